@@ -1,0 +1,57 @@
+/*
+ * am.h
+ *	  Callbacks of the access method.
+ */
+#ifndef LSM_AM_H
+#define LSM_AM_H
+
+#include "base/compat.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+
+/* build.c */
+extern IndexBuildResult *lsm_am_build(Relation heap, Relation index, IndexInfo *info);
+extern void lsm_am_build_empty(Relation index);
+extern char *lsm_am_build_phase_name(int64 phase);
+
+/* insert.c */
+extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
+						  Relation heap, IndexUniqueCheck check_unique, bool unchanged,
+						  IndexInfo *info);
+
+/* scan.c */
+extern IndexScanDesc lsm_am_begin_scan(Relation index, int nkeys, int norderbys);
+extern void lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,
+						  ScanKey orderbys, int norderbys);
+extern bool lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm);
+extern void lsm_am_end_scan(IndexScanDesc scan);
+extern void lsm_am_mark(IndexScanDesc scan);
+extern void lsm_am_restore(IndexScanDesc scan);
+extern bool lsm_am_can_return(Relation index, int attno);
+
+/* vacuum.c */
+extern IndexBulkDeleteResult *lsm_am_bulk_delete(IndexVacuumInfo *info,
+												 IndexBulkDeleteResult *stats,
+												 IndexBulkDeleteCallback callback,
+												 void *state);
+extern IndexBulkDeleteResult *lsm_am_vacuum_cleanup(IndexVacuumInfo *info,
+													IndexBulkDeleteResult *stats);
+
+/* plan.c */
+extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
+								 Cost *startup_cost, Cost *total_cost,
+								 Selectivity *selectivity, double *correlation,
+								 double *pages);
+extern int	lsm_am_tree_height(Relation index);
+extern void lsm_options_init(void);
+extern bytea *lsm_am_options(Datum reloptions, bool validate);
+
+/* validate.c */
+extern bool lsm_am_validate(Oid opclass);
+extern void lsm_am_adjust_members(Oid opfamily, Oid opclass, List *operators, List *functions);
+
+#endif							/* LSM_AM_H */

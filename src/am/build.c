@@ -1,0 +1,149 @@
+/*
+ * build.c
+ *	  CREATE INDEX: the table's rows, sorted once, become a single packed run.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "am/am.h"
+#include "base/limits.h"
+#include "base/preload.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "compact/compact.h"
+#include "compact/sorter.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "run/run.h"
+#include "utils/memutils.h"
+
+/* Phases, as pg_stat_progress_create_index shows them; 1 is core's. */
+#define PHASE_SCAN	2
+#define PHASE_SORT	3
+#define PHASE_WRITE 4
+
+typedef struct BuildState
+{
+	LsmKeySpace *ks;
+	LsmSorter  *sorter;
+	MemoryContext context;		/* reset after each row */
+	double		rows;
+} BuildState;
+
+char *
+lsm_am_build_phase_name(int64 phase)
+{
+	switch (phase)
+	{
+		case PROGRESS_CREATEIDX_SUBPHASE_INITIALIZE:
+			return "initializing";
+		case PHASE_SCAN:
+			return "scanning table";
+		case PHASE_SORT:
+			return "sorting entries";
+		case PHASE_WRITE:
+			return "writing run";
+		default:
+			return NULL;
+	}
+}
+
+static void
+add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
+{
+	BuildState *build = arg;
+	MemoryContext old = MemoryContextSwitchTo(build->context);
+	LsmEntry	entry;
+
+	lsm_keyspace_form(build->ks, values, isnull, tid, &entry);
+	lsm_sorter_add(build->sorter, &entry);
+	build->rows++;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(build->context);
+}
+
+/* Write the sorted entries as the index's only run. */
+static void
+write_run(Relation heap, Relation index, BuildState *build)
+{
+	LsmRunRecord run;
+	LsmRunWriter *writer;
+	LsmCursor  *sorted;
+	LsmBound	start;
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+	int64		done = 0;
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
+	sorted = lsm_sorter_finish(build->sorter);
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build->rows);
+	memset(&run, 0, sizeof(run));
+	run.state = LSM_RUN_BUILDING;
+	run.flags = LSM_RUN_STEPPING;
+	lsm_manifest_begin_run(index, &run, NULL, 0);
+	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0);
+
+	memset(&start, 0, sizeof(start));
+	lsm_bound_init(&start, 1);
+	lsm_cursor_seek(sorted, &start, NULL, ForwardScanDirection);
+	while (sorted->valid)
+	{
+		lsm_run_writer_add(writer, &sorted->entry);
+		lsm_cursor_next(sorted);
+		if (++done % 10000 == 0)
+		{
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+			CHECK_FOR_INTERRUPTS();
+		}
+	}
+	lsm_cursor_close(sorted);
+	lsm_run_writer_finish(writer, &run);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+
+	run.state = LSM_RUN_PACKED;
+	run.flags = 0;
+	run.level = lsm_level_for(run.blocks, lsm_merge_fanout);
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, &run);
+	lsm_manifest_edit(index, edit);
+	pfree(edit);
+}
+
+IndexBuildResult *
+lsm_am_build(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result;
+	BuildState	build;
+	double		heap_rows;
+
+	lsm_require_preload();
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	lsm_manifest_create(index, MAIN_FORKNUM);
+
+	build.ks = lsm_keyspace_create(index);
+	build.sorter = lsm_sorter_begin(build.ks, (Size) maintenance_work_mem * 1024);
+	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
+										  ALLOCSET_DEFAULT_SIZES);
+	build.rows = 0;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
+	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);
+	if (build.rows > 0)
+		write_run(heap, index, &build);
+	lsm_sorter_end(build.sorter);
+	MemoryContextDelete(build.context);
+
+	result = palloc(sizeof(IndexBuildResult));
+	result->heap_tuples = heap_rows;
+	result->index_tuples = build.rows;
+	return result;
+}
+
+void
+lsm_am_build_empty(Relation index)
+{
+	lsm_require_preload();
+	lsm_manifest_create(index, INIT_FORKNUM);
+}

@@ -1,0 +1,225 @@
+/*
+ * convert.c
+ *	  Values of one type as values of another of the same operator family.
+ *
+ * Encoded keys can only be sought with values of the column's own type.  A
+ * comparison with another type, such as int8 = int4, is therefore turned into
+ * a value of the column's type, or, where that is not exact, into a range that
+ * surely contains every column value equal to it; the operator itself then
+ * decides about each entry.
+ */
+#include "postgres.h"
+
+#include <math.h>
+
+#include "am/scankeys.h"
+#include "catalog/pg_type.h"
+#include "utils/builtins.h"
+#include "utils/date.h"
+#include "utils/timestamp.h"
+
+static Datum
+make_int(Oid type, int64 value)
+{
+	switch (type)
+	{
+		case INT2OID:
+			return Int16GetDatum((int16) value);
+		case INT4OID:
+			return Int32GetDatum((int32) value);
+		default:
+			return Int64GetDatum(value);
+	}
+}
+
+static bool
+get_int(Oid type, Datum value, int64 *result)
+{
+	switch (type)
+	{
+		case INT2OID:
+			*result = DatumGetInt16(value);
+			return true;
+		case INT4OID:
+			*result = DatumGetInt32(value);
+			return true;
+		case INT8OID:
+			*result = DatumGetInt64(value);
+			return true;
+		default:
+			return false;
+	}
+}
+
+static LsmConversion
+convert_int(Oid column_type, int64 value, Datum *low, Datum *high)
+{
+	int64		least = column_type == INT2OID ? PG_INT16_MIN :
+		column_type == INT4OID ? PG_INT32_MIN : PG_INT64_MIN;
+	int64		most = column_type == INT2OID ? PG_INT16_MAX :
+		column_type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
+
+	*low = *high = make_int(column_type, Min(Max(value, least), most));
+	return value >= least && value <= most ? LSM_CONVERT_EXACT : LSM_CONVERT_RANGE;
+}
+
+static LsmConversion
+convert_float(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
+{
+	float8		v;
+	float4		f;
+
+	if (column_type == FLOAT8OID && value_type == FLOAT4OID)
+	{
+		*low = Float8GetDatum((float8) DatumGetFloat4(value));
+		return LSM_CONVERT_EXACT;
+	}
+	if (column_type != FLOAT4OID || value_type != FLOAT8OID)
+		return LSM_CONVERT_NONE;
+	v = DatumGetFloat8(value);
+	f = (float4) v;
+	*low = Float4GetDatum(f);
+	if (isnan(v) || (float8) f == v)
+		return LSM_CONVERT_EXACT;
+	*low = Float4GetDatum(nextafterf(f, -INFINITY));
+	*high = Float4GetDatum(nextafterf(f, INFINITY));
+	return LSM_CONVERT_RANGE;
+}
+
+/*
+ * Dates and timestamps, with and without time zone, in microseconds.  Zones
+ * are at most a day away; two days of margin on each side make up for that and
+ * for any irregularity of local time.
+ */
+static bool
+get_micros(Oid type, Datum value, int64 *result)
+{
+	if (type == DATEOID)
+	{
+		DateADT		date = DatumGetDateADT(value);
+
+		if (DATE_IS_NOBEGIN(date))
+			*result = DT_NOBEGIN;
+		else if (DATE_IS_NOEND(date))
+			*result = DT_NOEND;
+		else if (date >= PG_INT64_MAX / USECS_PER_DAY)
+			*result = PG_INT64_MAX - 1;
+		else if (date <= PG_INT64_MIN / USECS_PER_DAY)
+			*result = PG_INT64_MIN + 1;
+		else
+			*result = (int64) date * USECS_PER_DAY;
+		return true;
+	}
+	if (type == TIMESTAMPOID || type == TIMESTAMPTZOID)
+	{
+		*result = DatumGetTimestamp(value);
+		return true;
+	}
+	return false;
+}
+
+static int64
+shift_micros(int64 value, int64 days)
+{
+	int64		result;
+
+	if (pg_add_s64_overflow(value, days * USECS_PER_DAY, &result))
+		return days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
+	return result;
+}
+
+static Datum
+date_from_micros(int64 micros)
+{
+	int64		days;
+
+	if (micros == DT_NOBEGIN)
+		return DateADTGetDatum(DATEVAL_NOBEGIN);
+	if (micros == DT_NOEND)
+		return DateADTGetDatum(DATEVAL_NOEND);
+	days = micros / USECS_PER_DAY;
+	return DateADTGetDatum((DateADT) Min(Max(days, PG_INT32_MIN), PG_INT32_MAX));
+}
+
+static LsmConversion
+convert_time(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
+{
+	int64		micros;
+	int64		from;
+	int64		to;
+
+	if (!get_micros(value_type, value, &micros))
+		return LSM_CONVERT_NONE;
+	from = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, -2);
+	to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, 2);
+
+	/*
+	 * Beyond the range of timestamps dates compare by special rules: every
+	 * such date is above (or below) all timestamps but infinity.
+	 */
+	if (micros >= END_TIMESTAMP - 2 * USECS_PER_DAY)
+		to = PG_INT64_MAX;
+	if (micros <= MIN_TIMESTAMP + 2 * USECS_PER_DAY)
+		from = PG_INT64_MIN;
+	if (column_type == DATEOID)
+	{
+		*low = date_from_micros(from);
+		*high = date_from_micros(to);
+		return LSM_CONVERT_RANGE;
+	}
+	if (column_type == TIMESTAMPOID || column_type == TIMESTAMPTZOID)
+	{
+		*low = TimestampGetDatum(from);
+		*high = TimestampGetDatum(to);
+		return LSM_CONVERT_RANGE;
+	}
+	return LSM_CONVERT_NONE;
+}
+
+static LsmConversion
+convert_string(Oid column_type, Oid value_type, Datum value, Datum *low)
+{
+	if (column_type == TEXTOID && value_type == NAMEOID)
+	{
+		*low = PointerGetDatum(cstring_to_text(NameStr(*DatumGetName(value))));
+		return LSM_CONVERT_EXACT;
+	}
+	if (column_type == NAMEOID && value_type == TEXTOID)
+	{
+		char	   *string = text_to_cstring(DatumGetTextPP(value));
+		Name		name;
+
+		if (strlen(string) >= NAMEDATALEN)
+			return LSM_CONVERT_NONE;
+		name = palloc0(NAMEDATALEN);
+		strcpy(NameStr(*name), string);
+		*low = NameGetDatum(name);
+		return LSM_CONVERT_EXACT;
+	}
+	return LSM_CONVERT_NONE;
+}
+
+/*
+ * Convert a value for a seek.  EXACT: *low compares with the column as the
+ * value does.  RANGE: every column value that is equal to it lies within
+ * [*low, *high], the smaller ones are not above *high and the greater ones not
+ * below *low.
+ */
+LsmConversion
+lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
+{
+	int64		integer;
+
+	*low = value;
+	*high = value;
+	if (!OidIsValid(value_type) || value_type == column_type)
+		return LSM_CONVERT_EXACT;
+	if (get_int(value_type, value, &integer) &&
+		(column_type == INT2OID || column_type == INT4OID || column_type == INT8OID))
+		return convert_int(column_type, integer, low, high);
+	if (value_type == FLOAT4OID || value_type == FLOAT8OID)
+		return convert_float(column_type, value_type, value, low, high);
+	if (value_type == NAMEOID || value_type == TEXTOID)
+		return convert_string(column_type, value_type, value, low);
+	return convert_time(column_type, value_type, value, low, high);
+}

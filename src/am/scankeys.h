@@ -1,0 +1,79 @@
+/*
+ * scankeys.h
+ *	  From scan keys to bounds, array combinations and filters.
+ */
+#ifndef LSM_SCANKEYS_H
+#define LSM_SCANKEYS_H
+
+#include "access/relscan.h"
+#include "access/sdir.h"
+#include "access/skey.h"
+#include "key/keyspace.h"
+
+/* An `= ANY (array)` key: elements in index order, without duplicates. */
+typedef struct LsmArrayKey
+{
+	ScanKey		key;
+	int			column;			/* from 0 */
+	int			count;
+	Datum	   *elements;
+	FmgrInfo	order;			/* compares the column with an element */
+	FmgrInfo	element_order;	/* compares two elements */
+	bool		drives;			/* the scan runs once for each element */
+	int			current;
+} LsmArrayKey;
+
+/* One end of a column's range. */
+typedef struct LsmRangeEnd
+{
+	bool		present;
+	bool		inclusive;
+	Datum		value;
+	FmgrInfo   *cmp;
+} LsmRangeEnd;
+
+/* What is known about a column from scalar keys. */
+typedef struct LsmColumnRange
+{
+	bool		equal;			/* = value, or IS NULL */
+	bool		is_null;
+	Datum		value;
+	FmgrInfo   *cmp;
+	bool		not_null;		/* some key excludes NULL */
+	LsmRangeEnd low;			/* in index order */
+	LsmRangeEnd high;
+	LsmArrayKey *array;			/* drives the scan, or NULL */
+} LsmColumnRange;
+
+typedef struct LsmScanKeys
+{
+	LsmKeySpace *ks;
+	bool		impossible;		/* no row can satisfy them */
+	int			array_count;
+	LsmArrayKey *arrays;
+	LsmColumnRange *columns;	/* one for each key column */
+	int			filter_count;
+	ScanKey    *filters;		/* scalar keys that the bounds do not imply */
+	int			filter_columns; /* columns that filters and arrays look at */
+	LsmBound	low;			/* of the current combination */
+	LsmBound	high;
+} LsmScanKeys;
+
+extern void lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int count);
+extern void lsm_scankeys_start_arrays(LsmScanKeys *keys, ScanDirection direction);
+extern bool lsm_scankeys_advance_arrays(LsmScanKeys *keys, ScanDirection direction);
+extern void lsm_scankeys_make_bounds(LsmScanKeys *keys);
+extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
+
+/* convert.c */
+typedef enum LsmConversion
+{
+	LSM_CONVERT_EXACT,			/* *low is the value */
+	LSM_CONVERT_RANGE,			/* equal values lie in [*low, *high] */
+	LSM_CONVERT_NONE			/* nothing is known */
+} LsmConversion;
+
+extern LsmConversion lsm_convert_value(Oid column_type, Oid value_type, Datum value,
+									   Datum *low, Datum *high);
+
+#endif							/* LSM_SCANKEYS_H */

@@ -1,0 +1,153 @@
+/*
+ * compat.h
+ *	  Differences between the supported server versions, 15 to 18.
+ *
+ * This is the only file that tests PG_VERSION_NUM (checked in CI).  Everything
+ * else is written against the names defined here.
+ */
+#ifndef LSM_COMPAT_H
+#define LSM_COMPAT_H
+
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/rmgr.h"
+#include "access/xlog_internal.h"
+#include "commands/vacuum.h"
+#include "storage/bufmgr.h"
+#include "storage/lmgr.h"
+#include "storage/standby.h"
+#include "utils/guc.h"
+#include "utils/pg_locale.h"
+#include "utils/rel.h"
+
+#if PG_VERSION_NUM < 150000
+#error "pg_lsm needs PostgreSQL 15 or later"
+#endif
+
+/* The physical identity of a relation, as WAL records carry it. */
+#if PG_VERSION_NUM >= 160000
+#include "storage/relfilelocator.h"
+typedef RelFileLocator LsmLocator;
+#define lsm_relation_locator(rel) ((rel)->rd_locator)
+#else
+#include "storage/relfilenode.h"
+typedef RelFileNode LsmLocator;
+#define lsm_relation_locator(rel) ((rel)->rd_node)
+#endif
+
+/* Cancel queries on a standby that may still need what `horizon` removed. */
+static inline void
+lsm_resolve_conflict(FullTransactionId horizon, bool is_catalog,
+					 LsmLocator locator)
+{
+#if PG_VERSION_NUM >= 160000
+	ResolveRecoveryConflictWithSnapshotFullXid(horizon, is_catalog, locator);
+#else
+	(void) is_catalog;
+	ResolveRecoveryConflictWithSnapshotFullXid(horizon, locator);
+#endif
+}
+
+/* Does this collation sort like strcmp? */
+static inline bool
+lsm_collation_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
+}
+
+static inline void
+lsm_vacuum_delay_point(void)
+{
+#if PG_VERSION_NUM >= 180000
+	vacuum_delay_point(false);
+#else
+	vacuum_delay_point();
+#endif
+}
+
+/*
+ * Extend the relation with zeroed pages until it has at least nblocks.  The
+ * caller must be the only one who extends it, but for vacuum-like readers.
+ */
+static inline void
+lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
+{
+	BlockNumber have = RelationGetNumberOfBlocks(rel);
+
+#if PG_VERSION_NUM >= 160000
+	while (have < nblocks)
+	{
+		Buffer		buffers[16];
+		uint32		extended = 0;
+		BlockNumber first;
+
+		first = ExtendBufferedRelBy(BMR_REL(rel), MAIN_FORKNUM, NULL, 0,
+									Min(nblocks - have, lengthof(buffers)),
+									buffers, &extended);
+		for (uint32 i = 0; i < extended; i++)
+			ReleaseBuffer(buffers[i]);
+		have = first + extended;
+	}
+#else
+	while (have < nblocks)
+	{
+		Buffer		buffer;
+
+		LockRelationForExtension(rel, ExclusiveLock);
+		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_NORMAL, NULL);
+		UnlockRelationForExtension(rel, ExclusiveLock);
+		have = BufferGetBlockNumber(buffer) + 1;
+		ReleaseBuffer(buffer);
+	}
+#endif
+}
+
+/* Try to lock a tuple tag; 18 can also log a failure, which is none here. */
+static inline bool
+lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
+{
+#if PG_VERSION_NUM >= 180000
+	return ConditionalLockTuple(rel, tid, mode, false);
+#else
+	return ConditionalLockTuple(rel, tid, mode);
+#endif
+}
+
+/* A trusted search_path for code that runs as somebody else. */
+static inline void
+lsm_restrict_search_path(void)
+{
+#if PG_VERSION_NUM >= 170000
+	RestrictSearchPath();
+#else
+	set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET,
+					  PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
+#endif
+}
+
+/* Fields of IndexAmRoutine and callback signatures that came later. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_HAS_COMPARE_TYPE 1
+#define LSM_AM_SUPPORT_PROCS 6
+#include "access/cmptype.h"
+#else
+#define LSM_AM_SUPPORT_PROCS 5
+#endif
+#if PG_VERSION_NUM >= 170000
+#define LSM_HAS_BUILD_PARALLEL_FLAG 1
+#endif
+#if PG_VERSION_NUM >= 160000
+#define LSM_HAS_SUMMARIZING 1
+#define lsm_vacuum_heap_relation(info) ((info)->heaprel)
+#else
+/* 15 does not say which table is vacuumed; the strictest horizon serves. */
+#define lsm_vacuum_heap_relation(info) ((Relation) NULL)
+#endif
+
+
+#endif							/* LSM_COMPAT_H */

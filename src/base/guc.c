@@ -1,0 +1,46 @@
+/*
+ * guc.c
+ *	  The settings of pg_lsm.
+ *
+ * All of them are developer options: they make merges and levels happen at
+ * small sizes, for tests.  Nothing here needs tuning in production.
+ */
+#include "postgres.h"
+
+#include "base/limits.h"
+#include "utils/guc.h"
+
+int			lsm_merge_fanout = 8;
+int			lsm_buffer_entries = 0;
+int			lsm_page_entries = 0;
+int			lsm_foreground_blocks = 128;
+int			lsm_step_leaves = 64;
+
+void
+lsm_guc_define(void)
+{
+	DefineCustomIntVariable("pg_lsm.merge_fanout",
+							"Number of runs of a level that are merged into one of the next level.",
+							NULL, &lsm_merge_fanout, 8, 2, 32,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.buffer_entries",
+							"Number of entries in the write buffer at which it is sealed.",
+							"Zero means: when the page is full.",
+							&lsm_buffer_entries, 0, 0, 10000,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.page_entries",
+							"Largest number of entries that are written to a page of a run.",
+							"Zero means: as many as fit.",
+							&lsm_page_entries, 0, 0, 10000,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.foreground_blocks",
+							"Largest merge that the inserting process finishes at once.",
+							NULL, &lsm_foreground_blocks, 128, 0, 131072,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.step_leaves",
+							"Number of pages that one step of a larger merge writes.",
+							NULL, &lsm_step_leaves, 64, 1, 8192,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("pg_lsm");
+}

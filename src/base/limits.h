@@ -1,0 +1,49 @@
+/*
+ * limits.h
+ *	  Constants of the format and the settings that bound the work.
+ */
+#ifndef LSM_LIMITS_H
+#define LSM_LIMITS_H
+
+#include "postgres.h"
+
+/* Bumped with every incompatible change of what is on disk. */
+#define LSM_FORMAT_VERSION		1
+
+/*
+ * The largest key plus rest of an entry, in bytes.  Two of them and a group
+ * offset each must fit on a page, so that fence pages can branch.
+ */
+#define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
+
+/* Entries in a group of a packed page: what one decoding step yields. */
+#define LSM_GROUP_ENTRIES		16
+
+/* Run records that fit on the meta page (I10). */
+#define LSM_MAX_RUNS			124
+
+/* The seal path asks for compaction when fewer records than this are free. */
+#define LSM_RUNS_RESERVE		16
+
+/* Most runs that one job merges. */
+#define LSM_MAX_JOB_INPUTS		64
+
+/* Fence levels of a run: far more than 2^32 blocks need. */
+#define LSM_MAX_HEIGHT			12
+
+/* Levels that the tiering policy knows. */
+#define LSM_MAX_LEVEL			24
+
+/* Most blocks asked from the space map at once: 1 MB extents. */
+#define LSM_MAX_EXTENT_BLOCKS	128
+
+/* Developer settings, see guc.c.  Zero means: no limit but the page's. */
+extern int	lsm_merge_fanout;
+extern int	lsm_buffer_entries;
+extern int	lsm_page_entries;
+extern int	lsm_foreground_blocks;
+extern int	lsm_step_leaves;
+
+extern void lsm_guc_define(void);
+
+#endif							/* LSM_LIMITS_H */

@@ -1,0 +1,232 @@
+/*
+ * job.c
+ *	  Compaction jobs: begin, step, install, abandon.
+ *
+ * A job is wholly described by the manifest: its output is the run under
+ * construction, its inputs are the runs with that job_id, and its position is
+ * the last entry of the output.  So any process can make the next step, under
+ * the compaction lock.  What a crash or an error leaves is in src/README.md,
+ * "WAL and what a crash leaves".
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "base/compat.h"
+#include "compact/compact.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "read/read.h"
+#include "run/run.h"
+#include "storage/space.h"
+#include "utils/memutils.h"
+
+/* Who runs comparison functions while a job merges. */
+typedef struct OwnerContext
+{
+	Oid			user;
+	int			sec_context;
+	int			guc_level;
+} OwnerContext;
+
+/*
+ * Comparison functions of a merge run as the table's owner, in a restricted
+ * context, whoever's insert happens to do the merging.  Byte comparisons run
+ * nobody's code.  On error the transaction's abort restores everything.
+ */
+static void
+become_owner(Relation heap, LsmKeySpace *ks, OwnerContext *saved)
+{
+	if (ks->encoded)
+		return;
+	GetUserIdAndSecContext(&saved->user, &saved->sec_context);
+	SetUserIdAndSecContext(heap->rd_rel->relowner,
+						   saved->sec_context | SECURITY_RESTRICTED_OPERATION);
+	saved->guc_level = NewGUCNestLevel();
+	lsm_restrict_search_path();
+}
+
+static void
+become_oneself(LsmKeySpace *ks, OwnerContext *saved)
+{
+	if (ks->encoded)
+		return;
+	AtEOXact_GUC(false, saved->guc_level);
+	SetUserIdAndSecContext(saved->user, saved->sec_context);
+}
+
+/* Free what the manifest does not know. */
+void
+lsm_space_reclaim(Relation rel, Relation heap)
+{
+	LsmVersion *version = lsm_version_read(rel, NULL);
+	uint64	   *known = palloc(Max(1, version->run_count) * sizeof(uint64));
+
+	for (uint32 i = 0; i < version->run_count; i++)
+		known[i] = version->runs[i].run_id;
+	lsm_space_reap(rel, heap, known, version->run_count, version->next_run_id);
+	pfree(known);
+	pfree(version);
+}
+
+/*
+ * Remove runs under construction whose last step failed: their pages and their
+ * record may not fit each other.  The inputs are free again.
+ *
+ * REQUIRES: the compaction lock.
+ */
+void
+lsm_job_abandon_failed(Relation rel)
+{
+	LsmVersion *version = lsm_version_read(rel, NULL);
+
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		LsmRunRecord *run = &version->runs[i];
+		LsmEdit    *edit;
+
+		if (run->state != LSM_RUN_BUILDING || !(run->flags & LSM_RUN_STEPPING))
+			continue;
+		edit = palloc(sizeof(LsmEdit));
+		lsm_edit_init(edit);
+		lsm_edit_remove(edit, run->run_id);
+		for (uint32 j = 0; j < version->run_count; j++)
+		{
+			if (version->runs[j].job_id == run->run_id)
+				lsm_edit_set_job(edit, version->runs[j].run_id, 0);
+		}
+		lsm_manifest_edit(rel, edit);
+		pfree(edit);
+	}
+	pfree(version);
+}
+
+/* Start a job: its record goes into the manifest before it gets any block. */
+static void
+begin(Relation rel, LsmJob *job, LsmRunRecord *run)
+{
+	memset(run, 0, sizeof(LsmRunRecord));
+	run->state = LSM_RUN_BUILDING;
+	run->flags = LSM_RUN_STEPPING;
+	run->level = Min(job->level + 1, LSM_MAX_LEVEL - 1);
+	run->root = run->first_leaf = run->last_leaf = InvalidBlockNumber;
+	run->next_block = run->extent_end = InvalidBlockNumber;
+	lsm_manifest_begin_run(rel, run, job->inputs, job->count);
+	job->run_id = run->run_id;
+}
+
+static void
+put_run(Relation rel, const LsmRunRecord *run)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, run);
+	lsm_manifest_edit(rel, edit);
+	pfree(edit);
+}
+
+/* The commit point: the output replaces the inputs. */
+static void
+install(Relation rel, const LsmJob *job, LsmRunRecord *run)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+
+	lsm_edit_init(edit);
+	for (int i = 0; i < job->count; i++)
+		lsm_edit_remove(edit, job->inputs[i]);
+	if (run->leaves > 0)
+	{
+		run->state = LSM_RUN_PACKED;
+		run->flags = 0;
+		lsm_edit_put(edit, run);
+	}
+	else
+		lsm_edit_remove(edit, run->run_id);
+	lsm_manifest_edit(rel, edit);
+	pfree(edit);
+}
+
+static LsmBound *
+make_start(void)
+{
+	LsmBound   *bound = palloc0(sizeof(LsmBound));
+
+	lsm_bound_init(bound, 1);
+	return bound;
+}
+
+/*
+ * Do a part of a job: write at most max_leaves leaves (0: all), then save the
+ * position, or install the output when the inputs are exhausted.
+ *
+ * REQUIRES: the compaction lock; failed jobs have been abandoned.
+ */
+void
+lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 max_leaves)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm compaction",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	LsmVersion *version;
+	LsmRunRecord run;
+	LsmRunWriter *writer;
+	LsmCursor  *source;
+	LsmBound   *position = make_start();
+	BufferAccessStrategy strategy = NULL;
+	OwnerContext saved;
+	bool		suspended = false;
+
+	if (job->run_id == 0)
+		begin(rel, job, &run);
+	else
+	{
+		version = lsm_version_read(rel, NULL);
+		run = *lsm_version_find(version, job->run_id);
+		run.flags |= LSM_RUN_STEPPING;
+		put_run(rel, &run);
+		lsm_space_ensure(rel);
+	}
+
+	become_owner(heap, ks, &saved);
+	if (job->blocks > (uint32) NBuffers / 8)
+		strategy = GetAccessStrategy(BAS_BULKREAD);
+	if (run.leaves > 0)
+		writer = lsm_run_writer_resume(rel, heap, ks, &run, job->blocks + 1, position);
+	else
+		writer = lsm_run_writer_begin(rel, heap, ks, &run, job->blocks + 1);
+	version = lsm_version_read(rel, NULL);
+	source = lsm_read_job(rel, ks, version, job->run_id, strategy);
+
+	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
+	for (uint64 n = 0; source->valid; n++)
+	{
+		lsm_run_writer_add(writer, &source->entry);
+		if (max_leaves > 0 && lsm_run_writer_leaves(writer) >= max_leaves)
+		{
+			suspended = true;
+			break;
+		}
+		lsm_cursor_next(source);
+		if (n % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	lsm_cursor_close(source);
+
+	if (suspended)
+	{
+		lsm_run_writer_suspend(writer, &run);
+		run.flags &= ~LSM_RUN_STEPPING;
+		put_run(rel, &run);
+	}
+	else
+	{
+		lsm_run_writer_finish(writer, &run);
+		install(rel, job, &run);
+		lsm_space_reclaim(rel, heap);
+	}
+	become_oneself(ks, &saved);
+	if (strategy)
+		FreeAccessStrategy(strategy);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(context);
+}

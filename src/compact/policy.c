@@ -1,0 +1,100 @@
+/*
+ * policy.c
+ *	  When to merge: called by inserters, who do all merging for now.
+ *
+ * Small jobs are done at once.  Larger ones take a step every so many sealed
+ * pages.  A job at level L has to write at most one page for each page sealed,
+ * so a step of S leaves every S/2 seals keeps up with twice the pace; levels
+ * are staggered so that steps do not fall on the same seal.
+ */
+#include "postgres.h"
+
+#include "base/limits.h"
+#include "compact/compact.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+
+/* Is it this level's turn to take a step? */
+static bool
+is_turn(const LsmVersion *version, int level, uint64 seals)
+{
+	int			every = Max(1, lsm_step_leaves / 2);
+
+	/* Behind: merges were missed because others held the lock. */
+	if (lsm_pick_idle(version->runs, version->run_count, level) >= 2 * lsm_merge_fanout ||
+		version->run_count > LSM_MAX_RUNS / 2)
+		return true;
+	return (seals + level * 7) % every == 0;
+}
+
+/*
+ * A page has been sealed.  Merge what is due, unless another process is
+ * merging already.
+ */
+void
+lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seals)
+{
+	LsmVersion *version;
+	LsmJob		job;
+	int			level = 0;
+
+	version = lsm_version_read(rel, NULL);
+	if (!lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, 0, &job) ||
+		!lsm_compaction_lock(rel, false))
+	{
+		pfree(version);
+		return;
+	}
+	pfree(version);
+	lsm_job_abandon_failed(rel);
+
+	for (;;)
+	{
+		bool		small;
+		int			picked;
+
+		version = lsm_version_read(rel, NULL);
+		if (!lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, level, &job))
+		{
+			pfree(version);
+			break;
+		}
+		picked = job.level;
+		small = job.blocks <= (uint32) lsm_foreground_blocks && job.run_id == 0;
+		if (small)
+			lsm_job_step(rel, heap, ks, &job, 0);
+		else if (is_turn(version, picked, seals))
+			lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
+		pfree(version);
+		/* A finished small job may have filled the next level. */
+		level = picked + 1;
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_compaction_unlock(rel);
+}
+
+/*
+ * The manifest is full.  Wait for the compaction lock and merge until there is
+ * room again.
+ */
+void
+lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
+{
+	lsm_compaction_lock(rel, true);
+	lsm_job_abandon_failed(rel);
+	for (;;)
+	{
+		LsmVersion *version = lsm_version_read(rel, NULL);
+		uint32		count = version->run_count;
+		LsmJob		job;
+		bool		found = lsm_pick_any(version->runs, count, &job);
+
+		pfree(version);
+		if (!found || count < LSM_MAX_RUNS / 2)
+			break;
+		lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_compaction_unlock(rel);
+}

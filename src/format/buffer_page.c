@@ -1,0 +1,147 @@
+/*
+ * buffer_page.c
+ *	  Mutators and readers of buffer pages.
+ *
+ * The mutators are called by normal operation and by redo alike.
+ */
+#include "postgres.h"
+
+#include "base/coding.h"
+#include "format/buffer_page.h"
+
+#define slot_at(page, pos) \
+	(((uint16 *) ((char *) (page) + LSM_PAGE_CONTENT)) + (pos))
+
+/* Write an entry as an item; returns its size.  p has room for it. */
+uint32
+lsm_item_encode(uint8 *p, const LsmEntry *entry)
+{
+	uint16		head[3] = {entry->keylen, entry->restlen, entry->tid & 0xFFFF};
+	uint32		block = (uint32) (entry->tid >> 16);
+
+	memcpy(p, head, sizeof(head));
+	memcpy(p + sizeof(head), &block, sizeof(block));
+	memcpy(p + LSM_ITEM_HEADER, entry->key, entry->keylen);
+	if (entry->restlen > 0)
+		memcpy(p + LSM_ITEM_HEADER + entry->keylen, entry->rest, entry->restlen);
+	return lsm_item_size(entry);
+}
+
+bool
+lsm_buffer_page_fits(Page page, uint32 item_size)
+{
+	PageHeader	header = (PageHeader) page;
+
+	if (lsm_buffer_entries > 0 && lsm_buffer_page_count(page) >= lsm_buffer_entries)
+		return false;
+	return header->pd_lower + sizeof(uint16) + item_size <= header->pd_upper;
+}
+
+/*
+ * Insert an item before slot pos.
+ *
+ * REQUIRES: it fits; 0 <= pos <= count.
+ */
+void
+lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
+{
+	PageHeader	header = (PageHeader) page;
+	int			count = lsm_buffer_page_count(page);
+	uint16	   *slot = slot_at(page, pos);
+
+	Assert(pos >= 0 && pos <= count);
+	header->pd_upper -= size;
+	memcpy((char *) page + header->pd_upper, item, size);
+	memmove(slot + 1, slot, (count - pos) * sizeof(uint16));
+	*slot = header->pd_upper;
+	header->pd_lower += sizeof(uint16);
+}
+
+/* The entry in slot pos, in place.  False if the page is damaged. */
+bool
+lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
+{
+	uint16		offset = *slot_at(page, pos);
+	const uint8 *p = (const uint8 *) page + offset;
+	uint16		head[3];
+	uint32		block;
+
+	if (offset < ((PageHeader) page)->pd_upper ||
+		offset + LSM_ITEM_HEADER > LSM_PAGE_SPECIAL)
+		return false;
+	memcpy(head, p, sizeof(head));
+	memcpy(&block, p + sizeof(head), sizeof(block));
+	if (offset + LSM_ITEM_HEADER + head[0] + head[1] > LSM_PAGE_SPECIAL ||
+		head[0] + head[1] > LSM_MAX_ENTRY_SIZE)
+		return false;
+	entry->key = p + LSM_ITEM_HEADER;
+	entry->aligned = false;
+	entry->keylen = head[0];
+	entry->rest = entry->key + head[0];
+	entry->restlen = head[1];
+	entry->tid = ((uint64) block << 16) | head[2];
+	return true;
+}
+
+/*
+ * Remove the entries at the given slots (ascending) and close the gaps.
+ *
+ * REQUIRES: lsm_buffer_page_check has passed the page, or redo.
+ */
+void
+lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
+{
+	PGAlignedBlock copy;
+	PageHeader	header = (PageHeader) page;
+	int			old_count = lsm_buffer_page_count(page);
+	int			kept = 0;
+	int			next = 0;
+
+	memcpy(copy.data, page, BLCKSZ);
+	header->pd_upper = LSM_PAGE_SPECIAL;
+	for (int i = 0; i < old_count; i++)
+	{
+		LsmEntry	entry;
+		uint32		size;
+
+		if (next < count && ordinals[next] == i)
+		{
+			next++;
+			continue;
+		}
+		if (!lsm_buffer_page_get((Page) copy.data, i, &entry))
+			continue;
+		size = lsm_item_size(&entry);
+		header->pd_upper -= size;
+		memcpy((char *) page + header->pd_upper, entry.key - LSM_ITEM_HEADER, size);
+		*slot_at(page, kept) = header->pd_upper;
+		kept++;
+	}
+	header->pd_lower = LSM_PAGE_CONTENT + kept * sizeof(uint16);
+	memset((char *) page + header->pd_lower, 0, header->pd_upper - header->pd_lower);
+	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN))
+		lsm_page_set_crc(page);
+}
+
+/* Close the page for inserts.  From now on it is immutable but for VACUUM. */
+void
+lsm_buffer_page_seal(Page page)
+{
+	lsm_page_opaque(page)->flags &= ~LSM_PAGE_OPEN;
+	lsm_page_set_crc(page);
+}
+
+/* NULL, or what is wrong with the layout of a buffer page. */
+const char *
+lsm_buffer_page_check(Page page)
+{
+	int			count = lsm_buffer_page_count(page);
+	LsmEntry	entry;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (!lsm_buffer_page_get(page, i, &entry))
+			return "item is out of bounds";
+	}
+	return NULL;
+}

@@ -1,0 +1,90 @@
+/*
+ * page.c
+ *	  Common parts of all pages of an lsm index.
+ */
+#include "postgres.h"
+
+#include "format/page.h"
+#include "port/pg_crc32c.h"
+
+/* Make an empty page.  The content area is zeroed and belongs to the hole. */
+void
+lsm_page_init(Page page, uint16 kind, uint64 run_id, BlockNumber self)
+{
+	LsmPageOpaque *opaque;
+
+	PageInit(page, BLCKSZ, sizeof(LsmPageOpaque));
+	opaque = lsm_page_opaque(page);
+	opaque->run_id = run_id;
+	opaque->self = self;
+	opaque->prev = InvalidBlockNumber;
+	opaque->next = InvalidBlockNumber;
+	opaque->kind = kind;
+}
+
+/*
+ * The checksum leaves out what PostgreSQL changes by itself (LSN, checksum and
+ * flag bits of the header), the checksum itself, and the `verified` hint.
+ */
+uint32
+lsm_page_compute_crc(Page page)
+{
+	const char *bytes = (const char *) page;
+	const int	from = offsetof(PageHeaderData, pd_lower);
+	const int	crc_at = LSM_PAGE_SPECIAL + offsetof(LsmPageOpaque, crc);
+	const int	rest_at = LSM_PAGE_SPECIAL + offsetof(LsmPageOpaque, kind);
+	const PageHeader header = (PageHeader) page;
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	/* Whatever lies in the hole is no content: redo may have zeroed it. */
+	COMP_CRC32C(crc, bytes + from, header->pd_lower - from);
+	COMP_CRC32C(crc, bytes + header->pd_upper, crc_at - header->pd_upper);
+	COMP_CRC32C(crc, bytes + rest_at, BLCKSZ - rest_at);
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+void
+lsm_page_set_crc(Page page)
+{
+	lsm_page_opaque(page)->verified = 0;
+	lsm_page_opaque(page)->crc = lsm_page_compute_crc(page);
+}
+
+/* A closed gate tells the scans that hold it to move to the other one. */
+void
+lsm_gate_set_closed(Page page, bool closed)
+{
+	if (closed)
+		lsm_page_opaque(page)->flags |= LSM_PAGE_CLOSED;
+	else
+		lsm_page_opaque(page)->flags &= ~LSM_PAGE_CLOSED;
+	lsm_page_set_crc(page);
+}
+
+/*
+ * Is this a page of ours that may be looked at?  Returns NULL or what is wrong
+ * with it, for an error message.  Does not look at the checksum.
+ */
+const char *
+lsm_page_check_header(Page page, BlockNumber self)
+{
+	PageHeader	header = (PageHeader) page;
+	LsmPageOpaque *opaque;
+
+	if (PageIsNew(page))
+		return "page is empty";
+	if (header->pd_special != LSM_PAGE_SPECIAL ||
+		PageGetPageSize(page) != BLCKSZ ||
+		header->pd_lower < LSM_PAGE_CONTENT ||
+		header->pd_lower > header->pd_upper ||
+		header->pd_upper > header->pd_special)
+		return "page header is damaged";
+	opaque = lsm_page_opaque(page);
+	if (opaque->kind < LSM_PAGE_META || opaque->kind > LSM_PAGE_FENCE)
+		return "page kind is unknown";
+	if (opaque->self != self)
+		return "page belongs to another block";
+	return NULL;
+}

@@ -1,0 +1,103 @@
+/*
+ * bound.c
+ *	  Bounds: positions between the entries of an index.
+ */
+#include "postgres.h"
+
+#include "key/keyspace.h"
+
+/* A bound without columns: before (+1) or after (-1) all entries. */
+void
+lsm_bound_init(LsmBound *bound, int tie)
+{
+	bound->is_entry = false;
+	bound->tie = tie;
+	bound->keylen = 0;
+	bound->ncolumns = 0;
+}
+
+static void
+reserve(LsmBound *bound, uint32 size)
+{
+	if (bound->key == NULL)
+		bound->key = palloc(size + LSM_KEY_PAD);
+	else if (bound->key_room < size)
+		bound->key = repalloc(bound->key, size + LSM_KEY_PAD);
+	else
+		return;
+	bound->key_room = size;
+}
+
+/*
+ * Append a column.  cmp compares the column with the value (tuple keyspaces;
+ * NULL: the column's own).  The value must outlive the bound.
+ */
+void
+lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp)
+{
+	LsmColumn  *column = &ks->columns[bound->ncolumns];
+
+	if (ks->encoded)
+	{
+		uint32		size;
+
+		if (column->typlen == -1 && !isnull)
+			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+		size = lsm_encode_size(column, value, isnull);
+		reserve(bound, bound->keylen + size);
+		bound->keylen = lsm_encode_column(column, value, isnull, bound->key + bound->keylen) -
+			bound->key;
+	}
+	bound->columns[bound->ncolumns].value = value;
+	bound->columns[bound->ncolumns].isnull = isnull;
+	bound->columns[bound->ncolumns].cmp = cmp ? cmp : &column->cmp;
+	bound->ncolumns++;
+}
+
+/* The position just before (+1) or just after (-1) an entry; copies it. */
+void
+lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
+{
+	bound->is_entry = true;
+	bound->tie = tie;
+	bound->ncolumns = 0;
+	reserve(bound, entry->keylen);
+	memcpy(bound->key, entry->key, entry->keylen);
+	memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
+	bound->keylen = entry->keylen;
+	bound->tid = entry->tid;
+}
+
+/* lsm_bound_compare for keys that are tuples. */
+int
+lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
+{
+	IndexTuple	tuple;
+
+	if (bound->is_entry)
+	{
+		LsmEntry	at;
+		int			c;
+
+		at.key = bound->key;
+		at.keylen = bound->keylen;
+		at.tid = bound->tid;
+		at.aligned = true;
+		c = lsm_key_compare_slow(ks, entry, &at);
+		return c != 0 ? c : bound->tie;
+	}
+
+	tuple = lsm_key_as_tuple(entry, ks->compare_a);
+	for (int i = 0; i < bound->ncolumns; i++)
+	{
+		const LsmBoundColumn *b = &bound->columns[i];
+		bool		isnull;
+		Datum		value = index_getattr(tuple, i + 1, ks->desc, &isnull);
+		int			c = lsm_column_compare(&ks->columns[i], b->cmp, value, isnull,
+										   b->value, b->isnull);
+
+		if (c != 0)
+			return c;
+	}
+	return bound->tie;
+}

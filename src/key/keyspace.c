@@ -1,0 +1,376 @@
+/*
+ * keyspace.c
+ *	  Forming, comparing and deforming the keys of an index.
+ *
+ * An encoded keyspace codes columns back to back (encode.c) and keeps in the
+ * rest of an entry an index tuple, without its TID and padding, of included
+ * columns and of floats that the encoding does not keep.  A tuple keyspace's
+ * key is an index tuple with a zero TID, without its padding.
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "access/nbtree.h"
+#include "access/genam.h"
+#include "key/keyspace.h"
+#include "utils/lsyscache.h"
+
+#define TUPLE_TID_SIZE sizeof(ItemPointerData)
+
+static void
+column_init(LsmColumn *column, Relation index, int i)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+	int16		option = index->rd_indoption[i];
+
+	memset(column, 0, sizeof(LsmColumn));
+	column->typlen = att->attlen;
+	column->typbyval = att->attbyval;
+	column->desc = (option & INDOPTION_DESC) != 0;
+	column->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+	column->opcintype = index->rd_opcintype[i];
+	column->opfamily = index->rd_opfamily[i];
+	column->collation = index->rd_indcollation[i];
+	column->rest_at = -1;
+	fmgr_info_copy(&column->cmp, index_getprocinfo(index, i + 1, BTORDER_PROC),
+				   CurrentMemoryContext);
+	column->encoding = lsm_encoding_for(column->cmp.fn_oid, column->collation);
+}
+
+/* Build the keyspace of an index, in the current memory context. */
+LsmKeySpace *
+lsm_keyspace_create(Relation index)
+{
+	LsmKeySpace *ks = palloc0(sizeof(LsmKeySpace));
+	int			rest = 0;
+
+	/* Copies: the relcache entry may be rebuilt while the index is open. */
+	ks->desc = CreateTupleDescCopy(RelationGetDescr(index));
+	ks->index_name = pstrdup(RelationGetRelationName(index));
+	ks->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	ks->natts = IndexRelationGetNumberOfAttributes(index);
+	ks->encoded = true;
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		column_init(&ks->columns[i], index, i);
+		if (ks->columns[i].encoding == LSM_ENC_NONE)
+			ks->encoded = false;
+	}
+
+	if (ks->encoded)
+	{
+		for (int i = 0; i < ks->natts; i++)
+		{
+			if (i >= ks->nkeys || ks->columns[i].encoding == LSM_ENC_FLOAT4 ||
+				ks->columns[i].encoding == LSM_ENC_FLOAT8)
+				rest++;
+		}
+	}
+	if (rest > 0)
+	{
+		ks->has_rest = true;
+		ks->rest_desc = CreateTemplateTupleDesc(rest);
+		rest = 0;
+		for (int i = 0; i < ks->natts; i++)
+		{
+			if (i < ks->nkeys && ks->columns[i].encoding != LSM_ENC_FLOAT4 &&
+				ks->columns[i].encoding != LSM_ENC_FLOAT8)
+				continue;
+			if (i < ks->nkeys)
+				ks->columns[i].rest_at = rest;
+			TupleDescCopyEntry(ks->rest_desc, ++rest, ks->desc, i + 1);
+		}
+	}
+
+	ks->form_key = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
+	ks->form_rest = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
+	ks->compare_a = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	ks->compare_b = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	return ks;
+}
+
+static void
+report_too_large(LsmKeySpace *ks, Size size, ItemPointer tid)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %zu exceeds lsm maximum %zu for index \"%s\"",
+					size, (Size) LSM_MAX_ENTRY_SIZE, ks->index_name),
+			 errdetail("Index row references tuple (%u,%u).",
+					   ItemPointerGetBlockNumberNoCheck(tid),
+					   ItemPointerGetOffsetNumberNoCheck(tid)),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value.")));
+}
+
+/* Drop the padding at the end of an index tuple: up to 7 zero bytes. */
+static uint32
+unpadded_size(const char *tuple, uint32 size)
+{
+	uint32		least = size - Min(size, LSM_KEY_PAD - 1);
+
+	while (size > least && tuple[size - 1] == 0)
+		size--;
+	return size;
+}
+
+static void
+form_tuple_key(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntry *entry)
+{
+	IndexTuple	tuple = index_form_tuple(ks->desc, values, isnull);
+	Size		size = IndexTupleSize(tuple);
+
+	if (size > LSM_MAX_ENTRY_SIZE)
+		report_too_large(ks, size, tid);
+	memset(&tuple->t_tid, 0, sizeof(ItemPointerData));
+	entry->keylen = unpadded_size((char *) tuple, size);
+	memcpy(ks->form_key, tuple, entry->keylen);
+	memset(ks->form_key + entry->keylen, 0, LSM_KEY_PAD);
+	pfree(tuple);
+}
+
+static void
+form_rest(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntry *entry)
+{
+	Datum		rest_values[INDEX_MAX_KEYS];
+	bool		rest_isnull[INDEX_MAX_KEYS];
+	bool		any = ks->natts > ks->nkeys;
+	int			n = 0;
+	IndexTuple	tuple;
+	Size		size;
+
+	for (int i = 0; i < ks->natts; i++)
+	{
+		if (i >= ks->nkeys)
+		{
+			rest_values[n] = values[i];
+			rest_isnull[n++] = isnull[i];
+		}
+		else if (ks->columns[i].rest_at >= 0)
+		{
+			rest_isnull[n] = isnull[i] || lsm_encoding_is_exact(&ks->columns[i], values[i]);
+			rest_values[n] = rest_isnull[n] ? (Datum) 0 : values[i];
+			any |= !rest_isnull[n++];
+		}
+	}
+	if (!any)
+		return;
+	tuple = index_form_tuple(ks->rest_desc, rest_values, rest_isnull);
+	size = IndexTupleSize(tuple);
+	if (entry->keylen + size > LSM_MAX_ENTRY_SIZE)
+		report_too_large(ks, entry->keylen + size, tid);
+	entry->restlen = unpadded_size((char *) tuple, size) - TUPLE_TID_SIZE;
+	memcpy(ks->form_rest, (char *) tuple + TUPLE_TID_SIZE, entry->restlen);
+	pfree(tuple);
+}
+
+/*
+ * Make an entry of column values.  Its parts are in ks->form_key and form_rest
+ * until the next call.  Errors when it is too large.
+ */
+void
+lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
+				  LsmEntry *entry)
+{
+	uint8	   *p = ks->form_key;
+
+	entry->key = ks->form_key;
+	entry->rest = ks->form_rest;
+	entry->restlen = 0;
+	entry->tid = lsm_tid_to_int(tid);
+	entry->aligned = true;
+	if (!ks->encoded)
+	{
+		form_tuple_key(ks, values, isnull, tid, entry);
+		return;
+	}
+
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		LsmColumn  *column = &ks->columns[i];
+		Datum		value = values[i];
+		Size		size;
+		bool		detoasted = false;
+
+		if (column->typlen == -1 && !isnull[i])
+		{
+			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+			detoasted = value != values[i];
+		}
+		size = lsm_encode_size(column, value, isnull[i]);
+		if ((p - ks->form_key) + size > LSM_MAX_ENTRY_SIZE)
+			report_too_large(ks, (p - ks->form_key) + size, tid);
+		p = lsm_encode_column(column, value, isnull[i], p);
+		if (detoasted)
+			pfree(DatumGetPointer(value));
+	}
+	entry->keylen = p - ks->form_key;
+	if (ks->has_rest)
+		form_rest(ks, values, isnull, tid, entry);
+}
+
+/*
+ * An entry's key as an index tuple.  `room` is used when the key lies in a
+ * page, unaligned and without zero bytes behind it.
+ */
+IndexTuple
+lsm_key_as_tuple(const LsmEntry *entry, char *room)
+{
+	if (entry->aligned)
+		return (IndexTuple) entry->key;
+	memcpy(room, entry->key, entry->keylen);
+	memset(room + entry->keylen, 0, LSM_KEY_PAD);
+	return (IndexTuple) room;
+}
+
+/* The index tuple in an entry's rest, palloc'd, or NULL. */
+static IndexTuple
+rest_as_tuple(const LsmEntry *entry)
+{
+	char	   *tuple;
+
+	if (entry->restlen == 0)
+		return NULL;
+	tuple = palloc0(MAXALIGN(entry->restlen + TUPLE_TID_SIZE) + LSM_KEY_PAD);
+	memcpy(tuple + TUPLE_TID_SIZE, entry->rest, entry->restlen);
+	return (IndexTuple) tuple;
+}
+
+/*
+ * Column values of an entry: the first ncolumns.  Values by reference are
+ * palloc'd or point into the entry's key.  A damaged key gives an error.
+ */
+void
+lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
+					Datum *values, bool *isnull)
+{
+	const uint8 *p = entry->key;
+	const uint8 *end = p + entry->keylen;
+	IndexTuple	rest = NULL;
+
+	if (!ks->encoded)
+	{
+		IndexTuple	tuple = lsm_key_as_tuple(entry, entry->aligned ? NULL :
+											 palloc(MAXALIGN(entry->keylen) + 2 * LSM_KEY_PAD));
+
+		for (int i = 0; i < ncolumns; i++)
+			values[i] = index_getattr(tuple, i + 1, ks->desc, &isnull[i]);
+		return;
+	}
+
+	if (ks->has_rest)
+		rest = rest_as_tuple(entry);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		int			rest_at;
+
+		if (i < ks->nkeys)
+		{
+			p = lsm_decode_column(&ks->columns[i], p, end, &values[i], &isnull[i]);
+			if (p == NULL)
+				ereport(ERROR,
+						(errcode(ERRCODE_INDEX_CORRUPTED),
+						 errmsg("index \"%s\" has an entry that cannot be decoded", ks->index_name),
+						 errhint("Please REINDEX it.")));
+			rest_at = isnull[i] ? -1 : ks->columns[i].rest_at;
+		}
+		else
+			rest_at = ks->rest_desc->natts - (ks->natts - i);
+		if (rest_at >= 0 && rest != NULL)
+		{
+			bool		rest_null;
+			Datum		value = index_getattr(rest, rest_at + 1, ks->rest_desc, &rest_null);
+
+			if (i >= ks->nkeys)
+			{
+				values[i] = value;
+				isnull[i] = rest_null;
+			}
+			else if (!rest_null)
+				values[i] = value;
+		}
+	}
+}
+
+/* An index tuple with the entry's columns and TID, palloc'd. */
+IndexTuple
+lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry)
+{
+	IndexTuple	tuple;
+
+	if (!ks->encoded)
+	{
+		tuple = palloc0(MAXALIGN(entry->keylen) + LSM_KEY_PAD);
+		memcpy(tuple, entry->key, entry->keylen);
+	}
+	else
+	{
+		Datum		values[INDEX_MAX_KEYS];
+		bool		isnull[INDEX_MAX_KEYS];
+
+		lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
+		tuple = index_form_tuple(ks->desc, values, isnull);
+	}
+	lsm_int_to_tid(entry->tid, &tuple->t_tid);
+	return tuple;
+}
+
+/* Compare two values of a column in index order: direction, NULL placement. */
+int
+lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_null,
+				   Datum b, bool b_null)
+{
+	int32		c;
+
+	if (a_null || b_null)
+	{
+		if (a_null && b_null)
+			return 0;
+		return a_null == column->nulls_first ? -1 : 1;
+	}
+	c = DatumGetInt32(FunctionCall2Coll(cmp, column->collation, a, b));
+	if (column->desc)
+		return c < 0 ? 1 : c > 0 ? -1 : 0;
+	return c;
+}
+
+/* lsm_key_compare for keys that are tuples. */
+int
+lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
+{
+	if (a->keylen != b->keylen || memcmp(a->key, b->key, a->keylen) != 0)
+	{
+		IndexTuple	ta = lsm_key_as_tuple(a, ks->compare_a);
+		IndexTuple	tb = lsm_key_as_tuple(b, ks->compare_b);
+
+		for (int i = 0; i < ks->nkeys; i++)
+		{
+			bool		a_null;
+			bool		b_null;
+			Datum		va = index_getattr(ta, i + 1, ks->desc, &a_null);
+			Datum		vb = index_getattr(tb, i + 1, ks->desc, &b_null);
+			int			c = lsm_column_compare(&ks->columns[i], &ks->columns[i].cmp,
+											   va, a_null, vb, b_null);
+
+			if (c != 0)
+				return c;
+		}
+	}
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/*
+ * How many bytes of right's key make a separator between left and right, two
+ * neighbouring entries?  The whole key (and its TID) if they do not differ in
+ * a way that can be cut.
+ */
+uint32
+lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right)
+{
+	uint32		shared;
+
+	if (!ks->encoded)
+		return right->keylen;
+	shared = lsm_common_prefix(left->key, left->keylen, right->key, right->keylen);
+	return Min(shared + 1, right->keylen);
+}

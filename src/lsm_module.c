@@ -1,0 +1,37 @@
+/*
+ * lsm_module.c
+ *	  Loading the library.
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+#include "base/limits.h"
+#include "base/preload.h"
+#include "fmgr.h"
+#include "format/wal.h"
+#include "miscadmin.h"
+#include "recovery/recovery.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static RmgrData lsm_rmgr = {
+	.rm_name = LSM_RMGR_NAME,
+	.rm_redo = lsm_rmgr_redo,
+	.rm_desc = lsm_rmgr_desc,
+	.rm_identify = lsm_rmgr_identify,
+	.rm_mask = lsm_rmgr_mask,
+};
+
+void
+_PG_init(void)
+{
+	lsm_guc_define();
+	lsm_options_init();
+	if (process_shared_preload_libraries_in_progress)
+	{
+		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
+		lsm_preloaded = true;
+	}
+}

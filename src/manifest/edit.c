@@ -1,0 +1,327 @@
+/*
+ * edit.c
+ *	  Changing the manifest: edits, sealing, the fixed pages, the gates.
+ *
+ * Each function here is one atomic change, one WAL record (I1).  Lock order:
+ * meta page, buffer page, map pages.
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "format/buffer_page.h"
+#include "format/wal.h"
+#include "manifest/manifest.h"
+#include "manifest/meta_buffer.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+#include "storage/space.h"
+
+/*
+ * Write the four fixed pages into an empty fork.  The init fork is logged even
+ * though the relation is not.
+ */
+void
+lsm_manifest_create(Relation rel, ForkNumber fork)
+{
+	for (BlockNumber block = 0; block < LSM_FIXED_BLOCKS; block++)
+	{
+		Buffer		buffer;
+		Page		page;
+
+		LockRelationForExtension(rel, ExclusiveLock);
+		buffer = ReadBufferExtended(rel, fork, P_NEW, RBM_NORMAL, NULL);
+		UnlockRelationForExtension(rel, ExclusiveLock);
+		if (BufferGetBlockNumber(buffer) != block)
+			elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(rel));
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+		page = BufferGetPage(buffer);
+
+		START_CRIT_SECTION();
+		if (block == LSM_BLOCK_META)
+			lsm_meta_init(page);
+		else if (block == LSM_BLOCK_MAP)
+			lsm_map_page_init(page, block);
+		else
+		{
+			lsm_page_init(page, LSM_PAGE_GATE, LSM_OWNER_FREE, block);
+			lsm_page_set_crc(page);
+		}
+		MarkBufferDirty(buffer);
+		if (RelationNeedsWAL(rel) || fork == INIT_FORKNUM)
+			log_newpage_buffer(buffer, true);
+		END_CRIT_SECTION();
+		UnlockReleaseBuffer(buffer);
+	}
+}
+
+/* Would the edit fit the manifest?  Checked before anything is changed. */
+static void
+check_edit(Relation rel, LsmMeta *meta, const LsmEdit *edit)
+{
+	int			count = meta->run_count;
+
+	for (uint32 i = 0; i < edit->count; i++)
+	{
+		const LsmEditOp *op = &edit->ops[i];
+		bool		found = lsm_meta_find(meta, op->run.run_id) != NULL;
+
+		if (op->kind == LSM_EDIT_PUT && !found)
+			count++;
+		if (op->kind == LSM_EDIT_REMOVE)
+			count--;
+		if (count > LSM_MAX_RUNS ||
+			(!found && (op->kind == LSM_EDIT_REMOVE || op->kind == LSM_EDIT_SET_JOB)))
+			elog(ERROR, "edit does not fit the manifest of index \"%s\"",
+				 RelationGetRelationName(rel));
+	}
+}
+
+/* Apply and log an edit on the locked meta page. */
+static void
+edit_locked(Relation rel, Buffer buffer, const LsmEdit *edit)
+{
+	Page		page = BufferGetPage(buffer);
+
+	check_edit(rel, lsm_meta(page), edit);
+	START_CRIT_SECTION();
+	if (!lsm_meta_apply(page, edit))
+		elog(PANIC, "pg_lsm: edit was checked but did not fit");
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+	{
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+		XLogRegisterBufData(0, (char *) edit, lsm_edit_size(edit));
+		PageSetLSN(page, XLogInsert(LSM_RMGR_ID, XLOG_LSM_EDIT));
+	}
+	END_CRIT_SECTION();
+}
+
+void
+lsm_manifest_edit(Relation rel, const LsmEdit *edit)
+{
+	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+
+	edit_locked(rel, buffer, edit);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Add a run under construction, give it an id, and mark its inputs.  The
+ * caller has filled in level, state and flags.
+ */
+void
+lsm_manifest_begin_run(Relation rel, LsmRunRecord *run, const uint64 *inputs, int input_count)
+{
+	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+
+	run->run_id = lsm_meta(BufferGetPage(buffer))->next_run_id;
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, run);
+	for (int i = 0; i < input_count; i++)
+		lsm_edit_set_job(edit, inputs[i], run->run_id);
+	edit_locked(rel, buffer, edit);
+	UnlockReleaseBuffer(buffer);
+	pfree(edit);
+}
+
+/* The edit of a seal: the open run becomes sealed, another is opened. */
+static void
+fill_seal_edit(LsmEdit *edit, LsmMeta *meta, Page old_page, const LsmRunRecord *old,
+			   BlockNumber block)
+{
+	LsmRunRecord run;
+
+	lsm_edit_init(edit);
+	if (old != NULL)
+	{
+		run = *old;
+		run.state = LSM_RUN_SEALED;
+		run.entries = lsm_buffer_page_count(old_page);
+		lsm_edit_put(edit, &run);
+		edit->seals = 1;
+	}
+	memset(&run, 0, sizeof(run));
+	run.run_id = meta->next_run_id;
+	run.state = LSM_RUN_OPEN;
+	run.root = run.first_leaf = run.last_leaf = block;
+	run.end_block = block + 1;
+	run.leaves = run.blocks = 1;
+	run.next_block = run.extent_end = InvalidBlockNumber;
+	lsm_edit_put(edit, &run);
+}
+
+static XLogRecPtr
+log_seal(Buffer meta, Buffer old, Buffer new, const LsmEdit *edit, LsmSpacePlan *plan)
+{
+	xl_lsm_seal xlrec;
+
+	memset(&xlrec, 0, sizeof(xlrec));
+	xlrec.space = plan->wal;
+	xlrec.page_flags = lsm_page_opaque(BufferGetPage(new))->flags;
+	xlrec.run_id = lsm_page_opaque(BufferGetPage(new))->run_id;
+	xlrec.block = BufferGetBlockNumber(new);
+	XLogBeginInsert();
+	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
+	XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
+	XLogRegisterBufData(0, (char *) edit, lsm_edit_size(edit));
+	if (BufferIsValid(old))
+		XLogRegisterBuffer(1, old, REGBUF_STANDARD);
+	XLogRegisterBuffer(2, new, REGBUF_STANDARD | REGBUF_WILL_INIT);
+	lsm_space_plan_register(plan);
+	return XLogInsert(LSM_RMGR_ID, XLOG_LSM_SEAL);
+}
+
+/*
+ * Seal the open page, run expected_run_id (0: there is none), and open a new
+ * one.  *seals is the number of pages sealed so far, this one included.
+ */
+LsmSealResult
+lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
+				  uint64 expected_run_id, uint64 *seals)
+{
+	Buffer		meta_buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+	LsmMeta    *meta = lsm_meta(BufferGetPage(meta_buffer));
+	LsmRunRecord *old = NULL;
+	Buffer		old_buffer = InvalidBuffer;
+	Buffer		new_buffer;
+	Page		page;
+	LsmSpacePlan plan;
+	LsmEdit    *edit;
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	for (uint32 i = 0; i < meta->run_count; i++)
+	{
+		if (meta->runs[i].state == LSM_RUN_OPEN)
+			old = &meta->runs[i];
+	}
+	if ((old ? old->run_id : 0) != expected_run_id)
+	{
+		UnlockReleaseBuffer(meta_buffer);
+		return LSM_SEAL_RACED;
+	}
+	if (meta->run_count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
+	{
+		UnlockReleaseBuffer(meta_buffer);
+		return LSM_SEAL_NO_ROOM;
+	}
+
+	if (old != NULL)
+		old_buffer = lsm_buffer_read(rel, old->root, LSM_KIND(LSM_PAGE_BUFFER), old->run_id,
+									 BUFFER_LOCK_EXCLUSIVE, NULL);
+	lsm_space_plan_alloc(&plan, rel, heap, meta->next_run_id, 1, InvalidBlockNumber);
+	new_buffer = ReadBufferExtended(rel, MAIN_FORKNUM, plan.start, RBM_ZERO_AND_LOCK, NULL);
+	page = BufferGetPage(new_buffer);
+	edit = palloc(sizeof(LsmEdit));
+	fill_seal_edit(edit, meta, old ? BufferGetPage(old_buffer) : NULL, old, plan.start);
+	check_edit(rel, meta, edit);
+	if (RelationNeedsWAL(rel))
+		XLogEnsureRecordSpace(LSM_WAL_MAP_BLOCK + LSM_WAL_MAP_PAGES, 20);
+
+	START_CRIT_SECTION();
+	lsm_page_init(page, LSM_PAGE_BUFFER, meta->next_run_id, plan.start);
+	lsm_page_opaque(page)->flags = LSM_PAGE_OPEN | (has_rest ? LSM_PAGE_HAS_REST : 0);
+	MarkBufferDirty(new_buffer);
+	if (BufferIsValid(old_buffer))
+	{
+		lsm_buffer_page_seal(BufferGetPage(old_buffer));
+		MarkBufferDirty(old_buffer);
+	}
+	if (!lsm_meta_apply(BufferGetPage(meta_buffer), edit))
+		elog(PANIC, "pg_lsm: edit was checked but did not fit");
+	MarkBufferDirty(meta_buffer);
+	lsm_space_plan_apply(&plan);
+	if (RelationNeedsWAL(rel))
+	{
+		lsn = log_seal(meta_buffer, old_buffer, new_buffer, edit, &plan);
+		PageSetLSN(BufferGetPage(meta_buffer), lsn);
+		PageSetLSN(page, lsn);
+		if (BufferIsValid(old_buffer))
+			PageSetLSN(BufferGetPage(old_buffer), lsn);
+	}
+	END_CRIT_SECTION();
+
+	*seals = meta->seals;
+	lsm_space_plan_finish(&plan, lsn);
+	UnlockReleaseBuffer(new_buffer);
+	if (BufferIsValid(old_buffer))
+		UnlockReleaseBuffer(old_buffer);
+	UnlockReleaseBuffer(meta_buffer);
+	pfree(edit);
+	return LSM_SEALED;
+}
+
+/*
+ * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
+ * it at the next call, and VACUUM waits for the pin in any case.
+ */
+bool
+lsm_gate_is_closed(Buffer gate)
+{
+	return (lsm_page_opaque(BufferGetPage(gate))->flags & LSM_PAGE_CLOSED) != 0;
+}
+
+/*
+ * Make the other gate the current one.  Returns the block of the gate that was
+ * closed, to be drained.
+ */
+BlockNumber
+lsm_gate_flip(Relation rel)
+{
+	Buffer		meta = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+	uint32		epoch = lsm_meta(BufferGetPage(meta))->gate_epoch;
+	Buffer		old = lsm_buffer_read(rel, LSM_BLOCK_GATE + epoch % 2, LSM_KIND(LSM_PAGE_GATE),
+									  0, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Buffer		new = lsm_buffer_read(rel, LSM_BLOCK_GATE + (epoch + 1) % 2,
+									  LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_EXCLUSIVE, NULL);
+	BlockNumber closed = BufferGetBlockNumber(old);
+
+	START_CRIT_SECTION();
+	lsm_meta_flip_gate(BufferGetPage(meta));
+	lsm_gate_set_closed(BufferGetPage(old), true);
+	lsm_gate_set_closed(BufferGetPage(new), false);
+	MarkBufferDirty(meta);
+	MarkBufferDirty(old);
+	MarkBufferDirty(new);
+	if (RelationNeedsWAL(rel))
+	{
+		XLogRecPtr	lsn;
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
+		XLogRegisterBuffer(1, old, REGBUF_STANDARD);
+		XLogRegisterBuffer(2, new, REGBUF_STANDARD);
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_FLIP);
+		PageSetLSN(BufferGetPage(meta), lsn);
+		PageSetLSN(BufferGetPage(old), lsn);
+		PageSetLSN(BufferGetPage(new), lsn);
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(new);
+	UnlockReleaseBuffer(old);
+	UnlockReleaseBuffer(meta);
+	return closed;
+}
+
+/*
+ * Wait until nobody uses a closed gate any more, here and, through WAL, on
+ * standbys.
+ */
+void
+lsm_gate_drain(Relation rel, BlockNumber gate)
+{
+	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, gate, RBM_NORMAL, NULL);
+
+	LockBufferForCleanup(buffer);
+	START_CRIT_SECTION();
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+	{
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+		PageSetLSN(BufferGetPage(buffer), XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_DRAIN));
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}

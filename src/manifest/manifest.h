@@ -1,0 +1,45 @@
+/*
+ * manifest.h
+ *	  Versions and edits of the manifest; the gates.
+ */
+#ifndef LSM_MANIFEST_H
+#define LSM_MANIFEST_H
+
+#include "format/meta.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+/* A copy of the manifest: what a scan or a job works with. */
+typedef struct LsmVersion
+{
+	uint64		edits;
+	uint64		next_run_id;
+	uint64		seals;
+	uint32		gate_epoch;
+	uint32		run_count;
+	LsmRunRecord runs[FLEXIBLE_ARRAY_MEMBER];
+} LsmVersion;
+
+typedef enum LsmSealResult
+{
+	LSM_SEALED,					/* there is a fresh open page */
+	LSM_SEAL_RACED,				/* somebody else was faster */
+	LSM_SEAL_NO_ROOM			/* the manifest is full: compact first */
+} LsmSealResult;
+
+extern void lsm_manifest_create(Relation rel, ForkNumber fork);
+extern LsmVersion *lsm_version_read(Relation rel, Buffer *gate);
+extern LsmRunRecord *lsm_version_find(LsmVersion *version, uint64 run_id);
+extern bool lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id);
+
+extern void lsm_manifest_edit(Relation rel, const LsmEdit *edit);
+extern void lsm_manifest_begin_run(Relation rel, LsmRunRecord *run,
+								   const uint64 *inputs, int input_count);
+extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
+									   uint64 expected_run_id, uint64 *seals);
+
+extern bool lsm_gate_is_closed(Buffer gate);
+extern BlockNumber lsm_gate_flip(Relation rel);
+extern void lsm_gate_drain(Relation rel, BlockNumber gate);
+
+#endif							/* LSM_MANIFEST_H */

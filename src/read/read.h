@@ -1,0 +1,17 @@
+/*
+ * read.h
+ *	  One cursor over all runs of a version, the write buffer included.
+ */
+#ifndef LSM_READ_H
+#define LSM_READ_H
+
+#include "key/cursor.h"
+#include "manifest/manifest.h"
+
+extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
+							   BufferAccessStrategy strategy);
+extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version);
+extern LsmCursor *lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
+							   uint64 job_id, BufferAccessStrategy strategy);
+
+#endif							/* LSM_READ_H */

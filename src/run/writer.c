@@ -1,0 +1,414 @@
+/*
+ * writer.c
+ *	  Writes a packed run from left to right.
+ *
+ * Pages are built in private memory and written once, when they are full:
+ * leaves, and above them one fence page under construction for each level.
+ * A leaf's link to its right neighbour needs that one's block number, so the
+ * block of the open leaf is always reserved already.
+ *
+ * A fence page gets the entry of a leaf when the leaf is written, and that of
+ * a fence page when it is opened.  So the rightmost page of each level is
+ * always reachable from the top, and a writer can stop after any leaf (suspend)
+ * and another process can go on (resume): it walks down the right edge.  What
+ * was in the open leaf is not written and comes again.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "run/run.h"
+#include "storage/buffers.h"
+#include "storage/space.h"
+
+/* A fence level under construction. */
+typedef struct WriterLevel
+{
+	LsmLeafBuilder builder;
+	Page		page;
+	BlockNumber block;			/* invalid until it is needed */
+	LsmEntry	separator;		/* of the page's first entry */
+	uint8		separator_key[LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD];
+} WriterLevel;
+
+struct LsmRunWriter
+{
+	Relation	rel;
+	Relation	heap;
+	LsmKeySpace *ks;
+	LsmRunRecord run;
+	uint32		expected;		/* blocks, or 0 if unknown */
+	BufferAccessStrategy strategy;
+	uint32		leaves_written;	/* by this writer */
+
+	LsmLeafBuilder leaf;
+	Page		leaf_page;
+	BlockNumber leaf_block;		/* of the open leaf, or invalid: none open */
+	LsmEntry	leaf_separator;
+	uint8		leaf_separator_key[LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD];
+
+	int			height;			/* levels in use */
+	WriterLevel *levels[LSM_MAX_HEIGHT];
+};
+
+static BlockNumber
+reserve_block(LsmRunWriter *w)
+{
+	if (w->run.next_block == w->run.extent_end)
+	{
+		BlockNumber start;
+		uint32		length;
+		uint32		want;
+
+		if (w->expected > 0)
+			want = w->expected > w->run.blocks ? w->expected - w->run.blocks : 1;
+		else
+			want = Max(1, w->run.blocks / 8);
+		want = Min(want, LSM_MAX_EXTENT_BLOCKS);
+		lsm_space_alloc(w->rel, w->heap, w->run.run_id, want,
+						w->run.extent_end, &start, &length);
+		w->run.next_block = start;
+		w->run.extent_end = start + length;
+	}
+	w->run.blocks++;
+	w->run.end_block = Max(w->run.end_block, w->run.next_block + 1);
+	return w->run.next_block++;
+}
+
+static void
+copy_separator(LsmEntry *to, uint8 *room, const LsmEntry *from)
+{
+	memcpy(room, from->key, from->keylen);
+	memset(room + from->keylen, 0, LSM_KEY_PAD);
+	*to = *from;
+	to->key = room;
+	to->aligned = false;
+}
+
+static WriterLevel *
+make_level(LsmRunWriter *w)
+{
+	WriterLevel *level = palloc0(sizeof(WriterLevel));
+
+	if (w->height == LSM_MAX_HEIGHT)
+		elog(ERROR, "run of index \"%s\" has too many levels", RelationGetRelationName(w->rel));
+	level->page = palloc_extended(BLCKSZ, 0);
+	level->block = InvalidBlockNumber;
+	w->levels[w->height++] = level;
+	return level;
+}
+
+static void
+open_fence(LsmRunWriter *w, WriterLevel *level, const LsmEntry *separator)
+{
+	level->block = InvalidBlockNumber;
+	lsm_leaf_begin(&level->builder, level->page, LSM_PAGE_FENCE, true,
+				   lsm_leaf_needs_wide(separator->tid), w->run.run_id, InvalidBlockNumber);
+	copy_separator(&level->separator, level->separator_key, separator);
+}
+
+/* A fence page gets its block when its parent names it or it is written. */
+static BlockNumber
+fence_block(LsmRunWriter *w, WriterLevel *level)
+{
+	if (!BlockNumberIsValid(level->block))
+	{
+		level->block = reserve_block(w);
+		lsm_page_opaque(level->page)->self = level->block;
+	}
+	return level->block;
+}
+
+/* Add a child to fence level i, opening pages and levels as needed. */
+static void
+add_child(LsmRunWriter *w, int i, const LsmEntry *separator, BlockNumber child)
+{
+	WriterLevel *level;
+	LsmEntry	entry = *separator;
+
+	if (i == w->height)
+	{
+		level = make_level(w);
+		open_fence(w, level, separator);
+	}
+	level = w->levels[i];
+	entry.rest = (const uint8 *) &child;
+	entry.restlen = sizeof(BlockNumber);
+	if (lsm_leaf_add(&level->builder, &entry))
+		return;
+
+	/* Full: write it, open its right neighbour, and name both above. */
+	lsm_buffer_write_new(w->rel, fence_block(w, level), level->page, w->strategy);
+	if (i + 1 == w->height)
+		add_child(w, i + 1, &level->separator, level->block);
+	open_fence(w, level, separator);
+	if (!lsm_leaf_add(&level->builder, &entry))
+		elog(ERROR, "entry does not fit an empty page of index \"%s\"",
+			 RelationGetRelationName(w->rel));
+	add_child(w, i + 1, &level->separator, fence_block(w, level));
+}
+
+static void
+write_leaf(LsmRunWriter *w, BlockNumber next)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(w->leaf_page);
+
+	opaque->prev = w->run.last_leaf;
+	opaque->next = next;
+	lsm_buffer_write_new(w->rel, w->leaf_block, w->leaf_page, w->strategy);
+	if (w->run.leaves == 0)
+		w->run.first_leaf = w->leaf_block;
+	w->run.last_leaf = w->leaf_block;
+	w->run.leaves++;
+	w->run.entries += lsm_leaf_header(w->leaf_page)->entry_count;
+	w->leaves_written++;
+
+	/* An empty last leaf (see finish) is chained but has no separator. */
+	if (lsm_leaf_header(w->leaf_page)->entry_count > 0)
+		add_child(w, 0, &w->leaf_separator, w->leaf_block);
+}
+
+static void
+open_leaf(LsmRunWriter *w, BlockNumber block, bool wide)
+{
+	w->leaf_block = block;
+	lsm_leaf_begin(&w->leaf, w->leaf_page, LSM_PAGE_LEAF, w->ks->has_rest, wide,
+				   w->run.run_id, block);
+}
+
+/*
+ * The separator before `entry`, the first of the next leaf: as short as it can
+ * be.  Where it is cut, or the keys differ anyway, no TID is needed.  Points
+ * into the entry.
+ */
+static LsmEntry
+make_separator(LsmRunWriter *w, const LsmEntry *entry)
+{
+	LsmEntry	separator = *entry;
+	LsmEntry	left;
+
+	separator.rest = NULL;
+	separator.restlen = 0;
+	if (!w->ks->encoded)
+		return separator;
+	left.key = w->leaf.last_key;
+	left.keylen = w->leaf.last_keylen;
+	if (left.keylen == entry->keylen && memcmp(left.key, entry->key, left.keylen) == 0)
+		return separator;
+	separator.keylen = lsm_separator_length(w->ks, &left, entry);
+	separator.tid = 0;
+	return separator;
+}
+
+static void
+must_fit(LsmRunWriter *w, const LsmEntry *entry)
+{
+	if (!lsm_leaf_add(&w->leaf, entry))
+		elog(ERROR, "entry does not fit an empty page of index \"%s\"",
+			 RelationGetRelationName(w->rel));
+}
+
+/*
+ * Append an entry.
+ *
+ * REQUIRES: it sorts after the one before.
+ */
+void
+lsm_run_writer_add(LsmRunWriter *w, const LsmEntry *entry)
+{
+	bool		wide = lsm_leaf_needs_wide(entry->tid);
+
+	if (unlikely(!BlockNumberIsValid(w->leaf_block)))
+		open_leaf(w, reserve_block(w), wide);
+
+	if (unlikely(lsm_leaf_header(w->leaf_page)->entry_count == 0))
+	{
+		/* First of the run, or after resuming: the whole entry separates. */
+		open_leaf(w, w->leaf_block, wide);
+		copy_separator(&w->leaf_separator, w->leaf_separator_key, entry);
+		must_fit(w, entry);
+	}
+	else if (!lsm_leaf_add(&w->leaf, entry))
+	{
+		LsmEntry	separator = make_separator(w, entry);
+		BlockNumber next = reserve_block(w);
+
+		write_leaf(w, next);
+		copy_separator(&w->leaf_separator, w->leaf_separator_key, &separator);
+		open_leaf(w, next, wide);
+		must_fit(w, entry);
+	}
+}
+
+/* Leaves written since the writer began or resumed. */
+uint32
+lsm_run_writer_leaves(const LsmRunWriter *w)
+{
+	return w->leaves_written;
+}
+
+static LsmRunWriter *
+make_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *run,
+			uint32 expected_blocks)
+{
+	LsmRunWriter *w = palloc0(sizeof(LsmRunWriter));
+
+	w->rel = rel;
+	w->heap = heap;
+	w->ks = ks;
+	w->run = *run;
+	w->expected = expected_blocks;
+	w->leaf_page = palloc(BLCKSZ);
+	w->leaf_block = InvalidBlockNumber;
+	if (expected_blocks == 0 || expected_blocks > LSM_MAX_EXTENT_BLOCKS * 4)
+		w->strategy = GetAccessStrategy(BAS_BULKWRITE);
+	return w;
+}
+
+/*
+ * Begin a run.  Its record (id, level, state) is in the manifest already, or
+ * nobody else can see the index.  expected_blocks is an upper bound or 0.
+ */
+LsmRunWriter *
+lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
+					 const LsmRunRecord *run, uint32 expected_blocks)
+{
+	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
+
+	w->run.root = InvalidBlockNumber;
+	w->run.first_leaf = InvalidBlockNumber;
+	w->run.last_leaf = InvalidBlockNumber;
+	w->run.next_block = InvalidBlockNumber;
+	w->run.extent_end = InvalidBlockNumber;
+	return w;
+}
+
+/* Read a page of the run into private memory. */
+static void
+fetch_page(LsmRunWriter *w, BlockNumber block, uint16 kind, Page page)
+{
+	Buffer		buffer = lsm_buffer_read(w->rel, block, LSM_KIND(kind), w->run.run_id,
+										 BUFFER_LOCK_SHARE, NULL);
+
+	memcpy(page, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * Go on with a run that was suspended.  `position` becomes the place after its
+ * last entry.
+ *
+ * REQUIRES: at least one leaf was written.
+ */
+LsmRunWriter *
+lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
+					  const LsmRunRecord *run, uint32 expected_blocks,
+					  LsmBound *position)
+{
+	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
+	BlockNumber block = run->root;
+	LsmGroup	group;
+	int			last;
+
+	group.scratch = palloc(LSM_GROUP_SCRATCH);
+	for (int i = 0; i < run->height; i++)
+		make_level(w);
+	for (int i = run->height - 1; i >= 0; i--)
+	{
+		WriterLevel *level = w->levels[i];
+		LsmEntry	first;
+
+		fetch_page(w, block, LSM_PAGE_FENCE, level->page);
+		level->block = block;
+		if (!lsm_leaf_resume(&level->builder, level->page, &group) ||
+			!lsm_leaf_first_of_group(level->page, 0, &first))
+			lsm_report_corruption(rel, block, "entries cannot be decoded");
+		first.rest = NULL;
+		first.restlen = 0;
+		copy_separator(&level->separator, level->separator_key, &first);
+		block = lsm_fence_child(&group.entries[group.count - 1]);
+	}
+	if (block != run->last_leaf)
+		lsm_report_corruption(rel, run->root, "right edge does not lead to the last leaf");
+
+	fetch_page(w, block, LSM_PAGE_LEAF, w->leaf_page);
+	last = lsm_leaf_group_count(w->leaf_page) - 1;
+	if (last >= 0)
+	{
+		if (!lsm_leaf_decode_group(w->leaf_page, last, &group))
+			lsm_report_corruption(rel, block, "entries cannot be decoded");
+		lsm_bound_set_entry(position, &group.entries[group.count - 1], -1);
+	}
+	else
+		lsm_report_corruption(rel, block, "last leaf of a run under construction is empty");
+	block = lsm_page_opaque(w->leaf_page)->next;
+	open_leaf(w, block, false);
+	pfree(group.scratch);
+	return w;
+}
+
+static void
+write_fences(LsmRunWriter *w)
+{
+	for (int i = 0; i < w->height; i++)
+		lsm_buffer_write_new(w->rel, fence_block(w, w->levels[i]), w->levels[i]->page,
+							 w->strategy);
+	w->run.root = w->levels[w->height - 1]->block;
+	w->run.height = w->height;
+}
+
+static void
+free_writer(LsmRunWriter *w)
+{
+	for (int i = 0; i < w->height; i++)
+	{
+		pfree(w->levels[i]->page);
+		pfree(w->levels[i]);
+	}
+	if (w->strategy)
+		FreeAccessStrategy(w->strategy);
+	pfree(w->leaf_page);
+	pfree(w);
+}
+
+/*
+ * Stop for now.  The record that comes back must go into the manifest for the
+ * run to be resumed; the writer is freed.
+ *
+ * REQUIRES: at least one leaf was written.
+ */
+void
+lsm_run_writer_suspend(LsmRunWriter *w, LsmRunRecord *run)
+{
+	Assert(w->run.leaves > 0);
+	write_fences(w);
+	*run = w->run;
+	free_writer(w);
+}
+
+/*
+ * Complete the run, give back the space that it did not use, and free the
+ * writer.  A run without entries comes back with no leaves: do not install it.
+ */
+void
+lsm_run_writer_finish(LsmRunWriter *w, LsmRunRecord *run)
+{
+	if (BlockNumberIsValid(w->leaf_block) &&
+		(lsm_leaf_header(w->leaf_page)->entry_count > 0 || w->run.leaves > 0))
+		write_leaf(w, InvalidBlockNumber);
+
+	if (w->run.leaves > 0)
+	{
+		if (w->run.leaves == 1 && !BlockNumberIsValid(w->levels[0]->block))
+		{
+			w->run.root = w->run.first_leaf;
+			w->run.height = 0;
+		}
+		else
+			write_fences(w);
+		lsm_space_trim(w->rel, w->heap, w->run.run_id, w->run.next_block, w->run.extent_end);
+	}
+	w->run.next_block = InvalidBlockNumber;
+	w->run.extent_end = InvalidBlockNumber;
+	*run = w->run;
+	free_writer(w);
+}

@@ -1,0 +1,154 @@
+/*
+ * buffers.c
+ *	  Checked access to the pages of an lsm index.
+ *
+ * No page that was read is trusted: its header, owner and block number are
+ * checked at each access, its checksum when it came from disk.  A page that
+ * was checked by this server run carries the server's token in
+ * LsmPageOpaque.verified; that is a hint, set under a share lock and not
+ * logged.  A page that failed does not get it, so each later reader fails too.
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "executor/instrument.h"
+#include "format/leaf.h"
+#include "format/buffer_page.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+#include "utils/timestamp.h"
+
+/* Differs from one start of the server to the next; never 0. */
+static inline uint32
+server_token(void)
+{
+	return ((uint32) (PgStartTime ^ (PgStartTime >> 32))) | 1;
+}
+
+void
+lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is corrupted at block %u: %s",
+					RelationGetRelationName(rel), block, what),
+			 errhint("Please REINDEX it.")));
+}
+
+/* Read a buffer, and tell whether it had to come from disk. */
+bool
+lsm_buffer_read_counted(Relation rel, BlockNumber block,
+						BufferAccessStrategy strategy, Buffer *buffer)
+{
+	int64		before = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
+
+	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
+	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != before;
+}
+
+/*
+ * Check the page in a locked buffer.  Returns NULL or what is wrong.  `missed`
+ * says that it has just been read from disk.
+ */
+const char *
+lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
+{
+	Page		page = BufferGetPage(buffer);
+	LsmPageOpaque *opaque;
+	const char *wrong = lsm_page_check_header(page, BufferGetBlockNumber(buffer));
+	uint32		token = server_token();
+
+	if (wrong != NULL)
+		return wrong;
+	opaque = lsm_page_opaque(page);
+
+	/* The open page changes with each insert and has no checksum (I7). */
+	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
+		return missed ? lsm_buffer_page_check(page) : NULL;
+
+	if (!missed && opaque->verified == token)
+		return NULL;
+	opaque->verified = 0;
+	if (opaque->crc != lsm_page_compute_crc(page))
+		return "checksum does not match the content";
+	if (opaque->kind == LSM_PAGE_LEAF || opaque->kind == LSM_PAGE_FENCE)
+		wrong = lsm_leaf_check(page);
+	else if (opaque->kind == LSM_PAGE_BUFFER)
+		wrong = lsm_buffer_page_check(page);
+	if (wrong == NULL)
+		opaque->verified = token;
+	return wrong;
+}
+
+/*
+ * Read, lock and check a page that must be one of `kinds` and belong to
+ * run_id (0: do not look).  Errors when the page is not what it should be.
+ */
+Buffer
+lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 run_id,
+				int lock_mode, BufferAccessStrategy strategy)
+{
+	Buffer		buffer;
+	bool		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+	const char *wrong;
+	LsmPageOpaque *opaque;
+
+	LockBuffer(buffer, lock_mode);
+	wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (unlikely(wrong != NULL))
+		lsm_report_corruption(rel, block, wrong);
+	opaque = lsm_page_opaque(BufferGetPage(buffer));
+	if (unlikely((LSM_KIND(opaque->kind) & kinds) == 0))
+		lsm_report_corruption(rel, block, "page is of another kind than expected");
+	if (unlikely(run_id != 0 && opaque->run_id != run_id))
+		lsm_report_corruption(rel, block, "page belongs to another run");
+	return buffer;
+}
+
+/*
+ * Write a page built in private memory to a block that nobody else uses, and
+ * log it whole.
+ */
+void
+lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
+					 BufferAccessStrategy strategy)
+{
+	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block,
+											RBM_ZERO_AND_LOCK, strategy);
+
+	lsm_page_set_crc(page);
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buffer), page, BLCKSZ);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * The compaction lock is a tuple lock on (0,1) of the index, a tag that
+ * nothing else uses: indexes have no tuple locks.  A page lock would be the
+ * other choice, but some versions assert that no relation is locked under it,
+ * and comparison functions may open relations.
+ */
+bool
+lsm_compaction_lock(Relation rel, bool wait)
+{
+	ItemPointerData tag;
+
+	ItemPointerSet(&tag, 0, 1);
+	if (!wait)
+		return lsm_conditional_lock_tuple(rel, &tag, ExclusiveLock);
+	LockTuple(rel, &tag, ExclusiveLock);
+	return true;
+}
+
+void
+lsm_compaction_unlock(Relation rel)
+{
+	ItemPointerData tag;
+
+	ItemPointerSet(&tag, 0, 1);
+	UnlockTuple(rel, &tag, ExclusiveLock);
+}
