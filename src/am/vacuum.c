@@ -123,13 +123,15 @@ remove_dead(VacuumState *v, Buffer buffer, int count)
 	if (RelationNeedsWAL(v->rel))
 	{
 		xl_lsm_delete xlrec;
+		XLogRecPtr	lsn;
 
 		xlrec.count = count;
 		XLogBeginInsert();
 		XLogRegisterData((char *) &xlrec, sizeof(xlrec));
 		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
 		XLogRegisterBufData(0, (char *) v->dead, count * sizeof(uint16));
-		PageSetLSN(page, XLogInsert(LSM_RMGR_ID, XLOG_LSM_DELETE));
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_DELETE);
+		PageSetLSN(page, lsn);
 	}
 	END_CRIT_SECTION();
 }

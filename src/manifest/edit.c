@@ -89,10 +89,13 @@ edit_locked(Relation rel, Buffer buffer, const LsmEdit *edit)
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 	{
+		XLogRecPtr	lsn;
+
 		XLogBeginInsert();
 		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
 		XLogRegisterBufData(0, (char *) edit, lsm_edit_size(edit));
-		PageSetLSN(page, XLogInsert(LSM_RMGR_ID, XLOG_LSM_EDIT));
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_EDIT);
+		PageSetLSN(page, lsn);
 	}
 	END_CRIT_SECTION();
 }
@@ -318,9 +321,12 @@ lsm_gate_drain(Relation rel, BlockNumber gate)
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 	{
+		XLogRecPtr	lsn;
+
 		XLogBeginInsert();
 		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-		PageSetLSN(BufferGetPage(buffer), XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_DRAIN));
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_DRAIN);
+		PageSetLSN(BufferGetPage(buffer), lsn);
 	}
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);

@@ -79,13 +79,15 @@ lsm_memtable_insert(Relation rel, LsmKeySpace *ks, BlockNumber block,
 	if (RelationNeedsWAL(rel))
 	{
 		xl_lsm_insert xlrec;
+		XLogRecPtr	lsn;
 
 		xlrec.pos = pos;
 		XLogBeginInsert();
 		XLogRegisterData((char *) &xlrec, sizeof(xlrec));
 		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
 		XLogRegisterBufData(0, (char *) item, size);
-		PageSetLSN(page, XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT));
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT);
+		PageSetLSN(page, lsn);
 	}
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);

@@ -1,0 +1,279 @@
+/* pg_lsm--0.1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION pg_lsm" to load this file. \quit
+
+--
+-- Access method
+--
+
+CREATE FUNCTION lsm_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+COMMENT ON FUNCTION lsm_handler(internal) IS
+'index access method handler of lsm';
+
+CREATE ACCESS METHOD lsm TYPE INDEX HANDLER lsm_handler;
+
+COMMENT ON ACCESS METHOD lsm IS
+'write-optimised ordered index (LSM tree)';
+
+--
+-- Inspection
+--
+
+CREATE FUNCTION lsm_check(index regclass, heapallindexed boolean DEFAULT false)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_check(regclass, boolean) IS
+'verify the structure of an lsm index and, if asked, that every table row has its entry; raises an error at the first fault';
+
+CREATE FUNCTION lsm_runs(
+	index regclass,
+	OUT run_id bigint,
+	OUT state text,
+	OUT level integer,
+	OUT blocks bigint,
+	OUT leaves bigint,
+	OUT entries bigint,
+	OUT bytes bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_runs(regclass) IS
+'the live runs of an lsm index: level, size and number of entries';
+
+--
+-- Operator classes
+--
+-- An lsm index has the strategies and support functions of a B-tree, so its
+-- operator classes are made from the B-tree's as the catalogs describe them.
+-- That gives every class of the server at hand, whatever its version, and
+-- serves for the types of other extensions too.
+--
+
+CREATE FUNCTION lsm_create_opclass(btree_opclass text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	parts		text[] := parse_ident(btree_opclass);
+	btree_am	oid;
+	lsm_am		oid;
+	candidates	oid[];
+	source		record;
+	home		record;
+	own			record;
+	lsm_family	oid;
+	family_sql	text;
+	class_sql	text;
+	items		text;
+	clash		text;
+BEGIN
+	SELECT a.oid INTO STRICT btree_am FROM pg_am a WHERE a.amname = 'btree';
+	SELECT a.oid INTO STRICT lsm_am FROM pg_am a WHERE a.amname = 'lsm';
+
+	-- 1. Find the B-tree's class.  A name without schema must be the only one
+	-- of its kind, so that the answer does not depend on any search_path.
+	IF cardinality(parts) > 2 THEN
+		RAISE EXCEPTION 'improper operator class name: %', btree_opclass
+			USING ERRCODE = 'syntax_error',
+				HINT = 'Write it as name or schema.name.';
+	END IF;
+	candidates := ARRAY(
+		SELECT c.oid
+		FROM pg_opclass c JOIN pg_namespace n ON n.oid = c.opcnamespace
+		WHERE c.opcmethod = btree_am
+			AND c.opcname = parts[cardinality(parts)]
+			AND (cardinality(parts) = 1 OR n.nspname = parts[1]));
+	IF cardinality(candidates) = 0 THEN
+		RAISE EXCEPTION 'operator class % does not exist for access method btree',
+			btree_opclass
+			USING ERRCODE = 'undefined_object';
+	ELSIF cardinality(candidates) > 1 THEN
+		RAISE EXCEPTION 'operator class name % is ambiguous', btree_opclass
+			USING ERRCODE = 'ambiguous_alias',
+				HINT = 'Write it as schema.name.';
+	END IF;
+	SELECT c.*, f.opfname, f.opfnamespace INTO STRICT source
+		FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily
+		WHERE c.oid = candidates[1];
+
+	-- 2. Name ours.  It lives in the schema of its model, but what is modelled
+	-- on the system's own goes with this extension: pg_dump would not save it
+	-- in pg_catalog.
+	SELECT coalesce(nullif(source.opcnamespace, 'pg_catalog'::regnamespace),
+					e.extnamespace) AS class_schema,
+			coalesce(nullif(source.opfnamespace, 'pg_catalog'::regnamespace),
+					e.extnamespace) AS family_schema
+		INTO STRICT home
+		FROM pg_extension e WHERE e.extname = 'pg_lsm';
+	class_sql := format('%s.%I', home.class_schema::regnamespace,
+						source.opcname);
+	family_sql := format('%s.%I', home.family_schema::regnamespace,
+						 source.opfname);
+
+	-- 3. The family.
+	SELECT f.oid INTO lsm_family
+		FROM pg_opfamily f
+		WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
+			AND f.opfnamespace = home.family_schema;
+	IF lsm_family IS NULL THEN
+		EXECUTE format('CREATE OPERATOR FAMILY %s USING lsm', family_sql);
+		EXECUTE format('COMMENT ON OPERATOR FAMILY %s USING lsm IS %L',
+					   family_sql, 'lsm counterpart of btree operator family '
+					   || source.opfname);
+		SELECT f.oid INTO STRICT lsm_family
+			FROM pg_opfamily f
+			WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
+				AND f.opfnamespace = home.family_schema;
+	END IF;
+
+	-- What is there already must agree, or queries would go wrong.
+	SELECT b.amopopr::regoperator::text INTO clash
+		FROM pg_amop b JOIN pg_amop l USING (amoplefttype, amoprighttype,
+											 amopstrategy)
+		WHERE b.amopfamily = source.opcfamily AND l.amopfamily = lsm_family
+			AND b.amopopr <> l.amopopr
+		LIMIT 1;
+	IF clash IS NULL THEN
+		SELECT b.amproc::oid::regprocedure::text INTO clash
+			FROM pg_amproc b JOIN pg_amproc l USING (amproclefttype,
+													 amprocrighttype, amprocnum)
+			WHERE b.amprocfamily = source.opcfamily
+				AND l.amprocfamily = lsm_family
+				AND b.amproc <> l.amproc
+			LIMIT 1;
+	END IF;
+	IF clash IS NOT NULL THEN
+		RAISE EXCEPTION 'operator family % for access method lsm exists and is not like that of btree',
+			family_sql
+			USING ERRCODE = 'duplicate_object',
+				DETAIL = format('It has something else in the place of %s.', clash);
+	END IF;
+
+	-- 4. The class, with the operators and functions of its own type, unless
+	-- another class of the family has brought these already (as text_ops does
+	-- for varchar_ops).  STORAGE only stands in for the list, which cannot be
+	-- empty.
+	SELECT c.opcintype, c.opcfamily INTO own
+		FROM pg_opclass c
+		WHERE c.opcmethod = lsm_am AND c.opcname = source.opcname
+			AND c.opcnamespace = home.class_schema;
+	IF NOT FOUND THEN
+		SELECT string_agg(m.item, ', ' ORDER BY m.kind, m.number) INTO items
+			FROM (
+				SELECT 1 AS kind, o.amopstrategy AS number,
+						format('OPERATOR %s %s', o.amopstrategy,
+							   o.amopopr::regoperator) AS item
+					FROM pg_amop o
+					WHERE o.amopfamily = source.opcfamily
+						AND o.amoplefttype = source.opcintype
+						AND o.amoprighttype = source.opcintype
+				UNION ALL
+				SELECT 2, p.amprocnum,
+						format('FUNCTION %s (%s, %s) %s', p.amprocnum,
+							   p.amproclefttype::regtype,
+							   p.amprocrighttype::regtype,
+							   p.amproc::oid::regprocedure)
+					FROM pg_amproc p
+					WHERE p.amprocfamily = source.opcfamily
+						AND p.amproclefttype = source.opcintype
+						AND p.amprocrighttype = source.opcintype
+			) m
+			WHERE NOT EXISTS (
+				SELECT FROM pg_amproc p
+				WHERE p.amprocfamily = lsm_family AND p.amprocnum = 1
+					AND p.amproclefttype = source.opcintype
+					AND p.amprocrighttype = source.opcintype);
+		EXECUTE format('CREATE OPERATOR CLASS %s %s FOR TYPE %s USING lsm FAMILY %s AS %s',
+					   class_sql,
+					   CASE WHEN source.opcdefault THEN 'DEFAULT' ELSE '' END,
+					   source.opcintype::regtype, family_sql,
+					   coalesce(items, format('STORAGE %s',
+											  source.opcintype::regtype)));
+		EXECUTE format('COMMENT ON OPERATOR CLASS %s USING lsm IS %L',
+					   class_sql, 'lsm counterpart of btree operator class '
+					   || source.opcname);
+	ELSIF own.opcintype <> source.opcintype OR own.opcfamily <> lsm_family THEN
+		RAISE EXCEPTION 'operator class % for access method lsm exists with another type or family',
+			class_sql
+			USING ERRCODE = 'duplicate_object';
+	ELSE
+		RAISE NOTICE 'operator class % for access method lsm exists already',
+			class_sql
+			USING DETAIL = 'Only what its family lacks is added.';
+	END IF;
+
+	-- 5. The rest of the family: what compares different types, and what was
+	-- added to the B-tree's family after ours was made.  Members of a type
+	-- whose class is still to come wait for that class.
+	SELECT string_agg(m.item, ', ') INTO items
+		FROM (
+			SELECT o.amoplefttype AS lefttype, o.amoprighttype AS righttype,
+					format('OPERATOR %s %s', o.amopstrategy,
+						   o.amopopr::regoperator) AS item
+				FROM pg_amop o
+				WHERE o.amopfamily = source.opcfamily AND NOT EXISTS (
+					SELECT FROM pg_amop l
+					WHERE l.amopfamily = lsm_family
+						AND l.amoplefttype = o.amoplefttype
+						AND l.amoprighttype = o.amoprighttype
+						AND l.amopstrategy = o.amopstrategy)
+			UNION ALL
+			SELECT p.amproclefttype, p.amprocrighttype,
+					format('FUNCTION %s (%s, %s) %s', p.amprocnum,
+						   p.amproclefttype::regtype, p.amprocrighttype::regtype,
+						   p.amproc::oid::regprocedure)
+				FROM pg_amproc p
+				WHERE p.amprocfamily = source.opcfamily AND NOT EXISTS (
+					SELECT FROM pg_amproc l
+					WHERE l.amprocfamily = lsm_family
+						AND l.amproclefttype = p.amproclefttype
+						AND l.amprocrighttype = p.amprocrighttype
+						AND l.amprocnum = p.amprocnum)
+		) m
+		WHERE NOT EXISTS (
+			SELECT FROM pg_opclass c
+			WHERE c.opcfamily = source.opcfamily
+				AND c.opcintype IN (m.lefttype, m.righttype)
+				AND NOT EXISTS (
+					SELECT FROM pg_amproc l
+					WHERE l.amprocfamily = lsm_family AND l.amprocnum = 1
+						AND l.amproclefttype = c.opcintype
+						AND l.amprocrighttype = c.opcintype));
+	IF items IS NOT NULL THEN
+		EXECUTE format('ALTER OPERATOR FAMILY %s USING lsm ADD %s',
+					   family_sql, items);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_create_opclass(text) IS
+'create the lsm counterpart of a btree operator class, so that its type can be indexed with lsm';
+
+-- The classes that B-tree has on this server.  A type's default class comes
+-- first, so that the type's operators belong to it and not to a namesake.
+DO $$
+DECLARE
+	class		text;
+BEGIN
+	FOR class IN
+		SELECT pg_catalog.format('pg_catalog.%I', c.opcname)
+		FROM pg_catalog.pg_opclass c
+			JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.opcmethod
+		WHERE a.amname OPERATOR(pg_catalog.=) 'btree'
+			AND c.opcnamespace OPERATOR(pg_catalog.=)
+				'pg_catalog'::pg_catalog.regnamespace
+		ORDER BY c.opcdefault DESC, c.oid
+	LOOP
+		PERFORM lsm_create_opclass(class);
+	END LOOP;
+END
+$$;
