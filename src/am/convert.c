@@ -14,6 +14,7 @@
 
 #include "am/scankeys.h"
 #include "catalog/pg_type.h"
+#include "common/int.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
 #include "utils/timestamp.h"

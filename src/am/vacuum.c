@@ -197,10 +197,12 @@ visit_block(VacuumState *v, BlockNumber block, LsmVersion *version, uint64 run_i
 static void
 visit_all(VacuumState *v)
 {
-	BlockNumber end = RelationGetNumberOfBlocks(v->rel);
+	BlockNumber end;
 	BlockNumber next;
 
+	/* In this order: all blocks of the version's runs are below `end`. */
 	v->seen = lsm_version_read(v->rel, NULL);
+	end = RelationGetNumberOfBlocks(v->rel);
 	v->first_phase = true;
 	for (BlockNumber block = LSM_FIXED_BLOCKS; block < end; block++)
 		visit_block(v, block, v->seen, 0, &next);
@@ -333,10 +335,16 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v->stats = stats;
 	v->callback = callback;
 	v->callback_state = state;
-	v->group.scratch = palloc(LSM_GROUP_SCRATCH);
+	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
 
 	visit_all(v);
 	visit_news(v);
+
+	/*
+	 * A VACUUM that was interrupted after its flip may have left scans under
+	 * the gate that is about to become the current one again.
+	 */
+	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
 	/* Now no step is running: every entry is on some page. */
 	lsm_compaction_lock(v->rel, true);
@@ -347,7 +355,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 	lsm_gate_drain(v->rel, gate);
 	fill_stats(v->rel, stats);
-	pfree(v->group.scratch);
+	lsm_group_free(&v->group);
 	pfree(v->seen);
 	pfree(v);
 	return stats;

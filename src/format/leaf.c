@@ -141,8 +141,11 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	if (!opens)
 		shared = lsm_common_prefix(last.key, last.keylen, entry->key, entry->keylen);
 
-	/* An upper bound of the coded size is enough: it is close. */
-	need = 1 + (shared >= NIBBLE_MORE ? 2 : 0) +
+	/*
+	 * An upper bound of the coded size is enough: it is close.  The second
+	 * byte is that of a key which is a pure prefix of the one before.
+	 */
+	need = 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
 		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
 		(b->has_rest ? 2 + entry->restlen : 0) +
 		lsm_varint_size(code_tid(entry->tid, b->wide)) + (opens ? sizeof(uint16) : 0);
@@ -191,6 +194,21 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 	return true;
 }
 
+/* Room for decoding groups whose keys have at most max_keylen bytes. */
+void
+lsm_group_init(LsmGroup *group, uint32 max_keylen)
+{
+	group->count = 0;
+	group->max_keylen = max_keylen;
+	group->scratch = palloc(lsm_group_scratch_size(max_keylen));
+}
+
+void
+lsm_group_free(LsmGroup *group)
+{
+	pfree(group->scratch);
+}
+
 /* NULL, or what is wrong with the layout of a packed page. */
 const char *
 lsm_leaf_check(Page page)
@@ -216,12 +234,12 @@ lsm_leaf_check(Page page)
 
 /*
  * Decode the entry at p whose predecessor (not for the first of a group) is
- * prev.  The key is built at `key`, which has room for LSM_MAX_ENTRY_SIZE.
+ * prev.  The key is built at `key`, which has room for max_keylen and padding.
  * Returns the end of the entry or NULL.
  */
 static const uint8 *
 decode_entry(const uint8 *p, const uint8 *end, uint16 flags,
-			 const LsmEntry *prev, uint8 *key, LsmEntry *out)
+			 const LsmEntry *prev, uint8 *key, uint32 max_keylen, LsmEntry *out)
 {
 	bool		wide = (flags & LSM_PAGE_WIDE_TID) != 0;
 	bool		same = false;
@@ -249,7 +267,7 @@ decode_entry(const uint8 *p, const uint8 *end, uint16 flags,
 			return NULL;
 		if (unshared > (uint64) (end - p) ||
 			shared > (prev ? prev->keylen : 0) ||
-			shared + unshared > LSM_MAX_ENTRY_SIZE)
+			shared + unshared > max_keylen)
 			return NULL;
 		if (shared > 0)
 			memcpy(key, prev->key, shared);
@@ -349,7 +367,7 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 		if (out->count == LSM_GROUP_ENTRIES)
 			return false;
 		entry = &out->entries[out->count];
-		p = decode_entry(p, end, flags, prev, key, entry);
+		p = decode_entry(p, end, flags, prev, key, out->max_keylen, entry);
 		if (p == NULL)
 			return false;
 		key += MAXALIGN(entry->keylen) + LSM_KEY_PAD;

@@ -45,13 +45,18 @@ typedef struct LsmGroup
 {
 	int			count;
 	LsmEntry	entries[LSM_GROUP_ENTRIES];
-	uint8	   *scratch;		/* LSM_GROUP_SCRATCH bytes */
+	uint32		max_keylen;		/* longest key that scratch has room for */
+	uint8	   *scratch;		/* lsm_group_scratch_size(max_keylen) bytes */
 } LsmGroup;
-
-#define LSM_GROUP_SCRATCH (LSM_GROUP_ENTRIES * (MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD))
 
 /* Zero bytes behind a decoded key. */
 #define LSM_KEY_PAD 8
+
+static inline Size
+lsm_group_scratch_size(uint32 max_keylen)
+{
+	return LSM_GROUP_ENTRIES * (MAXALIGN(max_keylen) + LSM_KEY_PAD);
+}
 
 /* State of a page under construction. */
 typedef struct LsmLeafBuilder
@@ -71,6 +76,8 @@ extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
 extern bool lsm_leaf_needs_wide(uint64 tid);
 
+extern void lsm_group_init(LsmGroup *group, uint32 max_keylen);
+extern void lsm_group_free(LsmGroup *group);
 extern const char *lsm_leaf_check(Page page);
 extern bool lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry);
 extern bool lsm_leaf_decode_group(Page page, int group, LsmGroup *out);

@@ -37,6 +37,25 @@ column_init(LsmColumn *column, Relation index, int i)
 	column->encoding = lsm_encoding_for(column->cmp.fn_oid, column->collation);
 }
 
+/* Where all columns have a fixed length keys are short, and so is what they need. */
+static uint32
+longest_key(LsmKeySpace *ks)
+{
+	uint32		size = 0;
+
+	if (!ks->encoded)
+		return LSM_MAX_ENTRY_SIZE;
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		LsmColumn  *column = &ks->columns[i];
+
+		if (column->encoding == LSM_ENC_TEXT || column->encoding == LSM_ENC_BYTEA)
+			return LSM_MAX_ENTRY_SIZE;
+		size += lsm_encode_size(column, (Datum) 0, false);
+	}
+	return Min(size, LSM_MAX_ENTRY_SIZE);
+}
+
 /* Build the keyspace of an index, in the current memory context. */
 LsmKeySpace *
 lsm_keyspace_create(Relation index)
@@ -82,6 +101,7 @@ lsm_keyspace_create(Relation index)
 		}
 	}
 
+	ks->max_keylen = longest_key(ks);
 	ks->form_key = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
 	ks->form_rest = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
 	ks->compare_a = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
@@ -275,7 +295,11 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 			rest_at = isnull[i] ? -1 : ks->columns[i].rest_at;
 		}
 		else
+		{
 			rest_at = ks->rest_desc->natts - (ks->natts - i);
+			values[i] = (Datum) 0;
+			isnull[i] = true;
+		}
 		if (rest_at >= 0 && rest != NULL)
 		{
 			bool		rest_null;

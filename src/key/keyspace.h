@@ -54,6 +54,7 @@ typedef struct LsmKeySpace
 {
 	bool		encoded;		/* keys compare with memcmp */
 	bool		has_rest;		/* entries have a rest part */
+	uint32		max_keylen;		/* no key is longer, in bytes */
 	int			nkeys;
 	int			natts;			/* with included columns */
 	TupleDesc	desc;

@@ -265,8 +265,21 @@ lsm_gate_is_closed(Buffer gate)
 	return (lsm_page_opaque(BufferGetPage(gate))->flags & LSM_PAGE_CLOSED) != 0;
 }
 
+/* The block of the gate that is not the current one. */
+BlockNumber
+lsm_gate_other(Relation rel)
+{
+	Buffer		meta = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
+	uint32		epoch = lsm_meta(BufferGetPage(meta))->gate_epoch;
+
+	UnlockReleaseBuffer(meta);
+	return LSM_BLOCK_GATE + (epoch + 1) % 2;
+}
+
 /*
- * Make the other gate the current one.  Returns the block of the gate that was
+ * Make the other gate the current one.
+ *
+ * REQUIRES: nobody holds the other gate: it has been drained.  Returns the block of the gate that was
  * closed, to be drained.
  */
 BlockNumber

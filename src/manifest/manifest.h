@@ -39,6 +39,7 @@ extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_res
 									   uint64 expected_run_id, uint64 *seals);
 
 extern bool lsm_gate_is_closed(Buffer gate);
+extern BlockNumber lsm_gate_other(Relation rel);
 extern BlockNumber lsm_gate_flip(Relation rel);
 extern void lsm_gate_drain(Relation rel, BlockNumber gate);
 

@@ -198,10 +198,10 @@ redo_delete(XLogReaderState *record)
 		{
 			LsmGroup	scratch;
 
-			scratch.scratch = palloc(LSM_GROUP_SCRATCH);
+			lsm_group_init(&scratch, LSM_MAX_ENTRY_SIZE);
 			if (!lsm_leaf_delete(page, ordinals, xlrec->count, &scratch))
 				redo_damaged("deletion", buffer);
-			pfree(scratch.scratch);
+			lsm_group_free(&scratch);
 		}
 		pfree(ordinals);
 		finish(buffer, record);

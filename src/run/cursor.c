@@ -240,7 +240,7 @@ close_cursor(LsmCursor *base)
 		pfree(c->copy);
 	if (c->here.key)
 		pfree(c->here.key);
-	pfree(c->decoded.scratch);
+	lsm_group_free(&c->decoded);
 	pfree(c);
 }
 
@@ -260,6 +260,6 @@ lsm_run_cursor_create(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
 	c->run_id = run->run_id;
 	c->root = run->root;
 	c->height = run->height;
-	c->decoded.scratch = palloc(LSM_GROUP_SCRATCH);
+	lsm_group_init(&c->decoded, ks->max_keylen);
 	return &c->base;
 }

@@ -309,7 +309,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	LsmGroup	group;
 	int			last;
 
-	group.scratch = palloc(LSM_GROUP_SCRATCH);
+	lsm_group_init(&group, LSM_MAX_ENTRY_SIZE);
 	for (int i = 0; i < run->height; i++)
 		make_level(w);
 	for (int i = run->height - 1; i >= 0; i--)
@@ -325,6 +325,8 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 		first.rest = NULL;
 		first.restlen = 0;
 		copy_separator(&level->separator, level->separator_key, &first);
+		if (i == 0)
+			lsm_bound_set_entry(position, &group.entries[group.count - 1], 1);
 		block = lsm_fence_child(&group.entries[group.count - 1]);
 	}
 	if (block != run->last_leaf)
@@ -338,11 +340,10 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 			lsm_report_corruption(rel, block, "entries cannot be decoded");
 		lsm_bound_set_entry(position, &group.entries[group.count - 1], -1);
 	}
-	else
-		lsm_report_corruption(rel, block, "last leaf of a run under construction is empty");
+	/* VACUUM has emptied the leaf: all from its separator on may come again. */
 	block = lsm_page_opaque(w->leaf_page)->next;
 	open_leaf(w, block, false);
-	pfree(group.scratch);
+	lsm_group_free(&group);
 	return w;
 }
 

@@ -11,7 +11,8 @@
 /* Kinds that a reader accepts, as a set. */
 #define LSM_KIND(kind) (1 << ((kind) - LSM_PAGE_META))
 
-extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what) pg_attribute_noreturn();
+extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
+			__attribute__((noreturn));
 extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 run_id,
 							  int lock_mode, BufferAccessStrategy strategy);
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);

@@ -1,0 +1,393 @@
+"""One seed: a random life of a table, and the same answers from both indexes."""
+
+import random
+
+from layout import BTREE, LSM, TABLE, Layout
+from operations import Operations
+from pgwire import ConnectionLost, PgError
+from queries import FIXED_SETTINGS, CursorScript, QueryMaker
+
+# Errors of random statements that tell nothing about the index.
+EXPECTED = {
+    "22003",        # numeric value out of range
+    "22008",        # datetime field overflow
+    "54000",        # index row size exceeds the maximum
+    "25P02",        # current transaction is aborted
+    "0A000",        # not supported
+    "42883",        # operator does not exist
+    "42P22",        # indeterminate collation
+    "23502", "22P02",
+    "40001",        # serialization failure
+    "55000",        # e.g. CLUSTER on what cannot be clustered
+}
+
+
+class Mismatch(Exception):
+    """The two indexes do not agree, or something else is wrong."""
+
+
+class Statistics:
+    """Counts for the closing lines."""
+
+    def __init__(self):
+        self.queries = 0
+        self.fetches = 0
+        self.changes = 0
+        self.other_plans = 0
+        self.without_index = 0
+        self.errors = {}
+        self.plan_samples = []
+
+
+class SqlLog:
+    """All that was sent, as a script for psql."""
+
+    def __init__(self):
+        self.lines = []
+
+    def session(self, number):
+        def write(sql, data=None):
+            mark = "" if number == 1 else f"-- session {number}:\n"
+            self.lines.append(f"{mark}{sql};")
+            if data is not None:
+                self.lines.append(data + "\\.")
+        return write
+
+    def save(self, path):
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("\n".join(self.lines) + "\n")
+
+
+class Round:
+    """Runs one seed.  `sides` names the index to trust and the one to test."""
+
+    def __init__(self, server, seed, options, statistics):
+        self.server = server
+        self.rng = random.Random(seed)
+        self.options = options
+        self.statistics = statistics
+        self.log = SqlLog()
+        self.connection = server.connect(log=self.log.session(1))
+        self.other = server.connect(log=self.log.session(2))
+        self.layout = Layout(self.rng, options.am, options.types,
+                             options.unavailable)
+        self.maker = QueryMaker(self.layout)
+        self.operations = Operations(self.layout, self.maker, self.run,
+                                     self.copy)
+        self.settings = {}
+        self.vacuuming = False
+
+    # -- statements ---------------------------------------------------------
+
+    def query(self, sql):
+        return self.connection.query(sql)
+
+    def run(self, sql, connection=None):
+        """A change; tells whether it went well.  Unknown errors are faults."""
+        self.statistics.changes += 1
+        try:
+            (connection or self.connection).query(sql)
+            return True
+        except PgError as error:
+            self.note_error(error)
+            return False
+
+    def copy(self, sql, lines):
+        self.statistics.changes += 1
+        try:
+            self.connection.copy_in(sql, lines)
+            return True
+        except PgError as error:
+            self.note_error(error)
+            return False
+
+    def note_error(self, error):
+        if error.sqlstate not in EXPECTED:
+            raise Mismatch(f"unexpected error: {error}\n"
+                           f"statement: {shorten(error.sql)}") from error
+        key = f"{error.sqlstate} {error.message[:60]}"
+        self.statistics.errors[key] = self.statistics.errors.get(key, 0) + 1
+
+    def use(self, index):
+        """Let the planner see one of the two indexes only, or both (None)."""
+        valid = "true" if index is None else f"indexrelid = '{index}'::regclass"
+        self.query(f"UPDATE pg_index SET indisvalid = {valid} WHERE indexrelid"
+                   f" IN ('{BTREE}'::regclass, '{LSM}'::regclass)")
+
+    # -- the life of a table ------------------------------------------------
+
+    def run_all(self):
+        rng = self.rng
+        try:
+            self.create()
+            for phase in range(rng.randint(3, 6)):
+                self.change_phase()
+                if rng.random() < 0.15:
+                    self.set_limits()
+                self.query_phase(rng.randint(8, 30))
+                if rng.random() < 0.5:
+                    self.transaction_phase()
+                if rng.random() < 0.7:
+                    self.cursor_phase()
+                if phase and rng.random() < 0.05:
+                    self.restart()
+                self.check()
+            self.query(f"DROP TABLE {TABLE}")
+            self.connection.close()
+            self.other.close()
+        except ConnectionLost as error:
+            raise Mismatch(f"connection lost: {error}\nlast statement: "
+                           f"{shorten(self.log.lines[-1])}\n"
+                           f"{self.server.log_tail()}") from error
+
+    def create(self):
+        self.query(f"DROP TABLE IF EXISTS {TABLE}")
+        self.query(self.layout.create_table())
+        self.set_limits()
+        if self.rng.random() < 0.5:
+            for _ in range(self.rng.randint(1, 4)):
+                self.operations.change()
+        elif self.rng.random() < 0.2:
+            self.operations.insert_copy(self.rng.randint(2000, 8000))
+        self.query(self.layout.create_index(BTREE))
+        self.query(self.layout.create_index(LSM))
+
+    def set_limits(self):
+        for statement in self.layout.limits:
+            self.query(statement)
+            self.other.query(statement)
+
+    def restart(self):
+        if self.layout.persistence.startswith("TEMP"):
+            return
+        self.connection.close()
+        self.other.close()
+        self.server.stop()
+        self.server.start()
+        self.log.lines.append("-- the server was restarted here")
+        self.connection = self.server.connect(log=self.log.session(1))
+        self.other = self.server.connect(log=self.log.session(2))
+        self.settings = {}
+        self.set_limits()
+
+    def change_phase(self):
+        rng = self.rng
+        self.use(rng.choice((None, BTREE, LSM)))
+        for _ in range(rng.randint(3, 18)):
+            kind = rng.random()
+            if kind < 0.65:
+                self.operations.change()
+            elif kind < 0.85:
+                self.operations.block(prepared=lambda: self.query_phase(3))
+            else:
+                self.operations.maintain()
+
+    def check(self):
+        if self.options.am != "lsm":
+            return
+        try:
+            self.query(f"SELECT lsm_check('{LSM}'::regclass, true)")
+            self.query(f"SELECT count(*) FROM lsm_runs('{LSM}'::regclass)")
+        except PgError as error:
+            raise Mismatch(f"lsm_check: {error}") from error
+
+    # -- queries ------------------------------------------------------------
+
+    def query_phase(self, count):
+        """The same queries through one index, then through the other."""
+        queries = [self.maker.make() for _ in range(count)]
+        self.query(FIXED_SETTINGS)
+        answers = []
+        for index in (BTREE, LSM):
+            self.use(index)
+            answers.append([self.answer(query, index) for query in queries])
+            if self.connection.status == "E":
+                break
+        for query, trusted, tested in zip(queries, *answers):
+            self.compare(query, trusted, tested)
+        if self.connection.status != "E":
+            self.use(None)
+
+    def apply(self, query):
+        changed = [f"SET {name} = {value}"
+                   for name, value in query.settings.items()
+                   if self.settings.get(name) != value]
+        if changed:
+            self.query("; ".join(changed))
+            # A rollback takes settings back, so remember only outside.
+            if self.connection.status == "I":
+                self.settings.update(query.settings)
+            else:
+                self.settings = {}
+
+    def answer(self, query, index):
+        """The plan and the rows, or the error, of one query."""
+        if self.connection.status == "E":
+            return None, None
+        self.apply(query)
+        try:
+            plan = self.query(f"EXPLAIN (COSTS OFF) {query.sql}").rows
+            rows = self.query(query.sql).rows
+        except PgError as error:
+            if error.sqlstate not in EXPECTED:
+                rows = f"error {error}".replace(index, "INDEX")
+            else:
+                rows = f"error {error.sqlstate}"
+            plan = []
+        return shape_of(plan, index), rows
+
+    def compare(self, query, trusted, tested):
+        self.statistics.queries += 1
+        plan, expected = trusted
+        other_plan, got = tested
+        if expected is None or got is None:
+            return
+        if "INDEX" not in "".join(other_plan):
+            self.statistics.without_index += 1
+        same_plan = plan == other_plan
+        if not same_plan:
+            self.statistics.other_plans += 1
+            if len(self.statistics.plan_samples) < 5:
+                self.statistics.plan_samples.append(
+                    (query.sql, plan, other_plan))
+            if query.limited:
+                return
+        if expected == got:
+            return
+        if (not same_plan and not isinstance(expected, str)
+                and not isinstance(got, str)
+                and sorted(expected, key=str) == sorted(got, key=str)):
+            return
+        raise Mismatch(
+            f"query: {query.sql}\nsettings: {query.settings}\n"
+            f"plan of btree: {plan}\nplan of {self.options.am}: {other_plan}\n"
+            + difference(expected, got))
+
+    def transaction_phase(self):
+        """Queries between the changes of an open transaction."""
+        def inside():
+            if self.connection.status in "IT":
+                self.query_phase(4)
+        self.operations.block(inside=inside)
+        if self.connection.status != "I":
+            self.query("ROLLBACK")
+
+    # -- cursors ------------------------------------------------------------
+
+    def cursor_phase(self):
+        """Two cursors over the same query, stepped in turn, under changes."""
+        rng = self.rng
+        self.query(FIXED_SETTINGS)
+        self.query("BEGIN" + rng.choice(
+            ("", " ISOLATION LEVEL REPEATABLE READ",
+             " ISOLATION LEVEL SERIALIZABLE")))
+        try:
+            for number in range(rng.randint(1, 3)):
+                self.step_cursors(f"c{number}", CursorScript(self.maker))
+            self.query(rng.choice(("COMMIT", "ROLLBACK")))
+        except PgError as error:
+            self.note_error(error)
+            self.query("ROLLBACK")
+        self.end_vacuum()
+        self.use(None)
+
+    def step_cursors(self, name, script):
+        self.apply(script.query)
+        plans = []
+        for index in (BTREE, LSM):
+            self.use(index)
+            plans.append(shape_of(self.query(
+                f"EXPLAIN (COSTS OFF) {script.sql}").rows, index))
+            self.query(f"DECLARE {name}_{index} SCROLL CURSOR FOR {script.sql}")
+        for step in script.steps:
+            if step == "change":
+                self.change_under_cursor()
+                continue
+            verb, what = step.split(" ", 1)
+            answers = []
+            for index in (BTREE, LSM):
+                result = self.query(f"{verb} {what} FROM {name}_{index}")
+                answers.append((result.tag, result.rows))
+            self.statistics.fetches += 1
+            if plans[0] != plans[1]:
+                self.statistics.other_plans += 1
+                break
+            if answers[0] != answers[1]:
+                raise Mismatch(f"cursor: {script.sql}\nsteps: {script.steps}\n"
+                               f"at: {step}\nplan: {plans[1]}\n"
+                               f"tags: {answers[0][0]}, {answers[1][0]}\n"
+                               + difference(answers[0][1], answers[1][1]))
+        if self.rng.random() < 0.5:
+            for index in (BTREE, LSM):
+                self.query(f"CLOSE {name}_{index}")
+
+    def change_under_cursor(self):
+        """Changes of this session, and of another one that commits them."""
+        rng = self.rng
+        self.end_vacuum(0.03)
+        if (rng.random() < 0.4 or self.vacuuming
+                or self.layout.persistence.startswith("TEMP")):
+            self.query("SAVEPOINT under")
+            self.operations.change(small=True)
+            self.query(rng.choice(("ROLLBACK TO under", "RELEASE under"))
+                       if self.connection.status == "T"
+                       else "ROLLBACK TO under")
+            return
+        kind = rng.random()
+        if kind < 0.35:
+            rows = [self.layout.row_sql() for _ in range(rng.randint(1, 40))]
+            self.run(f"INSERT INTO {TABLE} VALUES {', '.join(rows)}",
+                     self.other)
+        elif kind < 0.65:
+            # What this session has locked must not make us wait for it.
+            self.run(f"DELETE FROM {TABLE} WHERE ctid = ANY (ARRAY(SELECT ctid"
+                     f" FROM {TABLE} WHERE {self.operations.some_rows()}"
+                     f" FOR UPDATE SKIP LOCKED))", self.other)
+        else:
+            # VACUUM has to wait for the pages that our cursors rest on, so
+            # go on while it runs.
+            self.statistics.changes += 1
+            self.other.start(f"VACUUM (INDEX_CLEANUP ON) {TABLE}")
+            self.vacuuming = True
+            self.end_vacuum(0.03)
+
+    def end_vacuum(self, seconds=None):
+        """Take the answer of the VACUUM that runs, or see that it still does."""
+        if not self.vacuuming:
+            return
+        if seconds is not None and self.other.busy(seconds):
+            return
+        self.vacuuming = False
+        self.other.finish()
+
+
+def shape_of(plan, index):
+    """The nodes of a plan, without conditions and the index's name."""
+    shape = []
+    for number, (line,) in enumerate(plan):
+        if number == 0 or "->" in line:
+            shape.append(line.replace(index, "INDEX"))
+    return shape
+
+
+def shorten(text, limit=600):
+    return text if len(text) <= limit else text[:limit] + " ..."
+
+
+def difference(expected, got):
+    """Where two answers part."""
+    if isinstance(expected, str) or isinstance(got, str):
+        return (f"btree: {expected if isinstance(expected, str) else 'rows'}\n"
+                f"tested: {got if isinstance(got, str) else 'rows'}")
+    position = 0
+    while (position < len(expected) and position < len(got)
+           and expected[position] == got[position]):
+        position += 1
+    missing = [row for row in expected if row not in set(got)]
+    extra = [row for row in got if row not in set(expected)]
+    near = slice(max(position - 1, 0), position + 3)
+    return (f"btree gives {len(expected)} rows, tested gives {len(got)}; "
+            f"first difference at row {position}\n"
+            f"btree:  {expected[near]}\ntested: {got[near]}\n"
+            f"missing {len(missing)}: {missing[:3]}\n"
+            f"extra {len(extra)}: {extra[:3]}")

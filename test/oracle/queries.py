@@ -1,0 +1,329 @@
+"""Random queries that the index of a layout can answer."""
+
+from layout import TABLE
+
+SCAN_MODES = {
+    # mode: (indexscan, indexonlyscan, bitmapscan)
+    "index": ("on", "off", "off"),
+    "only": ("on", "on", "off"),
+    "bitmap": ("off", "off", "on"),
+    "any": ("on", "on", "on"),
+}
+
+
+class Query:
+    """A statement, the settings it runs under, and what may be compared."""
+
+    def __init__(self, sql, mode="index", join=None, work_mem="4MB",
+                 limited=False):
+        self.sql = sql
+        self.limited = limited
+        index, only, bitmap = SCAN_MODES[mode]
+        self.settings = {
+            "enable_indexscan": index,
+            "enable_indexonlyscan": only,
+            "enable_bitmapscan": bitmap,
+            "enable_mergejoin": "on" if join in (None, "merge") else "off",
+            "enable_nestloop": "on" if join in (None, "loop") else "off",
+            "work_mem": f"'{work_mem}'",
+        }
+
+
+# Settings that hold for all queries.
+FIXED_SETTINGS = ("SET enable_seqscan = off; SET enable_sort = off; "
+                  "SET enable_hashagg = off; SET enable_hashjoin = off; "
+                  "SET enable_memoize = off; SET enable_material = off; "
+                  "SET jit = off; SET max_parallel_workers_per_gather = 0; ")
+
+
+class QueryMaker:
+    def __init__(self, layout):
+        self.layout = layout
+        self.rng = layout.rng
+        self.keys = layout.keys
+
+    def make(self):
+        shapes = ((self.plain, 50), (self.count, 6), (self.extremes, 8),
+                  (self.groups, 5), (self.distinct, 3), (self.merge_join, 6),
+                  (self.loop_join, 6), (self.lateral, 6), (self.row_compare, 3),
+                  (self.alternatives, 4), (self.subquery, 3))
+        shape = self.rng.choices([s for s, _ in shapes],
+                                 [w for _, w in shapes])[0]
+        return shape()
+
+    # -- conditions ---------------------------------------------------------
+
+    def where(self, alias="", dense=False):
+        """A WHERE clause that fits the index, perhaps an empty one."""
+        terms = self.terms(alias, dense)
+        if self.layout.predicate:
+            predicate = self.layout.predicate
+            name = predicate.split(" ")[0]
+            terms.append(predicate.replace(name, alias + name))
+        return " WHERE " + " AND ".join(terms) if terms else ""
+
+    def terms(self, alias="", dense=False):
+        rng = self.rng
+        terms = []
+        kind = rng.random()
+        if kind < (0.6 if dense else 0.12):
+            return terms
+        if kind < 0.85:
+            # Equality on some leading columns, something on the next.
+            depth = rng.randint(0, len(self.keys))
+            for key in self.keys[:depth]:
+                terms.append(self.term(key, alias, "equal"))
+            if depth < len(self.keys):
+                for _ in range(rng.choice((0, 1, 1, 1, 2))):
+                    terms.append(self.term(self.keys[depth], alias))
+                for key in self.keys[depth + 1:]:
+                    if rng.random() < 0.3:
+                        terms.append(self.term(key, alias))
+        else:
+            for _ in range(rng.randint(1, 3)):
+                terms.append(self.term(rng.choice(self.keys), alias))
+        return terms
+
+    def term(self, key, alias="", kind=None):
+        rng = self.rng
+        text = key.sql(alias)
+        if kind == "equal":
+            kind = rng.choices(("=", "list", "null"), (8, 2, 1))[0]
+        else:
+            kind = kind or rng.choices(
+                ("=", "range", "between", "list", "compare list", "null",
+                 "not null", "like", "not equal", "compare null"),
+                (5, 12, 6, 5, 2, 3, 3, 3, 1, 0.4))[0]
+        if kind == "null":
+            return f"{text} IS NULL"
+        if kind == "not null":
+            return f"{text} IS NOT NULL"
+        if kind == "=":
+            return f"{text} {key.operator('=')} {key.literal(rng)}"
+        if kind == "between":
+            low, high = self.ordered_pair(key)
+            return (f"{text} {key.operator(rng.choice(('>', '>=')))} {low} AND "
+                    f"{text} {key.operator(rng.choice(('<', '<=')))} {high}")
+        if kind in ("list", "compare list") and key.type.listable:
+            sign = "=" if kind == "list" else rng.choice(("<", "<=", ">", ">="))
+            return self.list_term(key, text, sign)
+        if kind == "like" and key.is_column and key.type.like:
+            return self.like_term(key, text)
+        if kind == "not equal":
+            return f"{text} <> {key.literal(rng)}"
+        if kind == "compare null":
+            return f"{text} {key.operator('=')} {key.type.literal(None)}" \
+                if key.is_column else f"{text} IS NOT NULL"
+        sign = rng.choice(("<", "<=", ">", ">="))
+        return f"{text} {key.operator(sign)} {key.literal(rng)}"
+
+    def ordered_pair(self, key):
+        """Two constants; numbers in order, others as they come."""
+        rng = self.rng
+        values = [key.column.probe(rng), key.column.probe(rng)]
+        try:
+            values.sort(key=float)
+        except ValueError:
+            values.sort()
+        if rng.random() < 0.1:
+            values.reverse()
+        return [key.literal(rng, value) for value in values]
+
+    def list_term(self, key, text, sign):
+        rng = self.rng
+        count = rng.choice((0, 1, 2, 2, 3, 5, 9, 30))
+        values = [key.column.probe(rng) for _ in range(count)]
+        target = None
+        if key.is_column and key.type.cross and rng.random() < 0.3:
+            target = rng.choice(key.type.cross)
+            if not all(key.type.fits(value, target) for value in values):
+                target = None
+        items = [key.template.format(key.type.literal(value, target))
+                 for value in values]
+        if key.is_column and rng.random() < 0.15:
+            items.append(key.type.literal(None, target))
+        if not items:
+            return (f"{text} {key.operator(sign)} ANY "
+                    f"('{{}}'::{target or key.type.cast}[])"
+                    if key.is_column else f"{text} IS NULL")
+        return (f"{text} {key.operator(sign)} ANY "
+                f"(ARRAY[{', '.join(items)}])")
+
+    def like_term(self, key, text):
+        rng = self.rng
+        prefix = key.column.probe(rng)[:rng.randint(0, 4)]
+        for special in "\\%_":
+            prefix = prefix.replace(special, "\\" + special)
+        return f"{text} LIKE " + key.type.literal(prefix + "%", "text")
+
+    # -- the rest of a query ------------------------------------------------
+
+    def order(self, alias="", full=False):
+        """An ORDER BY clause that the index gives, forward or backward."""
+        rng = self.rng
+        if not full and rng.random() < 0.25:
+            return ""
+        depth = len(self.keys)
+        if not full and rng.random() < 0.3:
+            depth = rng.randint(1, depth)
+        backward = rng.random() < 0.5
+        return " ORDER BY " + ", ".join(key.order(backward, alias)
+                                        for key in self.keys[:depth])
+
+    def limit(self):
+        rng = self.rng
+        text = ""
+        if rng.random() < 0.35:
+            text += f" LIMIT {rng.choice((0, 1, 1, 2, 3, 5, 10, 50))}"
+        if rng.random() < 0.1:
+            text += f" OFFSET {rng.choice((0, 1, 2, 10, 100))}"
+        return text
+
+    def output(self, mode, alias=""):
+        names = self.layout.index_only_columns()
+        if mode == "only" and names:
+            chosen = self.rng.sample(names, self.rng.randint(1, len(names)))
+            return ", ".join(alias + name for name in dict.fromkeys(chosen))
+        return ", ".join(alias + name for name in
+                         ["ctid"] + self.layout.column_names())
+
+    def mode(self):
+        return self.rng.choices(("index", "only", "bitmap", "any"),
+                                (4, 4, 2, 1))[0]
+
+    def plain(self):
+        mode = self.mode()
+        limit = self.limit()
+        sql = (f"SELECT {self.output(mode)} FROM {TABLE}{self.where()}"
+               f"{self.order()}{limit}")
+        return Query(sql, mode, limited=bool(limit),
+                     work_mem=self.rng.choice(("4MB", "64kB")))
+
+    def count(self):
+        return Query(f"SELECT count(*) FROM {TABLE}{self.where()}",
+                     self.mode())
+
+    def extremes(self):
+        keys = [key for key in self.keys
+                if key.is_column and key.type.minmax and not key.type.opclass]
+        if not keys:
+            return self.count()
+        key = self.rng.choice(keys)
+        functions = self.rng.choice((("min",), ("max",), ("min", "max")))
+        items = ", ".join(f"{f}({key.sql()})" for f in functions)
+        return Query(f"SELECT {items} FROM {TABLE}{self.where()}",
+                     self.rng.choice(("index", "only")))
+
+    def groups(self):
+        first = self.keys[0].sql()
+        order = self.keys[0].order(self.rng.random() < 0.5)
+        if " USING " in order:
+            return self.count()
+        return Query(f"SELECT {first}, count(*) FROM {TABLE}{self.where()}"
+                     f" GROUP BY {first} ORDER BY {order}", self.mode())
+
+    def distinct(self):
+        keys = self.keys[:self.rng.randint(1, len(self.keys))]
+        order = [key.order() for key in keys]
+        if any(" USING " in item for item in order):
+            return self.count()
+        items = ", ".join(key.sql() for key in keys)
+        return Query(f"SELECT DISTINCT {items} FROM {TABLE}{self.where()}"
+                     f" ORDER BY {', '.join(order)}", self.mode())
+
+    def merge_join(self):
+        """A join that needs marked positions of the inner index scan."""
+        depth = self.rng.randint(1, len(self.keys))
+        on = " AND ".join(f"{key.sql('a.')} {key.operator('=')} {key.sql('b.')}"
+                          for key in self.keys[:depth])
+        parts = []
+        for alias in ("a.", "b."):
+            where = self.where(alias).replace(" WHERE ", "", 1)
+            if where:
+                parts.append(where)
+            parts.append(f"{alias}id % {self.rng.choice((1, 2, 3, 5))} = 0")
+        sql = (f"SELECT a.ctid, b.ctid FROM {TABLE} a JOIN {TABLE} b ON {on}"
+               f" WHERE {' AND '.join(parts)} LIMIT 1500")
+        return Query(sql, self.rng.choice(("index", "index", "any")),
+                     join="merge", limited=True)
+
+    def loop_join(self):
+        """The index is searched again and again."""
+        key = self.keys[0]
+        mode = self.mode()
+        values = ", ".join(f"({n}, {key.literal(self.rng, cast=False)})"
+                           for n in range(self.rng.randint(1, 12)))
+        sign = key.operator(self.rng.choice(("=", "=", "=", "<", ">=")))
+        where = self.where("t.").replace(" WHERE ", " AND ", 1)
+        # A name of its own for the value's column keeps collations apart.
+        sql = (f"SELECT v.n, {self.output(mode, 't.')} FROM "
+               f"(VALUES {values}) AS v(n, x) JOIN {TABLE} ON "
+               f"{key.sql('t.')} {sign} v.x{where} LIMIT 1500")
+        return Query(sql, mode, join="loop", limited=True)
+
+    def lateral(self):
+        key = self.keys[0]
+        values = ", ".join(f"({n}, {key.literal(self.rng, cast=False)})"
+                           for n in range(self.rng.randint(1, 9)))
+        sign = key.operator(self.rng.choice(("=", "<", "<=", ">", ">=")))
+        where = self.where("t.").replace(" WHERE ", " AND ", 1)
+        sql = (f"SELECT v.n, s.* FROM (VALUES {values}) AS v(n, x), LATERAL "
+               f"(SELECT {self.output('index', 't.')} FROM {TABLE} WHERE "
+               f"{key.sql('t.')} {sign} v.x{where}{self.order('t.', True)}"
+               f" LIMIT {self.rng.choice((1, 2, 7))}) AS s")
+        return Query(sql, "index", join="loop", limited=True)
+
+    def row_compare(self):
+        keys = [key for key in self.keys if key.operator("<") == "<"]
+        if len(keys) < 2 or len({key.column for key in keys}) < len(keys):
+            return self.plain()
+        left = ", ".join(key.sql() for key in keys)
+        right = ", ".join(key.literal(self.rng, cast=False) for key in keys)
+        sign = self.rng.choice(("<", "<=", ">", ">="))
+        where = f" WHERE ({left}) {sign} ({right})"
+        if self.layout.predicate:
+            where += " AND " + self.layout.predicate
+        return Query(f"SELECT {self.output('index')} FROM {TABLE}{where}"
+                     f"{self.order(full=True)}", "index")
+
+    def alternatives(self):
+        key = self.keys[0]
+        terms = " OR ".join(self.term(key) for _ in range(2))
+        where = f" WHERE ({terms})"
+        if self.layout.predicate:
+            where += " AND " + self.layout.predicate
+        return Query(f"SELECT {self.output('bitmap')} FROM {TABLE}{where}",
+                     "bitmap")
+
+    def subquery(self):
+        key = self.keys[0]
+        negation = self.rng.choice(("", "NOT "))
+        where = self.where("a.").replace(" WHERE ", "", 1)
+        inner = self.where("b.").replace(" WHERE ", " AND ", 1)
+        sql = (f"SELECT a.ctid, a.id FROM {TABLE} a WHERE "
+               f"{where + ' AND ' if where else ''}{negation}EXISTS (SELECT "
+               f"FROM {TABLE} b WHERE {key.sql('b.')} {key.operator('=')} "
+               f"{key.sql('a.')} AND b.id <> a.id{inner})"
+               f" AND a.id % 3 = 0 LIMIT 300")
+        return Query(sql, self.rng.choice(("index", "any")), limited=True)
+
+
+class CursorScript:
+    """A cursor's query and what is fetched from it, step by step."""
+
+    def __init__(self, maker):
+        rng = maker.rng
+        mode = rng.choice(("index", "index", "only", "bitmap"))
+        self.sql = (f"SELECT {maker.output(mode)} FROM {TABLE}"
+                    f"{maker.where(dense=True)}{maker.order()}")
+        self.query = Query(self.sql, mode)
+        self.steps = []
+        for _ in range(rng.randint(4, 25)):
+            count = rng.choice((1, 1, 2, 3, 7, 20, 100))
+            self.steps.append(rng.choices(
+                (f"FETCH FORWARD {count}", f"FETCH BACKWARD {count}",
+                 "FETCH FIRST", "FETCH LAST", "FETCH FORWARD ALL",
+                 "FETCH BACKWARD ALL", f"FETCH ABSOLUTE {count}",
+                 f"FETCH RELATIVE {rng.randint(-5, 5)}",
+                 f"MOVE FORWARD {count}", f"MOVE BACKWARD {count}", "change"),
+                (10, 8, 0.5, 0.5, 0.5, 0.5, 1, 1, 1, 1, 6))[0])

@@ -1,0 +1,189 @@
+"""A throw-away PostgreSQL server with pg_lsm preloaded."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from pgwire import Connection, ConnectionLost
+
+SETTINGS = {
+    "listen_addresses": "''",
+    "shared_buffers": "'4MB'",          # small: pages get evicted and re-read
+    "fsync": "off",
+    "autovacuum": "off",                # VACUUM comes when the seed says so
+    "max_prepared_transactions": "10",
+    "max_connections": "40",
+    "max_wal_size": "'128MB'",
+    "wal_level": "replica",
+    "log_checkpoints": "off",
+    "lc_messages": "'C'",
+    "timezone": "'UTC'",
+}
+
+# What must never be in the server's log, whatever the test did.
+ALARMS = ("PANIC:", "TRAP:", "was terminated by signal 11",
+          "was terminated by signal 6", "inconsistent page found",
+          "invalid page in block")
+
+
+class ServerFailed(Exception):
+    """The server did not start, or its log has something alarming."""
+
+
+class Server:
+    def __init__(self, pg_config="pg_config", preload=True, directory=None):
+        self.bindir = subprocess.check_output(
+            [pg_config, "--bindir"], text=True).strip()
+        self.directory = directory or tempfile.mkdtemp(prefix="pg_lsm_oracle_")
+        self.data = os.path.join(self.directory, "data")
+        self.log = os.path.join(self.directory, "server.log")
+        self.preload = preload
+        self.account = self._account()
+        self.log_read = 0
+        os.chmod(self.directory, 0o755)
+        if self.account:
+            os.chown(self.directory, self.account.pw_uid, self.account.pw_gid)
+
+    @staticmethod
+    def _account():
+        """PostgreSQL refuses to run as root; find somebody who may."""
+        if os.geteuid() != 0:
+            return None
+        for name in ("postgres", "nobody"):
+            try:
+                return pwd.getpwnam(name)
+            except KeyError:
+                continue
+        raise ServerFailed("run as root, but there is no user for the server")
+
+    def _run(self, *command, check=True):
+        options = {}
+        if self.account:
+            options = {"user": self.account.pw_uid,
+                       "group": self.account.pw_gid, "extra_groups": []}
+        environment = dict(os.environ, LC_ALL="C", TZ="UTC")
+        for name in list(environment):
+            if name.startswith("PG"):
+                del environment[name]
+        with open(os.path.join(self.directory, "commands.log"), "ab") as out:
+            done = subprocess.run(
+                [os.path.join(self.bindir, command[0]), *command[1:]],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                cwd=self.directory, env=environment, check=False, **options)
+        if check and done.returncode != 0:
+            raise ServerFailed(f"{command[0]} failed\n{self.log_tail()}")
+        return done.returncode
+
+    def create(self):
+        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust",
+                  "--no-sync", "--data-checksums",
+                  "--encoding=UTF8", "--locale=C")
+        self.configure({})
+        self.start()
+
+    def configure(self, extra):
+        """Write the settings; takes effect at the next start."""
+        settings = dict(SETTINGS, unix_socket_directories=f"'{self.directory}'")
+        if self.preload:
+            settings["shared_preload_libraries"] = "'pg_lsm'"
+        settings.update(extra)
+        path = os.path.join(self.data, "postgresql.auto.conf")
+        with open(path, "w", encoding="ascii") as out:
+            for name, value in settings.items():
+                out.write(f"{name} = {value}\n")
+
+    def start(self):
+        self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "120",
+                  "start")
+
+    def stop(self, mode="fast"):
+        self._run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "120",
+                  "stop", check=False)
+
+    def postmaster(self):
+        path = os.path.join(self.data, "postmaster.pid")
+        with open(path, encoding="ascii") as file:
+            return int(file.readline())
+
+    def children(self):
+        """The processes of this server, by the postmaster's id."""
+        parent = self.postmaster()
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/stat", encoding="latin-1") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent:
+                found.append(int(entry))
+        return found
+
+    def kill(self):
+        """End all processes of the server at once, as a power cut would."""
+        postmaster = self.postmaster()
+        os.kill(postmaster, signal.SIGSTOP)     # so that it starts no more
+        victims = [postmaster, *self.children()]
+        for pid in victims:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        deadline = time.monotonic() + 30
+        while any(_alive(pid) for pid in victims):
+            if time.monotonic() > deadline:
+                raise ServerFailed("server processes survive SIGKILL")
+            time.sleep(0.02)
+
+    def connect(self, **options):
+        return Connection(self.directory, **options)
+
+    def wait_ready(self, seconds=120):
+        """A connection, as soon as the server gives one again."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.connect()
+            except ConnectionLost as error:
+                if time.monotonic() > deadline:
+                    raise ServerFailed(f"server does not come back: {error}\n"
+                                       + self.log_tail()) from error
+                time.sleep(0.05)
+
+    def log_tail(self, lines=15):
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                return "".join(file.readlines()[-lines:])
+        except OSError:
+            return ""
+
+    def alarms(self):
+        """Alarming lines that the log has got since the last call."""
+        try:
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                file.seek(self.log_read)
+                new = file.readlines()
+                self.log_read = file.tell()
+        except OSError:
+            return []
+        return [line.rstrip() for line in new
+                if any(alarm in line for alarm in ALARMS)]
+
+    def destroy(self):
+        self.stop("immediate")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _alive(pid):
+    """Running, and not a zombie that its parent has yet to collect."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,78 @@
+-- Index-only scans: included columns, the visibility map, expressions.
+CREATE TABLE io (k int, a text, b numeric, c int[], d char(8), e name, id int) WITH (autovacuum_enabled = off);
+CREATE INDEX io_k ON io USING lsm (k) INCLUDE (a, b, c, d, e, id);
+INSERT INTO io SELECT i % 50, 'a' || i, i / 4.0, ARRAY[i, NULL, -i], 'd' || i, 'e' || i, i FROM generate_series(1, 400) i;
+INSERT INTO io (k, id) SELECT i % 50, i FROM generate_series(401, 450) i;
+SELECT lsm_check('io_k', true);
+SET enable_bitmapscan = off;
+SET enable_indexscan = on;
+-- Before VACUUM the heap decides what is visible, after it the map does.
+SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
+VACUUM io;
+SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
+DELETE FROM io WHERE id % 3 = 0;
+UPDATE io SET a = 'changed' WHERE id % 7 = 0;
+SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
+VACUUM io;
+INSERT INTO io (k, id, a) SELECT i % 50, i, 'new' FROM generate_series(1000, 1100) i;
+SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
+SELECT lsm_check('io_k', true);
+-- A qual on an included column is checked within the index-only scan.
+SELECT t.same('SELECT id FROM io WHERE k < 10 AND id > 200 AND a LIKE ''a%''');
+-- count(*) by the index.
+SET enable_seqscan = off;
+VACUUM io;
+SELECT count(*) FROM io;
+SELECT count(*) FROM io WHERE k BETWEEN 10 AND 20;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM io WHERE k BETWEEN 10 AND 20;
+RESET enable_seqscan;
+
+-- All heap pages are all-visible: no row of the table is read.
+CREATE FUNCTION heap_fetches(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		IF line ~ 'Heap Fetches' THEN RETURN trim(line); END IF;
+	END LOOP;
+	RETURN 'not an index-only scan';
+END $$;
+SET enable_seqscan = off;
+SELECT heap_fetches('SELECT k, id FROM io WHERE k = 7');
+SELECT heap_fetches('SELECT k FROM io ORDER BY k DESC');
+RESET enable_seqscan;
+
+-- Several key columns, some of them included again in another index.
+CREATE TABLE io2 (a int, b text COLLATE "C", c date);
+CREATE INDEX io2_idx ON io2 USING lsm (b DESC, a) INCLUDE (c);
+INSERT INTO io2 SELECT i % 10, chr(97 + i % 26), date '2024-01-01' + i FROM generate_series(1, 200) i;
+INSERT INTO io2 VALUES (NULL, NULL, NULL), (1, NULL, NULL), (NULL, 'a', '-infinity'), (NULL, '', 'infinity');
+VACUUM io2;
+SELECT t.same('SELECT b, a, c FROM io2 ORDER BY b DESC, a', 'SELECT b, a, c FROM io2 ORDER BY b DESC, a, ctid');
+SELECT t.same('SELECT b, a, c FROM io2 WHERE b = ''a''');
+SELECT t.same('SELECT c FROM io2 WHERE b IS NULL');
+SELECT t.same('SELECT a FROM io2 WHERE a = 5');
+-- An included column of a type that has no order at all.
+CREATE TABLE io3 (k int, p point, x xml, j json);
+CREATE INDEX io3_idx ON io3 USING lsm (k) INCLUDE (p, j);
+INSERT INTO io3 SELECT i, point(i, -i), NULL, '{"a": 1}' FROM generate_series(1, 100) i;
+VACUUM io3;
+SELECT t.same('SELECT k, p, j FROM io3 WHERE k BETWEEN 5 AND 9 ORDER BY k');
+-- Included values may be longer than a key, if not too long.
+CREATE TABLE io4 (k int, v text);
+ALTER TABLE io4 ALTER v SET STORAGE plain;
+CREATE INDEX io4_idx ON io4 USING lsm (k) INCLUDE (v);
+INSERT INTO io4 SELECT i % 5, repeat(chr(97 + i % 26), i * 20) FROM generate_series(0, 100) i;
+VACUUM io4;
+SELECT t.same('SELECT k, v FROM io4 ORDER BY k', 'SELECT k, v FROM io4 ORDER BY k, ctid');
+SELECT lsm_check('io2_idx', true), lsm_check('io3_idx', true), lsm_check('io4_idx', true);
+-- A compressed value is returned whole.
+CREATE TABLE io5 (k int, v text);
+CREATE INDEX io5_idx ON io5 USING lsm (v) INCLUDE (k);
+INSERT INTO io5 SELECT i, repeat('compressible', 400) || i FROM generate_series(1, 20) i;
+VACUUM io5;
+SELECT t.same('SELECT v, k FROM io5 ORDER BY v', 'SELECT v, k FROM io5 ORDER BY v, ctid');
+SELECT t.same('SELECT v, k FROM io5 WHERE v = (SELECT max(v) FROM io5)');
+SELECT lsm_check('io5_idx', true);
+DROP TABLE io, io2, io3, io4, io5;
+DROP FUNCTION heap_fetches;

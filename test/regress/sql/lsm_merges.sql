@@ -1,0 +1,131 @@
+-- Runs, levels and space, under several limits.
+CREATE TABLE m (k int, v text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
+-- What lsm_runs shows must add up.
+CREATE FUNCTION check_runs(index regclass, rows bigint) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+BEGIN
+	SELECT sum(entries) AS entries, count(*) AS runs, max(level) AS top, sum(blocks) AS blocks, count(DISTINCT run_id) AS ids, count(*) FILTER (WHERE state = 'open') AS open,
+		bool_and(entries >= 0 AND blocks > 0 AND bytes = blocks * current_setting('block_size')::int AND leaves <= blocks AND level >= 0) AS sane
+		INTO r FROM lsm_runs(index) WHERE state <> 'building';
+	IF r.entries IS DISTINCT FROM rows THEN
+		RETURN format('%s entries, should be %s', r.entries, rows);
+	ELSIF r.ids <> r.runs OR NOT r.sane OR r.open > 1 OR r.runs > 124 THEN
+		RETURN format('not sane: %s', r);
+	ELSIF r.blocks > pg_relation_size(index) / current_setting('block_size')::int THEN
+		RETURN 'more blocks than the file has';
+	END IF;
+	RETURN 'ok';
+END $$;
+CREATE FUNCTION load(buffer int, page int, fanout int, foreground int, step int) RETURNS TABLE (limits text, runs text, levels bool, answers text) LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('pg_lsm.buffer_entries', buffer::text, true);
+	PERFORM set_config('pg_lsm.page_entries', page::text, true);
+	PERFORM set_config('pg_lsm.merge_fanout', fanout::text, true);
+	PERFORM set_config('pg_lsm.foreground_blocks', foreground::text, true);
+	PERFORM set_config('pg_lsm.step_leaves', step::text, true);
+	limits := concat_ws('/', buffer, page, fanout, foreground, step);
+	TRUNCATE m;
+	INSERT INTO m SELECT (i * 7919) % 3001, 'v' || i % 100, i % 500 / 10.0 FROM generate_series(1, 3000) i;
+	PERFORM lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
+	INSERT INTO m SELECT i, 'w' || i % 100, i FROM generate_series(1, 2000) i;
+	PERFORM lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
+	INSERT INTO m SELECT -i, NULL, 7 FROM generate_series(1, 1000) i;
+	PERFORM lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
+	SELECT string_agg(DISTINCT check_runs(i, 6000), ', ') INTO runs FROM unnest('{m_k,m_vn,m_n}'::regclass[]) i;
+	SELECT max(level) > 0 INTO levels FROM lsm_runs('m_k');
+	SELECT string_agg(DISTINCT regexp_replace(a, '^\d+ rows by index.* scan$', 'same'), ', ') INTO answers FROM unnest(ARRAY[
+		t.same('SELECT * FROM m WHERE k = 77'), t.same('SELECT * FROM m WHERE k BETWEEN -10 AND 20'), t.same('SELECT k FROM m ORDER BY k'), t.same('SELECT k FROM m ORDER BY k DESC LIMIT 50'),
+		t.same('SELECT * FROM m WHERE v = ''v7'''), t.same('SELECT v, n FROM m WHERE v > ''w5'' ORDER BY v, n DESC'), t.same('SELECT v, n FROM m ORDER BY v, n DESC'), t.same('SELECT * FROM m WHERE n = 7.00'), t.same('SELECT n FROM m WHERE n < 100 ORDER BY n DESC')]) a;
+	RETURN NEXT;
+END $$;
+CREATE INDEX m_k ON m USING lsm (k);
+CREATE INDEX m_vn ON m USING lsm (v, n DESC) INCLUDE (k);
+CREATE INDEX m_n ON m USING lsm (n);
+SELECT * FROM load(3, 5, 2, 100000, 64);
+SELECT * FROM load(5, 7, 3, 8, 3);
+SELECT * FROM load(1, 1, 8, 0, 1);
+SELECT * FROM load(4, 100, 4, 0, 1);
+SELECT * FROM load(10, 3, 8, 128, 2);
+SELECT * FROM load(20, 20, 32, 4, 100);
+SELECT * FROM load(7, 0, 2, 0, 8192);
+SELECT runs, answers FROM load(0, 0, 8, 128, 64);
+
+-- A build makes one run, at full density.
+TRUNCATE m;
+INSERT INTO m SELECT i, 'v' || i, i FROM generate_series(1, 5000) i;
+REINDEX TABLE m;
+SELECT i, count(*), min(state), sum(entries) FROM unnest('{m_k,m_vn,m_n}'::regclass[]) i, lsm_runs(i) GROUP BY i ORDER BY i::text;
+-- An empty index has no more than its write buffer.
+TRUNCATE m;
+SELECT coalesce(sum(entries), 0) FROM lsm_runs('m_k');
+INSERT INTO m SELECT i, 'v' || i, i FROM generate_series(1, 5000) i;
+-- VACUUM counts what it removes, and drops runs that are left empty.
+DELETE FROM m WHERE k % 3 = 0;
+VACUUM m;
+SELECT string_agg(DISTINCT check_runs(i, 3334), ', ') FROM unnest('{m_k,m_vn,m_n}'::regclass[]) i;
+DELETE FROM m;
+VACUUM m;
+SELECT coalesce(sum(entries), 0), count(*) FILTER (WHERE entries = 0 AND state <> 'open') FROM lsm_runs('m_k');
+SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
+
+-- Space is used again: the file does not grow with the number of rounds.
+CREATE PROCEDURE churn(rounds int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR r IN 1..rounds LOOP
+		INSERT INTO m SELECT (i * 7919 + r) % 5000, 'v' || i, i FROM generate_series(1, 1000) i;
+		COMMIT;
+	END LOOP;
+	DELETE FROM m;
+	COMMIT;
+END $$;
+CALL churn(5);
+VACUUM m;
+CALL churn(5);
+VACUUM m;
+SELECT pg_relation_size('m_k') AS size_k, pg_relation_size('m_vn') AS size_vn \gset
+CALL churn(5);
+VACUUM m;
+CALL churn(5);
+VACUUM m;
+CALL churn(5);
+VACUUM m;
+CALL churn(5);
+VACUUM m;
+SELECT pg_relation_size('m_k') <= 2 * :size_k AS bounded_k, pg_relation_size('m_vn') <= 2 * :size_vn AS bounded_vn;
+SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
+
+-- Pages of normal size: a random int4 costs some 10 bytes, not those of a
+-- btree; equal keys share what can be shared.
+SET pg_lsm.buffer_entries = 0;
+SET pg_lsm.page_entries = 0;
+SET pg_lsm.merge_fanout = 8;
+SET pg_lsm.foreground_blocks = 128;
+SET pg_lsm.step_leaves = 64;
+CREATE TABLE dense (r int, e int, t text COLLATE "C");
+INSERT INTO dense SELECT hashint4(i), i % 10, 'a long common prefix ' || i FROM generate_series(1, 50000) i;
+CREATE INDEX dense_r ON dense USING lsm (r);
+CREATE INDEX dense_e ON dense USING lsm (e);
+CREATE INDEX dense_t ON dense USING lsm (t);
+SELECT pg_relation_size('dense_r') / 50000.0 < 11 AS random_int, pg_relation_size('dense_e') / 50000.0 < 5 AS equal_int, pg_relation_size('dense_t') / 50000.0 < 20 AS common_prefix;
+-- A small index is not more than twice a btree.
+CREATE TABLE small AS SELECT hashint4(i) AS k FROM generate_series(1, 1000) i;
+CREATE INDEX small_btree ON small (k);
+CREATE INDEX small_lsm ON small USING lsm (k);
+SELECT pg_relation_size('small_lsm') <= 2 * pg_relation_size('small_btree') AS small_is_small;
+TRUNCATE small;
+INSERT INTO small SELECT hashint4(i) AS k FROM generate_series(1, 1000) i;
+SELECT pg_relation_size('small_lsm') <= 2 * pg_relation_size('small_btree') AS small_is_small;
+-- Rows in order, in reverse order, and at random.
+CREATE TABLE loads (up int, down int, r int);
+CREATE INDEX loads_up ON loads USING lsm (up);
+CREATE INDEX loads_down ON loads USING lsm (down);
+CREATE INDEX loads_r ON loads USING lsm (r);
+INSERT INTO loads SELECT i, -i, hashint4(i) FROM generate_series(1, 50000) i;
+SELECT lsm_check('loads_up', true), lsm_check('loads_down', true), lsm_check('loads_r', true);
+SELECT check_runs('loads_up', 50000), check_runs('loads_down', 50000), check_runs('loads_r', 50000);
+SELECT t.same('SELECT * FROM loads WHERE up = 777'), t.same('SELECT * FROM loads WHERE down BETWEEN -500 AND -400 ORDER BY down'), t.same('SELECT * FROM loads WHERE r = hashint4(4321)');
+DROP TABLE m, dense, small, loads;
+DROP FUNCTION load;
+DROP FUNCTION check_runs;
+DROP PROCEDURE churn;

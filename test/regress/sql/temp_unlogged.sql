@@ -1,0 +1,57 @@
+-- Temporary and unlogged tables, with few local buffers.
+SET temp_buffers = '800kB';
+CREATE TEMP TABLE tmp (k int, v text COLLATE "C");
+INSERT INTO tmp SELECT (i * 7) % 50, 'v' || i % 10 FROM generate_series(1, 300) i;
+CREATE INDEX tmp_k ON tmp USING lsm (k, v);
+INSERT INTO tmp SELECT (i * 3) % 50, 'w' || i % 10 FROM generate_series(1, 1000) i;
+SELECT lsm_check('tmp_k', true), t.same_order('tmp', 'k, v', 'k, v'), t.same('SELECT * FROM tmp WHERE k = 7');
+DELETE FROM tmp WHERE k % 3 = 0;
+VACUUM tmp;
+INSERT INTO tmp SELECT i % 50, 'x' FROM generate_series(1, 300) i;
+SELECT lsm_check('tmp_k', true), t.same_order('tmp', 'k, v', 'k, v'), t.same('SELECT * FROM tmp WHERE k = 7');
+TRUNCATE tmp;
+SELECT lsm_check('tmp_k', true), t.same('SELECT * FROM tmp WHERE k = 7');
+REINDEX TABLE tmp;
+DROP TABLE tmp;
+-- ON COMMIT.
+BEGIN;
+CREATE TEMP TABLE rows_go (k int) ON COMMIT DELETE ROWS;
+CREATE INDEX rows_go_k ON rows_go USING lsm (k);
+INSERT INTO rows_go SELECT generate_series(1, 100);
+SELECT t.same('SELECT k FROM rows_go WHERE k > 90');
+COMMIT;
+SELECT lsm_check('rows_go_k', true), t.same('SELECT k FROM rows_go WHERE k > 90');
+INSERT INTO rows_go SELECT generate_series(1, 10);
+BEGIN;
+INSERT INTO rows_go SELECT generate_series(1, 20);
+SELECT t.same('SELECT k FROM rows_go WHERE k > 9');
+ROLLBACK;
+SELECT lsm_check('rows_go_k', true), t.same('SELECT k FROM rows_go ORDER BY k');
+DROP TABLE rows_go;
+-- More than the local buffers hold.
+CREATE TEMP TABLE large (k int, f text);
+CREATE INDEX large_k ON large USING lsm (k);
+INSERT INTO large SELECT (i * 7919) % 20000, repeat('f', 100) FROM generate_series(1, 20000) i;
+SELECT lsm_check('large_k', true);
+SELECT t.same('SELECT * FROM large WHERE k BETWEEN 5000 AND 5100');
+DROP TABLE large;
+
+CREATE UNLOGGED TABLE un (k int, v text COLLATE "C");
+INSERT INTO un SELECT (i * 7) % 50, 'v' || i % 10 FROM generate_series(1, 300) i;
+CREATE INDEX un_k ON un USING lsm (k, v);
+INSERT INTO un SELECT (i * 3) % 50, 'w' || i % 10 FROM generate_series(1, 1000) i;
+SELECT lsm_check('un_k', true), t.same_order('un', 'k, v', 'k, v'), t.same('SELECT * FROM un WHERE k = 7');
+DELETE FROM un WHERE k % 3 = 0;
+VACUUM un;
+INSERT INTO un SELECT i % 50, 'x' FROM generate_series(1, 300) i;
+SELECT lsm_check('un_k', true), t.same_order('un', 'k, v', 'k, v');
+ALTER TABLE un SET LOGGED;
+INSERT INTO un SELECT i % 50, 'y' FROM generate_series(1, 300) i;
+SELECT lsm_check('un_k', true), t.same_order('un', 'k, v', 'k, v');
+ALTER TABLE un SET UNLOGGED;
+INSERT INTO un SELECT i % 50, 'z' FROM generate_series(1, 300) i;
+SELECT lsm_check('un_k', true), t.same_order('un', 'k, v', 'k, v');
+CREATE UNLOGGED TABLE un_empty (k int);
+CREATE INDEX un_empty_k ON un_empty USING lsm (k);
+SELECT lsm_check('un_empty_k', true), t.same('SELECT k FROM un_empty ORDER BY k');
+DROP TABLE un, un_empty;

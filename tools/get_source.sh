@@ -1,0 +1,73 @@
+#!/bin/bash
+#
+# Fetches PostgreSQL's own regression scripts, which Debian has in source packages only.
+#
+#   tools/get_source.sh FOLDER
+#
+# Unpacks src/test/regress of the installed major version into FOLDER. Takes the tarball from a cache
+# ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set) or else from the distribution's source packages: of the same minor version
+# if it is to be had, else of the newest one. Uses package lists of its own and leaves the system's alone.
+
+set -u -o pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+CACHE=${PG_LSM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/pg_lsm}
+APT=
+
+# With the system's package sources turned into sources of sources.
+apt_source()
+{
+	local command=$1
+	shift
+	"$command" -q=2 -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$APT/sources" -o Dir::State::lists="$APT/lists" \
+		-o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=root "$@" </dev/null
+}
+
+# download MAJOR: leaves postgresql-MAJOR_*.orig.tar.* in the cache.
+download()
+{
+	local major=$1 file version
+
+	mkdir -p "$APT/sources" "$APT/lists/partial" "$APT/download"
+	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources; do
+		[ -e "$file" ] || continue
+		sed 's/^deb[[:space:]]/deb-src /; s/^Types:.*/Types: deb-src/' "$file" >"$APT/sources/$(basename "$file")"
+	done
+	# Repositories of others may have no sources, which does not matter.
+	apt_source apt-get update >"$APT/log" 2>&1
+	cd "$APT/download" || return
+	for version in $(dpkg-query -W -f '${Version}\n' "postgresql-$major" 2>/dev/null) \
+		$(apt_source apt-cache showsrc "postgresql-$major" 2>/dev/null | sed -n 's/^Version: //p' | sort -rV); do
+		if apt_source apt-get source --download-only --tar-only --only-source "postgresql-$major=$version" >>"$APT/log" 2>&1; then
+			mkdir -p "$CACHE" && mv "postgresql-${major}_"*.orig.tar.* "$CACHE/"
+			return
+		fi
+	done
+	tail -n 10 "$APT/log" >&2
+	return 1
+}
+
+main()
+{
+	local folder=${1:-} tarball
+
+	[ -n "$folder" ] || die "no folder given" "tools/get_source.sh FOLDER"
+	mkdir -p "$folder" || exit 1
+	folder=$(cd "$folder" && pwd)
+	require_postgres
+	tarball=$(find "$CACHE" -name "postgresql-${PG_MAJOR}_*.orig.tar.*" 2>/dev/null | sort -V | tail -n 1)
+	if [ -z "$tarball" ]; then
+		command -v apt-get >/dev/null || die "the sources of PostgreSQL $PG_MAJOR are fetched with apt-get only" \
+			"Set PG_SOURCE to a source tree of the same version."
+		APT=$(mktemp -d)
+		trap 'rm -rf "$APT"' EXIT
+		(download "$PG_MAJOR") || die "could not fetch the source package of PostgreSQL $PG_MAJOR"
+		tarball=$(find "$CACHE" -name "postgresql-${PG_MAJOR}_*.orig.tar.*" | sort -V | tail -n 1)
+	fi
+	tar -C "$folder" --strip-components=1 --wildcards --no-same-owner -xf "$tarball" '*/src/test/regress' ||
+		die "could not unpack $tarball" "Is it damaged, or is bzip2 missing? Delete it to have it fetched again."
+	say "$(basename "$tarball")"
+}
+
+main "$@"

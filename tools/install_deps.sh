@@ -1,0 +1,152 @@
+#!/bin/bash
+#
+# Installs what building, testing and trying pg_lsm needs and is not there yet, from the distribution's packages.
+#
+#   tools/install_deps.sh [build|demo|test|bench]...      (build is always included)
+#
+# For Debian and its relatives; elsewhere it only says what is missing. Needs root or sudo if there is something to do.
+# It is quick and changes nothing when all is there. A PostgreSQL server that it installs gets no cluster: it does not
+# start anything and does not touch clusters that exist.
+
+set -u -o pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+MISSING=()
+
+# need PACKAGE TEST...: notes PACKAGE when the command TEST fails.
+need()
+{
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || MISSING+=("$package")
+}
+
+have()
+{
+	command -v "$1" >/dev/null 2>&1
+}
+
+update_once()
+{
+	[ -n "${UPDATED:-}" ] && return
+	say "Reading package lists"
+	apt_get update -q=2
+	UPDATED=1
+}
+
+# Output only in the case of an error.
+apt_get()
+{
+	local log status
+
+	log=$(mktemp)
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o Dpkg::Options::=--force-confdef \
+		-o Dpkg::Options::=--force-confold "$@" </dev/null >"$log" 2>&1
+	status=$?
+	if [ $status -ne 0 ]; then
+		tail -n 20 "$log" >&2
+		rm -f "$log"
+		die "apt-get $1 failed" "Is the network there, and are the entries in /etc/apt right?"
+	fi
+	rm -f "$log"
+}
+
+# The newest server version that the distribution has and we support.
+newest_packaged_version()
+{
+	apt-cache search --names-only '^postgresql-server-dev-[0-9]+$' | sed 's/.*server-dev-\([0-9]*\).*/\1/' | sort -rn |
+		while read -r major; do
+			if [ "$major" -ge $LSM_PG_MIN ] && [ "$major" -le $LSM_PG_MAX ]; then
+				echo "$major"
+				break
+			fi
+		done
+}
+
+# Debian makes and starts a cluster when a server package is installed. We want none: this setting prevents it, and is
+# put back afterwards, also when the installation fails or is interrupted.
+without_cluster()
+(
+	conf=/etc/postgresql-common/createcluster.conf
+	apt_get install --no-install-recommends postgresql-common
+	saved=$(mktemp)
+	cp "$conf" "$saved" || die "cannot read $conf"
+	trap 'as_root cp "$saved" "$conf"; rm -f "$saved"' EXIT
+	echo "create_main_cluster = false" | as_root tee -a "$conf" >/dev/null
+	apt_get install --no-install-recommends "$@"
+)
+
+install_postgres()
+{
+	local major
+
+	update_once
+	# A server without its development files: complete that one. Otherwise take the newest.
+	major=$(find /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sed 's|/usr/lib/postgresql/\([0-9]*\)/.*|\1|' | sort -rn |
+		awk -v min=$LSM_PG_MIN -v max=$LSM_PG_MAX '$1 >= min && $1 <= max { print; exit }')
+	[ -n "$major" ] || major=$(newest_packaged_version)
+	[ -n "$major" ] || die "the package lists have no PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX" \
+		"Add the repository of the PostgreSQL project (package postgresql-common, /usr/share/postgresql-common/pgdg)."
+	say "Installing PostgreSQL $major"
+	without_cluster "postgresql-$major" "postgresql-server-dev-$major" || exit 1
+}
+
+main()
+{
+	local purpose purposes=" build $* "
+
+	for purpose in "$@"; do
+		case $purpose in
+			build | demo | test | bench) ;;
+			-h | --help)
+				sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+				exit 0
+				;;
+			*) die "unknown purpose \"$purpose\"" "Try build, demo, test or bench." ;;
+		esac
+	done
+
+	need gcc have gcc
+	need libc6-dev test -e /usr/include/stdio.h
+	need make have make
+	case $purposes in
+		*" demo "* | *" bench "* | *" test "*) need python3 have python3 ;;
+	esac
+	case $purposes in
+		*" demo "*)
+			if ! have tpchgen-cli; then
+				need python3-venv python3 -c 'import ensurepip, venv'
+				need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
+			fi
+			;;
+	esac
+	case $purposes in
+		*" test "*)
+			need perl perl -MTest::More -MTime::HiRes -e 1
+			need libipc-run-perl perl -MIPC::Run -e 1
+			need bzip2 have bzip2
+			;;
+	esac
+	case $purposes in
+		*" bench "*) need libpq-dev test -e "$(pg_config --includedir 2>/dev/null)/libpq-fe.h" ;;
+	esac
+
+	if [ ${#MISSING[@]} -gt 0 ] || ! find_postgres; then
+		have apt-get || die "missing: ${MISSING[*]:-} $(find_postgres || echo "PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX with development files")" \
+			"This script installs packages with apt-get only. Please install the above by other means."
+	fi
+	if [ ${#MISSING[@]} -gt 0 ]; then
+		update_once
+		say "Installing ${MISSING[*]}"
+		apt_get install --no-install-recommends "${MISSING[@]}"
+	fi
+	if ! find_postgres; then
+		[ -z "${PG_CONFIG:-}" ] || die "PG_CONFIG=$PG_CONFIG has no PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX with development files"
+		install_postgres
+		find_postgres || die "PostgreSQL was installed, but pg_config finds no server and development files"
+	fi
+	say "PostgreSQL $PG_MAJOR ($PG_CONFIG)"
+}
+
+main "$@"
