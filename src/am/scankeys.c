@@ -158,37 +158,31 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	FmgrInfo   *cmp;
 	bool		exact;
 
+	/* Every key is a filter until the bounds are known to imply it. */
+	add_filter(keys, key);
 	if (key->sk_flags & SK_SEARCHNULL)
 	{
-		if (range->equal)
+		if (range->equal == NULL)
 		{
-			add_filter(keys, key);
-			return;
+			range->equal = key;
+			range->is_null = true;
+			range->cmp = &keys->ks->columns[column].cmp;
 		}
-		range->equal = true;
-		range->is_null = true;
-		range->cmp = &keys->ks->columns[column].cmp;
 		return;
 	}
 	range->not_null = true;
 	if (key->sk_flags & SK_SEARCHNOTNULL)
-	{
-		/* Bounds leave out NULLs, unless the column gets an equality. */
-		add_filter(keys, key);
 		return;
-	}
-	if (key->sk_strategy == BTEqualStrategyNumber && !range->equal &&
+	if (key->sk_strategy == BTEqualStrategyNumber && range->equal == NULL &&
 		seekable(keys, column, key->sk_subtype, key->sk_argument, &low, &high, &cmp, &exact) &&
 		exact)
 	{
-		range->equal = true;
+		range->equal = key;
 		range->value = low;
 		range->cmp = cmp;
 		return;
 	}
-	/* Implied by the range, but only if the range gets into the bounds. */
 	(void) note_range(keys, column, key->sk_strategy, key->sk_subtype, key->sk_argument);
-	add_filter(keys, key);
 }
 
 static int
@@ -325,7 +319,7 @@ choose_driving_arrays(LsmScanKeys *keys)
 	{
 		LsmColumnRange *range = &keys->columns[i];
 
-		for (int a = 0; a < keys->array_count && !range->equal && range->array == NULL; a++)
+		for (int a = 0; a < keys->array_count && range->equal == NULL && range->array == NULL; a++)
 		{
 			if (keys->arrays[a].column == i && array_can_drive(keys, &keys->arrays[a]))
 			{
@@ -333,15 +327,15 @@ choose_driving_arrays(LsmScanKeys *keys)
 				range->array->drives = true;
 			}
 		}
-		if (!range->equal && range->array == NULL)
+		if (range->equal == NULL && range->array == NULL)
 			break;
 	}
 }
 
 /*
- * Drop filters that the bounds imply: comparisons and IS NOT NULL on the first
- * column without an equality, when its ends came from the column's own
- * comparison.
+ * Drop filters that the bounds imply: the equalities of the leading columns,
+ * and comparisons and IS NOT NULL on the first column without an equality,
+ * when its ends came from the column's own comparison.
  */
 static void
 drop_implied_filters(LsmScanKeys *keys)
@@ -350,14 +344,16 @@ drop_implied_filters(LsmScanKeys *keys)
 	int			kept = 0;
 
 	while (column < keys->ks->nkeys &&
-		   (keys->columns[column].equal || keys->columns[column].array != NULL))
+		   (keys->columns[column].equal != NULL || keys->columns[column].array != NULL))
 		column++;
 	for (int i = 0; i < keys->filter_count; i++)
 	{
 		ScanKey		key = keys->filters[i];
 		bool		implied = false;
 
-		if (key->sk_attno - 1 == column)
+		if (key->sk_attno - 1 < column)
+			implied = key == keys->columns[key->sk_attno - 1].equal;
+		else if (key->sk_attno - 1 == column)
 		{
 			if (key->sk_flags & SK_SEARCHNOTNULL)
 				implied = true;
@@ -504,7 +500,7 @@ lsm_scankeys_make_bounds(LsmScanKeys *keys)
 	{
 		LsmColumnRange *range = &keys->columns[i];
 
-		if (range->equal)
+		if (range->equal != NULL)
 			add_to_both(keys, range->value, range->is_null, range->cmp);
 		else if (range->array != NULL)
 		{

@@ -35,7 +35,7 @@ typedef struct LsmRangeEnd
 /* What is known about a column from scalar keys. */
 typedef struct LsmColumnRange
 {
-	bool		equal;			/* = value, or IS NULL */
+	ScanKey		equal;			/* key that says = value, or IS NULL; or NULL */
 	bool		is_null;
 	Datum		value;
 	FmgrInfo   *cmp;

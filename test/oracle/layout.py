@@ -155,6 +155,7 @@ class Layout:
         self.am = am
         self.rng = rng
         self.next_id = 1
+        self.id_step = 1        # clients that share a table number in turn
         usable = [t for t in TYPES if t.collation not in unavailable
                   or not t.collation]
         if types:
@@ -233,7 +234,7 @@ class Layout:
         rng = self.rng
         values = [str(self.next_id), str(rng.randint(0, 9)),
                   rng.choice((None, "", "n" * rng.randint(1, 30)))]
-        self.next_id += 1
+        self.next_id += self.id_step
         return values + [column.value(rng) for column in self.columns]
 
     def column_names(self):

@@ -4,7 +4,6 @@ CREATE INDEX s_abc ON s USING lsm (a, b, c);
 INSERT INTO s (a, b, c)
 SELECT CASE WHEN i % 40 = 0 THEN NULL ELSE i % 20 END, CASE WHEN i % 9 = 0 THEN NULL ELSE (i * 7) % 13 END, 'v' || (i * 31) % 50
 FROM generate_series(1, 800) i;
-CREATE INDEX s_db ON s USING lsm (b DESC, a);
 ANALYZE s;
 
 -- On the first column, a later one, several; unsorted, repeated, NULL, empty.
@@ -24,6 +23,7 @@ SELECT q, t.same(format('SELECT a, b, c FROM s WHERE %s ORDER BY a, b, c', q)),
 	t.same(format('SELECT a, b, c FROM s WHERE %s ORDER BY a DESC, b DESC, c DESC LIMIT 11', q))
 FROM unnest(ARRAY['a IN (11, 3, 7, 3)', 'a IN (7, 3) AND b IN (9, 2, 5)', 'a = 5 AND b IN (3, 1, NULL, 2)', 'a IN (19, 1) AND b > 5', 'a IN (1, 3) AND c IN (''v1'', ''v5'', ''v9'')',
 	'a = ANY (''{7,NULL,3}'') AND b = 5', 'a > 3 AND b IN (1, 2)']) q;
+CREATE INDEX s_db ON s USING lsm (b DESC, a);
 -- Index on (b DESC, a): elements are visited from high to low.
 SELECT q, t.same(format('SELECT b, a FROM s WHERE %s ORDER BY b DESC, a', q)),
 	t.same(format('SELECT b, a FROM s WHERE %s ORDER BY b, a DESC', q))

@@ -1,14 +1,15 @@
 -- What the extension brings.
 
--- Every operator class of btree exists for lsm, with the same properties ...
+-- Every operator class of btree exists for lsm, with the same properties.  (A
+-- name is stored whole, so that name_ops has no other type to store.)
 CREATE VIEW classes AS
-SELECT amname, opcname, opcintype::regtype, opckeytype, opcdefault
+SELECT amname, opcname, opcintype::regtype, opcdefault
 FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod
 WHERE c.oid < 16384 OR amname = 'lsm';
-SELECT opcname, opcintype, opckeytype, opcdefault FROM classes WHERE amname = 'btree'
-EXCEPT SELECT opcname, opcintype, opckeytype, opcdefault FROM classes WHERE amname = 'lsm';
-SELECT opcname, opcintype, opckeytype, opcdefault FROM classes WHERE amname = 'lsm'
-EXCEPT SELECT opcname, opcintype, opckeytype, opcdefault FROM classes WHERE amname = 'btree';
+SELECT opcname, opcintype, opcdefault FROM classes WHERE amname = 'btree'
+EXCEPT SELECT opcname, opcintype, opcdefault FROM classes WHERE amname = 'lsm';
+SELECT opcname, opcintype, opcdefault FROM classes WHERE amname = 'lsm'
+EXCEPT SELECT opcname, opcintype, opcdefault FROM classes WHERE amname = 'btree';
 
 -- ... and every operator of btree's families, cross-type ones included.
 CREATE VIEW operators AS

@@ -69,8 +69,10 @@ SELECT q, t.same('SELECT * FROM words WHERE w ' || q) FROM unnest(ARRAY[
 	$$LIKE 'prefix%'$$, $$LIKE 'x%'$$, $$LIKE 'a'$$, $$LIKE '\_%'$$, $$LIKE 'a_'$$, $$~ '^pre'$$, $$~ '^prefix[12]'$$,
 	$$~~ 'nothing%'$$, $$^@ 'xx'$$]) q;
 DROP INDEX words_w;
+-- (LIKE does not become a range of a pattern class: the planner does that for
+-- btree's own family only.)
 SELECT q, t.same('SELECT * FROM words WHERE w ' || q) FROM unnest(ARRAY[
-	$$LIKE 'prefix%'$$, $$LIKE 'x%'$$, $$~ '^pre'$$, $$= 'prefix'$$]) q;
+	$$~>=~ 'prefix' AND w ~<~ 'prefiy'$$, $$~<=~ 'a'$$, $$= 'prefix'$$]) q;
 DROP INDEX words_p;
 
 -- A name compares with text.
