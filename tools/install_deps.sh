@@ -110,6 +110,7 @@ main()
 	need gcc have gcc
 	need libc6-dev test -e /usr/include/stdio.h
 	need make have make
+	need libicu-dev test -e /usr/include/unicode/ucol.h		# the server's headers include it
 	case $purposes in
 		*" demo "* | *" bench "* | *" test "*) need python3 have python3 ;;
 	esac

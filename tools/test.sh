@@ -127,10 +127,10 @@ show_failure()
 	local suite=$1 file
 
 	say "--- $suite: the end of its output"
-	tail -n 60 "$WORK/log/$suite.log"
+	tail -n 40 "$WORK/log/$suite.log" | sed 's/^/    /'
 	while IFS= read -r file; do
 		say "--- ${file#"$WORK"/}"
-		head -n 200 "$file"
+		head -n 120 "$file" | sed 's/^/    /'
 	done < <(find "$WORK/run/$suite" -name 'regression.diffs' -size +0 2>/dev/null)
 	say "---"
 }

@@ -13,10 +13,12 @@
 #include "access/htup_details.h"
 #include "access/rmgr.h"
 #include "access/xlog_internal.h"
+#include "catalog/pg_class.h"
 #include "commands/vacuum.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/standby.h"
+#include "utils/acl.h"
 #include "utils/guc.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
@@ -133,6 +135,7 @@ lsm_restrict_search_path(void)
 /* Fields of IndexAmRoutine and callback signatures that came later. */
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1
+#define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does; we have none */
 #define LSM_AM_SUPPORT_PROCS 6
 #include "access/cmptype.h"
 #else
@@ -149,5 +152,15 @@ lsm_restrict_search_path(void)
 #define lsm_vacuum_heap_relation(info) ((Relation) NULL)
 #endif
 
+/* Does the role, or one that it is a member of, own this relation? */
+static inline bool
+lsm_owns_relation(Oid relation, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(RelationRelationId, relation, role);
+#else
+	return pg_class_ownercheck(relation, role);
+#endif
+}
 
 #endif							/* LSM_COMPAT_H */

@@ -83,6 +83,18 @@ lsm_encoding_for(Oid cmp_function, Oid collation)
 	}
 }
 
+static uint32
+count_zero_bytes(Datum value)
+{
+	const uint8 *bytes = (const uint8 *) VARDATA_ANY(DatumGetPointer(value));
+	uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+	uint32		zeros = 0;
+
+	for (uint32 i = 0; i < len; i++)
+		zeros += bytes[i] == 0;
+	return zeros;
+}
+
 /* An upper bound of the encoded size in bytes, with the marker. */
 uint32
 lsm_encode_size(LsmColumn *column, Datum value, bool isnull)
@@ -96,7 +108,7 @@ lsm_encode_size(LsmColumn *column, Datum value, bool isnull)
 		case LSM_ENC_TEXT:
 			return 2 + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
 		case LSM_ENC_BYTEA:
-			return 3 + 2 * VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+			return 3 + VARSIZE_ANY_EXHDR(DatumGetPointer(value)) + count_zero_bytes(value);
 		case LSM_ENC_NAME:
 			return 2 + NAMEDATALEN;
 		default:

@@ -37,6 +37,7 @@ class Statistics:
         self.without_index = 0
         self.errors = {}
         self.plan_samples = []
+        self.shapes = []        # runs, deepest level, runs being built
 
 
 class SqlLog:
@@ -69,6 +70,7 @@ class Round:
         self.log = SqlLog()
         self.connection = server.connect(log=self.log.session(1))
         self.other = server.connect(log=self.log.session(2))
+        self.version = int(self.query("SHOW server_version_num").scalar())
         self.layout = Layout(self.rng, options.am, options.types,
                              options.unavailable)
         self.maker = QueryMaker(self.layout)
@@ -187,7 +189,10 @@ class Round:
             return
         try:
             self.query(f"SELECT lsm_check('{LSM}'::regclass, true)")
-            self.query(f"SELECT count(*) FROM lsm_runs('{LSM}'::regclass)")
+            runs = self.query("SELECT count(*), coalesce(max(level), 0), "
+                              "count(*) FILTER (WHERE state = 'building') "
+                              f"FROM lsm_runs('{LSM}'::regclass)").rows[0]
+            self.statistics.shapes.append([int(value) for value in runs])
         except PgError as error:
             raise Mismatch(f"lsm_check: {error}") from error
 
@@ -254,7 +259,10 @@ class Round:
                 return
         if expected == got:
             return
-        if (not same_plan and not isinstance(expected, str)
+        loose = not same_plan or self.loose(query.sql, plan)
+        if loose and query.limited:
+            return
+        if (loose and not isinstance(expected, str)
                 and not isinstance(got, str)
                 and sorted(expected, key=str) == sorted(got, key=str)):
             return
@@ -262,6 +270,16 @@ class Round:
             f"query: {query.sql}\nsettings: {query.settings}\n"
             f"plan of btree: {plan}\nplan of {self.options.am}: {other_plan}\n"
             + difference(expected, got))
+
+    def loose(self, sql, plan):
+        """May equal rows of two btrees come in different orders here?
+
+        Before 17 btree runs through the elements of an array one by one, and
+        so out of index order when the array is not on the first column.  The
+        planner knows, and sorts where order matters, but ties stay.
+        """
+        return (self.version < 170000 and " ANY (" in sql
+                and ("ORDER BY" not in sql or "Sort" in "".join(plan)))
 
     def transaction_phase(self):
         """Queries between the changes of an open transaction."""
@@ -311,6 +329,8 @@ class Round:
             self.statistics.fetches += 1
             if plans[0] != plans[1]:
                 self.statistics.other_plans += 1
+                break
+            if self.loose(script.sql, plans[0]):
                 break
             if answers[0] != answers[1]:
                 raise Mismatch(f"cursor: {script.sql}\nsteps: {script.steps}\n"

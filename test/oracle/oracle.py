@@ -167,7 +167,15 @@ class Run:
               f"{counts.fetches} cursor steps compared; "
               f"{counts.other_plans} with another plan shape, "
               f"{counts.without_index} without an index")
+        if counts.shapes:
+            runs, levels, building = zip(*counts.shapes)
+            print(f"indexes of up to {max(runs)} runs and {max(levels)} levels,"
+                  f" {sum(n > 0 for n in building)} of {len(runs)} with a merge"
+                  " under way")
         if self.options.verbose:
+            histogram = {n: levels.count(n) for n in sorted(set(levels))} \
+                if counts.shapes else {}
+            print(f"  deepest levels: {histogram}")
             for error, count in sorted(counts.errors.items()):
                 print(f"  error {error}: {count}")
             for sql, plan, other in counts.plan_samples:

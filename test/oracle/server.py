@@ -44,6 +44,7 @@ class Server:
         self.preload = preload
         self.account = self._account()
         self.log_read = 0
+        self.process = None
         os.chmod(self.directory, 0o755)
         if self.account:
             os.chown(self.directory, self.account.pw_uid, self.account.pw_gid)
@@ -60,20 +61,23 @@ class Server:
                 continue
         raise ServerFailed("run as root, but there is no user for the server")
 
-    def _run(self, *command, check=True):
-        options = {}
+    def _options(self):
+        """How to start a program of the server."""
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("PG")}
+        environment.update(LC_ALL="C", TZ="UTC")
+        options = {"stdin": subprocess.DEVNULL, "cwd": self.directory,
+                   "env": environment}
         if self.account:
-            options = {"user": self.account.pw_uid,
-                       "group": self.account.pw_gid, "extra_groups": []}
-        environment = dict(os.environ, LC_ALL="C", TZ="UTC")
-        for name in list(environment):
-            if name.startswith("PG"):
-                del environment[name]
+            options.update(user=self.account.pw_uid,
+                           group=self.account.pw_gid, extra_groups=[])
+        return options
+
+    def _run(self, *command, check=True):
         with open(os.path.join(self.directory, "commands.log"), "ab") as out:
             done = subprocess.run(
                 [os.path.join(self.bindir, command[0]), *command[1:]],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                cwd=self.directory, env=environment, check=False, **options)
+                stdout=out, stderr=out, check=False, **self._options())
         if check and done.returncode != 0:
             raise ServerFailed(f"{command[0]} failed\n{self.log_tail()}")
         return done.returncode
@@ -97,21 +101,32 @@ class Server:
                 out.write(f"{name} = {value}\n")
 
     def start(self):
-        self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "120",
-                  "start")
+        """Start the server as our child, and wait until it takes us."""
+        with open(self.log, "ab") as out:
+            self.process = subprocess.Popen(
+                [os.path.join(self.bindir, "postgres"), "-D", self.data],
+                stdout=out, stderr=out, **self._options())
+        self.wait_ready().close()
 
     def stop(self, mode="fast"):
-        self._run("pg_ctl", "-D", self.data, "-m", mode, "-w", "-t", "120",
-                  "stop", check=False)
-
-    def postmaster(self):
-        path = os.path.join(self.data, "postmaster.pid")
-        with open(path, encoding="ascii") as file:
-            return int(file.readline())
+        if self.process is None:
+            return
+        self._run("pg_ctl", "-D", self.data, "-m", mode, "-W", "stop",
+                  check=False)
+        try:
+            self.process.wait(120)
+        except subprocess.TimeoutExpired as error:
+            raise ServerFailed("server does not stop\n"
+                               + self.log_tail()) from error
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.process = None
 
     def children(self):
         """The processes of this server, by the postmaster's id."""
-        parent = self.postmaster()
+        parent = self.process.pid
         found = []
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
@@ -127,9 +142,11 @@ class Server:
 
     def kill(self):
         """End all processes of the server at once, as a power cut would."""
-        postmaster = self.postmaster()
-        os.kill(postmaster, signal.SIGSTOP)     # so that it starts no more
-        victims = [postmaster, *self.children()]
+        self.process.send_signal(signal.SIGSTOP)    # it shall start no more
+        victims = self.children()
+        self.process.kill()
+        self.process.wait()
+        self.process = None
         for pid in victims:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -151,7 +168,8 @@ class Server:
             try:
                 return self.connect()
             except ConnectionLost as error:
-                if time.monotonic() > deadline:
+                if (self.process.poll() is not None
+                        or time.monotonic() > deadline):
                     raise ServerFailed(f"server does not come back: {error}\n"
                                        + self.log_tail()) from error
                 time.sleep(0.05)
@@ -176,7 +194,10 @@ class Server:
                 if any(alarm in line for alarm in ALARMS)]
 
     def destroy(self):
-        self.stop("immediate")
+        try:
+            self.stop("immediate")
+        except ServerFailed:
+            pass
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -66,13 +66,15 @@ INSERT INTO io4 SELECT i % 5, repeat(chr(97 + i % 26), i * 20) FROM generate_ser
 VACUUM io4;
 SELECT t.same('SELECT k, v FROM io4 ORDER BY k', 'SELECT k, v FROM io4 ORDER BY k, ctid');
 SELECT lsm_check('io2_idx', true), lsm_check('io3_idx', true), lsm_check('io4_idx', true);
--- A compressed value is returned whole.
-CREATE TABLE io5 (k int, v text);
+-- Values that a tuple holds compressed are returned whole.
+CREATE TABLE io5 (k int, v text[], f text);
 CREATE INDEX io5_idx ON io5 USING lsm (v) INCLUDE (k);
-INSERT INTO io5 SELECT i, repeat('compressible', 400) || i FROM generate_series(1, 20) i;
+CREATE INDEX io5_inc ON io5 USING lsm (k) INCLUDE (f, v);
+INSERT INTO io5 SELECT i, ARRAY[repeat('compressible', 400) || i], repeat('compressible', 400) || i FROM generate_series(1, 20) i;
 VACUUM io5;
 SELECT t.same('SELECT v, k FROM io5 ORDER BY v', 'SELECT v, k FROM io5 ORDER BY v, ctid');
 SELECT t.same('SELECT v, k FROM io5 WHERE v = (SELECT max(v) FROM io5)');
-SELECT lsm_check('io5_idx', true);
+SELECT t.same('SELECT k, f, v FROM io5 ORDER BY k'), t.same('SELECT k, f FROM io5 WHERE k = 7');
+SELECT lsm_check('io5_idx', true), lsm_check('io5_inc', true);
 DROP TABLE io, io2, io3, io4, io5;
 DROP FUNCTION heap_fetches;

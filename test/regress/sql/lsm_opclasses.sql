@@ -1,11 +1,14 @@
 -- Operator classes that are not copies of the system's: made by hand, or from
 -- a btree class with lsm_create_opclass.
-CREATE FUNCTION abs_cmp(a int, b int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.btint4cmp(pg_catalog.abs(a), pg_catalog.abs(b))';
-CREATE FUNCTION abs_lt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.abs(a) OPERATOR(pg_catalog.<) pg_catalog.abs(b)';
-CREATE FUNCTION abs_le(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.abs(a) OPERATOR(pg_catalog.<=) pg_catalog.abs(b)';
-CREATE FUNCTION abs_eq(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.abs(a) OPERATOR(pg_catalog.=) pg_catalog.abs(b)';
-CREATE FUNCTION abs_ge(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.abs(a) OPERATOR(pg_catalog.>=) pg_catalog.abs(b)';
-CREATE FUNCTION abs_gt(a int, b int) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS 'SELECT pg_catalog.abs(a) OPERATOR(pg_catalog.>) pg_catalog.abs(b)';
+CREATE SCHEMA oc;
+SET search_path = oc, public, t;
+-- (Not in SQL: such a function would be inlined, and the operator be gone.)
+CREATE FUNCTION abs_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.btint4cmp(pg_catalog.abs(a), pg_catalog.abs(b)); END';
+CREATE FUNCTION abs_lt(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.<) pg_catalog.abs(b); END';
+CREATE FUNCTION abs_le(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.<=) pg_catalog.abs(b); END';
+CREATE FUNCTION abs_eq(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.=) pg_catalog.abs(b); END';
+CREATE FUNCTION abs_ge(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.>=) pg_catalog.abs(b); END';
+CREATE FUNCTION abs_gt(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.>) pg_catalog.abs(b); END';
 CREATE OPERATOR |< (LEFTARG = int, RIGHTARG = int, FUNCTION = abs_lt, COMMUTATOR = |>);
 CREATE OPERATOR |<= (LEFTARG = int, RIGHTARG = int, FUNCTION = abs_le, COMMUTATOR = |>=);
 CREATE OPERATOR |= (LEFTARG = int, RIGHTARG = int, FUNCTION = abs_eq, COMMUTATOR = |=);
@@ -20,7 +23,7 @@ CREATE OPERATOR CLASS abs_hand_ops FOR TYPE int USING lsm AS
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'abs_hand_ops';
 -- From the btree's class.
 SELECT lsm_create_opclass('abs_ops');
-SELECT lsm_create_opclass('public.abs_ops');
+SELECT lsm_create_opclass('oc.abs_ops');
 SELECT lsm_create_opclass('no_such_ops');
 SELECT c.opcname, c.opcintype::regtype, c.opcdefault, f.opfname, n.nspname, amvalidate(c.oid)
 FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily JOIN pg_am a ON a.oid = c.opcmethod JOIN pg_namespace n ON n.oid = c.opcnamespace
@@ -31,11 +34,12 @@ INSERT INTO a (k) SELECT (i * 37) % 101 - 50 FROM generate_series(1, 300) i;
 CREATE INDEX a_hand ON a USING lsm (k abs_hand_ops DESC, id);
 SELECT lsm_check('a_k', true), lsm_check('a_hand', true);
 SELECT t.same('SELECT k, id FROM a WHERE k |= 7'), t.same('SELECT k, id FROM a WHERE k |< 7'), t.same('SELECT k, id FROM a WHERE k |>= -40 AND k |< -45');
+DROP INDEX a_hand;
 SELECT t.same('SELECT k, id FROM a ORDER BY k USING |<', 'SELECT k, id FROM a ORDER BY abs(k), ctid');
 SELECT t.same('SELECT k, id FROM a WHERE k |= ANY (''{3,-7,7}'')');
 DELETE FROM a WHERE k |= 7;
 VACUUM a;
-SELECT lsm_check('a_k', true), lsm_check('a_hand', true), t.same('SELECT k, id FROM a WHERE k |<= 8');
+SELECT lsm_check('a_k', true), t.same('SELECT k, id FROM a WHERE k |<= 8');
 
 -- A comparison that fails: for a new key, and, worse, in the middle of a merge.
 -- The statement fails, the index stays whole, and works again later.
@@ -63,6 +67,9 @@ BEGIN
 			failed := failed + 1;
 		END;
 	END LOOP;
+	IF failed = 0 THEN
+		RAISE 'no comparison failed';
+	END IF;
 END $$;
 SET regress.fail = 'all';
 INSERT INTO f (k) VALUES (14);
@@ -71,13 +78,5 @@ SELECT lsm_check('f_k', true);
 INSERT INTO f (k) SELECT (i * 37) % 101 FROM generate_series(1, 200) i;
 SELECT lsm_check('f_k', true);
 SELECT bool_and(k >= before) FROM (SELECT k, lag(k) OVER () AS before FROM (SELECT k FROM f ORDER BY k) x) y;
-DROP TABLE a, f;
-DROP OPERATOR FAMILY abs_ops USING lsm;
-DROP OPERATOR FAMILY abs_ops USING btree;
-DROP OPERATOR FAMILY abs_hand_ops USING lsm;
-DROP OPERATOR FAMILY fail_ops USING lsm;
-DROP OPERATOR |< (int, int);
-DROP OPERATOR |<= (int, int);
-DROP OPERATOR |= (int, int);
-DROP FUNCTION abs_cmp, abs_lt, abs_le, abs_eq, abs_ge, abs_gt CASCADE;
-DROP FUNCTION fail_cmp;
+SET client_min_messages = warning;
+DROP SCHEMA oc CASCADE;

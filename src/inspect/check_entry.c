@@ -1,0 +1,213 @@
+/*
+ * check_entry.c
+ *	  Verification of single entries: keys, included columns, TIDs.
+ *
+ * Index tuples, the key of a tuple keyspace and the rest of an encoded one, are
+ * walked with bounds before core's functions, which trust them, look inside.
+ * Encoded keys are decoded and coded again: there is one way to code a value.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/itup.h"
+#include "access/tupmacs.h"
+#include "inspect/inspect.h"
+#include "utils/memutils.h"
+
+static void
+bad_entry(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
+{
+	lsm_check_report(c, block, "entry %d: %s", ordinal, what);
+}
+
+/*
+ * Size of the value of a column at p, which ends before `end`, or -1 if it does
+ * not fit.
+ */
+static int64
+value_size(Form_pg_attribute att, const char *p, const char *end)
+{
+	Size		room = end - p;
+	Size		size;
+
+	if (att->attlen > 0)
+		return (Size) att->attlen <= room ? att->attlen : -1;
+	if (att->attlen == -2)
+	{
+		size = strnlen(p, room);
+		return size < room ? (int64) size + 1 : -1;
+	}
+	if (room < 1 || VARATT_IS_1B_E(p))
+		return -1;				/* nothing in an index is toasted */
+	if (!VARATT_IS_1B(p) && room < VARHDRSZ)
+		return -1;
+	size = VARSIZE_ANY(p);
+	if (size > room || size < (VARATT_IS_1B(p) ? VARHDRSZ_SHORT : VARHDRSZ) ||
+		(VARATT_IS_4B_C(p) && size < VARHDRSZ_COMPRESSED))
+		return -1;
+	return size;
+}
+
+/*
+ * NULL, or what is wrong with an index tuple of which `have` bytes are stored:
+ * all but padding.  It is aligned and followed by LSM_KEY_PAD zero bytes.
+ */
+static const char *
+tuple_fault(TupleDesc desc, const char *bytes, Size have)
+{
+	IndexTuple	tuple = (IndexTuple) bytes;
+	const bits8 *nulls = (const bits8 *) (bytes + sizeof(IndexTupleData));
+	const char *end;
+	const char *data;
+	Size		size;
+	Size		offset = 0;
+
+	if (have < sizeof(IndexTupleData))
+		return "index tuple is too short";
+	size = IndexTupleSize(tuple);
+	if (have > size || size - have >= LSM_KEY_PAD || (tuple->t_info & INDEX_AM_RESERVED_BIT) != 0)
+		return "index tuple has a wrong size";
+	if (IndexInfoFindDataOffset(tuple->t_info) > size)
+		return "index tuple has no room for its null bitmap";
+	data = bytes + IndexInfoFindDataOffset(tuple->t_info);
+	end = bytes + size;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+		int64		length;
+
+		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
+			continue;
+		if (data + offset > end)
+			return "index tuple ends within a column";
+		/* A short varlena is not aligned; its first byte tells. */
+		if (att->attlen != -1 || data + offset == end || !VARATT_NOT_PAD_BYTE(data + offset))
+			offset = att_align_nominal(offset, att->attalign);
+		if (data + offset > end)
+			return "index tuple ends within a column";
+		length = value_size(att, data + offset, end);
+		if (length < 0)
+			return "a value does not fit its index tuple";
+		offset += length;
+	}
+	return NULL;
+}
+
+/* Decode an encoded key, and see that coding the values again gives it back. */
+static void
+check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+{
+	LsmKeySpace *ks = c->ks;
+	const uint8 *p = entry->key;
+	const uint8 *end = p + entry->keylen;
+
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		LsmColumn  *column = &ks->columns[i];
+		const uint8 *from = p;
+		Datum		value;
+		bool		isnull;
+		uint8	   *again;
+		Size		size;
+
+		p = lsm_decode_column(column, p, end, &value, &isnull);
+		if (p == NULL)
+			bad_entry(c, block, ordinal, "key cannot be decoded");
+		again = palloc(lsm_encode_size(column, value, isnull));
+		size = lsm_encode_column(column, value, isnull, again) - again;
+		if (size != (Size) (p - from) || memcmp(again, from, size) != 0)
+			bad_entry(c, block, ordinal, "key is not coded as its values are");
+	}
+	if (p != end)
+		bad_entry(c, block, ordinal, "key is longer than its columns");
+}
+
+/* The key of an entry, or of a separator of a tuple keyspace. */
+void
+lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
+	const char *wrong;
+
+	if (c->ks->encoded)
+		check_encoded_key(c, entry, block, ordinal);
+	else
+	{
+		/* Compare functions get the tuple as this function returns it. */
+		if (entry->keylen < sizeof(IndexTupleData))
+			bad_entry(c, block, ordinal, "index tuple is too short");
+		wrong = tuple_fault(c->ks->desc, (char *) lsm_key_as_tuple(entry, c->ks->compare_a),
+							entry->keylen);
+		if (wrong != NULL)
+			bad_entry(c, block, ordinal, wrong);
+	}
+	MemoryContextSwitchTo(old_context);
+}
+
+/*
+ * The rest of an entry in an encoded keyspace.  It may be missing only where
+ * it holds nothing but values that the key keeps as well.
+ */
+static void
+check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+{
+	LsmKeySpace *ks = c->ks;
+	const Size	tid_size = sizeof(ItemPointerData);
+	char	   *tuple;
+	const char *wrong;
+
+	if (entry->restlen == 0)
+	{
+		if (ks->natts > ks->nkeys && ks->encoded)
+			bad_entry(c, block, ordinal, "included columns are missing");
+		return;
+	}
+	if (!ks->has_rest)
+		bad_entry(c, block, ordinal, "there is something behind the key");
+	tuple = palloc0(MAXALIGN(tid_size + entry->restlen) + LSM_KEY_PAD);
+	memcpy(tuple + tid_size, entry->rest, entry->restlen);
+	wrong = tuple_fault(ks->rest_desc, tuple, tid_size + entry->restlen);
+	if (wrong != NULL)
+		bad_entry(c, block, ordinal, wrong);
+}
+
+/* A float that the rest keeps must be one that the key stands for. */
+static void
+check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const bool *isnull,
+				  BlockNumber block, int ordinal)
+{
+	LsmKeySpace *ks = c->ks;
+	uint8	   *again = palloc(entry->keylen + LSM_MAX_ENTRY_SIZE);
+	uint8	   *end = again;
+
+	for (int i = 0; i < ks->nkeys; i++)
+		end = lsm_encode_column(&ks->columns[i], values[i], isnull[i], end);
+	if ((uint32) (end - again) != entry->keylen || memcmp(again, entry->key, entry->keylen) != 0)
+		bad_entry(c, block, ordinal, "key and exact values contradict each other");
+}
+
+/*
+ * An entry of a leaf or buffer page.  In a verification against the table it
+ * is also noted as being there.
+ */
+void
+lsm_check_entry(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+{
+	LsmKeySpace *ks = c->ks;
+	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (entry->keylen + entry->restlen > LSM_MAX_ENTRY_SIZE)
+		bad_entry(c, block, ordinal, "size exceeds the maximum");
+	if ((entry->tid >> 16) > MaxBlockNumber || (entry->tid & 0xFFFF) == InvalidOffsetNumber)
+		bad_entry(c, block, ordinal, "TID is impossible");
+	lsm_check_key(c, entry, block, ordinal);
+	check_rest(c, entry, block, ordinal);
+	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
+	if (ks->has_rest)
+		check_kept_floats(c, entry, values, isnull, block, ordinal);
+	if (c->filter != NULL)
+		lsm_check_heap_add(c, values, isnull, entry->tid);
+	MemoryContextSwitchTo(old_context);
+}
