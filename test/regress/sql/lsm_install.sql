@@ -62,7 +62,7 @@ DROP TABLE props;
 SELECT pg_describe_object(d.classid, d.objid, 0) AS object_without_comment
 FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
 WHERE e.extname = 'pg_lsm' AND deptype = 'e'
-	AND d.classid IN ('pg_proc'::regclass, 'pg_am'::regclass, 'pg_opclass'::regclass, 'pg_class'::regclass)
+	AND d.classid IN ('pg_proc'::regclass, 'pg_am'::regclass, 'pg_opclass'::regclass, 'pg_opfamily'::regclass, 'pg_class'::regclass)
 	AND obj_description(d.objid, d.classid::regclass::name) IS NULL
 ORDER BY 1;
 
