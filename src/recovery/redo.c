@@ -104,7 +104,8 @@ redo_map_pages(XLogReaderState *record)
 	}
 	while (n > 0)
 	{
-		if (BufferIsValid(buffers[--n]))
+		n--;
+		if (BufferIsValid(buffers[n]))
 			UnlockReleaseBuffer(buffers[n]);
 	}
 }

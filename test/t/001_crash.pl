@@ -1,0 +1,169 @@
+# Crashes in mid-load: after each, every committed row is found through every
+# index, and lsm_check is clean.  The server dies in three ways: stopped without
+# a checkpoint, its postmaster killed, one of its backends killed.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $rounds = $ENV{LSM_TEST_ROUNDS} // 20;
+my $node = new_node('crash', conf => "
+fsync = off
+restart_after_crash = on
+wal_level = replica
+checkpoint_timeout = 30s
+max_wal_size = 64MB
+");
+$node->start;
+$node->safe_psql('postgres', q{
+CREATE EXTENSION pg_lsm;
+CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off);
+CREATE INDEX t_k ON t USING lsm (k);
+CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);
+CREATE INDEX t_n ON t USING lsm (n, who);
+CREATE INDEX t_part ON t USING lsm (f DESC NULLS LAST) WHERE k > 500;
+-- Each client counts what it has committed, in a row of its own.
+CREATE TABLE committed (who int PRIMARY KEY, rows bigint NOT NULL);
+INSERT INTO committed SELECT i, 0 FROM generate_series(0, 9) i;
+});
+
+my $insert = q{
+\set k random(0, 1000)
+\set n random(1, 60)
+BEGIN;
+INSERT INTO t SELECT (:k + i * 7919) % 1000, CASE WHEN i % 9 > 0 THEN i / 3.0 END, 's' || (:k * i) % 100, (:k + i) % 50 / 10.0, :client_id FROM generate_series(1, :n) i;
+UPDATE committed SET rows = rows + :n WHERE who = :client_id;
+COMMIT;
+};
+my $abort = q{
+\set k random(0, 1000)
+BEGIN;
+INSERT INTO t SELECT :k, i, 'aborted', i, -1 FROM generate_series(1, 20) i;
+SAVEPOINT a;
+INSERT INTO t SELECT :k, i, 'aborted', i, -1 FROM generate_series(1, 20) i;
+ROLLBACK TO a;
+INSERT INTO t SELECT :k, i, 'aborted', i, -1 FROM generate_series(1, 20) i;
+ROLLBACK;
+};
+my $update = q{
+\set k random(0, 1000)
+UPDATE t SET k = k + 1, s = s || 'u' WHERE ctid IN (SELECT ctid FROM t WHERE k BETWEEN :k AND :k + 2 AND who = :client_id LIMIT 20);
+};
+my $delete = q{
+\set k random(0, 1000)
+BEGIN;
+WITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 20 AND who = :client_id RETURNING 1)
+UPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;
+COMMIT;
+};
+
+my @limits = (
+	'',
+	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=2 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=1',
+	'-c pg_lsm.merge_fanout=2 -c pg_lsm.foreground_blocks=100000',
+	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=4');
+my @deaths = ('immediate', 'postmaster', 'backend');
+
+srand($ENV{LSM_TEST_SEED} // 1);
+foreach my $round (1 .. $rounds)
+{
+	my $death = $deaths[ $round % @deaths ];
+	my $limits = $limits[ int($round / 2) % @limits ];
+	my $seconds = 0.4 + rand(0.8);
+
+	# Without full-page images redo starts from pages as they were on disk:
+	# nothing is hidden.  (That is sound: no page can be torn by a kill.)
+	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'off' : 'on'));
+	$node->reload;
+
+	my $load = load_start($node, name => "r$round", clients => 6, options => $limits,
+		scripts => [ [ 10, $insert ], [ 2, $abort ], [ 3, $update ], [ 2, $delete ], [ 1, "VACUUM t;\n" ],
+			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
+	select(undef, undef, undef, $seconds);
+	if ($death eq 'immediate')
+	{
+		$node->stop('immediate');
+	}
+	elsif ($death eq 'postmaster')
+	{
+		kill_postmaster($node);
+	}
+	else
+	{
+		my $pid = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity
+			WHERE application_name = 'pgbench' AND state = 'active' AND query ~ 'INSERT|VACUUM' ORDER BY random() LIMIT 1});
+		kill 'KILL', $pid if $pid;
+		# All others die with it, and the server comes back by itself.
+		diag("round $round: found no backend to kill") unless $pid;
+	}
+	load_stop($load) if $death ne 'backend';
+	if ($death eq 'backend')
+	{
+		load_stop($load);
+		$node->poll_query_until('postgres', 'SELECT true') or die 'server does not come back';
+	}
+	else
+	{
+		$node->start;
+	}
+	check_clean($node, "round $round: indexes are right after death of the $death");
+	is( $node->safe_psql('postgres', q{
+			SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')
+			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who)
+			WHERE coalesce(have, 0) <> rows}),
+		'', "round $round: committed rows are there, and only those");
+
+	# Every third round goes on from a vacuumed table, some from an empty one.
+	$node->safe_psql('postgres', 'VACUUM t') if $round % 3 == 0;
+	if ($round % 7 == 0)
+	{
+		$node->safe_psql('postgres', 'TRUNCATE t; UPDATE committed SET rows = 0');
+	}
+}
+
+# A crash between creating an index and the first checkpoint, and one in the
+# middle of CREATE INDEX and REINDEX.
+$node->safe_psql('postgres', q{
+	CREATE TABLE u AS SELECT i AS k, 'u' || i AS s FROM generate_series(1, 5000) i;
+	CREATE INDEX u_k ON u USING lsm (k);
+	INSERT INTO u SELECT i, 'late' FROM generate_series(1, 100) i;
+	CREATE TABLE empty (k int);
+	CREATE INDEX empty_k ON empty USING lsm (k);
+});
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'indexes made just before a crash');
+
+# wal_level minimal writes no WAL for what a transaction creates: the files are
+# synced at commit instead.
+$node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\nfsync = on\n");
+$node->restart;
+$node->safe_psql('postgres', q{
+	BEGIN;
+	CREATE TABLE m (k int, s text);
+	CREATE INDEX m_k ON m USING lsm (k);
+	INSERT INTO m SELECT i % 100, 'm' || i FROM generate_series(1, 2000) i;
+	CREATE INDEX m_s ON m USING lsm (s COLLATE "C", k);
+	INSERT INTO m SELECT i % 100, 'm' || i FROM generate_series(1, 1000) i;
+	COMMIT;
+	INSERT INTO m SELECT i % 100, 'logged' FROM generate_series(1, 200) i;
+	BEGIN;
+	TRUNCATE u;
+	INSERT INTO u SELECT i, 'truncated' FROM generate_series(1, 1000) i;
+	COMMIT;
+	BEGIN;
+	REINDEX INDEX t_k;
+	INSERT INTO t SELECT i, i, 'r', i, -2 FROM generate_series(1, 100) i;
+	COMMIT;
+});
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'indexes after a crash at wal_level minimal');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM m'), 3200, 'rows of the skipped WAL are there');
+
+$node->stop;
+done_testing();

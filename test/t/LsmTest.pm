@@ -1,0 +1,223 @@
+# What the TAP tests share: nodes with tiny limits, the oracle, page surgery.
+package LsmTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(new_node indexes problems check_clean same_rows kill_postmaster
+  load_start load_stop page_read page_write page_kinds);
+
+# Merges and levels at small sizes.
+our $tiny = "
+pg_lsm.buffer_entries = 5
+pg_lsm.page_entries = 7
+pg_lsm.merge_fanout = 3
+pg_lsm.foreground_blocks = 8
+pg_lsm.step_leaves = 3
+";
+
+sub new_node
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $params{init} // {} });
+	$node->append_conf(
+		'postgresql.conf', "
+shared_preload_libraries = 'pg_lsm'
+shared_buffers = 16MB
+jit = off
+autovacuum = off
+max_prepared_transactions = 20
+max_connections = 40
+log_statement = none
+log_min_messages = warning
+$tiny
+" . ($params{conf} // ''));
+	return $node;
+}
+
+# Names of all lsm indexes in a database.
+sub indexes
+{
+	my ($node, $db) = @_;
+
+	return split /\n/, $node->safe_psql($db // 'postgres',
+		q{SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+		  WHERE a.amname = 'lsm' AND c.relkind = 'i' ORDER BY c.relname});
+}
+
+# All that is wrong with the indexes of a database: what lsm_check says, and
+# each index whose entries, in its order, are not those of a sequential scan.
+# On a standby lsm_check is left out unless asked for.
+sub problems
+{
+	my ($node, %params) = @_;
+	my $db = $params{db} // 'postgres';
+	my $found = '';
+
+	foreach my $index (indexes($node, $db))
+	{
+		my ($table, $columns, $where) = split /\|/, $node->safe_psql($db, qq{
+			SELECT i.indrelid::regclass,
+				(SELECT string_agg(pg_get_indexdef(i.indexrelid, n, false) ||
+						CASE WHEN i.indoption[n - 1] & 1 = 1 THEN ' DESC' ELSE '' END ||
+						CASE WHEN i.indoption[n - 1] & 2 = 2 THEN ' NULLS FIRST' ELSE ' NULLS LAST' END, ', ' ORDER BY n)
+					FROM generate_series(1, i.indnkeyatts) n),
+				coalesce(pg_get_expr(i.indpred, i.indrelid), 'true')
+			FROM pg_index i WHERE i.indexrelid = '$index'::regclass});
+		my $keys = $columns =~ s/ (DESC|NULLS FIRST|NULLS LAST)//gr;
+
+		unless ($params{no_check})
+		{
+			my ($ret, $out, $err) = $node->psql($db, "SELECT lsm_check('$index', true)");
+			$found .= "lsm_check($index): $err\n" if $ret != 0;
+		}
+		my $query = "SELECT ROW($keys)::text || ctid FROM $table WHERE $where ORDER BY $columns";
+		my $md5 = sub {
+			my ($settings, $order) = @_;
+			my ($ret, $out, $err) = $node->psql($db,
+				"$settings; SELECT count(*), md5(string_agg(x, ' ')) FROM ($query$order) q(x)");
+			return $ret == 0 ? $out : "error: $err";
+		};
+		my $by_seq = $md5->('SET enable_indexscan = off; SET enable_bitmapscan = off', ', ctid');
+		my $by_index = $md5->('SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off', '');
+		$found .= "$index: $by_index, should be $by_seq\n" if $by_index ne $by_seq;
+	}
+	return $found;
+}
+
+sub check_clean
+{
+	my ($node, $name, %params) = @_;
+
+	is(problems($node, %params), '', $name);
+	return;
+}
+
+# The same query by index and by sequential scan, as sets.
+sub same_rows
+{
+	my ($node, $query, $db) = @_;
+	my $sorted = "SELECT count(*), md5(string_agg(q::text, ' ' ORDER BY q::text COLLATE \"C\")) FROM ($query) q";
+
+	return $node->safe_psql($db // 'postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $sorted") eq
+	  $node->safe_psql($db // 'postgres', "SET enable_seqscan = off; $sorted");
+}
+
+# Kill the postmaster, and wait until its children have noticed: before that the
+# server cannot be started.  They are of the postmaster's session.
+sub kill_postmaster
+{
+	my ($node) = @_;
+	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+
+	$node->kill9;
+	foreach my $try (1 .. 300)
+	{
+		my $left = grep { ((split ' ', (slurp_stat($_) =~ s/.*\) //sr))[3] // 0) == $pid } glob '/proc/[0-9]*/stat';
+		return if $left == 0;
+		select(undef, undef, undef, 0.1);
+	}
+	die 'processes of a killed server do not end';
+}
+
+# A process may end while we look at it.
+sub slurp_stat
+{
+	my ($file) = @_;
+
+	open my $fh, '<', $file or return '';
+	my $stat = <$fh> // '';
+	close $fh;
+	return $stat;
+}
+
+# pgbench in the background.
+sub load_start
+{
+	my ($node, %params) = @_;
+	my @scripts;
+	my $n = 0;
+	my $out = '';
+
+	foreach my $script (@{ $params{scripts} })
+	{
+		my ($weight, $text) = @$script;
+		my $file = $node->basedir . '/load_' . ($params{name} // '') . $n++;
+
+		append_to_file($file, '') unless -e $file;
+		open my $fh, '>', $file or die $!;
+		print $fh $text;
+		close $fh;
+		push @scripts, '-f', "$file\@$weight";
+	}
+	local %ENV = $node->_get_env();
+	local $ENV{PGOPTIONS} = $params{options} // '';
+	my $h = IPC::Run::start([
+			'pgbench', '-n', '-M', 'prepared', '-c', $params{clients} // 4, '-j', 2,
+			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 60),
+			@scripts, 'postgres' ],
+		'<', \undef, '>&', \$out);
+	return { handle => $h, out => \$out };
+}
+
+# Wait for the load to end, by itself or because its server is gone.
+sub load_stop
+{
+	my ($load) = @_;
+
+	$load->{handle}->finish();
+	return ${ $load->{out} };
+}
+
+# Pages of a file.
+sub page_read
+{
+	my ($file, $block) = @_;
+	my $page;
+
+	open my $fh, '<:raw', $file or die "$file: $!";
+	seek $fh, $block * 8192, 0;
+	my $got = read $fh, $page, 8192;
+	close $fh;
+	return $got ? $page : undef;
+}
+
+sub page_write
+{
+	my ($file, $block, $page) = @_;
+
+	open my $fh, '+<:raw', $file or die "$file: $!";
+	seek $fh, $block * 8192, 0;
+	print $fh $page;
+	close $fh;
+	return;
+}
+
+# Kinds of the pages of an index file, as the special areas name them: a list
+# of hashes with block, kind, open (write buffer) and run.
+sub page_kinds
+{
+	my ($file) = @_;
+	my %names = (0xA501 => 'meta', 0xA502 => 'gate', 0xA503 => 'map',
+		0xA504 => 'buffer', 0xA505 => 'leaf', 0xA506 => 'fence');
+	my @pages;
+
+	for (my $block = 0; defined(my $page = page_read($file, $block)); $block++)
+	{
+		my ($kind, $flags) = unpack 'S S', substr($page, 8192 - 4, 4);
+		my ($run) = unpack 'Q', substr($page, 8192 - 32, 8);
+
+		push @pages, { block => $block, kind => $names{$kind} // 'empty',
+			open => $kind == 0xA504 && ($flags & 1), run => $run };
+	}
+	return @pages;
+}
+
+1;
