@@ -4,7 +4,7 @@
 #
 #   tools/demo.sh [option]...
 #
-#   --scale S      size of the data: S times 6 million rows (default 0.3)
+#   --scale S      size of the data: S times 6 million rows (default 0.5)
 #   --batch N      rows in a transaction while loading (default 1000)
 #   --keep         leave the server running at the end, and say how to connect to it and how to remove it
 #   --port N       port number, part of the socket's name (default 54329); the server does not listen on the network
@@ -24,7 +24,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-SCALE=0.3
+SCALE=0.5
 BATCH=1000
 KEEP=
 PORT=54329

@@ -39,7 +39,7 @@ typedef struct VacuumState
 	int			tally_count;
 	RunTally	tallies[2 * LSM_MAX_RUNS];
 	LsmGroup	group;
-	uint16		dead[BLCKSZ / 4];
+	uint16		dead[LSM_MAX_PAGE_ENTRIES];
 } VacuumState;
 
 static RunTally *
@@ -104,6 +104,7 @@ find_dead(VacuumState *v, Page page, BlockNumber block, int *total)
 			}
 		}
 	}
+	Assert(dead <= LSM_MAX_PAGE_ENTRIES);
 	*total = ordinal;
 	return dead;
 }

@@ -34,6 +34,9 @@ typedef struct LsmLeafHeader
 StaticAssertDecl(sizeof(LsmLeafHeader) == 8, "LsmLeafHeader is part of the on-disk format");
 
 #define lsm_leaf_header(page) ((LsmLeafHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
+/* The shortest entry, the same key again, takes two bytes. */
+#define LSM_MAX_PAGE_ENTRIES (BLCKSZ / 2)
+
 #define LSM_LEAF_DATA (LSM_PAGE_CONTENT + sizeof(LsmLeafHeader))
 
 /*
