@@ -234,7 +234,7 @@ main()
 	python3 "$HERE/demo_client.py" --psql "$PG_BIN/psql" --host "$WORK/sock" --port "$PORT" --data "$WORK/lineitem.tbl" \
 		--work "$WORK" --batch "$BATCH" --started "$SECONDS" || {
 		local status=$?
-		if [ $status -ne 3 ] && [ -s "$WORK/server.log" ]; then
+		if [ $status -ne 3 ] && [ $status -ne 130 ] && [ -s "$WORK/server.log" ]; then
 			printf 'The last lines of the server log:\n' >&2
 			tail -n 15 "$WORK/server.log" >&2
 		fi

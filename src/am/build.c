@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
 #include "access/tableam.h"
 #include "am/am.h"
 #include "base/limits.h"
@@ -16,6 +17,8 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "run/run.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* Phases, as pg_stat_progress_create_index shows them; 1 is core's. */
@@ -111,6 +114,30 @@ write_run(Relation heap, Relation index, BuildState *build)
 	pfree(edit);
 }
 
+/*
+ * The pattern operator classes compare bytes, but their "=" is the type's own.
+ * Under a nondeterministic collation the two differ.  Core refuses that for
+ * btree's classes by name.
+ */
+static void
+check_collations(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			cmp = index_getprocid(index, i + 1, BTORDER_PROC);
+		Oid			collation = index->rd_indcollation[i];
+
+		if ((cmp == F_BTTEXT_PATTERN_CMP || cmp == F_BTBPCHAR_PATTERN_CMP) &&
+			OidIsValid(collation) && !get_collation_isdeterministic(collation))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("nondeterministic collations are not supported for pattern operator classes"),
+					 errdetail("Column %d of index \"%s\" has such a class and collation \"%s\".",
+							   i + 1, RelationGetRelationName(index),
+							   get_collation_name(collation))));
+	}
+}
+
 IndexBuildResult *
 lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 {
@@ -119,6 +146,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	double		heap_rows;
 
 	lsm_require_preload();
+	check_collations(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	lsm_manifest_create(index, MAIN_FORKNUM);
@@ -145,5 +173,6 @@ void
 lsm_am_build_empty(Relation index)
 {
 	lsm_require_preload();
+	check_collations(index);
 	lsm_manifest_create(index, INIT_FORKNUM);
 }

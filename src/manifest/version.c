@@ -42,14 +42,22 @@ lsm_meta_lock(Relation rel, int mode)
 	return buffer;
 }
 
-/* A file that is shorter than its runs must not be mistaken for a small index. */
+/*
+ * A file that is shorter than its runs must not be mistaken for a small index.
+ * A run under construction does not count: it reserves a block before writing
+ * it, and extending a file is not logged, so that block may be missing on a
+ * standby or after a crash.
+ */
 static void
 check_length(Relation rel, const LsmVersion *version)
 {
 	BlockNumber end = 0;
 
 	for (uint32 i = 0; i < version->run_count; i++)
-		end = Max(end, version->runs[i].end_block);
+	{
+		if (version->runs[i].state != LSM_RUN_BUILDING)
+			end = Max(end, version->runs[i].end_block);
+	}
 	if (end > 0 && RelationGetNumberOfBlocks(rel) < end)
 		lsm_report_corruption(rel, end - 1, "the file ends before this block");
 }

@@ -12,7 +12,8 @@ import signal
 import threading
 import time
 
-from compare import EXPECTED, Mismatch, SqlLog, difference, shorten
+from compare import (EXPECTED, Mismatch, SqlLog, check_no_stale_entries,
+                     difference, shorten)
 from layout import LSM, TABLE, Layout
 from operations import Operations
 from pgwire import ConnectionLost, PgError
@@ -32,7 +33,8 @@ SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
            "SET max_parallel_workers_per_gather = 0")
 
 # What concurrency may do to an innocent statement.
-TOLERATED = EXPECTED | {"40P01", "55P03"}
+CANCELLED = "57014"
+TOLERATED = EXPECTED | {CANCELLED, "40P01", "55P03"}
 
 
 class ClientsRound:
@@ -47,6 +49,7 @@ class ClientsRound:
         self.layout = Layout(self.rng, options.am, options.types,
                              options.unavailable)
         self.layout.persistence = ""
+        self.cancels = self.rng.random() < 0.5
         self.clients = []
         self.stopping = threading.Event()
         self.failures = []
@@ -91,7 +94,10 @@ class ClientsRound:
     def period(self):
         """Let everybody work for a while, perhaps until the server is killed."""
         self.stopping.clear()
-        workers = self.clients + [Housekeeper(self)]
+        housekeeper = Housekeeper(self)
+        workers = self.clients + [housekeeper]
+        if self.cancels:
+            workers.append(Canceller(self, self.clients + [housekeeper]))
         threads = [threading.Thread(target=self.guard, args=(worker,),
                                     daemon=True) for worker in workers]
         for thread in threads:
@@ -166,6 +172,7 @@ class ClientsRound:
             checker.own_rows(client)
         for _ in range(5):
             checker.random_query()
+        check_no_stale_entries(connection, self.layout)
         connection.close()
 
 
@@ -194,8 +201,11 @@ class Checker:
         try:
             checks()
         finally:
-            if self.connection.status != "I":
-                self.connection.query("ROLLBACK")
+            while self.connection.status != "I":
+                try:
+                    self.connection.query("ROLLBACK")
+                except PgError:
+                    pass        # cancelled
 
     def random_query(self):
         query = self.maker.plain()
@@ -342,16 +352,20 @@ class Client:
         checker = Checker(self.layout, self.connection, self.owner.statistics)
         while not self.owner.stopping.is_set():
             kind = self.rng.random()
-            if kind < 0.7:
-                self.transaction()
-            elif kind < 0.85:
-                checker.random_query()
-            elif kind < 0.93:
-                checker.own_rows(self)
-            elif kind < 0.97:
-                checker.slow_cursor()
-            else:
-                checker.whole_index()
+            try:
+                if kind < 0.7:
+                    self.transaction()
+                elif kind < 0.85:
+                    checker.random_query()
+                elif kind < 0.93:
+                    checker.own_rows(self)
+                elif kind < 0.97:
+                    checker.slow_cursor()
+                else:
+                    checker.whole_index()
+            except PgError as error:
+                if error.sqlstate != CANCELLED:
+                    raise
         self.connection.close()
 
     def transaction(self):
@@ -378,8 +392,17 @@ class Client:
             if error.sqlstate not in TOLERATED:
                 raise
             self.doubt = None
-            if self.connection.status != "I":
-                query("ROLLBACK")
+            while self.connection.status != "I":
+                self.insist("ROLLBACK")
+
+    def insist(self, sql):
+        """Run what must not be given up because somebody cancels it."""
+        while True:
+            try:
+                return self.connection.query(sql)
+            except PgError as error:
+                if error.sqlstate != CANCELLED:
+                    raise
 
     def end(self):
         rng = self.rng
@@ -392,11 +415,11 @@ class Client:
             self.doubt = "prepare"
             query(f"PREPARE TRANSACTION 'client{self.number}'")
             if rng.random() < 0.2:
-                query(f"ROLLBACK PREPARED 'client{self.number}'")
+                self.insist(f"ROLLBACK PREPARED 'client{self.number}'")
                 self.doubt = None
                 return
             self.doubt = "commit prepared"
-            query(f"COMMIT PREPARED 'client{self.number}'")
+            self.insist(f"COMMIT PREPARED 'client{self.number}'")
         else:
             self.doubt = "commit"
             query("COMMIT")
@@ -463,15 +486,18 @@ class Housekeeper:
     def __init__(self, owner):
         self.owner = owner
         self.rng = random.Random(owner.seed * 1000 + 999)
+        self.connection = None
 
     def work(self):
         rng = self.rng
-        connection = self.owner.server.connect(log=self.owner.log.session(99))
+        connection = self.connection = self.owner.server.connect(log=self.owner.log.session(99))
         tasks = [(f"VACUUM (INDEX_CLEANUP ON) {TABLE}", 20),
                  (f"VACUUM {TABLE}", 6), (f"VACUUM (FREEZE) {TABLE}", 2),
                  (f"ANALYZE {TABLE}", 2), ("CHECKPOINT", 3),
                  (f"REINDEX INDEX {LSM}", 0.5),
-                 (f"REINDEX INDEX CONCURRENTLY {LSM}", 1)]
+                 (f"REINDEX INDEX CONCURRENTLY {LSM}", 1),
+                 # What cancelled ones have left.
+                 (f"DROP INDEX IF EXISTS {LSM}_ccnew, {LSM}_ccold", 0.5)]
         if self.owner.options.am == "lsm":
             tasks += [(f"SELECT lsm_check('{LSM}'::regclass)", 3),
                       (f"SELECT lsm_check('{LSM}'::regclass, true)", 2),
@@ -484,4 +510,22 @@ class Housekeeper:
                 if error.sqlstate not in TOLERATED:
                     raise Mismatch(f"{shorten(task)}: {error}") from error
             time.sleep(rng.choice((0, 0, 0.01, 0.1)))
+        connection.close()
+
+
+class Canceller:
+    """Interrupts the others in the middle of things, merges for instance."""
+
+    def __init__(self, owner, victims):
+        self.owner = owner
+        self.victims = victims
+        self.rng = random.Random(owner.seed * 1000 + 998)
+
+    def work(self):
+        connection = self.owner.server.connect()
+        while not self.owner.stopping.is_set():
+            victim = self.rng.choice(self.victims).connection
+            if victim is not None and victim.pid:
+                connection.query(f"SELECT pg_cancel_backend({victim.pid})")
+            time.sleep(self.rng.choice((0.001, 0.005, 0.02, 0.1)))
         connection.close()

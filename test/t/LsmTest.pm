@@ -160,7 +160,7 @@ sub load_start
 	local %ENV = $node->_get_env();
 	local $ENV{PGOPTIONS} = $params{options} // '';
 	my $h = IPC::Run::start([
-			'pgbench', '-n', '-M', 'prepared', '-c', $params{clients} // 4, '-j', 2,
+			'pgbench', '-n', '-c', $params{clients} // 4, '-j', $params{clients} // 4,
 			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 60),
 			@scripts, 'postgres' ],
 		'<', \undef, '>&', \$out);
