@@ -25,6 +25,8 @@ typedef struct RunCursor
 	uint64		run_id;
 	BlockNumber root;
 	int			height;
+	uint32		leaves;			/* of the run */
+	uint32		leaves_passed;	/* since the latest seek: more means a loop */
 	ScanDirection direction;
 
 	BlockNumber leaf;			/* where the cursor stands */
@@ -88,8 +90,11 @@ enter_leaf(RunCursor *c, BlockNumber block)
 	c->base.valid = false;
 	while (BlockNumberIsValid(block))
 	{
-		Buffer		buffer = read_page(c, block, LSM_PAGE_LEAF);
+		Buffer		buffer;
 
+		if (++c->leaves_passed > c->leaves)
+			lsm_report_corruption(c->rel, block, "chain of leaves is broken");
+		buffer = read_page(c, block, LSM_PAGE_LEAF);
 		copy_leaf(c, buffer);
 		UnlockReleaseBuffer(buffer);
 		c->leaf = block;
@@ -153,6 +158,7 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 	bool		done = false;
 
 	c->direction = direction;
+	c->leaves_passed = 0;
 	base->valid = false;
 	for (int level = c->height; level > 0; level--)
 	{
@@ -260,6 +266,7 @@ lsm_run_cursor_create(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
 	c->run_id = run->run_id;
 	c->root = run->root;
 	c->height = run->height;
+	c->leaves = run->leaves;
 	lsm_group_init(&c->decoded, ks->max_keylen);
 	return &c->base;
 }

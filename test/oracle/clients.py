@@ -346,9 +346,9 @@ class Client:
     def work(self):
         self.connection = self.owner.server.connect(
             log=self.owner.log.session(self.number))
-        self.connection.query(SESSION)
+        self.insist(SESSION)
         for statement in self.limits:
-            self.connection.query(statement)
+            self.insist(statement)
         checker = Checker(self.layout, self.connection, self.owner.statistics)
         while not self.owner.stopping.is_set():
             kind = self.rng.random()
