@@ -48,6 +48,38 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 	lsm_report_corruption(c->index, block, what.data);
 }
 
+/* NULL, or what is in use of a page that its kind does not use. */
+static const char *
+foreign_field(Page page)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(page);
+	uint16		flags = 0;
+
+	switch (opaque->kind)
+	{
+		case LSM_PAGE_GATE:
+			flags = LSM_PAGE_CLOSED;
+			break;
+		case LSM_PAGE_BUFFER:
+			flags = LSM_PAGE_OPEN | LSM_PAGE_HAS_REST;
+			break;
+		case LSM_PAGE_LEAF:
+		case LSM_PAGE_FENCE:
+			flags = LSM_PAGE_HAS_REST | LSM_PAGE_WIDE_TID;
+			break;
+	}
+	if ((opaque->flags & ~flags) != 0)
+		return "page has flags that do not belong to its kind";
+	if (opaque->kind != LSM_PAGE_LEAF &&
+		(BlockNumberIsValid(opaque->prev) ||
+		 (BlockNumberIsValid(opaque->next) && opaque->kind != LSM_PAGE_MAP)))
+		return "page has neighbours, but is no leaf";
+	if (PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION ||
+		((PageHeader) page)->pd_prune_xid != InvalidTransactionId)
+		return "page header is damaged";
+	return NULL;
+}
+
 /*
  * Check a page that has been copied: its header, checksum, kind and owner.
  * Unlike lsm_buffer_verify this does not believe earlier checks.
@@ -66,6 +98,9 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page 
 	if (opaque->run_id != run_id)
 		lsm_check_report(c, block, "page belongs to run " UINT64_FORMAT ", not " UINT64_FORMAT,
 						 opaque->run_id, run_id);
+	wrong = foreign_field(copy);
+	if (wrong != NULL)
+		lsm_check_report(c, block, "%s", wrong);
 	/* The open page has no checksum (I7). */
 	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
 		return;

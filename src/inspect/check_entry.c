@@ -48,9 +48,33 @@ value_size(Form_pg_attribute att, const char *p, const char *end)
 	return size;
 }
 
+static bool
+is_zero(const char *from, const char *to)
+{
+	while (from < to)
+	{
+		if (*from++ != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Bits of columns that there are not, and the padding up to the data, are zero. */
+static bool
+nulls_are_clean(const bits8 *nulls, int natts, const char *data)
+{
+	int			whole = natts / 8;
+
+	if (natts % 8 != 0 && (nulls[whole++] >> natts % 8) != 0)
+		return false;
+	return is_zero((const char *) nulls + whole, data);
+}
+
 /*
  * NULL, or what is wrong with an index tuple of which `have` bytes are stored:
- * all but padding.  It is aligned and followed by LSM_KEY_PAD zero bytes.
+ * all but the zero bytes at its end.  It is aligned, has no TID, and is
+ * followed by LSM_KEY_PAD zero bytes.  Padding is zero, as index_form_tuple
+ * makes it, so equal tuples have equal bytes.
  */
 static const char *
 tuple_fault(TupleDesc desc, const char *bytes, Size have)
@@ -67,29 +91,34 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 	size = IndexTupleSize(tuple);
 	if (have > size || size - have >= LSM_KEY_PAD || (tuple->t_info & INDEX_AM_RESERVED_BIT) != 0)
 		return "index tuple has a wrong size";
+	if (!is_zero(bytes, bytes + sizeof(ItemPointerData)))
+		return "index tuple has a TID of its own";
 	if (IndexInfoFindDataOffset(tuple->t_info) > size)
 		return "index tuple has no room for its null bitmap";
 	data = bytes + IndexInfoFindDataOffset(tuple->t_info);
 	end = bytes + size;
+	if (IndexTupleHasNulls(tuple) && !nulls_are_clean(nulls, desc->natts, data))
+		return "index tuple has a damaged null bitmap";
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(desc, i);
+		Size		before = offset;
 		int64		length;
 
 		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
 			continue;
-		if (data + offset > end)
-			return "index tuple ends within a column";
 		/* A short varlena is not aligned; its first byte tells. */
 		if (att->attlen != -1 || data + offset == end || !VARATT_NOT_PAD_BYTE(data + offset))
 			offset = att_align_nominal(offset, att->attalign);
-		if (data + offset > end)
-			return "index tuple ends within a column";
+		if (data + offset > end || !is_zero(data + before, data + offset))
+			return "index tuple has a damaged column";
 		length = value_size(att, data + offset, end);
 		if (length < 0)
 			return "a value does not fit its index tuple";
 		offset += length;
 	}
+	if (!is_zero(data + offset, end))
+		return "index tuple is longer than its columns";
 	return NULL;
 }
 
@@ -187,11 +216,11 @@ check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const
 }
 
 /*
- * An entry of a leaf or buffer page.  In a verification against the table it
- * is also noted as being there.
+ * An entry of a leaf or buffer page.  In a verification against the table one
+ * that scans can see, a live one, is also noted.
  */
 void
-lsm_check_entry(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block, int ordinal)
 {
 	LsmKeySpace *ks = c->ks;
 	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
@@ -207,7 +236,7 @@ lsm_check_entry(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordin
 	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
 	if (ks->has_rest)
 		check_kept_floats(c, entry, values, isnull, block, ordinal);
-	if (c->filter != NULL)
+	if (live && c->filter != NULL)
 		lsm_check_heap_add(c, values, isnull, entry->tid);
 	MemoryContextSwitchTo(old_context);
 }

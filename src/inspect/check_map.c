@@ -71,6 +71,11 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 	if ((run->flags & ~LSM_RUN_STEPPING) != 0 ||
 		(run->flags != 0 && run->state != LSM_RUN_BUILDING))
 		bad_record(c, run, "flags do not fit the state");
+	/* An entry has two bytes at least. */
+	if (run->entries > (uint64) run->leaves * (BLCKSZ / 2))
+		bad_record(c, run, "more entries than its leaves can hold");
+	if (run->reserved[0] != 0 || run->reserved[1] != 0 || run->reserved[2] != 0)
+		bad_record(c, run, "a reserved field is in use");
 	if (run->state != LSM_RUN_BUILDING &&
 		(BlockNumberIsValid(run->next_block) || BlockNumberIsValid(run->extent_end)))
 		bad_record(c, run, "a finished run has reserved blocks");
@@ -142,6 +147,8 @@ copy_extents(LsmCheck *c, BlockNumber block, Page page)
 
 		if (extent.length > 0)
 			c->extents[c->extent_count++] = extent;
+		else if (extent.start != 0 || extent.owner != 0 || extent.free_xid != 0)
+			lsm_check_report(c, block, "slot %u is unused, but not empty", i);
 	}
 }
 

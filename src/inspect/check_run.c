@@ -90,23 +90,27 @@ get_level(Walk *w, int height)
 	return level;
 }
 
+static void
+check_has_rest(LsmCheck *c, BlockNumber block, Page page, bool expected)
+{
+	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
+
+	if (has_rest != expected)
+		lsm_check_report(c, block, expected ? "entries of the page have no rest" :
+						 "entries of the page have a rest");
+}
+
 /* Copy a page of the run, note its block as used, and check its header. */
 static void
 visit_page(Walk *w, BlockNumber block, uint16 kind, Page page)
 {
 	LsmCheck   *c = w->check;
-	bool		has_rest = kind == LSM_PAGE_FENCE || c->ks->has_rest;
-	uint16		flags;
 
 	lsm_check_use_block(c, block, w->run->run_id);
 	lsm_check_read(c, block, kind, w->run->run_id, page);
+	check_has_rest(c, block, page, kind == LSM_PAGE_FENCE || c->ks->has_rest);
 	w->blocks++;
 	w->end_block = Max(w->end_block, block + 1);
-
-	flags = lsm_page_opaque(page)->flags;
-	if ((flags & ~(LSM_PAGE_HAS_REST | LSM_PAGE_WIDE_TID)) != 0 ||
-		((flags & LSM_PAGE_HAS_REST) != 0) != has_rest)
-		lsm_check_report(c, block, "flags 0x%04X do not fit the index", flags);
 }
 
 /* Bytes before the key of a group's first entry: see "On-disk format". */
@@ -132,6 +136,8 @@ check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 		lsm_check_report(c, block, "%s", wrong);
 	if (groups == 0 && ((PageHeader) page)->pd_lower != LSM_LEAF_DATA)
 		lsm_check_report(c, block, "an empty page has entries");
+	if (lsm_leaf_header(page)->reserved != 0)
+		lsm_check_report(c, block, "a reserved field is in use");
 	for (int g = 0; g < groups; g++)
 	{
 		LsmEntry	first;
@@ -158,7 +164,7 @@ check_leaf_entry(Walk *w, BlockNumber block, int ordinal, const LsmEntry *entry,
 {
 	LsmCheck   *c = w->check;
 
-	lsm_check_entry(c, entry, block, ordinal);
+	lsm_check_entry(c, entry, w->run->state != LSM_RUN_BUILDING, block, ordinal);
 	if (w->last.valid && compare(c, &w->last.entry, entry) >= 0)
 		lsm_check_report(c, block, "entry %d does not sort after the one before (I5)", ordinal);
 	if (lower != NULL && compare(c, lower, entry) > 0)
@@ -266,12 +272,8 @@ check_fence(Walk *w, BlockNumber block, int height, const LsmEntry *lower, const
 				lsm_check_report(c, block, "first separator sorts before that of the parent");
 			if (ordinal > 0)
 			{
-				/*
-				 * Equal separators: VACUUM emptied the left leaf before a
-				 * step went on from it.  Seeks go to the right one.
-				 */
-				if (compare(c, &level->child.entry, &level->next.entry) > 0)
-					lsm_check_report(c, block, "separator %d sorts before the one before it",
+				if (compare(c, &level->child.entry, &level->next.entry) >= 0)
+					lsm_check_report(c, block, "separator %d does not sort after the one before",
 									 ordinal);
 				check_child(w, height, &level->child, child, &level->next.entry);
 			}
@@ -282,8 +284,8 @@ check_fence(Walk *w, BlockNumber block, int height, const LsmEntry *lower, const
 	}
 	if (ordinal == 0)
 		lsm_check_report(c, block, "fence page has no children");
-	if (upper != NULL && compare(c, &level->child.entry, upper) > 0)
-		lsm_check_report(c, block, "last separator sorts after that of the next page");
+	if (upper != NULL && compare(c, &level->child.entry, upper) >= 0)
+		lsm_check_report(c, block, "last separator does not sort before that of the next page");
 	check_child(w, height, &level->child, child, upper);
 }
 
@@ -347,8 +349,8 @@ check_packed(Walk *w)
 }
 
 /*
- * The space of a run under construction, between steps: what it has written
- * and what it has reserved.
+ * The space of a run under construction: what it has written and what it has
+ * reserved.  While a step is under way it may have got more.
  */
 static void
 check_building_space(Walk *w)
@@ -361,7 +363,7 @@ check_building_space(Walk *w)
 
 	if (BlockNumberIsValid(run->next_block))
 		known += run->extent_end - run->next_block;
-	if (owned != known)
+	if (owned < known || (owned > known && (run->flags & LSM_RUN_STEPPING) == 0))
 		lsm_check_report(c, LSM_BLOCK_MAP,
 						 "run " UINT64_FORMAT " has " UINT64_FORMAT " blocks in the space map, " UINT64_FORMAT " in the manifest",
 						 run->run_id, owned, known);
@@ -373,13 +375,6 @@ check_building(Walk *w)
 	const LsmRunRecord *run = w->run;
 	BlockNumber block = run->first_leaf;
 
-	/*
-	 * A step is under way, or one has failed and the run will be abandoned:
-	 * its pages, extents and counts need not fit its record, and nobody reads
-	 * them.
-	 */
-	if (run->flags & LSM_RUN_STEPPING)
-		return;
 	check_building_space(w);
 	if (run->leaves == 0)
 		return;
@@ -404,7 +399,6 @@ check_buffer_page(Walk *w)
 	bool		open = run->state == LSM_RUN_OPEN;
 	const char *wrong;
 	uint32		size = 0;
-	uint16		flags;
 	BlockNumber unused;
 
 	lsm_check_use_block(c, run->root, run->run_id);
@@ -415,13 +409,10 @@ check_buffer_page(Walk *w)
 		page = get_level(w, 0)->page;
 		lsm_check_read(c, run->root, LSM_PAGE_BUFFER, run->run_id, page);
 	}
-	flags = lsm_page_opaque(page)->flags;
-	if (((flags & LSM_PAGE_OPEN) != 0) != open)
+	if (((lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) != 0) != open)
 		lsm_check_report(c, run->root, open ? "page of the open run is not open (I7)" :
 						 "page of a sealed run is open (I7)");
-	if ((flags & ~(LSM_PAGE_OPEN | LSM_PAGE_HAS_REST)) != 0 ||
-		((flags & LSM_PAGE_HAS_REST) != 0) != c->ks->has_rest)
-		lsm_check_report(c, run->root, "flags 0x%04X do not fit the index", flags);
+	check_has_rest(c, run->root, page, c->ks->has_rest);
 	wrong = lsm_buffer_page_check(page);
 	if (wrong != NULL)
 		lsm_check_report(c, run->root, "%s", wrong);

@@ -91,7 +91,8 @@ extern void lsm_check_run(LsmCheck *c, const LsmRunRecord *run);
 
 /* check_entry.c */
 extern void lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal);
-extern void lsm_check_entry(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal);
+extern void lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block,
+							int ordinal);
 
 /* check_heap.c */
 extern Snapshot lsm_check_heap_snapshot(LsmCheck *c);

@@ -287,7 +287,8 @@ class Checker:
                 f"client {client.number} has committed {len(expected)} rows and"
                 f" finds {len(found)}; missing "
                 f"{sorted(set(expected) - set(found))[:5]}, extra "
-                f"{sorted(set(found) - set(expected))[:5]}")
+                f"{sorted(set(found) - set(expected))[:5]}, twice "
+                f"{sorted({n for n in found if found.count(n) > 1})[:5]}")
 
     def slow_cursor(self):
         """A cursor that is read while others go on, against its snapshot."""

@@ -63,12 +63,13 @@ COMMIT;
 
 my @limits = (
 	'',
-	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=2 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=1',
+	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=4 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=1',
 	'-c pg_lsm.merge_fanout=2 -c pg_lsm.foreground_blocks=100000',
 	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=4');
 my @deaths = ('immediate', 'postmaster', 'backend');
 
 srand($ENV{LSM_TEST_SEED} // 1);
+my $log_at = 0;
 foreach my $round (1 .. $rounds)
 {
 	my $death = $deaths[ $round % @deaths ];
@@ -94,16 +95,14 @@ foreach my $round (1 .. $rounds)
 	}
 	else
 	{
-		my $pid = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity
-			WHERE application_name = 'pgbench' AND state = 'active' AND query ~ 'INSERT|VACUUM' ORDER BY random() LIMIT 1});
-		kill 'KILL', $pid if $pid;
 		# All others die with it, and the server comes back by itself.
-		diag("round $round: found no backend to kill") unless $pid;
+		my $pid = $node->safe_psql('postgres',
+			q{SELECT pid FROM pg_stat_activity WHERE application_name = 'pgbench' ORDER BY random() LIMIT 1});
+		ok($pid ne '' && kill('KILL', $pid), "round $round: backend killed");
 	}
-	load_stop($load) if $death ne 'backend';
+	load_stop($load);
 	if ($death eq 'backend')
 	{
-		load_stop($load);
 		$node->poll_query_until('postgres', 'SELECT true') or die 'server does not come back';
 	}
 	else
@@ -116,6 +115,12 @@ foreach my $round (1 .. $rounds)
 			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who)
 			WHERE coalesce(have, 0) <> rows}),
 		'', "round $round: committed rows are there, and only those");
+
+	# Nothing but the death has stopped the clients.
+	my $log = slurp_file($node->logfile, $log_at);
+	$log_at = -s $node->logfile;
+	is(join("\n", grep { /(ERROR|PANIC|TRAP):? / && !/deadlock detected|terminating connection/ } split /\n/, $log),
+		'', "round $round: no errors in the server's log");
 
 	# Every third round goes on from a vacuumed table, some from an empty one.
 	$node->safe_psql('postgres', 'VACUUM t') if $round % 3 == 0;

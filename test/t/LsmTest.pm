@@ -161,7 +161,7 @@ sub load_start
 	local $ENV{PGOPTIONS} = $params{options} // '';
 	my $h = IPC::Run::start([
 			'pgbench', '-n', '-c', $params{clients} // 4, '-j', $params{clients} // 4,
-			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 60),
+			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 20),
 			@scripts, 'postgres' ],
 		'<', \undef, '>&', \$out);
 	return { handle => $h, out => \$out };
