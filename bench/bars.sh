@@ -22,6 +22,7 @@ clean_up()
 	local status=$?
 
 	trap - EXIT
+	trap "" INT TERM HUP
 	cd /
 	[ -z "$WORK" ] || rm -rf "$WORK"
 	exit $status

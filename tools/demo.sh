@@ -79,6 +79,7 @@ clean_up()
 	local status=$?
 
 	trap - EXIT
+	trap "" INT TERM HUP
 	[ -n "$WORK" ] || exit $status
 	if [ -n "$STARTED" ]; then
 		if [ -n "$KEEP" ] && [ $status -eq 0 ]; then

@@ -81,6 +81,7 @@ clean_up()
 	local status=$?
 
 	trap - EXIT
+	trap "" INT TERM HUP
 	if [ -n "$WORK" ]; then
 		[ -z "${PG_BIN:-}" ] || stop_servers
 		cd /

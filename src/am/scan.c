@@ -98,6 +98,7 @@ acquire(IndexScanDesc scan)
 	bool		needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	MemoryContext old = MemoryContextSwitchTo(s->read_context);
 
+	s->ks->snapshot = scan->xs_snapshot;
 	s->version = lsm_version_read(scan->indexRelation, needs_gate ? &s->gate : NULL);
 	s->cursor = lsm_read_version(scan->indexRelation, s->ks, s->version);
 	MemoryContextSwitchTo(old);

@@ -22,6 +22,7 @@
 #include "utils/guc.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 #if PG_VERSION_NUM < 150000
 #error "pg_lsm needs PostgreSQL 15 or later"
@@ -117,6 +118,22 @@ lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
 	return ConditionalLockTuple(rel, tid, mode, false);
 #else
 	return ConditionalLockTuple(rel, tid, mode);
+#endif
+}
+
+/*
+ * Must a scan under this snapshot fail because of old_snapshot_threshold?  The
+ * feature is gone since 17.  NULL: not a scan.
+ */
+static inline void
+lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
+{
+#if PG_VERSION_NUM < 170000
+	TestForOldSnapshot(snapshot, rel, page);
+#else
+	(void) snapshot;
+	(void) rel;
+	(void) page;
 #endif
 }
 

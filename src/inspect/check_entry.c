@@ -85,6 +85,7 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 	const char *data;
 	Size		size;
 	Size		offset = 0;
+	bool		has_var = false;
 
 	if (have < sizeof(IndexTupleData))
 		return "index tuple is too short";
@@ -116,9 +117,12 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 		if (length < 0)
 			return "a value does not fit its index tuple";
 		offset += length;
+		has_var |= att->attlen < 0;
 	}
 	if (!is_zero(data + offset, end))
 		return "index tuple is longer than its columns";
+	if (has_var != (IndexTupleHasVarwidths(tuple) != 0))
+		return "index tuple has wrong flags";
 	return NULL;
 }
 

@@ -16,6 +16,7 @@
 #include "access/itup.h"
 #include "fmgr.h"
 #include "utils/rel.h"
+#include "utils/snapshot.h"
 
 /* Order-preserving encodings of a column. */
 typedef enum LsmEncoding
@@ -60,6 +61,7 @@ typedef struct LsmKeySpace
 	TupleDesc	desc;
 	TupleDesc	rest_desc;		/* encoded: what the rest holds, or NULL */
 	const char *index_name;
+	Snapshot	snapshot;		/* of the scan that uses it, or NULL */
 	LsmColumn	columns[INDEX_MAX_KEYS];
 
 	/* Room for lsm_keyspace_form and for unaligned keys in comparisons. */

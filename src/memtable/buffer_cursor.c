@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 #include "format/buffer_page.h"
 #include "memtable/memtable.h"
 #include "storage/buffers.h"
@@ -75,6 +76,7 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 		buffer = lsm_buffer_read(c->rel, c->block, LSM_KIND(LSM_PAGE_BUFFER), c->run_id,
 								 BUFFER_LOCK_SHARE, NULL);
 		page = BufferGetPage(buffer);
+		lsm_test_old_snapshot(c->ks->snapshot, c->rel, page);
 	}
 	c->direction = direction;
 	c->count = lsm_buffer_page_count(page);

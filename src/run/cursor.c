@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 #include "miscadmin.h"
 #include "run/run.h"
 #include "storage/buffers.h"
@@ -47,8 +48,11 @@ damaged(RunCursor *c, BlockNumber block)
 static Buffer
 read_page(RunCursor *c, BlockNumber block, uint16 kind)
 {
-	return lsm_buffer_read(c->rel, block, LSM_KIND(kind), c->run_id,
-						   BUFFER_LOCK_SHARE, c->strategy);
+	Buffer		buffer = lsm_buffer_read(c->rel, block, LSM_KIND(kind), c->run_id,
+										 BUFFER_LOCK_SHARE, c->strategy);
+
+	lsm_test_old_snapshot(c->ks->snapshot, c->rel, BufferGetPage(buffer));
+	return buffer;
 }
 
 /* Stand on entry `pos` of the decoded group. */

@@ -182,82 +182,81 @@ slot_set(MapSlot *slot, BlockNumber start, uint32 length, uint64 owner, uint64 x
 	slot->changed = true;
 }
 
+/* The plan's entry for a page of the map, made if there is room; or NULL. */
+static LsmPlanPage *
+plan_page(LsmSpacePlan *plan, int *index_of, int page)
+{
+	LsmPlanPage *p;
+
+	for (int at = 0; at < plan->page_count; at++)
+	{
+		if (index_of[at] == page)
+			return &plan->pages[at];
+	}
+	if (plan->page_count == LSM_WAL_MAP_PAGES)
+		return NULL;
+	index_of[plan->page_count] = page;
+	p = &plan->pages[plan->page_count++];
+	memset(p, 0, sizeof(LsmPlanPage));
+	p->mapped_end = InvalidBlockNumber;
+	p->next = InvalidBlockNumber;
+	return p;
+}
+
+static void
+plan_add_change(LsmPlanPage *page, const MapSlot *slot)
+{
+	LsmMapChange *change;
+
+	if (page->count == page->room)
+	{
+		page->room = Max(16, 2 * page->room);
+		page->changes = page->changes ?
+			repalloc(page->changes, page->room * sizeof(LsmMapChange)) :
+			palloc(page->room * sizeof(LsmMapChange));
+	}
+	change = &page->changes[page->count++];
+	memset(change, 0, sizeof(LsmMapChange));
+	change->slot = slot->slot;
+	change->extent = slot->extent;
+}
+
 /*
  * Collect the changed slots, up to what one record takes, into a plan and lock
  * their pages.  Returns true when changes are left for another record.
+ *
+ * The head comes first wherever it takes part: redo locks pages in the order
+ * of the record, and readers hold the head while they go along the chain.
  */
 static bool
 image_make_plan(MapImage *map, LsmSpacePlan *plan, BlockNumber mapped_end)
 {
 	bool		left = false;
+	bool		head_changes = BlockNumberIsValid(mapped_end);
 	int			index_of[LSM_WAL_MAP_PAGES];
-	int			room[LSM_WAL_MAP_PAGES];
 
 	plan->page_count = 0;
+	for (int i = 0; i < map->slot_count && !head_changes; i++)
+		head_changes = map->slots[i].changed && map->slots[i].page == 0;
+	if (head_changes)
+		plan_page(plan, index_of, 0)->mapped_end = mapped_end;
+
 	for (int i = 0; i < map->slot_count; i++)
 	{
-		MapSlot    *slot = &map->slots[i];
 		LsmPlanPage *page;
-		int			at;
 
-		if (!slot->changed)
+		if (!map->slots[i].changed)
 			continue;
-		for (at = 0; at < plan->page_count; at++)
+		page = plan_page(plan, index_of, map->slots[i].page);
+		if (page == NULL)
 		{
-			if (index_of[at] == slot->page)
-				break;
+			left = true;
+			continue;
 		}
-		if (at == plan->page_count)
-		{
-			/* The head must be there when mapped_end is to be changed. */
-			if (plan->page_count == LSM_WAL_MAP_PAGES ||
-				(plan->page_count == LSM_WAL_MAP_PAGES - 1 &&
-				 BlockNumberIsValid(mapped_end) && slot->page != 0 &&
-				 index_of[0] != 0))
-			{
-				left = true;
-				continue;
-			}
-			page = &plan->pages[plan->page_count++];
-			memset(page, 0, sizeof(LsmPlanPage));
-			page->mapped_end = InvalidBlockNumber;
-			page->next = InvalidBlockNumber;
-			index_of[at] = slot->page;
-			room[at] = 16;
-			page->changes = palloc0(room[at] * sizeof(LsmMapChange));
-		}
-		page = &plan->pages[at];
-		if (page->count == room[at])
-		{
-			room[at] *= 2;
-			page->changes = repalloc(page->changes, room[at] * sizeof(LsmMapChange));
-		}
-		memset(&page->changes[page->count], 0, sizeof(LsmMapChange));
-		page->changes[page->count].slot = slot->slot;
-		page->changes[page->count].extent = slot->extent;
-		page->count++;
-		slot->changed = false;
-	}
-	if (BlockNumberIsValid(mapped_end))
-	{
-		int			at;
-
-		for (at = 0; at < plan->page_count; at++)
-		{
-			if (index_of[at] == 0)
-				break;
-		}
-		if (at == plan->page_count)
-		{
-			memset(&plan->pages[at], 0, sizeof(LsmPlanPage));
-			plan->pages[at].next = InvalidBlockNumber;
-			index_of[at] = 0;
-			plan->page_count++;
-		}
-		plan->pages[at].mapped_end = mapped_end;
+		plan_add_change(page, &map->slots[i]);
+		map->slots[i].changed = false;
 	}
 
-	/* The head is held, and who locks other map pages holds it: any order. */
 	for (int at = 0; at < plan->page_count; at++)
 	{
 		if (index_of[at] == 0)

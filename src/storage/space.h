@@ -19,6 +19,7 @@ typedef struct LsmPlanPage
 	BlockNumber mapped_end;		/* new value, or invalid */
 	BlockNumber next;			/* new value, or invalid */
 	int			count;
+	int			room;
 	LsmMapChange *changes;
 } LsmPlanPage;
 

@@ -1,0 +1,222 @@
+# A streaming standby: answers like the primary while that loads, merges and
+# vacuums; redo gives the very same pages (wal_consistency_checking); the reuse
+# of pages cancels older queries and only those; paused scans hold replay up no
+# longer than they must.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_node('primary', init => { allows_streaming => 1 }, conf => "
+fsync = off
+wal_consistency_checking = 'pg_lsm'
+hot_standby_feedback = off
+max_standby_streaming_delay = '200s'
+max_wal_size = 128MB
+");
+$primary->start;
+$primary->safe_psql('postgres', q{
+CREATE EXTENSION pg_lsm;
+CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off);
+INSERT INTO t SELECT i % 100, i, 's' || i % 10, i, -1 FROM generate_series(1, 500) i;
+CREATE INDEX t_k ON t USING lsm (k);
+CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);
+CREATE INDEX t_n ON t USING lsm (n, who);
+});
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+$primary->wait_for_catchup($standby);
+
+# Both give the same answers, by index and without, at the same moment.
+my @queries = (
+	'SELECT * FROM t WHERE k = 7', 'SELECT k FROM t WHERE k BETWEEN 10 AND 40', 'SELECT k, s, f FROM t WHERE s = \'s3\' AND k > 50',
+	'SELECT * FROM t WHERE n < 20', 'SELECT n, who FROM t WHERE n > 100', 'SELECT * FROM t WHERE k IN (1, 5, 99) AND s > \'s5\'');
+
+sub compare
+{
+	my ($name) = @_;
+
+	$primary->wait_for_catchup($standby);
+	check_clean($standby, "$name: indexes on the standby", no_check => 1);
+	check_clean($primary, "$name: indexes on the primary");
+	is(join(' ', grep { !same_rows($standby, $_) } @queries), '', "$name: queries on the standby");
+	return;
+}
+
+compare('before the load');
+my $load = load_start($primary, name => 'standby', clients => 3, seconds => 6,
+	scripts => [
+		[ 6, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ],
+		[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 3 AND who = :client_id;\n" ],
+		[ 1, "\\set k random(0, 100)\nBEGIN;\nUPDATE t SET k = k + 1, s = s || 'x' WHERE k = :k AND who = :client_id;\nROLLBACK;\n" ],
+		[ 1, "VACUUM t;\n" ] ]);
+# Meanwhile the standby is queried; what it says must hold at each moment.
+my $asked = 0;
+my $wrong = 0;
+for (1 .. 40)
+{
+	my $query = $queries[ $_ % @queries ];
+	my $sorted = "SELECT count(*) || md5(string_agg(q::text, ' ' ORDER BY q::text COLLATE \"C\")) FROM ($query) q";
+	my ($ret, $out) = $standby->psql('postgres', "
+		BEGIN ISOLATION LEVEL REPEATABLE READ;
+		SET enable_seqscan = off; $sorted; SET enable_seqscan = on;
+		SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $sorted;
+		COMMIT");
+	next if $ret != 0;		# cancelled by recovery
+	my ($by_index, $by_seq) = split /\n/, $out;
+	$asked++;
+	$wrong++ if $by_index ne $by_seq;
+}
+load_stop($load);
+cmp_ok($asked, '>', 10, 'queries ran on the standby during the load');
+is($wrong, 0, 'no query on the standby was wrong during the load');
+compare('after the load');
+$primary->safe_psql('postgres', 'VACUUM t');
+compare('after VACUUM');
+$primary->safe_psql('postgres', 'REINDEX TABLE t; TRUNCATE t; INSERT INTO t SELECT i % 100, i, \'s\' || i % 10, i, 0 FROM generate_series(1, 800) i');
+compare('after REINDEX and TRUNCATE');
+
+# Every kind of record was among those whose pages were compared.
+my $segments = join ' ', map { $primary->data_dir . "/pg_wal/$_" } slurp_dir_wal($primary);
+my $kinds = kinds_of_records($primary);
+foreach my $kind (qw(INSERT SEAL EDIT SPACE DELETE GATE_FLIP GATE_DRAIN))
+{
+	like($kinds, qr/\b$kind\b/, "WAL has had records of kind $kind, and pg_waldump can tell");
+}
+
+# Reused pages cancel a query that could still read them.  There are only
+# inserts, so that no pruning of the heap can be what conflicts.
+my $conflicts = "SELECT confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'";
+$primary->safe_psql('postgres', q{
+	CREATE TABLE r (k int);
+	CREATE INDEX r_k ON r USING lsm (k);
+	INSERT INTO r SELECT i FROM generate_series(1, 500) i;
+});
+$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = '50ms'");
+$standby->reload;
+$primary->wait_for_catchup($standby);
+my $before = $standby->safe_psql('postgres', $conflicts);
+my $old = $standby->background_psql('postgres', on_error_stop => 0);
+$old->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off');
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+$old->query_safe('DECLARE c CURSOR FOR SELECT k FROM r WHERE k > 0 ORDER BY k');
+is($old->query_safe('FETCH 2 FROM c'), "1\n2", 'cursor is open on the standby');
+# Merge again and again, in transactions of their own, until pages come back.
+for (1 .. 30)
+{
+	$primary->safe_psql('postgres', 'INSERT INTO r SELECT i FROM generate_series(1, 200) i');
+	$primary->wait_for_catchup($standby);
+	last if $standby->safe_psql('postgres', $conflicts) > $before;
+}
+cmp_ok($standby->safe_psql('postgres', $conflicts), '>', $before, 'reuse of pages conflicts with an old snapshot');
+my $said = $old->query('FETCH ALL FROM c');
+# Either it was told so, or its connection was closed.
+like(join(' ', $said // '', $old->{stderr} // ''), qr/conflict with recovery|connection|^\s*$/, 'the old query was cancelled');
+unlike($said // '', qr/\d\n\d/, 'the old query has not gone on');
+eval { $old->quit };
+
+# With feedback the same query lives on and is right, whatever happens there.
+$standby->append_conf('postgresql.conf', "hot_standby_feedback = on\nwal_receiver_status_interval = 1");
+$standby->reload;
+$primary->poll_query_until('postgres', q{SELECT backend_xmin IS NOT NULL FROM pg_stat_replication})
+  or die 'no feedback arrives';
+my $kept = $standby->background_psql('postgres', on_error_stop => 0);
+$kept->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off');
+$kept->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+my $rows = $kept->query_safe('SELECT count(*) FROM r WHERE k > 0');
+$kept->query_safe('DECLARE c CURSOR FOR SELECT k FROM r WHERE k > 0 ORDER BY k');
+$kept->query_safe('FETCH 2 FROM c');
+# The feedback must have arrived before the horizon moves on.
+$primary->poll_query_until('postgres', q{SELECT backend_xmin IS NOT NULL FROM pg_stat_replication});
+select(undef, undef, undef, 1.5);
+$before = $standby->safe_psql('postgres', $conflicts);
+for (1 .. 15)
+{
+	$primary->safe_psql('postgres', 'INSERT INTO r SELECT i FROM generate_series(1, 200) i');
+}
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', $conflicts), $before, 'with feedback nothing conflicts');
+is($kept->query_safe('SELECT count(*) FROM (SELECT 1) x'), 1, 'with feedback the session lives');
+my @fetched = split /\n/, $kept->query_safe('FETCH ALL FROM c');
+is(scalar(@fetched) + 2, $rows, 'with feedback the cursor sees its rows');
+is(join(',', @fetched), join(',', sort { $a <=> $b } @fetched), 'with feedback the cursor is in order');
+$kept->quit;
+
+# A paused index-only cursor, with a snapshot younger than the deletion: replay
+# of VACUUM waits for the cursor's next fetch, and then goes on.
+$standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standby_streaming_delay = -1");
+$standby->reload;
+$primary->safe_psql('postgres', q{
+	CREATE TABLE g (k int, f text) WITH (autovacuum_enabled = off);
+	CREATE INDEX g_k ON g USING lsm (k);
+	INSERT INTO g SELECT i, 'f' FROM generate_series(1, 300) i;
+});
+$primary->safe_psql('postgres', 'VACUUM g');
+$primary->safe_psql('postgres', 'DELETE FROM g WHERE k % 50 <> 0 AND k > 3');
+$primary->wait_for_catchup($standby);
+my $paused = $standby->background_psql('postgres', on_error_stop => 0);
+$paused->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
+$paused->query_safe('BEGIN');
+$paused->query_safe('DECLARE c CURSOR FOR SELECT k FROM g WHERE k > 0 ORDER BY k');
+is($paused->query_safe('FETCH 1 FROM c'), '1', 'index-only cursor is open on the standby');
+$primary->safe_psql('postgres', 'VACUUM g');
+my $vacuumed = $primary->lsn('insert');
+$primary->safe_psql('postgres', q{INSERT INTO g SELECT 1000 + i, 'new' FROM generate_series(1, 300) i});
+ok($standby->poll_query_until('postgres', q{SELECT wait_event = 'BufferPin' FROM pg_stat_activity WHERE backend_type = 'startup'}),
+	'replay waits for the cursor');
+is($paused->query_safe('FETCH 1 FROM c'), '2', 'the cursor goes on');
+ok($standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$vacuumed'"), 'replay goes on after its next fetch');
+is(join(' ', split /\n/, $paused->query_safe('FETCH ALL FROM c')), '3 50 100 150 200 250 300', 'the cursor returns no removed row and no new one');
+$paused->quit;
+$primary->wait_for_catchup($standby);
+check_clean($standby, 'after the paused cursor', no_check => 1);
+
+# lsm_check and lsm_runs work on a standby too, and nothing there writes.
+is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
+	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs on the standby');
+
+# Promoted in the middle of a load, with its merges half done.
+$load = load_start($primary, name => 'promote', clients => 3, seconds => 3,
+	scripts => [ [ 1, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ] ]);
+select(undef, undef, undef, 1);
+$standby->promote;
+load_stop($load);
+check_clean($standby, 'after promotion');
+$standby->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, i, 's' || i % 10, i, 9 FROM generate_series(1, 500) i; DELETE FROM t WHERE k < 30});
+$standby->safe_psql('postgres', 'VACUUM t');
+check_clean($standby, 'after the promoted standby has written');
+
+unlike(slurp_file($standby->logfile), qr/inconsistent page found|PANIC|TRAP/, 'redo gave the same pages');
+$standby->stop;
+$primary->stop;
+done_testing();
+
+sub slurp_dir_wal
+{
+	my ($node) = @_;
+
+	return grep { /^[0-9A-F]{24}$/ } slurp_dir($node->data_dir . '/pg_wal');
+}
+
+# Identities of our records in the WAL that is left.
+sub kinds_of_records
+{
+	my ($node) = @_;
+	my ($first) = sort(slurp_dir_wal($node));
+	my ($out, $err) = ('', '');
+
+	IPC::Run::run([ 'pg_waldump', '-p', $node->data_dir . '/pg_wal', $first ], '>', \$out, '2>', \$err);
+	# pg_waldump has not loaded the library: it says "custom128", and the info
+	# bits are all that it knows.
+	my %names = (0x00 => 'INSERT', 0x10 => 'SEAL', 0x20 => 'EDIT', 0x30 => 'SPACE', 0x40 => 'DELETE', 0x50 => 'GATE_FLIP', 0x60 => 'GATE_DRAIN');
+	my %seen;
+	$seen{ $names{ hex($1) } // $1 }++ while $out =~ /rmgr: (?:custom128|pg_lsm)\b.*?UNKNOWN \(([0-9a-f]+)\)/gi;
+	return join ' ', sort keys %seen;
+}
