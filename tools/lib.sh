@@ -91,6 +91,18 @@ as_server()
 	fi
 }
 
+# kill_tree PID: ends a process and all that it started, children first.
+kill_tree()
+{
+	local children child
+
+	read -ra children 2>/dev/null <"/proc/$1/task/$1/children"
+	for child in "${children[@]}"; do
+		kill_tree "$child"
+	done
+	kill "$1" 2>/dev/null
+}
+
 # --- folders -----------------------------------------------------------------
 
 # make_work NAME: makes a temporary folder that belongs to the server user. Sets WORK.

@@ -37,6 +37,7 @@ SUITES=()
 KEEP=
 INSTALL=1
 WORK=
+JOB=						# the suite that is running
 PASSED=0
 FAILED=0
 STRICT='-Wall -Werror'
@@ -82,6 +83,11 @@ clean_up()
 
 	trap - EXIT
 	trap "" INT TERM HUP
+	exec >&3			# a signal may have come while output was redirected
+	if [ -n "$JOB" ]; then
+		kill_tree "$JOB"
+		wait
+	fi
 	if [ -n "$WORK" ]; then
 		[ -z "${PG_BIN:-}" ] || stop_servers
 		cd /
@@ -142,7 +148,11 @@ run_suite()
 	local suite=$1 begin=$SECONDS status=0 passed failed
 	shift
 
-	"$@" </dev/null >"$WORK/log/$suite.log" 2>&1 || status=$?
+	# In the background, because a signal interrupts "wait", but not a command.
+	"$@" </dev/null >"$WORK/log/$suite.log" 2>&1 3>&- &
+	JOB=$!
+	wait $JOB || status=$?
+	JOB=
 	read -r passed failed < <(count_cases "$WORK/log/$suite.log")
 	# Whoever ends badly without a failed case, or without any case, has failed.
 	if [ "$failed" -eq 0 ] && { [ $status -ne 0 ] || [ "$passed" -eq 0 ]; }; then
@@ -280,6 +290,7 @@ main()
 	local suite
 
 	parse_options "$@"
+	exec 3>&1
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP

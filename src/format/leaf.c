@@ -130,7 +130,9 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	uint32		need;
 	uint8	   *p;
 
-	if (lsm_page_entries > 0 && leaf->entry_count >= Max(lsm_page_entries, 2))
+	/* Fence pages must branch enough for LSM_MAX_HEIGHT to do. */
+	if (lsm_page_entries > 0 && leaf->entry_count >=
+		(lsm_page_opaque(b->page)->kind == LSM_PAGE_FENCE ? Max(lsm_page_entries, 8) : lsm_page_entries))
 		return false;
 	if (!b->wide && lsm_leaf_needs_wide(entry->tid))
 		return false;

@@ -15,14 +15,19 @@ class Query:
     """A statement, the settings it runs under, and what may be compared."""
 
     def __init__(self, sql, mode="index", join=None, work_mem="4MB",
-                 limited=False):
+                 limited=False, lossy=False):
         self.sql = sql
+        # With LIMIT another plan may find other rows.
         self.limited = limited
+        # Of equal values one is shown, and another plan may show another.
+        self.lossy = lossy
         index, only, bitmap = SCAN_MODES[mode]
         self.settings = {
             "enable_indexscan": index,
             "enable_indexonlyscan": only,
             "enable_bitmapscan": bitmap,
+            # Only bitmaps are sorted; else the index's order is what we want.
+            "enable_sort": "on" if mode == "bitmap" else "off",
             "enable_mergejoin": "on" if join in (None, "merge") else "off",
             "enable_nestloop": "on" if join in (None, "loop") else "off",
             "work_mem": f"'{work_mem}'",
@@ -30,7 +35,7 @@ class Query:
 
 
 # Settings that hold for all queries.
-FIXED_SETTINGS = ("SET enable_seqscan = off; SET enable_sort = off; "
+FIXED_SETTINGS = ("SET enable_seqscan = off; SET synchronize_seqscans = off; "
                   "SET enable_hashagg = off; SET enable_hashjoin = off; "
                   "SET enable_memoize = off; SET enable_material = off; "
                   "SET jit = off; SET max_parallel_workers_per_gather = 0; ")
@@ -212,7 +217,7 @@ class QueryMaker:
         functions = self.rng.choice((("min",), ("max",), ("min", "max")))
         items = ", ".join(f"{f}({key.sql()})" for f in functions)
         return Query(f"SELECT {items} FROM {TABLE}{self.where()}",
-                     self.rng.choice(("index", "only")))
+                     self.rng.choice(("index", "only")), lossy=True)
 
     def groups(self):
         first = self.keys[0].sql()
@@ -220,7 +225,8 @@ class QueryMaker:
         if " USING " in order:
             return self.count()
         return Query(f"SELECT {first}, count(*) FROM {TABLE}{self.where()}"
-                     f" GROUP BY {first} ORDER BY {order}", self.mode())
+                     f" GROUP BY {first} ORDER BY {order}", self.mode(),
+                     lossy=True)
 
     def distinct(self):
         keys = self.keys[:self.rng.randint(1, len(self.keys))]
@@ -229,7 +235,7 @@ class QueryMaker:
             return self.count()
         items = ", ".join(key.sql() for key in keys)
         return Query(f"SELECT DISTINCT {items} FROM {TABLE}{self.where()}"
-                     f" ORDER BY {', '.join(order)}", self.mode())
+                     f" ORDER BY {', '.join(order)}", self.mode(), lossy=True)
 
     def merge_join(self):
         """A join that needs marked positions of the inner index scan."""

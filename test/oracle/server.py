@@ -174,7 +174,7 @@ class Server:
                                        + self.log_tail()) from error
                 time.sleep(0.05)
 
-    def log_tail(self, lines=15):
+    def log_tail(self, lines=8):
         try:
             with open(self.log, encoding="utf-8", errors="replace") as file:
                 return "".join(file.readlines()[-lines:])

@@ -84,7 +84,6 @@ $primary->safe_psql('postgres', 'REINDEX TABLE t; TRUNCATE t; INSERT INTO t SELE
 compare('after REINDEX and TRUNCATE');
 
 # Every kind of record was among those whose pages were compared.
-my $segments = join ' ', map { $primary->data_dir . "/pg_wal/$_" } slurp_dir_wal($primary);
 my $kinds = kinds_of_records($primary);
 foreach my $kind (qw(INSERT SEAL EDIT SPACE DELETE GATE_FLIP GATE_DRAIN))
 {
@@ -116,10 +115,10 @@ for (1 .. 30)
 	last if $standby->safe_psql('postgres', $conflicts) > $before;
 }
 cmp_ok($standby->safe_psql('postgres', $conflicts), '>', $before, 'reuse of pages conflicts with an old snapshot');
-my $said = $old->query('FETCH ALL FROM c');
-# Either it was told so, or its connection was closed.
-like(join(' ', $said // '', $old->{stderr} // ''), qr/conflict with recovery|connection|^\s*$/, 'the old query was cancelled');
+# It was idle, so its connection is closed.
+my $said = eval { $old->query('FETCH ALL FROM c') };
 unlike($said // '', qr/\d\n\d/, 'the old query has not gone on');
+like(slurp_file($standby->logfile), qr/conflict with recovery/, 'the log says why');
 eval { $old->quit };
 
 # With feedback the same query lives on and is right, whatever happens there.
