@@ -87,6 +87,7 @@ clean_up()
 	if [ -n "$JOB" ]; then
 		kill_tree "$JOB"
 		wait
+		FAILED=$((FAILED + 1))
 	fi
 	if [ -n "$WORK" ]; then
 		[ -z "${PG_BIN:-}" ] || stop_servers

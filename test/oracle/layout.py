@@ -170,7 +170,7 @@ class Layout:
         rng = self.rng
         common = [t for t in usable if t.name in COMMON] or usable
         count = rng.choices((1, 2, 3, 4), (3, 4, 3, 2))[0]
-        long = rng.choice((30, 30, 400, 1600)) // count
+        long = rng.choice((30, 30, 400, 1600, 2560)) // count
         return [Column(rng, f"k{i + 1}", rng.choice(
                     common if rng.random() < 0.5 else usable), long)
                 for i in range(count)]
