@@ -81,7 +81,11 @@ lsm_version_read(Relation rel, Buffer *gate)
 	version->run_count = meta->run_count;
 	memcpy(version->runs, meta->runs, meta->run_count * sizeof(LsmRunRecord));
 	if (gate != NULL)
-		*gate = ReadBuffer(rel, LSM_BLOCK_GATE + meta->gate_epoch % 2);
+	{
+		*gate = lsm_buffer_read(rel, LSM_BLOCK_GATE + meta->gate_epoch % 2,
+								LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_SHARE, NULL);
+		LockBuffer(*gate, BUFFER_LOCK_UNLOCK);
+	}
 	UnlockReleaseBuffer(buffer);
 	check_length(rel, version);
 	return version;
