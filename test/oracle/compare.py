@@ -331,10 +331,12 @@ class Round:
         self.apply(script.query)
         plans = []
         for index in (BTREE, LSM):
+            declare = f"DECLARE {name}_{index} SCROLL CURSOR FOR {script.sql}"
             self.use(index)
+            # A cursor's plan may differ from that of the query by itself.
             plans.append(shape_of(self.query(
-                f"EXPLAIN (COSTS OFF) {script.sql}").rows, index))
-            self.query(f"DECLARE {name}_{index} SCROLL CURSOR FOR {script.sql}")
+                f"EXPLAIN (COSTS OFF) {declare}").rows, index))
+            self.query(declare)
         for step in script.steps:
             if step == "change":
                 self.change_under_cursor()

@@ -1,5 +1,5 @@
-# A base backup taken under load and restored to a point in time; an unlogged
-# index after a crash; dump and restore.
+# Base backup under load, restore to a point in time, and unlogged indexes,
+# which are reset by a crash and by a restore.
 use strict;
 use warnings;
 
@@ -10,65 +10,90 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('node', init => { has_archiving => 1, allows_streaming => 1 }, conf => "fsync = off\n");
+my $node = new_node('main', init => { has_archiving => 1, allows_streaming => 1 }, conf => "fsync = off\nmax_wal_size = 64MB\n");
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, s text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
-INSERT INTO t SELECT i * 31 % 500, 's' || i % 20, i FROM generate_series(1, 1000) i;
+CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off);
 CREATE INDEX t_k ON t USING lsm (k);
-CREATE INDEX t_sn ON t USING lsm (s DESC, n);
-CREATE UNLOGGED TABLE u (k int);
-CREATE INDEX u_k ON u USING lsm (k);
-INSERT INTO u SELECT generate_series(1, 500);
+CREATE INDEX t_sk ON t USING lsm (s, k DESC);
+INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 1000) i;
+CREATE UNLOGGED TABLE u (k int, s text COLLATE "C");
+CREATE INDEX u_k ON u USING lsm (k, s);
+INSERT INTO u SELECT i % 100, 's' || i FROM generate_series(1, 1000) i;
+CREATE UNLOGGED TABLE u_empty (k int);
+CREATE INDEX u_empty_k ON u_empty USING lsm (k);
 });
 
-my $load = load_start($node, clients => 3, seconds => 10, scripts => [
-		[ 5, "\\set k random(1, 1000)\nINSERT INTO t SELECT :k, 's' || :k % 20, :k FROM generate_series(1, 3);\n" ],
-		[ 1, "\\set k random(1, 1000)\nDELETE FROM t WHERE k = :k;\n" ] ]);
-sleep 1;
-$node->backup('under_load');
-$node->safe_psql('postgres', 'VACUUM t');
-load_stop($load);
-
-# What is to be found at the restore point.
-my $sum = 'SELECT count(*), sum(k), sum(n) FROM t';
-my $expected = $node->safe_psql('postgres', $sum);
+# The backup is taken while rows come and go and runs are merged.
+my @scripts = (
+	[ 5, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 30) i;\n" ],
+	[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n" ],
+	[ 1, "VACUUM t;\n" ]);
+my $load = load_start($node, name => 'backup', clients => 2, seconds => 5, scripts => \@scripts);
+select(undef, undef, undef, 0.5);
+$node->backup('backup');
+$node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'before', 100 FROM generate_series(1, 77) i});
 $node->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
-$node->safe_psql('postgres', q{DELETE FROM t WHERE k % 2 = 0});
-$node->safe_psql('postgres', 'VACUUM t');
-$node->safe_psql('postgres', q{INSERT INTO t SELECT i, 'later', i FROM generate_series(1, 500) i});
-$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
-check_clean($node, 'the original');
+$node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'after', 101 FROM generate_series(1, 99) i});
+load_stop($load);
+my $file = $node->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal())');
+$node->poll_query_until('postgres', "SELECT last_archived_wal >= '$file' FROM pg_stat_archiver") or die 'WAL is not archived';
+check_clean($node, 'the server that was backed up');
 
+# To the restore point: what came before is there, what came after is not.
 my $restored = PostgreSQL::Test::Cluster->new('restored');
-$restored->init_from_backup($node, 'under_load', has_restoring => 1, standby => 0);
-$restored->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\n");
+$restored->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
+$restored->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\narchive_mode = off\n");
 $restored->start;
 $restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
-is($restored->safe_psql('postgres', $sum), $expected, 'restored to the point in time');
-check_clean($restored, 'indexes of the restored cluster are whole');
-$restored->safe_psql('postgres', q{INSERT INTO t SELECT i, 'new', i FROM generate_series(1, 2000) i});
-$restored->safe_psql('postgres', 'VACUUM t');
-check_clean($restored, 'and can be written and vacuumed');
-is($restored->safe_psql('postgres', 'SELECT count(*) FROM u'), 0, 'an unlogged table is empty after a restore');
+check_clean($restored, 'restored to a point in time');
+is($restored->safe_psql('postgres', q{SET enable_seqscan = off;
+		SELECT count(*) FILTER (WHERE s = 'before'), count(*) FILTER (WHERE s = 'after') FROM t WHERE s IN ('before', 'after')}),
+	'77|0', 'rows before and after the restore point');
+
+# Unlogged tables are empty in a restored server, and their indexes work.
+is($restored->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'unlogged index is empty after a restore');
+$restored->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 500) i; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
+check_clean($restored, 'unlogged indexes take rows after a restore');
+$load = load_start($restored, name => 'restored', clients => 2, seconds => 1, scripts => \@scripts);
+load_stop($load);
+check_clean($restored, 'the restored server goes on');
 $restored->stop;
 
-# An unlogged index starts again from its init fork.
-kill_postmaster($node);
-$node->start;
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k > 0'), 0,
-	'an unlogged index is empty after a crash');
-$node->safe_psql('postgres', 'INSERT INTO u SELECT generate_series(1, 700)');
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k > 0'), 700, 'and takes rows again');
-check_clean($node, 'all is whole after the crash');
+# To the end of the archive.
+my $whole = PostgreSQL::Test::Cluster->new('whole');
+$whole->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
+$whole->append_conf('postgresql.conf', "archive_mode = off\n");
+$whole->start;
+$whole->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+check_clean($whole, 'restored to the end');
+is($whole->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), 'all rows are restored');
+$whole->stop;
 
-# Dump and restore.
-my $dump = $node->basedir . '/dump.sql';
-$node->command_ok([ 'pg_dump', '-f', $dump, '-d', $node->connstr('postgres') ], 'dump');
-like(slurp_file($dump), qr/CREATE INDEX t_sn ON public\.t USING lsm \(s DESC, n\)/, 'the definition is dumped');
-$node->safe_psql('postgres', 'CREATE DATABASE copy');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('copy') ], 'restore');
-check_clean($node, 'indexes of the copy are whole', db => 'copy');
+# A crash resets unlogged indexes; a clean stop keeps them.
+is($node->safe_psql('postgres', 'SELECT count(*) FROM u'), 1000, 'unlogged rows before');
+$node->restart;
+check_clean($node, 'unlogged indexes after a restart');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 1000, 'unlogged rows after a restart');
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'unlogged indexes after a crash');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'unlogged index is empty after a crash');
+$node->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 700) i; DELETE FROM u WHERE k % 3 = 0; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
+$node->safe_psql('postgres', 'VACUUM u');
+check_clean($node, 'unlogged indexes take rows after a crash');
+# And once more, now after the tables changed their persistence.
+$node->safe_psql('postgres', 'ALTER TABLE u SET LOGGED; ALTER TABLE t SET UNLOGGED');
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'after SET LOGGED and SET UNLOGGED');
+is($node->safe_psql('postgres', 'SELECT (SELECT count(*) > 0 FROM u), (SELECT count(*) FROM t)'), 't|0', 'logged rows stay, unlogged ones go');
+$node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'again', 1 FROM generate_series(1, 700) i});
+check_clean($node, 'the indexes of the emptied table');
+
+# All lsm pages of a backup pass pg_verifybackup's checksums: nothing is special
+# about their files.
+command_ok([ 'pg_verifybackup', '-n', $node->backup_dir . '/backup' ], 'pg_verifybackup');
 $node->stop;
 done_testing();

@@ -1,84 +1,118 @@
-# Indexes built and rebuilt while clients write, and prepared transactions over a
-# restart and over a kill.
+# CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY under write load, some of
+# it in prepared transactions; prepared transactions over restarts and crashes.
 use strict;
 use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
 use LsmTest;
-use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('node', conf => "fsync = off\n");
+my $node = new_node('cic', conf => "fsync = off\nlock_timeout = '180s'\n");
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, n numeric, who int) WITH (autovacuum_enabled = off);
-INSERT INTO t SELECT i % 500, i, -1 FROM generate_series(1, 2000) i;
+CREATE TABLE t (k int, s text COLLATE "C", who int);
 CREATE INDEX t_k ON t USING lsm (k);
-CREATE SEQUENCE gid;
+INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 500) i;
 });
 
-my $write = q{
-\set k random(1, 1000)
-INSERT INTO t SELECT :k, :k / 3.0, :client_id FROM generate_series(1, 3);
-};
-my $change = q{
-\set k random(1, 1000)
-BEGIN;
-UPDATE t SET k = k + 1 WHERE ctid = (SELECT ctid FROM t WHERE k >= :k ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED);
-SAVEPOINT s;
-DELETE FROM t WHERE ctid = (SELECT ctid FROM t WHERE k >= :k ORDER BY k LIMIT 1 FOR UPDATE SKIP LOCKED);
-ROLLBACK TO s;
-END;
-};
+# CONCURRENTLY waits for transactions, so the builder runs in a loop of its own
+# beside writers whose transactions are short.
+my $insert = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nUPDATE t SET k = k + 1 WHERE k = :k AND who = :client_id;\nCOMMIT;\n";
+my $abort = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nROLLBACK;\n";
+my $delete = "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n";
 my $prepare = q{
-\set k random(1, 1000)
-SELECT 'p' || nextval('gid') AS gid \gset
+\set k random(0, 100)
+\set id random(1, 1000000000)
 BEGIN;
-INSERT INTO t VALUES (:k, :k, :client_id);
-PREPARE TRANSACTION ':gid';
-COMMIT PREPARED ':gid';
+INSERT INTO t SELECT (:k * i) % 100, 'p' || i % 10, :client_id FROM generate_series(1, 20) i;
+PREPARE TRANSACTION 'p:client_id_:id';
+COMMIT PREPARED 'p:client_id_:id';
 };
-
-foreach my $round (1 .. 2)
+my $prepare_abort = $prepare =~ s/COMMIT PREPARED/ROLLBACK PREPARED/r;
+my $load = load_start($node, name => 'cic', clients => 3, seconds => 8,
+	scripts => [ [ 5, $insert ], [ 1, $abort ], [ 2, $delete ], [ 2, $prepare ], [ 1, $prepare_abort ] ]);
+my $rounds = 0;
+my $end = time + 6;
+while (time < $end)
 {
-	my $load = load_start($node, clients => 4, seconds => 8,
-		scripts => [ [ 4, $write ], [ 3, $change ], [ 1, $prepare ] ]);
-	foreach my $i (1 .. 2)
-	{
-		$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY t_n ON t USING lsm (n, k DESC)');
-		$node->safe_psql('postgres', q{SELECT lsm_check('t_n', true)});
-		$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_k');
-		$node->safe_psql('postgres', 'VACUUM t');
-		$node->safe_psql('postgres', q{SELECT lsm_check('t_k', true)});
-		$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY t_n') if $i == 1;
-	}
-	my $output = load_stop($load);
-	unlike($output, qr/ERROR|aborted/, "round $round: no client failed") or diag($output);
-	check_clean($node, "round $round: indexes built and rebuilt under load are whole");
-	$node->safe_psql('postgres', 'DROP INDEX t_n');
+	$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY t_sk ON t USING lsm (s, k DESC) INCLUDE (who)');
+	$node->safe_psql('postgres', "SELECT lsm_check('t_sk', true)");
+	$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY t_part ON t USING lsm ((k * 2), who) WHERE k > 30');
+	$node->safe_psql('postgres', "SELECT lsm_check('t_part', true)");
+	$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_k');
+	$node->safe_psql('postgres', "SELECT lsm_check('t_k', true)");
+	$node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY t');
+	$node->safe_psql('postgres', "SELECT lsm_check('t_k', true), lsm_check('t_sk', true), lsm_check('t_part', true)");
+	$node->safe_psql('postgres', 'VACUUM t');
+	$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY t_sk');
+	$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY t_part');
+	$rounds++;
 }
+my $out = load_stop($load);
+unlike($out, qr/aborted|ERROR/, 'the writers had no errors');
+cmp_ok($rounds, '>', 0, 'indexes were built concurrently');
+note("$rounds rounds");
+check_clean($node, 'after concurrent builds');
 
-# Prepared transactions outlive a restart and a kill.
-my $before = $node->safe_psql('postgres', 'SELECT count(*) FROM t');
+# Prepared transactions that outlive a restart and a crash, with merges and
+# VACUUM in between.
 $node->safe_psql('postgres', q{
-BEGIN; INSERT INTO t SELECT 5000, i, -2 FROM generate_series(1, 100) i; PREPARE TRANSACTION 'one';
-BEGIN; INSERT INTO t SELECT 6000, i, -2 FROM generate_series(1, 100) i; SAVEPOINT s;
-INSERT INTO t SELECT 6000, i, -3 FROM generate_series(1, 50) i; ROLLBACK TO s; PREPARE TRANSACTION 'two';
-BEGIN; INSERT INTO t SELECT 7000, i, -2 FROM generate_series(1, 100) i; PREPARE TRANSACTION 'three';
+	TRUNCATE t;
+	CREATE INDEX t_sk ON t USING lsm (s, k DESC) INCLUDE (who);
+	INSERT INTO t SELECT i % 100, 'old', 0 FROM generate_series(1, 300) i;
+	BEGIN;
+	INSERT INTO t SELECT i % 100, 'one', 1 FROM generate_series(1, 100) i;
+	DELETE FROM t WHERE k < 10 AND s = 'old';
+	PREPARE TRANSACTION 'one';
+	BEGIN;
+	INSERT INTO t SELECT i % 100, 'two', 2 FROM generate_series(1, 100) i;
+	SAVEPOINT a;
+	INSERT INTO t SELECT i % 100, 'two, undone', 2 FROM generate_series(1, 100) i;
+	ROLLBACK TO a;
+	PREPARE TRANSACTION 'two';
+	INSERT INTO t SELECT i % 100, 'three', 3 FROM generate_series(1, 300) i;
 });
-$node->restart;
-$node->safe_psql('postgres', q{COMMIT PREPARED 'one'});
-kill_postmaster($node);
-$node->start;
-$node->safe_psql('postgres', q{COMMIT PREPARED 'two'; ROLLBACK PREPARED 'three'});
-my $count = q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = };
-is($node->safe_psql('postgres', $count . 5000), 100, 'committed after a restart');
-is($node->safe_psql('postgres', $count . 6000), 100, 'committed after a kill');
-is($node->safe_psql('postgres', $count . 7000), 0, 'rolled back');
 $node->safe_psql('postgres', 'VACUUM t');
-check_clean($node, 'whole after it all');
+$node->restart;
+check_clean($node, 'prepared transactions after a restart');
+$node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'four', 4 FROM generate_series(1, 300) i});
+$node->safe_psql('postgres', 'VACUUM t');
+$node->stop('immediate');
+$node->start;
+check_clean($node, 'prepared transactions after a crash');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'one'});
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'two'});
+$node->safe_psql('postgres', 'VACUUM t');
+check_clean($node, 'prepared transactions have ended');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT s, count(*) FROM t WHERE s >= \'a\' GROUP BY s ORDER BY s'),
+	"four|300\nold|270\none|100\nthree|300", 'the rows of each transaction');
+
+# REINDEX CONCURRENTLY waits for a prepared transaction and sees its rows.
+$node->safe_psql('postgres', q{
+	BEGIN;
+	INSERT INTO t SELECT i % 100, 'five', 5 FROM generate_series(1, 100) i;
+	PREPARE TRANSACTION 'five';
+});
+my $reindex = $node->background_psql('postgres');
+$reindex->query_until(qr/started/, "\\echo started\nREINDEX INDEX CONCURRENTLY t_sk;\n");
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ 'REINDEX INDEX CONC' AND wait_event_type = 'Lock'})
+  or die 'REINDEX does not wait';
+$node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'six', 6 FROM generate_series(1, 100) i});
+$node->safe_psql('postgres', q{COMMIT PREPARED 'five'});
+ok($reindex->quit, 'REINDEX CONCURRENTLY ends');
+check_clean($node, 'after REINDEX CONCURRENTLY over a prepared transaction');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE s IN ('five', 'six')}), 200, 'rows of both');
+
+# An index that could not be finished is invalid, complete for new rows, and can
+# be rebuilt.
+$node->safe_psql('postgres', q{BEGIN; INSERT INTO t VALUES (1, 'seven', 7); PREPARE TRANSACTION 'seven'});
+my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '1s'; CREATE INDEX CONCURRENTLY t_late ON t USING lsm (who)});
+isnt($ret, 0, 'CREATE INDEX CONCURRENTLY gives up');
+$node->safe_psql('postgres', q{COMMIT PREPARED 'seven'});
+$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_late');
+check_clean($node, 'an unfinished index, rebuilt');
 $node->stop;
 done_testing();
