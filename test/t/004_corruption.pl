@@ -1,7 +1,6 @@
-# Damaged files: each page kind with flipped bits, zeroed, swapped, the file cut
-# short, a format version from the future, the library not preloaded.  Each gives
-# an error that names the index (and block), or the right rows; never a crash,
-# never wrong rows.  Without data checksums: the pages' own must do.
+# Damaged index files.  Whatever is done to a page, each query gives the right
+# rows, or an error that names the index and the block; nothing crashes, nothing
+# hangs, and lsm_check finds the damage.
 use strict;
 use warnings;
 
@@ -12,138 +11,251 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = new_node('node', conf => "restart_after_crash = on\nfsync = off\n");
+my $seed = $ENV{LSM_TEST_SEED} // 1;
+srand($seed);
+note("seed $seed");
+
+# The server's own checksums would find all this before us.
+my $version = PostgreSQL::Test::Cluster->new('version')->pg_version;
+my $node = new_node('damaged', init => { extra => $version >= 18 ? ['--no-data-checksums'] : [] }, conf => "
+fsync = off
+restart_after_crash = on
+statement_timeout = '30s'
+max_locks_per_transaction = 256
+");
 $node->start;
-$node->safe_psql('postgres', q{
-CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, s text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
-CREATE INDEX t_k ON t USING lsm (k);
-CREATE INDEX t_n ON t USING lsm (n, s);
-INSERT INTO t SELECT i * 7919 % 1000, 's' || i % 50, i % 300 FROM generate_series(1, 1500) i;
-CHECKPOINT;
-});
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 
-my $query_k = 'SELECT count(*), md5(string_agg(k::text, \' \')) FROM (SELECT k FROM t WHERE k BETWEEN 100 AND 900 ORDER BY k) q';
-my $query_n = 'SELECT count(*), md5(string_agg(n::text, \' \')) FROM (SELECT n FROM t WHERE n >= 20 ORDER BY n) q';
-my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off;';
-my %query = (t_k => $query_k, t_n => $query_n);
-my %right;
-$right{$_} = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $query{$_}")
-  foreach keys %query;
-
-my %file = map { $_ => $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('$_')") } keys %query;
-
-# Pages of replaced runs lie about in the file; damage there harms nobody.
-my %live;
-foreach my $index (keys %query)
+# One small table for each case: encoded keys in some, compared tuples in
+# others, both with included columns.
+my @cases;
+foreach my $kind (qw(meta gate map sealed open leaf fence))
 {
-	$live{$index}{$_} = 1
-	  foreach 0, split /\n/, $node->safe_psql('postgres', "SELECT run_id FROM lsm_runs('$index') WHERE state <> 'building'");
+	push @cases, map { { kind => $kind, what => 'flip', n => $_ } } 1 .. 10;
+	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
+}
+push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
+push @cases, { kind => 'meta', what => 'future_version' }, { kind => 'meta', what => 'magic' };
+my $n = 0;
+foreach my $case (@cases)
+{
+	$case->{table} = 'd' . $n++;
+	$case->{index} = "$case->{table}_idx";
+	$case->{name} = join ' ', grep { defined } $case->{index}, @{$case}{qw(what kind n)};
+}
+$node->safe_psql('postgres', join '', map {
+		my $t = $cases[$_]{table};
+		my $type = $_ % 2 ? 'numeric' : 'int';
+
+		"CREATE TABLE $t (k $type, s text COLLATE \"C\", id int) WITH (autovacuum_enabled = off);
+		CREATE INDEX ${t}_idx ON $t USING lsm (k, s DESC) INCLUDE (id);
+		INSERT INTO $t SELECT (i * 37) % 60, 's' || i % 7, i FROM generate_series(1, 158) i;
+		DELETE FROM $t WHERE id % 10 = 0;\n"
+	} 0 .. $#cases);
+$node->safe_psql('postgres', 'VACUUM');
+foreach my $case (@cases)
+{
+	my $t = $case->{table};
+
+	$case->{rows} = $node->safe_psql('postgres', "SELECT md5(string_agg(ROW(k, s, id)::text, ' ' ORDER BY k, s DESC, ctid)) FROM $t");
+	$case->{rows_by_id} = $node->safe_psql('postgres', "SELECT md5(string_agg(ROW(k, s, id)::text, ' ' ORDER BY k, s DESC, id)) FROM $t");
+	$case->{file} = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('${t}_idx')");
+	$case->{live} = { map { $_ => 1 } split /\n/, $node->safe_psql('postgres', "SELECT run_id FROM lsm_runs('${t}_idx') WHERE state <> 'building'") };
 }
 $node->stop;
-my %sound = map { $_ => slurp_file($file{$_}) } keys %file;
 
-sub restore
-{
-	my ($index) = @_;
-	open my $fh, '>:raw', $file{$index} or die $!;
-	print $fh $sound{$index};
-	close $fh;
-	return;
-}
-
-# With the file as it is now: what do the query and lsm_check say?
-sub ask
-{
-	my ($index) = @_;
-	$node->start;
-	my ($ret, $out, $err) = $node->psql('postgres', "$by_index $query{$index}");
-	my ($check_ret, undef, $check_err) = $node->psql('postgres', "SELECT lsm_check('$index', true)");
-	$node->stop;
-	return { ret => $ret, out => $out, err => $err, check_ret => $check_ret, check_err => $check_err };
-}
-
-# Rows right, or an error that names index and block; and lsm_check objects.
-sub verdict
-{
-	my ($name, $index, $answer) = @_;
-	my $fine = $answer->{ret} == 0 ? $answer->{out} eq $right{$index}
-	  : $answer->{err} =~ /index "$index" is corrupted at block \d+: .*/;
-	ok($fine, "$name: right rows or a clear error") or diag("$answer->{ret} $answer->{out} $answer->{err}");
-	like($answer->{check_err}, qr/index "$index".*block \d+|could not read block/s, "$name: lsm_check objects")
-	  if $answer->{check_ret} != -1;
-	return;
-}
-
-srand(17);
-foreach my $index (sort keys %query)
-{
-	my %seen;
-	foreach my $page (grep { $live{$index}{ $_->{run} } } page_kinds($file{$index}))
-	{
-		my $kind = $page->{kind} . ($page->{open} ? ' (open)' : '');
-		next if $kind eq 'empty' || $seen{$kind}++ >= ($page->{kind} eq 'leaf' ? 2 : 1);
-		my $sound = page_read($file{$index}, $page->{block});
-
-		# A bit of what is used: the header's pd_lower tells how much that is.
-		# The open page changes with each insert and has no checksum of ours.
-		unless ($page->{open})
-		{
-			my $damaged = $sound;
-			my $at = 24 + int(rand(unpack('S', substr($sound, 12, 2)) - 24));
-			$at = 24 if $page->{kind} eq 'gate';
-			$at = 8192 - 20 if $page->{kind} eq 'gate';
-			substr($damaged, $at, 1) = chr(ord(substr($damaged, $at, 1)) ^ 1 << int(rand(8)));
-			page_write($file{$index}, $page->{block}, $damaged);
-			my $answer = ask($index);
-			verdict("$index: bit flipped in $kind page", $index, $answer);
-		}
-		page_write($file{$index}, $page->{block}, "\0" x 8192);
-		my $answer = ask($index);
-		verdict("$index: $kind page zeroed", $index, $answer);
-		restore($index);
-	}
-}
-
-# Two pages change places.
-my @leaves = grep { $_->{kind} eq 'leaf' && $live{t_k}{ $_->{run} } } page_kinds($file{t_k});
-my ($a, $b) = map { page_read($file{t_k}, $_->{block}) } @leaves[ 0, 1 ];
-page_write($file{t_k}, $leaves[0]->{block}, $b);
-page_write($file{t_k}, $leaves[1]->{block}, $a);
-verdict('pages swapped', 't_k', ask('t_k'));
-restore('t_k');
-
-# The file ends early.
-truncate $file{t_k}, 8192 * 10;
-my $answer = ask('t_k');
-isnt($answer->{ret}, 0, 'a short file is noticed');
-like($answer->{err}, qr/index "t_k" is corrupted at block \d+: the file ends before this block/, 'and told');
-restore('t_k');
-
-# A format from the future: the version is the second word of the meta page.
-my $meta = page_read($file{t_k}, 0);
-page_write($file{t_k}, 0, substr($meta, 0, 28) . pack('L', 99) . substr($meta, 32));
-$answer = ask('t_k');
-like($answer->{err}, qr/index "t_k" has format version 99, but this pg_lsm works with version \d+/, 'a future version is told');
-like($answer->{check_err}, qr/format version 99/, 'by lsm_check, too');
-restore('t_k');
-
-# REINDEX mends it.
-page_write($file{t_k}, 0, "\0" x 8192);
+damage($_) foreach @cases;
 $node->start;
-$node->safe_psql('postgres', 'REINDEX INDEX t_k');
-is($node->safe_psql('postgres', "$by_index $query_k"), $right{t_k}, 'REINDEX mends a lost meta page');
-$node->safe_psql('postgres', q{SELECT lsm_check('t_k', true), lsm_check('t_n', true)});
+judge($_) foreach @cases;
 
-# Not preloaded: reads work, writes and builds tell what to do.
+is($node->safe_psql('postgres', 'SELECT 1'), 1, 'the server is alive');
+unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'nothing has crashed');
+
+# REINDEX repairs all of them.
+$node->safe_psql('postgres', join '', map { "REINDEX INDEX $_->{index};\n" } @cases);
+check_clean($node, 'after REINDEX');
+$node->stop;
+
+# Without the library being preloaded nothing may be written: no server could
+# replay it.  The error says what to do; other tables are as usable as ever.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$node->start;
+my ($ret, $out, $err) = $node->psql('postgres', 'CREATE INDEX no_preload ON d0 USING lsm (id)');
+isnt($ret, 0, 'not preloaded: CREATE INDEX is refused');
+like($err, qr/shared_preload_libraries = 'pg_lsm'/, 'not preloaded: CREATE INDEX says what to do');
+($ret, $out, $err) = $node->psql('postgres', "INSERT INTO d0 SELECT 1, 'x', i FROM generate_series(1, 100) i");
+isnt($ret, 0, 'not preloaded: INSERT is refused');
+like($err, qr/shared_preload_libraries = 'pg_lsm'/, 'not preloaded: INSERT says what to do');
+($ret, $out, $err) = $node->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d0 WHERE k = 5');
+like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: a query works or says what to do');
+($ret, $out, $err) = $node->psql('postgres', 'DELETE FROM d0 WHERE id % 3 = 0; VACUUM d0');
+like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: VACUUM works or says what to do');
+$node->safe_psql('postgres', 'CREATE TABLE other (k int PRIMARY KEY); INSERT INTO other VALUES (1)');
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $node->restart;
-is($node->safe_psql('postgres', "$by_index $query_n"), $right{t_n}, 'reads work without preloading');
-foreach my $statement ('INSERT INTO t VALUES (1)', 'CREATE INDEX ON t USING lsm (s)', 'VACUUM t')
-{
-	my ($ret, $out, $err) = $node->psql('postgres', $statement);
-	like($err, qr/pg_lsm must be loaded via shared_preload_libraries.*HINT:.*shared_preload_libraries = 'pg_lsm'/s,
-		"without preloading: $statement");
-}
+check_clean($node, 'preloaded again');
 $node->stop;
 done_testing();
+
+# Damages the file of a case, and says what it did in $case->{at}; sets
+# $case->{must} to what has to happen.
+sub damage
+{
+	my ($case) = @_;
+	my ($kind, $what, $file) = @{$case}{qw(kind what file)};
+
+	if ($kind eq 'file')
+	{
+		my $size = -s $file;
+		my %to = (truncate0 => 0, truncate1 => 8192, truncate_half => int($size / 16384) * 8192, truncate_last => $size - 8192);
+
+		$case->{at} = "to $to{$what}";
+		# The last page may belong to nobody.
+		$case->{must} = $what eq 'truncate_last' ? 'any' : 'found';
+		truncate $file, $to{$what} or die $!;
+		return;
+	}
+	my @pages = grep {
+			my $k = $_->{kind} eq 'buffer' ? ($_->{open} ? 'open' : 'sealed') : $_->{kind};
+			$k eq $kind && ($k =~ /meta|gate|map/ || $case->{live}{ $_->{run} })
+		} page_kinds($file);
+	die "$case->{name}: there is no such page" unless @pages;
+	my $at = $pages[ int rand @pages ];
+	my $block = $at->{block};
+	my $page = page_read($file, $block);
+	my ($lower, $upper) = unpack 'SS', substr($page, 12, 4);
+
+	$case->{must} = 'found';
+	if ($what eq 'flip')
+	{
+		# Anywhere that means something: header from pd_lower on, content, and
+		# the special area but the hint in it.
+		my @places = (12 .. $lower - 1, $upper .. 8191 - 8, 8188 .. 8191);
+		# Half of them in the few bytes of header and special area.
+		@places = (12 .. 23, 8160 .. 8183, 8188 .. 8191) if $case->{n} % 2;
+		my $byte = $places[ int rand @places ];
+		my $bit = int rand 8;
+
+		substr($page, $byte, 1) ^= chr(1 << $bit);
+		$case->{at} = "block $block, bit $bit of byte $byte";
+		# Its content carries no checksum while it takes entries.
+		$case->{must} = 'alive' if $kind eq 'open';
+	}
+	elsif ($what eq 'ignored')
+	{
+		# The hint, and the hole where there is one.
+		substr($page, 8184 + int rand 4, 1) ^= chr(1 << int rand 8);
+		substr($page, $lower + int rand($upper - $lower), 1) ^= chr(1 << int rand 8) if $upper > $lower;
+		$case->{at} = "block $block, nothing that counts";
+		$case->{must} = 'right';
+	}
+	elsif ($what eq 'zero')
+	{
+		$page = "\0" x 8192;
+		$case->{at} = "block $block";
+	}
+	elsif ($what eq 'garbage')
+	{
+		# From the header's page size on, so that we get to see it at all.
+		substr($page, 24) = join '', map { chr int rand 256 } 1 .. 8168;
+		$case->{at} = "block $block";
+		$case->{must} = 'alive' if $kind eq 'open';
+	}
+	elsif ($what eq 'swap')
+	{
+		my ($from) = grep { $_ != $block } map { $_->{block} } (@pages, page_kinds($file));
+
+		$page = page_read($file, $from);
+		$case->{at} = "block $block, replaced by block $from";
+	}
+	elsif ($what eq 'magic')
+	{
+		substr($page, 24, 4) = 'NOPE';
+		set_crc(\$page);
+		$case->{at} = 'another magic';
+	}
+	elsif ($what eq 'future_version')
+	{
+		substr($page, 28, 4) = pack 'L', 4711;
+		set_crc(\$page);
+		$case->{at} = 'version 4711';
+		$case->{says} = qr/version/;
+	}
+	page_write($file, $block, $page);
+	return;
+}
+
+# Runs queries on the table of a case.
+sub judge
+{
+	my ($case) = @_;
+	my ($t, $index) = @{$case}{qw(table index)};
+	my $row = "md5(string_agg(ROW(k, s, id)::text, ' '";
+	my @queries = (
+		[ order => "SELECT $row) ) FROM (SELECT k, s, id FROM $t ORDER BY k, s DESC) x" ],
+		[ backward => "SELECT $row ORDER BY k, s DESC, id)) FROM (SELECT k, s, id FROM $t ORDER BY k DESC, s) x" ],
+		[ lookups => "SELECT $row ORDER BY n, s DESC, tid)) FROM generate_series(0, 59) n, LATERAL (SELECT k, s, id, ctid AS tid FROM $t WHERE k = n) x" ],
+		[ bitmap => "SET enable_indexscan = off; SET enable_bitmapscan = on; SELECT $row ORDER BY k, s DESC, tid)) FROM (SELECT k, s, id, ctid AS tid FROM $t WHERE k >= 0) x; SET enable_indexscan = on; SET enable_bitmapscan = off" ],
+		[ check => "SELECT coalesce(nullif(lsm_check('$index', true)::text, ''), 'clean')" ],
+		[ runs => "SELECT coalesce(min('clean'), 'clean') FROM lsm_runs('$index')" ],
+		[ insert => "BEGIN; INSERT INTO $t SELECT i, 'new', i FROM generate_series(1, 40) i; ROLLBACK; SELECT 'clean'" ],
+		[ vacuum => "DELETE FROM $t WHERE id % 7 = 0" ],
+		[ vacuum => "VACUUM $t" ],
+		[ vacuum => "SELECT 'clean'" ]);
+	my ($out, $err) = ('', '');
+	my $script = "\\set VERBOSITY verbose\nSET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = on; SET enable_hashjoin = off; SET enable_mergejoin = off;\n"
+	  . join '', map { "\\echo >$_->[0]\n\\warn >$_->[0]\n$_->[1];\n" } @queries;
+	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ], '<', \$script, '>', \$out, '2>', \$err);
+
+	my (%rows, %errors);
+	foreach (split /^>/m, $out) { my ($q, $r) = split /\n/, $_, 2; $rows{$q} .= $r // '' if defined $q; }
+	foreach (split /^>/m, $err) { my ($q, $r) = split /\n/, $_, 2; $errors{$q} .= $r // '' if defined $q; }
+	my @bad;
+	my $found = '';
+	my %want = (order => $case->{rows}, backward => $case->{rows_by_id}, lookups => $case->{rows}, bitmap => $case->{rows}, check => 'clean', runs => 'clean', insert => 'clean', vacuum => 'clean');
+	foreach my $q (qw(order backward lookups bitmap check runs insert vacuum))
+	{
+		my $e = $errors{$q} // '';
+		my $r = $rows{$q} // '';
+
+		chomp $r;
+		if ($e =~ /(ERROR|FATAL|PANIC|server closed|connection)/)
+		{
+			$found .= "$q ";
+			# Ours, or the server's when it could not even read the page.
+			my $ours = $e =~ /ERROR:  XX00[12]: index "$index" .*block \d+/;
+			my $core = $e =~ /ERROR:  XX00[12]: (invalid page in block \d+|could not read block \d+)/;
+			my $old = $e =~ /ERROR:  \w+: .*"$index".*version/;
+
+			push @bad, "$q: $e" unless $ours || $core || $old;
+			push @bad, "$q does not say $case->{says}: $e" if $case->{says} && $e !~ $case->{says};
+		}
+		elsif (defined $want{$q} && $r ne $want{$q} && $case->{must} ne 'alive')
+		{
+			push @bad, "$q: wrong rows: $r";
+		}
+	}
+	push @bad, 'was not found by lsm_check' if $case->{must} eq 'found' && $found !~ /check/;
+	push @bad, "has errors: $found" if $case->{must} eq 'right' && $found ne '';
+	is(join("\n", @bad), '', "$case->{name}: $case->{at}");
+	return;
+}
+
+# The checksum as the pages have it: CRC-32C of what is below pd_lower (from
+# pd_lower itself on) and from pd_upper on, without itself and the hint.
+sub set_crc
+{
+	my ($page) = @_;
+	my ($lower, $upper) = unpack 'SS', substr($$page, 12, 4);
+	my $bytes = substr($$page, 12, $lower - 12) . substr($$page, $upper, 8160 + 20 - $upper) . substr($$page, 8188);
+	my $crc = 0xFFFFFFFF;
+
+	foreach my $byte (unpack 'C*', $bytes)
+	{
+		$crc ^= $byte;
+		$crc = ($crc >> 1) ^ ($crc & 1 ? 0x82F63B78 : 0) for 1 .. 8;
+	}
+	substr($$page, 8160 + 20, 4) = pack 'L', $crc ^ 0xFFFFFFFF;
+	substr($$page, 8160 + 24, 4) = pack 'L', 0;
+	return;
+}
