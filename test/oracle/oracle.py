@@ -20,6 +20,8 @@ import sys
 import time
 import traceback
 
+sys.dont_write_bytecode = True     # the directory may be read-only
+
 import clients
 import datatypes
 from compare import Mismatch, Round, Statistics
