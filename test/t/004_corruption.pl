@@ -205,12 +205,23 @@ sub judge
 	my ($out, $err) = ('', '');
 	my $script = "\\set VERBOSITY verbose\nSET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = on; SET enable_hashjoin = off; SET enable_mergejoin = off;\n"
 	  . join '', map { "\\echo >$_->[0]\n\\warn >$_->[0]\n$_->[1];\n" } @queries;
-	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ], '<', \$script, '>', \$out, '2>', \$err);
+	my @bad;
+	my $done = eval {
+		IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', '-' ],
+			'<', \$script, '>', \$out, '2>', \$err, IPC::Run::timeout(60));
+		1;
+	};
+	if (!$done)
+	{
+		# Not even statement_timeout has ended it.
+		push @bad, 'hangs';
+		$node->stop('immediate', fail_ok => 1);
+		$node->start;
+	}
 
 	my (%rows, %errors);
 	foreach (split /^>/m, $out) { my ($q, $r) = split /\n/, $_, 2; $rows{$q} .= $r // '' if defined $q; }
 	foreach (split /^>/m, $err) { my ($q, $r) = split /\n/, $_, 2; $errors{$q} .= $r // '' if defined $q; }
-	my @bad;
 	my $found = '';
 	my %want = (order => $case->{rows}, backward => $case->{rows_by_id}, lookups => $case->{rows}, bitmap => $case->{rows}, check => 'clean', runs => 'clean', insert => 'clean', vacuum => 'clean');
 	foreach my $q (qw(order backward lookups bitmap check runs insert vacuum))
