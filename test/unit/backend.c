@@ -2,7 +2,8 @@
  * backend.c
  *	  The few backend symbols that pure code refers to.
  *
- * Only what the tested files call: page initialisation, memory, and settings.
+ * Only what the tested files call: page initialisation, memory, assertions,
+ * and settings.
  */
 #include "postgres.h"
 
@@ -15,7 +16,6 @@ int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
 
-/* libpgport chooses it at run time in the server. */
 void
 PageInit(Page page, Size page_size, Size special_size)
 {
@@ -38,4 +38,16 @@ void
 pfree(void *pointer)
 {
 	free(pointer);
+}
+
+#if PG_VERSION_NUM >= 160000
+void
+ExceptionalCondition(const char *condition, const char *file, int line)
+#else
+void
+ExceptionalCondition(const char *condition, const char *type, const char *file, int line)
+#endif
+{
+	fprintf(stderr, "failed assertion \"%s\" at %s:%d\n", condition, file, line);
+	abort();
 }

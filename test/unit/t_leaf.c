@@ -254,24 +254,152 @@ test_resume(void)
 	ok(good, "a page that is resumed goes on as if it had not been left");
 }
 
+/* VACUUM may come between two steps; the builder goes on from what is left. */
+static void
+test_resume_after_delete(void)
+{
+	static LsmLeafBuilder b;
+	static bool keep[MAX_ENTRIES];
+	bool		good = true;
+
+	for (int round = 0; round < 200; round++)
+	{
+		int			s = rnd(lengthof(shapes));
+		int			total;
+		int			n;
+		uint16		ordinals[MAX_ENTRIES];
+		int			dead = 0;
+
+		make_entries(1000, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
+					 shapes[s].wide, shapes[s].rest);
+		n = build(1 + rnd(300), shapes[s].wide, shapes[s].rest);
+		for (int i = 0; i < 1000; i++)
+			keep[i] = true;
+		for (int i = 1; i < n; i++)
+		{
+			if (rnd(2) == 0)
+			{
+				keep[i] = false;
+				ordinals[dead++] = i;
+			}
+		}
+		good &= lsm_leaf_delete((Page) block.data, ordinals, dead, &group) &&
+			lsm_leaf_resume(&b, (Page) block.data, &group);
+		for (total = n; total < 1000; total++)
+		{
+			LsmEntry	e = as_entry(&stored[total]);
+
+			if (!lsm_leaf_add(&b, &e))
+				break;
+		}
+		good &= lsm_leaf_check((Page) block.data) == NULL && holds(total, keep);
+	}
+	ok(good, "a page that lost entries is resumed after the last one left");
+}
+
+/* Fence pages must branch, whatever the entries are. */
+static void
+test_largest_entries(void)
+{
+	static LsmLeafBuilder b;
+	Page		page = (Page) block.data;
+	uint8		key[LSM_MAX_ENTRY_SIZE];
+	uint32		child = 7;
+	LsmEntry	e = {.key = key,.keylen = LSM_MAX_ENTRY_SIZE,.rest = (uint8 *) &child,.restlen = sizeof(child)};
+	bool		good = true;
+
+	lsm_leaf_begin(&b, page, LSM_PAGE_FENCE, true, true, 1, 1);
+	for (int i = 0; i < 2; i++)
+	{
+		memset(key, 'a' + i, sizeof(key));
+		e.tid = UINT64CONST(0xFFFFFFFEFFFF);
+		good &= lsm_leaf_add(&b, &e);
+	}
+	ok(good, "two separators of the largest size fit a fence page");
+	good = lsm_leaf_check(page) == NULL && lsm_leaf_decode_group(page, 0, &group) &&
+		group.count == 2 && group.entries[1].keylen == LSM_MAX_ENTRY_SIZE &&
+		group.entries[1].key[LSM_MAX_ENTRY_SIZE - 1] == 'b' && group.entries[1].tid == e.tid &&
+		lsm_fence_child(&group.entries[1]) == child;
+	ok(good, "and come back");
+}
+
+/* Decoded keys are aligned and have zero bytes behind them, in little room too. */
+static void
+test_small_scratch(void)
+{
+	LsmGroup	small;
+	bool		good = true;
+	bool		refused = true;
+
+	lsm_group_init(&small, 12);
+	for (int round = 0; round < 100; round++)
+	{
+		int			n;
+
+		make_entries(500, 256, 12, 0, false, false);
+		n = build(500, false, false);
+		for (int g = 0; g < lsm_leaf_group_count((Page) block.data); g++)
+		{
+			good &= lsm_leaf_decode_group((Page) block.data, g, &small);
+			for (int i = 0; i < small.count; i++)
+			{
+				uint64		zeros = 1;
+
+				memcpy(&zeros, small.entries[i].key + small.entries[i].keylen, sizeof(zeros));
+				good &= zeros == 0 && small.entries[i].aligned &&
+					(uintptr_t) small.entries[i].key % MAXIMUM_ALIGNOF == 0;
+			}
+		}
+		good &= n > 0;
+
+		/* A longer key than there is room for is damage. */
+		make_entries(1, 256, 1, 12, false, false);
+		build(1, false, false);
+		refused &= !lsm_leaf_decode_group((Page) block.data, 0, &small);
+	}
+	lsm_group_free(&small);
+	ok(good, "decoded keys are aligned and padded");
+	ok(refused, "a key that is longer than the index has is refused");
+}
+
+static void
+damage_page(void)
+{
+	for (int flips = 1 + rnd(4); flips > 0; flips--)
+	{
+		/* Half of them where they change the meaning of many others. */
+		int			at = rnd(2) ? rnd(LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT) : rnd(200);
+
+		block.data[LSM_PAGE_CONTENT + at] ^= 1 << rnd(8);
+	}
+}
+
+static bool
+seems_sound(void)
+{
+	return lsm_page_check_header((Page) block.data, 5) == NULL &&
+		lsm_leaf_check((Page) block.data) == NULL;
+}
+
 /* Under the sanitizers: damage may give any answer, but touches nothing else. */
 static void
 test_damage(void)
 {
+	int			read = 0;
+
 	for (int round = 0; round < 20000; round++)
 	{
 		Page		page = (Page) block.data;
 		int			s = rnd(lengthof(shapes));
 
-		if (round % 50 == 0)
+		if (round % 20 == 0)
 		{
 			make_entries(1500, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
 						 shapes[s].wide, shapes[s].rest);
 			build(1500, shapes[s].wide, shapes[s].rest);
 		}
-		for (int flips = 1 + rnd(4); flips > 0; flips--)
-			block.data[LSM_PAGE_CONTENT + rnd(LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT)] ^= 1 << rnd(8);
-		if (lsm_page_check_header(page, 5) != NULL || lsm_leaf_check(page) != NULL)
+		damage_page();
+		if (!seems_sound())
 			continue;
 		for (int g = 0; g < lsm_leaf_group_count(page); g++)
 		{
@@ -280,8 +408,44 @@ test_damage(void)
 			lsm_leaf_first_of_group(page, g, &first);
 			lsm_leaf_decode_group(page, g, &group);
 		}
+		read++;
 	}
-	ok(true, "damaged pages are read without going astray");
+	ok(read > 1000, "damaged pages are read without going astray");
+}
+
+/* Redo removes entries from pages whose checksum nobody has looked at. */
+static void
+test_damage_and_delete(void)
+{
+	int			deleted = 0;
+	bool		unchanged = true;
+
+	for (int round = 0; round < 20000; round++)
+	{
+		int			s = rnd(lengthof(shapes));
+		uint16		ordinals[400];
+		int			dead = 0;
+		PGAlignedBlock before;
+
+		if (round % 10 == 0)
+		{
+			make_entries(1500, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
+						 shapes[s].wide, shapes[s].rest);
+			build(1500, shapes[s].wide, shapes[s].rest);
+		}
+		damage_page();
+		if (!seems_sound())
+			continue;
+		for (int i = rnd(10); dead < lengthof(ordinals) && i < 1500; i += 1 + rnd(10))
+			ordinals[dead++] = i;
+		before = block;
+		if (lsm_leaf_delete((Page) block.data, ordinals, dead, &group))
+			deleted++;
+		else
+			unchanged &= memcmp(&before, &block, sizeof(block)) == 0;
+	}
+	ok(deleted > 100, "entries are removed from damaged pages without going astray");
+	ok(unchanged, "or nothing is done to them");
 }
 
 int
@@ -292,7 +456,11 @@ main(void)
 	test_delete();
 	test_pure_prefix_fits();
 	test_resume();
+	test_resume_after_delete();
+	test_largest_entries();
+	test_small_scratch();
 	test_damage();
+	test_damage_and_delete();
 	lsm_group_free(&group);
 	return done();
 }

@@ -5,6 +5,7 @@
 
 static LsmRunRecord runs[LSM_MAX_RUNS];
 static int	count;
+static uint64 next_id;
 
 static LsmRunRecord *
 add(int level, LsmRunState state, uint32 blocks)
@@ -12,32 +13,57 @@ add(int level, LsmRunState state, uint32 blocks)
 	LsmRunRecord *run = &runs[count++];
 
 	memset(run, 0, sizeof(*run));
-	run->run_id = 100 + count;
+	run->run_id = ++next_id;
 	run->level = level;
 	run->state = state;
 	run->blocks = blocks;
 	return run;
 }
 
-int
-main(void)
+static void
+add_many(int n, int level, LsmRunState state, uint32 blocks)
+{
+	while (n-- > 0)
+		add(level, state, blocks);
+}
+
+static void
+remove_run(uint64 run_id)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].run_id != run_id)
+			continue;
+		count--;
+		memmove(&runs[i], &runs[i + 1], (count - i) * sizeof(LsmRunRecord));
+		return;
+	}
+}
+
+static bool
+pick(int from_level, LsmJob *job)
+{
+	return lsm_pick_job(runs, count, 8, from_level, job);
+}
+
+static void
+test_cases(void)
 {
 	LsmJob		job;
 	LsmRunRecord *building;
 
-	ok(!lsm_pick_job(runs, 0, 8, 0, &job), "nothing to do in an empty index");
+	count = 0;
+	ok(!pick(0, &job), "nothing to do in an empty index");
 	add(0, LSM_RUN_OPEN, 1);
-	for (int i = 0; i < 7; i++)
-		add(0, LSM_RUN_SEALED, 1);
-	ok(!lsm_pick_job(runs, count, 8, 0, &job), "seven runs and the open one are too few");
+	add_many(7, 0, LSM_RUN_SEALED, 1);
+	ok(!pick(0, &job), "seven runs and the open one are too few");
 	add(0, LSM_RUN_SEALED, 1);
-	ok(lsm_pick_job(runs, count, 8, 0, &job) && job.count == 8 && job.level == 0 && job.blocks == 8 &&
-	   job.run_id == 0, "eight runs are merged, without the open one");
+	ok(pick(0, &job) && job.count == 8 && job.level == 0 && job.blocks == 8 && job.run_id == 0,
+	   "eight runs are merged, without the open one");
 
-	for (int i = 0; i < 8; i++)
-		add(3, LSM_RUN_PACKED, 500);
-	ok(lsm_pick_job(runs, count, 8, 0, &job) && job.level == 0, "the lowest level first");
-	ok(lsm_pick_job(runs, count, 8, 1, &job) && job.level == 3 && job.blocks == 4000, "then higher ones");
+	add_many(8, 3, LSM_RUN_PACKED, 500);
+	ok(pick(0, &job) && job.level == 0, "the lowest level first");
+	ok(pick(1, &job) && job.level == 3 && job.blocks == 4000, "then higher ones");
 
 	building = add(4, LSM_RUN_BUILDING, 10);
 	for (int i = 0; i < count; i++)
@@ -45,29 +71,184 @@ main(void)
 		if (runs[i].level == 3)
 			runs[i].job_id = building->run_id;
 	}
-	ok(lsm_pick_job(runs, count, 8, 1, &job) && job.run_id == building->run_id && job.count == 8, "a job under way is gone on with");
+	ok(pick(1, &job) && job.run_id == building->run_id && job.count == 8,
+	   "a job under way is gone on with");
 	ok(lsm_pick_idle(runs, count, 3) == 0, "its inputs are taken");
-	for (int i = 0; i < 9; i++)
-		add(3, LSM_RUN_PACKED, 500);
-	ok(lsm_pick_job(runs, count, 8, 1, &job) && job.run_id == building->run_id, "one job at a time from a level");
+	add_many(9, 3, LSM_RUN_PACKED, 500);
+	ok(pick(1, &job) && job.run_id == building->run_id && job.count == 8,
+	   "one job at a time from a level");
 
 	count = 0;
-	for (int i = 0; i < 100; i++)
-		add(0, LSM_RUN_SEALED, 1);
-	ok(lsm_pick_job(runs, count, 8, 0, &job) && job.count == LSM_MAX_JOB_INPUTS, "a job has a largest number of inputs");
+	add_many(100, 0, LSM_RUN_SEALED, 1);
+	ok(pick(0, &job) && job.count == LSM_MAX_JOB_INPUTS && job.inputs[0] == runs[0].run_id,
+	   "a job has a largest number of inputs, the oldest ones");
+}
+
+static void
+test_room(void)
+{
+	LsmJob		job;
 
 	count = 0;
-	for (int i = 0; i < 7; i++)
-		add(1, LSM_RUN_PACKED, 5);
-	for (int i = 0; i < 5; i++)
-		add(2, LSM_RUN_PACKED, 50);
-	ok(lsm_pick_any(runs, count, &job) && job.level == 1 && job.count == 7, "when there must be room, the fullest level");
+	add_many(7, 1, LSM_RUN_PACKED, 5);
+	add_many(5, 2, LSM_RUN_PACKED, 50);
+	ok(lsm_pick_any(runs, count, &job) && job.level == 1 && job.count == 7,
+	   "when there must be room, the fullest level");
 	count = 0;
 	add(1, LSM_RUN_PACKED, 5);
 	add(2, LSM_RUN_PACKED, 5);
 	ok(!lsm_pick_any(runs, count, &job), "single runs cannot make room");
-
 	ok(lsm_level_for(1, 8) == 0 && lsm_level_for(8, 8) == 1 && lsm_level_for(9, 8) == 2 &&
 	   lsm_level_for(4096, 8) == 4, "levels by size");
+	ok(lsm_level_for(PG_UINT32_MAX, 2) < LSM_MAX_LEVEL - 1, "the largest run is below the top level");
+}
+
+/* Begin a job as compact/job.c does. */
+static void
+begin(LsmJob *job)
+{
+	LsmRunRecord *run = add(Min(job->level + 1, LSM_MAX_LEVEL - 1), LSM_RUN_BUILDING, 0);
+
+	job->run_id = run->run_id;
+	for (int i = 0; i < job->count; i++)
+	{
+		for (int k = 0; k < count; k++)
+		{
+			if (runs[k].run_id == job->inputs[i])
+				runs[k].job_id = run->run_id;
+		}
+	}
+}
+
+/* Finish it. */
+static void
+install(const LsmJob *job)
+{
+	for (int i = 0; i < job->count; i++)
+		remove_run(job->inputs[i]);
+	for (int k = 0; k < count; k++)
+	{
+		if (runs[k].run_id == job->run_id)
+		{
+			runs[k].state = LSM_RUN_PACKED;
+			runs[k].blocks = job->blocks;
+		}
+	}
+}
+
+/* Are the inputs of a job alike, idle (or its own), known, and each there once? */
+static bool
+job_is_sound(const LsmJob *job)
+{
+	uint32		blocks = 0;
+
+	if (job->count < 1 || job->count > LSM_MAX_JOB_INPUTS)
+		return false;
+	for (int i = 0; i < job->count; i++)
+	{
+		const LsmRunRecord *run = NULL;
+
+		for (int k = 0; k < count; k++)
+		{
+			if (runs[k].run_id == job->inputs[i])
+				run = &runs[k];
+		}
+		if (run == NULL || run->job_id != job->run_id ||
+			(run->state != LSM_RUN_SEALED && run->state != LSM_RUN_PACKED) ||
+			(i > 0 && job->inputs[i] <= job->inputs[i - 1]))
+			return false;
+		if (job->run_id == 0 && run->level != job->level)
+			return false;
+		blocks += run->blocks;
+	}
+	return blocks == job->blocks;
+}
+
+/*
+ * Any manifest that jobs can lead to: whatever is picked is sound, and when
+ * the manifest is half full there is always something to do (I10).
+ */
+static void
+test_random(void)
+{
+	bool		sound = true;
+	bool		room = true;
+	int			jobs = 0;
+
+	count = 0;
+	for (int round = 0; round < 200000; round++)
+	{
+		LsmJob		job;
+		bool		picked;
+
+		if (count == 0 || rnd(2000) == 0)
+		{
+			count = 0;
+			add(0, LSM_RUN_OPEN, 1);
+		}
+		/* New runs, as CREATE INDEX and seals make them, and dropped ones. */
+		if (count < LSM_MAX_RUNS - 1)
+			add(rnd(4) ? 0 : rnd(LSM_MAX_LEVEL - 1), LSM_RUN_PACKED, 1 + rnd(100));
+		if (rnd(10) == 0 && runs[count / 2].job_id == 0 && runs[count / 2].state == LSM_RUN_PACKED)
+			remove_run(runs[count / 2].run_id);
+
+		if (count > LSM_MAX_RUNS / 2)
+		{
+			picked = lsm_pick_any(runs, count, &job);
+			room &= picked;
+		}
+		else
+			picked = lsm_pick_job(runs, count, 2 + rnd(8), rnd(3), &job);
+		if (!picked)
+			continue;
+		sound &= job_is_sound(&job);
+		jobs++;
+		if (job.run_id == 0 && count < LSM_MAX_RUNS)
+			begin(&job);
+		/* Some jobs take several steps. */
+		if (rnd(3) > 0 && job.run_id != 0)
+			install(&job);
+	}
+	ok(sound && jobs > 10000, "jobs have inputs that can be merged");
+	ok(room, "a manifest that fills up can always be made smaller");
+}
+
+/*
+ * Seals one page after the other, with merges done at once: the number of runs
+ * stays small, and each page is written about once for each level.
+ */
+static void
+test_steady_load(void)
+{
+	const uint32 pages = 1000000;
+	uint64		written = 0;
+	int			most = 0;
+	LsmJob		job;
+
+	count = 0;
+	for (uint32 i = 0; i < pages; i++)
+	{
+		add(0, LSM_RUN_SEALED, 1);
+		written++;
+		while (pick(0, &job))
+		{
+			begin(&job);
+			install(&job);
+			written += job.blocks;
+		}
+		most = Max(most, count);
+	}
+	/* 8^6 < pages < 8^7 */
+	ok(most <= 7 * 7, "a steady load keeps at most seven runs a level");
+	ok(written <= (uint64) pages * 7, "and writes each page once for each level");
+}
+
+int
+main(void)
+{
+	test_cases();
+	test_room();
+	test_random();
+	test_steady_load();
 	return done();
 }

@@ -1,0 +1,131 @@
+/* t_page.c -- what all pages have in common: header checks, the checksum. */
+#include "tap.h"
+
+#include "format/leaf.h"
+#include "format/page.h"
+
+static PGAlignedBlock block;
+static Page page = (Page) block.data;
+
+static void
+make_page(void)
+{
+	lsm_page_init(page, LSM_PAGE_LEAF, 77, 5);
+	((PageHeader) page)->pd_lower = LSM_PAGE_CONTENT + 1000;
+	((PageHeader) page)->pd_upper = LSM_PAGE_SPECIAL - 500;
+	for (int i = LSM_PAGE_CONTENT; i < (int) LSM_PAGE_SPECIAL; i++)
+		block.data[i] = rnd(256);
+	lsm_page_set_crc(page);
+}
+
+static bool
+crc_fits(void)
+{
+	return lsm_page_opaque(page)->crc == lsm_page_compute_crc(page);
+}
+
+/* Flip each bit of [from, to) in turn: is it noticed, or is it not? */
+static bool
+each_bit(int from, int to, bool noticed)
+{
+	for (int bit = from * 8; bit < to * 8; bit++)
+	{
+		bool		fits;
+
+		block.data[bit / 8] ^= 1 << bit % 8;
+		fits = crc_fits();
+		block.data[bit / 8] ^= 1 << bit % 8;
+		if (fits == noticed)
+			return false;
+	}
+	return true;
+}
+
+static void
+test_checksum(void)
+{
+	PageHeader	header = (PageHeader) page;
+	const int	opaque = LSM_PAGE_SPECIAL;
+
+	make_page();
+	ok(crc_fits(), "a page has its checksum");
+	ok(each_bit(LSM_PAGE_CONTENT, header->pd_lower, true) &&
+	   each_bit(header->pd_upper, LSM_PAGE_SPECIAL, true), "each bit of the content is covered");
+	ok(each_bit(opaque, opaque + offsetof(LsmPageOpaque, crc), true) &&
+	   each_bit(opaque + offsetof(LsmPageOpaque, kind), BLCKSZ, true),
+	   "and each bit that says what the page is");
+	ok(each_bit(header->pd_lower, header->pd_upper, false), "but not the hole");
+	ok(each_bit(0, offsetof(PageHeaderData, pd_lower), false), "nor what the server changes by itself");
+	ok(each_bit(opaque + offsetof(LsmPageOpaque, verified),
+				opaque + offsetof(LsmPageOpaque, kind), false), "nor the hint that it was checked");
+	lsm_page_opaque(page)->verified = 1;
+	lsm_page_set_crc(page);
+	ok(lsm_page_opaque(page)->verified == 0, "a new checksum takes the hint away");
+}
+
+/* Is a page with a field of its header changed refused? */
+#define refused(field, value) \
+	(make_page(), ((PageHeader) page)->field = (value), lsm_page_check_header(page, 5) != NULL)
+
+static void
+test_header(void)
+{
+	make_page();
+	ok(lsm_page_check_header(page, 5) == NULL, "a page may be looked at");
+	ok(lsm_page_check_header(page, 6) != NULL, "not in the place of another one");
+	ok(refused(pd_lower, LSM_PAGE_CONTENT - 1) && refused(pd_lower, LSM_PAGE_SPECIAL) &&
+	   refused(pd_upper, LSM_PAGE_SPECIAL + 1) && refused(pd_upper, LSM_PAGE_CONTENT),
+	   "not when its bounds are wrong");
+	ok(refused(pd_special, LSM_PAGE_SPECIAL - 8) && refused(pd_special, BLCKSZ) &&
+	   refused(pd_special, 0xFFFF), "not when its special area is elsewhere");
+	make_page();
+	lsm_page_opaque(page)->kind = LSM_PAGE_META - 1;
+	ok(lsm_page_check_header(page, 5) != NULL, "not when it is of no known kind");
+	memset(block.data, 0, BLCKSZ);
+	ok(lsm_page_check_header(page, 0) != NULL, "an empty page is not looked at");
+}
+
+static void
+test_gate(void)
+{
+	lsm_page_init(page, LSM_PAGE_GATE, 0, LSM_BLOCK_GATE);
+	lsm_gate_set_closed(page, true);
+	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) != 0 && crc_fits(), "a gate closes");
+	lsm_gate_set_closed(page, false);
+	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) == 0 && crc_fits(), "and opens");
+}
+
+/* Noise behind a plausible header: only the checksum tells. */
+static void
+test_noise(void)
+{
+	int			passed = 0;
+	bool		told = true;
+
+	for (int round = 0; round < 2000; round++)
+	{
+		for (int i = 0; i < BLCKSZ; i++)
+			block.data[i] = rnd(256);
+		((PageHeader) page)->pd_special = LSM_PAGE_SPECIAL;
+		PageSetPageSizeAndVersion(page, BLCKSZ, PG_PAGE_LAYOUT_VERSION);
+		((PageHeader) page)->pd_lower %= BLCKSZ;
+		((PageHeader) page)->pd_upper %= BLCKSZ;
+		lsm_page_opaque(page)->kind = LSM_PAGE_LEAF;
+		lsm_page_opaque(page)->self = 5;
+		if (lsm_page_check_header(page, 5) != NULL)
+			continue;
+		passed++;
+		told &= !crc_fits();
+	}
+	ok(passed > 100 && told, "noise has no checksum");
+}
+
+int
+main(void)
+{
+	test_checksum();
+	test_header();
+	test_gate();
+	test_noise();
+	return done();
+}
