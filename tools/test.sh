@@ -154,7 +154,7 @@ run_suite()
 	JOB=$!
 	wait $JOB || status=$?
 	JOB=
-	read -r passed failed < <(count_cases "$WORK/log/$suite.log")
+	read -r passed failed < <(count_cases "$WORK/log/$suite.log") || failed=1
 	# Whoever ends badly without a failed case, or without any case, has failed.
 	if [ "$failed" -eq 0 ] && { [ $status -ne 0 ] || [ "$passed" -eq 0 ]; }; then
 		failed=1
