@@ -9,6 +9,8 @@
 #include "compact/compact.h"
 #include "manifest/manifest.h"
 #include "memtable/memtable.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
 #include "utils/memutils.h"
 
 /* Kept in IndexInfo.ii_AmCache for the length of a statement. */
@@ -64,6 +66,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	MemoryContext old;
 	LsmEntry	entry;
 	uint64		seals = 0;
+	uint64		closed_run_id = 0;
 	bool		sealed = false;
 
 	lsm_require_preload();
@@ -86,6 +89,14 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			break;
 		if (result == LSM_INSERT_FULL)
 			sealed |= seal(index, heap, state->ks, run_id, &seals);
+		else
+		{
+			/* Sealed since: then the manifest names another page by now (I7). */
+			if (run_id == closed_run_id)
+				lsm_report_corruption(index, block, "page is not the open one that the manifest says");
+			closed_run_id = run_id;
+		}
+		CHECK_FOR_INTERRUPTS();
 	}
 	if (sealed)
 		lsm_compact_after_seal(index, heap, state->ks, seals);

@@ -20,7 +20,7 @@ SELECT q, t.same('SELECT * FROM s WHERE ' || q) FROM unnest(ARRAY[
 	'a > 5 AND b = 5', 'a < 5 AND b > 5', 'a >= 5 AND a <= 7', 'a > 5 AND a < 6', 'a > 7 AND a < 5', 'a BETWEEN 3 AND 4 AND b BETWEEN 2 AND 9',
 	'a = 5 AND b = 5 AND c = ''v5''', 'a = 5 AND b = 5 AND c > ''v2''', 'a = 5 AND c = ''v5''', 'a = 5 AND c > ''v2'' AND c < ''v4''',
 	'a > 5 AND b > 5 AND c > ''v3''', 'c = ''v7''', 'c > ''v4''', 'c < ''v2'' AND b = 5', 'c >= ''v2'' AND c <= ''v3'' AND b > 3',
-	'b = 5 AND c = ''v9''', 'a = 3 AND a = 3', 'a = 3 AND a = 4', 'a > 3 AND a > 5 AND a >= 6', 'a < 10 AND a <= 10 AND a < 11 AND a = 4']) q;
+	'b = 5 AND c = ''v9''', 'a = 3 AND a = 3', 'a = 3 AND a = (SELECT 4)', 'a > 3 AND a > 5 AND a >= 6', 'a < 10 AND a <= 10 AND a < 11 AND a = 4']) q;
 
 -- The same in index order, from both ends, with a limit.
 SELECT q, t.same(format('SELECT a, b, c, id FROM s WHERE %s ORDER BY a, b, c, id', q)),
