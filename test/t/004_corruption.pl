@@ -236,7 +236,7 @@ sub judge
 			$found .= "$q ";
 			# Ours, or the server's when it could not even read the page.
 			my $ours = $e =~ /ERROR:  XX00[12]: index "$index" .*block \d+/;
-			my $core = $e =~ /ERROR:  XX00[12]: (invalid page in block \d+|could not read block \d+)/;
+			my $core = $e =~ /ERROR:  XX00[12]: (invalid page in block \d+|could not read blocks? \d+)/;
 			my $old = $e =~ /ERROR:  \w+: .*"$index".*version/;
 
 			push @bad, "$q: $e" unless $ours || $core || $old || $case->{must} eq 'alive' && $e !~ /FATAL|PANIC|server closed|connection|timeout/;
