@@ -176,8 +176,8 @@ void
 lsm_check_copy_map(LsmCheck *c)
 {
 	Page		copy = palloc(BLCKSZ);
-	BlockNumber file_blocks = RelationGetNumberOfBlocks(c->index);
 	BlockNumber block = LSM_BLOCK_MAP;
+	BlockNumber file_blocks = LSM_FIXED_BLOCKS;
 	Buffer		head = InvalidBuffer;
 
 	while (BlockNumberIsValid(block))
@@ -190,15 +190,18 @@ lsm_check_copy_map(LsmCheck *c)
 		buffer = lsm_buffer_read(c->index, block, LSM_KIND(LSM_PAGE_MAP), 0,
 								 BUFFER_LOCK_SHARE, NULL);
 		memcpy(copy, BufferGetPage(buffer), BLCKSZ);
-		if (block == LSM_BLOCK_MAP)
-			head = buffer;
-		else
-			UnlockReleaseBuffer(buffer);
 		lsm_check_page(c, block, LSM_PAGE_MAP, LSM_OWNER_FREE, copy);
-		if (block == LSM_BLOCK_MAP)
-			c->mapped_end = lsm_map_header(copy)->mapped_end;
 		copy_extents(c, block, copy);
 		block = lsm_page_opaque(copy)->next;
+		if (BufferIsValid(head))
+			UnlockReleaseBuffer(buffer);
+		else
+		{
+			/* While it is locked, no page is added to the chain. */
+			head = buffer;
+			c->mapped_end = lsm_map_header(copy)->mapped_end;
+			file_blocks = RelationGetNumberOfBlocks(c->index);
+		}
 	}
 	UnlockReleaseBuffer(head);
 	pfree(copy);
