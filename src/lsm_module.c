@@ -32,6 +32,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
+		lsm_statement_init();
 		lsm_preloaded = true;
 	}
 }

@@ -22,6 +22,10 @@ extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPoint
 						  Relation heap, IndexUniqueCheck check_unique, bool unchanged,
 						  IndexInfo *info);
 
+/* statement.c */
+extern void lsm_statement_init(void);
+extern bool lsm_statement_batches(IndexInfo *info, CommandId *cid);
+
 /* scan.c */
 extern IndexScanDesc lsm_am_begin_scan(Relation index, int nkeys, int norderbys);
 extern void lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys,

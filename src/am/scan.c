@@ -13,6 +13,7 @@
 #include "access/relscan.h"
 #include "am/am.h"
 #include "am/scankeys.h"
+#include "compact/batch.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
@@ -113,6 +114,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	release(s);
+	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
 	MemoryContextReset(s->entry_context);
 	MemoryContextReset(s->key_context);
 	old = MemoryContextSwitchTo(s->key_context);

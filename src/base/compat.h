@@ -110,6 +110,16 @@ lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 #endif
 }
 
+/* Arguments of ExecutorRun, to be declared and to be passed on. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_EXECUTOR_RUN_ARGS	QueryDesc *query, ScanDirection direction, uint64 count
+#define LSM_EXECUTOR_RUN_PASS	query, direction, count
+#else
+#define LSM_EXECUTOR_RUN_ARGS \
+	QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
+#endif
+
 /* Try to lock a tuple tag; 18 can also log a failure, which is none here. */
 static inline bool
 lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)

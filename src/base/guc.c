@@ -2,8 +2,9 @@
  * guc.c
  *	  The settings of pg_lsm.
  *
- * All of them are developer options: they make merges and levels happen at
- * small sizes, for tests.  Nothing here needs tuning in production.
+ * Nearly all of them are developer options: they make batches, merges and
+ * levels happen at small sizes, for tests.  Nothing here needs tuning in
+ * production.
  */
 #include "postgres.h"
 
@@ -15,6 +16,9 @@ int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
+bool		lsm_batch_inserts = true;
+int			lsm_batch_entries = 0;
+int			lsm_batch_min_entries = 48;
 
 void
 lsm_guc_define(void)
@@ -41,6 +45,21 @@ lsm_guc_define(void)
 	DefineCustomIntVariable("pg_lsm.step_leaves",
 							"Number of pages that one step of a larger merge writes.",
 							NULL, &lsm_step_leaves, 64, 1, 8192,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_lsm.batch_inserts",
+							 "Collects the index entries of a statement and writes them as sorted runs.",
+							 "When off, each row goes into the write buffer by itself.",
+							 &lsm_batch_inserts, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.batch_entries",
+							"Number of collected entries that are written without waiting for the end of the statement.",
+							"Zero means: as many as a run of a single WAL record holds.",
+							&lsm_batch_entries, 0, 0, 1000000,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.batch_min_entries",
+							"Smallest number of collected entries that become a run of their own.",
+							"Fewer go into the write buffer.",
+							&lsm_batch_min_entries, 48, 1, 1000000,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_lsm");
 }

@@ -34,6 +34,13 @@
 /* Levels that the tiering policy knows. */
 #define LSM_MAX_LEVEL			24
 
+/*
+ * Most pages, the fence page included, of a run that is written and installed
+ * by a single WAL record: 32 blocks is what a record takes, and meta and map
+ * pages go with them.
+ */
+#define LSM_IMAGE_PAGES			24
+
 /* Most blocks asked from the space map at once: 1 MB extents. */
 #define LSM_MAX_EXTENT_BLOCKS	128
 
@@ -43,6 +50,9 @@ extern int	lsm_buffer_entries;
 extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
 extern int	lsm_step_leaves;
+extern bool lsm_batch_inserts;
+extern int	lsm_batch_entries;
+extern int	lsm_batch_min_entries;
 
 extern void lsm_guc_define(void);
 

@@ -32,8 +32,24 @@ extern void lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *j
 extern void lsm_job_abandon_failed(Relation rel);
 extern void lsm_space_reclaim(Relation rel, Relation heap);
 
+/* owner.c */
+typedef struct LsmOwnerContext
+{
+	Oid			user;
+	int			sec_context;
+	int			guc_level;		/* 0: nothing was switched */
+} LsmOwnerContext;
+
+extern void lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved);
+extern void lsm_owner_leave(LsmOwnerContext *saved);
+
+/* buffer.c */
+extern bool lsm_compact_insert(Relation rel, Relation heap, LsmKeySpace *ks,
+							   const LsmEntry *entry, uint64 *seals);
+
 /* policy.c */
-extern void lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seals);
+extern void lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
+								   uint64 seals_before, uint64 seals);
 extern void lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks);
 
 #endif							/* LSM_COMPACT_H */

@@ -20,40 +20,6 @@
 #include "storage/space.h"
 #include "utils/memutils.h"
 
-/* Who runs comparison functions while a job merges. */
-typedef struct OwnerContext
-{
-	Oid			user;
-	int			sec_context;
-	int			guc_level;
-} OwnerContext;
-
-/*
- * Comparison functions of a merge run as the table's owner, in a restricted
- * context, whoever's insert happens to do the merging.  Byte comparisons run
- * nobody's code.  On error the transaction's abort restores everything.
- */
-static void
-become_owner(Relation heap, LsmKeySpace *ks, OwnerContext *saved)
-{
-	if (ks->encoded)
-		return;
-	GetUserIdAndSecContext(&saved->user, &saved->sec_context);
-	SetUserIdAndSecContext(heap->rd_rel->relowner,
-						   saved->sec_context | SECURITY_RESTRICTED_OPERATION);
-	saved->guc_level = NewGUCNestLevel();
-	lsm_restrict_search_path();
-}
-
-static void
-become_oneself(LsmKeySpace *ks, OwnerContext *saved)
-{
-	if (ks->encoded)
-		return;
-	AtEOXact_GUC(false, saved->guc_level);
-	SetUserIdAndSecContext(saved->user, saved->sec_context);
-}
-
 /* Free what the manifest does not know. */
 void
 lsm_space_reclaim(Relation rel, Relation heap)
@@ -173,7 +139,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	LsmCursor  *source;
 	LsmBound   *position = make_start();
 	BufferAccessStrategy strategy = NULL;
-	OwnerContext saved;
+	LsmOwnerContext saved;
 	bool		suspended = false;
 
 	if (job->run_id == 0)
@@ -187,7 +153,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		lsm_space_ensure(rel);
 	}
 
-	become_owner(heap, ks, &saved);
+	lsm_owner_enter(heap, ks, &saved);
 	if (job->blocks > (uint32) NBuffers / 8)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
 	if (run.leaves > 0)
@@ -224,7 +190,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		install(rel, job, &run);
 		lsm_space_reclaim(rel, heap);
 	}
-	become_oneself(ks, &saved);
+	lsm_owner_leave(&saved);
 	if (strategy)
 		FreeAccessStrategy(strategy);
 	MemoryContextSwitchTo(old_context);

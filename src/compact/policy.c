@@ -15,25 +15,27 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Is it this level's turn to take a step? */
+/* Is it this level's turn to take a step, now that some pages have come in? */
 static bool
-is_turn(const LsmVersion *version, int level, uint64 seals)
+is_turn(const LsmVersion *version, int level, uint64 seals_before, uint64 seals)
 {
-	int			every = Max(1, lsm_step_leaves / 2);
+	uint64		every = Max(1, lsm_step_leaves / 2);
+	uint64		shift = level * 7;
 
 	/* Behind: merges were missed because others held the lock. */
 	if (lsm_pick_idle(version->runs, version->run_count, level) >= 2 * lsm_merge_fanout ||
 		version->run_count > LSM_MAX_RUNS / 2)
 		return true;
-	return (seals + level * 7) % every == 0;
+	return (seals + shift) / every != (seals_before + shift) / every;
 }
 
 /*
- * A page has been sealed.  Merge what is due, unless another process is
- * merging already.
+ * Pages have come in: the index has taken `seals` of them so far, and had taken
+ * seals_before.  Merge what is due, unless another process is merging already.
  */
 void
-lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seals)
+lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
+					   uint64 seals_before, uint64 seals)
 {
 	LsmVersion *version;
 	LsmJob		job;
@@ -64,7 +66,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seal
 		small = job.blocks <= (uint32) lsm_foreground_blocks && job.run_id == 0;
 		if (small)
 			lsm_job_step(rel, heap, ks, &job, 0);
-		else if (is_turn(version, picked, seals))
+		else if (is_turn(version, picked, seals_before, seals))
 			lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
 		pfree(version);
 		/* A finished small job may have filled the next level. */

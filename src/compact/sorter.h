@@ -12,7 +12,6 @@ typedef struct LsmSorter LsmSorter;
 extern LsmSorter *lsm_sorter_begin(LsmKeySpace *ks, Size memory);
 extern void lsm_sorter_add(LsmSorter *sorter, const LsmEntry *entry);
 extern LsmCursor *lsm_sorter_finish(LsmSorter *sorter);
-extern uint64 lsm_sorter_bytes(const LsmSorter *sorter);
 extern void lsm_sorter_end(LsmSorter *sorter);
 
 #endif							/* LSM_SORTER_H */

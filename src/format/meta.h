@@ -55,7 +55,7 @@ typedef struct LsmMeta
 	uint64		next_run_id;
 	uint32		gate_epoch;		/* current gate: block 1 + epoch % 2 */
 	uint32		run_count;
-	uint64		seals;			/* buffer pages sealed so far: paces steps */
+	uint64		seals;			/* pages that came in so far: paces steps */
 	LsmRunRecord runs[LSM_MAX_RUNS];
 } LsmMeta;
 
@@ -86,7 +86,7 @@ typedef struct LsmEditOp
 typedef struct LsmEdit
 {
 	uint32		count;
-	uint32		seals;			/* pages that this edit seals, 0 or 1 */
+	uint32		seals;			/* pages that come in with this edit */
 	LsmEditOp	ops[LSM_MAX_EDIT_OPS];
 } LsmEdit;
 

@@ -7,6 +7,7 @@
 #ifndef LSM_WAL_H
 #define LSM_WAL_H
 
+#include "access/xlogrecord.h"
 #include "base/compat.h"
 #include "format/map_page.h"
 #include "format/meta.h"
@@ -25,6 +26,7 @@
 #define XLOG_LSM_DELETE		0x40
 #define XLOG_LSM_GATE_FLIP	0x50
 #define XLOG_LSM_GATE_DRAIN	0x60
+#define XLOG_LSM_BATCH		0x70
 
 /*
  * INSERT: one entry into the write buffer.
@@ -36,7 +38,7 @@ typedef struct xl_lsm_insert
 } xl_lsm_insert;
 
 /*
- * SPACE: changes of the space map, also embedded in SEAL.
+ * SPACE: changes of the space map, also embedded in SEAL and BATCH.
  * block LSM_WAL_MAP_BLOCK + i: map page; its data is xl_lsm_map_page followed
  * by `count` LsmMapChange
  */
@@ -51,7 +53,7 @@ typedef struct xl_lsm_map_page
 	uint32		count;
 } xl_lsm_map_page;
 
-/* What both SPACE and SEAL carry as main data, first. */
+/* What SPACE, SEAL and BATCH carry as main data, first. */
 typedef struct xl_lsm_space
 {
 	FullTransactionId conflict; /* newest freed extent that is reused, or 0 */
@@ -75,6 +77,17 @@ typedef struct xl_lsm_seal
 	BlockNumber block;			/* of the new page */
 	uint32		reserved;
 } xl_lsm_seal;
+
+/*
+ * BATCH: a small run, written and installed at once.  Main data: xl_lsm_space.
+ * block 0: meta page; its data is the edit
+ * block 3...: map pages
+ * block LSM_WAL_IMAGE_BLOCK + i: full image of a page of the run
+ */
+#define LSM_WAL_IMAGE_BLOCK	(LSM_WAL_MAP_BLOCK + LSM_WAL_MAP_PAGES)
+
+StaticAssertDecl(LSM_WAL_IMAGE_BLOCK + LSM_IMAGE_PAGES - 1 <= XLR_MAX_BLOCK_ID,
+				 "a record cannot name so many blocks");
 
 /*
  * EDIT: an edit of the manifest.

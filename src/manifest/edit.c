@@ -1,6 +1,7 @@
 /*
  * edit.c
- *	  Changing the manifest: edits, sealing, the fixed pages, the gates.
+ *	  Changing the manifest: edits, sealing, adding runs, the fixed pages, the
+ *	  gates.
  *
  * Each function here is one atomic change, one WAL record (I1).  Lock order:
  * meta page, buffer page, map pages.
@@ -13,6 +14,7 @@
 #include "manifest/manifest.h"
 #include "manifest/meta_buffer.h"
 #include "miscadmin.h"
+#include "run/run.h"
 #include "storage/buffers.h"
 #include "storage/space.h"
 
@@ -178,7 +180,7 @@ log_seal(Buffer meta, Buffer old, Buffer new, const LsmEdit *edit, LsmSpacePlan 
 
 /*
  * Seal the open page, run expected_run_id (0: there is none), and open a new
- * one.  *seals is the number of pages sealed so far, this one included.
+ * one.  *seals is the number of pages that came in so far, this one included.
  */
 LsmSealResult
 lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
@@ -213,7 +215,7 @@ lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
 	if (old != NULL)
 		old_buffer = lsm_buffer_read(rel, old->root, LSM_KIND(LSM_PAGE_BUFFER), old->run_id,
 									 BUFFER_LOCK_EXCLUSIVE, NULL);
-	lsm_space_plan_alloc(&plan, rel, heap, meta->next_run_id, 1, InvalidBlockNumber);
+	lsm_space_plan_alloc(&plan, rel, heap, meta->next_run_id, 1, 1, InvalidBlockNumber);
 	new_buffer = ReadBufferExtended(rel, MAIN_FORKNUM, plan.start, RBM_ZERO_AND_LOCK, NULL);
 	page = BufferGetPage(new_buffer);
 	edit = palloc(sizeof(LsmEdit));
@@ -250,6 +252,94 @@ lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
 	UnlockReleaseBuffer(new_buffer);
 	if (BufferIsValid(old_buffer))
 		UnlockReleaseBuffer(old_buffer);
+	UnlockReleaseBuffer(meta_buffer);
+	pfree(edit);
+	return LSM_SEALED;
+}
+
+static XLogRecPtr
+log_run(Buffer meta, Buffer *pages, int count, const LsmEdit *edit, LsmSpacePlan *plan)
+{
+	XLogBeginInsert();
+	XLogRegisterData((char *) &plan->wal, sizeof(xl_lsm_space));
+	XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
+	XLogRegisterBufData(0, (char *) edit, lsm_edit_size(edit));
+	lsm_space_plan_register(plan);
+	for (int i = 0; i < count; i++)
+		XLogRegisterBuffer(LSM_WAL_IMAGE_BLOCK + i, pages[i], REGBUF_STANDARD | REGBUF_FORCE_IMAGE);
+	return XLogInsert(LSM_RMGR_ID, XLOG_LSM_BATCH);
+}
+
+/* Write a run that has its place, and install it.  All is locked. */
+static XLogRecPtr
+write_run(Relation rel, Buffer meta, const LsmRunImage *image, Buffer *pages, int count,
+		  const LsmEdit *edit, LsmSpacePlan *plan)
+{
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	START_CRIT_SECTION();
+	for (int i = 0; i < count; i++)
+	{
+		memcpy(BufferGetPage(pages[i]), lsm_run_image_page(image, i), BLCKSZ);
+		MarkBufferDirty(pages[i]);
+	}
+	if (!lsm_meta_apply(BufferGetPage(meta), edit))
+		elog(PANIC, "pg_lsm: edit was checked but did not fit");
+	MarkBufferDirty(meta);
+	lsm_space_plan_apply(plan);
+	if (RelationNeedsWAL(rel))
+	{
+		lsn = log_run(meta, pages, count, edit, plan);
+		PageSetLSN(BufferGetPage(meta), lsn);
+		for (int i = 0; i < count; i++)
+			PageSetLSN(BufferGetPage(pages[i]), lsn);
+	}
+	END_CRIT_SECTION();
+	return lsn;
+}
+
+/*
+ * Add a small run to the index: its pages, its place in the space map and its
+ * record in the manifest with one WAL record.  *seals is the number of pages
+ * that came in so far, these included.
+ */
+LsmSealResult
+lsm_manifest_add_run(Relation rel, Relation heap, LsmRunImage *image, int level, uint64 *seals)
+{
+	Buffer		meta_buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+	LsmMeta    *meta = lsm_meta(BufferGetPage(meta_buffer));
+	int			count = lsm_run_image_page_count(image);
+	Buffer		pages[LSM_IMAGE_PAGES];
+	LsmRunRecord run;
+	LsmSpacePlan plan;
+	LsmEdit    *edit;
+	XLogRecPtr	lsn;
+
+	if (meta->run_count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
+	{
+		UnlockReleaseBuffer(meta_buffer);
+		return LSM_SEAL_NO_ROOM;
+	}
+	lsm_space_plan_alloc(&plan, rel, heap, meta->next_run_id, count, count, InvalidBlockNumber);
+	memset(&run, 0, sizeof(run));
+	run.state = LSM_RUN_PACKED;
+	run.level = level;
+	lsm_run_image_place(image, meta->next_run_id, plan.start, &run);
+	for (int i = 0; i < count; i++)
+		pages[i] = ReadBufferExtended(rel, MAIN_FORKNUM, plan.start + i, RBM_ZERO_AND_LOCK, NULL);
+	edit = palloc(sizeof(LsmEdit));
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, &run);
+	edit->seals = image->leaves;
+	check_edit(rel, meta, edit);
+	if (RelationNeedsWAL(rel))
+		XLogEnsureRecordSpace(LSM_WAL_IMAGE_BLOCK + count - 1, 20);
+
+	lsn = write_run(rel, meta_buffer, image, pages, count, edit, &plan);
+	*seals = meta->seals;
+	lsm_space_plan_finish(&plan, lsn);
+	for (int i = 0; i < count; i++)
+		UnlockReleaseBuffer(pages[i]);
 	UnlockReleaseBuffer(meta_buffer);
 	pfree(edit);
 	return LSM_SEALED;

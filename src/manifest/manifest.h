@@ -6,6 +6,7 @@
 #define LSM_MANIFEST_H
 
 #include "format/meta.h"
+#include "run/run.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
@@ -22,7 +23,7 @@ typedef struct LsmVersion
 
 typedef enum LsmSealResult
 {
-	LSM_SEALED,					/* there is a fresh open page */
+	LSM_SEALED,					/* done: a fresh page is open, or the run is added */
 	LSM_SEAL_RACED,				/* somebody else was faster */
 	LSM_SEAL_NO_ROOM			/* the manifest is full: compact first */
 } LsmSealResult;
@@ -37,6 +38,8 @@ extern void lsm_manifest_begin_run(Relation rel, LsmRunRecord *run,
 								   const uint64 *inputs, int input_count);
 extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
 									   uint64 expected_run_id, uint64 *seals);
+extern LsmSealResult lsm_manifest_add_run(Relation rel, Relation heap, LsmRunImage *image,
+										  int level, uint64 *seals);
 
 extern bool lsm_gate_is_closed(Buffer gate);
 extern BlockNumber lsm_gate_other(Relation rel);

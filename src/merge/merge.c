@@ -116,8 +116,16 @@ static const LsmCursorOps merge_ops = {seek, next, close_cursor};
 LsmCursor *
 lsm_merge_create(LsmKeySpace *ks, LsmCursor **children, int count)
 {
-	MergeCursor *m = palloc0(sizeof(MergeCursor));
+	MergeCursor *m;
 
+	if (count == 1)
+	{
+		LsmCursor  *child = children[0];
+
+		pfree(children);
+		return child;
+	}
+	m = palloc0(sizeof(MergeCursor));
 	m->base.ops = &merge_ops;
 	m->ks = ks;
 	m->count = count;

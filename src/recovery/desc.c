@@ -57,6 +57,7 @@ lsm_rmgr_desc(StringInfo buf, XLogReaderState *record)
 				break;
 			}
 		case XLOG_LSM_SPACE:
+		case XLOG_LSM_BATCH:
 			desc_space(buf, record, (xl_lsm_space *) data);
 			break;
 		case XLOG_LSM_DELETE:
@@ -76,6 +77,8 @@ lsm_rmgr_identify(uint8 info)
 			return "INSERT";
 		case XLOG_LSM_SEAL:
 			return "SEAL";
+		case XLOG_LSM_BATCH:
+			return "BATCH";
 		case XLOG_LSM_EDIT:
 			return "EDIT";
 		case XLOG_LSM_SPACE:

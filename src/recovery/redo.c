@@ -171,6 +171,28 @@ redo_seal(XLogReaderState *record)
 }
 
 static void
+redo_batch(XLogReaderState *record)
+{
+	Buffer		pages[LSM_IMAGE_PAGES];
+	Buffer		meta;
+	int			n = 0;
+
+	redo_conflict((xl_lsm_space *) XLogRecGetData(record));
+	meta = redo_edit_locked(record);
+	while (n < LSM_IMAGE_PAGES && XLogRecHasBlockRef(record, LSM_WAL_IMAGE_BLOCK + n))
+	{
+		if (XLogReadBufferForRedo(record, LSM_WAL_IMAGE_BLOCK + n, &pages[n]) != BLK_RESTORED)
+			elog(PANIC, "pg_lsm: page of a batch has no image");
+		n++;
+	}
+	redo_map_pages(record);
+	while (n > 0)
+		UnlockReleaseBuffer(pages[--n]);
+	if (BufferIsValid(meta))
+		UnlockReleaseBuffer(meta);
+}
+
+static void
 redo_space(XLogReaderState *record)
 {
 	redo_conflict((xl_lsm_space *) XLogRecGetData(record));
@@ -263,6 +285,9 @@ lsm_rmgr_redo(XLogReaderState *record)
 			break;
 		case XLOG_LSM_SEAL:
 			redo_seal(record);
+			break;
+		case XLOG_LSM_BATCH:
+			redo_batch(record);
 			break;
 		case XLOG_LSM_EDIT:
 			redo_edit(record);

@@ -1,6 +1,7 @@
 /*
  * run.h
- *	  Packed runs: writing one from sorted entries, reading it with a cursor.
+ *	  Packed runs: writing one from sorted entries, in steps (writer.c) or at
+ *	  once (image.c), reading it with a cursor.
  */
 #ifndef LSM_RUN_H
 #define LSM_RUN_H
@@ -20,6 +21,34 @@ extern void lsm_run_writer_add(LsmRunWriter *writer, const LsmEntry *entry);
 extern uint32 lsm_run_writer_leaves(const LsmRunWriter *writer);
 extern void lsm_run_writer_suspend(LsmRunWriter *writer, LsmRunRecord *run);
 extern void lsm_run_writer_finish(LsmRunWriter *writer, LsmRunRecord *run);
+extern LsmEntry lsm_run_separator(LsmKeySpace *ks, const LsmLeafBuilder *leaf,
+								  const LsmEntry *entry);
+
+/*
+ * A small run in private memory, image.c.  It gets its place in the index all
+ * at once: pages 0 to leaves - 1 are leaves, a fence page follows if there are
+ * several.
+ */
+typedef struct LsmRunImage
+{
+	LsmKeySpace *ks;
+	int			leaves;
+	uint64		entries;
+	Size		fence_size;		/* upper bound of the fence page's content */
+	char	   *pages;			/* LSM_IMAGE_PAGES pages */
+	LsmEntry	separators[LSM_IMAGE_PAGES];
+	uint8	   *separator_keys[LSM_IMAGE_PAGES];
+	LsmLeafBuilder leaf;
+} LsmRunImage;
+
+extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks);
+extern bool lsm_run_image_add(LsmRunImage *image, const LsmEntry *entry);
+extern void lsm_run_image_clear(LsmRunImage *image);
+extern void lsm_run_image_free(LsmRunImage *image);
+extern int	lsm_run_image_page_count(const LsmRunImage *image);
+extern Page lsm_run_image_page(const LsmRunImage *image, int i);
+extern void lsm_run_image_place(LsmRunImage *image, uint64 run_id, BlockNumber start,
+								LsmRunRecord *run);
 
 extern LsmCursor *lsm_run_cursor_create(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
 										BufferAccessStrategy strategy);

@@ -176,25 +176,25 @@ open_leaf(LsmRunWriter *w, BlockNumber block, bool wide)
 }
 
 /*
- * The separator before `entry`, the first of the next leaf: as short as it can
- * be.  Where it is cut, or the keys differ anyway, no TID is needed.  Points
- * into the entry.
+ * The separator before `entry`, the first of the leaf after the one that was
+ * built: as short as it can be.  Where it is cut, or the keys differ anyway, no
+ * TID is needed.  Points into the entry.
  */
-static LsmEntry
-make_separator(LsmRunWriter *w, const LsmEntry *entry)
+LsmEntry
+lsm_run_separator(LsmKeySpace *ks, const LsmLeafBuilder *leaf, const LsmEntry *entry)
 {
 	LsmEntry	separator = *entry;
 	LsmEntry	left;
 
 	separator.rest = NULL;
 	separator.restlen = 0;
-	if (!w->ks->encoded)
+	if (!ks->encoded)
 		return separator;
-	left.key = w->leaf.last_key;
-	left.keylen = w->leaf.last_keylen;
+	left.key = leaf->last_key;
+	left.keylen = leaf->last_keylen;
 	if (left.keylen == entry->keylen && memcmp(left.key, entry->key, left.keylen) == 0)
 		return separator;
-	separator.keylen = lsm_separator_length(w->ks, &left, entry);
+	separator.keylen = lsm_separator_length(ks, &left, entry);
 	separator.tid = 0;
 	return separator;
 }
@@ -229,7 +229,7 @@ lsm_run_writer_add(LsmRunWriter *w, const LsmEntry *entry)
 	}
 	else if (!lsm_leaf_add(&w->leaf, entry))
 	{
-		LsmEntry	separator = make_separator(w, entry);
+		LsmEntry	separator = lsm_run_separator(w->ks, &w->leaf, entry);
 		BlockNumber next = reserve_block(w);
 
 		write_leaf(w, next);

@@ -430,9 +430,12 @@ coalesce(MapImage *map)
 	pfree(free_slots);
 }
 
-/* Best fitting reusable extent, or a smaller one that is worth it, or NULL. */
+/*
+ * Best fitting reusable extent, or a smaller one of at least `least` blocks, or
+ * NULL.
+ */
 static MapSlot *
-find_free(MapImage *map, uint32 want)
+find_free(MapImage *map, uint32 want, uint32 least)
 {
 	MapSlot    *best = NULL;
 	MapSlot    *smaller = NULL;
@@ -450,7 +453,7 @@ find_free(MapImage *map, uint32 want)
 				is_reusable(map, &slot->extent))
 				best = slot;
 		}
-		else if (length >= (want + 3) / 4)
+		else if (length >= least)
 		{
 			if ((smaller == NULL || length > smaller->extent.length) &&
 				is_reusable(map, &slot->extent))
@@ -516,12 +519,12 @@ make_room(MapImage *map)
 
 /*
  * Plan an allocation of at most `want` blocks for `owner`: what is found may
- * be shorter.  grow_at is the end of the owner's last extent, or invalid; when
- * the new extent starts there the old one is extended.
+ * be shorter, but not than `least`.  grow_at is the end of the owner's last
+ * extent, or invalid; when the new extent starts there the old one is extended.
  */
 void
 lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
-					 uint64 owner, uint32 want, BlockNumber grow_at)
+					 uint64 owner, uint32 want, uint32 least, BlockNumber grow_at)
 {
 	Buffer		head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
 	MapImage	map;
@@ -529,12 +532,12 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 	MapSlot    *to = NULL;
 	BlockNumber mapped_end = InvalidBlockNumber;
 
-	Assert(want > 0 && owner >= LSM_FIRST_RUN_ID);
+	Assert(want > 0 && least <= want && owner >= LSM_FIRST_RUN_ID);
 	image_load(&map, rel, heap, head);
 	make_room(&map);
 	plan_init(plan, rel, heap);
 
-	from = find_free(&map, want);
+	from = find_free(&map, want, least);
 	if (from != NULL)
 	{
 		LsmExtent	old = from->extent;
@@ -587,7 +590,7 @@ lsm_space_alloc(Relation rel, Relation heap, uint64 owner, uint32 want,
 	LsmSpacePlan plan;
 	Buffer		head;
 
-	lsm_space_plan_alloc(&plan, rel, heap, owner, want, grow_at);
+	lsm_space_plan_alloc(&plan, rel, heap, owner, want, (want + 3) / 4, grow_at);
 	head = InvalidBuffer;
 	for (int i = 0; i < plan.page_count; i++)
 	{

@@ -27,7 +27,7 @@ typedef struct LsmPlanPage
  * A planned change of the space map.  Between planning and
  * lsm_space_plan_finish the map head is locked; nothing has changed yet.  The
  * caller of lsm_space_plan_apply is in a critical section and logs the change
- * with a record of its own (SEAL) or lets lsm_space_alloc do it.
+ * with a record of its own (SEAL, BATCH) or lets lsm_space_alloc do it.
  */
 typedef struct LsmSpacePlan
 {
@@ -40,7 +40,8 @@ typedef struct LsmSpacePlan
 } LsmSpacePlan;
 
 extern void lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
-								 uint64 owner, uint32 want, BlockNumber grow_at);
+								 uint64 owner, uint32 want, uint32 least,
+								 BlockNumber grow_at);
 extern void lsm_space_plan_apply(LsmSpacePlan *plan);
 extern void lsm_space_plan_register(LsmSpacePlan *plan);
 extern void lsm_space_plan_finish(LsmSpacePlan *plan, XLogRecPtr lsn);

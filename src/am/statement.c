@@ -1,0 +1,234 @@
+/*
+ * statement.c
+ *	  Which statements may batch, and when their batches are written.
+ *
+ * Hooks around the executor and utility commands keep a stack of what is
+ * running, on the C stack.  Inserts may wait only in a statement that was
+ * recognised as one whose end we see: COPY FROM, INSERT, UPDATE, MERGE.  All
+ * others, and what inserts without the executor (logical replication), go into
+ * the write buffer row by row.
+ *
+ * Batches are written when the outermost statement ends, so a function that
+ * inserts single rows in a loop fills batches too.  What must be written
+ * earlier is listed in src/README.md, "Batches".
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "base/compat.h"
+#include "base/limits.h"
+#include "compact/batch.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "tcop/utility.h"
+
+/* What is running. */
+typedef struct Statement
+{
+	int			depth;			/* 0: nothing that we know of */
+	bool		batches;		/* the innermost one may batch */
+	CommandId	cid;			/* its tuples have this cmin or a higher one */
+} Statement;
+
+static Statement current;
+
+static ExecutorRun_hook_type previous_run;
+static ExecutorFinish_hook_type previous_finish;
+static ProcessUtility_hook_type previous_utility;
+
+/*
+ * May an insert into this index wait?  *cid is a lower bound of its tuple's
+ * cmin.
+ *
+ * Not where somebody must find the entry at once: exclusion constraints look
+ * for conflicts after the insert, serializable transactions for readers.  Not
+ * in security-restricted operations, which may end before their statement does.
+ */
+bool
+lsm_statement_batches(IndexInfo *info, CommandId *cid)
+{
+	*cid = current.cid;
+	return current.batches && lsm_batch_inserts && info->ii_ExclusionOps == NULL &&
+		!info->ii_Concurrent && !IsolationIsSerializable() && !IsParallelWorker() &&
+		!InSecurityRestrictedOperation();
+}
+
+/*
+ * A ModifyTable node may batch unless it inserts speculatively: a tuple whose
+ * insertion failed is killed, and its line pointer is free at once.
+ */
+static bool
+node_batches(Plan *plan, bool *modifies)
+{
+	ModifyTable *node;
+
+	if (plan == NULL || !IsA(plan, ModifyTable))
+		return true;
+	node = (ModifyTable *) plan;
+	if (node->onConflictAction != ONCONFLICT_NONE)
+		return false;
+	*modifies |= node->operation != CMD_DELETE;
+
+	/* A single row that nothing else comes with would only wait in vain. */
+	if (current.depth == 0 && outerPlan(plan) != NULL && IsA(outerPlan(plan), Result) &&
+		outerPlan(outerPlan(plan)) == NULL)
+		return false;
+	return true;
+}
+
+static bool
+query_batches(QueryDesc *query)
+{
+	bool		modifies = false;
+	ListCell   *cell;
+
+	if (query->plannedstmt == NULL || query->estate == NULL ||
+		!node_batches(query->plannedstmt->planTree, &modifies))
+		return false;
+	foreach(cell, query->plannedstmt->subplans)
+	{
+		if (!node_batches(lfirst(cell), &modifies))
+			return false;
+	}
+	return modifies;
+}
+
+/* Begin a statement; returns what was running, for end_statement. */
+static Statement
+begin_statement(bool batches, CommandId cid)
+{
+	Statement	outer = current;
+
+	current.depth++;
+	current.batches = batches;
+	current.cid = cid;
+	return outer;
+}
+
+static void
+run(LSM_EXECUTOR_RUN_ARGS)
+{
+	bool		batches = query_batches(query);
+	Statement	outer;
+
+	/* Parallel workers scan by themselves and see none of our memory. */
+	if (query->plannedstmt != NULL && query->plannedstmt->parallelModeNeeded)
+		lsm_batch_flush_all();
+	outer = begin_statement(batches, batches ? query->estate->es_output_cid : FirstCommandId);
+	PG_TRY();
+	{
+		if (previous_run)
+			previous_run(LSM_EXECUTOR_RUN_PASS);
+		else
+			standard_ExecutorRun(LSM_EXECUTOR_RUN_PASS);
+	}
+	PG_FINALLY();
+	{
+		current = outer;
+	}
+	PG_END_TRY();
+	if (current.depth == 0)
+		lsm_batch_flush_all();
+}
+
+/* Triggers run here, and the rest of data-modifying CTEs. */
+static void
+finish(QueryDesc *query)
+{
+	bool		batches = query_batches(query);
+	Statement	outer = begin_statement(batches, batches ? query->estate->es_output_cid :
+										FirstCommandId);
+
+	PG_TRY();
+	{
+		if (previous_finish)
+			previous_finish(query);
+		else
+			standard_ExecutorFinish(query);
+	}
+	PG_FINALLY();
+	{
+		current = outer;
+	}
+	PG_END_TRY();
+	if (current.depth == 0)
+		lsm_batch_flush_all();
+}
+
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree,
+		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
+		DestReceiver *dest, QueryCompletion *completion)
+{
+	Node	   *node = statement->utilityStmt;
+	bool		batches = IsA(node, CopyStmt) && ((CopyStmt *) node)->is_from;
+	Statement	outer;
+
+	/* Commands may look at indexes by other ways than scans. */
+	lsm_batch_flush_all();
+	outer = begin_statement(batches, batches ? GetCurrentCommandId(false) : FirstCommandId);
+	PG_TRY();
+	{
+		if (previous_utility)
+			previous_utility(statement, text, read_only_tree, context, params, environment,
+							 dest, completion);
+		else
+			standard_ProcessUtility(statement, text, read_only_tree, context, params,
+									environment, dest, completion);
+	}
+	PG_FINALLY();
+	{
+		current = outer;
+	}
+	PG_END_TRY();
+	if (current.depth == 0)
+		lsm_batch_flush_all();
+}
+
+/*
+ * The last net.  Nothing waits at the end of a transaction, but in a procedure
+ * that commits.
+ */
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			lsm_batch_flush_all();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_ABORT:
+			lsm_batch_forget_all();
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionId parent,
+					  void *arg)
+{
+	if (event == SUBXACT_EVENT_COMMIT_SUB || event == SUBXACT_EVENT_ABORT_SUB)
+		lsm_batch_end_subtransaction(GetCurrentTransactionNestLevel(),
+									 event == SUBXACT_EVENT_COMMIT_SUB);
+}
+
+/* Install the hooks.  At server start. */
+void
+lsm_statement_init(void)
+{
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = run;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = finish;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
+}

@@ -1,0 +1,371 @@
+/*
+ * batch.c
+ *	  Statement batches: entries wait in backend memory and enter the index as
+ *	  sorted runs.
+ *
+ * A batch belongs to one index and lives in a child of TopTransactionContext.
+ * All of its entries are those of heap tuples that this transaction has
+ * inserted, so nobody else misses them before it commits; who may see them
+ * earlier is this backend itself, and its scans flush first.
+ *
+ * An entry whose tuple belongs to an aborted subtransaction must never reach
+ * the index: its line pointer may be used again at once.  So a batch remembers
+ * at which entry each subtransaction began, and an abort cuts it there.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "base/limits.h"
+#include "compact/batch.h"
+#include "compact/compact.h"
+#include "lib/ilist.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "run/run.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* Entries from `start` on were added at this nesting level, or deeper. */
+typedef struct BatchMark
+{
+	int			level;
+	Size		start;
+} BatchMark;
+
+struct LsmBatch
+{
+	dlist_node	node;			/* in batches */
+	Oid			index_id;
+	Oid			heap_id;
+	MemoryContext context;		/* of the batch */
+	LsmKeySpace *ks;
+	LsmEntries	entries;
+	Size		packed_size;	/* about what the entries take in a run, bytes */
+	bool		flushing;
+	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
+	BatchMark  *marks;			/* ascending in both */
+	int			mark_count;
+	int			mark_room;
+};
+
+/* Most that is collected before it is written: what fits an image. */
+#define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
+#define ENTRY_OVERHEAD		6	/* of an entry in a run, about */
+
+/* Set in an item's TID, which has 48 bits, when the entry is in the index. */
+#define WRITTEN				(UINT64CONST(1) << 63)
+
+static dlist_head batches = DLIST_STATIC_INIT(batches);
+
+LsmBatch *
+lsm_batch_find(Oid index_id)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &batches)
+	{
+		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+		if (batch->index_id == index_id)
+			return batch;
+	}
+	return NULL;
+}
+
+/* An empty batch for an index that has none. */
+LsmBatch *
+lsm_batch_create(Relation index, Relation heap)
+{
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pg_lsm batch",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	LsmBatch   *batch = palloc0(sizeof(LsmBatch));
+
+	batch->index_id = RelationGetRelid(index);
+	batch->heap_id = RelationGetRelid(heap);
+	batch->context = context;
+	batch->ks = lsm_keyspace_create(index);
+	batch->first_cid = InvalidCommandId;
+	lsm_entries_init(&batch->entries, batch->ks, context);
+	MemoryContextSwitchTo(old);
+	dlist_push_head(&batches, &batch->node);
+	return batch;
+}
+
+LsmKeySpace *
+lsm_batch_keyspace(LsmBatch *batch)
+{
+	return batch->ks;
+}
+
+/* Note the nesting level of the entry that is about to be added. */
+static void
+mark_level(LsmBatch *batch)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+		return;
+	if (batch->mark_count == batch->mark_room)
+	{
+		batch->mark_room = Max(4, 2 * batch->mark_room);
+		batch->marks = batch->marks ?
+			repalloc(batch->marks, batch->mark_room * sizeof(BatchMark)) :
+			MemoryContextAlloc(batch->context, batch->mark_room * sizeof(BatchMark));
+	}
+	batch->marks[batch->mark_count].level = level;
+	batch->marks[batch->mark_count].start = batch->entries.count;
+	batch->mark_count++;
+}
+
+/*
+ * Entries that wait, sorted, palloc'd.  The batch itself stays as it is: if
+ * writing fails in a subtransaction, what was added before that began may have
+ * to be written later, and only that.
+ */
+static LsmItemRef *
+sort_waiting(LsmBatch *batch, Size *count)
+{
+	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
+									   MCXT_ALLOC_HUGE);
+	Size		n = 0;
+
+	for (Size i = 0; i < batch->entries.count; i++)
+	{
+		if (!(batch->entries.refs[i].item->tid & WRITTEN))
+			refs[n++] = batch->entries.refs[i];
+	}
+	lsm_item_refs_sort(refs, n, batch->ks);
+	*count = n;
+	return refs;
+}
+
+/* Write the image as a run, install it, and merge what is due. */
+static void
+install(LsmBatch *batch, Relation index, Relation heap, LsmRunImage *image,
+		const LsmItemRef *refs)
+{
+	uint64		seals;
+	int			pages = lsm_run_image_page_count(image);
+	int			level = 0;
+
+	/* Rounded down: a batch of a few pages is of level 0 like a sealed page. */
+	for (int size = lsm_merge_fanout; size <= pages; size *= lsm_merge_fanout)
+		level++;
+	while (lsm_manifest_add_run(index, heap, image, level, &seals) == LSM_SEAL_NO_ROOM)
+		lsm_compact_make_room(index, heap, batch->ks);
+	for (uint64 i = 0; i < image->entries; i++)
+		refs[i].item->tid |= WRITTEN;
+	lsm_compact_after_seal(index, heap, batch->ks, seals - image->leaves, seals);
+}
+
+static void
+write_runs(LsmBatch *batch, Relation index, Relation heap)
+{
+	LsmRunImage *image = lsm_run_image_create(batch->ks);
+	Size		count;
+	LsmItemRef *refs = sort_waiting(batch, &count);
+	Size		first = 0;		/* of the image */
+
+	for (Size i = 0; i < count; i++)
+	{
+		LsmEntry	entry;
+
+		lsm_item_entry(refs[i].item, &entry);
+		if (lsm_run_image_add(image, &entry))
+			continue;
+		install(batch, index, heap, image, refs + first);
+		lsm_run_image_clear(image);
+		first = i;
+		if (!lsm_run_image_add(image, &entry))
+			elog(ERROR, "entry does not fit an empty run of index \"%s\"",
+				 RelationGetRelationName(index));
+	}
+	if (count > 0)
+		install(batch, index, heap, image, refs + first);
+}
+
+/* Too little for a page of its own. */
+static void
+write_singly(LsmBatch *batch, Relation index, Relation heap)
+{
+	for (Size i = 0; i < batch->entries.count; i++)
+	{
+		LsmItem    *item = batch->entries.refs[i].item;
+		LsmEntry	entry;
+		uint64		seals;
+		bool		sealed;
+
+		if (item->tid & WRITTEN)
+			continue;
+		lsm_item_entry(item, &entry);
+		sealed = lsm_compact_insert(index, heap, batch->ks, &entry, &seals);
+		item->tid |= WRITTEN;
+		if (sealed)
+			lsm_compact_after_seal(index, heap, batch->ks, seals - 1, seals);
+	}
+}
+
+/* Write what has been collected.  The batch is empty then. */
+static void
+flush(LsmBatch *batch, Relation index, Relation heap)
+{
+	MemoryContext old;
+	MemoryContext work;
+	LsmOwnerContext saved;
+
+	/* A comparison function that reads the table would bring us here again. */
+	if (batch->entries.count == 0 || batch->flushing)
+		return;
+	batch->flushing = true;
+	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(work);
+	lsm_owner_enter(heap, batch->ks, &saved);
+	if (batch->entries.count >= (Size) lsm_batch_min_entries)
+		write_runs(batch, index, heap);
+	else
+		write_singly(batch, index, heap);
+	lsm_owner_leave(&saved);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(work);
+
+	lsm_entries_clear(&batch->entries);
+	batch->packed_size = 0;
+	batch->mark_count = 0;
+	batch->first_cid = InvalidCommandId;
+	batch->flushing = false;
+}
+
+/*
+ * Add an entry, which is copied.  `cid` is the command that inserted its tuple,
+ * or an earlier one.  A batch that is full is written.
+ */
+void
+lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
+			  CommandId cid)
+{
+	mark_level(batch);
+	lsm_entries_add(&batch->entries, entry);
+	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
+	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
+		batch->first_cid = cid;
+	if (batch->packed_size >= FULL_SIZE ||
+		(lsm_batch_entries > 0 && batch->entries.count >= (Size) lsm_batch_entries))
+		flush(batch, index, heap);
+}
+
+/*
+ * Write a batch whose statement does not hold its relations open any more.  The
+ * lock of the table is there still, from the insert, and keeps the index.
+ */
+static void
+open_and_flush(LsmBatch *batch)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (batch->entries.count == 0 || batch->flushing)
+		return;
+	heap = table_open(batch->heap_id, NoLock);
+	index = index_open(batch->index_id, RowExclusiveLock);
+	flush(batch, index, heap);
+	index_close(index, NoLock);
+	table_close(heap, NoLock);
+}
+
+/* Write all batches. */
+void
+lsm_batch_flush_all(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &batches)
+		open_and_flush(dlist_container(LsmBatch, node, iter.cur));
+}
+
+/* Write what waits for this index. */
+void
+lsm_batch_flush_index(Relation index)
+{
+	LsmBatch   *batch = lsm_batch_find(RelationGetRelid(index));
+
+	if (batch != NULL)
+		open_and_flush(batch);
+}
+
+/*
+ * A scan of this index is to begin.  What waits is written first, unless the
+ * scan could not see any of it: a snapshot sees only what commands before its
+ * own have inserted.
+ */
+void
+lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
+{
+	LsmBatch   *batch;
+
+	if (likely(dlist_is_empty(&batches)))
+		return;
+	batch = lsm_batch_find(RelationGetRelid(index));
+	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+						  snapshot->curcid <= batch->first_cid))
+		return;
+	open_and_flush(batch);
+}
+
+/* The marks of a subtransaction that has ended well become its parent's. */
+static void
+hand_to_parent(LsmBatch *batch, int level)
+{
+	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+	{
+		if (batch->mark_count == 1 || batch->marks[batch->mark_count - 2].level < level - 1)
+		{
+			batch->marks[batch->mark_count - 1].level = level - 1;
+			break;
+		}
+		batch->mark_count--;
+	}
+}
+
+/* The entries of a subtransaction that was aborted are forgotten. */
+static void
+cut(LsmBatch *batch, int level)
+{
+	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+		batch->entries.count = batch->marks[--batch->mark_count].start;
+}
+
+/* The subtransaction at this nesting level ends. */
+void
+lsm_batch_end_subtransaction(int level, bool commit)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &batches)
+	{
+		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+		if (commit)
+			hand_to_parent(batch, level);
+		else
+		{
+			cut(batch, level);
+			batch->flushing = false;
+		}
+	}
+}
+
+/* Forget all batches, with what they hold. */
+void
+lsm_batch_forget_all(void)
+{
+	while (!dlist_is_empty(&batches))
+	{
+		LsmBatch   *batch = dlist_head_element(LsmBatch, node, &batches);
+
+		dlist_delete(&batch->node);
+		MemoryContextDelete(batch->context);
+	}
+}

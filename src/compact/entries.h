@@ -1,0 +1,64 @@
+/*
+ * entries.h
+ *	  Entries collected in memory and sorted there: what a batch and a part of
+ *	  the sort of CREATE INDEX have in common.
+ */
+#ifndef LSM_ENTRIES_H
+#define LSM_ENTRIES_H
+
+#include "key/cursor.h"
+
+/* An entry in memory, and in temporary files; key and rest follow. */
+typedef struct LsmItem
+{
+	uint64		tid;
+	uint32		keylen;
+	uint32		restlen;
+} LsmItem;
+
+StaticAssertDecl(sizeof(LsmItem) % MAXIMUM_ALIGNOF == 0, "keys must be aligned");
+
+typedef struct LsmItemRef
+{
+	uint64		prefix;			/* of the key; 0 unless keys are encoded */
+	LsmItem    *item;
+} LsmItemRef;
+
+typedef struct LsmEntries
+{
+	LsmKeySpace *ks;
+	MemoryContext items;		/* holds the items, and nothing else */
+	MemoryContext context;		/* holds refs */
+	char	   *chunk;			/* where the next item goes */
+	Size		chunk_left;
+	Size		next_chunk;		/* size of the chunk after this one */
+	Size		used;			/* bytes of chunks and refs */
+	Size		bytes;			/* of the items */
+	LsmItemRef *refs;
+	Size		count;
+	Size		room;
+} LsmEntries;
+
+extern void lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context);
+extern void lsm_entries_add(LsmEntries *entries, const LsmEntry *entry);
+extern void lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks);
+extern void lsm_entries_clear(LsmEntries *entries);
+
+static inline Size
+lsm_item_bytes(const LsmItem *item)
+{
+	return MAXALIGN(sizeof(LsmItem) + item->keylen + item->restlen);
+}
+
+static inline void
+lsm_item_entry(const LsmItem *item, LsmEntry *entry)
+{
+	entry->key = (const uint8 *) (item + 1);
+	entry->keylen = item->keylen;
+	entry->rest = entry->key + item->keylen;
+	entry->restlen = item->restlen;
+	entry->tid = item->tid;
+	entry->aligned = false;
+}
+
+#endif							/* LSM_ENTRIES_H */
