@@ -52,7 +52,7 @@ struct LsmBatch
 
 /* Most that is collected before it is written: what fits an image. */
 #define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
-#define ENTRY_OVERHEAD		6	/* of an entry in a run, about */
+#define ENTRY_OVERHEAD		4	/* of an entry in a run, about */
 
 /* Set in an item's TID, which has 48 bits, when the entry is in the index. */
 #define WRITTEN				(UINT64CONST(1) << 63)

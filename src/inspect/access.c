@@ -13,6 +13,7 @@
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
+#include "compact/batch.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -102,6 +103,8 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 				 errmsg("could not open parent table of index \"%s\"",
 						RelationGetRelationName(in->index))));
 	check_readable(in->index);
+	/* We are called by a statement that may have inserted already. */
+	lsm_batch_flush_index(in->index);
 }
 
 /*

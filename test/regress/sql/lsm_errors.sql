@@ -1,4 +1,6 @@
 -- What is refused, and with which error.
+-- Row by row, so that each insert searches.
+SET pg_lsm.batch_inserts = off;
 CREATE TABLE t1 (k int, v text, p point);
 CREATE UNIQUE INDEX t1_unique ON t1 USING lsm (k);
 CREATE INDEX t1_point ON t1 USING lsm (p);

@@ -1,5 +1,7 @@
 -- Operator classes that are not copies of the system's: made by hand, or from
 -- a btree class with lsm_create_opclass.
+-- Row by row, so that each insert searches.
+SET pg_lsm.batch_inserts = off;
 CREATE SCHEMA oc;
 SET search_path = oc, public, t;
 -- (Not in SQL: such a function would be inlined, and the operator be gone.)

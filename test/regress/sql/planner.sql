@@ -3,6 +3,8 @@
 SET pg_lsm.buffer_entries = 0;
 SET pg_lsm.page_entries = 0;
 SET pg_lsm.merge_fanout = 8;
+SET pg_lsm.batch_entries = 0;
+SET pg_lsm.batch_min_entries = 48;
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE pb (a int, b int, c text COLLATE "C", d timestamptz, filler text);
 INSERT INTO pb
