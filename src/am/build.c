@@ -86,7 +86,7 @@ write_run(Relation heap, Relation index, BuildState *build)
 	run.state = LSM_RUN_BUILDING;
 	run.flags = LSM_RUN_STEPPING;
 	lsm_manifest_begin_run(index, &run, NULL, 0);
-	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0);
+	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0, 0);
 
 	memset(&start, 0, sizeof(start));
 	lsm_bound_init(&start, 1);

@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "utils/guc.h"
 
-int			lsm_merge_fanout = 8;
+int			lsm_merge_fanout = 16;
 int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
@@ -25,7 +25,8 @@ lsm_guc_define(void)
 {
 	DefineCustomIntVariable("pg_lsm.merge_fanout",
 							"Number of runs of a level that are merged into one of the next level.",
-							NULL, &lsm_merge_fanout, 8, 2, 32,
+							"On the lowest level, twice as many.",
+							&lsm_merge_fanout, 16, 2, 32,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.buffer_entries",
 							"Number of entries in the write buffer at which it is sealed.",

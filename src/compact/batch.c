@@ -44,6 +44,7 @@ struct LsmBatch
 	LsmEntries	entries;
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
+	BlockNumber lowest_block;	/* of the heap, that an entry leads to */
 	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
 	BatchMark  *marks;			/* ascending in both */
 	int			mark_count;
@@ -87,6 +88,7 @@ lsm_batch_create(Relation index, Relation heap)
 	batch->heap_id = RelationGetRelid(heap);
 	batch->context = context;
 	batch->ks = lsm_keyspace_create(index);
+	batch->lowest_block = InvalidBlockNumber;
 	batch->first_cid = InvalidCommandId;
 	lsm_entries_init(&batch->entries, batch->ks, context);
 	MemoryContextSwitchTo(old);
@@ -148,12 +150,8 @@ install(LsmBatch *batch, Relation index, Relation heap, LsmRunImage *image,
 		const LsmItemRef *refs)
 {
 	uint64		seals;
-	int			pages = lsm_run_image_page_count(image);
-	int			level = 0;
+	int			level = lsm_level_for(lsm_run_image_page_count(image), lsm_merge_fanout);
 
-	/* Rounded down: a batch of a few pages is of level 0 like a sealed page. */
-	for (int size = lsm_merge_fanout; size <= pages; size *= lsm_merge_fanout)
-		level++;
 	while (lsm_manifest_add_run(index, heap, image, level, &seals) == LSM_SEAL_NO_ROOM)
 		lsm_compact_make_room(index, heap, batch->ks);
 	for (uint64 i = 0; i < image->entries; i++)
@@ -164,9 +162,9 @@ install(LsmBatch *batch, Relation index, Relation heap, LsmRunImage *image,
 static void
 write_runs(LsmBatch *batch, Relation index, Relation heap)
 {
-	LsmRunImage *image = lsm_run_image_create(batch->ks);
 	Size		count;
 	LsmItemRef *refs = sort_waiting(batch, &count);
+	LsmRunImage *image = lsm_run_image_create(batch->ks, batch->lowest_block);
 	Size		first = 0;		/* of the image */
 
 	for (Size i = 0; i < count; i++)
@@ -234,6 +232,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	lsm_entries_clear(&batch->entries);
 	batch->packed_size = 0;
 	batch->mark_count = 0;
+	batch->lowest_block = InvalidBlockNumber;
 	batch->first_cid = InvalidCommandId;
 	batch->flushing = false;
 }
@@ -249,6 +248,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	mark_level(batch);
 	lsm_entries_add(&batch->entries, entry);
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
+	batch->lowest_block = Min(batch->lowest_block, (BlockNumber) (entry->tid >> 16));
 	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
 		batch->first_cid = cid;
 	if (batch->packed_size >= FULL_SIZE ||

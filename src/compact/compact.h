@@ -24,6 +24,7 @@ extern bool lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int fr
 						 LsmJob *job);
 extern bool lsm_pick_any(const LsmRunRecord *runs, int count, LsmJob *job);
 extern int	lsm_pick_idle(const LsmRunRecord *runs, int count, int level);
+extern int	lsm_pick_trigger(int level, int fanout);
 extern int	lsm_level_for(uint32 blocks, int fanout);
 
 /* job.c */

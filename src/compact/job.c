@@ -152,6 +152,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		put_run(rel, &run);
 		lsm_space_ensure(rel);
 	}
+	version = lsm_version_read(rel, NULL);
 
 	lsm_owner_enter(heap, ks, &saved);
 	if (job->blocks > (uint32) NBuffers / 8)
@@ -159,8 +160,8 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	if (run.leaves > 0)
 		writer = lsm_run_writer_resume(rel, heap, ks, &run, job->blocks + 1, position);
 	else
-		writer = lsm_run_writer_begin(rel, heap, ks, &run, job->blocks + 1);
-	version = lsm_version_read(rel, NULL);
+		writer = lsm_run_writer_begin(rel, heap, ks, &run, job->blocks + 1,
+									  lsm_read_job_base(rel, version, job->run_id, strategy));
 	source = lsm_read_job(rel, ks, version, job->run_id, strategy);
 
 	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);

@@ -2,9 +2,10 @@
  * pick.c
  *	  What to merge next: a pure function of the manifest.
  *
- * Tiering: when a level holds `fanout` runs that no job has taken, all of them
- * (up to LSM_MAX_JOB_INPUTS) become one run of the next level.  One job at a
- * time takes its inputs from a level.
+ * Tiering: when a level holds enough runs that no job has taken, all of them
+ * (up to LSM_MAX_JOB_INPUTS) become one run of the next level: `fanout` runs,
+ * or twice as many of level 0, whose runs are of a page or two and cost little
+ * to read.  One job at a time takes its inputs from a level.
  */
 #include "postgres.h"
 
@@ -15,6 +16,13 @@ is_idle(const LsmRunRecord *run, int level)
 {
 	return run->level == level && run->job_id == 0 &&
 		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
+}
+
+/* How many runs of a level make a job. */
+int
+lsm_pick_trigger(int level, int fanout)
+{
+	return level == 0 ? 2 * fanout : fanout;
 }
 
 /* Number of runs of a level that no job has taken. */
@@ -70,7 +78,7 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int from_level, Ls
 			}
 			return true;
 		}
-		if (lsm_pick_idle(runs, count, level) < fanout)
+		if (lsm_pick_idle(runs, count, level) < lsm_pick_trigger(level, fanout))
 			continue;
 		for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
 		{
@@ -104,20 +112,24 @@ lsm_pick_any(const LsmRunRecord *runs, int count, LsmJob *job)
 	}
 	if (best < 0)
 		return lsm_pick_job(runs, count, LSM_MAX_RUNS, 0, job);
-	return lsm_pick_job(runs, count, most, best, job);
+	/* However few they are: the trigger of level 0 is twice the fanout. */
+	return lsm_pick_job(runs, count, best == 0 ? most / 2 : most, best, job);
 }
 
-/* The level whose runs are about this large. */
+/*
+ * The level whose runs are about this large: the highest one whose merges
+ * would give a run of this size or less.
+ */
 int
 lsm_level_for(uint32 blocks, int fanout)
 {
 	int			level = 0;
-	uint64		size = 1;
+	uint64		size = lsm_pick_trigger(0, fanout);
 
-	while (size < blocks && level < LSM_MAX_LEVEL - 2)
+	while (size <= blocks && level < LSM_MAX_LEVEL - 2)
 	{
-		size *= fanout;
 		level++;
+		size *= lsm_pick_trigger(level, fanout);
 	}
 	return level;
 }

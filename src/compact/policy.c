@@ -23,8 +23,9 @@ is_turn(const LsmVersion *version, int level, uint64 seals_before, uint64 seals)
 	uint64		shift = level * 7;
 
 	/* Behind: merges were missed because others held the lock. */
-	if (lsm_pick_idle(version->runs, version->run_count, level) >= 2 * lsm_merge_fanout ||
-		version->run_count > LSM_MAX_RUNS / 2)
+	if (lsm_pick_idle(version->runs, version->run_count, level) >=
+		2 * lsm_pick_trigger(level, lsm_merge_fanout) ||
+		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
 		return true;
 	return (seals + shift) / every != (seals_before + shift) / every;
 }
@@ -93,7 +94,7 @@ lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 		bool		found = lsm_pick_any(version->runs, count, &job);
 
 		pfree(version);
-		if (!found || count < LSM_MAX_RUNS / 2)
+		if (!found || count + 2 * LSM_RUNS_RESERVE < LSM_MAX_RUNS)
 			break;
 		lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
 		CHECK_FOR_INTERRUPTS();

@@ -21,18 +21,36 @@ group_offset(Page page, int group)
 	return offset;
 }
 
-/* TIDs are coded in fewer bits where the page allows; the order is kept. */
-static inline uint64
-code_tid(uint64 tid, bool wide)
+/* How a page codes TIDs: in few bits where it can.  The order is kept. */
+typedef struct TidCoding
 {
-	return wide ? tid : ((tid >> 16) << NARROW_BITS) | (tid & 0xFFFF);
+	bool		wide;
+	uint64		base;			/* not above any TID on the page */
+} TidCoding;
+
+static inline TidCoding
+page_coding(Page page)
+{
+	TidCoding	coding;
+
+	coding.wide = (lsm_page_opaque(page)->flags & LSM_PAGE_WIDE_TID) != 0;
+	coding.base = (uint64) lsm_leaf_header(page)->base_block << 16;
+	return coding;
 }
 
 static inline uint64
-decode_tid(uint64 code, bool wide)
+code_tid(uint64 tid, TidCoding coding)
 {
-	return wide ? code :
-		((code >> NARROW_BITS) << 16) | (code & ((1 << NARROW_BITS) - 1));
+	tid -= coding.base;
+	return coding.wide ? tid : ((tid >> 16) << NARROW_BITS) | (tid & 0xFFFF);
+}
+
+static inline uint64
+decode_tid(uint64 code, TidCoding coding)
+{
+	if (!coding.wide)
+		code = ((code >> NARROW_BITS) << 16) | (code & ((1 << NARROW_BITS) - 1));
+	return code + coding.base;
 }
 
 bool
@@ -47,16 +65,16 @@ lsm_leaf_needs_wide(uint64 tid)
  */
 static uint8 *
 encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
-			 uint32 shared, bool has_rest, bool wide)
+			 uint32 shared, bool has_rest, TidCoding coding)
 {
-	uint64		code = code_tid(entry->tid, wide);
+	uint64		code = code_tid(entry->tid, coding);
 	uint32		unshared = entry->keylen - shared;
 
 	if (prev != NULL && unshared == 0 && shared == prev->keylen &&
 		entry->tid >= prev->tid)
 	{
 		*p++ = SAME_KEY;
-		code -= code_tid(prev->tid, wide);
+		code -= code_tid(prev->tid, coding);
 	}
 	else
 	{
@@ -107,6 +125,7 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest,
 	memset(lsm_leaf_header(page), 0, sizeof(LsmLeafHeader));
 	b->page = page;
 	b->wide = wide;
+	b->base_tid = 0;
 	b->has_rest = has_rest;
 	b->in_group = LSM_GROUP_ENTRIES;	/* the first entry opens a group */
 	b->last_keylen = 0;
@@ -114,8 +133,21 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest,
 }
 
 /*
+ * Code TIDs relative to a heap block: shorter where all of them are near.
+ *
+ * REQUIRES: the page is empty.
+ */
+void
+lsm_leaf_set_base(LsmLeafBuilder *b, BlockNumber base_block)
+{
+	lsm_leaf_header(b->page)->base_block = base_block;
+	b->base_tid = (uint64) base_block << 16;
+}
+
+/*
  * Append an entry.  Returns false, with the page unchanged, when it does not
- * fit or its TID needs the wide coding and the page is narrow.
+ * fit, or its TID needs the wide coding and the page is narrow, or lies below
+ * the base.
  *
  * REQUIRES: entries come in order; keylen + restlen <= LSM_MAX_ENTRY_SIZE.
  */
@@ -128,13 +160,14 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	LsmEntry	last;
 	uint32		shared = 0;
 	uint32		need;
+	TidCoding	coding = {b->wide, b->base_tid};
 	uint8	   *p;
 
 	/* Fence pages must branch enough for LSM_MAX_HEIGHT to do. */
 	if (lsm_page_entries > 0 && leaf->entry_count >=
 		(lsm_page_opaque(b->page)->kind == LSM_PAGE_FENCE ? Max(lsm_page_entries, 8) : lsm_page_entries))
 		return false;
-	if (!b->wide && lsm_leaf_needs_wide(entry->tid))
+	if ((!b->wide && lsm_leaf_needs_wide(entry->tid)) || entry->tid < b->base_tid)
 		return false;
 
 	last.key = b->last_key;
@@ -150,7 +183,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	need = 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
 		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
 		(b->has_rest ? 2 + entry->restlen : 0) +
-		lsm_varint_size(code_tid(entry->tid, b->wide)) + (opens ? sizeof(uint16) : 0);
+		lsm_varint_size(code_tid(entry->tid, coding)) + (opens ? sizeof(uint16) : 0);
 	if (header->pd_lower + need > header->pd_upper)
 		return false;
 
@@ -160,7 +193,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		open_group(b->page, p);
 		b->in_group = 0;
 	}
-	p = encode_entry(p, entry, opens ? NULL : &last, shared, b->has_rest, b->wide);
+	p = encode_entry(p, entry, opens ? NULL : &last, shared, b->has_rest, coding);
 	Assert(p <= (uint8 *) b->page + header->pd_upper);
 
 	header->pd_lower = p - (uint8 *) b->page;
@@ -184,6 +217,7 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 
 	b->page = page;
 	b->wide = (lsm_page_opaque(page)->flags & LSM_PAGE_WIDE_TID) != 0;
+	b->base_tid = (uint64) lsm_leaf_header(page)->base_block << 16;
 	b->has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
 	if (groups == 0 || !lsm_leaf_decode_group(page, groups - 1, scratch) ||
 		scratch->count == 0)
@@ -240,10 +274,9 @@ lsm_leaf_check(Page page)
  * Returns the end of the entry or NULL.
  */
 static const uint8 *
-decode_entry(const uint8 *p, const uint8 *end, uint16 flags,
+decode_entry(const uint8 *p, const uint8 *end, bool has_rest, TidCoding coding,
 			 const LsmEntry *prev, uint8 *key, uint32 max_keylen, LsmEntry *out)
 {
-	bool		wide = (flags & LSM_PAGE_WIDE_TID) != 0;
 	bool		same = false;
 	uint64		shared;
 	uint64		unshared;
@@ -283,7 +316,7 @@ decode_entry(const uint8 *p, const uint8 *end, uint16 flags,
 
 	out->rest = NULL;
 	out->restlen = 0;
-	if (flags & LSM_PAGE_HAS_REST)
+	if (has_rest)
 	{
 		uint64		restlen;
 
@@ -298,8 +331,8 @@ decode_entry(const uint8 *p, const uint8 *end, uint16 flags,
 	if ((p = lsm_get_varint(p, end, &code)) == NULL)
 		return NULL;
 	if (same)
-		code += code_tid(prev->tid, wide);
-	out->tid = decode_tid(code, wide);
+		code += code_tid(prev->tid, coding);
+	out->tid = decode_tid(code, coding);
 	return p;
 }
 
@@ -342,7 +375,7 @@ lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry)
 	}
 	if (lsm_get_varint(p, end, &code) == NULL)
 		return false;
-	entry->tid = decode_tid(code, (flags & LSM_PAGE_WIDE_TID) != 0);
+	entry->tid = decode_tid(code, page_coding(page));
 	return true;
 }
 
@@ -354,7 +387,8 @@ bool
 lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 {
 	int			groups = lsm_leaf_group_count(page);
-	uint16		flags = lsm_page_opaque(page)->flags;
+	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
+	TidCoding	coding = page_coding(page);
 	const uint8 *p = (const uint8 *) page + group_offset(page, group);
 	const uint8 *end = (const uint8 *) page +
 		(group + 1 < groups ? group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
@@ -369,7 +403,7 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 		if (out->count == LSM_GROUP_ENTRIES)
 			return false;
 		entry = &out->entries[out->count];
-		p = decode_entry(p, end, flags, prev, key, out->max_keylen, entry);
+		p = decode_entry(p, end, has_rest, coding, prev, key, out->max_keylen, entry);
 		if (p == NULL)
 			return false;
 		key += MAXALIGN(entry->keylen) + LSM_KEY_PAD;
@@ -393,7 +427,7 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 	Page		old = (Page) copy.data;
 	PageHeader	header = (PageHeader) page;
 	LsmLeafHeader *leaf = lsm_leaf_header(page);
-	bool		wide = (lsm_page_opaque(page)->flags & LSM_PAGE_WIDE_TID) != 0;
+	TidCoding	coding = page_coding(page);
 	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
 	int			groups = lsm_leaf_group_count(page);
 	int			ordinal = 0;
@@ -428,7 +462,7 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 				open_group(page, p);
 			else
 				shared = lsm_common_prefix(prev->key, prev->keylen, entry->key, entry->keylen);
-			p = encode_entry(p, entry, prev, shared, has_rest, wide);
+			p = encode_entry(p, entry, prev, shared, has_rest, coding);
 			leaf->entry_count++;
 			prev = entry;
 		}

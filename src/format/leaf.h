@@ -28,7 +28,7 @@ typedef struct LsmLeafHeader
 {
 	uint16		entry_count;
 	uint16		group_count;
-	uint32		reserved;
+	BlockNumber base_block;		/* leaf: TIDs are coded relative to it */
 } LsmLeafHeader;
 
 StaticAssertDecl(sizeof(LsmLeafHeader) == 8, "LsmLeafHeader is part of the on-disk format");
@@ -66,6 +66,7 @@ typedef struct LsmLeafBuilder
 {
 	Page		page;			/* in private memory */
 	bool		wide;			/* page codes wide TIDs */
+	uint64		base_tid;		/* see LsmLeafHeader.base_block */
 	bool		has_rest;
 	int			in_group;		/* entries in the last group */
 	uint32		last_keylen;
@@ -75,6 +76,7 @@ typedef struct LsmLeafBuilder
 
 extern void lsm_leaf_begin(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest,
 						   bool wide, uint64 run_id, BlockNumber self);
+extern void lsm_leaf_set_base(LsmLeafBuilder *b, BlockNumber base_block);
 extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
 extern bool lsm_leaf_needs_wide(uint64 tid);

@@ -136,8 +136,8 @@ check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 		lsm_check_report(c, block, "%s", wrong);
 	if (groups == 0 && ((PageHeader) page)->pd_lower != LSM_LEAF_DATA)
 		lsm_check_report(c, block, "an empty page has entries");
-	if (lsm_leaf_header(page)->reserved != 0)
-		lsm_check_report(c, block, "a reserved field is in use");
+	if (lsm_leaf_header(page)->base_block != 0 && lsm_page_opaque(page)->kind == LSM_PAGE_FENCE)
+		lsm_check_report(c, block, "a fence page has a base for its TIDs");
 	for (int g = 0; g < groups; g++)
 	{
 		LsmEntry	first;

@@ -4,10 +4,12 @@
  */
 #include "postgres.h"
 
+#include "format/buffer_page.h"
 #include "memtable/memtable.h"
 #include "merge/merge.h"
 #include "read/read.h"
 #include "run/run.h"
+#include "storage/buffers.h"
 
 /* A cursor over one run, of whatever state. */
 LsmCursor *
@@ -48,4 +50,53 @@ lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 			children[count++] = lsm_read_run(rel, ks, &version->runs[i], strategy);
 	}
 	return lsm_merge_create(ks, children, count);
+}
+
+/* The lowest heap block on a sealed page; entries are few and in key order. */
+static BlockNumber
+lowest_block(Relation rel, Page page, BlockNumber block)
+{
+	BlockNumber lowest = InvalidBlockNumber;
+
+	for (int i = 0; i < lsm_buffer_page_count(page); i++)
+	{
+		LsmEntry	entry;
+
+		if (!lsm_buffer_page_get(page, i, &entry))
+			lsm_report_corruption(rel, block, "item is out of bounds");
+		lowest = Min(lowest, (BlockNumber) (entry.tid >> 16));
+	}
+	return lowest;
+}
+
+/*
+ * A heap block that is not above those of the inputs of a job, for coding the
+ * TIDs of its output.  All leaves of a run have the base of the first one, or
+ * a lower one where that was not low enough.
+ */
+BlockNumber
+lsm_read_job_base(Relation rel, const LsmVersion *version, uint64 job_id,
+				  BufferAccessStrategy strategy)
+{
+	BlockNumber base = InvalidBlockNumber;
+
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+		Buffer		buffer;
+		Page		page;
+
+		if (run->job_id != job_id)
+			continue;
+		buffer = lsm_buffer_read(rel, run->first_leaf,
+								 LSM_KIND(LSM_PAGE_LEAF) | LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
+								 BUFFER_LOCK_SHARE, strategy);
+		page = BufferGetPage(buffer);
+		if (lsm_page_opaque(page)->kind == LSM_PAGE_LEAF)
+			base = Min(base, lsm_leaf_header(page)->base_block);
+		else
+			base = Min(base, lowest_block(rel, page, run->first_leaf));
+		UnlockReleaseBuffer(buffer);
+	}
+	return base;
 }

@@ -13,5 +13,7 @@ extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmRunRecord
 extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version);
 extern LsmCursor *lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 							   uint64 job_id, BufferAccessStrategy strategy);
+extern BlockNumber lsm_read_job_base(Relation rel, const LsmVersion *version, uint64 job_id,
+									 BufferAccessStrategy strategy);
 
 #endif							/* LSM_READ_H */

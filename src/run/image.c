@@ -15,13 +15,17 @@
 #define FENCE_ENTRY_OVERHEAD	32
 #define FENCE_CAPACITY			(LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
-/* An empty image, in the current memory context. */
+/*
+ * An empty image, in the current memory context.  base_block is not above any
+ * heap block of its entries.
+ */
 LsmRunImage *
-lsm_run_image_create(LsmKeySpace *ks)
+lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block)
 {
 	LsmRunImage *image = palloc0(sizeof(LsmRunImage));
 
 	image->ks = ks;
+	image->base_block = base_block;
 	image->pages = palloc(LSM_IMAGE_PAGES * BLCKSZ);
 	return image;
 }
@@ -85,6 +89,7 @@ open_leaf(LsmRunImage *image, const LsmEntry *entry)
 	lsm_leaf_begin(&image->leaf, lsm_run_image_page(image, i), LSM_PAGE_LEAF,
 				   image->ks->has_rest, lsm_leaf_needs_wide(entry->tid),
 				   0, InvalidBlockNumber);
+	lsm_leaf_set_base(&image->leaf, image->base_block);
 	if (!lsm_leaf_add(&image->leaf, entry))
 		elog(ERROR, "entry does not fit an empty page of index \"%s\"", image->ks->index_name);
 	return true;

@@ -13,7 +13,8 @@
 typedef struct LsmRunWriter LsmRunWriter;
 
 extern LsmRunWriter *lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
-										  const LsmRunRecord *run, uint32 expected_blocks);
+										  const LsmRunRecord *run, uint32 expected_blocks,
+										  BlockNumber base_block);
 extern LsmRunWriter *lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 										   const LsmRunRecord *run, uint32 expected_blocks,
 										   LsmBound *position);
@@ -34,6 +35,7 @@ typedef struct LsmRunImage
 	LsmKeySpace *ks;
 	int			leaves;
 	uint64		entries;
+	BlockNumber base_block;		/* no TID of the run has a lower block */
 	Size		fence_size;		/* upper bound of the fence page's content */
 	char	   *pages;			/* LSM_IMAGE_PAGES pages */
 	LsmEntry	separators[LSM_IMAGE_PAGES];
@@ -41,7 +43,7 @@ typedef struct LsmRunImage
 	LsmLeafBuilder leaf;
 } LsmRunImage;
 
-extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks);
+extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block);
 extern bool lsm_run_image_add(LsmRunImage *image, const LsmEntry *entry);
 extern void lsm_run_image_clear(LsmRunImage *image);
 extern void lsm_run_image_free(LsmRunImage *image);

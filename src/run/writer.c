@@ -39,6 +39,7 @@ struct LsmRunWriter
 	uint32		expected;		/* blocks, or 0 if unknown */
 	BufferAccessStrategy strategy;
 	uint32		leaves_written;	/* by this writer */
+	BlockNumber base_block;		/* of the leaves, see lsm_leaf_set_base */
 
 	LsmLeafBuilder leaf;
 	Page		leaf_page;
@@ -167,12 +168,15 @@ write_leaf(LsmRunWriter *w, BlockNumber next)
 		add_child(w, 0, &w->leaf_separator, w->leaf_block);
 }
 
+/* Open a leaf whose first entry will have this TID. */
 static void
-open_leaf(LsmRunWriter *w, BlockNumber block, bool wide)
+open_leaf(LsmRunWriter *w, BlockNumber block, uint64 tid)
 {
 	w->leaf_block = block;
-	lsm_leaf_begin(&w->leaf, w->leaf_page, LSM_PAGE_LEAF, w->ks->has_rest, wide,
-				   w->run.run_id, block);
+	w->base_block = Min(w->base_block, (BlockNumber) (tid >> 16));
+	lsm_leaf_begin(&w->leaf, w->leaf_page, LSM_PAGE_LEAF, w->ks->has_rest,
+				   lsm_leaf_needs_wide(tid), w->run.run_id, block);
+	lsm_leaf_set_base(&w->leaf, w->base_block);
 }
 
 /*
@@ -215,15 +219,13 @@ must_fit(LsmRunWriter *w, const LsmEntry *entry)
 void
 lsm_run_writer_add(LsmRunWriter *w, const LsmEntry *entry)
 {
-	bool		wide = lsm_leaf_needs_wide(entry->tid);
-
 	if (unlikely(!BlockNumberIsValid(w->leaf_block)))
-		open_leaf(w, reserve_block(w), wide);
+		open_leaf(w, reserve_block(w), entry->tid);
 
 	if (unlikely(lsm_leaf_header(w->leaf_page)->entry_count == 0))
 	{
 		/* First of the run, or after resuming: the whole entry separates. */
-		open_leaf(w, w->leaf_block, wide);
+		open_leaf(w, w->leaf_block, entry->tid);
 		copy_separator(&w->leaf_separator, w->leaf_separator_key, entry);
 		must_fit(w, entry);
 	}
@@ -234,7 +236,7 @@ lsm_run_writer_add(LsmRunWriter *w, const LsmEntry *entry)
 
 		write_leaf(w, next);
 		copy_separator(&w->leaf_separator, w->leaf_separator_key, &separator);
-		open_leaf(w, next, wide);
+		open_leaf(w, next, entry->tid);
 		must_fit(w, entry);
 	}
 }
@@ -267,13 +269,16 @@ make_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *ru
 /*
  * Begin a run.  Its record (id, level, state) is in the manifest already, or
  * nobody else can see the index.  expected_blocks is an upper bound or 0.
+ * base_block should not be above the heap blocks of the entries: those that
+ * are below it cost a page each time.
  */
 LsmRunWriter *
 lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
-					 const LsmRunRecord *run, uint32 expected_blocks)
+					 const LsmRunRecord *run, uint32 expected_blocks, BlockNumber base_block)
 {
 	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
 
+	w->base_block = base_block;
 	w->run.root = InvalidBlockNumber;
 	w->run.first_leaf = InvalidBlockNumber;
 	w->run.last_leaf = InvalidBlockNumber;
@@ -342,7 +347,8 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	}
 	/* VACUUM has emptied the leaf: all from its separator on may come again. */
 	block = lsm_page_opaque(w->leaf_page)->next;
-	open_leaf(w, block, false);
+	w->base_block = lsm_leaf_header(w->leaf_page)->base_block;
+	open_leaf(w, block, (uint64) w->base_block << 16);
 	lsm_group_free(&group);
 	return w;
 }

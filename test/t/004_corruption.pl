@@ -22,6 +22,7 @@ fsync = off
 restart_after_crash = on
 statement_timeout = '30s'
 max_locks_per_transaction = 256
+pg_lsm.batch_inserts = off		# there must be sealed pages
 ");
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');

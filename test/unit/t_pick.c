@@ -55,15 +55,20 @@ test_cases(void)
 	count = 0;
 	ok(!pick(0, &job), "nothing to do in an empty index");
 	add(0, LSM_RUN_OPEN, 1);
-	add_many(7, 0, LSM_RUN_SEALED, 1);
-	ok(!pick(0, &job), "seven runs and the open one are too few");
+	add_many(15, 0, LSM_RUN_SEALED, 1);
+	ok(!pick(0, &job), "fifteen runs of level 0 and the open one are too few");
 	add(0, LSM_RUN_SEALED, 1);
-	ok(pick(0, &job) && job.count == 8 && job.level == 0 && job.blocks == 8 && job.run_id == 0,
-	   "eight runs are merged, without the open one");
+	ok(pick(0, &job) && job.count == 16 && job.level == 0 && job.blocks == 16 && job.run_id == 0,
+	   "sixteen runs are merged, without the open one");
+	add_many(7, 1, LSM_RUN_PACKED, 10);
+	ok(!pick(1, &job), "seven runs of a higher level are too few");
+	add(1, LSM_RUN_PACKED, 10);
+	ok(pick(1, &job) && job.count == 8 && job.level == 1 && job.blocks == 80,
+	   "eight runs are merged there");
 
 	add_many(8, 3, LSM_RUN_PACKED, 500);
 	ok(pick(0, &job) && job.level == 0, "the lowest level first");
-	ok(pick(1, &job) && job.level == 3 && job.blocks == 4000, "then higher ones");
+	ok(pick(2, &job) && job.level == 3 && job.blocks == 4000, "then higher ones");
 
 	building = add(4, LSM_RUN_BUILDING, 10);
 	for (int i = 0; i < count; i++)
@@ -71,11 +76,11 @@ test_cases(void)
 		if (runs[i].level == 3)
 			runs[i].job_id = building->run_id;
 	}
-	ok(pick(1, &job) && job.run_id == building->run_id && job.count == 8,
+	ok(pick(2, &job) && job.run_id == building->run_id && job.count == 8,
 	   "a job under way is gone on with");
 	ok(lsm_pick_idle(runs, count, 3) == 0, "its inputs are taken");
 	add_many(9, 3, LSM_RUN_PACKED, 500);
-	ok(pick(1, &job) && job.run_id == building->run_id && job.count == 8,
+	ok(pick(2, &job) && job.run_id == building->run_id && job.count == 8,
 	   "one job at a time from a level");
 
 	count = 0;
@@ -98,8 +103,13 @@ test_room(void)
 	add(1, LSM_RUN_PACKED, 5);
 	add(2, LSM_RUN_PACKED, 5);
 	ok(!lsm_pick_any(runs, count, &job), "single runs cannot make room");
-	ok(lsm_level_for(1, 8) == 0 && lsm_level_for(8, 8) == 1 && lsm_level_for(9, 8) == 2 &&
-	   lsm_level_for(4096, 8) == 4, "levels by size");
+	ok(lsm_level_for(1, 8) == 0 && lsm_level_for(15, 8) == 0 && lsm_level_for(16, 8) == 1 &&
+	   lsm_level_for(127, 8) == 1 && lsm_level_for(128, 8) == 2 &&
+	   lsm_level_for(8192, 8) == 4, "levels by size");
+	count = 0;
+	add_many(5, 0, LSM_RUN_PACKED, 1);
+	ok(lsm_pick_any(runs, count, &job) && job.level == 0 && job.count == 5,
+	   "an odd number of runs of level 0 makes room, too");
 	ok(lsm_level_for(PG_UINT32_MAX, 2) < LSM_MAX_LEVEL - 1, "the largest run is below the top level");
 }
 
@@ -238,8 +248,8 @@ test_steady_load(void)
 		}
 		most = Max(most, count);
 	}
-	/* 8^6 < pages < 8^7 */
-	ok(most <= 7 * 7, "a steady load keeps at most seven runs a level");
+	/* 16 * 8^5 < pages < 16 * 8^6 */
+	ok(most <= 15 + 6 * 7, "a steady load keeps at most seven runs a level, fifteen of level 0");
 	ok(written <= (uint64) pages * 7, "and writes each page once for each level");
 }
 
