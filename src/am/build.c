@@ -93,7 +93,7 @@ write_run(Relation heap, Relation index, BuildState *build)
 	lsm_cursor_seek(sorted, &start, NULL, ForwardScanDirection);
 	while (sorted->valid)
 	{
-		lsm_run_writer_add(writer, &sorted->entry);
+		lsm_run_writer_add(writer, sorted->entry);
 		lsm_cursor_next(sorted);
 		if (++done % 10000 == 0)
 		{

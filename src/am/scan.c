@@ -164,7 +164,7 @@ set_here(LsmScan *s, ScanDirection direction)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
-	lsm_bound_set_entry(&s->here, &s->cursor->entry, ScanDirectionIsForward(direction) ? -1 : 1);
+	lsm_bound_set_entry(&s->here, s->cursor->entry, ScanDirectionIsForward(direction) ? -1 : 1);
 	MemoryContextSwitchTo(old);
 }
 
@@ -218,7 +218,7 @@ find_match(LsmScan *s)
 {
 	const LsmBound *limit = ScanDirectionIsForward(s->direction) ? &s->keys.high : &s->keys.low;
 
-	while (s->cursor->valid && !lsm_beyond(s->ks, limit, &s->cursor->entry, s->direction))
+	while (s->cursor->valid && !lsm_beyond(s->ks, limit, s->cursor->entry, s->direction))
 	{
 		if (s->keys.filter_columns == 0)
 			return true;
@@ -228,7 +228,7 @@ find_match(LsmScan *s)
 			bool		pass;
 
 			MemoryContextReset(s->entry_context);
-			pass = lsm_scankeys_pass(&s->keys, &s->cursor->entry);
+			pass = lsm_scankeys_pass(&s->keys, s->cursor->entry);
 			MemoryContextSwitchTo(old);
 			if (pass)
 				return true;
@@ -263,13 +263,13 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 
 	s->place = PLACE_ON_ENTRY;
 	scan->xs_recheck = false;
-	lsm_int_to_tid(s->cursor->entry.tid, &scan->xs_heaptid);
+	lsm_int_to_tid(s->cursor->entry->tid, &scan->xs_heaptid);
 	if (scan->xs_want_itup)
 	{
 		MemoryContext old = MemoryContextSwitchTo(s->entry_context);
 
 		MemoryContextReset(s->entry_context);
-		scan->xs_itup = lsm_keyspace_index_tuple(s->ks, &s->cursor->entry);
+		scan->xs_itup = lsm_keyspace_index_tuple(s->ks, s->cursor->entry);
 		MemoryContextSwitchTo(old);
 	}
 	return true;
@@ -307,7 +307,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 			{
 				ItemPointerData tid;
 
-				lsm_int_to_tid(s->cursor->entry.tid, &tid);
+				lsm_int_to_tid(s->cursor->entry->tid, &tid);
 				tbm_add_tuples(tbm, &tid, 1, false);
 				count++;
 				CHECK_FOR_INTERRUPTS();
@@ -339,7 +339,7 @@ lsm_am_mark(IndexScanDesc scan)
 
 	if (s->place == PLACE_ON_ENTRY)
 	{
-		lsm_bound_set_entry(&s->mark, &s->cursor->entry, -1);
+		lsm_bound_set_entry(&s->mark, s->cursor->entry, -1);
 		s->has_mark = true;
 		for (int i = 0; i < s->keys.array_count; i++)
 			s->mark_arrays[i] = s->keys.arrays[i].current;

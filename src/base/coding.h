@@ -10,6 +10,7 @@
 
 #include "postgres.h"
 
+#include "port/pg_bitutils.h"
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 
@@ -77,20 +78,77 @@ lsm_varint_size(uint64 value)
 	return size;
 }
 
+/*
+ * memcpy for the few bytes of a key, inline: most keys and what differs between
+ * neighbours are shorter than a call is worth.
+ */
+static inline void
+lsm_copy(uint8 *to, const uint8 *from, uint32 n)
+{
+	if (n > 16)
+		memcpy(to, from, n);
+	else if (n >= 8)
+	{
+		uint64		a;
+		uint64		b;
+
+		memcpy(&a, from, 8);
+		memcpy(&b, from + n - 8, 8);
+		memcpy(to, &a, 8);
+		memcpy(to + n - 8, &b, 8);
+	}
+	else if (n >= 4)
+	{
+		uint32		a;
+		uint32		b;
+
+		memcpy(&a, from, 4);
+		memcpy(&b, from + n - 4, 4);
+		memcpy(to, &a, 4);
+		memcpy(to + n - 4, &b, 4);
+	}
+	else
+	{
+		for (uint32 i = 0; i < n; i++)
+			to[i] = from[i];
+	}
+}
+
 /* The first eight bytes of a key as an integer that compares like them. */
 static inline uint64
 lsm_key_prefix(const uint8 *key, uint32 len)
 {
 	uint64		v = 0;
 
-	if (likely(len >= 8))
+	if (len >= 8)
 	{
 		memcpy(&v, key, 8);
 		return pg_ntoh64(v);
 	}
+	if (len >= 4)
+	{
+		uint32		first;
+		uint32		last;
+
+		/* They overlap in bytes that are the same. */
+		memcpy(&first, key, 4);
+		memcpy(&last, key + len - 4, 4);
+		return ((uint64) pg_ntoh32(first) << 32) |
+			((uint64) pg_ntoh32(last) << (64 - 8 * len));
+	}
 	for (uint32 i = 0; i < len; i++)
 		v |= (uint64) key[i] << (56 - 8 * i);
 	return v;
+}
+
+/* The same where eight bytes can be read: zero bytes follow a shorter key. */
+static inline uint64
+lsm_key_prefix_padded(const uint8 *key)
+{
+	uint64		v;
+
+	memcpy(&v, key, 8);
+	return pg_ntoh64(v);
 }
 
 /* Length of the common prefix of two byte strings. */
@@ -102,13 +160,10 @@ lsm_common_prefix(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 
 	while (i + 8 <= n)
 	{
-		uint64		x;
-		uint64		y;
+		uint64		x = lsm_key_prefix_padded(a + i) ^ lsm_key_prefix_padded(b + i);
 
-		memcpy(&x, a + i, 8);
-		memcpy(&y, b + i, 8);
-		if (x != y)
-			break;
+		if (x != 0)
+			return i + (63 - pg_leftmost_one_pos64(x)) / 8;
 		i += 8;
 	}
 	while (i < n && a[i] == b[i])

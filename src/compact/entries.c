@@ -98,7 +98,7 @@ lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 	item->tid = entry->tid;
 	item->keylen = entry->keylen;
 	item->restlen = entry->restlen;
-	memcpy(item + 1, entry->key, entry->keylen);
+	lsm_copy((uint8 *) (item + 1), entry->key, entry->keylen);
 	if (entry->restlen > 0)
 		memcpy((char *) (item + 1) + entry->keylen, entry->rest, entry->restlen);
 	add_ref(entries, entries->ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : 0, item);

@@ -167,7 +167,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
 	for (uint64 n = 0; source->valid; n++)
 	{
-		lsm_run_writer_add(writer, &source->entry);
+		lsm_run_writer_add(writer, source->entry);
 		if (max_leaves > 0 && lsm_run_writer_leaves(writer) >= max_leaves)
 		{
 			suspended = true;

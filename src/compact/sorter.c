@@ -97,7 +97,8 @@ typedef struct SortCursor
 {
 	LsmCursor	base;
 	LsmSorter  *sorter;
-	Size		at;				/* in memory: index of the current entry */
+	LsmEntry	entry;			/* that the cursor stands on */
+	Size		at;				/* in memory: its index */
 
 	BufFile    *file;			/* batch: NULL if in memory */
 	SortBatch	rest;			/* what has not been read yet */
@@ -152,9 +153,10 @@ sort_cursor_stand(SortCursor *c)
 	c->base.valid = item != NULL;
 	if (item == NULL)
 		return;
-	lsm_item_entry(item, &c->base.entry);
+	lsm_item_entry(item, &c->entry);
+	c->base.entry = &c->entry;
 	if (c->sorter->entries.ks->encoded)
-		c->base.prefix = lsm_key_prefix(c->base.entry.key, c->base.entry.keylen);
+		c->base.prefix = lsm_key_prefix(c->entry.key, c->entry.keylen);
 }
 
 /* Only from the start, forward: that is all that a build needs. */

@@ -89,7 +89,7 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 			p = lsm_put_varint(p, shared);
 		if (unshared >= NIBBLE_MORE)
 			p = lsm_put_varint(p, unshared);
-		memcpy(p, entry->key + shared, unshared);
+		lsm_copy(p, entry->key + shared, unshared);
 		p += unshared;
 	}
 	if (has_rest)
@@ -199,7 +199,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	header->pd_lower = p - (uint8 *) b->page;
 	leaf->entry_count++;
 	b->in_group++;
-	memcpy(b->last_key + shared, entry->key + shared, entry->keylen - shared);
+	lsm_copy(b->last_key + shared, entry->key + shared, entry->keylen - shared);
 	b->last_keylen = entry->keylen;
 	b->last_tid = entry->tid;
 	return true;
@@ -290,7 +290,7 @@ decode_entry(const uint8 *p, const uint8 *end, bool has_rest, TidCoding coding,
 	{
 		same = true;
 		out->keylen = prev->keylen;
-		memcpy(key, prev->key, prev->keylen);
+		lsm_copy(key, prev->key, prev->keylen);
 	}
 	else
 	{
@@ -305,8 +305,8 @@ decode_entry(const uint8 *p, const uint8 *end, bool has_rest, TidCoding coding,
 			shared + unshared > max_keylen)
 			return NULL;
 		if (shared > 0)
-			memcpy(key, prev->key, shared);
-		memcpy(key + shared, p, unshared);
+			lsm_copy(key, prev->key, (uint32) shared);
+		lsm_copy(key + shared, p, (uint32) unshared);
 		out->keylen = (uint32) (shared + unshared);
 		p += unshared;
 	}

@@ -187,7 +187,7 @@ lsm_check_duplicates(LsmCheck *c)
 	lsm_cursor_seek(merged, &start, NULL, ForwardScanDirection);
 	while (merged->valid)
 	{
-		const LsmEntry *entry = &merged->entry;
+		const LsmEntry *entry = merged->entry;
 		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
 		/* A bound after an entry has all later ones behind it, and no others. */

@@ -34,8 +34,8 @@ struct LsmCursor
 {
 	const LsmCursorOps *ops;
 	bool		valid;
-	LsmEntry	entry;			/* until the next call */
-	uint64		prefix;			/* first bytes of entry.key; encoded keys only */
+	const LsmEntry *entry;		/* until the next call */
+	uint64		prefix;			/* first bytes of its key; encoded keys only */
 };
 
 static inline void

@@ -23,6 +23,7 @@ typedef struct BufferCursor
 	int			pos;
 	int			count;
 	Page		copy;			/* NULL until it is needed */
+	LsmEntry	entry;			/* that the cursor stands on */
 } BufferCursor;
 
 static void
@@ -59,9 +60,10 @@ stand(BufferCursor *c)
 	c->base.valid = c->pos >= 0 && c->pos < c->count;
 	if (!c->base.valid)
 		return;
-	get_entry(c, c->copy, c->pos, &c->base.entry);
+	get_entry(c, c->copy, c->pos, &c->entry);
+	c->base.entry = &c->entry;
 	if (c->ks->encoded)
-		c->base.prefix = lsm_key_prefix(c->base.entry.key, c->base.entry.keylen);
+		c->base.prefix = lsm_key_prefix(c->entry.key, c->entry.keylen);
 }
 
 static void

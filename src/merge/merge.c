@@ -1,6 +1,12 @@
 /*
  * merge.c
- *	  k-way merge, in both directions, with a binary heap.
+ *	  k-way merge, in both directions, with a tree of losers.
+ *
+ * Each inner node of the tree keeps the cursor that lost the comparison there;
+ * the winner of all is kept beside it.  When the winner moves on, only the
+ * nodes between its leaf and the root are played again: one comparison a level,
+ * where a heap takes two (Knuth, The Art of Computer Programming, volume 3,
+ * 5.4.1).
  *
  * Knows neither runs nor buffer pages.  Since (key, TID) is a total order the
  * result does not depend on the order of the children.
@@ -10,6 +16,13 @@
 #include "merge/merge.h"
 #include "miscadmin.h"
 
+/* A child, with what decides most comparisons beside it. */
+typedef struct Player
+{
+	uint64		rank;			/* prefix of the key, inverted if backward */
+	LsmCursor  *cursor;			/* NULL: at its end, loses against all */
+} Player;
+
 typedef struct MergeCursor
 {
 	LsmCursor	base;
@@ -17,52 +30,79 @@ typedef struct MergeCursor
 	bool		forward;
 	int			count;			/* children */
 	LsmCursor **children;
-	int			heap_size;
-	LsmCursor **heap;			/* heap[0] has the next entry */
+	Player		winner;
+	int			winner_child;
+	Player	   *losers;			/* of node i, from 1 to count - 1 */
+	int		   *loser_children;
 } MergeCursor;
+
+static inline Player
+player(MergeCursor *m, int child)
+{
+	LsmCursor  *cursor = m->children[child];
+	Player		p;
+
+	p.cursor = cursor->valid ? cursor : NULL;
+	if (!m->ks->encoded)
+		p.rank = 0;
+	else
+		p.rank = m->forward ? cursor->prefix : ~cursor->prefix;
+	return p;
+}
 
 /* Does a come before b in the direction of the merge? */
 static inline bool
-comes_first(MergeCursor *m, LsmCursor *a, LsmCursor *b)
+beats(MergeCursor *m, const Player *a, const Player *b)
 {
 	int			c;
 
-	if (m->ks->encoded && a->prefix != b->prefix)
-		c = a->prefix < b->prefix ? -1 : 1;
-	else
-		c = lsm_key_compare(m->ks, &a->entry, &b->entry);
+	if (b->cursor == NULL)
+		return true;
+	if (a->cursor == NULL)
+		return false;
+	if (a->rank != b->rank)
+		return a->rank < b->rank;
+	c = lsm_key_compare(m->ks, a->cursor->entry, b->cursor->entry);
 	return m->forward ? c < 0 : c > 0;
 }
 
-static void
-sift_down(MergeCursor *m, int i)
+/* Play out the tree below a node; leaves follow the inner nodes. */
+static int
+play(MergeCursor *m, int node, Player *winner)
 {
-	LsmCursor  *moving = m->heap[i];
+	Player		left;
+	Player		right;
+	int			left_child;
+	int			right_child;
 
-	for (;;)
+	if (node >= m->count)
 	{
-		int			child = 2 * i + 1;
-
-		if (child >= m->heap_size)
-			break;
-		if (child + 1 < m->heap_size && comes_first(m, m->heap[child + 1], m->heap[child]))
-			child++;
-		if (!comes_first(m, m->heap[child], moving))
-			break;
-		m->heap[i] = m->heap[child];
-		i = child;
+		*winner = player(m, node - m->count);
+		return node - m->count;
 	}
-	m->heap[i] = moving;
+	left_child = play(m, 2 * node, &left);
+	right_child = play(m, 2 * node + 1, &right);
+	if (beats(m, &left, &right))
+	{
+		m->losers[node] = right;
+		m->loser_children[node] = right_child;
+		*winner = left;
+		return left_child;
+	}
+	m->losers[node] = left;
+	m->loser_children[node] = left_child;
+	*winner = right;
+	return right_child;
 }
 
 static inline void
-take_top(MergeCursor *m)
+take_winner(MergeCursor *m)
 {
-	m->base.valid = m->heap_size > 0;
+	m->base.valid = m->winner.cursor != NULL;
 	if (m->base.valid)
 	{
-		m->base.entry = m->heap[0]->entry;
-		m->base.prefix = m->heap[0]->prefix;
+		m->base.entry = m->winner.cursor->entry;
+		m->base.prefix = m->winner.cursor->prefix;
 	}
 }
 
@@ -72,30 +112,42 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 	MergeCursor *m = (MergeCursor *) base;
 
 	m->forward = ScanDirectionIsForward(direction);
-	m->heap_size = 0;
 	for (int i = 0; i < m->count; i++)
 	{
 		lsm_cursor_seek(m->children[i], from, limit, direction);
-		if (m->children[i]->valid)
-			m->heap[m->heap_size++] = m->children[i];
 		CHECK_FOR_INTERRUPTS();
 	}
-	for (int i = m->heap_size / 2 - 1; i >= 0; i--)
-		sift_down(m, i);
-	take_top(m);
+	m->winner.cursor = NULL;
+	if (m->count > 0)
+		m->winner_child = play(m, 1, &m->winner);
+	take_winner(m);
 }
 
 static void
 next(LsmCursor *base)
 {
 	MergeCursor *m = (MergeCursor *) base;
+	int			child = m->winner_child;
+	Player		moving;
 
-	lsm_cursor_next(m->heap[0]);
-	if (!m->heap[0]->valid)
-		m->heap[0] = m->heap[--m->heap_size];
-	if (m->heap_size > 1)
-		sift_down(m, 0);
-	take_top(m);
+	lsm_cursor_next(m->children[child]);
+	moving = player(m, child);
+	for (int node = (m->count + child) / 2; node >= 1; node /= 2)
+	{
+		if (beats(m, &m->losers[node], &moving))
+		{
+			Player		loser = moving;
+			int			loser_child = child;
+
+			moving = m->losers[node];
+			child = m->loser_children[node];
+			m->losers[node] = loser;
+			m->loser_children[node] = loser_child;
+		}
+	}
+	m->winner = moving;
+	m->winner_child = child;
+	take_winner(m);
 }
 
 static void
@@ -106,7 +158,8 @@ close_cursor(LsmCursor *base)
 	for (int i = 0; i < m->count; i++)
 		lsm_cursor_close(m->children[i]);
 	pfree(m->children);
-	pfree(m->heap);
+	pfree(m->losers);
+	pfree(m->loser_children);
 	pfree(m);
 }
 
@@ -130,6 +183,7 @@ lsm_merge_create(LsmKeySpace *ks, LsmCursor **children, int count)
 	m->ks = ks;
 	m->count = count;
 	m->children = children;
-	m->heap = palloc(Max(1, count) * sizeof(LsmCursor *));
+	m->losers = palloc(Max(1, count) * sizeof(Player));
+	m->loser_children = palloc(Max(1, count) * sizeof(int));
 	return &m->base;
 }

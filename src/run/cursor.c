@@ -59,10 +59,12 @@ read_page(RunCursor *c, BlockNumber block, uint16 kind)
 static void
 stand(RunCursor *c)
 {
-	c->base.entry = c->decoded.entries[c->pos];
+	const LsmEntry *entry = &c->decoded.entries[c->pos];
+
+	c->base.entry = entry;
 	c->base.valid = true;
 	if (c->ks->encoded)
-		c->base.prefix = lsm_key_prefix(c->base.entry.key, c->base.entry.keylen);
+		c->base.prefix = lsm_key_prefix_padded(entry->key);
 }
 
 static void
@@ -218,7 +220,7 @@ next(LsmCursor *base)
 	{
 		Buffer		buffer;
 
-		lsm_bound_set_entry(&c->here, &base->entry, forward ? -1 : 1);
+		lsm_bound_set_entry(&c->here, base->entry, forward ? -1 : 1);
 		buffer = read_page(c, c->leaf, LSM_PAGE_LEAF);
 		copy_leaf(c, buffer);
 		UnlockReleaseBuffer(buffer);
