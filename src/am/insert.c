@@ -17,6 +17,8 @@ typedef struct InsertState
 {
 	LsmKeySpace *ks;
 	MemoryContext context;		/* reset after each row */
+	LsmBatch   *batch;			/* of that generation */
+	uint64		generation;
 } InsertState;
 
 static InsertState *
@@ -62,11 +64,12 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (lsm_statement_batches(info, &cid))
 	{
-		LsmBatch   *batch = lsm_batch_find(RelationGetRelid(index));
-
-		if (batch == NULL)
-			batch = lsm_batch_create(index, heap);
-		lsm_batch_add(batch, index, heap, &entry, cid);
+		if (state->batch == NULL || state->generation != lsm_batch_generation)
+		{
+			state->batch = lsm_batch_get(index, heap);
+			state->generation = lsm_batch_generation;
+		}
+		lsm_batch_add(state->batch, index, heap, &entry, cid);
 	}
 	else
 		insert_singly(index, heap, state->ks, &entry);

@@ -24,6 +24,7 @@
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "run/run.h"
+#include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -58,29 +59,49 @@ struct LsmBatch
 /* Set in an item's TID, which has 48 bits, when the entry is in the index. */
 #define WRITTEN				(UINT64CONST(1) << 63)
 
-static dlist_head batches = DLIST_STATIC_INIT(batches);
-
-LsmBatch *
-lsm_batch_find(Oid index_id)
+/* What the hash table of batches holds. */
+typedef struct BatchSlot
 {
-	dlist_iter	iter;
+	Oid			index_id;		/* key */
+	LsmBatch   *batch;
+} BatchSlot;
 
-	dlist_foreach(iter, &batches)
-	{
-		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+static dlist_head batches = DLIST_STATIC_INIT(batches);
+static HTAB *batch_table = NULL;	/* NULL: no batches */
 
-		if (batch->index_id == index_id)
-			return batch;
-	}
-	return NULL;
+static Size memory_used = 0;	/* of the entries of all batches, in bytes */
+
+uint64		lsm_batch_generation = 0;
+
+static LsmBatch *
+find(Oid index_id)
+{
+	BatchSlot  *slot;
+
+	if (batch_table == NULL)
+		return NULL;
+	slot = hash_search(batch_table, &index_id, HASH_FIND, NULL);
+	return slot != NULL ? slot->batch : NULL;
 }
 
-/* An empty batch for an index that has none. */
-LsmBatch *
-lsm_batch_create(Relation index, Relation heap)
+static void
+make_table(void)
+{
+	HASHCTL		control;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(BatchSlot);
+	control.hcxt = TopTransactionContext;
+	batch_table = hash_create("pg_lsm batches", 16, &control,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+static LsmBatch *
+create(Relation index, Relation heap)
 {
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pg_lsm batch",
-												  ALLOCSET_DEFAULT_SIZES);
+												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	LsmBatch   *batch = palloc0(sizeof(LsmBatch));
 
@@ -92,14 +113,25 @@ lsm_batch_create(Relation index, Relation heap)
 	batch->first_cid = InvalidCommandId;
 	lsm_entries_init(&batch->entries, batch->ks, context);
 	MemoryContextSwitchTo(old);
-	dlist_push_head(&batches, &batch->node);
 	return batch;
 }
 
-LsmKeySpace *
-lsm_batch_keyspace(LsmBatch *batch)
+/* The batch of an index, made if there is none. */
+LsmBatch *
+lsm_batch_get(Relation index, Relation heap)
 {
-	return batch->ks;
+	LsmBatch   *batch = find(RelationGetRelid(index));
+	BatchSlot  *slot;
+
+	if (batch != NULL)
+		return batch;
+	if (batch_table == NULL)
+		make_table();
+	batch = create(index, heap);
+	slot = hash_search(batch_table, &batch->index_id, HASH_ENTER, NULL);
+	slot->batch = batch;
+	dlist_push_head(&batches, &batch->node);
+	return batch;
 }
 
 /* Note the nesting level of the entry that is about to be added. */
@@ -229,7 +261,9 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
 
+	memory_used -= batch->entries.used;
 	lsm_entries_clear(&batch->entries);
+	memory_used += batch->entries.used;
 	batch->packed_size = 0;
 	batch->mark_count = 0;
 	batch->lowest_block = InvalidBlockNumber;
@@ -239,14 +273,18 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 
 /*
  * Add an entry, which is copied.  `cid` is the command that inserted its tuple,
- * or an earlier one.  A batch that is full is written.
+ * or an earlier one.  A batch that is full is written, and all of them when
+ * together they take more than work_mem: a table may have many partitions.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
 			  CommandId cid)
 {
+	Size		before = batch->entries.used;
+
 	mark_level(batch);
 	lsm_entries_add(&batch->entries, entry);
+	memory_used += batch->entries.used - before;
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
 	batch->lowest_block = Min(batch->lowest_block, (BlockNumber) (entry->tid >> 16));
 	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
@@ -254,6 +292,8 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	if (batch->packed_size >= FULL_SIZE ||
 		(lsm_batch_entries > 0 && batch->entries.count >= (Size) lsm_batch_entries))
 		flush(batch, index, heap);
+	else if (memory_used > (Size) work_mem * 1024)
+		lsm_batch_flush_all();
 }
 
 /*
@@ -289,7 +329,7 @@ lsm_batch_flush_all(void)
 void
 lsm_batch_flush_index(Relation index)
 {
-	LsmBatch   *batch = lsm_batch_find(RelationGetRelid(index));
+	LsmBatch   *batch = find(RelationGetRelid(index));
 
 	if (batch != NULL)
 		open_and_flush(batch);
@@ -305,9 +345,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 {
 	LsmBatch   *batch;
 
-	if (likely(dlist_is_empty(&batches)))
-		return;
-	batch = lsm_batch_find(RelationGetRelid(index));
+	batch = find(RelationGetRelid(index));
 	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
 						  snapshot->curcid <= batch->first_cid))
 		return;
@@ -361,6 +399,12 @@ lsm_batch_end_subtransaction(int level, bool commit)
 void
 lsm_batch_forget_all(void)
 {
+	if (batch_table == NULL)
+		return;
+	lsm_batch_generation++;
+	memory_used = 0;
+	hash_destroy(batch_table);
+	batch_table = NULL;
 	while (!dlist_is_empty(&batches))
 	{
 		LsmBatch   *batch = dlist_head_element(LsmBatch, node, &batches);

@@ -12,9 +12,10 @@
 
 typedef struct LsmBatch LsmBatch;
 
-extern LsmBatch *lsm_batch_find(Oid index_id);
-extern LsmBatch *lsm_batch_create(Relation index, Relation heap);
-extern LsmKeySpace *lsm_batch_keyspace(LsmBatch *batch);
+/* Batches that are remembered elsewhere are gone when this has changed. */
+extern uint64 lsm_batch_generation;
+
+extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
 extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId cid);
 
