@@ -262,8 +262,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	MemoryContextDelete(work);
 
 	memory_used -= batch->entries.used;
-	lsm_entries_clear(&batch->entries);
-	memory_used += batch->entries.used;
+	lsm_entries_clear(&batch->entries, false);
 	batch->packed_size = 0;
 	batch->mark_count = 0;
 	batch->lowest_block = InvalidBlockNumber;

@@ -110,10 +110,16 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 	sort_refs(refs, count, ks);
 }
 
-/* Forget all entries; the array of pointers is kept. */
+/* Forget all entries; the array of pointers can be kept for the next ones. */
 void
-lsm_entries_clear(LsmEntries *entries)
+lsm_entries_clear(LsmEntries *entries, bool keep_refs)
 {
+	if (!keep_refs && entries->refs != NULL)
+	{
+		pfree(entries->refs);
+		entries->refs = NULL;
+		entries->room = 0;
+	}
 	MemoryContextReset(entries->items);
 	entries->chunk = NULL;
 	entries->chunk_left = 0;

@@ -79,7 +79,7 @@ write_batch(LsmSorter *s)
 		if (i % 4096 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	lsm_entries_clear(&s->entries);
+	lsm_entries_clear(&s->entries, true);
 	MemoryContextSwitchTo(old);
 }
 
