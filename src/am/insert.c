@@ -98,6 +98,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		}
 		CHECK_FOR_INTERRUPTS();
 	}
+	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	if (sealed)
 		lsm_compact_after_seal(index, heap, state->ks, seals);
 	MemoryContextSwitchTo(old);
