@@ -148,7 +148,8 @@ percentage(int value, int soft, int hard)
  * depend on the size of the index: a merge of half of it is no reason to hurry
  * while runs arrive at the pace at which they are merged.  It is 0 until some
  * level has two jobs' worth of idle runs, or half of the manifest is in use, and
- * 100 with four of them or when the manifest is about to be full.
+ * 100 with four of them or when the manifest is about to be full.  Level 0 may
+ * have twice as many: pages are sealed while a step of another job goes on.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -166,8 +167,13 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 			debt->next_blocks = Max(left, 1);
 	}
 	for (int level = 0; level < LSM_MAX_LEVEL; level++)
+	{
+		int			jobs = level == 0 ? 4 : 2;
+
 		debt->pressure = Max(debt->pressure,
-							 percentage(lsm_pick_idle(runs, count, level), 2 * fanout, 4 * fanout));
+							 percentage(lsm_pick_idle(runs, count, level),
+										jobs * fanout, 2 * jobs * fanout));
+	}
 	debt->pressure = Max(debt->pressure,
 						 percentage(count, LSM_MAX_RUNS / 2, LSM_MAX_RUNS - LSM_RUNS_RESERVE));
 }

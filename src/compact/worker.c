@@ -40,8 +40,8 @@
 #define IDLE_EXIT_MS 1000
 
 /* A step should take about this long. */
-#define SHORT_STEP_MS 10
-#define LONG_STEP_MS 40
+#define SHORT_STEP_MS 5
+#define LONG_STEP_MS 20
 #define MOST_STEP_FACTOR 8
 
 /* How long an index is left alone, at first and at most. */
@@ -383,7 +383,7 @@ work_guarded(LsmIndexSlot *slot, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	MemoryContextReset(context);
 	pgstat_report_stat(false);
-	pgstat_report_activity(STATE_IDLE, NULL);
+	pgstat_report_activity(STATE_IDLE, "");
 	return result;
 }
 
