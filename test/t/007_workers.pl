@@ -56,7 +56,12 @@ sub wait_for
 {
 	my ($query, $db) = @_;
 
-	return $node->poll_query_until($db // 'postgres', $query);
+	foreach (1 .. 600)
+	{
+		return 1 if $node->safe_psql($db // 'postgres', $query) eq 't';
+		sleep 0.1;
+	}
+	return 0;
 }
 
 # 1. Workers do the large merges, and merge an idle index to a few runs.
@@ -115,14 +120,14 @@ sleep 1;
 unlike(slurp_file($node->logfile), qr/does not exist/, 'nobody tries to connect to a dropped database');
 
 # 3. A worker that is terminated, a server that is killed.
-$node->safe_psql('postgres', make_opclass('slow', 'PERFORM pg_sleep(0.0002);'));
+$node->safe_psql('postgres', make_opclass('slow', 'PERFORM pg_sleep(0.0001);'));
 $node->safe_psql('postgres', q{
 CREATE TABLE u (k int);
 CREATE INDEX u_k ON u USING lsm (k slow_ops);
 });
 sub load_slow
 {
-	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 300)');
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 250)');
 	return;
 }
 my $working = q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction WHERE indexrelid = 'u_k'::regclass AND phase = 'merging' AND blocks_total > 0};
@@ -170,26 +175,32 @@ $node->safe_psql('postgres', 'DROP TABLE b');
 # 5. Workers are the table's owner, and restricted.
 $node->safe_psql('postgres', 'CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
 $node->safe_psql('postgres', make_opclass('tell', q{
-	IF current_setting('application_name') = 'pg_lsm worker' AND random() < 0.05 THEN
-		BEGIN
-			PERFORM set_config('role', 'none', true);
-		EXCEPTION WHEN OTHERS THEN
-			RAISE WARNING 'compared by %, path %, %', current_user, current_setting('search_path'), sqlerrm;
-		END;
+	IF current_setting('application_name') = 'pg_lsm worker' THEN
+		RAISE WARNING 'compared by %, path %', current_user, current_setting('search_path');
 	END IF;}));
 $log_start = -s $node->logfile;
 $node->safe_psql('postgres', q{
 SET SESSION AUTHORIZATION alice;
 CREATE TABLE a (k int);
 CREATE INDEX a_k ON a USING lsm (k tell_ops);
-INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 1000);
+INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
 });
-$node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 1000)');
+$node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200)');
 ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
 $log = substr(slurp_file($node->logfile), $log_start);
-like($log, qr/compared by alice, path pg_catalog, pg_temp, cannot set parameter "role" within security-restricted operation/,
-	'comparison functions run as the owner, restricted, with a safe search_path');
+like($log, qr/compared by alice, path pg_catalog, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path');
 unlike($log, qr/compared by (?!alice)/, 'and as nobody else');
+$node->safe_psql('postgres', q{
+CREATE OR REPLACE FUNCTION tell_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('application_name') = 'pg_lsm worker' THEN PERFORM set_config('role', 'none', true); END IF;
+	RETURN pg_catalog.btint4cmp(a, b);
+END $$;
+INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
+});
+$node->wait_for_log(qr/cannot set parameter "role" within security-restricted operation/, $log_start);
+pass('and cannot get out of that');
+$node->safe_psql('postgres', 'DROP TABLE a');
 
 # 6. What no worker can see or lock: temporary tables, new ones, locked ones.
 is($node->safe_psql('postgres', q{
@@ -243,7 +254,7 @@ foreach my $query (sort keys %wrong)
 	like($err, $wrong{$query}, $query);
 }
 # Interrupted, by timeout, and gone on with.
-$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 300)');
+$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 250)');
 my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT lsm_compact('u_k')");
 like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
 check_clean($node, 'after that');
