@@ -120,14 +120,26 @@ sleep 1;
 unlike(slurp_file($node->logfile), qr/does not exist/, 'nobody tries to connect to a dropped database');
 
 # 3. A worker that is terminated, a server that is killed.
-$node->safe_psql('postgres', make_opclass('slow', 'PERFORM pg_sleep(0.0001);'));
+$node->safe_psql('postgres', make_opclass('slow', ''));
 $node->safe_psql('postgres', q{
 CREATE TABLE u (k int);
 CREATE INDEX u_k ON u USING lsm (k slow_ops);
 });
+# Slow only while it matters: checks compare, too.
+sub slow_down
+{
+	my ($seconds) = @_;
+
+	$node->safe_psql('postgres', (split /CREATE OPERATOR CLASS/, make_opclass('slow', $seconds ? "PERFORM pg_sleep($seconds);" : ''))[0] =~ s/CREATE FUNCTION/CREATE OR REPLACE FUNCTION/r);
+	return;
+}
+
 sub load_slow
 {
-	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 250)');
+	slow_down(0);
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 60)');
+	slow_down(0.005);
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 10)');
 	return;
 }
 my $working = q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction WHERE indexrelid = 'u_k'::regclass AND phase = 'merging' AND blocks_total > 0};
@@ -135,11 +147,13 @@ load_slow();
 ok(wait_for($working), 'pg_stat_progress_lsm_compaction shows a worker');
 my $killed = $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_progress_lsm_compaction WHERE pid <> pg_backend_pid()});
 like($killed, qr/t/, 'it is terminated');
+slow_down(0);
 check_clean($node, 'after a worker was terminated');
 load_slow();
 ok(wait_for($working), 'another one goes on');
 kill_postmaster($node);
 $node->start;
+slow_down(0);
 check_clean($node, 'after the server was killed while a worker was merging');
 # Nothing is known after a restart, until somebody writes or VACUUM comes by.
 $node->safe_psql('postgres', 'VACUUM u');
@@ -254,16 +268,19 @@ foreach my $query (sort keys %wrong)
 	like($err, $wrong{$query}, $query);
 }
 # Interrupted, by timeout, and gone on with.
-$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 250)');
+load_slow();
 my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT lsm_compact('u_k')");
 like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
+slow_down(0);
 check_clean($node, 'after that');
+slow_down(0.002);
 my $compact = $node->background_psql('postgres');
 $compact->query_until(qr/started/, "\\echo started\nSELECT lsm_compact('u_k');\n");
 ok(wait_for(q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
 	WHERE a.backend_type = 'client backend' AND p.indexrelid = 'u_k'::regclass AND p.relid = 'u'::regclass}), 'its progress is shown');
 is($node->safe_psql('postgres', 'SET ROLE alice; SELECT count(*), count(phase), count(indexrelid) FROM pg_stat_progress_lsm_compaction'),
 	'1|0|0', 'but not what it is to others');
+slow_down(0);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 20)');
 $node->safe_psql('postgres', 'VACUUM u');
 ok($compact->quit, 'inserts and VACUUM go on beside it');
