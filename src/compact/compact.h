@@ -11,6 +11,7 @@
 #include "format/meta.h"
 #include "key/cursor.h"
 #include "manifest/manifest.h"
+#include "portability/instr_time.h"
 #include "utils/rel.h"
 
 /* A job that was picked. */
@@ -79,6 +80,7 @@ extern void lsm_target_close(LsmTarget *target);
 typedef struct LsmHelp
 {
 	LsmIndexSlot *slot;			/* or NULL */
+	uint64		sealed;			/* pages that the writer has just sealed */
 	bool		at_hand;		/* workers do the large merges */
 	int			pressure;
 } LsmHelp;
@@ -88,7 +90,8 @@ extern void lsm_request_help(Relation rel, Relation heap, const LsmVersion *vers
 extern void lsm_request_note(Relation rel);
 extern bool lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals);
 extern void lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job);
-extern void lsm_request_delay(const LsmHelp *help);
+extern void lsm_request_delay(Relation rel, const LsmHelp *help);
+extern void lsm_request_count_time(Relation rel, instr_time start);
 extern bool lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when);
 
 /* pool.c */

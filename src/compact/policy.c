@@ -50,7 +50,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seal
 		return;
 	if (!lsm_compaction_lock(rel, false))
 	{
-		lsm_request_delay(&help);
+		lsm_request_delay(rel, &help);
 		return;
 	}
 	lsm_job_abandon_failed(rel);
@@ -88,6 +88,9 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 seal
 void
 lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 {
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
 	lsm_compaction_lock(rel, true);
 	lsm_job_abandon_failed(rel);
 	for (;;)
@@ -100,8 +103,9 @@ lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 		pfree(version);
 		if (!found || count < LSM_MAX_RUNS / 2)
 			break;
-		lsm_request_step(rel, heap, ks, &job);
+		lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
 		CHECK_FOR_INTERRUPTS();
 	}
 	lsm_compaction_unlock(rel);
+	lsm_request_count_time(rel, start);
 }

@@ -13,18 +13,18 @@
 #include "compact/compact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "portability/instr_time.h"
 #include "utils/timestamp.h"
 
-/* Longest pause of a writer for a page that it seals, in microseconds. */
-#define MAX_DELAY_US 10000
+/* Longest pause of a writer for a page that it seals, and most of them at once. */
+#define DELAY_US 10000
+#define MOST_DELAYS 10
 
 /* Pages between a writer's own steps when there is little pressure. */
 #define LAZY_SEALS 32
 
 /* Note what waits to be merged, and ask for a worker if there is one's work. */
 static int
-note(LsmIndexSlot *slot, const LsmVersion *version)
+note(LsmIndexSlot *slot, const LsmVersion *version, bool ask)
 {
 	LsmDebt		debt;
 	bool		news = false;
@@ -36,7 +36,7 @@ note(LsmIndexSlot *slot, const LsmVersion *version)
 	/* Only who asks first has to wake somebody. */
 	if (version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
-	if (debt.next_blocks > 0 && pg_atomic_exchange_u32(&slot->asked, 1) == 0)
+	if (ask && debt.next_blocks > 0 && pg_atomic_exchange_u32(&slot->asked, 1) == 0)
 		news = true;
 	if (news && lsm_max_workers > 0)
 		lsm_pool_wake(MyDatabaseId);
@@ -53,7 +53,7 @@ lsm_request_note(Relation rel)
 	if (slot == NULL)
 		return;
 	version = lsm_version_read(rel, NULL);
-	note(slot, version);
+	note(slot, version, true);
 	pfree(version);
 }
 
@@ -66,46 +66,48 @@ void
 lsm_request_help(Relation rel, Relation heap, const LsmVersion *version, uint64 sealed,
 				 LsmHelp *help)
 {
+	bool		is_new = lsm_relation_is_new(rel) || lsm_relation_is_new(heap);
+
 	memset(help, 0, sizeof(LsmHelp));
 	help->slot = lsm_slot_get(rel);
+	help->sealed = sealed;
 	if (help->slot == NULL)
 		return;
 	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_FLUSHES], sealed);
 	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
-	help->pressure = note(help->slot, version);
+	help->pressure = note(help->slot, version, !is_new);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
-		pg_atomic_read_u32(&help->slot->helpless) == 0 &&
-		!lsm_relation_is_new(rel) && !lsm_relation_is_new(heap);
+		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
 }
 
 /*
  * Help is at hand, but late: is it time for a step of our own?  Rarely at
- * first, for every page in the end.
+ * first, for every page in the end.  `seals` counts the pages sealed so far.
  */
 bool
 lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals)
 {
-	int			every;
+	uint64		every;
 
 	if (help->pressure == 0)
 		return false;
 	every = Max(1, LAZY_SEALS * (100 - help->pressure) / 100);
-	return (seals + level * 7) % every == 0;
+	seals += level * 7;
+	return seals / every != (seals - Min(help->sealed, seals)) / every;
 }
 
-static void
-count_time(LsmIndexSlot *slot, instr_time start)
+/* Count the time since `start` as one that large merges have cost a writer. */
+void
+lsm_request_count_time(Relation rel, instr_time start)
 {
 	instr_time	now;
 
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, start);
-	if (slot != NULL)
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_THROTTLED_US],
-								INSTR_TIME_GET_MICROSEC(now));
+	lsm_stats_add(rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
 }
 
-/* A writer's step of a large job, with its time counted. */
+/* A writer's step of a large job. */
 void
 lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job)
 {
@@ -113,7 +115,7 @@ lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job)
 
 	INSTR_TIME_SET_CURRENT(start);
 	lsm_job_step(rel, heap, ks, job, lsm_step_leaves);
-	count_time(lsm_slot_get(rel), start);
+	lsm_request_count_time(rel, start);
 }
 
 /*
@@ -121,21 +123,24 @@ lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job)
  * held.
  */
 void
-lsm_request_delay(const LsmHelp *help)
+lsm_request_delay(Relation rel, const LsmHelp *help)
 {
 	static uint32 wait_event = 0;
 	instr_time	start;
 
 	if (!help->at_hand || help->pressure == 0)
 		return;
-	INSTR_TIME_SET_CURRENT(start);
 	if (wait_event == 0)
 		wait_event = lsm_wait_event("LsmThrottle");
-	pgstat_report_wait_start(wait_event);
-	pg_usleep(MAX_DELAY_US * (long) help->pressure / 100);
-	pgstat_report_wait_end();
-	count_time(help->slot, start);
-	CHECK_FOR_INTERRUPTS();
+	INSTR_TIME_SET_CURRENT(start);
+	for (uint64 n = 0; n < Min(help->sealed, MOST_DELAYS); n++)
+	{
+		pgstat_report_wait_start(wait_event);
+		pg_usleep(DELAY_US * (long) help->pressure / 100);
+		pgstat_report_wait_end();
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_request_count_time(rel, start);
 }
 
 /*

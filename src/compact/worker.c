@@ -367,9 +367,7 @@ work_guarded(LsmIndexSlot *slot, MemoryContext context)
 	PG_CATCH();
 	{
 		HOLD_INTERRUPTS();
-		error_context_stack = &callback;
 		EmitErrorReport();
-		error_context_stack = callback.previous;
 		AbortCurrentTransaction();
 		MemoryContextSwitchTo(context);
 		FlushErrorState();
