@@ -49,6 +49,135 @@ COMMENT ON FUNCTION lsm_runs(regclass) IS
 'the live runs of an lsm index: level, size and number of entries';
 
 --
+-- Compaction
+--
+
+CREATE FUNCTION lsm_compact(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_compact(regclass) IS
+'merge an lsm index into a single run; takes RowExclusiveLock on the table and on the index, as an insert does, until it ends';
+
+--
+-- Statistics
+--
+
+CREATE FUNCTION lsm_stat_indexes(
+	OUT indexrelid oid,
+	OUT entries_inserted bigint,
+	OUT batches bigint,
+	OUT flushes bigint,
+	OUT merges bigint,
+	OUT bytes_read bigint,
+	OUT bytes_merged bigint,
+	OUT write_amplification double precision,
+	OUT debt_bytes bigint,
+	OUT throttled_time double precision,
+	OUT last_compaction timestamptz,
+	OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_indexes() IS
+'counters of the lsm indexes of this database that were written to since the server started; see pg_stat_lsm_indexes';
+
+CREATE FUNCTION lsm_stat_progress(
+	OUT pid integer,
+	OUT datid oid,
+	OUT indexrelid oid,
+	OUT phase text,
+	OUT level integer,
+	OUT inputs integer,
+	OUT blocks_total bigint,
+	OUT blocks_done bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_progress() IS
+'processes that compact an lsm index; see pg_stat_progress_lsm_compaction';
+
+CREATE FUNCTION lsm_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_reset() IS
+'set the counters of pg_stat_lsm_indexes in this database to zero';
+
+REVOKE ALL ON FUNCTION lsm_stat_reset() FROM PUBLIC;
+
+CREATE VIEW pg_stat_lsm_indexes AS
+SELECT
+	i.indrelid AS relid,
+	i.indexrelid,
+	n.nspname AS schemaname,
+	t.relname,
+	c.relname AS indexrelname,
+	coalesce(s.entries_inserted, 0) AS entries_inserted,
+	coalesce(s.batches, 0) AS batches,
+	coalesce(s.flushes, 0) AS flushes,
+	coalesce(s.merges, 0) AS merges,
+	coalesce(s.bytes_read, 0) AS bytes_read,
+	coalesce(s.bytes_merged, 0) AS bytes_merged,
+	s.write_amplification,
+	coalesce(s.debt_bytes, 0) AS debt_bytes,
+	coalesce(s.throttled_time, 0) AS throttled_time,
+	s.last_compaction,
+	s.stats_reset
+FROM pg_catalog.pg_index i
+	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+	JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+	JOIN pg_catalog.pg_am a ON a.oid = c.relam
+	LEFT JOIN lsm_stat_indexes() s ON s.indexrelid = i.indexrelid
+WHERE a.amname = 'lsm' AND c.relkind = 'i';
+
+COMMENT ON VIEW pg_stat_lsm_indexes IS
+'one row for each lsm index of this database; the counters are kept in shared memory and vanish when the server restarts';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries taken';
+COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches of entries of one statement';
+COMMENT ON COLUMN pg_stat_lsm_indexes.flushes IS 'pages that became runs: of the write buffer and of batches';
+COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges that were completed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
+COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'bytes written, by flushes and merges, for each byte flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merged, as of the latest flush or merge';
+COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
+
+CREATE VIEW pg_stat_progress_lsm_compaction AS
+SELECT
+	s.pid,
+	s.datid,
+	d.datname,
+	i.indrelid AS relid,
+	s.indexrelid,
+	s.phase,
+	s.level,
+	s.inputs,
+	s.blocks_total,
+	s.blocks_done
+FROM lsm_stat_progress() s
+	LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+	LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = s.indexrelid
+		AND d.datname = pg_catalog.current_database();
+
+COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
+'one row for each process that compacts an lsm index: background workers and callers of lsm_compact';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS 'sealing write buffer, merging, or between steps: then others may take one';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run that is written';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'runs that are merged into it';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the inputs; the result has about as many or fewer';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written';
+
+GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction TO PUBLIC;
+
+--
 -- Operator classes
 --
 -- An lsm index has the strategies and support functions of a B-tree, so its

@@ -7,6 +7,8 @@
 #include "am/am.h"
 #include "base/limits.h"
 #include "base/preload.h"
+#include "base/shared.h"
+#include "compact/compact.h"
 #include "fmgr.h"
 #include "format/wal.h"
 #include "miscadmin.h"
@@ -32,6 +34,8 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
+		lsm_shared_init();
+		lsm_pool_init();
 		lsm_statement_init();
 		lsm_preloaded = true;
 	}

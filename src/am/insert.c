@@ -73,6 +73,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	else
 		insert_singly(index, heap, state->ks, &entry);
+	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(state->context);
 	return false;

@@ -379,6 +379,8 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		lsm_space_reclaim(rel, lsm_vacuum_heap_relation(info));
 		lsm_compaction_unlock(rel);
 	}
+	/* After a restart nobody else may know that a merge was under way. */
+	lsm_request_note(rel);
 	fill_stats(rel, stats);
 	return stats;
 }

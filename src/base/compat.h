@@ -23,6 +23,7 @@
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
 #error "pg_lsm needs PostgreSQL 15 or later"
@@ -178,6 +179,31 @@ lsm_restrict_search_path(void)
 /* 15 does not say which table is vacuumed; the strictest horizon serves. */
 #define lsm_vacuum_heap_relation(info) ((Relation) NULL)
 #endif
+
+/* Was its file made by the current transaction? */
+static inline bool
+lsm_relation_is_new(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+/* A wait event of our own; before 17 all extensions share one. */
+static inline uint32
+lsm_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	(void) name;
+	return PG_WAIT_EXTENSION;
+#endif
+}
 
 /* Does the role, or one that it is a member of, own this relation? */
 static inline bool

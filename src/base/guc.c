@@ -3,14 +3,18 @@
  *	  The settings of pg_lsm.
  *
  * Nearly all of them are developer options: they make batches, merges and
- * levels happen at small sizes, for tests.  Nothing here needs tuning in
- * production.
+ * levels happen at small sizes, for tests.  Those of the background workers are
+ * for administrators, though the defaults serve.
  */
 #include "postgres.h"
+
+#include <limits.h>
 
 #include "base/limits.h"
 #include "utils/guc.h"
 
+int			lsm_max_workers = 2;
+int			lsm_idle_delay_ms = 10000;
 int			lsm_merge_fanout = 16;
 int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
@@ -23,6 +27,17 @@ int			lsm_batch_min_entries = 48;
 void
 lsm_guc_define(void)
 {
+	DefineCustomIntVariable("pg_lsm.max_workers",
+							"Largest number of background workers that merge indexes, in each database.",
+							"They are taken from max_worker_processes. Zero means that the processes "
+							"that insert do all merging.",
+							&lsm_max_workers, 2, 0, 64,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.idle_delay",
+							"Time after which an index that is not written to is merged further.",
+							"-1 turns that off.",
+							&lsm_idle_delay_ms, 10000, -1, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.merge_fanout",
 							"Number of runs of a level that are merged into one of the next level.",
 							"On the lowest level, twice as many.",

@@ -44,6 +44,10 @@
 /* Most blocks asked from the space map at once: 1 MB extents. */
 #define LSM_MAX_EXTENT_BLOCKS	128
 
+/* Settings. */
+extern int	lsm_max_workers;
+extern int	lsm_idle_delay_ms;
+
 /* Developer settings, see guc.c.  Zero means: no limit but the page's. */
 extern int	lsm_merge_fanout;
 extern int	lsm_buffer_entries;

@@ -188,6 +188,7 @@ install(LsmBatch *batch, Relation index, Relation heap, LsmRunImage *image,
 		lsm_compact_make_room(index, heap, batch->ks);
 	for (uint64 i = 0; i < image->entries; i++)
 		refs[i].item->tid |= WRITTEN;
+	lsm_stats_add(index, LSM_COUNT_BATCHES, 1);
 	lsm_compact_after_seal(index, heap, batch->ks, seals - image->leaves, seals);
 }
 

@@ -19,6 +19,7 @@
 #include "run/run.h"
 #include "storage/space.h"
 #include "utils/memutils.h"
+#include "utils/timestamp.h"
 
 /* Free what the manifest does not know. */
 void
@@ -121,6 +122,18 @@ make_start(void)
 	return bound;
 }
 
+static void
+count_work(Relation rel, LsmIndexSlot *slot, const LsmJob *job, uint32 written, bool installed)
+{
+	lsm_stats_add(rel, LSM_COUNT_BLOCKS_WRITTEN, written);
+	if (!installed)
+		return;
+	lsm_stats_add(rel, LSM_COUNT_MERGES, 1);
+	lsm_stats_add(rel, LSM_COUNT_BLOCKS_READ, job->blocks);
+	if (slot != NULL)
+		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
+}
+
 /*
  * Do a part of a job: write at most max_leaves leaves (0: all), then save the
  * position, or install the output when the inputs are exhausted.
@@ -140,6 +153,8 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	LsmBound   *position = make_start();
 	BufferAccessStrategy strategy = NULL;
 	LsmOwnerContext saved;
+	LsmIndexSlot *slot = lsm_slot_get(rel);
+	uint32		blocks_before;
 	bool		suspended = false;
 
 	if (job->run_id == 0)
@@ -153,6 +168,9 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		lsm_space_ensure(rel);
 	}
 	version = lsm_version_read(rel, NULL);
+
+	blocks_before = run.blocks;
+	lsm_progress(slot, LSM_PHASE_MERGING, run.level, job->count, job->blocks, blocks_before);
 
 	lsm_owner_enter(heap, ks, &saved);
 	if (job->blocks > (uint32) NBuffers / 8)
@@ -191,6 +209,8 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		install(rel, job, &run);
 		lsm_space_reclaim(rel, heap);
 	}
+	count_work(rel, slot, job, run.blocks - blocks_before, !suspended);
+	lsm_progress(slot, LSM_PHASE_WAITING, run.level, job->count, job->blocks, run.blocks);
 	lsm_owner_leave(&saved);
 	if (strategy)
 		FreeAccessStrategy(strategy);

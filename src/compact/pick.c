@@ -133,3 +133,164 @@ lsm_level_for(uint32 blocks, int fanout)
 	}
 	return level;
 }
+
+/* Pages of a job that are still to be written. */
+static uint64
+blocks_left(const LsmRunRecord *runs, int count, const LsmJob *job)
+{
+	for (int i = 0; i < count && job->run_id != 0; i++)
+	{
+		if (runs[i].run_id == job->run_id)
+			return job->blocks - Min(runs[i].blocks, job->blocks);
+	}
+	return job->blocks;
+}
+
+/* How far `value` is from `soft` (0) to `hard` (100). */
+static int
+percentage(int value, int soft, int hard)
+{
+	if (value <= soft)
+		return 0;
+	return value >= hard ? 100 : (value - soft) * 100 / (hard - soft);
+}
+
+/*
+ * What waits to be merged.  The pressure says how late that is, and does not
+ * depend on the size of the index: a merge of half of it is no reason to hurry
+ * while runs arrive at the pace at which they are merged.  It is 0 until some
+ * level has two jobs' worth of idle runs, or three quarters of the manifest are
+ * in use, and 100 with four of them or when the manifest is about to be full.
+ */
+void
+lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
+{
+	LsmJob		job;
+
+	memset(debt, 0, sizeof(LsmDebt));
+	for (int level = 0; lsm_pick_job(runs, count, fanout, level, &job); level = job.level + 1)
+	{
+		uint64		left = blocks_left(runs, count, &job);
+
+		debt->blocks += left;
+		if ((job.run_id != 0 || job.blocks > small_blocks) &&
+			(debt->next_blocks == 0 || left < debt->next_blocks))
+			debt->next_blocks = Max(left, 1);
+	}
+	for (int level = 0; level < LSM_MAX_LEVEL; level++)
+	{
+		int			job_runs = lsm_pick_trigger(level, fanout);
+
+		debt->pressure = Max(debt->pressure,
+							 percentage(lsm_pick_idle(runs, count, level),
+										2 * job_runs, 4 * job_runs));
+	}
+	debt->pressure = Max(debt->pressure,
+						 percentage(count, LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE,
+									LSM_MAX_RUNS - LSM_RUNS_RESERVE));
+}
+
+static int
+compare_blocks(const void *a, const void *b)
+{
+	const LsmRunRecord *x = *(const LsmRunRecord *const *) a;
+	const LsmRunRecord *y = *(const LsmRunRecord *const *) b;
+
+	if (x->blocks != y->blocks)
+		return x->blocks < y->blocks ? -1 : 1;
+	return x->run_id < y->run_id ? -1 : x->run_id > y->run_id;
+}
+
+/* The runs that no job has taken, smallest first; -1 if a job is under way. */
+static int
+sort_idle(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted)
+{
+	int			n = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].state == LSM_RUN_BUILDING)
+			return -1;
+		if (is_idle(&runs[i], runs[i].level))
+			sorted[n++] = &runs[i];
+	}
+	qsort(sorted, n, sizeof(*sorted), compare_blocks);
+	return n;
+}
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * A job of the n smallest runs, whatever their levels.  Its output goes where
+ * runs of that size are, but not below any of its inputs.
+ */
+static void
+take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
+{
+	int			output;
+
+	memset(job, 0, offsetof(LsmJob, inputs));
+	output = 1;
+	for (int i = 0; i < n; i++)
+	{
+		take(sorted[i], job);
+		output = Max(output, sorted[i]->level);
+	}
+	qsort(job->inputs, job->count, sizeof(uint64), compare_ids);
+	output = Min(Max(output, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
+	job->level = output - 1;
+}
+
+/*
+ * What to merge while nothing is urgent and nobody writes: as many of the
+ * smallest runs as are worth it.  A run is rewritten only together with others
+ * that have at least a quarter of its size, so runs that are left grow
+ * fivefold from one to the next: they are few, and a page is not rewritten
+ * for ever.
+ */
+bool
+lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
+{
+	const LsmRunRecord *sorted[LSM_MAX_RUNS];
+	int			n = sort_idle(runs, count, sorted);
+	int			best = 0;
+	uint64		sum = 0;
+
+	for (int i = 0; i < n && i < LSM_MAX_JOB_INPUTS; i++)
+	{
+		if (i > 0 && sorted[i]->blocks <= LSM_IDLE_RATIO * sum)
+			best = i + 1;
+		sum += sorted[i]->blocks;
+	}
+	if (best == 0)
+		return false;
+	take_smallest(sorted, best, fanout, job);
+	return true;
+}
+
+/*
+ * The next job towards a single packed run: what is under way, else all that
+ * is there, from the smallest on.  *last: the job leaves a single run.
+ */
+bool
+lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)
+{
+	const LsmRunRecord *sorted[LSM_MAX_RUNS];
+	int			n = sort_idle(runs, count, sorted);
+
+	*last = false;
+	if (n < 0)
+		return lsm_pick_job(runs, count, LSM_MAX_RUNS + 1, 0, job);
+	if (n == 0 || (n == 1 && sorted[0]->state == LSM_RUN_PACKED))
+		return false;
+	*last = n <= LSM_MAX_JOB_INPUTS;
+	take_smallest(sorted, Min(n, LSM_MAX_JOB_INPUTS), fanout, job);
+	return true;
+}

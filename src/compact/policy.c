@@ -1,9 +1,10 @@
 /*
  * policy.c
- *	  When to merge: called by inserters, who do all merging for now.
+ *	  When to merge: called by inserters.
  *
- * Small jobs are done at once.  Larger ones take a step every so many sealed
- * pages.  A job at level L has to write at most one page for each page sealed,
+ * Small jobs are done at once.  Larger ones are left to background workers
+ * (request.c), as long as they keep up.  Where there are none, larger jobs take
+ * a step every so many sealed pages.  A job at level L has to write at most one page for each page sealed,
  * so a step of S leaves every S/2 seals keeps up with twice the pace; levels
  * are staggered so that steps do not fall on the same seal.
  */
@@ -40,16 +41,21 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 {
 	LsmVersion *version;
 	LsmJob		job;
+	LsmHelp		help;
 	int			level = 0;
+	bool		found;
 
 	version = lsm_version_read(rel, NULL);
-	if (!lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, 0, &job) ||
-		!lsm_compaction_lock(rel, false))
+	lsm_request_help(rel, heap, version, seals - seals_before, &help);
+	found = lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, 0, &job);
+	pfree(version);
+	if (!found)
+		return;
+	if (!lsm_compaction_lock(rel, false))
 	{
-		pfree(version);
+		lsm_request_delay(rel, &help);
 		return;
 	}
-	pfree(version);
 	lsm_job_abandon_failed(rel);
 
 	for (;;)
@@ -67,8 +73,9 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 		small = job.blocks <= (uint32) lsm_foreground_blocks && job.run_id == 0;
 		if (small)
 			lsm_job_step(rel, heap, ks, &job, 0);
-		else if (is_turn(version, picked, seals_before, seals))
-			lsm_job_step(rel, heap, ks, &job, lsm_step_leaves);
+		else if (help.at_hand ? lsm_request_is_turn(&help, picked, seals) :
+				 is_turn(version, picked, seals_before, seals))
+			lsm_request_step(rel, heap, ks, &job);
 		pfree(version);
 		/* A finished small job may have filled the next level. */
 		level = picked + 1;
@@ -84,6 +91,9 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 void
 lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 {
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
 	lsm_compaction_lock(rel, true);
 	lsm_job_abandon_failed(rel);
 	for (;;)
@@ -100,4 +110,5 @@ lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 		CHECK_FOR_INTERRUPTS();
 	}
 	lsm_compaction_unlock(rel);
+	lsm_request_count_time(rel, start);
 }

@@ -94,6 +94,10 @@ class Server:
         settings = dict(SETTINGS, unix_socket_directories=f"'{self.directory}'")
         if self.preload:
             settings["shared_preload_libraries"] = "'pg_lsm'"
+            # Workers have the server's settings: make them busy.
+            settings["pg_lsm.idle_delay"] = "'50ms'"
+            settings["pg_lsm.merge_fanout"] = "3"
+            settings["pg_lsm.step_leaves"] = "2"
         settings.update(extra)
         path = os.path.join(self.data, "postgresql.auto.conf")
         with open(path, "w", encoding="ascii") as out:

@@ -253,9 +253,122 @@ test_steady_load(void)
 	ok(written <= (uint64) pages * 7, "and writes each page once for each level");
 }
 
+static void
+test_debt(void)
+{
+	LsmDebt		debt;
+	LsmRunRecord *building;
+
+	count = 0;
+	add_many(16, 0, LSM_RUN_SEALED, 1);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.blocks == 16 && debt.next_blocks == 0 && debt.pressure == 0,
+	   "a small job is debt, but not the workers'");
+	add_many(8, 3, LSM_RUN_PACKED, 500);
+	add_many(9, 5, LSM_RUN_PACKED, 30000);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.blocks == 16 + 4000 + 270000 && debt.next_blocks == 4000 && debt.pressure == 0,
+	   "all jobs are debt, the smallest of the large ones is next, and size is no pressure");
+	building = add(4, LSM_RUN_BUILDING, 3900);
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].level == 3)
+			runs[i].job_id = building->run_id;
+	}
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.blocks == 16 + 100 + 270000 && debt.next_blocks == 100, "less what is written of a job");
+	building->blocks = 5000;
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.blocks == 16 + 270000 && debt.next_blocks == 1,
+	   "an output that is larger than its inputs does no harm");
+
+	count = 0;
+	add_many(24, 2, LSM_RUN_PACKED, 50);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.pressure == 50, "three jobs' worth of runs on a level are some pressure");
+	add_many(8, 2, LSM_RUN_PACKED, 50);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.pressure == 100, "four are much");
+	count = 0;
+	for (int i = 0; i < 104; i++)
+		add(i % (LSM_MAX_LEVEL - 1), LSM_RUN_PACKED, 10);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.pressure > 50, "so is a manifest that fills up");
+}
+
+static void
+test_idle(void)
+{
+	LsmJob		job;
+	uint64		written = 0;
+	uint64		pages = 0;
+	int			jobs = 0;
+	bool		sound = true;
+	bool		few = true;
+	bool		last;
+
+	count = 0;
+	add(0, LSM_RUN_OPEN, 1);
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "idle: nothing to do with the write buffer alone");
+	add(5, LSM_RUN_PACKED, 100000);
+	add(0, LSM_RUN_SEALED, 1);
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "a large run is not rewritten for a small one");
+	add_many(3, 0, LSM_RUN_SEALED, 1);
+	add_many(2, 2, LSM_RUN_PACKED, 16);
+	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 6 && job.blocks == 36 && job.level == 1,
+	   "the small ones of all levels are merged");
+	runs[count - 1].job_id = 99;
+	add(3, LSM_RUN_BUILDING, 4);
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "not while a job is under way");
+
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 2 && !last,
+	   "settling: what is under way is finished first");
+	count = 0;
+	add(0, LSM_RUN_OPEN, 1);
+	add(0, LSM_RUN_SEALED, 1);
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 1 && last,
+	   "a sealed page is packed");
+	add(4, LSM_RUN_PACKED, 5000);
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 2 && job.level == 3 && last,
+	   "a large run is rewritten when one asks for it");
+	add_many(100, 0, LSM_RUN_SEALED, 1);
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == LSM_MAX_JOB_INPUTS &&
+	   job.blocks == LSM_MAX_JOB_INPUTS && !last, "many runs take several jobs, the largest last");
+	count = 0;
+	add(4, LSM_RUN_PACKED, 5000);
+	ok(!lsm_pick_settling(runs, count, 8, &job, &last), "a single run is settled");
+
+	/* Bursts with pauses between them: few runs are left, at a bounded price. */
+	count = 0;
+	for (int burst = 0; burst < 20000; burst++)
+	{
+		add_many(1 + rnd(20), 0, LSM_RUN_SEALED, 1);
+		while (pick(0, &job) || lsm_pick_idle_job(runs, count, 8, &job))
+		{
+			for (int i = 1; i < job.count; i++)
+				sound &= job.inputs[i] > job.inputs[i - 1];
+			begin(&job);
+			for (int i = 0; i < count; i++)
+				sound &= runs[i].job_id != job.run_id || runs[i].level <= job.level + 1;
+			install(&job);
+			written += job.blocks;
+			jobs++;
+		}
+		few &= count <= 9;
+	}
+	ok(sound && jobs >= 20000, "idle jobs have inputs that can be merged");
+	ok(few, "an idle index keeps few runs");
+	for (int i = 0; i < count; i++)
+		pages += runs[i].blocks;
+	ok(written < pages * 40, "and a page is not rewritten for ever");
+	printf("# each page was written %.1f times\n", (double) written / pages);
+}
+
 int
 main(void)
 {
+	test_debt();
+	test_idle();
 	test_cases();
 	test_room();
 	test_random();

@@ -1,0 +1,354 @@
+/*
+ * shared.c
+ *	  The table of indexes in shared memory.
+ *
+ * An index gets a slot when something of it is counted for the first time.
+ * Temporary indexes get none: nobody else can merge or see them.  When the
+ * table is full, the slot that was not written to for the longest time, at
+ * least ten minutes, goes to the newcomer; is there none, the newcomer does
+ * without.
+ *
+ * Locks: lsm_shared->lock, an LWLock, is held for a walk over the table at
+ * most.  It is the last in the lock order: nothing of ours is locked under it.
+ */
+#include "postgres.h"
+
+#include "base/shared.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/procarray.h"
+#include "storage/shmem.h"
+#include "utils/rel.h"
+#include "utils/timestamp.h"
+
+#define TRANCHE "pg_lsm"
+#define EVICT_AFTER_MS (10 * 60 * 1000)
+#define CACHE_SIZE 64
+
+LsmShared  *lsm_shared = NULL;
+
+/* Slots that this process has used lately; slot NULL: there was no room. */
+typedef struct CacheEntry
+{
+	uint64		key;
+	LsmIndexSlot *slot;
+	int			misses_left;	/* uses until it is tried again */
+} CacheEntry;
+
+static CacheEntry cache[CACHE_SIZE];
+static LsmIndexSlot *my_claim = NULL;
+
+static shmem_request_hook_type next_request_hook = NULL;
+static shmem_startup_hook_type next_startup_hook = NULL;
+static object_access_hook_type next_access_hook = NULL;
+
+static void
+request_memory(void)
+{
+	if (next_request_hook)
+		next_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(LsmShared)));
+	RequestNamedLWLockTranche(TRANCHE, 1);
+}
+
+static void
+clear_slot(LsmIndexSlot *slot, uint64 key)
+{
+	for (int i = 0; i < LSM_COUNTERS; i++)
+		pg_atomic_write_u64(&slot->counters[i], 0);
+	pg_atomic_write_u64(&slot->reset_time, 0);
+	pg_atomic_write_u64(&slot->debt_blocks, 0);
+	pg_atomic_write_u64(&slot->next_blocks, 0);
+	pg_atomic_write_u64(&slot->last_write, 0);
+	pg_atomic_write_u64(&slot->last_merge, 0);
+	pg_atomic_write_u32(&slot->asked, 0);
+	pg_atomic_write_u32(&slot->idle_check, 0);
+	pg_atomic_write_u32(&slot->helpless, 0);
+	slot->claimed_by = 0;
+	slot->failures = 0;
+	slot->refusals = 0;
+	slot->not_before = 0;
+	slot->asked_since = 0;
+	pg_atomic_write_u64(&slot->key, key);
+}
+
+static void
+init_slot(LsmIndexSlot *slot)
+{
+	pg_atomic_init_u64(&slot->key, 0);
+	for (int i = 0; i < LSM_COUNTERS; i++)
+		pg_atomic_init_u64(&slot->counters[i], 0);
+	pg_atomic_init_u64(&slot->reset_time, 0);
+	pg_atomic_init_u64(&slot->debt_blocks, 0);
+	pg_atomic_init_u64(&slot->next_blocks, 0);
+	pg_atomic_init_u64(&slot->last_write, 0);
+	pg_atomic_init_u64(&slot->last_merge, 0);
+	pg_atomic_init_u32(&slot->asked, 0);
+	pg_atomic_init_u32(&slot->idle_check, 0);
+	pg_atomic_init_u32(&slot->helpless, 0);
+	pg_atomic_init_u32(&slot->phase, LSM_PHASE_WAITING);
+	pg_atomic_init_u32(&slot->level, 0);
+	pg_atomic_init_u32(&slot->inputs, 0);
+	pg_atomic_init_u32(&slot->blocks_total, 0);
+	pg_atomic_init_u32(&slot->blocks_done, 0);
+}
+
+static void
+startup_memory(void)
+{
+	bool		found;
+
+	if (next_startup_hook)
+		next_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	lsm_shared = ShmemInitStruct("pg_lsm", sizeof(LsmShared), &found);
+	if (!found)
+	{
+		memset(lsm_shared, 0, sizeof(LsmShared));
+		lsm_shared->lock = &GetNamedLWLockTranche(TRANCHE)->lock;
+		for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+			init_slot(&lsm_shared->indexes[i]);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* A database that is dropped leaves nothing to be done. */
+static void
+on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
+{
+	if (next_access_hook)
+		next_access_hook(access, class_id, object, sub_id, arg);
+	if (access == OAT_DROP && class_id == DatabaseRelationId)
+		lsm_shared_forget_database(object);
+}
+
+/* At server start. */
+void
+lsm_shared_init(void)
+{
+	next_request_hook = shmem_request_hook;
+	shmem_request_hook = request_memory;
+	next_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = startup_memory;
+	next_access_hook = object_access_hook;
+	object_access_hook = on_object_access;
+}
+
+/* The slot to give to a new index, or NULL.  The lock is held exclusively. */
+static LsmIndexSlot *
+find_victim(void)
+{
+	LsmIndexSlot *victim = NULL;
+	uint64		oldest = (uint64) (GetCurrentTimestamp() - EVICT_AFTER_MS * INT64CONST(1000));
+
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+		uint64		last = pg_atomic_read_u64(&slot->last_write);
+
+		if (pg_atomic_read_u64(&slot->key) == 0)
+			return slot;
+		if (slot->claimed_by == 0 && last < oldest)
+		{
+			victim = slot;
+			oldest = last;
+		}
+	}
+	return victim;
+}
+
+static LsmIndexSlot *
+find_slot(uint64 key)
+{
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		if (pg_atomic_read_u64(&lsm_shared->indexes[i].key) == key)
+			return &lsm_shared->indexes[i];
+	}
+	return NULL;
+}
+
+/* Find the slot of an index, or give it one; NULL: no room. */
+static LsmIndexSlot *
+find_or_make_slot(uint64 key)
+{
+	LsmIndexSlot *slot;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	slot = find_slot(key);
+	LWLockRelease(lsm_shared->lock);
+	if (slot != NULL)
+		return slot;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	slot = find_slot(key);
+	if (slot == NULL)
+	{
+		slot = find_victim();
+		if (slot != NULL)
+		{
+			clear_slot(slot, key);
+			pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
+			pg_atomic_write_u64(&slot->reset_time, (uint64) GetCurrentTimestamp());
+		}
+	}
+	LWLockRelease(lsm_shared->lock);
+	return slot;
+}
+
+/* The slot of an index, made if need be, or NULL if it has none. */
+LsmIndexSlot *
+lsm_slot_get(Relation index)
+{
+	uint64		key = (uint64) MyDatabaseId << 32 | RelationGetRelid(index);
+	CacheEntry *entry = &cache[RelationGetRelid(index) % CACHE_SIZE];
+
+	if (lsm_shared == NULL || RelationUsesLocalBuffers(index))
+		return NULL;
+	if (likely(entry->key == key))
+	{
+		if (likely(entry->slot != NULL && pg_atomic_read_u64(&entry->slot->key) == key))
+			return entry->slot;
+		if (entry->slot == NULL && entry->misses_left-- > 0)
+			return NULL;
+	}
+	entry->key = key;
+	entry->slot = find_or_make_slot(key);
+	entry->misses_left = 10000;
+	return entry->slot;
+}
+
+void
+lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
+{
+	LsmIndexSlot *slot = lsm_slot_get(index);
+
+	if (slot != NULL)
+		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
+}
+
+void
+lsm_slot_reset_counters(LsmIndexSlot *slot)
+{
+	for (int i = 0; i < LSM_COUNTERS; i++)
+		pg_atomic_write_u64(&slot->counters[i], 0);
+	pg_atomic_write_u64(&slot->reset_time, (uint64) GetCurrentTimestamp());
+}
+
+static void
+release_at_exit(int code, Datum arg)
+{
+	lsm_slot_release();
+}
+
+/*
+ * Claim an index for this process, so that no worker takes it up.  It is no
+ * lock on the index, that is the compaction lock; it tells who is at it.  The
+ * caller holds the lock exclusively and releases any claim it has.
+ */
+bool
+lsm_slot_claim_locked(LsmIndexSlot *slot)
+{
+	static bool registered = false;
+
+	Assert(my_claim == NULL);
+	if (slot->claimed_by != 0 && BackendPidGetProc(slot->claimed_by) != NULL)
+		return false;
+	if (!registered)
+	{
+		before_shmem_exit(release_at_exit, (Datum) 0);
+		registered = true;
+	}
+	slot->claimed_by = MyProcPid;
+	pg_atomic_write_u32(&slot->phase, LSM_PHASE_WAITING);
+	pg_atomic_write_u32(&slot->level, 0);
+	pg_atomic_write_u32(&slot->inputs, 0);
+	pg_atomic_write_u32(&slot->blocks_total, 0);
+	pg_atomic_write_u32(&slot->blocks_done, 0);
+	my_claim = slot;
+	return true;
+}
+
+bool
+lsm_slot_claim(LsmIndexSlot *slot)
+{
+	bool		claimed;
+
+	if (slot == NULL)
+		return false;
+	if (slot == my_claim)
+		return true;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	claimed = lsm_slot_claim_locked(slot);
+	LWLockRelease(lsm_shared->lock);
+	return claimed;
+}
+
+/* Release this process's claim, if it has one. */
+void
+lsm_slot_release(void)
+{
+	if (my_claim == NULL)
+		return;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	if (my_claim->claimed_by == MyProcPid)
+		my_claim->claimed_by = 0;
+	my_claim = NULL;
+	LWLockRelease(lsm_shared->lock);
+}
+
+/* No worker is to take the index up for that long. */
+void
+lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms)
+{
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	slot->not_before = wait_ms == 0 ? 0 : GetCurrentTimestamp() + wait_ms * 1000;
+	LWLockRelease(lsm_shared->lock);
+}
+
+/* The same for all indexes of a database. */
+void
+lsm_shared_postpone_database(Oid database, int64 wait_ms)
+{
+	TimestampTz until = GetCurrentTimestamp() + wait_ms * 1000;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+
+		if (lsm_slot_database(slot) == database)
+			slot->not_before = Max(slot->not_before, until);
+	}
+	LWLockRelease(lsm_shared->lock);
+}
+
+/* A database is being dropped. */
+void
+lsm_shared_forget_database(Oid database)
+{
+	if (lsm_shared == NULL)
+		return;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		if (lsm_slot_database(&lsm_shared->indexes[i]) == database)
+			clear_slot(&lsm_shared->indexes[i], 0);
+	}
+	LWLockRelease(lsm_shared->lock);
+}
+
+void
+lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs, uint32 total,
+			 uint32 done)
+{
+	if (slot == NULL)
+		return;
+	pg_atomic_write_u32(&slot->phase, phase);
+	pg_atomic_write_u32(&slot->level, level);
+	pg_atomic_write_u32(&slot->inputs, inputs);
+	pg_atomic_write_u32(&slot->blocks_total, total);
+	pg_atomic_write_u32(&slot->blocks_done, done);
+}

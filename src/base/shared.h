@@ -1,0 +1,125 @@
+/*
+ * shared.h
+ *	  Shared memory: a slot for each busy index, with its counters, what it
+ *	  asks of the background workers, and how far its compaction is; and the
+ *	  bookkeeping of the workers themselves.
+ *
+ * Nothing durable lives here: after a restart all is empty and fills again.
+ * Without preloading there is no shared memory, and every function does
+ * nothing.
+ */
+#ifndef LSM_SHARED_H
+#define LSM_SHARED_H
+
+#include "postgres.h"
+
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "utils/relcache.h"
+
+/* Indexes that get a slot.  Others have neither counters nor workers. */
+#define LSM_INDEX_SLOTS 1024
+
+/* Background workers of all databases together. */
+#define LSM_WORKER_SLOTS 64
+
+typedef enum LsmCounter
+{
+	LSM_COUNT_ENTRIES,			/* entries inserted */
+	LSM_COUNT_BATCHES,			/* batches of a statement's entries */
+	LSM_COUNT_FLUSHES,			/* pages that became runs: sealed ones, and those of batches */
+	LSM_COUNT_MERGES,			/* merges installed */
+	LSM_COUNT_BLOCKS_READ,		/* pages of inputs of installed merges */
+	LSM_COUNT_BLOCKS_WRITTEN,	/* pages written by merges */
+	LSM_COUNT_THROTTLED_US,		/* microseconds that writers spent on large merges or waiting for them */
+	LSM_COUNTERS
+} LsmCounter;
+
+typedef enum LsmPhase
+{
+	LSM_PHASE_WAITING,			/* for the compaction lock */
+	LSM_PHASE_SEALING,
+	LSM_PHASE_MERGING
+} LsmPhase;
+
+/*
+ * What is known of an index.  Atomic fields may be read and changed at any
+ * time by anybody: they are counters, or hints whose loss costs a little time.
+ * The key changes under the exclusive lock.
+ */
+typedef struct LsmIndexSlot
+{
+	pg_atomic_uint64 key;		/* database << 32 | index; 0: unused */
+	pg_atomic_uint64 counters[LSM_COUNTERS];
+	pg_atomic_uint64 reset_time;	/* TimestampTz, as all times here */
+
+	/* Asked of the workers. */
+	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
+	pg_atomic_uint64 next_blocks;	/* of the smallest large job */
+	pg_atomic_uint64 last_write;
+	pg_atomic_uint64 last_merge;
+	pg_atomic_uint32 asked;		/* there is a job for a worker */
+	pg_atomic_uint32 idle_check;	/* to be looked at when it has been idle */
+	pg_atomic_uint32 helpless;	/* workers could not do it: the writers must */
+
+	/* Guarded by the lock. */
+	int			claimed_by;		/* process that compacts it, or 0 */
+	int			failures;		/* errors since all was done; its claimant's */
+	int			refusals;		/* since its relations were last locked; likewise */
+	TimestampTz not_before;		/* no worker before that time */
+	TimestampTz asked_since;
+
+	/* Progress, written by who holds the compaction lock. */
+	pg_atomic_uint32 phase;		/* LsmPhase */
+	pg_atomic_uint32 level;		/* of the output */
+	pg_atomic_uint32 inputs;
+	pg_atomic_uint32 blocks_total;
+	pg_atomic_uint32 blocks_done;
+} LsmIndexSlot;
+
+/* A background worker.  Guarded by the lock. */
+typedef struct LsmWorkerSlot
+{
+	Oid			database;		/* InvalidOid: unused */
+	uint32		generation;		/* counts the uses of the slot */
+	int			pid;			/* 0: not connected yet */
+	bool		idle;
+	Latch	   *latch;
+} LsmWorkerSlot;
+
+typedef struct LsmShared
+{
+	LWLock	   *lock;
+	int			launcher_pid;	/* 0: not running.  Written under the lock, read without. */
+	Latch	   *launcher_latch;
+	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
+	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
+} LsmShared;
+
+extern LsmShared *lsm_shared;
+
+#define lsm_slot_database(slot) ((Oid) (pg_atomic_read_u64(&(slot)->key) >> 32))
+#define lsm_slot_index(slot) ((Oid) pg_atomic_read_u64(&(slot)->key))
+
+/* shared.c */
+extern void lsm_shared_init(void);
+extern LsmIndexSlot *lsm_slot_get(Relation index);
+extern bool lsm_slot_claim(LsmIndexSlot *slot);
+extern bool lsm_slot_claim_locked(LsmIndexSlot *slot);
+extern void lsm_slot_release(void);
+extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
+extern void lsm_shared_postpone_database(Oid database, int64 wait_ms);
+extern void lsm_shared_forget_database(Oid database);
+extern void lsm_slot_reset_counters(LsmIndexSlot *slot);
+extern void lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs,
+						 uint32 total, uint32 done);
+
+/*
+ * Count something of an index.  Cheap, and callable anywhere but in a critical
+ * section.
+ */
+extern void lsm_stats_add(Relation index, LsmCounter counter, uint64 n);
+
+#endif							/* LSM_SHARED_H */

@@ -1,0 +1,171 @@
+/*
+ * stats.c
+ *	  What shared memory knows of the indexes, for the views
+ *	  pg_stat_lsm_indexes and pg_stat_progress_lsm_compaction.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "base/shared.h"
+#include "catalog/pg_authid.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+PG_FUNCTION_INFO_V1(lsm_stat_indexes);
+PG_FUNCTION_INFO_V1(lsm_stat_progress);
+PG_FUNCTION_INFO_V1(lsm_stat_reset);
+
+#define STAT_COLUMNS 12
+#define PROGRESS_COLUMNS 8
+
+static uint64
+counter(LsmIndexSlot *slot, LsmCounter which)
+{
+	return pg_atomic_read_u64(&slot->counters[which]);
+}
+
+static void
+put_time(Datum *value, bool *null, uint64 time)
+{
+	*value = TimestampTzGetDatum((TimestampTz) time);
+	*null = time == 0;
+}
+
+/* Pages written for each page that came in: 1 is the page itself. */
+static void
+put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
+{
+	double		flushed = (double) counter(slot, LSM_COUNT_FLUSHES);
+	double		merged = (double) counter(slot, LSM_COUNT_BLOCKS_WRITTEN);
+
+	*null = flushed == 0;
+	*value = Float8GetDatum(*null ? 0 : (flushed + merged) / flushed);
+}
+
+/*
+ * lsm_stat_indexes(): counters of the indexes of this database that have been
+ * written to since the server started.
+ */
+Datum
+lsm_stat_indexes(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+		Datum		values[STAT_COLUMNS];
+		bool		nulls[STAT_COLUMNS] = {false};
+		Oid			index = lsm_slot_index(slot);
+
+		if (lsm_slot_database(slot) != MyDatabaseId)
+			continue;
+		values[0] = ObjectIdGetDatum(index);
+		values[1] = Int64GetDatum(counter(slot, LSM_COUNT_ENTRIES));
+		values[2] = Int64GetDatum(counter(slot, LSM_COUNT_BATCHES));
+		values[3] = Int64GetDatum(counter(slot, LSM_COUNT_FLUSHES));
+		values[4] = Int64GetDatum(counter(slot, LSM_COUNT_MERGES));
+		values[5] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
+		values[6] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
+		put_amplification(&values[7], &nulls[7], slot);
+		values[8] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
+		values[9] = Float8GetDatum(counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
+		put_time(&values[10], &nulls[10], pg_atomic_read_u64(&slot->last_merge));
+		put_time(&values[11], &nulls[11], pg_atomic_read_u64(&slot->reset_time));
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+static const char *
+phase_name(LsmIndexSlot *slot)
+{
+	switch ((LsmPhase) pg_atomic_read_u32(&slot->phase))
+	{
+		case LSM_PHASE_WAITING:
+			return "between steps";
+		case LSM_PHASE_SEALING:
+			return "sealing write buffer";
+		case LSM_PHASE_MERGING:
+			return "merging";
+	}
+	return "unknown";
+}
+
+/* Whose work is everybody's to see?  One's own, and all for who reads statistics. */
+static bool
+may_see(Oid database, Oid index)
+{
+	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
+		return true;
+	return database == MyDatabaseId &&
+		SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index)) &&
+		lsm_owns_relation(index, GetUserId());
+}
+
+/*
+ * lsm_stat_progress(): the processes that compact an index, in all databases:
+ * background workers and callers of lsm_compact.
+ */
+Datum
+lsm_stat_progress(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+		Datum		values[PROGRESS_COLUMNS];
+		bool		nulls[PROGRESS_COLUMNS] = {false};
+		Oid			database;
+		Oid			index;
+		int			pid;
+
+		LWLockAcquire(lsm_shared->lock, LW_SHARED);
+		pid = slot->claimed_by;
+		database = lsm_slot_database(slot);
+		index = lsm_slot_index(slot);
+		LWLockRelease(lsm_shared->lock);
+		if (pid == 0 || BackendPidGetProc(pid) == NULL)
+			continue;
+		values[0] = Int32GetDatum(pid);
+		values[1] = ObjectIdGetDatum(database);
+		if (may_see(database, index))
+		{
+			values[2] = ObjectIdGetDatum(index);
+			values[3] = CStringGetTextDatum(phase_name(slot));
+			values[4] = Int32GetDatum(pg_atomic_read_u32(&slot->level));
+			values[5] = Int32GetDatum(pg_atomic_read_u32(&slot->inputs));
+			values[6] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
+			values[7] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
+		}
+		else
+			memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
+		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * lsm_stat_reset(): counters of this database's indexes back to zero.  The SQL
+ * script keeps it from the public.
+ */
+Datum
+lsm_stat_reset(PG_FUNCTION_ARGS)
+{
+	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
+	{
+		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
+			lsm_slot_reset_counters(&lsm_shared->indexes[i]);
+	}
+	PG_RETURN_VOID();
+}

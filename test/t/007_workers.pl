@@ -1,0 +1,346 @@
+# Background workers: they merge what is large, leave when somebody wants the
+# database, survive errors and crashes, run as the table's owner, and nothing
+# breaks without them.  lsm_compact and the statistics.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $node = new_node('workers', init => { allows_streaming => 1 }, conf => "
+fsync = off
+pg_lsm.max_workers = 2
+pg_lsm.idle_delay = '200ms'
+max_worker_processes = 12
+");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
+
+# A merge with these compares slowly or not at all, as a table says.
+my $opclass = q{
+CREATE FUNCTION NAME_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	BODY
+	RETURN pg_catalog.btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS NAME_ops FOR TYPE int USING lsm AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 NAME_cmp(int, int);
+};
+
+sub make_opclass
+{
+	my ($name, $body) = @_;
+
+	return $opclass =~ s/NAME/$name/gr =~ s/BODY/$body/r;
+}
+
+sub runs
+{
+	my ($index, $db) = @_;
+
+	return $node->safe_psql($db // 'postgres', "SELECT count(*) FROM lsm_runs('$index') WHERE state <> 'open'");
+}
+
+sub worker_pid
+{
+	return $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker' LIMIT 1});
+}
+
+# Wait until a condition holds; returns whether it came to that.
+sub wait_for
+{
+	my ($query, $db) = @_;
+
+	foreach (1 .. 600)
+	{
+		return 1 if $node->safe_psql($db // 'postgres', $query) eq 't';
+		sleep 0.1;
+	}
+	return 0;
+}
+
+# 1. Workers do the large merges, and merge an idle index to a few runs.
+$node->safe_psql('postgres', q{
+CREATE TABLE t (k int, s text COLLATE "C");
+CREATE INDEX t_k ON t USING lsm (k);
+CREATE INDEX t_s ON t USING lsm (s, k DESC);
+});
+my $load = load_start($node, name => 'a', clients => 3, transactions => 20,
+	scripts => [ [ 1, 'INSERT INTO t SELECT (random() * 1000)::int, \'s\' || i % 50 FROM generate_series(1, 200) i;' ] ]);
+my $seen = 0;
+foreach (1 .. 100)
+{
+	$seen ||= worker_pid() ne '';
+	last if $seen;
+	sleep 0.02;
+}
+ok($seen, 'a worker is started');
+unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
+foreach my $index (qw(t_k t_s))
+{
+	ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
+	is($node->safe_psql('postgres', "SELECT entries_inserted, batches >= 0, flushes > 100, merges > 10, bytes_merged > 0,
+		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'"),
+		'12000|t|t|t|t|t|t|0', "$index: counters");
+}
+check_clean($node, 'after the workers');
+ok(wait_for("SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there is nothing to do');
+$node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
+is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'counters are reset');
+
+# 2. A database can be dropped, copied and renamed while workers are at it.
+$node->safe_psql('postgres', 'CREATE DATABASE scratch');
+$node->safe_psql('scratch', 'CREATE EXTENSION pg_lsm');
+$node->safe_psql('scratch', make_opclass('slow', 'PERFORM pg_sleep(0.0005);'));
+$node->safe_psql('scratch', q{
+SET client_min_messages = error;
+CREATE TABLE t (k int);
+CREATE INDEX t_k ON t USING lsm (k);
+CREATE TABLE u (k int);
+INSERT INTO u SELECT i % 1000 FROM generate_series(1, 300) i;
+CREATE INDEX u_k ON u USING lsm (k slow_ops);
+INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i;
+INSERT INTO u SELECT random() * 1000 FROM generate_series(1, 40) i;
+INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i;
+});
+my $begin = time;
+$node->safe_psql('postgres', 'CREATE DATABASE copied TEMPLATE scratch');
+$node->safe_psql('postgres', 'ALTER DATABASE scratch RENAME TO renamed');
+$node->safe_psql('renamed', 'INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i');
+$node->safe_psql('postgres', 'DROP DATABASE renamed');
+cmp_ok(time - $begin, '<', 60, 'CREATE DATABASE ... TEMPLATE, ALTER and DROP DATABASE right after a load');
+is($node->safe_psql('copied', "SELECT lsm_check('t_k', true), lsm_check('u_k', true)"), '|', 'the copy is sound');
+$node->safe_psql('postgres', 'DROP DATABASE copied');
+sleep 1;
+unlike(slurp_file($node->logfile), qr/does not exist/, 'nobody tries to connect to a dropped database');
+
+# 3. A worker that is terminated, a server that is killed.
+$node->safe_psql('postgres', make_opclass('slow', ''));
+$node->safe_psql('postgres', q{
+CREATE TABLE u (k int);
+CREATE INDEX u_k ON u USING lsm (k slow_ops);
+});
+# Slow only while it matters: checks compare, too.
+sub slow_down
+{
+	my ($seconds) = @_;
+
+	$node->safe_psql('postgres', (split /CREATE OPERATOR CLASS/, make_opclass('slow', $seconds ? "PERFORM pg_sleep($seconds);" : ''))[0] =~ s/CREATE FUNCTION/CREATE OR REPLACE FUNCTION/r);
+	return;
+}
+
+sub load_slow
+{
+	slow_down(0);
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 60)');
+	slow_down(0.005);
+	$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 10)');
+	return;
+}
+my $working = q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction WHERE indexrelid = 'u_k'::regclass AND phase = 'merging' AND blocks_total > 0};
+load_slow();
+ok(wait_for($working), 'pg_stat_progress_lsm_compaction shows a worker');
+my $killed = $node->safe_psql('postgres', q{SELECT pg_terminate_backend(pid) FROM pg_stat_progress_lsm_compaction WHERE pid <> pg_backend_pid()});
+like($killed, qr/t/, 'it is terminated');
+slow_down(0);
+check_clean($node, 'after a worker was terminated');
+load_slow();
+ok(wait_for($working), 'another one goes on');
+kill_postmaster($node);
+$node->start;
+slow_down(0);
+check_clean($node, 'after the server was killed while a worker was merging');
+# Nothing is known after a restart, until somebody writes or VACUUM comes by.
+$node->safe_psql('postgres', 'VACUUM u');
+ok(wait_for(q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'building') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
+check_clean($node, 'after that');
+
+# 4. A comparison function that fails in workers only: its index is tried again
+# ever less often, writers go on, and other indexes are merged.
+$node->safe_psql('postgres', make_opclass('bad', q{
+	IF current_setting('application_name') = 'pg_lsm worker' THEN RAISE 'this operator class is broken'; END IF;}));
+my $log_start = -s $node->logfile;
+$begin = time;
+$node->safe_psql('postgres', q{
+CREATE TABLE b (k int);
+CREATE INDEX b_k ON b USING lsm (k bad_ops);
+INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 1000);
+INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000) i;
+});
+ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'another index is merged');
+while (time < $begin + 7)
+{
+	$node->safe_psql('postgres', 'INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 100)');
+	sleep 0.2;
+}
+my $log = substr(slurp_file($node->logfile), $log_start);
+my $errors = () = $log =~ /ERROR:  this operator class is broken/g;
+cmp_ok($errors, '>', 0, 'the error is logged');
+cmp_ok($errors, '<', 8, 'but not again and again');
+like($log, qr/background compaction of index "public.b_k"/, 'the log names the index');
+check_clean($node, 'after errors in workers');
+$node->safe_psql('postgres', 'DROP TABLE b');
+
+# 5. Workers are the table's owner, and restricted.
+$node->safe_psql('postgres', 'CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
+$node->safe_psql('postgres', make_opclass('tell', q{
+	IF current_setting('application_name') = 'pg_lsm worker' THEN
+		RAISE WARNING 'compared by %, path %', current_user, current_setting('search_path');
+	END IF;}));
+$log_start = -s $node->logfile;
+$node->safe_psql('postgres', q{
+SET SESSION AUTHORIZATION alice;
+CREATE TABLE a (k int);
+CREATE INDEX a_k ON a USING lsm (k tell_ops);
+INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
+});
+$node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200)');
+ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
+$log = substr(slurp_file($node->logfile), $log_start);
+like($log, qr/compared by alice, path pg_catalog, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path');
+unlike($log, qr/compared by (?!alice)/, 'and as nobody else');
+$node->safe_psql('postgres', q{
+CREATE OR REPLACE FUNCTION tell_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+	IF current_setting('application_name') = 'pg_lsm worker' THEN PERFORM set_config('role', 'none', true); END IF;
+	RETURN pg_catalog.btint4cmp(a, b);
+END $$;
+INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
+});
+$node->wait_for_log(qr/cannot set parameter "role" within security-restricted operation/, $log_start);
+pass('and cannot get out of that');
+$node->safe_psql('postgres', 'DROP TABLE a');
+
+# 6. What no worker can see or lock: temporary tables, new ones, locked ones.
+is($node->safe_psql('postgres', q{
+CREATE TEMP TABLE mine (k int);
+CREATE INDEX mine_k ON mine USING lsm (k);
+INSERT INTO mine SELECT (random() * 1000)::int FROM generate_series(1, 3000);
+SELECT count(*) < 30 FROM lsm_runs('mine_k');
+SELECT lsm_check('mine_k', true);
+SELECT stats_reset IS NULL FROM pg_stat_lsm_indexes WHERE indexrelname = 'mine_k';
+SELECT lsm_compact('mine_k');
+SELECT count(*) FROM lsm_runs('mine_k') WHERE state <> 'open';
+}), "t\n\nt\n\n1", 'temporary tables are merged by their session');
+is($node->safe_psql('postgres', q{
+BEGIN;
+CREATE TABLE fresh (k int);
+CREATE INDEX fresh_k ON fresh USING lsm (k);
+INSERT INTO fresh SELECT (random() * 1000)::int FROM generate_series(1, 3000);
+SELECT count(*) < 30 FROM lsm_runs('fresh_k');
+TRUNCATE t;
+INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000);
+SELECT count(*) < 30 FROM lsm_runs('t_k');
+COMMIT;
+BEGIN;
+LOCK TABLE t IN EXCLUSIVE MODE;
+INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000);
+SELECT count(*) < 40 FROM lsm_runs('t_k');
+COMMIT;
+}), "t\nt\nt", 'new and locked tables are merged by their writer');
+check_clean($node, 'after these');
+
+# 7. lsm_compact.
+my $rows = $node->safe_psql('postgres', "SELECT count(*), sum(hashtext(k || s)) FROM t");
+$node->safe_psql('postgres', 'INSERT INTO t SELECT k, s FROM t WHERE k < 10');
+$node->safe_psql('postgres', 'DELETE FROM t WHERE k < 5');
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*), sum(hashtext(k || s)) FROM t WHERE k >= 0';
+$rows = $node->safe_psql('postgres', $by_index);
+$node->safe_psql('postgres', "BEGIN; SELECT lsm_compact('t_k'); SELECT lsm_compact('t_s'); COMMIT");
+is($node->safe_psql('postgres', "SELECT count(*), min(state) FROM lsm_runs('$_') WHERE state <> 'open'"), '1|packed', "lsm_compact leaves one run of $_")
+  foreach qw(t_k t_s);
+is($node->safe_psql('postgres', $by_index), $rows, 'and the same rows');
+check_clean($node, 'after lsm_compact');
+$node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
+my %wrong = (
+	"SET ROLE alice; SELECT lsm_compact('t_k')" => qr/must be owner of index t_k/,
+	"SELECT lsm_compact('t')" => qr/is not an lsm index/,
+	"BEGIN READ ONLY; SELECT lsm_compact('t_k')" => qr/cannot execute lsm_compact\(\) in a read-only transaction/,
+	"SET ROLE alice; SELECT lsm_stat_reset()" => qr/permission denied/);
+foreach my $query (sort keys %wrong)
+{
+	my ($ret, $out, $err) = $node->psql('postgres', $query);
+	like($err, $wrong{$query}, $query);
+}
+# Interrupted, by timeout, and gone on with.
+load_slow();
+my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT lsm_compact('u_k')");
+like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
+slow_down(0);
+check_clean($node, 'after that');
+slow_down(0.002);
+my $compact = $node->background_psql('postgres');
+$compact->query_until(qr/started/, "\\echo started\nSELECT lsm_compact('u_k');\n");
+ok(wait_for(q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
+	WHERE a.backend_type = 'client backend' AND p.indexrelid = 'u_k'::regclass AND p.relid = 'u'::regclass}), 'its progress is shown');
+is($node->safe_psql('postgres', 'SET ROLE alice; SELECT count(*), count(phase), count(indexrelid) FROM pg_stat_progress_lsm_compaction'),
+	'1|0|0', 'but not what it is to others');
+slow_down(0);
+$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 20)');
+$node->safe_psql('postgres', 'VACUUM u');
+ok($compact->quit, 'inserts and VACUUM go on beside it');
+check_clean($node, 'after lsm_compact beside writers');
+
+# 8. REINDEX, TRUNCATE and DROP INDEX CONCURRENTLY beside workers.
+$load = load_start($node, name => 'b', clients => 2, seconds => 5,
+	scripts => [ [ 5, "INSERT INTO t SELECT (random() * 1000)::int, 's' || i % 50 FROM generate_series(1, 100) i;" ],
+		[ 1, 'DELETE FROM t WHERE k < 50;' ] ]);
+my $end = time + 4;
+while (time < $end)
+{
+	$node->safe_psql('postgres', 'REINDEX INDEX t_k');
+	$node->safe_psql('postgres', 'VACUUM t');
+	$node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_s');
+	$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY t_more ON t USING lsm (k, s)');
+	$node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
+	$node->safe_psql('postgres', 'TRUNCATE t');
+	$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY t_more');
+}
+unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
+check_clean($node, 'after DDL beside workers');
+
+# 9. A standby starts no workers and writes nothing, until it is promoted.
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+$node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+check_clean($standby, 'a standby has what it should have', no_check => 1);
+my $children = `ps --no-headers -o args --ppid @{[ (slurp_file($standby->data_dir . '/postmaster.pid') =~ /^(\d+)/)[0] ]}`;
+unlike($children, qr/pg_lsm/, 'and neither launcher nor workers');
+($ret, $out, $err) = $standby->psql('postgres', "SELECT lsm_compact('t_k')");
+like($err, qr/cannot execute lsm_compact\(\) during recovery/, 'lsm_compact says that it cannot work there');
+is($standby->safe_psql('postgres', 'SELECT sum(merges) FROM pg_stat_lsm_indexes'), 0, 'the views work there');
+$standby->promote;
+$standby->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
+ok($standby->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers start after promotion');
+check_clean($standby, 'after that');
+$standby->stop;
+
+# 10. No worker can be started: the writers do all.
+$node->append_conf('postgresql.conf', 'max_worker_processes = 1');
+$node->restart;
+$node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)") foreach 1 .. 3;
+cmp_ok(runs('t_k'), '<', 50, 'runs are merged without workers');
+check_clean($node, 'without worker slots');
+$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$node->restart;
+$node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)");
+cmp_ok(runs('t_k'), '<', 50, 'and without a launcher');
+check_clean($node, 'without any');
+
+# Ending does not take long, with workers or without.
+$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
+$node->restart;
+load_slow();
+$begin = time;
+$node->stop('fast');
+cmp_ok(time - $begin, '<', 10, 'the server stops while a worker merges');
+unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'nothing has crashed');
+done_testing();
