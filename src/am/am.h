@@ -24,7 +24,7 @@ extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPoint
 
 /* statement.c */
 extern void lsm_statement_init(void);
-extern bool lsm_statement_batches(IndexInfo *info, CommandId *cid);
+extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid);
 
 /* scan.c */
 extern IndexScanDesc lsm_am_begin_scan(Relation index, int nkeys, int norderbys);

@@ -19,6 +19,7 @@ typedef struct InsertState
 	MemoryContext context;		/* reset after each row */
 	LsmBatch   *batch;			/* of that generation */
 	uint64		generation;
+	int			rows;			/* inserted singly so far */
 } InsertState;
 
 static InsertState *
@@ -62,7 +63,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	state = get_state(index, info);
 	old = MemoryContextSwitchTo(state->context);
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
-	if (lsm_statement_batches(info, &cid))
+	if (lsm_statement_batches(info, state->rows, &cid))
 	{
 		if (state->batch == NULL || state->generation != lsm_batch_generation)
 		{
@@ -72,7 +73,10 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		lsm_batch_add(state->batch, index, heap, &entry, cid);
 	}
 	else
+	{
 		insert_singly(index, heap, state->ks, &entry);
+		state->rows++;
+	}
 	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(state->context);

@@ -99,6 +99,7 @@ acquire(IndexScanDesc scan)
 	bool		needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	MemoryContext old = MemoryContextSwitchTo(s->read_context);
 
+	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
 	s->ks->snapshot = scan->xs_snapshot;
 	s->version = lsm_version_read(scan->indexRelation, needs_gate ? &s->gate : NULL);
 	s->cursor = lsm_read_version(scan->indexRelation, s->ks, s->version);
@@ -114,7 +115,6 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	release(s);
-	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
 	MemoryContextReset(s->entry_context);
 	MemoryContextReset(s->key_context);
 	old = MemoryContextSwitchTo(s->key_context);

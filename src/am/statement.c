@@ -23,11 +23,13 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
+#include "utils/snapmgr.h"
 
 /* What is running. */
 typedef struct Statement
 {
 	int			depth;			/* 0: nothing that we know of */
+	bool		many_rows;		/* COPY: more than a few are to be expected */
 	bool		batches;		/* the innermost one may batch */
 	CommandId	cid;			/* its tuples have this cmin or a higher one */
 } Statement;
@@ -38,18 +40,23 @@ static ExecutorRun_hook_type previous_run;
 static ExecutorFinish_hook_type previous_finish;
 static ProcessUtility_hook_type previous_utility;
 
+/* Rows of an outermost statement that do not wait: there may be no more. */
+#define SINGLE_ROWS 4
+
 /*
- * May an insert into this index wait?  *cid is a lower bound of its tuple's
- * cmin.
+ * May an insert into this index wait?  The statement has inserted so many rows
+ * singly.  *cid is a lower bound of its tuple's cmin.
  *
  * Not where somebody must find the entry at once: exclusion constraints look
  * for conflicts after the insert, serializable transactions for readers.  Not
  * in security-restricted operations, which may end before their statement does.
  */
 bool
-lsm_statement_batches(IndexInfo *info, CommandId *cid)
+lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid)
 {
 	*cid = current.cid;
+	if (current.depth == 1 && !current.many_rows && rows < SINGLE_ROWS)
+		return false;
 	return current.batches && lsm_batch_inserts && info->ii_ExclusionOps == NULL &&
 		!info->ii_Concurrent && !IsolationIsSerializable() && !IsParallelWorker() &&
 		!InSecurityRestrictedOperation();
@@ -70,11 +77,6 @@ node_batches(Plan *plan, bool *modifies)
 	if (node->onConflictAction != ONCONFLICT_NONE)
 		return false;
 	*modifies |= node->operation != CMD_DELETE;
-
-	/* A single row that nothing else comes with would only wait in vain. */
-	if (current.depth == 0 && outerPlan(plan) != NULL && IsA(outerPlan(plan), Result) &&
-		outerPlan(outerPlan(plan)) == NULL)
-		return false;
 	return true;
 }
 
@@ -102,6 +104,7 @@ begin_statement(bool batches, CommandId cid)
 	Statement	outer = current;
 
 	current.depth++;
+	current.many_rows = false;
 	current.batches = batches;
 	current.cid = cid;
 	return outer;
@@ -157,6 +160,29 @@ finish(QueryDesc *query)
 		lsm_batch_flush_all();
 }
 
+/*
+ * Does this command nothing itself to tables and indexes that exist, but run
+ * statements?  Within all others (TRUNCATE, ALTER TABLE, DROP) triggers, event
+ * triggers and expressions may insert into what the command then rebuilds or
+ * drops: there each statement is an outermost one.
+ */
+static bool
+only_runs_statements(Node *node)
+{
+	switch (nodeTag(node))
+	{
+		case T_CopyStmt:
+		case T_DoStmt:
+		case T_CallStmt:
+		case T_ExecuteStmt:
+		case T_ExplainStmt:
+		case T_FetchStmt:
+			return true;
+		default:
+			return false;
+	}
+}
+
 static void
 utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
@@ -169,6 +195,9 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	/* Commands may look at indexes by other ways than scans. */
 	lsm_batch_flush_all();
 	outer = begin_statement(batches, batches ? GetCurrentCommandId(false) : FirstCommandId);
+	current.many_rows = batches;
+	if (!only_runs_statements(node))
+		current.depth = 0;
 	PG_TRY();
 	{
 		if (previous_utility)
@@ -198,7 +227,12 @@ at_transaction_end(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
+			if (!lsm_batch_any())
+				break;
+			/* Comparison functions may run queries. */
+			PushActiveSnapshot(GetTransactionSnapshot());
 			lsm_batch_flush_all();
+			PopActiveSnapshot();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:

@@ -17,6 +17,7 @@
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "base/compat.h"
 #include "base/limits.h"
 #include "compact/batch.h"
 #include "compact/compact.h"
@@ -37,14 +38,17 @@ typedef struct BatchMark
 
 struct LsmBatch
 {
-	dlist_node	node;			/* in batches */
+	dlist_node	node;			/* in waiting */
+	bool		is_waiting;		/* has entries */
 	Oid			index_id;
 	Oid			heap_id;
+	LsmLocator	locator;		/* of the index */
 	MemoryContext context;		/* of the batch */
 	LsmKeySpace *ks;
 	LsmEntries	entries;
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
+	int			flush_level;	/* nesting level at which it is written */
 	BlockNumber lowest_block;	/* of the heap, that an entry leads to */
 	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
 	BatchMark  *marks;			/* ascending in both */
@@ -66,7 +70,7 @@ typedef struct BatchSlot
 	LsmBatch   *batch;
 } BatchSlot;
 
-static dlist_head batches = DLIST_STATIC_INIT(batches);
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);	/* those that have entries */
 static HTAB *batch_table = NULL;	/* NULL: no batches */
 
 static Size memory_used = 0;	/* of the entries of all batches, in bytes */
@@ -107,6 +111,7 @@ create(Relation index, Relation heap)
 
 	batch->index_id = RelationGetRelid(index);
 	batch->heap_id = RelationGetRelid(heap);
+	batch->locator = lsm_relation_locator(index);
 	batch->context = context;
 	batch->ks = lsm_keyspace_create(index);
 	batch->lowest_block = InvalidBlockNumber;
@@ -130,7 +135,6 @@ lsm_batch_get(Relation index, Relation heap)
 	batch = create(index, heap);
 	slot = hash_search(batch_table, &batch->index_id, HASH_ENTER, NULL);
 	slot->batch = batch;
-	dlist_push_head(&batches, &batch->node);
 	return batch;
 }
 
@@ -239,6 +243,37 @@ write_singly(LsmBatch *batch, Relation index, Relation heap)
 	}
 }
 
+/* A batch has got its first entry, or has lost all. */
+static void
+set_waiting(LsmBatch *batch, bool is_waiting)
+{
+	if (batch->is_waiting == is_waiting)
+		return;
+	if (is_waiting)
+		dlist_push_tail(&waiting, &batch->node);
+	else
+		dlist_delete(&batch->node);
+	batch->is_waiting = is_waiting;
+}
+
+/*
+ * All commands that give an index new files write the batches before.  Should
+ * some extension do that by itself, the entries must not get there: the tuples
+ * may be gone, or their entries be there already.
+ */
+static inline void
+check_file(LsmBatch *batch, Relation index)
+{
+	LsmLocator	locator = lsm_relation_locator(index);
+
+	if (memcmp(&batch->locator, &locator, sizeof(LsmLocator)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" was rebuilt while entries were waiting to be written to it",
+						RelationGetRelationName(index)),
+				 errhint("Set pg_lsm.batch_inserts to off for this command.")));
+}
+
 /* Write what has been collected.  The batch is empty then. */
 static void
 flush(LsmBatch *batch, Relation index, Relation heap)
@@ -250,7 +285,9 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	/* A comparison function that reads the table would bring us here again. */
 	if (batch->entries.count == 0 || batch->flushing)
 		return;
+	check_file(batch, index);
 	batch->flushing = true;
+	batch->flush_level = GetCurrentTransactionNestLevel();
 	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(work);
 	lsm_owner_enter(heap, batch->ks, &saved);
@@ -269,6 +306,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	batch->lowest_block = InvalidBlockNumber;
 	batch->first_cid = InvalidCommandId;
 	batch->flushing = false;
+	set_waiting(batch, false);
 }
 
 /*
@@ -282,8 +320,13 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 {
 	Size		before = batch->entries.used;
 
+	if (batch->entries.count == 0)
+		batch->locator = lsm_relation_locator(index);
+	else
+		check_file(batch, index);
 	mark_level(batch);
 	lsm_entries_add(&batch->entries, entry);
+	set_waiting(batch, true);
 	memory_used += batch->entries.used - before;
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
 	batch->lowest_block = Min(batch->lowest_block, (BlockNumber) (entry->tid >> 16));
@@ -311,18 +354,41 @@ open_and_flush(LsmBatch *batch)
 	heap = table_open(batch->heap_id, NoLock);
 	index = index_open(batch->index_id, RowExclusiveLock);
 	flush(batch, index, heap);
-	index_close(index, NoLock);
+	index_close(index, RowExclusiveLock);
 	table_close(heap, NoLock);
+}
+
+/* Does anything wait? */
+bool
+lsm_batch_any(void)
+{
+	return !dlist_is_empty(&waiting);
+}
+
+/* The first batch that waits and is not being written, or NULL. */
+static LsmBatch *
+first_waiting(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &waiting)
+	{
+		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+		if (!batch->flushing)
+			return batch;
+	}
+	return NULL;
 }
 
 /* Write all batches. */
 void
 lsm_batch_flush_all(void)
 {
-	dlist_iter	iter;
+	LsmBatch   *batch;
 
-	dlist_foreach(iter, &batches)
-		open_and_flush(dlist_container(LsmBatch, node, iter.cur));
+	while ((batch = first_waiting()) != NULL)
+		open_and_flush(batch);
 }
 
 /* Write what waits for this index. */
@@ -345,6 +411,8 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 {
 	LsmBatch   *batch;
 
+	if (dlist_is_empty(&waiting))
+		return;
 	batch = find(RelationGetRelid(index));
 	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
 						  snapshot->curcid <= batch->first_cid))
@@ -379,9 +447,9 @@ cut(LsmBatch *batch, int level)
 void
 lsm_batch_end_subtransaction(int level, bool commit)
 {
-	dlist_iter	iter;
+	dlist_mutable_iter iter;
 
-	dlist_foreach(iter, &batches)
+	dlist_foreach_modify(iter, &waiting)
 	{
 		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
 
@@ -390,26 +458,21 @@ lsm_batch_end_subtransaction(int level, bool commit)
 		else
 		{
 			cut(batch, level);
-			batch->flushing = false;
+			/* But not for a subtransaction of a comparison function. */
+			if (level <= batch->flush_level)
+				batch->flushing = false;
+			if (batch->entries.count == 0)
+				set_waiting(batch, false);
 		}
 	}
 }
 
-/* Forget all batches, with what they hold. */
+/* Forget all batches: the transaction ends, and its memory with it. */
 void
 lsm_batch_forget_all(void)
 {
-	if (batch_table == NULL)
-		return;
 	lsm_batch_generation++;
 	memory_used = 0;
-	hash_destroy(batch_table);
 	batch_table = NULL;
-	while (!dlist_is_empty(&batches))
-	{
-		LsmBatch   *batch = dlist_head_element(LsmBatch, node, &batches);
-
-		dlist_delete(&batch->node);
-		MemoryContextDelete(batch->context);
-	}
+	dlist_init(&waiting);
 }

@@ -19,6 +19,7 @@ extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
 extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId cid);
 
+extern bool lsm_batch_any(void);
 extern void lsm_batch_flush_all(void);
 extern void lsm_batch_flush_index(Relation index);
 extern void lsm_batch_flush_for_scan(Relation index, Snapshot snapshot);

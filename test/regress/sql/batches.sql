@@ -208,6 +208,62 @@ INSERT INTO pk SELECT i FROM generate_series(1, 100) i;
 WITH i AS (INSERT INTO fk SELECT i % 10 + 1 FROM generate_series(1, 100) i RETURNING id) SELECT count(*) FROM i;
 DO $$ BEGIN SET LOCAL enable_seqscan = off; INSERT INTO fk SELECT 50 FROM generate_series(1, 60); DELETE FROM pk WHERE id IN (3, 50); END $$;
 SELECT t.same('SELECT id FROM fk WHERE id < 100'), count(*) FROM fk;
+-- Commands that run triggers, or expressions that insert, and then rebuild, empty or drop the table.
+CREATE TABLE a (k int);
+CREATE INDEX a_k ON a USING lsm (k);
+INSERT INTO a SELECT generate_series(1, 1000);
+CREATE FUNCTION before_truncate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO a VALUES (7), (8); INSERT INTO a SELECT generate_series(1, 100); RETURN NULL; END $$;
+CREATE TRIGGER before_truncate BEFORE TRUNCATE ON a FOR EACH STATEMENT EXECUTE FUNCTION before_truncate();
+TRUNCATE a;
+SELECT by_index('SELECT count(*) FROM a WHERE k = 7');
+INSERT INTO a VALUES (1), (2);
+SELECT by_index('SELECT count(*) FROM a WHERE k = 7'), t.same('SELECT k FROM a WHERE k < 10');
+CREATE TABLE dl (id int, k int);
+CREATE INDEX dl_k ON dl USING lsm (k);
+INSERT INTO dl SELECT i, i FROM generate_series(1, 1000) i;
+DELETE FROM dl WHERE k < 900;
+CREATE FUNCTION at_command() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO dl VALUES (5, 5555); INSERT INTO dl SELECT i, 6000 FROM generate_series(1, 60) i; END $$;
+CREATE EVENT TRIGGER regress_batches ON ddl_command_start EXECUTE FUNCTION at_command();
+ALTER TABLE dl ALTER COLUMN id TYPE bigint;
+ALTER EVENT TRIGGER regress_batches DISABLE;
+INSERT INTO dl SELECT 1, 7777 FROM generate_series(1, 2000);
+SELECT t.same('SELECT id, k FROM dl WHERE k = 5555'), t.same('SELECT id, k FROM dl WHERE k = 6000');
+ALTER EVENT TRIGGER regress_batches ENABLE;
+DROP TABLE dl;
+DROP EVENT TRIGGER regress_batches;
+CREATE TABLE p (g int, k int, x text) PARTITION BY LIST (g);
+CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+CREATE INDEX p_k ON p USING lsm (k);
+INSERT INTO p SELECT 1 + i % 2, i, 'x' FROM generate_series(1, 10) i;
+CREATE FUNCTION inserts(v text) RETURNS text LANGUAGE plpgsql VOLATILE AS $$ BEGIN IF v = 'x' THEN INSERT INTO p2 (g, k, x) VALUES (2, 100, 'new'); END IF; RETURN v; END $$;
+ALTER TABLE p ALTER COLUMN x TYPE varchar(20) USING inserts(x);
+SELECT by_index('SELECT count(*) FROM p WHERE k = 100'), t.same('SELECT g, k, x FROM p WHERE k = 100');
+-- A cursor over a bitmap that is opened early and read late within the statement.
+CREATE TABLE q (k int, n bigint);
+CREATE INDEX q_k ON q USING lsm (k);
+CREATE FUNCTION late_cursor() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+	c refcursor := 'late';
+BEGIN
+	IF NEW.k = 1 THEN
+		SET LOCAL enable_seqscan = off;
+		SET LOCAL enable_indexscan = off;
+		SET LOCAL enable_indexonlyscan = off;
+		INSERT INTO q SELECT 1000 + i FROM generate_series(1, 50) i;
+		OPEN c FOR SELECT count(*) FROM q WHERE k > 1000;
+	ELSIF NEW.k = 60 THEN
+		FETCH c INTO NEW.n;
+	END IF;
+	RETURN NEW;
+END $$;
+CREATE TRIGGER late_cursor BEFORE INSERT ON q FOR EACH ROW WHEN (NEW.k < 1000) EXECUTE FUNCTION late_cursor();
+BEGIN;
+INSERT INTO q SELECT i FROM generate_series(1, 60) i;
+COMMIT;
+SELECT n FROM q WHERE k = 60;
+DROP TABLE a, p, q;
+DROP FUNCTION before_truncate(), at_command(), inserts(text), late_cursor();
 DROP TABLE fk, pk, pt, ex, oc2, d, s2, tr, b CASCADE;
 DROP PROCEDURE commits();
 DROP FUNCTION with_ddl(), nest(int, text, bool), cursors(), look(), look_after(), seen(int), insert_and_count(int), by_index(text);
