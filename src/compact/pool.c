@@ -51,6 +51,9 @@ lsm_pool_init(void)
 {
 	BackgroundWorker worker;
 
+	/* Nothing may change while pg_upgrade looks. */
+	if (IsBinaryUpgrade)
+		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	/* Not on a standby: there is nothing to write. */
