@@ -44,10 +44,14 @@ def measure(group, options, store, server, client):
     context = Context(group, options, server, client)
     begin = time.monotonic()
     try:
-        server.start_fresh()
+        if options.quick:
+            server.empty()
+        else:
+            server.start_fresh()
         context.prepare_database()
         group.work(context)
-        server.stop()
+        if not options.quick:
+            server.stop()
     except (BenchError, OSError, ValueError, KeyError, ZeroDivisionError) as error:
         client.end_all()
         tail = server.log_tail(5)

@@ -7,7 +7,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
-from matplotlib.ticker import FuncFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
 
 from .stats import si, spread, windows  # noqa: E402
 
@@ -38,9 +38,15 @@ def _number_axes(axes, panel):
         axes.xaxis.set_major_formatter(formatter)
     if panel.logx:
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(formatter)
     if panel.logy:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(formatter)
+        low, high = axes.get_ylim()
+        if high / low < 20:             # else the powers of ten have labels, which are enough
+            axes.yaxis.set_minor_formatter(formatter)
+        else:
+            axes.yaxis.set_minor_formatter(NullFormatter())
     elif axes.get_ylim()[0] > 0:
         axes.set_ylim(bottom=0)
 
@@ -117,7 +123,7 @@ def draw(figure, experiment, data, folder):
     """Writes the PNG of a figure and returns its name, or None if there is nothing to draw."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    picture, grid = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.1 * rows), squeeze=False)
+    picture, grid = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.2 * rows), squeeze=False)
     drawn = False
     for number, panel in enumerate(figure.panels):
         axes = grid[number // columns][number % columns]
@@ -125,12 +131,12 @@ def draw(figure, experiment, data, folder):
         axes.set_title(panel.title, fontsize=9)
         axes.set_xlabel(panel.xlabel, fontsize=8)
         axes.set_ylabel(panel.ylabel, fontsize=8)
-        axes.tick_params(labelsize=7.5)
+        axes.tick_params(labelsize=7.5, which="both")
         axes.grid(True, axis="y" if panel.kind == "bars" else "both", linewidth=0.3)
         axes.set_axisbelow(True)
         _number_axes(axes, panel)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=6.5, framealpha=0.7)
+            axes.legend(fontsize=6.5, framealpha=0.6, loc="best")
             drawn = True
         else:
             axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=8)

@@ -44,10 +44,13 @@ def last_tenth(samples):
 def windows(samples, count=40):
     """Throughput over table size: (rows in the middle of a window, rows a second in it), for about `count` windows."""
     total = samples[-1][0]
+    count = min(count, len(samples))
     points = []
     for i in range(count):
         begin, end = total * i / count, total * (i + 1) / count
-        points.append(((begin + end) / 2, rate(samples, begin, end)))
+        rows_a_second = rate(samples, begin, end)
+        if rows_a_second != float("inf"):
+            points.append(((begin + end) / 2, rows_a_second))
     return points
 
 
