@@ -6,6 +6,9 @@
 # shellcheck disable=SC2034
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=python3
+# Runs a module of bench/; the caller sets HERE.
+# shellcheck disable=SC2034,SC2154
+PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 
 clean_up()
 {
@@ -38,7 +41,7 @@ build_server()
 	fi
 }
 
-# Runs a command that handles interrupts itself, and returns its status. A shell that is interrupted while it waits for a
+# Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while it waits for a
 # command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
 run_interruptible()
 {

@@ -38,7 +38,7 @@ parse_options()
 			--no-install) INSTALL= ;;
 			-h | --help)
 				sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-				suite --help
+				"${PYTHON_MODULE[@]}" suite --help
 				exit
 				;;
 			--report-only) BUILD=; SUITE_ARGS+=("$1") ;;
@@ -46,11 +46,6 @@ parse_options()
 		esac
 		shift
 	done
-}
-
-suite()
-{
-	PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m suite "$@"
 }
 
 # One number for all that is measured, so that a run is not resumed with another version.
@@ -78,7 +73,7 @@ main()
 	"$PYTHON" -c 'import matplotlib' 2>/dev/null ||
 		die "$PYTHON has no matplotlib" "Debian and Ubuntu: tools/install_deps.sh bench, or install python3-matplotlib."
 	if [ -z "$BUILD" ]; then
-		suite "${SUITE_ARGS[@]}"
+		"${PYTHON_MODULE[@]}" suite "${SUITE_ARGS[@]}"
 		exit
 	fi
 	trap clean_up EXIT
@@ -97,8 +92,8 @@ main()
 	# matplotlib keeps a list of fonts; a home that cannot be written to would mean a warning.
 	[ -w "${HOME:-/}" ] || export MPLCONFIGDIR="${MPLCONFIGDIR:-$WORK/matplotlib}"
 	# Not by exec: the trap must run.
-	run_interruptible suite --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" --user "$SERVER_USER" \
-		--source "$(source_hash)" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+	run_interruptible "${PYTHON_MODULE[@]}" suite --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
+		--user "$SERVER_USER" --source "$(source_hash)" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }
 
 main "$@"

@@ -1,11 +1,10 @@
 """Runs the suite. bench/run.sh calls this with the programs that it has built."""
 
 import datetime
-import signal
 import sys
 import time
 
-from . import BenchError, machine, options as options_module, report
+from . import BenchError, catch_interrupts, machine, options as options_module, report
 from .cgroup import ControlGroup
 from .client import Client
 from .context import COLUMNS, Context
@@ -86,16 +85,9 @@ def run(options, store, server, client, group):
     store.save_run()
 
 
-def interrupt(*_):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise KeyboardInterrupt
-
-
 def main(arguments):
     options = options_module.parse(arguments)
-    signal.signal(signal.SIGTERM, interrupt)
-    signal.signal(signal.SIGINT, interrupt)
+    catch_interrupts()
     if options.report_only:
         store = ResultStore(options.out, None, must_exist=True)
         print("The report is %s" % report.write(store))
