@@ -1,5 +1,6 @@
 """Calls the load generator, bench/client, and reads what it says."""
 
+import os
 import subprocess
 
 from . import BenchError
@@ -34,12 +35,14 @@ class Client:
         self.program = program
         self.calls = []
 
-    def start(self, mode, options, conninfo, table, *classes):
+    def start(self, mode, options, conninfo, table, *classes, one_core=False):
         command = [self.program, mode]
         for name, value in options.items():
             command += ["-" + name] if value is True else ["-" + name, str(value)]
         process = subprocess.Popen(command + [conninfo, table] + list(classes), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        if one_core:
+            os.sched_setaffinity(process.pid, {max(os.sched_getaffinity(0))})
         self.calls.append(process)
         return process
 
@@ -71,8 +74,8 @@ class Client:
         for process in list(self.calls):
             self.end(process)
 
-    def call(self, mode, options, conninfo, table, *classes):
-        return self.finish(self.start(mode, options, conninfo, table, *classes))
+    def call(self, mode, options, conninfo, table, *classes, one_core=False):
+        return self.finish(self.start(mode, options, conninfo, table, *classes, one_core=one_core))
 
     def generator_rate(self, kind, rows, seed):
         """Rows a second that the client makes when there is no server to wait for, on one core."""

@@ -23,7 +23,7 @@ COLUMNS = {
         l_shipinstruct char(25) NOT NULL, l_shipmode char(10) NOT NULL, l_comment varchar(44) NOT NULL""",
 }
 
-SAMPLES_A_LOAD = 200
+SAMPLES_A_LOAD = 120
 
 
 class SizeWatch:
@@ -114,8 +114,11 @@ class Context:
 
     # --- loads
 
-    def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False):
-        """Fills a table by COPY, records what that gave, and returns the rows that are in the table."""
+    def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False, one_core=False):
+        """Fills a table by COPY, records what that gave, and returns the rows that are in the table.
+
+        one_core: the client must do with a single one.
+        """
         limit_s = limit_s or self.options.limit
         before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
         paths = self.index_paths(table)
@@ -124,7 +127,7 @@ class Context:
         if binary:
             options["x"] = True
         with SizeWatch(self.server, paths) as watch:
-            report = self.client.call("load", options, self.server.conninfo(), table)
+            report = self.client.call("load", options, self.server.conninfo(), table, one_core=one_core)
         wal = float(self.server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % before))
         samples = [(int(s[1]), float(s[2])) for s in report.samples]
         for row_count, seconds, worst_ms in (s[1:] for s in report.samples):
@@ -153,10 +156,10 @@ class Context:
         options.update(flags)
         return self.client.call("run", options, self.server.conninfo(**(session or {})), table, *classes)
 
-    def record_latencies(self, report, name, label, x=""):
-        self.record("%s/s" % label, report.value(name, "rate"), "1/s", x)
+    def record_latencies(self, report, name, label, x="", suffix=""):
+        self.record("%s/s%s" % (label, suffix), report.value(name, "rate"), "1/s", x)
         for percentile in ("p50", "p95", "p99", "max"):
-            self.record("%s %s" % (label, percentile), report.value(name, percentile + "_us") / 1000, "ms", x)
+            self.record("%s %s%s" % (label, percentile, suffix), report.value(name, percentile + "_us") / 1000, "ms", x)
 
     def plan_nodes(self, sql, **session):
         """The kinds of nodes of a plan, outermost first."""

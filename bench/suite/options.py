@@ -11,7 +11,7 @@ A run that was interrupted goes on where it was when it is started again with th
 to read the report."""
 
 QUICK = {"rows": 20000, "repeats": 1, "clients": "1,2", "limit": 20.0, "seconds": 0.1, "warmup": 0.02}
-FULL = {"rows": 20_000_000, "repeats": 2, "clients": "1,4,8", "limit": 240.0, "seconds": 5.0, "warmup": 1.0}
+FULL = {"rows": 20_000_000, "repeats": 2, "clients": "1,4,8", "limit": 240.0, "seconds": 4.0, "warmup": 1.0}
 
 # Options that decide what is measured; a resumed run must have the same.
 RUN_OPTIONS = ("rows", "memory", "shared_buffers", "clients", "am", "experiments", "repeats", "limit", "seconds",
@@ -45,7 +45,7 @@ def make_parser():
     parser.add_argument("--repeats", type=positive, help="of all but the largest loads (default 2)")
     parser.add_argument("--limit", type=float, metavar="S", help="a load that takes longer is stopped and reported as "
                         "such (default 240)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each measurement of queries (default 5)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each measurement of queries (default 4)")
     parser.add_argument("--warmup", type=float, metavar="S", help="before each of them (default 1)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
                         help="another setting for the server, the same for all systems; may be repeated")

@@ -68,7 +68,7 @@ class Progress:
 
 COPY_RATES = {"none": 430e3, "btree": 130e3}
 OTHER_COPY_RATE = 220e3
-START_S = 1.0               # a fresh cluster
+START_S = 0.5               # a fresh cluster
 
 
 def load_seconds(am, rows, limit_s, width=1.0, indexes=1):

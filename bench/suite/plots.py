@@ -14,6 +14,7 @@ from .stats import si, spread, windows  # noqa: E402
 COLORS = {"none": "#888888", "btree": "#1f77b4", "lsm": "#d62728"}
 MORE_COLORS = ("#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 LABELS = {"none": "no index"}
+MOST_INSIDE = 4             # longer legends go beside the diagram
 STYLES = ("-", "--", ":", "-.")
 
 
@@ -36,9 +37,12 @@ def _number_axes(axes, panel):
     axes.yaxis.set_major_formatter(formatter)
     if panel.kind != "bars":
         axes.xaxis.set_major_formatter(formatter)
+    ticks = sorted({x for line in axes.get_lines() for x in line.get_xdata()}) if panel.kind == "lines" else []
     if panel.logx:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(formatter)
+    elif 0 < len(ticks) <= 8:
+        axes.set_xticks(ticks)
     if panel.logy:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(formatter)
@@ -105,7 +109,7 @@ def _draw_bars(axes, panel, experiment, data, ams):
     axes.set_xticks(range(len(groups)))
     axes.set_xticklabels([label for label, _ in groups])
     if top > 0:
-        axes.set_ylim(0, top * 1.25)
+        axes.set_ylim(0, top * 1.3)
 
 
 def _draw_series(axes, panel, experiment, data, ams):
@@ -123,7 +127,7 @@ def draw(figure, experiment, data, folder):
     """Writes the PNG of a figure and returns its name, or None if there is nothing to draw."""
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    picture, grid = plt.subplots(rows, columns, figsize=(5.2 * columns, 3.2 * rows), squeeze=False)
+    picture, grid = plt.subplots(rows, columns, figsize=(5.2 * columns if columns > 1 else 7.5, 3.2 * rows), squeeze=False)
     drawn = False
     for number, panel in enumerate(figure.panels):
         axes = grid[number // columns][number % columns]
@@ -136,7 +140,10 @@ def draw(figure, experiment, data, folder):
         axes.set_axisbelow(True)
         _number_axes(axes, panel)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(fontsize=6.5, framealpha=0.6, loc="best")
+            if len(axes.get_legend_handles_labels()[0]) > MOST_INSIDE:
+                axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), handlelength=4)
+            else:
+                axes.legend(fontsize=6.5, framealpha=0.6)
             drawn = True
         else:
             axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=8)

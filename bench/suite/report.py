@@ -142,7 +142,8 @@ def _table(data, experiment, case):
     for metric, x, unit, values, row_notes in data.rows(experiment, case):
         cells = "".join(_cell(values.get(am), row_notes.get(am)) for am in data.ams)
         for am, base in pairs:
-            ratio = ratio_to(values[am], values[base]) if am in values and base in values else None
+            comparable = unit != "rows" and am in values and base in values
+            ratio = ratio_to(values[am], values[base]) if comparable else None
             cells += '<td class="n">%s</td>' % ("%.3g" % ratio if ratio is not None else "")
         lines.append("<tr><td>%s</td><td>%s</td><td>%s</td>%s</tr>" % (
             _escape(metric), _escape(si(float(x)) if x.isdigit() else x), _escape(unit), cells))
@@ -208,13 +209,15 @@ def _head(store):
     shown = [("begun", facts.get("begun")), ("time measured", duration(facts.get("measured_s", 0)))]
     shown += sorted(facts.get("machine", {}).items())
     shown += [("server", facts.get("server")), ("pg_lsm", "%s, commit %s" % (facts.get("extension"), facts.get("source"))),
-              ("memory limit of the server", facts.get("memory limit"))]
+              ("memory limit of the server", facts.get("memory limit")),
+              ("shared_buffers", facts.get("settings", {}).get("shared_buffers")),
+              ("seed", "%s in the first repeat, then 1000 more in each" % options.get("seed"))]
     settings = sorted(facts.get("settings", {}).items())
     text = "<h1>pg_lsm: benchmark report</h1>"
     if options.get("quick"):
-        text += "<p class='failed'>A --quick run: it shows that everything works. Its figures mean nothing.</p>"
+        text += "<p class='failed'>A --quick run, one cluster for all: it shows that everything works. Its figures mean nothing.</p>"
     text += ("<p>All systems have the same server, the same settings, pg_lsm's library loaded, and the same rows in the "
-             "same order; a repeat has keys of its own. Each case begins with an empty cluster; within a repeat the "
+             "same order (about so with several clients); a repeat has keys of its own. Each case begins with an empty cluster; within a repeat the "
              "systems follow each other, and each repeat begins with another one. Values are medians, with the least and "
              "the greatest where a case was repeated (n); ratios are those within the same repeat. Loads have no warm-up: "
              "they count from the first row on. What was stopped or failed is marked, nothing is extrapolated.</p>")

@@ -18,7 +18,10 @@ def ratio_to(values, base):
 
 
 def time_at(samples, rows):
-    """Seconds at which so many rows were there. Samples are (rows, seconds), ascending; interpolated between them."""
+    """Seconds at which so many rows were there. Samples are (rows, seconds), ascending; interpolated between them.
+
+    With pairs the other way round: the rows that were there at a time.
+    """
     before = (0, 0.0)
     for sample in samples:
         if sample[0] >= rows:
@@ -42,15 +45,15 @@ def last_tenth(samples):
 
 
 def windows(samples, count=40):
-    """Throughput over table size: (rows in the middle of a window, rows a second in it), for about `count` windows."""
-    total = samples[-1][0]
+    """Throughput over table size: (rows in the table, rows a second then), for so many equal pieces of the time."""
+    swapped = [(seconds, rows) for rows, seconds in samples]
     count = min(count, len(samples))
-    points = []
-    for i in range(count):
-        begin, end = total * i / count, total * (i + 1) / count
-        rows_a_second = rate(samples, begin, end)
-        if rows_a_second != float("inf"):
-            points.append(((begin + end) / 2, rows_a_second))
+    length = samples[-1][1] / count
+    points, before = [], 0.0
+    for i in range(1, count + 1):
+        rows = time_at(swapped, min(i * length, samples[-1][1]))
+        points.append(((before + rows) / 2, (rows - before) / length))
+        before = rows
     return points
 
 

@@ -19,24 +19,20 @@ READ = """Lookups: higher is better. Ranges: milliseconds a scan on logarithmic 
 where the length begins to matter more than the search for the first key."""
 
 
-def _panels(metric_prefix, kind_of_axis):
-    panels = []
-    for case in (reads.MEMORY, reads.BEYOND):
-        for state in reads.STATES:
-            title, metric = "%s, %s" % (case, state), metric_prefix + state
-            if kind_of_axis == "clients":
-                panels.append(Panel("lines", title, [case], metric, "clients", "lookups/s", skip=("none",)))
-            else:
-                panels.append(Panel("lines", title, [case], metric, "rows of the range", "ms", logx=True, logy=True))
-    return panels
+def _panels(metric, **axes):
+    """One for each size and state."""
+    return [Panel("lines", "%s, %s" % (case, state), [case], "%s, %s" % (metric, state), **axes)
+            for case in (reads.MEMORY, reads.BEYOND) for state in reads.STATES]
+
+
+RANGE_AXES = {"xlabel": "rows of the range", "ylabel": "ms", "logx": True, "logy": True}
 
 
 FIGURES = [
     Figure("e2-lookups", "Point lookups by number of clients (no index: see the table)",
-           [Panel(p.kind, p.title, p.cases, p.metric + "/s", p.xlabel, p.ylabel, skip=p.skip)
-            for p in _panels("lookups, ", "clients")]),
-    Figure("e2-ranges", "Index-only range scans by length", _panels("range, ", "length")),
-    Figure("e2-ranges-rows", "Range scans that read the rows, by length", _panels("range with rows, ", "length")),
+           _panels("lookups/s", xlabel="clients", ylabel="lookups/s", skip=("none",))),
+    Figure("e2-ranges", "Index-only range scans by length", _panels("range", **RANGE_AXES)),
+    Figure("e2-ranges-rows", "Range scans that read the rows, by length", _panels("range with rows", **RANGE_AXES)),
 ]
 
 
@@ -51,8 +47,8 @@ def _in_memory(rows):
 def plan(options):
     rows = min(options.rows // 10, 2_000_000)
     groups = interleave(ID, reads.MEMORY, options.am, options.repeats,
-                        lambda am: load_seconds(am, rows, options.limit) + reads.seconds(options, am)
-                        - (options.rows - rows) / 1e6 * 1.5, _in_memory(rows))
+                        lambda am: load_seconds(am, rows, options.limit) + reads.seconds(options, am, rows),
+                        _in_memory(rows))
     if not any(m.ID == "1" for m in options.modules):
         groups = e1_ingest.largest(options) + groups
     return groups

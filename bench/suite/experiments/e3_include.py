@@ -35,7 +35,7 @@ def _work(rows, clients):
 
 
 def plan(options):
-    rows = options.rows // 10
+    rows = options.rows // 20
     groups = []
     for clients in CLIENTS:
         groups += interleave(ID, "%d client%s" % (clients, "s" if clients > 1 else ""), options.am, options.repeats,

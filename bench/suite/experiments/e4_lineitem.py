@@ -19,7 +19,7 @@ FIGURES = [Figure("e4-lineitem", "TPC-H lineitem, shuffled, two indexes", [
 
 
 def plan(options):
-    rows = options.rows // 10
+    rows = options.rows // 20
 
     def work(context):
         context.create_table("lineitem", ["(l_orderkey, l_linenumber)", "(l_shipdate)"])

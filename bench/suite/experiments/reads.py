@@ -8,23 +8,25 @@ SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 INDEX_ONLY = "SELECT count(*), sum(k) FROM (SELECT k FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"
 WITH_ROWS = "SELECT count(f) FROM (SELECT f FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"
 LONGEST_WITH_ROWS = 10000
+RANGE_SHARE = 0.25          # of the time of other measurements: there are many lengths
 
 
 def lengths(rows):
     return [10 ** e for e in range(1, 8) if 10 ** e <= rows]
 
 
-def seconds(options, am):
+def seconds(options, am, rows):
     """An estimate of what measure() takes."""
-    a_state = len(options.clients) * (options.seconds + options.warmup) + 11 * (options.seconds / 2 + 0.2)
-    slow = 20 if am == "none" else 0
-    return a_state * (1 if am == "none" else 2) + options.rows / 1e6 * (1.5 if am == "none" else 4) + slow
+    a_state = len(options.clients) * (options.seconds + options.warmup) + 11 * (options.seconds * RANGE_SHARE + 0.2)
+    # Without an index each query scans and sorts the table.
+    settle_and_overrun = rows / 1e6 * (11 * 0.3 if am == "none" else 3)
+    return a_state * (1 if am == "none" else 2) + settle_and_overrun
 
 
 def _lookups(context, rows, state):
     for clients in context.options.clients:
         report = context.run(["lookup:%d" % clients], rows, session=SESSION)
-        context.record_latencies(report, "lookup", "lookups, " + state, clients)
+        context.record_latencies(report, "lookup", "lookups", clients, ", " + state)
 
 
 def _ranges(context, rows, state):
@@ -32,7 +34,7 @@ def _ranges(context, rows, state):
     for label, sql, longest in (("range", INDEX_ONLY, rows), ("range with rows", WITH_ROWS, LONGEST_WITH_ROWS)):
         plan = context.plan_nodes(sql.replace("%s", "t").replace("$1", "0").replace("$2", "1000"), **SESSION)
         for length in lengths(min(rows, longest)):
-            report = context.run(["range:1"], rows, session=SESSION, seconds=options.seconds / 2, l=length, q=sql,
+            report = context.run(["range:1"], rows, session=SESSION, seconds=options.seconds * RANGE_SHARE, l=length, q=sql,
                                  warmup=options.warmup / 10)
             rate = report.value("range", "rate")
             context.record("%s, %s" % (label, state), 1000 / rate, "ms", length, plan)
