@@ -11,7 +11,7 @@
 #   --no-install       do not install missing packages
 #
 # Installs what is missing (Debian packages; needs root or sudo only for that), builds pg_lsm and the load generator, and
-# runs servers of its own in a temporary folder below TMPDIR, which takes up to 10 GB at the default size. Root has the
+# runs servers of its own in a temporary folder below TMPDIR, which takes up to 6 GB at the default size. Root has the
 # right to make a memory control group for the server; without it there is no limit, and the report says so.
 
 set -u -o pipefail

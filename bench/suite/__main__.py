@@ -53,12 +53,12 @@ def measure(group, options, store, server, client):
             server.stop()
     except (BenchError, OSError, ValueError, KeyError, ZeroDivisionError) as error:
         client.end_all()
-        tail = server.log_tail(5)
+        complaints = server.complaints()
         server.stop()
         context = Context(group, options, server, client)
         context.record(FAILED, 0, note=("%s: %s" % (type(error).__name__, error)).strip()[:2000])
         store.add(context.results, [])
-        print("  failed: %s\n%s" % (error, tail), flush=True)
+        print("  failed: %s" % "\n  ".join([str(error)] + complaints), flush=True)
         return time.monotonic() - begin
     seconds = time.monotonic() - begin
     context.experiment, context.case = group.experiment, group.case

@@ -83,6 +83,11 @@ class Server:
         except OSError:
             return ""
 
+    def complaints(self, lines=5):
+        """The last lines of the log that are about something worse than an error in a statement."""
+        return [line for line in self.log_tail(100).splitlines()
+                if any(word in line for word in ("FATAL:", "PANIC:", "TRAP:", "terminated by signal"))][-lines:]
+
     # --- life
 
     def _make_template(self):

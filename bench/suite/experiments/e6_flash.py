@@ -7,7 +7,7 @@ ID, NAME = "6", "flash"
 TITLE = "Cold range queries on an unclustered index: plain and sorted index scans"
 SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE Workshops 2015
 (<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and II, figure 6."""
-WHAT = """2.5 million rows of 300 bytes (or an eighth of the largest table, if that is less) in random order of an indexed int4
+WHAT = """2.5 million rows of 300 bytes of data (or an eighth of the largest table, if that is less) in random order of an indexed int4
 key. A query sums the length of a column over 5% to 40% of the keys, each user over a range of its own. Before each
 measurement the server is restarted and the operating system's cache dropped, where we may do so. Each user does one query.
 Ways: a plain index scan, row by row in the order of keys; the sorted scan, which is PostgreSQL's bitmap scan; the same with
