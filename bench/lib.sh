@@ -41,8 +41,8 @@ build_server()
 	fi
 }
 
-# Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while it waits for a
-# command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
+# Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
+# it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
 run_interruptible()
 {
 	local status

@@ -84,7 +84,8 @@ class Context:
         if self.am not in ("none", "btree", "lsm"):
             if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.am):
                 self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % self.am)
-        if self.am != "none" and not self.server.query("SELECT 1 FROM pg_am WHERE amtype = 'i' AND amname = '%s';" % self.am):
+        known = "SELECT 1 FROM pg_am WHERE amtype = 'i' AND amname = '%s';" % self.am
+        if self.am != "none" and not self.server.query(known):
             raise BenchError("this server has no access method \"%s\"" % self.am)
 
     def create_table(self, kind, indexes=("(k)",), table="t", with_options=""):

@@ -215,15 +215,16 @@ def _head(store):
     settings = sorted(facts.get("settings", {}).items())
     text = "<h1>pg_lsm: benchmark report</h1>"
     if options.get("quick"):
-        text += "<p class='failed'>A --quick run, one cluster for all: it shows that everything works. Its figures mean nothing.</p>"
+        text += ("<p class='failed'>A --quick run, one cluster for all: it shows that everything works. Its figures mean "
+                 "nothing.</p>")
     text += ("<p>All systems have the same server, the same settings, pg_lsm's library loaded, and the same rows in the "
-             "same order (about so with several clients); a repeat has keys of its own. Each case begins with an empty cluster; within a repeat the "
-             "systems follow each other, and each repeat begins with another one. Values are medians, with the least and "
+             "same order (about so with several clients); a repeat has keys of its own. Each case begins with an empty "
+             "cluster; within a repeat the systems follow each other, and each repeat begins with another one. Values are medians, with the least and "
              "the greatest where a case was repeated (n); ratios are those within the same repeat. Loads have no warm-up: "
              "they count from the first row on. What was stopped or failed is marked, nothing is extrapolated.</p>")
     text += _facts_table(shown)
-    text += "<details><summary>Options of the run, and all settings of the server that are not the default</summary>%s%s</details>" % (
-        _facts_table([(k, v) for k, v in sorted(options.items())]), _facts_table(settings))
+    text += ("<details><summary>Options of the run, and all settings of the server that are not the default</summary>"
+             "%s%s</details>") % (_facts_table(sorted(options.items())), _facts_table(settings))
     return text
 
 

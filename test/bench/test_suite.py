@@ -1,4 +1,7 @@
-"""Unit tests of the benchmark suite's pure parts. smoke.py runs them, or: PYTHONPATH=bench python3 -m unittest discover test/bench"""
+"""Unit tests of the benchmark suite's pure parts.
+
+smoke.py runs them, or: PYTHONPATH=bench python3 -m unittest discover test/bench
+"""
 
 import csv
 import os

@@ -7,14 +7,14 @@ from . import reads
 ID, NAME = "1", "ingest"
 TITLE = "Ingest over table size, sequential and random keys"
 SOURCE = "Gurajada et al., an LSM-like index (SplinterDB) within PostgreSQL: figures 2a to 2d, and figure 3."
-WHAT = """t(k int4, f char(10)) with an index on k is filled by COPY, 1000 rows to a transaction, by one client and by many.
-Each load begins with an empty cluster and a checkpoint; nothing is left out as warm-up. A load that exceeds the limit is
-stopped, and its average is that of the rows until then. By number of clients: loads that fit into memory, one after the
-other in one cluster. The load generator alone on one core: loads without an index by a client that may use only one core,
-as text and in binary format; shown above with what the client itself needed."""
-READ = """Left: keys ascend; right: keys are uniform over all of int4. A line that falls means that the index costs more the
-larger it is. Lines of systems that were stopped end early. The tables have the rate over the last tenth of a load, which is
-what comes next, and the same over the last tenth of those rows that all systems reached."""
+WHAT = """t(k int4, f char(10)) with an index on k is filled by COPY, 1000 rows to a transaction, by one client and by
+many. Each load begins with an empty cluster and a checkpoint; nothing is left out as warm-up. A load that exceeds the
+limit is stopped, and its average is that of the rows until then. By number of clients: loads that fit into memory,
+one after the other in one cluster. The load generator alone on one core: loads without an index by a client that may
+use only one core, as text and in binary format; shown above with what the client itself needed."""
+READ = """Left: keys ascend; right: keys are uniform over all of int4. A line that falls means that the index costs
+more the larger it is. Lines of systems that were stopped end early. The tables have the rate over the last tenth of a
+load, which is what comes next, and the same over the last tenth of those rows that all systems reached."""
 
 RANDOM, SEQUENTIAL = "random keys, 1 client", "sequential keys, 1 client"
 RANDOM_MANY, SEQUENTIAL_MANY = "random keys, many clients", "sequential keys, many clients"

@@ -7,16 +7,16 @@ from . import e1_ingest, reads
 ID, NAME = "2", "reads"
 TITLE = "Point lookups by clients, range scans by length"
 SOURCE = "Gurajada et al., as before: figures 4 and 5."
-WHAT = """Lookups of keys that exist, uniformly chosen, by a prepared statement that reads the row. Range scans from a random
-key on: the first 10 to 10<sup>7</sup> rows in the order of the key, as far as the table has so many; index-only (count and
-sum of k), and with the rows (count of f) up to 10<sup>4</sup>. "Fresh" is the index as a load by COPY left it; "settled" is
-the same after lsm_compact, where the server has it, or else REINDEX, for every system. Before both the visibility map is set
-by VACUUM with INDEX_CLEANUP OFF. Sequential and bitmap scans are switched off for all. "Beyond memory" is the table that the
-largest load of experiment 1 left: a system that was stopped there has fewer rows here, see the table. Warm-up before each
-measurement as set; it is a tenth of that for ranges. A table without an index has no settled state and scans the whole
-table for each query."""
-READ = """Lookups: higher is better. Ranges: milliseconds a scan on logarithmic axes, lower is better; where a line bends up is
-where the length begins to matter more than the search for the first key."""
+WHAT = """Lookups of keys that exist, uniformly chosen, by a prepared statement that reads the row. Range scans from a
+random key on: the first 10 to 10<sup>7</sup> rows in the order of the key, as far as the table has so many;
+index-only (count and sum of k), and with the rows (count of f) up to 10<sup>4</sup>. "Fresh" is the index as a load
+by COPY left it; "settled" is the same after lsm_compact, where the server has it, or else REINDEX, for every system.
+Before both the visibility map is set by VACUUM with INDEX_CLEANUP OFF. Sequential and bitmap scans are switched off
+for all. "Beyond memory" is the table that the largest load of experiment 1 left: a system that was stopped there has
+fewer rows here, see the table. Warm-up before each measurement as set; it is a tenth of that for ranges. A table
+without an index has no settled state and scans the whole table for each query; it has no warm-up."""
+READ = """Lookups: higher is better. Ranges: milliseconds a scan on logarithmic axes, lower is better; where a line
+bends up is where the length begins to matter more than the search for the first key."""
 
 
 def _panels(metric, **axes):

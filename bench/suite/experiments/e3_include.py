@@ -7,9 +7,9 @@ ID, NAME = "3", "include"
 TITLE = "A wide covering index: random bigint key, eight bigint columns included"
 SOURCE = """Konstantin Knizhnik, "LSM tree for Postgres", pgsql-hackers, 4 August 2020
 (<a href="https://www.postgresql.org/message-id/20200804151136.3utkewh4ydcngiui%40development">thread</a>)."""
-WHAT = """t(k bigint, v1 ... v8 bigint) with an index on (k) INCLUDE (v1, ..., v8), so that the index is as large as the
-table; all values are random. Loaded by COPY, 1000 rows to a transaction, by 1 and by 10 clients, each into an empty
-cluster. Then, with the index as the load left it, lookups that are answered from the index alone."""
+WHAT = """t(k bigint, v1 ... v8 bigint) with an index on (k) INCLUDE (v1, ..., v8), so that the index is as large as
+the table; all values are random. Loaded by COPY, 1000 rows to a transaction, by 1 and by 10 clients, each into an
+empty cluster. Then, with the index as the load left it, lookups that are answered from the index alone."""
 READ = "Rows a second over table size; bars: the average and its spread over the repeats."
 
 CLIENTS = (1, 10)

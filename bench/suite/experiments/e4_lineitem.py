@@ -7,9 +7,10 @@ ID, NAME = "4", "lineitem"
 TITLE = "TPC-H lineitem, shuffled"
 SOURCE = """Shichao Jin, "Introducing LSM-tree into PostgreSQL, making it as a data gobbler", PGCon 2020
 (<a href="https://www.pgcon.org/events/pgcon_2020/schedule/session/18-introducing-lsm-tree-into-postgresql-making-it-as-a-data-gobbler/">talk</a>)."""
-WHAT = """lineitem with indexes on (l_orderkey, l_linenumber) and on (l_shipdate), its rows in random order, by COPY, 1000 to a
-transaction, one client. The rows are made by the load generator after the TPC-H specification (columns, domains, lengths,
-1 to 7 lines an order), they are not dbgen's. tools/demo.sh does the same with real ones and compares the answers."""
+WHAT = """lineitem with indexes on (l_orderkey, l_linenumber) and on (l_shipdate), its rows in random order, by COPY,
+1000 to a transaction, one client. The rows are made by the load generator after the TPC-H specification (columns,
+domains, lengths, 1 to 7 lines an order), they are not dbgen's. tools/demo.sh does the same with real ones and
+compares the answers."""
 READ = "Rows a second over table size; bars: the average and its spread."
 
 CASE = "lineitem"

@@ -13,13 +13,14 @@ ID, NAME = "5", "last-rows"
 TITLE = "The last 50000 rows by index-only scan"
 SOURCE = """Franck Pachot, "Performance of range queries in B-Tree and LSM indexes"
 (<a href="https://dev.to/yugabyte/performance-of-range-queries-in-b-tree-and-lsm-indexes-3pbj">dev.to</a>)."""
-WHAT = """demo(id bigserial primary key, value timestamptz) with an index on (value desc, id), filled by INSERT ... SELECT
-clock_timestamp(), 10000 rows a statement. The query reads the latest 50000 rows in order. EXPLAIN (ANALYZE, BUFFERS) after
-two runs for warm-up; bytes are buffers times 8 kB, hits included; milliseconds are the median of five runs. Then pgbench
-with ten clients. All before and after VACUUM, which makes that the index alone is enough. The primary key is a btree in all
-systems, as lsm has no unique indexes; only the other index changes. Autovacuum is off for the table. Without an index the
-primary key does not help: the table is sorted."""
-READ = "Before VACUUM each row needs a look at the table as well: the buffers are those of the heap. Lower is better but for tps."
+WHAT = """demo(id bigserial primary key, value timestamptz) with an index on (value desc, id), filled by INSERT ...
+SELECT clock_timestamp(), 10000 rows a statement. The query reads the latest 50000 rows in order. EXPLAIN (ANALYZE,
+BUFFERS) after two runs for warm-up; bytes are buffers times 8 kB, hits included; milliseconds are the median of five
+runs. Then pgbench with ten clients. All before and after VACUUM, which makes that the index alone is enough. The
+primary key is a btree in all systems, as lsm has no unique indexes; only the other index changes. Autovacuum is off
+for the table. Without an index the primary key does not help: the table is sorted."""
+READ = """Before VACUUM each row needs a look at the table as well: the buffers are those of the heap. Lower is better
+but for tps."""
 
 FIGURES = [Figure("e5-last-rows", "The last 50000 rows: before and after VACUUM", [
     Panel("bars", "time of one query", ["before VACUUM", "after VACUUM"], "query", ylabel="ms"),

@@ -7,20 +7,21 @@ ID, NAME = "6", "flash"
 TITLE = "Cold range queries on an unclustered index: plain and sorted index scans"
 SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE Workshops 2015
 (<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and II, figure 6."""
-WHAT = """2.5 million rows of 300 bytes of data (or an eighth of the largest table, if that is less) in random order of an indexed int4
-key. A query sums the length of a column over 5% to 40% of the keys, each user over a range of its own. Before each
-measurement the server is restarted and the operating system's cache dropped, where we may do so. Each user does one query.
-Ways: a plain index scan, row by row in the order of keys; the sorted scan, which is PostgreSQL's bitmap scan; the same with
-effective_io_concurrency = 16, so that reads go out together as the paper's do. pg_lsm itself adds nothing to these yet: it
-is served by the same executor nodes. The base is a sequential scan. Parallel query is off. A query that takes longer than
-a sixth of the load limit is cancelled and counts with that time."""
-READ = """Milliseconds of the slowest user's query; lower is better. The sequential scan does not depend on the selectivity:
-where a line crosses it the index is no longer worth it. btree and lsm differ in the index only, the heap pages are the
-same."""
+WHAT = """2.5 million rows of 300 bytes of data (or an eighth of the largest table, if that is less) in random order
+of an indexed int4 key. A query sums the length of a column over 5% to 40% of the keys, each user over a range of its
+own. Before each measurement the server is restarted and the operating system's cache dropped, where we may do so.
+Each user does one query. Ways: a plain index scan, row by row in the order of keys; the sorted scan, which is
+PostgreSQL's bitmap scan; the same with effective_io_concurrency = 16, so that reads go out together as the paper's
+do. pg_lsm itself adds nothing to these yet: it is served by the same executor nodes. The base is a sequential scan.
+Parallel query is off. A query that takes longer than a sixth of the load limit is cancelled and counts with that
+time."""
+READ = """Milliseconds of the slowest user's query; lower is better. The sequential scan does not depend on the
+selectivity: where a line crosses it the index is no longer worth it. btree and lsm differ in the index only, the heap
+pages are the same."""
 
 SELECTIVITIES = (0.05, 0.10, 0.20, 0.40)
 MANY_USERS_SELECTIVITIES = (0.05, 0.20)
-# name, session settings, needs an index
+# name, session settings
 WAYS = (
     ("plain index scan", {"enable_seqscan": "off", "enable_bitmapscan": "off"}),
     ("sorted (bitmap) scan", {"enable_seqscan": "off", "enable_indexscan": "off", "effective_io_concurrency": "1"}),

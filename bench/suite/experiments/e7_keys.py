@@ -6,12 +6,14 @@ from ..plan import interleave, load_seconds
 ID, NAME = "7", "keys"
 TITLE = "Kinds of keys; several indexes on a table"
 SOURCE = "Ours."
-WHAT = """Loads by COPY, 1000 rows to a transaction, one client, in memory, each key type in a table of its own, one after the
-other in one cluster: bigint ascending; UUID version 4; version 7 (256 a millisecond); text of 12 random letters, C collation;
-1000 distinct int4 values; int4 values with a Zipf distribution (a million values, theta 0.99). Then t(k1 ... k8 int4), all
-random, with an index on each of the first 1, 2, 4 and 8 columns. WAL is what the whole load wrote, the table's included;
-full_page_writes is on. The peak is the largest size of the index files during the load, of the size at its end."""
-READ = "Averages of whole loads, with the spread over the repeats. What no index does is the cost of the table itself."
+WHAT = """Loads by COPY, 1000 rows to a transaction, one client, in memory, each key type in a table of its own, one
+after the other in one cluster: bigint ascending; UUID version 4; version 7 (256 a millisecond); text of 12 random
+letters, C collation; 1000 distinct int4 values; int4 values with a Zipf distribution (a million values, theta 0.99).
+Then t(k1 ... k8 int4), all random, with an index on each of the first 1, 2, 4 and 8 columns. WAL is what the whole
+load wrote, the table's included; full_page_writes is on. The peak is the largest size of the index files during the
+load, of the size at its end."""
+READ = """Averages of whole loads, with the spread over the repeats. What no index does is the cost of the table
+itself."""
 
 KEYS, SEVERAL = "kinds of keys", "several indexes"
 KINDS = ("int8_seq", "uuid4", "uuid7", "text", "lowcard", "zipf")

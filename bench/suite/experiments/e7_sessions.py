@@ -8,11 +8,11 @@ TITLE = "Single-row transactions; ingest beside lookups"
 SOURCE = "Ours."
 WHAT = """Single rows: prepared INSERTs of random int4 keys into a table that has rows already, a transaction each
 (synchronous_commit as the settings say), by number of clients. Mixture: one client loads by COPY, 1000 rows to a
-transaction, as fast as it can, while the others look up keys that were there before; latencies of both,
-also in each of 24 intervals. The
-table without an index does not take part in the mixture: each lookup would scan it. Warm-up before each as set."""
-READ = """Percentiles: half, 95% and 99% of operations take no longer. The lower diagrams show stalls, as peaks of the longest
-operation within an interval."""
+transaction, as fast as it can, while the others look up keys that were there before; latencies of both, also in each
+of 24 intervals. The table without an index does not take part in the mixture: each lookup would scan it. Warm-up
+before each as set."""
+READ = """Percentiles: half, 95% and 99% of operations take no longer. The lower diagrams show stalls, as peaks of the
+longest operation within an interval."""
 
 SINGLE, MIX = "single rows", "ingest and lookups"
 

@@ -7,13 +7,14 @@ from ..context import SizeWatch
 ID, NAME = "7", "upkeep"
 TITLE = "UPDATE churn with VACUUM; CREATE INDEX; recovery"
 SOURCE = "Ours."
-WHAT = """Churn: churn(id int4 primary key, k int4, f) with an index on k; four clients (or the most, if fewer) change k of
-random rows, so that each update is a new index entry; then VACUUM. Three rounds, autovacuum off. The primary key is a btree
-in all systems. CREATE INDEX: on a filled table of random int4 keys, with the default maintenance_work_mem; peak temporary
-space is that of sort files. Recovery: while rows are loaded all server processes are killed with SIGKILL at seven tenths of
-the rows; the time is that from the start of the server until it answers. lsm_check then verifies the lsm index against the
-table; a btree is not verified."""
-READ = "Lower is better but for updates a second. Recovery time depends on how much WAL there is since the last checkpoint; the table has it."
+WHAT = """Churn: churn(id int4 primary key, k int4, f) with an index on k; four clients (or the most, if fewer) change
+k of random rows, so that each update is a new index entry; then VACUUM. Three rounds, autovacuum off. The primary key
+is a btree in all systems. CREATE INDEX: on a filled table of random int4 keys, with the default maintenance_work_mem;
+peak temporary space is that of sort files. Recovery: while rows are loaded all server processes are killed with
+SIGKILL at seven tenths of the rows; the time is that from the start of the server until it answers. lsm_check then
+verifies the lsm index against the table; a btree is not verified."""
+READ = """Lower is better but for updates a second. Recovery time depends on how much WAL there is since the last
+checkpoint; the table has it."""
 
 CHURN, BUILD, RECOVERY = "churn", "create index", "recovery"
 ROUNDS = 3
