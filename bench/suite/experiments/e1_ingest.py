@@ -65,7 +65,7 @@ def largest(options):
         context.create_table("int4_random")
         loaded = context.load("int4_random", options.rows)
         if with_reads:
-            context.experiment, context.case = "2", reads.BEYOND
+            context.experiment, context.case = "2", reads.LARGEST
             reads.measure(context, loaded)
 
     def estimate(am):

@@ -1,6 +1,6 @@
 """Lookups and range scans on a table t(k int4, f char(10)) with random k: what experiment 2 measures, wherever."""
 
-MEMORY, BEYOND = "in memory", "beyond memory"
+SMALL, LARGEST = "small table", "largest table"
 STATES = ("fresh", "settled")
 
 # The plan is to be that of the index, for all systems. A table without an index sorts.
