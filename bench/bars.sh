@@ -3,7 +3,7 @@
 # Measures what an index costs while rows come in: a table without an index, with lsm, and with btree, one after the other
 # under the same conditions, and checks the results against the bars that the project has set itself.
 #
-#   bench/bars.sh [option of bars.py]...        bench/bars.sh --help lists them
+#   bench/bars.sh [option of suite/bars.py]...        bench/bars.sh --help lists them
 #
 # Needs root, for a memory control group that the server runs in (without it: --memory 0). Builds the extension and a copy
 # of the server in a temporary folder, as all commands here do, and removes it at the end. At the default size (30 million
@@ -14,32 +14,15 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
 . "$TREE/tools/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$HERE/lib.sh"
 
 WORK=
 
-clean_up()
-{
-	local status=$?
-
-	trap - EXIT
-	trap "" INT TERM HUP
-	cd /
-	[ -z "$WORK" ] || rm -rf "$WORK"
-	exit $status
-}
-
-build_client()
-{
-	gcc -O2 -Wall -o "$WORK/load" "$HERE/load.c" -I"$("$PG_CONFIG" --includedir)" -L"$("$PG_CONFIG" --libdir)" -lpq ||
-		die "the load generator did not build" "Is libpq-dev installed?"
-}
-
 main()
 {
-	local start=$PWD
-
 	case " $* " in
-		*" --help "* | *" -h "*) exec python3 "$HERE/bars.py" --help ;;
+		*" --help "* | *" -h "*) exec "${PYTHON_MODULE[@]}" suite.bars --help ;;
 	esac
 	trap clean_up EXIT
 	trap 'exit 130' INT
@@ -48,16 +31,10 @@ main()
 	require_postgres
 	choose_server_user
 	make_work pg_lsm-bench
-	private_server
-	copy_tree "$TREE" "$WORK/src"
-	if ! build_extension "$WORK/src" "$WORK/build.log"; then
-		tail -n 30 "$WORK/build.log" >&2
-		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
-	fi
+	build_server
 	build_client
-	cd "$start" || exit 1
-	# Not by exec: the trap must run.
-	python3 "$HERE/bars.py" --bindir "$PG_BIN" --load "$WORK/load" --work "$WORK" --user "$SERVER_USER" "$@"
+	run_interruptible "${PYTHON_MODULE[@]}" suite.bars --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
+		--user "$SERVER_USER" "$@"
 }
 
 main "$@"

@@ -130,7 +130,10 @@ main()
 			;;
 	esac
 	case $purposes in
-		*" bench "*) need libpq-dev test -e "$(pg_config --includedir 2>/dev/null)/libpq-fe.h" ;;
+		*" bench "* | *" test "*)
+			need libpq-dev test -e "$("${PG_CONFIG:-pg_config}" --includedir 2>/dev/null)/libpq-fe.h"
+			need python3-matplotlib /usr/bin/python3 -c 'import matplotlib'
+			;;
 	esac
 
 	if [ ${#MISSING[@]} -gt 0 ] || ! find_postgres; then

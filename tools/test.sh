@@ -17,6 +17,7 @@
 #   tap         crashes, standbys, backups (test/t)
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
 #   oracle      random operations, compared with a B-tree (test/oracle)
+#   bench       the benchmark suite at its smallest size (test/bench)
 #
 # The extension is built from a copy of the tree, with assertions, and installed into a copy of the server's files, so
 # that nothing on the machine changes and runs do not disturb each other. PG_CONFIG chooses among several PostgreSQL
@@ -32,7 +33,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-ALL_SUITES=(build layers unit regress isolation tap core oracle)
+ALL_SUITES=(build layers unit regress isolation tap core oracle bench)
 SUITES=()
 KEEP=
 INSTALL=1
@@ -46,7 +47,7 @@ ASSERTS='-DUSE_ASSERT_CHECKING=1'
 
 usage()
 {
-	sed -n '3,29s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,30s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -244,6 +245,14 @@ suite_oracle()
 		${PG_LSM_ORACLE_SEED:+--seed "$PG_LSM_ORACLE_SEED"}
 }
 
+# No timing is looked at: that it works is what counts.
+suite_bench()
+{
+	mkdir -p "$WORK/run/bench"
+	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/bench"
+	in_server_env 600 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
+}
+
 run_one()
 {
 	case $1 in
@@ -258,6 +267,7 @@ run_one()
 		regress | isolation) run_suite "$1" suite_server "$1" 900 ;;
 		tap) run_suite tap suite_server tap 1200 ;;
 		core) run_suite core suite_core ;;
+		bench) run_suite bench suite_bench ;;
 		oracle)
 			run_suite oracle suite_oracle
 			sed -n '/first seed/s/^/           /p' "$WORK/log/oracle.log"

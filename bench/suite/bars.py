@@ -8,161 +8,53 @@ bytes of index and of WAL a row. Then the sizes of small indexes.
 
 import argparse
 import csv
-import os
-import subprocess
 import sys
+
+from . import BenchError, catch_interrupts, stats
+from .cgroup import ControlGroup
+from .client import Client
+from .server import Server
 
 METHODS = ("none", "lsm", "btree")
 SMALL_ROWS = 1000
 
 
-class BenchError(Exception):
-    pass
-
-
-# --- the memory control group ------------------------------------------------
-
-
-class ControlGroup:
-    """A memory control group, of version 1 or 2, that processes can be started in."""
-
-    def __init__(self, limit_mb):
-        self.path = None
-        if limit_mb == 0:
-            return
-        name = "pg_lsm_bars_%d" % os.getpid()
-        limit = str(limit_mb << 20)
-        try:
-            if os.path.isdir("/sys/fs/cgroup/memory"):
-                path = os.path.join("/sys/fs/cgroup/memory", name)
-                os.mkdir(path)
-                self.path = path
-                self.write("memory.limit_in_bytes", limit)
-                if os.path.exists(os.path.join(path, "memory.memsw.limit_in_bytes")):
-                    self.write("memory.memsw.limit_in_bytes", limit)
-            else:
-                root = "/sys/fs/cgroup"
-                with open(os.path.join(root, "cgroup.subtree_control"), "w") as control:
-                    control.write("+memory")
-                path = os.path.join(root, name)
-                os.mkdir(path)
-                self.path = path
-                self.write("memory.max", limit)
-                if os.path.exists(os.path.join(path, "memory.swap.max")):
-                    self.write("memory.swap.max", "0")
-        except OSError as error:
-            self.remove()
-            raise BenchError("could not make a memory control group: %s\n"
-                             "Run this as root, or without the limit (--memory 0)." % error)
-
-    def write(self, name, value):
-        with open(os.path.join(self.path, name), "w") as file:
-            file.write(value)
-
-    def wrap(self, command):
-        """The command, to be run within the group."""
-        if self.path is None:
-            return command
-        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', os.path.join(self.path, "cgroup.procs")] + command
-
-    def remove(self):
-        if self.path is not None:
-            try:
-                os.rmdir(self.path)
-            except OSError as error:
-                print("could not remove %s: %s" % (self.path, error), file=sys.stderr)
-            self.path = None
-
-
-# --- the server --------------------------------------------------------------
-
-
-class Server:
-    """A fresh cluster. To be used in a `with` statement, which starts and stops it."""
-
-    def __init__(self, options, group):
-        self.options, self.group = options, group
-        self.data = os.path.join(options.work, "data")
-        self.sockets = os.path.join(options.work, "sock")
-        self.conninfo = "host=%s port=54330 user=postgres dbname=postgres" % self.sockets
-
-    def command(self, program, *arguments):
-        command = [os.path.join(self.options.bindir, program)] + list(arguments)
-        if os.getuid() == 0:
-            command = ["runuser", "-u", self.options.user, "--"] + command
-        return command
-
-    def call(self, command):
-        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                cwd=self.options.work)
-        if result.returncode != 0:
-            raise BenchError("failed: %s\n%s" % (" ".join(command), result.stdout.decode()))
-
-    def __enter__(self):
-        if not os.path.isdir(self.sockets):
-            subprocess.run(["install", "-d", "-o", self.options.user, self.sockets], check=True)
-        self.call(self.command("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"))
-        settings = {"shared_buffers": self.options.shared_buffers, "listen_addresses": "", "port": "54330",
-                    "unix_socket_directories": self.sockets, "shared_preload_libraries": "pg_lsm"}
-        settings.update(setting.split("=", 1) for setting in self.options.set)
-        with open(os.path.join(self.data, "postgresql.conf"), "a") as conf:
-            for name, value in settings.items():
-                conf.write("%s = '%s'\n" % (name, value))
-        # The log goes to a file: a pipe would keep us waiting for the server.
-        self.call(self.group.wrap(self.command(
-            "pg_ctl", "-D", self.data, "-l", os.path.join(self.data, "log"), "-w", "start")))
-        return self
-
-    def __exit__(self, *_):
-        try:
-            self.call(self.command("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop"))
-        finally:
-            subprocess.run(["rm", "-rf", self.data])
-
-    def query(self, sql):
-        result = subprocess.run([os.path.join(self.options.bindir, "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1",
-                                 "-d", self.conninfo, "-f", "-"], input=sql.encode(), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
-        if result.returncode != 0:
-            raise BenchError("%s\n%s" % (result.stderr.decode().strip(), sql))
-        return result.stdout.decode().strip()
-
-
-# --- the load ----------------------------------------------------------------
-
-
 class Samples:
-    """What the load program said: rows, seconds since the start, longest transaction since the last sample."""
+    """What the load generator said: rows, seconds since the start, longest transaction since the last sample."""
 
-    def __init__(self):
-        self.rows, self.seconds, self.worst_ms = [0], [0.0], [0.0]
-
-    def add(self, line):
-        rows, seconds, worst_ms = line.split(",")
-        self.rows.append(int(rows))
-        self.seconds.append(float(seconds))
-        self.worst_ms.append(float(worst_ms))
-
-    def time_at(self, rows):
-        """Seconds when so many rows were there, interpolated."""
-        for i in range(1, len(self.rows)):
-            if self.rows[i] >= rows:
-                share = (rows - self.rows[i - 1]) / (self.rows[i] - self.rows[i - 1])
-                return self.seconds[i - 1] + share * (self.seconds[i] - self.seconds[i - 1])
-        raise BenchError("no sample at %d rows" % rows)
+    def __init__(self, report):
+        self.points = [(int(s[1]), float(s[2])) for s in report.samples]
+        self.worst_ms = [float(s[3]) for s in report.samples]
 
     def rate(self, begin, end):
-        return (end - begin) / (self.time_at(end) - self.time_at(begin))
+        return stats.rate(self.points, begin, end)
 
     @property
     def total(self):
-        return self.rows[-1]
+        return self.points[-1][0]
 
     def average(self):
         return self.rate(0, self.total)
 
     def last_tenth(self):
-        return self.rate(self.total * 0.9, self.total)
+        return stats.last_tenth(self.points)
+
+
+class Printer:
+    """Shows how a load goes on, about twenty times."""
+
+    def __init__(self, method, rows):
+        self.method, self.rows, self.shown = method, rows, (0, 0.0)
+
+    def __call__(self, report):
+        if not report.samples:
+            return
+        rows, seconds = int(report.samples[-1][1]), float(report.samples[-1][2])
+        if rows > self.shown[0] and (rows - self.shown[0] >= self.rows / 20 or rows == self.rows):
+            print("  %-6s %12s rows %8.1f s %12s rows/s" % (
+                self.method, format(rows, ","), seconds,
+                format(int((rows - self.shown[0]) / (seconds - self.shown[1])), ",")), flush=True)
+            self.shown = (rows, seconds)
 
 
 def load(server, options, method, rows, limit_s):
@@ -171,22 +63,16 @@ def load(server, options, method, rows, limit_s):
     if method != "none":
         server.query("CREATE INDEX t_k ON t USING %s (k);" % method)
     before = server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
-    command = [options.load, "-b", str(options.batch), "-s", str(options.seed), "-e", str(max(rows // 200, options.batch)),
-               "-t", str(limit_s), server.conninfo, "t", str(rows)]
+    flags = {"k": "int4_random", "r": rows, "b": options.batch, "s": options.seed,
+             "e": max(rows // 200, options.batch), "t": limit_s}
     if options.binary:
-        command.insert(1, "-x")
-    samples = Samples()
-    client = subprocess.Popen(command, stdout=subprocess.PIPE)
-    shown = 0
-    for line in client.stdout:
-        samples.add(line.decode())
-        if samples.total - shown >= rows / 20 or samples.total == rows:
-            print("  %-6s %12s rows %8.1f s %12s rows/s" % (
-                method, format(samples.total, ","), samples.seconds[-1],
-                format(int(samples.rate(shown, samples.total)), ",")), flush=True)
-            shown = samples.total
-    if client.wait() != 0:
-        raise BenchError("the load of %s failed; the end of the server log:\n%s" % (method, log_tail(server)))
+        flags["x"] = True
+    client = Client(options.client)
+    try:
+        report = client.finish(client.start("load", flags, server.conninfo(), "t"), Printer(method, rows))
+    except BenchError as error:
+        raise BenchError("the load of %s failed: %s\nThe end of the server log:\n%s" % (method, error, server.log_tail()))
+    samples = Samples(report)
     wal = float(server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % before))
     size = 0
     if method != "none":
@@ -195,11 +81,6 @@ def load(server, options, method, rows, limit_s):
             server.query("SELECT lsm_check('t_k', true);")
             print("  lsm_check found nothing wrong", flush=True)
     return samples, size, wal
-
-
-def log_tail(server):
-    with open(os.path.join(server.data, "log"), errors="replace") as log:
-        return "".join(log.readlines()[-15:])
 
 
 def small_sizes(server):
@@ -261,16 +142,16 @@ def write_csv(path, results):
         writer = csv.writer(file)
         writer.writerow(["method", "rows", "seconds", "worst_ms", "index_bytes", "wal_bytes"])
         for method, (samples, size, wal) in results.items():
-            for i in range(1, len(samples.rows)):
-                last = i == len(samples.rows) - 1
-                writer.writerow([method, samples.rows[i], samples.seconds[i], samples.worst_ms[i],
+            for i, (rows, seconds) in enumerate(samples.points):
+                last = i == len(samples.points) - 1
+                writer.writerow([method, rows, seconds, samples.worst_ms[i],
                                  size if last else "", int(wal) if last else ""])
 
 
 def parse_options():
     parser = argparse.ArgumentParser(prog="bars.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--bindir", "--load", "--work", "--user"):
+    for name in ("--bindir", "--client", "--work", "--user"):
         parser.add_argument(name, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, default=30_000_000, help="rows to load (default 30 million)")
     parser.add_argument("--btree-rows", type=int, help="rows to load with btree, which is slow (default: all)")
@@ -297,22 +178,30 @@ def parse_options():
 
 def main():
     options = parse_options()
+    catch_interrupts()
     group = None
     results, sizes = {}, []
     try:
-        group = ControlGroup(options.memory)
+        group = ControlGroup(options.memory, required=True)
+        settings = {"shared_buffers": options.shared_buffers}
+        settings.update(setting.split("=", 1) for setting in options.set)
+        server = Server(options.bindir, options.work, options.user, group, settings)
         for method in options.methods:
             rows = min(options.btree_rows or options.rows, options.rows) if method == "btree" else options.rows
-            with Server(options, group) as server:
+            with server:
+                server.start_fresh()
                 results[method] = load(server, options, method, rows, options.limit)
             write_csv(options.csv, results)
         if "lsm" in options.methods:
-            with Server(options, group) as server:
+            with server:
+                server.start_fresh()
                 server.query("CREATE EXTENSION pg_lsm;")
                 sizes = small_sizes(server)
     except BenchError as error:
         print("error: %s" % error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     finally:
         if group is not None:
             group.remove()
@@ -324,4 +213,5 @@ def main():
     return 1 if missed else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+/*
+ * client.h
+ *		What the files of the load generator share: its options, the clock, random numbers and latency histograms.
+ *
+ * Copyright (c) 2026, pg_lsm developers
+ */
+#ifndef BENCH_CLIENT_H
+#define BENCH_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <libpq-fe.h>
+
+#include "rows.h"
+
+#define MAX_CLASSES		5
+#define MAX_THREADS		256
+
+typedef struct Options
+{
+	const char *conninfo;
+	const char *table;
+	RowSource	source;			/* which rows: kind, seed, format */
+	uint64_t	rows;			/* load: to load; run: that are in the table */
+	uint64_t	first_row;		/* load: number of the first one */
+	long		batch;			/* rows in a transaction */
+	int			clients;		/* load: connections */
+	uint64_t	sample_every;	/* load: rows between two samples */
+	double		interval_s;		/* run: seconds between two samples, 0: none */
+	double		limit_s;		/* load: stop after; run: measure for */
+	double		warmup_s;		/* run: before that */
+	uint64_t	max_ops;		/* run: of a thread, 0: no limit */
+	uint64_t	length;			/* run: rows of a range */
+	double		selectivity;	/* run: share of the keys of a range, instead of its length */
+	const char *sql;			/* run: instead of the built-in statement */
+	bool		dry;			/* load: only make the data */
+	const char *classes[MAX_CLASSES];	/* run: "name:threads" */
+	int			class_count;
+} Options;
+
+/* --- util.c --- */
+
+/* Latencies: counts of values in logarithmic buckets that are 1/64 of a power of two wide. Not thread-safe. */
+#define HISTOGRAM_SUB_BITS	6
+#define HISTOGRAM_BUCKETS	(48 << HISTOGRAM_SUB_BITS)
+
+typedef struct Histogram
+{
+	uint64_t	counts[HISTOGRAM_BUCKETS];
+	uint64_t	total;
+	uint64_t	max_ns;
+} Histogram;
+
+extern double now_s(void);
+extern void histogram_add(Histogram *histogram, uint64_t ns);
+extern void histogram_merge(Histogram *into, const Histogram *from);
+extern double histogram_us(const Histogram *histogram, double percentile);
+extern void *must_alloc(size_t size);
+extern void die(const char *format,...) __attribute__((noreturn, format(printf, 1, 2)));
+extern PGconn *must_connect(const char *conninfo);
+extern void print_cpu(double wall_s);
+
+/* --- copy.c: one transaction of rows --- */
+
+typedef struct Batch
+{
+	char	   *data;
+	size_t		length;
+} Batch;
+
+extern void batch_init(Batch *batch, const RowSource *source, long rows);
+extern void batch_fill(Batch *batch, const RowSource *source, uint64_t first, long rows);
+extern void batch_send(PGconn *conn, const Options *o, const Batch *batch);
+extern void batch_finish(PGconn *conn);
+
+/* --- load.c, run.c --- */
+
+extern void load(const Options *o);
+extern void run(const Options *o);
+
+#endif

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+#
+# What bars.sh and run.sh share. To be sourced behind tools/lib.sh.
+
+# Debian's own Python: matplotlib is installed for that one, and another may come first in PATH.
+# shellcheck disable=SC2034
+PYTHON=/usr/bin/python3
+[ -x "$PYTHON" ] || PYTHON=python3
+# Runs a module of bench/; the caller sets HERE.
+# shellcheck disable=SC2034,SC2154
+PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
+
+clean_up()
+{
+	local status=$?
+
+	trap - EXIT
+	trap "" INT TERM HUP
+	cd /
+	[ -z "$WORK" ] || rm -rf "$WORK"
+	exit $status
+}
+
+# Builds the load generator as $WORK/client.
+build_client()
+{
+	make -C "$TREE/bench/client" OUT="$WORK" PG_CONFIG="$PG_CONFIG" >"$WORK/client.log" 2>&1 || {
+		cat "$WORK/client.log" >&2
+		die "the load generator did not build" "Is libpq-dev installed?"
+	}
+}
+
+# Builds the extension and installs it into a copy of the server. Sets PG_BIN.
+build_server()
+{
+	private_server
+	copy_tree "$TREE" "$WORK/src"
+	if ! build_extension "$WORK/src" "$WORK/build.log"; then
+		tail -n 30 "$WORK/build.log" >&2
+		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
+	fi
+}
+
+# Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
+# it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
+run_interruptible()
+{
+	local status
+
+	"$@" &
+	CHILD=$!
+	trap 'kill -INT $CHILD 2>/dev/null' INT
+	trap 'kill -TERM $CHILD 2>/dev/null' TERM HUP
+	while true; do
+		wait $CHILD
+		status=$?
+		kill -0 $CHILD 2>/dev/null || break
+	done
+	wait $CHILD 2>/dev/null
+	return $status
+}

@@ -1,0 +1,99 @@
+#!/bin/bash
+#
+# Reproduces the field's experiments and draws them: one report, bench-results/report.html.
+#
+#   bench/run.sh [option]...        bench/run.sh --help lists them; bench/README.md explains the report
+#
+# Options of this script, besides those:
+#   --pg-config PATH   the PostgreSQL to use (otherwise PG_CONFIG, the one in PATH, or the newest one)
+#   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
+#                      pg_lsm built from this tree
+#   --no-install       do not install missing packages
+#
+# Installs what is missing (Debian packages; needs root or sudo only for that), builds pg_lsm and the load generator, and
+# runs servers of its own in a temporary folder below TMPDIR, which takes up to 6 GB at the default size. Root has the
+# right to make a memory control group for the server; without it there is no limit, and the report says so.
+
+set -u -o pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TREE=$(dirname "$HERE")
+# shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
+. "$TREE/tools/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$HERE/lib.sh"
+
+WORK=
+INSTALL=1
+INSTALLED=
+SUITE_ARGS=()
+BUILD=1
+
+parse_options()
+{
+	while [ $# -gt 0 ]; do
+		case $1 in
+			--pg-config) [ $# -ge 2 ] || die "--pg-config needs a value"; PG_CONFIG=$2; shift ;;
+			--pg-config=*) PG_CONFIG=${1#*=} ;;
+			--installed) INSTALLED=1 ;;
+			--no-install) INSTALL= ;;
+			-h | --help)
+				sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+				"${PYTHON_MODULE[@]}" suite --help
+				exit
+				;;
+			--report-only) BUILD=; SUITE_ARGS+=("$1") ;;
+			*) SUITE_ARGS+=("$1") ;;
+		esac
+		shift
+	done
+}
+
+# One number for all that is measured, so that a run is not resumed with another version.
+source_hash()
+{
+	(cd "$TREE" && find src sql bench/client -type f -name '*.[chq]*' -print0 | LC_ALL=C sort -z | xargs -0 cat) |
+		sha1sum | cut -c 1-12
+}
+
+source_commit()
+{
+	local commit
+
+	commit=$(git -c safe.directory="$TREE" -C "$TREE" rev-parse --short=12 HEAD 2>/dev/null) || commit=unknown
+	[ -z "$(git -c safe.directory="$TREE" -C "$TREE" status --porcelain -- src sql 2>/dev/null)" ] || commit="$commit, changed"
+	echo "$commit"
+}
+
+main()
+{
+	parse_options "$@"
+	if [ -n "$INSTALL" ]; then
+		PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
+	fi
+	"$PYTHON" -c 'import matplotlib' 2>/dev/null ||
+		die "$PYTHON has no matplotlib" "Debian and Ubuntu: tools/install_deps.sh bench, or install python3-matplotlib."
+	if [ -z "$BUILD" ]; then
+		"${PYTHON_MODULE[@]}" suite "${SUITE_ARGS[@]}"
+		exit
+	fi
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	require_postgres
+	choose_server_user
+	make_work pg_lsm-bench
+	say "Building"
+	if [ -n "$INSTALLED" ]; then
+		PG_BIN=$("$PG_CONFIG" --bindir)
+	else
+		build_server
+	fi
+	build_client
+	# matplotlib keeps a list of fonts; a home that cannot be written to would mean a warning.
+	[ -w "${HOME:-/}" ] || export MPLCONFIGDIR="${MPLCONFIGDIR:-$WORK/matplotlib}"
+	# Not by exec: the trap must run.
+	run_interruptible "${PYTHON_MODULE[@]}" suite --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
+		--user "$SERVER_USER" --source "$(source_hash)" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+}
+
+main "$@"

@@ -1,0 +1,76 @@
+"""A memory control group, of version 1 or 2, that the server runs in, so that its page cache counts, too."""
+
+import os
+import sys
+import time
+
+from . import BenchError
+
+
+class ControlGroup:
+    """Without a limit (0), or where a group cannot be made and `required` is not set, it does nothing.
+
+    `limit_mb` is the limit that is in force, `note` says what there is or why there is nothing.
+    """
+
+    def __init__(self, limit_mb, required=False):
+        self.path = None
+        self.limit_mb = limit_mb
+        self.note = "no limit asked for"
+        if limit_mb == 0:
+            return
+        try:
+            self._make(limit_mb << 20)
+            self.note = "memory control group, version %d, %d MB" % (self.version, limit_mb)
+        except OSError as error:
+            self.remove()
+            self.limit_mb = 0
+            self.note = "none: no right to make a memory control group (%s)" % error
+            if required:
+                raise BenchError("could not make a memory control group: %s\n"
+                                 "Run this as root, or without the limit (--memory 0)." % error)
+
+    def _make(self, limit):
+        name = "pg_lsm_bench_%d" % os.getpid()
+        if os.path.isdir("/sys/fs/cgroup/memory"):
+            self.version = 1
+            path = os.path.join("/sys/fs/cgroup/memory", name)
+            os.mkdir(path)
+            self.path = path
+            self._write("memory.limit_in_bytes", str(limit))
+            if os.path.exists(os.path.join(path, "memory.memsw.limit_in_bytes")):
+                self._write("memory.memsw.limit_in_bytes", str(limit))
+        else:
+            self.version = 2
+            root = "/sys/fs/cgroup"
+            with open(os.path.join(root, "cgroup.subtree_control"), "w") as control:
+                control.write("+memory")
+            path = os.path.join(root, name)
+            os.mkdir(path)
+            self.path = path
+            self._write("memory.max", str(limit))
+            if os.path.exists(os.path.join(path, "memory.swap.max")):
+                self._write("memory.swap.max", "0")
+
+    def _write(self, name, value):
+        with open(os.path.join(self.path, name), "w") as file:
+            file.write(value)
+
+    def wrap(self, command):
+        """The command, to be run within the group."""
+        if self.path is None:
+            return command
+        return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', os.path.join(self.path, "cgroup.procs")] + command
+
+    def remove(self):
+        """Waits a little for processes that are just ending."""
+        for attempt in range(20):
+            if self.path is None:
+                return
+            try:
+                os.rmdir(self.path)
+                self.path = None
+            except OSError as error:
+                if attempt == 19:
+                    print("could not remove %s: %s" % (self.path, error), file=sys.stderr)
+                time.sleep(0.1)

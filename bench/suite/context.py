@@ -1,0 +1,172 @@
+"""What an experiment works with: a running server, the client, and a place for its figures."""
+
+import json
+import threading
+
+from . import BenchError, stats
+from .results import Result, Sample
+
+# Columns of the tables that the client's kinds of rows go into; the others are (k int4, f char(10)).
+COLUMNS = {
+    "int8_seq": "k int8, f char(10)",
+    "uuid4": "k uuid, f char(10)",
+    "uuid7": "k uuid, f char(10)",
+    "text": 'k text COLLATE "C", f char(10)',
+    "include8": "k int8, " + ", ".join("v%d int8" % i for i in range(1, 9)),
+    "wide": ", ".join("k%d int4" % i for i in range(1, 9)),
+    "churn": "id int4 PRIMARY KEY, k int4, f char(10)",
+    "fat": "k int4, f text",
+    "lineitem": """l_orderkey int8 NOT NULL, l_partkey int4 NOT NULL, l_suppkey int4 NOT NULL, l_linenumber int4 NOT NULL,
+        l_quantity numeric(15,2) NOT NULL, l_extendedprice numeric(15,2) NOT NULL, l_discount numeric(15,2) NOT NULL,
+        l_tax numeric(15,2) NOT NULL, l_returnflag char(1) NOT NULL, l_linestatus char(1) NOT NULL,
+        l_shipdate date NOT NULL, l_commitdate date NOT NULL, l_receiptdate date NOT NULL,
+        l_shipinstruct char(25) NOT NULL, l_shipmode char(10) NOT NULL, l_comment varchar(44) NOT NULL""",
+}
+
+SAMPLES_A_LOAD = 120
+
+
+class SizeWatch:
+    """Looks at the sizes of relations while something runs, by their files. To be used in a `with` statement."""
+
+    def __init__(self, server, paths):
+        self.server, self.paths = server, paths
+        self.peak = 0
+        self.peak_temporary = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _look(self):
+        self.peak = max(self.peak, self.server.relation_bytes(self.paths))
+        self.peak_temporary = max(self.peak_temporary, self.server.temporary_bytes())
+
+    def _watch(self):
+        while not self._stop.wait(0.1):
+            self._look()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+
+class Context:
+    """For one group. Figures go to the group's experiment and case unless others are named."""
+
+    def __init__(self, group, options, server, client):
+        self.group, self.options, self.server, self.client = group, options, server, client
+        self.am = group.am
+        self.experiment, self.case = group.experiment, group.case
+        self.results, self.samples = [], []
+
+    @property
+    def seed(self):
+        """Repeats have keys of their own, the same for all systems."""
+        return self.options.seed + 1000 * (self.group.repeat - 1)
+
+    def record(self, metric, value, unit="", x="", note=""):
+        self.results.append(Result(self.group.key, self.experiment, self.case, x, self.am, self.group.repeat, metric,
+                                   "%.6g" % value, unit, note))
+
+    def sample(self, series, x, value, extra=""):
+        self.samples.append(Sample(self.group.key, self.experiment, self.case, self.am, self.group.repeat, series, x,
+                                   value, extra))
+
+    # --- the schema
+
+    def prepare_database(self):
+        """Extensions. One that has the name of an access method is taken to bring it."""
+        self.server.query("CREATE EXTENSION IF NOT EXISTS pg_lsm;")
+        if self.am not in ("none", "btree", "lsm"):
+            if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.am):
+                self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % self.am)
+        known = "SELECT 1 FROM pg_am WHERE amtype = 'i' AND amname = '%s';" % self.am
+        if self.am != "none" and not self.server.query(known):
+            raise BenchError("this server has no access method \"%s\"" % self.am)
+
+    def create_table(self, kind, indexes=("(k)",), table="t", with_options=""):
+        """A new table for rows of a kind, in place of an older one. Indexes are named t_1, t_2, ..."""
+        self.server.query("DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)%s;" % (
+            table, table, COLUMNS.get(kind, "k int4, f char(10)"), with_options))
+        if self.am != "none":
+            for number, columns in enumerate(indexes, 1):
+                self.server.query("CREATE INDEX %s_%d ON %s USING %s %s;" % (table, number, table, self.am, columns))
+
+    def index_paths(self, table="t"):
+        """Files of the indexes under test; a primary key is not among them."""
+        return self.server.query(
+            "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = '%s'::regclass AND NOT indisprimary;"
+            % table).split()
+
+    def settle(self, table="t"):
+        """Brings indexes into their best form: by lsm_compact where there is such a function, by REINDEX otherwise."""
+        compact = self.am == "lsm" and self.server.query("SELECT 1 FROM pg_proc WHERE proname = 'lsm_compact';")
+        for name in self.server.query("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = '%s'::regclass "
+                                      "AND NOT indisprimary;" % table).split():
+            self.server.query("SELECT lsm_compact('%s');" % name if compact else "REINDEX INDEX %s;" % name)
+
+    def freeze_heap(self, table="t"):
+        """Sets the visibility map, for index-only scans, without touching the indexes; and statistics."""
+        self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) %s; ANALYZE %s; CHECKPOINT;" % (table, table))
+
+    # --- loads
+
+    def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False, one_core=False):
+        """Fills a table by COPY, records what that gave, and returns the rows that are in the table.
+
+        one_core: the client must do with a single one.
+        """
+        limit_s = limit_s or self.options.limit
+        before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
+        paths = self.index_paths(table)
+        options = {"k": kind, "r": rows, "s": self.seed, "c": clients, "t": limit_s,
+                   "e": max(rows // SAMPLES_A_LOAD, 1000)}
+        if binary:
+            options["x"] = True
+        with SizeWatch(self.server, paths) as watch:
+            report = self.client.call("load", options, self.server.conninfo(), table, one_core=one_core)
+        wal = float(self.server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % before))
+        samples = [(int(s[1]), float(s[2])) for s in report.samples]
+        for row_count, seconds, worst_ms in (s[1:] for s in report.samples):
+            self.sample("load" if x == "" else "load %s" % x, row_count, seconds, worst_ms)
+        loaded = int(report.value("load", "rows"))
+        note = "" if loaded >= rows else "stopped after %.0f s" % limit_s
+        self.record("rows", loaded, "rows", x, note)
+        self.record("rows/s", loaded / report.value("load", "seconds"), "rows/s", x, note)
+        self.record("rows/s, last tenth", stats.last_tenth(samples), "rows/s", x, note)
+        self.record("longest transaction", max(float(s[3]) for s in report.samples), "ms", x)
+        self.record("WAL bytes/row", wal / loaded, "bytes", x)
+        self.record("client CPU", report.cpu_share(), "cores", x)
+        if paths:
+            size = self.server.relation_bytes(paths)
+            self.record("index bytes/row", size / loaded, "bytes", x)
+            self.record("peak index size / final", watch.peak / size, "", x)
+        return loaded
+
+    # --- queries
+
+    def run(self, classes, rows, kind="int4_random", seconds=None, warmup=None, table="t", session=None, **flags):
+        """Runs operations in a closed loop and returns the client's report."""
+        options = {"k": kind, "r": rows, "s": self.seed,
+                   "t": self.options.seconds if seconds is None else seconds,
+                   "w": self.options.warmup if warmup is None else warmup}
+        options.update(flags)
+        return self.client.call("run", options, self.server.conninfo(**(session or {})), table, *classes)
+
+    def record_latencies(self, report, name, label, x="", suffix=""):
+        self.record("%s/s%s" % (label, suffix), report.value(name, "rate"), "1/s", x)
+        for percentile in ("p50", "p95", "p99", "max"):
+            self.record("%s %s%s" % (label, percentile, suffix), report.value(name, percentile + "_us") / 1000, "ms", x)
+
+    def plan_nodes(self, sql, **session):
+        """The kinds of nodes of a plan, outermost first."""
+        plan = json.loads(self.server.query("EXPLAIN (FORMAT JSON) %s;" % sql, **session))[0]["Plan"]
+        names = []
+        while plan is not None:
+            names.append(plan["Node Type"])
+            plan = plan["Plans"][0] if "Plans" in plan else None
+        return " / ".join(names)

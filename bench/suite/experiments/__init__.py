@@ -1,0 +1,21 @@
+"""The experiments: a module each.
+
+A module has ID, NAME, TITLE, SOURCE (HTML), WHAT and READ (HTML: what is done, how to read the plots), FIGURES, and
+plan(options), which returns groups. Sections of one experiment that is large are modules of the same ID.
+"""
+
+from . import (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep)
+
+MODULES = (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep)
+
+
+def select(text):
+    """The modules that a list of numbers and names means, in order."""
+    if text == "all":
+        return list(MODULES)
+    wanted = text.split(",")
+    for word in wanted:
+        if not any(word in (m.ID, m.NAME) for m in MODULES):
+            raise ValueError("no experiment \"%s\"; there are %s" % (
+                word, ", ".join("%s (%s)" % (m.ID, m.NAME) for m in MODULES)))
+    return [m for m in MODULES if m.ID in wanted or m.NAME in wanted]

@@ -1,0 +1,93 @@
+"""Experiment 1: ingest of sequential and random int4 keys (Gurajada et al., figures 2a to 2d, and 3)."""
+
+from ..figures import Figure, Panel
+from ..plan import Group, interleave, load_seconds
+from . import reads
+
+ID, NAME = "1", "ingest"
+TITLE = "Ingest over table size, sequential and random keys"
+SOURCE = "Gurajada et al., an LSM-like index (SplinterDB) within PostgreSQL: figures 2a to 2d, and figure 3."
+WHAT = """t(k int4, f char(10)) with an index on k is filled by COPY, 1000 rows to a transaction, by one client and by
+many. Each load begins with an empty cluster and a checkpoint; nothing is left out as warm-up. A load that exceeds the
+limit is stopped, and its average is that of the rows until then. By number of clients: loads that fit into memory,
+one after the other in one cluster. The load generator alone on one core: loads without an index by a client that may
+use only one core, as text and in binary format; shown above with what the client itself needed."""
+READ = """Left: keys ascend; right: keys are uniform over all of int4. A line that falls means that the index costs
+more the larger it is. Lines of systems that were stopped end early. The tables have the rate over the last tenth of a
+load, which is what comes next, and the same over the last tenth of those rows that all systems reached."""
+
+RANDOM, SEQUENTIAL = "random keys, 1 client", "sequential keys, 1 client"
+RANDOM_MANY, SEQUENTIAL_MANY = "random keys, many clients", "sequential keys, many clients"
+BY_CLIENTS = "random keys, by clients"
+ONE_CORE = "load generator on one core"
+
+FIGURES = [
+    Figure("e1-table-size", "Ingest over table size", [
+        Panel("throughput", title, [case], xlabel="rows in the table", ylabel="rows/s")
+        for title, case in (("sequential, 1 client", SEQUENTIAL), ("random, 1 client", RANDOM),
+                            ("sequential, many clients", SEQUENTIAL_MANY), ("random, many clients", RANDOM_MANY))]),
+    Figure("e1-clients", "Ingest by number of clients", [
+        Panel("lines", "average throughput, random keys, in memory", [BY_CLIENTS], "rows/s", "clients", "rows/s")],
+        columns=1),
+]
+
+
+def _loader(kind, rows, clients, share=1.0):
+    def work(context):
+        context.create_table(kind)
+        context.load(kind, rows, clients, limit_s=context.options.limit * share)
+    return work
+
+
+def _by_clients(rows, client_counts):
+    def work(context):
+        for clients in client_counts:
+            context.create_table("int4_random")
+            context.load("int4_random", rows, clients, x=clients)
+    return work
+
+
+def _one_core(rows):
+    """How fast the client can be when the server is not held up by an index."""
+    def work(context):
+        for x, clients, binary in (("1 client, text", 1, False), ("1 client, binary", 1, True),
+                                   ("4 clients, binary", 4, True)):
+            context.create_table("int4_random")
+            context.load("int4_random", rows, clients, x=x, binary=binary, one_core=True)
+    return work
+
+
+def largest(options):
+    """The load of random keys by one client, beyond memory; experiment 2 reads what it leaves."""
+    with_reads = any(m.ID == "2" for m in options.modules)
+
+    def work(context):
+        context.create_table("int4_random")
+        loaded = context.load("int4_random", options.rows)
+        if with_reads:
+            context.experiment, context.case = "2", reads.LARGEST
+            reads.measure(context, loaded)
+
+    def estimate(am):
+        return load_seconds(am, options.rows, options.limit) + (reads.seconds(options, am, options.rows) if with_reads else 0)
+    return [Group(ID, RANDOM, am, 1, estimate(am), work) for am in options.am]
+
+
+def plan(options):
+    many = max(options.clients)
+    groups = largest(options)
+    for case, kind, rows, clients, share in (
+            (SEQUENTIAL, "int4_seq", options.rows // 8, 1, 0.5),
+            (SEQUENTIAL_MANY, "int4_seq", options.rows // 8, many, 0.5),
+            (RANDOM_MANY, "int4_random", options.rows // 2, many, 0.5)):
+        groups += interleave(ID, case, options.am, 1,
+                             lambda am, rows=rows, share=share: load_seconds(am, rows, options.limit * share),
+                             _loader(kind, rows, clients, share))
+    small = options.rows // 20
+    if "none" in options.am:
+        groups += interleave(ID, ONE_CORE, ["none"], options.repeats,
+                             lambda am: 3 * load_seconds(am, 2 * small, options.limit), _one_core(2 * small))
+    groups += interleave(ID, BY_CLIENTS, options.am, options.repeats,
+                         lambda am: len(options.clients) * load_seconds(am, small, options.limit),
+                         _by_clients(small, options.clients))
+    return groups

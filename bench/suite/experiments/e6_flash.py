@@ -1,0 +1,88 @@
+"""Experiment 6: Hwang et al., range queries on an unclustered index with cold caches."""
+
+from ..figures import Figure, Panel
+from ..plan import interleave, load_seconds
+
+ID, NAME = "6", "flash"
+TITLE = "Cold range queries on an unclustered index: plain and sorted index scans"
+SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE Workshops 2015
+(<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and II, figure 6."""
+WHAT = """2.5 million rows of 300 bytes of data (or an eighth of the largest table, if that is less) in random order
+of an indexed int4 key. A query sums the length of a column over 5% to 40% of the keys, each user over a range of its
+own. Before each measurement the server is restarted and the operating system's cache dropped, where we may do so.
+Each user does one query. Ways: a plain index scan, row by row in the order of keys; the sorted scan, which is
+PostgreSQL's bitmap scan; the same with effective_io_concurrency = 16, so that reads go out together as the paper's
+do. pg_lsm itself adds nothing to these yet: it is served by the same executor nodes. The base is a sequential scan.
+Parallel query is off. A query that takes longer than a sixth of the load limit is cancelled and counts with that
+time."""
+READ = """Milliseconds of the slowest user's query; lower is better. The sequential scan does not depend on the
+selectivity: where a line crosses it the index is no longer worth it. btree and lsm differ in the index only, the heap
+pages are the same."""
+
+SELECTIVITIES = (0.05, 0.10, 0.20, 0.40)
+MANY_USERS_SELECTIVITIES = (0.05, 0.20)
+# name, session settings
+WAYS = (
+    ("plain index scan", {"enable_seqscan": "off", "enable_bitmapscan": "off"}),
+    ("sorted (bitmap) scan", {"enable_seqscan": "off", "enable_indexscan": "off", "effective_io_concurrency": "1"}),
+    ("sorted scan, 16 reads ahead", {"enable_seqscan": "off", "enable_indexscan": "off", "effective_io_concurrency": "16"}),
+)
+SEQUENTIAL = ("sequential scan", {"enable_indexscan": "off", "enable_bitmapscan": "off"})
+ONE, MANY = "1 user", "12 users"
+
+FIGURES = [Figure("e6-flash", "Cold range queries by selectivity", [
+    Panel("lines", users, [("%s, %s" % (way, users), way) for way, _ in WAYS + (SEQUENTIAL,)], "query",
+          "share of the rows, %", "ms", logy=True) for users in (ONE, MANY)], columns=1)]
+
+SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
+
+
+def _cold_query(context, rows, users, selectivity, session, limit_s):
+    dropped = context.server.restart_cold(drop=not context.options.quick)
+    settings = dict(session, max_parallel_workers_per_gather="0", statement_timeout=str(int(limit_s * 1000)))
+    report = context.run(["range:%d" % users], rows, kind="fat", warmup=0, seconds=limit_s + 60, session=settings,
+                         p=selectivity, q=SQL, o=1)
+    timeouts = int(report.value("range", "timeouts"))
+    notes = []
+    if timeouts:
+        notes.append("%d of %d queries cancelled after %.0f s" % (timeouts, users, limit_s))
+    if not dropped:
+        notes.append("the operating system's cache was not dropped")
+    return report.value("range", "max_us") / 1000, "; ".join(notes)
+
+
+def plan(options):
+    rows = min(options.rows // 8, 2_500_000)
+    many = 12
+    limit_s = max(options.limit / 6, 5)
+
+    def measure(context, ways, users, name, selectivities):
+        for way, session in ways:
+            for selectivity in selectivities:
+                context.case = "%s, %s" % (way, name)
+                ms, note = _cold_query(context, rows, users, selectivity, session, limit_s)
+                context.record("query", ms, "ms", round(selectivity * 100), note)
+
+    def work(context):
+        context.case = "load"
+        context.create_table("fat", table="t")
+        context.load("fat", rows)
+        context.freeze_heap()
+        one, several = SELECTIVITIES, MANY_USERS_SELECTIVITIES
+        ways = WAYS
+        if context.am == "none":
+            ways = (SEQUENTIAL,)
+        if options.quick:
+            one, several = (0.05, 0.40), (0.20,)
+        measure(context, ways, 1, ONE, one)
+        measure(context, ways, many, MANY, several)
+
+    def estimate(am):
+        load = load_seconds(am, rows, options.limit, 3.0)
+        if am == "none":
+            return load + 6 * (2 + rows / 2.5e6 * 4)
+        plain = (0.05 + 0.1 + 0.2 + 0.4) * rows / 9e3 + many * (0.05 + 0.2) * rows / 30e3
+        sorted_scans = 2 * (4 * 3 + 2 * 12) * rows / 2.5e6
+        return load + 18 * 1.5 + min(plain, 6 * limit_s) + sorted_scans
+
+    return interleave(ID, "cold ranges", options.am, 1, estimate, work)

@@ -1,0 +1,231 @@
+"""A server of our own: clusters that are made, restarted, killed and removed.
+
+A cluster is a copy of a template that initdb makes once. All systems that are compared get the same settings, pg_lsm's
+library included.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from . import BenchError
+
+PORT = "54330"
+
+
+class Server:
+    """bindir: the server's programs. work: a folder that `user` may write to. group: a ControlGroup.
+
+    To be used in a `with` statement around `start_fresh`: what still runs at its end is stopped and removed.
+    """
+
+    def __init__(self, bindir, work, user, group, settings):
+        self.bindir, self.work, self.user, self.group = bindir, work, user, group
+        self.template = os.path.join(work, "template")
+        self.data = os.path.join(work, "data")
+        self.sockets = os.path.join(work, "sock")
+        self.log = os.path.join(work, "server.log")
+        self.settings = {"listen_addresses": "", "port": PORT, "unix_socket_directories": self.sockets,
+                         "shared_preload_libraries": "pg_lsm", "logging_collector": "off"}
+        self.settings.update(settings)
+        self.running = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    # --- programs
+
+    def conninfo(self, **session_settings):
+        """For libpq; the session settings are for this connection only."""
+        text = "host=%s port=%s user=postgres dbname=postgres" % (self.sockets, PORT)
+        if session_settings:
+            text += " options='%s'" % " ".join("-c %s=%s" % item for item in sorted(session_settings.items()))
+        return text
+
+    def program(self, name):
+        return os.path.join(self.bindir, name)
+
+    def _as_user(self, program, *arguments):
+        command = [self.program(program)] + list(arguments)
+        if os.getuid() == 0:
+            command = ["runuser", "-u", self.user, "--"] + command
+        return command
+
+    def _call(self, command):
+        # A process group of its own: an interrupt at the terminal is for us, who stop the server in order.
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                cwd=self.work, start_new_session=True)
+        if result.returncode != 0:
+            raise BenchError("failed: %s\n%s" % (" ".join(command), result.stdout.decode(errors="replace")))
+        return result.stdout.decode(errors="replace")
+
+    def version(self):
+        return self._call([self.program("postgres"), "--version"]).strip()
+
+    def query(self, sql, **session_settings):
+        """Runs SQL and returns what psql prints, unaligned, without headers."""
+        result = subprocess.run([self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1",
+                                 "-d", self.conninfo(**session_settings), "-f", "-"], input=sql.encode(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if result.returncode != 0:
+            raise BenchError("%s\n%s" % (result.stderr.decode().strip(), sql.strip()))
+        return result.stdout.decode().strip()
+
+    def log_tail(self, lines=15):
+        try:
+            with open(self.log, errors="replace") as log:
+                return "".join(log.readlines()[-lines:])
+        except OSError:
+            return ""
+
+    def complaints(self, lines=5):
+        """The last lines of the log that are about something worse than an error in a statement."""
+        return [line for line in self.log_tail(100).splitlines()
+                if any(word in line for word in ("FATAL:", "PANIC:", "TRAP:", "terminated by signal"))][-lines:]
+
+    # --- life
+
+    def _make_template(self):
+        if os.path.isdir(self.template):
+            return
+        if not os.path.isdir(self.sockets):
+            install = ["install", "-d", self.sockets]
+            subprocess.run(install + (["-o", self.user] if os.getuid() == 0 else []), check=True)
+        self._call(self._as_user("initdb", "--no-sync", "-D", self.template, "-U", "postgres", "-A", "trust",
+                                 "-E", "UTF8", "--locale=C"))
+        with open(os.path.join(self.template, "postgresql.conf"), "a") as conf:
+            for name, value in self.settings.items():
+                conf.write("%s = '%s'\n" % (name, value))
+
+    def start_fresh(self):
+        """Stops what runs, and starts a new, empty cluster."""
+        self.stop()
+        self._make_template()
+        subprocess.run(["cp", "-a", self.template, self.data], check=True)
+        if os.path.exists(self.log):
+            os.remove(self.log)
+        self.start()
+
+    def empty(self):
+        """As start_fresh, but keeps a cluster that runs and empties its database: quicker, and good for a smoke test."""
+        if not self.running:
+            self.start_fresh()
+            return
+        self.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
+
+    def start(self):
+        # The log goes to a file: a pipe would keep us waiting for the server.
+        self.running = True
+        try:
+            self._call(self.group.wrap(self._as_user("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "600",
+                                                     "start")))
+        except BenchError as error:
+            raise BenchError("%s\n%s" % (error, self.log_tail()))
+
+    def stop(self):
+        """Ends the server at once, and removes its data."""
+        if self.running:
+            try:
+                self._call(self._as_user("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop"))
+            except BenchError:
+                # It does not run any more, does not answer, or was interrupted while it started.
+                time.sleep(0.5)
+                self.kill()
+            self.running = False
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def restart_cold(self, drop=True):
+        """Restarts the server with empty caches. Returns whether the operating system's were emptied as well."""
+        self._call(self._as_user("pg_ctl", "-D", self.data, "-m", "fast", "-w", "-t", "600", "stop"))
+        dropped = False
+        if drop:
+            os.sync()
+            try:
+                with open("/proc/sys/vm/drop_caches", "w") as file:
+                    file.write("3\n")
+                dropped = True
+            except OSError:
+                pass
+        self.start()
+        return dropped
+
+    def _processes(self):
+        """The postmaster's process id and those of its children."""
+        try:
+            with open(os.path.join(self.data, "postmaster.pid")) as file:
+                postmaster = int(file.readline())
+            with open("/proc/%d/task/%d/children" % (postmaster, postmaster)) as file:
+                return postmaster, [int(pid) for pid in file.read().split()]
+        except (OSError, ValueError):
+            return None, []
+
+    def kill(self):
+        """kill -9 for all processes of the server at the same moment; the data stays."""
+        postmaster, _ = self._processes()
+        if postmaster is None:
+            return
+        try:
+            os.kill(postmaster, signal.SIGSTOP)         # no new children
+            _, children = self._processes()
+            for pid in children + [postmaster]:
+                os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        # The next postmaster takes a dead one that nobody has collected yet for a living one.
+        deadline = time.monotonic() + 5
+        while os.path.exists("/proc/%d" % postmaster) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        if os.path.exists("/proc/%d" % postmaster):
+            os.remove(os.path.join(self.data, "postmaster.pid"))
+
+    def recover(self):
+        """Starts the killed server again; returns the seconds until it answers a query."""
+        begin = time.monotonic()
+        start = subprocess.Popen(
+            self.group.wrap(self._as_user("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "600", "start")),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.work,
+            start_new_session=True)
+        seconds = None
+        while seconds is None:
+            try:
+                self.query("SELECT 1;")
+                seconds = time.monotonic() - begin
+            except BenchError:
+                if start.poll():
+                    raise BenchError("the server did not recover\n%s" % self.log_tail())
+                time.sleep(0.01)
+        if start.wait() != 0:
+            raise BenchError("the server did not recover\n%s" % self.log_tail())
+        return seconds
+
+    # --- files
+
+    def relation_bytes(self, paths):
+        """Bytes of relations by their files, without asking the server. Paths are those of pg_relation_filepath."""
+        total = 0
+        for path in paths:
+            segment = 0
+            while True:
+                name = os.path.join(self.data, path) + (".%d" % segment if segment else "")
+                try:
+                    total += os.stat(name).st_size
+                except OSError:
+                    break
+                segment += 1
+        return total
+
+    def temporary_bytes(self):
+        """Bytes of temporary files, which sorts write."""
+        total = 0
+        for folder, _, names in os.walk(os.path.join(self.data, "base", "pgsql_tmp")):
+            for name in names:
+                try:
+                    total += os.stat(os.path.join(folder, name)).st_size
+                except OSError:
+                    pass
+        return total

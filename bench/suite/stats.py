@@ -1,0 +1,78 @@
+"""Arithmetic of the report. Nothing here knows a server."""
+
+from statistics import median
+
+
+def spread(values):
+    """(median, least, greatest) of some values."""
+    return median(values), min(values), max(values)
+
+
+def ratio_to(values, base):
+    """The median of the ratios of two systems within the same repeat.
+
+    Both are dictionaries from repeat to value. None if they have no repeat in common.
+    """
+    ratios = [values[repeat] / base[repeat] for repeat in values if base.get(repeat)]
+    return median(ratios) if ratios else None
+
+
+def time_at(samples, rows):
+    """Seconds at which so many rows were there. Samples are (rows, seconds), ascending; interpolated between them.
+
+    With pairs the other way round: the rows that were there at a time.
+    """
+    before = (0, 0.0)
+    for sample in samples:
+        if sample[0] >= rows:
+            if sample[0] == before[0]:
+                return sample[1]
+            share = (rows - before[0]) / (sample[0] - before[0])
+            return before[1] + share * (sample[1] - before[1])
+        before = sample
+    raise ValueError("no sample at %d rows" % rows)
+
+
+def rate(samples, begin, end):
+    """Rows a second between two row counts."""
+    seconds = time_at(samples, end) - time_at(samples, begin)
+    return (end - begin) / seconds if seconds > 0 else float("inf")
+
+
+def last_tenth(samples):
+    total = samples[-1][0]
+    return rate(samples, total * 0.9, total)
+
+
+def windows(samples, count=40):
+    """Throughput over table size: (rows in the table, rows a second then), for so many equal pieces of the time."""
+    swapped = [(seconds, rows) for rows, seconds in samples]
+    count = min(count, len(samples))
+    length = samples[-1][1] / count
+    points, before = [], 0.0
+    for i in range(1, count + 1):
+        rows = time_at(swapped, min(i * length, samples[-1][1]))
+        points.append(((before + rows) / 2, (rows - before) / length))
+        before = rows
+    return points
+
+
+def si(value):
+    """A number for people: three digits and k, M or G."""
+    if value is None:
+        return ""
+    for limit, suffix in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
+        if abs(value) >= limit:
+            return "%.3g%s" % (value / float(limit if suffix != " k" else 1e3), suffix)
+    if value == 0 or abs(value) >= 100:
+        return "{:,.0f}".format(value)
+    return "%.3g" % value
+
+
+def duration(seconds):
+    """Time for people."""
+    if seconds < 90:
+        return "%d s" % round(seconds)
+    if seconds < 90 * 60:
+        return "%d min" % round(seconds / 60)
+    return "%.1f h" % (seconds / 3600)

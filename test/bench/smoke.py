@@ -1,0 +1,162 @@
+"""Runs the benchmark suite at its smallest size and looks at what it leaves. Prints TAP lines; tools/test.sh calls it.
+
+    smoke.py TREE PG_CONFIG FOLDER
+
+PG_CONFIG names a server in which pg_lsm is installed; FOLDER is for results. No timing is looked at. The run is
+interrupted once in the middle and goes on, so that all in all it is done once.
+"""
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+AMS = ("none", "btree", "lsm")
+TIMEOUT_S = 400
+
+
+class Tap:
+    def __init__(self):
+        self.number, self.failed = 0, 0
+
+    def check(self, good, name):
+        self.number += 1
+        self.failed += not good
+        print("%s %d - %s" % ("ok" if good else "not ok", self.number, name), flush=True)
+
+
+class TapResult(unittest.TestResult):
+    def __init__(self, tap):
+        super().__init__()
+        self.tap = tap
+
+    def addSuccess(self, test):
+        self.tap.check(True, test.id())
+
+    def addFailure(self, test, err):
+        print("# " + self._exc_info_to_string(err, test).replace("\n", "\n# "))
+        self.tap.check(False, test.id())
+
+    addError = addFailure
+
+
+def unit_tests(tap, tree):
+    sys.path[:0] = [os.path.join(tree, "bench"), os.path.join(tree, "test", "bench")]
+    unittest.defaultTestLoader.loadTestsFromName("test_suite").run(TapResult(tap))
+
+
+def read_csv(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def finished(out):
+    try:
+        return [r for r in read_csv(os.path.join(out, "results.csv")) if r["metric"] == "finished"]
+    except OSError:
+        return []
+
+
+class Suite:
+    def __init__(self, tree, pg_config, folder):
+        self.out = os.path.join(folder, "out")
+        self.environment = dict(os.environ, TMPDIR=folder, MPLCONFIGDIR=os.path.join(folder, "matplotlib"))
+        self.command = [os.path.join(tree, "bench", "run.sh"), "--quick", "--installed", "--no-install", "--pg-config",
+                        pg_config, "--out", self.out]
+
+    def start(self, *more):
+        # A shell that is started with SIGINT ignored, as in the background of another one, cannot catch it.
+        return subprocess.Popen(self.command + list(more), env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+    def run(self, *more):
+        """(exit status, output)"""
+        process = self.start(*more)
+        output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
+        return process.returncode, output
+
+
+def show(output):
+    print("# " + output.strip().replace("\n", "\n# "))
+
+
+def interrupted(tap, suite, after):
+    """Starts a run, and interrupts it when so many groups are finished."""
+    process = suite.start()
+    deadline = time.monotonic() + TIMEOUT_S
+    while len(finished(suite.out)) < after and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output = process.communicate(timeout=60)[0].decode(errors="replace")
+    tap.check(process.returncode == 130, "an interrupted run ends with status 130")
+    if process.returncode != 130:
+        show(output)
+    done = len(finished(suite.out))
+    tap.check(done >= after, "an interrupted run keeps its results")
+    left = [name for name in os.listdir(os.path.dirname(suite.out)) if name.startswith("pg_lsm-bench")]
+    tap.check(not left, "an interrupted run leaves no server and no folder")
+    return done
+
+
+def check_report(tap, out):
+    with open(os.path.join(out, "report.html")) as file:
+        text = file.read()
+    tap.check(len(text) < 3_000_000, "the report is small")
+    references = re.findall(r'(?:src|href)="([^"]*)"', text)
+    links = [r for r in references if not r.startswith(("#", "data:"))]
+    tap.check("<script" not in text and "url(" not in text and
+              all(r.startswith("https://") and 'href="%s"' % r in text for r in links),
+              "the report needs no other file")
+    tap.check(text.count("data:image/png") >= 15, "the report has its plots")
+    pictures = [name for name in os.listdir(out) if name.endswith(".png")]
+    tap.check(len(pictures) == text.count("data:image/png"), "the plots are there as PNG files")
+    tap.check(all(os.path.getsize(os.path.join(out, name)) > 5000 for name in pictures), "no plot is empty")
+
+
+def check_results(tap, out):
+    results = read_csv(os.path.join(out, "results.csv"))
+    there = {(r["experiment"], r["am"]) for r in results if r["metric"] == "finished"}
+    for experiment in "1234567":
+        tap.check(all((experiment, am) in there for am in AMS), "experiment %s has results of all systems" % experiment)
+    failed = [r for r in results if r["metric"] == "failed"]
+    for r in failed:
+        show("%s: %s" % (r["group"], r["note"]))
+    tap.check(not failed, "nothing failed")
+    groups = [r["group"] for r in results if r["metric"] == "finished"]
+    tap.check(len(groups) == len(set(groups)), "no group was measured twice")
+    loads = [r for r in results if r["metric"] == "rows" and r["note"] == ""]
+    tap.check(loads and all(float(r["value"]) >= 500 for r in loads), "tables were loaded")
+
+
+def main():
+    tree, pg_config, folder = sys.argv[1:]
+    tap = Tap()
+    unit_tests(tap, tree)
+    suite = Suite(tree, pg_config, folder)
+    done = interrupted(tap, suite, 3)
+    status, output = suite.run()
+    tap.check(status == 0, "the run goes on and ends well")
+    if status != 0:
+        show(output)
+    tap.check("%d of " % done in output, "the run goes on behind what is there")
+    check_results(tap, suite.out)
+    check_report(tap, suite.out)
+
+    before = read_csv(os.path.join(suite.out, "results.csv"))
+    status, output = suite.run()
+    tap.check(status == 0 and read_csv(os.path.join(suite.out, "results.csv")) == before and "0 measurements" in output,
+              "a finished run measures nothing again")
+    status, output = suite.run("--seed", "2")
+    tap.check(status == 2 and "--fresh" in output, "other options are refused, with a hint")
+    status, output = suite.run("--report-only")
+    tap.check(status == 0, "the report can be drawn again")
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Unit tests of the benchmark suite's pure parts.
+
+smoke.py runs them, or: PYTHONPATH=bench python3 -m unittest discover test/bench
+"""
+
+import csv
+import os
+import tempfile
+import unittest
+
+from suite import BenchError, experiments, options, stats
+from suite.plan import Group, Progress, interleave, load_seconds
+from suite.results import FAILED, FINISHED, ResultStore
+
+
+def finished(key, am="lsm"):
+    return [key, "1", "case", "", am, 1, FINISHED, 2.0, "s", ""]
+
+
+class Stats(unittest.TestCase):
+    def test_spread(self):
+        self.assertEqual(stats.spread([3, 1, 2]), (2, 1, 3))
+
+    def test_ratio_is_taken_within_repeats(self):
+        self.assertEqual(stats.ratio_to({1: 10, 2: 30}, {1: 5, 2: 10}), 2.5)
+
+    def test_ratio_needs_a_common_repeat(self):
+        self.assertIsNone(stats.ratio_to({1: 10}, {2: 5}))
+        self.assertIsNone(stats.ratio_to({1: 10}, {1: 0}))
+
+    def test_rate_interpolates(self):
+        samples = [(100, 1.0), (200, 3.0)]
+        self.assertAlmostEqual(stats.rate(samples, 0, 100), 100)
+        self.assertAlmostEqual(stats.rate(samples, 100, 150), 50)
+        self.assertAlmostEqual(stats.last_tenth(samples), 50)
+
+    def test_rate_beyond_the_samples_is_an_error(self):
+        with self.assertRaises(ValueError):
+            stats.rate([(100, 1.0)], 0, 101)
+
+    def test_windows_cover_the_load(self):
+        points = stats.windows([(i * 100, i * 1.0) for i in range(1, 101)], 10)
+        self.assertEqual(len(points), 10)
+        self.assertTrue(all(abs(rate - 100) < 1e-6 for _, rate in points))
+
+    def test_numbers_for_people(self):
+        self.assertEqual([stats.si(v) for v in (0, 0.123456, 12.3, 1234, 123456, 1.5e6, 2e9)],
+                         ["0", "0.123", "12.3", "1,234", "123 k", "1.5 M", "2 G"])
+
+
+class Plan(unittest.TestCase):
+    def test_each_repeat_begins_with_another_system(self):
+        groups = interleave("1", "c", ["none", "btree", "lsm"], 3, lambda am: 1, None)
+        self.assertEqual([g.am for g in groups],
+                         ["none", "btree", "lsm", "btree", "lsm", "none", "lsm", "none", "btree"])
+        self.assertEqual(len({g.key for g in groups}), 9)
+
+    def test_time_left_without_experience_is_the_estimate(self):
+        groups = [Group("1", "c", "lsm", r, 10.0, None) for r in (1, 2, 3)]
+        progress = Progress(groups, {groups[0].key})
+        self.assertEqual(progress.remaining_s(), 20)
+        self.assertTrue(progress.text().startswith("[1/3]"))
+
+    def test_time_left_learns(self):
+        groups = [Group("1", "c", "lsm", r, 600.0, None) for r in (1, 2)]
+        progress = Progress(groups, set())
+        progress.finished(groups[0], 1200)
+        self.assertGreater(progress.remaining_s(), 1050)
+        self.assertLess(progress.remaining_s(), 1200)
+
+    def test_loads_are_estimated_up_to_their_limit(self):
+        self.assertLess(load_seconds("none", 1e6, 240), load_seconds("btree", 1e6, 240))
+        self.assertLessEqual(load_seconds("btree", 1e9, 240), 242)
+
+    def test_all_groups_have_keys_of_their_own(self):
+        for arguments in (["--quick"], [], ["--experiments", "2"]):
+            parsed = options.parse(arguments)
+            groups = [g for m in parsed.modules for g in m.plan(parsed)]
+            self.assertEqual(len(groups), len({g.key for g in groups}))
+            self.assertTrue(all(g.estimate_s > 0 for g in groups))
+
+
+class Selection(unittest.TestCase):
+    def test_by_number_and_name(self):
+        self.assertEqual([m.NAME for m in experiments.select("reads,1")], ["ingest", "reads"])
+        self.assertEqual([m.ID for m in experiments.select("7")], ["7", "7", "7"])
+
+    def test_unknown(self):
+        with self.assertRaises(ValueError):
+            experiments.select("8")
+
+
+class Store(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "out")
+
+    def test_finished_groups_are_found_again(self):
+        ResultStore(self.path, {"rows": 1}).add([finished("a")], [["a", "1", "c", "lsm", 1, "load", 1, 2, 3]])
+        store = ResultStore(self.path, {"rows": 1})
+        self.assertEqual(store.finished_keys(), {"a"})
+        self.assertEqual(len(store.samples), 1)
+
+    def test_other_options_are_refused(self):
+        ResultStore(self.path, {"rows": 1})
+        with self.assertRaises(BenchError):
+            ResultStore(self.path, {"rows": 2})
+        self.assertEqual(ResultStore(self.path, {"rows": 2}, fresh=True).finished_keys(), set())
+
+    def test_half_a_group_and_failures_are_forgotten(self):
+        store = ResultStore(self.path, {})
+        store.add([finished("a")], [])
+        store.add([finished("b")[:6] + ["rows", 1, "", ""]], [["b", "1", "c", "lsm", 1, "load", 1, 2, 3]])
+        store.add([finished("c")[:6] + [FAILED, 0, "", "broken"]], [])
+        self.assertEqual(len(store.failures()), 1)
+        with open(store.results_path, "a") as file:
+            file.write("d,1,ca")
+        again = ResultStore(self.path, {})
+        self.assertEqual([r.group for r in again.results], ["a"])
+        self.assertEqual(again.samples, [])
+        with open(again.results_path, newline="") as file:
+            self.assertEqual(len(list(csv.reader(file))), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
