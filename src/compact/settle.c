@@ -17,6 +17,7 @@
 #include "base/shared.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
+#include "compact/batch.h"
 #include "compact/compact.h"
 #include "fmgr.h"
 #include "format/buffer_page.h"
@@ -171,6 +172,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 	PG_TRY();
 	{
 		(void) lsm_slot_claim(lsm_slot_get(target.index));
+		lsm_batch_flush_index(target.index);
 		seal_buffer(&target);
 		merge_all(&target);
 		lsm_request_note(target.index);

@@ -36,7 +36,7 @@ foreach my $kind (qw(meta gate map sealed open leaf fence))
 	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
 }
 push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
-push @cases, { kind => 'meta', what => 'future_version' }, { kind => 'meta', what => 'magic' };
+push @cases, map { { kind => 'meta', what => $_ } } qw(future_version old_version magic);
 my $n = 0;
 foreach my $case (@cases)
 {
@@ -182,6 +182,14 @@ sub damage
 		set_crc(\$page);
 		$case->{at} = 'version 4711';
 		$case->{says} = qr/version/;
+	}
+	elsif ($what eq 'old_version')
+	{
+		# What changed in version 2 is on the leaves, so all of them would be misread.
+		substr($page, 28, 4) = pack 'L', 1;
+		set_crc(\$page);
+		$case->{at} = 'version 1';
+		$case->{says} = qr/has format version 1, but this pg_lsm works with version 2/;
 	}
 	page_write($file, $block, $page);
 	return;
