@@ -206,6 +206,18 @@ copy_instant(LsmCheck *c)
 	pfree(copy);
 }
 
+/* The table does not get shorter while we hold a lock on it. */
+static void
+check_furthest(LsmCheck *c)
+{
+	BlockNumber blocks = RelationGetNumberOfBlocks(c->heap);
+
+	if (c->furthest_at != 0 && c->furthest >= blocks)
+		lsm_check_report(c, c->furthest_at,
+						 "entry %d leads to block %u of the table, which has %u blocks",
+						 c->furthest_ordinal, c->furthest, blocks);
+}
+
 static void
 check_index(LsmInspected *in, bool heapallindexed)
 {
@@ -231,6 +243,7 @@ check_index(LsmInspected *in, bool heapallindexed)
 		lsm_check_heap_begin(c);
 	for (uint32 i = 0; i < c->version->run_count; i++)
 		lsm_check_run(c, &c->version->runs[i]);
+	check_furthest(c);
 	if (heapallindexed)
 	{
 		lsm_check_heap_rows(c, snapshot);

@@ -235,6 +235,12 @@ lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block
 		bad_entry(c, block, ordinal, "size exceeds the maximum");
 	if ((entry->tid >> 16) > MaxBlockNumber || (entry->tid & 0xFFFF) == InvalidOffsetNumber)
 		bad_entry(c, block, ordinal, "TID is impossible");
+	if (c->furthest_at == 0 || entry->tid >> 16 > c->furthest)
+	{
+		c->furthest = (BlockNumber) (entry->tid >> 16);
+		c->furthest_at = block;
+		c->furthest_ordinal = ordinal;
+	}
 	lsm_check_key(c, entry, block, ordinal);
 	check_rest(c, entry, block, ordinal);
 	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);

@@ -62,6 +62,11 @@ typedef struct LsmCheck
 
 	uint8	   *used;			/* a bit for each block below mapped_end */
 
+	/* The entry that leads furthest into the table. */
+	BlockNumber furthest;		/* block of the table */
+	BlockNumber furthest_at;	/* block of the index; 0: no entry yet */
+	int			furthest_ordinal;
+
 	/* For the comparison with the table; filter is NULL when there is none. */
 	bloom_filter *filter;
 	StringInfoData image;

@@ -77,6 +77,26 @@ $node->safe_psql('postgres', join '', map { "REINDEX INDEX $_->{index};\n" } @ca
 check_clean($node, 'after REINDEX');
 $node->stop;
 
+# Entries that lead beyond the end of the table.
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE TABLE beyond (k int);
+	INSERT INTO beyond SELECT generate_series(1, 50);
+	CREATE INDEX beyond_k ON beyond USING lsm (k);
+});
+my $beyond = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('beyond_k')});
+$node->stop;
+my ($leaf) = grep { $_->{kind} eq 'leaf' } page_kinds($beyond);
+my $leaf_page = page_read($beyond, $leaf->{block});
+substr($leaf_page, 28, 4) = pack 'L', 1000000;		# base_block
+set_crc(\$leaf_page);
+page_write($beyond, $leaf->{block}, $leaf_page);
+$node->start;
+my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT lsm_check('beyond_k')});
+like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ leads to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
+$node->safe_psql('postgres', 'DROP TABLE beyond');
+$node->stop;
+
 # Without the library being preloaded nothing may be written: no server could
 # replay it.  The error says what to do; other tables are as usable as ever.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
