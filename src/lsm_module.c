@@ -6,6 +6,7 @@
 
 #include "am/am.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
 #include "compact/compact.h"

@@ -51,8 +51,6 @@ extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop
 								 Selectivity *selectivity, double *correlation,
 								 double *pages);
 extern int	lsm_am_tree_height(Relation index);
-extern void lsm_options_init(void);
-extern bytea *lsm_am_options(Datum reloptions, bool validate);
 
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);

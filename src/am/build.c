@@ -8,6 +8,7 @@
 #include "access/tableam.h"
 #include "am/am.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/preload.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
@@ -107,7 +108,7 @@ write_run(Relation heap, Relation index, BuildState *build)
 
 	run.state = LSM_RUN_PACKED;
 	run.flags = 0;
-	run.level = lsm_level_for(run.blocks, lsm_merge_fanout);
+	run.level = lsm_level_for(run.blocks, lsm_fanout(index));
 	lsm_edit_init(edit);
 	lsm_edit_put(edit, &run);
 	lsm_manifest_edit(index, edit);

@@ -6,6 +6,7 @@
 
 #include "access/nbtree.h"
 #include "am/am.h"
+#include "base/options.h"
 #include "fmgr.h"
 
 PG_FUNCTION_INFO_V1(lsm_handler);
@@ -96,7 +97,7 @@ lsm_handler(PG_FUNCTION_ARGS)
 	am->amvacuumcleanup = lsm_am_vacuum_cleanup;
 	am->amcanreturn = lsm_am_can_return;
 	am->amcostestimate = lsm_am_cost_estimate;
-	am->amoptions = lsm_am_options;
+	am->amoptions = lsm_options_parse;
 	am->ambuildphasename = lsm_am_build_phase_name;
 	am->amvalidate = lsm_am_validate;
 	am->amadjustmembers = lsm_am_adjust_members;

@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "access/reloptions.h"
 #include "am/am.h"
 #include "access/nbtree.h"
 #include "manifest/manifest.h"
@@ -112,42 +111,4 @@ lsm_am_tree_height(Relation index)
 		height = Max(height, version->runs[i].height);
 	pfree(version);
 	return height;
-}
-
-static relopt_kind lsm_relopt_kind;
-
-typedef struct LsmOptions
-{
-	int32		vl_len_;
-	int			fillfactor;
-	bool		deduplicate_items;
-} LsmOptions;
-
-/*
- * Btree's storage parameters are accepted so that definitions can be moved
- * over.  They have no effect: runs are always full, and equal keys always
- * share their bytes.
- */
-void
-lsm_options_init(void)
-{
-	lsm_relopt_kind = add_reloption_kind();
-	add_int_reloption(lsm_relopt_kind, "fillfactor",
-					  "Accepted for compatibility with btree; has no effect",
-					  90, 10, 100, ShareUpdateExclusiveLock);
-	add_bool_reloption(lsm_relopt_kind, "deduplicate_items",
-					   "Accepted for compatibility with btree; has no effect",
-					   true, ShareUpdateExclusiveLock);
-}
-
-bytea *
-lsm_am_options(Datum reloptions, bool validate)
-{
-	static const relopt_parse_elt table[] = {
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
-		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
-	};
-
-	return (bytea *) build_reloptions(reloptions, validate, lsm_relopt_kind,
-									  sizeof(LsmOptions), table, lengthof(table));
 }

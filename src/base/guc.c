@@ -41,7 +41,7 @@ lsm_guc_define(void)
 	DefineCustomIntVariable("pg_lsm.merge_fanout",
 							"Number of runs of a level that are merged into one of the next level.",
 							"On the lowest level, twice as many.",
-							&lsm_merge_fanout, 16, 2, 32,
+							&lsm_merge_fanout, 16, LSM_MIN_FANOUT, LSM_MAX_FANOUT,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.buffer_entries",
 							"Number of entries in the write buffer at which it is sealed.",

@@ -48,6 +48,10 @@
 extern int	lsm_max_workers;
 extern int	lsm_idle_delay_ms;
 
+/* Runs of a level that are merged into one of the next: what can be set. */
+#define LSM_MIN_FANOUT			2
+#define LSM_MAX_FANOUT			32
+
 /* Developer settings, see guc.c.  Zero means: no limit but the page's. */
 extern int	lsm_merge_fanout;
 extern int	lsm_buffer_entries;

@@ -19,6 +19,7 @@
 #include "access/xact.h"
 #include "base/compat.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "compact/batch.h"
 #include "compact/compact.h"
 #include "lib/ilist.h"
@@ -186,7 +187,7 @@ install(LsmBatch *batch, Relation index, Relation heap, LsmRunImage *image,
 		const LsmItemRef *refs)
 {
 	uint64		seals;
-	int			level = lsm_level_for(lsm_run_image_page_count(image), lsm_merge_fanout);
+	int			level = lsm_level_for(lsm_run_image_page_count(image), lsm_fanout(index));
 
 	while (lsm_manifest_add_run(index, heap, image, level, &seals) == LSM_SEAL_NO_ROOM)
 		lsm_compact_make_room(index, heap, batch->ks);

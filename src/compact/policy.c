@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "base/limits.h"
+#include "base/options.h"
 #include "compact/compact.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
@@ -18,14 +19,14 @@
 
 /* Is it this level's turn to take a step, now that some pages have come in? */
 static bool
-is_turn(const LsmVersion *version, int level, uint64 seals_before, uint64 seals)
+is_turn(Relation rel, const LsmVersion *version, int level, uint64 seals_before, uint64 seals)
 {
 	uint64		every = Max(1, lsm_step_leaves / 2);
 	uint64		shift = level * 7;
 
 	/* Behind: merges were missed because others held the lock. */
 	if (lsm_pick_idle(version->runs, version->run_count, level) >=
-		2 * lsm_pick_trigger(level, lsm_merge_fanout) ||
+		2 * lsm_pick_trigger(level, lsm_fanout(rel)) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
 		return true;
 	return (seals + shift) / every != (seals_before + shift) / every;
@@ -47,7 +48,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 
 	version = lsm_version_read(rel, NULL);
 	lsm_request_help(rel, heap, version, seals - seals_before, &help);
-	found = lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, 0, &job);
+	found = lsm_pick_job(version->runs, version->run_count, lsm_fanout(rel), 0, &job);
 	pfree(version);
 	if (!found)
 		return;
@@ -64,7 +65,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 		int			picked;
 
 		version = lsm_version_read(rel, NULL);
-		if (!lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, level, &job))
+		if (!lsm_pick_job(version->runs, version->run_count, lsm_fanout(rel), level, &job))
 		{
 			pfree(version);
 			break;
@@ -74,7 +75,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 		if (small)
 			lsm_job_step(rel, heap, ks, &job, 0);
 		else if (help.at_hand ? lsm_request_is_turn(&help, picked, seals) :
-				 is_turn(version, picked, seals_before, seals))
+				 is_turn(rel, version, picked, seals_before, seals))
 			lsm_request_step(rel, heap, ks, &job);
 		pfree(version);
 		/* A finished small job may have filled the next level. */

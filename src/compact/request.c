@@ -10,6 +10,7 @@
 
 #include "base/compat.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "compact/compact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -24,12 +25,12 @@
 
 /* Note what waits to be merged, and ask for a worker if there is one's work. */
 static int
-note(LsmIndexSlot *slot, const LsmVersion *version, bool ask)
+note(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 {
 	LsmDebt		debt;
 	bool		news = false;
 
-	lsm_pick_debt(version->runs, version->run_count, lsm_merge_fanout, lsm_foreground_blocks,
+	lsm_pick_debt(version->runs, version->run_count, lsm_fanout(rel), lsm_foreground_blocks,
 				  &debt);
 	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);
 	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
@@ -53,7 +54,7 @@ lsm_request_note(Relation rel)
 	if (slot == NULL)
 		return;
 	version = lsm_version_read(rel, NULL);
-	note(slot, version, true);
+	note(slot, rel, version, true);
 	pfree(version);
 }
 
@@ -75,7 +76,7 @@ lsm_request_help(Relation rel, Relation heap, const LsmVersion *version, uint64 
 		return;
 	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_FLUSHES], sealed);
 	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
-	help->pressure = note(help->slot, version, !is_new);
+	help->pressure = note(help->slot, rel, version, !is_new);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
 		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
 }

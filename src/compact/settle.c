@@ -13,6 +13,7 @@
 #include "access/xlog.h"
 #include "base/compat.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
 #include "catalog/pg_class.h"
@@ -137,7 +138,7 @@ merge_all(LsmTarget *target)
 		lsm_job_abandon_failed(target->index);
 		version = lsm_version_read(target->index, NULL);
 		more = !is_settled(version, &final_run) &&
-			lsm_pick_settling(version->runs, version->run_count, lsm_merge_fanout, &job, &last);
+			lsm_pick_settling(version->runs, version->run_count, lsm_fanout(target->index), &job, &last);
 		pfree(version);
 		if (more)
 		{

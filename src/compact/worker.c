@@ -17,6 +17,7 @@
 #include "access/xact.h"
 #include "base/compat.h"
 #include "base/limits.h"
+#include "base/options.h"
 #include "base/shared.h"
 #include "catalog/pg_database.h"
 #include "compact/compact.h"
@@ -204,12 +205,12 @@ choose(TimestampTz *when)
 
 /* The next job: what is due, or, when the index is idle, what is worth it. */
 static bool
-pick(const LsmVersion *version, bool idle, LsmJob *job)
+pick(Relation index, const LsmVersion *version, bool idle, LsmJob *job)
 {
-	if (lsm_pick_job(version->runs, version->run_count, lsm_merge_fanout, 0, job))
+	if (lsm_pick_job(version->runs, version->run_count, lsm_fanout(index), 0, job))
 		return true;
 	return idle &&
-		lsm_pick_idle_job(version->runs, version->run_count, lsm_merge_fanout, job);
+		lsm_pick_idle_job(version->runs, version->run_count, lsm_fanout(index), job);
 }
 
 /* One job or a step of it.  The compaction lock is held for that long. */
@@ -230,7 +231,7 @@ work_once(LsmTarget *target, bool idle)
 		return WORK_BUSY;
 	lsm_job_abandon_failed(target->index);
 	version = lsm_version_read(target->index, NULL);
-	found = pick(version, idle, &job);
+	found = pick(target->index, version, idle, &job);
 	pfree(version);
 	if (found)
 		lsm_job_step(target->index, target->heap, target->ks, &job, leaves);

@@ -1,0 +1,63 @@
+/*
+ * options.c
+ *	  Storage parameters of an lsm index.
+ *
+ * Btree's are accepted so that definitions can be moved over.  They have no
+ * effect: runs are always full, and equal keys always share their bytes.
+ */
+#include "postgres.h"
+
+#include "access/reloptions.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "utils/rel.h"
+
+typedef struct LsmOptions
+{
+	int32		vl_len_;
+	int			merge_fanout;	/* 0: as the setting says */
+	int			fillfactor;
+	bool		deduplicate_items;
+} LsmOptions;
+
+static relopt_kind lsm_relopt_kind;
+
+/* When the library is loaded. */
+void
+lsm_options_init(void)
+{
+	lsm_relopt_kind = add_reloption_kind();
+	add_int_reloption(lsm_relopt_kind, "merge_fanout",
+					  "Number of runs of a level that are merged into one of the next level",
+					  0, LSM_MIN_FANOUT, LSM_MAX_FANOUT, ShareUpdateExclusiveLock);
+	add_int_reloption(lsm_relopt_kind, "fillfactor",
+					  "Accepted for compatibility with btree; has no effect",
+					  90, 10, 100, ShareUpdateExclusiveLock);
+	add_bool_reloption(lsm_relopt_kind, "deduplicate_items",
+					   "Accepted for compatibility with btree; has no effect",
+					   true, ShareUpdateExclusiveLock);
+}
+
+bytea *
+lsm_options_parse(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt table[] = {
+		{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
+		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, lsm_relopt_kind,
+									  sizeof(LsmOptions), table, lengthof(table));
+}
+
+/* How many runs of a level are merged into one of the next. */
+int
+lsm_fanout(Relation index)
+{
+	LsmOptions *options = (LsmOptions *) index->rd_options;
+
+	if (options != NULL && options->merge_fanout != 0)
+		return options->merge_fanout;
+	return lsm_merge_fanout;
+}

@@ -1,0 +1,16 @@
+/*
+ * options.h
+ *	  Storage parameters of an lsm index.
+ */
+#ifndef LSM_OPTIONS_H
+#define LSM_OPTIONS_H
+
+#include "postgres.h"
+
+#include "utils/relcache.h"
+
+extern void lsm_options_init(void);
+extern bytea *lsm_options_parse(Datum reloptions, bool validate);
+extern int	lsm_fanout(Relation index);
+
+#endif							/* LSM_OPTIONS_H */
