@@ -104,7 +104,8 @@ extern void lsm_request_help(Relation rel, Relation heap, const LsmVersion *vers
 							 uint64 sealed, LsmHelp *help);
 extern void lsm_request_note(Relation rel);
 extern bool lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals);
-extern void lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job);
+extern void lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job,
+							 uint32 leaves);
 extern void lsm_request_delay(Relation rel, const LsmHelp *help);
 extern void lsm_request_count_time(Relation rel, instr_time start);
 extern bool lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when);

@@ -17,19 +17,24 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Is it this level's turn to take a step, now that some pages have come in? */
-static bool
-is_turn(Relation rel, const LsmVersion *version, int level, uint64 seals_before, uint64 seals)
+/*
+ * How many steps is this level to take, now that some pages have come in?  A
+ * batch brings several at once.
+ */
+static uint32
+count_turns(Relation rel, const LsmVersion *version, int level, uint64 seals_before,
+			uint64 seals)
 {
 	uint64		every = Max(1, lsm_step_leaves / 2);
 	uint64		shift = level * 7;
+	uint32		turns = (seals + shift) / every - (seals_before + shift) / every;
 
 	/* Behind: merges were missed because others held the lock. */
 	if (lsm_pick_idle(version->runs, version->run_count, level) >=
 		2 * lsm_pick_trigger(level, lsm_fanout(rel)) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
-		return true;
-	return (seals + shift) / every != (seals_before + shift) / every;
+		turns = Max(turns, 1);
+	return turns;
 }
 
 /*
@@ -63,6 +68,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 	{
 		bool		small;
 		int			picked;
+		uint32		turns;
 
 		version = lsm_version_read(rel, NULL);
 		if (!lsm_pick_job(version->runs, version->run_count, lsm_fanout(rel), level, &job))
@@ -72,11 +78,14 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 		}
 		picked = job.level;
 		small = job.blocks <= (uint32) lsm_foreground_blocks && job.run_id == 0;
+		if (help.at_hand)
+			turns = lsm_request_is_turn(&help, picked, seals) ? 1 : 0;
+		else
+			turns = count_turns(rel, version, picked, seals_before, seals);
 		if (small)
 			lsm_job_step(rel, heap, ks, &job, 0);
-		else if (help.at_hand ? lsm_request_is_turn(&help, picked, seals) :
-				 is_turn(rel, version, picked, seals_before, seals))
-			lsm_request_step(rel, heap, ks, &job);
+		else if (turns > 0)
+			lsm_request_step(rel, heap, ks, &job, turns * lsm_step_leaves);
 		pfree(version);
 		/* A finished small job may have filled the next level. */
 		level = picked + 1;

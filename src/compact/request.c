@@ -110,12 +110,12 @@ lsm_request_count_time(Relation rel, instr_time start)
 
 /* A writer's step of a large job. */
 void
-lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job)
+lsm_request_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 leaves)
 {
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
-	lsm_job_step(rel, heap, ks, job, lsm_step_leaves);
+	lsm_job_step(rel, heap, ks, job, leaves);
 	lsm_request_count_time(rel, start);
 }
 
