@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "run/run.h"
 
 /* What a separator takes on the fence page, at most: heads, child, TID, offset. */
@@ -26,6 +27,8 @@ lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block)
 
 	image->ks = ks;
 	image->base_block = base_block;
+	/* All its pages are pinned at once when it is written. */
+	image->most_leaves = Min(LSM_IMAGE_PAGES - 1, Max(NBuffers / 16, 2));
 	image->pages = palloc(LSM_IMAGE_PAGES * BLCKSZ);
 	return image;
 }
@@ -74,7 +77,7 @@ open_leaf(LsmRunImage *image, const LsmEntry *entry)
 	separator.rest = NULL;
 	separator.restlen = 0;
 	size = separator.keylen + FENCE_ENTRY_OVERHEAD;
-	if (i == LSM_IMAGE_PAGES - 1 || image->fence_size + size > FENCE_CAPACITY ||
+	if (i == image->most_leaves || image->fence_size + size > FENCE_CAPACITY ||
 		(lsm_page_entries > 0 && i >= Max(lsm_page_entries, 8)))
 		return false;
 

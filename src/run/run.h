@@ -34,6 +34,7 @@ typedef struct LsmRunImage
 {
 	LsmKeySpace *ks;
 	int			leaves;
+	int			most_leaves;
 	uint64		entries;
 	BlockNumber base_block;		/* no TID of the run has a lower block */
 	Size		fence_size;		/* upper bound of the fence page's content */
