@@ -26,6 +26,7 @@
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "run/run.h"
+#include "storage/lmgr.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -322,7 +323,14 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	Size		before = batch->entries.used;
 
 	if (batch->entries.count == 0)
+	{
+		/*
+		 * To the end of the transaction: the statement's own lock goes with it,
+		 * and the index must not be moved while entries wait.
+		 */
+		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
+	}
 	else
 		check_file(batch, index);
 	mark_level(batch);
@@ -342,7 +350,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 
 /*
  * Write a batch whose statement does not hold its relations open any more.  The
- * lock of the table is there still, from the insert, and keeps the index.
+ * locks of the insert are there still.
  */
 static void
 open_and_flush(LsmBatch *batch)
