@@ -262,8 +262,9 @@ update_manifest(VacuumState *v)
 
 		if (run == NULL)
 			continue;
+		/* A recovered run may have other pages with its id that look like leaves. */
 		if (run->job_id == 0 && run->state == LSM_RUN_PACKED &&
-			tally->empty_leaves == run->leaves)
+			!(run->flags & LSM_RUN_RECOVERED) && tally->empty_leaves == run->leaves)
 			lsm_edit_remove(edit, run->run_id);
 		else if (tally->removed > 0 && run->state != LSM_RUN_OPEN)
 			lsm_edit_deduct(edit, run->run_id, tally->removed);
@@ -375,7 +376,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	if (lsm_compaction_lock(rel, false))
 	{
-		lsm_job_abandon_failed(rel);
+		lsm_job_recover_failed(rel);
 		lsm_space_reclaim(rel, lsm_vacuum_heap_relation(info));
 		lsm_compaction_unlock(rel);
 	}

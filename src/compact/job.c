@@ -1,6 +1,6 @@
 /*
  * job.c
- *	  Compaction jobs: begin, step, install, abandon.
+ *	  Compaction jobs: begin, step, install, recover.
  *
  * A job is wholly described by the manifest: its output is the run under
  * construction, its inputs are the runs with that job_id, and its position is
@@ -35,14 +35,30 @@ lsm_space_reclaim(Relation rel, Relation heap)
 	pfree(version);
 }
 
+/* The run goes on from where it was saved. */
+static void
+retry(Relation rel, const LsmRunRecord *run)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+	LsmRunRecord record = *run;
+
+	record.flags = LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, &record);
+	lsm_manifest_edit(rel, edit);
+	pfree(edit);
+}
+
 /*
- * Remove runs under construction whose last step failed: their pages and their
- * record may not fit each other.  The inputs are free again.
+ * See to runs under construction whose last step failed, by an error or a
+ * crash.  What was saved before is intact, so the step is taken again; what it
+ * had allocated stays with the run, unused.  If it fails once more, or was the
+ * first, the run is removed, and the inputs are free again.
  *
  * REQUIRES: the compaction lock.
  */
 void
-lsm_job_abandon_failed(Relation rel)
+lsm_job_recover_failed(Relation rel)
 {
 	LsmVersion *version = lsm_version_read(rel, NULL);
 
@@ -53,6 +69,11 @@ lsm_job_abandon_failed(Relation rel)
 
 		if (run->state != LSM_RUN_BUILDING || !(run->flags & LSM_RUN_STEPPING))
 			continue;
+		if (run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED))
+		{
+			retry(rel, run);
+			continue;
+		}
 		edit = palloc(sizeof(LsmEdit));
 		lsm_edit_init(edit);
 		lsm_edit_remove(edit, run->run_id);
@@ -104,7 +125,7 @@ install(Relation rel, const LsmJob *job, LsmRunRecord *run)
 	if (run->leaves > 0)
 	{
 		run->state = LSM_RUN_PACKED;
-		run->flags = 0;
+		run->flags &= LSM_RUN_RECOVERED;
 		lsm_edit_put(edit, run);
 	}
 	else
@@ -138,7 +159,7 @@ count_work(Relation rel, LsmIndexSlot *slot, const LsmJob *job, uint32 written, 
  * Do a part of a job: write at most max_leaves leaves (0: all), then save the
  * position, or install the output when the inputs are exhausted.
  *
- * REQUIRES: the compaction lock; failed jobs have been abandoned.
+ * REQUIRES: the compaction lock; failed jobs have been seen to.
  */
 void
 lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 max_leaves)
@@ -200,7 +221,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	if (suspended)
 	{
 		lsm_run_writer_suspend(writer, &run);
-		run.flags &= ~LSM_RUN_STEPPING;
+		run.flags &= ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED);
 		put_run(rel, &run);
 	}
 	else

@@ -9,8 +9,8 @@
  * there was nothing to do for a second, and as soon as somebody wants the
  * database for himself.
  *
- * What an error leaves: the run under construction is marked as STEPPING and
- * will be abandoned by the next who takes the compaction lock.
+ * What an error leaves: the run under construction is marked as STEPPING, and
+ * the next who takes the compaction lock sees to it (lsm_job_recover_failed).
  */
 #include "postgres.h"
 
@@ -229,7 +229,7 @@ work_once(LsmTarget *target, bool idle)
 	leaves = Min(Max(leaves, 1), (uint32) lsm_step_leaves * MOST_STEP_FACTOR);
 	if (!lsm_compaction_lock(target->index, false))
 		return WORK_BUSY;
-	lsm_job_abandon_failed(target->index);
+	lsm_job_recover_failed(target->index);
 	version = lsm_version_read(target->index, NULL);
 	found = pick(target->index, version, idle, &job);
 	pfree(version);

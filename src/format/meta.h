@@ -24,6 +24,8 @@ typedef enum LsmRunState
 
 /* Run flags. */
 #define LSM_RUN_STEPPING 0x01	/* a step is writing; found later: it failed */
+#define LSM_RUN_RETRIED 0x02	/* the last step failed, and the run goes on */
+#define LSM_RUN_RECOVERED 0x04	/* a step has failed: may own blocks beside its own */
 
 typedef struct LsmRunRecord
 {

@@ -39,7 +39,8 @@ typedef struct LsmPageOpaque
 	uint64		run_id;			/* owner; 0 on fixed and map pages */
 	BlockNumber self;			/* the page's own block number */
 	BlockNumber prev;			/* leaf: left neighbour, or invalid */
-	BlockNumber next;			/* leaf: right neighbour; map: next map page */
+	BlockNumber next;			/* leaf: right neighbour; map: next map page;
+								 * fence: see run/writer.c */
 	uint32		crc;			/* CRC-32C of the content */
 	uint32		verified;		/* hint: token of the server that checked crc */
 	uint16		kind;			/* LSM_PAGE_* */

@@ -72,7 +72,8 @@ foreign_field(Page page)
 		return "page has flags that do not belong to its kind";
 	if (opaque->kind != LSM_PAGE_LEAF &&
 		(BlockNumberIsValid(opaque->prev) ||
-		 (BlockNumberIsValid(opaque->next) && opaque->kind != LSM_PAGE_MAP)))
+		 (BlockNumberIsValid(opaque->next) && opaque->kind != LSM_PAGE_MAP &&
+		  opaque->kind != LSM_PAGE_FENCE)))
 		return "page has neighbours, but is no leaf";
 	if (PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION ||
 		((PageHeader) page)->pd_prune_xid != InvalidTransactionId)

@@ -68,8 +68,9 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 		bad_record(c, run, "the id was not given out yet");
 	if (run->level >= LSM_MAX_LEVEL)
 		bad_record(c, run, "level is out of range");
-	if ((run->flags & ~LSM_RUN_STEPPING) != 0 ||
-		(run->flags != 0 && run->state != LSM_RUN_BUILDING))
+	if ((run->flags & ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED | LSM_RUN_RECOVERED)) != 0 ||
+		((run->flags & ~LSM_RUN_RECOVERED) != 0 && run->state != LSM_RUN_BUILDING) ||
+		(run->flags != 0 && run->state != LSM_RUN_BUILDING && run->state != LSM_RUN_PACKED))
 		bad_record(c, run, "flags do not fit the state");
 	/* An entry has two bytes at least. */
 	if (run->entries > (uint64) run->leaves * (BLCKSZ / 2))

@@ -12,6 +12,12 @@
  * always reachable from the top, and a writer can stop after any leaf (suspend)
  * and another process can go on (resume): it walks down the right edge.  What
  * was in the open leaf is not written and comes again.
+ *
+ * What a suspended writer has saved is not overwritten until the next one has
+ * saved: the pages of the right edge move to other blocks each time.  So a step
+ * that fails can be taken again.  The block that such a page has left is free
+ * for the step after the next; it is kept in LsmPageOpaque.next, which fence
+ * pages have no other use for.
  */
 #include "postgres.h"
 
@@ -26,6 +32,7 @@ typedef struct WriterLevel
 	LsmLeafBuilder builder;
 	Page		page;
 	BlockNumber block;			/* invalid until it is needed */
+	BlockNumber spare;			/* where the page was saved last, or invalid */
 	LsmEntry	separator;		/* of the page's first entry */
 	uint8		separator_key[LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD];
 } WriterLevel;
@@ -94,6 +101,7 @@ make_level(LsmRunWriter *w)
 		elog(ERROR, "run of index \"%s\" has too many levels", RelationGetRelationName(w->rel));
 	level->page = palloc_extended(BLCKSZ, 0);
 	level->block = InvalidBlockNumber;
+	level->spare = InvalidBlockNumber;
 	w->levels[w->height++] = level;
 	return level;
 }
@@ -299,6 +307,23 @@ fetch_page(LsmRunWriter *w, BlockNumber block, uint16 kind, Page page)
 }
 
 /*
+ * Move a page of the right edge to another block: to the one that it left two
+ * steps ago, if there is one.  parent_child is where its parent has the number.
+ */
+static void
+move_fence(LsmRunWriter *w, WriterLevel *level, uint8 *parent_child)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(level->page);
+
+	level->spare = opaque->self;
+	level->block = BlockNumberIsValid(opaque->next) ? opaque->next : reserve_block(w);
+	opaque->self = level->block;
+	opaque->next = InvalidBlockNumber;
+	if (parent_child != NULL)
+		memcpy(parent_child, &level->block, sizeof(BlockNumber));
+}
+
+/*
  * Go on with a run that was suspended.  `position` becomes the place after its
  * last entry.
  *
@@ -311,6 +336,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 {
 	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
 	BlockNumber block = run->root;
+	uint8	   *parent_child = NULL;
 	LsmGroup	group;
 	int			last;
 
@@ -323,7 +349,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 		LsmEntry	first;
 
 		fetch_page(w, block, LSM_PAGE_FENCE, level->page);
-		level->block = block;
+		move_fence(w, level, parent_child);
 		if (!lsm_leaf_resume(&level->builder, level->page, &group) ||
 			!lsm_leaf_first_of_group(level->page, 0, &first))
 			lsm_report_corruption(rel, block, "entries cannot be decoded");
@@ -333,6 +359,8 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 		if (i == 0)
 			lsm_bound_set_entry(position, &group.entries[group.count - 1], 1);
 		block = lsm_fence_child(&group.entries[group.count - 1]);
+		/* Rests stay in the page. */
+		parent_child = (uint8 *) group.entries[group.count - 1].rest;
 	}
 	if (block != run->last_leaf)
 		lsm_report_corruption(rel, run->root, "right edge does not lead to the last leaf");
@@ -357,8 +385,12 @@ static void
 write_fences(LsmRunWriter *w)
 {
 	for (int i = 0; i < w->height; i++)
-		lsm_buffer_write_new(w->rel, fence_block(w, w->levels[i]), w->levels[i]->page,
-							 w->strategy);
+	{
+		BlockNumber block = fence_block(w, w->levels[i]);
+
+		lsm_page_opaque(w->levels[i]->page)->next = w->levels[i]->spare;
+		lsm_buffer_write_new(w->rel, block, w->levels[i]->page, w->strategy);
+	}
 	w->run.root = w->levels[w->height - 1]->block;
 	w->run.height = w->height;
 }
