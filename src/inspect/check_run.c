@@ -113,6 +113,16 @@ visit_page(Walk *w, BlockNumber block, uint16 kind, Page page)
 	w->end_block = Max(w->end_block, block + 1);
 }
 
+/* A fence page of the right edge keeps the block that it has left. */
+static void
+visit_spare(Walk *w, BlockNumber block)
+{
+	Page		page = palloc(BLCKSZ);
+
+	visit_page(w, block, LSM_PAGE_FENCE, page);
+	pfree(page);
+}
+
 /* Bytes before the key of a group's first entry: see "On-disk format". */
 static uint32
 key_offset(uint32 keylen)
@@ -259,12 +269,7 @@ check_fence(Walk *w, BlockNumber block, int height, const LsmEntry *lower, const
 	visit_page(w, block, LSM_PAGE_FENCE, level->page);
 	spare = lsm_page_opaque(level->page)->next;
 	if (BlockNumberIsValid(spare))
-	{
-		/* A page of the right edge keeps the block that it has left. */
-		lsm_check_use_block(c, spare, w->run->run_id);
-		w->blocks++;
-		w->end_block = Max(w->end_block, spare + 1);
-	}
+		visit_spare(w, spare);
 	check_layout(c, block, level->page, &level->group);
 	level->child.valid = false;
 	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
