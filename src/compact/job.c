@@ -35,13 +35,18 @@ lsm_space_reclaim(Relation rel, Relation heap)
 	pfree(version);
 }
 
-/* The run goes on from where it was saved. */
+/*
+ * The run goes on from where it was saved, in new extents: the step that failed
+ * may have been the last one and have given back what was left of the old one.
+ */
 static void
 retry(Relation rel, const LsmRunRecord *run)
 {
 	LsmEdit    *edit = palloc(sizeof(LsmEdit));
 	LsmRunRecord record = *run;
 
+	record.next_block = InvalidBlockNumber;
+	record.extent_end = InvalidBlockNumber;
 	record.flags = LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
 	lsm_edit_init(edit);
 	lsm_edit_put(edit, &record);
