@@ -23,6 +23,7 @@ int			lsm_step_leaves = 64;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
+char	   *lsm_fail_at = "";
 
 void
 lsm_guc_define(void)
@@ -77,5 +78,10 @@ lsm_guc_define(void)
 							"Fewer go into the write buffer.",
 							&lsm_batch_min_entries, 48, 1, 1000000,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_lsm.fail_at",
+							   "Raises an error at this point of a merge, for tests.",
+							   "Points are \"save\" and \"install\".",
+							   &lsm_fail_at, "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_lsm");
 }

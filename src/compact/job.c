@@ -226,12 +226,14 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	if (suspended)
 	{
 		lsm_run_writer_suspend(writer, &run);
+		lsm_fail_point("save");
 		run.flags &= ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED);
 		put_run(rel, &run);
 	}
 	else
 	{
 		lsm_run_writer_finish(writer, &run);
+		lsm_fail_point("install");
 		install(rel, job, &run);
 		lsm_space_reclaim(rel, heap);
 	}
