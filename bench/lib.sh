@@ -30,17 +30,6 @@ build_client()
 	}
 }
 
-# Builds the extension and installs it into a copy of the server. Sets PG_BIN.
-build_server()
-{
-	private_server
-	copy_tree "$TREE" "$WORK/src"
-	if ! build_extension "$WORK/src" "$WORK/build.log"; then
-		tail -n 30 "$WORK/build.log" >&2
-		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
-	fi
-}
-
 # Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
 # it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
 run_interruptible()

@@ -108,16 +108,6 @@ check_space()
 		"Take a smaller --scale, or set TMPDIR to a folder with more space."
 }
 
-build()
-{
-	private_server
-	copy_tree "$TREE" "$WORK/src"
-	if ! build_extension "$WORK/src" "$WORK/build.log"; then
-		tail -n 30 "$WORK/build.log" >&2
-		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
-	fi
-}
-
 start_server()
 {
 	local setting
@@ -227,7 +217,7 @@ main()
 	check_space
 
 	step "Building pg_lsm for PostgreSQL $PG_MAJOR"
-	build
+	build_server
 	step "Starting a server in $WORK"
 	start_server
 	step "Generating and shuffling lineitem at scale $SCALE"

@@ -206,3 +206,14 @@ build_extension()
 			make -C "$tree" PG_CONFIG="$PG_CONFIG" with_llvm=no DESTDIR="$WORK/root" install "$@"
 	} >"$log" 2>&1
 }
+
+# Copies the server, and builds this tree ($TREE, as the caller sets it) into the copy. Sets PG_BIN.
+build_server()
+{
+	private_server
+	copy_tree "$TREE" "$WORK/src"
+	if ! build_extension "$WORK/src" "$WORK/build.log"; then
+		tail -n 30 "$WORK/build.log" >&2
+		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
+	fi
+}

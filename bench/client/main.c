@@ -10,7 +10,7 @@
  *	-r N		load: rows to load; run: rows that are in the table
  *	-s N		seed (default 1)
  *	-b N		rows in a transaction (default 1000)
- *	-x			COPY in binary format instead of text
+ *	-x			COPY in binary format instead of text (lineitem: text only)
  *	-t S		load: stop after S seconds (default: no limit); run: measure for S seconds (default 5)
  *	-c N		load: connections (default 1)
  *	-f N		load: number of the first row (default 0)

@@ -35,7 +35,7 @@ typedef struct RowKind
 {
 	const char *name;
 	int			max_bytes;		/* no row takes more in either format */
-	bool		text_only;		/* binary is not implemented */
+	bool		text_only;		/* binary is refused, with an error */
 	void		(*put) (RowOut *out, const RowSource *source, uint64_t i);
 	/* The indexed column of row i as text, with a final zero; NULL if the kind has no lookups. */
 	void		(*key) (char *text, const RowSource *source, uint64_t i);

@@ -5,7 +5,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "am/am.h"
 #include "base/preload.h"
 #include "compact/batch.h"

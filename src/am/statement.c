@@ -97,7 +97,7 @@ query_batches(QueryDesc *query)
 	return modifies;
 }
 
-/* Begin a statement; returns what was running, for end_statement. */
+/* Begin a statement; returns what was running, to be put back at its end. */
 static Statement
 begin_statement(bool batches, CommandId cid)
 {
@@ -110,16 +110,31 @@ begin_statement(bool batches, CommandId cid)
 	return outer;
 }
 
+static Statement
+begin_query(QueryDesc *query)
+{
+	bool		batches = query_batches(query);
+
+	return begin_statement(batches, batches ? query->estate->es_output_cid : FirstCommandId);
+}
+
+/* A statement has ended well, and what was running before is put back. */
+static void
+write_if_outermost(void)
+{
+	if (current.depth == 0)
+		lsm_batch_flush_all();
+}
+
 static void
 run(LSM_EXECUTOR_RUN_ARGS)
 {
-	bool		batches = query_batches(query);
 	Statement	outer;
 
 	/* Parallel workers scan by themselves and see none of our memory. */
 	if (query->plannedstmt != NULL && query->plannedstmt->parallelModeNeeded)
 		lsm_batch_flush_all();
-	outer = begin_statement(batches, batches ? query->estate->es_output_cid : FirstCommandId);
+	outer = begin_query(query);
 	PG_TRY();
 	{
 		if (previous_run)
@@ -132,17 +147,14 @@ run(LSM_EXECUTOR_RUN_ARGS)
 		current = outer;
 	}
 	PG_END_TRY();
-	if (current.depth == 0)
-		lsm_batch_flush_all();
+	write_if_outermost();
 }
 
 /* Triggers run here, and the rest of data-modifying CTEs. */
 static void
 finish(QueryDesc *query)
 {
-	bool		batches = query_batches(query);
-	Statement	outer = begin_statement(batches, batches ? query->estate->es_output_cid :
-										FirstCommandId);
+	Statement	outer = begin_query(query);
 
 	PG_TRY();
 	{
@@ -156,8 +168,7 @@ finish(QueryDesc *query)
 		current = outer;
 	}
 	PG_END_TRY();
-	if (current.depth == 0)
-		lsm_batch_flush_all();
+	write_if_outermost();
 }
 
 /*
@@ -212,8 +223,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		current = outer;
 	}
 	PG_END_TRY();
-	if (current.depth == 0)
-		lsm_batch_flush_all();
+	write_if_outermost();
 }
 
 /*

@@ -114,17 +114,27 @@ lsm_copy(uint8 *to, const uint8 *from, uint32 n)
 	}
 }
 
-/* The first eight bytes of a key as an integer that compares like them. */
+/*
+ * The first eight bytes of a key as an integer that compares like them.  Eight
+ * bytes can be read: zero bytes follow a shorter key.
+ */
+static inline uint64
+lsm_key_prefix_padded(const uint8 *key)
+{
+	uint64		v;
+
+	memcpy(&v, key, 8);
+	return pg_ntoh64(v);
+}
+
+/* The same for a key with nothing behind it. */
 static inline uint64
 lsm_key_prefix(const uint8 *key, uint32 len)
 {
 	uint64		v = 0;
 
 	if (len >= 8)
-	{
-		memcpy(&v, key, 8);
-		return pg_ntoh64(v);
-	}
+		return lsm_key_prefix_padded(key);
 	if (len >= 4)
 	{
 		uint32		first;
@@ -139,16 +149,6 @@ lsm_key_prefix(const uint8 *key, uint32 len)
 	for (uint32 i = 0; i < len; i++)
 		v |= (uint64) key[i] << (56 - 8 * i);
 	return v;
-}
-
-/* The same where eight bytes can be read: zero bytes follow a shorter key. */
-static inline uint64
-lsm_key_prefix_padded(const uint8 *key)
-{
-	uint64		v;
-
-	memcpy(&v, key, 8);
-	return pg_ntoh64(v);
 }
 
 /* Length of the common prefix of two byte strings. */

@@ -113,7 +113,6 @@ create(Relation index, Relation heap)
 
 	batch->index_id = RelationGetRelid(index);
 	batch->heap_id = RelationGetRelid(heap);
-	batch->locator = lsm_relation_locator(index);
 	batch->context = context;
 	batch->ks = lsm_keyspace_create(index);
 	batch->lowest_block = InvalidBlockNumber;

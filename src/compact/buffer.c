@@ -10,9 +10,12 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Seal the page run_id (0: none is open), making room first if need be. */
-static bool
-seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id, uint64 *seals)
+/*
+ * Seal the page run_id (0: none is open), making room first if need be.  True
+ * when it was sealed: somebody else may have been faster.
+ */
+bool
+lsm_compact_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id, uint64 *seals)
 {
 	for (;;)
 	{
@@ -26,6 +29,7 @@ seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id, uint64 *seals)
 				lsm_compact_make_room(rel, heap, ks);
 				break;
 		}
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 
@@ -49,14 +53,14 @@ lsm_compact_insert(Relation rel, Relation heap, LsmKeySpace *ks, const LsmEntry 
 
 		if (!lsm_manifest_open_page(rel, &block, &run_id))
 		{
-			seal(rel, heap, ks, 0, seals);
+			lsm_compact_seal(rel, heap, ks, 0, seals);
 			continue;
 		}
 		result = lsm_memtable_insert(rel, ks, block, run_id, entry);
 		if (result == LSM_INSERTED)
 			break;
 		if (result == LSM_INSERT_FULL)
-			sealed |= seal(rel, heap, ks, run_id, seals);
+			sealed |= lsm_compact_seal(rel, heap, ks, run_id, seals);
 		else
 		{
 			/* Sealed since: then the manifest names another page by now (I7). */

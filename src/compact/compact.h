@@ -62,10 +62,13 @@ typedef struct LsmOwnerContext
 	int			guc_level;		/* 0: nothing was switched */
 } LsmOwnerContext;
 
+extern void lsm_owner_become(Relation heap, LsmOwnerContext *saved);
 extern void lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved);
 extern void lsm_owner_leave(LsmOwnerContext *saved);
 
 /* buffer.c */
+extern bool lsm_compact_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id,
+							 uint64 *seals);
 extern bool lsm_compact_insert(Relation rel, Relation heap, LsmKeySpace *ks,
 							   const LsmEntry *entry, uint64 *seals);
 /* An index that is open for merging, and its table. */
@@ -75,9 +78,7 @@ typedef struct LsmTarget
 	Relation	index;
 	LsmKeySpace *ks;
 	bool		snapshot;		/* one was pushed */
-	Oid			user;			/* to be restored, and so on */
-	int			sec_context;
-	int			guc_level;
+	LsmOwnerContext owner;
 } LsmTarget;
 
 typedef enum LsmOpenResult
@@ -88,6 +89,7 @@ typedef enum LsmOpenResult
 } LsmOpenResult;
 
 /* target.c */
+extern bool lsm_index_is_partitioned(Oid oid);
 extern LsmOpenResult lsm_target_open(LsmTarget *target, Oid index_oid, bool wait);
 extern void lsm_target_close(LsmTarget *target);
 

@@ -94,7 +94,6 @@ lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 	item = (LsmItem *) entries->chunk;
 	entries->chunk += size;
 	entries->chunk_left -= size;
-	entries->bytes += size;
 	item->tid = entry->tid;
 	item->keylen = entry->keylen;
 	item->restlen = entry->restlen;
@@ -125,6 +124,5 @@ lsm_entries_clear(LsmEntries *entries, bool keep_refs)
 	entries->chunk_left = 0;
 	entries->next_chunk = FIRST_CHUNK;
 	entries->used = entries->room * sizeof(LsmItemRef);
-	entries->bytes = 0;
 	entries->count = 0;
 }

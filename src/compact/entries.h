@@ -33,7 +33,6 @@ typedef struct LsmEntries
 	Size		chunk_left;
 	Size		next_chunk;		/* size of the chunk after this one */
 	Size		used;			/* bytes of chunks and refs */
-	Size		bytes;			/* of the items */
 	LsmItemRef *refs;
 	Size		count;
 	Size		room;

@@ -35,6 +35,17 @@ lsm_space_reclaim(Relation rel, Relation heap)
 	pfree(version);
 }
 
+static void
+put_run(Relation rel, const LsmRunRecord *run)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, run);
+	lsm_manifest_edit(rel, edit);
+	pfree(edit);
+}
+
 /*
  * The run goes on from where it was saved, in new extents: the step that failed
  * may have been the last one and have given back what was left of the old one.
@@ -42,16 +53,12 @@ lsm_space_reclaim(Relation rel, Relation heap)
 static void
 retry(Relation rel, const LsmRunRecord *run)
 {
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
 	LsmRunRecord record = *run;
 
 	record.next_block = InvalidBlockNumber;
 	record.extent_end = InvalidBlockNumber;
 	record.flags = LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, &record);
-	lsm_manifest_edit(rel, edit);
-	pfree(edit);
+	put_run(rel, &record);
 }
 
 /*
@@ -105,17 +112,6 @@ begin(Relation rel, LsmJob *job, LsmRunRecord *run)
 	run->next_block = run->extent_end = InvalidBlockNumber;
 	lsm_manifest_begin_run(rel, run, job->inputs, job->count);
 	job->run_id = run->run_id;
-}
-
-static void
-put_run(Relation rel, const LsmRunRecord *run)
-{
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, run);
-	lsm_manifest_edit(rel, edit);
-	pfree(edit);
 }
 
 /* The commit point: the output replaces the inputs. */

@@ -1,6 +1,6 @@
 /*
  * owner.c
- *	  Who runs comparison functions in merges and batches.
+ *	  Becoming the owner of a table, for merges, batches and checks.
  *
  * Whoever's insert happens to do the work, operator class functions run as the
  * table's owner, in a restricted context (D12).  Byte comparisons run nobody's
@@ -12,13 +12,13 @@
 #include "compact/compact.h"
 #include "miscadmin.h"
 
-/* Become the table's owner.  On error the transaction's abort undoes it. */
+/*
+ * From now on code runs with the rights of the table's owner, who chose it, and
+ * no others.  On error the transaction's abort restores everything.
+ */
 void
-lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
+lsm_owner_become(Relation heap, LsmOwnerContext *saved)
 {
-	saved->guc_level = 0;
-	if (ks->encoded)
-		return;
 	GetUserIdAndSecContext(&saved->user, &saved->sec_context);
 	SetUserIdAndSecContext(heap->rd_rel->relowner,
 						   saved->sec_context | SECURITY_RESTRICTED_OPERATION);
@@ -26,6 +26,16 @@ lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 	lsm_restrict_search_path();
 }
 
+/* The same where keys are compared by functions. */
+void
+lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
+{
+	saved->guc_level = 0;
+	if (!ks->encoded)
+		lsm_owner_become(heap, saved);
+}
+
+/* Be oneself again, if anything was switched. */
 void
 lsm_owner_leave(LsmOwnerContext *saved)
 {

@@ -8,7 +8,6 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "base/compat.h"
@@ -16,8 +15,6 @@
 #include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
-#include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "compact/batch.h"
 #include "compact/compact.h"
 #include "fmgr.h"
@@ -28,7 +25,6 @@
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lsm_compact);
 
@@ -39,25 +35,11 @@ PG_FUNCTION_INFO_V1(lsm_compact);
 static void
 check_index(Oid oid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
-	Form_pg_class form;
-
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", oid)));
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	if ((form->relkind != RELKIND_INDEX && form->relkind != RELKIND_PARTITIONED_INDEX) ||
-		form->relam != get_index_am_oid("lsm", true))
+	if (lsm_index_is_partitioned(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an lsm index", NameStr(form->relname))));
-	if (form->relkind == RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index", NameStr(form->relname)),
+				 errmsg("\"%s\" is a partitioned index", get_rel_name(oid)),
 				 errhint("Call it for the indexes of the partitions.")));
-	ReleaseSysCache(tuple);
 	if (!lsm_owns_relation(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 }
@@ -73,33 +55,18 @@ seal_buffer(LsmTarget *target)
 	int			entries;
 
 	lsm_progress(lsm_slot_get(target->index), LSM_PHASE_SEALING, 0, 0, 0, 0);
-	for (;;)
-	{
-		if (!lsm_manifest_open_page(target->index, &block, &run_id))
-			return;
-		buffer = ReadBuffer(target->index, block);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		entries = lsm_page_check_header(BufferGetPage(buffer), block) == NULL &&
-			lsm_page_opaque(BufferGetPage(buffer))->kind == LSM_PAGE_BUFFER &&
-			lsm_page_opaque(BufferGetPage(buffer))->run_id == run_id ?
-			lsm_buffer_page_count(BufferGetPage(buffer)) : -1;
-		UnlockReleaseBuffer(buffer);
-		if (entries == 0)
-			return;
-		switch (lsm_manifest_seal(target->index, target->heap, target->ks->has_rest, run_id,
-								  &seals))
-		{
-			case LSM_SEALED:
-				lsm_stats_add(target->index, LSM_COUNT_FLUSHES, 1);
-				return;
-			case LSM_SEAL_RACED:
-				return;			/* somebody else has just sealed it */
-			case LSM_SEAL_NO_ROOM:
-				lsm_compact_make_room(target->index, target->heap, target->ks);
-				break;
-		}
-		CHECK_FOR_INTERRUPTS();
-	}
+	if (!lsm_manifest_open_page(target->index, &block, &run_id))
+		return;
+	buffer = ReadBuffer(target->index, block);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	entries = lsm_page_check_header(BufferGetPage(buffer), block) == NULL &&
+		lsm_page_opaque(BufferGetPage(buffer))->kind == LSM_PAGE_BUFFER &&
+		lsm_page_opaque(BufferGetPage(buffer))->run_id == run_id ?
+		lsm_buffer_page_count(BufferGetPage(buffer)) : -1;
+	UnlockReleaseBuffer(buffer);
+	if (entries != 0 &&
+		lsm_compact_seal(target->index, target->heap, target->ks, run_id, &seals))
+		lsm_stats_add(target->index, LSM_COUNT_FLUSHES, 1);
 }
 
 /* Is the output of the job that covers all runs complete? */

@@ -23,6 +23,33 @@
 #include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+/*
+ * Is it a partitioned lsm index, or one that has pages?  Anything else is an
+ * error.  Nothing is locked.
+ */
+bool
+lsm_index_is_partitioned(Oid oid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
+	Form_pg_class form;
+	bool		is_partitioned;
+
+	if (!HeapTupleIsValid(tuple))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", oid)));
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	if ((form->relkind != RELKIND_INDEX && form->relkind != RELKIND_PARTITIONED_INDEX) ||
+		form->relam != get_index_am_oid("lsm", true))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an lsm index", NameStr(form->relname))));
+	is_partitioned = form->relkind == RELKIND_PARTITIONED_INDEX;
+	ReleaseSysCache(tuple);
+	return is_partitioned;
+}
 
 static bool
 lock(Oid oid, bool wait)
@@ -95,11 +122,7 @@ lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
 		return LSM_OPEN_GONE;
 	}
 
-	GetUserIdAndSecContext(&target->user, &target->sec_context);
-	SetUserIdAndSecContext(target->heap->rd_rel->relowner,
-						   target->sec_context | SECURITY_RESTRICTED_OPERATION);
-	target->guc_level = NewGUCNestLevel();
-	lsm_restrict_search_path();
+	lsm_owner_become(target->heap, &target->owner);
 
 	/* Space freed by then can be used again: know the horizon as it is now. */
 	(void) GetOldestNonRemovableTransactionId(target->heap);
@@ -119,8 +142,7 @@ lsm_target_close(LsmTarget *target)
 {
 	if (target->snapshot)
 		PopActiveSnapshot();
-	AtEOXact_GUC(false, target->guc_level);
-	SetUserIdAndSecContext(target->user, target->sec_context);
+	lsm_owner_leave(&target->owner);
 	relation_close(target->index, RowExclusiveLock);
 	relation_close(target->heap, RowExclusiveLock);
 }

@@ -5,48 +5,26 @@
 #include "postgres.h"
 
 #include "access/genam.h"
-#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xlog.h"
 #include "base/compat.h"
 #include "catalog/index.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "commands/defrem.h"
 #include "compact/batch.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/syscache.h"
-
-#define LSM_AM_NAME "lsm"
 
 static void
 check_kind(Oid oid)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(oid));
-	Form_pg_class form;
-	char	   *am_name = NULL;
-
-	if (!HeapTupleIsValid(tuple))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_TABLE),
-				 errmsg("relation with OID %u does not exist", oid)));
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	if (form->relkind == RELKIND_INDEX || form->relkind == RELKIND_PARTITIONED_INDEX)
-		am_name = get_am_name(form->relam);
-	if (am_name == NULL || strcmp(am_name, LSM_AM_NAME) != 0)
+	if (lsm_index_is_partitioned(oid))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is not an lsm index", NameStr(form->relname))));
-	if (form->relkind == RELKIND_PARTITIONED_INDEX)
-		ereport(ERROR,
-				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-				 errmsg("\"%s\" is a partitioned index", NameStr(form->relname)),
+				 errmsg("\"%s\" is a partitioned index", get_rel_name(oid)),
 				 errdetail("Only the indexes of its partitions have pages.")));
-	ReleaseSysCache(tuple);
 }
 
 static void
@@ -89,8 +67,7 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 	check_kind(index_oid);
 	check_right(index_oid, right);
 
-	in->as_owner = false;
-	in->heap = NULL;
+	memset(in, 0, sizeof(LsmInspected));
 	heap_oid = IndexGetRelation(index_oid, true);
 	if (OidIsValid(heap_oid))
 		in->heap = table_open(heap_oid, AccessShareLock);
@@ -107,31 +84,11 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 	lsm_batch_flush_index(in->index);
 }
 
-/*
- * From now on code of operator classes and index expressions runs with the
- * rights of the table's owner, who chose it, and no others.  On error the
- * transaction's abort restores everything.
- */
-void
-lsm_inspect_become_owner(LsmInspected *in)
-{
-	GetUserIdAndSecContext(&in->user, &in->sec_context);
-	SetUserIdAndSecContext(in->heap->rd_rel->relowner,
-						   in->sec_context | SECURITY_RESTRICTED_OPERATION);
-	in->guc_level = NewGUCNestLevel();
-	lsm_restrict_search_path();
-	in->as_owner = true;
-}
-
 /* Nothing was changed, so the locks need not be kept. */
 void
 lsm_inspect_close(LsmInspected *in)
 {
-	if (in->as_owner)
-	{
-		AtEOXact_GUC(false, in->guc_level);
-		SetUserIdAndSecContext(in->user, in->sec_context);
-	}
+	lsm_owner_leave(&in->owner);
 	index_close(in->index, AccessShareLock);
 	table_close(in->heap, AccessShareLock);
 }

@@ -271,7 +271,7 @@ lsm_check(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("cannot check index \"%s\"", RelationGetRelationName(in.index)),
 				 errdetail("The index is not valid.")));
-	lsm_inspect_become_owner(&in);
+	lsm_owner_become(in.heap, &in.owner);
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check",
 									ALLOCSET_DEFAULT_SIZES);
 	old_context = MemoryContextSwitchTo(context);

@@ -14,6 +14,7 @@
 #ifndef LSM_INSPECT_H
 #define LSM_INSPECT_H
 
+#include "compact/compact.h"
 #include "key/keyspace.h"
 #include "lib/bloomfilter.h"
 #include "lib/stringinfo.h"
@@ -34,10 +35,7 @@ typedef struct LsmInspected
 {
 	Relation	heap;
 	Relation	index;
-	bool		as_owner;		/* the fields below are to be restored */
-	Oid			user;
-	int			sec_context;
-	int			guc_level;
+	LsmOwnerContext owner;		/* to be restored, if it was switched */
 } LsmInspected;
 
 /* State of one verification. */
@@ -75,7 +73,6 @@ typedef struct LsmCheck
 
 /* access.c */
 extern void lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right);
-extern void lsm_inspect_become_owner(LsmInspected *in);
 extern void lsm_inspect_close(LsmInspected *in);
 
 /* check.c */

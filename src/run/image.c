@@ -43,14 +43,6 @@ lsm_run_image_clear(LsmRunImage *image)
 	image->fence_size = 0;
 }
 
-void
-lsm_run_image_free(LsmRunImage *image)
-{
-	lsm_run_image_clear(image);
-	pfree(image->pages);
-	pfree(image);
-}
-
 Page
 lsm_run_image_page(const LsmRunImage *image, int i)
 {

@@ -47,7 +47,6 @@ typedef struct LsmRunImage
 extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block);
 extern bool lsm_run_image_add(LsmRunImage *image, const LsmEntry *entry);
 extern void lsm_run_image_clear(LsmRunImage *image);
-extern void lsm_run_image_free(LsmRunImage *image);
 extern int	lsm_run_image_page_count(const LsmRunImage *image);
 extern Page lsm_run_image_page(const LsmRunImage *image, int i);
 extern void lsm_run_image_place(LsmRunImage *image, uint64 run_id, BlockNumber start,
