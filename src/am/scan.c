@@ -297,7 +297,8 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		if (s->version->runs[i].state == LSM_RUN_BUILDING)
 			continue;
 		old = MemoryContextSwitchTo(s->read_context);
-		s->cursor = lsm_read_run(scan->indexRelation, s->ks, &s->version->runs[i], NULL);
+		s->cursor = lsm_read_run(scan->indexRelation, s->ks, s->version, &s->version->runs[i],
+								 NULL);
 		MemoryContextSwitchTo(old);
 		lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
 		do

@@ -225,7 +225,8 @@ visit_news(VacuumState *v)
 		LsmRunRecord *before = lsm_version_find(v->seen, run->run_id);
 		BlockNumber block = run->first_leaf;
 
-		if (run->leaves == 0)
+		/* A part's pages are those of the run under construction. */
+		if (run->leaves == 0 || run->state == LSM_RUN_PART)
 			continue;
 		if (before != NULL && before->state != LSM_RUN_BUILDING)
 			continue;

@@ -20,6 +20,7 @@ int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
+int			lsm_part_blocks = 4096;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
@@ -63,6 +64,12 @@ lsm_guc_define(void)
 							"Number of pages that one step of a larger merge writes.",
 							NULL, &lsm_step_leaves, 64, 1, 8192,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.part_size",
+							"Smallest part of a large merge that takes the place of what it was made from.",
+							"Merges of less than twice the size take it when they are complete.",
+							&lsm_part_blocks, 4096, 1, INT_MAX / 2,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",
 							 "Collects the index entries of a statement and writes them as sorted runs.",
 							 "When off, each row goes into the write buffer by itself.",
@@ -80,7 +87,7 @@ lsm_guc_define(void)
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_lsm.fail_at",
 							   "Raises an error at this point of a merge, for tests.",
-							   "Points are \"save\" and \"install\".",
+							   "Points are \"save\", \"free\" and \"install\".",
 							   &lsm_fail_at, "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_lsm");

@@ -41,8 +41,15 @@
  */
 #define LSM_IMAGE_PAGES			24
 
-/* Most blocks asked from the space map at once: 1 MB extents. */
+/*
+ * Most blocks asked from the space map at once: 1 MB, or a 64th of a large run,
+ * so that the map stays small.
+ */
 #define LSM_MAX_EXTENT_BLOCKS	128
+#define LSM_RUN_EXTENTS			64
+
+/* A large merge has at most about so many parts. */
+#define LSM_JOB_PARTS			64
 
 /* Settings. */
 extern int	lsm_max_workers;
@@ -58,6 +65,7 @@ extern int	lsm_buffer_entries;
 extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
 extern int	lsm_step_leaves;
+extern int	lsm_part_blocks;
 extern bool lsm_batch_inserts;
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;

@@ -19,8 +19,9 @@ typedef struct LsmJob
 {
 	int			level;			/* of the inputs; the output's is one more */
 	int			count;
-	uint32		blocks;			/* of the inputs */
+	uint32		blocks;			/* of the inputs, and of the part */
 	uint64		run_id;			/* of the output, if the job is under way, or 0 */
+	uint64		part_id;		/* run of its part, or 0 */
 	uint64		inputs[LSM_MAX_JOB_INPUTS];
 } LsmJob;
 

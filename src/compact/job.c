@@ -35,6 +35,7 @@ lsm_space_reclaim(Relation rel, Relation heap)
 	pfree(version);
 }
 
+/* Change the record of a run. */
 static void
 put_run(Relation rel, const LsmRunRecord *run)
 {
@@ -57,7 +58,7 @@ retry(Relation rel, const LsmRunRecord *run)
 
 	record.next_block = InvalidBlockNumber;
 	record.extent_end = InvalidBlockNumber;
-	record.flags = LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
+	record.flags = (run->flags & LSM_RUN_PARTED) | LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
 	put_run(rel, &record);
 }
 
@@ -65,7 +66,8 @@ retry(Relation rel, const LsmRunRecord *run)
  * See to runs under construction whose last step failed, by an error or a
  * crash.  What was saved before is intact, so the step is taken again; what it
  * had allocated stays with the run, unused.  If it fails once more, or was the
- * first, the run is removed, and the inputs are free again.
+ * first, the run is removed, and the inputs are free again.  Not if it has a
+ * part: then nobody else has what is in that, and the step is taken for ever.
  *
  * REQUIRES: the compaction lock.
  */
@@ -81,7 +83,8 @@ lsm_job_recover_failed(Relation rel)
 
 		if (run->state != LSM_RUN_BUILDING || !(run->flags & LSM_RUN_STEPPING))
 			continue;
-		if (run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED))
+		if ((run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED)) ||
+			lsm_version_part(version, run->run_id) != NULL)
 		{
 			retry(rel, run);
 			continue;
@@ -123,16 +126,84 @@ install(Relation rel, const LsmJob *job, LsmRunRecord *run)
 	lsm_edit_init(edit);
 	for (int i = 0; i < job->count; i++)
 		lsm_edit_remove(edit, job->inputs[i]);
+	if (job->part_id != 0)
+		lsm_edit_remove(edit, job->part_id);
 	if (run->leaves > 0)
 	{
 		run->state = LSM_RUN_PACKED;
-		run->flags &= LSM_RUN_RECOVERED;
+		run->flags &= LSM_RUN_RECOVERED | LSM_RUN_PARTED;
 		lsm_edit_put(edit, run);
 	}
 	else
 		lsm_edit_remove(edit, run->run_id);
 	lsm_manifest_edit(rel, edit);
 	pfree(edit);
+}
+
+/* Would it pay to let scans read what is written, and free what that was made of? */
+static bool
+part_is_due(const LsmJob *job, const LsmRunRecord *part, uint32 blocks)
+{
+	uint32		size = Max((uint32) lsm_part_blocks, job->blocks / LSM_JOB_PARTS);
+
+	return job->blocks / 2 >= size && blocks >= (part ? part->blocks : 0) + (uint64) size;
+}
+
+/*
+ * Let scans read what a job has written instead of what the inputs have before
+ * the frontier, with one edit; then free that.  `before` is the job's part
+ * until now, or NULL.
+ */
+static void
+move_frontier(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *version,
+			  const LsmRunRecord *run, LsmRunRecord *part, const LsmRunRecord *before)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+	LsmBlockList *cut = palloc0(job->count * sizeof(LsmBlockList));
+	LsmBound   *from = NULL;
+	LsmBound   *to = palloc0(sizeof(LsmBound));
+	int64		moved = part->entries - (before ? before->entries : 0);
+
+	if (before != NULL)
+	{
+		from = palloc0(sizeof(LsmBound));
+		lsm_run_read_frontier(rel, before, from);
+	}
+	lsm_run_read_frontier(rel, part, to);
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, run);
+	for (int i = 0; i < job->count; i++)
+	{
+		LsmRunRecord *input = lsm_version_find(version, job->inputs[i]);
+
+		if (input->state == LSM_RUN_PACKED)
+			moved -= lsm_run_cut(rel, ks, input, from, to, &cut[i]);
+		input->flags |= LSM_RUN_CUT;
+	}
+	/* The counts of the inputs are estimates, but for their sum. */
+	for (int i = 0; i < job->count; i++)
+	{
+		LsmRunRecord *input = lsm_version_find(version, job->inputs[i]);
+		int64		share = Min(moved, (int64) input->entries);
+
+		input->entries -= share;
+		moved -= share;
+		lsm_edit_put(edit, input);
+	}
+	part->job_id = run->run_id;
+	part->level = run->level;
+	lsm_manifest_put_part(rel, edit, part);
+	job->part_id = part->run_id;
+	lsm_fail_point("free");
+	for (int i = 0; i < job->count; i++)
+		lsm_space_free(rel, heap, job->inputs[i], cut[i].blocks, cut[i].count);
+
+	/*
+	 * What was freed waits for the next transaction id to be given out and done
+	 * with.  When nobody writes nobody else would take it.
+	 */
+	if (IsBackgroundWorker)
+		(void) GetCurrentTransactionId();
 }
 
 static LsmBound *
@@ -142,6 +213,29 @@ make_start(void)
 
 	lsm_bound_init(bound, 1);
 	return bound;
+}
+
+/*
+ * The writer of the job's output; *position becomes where to go on in the
+ * inputs.
+ */
+static LsmRunWriter *
+get_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job,
+		   const LsmVersion *version, const LsmRunRecord *run, LsmBound *position,
+		   BufferAccessStrategy strategy)
+{
+	const LsmRunRecord *part = lsm_version_part(version, job->run_id);
+	bool		is_part = part != NULL && part->root == run->root;
+	LsmRunWriter *writer;
+
+	if (run->leaves == 0)
+		return lsm_run_writer_begin(rel, heap, ks, run, job->blocks + 1,
+									lsm_read_job_base(rel, version, job->run_id, strategy));
+	writer = lsm_run_writer_resume(rel, heap, ks, run, is_part, job->blocks + 1, position);
+	/* If VACUUM has emptied the last leaf, the position is before the frontier. */
+	if (is_part)
+		lsm_run_read_frontier(rel, part, position);
+	return writer;
 }
 
 static void
@@ -156,8 +250,33 @@ count_work(Relation rel, LsmIndexSlot *slot, const LsmJob *job, uint32 written, 
 		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
 }
 
+/* Stop after a step.  The writer is freed. */
+static void
+save(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *version,
+	 LsmRunWriter *writer, LsmRunRecord *run)
+{
+	const LsmRunRecord *before = lsm_version_part(version, job->run_id);
+	LsmRunRecord part;
+	bool		due = part_is_due(job, before, lsm_run_writer_blocks(writer));
+
+	if (before != NULL)
+		part = *before;
+	else
+		memset(&part, 0, sizeof(part));
+	if (due)
+		lsm_run_writer_suspend_part(writer, run, &part);
+	else
+		lsm_run_writer_suspend(writer, run);
+	lsm_fail_point("save");
+	run->flags &= ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED);
+	if (due)
+		move_frontier(rel, heap, ks, job, version, run, &part, before);
+	else
+		put_run(rel, run);
+}
+
 /*
- * Do a part of a job: write at most max_leaves leaves (0: all), then save the
+ * Do a step of a job: write at most max_leaves leaves (0: all), then save the
  * position, or install the output when the inputs are exhausted.
  *
  * REQUIRES: the compaction lock; failed jobs have been seen to.
@@ -197,11 +316,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	lsm_owner_enter(heap, ks, &saved);
 	if (job->blocks > (uint32) NBuffers / 8)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
-	if (run.leaves > 0)
-		writer = lsm_run_writer_resume(rel, heap, ks, &run, job->blocks + 1, position);
-	else
-		writer = lsm_run_writer_begin(rel, heap, ks, &run, job->blocks + 1,
-									  lsm_read_job_base(rel, version, job->run_id, strategy));
+	writer = get_writer(rel, heap, ks, job, version, &run, position, strategy);
 	source = lsm_read_job(rel, ks, version, job->run_id, strategy);
 
 	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
@@ -220,12 +335,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	lsm_cursor_close(source);
 
 	if (suspended)
-	{
-		lsm_run_writer_suspend(writer, &run);
-		lsm_fail_point("save");
-		run.flags &= ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED);
-		put_run(rel, &run);
-	}
+		save(rel, heap, ks, job, version, writer, &run);
 	else
 	{
 		lsm_run_writer_finish(writer, &run);

@@ -51,7 +51,10 @@ building_from(const LsmRunRecord *runs, int count, int level)
 static void
 take(const LsmRunRecord *run, LsmJob *job)
 {
-	job->inputs[job->count++] = run->run_id;
+	if (run->state == LSM_RUN_PART)
+		job->part_id = run->run_id;
+	else
+		job->inputs[job->count++] = run->run_id;
 	job->blocks += run->blocks;
 }
 
@@ -73,7 +76,7 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int from_level, Ls
 			job->run_id = building->run_id;
 			for (int i = 0; i < count; i++)
 			{
-				if (runs[i].job_id == building->run_id && job->count < LSM_MAX_JOB_INPUTS)
+				if (runs[i].job_id == building->run_id)
 					take(&runs[i], job);
 			}
 			return true;

@@ -35,6 +35,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #define TRANSACTION_MS 100
@@ -257,6 +258,24 @@ is_idle(LsmIndexSlot *slot)
 								   GetCurrentTimestamp(), lsm_idle_delay_ms);
 }
 
+/*
+ * What the space map may give out again is judged by what the latest snapshot
+ * saw running, and nothing else here takes one.
+ */
+static void
+see_horizon(void)
+{
+	PushActiveSnapshot(GetTransactionSnapshot());
+	PopActiveSnapshot();
+}
+
+/* A part of a merge was freed: at the transaction's end it can be used again. */
+static bool
+has_freed(void)
+{
+	return TransactionIdIsValid(GetCurrentTransactionIdIfAny());
+}
+
 /* A transaction's work on an index. */
 static WorkResult
 work(LsmIndexSlot *slot)
@@ -273,6 +292,7 @@ work(LsmIndexSlot *slot)
 
 	if (database_is_wanted())
 		return WORK_LEAVE;
+	see_horizon();
 	opened = lsm_target_open(&target, lsm_slot_index(slot), false);
 	if (opened != LSM_OPENED)
 		return opened == LSM_OPEN_LOCKED ? WORK_LOCKED : WORK_GONE;
@@ -284,7 +304,7 @@ work(LsmIndexSlot *slot)
 	{
 		result = work_once(&target, idle);
 		CHECK_FOR_INTERRUPTS();
-	} while (result == WORK_MORE &&
+	} while (result == WORK_MORE && !has_freed() &&
 			 !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), TRANSACTION_MS));
 	lsm_request_note(target.index);
 	lsm_target_close(&target);

@@ -19,13 +19,18 @@ typedef enum LsmRunState
 	LSM_RUN_OPEN = 1,			/* the write buffer */
 	LSM_RUN_SEALED = 2,			/* one buffer page, full */
 	LSM_RUN_PACKED = 3,			/* leaves and fences, complete */
-	LSM_RUN_BUILDING = 4		/* output of a job that is not installed (I8) */
+	LSM_RUN_BUILDING = 4,		/* output of a job that is not installed (I8) */
+	LSM_RUN_PART = 5			/* the finished part of a building run, which scans
+								 * read; see "The frontier" in src/README.md */
 } LsmRunState;
 
 /* Run flags. */
 #define LSM_RUN_STEPPING 0x01	/* a step is writing; found later: it failed */
 #define LSM_RUN_RETRIED 0x02	/* the last step failed, and the run goes on */
 #define LSM_RUN_RECOVERED 0x04	/* a step has failed: may own blocks beside its own */
+#define LSM_RUN_PARTED	0x08	/* had parts: owns their frontiers and old fence pages */
+#define LSM_RUN_CUT		0x10	/* input of which a part has taken the beginning:
+								 * its entries are an estimate */
 
 typedef struct LsmRunRecord
 {
@@ -39,7 +44,8 @@ typedef struct LsmRunRecord
 	uint32		leaves;
 	uint32		blocks;			/* leaves and fence pages */
 	BlockNumber next_block;		/* building: reserved for the next leaf */
-	BlockNumber extent_end;		/* building: end of the extent in use */
+	BlockNumber extent_end;		/* building: end of the extent in use; part: the
+								 * page with the frontier */
 	uint16		level;
 	uint8		height;			/* fence pages above a leaf */
 	uint8		state;			/* LsmRunState */
@@ -48,6 +54,13 @@ typedef struct LsmRunRecord
 } LsmRunRecord;
 
 StaticAssertDecl(sizeof(LsmRunRecord) == 64, "LsmRunRecord is part of the on-disk format");
+
+/* The run id on the pages of a run: a part's pages are those of its job's output. */
+static inline uint64
+lsm_run_owner(const LsmRunRecord *run)
+{
+	return run->state == LSM_RUN_PART ? run->job_id : run->run_id;
+}
 
 typedef struct LsmMeta
 {

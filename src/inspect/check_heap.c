@@ -179,8 +179,8 @@ lsm_check_duplicates(LsmCheck *c)
 	{
 		const LsmRunRecord *run = &c->version->runs[i];
 
-		if (run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED)
-			children[count++] = lsm_read_run(c->index, c->ks, run, c->strategy);
+		if (run->state != LSM_RUN_OPEN && run->state != LSM_RUN_BUILDING)
+			children[count++] = lsm_read_run(c->index, c->ks, c->version, run, c->strategy);
 	}
 	merged = lsm_merge_create(c->ks, children, count);
 	lsm_bound_init(&start, 1);

@@ -61,6 +61,35 @@ check_building_record(LsmCheck *c, const LsmRunRecord *run)
 		bad_record(c, run, "a run under construction has no inputs (I8)");
 }
 
+/* A part, and what it has taken the place of. */
+static void
+check_part_record(LsmCheck *c, const LsmRunRecord *run)
+{
+	check_packed_record(c, run);
+	if (run->job_id == 0 || run->height == 0)
+		bad_record(c, run, "a part belongs to a run under construction, with fence pages");
+	if (lsm_version_part(c->version, run->job_id) != run)
+		bad_record(c, run, "its job has another part");
+	if (run->extent_end >= run->end_block)
+		bad_record(c, run, "the frontier lies outside of the run");
+}
+
+/* Which flags may a run of this state have? */
+static int
+possible_flags(LsmCheck *c, const LsmRunRecord *run)
+{
+	int			possible = 0;
+
+	if (run->state == LSM_RUN_BUILDING)
+		return LSM_RUN_STEPPING | LSM_RUN_RETRIED | LSM_RUN_RECOVERED | LSM_RUN_PARTED;
+	if (run->state == LSM_RUN_PACKED)
+		possible = LSM_RUN_RECOVERED | LSM_RUN_PARTED;
+	if ((run->state == LSM_RUN_PACKED || run->state == LSM_RUN_SEALED) &&
+		run->job_id != 0 && lsm_version_part(c->version, run->job_id) != NULL)
+		possible |= LSM_RUN_CUT;
+	return possible;
+}
+
 static void
 check_record(LsmCheck *c, const LsmRunRecord *run)
 {
@@ -68,9 +97,7 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 		bad_record(c, run, "the id was not given out yet");
 	if (run->level >= LSM_MAX_LEVEL)
 		bad_record(c, run, "level is out of range");
-	if ((run->flags & ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED | LSM_RUN_RECOVERED)) != 0 ||
-		((run->flags & ~LSM_RUN_RECOVERED) != 0 && run->state != LSM_RUN_BUILDING) ||
-		(run->flags != 0 && run->state != LSM_RUN_BUILDING && run->state != LSM_RUN_PACKED))
+	if ((run->flags & ~possible_flags(c, run)) != 0)
 		bad_record(c, run, "flags do not fit the state");
 	/* An entry has two bytes at least. */
 	if (run->entries > (uint64) run->leaves * (BLCKSZ / 2))
@@ -78,7 +105,8 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 	if (run->reserved[0] != 0 || run->reserved[1] != 0 || run->reserved[2] != 0)
 		bad_record(c, run, "a reserved field is in use");
 	if (run->state != LSM_RUN_BUILDING &&
-		(BlockNumberIsValid(run->next_block) || BlockNumberIsValid(run->extent_end)))
+		(BlockNumberIsValid(run->next_block) ||
+		 BlockNumberIsValid(run->extent_end) != (run->state == LSM_RUN_PART)))
 		bad_record(c, run, "a finished run has reserved blocks");
 	if (run->job_id != 0)
 	{
@@ -99,6 +127,9 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 			return;
 		case LSM_RUN_BUILDING:
 			check_building_record(c, run);
+			return;
+		case LSM_RUN_PART:
+			check_part_record(c, run);
 			return;
 	}
 	bad_record(c, run, "state is unknown");

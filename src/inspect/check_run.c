@@ -5,7 +5,8 @@
  * A packed run is walked from its root, each child between the separators of
  * its parent, so leaves come in order.  A run under construction is followed
  * along its leaves only: the next step may be writing its fence pages again,
- * while leaves never change but for VACUUM.
+ * while leaves never change but for VACUUM.  So is an input of a job that has a
+ * part, from the frontier on: its fence pages lead to pages that are gone, too.
  */
 #include "postgres.h"
 
@@ -42,6 +43,8 @@ typedef struct Walk
 	BlockNumber leaf;			/* the latest one, or invalid */
 	BlockNumber leaf_next;		/* its link to the right */
 	SavedEntry	last;			/* the latest entry of a leaf */
+	LsmBound   *frontier;		/* input of a job that has a part: what is before
+								 * it does not count; else NULL */
 	WalkLevel  *levels[LSM_MAX_HEIGHT + 1];
 } Walk;
 
@@ -106,19 +109,30 @@ visit_page(Walk *w, BlockNumber block, uint16 kind, Page page)
 {
 	LsmCheck   *c = w->check;
 
-	lsm_check_use_block(c, block, w->run->run_id);
-	lsm_check_read(c, block, kind, w->run->run_id, page);
+	/* The leaves of a part are in use by the run under construction. */
+	if (w->run->state != LSM_RUN_PART)
+		lsm_check_use_block(c, block, w->run->run_id);
+	lsm_check_read(c, block, kind, lsm_run_owner(w->run), page);
 	check_has_rest(c, block, page, kind == LSM_PAGE_FENCE || c->ks->has_rest);
 	w->blocks++;
 	w->end_block = Max(w->end_block, block + 1);
 }
 
-/* A fence page of the right edge keeps the block that it has left. */
+/*
+ * A fence page of the right edge keeps the block that it has left.  That of a
+ * part is being written again.
+ */
 static void
 visit_spare(Walk *w, BlockNumber block)
 {
-	Page		page = palloc(BLCKSZ);
+	Page		page;
 
+	if (w->run->state == LSM_RUN_PART)
+	{
+		w->blocks++;
+		return;
+	}
+	page = palloc(BLCKSZ);
 	visit_page(w, block, LSM_PAGE_FENCE, page);
 	pfree(page);
 }
@@ -167,6 +181,23 @@ check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 						 lsm_leaf_header(page)->entry_count);
 }
 
+/* Do scans see the entry? */
+static bool
+is_live(Walk *w, const LsmEntry *entry)
+{
+	MemoryContext old_context;
+	int			result;
+
+	if (w->run->state == LSM_RUN_BUILDING)
+		return false;
+	if (w->frontier == NULL)
+		return true;
+	old_context = MemoryContextSwitchTo(w->check->scratch);
+	result = lsm_bound_compare(w->check->ks, w->frontier, entry);
+	MemoryContextSwitchTo(old_context);
+	return result > 0;
+}
+
 /* One entry of a leaf: in itself, after the one before, not before `lower`. */
 static void
 check_leaf_entry(Walk *w, BlockNumber block, int ordinal, const LsmEntry *entry,
@@ -174,7 +205,7 @@ check_leaf_entry(Walk *w, BlockNumber block, int ordinal, const LsmEntry *entry,
 {
 	LsmCheck   *c = w->check;
 
-	lsm_check_entry(c, entry, w->run->state != LSM_RUN_BUILDING, block, ordinal);
+	lsm_check_entry(c, entry, is_live(w, entry), block, ordinal);
 	if (w->last.valid && compare(c, &w->last.entry, entry) >= 0)
 		lsm_check_report(c, block, "entry %d does not sort after the one before (I5)", ordinal);
 	if (lower != NULL && compare(c, lower, entry) > 0)
@@ -331,20 +362,65 @@ check_totals(Walk *w)
 		lsm_check_report(c, run->root, "run has %u leaves, the manifest says %u",
 						 w->leaves, run->leaves);
 	/* VACUUM may have counted what it removed from pages of a failed step. */
-	if (w->entries > run->entries && !(run->flags & LSM_RUN_RECOVERED))
+	if (w->entries > run->entries && !(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_CUT)))
 		lsm_check_report(c, run->root,
 						 "run has " UINT64_FORMAT " entries, the manifest says " UINT64_FORMAT,
 						 w->entries, run->entries);
-	if (run->state == LSM_RUN_BUILDING)
+	if (run->state == LSM_RUN_BUILDING || (run->flags & LSM_RUN_CUT))
 		return;
-	if (w->blocks != run->blocks || w->end_block != run->end_block)
+	/* Pages that parts have left may lie behind all others. */
+	if (w->blocks != run->blocks || w->end_block > run->end_block ||
+		(w->end_block < run->end_block && run->state != LSM_RUN_PART &&
+		 !(run->flags & LSM_RUN_PARTED)))
 		lsm_check_report(c, run->root,
 						 "run has %u blocks and ends at %u, the manifest says %u and %u",
 						 w->blocks, w->end_block, run->blocks, run->end_block);
+	if (run->state == LSM_RUN_PART)
+		return;
 	owned = lsm_check_owned_blocks(c, run->run_id, &unused);
-	if (owned != w->blocks && !(run->flags & LSM_RUN_RECOVERED))
+	if (owned != w->blocks && !(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_PARTED)))
 		lsm_check_report(c, unused, "block belongs to run " UINT64_FORMAT ", but is no part of it",
 						 run->run_id);
+}
+
+/* The page with the frontier of a part: a separator after all that is in it. */
+static void
+check_frontier(Walk *w)
+{
+	LsmCheck   *c = w->check;
+	BlockNumber block = w->run->extent_end;
+	WalkLevel  *level = get_level(w, 0);
+	LsmEntry	separator;
+
+	lsm_check_use_block(c, block, w->run->job_id);
+	lsm_check_read(c, block, LSM_PAGE_FENCE, w->run->job_id, level->page);
+	check_has_rest(c, block, level->page, true);
+	check_layout(c, block, level->page, &level->group);
+	if (lsm_leaf_header(level->page)->entry_count != 1 ||
+		!lsm_leaf_first_of_group(level->page, 0, &separator))
+		lsm_check_report(c, block, "page does not hold a frontier");
+	save_entry(&level->next, &separator);
+	if (w->last.valid && compare(c, &w->last.entry, &level->next.entry) >= 0)
+		lsm_check_report(c, block, "the frontier does not sort after the part's last entry");
+}
+
+/* An input of which a part has taken the beginning, from the frontier on. */
+static void
+check_cut(Walk *w)
+{
+	LsmCheck   *c = w->check;
+	const LsmRunRecord *run = w->run;
+	BlockNumber block = run->first_leaf;
+	WalkLevel  *level = get_level(w, 0);
+
+	lsm_check_read(c, block, LSM_PAGE_LEAF, run->run_id, level->page);
+	w->leaf = lsm_page_opaque(level->page)->prev;
+	while (w->leaves < run->leaves && BlockNumberIsValid(block))
+	{
+		check_leaf(w, block, NULL, NULL);
+		block = w->leaf_next;
+	}
+	check_totals(w);
 }
 
 static void
@@ -356,6 +432,12 @@ check_packed(Walk *w)
 		check_leaf(w, run->root, NULL, NULL);
 	else
 		check_fence(w, run->root, run->height, NULL, NULL);
+	if (run->state == LSM_RUN_PART)
+	{
+		check_totals(w);
+		check_frontier(w);
+		return;
+	}
 	if (BlockNumberIsValid(w->leaf_next) && run->height > 0)
 		check_unlisted_leaf(w);
 	if (BlockNumberIsValid(w->leaf_next))
@@ -379,7 +461,8 @@ check_building_space(Walk *w)
 
 	if (BlockNumberIsValid(run->next_block))
 		known += run->extent_end - run->next_block;
-	if (owned < known || (owned > known && !(run->flags & LSM_RUN_RECOVERED)))
+	if (owned < known ||
+		(owned > known && !(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_PARTED))))
 		lsm_check_report(c, LSM_BLOCK_MAP,
 						 "run " UINT64_FORMAT " has " UINT64_FORMAT " blocks in the space map, " UINT64_FORMAT " in the manifest",
 						 run->run_id, owned, known);
@@ -452,13 +535,29 @@ check_buffer_page(Walk *w)
 	if (size != LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper)
 		lsm_check_report(c, run->root, "items have a size of %u, their area of %u", size,
 						 (unsigned) (LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper));
-	if (!open && w->entries > run->entries)
+	if (!open && w->entries > run->entries && !(run->flags & LSM_RUN_CUT))
 		lsm_check_report(c, run->root,
 						 "run has " UINT64_FORMAT " entries, the manifest says " UINT64_FORMAT,
 						 w->entries, run->entries);
 	if (lsm_check_owned_blocks(c, run->run_id, &unused) != 1)
 		lsm_check_report(c, unused, "block belongs to run " UINT64_FORMAT ", but is no part of it",
 						 run->run_id);
+}
+
+/* Of an input of a job that has a part, the frontier; else NULL. */
+static LsmBound *
+get_frontier(LsmCheck *c, const LsmRunRecord *run)
+{
+	const LsmRunRecord *part = NULL;
+	LsmBound   *bound;
+
+	if (run->job_id != 0 && run->state != LSM_RUN_PART)
+		part = lsm_version_part(c->version, run->job_id);
+	if (part == NULL)
+		return NULL;
+	bound = palloc0(sizeof(LsmBound));
+	lsm_run_read_frontier(c->index, part, bound);
+	return bound;
 }
 
 static void
@@ -490,6 +589,7 @@ lsm_check_run(LsmCheck *c, const LsmRunRecord *run)
 	w->run = run;
 	w->leaf = InvalidBlockNumber;
 	w->leaf_next = InvalidBlockNumber;
+	w->frontier = get_frontier(c, run);
 	saved_init(&w->last);
 	switch ((LsmRunState) run->state)
 	{
@@ -498,7 +598,11 @@ lsm_check_run(LsmCheck *c, const LsmRunRecord *run)
 			check_buffer_page(w);
 			break;
 		case LSM_RUN_PACKED:
-			check_packed(w);
+		case LSM_RUN_PART:
+			if (run->flags & LSM_RUN_CUT)
+				check_cut(w);
+			else
+				check_packed(w);
 			break;
 		case LSM_RUN_BUILDING:
 			check_building(w);

@@ -27,6 +27,8 @@ state_name(const LsmRunRecord *run)
 			return "packed";
 		case LSM_RUN_BUILDING:
 			return "building";
+		case LSM_RUN_PART:
+			return "part";
 	}
 	return "unknown";
 }

@@ -131,6 +131,22 @@ lsm_manifest_begin_run(Relation rel, LsmRunRecord *run, const uint64 *inputs, in
 	pfree(edit);
 }
 
+/*
+ * Apply an edit that moves the frontier of a job: add its part to the edit, with
+ * an id if it has none yet.
+ */
+void
+lsm_manifest_put_part(Relation rel, LsmEdit *edit, LsmRunRecord *part)
+{
+	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+
+	if (part->run_id == 0)
+		part->run_id = lsm_meta(BufferGetPage(buffer))->next_run_id;
+	lsm_edit_put(edit, part);
+	edit_locked(rel, buffer, edit);
+	UnlockReleaseBuffer(buffer);
+}
+
 /* The edit of a seal: the open run becomes sealed, another is opened. */
 static void
 fill_seal_edit(LsmEdit *edit, LsmMeta *meta, Page old_page, const LsmRunRecord *old,

@@ -31,11 +31,13 @@ typedef enum LsmSealResult
 extern void lsm_manifest_create(Relation rel, ForkNumber fork);
 extern LsmVersion *lsm_version_read(Relation rel, Buffer *gate);
 extern LsmRunRecord *lsm_version_find(LsmVersion *version, uint64 run_id);
+extern const LsmRunRecord *lsm_version_part(const LsmVersion *version, uint64 job_id);
 extern bool lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id);
 
 extern void lsm_manifest_edit(Relation rel, const LsmEdit *edit);
 extern void lsm_manifest_begin_run(Relation rel, LsmRunRecord *run,
 								   const uint64 *inputs, int input_count);
+extern void lsm_manifest_put_part(Relation rel, LsmEdit *edit, LsmRunRecord *part);
 extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
 									   uint64 expected_run_id, uint64 *seals);
 extern LsmSealResult lsm_manifest_add_run(Relation rel, Relation heap, LsmRunImage *image,

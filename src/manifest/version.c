@@ -102,6 +102,18 @@ lsm_version_find(LsmVersion *version, uint64 run_id)
 	return NULL;
 }
 
+/* The part of a job, or NULL if it has none. */
+const LsmRunRecord *
+lsm_version_part(const LsmVersion *version, uint64 job_id)
+{
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		if (version->runs[i].state == LSM_RUN_PART && version->runs[i].job_id == job_id)
+			return &version->runs[i];
+	}
+	return NULL;
+}
+
 /* Where do inserts go?  False if no page is open. */
 bool
 lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id)

@@ -11,14 +11,35 @@
 #include "run/run.h"
 #include "storage/buffers.h"
 
-/* A cursor over one run, of whatever state. */
-LsmCursor *
-lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
-			 BufferAccessStrategy strategy)
+static LsmCursor *
+read_pages(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run, BufferAccessStrategy strategy)
 {
 	if (run->state == LSM_RUN_OPEN || run->state == LSM_RUN_SEALED)
 		return lsm_buffer_cursor_create(rel, ks, run->root, run->run_id);
 	return lsm_run_cursor_create(rel, ks, run, strategy);
+}
+
+/*
+ * A cursor over what a run has in this version: of an input of a job that has a
+ * part, what does not lie before the frontier.
+ *
+ * REQUIRES: the run is not under construction.
+ */
+LsmCursor *
+lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmVersion *version, const LsmRunRecord *run,
+			 BufferAccessStrategy strategy)
+{
+	const LsmRunRecord *part = NULL;
+	LsmCursor  *cursor = read_pages(rel, ks, run, strategy);
+	LsmBound   *frontier;
+
+	if (run->job_id != 0 && run->state != LSM_RUN_PART)
+		part = lsm_version_part(version, run->job_id);
+	if (part == NULL)
+		return cursor;
+	frontier = palloc0(sizeof(LsmBound));
+	lsm_run_read_frontier(rel, part, frontier);
+	return lsm_frontier_create(ks, cursor, frontier);
 }
 
 /* All live runs.  A run under construction is read by nobody (I8). */
@@ -31,12 +52,15 @@ lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version)
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		if (version->runs[i].state != LSM_RUN_BUILDING)
-			children[count++] = lsm_read_run(rel, ks, &version->runs[i], NULL);
+			children[count++] = lsm_read_run(rel, ks, version, &version->runs[i], NULL);
 	}
 	return lsm_merge_create(ks, children, count);
 }
 
-/* The inputs of a job. */
+/*
+ * The inputs of a job.  Where it has a part they are not to be read from before
+ * the frontier on.
+ */
 LsmCursor *
 lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 			 uint64 job_id, BufferAccessStrategy strategy)
@@ -46,8 +70,8 @@ lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
-		if (version->runs[i].job_id == job_id)
-			children[count++] = lsm_read_run(rel, ks, &version->runs[i], strategy);
+		if (version->runs[i].job_id == job_id && version->runs[i].state != LSM_RUN_PART)
+			children[count++] = read_pages(rel, ks, &version->runs[i], strategy);
 	}
 	return lsm_merge_create(ks, children, count);
 }
@@ -86,7 +110,7 @@ lsm_read_job_base(Relation rel, const LsmVersion *version, uint64 job_id,
 		Buffer		buffer;
 		Page		page;
 
-		if (run->job_id != job_id)
+		if (run->job_id != job_id || run->state == LSM_RUN_PART)
 			continue;
 		buffer = lsm_buffer_read(rel, run->first_leaf,
 								 LSM_KIND(LSM_PAGE_LEAF) | LSM_KIND(LSM_PAGE_BUFFER), run->run_id,

@@ -8,8 +8,9 @@
 #include "key/cursor.h"
 #include "manifest/manifest.h"
 
-extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
-							   BufferAccessStrategy strategy);
+extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
+							   const LsmRunRecord *run, BufferAccessStrategy strategy);
+extern LsmCursor *lsm_frontier_create(LsmKeySpace *ks, LsmCursor *child, LsmBound *frontier);
 extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version);
 extern LsmCursor *lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 							   uint64 job_id, BufferAccessStrategy strategy);

@@ -9,6 +9,9 @@
  *
  * VACUUM may remove entries from a leaf at any time; then a cursor that goes
  * back to the page finds its place by its last entry.
+ *
+ * Links may lead beyond the run's first and last leaf, into what a part has
+ * taken the place of, or what a run has got since: the record is what counts.
  */
 #include "postgres.h"
 
@@ -26,6 +29,8 @@ typedef struct RunCursor
 	uint64		run_id;
 	BlockNumber root;
 	int			height;
+	BlockNumber first_leaf;		/* beyond these nothing is read */
+	BlockNumber last_leaf;
 	uint32		leaves;			/* of the run */
 	uint32		leaves_passed;	/* since the latest seek: more means a loop */
 	ScanDirection direction;
@@ -84,6 +89,15 @@ decode(RunCursor *c, int group)
 	c->group = group;
 }
 
+/* The leaf after the copied one, in the direction of the scan, or invalid. */
+static BlockNumber
+neighbour(RunCursor *c)
+{
+	if (ScanDirectionIsForward(c->direction))
+		return c->leaf == c->last_leaf ? InvalidBlockNumber : lsm_page_opaque(c->copy)->next;
+	return c->leaf == c->first_leaf ? InvalidBlockNumber : lsm_page_opaque(c->copy)->prev;
+}
+
 /*
  * Go to the leaf `block` and stand on its first entry (backward: last one).
  * Empty leaves are passed over.
@@ -111,7 +125,7 @@ enter_leaf(RunCursor *c, BlockNumber block)
 			stand(c);
 			return;
 		}
-		block = forward ? lsm_page_opaque(c->copy)->next : lsm_page_opaque(c->copy)->prev;
+		block = neighbour(c);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -119,9 +133,7 @@ enter_leaf(RunCursor *c, BlockNumber block)
 static void
 leave_leaf(RunCursor *c)
 {
-	LsmPageOpaque *opaque = lsm_page_opaque(c->copy);
-
-	enter_leaf(c, ScanDirectionIsForward(c->direction) ? opaque->next : opaque->prev);
+	enter_leaf(c, neighbour(c));
 }
 
 /* Find the place of `from` in the copied leaf and stand there, or go on. */
@@ -269,7 +281,9 @@ lsm_run_cursor_create(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
 	c->rel = rel;
 	c->ks = ks;
 	c->strategy = strategy;
-	c->run_id = run->run_id;
+	c->run_id = lsm_run_owner(run);
+	c->first_leaf = run->first_leaf;
+	c->last_leaf = run->last_leaf;
 	c->root = run->root;
 	c->height = run->height;
 	c->leaves = run->leaves;

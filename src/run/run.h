@@ -16,14 +16,30 @@ extern LsmRunWriter *lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpa
 										  const LsmRunRecord *run, uint32 expected_blocks,
 										  BlockNumber base_block);
 extern LsmRunWriter *lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
-										   const LsmRunRecord *run, uint32 expected_blocks,
-										   LsmBound *position);
+										   const LsmRunRecord *run, bool is_part,
+										   uint32 expected_blocks, LsmBound *position);
 extern void lsm_run_writer_add(LsmRunWriter *writer, const LsmEntry *entry);
 extern uint32 lsm_run_writer_leaves(const LsmRunWriter *writer);
+extern uint32 lsm_run_writer_blocks(const LsmRunWriter *writer);
 extern void lsm_run_writer_suspend(LsmRunWriter *writer, LsmRunRecord *run);
+extern void lsm_run_writer_suspend_part(LsmRunWriter *writer, LsmRunRecord *run,
+										LsmRunRecord *part);
 extern void lsm_run_writer_finish(LsmRunWriter *writer, LsmRunRecord *run);
+extern void lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound);
 extern LsmEntry lsm_run_separator(LsmKeySpace *ks, const LsmLeafBuilder *leaf,
 								  const LsmEntry *entry);
+
+/* Blocks of the index, palloc'd. */
+typedef struct LsmBlockList
+{
+	BlockNumber *blocks;
+	Size		count;
+	Size		room;
+} LsmBlockList;
+
+/* cut.c */
+extern int64 lsm_run_cut(Relation rel, LsmKeySpace *ks, LsmRunRecord *run, const LsmBound *from,
+						 const LsmBound *to, LsmBlockList *list);
 
 /*
  * A small run in private memory, image.c.  It gets its place in the index all

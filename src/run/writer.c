@@ -18,6 +18,9 @@
  * that fails can be taken again.  The block that such a page has left is free
  * for the step after the next; it is kept in LsmPageOpaque.next, which fence
  * pages have no other use for.
+ *
+ * What has become a part (suspend_part) is read by scans.  Its fence pages stay
+ * as they are, and belong to nobody when the writer has moved on.
  */
 #include "postgres.h"
 
@@ -45,6 +48,7 @@ struct LsmRunWriter
 	LsmRunRecord run;
 	uint32		expected;		/* blocks, or 0 if unknown */
 	BufferAccessStrategy strategy;
+	bool		from_part;		/* what was resumed is read by scans */
 	uint32		leaves_written;	/* by this writer */
 	BlockNumber base_block;		/* of the leaves, see lsm_leaf_set_base */
 
@@ -66,12 +70,14 @@ reserve_block(LsmRunWriter *w)
 		BlockNumber start;
 		uint32		length;
 		uint32		want;
+		uint32		most = Max(LSM_MAX_EXTENT_BLOCKS,
+							   Max(w->expected, w->run.blocks) / LSM_RUN_EXTENTS);
 
 		if (w->expected > 0)
 			want = w->expected > w->run.blocks ? w->expected - w->run.blocks : 1;
 		else
 			want = Max(1, w->run.blocks / 8);
-		want = Min(want, LSM_MAX_EXTENT_BLOCKS);
+		want = Min(want, most);
 		lsm_space_alloc(w->rel, w->heap, w->run.run_id, want,
 						w->run.extent_end, &start, &length);
 		w->run.next_block = start;
@@ -256,6 +262,13 @@ lsm_run_writer_leaves(const LsmRunWriter *w)
 	return w->leaves_written;
 }
 
+/* Blocks of the run so far, whoever wrote them. */
+uint32
+lsm_run_writer_blocks(const LsmRunWriter *w)
+{
+	return w->run.blocks;
+}
+
 static LsmRunWriter *
 make_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *run,
 			uint32 expected_blocks)
@@ -315,7 +328,10 @@ move_fence(LsmRunWriter *w, WriterLevel *level, uint8 *parent_child)
 {
 	LsmPageOpaque *opaque = lsm_page_opaque(level->page);
 
-	level->spare = opaque->self;
+	if (w->from_part)
+		w->run.blocks--;
+	else
+		level->spare = opaque->self;
 	level->block = BlockNumberIsValid(opaque->next) ? opaque->next : reserve_block(w);
 	opaque->self = level->block;
 	opaque->next = InvalidBlockNumber;
@@ -324,14 +340,14 @@ move_fence(LsmRunWriter *w, WriterLevel *level, uint8 *parent_child)
 }
 
 /*
- * Go on with a run that was suspended.  `position` becomes the place after its
- * last entry.
+ * Go on with a run that was suspended; is_part: by suspend_part.  `position`
+ * becomes the place after its last entry.
  *
  * REQUIRES: at least one leaf was written.
  */
 LsmRunWriter *
 lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
-					  const LsmRunRecord *run, uint32 expected_blocks,
+					  const LsmRunRecord *run, bool is_part, uint32 expected_blocks,
 					  LsmBound *position)
 {
 	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
@@ -340,6 +356,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	LsmGroup	group;
 	int			last;
 
+	w->from_part = is_part;
 	lsm_group_init(&group, LSM_MAX_ENTRY_SIZE);
 	for (int i = 0; i < run->height; i++)
 		make_level(w);
@@ -422,6 +439,75 @@ lsm_run_writer_suspend(LsmRunWriter *w, LsmRunRecord *run)
 	write_fences(w);
 	*run = w->run;
 	free_writer(w);
+}
+
+/*
+ * Write the frontier: a fence page whose only entry separates what is written
+ * from what comes after it.
+ */
+static BlockNumber
+write_frontier(LsmRunWriter *w)
+{
+	LsmLeafBuilder builder;
+	Page		page = palloc_extended(BLCKSZ, 0);
+	LsmEntry	separator = w->leaf_separator;
+	BlockNumber none = InvalidBlockNumber;
+	BlockNumber block = reserve_block(w);
+
+	w->run.blocks--;
+	separator.rest = (const uint8 *) &none;
+	separator.restlen = sizeof(BlockNumber);
+	lsm_leaf_begin(&builder, page, LSM_PAGE_FENCE, true, lsm_leaf_needs_wide(separator.tid),
+				   w->run.run_id, block);
+	if (!lsm_leaf_add(&builder, &separator))
+		elog(ERROR, "entry does not fit an empty page of index \"%s\"",
+			 RelationGetRelationName(w->rel));
+	lsm_buffer_write_new(w->rel, block, page, w->strategy);
+	pfree(page);
+	return block;
+}
+
+/*
+ * As lsm_run_writer_suspend, but also fill in the record of a part: what is
+ * written, with a frontier behind it.  Its id, level and job are the caller's.
+ *
+ * REQUIRES: at least one leaf was written, and an entry added after it.
+ */
+void
+lsm_run_writer_suspend_part(LsmRunWriter *w, LsmRunRecord *run, LsmRunRecord *part)
+{
+	BlockNumber frontier;
+
+	Assert(lsm_leaf_header(w->leaf_page)->entry_count > 0);
+	frontier = write_frontier(w);
+	w->run.flags |= LSM_RUN_PARTED;
+	lsm_run_writer_suspend(w, run);
+	part->state = LSM_RUN_PART;
+	part->entries = run->entries;
+	part->root = run->root;
+	part->height = run->height;
+	part->first_leaf = run->first_leaf;
+	part->last_leaf = run->last_leaf;
+	part->leaves = run->leaves;
+	part->blocks = run->blocks - 1; /* that of the open leaf is reserved only */
+	part->end_block = run->end_block;
+	part->next_block = InvalidBlockNumber;
+	part->extent_end = frontier;
+}
+
+/* The frontier of a part, as a bound.  Errors when the page is damaged. */
+void
+lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound)
+{
+	Buffer		buffer = lsm_buffer_read(rel, part->extent_end, LSM_KIND(LSM_PAGE_FENCE),
+										 lsm_run_owner(part), BUFFER_LOCK_SHARE, NULL);
+	LsmEntry	separator;
+
+	if (lsm_leaf_group_count(BufferGetPage(buffer)) != 1 ||
+		!lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &separator))
+		lsm_report_corruption(rel, part->extent_end, "page does not hold a frontier");
+	lsm_bound_set_entry(bound, &separator, 1);
+	UnlockReleaseBuffer(buffer);
 }
 
 /*

@@ -17,169 +17,16 @@
 #include "catalog/catalog.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+#include "storage/map_image.h"
 #include "storage/space.h"
-#include "utils/snapmgr.h"
 
-/* The map, read into memory. */
-typedef struct MapSlot
-{
-	LsmExtent	extent;
-	int			page;			/* index into MapImage.blocks */
-	int			slot;
-	bool		changed;
-} MapSlot;
-
-typedef struct MapImage
-{
-	Relation	rel;
-	Relation	heap;			/* for the horizon; NULL: the strictest one */
-	Buffer		head;			/* locked */
-	BlockNumber mapped_end;
-	int			page_count;
-	int			page_room;
-	BlockNumber *blocks;
-	int		   *used;			/* slots of each page */
-	int			slot_count;
-	int			slot_room;
-	MapSlot    *slots;
-} MapImage;
-
-static void
-image_read_page(MapImage *map, Page page, BlockNumber block)
-{
-	LsmMapHeader *header = lsm_map_header(page);
-	const char *wrong = lsm_map_page_check(page);
-
-	if (wrong != NULL)
-		lsm_report_corruption(map->rel, block, wrong);
-	if (map->page_count == map->page_room)
-	{
-		map->page_room = Max(8, map->page_room * 2);
-		map->blocks = map->blocks ?
-			repalloc(map->blocks, map->page_room * sizeof(BlockNumber)) :
-			palloc(map->page_room * sizeof(BlockNumber));
-		map->used = map->used ?
-			repalloc(map->used, map->page_room * sizeof(int)) :
-			palloc(map->page_room * sizeof(int));
-	}
-	if (map->slot_count + LSM_MAP_CAPACITY > map->slot_room)
-	{
-		map->slot_room = Max(2 * LSM_MAP_CAPACITY, map->slot_room * 2);
-		map->slots = map->slots ?
-			repalloc_huge(map->slots, map->slot_room * sizeof(MapSlot)) :
-			palloc(map->slot_room * sizeof(MapSlot));
-	}
-	for (uint32 i = 0; i < header->slots; i++)
-	{
-		MapSlot    *slot = &map->slots[map->slot_count++];
-
-		slot->extent = lsm_map_slots(page)[i];
-		slot->page = map->page_count;
-		slot->slot = i;
-		slot->changed = false;
-	}
-	map->blocks[map->page_count] = block;
-	map->used[map->page_count] = header->slots;
-	map->page_count++;
-}
-
-/* Read the map.  The head is locked by the caller. */
-static void
-image_load(MapImage *map, Relation rel, Relation heap, Buffer head)
-{
-	BlockNumber next;
-
-	memset(map, 0, sizeof(MapImage));
-	map->rel = rel;
-	map->heap = heap;
-	map->head = head;
-	map->mapped_end = lsm_map_header(BufferGetPage(head))->mapped_end;
-	image_read_page(map, BufferGetPage(head), LSM_BLOCK_MAP);
-	next = lsm_page_opaque(BufferGetPage(head))->next;
-	while (BlockNumberIsValid(next))
-	{
-		Buffer		buffer;
-		BlockNumber block = next;
-
-		if (block >= map->mapped_end || map->page_count > (int) map->mapped_end)
-			lsm_report_corruption(rel, block, "chain of map pages is broken");
-		buffer = lsm_buffer_read(rel, block, LSM_KIND(LSM_PAGE_MAP), 0,
-								 BUFFER_LOCK_SHARE, NULL);
-		image_read_page(map, BufferGetPage(buffer), block);
-		next = lsm_page_opaque(BufferGetPage(buffer))->next;
-		UnlockReleaseBuffer(buffer);
-	}
-}
+/* Large runs take free extents from this size on, rather than grow the file. */
+#define LEAST_EXTENT	16
 
 static Buffer
 lock_head(Relation rel, int mode)
 {
 	return lsm_buffer_read(rel, LSM_BLOCK_MAP, LSM_KIND(LSM_PAGE_MAP), 0, mode, NULL);
-}
-
-static void
-image_free(MapImage *map)
-{
-	pfree(map->blocks);
-	pfree(map->used);
-	pfree(map->slots);
-}
-
-static bool
-is_reusable(MapImage *map, const LsmExtent *extent)
-{
-	FullTransactionId xid = FullTransactionIdFromU64(extent->free_xid);
-
-	if (extent->length == 0 || extent->owner != LSM_OWNER_FREE)
-		return false;
-	if (extent->free_xid == 0)
-		return true;
-	return GlobalVisCheckRemovableFullXid(map->heap, xid);
-}
-
-/*
- * A slot that takes one more extent: an unused one, or a new one at the end of
- * a page that has room, or NULL.
- */
-static MapSlot *
-image_new_slot(MapImage *map)
-{
-	for (int i = 0; i < map->slot_count; i++)
-	{
-		if (map->slots[i].extent.length == 0)
-			return &map->slots[i];
-	}
-	for (int page = 0; page < map->page_count; page++)
-	{
-		if (map->used[page] < LSM_MAP_CAPACITY)
-		{
-			MapSlot    *slot;
-
-			if (map->slot_count == map->slot_room)
-			{
-				map->slot_room = map->slot_room + LSM_MAP_CAPACITY;
-				map->slots = repalloc_huge(map->slots, map->slot_room * sizeof(MapSlot));
-			}
-			slot = &map->slots[map->slot_count++];
-			memset(slot, 0, sizeof(MapSlot));
-			slot->page = page;
-			slot->slot = map->used[page]++;
-			return slot;
-		}
-	}
-	return NULL;
-}
-
-static void
-slot_set(MapSlot *slot, BlockNumber start, uint32 length, uint64 owner, uint64 xid)
-{
-	slot->extent.start = start;
-	slot->extent.length = length;
-	slot->extent.owner = length > 0 ? owner : 0;
-	slot->extent.free_xid = length > 0 ? xid : 0;
-	if (length == 0)
-		slot->extent.start = 0;
-	slot->changed = true;
 }
 
 /* The plan's entry for a page of the map, made if there is room; or NULL. */
@@ -204,7 +51,7 @@ plan_page(LsmSpacePlan *plan, int *index_of, int page)
 }
 
 static void
-plan_add_change(LsmPlanPage *page, const MapSlot *slot)
+plan_add_change(LsmPlanPage *page, const LsmMapSlot *slot)
 {
 	LsmMapChange *change;
 
@@ -229,7 +76,7 @@ plan_add_change(LsmPlanPage *page, const MapSlot *slot)
  * of the record, and readers hold the head while they go along the chain.
  */
 static bool
-image_make_plan(MapImage *map, LsmSpacePlan *plan, BlockNumber mapped_end)
+image_make_plan(LsmMapImage *map, LsmSpacePlan *plan, BlockNumber mapped_end)
 {
 	bool		left = false;
 	bool		head_changes = BlockNumberIsValid(mapped_end);
@@ -376,10 +223,10 @@ plan_commit(LsmSpacePlan *plan, Relation rel, Buffer head)
 static int
 compare_start(const void *a, const void *b)
 {
-	const MapSlot *x = *(MapSlot *const *) a;
-	const MapSlot *y = *(MapSlot *const *) b;
+	BlockNumber x = (*(LsmMapSlot *const *) a)->extent.start;
+	BlockNumber y = (*(LsmMapSlot *const *) b)->extent.start;
 
-	return x->extent.start < y->extent.start ? -1 : x->extent.start > y->extent.start;
+	return x < y ? -1 : x > y;
 }
 
 /*
@@ -388,11 +235,11 @@ compare_start(const void *a, const void *b)
  * one.  Each join is a record of its own.
  */
 static void
-coalesce(MapImage *map)
+coalesce(LsmMapImage *map)
 {
-	MapSlot   **free_slots = palloc(Max(1, map->slot_count) * sizeof(MapSlot *));
+	LsmMapSlot   **free_slots = palloc(Max(1, map->slot_count) * sizeof(LsmMapSlot *));
 	int			n = 0;
-	MapSlot    *last = NULL;
+	LsmMapSlot *last = NULL;
 	bool		last_reusable = false;
 	LsmSpacePlan plan;
 
@@ -403,18 +250,18 @@ coalesce(MapImage *map)
 		if (e->length > 0 && e->owner == LSM_OWNER_FREE)
 			free_slots[n++] = &map->slots[i];
 	}
-	qsort(free_slots, n, sizeof(MapSlot *), compare_start);
+	qsort(free_slots, n, sizeof(LsmMapSlot *), compare_start);
 	for (int i = 0; i < n; i++)
 	{
-		MapSlot    *slot = free_slots[i];
-		bool		reusable = is_reusable(map, &slot->extent);
+		LsmMapSlot *slot = free_slots[i];
+		bool		reusable = lsm_map_is_reusable(map, &slot->extent);
 
 		if (last != NULL && last_reusable == reusable &&
 			last->extent.start + last->extent.length == slot->extent.start)
 		{
-			slot_set(last, last->extent.start, last->extent.length + slot->extent.length,
+			lsm_map_slot_set(last, last->extent.start, last->extent.length + slot->extent.length,
 					 LSM_OWNER_FREE, Max(last->extent.free_xid, slot->extent.free_xid));
-			slot_set(slot, 0, 0, 0, 0);
+			lsm_map_slot_set(slot, 0, 0, 0, 0);
 
 			/* Both slots are on two pages at most, so this is one record. */
 			plan_init(&plan, map->rel, map->heap);
@@ -434,15 +281,15 @@ coalesce(MapImage *map)
  * Best fitting reusable extent, or a smaller one of at least `least` blocks, or
  * NULL.
  */
-static MapSlot *
-find_free(MapImage *map, uint32 want, uint32 least)
+static LsmMapSlot *
+find_free(LsmMapImage *map, uint32 want, uint32 least)
 {
-	MapSlot    *best = NULL;
-	MapSlot    *smaller = NULL;
+	LsmMapSlot *best = NULL;
+	LsmMapSlot *smaller = NULL;
 
 	for (int i = 0; i < map->slot_count; i++)
 	{
-		MapSlot    *slot = &map->slots[i];
+		LsmMapSlot *slot = &map->slots[i];
 		uint32		length = slot->extent.length;
 
 		if (slot->extent.owner != LSM_OWNER_FREE || length == 0)
@@ -450,13 +297,13 @@ find_free(MapImage *map, uint32 want, uint32 least)
 		if (length >= want)
 		{
 			if ((best == NULL || length < best->extent.length) &&
-				is_reusable(map, &slot->extent))
+				lsm_map_is_reusable(map, &slot->extent))
 				best = slot;
 		}
 		else if (length >= least)
 		{
 			if ((smaller == NULL || length > smaller->extent.length) &&
-				is_reusable(map, &slot->extent))
+				lsm_map_is_reusable(map, &slot->extent))
 				smaller = slot;
 		}
 	}
@@ -468,7 +315,7 @@ find_free(MapImage *map, uint32 want, uint32 least)
  * the end of the mapped part if need be.  A record of its own.
  */
 static void
-make_room(MapImage *map)
+make_room(LsmMapImage *map)
 {
 	int			free_slots = 0;
 	LsmSpacePlan plan;
@@ -513,8 +360,8 @@ make_room(MapImage *map)
 	page->changes[0].extent.owner = LSM_OWNER_MAP;
 	plan_commit(&plan, map->rel, map->head);
 
-	image_free(map);
-	image_load(map, map->rel, map->heap, map->head);
+	lsm_map_image_free(map);
+	lsm_map_image_load(map, map->rel, map->heap, map->head);
 }
 
 /*
@@ -527,13 +374,13 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 					 uint64 owner, uint32 want, uint32 least, BlockNumber grow_at)
 {
 	Buffer		head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
-	MapImage	map;
-	MapSlot    *from;
-	MapSlot    *to = NULL;
+	LsmMapImage	map;
+	LsmMapSlot *from;
+	LsmMapSlot *to = NULL;
 	BlockNumber mapped_end = InvalidBlockNumber;
 
 	Assert(want > 0 && least <= want && owner >= LSM_FIRST_RUN_ID);
-	image_load(&map, rel, heap, head);
+	lsm_map_image_load(&map, rel, heap, head);
 	make_room(&map);
 	plan_init(plan, rel, heap);
 
@@ -546,7 +393,7 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 		plan->length = Min(want, old.length);
 		plan->wal.conflict = XLogStandbyInfoActive() ?
 			FullTransactionIdFromU64(old.free_xid) : InvalidFullTransactionId;
-		slot_set(from, old.start + plan->length, old.length - plan->length,
+		lsm_map_slot_set(from, old.start + plan->length, old.length - plan->length,
 				 LSM_OWNER_FREE, old.free_xid);
 	}
 	else
@@ -570,16 +417,16 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 			to = &map.slots[i];
 	}
 	if (to != NULL)
-		slot_set(to, to->extent.start, to->extent.length + plan->length, owner, 0);
+		lsm_map_slot_set(to, to->extent.start, to->extent.length + plan->length, owner, 0);
 	else
-		slot_set(image_new_slot(&map), plan->start, plan->length, owner, 0);
+		lsm_map_slot_set(lsm_map_image_new_slot(&map), plan->start, plan->length, owner, 0);
 
 	/*
 	 * At most two slots have changed.  The head goes into the plan in any case
 	 * (mapped_end set to what it is), so that finishing releases it.
 	 */
 	image_make_plan(&map, plan, BlockNumberIsValid(mapped_end) ? mapped_end : map.mapped_end);
-	image_free(&map);
+	lsm_map_image_free(&map);
 }
 
 /* Allocate with a record of its own. */
@@ -590,7 +437,8 @@ lsm_space_alloc(Relation rel, Relation heap, uint64 owner, uint32 want,
 	LsmSpacePlan plan;
 	Buffer		head;
 
-	lsm_space_plan_alloc(&plan, rel, heap, owner, want, (want + 3) / 4, grow_at);
+	lsm_space_plan_alloc(&plan, rel, heap, owner, want, Min((want + 3) / 4, LEAST_EXTENT),
+						 grow_at);
 	head = InvalidBuffer;
 	for (int i = 0; i < plan.page_count; i++)
 	{
@@ -611,34 +459,100 @@ void
 lsm_space_trim(Relation rel, Relation heap, uint64 owner, BlockNumber unused, BlockNumber end)
 {
 	Buffer		head;
-	MapImage	map;
+	LsmMapImage	map;
+	LsmMapSlot *slot;
 	LsmSpacePlan plan;
 	BlockNumber mapped_end = InvalidBlockNumber;
 
 	if (unused >= end)
 		return;
 	head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
-	image_load(&map, rel, heap, head);
+	lsm_map_image_load(&map, rel, heap, head);
 	make_room(&map);
-	for (int i = 0; i < map.slot_count; i++)
+	slot = lsm_map_image_find(&map, owner, unused);
+	if (slot != NULL && slot->extent.start + slot->extent.length == end)
 	{
-		MapSlot    *slot = &map.slots[i];
-
-		if (slot->extent.owner != owner || slot->extent.start + slot->extent.length != end ||
-			slot->extent.start > unused)
-			continue;
-		slot_set(slot, slot->extent.start, unused - slot->extent.start, owner, 0);
+		lsm_map_slot_set(slot, slot->extent.start, unused - slot->extent.start, owner, 0);
 		if (end == map.mapped_end)
 			mapped_end = unused;
 		else
-			slot_set(image_new_slot(&map), unused, end - unused, LSM_OWNER_FREE, 0);
-		break;
+			lsm_map_slot_set(lsm_map_image_new_slot(&map), unused, end - unused, LSM_OWNER_FREE, 0);
 	}
 	plan_init(&plan, rel, heap);
 	image_make_plan(&map, &plan, mapped_end);
 	if (plan.page_count > 0)
 		plan_commit(&plan, rel, head);
-	image_free(&map);
+	lsm_map_image_free(&map);
+	UnlockReleaseBuffer(head);
+}
+
+/*
+ * Free blocks [start, end) as far as the first extent goes; what is left of that
+ * stays the owner's.  Returns where to go on, or `end`.
+ */
+static BlockNumber
+free_range(LsmMapImage *map, uint64 owner, BlockNumber start, BlockNumber end, uint64 xid)
+{
+	LsmMapSlot *slot;
+	LsmExtent	old;
+	LsmSpacePlan plan;
+
+	/* It may need two more slots. */
+	make_room(map);
+	slot = lsm_map_image_find(map, owner, start);
+	if (slot == NULL)
+		return end;
+	old = slot->extent;
+	end = Min(end, old.start + old.length);
+	lsm_map_slot_set(slot, start, end - start, LSM_OWNER_FREE, xid);
+	if (old.start < start)
+		lsm_map_slot_set(lsm_map_image_new_slot(map), old.start, start - old.start, owner, 0);
+	if (end < old.start + old.length)
+		lsm_map_slot_set(lsm_map_image_new_slot(map), end, old.start + old.length - end, owner, 0);
+	plan_init(&plan, map->rel, map->heap);
+	image_make_plan(map, &plan, InvalidBlockNumber);
+	plan_commit(&plan, map->rel, map->head);
+	return end;
+}
+
+static int
+compare_blocks(const void *a, const void *b)
+{
+	BlockNumber x = *(const BlockNumber *) a;
+	BlockNumber y = *(const BlockNumber *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * Free blocks of a run that goes on to exist: no version that is read from now
+ * on leads to them.  Sorts them.
+ *
+ * What a crash in between leaves is freed with the run.
+ */
+void
+lsm_space_free(Relation rel, Relation heap, uint64 owner, BlockNumber *blocks, Size count)
+{
+	Buffer		head;
+	LsmMapImage	map;
+	uint64		xid = U64FromFullTransactionId(ReadNextFullTransactionId());
+	Size		first = 0;
+
+	if (count == 0)
+		return;
+	qsort(blocks, count, sizeof(BlockNumber), compare_blocks);
+	head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
+	lsm_map_image_load(&map, rel, heap, head);
+	for (Size i = 1; i <= count; i++)
+	{
+		if (i < count && blocks[i] == blocks[i - 1] + 1)
+			continue;
+		for (BlockNumber next = blocks[first]; next <= blocks[i - 1];)
+			next = free_range(&map, owner, next, blocks[i - 1] + 1, xid);
+		first = i;
+	}
+	coalesce(&map);
+	lsm_map_image_free(&map);
 	UnlockReleaseBuffer(head);
 }
 
@@ -652,13 +566,13 @@ lsm_space_reap(Relation rel, Relation heap, const uint64 *known, int known_count
 			   uint64 next_run_id)
 {
 	Buffer		head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
-	MapImage	map;
+	LsmMapImage	map;
 	LsmSpacePlan plan;
 	uint64		xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	bool		left = true;
 	int			freed = 0;
 
-	image_load(&map, rel, heap, head);
+	lsm_map_image_load(&map, rel, heap, head);
 	for (int i = 0; i < map.slot_count; i++)
 	{
 		LsmExtent  *e = &map.slots[i].extent;
@@ -670,7 +584,7 @@ lsm_space_reap(Relation rel, Relation heap, const uint64 *known, int known_count
 			is_known = known[k] == e->owner;
 		if (is_known)
 			continue;
-		slot_set(&map.slots[i], e->start, e->length, LSM_OWNER_FREE, xid);
+		lsm_map_slot_set(&map.slots[i], e->start, e->length, LSM_OWNER_FREE, xid);
 		freed++;
 	}
 	while (freed > 0 && left)
@@ -680,7 +594,7 @@ lsm_space_reap(Relation rel, Relation heap, const uint64 *known, int known_count
 		plan_commit(&plan, rel, head);
 	}
 	coalesce(&map);
-	image_free(&map);
+	lsm_map_image_free(&map);
 	UnlockReleaseBuffer(head);
 }
 
@@ -701,11 +615,11 @@ lsm_space_ensure(Relation rel)
 LsmExtent *
 lsm_space_list_locked(Relation rel, Buffer head, int *count, BlockNumber *mapped_end)
 {
-	MapImage	map;
+	LsmMapImage	map;
 	LsmExtent  *result;
 	int			n = 0;
 
-	image_load(&map, rel, NULL, head);
+	lsm_map_image_load(&map, rel, NULL, head);
 	result = palloc_extended(Max(1, map.slot_count) * sizeof(LsmExtent), MCXT_ALLOC_HUGE);
 	for (int i = 0; i < map.slot_count; i++)
 	{
@@ -714,7 +628,7 @@ lsm_space_list_locked(Relation rel, Buffer head, int *count, BlockNumber *mapped
 	}
 	*count = n;
 	*mapped_end = map.mapped_end;
-	image_free(&map);
+	lsm_map_image_free(&map);
 	return result;
 }
 

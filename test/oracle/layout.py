@@ -19,6 +19,7 @@ LIMITS = (
     ("pg_lsm.page_entries", (1, 2, 3, 5, 8, 17, 40, 0)),
     ("pg_lsm.foreground_blocks", (0, 0, 1, 4, 16, 128)),
     ("pg_lsm.step_leaves", (1, 1, 2, 5, 64)),
+    ("pg_lsm.part_size", (1, 2, 6, 20, 4096)),
     ("pg_lsm.batch_inserts", ("on", "on", "on", "off")),
     ("pg_lsm.batch_min_entries", (1, 1, 2, 5, 20, 48)),
     ("pg_lsm.batch_entries", (1, 2, 5, 20, 60, 0)),

@@ -98,6 +98,7 @@ class Server:
             settings["pg_lsm.idle_delay"] = "'50ms'"
             settings["pg_lsm.merge_fanout"] = "3"
             settings["pg_lsm.step_leaves"] = "2"
+            settings["pg_lsm.part_size"] = "5"
         settings.update(extra)
         path = os.path.join(self.data, "postgresql.auto.conf")
         with open(path, "w", encoding="ascii") as out:

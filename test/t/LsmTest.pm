@@ -19,6 +19,7 @@ pg_lsm.page_entries = 7
 pg_lsm.merge_fanout = 3
 pg_lsm.foreground_blocks = 8
 pg_lsm.step_leaves = 3
+pg_lsm.part_size = 6
 pg_lsm.batch_min_entries = 4
 pg_lsm.batch_entries = 50
 pg_lsm.max_workers = 0

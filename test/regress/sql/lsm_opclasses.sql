@@ -92,6 +92,7 @@ CREATE OPERATOR CLASS top_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 top_cmp (int, int);
 CREATE TABLE r (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX r_k ON r USING lsm (k top_ops);
+SET pg_lsm.part_size = '1GB';
 INSERT INTO r SELECT (i * 37) % 1001 FROM generate_series(0, 1000) i;
 SET regress.fail = 'top';
 SELECT lsm_compact('r_k');
