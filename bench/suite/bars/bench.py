@@ -18,7 +18,6 @@ INDEX = "t_1"
 SIZE_INTERVAL_S = 0.5
 WAL_INTERVAL_S = 5.0
 SAMPLES_A_LOAD = 200
-REST_MARGIN_S = 3.0         # that merges must be at rest beyond pg_lsm.idle_delay
 MB = 1 << 20
 
 
@@ -276,7 +275,7 @@ class Bench:
     def settle(self, what="settled"):
         """Waits until the merges of the lsm index have come to rest, beyond the delay after which idle ones are merged."""
         delay_ms = int(self.server.query("SELECT setting FROM pg_settings WHERE name = 'pg_lsm.idle_delay';"))
-        rest_s = max(delay_ms, 0) / 1000 + REST_MARGIN_S
+        rest_s = max(delay_ms, 0) / 1000 + self.options.rest
         begin = since = time.monotonic()
         state = None
         with Watch(self.server, self._index_paths()) as watch:

@@ -48,8 +48,10 @@ def make_parser():
                         "in memory, 3 for CREATE INDEX)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of each measurement that is not a load (default 60)")
     parser.add_argument("--warmup", type=float, metavar="S", help="before each of them (default 10)")
+    parser.add_argument("--rest", type=float, default=3.0, metavar="S", help="an index is settled when nothing has changed "
+                        "for S seconds more than pg_lsm.idle_delay (default 3)")
     parser.add_argument("--settle-limit", type=float, default=900, metavar="S",
-                        help="longest time to wait until background merges have come to rest (default 900)")
+                        help="longest time to wait until an index is settled (default 900)")
     parser.add_argument("--quick", action="store_true",
                         help="2 million rows, 8 seconds: a few minutes. Nothing is beyond memory then, so some bars are "
                         "not decided")
