@@ -78,6 +78,8 @@ class LoadExperiment:
             parts = "lsm %s, %s %s rows/s, to %s rows" % (
                 number(median_or_none(r[0] for r in rates)), ratio.other, number(median_or_none(r[1] for r in rates)),
                 format(end, ","))
+            if ratio.other == "btree" and not doubt:
+                parts += "; " + self.bench.size_and_memory(other.index_bytes)
         value = median_or_none(values)
         if ratio.bound is None:
             return information(self.name, text, value, parts)
@@ -131,9 +133,9 @@ class LargestLoad(LoadExperiment):
             end = btree.wal_a_row_of_last(0.25)
             doubt = self.bench.doubt_beyond_memory(btree.index_bytes)
             yield information(self.name, "WAL bytes/row of btree, of no index", end / none.wal_a_row(),
-                              "btree %s over its last quarter of %s rows, %s on average%s" % (
+                              "btree %s over its last quarter of %s rows, %s on average; %s" % (
                                   number(end), format(btree.total, ","), number(btree.wal_a_row()),
-                                  "; " + doubt if doubt else ", beyond memory"))
+                                  doubt or self.bench.size_and_memory(btree.index_bytes)))
 
     def _space(self, load):
         settled, compacted = load.settled, load.settled.compacted

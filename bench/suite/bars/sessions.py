@@ -1,6 +1,6 @@
 """Bars on sessions: transactions of a single row, and lookups while rows come in."""
 
-from .bench import INDEX, MB, say
+from .bench import INDEX, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
 CLIENTS = 8
@@ -16,6 +16,7 @@ class Inserts:
         self.methods = ("none", "lsm", "btree")
         self.results = {}
         self.bench = None
+        self.btree_bytes = 0
 
     def _insert(self, bench, first, repeat):
         report = bench.run([INSERTS], first)
@@ -38,6 +39,8 @@ class Inserts:
             parts = "lsm %s, btree %s, none %s INSERTs/s" % (
                 number(rates(pairs, 0)), number(rates(pairs, 1)),
                 number(rates(list(of_repeats(self.results, "none")), 0)))
+            if self.btree_bytes and not self.doubt():
+                parts += "; " + self.bench.size_and_memory(self.btree_bytes)
         yield at_least(self.name, "INSERTs/s of %d clients, of btree" % CLIENTS, value, self.bound, parts, self.doubt())
         for method in ("lsm", "btree"):
             for report, in list(of_repeats(self.results, method))[-1:]:
@@ -59,16 +62,14 @@ class InsertsInMemory(Inserts):
                 bench.freeze_heap()
                 if method == "lsm":
                     bench.settle()
+                if method == "btree":
+                    self.btree_bytes = load.index_bytes
                 self._insert(bench, load.total, repeat)
 
 
 class InsertsBeyondMemory(Inserts):
     """One table, filled once; each turn makes its index, inserts, and drops it. A btree that was loaded row by row would
     be larger, and slower; to fill one would take hours."""
-
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.btree_bytes = 0
 
     def measure(self, bench):
         self.bench = bench
@@ -135,6 +136,8 @@ class Lookups:
             "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), "t")
         report = bench.finish_run(bench.start_run(self.LOOKUP, rows), self.LOOKUP, "during the load")
         loaded = bench.client.finish(load)
+        for loaded_rows, seconds, worst_ms in (sample[1:4] for sample in loaded.samples):
+            bench.raw.add("sample", "load beside lookups", loaded_rows, seconds, worst_ms)
         rate = loaded.value("load", "rows") / loaded.value("load", "seconds")
         bench.figure("rows/s beside lookups", rate, "rows/s")
         bench.longest.append((self.name, bench.method, "transaction of %d rows" % options.batch,
