@@ -90,7 +90,7 @@ class Settled:
 
 
 class Watch(SizeWatch):
-    """The size of an index over time, and the WAL; cheaply: the size is that of its files, which costs the server nothing."""
+    """The size of an index over time, by its files, which costs the server nothing; and the WAL, now and then."""
 
     def __init__(self, server, paths, rows=lambda: 0, wal_from=None):
         super().__init__(server, paths, SIZE_INTERVAL_S)

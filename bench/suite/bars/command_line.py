@@ -10,8 +10,8 @@ FULL = {"rows": 100_000_000, "seconds": 60.0, "warmup": 10.0, "limit": 1500.0}
 # What stands for an experiment because it has several bars.
 ALIASES = {"space": "int4", "wal": "int4", "worst": "int4"}
 
-DESCRIPTION = """Checks the project's bars: ratios of lsm to no index and to btree, taken within this run, with the systems in
-turns, each in a server of PostgreSQL's own settings (but shared_buffers) within a memory control group."""
+DESCRIPTION = """Checks the project's bars: ratios of lsm to no index and to btree, taken within this run, with the systems in turns,
+in a server of PostgreSQL's own settings (but shared_buffers) within a memory control group."""
 EPILOG = """Bars, by name:
 %s
   int4 is also called wal, space and worst. All sizes are shares of --rows. What has been measured is in the file of
