@@ -1,13 +1,21 @@
 #!/bin/bash
 #
-# Measures what an index costs while rows come in: a table without an index, with lsm, and with btree, one after the other
-# under the same conditions, and checks the results against the bars that the project has set itself.
+# Checks the bars that the project has set itself: what an lsm index costs while rows come in, compared with no index and
+# with a btree, one after the other under the same conditions.
 #
-#   bench/bars.sh [option of suite/bars.py]...        bench/bars.sh --help lists them
+#   bench/bars.sh                           all bars, with loads of 100 million rows: about two hours
+#   bench/bars.sh --quick                   with 2 million rows: a few minutes, a first idea
+#   bench/bars.sh --bars uuid,build         only these
+#   bench/bars.sh [option]...               bench/bars.sh --help lists them; bench/README.md explains the bars
 #
-# Needs root, for a memory control group that the server runs in (without it: --memory 0). Builds the extension and a copy
-# of the server in a temporary folder, as all commands here do, and removes it at the end. At the default size (30 million
-# rows) it takes about half an hour, nearly all of it for btree, and 12 GB of disk.
+# Options of this script, besides those:
+#   --pg-config PATH   the PostgreSQL to use (otherwise PG_CONFIG, the one in PATH, or the newest one)
+#   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
+#                      pg_lsm built from this tree
+#   --no-install       do not install missing packages
+#
+# Needs root, for a memory control group that the server runs in (without it: --memory 0). Runs servers of its own in a
+# temporary folder below TMPDIR, which takes up to 15 GB at the default size, and removes it at the end.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,23 +26,50 @@ TREE=$(dirname "$HERE")
 . "$HERE/lib.sh"
 
 WORK=
+INSTALL=1
+INSTALLED=
+BARS_ARGS=()
+
+parse_options()
+{
+	while [ $# -gt 0 ]; do
+		case $1 in
+			--pg-config) [ $# -ge 2 ] || die "--pg-config needs a value"; PG_CONFIG=$2; shift ;;
+			--pg-config=*) PG_CONFIG=${1#*=} ;;
+			--installed) INSTALLED=1 ;;
+			--no-install) INSTALL= ;;
+			-h | --help)
+				sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+				exec "${PYTHON_MODULE[@]}" suite.bars --help
+				;;
+			*) BARS_ARGS+=("$1") ;;
+		esac
+		shift
+	done
+}
 
 main()
 {
-	case " $* " in
-		*" --help "* | *" -h "*) exec "${PYTHON_MODULE[@]}" suite.bars --help ;;
-	esac
+	parse_options "$@"
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
-	"$TREE/tools/install_deps.sh" bench || exit 1
+	if [ -n "$INSTALL" ]; then
+		PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
+	fi
 	require_postgres
 	choose_server_user
 	make_work pg_lsm-bench
-	build_server
+	say "Building"
+	if [ -n "$INSTALLED" ]; then
+		PG_BIN=$("$PG_CONFIG" --bindir)
+	else
+		build_server
+	fi
 	build_client
+	# Not by exec: the trap must run.
 	run_interruptible "${PYTHON_MODULE[@]}" suite.bars --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
-		--user "$SERVER_USER" "$@"
+		--user "$SERVER_USER" --commit "$(source_commit)" ${BARS_ARGS[@]+"${BARS_ARGS[@]}"}
 }
 
 main "$@"

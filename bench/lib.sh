@@ -30,6 +30,16 @@ build_client()
 	}
 }
 
+# The commit that is measured, for the results.
+source_commit()
+{
+	local commit
+
+	commit=$(git -c safe.directory="$TREE" -C "$TREE" rev-parse --short=12 HEAD 2>/dev/null) || commit=unknown
+	[ -z "$(git -c safe.directory="$TREE" -C "$TREE" status --porcelain -- src sql 2>/dev/null)" ] || commit="$commit, changed"
+	echo "$commit"
+}
+
 # Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
 # it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
 run_interruptible()

@@ -55,15 +55,6 @@ source_hash()
 		sha1sum | cut -c 1-12
 }
 
-source_commit()
-{
-	local commit
-
-	commit=$(git -c safe.directory="$TREE" -C "$TREE" rev-parse --short=12 HEAD 2>/dev/null) || commit=unknown
-	[ -z "$(git -c safe.directory="$TREE" -C "$TREE" status --porcelain -- src sql 2>/dev/null)" ] || commit="$commit, changed"
-	echo "$commit"
-}
-
 main()
 {
 	parse_options "$@"

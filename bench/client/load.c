@@ -23,6 +23,8 @@ static struct
 	uint64_t	next_sample;
 	double		start_s;
 	double		worst_s;		/* longest transaction since the last sample */
+	double		committed_s;	/* when any connection last committed */
+	double		gap_s;			/* longest time without a commit since the last sample */
 } load_state = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Takes rows for a transaction; returns how many, 0 when the load is over. */
@@ -49,23 +51,31 @@ take(uint64_t *first)
 static void
 print_sample(double now)
 {
-	printf("sample,load,%llu,%.4f,%.2f\n", (unsigned long long) load_state.done, now - load_state.start_s,
-		   load_state.worst_s * 1000);
+	printf("sample,load,%llu,%.4f,%.2f,%.2f\n", (unsigned long long) load_state.done, now - load_state.start_s,
+		   load_state.worst_s * 1000, load_state.gap_s * 1000);
 	load_state.sampled = load_state.done;
 	load_state.next_sample = load_state.done + load_state.o->sample_every;
-	load_state.worst_s = 0;
+	load_state.worst_s = load_state.gap_s = 0;
 }
 
-static void
-account(long rows, double took_s, double now)
+/* A transaction that began at begin is committed. Returns the time. */
+static double
+account(long rows, double begin)
 {
+	double		now;
+
 	pthread_mutex_lock(&load_state.lock);
+	now = now_s();
+	if (now - load_state.committed_s > load_state.gap_s)
+		load_state.gap_s = now - load_state.committed_s;
+	load_state.committed_s = now;
 	load_state.done += rows;
-	if (took_s > load_state.worst_s)
-		load_state.worst_s = took_s;
+	if (now - begin > load_state.worst_s)
+		load_state.worst_s = now - begin;
 	if (load_state.done >= load_state.next_sample)
 		print_sample(now);
 	pthread_mutex_unlock(&load_state.lock);
+	return now;
 }
 
 static void *
@@ -85,8 +95,6 @@ load_thread(void *argument)
 		batch_fill(&batch, &o->source, first, rows);
 	while (rows > 0)
 	{
-		double		now;
-
 		if (!o->dry)
 			batch_send(conn, o, &batch);
 		next = take(&first);
@@ -94,9 +102,7 @@ load_thread(void *argument)
 			batch_fill(&batch, &o->source, first, next);
 		if (!o->dry)
 			batch_finish(conn);
-		now = now_s();
-		account(rows, now - last, now);
-		last = now;
+		last = account(rows, last);
 		rows = next;
 	}
 	free(batch.data);
@@ -115,7 +121,7 @@ load(const Options *o)
 			conns[t] = must_connect(o->conninfo);
 	load_state.o = o;
 	load_state.next_sample = o->sample_every;
-	load_state.start_s = now_s();
+	load_state.start_s = load_state.committed_s = now_s();
 	for (int t = 0; t < o->clients; t++)
 		if (pthread_create(&threads[t], NULL, load_thread, conns[t]) != 0)
 			die("could not start a thread");

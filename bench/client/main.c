@@ -25,9 +25,10 @@
  *
  * It prints lines of comma-separated values:
  *
- *	sample,load,rows,seconds,worst_ms			the longest transaction since the last sample
+ *	sample,load,rows,seconds,worst_ms,gap_ms	since the last sample: the longest transaction, and the longest time in
+ *												which no connection committed
  *	sample,CLASS,second,ops,p50_us,p99_us,max_us	since the last sample
- *	result,WHAT,NAME,VALUE						at the end
+ *	result,WHAT,NAME,VALUE						at the end; gap_us is as above, for a class of operations
  *
  * Copyright (c) 2026, pg_lsm developers
  */

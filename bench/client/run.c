@@ -39,6 +39,7 @@ typedef struct Worker
 	uint64_t	timeouts;
 	double		first_s;		/* begin of the first operation that counts */
 	double		last_s;			/* end of the last one */
+	uint64_t	gap_ns;			/* longest time without an end in its class that one of its own ended */
 	pthread_mutex_t lock;		/* for the two histograms */
 	Histogram	all;
 	Histogram	interval;		/* since the last sample */
@@ -58,6 +59,7 @@ static double start_s,
 			count_from_s,
 			end_s;
 static atomic_uint_fast64_t next_row;	/* number of the next row to insert */
+static atomic_uint_fast64_t class_done_ns[MAX_CLASSES];	/* when a class last finished an operation that counts */
 
 static uint64_t
 worker_random(Worker *worker)
@@ -164,6 +166,8 @@ static const OpClass op_classes[] = {
 	{"update", "UPDATE %s SET k = $2 WHERE id = $1", 2, work_update},
 };
 
+_Static_assert(sizeof(op_classes) / sizeof(op_classes[0]) == MAX_CLASSES, "each class may be named once");
+
 static void
 prepare_statement(Worker *worker)
 {
@@ -189,6 +193,16 @@ prepare_statement(Worker *worker)
 	PQclear(result);
 }
 
+/* An operation has ended at now_ns. Others of the class may have noted a later time already. */
+static void
+note_gap(Worker *worker, uint64_t now_ns)
+{
+	uint64_t	before_ns = atomic_exchange(&class_done_ns[worker->op - op_classes], now_ns);
+
+	if (before_ns != 0 && now_ns > before_ns && now_ns - before_ns > worker->gap_ns)
+		worker->gap_ns = now_ns - before_ns;
+}
+
 static void *
 worker_thread(void *argument)
 {
@@ -209,6 +223,7 @@ worker_thread(void *argument)
 		if (counted++ == 0)
 			worker->first_s = begin;
 		worker->last_s = end;
+		note_gap(worker, (uint64_t) (end * NS_A_S));
 		pthread_mutex_lock(&worker->lock);
 		histogram_add(&worker->all, (uint64_t) ((end - begin) * NS_A_S));
 		histogram_add(&worker->interval, (uint64_t) ((end - begin) * NS_A_S));
@@ -255,7 +270,8 @@ print_results(Worker *workers, int count)
 	{
 		const char *name = op_classes[c].name;
 		double		rate = 0;
-		uint64_t	timeouts = 0;
+		uint64_t	timeouts = 0,
+					gap_ns = 0;
 		bool		any = false;
 
 		memset(&sum, 0, sizeof(sum));
@@ -265,6 +281,8 @@ print_results(Worker *workers, int count)
 				any = true;
 				histogram_merge(&sum, &workers[w].all);
 				timeouts += workers[w].timeouts;
+				if (workers[w].gap_ns > gap_ns)
+					gap_ns = workers[w].gap_ns;
 				if (workers[w].last_s > workers[w].first_s)
 					rate += workers[w].all.total / (workers[w].last_s - workers[w].first_s);
 			}
@@ -274,7 +292,8 @@ print_results(Worker *workers, int count)
 		printf("result,%s,p50_us,%.1f\nresult,%s,p95_us,%.1f\nresult,%s,p99_us,%.1f\nresult,%s,max_us,%.1f\n",
 			   name, histogram_us(&sum, 50), name, histogram_us(&sum, 95), name, histogram_us(&sum, 99), name,
 			   histogram_us(&sum, 100));
-		printf("result,%s,timeouts,%llu\n", name, (unsigned long long) timeouts);
+		printf("result,%s,timeouts,%llu\nresult,%s,gap_us,%.1f\n", name, (unsigned long long) timeouts, name,
+			   (double) gap_ns / 1000);
 	}
 }
 

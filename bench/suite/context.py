@@ -29,8 +29,8 @@ SAMPLES_A_LOAD = 120
 class SizeWatch:
     """Looks at the sizes of relations while something runs, by their files. To be used in a `with` statement."""
 
-    def __init__(self, server, paths):
-        self.server, self.paths = server, paths
+    def __init__(self, server, paths, interval_s=0.1):
+        self.server, self.paths, self.interval_s = server, paths, interval_s
         self.peak = 0
         self.peak_temporary = 0
         self._stop = threading.Event()
@@ -41,7 +41,7 @@ class SizeWatch:
         self.peak_temporary = max(self.peak_temporary, self.server.temporary_bytes())
 
     def _watch(self):
-        while not self._stop.wait(0.1):
+        while not self._stop.wait(self.interval_s):
             self._look()
 
     def __enter__(self):
@@ -131,7 +131,7 @@ class Context:
             report = self.client.call("load", options, self.server.conninfo(), table, one_core=one_core)
         wal = float(self.server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % before))
         samples = [(int(s[1]), float(s[2])) for s in report.samples]
-        for row_count, seconds, worst_ms in (s[1:] for s in report.samples):
+        for row_count, seconds, worst_ms, _ in (s[1:] for s in report.samples):
             self.sample("load" if x == "" else "load %s" % x, row_count, seconds, worst_ms)
         loaded = int(report.value("load", "rows"))
         note = "" if loaded >= rows else "stopped after %.0f s" % limit_s

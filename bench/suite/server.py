@@ -76,6 +76,11 @@ class Server:
             raise BenchError("%s\n%s" % (result.stderr.decode().strip(), sql.strip()))
         return result.stdout.decode().strip()
 
+    def timed(self, sql, **session_settings):
+        """Runs one statement and returns the seconds that psql says it took."""
+        answer = self.query("\\timing on\n%s;" % sql, **session_settings)
+        return float(answer.rpartition("Time: ")[2].split(" ms")[0]) / 1000
+
     def log_tail(self, lines=15):
         try:
             with open(self.log, errors="replace") as log:

@@ -61,6 +61,16 @@ def finished(out):
         return []
 
 
+def start(command, environment):
+    # A shell that is started with SIGINT ignored, as in the background of another one, cannot catch it.
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def nothing_left(folder):
+    return not [name for name in os.listdir(folder) if name.startswith("pg_lsm-bench")]
+
+
 class Suite:
     def __init__(self, tree, pg_config, folder):
         self.out = os.path.join(folder, "out")
@@ -69,10 +79,7 @@ class Suite:
                         pg_config, "--out", self.out]
 
     def start(self, *more):
-        # A shell that is started with SIGINT ignored, as in the background of another one, cannot catch it.
-        return subprocess.Popen(self.command + list(more), env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        return start(self.command + list(more), self.environment)
 
     def run(self, *more):
         """(exit status, output)"""
@@ -98,8 +105,7 @@ def interrupted(tap, suite, after):
         show(output)
     done = len(finished(suite.out))
     tap.check(done >= after, "an interrupted run keeps its results")
-    left = [name for name in os.listdir(os.path.dirname(suite.out)) if name.startswith("pg_lsm-bench")]
-    tap.check(not left, "an interrupted run leaves no server and no folder")
+    tap.check(nothing_left(os.path.dirname(suite.out)), "an interrupted run leaves no server and no folder")
     return done
 
 
@@ -133,10 +139,61 @@ def check_results(tap, out):
     tap.check(loads and all(float(r["value"]) >= 500 for r in loads), "tables were loaded")
 
 
+class Bars:
+    """bars.sh, with tables so small that a turn takes a second or two."""
+
+    def __init__(self, tree, pg_config, folder):
+        self.folder = folder
+        self.csv = os.path.join(folder, "bars.csv")
+        self.environment = dict(os.environ, TMPDIR=folder)
+        self.command = [os.path.join(tree, "bench", "bars.sh"), "--installed", "--no-install", "--pg-config", pg_config,
+                        "--csv", self.csv, "--memory", "0", "--repeats", "1", "--seconds", "0.3", "--warmup", "0.1",
+                        "--rest", "0.3", "--set", "pg_lsm.idle_delay=100ms", "--set", "fsync=off",
+                        "--set", "shared_buffers=32MB"]
+
+    def rows(self):
+        return read_csv(self.csv) if os.path.exists(self.csv) else []
+
+    def interrupted(self, tap):
+        process = start(self.command + ["--bars", "clients", "--rows", "200000", "--repeats", "100"], self.environment)
+        deadline = time.monotonic() + TIMEOUT_S
+        while not any(r["record"] == "figure" for r in self.rows()) and process.poll() is None \
+                and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=60)[0].decode(errors="replace")
+        tap.check(process.returncode == 130, "interrupted bars end with status 130")
+        if process.returncode != 130:
+            show(output)
+        tap.check(any(r["record"] == "bar" for r in self.rows()), "interrupted bars keep what was measured")
+        tap.check(nothing_left(self.folder), "interrupted bars leave no server and no folder")
+
+    def measured(self, tap):
+        names = ("int4", "cover", "inserts", "beyond", "lookups", "build", "small")
+        before = len(self.rows())
+        process = start(self.command + ["--bars", ",".join(names), "--rows", "20000", "--check"], self.environment)
+        output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
+        tap.check(process.returncode in (0, 1), "all bars are measured")
+        rows = self.rows()[before:]
+        tap.check(before > 0 and rows, "runs are appended to one file")
+        tap.check({r["experiment"] for r in rows if r["record"] == "bar"} == set(names) | {"all"}, "each bar has a verdict")
+        judged = [r for r in rows if r["record"] == "bar" and r["x"]]
+        good = all(r["value"] and float(r["value"]) > 0 for r in judged)
+        good &= not any("not measured" in r["extra"] for r in judged)
+        tap.check(good, "each bar has a figure")
+        undecided = {r["experiment"] for r in judged if r["extra"].startswith("undecided")}
+        tap.check(undecided == {"cover", "beyond"}, "what has to be beyond memory is not decided without a limit")
+        if process.returncode not in (0, 1) or not good:
+            show(output)
+
+
 def main():
     tree, pg_config, folder = sys.argv[1:]
     tap = Tap()
     unit_tests(tap, tree)
+    bars = Bars(tree, pg_config, folder)
+    bars.interrupted(tap)
+    bars.measured(tap)
     suite = Suite(tree, pg_config, folder)
     done = interrupted(tap, suite, 3)
     status, output = suite.run()

@@ -9,6 +9,10 @@ import tempfile
 import unittest
 
 from suite import BenchError, experiments, options, stats
+from suite.bars import command_line, verdicts
+from suite.bars.bench import Load, RawLog
+from suite.bars.loads import AVERAGE, LAST, LoadExperiment, Ratio
+from suite.client import Report
 from suite.plan import Group, Progress, interleave, load_seconds
 from suite.results import FAILED, FINISHED, ResultStore
 
@@ -121,6 +125,68 @@ class Store(unittest.TestCase):
         self.assertEqual(again.samples, [])
         with open(again.results_path, newline="") as file:
             self.assertEqual(len(list(csv.reader(file))), 2)
+
+
+def load(*samples):
+    """Samples are (rows, seconds, longest transaction, longest gap)."""
+    report = Report()
+    for sample in samples:
+        report.add("sample,load,%d,%f,%f,%f" % sample)
+    return Load(report)
+
+
+class Bars(unittest.TestCase):
+    def test_a_bar_is_reached_missed_or_not_decided(self):
+        self.assertEqual(verdicts.at_least("n", "t", 0.8, 0.8).state, verdicts.REACHED)
+        self.assertEqual(verdicts.at_most("n", "t", 2.1, 2).state, verdicts.MISSED)
+        self.assertEqual(verdicts.at_most("n", "t", None, 2).state, verdicts.UNDECIDED)
+        self.assertEqual(verdicts.at_least("n", "t", 9, 8, doubt="too small").state, verdicts.UNDECIDED)
+
+    def test_ratios_are_those_of_common_rows(self):
+        experiment = LoadExperiment("n", "t", 1, [Ratio("none", AVERAGE, 0.8), Ratio("none", LAST, 0.75)])
+        # Over the first 100 rows lsm takes twice as long; then it is as fast, but the other was stopped.
+        experiment.results = {"none": {1: load((90, 9, 1, 1), (100, 10, 1, 1))},
+                              "lsm": {1: load((90, 19, 1, 1), (100, 20, 400, 5), (200, 30, 1, 1))}}
+        average, last, worst = experiment.verdicts()
+        self.assertAlmostEqual(average.value, 0.5)
+        self.assertEqual(average.state, verdicts.MISSED)
+        self.assertAlmostEqual(last.value, 1.0)
+        self.assertEqual((worst.value, worst.bound, worst.state), (400, "<= 300", verdicts.MISSED))
+
+    def test_twice_the_longest_batch_without_an_index_is_allowed(self):
+        experiment = LoadExperiment("n", "t", 1, [])
+        experiment.results = {"none": {1: load((10, 1, 250, 250))}, "lsm": {1: load((10, 1, 400, 5))}}
+        self.assertEqual([v.state for v in experiment.verdicts()], [verdicts.REACHED])
+
+    def test_what_was_not_measured_is_not_decided(self):
+        for experiment in command_line.experiments():
+            states = [v.state for v in experiment.verdicts() if v.bound]
+            self.assertTrue(states and set(states) == {verdicts.UNDECIDED}, experiment.name)
+
+    def test_wal_of_the_last_rows(self):
+        one = load((100, 1, 1, 1))
+        one.wal_points = [(50, 100.0), (75, 150.0), (100, 300.0)]
+        self.assertAlmostEqual(one.wal_a_row_of_last(0.25), 6)
+
+    def test_bars_are_selected_by_name(self):
+        arguments = ["--bindir", "", "--client", "", "--work", "", "--user", ""]
+        parsed = command_line.parse(arguments + ["--bars", "build,wal,int4", "--quick"])
+        self.assertEqual([e.name for e in parsed.experiments], ["int4", "build"])
+        self.assertEqual(parsed.rows, 2_000_000)
+
+    def test_the_csv_is_appended_to_and_others_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bars.csv")
+            for _ in range(2):
+                log = RawLog(path)
+                log.add("figure", "rows/s", "", 1)
+                log.file.close()
+            with open(path, newline="") as file:
+                self.assertEqual(len(list(csv.reader(file))), 3)
+            with open(path, "w") as file:
+                file.write("method,rows\n")
+            with self.assertRaises(BenchError):
+                RawLog(path)
 
 
 if __name__ == "__main__":

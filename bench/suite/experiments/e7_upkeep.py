@@ -34,11 +34,6 @@ FIGURES = [
 ]
 
 
-def _timed(server, sql):
-    """Seconds that psql says a statement took."""
-    return float(server.query("\\timing on\n%s;" % sql).rpartition("Time: ")[2].split(" ms")[0]) / 1000
-
-
 def _churn(context, rows):
     clients = min(max(context.options.clients), 4)
     context.create_table("churn", with_options=" WITH (autovacuum_enabled = off)")
@@ -46,7 +41,7 @@ def _churn(context, rows):
     for number in range(1, ROUNDS + 1):
         report = context.run(["update:%d" % clients], loaded, kind="churn", warmup=0)
         context.record_latencies(report, "update", "updates", number)
-        context.record("VACUUM", _timed(context.server, "VACUUM t"), "s", number)
+        context.record("VACUUM", context.server.timed("VACUUM t"), "s", number)
         paths = context.index_paths()
         if paths:
             size = context.server.relation_bytes(paths)
@@ -59,7 +54,7 @@ def _build(context, rows):
     loaded = context.load("int4_random", rows)
     before = server.query("VACUUM t; CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
     with SizeWatch(server, []) as watch:
-        seconds = _timed(server, "CREATE INDEX t_1 ON t USING %s (k)" % context.am)
+        seconds = server.timed("CREATE INDEX t_1 ON t USING %s (k)" % context.am)
     context.record("CREATE INDEX", seconds, "s")
     context.record("index bytes/row, new", server.relation_bytes(context.index_paths()) / loaded, "bytes")
     context.record("peak temporary bytes/row", watch.peak_temporary / loaded, "bytes")

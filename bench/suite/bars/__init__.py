@@ -1,0 +1,12 @@
+"""Checks the bars that the project has set itself. bench/bars.sh starts it; bench/README.md says what it measures.
+
+    command_line    the options
+    bench           one place to load, run, watch and settle, for all that is measured; the raw CSV
+    verdicts        a bar, and the table of all of them
+    loads           bars on loads by COPY
+    sessions        bars on single-row INSERTs, and on lookups beside a load
+    builds          bars on CREATE INDEX and on small indexes
+
+An experiment is an object with `name`, `title`, `methods`, `measure(bench)`, which prints as it goes on, and `verdicts()`,
+for what has been measured until then.
+"""

@@ -1,0 +1,322 @@
+"""What all experiments on bars work with: a server, the client, and the raw CSV.
+
+A turn is one method in one repeat of an experiment. What is measured is written to the CSV at once, under the turn.
+"""
+
+import csv
+import datetime
+import os
+import time
+
+from .. import BenchError, stats
+from ..context import COLUMNS, SizeWatch
+from .verdicts import number
+
+# The plan of lookups is to be that of the index, whatever the statistics say.
+SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
+INDEX = "t_1"
+SIZE_INTERVAL_S = 0.5
+WAL_INTERVAL_S = 5.0
+SAMPLES_A_LOAD = 200
+BEYOND_MEMORY = 1.5         # index of the server's memory, from which on a btree is well beyond it; the table comes on top
+MB = 1 << 20
+
+
+class RawLog:
+    """The CSV. Runs append to it; each has its time as its name."""
+
+    COLUMNS = ["run", "experiment", "method", "repeat", "record", "name", "x", "value", "extra"]
+
+    def __init__(self, path):
+        self.path = path
+        self.run = datetime.datetime.now().isoformat(timespec="seconds")
+        self.turn = ["", "", ""]
+        is_new = not os.path.exists(path) or os.path.getsize(path) == 0
+        if not is_new:
+            with open(path, newline="") as file:
+                if next(csv.reader(file), None) != self.COLUMNS:
+                    raise BenchError("%s is something else; name another file with --csv" % path)
+        self.file = open(path, "a", newline="")
+        self.writer = csv.writer(self.file)
+        if is_new:
+            self.writer.writerow(self.COLUMNS)
+
+    def add(self, record, name, x, value, extra=""):
+        self.writer.writerow([self.run] + self.turn + [record, name, x, value, extra])
+
+    def flush(self):
+        self.file.flush()
+
+
+class Load:
+    """What a load gave, and, if its index was settled, what that gave."""
+
+    def __init__(self, report):
+        self.points = [(int(s[1]), float(s[2])) for s in report.samples]
+        self.worst_ms = max(float(s[3]) for s in report.samples)
+        self.gap_ms = max(float(s[4]) for s in report.samples)
+        self.total = self.points[-1][0]
+        self.wal_bytes = self.index_bytes = self.peak_bytes = 0
+        self.wal_points = []        # (rows, bytes)
+        self.settled = None         # a Settled
+
+    def rate(self, begin, end):
+        return stats.rate(self.points, begin, end)
+
+    def average(self):
+        return self.rate(0, self.total)
+
+    def last_tenth(self):
+        return stats.last_tenth(self.points)
+
+    def wal_a_row(self):
+        return self.wal_bytes / self.total
+
+    def wal_a_row_of_last(self, share):
+        """WAL bytes a row over the last part of the rows."""
+        begin = self.total * (1 - share)
+        return (stats.time_at(self.wal_points, self.total) - stats.time_at(self.wal_points, begin)) / (self.total - begin)
+
+
+class Settled:
+    """Of an lsm index when merges have come to rest: bytes of its file, of its live runs, and the largest until then."""
+
+    def __init__(self, server, peak_bytes, seconds):
+        self.file_bytes, self.live_bytes, self.runs = (int(v) for v in server.query(
+            "SELECT pg_relation_size('{0}'), sum(bytes)::int8, count(*) FROM lsm_runs('{0}');".format(INDEX)).split("|"))
+        self.peak_bytes, self.seconds = peak_bytes, seconds
+        self.wal_bytes = 0              # since the load began
+        self.compacted = None           # a Settled after lsm_compact
+
+
+class Watch(SizeWatch):
+    """The size of an index over time, by its files, which costs the server nothing; and the WAL, now and then."""
+
+    def __init__(self, server, paths, rows=lambda: 0, wal_from=None):
+        super().__init__(server, paths, SIZE_INTERVAL_S)
+        self.rows, self.wal_from = rows, wal_from
+        self.begin = time.monotonic()
+        self.sizes, self.wal_points, self.wal_due = [], [], self.begin + WAL_INTERVAL_S
+
+    def _look(self):
+        now = time.monotonic()
+        rows, size = self.rows(), self.server.relation_bytes(self.paths)
+        self.peak = max(self.peak, size)
+        if self.paths:
+            self.sizes.append((now - self.begin, size, rows))
+        if self.wal_from is not None and now >= self.wal_due:
+            self.wal_due = now + WAL_INTERVAL_S
+            try:
+                self.wal_points.append((rows, wal_since(self.server, self.wal_from)))
+            except BenchError:
+                pass                    # the server has gone, which the load will say
+
+
+class Printer:
+    """Shows how a load goes on, about twenty times, and knows how many rows there are."""
+
+    def __init__(self, method, rows):
+        self.method, self.rows, self.shown, self.now = method, rows, (0, 0.0), 0
+
+    def __call__(self, report):
+        if not report.samples:
+            return
+        rows, seconds = int(report.samples[-1][1]), float(report.samples[-1][2])
+        self.now = rows
+        if rows == self.rows or (rows - self.shown[0] >= self.rows / 20 and seconds - self.shown[1] >= 1):
+            self._show(rows, seconds)
+
+    def _show(self, rows, seconds):
+        if rows == self.shown[0]:
+            return
+        rate = (rows - self.shown[0]) / max(seconds - self.shown[1], 1e-9)
+        say("  %-6s %12s rows %8.1f s %12s rows/s" % (self.method, format(rows, ","), seconds, format(int(rate), ",")))
+        self.shown = (rows, seconds)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def wal_since(server, lsn):
+    return float(server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % lsn))
+
+
+class Bench:
+    """One for the whole run. Tables are called t, their index t_1."""
+
+    def __init__(self, options, server, client, raw):
+        self.options, self.server, self.client, self.raw = options, server, client, raw
+        self.method, self.repeat, self.experiment = "", "", ""
+        self.longest = []               # (experiment, method, what, longest in ms, longest gap in ms)
+
+    # --- turns
+
+    def turns(self, experiment, repeats=1):
+        """Yields (method, repeat); each repeat begins with another method."""
+        methods = [method for method in self.options.methods if method in experiment.methods]
+        for repeat in range(1, (self.options.repeats or repeats) + 1):
+            for i in range(len(methods)):
+                self.turn(experiment.name, methods[(i + repeat - 1) % len(methods)], repeat)
+                yield self.method, repeat
+                self.raw.flush()
+
+    def turn(self, experiment, method, repeat):
+        self.experiment, self.method, self.repeat = experiment, method, repeat
+        self.raw.turn = [experiment, method, repeat]
+
+    def rows(self, share):
+        return max(int(self.options.rows * share), 1000)
+
+    @property
+    def seed(self):
+        return self.options.seed + 1000 * (int(self.repeat or 1) - 1)
+
+    def figure(self, name, value, unit="", x=""):
+        self.raw.add("figure", name, x, "%.6g" % value, unit)
+
+    def begin_fresh(self):
+        self.server.start_fresh()
+        self.server.query("CREATE EXTENSION pg_lsm;")
+
+    # --- tables
+
+    def create_table(self, kind="int4_random", columns=None, index="(k)"):
+        """With the index of this turn's method."""
+        self.server.query("CREATE TABLE t (%s);" % (columns or COLUMNS.get(kind, "k int4, f char(10)")))
+        if self.method != "none":
+            self.server.query("CREATE INDEX %s ON t USING %s %s;" % (INDEX, self.method, index))
+
+    def freeze_heap(self):
+        """So that autovacuum has nothing to do while something is measured."""
+        self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) t; ANALYZE t; CHECKPOINT;")
+
+    def index_bytes(self):
+        return int(self.server.query("SELECT pg_relation_size('%s');" % INDEX))
+
+    def _index_paths(self):
+        return self.server.query("SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname = '%s';" % INDEX).split()
+
+    # --- measuring
+
+    def load(self, rows, kind="int4_random", clients=1, limit_s=None):
+        """Fills t by COPY, with the index that it has."""
+        options = self.options
+        if self.method == "btree" and options.btree_rows:
+            rows = min(rows, options.btree_rows)
+        before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
+        flags = {"k": kind, "r": rows, "b": options.batch, "s": self.seed, "c": clients,
+                 "e": max(rows // SAMPLES_A_LOAD, options.batch), "t": options.limit if limit_s is None else limit_s}
+        if options.binary:
+            flags["x"] = True
+        printer = Printer(self.method, rows)
+        with Watch(self.server, self._index_paths(), lambda: printer.now, before) as watch:
+            report = self.client.finish(self.client.start("load", flags, self.server.conninfo(), "t"), printer)
+        load = Load(report)
+        load.wal_from, load.wal_bytes = before, wal_since(self.server, before)
+        load.wal_points = sorted(p for p in watch.wal_points if p[0] < load.total) + [(load.total, load.wal_bytes)]
+        load.index_bytes, load.peak_bytes = (watch.sizes[-1][1] if watch.sizes else 0), watch.peak
+        if load.total < rows:
+            say("  %-6s stopped after %.0f s" % (self.method, flags["t"]))
+        self._keep_load(load, report, watch)
+        if options.check and self.method == "lsm":
+            self.server.query("SELECT lsm_check('%s', true);" % INDEX)
+            say("  lsm_check found nothing wrong")
+        return load
+
+    def _keep_load(self, load, report, watch):
+        for rows, seconds, worst_ms, gap_ms in (s[1:5] for s in report.samples):
+            self.raw.add("sample", "load", rows, seconds, worst_ms)
+            self.raw.add("sample", "longest gap ms", rows, gap_ms)
+        for rows, wal in load.wal_points:
+            self.raw.add("sample", "WAL bytes", rows, "%.0f" % wal)
+        self._keep_sizes(watch, "load")
+        self.longest.append((self.experiment, self.method, "transaction of %d rows" % self.options.batch,
+                             load.worst_ms, load.gap_ms))
+        for name, value, unit in (
+                ("rows", load.total, "rows"), ("rows/s", load.average(), "rows/s"),
+                ("rows/s, last tenth", load.last_tenth(), "rows/s"), ("longest transaction", load.worst_ms, "ms"),
+                ("longest gap between commits", load.gap_ms, "ms"), ("WAL bytes/row", load.wal_a_row(), "bytes"),
+                ("index bytes/row", load.index_bytes / load.total, "bytes"),
+                ("peak index bytes/row", load.peak_bytes / load.total, "bytes"),
+                ("client CPU", report.cpu_share(), "cores")):
+            self.figure(name, value, unit)
+
+    def _keep_sizes(self, watch, phase):
+        for seconds, size, rows in watch.sizes:
+            self.raw.add("sample", "index bytes, " + phase, "%.2f" % seconds, size, rows)
+
+    def run(self, classes, rows, what="", **flags):
+        """Operations in a closed loop, for --seconds after --warmup; returns the client's report."""
+        process = self.start_run(classes, rows, **flags)
+        return self.finish_run(process, classes, what)
+
+    def start_run(self, classes, rows, **flags):
+        settings = {"k": "int4_random", "r": rows, "s": self.seed, "t": self.options.seconds, "w": self.options.warmup,
+                    "i": max(self.options.seconds / 60, 0.1)}
+        settings.update(flags)
+        return self.client.start("run", settings, self.server.conninfo(**SESSION), "t", *classes)
+
+    def finish_run(self, process, classes, what=""):
+        report = self.client.finish(process)
+        for name, second, ops, p50_us, p99_us, max_us in report.samples:
+            self.raw.add("sample", " ".join([name, what]).strip(), second, ops,
+                         "p50 %s us, p99 %s us, max %s us" % (p50_us, p99_us, max_us))
+        for name in (c.split(":")[0] for c in classes):
+            label = " ".join([name, what]).strip()
+            self.figure(label + " rate", report.value(name, "rate"), "1/s")
+            for key in ("p50", "p95", "p99", "max", "gap"):
+                self.figure("%s %s" % (label, key), report.value(name, key + "_us") / 1000, "ms")
+            self.longest.append((self.experiment, self.method, label, report.value(name, "max_us") / 1000,
+                                 report.value(name, "gap_us") / 1000))
+        return report
+
+    # --- coming to rest
+
+    def settle(self, what="settled"):
+        """Waits until the merges of the lsm index have come to rest, beyond the delay after which idle ones are merged."""
+        delay_ms = int(self.server.query("SELECT setting FROM pg_settings WHERE name = 'pg_lsm.idle_delay';"))
+        rest_s = max(delay_ms, 0) / 1000 + self.options.rest
+        begin = since = time.monotonic()
+        state = None
+        with Watch(self.server, self._index_paths()) as watch:
+            while time.monotonic() - since < rest_s:
+                if time.monotonic() - begin > self.options.settle_limit:
+                    say("  %-6s has not come to rest after %.0f s" % (self.method, self.options.settle_limit))
+                    break
+                now = self.server.query(
+                    "SELECT pg_relation_size('{0}'); SELECT * FROM lsm_runs('{0}') ORDER BY run_id; "
+                    "SELECT merges, bytes_merged, debt_bytes FROM pg_stat_lsm_indexes WHERE indexrelname = '{0}'; "
+                    "SELECT phase, blocks_done FROM pg_stat_progress_lsm_compaction;".format(INDEX))
+                if now != state:
+                    state, since = now, time.monotonic()
+                time.sleep(min(1.0, rest_s / 5))
+        settled = Settled(self.server, watch.peak, since - begin)
+        self._keep_sizes(watch, what)
+        for name, value, unit in (("seconds until", settled.seconds, "s"), ("file bytes", settled.file_bytes, "bytes"),
+                                  ("live bytes", settled.live_bytes, "bytes"), ("runs", settled.runs, ""),
+                                  ("peak bytes until", settled.peak_bytes, "bytes")):
+            self.figure("%s, %s" % (name, what), value, unit)
+        say("  %-6s %s: file %s MB, live %s MB, %d runs, after %.0f s" % (
+            self.method, what, number(settled.file_bytes / MB), number(settled.live_bytes / MB), settled.runs,
+            settled.seconds))
+        return settled
+
+    def settle_and_compact(self, load):
+        load.settled = self.settle()
+        load.settled.wal_bytes = wal_since(self.server, load.wal_from)
+        self.server.query("SELECT lsm_compact('%s');" % INDEX)
+        load.settled.compacted = self.settle("compacted")
+
+    # --- doubts
+
+    def doubt_beyond_memory(self, index_bytes):
+        """Why a btree of this size is not well beyond the server's memory; "" if it is."""
+        if not self.options.memory:
+            return "memory is not limited"
+        if index_bytes < BEYOND_MEMORY * self.options.memory * MB:
+            return "%s, not %.1f times as much" % (self.size_and_memory(index_bytes), BEYOND_MEMORY)
+        return ""
+
+    def size_and_memory(self, index_bytes):
+        return "btree has %s MB, memory %d MB" % (number(index_bytes / MB), self.options.memory)

@@ -1,0 +1,94 @@
+"""The command line of bars.sh."""
+
+import argparse
+
+from . import builds, loads, sessions
+
+METHODS = ("none", "lsm", "btree")
+QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
+FULL = {"rows": 100_000_000, "seconds": 60.0, "warmup": 10.0, "limit": 1500.0}
+# What stands for an experiment because it has several bars.
+ALIASES = {"space": "int4", "wal": "int4", "worst": "int4"}
+
+DESCRIPTION = """Checks the project's bars: ratios of lsm to no index and to btree, taken within this run, with the systems in turns,
+in a server of PostgreSQL's own settings (but shared_buffers) within a memory control group."""
+EPILOG = """Bars, by name:
+%s
+  int4 is also called wal, space and worst. All sizes are shares of --rows. What has been measured is in the file of
+  --csv, which runs append to, also after an interrupt. The exit status is 0 when no bar is missed, 1 when one is, 2 when
+  something could not be measured. bench/README.md says how it is measured."""
+
+
+def experiments():
+    return loads.EXPERIMENTS + sessions.EXPERIMENTS + builds.EXPERIMENTS
+
+
+def positive(text):
+    value = int(text.replace("_", ""))
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be positive")
+    return value
+
+
+def make_parser():
+    parser = argparse.ArgumentParser(
+        prog="bars.sh", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG % "\n".join("  %-9s %s" % (e.name, e.title) for e in experiments()))
+    for name in ("--bindir", "--client", "--work", "--user"):
+        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all)")
+    parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million)")
+    parser.add_argument("--btree-rows", type=positive, help="most rows to load into a btree (default: all)")
+    parser.add_argument("--limit", type=float, metavar="S",
+                        help="a load is stopped after S seconds, which is meant for btree (default 1500)")
+    parser.add_argument("--methods", default=",".join(METHODS), metavar="NAME,...",
+                        help="which ones, in which order they begin (default: none,lsm,btree)")
+    parser.add_argument("--repeats", type=positive, help="turns of each method (default: 1 for loads, 2 for INSERTs "
+                        "in memory, 3 for CREATE INDEX)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each measurement that is not a load (default 60)")
+    parser.add_argument("--warmup", type=float, metavar="S", help="before each of them (default 10)")
+    parser.add_argument("--rest", type=float, default=3.0, metavar="S", help="an index is settled when nothing has changed "
+                        "for S seconds more than pg_lsm.idle_delay (default 3)")
+    parser.add_argument("--settle-limit", type=float, default=900, metavar="S",
+                        help="longest time to wait until an index is settled (default 900)")
+    parser.add_argument("--quick", action="store_true",
+                        help="2 million rows, 8 seconds: a few minutes. Nothing is beyond memory then, so some bars are "
+                        "not decided")
+    parser.add_argument("--batch", type=positive, default=1000, help="rows in a transaction (default 1000)")
+    parser.add_argument("--binary", action="store_true", help="COPY in binary format instead of text")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--memory", type=int, default=768, metavar="MB",
+                        help="memory of the control group (default 768, 0: no limit)")
+    parser.add_argument("--shared-buffers", default="384MB")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another setting for the server")
+    parser.add_argument("--check", action="store_true", help="run lsm_check on each index that was loaded")
+    parser.add_argument("--csv", default="bars.csv", help="file for the raw figures (default bars.csv)")
+    return parser
+
+
+def _select(text):
+    known = {experiment.name: experiment for experiment in experiments()}
+    names = list(known) if text == "all" else [ALIASES.get(name, name) for name in text.split(",")]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError("there is no bar \"%s\"" % unknown[0])
+    return [known[name] for name in known if name in names]
+
+
+def parse(arguments):
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    for name, value in (QUICK if options.quick else FULL).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
+    options.methods = options.methods.split(",")
+    if not set(options.methods) <= set(METHODS):
+        parser.error("methods are %s" % ", ".join(METHODS))
+    try:
+        options.experiments = _select(options.bars)
+        options.settings = dict(setting.split("=", 1) for setting in options.set)
+    except ValueError as error:
+        parser.error(str(error))
+    options.settings.setdefault("shared_buffers", options.shared_buffers)
+    return options

@@ -1,0 +1,172 @@
+"""Bars on loads by COPY: how much of the rate without an index, and of btree's, an lsm index leaves."""
+
+from dataclasses import dataclass
+
+from .bench import MB, say
+from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
+
+AVERAGE, LAST = "average", "last tenth"
+WORST_MS = 300
+INCLUDED = "(k) INCLUDE (%s)" % ", ".join("v%d" % i for i in range(1, 9))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Rows a second of lsm, of another method's, over the rows that both loaded."""
+    other: str
+    part: str
+    bound: float
+    beyond_memory: bool = False     # counts only when the btree is
+
+
+class LoadExperiment:
+    """Each turn loads a table of its own in a fresh cluster."""
+
+    def __init__(self, name, title, share, ratios, kind="int4_random", columns=None, index="(k)", clients=1,
+                 methods=("none", "lsm")):
+        self.name, self.title, self.share, self.ratios = name, title, share, ratios
+        self.kind, self.columns, self.index, self.clients, self.methods = kind, columns, index, clients, methods
+        self.results = {}
+        self.bench = None
+
+    def measure(self, bench):
+        self.bench = bench
+        for method, repeat in bench.turns(self):
+            with bench.server:
+                bench.begin_fresh()
+                bench.create_table(self.kind, self.columns, self.index)
+                load = bench.load(bench.rows(self.share), self.kind, self.clients)
+                self.results.setdefault(method, {})[repeat] = load
+                self.after_load(bench, load)
+        self.show()
+
+    def after_load(self, bench, load):
+        pass
+
+    def show(self):
+        say("\n  %-8s%14s%12s%14s%14s%14s%14s%12s" % ("", "rows", "rows/s", "rows/s, last", "longest", "longest gap",
+                                                     "index", "WAL"))
+        say("  %-8s%14s%12s%14s%14s%14s%14s%12s" % ("", "", "average", "tenth", "batch, ms", "of all, ms", "bytes/row",
+                                                   "bytes/row"))
+        for method, loads in self.results.items():
+            for load in loads.values():
+                say("  %-8s%14s%12s%14s%14.0f%14.0f%14.2f%12.1f" % (
+                    method, format(load.total, ","), format(int(load.average()), ","),
+                    format(int(load.last_tenth()), ","), load.worst_ms, load.gap_ms, load.index_bytes / load.total,
+                    load.wal_a_row()))
+        say("")
+
+    # --- verdicts
+
+    def verdicts(self):
+        for ratio in self.ratios:
+            yield self._ratio(ratio)
+        yield self._worst_batch()
+
+    def _ratio(self, ratio):
+        text = "rows/s, %s, of %s" % (ratio.part, "no index" if ratio.other == "none" else ratio.other)
+        values, rates, end, doubt = [], [], 0, ""
+        for lsm, other in of_repeats(self.results, "lsm", ratio.other):
+            end = min(lsm.total, other.total)
+            begin = 0 if ratio.part == AVERAGE else end * 0.9
+            rates.append((lsm.rate(begin, end), other.rate(begin, end)))
+            values.append(rates[-1][0] / rates[-1][1])
+            if ratio.beyond_memory:
+                doubt = doubt or self.bench.doubt_beyond_memory(other.index_bytes)
+        parts = ""
+        if rates:
+            parts = "lsm %s, %s %s rows/s, to %s rows" % (
+                number(median_or_none(r[0] for r in rates)), ratio.other, number(median_or_none(r[1] for r in rates)),
+                format(end, ","))
+            if ratio.other == "btree" and not doubt:
+                parts += "; " + self.bench.size_and_memory(other.index_bytes)
+        value = median_or_none(values)
+        if ratio.bound is None:
+            return information(self.name, text, value, parts)
+        return at_least(self.name, text, value, ratio.bound, parts, doubt)
+
+    def _worst_batch(self):
+        lsm = [load.worst_ms for load in self.results.get("lsm", {}).values()]
+        none = [load.worst_ms for load in self.results.get("none", {}).values()]
+        gap = [load.gap_ms for load in self.results.get("lsm", {}).values()]
+        bound = max([WORST_MS] + [2 * ms for ms in none])
+        parts = "none %s ms; longest gap between commits %s ms" % (
+            number(max(none)) if none else "-", number(max(gap)) if gap else "-")
+        return at_most(self.name, "longest batch, ms", max(lsm) if lsm else None, bound, parts)
+
+
+class LargestLoad(LoadExperiment):
+    """Besides: the space of the index, and WAL."""
+
+    def after_load(self, bench, load):
+        if bench.method == "lsm":
+            bench.settle_and_compact(load)
+
+    def verdicts(self):
+        yield from super().verdicts()
+        yield self._wal()
+        yield from self._wal_of_btree()
+        loads = [load for load in self.results.get("lsm", {}).values() if load.settled]
+        if not loads:
+            yield at_most(self.name, "index bytes/row, settled", None, 12)
+            yield at_most(self.name, "largest index during the load, MB", None, 256)
+        # The repeat that is worst counts.
+        for load in sorted(loads, key=lambda load: load.settled.file_bytes)[-1:]:
+            yield self._space(load)
+        for load in sorted(loads, key=lambda load: load.peak_bytes - 1.3 * load.settled.file_bytes)[-1:]:
+            yield self._peak(load)
+
+    def _wal(self):
+        pairs = list(of_repeats(self.results, "lsm", "none"))
+        parts = ""
+        if pairs:
+            parts = "lsm %s, none %s bytes/row" % (number(median_or_none(lsm.wal_a_row() for lsm, _ in pairs)),
+                                                   number(median_or_none(none.wal_a_row() for _, none in pairs)))
+            settled = median_or_none(lsm.settled.wal_bytes / lsm.total for lsm, _ in pairs if lsm.settled)
+            if settled:
+                parts += "; lsm with the merges after the load %s" % number(settled)
+        return at_most(self.name, "WAL bytes/row, of no index",
+                       median_or_none(lsm.wal_a_row() / none.wal_a_row() for lsm, none in pairs), 2.0, parts)
+
+    def _wal_of_btree(self):
+        for btree, none in list(of_repeats(self.results, "btree", "none"))[-1:]:
+            end = btree.wal_a_row_of_last(0.25)
+            doubt = self.bench.doubt_beyond_memory(btree.index_bytes)
+            yield information(self.name, "WAL bytes/row of btree, of no index", end / none.wal_a_row(),
+                              "btree %s over its last quarter of %s rows, %s on average; %s" % (
+                                  number(end), format(btree.total, ","), number(btree.wal_a_row()),
+                                  doubt or self.bench.size_and_memory(btree.index_bytes)))
+
+    def _space(self, load):
+        settled, compacted = load.settled, load.settled.compacted
+        parts = "file; live bytes %s, %d runs; after the load %s" % (
+            number(settled.live_bytes / load.total), settled.runs, number(load.index_bytes / load.total))
+        if compacted:
+            parts += "; after lsm_compact file %s, live %s" % (
+                number(compacted.file_bytes / load.total), number(compacted.live_bytes / load.total))
+        return at_most(self.name, "index bytes/row, settled", settled.file_bytes / load.total, 12, parts)
+
+    def _peak(self, load):
+        settled = load.settled
+        return at_most(self.name, "largest index during the load, MB", load.peak_bytes / MB,
+                       1.3 * settled.file_bytes / MB + 256,
+                       "of 1.3 x settled + 256; settled: file %s, live %s; largest while it settled %s" % (
+                           number(settled.file_bytes / MB), number(settled.live_bytes / MB),
+                           number(settled.peak_bytes / MB)))
+
+
+EXPERIMENTS = [
+    LargestLoad("int4", "random int4, 1 client; space of the index; WAL", 1.0, [
+        Ratio("none", AVERAGE, 0.80), Ratio("none", LAST, 0.75), Ratio("btree", LAST, None)],
+        methods=("none", "lsm", "btree")),
+    LoadExperiment("clients", "random int4, 4 clients", 1.0, [Ratio("none", AVERAGE, 0.75)], clients=4),
+    LoadExperiment("uuid", "random UUID", 0.3, [Ratio("none", AVERAGE, 0.70)], "uuid4"),
+    LoadExperiment("text", "text of 12 bytes, C collation", 0.3, [Ratio("none", AVERAGE, 0.70)], "text"),
+    LoadExperiment("icu", "text of 12 bytes, ICU collation", 0.3, [Ratio("none", AVERAGE, 0.45)], "text",
+                   'k text COLLATE "en-x-icu", f char(10)'),
+    LoadExperiment("seq", "sequential int8", 0.3, [Ratio("btree", AVERAGE, 1.0), Ratio("none", AVERAGE, 0.85)],
+                   "int8_seq", methods=("none", "lsm", "btree")),
+    LoadExperiment("cover", "Knizhnik's table: random int8, 8 int8 included", 0.2,
+                   [Ratio("btree", LAST, 8.0, beyond_memory=True)], "include8", index=INCLUDED,
+                   methods=("none", "lsm", "btree")),
+]

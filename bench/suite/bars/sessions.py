@@ -1,0 +1,173 @@
+"""Bars on sessions: transactions of a single row, and lookups while rows come in."""
+
+from .bench import INDEX, say
+from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
+
+CLIENTS = 8
+INSERTS = "insert:%d" % CLIENTS
+UNUSED_ROWS = 10 ** 8           # more than a turn inserts
+
+
+class Inserts:
+    """Prepared INSERTs of single rows by 8 clients."""
+
+    def __init__(self, name, title, share, bound):
+        self.name, self.title, self.share, self.bound = name, title, share, bound
+        self.methods = ("none", "lsm", "btree")
+        self.results = {}
+        self.bench = None
+        self.btree_bytes = 0
+
+    def _insert(self, bench, first, repeat):
+        report = bench.run([INSERTS], first)
+        say("  %-6s %12s INSERTs/s, p99 %.1f ms, longest %.0f ms" % (
+            bench.method, format(int(report.value("insert", "rate")), ","), report.value("insert", "p99_us") / 1000,
+            report.value("insert", "max_us") / 1000))
+        self.results.setdefault(bench.method, {})[repeat] = report
+
+    def doubt(self):
+        return ""
+
+    def verdicts(self):
+        def rates(results, i):
+            return median_or_none(r[i].value("insert", "rate") for r in results)
+
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        value = median_or_none(a.value("insert", "rate") / b.value("insert", "rate") for a, b in pairs)
+        parts = ""
+        if pairs:
+            parts = "lsm %s, btree %s, none %s INSERTs/s" % (
+                number(rates(pairs, 0)), number(rates(pairs, 1)),
+                number(rates(list(of_repeats(self.results, "none")), 0)))
+            if self.btree_bytes and not self.doubt():
+                parts += "; " + self.bench.size_and_memory(self.btree_bytes)
+        yield at_least(self.name, "INSERTs/s of %d clients, of btree" % CLIENTS, value, self.bound, parts, self.doubt())
+        for method in ("lsm", "btree"):
+            for report, in list(of_repeats(self.results, method))[-1:]:
+                yield information(self.name, "INSERT of %s, p99 ms" % method, report.value("insert", "p99_us") / 1000,
+                                  "p50 %s, longest %s ms; longest gap between commits %s ms" % tuple(
+                                      number(report.value("insert", key) / 1000) for key in ("p50_us", "max_us", "gap_us")))
+
+
+class InsertsInMemory(Inserts):
+    """Each turn fills a table by COPY, with the index in place, lets merges come to rest, and inserts."""
+
+    def measure(self, bench):
+        self.bench = bench
+        for method, repeat in bench.turns(self, 2):
+            with bench.server:
+                bench.begin_fresh()
+                bench.create_table()
+                load = bench.load(bench.rows(self.share))
+                bench.freeze_heap()
+                if method == "lsm":
+                    bench.settle()
+                if method == "btree":
+                    self.btree_bytes = load.index_bytes
+                self._insert(bench, load.total, repeat)
+
+
+class InsertsBeyondMemory(Inserts):
+    """One table, filled once; each turn makes its index, inserts, and drops it. A btree that was loaded row by row would
+    be larger, and slower; to fill one would take hours."""
+
+    def measure(self, bench):
+        self.bench = bench
+        first = bench.rows(self.share)
+        with bench.server:
+            bench.turn(self.name, "none", "")
+            bench.begin_fresh()
+            bench.create_table()
+            bench.load(first, limit_s=0)
+            bench.freeze_heap()
+            for method, repeat in bench.turns(self):
+                if method != "none":
+                    say("  %-6s CREATE INDEX" % method)
+                    bench.server.query("CREATE INDEX %s ON t USING %s (k);" % (INDEX, method))
+                    bench.figure("index bytes", bench.index_bytes(), "bytes")
+                if method == "btree":
+                    self.btree_bytes = bench.index_bytes()
+                bench.server.query("CHECKPOINT;")
+                self._insert(bench, first, repeat)
+                first += UNUSED_ROWS
+                bench.server.query("DROP INDEX IF EXISTS %s;" % INDEX)
+
+    def doubt(self):
+        if self.btree_bytes == 0:
+            return "not measured"
+        return self.bench.doubt_beyond_memory(self.btree_bytes)
+
+
+class Lookups:
+    """One connection looks up random keys that were there before while another loads as fast as it can; then the same
+    lookups when the load has ended and merges have come to rest."""
+
+    name, title, methods = "lookups", "lookups while 1 client loads, and afterwards", ("lsm", "btree")
+    share = 0.1
+    LOOKUP = ["lookup:1"]
+
+    def __init__(self):
+        self.results = {}
+
+    def measure(self, bench):
+        for method, repeat in bench.turns(self):
+            with bench.server:
+                bench.begin_fresh()
+                bench.create_table()
+                rows = bench.load(bench.rows(self.share)).total
+                bench.freeze_heap()
+                during, load_rate = self._beside_load(bench, rows)
+                bench.freeze_heap()
+                if method == "lsm":
+                    bench.settle()
+                idle = bench.run(self.LOOKUP, rows, "idle")
+                self.results.setdefault(method, {})[repeat] = (during, idle, load_rate)
+            for what, report in (("during the load", during), ("idle", idle)):
+                say("  %-6s %-16s %10s lookups/s, p50 %.3f, p99 %.3f, longest %.1f ms" % (
+                    method, what, format(int(report.value("lookup", "rate")), ","),
+                    *(report.value("lookup", key) / 1000 for key in ("p50_us", "p99_us", "max_us"))))
+
+    def _beside_load(self, bench, rows):
+        """(report of the lookups, rows a second of the load)"""
+        options = bench.options
+        # Longer than the lookups, so that none is without it.
+        load = bench.client.start("load", {
+            "k": "int4_random", "r": 10 ** 12, "f": rows, "b": options.batch, "s": bench.seed, "e": 50 * options.batch,
+            "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), "t")
+        report = bench.finish_run(bench.start_run(self.LOOKUP, rows), self.LOOKUP, "during the load")
+        loaded = bench.client.finish(load)
+        for loaded_rows, seconds, worst_ms in (sample[1:4] for sample in loaded.samples):
+            bench.raw.add("sample", "load beside lookups", loaded_rows, seconds, worst_ms)
+        rate = loaded.value("load", "rows") / loaded.value("load", "seconds")
+        bench.figure("rows/s beside lookups", rate, "rows/s")
+        bench.longest.append((self.name, bench.method, "transaction of %d rows" % options.batch,
+                              max(float(s[3]) for s in loaded.samples), max(float(s[4]) for s in loaded.samples)))
+        return report, rate
+
+    def verdicts(self):
+        yield self._ratio("lsm")
+        if "btree" in self.results:
+            yield self._ratio("btree")
+
+    def _ratio(self, method):
+        results = [result for result, in of_repeats(self.results, method)]
+        value = median_or_none(during.value("lookup", "p99_us") / idle.value("lookup", "p99_us")
+                               for during, idle, _ in results)
+        parts = ""
+        for during, idle, rate in results[-1:]:
+            parts = "p50, p99, longest: %s ms while %s rows/s come in, %s ms idle" % (
+                self._times(during), number(rate), self._times(idle))
+        if method == "lsm":
+            return at_most(self.name, "p99 of lookups during the load, of idle", value, 3.0, parts)
+        return information(self.name, "p99 of btree during the load, of idle", value, parts)
+
+    @staticmethod
+    def _times(report):
+        return ", ".join(number(report.value("lookup", key) / 1000) for key in ("p50_us", "p99_us", "max_us"))
+
+
+EXPERIMENTS = [
+    InsertsInMemory("inserts", "single-row INSERTs of 8 clients, in memory", 0.08, 1.0),
+    InsertsBeyondMemory("beyond", "single-row INSERTs of 8 clients, beyond memory", 1.0, 5.0),
+    Lookups(),
+]
