@@ -212,7 +212,8 @@ visit_all(VacuumState *v)
 
 /*
  * Visit what `seen` does not cover: runs with new ids, and leaves that a run
- * under construction has got since.  Leaves are followed by their links.
+ * has got since, under construction or appended to.  Leaves are followed by
+ * their links.
  */
 static void
 visit_news(VacuumState *v)
@@ -228,7 +229,8 @@ visit_news(VacuumState *v)
 		/* A part's pages are those of the run under construction. */
 		if (run->leaves == 0 || run->state == LSM_RUN_PART)
 			continue;
-		if (before != NULL && before->state != LSM_RUN_BUILDING)
+		if (before != NULL && before->state != LSM_RUN_BUILDING &&
+			before->last_leaf == run->last_leaf)
 			continue;
 		if (before != NULL && before->leaves > 0)
 			block = before->last_leaf;
@@ -242,6 +244,30 @@ visit_news(VacuumState *v)
 	}
 	pfree(v->seen);
 	v->seen = version;
+}
+
+/*
+ * Are all leaves of a packed run empty?  Counting is not enough: a step that
+ * failed may have left other pages with its id that look like leaves.
+ */
+static bool
+is_empty(VacuumState *v, const LsmRunRecord *run)
+{
+	BlockNumber block = run->first_leaf;
+
+	for (uint32 n = 0; n < run->leaves; n++)
+	{
+		Buffer		buffer = lsm_buffer_read(v->rel, block, LSM_KIND(LSM_PAGE_LEAF), run->run_id,
+											 BUFFER_LOCK_SHARE, v->strategy);
+		bool		empty = lsm_leaf_group_count(BufferGetPage(buffer)) == 0;
+		bool		last = block == run->last_leaf;
+
+		block = lsm_page_opaque(BufferGetPage(buffer))->next;
+		UnlockReleaseBuffer(buffer);
+		if (!empty || last)
+			return empty;
+	}
+	return false;
 }
 
 /*
@@ -263,9 +289,8 @@ update_manifest(VacuumState *v)
 
 		if (run == NULL)
 			continue;
-		/* A recovered run may have other pages with its id that look like leaves. */
 		if (run->job_id == 0 && run->state == LSM_RUN_PACKED &&
-			!(run->flags & LSM_RUN_RECOVERED) && tally->empty_leaves == run->leaves)
+			tally->empty_leaves >= run->leaves && is_empty(v, run))
 			lsm_edit_remove(edit, run->run_id);
 		else if (tally->removed > 0 && run->state != LSM_RUN_OPEN)
 			lsm_edit_deduct(edit, run->run_id, tally->removed);

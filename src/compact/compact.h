@@ -1,6 +1,6 @@
 /*
  * compact.h
- *	  Compaction: what to merge (pick.c), how (job.c), when (policy.c), and who:
+ *	  Compaction: what to merge (pick.c), how (job.c, append.c), when (policy.c), and who:
  *	  writers, background workers (request.c, pool.c, launcher.c, worker.c), or
  *	  somebody who asks for it (settle.c).
  */
@@ -54,6 +54,9 @@ extern void lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *j
 						 uint32 max_leaves);
 extern void lsm_job_recover_failed(Relation rel);
 extern void lsm_space_reclaim(Relation rel, Relation heap);
+
+/* append.c */
+extern uint32 lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job);
 
 /* owner.c */
 typedef struct LsmOwnerContext

@@ -230,7 +230,8 @@ get_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job,
 
 	if (run->leaves == 0)
 		return lsm_run_writer_begin(rel, heap, ks, run, job->blocks + 1,
-									lsm_read_job_base(rel, version, job->run_id, strategy));
+									lsm_read_inputs_base(rel, version, job->inputs,
+														 job->count, strategy));
 	writer = lsm_run_writer_resume(rel, heap, ks, run, is_part, job->blocks + 1, position);
 	/* If VACUUM has emptied the last leaf, the position is before the frontier. */
 	if (is_part)
@@ -275,6 +276,17 @@ save(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *vers
 		put_run(rel, run);
 }
 
+/* Append the job's inputs to a run, if they come after it. */
+static bool
+append(Relation rel, Relation heap, LsmKeySpace *ks, LsmIndexSlot *slot, const LsmJob *job)
+{
+	uint32		written = lsm_job_append(rel, heap, ks, job);
+
+	if (written > 0)
+		count_work(rel, slot, job, written, true);
+	return written > 0;
+}
+
 /*
  * Do a step of a job: write at most max_leaves leaves (0: all), then save the
  * position, or install the output when the inputs are exhausted.
@@ -298,6 +310,13 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	uint32		blocks_before;
 	bool		suspended = false;
 
+	if (job->run_id == 0 && (max_leaves == 0 || job->blocks <= max_leaves) &&
+		append(rel, heap, ks, slot, job))
+	{
+		MemoryContextSwitchTo(old_context);
+		MemoryContextDelete(context);
+		return;
+	}
 	if (job->run_id == 0)
 		begin(rel, job, &run);
 	else
@@ -317,7 +336,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	if (job->blocks > (uint32) NBuffers / 8)
 		strategy = GetAccessStrategy(BAS_BULKREAD);
 	writer = get_writer(rel, heap, ks, job, version, &run, position, strategy);
-	source = lsm_read_job(rel, ks, version, job->run_id, strategy);
+	source = lsm_read_inputs(rel, ks, version, job->inputs, job->count, strategy);
 
 	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
 	for (uint64 n = 0; source->valid; n++)

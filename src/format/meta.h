@@ -28,7 +28,8 @@ typedef enum LsmRunState
 #define LSM_RUN_STEPPING 0x01	/* a step is writing; found later: it failed */
 #define LSM_RUN_RETRIED 0x02	/* the last step failed, and the run goes on */
 #define LSM_RUN_RECOVERED 0x04	/* a step has failed: may own blocks beside its own */
-#define LSM_RUN_PARTED	0x08	/* had parts: owns their frontiers and old fence pages */
+#define LSM_RUN_PARTED	0x08	/* had parts or was appended to: owns blocks that are
+								 * not its own any more, or reserved */
 #define LSM_RUN_CUT		0x10	/* input of which a part has taken the beginning:
 								 * its entries are an estimate */
 
@@ -43,9 +44,8 @@ typedef struct LsmRunRecord
 	BlockNumber end_block;		/* highest block of the run + 1 */
 	uint32		leaves;
 	uint32		blocks;			/* leaves and fence pages */
-	BlockNumber next_block;		/* building: reserved for the next leaf */
-	BlockNumber extent_end;		/* building: end of the extent in use; part: the
-								 * page with the frontier */
+	BlockNumber next_block;		/* the first one that is reserved, or invalid */
+	BlockNumber extent_end;		/* end of those; part: the page with the frontier */
 	uint16		level;
 	uint8		height;			/* fence pages above a leaf */
 	uint8		state;			/* LsmRunState */

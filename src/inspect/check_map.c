@@ -32,6 +32,15 @@ check_buffer_record(LsmCheck *c, const LsmRunRecord *run)
 }
 
 static void
+check_reserved(LsmCheck *c, const LsmRunRecord *run)
+{
+	if (run->next_block != run->extent_end &&
+		(!BlockNumberIsValid(run->next_block) || !BlockNumberIsValid(run->extent_end) ||
+		 run->next_block > run->extent_end))
+		bad_record(c, run, "reserved blocks are impossible");
+}
+
+static void
 check_packed_record(LsmCheck *c, const LsmRunRecord *run)
 {
 	if (run->leaves == 0 || run->blocks < run->leaves)
@@ -51,10 +60,6 @@ check_building_record(LsmCheck *c, const LsmRunRecord *run)
 		bad_record(c, run, "a run under construction is the input of a job");
 	if (run->leaves > run->blocks || run->height > LSM_MAX_HEIGHT)
 		bad_record(c, run, "number of blocks is impossible");
-	if (run->next_block != run->extent_end &&
-		(!BlockNumberIsValid(run->next_block) || !BlockNumberIsValid(run->extent_end) ||
-		 run->next_block > run->extent_end))
-		bad_record(c, run, "reserved blocks are impossible");
 	for (uint32 i = 0; i < c->version->run_count && !has_inputs; i++)
 		has_inputs = c->version->runs[i].job_id == run->run_id;
 	if (!has_inputs)
@@ -105,6 +110,7 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 	if (run->reserved[0] != 0 || run->reserved[1] != 0 || run->reserved[2] != 0)
 		bad_record(c, run, "a reserved field is in use");
 	if (run->state != LSM_RUN_BUILDING &&
+		!(run->state == LSM_RUN_PACKED && (run->flags & LSM_RUN_PARTED)) &&
 		(BlockNumberIsValid(run->next_block) ||
 		 BlockNumberIsValid(run->extent_end) != (run->state == LSM_RUN_PART)))
 		bad_record(c, run, "a finished run has reserved blocks");
@@ -124,9 +130,11 @@ check_record(LsmCheck *c, const LsmRunRecord *run)
 			return;
 		case LSM_RUN_PACKED:
 			check_packed_record(c, run);
+			check_reserved(c, run);
 			return;
 		case LSM_RUN_BUILDING:
 			check_building_record(c, run);
+			check_reserved(c, run);
 			return;
 		case LSM_RUN_PART:
 			check_part_record(c, run);

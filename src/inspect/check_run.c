@@ -362,7 +362,8 @@ check_totals(Walk *w)
 		lsm_check_report(c, run->root, "run has %u leaves, the manifest says %u",
 						 w->leaves, run->leaves);
 	/* VACUUM may have counted what it removed from pages of a failed step. */
-	if (w->entries > run->entries && !(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_CUT)))
+	if (w->entries > run->entries &&
+		!(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_PARTED | LSM_RUN_CUT)))
 		lsm_check_report(c, run->root,
 						 "run has " UINT64_FORMAT " entries, the manifest says " UINT64_FORMAT,
 						 w->entries, run->entries);
@@ -438,9 +439,10 @@ check_packed(Walk *w)
 		check_frontier(w);
 		return;
 	}
-	if (BlockNumberIsValid(w->leaf_next) && run->height > 0)
+	if (BlockNumberIsValid(w->leaf_next) && run->height > 0 && w->leaf != run->last_leaf)
 		check_unlisted_leaf(w);
-	if (BlockNumberIsValid(w->leaf_next))
+	/* Appending to a run begins with a link to what is not there yet. */
+	if (BlockNumberIsValid(w->leaf_next) && !(run->flags & LSM_RUN_PARTED))
 		lsm_check_report(w->check, w->leaf, "the last leaf has a right neighbour, %u",
 						 w->leaf_next);
 	check_totals(w);

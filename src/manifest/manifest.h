@@ -30,7 +30,7 @@ typedef enum LsmSealResult
 
 extern void lsm_manifest_create(Relation rel, ForkNumber fork);
 extern LsmVersion *lsm_version_read(Relation rel, Buffer *gate);
-extern LsmRunRecord *lsm_version_find(LsmVersion *version, uint64 run_id);
+extern LsmRunRecord *lsm_version_find(const LsmVersion *version, uint64 run_id);
 extern const LsmRunRecord *lsm_version_part(const LsmVersion *version, uint64 job_id);
 extern bool lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id);
 

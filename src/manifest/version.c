@@ -92,12 +92,12 @@ lsm_version_read(Relation rel, Buffer *gate)
 }
 
 LsmRunRecord *
-lsm_version_find(LsmVersion *version, uint64 run_id)
+lsm_version_find(const LsmVersion *version, uint64 run_id)
 {
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		if (version->runs[i].run_id == run_id)
-			return &version->runs[i];
+			return (LsmRunRecord *) &version->runs[i];
 	}
 	return NULL;
 }

@@ -62,17 +62,13 @@ lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version)
  * the frontier on.
  */
 LsmCursor *
-lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
-			 uint64 job_id, BufferAccessStrategy strategy)
+lsm_read_inputs(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
+				const uint64 *run_ids, int count, BufferAccessStrategy strategy)
 {
-	LsmCursor **children = palloc(Max(1, version->run_count) * sizeof(LsmCursor *));
-	int			count = 0;
+	LsmCursor **children = palloc(Max(1, count) * sizeof(LsmCursor *));
 
-	for (uint32 i = 0; i < version->run_count; i++)
-	{
-		if (version->runs[i].job_id == job_id && version->runs[i].state != LSM_RUN_PART)
-			children[count++] = read_pages(rel, ks, &version->runs[i], strategy);
-	}
+	for (int i = 0; i < count; i++)
+		children[i] = read_pages(rel, ks, lsm_version_find(version, run_ids[i]), strategy);
 	return lsm_merge_create(ks, children, count);
 }
 
@@ -99,19 +95,17 @@ lowest_block(Relation rel, Page page, BlockNumber block)
  * a lower one where that was not low enough.
  */
 BlockNumber
-lsm_read_job_base(Relation rel, const LsmVersion *version, uint64 job_id,
-				  BufferAccessStrategy strategy)
+lsm_read_inputs_base(Relation rel, const LsmVersion *version, const uint64 *run_ids, int count,
+					 BufferAccessStrategy strategy)
 {
 	BlockNumber base = InvalidBlockNumber;
 
-	for (uint32 i = 0; i < version->run_count; i++)
+	for (int i = 0; i < count; i++)
 	{
-		const LsmRunRecord *run = &version->runs[i];
+		const LsmRunRecord *run = lsm_version_find(version, run_ids[i]);
 		Buffer		buffer;
 		Page		page;
 
-		if (run->job_id != job_id || run->state == LSM_RUN_PART)
-			continue;
 		buffer = lsm_buffer_read(rel, run->first_leaf,
 								 LSM_KIND(LSM_PAGE_LEAF) | LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
 								 BUFFER_LOCK_SHARE, strategy);

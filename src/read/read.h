@@ -12,9 +12,11 @@ extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmVersion *
 							   const LsmRunRecord *run, BufferAccessStrategy strategy);
 extern LsmCursor *lsm_frontier_create(LsmKeySpace *ks, LsmCursor *child, LsmBound *frontier);
 extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version);
-extern LsmCursor *lsm_read_job(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
-							   uint64 job_id, BufferAccessStrategy strategy);
-extern BlockNumber lsm_read_job_base(Relation rel, const LsmVersion *version, uint64 job_id,
-									 BufferAccessStrategy strategy);
+extern LsmCursor *lsm_read_inputs(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
+								  const uint64 *run_ids, int count,
+								  BufferAccessStrategy strategy);
+extern BlockNumber lsm_read_inputs_base(Relation rel, const LsmVersion *version,
+										const uint64 *run_ids, int count,
+										BufferAccessStrategy strategy);
 
 #endif							/* LSM_READ_H */

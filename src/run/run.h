@@ -18,6 +18,9 @@ extern LsmRunWriter *lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpa
 extern LsmRunWriter *lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 										   const LsmRunRecord *run, bool is_part,
 										   uint32 expected_blocks, LsmBound *position);
+extern LsmRunWriter *lsm_run_writer_append(Relation rel, Relation heap, LsmKeySpace *ks,
+										   const LsmRunRecord *run, uint32 more_blocks,
+										   BlockNumber base_block);
 extern void lsm_run_writer_add(LsmRunWriter *writer, const LsmEntry *entry);
 extern uint32 lsm_run_writer_leaves(const LsmRunWriter *writer);
 extern uint32 lsm_run_writer_blocks(const LsmRunWriter *writer);
@@ -25,6 +28,8 @@ extern void lsm_run_writer_suspend(LsmRunWriter *writer, LsmRunRecord *run);
 extern void lsm_run_writer_suspend_part(LsmRunWriter *writer, LsmRunRecord *run,
 										LsmRunRecord *part);
 extern void lsm_run_writer_finish(LsmRunWriter *writer, LsmRunRecord *run);
+extern bool lsm_run_read_end(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
+							 LsmBound *end);
 extern void lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound);
 extern LsmEntry lsm_run_separator(LsmKeySpace *ks, const LsmLeafBuilder *leaf,
 								  const LsmEntry *entry);

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "run/run.h"
 #include "storage/buffers.h"
@@ -49,6 +50,7 @@ struct LsmRunWriter
 	uint32		expected;		/* blocks, or 0 if unknown */
 	BufferAccessStrategy strategy;
 	bool		from_part;		/* what was resumed is read by scans */
+	bool		appends;		/* to a finished run */
 	uint32		leaves_written;	/* by this writer */
 	BlockNumber base_block;		/* of the leaves, see lsm_leaf_set_base */
 
@@ -308,6 +310,46 @@ lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
 	return w;
 }
 
+/* Let a leaf that is complete have a right neighbour after all. */
+static void
+link_leaf(LsmRunWriter *w, BlockNumber leaf, BlockNumber next)
+{
+	Buffer		buffer = lsm_buffer_read(w->rel, leaf, LSM_KIND(LSM_PAGE_LEAF), w->run.run_id,
+										 BUFFER_LOCK_EXCLUSIVE, NULL);
+
+	START_CRIT_SECTION();
+	lsm_page_opaque(BufferGetPage(buffer))->next = next;
+	lsm_page_set_crc(BufferGetPage(buffer));
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(w->rel))
+		log_newpage_buffer(buffer, true);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+/*
+ * The place after the last entry of a finished run.  False if its last leaf is
+ * empty.
+ */
+bool
+lsm_run_read_end(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run, LsmBound *end)
+{
+	Buffer		buffer = lsm_buffer_read(rel, run->last_leaf, LSM_KIND(LSM_PAGE_LEAF),
+										 run->run_id, BUFFER_LOCK_SHARE, NULL);
+	Page		page = BufferGetPage(buffer);
+	int			groups = lsm_leaf_group_count(page);
+	LsmGroup	group;
+
+	lsm_group_init(&group, ks->max_keylen);
+	if (groups > 0 && !lsm_leaf_decode_group(page, groups - 1, &group))
+		lsm_report_corruption(rel, run->last_leaf, "entries cannot be decoded");
+	UnlockReleaseBuffer(buffer);
+	if (groups > 0)
+		lsm_bound_set_entry(end, &group.entries[group.count - 1], -1);
+	lsm_group_free(&group);
+	return groups > 0;
+}
+
 /* Read a page of the run into private memory. */
 static void
 fetch_page(LsmRunWriter *w, BlockNumber block, uint16 kind, Page page)
@@ -395,6 +437,30 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	w->base_block = lsm_leaf_header(w->leaf_page)->base_block;
 	open_leaf(w, block, (uint64) w->base_block << 16);
 	lsm_group_free(&group);
+	return w;
+}
+
+/*
+ * Append to a finished run, more_blocks at most.  Nothing of what it has is
+ * written again but the link of its last leaf, so versions that have its record
+ * from before can be read meanwhile, and if nothing comes of it.
+ *
+ * REQUIRES: it has fence pages and the flag LSM_RUN_PARTED, and its last leaf is
+ * not empty.
+ */
+LsmRunWriter *
+lsm_run_writer_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *run,
+					  uint32 more_blocks, BlockNumber base_block)
+{
+	LsmBound	position = {0};
+	LsmRunWriter *w = lsm_run_writer_resume(rel, heap, ks, run, true,
+											run->blocks + Max(more_blocks, run->blocks / 16),
+											&position);
+
+	w->appends = true;
+	open_leaf(w, reserve_block(w), (uint64) base_block << 16);
+	w->base_block = base_block;
+	link_leaf(w, run->last_leaf, w->leaf_block);
 	return w;
 }
 
@@ -512,7 +578,7 @@ lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound)
 
 /*
  * Complete the run, give back the space that it did not use, and free the
- * writer.  A run without entries comes back with no leaves: do not install it.
+ * writer.  Of one that is appended to, the space is kept: more will come.  A run without entries comes back with no leaves: do not install it.
  */
 void
 lsm_run_writer_finish(LsmRunWriter *w, LsmRunRecord *run)
@@ -530,10 +596,14 @@ lsm_run_writer_finish(LsmRunWriter *w, LsmRunRecord *run)
 		}
 		else
 			write_fences(w);
-		lsm_space_trim(w->rel, w->heap, w->run.run_id, w->run.next_block, w->run.extent_end);
+		if (!w->appends)
+			lsm_space_trim(w->rel, w->heap, w->run.run_id, w->run.next_block, w->run.extent_end);
 	}
-	w->run.next_block = InvalidBlockNumber;
-	w->run.extent_end = InvalidBlockNumber;
+	if (!w->appends)
+	{
+		w->run.next_block = InvalidBlockNumber;
+		w->run.extent_end = InvalidBlockNumber;
+	}
 	*run = w->run;
 	free_writer(w);
 }

@@ -1,0 +1,150 @@
+/*
+ * append.c
+ *	  Merges that append to a run, rather than write a new one.
+ *
+ * Where keys arrive in order, as sequences and times do, whatever comes in sorts
+ * after all that is there.  Then a small job's output goes to the end of a run
+ * of a higher level, once, instead of being merged again on each level.
+ *
+ * It is a single step.  New leaves and a new right edge of fence pages are
+ * written to blocks that no version knows; then one edit changes the run's
+ * record and removes the inputs.  Scans with older versions stop at the last
+ * leaf that their record names.  What an interrupted step leaves are blocks of
+ * the run that are not part of it (LSM_RUN_PARTED).
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "base/options.h"
+#include "compact/compact.h"
+#include "miscadmin.h"
+#include "read/read.h"
+#include "run/run.h"
+#include "storage/space.h"
+
+/*
+ * The run to append to: the newest one of the higher levels.  If keys come in
+ * order it has the highest ones.
+ */
+static LsmRunRecord *
+find_target(LsmVersion *version, const LsmJob *job)
+{
+	for (int i = (int) version->run_count - 1; i >= 0; i--)
+	{
+		LsmRunRecord *run = &version->runs[i];
+
+		if (run->state == LSM_RUN_PACKED && run->job_id == 0 && run->level > job->level)
+			return run->height > 0 ? run : NULL;
+	}
+	return NULL;
+}
+
+/* Does the source begin after the last entry of the run? */
+static bool
+begins_after(LsmCursor *source, Relation rel, LsmKeySpace *ks, const LsmRunRecord *run)
+{
+	LsmBound	end = {0};
+	LsmBound	start = {0};
+
+	if (!lsm_run_read_end(rel, ks, run, &end))
+		return false;
+	lsm_bound_init(&start, 1);
+	lsm_cursor_seek(source, &start, NULL, ForwardScanDirection);
+	return source->valid && lsm_bound_compare(ks, &end, source->entry) > 0;
+}
+
+/*
+ * The inputs of a job, as one cursor that stands on the first entry, if all of
+ * them come after the run.  One of them is asked first: at random keys that is
+ * all it costs.
+ */
+static LsmCursor *
+open_source(Relation rel, LsmKeySpace *ks, const LsmVersion *version, const LsmJob *job,
+			const LsmRunRecord *run)
+{
+	LsmCursor  *source = lsm_read_inputs(rel, ks, version, job->inputs, 1, NULL);
+
+	if (begins_after(source, rel, ks, run))
+	{
+		lsm_cursor_close(source);
+		source = lsm_read_inputs(rel, ks, version, job->inputs, job->count, NULL);
+		if (begins_after(source, rel, ks, run))
+			return source;
+	}
+	lsm_cursor_close(source);
+	return NULL;
+}
+
+/* From now on the run may own blocks that are no part of it. */
+static void
+set_flag(Relation rel, LsmRunRecord *run)
+{
+	LsmEdit    *edit;
+
+	if (run->flags & LSM_RUN_PARTED)
+		return;
+	run->flags |= LSM_RUN_PARTED;
+	edit = palloc(sizeof(LsmEdit));
+	lsm_edit_init(edit);
+	lsm_edit_put(edit, run);
+	lsm_manifest_edit(rel, edit);
+}
+
+static void
+install(Relation rel, const LsmJob *job, const LsmRunRecord *run)
+{
+	LsmEdit    *edit = palloc(sizeof(LsmEdit));
+
+	lsm_edit_init(edit);
+	for (int i = 0; i < job->count; i++)
+		lsm_edit_remove(edit, job->inputs[i]);
+	lsm_edit_put(edit, run);
+	lsm_manifest_edit(rel, edit);
+}
+
+/*
+ * Do a job that is not under way by appending, if that is possible.  Returns
+ * the number of blocks written, or 0: then it is to be merged.
+ *
+ * REQUIRES: the compaction lock.
+ */
+uint32
+lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
+{
+	LsmVersion *version = lsm_version_read(rel, NULL);
+	LsmRunRecord *run = find_target(version, job);
+	LsmCursor  *source = NULL;
+	LsmRunWriter *writer;
+	LsmOwnerContext saved;
+	uint32		blocks;
+
+	if (run == NULL)
+		return 0;
+	lsm_owner_enter(heap, ks, &saved);
+	source = open_source(rel, ks, version, job, run);
+	if (source != NULL)
+	{
+		set_flag(rel, run);
+		lsm_space_ensure(rel);
+		blocks = run->blocks;
+		writer = lsm_run_writer_append(rel, heap, ks, run, job->blocks + 1,
+									   lsm_read_inputs_base(rel, version, job->inputs,
+															job->count, NULL));
+		while (source->valid)
+		{
+			lsm_run_writer_add(writer, source->entry);
+			lsm_cursor_next(source);
+		}
+		lsm_cursor_close(source);
+		lsm_run_writer_finish(writer, run);
+		run->level = Max(run->level, lsm_level_for(run->blocks, lsm_fanout(rel)));
+		lsm_fail_point("install");
+		install(rel, job, run);
+		lsm_space_reclaim(rel, heap);
+		blocks = Max(run->blocks - blocks, 1);
+	}
+	else
+		blocks = 0;
+	lsm_owner_leave(&saved);
+	return blocks;
+}
