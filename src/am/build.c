@@ -31,6 +31,7 @@ typedef struct BuildState
 {
 	LsmKeySpace *ks;
 	LsmSorter  *sorter;
+	LsmLeafMode mode;			/* of the entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;
 } BuildState;
@@ -62,6 +63,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 
 	lsm_keyspace_form(build->ks, values, isnull, tid, &entry);
 	lsm_sorter_add(build->sorter, &entry);
+	lsm_mode_add(&build->mode, &entry);
 	build->rows++;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(build->context);
@@ -87,7 +89,7 @@ write_run(Relation heap, Relation index, BuildState *build)
 	run.state = LSM_RUN_BUILDING;
 	run.flags = LSM_RUN_STEPPING;
 	lsm_manifest_begin_run(index, &run, NULL, 0);
-	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0, 0);
+	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0, &build->mode);
 
 	memset(&start, 0, sizeof(start));
 	lsm_bound_init(&start, 1);
@@ -157,6 +159,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
 										  ALLOCSET_DEFAULT_SIZES);
 	build.rows = 0;
+	lsm_mode_init(&build.mode);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
 	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);
 	if (build.rows > 0)

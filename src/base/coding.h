@@ -78,6 +78,47 @@ lsm_varint_size(uint64 value)
 	return size;
 }
 
+/* The lowest `bytes` (0 to 7) bytes of an integer, lowest first. */
+static inline uint8 *
+lsm_put_low_bytes(uint8 *p, uint64 value, int bytes)
+{
+	for (int i = 0; i < bytes; i++)
+	{
+		*p++ = (uint8) value;
+		value >>= 8;
+	}
+	return p;
+}
+
+/* Eight bytes as an integer, the first one lowest. */
+static inline uint64
+lsm_load_low_first(const uint8 *p)
+{
+	uint64		v;
+
+	memcpy(&v, p, 8);
+#ifdef WORDS_BIGENDIAN
+	v = pg_bswap64(v);
+#endif
+	return v;
+}
+
+static inline void
+lsm_store_low_first(uint8 *p, uint64 v)
+{
+#ifdef WORDS_BIGENDIAN
+	v = pg_bswap64(v);
+#endif
+	memcpy(p, &v, 8);
+}
+
+/* The lowest `bytes` (0 to 8) bytes of an integer set. */
+static inline uint64
+lsm_low_bytes_mask(int bytes)
+{
+	return bytes >= 8 ? ~UINT64CONST(0) : (UINT64CONST(1) << (8 * bytes)) - 1;
+}
+
 /*
  * memcpy for the few bytes of a key, inline: most keys and what differs between
  * neighbours are shorter than a call is worth.
@@ -165,6 +206,20 @@ lsm_common_prefix(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 		if (x != 0)
 			return i + (63 - pg_leftmost_one_pos64(x)) / 8;
 		i += 8;
+	}
+	if (n >= 4)
+	{
+		/* The rest at once, with some of the bytes that are known to be the same. */
+		uint64		x;
+
+		if (n >= 8)
+		{
+			i = n - 8;
+			x = lsm_key_prefix_padded(a + i) ^ lsm_key_prefix_padded(b + i);
+		}
+		else
+			x = lsm_key_prefix(a, n) ^ lsm_key_prefix(b, n);
+		return x != 0 ? i + (63 - pg_leftmost_one_pos64(x)) / 8 : n;
 	}
 	while (i < n && a[i] == b[i])
 		i++;

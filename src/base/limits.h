@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 /* Bumped with every incompatible change of what is on disk. */
-#define LSM_FORMAT_VERSION		2
+#define LSM_FORMAT_VERSION		3
 
 /*
  * The largest key plus rest of an entry, in bytes.  Two of them and a group

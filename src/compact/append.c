@@ -116,6 +116,7 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 	LsmCursor  *source = NULL;
 	LsmRunWriter *writer;
 	LsmOwnerContext saved;
+	LsmLeafMode mode;
 	uint32		blocks;
 
 	if (run == NULL)
@@ -127,9 +128,8 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 		set_flag(rel, run);
 		lsm_space_ensure(rel);
 		blocks = run->blocks;
-		writer = lsm_run_writer_append(rel, heap, ks, run, job->blocks + 1,
-									   lsm_read_inputs_base(rel, version, job->inputs,
-															job->count, NULL));
+		lsm_read_inputs_mode(rel, version, job->inputs, job->count, NULL, &mode);
+		writer = lsm_run_writer_append(rel, heap, ks, run, job->blocks + 1, &mode);
 		while (source->valid)
 		{
 			lsm_run_writer_add(writer, source->entry);

@@ -51,7 +51,7 @@ struct LsmBatch
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
 	int			flush_level;	/* nesting level at which it is written */
-	BlockNumber lowest_block;	/* of the heap, that an entry leads to */
+	LsmLeafMode mode;			/* of the entries */
 	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
 	BatchMark  *marks;			/* ascending in both */
 	int			mark_count;
@@ -115,7 +115,7 @@ create(Relation index, Relation heap)
 	batch->heap_id = RelationGetRelid(heap);
 	batch->context = context;
 	batch->ks = lsm_keyspace_create(index);
-	batch->lowest_block = InvalidBlockNumber;
+	lsm_mode_init(&batch->mode);
 	batch->first_cid = InvalidCommandId;
 	lsm_entries_init(&batch->entries, batch->ks, context);
 	MemoryContextSwitchTo(old);
@@ -202,7 +202,7 @@ write_runs(LsmBatch *batch, Relation index, Relation heap)
 {
 	Size		count;
 	LsmItemRef *refs = sort_waiting(batch, &count);
-	LsmRunImage *image = lsm_run_image_create(batch->ks, batch->lowest_block);
+	LsmRunImage *image = lsm_run_image_create(batch->ks, &batch->mode);
 	Size		first = 0;		/* of the image */
 
 	for (Size i = 0; i < count; i++)
@@ -304,7 +304,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	lsm_entries_clear(&batch->entries, false);
 	batch->packed_size = 0;
 	batch->mark_count = 0;
-	batch->lowest_block = InvalidBlockNumber;
+	lsm_mode_init(&batch->mode);
 	batch->first_cid = InvalidCommandId;
 	batch->flushing = false;
 	set_waiting(batch, false);
@@ -337,7 +337,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	set_waiting(batch, true);
 	memory_used += batch->entries.used - before;
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
-	batch->lowest_block = Min(batch->lowest_block, (BlockNumber) (entry->tid >> 16));
+	lsm_mode_add(&batch->mode, entry);
 	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
 		batch->first_cid = cid;
 	if (batch->packed_size >= FULL_SIZE ||

@@ -229,9 +229,12 @@ get_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job,
 	LsmRunWriter *writer;
 
 	if (run->leaves == 0)
-		return lsm_run_writer_begin(rel, heap, ks, run, job->blocks + 1,
-									lsm_read_inputs_base(rel, version, job->inputs,
-														 job->count, strategy));
+	{
+		LsmLeafMode mode;
+
+		lsm_read_inputs_mode(rel, version, job->inputs, job->count, strategy, &mode);
+		return lsm_run_writer_begin(rel, heap, ks, run, job->blocks + 1, &mode);
+	}
 	writer = lsm_run_writer_resume(rel, heap, ks, run, is_part, job->blocks + 1, position);
 	/* If VACUUM has emptied the last leaf, the position is before the frontier. */
 	if (is_part)

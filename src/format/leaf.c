@@ -1,89 +1,106 @@
 /*
  * leaf.c
- *	  Building, decoding and trimming packed pages.
+ *	  Building and trimming packed pages.
  */
 #include "postgres.h"
 
-#include "base/coding.h"
-#include "format/leaf.h"
+#include "format/leaf_coding.h"
 
-#define SAME_KEY	0xF0		/* header byte: key of the entry before */
-#define NIBBLE_MORE 15			/* nibble: a varint follows */
-#define NARROW_BITS 9			/* offset bits of a narrow TID */
+/* What an entry takes on a page, at most, beyond its key and rest. */
+#define ENTRY_OVERHEAD		32
 
-static inline uint16
-group_offset(Page page, int group)
+/* Does the page's coding have room for the TID? */
+static inline bool
+can_code_tid(uint64 tid, const LsmLeafCoding *c)
 {
-	uint16		offset;
-
-	memcpy(&offset, (char *) page + LSM_PAGE_SPECIAL - sizeof(uint16) * (group + 1),
-		   sizeof(uint16));
-	return offset;
+	if (tid < c->base_tid || (tid & 0xFFFF) >> c->offset_bits != 0)
+		return false;
+	return c->keylen == 0 || code_tid(tid, c) >> (HEAD_TID_BITS + 8 * c->tid_bytes) == 0;
 }
 
-/* How a page codes TIDs: in few bits where it can.  The order is kept. */
-typedef struct TidCoding
-{
-	bool		wide;
-	uint64		base;			/* not above any TID on the page */
-} TidCoding;
-
-static inline TidCoding
-page_coding(Page page)
-{
-	TidCoding	coding;
-
-	coding.wide = (lsm_page_opaque(page)->flags & LSM_PAGE_WIDE_TID) != 0;
-	coding.base = (uint64) lsm_leaf_header(page)->base_block << 16;
-	return coding;
-}
-
-static inline uint64
-code_tid(uint64 tid, TidCoding coding)
-{
-	tid -= coding.base;
-	return coding.wide ? tid : ((tid >> 16) << NARROW_BITS) | (tid & 0xFFFF);
-}
-
-static inline uint64
-decode_tid(uint64 code, TidCoding coding)
-{
-	if (!coding.wide)
-		code = ((code >> NARROW_BITS) << 16) | (code & ((1 << NARROW_BITS) - 1));
-	return code + coding.base;
-}
-
+/* Do offsets of the TID take more bits than they do nearly everywhere? */
 bool
 lsm_leaf_needs_wide(uint64 tid)
 {
-	return (tid & 0xFFFF) >= (1 << NARROW_BITS);
+	return (tid & 0xFFFF) >> LSM_NARROW_OFFSET_BITS != 0;
+}
+
+static inline uint8 *
+put_rest(uint8 *p, const LsmEntry *entry, const LsmLeafCoding *c)
+{
+	if (c->has_rest)
+	{
+		p = lsm_put_varint(p, entry->restlen);
+		memcpy(p, entry->rest, entry->restlen);
+		p += entry->restlen;
+	}
+	return p;
+}
+
+/*
+ * The fixed coding.  Every TID must fit its width, also where a difference is
+ * written: the entry before may be removed.
+ */
+static inline uint8 *
+encode_fixed(uint8 *p, const LsmEntry *entry, uint32 shared, bool same, uint64 code,
+			 uint64 prev_code, const LsmLeafCoding *c)
+{
+	uint32		unshared;
+
+	if (same)
+	{
+		code -= prev_code;
+		*p++ = (FIXED_SAME_KEY << 4) | (code & 0x0F);
+		p = put_rest(p, entry, c);
+		return lsm_put_varint(p, code >> HEAD_TID_BITS);
+	}
+	if (entry->keylen == c->keylen && shared < FIXED_LONG_SHARED)
+	{
+		shared = Min(shared, FIXED_MOST_SHARED);
+		unshared = entry->keylen - shared;
+		*p++ = (shared << 4) | (code & 0x0F);
+	}
+	else
+	{
+		unshared = entry->keylen - shared;
+		*p++ = (FIXED_ANY_LENGTH << 4) | (code & 0x0F);
+		p = lsm_put_varint(p, shared);
+		p = lsm_put_varint(p, unshared);
+	}
+	lsm_copy(p, entry->key + shared, unshared);
+	p += unshared;
+	p = put_rest(p, entry, c);
+	return lsm_put_low_bytes(p, code >> HEAD_TID_BITS, c->tid_bytes);
 }
 
 /*
  * Write one entry at p, as a difference to prev unless that is NULL.  Returns
  * the end.  Both building and trimming a page go through here.
  */
-static uint8 *
+static inline uint8 *
 encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
-			 uint32 shared, bool has_rest, TidCoding coding)
+			 uint32 shared, const LsmLeafCoding *c)
 {
-	uint64		code = code_tid(entry->tid, coding);
+	uint64		code = code_tid(entry->tid, c);
 	uint32		unshared = entry->keylen - shared;
+	bool		same = prev != NULL && unshared == 0 && shared == prev->keylen &&
+		entry->tid >= prev->tid;
 
-	if (prev != NULL && unshared == 0 && shared == prev->keylen &&
-		entry->tid >= prev->tid)
+	/* A key that is a pure prefix of the last must not look the same. */
+	if (unshared == 0 && shared > 0 && !same)
+	{
+		shared--;
+		unshared++;
+	}
+	if (c->keylen > 0)
+		return encode_fixed(p, entry, shared, same, code, same ? code_tid(prev->tid, c) : 0, c);
+	if (same)
 	{
 		*p++ = SAME_KEY;
-		code -= code_tid(prev->tid, coding);
+		code -= code_tid(prev->tid, c);
 	}
 	else
 	{
-		/* A key that is a pure prefix of the last must not look the same. */
-		if (unshared == 0 && shared > 0)
-		{
-			shared--;
-			unshared++;
-		}
 		*p++ = (Min(shared, NIBBLE_MORE) << 4) | Min(unshared, NIBBLE_MORE);
 		if (shared >= NIBBLE_MORE)
 			p = lsm_put_varint(p, shared);
@@ -92,13 +109,25 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 		lsm_copy(p, entry->key + shared, unshared);
 		p += unshared;
 	}
-	if (has_rest)
-	{
-		p = lsm_put_varint(p, entry->restlen);
-		memcpy(p, entry->rest, entry->restlen);
-		p += entry->restlen;
-	}
+	p = put_rest(p, entry, c);
 	return lsm_put_varint(p, code);
+}
+
+/*
+ * An upper bound of what encode_entry writes is enough: it is close.  There is
+ * a byte for a key which is a pure prefix of the one before.
+ */
+static inline uint32
+most_bytes(const LsmEntry *entry, uint32 shared, const LsmLeafCoding *c)
+{
+	uint32		rest = c->has_rest ? 2 + entry->restlen : 0;
+
+	if (c->keylen > 0)
+		return 2 + entry->keylen - Min(shared, FIXED_MOST_SHARED) +
+			(entry->keylen != c->keylen ? 4 : 0) + rest + c->tid_bytes;
+	return 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
+		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
+		rest + lsm_varint_size(code_tid(entry->tid, c));
 }
 
 /* Open a new group at pd_lower. */
@@ -113,41 +142,107 @@ open_group(Page page, uint8 *p)
 	lsm_leaf_header(page)->group_count++;
 }
 
-/* Start an empty page in private memory. */
-void
-lsm_leaf_begin(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest,
-			   bool wide, uint64 run_id, BlockNumber self)
+/* Start an empty page in private memory.  What its header says of TIDs is not filled in. */
+static void
+begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 run_id,
+		   BlockNumber self)
 {
 	lsm_page_init(page, kind, run_id, self);
-	lsm_page_opaque(page)->flags = (has_rest ? LSM_PAGE_HAS_REST : 0) |
-		(wide ? LSM_PAGE_WIDE_TID : 0);
+	lsm_page_opaque(page)->flags = has_rest ? LSM_PAGE_HAS_REST : 0;
 	((PageHeader) page)->pd_lower = LSM_LEAF_DATA;
 	memset(lsm_leaf_header(page), 0, sizeof(LsmLeafHeader));
 	b->page = page;
-	b->wide = wide;
-	b->base_tid = 0;
-	b->has_rest = has_rest;
+	b->odd_keys = 0;
 	b->in_group = LSM_GROUP_ENTRIES;	/* the first entry opens a group */
 	b->last_keylen = 0;
 	b->last_tid = 0;
+	b->last_prefix = 0;
 }
 
 /*
- * Code TIDs relative to a heap block: shorter where all of them are near.
+ * Start an empty leaf.
  *
- * REQUIRES: the page is empty.
+ * REQUIRES: the mode has seen an entry, and is settled.
  */
 void
-lsm_leaf_set_base(LsmLeafBuilder *b, BlockNumber base_block)
+lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
+			   uint64 run_id, BlockNumber self)
 {
-	lsm_leaf_header(b->page)->base_block = base_block;
-	b->base_tid = (uint64) base_block << 16;
+	LsmLeafHeader *leaf = lsm_leaf_header(page);
+
+	Assert(mode->base_block <= mode->last_block && mode->keylen != LSM_KEYLEN_NONE);
+	begin_page(b, page, LSM_PAGE_LEAF, has_rest, run_id, self);
+	leaf->base_block = mode->base_block;
+	leaf->last_block = mode->last_block;
+	leaf->keylen = mode->keylen;
+	leaf->offset_bits = mode->offset_bits;
+	if (mode->keylen > 0)
+		leaf->tid_bytes = lsm_mode_tid_bytes(mode->base_block, mode->last_block,
+											 mode->offset_bits);
+	b->coding = page_coding(page);
+}
+
+/*
+ * Start the leaf after the one that was built, for an entry with this TID: the
+ * mode learns from why that could not go on, once for the rest of the run.
+ *
+ * REQUIRES: b is zeroed if there was no leaf before.
+ */
+void
+lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
+					uint64 first_tid, uint64 run_id, BlockNumber self)
+{
+	/* A key of another length costs a byte more than in the variable coding. */
+	if (b->page != NULL && b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
+		mode->keylen = 0;
+	lsm_mode_cover(mode, first_tid);
+	lsm_leaf_begin(b, page, has_rest, mode, run_id, self);
+}
+
+/* Start an empty fence page.  `wide`: see lsm_leaf_needs_wide. */
+void
+lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 run_id, BlockNumber self)
+{
+	begin_page(b, page, LSM_PAGE_FENCE, true, run_id, self);
+	lsm_leaf_header(page)->offset_bits = wide ? 16 : LSM_NARROW_OFFSET_BITS;
+	b->coding = page_coding(page);
+}
+
+/* How many bytes does a key have in common with the last one? */
+static inline uint32
+shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
+{
+	uint32		n = Min(b->last_keylen, entry->keylen);
+	uint64		x = prefix ^ b->last_prefix;
+
+	if (x != 0)
+		return Min(n, (63 - pg_leftmost_one_pos64(x)) / 8);
+	if (n <= sizeof(uint64))
+		return n;
+	return 8 + lsm_common_prefix(b->last_key + 8, b->last_keylen - 8,
+								 entry->key + 8, entry->keylen - 8);
+}
+
+/* Room for the eight bytes that encode_short writes at a time. */
+#define SHORT_ROOM	(1 + 3 * sizeof(uint64))
+
+/*
+ * encode_fixed for a key of up to eight bytes, as an integer, that is not the
+ * one before, without a rest.  Writes zero bytes beyond the end of the entry.
+ */
+static inline uint8 *
+encode_short(uint8 *p, uint64 prefix, uint32 shared, uint64 code, const LsmLeafCoding *c)
+{
+	*p++ = (shared << 4) | (code & 0x0F);
+	lsm_store_low_first(p, pg_bswap64(prefix) >> (8 * shared));
+	p += c->keylen - shared;
+	lsm_store_low_first(p, code >> HEAD_TID_BITS);
+	return p + c->tid_bytes;
 }
 
 /*
  * Append an entry.  Returns false, with the page unchanged, when it does not
- * fit, or its TID needs the wide coding and the page is narrow, or lies below
- * the base.
+ * fit, or the page's coding has no room for its TID.
  *
  * REQUIRES: entries come in order; keylen + restlen <= LSM_MAX_ENTRY_SIZE.
  */
@@ -157,34 +252,22 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	PageHeader	header = (PageHeader) b->page;
 	LsmLeafHeader *leaf = lsm_leaf_header(b->page);
 	bool		opens = b->in_group == LSM_GROUP_ENTRIES;
-	LsmEntry	last;
+	uint64		prefix = entry->aligned ? lsm_key_prefix_padded(entry->key) :
+		lsm_key_prefix(entry->key, entry->keylen);
 	uint32		shared = 0;
-	uint32		need;
-	TidCoding	coding = {b->wide, b->base_tid};
 	uint8	   *p;
 
 	/* Fence pages must branch enough for LSM_MAX_HEIGHT to do. */
 	if (lsm_page_entries > 0 && leaf->entry_count >=
 		(lsm_page_opaque(b->page)->kind == LSM_PAGE_FENCE ? Max(lsm_page_entries, 8) : lsm_page_entries))
 		return false;
-	if ((!b->wide && lsm_leaf_needs_wide(entry->tid)) || entry->tid < b->base_tid)
+	if (!can_code_tid(entry->tid, &b->coding))
 		return false;
 
-	last.key = b->last_key;
-	last.keylen = b->last_keylen;
-	last.tid = b->last_tid;
 	if (!opens)
-		shared = lsm_common_prefix(last.key, last.keylen, entry->key, entry->keylen);
-
-	/*
-	 * An upper bound of the coded size is enough: it is close.  The second
-	 * byte is that of a key which is a pure prefix of the one before.
-	 */
-	need = 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
-		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
-		(b->has_rest ? 2 + entry->restlen : 0) +
-		lsm_varint_size(code_tid(entry->tid, coding)) + (opens ? sizeof(uint16) : 0);
-	if (header->pd_lower + need > header->pd_upper)
+		shared = shared_with_last(b, entry, prefix);
+	if (header->pd_lower + most_bytes(entry, shared, &b->coding) +
+		(opens ? sizeof(uint16) : 0) > header->pd_upper)
 		return false;
 
 	p = (uint8 *) b->page + header->pd_lower;
@@ -193,15 +276,29 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		open_group(b->page, p);
 		b->in_group = 0;
 	}
-	p = encode_entry(p, entry, opens ? NULL : &last, shared, b->has_rest, coding);
+	if (entry->keylen == b->coding.keylen && shared < entry->keylen &&
+		entry->keylen <= sizeof(uint64) && !b->coding.has_rest &&
+		header->pd_upper - header->pd_lower >= SHORT_ROOM)
+	{
+		p = encode_short(p, prefix, shared, code_tid(entry->tid, &b->coding), &b->coding);
+		lsm_store_low_first(b->last_key, pg_bswap64(prefix));
+	}
+	else
+	{
+		LsmEntry	last = {.key = b->last_key,.keylen = b->last_keylen,.tid = b->last_tid};
+
+		p = encode_entry(p, entry, opens ? NULL : &last, shared, &b->coding);
+		lsm_copy(b->last_key + shared, entry->key + shared, entry->keylen - shared);
+	}
 	Assert(p <= (uint8 *) b->page + header->pd_upper);
 
 	header->pd_lower = p - (uint8 *) b->page;
 	leaf->entry_count++;
 	b->in_group++;
-	lsm_copy(b->last_key + shared, entry->key + shared, entry->keylen - shared);
+	b->odd_keys += entry->keylen != b->coding.keylen;
 	b->last_keylen = entry->keylen;
 	b->last_tid = entry->tid;
+	b->last_prefix = prefix;
 	return true;
 }
 
@@ -216,9 +313,8 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 	int			groups = lsm_leaf_group_count(page);
 
 	b->page = page;
-	b->wide = (lsm_page_opaque(page)->flags & LSM_PAGE_WIDE_TID) != 0;
-	b->base_tid = (uint64) lsm_leaf_header(page)->base_block << 16;
-	b->has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
+	b->coding = page_coding(page);
+	b->odd_keys = 0;
 	if (groups == 0 || !lsm_leaf_decode_group(page, groups - 1, scratch) ||
 		scratch->count == 0)
 		return false;
@@ -227,22 +323,8 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 	memcpy(b->last_key, last->key, last->keylen);
 	b->last_keylen = last->keylen;
 	b->last_tid = last->tid;
+	b->last_prefix = lsm_key_prefix(last->key, last->keylen);
 	return true;
-}
-
-/* Room for decoding groups whose keys have at most max_keylen bytes. */
-void
-lsm_group_init(LsmGroup *group, uint32 max_keylen)
-{
-	group->count = 0;
-	group->max_keylen = max_keylen;
-	group->scratch = palloc(lsm_group_scratch_size(max_keylen));
-}
-
-void
-lsm_group_free(LsmGroup *group)
-{
-	pfree(group->scratch);
 }
 
 /* NULL, or what is wrong with the layout of a packed page. */
@@ -257,10 +339,13 @@ lsm_leaf_check(Page page)
 		leaf->entry_count > leaf->group_count * LSM_GROUP_ENTRIES ||
 		leaf->entry_count < leaf->group_count)
 		return "entry counts do not fit the page";
+	if (leaf->offset_bits < 1 || leaf->offset_bits > 16 || leaf->tid_bytes > MAX_TID_BYTES ||
+		leaf->keylen > LSM_MAX_ENTRY_SIZE)
+		return "coding of the entries is unknown";
 	for (int i = 0; i < leaf->group_count; i++)
 	{
-		uint16		offset = group_offset(page, i);
-		uint16		before = i > 0 ? group_offset(page, i - 1) : LSM_LEAF_DATA - 1;
+		uint16		offset = lsm_leaf_group_offset(page, i);
+		uint16		before = i > 0 ? lsm_leaf_group_offset(page, i - 1) : LSM_LEAF_DATA - 1;
 
 		if (offset <= before || offset >= header->pd_lower)
 			return "group offsets are out of order";
@@ -269,148 +354,41 @@ lsm_leaf_check(Page page)
 }
 
 /*
- * Decode the entry at p whose predecessor (not for the first of a group) is
- * prev.  The key is built at `key`, which has room for max_keylen and padding.
- * Returns the end of the entry or NULL.
+ * Code a group again without the entries that are to be removed, at *p in the
+ * page, and not beyond `limit`: on a sound page the group does not get there.
+ * *ordinal is that of its first entry, *next the next one to remove.
  */
-static const uint8 *
-decode_entry(const uint8 *p, const uint8 *end, bool has_rest, TidCoding coding,
-			 const LsmEntry *prev, uint8 *key, uint32 max_keylen, LsmEntry *out)
+static bool
+trim_group(Page page, const LsmGroup *group, const LsmLeafCoding *c, uint8 **p,
+		   const uint8 *limit, const uint16 *ordinals, int count, int *ordinal, int *next)
 {
-	bool		same = false;
-	uint64		shared;
-	uint64		unshared;
-	uint64		code;
-	uint8		head;
-
-	if (p >= end)
-		return NULL;
-	head = *p++;
-	if (head == SAME_KEY && prev != NULL)
-	{
-		same = true;
-		out->keylen = prev->keylen;
-		lsm_copy(key, prev->key, prev->keylen);
-	}
-	else
-	{
-		shared = head >> 4;
-		unshared = head & 0x0F;
-		if (shared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &shared)) == NULL)
-			return NULL;
-		if (unshared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &unshared)) == NULL)
-			return NULL;
-		if (unshared > (uint64) (end - p) ||
-			shared > (prev ? prev->keylen : 0) ||
-			shared + unshared > max_keylen)
-			return NULL;
-		if (shared > 0)
-			lsm_copy(key, prev->key, (uint32) shared);
-		lsm_copy(key + shared, p, (uint32) unshared);
-		out->keylen = (uint32) (shared + unshared);
-		p += unshared;
-	}
-	out->key = key;
-	out->aligned = true;
-	memset(key + out->keylen, 0, LSM_KEY_PAD);
-
-	out->rest = NULL;
-	out->restlen = 0;
-	if (has_rest)
-	{
-		uint64		restlen;
-
-		if ((p = lsm_get_varint(p, end, &restlen)) == NULL ||
-			restlen > (uint64) (end - p) || restlen > LSM_MAX_ENTRY_SIZE)
-			return NULL;
-		out->rest = p;
-		out->restlen = (uint32) restlen;
-		p += restlen;
-	}
-
-	if ((p = lsm_get_varint(p, end, &code)) == NULL)
-		return NULL;
-	if (same)
-		code += code_tid(prev->tid, coding);
-	out->tid = decode_tid(code, coding);
-	return p;
-}
-
-/*
- * The first entry of a group, without copying: its key is whole and stays in
- * the page.  False if the page is damaged.
- */
-bool
-lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry)
-{
-	const uint8 *end = (const uint8 *) page + ((PageHeader) page)->pd_lower;
-	const uint8 *p = (const uint8 *) page + group_offset(page, group);
-	uint16		flags = lsm_page_opaque(page)->flags;
-	uint64		unshared;
-	uint64		code;
-
-	if (p >= end || p < (const uint8 *) page + LSM_LEAF_DATA || (*p >> 4) != 0)
-		return false;
-	unshared = *p++ & 0x0F;
-	if (unshared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &unshared)) == NULL)
-		return false;
-	if (unshared > (uint64) (end - p) || unshared > LSM_MAX_ENTRY_SIZE)
-		return false;
-	entry->key = p;
-	entry->aligned = false;
-	entry->keylen = (uint32) unshared;
-	p += unshared;
-	entry->rest = NULL;
-	entry->restlen = 0;
-	if (flags & LSM_PAGE_HAS_REST)
-	{
-		uint64		restlen;
-
-		if ((p = lsm_get_varint(p, end, &restlen)) == NULL ||
-			restlen > (uint64) (end - p))
-			return false;
-		entry->rest = p;
-		entry->restlen = (uint32) restlen;
-		p += restlen;
-	}
-	if (lsm_get_varint(p, end, &code) == NULL)
-		return false;
-	entry->tid = decode_tid(code, page_coding(page));
-	return true;
-}
-
-/*
- * Decode a whole group.  Keys are copied to the scratch area; rests stay in
- * the page.  False if the page is damaged.
- */
-bool
-lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
-{
-	int			groups = lsm_leaf_group_count(page);
-	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
-	TidCoding	coding = page_coding(page);
-	const uint8 *p = (const uint8 *) page + group_offset(page, group);
-	const uint8 *end = (const uint8 *) page +
-		(group + 1 < groups ? group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
-	uint8	   *key = out->scratch;
+	uint8		room[2 * LSM_MAX_ENTRY_SIZE + ENTRY_OVERHEAD];
 	const LsmEntry *prev = NULL;
 
-	out->count = 0;
-	while (p < end)
+	for (int i = 0; i < group->count; i++, (*ordinal)++)
 	{
-		LsmEntry   *entry;
+		const LsmEntry *entry = &group->entries[i];
+		uint32		shared = 0;
+		Size		size;
 
-		if (out->count == LSM_GROUP_ENTRIES)
+		if (*next < count && ordinals[*next] == *ordinal)
+		{
+			(*next)++;
+			continue;
+		}
+		if (prev != NULL)
+			shared = lsm_common_prefix(prev->key, prev->keylen, entry->key, entry->keylen);
+		size = encode_entry(room, entry, prev, shared, c) - room;
+		if (size > (Size) (limit - *p))
 			return false;
-		entry = &out->entries[out->count];
-		p = decode_entry(p, end, has_rest, coding, prev, key, out->max_keylen, entry);
-		if (p == NULL)
-			return false;
-		key += MAXALIGN(entry->keylen) + LSM_KEY_PAD;
+		if (prev == NULL)
+			open_group(page, *p);
+		memcpy(*p, room, size);
+		*p += size;
+		lsm_leaf_header(page)->entry_count++;
 		prev = entry;
-		out->count++;
 	}
-	return out->count > 0;
+	return true;
 }
 
 /*
@@ -427,13 +405,15 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 	Page		old = (Page) copy.data;
 	PageHeader	header = (PageHeader) page;
 	LsmLeafHeader *leaf = lsm_leaf_header(page);
-	TidCoding	coding = page_coding(page);
-	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
+	LsmLeafCoding coding = page_coding(page);
 	int			groups = lsm_leaf_group_count(page);
 	int			ordinal = 0;
 	int			next = 0;
 	uint8	   *p = (uint8 *) page + LSM_LEAF_DATA;
+	uint8	   *limit = (uint8 *) page + header->pd_lower;
 
+	if (lsm_leaf_check(page) != NULL)
+		return false;
 	memcpy(old, page, BLCKSZ);
 	leaf->entry_count = 0;
 	leaf->group_count = 0;
@@ -441,30 +421,11 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 
 	for (int g = 0; g < groups; g++)
 	{
-		const LsmEntry *prev = NULL;
-
-		if (!lsm_leaf_decode_group(old, g, scratch))
+		if (!lsm_leaf_decode_group(old, g, scratch) ||
+			!trim_group(page, scratch, &coding, &p, limit, ordinals, count, &ordinal, &next))
 		{
 			memcpy(page, old, BLCKSZ);
 			return false;
-		}
-		for (int i = 0; i < scratch->count; i++, ordinal++)
-		{
-			const LsmEntry *entry = &scratch->entries[i];
-			uint32		shared = 0;
-
-			if (next < count && ordinals[next] == ordinal)
-			{
-				next++;
-				continue;
-			}
-			if (prev == NULL)
-				open_group(page, p);
-			else
-				shared = lsm_common_prefix(prev->key, prev->keylen, entry->key, entry->keylen);
-			p = encode_entry(p, entry, prev, shared, has_rest, coding);
-			leaf->entry_count++;
-			prev = entry;
 		}
 	}
 	header->pd_lower = p - (uint8 *) page;

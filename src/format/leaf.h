@@ -29,9 +29,42 @@ typedef struct LsmLeafHeader
 	uint16		entry_count;
 	uint16		group_count;
 	BlockNumber base_block;		/* leaf: TIDs are coded relative to it */
+	BlockNumber last_block;		/* leaf: highest heap block expected in its run */
+	uint16		keylen;			/* leaf: of keys in the fixed coding; 0: variable coding */
+	uint8		offset_bits;	/* of a coded TID, the others are the block */
+	uint8		tid_bytes;		/* fixed coding: of a TID beyond the 4 bits in the head */
 } LsmLeafHeader;
 
-StaticAssertDecl(sizeof(LsmLeafHeader) == 8, "LsmLeafHeader is part of the on-disk format");
+StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-disk format");
+
+/*
+ * What is known of the entries of a run when it is begun.  Leaves are coded
+ * after it: the better it is the shorter they get.  An entry that does not fit
+ * it is not lost, but needs a new leaf.
+ */
+typedef struct LsmLeafMode
+{
+	BlockNumber base_block;		/* lowest heap block; invalid: no entries yet */
+	BlockNumber last_block;		/* highest one */
+	uint16		keylen;			/* of all keys, or LSM_KEYLEN_* */
+	uint8		offset_bits;	/* that the offsets of TIDs take */
+} LsmLeafMode;
+
+/* Bits that offsets take on pages with up to 511 line pointers: nearly all. */
+#define LSM_NARROW_OFFSET_BITS	9
+
+#define LSM_KEYLEN_MIXED	0
+#define LSM_KEYLEN_NONE		0xFFFF	/* no entries yet */
+
+/* How a page codes entries, from its header. */
+typedef struct LsmLeafCoding
+{
+	uint64		base_tid;		/* not above any TID on the page */
+	int			offset_bits;
+	uint32		keylen;			/* 0: variable coding */
+	int			tid_bytes;
+	bool		has_rest;
+} LsmLeafCoding;
 
 #define lsm_leaf_header(page) ((LsmLeafHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
 /* The shortest entry, the same key again, takes two bytes. */
@@ -65,18 +98,29 @@ lsm_group_scratch_size(uint32 max_keylen)
 typedef struct LsmLeafBuilder
 {
 	Page		page;			/* in private memory */
-	bool		wide;			/* page codes wide TIDs */
-	uint64		base_tid;		/* see LsmLeafHeader.base_block */
-	bool		has_rest;
+	LsmLeafCoding coding;
+	int			odd_keys;		/* keys of another length than the coding's */
 	int			in_group;		/* entries in the last group */
 	uint32		last_keylen;
 	uint64		last_tid;
+	uint64		last_prefix;	/* see lsm_key_prefix */
 	uint8		last_key[LSM_MAX_ENTRY_SIZE];
 } LsmLeafBuilder;
 
-extern void lsm_leaf_begin(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest,
-						   bool wide, uint64 run_id, BlockNumber self);
-extern void lsm_leaf_set_base(LsmLeafBuilder *b, BlockNumber base_block);
+extern void lsm_mode_init(LsmLeafMode *mode);
+extern void lsm_mode_add(LsmLeafMode *mode, const LsmEntry *entry);
+extern void lsm_mode_cover(LsmLeafMode *mode, uint64 tid);
+extern void lsm_mode_join(LsmLeafMode *mode, const LsmLeafMode *other);
+extern void lsm_mode_of_page(Page page, LsmLeafMode *mode);
+extern void lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen);
+extern int	lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits);
+
+extern void lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
+						   uint64 run_id, BlockNumber self);
+extern void lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
+								uint64 first_tid, uint64 run_id, BlockNumber self);
+extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 run_id,
+							BlockNumber self);
 extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
 extern bool lsm_leaf_needs_wide(uint64 tid);
@@ -92,6 +136,17 @@ static inline int
 lsm_leaf_group_count(Page page)
 {
 	return lsm_leaf_header(page)->group_count;
+}
+
+/* Where in the page a group begins. */
+static inline uint16
+lsm_leaf_group_offset(Page page, int group)
+{
+	uint16		offset;
+
+	memcpy(&offset, (char *) page + LSM_PAGE_SPECIAL - sizeof(uint16) * (group + 1),
+		   sizeof(uint16));
+	return offset;
 }
 
 static inline BlockNumber

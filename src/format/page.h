@@ -31,7 +31,6 @@
 /* Page flags. */
 #define LSM_PAGE_OPEN		0x0001	/* buffer page: takes entries (I7) */
 #define LSM_PAGE_HAS_REST	0x0002	/* entries have a rest part */
-#define LSM_PAGE_WIDE_TID	0x0004	/* TIDs are block << 16 | offset */
 #define LSM_PAGE_CLOSED		0x0008	/* gate: no longer the current one */
 
 typedef struct LsmPageOpaque

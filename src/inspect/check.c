@@ -65,7 +65,7 @@ foreign_field(Page page)
 			break;
 		case LSM_PAGE_LEAF:
 		case LSM_PAGE_FENCE:
-			flags = LSM_PAGE_HAS_REST | LSM_PAGE_WIDE_TID;
+			flags = LSM_PAGE_HAS_REST;
 			break;
 	}
 	if ((opaque->flags & ~flags) != 0)

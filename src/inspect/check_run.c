@@ -137,11 +137,30 @@ visit_spare(Walk *w, BlockNumber block)
 	pfree(page);
 }
 
-/* Bytes before the key of a group's first entry: see "On-disk format". */
-static uint32
-key_offset(uint32 keylen)
+/* Does the header's account of how entries are coded make sense? */
+static void
+check_coding(LsmCheck *c, BlockNumber block, Page page)
 {
-	return 1 + (keylen < 15 ? 0 : lsm_varint_size(keylen));
+	LsmLeafHeader *leaf = lsm_leaf_header(page);
+	int			tid_bytes = 0;
+
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_FENCE)
+	{
+		if (leaf->base_block != 0 || leaf->last_block != 0)
+			lsm_check_report(c, block, "a fence page has a range for its TIDs");
+		if (leaf->keylen != 0)
+			lsm_check_report(c, block, "a fence page has a length for its keys");
+	}
+	else if (leaf->base_block > leaf->last_block)
+		lsm_check_report(c, block, "lowest heap block is %u, but the highest one %u",
+						 leaf->base_block, leaf->last_block);
+	if (leaf->keylen > c->ks->max_keylen)
+		lsm_check_report(c, block, "keys have %u bytes, but the longest one of the index has %u",
+						 leaf->keylen, c->ks->max_keylen);
+	if (leaf->keylen > 0)
+		tid_bytes = lsm_mode_tid_bytes(leaf->base_block, leaf->last_block, leaf->offset_bits);
+	if (leaf->tid_bytes != tid_bytes)
+		lsm_check_report(c, block, "TIDs are coded in %d bytes, not %d", leaf->tid_bytes, tid_bytes);
 }
 
 /*
@@ -160,8 +179,9 @@ check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 		lsm_check_report(c, block, "%s", wrong);
 	if (groups == 0 && ((PageHeader) page)->pd_lower != LSM_LEAF_DATA)
 		lsm_check_report(c, block, "an empty page has entries");
-	if (lsm_leaf_header(page)->base_block != 0 && lsm_page_opaque(page)->kind == LSM_PAGE_FENCE)
-		lsm_check_report(c, block, "a fence page has a base for its TIDs");
+	check_coding(c, block, page);
+	if (groups > 0 && lsm_leaf_group_offset(page, 0) != LSM_LEAF_DATA)
+		lsm_check_report(c, block, "the first group is not at the start of the page");
 	for (int g = 0; g < groups; g++)
 	{
 		LsmEntry	first;
@@ -169,8 +189,6 @@ check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 		if (!lsm_leaf_first_of_group(page, g, &first) ||
 			!lsm_leaf_decode_group(page, g, group))
 			lsm_check_report(c, block, "group %d cannot be decoded", g);
-		if (g == 0 && first.key != (const uint8 *) page + LSM_LEAF_DATA + key_offset(first.keylen))
-			lsm_check_report(c, block, "the first group is not at the start of the page");
 		if (first.tid != group->entries[0].tid || first.keylen != group->entries[0].keylen ||
 			memcmp(first.key, group->entries[0].key, first.keylen) != 0)
 			lsm_check_report(c, block, "group %d begins with something else than its first entry", g);

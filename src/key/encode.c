@@ -116,6 +116,32 @@ lsm_encode_size(LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
+/* The length of a column's values as they are encoded, marker included, or 0 if it varies. */
+uint32
+lsm_encoded_length(const LsmColumn *column)
+{
+	switch (column->encoding)
+	{
+		case LSM_ENC_BOOL:
+		case LSM_ENC_CHAR:
+			return 1 + 1;
+		case LSM_ENC_INT16:
+			return 1 + 2;
+		case LSM_ENC_INT32:
+		case LSM_ENC_UINT32:
+		case LSM_ENC_FLOAT4:
+			return 1 + 4;
+		case LSM_ENC_INT64:
+		case LSM_ENC_UINT64:
+		case LSM_ENC_FLOAT8:
+			return 1 + 8;
+		case LSM_ENC_FIXED:
+			return 1 + column->typlen;
+		default:
+			return 0;
+	}
+}
+
 static uint8 *
 put_be(uint8 *p, uint64 value, int bytes)
 {

@@ -56,6 +56,23 @@ longest_key(LsmKeySpace *ks)
 	return Min(size, LSM_MAX_ENTRY_SIZE);
 }
 
+/* The length of all keys without nulls, or 0 if they have several. */
+static uint32
+usual_length(const LsmKeySpace *ks)
+{
+	uint32		size = 0;
+
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		uint32		length = ks->encoded ? lsm_encoded_length(&ks->columns[i]) : 0;
+
+		if (length == 0)
+			return 0;
+		size += length;
+	}
+	return size;
+}
+
 /* Build the keyspace of an index, in the current memory context. */
 LsmKeySpace *
 lsm_keyspace_create(Relation index)
@@ -102,6 +119,7 @@ lsm_keyspace_create(Relation index)
 	}
 
 	ks->max_keylen = longest_key(ks);
+	ks->usual_keylen = usual_length(ks);
 	ks->form_key = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
 	ks->form_rest = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
 	ks->compare_a = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);

@@ -56,6 +56,7 @@ typedef struct LsmKeySpace
 	bool		encoded;		/* keys compare with memcmp */
 	bool		has_rest;		/* entries have a rest part */
 	uint32		max_keylen;		/* no key is longer, in bytes */
+	uint32		usual_keylen;	/* all keys without nulls have this length, or 0 */
 	int			nkeys;
 	int			natts;			/* with included columns */
 	TupleDesc	desc;
@@ -115,6 +116,7 @@ extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const 
 /* Encoding of single columns, encode.c. */
 extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);
 extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
+extern uint32 lsm_encoded_length(const LsmColumn *column);
 extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
 extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
 									  Datum *value, bool *isnull);

@@ -72,34 +72,29 @@ lsm_read_inputs(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 	return lsm_merge_create(ks, children, count);
 }
 
-/* The lowest heap block on a sealed page; entries are few and in key order. */
-static BlockNumber
-lowest_block(Relation rel, Page page, BlockNumber block)
+/* What is on a sealed page: entries are few and of all kinds. */
+static void
+add_sealed(Relation rel, Page page, BlockNumber block, LsmLeafMode *mode)
 {
-	BlockNumber lowest = InvalidBlockNumber;
-
 	for (int i = 0; i < lsm_buffer_page_count(page); i++)
 	{
 		LsmEntry	entry;
 
 		if (!lsm_buffer_page_get(page, i, &entry))
 			lsm_report_corruption(rel, block, "item is out of bounds");
-		lowest = Min(lowest, (BlockNumber) (entry.tid >> 16));
+		lsm_mode_add(mode, &entry);
 	}
-	return lowest;
 }
 
 /*
- * A heap block that is not above those of the inputs of a job, for coding the
- * TIDs of its output.  All leaves of a run have the base of the first one, or
- * a lower one where that was not low enough.
+ * What is known of the entries of a job's inputs, for coding its output.  A
+ * run's leaves have the mode of the first one, but where that did not do.
  */
-BlockNumber
-lsm_read_inputs_base(Relation rel, const LsmVersion *version, const uint64 *run_ids, int count,
-					 BufferAccessStrategy strategy)
+void
+lsm_read_inputs_mode(Relation rel, const LsmVersion *version, const uint64 *run_ids, int count,
+					 BufferAccessStrategy strategy, LsmLeafMode *mode)
 {
-	BlockNumber base = InvalidBlockNumber;
-
+	lsm_mode_init(mode);
 	for (int i = 0; i < count; i++)
 	{
 		const LsmRunRecord *run = lsm_version_find(version, run_ids[i]);
@@ -111,10 +106,14 @@ lsm_read_inputs_base(Relation rel, const LsmVersion *version, const uint64 *run_
 								 BUFFER_LOCK_SHARE, strategy);
 		page = BufferGetPage(buffer);
 		if (lsm_page_opaque(page)->kind == LSM_PAGE_LEAF)
-			base = Min(base, lsm_leaf_header(page)->base_block);
+		{
+			LsmLeafMode of_leaf;
+
+			lsm_mode_of_page(page, &of_leaf);
+			lsm_mode_join(mode, &of_leaf);
+		}
 		else
-			base = Min(base, lowest_block(rel, page, run->first_leaf));
+			add_sealed(rel, page, run->first_leaf, mode);
 		UnlockReleaseBuffer(buffer);
 	}
-	return base;
 }

@@ -15,8 +15,7 @@ extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersi
 extern LsmCursor *lsm_read_inputs(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 								  const uint64 *run_ids, int count,
 								  BufferAccessStrategy strategy);
-extern BlockNumber lsm_read_inputs_base(Relation rel, const LsmVersion *version,
-										const uint64 *run_ids, int count,
-										BufferAccessStrategy strategy);
+extern void lsm_read_inputs_mode(Relation rel, const LsmVersion *version, const uint64 *run_ids,
+								 int count, BufferAccessStrategy strategy, LsmLeafMode *mode);
 
 #endif							/* LSM_READ_H */

@@ -17,16 +17,17 @@
 #define FENCE_CAPACITY			(LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
 /*
- * An empty image, in the current memory context.  base_block is not above any
- * heap block of its entries.
+ * An empty image, in the current memory context.  The mode tells what is known
+ * of its entries.
  */
 LsmRunImage *
-lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block)
+lsm_run_image_create(LsmKeySpace *ks, const LsmLeafMode *mode)
 {
 	LsmRunImage *image = palloc0(sizeof(LsmRunImage));
 
 	image->ks = ks;
-	image->base_block = base_block;
+	image->mode = *mode;
+	lsm_mode_settle(&image->mode, ks->usual_keylen);
 	/* All its pages are pinned at once when it is written. */
 	image->most_leaves = Min(LSM_IMAGE_PAGES - 1, Max(NBuffers / 16, 2));
 	image->pages = palloc(LSM_IMAGE_PAGES * BLCKSZ);
@@ -81,10 +82,8 @@ open_leaf(LsmRunImage *image, const LsmEntry *entry)
 	image->separators[i] = separator;
 	image->fence_size += size;
 	image->leaves++;
-	lsm_leaf_begin(&image->leaf, lsm_run_image_page(image, i), LSM_PAGE_LEAF,
-				   image->ks->has_rest, lsm_leaf_needs_wide(entry->tid),
-				   0, InvalidBlockNumber);
-	lsm_leaf_set_base(&image->leaf, image->base_block);
+	lsm_leaf_begin_next(&image->leaf, lsm_run_image_page(image, i), image->ks->has_rest,
+						&image->mode, entry->tid, 0, InvalidBlockNumber);
 	if (!lsm_leaf_add(&image->leaf, entry))
 		elog(ERROR, "entry does not fit an empty page of index \"%s\"", image->ks->index_name);
 	return true;
@@ -113,8 +112,8 @@ make_fence(LsmRunImage *image, uint64 run_id, BlockNumber start)
 
 	for (int i = 0; i < image->leaves; i++)
 		wide |= lsm_leaf_needs_wide(image->separators[i].tid);
-	lsm_leaf_begin(&builder, lsm_run_image_page(image, image->leaves), LSM_PAGE_FENCE, true,
-				   wide, run_id, start + image->leaves);
+	lsm_fence_begin(&builder, lsm_run_image_page(image, image->leaves), wide, run_id,
+					start + image->leaves);
 	for (int i = 0; i < image->leaves; i++)
 	{
 		LsmEntry	entry = image->separators[i];

@@ -14,13 +14,13 @@ typedef struct LsmRunWriter LsmRunWriter;
 
 extern LsmRunWriter *lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
 										  const LsmRunRecord *run, uint32 expected_blocks,
-										  BlockNumber base_block);
+										  const LsmLeafMode *mode);
 extern LsmRunWriter *lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 										   const LsmRunRecord *run, bool is_part,
 										   uint32 expected_blocks, LsmBound *position);
 extern LsmRunWriter *lsm_run_writer_append(Relation rel, Relation heap, LsmKeySpace *ks,
 										   const LsmRunRecord *run, uint32 more_blocks,
-										   BlockNumber base_block);
+										   const LsmLeafMode *mode);
 extern void lsm_run_writer_add(LsmRunWriter *writer, const LsmEntry *entry);
 extern uint32 lsm_run_writer_leaves(const LsmRunWriter *writer);
 extern uint32 lsm_run_writer_blocks(const LsmRunWriter *writer);
@@ -57,7 +57,7 @@ typedef struct LsmRunImage
 	int			leaves;
 	int			most_leaves;
 	uint64		entries;
-	BlockNumber base_block;		/* no TID of the run has a lower block */
+	LsmLeafMode mode;			/* how its leaves code entries */
 	Size		fence_size;		/* upper bound of the fence page's content */
 	char	   *pages;			/* LSM_IMAGE_PAGES pages */
 	LsmEntry	separators[LSM_IMAGE_PAGES];
@@ -65,7 +65,7 @@ typedef struct LsmRunImage
 	LsmLeafBuilder leaf;
 } LsmRunImage;
 
-extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks, BlockNumber base_block);
+extern LsmRunImage *lsm_run_image_create(LsmKeySpace *ks, const LsmLeafMode *mode);
 extern bool lsm_run_image_add(LsmRunImage *image, const LsmEntry *entry);
 extern void lsm_run_image_clear(LsmRunImage *image);
 extern int	lsm_run_image_page_count(const LsmRunImage *image);

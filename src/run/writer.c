@@ -52,7 +52,7 @@ struct LsmRunWriter
 	bool		from_part;		/* what was resumed is read by scans */
 	bool		appends;		/* to a finished run */
 	uint32		leaves_written;	/* by this writer */
-	BlockNumber base_block;		/* of the leaves, see lsm_leaf_set_base */
+	LsmLeafMode mode;			/* how leaves code entries */
 
 	LsmLeafBuilder leaf;
 	Page		leaf_page;
@@ -118,8 +118,8 @@ static void
 open_fence(LsmRunWriter *w, WriterLevel *level, const LsmEntry *separator)
 {
 	level->block = InvalidBlockNumber;
-	lsm_leaf_begin(&level->builder, level->page, LSM_PAGE_FENCE, true,
-				   lsm_leaf_needs_wide(separator->tid), w->run.run_id, InvalidBlockNumber);
+	lsm_fence_begin(&level->builder, level->page, lsm_leaf_needs_wide(separator->tid),
+					w->run.run_id, InvalidBlockNumber);
 	copy_separator(&level->separator, level->separator_key, separator);
 }
 
@@ -189,10 +189,8 @@ static void
 open_leaf(LsmRunWriter *w, BlockNumber block, uint64 tid)
 {
 	w->leaf_block = block;
-	w->base_block = Min(w->base_block, (BlockNumber) (tid >> 16));
-	lsm_leaf_begin(&w->leaf, w->leaf_page, LSM_PAGE_LEAF, w->ks->has_rest,
-				   lsm_leaf_needs_wide(tid), w->run.run_id, block);
-	lsm_leaf_set_base(&w->leaf, w->base_block);
+	lsm_leaf_begin_next(&w->leaf, w->leaf_page, w->ks->has_rest, &w->mode, tid,
+						w->run.run_id, block);
 }
 
 /*
@@ -292,16 +290,17 @@ make_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *ru
 /*
  * Begin a run.  Its record (id, level, state) is in the manifest already, or
  * nobody else can see the index.  expected_blocks is an upper bound or 0.
- * base_block should not be above the heap blocks of the entries: those that
- * are below it cost a page each time.
+ * The mode tells what is known of the entries: one that does not fit it costs a
+ * page, but only once.
  */
 LsmRunWriter *
 lsm_run_writer_begin(Relation rel, Relation heap, LsmKeySpace *ks,
-					 const LsmRunRecord *run, uint32 expected_blocks, BlockNumber base_block)
+					 const LsmRunRecord *run, uint32 expected_blocks, const LsmLeafMode *mode)
 {
 	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
 
-	w->base_block = base_block;
+	w->mode = *mode;
+	lsm_mode_settle(&w->mode, ks->usual_keylen);
 	w->run.root = InvalidBlockNumber;
 	w->run.first_leaf = InvalidBlockNumber;
 	w->run.last_leaf = InvalidBlockNumber;
@@ -434,14 +433,14 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	}
 	/* VACUUM has emptied the leaf: all from its separator on may come again. */
 	block = lsm_page_opaque(w->leaf_page)->next;
-	w->base_block = lsm_leaf_header(w->leaf_page)->base_block;
-	open_leaf(w, block, (uint64) w->base_block << 16);
+	lsm_mode_of_page(w->leaf_page, &w->mode);
+	open_leaf(w, block, (uint64) w->mode.base_block << 16);
 	lsm_group_free(&group);
 	return w;
 }
 
 /*
- * Append to a finished run, more_blocks at most.  Nothing of what it has is
+ * Append to a finished run, more_blocks at most, in a mode of their own.  Nothing of what it has is
  * written again but the link of its last leaf, so versions that have its record
  * from before can be read meanwhile, and if nothing comes of it.
  *
@@ -450,7 +449,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
  */
 LsmRunWriter *
 lsm_run_writer_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *run,
-					  uint32 more_blocks, BlockNumber base_block)
+					  uint32 more_blocks, const LsmLeafMode *mode)
 {
 	LsmBound	position = {0};
 	LsmRunWriter *w = lsm_run_writer_resume(rel, heap, ks, run, true,
@@ -458,8 +457,9 @@ lsm_run_writer_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRun
 											&position);
 
 	w->appends = true;
-	open_leaf(w, reserve_block(w), (uint64) base_block << 16);
-	w->base_block = base_block;
+	w->mode = *mode;
+	lsm_mode_settle(&w->mode, ks->usual_keylen);
+	open_leaf(w, reserve_block(w), (uint64) w->mode.base_block << 16);
 	link_leaf(w, run->last_leaf, w->leaf_block);
 	return w;
 }
@@ -523,8 +523,7 @@ write_frontier(LsmRunWriter *w)
 	w->run.blocks--;
 	separator.rest = (const uint8 *) &none;
 	separator.restlen = sizeof(BlockNumber);
-	lsm_leaf_begin(&builder, page, LSM_PAGE_FENCE, true, lsm_leaf_needs_wide(separator.tid),
-				   w->run.run_id, block);
+	lsm_fence_begin(&builder, page, lsm_leaf_needs_wide(separator.tid), w->run.run_id, block);
 	if (!lsm_leaf_add(&builder, &separator))
 		elog(ERROR, "entry does not fit an empty page of index \"%s\"",
 			 RelationGetRelationName(w->rel));

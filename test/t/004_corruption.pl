@@ -36,7 +36,7 @@ foreach my $kind (qw(meta gate map sealed open leaf fence))
 	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
 }
 push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
-push @cases, map { { kind => 'meta', what => $_ } } qw(future_version old_version magic);
+push @cases, map { { kind => 'meta', what => $_ } } qw(future_version version_1 version_2 magic);
 my $n = 0;
 foreach my $case (@cases)
 {
@@ -88,7 +88,7 @@ my $beyond = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_re
 $node->stop;
 my ($leaf) = grep { $_->{kind} eq 'leaf' } page_kinds($beyond);
 my $leaf_page = page_read($beyond, $leaf->{block});
-substr($leaf_page, 28, 4) = pack 'L', 1000000;		# base_block
+substr($leaf_page, 28, 8) = pack 'LL', 1000000, 1000000;		# base_block, last_block
 set_crc(\$leaf_page);
 page_write($beyond, $leaf->{block}, $leaf_page);
 $node->start;
@@ -203,13 +203,13 @@ sub damage
 		$case->{at} = 'version 4711';
 		$case->{says} = qr/version/;
 	}
-	elsif ($what eq 'old_version')
+	elsif ($what =~ /^version_(\d)$/)
 	{
-		# What changed in version 2 is on the leaves, so all of them would be misread.
-		substr($page, 28, 4) = pack 'L', 1;
+		# What has changed since is on the leaves, so all of them would be misread.
+		substr($page, 28, 4) = pack 'L', $1;
 		set_crc(\$page);
-		$case->{at} = 'version 1';
-		$case->{says} = qr/has format version 1, but this pg_lsm works with version 2/;
+		$case->{at} = "version $1";
+		$case->{says} = qr/has format version $1, but this pg_lsm works with version 3(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
 	}
 	page_write($file, $block, $page);
 	return;

@@ -16,6 +16,7 @@ typedef struct Stored
 } Stored;
 
 static Stored stored[MAX_ENTRIES];
+static int	made;				/* entries in `stored` */
 static PGAlignedBlock block;
 static LsmGroup group;
 
@@ -41,34 +42,98 @@ as_entry(const Stored *s)
 	return e;
 }
 
-/* Keys of some shape: how many distinct bytes, how long, how alike. */
-static void
-make_entries(int count, int alphabet, int length, int shared, bool wide, bool rest)
+/* Keys of some shape: how many distinct bytes, how long, how alike; and how they are coded. */
+typedef struct Shape
 {
+	const char *name;
+	int			alphabet;
+	int			length;
+	int			shared;
+	bool		wide;
+	bool		rest;
+	int			fixed_percent;	/* of the keys have the same length; 0: variable coding */
+} Shape;
+
+static const Shape shapes[] = {
+	{"short random keys", 256, 4, 0, false, false, 0},
+	{"equal keys", 1, 1, 3, false, false, 0},
+	{"keys that are prefixes of others", 1, 40, 0, false, false, 0},
+	{"long shared prefixes", 4, 30, 200, false, false, 0},
+	{"wide TIDs", 256, 6, 2, true, false, 0},
+	{"rests", 3, 5, 1, false, true, 0},
+	{"rests and wide TIDs", 200, 90, 100, true, true, 0},
+	{"one byte", 256, 1, 0, false, false, 100},
+	{"integers", 256, 4, 1, false, false, 100},
+	{"integers with duplicates", 6, 4, 1, false, false, 100},
+	{"eight bytes", 256, 7, 1, true, false, 100},
+	{"bigints", 256, 8, 1, false, false, 100},
+	{"bigints with rests", 9, 8, 1, true, true, 100},
+	{"uuids", 256, 16, 1, false, false, 100},
+	{"equal keys of fixed length", 1, 1, 4, false, false, 100},
+	{"fixed keys with long shared prefixes", 4, 30, 200, false, false, 100},
+	{"fixed keys that share about as much as a head can say", 2, 10, 10, false, false, 100},
+	{"keys of nearly always the same length", 256, 4, 1, false, false, 95},
+	{"longer ones of which half have the same length", 3, 30, 12, true, true, 50},
+	{"prefixes of others, nearly all as long", 1, 40, 0, false, false, 90},
+};
+
+/* TIDs of a heap of `blocks` blocks that begins somewhere. */
+static void
+make_entries(int count, const Shape *shape, uint32 blocks)
+{
+	uint32		first_block = rnd(1 << 20);
+
 	for (int i = 0; i < count; i++)
 	{
 		Stored	   *s = &stored[i];
 
-		s->keylen = shared + 1 + rnd(length);
-		memset(s->key, 'p', shared);
-		for (uint32 j = shared; j < s->keylen; j++)
-			s->key[j] = rnd(alphabet);
-		s->restlen = rest ? rnd(sizeof(s->rest)) : 0;
+		s->keylen = shape->shared + 1 + rnd(shape->length);
+		if ((int) rnd(100) < shape->fixed_percent)
+			s->keylen = shape->shared + shape->length;
+		memset(s->key, 'p', shape->shared);
+		for (uint32 j = shape->shared; j < s->keylen; j++)
+			s->key[j] = rnd(shape->alphabet);
+		s->restlen = shape->rest ? rnd(sizeof(s->rest)) : 0;
 		for (uint32 j = 0; j < s->restlen; j++)
 			s->rest[j] = rnd(256);
-		s->tid = ((uint64) rnd(1 << 20) << 16) | (1 + rnd(wide ? 60000 : 511));
+		s->tid = ((uint64) (first_block + rnd(blocks)) << 16) | (1 + rnd(shape->wide ? 60000 : 511));
 	}
 	qsort(stored, count, sizeof(Stored), compare);
+	made = count;
+}
+
+static void
+make_all(int count, const Shape *shape)
+{
+	make_entries(count, shape, 1 << rnd(21));
+}
+
+/* What a run of these entries would be begun with. */
+static LsmLeafMode
+mode_of(const Shape *shape)
+{
+	LsmLeafMode mode;
+
+	lsm_mode_init(&mode);
+	for (int i = 0; i < made; i++)
+	{
+		LsmEntry	e = as_entry(&stored[i]);
+
+		lsm_mode_add(&mode, &e);
+	}
+	mode.keylen = shape->fixed_percent > 0 ? shape->shared + shape->length : 0;
+	return mode;
 }
 
 /* As many entries as fit; returns their number. */
 static int
-build(int count, bool wide, bool rest)
+build(int count, const Shape *shape)
 {
 	static LsmLeafBuilder b;
+	LsmLeafMode mode = mode_of(shape);
 	int			n = 0;
 
-	lsm_leaf_begin(&b, (Page) block.data, LSM_PAGE_LEAF, rest, wide, 77, 5);
+	lsm_leaf_begin(&b, (Page) block.data, shape->rest, &mode, 77, 5);
 	while (n < count)
 	{
 		LsmEntry	e = as_entry(&stored[n]);
@@ -117,24 +182,6 @@ holds(int count, const bool *keep)
 	return at == count;
 }
 
-static const struct
-{
-	const char *name;
-	int			alphabet;
-	int			length;
-	int			shared;
-	bool		wide;
-	bool		rest;
-}			shapes[] = {
-	{"short random keys", 256, 4, 0, false, false},
-	{"equal keys", 1, 1, 3, false, false},
-	{"keys that are prefixes of others", 1, 40, 0, false, false},
-	{"long shared prefixes", 4, 30, 200, false, false},
-	{"wide TIDs", 256, 6, 2, true, false},
-	{"rests", 3, 5, 1, false, true},
-	{"rests and wide TIDs", 200, 90, 100, true, true},
-};
-
 static void
 test_round_trip(void)
 {
@@ -147,10 +194,11 @@ test_round_trip(void)
 		{
 			int			n;
 
-			make_entries(MAX_ENTRIES, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
-						 shapes[s].wide, shapes[s].rest);
-			n = build(MAX_ENTRIES, shapes[s].wide, shapes[s].rest);
+			make_all(MAX_ENTRIES, &shapes[s]);
+			n = build(MAX_ENTRIES, &shapes[s]);
 			good &= n > 10 && lsm_leaf_check((Page) block.data) == NULL && holds(n, NULL);
+			for (int at = ((PageHeader) block.data)->pd_lower; at < ((PageHeader) block.data)->pd_upper; at++)
+				good &= block.data[at] == 0;
 		}
 		snprintf(name, sizeof(name), "%s come back", shapes[s].name);
 		ok(good, name);
@@ -177,9 +225,8 @@ test_delete(void)
 			PageHeader	header = (PageHeader) block.data;
 			int			used;
 
-			make_entries(MAX_ENTRIES, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
-						 shapes[s].wide, shapes[s].rest);
-			n = build(MAX_ENTRIES, shapes[s].wide, shapes[s].rest);
+			make_all(MAX_ENTRIES, &shapes[s]);
+			n = build(MAX_ENTRIES, &shapes[s]);
 			used = header->pd_lower + (LSM_PAGE_SPECIAL - header->pd_upper);
 			for (int i = 0; i < n; i++)
 			{
@@ -206,13 +253,17 @@ test_pure_prefix_fits(void)
 	static LsmLeafBuilder b;
 	bool		good = true;
 
-	for (int length = 1; length < 40; length++)
+	for (int round = 0; round < 400; round++)
 	{
+		int			length = 1 + round % 40;
 		Page		page = (Page) block.data;
 		uint8		key[64];
 		LsmEntry	e = {.key = key};
 
-		lsm_leaf_begin(&b, page, LSM_PAGE_LEAF, false, false, 1, 1);
+		LsmLeafMode mode = {.base_block = 0,.last_block = 0,.offset_bits = 9};
+
+		mode.keylen = rnd(2) ? length + rnd(2) : 0;
+		lsm_leaf_begin(&b, page, false, &mode, 1, 1);
 		memset(key, 'k', sizeof(key));
 		for (int i = 0;; i++)
 		{
@@ -239,8 +290,8 @@ test_resume(void)
 		int			n = 1 + rnd(200);
 		int			total;
 
-		make_entries(400, 256, 5, 2, false, false);
-		build(n, false, false);
+		make_all(400, &shapes[rnd(2) ? 0 : 8]);
+		build(n, &shapes[rnd(2) ? 0 : 8]);
 		good &= lsm_leaf_resume(&b, (Page) block.data, &group);
 		for (total = n; total < 400; total++)
 		{
@@ -270,9 +321,8 @@ test_resume_after_delete(void)
 		uint16		ordinals[MAX_ENTRIES];
 		int			dead = 0;
 
-		make_entries(1000, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
-					 shapes[s].wide, shapes[s].rest);
-		n = build(1 + rnd(300), shapes[s].wide, shapes[s].rest);
+		make_all(1000, &shapes[s]);
+		n = build(1 + rnd(300), &shapes[s]);
 		for (int i = 0; i < 1000; i++)
 			keep[i] = true;
 		for (int i = 1; i < n; i++)
@@ -308,7 +358,7 @@ test_largest_entries(void)
 	LsmEntry	e = {.key = key,.keylen = LSM_MAX_ENTRY_SIZE,.rest = (uint8 *) &child,.restlen = sizeof(child)};
 	bool		good = true;
 
-	lsm_leaf_begin(&b, page, LSM_PAGE_FENCE, true, true, 1, 1);
+	lsm_fence_begin(&b, page, true, 1, 1);
 	for (int i = 0; i < 2; i++)
 	{
 		memset(key, 'a' + i, sizeof(key));
@@ -331,13 +381,14 @@ test_small_scratch(void)
 	bool		good = true;
 	bool		refused = true;
 
-	lsm_group_init(&small, 12);
-	for (int round = 0; round < 100; round++)
+	for (int round = 0; round < 200; round++)
 	{
+		Shape		shape = {NULL, 256, 1 + rnd(12), 0, false, false, 100 * rnd(2)};
 		int			n;
 
-		make_entries(500, 256, 12, 0, false, false);
-		n = build(500, false, false);
+		lsm_group_init(&small, shape.length);
+		make_all(500, &shape);
+		n = build(500, &shape);
 		for (int g = 0; g < lsm_leaf_group_count((Page) block.data); g++)
 		{
 			good &= lsm_leaf_decode_group((Page) block.data, g, &small);
@@ -353,13 +404,180 @@ test_small_scratch(void)
 		good &= n > 0;
 
 		/* A longer key than there is room for is damage. */
-		make_entries(1, 256, 1, 12, false, false);
-		build(1, false, false);
+		shape.shared = shape.length;
+		shape.length = 1;
+		make_all(1, &shape);
+		build(1, &shape);
 		refused &= !lsm_leaf_decode_group((Page) block.data, 0, &small);
+		lsm_group_free(&small);
 	}
-	lsm_group_free(&small);
 	ok(good, "decoded keys are aligned and padded");
 	ok(refused, "a key that is longer than the index has is refused");
+}
+
+/* What the fixed coding is for: rows that came in together, integers as keys. */
+static void
+test_size(void)
+{
+	static const Shape integers = {NULL, 256, 4, 1, false, false, 100};
+	Shape		varying = integers;
+	int			fixed;
+	int			variable;
+
+	make_entries(2000, &integers, 8);
+	fixed = build(2000, &integers);
+	varying.fixed_percent = 0;
+	variable = build(2000, &varying);
+	printf("# %d integers on a page, %d in the variable coding\n", fixed, variable);
+	ok(fixed > variable * 7 / 6, "the fixed coding saves a byte of six");
+}
+
+/* TIDs that a leaf has no room for; the next one has. */
+static void
+test_modes(void)
+{
+	static LsmLeafBuilder b;
+	bool		refused = true;
+	bool		taken = true;
+	bool		tight = true;
+
+	for (int round = 0; round < 2000; round++)
+	{
+		PGAlignedBlock before;
+		LsmLeafMode mode;
+		LsmEntry	e = {.key = (uint8 *) "12345",.keylen = 5};
+		int			bits = 1 + rnd(16);
+		BlockNumber base = rnd(1 << 20);
+		BlockNumber last = base + (1 << rnd(20)) - 1;
+		int			tid_bytes;
+
+		memset(&b, 0, sizeof(b));
+		lsm_mode_init(&mode);
+		lsm_mode_cover(&mode, ((uint64) base << 16) | 1);
+		lsm_mode_cover(&mode, ((uint64) last << 16) | ((1 << bits) - 1));
+		mode.keylen = 5;
+		lsm_leaf_begin_next(&b, (Page) block.data, false, &mode, (uint64) last << 16, 1, 1);
+		tid_bytes = lsm_leaf_header((Page) block.data)->tid_bytes;
+		e.tid = ((uint64) last << 16) | ((1 << bits) - 1);
+		taken &= lsm_leaf_add(&b, &e);
+
+		switch (rnd(3))
+		{
+			case 0:
+				e.tid = ((uint64) base << 16) - 1;
+				break;
+			case 1:
+				e.tid = ((uint64) last << 16) | ((1 << bits) & 0xFFFF);
+				if (bits == 16)
+					continue;
+				break;
+			default:
+				/* The first block that does not fit in the bits that there are. */
+				e.tid = ((uint64) base + (UINT64CONST(1) << (4 + 8 * tid_bytes - bits))) << 16;
+				tight &= tid_bytes == 0 || bits > 8 * tid_bytes - 4 ||
+					(uint64) (last - base) << bits >> (8 * tid_bytes - 4) != 0;
+		}
+		if (e.tid >> 48 != 0)
+			continue;
+		e.key = (uint8 *) "12346";
+		before = block;
+		refused &= !lsm_leaf_add(&b, &e) && memcmp(&before, &block, sizeof(block)) == 0;
+		lsm_leaf_begin_next(&b, (Page) block.data, false, &mode, e.tid, 1, 1);
+		taken &= lsm_leaf_add(&b, &e) && lsm_leaf_decode_group((Page) block.data, 0, &group) &&
+			group.entries[0].tid == e.tid;
+	}
+	ok(refused, "a TID that the coding has no room for is refused, and nothing changes");
+	ok(taken, "the leaf that is begun for it takes it");
+	ok(tight, "no byte is spent that no TID needs");
+}
+
+/* Where few keys have the length that was announced, the others are coded shorter. */
+static void
+test_odd_keys(void)
+{
+	static LsmLeafBuilder b;
+	bool		good = true;
+
+	for (int odd_percent = 0; odd_percent <= 100; odd_percent += 10)
+	{
+		Shape		shape = {NULL, 256, 4, 1, false, false, 100};
+		LsmLeafMode mode;
+		int			odd = 0;
+
+		make_all(1000, &shape);
+		mode = mode_of(&shape);
+		mode.keylen = 5;
+		memset(&b, 0, sizeof(b));
+		lsm_leaf_begin_next(&b, (Page) block.data, false, &mode, stored[0].tid, 1, 1);
+		for (int i = 0; i < 500; i++)
+		{
+			LsmEntry	e = as_entry(&stored[i]);
+
+			if ((int) rnd(100) < odd_percent)
+			{
+				e.keylen = 4;
+				odd++;
+			}
+			good &= lsm_leaf_add(&b, &e);
+		}
+		lsm_leaf_begin_next(&b, (Page) block.data, false, &mode, stored[0].tid, 1, 1);
+		good &= lsm_leaf_header((Page) block.data)->keylen == (odd > 250 ? 0 : 5);
+	}
+	ok(good, "the fixed coding is given up when it does not pay");
+}
+
+static void
+test_join(void)
+{
+	LsmLeafMode a;
+	LsmLeafMode b;
+	LsmLeafMode none;
+	bool		good;
+
+	lsm_mode_init(&none);
+	lsm_mode_init(&a);
+	lsm_mode_init(&b);
+	lsm_mode_add(&a, &(LsmEntry) {.keylen = 5,.tid = (UINT64CONST(100) << 16) | 7});
+	lsm_mode_add(&b, &(LsmEntry) {.keylen = 5,.tid = (UINT64CONST(50) << 16) | 8});
+	lsm_mode_join(&a, &b);
+	lsm_mode_join(&a, &none);
+	lsm_mode_join(&none, &a);
+	good = memcmp(&a, &none, sizeof(a)) == 0 && a.base_block == 50 && a.last_block == 100 &&
+		a.keylen == 5 && a.offset_bits == 4;
+	lsm_mode_settle(&a, 9);
+	good &= a.keylen == 5;
+	b.keylen = 6;
+	lsm_mode_join(&a, &b);
+	good &= a.keylen == LSM_KEYLEN_MIXED;
+	lsm_mode_settle(&a, 9);
+	good &= a.keylen == 9;
+	ok(good, "modes are joined");
+}
+
+/* Headers that say what cannot be. */
+static void
+test_headers(void)
+{
+	static const Shape integers = {NULL, 256, 4, 1, false, false, 100};
+	LsmLeafHeader *leaf = lsm_leaf_header((Page) block.data);
+	LsmLeafHeader sound;
+	bool		refused = true;
+
+	make_all(100, &integers);
+	build(100, &integers);
+	sound = *leaf;
+	leaf->offset_bits = 0;
+	refused &= lsm_leaf_check((Page) block.data) != NULL;
+	leaf->offset_bits = 17;
+	refused &= lsm_leaf_check((Page) block.data) != NULL;
+	*leaf = sound;
+	leaf->tid_bytes = 7;
+	refused &= lsm_leaf_check((Page) block.data) != NULL;
+	*leaf = sound;
+	leaf->keylen = LSM_MAX_ENTRY_SIZE + 1;
+	refused &= lsm_leaf_check((Page) block.data) != NULL;
+	*leaf = sound;
+	ok(refused && lsm_leaf_check((Page) block.data) == NULL, "a coding that cannot be is refused");
 }
 
 static void
@@ -394,9 +612,8 @@ test_damage(void)
 
 		if (round % 20 == 0)
 		{
-			make_entries(1500, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
-						 shapes[s].wide, shapes[s].rest);
-			build(1500, shapes[s].wide, shapes[s].rest);
+			make_all(1500, &shapes[s]);
+			build(1500, &shapes[s]);
 		}
 		damage_page();
 		if (!seems_sound())
@@ -429,9 +646,8 @@ test_damage_and_delete(void)
 
 		if (round % 10 == 0)
 		{
-			make_entries(1500, shapes[s].alphabet, shapes[s].length, shapes[s].shared,
-						 shapes[s].wide, shapes[s].rest);
-			build(1500, shapes[s].wide, shapes[s].rest);
+			make_all(1500, &shapes[s]);
+			build(1500, &shapes[s]);
 		}
 		damage_page();
 		if (!seems_sound())
@@ -459,6 +675,11 @@ main(void)
 	test_resume_after_delete();
 	test_largest_entries();
 	test_small_scratch();
+	test_size();
+	test_modes();
+	test_odd_keys();
+	test_join();
+	test_headers();
 	test_damage();
 	test_damage_and_delete();
 	lsm_group_free(&group);

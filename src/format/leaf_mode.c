@@ -1,0 +1,103 @@
+/*
+ * leaf_mode.c
+ *	  What is known of a run's entries before they are coded: the heap blocks
+ *	  and offsets of their TIDs, and the length of their keys.
+ *
+ * A mode is collected entry by entry (a batch, CREATE INDEX) or joined from the
+ * leaves of several runs (a merge).  It decides how many bytes each entry of
+ * the run takes, nothing else.
+ */
+#include "postgres.h"
+
+#include "format/leaf.h"
+#include "port/pg_bitutils.h"
+
+/* Nothing is known. */
+void
+lsm_mode_init(LsmLeafMode *mode)
+{
+	mode->base_block = InvalidBlockNumber;
+	mode->last_block = 0;
+	mode->keylen = LSM_KEYLEN_NONE;
+	mode->offset_bits = 1;
+}
+
+static inline int
+bits_of(uint64 value)
+{
+	return value == 0 ? 0 : pg_leftmost_one_pos64(value) + 1;
+}
+
+/* There will be an entry with this TID. */
+void
+lsm_mode_cover(LsmLeafMode *mode, uint64 tid)
+{
+	BlockNumber block = (BlockNumber) (tid >> 16);
+
+	mode->base_block = Min(mode->base_block, block);
+	mode->last_block = Max(mode->last_block, block);
+	while ((tid & 0xFFFF) >> mode->offset_bits != 0)
+		mode->offset_bits++;
+}
+
+static void
+join_keylen(LsmLeafMode *mode, uint16 keylen)
+{
+	if (mode->keylen == LSM_KEYLEN_NONE)
+		mode->keylen = keylen;
+	else if (mode->keylen != keylen && keylen != LSM_KEYLEN_NONE)
+		mode->keylen = LSM_KEYLEN_MIXED;
+}
+
+/* There will be this entry. */
+void
+lsm_mode_add(LsmLeafMode *mode, const LsmEntry *entry)
+{
+	lsm_mode_cover(mode, entry->tid);
+	join_keylen(mode, (uint16) entry->keylen);
+}
+
+/* All the entries that `other` stands for will come, too. */
+void
+lsm_mode_join(LsmLeafMode *mode, const LsmLeafMode *other)
+{
+	mode->base_block = Min(mode->base_block, other->base_block);
+	mode->last_block = Max(mode->last_block, other->last_block);
+	mode->offset_bits = Max(mode->offset_bits, other->offset_bits);
+	join_keylen(mode, other->keylen);
+}
+
+/* The mode that a run had when this leaf of it was begun. */
+void
+lsm_mode_of_page(Page page, LsmLeafMode *mode)
+{
+	LsmLeafHeader *leaf = lsm_leaf_header(page);
+
+	mode->base_block = leaf->base_block;
+	mode->last_block = leaf->last_block;
+	mode->keylen = leaf->keylen;
+	mode->offset_bits = leaf->offset_bits;
+}
+
+/*
+ * All is known that will be.  Where the keys have several lengths, usual_keylen
+ * is that of nearly all, or 0.
+ */
+void
+lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen)
+{
+	if (mode->keylen == LSM_KEYLEN_MIXED || mode->keylen == LSM_KEYLEN_NONE)
+		mode->keylen = usual_keylen;
+}
+
+/*
+ * Bytes of a coded TID in the fixed coding, without the 4 bits that are in the
+ * head of the entry.
+ */
+int
+lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits)
+{
+	int			bits = offset_bits + bits_of(last_block - base_block);
+
+	return bits <= 4 ? 0 : (bits - 4 + 7) / 8;
+}
