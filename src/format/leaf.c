@@ -340,7 +340,7 @@ lsm_leaf_check(Page page)
 		leaf->entry_count < leaf->group_count)
 		return "entry counts do not fit the page";
 	if (leaf->offset_bits < 1 || leaf->offset_bits > 16 || leaf->tid_bytes > MAX_TID_BYTES ||
-		leaf->keylen > LSM_MAX_ENTRY_SIZE)
+		leaf->keylen > LSM_MAX_ENTRY_SIZE || leaf->base_block > leaf->last_block)
 		return "coding of the entries is unknown";
 	for (int i = 0; i < leaf->group_count; i++)
 	{

@@ -151,9 +151,6 @@ check_coding(LsmCheck *c, BlockNumber block, Page page)
 		if (leaf->keylen != 0)
 			lsm_check_report(c, block, "a fence page has a length for its keys");
 	}
-	else if (leaf->base_block > leaf->last_block)
-		lsm_check_report(c, block, "lowest heap block is %u, but the highest one %u",
-						 leaf->base_block, leaf->last_block);
 	if (leaf->keylen > c->ks->max_keylen)
 		lsm_check_report(c, block, "keys have %u bytes, but the longest one of the index has %u",
 						 leaf->keylen, c->ks->max_keylen);

@@ -394,6 +394,7 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	LsmRunWriter *w = make_writer(rel, heap, ks, run, expected_blocks);
 	BlockNumber block = run->root;
 	uint8	   *parent_child = NULL;
+	LsmLeafMode of_last;
 	LsmGroup	group;
 	int			last;
 
@@ -423,7 +424,12 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	if (block != run->last_leaf)
 		lsm_report_corruption(rel, run->root, "right edge does not lead to the last leaf");
 
+	/* Every entry was known when the first leaf was begun, or widened the mode since. */
+	fetch_page(w, run->first_leaf, LSM_PAGE_LEAF, w->leaf_page);
+	lsm_mode_of_page(w->leaf_page, &w->mode);
 	fetch_page(w, block, LSM_PAGE_LEAF, w->leaf_page);
+	lsm_mode_of_page(w->leaf_page, &of_last);
+	lsm_mode_join(&w->mode, &of_last);
 	last = lsm_leaf_group_count(w->leaf_page) - 1;
 	if (last >= 0)
 	{
@@ -433,7 +439,6 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 	}
 	/* VACUUM has emptied the leaf: all from its separator on may come again. */
 	block = lsm_page_opaque(w->leaf_page)->next;
-	lsm_mode_of_page(w->leaf_page, &w->mode);
 	open_leaf(w, block, (uint64) w->mode.base_block << 16);
 	lsm_group_free(&group);
 	return w;

@@ -574,6 +574,9 @@ test_headers(void)
 	leaf->tid_bytes = 7;
 	refused &= lsm_leaf_check((Page) block.data) != NULL;
 	*leaf = sound;
+	leaf->base_block = leaf->last_block + 1;
+	refused &= lsm_leaf_check((Page) block.data) != NULL;
+	*leaf = sound;
 	leaf->keylen = LSM_MAX_ENTRY_SIZE + 1;
 	refused &= lsm_leaf_check((Page) block.data) != NULL;
 	*leaf = sound;
