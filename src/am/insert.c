@@ -15,7 +15,8 @@
 typedef struct InsertState
 {
 	LsmKeySpace *ks;
-	MemoryContext context;		/* reset after each row */
+	MemoryContext context;		/* reset after each row; NULL before the second */
+	bool		again;			/* not the first row */
 	LsmBatch   *batch;			/* of that generation */
 	uint64		generation;
 	int			rows;			/* inserted singly so far */
@@ -32,11 +33,27 @@ get_state(Relation index, IndexInfo *info)
 	old = MemoryContextSwitchTo(info->ii_Context);
 	state = palloc0(sizeof(InsertState));
 	state->ks = lsm_keyspace_create(index);
-	state->context = AllocSetContextCreate(info->ii_Context, "pg_lsm insert",
-										   ALLOCSET_DEFAULT_SIZES);
 	info->ii_AmCache = state;
 	MemoryContextSwitchTo(old);
 	return state;
+}
+
+/*
+ * Memory for a row.  What the first one leaves is given back with the
+ * statement's own: most statements insert no other.
+ */
+static MemoryContext
+row_context(InsertState *state, IndexInfo *info)
+{
+	if (!state->again)
+	{
+		state->again = true;
+		return CurrentMemoryContext;
+	}
+	if (state->context == NULL)
+		state->context = AllocSetContextCreate(info->ii_Context, "pg_lsm insert",
+											   ALLOCSET_DEFAULT_SIZES);
+	return state->context;
 }
 
 static void
@@ -60,7 +77,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 	lsm_require_preload();
 	state = get_state(index, info);
-	old = MemoryContextSwitchTo(state->context);
+	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (lsm_statement_batches(info, state->rows, &cid))
 	{
@@ -78,6 +95,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(state->context);
+	if (state->context != NULL)
+		MemoryContextReset(state->context);
 	return false;
 }

@@ -73,17 +73,35 @@ usual_length(const LsmKeySpace *ks)
 	return size;
 }
 
+/* An insert of a single row makes a keyspace, so rooms are as small as they can be. */
+static void
+make_rooms(LsmKeySpace *ks)
+{
+	ks->max_keylen = longest_key(ks);
+	ks->usual_keylen = usual_length(ks);
+	ks->form_key = palloc0(ks->max_keylen + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
+	ks->form_rest = ks->form_key;	/* nothing is ever read from there */
+	if (ks->has_rest)
+		ks->form_rest = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
+	if (!ks->encoded)
+	{
+		ks->compare_a = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+		ks->compare_b = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	}
+}
+
 /* Build the keyspace of an index, in the current memory context. */
 LsmKeySpace *
 lsm_keyspace_create(Relation index)
 {
-	LsmKeySpace *ks = palloc0(sizeof(LsmKeySpace));
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	LsmKeySpace *ks = palloc0(offsetof(LsmKeySpace, columns) + nkeys * sizeof(LsmColumn));
 	int			rest = 0;
 
 	/* Copies: the relcache entry may be rebuilt while the index is open. */
 	ks->desc = CreateTupleDescCopy(RelationGetDescr(index));
 	ks->index_name = pstrdup(RelationGetRelationName(index));
-	ks->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	ks->nkeys = nkeys;
 	ks->natts = IndexRelationGetNumberOfAttributes(index);
 	ks->encoded = true;
 	for (int i = 0; i < ks->nkeys; i++)
@@ -118,12 +136,7 @@ lsm_keyspace_create(Relation index)
 		}
 	}
 
-	ks->max_keylen = longest_key(ks);
-	ks->usual_keylen = usual_length(ks);
-	ks->form_key = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
-	ks->form_rest = palloc0(LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD + MAXIMUM_ALIGNOF);
-	ks->compare_a = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
-	ks->compare_b = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	make_rooms(ks);
 	return ks;
 }
 

@@ -63,13 +63,14 @@ typedef struct LsmKeySpace
 	TupleDesc	rest_desc;		/* encoded: what the rest holds, or NULL */
 	const char *index_name;
 	Snapshot	snapshot;		/* of the scan that uses it, or NULL */
-	LsmColumn	columns[INDEX_MAX_KEYS];
 
-	/* Room for lsm_keyspace_form and for unaligned keys in comparisons. */
+	/* Room for lsm_keyspace_form and, tuple keys only, for unaligned keys in comparisons. */
 	uint8	   *form_key;
 	uint8	   *form_rest;
 	char	   *compare_a;
 	char	   *compare_b;
+
+	LsmColumn	columns[FLEXIBLE_ARRAY_MEMBER]; /* of the key */
 } LsmKeySpace;
 
 /* A column of a bound: compared with cmp(column value, value). */
