@@ -153,6 +153,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	lsm_manifest_create(index, MAIN_FORKNUM);
+	lsm_compact_forget(index);
 
 	build.ks = lsm_keyspace_create(index);
 	build.sorter = lsm_sorter_begin(build.ks, (Size) maintenance_work_mem * 1024);

@@ -160,6 +160,23 @@ lsm_restrict_search_path(void)
 #endif
 }
 
+#if PG_VERSION_NUM >= 170000
+#include "storage/procnumber.h"
+#else
+#include "storage/backendid.h"
+#endif
+
+/* A small number that no other backend has now. */
+static inline uint32
+lsm_backend_number(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return (uint32) MyProcNumber;
+#else
+	return (uint32) MyBackendId;
+#endif
+}
+
 /* Fields of IndexAmRoutine and callback signatures that came later. */
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1

@@ -17,6 +17,7 @@ int			lsm_max_workers = 2;
 int			lsm_idle_delay_ms = 10000;
 int			lsm_merge_fanout = 16;
 int			lsm_buffer_entries = 0;
+int			lsm_open_pages = 1;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
@@ -49,6 +50,11 @@ lsm_guc_define(void)
 							"Number of entries in the write buffer at which it is sealed.",
 							"Zero means: when the page is full.",
 							&lsm_buffer_entries, 0, 0, 10000,
+							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.open_pages",
+							"Number of pages of the write buffer that are open at least.",
+							"With more than one, entries go to all of them in turn.",
+							&lsm_open_pages, 1, 1, LSM_MAX_OPEN_RUNS,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.page_entries",
 							"Largest number of entries that are written to a page of a run.",

@@ -25,6 +25,9 @@
 /* The seal path asks for compaction when fewer records than this are free. */
 #define LSM_RUNS_RESERVE		16
 
+/* Pages of the write buffer that may be open at once (I7). */
+#define LSM_MAX_OPEN_RUNS		8
+
 /* Most runs that one job merges. */
 #define LSM_MAX_JOB_INPUTS		64
 
@@ -62,6 +65,7 @@ extern int	lsm_idle_delay_ms;
 /* Developer settings, see guc.c.  Zero means: no limit but the page's. */
 extern int	lsm_merge_fanout;
 extern int	lsm_buffer_entries;
+extern int	lsm_open_pages;
 extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
 extern int	lsm_step_leaves;

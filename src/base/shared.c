@@ -66,6 +66,7 @@ clear_slot(LsmIndexSlot *slot, uint64 key)
 	pg_atomic_write_u32(&slot->asked, 0);
 	pg_atomic_write_u32(&slot->idle_check, 0);
 	pg_atomic_write_u32(&slot->helpless, 0);
+	pg_atomic_write_u32(&slot->restless, 0);
 	slot->claimed_by = 0;
 	slot->failures = 0;
 	slot->refusals = 0;
@@ -88,6 +89,7 @@ init_slot(LsmIndexSlot *slot)
 	pg_atomic_init_u32(&slot->asked, 0);
 	pg_atomic_init_u32(&slot->idle_check, 0);
 	pg_atomic_init_u32(&slot->helpless, 0);
+	pg_atomic_init_u32(&slot->restless, 0);
 	pg_atomic_init_u32(&slot->phase, LSM_PHASE_WAITING);
 	pg_atomic_init_u32(&slot->level, 0);
 	pg_atomic_init_u32(&slot->inputs, 0);

@@ -64,6 +64,8 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint32 idle_check;	/* to be looked at when it has been idle */
 	pg_atomic_uint32 helpless;	/* workers could not do it: the writers must */
 
+	pg_atomic_uint32 restless;	/* writers wait for each other: not 0, less with each seal */
+
 	/* Guarded by the lock. */
 	int			claimed_by;		/* process that compacts it, or 0 */
 	int			failures;		/* errors since all was done; its claimant's */

@@ -71,10 +71,13 @@ extern void lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *sav
 extern void lsm_owner_leave(LsmOwnerContext *saved);
 
 /* buffer.c */
-extern bool lsm_compact_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id,
-							 uint64 *seals);
 extern bool lsm_compact_insert(Relation rel, Relation heap, LsmKeySpace *ks,
 							   const LsmEntry *entry, uint64 *seals);
+extern bool lsm_compact_seal(Relation rel, Relation heap, LsmKeySpace *ks, uint64 run_id);
+extern void lsm_compact_seal_spare(Relation rel, Relation heap, LsmKeySpace *ks,
+								   LsmOpenPages *last);
+extern void lsm_compact_forget(Relation rel);
+
 /* An index that is open for merging, and its table. */
 typedef struct LsmTarget
 {

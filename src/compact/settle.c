@@ -44,19 +44,22 @@ check_index(Oid oid)
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 }
 
-/* Close the write buffer, if there is anything in it. */
+/* Close the write buffer, if there is anything in it.  An empty page stays open. */
 static void
 seal_buffer(LsmTarget *target)
 {
+	LsmOpenPages open;
 	BlockNumber block;
 	uint64		run_id;
-	uint64		seals;
 	Buffer		buffer;
 	int			entries;
 
 	lsm_progress(lsm_slot_get(target->index), LSM_PHASE_SEALING, 0, 0, 0, 0);
-	if (!lsm_manifest_open_page(target->index, &block, &run_id))
+	lsm_compact_seal_spare(target->index, target->heap, target->ks, &open);
+	if (open.count == 0)
 		return;
+	block = open.pages[0].block;
+	run_id = open.pages[0].run_id;
 	buffer = ReadBuffer(target->index, block);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	entries = lsm_page_check_header(BufferGetPage(buffer), block) == NULL &&
@@ -64,9 +67,8 @@ seal_buffer(LsmTarget *target)
 		lsm_page_opaque(BufferGetPage(buffer))->run_id == run_id ?
 		lsm_buffer_page_count(BufferGetPage(buffer)) : -1;
 	UnlockReleaseBuffer(buffer);
-	if (entries != 0 &&
-		lsm_compact_seal(target->index, target->heap, target->ks, run_id, &seals))
-		lsm_stats_add(target->index, LSM_COUNT_FLUSHES, 1);
+	if (entries != 0)
+		lsm_compact_seal(target->index, target->heap, target->ks, run_id);
 }
 
 /* Is the output of the job that covers all runs complete? */

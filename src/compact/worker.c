@@ -284,6 +284,7 @@ work(LsmIndexSlot *slot)
 	LsmOpenResult opened;
 	WorkResult	result;
 	TimestampTz begin = GetCurrentTimestamp();
+	LsmOpenPages open;
 	bool		idle;
 
 	/* Before looking: a request that comes later stays. */
@@ -300,6 +301,8 @@ work(LsmIndexSlot *slot)
 			 get_namespace_name(RelationGetNamespace(target.index)),
 			 RelationGetRelationName(target.index));
 	pgstat_report_activity(STATE_RUNNING, psprintf("compaction of index %s", index_name));
+	if (idle)
+		lsm_compact_seal_spare(target.index, target.heap, target.ks, &open);
 	do
 	{
 		result = work_once(&target, idle);

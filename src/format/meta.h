@@ -16,7 +16,7 @@
 
 typedef enum LsmRunState
 {
-	LSM_RUN_OPEN = 1,			/* the write buffer */
+	LSM_RUN_OPEN = 1,			/* a page of the write buffer that takes entries */
 	LSM_RUN_SEALED = 2,			/* one buffer page, full */
 	LSM_RUN_PACKED = 3,			/* leaves and fences, complete */
 	LSM_RUN_BUILDING = 4,		/* output of a job that is not installed (I8) */

@@ -63,17 +63,17 @@ typedef struct xl_lsm_space
 } xl_lsm_space;
 
 /*
- * SEAL: close the open page, if there is one, and open another.
+ * SEAL: close an open page, or open another, or both.
  * block 0: meta page; its data is the edit
  * block 1: page that is sealed (may be absent)
- * block 2: page that is opened, initialised by redo
- * block 3...: map pages
+ * block 2: page that is opened, initialised by redo (may be absent)
+ * block 3...: map pages (with block 2 only)
  */
 typedef struct xl_lsm_seal
 {
 	xl_lsm_space space;
 	uint32		page_flags;		/* of the new page */
-	uint64		run_id;			/* of the new page */
+	uint64		run_id;			/* of the new page; 0: there is none */
 	BlockNumber block;			/* of the new page */
 	uint32		reserved;
 } xl_lsm_seal;

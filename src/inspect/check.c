@@ -3,7 +3,7 @@
  *	  lsm_check: verify an index, and perhaps its table against it.
  *
  * The index stays in use meanwhile: inserts, merges and VACUUM go on.  So all
- * that must agree with each other, the manifest, the gates, the open page and
+ * that must agree with each other, the manifest, the gates, the open pages and
  * the space map, is copied at one instant, under the locks that changes of
  * them need.  The pages of the runs in that copy are read afterwards, one by
  * one.  They cannot be reused before the calling query's snapshot is gone
@@ -102,7 +102,7 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page 
 	wrong = foreign_field(copy);
 	if (wrong != NULL)
 		lsm_check_report(c, block, "%s", wrong);
-	/* The open page has no checksum (I7). */
+	/* An open page has no checksum (I7). */
 	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
 		return;
 	if (opaque->crc != lsm_page_compute_crc(copy))
@@ -169,23 +169,27 @@ copy_version(LsmCheck *c, Page page)
 	memcpy(c->version->runs, meta->runs, meta->run_count * sizeof(LsmRunRecord));
 }
 
-/* Copy the open page, which is what the manifest says only as long as that is locked. */
+/*
+ * Copy the open pages, one by one.  They are what the manifest says only as long
+ * as that is locked; entries may come in meanwhile, and do no harm.
+ */
 static void
-copy_open_page(LsmCheck *c)
+copy_open_pages(LsmCheck *c)
 {
+	c->open_pages = palloc0(c->version->run_count * sizeof(Page) + 1);
 	for (uint32 i = 0; i < c->version->run_count; i++)
 	{
 		LsmRunRecord *run = &c->version->runs[i];
 		Buffer		buffer;
 
-		if (run->state != LSM_RUN_OPEN || c->open_page != NULL)
+		if (run->state != LSM_RUN_OPEN)
 			continue;
 		if (run->root >= RelationGetNumberOfBlocks(c->index))
 			lsm_check_report(c, run->root, "the file ends before this block");
 		buffer = lsm_buffer_read(c->index, run->root, LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
 								 BUFFER_LOCK_SHARE, NULL);
-		c->open_page = palloc(BLCKSZ);
-		memcpy(c->open_page, BufferGetPage(buffer), BLCKSZ);
+		c->open_pages[i] = palloc(BLCKSZ);
+		memcpy(c->open_pages[i], BufferGetPage(buffer), BLCKSZ);
 		UnlockReleaseBuffer(buffer);
 	}
 }
@@ -201,7 +205,7 @@ copy_instant(LsmCheck *c)
 	lsm_check_page(c, LSM_BLOCK_META, LSM_PAGE_META, LSM_OWNER_FREE, copy);
 	copy_version(c, copy);
 	check_gates(c, copy);
-	copy_open_page(c);
+	copy_open_pages(c);
 	lsm_check_copy_map(c);
 	UnlockReleaseBuffer(meta);
 	pfree(copy);

@@ -55,10 +55,11 @@ lsm_check_heap_snapshot(LsmCheck *c)
 void
 lsm_check_heap_begin(LsmCheck *c)
 {
-	uint64		entries = c->open_page ? lsm_buffer_page_count(c->open_page) : 0;
+	uint64		entries = 0;
 
 	for (uint32 i = 0; i < c->version->run_count; i++)
-		entries += c->version->runs[i].entries;
+		entries += c->open_pages[i] ? lsm_buffer_page_count(c->open_pages[i]) :
+			c->version->runs[i].entries;
 	c->filter = bloom_create((int64) Min(entries, (uint64) PG_INT64_MAX / 16) + 1,
 							 maintenance_work_mem, pg_prng_uint64(&pg_global_prng_state));
 	initStringInfo(&c->image);

@@ -28,7 +28,7 @@ check_buffer_record(LsmCheck *c, const LsmRunRecord *run)
 		run->end_block != run->root + 1)
 		bad_record(c, run, "block numbers contradict each other");
 	if (run->state == LSM_RUN_OPEN && run->job_id != 0)
-		bad_record(c, run, "the open run is the input of a job");
+		bad_record(c, run, "an open run is the input of a job");
 }
 
 static void
@@ -161,7 +161,7 @@ lsm_check_manifest(LsmCheck *c)
 			bad_record(c, run, "end lies beyond the space map");
 		open += run->state == LSM_RUN_OPEN;
 	}
-	if (open > 1)
+	if (open > LSM_MAX_OPEN_RUNS)
 		lsm_check_report(c, LSM_BLOCK_META, "%d runs are open (I7)", open);
 }
 

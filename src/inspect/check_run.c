@@ -517,7 +517,7 @@ check_buffer_page(Walk *w)
 {
 	LsmCheck   *c = w->check;
 	const LsmRunRecord *run = w->run;
-	Page		page = c->open_page;
+	Page		page = c->open_pages[run - c->version->runs];
 	bool		open = run->state == LSM_RUN_OPEN;
 	const char *wrong;
 	uint32		size = 0;

@@ -50,7 +50,7 @@ typedef struct LsmCheck
 
 	/* Copied under the locks of the meta page and of the map's head. */
 	LsmVersion *version;
-	Page		open_page;		/* the open run's, or NULL */
+	Page	   *open_pages;		/* by run of the version: NULL but for open ones */
 	BlockNumber mapped_end;
 	BlockNumber *map_blocks;	/* the chain of map pages */
 	int			map_count;

@@ -34,7 +34,7 @@ state_name(const LsmRunRecord *run)
 }
 
 /*
- * Entries of a run.  The manifest learns those of the open page when it is
+ * Entries of a run.  The manifest learns those of an open page when it is
  * sealed, so the page is asked.  It may have been sealed since, but not reused:
  * the query's snapshot prevents that (I9).
  */

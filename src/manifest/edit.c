@@ -147,129 +147,173 @@ lsm_manifest_put_part(Relation rel, LsmEdit *edit, LsmRunRecord *part)
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The edit of a seal: the open run becomes sealed, another is opened. */
+/* A seal, and what it works on.  Either page may be missing, but not both. */
+typedef struct Seal
+{
+	Buffer		meta;
+	Buffer		old;			/* page that is sealed */
+	Buffer		new;			/* page that is opened */
+	LsmSpacePlan plan;			/* of the new page's block */
+	LsmEdit    *edit;
+} Seal;
+
+/* The old run becomes a sealed one. */
 static void
-fill_seal_edit(LsmEdit *edit, LsmMeta *meta, Page old_page, const LsmRunRecord *old,
-			   BlockNumber block)
+seal_old(Seal *seal, Relation rel, const LsmRunRecord *old)
+{
+	LsmRunRecord run = *old;
+
+	seal->old = lsm_buffer_read(rel, old->root, LSM_KIND(LSM_PAGE_BUFFER), old->run_id,
+								BUFFER_LOCK_EXCLUSIVE, NULL);
+	run.state = LSM_RUN_SEALED;
+	run.entries = lsm_buffer_page_count(BufferGetPage(seal->old));
+	lsm_edit_put(seal->edit, &run);
+	seal->edit->seals = 1;
+}
+
+/* A block and a record for a new run, which is open. */
+static void
+open_new(Seal *seal, Relation rel, Relation heap, uint64 run_id)
 {
 	LsmRunRecord run;
 
-	lsm_edit_init(edit);
-	if (old != NULL)
-	{
-		run = *old;
-		run.state = LSM_RUN_SEALED;
-		run.entries = lsm_buffer_page_count(old_page);
-		lsm_edit_put(edit, &run);
-		edit->seals = 1;
-	}
+	lsm_space_plan_alloc(&seal->plan, rel, heap, run_id, 1, 1, InvalidBlockNumber);
+	seal->new = ReadBufferExtended(rel, MAIN_FORKNUM, seal->plan.start, RBM_ZERO_AND_LOCK, NULL);
 	memset(&run, 0, sizeof(run));
-	run.run_id = meta->next_run_id;
+	run.run_id = run_id;
 	run.state = LSM_RUN_OPEN;
-	run.root = run.first_leaf = run.last_leaf = block;
-	run.end_block = block + 1;
+	run.root = run.first_leaf = run.last_leaf = seal->plan.start;
+	run.end_block = seal->plan.start + 1;
 	run.leaves = run.blocks = 1;
 	run.next_block = run.extent_end = InvalidBlockNumber;
-	lsm_edit_put(edit, &run);
+	lsm_edit_put(seal->edit, &run);
 }
 
 static XLogRecPtr
-log_seal(Buffer meta, Buffer old, Buffer new, const LsmEdit *edit, LsmSpacePlan *plan)
+log_seal(Seal *seal)
 {
 	xl_lsm_seal xlrec;
 
 	memset(&xlrec, 0, sizeof(xlrec));
-	xlrec.space = plan->wal;
-	xlrec.page_flags = lsm_page_opaque(BufferGetPage(new))->flags;
-	xlrec.run_id = lsm_page_opaque(BufferGetPage(new))->run_id;
-	xlrec.block = BufferGetBlockNumber(new);
+	xlrec.block = InvalidBlockNumber;
+	if (BufferIsValid(seal->new))
+	{
+		LsmPageOpaque *opaque = lsm_page_opaque(BufferGetPage(seal->new));
+
+		xlrec.space = seal->plan.wal;
+		xlrec.page_flags = opaque->flags;
+		xlrec.run_id = opaque->run_id;
+		xlrec.block = opaque->self;
+	}
 	XLogBeginInsert();
 	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-	XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
-	XLogRegisterBufData(0, (char *) edit, lsm_edit_size(edit));
-	if (BufferIsValid(old))
-		XLogRegisterBuffer(1, old, REGBUF_STANDARD);
-	XLogRegisterBuffer(2, new, REGBUF_STANDARD | REGBUF_WILL_INIT);
-	lsm_space_plan_register(plan);
+	XLogRegisterBuffer(0, seal->meta, REGBUF_STANDARD);
+	XLogRegisterBufData(0, (char *) seal->edit, lsm_edit_size(seal->edit));
+	if (BufferIsValid(seal->old))
+		XLogRegisterBuffer(1, seal->old, REGBUF_STANDARD);
+	if (BufferIsValid(seal->new))
+	{
+		XLogRegisterBuffer(2, seal->new, REGBUF_STANDARD | REGBUF_WILL_INIT);
+		lsm_space_plan_register(&seal->plan);
+	}
 	return XLogInsert(LSM_RMGR_ID, XLOG_LSM_SEAL);
 }
 
+/* All is locked, and fits. */
+static void
+apply_seal(Seal *seal, Relation rel, uint64 new_run_id, bool has_rest)
+{
+	Buffer		changed[] = {seal->meta, seal->old, seal->new};
+	XLogRecPtr	lsn = InvalidXLogRecPtr;
+
+	START_CRIT_SECTION();
+	if (BufferIsValid(seal->new))
+	{
+		Page		page = BufferGetPage(seal->new);
+
+		lsm_page_init(page, LSM_PAGE_BUFFER, new_run_id, seal->plan.start);
+		lsm_page_opaque(page)->flags = LSM_PAGE_OPEN | (has_rest ? LSM_PAGE_HAS_REST : 0);
+		lsm_space_plan_apply(&seal->plan);
+	}
+	if (BufferIsValid(seal->old))
+		lsm_buffer_page_seal(BufferGetPage(seal->old));
+	if (!lsm_meta_apply(BufferGetPage(seal->meta), seal->edit))
+		elog(PANIC, "pg_lsm: edit was checked but did not fit");
+	for (int i = 0; i < lengthof(changed); i++)
+	{
+		if (BufferIsValid(changed[i]))
+			MarkBufferDirty(changed[i]);
+	}
+	if (RelationNeedsWAL(rel))
+	{
+		lsn = log_seal(seal);
+		for (int i = 0; i < lengthof(changed); i++)
+		{
+			if (BufferIsValid(changed[i]))
+				PageSetLSN(BufferGetPage(changed[i]), lsn);
+		}
+	}
+	END_CRIT_SECTION();
+	if (BufferIsValid(seal->new))
+	{
+		lsm_space_plan_finish(&seal->plan, lsn);
+		UnlockReleaseBuffer(seal->new);
+	}
+	if (BufferIsValid(seal->old))
+		UnlockReleaseBuffer(seal->old);
+}
+
 /*
- * Seal the open page, run expected_run_id (0: there is none), and open a new
- * one.  *seals is the number of pages that came in so far, this one included.
+ * Seal the open page of a run (0: none), and open a new one unless at least
+ * `pages` others are open.  LSM_SEAL_RACED: the run is not open any more, or
+ * there was nothing to do.  *seals is the number of pages that came in so far,
+ * this one included.
  */
 LsmSealResult
 lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
-				  uint64 expected_run_id, uint64 *seals)
+				  uint64 run_id, uint32 pages, uint64 *seals)
 {
-	Buffer		meta_buffer = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
-	LsmMeta    *meta = lsm_meta(BufferGetPage(meta_buffer));
-	LsmRunRecord *old = NULL;
-	Buffer		old_buffer = InvalidBuffer;
-	Buffer		new_buffer;
-	Page		page;
-	LsmSpacePlan plan;
-	LsmEdit    *edit;
-	XLogRecPtr	lsn = InvalidXLogRecPtr;
+	Seal		seal = {lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE), InvalidBuffer, InvalidBuffer};
+	LsmMeta    *meta = lsm_meta(BufferGetPage(seal.meta));
+	const LsmRunRecord *old = NULL;
+	uint32		others = 0;
+	bool		opens;
 
+	Assert(pages <= LSM_MAX_OPEN_RUNS);
 	for (uint32 i = 0; i < meta->run_count; i++)
 	{
-		if (meta->runs[i].state == LSM_RUN_OPEN)
+		if (meta->runs[i].state != LSM_RUN_OPEN)
+			continue;
+		if (meta->runs[i].run_id == run_id)
 			old = &meta->runs[i];
+		else
+			others++;
 	}
-	if ((old ? old->run_id : 0) != expected_run_id)
+	opens = others < pages;
+	if (old == NULL && (run_id != 0 || !opens))
 	{
-		UnlockReleaseBuffer(meta_buffer);
+		UnlockReleaseBuffer(seal.meta);
 		return LSM_SEAL_RACED;
 	}
-	if (meta->run_count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
+	if (opens && meta->run_count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
 	{
-		UnlockReleaseBuffer(meta_buffer);
+		UnlockReleaseBuffer(seal.meta);
 		return LSM_SEAL_NO_ROOM;
 	}
 
+	seal.edit = palloc(sizeof(LsmEdit));
+	lsm_edit_init(seal.edit);
 	if (old != NULL)
-		old_buffer = lsm_buffer_read(rel, old->root, LSM_KIND(LSM_PAGE_BUFFER), old->run_id,
-									 BUFFER_LOCK_EXCLUSIVE, NULL);
-	lsm_space_plan_alloc(&plan, rel, heap, meta->next_run_id, 1, 1, InvalidBlockNumber);
-	new_buffer = ReadBufferExtended(rel, MAIN_FORKNUM, plan.start, RBM_ZERO_AND_LOCK, NULL);
-	page = BufferGetPage(new_buffer);
-	edit = palloc(sizeof(LsmEdit));
-	fill_seal_edit(edit, meta, old ? BufferGetPage(old_buffer) : NULL, old, plan.start);
-	check_edit(rel, meta, edit);
+		seal_old(&seal, rel, old);
+	if (opens)
+		open_new(&seal, rel, heap, meta->next_run_id);
+	check_edit(rel, meta, seal.edit);
 	if (RelationNeedsWAL(rel))
 		XLogEnsureRecordSpace(LSM_WAL_MAP_BLOCK + LSM_WAL_MAP_PAGES, 20);
-
-	START_CRIT_SECTION();
-	lsm_page_init(page, LSM_PAGE_BUFFER, meta->next_run_id, plan.start);
-	lsm_page_opaque(page)->flags = LSM_PAGE_OPEN | (has_rest ? LSM_PAGE_HAS_REST : 0);
-	MarkBufferDirty(new_buffer);
-	if (BufferIsValid(old_buffer))
-	{
-		lsm_buffer_page_seal(BufferGetPage(old_buffer));
-		MarkBufferDirty(old_buffer);
-	}
-	if (!lsm_meta_apply(BufferGetPage(meta_buffer), edit))
-		elog(PANIC, "pg_lsm: edit was checked but did not fit");
-	MarkBufferDirty(meta_buffer);
-	lsm_space_plan_apply(&plan);
-	if (RelationNeedsWAL(rel))
-	{
-		lsn = log_seal(meta_buffer, old_buffer, new_buffer, edit, &plan);
-		PageSetLSN(BufferGetPage(meta_buffer), lsn);
-		PageSetLSN(page, lsn);
-		if (BufferIsValid(old_buffer))
-			PageSetLSN(BufferGetPage(old_buffer), lsn);
-	}
-	END_CRIT_SECTION();
-
+	apply_seal(&seal, rel, meta->next_run_id, has_rest);
 	*seals = meta->seals;
-	lsm_space_plan_finish(&plan, lsn);
-	UnlockReleaseBuffer(new_buffer);
-	if (BufferIsValid(old_buffer))
-		UnlockReleaseBuffer(old_buffer);
-	UnlockReleaseBuffer(meta_buffer);
-	pfree(edit);
+	UnlockReleaseBuffer(seal.meta);
+	pfree(seal.edit);
 	return LSM_SEALED;
 }
 

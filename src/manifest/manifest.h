@@ -6,6 +6,7 @@
 #define LSM_MANIFEST_H
 
 #include "format/meta.h"
+#include "memtable/memtable.h"
 #include "run/run.h"
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
@@ -21,9 +22,16 @@ typedef struct LsmVersion
 	LsmRunRecord runs[FLEXIBLE_ARRAY_MEMBER];
 } LsmVersion;
 
+/* The open pages, in the order in which they were opened. */
+typedef struct LsmOpenPages
+{
+	uint32		count;
+	LsmOpenPage pages[LSM_MAX_OPEN_RUNS];
+} LsmOpenPages;
+
 typedef enum LsmSealResult
 {
-	LSM_SEALED,					/* done: a fresh page is open, or the run is added */
+	LSM_SEALED,					/* done, or the run is added */
 	LSM_SEAL_RACED,				/* somebody else was faster */
 	LSM_SEAL_NO_ROOM			/* the manifest is full: compact first */
 } LsmSealResult;
@@ -32,14 +40,14 @@ extern void lsm_manifest_create(Relation rel, ForkNumber fork);
 extern LsmVersion *lsm_version_read(Relation rel, Buffer *gate);
 extern LsmRunRecord *lsm_version_find(const LsmVersion *version, uint64 run_id);
 extern const LsmRunRecord *lsm_version_part(const LsmVersion *version, uint64 job_id);
-extern bool lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id);
+extern void lsm_manifest_open_pages(Relation rel, LsmOpenPages *open);
 
 extern void lsm_manifest_edit(Relation rel, const LsmEdit *edit);
 extern void lsm_manifest_begin_run(Relation rel, LsmRunRecord *run,
 								   const uint64 *inputs, int input_count);
 extern void lsm_manifest_put_part(Relation rel, LsmEdit *edit, LsmRunRecord *part);
 extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
-									   uint64 expected_run_id, uint64 *seals);
+									   uint64 run_id, uint32 pages, uint64 *seals);
 extern LsmSealResult lsm_manifest_add_run(Relation rel, Relation heap, LsmRunImage *image,
 										  int level, uint64 *seals);
 

@@ -114,24 +114,21 @@ lsm_version_part(const LsmVersion *version, uint64 job_id)
 	return NULL;
 }
 
-/* Where do inserts go?  False if no page is open. */
-bool
-lsm_manifest_open_page(Relation rel, BlockNumber *block, uint64 *run_id)
+/* Where do inserts go? */
+void
+lsm_manifest_open_pages(Relation rel, LsmOpenPages *open)
 {
 	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
 	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
-	bool		found = false;
 
-	/* The open run was added last or nearly so. */
-	for (int i = (int) meta->run_count - 1; i >= 0 && !found; i--)
+	open->count = 0;
+	for (uint32 i = 0; i < meta->run_count && open->count < LSM_MAX_OPEN_RUNS; i++)
 	{
 		if (meta->runs[i].state == LSM_RUN_OPEN)
 		{
-			*block = meta->runs[i].root;
-			*run_id = meta->runs[i].run_id;
-			found = true;
+			open->pages[open->count].run_id = meta->runs[i].run_id;
+			open->pages[open->count++].block = meta->runs[i].root;
 		}
 	}
 	UnlockReleaseBuffer(buffer);
-	return found;
 }

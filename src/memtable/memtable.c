@@ -1,9 +1,9 @@
 /*
  * memtable.c
- *	  The write buffer: one open page that takes entries in sorted order.
+ *	  The write buffer: open pages that take entries in sorted order.
  *
- * Full pages are not this file's business: it says so, and the manifest
- * decides to seal.
+ * Which page to take, and what to do with a full one, is not this file's
+ * business: see compact/buffer.c.
  */
 #include "postgres.h"
 
@@ -36,35 +36,51 @@ find_slot(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 	return low;
 }
 
+/* Is it the open page of that run?  The block may have any other use by now. */
+static bool
+is_open(Page page, uint64 run_id)
+{
+	LsmPageOpaque *opaque;
+
+	if (PageIsNew(page) || PageGetSpecialSize(page) != sizeof(LsmPageOpaque))
+		return false;
+	opaque = lsm_page_opaque(page);
+	return opaque->kind == LSM_PAGE_BUFFER && opaque->run_id == run_id &&
+		(opaque->flags & LSM_PAGE_OPEN) != 0;
+}
+
 /*
- * Insert into the open page at `block`, which the manifest said belongs to
- * run_id.  That may have changed since, so the page's word counts.
+ * Insert into a page that was open at some time; may be long ago.  The page's
+ * own word counts (I7): run ids are not used again.
  */
 LsmInsertResult
-lsm_memtable_insert(Relation rel, LsmKeySpace *ks, BlockNumber block,
-					uint64 run_id, const LsmEntry *entry)
+lsm_memtable_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
+					const LsmEntry *entry, bool wait)
 {
 	uint8		item[LSM_ITEM_HEADER + 2 * LSM_MAX_ENTRY_SIZE];
 	uint32		size;
 	Buffer		buffer;
 	Page		page;
-	LsmPageOpaque *opaque;
-	bool		missed = lsm_buffer_read_counted(rel, block, NULL, &buffer);
+	bool		missed = lsm_buffer_read_counted(rel, at->block, NULL, &buffer);
 	const char *wrong;
 	int			pos;
 
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	if (wait)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else if (!ConditionalLockBuffer(buffer))
+	{
+		ReleaseBuffer(buffer);
+		return LSM_INSERT_BUSY;
+	}
 	page = BufferGetPage(buffer);
-	wrong = lsm_buffer_verify(rel, buffer, missed);
-	if (unlikely(wrong != NULL))
-		lsm_report_corruption(rel, block, wrong);
-	opaque = lsm_page_opaque(page);
-	if (opaque->kind != LSM_PAGE_BUFFER || opaque->run_id != run_id ||
-		!(opaque->flags & LSM_PAGE_OPEN))
+	if (!is_open(page, at->run_id))
 	{
 		UnlockReleaseBuffer(buffer);
 		return LSM_INSERT_CLOSED;
 	}
+	wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (unlikely(wrong != NULL))
+		lsm_report_corruption(rel, at->block, wrong);
 	size = lsm_item_encode(item, entry);
 	if (!lsm_buffer_page_fits(page, size))
 	{

@@ -44,6 +44,11 @@ lsm_rmgr_desc(StringInfo buf, XLogReaderState *record)
 			appendStringInfo(buf, "slot %u", ((xl_lsm_insert *) data)->pos);
 			break;
 		case XLOG_LSM_SEAL:
+			if (((xl_lsm_seal *) data)->run_id == 0)
+			{
+				appendStringInfoString(buf, "open none");
+				break;
+			}
 			appendStringInfo(buf, "open run " UINT64_FORMAT ", ", ((xl_lsm_seal *) data)->run_id);
 			desc_space(buf, record, &((xl_lsm_seal *) data)->space);
 			break;

@@ -148,7 +148,7 @@ redo_seal(XLogReaderState *record)
 	xl_lsm_seal *xlrec = (xl_lsm_seal *) XLogRecGetData(record);
 	Buffer		meta;
 	Buffer		old = InvalidBuffer;
-	Buffer		new;
+	Buffer		new = InvalidBuffer;
 
 	redo_conflict(&xlrec->space);
 	meta = redo_edit_locked(record);
@@ -158,12 +158,16 @@ redo_seal(XLogReaderState *record)
 		lsm_buffer_page_seal(BufferGetPage(old));
 		finish(old, record);
 	}
-	new = XLogInitBufferForRedo(record, 2);
-	lsm_page_init(BufferGetPage(new), LSM_PAGE_BUFFER, xlrec->run_id, xlrec->block);
-	lsm_page_opaque(BufferGetPage(new))->flags = xlrec->page_flags;
-	finish(new, record);
+	if (XLogRecHasBlockRef(record, 2))
+	{
+		new = XLogInitBufferForRedo(record, 2);
+		lsm_page_init(BufferGetPage(new), LSM_PAGE_BUFFER, xlrec->run_id, xlrec->block);
+		lsm_page_opaque(BufferGetPage(new))->flags = xlrec->page_flags;
+		finish(new, record);
+	}
 	redo_map_pages(record);
-	UnlockReleaseBuffer(new);
+	if (BufferIsValid(new))
+		UnlockReleaseBuffer(new);
 	if (BufferIsValid(old))
 		UnlockReleaseBuffer(old);
 	if (BufferIsValid(meta))

@@ -62,7 +62,7 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 		return wrong;
 	opaque = lsm_page_opaque(page);
 
-	/* The open page changes with each insert and has no checksum (I7). */
+	/* An open page changes with each insert and has no checksum (I7). */
 	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
 		return missed ? lsm_buffer_page_check(page) : NULL;
 

@@ -16,6 +16,7 @@ LSM = "t_ix"
 LIMITS = (
     ("pg_lsm.merge_fanout", (2, 2, 3, 4, 8)),
     ("pg_lsm.buffer_entries", (1, 2, 3, 4, 7, 12, 30, 0)),
+    ("pg_lsm.open_pages", (1, 1, 1, 2, 3, 8)),
     ("pg_lsm.page_entries", (1, 2, 3, 5, 8, 17, 40, 0)),
     ("pg_lsm.foreground_blocks", (0, 0, 1, 4, 16, 128)),
     ("pg_lsm.step_leaves", (1, 1, 2, 5, 64)),
