@@ -72,6 +72,7 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT merges bigint,
 	OUT bytes_read bigint,
 	OUT bytes_merged bigint,
+	OUT pages_copied bigint,
 	OUT write_amplification double precision,
 	OUT debt_bytes bigint,
 	OUT throttled_time double precision,
@@ -123,6 +124,7 @@ SELECT
 	coalesce(s.merges, 0) AS merges,
 	coalesce(s.bytes_read, 0) AS bytes_read,
 	coalesce(s.bytes_merged, 0) AS bytes_merged,
+	coalesce(s.pages_copied, 0) AS pages_copied,
 	s.write_amplification,
 	coalesce(s.debt_bytes, 0) AS debt_bytes,
 	coalesce(s.throttled_time, 0) AS throttled_time,
@@ -144,6 +146,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.flushes IS 'pages that became runs: of the
 COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges that were completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages of them that were taken whole from a merged run';
 COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'bytes written, by flushes and merges, for each byte flushed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merged, as of the latest flush or merge';
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';

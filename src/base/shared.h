@@ -33,6 +33,7 @@ typedef enum LsmCounter
 	LSM_COUNT_MERGES,			/* merges installed */
 	LSM_COUNT_BLOCKS_READ,		/* pages of inputs of installed merges */
 	LSM_COUNT_BLOCKS_WRITTEN,	/* pages written by merges */
+	LSM_COUNT_PAGES_COPIED,		/* those of them that are copies of a page of an input */
 	LSM_COUNT_THROTTLED_US,		/* microseconds that writers spent on large merges or waiting for them */
 	LSM_COUNTERS
 } LsmCounter;

@@ -131,11 +131,9 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 		lsm_read_inputs_mode(rel, version, job->inputs, job->count, NULL, &mode);
 		writer = lsm_run_writer_append(rel, heap, ks, run, job->blocks + 1, &mode);
 		while (source->valid)
-		{
-			lsm_run_writer_add(writer, source->entry);
-			lsm_cursor_next(source);
-		}
+			lsm_job_take(writer, source);
 		lsm_cursor_close(source);
+		lsm_stats_add(rel, LSM_COUNT_PAGES_COPIED, lsm_run_writer_pages_copied(writer, true));
 		lsm_run_writer_finish(writer, run);
 		run->level = Max(run->level, lsm_level_for(run->blocks, lsm_fanout(rel)));
 		lsm_fail_point("install");

@@ -55,6 +55,8 @@ extern void lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *j
 extern void lsm_job_recover_failed(Relation rel);
 extern void lsm_space_reclaim(Relation rel, Relation heap);
 
+extern void lsm_job_take(LsmRunWriter *writer, LsmCursor *source);
+
 /* append.c */
 extern uint32 lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job);
 

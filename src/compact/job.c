@@ -291,6 +291,26 @@ append(Relation rel, Relation heap, LsmKeySpace *ks, LsmIndexSlot *slot, const L
 }
 
 /*
+ * Add what the source stands on to the output, and move on: a whole page if
+ * that is all alone at its place in the order and it pays to copy it, else an
+ * entry.
+ */
+void
+lsm_job_take(LsmRunWriter *writer, LsmCursor *source)
+{
+	const LsmEntry *last;
+	Page		page = source->at_page ? lsm_cursor_page(source, &last) : NULL;
+
+	if (page != NULL && lsm_run_writer_add_page(writer, page))
+		lsm_cursor_skip_page(source);
+	else
+	{
+		lsm_run_writer_add(writer, source->entry);
+		lsm_cursor_next(source);
+	}
+}
+
+/*
  * Do a step of a job: write at most max_leaves leaves (0: all), then save the
  * position, or install the output when the inputs are exhausted.
  *
@@ -344,17 +364,17 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
 	for (uint64 n = 0; source->valid; n++)
 	{
-		lsm_run_writer_add(writer, source->entry);
+		lsm_job_take(writer, source);
 		if (max_leaves > 0 && lsm_run_writer_leaves(writer) >= max_leaves)
 		{
 			suspended = true;
 			break;
 		}
-		lsm_cursor_next(source);
 		if (n % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
 	lsm_cursor_close(source);
+	lsm_stats_add(rel, LSM_COUNT_PAGES_COPIED, lsm_run_writer_pages_copied(writer, !suspended));
 
 	if (suspended)
 		save(rel, heap, ks, job, version, writer, &run);

@@ -327,6 +327,24 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 	return true;
 }
 
+/*
+ * How much of a page is unused, in bytes.  Where the number of entries is
+ * limited, as tests do, the page counts as full when it has as many.
+ */
+uint32
+lsm_leaf_unused(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	uint32		unused = header->pd_upper - header->pd_lower;
+	uint32		count = lsm_leaf_header(page)->entry_count;
+
+	if (lsm_page_entries > 0 && count >= (uint32) lsm_page_entries)
+		return 0;
+	if (lsm_page_entries > 0)
+		unused = Min(unused, LSM_LEAF_CAPACITY / lsm_page_entries * (lsm_page_entries - count));
+	return unused;
+}
+
 /* NULL, or what is wrong with the layout of a packed page. */
 const char *
 lsm_leaf_check(Page page)

@@ -71,6 +71,7 @@ typedef struct LsmLeafCoding
 #define LSM_MAX_PAGE_ENTRIES (BLCKSZ / 2)
 
 #define LSM_LEAF_DATA (LSM_PAGE_CONTENT + sizeof(LsmLeafHeader))
+#define LSM_LEAF_CAPACITY (LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
 /*
  * Keys of one group, decoded.  Each key starts MAXALIGNed and is followed by at
@@ -124,6 +125,7 @@ extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 run_
 extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
 extern bool lsm_leaf_needs_wide(uint64 tid);
+extern uint32 lsm_leaf_unused(Page page);
 
 extern void lsm_group_init(LsmGroup *group, uint32 max_keylen);
 extern void lsm_group_free(LsmGroup *group);

@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS 12
+#define STAT_COLUMNS 13
 #define PROGRESS_COLUMNS 8
 
 static uint64
@@ -75,11 +75,12 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		values[4] = Int64GetDatum(counter(slot, LSM_COUNT_MERGES));
 		values[5] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
 		values[6] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
-		put_amplification(&values[7], &nulls[7], slot);
-		values[8] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
-		values[9] = Float8GetDatum(counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
-		put_time(&values[10], &nulls[10], pg_atomic_read_u64(&slot->last_merge));
-		put_time(&values[11], &nulls[11], pg_atomic_read_u64(&slot->reset_time));
+		values[7] = Int64GetDatum(counter(slot, LSM_COUNT_PAGES_COPIED));
+		put_amplification(&values[8], &nulls[8], slot);
+		values[9] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
+		values[10] = Float8GetDatum(counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
+		put_time(&values[11], &nulls[11], pg_atomic_read_u64(&slot->last_merge));
+		put_time(&values[12], &nulls[12], pg_atomic_read_u64(&slot->reset_time));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -28,12 +28,24 @@ typedef struct LsmCursorOps
 	void		(*next) (LsmCursor *cursor);
 	/* Let go of pins and memory. */
 	void		(*close) (LsmCursor *cursor);
+
+	/*
+	 * The packed page whose first entry the cursor stands on, if its entries
+	 * are the next ones of the cursor, all of them, and it has not changed
+	 * under the cursor; else NULL.  *last is its last entry.  Both are valid
+	 * until the next call.  Only forward; REQUIRES: at_page.
+	 */
+	Page		(*page) (LsmCursor *cursor, const LsmEntry **last);
+	/* Move on to the entry after that page.  REQUIRES: `page` has given it. */
+	void		(*skip_page) (LsmCursor *cursor);
 } LsmCursorOps;
 
 struct LsmCursor
 {
 	const LsmCursorOps *ops;
 	bool		valid;
+	bool		at_page;		/* it is worth asking for the page; if never set,
+								 * the cursor need not have the operations */
 	const LsmEntry *entry;		/* until the next call */
 	uint64		prefix;			/* first bytes of its key; encoded keys only */
 };
@@ -49,6 +61,18 @@ static inline void
 lsm_cursor_next(LsmCursor *c)
 {
 	c->ops->next(c);
+}
+
+static inline Page
+lsm_cursor_page(LsmCursor *c, const LsmEntry **last)
+{
+	return c->ops->page(c, last);
+}
+
+static inline void
+lsm_cursor_skip_page(LsmCursor *c)
+{
+	c->ops->skip_page(c);
 }
 
 static inline void

@@ -101,6 +101,7 @@ take_winner(MergeCursor *m)
 	m->base.valid = m->winner.cursor != NULL;
 	if (m->base.valid)
 	{
+		m->base.at_page = m->winner.cursor->at_page;
 		m->base.entry = m->winner.cursor->entry;
 		m->base.prefix = m->winner.cursor->prefix;
 	}
@@ -123,15 +124,13 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 	take_winner(m);
 }
 
-static void
-next(LsmCursor *base)
+/* The winner has moved on: play its games again. */
+static inline void
+replay(MergeCursor *m)
 {
-	MergeCursor *m = (MergeCursor *) base;
 	int			child = m->winner_child;
-	Player		moving;
+	Player		moving = player(m, child);
 
-	lsm_cursor_next(m->children[child]);
-	moving = player(m, child);
 	for (int node = (m->count + child) / 2; node >= 1; node /= 2)
 	{
 		if (beats(m, &m->losers[node], &moving))
@@ -151,6 +150,46 @@ next(LsmCursor *base)
 }
 
 static void
+next(LsmCursor *base)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	lsm_cursor_next(m->winner.cursor);
+	replay(m);
+}
+
+/*
+ * The winner's page, if its last entry would win, too.  It has to be compared
+ * with those that lost against the winner itself: they have beaten the others.
+ */
+static Page
+page(LsmCursor *base, const LsmEntry **last)
+{
+	MergeCursor *m = (MergeCursor *) base;
+	Page		result = lsm_cursor_page(m->winner.cursor, last);
+
+	if (result == NULL)
+		return NULL;
+	for (int node = (m->count + m->winner_child) / 2; node >= 1; node /= 2)
+	{
+		LsmCursor  *loser = m->losers[node].cursor;
+
+		if (loser != NULL && lsm_key_compare(m->ks, *last, loser->entry) >= 0)
+			return NULL;
+	}
+	return result;
+}
+
+static void
+skip_page(LsmCursor *base)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	lsm_cursor_skip_page(m->winner.cursor);
+	replay(m);
+}
+
+static void
 close_cursor(LsmCursor *base)
 {
 	MergeCursor *m = (MergeCursor *) base;
@@ -163,7 +202,7 @@ close_cursor(LsmCursor *base)
 	pfree(m);
 }
 
-static const LsmCursorOps merge_ops = {seek, next, close_cursor};
+static const LsmCursorOps merge_ops = {seek, next, close_cursor, page, skip_page};
 
 /* Merge children, which it closes with itself.  Takes over the array. */
 LsmCursor *

@@ -86,9 +86,31 @@ add_sealed(Relation rel, Page page, BlockNumber block, LsmLeafMode *mode)
 	}
 }
 
+static void
+add_page(Relation rel, const LsmRunRecord *run, BlockNumber block, BufferAccessStrategy strategy,
+		 LsmLeafMode *mode)
+{
+	Buffer		buffer = lsm_buffer_read(rel, block,
+										 LSM_KIND(LSM_PAGE_LEAF) | LSM_KIND(LSM_PAGE_BUFFER),
+										 run->run_id, BUFFER_LOCK_SHARE, strategy);
+	Page		page = BufferGetPage(buffer);
+
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_LEAF)
+	{
+		LsmLeafMode of_leaf;
+
+		lsm_mode_of_page(page, &of_leaf);
+		lsm_mode_join(mode, &of_leaf);
+	}
+	else
+		add_sealed(rel, page, block, mode);
+	UnlockReleaseBuffer(buffer);
+}
+
 /*
  * What is known of the entries of a job's inputs, for coding its output.  A
- * run's leaves have the mode of the first one, but where that did not do.
+ * run's leaves have the mode of the first one, but where that did not do, or
+ * where pages were copied or appended; those come from where the last one does.
  */
 void
 lsm_read_inputs_mode(Relation rel, const LsmVersion *version, const uint64 *run_ids, int count,
@@ -98,22 +120,9 @@ lsm_read_inputs_mode(Relation rel, const LsmVersion *version, const uint64 *run_
 	for (int i = 0; i < count; i++)
 	{
 		const LsmRunRecord *run = lsm_version_find(version, run_ids[i]);
-		Buffer		buffer;
-		Page		page;
 
-		buffer = lsm_buffer_read(rel, run->first_leaf,
-								 LSM_KIND(LSM_PAGE_LEAF) | LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
-								 BUFFER_LOCK_SHARE, strategy);
-		page = BufferGetPage(buffer);
-		if (lsm_page_opaque(page)->kind == LSM_PAGE_LEAF)
-		{
-			LsmLeafMode of_leaf;
-
-			lsm_mode_of_page(page, &of_leaf);
-			lsm_mode_join(mode, &of_leaf);
-		}
-		else
-			add_sealed(rel, page, run->first_leaf, mode);
-		UnlockReleaseBuffer(buffer);
+		add_page(rel, run, run->first_leaf, strategy, mode);
+		if (run->last_leaf != run->first_leaf)
+			add_page(rel, run, run->last_leaf, strategy, mode);
 	}
 }

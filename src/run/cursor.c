@@ -12,6 +12,8 @@
  *
  * Links may lead beyond the run's first and last leaf, into what a part has
  * taken the place of, or what a run has got since: the record is what counts.
+ *
+ * A merge may take the copy as it is, in place of the entries one by one.
  */
 #include "postgres.h"
 
@@ -42,6 +44,8 @@ typedef struct RunCursor
 	int			pos;			/* in `decoded`, the entries of `group` */
 	LsmGroup	decoded;
 	LsmBound	here;			/* for finding the place again */
+	LsmGroup	last;			/* last group of a page that was asked for; no
+								 * scratch area until needed */
 } RunCursor;
 
 static void
@@ -123,6 +127,7 @@ enter_leaf(RunCursor *c, BlockNumber block)
 			decode(c, forward ? 0 : lsm_leaf_group_count(c->copy) - 1);
 			c->pos = forward ? 0 : c->decoded.count - 1;
 			stand(c);
+			c->base.at_page = forward;
 			return;
 		}
 		block = neighbour(c);
@@ -178,6 +183,7 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 	c->direction = direction;
 	c->leaves_passed = 0;
 	base->valid = false;
+	base->at_page = false;
 	for (int level = c->height; level > 0; level--)
 	{
 		BlockNumber child;
@@ -213,6 +219,7 @@ seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection
 	UnlockReleaseBuffer(buffer);
 	if (!done)
 		seek_in_copy(c, from);
+	base->at_page = forward && base->valid && c->group == 0 && c->pos == 0;
 }
 
 static void
@@ -222,6 +229,7 @@ next(LsmCursor *base)
 	bool		forward = ScanDirectionIsForward(c->direction);
 
 	base->valid = false;
+	base->at_page = false;
 	c->pos += forward ? 1 : -1;
 	if (c->pos >= 0 && c->pos < c->decoded.count)
 	{
@@ -255,6 +263,49 @@ next(LsmCursor *base)
 		leave_leaf(c);
 }
 
+/*
+ * Copy the leaf that a seek has found the place in.  False if VACUUM has
+ * removed the entry since: the cursor stands on it, though it is dead.
+ */
+static bool
+copy_found_leaf(RunCursor *c)
+{
+	Buffer		buffer = read_page(c, c->leaf, LSM_PAGE_LEAF);
+	const LsmEntry *here = c->base.entry;
+	LsmEntry	first;
+
+	copy_leaf(c, buffer);
+	c->copied = false;			/* `decoded` is of the page as it was */
+	UnlockReleaseBuffer(buffer);
+	if (lsm_leaf_group_count(c->copy) == 0)
+		return false;
+	if (!lsm_leaf_first_of_group(c->copy, 0, &first))
+		damaged(c, c->leaf);
+	return first.tid == here->tid && first.keylen == here->keylen &&
+		memcmp(first.key, here->key, first.keylen) == 0;
+}
+
+static Page
+page(LsmCursor *base, const LsmEntry **last)
+{
+	RunCursor  *c = (RunCursor *) base;
+
+	if (!c->copied && !copy_found_leaf(c))
+		return NULL;
+	if (c->last.scratch == NULL)
+		lsm_group_init(&c->last, c->ks->max_keylen);
+	if (!lsm_leaf_decode_group(c->copy, lsm_leaf_group_count(c->copy) - 1, &c->last))
+		damaged(c, c->leaf);
+	*last = &c->last.entries[c->last.count - 1];
+	return c->copy;
+}
+
+static void
+skip_page(LsmCursor *base)
+{
+	leave_leaf((RunCursor *) base);
+}
+
 static void
 close_cursor(LsmCursor *base)
 {
@@ -265,10 +316,12 @@ close_cursor(LsmCursor *base)
 	if (c->here.key)
 		pfree(c->here.key);
 	lsm_group_free(&c->decoded);
+	if (c->last.scratch)
+		lsm_group_free(&c->last);
 	pfree(c);
 }
 
-static const LsmCursorOps run_cursor_ops = {seek, next, close_cursor};
+static const LsmCursorOps run_cursor_ops = {seek, next, close_cursor, page, skip_page};
 
 /* A cursor over a packed run.  Lives in the current memory context. */
 LsmCursor *

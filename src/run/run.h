@@ -22,6 +22,8 @@ extern LsmRunWriter *lsm_run_writer_append(Relation rel, Relation heap, LsmKeySp
 										   const LsmRunRecord *run, uint32 more_blocks,
 										   const LsmLeafMode *mode);
 extern void lsm_run_writer_add(LsmRunWriter *writer, const LsmEntry *entry);
+extern bool lsm_run_writer_add_page(LsmRunWriter *writer, Page page);
+extern uint32 lsm_run_writer_pages_copied(const LsmRunWriter *writer, bool all);
 extern uint32 lsm_run_writer_leaves(const LsmRunWriter *writer);
 extern uint32 lsm_run_writer_blocks(const LsmRunWriter *writer);
 extern void lsm_run_writer_suspend(LsmRunWriter *writer, LsmRunRecord *run);

@@ -13,6 +13,10 @@
  * and another process can go on (resume): it walks down the right edge.  What
  * was in the open leaf is not written and comes again.
  *
+ * A leaf that a merge finds to be all alone at its place in the order is taken
+ * as it is (add_page): the open leaf, when it is empty, becomes a copy of it,
+ * and goes on from there.
+ *
  * What a suspended writer has saved is not overwritten until the next one has
  * saved: the pages of the right edge move to other blocks each time.  So a step
  * that fails can be taken again.  The block that such a page has left is free
@@ -26,6 +30,7 @@
 
 #include "access/xloginsert.h"
 #include "miscadmin.h"
+#include "run/fill.h"
 #include "run/run.h"
 #include "storage/buffers.h"
 #include "storage/space.h"
@@ -59,6 +64,12 @@ struct LsmRunWriter
 	BlockNumber leaf_block;		/* of the open leaf, or invalid: none open */
 	LsmEntry	leaf_separator;
 	uint8		leaf_separator_key[LSM_MAX_ENTRY_SIZE + LSM_KEY_PAD];
+
+	bool		leaf_is_copy;	/* the open leaf began as a copy of a page */
+	uint32		pages_copied;	/* such leaves that were written */
+	int			credit;			/* see fill.h */
+	LsmGroup	scratch;		/* for going on with a copied page; no scratch
+								 * area until needed */
 
 	int			height;			/* levels in use */
 	WriterLevel *levels[LSM_MAX_HEIGHT];
@@ -178,6 +189,9 @@ write_leaf(LsmRunWriter *w, BlockNumber next)
 	w->run.leaves++;
 	w->run.entries += lsm_leaf_header(w->leaf_page)->entry_count;
 	w->leaves_written++;
+	w->pages_copied += w->leaf_is_copy;
+	/* Long entries leave much unused on a page that takes no more of them. */
+	w->credit = Max(0, lsm_fill_credit(w->credit, lsm_leaf_unused(w->leaf_page)));
 
 	/* An empty last leaf (see finish) is chained but has no separator. */
 	if (lsm_leaf_header(w->leaf_page)->entry_count > 0)
@@ -189,6 +203,7 @@ static void
 open_leaf(LsmRunWriter *w, BlockNumber block, uint64 tid)
 {
 	w->leaf_block = block;
+	w->leaf_is_copy = false;
 	lsm_leaf_begin_next(&w->leaf, w->leaf_page, w->ks->has_rest, &w->mode, tid,
 						w->run.run_id, block);
 }
@@ -253,6 +268,91 @@ lsm_run_writer_add(LsmRunWriter *w, const LsmEntry *entry)
 		open_leaf(w, next, entry->tid);
 		must_fit(w, entry);
 	}
+}
+
+/* Does a page of this mode take all entries that the run is to have? */
+static bool
+covers(const LsmLeafMode *page, const LsmLeafMode *run)
+{
+	return page->base_block <= run->base_block && page->last_block >= run->last_block &&
+		page->offset_bits >= run->offset_bits && page->keylen == run->keylen;
+}
+
+/*
+ * Is the open leaf to be closed, if there is anything in it, to go on with a
+ * copy of this page?  A page with a mode of its own may take no more entries.
+ * The first leaf has the mode of the run, for those who go on with the run or
+ * merge it.
+ */
+static bool
+may_copy(const LsmRunWriter *w, Page page)
+{
+	bool		is_empty = lsm_leaf_header(w->leaf_page)->entry_count == 0;
+	LsmLeafMode mode;
+	bool		own_mode;
+
+	lsm_mode_of_page(page, &mode);
+	own_mode = !covers(&mode, &w->mode);
+	if (w->run.leaves == 0 && is_empty && own_mode)
+		return false;
+	return lsm_fill_may_copy(w->credit, is_empty, lsm_leaf_unused(w->leaf_page),
+							 lsm_leaf_unused(page), own_mode);
+}
+
+/* The open leaf, empty, becomes a copy of the page. */
+static void
+take_page(LsmRunWriter *w, BlockNumber block, Page page)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(w->leaf_page);
+
+	memcpy(w->leaf_page, page, BLCKSZ);
+	opaque->run_id = w->run.run_id;
+	opaque->self = block;
+	w->leaf_block = block;
+	w->leaf_is_copy = true;
+	if (w->scratch.scratch == NULL)
+		lsm_group_init(&w->scratch, w->ks->max_keylen);
+	if (!lsm_leaf_resume(&w->leaf, w->leaf_page, &w->scratch))
+		lsm_report_corruption(w->rel, lsm_page_opaque(page)->self, "entries cannot be decoded");
+}
+
+/*
+ * Append all entries of a leaf of another run, by copying it.  False, with
+ * nothing done, if that would leave too much unused.
+ *
+ * REQUIRES: its first entry sorts after the one that was added before.
+ */
+bool
+lsm_run_writer_add_page(LsmRunWriter *w, Page page)
+{
+	LsmEntry	first;
+	LsmEntry	separator;
+	BlockNumber block;
+
+	if (!BlockNumberIsValid(w->leaf_block))
+		open_leaf(w, reserve_block(w), (uint64) w->mode.base_block << 16);
+	if (!may_copy(w, page))
+		return false;
+	if (!lsm_leaf_first_of_group(page, 0, &first))
+		lsm_report_corruption(w->rel, lsm_page_opaque(page)->self, "entries cannot be decoded");
+	block = w->leaf_block;
+	separator = first;
+	if (lsm_leaf_header(w->leaf_page)->entry_count > 0)
+	{
+		separator = lsm_run_separator(w->ks, &w->leaf, &first);
+		block = reserve_block(w);
+		write_leaf(w, block);
+	}
+	copy_separator(&w->leaf_separator, w->leaf_separator_key, &separator);
+	take_page(w, block, page);
+	return true;
+}
+
+/* Leaves written that began as copies; with `all`, the open one counts, too. */
+uint32
+lsm_run_writer_pages_copied(const LsmRunWriter *w, bool all)
+{
+	return w->pages_copied + (all && w->leaf_is_copy);
 }
 
 /* Leaves written since the writer began or resumed. */
@@ -493,6 +593,8 @@ free_writer(LsmRunWriter *w)
 	}
 	if (w->strategy)
 		FreeAccessStrategy(w->strategy);
+	if (w->scratch.scratch)
+		lsm_group_free(&w->scratch);
 	pfree(w->leaf_page);
 	pfree(w);
 }

@@ -12,6 +12,9 @@ TABLE = "t"
 BTREE = "t_bt"
 LSM = "t_ix"
 
+# Types of columns whose values may grow from row to row.
+RISING = ("int4", "int8", "oid", "numeric")
+
 # Settings that make many runs and levels out of few rows.
 LIMITS = (
     ("pg_lsm.merge_fanout", (2, 2, 3, 4, 8)),
@@ -30,7 +33,7 @@ LIMITS = (
 class Column:
     """A column and the pool that its values mostly come from."""
 
-    def __init__(self, rng, name, datatype, long):
+    def __init__(self, rng, name, datatype, long, rising):
         self.name = name
         self.type = datatype
         self.long = long if datatype.wide else 0
@@ -38,8 +41,8 @@ class Column:
         self.pool = [datatype.make(rng, self.long) for _ in range(size)]
         self.nulls = rng.choice((0, 0, 0.02, 0.1, 0.4))
         self.fresh = rng.choice((0, 0.1, 0.5, 1))
-        self.rising = (datatype.name in ("int4", "int8", "oid", "numeric")
-                       and rng.random() < 0.2)
+        self.rising = (datatype.name in RISING
+                       and (rising or rng.random() < 0.2))
         self.last = 0
 
     def value(self, rng):
@@ -176,8 +179,12 @@ class Layout:
         common = [t for t in usable if t.name in COMMON] or usable
         count = rng.choices((1, 2, 3, 4), (3, 4, 3, 2))[0]
         long = rng.choice((30, 30, 400, 1600, 2560)) // count
+        rising = rng.random() < 0.2     # rows come in the order of the keys
+        if rising:
+            common = [t for t in common if t.name in RISING] or common
         return [Column(rng, f"k{i + 1}", rng.choice(
-                    common if rng.random() < 0.5 else usable), long)
+                    common if rising or rng.random() < 0.5 else usable),
+                       long, rising)
                 for i in range(count)]
 
     def _random_index(self):

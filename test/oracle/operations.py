@@ -154,7 +154,7 @@ class Operations:
     def maintain(self):
         rng = self.rng
         choices = ((self.vacuum, 50), (self.analyze, 6), (self.reindex, 5),
-                   (self.recreate, 4), (self.truncate, 2), (self.cluster, 2),
+                   (self.compact, 8), (self.recreate, 4), (self.truncate, 2), (self.cluster, 2),
                    (self.rewrite, 2), (self.delete_most, 5),
                    (self.checkpoint, 2), (self.persistence, 1))
         rng.choices([c for c, _ in choices], [w for _, w in choices])[0]()
@@ -173,6 +173,10 @@ class Operations:
                                 f"TABLE {{}}{TABLE}"))
         how = self.rng.choice(("", "CONCURRENTLY "))
         self.run("REINDEX " + name.format(how))
+
+    def compact(self):
+        if self.layout.am == "lsm":
+            self.run(f"SELECT lsm_compact('{LSM}')")
 
     def recreate(self):
         concurrently = self.rng.random() < 0.5

@@ -305,6 +305,59 @@ test_resume(void)
 	ok(good, "a page that is resumed goes on as if it had not been left");
 }
 
+/* Merges go on with copies of leaves, which have a base. */
+static void
+test_resume_leaf(void)
+{
+	static LsmLeafBuilder b;
+	static LsmLeafBuilder resumed;
+	static PGAlignedBlock whole;
+	Page		page = (Page) block.data;
+	int			n;
+	bool		good = true;
+	uint32		unused = LSM_LEAF_CAPACITY;
+
+	make_entries(3000, 256, 5, 2, false, true);
+	for (int i = 0; i < 3000; i++)
+		stored[i].tid += UINT64CONST(5000) << 16;
+	lsm_leaf_begin(&b, page, LSM_PAGE_LEAF, true, false, 77, 5);
+	lsm_leaf_set_base(&b, 5000);
+	ok(lsm_leaf_unused(page) == LSM_LEAF_CAPACITY, "an empty page is unused");
+	for (n = 0; n < 3000; n++)
+	{
+		LsmEntry	e = as_entry(&stored[n]);
+
+		if (n == 100)
+		{
+			memcpy(whole.data, page, BLCKSZ);
+			good &= lsm_leaf_resume(&resumed, (Page) whole.data, &group);
+		}
+		if (!lsm_leaf_add(&b, &e))
+			break;
+		good &= n < 100 || lsm_leaf_add(&resumed, &e);
+		good &= lsm_leaf_unused(page) < unused;
+		unused = lsm_leaf_unused(page);
+	}
+	ok(good && holds(n, NULL) && memcmp(whole.data, page, BLCKSZ) == 0,
+	   "a leaf with a base that is resumed becomes the same");
+	ok(unused < 40, "and is nearly full in the end");
+	lsm_leaf_resume(&resumed, (Page) whole.data, &group);
+	stored[n].tid = UINT64CONST(4999) << 16 | 1;
+	stored[n].keylen = stored[n].restlen = 0;
+	{
+		LsmEntry	e = as_entry(&stored[n]);
+
+		ok(!lsm_leaf_add(&resumed, &e), "it takes no TID below its base");
+	}
+	lsm_page_entries = 2 * n;
+	ok(lsm_leaf_unused(page) == unused, "a limit that is not reached");
+	lsm_page_entries = n + 1;
+	ok(lsm_leaf_unused(page) <= LSM_LEAF_CAPACITY / (n + 1), "nearly as many entries as are allowed");
+	lsm_page_entries = n;
+	ok(lsm_leaf_unused(page) == 0, "as many as are allowed fill the page");
+	lsm_page_entries = 0;
+}
+
 /* VACUUM may come between two steps; the builder goes on from what is left. */
 static void
 test_resume_after_delete(void)
@@ -675,6 +728,7 @@ main(void)
 	test_delete();
 	test_pure_prefix_fits();
 	test_resume();
+	test_resume_leaf();
 	test_resume_after_delete();
 	test_largest_entries();
 	test_small_scratch();
