@@ -9,7 +9,7 @@ CREATE TABLE f (k int, v text, n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k);
 CREATE INDEX f_v ON f USING lsm (v DESC, k) INCLUDE (n);
 CREATE INDEX f_n ON f USING lsm (n);
-CREATE FUNCTION check_all() RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_frontier() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	answers text;
 BEGIN
@@ -30,14 +30,14 @@ BEGIN
 		COMMIT;
 		INSERT INTO seen SELECT count(*) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i, lsm_runs(i) WHERE state = 'part';
 		COMMIT;
-		IF b % 16 = 0 AND check_all() <> 'same' THEN
-			RAISE 'batch %: %', b, check_all();
+		IF b % 16 = 0 AND check_frontier() <> 'same' THEN
+			RAISE 'batch %: %', b, check_frontier();
 		END IF;
 	END LOOP;
 END $$;
 CALL grow(80);
 SELECT sum(parts) > 20 AS many_parts FROM seen;
-SELECT check_all();
+SELECT check_frontier();
 -- A cursor keeps to its version while the frontier passes it, forward and backward.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
@@ -71,7 +71,7 @@ ROLLBACK;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
-SELECT check_all();
+SELECT check_frontier();
 -- Steps that fail at each point, again and again: what is in a part is never given up.
 CREATE FUNCTION try_to_compact(index regclass, at text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
@@ -88,22 +88,22 @@ SELECT try_to_compact('f_k', 'save');
 SELECT try_to_compact('f_k', 'save');
 SELECT try_to_compact('f_k', 'save');
 SELECT count(*) FILTER (WHERE state = 'part') AS parts FROM lsm_runs('f_k');
-SELECT check_all();
+SELECT check_frontier();
 SELECT try_to_compact('f_k', 'free');
 SELECT try_to_compact('f_k', 'install');
 SELECT try_to_compact('f_k', 'install');
 SELECT count(*) FILTER (WHERE state = 'part') AS parts FROM lsm_runs('f_k');
-SELECT check_all();
+SELECT check_frontier();
 -- VACUUM with merges under way; it may empty the leaf at which the merge goes on.
 DELETE FROM f WHERE k % 3 = 0 OR k > 700;
 VACUUM f;
-SELECT check_all();
+SELECT check_frontier();
 SELECT lsm_compact('f_k');
-SELECT check_all();
+SELECT check_frontier();
 CALL grow(20);
 SELECT try_to_compact('f_v', 'free');
 DELETE FROM f WHERE v > 'v2';
 VACUUM f;
-SELECT check_all();
+SELECT check_frontier();
 SELECT lsm_compact('f_v'), lsm_compact('f_n');
-SELECT check_all();
+SELECT check_frontier();
