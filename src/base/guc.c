@@ -21,7 +21,7 @@ int			lsm_open_pages = 1;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
-int			lsm_part_blocks = 4096;
+int			lsm_part_blocks = 1024;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
@@ -73,7 +73,7 @@ lsm_guc_define(void)
 	DefineCustomIntVariable("pg_lsm.part_size",
 							"Smallest part of a large merge that takes the place of what it was made from.",
 							"Merges of less than twice the size take it when they are complete.",
-							&lsm_part_blocks, 4096, 1, INT_MAX / 2,
+							&lsm_part_blocks, 1024, 1, INT_MAX / 2,
 							PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",

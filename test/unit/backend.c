@@ -15,7 +15,7 @@ int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
 int			lsm_step_leaves = 64;
-int			lsm_part_blocks = 4096;
+int			lsm_part_blocks = 1024;
 
 void
 PageInit(Page page, Size page_size, Size special_size)
