@@ -15,6 +15,7 @@
 #include "compact/compact.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
+#include "postmaster/bgworker.h"
 #include "read/read.h"
 #include "run/run.h"
 #include "storage/space.h"
@@ -202,7 +203,7 @@ move_frontier(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVers
 	 * What was freed waits for the next transaction id to be given out and done
 	 * with.  When nobody writes nobody else would take it.
 	 */
-	if (IsBackgroundWorker)
+	if (MyBgworkerEntry != NULL)
 		(void) GetCurrentTransactionId();
 }
 
