@@ -6,8 +6,10 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "storage/buffers.h"
 #include "storage/map_image.h"
+#include "storage/proc.h"
 #include "utils/snapmgr.h"
 
 static void
@@ -94,6 +96,15 @@ lsm_map_is_reusable(LsmMapImage *map, const LsmExtent *extent)
 		return false;
 	if (extent->free_xid == 0)
 		return true;
+
+	/*
+	 * Of temporary tables the horizon does not count this session's snapshots:
+	 * no other session changes them.  But a cursor that is older than a merge
+	 * reads on in what that has replaced.
+	 */
+	if (RelationUsesLocalBuffers(map->rel) && TransactionIdIsValid(MyProc->xmin) &&
+		!TransactionIdPrecedes(XidFromFullTransactionId(xid), MyProc->xmin))
+		return false;
 	return GlobalVisCheckRemovableFullXid(map->heap, xid);
 }
 
