@@ -46,7 +46,7 @@ lsm_meta_lock(Relation rel, int mode)
  * A file that is shorter than its runs must not be mistaken for a small index.
  * A run under construction does not count: it reserves a block before writing
  * it, and extending a file is not logged, so that block may be missing on a
- * standby or after a crash.
+ * standby or after a crash.  Nor does a part: it has its end from that run.
  */
 static void
 check_length(Relation rel, const LsmVersion *version)
@@ -55,7 +55,8 @@ check_length(Relation rel, const LsmVersion *version)
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
-		if (version->runs[i].state != LSM_RUN_BUILDING)
+		if (version->runs[i].state != LSM_RUN_BUILDING &&
+			version->runs[i].state != LSM_RUN_PART)
 			end = Max(end, version->runs[i].end_block);
 	}
 	if (end > 0 && RelationGetNumberOfBlocks(rel) < end)
