@@ -305,57 +305,74 @@ test_resume(void)
 	ok(good, "a page that is resumed goes on as if it had not been left");
 }
 
-/* Merges go on with copies of leaves, which have a base. */
+/*
+ * Merges go on with copies of leaves, in whatever mode those are; what comes
+ * next need not fit it.
+ */
 static void
-test_resume_leaf(void)
+test_resume_leaf(const Shape *shape)
 {
 	static LsmLeafBuilder b;
 	static LsmLeafBuilder resumed;
 	static PGAlignedBlock whole;
 	Page		page = (Page) block.data;
+	LsmLeafMode mode;
+	char		name[100];
 	int			n;
 	bool		good = true;
 	uint32		unused = LSM_LEAF_CAPACITY;
 
-	make_entries(3000, 256, 5, 2, false, true);
-	for (int i = 0; i < 3000; i++)
-		stored[i].tid += UINT64CONST(5000) << 16;
-	lsm_leaf_begin(&b, page, LSM_PAGE_LEAF, true, false, 77, 5);
-	lsm_leaf_set_base(&b, 5000);
-	ok(lsm_leaf_unused(page) == LSM_LEAF_CAPACITY, "an empty page is unused");
-	for (n = 0; n < 3000; n++)
+	make_entries(MAX_ENTRIES, shape, 1000);
+	mode = mode_of(shape);
+	lsm_leaf_begin(&b, page, shape->rest, &mode, 77, 5);
+	good &= lsm_leaf_unused(page) == LSM_LEAF_CAPACITY;
+	for (n = 0; n < MAX_ENTRIES - 1; n++)
 	{
 		LsmEntry	e = as_entry(&stored[n]);
 
-		if (n == 100)
+		if (n == 10)
 		{
 			memcpy(whole.data, page, BLCKSZ);
 			good &= lsm_leaf_resume(&resumed, (Page) whole.data, &group);
 		}
 		if (!lsm_leaf_add(&b, &e))
 			break;
-		good &= n < 100 || lsm_leaf_add(&resumed, &e);
+		good &= n < 10 || lsm_leaf_add(&resumed, &e);
 		good &= lsm_leaf_unused(page) < unused;
 		unused = lsm_leaf_unused(page);
 	}
-	ok(good && holds(n, NULL) && memcmp(whole.data, page, BLCKSZ) == 0,
-	   "a leaf with a base that is resumed becomes the same");
-	ok(unused < 40, "and is nearly full in the end");
-	lsm_leaf_resume(&resumed, (Page) whole.data, &group);
-	stored[n].tid = UINT64CONST(4999) << 16 | 1;
-	stored[n].keylen = stored[n].restlen = 0;
-	{
-		LsmEntry	e = as_entry(&stored[n]);
+	snprintf(name, sizeof(name), "%s: a leaf that is resumed becomes the same", shape->name);
+	ok(good && n > 10 && holds(n, NULL) && memcmp(whole.data, page, BLCKSZ) == 0, name);
 
-		ok(!lsm_leaf_add(&resumed, &e), "it takes no TID below its base");
+	/* After half of the entries, one that is outside of the page's range. */
+	good = lsm_leaf_unused(page) < 700;
+	for (int side = 0; side < 3; side++)
+	{
+		LsmEntry	e;
+
+		build(n / 2, shape);
+		good &= lsm_leaf_resume(&resumed, page, &group);
+		memcpy(whole.data, page, BLCKSZ);
+		e = as_entry(&stored[n / 2]);
+		e.tid = side == 0 ? (((uint64) mode.base_block - 1) << 16 | 1) :
+			side == 1 ? (UINT64CONST(0xFFFFFFFEFFFF)) :
+			((uint64) mode.base_block << 16 | 1 << mode.offset_bits);
+		if (side == 0 || mode.offset_bits < 16)
+			good &= !lsm_leaf_add(&resumed, &e) && memcmp(whole.data, page, BLCKSZ) == 0;
 	}
+	snprintf(name, sizeof(name), "%s: a leaf that is resumed takes no TID out of its range", shape->name);
+	ok(good, name);
+
+	build(MAX_ENTRIES, shape);
+	unused = lsm_leaf_unused(page);
 	lsm_page_entries = 2 * n;
-	ok(lsm_leaf_unused(page) == unused, "a limit that is not reached");
+	good = lsm_leaf_unused(page) == unused;
 	lsm_page_entries = n + 1;
-	ok(lsm_leaf_unused(page) <= LSM_LEAF_CAPACITY / (n + 1), "nearly as many entries as are allowed");
+	good &= lsm_leaf_unused(page) <= LSM_LEAF_CAPACITY / (n + 1);
 	lsm_page_entries = n;
-	ok(lsm_leaf_unused(page) == 0, "as many as are allowed fill the page");
+	good &= lsm_leaf_unused(page) == 0;
 	lsm_page_entries = 0;
+	ok(good, "what is unused where the number of entries is limited");
 }
 
 /* VACUUM may come between two steps; the builder goes on from what is left. */
@@ -728,7 +745,8 @@ main(void)
 	test_delete();
 	test_pure_prefix_fits();
 	test_resume();
-	test_resume_leaf();
+	for (int s = 0; s < lengthof(shapes); s++)
+		test_resume_leaf(&shapes[s]);
 	test_resume_after_delete();
 	test_largest_entries();
 	test_small_scratch();
