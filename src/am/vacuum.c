@@ -293,7 +293,14 @@ update_manifest(VacuumState *v)
 			tally->empty_leaves >= run->leaves && is_empty(v, run))
 			lsm_edit_remove(edit, run->run_id);
 		else if (tally->removed > 0 && run->state != LSM_RUN_OPEN)
+		{
+			const LsmRunRecord *part = lsm_version_part(v->seen, run->run_id);
+
 			lsm_edit_deduct(edit, run->run_id, tally->removed);
+			/* A part's pages are those of the run under construction. */
+			if (part != NULL)
+				lsm_edit_deduct(edit, part->run_id, tally->removed);
+		}
 	}
 	if (edit->count > 0)
 		lsm_manifest_edit(v->rel, edit);

@@ -377,8 +377,8 @@ check_totals(Walk *w)
 		lsm_check_report(c, run->root, "run has %u leaves, the manifest says %u",
 						 w->leaves, run->leaves);
 	/*
-	 * VACUUM may have counted what it removed from pages of a failed step.  A
-	 * part has its count from the run under construction, but not the flags.
+	 * VACUUM may have counted what it removed from pages of a failed step, or
+	 * behind a part.
 	 */
 	if (w->entries > run->entries && run->state != LSM_RUN_PART &&
 		!(run->flags & (LSM_RUN_RECOVERED | LSM_RUN_PARTED | LSM_RUN_CUT)))
