@@ -409,7 +409,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	if (lsm_compaction_lock(rel, false))
 	{
-		lsm_job_recover_failed(rel);
+		lsm_job_recover_failed(rel, lsm_vacuum_heap_relation(info));
 		lsm_space_reclaim(rel, lsm_vacuum_heap_relation(info));
 		lsm_compaction_unlock(rel);
 	}

@@ -52,7 +52,7 @@ extern bool lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, L
 /* job.c */
 extern void lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job,
 						 uint32 max_leaves);
-extern void lsm_job_recover_failed(Relation rel);
+extern void lsm_job_recover_failed(Relation rel, Relation heap);
 extern void lsm_space_reclaim(Relation rel, Relation heap);
 
 extern void lsm_job_take(LsmRunWriter *writer, LsmCursor *source);

@@ -49,14 +49,32 @@ put_run(Relation rel, const LsmRunRecord *run)
 }
 
 /*
- * The run goes on from where it was saved, in new extents: the step that failed
- * may have been the last one and have given back what was left of the old one.
+ * What was freed waits for the next transaction id to be given out and done
+ * with.  When nobody writes nobody else would take it.
  */
 static void
-retry(Relation rel, const LsmRunRecord *run)
+let_xids_pass(void)
+{
+	if (!IsInParallelMode())
+		(void) GetCurrentTransactionId();
+}
+
+/*
+ * The run goes on from where it was saved, in new extents: the step that failed
+ * may have been the last one and have given back what was left of the old one.
+ * All that is not needed to go on is freed, or steps that fail again and again
+ * would take ever more.
+ */
+static void
+retry(Relation rel, Relation heap, const LsmRunRecord *run, const LsmRunRecord *part)
 {
 	LsmRunRecord record = *run;
+	LsmBlockList needed = {0};
 
+	lsm_run_list_blocks(rel, run, part, &needed);
+	lsm_space_keep_only(rel, heap, run->run_id, needed.blocks, needed.count);
+	pfree(needed.blocks);
+	let_xids_pass();
 	record.next_block = InvalidBlockNumber;
 	record.extent_end = InvalidBlockNumber;
 	record.flags = (run->flags & LSM_RUN_PARTED) | LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
@@ -65,29 +83,29 @@ retry(Relation rel, const LsmRunRecord *run)
 
 /*
  * See to runs under construction whose last step failed, by an error or a
- * crash.  What was saved before is intact, so the step is taken again; what it
- * had allocated stays with the run, unused.  If it fails once more, or was the
- * first, the run is removed, and the inputs are free again.  Not if it has a
- * part: then nobody else has what is in that, and the step is taken for ever.
+ * crash.  What was saved before is intact, so the step is taken again.  If it
+ * fails once more, or was the first, the run is removed, and the inputs are free
+ * again.  Not if it has a part: then nobody else has what is in that, and the
+ * step is taken for ever.
  *
  * REQUIRES: the compaction lock.
  */
 void
-lsm_job_recover_failed(Relation rel)
+lsm_job_recover_failed(Relation rel, Relation heap)
 {
 	LsmVersion *version = lsm_version_read(rel, NULL);
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		LsmRunRecord *run = &version->runs[i];
+		const LsmRunRecord *part = lsm_version_part(version, run->run_id);
 		LsmEdit    *edit;
 
 		if (run->state != LSM_RUN_BUILDING || !(run->flags & LSM_RUN_STEPPING))
 			continue;
-		if ((run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED)) ||
-			lsm_version_part(version, run->run_id) != NULL)
+		if ((run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED)) || part != NULL)
 		{
-			retry(rel, run);
+			retry(rel, heap, run, part);
 			continue;
 		}
 		edit = palloc(sizeof(LsmEdit));
@@ -199,12 +217,8 @@ move_frontier(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVers
 	for (int i = 0; i < job->count; i++)
 		lsm_space_free(rel, heap, job->inputs[i], cut[i].blocks, cut[i].count);
 
-	/*
-	 * What was freed waits for the next transaction id to be given out and done
-	 * with.  When nobody writes nobody else would take it.
-	 */
 	if (MyBgworkerEntry != NULL)
-		(void) GetCurrentTransactionId();
+		let_xids_pass();
 }
 
 static LsmBound *

@@ -62,7 +62,7 @@ lsm_compact_after_seal(Relation rel, Relation heap, LsmKeySpace *ks,
 		lsm_request_delay(rel, &help);
 		return;
 	}
-	lsm_job_recover_failed(rel);
+	lsm_job_recover_failed(rel, heap);
 
 	for (;;)
 	{
@@ -105,7 +105,7 @@ lsm_compact_make_room(Relation rel, Relation heap, LsmKeySpace *ks)
 
 	INSTR_TIME_SET_CURRENT(start);
 	lsm_compaction_lock(rel, true);
-	lsm_job_recover_failed(rel);
+	lsm_job_recover_failed(rel, heap);
 	for (;;)
 	{
 		LsmVersion *version = lsm_version_read(rel, NULL);

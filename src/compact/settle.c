@@ -104,7 +104,7 @@ merge_all(LsmTarget *target)
 		/* Keep workers off, so that two do not take turns in one job. */
 		(void) lsm_slot_claim(lsm_slot_get(target->index));
 		lsm_compaction_lock(target->index, true);
-		lsm_job_recover_failed(target->index);
+		lsm_job_recover_failed(target->index, target->heap);
 		version = lsm_version_read(target->index, NULL);
 		more = !is_settled(version, &final_run) &&
 			lsm_pick_settling(version->runs, version->run_count, lsm_fanout(target->index), &job, &last);

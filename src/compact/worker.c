@@ -230,7 +230,7 @@ work_once(LsmTarget *target, bool idle)
 	leaves = Min(Max(leaves, 1), (uint32) lsm_step_leaves * MOST_STEP_FACTOR);
 	if (!lsm_compaction_lock(target->index, false))
 		return WORK_BUSY;
-	lsm_job_recover_failed(target->index);
+	lsm_job_recover_failed(target->index, target->heap);
 	version = lsm_version_read(target->index, NULL);
 	found = pick(target->index, version, idle, &job);
 	pfree(version);

@@ -1,7 +1,7 @@
 /*
  * cut.c
  *	  What lies before a frontier in a packed run: the blocks that a part of a
- *	  merge has taken the place of.
+ *	  merge has taken the place of.  And what a run under construction needs.
  *
  * Found by way of the fence pages: a page is behind the frontier when the
  * separator of its right neighbour sorts before it.  That is also how a seek
@@ -79,7 +79,7 @@ cut_fence(Cut *cut, BlockNumber block, int height, bool whole)
 	check_stack_depth();
 	memcpy(page, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	lsm_group_init(&group, cut->ks->max_keylen);
+	lsm_group_init(&group, LSM_MAX_ENTRY_SIZE);
 	for (int g = 0; g < lsm_leaf_group_count(page); g++)
 	{
 		if (!lsm_leaf_decode_group(page, g, &group))
@@ -134,4 +134,56 @@ lsm_run_cut(Relation rel, LsmKeySpace *ks, LsmRunRecord *run, const LsmBound *fr
 	run->leaves -= cut.leaves;
 	run->blocks -= cut.blocks;
 	return entries;
+}
+
+/* The fence pages of the right edge, and what they and the last leaf keep in reserve. */
+static void
+list_right_edge(Relation rel, const LsmRunRecord *run, LsmBlockList *list)
+{
+	uint64		owner = lsm_run_owner(run);
+	BlockNumber block = run->root;
+	LsmGroup	group;
+
+	lsm_group_init(&group, LSM_MAX_ENTRY_SIZE);
+	for (int height = run->height; height >= 0; height--)
+	{
+		Buffer		buffer = lsm_buffer_read(rel, block,
+											 LSM_KIND(height > 0 ? LSM_PAGE_FENCE : LSM_PAGE_LEAF),
+											 owner, BUFFER_LOCK_SHARE, NULL);
+		Page		page = BufferGetPage(buffer);
+		int			groups = lsm_leaf_group_count(page);
+
+		add_block(list, block);
+		if (BlockNumberIsValid(lsm_page_opaque(page)->next))
+			add_block(list, lsm_page_opaque(page)->next);
+		if (height > 0 && (groups == 0 || !lsm_leaf_decode_group(page, groups - 1, &group)))
+			lsm_report_corruption(rel, block, "entries cannot be decoded");
+		if (height > 0)
+			block = lsm_fence_child(&group.entries[group.count - 1]);
+		UnlockReleaseBuffer(buffer);
+	}
+	lsm_group_free(&group);
+}
+
+/*
+ * The blocks that a run under construction needs to be resumed, and those of
+ * its part, if it has one: in no order, some of them twice.
+ *
+ * REQUIRES: at least one leaf was written.
+ */
+void
+lsm_run_list_blocks(Relation rel, const LsmRunRecord *run, const LsmRunRecord *part,
+					LsmBlockList *list)
+{
+	LsmRunRecord copy = *run;
+	Cut			cut = {rel, NULL, &copy, NULL, NULL, list, 0, 0};
+
+	cut_fence(&cut, run->root, run->height, true);
+	list_right_edge(rel, run, list);
+	if (part != NULL)
+	{
+		/* Its leaves are those of the run. */
+		list_right_edge(rel, part, list);
+		add_block(list, part->extent_end);
+	}
 }

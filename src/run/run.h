@@ -47,6 +47,8 @@ typedef struct LsmBlockList
 /* cut.c */
 extern int64 lsm_run_cut(Relation rel, LsmKeySpace *ks, LsmRunRecord *run, const LsmBound *from,
 						 const LsmBound *to, LsmBlockList *list);
+extern void lsm_run_list_blocks(Relation rel, const LsmRunRecord *run, const LsmRunRecord *part,
+								LsmBlockList *list);
 
 /*
  * A small run in private memory, image.c.  It gets its place in the index all

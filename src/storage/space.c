@@ -557,6 +557,41 @@ lsm_space_free(Relation rel, Relation heap, uint64 owner, BlockNumber *blocks, S
 }
 
 /*
+ * Free all blocks of a run but these, which are sorted here.  Not in an order
+ * that matters: a crash in between leaves less to be freed the next time.
+ */
+void
+lsm_space_keep_only(Relation rel, Relation heap, uint64 owner, BlockNumber *blocks, Size count)
+{
+	int			extent_count;
+	BlockNumber mapped_end;
+	LsmExtent  *extents = lsm_space_list(rel, &extent_count, &mapped_end);
+	BlockNumber *unused = NULL;
+	Size		unused_count = 0;
+
+	qsort(blocks, count, sizeof(BlockNumber), compare_blocks);
+	for (int i = 0; i < extent_count; i++)
+	{
+		if (extents[i].owner != owner)
+			continue;
+		unused = unused ?
+			repalloc_huge(unused, (unused_count + extents[i].length) * sizeof(BlockNumber)) :
+			palloc_extended(extents[i].length * sizeof(BlockNumber), MCXT_ALLOC_HUGE);
+		for (uint32 k = 0; k < extents[i].length; k++)
+		{
+			BlockNumber block = extents[i].start + k;
+
+			if (bsearch(&block, blocks, count, sizeof(BlockNumber), compare_blocks) == NULL)
+				unused[unused_count++] = block;
+		}
+	}
+	lsm_space_free(rel, heap, owner, unused, unused_count);
+	pfree(extents);
+	if (unused != NULL)
+		pfree(unused);
+}
+
+/*
  * Free the extents of runs that the manifest does not know: those of replaced
  * runs and those that a crash has left.  `known` and next_run_id come from the
  * manifest, copied before; runs that were added since have higher ids (I3).

@@ -52,6 +52,8 @@ extern void lsm_space_trim(Relation rel, Relation heap, uint64 owner,
 						   BlockNumber unused, BlockNumber end);
 extern void lsm_space_free(Relation rel, Relation heap, uint64 owner,
 						   BlockNumber *blocks, Size count);
+extern void lsm_space_keep_only(Relation rel, Relation heap, uint64 owner,
+								BlockNumber *blocks, Size count);
 extern void lsm_space_reap(Relation rel, Relation heap, const uint64 *known,
 						   int known_count, uint64 next_run_id);
 extern void lsm_space_ensure(Relation rel);

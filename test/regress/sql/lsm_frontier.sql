@@ -120,6 +120,19 @@ INSERT INTO fv SELECT x FROM generate_series(1, 3000, 2) x;
 INSERT INTO fv SELECT x FROM generate_series(2, 3000, 2) x;
 SELECT try_to_compact('fv_k', 'free');
 SELECT try_to_compact('fv_k', 'save');
+-- A step that fails again and again takes no more space each time.
+CREATE PROCEDURE fail_often() LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. 20 LOOP
+		PERFORM try_to_compact('fv_k', 'save');
+		COMMIT;
+	END LOOP;
+END $$;
+CALL fail_often();
+SELECT pg_relation_size('fv_k') AS size \gset
+CALL fail_often();
+SELECT pg_relation_size('fv_k') <= 1.1 * :size AS bounded;
+SELECT lsm_check('fv_k', true);
 DELETE FROM fv WHERE k % 3 = 0;
 VACUUM fv;
 SELECT try_to_compact('fv_k', 'free');
