@@ -604,6 +604,9 @@ test_join(void)
 	LsmLeafMode none;
 	bool		good;
 
+	/* They are compared as bytes, and end with padding. */
+	memset(&none, 0, sizeof(none));
+	memset(&a, 0, sizeof(a));
 	lsm_mode_init(&none);
 	lsm_mode_init(&a);
 	lsm_mode_init(&b);
