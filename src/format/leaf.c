@@ -193,7 +193,8 @@ lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mo
 					uint64 first_tid, uint64 run_id, BlockNumber self)
 {
 	/* A key of another length costs a byte more than in the variable coding. */
-	if (b->page != NULL && b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
+	if (b->page != NULL && lsm_leaf_header(b->page)->keylen == mode->keylen &&
+		b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
 		mode->keylen = 0;
 	lsm_mode_cover(mode, first_tid);
 	lsm_leaf_begin(b, page, has_rest, mode, run_id, self);
@@ -295,7 +296,9 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	header->pd_lower = p - (uint8 *) b->page;
 	leaf->entry_count++;
 	b->in_group++;
-	b->odd_keys += entry->keylen != b->coding.keylen;
+	/* The same key again, such as null, takes as much in either coding. */
+	b->odd_keys += entry->keylen != b->coding.keylen &&
+		!(shared == entry->keylen && b->last_keylen == entry->keylen);
 	b->last_keylen = entry->keylen;
 	b->last_tid = entry->tid;
 	b->last_prefix = prefix;

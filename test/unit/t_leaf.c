@@ -566,6 +566,7 @@ static void
 test_odd_keys(void)
 {
 	static LsmLeafBuilder b;
+	LsmLeafMode nulls;
 	bool		good = true;
 
 	for (int odd_percent = 0; odd_percent <= 100; odd_percent += 10)
@@ -594,6 +595,19 @@ test_odd_keys(void)
 		good &= lsm_leaf_header((Page) block.data)->keylen == (odd > 250 ? 0 : 5);
 	}
 	ok(good, "the fixed coding is given up when it does not pay");
+
+	/* Nulls sort before or after all else: whole leaves of one short key. */
+	memset(&b, 0, sizeof(b));
+	lsm_mode_init(&nulls);
+	nulls.keylen = 5;
+	lsm_mode_cover(&nulls, UINT64CONST(500) << 16 | 1);
+	lsm_leaf_begin_next(&b, (Page) block.data, false, &nulls, 1, 1, 1);
+	good = true;
+	for (int i = 0; i < 500; i++)
+		good &= lsm_leaf_add(&b, &(LsmEntry) {.key = (const uint8 *) "\0",.keylen = 1,
+							 .tid = ((uint64) i << 16) | 1});
+	lsm_leaf_begin_next(&b, (Page) block.data, false, &nulls, 1, 1, 1);
+	ok(good && lsm_leaf_header((Page) block.data)->keylen == 5, "but not because of nulls");
 }
 
 static void
