@@ -18,6 +18,7 @@
 #include "postmaster/bgworker.h"
 #include "read/read.h"
 #include "run/run.h"
+#include "storage/proc.h"
 #include "storage/space.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -50,12 +51,13 @@ put_run(Relation rel, const LsmRunRecord *run)
 
 /*
  * What was freed waits for the next transaction id to be given out and done
- * with.  When nobody writes nobody else would take it.
+ * with.  When nobody writes nobody else would take it.  Not in VACUUM: other
+ * snapshots do not look at its id.
  */
 static void
 let_xids_pass(void)
 {
-	if (!IsInParallelMode())
+	if (!IsInParallelMode() && !(MyProc->statusFlags & PROC_IN_VACUUM))
 		(void) GetCurrentTransactionId();
 }
 
