@@ -225,6 +225,7 @@ visit_news(VacuumState *v)
 		LsmRunRecord *run = &version->runs[i];
 		LsmRunRecord *before = lsm_version_find(v->seen, run->run_id);
 		BlockNumber block = run->first_leaf;
+		bool		complete = false;
 
 		/* A part's pages are those of the run under construction. */
 		if (run->leaves == 0 || run->state == LSM_RUN_PART)
@@ -232,14 +233,22 @@ visit_news(VacuumState *v)
 		if (before != NULL && before->state != LSM_RUN_BUILDING &&
 			before->last_leaf == run->last_leaf)
 			continue;
-		if (before != NULL && before->leaves > 0)
+		/* A part may have taken that leaf since: then it is free, or used again. */
+		if (before != NULL && before->leaves > 0 && !(run->flags & LSM_RUN_CUT))
 			block = before->last_leaf;
-		for (uint32 n = 0; BlockNumberIsValid(block) && n <= run->leaves; n++)
+		for (uint32 n = 0; BlockNumberIsValid(block) && n <= run->leaves && !complete; n++)
 		{
 			BlockNumber here = block;
 
-			if (!visit_block(v, here, version, run->run_id, &block) || here == run->last_leaf)
+			if (!visit_block(v, here, version, run->run_id, &block))
 				break;
+			complete = here == run->last_leaf;
+		}
+		/* A frontier passed us: see all of it the next time, under the lock. */
+		if (!complete)
+		{
+			run->leaves = 0;
+			run->last_leaf = InvalidBlockNumber;
 		}
 	}
 	pfree(v->seen);
