@@ -10,6 +10,26 @@ PYTHON=/usr/bin/python3
 # shellcheck disable=SC2034,SC2154
 PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 
+# What the options set that both have.
+# shellcheck disable=SC2034
+INSTALL=1
+# shellcheck disable=SC2034
+INSTALLED=
+
+# parse_server_option ARGUMENT...: if an option that both have comes first, sets what it says and PARSED, the number of
+# arguments that it takes. Status 1: it is another one.
+parse_server_option()
+{
+	PARSED=1
+	case $1 in
+		--pg-config) [ $# -ge 2 ] || die "--pg-config needs a value"; PG_CONFIG=$2; PARSED=2 ;;
+		--pg-config=*) PG_CONFIG=${1#*=} ;;
+		--installed) INSTALLED=1 ;;
+		--no-install) INSTALL= ;;
+		*) return 1 ;;
+	esac
+}
+
 clean_up()
 {
 	local status=$?

@@ -23,19 +23,17 @@ TREE=$(dirname "$HERE")
 . "$HERE/lib.sh"
 
 WORK=
-INSTALL=1
-INSTALLED=
 SUITE_ARGS=()
 BUILD=1
 
 parse_options()
 {
 	while [ $# -gt 0 ]; do
+		if parse_server_option "$@"; then
+			shift "$PARSED"
+			continue
+		fi
 		case $1 in
-			--pg-config) [ $# -ge 2 ] || die "--pg-config needs a value"; PG_CONFIG=$2; shift ;;
-			--pg-config=*) PG_CONFIG=${1#*=} ;;
-			--installed) INSTALLED=1 ;;
-			--no-install) INSTALL= ;;
 			-h | --help)
 				sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 				"${PYTHON_MODULE[@]}" suite --help

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from . import experiments
+from . import experiments, positive
 
 EPILOG = """Experiments, by number or name:
 %s
@@ -16,13 +16,6 @@ FULL = {"rows": 20_000_000, "repeats": 2, "clients": "1,4,8", "limit": 240.0, "s
 # Options that decide what is measured; a resumed run must have the same.
 RUN_OPTIONS = ("rows", "memory", "shared_buffers", "clients", "am", "experiments", "repeats", "limit", "seconds",
                "warmup", "set", "seed", "quick", "source", "server_version")
-
-
-def positive(text):
-    value = int(text.replace("_", ""))
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value
 
 
 def make_parser():

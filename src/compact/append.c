@@ -14,10 +14,8 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "base/options.h"
 #include "compact/compact.h"
-#include "miscadmin.h"
 #include "read/read.h"
 #include "run/run.h"
 #include "storage/space.h"
@@ -39,18 +37,15 @@ find_target(LsmVersion *version, const LsmJob *job)
 	return NULL;
 }
 
-/* Does the source begin after the last entry of the run? */
+/* Stand on the first entry of the source.  Does it come after `end`? */
 static bool
-begins_after(LsmCursor *source, Relation rel, LsmKeySpace *ks, const LsmRunRecord *run)
+begins_after(LsmCursor *source, LsmKeySpace *ks, const LsmBound *end)
 {
-	LsmBound	end = {0};
 	LsmBound	start = {0};
 
-	if (!lsm_run_read_end(rel, ks, run, &end))
-		return false;
 	lsm_bound_init(&start, 1);
 	lsm_cursor_seek(source, &start, NULL, ForwardScanDirection);
-	return source->valid && lsm_bound_compare(ks, &end, source->entry) > 0;
+	return source->valid && lsm_bound_compare(ks, end, source->entry) > 0;
 }
 
 /*
@@ -62,13 +57,17 @@ static LsmCursor *
 open_source(Relation rel, LsmKeySpace *ks, const LsmVersion *version, const LsmJob *job,
 			const LsmRunRecord *run)
 {
-	LsmCursor  *source = lsm_read_inputs(rel, ks, version, job->inputs, 1, NULL);
+	LsmBound	end = {0};
+	LsmCursor  *source;
 
-	if (begins_after(source, rel, ks, run))
+	if (!lsm_run_read_end(rel, ks, run, &end))
+		return NULL;
+	source = lsm_read_inputs(rel, ks, version, job->inputs, 1, NULL);
+	if (begins_after(source, ks, &end))
 	{
 		lsm_cursor_close(source);
 		source = lsm_read_inputs(rel, ks, version, job->inputs, job->count, NULL);
-		if (begins_after(source, rel, ks, run))
+		if (begins_after(source, ks, &end))
 			return source;
 	}
 	lsm_cursor_close(source);
@@ -79,27 +78,10 @@ open_source(Relation rel, LsmKeySpace *ks, const LsmVersion *version, const LsmJ
 static void
 set_flag(Relation rel, LsmRunRecord *run)
 {
-	LsmEdit    *edit;
-
 	if (run->flags & LSM_RUN_PARTED)
 		return;
 	run->flags |= LSM_RUN_PARTED;
-	edit = palloc(sizeof(LsmEdit));
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, run);
-	lsm_manifest_edit(rel, edit);
-}
-
-static void
-install(Relation rel, const LsmJob *job, const LsmRunRecord *run)
-{
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-
-	lsm_edit_init(edit);
-	for (int i = 0; i < job->count; i++)
-		lsm_edit_remove(edit, job->inputs[i]);
-	lsm_edit_put(edit, run);
-	lsm_manifest_edit(rel, edit);
+	lsm_job_put_run(rel, run);
 }
 
 /*
@@ -113,7 +95,7 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 {
 	LsmVersion *version = lsm_version_read(rel, NULL);
 	LsmRunRecord *run = find_target(version, job);
-	LsmCursor  *source = NULL;
+	LsmCursor  *source;
 	LsmRunWriter *writer;
 	LsmOwnerContext saved;
 	LsmLeafMode mode;
@@ -137,7 +119,7 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 		lsm_run_writer_finish(writer, run);
 		run->level = Max(run->level, lsm_level_for(run->blocks, lsm_fanout(rel)));
 		lsm_fail_point("install");
-		install(rel, job, run);
+		lsm_job_install(rel, job, run);
 		lsm_space_reclaim(rel, heap);
 		blocks = Max(run->blocks - blocks, 1);
 	}

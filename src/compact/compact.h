@@ -55,6 +55,8 @@ extern void lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *j
 extern void lsm_job_recover_failed(Relation rel, Relation heap);
 extern void lsm_space_reclaim(Relation rel, Relation heap);
 
+extern void lsm_job_put_run(Relation rel, const LsmRunRecord *run);
+extern void lsm_job_install(Relation rel, const LsmJob *job, LsmRunRecord *run);
 extern void lsm_job_take(LsmRunWriter *writer, LsmCursor *source);
 
 /* append.c */

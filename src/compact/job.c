@@ -38,8 +38,8 @@ lsm_space_reclaim(Relation rel, Relation heap)
 }
 
 /* Change the record of a run. */
-static void
-put_run(Relation rel, const LsmRunRecord *run)
+void
+lsm_job_put_run(Relation rel, const LsmRunRecord *run)
 {
 	LsmEdit    *edit = palloc(sizeof(LsmEdit));
 
@@ -80,7 +80,7 @@ retry(Relation rel, Relation heap, const LsmRunRecord *run, const LsmRunRecord *
 	record.next_block = InvalidBlockNumber;
 	record.extent_end = InvalidBlockNumber;
 	record.flags = (run->flags & LSM_RUN_PARTED) | LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
-	put_run(rel, &record);
+	lsm_job_put_run(rel, &record);
 }
 
 /*
@@ -139,8 +139,8 @@ begin(Relation rel, LsmJob *job, LsmRunRecord *run)
 }
 
 /* The commit point: the output replaces the inputs. */
-static void
-install(Relation rel, const LsmJob *job, LsmRunRecord *run)
+void
+lsm_job_install(Relation rel, const LsmJob *job, LsmRunRecord *run)
 {
 	LsmEdit    *edit = palloc(sizeof(LsmEdit));
 
@@ -293,7 +293,7 @@ save(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *vers
 	if (due)
 		move_frontier(rel, heap, ks, job, version, run, &part, before);
 	else
-		put_run(rel, run);
+		lsm_job_put_run(rel, run);
 }
 
 /* Append the job's inputs to a run, if they come after it. */
@@ -364,7 +364,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 		version = lsm_version_read(rel, NULL);
 		run = *lsm_version_find(version, job->run_id);
 		run.flags |= LSM_RUN_STEPPING;
-		put_run(rel, &run);
+		lsm_job_put_run(rel, &run);
 		lsm_space_ensure(rel);
 	}
 	version = lsm_version_read(rel, NULL);
@@ -399,7 +399,7 @@ lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 m
 	{
 		lsm_run_writer_finish(writer, &run);
 		lsm_fail_point("install");
-		install(rel, job, &run);
+		lsm_job_install(rel, job, &run);
 		lsm_space_reclaim(rel, heap);
 	}
 	count_work(rel, slot, job, run.blocks - blocks_before, !suspended);

@@ -13,6 +13,7 @@
 #include "format/buffer_page.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
+#include "read/read.h"
 #include "utils/memutils.h"
 
 /* An entry with a copy of its key. */
@@ -561,22 +562,6 @@ check_buffer_page(Walk *w)
 						 run->run_id);
 }
 
-/* Of an input of a job that has a part, the frontier; else NULL. */
-static LsmBound *
-get_frontier(LsmCheck *c, const LsmRunRecord *run)
-{
-	const LsmRunRecord *part = NULL;
-	LsmBound   *bound;
-
-	if (run->job_id != 0 && run->state != LSM_RUN_PART)
-		part = lsm_version_part(c->version, run->job_id);
-	if (part == NULL)
-		return NULL;
-	bound = palloc0(sizeof(LsmBound));
-	lsm_run_read_frontier(c->index, part, bound);
-	return bound;
-}
-
 static void
 free_walk(Walk *w)
 {
@@ -606,7 +591,7 @@ lsm_check_run(LsmCheck *c, const LsmRunRecord *run)
 	w->run = run;
 	w->leaf = InvalidBlockNumber;
 	w->leaf_next = InvalidBlockNumber;
-	w->frontier = get_frontier(c, run);
+	w->frontier = lsm_read_frontier(c->index, c->version, run);
 	saved_init(&w->last);
 	switch ((LsmRunState) run->state)
 	{

@@ -20,6 +20,25 @@ read_pages(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run, BufferAccessS
 }
 
 /*
+ * Of an input of a job that has a part, the frontier, palloc'd: what lies before
+ * it does not count.  Of other runs, NULL.
+ */
+LsmBound *
+lsm_read_frontier(Relation rel, const LsmVersion *version, const LsmRunRecord *run)
+{
+	const LsmRunRecord *part = NULL;
+	LsmBound   *bound;
+
+	if (run->job_id != 0 && run->state != LSM_RUN_PART)
+		part = lsm_version_part(version, run->job_id);
+	if (part == NULL)
+		return NULL;
+	bound = palloc0(sizeof(LsmBound));
+	lsm_run_read_frontier(rel, part, bound);
+	return bound;
+}
+
+/*
  * A cursor over what a run has in this version: of an input of a job that has a
  * part, what does not lie before the frontier.
  *
@@ -29,17 +48,10 @@ LsmCursor *
 lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmVersion *version, const LsmRunRecord *run,
 			 BufferAccessStrategy strategy)
 {
-	const LsmRunRecord *part = NULL;
 	LsmCursor  *cursor = read_pages(rel, ks, run, strategy);
-	LsmBound   *frontier;
+	LsmBound   *frontier = lsm_read_frontier(rel, version, run);
 
-	if (run->job_id != 0 && run->state != LSM_RUN_PART)
-		part = lsm_version_part(version, run->job_id);
-	if (part == NULL)
-		return cursor;
-	frontier = palloc0(sizeof(LsmBound));
-	lsm_run_read_frontier(rel, part, frontier);
-	return lsm_frontier_create(ks, cursor, frontier);
+	return frontier == NULL ? cursor : lsm_frontier_create(ks, cursor, frontier);
 }
 
 /* All live runs.  A run under construction is read by nobody (I8). */

@@ -10,6 +10,8 @@
 
 extern LsmCursor *lsm_read_run(Relation rel, LsmKeySpace *ks, const LsmVersion *version,
 							   const LsmRunRecord *run, BufferAccessStrategy strategy);
+extern LsmBound *lsm_read_frontier(Relation rel, const LsmVersion *version,
+								   const LsmRunRecord *run);
 extern LsmCursor *lsm_frontier_create(LsmKeySpace *ks, LsmCursor *child, LsmBound *frontier);
 extern LsmCursor *lsm_read_version(Relation rel, LsmKeySpace *ks, const LsmVersion *version);
 extern LsmCursor *lsm_read_inputs(Relation rel, LsmKeySpace *ks, const LsmVersion *version,

@@ -545,9 +545,10 @@ lsm_run_writer_resume(Relation rel, Relation heap, LsmKeySpace *ks,
 }
 
 /*
- * Append to a finished run, more_blocks at most, in a mode of their own.  Nothing of what it has is
- * written again but the link of its last leaf, so versions that have its record
- * from before can be read meanwhile, and if nothing comes of it.
+ * Append to a finished run, more_blocks at most, in a mode of their own.
+ * Nothing of what it has is written again but the link of its last leaf, so
+ * versions that have its record from before can be read meanwhile, and if
+ * nothing comes of it.
  *
  * REQUIRES: it has fence pages and the flag LSM_RUN_PARTED, and its last leaf is
  * not empty.
@@ -684,7 +685,8 @@ lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound)
 
 /*
  * Complete the run, give back the space that it did not use, and free the
- * writer.  Of one that is appended to, the space is kept: more will come.  A run without entries comes back with no leaves: do not install it.
+ * writer.  Of one that is appended to, the space is kept: more will come.  A
+ * run without entries comes back with no leaves: do not install it.
  */
 void
 lsm_run_writer_finish(LsmRunWriter *w, LsmRunRecord *run)
@@ -702,11 +704,11 @@ lsm_run_writer_finish(LsmRunWriter *w, LsmRunRecord *run)
 		}
 		else
 			write_fences(w);
-		if (!w->appends)
-			lsm_space_trim(w->rel, w->heap, w->run.run_id, w->run.next_block, w->run.extent_end);
 	}
 	if (!w->appends)
 	{
+		if (w->run.leaves > 0)
+			lsm_space_trim(w->rel, w->heap, w->run.run_id, w->run.next_block, w->run.extent_end);
 		w->run.next_block = InvalidBlockNumber;
 		w->run.extent_end = InvalidBlockNumber;
 	}

@@ -237,7 +237,7 @@ compare_start(const void *a, const void *b)
 static void
 coalesce(LsmMapImage *map)
 {
-	LsmMapSlot   **free_slots = palloc(Max(1, map->slot_count) * sizeof(LsmMapSlot *));
+	LsmMapSlot **free_slots = palloc(Max(1, map->slot_count) * sizeof(LsmMapSlot *));
 	int			n = 0;
 	LsmMapSlot *last = NULL;
 	bool		last_reusable = false;
@@ -260,7 +260,7 @@ coalesce(LsmMapImage *map)
 			last->extent.start + last->extent.length == slot->extent.start)
 		{
 			lsm_map_slot_set(last, last->extent.start, last->extent.length + slot->extent.length,
-					 LSM_OWNER_FREE, Max(last->extent.free_xid, slot->extent.free_xid));
+							 LSM_OWNER_FREE, Max(last->extent.free_xid, slot->extent.free_xid));
 			lsm_map_slot_set(slot, 0, 0, 0, 0);
 
 			/* Both slots are on two pages at most, so this is one record. */
@@ -374,7 +374,7 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 					 uint64 owner, uint32 want, uint32 least, BlockNumber grow_at)
 {
 	Buffer		head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
-	LsmMapImage	map;
+	LsmMapImage map;
 	LsmMapSlot *from;
 	LsmMapSlot *to = NULL;
 	BlockNumber mapped_end = InvalidBlockNumber;
@@ -394,7 +394,7 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 		plan->wal.conflict = XLogStandbyInfoActive() ?
 			FullTransactionIdFromU64(old.free_xid) : InvalidFullTransactionId;
 		lsm_map_slot_set(from, old.start + plan->length, old.length - plan->length,
-				 LSM_OWNER_FREE, old.free_xid);
+						 LSM_OWNER_FREE, old.free_xid);
 	}
 	else
 	{
@@ -459,7 +459,7 @@ void
 lsm_space_trim(Relation rel, Relation heap, uint64 owner, BlockNumber unused, BlockNumber end)
 {
 	Buffer		head;
-	LsmMapImage	map;
+	LsmMapImage map;
 	LsmMapSlot *slot;
 	LsmSpacePlan plan;
 	BlockNumber mapped_end = InvalidBlockNumber;
@@ -534,7 +534,7 @@ void
 lsm_space_free(Relation rel, Relation heap, uint64 owner, BlockNumber *blocks, Size count)
 {
 	Buffer		head;
-	LsmMapImage	map;
+	LsmMapImage map;
 	uint64		xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	Size		first = 0;
 
@@ -601,7 +601,7 @@ lsm_space_reap(Relation rel, Relation heap, const uint64 *known, int known_count
 			   uint64 next_run_id)
 {
 	Buffer		head = lock_head(rel, BUFFER_LOCK_EXCLUSIVE);
-	LsmMapImage	map;
+	LsmMapImage map;
 	LsmSpacePlan plan;
 	uint64		xid = U64FromFullTransactionId(ReadNextFullTransactionId());
 	bool		left = true;
@@ -650,7 +650,7 @@ lsm_space_ensure(Relation rel)
 LsmExtent *
 lsm_space_list_locked(Relation rel, Buffer head, int *count, BlockNumber *mapped_end)
 {
-	LsmMapImage	map;
+	LsmMapImage map;
 	LsmExtent  *result;
 	int			n = 0;
 

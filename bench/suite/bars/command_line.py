@@ -2,6 +2,7 @@
 
 import argparse
 
+from .. import positive
 from . import builds, loads, sessions
 
 METHODS = ("none", "lsm", "btree")
@@ -21,13 +22,6 @@ EPILOG = """Bars, by name:
 
 def experiments():
     return loads.EXPERIMENTS + sessions.EXPERIMENTS + builds.EXPERIMENTS
-
-
-def positive(text):
-    value = int(text.replace("_", ""))
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be positive")
-    return value
 
 
 def make_parser():
