@@ -75,38 +75,27 @@ lsm_vacuum_delay_point(void)
 }
 
 /*
- * Extend the relation with zeroed pages until it has at least nblocks.  The
- * caller must be the only one who extends it, but for vacuum-like readers.
+ * Extend the relation with zeroed pages until it has at least nblocks, page by
+ * page or nearly so: others can extend it at the same time.
  */
 static inline void
 lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 {
-	BlockNumber have = RelationGetNumberOfBlocks(rel);
-
 #if PG_VERSION_NUM >= 160000
-	while (have < nblocks)
-	{
-		Buffer		buffers[16];
-		uint32		extended = 0;
-		BlockNumber first;
-
-		first = ExtendBufferedRelBy(BMR_REL(rel), MAIN_FORKNUM, NULL, 0,
-									Min(nblocks - have, lengthof(buffers)),
-									buffers, &extended);
-		for (uint32 i = 0; i < extended; i++)
-			ReleaseBuffer(buffers[i]);
-		have = first + extended;
-	}
+	if (RelationGetNumberOfBlocks(rel) < nblocks)
+		ReleaseBuffer(ExtendBufferedRelTo(BMR_REL(rel), MAIN_FORKNUM, NULL, 0, nblocks,
+										  RBM_NORMAL));
 #else
-	while (have < nblocks)
+	while (RelationGetNumberOfBlocks(rel) < nblocks)
 	{
-		Buffer		buffer;
+		Buffer		buffer = InvalidBuffer;
 
 		LockRelationForExtension(rel, ExclusiveLock);
-		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_NORMAL, NULL);
+		if (RelationGetNumberOfBlocks(rel) < nblocks)
+			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_NORMAL, NULL);
 		UnlockRelationForExtension(rel, ExclusiveLock);
-		have = BufferGetBlockNumber(buffer) + 1;
-		ReleaseBuffer(buffer);
+		if (BufferIsValid(buffer))
+			ReleaseBuffer(buffer);
 	}
 #endif
 }

@@ -429,16 +429,40 @@ lsm_space_plan_alloc(LsmSpacePlan *plan, Relation rel, Relation heap,
 	lsm_map_image_free(&map);
 }
 
+/*
+ * If an allocation will need new blocks at the end of the file, make them before
+ * the map is locked.  For a large extent that takes long, when buffers have to be
+ * written for it, or the system limits writing; and all writers need the map.
+ */
+static void
+extend_ahead(Relation rel, Relation heap, uint32 want, uint32 least)
+{
+	Buffer		head = lock_head(rel, BUFFER_LOCK_SHARE);
+	LsmMapImage map;
+	BlockNumber end = InvalidBlockNumber;
+	uint32		ahead = Min(want / 16, 32);	/* others may take some meanwhile */
+
+	lsm_map_image_load(&map, rel, heap, head);
+	if (find_free(&map, want, least) == NULL && want + ahead < MaxBlockNumber - map.mapped_end)
+		end = map.mapped_end + want + ahead;
+	lsm_map_image_free(&map);
+	UnlockReleaseBuffer(head);
+	if (BlockNumberIsValid(end))
+		lsm_relation_extend_to(rel, end);
+}
+
 /* Allocate with a record of its own. */
 void
 lsm_space_alloc(Relation rel, Relation heap, uint64 owner, uint32 want,
 				BlockNumber grow_at, BlockNumber *start, uint32 *length)
 {
+	uint32		least = Min((want + 3) / 4, LEAST_EXTENT);
 	LsmSpacePlan plan;
 	Buffer		head;
 
-	lsm_space_plan_alloc(&plan, rel, heap, owner, want, Min((want + 3) / 4, LEAST_EXTENT),
-						 grow_at);
+	if (want >= LEAST_EXTENT)
+		extend_ahead(rel, heap, want, least);
+	lsm_space_plan_alloc(&plan, rel, heap, owner, want, least, grow_at);
 	head = InvalidBuffer;
 	for (int i = 0; i < plan.page_count; i++)
 	{

@@ -1,5 +1,7 @@
 """Bars on sessions: transactions of a single row, and lookups while rows come in."""
 
+from statistics import median
+
 from .bench import INDEX, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
@@ -42,6 +44,10 @@ class Inserts:
             if self.btree_bytes and not self.doubt():
                 parts += "; " + self.bench.size_and_memory(self.btree_bytes)
         yield at_least(self.name, "INSERTs/s of %d clients, of btree" % CLIENTS, value, self.bound, parts, self.doubt())
+        limits = [a.value("insert", "rate") / b.value("insert", "rate")
+                  for a, b in of_repeats(self.results, "none", "btree")]
+        if limits:
+            yield information(self.name, "INSERTs/s with no index, of btree", median(limits), "what any index could reach")
         for method in ("lsm", "btree"):
             for report, in list(of_repeats(self.results, method))[-1:]:
                 yield information(self.name, "INSERT of %s, p99 ms" % method, report.value("insert", "p99_us") / 1000,
@@ -100,11 +106,13 @@ class InsertsBeyondMemory(Inserts):
 
 class Lookups:
     """One connection looks up random keys that were there before while another loads as fast as it can; then the same
-    lookups when the load has ended and merges have come to rest."""
+    lookups when the load has ended and merges have come to rest; and then beside a load of another table, which has no
+    index: what a load costs lookups whatever the index does."""
 
     name, title, methods = "lookups", "lookups while 1 client loads, and afterwards", ("lsm", "btree")
     share = 0.1
     LOOKUP = ["lookup:1"]
+    OTHER = "u"
 
     def __init__(self):
         self.results = {}
@@ -116,30 +124,32 @@ class Lookups:
                 bench.create_table()
                 rows = bench.load(bench.rows(self.share)).total
                 bench.freeze_heap()
-                during, load_rate = self._beside_load(bench, rows)
+                during, load_rate = self._beside_load(bench, rows, "t", "during the load")
                 bench.freeze_heap()
                 if method == "lsm":
                     bench.settle()
                 idle = bench.run(self.LOOKUP, rows, "idle")
-                self.results.setdefault(method, {})[repeat] = (during, idle, load_rate)
-            for what, report in (("during the load", during), ("idle", idle)):
+                bench.server.query("CREATE TABLE %s (LIKE t);" % self.OTHER)
+                beside, other_rate = self._beside_load(bench, rows, self.OTHER, "beside another")
+                self.results.setdefault(method, {})[repeat] = (during, idle, load_rate, beside, other_rate)
+            for what, report in (("during the load", during), ("idle", idle), ("beside another", beside)):
                 say("  %-6s %-16s %10s lookups/s, p50 %.3f, p99 %.3f, longest %.1f ms" % (
                     method, what, format(int(report.value("lookup", "rate")), ","),
                     *(report.value("lookup", key) / 1000 for key in ("p50_us", "p99_us", "max_us"))))
 
-    def _beside_load(self, bench, rows):
-        """(report of the lookups, rows a second of the load)"""
+    def _beside_load(self, bench, rows, table, what):
+        """(report of the lookups, rows a second of the load of `table`)"""
         options = bench.options
         # Longer than the lookups, so that none is without it.
         load = bench.client.start("load", {
             "k": "int4_random", "r": 10 ** 12, "f": rows, "b": options.batch, "s": bench.seed, "e": 50 * options.batch,
-            "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), "t")
-        report = bench.finish_run(bench.start_run(self.LOOKUP, rows), self.LOOKUP, "during the load")
+            "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), table)
+        report = bench.finish_run(bench.start_run(self.LOOKUP, rows), self.LOOKUP, what)
         loaded = bench.client.finish(load)
         for loaded_rows, seconds, worst_ms in (sample[1:4] for sample in loaded.samples):
-            bench.raw.add("sample", "load beside lookups", loaded_rows, seconds, worst_ms)
+            bench.raw.add("sample", "load of %s beside lookups" % table, loaded_rows, seconds, worst_ms)
         rate = loaded.value("load", "rows") / loaded.value("load", "seconds")
-        bench.figure("rows/s beside lookups", rate, "rows/s")
+        bench.figure("rows/s of %s beside lookups" % table, rate, "rows/s")
         bench.longest.append((self.name, bench.method, "transaction of %d rows" % options.batch,
                               max(float(s[3]) for s in loaded.samples), max(float(s[4]) for s in loaded.samples)))
         return report, rate
@@ -148,18 +158,31 @@ class Lookups:
         yield self._ratio("lsm")
         if "btree" in self.results:
             yield self._ratio("btree")
+        for method in self.methods:
+            if method in self.results:
+                yield self._ratio_beside(method)
 
     def _ratio(self, method):
         results = [result for result, in of_repeats(self.results, method)]
         value = median_or_none(during.value("lookup", "p99_us") / idle.value("lookup", "p99_us")
-                               for during, idle, _ in results)
+                               for during, idle, *_ in results)
         parts = ""
-        for during, idle, rate in results[-1:]:
+        for during, idle, rate, *_ in results[-1:]:
             parts = "p50, p99, longest: %s ms while %s rows/s come in, %s ms idle" % (
                 self._times(during), number(rate), self._times(idle))
         if method == "lsm":
             return at_most(self.name, "p99 of lookups during the load, of idle", value, 3.0, parts)
         return information(self.name, "p99 of btree during the load, of idle", value, parts)
+
+    def _ratio_beside(self, method):
+        """What the load alone makes of it: the least that the bar's ratio can be."""
+        results = [result for result, in of_repeats(self.results, method)]
+        value = median_or_none(beside.value("lookup", "p99_us") / idle.value("lookup", "p99_us")
+                               for _, idle, _, beside, _ in results)
+        *_, beside, rate = results[-1]
+        return information(self.name, "p99 of %s beside a load of another table" % method, value,
+                           "of idle; %s ms while %s rows/s go to a table without an index" % (
+                               self._times(beside), number(rate)))
 
     @staticmethod
     def _times(report):
