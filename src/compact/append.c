@@ -6,6 +6,11 @@
  * after all that is there.  Then a small job's output goes to the end of a run
  * of a higher level, once, instead of being merged again on each level.
  *
+ * A job that gives a few leaves only is merged, since the last one would not be
+ * full, and stay so.  Nor is a run appended to for ever of which VACUUM leaves
+ * little: another one is begun, and the old one goes when it is empty, or is
+ * merged.
+ *
  * It is a single step.  New leaves and a new right edge of fence pages are
  * written to blocks that no version knows; then one edit changes the run's
  * record and removes the inputs.  Scans with older versions stop at the last
@@ -35,6 +40,26 @@ find_target(LsmVersion *version, const LsmJob *job)
 			return run->height > 0 ? run : NULL;
 	}
 	return NULL;
+}
+
+/* Leaves that a job must fill: the last one is half empty, about. */
+#define LEAST_LEAVES	5
+
+/*
+ * Are leaves at the run's end like those that it has elsewhere, and would the
+ * job fill some of them?  What a leaf holds is asked of the latest two, since
+ * the last one need not be full.
+ */
+static bool
+is_worth_it(Relation rel, const LsmVersion *version, const LsmJob *job, const LsmRunRecord *run)
+{
+	uint32		per_leaf = lsm_run_last_count(rel, run);
+	uint64		entries = 0;
+
+	for (int i = 0; i < job->count; i++)
+		entries += lsm_version_find(version, job->inputs[i])->entries;
+	return entries >= LEAST_LEAVES * (uint64) per_leaf &&
+		run->entries >= run->leaves * (uint64) per_leaf / 2;
 }
 
 /* Stand on the first entry of the source.  Does it come after `end`? */
@@ -101,7 +126,7 @@ lsm_job_append(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job)
 	LsmLeafMode mode;
 	uint32		blocks;
 
-	if (run == NULL)
+	if (run == NULL || !is_worth_it(rel, version, job, run))
 		return 0;
 	lsm_owner_enter(heap, ks, &saved);
 	source = open_source(rel, ks, version, job, run);

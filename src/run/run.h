@@ -32,6 +32,7 @@ extern void lsm_run_writer_suspend_part(LsmRunWriter *writer, LsmRunRecord *run,
 extern void lsm_run_writer_finish(LsmRunWriter *writer, LsmRunRecord *run);
 extern bool lsm_run_read_end(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run,
 							 LsmBound *end);
+extern uint32 lsm_run_last_count(Relation rel, const LsmRunRecord *run);
 extern void lsm_run_read_frontier(Relation rel, const LsmRunRecord *part, LsmBound *bound);
 extern LsmEntry lsm_run_separator(LsmKeySpace *ks, const LsmLeafBuilder *leaf,
 								  const LsmEntry *entry);

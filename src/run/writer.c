@@ -449,6 +449,26 @@ lsm_run_read_end(Relation rel, LsmKeySpace *ks, const LsmRunRecord *run, LsmBoun
 	return groups > 0;
 }
 
+/* How many entries has the fuller one of a finished run's last two leaves? */
+uint32
+lsm_run_last_count(Relation rel, const LsmRunRecord *run)
+{
+	BlockNumber block = run->last_leaf;
+	uint32		most = 0;
+
+	for (int i = 0; i < 2 && BlockNumberIsValid(block); i++)
+	{
+		Buffer		buffer = lsm_buffer_read(rel, block, LSM_KIND(LSM_PAGE_LEAF), run->run_id,
+											 BUFFER_LOCK_SHARE, NULL);
+		Page		page = BufferGetPage(buffer);
+
+		most = Max(most, lsm_leaf_header(page)->entry_count);
+		block = block == run->first_leaf ? InvalidBlockNumber : lsm_page_opaque(page)->prev;
+		UnlockReleaseBuffer(buffer);
+	}
+	return most;
+}
+
 /* Read a page of the run into private memory. */
 static void
 fetch_page(LsmRunWriter *w, BlockNumber block, uint16 kind, Page page)

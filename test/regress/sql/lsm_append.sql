@@ -80,3 +80,13 @@ SELECT add(1, 5);
 REINDEX TABLE a;
 SELECT count(add(b * 50, b * 50 + 49)) FROM generate_series(20, 29) b;
 SELECT check_append();
+-- A run of which VACUUM leaves little is not appended to for ever: when it is empty, it is gone.
+TRUNCATE a;
+\set ECHO none
+\o /dev/null
+SELECT format('SELECT add(%s, %s)', b * 100, b * 100 + 49), format('SELECT add(%s, %s)', b * 100 + 50, b * 100 + 99),
+	format('DELETE FROM a WHERE k < %s', b * 100 - 800), 'VACUUM a' FROM generate_series(0, 59) b \gexec
+\o
+\set ECHO all
+SELECT i, sum(entries), sum(blocks) < 400 AS is_small FROM unnest('{a_k,a_s,a_n}'::regclass[]) i, lsm_runs(i) GROUP BY i ORDER BY i::text;
+SELECT check_append();
