@@ -18,12 +18,21 @@
 #include "storage/buffers.h"
 #include "storage/space.h"
 
+/*
+ * Merges go on while we visit what they have written.  When they have written
+ * less than that meanwhile, the rest is visited under the compaction lock; or
+ * after so many attempts, if they are faster than we are.
+ */
+#define FEW_LEAVES	64
+#define MOST_ROUNDS	10
+
 /* What VACUUM has seen of a run. */
 typedef struct RunTally
 {
 	uint64		run_id;
 	uint64		removed;		/* entries, not counting an open page's */
 	uint32		empty_leaves;	/* of a packed run, found in phase 1 */
+	BlockNumber empty_to;		/* last leaf, if all of them are; or invalid */
 } RunTally;
 
 typedef struct VacuumState
@@ -36,6 +45,7 @@ typedef struct VacuumState
 	void	   *callback_state;
 	LsmVersion *seen;			/* all its runs have been visited */
 	bool		first_phase;	/* each block is visited once in it */
+	bool		locked;			/* nobody can merge: make haste */
 	int			tally_count;
 	RunTally	tallies[2 * LSM_MAX_RUNS];
 	LsmGroup	group;
@@ -57,6 +67,7 @@ get_tally(VacuumState *v, uint64 run_id)
 	tally = &v->tallies[v->tally_count++];
 	memset(tally, 0, sizeof(RunTally));
 	tally->run_id = run_id;
+	tally->empty_to = InvalidBlockNumber;
 	return tally;
 }
 
@@ -155,7 +166,10 @@ visit_block(VacuumState *v, BlockNumber block, LsmVersion *version, uint64 run_i
 	int			dead;
 	int			total;
 
-	lsm_vacuum_delay_point();
+	if (v->locked)
+		CHECK_FOR_INTERRUPTS();
+	else
+		lsm_vacuum_delay_point();
 	missed = lsm_buffer_read_counted(v->rel, block, v->strategy, &buffer);
 	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
 	page = BufferGetPage(buffer);
@@ -213,12 +227,13 @@ visit_all(VacuumState *v)
 /*
  * Visit what `seen` does not cover: runs with new ids, and leaves that a run
  * has got since, under construction or appended to.  Leaves are followed by
- * their links.
+ * their links.  Returns about how many they were.
  */
-static void
+static uint64
 visit_news(VacuumState *v)
 {
 	LsmVersion *version = lsm_version_read(v->rel, NULL);
+	uint64		leaves = 0;
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
@@ -243,40 +258,70 @@ visit_news(VacuumState *v)
 			if (!visit_block(v, here, version, run->run_id, &block))
 				break;
 			complete = here == run->last_leaf;
+			leaves++;
 		}
-		/* A frontier passed us: see all of it the next time, under the lock. */
+		/* A frontier passed us: see all of it the next time. */
 		if (!complete)
 		{
+			leaves += run->leaves;
 			run->leaves = 0;
 			run->last_leaf = InvalidBlockNumber;
 		}
 	}
 	pfree(v->seen);
 	v->seen = version;
+	return leaves;
 }
 
 /*
  * Are all leaves of a packed run empty?  Counting is not enough: a step that
- * failed may have left other pages with its id that look like leaves.
+ * failed may have left other pages with its id that look like leaves.  A run
+ * that a merge has replaced meanwhile is not, whatever its blocks hold by now.
  */
 static bool
 is_empty(VacuumState *v, const LsmRunRecord *run)
 {
 	BlockNumber block = run->first_leaf;
 
-	for (uint32 n = 0; n < run->leaves; n++)
+	for (uint32 n = 0; n < run->leaves && BlockNumberIsValid(block); n++)
 	{
-		Buffer		buffer = lsm_buffer_read(v->rel, block, LSM_KIND(LSM_PAGE_LEAF), run->run_id,
-											 BUFFER_LOCK_SHARE, v->strategy);
-		bool		empty = lsm_leaf_group_count(BufferGetPage(buffer)) == 0;
+		Buffer		buffer;
+		Page		page;
+		bool		empty;
 		bool		last = block == run->last_leaf;
 
-		block = lsm_page_opaque(BufferGetPage(buffer))->next;
+		lsm_vacuum_delay_point();
+		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+		LockBuffer(buffer, BUFFER_LOCK_SHARE);
+		page = BufferGetPage(buffer);
+		empty = lsm_page_check_header(page, block) == NULL &&
+			lsm_page_opaque(page)->kind == LSM_PAGE_LEAF &&
+			lsm_page_opaque(page)->run_id == run->run_id && lsm_leaf_group_count(page) == 0;
+		if (empty)
+			block = lsm_page_opaque(page)->next;
 		UnlockReleaseBuffer(buffer);
 		if (!empty || last)
 			return empty;
 	}
 	return false;
+}
+
+/*
+ * Note which runs are empty.  Reading all of one takes its time, so that is
+ * done before others have to wait; nothing is added to a run but at its end.
+ */
+static void
+note_empty(VacuumState *v)
+{
+	for (int i = 0; i < v->tally_count; i++)
+	{
+		RunTally   *tally = &v->tallies[i];
+		LsmRunRecord *run = lsm_version_find(v->seen, tally->run_id);
+
+		if (run != NULL && run->job_id == 0 && run->state == LSM_RUN_PACKED &&
+			tally->empty_leaves >= run->leaves && is_empty(v, run))
+			tally->empty_to = run->last_leaf;
+	}
 }
 
 /*
@@ -299,7 +344,7 @@ update_manifest(VacuumState *v)
 		if (run == NULL)
 			continue;
 		if (run->job_id == 0 && run->state == LSM_RUN_PACKED &&
-			tally->empty_leaves >= run->leaves && is_empty(v, run))
+			BlockNumberIsValid(tally->empty_to) && tally->empty_to == run->last_leaf)
 			lsm_edit_remove(edit, run->run_id);
 		else if (tally->removed > 0 && run->state != LSM_RUN_OPEN)
 		{
@@ -382,7 +427,9 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
 
 	visit_all(v);
-	visit_news(v);
+	for (int round = 0; round < MOST_ROUNDS && visit_news(v) > FEW_LEAVES; round++)
+		;
+	note_empty(v);
 
 	/*
 	 * A VACUUM that was interrupted after its flip may have left scans under
@@ -392,6 +439,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 	/* Now no step is running: every entry is on some page. */
 	lsm_compaction_lock(v->rel, true);
+	v->locked = true;
 	visit_news(v);
 	update_manifest(v);
 	gate = lsm_gate_flip(v->rel);
