@@ -168,6 +168,25 @@ set_here(LsmScan *s, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
+/* Does VACUUM wait for us? */
+static inline bool
+must_leave(LsmScan *s)
+{
+	return BufferIsValid(s->gate) && lsm_gate_is_closed(s->gate);
+}
+
+/* VACUUM waits: take a new gate and what belongs to it, and move on. */
+static void
+change_gate(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+
+	set_here(s, direction);
+	release(s);
+	acquire(scan);
+	seek(s, &s->here, direction);
+}
+
 /* Move the cursor to the candidate after the last entry returned. */
 static void
 move(IndexScanDesc scan, ScanDirection direction)
@@ -176,14 +195,8 @@ move(IndexScanDesc scan, ScanDirection direction)
 
 	if (s->place == PLACE_ON_ENTRY)
 	{
-		if (BufferIsValid(s->gate) && lsm_gate_is_closed(s->gate))
-		{
-			/* VACUUM waits for us: take a new gate and what belongs to it. */
-			set_here(s, direction);
-			release(s);
-			acquire(scan);
-			seek(s, &s->here, direction);
-		}
+		if (must_leave(s))
+			change_gate(scan, direction);
 		else if (direction != s->direction)
 		{
 			set_here(s, direction);
@@ -212,10 +225,14 @@ move(IndexScanDesc scan, ScanDirection direction)
 	}
 }
 
-/* Is the cursor on an entry of the current combination that passes? */
+/*
+ * Is the cursor on an entry of the current combination that passes?  A scan
+ * that has a gate leaves it, when it must, also while it looks for one.
+ */
 static bool
-find_match(LsmScan *s)
+find_match(IndexScanDesc scan)
 {
+	LsmScan    *s = scan->opaque;
 	const LsmBound *limit = ScanDirectionIsForward(s->direction) ? &s->keys.high : &s->keys.low;
 
 	while (s->cursor->valid && !lsm_beyond(s->ks, limit, s->cursor->entry, s->direction))
@@ -234,7 +251,10 @@ find_match(LsmScan *s)
 				return true;
 		}
 		CHECK_FOR_INTERRUPTS();
-		step(s);
+		if (must_leave(s))
+			change_gate(scan, s->direction);
+		else
+			step(s);
 	}
 	return false;
 }
@@ -249,7 +269,7 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	if (s->place == PLACE_NOWHERE)
 		pgstat_count_index_scan(scan->indexRelation);
 	move(scan, direction);
-	while (!find_match(s))
+	while (!find_match(scan))
 	{
 		if (!lsm_scankeys_advance_arrays(&s->keys, direction))
 		{
@@ -257,6 +277,11 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 			release(s);
 			s->place = PLACE_NOWHERE;
 			return false;
+		}
+		if (must_leave(s))
+		{
+			release(s);
+			acquire(scan);
 		}
 		start_combination(s, direction);
 	}
@@ -290,6 +315,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	pgstat_count_index_scan(scan->indexRelation);
 	release(s);
 	acquire(scan);
+	Assert(!BufferIsValid(s->gate));
 	for (uint32 i = 0; i < s->version->run_count; i++)
 	{
 		MemoryContext old;
@@ -304,7 +330,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		do
 		{
 			start_combination(s, ForwardScanDirection);
-			while (find_match(s))
+			while (find_match(scan))
 			{
 				ItemPointerData tid;
 
