@@ -287,18 +287,25 @@ is_empty(VacuumState *v, const LsmRunRecord *run)
 	{
 		Buffer		buffer;
 		Page		page;
+		const char *wrong;
+		bool		missed;
 		bool		empty;
 		bool		last = block == run->last_leaf;
 
 		lsm_vacuum_delay_point();
-		buffer = ReadBufferExtended(v->rel, MAIN_FORKNUM, block, RBM_NORMAL, v->strategy);
+		missed = lsm_buffer_read_counted(v->rel, block, v->strategy, &buffer);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
 		empty = lsm_page_check_header(page, block) == NULL &&
 			lsm_page_opaque(page)->kind == LSM_PAGE_LEAF &&
 			lsm_page_opaque(page)->run_id == run->run_id && lsm_leaf_group_count(page) == 0;
 		if (empty)
+		{
+			wrong = lsm_buffer_verify(v->rel, buffer, missed);
+			if (wrong != NULL)
+				lsm_report_corruption(v->rel, block, wrong);
 			block = lsm_page_opaque(page)->next;
+		}
 		UnlockReleaseBuffer(buffer);
 		if (!empty || last)
 			return empty;
