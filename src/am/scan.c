@@ -139,12 +139,17 @@ seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
-/* Start the current combination of array elements from its end. */
+/*
+ * Start the current combination of array elements from its end.  Several arrays
+ * may have millions of combinations without a match.
+ */
 static void
 start_combination(LsmScan *s, ScanDirection direction)
 {
-	MemoryContext old = MemoryContextSwitchTo(s->key_context);
+	MemoryContext old;
 
+	CHECK_FOR_INTERRUPTS();
+	old = MemoryContextSwitchTo(s->key_context);
 	lsm_scankeys_make_bounds(&s->keys);
 	MemoryContextSwitchTo(old);
 	seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);

@@ -73,3 +73,27 @@ SELECT t.same('SELECT * FROM n WHERE t = ANY (''{t1,t3,t3,zz,""}'')');
 SELECT t.same('SELECT * FROM n WHERE d IN (''2024-01-02 00:00+00'', ''2024-01-02 01:00+01'', ''2024-01-05 00:00+00'')');
 SELECT t.same('SELECT * FROM n WHERE d = ANY (''{2024-01-02,2024-01-05}''::date[])');
 DROP TABLE s, n;
+
+-- Arrays with millions of combinations, none of which is there, can be cancelled.
+CREATE TABLE c (a int, b int);
+INSERT INTO c SELECT -1, -1 FROM generate_series(1, 1000);
+CREATE INDEX c_ab ON c USING lsm (a, b);
+ANALYZE c;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET statement_timeout = '200ms';
+DO $$
+DECLARE
+	begin_time timestamptz := clock_timestamp();
+	numbers int[] := ARRAY(SELECT generate_series(1, 5000));
+BEGIN
+	PERFORM FROM c WHERE a = ANY (numbers) AND b = ANY (numbers);
+EXCEPTION WHEN query_canceled THEN
+	IF clock_timestamp() - begin_time > interval '8 s' THEN
+		RAISE 'took %', clock_timestamp() - begin_time;
+	END IF;
+END $$;
+RESET statement_timeout;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE c;
