@@ -48,6 +48,7 @@ struct LsmBatch
 	MemoryContext context;		/* of the batch */
 	LsmKeySpace *ks;
 	LsmEntries	entries;
+	Size		memory;			/* of the entries, as counted in memory_used */
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
 	int			flush_level;	/* nesting level at which it is written */
@@ -149,10 +150,12 @@ mark_level(LsmBatch *batch)
 		return;
 	if (batch->mark_count == batch->mark_room)
 	{
-		batch->mark_room = Max(4, 2 * batch->mark_room);
+		int			room = Max(4, 2 * batch->mark_room);
+
 		batch->marks = batch->marks ?
-			repalloc(batch->marks, batch->mark_room * sizeof(BatchMark)) :
-			MemoryContextAlloc(batch->context, batch->mark_room * sizeof(BatchMark));
+			repalloc(batch->marks, room * sizeof(BatchMark)) :
+			MemoryContextAlloc(batch->context, room * sizeof(BatchMark));
+		batch->mark_room = room;
 	}
 	batch->marks[batch->mark_count].level = level;
 	batch->marks[batch->mark_count].start = batch->entries.count;
@@ -275,6 +278,20 @@ check_file(LsmBatch *batch, Relation index)
 				 errhint("Set pg_lsm.batch_inserts to off for this command.")));
 }
 
+/* Forget all entries, and what is known of them. */
+static void
+clear(LsmBatch *batch)
+{
+	memory_used -= batch->memory;
+	batch->memory = 0;
+	lsm_entries_clear(&batch->entries, false);
+	batch->packed_size = 0;
+	batch->mark_count = 0;
+	lsm_mode_init(&batch->mode);
+	batch->first_cid = InvalidCommandId;
+	set_waiting(batch, false);
+}
+
 /* Write what has been collected.  The batch is empty then. */
 static void
 flush(LsmBatch *batch, Relation index, Relation heap)
@@ -300,14 +317,8 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
 
-	memory_used -= batch->entries.used;
-	lsm_entries_clear(&batch->entries, false);
-	batch->packed_size = 0;
-	batch->mark_count = 0;
-	lsm_mode_init(&batch->mode);
-	batch->first_cid = InvalidCommandId;
 	batch->flushing = false;
-	set_waiting(batch, false);
+	clear(batch);
 }
 
 /*
@@ -319,8 +330,6 @@ void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
 			  CommandId cid)
 {
-	Size		before = batch->entries.used;
-
 	if (batch->entries.count == 0)
 	{
 		/*
@@ -329,13 +338,16 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		 */
 		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
+		/* If memory ran out at its last entry a mark may be left. */
+		batch->mark_count = 0;
 	}
 	else
 		check_file(batch, index);
 	mark_level(batch);
 	lsm_entries_add(&batch->entries, entry);
 	set_waiting(batch, true);
-	memory_used += batch->entries.used - before;
+	memory_used += batch->entries.used - batch->memory;
+	batch->memory = batch->entries.used;
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
 	lsm_mode_add(&batch->mode, entry);
 	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
@@ -470,7 +482,7 @@ lsm_batch_end_subtransaction(int level, bool commit)
 			if (level <= batch->flush_level)
 				batch->flushing = false;
 			if (batch->entries.count == 0)
-				set_waiting(batch, false);
+				clear(batch);
 		}
 	}
 }
