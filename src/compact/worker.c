@@ -126,7 +126,10 @@ attach(Oid database)
 	return ours;
 }
 
-/* Whatever is set for the database or the role must not get into our way. */
+/*
+ * Whatever is set for the database or the role must not get into our way.  Nobody
+ * waits for our commits, and we must not wait for a standby: locks are held.
+ */
 static void
 settle_settings(void)
 {
@@ -138,6 +141,7 @@ settle_settings(void)
 		{"idle_in_transaction_session_timeout", "0"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_read_only", "off"},
+		{"synchronous_commit", "off"},
 		{"transaction_timeout", "0"},
 		{"zero_damaged_pages", "off"},
 	};

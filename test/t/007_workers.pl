@@ -358,7 +358,16 @@ ok($standby->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t
 check_clean($standby, 'after that');
 $standby->stop;
 
-# 10. No worker can be started: the writers do all.
+# 10. A standby that a commit would have to wait for is missing: the workers do not wait.
+$node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+$node->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)") foreach 1 .. 2;
+ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers do not wait for a synchronous standby');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+check_clean($node, 'after that');
+
+# 11. No worker can be started: the writers do all.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 1');
 $node->restart;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)") foreach 1 .. 3;
