@@ -39,6 +39,7 @@ typedef struct LsmDebt
 /* pick.c: pure */
 extern bool lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int from_level,
 						 LsmJob *job);
+extern bool lsm_pick_building(const LsmRunRecord *runs, int count, uint64 run_id, LsmJob *job);
 extern bool lsm_pick_any(const LsmRunRecord *runs, int count, LsmJob *job);
 extern int	lsm_pick_idle(const LsmRunRecord *runs, int count, int level);
 extern int	lsm_pick_trigger(int level, int fanout);

@@ -58,6 +58,34 @@ take(const LsmRunRecord *run, LsmJob *job)
 	job->blocks += run->blocks;
 }
 
+static void
+take_building(const LsmRunRecord *runs, int count, const LsmRunRecord *building, LsmJob *job)
+{
+	memset(job, 0, offsetof(LsmJob, inputs));
+	job->level = building->level - 1;
+	job->run_id = building->run_id;
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].job_id == building->run_id)
+			take(&runs[i], job);
+	}
+}
+
+/* The job under way that builds this run; false if there is none. */
+bool
+lsm_pick_building(const LsmRunRecord *runs, int count, uint64 run_id, LsmJob *job)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].run_id == run_id && runs[i].state == LSM_RUN_BUILDING)
+		{
+			take_building(runs, count, &runs[i], job);
+			return true;
+		}
+	}
+	return false;
+}
+
 /*
  * The job of the lowest level at or above from_level that has one: under way,
  * or to be begun.  False if there is none.
@@ -69,18 +97,13 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int from_level, Ls
 	{
 		const LsmRunRecord *building = building_from(runs, count, level);
 
-		memset(job, 0, offsetof(LsmJob, inputs));
-		job->level = level;
 		if (building != NULL)
 		{
-			job->run_id = building->run_id;
-			for (int i = 0; i < count; i++)
-			{
-				if (runs[i].job_id == building->run_id)
-					take(&runs[i], job);
-			}
+			take_building(runs, count, building, job);
 			return true;
 		}
+		memset(job, 0, offsetof(LsmJob, inputs));
+		job->level = level;
 		if (lsm_pick_idle(runs, count, level) < lsm_pick_trigger(level, fanout))
 			continue;
 		for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)

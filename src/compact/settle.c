@@ -88,11 +88,16 @@ is_settled(LsmVersion *version, uint64 *final_run)
 /*
  * Take steps until a job that covers all the runs that there were when it
  * began is installed.  Jobs that are under way before are finished first.
+ *
+ * Writers go on to begin jobs on lower levels, perhaps faster than one process
+ * finishes them.  So every other step is one of ours: it must come to an end,
+ * since nothing that is freed meanwhile can be used again.
  */
 static void
 merge_all(LsmTarget *target)
 {
 	uint64		final_run = 0;	/* output of the job that merges all */
+	bool		others_turn = false;
 	bool		more = true;
 
 	while (more)
@@ -106,8 +111,15 @@ merge_all(LsmTarget *target)
 		lsm_compaction_lock(target->index, true);
 		lsm_job_recover_failed(target->index, target->heap);
 		version = lsm_version_read(target->index, NULL);
-		more = !is_settled(version, &final_run) &&
-			lsm_pick_settling(version->runs, version->run_count, lsm_fanout(target->index), &job, &last);
+		more = !is_settled(version, &final_run);
+		if (more)
+		{
+			last = false;
+			if (others_turn || !lsm_pick_building(version->runs, version->run_count, final_run, &job))
+				more = lsm_pick_settling(version->runs, version->run_count,
+										 lsm_fanout(target->index), &job, &last);
+			others_turn = !others_turn;
+		}
 		pfree(version);
 		if (more)
 		{

@@ -323,6 +323,19 @@ test_idle(void)
 
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 2 && !last,
 	   "settling: what is under way is finished first");
+	add(0, LSM_RUN_SEALED, 1)->job_id = add(1, LSM_RUN_BUILDING, 0)->run_id;
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 0 && job.count == 1,
+	   "the lowest level before others");
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].state == LSM_RUN_BUILDING && runs[i].level == 3)
+			ok(lsm_pick_building(runs, count, runs[i].run_id, &job) && job.level == 2 &&
+			   job.run_id == runs[i].run_id && job.count == 0, "or the job that is asked for");
+		else
+			sound &= !lsm_pick_building(runs, count, runs[i].run_id, &job) ||
+				runs[i].state == LSM_RUN_BUILDING;
+	}
+	ok(sound && !lsm_pick_building(runs, count, 0, &job), "a run that nobody builds has no job");
 	count = 0;
 	add(0, LSM_RUN_OPEN, 1);
 	add(0, LSM_RUN_SEALED, 1);
