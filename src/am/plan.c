@@ -84,6 +84,24 @@ charge_whole_range(PlannerInfo *root, IndexPath *path, Cost *total_cost)
 }
 #endif
 
+#ifndef LSM_HAS_COMPARE_TYPE
+/*
+ * Before 18 the planner knows a height of btrees only, and so takes descents for
+ * nothing: two arrays of a thousand elements would both become conditions.
+ */
+static void
+set_tree_height(IndexOptInfo *info)
+{
+	Relation	index;
+
+	if (info->tree_height >= 0 || info->hypothetical)
+		return;
+	index = index_open(info->indexoid, NoLock);
+	info->tree_height = lsm_am_tree_height(index);
+	index_close(index, NoLock);
+}
+#endif
+
 /*
  * Costs are a btree's: the shape of the index, a sorted sequence of leaves, is
  * the same to the planner, and so the same query gets the same plan.
@@ -93,6 +111,9 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					 Cost *startup_cost, Cost *total_cost,
 					 Selectivity *selectivity, double *correlation, double *pages)
 {
+#ifndef LSM_HAS_COMPARE_TYPE
+	set_tree_height(path->indexinfo);
+#endif
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
 				   selectivity, correlation, pages);
 #ifdef LSM_BTREE_COSTS_SKIP_SCANS
@@ -100,7 +121,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 #endif
 }
 
-/* Fence pages above a leaf, in the highest run.  18 and later ask. */
+/* Fence pages above a leaf, in the highest run.  18 and later ask themselves. */
 int
 lsm_am_tree_height(Relation index)
 {

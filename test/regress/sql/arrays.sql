@@ -94,6 +94,20 @@ EXCEPTION WHEN query_canceled THEN
 	END IF;
 END $$;
 RESET statement_timeout;
+-- A descent has its cost, or the planner would make conditions of any number of arrays.
+INSERT INTO c SELECT i, i % 1000 FROM generate_series(1, 20000) i;
+CREATE FUNCTION cost_of_descent(am text) RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	DROP INDEX c_ab;
+	EXECUTE format('CREATE INDEX c_ab ON c USING %s (a, b)', am);
+	ANALYZE c;
+	EXECUTE 'EXPLAIN (FORMAT JSON) SELECT a, b FROM c WHERE a = 1' INTO plan;
+	RETURN plan->0->'Plan'->>'Startup Cost';
+END $$;
+SELECT cost_of_descent('lsm') >= cost_of_descent('btree') AS ok;
+DROP FUNCTION cost_of_descent;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE c;
