@@ -46,10 +46,12 @@
 
 /*
  * Most blocks asked from the space map at once: 1 MB, or a 64th of a large run,
- * so that the map stays small.
+ * so that the map stays small; but not more than 8 MB, since whoever needs them,
+ * perhaps somebody who inserts, may have to make the file longer by that.
  */
 #define LSM_MAX_EXTENT_BLOCKS	128
 #define LSM_RUN_EXTENTS			64
+#define LSM_LARGEST_EXTENT_BLOCKS 1024
 
 /* A large merge has at most about so many parts. */
 #define LSM_JOB_PARTS			64

@@ -83,9 +83,9 @@ reserve_block(LsmRunWriter *w)
 		BlockNumber start;
 		uint32		length;
 		uint32		want;
-		uint32		most = Max(LSM_MAX_EXTENT_BLOCKS,
-							   Max(w->expected, w->run.blocks) / LSM_RUN_EXTENTS);
+		uint32		most = Max(w->expected, w->run.blocks) / LSM_RUN_EXTENTS;
 
+		most = Min(Max(most, LSM_MAX_EXTENT_BLOCKS), LSM_LARGEST_EXTENT_BLOCKS);
 		if (w->expected > 0)
 			want = w->expected > w->run.blocks ? w->expected - w->run.blocks : 1;
 		else
