@@ -49,9 +49,9 @@
  * so that the map stays small; but not more than 8 MB, since whoever needs them,
  * perhaps somebody who inserts, may have to make the file longer by that.
  */
-#define LSM_MAX_EXTENT_BLOCKS	128
+#define LSM_EXTENT_BLOCKS		128
 #define LSM_RUN_EXTENTS			64
-#define LSM_LARGEST_EXTENT_BLOCKS 1024
+#define LSM_MAX_EXTENT_BLOCKS	1024
 
 /* A large merge has at most about so many parts. */
 #define LSM_JOB_PARTS			64

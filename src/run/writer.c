@@ -85,7 +85,7 @@ reserve_block(LsmRunWriter *w)
 		uint32		want;
 		uint32		most = Max(w->expected, w->run.blocks) / LSM_RUN_EXTENTS;
 
-		most = Min(Max(most, LSM_MAX_EXTENT_BLOCKS), LSM_LARGEST_EXTENT_BLOCKS);
+		most = Min(Max(most, LSM_EXTENT_BLOCKS), LSM_MAX_EXTENT_BLOCKS);
 		if (w->expected > 0)
 			want = w->expected > w->run.blocks ? w->expected - w->run.blocks : 1;
 		else
@@ -382,7 +382,7 @@ make_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmRunRecord *ru
 	w->expected = expected_blocks;
 	w->leaf_page = palloc(BLCKSZ);
 	w->leaf_block = InvalidBlockNumber;
-	if (expected_blocks == 0 || expected_blocks > LSM_MAX_EXTENT_BLOCKS * 4)
+	if (expected_blocks == 0 || expected_blocks > LSM_EXTENT_BLOCKS * 4)
 		w->strategy = GetAccessStrategy(BAS_BULKWRITE);
 	return w;
 }

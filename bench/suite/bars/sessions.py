@@ -1,7 +1,5 @@
 """Bars on sessions: transactions of a single row, and lookups while rows come in."""
 
-from statistics import median
-
 from .bench import INDEX, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
@@ -34,8 +32,10 @@ class Inserts:
         def rates(results, i):
             return median_or_none(r[i].value("insert", "rate") for r in results)
 
+        def of_btree(pairs):
+            return median_or_none(a.value("insert", "rate") / b.value("insert", "rate") for a, b in pairs)
+
         pairs = list(of_repeats(self.results, "lsm", "btree"))
-        value = median_or_none(a.value("insert", "rate") / b.value("insert", "rate") for a, b in pairs)
         parts = ""
         if pairs:
             parts = "lsm %s, btree %s, none %s INSERTs/s" % (
@@ -43,11 +43,11 @@ class Inserts:
                 number(rates(list(of_repeats(self.results, "none")), 0)))
             if self.btree_bytes and not self.doubt():
                 parts += "; " + self.bench.size_and_memory(self.btree_bytes)
-        yield at_least(self.name, "INSERTs/s of %d clients, of btree" % CLIENTS, value, self.bound, parts, self.doubt())
-        limits = [a.value("insert", "rate") / b.value("insert", "rate")
-                  for a, b in of_repeats(self.results, "none", "btree")]
-        if limits:
-            yield information(self.name, "INSERTs/s with no index, of btree", median(limits), "what any index could reach")
+        yield at_least(self.name, "INSERTs/s of %d clients, of btree" % CLIENTS, of_btree(pairs), self.bound, parts,
+                       self.doubt())
+        limit = of_btree(of_repeats(self.results, "none", "btree"))
+        if limit is not None:
+            yield information(self.name, "INSERTs/s with no index, of btree", limit, "what any index could reach")
         for method in ("lsm", "btree"):
             for report, in list(of_repeats(self.results, method))[-1:]:
                 yield information(self.name, "INSERT of %s, p99 ms" % method, report.value("insert", "p99_us") / 1000,
@@ -164,8 +164,7 @@ class Lookups:
 
     def _ratio(self, method):
         results = [result for result, in of_repeats(self.results, method)]
-        value = median_or_none(during.value("lookup", "p99_us") / idle.value("lookup", "p99_us")
-                               for during, idle, *_ in results)
+        value = self._of_idle((during, idle) for during, idle, *_ in results)
         parts = ""
         for during, idle, rate, *_ in results[-1:]:
             parts = "p50, p99, longest: %s ms while %s rows/s come in, %s ms idle" % (
@@ -177,12 +176,15 @@ class Lookups:
     def _ratio_beside(self, method):
         """What the load alone makes of it: the least that the bar's ratio can be."""
         results = [result for result, in of_repeats(self.results, method)]
-        value = median_or_none(beside.value("lookup", "p99_us") / idle.value("lookup", "p99_us")
-                               for _, idle, _, beside, _ in results)
+        value = self._of_idle((beside, idle) for _, idle, _, beside, _ in results)
         *_, beside, rate = results[-1]
         return information(self.name, "p99 of %s beside a load of another table" % method, value,
                            "of idle; %s ms while %s rows/s go to a table without an index" % (
                                self._times(beside), number(rate)))
+
+    @staticmethod
+    def _of_idle(pairs):
+        return median_or_none(report.value("lookup", "p99_us") / idle.value("lookup", "p99_us") for report, idle in pairs)
 
     @staticmethod
     def _times(report):
