@@ -15,6 +15,7 @@
 #include "access/xlog_internal.h"
 #include "catalog/pg_class.h"
 #include "commands/vacuum.h"
+#include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "storage/standby.h"
@@ -51,6 +52,19 @@ lsm_resolve_conflict(FullTransactionId horizon, bool is_catalog,
 	(void) is_catalog;
 	ResolveRecoveryConflictWithSnapshotFullXid(horizon, locator);
 #endif
+}
+
+/*
+ * Has the page in this buffer, which is pinned and locked, been changed since
+ * it was read or written?
+ */
+static inline bool
+lsm_buffer_is_dirty(Buffer buffer)
+{
+	BufferDesc *desc = BufferIsLocal(buffer) ? GetLocalBufferDescriptor(-buffer - 1) :
+		GetBufferDescriptor(buffer - 1);
+
+	return (pg_atomic_read_u32(&desc->state) & BM_DIRTY) != 0;
 }
 
 /* Does this collation sort like strcmp? */

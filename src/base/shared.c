@@ -110,6 +110,9 @@ startup_memory(void)
 	{
 		memset(lsm_shared, 0, sizeof(LsmShared));
 		lsm_shared->lock = &GetNamedLWLockTranche(TRANCHE)->lock;
+		if (!pg_strong_random(&lsm_shared->token, sizeof(lsm_shared->token)))
+			lsm_shared->token = (uint32) (PgStartTime ^ (PgStartTime >> 32));
+		lsm_shared->token |= 1;
 		for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 			init_slot(&lsm_shared->indexes[i]);
 	}

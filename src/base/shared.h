@@ -18,6 +18,7 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "utils/relcache.h"
+#include "utils/timestamp.h"
 
 /* Indexes that get a slot.  Others have neither counters nor workers. */
 #define LSM_INDEX_SLOTS 1024
@@ -97,11 +98,21 @@ typedef struct LsmShared
 	LWLock	   *lock;
 	int			launcher_pid;	/* 0: not running.  Written under the lock, read without. */
 	Latch	   *launcher_latch;
+	uint32		token;			/* random, of this start of the server; see storage/buffers.c */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
 } LsmShared;
 
 extern LsmShared *lsm_shared;
+
+/* Differs from one start of the server to the next; never 0. */
+static inline uint32
+lsm_server_token(void)
+{
+	if (likely(lsm_shared != NULL))
+		return lsm_shared->token;
+	return ((uint32) (PgStartTime ^ (PgStartTime >> 32))) | 1;
+}
 
 #define lsm_slot_database(slot) ((Oid) (pg_atomic_read_u64(&(slot)->key) >> 32))
 #define lsm_slot_index(slot) ((Oid) pg_atomic_read_u64(&(slot)->key))

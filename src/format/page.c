@@ -45,10 +45,17 @@ lsm_page_compute_crc(Page page)
 	return crc;
 }
 
+/* Who changes a page, in whatever way, takes the `verified` mark away. */
+void
+lsm_page_unmark(Page page)
+{
+	lsm_page_opaque(page)->verified = 0;
+}
+
 void
 lsm_page_set_crc(Page page)
 {
-	lsm_page_opaque(page)->verified = 0;
+	lsm_page_unmark(page);
 	lsm_page_opaque(page)->crc = lsm_page_compute_crc(page);
 }
 

@@ -41,7 +41,8 @@ typedef struct LsmPageOpaque
 	BlockNumber next;			/* leaf: right neighbour; map: next map page;
 								 * fence: see run/writer.c */
 	uint32		crc;			/* CRC-32C of the content */
-	uint32		verified;		/* hint: token of the server that checked crc */
+	uint32		verified;		/* in clean buffers: mark of the server that checked
+								 * crc; on disk and in WAL without meaning */
 	uint16		kind;			/* LSM_PAGE_* */
 	uint16		flags;
 } LsmPageOpaque;
@@ -57,6 +58,7 @@ StaticAssertDecl(sizeof(LsmPageOpaque) == 32, "LsmPageOpaque is part of the on-d
 extern void lsm_page_init(Page page, uint16 kind, uint64 run_id, BlockNumber self);
 extern uint32 lsm_page_compute_crc(Page page);
 extern void lsm_page_set_crc(Page page);
+extern void lsm_page_unmark(Page page);
 extern void lsm_gate_set_closed(Page page, bool closed);
 extern const char *lsm_page_check_header(Page page, BlockNumber self);
 

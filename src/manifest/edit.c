@@ -478,9 +478,14 @@ void
 lsm_gate_drain(Relation rel, BlockNumber gate)
 {
 	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, gate, RBM_NORMAL, NULL);
+	const char *wrong;
 
 	LockBufferForCleanup(buffer);
+	wrong = lsm_buffer_verify(rel, buffer, false);
+	if (wrong != NULL)
+		lsm_report_corruption(rel, gate, wrong);
 	START_CRIT_SECTION();
+	lsm_page_unmark(BufferGetPage(buffer));
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 	{

@@ -272,7 +272,10 @@ redo_gate_drain(XLogReaderState *record)
 	 * on the gate while they use TIDs that VACUUM is about to recycle.
 	 */
 	if (XLogReadBufferForRedoExtended(record, 0, RBM_NORMAL, true, &buffer) == BLK_NEEDS_REDO)
+	{
+		lsm_page_unmark(BufferGetPage(buffer));
 		finish(buffer, record);
+	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
 }
@@ -322,5 +325,5 @@ lsm_rmgr_mask(char *pagedata, BlockNumber block)
 	mask_page_lsn_and_checksum(page);
 	mask_page_hint_bits(page);
 	mask_unused_space(page);
-	lsm_page_opaque(page)->verified = 0;
+	lsm_page_unmark(page);
 }

@@ -3,26 +3,39 @@
  *	  Checked access to the pages of an lsm index.
  *
  * No page that was read is trusted: its header, owner and block number are
- * checked at each access, its checksum when it came from disk.  A page that
- * was checked by this server run carries the server's token in
- * LsmPageOpaque.verified; that is a hint, set under a share lock and not
- * logged.  A page that failed does not get it, so each later reader fails too.
+ * checked at each access, its checksum after it came from disk, whoever read
+ * it in.  How is it known that a page need not be checked again?
+ *
+ * - A page in a dirty buffer was changed since it was read, by one of our
+ *   mutators, and whoever changes a page has checked it before.
+ * - A page in a clean buffer that was checked carries a mark,
+ *   LsmPageOpaque.verified.  That is a hint, set under a share lock and not
+ *   logged.  A page that failed does not get it, so each later reader fails too.
+ *
+ * The mark must never reach the disk, where the page could be damaged and read
+ * in again by somebody else.  So it is set only while the buffer is clean, and
+ * who changes the page takes it away: lsm_page_set_crc does, and open pages,
+ * which have no checksum, are never marked.  Two things of core make pages dirty
+ * without asking us.  At the end of a transaction that made the file, without
+ * WAL, core may log all of it: pages of such files are not marked.  And CREATE
+ * DATABASE copies pages from buffer to buffer: the mark is the database's own,
+ * and a copy is checked when it has been written.
  */
 #include "postgres.h"
 
 #include "access/xloginsert.h"
+#include "base/shared.h"
 #include "executor/instrument.h"
 #include "format/leaf.h"
 #include "format/buffer_page.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
-#include "utils/timestamp.h"
 
-/* Differs from one start of the server to the next; never 0. */
+/* The mark of a page that was checked by this server, in this database. */
 static inline uint32
-server_token(void)
+verified_mark(void)
 {
-	return ((uint32) (PgStartTime ^ (PgStartTime >> 32))) | 1;
+	return lsm_server_token() ^ (uint32) (MyDatabaseId << 1);
 }
 
 void
@@ -47,8 +60,8 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 }
 
 /*
- * Check the page in a locked buffer.  Returns NULL or what is wrong.  `missed`
- * says that it has just been read from disk.
+ * Check the page in a buffer that is locked, at least in share mode.  Returns
+ * NULL or what is wrong.  `missed` says that it has just been read from disk.
  */
 const char *
 lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
@@ -56,7 +69,6 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 	Page		page = BufferGetPage(buffer);
 	LsmPageOpaque *opaque;
 	const char *wrong = lsm_page_check_header(page, BufferGetBlockNumber(buffer));
-	uint32		token = server_token();
 
 	if (wrong != NULL)
 		return wrong;
@@ -66,7 +78,9 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
 		return missed ? lsm_buffer_page_check(page) : NULL;
 
-	if (!missed && opaque->verified == token)
+	if (!missed && opaque->verified == verified_mark())
+		return NULL;
+	if (lsm_buffer_is_dirty(buffer))
 		return NULL;
 	opaque->verified = 0;
 	if (opaque->crc != lsm_page_compute_crc(page))
@@ -75,8 +89,8 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 		wrong = lsm_leaf_check(page);
 	else if (opaque->kind == LSM_PAGE_BUFFER)
 		wrong = lsm_buffer_page_check(page);
-	if (wrong == NULL)
-		opaque->verified = token;
+	if (wrong == NULL && (RelationNeedsWAL(rel) || !RelationIsPermanent(rel)))
+		opaque->verified = verified_mark();
 	return wrong;
 }
 
