@@ -3,8 +3,10 @@
  *	  The settings of pg_lsm.
  *
  * Nearly all of them are developer options: they make batches, merges and
- * levels happen at small sizes, for tests.  Those of the background workers are
- * for administrators, though the defaults serve.
+ * levels happen at small sizes, for tests.  Whoever sets them decides how other
+ * sessions find the index, so that takes a superuser, or somebody to whom it was
+ * granted.  Those of the background workers are for administrators, though the
+ * defaults serve.
  */
 #include "postgres.h"
 
@@ -45,36 +47,36 @@ lsm_guc_define(void)
 							"Number of runs of a level that are merged into one of the next level.",
 							"On the lowest level, twice as many.",
 							&lsm_merge_fanout, 16, LSM_MIN_FANOUT, LSM_MAX_FANOUT,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.buffer_entries",
 							"Number of entries in the write buffer at which it is sealed.",
 							"Zero means: when the page is full.",
 							&lsm_buffer_entries, 0, 0, 10000,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.open_pages",
 							"Number of pages of the write buffer that are open at least.",
 							"With more than one, entries go to all of them in turn.",
 							&lsm_open_pages, 1, 1, LSM_MAX_OPEN_RUNS,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.page_entries",
 							"Largest number of entries that are written to a page of a run.",
 							"Zero means: as many as fit.",
 							&lsm_page_entries, 0, 0, 10000,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.foreground_blocks",
 							"Largest merge that the inserting process finishes at once.",
 							NULL, &lsm_foreground_blocks, 128, 0, 131072,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.step_leaves",
 							"Number of pages that one step of a larger merge writes.",
 							NULL, &lsm_step_leaves, 64, 1, 8192,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.part_size",
 							"Smallest part of a large merge that takes the place of what it was made from.",
 							"Merges of less than twice the size take it when they are complete.",
 							&lsm_part_blocks, 1024, 1, INT_MAX / 2,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",
 							 "Collects the index entries of a statement and writes them as sorted runs.",
@@ -85,12 +87,12 @@ lsm_guc_define(void)
 							"Number of collected entries that are written without waiting for the end of the statement.",
 							"Zero means: as many as a run of a single WAL record holds.",
 							&lsm_batch_entries, 0, 0, 1000000,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.batch_min_entries",
 							"Smallest number of collected entries that become a run of their own.",
 							"Fewer go into the write buffer.",
 							&lsm_batch_min_entries, 48, 1, 1000000,
-							PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_lsm.fail_at",
 							   "Raises an error at this point of a merge, for tests.",
 							   "Points are \"save\", \"free\" and \"install\".",

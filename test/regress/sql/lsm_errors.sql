@@ -85,6 +85,17 @@ SET ROLE regress_lsm_nobody;
 SELECT f, t.error_of(format('SELECT * FROM %s(''owned.mine_k'')', f)) FROM unnest('{lsm_check,lsm_runs}'::text[]) f;
 SELECT t.error_of('SELECT lsm_check(''owned.mine_k'', true)');
 RESET ROLE;
+-- Nor are the settings that shape the index for all, unless granted.
+SET ROLE regress_lsm_nobody;
+SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{merge_fanout,buffer_entries,open_pages,page_entries,foreground_blocks,step_leaves,part_size,batch_entries,batch_min_entries,fail_at,batch_inserts}'::text[]) s;
+RESET ROLE;
+GRANT SET ON PARAMETER pg_lsm.merge_fanout TO regress_lsm_nobody;
+SET ROLE regress_lsm_nobody;
+SET pg_lsm.merge_fanout = 5;
+SHOW pg_lsm.merge_fanout;
+RESET pg_lsm.merge_fanout;
+RESET ROLE;
+REVOKE SET ON PARAMETER pg_lsm.merge_fanout FROM regress_lsm_nobody;
 DROP SCHEMA owned CASCADE;
 DROP ROLE regress_lsm_owner;
 
