@@ -11,6 +11,9 @@
 #include "base/options.h"
 #include "base/preload.h"
 #include "catalog/index.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_opclass.h"
+#include "commands/defrem.h"
 #include "commands/progress.h"
 #include "compact/compact.h"
 #include "compact/sorter.h"
@@ -18,9 +21,11 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "run/run.h"
+#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 /* Phases, as pg_stat_progress_create_index shows them; 1 is core's. */
 #define PHASE_SCAN	2
@@ -141,6 +146,53 @@ check_collations(Relation index)
 	}
 }
 
+/*
+ * A type of another extension, as citext, has its own class for btree, and may
+ * have none for lsm.  Then the default is the class of a type that it can be
+ * read as, text, whose operators are not the ones that queries use.
+ */
+static void
+warn_of_class(Relation index, int column)
+{
+	Oid			used = index->rd_opcintype[column];
+	Oid			type = getBaseType(TupleDescAttr(RelationGetDescr(index), column)->atttypid);
+	Oid			lsm_default = GetDefaultOpClass(type, index->rd_rel->relam);
+	Oid			btree_default = GetDefaultOpClass(type, BTREE_AM_OID);
+	HeapTuple	tuple;
+	Form_pg_opclass class;
+	char	   *name;
+
+	if (!OidIsValid(lsm_default) || !OidIsValid(btree_default) ||
+		get_opclass_input_type(btree_default) != type || used == type ||
+		get_opclass_input_type(lsm_default) != used ||
+		get_opclass_family(lsm_default) != index->rd_opfamily[column])
+		return;
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(btree_default));
+	if (!HeapTupleIsValid(tuple))
+		return;
+	class = (Form_pg_opclass) GETSTRUCT(tuple);
+	name = quote_qualified_identifier(get_namespace_name(class->opcnamespace),
+									  NameStr(class->opcname));
+	ReleaseSysCache(tuple);
+	ereport(WARNING,
+			(errmsg("column %d of index \"%s\" is of type %s, but is indexed as %s",
+					column + 1, RelationGetRelationName(index), format_type_be(type),
+					format_type_be(used)),
+			 errdetail("Operator class %s, whose operators queries use, exists for btree only.", name),
+			 errhint("Run SELECT lsm_create_opclass(%s), and create the index again.",
+					 quote_literal_cstr(name))));
+}
+
+/* Only for a new index: not whenever its file is made anew. */
+static void
+check_classes(Relation index)
+{
+	if (index->rd_createSubid == InvalidSubTransactionId && index->rd_index->indisready)
+		return;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		warn_of_class(index, i);
+}
+
 IndexBuildResult *
 lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 {
@@ -150,6 +202,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 
 	lsm_require_preload();
 	check_collations(index);
+	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	lsm_manifest_create(index, MAIN_FORKNUM);

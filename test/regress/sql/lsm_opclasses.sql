@@ -117,5 +117,43 @@ SELECT lsm_check('r_k', true), t.same('SELECT k FROM r WHERE k > 900');
 DELETE FROM r;
 VACUUM r;
 SELECT lsm_check('r_k', true), count(*) FROM lsm_runs('r_k') WHERE entries > 0;
+-- A type that has a class of its own for btree, but none for lsm, and can be
+-- read as text: the default would be text_ops, which no query uses.
+CREATE TYPE word;
+CREATE FUNCTION word_in(cstring) RETURNS word LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION word_out(word) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+CREATE TYPE word (INPUT = word_in, OUTPUT = word_out, LIKE = text, CATEGORY = 'S', COLLATABLE = true);
+CREATE CAST (word AS text) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (text AS word) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE FUNCTION word_cmp(a word, b word) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.bttextcmp(pg_catalog.lower(a::text), pg_catalog.lower(b::text)); END';
+CREATE FUNCTION word_lt(a word, b word) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN oc.word_cmp(a, b) < 0; END';
+CREATE FUNCTION word_le(a word, b word) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN oc.word_cmp(a, b) <= 0; END';
+CREATE FUNCTION word_eq(a word, b word) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN oc.word_cmp(a, b) = 0; END';
+CREATE FUNCTION word_ge(a word, b word) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN oc.word_cmp(a, b) >= 0; END';
+CREATE FUNCTION word_gt(a word, b word) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN oc.word_cmp(a, b) > 0; END';
+CREATE OPERATOR < (LEFTARG = word, RIGHTARG = word, FUNCTION = word_lt, COMMUTATOR = >);
+CREATE OPERATOR <= (LEFTARG = word, RIGHTARG = word, FUNCTION = word_le, COMMUTATOR = >=);
+CREATE OPERATOR = (LEFTARG = word, RIGHTARG = word, FUNCTION = word_eq, COMMUTATOR = =);
+CREATE OPERATOR >= (LEFTARG = word, RIGHTARG = word, FUNCTION = word_ge, COMMUTATOR = <=);
+CREATE OPERATOR > (LEFTARG = word, RIGHTARG = word, FUNCTION = word_gt, COMMUTATOR = <);
+CREATE OPERATOR CLASS word_ops DEFAULT FOR TYPE word USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 word_cmp (word, word);
+CREATE DOMAIN name_of_word AS word;
+CREATE TABLE words (id int, w word, d name_of_word, v varchar(10), c cidr, wa word[]);
+INSERT INTO words (id, w) SELECT i, chr(65 + i % 26 + i % 2 * 32) FROM generate_series(1, 200) i;
+CREATE INDEX words_w ON words USING lsm (id, w);
+CREATE INDEX words_d ON words USING lsm (d);
+CREATE INDEX CONCURRENTLY words_e ON words USING lsm (upper(v), (v::word));
+-- No warning: the class was chosen, there is no other, or the index is not new.
+CREATE INDEX ON words USING lsm (w text_pattern_ops);
+CREATE INDEX ON words USING lsm (v, c, wa);
+REINDEX INDEX words_w;
+TRUNCATE words;
+INSERT INTO words (id, w) SELECT i, chr(65 + i % 26 + i % 2 * 32) FROM generate_series(1, 200) i;
+SELECT t.allow('index'), t.plan_has('SELECT w, id FROM words WHERE w = ''x''', 'Index Cond: .* = ') AS used;
+SELECT lsm_create_opclass('oc.word_ops');
+CREATE INDEX ON words USING lsm (w, d);
+SELECT t.allow('index'), t.plan_has('SELECT w, id FROM words WHERE w = ''x''', 'Index Cond: .* = ') AS used;
+SELECT t.same('SELECT w, id FROM words WHERE w = ''x''');
 SET client_min_messages = warning;
 DROP SCHEMA oc CASCADE;
