@@ -226,6 +226,7 @@ move(IndexScanDesc scan, ScanDirection direction)
 	else
 	{
 		lsm_scankeys_start_arrays(&s->keys, direction);
+		lsm_count_search(scan);
 		start_combination(s, direction);
 	}
 }
@@ -288,6 +289,7 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 			release(s);
 			acquire(scan);
 		}
+		lsm_count_search(scan);
 		start_combination(s, direction);
 	}
 
@@ -306,14 +308,16 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * A bitmap has no order, so runs are read one after the other, unmerged.
- * Bitmap scans have MVCC snapshots and need no gate.
+ * A bitmap has no order, so runs are read one after the other, unmerged: all
+ * count as one search for each combination, as in the other scans.  Bitmap scans
+ * have MVCC snapshots and need no gate.
  */
 int64
 lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	LsmScan    *s = scan->opaque;
 	int64		count = 0;
+	bool		first_run = true;
 
 	if (s->keys.impossible)
 		return 0;
@@ -334,6 +338,8 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
 		do
 		{
+			if (first_run)
+				lsm_count_search(scan);
 			start_combination(s, ForwardScanDirection);
 			while (find_match(scan))
 			{
@@ -348,6 +354,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 		} while (lsm_scankeys_advance_arrays(&s->keys, ForwardScanDirection));
 		lsm_cursor_close(s->cursor);
 		s->cursor = NULL;
+		first_run = false;
 	}
 	release(s);
 	s->place = PLACE_NOWHERE;

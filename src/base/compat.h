@@ -10,7 +10,9 @@
 
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/relscan.h"
 #include "access/rmgr.h"
 #include "access/xlog_internal.h"
 #include "catalog/pg_class.h"
@@ -123,6 +125,18 @@ lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 	QueryDesc *query, ScanDirection direction, uint64 count, bool once
 #define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
 #endif
+
+/* "Index Searches" of EXPLAIN ANALYZE. */
+static inline void
+lsm_count_search(IndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument != NULL)
+		scan->instrument->nsearches++;
+#else
+	(void) scan;
+#endif
+}
 
 /* Try to lock a tuple tag; 18 can also log a failure, which is none here. */
 static inline bool

@@ -16,6 +16,22 @@ SELECT q, t.same('SELECT a, b, c, id FROM s WHERE ' || q) FROM unnest(ARRAY[
 	'a < ANY (''{3,1,2}'')', 'a > ANY (''{18,16}'')', 'a <= ANY (''{NULL,2}'')', 'a >= ANY (''{}''::int[])', 'a > ANY (''{3,5}'') AND a < ANY (''{7,6}'')',
 	'a <> ALL (''{3,5}'') AND a < 6', 'b < ANY (''{2,3}'') AND a = 4']) q;
 
+-- EXPLAIN ANALYZE, from 18 on, shows how often the index was searched.
+CREATE FUNCTION searches(query text, most int) RETURNS bool
+LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	shown int := CASE WHEN current_setting('server_version_num')::int < 180000 THEN 1 END;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		shown := coalesce(substring(line FROM 'Index Searches: (\d+)')::int, shown);
+	END LOOP;
+	RETURN shown BETWEEN 1 AND most;
+END $$;
+SELECT scan, t.allow(scan), searches('SELECT * FROM s WHERE a = 5 AND b = 3', 1) AS one, searches('SELECT * FROM s WHERE a IN (3, 7) AND b IN (2, 5)', 4) AS four
+FROM unnest('{index,bitmap}'::text[]) scan;
+DROP FUNCTION searches;
+
 -- In the order of the index, forward and backward, without duplicates.
 SELECT q, t.same(format('SELECT a, b, c FROM s WHERE %s ORDER BY a, b, c', q)),
 	t.same(format('SELECT a, b, c FROM s WHERE %s ORDER BY a DESC, b DESC, c DESC', q)),
