@@ -3,6 +3,17 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_lsm" to load this file. \quit
 
+-- A warning, no error: a dump must be restored before its server is configured.
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_catalog.pg_shmem_allocations
+				   WHERE name OPERATOR(pg_catalog.=) 'pg_lsm') THEN
+		RAISE WARNING 'pg_lsm is not loaded via shared_preload_libraries, so its indexes cannot be written'
+			USING HINT = 'Add "shared_preload_libraries = ''pg_lsm''" to postgresql.conf and restart the server.';
+	END IF;
+END
+$$;
+
 --
 -- Access method
 --

@@ -32,6 +32,9 @@
 #define PHASE_SORT	3
 #define PHASE_WRITE 4
 
+/* TRUNCATE and what rewrites a table come here, too. */
+#define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
+
 typedef struct BuildState
 {
 	LsmKeySpace *ks;
@@ -200,7 +203,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	BuildState	build;
 	double		heap_rows;
 
-	lsm_require_preload();
+	lsm_require_preload(BUILD_WAY_OUT);
 	check_collations(index);
 	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
@@ -230,7 +233,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 void
 lsm_am_build_empty(Relation index)
 {
-	lsm_require_preload();
+	lsm_require_preload(BUILD_WAY_OUT);
 	check_collations(index);
 	lsm_manifest_create(index, INIT_FORKNUM);
 }

@@ -422,7 +422,12 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	VacuumState *v = palloc0(sizeof(VacuumState));
 	BlockNumber gate;
 
-	lsm_require_preload();
+	/*
+	 * This must not be left out: VACUUM would free the line pointers, and our
+	 * entries lead to whatever rows get them next.
+	 */
+	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
+						"of dead rows unused; or use DROP INDEX.");
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	v->rel = info->index;
@@ -466,9 +471,8 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	Relation	rel = info->index;
 
-	if (info->analyze_only)
+	if (info->analyze_only || lsm_warn_of_preload(rel))
 		return stats;
-	lsm_require_preload();
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	if (lsm_compaction_lock(rel, false))

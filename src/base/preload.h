@@ -7,8 +7,11 @@
 
 #include "postgres.h"
 
+#include "utils/relcache.h"
+
 extern bool lsm_preloaded;
 
-extern void lsm_require_preload(void);
+extern void lsm_require_preload(const char *way_out);
+extern bool lsm_warn_of_preload(Relation index);
 
 #endif							/* LSM_PRELOAD_H */

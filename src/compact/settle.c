@@ -144,7 +144,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 
 	PreventCommandDuringRecovery("lsm_compact()");
 	PreventCommandIfReadOnly("lsm_compact()");
-	lsm_require_preload();
+	lsm_require_preload("");
 	check_index(oid);
 	if (lsm_target_open(&target, oid, true) != LSM_OPENED)
 		ereport(ERROR,

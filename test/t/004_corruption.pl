@@ -141,6 +141,7 @@ SKIP:
 	like($warm_err, qr/index "warm_k" is corrupted at block $at->{block}: checksum/, 'a damaged page that pg_prewarm has read is found');
 	$node->safe_psql('postgres', 'DROP TABLE warm, filler; DROP EXTENSION pg_prewarm; DROP EXTENSION pg_buffercache');
 }
+$node->safe_psql('postgres', 'VACUUM d2');
 $node->stop;
 
 # Without the library being preloaded nothing may be written: no server could
@@ -155,8 +156,26 @@ isnt($ret, 0, 'not preloaded: INSERT is refused');
 like($err, qr/shared_preload_libraries = 'pg_lsm'/, 'not preloaded: INSERT says what to do');
 ($ret, $out, $err) = $node->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d0 WHERE k = 5');
 like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: a query works or says what to do');
-($ret, $out, $err) = $node->psql('postgres', 'DELETE FROM d0 WHERE id % 3 = 0; VACUUM d0');
-like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: VACUUM works or says what to do');
+($ret, $out, $err) = $node->psql('postgres', 'VACUUM d2; ANALYZE d2');
+is($ret, 0, 'not preloaded: VACUUM and ANALYZE of a table without dead rows work');
+like($err, qr/WARNING: .*"d2_idx".*\n.*shared_preload_libraries = 'pg_lsm'/, 'not preloaded: VACUUM warns');
+$node->safe_psql('postgres', 'DELETE FROM d0 WHERE id % 3 = 0');
+($ret, $out, $err) = $node->psql('postgres', 'VACUUM d0');
+isnt($ret, 0, 'not preloaded: VACUUM of dead rows is refused');
+like($err, qr/shared_preload_libraries = 'pg_lsm'.*VACUUM \(INDEX_CLEANUP off\).*DROP INDEX/, 'not preloaded: VACUUM says what to do');
+$node->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP off) d0');
+foreach my $command ('TRUNCATE d0', 'VACUUM FULL d0', 'ALTER TABLE d0 ALTER id TYPE bigint', 'REINDEX TABLE d0')
+{
+	($ret, $out, $err) = $node->psql('postgres', $command);
+	isnt($ret, 0, "not preloaded: $command is refused");
+	like($err, qr/shared_preload_libraries = 'pg_lsm'.*DROP INDEX/, "not preloaded: $command says what to do");
+}
+$node->safe_psql('postgres', q{BEGIN; DROP INDEX d0_idx; TRUNCATE d0; INSERT INTO d0 VALUES (1); ROLLBACK});
+$node->safe_psql('postgres', 'CREATE DATABASE not_preloaded');
+($ret, $out, $err) = $node->psql('not_preloaded', 'CREATE EXTENSION pg_lsm');
+is($ret, 0, 'not preloaded: CREATE EXTENSION works');
+like($err, qr/WARNING: .*\n.*shared_preload_libraries = 'pg_lsm'/, 'not preloaded: CREATE EXTENSION warns');
+$node->safe_psql('postgres', 'DROP DATABASE not_preloaded');
 $node->safe_psql('postgres', 'CREATE TABLE other (k int PRIMARY KEY); INSERT INTO other VALUES (1)');
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $node->restart;

@@ -85,15 +85,21 @@ $node->safe_psql('postgres', 'DROP DATABASE parallel');
 
 # pg_upgrade takes the index files over, whatever it upgrades to; from a version
 # to itself it can be tried everywhere.
-my $new = new_node('new', conf => "fsync = off\n");
 $node->stop;
-my $sockets = PostgreSQL::Test::Utils::tempdir_short();
-chdir $new->basedir or die $!;
 my $bindir = $node->config_data('--bindir');
-$node->command_ok([
-		'pg_upgrade', '--no-sync', '-d', $node->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $bindir,
-		'-s', $sockets, '-p', $node->port, '-P', $new->port ],
-	'pg_upgrade');
+my $sockets = PostgreSQL::Test::Utils::tempdir_short();
+my $upgrade = sub {
+	my ($to) = @_;
+
+	chdir $to->basedir or die $!;
+	return 'pg_upgrade', '--no-sync', '-d', $node->data_dir, '-D', $to->data_dir, '-b', $bindir, '-B', $bindir,
+	  '-s', $sockets, '-p', $node->port, '-P', $to->port;
+};
+# A server that does not preload the library cannot take them.
+my $bare = new_node('bare', conf => "fsync = off\nshared_preload_libraries = ''\n");
+$node->command_checks_all([ $upgrade->($bare) ], 1, [qr/Restoring database schemas/], [], 'pg_upgrade to a server without the library stops');
+my $new = new_node('new', conf => "fsync = off\n");
+$node->command_ok([ $upgrade->($new) ], 'pg_upgrade');
 $new->start;
 foreach my $db (qw(postgres plain))
 {
