@@ -16,6 +16,7 @@
 #define FIRST_CHUNK (8 * 1024)
 #define LAST_CHUNK	(1024 * 1024)
 #define FIRST_REFS	256
+#define SMALL_ITEM	(sizeof(LsmItem) + 8)	/* that of an int4 key */
 
 /* Items of different prefixes never get here. */
 static int
@@ -57,12 +58,23 @@ lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
 	entries->next_chunk = FIRST_CHUNK;
 }
 
+/* How many more pointers: twice as many as there are, or those that the limit still allows. */
+static Size
+more_refs(const LsmEntries *entries)
+{
+	Size		left = entries->limit - Min(entries->limit, entries->used);
+
+	if (entries->limit == 0)
+		return Max(FIRST_REFS, entries->room);
+	return Max(FIRST_REFS, Min(entries->room, left / (sizeof(LsmItemRef) + SMALL_ITEM)));
+}
+
 static void
 add_ref(LsmEntries *entries, uint64 prefix, LsmItem *item)
 {
 	if (entries->count == entries->room)
 	{
-		Size		room = Max(FIRST_REFS, 2 * entries->room);
+		Size		room = entries->room + more_refs(entries);
 
 		entries->refs = entries->refs ?
 			repalloc_huge(entries->refs, room * sizeof(LsmItemRef)) :
@@ -90,6 +102,8 @@ lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 		entries->chunk_left = chunk;
 		entries->used += chunk;
 		entries->next_chunk = Min(2 * entries->next_chunk, LAST_CHUNK);
+		if (entries->limit != 0)
+			entries->next_chunk = Min(entries->next_chunk, Max(entries->limit / 16, FIRST_CHUNK));
 	}
 	item = (LsmItem *) entries->chunk;
 	entries->chunk += size;

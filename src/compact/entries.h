@@ -33,6 +33,7 @@ typedef struct LsmEntries
 	Size		chunk_left;
 	Size		next_chunk;		/* size of the chunk after this one */
 	Size		used;			/* bytes of chunks and refs */
+	Size		limit;			/* what the caller lets it use, or 0: not known */
 	LsmItemRef *refs;
 	Size		count;
 	Size		room;

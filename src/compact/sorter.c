@@ -5,7 +5,9 @@
  * Core's tuplesort cannot be used on index tuples of an access method that is
  * not btree on all versions, and knows nothing of encoded keys.  Entries are
  * collected and sorted in memory (entries.c) and, when that is used up, written
- * to a temporary file as a sorted batch.  Batches are merged with the merge cursor.
+ * to a temporary file as a sorted batch.  Batches are merged with the merge
+ * cursor.  Their read buffers share the memory; if there are so many that they
+ * would get too little, some are first merged into one.
  */
 #include "postgres.h"
 
@@ -32,9 +34,13 @@ struct LsmSorter
 	SortBatch  *batches;
 	int			batch_count;
 	int			batch_room;
+	int			end_fileno;		/* where the file ends */
+	off_t		end_offset;
 };
 
-#define READ_SIZE (256 * 1024)
+/* Read buffers of batches; the smallest one holds several entries of any size. */
+#define MIN_BUFFER	(4 * BLCKSZ)
+#define MAX_BUFFER	(256 * 1024)
 
 /* Start a sort that uses about `memory` bytes.  Lives in the current context. */
 LsmSorter *
@@ -47,7 +53,28 @@ lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 	s->memory = memory;
 	s->context = context;
 	lsm_entries_init(&s->entries, ks, context);
+	s->entries.limit = memory;
 	return s;
+}
+
+/* A new batch: what is written to the file from now on. */
+static SortBatch *
+begin_batch(LsmSorter *s)
+{
+	SortBatch  *batch;
+
+	if (s->batch_count == s->batch_room)
+	{
+		s->batch_room = Max(16, 2 * s->batch_room);
+		s->batches = s->batches ?
+			repalloc(s->batches, s->batch_room * sizeof(SortBatch)) :
+			palloc(s->batch_room * sizeof(SortBatch));
+	}
+	batch = &s->batches[s->batch_count++];
+	batch->fileno = s->end_fileno;
+	batch->offset = s->end_offset;
+	batch->bytes = 0;
+	return batch;
 }
 
 static void
@@ -59,16 +86,7 @@ write_batch(LsmSorter *s)
 	lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
 	if (s->file == NULL)
 		s->file = BufFileCreateTemp(false);
-	if (s->batch_count == s->batch_room)
-	{
-		s->batch_room = Max(16, 2 * s->batch_room);
-		s->batches = s->batches ?
-			repalloc(s->batches, s->batch_room * sizeof(SortBatch)) :
-			palloc(s->batch_room * sizeof(SortBatch));
-	}
-	batch = &s->batches[s->batch_count++];
-	BufFileTell(s->file, &batch->fileno, &batch->offset);
-	batch->bytes = 0;
+	batch = begin_batch(s);
 	for (Size i = 0; i < s->entries.count; i++)
 	{
 		LsmItem    *item = s->entries.refs[i].item;
@@ -79,6 +97,7 @@ write_batch(LsmSorter *s)
 		if (i % 4096 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
+	BufFileTell(s->file, &s->end_fileno, &s->end_offset);
 	lsm_entries_clear(&s->entries, true);
 	MemoryContextSwitchTo(old);
 }
@@ -87,7 +106,7 @@ write_batch(LsmSorter *s)
 void
 lsm_sorter_add(LsmSorter *s, const LsmEntry *entry)
 {
-	if (s->entries.used >= s->memory && s->entries.count > 1024)
+	if (s->entries.used >= s->memory && s->entries.count > 0)
 		write_batch(s);
 	lsm_entries_add(&s->entries, entry);
 }
@@ -103,6 +122,7 @@ typedef struct SortCursor
 	BufFile    *file;			/* batch: NULL if in memory */
 	SortBatch	rest;			/* what has not been read yet */
 	char	   *buffer;
+	Size		buffer_size;
 	Size		filled;
 	Size		pos;
 } SortCursor;
@@ -118,7 +138,7 @@ fill(SortCursor *c, Size need)
 	memmove(c->buffer, c->buffer + c->pos, c->filled - c->pos);
 	c->filled -= c->pos;
 	c->pos = 0;
-	n = Min(c->rest.bytes, READ_SIZE - c->filled);
+	n = Min(c->rest.bytes, c->buffer_size - c->filled);
 	if (n > 0)
 	{
 		if (BufFileSeek(c->file, c->rest.fileno, c->rest.offset, SEEK_SET) != 0 ||
@@ -191,17 +211,97 @@ sort_cursor_close(LsmCursor *base)
 
 static const LsmCursorOps sort_cursor_ops = {sort_cursor_seek, sort_cursor_next, sort_cursor_close};
 
+static LsmCursor *
+batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
+{
+	SortCursor *c = palloc0(sizeof(SortCursor));
+
+	c->base.ops = &sort_cursor_ops;
+	c->sorter = s;
+	c->file = s->file;
+	c->rest = *batch;
+	c->buffer_size = buffer_size;
+	c->buffer = palloc(buffer_size);
+	return &c->base;
+}
+
+/* A cursor over the first `count` batches. */
+static LsmCursor *
+merge_cursor(LsmSorter *s, int count)
+{
+	LsmCursor **children = palloc(count * sizeof(LsmCursor *));
+	Size		share = s->memory / count;
+
+	share = MAXALIGN_DOWN(Min(Max(share, MIN_BUFFER), MAX_BUFFER));
+	for (int i = 0; i < count; i++)
+		children[i] = batch_cursor(s, &s->batches[i], share);
+	return lsm_merge_create(s->entries.ks, children, count);
+}
+
+/* Write what is in `buffer` at the end of the file: cursors read elsewhere. */
+static void
+append(LsmSorter *s, const char *buffer, Size bytes)
+{
+	if (BufFileSeek(s->file, s->end_fileno, s->end_offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of an index build: %m")));
+	BufFileWrite(s->file, unconstify(char *, buffer), bytes);
+	BufFileTell(s->file, &s->end_fileno, &s->end_offset);
+}
+
+/* Merge the first `count` batches into one, which becomes the last. */
+static void
+merge_batches(LsmSorter *s, int count)
+{
+	SortBatch	batch = *begin_batch(s);
+	LsmCursor  *merged = merge_cursor(s, count);
+	char	   *buffer = palloc(MIN_BUFFER);
+	Size		filled = 0;
+	LsmBound	start;
+
+	memset(&start, 0, sizeof(start));
+	lsm_bound_init(&start, 1);
+	for (lsm_cursor_seek(merged, &start, NULL, ForwardScanDirection); merged->valid;
+		 lsm_cursor_next(merged))
+	{
+		const LsmEntry *entry = merged->entry;
+		LsmItem		head = {entry->tid, entry->keylen, entry->restlen};
+		Size		size = lsm_item_bytes(&head);
+		char	   *item;
+
+		if (filled + size > MIN_BUFFER)
+		{
+			append(s, buffer, filled);
+			filled = 0;
+			CHECK_FOR_INTERRUPTS();
+		}
+		item = buffer + filled;
+		memset(item + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
+		memcpy(item, &head, sizeof(head));
+		memcpy(item + sizeof(head), entry->key, entry->keylen);
+		if (entry->restlen > 0)
+			memcpy(item + sizeof(head) + entry->keylen, entry->rest, entry->restlen);
+		filled += size;
+		batch.bytes += size;
+	}
+	append(s, buffer, filled);
+	lsm_cursor_close(merged);
+	pfree(buffer);
+
+	s->batches[s->batch_count - 1] = batch;
+	s->batch_count -= count;
+	memmove(s->batches, s->batches + count, s->batch_count * sizeof(SortBatch));
+}
+
 /* Sort; returns a cursor over the result, to be sought from the start. */
 LsmCursor *
 lsm_sorter_finish(LsmSorter *s)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->context);
-	LsmCursor **children;
-	int			count = 0;
+	LsmCursor  *result;
+	int			most = Max(2, s->memory / MIN_BUFFER);
 
-	if (s->batch_count > 0 && s->entries.count > 0)
-		write_batch(s);
-	children = palloc((s->batch_count + 1) * sizeof(LsmCursor *));
 	if (s->batch_count == 0)
 	{
 		SortCursor *c = palloc0(sizeof(SortCursor));
@@ -209,28 +309,20 @@ lsm_sorter_finish(LsmSorter *s)
 		lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
 		c->base.ops = &sort_cursor_ops;
 		c->sorter = s;
-		children[count++] = &c->base;
+		result = &c->base;
 	}
 	else
 	{
-		/* Not needed any more, and it may be large. */
-		pfree(s->entries.refs);
-		s->entries.refs = NULL;
-		s->entries.room = 0;
-	}
-	for (int i = 0; i < s->batch_count; i++)
-	{
-		SortCursor *c = palloc0(sizeof(SortCursor));
-
-		c->base.ops = &sort_cursor_ops;
-		c->sorter = s;
-		c->file = s->file;
-		c->rest = s->batches[i];
-		c->buffer = palloc(READ_SIZE);
-		children[count++] = &c->base;
+		if (s->entries.count > 0)
+			write_batch(s);
+		lsm_entries_clear(&s->entries, false);
+		/* No more than need be: what is merged here is written twice. */
+		while (s->batch_count > most)
+			merge_batches(s, Min(most, s->batch_count - most + 1));
+		result = merge_cursor(s, s->batch_count);
 	}
 	MemoryContextSwitchTo(old);
-	return lsm_merge_create(s->entries.ks, children, count);
+	return result;
 }
 
 void
