@@ -36,6 +36,7 @@ typedef struct LsmScan
 	LsmScanKeys keys;
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
+	MemoryContext bound_context;	/* until the next combination of array elements */
 	MemoryContext read_context; /* version and cursors */
 	MemoryContext entry_context;	/* until the next entry */
 
@@ -69,6 +70,7 @@ lsm_am_begin_scan(Relation index, int nkeys, int norderbys)
 	s->context = context;
 	s->ks = lsm_keyspace_create(index);
 	s->key_context = AllocSetContextCreate(context, "pg_lsm scan keys", ALLOCSET_SMALL_SIZES);
+	s->bound_context = AllocSetContextCreate(context, "pg_lsm scan bounds", ALLOCSET_SMALL_SIZES);
 	s->read_context = AllocSetContextCreate(context, "pg_lsm cursors", ALLOCSET_DEFAULT_SIZES);
 	s->entry_context = AllocSetContextCreate(context, "pg_lsm entry", ALLOCSET_SMALL_SIZES);
 	s->gate = InvalidBuffer;
@@ -139,6 +141,18 @@ seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
+/* The bounds of the current combination, in place of those of the last one. */
+static void
+make_bounds(LsmScan *s)
+{
+	MemoryContext old;
+
+	MemoryContextReset(s->bound_context);
+	old = MemoryContextSwitchTo(s->bound_context);
+	lsm_scankeys_make_bounds(&s->keys);
+	MemoryContextSwitchTo(old);
+}
+
 /*
  * Start the current combination of array elements from its end.  Several arrays
  * may have millions of combinations without a match.
@@ -146,12 +160,8 @@ seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 static void
 start_combination(LsmScan *s, ScanDirection direction)
 {
-	MemoryContext old;
-
 	CHECK_FOR_INTERRUPTS();
-	old = MemoryContextSwitchTo(s->key_context);
-	lsm_scankeys_make_bounds(&s->keys);
-	MemoryContextSwitchTo(old);
+	make_bounds(s);
 	seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
 }
 
@@ -216,10 +226,7 @@ move(IndexScanDesc scan, ScanDirection direction)
 		acquire(scan);
 	if (s->place == PLACE_AT_MARK)
 	{
-		MemoryContext old = MemoryContextSwitchTo(s->key_context);
-
-		lsm_scankeys_make_bounds(&s->keys);
-		MemoryContextSwitchTo(old);
+		make_bounds(s);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
 		seek(s, &s->mark, direction);
 	}

@@ -490,10 +490,16 @@ add_range(LsmScanKeys *keys, int column)
 	}
 }
 
-/* Make the bounds of the current combination of array elements. */
+/*
+ * Make the bounds of the current combination of array elements.  All that they
+ * need is allocated anew, in the current memory context: the caller may have
+ * reset it since the last combination.
+ */
 void
 lsm_scankeys_make_bounds(LsmScanKeys *keys)
 {
+	keys->low.key = keys->high.key = NULL;
+	keys->low.key_room = keys->high.key_room = 0;
 	lsm_bound_init(&keys->low, 1);
 	lsm_bound_init(&keys->high, -1);
 	for (int i = 0; i < keys->ks->nkeys; i++)

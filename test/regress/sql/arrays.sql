@@ -127,3 +127,16 @@ DROP FUNCTION cost_of_descent;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE c;
+
+-- Memory does not grow with what has been searched, here for 100,000 elements.
+CREATE TABLE combinations (a int8, n numeric);
+INSERT INTO combinations VALUES (100000, 1);
+CREATE INDEX combinations_an ON combinations USING lsm (a, n);
+BEGIN;
+SET LOCAL enable_seqscan = off;
+SET LOCAL enable_bitmapscan = off;
+DECLARE c CURSOR FOR SELECT a FROM combinations WHERE a = ANY ((SELECT array_agg(i) FROM generate_series(1, 100000) i)::int[]);
+FETCH c;
+SELECT coalesce(sum(total_bytes), 0) < 3 * 1024 * 1024 AS little_memory FROM pg_backend_memory_contexts WHERE name LIKE 'pg_lsm%';
+COMMIT;
+DROP TABLE combinations;
