@@ -6,7 +6,9 @@
  * Temporary indexes get none: nobody else can merge or see them.  When the
  * table is full, the slot that was not written to for the longest time, at
  * least ten minutes, goes to the newcomer; is there none, the newcomer does
- * without.
+ * without.  Each process remembers the slots of all the indexes that it works
+ * on, and which have none: rows may go to thousands of partitions in turn, and a
+ * walk over the table must not be made for each of them.
  *
  * Locks: lsm_shared->lock, an LWLock, is held for a walk over the table at
  * most.  It is the last in the lock order: nothing of ours is locked under it.
@@ -16,28 +18,46 @@
 #include "base/shared.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/procarray.h"
 #include "storage/shmem.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/timestamp.h"
 
 #define TRANCHE "pg_lsm"
 #define EVICT_AFTER_MS (10 * 60 * 1000)
-#define CACHE_SIZE 64
+#define RETRY_MS (10 * 1000)	/* who got no slot tries again after that */
+#define RETRY_USES 100			/* but looks at the clock only so often */
+#define CACHE_MOST 16384
 
 LsmShared  *lsm_shared = NULL;
 
-/* Slots that this process has used lately; slot NULL: there was no room. */
+/* An index that this process has asked for. */
 typedef struct CacheEntry
 {
 	uint64		key;
-	LsmIndexSlot *slot;
-	int			misses_left;	/* uses until it is tried again */
+	LsmIndexSlot *slot;			/* NULL: there was no room */
+	TimestampTz retry_at;		/* and then it is tried again */
+	int			uses_left;		/* until we look whether it is time for that */
+	char		status;			/* the hash table's */
 } CacheEntry;
 
-static CacheEntry cache[CACHE_SIZE];
+#define SH_PREFIX cache
+#define SH_ELEMENT_TYPE CacheEntry
+#define SH_KEY_TYPE uint64
+#define SH_KEY key
+#define SH_HASH_KEY(tb, key) murmurhash32((uint32) (key) ^ (uint32) ((key) >> 32))
+#define SH_EQUAL(tb, a, b) ((a) == (b))
+#define SH_SCOPE static inline
+#define SH_DECLARE
+#define SH_DEFINE
+#include "lib/simplehash.h"
+
+static cache_hash *cache = NULL;
+static LsmIndexSlot *latest = NULL; /* slot that was asked for last */
 static LsmIndexSlot *my_claim = NULL;
 
 static shmem_request_hook_type next_request_hook = NULL;
@@ -113,6 +133,7 @@ startup_memory(void)
 		if (!pg_strong_random(&lsm_shared->token, sizeof(lsm_shared->token)))
 			lsm_shared->token = (uint32) (PgStartTime ^ (PgStartTime >> 32));
 		lsm_shared->token |= 1;
+		pg_atomic_init_u64(&lsm_shared->full_until, 0);
 		for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 			init_slot(&lsm_shared->indexes[i]);
 	}
@@ -175,16 +196,19 @@ find_slot(uint64 key)
 	return NULL;
 }
 
-/* Find the slot of an index, or give it one; NULL: no room. */
+/*
+ * Find the slot of an index, or give it one; NULL: no room.  When there was no
+ * room for one, nobody takes the lock exclusively for some time.
+ */
 static LsmIndexSlot *
-find_or_make_slot(uint64 key)
+find_or_make_slot(uint64 key, TimestampTz now)
 {
 	LsmIndexSlot *slot;
 
 	LWLockAcquire(lsm_shared->lock, LW_SHARED);
 	slot = find_slot(key);
 	LWLockRelease(lsm_shared->lock);
-	if (slot != NULL)
+	if (slot != NULL || (uint64) now < pg_atomic_read_u64(&lsm_shared->full_until))
 		return slot;
 
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
@@ -195,12 +219,49 @@ find_or_make_slot(uint64 key)
 		if (slot != NULL)
 		{
 			clear_slot(slot, key);
-			pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
-			pg_atomic_write_u64(&slot->reset_time, (uint64) GetCurrentTimestamp());
+			pg_atomic_write_u64(&slot->last_write, (uint64) now);
+			pg_atomic_write_u64(&slot->reset_time, (uint64) now);
 		}
+		else
+			pg_atomic_write_u64(&lsm_shared->full_until,
+								(uint64) now + RETRY_MS * INT64CONST(1000));
 	}
 	LWLockRelease(lsm_shared->lock);
 	return slot;
+}
+
+/* lsm_slot_get for an index that is not the one of the last call. */
+static LsmIndexSlot *
+look_up(uint64 key)
+{
+	CacheEntry *entry;
+	TimestampTz now;
+	bool		found;
+
+	if (cache == NULL)
+		cache = cache_create(TopMemoryContext, 64, NULL);
+	entry = cache_lookup(cache, key);
+	if (entry != NULL && entry->slot != NULL && pg_atomic_read_u64(&entry->slot->key) == key)
+		return entry->slot;
+	if (entry != NULL && entry->slot == NULL && entry->uses_left-- > 0)
+		return NULL;
+
+	now = GetCurrentTimestamp();
+	if (entry == NULL)
+	{
+		if (cache->members >= CACHE_MOST)
+			cache_reset(cache);
+		entry = cache_insert(cache, key, &found);
+		entry->slot = NULL;
+		entry->retry_at = 0;
+	}
+	entry->uses_left = RETRY_USES;
+	if (entry->slot != NULL || now >= entry->retry_at)
+	{
+		entry->slot = find_or_make_slot(key, now);
+		entry->retry_at = now + RETRY_MS * INT64CONST(1000);
+	}
+	return entry->slot;
 }
 
 /* The slot of an index, made if need be, or NULL if it has none. */
@@ -208,21 +269,16 @@ LsmIndexSlot *
 lsm_slot_get(Relation index)
 {
 	uint64		key = (uint64) MyDatabaseId << 32 | RelationGetRelid(index);
-	CacheEntry *entry = &cache[RelationGetRelid(index) % CACHE_SIZE];
+	LsmIndexSlot *slot;
 
 	if (lsm_shared == NULL || RelationUsesLocalBuffers(index))
 		return NULL;
-	if (likely(entry->key == key))
-	{
-		if (likely(entry->slot != NULL && pg_atomic_read_u64(&entry->slot->key) == key))
-			return entry->slot;
-		if (entry->slot == NULL && entry->misses_left-- > 0)
-			return NULL;
-	}
-	entry->key = key;
-	entry->slot = find_or_make_slot(key);
-	entry->misses_left = 10000;
-	return entry->slot;
+	if (likely(latest != NULL && pg_atomic_read_u64(&latest->key) == key))
+		return latest;
+	slot = look_up(key);
+	if (slot != NULL)
+		latest = slot;
+	return slot;
 }
 
 void

@@ -99,6 +99,7 @@ typedef struct LsmShared
 	int			launcher_pid;	/* 0: not running.  Written under the lock, read without. */
 	Latch	   *launcher_latch;
 	uint32		token;			/* random, of this start of the server; see storage/buffers.c */
+	pg_atomic_uint64 full_until;	/* no room for another index was found; a hint */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
 } LsmShared;
