@@ -12,6 +12,7 @@
 #include "compact/compact.h"
 #include "fmgr.h"
 #include "format/wal.h"
+#include "key/keyspace.h"
 #include "miscadmin.h"
 #include "recovery/recovery.h"
 
@@ -32,6 +33,7 @@ _PG_init(void)
 {
 	lsm_guc_define();
 	lsm_options_init();
+	lsm_compare_init();
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);

@@ -76,6 +76,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	CommandId	cid;
 
 	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
+	lsm_compare_check(index);
 	state = get_state(index, info);
 	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);

@@ -32,6 +32,7 @@ column_init(LsmColumn *column, Relation index, int i)
 	column->opfamily = index->rd_opfamily[i];
 	column->collation = index->rd_indcollation[i];
 	column->rest_at = -1;
+	column->index = RelationGetRelid(index);
 	fmgr_info_copy(&column->cmp, index_getprocinfo(index, i + 1, BTORDER_PROC),
 				   CurrentMemoryContext);
 	column->encoding = lsm_encoding_for(column->cmp.fn_oid, column->collation);
@@ -383,7 +384,7 @@ lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_null,
 			return 0;
 		return a_null == column->nulls_first ? -1 : 1;
 	}
-	c = DatumGetInt32(FunctionCall2Coll(cmp, column->collation, a, b));
+	c = lsm_compare_values(column, cmp, a, b);
 	if (column->desc)
 		return c < 0 ? 1 : c > 0 ? -1 : 0;
 	return c;

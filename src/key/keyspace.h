@@ -47,6 +47,7 @@ typedef struct LsmColumn
 	Oid			opcintype;
 	Oid			opfamily;
 	Oid			collation;
+	Oid			index;			/* that it is a column of */
 	FmgrInfo	cmp;			/* support function 1 of the operator class */
 	int			rest_at;		/* encoded: column of rest_desc, or -1 */
 } LsmColumn;
@@ -113,6 +114,11 @@ extern void lsm_bound_init(LsmBound *bound, int tie);
 extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp);
 extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
+
+/* Which index's comparison functions are running, comparing.c. */
+extern int32 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b);
+extern void lsm_compare_check(Relation index);
+extern void lsm_compare_init(void);
 
 /* Encoding of single columns, encode.c. */
 extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);

@@ -19,10 +19,13 @@ Buffer
 lsm_meta_lock(Relation rel, int mode)
 {
 	Buffer		buffer;
-	bool		missed = lsm_buffer_read_counted(rel, LSM_BLOCK_META, NULL, &buffer);
-	Page		page = BufferGetPage(buffer);
+	bool		missed;
+	Page		page;
 	const char *wrong;
 
+	lsm_compare_check(rel);
+	missed = lsm_buffer_read_counted(rel, LSM_BLOCK_META, NULL, &buffer);
+	page = BufferGetPage(buffer);
 	LockBuffer(buffer, mode);
 	wrong = lsm_page_check_header(page, LSM_BLOCK_META);
 	if (wrong == NULL && lsm_meta(page)->magic == LSM_META_MAGIC &&

@@ -80,6 +80,46 @@ SELECT lsm_check('f_k', true);
 INSERT INTO f (k) SELECT (i * 37) % 101 FROM generate_series(1, 200) i;
 SELECT lsm_check('f_k', true);
 SELECT bool_and(k >= before) FROM (SELECT k, lag(k) OVER () AS before FROM (SELECT k FROM f ORDER BY k) x) y;
+-- A comparison that comes back to its own table, which may be locked in the
+-- middle of a page: an error, not a wait for itself.
+CREATE TABLE own (k int);
+CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql STRICT AS $$
+DECLARE
+	how text := current_setting('regress.own', true);
+BEGIN
+	IF how = 'insert' THEN
+		INSERT INTO oc.own VALUES (a);
+	ELSIF how = 'select' THEN
+		PERFORM FROM oc.own WHERE k = a;
+	ELSIF how = 'catch' THEN
+		BEGIN
+			INSERT INTO oc.own VALUES (a);
+		EXCEPTION WHEN OTHERS THEN NULL;
+		END;
+	ELSIF how = 'division' THEN
+		BEGIN
+			PERFORM 1 / (a - a);
+		EXCEPTION WHEN division_by_zero THEN NULL;
+		END;
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS own_ops FOR TYPE int USING lsm AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 own_cmp (int, int);
+CREATE INDEX own_k ON own USING lsm (k own_ops);
+INSERT INTO own SELECT i * 10 FROM generate_series(1, 20) i;
+SET enable_seqscan = off;
+SET statement_timeout = '30s';
+SELECT how, set_config('regress.own', how, false) AS now, t.error_of('INSERT INTO oc.own VALUES (55), (66)', 'own_k') AS inserts,
+	t.error_of('SELECT FROM oc.own WHERE k = 70', 'own_k') AS selects
+FROM unnest('{insert,select,catch,division}'::text[]) how;
+RESET regress.own;
+-- All is as before, in the session as well.
+SELECT count(*) FROM own;
+INSERT INTO own SELECT i * 10 + 1 FROM generate_series(1, 100) i;
+SELECT lsm_check('own_k', true), t.same('SELECT k FROM own WHERE k > 20 AND k < 120');
+RESET enable_seqscan;
+RESET statement_timeout;
 -- A step of a large merge that fails is taken again from where the one before it stopped. If it fails again, the merge begins anew.
 CREATE FUNCTION top_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
