@@ -34,6 +34,10 @@ cp "$source"/sql/*.sql "$work/in/sql/"
 cp "$source"/expected/*.out "$work/in/expected/"
 for t in $JUDGED; do
 	python3 "$here/translate.py" sql "$source/sql/$t.sql" >"$work/in/sql/$t.sql" || exit 1
+	if ! grep -q 'USING lsm' "$work/in/sql/$t.sql"; then
+		echo "not ok core/$t: nothing in it was translated"
+		exit 1
+	fi
 done
 
 # Some scripts load C functions of the regression suite.
@@ -70,12 +74,15 @@ for t in $JUDGED; do
 	best=
 	for expected in "$source/expected/$t.out" "$source/expected/${t}"_[0-9].out; do
 		[ -f "$expected" ] || continue
-		python3 "$here/translate.py" compare "$expected" "$work/results/$t.out" "$here/allowed.txt" >"$work/$t.diff.new"
+		# Status 1 and no differences: not even a comparison.
+		python3 "$here/translate.py" compare "$expected" "$work/results/$t.out" "$here/allowed.txt" >"$work/$t.diff.new" ||
+			[ -s "$work/$t.diff.new" ] || echo "the comparison with $expected failed" >"$work/$t.diff.new"
 		if [ -z "$best" ] || [ "$(wc -l <"$work/$t.diff.new")" -lt "$(wc -l <"$work/$t.diff")" ]; then
 			mv "$work/$t.diff.new" "$work/$t.diff"
 			best=$expected
 		fi
 	done
+	[ -n "$best" ] || echo 'there is no expected output' >"$work/$t.diff"
 	if [ -s "$work/$t.diff" ]; then
 		echo "not ok core/$t"
 		sed 's/^/# /' "$work/$t.diff"
