@@ -51,13 +51,14 @@ CREATE FUNCTION lsm_runs(
 	OUT blocks bigint,
 	OUT leaves bigint,
 	OUT entries bigint,
-	OUT bytes bigint)
+	OUT bytes bigint,
+	OUT segments bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_runs(regclass) IS
-'the live runs of an lsm index: level, size and number of entries';
+'the live runs of an lsm index: level, size, number of entries and of segments';
 
 --
 -- Compaction
@@ -88,7 +89,13 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT debt_bytes bigint,
 	OUT throttled_time double precision,
 	OUT last_compaction timestamptz,
-	OUT stats_reset timestamptz)
+	OUT stats_reset timestamptz,
+	OUT seeks bigint,
+	OUT runs_read bigint,
+	OUT segments_read bigint,
+	OUT pages_read bigint,
+	OUT entries_read bigint,
+	OUT restarts bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -140,7 +147,13 @@ SELECT
 	coalesce(s.debt_bytes, 0) AS debt_bytes,
 	coalesce(s.throttled_time, 0) AS throttled_time,
 	s.last_compaction,
-	s.stats_reset
+	s.stats_reset,
+	coalesce(s.seeks, 0) AS seeks,
+	coalesce(s.runs_read, 0) AS runs_read,
+	coalesce(s.segments_read, 0) AS segments_read,
+	coalesce(s.pages_read, 0) AS pages_read,
+	coalesce(s.entries_read, 0) AS entries_read,
+	coalesce(s.restarts, 0) AS restarts
 FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -163,6 +176,12 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merge
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
+COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; these counters lag by some scans';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into for that';
+COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
+COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
 SELECT

@@ -9,12 +9,14 @@
 #include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
-#include "compact/compact.h"
 #include "fmgr.h"
 #include "format/wal.h"
+#include "index/index.h"
 #include "key/keyspace.h"
 #include "miscadmin.h"
+#include "read/reader.h"
 #include "recovery/recovery.h"
+#include "schedule/schedule.h"
 
 PG_MODULE_MAGIC;
 
@@ -34,6 +36,8 @@ _PG_init(void)
 	lsm_guc_define();
 	lsm_options_init();
 	lsm_compare_init();
+	lsm_index_init();
+	lsm_reader_init();
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);

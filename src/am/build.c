@@ -16,11 +16,9 @@
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "compact/compact.h"
-#include "compact/sorter.h"
-#include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "run/run.h"
+#include "sort/sorter.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -37,6 +35,7 @@
 
 typedef struct BuildState
 {
+	LsmIndex   *index;
 	LsmKeySpace *ks;
 	LsmSorter  *sorter;
 	LsmLeafMode mode;			/* of the entries */
@@ -77,52 +76,66 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	MemoryContextReset(build->context);
 }
 
-/* Write the sorted entries as the index's only run. */
-static void
-write_run(Relation heap, Relation index, BuildState *build)
+/* Blocks of the next segment: a job would have about as many as there are by then. */
+static uint32
+next_blocks(uint32 written)
 {
-	LsmRunRecord run;
-	LsmRunWriter *writer;
-	LsmCursor  *sorted;
-	LsmBound	start;
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-	int64		done = 0;
+	return Min(Max(written, LSM_MIN_SEGMENT_BLOCKS), lsm_segment_size((uint64) written * 2));
+}
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
-	sorted = lsm_sorter_finish(build->sorter);
+/*
+ * Write the sorted entries as the index's only run: a job without inputs, segment
+ * by segment.
+ */
+static void
+write_run(BuildState *build)
+{
+	LsmIndex   *index = build->index;
+	LsmCursor  *sorted = lsm_sorter_finish(build->sorter);
+	LsmBound	start = {0};
+	uint64		job_id;
+	uint32		written = 0;
+	int64		done = 0;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build->rows);
-	memset(&run, 0, sizeof(run));
-	run.state = LSM_RUN_BUILDING;
-	run.flags = LSM_RUN_STEPPING;
-	lsm_manifest_begin_run(index, &run, NULL, 0);
-	writer = lsm_run_writer_begin(index, heap, build->ks, &run, 0, &build->mode);
-
-	memset(&start, 0, sizeof(start));
 	lsm_bound_init(&start, 1);
 	lsm_cursor_seek(sorted, &start, NULL, ForwardScanDirection);
+	/* The record has a level of its own when all is known; nobody reads the index before. */
+	if (!lsm_manifest_begin_job(index, NULL, 0,
+								lsm_level_for((uint32) (build->rows / 1000), lsm_fanout(index->rel)),
+								&job_id))
+		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index->rel));
 	while (sorted->valid)
 	{
-		lsm_run_writer_add(writer, sorted->entry);
-		lsm_cursor_next(sorted);
-		if (++done % 10000 == 0)
+		LsmReservation reservation;
+		LsmDirectoryEntry entry;
+		LsmBuilder *builder;
+		BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKWRITE);
+
+		if (!lsm_manifest_reserve(index, job_id, next_blocks(written), LSM_LEAST_EXTENT,
+								  &reservation))
+			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
+		builder = lsm_builder_create(index->rel, build->ks, reservation.segment_id,
+									 reservation.start, reservation.length, &build->mode, strategy);
+		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
-			CHECK_FOR_INTERRUPTS();
+			lsm_cursor_next(sorted);
+			if (++done % 10000 == 0)
+			{
+				pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
+				CHECK_FOR_INTERRUPTS();
+			}
 		}
+		lsm_builder_finish(builder);
+		lsm_builder_describe(builder, &entry);
+		written += entry.segment.blocks;
+		lsm_manifest_install(index, job_id, &reservation, &entry, !sorted->valid);
+		lsm_builder_free(builder);
+		FreeAccessStrategy(strategy);
 	}
 	lsm_cursor_close(sorted);
-	lsm_run_writer_finish(writer, &run);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
-
-	run.state = LSM_RUN_PACKED;
-	run.flags = 0;
-	run.level = lsm_level_for(run.blocks, lsm_fanout(index));
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, &run);
-	lsm_manifest_edit(index, edit);
-	pfree(edit);
 }
 
 /*
@@ -208,10 +221,9 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
-	lsm_manifest_create(index, MAIN_FORKNUM);
-	lsm_compact_forget(index);
-
-	build.ks = lsm_keyspace_create(index);
+	build.index = lsm_index_create(index);
+	lsm_manifest_create(build.index, MAIN_FORKNUM);
+	build.ks = lsm_index_keyspace(build.index);
 	build.sorter = lsm_sorter_begin(build.ks, (Size) maintenance_work_mem * 1024);
 	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
 										  ALLOCSET_DEFAULT_SIZES);
@@ -219,8 +231,9 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	lsm_mode_init(&build.mode);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
 	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
 	if (build.rows > 0)
-		write_run(heap, index, &build);
+		write_run(&build);
 	lsm_sorter_end(build.sorter);
 	MemoryContextDelete(build.context);
 
@@ -235,5 +248,5 @@ lsm_am_build_empty(Relation index)
 {
 	lsm_require_preload(BUILD_WAY_OUT);
 	check_collations(index);
-	lsm_manifest_create(index, INIT_FORKNUM);
+	lsm_manifest_create(lsm_index_create(index), INIT_FORKNUM);
 }

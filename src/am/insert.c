@@ -7,13 +7,15 @@
 
 #include "am/am.h"
 #include "base/preload.h"
-#include "compact/batch.h"
-#include "compact/compact.h"
+#include "ingest/batch.h"
+#include "ingest/ingest.h"
+#include "schedule/schedule.h"
 #include "utils/memutils.h"
 
 /* Kept in IndexInfo.ii_AmCache for the length of a statement. */
 typedef struct InsertState
 {
+	LsmIndex   *index;
 	LsmKeySpace *ks;
 	MemoryContext context;		/* reset after each row; NULL before the second */
 	bool		again;			/* not the first row */
@@ -32,7 +34,8 @@ get_state(Relation index, IndexInfo *info)
 		return state;
 	old = MemoryContextSwitchTo(info->ii_Context);
 	state = palloc0(sizeof(InsertState));
-	state->ks = lsm_keyspace_create(index);
+	state->index = lsm_index_open(index);
+	state->ks = lsm_index_keyspace(state->index);
 	info->ii_AmCache = state;
 	MemoryContextSwitchTo(old);
 	return state;
@@ -57,12 +60,12 @@ row_context(InsertState *state, IndexInfo *info)
 }
 
 static void
-insert_singly(Relation index, Relation heap, LsmKeySpace *ks, const LsmEntry *entry)
+insert_singly(InsertState *state, Relation heap, const LsmEntry *entry)
 {
 	uint64		seals;
 
-	if (lsm_compact_insert(index, heap, ks, entry, &seals))
-		lsm_compact_after_seal(index, heap, ks, seals - 1, seals);
+	if (lsm_insert_entry(state->index, heap, state->ks, entry, &seals))
+		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
 }
 
 bool
@@ -91,7 +94,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	else
 	{
-		insert_singly(index, heap, state->ks, &entry);
+		insert_singly(state, heap, &entry);
 		state->rows++;
 	}
 	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);

@@ -121,15 +121,20 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 #endif
 }
 
-/* Fence pages above a leaf, in the highest run.  18 and later ask themselves. */
+/* Pages above a leaf, in the highest run.  18 and later ask themselves. */
 int
-lsm_am_tree_height(Relation index)
+lsm_am_tree_height(Relation rel)
 {
-	LsmVersion *version = lsm_version_read(index, NULL);
+	LsmVersion *version = lsm_version_read(lsm_index_open(rel));
 	int			height = 0;
 
 	for (uint32 i = 0; i < version->run_count; i++)
-		height = Max(height, version->runs[i].height);
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		/* Of a run with a directory: its pages, and those of a segment, about. */
+		height = Max(height, lsm_run_is_single(run) ? run->height : run->dir_height + 1);
+	}
 	pfree(version);
 	return height;
 }

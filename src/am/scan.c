@@ -2,23 +2,21 @@
  * scan.c
  *	  Index scans: plain, index-only, bitmap; both directions; mark and restore.
  *
- * A scan is a merge cursor over a version, within the bounds of the current
- * combination of array elements.  Its place is the entry that it returned
- * last, on which the cursor stands.  Changing direction, restoring a mark and
- * moving to another gate are all a seek to such an entry.  See "Scans and the
- * gate" in src/README.md.
+ * A scan moves a reader within the bounds of the current combination of array
+ * elements.  Its place is the entry that it returned last, on which the reader
+ * stands.  Changing direction, restoring a mark and moving to another gate are
+ * all a seek to such an entry.  See "Reading" in src/README.md.
  */
 #include "postgres.h"
 
 #include "access/relscan.h"
 #include "am/am.h"
 #include "am/scankeys.h"
-#include "compact/batch.h"
-#include "manifest/manifest.h"
+#include "ingest/batch.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
-#include "read/read.h"
+#include "read/reader.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -26,24 +24,23 @@
 typedef enum ScanPlace
 {
 	PLACE_NOWHERE,				/* starts from the end that the direction says */
-	PLACE_ON_ENTRY,				/* the cursor stands on the last entry returned */
+	PLACE_ON_ENTRY,				/* the reader stands on the last entry returned */
 	PLACE_AT_MARK				/* restored: goes on from the mark */
 } ScanPlace;
 
 typedef struct LsmScan
 {
+	LsmIndex   *index;
 	LsmKeySpace *ks;
 	LsmScanKeys keys;
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
 	MemoryContext bound_context;	/* until the next combination of array elements */
-	MemoryContext read_context; /* version and cursors */
 	MemoryContext entry_context;	/* until the next entry */
 
-	LsmVersion *version;		/* NULL: not taken yet */
-	LsmCursor  *cursor;
-	Buffer		gate;			/* pinned, or invalid (I12) */
-	ScanDirection direction;	/* of the cursor */
+	LsmReader  *reader;			/* NULL until it is needed */
+	bool		is_reading;		/* the reader has a version for this scan */
+	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
 
 	bool		has_mark;
@@ -59,53 +56,48 @@ lsm_am_can_return(Relation index, int attno)
 }
 
 IndexScanDesc
-lsm_am_begin_scan(Relation index, int nkeys, int norderbys)
+lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 {
-	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	IndexScanDesc scan = RelationGetIndexScan(rel, nkeys, norderbys);
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm scan",
-												  ALLOCSET_DEFAULT_SIZES);
+												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	LsmScan    *s = palloc0(sizeof(LsmScan));
 
 	s->context = context;
-	s->ks = lsm_keyspace_create(index);
+	s->index = lsm_index_open(rel);
+	s->ks = lsm_index_keyspace(s->index);
 	s->key_context = AllocSetContextCreate(context, "pg_lsm scan keys", ALLOCSET_SMALL_SIZES);
-	s->bound_context = AllocSetContextCreate(context, "pg_lsm scan bounds", ALLOCSET_SMALL_SIZES);
-	s->read_context = AllocSetContextCreate(context, "pg_lsm cursors", ALLOCSET_DEFAULT_SIZES);
-	s->entry_context = AllocSetContextCreate(context, "pg_lsm entry", ALLOCSET_SMALL_SIZES);
-	s->gate = InvalidBuffer;
+	s->bound_context = s->key_context;
 	MemoryContextSwitchTo(old);
 
-	scan->xs_itupdesc = RelationGetDescr(index);
+	scan->xs_itupdesc = RelationGetDescr(rel);
 	scan->opaque = s;
 	return scan;
 }
 
-/* Let go of version, cursors and gate. */
+/* Let go of the version and the gate. */
 static void
-release(LsmScan *s)
+stop_reading(LsmScan *s)
 {
-	MemoryContextReset(s->read_context);
-	s->version = NULL;
-	s->cursor = NULL;
-	if (BufferIsValid(s->gate))
-		ReleaseBuffer(s->gate);
-	s->gate = InvalidBuffer;
+	if (s->is_reading)
+		lsm_reader_let_go(s->reader);
+	s->is_reading = false;
 }
 
 /* Take a version, with the gate if this scan's TIDs need the interlock. */
 static void
-acquire(IndexScanDesc scan)
+start_reading(IndexScanDesc scan)
 {
 	LsmScan    *s = scan->opaque;
-	bool		needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
-	MemoryContext old = MemoryContextSwitchTo(s->read_context);
 
 	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
-	s->ks->snapshot = scan->xs_snapshot;
-	s->version = lsm_version_read(scan->indexRelation, needs_gate ? &s->gate : NULL);
-	s->cursor = lsm_read_version(scan->indexRelation, s->ks, s->version);
-	MemoryContextSwitchTo(old);
+	if (s->reader == NULL)
+		s->reader = lsm_reader_acquire(s->index, 0, scan->xs_snapshot, false, NULL);
+	s->reader->cx.snapshot = scan->xs_snapshot;
+	s->reader->needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
+	lsm_reader_refresh(s->reader);
+	s->is_reading = true;
 }
 
 void
@@ -116,12 +108,19 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-	release(s);
-	MemoryContextReset(s->entry_context);
+	stop_reading(s);
+	if (s->entry_context != NULL)
+		MemoryContextReset(s->entry_context);
 	MemoryContextReset(s->key_context);
+	s->bound_context = s->key_context;
 	old = MemoryContextSwitchTo(s->key_context);
 	lsm_scankeys_prepare(&s->keys, s->ks, scan->keyData, scan->numberOfKeys);
-	s->mark_arrays = palloc((s->keys.array_count + 1) * sizeof(int));
+	if (s->keys.array_count > 0)
+	{
+		s->mark_arrays = palloc(s->keys.array_count * sizeof(int));
+		s->bound_context = AllocSetContextCreate(s->key_context, "pg_lsm bounds",
+												 ALLOCSET_SMALL_SIZES);
+	}
 	memset(&s->mark, 0, sizeof(LsmBound));
 	memset(&s->here, 0, sizeof(LsmBound));
 	MemoryContextSwitchTo(old);
@@ -129,25 +128,38 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	s->has_mark = false;
 }
 
-static void
-seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
+/* Memory that the next entry does not need any more. */
+static MemoryContext
+entry_context(LsmScan *s)
 {
-	MemoryContext old = MemoryContextSwitchTo(s->read_context);
-
-	s->direction = direction;
-	lsm_cursor_seek(s->cursor, from,
-					ScanDirectionIsForward(direction) ? &s->keys.high : &s->keys.low,
-					direction);
-	MemoryContextSwitchTo(old);
+	if (s->entry_context == NULL)
+		s->entry_context = AllocSetContextCreate(s->context, "pg_lsm entry",
+												 ALLOCSET_SMALL_SIZES);
+	else
+		MemoryContextReset(s->entry_context);
+	return s->entry_context;
 }
 
-/* The bounds of the current combination, in place of those of the last one. */
+static void
+scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
+{
+	s->direction = direction;
+	lsm_reader_seek(s->reader, from,
+					ScanDirectionIsForward(direction) ? &s->keys.high : &s->keys.low,
+					direction);
+}
+
+/* The bounds of the current combination of array elements. */
 static void
 make_bounds(LsmScan *s)
 {
 	MemoryContext old;
 
-	MemoryContextReset(s->bound_context);
+	if (s->bound_context != s->key_context)
+	{
+		MemoryContextReset(s->bound_context);
+		lsm_scankeys_forget_bounds(&s->keys);
+	}
 	old = MemoryContextSwitchTo(s->bound_context);
 	lsm_scankeys_make_bounds(&s->keys);
 	MemoryContextSwitchTo(old);
@@ -158,20 +170,14 @@ make_bounds(LsmScan *s)
  * may have millions of combinations without a match.
  */
 static void
-start_combination(LsmScan *s, ScanDirection direction)
+start_combination(IndexScanDesc scan, ScanDirection direction)
 {
+	LsmScan    *s = scan->opaque;
+
 	CHECK_FOR_INTERRUPTS();
+	lsm_count_search(scan);
 	make_bounds(s);
-	seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
-}
-
-static void
-step(LsmScan *s)
-{
-	MemoryContext old = MemoryContextSwitchTo(s->read_context);
-
-	lsm_cursor_next(s->cursor);
-	MemoryContextSwitchTo(old);
+	scan_seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
 }
 
 static void
@@ -179,95 +185,85 @@ set_here(LsmScan *s, ScanDirection direction)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
-	lsm_bound_set_entry(&s->here, s->cursor->entry, ScanDirectionIsForward(direction) ? -1 : 1);
+	lsm_bound_set_entry(&s->here, lsm_reader_entry(s->reader),
+						ScanDirectionIsForward(direction) ? -1 : 1);
 	MemoryContextSwitchTo(old);
 }
 
-/* Does VACUUM wait for us? */
-static inline bool
-must_leave(LsmScan *s)
-{
-	return BufferIsValid(s->gate) && lsm_gate_is_closed(s->gate);
-}
-
-/* VACUUM waits: take a new gate and what belongs to it, and move on. */
+/* Move the reader to the candidate after the last entry returned. */
 static void
-change_gate(IndexScanDesc scan, ScanDirection direction)
-{
-	LsmScan    *s = scan->opaque;
-
-	set_here(s, direction);
-	release(s);
-	acquire(scan);
-	seek(s, &s->here, direction);
-}
-
-/* Move the cursor to the candidate after the last entry returned. */
-static void
-move(IndexScanDesc scan, ScanDirection direction)
+move_on(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
 
 	if (s->place == PLACE_ON_ENTRY)
 	{
-		if (must_leave(s))
-			change_gate(scan, direction);
+		if (lsm_reader_must_leave(s->reader))
+		{
+			/* VACUUM waits: take a new gate and what belongs to it, and move on. */
+			set_here(s, direction);
+			start_reading(scan);
+			scan_seek(s, &s->here, direction);
+		}
 		else if (direction != s->direction)
 		{
 			set_here(s, direction);
-			seek(s, &s->here, direction);
+			scan_seek(s, &s->here, direction);
 		}
 		else
-			step(s);
+			lsm_reader_next(s->reader);
 		return;
 	}
 
-	if (s->version == NULL)
-		acquire(scan);
+	if (!s->is_reading)
+		start_reading(scan);
 	if (s->place == PLACE_AT_MARK)
 	{
 		make_bounds(s);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
-		seek(s, &s->mark, direction);
+		scan_seek(s, &s->mark, direction);
 	}
 	else
 	{
 		lsm_scankeys_start_arrays(&s->keys, direction);
-		lsm_count_search(scan);
-		start_combination(s, direction);
+		start_combination(scan, direction);
 	}
 }
 
+/* Do the filters let the entry pass that the reader stands on? */
+static bool
+passes_filters(LsmScan *s)
+{
+	MemoryContext old = MemoryContextSwitchTo(entry_context(s));
+	bool		pass = lsm_scankeys_pass(&s->keys, lsm_reader_entry(s->reader));
+
+	MemoryContextSwitchTo(old);
+	return pass;
+}
+
 /*
- * Is the cursor on an entry of the current combination that passes?  A scan
+ * Is the reader on an entry of the current combination that passes?  A scan
  * that has a gate leaves it, when it must, also while it looks for one.
  */
 static bool
 find_match(IndexScanDesc scan)
 {
 	LsmScan    *s = scan->opaque;
-	const LsmBound *limit = ScanDirectionIsForward(s->direction) ? &s->keys.high : &s->keys.low;
+	LsmReader  *reader = s->reader;
 
-	while (s->cursor->valid && !lsm_beyond(s->ks, limit, s->cursor->entry, s->direction))
+	while (lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader))
 	{
-		if (s->keys.filter_columns == 0)
+		if (s->keys.filter_columns == 0 || passes_filters(s))
 			return true;
-		else
-		{
-			MemoryContext old = MemoryContextSwitchTo(s->entry_context);
-			bool		pass;
-
-			MemoryContextReset(s->entry_context);
-			pass = lsm_scankeys_pass(&s->keys, s->cursor->entry);
-			MemoryContextSwitchTo(old);
-			if (pass)
-				return true;
-		}
 		CHECK_FOR_INTERRUPTS();
-		if (must_leave(s))
-			change_gate(scan, s->direction);
+		if (lsm_reader_must_leave(reader))
+		{
+			set_here(s, s->direction);
+			start_reading(scan);
+			scan_seek(s, &s->here, s->direction);
+		}
 		else
-			step(s);
+			lsm_reader_next(reader);
 	}
 	return false;
 }
@@ -276,96 +272,83 @@ bool
 lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
+	const LsmEntry *entry;
 
 	if (s->keys.impossible)
 		return false;
 	if (s->place == PLACE_NOWHERE)
 		pgstat_count_index_scan(scan->indexRelation);
-	move(scan, direction);
+	move_on(scan, direction);
 	while (!find_match(scan))
 	{
 		if (!lsm_scankeys_advance_arrays(&s->keys, direction))
 		{
 			/* The end.  A later call comes back from this end. */
-			release(s);
+			stop_reading(s);
 			s->place = PLACE_NOWHERE;
 			return false;
 		}
-		if (must_leave(s))
-		{
-			release(s);
-			acquire(scan);
-		}
-		lsm_count_search(scan);
-		start_combination(s, direction);
+		if (lsm_reader_must_leave(s->reader))
+			start_reading(scan);
+		start_combination(scan, direction);
 	}
 
 	s->place = PLACE_ON_ENTRY;
+	entry = lsm_reader_entry(s->reader);
 	scan->xs_recheck = false;
-	lsm_int_to_tid(s->cursor->entry->tid, &scan->xs_heaptid);
+	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
 	if (scan->xs_want_itup)
 	{
-		MemoryContext old = MemoryContextSwitchTo(s->entry_context);
+		MemoryContext old = MemoryContextSwitchTo(entry_context(s));
 
-		MemoryContextReset(s->entry_context);
-		scan->xs_itup = lsm_keyspace_index_tuple(s->ks, s->cursor->entry);
+		scan->xs_itup = lsm_keyspace_index_tuple(s->ks, entry);
 		MemoryContextSwitchTo(old);
 	}
 	return true;
 }
 
+/* TIDs that go to the bitmap in one call. */
+#define BITMAP_TIDS 64
+
 /*
- * A bitmap has no order, so runs are read one after the other, unmerged: all
- * count as one search for each combination, as in the other scans.  Bitmap scans
- * have MVCC snapshots and need no gate.
+ * A bitmap has no order, but a reader that has to take a newer version must know
+ * what it has given out.  Bitmap scans have MVCC snapshots and need no gate.
  */
 int64
 lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 {
 	LsmScan    *s = scan->opaque;
+	ItemPointerData tids[BITMAP_TIDS];
+	int			n = 0;
 	int64		count = 0;
-	bool		first_run = true;
 
 	if (s->keys.impossible)
 		return 0;
 	pgstat_count_index_scan(scan->indexRelation);
-	release(s);
-	acquire(scan);
-	Assert(!BufferIsValid(s->gate));
-	for (uint32 i = 0; i < s->version->run_count; i++)
+	start_reading(scan);
+	Assert(!s->reader->needs_gate);
+	lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
+	do
 	{
-		MemoryContext old;
-
-		if (s->version->runs[i].state == LSM_RUN_BUILDING)
-			continue;
-		old = MemoryContextSwitchTo(s->read_context);
-		s->cursor = lsm_read_run(scan->indexRelation, s->ks, s->version, &s->version->runs[i],
-								 NULL);
-		MemoryContextSwitchTo(old);
-		lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
-		do
+		start_combination(scan, ForwardScanDirection);
+		while (find_match(scan))
 		{
-			if (first_run)
-				lsm_count_search(scan);
-			start_combination(s, ForwardScanDirection);
-			while (find_match(scan))
+			lsm_int_to_tid(lsm_reader_entry(s->reader)->tid, &tids[n++]);
+			if (n == BITMAP_TIDS)
 			{
-				ItemPointerData tid;
-
-				lsm_int_to_tid(s->cursor->entry->tid, &tid);
-				tbm_add_tuples(tbm, &tid, 1, false);
-				count++;
+				tbm_add_tuples(tbm, tids, n, false);
+				count += n;
+				n = 0;
 				CHECK_FOR_INTERRUPTS();
-				step(s);
 			}
-		} while (lsm_scankeys_advance_arrays(&s->keys, ForwardScanDirection));
-		lsm_cursor_close(s->cursor);
-		s->cursor = NULL;
-		first_run = false;
-	}
-	release(s);
+			lsm_reader_next(s->reader);
+		}
+	} while (lsm_scankeys_advance_arrays(&s->keys, ForwardScanDirection));
+	if (n > 0)
+		tbm_add_tuples(tbm, tids, n, false);
+	stop_reading(s);
 	s->place = PLACE_NOWHERE;
-	return count;
+	return count + n;
 }
 
 void
@@ -373,7 +356,9 @@ lsm_am_end_scan(IndexScanDesc scan)
 {
 	LsmScan    *s = scan->opaque;
 
-	release(s);
+	stop_reading(s);
+	if (s->reader != NULL)
+		lsm_reader_release(s->reader);
 	MemoryContextDelete(s->context);
 }
 
@@ -385,7 +370,7 @@ lsm_am_mark(IndexScanDesc scan)
 
 	if (s->place == PLACE_ON_ENTRY)
 	{
-		lsm_bound_set_entry(&s->mark, s->cursor->entry, -1);
+		lsm_bound_set_entry(&s->mark, lsm_reader_entry(s->reader), -1);
 		s->has_mark = true;
 		for (int i = 0; i < s->keys.array_count; i++)
 			s->mark_arrays[i] = s->keys.arrays[i].current;

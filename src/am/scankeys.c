@@ -592,3 +592,11 @@ lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry)
 	}
 	return true;
 }
+
+/* The memory of the bounds is gone: make them anew. */
+void
+lsm_scankeys_forget_bounds(LsmScanKeys *keys)
+{
+	memset(&keys->low, 0, sizeof(LsmBound));
+	memset(&keys->high, 0, sizeof(LsmBound));
+}

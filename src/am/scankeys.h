@@ -63,6 +63,7 @@ extern void lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey sca
 extern void lsm_scankeys_start_arrays(LsmScanKeys *keys, ScanDirection direction);
 extern bool lsm_scankeys_advance_arrays(LsmScanKeys *keys, ScanDirection direction);
 extern void lsm_scankeys_make_bounds(LsmScanKeys *keys);
+extern void lsm_scankeys_forget_bounds(LsmScanKeys *keys);
 extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
 
 /* convert.c */

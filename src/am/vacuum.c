@@ -2,7 +2,7 @@
  * vacuum.c
  *	  ambulkdelete and amvacuumcleanup.
  *
- * See "VACUUM" in src/README.md for the phases and why they suffice (I11).
+ * See "VACUUM" in src/README.md for the phases and why they suffice (I9).
  */
 #include "postgres.h"
 
@@ -10,66 +10,64 @@
 #include "am/am.h"
 #include "base/preload.h"
 #include "commands/vacuum.h"
-#include "compact/compact.h"
 #include "format/buffer_page.h"
 #include "format/wal.h"
-#include "manifest/manifest.h"
 #include "miscadmin.h"
+#include "schedule/schedule.h"
 #include "storage/buffers.h"
-#include "storage/space.h"
+#include "storage/lmgr.h"
 
 /*
  * Merges go on while we visit what they have written.  When they have written
- * less than that meanwhile, the rest is visited under the compaction lock; or
- * after so many attempts, if they are faster than we are.
+ * less than that meanwhile, the rest is visited while they wait; or after so
+ * many attempts, if they are faster than we are.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
 
-/* What VACUUM has seen of a run. */
-typedef struct RunTally
+/* Attempts to read the directories of a version before the meta page is held for it. */
+#define PATIENCE	8
+
+/* The file is cut at its end if that gives back so many blocks, or such a part of it. */
+#define TRUNCATE_BLOCKS		1000
+#define TRUNCATE_FRACTION	16
+#define TRUNCATE_LEAST		8
+
+/* A segment that is to be visited; a page of the write buffer is one, too. */
+typedef struct VacuumSegment
 {
+	uint64		id;
 	uint64		run_id;
-	uint64		removed;		/* entries, not counting an open page's */
-	uint32		empty_leaves;	/* of a packed run, found in phase 1 */
-	BlockNumber empty_to;		/* last leaf, if all of them are; or invalid */
-} RunTally;
+	BlockNumber start;
+	uint32		leaves;
+	uint16		kind;			/* of its leaves: LSM_PAGE_* */
+	bool		in_directory;
+	LsmEntry	low;			/* in_directory: its first key, palloc'd */
+} VacuumSegment;
 
 typedef struct VacuumState
 {
+	LsmIndex   *index;
 	Relation	rel;
-	Relation	heap;			/* or NULL */
+	LsmKeySpace *ks;
 	BufferAccessStrategy strategy;
 	IndexBulkDeleteResult *stats;
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
-	LsmVersion *seen;			/* all its runs have been visited */
-	bool		first_phase;	/* each block is visited once in it */
-	bool		locked;			/* nobody can merge: make haste */
-	int			tally_count;
-	RunTally	tallies[2 * LSM_MAX_RUNS];
+	bool		locked;			/* merges wait: make haste */
+
+	LsmVersion *version;
+	uint64		run_id;			/* whose directory is being read */
+	VacuumSegment *segments;	/* to be visited */
+	Size		segment_count;
+	Size		segment_room;
+	uint64	   *visited;		/* ids, ascending */
+	Size		visited_count;
+	Size		visited_room;
+
 	LsmGroup	group;
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
 } VacuumState;
-
-static RunTally *
-get_tally(VacuumState *v, uint64 run_id)
-{
-	RunTally   *tally;
-
-	for (int i = 0; i < v->tally_count; i++)
-	{
-		if (v->tallies[i].run_id == run_id)
-			return &v->tallies[i];
-	}
-	if (v->tally_count == lengthof(v->tallies))
-		return NULL;			/* only the statistics suffer */
-	tally = &v->tallies[v->tally_count++];
-	memset(tally, 0, sizeof(RunTally));
-	tally->run_id = run_id;
-	tally->empty_to = InvalidBlockNumber;
-	return tally;
-}
 
 static inline bool
 is_dead(VacuumState *v, uint64 tid)
@@ -148,21 +146,141 @@ remove_dead(VacuumState *v, Buffer buffer, int count)
 	END_CRIT_SECTION();
 }
 
+/* --- which segments there are ------------------------------------------------ */
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool
+is_visited(VacuumState *v, uint64 id)
+{
+	return v->visited_count > 0 &&
+		bsearch(&id, v->visited, v->visited_count, sizeof(uint64), compare_ids) != NULL;
+}
+
+static VacuumSegment *
+add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kind)
+{
+	VacuumSegment *s;
+
+	if (v->segment_count == v->segment_room)
+	{
+		v->segment_room = Max(64, 2 * v->segment_room);
+		v->segments = v->segments ?
+			repalloc_huge(v->segments, v->segment_room * sizeof(VacuumSegment)) :
+			palloc(v->segment_room * sizeof(VacuumSegment));
+	}
+	s = &v->segments[v->segment_count++];
+	memset(s, 0, sizeof(VacuumSegment));
+	s->id = segment->id;
+	s->run_id = run_id;
+	s->start = segment->start;
+	s->leaves = segment->leaves;
+	s->kind = kind;
+	return s;
+}
+
+/* An item of a directory. */
+static void
+note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
+{
+	VacuumState *v = arg;
+	VacuumSegment *s;
+	uint8	   *key;
+
+	if (item == NULL || item->segment.blocks == 0 || is_visited(v, item->segment.id))
+		return;
+	s = add_segment(v, v->run_id, &item->segment, LSM_PAGE_LEAF);
+	key = palloc(item->low.keylen + LSM_KEY_PAD);
+	memcpy(key, item->low.key, item->low.keylen);
+	memset(key + item->low.keylen, 0, LSM_KEY_PAD);
+	s->in_directory = true;
+	s->low = item->low;
+	s->low.key = key;
+}
+
+/* List the segments of the version; false if it is old already. */
+static bool
+list_segments(VacuumState *v)
+{
+	v->segment_count = 0;
+	for (uint32 i = 0; i < v->version->run_count; i++)
+	{
+		const LsmRunRecord *run = &v->version->runs[i];
+		LsmSegment	segment;
+
+		if (!lsm_run_is_read(run))
+			continue;
+		v->run_id = run->run_id;
+		if (!lsm_run_is_single(run))
+		{
+			if (!lsm_directory_walk(v->index, run, v->version->edits, note_item, v))
+				return false;
+			continue;
+		}
+		lsm_run_segment(run, &segment);
+		if (!is_visited(v, segment.id))
+			add_segment(v, run->run_id, &segment,
+						run->state == LSM_RUN_PACKED ? LSM_PAGE_LEAF : LSM_PAGE_BUFFER);
+	}
+	return true;
+}
+
+static int
+compare_starts(const void *a, const void *b)
+{
+	BlockNumber x = ((const VacuumSegment *) a)->start;
+	BlockNumber y = ((const VacuumSegment *) b)->start;
+
+	return x < y ? -1 : x > y;
+}
+
 /*
- * Visit one block if it is a leaf or buffer page of a run in `version` (and of
- * run_id unless that is 0).  VACUUM holds back no horizon, so a block may have
- * been recycled: its own word counts (I4).  *next is the right neighbour.
+ * List all segments of the current version that have not been visited, in the
+ * order of their blocks; returns their leaves.
+ */
+static uint64
+list_news(VacuumState *v)
+{
+	uint64		leaves = 0;
+	bool		done = false;
+
+	for (int i = 0; i < PATIENCE && !done; i++)
+	{
+		lsm_version_update(v->index, v->version, NULL);
+		done = list_segments(v);
+	}
+	if (!done)
+	{
+		Buffer		meta = lsm_meta_lock(v->rel, BUFFER_LOCK_SHARE);
+
+		lsm_version_copy(v->version, lsm_meta(BufferGetPage(meta)));
+		list_segments(v);
+		UnlockReleaseBuffer(meta);
+	}
+	qsort(v->segments, v->segment_count, sizeof(VacuumSegment), compare_starts);
+	for (Size i = 0; i < v->segment_count; i++)
+		leaves += v->segments[i].leaves;
+	return leaves;
+}
+
+/* --- visiting them ------------------------------------------------------------ */
+
+/*
+ * Visit a page of a segment.  False if it is another's by now: VACUUM holds back
+ * nobody.
  */
 static bool
-visit_block(VacuumState *v, BlockNumber block, LsmVersion *version, uint64 run_id,
-			BlockNumber *next)
+visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, uint64 *removed, bool *empty)
 {
+	BlockNumber block = s->start + leaf;
 	Buffer		buffer;
-	Page		page;
-	LsmPageOpaque *opaque;
-	RunTally   *tally;
-	const char *wrong;
-	bool		missed;
 	int			dead;
 	int			total;
 
@@ -170,245 +288,141 @@ visit_block(VacuumState *v, BlockNumber block, LsmVersion *version, uint64 run_i
 		CHECK_FOR_INTERRUPTS();
 	else
 		lsm_vacuum_delay_point();
-	missed = lsm_buffer_read_counted(v->rel, block, v->strategy, &buffer);
-	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	page = BufferGetPage(buffer);
-	if (PageIsNew(page) || PageGetSpecialSize(page) != sizeof(LsmPageOpaque))
-	{
-		UnlockReleaseBuffer(buffer);
+	buffer = lsm_buffer_read_owned(v->rel, block, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE,
+								   v->strategy);
+	if (!BufferIsValid(buffer))
 		return false;
-	}
-	opaque = lsm_page_opaque(page);
-	if ((opaque->kind != LSM_PAGE_LEAF && opaque->kind != LSM_PAGE_BUFFER) ||
-		(run_id != 0 && opaque->run_id != run_id) ||
-		lsm_version_find(version, opaque->run_id) == NULL)
-	{
-		UnlockReleaseBuffer(buffer);
-		return false;
-	}
-	wrong = lsm_buffer_verify(v->rel, buffer, missed);
-	if (wrong != NULL)
-		lsm_report_corruption(v->rel, block, wrong);
-
-	tally = get_tally(v, opaque->run_id);
-	dead = find_dead(v, page, block, &total);
+	dead = find_dead(v, BufferGetPage(buffer), block, &total);
 	if (dead > 0)
 	{
 		remove_dead(v, buffer, dead);
 		v->stats->tuples_removed += dead;
 		/* The count of an open page is taken when it is sealed. */
-		if (tally != NULL && !(opaque->flags & LSM_PAGE_OPEN))
-			tally->removed += dead;
+		if (!(lsm_page_opaque(BufferGetPage(buffer))->flags & LSM_PAGE_OPEN))
+			*removed += dead;
 	}
-	if (tally != NULL && dead == total && v->first_phase && opaque->kind == LSM_PAGE_LEAF &&
-		lsm_version_find(version, opaque->run_id)->state == LSM_RUN_PACKED)
-		tally->empty_leaves++;
-	*next = opaque->next;
+	*empty &= dead == total;
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
 
-/* Phase 1: everything, in physical order. */
+/*
+ * Visit a segment.  If it is merged meanwhile, its entries are in others, which
+ * will be visited, too.
+ */
 static void
-visit_all(VacuumState *v)
+visit_segment(VacuumState *v, const VacuumSegment *s)
 {
-	BlockNumber end;
-	BlockNumber next;
+	uint64		removed = 0;
+	bool		empty = s->kind == LSM_PAGE_LEAF;
+	bool		is_there = true;
+	LsmBound	low = {0};
 
-	/* In this order: all blocks of the version's runs are below `end`. */
-	v->seen = lsm_version_read(v->rel, NULL);
-	end = RelationGetNumberOfBlocks(v->rel);
-	v->first_phase = true;
-	for (BlockNumber block = LSM_FIXED_BLOCKS; block < end; block++)
-		visit_block(v, block, v->seen, 0, &next);
-	v->first_phase = false;
+	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
+		is_there = visit_page(v, s, leaf, &removed, &empty);
+	empty &= is_there;
+	if (removed == 0 && !empty)
+		return;
+	if (s->in_directory)
+		lsm_bound_set_entry(&low, &s->low, 1);
+	lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, (uint32) removed, empty);
+	if (low.key != NULL)
+		pfree(low.key);
 }
 
-/*
- * Visit what `seen` does not cover: runs with new ids, and leaves that a run
- * has got since, under construction or appended to.  Leaves are followed by
- * their links.  Returns about how many they were.
- */
-static uint64
-visit_news(VacuumState *v)
+/* Visit what is listed. */
+static void
+visit_listed(VacuumState *v)
 {
-	LsmVersion *version = lsm_version_read(v->rel, NULL);
-	uint64		leaves = 0;
+	Size		n = v->visited_count;
 
-	for (uint32 i = 0; i < version->run_count; i++)
+	for (Size i = 0; i < v->segment_count; i++)
 	{
-		LsmRunRecord *run = &version->runs[i];
-		LsmRunRecord *before = lsm_version_find(v->seen, run->run_id);
-		BlockNumber block = run->first_leaf;
-		bool		complete = false;
-
-		/* A part's pages are those of the run under construction. */
-		if (run->leaves == 0 || run->state == LSM_RUN_PART)
-			continue;
-		if (before != NULL && before->state != LSM_RUN_BUILDING &&
-			before->last_leaf == run->last_leaf)
-			continue;
-		/* A part may have taken that leaf since: then it is free, or used again. */
-		if (before != NULL && before->leaves > 0 && !(run->flags & LSM_RUN_CUT))
-			block = before->last_leaf;
-		for (uint32 n = 0; BlockNumberIsValid(block) && n <= run->leaves && !complete; n++)
-		{
-			BlockNumber here = block;
-
-			if (!visit_block(v, here, version, run->run_id, &block))
-				break;
-			complete = here == run->last_leaf;
-			leaves++;
-		}
-		/* A frontier passed us: see all of it the next time. */
-		if (!complete)
-		{
-			leaves += run->leaves;
-			run->leaves = 0;
-			run->last_leaf = InvalidBlockNumber;
-		}
+		visit_segment(v, &v->segments[i]);
+		if (v->segments[i].in_directory)
+			pfree((void *) v->segments[i].low.key);
 	}
-	pfree(v->seen);
-	v->seen = version;
-	return leaves;
+	if (n + v->segment_count > v->visited_room)
+	{
+		v->visited_room = 2 * (n + v->segment_count);
+		v->visited = v->visited ?
+			repalloc_huge(v->visited, v->visited_room * sizeof(uint64)) :
+			palloc_extended(v->visited_room * sizeof(uint64), MCXT_ALLOC_HUGE);
+	}
+	for (Size i = 0; i < v->segment_count; i++)
+		v->visited[n + i] = v->segments[i].id;
+	v->visited_count += v->segment_count;
+	qsort(v->visited, v->visited_count, sizeof(uint64), compare_ids);
 }
 
-/*
- * Are all leaves of a packed run empty?  Counting is not enough: a step that
- * failed may have left other pages with its id that look like leaves.  A run
- * that a merge has replaced meanwhile is not, whatever its blocks hold by now.
- */
-static bool
-is_empty(VacuumState *v, const LsmRunRecord *run)
+/* --- callbacks ------------------------------------------------------------------ */
+
+/* Entries on a page of the write buffer; 0 if it is another's by now. */
+static double
+count_open(LsmIndex *index, const LsmRunRecord *run)
 {
-	BlockNumber block = run->first_leaf;
+	Buffer		buffer = lsm_buffer_read_owned(index->rel, run->start, LSM_PAGE_BUFFER,
+											   run->run_id, BUFFER_LOCK_SHARE, NULL);
+	double		count = 0;
 
-	for (uint32 n = 0; n < run->leaves && BlockNumberIsValid(block); n++)
+	if (BufferIsValid(buffer))
 	{
-		Buffer		buffer;
-		Page		page;
-		const char *wrong;
-		bool		missed;
-		bool		empty;
-		bool		last = block == run->last_leaf;
-
-		lsm_vacuum_delay_point();
-		missed = lsm_buffer_read_counted(v->rel, block, v->strategy, &buffer);
-		LockBuffer(buffer, BUFFER_LOCK_SHARE);
-		page = BufferGetPage(buffer);
-		empty = lsm_page_check_header(page, block) == NULL &&
-			lsm_page_opaque(page)->kind == LSM_PAGE_LEAF &&
-			lsm_page_opaque(page)->run_id == run->run_id && lsm_leaf_group_count(page) == 0;
-		if (empty)
-		{
-			wrong = lsm_buffer_verify(v->rel, buffer, missed);
-			if (wrong != NULL)
-				lsm_report_corruption(v->rel, block, wrong);
-			block = lsm_page_opaque(page)->next;
-		}
+		count = lsm_buffer_page_count(BufferGetPage(buffer));
 		UnlockReleaseBuffer(buffer);
-		if (!empty || last)
-			return empty;
 	}
-	return false;
-}
-
-/*
- * Note which runs are empty.  Reading all of one takes its time, so that is
- * done before others have to wait; nothing is added to a run but at its end.
- */
-static void
-note_empty(VacuumState *v)
-{
-	for (int i = 0; i < v->tally_count; i++)
-	{
-		RunTally   *tally = &v->tallies[i];
-		LsmRunRecord *run = lsm_version_find(v->seen, tally->run_id);
-
-		if (run != NULL && run->job_id == 0 && run->state == LSM_RUN_PACKED &&
-			tally->empty_leaves >= run->leaves && is_empty(v, run))
-			tally->empty_to = run->last_leaf;
-	}
-}
-
-/*
- * Keep the manifest's entry counts, and drop packed runs whose leaves are all
- * empty: nothing can be added to them.
- *
- * REQUIRES: the compaction lock, so that no job takes the runs meanwhile.
- */
-static void
-update_manifest(VacuumState *v)
-{
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-
-	lsm_edit_init(edit);
-	for (int i = 0; i < v->tally_count; i++)
-	{
-		RunTally   *tally = &v->tallies[i];
-		LsmRunRecord *run = lsm_version_find(v->seen, tally->run_id);
-
-		if (run == NULL)
-			continue;
-		if (run->job_id == 0 && run->state == LSM_RUN_PACKED &&
-			BlockNumberIsValid(tally->empty_to) && tally->empty_to == run->last_leaf)
-			lsm_edit_remove(edit, run->run_id);
-		else if (tally->removed > 0 && run->state != LSM_RUN_OPEN)
-		{
-			const LsmRunRecord *part = lsm_version_part(v->seen, run->run_id);
-
-			lsm_edit_deduct(edit, run->run_id, tally->removed);
-			/* A part's pages are those of the run under construction. */
-			if (part != NULL)
-				lsm_edit_deduct(edit, part->run_id, tally->removed);
-		}
-	}
-	if (edit->count > 0)
-		lsm_manifest_edit(v->rel, edit);
-	pfree(edit);
+	return count;
 }
 
 static void
-fill_stats(Relation rel, IndexBulkDeleteResult *stats)
+fill_stats(LsmIndex *index, IndexBulkDeleteResult *stats)
 {
-	LsmVersion *version = lsm_version_read(rel, NULL);
+	LsmVersion *version = lsm_version_read(index);
 	double		entries = 0;
-	int			count;
-	BlockNumber mapped_end;
-	LsmExtent  *extents;
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
-		LsmRunRecord *run = &version->runs[i];
+		const LsmRunRecord *run = &version->runs[i];
 
-		if (run->state == LSM_RUN_BUILDING)
-			continue;
 		if (run->state == LSM_RUN_OPEN)
-		{
-			Buffer		buffer = ReadBuffer(rel, run->root);
-
-			LockBuffer(buffer, BUFFER_LOCK_SHARE);
-			if (lsm_page_check_header(BufferGetPage(buffer), run->root) == NULL &&
-				lsm_page_opaque(BufferGetPage(buffer))->kind == LSM_PAGE_BUFFER)
-				entries += lsm_buffer_page_count(BufferGetPage(buffer));
-			UnlockReleaseBuffer(buffer);
-		}
-		else
+			entries += count_open(index, run);
+		else if (lsm_run_is_read(run))
 			entries += run->entries;
 	}
-	pfree(version);
-
-	extents = lsm_space_list(rel, &count, &mapped_end);
-	stats->pages_free = 0;
-	for (int i = 0; i < count; i++)
-	{
-		if (extents[i].owner == LSM_OWNER_FREE)
-			stats->pages_free += extents[i].length;
-	}
-	pfree(extents);
-	stats->num_pages = RelationGetNumberOfBlocks(rel);
+	stats->pages_free = version->space.free_blocks;
+	stats->num_pages = RelationGetNumberOfBlocks(index->rel);
 	stats->num_index_tuples = entries;
 	stats->estimated_count = false;
+	pfree(version);
+}
+
+static VacuumState *
+begin_vacuum(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			 IndexBulkDeleteCallback callback, void *callback_state)
+{
+	VacuumState *v = palloc0(sizeof(VacuumState));
+
+	v->rel = info->index;
+	v->index = lsm_index_open(info->index);
+	v->ks = lsm_index_keyspace(v->index);
+	v->strategy = info->strategy;
+	v->stats = stats;
+	v->callback = callback;
+	v->callback_state = callback_state;
+	v->version = palloc0(sizeof(LsmVersion));
+	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
+	return v;
+}
+
+static void
+end_vacuum(VacuumState *v)
+{
+	lsm_group_free(&v->group);
+	if (v->segments)
+		pfree(v->segments);
+	if (v->visited)
+		pfree(v->visited);
+	pfree(v->version);
+	pfree(v);
 }
 
 /*
@@ -419,7 +433,7 @@ IndexBulkDeleteResult *
 lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				   IndexBulkDeleteCallback callback, void *state)
 {
-	VacuumState *v = palloc0(sizeof(VacuumState));
+	VacuumState *v;
 	BlockNumber gate;
 
 	/*
@@ -430,18 +444,14 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 						"of dead rows unused; or use DROP INDEX.");
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
-	v->rel = info->index;
-	v->heap = lsm_vacuum_heap_relation(info);
-	v->strategy = info->strategy;
-	v->stats = stats;
-	v->callback = callback;
-	v->callback_state = state;
-	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
+	v = begin_vacuum(info, stats, callback, state);
 
-	visit_all(v);
-	for (int round = 0; round < MOST_ROUNDS && visit_news(v) > FEW_LEAVES; round++)
-		;
-	note_empty(v);
+	/* All that there is, then what merges have written meanwhile. */
+	list_news(v);
+	visit_listed(v);
+	for (int round = 0; round < MOST_ROUNDS && list_news(v) > FEW_LEAVES; round++)
+		visit_listed(v);
+	lsm_manifest_drop_empty(v->index);
 
 	/*
 	 * A VACUUM that was interrupted after its flip may have left scans under
@@ -450,39 +460,53 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
 	/* Now no step is running: every entry is on some page. */
-	lsm_compaction_lock(v->rel, true);
+	lsm_merge_lock(v->rel, ExclusiveLock, true);
 	v->locked = true;
-	visit_news(v);
-	update_manifest(v);
+	list_news(v);
+	visit_listed(v);
 	gate = lsm_gate_flip(v->rel);
-	lsm_compaction_unlock(v->rel);
+	lsm_merge_unlock(v->rel, ExclusiveLock);
 
 	lsm_gate_drain(v->rel, gate);
-	fill_stats(v->rel, stats);
-	lsm_group_free(&v->group);
-	pfree(v->seen);
-	pfree(v);
+	fill_stats(v->index, stats);
+	end_vacuum(v);
 	return stats;
 }
 
-/* After all bulk deletes: take stock, free what interrupted merges have left. */
+/*
+ * Give the free end of the file back, as VACUUM does for tables: if it is worth
+ * it, and nobody has the index open.
+ */
+static void
+truncate_file(LsmIndex *index)
+{
+	LsmVersion *version = lsm_version_read(index);
+	BlockNumber blocks = RelationGetNumberOfBlocks(index->rel);
+	BlockNumber worth = Max(Min(TRUNCATE_BLOCKS, blocks / TRUNCATE_FRACTION), TRUNCATE_LEAST);
+	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
+
+	pfree(version);
+	if (possible < worth || !ConditionalLockRelation(index->rel, AccessExclusiveLock))
+		return;
+	lsm_manifest_truncate(index, worth);
+	UnlockRelation(index->rel, AccessExclusiveLock);
+}
+
+/* After all bulk deletes: free what merges have left, take stock. */
 IndexBulkDeleteResult *
 lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
-	Relation	rel = info->index;
+	LsmIndex   *index;
 
-	if (info->analyze_only || lsm_warn_of_preload(rel))
+	if (info->analyze_only || lsm_warn_of_preload(info->index))
 		return stats;
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
-	if (lsm_compaction_lock(rel, false))
-	{
-		lsm_job_recover_failed(rel, lsm_vacuum_heap_relation(info));
-		lsm_space_reclaim(rel, lsm_vacuum_heap_relation(info));
-		lsm_compaction_unlock(rel);
-	}
+	index = lsm_index_open(info->index);
+	lsm_manifest_reap(index);
+	truncate_file(index);
 	/* After a restart nobody else may know that a merge was under way. */
-	lsm_request_note(rel);
-	fill_stats(rel, stats);
+	lsm_request_note(index);
+	fill_stats(index, stats);
 	return stats;
 }

@@ -43,19 +43,6 @@ typedef RelFileNode LsmLocator;
 #define lsm_relation_locator(rel) ((rel)->rd_node)
 #endif
 
-/* Cancel queries on a standby that may still need what `horizon` removed. */
-static inline void
-lsm_resolve_conflict(FullTransactionId horizon, bool is_catalog,
-					 LsmLocator locator)
-{
-#if PG_VERSION_NUM >= 160000
-	ResolveRecoveryConflictWithSnapshotFullXid(horizon, is_catalog, locator);
-#else
-	(void) is_catalog;
-	ResolveRecoveryConflictWithSnapshotFullXid(horizon, locator);
-#endif
-}
-
 /*
  * Has the page in this buffer, which is pinned and locked, been changed since
  * it was read or written?
@@ -208,10 +195,6 @@ lsm_backend_number(void)
 #endif
 #if PG_VERSION_NUM >= 160000
 #define LSM_HAS_SUMMARIZING 1
-#define lsm_vacuum_heap_relation(info) ((info)->heaprel)
-#else
-/* 15 does not say which table is vacuumed; the strictest horizon serves. */
-#define lsm_vacuum_heap_relation(info) ((Relation) NULL)
 #endif
 
 /* Was its file made by the current transaction? */

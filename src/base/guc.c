@@ -22,8 +22,7 @@ int			lsm_buffer_entries = 0;
 int			lsm_open_pages = 1;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
-int			lsm_step_leaves = 64;
-int			lsm_part_blocks = 1024;
+int			lsm_segment_blocks = 0;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
@@ -68,14 +67,10 @@ lsm_guc_define(void)
 							NULL, &lsm_foreground_blocks, 128, 0, 131072,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.step_leaves",
-							"Number of pages that one step of a larger merge writes.",
-							NULL, &lsm_step_leaves, 64, 1, 8192,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.part_size",
-							"Smallest part of a large merge that takes the place of what it was made from.",
-							"Merges of less than twice the size take it when they are complete.",
-							&lsm_part_blocks, 1024, 1, INT_MAX / 2,
+	DefineCustomIntVariable("pg_lsm.segment_size",
+							"Size of the segments that merges write.",
+							"Zero means: a 256th of what is merged, but 1 MB to 8 MB.",
+							&lsm_segment_blocks, 0, 0, 8192,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",

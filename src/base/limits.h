@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 /* Bumped with every incompatible change of what is on disk. */
-#define LSM_FORMAT_VERSION		3
+#define LSM_FORMAT_VERSION		4
 
 /*
  * The largest key plus rest of an entry, in bytes.  Two of them and a group
@@ -19,8 +19,14 @@
 /* Entries in a group of a packed page: what one decoding step yields. */
 #define LSM_GROUP_ENTRIES		16
 
+/* Most entries that a cursor decodes in one go: several groups. */
+#define LSM_DECODED_ENTRIES		128
+
 /* Run records that fit on the meta page (I10). */
-#define LSM_MAX_RUNS			124
+#define LSM_MAX_RUNS			118
+
+/* Steps that can be under way in an index at once (I3). */
+#define LSM_MAX_RESERVATIONS	16
 
 /* The seal path asks for compaction when fewer records than this are free. */
 #define LSM_RUNS_RESERVE		16
@@ -31,30 +37,29 @@
 /* Most runs that one job merges. */
 #define LSM_MAX_JOB_INPUTS		64
 
-/* Fence levels of a run: far more than 2^32 blocks need. */
-#define LSM_MAX_HEIGHT			12
+/* Fence levels of a segment, and levels of directory pages: far more than are needed. */
+#define LSM_MAX_HEIGHT			24
 
 /* Levels that the tiering policy knows. */
 #define LSM_MAX_LEVEL			24
 
 /*
- * Most pages, the fence page included, of a run that is written and installed
- * by a single WAL record: 32 blocks is what a record takes, and meta and map
- * pages go with them.
+ * Most pages of a run that is written and installed by a single WAL record: 32
+ * blocks is what a record takes, and meta and map pages go with them.
  */
 #define LSM_IMAGE_PAGES			24
 
 /*
- * Most blocks asked from the space map at once: 1 MB, or a 64th of a large run,
- * so that the map stays small; but not more than 8 MB, since whoever needs them,
- * perhaps somebody who inserts, may have to make the file longer by that.
+ * Blocks of a segment: a 256th of what is merged, but from 1 MB to 8 MB.  So the
+ * space that a merge needs beside its inputs is small, and a large index has
+ * no more segments than it must.
  */
-#define LSM_EXTENT_BLOCKS		128
-#define LSM_RUN_EXTENTS			64
-#define LSM_MAX_EXTENT_BLOCKS	1024
+#define LSM_MIN_SEGMENT_BLOCKS	128
+#define LSM_MAX_SEGMENT_BLOCKS	1024
+#define LSM_JOB_SEGMENTS		256
 
-/* A large merge has at most about so many parts. */
-#define LSM_JOB_PARTS			64
+/* Segments that are written have so many blocks at least, even where space is scarce. */
+#define LSM_LEAST_EXTENT		4
 
 /* Settings. */
 extern int	lsm_max_workers;
@@ -70,8 +75,7 @@ extern int	lsm_buffer_entries;
 extern int	lsm_open_pages;
 extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
-extern int	lsm_step_leaves;
-extern int	lsm_part_blocks;
+extern int	lsm_segment_blocks;
 extern bool lsm_batch_inserts;
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;

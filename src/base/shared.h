@@ -36,6 +36,12 @@ typedef enum LsmCounter
 	LSM_COUNT_BLOCKS_WRITTEN,	/* pages written by merges */
 	LSM_COUNT_PAGES_COPIED,		/* those of them that are copies of a page of an input */
 	LSM_COUNT_THROTTLED_US,		/* microseconds that writers spent on large merges or waiting for them */
+	LSM_COUNT_SEEKS,			/* places looked up by scans */
+	LSM_COUNT_RUNS,				/* runs looked into for that */
+	LSM_COUNT_SEGMENTS,			/* segments read */
+	LSM_COUNT_PAGES,			/* their pages, and directory pages */
+	LSM_COUNT_DECODED,			/* entries decoded */
+	LSM_COUNT_RESTARTS,			/* scans that had to take a newer version */
 	LSM_COUNTERS
 } LsmCounter;
 

@@ -1,412 +1,371 @@
 /*
  * job.c
- *	  Compaction jobs: begin, step, install, recover.
+ *	  Taking a step of a job: a segment of its output is written and installed.
  *
- * A job is wholly described by the manifest: its output is the run under
- * construction, its inputs are the runs with that job_id, and its position is
- * the last entry of the output.  So any process can make the next step, under
- * the compaction lock.  What a crash or an error leaves is in src/README.md,
- * "WAL and what a crash leaves".
+ * A job is wholly described by the manifest: its output is a run that is
+ * complete as far as it goes, its inputs are the runs with that job_id, and it
+ * goes on from the output's last entry.  So any process can take the next step,
+ * under the job lock; several jobs of an index can be under way at the same
+ * time.  A step that fails, by an error or a crash, has not happened: all that
+ * it leaves are reserved blocks, which the next step of the job gives back.
+ *
+ * See "Merge" in src/README.md.
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "base/compat.h"
 #include "compact/compact.h"
-#include "manifest/manifest.h"
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
-#include "read/read.h"
-#include "run/run.h"
-#include "storage/proc.h"
-#include "storage/space.h"
+#include "read/reader.h"
+#include "storage/buffers.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Free what the manifest does not know. */
-void
-lsm_space_reclaim(Relation rel, Relation heap)
-{
-	LsmVersion *version = lsm_version_read(rel, NULL);
-	uint64	   *known = palloc(Max(1, version->run_count) * sizeof(uint64));
+/* Segments that a step moves by reference, at most. */
+#define MOST_MOVES 64
 
-	for (uint32 i = 0; i < version->run_count; i++)
-		known[i] = version->runs[i].run_id;
-	lsm_space_reap(rel, heap, known, version->run_count, version->next_run_id);
-	pfree(known);
-	pfree(version);
+/* A step that is being taken. */
+typedef struct Step
+{
+	LsmIndex   *index;
+	LsmJob	   *job;
+	LsmReader  *reader;
+	LsmKeySpace *ks;
+	BufferAccessStrategy strategy;
+	uint32		segment_blocks;
+	uint32		copied;			/* pages */
+	LsmBound	from;			/* the frontier before the step, if has_from */
+	bool		has_from;
+} Step;
+
+/* Segments of at least so many blocks are moved rather than merged. */
+static uint32
+least_move(const Step *step)
+{
+	return Max(step->segment_blocks / 4, 1);
 }
 
-/* Change the record of a run. */
-void
-lsm_job_put_run(Relation rel, const LsmRunRecord *run)
-{
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, run);
-	lsm_manifest_edit(rel, edit);
-	pfree(edit);
-}
-
-/*
- * What was freed waits for the next transaction id to be given out and done
- * with.  When nobody writes nobody else would take it.  Not in VACUUM: other
- * snapshots do not look at its id.
- */
+/* What is known of the entries of all inputs. */
 static void
-let_xids_pass(void)
+join_modes(Step *step, LsmLeafMode *mode)
 {
-	if (!IsInParallelMode() && !(MyProc->statusFlags & PROC_IN_VACUUM))
-		(void) GetCurrentTransactionId();
-}
+	LsmVersion *version = &step->reader->version;
 
-/*
- * The run goes on from where it was saved, in new extents: the step that failed
- * may have been the last one and have given back what was left of the old one.
- * All that is not needed to go on is freed, or steps that fail again and again
- * would take ever more.
- */
-static void
-retry(Relation rel, Relation heap, const LsmRunRecord *run, const LsmRunRecord *part)
-{
-	LsmRunRecord record = *run;
-	LsmBlockList needed = {0};
-
-	lsm_run_list_blocks(rel, run, part, &needed);
-	lsm_space_keep_only(rel, heap, run->run_id, needed.blocks, needed.count);
-	pfree(needed.blocks);
-	let_xids_pass();
-	record.next_block = InvalidBlockNumber;
-	record.extent_end = InvalidBlockNumber;
-	record.flags = (run->flags & LSM_RUN_PARTED) | LSM_RUN_RETRIED | LSM_RUN_RECOVERED;
-	lsm_job_put_run(rel, &record);
-}
-
-/*
- * See to runs under construction whose last step failed, by an error or a
- * crash.  What was saved before is intact, so the step is taken again.  If it
- * fails once more, or was the first, the run is removed, and the inputs are free
- * again.  Not if it has a part: then nobody else has what is in that, and the
- * step is taken for ever.
- *
- * REQUIRES: the compaction lock.
- */
-void
-lsm_job_recover_failed(Relation rel, Relation heap)
-{
-	LsmVersion *version = lsm_version_read(rel, NULL);
-
+	lsm_mode_init(mode);
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
-		LsmRunRecord *run = &version->runs[i];
-		const LsmRunRecord *part = lsm_version_part(version, run->run_id);
-		LsmEdit    *edit;
+		LsmLeafMode of_run;
 
-		if (run->state != LSM_RUN_BUILDING || !(run->flags & LSM_RUN_STEPPING))
+		if (version->runs[i].job_id != step->job->job_id)
 			continue;
-		if ((run->leaves > 0 && !(run->flags & LSM_RUN_RETRIED)) || part != NULL)
-		{
-			retry(rel, heap, run, part);
-			continue;
-		}
-		edit = palloc(sizeof(LsmEdit));
-		lsm_edit_init(edit);
-		lsm_edit_remove(edit, run->run_id);
-		for (uint32 j = 0; j < version->run_count; j++)
-		{
-			if (version->runs[j].job_id == run->run_id)
-				lsm_edit_set_job(edit, version->runs[j].run_id, 0);
-		}
-		lsm_manifest_edit(rel, edit);
-		pfree(edit);
+		lsm_run_mode(&version->runs[i], &of_run);
+		lsm_mode_join(mode, &of_run);
 	}
-	pfree(version);
+	if (mode->base_block > mode->last_block)
+		mode->base_block = mode->last_block;
 }
 
-/* Start a job: its record goes into the manifest before it gets any block. */
+/* A place before all entries, or behind the frontier. */
 static void
-begin(Relation rel, LsmJob *job, LsmRunRecord *run)
+seek_start(Step *step)
 {
-	memset(run, 0, sizeof(LsmRunRecord));
-	run->state = LSM_RUN_BUILDING;
-	run->flags = LSM_RUN_STEPPING;
-	run->level = Min(job->level + 1, LSM_MAX_LEVEL - 1);
-	run->root = run->first_leaf = run->last_leaf = InvalidBlockNumber;
-	run->next_block = run->extent_end = InvalidBlockNumber;
-	lsm_manifest_begin_run(rel, run, job->inputs, job->count);
-	job->run_id = run->run_id;
+	const LsmBound *frontier = lsm_reader_frontier(step->reader, step->job->job_id);
+	LsmBound	start = {0};
+
+	lsm_bound_init(&start, 1);
+	lsm_reader_seek(step->reader, frontier != NULL ? frontier : &start, NULL,
+					ForwardScanDirection);
 }
 
-/* The commit point: the output replaces the inputs. */
-void
-lsm_job_install(Relation rel, const LsmJob *job, LsmRunRecord *run)
-{
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-
-	lsm_edit_init(edit);
-	for (int i = 0; i < job->count; i++)
-		lsm_edit_remove(edit, job->inputs[i]);
-	if (job->part_id != 0)
-		lsm_edit_remove(edit, job->part_id);
-	if (run->leaves > 0)
-	{
-		run->state = LSM_RUN_PACKED;
-		run->flags &= LSM_RUN_RECOVERED | LSM_RUN_PARTED;
-		lsm_edit_put(edit, run);
-	}
-	else
-		lsm_edit_remove(edit, run->run_id);
-	lsm_manifest_edit(rel, edit);
-	pfree(edit);
-}
-
-/* Would it pay to let scans read what is written, and free what that was made of? */
+/* Does the source stand at a segment that can be moved as it is? */
 static bool
-part_is_due(const LsmJob *job, const LsmRunRecord *part, uint32 blocks)
+is_at_segment(Step *step, LsmWholeSegment *whole)
 {
-	uint32		size = Max((uint32) lsm_part_blocks, job->blocks / LSM_JOB_PARTS);
+	LsmCursor  *source = step->reader->cursor;
 
-	return job->blocks / 2 >= size && blocks >= (part ? part->blocks : 0) + (uint64) size;
+	return source->valid && source->at_page &&
+		lsm_cursor_segment(source, least_move(step), whole);
 }
 
 /*
- * Let scans read what a job has written instead of what the inputs have before
- * the frontier, with one edit; then free that.  `before` is the job's part
- * until now, or NULL.
+ * Move segments that come next and overlap nothing, by reference: that costs an
+ * edit each, not a copy.  False if there may be more of them.
  */
-static void
-move_frontier(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *version,
-			  const LsmRunRecord *run, LsmRunRecord *part, const LsmRunRecord *before)
+static bool
+move_segments(Step *step)
 {
-	LsmEdit    *edit = palloc(sizeof(LsmEdit));
-	LsmBlockList *cut = palloc0(job->count * sizeof(LsmBlockList));
-	LsmBound   *from = NULL;
-	LsmBound   *to = palloc0(sizeof(LsmBound));
-	int64		moved = part->entries - (before ? before->entries : 0);
+	LsmWholeSegment whole;
 
-	if (before != NULL)
+	for (int i = 0; i < MOST_MOVES; i++)
 	{
-		from = palloc0(sizeof(LsmBound));
-		lsm_run_read_frontier(rel, before, from);
+		if (!is_at_segment(step, &whole))
+			return true;
+		if (step->reader->cx.stale)
+			return false;
+		if (!lsm_manifest_move(step->index, step->job->job_id, &whole))
+			return false;
+		lsm_reader_seek_behind(step->reader, &whole.entry.high);
+		CHECK_FOR_INTERRUPTS();
 	}
-	lsm_run_read_frontier(rel, part, to);
-	lsm_edit_init(edit);
-	lsm_edit_put(edit, run);
-	for (int i = 0; i < job->count; i++)
-	{
-		LsmRunRecord *input = lsm_version_find(version, job->inputs[i]);
-
-		if (input->state == LSM_RUN_PACKED)
-			moved -= lsm_run_cut(rel, ks, input, from, to, &cut[i]);
-		input->flags |= LSM_RUN_CUT;
-	}
-	/* The counts of the inputs are estimates, but for their sum. */
-	for (int i = 0; i < job->count; i++)
-	{
-		LsmRunRecord *input = lsm_version_find(version, job->inputs[i]);
-		int64		share = Min(moved, (int64) input->entries);
-
-		input->entries -= share;
-		moved -= share;
-		lsm_edit_put(edit, input);
-	}
-	part->job_id = run->run_id;
-	part->level = run->level;
-	lsm_manifest_put_part(rel, edit, part);
-	job->part_id = part->run_id;
-	lsm_fail_point("free");
-	for (int i = 0; i < job->count; i++)
-		lsm_space_free(rel, heap, job->inputs[i], cut[i].blocks, cut[i].count);
-
-	if (MyBgworkerEntry != NULL)
-		let_xids_pass();
+	return false;
 }
 
-static LsmBound *
-make_start(void)
+/* A version was old: go on behind the last entry that was taken, or from the start. */
+static void
+catch_up(Step *step, LsmBuilder *builder)
 {
-	LsmBound   *bound = palloc0(sizeof(LsmBound));
+	LsmEntry	last;
 
-	lsm_bound_init(bound, 1);
-	return bound;
+	if (lsm_builder_last(builder, &last))
+		lsm_reader_seek_behind(step->reader, &last);
+	else
+	{
+		lsm_reader_refresh(step->reader);
+		seek_start(step);
+	}
 }
 
 /*
- * The writer of the job's output; *position becomes where to go on in the
- * inputs.
+ * Fill a segment from the inputs, until it is full, they have no more, or a
+ * segment comes next that can be moved.  Whole pages are taken where one is all
+ * alone at its place in the order and it pays to copy it, else entries.
  */
-static LsmRunWriter *
-get_writer(Relation rel, Relation heap, LsmKeySpace *ks, const LsmJob *job,
-		   const LsmVersion *version, const LsmRunRecord *run, LsmBound *position,
-		   BufferAccessStrategy strategy)
+static void
+fill_segment(Step *step, LsmBuilder *builder)
 {
-	const LsmRunRecord *part = lsm_version_part(version, job->run_id);
-	bool		is_part = part != NULL && part->root == run->root;
-	LsmRunWriter *writer;
+	LsmReader  *reader = step->reader;
 
-	if (run->leaves == 0)
+	for (uint64 n = 0; reader->cursor->valid || reader->cx.stale; n++)
 	{
-		LsmLeafMode mode;
+		LsmCursor  *source = reader->cursor;
+		const LsmEntry *last;
+		LsmWholeSegment whole;
+		Page		page = NULL;
 
-		lsm_read_inputs_mode(rel, version, job->inputs, job->count, strategy, &mode);
-		return lsm_run_writer_begin(rel, heap, ks, run, job->blocks + 1, &mode);
+		if (unlikely(reader->cx.stale))
+		{
+			catch_up(step, builder);
+			continue;
+		}
+		if (source->at_page)
+		{
+			if (!lsm_builder_is_empty(builder) && is_at_segment(step, &whole))
+				return;
+			page = lsm_cursor_page(source, &last);
+		}
+		if (page != NULL)
+		{
+			LsmPageResult result = lsm_builder_add_page(builder, page);
+
+			if (result == LSM_PAGE_NO_ROOM)
+				return;
+			if (result == LSM_PAGE_TAKEN)
+			{
+				lsm_cursor_skip_page(source);
+				continue;
+			}
+		}
+		if (!lsm_builder_add(builder, source->entry))
+			return;
+		lsm_cursor_next(source);
+		if (n % 1024 == 0)
+			CHECK_FOR_INTERRUPTS();
 	}
-	writer = lsm_run_writer_resume(rel, heap, ks, run, is_part, job->blocks + 1, position);
-	/* If VACUUM has emptied the last leaf, the position is before the frontier. */
-	if (is_part)
-		lsm_run_read_frontier(rel, part, position);
-	return writer;
 }
 
-static void
-count_work(Relation rel, LsmIndexSlot *slot, const LsmJob *job, uint32 written, bool installed)
+/* Blocks that the next segment may have. */
+static uint32
+wanted_blocks(Step *step, uint32 most_blocks)
 {
-	lsm_stats_add(rel, LSM_COUNT_BLOCKS_WRITTEN, written);
-	if (!installed)
+	/* Fence pages, and coding that has to serve all inputs, may make it larger than these. */
+	uint64		left = (uint64) step->job->blocks_left + step->job->blocks_left / 8 + 4;
+	uint32		want = step->segment_blocks;
+
+	if (most_blocks > 0)
+		want = Min(want, most_blocks);
+	return (uint32) Min(Max(want, LSM_LEAST_EXTENT), Max(left, LSM_LEAST_EXTENT));
+}
+
+/* Inputs that have a directory lose the segments that the output has got past. */
+static void
+trim_inputs(Step *step)
+{
+	LsmVersion *version = &step->reader->version;
+	const LsmBound *frontier;
+
+	lsm_reader_refresh(step->reader);
+	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
+	if (frontier == NULL)
 		return;
-	lsm_stats_add(rel, LSM_COUNT_MERGES, 1);
-	lsm_stats_add(rel, LSM_COUNT_BLOCKS_READ, job->blocks);
+	lsm_fail_point("free");
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		if (run->job_id == step->job->job_id && !lsm_run_is_single(run))
+			lsm_manifest_trim(step->index, step->ks, run->run_id,
+							  step->has_from ? &step->from : NULL, frontier);
+	}
+}
+
+/* Write a segment and install it.  True when the job is done with that. */
+static bool
+write_segment(Step *step, const LsmReservation *reservation)
+{
+	LsmLeafMode mode;
+	LsmBuilder *builder;
+	LsmDirectoryEntry entry;
+	bool		finished;
+	bool		empty;
+
+	join_modes(step, &mode);
+	builder = lsm_builder_create(step->index->rel, step->ks, reservation->segment_id,
+								 reservation->start, reservation->length, &mode, step->strategy);
+	fill_segment(step, builder);
+	lsm_fail_point("save");
+	finished = !step->reader->cursor->valid;
+	empty = lsm_builder_is_empty(builder);
+	lsm_builder_finish(builder);
+	if (!empty)
+		lsm_builder_describe(builder, &entry);
+	lsm_fail_point("install");
+	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
+						 finished);
+	lsm_stats_add(step->index->rel, LSM_COUNT_PAGES_COPIED, lsm_builder_pages_copied(builder));
+	lsm_stats_add(step->index->rel, LSM_COUNT_BLOCKS_WRITTEN, empty ? 0 : entry.segment.blocks);
+	lsm_builder_free(builder);
+	return finished;
+}
+
+static void
+note_done(Step *step)
+{
+	LsmIndexSlot *slot = lsm_slot_get(step->index->rel);
+
+	lsm_stats_add(step->index->rel, LSM_COUNT_MERGES, 1);
+	lsm_stats_add(step->index->rel, LSM_COUNT_BLOCKS_READ, step->job->blocks);
 	if (slot != NULL)
 		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
 }
 
-/* Stop after a step.  The writer is freed. */
-static void
-save(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, LsmVersion *version,
-	 LsmRunWriter *writer, LsmRunRecord *run)
+/* Take the step, all locks being held. */
+static LsmStepResult
+take_step(Step *step, uint32 most_blocks)
 {
-	const LsmRunRecord *before = lsm_version_part(version, job->run_id);
-	LsmRunRecord part;
-	bool		due = part_is_due(job, before, lsm_run_writer_blocks(writer));
+	LsmReservation reservation;
+	const LsmBound *frontier;
+	bool		finished;
 
-	if (before != NULL)
-		part = *before;
-	else
-		memset(&part, 0, sizeof(part));
-	if (due)
-		lsm_run_writer_suspend_part(writer, run, &part);
-	else
-		lsm_run_writer_suspend(writer, run);
-	lsm_fail_point("save");
-	run->flags &= ~(LSM_RUN_STEPPING | LSM_RUN_RETRIED);
-	if (due)
-		move_frontier(rel, heap, ks, job, version, run, &part, before);
-	else
-		lsm_job_put_run(rel, run);
-}
+	step->reader = lsm_reader_acquire(step->index, step->job->job_id, NULL, false, step->strategy);
+	step->ks = step->reader->cx.ks;
+	lsm_reader_refresh(step->reader);
+	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
+	if (frontier != NULL)
+	{
+		LsmEntry	at = {.key = frontier->key,.keylen = frontier->keylen,.tid = frontier->tid};
 
-/* Append the job's inputs to a run, if they come after it. */
-static bool
-append(Relation rel, Relation heap, LsmKeySpace *ks, LsmIndexSlot *slot, const LsmJob *job)
-{
-	uint32		written = lsm_job_append(rel, heap, ks, job);
-
-	if (written > 0)
-		count_work(rel, slot, job, written, true);
-	return written > 0;
-}
-
-/*
- * Add what the source stands on to the output, and move on: a whole page if
- * that is all alone at its place in the order and it pays to copy it, else an
- * entry.
- */
-void
-lsm_job_take(LsmRunWriter *writer, LsmCursor *source)
-{
-	const LsmEntry *last;
-	Page		page = source->at_page ? lsm_cursor_page(source, &last) : NULL;
-
-	if (page != NULL && lsm_run_writer_add_page(writer, page))
-		lsm_cursor_skip_page(source);
+		lsm_bound_set_entry(&step->from, &at, -1);
+		step->has_from = true;
+	}
+	seek_start(step);
+	if (!move_segments(step))
+	{
+		trim_inputs(step);
+		lsm_reader_release(step->reader);
+		return LSM_STEP_MORE;
+	}
+	if (!step->reader->cursor->valid)
+	{
+		lsm_manifest_install(step->index, step->job->job_id, NULL, NULL, true);
+		finished = true;
+	}
 	else
 	{
-		lsm_run_writer_add(writer, source->entry);
-		lsm_cursor_next(source);
+		if (!lsm_manifest_reserve(step->index, step->job->job_id,
+								  wanted_blocks(step, most_blocks),
+								  wanted_blocks(step, most_blocks) / 4 + 1, &reservation))
+		{
+			lsm_reader_release(step->reader);
+			return LSM_STEP_BUSY;
+		}
+		finished = write_segment(step, &reservation);
 	}
+	if (finished)
+	{
+		lsm_fail_point("free");
+		note_done(step);
+		lsm_manifest_reap(step->index);
+	}
+	else
+		trim_inputs(step);
+	lsm_reader_release(step->reader);
+	return finished ? LSM_STEP_DONE : LSM_STEP_MORE;
 }
 
-/*
- * Do a step of a job: write at most max_leaves leaves (0: all), then save the
- * position, or install the output when the inputs are exhausted.
- *
- * REQUIRES: the compaction lock; failed jobs have been seen to.
- */
-void
-lsm_job_step(Relation rel, Relation heap, LsmKeySpace *ks, LsmJob *job, uint32 max_leaves)
+/* The same, in a memory context of its own, as the table's owner. */
+static LsmStepResult
+take_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm compaction",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old_context = MemoryContextSwitchTo(context);
-	LsmVersion *version;
-	LsmRunRecord run;
-	LsmRunWriter *writer;
-	LsmCursor  *source;
-	LsmBound   *position = make_start();
-	BufferAccessStrategy strategy = NULL;
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
 	LsmOwnerContext saved;
-	LsmIndexSlot *slot = lsm_slot_get(rel);
-	uint32		blocks_before;
-	bool		suspended = false;
+	LsmStepResult result;
+	Step	   *step = palloc0(sizeof(Step));
 
-	if (job->run_id == 0 && (max_leaves == 0 || job->blocks <= max_leaves) &&
-		append(rel, heap, ks, slot, job))
-	{
-		MemoryContextSwitchTo(old_context);
-		MemoryContextDelete(context);
-		return;
-	}
-	if (job->run_id == 0)
-		begin(rel, job, &run);
-	else
-	{
-		version = lsm_version_read(rel, NULL);
-		run = *lsm_version_find(version, job->run_id);
-		run.flags |= LSM_RUN_STEPPING;
-		lsm_job_put_run(rel, &run);
-		lsm_space_ensure(rel);
-	}
-	version = lsm_version_read(rel, NULL);
-
-	blocks_before = run.blocks;
-	lsm_progress(slot, LSM_PHASE_MERGING, run.level, job->count, job->blocks, blocks_before);
-
-	lsm_owner_enter(heap, ks, &saved);
+	step->index = index;
+	step->job = job;
+	step->segment_blocks = lsm_segment_size(job->blocks);
+	lsm_progress(slot, LSM_PHASE_MERGING, job->level, job->count, job->blocks,
+				 job->blocks - job->blocks_left);
+	lsm_owner_enter(heap, index->ks, &saved);
 	if (job->blocks > (uint32) NBuffers / 8)
-		strategy = GetAccessStrategy(BAS_BULKREAD);
-	writer = get_writer(rel, heap, ks, job, version, &run, position, strategy);
-	source = lsm_read_inputs(rel, ks, version, job->inputs, job->count, strategy);
-
-	lsm_cursor_seek(source, position, NULL, ForwardScanDirection);
-	for (uint64 n = 0; source->valid; n++)
-	{
-		lsm_job_take(writer, source);
-		if (max_leaves > 0 && lsm_run_writer_leaves(writer) >= max_leaves)
-		{
-			suspended = true;
-			break;
-		}
-		if (n % 1024 == 0)
-			CHECK_FOR_INTERRUPTS();
-	}
-	lsm_cursor_close(source);
-	lsm_stats_add(rel, LSM_COUNT_PAGES_COPIED, lsm_run_writer_pages_copied(writer, !suspended));
-
-	if (suspended)
-		save(rel, heap, ks, job, version, writer, &run);
-	else
-	{
-		lsm_run_writer_finish(writer, &run);
-		lsm_fail_point("install");
-		lsm_job_install(rel, job, &run);
-		lsm_space_reclaim(rel, heap);
-	}
-	count_work(rel, slot, job, run.blocks - blocks_before, !suspended);
-	lsm_progress(slot, LSM_PHASE_WAITING, run.level, job->count, job->blocks, run.blocks);
+		step->strategy = GetAccessStrategy(BAS_BULKREAD);
+	result = take_step(step, most_blocks);
+	if (step->strategy)
+		FreeAccessStrategy(step->strategy);
 	lsm_owner_leave(&saved);
-	if (strategy)
-		FreeAccessStrategy(strategy);
+	lsm_progress(slot, LSM_PHASE_WAITING, job->level, job->count, job->blocks,
+				 result == LSM_STEP_DONE ? job->blocks : job->blocks - job->blocks_left);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
+	return result;
+}
+
+/* Is the job still under way, now that we have its lock?  Its figures are brought up to date. */
+static bool
+is_under_way(LsmIndex *index, LsmJob *job)
+{
+	LsmVersion *version = lsm_version_read(index);
+	bool		found = lsm_pick_under_way(version->runs, version->run_count, job->job_id, job);
+
+	pfree(version);
+	return found;
+}
+
+/*
+ * Take a step of a job, which is begun if it is not under way: write a segment of
+ * at most most_blocks blocks (0: as large as it should be) and install it, or
+ * move segments by reference, or complete the job.
+ *
+ * Without `wait` nothing is waited for: LSM_STEP_BUSY.
+ */
+LsmStepResult
+lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks, bool wait)
+{
+	LsmStepResult result = LSM_STEP_BUSY;
+
+	if (!lsm_merge_lock(index->rel, ShareLock, wait))
+		return LSM_STEP_BUSY;
+	if ((job->job_id != 0 ||
+		 lsm_manifest_begin_job(index, job->inputs, job->count, job->level, &job->job_id)) &&
+		lsm_job_lock(index->rel, job->job_id, wait))
+	{
+		if (is_under_way(index, job))
+			result = take_step_as_owner(index, heap, job, most_blocks);
+		lsm_job_unlock(index->rel, job->job_id);
+	}
+	lsm_merge_unlock(index->rel, ShareLock);
+	return result;
 }

@@ -5,17 +5,24 @@
  * Tiering: when a level holds enough runs that no job has taken, all of them
  * (up to LSM_MAX_JOB_INPUTS) become one run of the next level: `fanout` runs,
  * or twice as many of level 0, whose runs are of a page or two and cost little
- * to read.  One job at a time takes its inputs from a level.
+ * to read.  Which runs are merged together does not matter for what is read, so
+ * any number of jobs can be under way, each with inputs of its own.
  */
 #include "postgres.h"
 
 #include "compact/compact.h"
 
 static bool
+is_free(const LsmRunRecord *run)
+{
+	return run->job_id == 0 && !(run->flags & LSM_RUN_MERGING) &&
+		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
+}
+
+static bool
 is_idle(const LsmRunRecord *run, int level)
 {
-	return run->level == level && run->job_id == 0 &&
-		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
+	return run->level == level && is_free(run);
 }
 
 /* How many runs of a level make a job. */
@@ -36,110 +43,99 @@ lsm_pick_idle(const LsmRunRecord *runs, int count, int level)
 	return idle;
 }
 
-/* The run that a job which takes its inputs from this level builds, or NULL. */
-static const LsmRunRecord *
-building_from(const LsmRunRecord *runs, int count, int level)
+/* Blocks of segments: a 256th of a job, within bounds. */
+uint32
+lsm_segment_size(uint64 job_blocks)
 {
-	for (int i = 0; i < count; i++)
-	{
-		if (runs[i].state == LSM_RUN_BUILDING && runs[i].level == level + 1)
-			return &runs[i];
-	}
-	return NULL;
+	if (lsm_segment_blocks > 0)
+		return lsm_segment_blocks;
+	return (uint32) Min(Max(job_blocks / LSM_JOB_SEGMENTS, LSM_MIN_SEGMENT_BLOCKS),
+						LSM_MAX_SEGMENT_BLOCKS);
+}
+
+static void
+init_job(LsmJob *job, int level)
+{
+	memset(job, 0, offsetof(LsmJob, inputs));
+	job->level = Min(level, LSM_MAX_LEVEL - 1);
 }
 
 static void
 take(const LsmRunRecord *run, LsmJob *job)
 {
-	if (run->state == LSM_RUN_PART)
-		job->part_id = run->run_id;
-	else
-		job->inputs[job->count++] = run->run_id;
+	job->inputs[job->count++] = run->run_id;
 	job->blocks += run->blocks;
+	job->blocks_left = job->blocks;
 }
 
 static void
-take_building(const LsmRunRecord *runs, int count, const LsmRunRecord *building, LsmJob *job)
+take_under_way(const LsmRunRecord *runs, int count, const LsmRunRecord *output, LsmJob *job)
 {
-	memset(job, 0, offsetof(LsmJob, inputs));
-	job->level = building->level - 1;
-	job->run_id = building->run_id;
-	for (int i = 0; i < count; i++)
+	init_job(job, output->level);
+	job->job_id = output->run_id;
+	for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
 	{
-		if (runs[i].job_id == building->run_id)
+		if (runs[i].job_id == output->run_id && runs[i].state != LSM_RUN_SPENT)
+			take(&runs[i], job);
+	}
+	job->blocks_left = job->blocks - Min(output->blocks, job->blocks);
+}
+
+/* The job under way with this output; false if there is none. */
+bool
+lsm_pick_under_way(const LsmRunRecord *runs, int count, uint64 job_id, LsmJob *job)
+{
+	for (int i = 0; i < count && job_id != 0; i++)
+	{
+		if (runs[i].run_id == job_id && (runs[i].flags & LSM_RUN_MERGING))
+		{
+			take_under_way(runs, count, &runs[i], job);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A new job of all runs of a level that are idle. */
+static void
+take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
+{
+	init_job(job, level + 1);
+	for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
+	{
+		if (is_idle(&runs[i], level))
 			take(&runs[i], job);
 	}
 }
 
-/* The job under way that builds this run; false if there is none. */
+/*
+ * The jobs there are, one a call, from the lowest level up: of each level those
+ * under way, then the one that is to be begun.  False when there are no more.
+ */
 bool
-lsm_pick_building(const LsmRunRecord *runs, int count, uint64 run_id, LsmJob *job)
+lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *place, LsmJob *job)
 {
-	for (int i = 0; i < count; i++)
+	for (; place->level < LSM_MAX_LEVEL; place->level++, place->run = 0)
 	{
-		if (runs[i].run_id == run_id && runs[i].state == LSM_RUN_BUILDING)
+		while (place->run < count)
 		{
-			take_building(runs, count, &runs[i], job);
+			const LsmRunRecord *run = &runs[place->run++];
+
+			if ((run->flags & LSM_RUN_MERGING) &&
+				Max(run->level, 1) == Min(place->level + 1, LSM_MAX_LEVEL - 1))
+			{
+				take_under_way(runs, count, run, job);
+				return true;
+			}
+		}
+		if (place->run++ == count &&
+			lsm_pick_idle(runs, count, place->level) >= lsm_pick_trigger(place->level, fanout))
+		{
+			take_level(runs, count, place->level, job);
 			return true;
 		}
 	}
 	return false;
-}
-
-/*
- * The job of the lowest level at or above from_level that has one: under way,
- * or to be begun.  False if there is none.
- */
-bool
-lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, int from_level, LsmJob *job)
-{
-	for (int level = from_level; level < LSM_MAX_LEVEL; level++)
-	{
-		const LsmRunRecord *building = building_from(runs, count, level);
-
-		if (building != NULL)
-		{
-			take_building(runs, count, building, job);
-			return true;
-		}
-		memset(job, 0, offsetof(LsmJob, inputs));
-		job->level = level;
-		if (lsm_pick_idle(runs, count, level) < lsm_pick_trigger(level, fanout))
-			continue;
-		for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
-		{
-			if (is_idle(&runs[i], level))
-				take(&runs[i], job);
-		}
-		return true;
-	}
-	return false;
-}
-
-/*
- * Some job that makes the manifest smaller, when it must be: the fullest level
- * with two runs or more, or one that is under way.
- */
-bool
-lsm_pick_any(const LsmRunRecord *runs, int count, LsmJob *job)
-{
-	int			best = -1;
-	int			most = 1;
-
-	for (int level = 0; level < LSM_MAX_LEVEL; level++)
-	{
-		int			idle = lsm_pick_idle(runs, count, level);
-
-		if (idle > most && building_from(runs, count, level) == NULL)
-		{
-			most = idle;
-			best = level;
-		}
-	}
-	if (best < 0)
-		return lsm_pick_job(runs, count, LSM_MAX_RUNS, 0, job);
-	/* However few they are: the trigger of level 0 is twice the fanout. */
-	return lsm_pick_job(runs, count, best == 0 ? most / 2 : most, best, job);
 }
 
 /*
@@ -158,18 +154,6 @@ lsm_level_for(uint32 blocks, int fanout)
 		size *= lsm_pick_trigger(level, fanout);
 	}
 	return level;
-}
-
-/* Pages of a job that are still to be written. */
-static uint64
-blocks_left(const LsmRunRecord *runs, int count, const LsmJob *job)
-{
-	for (int i = 0; i < count && job->run_id != 0; i++)
-	{
-		if (runs[i].run_id == job->run_id)
-			return job->blocks - Min(runs[i].blocks, job->blocks);
-	}
-	return job->blocks;
 }
 
 /* How far `value` is from `soft` (0) to `hard` (100). */
@@ -191,17 +175,16 @@ percentage(int value, int soft, int hard)
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
 {
+	LsmPickPlace place = {0};
 	LsmJob		job;
 
 	memset(debt, 0, sizeof(LsmDebt));
-	for (int level = 0; lsm_pick_job(runs, count, fanout, level, &job); level = job.level + 1)
+	while (lsm_pick_job(runs, count, fanout, &place, &job))
 	{
-		uint64		left = blocks_left(runs, count, &job);
-
-		debt->blocks += left;
-		if ((job.run_id != 0 || job.blocks > small_blocks) &&
-			(debt->next_blocks == 0 || left < debt->next_blocks))
-			debt->next_blocks = Max(left, 1);
+		debt->blocks += job.blocks_left;
+		if ((job.job_id != 0 || job.blocks > small_blocks) &&
+			(debt->next_blocks == 0 || job.blocks_left < debt->next_blocks))
+			debt->next_blocks = Max(job.blocks_left, 1);
 	}
 	for (int level = 0; level < LSM_MAX_LEVEL; level++)
 	{
@@ -227,17 +210,17 @@ compare_blocks(const void *a, const void *b)
 	return x->run_id < y->run_id ? -1 : x->run_id > y->run_id;
 }
 
-/* The runs that no job has taken, smallest first; -1 if a job is under way. */
+/* The runs that no job has taken, smallest first; *busy: a job is under way. */
 static int
-sort_idle(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted)
+sort_free(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted, bool *busy)
 {
 	int			n = 0;
 
+	*busy = false;
 	for (int i = 0; i < count; i++)
 	{
-		if (runs[i].state == LSM_RUN_BUILDING)
-			return -1;
-		if (is_idle(&runs[i], runs[i].level))
+		*busy |= (runs[i].flags & LSM_RUN_MERGING) != 0;
+		if (is_free(&runs[i]))
 			sorted[n++] = &runs[i];
 	}
 	qsort(sorted, n, sizeof(*sorted), compare_blocks);
@@ -260,18 +243,72 @@ compare_ids(const void *a, const void *b)
 static void
 take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 {
-	int			output;
+	int			level = 1;
 
-	memset(job, 0, offsetof(LsmJob, inputs));
-	output = 1;
+	init_job(job, 0);
 	for (int i = 0; i < n; i++)
 	{
 		take(sorted[i], job);
-		output = Max(output, sorted[i]->level);
+		level = Max(level, sorted[i]->level);
 	}
 	qsort(job->inputs, job->count, sizeof(uint64), compare_ids);
-	output = Min(Max(output, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
-	job->level = output - 1;
+	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
+}
+
+/*
+ * Some job that makes the manifest smaller, when it must be.  What is under way
+ * comes first, the least left first: it needs no record more to be completed.
+ * Then the fullest level, or the smallest runs of all.  So there is always one,
+ * unless there are less than two runs that can be merged.
+ */
+bool
+lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
+{
+	const LsmRunRecord *sorted[LSM_MAX_RUNS];
+	bool		busy;
+	int			n = sort_free(runs, count, sorted, &busy);
+	int			most = 1;
+	int			fullest = -1;
+
+	if (busy)
+	{
+		LsmJob		other;
+		bool		found = false;
+
+		for (int i = 0; i < count; i++)
+		{
+			if (!lsm_pick_under_way(runs, count, runs[i].run_id, &other) ||
+				(found && other.blocks_left >= job->blocks_left))
+				continue;
+			*job = other;
+			found = true;
+		}
+		return found;
+	}
+	for (int level = 0; level < LSM_MAX_LEVEL; level++)
+	{
+		int			idle = lsm_pick_idle(runs, count, level);
+
+		if (idle > most)
+		{
+			most = idle;
+			fullest = level;
+		}
+	}
+	if (fullest >= 0)
+		take_level(runs, count, fullest, job);
+	else if (n >= 2)
+		take_smallest(sorted, Min(n, LSM_MAX_JOB_INPUTS), fanout, job);
+	else
+		return false;
+	return true;
+}
+
+/* Has VACUUM removed more of a run than it has left? */
+static bool
+is_thinned(const LsmRunRecord *run)
+{
+	return run->state == LSM_RUN_PACKED && run->removed > run->entries && run->blocks > 1;
 }
 
 /*
@@ -279,42 +316,62 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
  * smallest runs as are worth it.  A run is rewritten only together with others
  * that have at least a quarter of its size, so runs that are left grow
  * fivefold from one to the next: they are few, and a page is not rewritten
- * for ever.
+ * for ever.  Or else a run by itself, of which VACUUM has left less than half.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 {
 	const LsmRunRecord *sorted[LSM_MAX_RUNS];
-	int			n = sort_idle(runs, count, sorted);
+	bool		busy;
+	int			n = sort_free(runs, count, sorted, &busy);
 	int			best = 0;
 	uint64		sum = 0;
 
+	if (busy)
+		return false;
 	for (int i = 0; i < n && i < LSM_MAX_JOB_INPUTS; i++)
 	{
 		if (i > 0 && sorted[i]->blocks <= LSM_IDLE_RATIO * sum)
 			best = i + 1;
 		sum += sorted[i]->blocks;
 	}
-	if (best == 0)
-		return false;
-	take_smallest(sorted, best, fanout, job);
-	return true;
+	if (best > 0)
+	{
+		take_smallest(sorted, best, fanout, job);
+		return true;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		if (is_thinned(sorted[i]))
+		{
+			take_smallest(&sorted[i], 1, fanout, job);
+			return true;
+		}
+	}
+	return false;
 }
 
 /*
  * The next job towards a single packed run: what is under way, else all that
- * is there, from the smallest on.  *last: the job leaves a single run.
+ * is there, from the smallest on.  A single run is written anew if VACUUM has
+ * removed a tenth of it.  *last: the job leaves a single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)
 {
 	const LsmRunRecord *sorted[LSM_MAX_RUNS];
-	int			n = sort_idle(runs, count, sorted);
+	bool		busy;
+	int			n = sort_free(runs, count, sorted, &busy);
 
 	*last = false;
-	if (n < 0)
-		return lsm_pick_job(runs, count, LSM_MAX_RUNS + 1, 0, job);
-	if (n == 0 || (n == 1 && sorted[0]->state == LSM_RUN_PACKED))
+	if (busy)
+	{
+		LsmPickPlace place = {0};
+
+		return lsm_pick_job(runs, count, LSM_MAX_RUNS, &place, job);
+	}
+	if (n == 0 || (n == 1 && sorted[0]->state == LSM_RUN_PACKED &&
+				   sorted[0]->removed <= sorted[0]->entries / 10))
 		return false;
 	*last = n <= LSM_MAX_JOB_INPUTS;
 	take_smallest(sorted, Min(n, LSM_MAX_JOB_INPUTS), fanout, job);

@@ -144,10 +144,10 @@ open_group(Page page, uint8 *p)
 
 /* Start an empty page in private memory.  What its header says of TIDs is not filled in. */
 static void
-begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 run_id,
+begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 owner,
 		   BlockNumber self)
 {
-	lsm_page_init(page, kind, run_id, self);
+	lsm_page_init(page, kind, owner, self);
 	lsm_page_opaque(page)->flags = has_rest ? LSM_PAGE_HAS_REST : 0;
 	((PageHeader) page)->pd_lower = LSM_LEAF_DATA;
 	memset(lsm_leaf_header(page), 0, sizeof(LsmLeafHeader));
@@ -166,12 +166,12 @@ begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 run_
  */
 void
 lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
-			   uint64 run_id, BlockNumber self)
+			   uint64 owner, BlockNumber self)
 {
 	LsmLeafHeader *leaf = lsm_leaf_header(page);
 
 	Assert(mode->base_block <= mode->last_block && mode->keylen != LSM_KEYLEN_NONE);
-	begin_page(b, page, LSM_PAGE_LEAF, has_rest, run_id, self);
+	begin_page(b, page, LSM_PAGE_LEAF, has_rest, owner, self);
 	leaf->base_block = mode->base_block;
 	leaf->last_block = mode->last_block;
 	leaf->keylen = mode->keylen;
@@ -190,21 +190,21 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *m
  */
 void
 lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
-					uint64 first_tid, uint64 run_id, BlockNumber self)
+					uint64 first_tid, uint64 owner, BlockNumber self)
 {
 	/* A key of another length costs a byte more than in the variable coding. */
 	if (b->page != NULL && lsm_leaf_header(b->page)->keylen == mode->keylen &&
 		b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
 		mode->keylen = 0;
 	lsm_mode_cover(mode, first_tid);
-	lsm_leaf_begin(b, page, has_rest, mode, run_id, self);
+	lsm_leaf_begin(b, page, has_rest, mode, owner, self);
 }
 
 /* Start an empty fence page.  `wide`: see lsm_leaf_needs_wide. */
 void
-lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 run_id, BlockNumber self)
+lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner, BlockNumber self)
 {
-	begin_page(b, page, LSM_PAGE_FENCE, true, run_id, self);
+	begin_page(b, page, LSM_PAGE_FENCE, true, owner, self);
 	lsm_leaf_header(page)->offset_bits = wide ? 16 : LSM_NARROW_OFFSET_BITS;
 	b->coding = page_coding(page);
 }

@@ -74,21 +74,25 @@ typedef struct LsmLeafCoding
 #define LSM_LEAF_CAPACITY (LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
 /*
- * Keys of one group, decoded.  Each key starts MAXALIGNed and is followed by at
- * least eight zero bytes, so that a key which is an index tuple without its
- * padding can be used as one.
+ * Neighbouring entries of a page, decoded: those of a group, or of several
+ * groups.  Each key starts MAXALIGNed and is followed by at least eight zero
+ * bytes, so that a key which is an index tuple without its padding can be used
+ * as one.
  */
 typedef struct LsmGroup
 {
 	int			count;
-	LsmEntry	entries[LSM_GROUP_ENTRIES];
-	uint32		max_keylen;		/* longest key that scratch has room for */
-	uint8	   *scratch;		/* lsm_group_scratch_size(max_keylen) bytes */
+	uint32		max_keylen;		/* longest key that is accepted */
+	Size		used;			/* bytes of scratch */
+	Size		size;
+	uint8	   *scratch;		/* keys */
+	LsmEntry	entries[LSM_DECODED_ENTRIES];
 } LsmGroup;
 
 /* Zero bytes behind a decoded key. */
 #define LSM_KEY_PAD 8
 
+/* Room for the keys of one group, whatever they are. */
 static inline Size
 lsm_group_scratch_size(uint32 max_keylen)
 {
@@ -117,10 +121,10 @@ extern void lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen);
 extern int	lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits);
 
 extern void lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
-						   uint64 run_id, BlockNumber self);
+						   uint64 owner, BlockNumber self);
 extern void lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
-								uint64 first_tid, uint64 run_id, BlockNumber self);
-extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 run_id,
+								uint64 first_tid, uint64 owner, BlockNumber self);
+extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner,
 							BlockNumber self);
 extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
@@ -132,6 +136,8 @@ extern void lsm_group_free(LsmGroup *group);
 extern const char *lsm_leaf_check(Page page);
 extern bool lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry);
 extern bool lsm_leaf_decode_group(Page page, int group, LsmGroup *out);
+extern int	lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out);
+extern int	lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out);
 extern bool lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch);
 
 static inline int
@@ -151,14 +157,18 @@ lsm_leaf_group_offset(Page page, int group)
 	return offset;
 }
 
-static inline BlockNumber
+/* No page of a segment has that number. */
+#define LSM_NO_CHILD	PG_UINT32_MAX
+
+/* The child that a separator leads to, as a page of the segment: 0 is its first leaf. */
+static inline uint32
 lsm_fence_child(const LsmEntry *entry)
 {
-	BlockNumber child;
+	uint32		child;
 
-	if (entry->restlen != sizeof(BlockNumber))
-		return InvalidBlockNumber;
-	memcpy(&child, entry->rest, sizeof(BlockNumber));
+	if (entry->restlen != sizeof(uint32))
+		return LSM_NO_CHILD;
+	memcpy(&child, entry->rest, sizeof(uint32));
 	return child;
 }
 

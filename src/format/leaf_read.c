@@ -6,13 +6,21 @@
 
 #include "format/leaf_coding.h"
 
+/* Beyond what one group may need, for decoding several in one go. */
+#define MORE_SCRATCH	(16 * 1024)
+
 /* Room for decoding groups whose keys have at most max_keylen bytes. */
 void
 lsm_group_init(LsmGroup *group, uint32 max_keylen)
 {
+	Size		one = lsm_group_scratch_size(max_keylen);
+
 	group->count = 0;
+	group->used = 0;
 	group->max_keylen = max_keylen;
-	group->scratch = palloc(lsm_group_scratch_size(max_keylen));
+	group->size = one +
+		Min((LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES - 1) * one, MORE_SCRATCH);
+	group->scratch = palloc(group->size);
 }
 
 void
@@ -109,14 +117,15 @@ decode_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 static bool
 decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGroup *out)
 {
-	uint8	   *key = out->scratch;
+	uint8	   *key = out->scratch + out->used;
 	const LsmEntry *prev = NULL;
+	int			most = out->count + LSM_GROUP_ENTRIES;
 
 	while (p < end)
 	{
 		LsmEntry   *entry;
 
-		if (out->count == LSM_GROUP_ENTRIES)
+		if (out->count == most)
 			return false;
 		entry = &out->entries[out->count];
 		p = decode_variable(p, end, c, prev, key, out->max_keylen, entry);
@@ -126,6 +135,7 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 		prev = entry;
 		out->count++;
 	}
+	out->used = key - out->scratch;
 	return true;
 }
 
@@ -165,8 +175,9 @@ decode_fixed(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool shor
 	const uint32 tid_bytes = c->tid_bytes;
 	const uint64 tid_mask = lsm_low_bytes_mask(tid_bytes);
 	const uint64 key_mask = lsm_low_bytes_mask(keylen);
-	uint8	   *key = out->scratch;
-	LsmEntry   *entry = out->entries;
+	uint8	   *key = out->scratch + out->used;
+	LsmEntry   *entry = out->entries + out->count;
+	const LsmEntry *beyond = entry + LSM_GROUP_ENTRIES;
 	const LsmEntry *prev = NULL;
 	uint32		prev_keylen = 0;
 	uint64		word = 0;
@@ -179,7 +190,7 @@ decode_fixed(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool shor
 		uint8		head = *p++;
 		uint32		shared = head >> 4;
 
-		if (entry == out->entries + LSM_GROUP_ENTRIES)
+		if (entry == beyond)
 			return false;
 		if (likely(shared <= FIXED_MOST_SHARED))
 		{
@@ -242,6 +253,7 @@ decode_fixed(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool shor
 		prev = entry++;
 	}
 	out->count = entry - out->entries;
+	out->used = key - out->scratch;
 	return true;
 }
 
@@ -253,6 +265,30 @@ decode_fixed_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, Lsm
 	return decode_fixed(p, end, c, false, out);
 }
 
+/* Decode a group behind what has been decoded.  False if the page is damaged. */
+static bool
+append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
+{
+	int			groups = lsm_leaf_group_count(page);
+	const uint8 *p = (const uint8 *) page + lsm_leaf_group_offset(page, group);
+	const uint8 *end = (const uint8 *) page +
+		(group + 1 < groups ? lsm_leaf_group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
+
+	if (p >= end)
+		return false;
+	if (coding->keylen > 0)
+		return decode_fixed_group(p, end, coding, out);
+	return decode_variable_group(p, end, coding, out);
+}
+
+/* Is there room for another group? */
+static inline bool
+has_room(const LsmGroup *out)
+{
+	return out->count + LSM_GROUP_ENTRIES <= LSM_DECODED_ENTRIES &&
+		out->size - out->used >= lsm_group_scratch_size(out->max_keylen);
+}
+
 /*
  * Decode a whole group.  Keys are copied to the scratch area; rests stay in
  * the page.  False if the page is damaged.
@@ -262,21 +298,52 @@ decode_fixed_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, Lsm
 bool
 lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 {
-	int			groups = lsm_leaf_group_count(page);
 	LsmLeafCoding coding = page_coding(page);
-	const uint8 *p = (const uint8 *) page + lsm_leaf_group_offset(page, group);
-	const uint8 *end = (const uint8 *) page +
-		(group + 1 < groups ? lsm_leaf_group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
 
 	out->count = 0;
-	if (coding.keylen > 0)
+	out->used = 0;
+	return append_group(page, group, &coding, out);
+}
+
+/*
+ * Decode groups from `first` on to `last` at most, as many as there is room
+ * for.  Returns the number of groups, or -1 if the page is damaged.
+ *
+ * REQUIRES: as above.
+ */
+int
+lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
+{
+	LsmLeafCoding coding = page_coding(page);
+	int			group = first;
+
+	out->count = 0;
+	out->used = 0;
+	while (group <= last && has_room(out))
 	{
-		if (!decode_fixed_group(p, end, &coding, out))
-			return false;
+		if (!append_group(page, group++, &coding, out))
+			return -1;
 	}
-	else if (!decode_variable_group(p, end, &coding, out))
-		return false;
-	return out->count > 0;
+	return group - first;
+}
+
+/*
+ * Decode the groups that end with `group`, for reading backward.  Keys have any
+ * length, so fewer are tried when they do not fit.  Returns the number of groups, or -1 if the page is damaged.
+ */
+int
+lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
+{
+	int			want = Min(group + 1, LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES);
+
+	for (;;)
+	{
+		int			n = lsm_leaf_decode_groups(page, group - want + 1, group, out);
+
+		if (n < 0 || n == want)
+			return n;
+		want = Max(want / 2, 1);
+	}
 }
 
 /* The length of a group's first key, which is whole.  Returns the key or NULL. */

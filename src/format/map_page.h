@@ -1,54 +1,49 @@
 /*
  * map_page.h
- *	  Pages of the space map: an array of extents.
+ *	  Pages of the space map: a bit for each block, set while it is in use.
  *
- * The head (block 3) also holds `mapped_end`, the first block that no extent
- * covers yet.  Slots are in no order; a slot with length 0 is unused.  Pages
- * are chained through LsmPageOpaque.next.
+ * A map page describes a region, LSM_REGION_BLOCKS neighbouring blocks, of which
+ * it is the first one (in the first region: block 3).  No extent crosses the
+ * border of a region.
  */
 #ifndef LSM_MAP_PAGE_H
 #define LSM_MAP_PAGE_H
 
 #include "format/page.h"
 
-/* Owners.  Run ids start above them. */
-#define LSM_OWNER_FREE		0
-#define LSM_OWNER_MAP		1
-#define LSM_FIRST_RUN_ID	16
+#define LSM_MAP_WORDS		((int) ((LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT) / sizeof(uint64)))
+#define LSM_REGION_BLOCKS	((uint32) LSM_MAP_WORDS * 64)
 
-typedef struct LsmExtent
+#define lsm_map_words(page) ((uint64 *) ((char *) (page) + LSM_PAGE_CONTENT))
+
+#define lsm_region_of(block)	((block) / LSM_REGION_BLOCKS)
+#define lsm_region_start(region) ((BlockNumber) (region) * LSM_REGION_BLOCKS)
+
+/* The map page of a region. */
+static inline BlockNumber
+lsm_region_map_block(uint32 region)
 {
-	BlockNumber start;
-	uint32		length;			/* blocks; 0: slot unused */
-	uint64		owner;			/* LSM_OWNER_* or run id */
-	uint64		free_xid;		/* free extent: full XID when freed, or 0 */
-} LsmExtent;
+	return region == 0 ? LSM_BLOCK_MAP : lsm_region_start(region);
+}
 
-StaticAssertDecl(sizeof(LsmExtent) == 24, "LsmExtent is part of the on-disk format");
-
-typedef struct LsmMapHeader
+/* The first block of a region that can hold anything else. */
+static inline BlockNumber
+lsm_region_first(uint32 region)
 {
-	BlockNumber mapped_end;		/* on the head page only */
-	uint32		slots;			/* slots in use or once used: the array's length */
-} LsmMapHeader;
+	return region == 0 ? LSM_FIXED_BLOCKS : lsm_region_start(region) + 1;
+}
 
-#define lsm_map_header(page) ((LsmMapHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
-#define lsm_map_slots(page) \
-	((LsmExtent *) ((char *) (page) + LSM_PAGE_CONTENT + MAXALIGN(sizeof(LsmMapHeader))))
-#define LSM_MAP_CAPACITY \
-	((int) ((LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT - MAXALIGN(sizeof(LsmMapHeader))) / sizeof(LsmExtent)))
-
-/* One change of a map page, as SPACE and SEAL records carry it. */
-typedef struct LsmMapChange
+static inline bool
+lsm_map_is_used(Page page, uint32 bit)
 {
-	uint32		slot;
-	uint32		reserved;
-	LsmExtent	extent;
-} LsmMapChange;
+	return (lsm_map_words(page)[bit / 64] >> (bit % 64)) & 1;
+}
 
 extern void lsm_map_page_init(Page page, BlockNumber self);
-extern bool lsm_map_page_apply(Page page, const LsmMapChange *changes, int count,
-							   BlockNumber mapped_end, BlockNumber next);
-extern const char *lsm_map_page_check(Page page);
+extern bool lsm_map_set(Page page, uint32 first, uint32 count, bool used);
+extern bool lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
+						 uint32 *first, uint32 *count);
+extern uint32 lsm_map_count_free(Page page, uint32 from, uint32 to);
+extern uint32 lsm_map_used_end(Page page, uint32 to);
 
 #endif							/* LSM_MAP_PAGE_H */

@@ -1,6 +1,6 @@
 /*
  * meta.c
- *	  The meta page and edits of the manifest.
+ *	  The meta page, run records, and edits of the manifest.
  */
 #include "postgres.h"
 
@@ -15,15 +15,18 @@ set_lower(Page page)
 }
 
 void
-lsm_meta_init(Page page)
+lsm_meta_init(Page page, const LsmKeyCoding *coding)
 {
 	LsmMeta    *meta = lsm_meta(page);
 
-	lsm_page_init(page, LSM_PAGE_META, LSM_OWNER_FREE, LSM_BLOCK_META);
+	lsm_page_init(page, LSM_PAGE_META, 0, LSM_BLOCK_META);
 	memset(meta, 0, offsetof(LsmMeta, runs));
 	meta->magic = LSM_META_MAGIC;
 	meta->version = LSM_FORMAT_VERSION;
-	meta->next_run_id = LSM_FIRST_RUN_ID;
+	meta->next_id = LSM_FIRST_ID;
+	meta->space.mapped_end = LSM_FIXED_BLOCKS;
+	meta->space.search_small = meta->space.search_large = LSM_FIXED_BLOCKS;
+	meta->coding = *coding;
 	set_lower(page);
 	lsm_page_set_crc(page);
 }
@@ -53,10 +56,54 @@ lsm_meta_find(LsmMeta *meta, uint64 run_id)
 	return NULL;
 }
 
+static bool
+put_run(LsmMeta *meta, LsmRunRecord *run, const LsmRunRecord *record)
+{
+	if (run == NULL)
+	{
+		if (meta->run_count >= LSM_MAX_RUNS)
+			return false;
+		run = &meta->runs[meta->run_count++];
+	}
+	*run = *record;
+	return true;
+}
+
+static bool
+remove_run(LsmMeta *meta, LsmRunRecord *run)
+{
+	if (run == NULL)
+		return false;
+	meta->run_count--;
+	memmove(run, run + 1, (char *) &meta->runs[meta->run_count] - (char *) run);
+	memset(&meta->runs[meta->run_count], 0, sizeof(LsmRunRecord));
+	return true;
+}
+
+/* Add a reservation, or drop the one of that segment (length 0). */
+static bool
+set_reservation(LsmMeta *meta, const LsmReservation *reservation, bool add)
+{
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		LsmReservation *r = &meta->reservations[i];
+
+		if (add ? r->length != 0 :
+			r->length == 0 || r->segment_id != reservation->segment_id)
+			continue;
+		if (add)
+			*r = *reservation;
+		else
+			memset(r, 0, sizeof(LsmReservation));
+		return true;
+	}
+	return false;
+}
+
 /*
  * Apply an edit.  False, with the page in an unspecified state, when it does
- * not fit the manifest: the caller checks that before (lsm_manifest_edit), so
- * only a damaged page or record can bring that about.
+ * not fit the manifest: normal operation checks that before, so only a damaged
+ * page or record can bring that about.
  *
  * Records stay in the order in which their runs were added: by age.
  */
@@ -64,52 +111,51 @@ bool
 lsm_meta_apply(Page page, const LsmEdit *edit)
 {
 	LsmMeta    *meta = lsm_meta(page);
+	bool		ok = true;
 
-	for (uint32 i = 0; i < edit->count; i++)
+	for (uint32 i = 0; i < edit->count && ok; i++)
 	{
 		const LsmEditOp *op = &edit->ops[i];
-		LsmRunRecord *run = lsm_meta_find(meta, op->run.run_id);
+		LsmRunRecord *run = lsm_meta_find(meta, op->u.run.run_id);
 
 		switch ((LsmEditKind) op->kind)
 		{
 			case LSM_EDIT_PUT:
-				if (run == NULL)
-				{
-					if (meta->run_count >= LSM_MAX_RUNS)
-						return false;
-					run = &meta->runs[meta->run_count++];
-				}
-				*run = op->run;
-				if (op->run.run_id >= meta->next_run_id)
-					meta->next_run_id = op->run.run_id + 1;
+				ok = put_run(meta, run, &op->u.run);
 				break;
 			case LSM_EDIT_REMOVE:
-				if (run == NULL)
-					return false;
-				meta->run_count--;
-				memmove(run, run + 1,
-						(char *) &meta->runs[meta->run_count] - (char *) run);
-				memset(&meta->runs[meta->run_count], 0, sizeof(LsmRunRecord));
+				ok = remove_run(meta, run);
 				break;
 			case LSM_EDIT_SET_JOB:
-				if (run == NULL)
-					return false;
-				run->job_id = op->run.job_id;
+				ok = run != NULL;
+				if (ok)
+					run->job_id = op->u.run.job_id;
 				break;
 			case LSM_EDIT_DEDUCT:
 				/* The run may have been merged since; then its output counts. */
 				if (run != NULL)
-					run->entries -= Min(run->entries, op->run.entries);
+				{
+					run->removed += op->u.run.removed;
+					run->entries -= Min(run->entries, op->u.run.removed);
+				}
+				break;
+			case LSM_EDIT_RESERVE:
+				ok = set_reservation(meta, &op->u.reservation, true);
+				break;
+			case LSM_EDIT_RELEASE:
+				ok = set_reservation(meta, &op->u.reservation, false);
 				break;
 			default:
-				return false;
+				ok = false;
 		}
 	}
 	meta->edits++;
 	meta->seals += edit->seals;
+	meta->next_id = edit->next_id;
+	meta->space = edit->space;
 	set_lower(page);
 	lsm_page_set_crc(page);
-	return true;
+	return ok;
 }
 
 /* Make the other gate the current one. */
@@ -120,11 +166,14 @@ lsm_meta_flip_gate(Page page)
 	lsm_page_set_crc(page);
 }
 
+/* An edit that changes nothing yet. */
 void
-lsm_edit_init(LsmEdit *edit)
+lsm_edit_init(LsmEdit *edit, const LsmMeta *meta)
 {
 	edit->count = 0;
 	edit->seals = 0;
+	edit->next_id = meta->next_id;
+	edit->space = meta->space;
 }
 
 static LsmEditOp *
@@ -132,7 +181,8 @@ add_op(LsmEdit *edit, LsmEditKind kind)
 {
 	LsmEditOp  *op = &edit->ops[edit->count++];
 
-	Assert(edit->count <= LSM_MAX_EDIT_OPS);
+	if (edit->count > LSM_MAX_EDIT_OPS)
+		elog(ERROR, "pg_lsm: too many operations in an edit");
 	memset(op, 0, sizeof(LsmEditOp));
 	op->kind = kind;
 	return op;
@@ -141,13 +191,13 @@ add_op(LsmEdit *edit, LsmEditKind kind)
 void
 lsm_edit_put(LsmEdit *edit, const LsmRunRecord *run)
 {
-	add_op(edit, LSM_EDIT_PUT)->run = *run;
+	add_op(edit, LSM_EDIT_PUT)->u.run = *run;
 }
 
 void
 lsm_edit_remove(LsmEdit *edit, uint64 run_id)
 {
-	add_op(edit, LSM_EDIT_REMOVE)->run.run_id = run_id;
+	add_op(edit, LSM_EDIT_REMOVE)->u.run.run_id = run_id;
 }
 
 void
@@ -155,15 +205,93 @@ lsm_edit_set_job(LsmEdit *edit, uint64 run_id, uint64 job_id)
 {
 	LsmEditOp  *op = add_op(edit, LSM_EDIT_SET_JOB);
 
-	op->run.run_id = run_id;
-	op->run.job_id = job_id;
+	op->u.run.run_id = run_id;
+	op->u.run.job_id = job_id;
 }
 
 void
-lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 entries)
+lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 removed)
 {
 	LsmEditOp  *op = add_op(edit, LSM_EDIT_DEDUCT);
 
-	op->run.run_id = run_id;
-	op->run.entries = entries;
+	op->u.run.run_id = run_id;
+	op->u.run.removed = removed;
+}
+
+void
+lsm_edit_reserve(LsmEdit *edit, const LsmReservation *reservation)
+{
+	add_op(edit, LSM_EDIT_RESERVE)->u.reservation = *reservation;
+}
+
+void
+lsm_edit_release(LsmEdit *edit, uint64 segment_id)
+{
+	add_op(edit, LSM_EDIT_RELEASE)->u.reservation.segment_id = segment_id;
+}
+
+/* The segment that a run's record describes. */
+void
+lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
+{
+	Assert(lsm_run_is_single(run));
+	memset(segment, 0, sizeof(LsmSegment));
+	segment->id = run->run_id;
+	segment->entries = (uint32) run->entries;
+	segment->removed = (uint32) run->removed;
+	segment->start = run->start;
+	segment->blocks = run->blocks;
+	segment->leaves = run->leaves;
+	segment->heap_low = run->heap_low;
+	segment->heap_high = run->heap_high;
+	segment->keylen = run->keylen;
+	segment->offset_bits = run->offset_bits;
+	segment->height = run->height;
+}
+
+/* The record of a run of one segment, whose id it takes. */
+void
+lsm_run_init_single(LsmRunRecord *run, const LsmSegment *segment, int level, LsmRunState state)
+{
+	memset(run, 0, sizeof(LsmRunRecord));
+	run->run_id = segment->id;
+	run->level = level;
+	run->state = state;
+	lsm_run_add_segment(run, segment);
+	run->start = segment->start;
+	run->height = segment->height;
+}
+
+/* Count a segment in. */
+void
+lsm_run_add_segment(LsmRunRecord *run, const LsmSegment *segment)
+{
+	LsmLeafMode mode;
+	LsmLeafMode other;
+
+	lsm_run_mode(run, &mode);
+	lsm_segment_mode(segment, &other);
+	lsm_mode_join(&mode, &other);
+	run->heap_low = mode.base_block;
+	run->heap_high = mode.last_block;
+	run->keylen = mode.keylen;
+	run->offset_bits = mode.offset_bits;
+	run->entries += segment->entries;
+	run->removed += segment->removed;
+	run->blocks += segment->blocks;
+	run->leaves += segment->leaves;
+	run->segments++;
+}
+
+/* What is known of the entries of a run, for coding those of a merge. */
+void
+lsm_run_mode(const LsmRunRecord *run, LsmLeafMode *mode)
+{
+	lsm_mode_init(mode);
+	if (run->segments == 0)
+		return;
+	mode->base_block = run->heap_low;
+	mode->last_block = run->heap_high;
+	mode->keylen = run->keylen;
+	mode->offset_bits = run->offset_bits;
 }

@@ -1,6 +1,7 @@
 /*
  * meta.h
- *	  The meta page: identity, format version, gate epoch, and the manifest.
+ *	  The meta page: identity, format version, how keys are compared, gate
+ *	  epoch, the state of the space map, and the manifest.
  *
  * The manifest is an array of run records, changed by edits.  An edit is a
  * short list of operations that is applied as a whole and logged as one WAL
@@ -11,66 +12,95 @@
 
 #include "base/limits.h"
 #include "format/page.h"
+#include "format/segment_record.h"
 
 #define LSM_META_MAGIC 0x4C534D49	/* "LSMI" */
+
+/* Ids of runs and segments begin here: what is below it means something else. */
+#define LSM_FIRST_ID		16
 
 typedef enum LsmRunState
 {
 	LSM_RUN_OPEN = 1,			/* a page of the write buffer that takes entries */
 	LSM_RUN_SEALED = 2,			/* one buffer page, full */
-	LSM_RUN_PACKED = 3,			/* leaves and fences, complete */
-	LSM_RUN_BUILDING = 4,		/* output of a job that is not installed (I8) */
-	LSM_RUN_PART = 5			/* the finished part of a building run, which scans
-								 * read; see "The frontier" in src/README.md */
+	LSM_RUN_PACKED = 3,			/* segments */
+	LSM_RUN_SPENT = 4			/* merged into another run: its blocks are to be freed (I8) */
 } LsmRunState;
 
 /* Run flags. */
-#define LSM_RUN_STEPPING 0x01	/* a step is writing; found later: it failed */
-#define LSM_RUN_RETRIED 0x02	/* the last step failed, and the run goes on */
-#define LSM_RUN_RECOVERED 0x04	/* a step has failed: may own blocks beside its own */
-#define LSM_RUN_PARTED	0x08	/* had parts or was appended to: owns blocks that are
-								 * not its own any more, or reserved */
-#define LSM_RUN_CUT		0x10	/* input of which a part has taken the beginning:
-								 * its entries are an estimate */
+#define LSM_RUN_MERGING 0x01	/* output of a job: more will come (I8) */
 
+/*
+ * A run.  While segments is 1 and dir_height 0 the record describes the segment
+ * itself, whose id is run_id; a page of the write buffer, too.  Otherwise the
+ * segments are in a directory of pages, and blocks, leaves and so on are sums.
+ */
 typedef struct LsmRunRecord
 {
 	uint64		run_id;
-	uint64		job_id;			/* building run that this one goes into, or 0 */
-	uint64		entries;		/* written, less those VACUUM has removed */
-	BlockNumber root;			/* highest fence page, only leaf, or buffer page */
-	BlockNumber first_leaf;
-	BlockNumber last_leaf;
-	BlockNumber end_block;		/* highest block of the run + 1 */
+	uint64		job_id;			/* run that this one is merged into, or 0 */
+	uint64		entries;		/* less those that VACUUM has removed */
+	uint64		removed;		/* by VACUUM since they were written */
+	BlockNumber start;			/* of the segment; or the directory's root */
+	uint32		blocks;			/* of the segments */
 	uint32		leaves;
-	uint32		blocks;			/* leaves and fence pages */
-	BlockNumber next_block;		/* the first one that is reserved, or invalid */
-	BlockNumber extent_end;		/* end of those; part: the page with the frontier */
-	uint16		level;
-	uint8		height;			/* fence pages above a leaf */
+	BlockNumber heap_low;
+	BlockNumber heap_high;
+	uint32		segments;
+	uint16		keylen;			/* see LsmLeafMode */
+	uint8		offset_bits;
+	uint8		height;			/* of the segment: fence pages above a leaf */
+	uint8		dir_height;		/* levels of directory pages, or 0 */
+	uint8		level;
 	uint8		state;			/* LsmRunState */
 	uint8		flags;
-	uint8		reserved[3];
 } LsmRunRecord;
 
 StaticAssertDecl(sizeof(LsmRunRecord) == 64, "LsmRunRecord is part of the on-disk format");
 
-/* The run id on the pages of a run: a part's pages are those of its job's output. */
-static inline uint64
-lsm_run_owner(const LsmRunRecord *run)
+/* Blocks that a step has taken and not installed yet (I3). */
+typedef struct LsmReservation
 {
-	return run->state == LSM_RUN_PART ? run->job_id : run->run_id;
-}
+	BlockNumber start;
+	uint32		length;			/* 0: unused */
+	uint64		segment_id;		/* that is written there */
+	uint64		job_id;			/* output run of the job */
+} LsmReservation;
+
+StaticAssertDecl(sizeof(LsmReservation) == 24, "LsmReservation is part of the on-disk format");
+
+/* How the keys of an index are compared: fixed when it is made. */
+typedef struct LsmKeyCoding
+{
+	uint8		nkeys;			/* key columns */
+	uint8		encoded;		/* bytes compare; else the support functions decide */
+	uint8		encodings[INDEX_MAX_KEYS];	/* LsmEncoding of each key column */
+	uint8		reserved[6];
+} LsmKeyCoding;
+
+StaticAssertDecl(sizeof(LsmKeyCoding) == 40, "LsmKeyCoding is part of the on-disk format");
+
+/* The state of the space map, but for the map pages. */
+typedef struct LsmSpace
+{
+	BlockNumber mapped_end;		/* blocks from here on were never used */
+	uint32		free_blocks;	/* before that */
+	BlockNumber search_small;	/* where to look for free blocks next */
+	BlockNumber search_large;
+} LsmSpace;
 
 typedef struct LsmMeta
 {
 	uint32		magic;
 	uint32		version;		/* LSM_FORMAT_VERSION */
 	uint64		edits;			/* number of edits so far */
-	uint64		next_run_id;
+	uint64		next_id;		/* of a run or segment */
+	uint64		seals;			/* pages that came in so far: paces steps */
 	uint32		gate_epoch;		/* current gate: block 1 + epoch % 2 */
 	uint32		run_count;
-	uint64		seals;			/* pages that came in so far: paces steps */
+	LsmSpace	space;
+	LsmKeyCoding coding;
+	LsmReservation reservations[LSM_MAX_RESERVATIONS];
 	LsmRunRecord runs[LSM_MAX_RUNS];
 } LsmMeta;
 
@@ -85,39 +115,62 @@ typedef enum LsmEditKind
 	LSM_EDIT_PUT = 1,			/* add the record, or replace the one of its id */
 	LSM_EDIT_REMOVE = 2,		/* remove the record with that id */
 	LSM_EDIT_SET_JOB = 3,		/* set job_id of the record with that id */
-	LSM_EDIT_DEDUCT = 4			/* VACUUM removed so many entries */
+	LSM_EDIT_DEDUCT = 4,		/* VACUUM removed so many entries */
+	LSM_EDIT_RESERVE = 5,		/* add a reservation */
+	LSM_EDIT_RELEASE = 6		/* drop the reservation of that segment */
 } LsmEditKind;
 
 typedef struct LsmEditOp
 {
 	uint32		kind;
 	uint32		reserved;
-	LsmRunRecord run;			/* REMOVE: run_id; SET_JOB: run_id and job_id;
-								 * DEDUCT: run_id and entries */
+	union
+	{
+		LsmRunRecord run;		/* REMOVE: run_id; SET_JOB: run_id and job_id;
+								 * DEDUCT: run_id and removed */
+		LsmReservation reservation; /* RELEASE: segment_id */
+	}			u;
 } LsmEditOp;
 
-#define LSM_MAX_EDIT_OPS (LSM_MAX_RUNS + 4)
+#define LSM_MAX_EDIT_OPS (LSM_MAX_JOB_INPUTS + 8)
 
 typedef struct LsmEdit
 {
 	uint32		count;
 	uint32		seals;			/* pages that come in with this edit */
+	uint64		next_id;
+	LsmSpace	space;			/* as it is after the edit */
 	LsmEditOp	ops[LSM_MAX_EDIT_OPS];
 } LsmEdit;
 
 #define lsm_edit_size(edit) \
 	(offsetof(LsmEdit, ops) + (edit)->count * sizeof(LsmEditOp))
 
-extern void lsm_meta_init(Page page);
+extern void lsm_meta_init(Page page, const LsmKeyCoding *coding);
 extern const char *lsm_meta_check(Page page);
 extern bool lsm_meta_apply(Page page, const LsmEdit *edit);
 extern LsmRunRecord *lsm_meta_find(LsmMeta *meta, uint64 run_id);
 extern void lsm_meta_flip_gate(Page page);
 
-extern void lsm_edit_init(LsmEdit *edit);
+extern void lsm_edit_init(LsmEdit *edit, const LsmMeta *meta);
 extern void lsm_edit_put(LsmEdit *edit, const LsmRunRecord *run);
 extern void lsm_edit_remove(LsmEdit *edit, uint64 run_id);
 extern void lsm_edit_set_job(LsmEdit *edit, uint64 run_id, uint64 job_id);
-extern void lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 entries);
+extern void lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 removed);
+extern void lsm_edit_reserve(LsmEdit *edit, const LsmReservation *reservation);
+extern void lsm_edit_release(LsmEdit *edit, uint64 segment_id);
+
+/* Has this run its segment in its record? */
+static inline bool
+lsm_run_is_single(const LsmRunRecord *run)
+{
+	return run->dir_height == 0;
+}
+
+extern void lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment);
+extern void lsm_run_init_single(LsmRunRecord *run, const LsmSegment *segment, int level,
+								LsmRunState state);
+extern void lsm_run_add_segment(LsmRunRecord *run, const LsmSegment *segment);
+extern void lsm_run_mode(const LsmRunRecord *run, LsmLeafMode *mode);
 
 #endif							/* LSM_META_H */

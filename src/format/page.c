@@ -9,16 +9,14 @@
 
 /* Make an empty page.  The content area is zeroed and belongs to the hole. */
 void
-lsm_page_init(Page page, uint16 kind, uint64 run_id, BlockNumber self)
+lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self)
 {
 	LsmPageOpaque *opaque;
 
 	PageInit(page, BLCKSZ, sizeof(LsmPageOpaque));
 	opaque = lsm_page_opaque(page);
-	opaque->run_id = run_id;
+	opaque->owner = owner;
 	opaque->self = self;
-	opaque->prev = InvalidBlockNumber;
-	opaque->next = InvalidBlockNumber;
 	opaque->kind = kind;
 }
 
@@ -89,7 +87,7 @@ lsm_page_check_header(Page page, BlockNumber self)
 		header->pd_upper > header->pd_special)
 		return "page header is damaged";
 	opaque = lsm_page_opaque(page);
-	if (opaque->kind < LSM_PAGE_META || opaque->kind > LSM_PAGE_FENCE)
+	if (opaque->kind < LSM_PAGE_META || opaque->kind > LSM_PAGE_DIRECTORY)
 		return "page kind is unknown";
 	if (opaque->self != self)
 		return "page belongs to another block";

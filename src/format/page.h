@@ -17,7 +17,7 @@
 /* Fixed blocks. */
 #define LSM_BLOCK_META		0
 #define LSM_BLOCK_GATE		1	/* gates are blocks 1 and 2 */
-#define LSM_BLOCK_MAP		3	/* head of the space map */
+#define LSM_BLOCK_MAP		3	/* map page of the first region */
 #define LSM_FIXED_BLOCKS	4
 
 /* Page kinds; unlikely values, so that a foreign page is noticed. */
@@ -27,6 +27,7 @@
 #define LSM_PAGE_BUFFER		0xA504
 #define LSM_PAGE_LEAF		0xA505
 #define LSM_PAGE_FENCE		0xA506
+#define LSM_PAGE_DIRECTORY	0xA507
 
 /* Page flags. */
 #define LSM_PAGE_OPEN		0x0001	/* buffer page: takes entries (I7) */
@@ -35,11 +36,9 @@
 
 typedef struct LsmPageOpaque
 {
-	uint64		run_id;			/* owner; 0 on fixed and map pages */
+	uint64		owner;			/* segment; directory: run; fixed and map pages: 0 */
+	uint64		stamp;			/* map and directory: the edit that changed it last */
 	BlockNumber self;			/* the page's own block number */
-	BlockNumber prev;			/* leaf: left neighbour, or invalid */
-	BlockNumber next;			/* leaf: right neighbour; map: next map page;
-								 * fence: see run/writer.c */
 	uint32		crc;			/* CRC-32C of the content */
 	uint32		verified;		/* in clean buffers: mark of the server that checked
 								 * crc; on disk and in WAL without meaning */
@@ -49,13 +48,14 @@ typedef struct LsmPageOpaque
 
 StaticAssertDecl(sizeof(LsmPageOpaque) == 32, "LsmPageOpaque is part of the on-disk format");
 
-#define lsm_page_opaque(page) ((LsmPageOpaque *) PageGetSpecialPointer(page))
-
 /* Where a page's content begins, and where the special area does. */
 #define LSM_PAGE_CONTENT	MAXALIGN(SizeOfPageHeaderData)
 #define LSM_PAGE_SPECIAL	(BLCKSZ - sizeof(LsmPageOpaque))
 
-extern void lsm_page_init(Page page, uint16 kind, uint64 run_id, BlockNumber self);
+/* Of any page: whether it is one of ours is for lsm_page_check_header to tell. */
+#define lsm_page_opaque(page) ((LsmPageOpaque *) ((char *) (page) + LSM_PAGE_SPECIAL))
+
+extern void lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self);
 extern uint32 lsm_page_compute_crc(Page page);
 extern void lsm_page_set_crc(Page page);
 extern void lsm_page_unmark(Page page);

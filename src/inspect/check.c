@@ -2,12 +2,18 @@
  * check.c
  *	  lsm_check: verify an index, and perhaps its table against it.
  *
- * The index stays in use meanwhile: inserts, merges and VACUUM go on.  So all
- * that must agree with each other, the manifest, the gates, the open pages and
- * the space map, is copied at one instant, under the locks that changes of
- * them need.  The pages of the runs in that copy are read afterwards, one by
- * one.  They cannot be reused before the calling query's snapshot is gone
- * (I9), and VACUUM only takes entries away from them (I6).
+ * The index stays in use meanwhile: inserts, merges and VACUUM go on, and
+ * nothing keeps a segment in its place.  So this works in rounds.  A round
+ * copies at one instant all that must agree with each other (check_instant.c),
+ * checks that, and then reads the pages of the segments, one by one.  When a
+ * page belongs to somebody else, the current version decides: if it still names
+ * the segment the index is damaged, else the segment was merged or dropped.  The
+ * next round then looks at what it has not seen.
+ *
+ * An entry that was in such a segment is found in the end: it is in a segment of
+ * each version, and the last round is one that has missed none.  Segments have
+ * ids that are never used again, and are written once; VACUUM only takes entries
+ * away (I6).  So one that was checked in an earlier round needs no second look.
  *
  * No page is trusted, even if this server has checked it before, and nothing
  * found on a page is followed before it has been compared with what is known.
@@ -17,14 +23,29 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "fmgr.h"
 #include "inspect/inspect.h"
-#include "manifest/meta_buffer.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
 PG_FUNCTION_INFO_V1(lsm_check);
+
+/*
+ * Rounds that merges may spoil.  The one after that keeps them away; in recovery
+ * that is impossible, but the next try may have more luck.
+ */
+#define MOST_ROUNDS 10
+#define MOST_ROUNDS_IN_RECOVERY 100
+
+/* A segment that some round came upon. */
+typedef struct SeenSegment
+{
+	uint64		id;				/* key */
+	int			round;			/* the latest one that named it */
+	bool		is_checked;		/* else it was gone when we looked */
+} SeenSegment;
 
 /* Report a fault of a block, and end. */
 void
@@ -45,12 +66,25 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 			break;
 		enlargeStringInfo(&what, needed);
 	}
-	lsm_report_corruption(c->index, block, what.data);
+	lsm_report_corruption(c->rel, block, what.data);
 }
+
+/* Compare, with the memory that comparison functions use given back. */
+int
+lsm_check_compare(LsmCheck *c, const LsmEntry *a, const LsmEntry *b)
+{
+	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
+	int			result = lsm_key_compare(c->ks, a, b);
+
+	MemoryContextSwitchTo(old_context);
+	return result;
+}
+
+/* --- pages -------------------------------------------------------------------- */
 
 /* NULL, or what is in use of a page that its kind does not use. */
 static const char *
-foreign_field(Page page)
+page_foreign_field(Page page)
 {
 	LsmPageOpaque *opaque = lsm_page_opaque(page);
 	uint16		flags = 0;
@@ -70,11 +104,8 @@ foreign_field(Page page)
 	}
 	if ((opaque->flags & ~flags) != 0)
 		return "page has flags that do not belong to its kind";
-	if (opaque->kind != LSM_PAGE_LEAF &&
-		(BlockNumberIsValid(opaque->prev) ||
-		 (BlockNumberIsValid(opaque->next) && opaque->kind != LSM_PAGE_MAP &&
-		  opaque->kind != LSM_PAGE_FENCE)))
-		return "page has neighbours, but is no leaf";
+	if (opaque->stamp != 0 && opaque->kind != LSM_PAGE_MAP && opaque->kind != LSM_PAGE_DIRECTORY)
+		return "page has the number of an edit, but its kind has none";
 	if (PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION ||
 		((PageHeader) page)->pd_prune_xid != InvalidTransactionId)
 		return "page header is damaged";
@@ -86,7 +117,7 @@ foreign_field(Page page)
  * Unlike lsm_buffer_verify this does not believe earlier checks.
  */
 void
-lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page copy)
+lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy)
 {
 	const char *wrong = lsm_page_check_header(copy, block);
 	LsmPageOpaque *opaque;
@@ -96,10 +127,11 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page 
 	opaque = lsm_page_opaque(copy);
 	if (opaque->kind != kind)
 		lsm_check_report(c, block, "page is of kind 0x%04X, not 0x%04X", opaque->kind, kind);
-	if (opaque->run_id != run_id)
-		lsm_check_report(c, block, "page belongs to run " UINT64_FORMAT ", not " UINT64_FORMAT,
-						 opaque->run_id, run_id);
-	wrong = foreign_field(copy);
+	if (opaque->owner != owner)
+		lsm_check_report(c, block,
+						 "page belongs to segment " UINT64_FORMAT ", not " UINT64_FORMAT,
+						 opaque->owner, owner);
+	wrong = page_foreign_field(copy);
 	if (wrong != NULL)
 		lsm_check_report(c, block, "%s", wrong);
 	/* An open page has no checksum (I7). */
@@ -109,106 +141,162 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page 
 		lsm_check_report(c, block, "checksum does not match the content");
 }
 
-/* Copy a page that no lock is held for, and check it. */
-void
-lsm_check_read(LsmCheck *c, BlockNumber block, uint16 kind, uint64 run_id, Page copy)
+/* Is the item of a segment still in its place in the directory of a run? */
+static bool
+page_has_item(LsmCheck *c, const LsmCheckSegment *segment)
 {
+	/* The run is not spent, so its directory is whole. */
+	Buffer		buffer = lsm_buffer_read(c->rel, segment->page, LSM_KIND(LSM_PAGE_DIRECTORY),
+										 segment->run->run_id, BUFFER_LOCK_SHARE, NULL);
+	LsmDirectoryEntry item;
+	bool		result;
+
+	result = lsm_directory_page_get(BufferGetPage(buffer), segment->ordinal, &item) &&
+		item.segment.id == segment->segment.id && item.segment.blocks > 0;
+	UnlockReleaseBuffer(buffer);
+	return result;
+}
+
+/*
+ * Does the current version name a segment, in the run that had it?  Items do not
+ * move within a directory.  A segment that a job has moved to its output is found
+ * there in the next round.
+ */
+static bool
+segment_is_named(LsmCheck *c, const LsmCheckSegment *segment)
+{
+	Buffer		meta = lsm_meta_lock(c->rel, BUFFER_LOCK_SHARE);
+	LsmRunRecord *run = lsm_meta_find(lsm_meta(BufferGetPage(meta)), segment->run->run_id);
+	bool		result = run != NULL && run->state != LSM_RUN_SPENT;
+
+	if (result && segment->has_item)
+		result = page_has_item(c, segment);
+	UnlockReleaseBuffer(meta);
+	return result;
+}
+
+/*
+ * Copy a page of a segment, and check it.  False if it belongs to somebody else
+ * by now, and rightly so.
+ */
+bool
+lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number, uint16 kind, Page copy)
+{
+	BlockNumber block = segment->segment.start + number;
+	uint64		owner = segment->segment.id;
+	LsmPageOpaque *opaque = lsm_page_opaque(copy);
 	Buffer		buffer;
 
 	CHECK_FOR_INTERRUPTS();
-	/* Also keeps InvalidBlockNumber, which would extend the file, away. */
-	if (block >= c->file_blocks)
+	/* No file gets shorter while we hold a lock on the index. */
+	if (block >= c->instant->file_blocks)
 		lsm_check_report(c, block, "the file ends before this block");
-	buffer = ReadBufferExtended(c->index, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
+	buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	lsm_check_page(c, block, kind, run_id, copy);
+	/*
+	 * A segment that is named now was named when its page was read, since none
+	 * comes back: then the page had to be the one that we want.
+	 */
+	if ((lsm_page_check_header(copy, block) != NULL || opaque->owner != owner ||
+		 opaque->kind != kind) && !segment_is_named(c, segment))
+		return false;
+	lsm_check_page(c, block, kind, owner, copy);
+	return true;
+}
+
+/* --- rounds ------------------------------------------------------------------- */
+
+/* Is nothing of it read any more?  Then it may be freed at any time, or is already. */
+static bool
+segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
+{
+	const LsmEntry *frontier = lsm_check_frontier(c, segment->run);
+
+	if (segment->run->state == LSM_RUN_SPENT)
+		return true;
+	return segment->has_item && frontier != NULL &&
+		lsm_check_compare(c, &segment->high, frontier) <= 0;
 }
 
 /*
- * The gates: the current one is open.  The other one was closed when that one
- * opened, so both are open only until the first flip.
+ * Check a segment, unless that was done.  Returns 1 if it was gone, else 0.
+ * Without a table to compare with, there is no need to look for what its entries
+ * have become; but it may have been moved.
  */
-static void
-check_gates(LsmCheck *c, Page copy)
+static int
+round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 {
-	uint32		epoch = c->version->gate_epoch;
+	SeenSegment *seen;
+	bool		found;
 
-	for (uint32 i = 0; i < 2; i++)
+	if (segment_is_dead(c, segment))
+		return 0;
+	if (round > 1 && c->filter == NULL &&
+		hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL) == NULL)
+		return 0;
+	seen = hash_search(c->seen, &segment->segment.id, HASH_ENTER, &found);
+	if (found && seen->round == round)
+		lsm_check_report(c, segment->segment.start, "segment " UINT64_FORMAT " is there twice",
+						 segment->segment.id);
+	seen->round = round;
+	if (found && seen->is_checked)
+		return 0;
+	seen->is_checked = lsm_check_segment(c, segment);
+	MemoryContextReset(c->scratch);
+	return seen->is_checked ? 0 : 1;
+}
+
+/* Take an instant and check all that is new in it.  Returns how many segments were gone. */
+static int
+check_round(LsmCheck *c, int round)
+{
+	int			gone = 0;
+
+	lsm_check_take_instant(c);
+	lsm_check_segments(c);
+	lsm_check_map(c);
+	if (round == 1 && c->filter == NULL && c->image.data != NULL)
+		lsm_check_heap_begin(c);
+	for (int i = 0; i < c->instant->segment_count; i++)
+		gone += round_check_segment(c, &c->instant->segments[i], round);
+	MemoryContextDelete(c->instant->context);
+	c->instant = NULL;
+	return gone;
+}
+
+/* Rounds, until one has found everything in its place. */
+static void
+check_all_rounds(LsmCheck *c)
+{
+	bool		in_recovery = RecoveryInProgress();
+	int			most = in_recovery ? MOST_ROUNDS_IN_RECOVERY : MOST_ROUNDS;
+	int			round = 1;
+	int			gone;
+
+	while ((gone = check_round(c, round)) > 0)
 	{
-		BlockNumber block = LSM_BLOCK_GATE + i;
-		Buffer		buffer = lsm_buffer_read(c->index, block, LSM_KIND(LSM_PAGE_GATE), 0,
-											 BUFFER_LOCK_SHARE, NULL);
-		bool		current = epoch % 2 == i;
-		bool		closed;
-
-		memcpy(copy, BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-		lsm_check_page(c, block, LSM_PAGE_GATE, LSM_OWNER_FREE, copy);
-		closed = (lsm_page_opaque(copy)->flags & LSM_PAGE_CLOSED) != 0;
-		if (current && closed)
-			lsm_check_report(c, block, "the current gate is closed");
-		if (!current && !closed && epoch > 0)
-			lsm_check_report(c, block, "a gate that is not the current one is open");
+		ereport(DEBUG1,
+				(errmsg_internal("index \"%s\": %d segments were merged while it was read",
+								 RelationGetRelationName(c->rel), gone)));
+		if (round++ == most)
+			break;
 	}
-}
+	/* Without a table, what the merges have written may be checked another time. */
+	if (gone == 0 || c->filter == NULL)
+		return;
+	if (in_recovery)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("index \"%s\" is merged faster than it can be verified",
+						RelationGetRelationName(c->rel)),
+				 errhint("Try again when there is less writing, or verify it on the primary.")));
 
-/* Copy the manifest.  The meta page is locked. */
-static void
-copy_version(LsmCheck *c, Page page)
-{
-	LsmMeta    *meta = lsm_meta(page);
-
-	c->version = palloc0(offsetof(LsmVersion, runs) + meta->run_count * sizeof(LsmRunRecord));
-	c->version->edits = meta->edits;
-	c->version->next_run_id = meta->next_run_id;
-	c->version->seals = meta->seals;
-	c->version->gate_epoch = meta->gate_epoch;
-	c->version->run_count = meta->run_count;
-	memcpy(c->version->runs, meta->runs, meta->run_count * sizeof(LsmRunRecord));
-}
-
-/*
- * Copy the open pages, one by one.  They are what the manifest says only as long
- * as that is locked; entries may come in meanwhile, and do no harm.
- */
-static void
-copy_open_pages(LsmCheck *c)
-{
-	c->open_pages = palloc0(c->version->run_count * sizeof(Page) + 1);
-	for (uint32 i = 0; i < c->version->run_count; i++)
-	{
-		LsmRunRecord *run = &c->version->runs[i];
-		Buffer		buffer;
-
-		if (run->state != LSM_RUN_OPEN)
-			continue;
-		if (run->root >= RelationGetNumberOfBlocks(c->index))
-			lsm_check_report(c, run->root, "the file ends before this block");
-		buffer = lsm_buffer_read(c->index, run->root, LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
-								 BUFFER_LOCK_SHARE, NULL);
-		c->open_pages[i] = palloc(BLCKSZ);
-		memcpy(c->open_pages[i], BufferGetPage(buffer), BLCKSZ);
-		UnlockReleaseBuffer(buffer);
-	}
-}
-
-/* Copy and check what must be seen at one instant, in the order of locks. */
-static void
-copy_instant(LsmCheck *c)
-{
-	Page		copy = palloc(BLCKSZ);
-	Buffer		meta = lsm_meta_lock(c->index, BUFFER_LOCK_SHARE);
-
-	memcpy(copy, BufferGetPage(meta), BLCKSZ);
-	lsm_check_page(c, LSM_BLOCK_META, LSM_PAGE_META, LSM_OWNER_FREE, copy);
-	copy_version(c, copy);
-	check_gates(c, copy);
-	copy_open_pages(c);
-	lsm_check_copy_map(c);
-	UnlockReleaseBuffer(meta);
-	pfree(copy);
+	/* Nothing is installed while we have this lock: what goes now VACUUM has emptied. */
+	lsm_merge_lock(c->rel, ExclusiveLock, true);
+	check_round(c, round);
+	lsm_merge_unlock(c->rel, ExclusiveLock);
 }
 
 /* The table does not get shorter while we hold a lock on it. */
@@ -228,26 +316,29 @@ check_index(LsmInspected *in, bool heapallindexed)
 {
 	LsmCheck   *c = palloc0(sizeof(LsmCheck));
 	Snapshot	snapshot = InvalidSnapshot;
+	HASHCTL		control;
 
 	c->heap = in->heap;
-	c->index = in->index;
-	c->ks = lsm_keyspace_create(in->index);
+	c->rel = in->index;
+	c->index = lsm_index_open(in->index);
+	c->ks = lsm_index_keyspace(c->index);
 	c->strategy = GetAccessStrategy(BAS_BULKREAD);
 	c->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check of a page",
 									   ALLOCSET_DEFAULT_SIZES);
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(uint64);
+	control.entrysize = sizeof(SeenSegment);
+	control.hcxt = CurrentMemoryContext;
+	c->seen = hash_create("pg_lsm check segments", 256, &control,
+						  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	/* What this snapshot sees in the table is in the version read after it. */
+	/* What this snapshot sees in the table is in the versions read after it. */
 	if (heapallindexed)
+	{
 		snapshot = lsm_check_heap_snapshot(c);
-	copy_instant(c);
-	c->file_blocks = RelationGetNumberOfBlocks(in->index);
-	lsm_check_manifest(c);
-	lsm_check_map(c);
-
-	if (heapallindexed)
-		lsm_check_heap_begin(c);
-	for (uint32 i = 0; i < c->version->run_count; i++)
-		lsm_check_run(c, &c->version->runs[i]);
+		initStringInfo(&c->image);
+	}
+	check_all_rounds(c);
 	check_furthest(c);
 	if (heapallindexed)
 	{
@@ -255,6 +346,7 @@ check_index(LsmInspected *in, bool heapallindexed)
 		UnregisterSnapshot(snapshot);
 		lsm_check_duplicates(c);
 	}
+	hash_destroy(c->seen);
 	FreeAccessStrategy(c->strategy);
 }
 

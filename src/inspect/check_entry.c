@@ -15,7 +15,7 @@
 #include "utils/memutils.h"
 
 static void
-bad_entry(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
+entry_report(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
 {
 	lsm_check_report(c, block, "entry %d: %s", ordinal, what);
 }
@@ -25,7 +25,7 @@ bad_entry(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
  * not fit.
  */
 static int64
-value_size(Form_pg_attribute att, const char *p, const char *end)
+entry_value_size(Form_pg_attribute att, const char *p, const char *end)
 {
 	Size		room = end - p;
 	Size		size;
@@ -49,7 +49,7 @@ value_size(Form_pg_attribute att, const char *p, const char *end)
 }
 
 static bool
-is_zero(const char *from, const char *to)
+entry_is_zero(const char *from, const char *to)
 {
 	while (from < to)
 	{
@@ -61,13 +61,13 @@ is_zero(const char *from, const char *to)
 
 /* Bits of columns that there are not, and the padding up to the data, are zero. */
 static bool
-nulls_are_clean(const bits8 *nulls, int natts, const char *data)
+entry_nulls_are_clean(const bits8 *nulls, int natts, const char *data)
 {
 	int			whole = natts / 8;
 
 	if (natts % 8 != 0 && (nulls[whole++] >> natts % 8) != 0)
 		return false;
-	return is_zero((const char *) nulls + whole, data);
+	return entry_is_zero((const char *) nulls + whole, data);
 }
 
 /*
@@ -77,7 +77,7 @@ nulls_are_clean(const bits8 *nulls, int natts, const char *data)
  * makes it, so equal tuples have equal bytes.
  */
 static const char *
-tuple_fault(TupleDesc desc, const char *bytes, Size have)
+entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 {
 	IndexTuple	tuple = (IndexTuple) bytes;
 	const bits8 *nulls = (const bits8 *) (bytes + sizeof(IndexTupleData));
@@ -92,13 +92,13 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 	size = IndexTupleSize(tuple);
 	if (have > size || size - have >= LSM_KEY_PAD || (tuple->t_info & INDEX_AM_RESERVED_BIT) != 0)
 		return "index tuple has a wrong size";
-	if (!is_zero(bytes, bytes + sizeof(ItemPointerData)))
+	if (!entry_is_zero(bytes, bytes + sizeof(ItemPointerData)))
 		return "index tuple has a TID of its own";
 	if (IndexInfoFindDataOffset(tuple->t_info) > size)
 		return "index tuple has no room for its null bitmap";
 	data = bytes + IndexInfoFindDataOffset(tuple->t_info);
 	end = bytes + size;
-	if (IndexTupleHasNulls(tuple) && !nulls_are_clean(nulls, desc->natts, data))
+	if (IndexTupleHasNulls(tuple) && !entry_nulls_are_clean(nulls, desc->natts, data))
 		return "index tuple has a damaged null bitmap";
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -111,15 +111,15 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 		/* A short varlena is not aligned; its first byte tells. */
 		if (att->attlen != -1 || data + offset == end || !VARATT_NOT_PAD_BYTE(data + offset))
 			offset = att_align_nominal(offset, att->attalign);
-		if (data + offset > end || !is_zero(data + before, data + offset))
+		if (data + offset > end || !entry_is_zero(data + before, data + offset))
 			return "index tuple has a damaged column";
-		length = value_size(att, data + offset, end);
+		length = entry_value_size(att, data + offset, end);
 		if (length < 0)
 			return "a value does not fit its index tuple";
 		offset += length;
 		has_var |= att->attlen < 0;
 	}
-	if (!is_zero(data + offset, end))
+	if (!entry_is_zero(data + offset, end))
 		return "index tuple is longer than its columns";
 	if (has_var != (IndexTupleHasVarwidths(tuple) != 0))
 		return "index tuple has wrong flags";
@@ -128,7 +128,7 @@ tuple_fault(TupleDesc desc, const char *bytes, Size have)
 
 /* Decode an encoded key, and see that coding the values again gives it back. */
 static void
-check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+entry_check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
 	LsmKeySpace *ks = c->ks;
 	const uint8 *p = entry->key;
@@ -145,14 +145,14 @@ check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ord
 
 		p = lsm_decode_column(column, p, end, &value, &isnull);
 		if (p == NULL)
-			bad_entry(c, block, ordinal, "key cannot be decoded");
+			entry_report(c, block, ordinal, "key cannot be decoded");
 		again = palloc(lsm_encode_size(column, value, isnull));
 		size = lsm_encode_column(column, value, isnull, again) - again;
 		if (size != (Size) (p - from) || memcmp(again, from, size) != 0)
-			bad_entry(c, block, ordinal, "key is not coded as its values are");
+			entry_report(c, block, ordinal, "key is not coded as its values are");
 	}
 	if (p != end)
-		bad_entry(c, block, ordinal, "key is longer than its columns");
+		entry_report(c, block, ordinal, "key is longer than its columns");
 }
 
 /* The key of an entry, or of a separator of a tuple keyspace. */
@@ -163,18 +163,26 @@ lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal
 	const char *wrong;
 
 	if (c->ks->encoded)
-		check_encoded_key(c, entry, block, ordinal);
+		entry_check_encoded_key(c, entry, block, ordinal);
 	else
 	{
 		/* Compare functions get the tuple as this function returns it. */
 		if (entry->keylen < sizeof(IndexTupleData))
-			bad_entry(c, block, ordinal, "index tuple is too short");
-		wrong = tuple_fault(c->ks->desc, (char *) lsm_key_as_tuple(entry, c->ks->compare_a),
+			entry_report(c, block, ordinal, "index tuple is too short");
+		wrong = entry_tuple_fault(c->ks->desc, (char *) lsm_key_as_tuple(entry, c->ks->compare_a),
 							entry->keylen);
 		if (wrong != NULL)
-			bad_entry(c, block, ordinal, wrong);
+			entry_report(c, block, ordinal, wrong);
 	}
 	MemoryContextSwitchTo(old_context);
+}
+
+/* The TID of an entry, or of a key in a directory: is there such a place in any table? */
+void
+lsm_check_tid(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+{
+	if ((entry->tid >> 16) > MaxBlockNumber || (entry->tid & 0xFFFF) == InvalidOffsetNumber)
+		entry_report(c, block, ordinal, "TID is impossible");
 }
 
 /*
@@ -182,7 +190,7 @@ lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal
  * it holds nothing but values that the key keeps as well.
  */
 static void
-check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
+entry_check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
 	LsmKeySpace *ks = c->ks;
 	const Size	tid_size = sizeof(ItemPointerData);
@@ -192,21 +200,21 @@ check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 	if (entry->restlen == 0)
 	{
 		if (ks->natts > ks->nkeys && ks->encoded)
-			bad_entry(c, block, ordinal, "included columns are missing");
+			entry_report(c, block, ordinal, "included columns are missing");
 		return;
 	}
 	if (!ks->has_rest)
-		bad_entry(c, block, ordinal, "there is something behind the key");
+		entry_report(c, block, ordinal, "there is something behind the key");
 	tuple = palloc0(MAXALIGN(tid_size + entry->restlen) + LSM_KEY_PAD);
 	memcpy(tuple + tid_size, entry->rest, entry->restlen);
-	wrong = tuple_fault(ks->rest_desc, tuple, tid_size + entry->restlen);
+	wrong = entry_tuple_fault(ks->rest_desc, tuple, tid_size + entry->restlen);
 	if (wrong != NULL)
-		bad_entry(c, block, ordinal, wrong);
+		entry_report(c, block, ordinal, wrong);
 }
 
 /* A float that the rest keeps must be one that the key stands for. */
 static void
-check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const bool *isnull,
+entry_check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const bool *isnull,
 				  BlockNumber block, int ordinal)
 {
 	LsmKeySpace *ks = c->ks;
@@ -216,7 +224,7 @@ check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const
 	for (int i = 0; i < ks->nkeys; i++)
 		end = lsm_encode_column(&ks->columns[i], values[i], isnull[i], end);
 	if ((uint32) (end - again) != entry->keylen || memcmp(again, entry->key, entry->keylen) != 0)
-		bad_entry(c, block, ordinal, "key and exact values contradict each other");
+		entry_report(c, block, ordinal, "key and exact values contradict each other");
 }
 
 /*
@@ -232,9 +240,8 @@ lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block
 	bool		isnull[INDEX_MAX_KEYS];
 
 	if (entry->keylen + entry->restlen > LSM_MAX_ENTRY_SIZE)
-		bad_entry(c, block, ordinal, "size exceeds the maximum");
-	if ((entry->tid >> 16) > MaxBlockNumber || (entry->tid & 0xFFFF) == InvalidOffsetNumber)
-		bad_entry(c, block, ordinal, "TID is impossible");
+		entry_report(c, block, ordinal, "size exceeds the maximum");
+	lsm_check_tid(c, entry, block, ordinal);
 	if (c->furthest_at == 0 || entry->tid >> 16 > c->furthest)
 	{
 		c->furthest = (BlockNumber) (entry->tid >> 16);
@@ -242,10 +249,10 @@ lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block
 		c->furthest_ordinal = ordinal;
 	}
 	lsm_check_key(c, entry, block, ordinal);
-	check_rest(c, entry, block, ordinal);
+	entry_check_rest(c, entry, block, ordinal);
 	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
 	if (ks->has_rest)
-		check_kept_floats(c, entry, values, isnull, block, ordinal);
+		entry_check_kept_floats(c, entry, values, isnull, block, ordinal);
 	if (live && c->filter != NULL)
 		lsm_check_heap_add(c, values, isnull, entry->tid);
 	MemoryContextSwitchTo(old_context);

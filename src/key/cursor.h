@@ -1,18 +1,31 @@
 /*
  * cursor.h
- *	  The cursor interface: a sorted source of entries.
+ *	  The cursor interface: a sorted source of entries, read in batches.
  *
  * A cursor stands on an entry (valid) or beyond the last in the direction of
- * its latest move.  Runs, buffer pages and the merge of several cursors all
- * implement it.
+ * its latest move.  It has decoded some neighbouring entries in one go, an array
+ * in which it goes on without a call; only for the next array the source itself
+ * is asked.  Runs, buffer pages, the merge of several cursors and sorted files
+ * all implement it.
  */
 #ifndef LSM_CURSOR_H
 #define LSM_CURSOR_H
 
 #include "access/sdir.h"
+#include "format/directory_page.h"
 #include "key/keyspace.h"
 
 typedef struct LsmCursor LsmCursor;
+
+/* A whole segment that comes next in a merge, and where it is. */
+typedef struct LsmWholeSegment
+{
+	uint64		run_id;
+	LsmDirectoryEntry entry;	/* its keys are valid until the cursor's next call */
+	BlockNumber page;			/* directory page, if the run has a directory */
+	int			ordinal;
+} LsmWholeSegment;
+
 
 typedef struct LsmCursorOps
 {
@@ -24,9 +37,9 @@ typedef struct LsmCursorOps
 	 */
 	void		(*seek) (LsmCursor *cursor, const LsmBound *from,
 						 const LsmBound *limit, ScanDirection direction);
-	/* Move on, in the direction of the latest seek.  REQUIRES: valid. */
-	void		(*next) (LsmCursor *cursor);
-	/* Let go of pins and memory. */
+	/* Go on behind the current array, in the direction of the latest seek. */
+	void		(*fill) (LsmCursor *cursor);
+	/* Let go of memory. */
 	void		(*close) (LsmCursor *cursor);
 
 	/*
@@ -38,6 +51,11 @@ typedef struct LsmCursorOps
 	Page		(*page) (LsmCursor *cursor, const LsmEntry **last);
 	/* Move on to the entry after that page.  REQUIRES: `page` has given it. */
 	void		(*skip_page) (LsmCursor *cursor);
+	/*
+	 * Likewise the segment of at least so many blocks whose entries are the next
+	 * ones.  False if there is none.
+	 */
+	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
 } LsmCursorOps;
 
 struct LsmCursor
@@ -46,8 +64,9 @@ struct LsmCursor
 	bool		valid;
 	bool		at_page;		/* it is worth asking for the page; if never set,
 								 * the cursor need not have the operations */
-	const LsmEntry *entry;		/* until the next call */
-	uint64		prefix;			/* first bytes of its key; encoded keys only */
+	int			stride;			/* to the next entry: 1, or -1 backward */
+	int			left;			/* entries of the array after the current one */
+	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
 };
 
 static inline void
@@ -57,10 +76,18 @@ lsm_cursor_seek(LsmCursor *c, const LsmBound *from, const LsmBound *limit,
 	c->ops->seek(c, from, limit, direction);
 }
 
+/* Move on, in the direction of the latest seek.  REQUIRES: valid. */
 static inline void
 lsm_cursor_next(LsmCursor *c)
 {
-	c->ops->next(c);
+	c->at_page = false;
+	if (likely(c->left > 0))
+	{
+		c->left--;
+		c->entry += c->stride;
+	}
+	else
+		c->ops->fill(c);
 }
 
 static inline Page
@@ -75,10 +102,25 @@ lsm_cursor_skip_page(LsmCursor *c)
 	c->ops->skip_page(c);
 }
 
+static inline bool
+lsm_cursor_segment(LsmCursor *c, uint32 least_blocks, LsmWholeSegment *whole)
+{
+	return c->ops->segment(c, least_blocks, whole);
+}
+
 static inline void
 lsm_cursor_close(LsmCursor *c)
 {
 	c->ops->close(c);
+}
+
+/* Stand on an entry of an array that goes on for `left` entries more. */
+static inline void
+lsm_cursor_stand(LsmCursor *c, const LsmEntry *entry, int left)
+{
+	c->entry = entry;
+	c->left = left;
+	c->valid = true;
 }
 
 /* Is an entry past a limit, in this direction? */

@@ -91,26 +91,67 @@ make_rooms(LsmKeySpace *ks)
 	}
 }
 
-/* Build the keyspace of an index, in the current memory context. */
+/*
+ * Decide how the keys of a new index are compared: as bytes, if all its columns
+ * have an encoding.
+ */
+void
+lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
+{
+	memset(coding, 0, sizeof(LsmKeyCoding));
+	coding->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	coding->encoded = true;
+	for (int i = 0; i < coding->nkeys; i++)
+	{
+		LsmEncoding encoding = lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
+												index->rd_indcollation[i]);
+
+		coding->encodings[i] = encoding;
+		if (encoding == LSM_ENC_NONE)
+			coding->encoded = false;
+	}
+	if (!coding->encoded)
+		memset(coding->encodings, LSM_ENC_NONE, sizeof(coding->encodings));
+}
+
+/* Is this how the index was written, as far as this version knows? */
+static void
+check_coding(Relation index, const LsmKeyCoding *coding)
+{
+	bool		ok = coding->nkeys == IndexRelationGetNumberOfKeyAttributes(index);
+
+	for (int i = 0; i < coding->nkeys && ok && coding->encoded; i++)
+		ok = coding->encodings[i] != LSM_ENC_NONE &&
+			coding->encodings[i] == lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
+													 index->rd_indcollation[i]);
+	if (!ok)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("keys of index \"%s\" are not coded as its operator classes ask for",
+						RelationGetRelationName(index)),
+				 errhint("Please REINDEX it.")));
+}
+
+/*
+ * Build the keyspace of an index whose keys are coded so, in the current memory
+ * context.  Errors when that does not go with its operator classes.
+ */
 LsmKeySpace *
-lsm_keyspace_create(Relation index)
+lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	LsmKeySpace *ks = palloc0(offsetof(LsmKeySpace, columns) + nkeys * sizeof(LsmColumn));
 	int			rest = 0;
 
+	check_coding(index, coding);
 	/* Copies: the relcache entry may be rebuilt while the index is open. */
 	ks->desc = CreateTupleDescCopy(RelationGetDescr(index));
 	ks->index_name = pstrdup(RelationGetRelationName(index));
 	ks->nkeys = nkeys;
 	ks->natts = IndexRelationGetNumberOfAttributes(index);
-	ks->encoded = true;
+	ks->encoded = coding->encoded;
 	for (int i = 0; i < ks->nkeys; i++)
-	{
 		column_init(&ks->columns[i], index, i);
-		if (ks->columns[i].encoding == LSM_ENC_NONE)
-			ks->encoded = false;
-	}
 
 	if (ks->encoded)
 	{

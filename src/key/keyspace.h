@@ -3,8 +3,7 @@
  *	  How the keys of one index are encoded, compared and decoded.
  *
  * See "Keys" in src/README.md.  A keyspace is built from the relcache entry of
- * an index, in the current memory context, and is valid while the index is
- * open.  Everything that orders entries goes through lsm_key_compare or
+ * an index, in the current memory context, and lives in its handle.  Everything that orders entries goes through lsm_key_compare or
  * lsm_bound_compare.
  */
 #ifndef LSM_KEYSPACE_H
@@ -12,11 +11,11 @@
 
 #include "base/coding.h"
 #include "format/leaf.h"
+#include "format/meta.h"
 
 #include "access/itup.h"
 #include "fmgr.h"
 #include "utils/rel.h"
-#include "utils/snapshot.h"
 
 /* Order-preserving encodings of a column. */
 typedef enum LsmEncoding
@@ -63,7 +62,6 @@ typedef struct LsmKeySpace
 	TupleDesc	desc;
 	TupleDesc	rest_desc;		/* encoded: what the rest holds, or NULL */
 	const char *index_name;
-	Snapshot	snapshot;		/* of the scan that uses it, or NULL */
 
 	/* Room for lsm_keyspace_form and, tuple keys only, for unaligned keys in comparisons. */
 	uint8	   *form_key;
@@ -98,7 +96,8 @@ typedef struct LsmBound
 	LsmBoundColumn columns[INDEX_MAX_KEYS];
 } LsmBound;
 
-extern LsmKeySpace *lsm_keyspace_create(Relation index);
+extern void lsm_keyspace_choose(Relation index, LsmKeyCoding *coding);
+extern LsmKeySpace *lsm_keyspace_create(Relation index, const LsmKeyCoding *coding);
 extern void lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull,
 							  ItemPointer tid, LsmEntry *entry);
 extern void lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,

@@ -1,33 +1,28 @@
 /*
  * manifest.h
- *	  Versions and edits of the manifest; the gates.
+ *	  Versions of the manifest, directories, and all that changes them: the
+ *	  write buffer's pages, batches, jobs; the gates.
  */
 #ifndef LSM_MANIFEST_H
 #define LSM_MANIFEST_H
 
-#include "format/meta.h"
-#include "memtable/memtable.h"
-#include "run/run.h"
-#include "storage/bufmgr.h"
-#include "utils/rel.h"
+#include "index/index.h"
+#include "key/cursor.h"
+#include "manifest/change.h"
+#include "segment/segment.h"
 
 /* A copy of the manifest: what a scan or a job works with. */
 typedef struct LsmVersion
 {
-	uint64		edits;
-	uint64		next_run_id;
+	uint64		edits;			/* 0: none was taken yet */
+	uint64		next_id;
 	uint64		seals;
 	uint32		gate_epoch;
 	uint32		run_count;
-	LsmRunRecord runs[FLEXIBLE_ARRAY_MEMBER];
+	LsmSpace	space;
+	LsmReservation reservations[LSM_MAX_RESERVATIONS];
+	LsmRunRecord runs[LSM_MAX_RUNS];
 } LsmVersion;
-
-/* The open pages, in the order in which they were opened. */
-typedef struct LsmOpenPages
-{
-	uint32		count;
-	LsmOpenPage pages[LSM_MAX_OPEN_RUNS];
-} LsmOpenPages;
 
 typedef enum LsmSealResult
 {
@@ -36,21 +31,78 @@ typedef enum LsmSealResult
 	LSM_SEAL_NO_ROOM			/* the manifest is full: compact first */
 } LsmSealResult;
 
-extern void lsm_manifest_create(Relation rel, ForkNumber fork);
-extern LsmVersion *lsm_version_read(Relation rel, Buffer *gate);
-extern LsmRunRecord *lsm_version_find(const LsmVersion *version, uint64 run_id);
-extern const LsmRunRecord *lsm_version_part(const LsmVersion *version, uint64 job_id);
-extern void lsm_manifest_open_pages(Relation rel, LsmOpenPages *open);
+/* version.c */
+extern bool lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate);
+extern LsmVersion *lsm_version_read(LsmIndex *index);
+extern void lsm_version_copy(LsmVersion *version, const LsmMeta *meta);
+extern LsmRunRecord *lsm_version_find(LsmVersion *version, uint64 run_id);
+extern bool lsm_run_is_read(const LsmRunRecord *run);
+extern void lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open);
 
-extern void lsm_manifest_edit(Relation rel, const LsmEdit *edit);
-extern void lsm_manifest_begin_run(Relation rel, LsmRunRecord *run,
-								   const uint64 *inputs, int input_count);
-extern void lsm_manifest_put_part(Relation rel, LsmEdit *edit, LsmRunRecord *part);
-extern LsmSealResult lsm_manifest_seal(Relation rel, Relation heap, bool has_rest,
-									   uint64 run_id, uint32 pages, uint64 *seals);
-extern LsmSealResult lsm_manifest_add_run(Relation rel, Relation heap, LsmRunImage *image,
-										  int level, uint64 *seals);
+/* directory.c */
+typedef enum LsmFindResult
+{
+	LSM_FOUND,
+	LSM_FOUND_NONE,
+	LSM_FOUND_STALE				/* the directory has changed since the version was taken */
+} LsmFindResult;
 
+/* Of the current directory, when the caller holds the meta page. */
+#define LSM_ANY_EDIT PG_UINT64_MAX
+
+/* A segment of a directory, and where it is; the bounds are before and after it. */
+typedef struct LsmFoundSegment
+{
+	LsmSegment	segment;
+	LsmBound	low;
+	LsmBound	high;
+	BlockNumber page;			/* directory page */
+	int			ordinal;
+} LsmFoundSegment;
+
+/* What a walk comes upon: a directory page (item NULL), or an item of one. */
+typedef void (*LsmDirectoryVisitor) (void *arg, BlockNumber block, Page page, int ordinal,
+									 const LsmDirectoryEntry *item);
+
+extern LsmFindResult lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run,
+										uint64 edits, const LsmBound *bound,
+										ScanDirection direction, LsmFoundSegment *found);
+extern LsmFindResult lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+										LsmBound *high);
+extern bool lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+							   LsmDirectoryVisitor visit, void *arg);
+extern void lsm_directory_append(LsmChange *change, LsmRunRecord *run,
+								 const LsmDirectoryEntry *entry);
+extern void lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page,
+							  int ordinal, const LsmSegment *segment);
+extern bool lsm_directory_free_some(LsmChange *change, const LsmRunRecord *run);
+
+/* buffer_edit.c: what comes in */
+extern void lsm_manifest_create(LsmIndex *index, ForkNumber fork);
+extern LsmSealResult lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages,
+									   uint64 *seals);
+extern LsmSealResult lsm_manifest_add_batch(LsmIndex *index, LsmBuilder *image, int level,
+											uint64 *seals);
+
+/* job_edit.c: merges */
+extern bool lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int level,
+								   uint64 *job_id);
+extern bool lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
+								 LsmReservation *reservation);
+extern void lsm_manifest_install(LsmIndex *index, uint64 job_id,
+								 const LsmReservation *reservation,
+								 const LsmDirectoryEntry *entry, bool finished);
+extern bool lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole);
+extern void lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id,
+							  const LsmBound *from, const LsmBound *frontier);
+extern void lsm_manifest_reap(LsmIndex *index);
+extern void lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id,
+									  uint64 segment_id, const LsmBound *low, uint32 removed,
+									  bool empty);
+extern void lsm_manifest_drop_empty(LsmIndex *index);
+extern void lsm_manifest_truncate(LsmIndex *index, BlockNumber least);
+
+/* gate.c */
 extern bool lsm_gate_is_closed(Buffer gate);
 extern BlockNumber lsm_gate_other(Relation rel);
 extern BlockNumber lsm_gate_flip(Relation rel);

@@ -2,54 +2,18 @@
  * version.c
  *	  Reading the manifest.
  *
- * A version is a copy, taken under the share lock of the meta page.  It is
- * never changed.
+ * A version is a copy, taken under the share lock of the meta page.  What it
+ * costs does not depend on the size of the index, and whether it is current is
+ * one look at the meta page.
  */
 #include "postgres.h"
 
 #include "manifest/manifest.h"
-#include "manifest/meta_buffer.h"
 #include "storage/buffers.h"
 
 /*
- * Lock the meta page and check it.  A version from the future is told before
- * anything else is looked at, for all else may have moved.
- */
-Buffer
-lsm_meta_lock(Relation rel, int mode)
-{
-	Buffer		buffer;
-	bool		missed;
-	Page		page;
-	const char *wrong;
-
-	lsm_compare_check(rel);
-	missed = lsm_buffer_read_counted(rel, LSM_BLOCK_META, NULL, &buffer);
-	page = BufferGetPage(buffer);
-	LockBuffer(buffer, mode);
-	wrong = lsm_page_check_header(page, LSM_BLOCK_META);
-	if (wrong == NULL && lsm_meta(page)->magic == LSM_META_MAGIC &&
-		lsm_meta(page)->version != LSM_FORMAT_VERSION)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("index \"%s\" has format version %u, but this pg_lsm works with version %u",
-						RelationGetRelationName(rel), lsm_meta(page)->version, LSM_FORMAT_VERSION),
-				 errdetail("The version is stored in block %u of the index.", LSM_BLOCK_META),
-				 errhint("Install the pg_lsm that wrote the index, or REINDEX it.")));
-	if (wrong == NULL)
-		wrong = lsm_buffer_verify(rel, buffer, missed);
-	if (wrong == NULL)
-		wrong = lsm_meta_check(page);
-	if (wrong != NULL)
-		lsm_report_corruption(rel, LSM_BLOCK_META, wrong);
-	return buffer;
-}
-
-/*
  * A file that is shorter than its runs must not be mistaken for a small index.
- * A run under construction does not count: it reserves a block before writing
- * it, and extending a file is not logged, so that block may be missing on a
- * standby or after a crash.  Nor does a part: it has its end from that run.
+ * Directories are looked at when they are read.
  */
 static void
 check_length(Relation rel, const LsmVersion *version)
@@ -58,71 +22,90 @@ check_length(Relation rel, const LsmVersion *version)
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
-		if (version->runs[i].state != LSM_RUN_BUILDING &&
-			version->runs[i].state != LSM_RUN_PART)
-			end = Max(end, version->runs[i].end_block);
+		const LsmRunRecord *run = &version->runs[i];
+
+		if (run->segments > 0)
+			end = Max(end, run->start + (lsm_run_is_single(run) ? run->blocks : 1));
 	}
 	if (end > 0 && RelationGetNumberOfBlocks(rel) < end)
 		lsm_report_corruption(rel, end - 1, "the file ends before this block");
 }
 
-/*
- * Copy the manifest, palloc'd.  With `gate`, also pin the current gate page
- * under the same lock: the version and the pin belong together (I12).
- */
-LsmVersion *
-lsm_version_read(Relation rel, Buffer *gate)
+/* Copy the manifest; the caller holds the meta page. */
+void
+lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 {
-	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
-	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
-	LsmVersion *version = palloc(offsetof(LsmVersion, runs) +
-								 meta->run_count * sizeof(LsmRunRecord));
-
 	version->edits = meta->edits;
-	version->next_run_id = meta->next_run_id;
+	version->next_id = meta->next_id;
 	version->seals = meta->seals;
 	version->gate_epoch = meta->gate_epoch;
 	version->run_count = meta->run_count;
+	version->space = meta->space;
+	memcpy(version->reservations, meta->reservations, sizeof(meta->reservations));
 	memcpy(version->runs, meta->runs, meta->run_count * sizeof(LsmRunRecord));
+}
+
+/*
+ * Make a version the current one.  With `gate`, also pin the current gate page
+ * under the same lock: the version and the pin belong together (I10).  Returns
+ * false if the version was current already.
+ */
+bool
+lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
+{
+	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
+	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
+	bool		changed = version->edits != meta->edits || meta->edits == 0;
+
+	version->gate_epoch = meta->gate_epoch;
+	if (changed)
+		lsm_version_copy(version, meta);
 	if (gate != NULL)
 	{
-		*gate = lsm_buffer_read(rel, LSM_BLOCK_GATE + meta->gate_epoch % 2,
+		*gate = lsm_buffer_read(index->rel, LSM_BLOCK_GATE + meta->gate_epoch % 2,
 								LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_SHARE, NULL);
 		LockBuffer(*gate, BUFFER_LOCK_UNLOCK);
 	}
 	UnlockReleaseBuffer(buffer);
-	check_length(rel, version);
+	if (changed)
+		check_length(index->rel, version);
+	return changed;
+}
+
+/* The current version, palloc'd. */
+LsmVersion *
+lsm_version_read(LsmIndex *index)
+{
+	LsmVersion *version = palloc(sizeof(LsmVersion));
+
+	version->edits = 0;
+	lsm_version_update(index, version, NULL);
 	return version;
 }
 
 LsmRunRecord *
-lsm_version_find(const LsmVersion *version, uint64 run_id)
+lsm_version_find(LsmVersion *version, uint64 run_id)
 {
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		if (version->runs[i].run_id == run_id)
-			return (LsmRunRecord *) &version->runs[i];
-	}
-	return NULL;
-}
-
-/* The part of a job, or NULL if it has none. */
-const LsmRunRecord *
-lsm_version_part(const LsmVersion *version, uint64 job_id)
-{
-	for (uint32 i = 0; i < version->run_count; i++)
-	{
-		if (version->runs[i].state == LSM_RUN_PART && version->runs[i].job_id == job_id)
 			return &version->runs[i];
 	}
 	return NULL;
 }
 
+/* Do scans read this run? */
+bool
+lsm_run_is_read(const LsmRunRecord *run)
+{
+	return run->state != LSM_RUN_SPENT && run->segments > 0;
+}
+
 /* Where do inserts go? */
 void
-lsm_manifest_open_pages(Relation rel, LsmOpenPages *open)
+lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open)
 {
-	Buffer		buffer = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
+	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
 	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
 
 	open->count = 0;
@@ -131,7 +114,7 @@ lsm_manifest_open_pages(Relation rel, LsmOpenPages *open)
 		if (meta->runs[i].state == LSM_RUN_OPEN)
 		{
 			open->pages[open->count].run_id = meta->runs[i].run_id;
-			open->pages[open->count++].block = meta->runs[i].root;
+			open->pages[open->count++].block = meta->runs[i].start;
 		}
 	}
 	UnlockReleaseBuffer(buffer);

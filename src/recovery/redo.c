@@ -51,68 +51,9 @@ redo_insert(XLogReaderState *record)
 		UnlockReleaseBuffer(buffer);
 }
 
-/* Cancel standby queries that could still read what is about to be reused. */
-static void
-redo_conflict(xl_lsm_space *space)
-{
-	if (InHotStandby && FullTransactionIdIsValid(space->conflict))
-		lsm_resolve_conflict(space->conflict, space->is_catalog, space->locator);
-}
-
-static void
-redo_map_pages(XLogReaderState *record)
-{
-	Buffer		buffers[LSM_WAL_MAP_PAGES];
-	int			n = 0;
-
-	for (int i = 0; i < LSM_WAL_MAP_PAGES; i++)
-	{
-		uint8		block_id = LSM_WAL_MAP_BLOCK + i;
-		XLogRedoAction action;
-		Buffer		buffer;
-		bool		init;
-
-		if (!XLogRecHasBlockRef(record, block_id))
-			continue;
-		init = (XLogRecGetBlock(record, block_id)->flags & BKPBLOCK_WILL_INIT) != 0;
-		if (init)
-		{
-			buffer = XLogInitBufferForRedo(record, block_id);
-			action = BLK_NEEDS_REDO;
-		}
-		else
-			action = XLogReadBufferForRedo(record, block_id, &buffer);
-		if (action == BLK_NEEDS_REDO)
-		{
-			Size		size;
-			char	   *data = XLogRecGetBlockData(record, block_id, &size);
-			xl_lsm_map_page head;
-			LsmMapChange *changes;
-
-			memcpy(&head, data, sizeof(head));
-			changes = palloc(Max(1, head.count) * sizeof(LsmMapChange));
-			memcpy(changes, data + sizeof(head), head.count * sizeof(LsmMapChange));
-			if (init)
-				lsm_map_page_init(BufferGetPage(buffer), head.self);
-			if (!lsm_map_page_apply(BufferGetPage(buffer), changes, head.count,
-									head.mapped_end, head.next))
-				redo_damaged("space map change", buffer);
-			pfree(changes);
-			finish(buffer, record);
-		}
-		buffers[n++] = buffer;
-	}
-	while (n > 0)
-	{
-		n--;
-		if (BufferIsValid(buffers[n]))
-			UnlockReleaseBuffer(buffers[n]);
-	}
-}
-
-/* Replay an edit; returns the meta page locked, or InvalidBuffer. */
+/* Replay an edit on the meta page; returns it locked, or InvalidBuffer. */
 static Buffer
-redo_edit_locked(XLogReaderState *record)
+redo_meta(XLogReaderState *record)
 {
 	Buffer		buffer;
 
@@ -120,7 +61,7 @@ redo_edit_locked(XLogReaderState *record)
 	{
 		Size		size;
 		char	   *data = XLogRecGetBlockData(record, 0, &size);
-		LsmEdit    *edit = palloc(sizeof(LsmEdit));
+		LsmEdit    *edit = palloc0(sizeof(LsmEdit));
 
 		if (size > sizeof(LsmEdit))
 			redo_damaged("edit", buffer);
@@ -133,74 +74,48 @@ redo_edit_locked(XLogReaderState *record)
 	return buffer;
 }
 
+/*
+ * Replay the change of a page, which is new, or has a full image, or is changed
+ * in place; returns it locked, or InvalidBuffer.
+ */
+static Buffer
+redo_page(XLogReaderState *record, uint8 block_id)
+{
+	XLogRedoAction action = BLK_NEEDS_REDO;
+	Buffer		buffer;
+	Size		size = 0;
+	char	   *data;
+
+	if ((XLogRecGetBlock(record, block_id)->flags & BKPBLOCK_WILL_INIT) != 0)
+		buffer = XLogInitBufferForRedo(record, block_id);
+	else
+		action = XLogReadBufferForRedo(record, block_id, &buffer);
+	if (action == BLK_NEEDS_REDO)
+	{
+		data = XLogRecGetBlockData(record, block_id, &size);
+		if (data == NULL || !lsm_page_apply(BufferGetPage(buffer), data, size))
+			redo_damaged("edit", buffer);
+		finish(buffer, record);
+	}
+	return buffer;
+}
+
+/* All pages are locked until the last one is done, as in normal operation. */
 static void
 redo_edit(XLogReaderState *record)
 {
-	Buffer		meta = redo_edit_locked(record);
-
-	if (BufferIsValid(meta))
-		UnlockReleaseBuffer(meta);
-}
-
-static void
-redo_seal(XLogReaderState *record)
-{
-	xl_lsm_seal *xlrec = (xl_lsm_seal *) XLogRecGetData(record);
-	Buffer		meta;
-	Buffer		old = InvalidBuffer;
-	Buffer		new = InvalidBuffer;
-
-	redo_conflict(&xlrec->space);
-	meta = redo_edit_locked(record);
-	if (XLogRecHasBlockRef(record, 1) &&
-		XLogReadBufferForRedo(record, 1, &old) == BLK_NEEDS_REDO)
-	{
-		lsm_buffer_page_seal(BufferGetPage(old));
-		finish(old, record);
-	}
-	if (XLogRecHasBlockRef(record, 2))
-	{
-		new = XLogInitBufferForRedo(record, 2);
-		lsm_page_init(BufferGetPage(new), LSM_PAGE_BUFFER, xlrec->run_id, xlrec->block);
-		lsm_page_opaque(BufferGetPage(new))->flags = xlrec->page_flags;
-		finish(new, record);
-	}
-	redo_map_pages(record);
-	if (BufferIsValid(new))
-		UnlockReleaseBuffer(new);
-	if (BufferIsValid(old))
-		UnlockReleaseBuffer(old);
-	if (BufferIsValid(meta))
-		UnlockReleaseBuffer(meta);
-}
-
-static void
-redo_batch(XLogReaderState *record)
-{
-	Buffer		pages[LSM_IMAGE_PAGES];
-	Buffer		meta;
+	Buffer		buffers[LSM_WAL_PAGES + 1];
 	int			n = 0;
 
-	redo_conflict((xl_lsm_space *) XLogRecGetData(record));
-	meta = redo_edit_locked(record);
-	while (n < LSM_IMAGE_PAGES && XLogRecHasBlockRef(record, LSM_WAL_IMAGE_BLOCK + n))
-	{
-		if (XLogReadBufferForRedo(record, LSM_WAL_IMAGE_BLOCK + n, &pages[n]) != BLK_RESTORED)
-			elog(PANIC, "pg_lsm: page of a batch has no image");
-		n++;
-	}
-	redo_map_pages(record);
+	buffers[n++] = redo_meta(record);
+	for (uint8 id = 1; id <= LSM_WAL_PAGES && XLogRecHasBlockRef(record, id); id++)
+		buffers[n++] = redo_page(record, id);
 	while (n > 0)
-		UnlockReleaseBuffer(pages[--n]);
-	if (BufferIsValid(meta))
-		UnlockReleaseBuffer(meta);
-}
-
-static void
-redo_space(XLogReaderState *record)
-{
-	redo_conflict((xl_lsm_space *) XLogRecGetData(record));
-	redo_map_pages(record);
+	{
+		n--;
+		if (BufferIsValid(buffers[n]))
+			UnlockReleaseBuffer(buffers[n]);
+	}
 }
 
 static void
@@ -290,17 +205,8 @@ lsm_rmgr_redo(XLogReaderState *record)
 		case XLOG_LSM_INSERT:
 			redo_insert(record);
 			break;
-		case XLOG_LSM_SEAL:
-			redo_seal(record);
-			break;
-		case XLOG_LSM_BATCH:
-			redo_batch(record);
-			break;
 		case XLOG_LSM_EDIT:
 			redo_edit(record);
-			break;
-		case XLOG_LSM_SPACE:
-			redo_space(record);
 			break;
 		case XLOG_LSM_DELETE:
 			redo_delete(record);

@@ -26,8 +26,8 @@
 #include "access/xloginsert.h"
 #include "base/shared.h"
 #include "executor/instrument.h"
-#include "format/leaf.h"
 #include "format/buffer_page.h"
+#include "format/directory_page.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
@@ -89,6 +89,8 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 		wrong = lsm_leaf_check(page);
 	else if (opaque->kind == LSM_PAGE_BUFFER)
 		wrong = lsm_buffer_page_check(page);
+	else if (opaque->kind == LSM_PAGE_DIRECTORY)
+		wrong = lsm_directory_page_check(page);
 	if (wrong == NULL && (RelationNeedsWAL(rel) || !RelationIsPermanent(rel)))
 		opaque->verified = verified_mark();
 	return wrong;
@@ -96,10 +98,10 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 
 /*
  * Read, lock and check a page that must be one of `kinds` and belong to
- * run_id (0: do not look).  Errors when the page is not what it should be.
+ * `owner` (0: do not look).  Errors when the page is not what it should be.
  */
 Buffer
-lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 run_id,
+lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 				int lock_mode, BufferAccessStrategy strategy)
 {
 	Buffer		buffer;
@@ -114,8 +116,40 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 run_id,
 	opaque = lsm_page_opaque(BufferGetPage(buffer));
 	if (unlikely((LSM_KIND(opaque->kind) & kinds) == 0))
 		lsm_report_corruption(rel, block, "page is of another kind than expected");
-	if (unlikely(run_id != 0 && opaque->run_id != run_id))
-		lsm_report_corruption(rel, block, "page belongs to another run");
+	if (unlikely(owner != 0 && opaque->owner != owner))
+		lsm_report_corruption(rel, block, "page belongs to another segment");
+	return buffer;
+}
+
+/*
+ * The same for a page that may have another owner by now.  Then the result is
+ * InvalidBuffer: the caller's version is old, or the index is damaged (I4).
+ *
+ * Somebody may be about to write the page for the first time, or it may have
+ * been left by a crash, so one that is empty or damaged counts as another's,
+ * unless it says itself that it is the one that was looked for.  Whether the
+ * current version names it decides what is reported.
+ */
+Buffer
+lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+					  int lock_mode, BufferAccessStrategy strategy)
+{
+	Buffer		buffer;
+	bool		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+	Page		page = BufferGetPage(buffer);
+	LsmPageOpaque *opaque = lsm_page_opaque(page);
+	const char *wrong;
+
+	LockBuffer(buffer, lock_mode);
+	if (unlikely(lsm_page_check_header(page, block) != NULL ||
+				 opaque->owner != owner || opaque->kind != kind))
+	{
+		UnlockReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (unlikely(wrong != NULL))
+		lsm_report_corruption(rel, block, wrong);
 	return buffer;
 }
 
@@ -138,31 +172,4 @@ lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 		log_newpage_buffer(buffer, true);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
-}
-
-/*
- * The compaction lock is a tuple lock on (0,1) of the index, a tag that
- * nothing else uses: indexes have no tuple locks.  A page lock would be the
- * other choice, but some versions assert that no relation is locked under it,
- * and comparison functions may open relations.
- */
-bool
-lsm_compaction_lock(Relation rel, bool wait)
-{
-	ItemPointerData tag;
-
-	ItemPointerSet(&tag, 0, 1);
-	if (!wait)
-		return lsm_conditional_lock_tuple(rel, &tag, ExclusiveLock);
-	LockTuple(rel, &tag, ExclusiveLock);
-	return true;
-}
-
-void
-lsm_compaction_unlock(Relation rel)
-{
-	ItemPointerData tag;
-
-	ItemPointerSet(&tag, 0, 1);
-	UnlockTuple(rel, &tag, ExclusiveLock);
 }

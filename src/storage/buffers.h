@@ -1,6 +1,7 @@
 /*
  * buffers.h
- *	  Reading pages of an lsm index, checked, and reporting damaged ones.
+ *	  Reading pages of an lsm index, checked, reporting damaged ones, and the
+ *	  locks of merges.
  */
 #ifndef LSM_BUFFERS_H
 #define LSM_BUFFERS_H
@@ -13,16 +14,20 @@
 
 extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			__attribute__((noreturn));
-extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 run_id,
+extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 							  int lock_mode, BufferAccessStrategy strategy);
+extern Buffer lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+									int lock_mode, BufferAccessStrategy strategy);
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
 extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 									BufferAccessStrategy strategy, Buffer *buffer);
 extern void lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 								 BufferAccessStrategy strategy);
 
-/* The compaction lock: first in the lock order. */
-extern bool lsm_compaction_lock(Relation rel, bool wait);
-extern void lsm_compaction_unlock(Relation rel);
+/* locks.c */
+extern bool lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait);
+extern void lsm_merge_unlock(Relation rel, LOCKMODE mode);
+extern bool lsm_job_lock(Relation rel, uint64 job_id, bool wait);
+extern void lsm_job_unlock(Relation rel, uint64 job_id);
 
 #endif							/* LSM_BUFFERS_H */

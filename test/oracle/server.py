@@ -97,8 +97,7 @@ class Server:
             # Workers have the server's settings: make them busy.
             settings["pg_lsm.idle_delay"] = "'50ms'"
             settings["pg_lsm.merge_fanout"] = "3"
-            settings["pg_lsm.step_leaves"] = "2"
-            settings["pg_lsm.part_size"] = "5"
+            settings["pg_lsm.segment_size"] = "3"
         settings.update(extra)
         path = os.path.join(self.data, "postgresql.auto.conf")
         with open(path, "w", encoding="ascii") as out:

@@ -63,9 +63,9 @@ COMMIT;
 
 my @limits = (
 	'',
-	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=4 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=1',
+	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=4 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=2',
 	'-c pg_lsm.merge_fanout=2 -c pg_lsm.foreground_blocks=100000 -c pg_lsm.open_pages=3',
-	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.step_leaves=4');
+	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=5');
 my @deaths = ('immediate', 'postmaster', 'backend');
 
 srand($ENV{LSM_TEST_SEED} // 1);

@@ -19,7 +19,6 @@ note("seed $seed");
 my $version = PostgreSQL::Test::Cluster->new('version')->pg_version;
 my $node = new_node('damaged', init => { extra => $version >= 18 ? ['--no-data-checksums'] : [] }, conf => "
 fsync = off
-pg_lsm.part_size = '1GB' # no fence pages that nobody reads any more
 restart_after_crash = on
 statement_timeout = '30s'
 max_locks_per_transaction = 256

@@ -1,0 +1,146 @@
+/*
+ * directory_page.c
+ *	  Mutators and readers of directory pages.
+ *
+ * The mutators are called by normal operation and by redo alike.  Everything
+ * that reads checks bounds.
+ */
+#include "postgres.h"
+
+#include "format/directory_page.h"
+
+static inline uint16
+item_offset(Page page, int ordinal)
+{
+	uint16		offset;
+
+	memcpy(&offset, (char *) page + LSM_PAGE_SPECIAL - sizeof(uint16) * (ordinal + 1),
+		   sizeof(uint16));
+	return offset;
+}
+
+void
+lsm_directory_page_init(Page page, uint64 run_id, BlockNumber self, int level)
+{
+	lsm_page_init(page, LSM_PAGE_DIRECTORY, run_id, self);
+	memset(lsm_directory_header(page), 0, sizeof(LsmDirectoryHeader));
+	lsm_directory_header(page)->level = level;
+	((PageHeader) page)->pd_lower = LSM_DIRECTORY_DATA;
+}
+
+/* Write an entry as an item; returns its size.  There is room for the longest one. */
+uint32
+lsm_directory_item_encode(char *to, const LsmDirectoryEntry *entry)
+{
+	LsmDirectoryItem item;
+	uint32		size = sizeof(item) + entry->low.keylen + entry->high.keylen;
+
+	memset(&item, 0, sizeof(item));
+	item.segment = entry->segment;
+	item.low_tid = entry->low.tid;
+	item.high_tid = entry->high.tid;
+	item.low_keylen = entry->low.keylen;
+	item.high_keylen = entry->high.keylen;
+	memcpy(to, &item, sizeof(item));
+	memcpy(to + sizeof(item), entry->low.key, entry->low.keylen);
+	if (entry->high.keylen > 0)
+		memcpy(to + sizeof(item) + entry->low.keylen, entry->high.key, entry->high.keylen);
+	memset(to + size, 0, MAXALIGN(size) - size);
+	return MAXALIGN(size);
+}
+
+bool
+lsm_directory_page_fits(Page page, uint32 size)
+{
+	PageHeader	header = (PageHeader) page;
+
+	/* Pages of higher levels branch, however small a test wants pages to be. */
+	if (lsm_page_entries > 0 && lsm_directory_page_count(page) >= Max(lsm_page_entries, 2))
+		return false;
+	return header->pd_lower + size + sizeof(uint16) <= header->pd_upper;
+}
+
+/* Add an item behind the last one.  False if it does not fit: a damaged record. */
+bool
+lsm_directory_page_append(Page page, const char *item, uint32 size)
+{
+	PageHeader	header = (PageHeader) page;
+	uint16		offset = header->pd_lower;
+
+	if (size != MAXALIGN(size) || offset + size + sizeof(uint16) > header->pd_upper)
+		return false;
+	memcpy((char *) page + offset, item, size);
+	header->pd_lower += size;
+	header->pd_upper -= sizeof(uint16);
+	memcpy((char *) page + header->pd_upper, &offset, sizeof(uint16));
+	lsm_directory_header(page)->count++;
+	return true;
+}
+
+/* The item, its keys in place.  False if there is none, or the page is damaged. */
+bool
+lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry)
+{
+	LsmDirectoryItem item;
+	uint16		offset;
+	const uint8 *key;
+
+	if (ordinal < 0 || ordinal >= lsm_directory_page_count(page))
+		return false;
+	offset = item_offset(page, ordinal);
+	if (offset < LSM_DIRECTORY_DATA || offset + sizeof(item) > ((PageHeader) page)->pd_lower)
+		return false;
+	memcpy(&item, (char *) page + offset, sizeof(item));
+	if (item.low_keylen > LSM_MAX_ENTRY_SIZE || item.high_keylen > LSM_MAX_ENTRY_SIZE ||
+		offset + sizeof(item) + item.low_keylen + item.high_keylen > ((PageHeader) page)->pd_lower)
+		return false;
+	key = (const uint8 *) page + offset + sizeof(item);
+	memset(entry, 0, sizeof(LsmDirectoryEntry));
+	entry->segment = item.segment;
+	entry->low.key = key;
+	entry->low.keylen = item.low_keylen;
+	entry->low.tid = item.low_tid;
+	entry->high.key = key + item.low_keylen;
+	entry->high.keylen = item.high_keylen;
+	entry->high.tid = item.high_tid;
+	return true;
+}
+
+/* Change the record of an item; the keys stay.  False if there is no such item. */
+bool
+lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
+{
+	uint16		offset;
+
+	if (ordinal < 0 || ordinal >= lsm_directory_page_count(page))
+		return false;
+	offset = item_offset(page, ordinal);
+	if (offset < LSM_DIRECTORY_DATA ||
+		offset + sizeof(LsmDirectoryItem) > ((PageHeader) page)->pd_lower)
+		return false;
+	memcpy((char *) page + offset, segment, sizeof(LsmSegment));
+	return true;
+}
+
+/* NULL, or what is wrong with the layout of a directory page. */
+const char *
+lsm_directory_page_check(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	int			count = lsm_directory_page_count(page);
+	uint16		expected = LSM_DIRECTORY_DATA;
+	LsmDirectoryEntry entry;
+
+	if (header->pd_upper + count * sizeof(uint16) != LSM_PAGE_SPECIAL ||
+		header->pd_lower < LSM_DIRECTORY_DATA ||
+		lsm_directory_header(page)->level < 1 ||
+		lsm_directory_header(page)->level > LSM_MAX_HEIGHT)
+		return "item count does not fit the page";
+	for (int i = 0; i < count; i++)
+	{
+		if (item_offset(page, i) != expected || !lsm_directory_page_get(page, i, &entry))
+			return "item is out of bounds";
+		expected += MAXALIGN(sizeof(LsmDirectoryItem) + entry.low.keylen + entry.high.keylen);
+	}
+	return expected == header->pd_lower ? NULL : "items do not fill their area";
+}

@@ -1,0 +1,148 @@
+/*
+ * page_change.c
+ *	  Applying changes of pages, in normal operation and in redo.
+ */
+#include "postgres.h"
+
+#include "format/buffer_page.h"
+#include "format/page_change.h"
+
+static bool
+apply_map_set(Page page, const void *data)
+{
+	LsmMapSet	set;
+
+	memcpy(&set, data, sizeof(set));
+	return lsm_map_set(page, set.first, set.count, set.used != 0);
+}
+
+static void
+apply_directory_init(Page page, const void *data)
+{
+	LsmDirectoryInit init;
+
+	memcpy(&init, data, sizeof(init));
+	lsm_directory_page_init(page, init.run_id, init.self, (int) init.level);
+}
+
+static bool
+apply_directory_set(Page page, const void *data)
+{
+	LsmDirectorySet set;
+
+	memcpy(&set, data, sizeof(set));
+	return lsm_directory_page_set(page, (int) set.ordinal, &set.segment);
+}
+
+static void
+apply_open(Page page, const void *data)
+{
+	LsmOpenInit init;
+
+	memcpy(&init, data, sizeof(init));
+	lsm_page_init(page, LSM_PAGE_BUFFER, init.segment_id, init.self);
+	lsm_page_opaque(page)->flags = (uint16) init.flags;
+}
+
+/* Bytes of data that an operation has; -1: any number. */
+static int
+data_size(LsmPageOpKind kind)
+{
+	switch (kind)
+	{
+		case LSM_OP_MAP_INIT:
+			return sizeof(BlockNumber);
+		case LSM_OP_MAP_SET:
+			return sizeof(LsmMapSet);
+		case LSM_OP_DIRECTORY_INIT:
+			return sizeof(LsmDirectoryInit);
+		case LSM_OP_DIRECTORY_APPEND:
+			return -1;
+		case LSM_OP_DIRECTORY_SET:
+			return sizeof(LsmDirectorySet);
+		case LSM_OP_OPEN:
+			return sizeof(LsmOpenInit);
+		case LSM_OP_SEAL:
+			return 0;
+	}
+	return -2;
+}
+
+/*
+ * Apply one operation.  False if it does not fit the page: a damaged record, or
+ * in normal operation a mistake of ours.
+ */
+bool
+lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)
+{
+	int			expected = data_size(kind);
+	BlockNumber self;
+
+	if (expected == -2 || (expected >= 0 && size != (uint32) expected))
+		return false;
+	switch (kind)
+	{
+		case LSM_OP_MAP_INIT:
+			memcpy(&self, data, sizeof(self));
+			lsm_map_page_init(page, self);
+			return true;
+		case LSM_OP_MAP_SET:
+			return apply_map_set(page, data);
+		case LSM_OP_DIRECTORY_INIT:
+			apply_directory_init(page, data);
+			return true;
+		case LSM_OP_DIRECTORY_APPEND:
+			return lsm_directory_page_append(page, data, size);
+		case LSM_OP_DIRECTORY_SET:
+			return apply_directory_set(page, data);
+		case LSM_OP_OPEN:
+			apply_open(page, data);
+			return true;
+		case LSM_OP_SEAL:
+			lsm_page_opaque(page)->flags &= ~LSM_PAGE_OPEN;
+			return true;
+	}
+	return false;
+}
+
+/*
+ * All operations are applied.  Pages that readers check against their version
+ * remember the edit.
+ */
+void
+lsm_page_end_change(Page page, uint64 stamp)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(page);
+
+	if (opaque->kind == LSM_PAGE_MAP || opaque->kind == LSM_PAGE_DIRECTORY)
+		opaque->stamp = stamp;
+	if (!(opaque->flags & LSM_PAGE_OPEN))
+		lsm_page_set_crc(page);
+}
+
+/* Apply a whole change, as a record has it.  False if it is damaged. */
+bool
+lsm_page_apply(Page page, const char *change, Size size)
+{
+	uint64		stamp;
+	Size		at = sizeof(stamp);
+
+	if (size < sizeof(stamp))
+		return false;
+	memcpy(&stamp, change, sizeof(stamp));
+	while (at < size)
+	{
+		LsmPageOp	op;
+
+		if (size - at < sizeof(op))
+			return false;
+		memcpy(&op, change + at, sizeof(op));
+		at += sizeof(op);
+		if (op.size > size - at ||
+			!lsm_page_apply_op(page, (LsmPageOpKind) op.kind, change + at, op.size))
+			return false;
+		at += op.size;
+	}
+	lsm_page_end_change(page, stamp);
+	return true;
+}

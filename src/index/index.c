@@ -1,0 +1,301 @@
+/*
+ * index.c
+ *	  The handles of this backend's indexes.
+ *
+ * A handle is found in a hash table.  When the relation cache forgets an index,
+ * or its file is another one, a new handle takes the place of the old one,
+ * which is freed at the end of the transaction: until then somebody may use it.
+ * No scan, batch or merge outlives its transaction.
+ *
+ * The keyspace of encoded keys runs nobody's code, so all users of a handle
+ * share it.  Where keys are compared by functions, these may come back to the
+ * same index, and a keyspace has rooms for keys that are being compared: so
+ * each user makes a keyspace of its own (lsm_index_keyspace).
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "index/index.h"
+#include "storage/buffers.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+/* What is counted here and not in shared memory yet, at most. */
+#define MOST_SEEKS_KEPT		32
+#define MOST_PAGES_KEPT		1000
+
+typedef struct IndexSlot
+{
+	Oid			id;				/* key */
+	LsmIndex   *index;
+} IndexSlot;
+
+static HTAB *table = NULL;
+static LsmIndex *old_ones = NULL;
+static LsmIndex *last_used = NULL;
+static bool any_used = false;	/* in this transaction */
+static void (*end_callback) (LsmIndex *index) = NULL;
+
+/*
+ * Lock the meta page and check it.  A version from the future is told before
+ * anything else is looked at, for all else may have moved.
+ */
+Buffer
+lsm_meta_lock(Relation rel, int mode)
+{
+	Buffer		buffer;
+	bool		missed;
+	Page		page;
+	const char *wrong;
+
+	lsm_compare_check(rel);
+	missed = lsm_buffer_read_counted(rel, LSM_BLOCK_META, NULL, &buffer);
+	page = BufferGetPage(buffer);
+	LockBuffer(buffer, mode);
+	wrong = lsm_page_check_header(page, LSM_BLOCK_META);
+	if (wrong == NULL && lsm_meta(page)->magic == LSM_META_MAGIC &&
+		lsm_meta(page)->version != LSM_FORMAT_VERSION)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" has format version %u, but this pg_lsm works with version %u",
+						RelationGetRelationName(rel), lsm_meta(page)->version, LSM_FORMAT_VERSION),
+				 errdetail("The version is stored in block %u of the index.", LSM_BLOCK_META),
+				 errhint("Install the pg_lsm that wrote the index, or REINDEX it.")));
+	if (wrong == NULL)
+		wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (wrong == NULL)
+		wrong = lsm_meta_check(page);
+	if (wrong != NULL)
+		lsm_report_corruption(rel, LSM_BLOCK_META, wrong);
+	return buffer;
+}
+
+static void
+retire(LsmIndex *index)
+{
+	index->valid = false;
+	index->next_old = old_ones;
+	old_ones = index;
+	if (last_used == index)
+		last_used = NULL;
+}
+
+/* The relation cache forgets one index, or (InvalidOid) all of them. */
+static void
+on_relcache_inval(Datum arg, Oid id)
+{
+	HASH_SEQ_STATUS status;
+	IndexSlot  *slot;
+
+	if (table == NULL)
+		return;
+	if (OidIsValid(id))
+	{
+		slot = hash_search(table, &id, HASH_FIND, NULL);
+		if (slot != NULL)
+			slot->index->valid = false;
+		return;
+	}
+	hash_seq_init(&status, table);
+	while ((slot = hash_seq_search(&status)) != NULL)
+	{
+		slot->index->valid = false;
+	}
+}
+
+/* Nobody uses a handle any more. */
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	HASH_SEQ_STATUS status;
+	IndexSlot  *slot;
+
+	if ((event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
+		 event != XACT_EVENT_PREPARE && event != XACT_EVENT_PARALLEL_COMMIT &&
+		 event != XACT_EVENT_PARALLEL_ABORT) || !any_used)
+		return;
+	any_used = false;
+	while (old_ones != NULL)
+	{
+		LsmIndex   *index = old_ones;
+
+		old_ones = index->next_old;
+		MemoryContextDelete(index->context);
+	}
+	hash_seq_init(&status, table);
+	while ((slot = hash_seq_search(&status)) != NULL)
+	{
+		if (slot->index->valid)
+		{
+			if (end_callback != NULL)
+				end_callback(slot->index);
+			continue;
+		}
+		if (last_used == slot->index)
+			last_used = NULL;
+		MemoryContextDelete(slot->index->context);
+		hash_search(table, &slot->id, HASH_REMOVE, NULL);
+	}
+}
+
+/* To be called for each handle at the end of a transaction that used any. */
+void
+lsm_index_on_transaction_end(void (*callback) (LsmIndex *index))
+{
+	end_callback = callback;
+}
+
+void
+lsm_index_init(void)
+{
+	HASHCTL		control;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(IndexSlot);
+	control.hcxt = TopMemoryContext;
+	table = hash_create("pg_lsm indexes", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	CacheRegisterRelcacheCallback(on_relcache_inval, (Datum) 0);
+	RegisterXactCallback(at_transaction_end, NULL);
+}
+
+/* A handle; the coding of its keys is the caller's business. */
+static LsmIndex *
+make(Relation rel)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pg_lsm index",
+												  ALLOCSET_SMALL_SIZES);
+	LsmIndex   *index = MemoryContextAllocZero(context, sizeof(LsmIndex));
+
+	index->id = RelationGetRelid(rel);
+	index->rel = rel;
+	index->context = context;
+	index->locator = lsm_relation_locator(rel);
+	index->valid = true;
+	return index;
+}
+
+/* Let it be the one that is found from now on. */
+static void
+put(LsmIndex *index)
+{
+	IndexSlot  *slot;
+	bool		found;
+
+	slot = hash_search(table, &index->id, HASH_ENTER, &found);
+	if (found)
+		retire(slot->index);
+	slot->index = index;
+	last_used = index;
+}
+
+static void
+make_keyspace(LsmIndex *index)
+{
+	MemoryContext old = MemoryContextSwitchTo(index->context);
+
+	index->ks = lsm_keyspace_create(index->rel, &index->coding);
+	MemoryContextSwitchTo(old);
+}
+
+static inline bool
+is_current(const LsmIndex *index, Relation rel)
+{
+	LsmLocator	locator = lsm_relation_locator(rel);
+
+	return index->valid && memcmp(&index->locator, &locator, sizeof(LsmLocator)) == 0;
+}
+
+/*
+ * The handle of an index that the caller has open, and its keyspace.  Errors
+ * when the index was written by another version of pg_lsm.
+ */
+LsmIndex *
+lsm_index_open(Relation rel)
+{
+	Oid			id = RelationGetRelid(rel);
+	IndexSlot  *slot;
+	LsmIndex   *index = last_used;
+	Buffer		meta;
+
+	any_used = true;
+	if (likely(index != NULL && index->id == id && is_current(index, rel)))
+	{
+		index->rel = rel;
+		return index;
+	}
+	slot = hash_search(table, &id, HASH_FIND, NULL);
+	if (slot != NULL && is_current(slot->index, rel))
+	{
+		last_used = slot->index;
+		last_used->rel = rel;
+		return last_used;
+	}
+	index = make(rel);
+	meta = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
+	index->coding = lsm_meta(BufferGetPage(meta))->coding;
+	UnlockReleaseBuffer(meta);
+	make_keyspace(index);
+	put(index);
+	return index;
+}
+
+/*
+ * The handle of an index whose file is empty still.  How its keys are compared
+ * is decided here, once for its life.
+ */
+LsmIndex *
+lsm_index_create(Relation rel)
+{
+	LsmIndex   *index = make(rel);
+
+	any_used = true;
+	lsm_keyspace_choose(rel, &index->coding);
+	make_keyspace(index);
+	put(index);
+	return index;
+}
+
+/*
+ * A keyspace for a scan, a merge or a batch: the handle's, or one of its own in
+ * the current memory context.
+ */
+LsmKeySpace *
+lsm_index_keyspace(LsmIndex *index)
+{
+	return index->ks->encoded ? index->ks : lsm_keyspace_create(index->rel, &index->coding);
+}
+
+/* Add up what reading has cost; the shared counters get it now and then. */
+void
+lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
+{
+	index->counters.seeks += counters->seeks;
+	index->counters.runs += counters->runs;
+	index->counters.segments += counters->segments;
+	index->counters.pages += counters->pages;
+	index->counters.entries += counters->entries;
+	index->counters.restarts += counters->restarts;
+	memset(counters, 0, sizeof(LsmReadCounters));
+	if (index->counters.seeks < MOST_SEEKS_KEPT && index->counters.pages < MOST_PAGES_KEPT)
+		return;
+	lsm_index_flush_counters(index);
+}
+
+/* Let the statistics views see what is counted. */
+void
+lsm_index_flush_counters(LsmIndex *index)
+{
+	LsmReadCounters *c = &index->counters;
+
+	if (c->seeks == 0 && c->pages == 0)
+		return;
+	lsm_stats_add(index->rel, LSM_COUNT_SEEKS, c->seeks);
+	lsm_stats_add(index->rel, LSM_COUNT_RUNS, c->runs);
+	lsm_stats_add(index->rel, LSM_COUNT_SEGMENTS, c->segments);
+	lsm_stats_add(index->rel, LSM_COUNT_PAGES, c->pages);
+	lsm_stats_add(index->rel, LSM_COUNT_DECODED, c->entries);
+	lsm_stats_add(index->rel, LSM_COUNT_RESTARTS, c->restarts);
+	memset(c, 0, sizeof(LsmReadCounters));
+}

@@ -1,0 +1,87 @@
+/*
+ * index.h
+ *	  The handle of an index: what a backend knows of it.
+ *
+ * There is one for each index and backend.  It is found by the index's OID,
+ * outlives statements, and is made anew when the relation cache forgets the
+ * index.  Whoever uses it has the relation open, so that `rel` is valid; what
+ * the handle was asked for last counts.
+ */
+#ifndef LSM_INDEX_H
+#define LSM_INDEX_H
+
+#include "base/compat.h"
+#include "base/shared.h"
+#include "format/meta.h"
+#include "key/keyspace.h"
+#include "utils/rel.h"
+
+/* What reading has cost; see the statistics views. */
+typedef struct LsmReadCounters
+{
+	uint64		seeks;			/* of a whole index */
+	uint64		runs;			/* looked into by them */
+	uint64		segments;
+	uint64		pages;			/* of segments and directories */
+	uint64		entries;		/* decoded */
+	uint64		restarts;		/* because a version had become old */
+} LsmReadCounters;
+
+/* A page of the write buffer that was open when somebody looked. */
+typedef struct LsmOpenPage
+{
+	uint64		run_id;
+	BlockNumber block;
+} LsmOpenPage;
+
+/* The open pages, in the order in which they were opened. */
+typedef struct LsmOpenPages
+{
+	uint32		count;
+	LsmOpenPage pages[LSM_MAX_OPEN_RUNS];
+} LsmOpenPages;
+
+struct LsmReader;
+
+typedef struct LsmIndex
+{
+	Oid			id;
+	Relation	rel;			/* as of the latest lsm_index_open */
+	MemoryContext context;		/* holds the handle and what belongs to it */
+	LsmKeySpace *ks;			/* encoded keys: for all; others make their own, see there */
+	LsmKeyCoding coding;		/* as the meta page has it */
+	struct LsmReader *readers;	/* of this backend, see read/reader.c */
+	LsmReadCounters counters;	/* not yet added to the shared ones */
+
+	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
+	LsmOpenPages open;
+	int			pressure;		/* waits lately */
+	uint32		turn;			/* where pages are taken in turn */
+
+	LsmLocator	locator;		/* file that all this is about */
+	bool		valid;			/* false: the relation cache has forgotten the index */
+	struct LsmIndex *next_old;	/* in the list of those that are not valid */
+} LsmIndex;
+
+extern void lsm_index_init(void);
+extern LsmIndex *lsm_index_open(Relation rel);
+extern LsmIndex *lsm_index_create(Relation rel);
+extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
+extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
+extern void lsm_index_flush_counters(LsmIndex *index);
+extern void lsm_index_on_transaction_end(void (*callback) (LsmIndex *index));
+extern Buffer lsm_meta_lock(Relation rel, int mode);
+
+/* owner.c */
+typedef struct LsmOwnerContext
+{
+	Oid			user;
+	int			sec_context;
+	int			guc_level;		/* 0: nothing was switched */
+} LsmOwnerContext;
+
+extern void lsm_owner_become(Relation heap, LsmOwnerContext *saved);
+extern void lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved);
+extern void lsm_owner_leave(LsmOwnerContext *saved);
+
+#endif							/* LSM_INDEX_H */

@@ -1,0 +1,508 @@
+/*
+ * batch.c
+ *	  Statement batches: entries wait in backend memory and enter the index as
+ *	  sorted runs.
+ *
+ * A batch belongs to one index and lives in a child of TopTransactionContext.
+ * All of its entries are those of heap tuples that this transaction has
+ * inserted, so nobody else misses them before it commits; who may see them
+ * earlier is this backend itself, and its scans flush first.
+ *
+ * An entry whose tuple belongs to an aborted subtransaction must never reach
+ * the index: its line pointer may be used again at once.  So a batch remembers
+ * at which entry each subtransaction began, and an abort cuts it there.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "base/compat.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "ingest/batch.h"
+#include "ingest/ingest.h"
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "schedule/schedule.h"
+#include "storage/lmgr.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* Entries from `start` on were added at this nesting level, or deeper. */
+typedef struct BatchMark
+{
+	int			level;
+	Size		start;
+} BatchMark;
+
+struct LsmBatch
+{
+	dlist_node	node;			/* in waiting */
+	bool		is_waiting;		/* has entries */
+	Oid			index_id;
+	Oid			heap_id;
+	LsmLocator	locator;		/* of the index */
+	MemoryContext context;		/* of the batch */
+	LsmIndex   *index;
+	LsmKeySpace *ks;
+	LsmEntries	entries;
+	Size		memory;			/* of the entries, as counted in memory_used */
+	Size		packed_size;	/* about what the entries take in a run, bytes */
+	bool		flushing;
+	int			flush_level;	/* nesting level at which it is written */
+	LsmLeafMode mode;			/* of the entries */
+	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
+	BatchMark  *marks;			/* ascending in both */
+	int			mark_count;
+	int			mark_room;
+};
+
+/* Most that is collected before it is written: what fits an image. */
+#define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
+#define ENTRY_OVERHEAD		4	/* of an entry in a run, about */
+
+/* Set in an item's TID, which has 48 bits, when the entry is in the index. */
+#define WRITTEN				(UINT64CONST(1) << 63)
+
+/* What the hash table of batches holds. */
+typedef struct BatchSlot
+{
+	Oid			index_id;		/* key */
+	LsmBatch   *batch;
+} BatchSlot;
+
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);	/* those that have entries */
+static HTAB *batch_table = NULL;	/* NULL: no batches */
+
+static Size memory_used = 0;	/* of the entries of all batches, in bytes */
+
+uint64		lsm_batch_generation = 0;
+
+static LsmBatch *
+find(Oid index_id)
+{
+	BatchSlot  *slot;
+
+	if (batch_table == NULL)
+		return NULL;
+	slot = hash_search(batch_table, &index_id, HASH_FIND, NULL);
+	return slot != NULL ? slot->batch : NULL;
+}
+
+static void
+make_table(void)
+{
+	HASHCTL		control;
+
+	memset(&control, 0, sizeof(control));
+	control.keysize = sizeof(Oid);
+	control.entrysize = sizeof(BatchSlot);
+	control.hcxt = TopTransactionContext;
+	batch_table = hash_create("pg_lsm batches", 16, &control,
+							  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+static LsmBatch *
+create(Relation index, Relation heap)
+{
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pg_lsm batch",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	LsmBatch   *batch = palloc0(sizeof(LsmBatch));
+
+	batch->index_id = RelationGetRelid(index);
+	batch->heap_id = RelationGetRelid(heap);
+	batch->context = context;
+	batch->index = lsm_index_open(index);
+	batch->ks = lsm_index_keyspace(batch->index);
+	lsm_mode_init(&batch->mode);
+	batch->first_cid = InvalidCommandId;
+	lsm_entries_init(&batch->entries, batch->ks, context);
+	MemoryContextSwitchTo(old);
+	return batch;
+}
+
+/* The batch of an index, made if there is none. */
+LsmBatch *
+lsm_batch_get(Relation index, Relation heap)
+{
+	LsmBatch   *batch = find(RelationGetRelid(index));
+	BatchSlot  *slot;
+
+	if (batch != NULL)
+		return batch;
+	if (batch_table == NULL)
+		make_table();
+	batch = create(index, heap);
+	slot = hash_search(batch_table, &batch->index_id, HASH_ENTER, NULL);
+	slot->batch = batch;
+	return batch;
+}
+
+/* Note the nesting level of the entry that is about to be added. */
+static void
+mark_level(LsmBatch *batch)
+{
+	int			level = GetCurrentTransactionNestLevel();
+
+	if (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+		return;
+	if (batch->mark_count == batch->mark_room)
+	{
+		int			room = Max(4, 2 * batch->mark_room);
+
+		batch->marks = batch->marks ?
+			repalloc(batch->marks, room * sizeof(BatchMark)) :
+			MemoryContextAlloc(batch->context, room * sizeof(BatchMark));
+		batch->mark_room = room;
+	}
+	batch->marks[batch->mark_count].level = level;
+	batch->marks[batch->mark_count].start = batch->entries.count;
+	batch->mark_count++;
+}
+
+/*
+ * Entries that wait, sorted, palloc'd.  The batch itself stays as it is: if
+ * writing fails in a subtransaction, what was added before that began may have
+ * to be written later, and only that.
+ */
+static LsmItemRef *
+sort_waiting(LsmBatch *batch, Size *count)
+{
+	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
+									   MCXT_ALLOC_HUGE);
+	Size		n = 0;
+
+	for (Size i = 0; i < batch->entries.count; i++)
+	{
+		if (!(batch->entries.refs[i].item->tid & WRITTEN))
+			refs[n++] = batch->entries.refs[i];
+	}
+	lsm_item_refs_sort(refs, n, batch->ks);
+	*count = n;
+	return refs;
+}
+
+/* Write the image as a run, install it, and merge what is due.  The image is freed. */
+static void
+install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRef *refs,
+			  Size entries)
+{
+	LsmDirectoryEntry entry;
+	uint64		seals;
+	int			level;
+
+	lsm_builder_finish(image);
+	lsm_builder_describe(image, &entry);
+	level = lsm_level_for(entry.segment.blocks, lsm_fanout(batch->index->rel));
+	while (lsm_manifest_add_batch(batch->index, image, level, &seals) == LSM_SEAL_NO_ROOM)
+		lsm_schedule_make_room(batch->index, heap);
+	for (Size i = 0; i < entries; i++)
+		refs[i].item->tid |= WRITTEN;
+	lsm_builder_free(image);
+	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
+	lsm_schedule_after_seal(batch->index, heap, seals - entry.segment.leaves, seals);
+}
+
+static void
+write_runs(LsmBatch *batch, Relation heap)
+{
+	Size		count;
+	LsmItemRef *refs = sort_waiting(batch, &count);
+	LsmBuilder *image = NULL;
+	Size		first = 0;		/* of the image */
+
+	for (Size i = 0; i < count; i++)
+	{
+		LsmEntry	entry;
+
+		lsm_item_entry(refs[i].item, &entry);
+		if (image != NULL && !lsm_builder_add(image, &entry))
+		{
+			install_image(batch, heap, image, refs + first, i - first);
+			image = NULL;
+			first = i;
+		}
+		if (image != NULL)
+			continue;
+		image = lsm_builder_create_image(batch->ks, &batch->mode);
+		if (!lsm_builder_add(image, &entry))
+			elog(ERROR, "entry does not fit an empty run of index \"%s\"", batch->ks->index_name);
+	}
+	if (image != NULL)
+		install_image(batch, heap, image, refs + first, count - first);
+}
+
+/* Too little for a page of its own. */
+static void
+write_singly(LsmBatch *batch, Relation heap)
+{
+	for (Size i = 0; i < batch->entries.count; i++)
+	{
+		LsmItem    *item = batch->entries.refs[i].item;
+		LsmEntry	entry;
+		uint64		seals;
+		bool		sealed;
+
+		if (item->tid & WRITTEN)
+			continue;
+		lsm_item_entry(item, &entry);
+		sealed = lsm_insert_entry(batch->index, heap, batch->ks, &entry, &seals);
+		item->tid |= WRITTEN;
+		if (sealed)
+			lsm_schedule_after_seal(batch->index, heap, seals - 1, seals);
+	}
+}
+
+/* A batch has got its first entry, or has lost all. */
+static void
+set_waiting(LsmBatch *batch, bool is_waiting)
+{
+	if (batch->is_waiting == is_waiting)
+		return;
+	if (is_waiting)
+		dlist_push_tail(&waiting, &batch->node);
+	else
+		dlist_delete(&batch->node);
+	batch->is_waiting = is_waiting;
+}
+
+/*
+ * All commands that give an index new files write the batches before.  Should
+ * some extension do that by itself, the entries must not get there: the tuples
+ * may be gone, or their entries be there already.
+ */
+static inline void
+check_file(LsmBatch *batch, Relation index)
+{
+	LsmLocator	locator = lsm_relation_locator(index);
+
+	if (memcmp(&batch->locator, &locator, sizeof(LsmLocator)) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" was rebuilt while entries were waiting to be written to it",
+						RelationGetRelationName(index)),
+				 errhint("Set pg_lsm.batch_inserts to off for this command.")));
+}
+
+/* Forget all entries, and what is known of them. */
+static void
+clear(LsmBatch *batch)
+{
+	memory_used -= batch->memory;
+	batch->memory = 0;
+	lsm_entries_clear(&batch->entries, false);
+	batch->packed_size = 0;
+	batch->mark_count = 0;
+	lsm_mode_init(&batch->mode);
+	batch->first_cid = InvalidCommandId;
+	set_waiting(batch, false);
+}
+
+/* Write what has been collected.  The batch is empty then. */
+static void
+flush(LsmBatch *batch, Relation index, Relation heap)
+{
+	MemoryContext old;
+	MemoryContext work;
+	LsmOwnerContext saved;
+
+	/* A comparison function that reads the table would bring us here again. */
+	if (batch->entries.count == 0 || batch->flushing)
+		return;
+	check_file(batch, index);
+	batch->index = lsm_index_open(index);
+	batch->flushing = true;
+	batch->flush_level = GetCurrentTransactionNestLevel();
+	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(work);
+	lsm_owner_enter(heap, batch->ks, &saved);
+	if (batch->entries.count >= (Size) lsm_batch_min_entries)
+		write_runs(batch, heap);
+	else
+		write_singly(batch, heap);
+	lsm_owner_leave(&saved);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(work);
+
+	batch->flushing = false;
+	clear(batch);
+}
+
+/*
+ * Add an entry, which is copied.  `cid` is the command that inserted its tuple,
+ * or an earlier one.  A batch that is full is written, and all of them when
+ * together they take more than work_mem: a table may have many partitions.
+ */
+void
+lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
+			  CommandId cid)
+{
+	if (batch->entries.count == 0)
+	{
+		/*
+		 * To the end of the transaction: the statement's own lock goes with it,
+		 * and the index must not be moved while entries wait.
+		 */
+		LockRelation(index, RowExclusiveLock);
+		batch->locator = lsm_relation_locator(index);
+		/* If memory ran out at its last entry a mark may be left. */
+		batch->mark_count = 0;
+	}
+	else
+		check_file(batch, index);
+	mark_level(batch);
+	lsm_entries_add(&batch->entries, entry);
+	set_waiting(batch, true);
+	memory_used += batch->entries.used - batch->memory;
+	batch->memory = batch->entries.used;
+	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
+	lsm_mode_add(&batch->mode, entry);
+	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
+		batch->first_cid = cid;
+	if (batch->packed_size >= FULL_SIZE ||
+		(lsm_batch_entries > 0 && batch->entries.count >= (Size) lsm_batch_entries))
+		flush(batch, index, heap);
+	else if (memory_used > (Size) work_mem * 1024)
+		lsm_batch_flush_all();
+}
+
+/*
+ * Write a batch whose statement does not hold its relations open any more.  The
+ * locks of the insert are there still.
+ */
+static void
+open_and_flush(LsmBatch *batch)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (batch->entries.count == 0 || batch->flushing)
+		return;
+	heap = table_open(batch->heap_id, NoLock);
+	index = index_open(batch->index_id, RowExclusiveLock);
+	flush(batch, index, heap);
+	index_close(index, RowExclusiveLock);
+	table_close(heap, NoLock);
+}
+
+/* Does anything wait? */
+bool
+lsm_batch_any(void)
+{
+	return !dlist_is_empty(&waiting);
+}
+
+/* The first batch that waits and is not being written, or NULL. */
+static LsmBatch *
+first_waiting(void)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &waiting)
+	{
+		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+		if (!batch->flushing)
+			return batch;
+	}
+	return NULL;
+}
+
+/* Write all batches. */
+void
+lsm_batch_flush_all(void)
+{
+	LsmBatch   *batch;
+
+	while ((batch = first_waiting()) != NULL)
+		open_and_flush(batch);
+}
+
+/* Write what waits for this index. */
+void
+lsm_batch_flush_index(Relation index)
+{
+	LsmBatch   *batch = find(RelationGetRelid(index));
+
+	if (batch != NULL)
+		open_and_flush(batch);
+}
+
+/*
+ * A scan of this index is to begin.  What waits is written first, unless the
+ * scan could not see any of it: a snapshot sees only what commands before its
+ * own have inserted.
+ */
+void
+lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
+{
+	LsmBatch   *batch;
+
+	if (dlist_is_empty(&waiting))
+		return;
+	batch = find(RelationGetRelid(index));
+	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
+						  snapshot->curcid <= batch->first_cid))
+		return;
+	open_and_flush(batch);
+}
+
+/* The marks of a subtransaction that has ended well become its parent's. */
+static void
+hand_to_parent(LsmBatch *batch, int level)
+{
+	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+	{
+		if (batch->mark_count == 1 || batch->marks[batch->mark_count - 2].level < level - 1)
+		{
+			batch->marks[batch->mark_count - 1].level = level - 1;
+			break;
+		}
+		batch->mark_count--;
+	}
+}
+
+/* The entries of a subtransaction that was aborted are forgotten. */
+static void
+cut(LsmBatch *batch, int level)
+{
+	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
+		batch->entries.count = batch->marks[--batch->mark_count].start;
+}
+
+/* The subtransaction at this nesting level ends. */
+void
+lsm_batch_end_subtransaction(int level, bool commit)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &waiting)
+	{
+		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+		if (commit)
+			hand_to_parent(batch, level);
+		else
+		{
+			cut(batch, level);
+			/* But not for a subtransaction of a comparison function. */
+			if (level <= batch->flush_level)
+				batch->flushing = false;
+			if (batch->entries.count == 0)
+				clear(batch);
+		}
+	}
+}
+
+/* Forget all batches: the transaction ends, and its memory with it. */
+void
+lsm_batch_forget_all(void)
+{
+	lsm_batch_generation++;
+	memory_used = 0;
+	batch_table = NULL;
+	dlist_init(&waiting);
+}

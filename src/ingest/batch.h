@@ -1,0 +1,30 @@
+/*
+ * batch.h
+ *	  Entries that wait in backend memory until their statement ends.
+ *
+ * When that is sound is decided above (am/statement.c); see "Batches" in
+ * src/README.md.
+ */
+#ifndef LSM_BATCH_H
+#define LSM_BATCH_H
+
+#include "sort/entries.h"
+
+typedef struct LsmBatch LsmBatch;
+
+/* Batches that are remembered elsewhere are gone when this has changed. */
+extern uint64 lsm_batch_generation;
+
+extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
+extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
+						  const LsmEntry *entry, CommandId cid);
+
+extern bool lsm_batch_any(void);
+extern void lsm_batch_flush_all(void);
+extern void lsm_batch_flush_index(Relation index);
+extern void lsm_batch_flush_for_scan(Relation index, Snapshot snapshot);
+
+extern void lsm_batch_end_subtransaction(int level, bool commit);
+extern void lsm_batch_forget_all(void);
+
+#endif							/* LSM_BATCH_H */

@@ -1,0 +1,111 @@
+/*
+ * write_buffer.c
+ *	  The write buffer: open pages that take entries in sorted order.
+ *
+ * Which page to take, and what to do with a full one, is not this file's
+ * business: see open_pages.c.
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "format/buffer_page.h"
+#include "format/wal.h"
+#include "ingest/ingest.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+
+/* Slot before which the entry goes.  The page is locked and checked. */
+static int
+find_slot(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
+{
+	int			low = 0;
+	int			high = lsm_buffer_page_count(page);
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		LsmEntry	at;
+
+		if (!lsm_buffer_page_get(page, middle, &at))
+			lsm_report_corruption(rel, lsm_page_opaque(page)->self, "item is out of bounds");
+		if (lsm_key_compare(ks, &at, entry) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Is it the open page of that run?  The block may have any other use by now. */
+static bool
+is_open(Page page, uint64 run_id)
+{
+	LsmPageOpaque *opaque;
+
+	if (PageIsNew(page) || ((PageHeader) page)->pd_special != LSM_PAGE_SPECIAL)
+		return false;
+	opaque = lsm_page_opaque(page);
+	return opaque->kind == LSM_PAGE_BUFFER && opaque->owner == run_id &&
+		(opaque->flags & LSM_PAGE_OPEN) != 0;
+}
+
+/*
+ * Insert into a page that was open at some time; may be long ago.  The page's
+ * own word counts (I7): run ids are not used again.
+ */
+LsmInsertResult
+lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
+					const LsmEntry *entry, bool wait)
+{
+	uint8		item[LSM_ITEM_HEADER + 2 * LSM_MAX_ENTRY_SIZE];
+	uint32		size;
+	Buffer		buffer;
+	Page		page;
+	bool		missed = lsm_buffer_read_counted(rel, at->block, NULL, &buffer);
+	const char *wrong;
+	int			pos;
+
+	if (wait)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else if (!ConditionalLockBuffer(buffer))
+	{
+		ReleaseBuffer(buffer);
+		return LSM_INSERT_BUSY;
+	}
+	page = BufferGetPage(buffer);
+	if (!is_open(page, at->run_id))
+	{
+		UnlockReleaseBuffer(buffer);
+		return LSM_INSERT_CLOSED;
+	}
+	wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (unlikely(wrong != NULL))
+		lsm_report_corruption(rel, at->block, wrong);
+	size = lsm_item_encode(item, entry);
+	if (!lsm_buffer_page_fits(page, size))
+	{
+		UnlockReleaseBuffer(buffer);
+		return LSM_INSERT_FULL;
+	}
+	pos = find_slot(rel, ks, page, entry);
+
+	START_CRIT_SECTION();
+	lsm_buffer_page_insert(page, pos, item, size);
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+	{
+		xl_lsm_insert xlrec;
+		XLogRecPtr	lsn;
+
+		xlrec.pos = pos;
+		XLogBeginInsert();
+		XLogRegisterData((char *) &xlrec, sizeof(xlrec));
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+		XLogRegisterBufData(0, (char *) item, size);
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT);
+		PageSetLSN(page, lsn);
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+	return LSM_INSERTED;
+}

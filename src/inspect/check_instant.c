@@ -1,0 +1,177 @@
+/*
+ * check_instant.c
+ *	  What a verification copies at one instant: the manifest, the gates, the
+ *	  open pages, all directories, the space map.
+ *
+ * These must agree with each other, and they change with edits only.  So they
+ * are copied under the share lock of the meta page, which keeps edits away, and
+ * compared afterwards, when nobody waits for us any more.  For each 100 GB of an
+ * index that is some 200 map pages and 200 directory pages, so some milliseconds
+ * if they are in memory; readers wait for none of it.
+ *
+ * No page is trusted, even if this server has checked it before.  But a page
+ * that directories lead to is read by manifest/directory.c, which has a look at
+ * it first, and the records are checked before anything that they name is read.
+ */
+#include "postgres.h"
+
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Copy a page that does not change hands: the meta page is locked. */
+static void
+instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy)
+{
+	Buffer		buffer;
+
+	/* Also keeps InvalidBlockNumber, which would extend the file, away. */
+	if (block >= c->instant->file_blocks)
+		lsm_check_report(c, block, "the file ends before this block");
+	buffer = lsm_buffer_read(c->rel, block, LSM_KIND(kind), owner, BUFFER_LOCK_SHARE, NULL);
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+}
+
+/* Copy the open pages.  Entries may come in meanwhile, and do no harm. */
+static void
+instant_copy_open_pages(LsmCheck *c)
+{
+	LsmInstant *in = c->instant;
+
+	for (uint32 i = 0; i < in->version.run_count; i++)
+	{
+		const LsmRunRecord *run = &in->version.runs[i];
+
+		if (run->state != LSM_RUN_OPEN)
+			continue;
+		in->open_pages[i] = palloc(BLCKSZ);
+		instant_copy_page(c, run->start, LSM_PAGE_BUFFER, run->run_id, in->open_pages[i]);
+	}
+}
+
+/* The run whose directory is walked, for the visitor. */
+typedef struct DirectoryCopying
+{
+	LsmInstant *instant;
+	const LsmRunRecord *run;
+} DirectoryCopying;
+
+/* Copy a directory page.  Its items are looked at when the lock is released. */
+static void
+instant_visit_directory(void *arg, BlockNumber block, Page page, int ordinal,
+						const LsmDirectoryEntry *item)
+{
+	DirectoryCopying *copying = arg;
+	LsmInstant *in = copying->instant;
+	LsmDirectoryCopy *copy;
+
+	if (item != NULL)
+		return;
+	if (in->directory_count == in->directory_room)
+	{
+		in->directory_room = Max(64, 2 * in->directory_room);
+		in->directories = in->directories ?
+			repalloc_huge(in->directories, in->directory_room * sizeof(LsmDirectoryCopy)) :
+			palloc(in->directory_room * sizeof(LsmDirectoryCopy));
+	}
+	copy = &in->directories[in->directory_count++];
+	copy->run = copying->run;
+	copy->block = block;
+	copy->page = palloc(BLCKSZ);
+	memcpy(copy->page, page, BLCKSZ);
+}
+
+static void
+instant_copy_directories(LsmCheck *c)
+{
+	LsmInstant *in = c->instant;
+	DirectoryCopying copying = {in, NULL};
+
+	for (uint32 i = 0; i < in->version.run_count; i++)
+	{
+		copying.run = &in->version.runs[i];
+		if (lsm_run_is_single(copying.run))
+			continue;
+		if (copying.run->start >= in->file_blocks)
+			lsm_check_report(c, copying.run->start, "the file ends before this block");
+		/* No edit can come in between, so the directory cannot be too new. */
+		(void) lsm_directory_walk(c->index, copying.run, LSM_ANY_EDIT, instant_visit_directory,
+								  &copying);
+	}
+}
+
+static void
+instant_copy_map(LsmCheck *c)
+{
+	LsmInstant *in = c->instant;
+
+	in->region_count = lsm_region_of(in->version.space.mapped_end - 1) + 1;
+	in->map = MemoryContextAllocHuge(in->context, (Size) in->region_count * BLCKSZ);
+	for (uint32 i = 0; i < in->region_count; i++)
+		instant_copy_page(c, lsm_region_map_block(i), LSM_PAGE_MAP, 0,
+						  (Page) (in->map + (Size) i * BLCKSZ));
+}
+
+/*
+ * The gates: the current one is open.  The other one was closed when that one
+ * opened, so both are open only until the first flip.
+ */
+static void
+instant_check_gates(LsmCheck *c)
+{
+	uint32		epoch = c->instant->version.gate_epoch;
+
+	for (uint32 i = 0; i < 2; i++)
+	{
+		BlockNumber block = LSM_BLOCK_GATE + i;
+		Page		page = c->instant->gates[i];
+		bool		current = epoch % 2 == i;
+		bool		closed;
+
+		lsm_check_page(c, block, LSM_PAGE_GATE, 0, page);
+		closed = (lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) != 0;
+		if (current && closed)
+			lsm_check_report(c, block, "the current gate is closed");
+		if (!current && !closed && epoch > 0)
+			lsm_check_report(c, block, "a gate that is not the current one is open");
+	}
+}
+
+/*
+ * Copy what must be seen at one instant, in the order of locks: the meta page,
+ * and under it one page at a time.  c->instant becomes a new one.
+ */
+void
+lsm_check_take_instant(LsmCheck *c)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check instant",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	LsmInstant *in = palloc0(sizeof(LsmInstant));
+	Page		copy = palloc(BLCKSZ);
+	Buffer		meta;
+
+	in->context = context;
+	c->instant = in;
+	for (int i = 0; i < 2; i++)
+		in->gates[i] = palloc(BLCKSZ);
+
+	meta = lsm_meta_lock(c->rel, BUFFER_LOCK_SHARE);
+	memcpy(copy, BufferGetPage(meta), BLCKSZ);
+	lsm_check_page(c, LSM_BLOCK_META, LSM_PAGE_META, 0, copy);
+	lsm_version_copy(&in->version, lsm_meta(copy));
+	in->file_blocks = RelationGetNumberOfBlocks(c->rel);
+	/* Takes microseconds, and only what is sound is followed. */
+	lsm_check_records(c);
+	for (int i = 0; i < 2; i++)
+		instant_copy_page(c, LSM_BLOCK_GATE + i, LSM_PAGE_GATE, 0, in->gates[i]);
+	instant_copy_open_pages(c);
+	instant_copy_directories(c);
+	instant_copy_map(c);
+	UnlockReleaseBuffer(meta);
+
+	CHECK_FOR_INTERRUPTS();
+	instant_check_gates(c);
+	MemoryContextSwitchTo(old_context);
+}

@@ -1,0 +1,435 @@
+/*
+ * check_manifest.c
+ *	  Verification of the manifest: the records of runs, reservations, and the
+ *	  directories, which name the segments.
+ *
+ * All of it was copied at one instant.  The records are checked under the lock,
+ * before anything that they name is read; the directories after it.
+ */
+#include "postgres.h"
+
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* An entry has two bytes at least. */
+#define MOST_ENTRIES(leaves) ((uint64) (leaves) * LSM_MAX_PAGE_ENTRIES)
+
+/* Report a record of the manifest. */
+static void
+record_report(LsmCheck *c, const LsmRunRecord *run, const char *what)
+{
+	lsm_check_report(c, LSM_BLOCK_META, "record of run " UINT64_FORMAT ": %s",
+					 run->run_id, what);
+}
+
+static bool
+manifest_knows_id(LsmCheck *c, uint64 id)
+{
+	return id >= LSM_FIRST_ID && id < c->instant->version.next_id;
+}
+
+/* NULL, or what is wrong with an extent: all its blocks are of one region. */
+static const char *
+manifest_extent_fault(LsmCheck *c, BlockNumber start, uint32 length)
+{
+	uint64		end = (uint64) start + length;
+
+	if (end > c->instant->version.space.mapped_end)
+		return "end lies beyond the space map";
+	if (start < lsm_region_first(lsm_region_of(start)) ||
+		lsm_region_of(start) != lsm_region_of((BlockNumber) (end - 1)))
+		return "blocks do not lie within a region of the space map";
+	return NULL;
+}
+
+/* NULL, or what is wrong with the account of a segment. */
+static const char *
+manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
+{
+	if (!manifest_knows_id(c, segment->id))
+		return "the id was not given out yet";
+	if (segment->filter_blocks != 0 || segment->reserved != 0)
+		return "a reserved field is in use";
+	if (segment->leaves == 0 || segment->height > LSM_MAX_HEIGHT)
+		return "number of pages is impossible";
+	if (segment->entries > MOST_ENTRIES(segment->leaves))
+		return "more entries than its leaves can hold";
+	if (segment->blocks == 0)
+		return NULL;			/* it is gone, and with it its place */
+	if (segment->blocks < segment->leaves)
+		return "number of blocks is impossible";
+	if ((segment->height == 0) != (segment->blocks == 1) ||
+		(segment->height == 0) != (segment->leaves == 1))
+		return "height does not fit the number of blocks";
+	return manifest_extent_fault(c, segment->start, segment->blocks);
+}
+
+/* --- records ---------------------------------------------------------------- */
+
+/* A run that is one buffer page. */
+static void
+record_check_buffer(LsmCheck *c, const LsmRunRecord *run)
+{
+	if (run->segments != 1 || run->dir_height != 0 || run->leaves != 1 || run->blocks != 1 ||
+		run->height != 0 || run->level != 0)
+		record_report(c, run, "a buffer page is a single block of level 0");
+	if (run->state == LSM_RUN_OPEN && run->job_id != 0)
+		record_report(c, run, "an open run is the input of a job");
+}
+
+/* A run without segments, with one in its record, or with a directory. */
+static void
+record_check_shape(LsmCheck *c, const LsmRunRecord *run)
+{
+	LsmSegment	segment;
+	const char *wrong = NULL;
+
+	if (run->dir_height > 0)
+	{
+		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 || run->segments == 0 ||
+			run->leaves < run->segments || run->blocks < run->leaves)
+			record_report(c, run, "number of segments is impossible");
+		wrong = manifest_extent_fault(c, run->start, 1);
+	}
+	else if (run->segments == 1)
+	{
+		lsm_run_segment(run, &segment);
+		wrong = segment.blocks == 0 ? "number of blocks is impossible" :
+			manifest_segment_fault(c, &segment);
+	}
+	else if (run->segments > 1 || run->blocks > 0 || run->leaves > 0 || run->entries > 0)
+		wrong = "several segments have no directory";
+	else if (!(run->flags & LSM_RUN_MERGING))
+		wrong = "there are no segments, and no job that writes them";
+	if (wrong != NULL)
+		record_report(c, run, wrong);
+}
+
+/* The part that a run has in a job (I8). */
+static void
+record_check_job(LsmCheck *c, const LsmRunRecord *run)
+{
+	if ((run->flags & ~LSM_RUN_MERGING) != 0 ||
+		(run->flags != 0 && run->state != LSM_RUN_PACKED))
+		record_report(c, run, "flags do not fit the state");
+	if (run->flags & LSM_RUN_MERGING)
+	{
+		if (run->job_id != 0)
+			record_report(c, run, "the output of a job is the input of one");
+		/* While a job is under way each segment that it has installed is in a directory. */
+		if (run->segments > 0 && run->dir_height == 0)
+			record_report(c, run, "the output of a job has no directory");
+	}
+	/* The job of a run that is spent is over, and its output may be gone, too. */
+	if (run->job_id != 0 && run->state != LSM_RUN_SPENT)
+	{
+		LsmRunRecord *output = lsm_version_find(&c->instant->version, run->job_id);
+
+		if (output == NULL || !(output->flags & LSM_RUN_MERGING))
+			record_report(c, run, "its job is not under way (I8)");
+	}
+}
+
+static void
+record_check(LsmCheck *c, const LsmRunRecord *run)
+{
+	if (!manifest_knows_id(c, run->run_id))
+		record_report(c, run, "the id was not given out yet");
+	if (run->level >= LSM_MAX_LEVEL)
+		record_report(c, run, "level is out of range");
+	if (run->entries > MOST_ENTRIES(run->leaves))
+		record_report(c, run, "more entries than its leaves can hold");
+	switch ((LsmRunState) run->state)
+	{
+		case LSM_RUN_OPEN:
+		case LSM_RUN_SEALED:
+			record_check_buffer(c, run);
+			break;
+		case LSM_RUN_PACKED:
+		case LSM_RUN_SPENT:
+			break;
+		default:
+			record_report(c, run, "state is unknown");
+	}
+	record_check_job(c, run);
+	record_check_shape(c, run);
+}
+
+/* Blocks that steps have taken: each belongs to a job that is under way (I3). */
+static void
+record_check_reservations(LsmCheck *c)
+{
+	static const LsmReservation unused = {0};
+	LsmVersion *version = &c->instant->version;
+
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		const LsmReservation *r = &version->reservations[i];
+		LsmRunRecord *output;
+		const char *wrong;
+
+		if (r->length == 0)
+		{
+			if (memcmp(r, &unused, sizeof(unused)) != 0)
+				lsm_check_report(c, LSM_BLOCK_META, "reservation %d is unused, but not empty", i);
+			continue;
+		}
+		output = lsm_version_find(version, r->job_id);
+		wrong = manifest_extent_fault(c, r->start, r->length);
+		if (wrong == NULL && !manifest_knows_id(c, r->segment_id))
+			wrong = "the id was not given out yet";
+		if (wrong == NULL && (output == NULL || !(output->flags & LSM_RUN_MERGING)))
+			wrong = "its job is not under way (I3)";
+		if (wrong != NULL)
+			lsm_check_report(c, LSM_BLOCK_META, "reservation of %u blocks at %u: %s",
+							 r->length, r->start, wrong);
+	}
+}
+
+/*
+ * The records of the manifest, each and among themselves (I7, I8).  Reads
+ * nothing but the version.
+ */
+void
+lsm_check_records(LsmCheck *c)
+{
+	LsmVersion *version = &c->instant->version;
+	int			open = 0;
+
+	if (version->space.mapped_end < LSM_FIXED_BLOCKS ||
+		version->space.free_blocks > version->space.mapped_end - LSM_FIXED_BLOCKS)
+		lsm_check_report(c, LSM_BLOCK_META, "account of the space is impossible");
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		/* Records are in the order in which runs were added, so ids ascend. */
+		if (i > 0 && run->run_id <= run[-1].run_id)
+			record_report(c, run, "the id does not ascend");
+		record_check(c, run);
+		open += run->state == LSM_RUN_OPEN;
+	}
+	if (open > LSM_MAX_OPEN_RUNS)
+		lsm_check_report(c, LSM_BLOCK_META, "%d runs are open (I7)", open);
+	record_check_reservations(c);
+}
+
+/* --- directories ------------------------------------------------------------ */
+
+/* The directory of a run, page by page in the order of a walk. */
+typedef struct DirectoryCheck
+{
+	LsmCheck   *check;
+	const LsmRunRecord *run;
+	int			next;			/* copy of the page that comes next */
+	uint32		items;			/* what was found */
+	uint64		blocks;
+	uint64		leaves;
+	LsmEntry	last;			/* the last item's high key, if there was an item */
+} DirectoryCheck;
+
+static LsmCheckSegment *
+directory_add_segment(LsmCheck *c, const LsmRunRecord *run)
+{
+	LsmInstant *in = c->instant;
+	LsmCheckSegment *result;
+
+	if (in->segment_count == in->segment_room)
+	{
+		in->segment_room = Max(128, 2 * in->segment_room);
+		in->segments = in->segments ?
+			repalloc_huge(in->segments, in->segment_room * sizeof(LsmCheckSegment)) :
+			palloc(in->segment_room * sizeof(LsmCheckSegment));
+	}
+	result = &in->segments[in->segment_count++];
+	memset(result, 0, sizeof(LsmCheckSegment));
+	result->run = run;
+	return result;
+}
+
+/* Is all that a run knows of the TIDs of a segment within what it says of itself? */
+static bool
+directory_covers(const LsmRunRecord *run, const LsmSegment *segment)
+{
+	return run->heap_low <= segment->heap_low && run->heap_high >= segment->heap_high &&
+		run->offset_bits >= segment->offset_bits;
+}
+
+/* An item of the lowest level: a segment, or what is left of one. */
+static void
+directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordinal,
+					 const LsmDirectoryEntry *item)
+{
+	LsmCheck   *c = d->check;
+	const LsmSegment *segment = &item->segment;
+	const char *wrong = manifest_segment_fault(c, segment);
+	LsmCheckSegment *result;
+
+	if (wrong != NULL)
+		lsm_check_report(c, copy->block, "item %d: %s", ordinal, wrong);
+	lsm_check_key(c, &item->low, copy->block, ordinal);
+	lsm_check_tid(c, &item->low, copy->block, ordinal);
+	lsm_check_key(c, &item->high, copy->block, ordinal);
+	lsm_check_tid(c, &item->high, copy->block, ordinal);
+	if (lsm_check_compare(c, &item->low, &item->high) > 0)
+		lsm_check_report(c, copy->block, "item %d ends before it begins", ordinal);
+	if (d->items > 0 && lsm_check_compare(c, &d->last, &item->low) >= 0)
+		lsm_check_report(c, copy->block, "item %d begins before the end of the one before (I5)",
+						 ordinal);
+	if (!directory_covers(d->run, segment))
+		lsm_check_report(c, copy->block, "item %d has heap blocks that its run has not", ordinal);
+	/* The keys stay where they are: the copy lives as long as the instant. */
+	d->last = item->high;
+	d->items++;
+	d->leaves += segment->leaves;
+	d->blocks += segment->blocks;
+	if (segment->blocks == 0)
+		return;
+	result = directory_add_segment(c, d->run);
+	result->segment = *segment;
+	result->has_item = true;
+	result->low = item->low;
+	result->high = item->high;
+	result->page = copy->block;
+	result->ordinal = ordinal;
+}
+
+static void directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *parent);
+
+/* An item of a higher level, and the page that it names. */
+static void
+directory_check_child(DirectoryCheck *d, const LsmDirectoryCopy *copy, int level, int ordinal,
+					  const LsmDirectoryEntry *item)
+{
+	LsmCheck   *c = d->check;
+	LsmSegment	plain;
+
+	memset(&plain, 0, sizeof(plain));
+	plain.start = item->segment.start;
+	plain.blocks = item->segment.blocks;
+	if (memcmp(&plain, &item->segment, sizeof(plain)) != 0 || plain.blocks > 1 ||
+		item->high.keylen != 0 || item->high.tid != 0)
+		lsm_check_report(c, copy->block, "item %d is more than the name of a page", ordinal);
+	/* A run that is spent loses its directory, page by page. */
+	if (plain.blocks == 0 && d->run->state != LSM_RUN_SPENT)
+		lsm_check_report(c, copy->block, "item %d names no page", ordinal);
+	if (plain.blocks > 0)
+		directory_check_page(d, level - 1, item);
+}
+
+/* A directory page, whose first item begins as its parent says, and all below it. */
+static void
+directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *parent)
+{
+	LsmCheck   *c = d->check;
+	const LsmDirectoryCopy *copy = &c->instant->directories[d->next++];
+	Page		page = copy->page;
+	const char *wrong;
+
+	check_stack_depth();
+	Assert(d->next <= c->instant->directory_count && copy->run == d->run &&
+		   copy->block == (parent ? parent->segment.start : d->run->start));
+	lsm_check_page(c, copy->block, LSM_PAGE_DIRECTORY, d->run->run_id, page);
+	wrong = lsm_directory_page_check(page);
+	if (wrong != NULL)
+		lsm_check_report(c, copy->block, "%s", wrong);
+	if (lsm_page_opaque(page)->stamp > c->instant->version.edits)
+		lsm_check_report(c, copy->block, "page was changed by an edit that there never was");
+	if (lsm_directory_header(page)->level != level)
+		lsm_check_report(c, copy->block, "directory page is of another level");
+	if (lsm_directory_header(page)->reserved != 0)
+		lsm_check_report(c, copy->block, "a reserved field is in use");
+	if (lsm_directory_page_count(page) == 0)
+		lsm_check_report(c, copy->block, "directory page has no items");
+	for (int i = 0; i < lsm_directory_page_count(page); i++)
+	{
+		LsmDirectoryEntry item;
+
+		if (!lsm_directory_page_get(page, i, &item))
+			lsm_check_report(c, copy->block, "item of a directory is out of bounds");
+		if (i == 0 && parent != NULL &&
+			(item.low.tid != parent->low.tid || item.low.keylen != parent->low.keylen ||
+			 memcmp(item.low.key, parent->low.key, item.low.keylen) != 0))
+			lsm_check_report(c, copy->block, "page begins with another entry than its parent says");
+		if (level == 1)
+			directory_check_item(d, copy, i, &item);
+		else
+			directory_check_child(d, copy, level, i, &item);
+	}
+	MemoryContextReset(c->scratch);
+}
+
+/*
+ * What was found in a directory, compared with the run's record.  Items are
+ * never taken away, and one that is gone keeps its leaves, so these sums are
+ * exact; but of a run that is spent some pages may be gone.
+ */
+static void
+directory_check_totals(DirectoryCheck *d)
+{
+	const LsmRunRecord *run = d->run;
+	bool		complete = run->state != LSM_RUN_SPENT;
+
+	if (d->items > run->segments || (complete && d->items != run->segments))
+		lsm_check_report(d->check, run->start, "run has %u segments, the manifest says %u",
+						 d->items, run->segments);
+	if (d->leaves > run->leaves || (complete && d->leaves != run->leaves))
+		lsm_check_report(d->check, run->start,
+						 "run has " UINT64_FORMAT " leaves, the manifest says %u",
+						 d->leaves, run->leaves);
+	if (d->blocks > run->blocks)
+		lsm_check_report(d->check, run->start,
+						 "run has " UINT64_FORMAT " blocks, the manifest says %u",
+						 d->blocks, run->blocks);
+}
+
+/*
+ * The directories, and with them the list of all segments, those of runs that
+ * are spent included: their blocks are in use still.
+ */
+void
+lsm_check_segments(LsmCheck *c)
+{
+	LsmInstant *in = c->instant;
+	MemoryContext old_context = MemoryContextSwitchTo(in->context);
+	int			next = 0;
+
+	for (uint32 i = 0; i < in->version.run_count; i++)
+	{
+		const LsmRunRecord *run = &in->version.runs[i];
+		DirectoryCheck d = {.check = c,.run = run,.next = next};
+
+		CHECK_FOR_INTERRUPTS();
+		if (!lsm_run_is_single(run))
+		{
+			directory_check_page(&d, run->dir_height, NULL);
+			directory_check_totals(&d);
+			if (run->flags & LSM_RUN_MERGING)
+				in->frontiers[i] = d.last;
+			next = d.next;
+		}
+		else if (run->segments > 0)
+		{
+			LsmCheckSegment *single = directory_add_segment(c, run);
+
+			lsm_run_segment(run, &single->segment);
+			single->open_page = in->open_pages[i];
+		}
+	}
+	MemoryContextSwitchTo(old_context);
+}
+
+/* The last entry of a run that does not count any more, or NULL (I8). */
+const LsmEntry *
+lsm_check_frontier(LsmCheck *c, const LsmRunRecord *run)
+{
+	LsmInstant *in = c->instant;
+	LsmRunRecord *output = run->job_id == 0 ? NULL : lsm_version_find(&in->version, run->job_id);
+	const LsmEntry *frontier;
+
+	if (output == NULL)
+		return NULL;
+	frontier = &in->frontiers[output - in->version.runs];
+	return frontier->key != NULL ? frontier : NULL;
+}

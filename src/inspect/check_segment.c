@@ -1,0 +1,478 @@
+/*
+ * check_segment.c
+ *	  Verification of the pages of one segment (I4, I5, I7).
+ *
+ * A packed segment is walked from its root, each child between the separators of
+ * its parent, so leaves come in order.  Nothing keeps the segment in its place
+ * meanwhile: when a page belongs to somebody else and the current version does
+ * not name the segment any more, the walk ends, and what it has not seen is
+ * looked for in a newer version (see check.c).
+ */
+#include "postgres.h"
+
+#include "format/buffer_page.h"
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "segment/segment.h"
+#include "utils/memutils.h"
+
+/* An entry with a copy of its key. */
+typedef struct SavedEntry
+{
+	bool		valid;
+	LsmEntry	entry;
+	uint8	   *key;			/* room for the longest one and its padding */
+} SavedEntry;
+
+/* A page on the way from the root to a leaf, and what was seen of its level. */
+typedef struct WalkLevel
+{
+	Page		page;			/* NULL: no page of the level was visited */
+	LsmGroup	group;
+	SavedEntry	child;			/* separator of the child that is visited */
+	SavedEntry	next;			/* that of its right neighbour */
+	uint32		first;			/* page of the segment that the level begins with */
+	uint32		count;			/* pages visited */
+} WalkLevel;
+
+typedef struct SegmentWalk
+{
+	LsmCheck   *check;
+	const LsmCheckSegment *segment;
+	const LsmEntry *frontier;	/* entries up to that do not count; or NULL */
+	bool		live;			/* what comes next is behind the frontier */
+	uint64		entries;
+	SavedEntry	last;			/* the latest entry */
+	WalkLevel	levels[LSM_MAX_HEIGHT + 1];
+} SegmentWalk;
+
+static void
+saved_init(SavedEntry *saved)
+{
+	saved->valid = false;
+	saved->key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+}
+
+static void
+saved_set(SavedEntry *saved, const LsmEntry *entry)
+{
+	memcpy(saved->key, entry->key, entry->keylen);
+	memset(saved->key + entry->keylen, 0, LSM_KEY_PAD);
+	saved->entry = *entry;
+	saved->entry.key = saved->key;
+	saved->entry.aligned = true;
+	saved->valid = true;
+}
+
+static inline BlockNumber
+segment_block(SegmentWalk *w, uint32 number)
+{
+	return w->segment->segment.start + number;
+}
+
+static void
+segment_check_has_rest(LsmCheck *c, BlockNumber block, Page page, bool expected)
+{
+	bool		has_rest = (lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0;
+
+	if (has_rest != expected)
+		lsm_check_report(c, block, expected ? "entries of the page have no rest" :
+						 "entries of the page have a rest");
+}
+
+/*
+ * Copy the page of that number, which is the next one of its level; false if
+ * the segment is not there any more.
+ */
+static bool
+segment_visit(SegmentWalk *w, int height, uint32 number)
+{
+	LsmCheck   *c = w->check;
+	WalkLevel  *level = &w->levels[height];
+	uint16		kind = height == 0 ? LSM_PAGE_LEAF : LSM_PAGE_FENCE;
+
+	if (level->page == NULL)
+	{
+		level->page = palloc(BLCKSZ);
+		lsm_group_init(&level->group, c->ks->max_keylen);
+		saved_init(&level->child);
+		saved_init(&level->next);
+		level->first = number;
+	}
+	if (number != level->first + level->count)
+		lsm_check_report(c, segment_block(w, number),
+						 "page is number %u of its segment, but number %u comes next in the order",
+						 number, level->first + level->count);
+	level->count++;
+	if (!lsm_check_read(c, w->segment, number, kind, level->page))
+		return false;
+	segment_check_has_rest(c, segment_block(w, number), level->page,
+						   kind == LSM_PAGE_FENCE || c->ks->has_rest);
+	return true;
+}
+
+/* Does the header's account of how entries are coded make sense? */
+static void
+segment_check_coding(LsmCheck *c, BlockNumber block, Page page)
+{
+	LsmLeafHeader *leaf = lsm_leaf_header(page);
+	int			tid_bytes = 0;
+
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_FENCE)
+	{
+		if (leaf->base_block != 0 || leaf->last_block != 0)
+			lsm_check_report(c, block, "a fence page has a range for its TIDs");
+		if (leaf->keylen != 0)
+			lsm_check_report(c, block, "a fence page has a length for its keys");
+	}
+	if (leaf->keylen > c->ks->max_keylen)
+		lsm_check_report(c, block, "keys have %u bytes, but the longest one of the index has %u",
+						 leaf->keylen, c->ks->max_keylen);
+	if (leaf->keylen > 0)
+		tid_bytes = lsm_mode_tid_bytes(leaf->base_block, leaf->last_block, leaf->offset_bits);
+	if (leaf->tid_bytes != tid_bytes)
+		lsm_check_report(c, block, "TIDs are coded in %d bytes, not %d", leaf->tid_bytes, tid_bytes);
+}
+
+/*
+ * The layout of a packed page beyond what lsm_leaf_check sees: groups without
+ * gaps, and as many entries as the header says.  Binary searches use the first
+ * entry of a group as it lies in the page, so that must be what is decoded.
+ */
+static void
+segment_check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
+{
+	const char *wrong = lsm_leaf_check(page);
+	int			groups = lsm_leaf_group_count(page);
+	int			count = 0;
+
+	if (wrong != NULL)
+		lsm_check_report(c, block, "%s", wrong);
+	if (groups == 0 && ((PageHeader) page)->pd_lower != LSM_LEAF_DATA)
+		lsm_check_report(c, block, "an empty page has entries");
+	segment_check_coding(c, block, page);
+	if (groups > 0 && lsm_leaf_group_offset(page, 0) != LSM_LEAF_DATA)
+		lsm_check_report(c, block, "the first group is not at the start of the page");
+	for (int g = 0; g < groups; g++)
+	{
+		LsmEntry	first;
+
+		if (!lsm_leaf_first_of_group(page, g, &first) ||
+			!lsm_leaf_decode_group(page, g, group))
+			lsm_check_report(c, block, "group %d cannot be decoded", g);
+		if (first.tid != group->entries[0].tid || first.keylen != group->entries[0].keylen ||
+			memcmp(first.key, group->entries[0].key, first.keylen) != 0)
+			lsm_check_report(c, block, "group %d begins with something else than its first entry", g);
+		count += group->count;
+	}
+	if (count != lsm_leaf_header(page)->entry_count)
+		lsm_check_report(c, block, "page has %d entries, its header says %d", count,
+						 lsm_leaf_header(page)->entry_count);
+}
+
+/* --- leaves ----------------------------------------------------------------- */
+
+/* Do scans see the entry?  Those behind one that they see they see, too. */
+static bool
+segment_is_live(SegmentWalk *w, const LsmEntry *entry)
+{
+	if (!w->live)
+		w->live = lsm_check_compare(w->check, w->frontier, entry) < 0;
+	return w->live;
+}
+
+/* One entry of a leaf: in itself, after the one before, not before `lower`. */
+static void
+segment_check_entry(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry,
+					const LsmEntry *lower)
+{
+	LsmCheck   *c = w->check;
+
+	/* Comparison functions must not get a damaged tuple. */
+	if (!w->live)
+		lsm_check_key(c, entry, block, ordinal);
+	lsm_check_entry(c, entry, segment_is_live(w, entry), block, ordinal);
+	if (w->last.valid && lsm_check_compare(c, &w->last.entry, entry) >= 0)
+		lsm_check_report(c, block, "entry %d does not sort after the one before (I5)", ordinal);
+	if (lower != NULL && lsm_check_compare(c, lower, entry) > 0)
+		lsm_check_report(c, block, "entry %d sorts before the page's separator", ordinal);
+	saved_set(&w->last, entry);
+	w->entries++;
+}
+
+/*
+ * The first and the last entry of a leaf must lie within what the directory says
+ * of the segment, which is where readers look for entries.
+ */
+static void
+segment_check_range(SegmentWalk *w, BlockNumber block, const LsmEntry *first)
+{
+	const LsmCheckSegment *segment = w->segment;
+
+	if (!segment->has_item)
+		return;
+	if (lsm_check_compare(w->check, &segment->low, first) > 0)
+		lsm_check_report(w->check, block,
+						 "first entry sorts before its segment in the directory (I5)");
+	if (lsm_check_compare(w->check, &w->last.entry, &segment->high) > 0)
+		lsm_check_report(w->check, block,
+						 "last entry sorts after its segment in the directory (I5)");
+}
+
+/*
+ * A leaf whose entries must not sort before `lower` but before `upper`; each
+ * may be NULL.  False if it is gone.
+ */
+static bool
+segment_check_leaf(SegmentWalk *w, uint32 number, const LsmEntry *lower, const LsmEntry *upper)
+{
+	LsmCheck   *c = w->check;
+	WalkLevel  *level = &w->levels[0];
+	BlockNumber block = segment_block(w, number);
+	int			ordinal = 0;
+
+	if (!segment_visit(w, 0, number))
+		return false;
+	segment_check_layout(c, block, level->page, &level->group);
+	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
+	{
+		if (!lsm_leaf_decode_group(level->page, g, &level->group))
+			lsm_check_report(c, block, "group %d cannot be decoded", g);
+		for (int i = 0; i < level->group.count; i++, ordinal++)
+		{
+			segment_check_entry(w, block, ordinal, &level->group.entries[i],
+								ordinal == 0 ? lower : NULL);
+			if (ordinal == 0)
+				saved_set(&level->child, &level->group.entries[i]);
+		}
+	}
+	if (ordinal > 0)
+	{
+		segment_check_range(w, block, &level->child.entry);
+		if (upper != NULL && lsm_check_compare(c, &w->last.entry, upper) >= 0)
+			lsm_check_report(c, block, "last entry does not sort before the next page's separator");
+	}
+	MemoryContextReset(c->scratch);
+	return true;
+}
+
+/* --- fence pages ------------------------------------------------------------ */
+
+static bool segment_check_fence(SegmentWalk *w, uint32 number, int height,
+								const LsmEntry *lower, const LsmEntry *upper);
+
+static bool
+segment_check_child(SegmentWalk *w, int height, const SavedEntry *separator, uint32 child,
+					const LsmEntry *upper)
+{
+	if (height == 1)
+		return segment_check_leaf(w, child, &separator->entry, upper);
+	return segment_check_fence(w, child, height - 1, &separator->entry, upper);
+}
+
+/*
+ * A separator is a whole key, or in an encoded keyspace the start of one.
+ * Children lie before their parents.
+ */
+static void
+segment_check_separator(SegmentWalk *w, uint32 number, int ordinal, const LsmEntry *entry)
+{
+	LsmCheck   *c = w->check;
+	LsmEntry	key = *entry;
+
+	if (lsm_fence_child(entry) >= number)
+		lsm_check_report(c, segment_block(w, number), "separator %d names no child", ordinal);
+	if (!c->ks->encoded)
+	{
+		key.rest = NULL;
+		key.restlen = 0;
+		lsm_check_key(c, &key, segment_block(w, number), ordinal);
+	}
+}
+
+/*
+ * A separator, in level->next: the first one of a page is that of the page
+ * itself, the others ascend.
+ */
+static void
+segment_check_separator_order(SegmentWalk *w, BlockNumber block, WalkLevel *level, int ordinal,
+							  const LsmEntry *lower)
+{
+	LsmCheck   *c = w->check;
+
+	if (ordinal == 0 && lower != NULL && lsm_check_compare(c, lower, &level->next.entry) != 0)
+		lsm_check_report(c, block, "first separator is not that of the page itself");
+	if (ordinal > 0 && lsm_check_compare(c, &level->child.entry, &level->next.entry) >= 0)
+		lsm_check_report(c, block, "separator %d does not sort after the one before it (I5)",
+						 ordinal);
+}
+
+/*
+ * A fence page `height` pages above the leaves, and all below it.  Its first
+ * separator is `lower`, unless that is NULL, and all sort before `upper`.  False
+ * if the segment is gone.
+ */
+static bool
+segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *lower,
+					const LsmEntry *upper)
+{
+	LsmCheck   *c = w->check;
+	WalkLevel  *level = &w->levels[height];
+	BlockNumber block = segment_block(w, number);
+	uint32		child = LSM_NO_CHILD;
+	int			ordinal = 0;
+
+	check_stack_depth();
+	if (!segment_visit(w, height, number))
+		return false;
+	segment_check_layout(c, block, level->page, &level->group);
+	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
+	{
+		if (!lsm_leaf_decode_group(level->page, g, &level->group))
+			lsm_check_report(c, block, "group %d cannot be decoded", g);
+		for (int i = 0; i < level->group.count; i++, ordinal++)
+		{
+			const LsmEntry *entry = &level->group.entries[i];
+			SavedEntry	swap = level->child;
+
+			segment_check_separator(w, number, ordinal, entry);
+			saved_set(&level->next, entry);
+			segment_check_separator_order(w, block, level, ordinal, lower);
+			if (ordinal > 0 &&
+				!segment_check_child(w, height, &level->child, child, &level->next.entry))
+				return false;
+			child = lsm_fence_child(entry);
+			level->child = level->next;
+			level->next = swap;
+		}
+	}
+	if (ordinal == 0)
+		lsm_check_report(c, block, "fence page has no children");
+	if (upper != NULL && lsm_check_compare(c, &level->child.entry, upper) >= 0)
+		lsm_check_report(c, block, "last separator does not sort before that of the next page");
+	return segment_check_child(w, height, &level->child, child, upper);
+}
+
+/* --- segments --------------------------------------------------------------- */
+
+/*
+ * What was found of a segment, compared with its record.  The entries of an
+ * input are counted off while they are merged, and VACUUM first removes entries
+ * and then says so; but there never are more than were written.
+ */
+static void
+segment_check_totals(SegmentWalk *w)
+{
+	LsmCheck   *c = w->check;
+	const LsmSegment *segment = &w->segment->segment;
+	BlockNumber root = segment_block(w, segment->blocks - 1);
+	uint32		number = 0;
+
+	/* Leaves come first, then each level of fence pages, and the root is the last page. */
+	for (int i = 0; i <= segment->height; i++)
+	{
+		if (w->levels[i].first != number)
+			lsm_check_report(c, root, "level %d begins with page %u of the segment, not %u",
+							 i, w->levels[i].first, number);
+		number += w->levels[i].count;
+	}
+	if (number != segment->blocks || w->levels[0].count != segment->leaves)
+		lsm_check_report(c, root, "segment has %u leaves in %u blocks, the manifest says %u in %u",
+						 w->levels[0].count, number, segment->leaves, segment->blocks);
+	if (w->entries > (uint64) segment->entries + segment->removed)
+		lsm_check_report(c, root,
+						 "segment has " UINT64_FORMAT " entries, the manifest says %u",
+						 w->entries, segment->entries);
+}
+
+/* What a buffer page holds: items without gaps, so their sizes add up. */
+static void
+segment_check_items(SegmentWalk *w, BlockNumber block, Page page)
+{
+	LsmCheck   *c = w->check;
+	const char *wrong = lsm_buffer_page_check(page);
+	uint32		size = 0;
+
+	if (wrong != NULL)
+		lsm_check_report(c, block, "%s", wrong);
+	for (int i = 0; i < lsm_buffer_page_count(page); i++)
+	{
+		LsmEntry	entry;
+
+		if (!lsm_buffer_page_get(page, i, &entry))
+			lsm_check_report(c, block, "item is out of bounds");
+		segment_check_entry(w, block, i, &entry, NULL);
+		size += lsm_item_size(&entry);
+	}
+	MemoryContextReset(c->scratch);
+	if (size != LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper)
+		lsm_check_report(c, block, "items have a size of %u, their area of %u", size,
+						 (unsigned) (LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper));
+}
+
+/* A page of the write buffer: open, then it was copied with the version, or sealed. */
+static bool
+segment_check_buffer(SegmentWalk *w)
+{
+	LsmCheck   *c = w->check;
+	const LsmCheckSegment *segment = w->segment;
+	BlockNumber block = segment->segment.start;
+	Page		page = segment->open_page;
+	bool		open = page != NULL;
+
+	if (open)
+		lsm_check_page(c, block, LSM_PAGE_BUFFER, segment->segment.id, page);
+	else
+	{
+		page = palloc(BLCKSZ);
+		if (!lsm_check_read(c, segment, 0, LSM_PAGE_BUFFER, page))
+			return false;
+	}
+	if (((lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) != 0) != open)
+		lsm_check_report(c, block, open ? "page of the open run is not open (I7)" :
+						 "page of a sealed run is open (I7)");
+	segment_check_has_rest(c, block, page, c->ks->has_rest);
+	segment_check_items(w, block, page);
+	/* The manifest learns of the entries of an open page when it is sealed. */
+	if (!open && w->entries > (uint64) segment->segment.entries + segment->segment.removed)
+		lsm_check_report(c, block,
+						 "run has " UINT64_FORMAT " entries, the manifest says %u",
+						 w->entries, segment->segment.entries);
+	return true;
+}
+
+/*
+ * All pages of a segment.  False if it is not there any more, or not as a whole;
+ * then some of its pages were checked.
+ */
+bool
+lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check segment",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old_context = MemoryContextSwitchTo(context);
+	SegmentWalk *w = palloc0(sizeof(SegmentWalk));
+	bool		complete;
+
+	w->check = c;
+	w->segment = segment;
+	w->frontier = lsm_check_frontier(c, segment->run);
+	w->live = w->frontier == NULL;
+	saved_init(&w->last);
+	if (segment->run->state == LSM_RUN_PACKED)
+	{
+		const LsmSegment *record = &segment->segment;
+
+		if (record->height == 0)
+			complete = segment_check_leaf(w, 0, NULL, NULL);
+		else
+			complete = segment_check_fence(w, record->blocks - 1, record->height, NULL, NULL);
+		if (complete)
+			segment_check_totals(w);
+	}
+	else
+		complete = segment_check_buffer(w);
+	MemoryContextSwitchTo(old_context);
+	MemoryContextDelete(context);
+	return complete;
+}

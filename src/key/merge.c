@@ -1,0 +1,325 @@
+/*
+ * merge.c
+ *	  k-way merge, in both directions, with a tree of losers.
+ *
+ * Each inner node of the tree keeps the cursor that lost the comparison there;
+ * the winner of all is kept beside it.  When the winner moves on, only the
+ * nodes between its leaf and the root are played again: one comparison a level,
+ * where a heap takes two (Knuth, The Art of Computer Programming, volume 3,
+ * 5.4.1).
+ *
+ * A scan reads ahead: entries are taken over into an array for as long as no
+ * child has to be asked for more, few at first, since the scan may want no more.
+ * Who may copy whole pages of a child goes entry by entry.
+ *
+ * Knows neither runs nor buffer pages.  Since (key, TID) is a total order the
+ * result does not depend on the order of the children.
+ */
+#include "postgres.h"
+
+#include "key/merge.h"
+#include "miscadmin.h"
+
+/* A child, with what decides most comparisons beside it. */
+typedef struct Player
+{
+	uint64		rank;			/* prefix of the key, inverted if backward */
+	LsmCursor  *cursor;			/* NULL: at its end, loses against all */
+} Player;
+
+typedef struct MergeCursor
+{
+	LsmCursor	base;
+	LsmKeySpace *ks;
+	bool		forward;
+	bool		ahead;			/* entries are taken over in batches */
+	bool		owns;			/* its children are closed with it */
+	bool		pending;		/* the winner has not moved on from the last entry yet */
+	int			most;			/* entries of the next batch */
+	int			count;			/* children */
+	int			room;
+	LsmCursor **children;
+	Player		winner;
+	int			winner_child;
+	Player	   *losers;			/* of node i, from 1 to count - 1 */
+	int		   *loser_children;
+	LsmEntry   *batch;
+} MergeCursor;
+
+static inline Player
+player(MergeCursor *m, int child)
+{
+	LsmCursor  *cursor = m->children[child];
+	Player		p;
+
+	p.cursor = cursor->valid ? cursor : NULL;
+	p.rank = 0;
+	if (p.cursor != NULL && m->ks->encoded)
+	{
+		const LsmEntry *entry = cursor->entry;
+
+		p.rank = entry->aligned ? lsm_key_prefix_padded(entry->key) :
+			lsm_key_prefix(entry->key, entry->keylen);
+		if (!m->forward)
+			p.rank = ~p.rank;
+	}
+	return p;
+}
+
+/* Does a come before b in the direction of the merge? */
+static inline bool
+beats(MergeCursor *m, const Player *a, const Player *b)
+{
+	int			c;
+
+	if (b->cursor == NULL)
+		return true;
+	if (a->cursor == NULL)
+		return false;
+	if (a->rank != b->rank)
+		return a->rank < b->rank;
+	c = lsm_key_compare(m->ks, a->cursor->entry, b->cursor->entry);
+	return m->forward ? c < 0 : c > 0;
+}
+
+/* Play out the tree below a node; leaves follow the inner nodes. */
+static int
+play(MergeCursor *m, int node, Player *winner)
+{
+	Player		left;
+	Player		right;
+	int			left_child;
+	int			right_child;
+
+	if (node >= m->count)
+	{
+		*winner = player(m, node - m->count);
+		return node - m->count;
+	}
+	left_child = play(m, 2 * node, &left);
+	right_child = play(m, 2 * node + 1, &right);
+	if (beats(m, &left, &right))
+	{
+		m->losers[node] = right;
+		m->loser_children[node] = right_child;
+		*winner = left;
+		return left_child;
+	}
+	m->losers[node] = left;
+	m->loser_children[node] = left_child;
+	*winner = right;
+	return right_child;
+}
+
+/* The winner has moved on: play its games again. */
+static inline void
+replay(MergeCursor *m)
+{
+	int			child = m->winner_child;
+	Player		moving = player(m, child);
+
+	for (int node = (m->count + child) / 2; node >= 1; node /= 2)
+	{
+		if (beats(m, &m->losers[node], &moving))
+		{
+			Player		loser = moving;
+			int			loser_child = child;
+
+			moving = m->losers[node];
+			child = m->loser_children[node];
+			m->losers[node] = loser;
+			m->loser_children[node] = loser_child;
+		}
+	}
+	m->winner = moving;
+	m->winner_child = child;
+}
+
+/*
+ * Take over entries of the winners, until one of them would have to be asked for
+ * more: that would make its array invalid.
+ */
+static void
+take_batch(MergeCursor *m)
+{
+	int			n = 0;
+
+	while (m->winner.cursor != NULL)
+	{
+		LsmCursor  *cursor = m->winner.cursor;
+
+		m->batch[n++] = *cursor->entry;
+		if (n == m->most || cursor->left == 0)
+		{
+			m->pending = true;
+			break;
+		}
+		cursor->left--;
+		cursor->entry += cursor->stride;
+		replay(m);
+	}
+	if (n > 0)
+		lsm_cursor_stand(&m->base, m->batch, n - 1);
+	m->most = Min(2 * m->most, LSM_DECODED_ENTRIES);
+}
+
+static void
+take_winner(MergeCursor *m)
+{
+	m->base.valid = false;
+	if (m->ahead)
+	{
+		take_batch(m);
+		return;
+	}
+	if (m->winner.cursor == NULL)
+		return;
+	lsm_cursor_stand(&m->base, m->winner.cursor->entry, 0);
+	m->base.at_page = m->winner.cursor->at_page;
+	m->pending = true;
+}
+
+static void
+merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	m->forward = ScanDirectionIsForward(direction);
+	for (int i = 0; i < m->count; i++)
+	{
+		lsm_cursor_seek(m->children[i], from, limit, direction);
+		CHECK_FOR_INTERRUPTS();
+	}
+	base->stride = 1;
+	base->at_page = false;
+	m->pending = false;
+	m->most = 1;
+	m->winner.cursor = NULL;
+	if (m->count > 0)
+		m->winner_child = play(m, 1, &m->winner);
+	take_winner(m);
+}
+
+static void
+merge_fill(LsmCursor *base)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	if (m->pending)
+	{
+		m->pending = false;
+		lsm_cursor_next(m->winner.cursor);
+		replay(m);
+	}
+	take_winner(m);
+}
+
+/*
+ * Do all the other children stand behind this entry of the winner's?  It has to
+ * be compared with those that lost against the winner itself: they have beaten
+ * the others.
+ */
+static bool
+is_before_losers(MergeCursor *m, const LsmEntry *last)
+{
+	for (int node = (m->count + m->winner_child) / 2; node >= 1; node /= 2)
+	{
+		LsmCursor  *loser = m->losers[node].cursor;
+
+		if (loser != NULL && lsm_key_compare(m->ks, last, loser->entry) >= 0)
+			return false;
+	}
+	return true;
+}
+
+/* The winner's page, if its last entry would win, too. */
+static Page
+merge_page(LsmCursor *base, const LsmEntry **last)
+{
+	MergeCursor *m = (MergeCursor *) base;
+	Page		result = lsm_cursor_page(m->winner.cursor, last);
+
+	return result != NULL && is_before_losers(m, *last) ? result : NULL;
+}
+
+static bool
+merge_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	return lsm_cursor_segment(m->winner.cursor, least_blocks, whole) &&
+		is_before_losers(m, &whole->entry.high);
+}
+
+static void
+merge_skip_page(LsmCursor *base)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	lsm_cursor_skip_page(m->winner.cursor);
+	replay(m);
+	take_winner(m);
+}
+
+static void
+merge_close(LsmCursor *base)
+{
+	MergeCursor *m = (MergeCursor *) base;
+
+	for (int i = 0; i < m->count && m->owns; i++)
+		lsm_cursor_close(m->children[i]);
+	if (m->children)
+		pfree(m->children);
+	if (m->losers)
+		pfree(m->losers);
+	if (m->loser_children)
+		pfree(m->loser_children);
+	if (m->batch)
+		pfree(m->batch);
+	pfree(m);
+}
+
+static const LsmCursorOps merge_ops = {merge_seek, merge_fill, merge_close, merge_page, merge_skip_page,
+merge_segment};
+
+/*
+ * A merge without children.  ahead: it is for a scan, which copies no pages.
+ * owns: it closes its children with itself.
+ */
+LsmCursor *
+lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)
+{
+	MergeCursor *m = palloc0(sizeof(MergeCursor));
+
+	m->base.ops = &merge_ops;
+	m->ks = ks;
+	m->ahead = ahead;
+	m->owns = owns;
+	if (ahead)
+		m->batch = palloc(LSM_DECODED_ENTRIES * sizeof(LsmEntry));
+	return &m->base;
+}
+
+/* Let it merge these; to be sought then. */
+void
+lsm_merge_set(LsmCursor *merge, LsmCursor **children, int count)
+{
+	MergeCursor *m = (MergeCursor *) merge;
+
+	if (count > m->room || m->room == 0)
+	{
+		m->room = Max(8, 2 * count);
+		if (m->children)
+		{
+			pfree(m->children);
+			pfree(m->losers);
+			pfree(m->loser_children);
+		}
+		m->children = palloc(m->room * sizeof(LsmCursor *));
+		m->losers = palloc(m->room * sizeof(Player));
+		m->loser_children = palloc(m->room * sizeof(int));
+	}
+	m->count = count;
+	memcpy(m->children, children, count * sizeof(LsmCursor *));
+	m->base.valid = false;
+}

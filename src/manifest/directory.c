@@ -1,0 +1,404 @@
+/*
+ * directory.c
+ *	  Directories: the trees that name the segments of a run.
+ *
+ * Directories change only with edits, so under the exclusive lock of the meta
+ * page.  Readers hold a directory page for as long as it takes to copy it, and
+ * look at its stamp: a page that was changed after the reader's version was
+ * taken tells it that the version is old.  What it comes upon otherwise is the
+ * directory just as it was in that version.
+ *
+ * Items are added behind the last one and stay where they are.  The item of a
+ * segment of which nothing is left has no blocks, and is passed over; its keys
+ * still say how far the run goes.
+ */
+#include "postgres.h"
+
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+
+/* Read a directory page, as the version knows it.  False if it is older than the page. */
+static bool
+read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, Page copy)
+{
+	Buffer		buffer = lsm_buffer_read_owned(index->rel, block, LSM_PAGE_DIRECTORY,
+											   run->run_id, BUFFER_LOCK_SHARE, NULL);
+
+	if (!BufferIsValid(buffer))
+	{
+		if (edits == LSM_ANY_EDIT)
+			lsm_report_corruption(index->rel, block, "page is not a directory page of its run");
+		return false;
+	}
+	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	UnlockReleaseBuffer(buffer);
+	return lsm_page_opaque(copy)->stamp <= edits;
+}
+
+static void
+get_item(LsmIndex *index, BlockNumber block, Page page, int ordinal, LsmDirectoryEntry *item)
+{
+	if (!lsm_directory_page_get(page, ordinal, item))
+		lsm_report_corruption(index->rel, block, "item of a directory is out of bounds");
+}
+
+/* How many items of the page begin (by_high: end) before the bound? */
+static int
+count_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
+			 const LsmBound *bound, bool by_high)
+{
+	int			low = 0;
+	int			high = lsm_directory_page_count(page);
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		LsmDirectoryEntry item;
+
+		get_item(index, block, page, middle, &item);
+		if (lsm_bound_compare(ks, bound, by_high ? &item.high : &item.low) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A search, and where its result goes. */
+typedef struct Search
+{
+	LsmIndex   *index;
+	LsmKeySpace *ks;
+	const LsmRunRecord *run;
+	uint64		edits;
+	const LsmBound *bound;
+	bool		forward;
+	LsmFoundSegment *found;
+} Search;
+
+static LsmFindResult
+search_segments(Search *s, BlockNumber block, Page page)
+{
+	int			count = lsm_directory_page_count(page);
+	int			at = count_before(s->index, s->ks, block, page, s->bound, s->forward);
+	int			step = s->forward ? 1 : -1;
+
+	for (at = s->forward ? at : at - 1; at >= 0 && at < count; at += step)
+	{
+		LsmDirectoryEntry item;
+
+		get_item(s->index, block, page, at, &item);
+		if (item.segment.blocks == 0)
+			continue;
+		s->found->segment = item.segment;
+		s->found->page = block;
+		s->found->ordinal = at;
+		lsm_bound_set_entry(&s->found->low, &item.low, 1);
+		lsm_bound_set_entry(&s->found->high, &item.high, -1);
+		return LSM_FOUND;
+	}
+	return LSM_FOUND_NONE;
+}
+
+static LsmFindResult
+search_page(Search *s, BlockNumber block, int level)
+{
+	PGAlignedBlock room;
+	Page		page = room.data;
+	int			count;
+	int			at;
+	int			step = s->forward ? 1 : -1;
+
+	check_stack_depth();
+	if (!read_page(s->index, s->run, s->edits, block, page))
+		return LSM_FOUND_STALE;
+	if (lsm_directory_header(page)->level != level)
+		lsm_report_corruption(s->index->rel, block, "directory page is of another level");
+	if (level == 1)
+		return search_segments(s, block, page);
+
+	/* The last child that begins before the bound; what it lacks its neighbours may have. */
+	count = lsm_directory_page_count(page);
+	at = count_before(s->index, s->ks, block, page, s->bound, false) - 1;
+	for (at = s->forward ? Max(at, 0) : at; at >= 0 && at < count; at += step)
+	{
+		LsmDirectoryEntry item;
+		LsmFindResult result;
+
+		get_item(s->index, block, page, at, &item);
+		if (item.segment.blocks == 0)
+			continue;
+		result = search_page(s, item.segment.start, level - 1);
+		if (result != LSM_FOUND_NONE)
+			return result;
+	}
+	return LSM_FOUND_NONE;
+}
+
+/*
+ * Find the first segment that ends after the bound (backward: the last one that
+ * begins before it), in the version of that edit.
+ *
+ * REQUIRES: the run has a directory.  found->low and high are zeroed, or were
+ * used before; their memory is the current context's.
+ */
+LsmFindResult
+lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 edits,
+				   const LsmBound *bound, ScanDirection direction, LsmFoundSegment *found)
+{
+	Search		s = {index, ks, run, edits, bound, ScanDirectionIsForward(direction), found};
+
+	return search_page(&s, run->start, run->dir_height);
+}
+
+/* Where a run ends: the bound after the last entry that its segments were written with. */
+LsmFindResult
+lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBound *high)
+{
+	PGAlignedBlock room;
+	Page		page = room.data;
+	BlockNumber block = run->start;
+
+	for (int level = run->dir_height; level > 0; level--)
+	{
+		LsmDirectoryEntry item;
+
+		if (!read_page(index, run, edits, block, page))
+			return LSM_FOUND_STALE;
+		get_item(index, block, page, lsm_directory_page_count(page) - 1, &item);
+		if (level == 1)
+			lsm_bound_set_entry(high, &item.high, -1);
+		block = item.segment.start;
+	}
+	return LSM_FOUND;
+}
+
+static bool
+walk_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, int level,
+		  LsmDirectoryVisitor visit, void *arg)
+{
+	PGAlignedBlock room;
+	Page		page = room.data;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (!read_page(index, run, edits, block, page))
+		return false;
+	if (lsm_directory_header(page)->level != level)
+		lsm_report_corruption(index->rel, block, "directory page is of another level");
+	visit(arg, block, page, -1, NULL);
+	for (int i = 0; i < lsm_directory_page_count(page); i++)
+	{
+		LsmDirectoryEntry item;
+
+		get_item(index, block, page, i, &item);
+		if (level == 1)
+			visit(arg, block, page, i, &item);
+		else if (item.segment.blocks > 0 &&
+				 !walk_page(index, run, edits, item.segment.start, level - 1, visit, arg))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Visit all pages of a directory from the root down, and all items of the lowest
+ * ones, those without blocks included, in the order of their keys.  False when
+ * it has changed since that edit: then some of it was visited.
+ */
+bool
+lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+				   LsmDirectoryVisitor visit, void *arg)
+{
+	return walk_page(index, run, edits, run->start, run->dir_height, visit, arg);
+}
+
+/* --- changes: the caller has begun a change ------------------------------------- */
+
+static LsmChangedPage *
+change_directory(LsmChange *change, const LsmRunRecord *run, BlockNumber block)
+{
+	return lsm_change_page(change, block, LSM_PAGE_DIRECTORY, run->run_id);
+}
+
+/* A new directory page, without items. */
+static LsmChangedPage *
+new_page(LsmChange *change, const LsmRunRecord *run, int level)
+{
+	LsmDirectoryInit init;
+	LsmChangedPage *page;
+
+	memset(&init, 0, sizeof(init));
+	lsm_space_take(change, 1, 1, false, &init.self);
+	init.run_id = run->run_id;
+	init.level = level;
+	page = lsm_change_new_page(change, init.self);
+	lsm_change_op(change, page, LSM_OP_DIRECTORY_INIT, &init, sizeof(init));
+	return page;
+}
+
+static void
+append_item(LsmChange *change, LsmChangedPage *page, const LsmDirectoryEntry *entry)
+{
+	char		item[LSM_MAX_DIRECTORY_ITEM];
+	uint32		size = lsm_directory_item_encode(item, entry);
+
+	lsm_change_op(change, page, LSM_OP_DIRECTORY_APPEND, item, size);
+}
+
+/* The item for a child, which begins with `low`. */
+static void
+append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, BlockNumber child)
+{
+	LsmDirectoryEntry entry;
+
+	memset(&entry, 0, sizeof(entry));
+	entry.low = *low;
+	entry.low.rest = NULL;
+	entry.low.restlen = 0;
+	entry.segment.start = child;
+	entry.segment.blocks = 1;
+	append_item(change, page, &entry);
+}
+
+/* Does an item for an entry (above level 1: for its low key alone) fit? */
+static bool
+fits(LsmChangedPage *page, const LsmDirectoryEntry *entry, int level)
+{
+	uint32		keys = entry->low.keylen + (level == 1 ? entry->high.keylen : 0);
+
+	return lsm_directory_page_fits(page->copy, MAXALIGN(sizeof(LsmDirectoryItem) + keys));
+}
+
+/* All pages of the right edge are full: a new root above the old one. */
+static void
+add_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber child)
+{
+	LsmChangedPage *old = change_directory(change, run, run->start);
+	LsmChangedPage *root;
+	LsmDirectoryEntry first;
+
+	if (run->dir_height == LSM_MAX_HEIGHT)
+		elog(ERROR, "directory of index \"%s\" has too many levels",
+			 RelationGetRelationName(change->index->rel));
+	get_item(change->index, old->block, old->copy, 0, &first);
+	root = new_page(change, run, run->dir_height + 1);
+	append_child(change, root, &first.low, old->block);
+	append_child(change, root, low, child);
+	run->start = root->block;
+	run->dir_height++;
+}
+
+/*
+ * Add a segment behind the last one of a run, whose record is changed here and
+ * put into the edit by the caller.  A run without segments gets a directory.
+ */
+void
+lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEntry *entry)
+{
+	LsmChangedPage *edge[LSM_MAX_HEIGHT + 1];
+	BlockNumber child;
+	int			level;
+
+	Assert(run->segments == 0 || run->dir_height > 0);
+	if (run->dir_height == 0)
+	{
+		LsmChangedPage *page = new_page(change, run, 1);
+
+		append_item(change, page, entry);
+		run->start = page->block;
+		run->dir_height = 1;
+		lsm_run_add_segment(run, &entry->segment);
+		return;
+	}
+
+	child = run->start;
+	for (level = run->dir_height; level > 0; level--)
+	{
+		LsmDirectoryEntry last;
+
+		edge[level] = change_directory(change, run, child);
+		get_item(change->index, child, edge[level]->copy,
+				 lsm_directory_page_count(edge[level]->copy) - 1, &last);
+		child = last.segment.start;
+	}
+	lsm_run_add_segment(run, &entry->segment);
+	if (fits(edge[1], entry, 1))
+	{
+		append_item(change, edge[1], entry);
+		return;
+	}
+
+	/* A new page on each level whose last one is full, named by the one above. */
+	edge[0] = new_page(change, run, 1);
+	append_item(change, edge[0], entry);
+	child = edge[0]->block;
+	for (level = 2; level <= run->dir_height; level++)
+	{
+		LsmChangedPage *page;
+
+		if (fits(edge[level], entry, level))
+		{
+			append_child(change, edge[level], &entry->low, child);
+			return;
+		}
+		page = new_page(change, run, level);
+		append_child(change, page, &entry->low, child);
+		child = page->block;
+	}
+	add_root(change, run, &entry->low, child);
+}
+
+/* Change the record of a segment. */
+void
+lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page, int ordinal,
+				  const LsmSegment *segment)
+{
+	LsmDirectorySet set;
+
+	memset(&set, 0, sizeof(set));
+	set.segment = *segment;
+	set.ordinal = ordinal;
+	lsm_change_op(change, change_directory(change, run, page), LSM_OP_DIRECTORY_SET, &set,
+				  sizeof(set));
+}
+
+/* Free a page that its parent names, and what is below it, from the bottom up: one thing. */
+static bool
+free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level)
+{
+	LsmChangedPage *page = change_directory(change, run, block);
+
+	for (int i = 0; i < lsm_directory_page_count(page->copy); i++)
+	{
+		LsmDirectoryEntry item;
+		LsmSegment	gone;
+
+		get_item(change->index, block, page->copy, i, &item);
+		if (item.segment.blocks == 0)
+			continue;
+		if (level > 1 && free_below(change, run, item.segment.start, level - 1))
+			return true;
+		/* The segment, or a directory page of which nothing is left. */
+		lsm_space_give(change, item.segment.start, item.segment.blocks);
+		gone = item.segment;
+		gone.blocks = 0;
+		lsm_directory_set(change, run, block, i, &gone);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Free a segment of a run that is spent, or a page of its directory.  False when
+ * only the root was left, which is free then, too.
+ */
+bool
+lsm_directory_free_some(LsmChange *change, const LsmRunRecord *run)
+{
+	if (free_below(change, run, run->start, run->dir_height))
+		return true;
+	lsm_space_give(change, run->start, 1);
+	return false;
+}

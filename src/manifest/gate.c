@@ -1,0 +1,105 @@
+/*
+ * gate.c
+ *	  The gates: the interlock between VACUUM and scans (I10).
+ */
+#include "postgres.h"
+
+#include "access/xloginsert.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+
+/*
+ * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
+ * it at the next call, and VACUUM waits for the pin in any case.
+ */
+bool
+lsm_gate_is_closed(Buffer gate)
+{
+	return (lsm_page_opaque(BufferGetPage(gate))->flags & LSM_PAGE_CLOSED) != 0;
+}
+
+/* The block of the gate that is not the current one. */
+BlockNumber
+lsm_gate_other(Relation rel)
+{
+	Buffer		meta = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
+	uint32		epoch = lsm_meta(BufferGetPage(meta))->gate_epoch;
+
+	UnlockReleaseBuffer(meta);
+	return LSM_BLOCK_GATE + (epoch + 1) % 2;
+}
+
+/*
+ * Make the other gate the current one.
+ *
+ * REQUIRES: nobody holds the other gate: it has been drained.  Returns the block of the gate that was
+ * closed, to be drained.
+ */
+BlockNumber
+lsm_gate_flip(Relation rel)
+{
+	Buffer		meta = lsm_meta_lock(rel, BUFFER_LOCK_EXCLUSIVE);
+	uint32		epoch = lsm_meta(BufferGetPage(meta))->gate_epoch;
+	Buffer		old = lsm_buffer_read(rel, LSM_BLOCK_GATE + epoch % 2, LSM_KIND(LSM_PAGE_GATE),
+									  0, BUFFER_LOCK_EXCLUSIVE, NULL);
+	Buffer		new = lsm_buffer_read(rel, LSM_BLOCK_GATE + (epoch + 1) % 2,
+									  LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_EXCLUSIVE, NULL);
+	BlockNumber closed = BufferGetBlockNumber(old);
+
+	START_CRIT_SECTION();
+	lsm_meta_flip_gate(BufferGetPage(meta));
+	lsm_gate_set_closed(BufferGetPage(old), true);
+	lsm_gate_set_closed(BufferGetPage(new), false);
+	MarkBufferDirty(meta);
+	MarkBufferDirty(old);
+	MarkBufferDirty(new);
+	if (RelationNeedsWAL(rel))
+	{
+		XLogRecPtr	lsn;
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
+		XLogRegisterBuffer(1, old, REGBUF_STANDARD);
+		XLogRegisterBuffer(2, new, REGBUF_STANDARD);
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_FLIP);
+		PageSetLSN(BufferGetPage(meta), lsn);
+		PageSetLSN(BufferGetPage(old), lsn);
+		PageSetLSN(BufferGetPage(new), lsn);
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(new);
+	UnlockReleaseBuffer(old);
+	UnlockReleaseBuffer(meta);
+	return closed;
+}
+
+/*
+ * Wait until nobody uses a closed gate any more, here and, through WAL, on
+ * standbys.
+ */
+void
+lsm_gate_drain(Relation rel, BlockNumber gate)
+{
+	Buffer		buffer = ReadBufferExtended(rel, MAIN_FORKNUM, gate, RBM_NORMAL, NULL);
+	const char *wrong;
+
+	LockBufferForCleanup(buffer);
+	wrong = lsm_buffer_verify(rel, buffer, false);
+	if (wrong != NULL)
+		lsm_report_corruption(rel, gate, wrong);
+	START_CRIT_SECTION();
+	lsm_page_unmark(BufferGetPage(buffer));
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+	{
+		XLogRecPtr	lsn;
+
+		XLogBeginInsert();
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_DRAIN);
+		PageSetLSN(BufferGetPage(buffer), lsn);
+	}
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}

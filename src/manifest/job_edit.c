@@ -1,0 +1,488 @@
+/*
+ * job_edit.c
+ *	  Edits of merges: a job begins, a step reserves blocks and installs what it
+ *	  has written, inputs are freed; and what VACUUM has to tell.
+ *
+ * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names
+ * it.  What the output has, up to its last entry, the *frontier*, is not read
+ * from the inputs any more.  So a step counts with the very edit that adds its
+ * segment to the output, and an input's segments before the frontier are free
+ * to go, at any later time (I8).
+ *
+ * Each function is one atomic change, or several of which any prefix is as good.
+ */
+#include "postgres.h"
+
+#include "catalog/storage.h"
+#include "manifest/manifest.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+
+/* Pages that an edit may have before it is time for the next one. */
+#define MANY_PAGES (LSM_WAL_PAGES - 3)
+
+static LsmRunRecord *
+find_run(LsmChange *change, uint64 run_id)
+{
+	return lsm_meta_find(change->meta, run_id);
+}
+
+static bool
+is_idle(const LsmRunRecord *run)
+{
+	return run != NULL && run->job_id == 0 && !(run->flags & LSM_RUN_MERGING) &&
+		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
+}
+
+/*
+ * Begin a job: its output, which is empty still, gets a record, and the inputs
+ * name it.  False if one of them is not idle any more, or the manifest has no
+ * room.
+ */
+bool
+lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int level,
+					   uint64 *job_id)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	LsmRunRecord output;
+	bool		possible = change->meta->run_count < LSM_MAX_RUNS;
+
+	for (int i = 0; i < count && possible; i++)
+		possible = is_idle(find_run(change, inputs[i]));
+	if (!possible)
+	{
+		lsm_change_cancel(change);
+		return false;
+	}
+	memset(&output, 0, sizeof(output));
+	output.run_id = change->edit.next_id++;
+	output.level = level;
+	output.state = LSM_RUN_PACKED;
+	output.flags = LSM_RUN_MERGING;
+	lsm_edit_put(&change->edit, &output);
+	for (int i = 0; i < count; i++)
+		lsm_edit_set_job(&change->edit, inputs[i], output.run_id);
+	*job_id = output.run_id;
+	lsm_change_commit(change);
+	return true;
+}
+
+/*
+ * Reserve blocks for the next segment of a job's output.  What an earlier step
+ * of the job has reserved and not installed is free again: it has failed.
+ * False if too many steps are under way.
+ *
+ * REQUIRES: the job lock.
+ */
+bool
+lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
+					 LsmReservation *reservation)
+{
+	LsmChange  *change;
+	LsmRunRecord *output;
+	bool		found = false;
+
+	lsm_space_extend_ahead(index, want);
+	change = lsm_change_begin(index);
+	output = find_run(change, job_id);
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		const LsmReservation *r = &change->meta->reservations[i];
+
+		found |= r->length == 0 || r->job_id == job_id;
+		if (r->length == 0 || r->job_id != job_id)
+			continue;
+		lsm_space_give(change, r->start, r->length);
+		lsm_edit_release(&change->edit, r->segment_id);
+	}
+	if (!found || output == NULL)
+	{
+		lsm_change_cancel(change);
+		return false;
+	}
+	memset(reservation, 0, sizeof(LsmReservation));
+	reservation->length = lsm_space_take(change, want, Min(least, want), true,
+										 &reservation->start);
+	/* The only segment of a run has the run's id, which its record can tell. */
+	reservation->segment_id = output->segments == 0 ? job_id : change->edit.next_id++;
+	reservation->job_id = job_id;
+	lsm_edit_reserve(&change->edit, reservation);
+	lsm_change_commit(change);
+	/* A power failure may have lost the latest extension, which is not logged. */
+	lsm_relation_extend_to(index->rel, reservation->start + reservation->length);
+	return true;
+}
+
+/* The inputs of a job have so many entries less before them: their counts add up. */
+static void
+deduct_from_inputs(LsmChange *change, uint64 job_id, uint64 moved)
+{
+	for (uint32 i = 0; i < change->meta->run_count && moved > 0; i++)
+	{
+		const LsmRunRecord *input = &change->meta->runs[i];
+		uint64		share;
+
+		if (input->job_id != job_id)
+			continue;
+		share = Min(moved, input->entries);
+		if (share > 0)
+			lsm_edit_deduct(&change->edit, input->run_id, share);
+		moved -= share;
+	}
+}
+
+static void
+spend_inputs(LsmChange *change, uint64 job_id)
+{
+	for (uint32 i = 0; i < change->meta->run_count; i++)
+	{
+		LsmRunRecord input = change->meta->runs[i];
+
+		if (input.job_id != job_id)
+			continue;
+		input.state = LSM_RUN_SPENT;
+		lsm_edit_put(&change->edit, &input);
+	}
+}
+
+/*
+ * Install what a step has written: `entry`, or nothing (NULL; then there may be
+ * no reservation, either).  With `finished` the inputs have nothing more: the
+ * job is done, the output an ordinary run, and the inputs wait for being freed.
+ *
+ * REQUIRES: the job lock.
+ */
+void
+lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reservation,
+					 const LsmDirectoryEntry *entry, bool finished)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	LsmRunRecord *output = find_run(change, job_id);
+	LsmRunRecord run;
+	uint32		used = entry != NULL ? entry->segment.blocks : 0;
+
+	if (output == NULL)
+		elog(ERROR, "output of a merge of index \"%s\" is gone", RelationGetRelationName(index->rel));
+	run = *output;
+	if (reservation != NULL)
+	{
+		lsm_edit_release(&change->edit, reservation->segment_id);
+		lsm_space_give(change, reservation->start + used, reservation->length - used);
+	}
+	if (entry != NULL && finished && run.segments == 0)
+		lsm_run_init_single(&run, &entry->segment, output->level, LSM_RUN_PACKED);
+	else if (entry != NULL)
+		lsm_directory_append(change, &run, entry);
+	if (finished)
+	{
+		run.flags &= ~LSM_RUN_MERGING;
+		spend_inputs(change, job_id);
+	}
+	else if (entry != NULL)
+		deduct_from_inputs(change, job_id, entry->segment.entries);
+	Assert(run.run_id == job_id);
+	if (run.segments > 0)
+		lsm_edit_put(&change->edit, &run);
+	else if (finished)
+		lsm_edit_remove(&change->edit, job_id);
+	lsm_change_commit(change);
+}
+
+/* Is the segment still where it was found, under the lock of the meta page? */
+static bool
+is_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole)
+{
+	LsmDirectoryEntry item;
+	LsmChangedPage *page;
+
+	if (lsm_run_is_single(input))
+		return input->run_id == whole->entry.segment.id;
+	page = lsm_change_page(change, whole->page, LSM_PAGE_DIRECTORY, input->run_id);
+	return lsm_directory_page_get(page->copy, whole->ordinal, &item) &&
+		item.segment.id == whole->entry.segment.id && item.segment.blocks > 0;
+}
+
+/*
+ * Move a segment of an input to the output of its job, by reference: it is not
+ * written again.  False if it is not there any more: VACUUM has dropped it.
+ *
+ * REQUIRES: the job lock; all entries of the segment sort after the frontier, and
+ * before what the other inputs have after it.
+ */
+bool
+lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	const LsmDirectoryEntry *entry = &whole->entry;
+	LsmRunRecord *output = find_run(change, job_id);
+	LsmRunRecord *input = find_run(change, whole->run_id);
+	LsmRunRecord run;
+
+	if (output == NULL || input == NULL || input->job_id != job_id ||
+		!is_there(change, input, whole))
+	{
+		lsm_change_cancel(change);
+		return false;
+	}
+	run = *output;
+	lsm_directory_append(change, &run, entry);
+	lsm_edit_put(&change->edit, &run);
+	if (lsm_run_is_single(input))
+		lsm_edit_remove(&change->edit, whole->run_id);
+	else
+	{
+		LsmSegment	gone = entry->segment;
+
+		gone.blocks = 0;
+		lsm_directory_set(change, input, whole->page, whole->ordinal, &gone);
+		lsm_edit_deduct(&change->edit, whole->run_id,
+						Min(input->entries, entry->segment.entries));
+	}
+	lsm_change_commit(change);
+	return true;
+}
+
+/* Does a bound come after all entries that were in this segment? */
+static bool
+is_behind(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSegment *found)
+{
+	LsmEntry	last;
+
+	memset(&last, 0, sizeof(last));
+	last.key = found->high.key;
+	last.keylen = found->high.keylen;
+	last.tid = found->high.tid;
+	last.aligned = true;
+	return lsm_bound_compare(ks, bound, &last) < 0;
+}
+
+/*
+ * Free the segments of an input that lie between two places as a whole: `from`,
+ * or the beginning (NULL), and the frontier.
+ */
+void
+lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBound *from,
+				  const LsmBound *frontier)
+{
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmBound	start = {0};
+
+	lsm_bound_init(&start, 1);
+	for (;;)
+	{
+		LsmChange  *change = lsm_change_begin(index);
+		LsmRunRecord *input = find_run(change, input_id);
+		LsmSegment	gone;
+
+		if (input == NULL || lsm_run_is_single(input) || input->segments == 0 ||
+			lsm_directory_find(index, ks, input, LSM_ANY_EDIT, from ? from : &start,
+							   ForwardScanDirection, found) != LSM_FOUND ||
+			!is_behind(ks, frontier, found))
+		{
+			lsm_change_cancel(change);
+			break;
+		}
+		gone = found->segment;
+		gone.blocks = 0;
+		lsm_space_give(change, found->segment.start, found->segment.blocks);
+		lsm_directory_set(change, input, found->page, found->ordinal, &gone);
+		lsm_change_commit(change);
+	}
+	pfree(found);
+}
+
+/* Free runs of one segment that are spent, as many as an edit takes. */
+static int
+reap_singles(LsmChange *change)
+{
+	int			n = 0;
+
+	for (uint32 i = 0; i < change->meta->run_count; i++)
+	{
+		const LsmRunRecord *run = &change->meta->runs[i];
+
+		if (run->state != LSM_RUN_SPENT || !lsm_run_is_single(run))
+			continue;
+		if (change->page_count >= MANY_PAGES || n >= LSM_MAX_JOB_INPUTS)
+			break;
+		if (run->segments > 0)
+			lsm_space_give(change, run->start, run->blocks);
+		lsm_edit_remove(&change->edit, run->run_id);
+		n++;
+	}
+	return n;
+}
+
+/* A segment, or a directory page, of a run that is spent. */
+static int
+reap_some(LsmChange *change)
+{
+	for (uint32 i = 0; i < change->meta->run_count; i++)
+	{
+		const LsmRunRecord *run = &change->meta->runs[i];
+
+		if (run->state != LSM_RUN_SPENT || lsm_run_is_single(run))
+			continue;
+		if (!lsm_directory_free_some(change, run))
+			lsm_edit_remove(&change->edit, run->run_id);
+		return 1;
+	}
+	return 0;
+}
+
+/* Free the blocks of runs that are spent, and forget the runs. */
+void
+lsm_manifest_reap(LsmIndex *index)
+{
+	for (;;)
+	{
+		LsmChange  *change = lsm_change_begin(index);
+		int			freed = reap_singles(change);
+
+		if (freed == 0)
+			freed = reap_some(change);
+		if (freed == 0)
+		{
+			lsm_change_cancel(change);
+			return;
+		}
+		lsm_change_commit(change);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* --- VACUUM ---------------------------------------------------------------------- */
+
+static void
+note_single(LsmChange *change, const LsmRunRecord *run, uint64 removed, bool empty)
+{
+	if (empty && is_idle(run) && run->state == LSM_RUN_PACKED)
+	{
+		lsm_space_give(change, run->start, run->blocks);
+		lsm_edit_remove(&change->edit, run->run_id);
+	}
+	else
+		lsm_edit_deduct(&change->edit, run->run_id, removed);
+}
+
+static void
+note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegment *found,
+				  uint32 removed, bool empty)
+{
+	LsmSegment	segment = found->segment;
+	LsmRunRecord less = *run;
+
+	segment.entries -= Min(segment.entries, removed);
+	segment.removed += removed;
+	if (empty)
+	{
+		lsm_space_give(change, segment.start, segment.blocks);
+		segment.blocks = 0;
+	}
+	lsm_directory_set(change, run, found->page, found->ordinal, &segment);
+	if (!empty || !is_idle(run))
+	{
+		lsm_edit_deduct(&change->edit, run->run_id, removed);
+		return;
+	}
+	/* The sums of a run that takes part in no job are those of what is there. */
+	less.segments--;
+	less.blocks -= found->segment.blocks;
+	less.leaves -= found->segment.leaves;
+	less.entries -= Min(less.entries, found->segment.entries);
+	less.removed -= Min(less.removed, found->segment.removed);
+	lsm_edit_put(&change->edit, &less);
+}
+
+/*
+ * VACUUM has removed so many entries from a segment, which begins after `low`
+ * (not looked at if the run has no directory).  empty: none are left in it; then
+ * it is dropped, unless it is all that a job has for an input.
+ */
+void
+lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
+						  const LsmBound *low, uint32 removed, bool empty)
+{
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmChange  *change = lsm_change_begin(index);
+	LsmRunRecord *run = find_run(change, run_id);
+	bool		is_known = false;
+
+	if (run != NULL && lsm_run_is_read(run))
+	{
+		if (lsm_run_is_single(run))
+			is_known = run->run_id == segment_id;
+		else
+			is_known = lsm_directory_find(index, ks, run, LSM_ANY_EDIT, low,
+										  ForwardScanDirection, found) == LSM_FOUND &&
+				found->segment.id == segment_id;
+	}
+	if (is_known)
+	{
+		if (lsm_run_is_single(run))
+			note_single(change, run, removed, empty);
+		else
+			note_in_directory(change, run, found, removed, empty);
+		lsm_change_commit(change);
+	}
+	else
+		lsm_change_cancel(change);
+	pfree(found);
+}
+
+/* Forget runs of several segments of which nothing is left. */
+void
+lsm_manifest_drop_empty(LsmIndex *index)
+{
+	LsmKeySpace *ks = lsm_index_keyspace(index);
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmChange  *change = lsm_change_begin(index);
+	LsmBound	start = {0};
+	bool		any = false;
+
+	lsm_bound_init(&start, 1);
+	for (uint32 i = 0; i < change->meta->run_count; i++)
+	{
+		LsmRunRecord run = change->meta->runs[i];
+
+		if (!is_idle(&run) || lsm_run_is_single(&run) || run.segments > 0 ||
+			lsm_directory_find(index, ks, &run, LSM_ANY_EDIT, &start, ForwardScanDirection,
+							   found) != LSM_FOUND_NONE)
+			continue;
+		run.state = LSM_RUN_SPENT;
+		lsm_edit_put(&change->edit, &run);
+		any = true;
+		if (change->edit.count >= LSM_MAX_JOB_INPUTS)
+			break;
+	}
+	if (any)
+		lsm_change_commit(change);
+	else
+		lsm_change_cancel(change);
+	pfree(found);
+	if (any)
+		lsm_manifest_reap(index);
+}
+
+/*
+ * Give the free end of the file back to the operating system, if it has at least
+ * so many blocks.
+ *
+ * REQUIRES: AccessExclusiveLock on the index: nobody reads it, here or, since
+ * that lock is replayed, on a standby.
+ */
+void
+lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	BlockNumber end = lsm_space_used_end(change);
+
+	if (RelationGetNumberOfBlocks(index->rel) < end + least)
+	{
+		lsm_change_cancel(change);
+		return;
+	}
+	lsm_space_cut(change, end);
+	lsm_change_commit(change);
+	RelationTruncate(index->rel, end);
+}

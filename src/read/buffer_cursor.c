@@ -1,0 +1,189 @@
+/*
+ * buffer_cursor.c
+ *	  A cursor over one page of the write buffer, open or sealed.
+ *
+ * The page is searched under its share lock and copied when something on it
+ * lies within the limit; moving on needs no lock.  The copy serves further seeks
+ * until the context's generation changes: then inserts may have come.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "format/buffer_page.h"
+#include "read/cursors.h"
+#include "storage/buffers.h"
+
+/* Entries that are decoded in one go. */
+#define BATCH 32
+
+typedef struct BufferCursor
+{
+	LsmCursor	base;
+	LsmReadContext *cx;
+	BlockNumber block;
+	uint64		segment_id;
+	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	bool		forward;
+	int			next;			/* slot to decode next */
+	int			count;
+	uint64		generation;		/* of the copy; 0: there is none */
+	Page		copy;			/* NULL until it is needed */
+	LsmEntry	entries[BATCH];
+} BufferCursor;
+
+static void
+buffer_get(BufferCursor *c, Page page, int pos, LsmEntry *entry)
+{
+	if (!lsm_buffer_page_get(page, pos, entry))
+		lsm_report_corruption(c->cx->index->rel, c->block, "item is out of bounds");
+}
+
+/* Position of the first entry after the bound; the count if there is none. */
+static int
+buffer_search(BufferCursor *c, Page page, const LsmBound *bound)
+{
+	int			low = 0;
+	int			high = lsm_buffer_page_count(page);
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		LsmEntry	entry;
+
+		buffer_get(c, page, middle, &entry);
+		if (lsm_bound_compare(c->cx->ks, bound, &entry) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Decode what comes next, in the direction of the scan, from the copy. */
+static void
+buffer_fill(LsmCursor *base)
+{
+	BufferCursor *c = (BufferCursor *) base;
+	int			n = 0;
+
+	base->valid = false;
+	base->stride = 1;
+	while (n < BATCH && c->next >= 0 && c->next < c->count)
+	{
+		buffer_get(c, c->copy, c->next, &c->entries[n]);
+		if (!c->forward && c->clip != NULL &&
+			lsm_bound_compare(c->cx->ks, c->clip, &c->entries[n]) < 0)
+		{
+			c->next = -1;
+			break;
+		}
+		n++;
+		c->next += c->forward ? 1 : -1;
+	}
+	c->cx->counters.entries += n;
+	if (n > 0)
+		lsm_cursor_stand(base, c->entries, n - 1);
+}
+
+/* Lock the page; InvalidBuffer when the version is old. */
+static Buffer
+buffer_lock(BufferCursor *c)
+{
+	Buffer		buffer = lsm_buffer_read_owned(c->cx->index->rel, c->block, LSM_PAGE_BUFFER,
+											   c->segment_id, BUFFER_LOCK_SHARE, c->cx->strategy);
+
+	c->cx->counters.pages++;
+	if (!BufferIsValid(buffer))
+		lsm_read_set_stale(c->cx, c->block);
+	else
+		lsm_test_old_snapshot(c->cx->snapshot, c->cx->index->rel, BufferGetPage(buffer));
+	return buffer;
+}
+
+/* Is the entry at the cursor's place within the limit? */
+static bool
+is_within(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection direction)
+{
+	LsmEntry	entry;
+
+	if (c->next < 0 || c->next >= c->count)
+		return false;
+	if (limit == NULL)
+		return true;
+	buffer_get(c, page, c->next, &entry);
+	return !lsm_beyond(c->cx->ks, limit, &entry, direction);
+}
+
+static void
+buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+{
+	BufferCursor *c = (BufferCursor *) base;
+	bool		is_copied = c->generation == c->cx->generation;
+	Buffer		buffer = InvalidBuffer;
+	Page		page = c->copy;
+
+	base->valid = false;
+	if (!is_copied)
+	{
+		buffer = buffer_lock(c);
+		if (!BufferIsValid(buffer))
+			return;
+		page = BufferGetPage(buffer);
+	}
+	c->forward = ScanDirectionIsForward(direction);
+	c->count = lsm_buffer_page_count(page);
+	c->next = buffer_search(c, page, from);
+	if (c->forward && c->clip != NULL)
+		c->next = Max(c->next, buffer_search(c, page, c->clip));
+	if (!c->forward)
+		c->next--;
+	if (!is_within(c, page, limit, direction))
+		c->next = -1;
+	else if (!is_copied)
+	{
+		if (c->copy == NULL)
+			c->copy = palloc(BLCKSZ);
+		memcpy(c->copy, page, BLCKSZ);
+		c->generation = c->cx->generation;
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	if (c->next >= 0)
+		buffer_fill(base);
+}
+
+static void
+buffer_close(LsmCursor *base)
+{
+	BufferCursor *c = (BufferCursor *) base;
+
+	if (c->copy)
+		pfree(c->copy);
+	pfree(c);
+}
+
+static const LsmCursorOps buffer_cursor_ops = {buffer_seek, buffer_fill, buffer_close};
+
+/* A cursor over no page yet, in the current memory context, as all that it allocates. */
+LsmCursor *
+lsm_buffer_cursor_create(LsmReadContext *cx)
+{
+	BufferCursor *c = palloc0(sizeof(BufferCursor));
+
+	c->base.ops = &buffer_cursor_ops;
+	c->cx = cx;
+	return &c->base;
+}
+
+/* Let it read the page of a run, from `clip` on unless that is NULL. */
+void
+lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
+{
+	BufferCursor *c = (BufferCursor *) cursor;
+
+	if (c->segment_id != run->run_id)
+		c->generation = 0;
+	c->block = run->start;
+	c->segment_id = run->run_id;
+	c->clip = clip;
+}

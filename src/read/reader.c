@@ -1,0 +1,439 @@
+/*
+ * reader.c
+ *	  From versions to cursors, and on to newer versions.
+ *
+ * Nothing protects what a reader reads.  When it comes upon a page that belongs
+ * to somebody else by now, or a directory page that is newer than its version,
+ * the version is old: the reader takes the current one and seeks to the last
+ * entry that it has given out.  Both versions hold the same entries as far as
+ * its snapshot can see; see "Reading" in src/README.md.  If no newer version is
+ * there, the index is damaged.
+ *
+ * Each time it gets at least one entry further, unless the seek itself is
+ * overtaken.  After some such seeks in a row it seeks under the share lock of
+ * the meta page: no edit comes in between, so nothing that it reads changes
+ * hands.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "read/reader.h"
+#include "key/merge.h"
+#include "storage/buffers.h"
+#include "utils/memutils.h"
+
+/* Seeks that may be overtaken before one is made under the meta page's lock. */
+#define PATIENCE 8
+
+/* At the end of a transaction nobody uses a reader any more; an error may have left some. */
+static void
+forget_users(LsmIndex *index)
+{
+	LsmReader **at = &index->readers;
+
+	while (*at != NULL)
+	{
+		LsmReader  *reader = *at;
+
+		reader->in_use = false;
+		reader->gate = InvalidBuffer;
+		if (reader->job_id == 0)
+			at = &reader->next;
+		else
+		{
+			*at = reader->next;
+			MemoryContextDelete(reader->context);
+		}
+	}
+}
+
+void
+lsm_reader_init(void)
+{
+	lsm_index_on_transaction_end(forget_users);
+}
+
+static LsmReader *
+make_reader(LsmIndex *index)
+{
+	MemoryContext context = AllocSetContextCreate(index->context, "pg_lsm reader",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	LsmReader  *reader = palloc0(sizeof(LsmReader));
+
+	reader->context = context;
+	reader->cx.index = index;
+	reader->cx.ks = lsm_index_keyspace(index);
+	reader->cx.generation = 1;
+	reader->gate = InvalidBuffer;
+	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
+	MemoryContextSwitchTo(old);
+	reader->next = index->readers;
+	index->readers = reader;
+	return reader;
+}
+
+/*
+ * A reader for the caller alone, until it is released or the transaction ends.
+ * job_id: of the inputs of that job, entry by entry; 0: of all runs.  With
+ * needs_gate its TIDs are used only under the gate of its version (I10).
+ */
+LsmReader *
+lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
+				   BufferAccessStrategy strategy)
+{
+	LsmReader  *reader = index->readers;
+
+	while (reader != NULL && (reader->in_use || job_id != 0))
+		reader = reader->next;
+	if (reader == NULL)
+		reader = make_reader(index);
+	reader->in_use = true;
+	reader->cx.snapshot = snapshot;
+	reader->cx.strategy = strategy;
+	reader->cx.stale = false;
+	reader->needs_gate = needs_gate;
+	if (job_id != 0)
+	{
+		MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+		/* Who merges may copy pages, so reading ahead is of no use. */
+		reader->job_id = job_id;
+		lsm_cursor_close(reader->merge);
+		reader->merge = lsm_merge_create(reader->cx.ks, false, false);
+		MemoryContextSwitchTo(old);
+	}
+	return reader;
+}
+
+/* Unpin the gate.  What is read next needs a refresh before. */
+void
+lsm_reader_let_go(LsmReader *reader)
+{
+	if (BufferIsValid(reader->gate))
+		ReleaseBuffer(reader->gate);
+	reader->gate = InvalidBuffer;
+}
+
+void
+lsm_reader_release(LsmReader *reader)
+{
+	LsmIndex   *index = reader->cx.index;
+
+	lsm_reader_let_go(reader);
+	lsm_index_count(index, &reader->cx.counters);
+	reader->in_use = false;
+	reader->cx.snapshot = NULL;
+	reader->cx.strategy = NULL;
+	if (reader->job_id != 0)
+	{
+		LsmReader **at = &index->readers;
+
+		while (*at != reader)
+			at = &(*at)->next;
+		*at = reader->next;
+		MemoryContextDelete(reader->context);
+	}
+}
+
+/* --- versions --------------------------------------------------------------- */
+
+static LsmFrontier *
+find_frontier(LsmReader *reader, uint64 job_id)
+{
+	for (int i = 0; i < reader->frontier_count; i++)
+	{
+		if (reader->frontiers[i]->job_id == job_id)
+			return reader->frontiers[i];
+	}
+	return NULL;
+}
+
+/* Room for the frontier of a job: that of one which is over, or new. */
+static LsmFrontier *
+make_frontier(LsmReader *reader)
+{
+	LsmFrontier *frontier = NULL;
+
+	for (int i = 0; i < reader->frontier_count && frontier == NULL; i++)
+	{
+		if (!reader->frontiers[i]->is_used)
+			frontier = reader->frontiers[i];
+	}
+	if (frontier == NULL)
+	{
+		Size		size = (reader->frontier_count + 1) * sizeof(LsmFrontier *);
+
+		reader->frontiers = reader->frontiers ? repalloc(reader->frontiers, size) : palloc(size);
+		frontier = palloc0(sizeof(LsmFrontier));
+		reader->frontiers[reader->frontier_count++] = frontier;
+	}
+	return frontier;
+}
+
+/* Know the frontiers of all jobs.  False if the version is old already. */
+static bool
+read_frontiers(LsmReader *reader)
+{
+	for (int i = 0; i < reader->frontier_count; i++)
+	{
+		LsmRunRecord *output = lsm_version_find(&reader->version, reader->frontiers[i]->job_id);
+
+		reader->frontiers[i]->is_used = output != NULL && (output->flags & LSM_RUN_MERGING);
+	}
+	for (uint32 i = 0; i < reader->version.run_count; i++)
+	{
+		const LsmRunRecord *run = &reader->version.runs[i];
+		LsmFrontier *frontier;
+
+		if (!(run->flags & LSM_RUN_MERGING) || run->segments == 0)
+			continue;
+		frontier = find_frontier(reader, run->run_id);
+		if (frontier != NULL && frontier->segments == run->segments)
+			continue;
+		if (frontier == NULL)
+			frontier = make_frontier(reader);
+		/* Until it is read, it is nobody's. */
+		frontier->job_id = 0;
+		frontier->segments = 0;
+		if (lsm_directory_last(reader->cx.index, run, reader->version.edits,
+							   &frontier->bound) != LSM_FOUND)
+		{
+			lsm_read_set_stale(&reader->cx, run->start);
+			return false;
+		}
+		frontier->job_id = run->run_id;
+		frontier->segments = run->segments;
+		frontier->is_used = true;
+	}
+	return true;
+}
+
+/* Where a job has got to, or NULL: nowhere yet.  Valid until the next refresh. */
+const LsmBound *
+lsm_reader_frontier(LsmReader *reader, uint64 job_id)
+{
+	LsmFrontier *frontier = job_id != 0 ? find_frontier(reader, job_id) : NULL;
+
+	return frontier != NULL && frontier->is_used ? &frontier->bound : NULL;
+}
+
+/* One more cursor of an array of them. */
+static LsmCursor *
+next_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
+			LsmCursor *(*create) (LsmReadContext *cx))
+{
+	if (used == *have)
+	{
+		Size		size = (used + 1) * sizeof(LsmCursor *);
+
+		*cursors = *cursors ? repalloc(*cursors, size) : palloc(size);
+		(*cursors)[(*have)++] = create(&reader->cx);
+	}
+	return (*cursors)[used];
+}
+
+/* Cursors for the runs of the version. */
+static void
+set_cursors(LsmReader *reader)
+{
+	int			runs = 0;
+	int			buffers = 0;
+
+	if (reader->children == NULL)
+		reader->children = palloc(LSM_MAX_RUNS * sizeof(LsmCursor *));
+	reader->child_count = 0;
+	for (uint32 i = 0; i < reader->version.run_count; i++)
+	{
+		const LsmRunRecord *run = &reader->version.runs[i];
+		const LsmBound *clip;
+		LsmCursor  *cursor;
+
+		if (!lsm_run_is_read(run) ||
+			(reader->job_id != 0 && run->job_id != reader->job_id))
+			continue;
+		clip = lsm_reader_frontier(reader, run->job_id);
+		if (run->state == LSM_RUN_PACKED)
+		{
+			cursor = next_cursor(reader, &reader->run_cursors, &reader->run_cursor_count,
+								 runs++, lsm_run_cursor_create);
+			lsm_run_cursor_set(cursor, run, clip);
+		}
+		else
+		{
+			cursor = next_cursor(reader, &reader->buffer_cursors, &reader->buffer_cursor_count,
+								 buffers++, lsm_buffer_cursor_create);
+			lsm_buffer_cursor_set(cursor, run, clip);
+		}
+		reader->children[reader->child_count++] = cursor;
+	}
+	reader->cursor = reader->merge;
+	if (reader->child_count == 1)
+		reader->cursor = reader->children[0];
+	else
+		lsm_merge_set(reader->merge, reader->children, reader->child_count);
+}
+
+/* Build what depends on the version that was just taken.  False if it is old already. */
+static bool
+take_version(LsmReader *reader)
+{
+	reader->cx.stale = false;
+	reader->cx.edits = reader->version.edits;
+	if (!read_frontiers(reader))
+	{
+		reader->version.edits = 0;	/* not usable */
+		return false;
+	}
+	set_cursors(reader);
+	return true;
+}
+
+static void
+report_stale(LsmReader *reader)
+{
+	lsm_report_corruption(reader->cx.index->rel, reader->cx.stale_block,
+						  "page is not the one that the manifest names");
+}
+
+/*
+ * Read what is there now: take the current version, and its gate if one is
+ * needed.  Costs next to nothing if the reader has that version already.
+ */
+void
+lsm_reader_refresh(LsmReader *reader)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	bool		done = false;
+
+	reader->cx.generation++;
+	reader->cx.stale = false;
+	while (!done)
+	{
+		uint64		before = reader->version.edits;
+
+		lsm_reader_let_go(reader);
+		if (lsm_version_update(reader->cx.index, &reader->version,
+							   reader->needs_gate ? &reader->gate : NULL))
+			done = take_version(reader);
+		else
+			done = before != 0 || take_version(reader);
+		CHECK_FOR_INTERRUPTS();
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Seek while the meta page is locked: the version stays the current one. */
+static void
+seek_locked(LsmReader *reader, const LsmBound *from)
+{
+	Buffer		meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
+
+	lsm_version_copy(&reader->version, lsm_meta(BufferGetPage(meta)));
+	if (reader->needs_gate)
+	{
+		reader->gate = lsm_buffer_read(reader->cx.index->rel,
+									   LSM_BLOCK_GATE + reader->version.gate_epoch % 2,
+									   LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_SHARE, NULL);
+		LockBuffer(reader->gate, BUFFER_LOCK_UNLOCK);
+	}
+	if (take_version(reader))
+		lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
+	UnlockReleaseBuffer(meta);
+	if (reader->cx.stale)
+		report_stale(reader);
+}
+
+/*
+ * The version is old: take the current one and seek there.  The gate, if there
+ * is one, changes with it: no TID that was read under the old one is used then.
+ */
+static void
+restart(LsmReader *reader, const LsmBound *from)
+{
+	for (int i = 0; reader->cx.stale; i++)
+	{
+		uint64		before = reader->version.edits;
+
+		reader->cx.counters.restarts++;
+		reader->cx.generation++;
+		lsm_reader_let_go(reader);
+		if (i >= PATIENCE)
+		{
+			seek_locked(reader, from);
+			break;
+		}
+		if (!lsm_version_update(reader->cx.index, &reader->version,
+								reader->needs_gate ? &reader->gate : NULL) && before != 0)
+			report_stale(reader);
+		if (take_version(reader))
+			lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* The cursor has a new array.  If its last entry is within the limit, all are. */
+static void
+check_limit(LsmReader *reader)
+{
+	LsmCursor  *c = reader->cursor;
+
+	reader->within = reader->limit == NULL || !c->valid ||
+		!lsm_beyond(reader->cx.ks, reader->limit, c->entry + c->stride * c->left,
+					reader->direction);
+}
+
+/*
+ * Forward: stand on the first entry after `from`.  Backward: on the last one
+ * before it.  `limit`, or NULL, is where the caller will stop, and stays as it is
+ * until the next seek.
+ *
+ * REQUIRES: the reader was refreshed, and not let go since.
+ */
+void
+lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
+				ScanDirection direction)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+	reader->limit = limit;
+	reader->direction = direction;
+	reader->cx.stale = false;
+	reader->cx.counters.seeks++;
+	reader->cx.counters.runs += reader->child_count;
+	lsm_cursor_seek(reader->cursor, from, limit, direction);
+	if (unlikely(reader->cx.stale))
+		restart(reader, from);
+	check_limit(reader);
+	MemoryContextSwitchTo(old);
+}
+
+/* Stand behind an entry, in the direction of the latest seek, in the current version. */
+void
+lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+	lsm_bound_set_entry(&reader->here, entry, ScanDirectionIsForward(reader->direction) ? -1 : 1);
+	reader->cx.stale = true;
+	reader->version.edits = 0;
+	restart(reader, &reader->here);
+	check_limit(reader);
+	MemoryContextSwitchTo(old);
+}
+
+/* Go on behind the array that the cursor has. */
+void
+lsm_reader_fill(LsmReader *reader)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	LsmCursor  *c = reader->cursor;
+
+	lsm_bound_set_entry(&reader->here, c->entry,
+						ScanDirectionIsForward(reader->direction) ? -1 : 1);
+	c->ops->fill(c);
+	if (unlikely(reader->cx.stale))
+		restart(reader, &reader->here);
+	check_limit(reader);
+	MemoryContextSwitchTo(old);
+}

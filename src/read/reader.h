@@ -1,0 +1,108 @@
+/*
+ * reader.h
+ *	  Readers: all runs of the current version as one sorted source, the write
+ *	  buffer included, for a scan; or the inputs of a job, for a merge.
+ *
+ * A reader belongs to a backend's handle of the index and is used again and
+ * again, so that a scan allocates nothing when nothing has changed.  It takes
+ * newer versions by itself when its own has become old.
+ */
+#ifndef LSM_READER_H
+#define LSM_READER_H
+
+#include "read/cursors.h"
+
+/* The frontier of a job of the version. */
+typedef struct LsmFrontier
+{
+	uint64		job_id;
+	uint32		segments;		/* of the output when it was read */
+	bool		is_used;		/* by the version that is read */
+	LsmBound	bound;
+} LsmFrontier;
+
+typedef struct LsmReader
+{
+	struct LsmReader *next;		/* of the same handle */
+	bool		in_use;
+	MemoryContext context;		/* of the reader and all below it */
+	LsmReadContext cx;
+	uint64		job_id;			/* read the inputs of this job; 0: all runs */
+
+	LsmVersion	version;
+	bool		needs_gate;
+	Buffer		gate;			/* pinned, or invalid (I10) */
+	int			frontier_count;
+	LsmFrontier **frontiers;
+
+	/* Cursors that there are, and those of the version. */
+	LsmCursor **run_cursors;
+	int			run_cursor_count;
+	LsmCursor **buffer_cursors;
+	int			buffer_cursor_count;
+	LsmCursor **children;
+	int			child_count;
+	LsmCursor  *merge;
+	LsmCursor  *cursor;			/* the merge, or the only child */
+
+	const LsmBound *limit;		/* of the latest seek, or NULL */
+	ScanDirection direction;
+	bool		within;			/* the rest of the array is within the limit */
+	LsmBound	here;			/* the last entry of the array before */
+} LsmReader;
+
+extern void lsm_reader_init(void);
+extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot,
+									 bool needs_gate, BufferAccessStrategy strategy);
+extern void lsm_reader_release(LsmReader *reader);
+extern void lsm_reader_refresh(LsmReader *reader);
+extern void lsm_reader_let_go(LsmReader *reader);
+extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
+							ScanDirection direction);
+extern void lsm_reader_fill(LsmReader *reader);
+extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
+extern const LsmBound *lsm_reader_frontier(LsmReader *reader, uint64 job_id);
+
+static inline bool
+lsm_reader_is_valid(const LsmReader *reader)
+{
+	return reader->cursor->valid;
+}
+
+static inline const LsmEntry *
+lsm_reader_entry(const LsmReader *reader)
+{
+	return reader->cursor->entry;
+}
+
+/* Move on, in the direction of the latest seek.  REQUIRES: valid. */
+static inline void
+lsm_reader_next(LsmReader *reader)
+{
+	LsmCursor  *c = reader->cursor;
+
+	if (likely(c->left > 0))
+	{
+		c->left--;
+		c->entry += c->stride;
+	}
+	else
+		lsm_reader_fill(reader);
+}
+
+/* Is the entry it stands on past the limit of the latest seek? */
+static inline bool
+lsm_reader_is_beyond(const LsmReader *reader)
+{
+	return !reader->within &&
+		lsm_beyond(reader->cx.ks, reader->limit, reader->cursor->entry, reader->direction);
+}
+
+/* Does VACUUM wait for us? */
+static inline bool
+lsm_reader_must_leave(const LsmReader *reader)
+{
+	return BufferIsValid(reader->gate) && lsm_gate_is_closed(reader->gate);
+}
+
+#endif							/* LSM_READER_H */

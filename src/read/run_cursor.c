@@ -1,0 +1,527 @@
+/*
+ * run_cursor.c
+ *	  A cursor over a run of packed segments.
+ *
+ * A seek finds the segment, in the run's record or its directory, goes down the
+ * fence pages, holding one page at a time, and decodes a single group of the
+ * leaf under its share lock.  Only when the cursor moves beyond that group the
+ * leaf is copied; a point lookup never gets there.  The next leaf is the next
+ * block, and after the last one of a segment the directory is asked again.
+ *
+ * VACUUM may remove entries from a leaf at any time; then a cursor that goes
+ * back to the page finds its place by its last entry.
+ *
+ * A merge may take the copy as it is, in place of the entries one by one.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "miscadmin.h"
+#include "read/cursors.h"
+#include "storage/buffers.h"
+
+typedef struct RunCursor
+{
+	LsmCursor	base;
+	LsmReadContext *cx;
+	LsmRunRecord run;
+	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	ScanDirection direction;
+	bool		forward;
+	bool		ends;			/* backward: the rest of the array is the last */
+
+	LsmSegment	segment;		/* that the cursor is in */
+	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
+	uint32		leaf;			/* of the segment */
+	bool		copied;			/* `copy` holds that leaf */
+	Page		copy;			/* NULL until needed */
+	int			group;			/* the next one to decode, in the scan's direction */
+	LsmGroup	decoded;
+	LsmBound	here;			/* for finding the place again */
+	LsmGroup	last;			/* last group of a page that was asked for; no
+								 * scratch area until needed */
+} RunCursor;
+
+/* The version is old: the cursor ends, and who reads takes a newer one. */
+void
+lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
+{
+	if (cx->stale)
+		return;
+	cx->stale = true;
+	cx->stale_block = block;
+}
+
+/* The entry that a bound of that kind is next to. */
+static void
+bound_to_entry(const LsmBound *bound, LsmEntry *entry)
+{
+	memset(entry, 0, sizeof(LsmEntry));
+	entry->key = bound->key;
+	entry->keylen = bound->keylen;
+	entry->tid = bound->tid;
+	entry->aligned = true;
+}
+
+static void
+run_damaged(RunCursor *c, uint32 page)
+{
+	lsm_report_corruption(c->cx->index->rel, c->segment.start + page, "entries cannot be decoded");
+}
+
+/* Lock a page of the segment; InvalidBuffer when the version is old. */
+static Buffer
+run_read_page(RunCursor *c, uint32 number, uint16 kind)
+{
+	BlockNumber block = c->segment.start + number;
+	Buffer		buffer;
+
+	if (number >= c->segment.blocks)
+		run_damaged(c, c->segment.blocks - 1);
+	buffer = lsm_buffer_read_owned(c->cx->index->rel, block, kind, c->segment.id,
+								   BUFFER_LOCK_SHARE, c->cx->strategy);
+	c->cx->counters.pages++;
+	if (!BufferIsValid(buffer))
+		lsm_read_set_stale(c->cx, block);
+	else
+		lsm_test_old_snapshot(c->cx->snapshot, c->cx->index->rel, BufferGetPage(buffer));
+	return buffer;
+}
+
+/*
+ * Stand on entry `pos` of what is decoded.  Backward, what lies before the clip
+ * does not count.
+ */
+static void
+run_stand(RunCursor *c, int pos)
+{
+	int			first = 0;
+
+	c->ends = false;
+	if (c->forward)
+	{
+		lsm_cursor_stand(&c->base, &c->decoded.entries[pos], c->decoded.count - 1 - pos);
+		return;
+	}
+	if (c->clip != NULL)
+	{
+		while (first <= pos &&
+			   lsm_bound_compare(c->cx->ks, c->clip, &c->decoded.entries[first]) < 0)
+			first++;
+		c->ends = first > 0;
+	}
+	if (first <= pos)
+		lsm_cursor_stand(&c->base, &c->decoded.entries[pos], pos - first);
+}
+
+static void
+run_copy_leaf(RunCursor *c, Buffer buffer)
+{
+	if (c->copy == NULL)
+		c->copy = palloc(BLCKSZ);
+	memcpy(c->copy, BufferGetPage(buffer), BLCKSZ);
+	c->copied = true;
+}
+
+/* Decode from group `c->group` of the copy on, as far as there is room, and stand there. */
+static void
+run_decode(RunCursor *c, int most)
+{
+	int			groups = lsm_leaf_group_count(c->copy);
+	int			n;
+
+	if (c->forward)
+	{
+		n = lsm_leaf_decode_groups(c->copy, c->group, Min(c->group + most, groups) - 1,
+								   &c->decoded);
+		c->group += n;
+	}
+	else
+	{
+		n = lsm_leaf_decode_groups_before(c->copy, c->group, &c->decoded);
+		c->group -= n;
+	}
+	if (n <= 0 || c->decoded.count == 0)
+		run_damaged(c, c->leaf);
+	c->cx->counters.entries += c->decoded.count;
+	run_stand(c, c->forward ? 0 : c->decoded.count - 1);
+}
+
+/*
+ * Copy leaf `leaf` and stand on its first entry (backward: last one).  False if
+ * it is empty, or the cursor is stale.
+ */
+static bool
+run_enter_leaf(RunCursor *c, uint32 leaf)
+{
+	Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
+
+	if (!BufferIsValid(buffer))
+		return false;
+	c->leaf = leaf;
+	run_copy_leaf(c, buffer);
+	UnlockReleaseBuffer(buffer);
+	if (lsm_leaf_group_count(c->copy) == 0)
+		return false;
+	c->group = c->forward ? 0 : lsm_leaf_group_count(c->copy) - 1;
+	/* One group only: a merge may take the page as it is. */
+	run_decode(c, 1);
+	c->base.at_page = c->forward;
+	return true;
+}
+
+/*
+ * Find the segment for a place in the directory.  False if there is none, or the
+ * cursor is stale.
+ */
+static bool
+run_find_segment(RunCursor *c, const LsmBound *bound)
+{
+	LsmFindResult result;
+
+	if (c->found == NULL)
+		c->found = palloc0(sizeof(LsmFoundSegment));
+	result = lsm_directory_find(c->cx->index, c->cx->ks, &c->run, c->cx->edits, bound,
+								c->direction, c->found);
+	c->cx->counters.pages += c->run.dir_height;
+	if (result == LSM_FOUND_STALE)
+		lsm_read_set_stale(c->cx, c->run.start);
+	if (result != LSM_FOUND)
+		return false;
+	c->cx->counters.segments++;
+	c->segment = c->found->segment;
+	return true;
+}
+
+/* Go on to the segment after this one, in the direction of the scan. */
+static bool
+run_next_segment(RunCursor *c)
+{
+	LsmBound	from = {0};
+	bool		found;
+
+	if (lsm_run_is_single(&c->run))
+		return false;
+	/* The search overwrites what it finds. */
+	from = c->forward ? c->found->high : c->found->low;
+	from.key = palloc(from.keylen + LSM_KEY_PAD);
+	memcpy(from.key, c->forward ? c->found->high.key : c->found->low.key,
+		   from.keylen + LSM_KEY_PAD);
+	found = run_find_segment(c, &from);
+	pfree(from.key);
+	return found;
+}
+
+/* Go on to the first (backward: last) entry of the leaves after the current one. */
+static void
+run_leave_leaf(RunCursor *c)
+{
+	bool		entered = false;
+
+	c->base.valid = false;
+	while (!entered && !c->cx->stale)
+	{
+		bool		last = c->forward ? c->leaf + 1 >= c->segment.leaves : c->leaf == 0;
+
+		if (!last)
+			entered = run_enter_leaf(c, c->forward ? c->leaf + 1 : c->leaf - 1);
+		else if (run_next_segment(c))
+			entered = run_enter_leaf(c, c->forward ? 0 : c->segment.leaves - 1);
+		else
+			return;
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Find the place of `from` in the copied leaf and stand there, or go on. */
+static void
+run_seek_in_copy(RunCursor *c, const LsmBound *from)
+{
+	int			pos;
+
+	if (!lsm_leaf_search(c->cx->ks, c->copy, from, &c->group, &pos, &c->decoded))
+		run_damaged(c, c->leaf);
+	c->group += c->forward ? 1 : -1;
+	if (c->forward ? pos < c->decoded.count : pos > 0)
+		run_stand(c, c->forward ? pos : pos - 1);
+	/* Backward, position 0 is in the first group only. */
+	else if (c->forward && c->group < lsm_leaf_group_count(c->copy))
+		run_decode(c, 1);
+	else
+		run_leave_leaf(c);
+}
+
+/* Go down to the leaf for a place; false if the cursor is stale. */
+static bool
+run_find_leaf(RunCursor *c, const LsmBound *from)
+{
+	uint32		page = c->segment.blocks - 1;
+
+	for (int level = c->segment.height; level > 0; level--)
+	{
+		Buffer		buffer = run_read_page(c, page, LSM_PAGE_FENCE);
+		uint32		child;
+
+		if (!BufferIsValid(buffer))
+			return false;
+		if (!lsm_fence_search(c->cx->ks, BufferGetPage(buffer), from, &c->decoded, &child) ||
+			child >= page)
+			run_damaged(c, page);
+		UnlockReleaseBuffer(buffer);
+		page = child;
+	}
+	c->leaf = page;
+	return true;
+}
+
+/* The same within the segment that was found. */
+static void
+run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
+{
+	Buffer		buffer;
+	Page		page;
+	int			pos;
+	bool		done = false;
+
+	if (!run_find_leaf(c, from))
+		return;
+	buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+	if (!BufferIsValid(buffer))
+		return;
+	page = BufferGetPage(buffer);
+	c->copied = false;
+	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST))
+	{
+		/* Try to do with one group: its keys are copied, it has no rests. */
+		if (!lsm_leaf_search(c->cx->ks, page, from, &c->group, &pos, &c->decoded))
+			run_damaged(c, c->leaf);
+		if (!c->forward)
+			pos--;
+		if (pos >= 0 && pos < c->decoded.count)
+		{
+			done = true;
+			c->cx->counters.entries += c->decoded.count;
+			if (limit == NULL ||
+				!lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
+			{
+				run_stand(c, pos);
+				c->base.at_page = c->forward && c->group == 0 && pos == 0;
+			}
+		}
+	}
+	if (!done)
+		run_copy_leaf(c, buffer);
+	UnlockReleaseBuffer(buffer);
+	if (!done)
+		run_seek_in_copy(c, from);
+}
+
+/* Does a place lie before the clip? */
+static bool
+run_is_before_clip(RunCursor *c, const LsmBound *bound)
+{
+	LsmEntry	at;
+
+	if (c->clip == NULL)
+		return false;
+	bound_to_entry(c->clip, &at);
+	return lsm_bound_compare(c->cx->ks, bound, &at) > 0;
+}
+
+static void
+run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+{
+	RunCursor  *c = (RunCursor *) base;
+
+	c->direction = direction;
+	c->forward = ScanDirectionIsForward(direction);
+	base->stride = c->forward ? 1 : -1;
+	base->valid = false;
+	base->at_page = false;
+	c->ends = false;
+	if (run_is_before_clip(c, from))
+	{
+		if (!c->forward)
+			return;
+		from = c->clip;
+	}
+	if (lsm_run_is_single(&c->run))
+	{
+		lsm_run_segment(&c->run, &c->segment);
+		c->cx->counters.segments++;
+	}
+	else if (!run_find_segment(c, from))
+		return;
+	run_seek_in_segment(c, from, limit);
+}
+
+static void
+run_fill(LsmCursor *base)
+{
+	RunCursor  *c = (RunCursor *) base;
+
+	if (!c->copied && !c->ends)
+	{
+		Buffer		buffer;
+
+		lsm_bound_set_entry(&c->here, base->entry, c->forward ? -1 : 1);
+		base->valid = false;
+		buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+		if (!BufferIsValid(buffer))
+			return;
+		run_copy_leaf(c, buffer);
+		UnlockReleaseBuffer(buffer);
+		run_seek_in_copy(c, &c->here);
+		return;
+	}
+	base->valid = false;
+	if (c->ends)
+		return;
+	if (c->forward ? c->group < lsm_leaf_group_count(c->copy) : c->group >= 0)
+		run_decode(c, LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES);
+	else
+		run_leave_leaf(c);
+}
+
+/*
+ * Copy the leaf that a seek has found the place in.  False if VACUUM has
+ * removed the entry since: the cursor stands on it, though it is dead.
+ */
+static bool
+run_copy_found_leaf(RunCursor *c)
+{
+	Buffer		buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+	const LsmEntry *here = c->base.entry;
+	LsmEntry	first;
+
+	/* If the version is old, that is found out when the cursor moves on. */
+	if (!BufferIsValid(buffer))
+		return false;
+	run_copy_leaf(c, buffer);
+	c->copied = false;			/* `decoded` is of the page as it was */
+	UnlockReleaseBuffer(buffer);
+	if (lsm_leaf_group_count(c->copy) == 0)
+		return false;
+	if (!lsm_leaf_first_of_group(c->copy, 0, &first))
+		run_damaged(c, c->leaf);
+	return first.tid == here->tid && first.keylen == here->keylen &&
+		memcmp(first.key, here->key, first.keylen) == 0;
+}
+
+static Page
+run_page(LsmCursor *base, const LsmEntry **last)
+{
+	RunCursor  *c = (RunCursor *) base;
+
+	if (!c->copied && !run_copy_found_leaf(c))
+		return NULL;
+	if (c->last.scratch == NULL)
+		lsm_group_init(&c->last, c->cx->ks->max_keylen);
+	if (!lsm_leaf_decode_group(c->copy, lsm_leaf_group_count(c->copy) - 1, &c->last))
+		run_damaged(c, c->leaf);
+	*last = &c->last.entries[c->last.count - 1];
+	return c->copy;
+}
+
+/* The last entry of a segment that has no item in a directory; its keys are in c->last. */
+static bool
+run_read_high(RunCursor *c, LsmEntry *high)
+{
+	Buffer		buffer = run_read_page(c, c->segment.leaves - 1, LSM_PAGE_LEAF);
+	Page		page;
+	bool		found;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	page = BufferGetPage(buffer);
+	if (c->last.scratch == NULL)
+		lsm_group_init(&c->last, c->cx->ks->max_keylen);
+	/* VACUUM may have emptied it: then the segment is not worth keeping as it is. */
+	found = lsm_leaf_group_count(page) > 0;
+	if (found && !lsm_leaf_decode_group(page, lsm_leaf_group_count(page) - 1, &c->last))
+		run_damaged(c, c->segment.leaves - 1);
+	UnlockReleaseBuffer(buffer);
+	if (found)
+		*high = c->last.entries[c->last.count - 1];
+	return found;
+}
+
+static bool
+run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
+{
+	RunCursor  *c = (RunCursor *) base;
+	const LsmSegment *segment = &c->segment;
+
+	/* One that VACUUM has thinned is better written anew. */
+	if (c->leaf != 0 || segment->blocks < least_blocks || segment->removed > segment->entries / 4)
+		return false;
+	memset(whole, 0, sizeof(LsmWholeSegment));
+	whole->run_id = c->run.run_id;
+	whole->entry.segment = *segment;
+	if (!lsm_run_is_single(&c->run))
+	{
+		bound_to_entry(&c->found->low, &whole->entry.low);
+		bound_to_entry(&c->found->high, &whole->entry.high);
+		whole->page = c->found->page;
+		whole->ordinal = c->found->ordinal;
+		return true;
+	}
+	whole->entry.low = *base->entry;
+	return run_read_high(c, &whole->entry.high);
+}
+
+static void
+run_skip_page(LsmCursor *base)
+{
+	base->at_page = false;
+	run_leave_leaf((RunCursor *) base);
+}
+
+static void
+run_close(LsmCursor *base)
+{
+	RunCursor  *c = (RunCursor *) base;
+
+	if (c->copy)
+		pfree(c->copy);
+	if (c->here.key)
+		pfree(c->here.key);
+	if (c->found)
+	{
+		if (c->found->low.key)
+			pfree(c->found->low.key);
+		if (c->found->high.key)
+			pfree(c->found->high.key);
+		pfree(c->found);
+	}
+	lsm_group_free(&c->decoded);
+	if (c->last.scratch)
+		lsm_group_free(&c->last);
+	pfree(c);
+}
+
+static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_page, run_skip_page,
+run_segment};
+
+/* A cursor over no run yet, in the current memory context, as all that it allocates. */
+LsmCursor *
+lsm_run_cursor_create(LsmReadContext *cx)
+{
+	RunCursor  *c = palloc0(sizeof(RunCursor));
+
+	c->base.ops = &run_cursor_ops;
+	c->cx = cx;
+	lsm_group_init(&c->decoded, cx->ks->max_keylen);
+	return &c->base;
+}
+
+/* Let it read a run, from `clip` on unless that is NULL. */
+void
+lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
+{
+	RunCursor  *c = (RunCursor *) cursor;
+
+	c->run = *run;
+	c->clip = clip;
+	c->base.valid = false;
+}

@@ -1,0 +1,174 @@
+/*
+ * request.c
+ *	  Writers and workers: what a writer asks for, whether help is at hand, and
+ *	  how much the writer gives way while the help is late.
+ *
+ * All of this is hints in shared memory.  A request that is lost is made again
+ * when the next page is sealed.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "schedule/schedule.h"
+#include "utils/timestamp.h"
+
+/* Longest pause of a writer for a page that it seals, and most of them at once. */
+#define DELAY_US 10000
+#define MOST_DELAYS 10
+
+/* Pages between a writer's own steps when there is little pressure. */
+#define LAZY_SEALS 32
+
+/* Note what waits to be merged, and ask for a worker if there is one's work. */
+static int
+note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
+{
+	LsmDebt		debt;
+	bool		news = false;
+
+	lsm_pick_debt(version->runs, version->run_count, lsm_fanout(rel), lsm_foreground_blocks,
+				  &debt);
+	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);
+	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
+	/* Only who asks first has to wake somebody. */
+	if (version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
+		news = true;
+	if (ask && debt.next_blocks > 0 && pg_atomic_exchange_u32(&slot->asked, 1) == 0)
+		news = true;
+	if (news && lsm_max_workers > 0)
+		lsm_pool_wake(MyDatabaseId);
+	return debt.pressure;
+}
+
+/* The same, for who does not write: VACUUM. */
+void
+lsm_request_note(LsmIndex *index)
+{
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
+	LsmVersion *version;
+
+	if (slot == NULL)
+		return;
+	version = lsm_version_read(index);
+	note_debt(slot, index->rel, version, true);
+	pfree(version);
+}
+
+/*
+ * A writer has sealed pages: count them, ask for help, and tell how things
+ * stand.  Workers can neither see nor lock an index that this transaction has
+ * created or rewritten.
+ */
+void
+lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint64 sealed,
+				 LsmHelp *help)
+{
+	bool		is_new = lsm_relation_is_new(index->rel) || lsm_relation_is_new(heap);
+
+	memset(help, 0, sizeof(LsmHelp));
+	help->slot = lsm_slot_get(index->rel);
+	help->sealed = sealed;
+	if (help->slot == NULL)
+		return;
+	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_FLUSHES], sealed);
+	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
+	help->pressure = note_debt(help->slot, index->rel, version, !is_new);
+	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
+		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
+}
+
+/*
+ * Help is at hand, but late: is it time for a step of our own?  Rarely at
+ * first, for every page in the end.  `seals` counts the pages sealed so far.
+ */
+bool
+lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals)
+{
+	uint64		every;
+
+	if (help->pressure == 0)
+		return false;
+	every = Max(1, LAZY_SEALS * (100 - help->pressure) / 100);
+	seals += level * 7;
+	return seals / every != (seals - Min(help->sealed, seals)) / every;
+}
+
+/* Count the time since `start` as one that large merges have cost a writer. */
+void
+lsm_request_count_time(LsmIndex *index, instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
+}
+
+/* A writer's step of a large job: a small one, so that nobody waits for long. */
+LsmStepResult
+lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
+{
+	LsmStepResult result;
+	instr_time	start;
+
+	INSTR_TIME_SET_CURRENT(start);
+	result = lsm_job_step(index, heap, job, LSM_MIN_SEGMENT_BLOCKS, false);
+	lsm_request_count_time(index, start);
+	return result;
+}
+
+/*
+ * Help is late and at work: give way, the longer the later it is.  No lock is
+ * held.
+ */
+void
+lsm_request_delay(LsmIndex *index, const LsmHelp *help)
+{
+	static uint32 wait_event = 0;
+	instr_time	start;
+
+	if (!help->at_hand || help->pressure == 0)
+		return;
+	if (wait_event == 0)
+		wait_event = lsm_wait_event("LsmThrottle");
+	INSTR_TIME_SET_CURRENT(start);
+	for (uint64 n = 0; n < Min(help->sealed, MOST_DELAYS); n++)
+	{
+		pgstat_report_wait_start(wait_event);
+		pg_usleep(DELAY_US * (long) help->pressure / 100);
+		pgstat_report_wait_end();
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_request_count_time(index, start);
+}
+
+/*
+ * Is there work for a worker now?  If only later, *when becomes the earlier of
+ * that time and what it was.  The caller holds the lock of the shared table.
+ */
+bool
+lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
+{
+	TimestampTz due;
+
+	if (pg_atomic_read_u64(&slot->key) == 0 || slot->claimed_by != 0)
+		return false;
+	if (pg_atomic_read_u32(&slot->asked) != 0)
+		due = slot->not_before;
+	else if (pg_atomic_read_u32(&slot->idle_check) != 0 && lsm_idle_delay_ms >= 0)
+	{
+		due = (TimestampTz) pg_atomic_read_u64(&slot->last_write) +
+			lsm_idle_delay_ms * INT64CONST(1000);
+		due = Max(due, slot->not_before);
+	}
+	else
+		return false;
+	if (due <= now)
+		return true;
+	*when = Min(*when, due);
+	return false;
+}

@@ -1,0 +1,72 @@
+/*
+ * schedule.h
+ *	  When merges are done, and by whom: writers (policy.c, request.c),
+ *	  background workers (pool.c, worker.c), or somebody who asks for it
+ *	  (settle.c).
+ */
+#ifndef LSM_SCHEDULE_H
+#define LSM_SCHEDULE_H
+
+#include "base/shared.h"
+#include "compact/compact.h"
+#include "portability/instr_time.h"
+#include "utils/rel.h"
+
+/* An index that is open for merging, and its table. */
+typedef struct LsmTarget
+{
+	Relation	heap;
+	Relation	rel;
+	LsmIndex   *index;
+	bool		snapshot;		/* one was pushed */
+	LsmOwnerContext owner;
+} LsmTarget;
+
+typedef enum LsmOpenResult
+{
+	LSM_OPENED,
+	LSM_OPEN_LOCKED,			/* somebody holds a lock on it: later */
+	LSM_OPEN_GONE				/* not there, not ready, or not visible to us */
+} LsmOpenResult;
+
+/* target.c */
+extern bool lsm_index_is_partitioned(Oid oid);
+extern LsmOpenResult lsm_target_open(LsmTarget *target, Oid index_oid, bool wait);
+extern void lsm_target_close(LsmTarget *target);
+
+/* request.c */
+typedef struct LsmHelp
+{
+	LsmIndexSlot *slot;			/* or NULL */
+	uint64		sealed;			/* pages that the writer has just sealed */
+	bool		at_hand;		/* workers do the large merges */
+	int			pressure;
+} LsmHelp;
+
+extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,
+							 uint64 sealed, LsmHelp *help);
+extern void lsm_request_note(LsmIndex *index);
+extern bool lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals);
+extern LsmStepResult lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job);
+extern void lsm_request_delay(LsmIndex *index, const LsmHelp *help);
+extern void lsm_request_count_time(LsmIndex *index, instr_time start);
+extern bool lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when);
+
+/* policy.c */
+extern void lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before,
+									uint64 seals);
+extern void lsm_schedule_make_room(LsmIndex *index, Relation heap);
+
+/* seal.c */
+extern void lsm_seal_spare_pages(LsmIndex *index);
+extern bool lsm_seal_last_page(LsmIndex *index);
+
+/* pool.c */
+extern void lsm_pool_init(void);
+extern void lsm_pool_wake(Oid database);
+extern PGDLLEXPORT void lsm_launcher_main(Datum arg);
+
+/* worker.c */
+extern PGDLLEXPORT void lsm_worker_main(Datum arg);
+
+#endif							/* LSM_SCHEDULE_H */

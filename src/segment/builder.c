@@ -1,0 +1,520 @@
+/*
+ * builder.c
+ *	  Builds a segment from sorted entries: leaves from left to right, then the
+ *	  fence pages above them.
+ *
+ * A page is built in private memory and written once.  Pages name each other by
+ * their place in the segment, so a segment can be built before anybody knows
+ * where it will lie: a batch is (an *image*), and gets its blocks, its id and
+ * its checksums under the lock of the meta page, in microseconds.  A step of a
+ * merge has its blocks reserved, and writes each leaf when it is full.
+ *
+ * A segment ends when its blocks are used up.  How many its fence pages will
+ * take is reckoned along with each leaf, from above: what is left over is given
+ * back.
+ *
+ * A leaf that a merge finds to be all alone at its place in the order is taken
+ * as it is (add_page): the open leaf, when it is empty, becomes a copy of it,
+ * and goes on from there.  fill.h says when.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "segment/fill.h"
+#include "segment/segment.h"
+#include "storage/buffers.h"
+#include "utils/memutils.h"
+
+/* What a separator takes on a fence page, at most, beside its key. */
+#define FENCE_ENTRY_OVERHEAD	48
+
+/* Levels that fence pages are reckoned for. */
+typedef struct FenceLevel
+{
+	uint32		pages;
+	Size		used;			/* bytes of the last one */
+	uint32		entries;		/* on it */
+} FenceLevel;
+
+struct LsmBuilder
+{
+	Relation	rel;			/* NULL: an image */
+	LsmKeySpace *ks;
+	uint64		segment_id;
+	BlockNumber start;
+	uint32		most_blocks;
+	BufferAccessStrategy strategy;
+	MemoryContext context;		/* of the builder and its separators */
+	LsmLeafMode mode;			/* how leaves code entries */
+	char	   *image;			/* LSM_IMAGE_PAGES pages */
+
+	LsmLeafBuilder leaf;
+	Page		leaf_page;
+	bool		is_open;		/* there is a leaf under construction */
+	uint32		leaves;			/* complete ones */
+	uint32		blocks;			/* all pages, once it is finished */
+	int			height;			/* fence levels, once it is finished */
+	uint64		entries;
+	int			credit;			/* see fill.h */
+	bool		leaf_is_copy;
+	uint32		pages_copied;
+	LsmGroup	scratch;		/* for going on with a copied page; no scratch area
+								 * until needed */
+
+	LsmEntry   *separators;		/* of each leaf, the open one included */
+	uint32		separator_room;
+	FenceLevel	levels[LSM_MAX_HEIGHT];
+	LsmEntry	low;			/* the first entry */
+	LsmEntry	high;			/* the last one, once it is finished */
+};
+
+static LsmBuilder *
+create(LsmKeySpace *ks, const LsmLeafMode *mode)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm builder",
+												  ALLOCSET_DEFAULT_SIZES);
+	LsmBuilder *b = MemoryContextAllocZero(context, sizeof(LsmBuilder));
+
+	b->context = context;
+	b->ks = ks;
+	b->mode = *mode;
+	lsm_mode_settle(&b->mode, ks->usual_keylen);
+	return b;
+}
+
+/*
+ * Begin a segment at [start, start + length), blocks that nobody else uses.
+ * The mode tells what is known of its entries: one that does not fit it costs a
+ * page, but only once.
+ */
+LsmBuilder *
+lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber start,
+				   uint32 length, const LsmLeafMode *mode, BufferAccessStrategy strategy)
+{
+	LsmBuilder *b = create(ks, mode);
+
+	b->rel = rel;
+	b->segment_id = segment_id;
+	b->start = start;
+	b->most_blocks = length;
+	b->strategy = strategy;
+	b->leaf_page = MemoryContextAlloc(b->context, BLCKSZ);
+	return b;
+}
+
+/* Begin an image. */
+LsmBuilder *
+lsm_builder_create_image(LsmKeySpace *ks, const LsmLeafMode *mode)
+{
+	LsmBuilder *b = create(ks, mode);
+
+	b->image = MemoryContextAlloc(b->context, LSM_IMAGE_PAGES * BLCKSZ);
+	/* All its pages are pinned at once when it is written. */
+	b->most_blocks = Min(LSM_IMAGE_PAGES, Max(NBuffers / 16, 3));
+	if (lsm_page_entries > 0)
+		b->most_blocks = Min(b->most_blocks, (uint32) Max(lsm_page_entries, 8) + 1);
+	return b;
+}
+
+void
+lsm_builder_free(LsmBuilder *b)
+{
+	MemoryContextDelete(b->context);
+}
+
+bool
+lsm_builder_is_empty(const LsmBuilder *b)
+{
+	return b->entries == 0;
+}
+
+/* The entry that was added last, its key and TID; false if there is none. */
+bool
+lsm_builder_last(const LsmBuilder *b, LsmEntry *entry)
+{
+	memset(entry, 0, sizeof(LsmEntry));
+	if (b->entries == 0)
+		return false;
+	entry->key = b->leaf.last_key;
+	entry->keylen = b->leaf.last_keylen;
+	entry->tid = b->leaf.last_tid;
+	return true;
+}
+
+/* Leaves that began as copies of a page. */
+uint32
+lsm_builder_pages_copied(const LsmBuilder *b)
+{
+	return b->pages_copied + b->leaf_is_copy;
+}
+
+/* A copy of an entry's key and TID, which lives as long as the builder. */
+static LsmEntry
+keep(LsmBuilder *b, const LsmEntry *entry)
+{
+	LsmEntry	copy;
+	uint8	   *key = MemoryContextAlloc(b->context, entry->keylen + LSM_KEY_PAD);
+
+	memcpy(key, entry->key, entry->keylen);
+	memset(key + entry->keylen, 0, LSM_KEY_PAD);
+	memset(&copy, 0, sizeof(copy));
+	copy.key = key;
+	copy.keylen = entry->keylen;
+	copy.tid = entry->tid;
+	return copy;
+}
+
+/*
+ * The separator before `entry`, the first of the leaf after the one that was
+ * built: as short as it can be.  Where it is cut, or the keys differ anyway, no
+ * TID is needed.  Points into the entry.
+ */
+static LsmEntry
+make_separator(LsmBuilder *b, const LsmEntry *entry)
+{
+	LsmEntry	separator = *entry;
+	LsmEntry	left;
+
+	separator.rest = NULL;
+	separator.restlen = 0;
+	separator.aligned = false;
+	if (b->leaves == 0 || !b->ks->encoded)
+		return separator;
+	left.key = b->leaf.last_key;
+	left.keylen = b->leaf.last_keylen;
+	if (left.keylen == entry->keylen && memcmp(left.key, entry->key, left.keylen) == 0)
+		return separator;
+	separator.keylen = lsm_separator_length(b->ks, &left, entry);
+	separator.tid = 0;
+	return separator;
+}
+
+/* --- the fence pages that there will be -------------------------------------- */
+
+/* Reckon an entry in at a level, and a page above it when it begins one. */
+static void
+reckon(FenceLevel *levels, int at, Size size)
+{
+	FenceLevel *level = &levels[at];
+	bool		full = level->pages > 0 &&
+		(level->used + size > LSM_LEAF_CAPACITY ||
+		 (lsm_page_entries > 0 && level->entries >= (uint32) Max(lsm_page_entries, 8)));
+
+	if (level->pages == 0 || full)
+	{
+		level->pages++;
+		level->used = 0;
+		level->entries = 0;
+		/* The first page of a level has an entry above when there is a second one. */
+		if (level->pages >= 2 && at + 1 < LSM_MAX_HEIGHT)
+		{
+			if (level->pages == 2)
+				reckon(levels, at + 1, size);
+			reckon(levels, at + 1, size);
+		}
+	}
+	level->used += size;
+	level->entries++;
+}
+
+/*
+ * May there be one leaf more, with this separator?  If so it is reckoned in.
+ * A single leaf has no fence page.
+ */
+static bool
+reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
+{
+	FenceLevel	after[LSM_MAX_HEIGHT];
+	uint32		pages = b->leaves + 1;
+
+	memcpy(after, b->levels, sizeof(after));
+	reckon(after, 0, separator->keylen + FENCE_ENTRY_OVERHEAD);
+	for (int i = 0; i < LSM_MAX_HEIGHT && b->leaves > 0; i++)
+		pages += after[i].pages;
+	if (pages > b->most_blocks)
+		return false;
+	memcpy(b->levels, after, sizeof(after));
+	return true;
+}
+
+/* --- leaves -------------------------------------------------------------- */
+
+/* Write a page to its place, unless it is in an image. */
+static void
+emit(LsmBuilder *b, uint32 number, Page page)
+{
+	LsmPageOpaque *opaque = lsm_page_opaque(page);
+
+	if (b->rel == NULL)
+		return;
+	opaque->owner = b->segment_id;
+	opaque->self = b->start + number;
+	lsm_buffer_write_new(b->rel, b->start + number, page, b->strategy);
+}
+
+/* The open leaf is complete. */
+static void
+close_leaf(LsmBuilder *b)
+{
+	emit(b, b->leaves, b->leaf_page);
+	b->leaves++;
+	b->pages_copied += b->leaf_is_copy;
+	b->leaf_is_copy = false;
+	/* Long entries leave much unused on a page that takes no more of them. */
+	b->credit = Max(0, lsm_fill_credit(b->credit, lsm_leaf_unused(b->leaf_page)));
+	b->is_open = false;
+}
+
+/*
+ * Make room for a leaf that begins with this entry, and note its separator.  The
+ * leaf that is open is closed for it.  False if the segment has no room.
+ */
+static bool
+begin_leaf(LsmBuilder *b, const LsmEntry *first)
+{
+	LsmEntry	separator;
+
+	/* The open leaf counts as complete here. */
+	if (b->is_open)
+	{
+		b->leaves++;
+		separator = make_separator(b, first);
+		if (!reckon_leaf(b, &separator))
+		{
+			b->leaves--;
+			return false;
+		}
+		b->leaves--;
+		close_leaf(b);
+	}
+	else
+	{
+		separator = make_separator(b, first);
+		if (!reckon_leaf(b, &separator))
+			return false;
+	}
+	if (b->leaves == b->separator_room)
+	{
+		b->separator_room = Max(32, 2 * b->separator_room);
+		b->separators = b->separators ?
+			repalloc(b->separators, b->separator_room * sizeof(LsmEntry)) :
+			MemoryContextAlloc(b->context, b->separator_room * sizeof(LsmEntry));
+	}
+	b->separators[b->leaves] = keep(b, &separator);
+	if (b->leaves == 0)
+		b->low = keep(b, first);
+	if (b->image != NULL)
+		b->leaf_page = lsm_builder_page(b, b->leaves);
+	return true;
+}
+
+static bool
+add_to_new_leaf(LsmBuilder *b, const LsmEntry *entry)
+{
+	if (!begin_leaf(b, entry))
+		return false;
+	lsm_leaf_begin_next(&b->leaf, b->leaf_page, b->ks->has_rest, &b->mode, entry->tid, 0,
+						InvalidBlockNumber);
+	if (!lsm_leaf_add(&b->leaf, entry))
+		elog(ERROR, "entry does not fit an empty page of index \"%s\"", b->ks->index_name);
+	b->is_open = true;
+	return true;
+}
+
+/*
+ * Append an entry.  False when the segment has no room for it: then it is
+ * complete.
+ *
+ * REQUIRES: it sorts after the one before.
+ */
+bool
+lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
+{
+	if (unlikely(!b->is_open || !lsm_leaf_add(&b->leaf, entry)) && !add_to_new_leaf(b, entry))
+		return false;
+	b->entries++;
+	return true;
+}
+
+/* Does a page of this mode take all entries that the segment is to have? */
+static bool
+covers(const LsmLeafMode *page, const LsmLeafMode *segment)
+{
+	return page->base_block <= segment->base_block && page->last_block >= segment->last_block &&
+		page->offset_bits >= segment->offset_bits && page->keylen == segment->keylen;
+}
+
+/*
+ * Is the open leaf to be closed, if there is anything in it, to go on with a
+ * copy of this page?  A page with a mode of its own may take no more entries.
+ */
+static bool
+may_copy(const LsmBuilder *b, Page page)
+{
+	LsmLeafMode mode;
+
+	lsm_mode_of_page(page, &mode);
+	return lsm_fill_may_copy(b->credit, !b->is_open, b->is_open ? lsm_leaf_unused(b->leaf_page) : 0,
+							 lsm_leaf_unused(page), !covers(&mode, &b->mode));
+}
+
+/*
+ * Append all entries of a leaf of another segment, by copying it.
+ *
+ * REQUIRES: its first entry sorts after the one that was added before.
+ */
+LsmPageResult
+lsm_builder_add_page(LsmBuilder *b, Page page)
+{
+	LsmEntry	first;
+	LsmPageOpaque *opaque;
+
+	if (!may_copy(b, page))
+		return LSM_PAGE_REFUSED;
+	if (!lsm_leaf_first_of_group(page, 0, &first))
+		lsm_report_corruption(b->rel, lsm_page_opaque(page)->self, "entries cannot be decoded");
+	if (!begin_leaf(b, &first))
+		return LSM_PAGE_NO_ROOM;
+	memcpy(b->leaf_page, page, BLCKSZ);
+	opaque = lsm_page_opaque(b->leaf_page);
+	opaque->verified = 0;
+	if (b->scratch.scratch == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(b->context);
+
+		lsm_group_init(&b->scratch, b->ks->max_keylen);
+		MemoryContextSwitchTo(old);
+	}
+	if (!lsm_leaf_resume(&b->leaf, b->leaf_page, &b->scratch))
+		lsm_report_corruption(b->rel, lsm_page_opaque(page)->self, "entries cannot be decoded");
+	b->entries += lsm_leaf_header(page)->entry_count;
+	b->is_open = true;
+	b->leaf_is_copy = true;
+	return LSM_PAGE_TAKEN;
+}
+
+/* --- the fence pages that there are ------------------------------------------- */
+
+/* Where page `number` is built: in the image, or for a moment in private memory. */
+static Page
+fence_room(LsmBuilder *b, uint32 number, Page spare)
+{
+	if (b->image == NULL)
+		return spare;
+	if (number >= LSM_IMAGE_PAGES)
+		elog(ERROR, "fence pages of a batch of index \"%s\" do not fit", b->ks->index_name);
+	return lsm_builder_page(b, number);
+}
+
+/*
+ * Write the fence pages above `count` pages, of which the first one has the
+ * number `first`.  `separators` become those of the new pages.  Returns how many
+ * they are.
+ */
+static uint32
+write_level(LsmBuilder *b, LsmEntry *separators, uint32 count, uint32 first, bool wide, Page spare)
+{
+	LsmLeafBuilder *page = MemoryContextAlloc(b->context, sizeof(LsmLeafBuilder));
+	uint32		pages = 0;
+
+	for (uint32 i = 0; i < count; i++)
+	{
+		LsmEntry	entry = separators[i];
+		uint32		child = first + i;
+
+		entry.rest = (const uint8 *) &child;
+		entry.restlen = sizeof(child);
+		if (i > 0 && lsm_leaf_add(page, &entry))
+			continue;
+		if (i > 0)
+			emit(b, first + count + pages - 1, page->page);
+		lsm_fence_begin(page, fence_room(b, first + count + pages, spare), wide, 0,
+						InvalidBlockNumber);
+		if (!lsm_leaf_add(page, &entry))
+			elog(ERROR, "entry does not fit an empty page of index \"%s\"", b->ks->index_name);
+		separators[pages++] = separators[i];
+	}
+	emit(b, first + count + pages - 1, page->page);
+	return pages;
+}
+
+/*
+ * Complete the segment.  One without entries has no blocks: do not install it.
+ */
+void
+lsm_builder_finish(LsmBuilder *b)
+{
+	uint32		level_pages = b->leaves + 1;
+	uint32		first = 0;
+	bool		wide = false;
+	LsmEntry	last;
+
+	if (!lsm_builder_last(b, &last))
+		return;
+	b->high = keep(b, &last);
+	close_leaf(b);
+	for (uint32 i = 0; i < b->leaves; i++)
+		wide |= lsm_leaf_needs_wide(b->separators[i].tid);
+	while (level_pages > 1)
+	{
+		PGAlignedBlock spare;
+		uint32		above = write_level(b, b->separators, level_pages, first, wide, spare.data);
+
+		first += level_pages;
+		level_pages = above;
+		b->height++;
+	}
+	b->blocks = first + 1;
+	Assert(b->blocks <= b->most_blocks);
+}
+
+/*
+ * What a directory says of a segment that is finished and has entries.  The keys
+ * live as long as the builder.
+ */
+void
+lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result)
+{
+	LsmSegment *segment = &result->segment;
+
+	memset(result, 0, sizeof(LsmDirectoryEntry));
+	segment->id = b->segment_id;
+	segment->entries = (uint32) b->entries;
+	segment->start = b->start;
+	segment->blocks = b->blocks;
+	segment->leaves = b->leaves;
+	segment->height = b->height;
+	segment->heap_low = b->mode.base_block;
+	segment->heap_high = b->mode.last_block;
+	segment->keylen = b->mode.keylen;
+	segment->offset_bits = b->mode.offset_bits;
+	result->low = b->low;
+	result->high = b->high;
+}
+
+/* --- images ---------------------------------------------------------------- */
+
+Page
+lsm_builder_page(const LsmBuilder *b, uint32 i)
+{
+	return (Page) (b->image + (Size) i * BLCKSZ);
+}
+
+/*
+ * Give a finished image its id and its place, blocks from `start` on.  Its pages
+ * are ready to be written then.
+ */
+void
+lsm_builder_place(LsmBuilder *b, uint64 segment_id, BlockNumber start, LsmSegment *segment)
+{
+	for (uint32 i = 0; i < b->blocks; i++)
+	{
+		Page		page = lsm_builder_page(b, i);
+
+		lsm_page_opaque(page)->owner = segment_id;
+		lsm_page_opaque(page)->self = start + i;
+		lsm_page_set_crc(page);
+	}
+	segment->id = segment_id;
+	segment->start = start;
+}

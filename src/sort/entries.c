@@ -1,0 +1,142 @@
+/*
+ * entries.c
+ *	  Entries collected in memory and sorted there.
+ *
+ * Items lie in chunks that grow with their number, so that a handful of
+ * entries costs a handful of memory.  The sort works on an array of pointers,
+ * each with the first eight bytes of its key: where keys are encoded that
+ * decides nearly all comparisons without touching the items.
+ */
+#include "postgres.h"
+
+#include "sort/entries.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#define FIRST_CHUNK (8 * 1024)
+#define LAST_CHUNK	(1024 * 1024)
+#define FIRST_REFS	256
+#define SMALL_ITEM	(sizeof(LsmItem) + 8)	/* that of an int4 key */
+
+/* Items of different prefixes never get here. */
+static int
+compare_items(const LsmItem *a, const LsmItem *b, LsmKeySpace *ks)
+{
+	LsmEntry	ea;
+	LsmEntry	eb;
+
+	lsm_item_entry(a, &ea);
+	lsm_item_entry(b, &eb);
+	return lsm_key_compare(ks, &ea, &eb);
+}
+
+static inline int
+compare_refs(const LsmItemRef *a, const LsmItemRef *b, LsmKeySpace *ks)
+{
+	if (a->prefix != b->prefix)
+		return a->prefix < b->prefix ? -1 : 1;
+	return compare_items(a->item, b->item, ks);
+}
+
+#define ST_SORT sort_refs
+#define ST_ELEMENT_TYPE LsmItemRef
+#define ST_COMPARE(a, b, ks) compare_refs(a, b, ks)
+#define ST_COMPARE_ARG_TYPE LsmKeySpace
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* Start with none.  What is collected lives in `context`, or below it. */
+void
+lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
+{
+	memset(entries, 0, sizeof(LsmEntries));
+	entries->ks = ks;
+	entries->context = context;
+	entries->items = AllocSetContextCreate(context, "pg_lsm entries", ALLOCSET_DEFAULT_SIZES);
+	entries->next_chunk = FIRST_CHUNK;
+}
+
+/* How many more pointers: twice as many as there are, or those that the limit still allows. */
+static Size
+more_refs(const LsmEntries *entries)
+{
+	Size		left = entries->limit - Min(entries->limit, entries->used);
+
+	if (entries->limit == 0)
+		return Max(FIRST_REFS, entries->room);
+	return Max(FIRST_REFS, Min(entries->room, left / (sizeof(LsmItemRef) + SMALL_ITEM)));
+}
+
+static void
+add_ref(LsmEntries *entries, uint64 prefix, LsmItem *item)
+{
+	if (entries->count == entries->room)
+	{
+		Size		room = entries->room + more_refs(entries);
+
+		entries->refs = entries->refs ?
+			repalloc_huge(entries->refs, room * sizeof(LsmItemRef)) :
+			MemoryContextAlloc(entries->context, room * sizeof(LsmItemRef));
+		entries->used += (room - entries->room) * sizeof(LsmItemRef);
+		entries->room = room;
+	}
+	entries->refs[entries->count].prefix = prefix;
+	entries->refs[entries->count].item = item;
+	entries->count++;
+}
+
+/* Add an entry; it is copied. */
+void
+lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
+{
+	Size		size = MAXALIGN(sizeof(LsmItem) + entry->keylen + entry->restlen);
+	LsmItem    *item;
+
+	if (entries->chunk_left < size)
+	{
+		Size		chunk = Max(entries->next_chunk, size);
+
+		entries->chunk = MemoryContextAlloc(entries->items, chunk);
+		entries->chunk_left = chunk;
+		entries->used += chunk;
+		entries->next_chunk = Min(2 * entries->next_chunk, LAST_CHUNK);
+		if (entries->limit != 0)
+			entries->next_chunk = Min(entries->next_chunk, Max(entries->limit / 16, FIRST_CHUNK));
+	}
+	item = (LsmItem *) entries->chunk;
+	entries->chunk += size;
+	entries->chunk_left -= size;
+	item->tid = entry->tid;
+	item->keylen = entry->keylen;
+	item->restlen = entry->restlen;
+	lsm_copy((uint8 *) (item + 1), entry->key, entry->keylen);
+	if (entry->restlen > 0)
+		memcpy((char *) (item + 1) + entry->keylen, entry->rest, entry->restlen);
+	add_ref(entries, entries->ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : 0, item);
+}
+
+void
+lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
+{
+	sort_refs(refs, count, ks);
+}
+
+/* Forget all entries; the array of pointers can be kept for the next ones. */
+void
+lsm_entries_clear(LsmEntries *entries, bool keep_refs)
+{
+	if (!keep_refs && entries->refs != NULL)
+	{
+		pfree(entries->refs);
+		entries->refs = NULL;
+		entries->room = 0;
+	}
+	MemoryContextReset(entries->items);
+	entries->chunk = NULL;
+	entries->chunk_left = 0;
+	entries->next_chunk = FIRST_CHUNK;
+	entries->used = entries->room * sizeof(LsmItemRef);
+	entries->count = 0;
+}

@@ -1,0 +1,340 @@
+/*
+ * sorter.c
+ *	  External sort of entries.
+ *
+ * Core's tuplesort cannot be used on index tuples of an access method that is
+ * not btree on all versions, and knows nothing of encoded keys.  Entries are
+ * collected and sorted in memory (entries.c) and, when that is used up, written
+ * to a temporary file as a sorted batch.  Batches are merged with the merge
+ * cursor.  Their read buffers share the memory; if there are so many that they
+ * would get too little, some are first merged into one.
+ */
+#include "postgres.h"
+
+#include "key/merge.h"
+#include "miscadmin.h"
+#include "sort/entries.h"
+#include "sort/sorter.h"
+#include "storage/buffile.h"
+#include "utils/memutils.h"
+
+typedef struct SortBatch
+{
+	int			fileno;
+	off_t		offset;
+	uint64		bytes;
+} SortBatch;
+
+struct LsmSorter
+{
+	Size		memory;
+	MemoryContext context;		/* of the sorter */
+	LsmEntries	entries;		/* in memory */
+	BufFile    *file;
+	SortBatch  *batches;
+	int			batch_count;
+	int			batch_room;
+	int			end_fileno;		/* where the file ends */
+	off_t		end_offset;
+};
+
+/* Read buffers of batches; the smallest one holds several entries of any size. */
+#define MIN_BUFFER	(4 * BLCKSZ)
+#define MAX_BUFFER	(256 * 1024)
+
+/* Start a sort that uses about `memory` bytes.  Lives in the current context. */
+LsmSorter *
+lsm_sorter_begin(LsmKeySpace *ks, Size memory)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm sort",
+												  ALLOCSET_DEFAULT_SIZES);
+	LsmSorter  *s = MemoryContextAllocZero(context, sizeof(LsmSorter));
+
+	s->memory = memory;
+	s->context = context;
+	lsm_entries_init(&s->entries, ks, context);
+	s->entries.limit = memory;
+	return s;
+}
+
+/* A new batch: what is written to the file from now on. */
+static SortBatch *
+begin_batch(LsmSorter *s)
+{
+	SortBatch  *batch;
+
+	if (s->batch_count == s->batch_room)
+	{
+		s->batch_room = Max(16, 2 * s->batch_room);
+		s->batches = s->batches ?
+			repalloc(s->batches, s->batch_room * sizeof(SortBatch)) :
+			palloc(s->batch_room * sizeof(SortBatch));
+	}
+	batch = &s->batches[s->batch_count++];
+	batch->fileno = s->end_fileno;
+	batch->offset = s->end_offset;
+	batch->bytes = 0;
+	return batch;
+}
+
+static void
+write_batch(LsmSorter *s)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	SortBatch  *batch;
+
+	lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
+	if (s->file == NULL)
+		s->file = BufFileCreateTemp(false);
+	batch = begin_batch(s);
+	for (Size i = 0; i < s->entries.count; i++)
+	{
+		LsmItem    *item = s->entries.refs[i].item;
+		Size		size = lsm_item_bytes(item);
+
+		BufFileWrite(s->file, item, size);
+		batch->bytes += size;
+		if (i % 4096 == 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	BufFileTell(s->file, &s->end_fileno, &s->end_offset);
+	lsm_entries_clear(&s->entries, true);
+	MemoryContextSwitchTo(old);
+}
+
+/* Add an entry; it is copied. */
+void
+lsm_sorter_add(LsmSorter *s, const LsmEntry *entry)
+{
+	if (s->entries.used >= s->memory && s->entries.count > 0)
+		write_batch(s);
+	lsm_entries_add(&s->entries, entry);
+}
+
+/* A cursor over what is in memory, or over one batch of the file. */
+typedef struct SortCursor
+{
+	LsmCursor	base;
+	LsmSorter  *sorter;
+	LsmEntry	entry;			/* that the cursor stands on */
+	Size		at;				/* in memory: its index */
+
+	BufFile    *file;			/* batch: NULL if in memory */
+	SortBatch	rest;			/* what has not been read yet */
+	char	   *buffer;
+	Size		buffer_size;
+	Size		filled;
+	Size		pos;
+} SortCursor;
+
+/* Have at least `need` bytes at pos, or as many as the batch has. */
+static bool
+fill(SortCursor *c, Size need)
+{
+	Size		n;
+
+	if (c->filled - c->pos >= need)
+		return true;
+	memmove(c->buffer, c->buffer + c->pos, c->filled - c->pos);
+	c->filled -= c->pos;
+	c->pos = 0;
+	n = Min(c->rest.bytes, c->buffer_size - c->filled);
+	if (n > 0)
+	{
+		if (BufFileSeek(c->file, c->rest.fileno, c->rest.offset, SEEK_SET) != 0 ||
+			BufFileRead(c->file, c->buffer + c->filled, n) != n)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not read from temporary file of an index build: %m")));
+		BufFileTell(c->file, &c->rest.fileno, &c->rest.offset);
+		c->rest.bytes -= n;
+		c->filled += n;
+	}
+	return c->filled - c->pos >= need;
+}
+
+static void
+sort_cursor_stand(SortCursor *c)
+{
+	LsmItem   *item = NULL;
+
+	if (c->file == NULL)
+	{
+		if (c->at < c->sorter->entries.count)
+			item = c->sorter->entries.refs[c->at].item;
+	}
+	else if (fill(c, sizeof(LsmItem)))
+	{
+		item = (LsmItem *) (c->buffer + c->pos);
+		if (!fill(c, lsm_item_bytes(item)))
+			elog(ERROR, "temporary file of an index build ends early");
+		item = (LsmItem *) (c->buffer + c->pos);
+	}
+	c->base.valid = item != NULL;
+	if (item == NULL)
+		return;
+	lsm_item_entry(item, &c->entry);
+	lsm_cursor_stand(&c->base, &c->entry, 0);
+}
+
+/* Only from the start, forward: that is all that a build needs. */
+static void
+sort_cursor_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit,
+				 ScanDirection direction)
+{
+	sort_cursor_stand((SortCursor *) base);
+}
+
+static void
+sort_cursor_fill(LsmCursor *base)
+{
+	SortCursor *c = (SortCursor *) base;
+
+	if (c->file == NULL)
+		c->at++;
+	else
+		c->pos += lsm_item_bytes((LsmItem *) (c->buffer + c->pos));
+	sort_cursor_stand(c);
+}
+
+static void
+sort_cursor_close(LsmCursor *base)
+{
+	SortCursor *c = (SortCursor *) base;
+
+	if (c->buffer)
+		pfree(c->buffer);
+	pfree(c);
+}
+
+static const LsmCursorOps sort_cursor_ops = {sort_cursor_seek, sort_cursor_fill, sort_cursor_close};
+
+static LsmCursor *
+batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
+{
+	SortCursor *c = palloc0(sizeof(SortCursor));
+
+	c->base.ops = &sort_cursor_ops;
+	c->sorter = s;
+	c->file = s->file;
+	c->rest = *batch;
+	c->buffer_size = buffer_size;
+	c->buffer = palloc(buffer_size);
+	return &c->base;
+}
+
+/* A cursor over the first `count` batches. */
+static LsmCursor *
+merge_cursor(LsmSorter *s, int count)
+{
+	LsmCursor **children = palloc(count * sizeof(LsmCursor *));
+	LsmCursor  *result;
+	Size		share = s->memory / count;
+
+	share = MAXALIGN_DOWN(Min(Max(share, MIN_BUFFER), MAX_BUFFER));
+	for (int i = 0; i < count; i++)
+		children[i] = batch_cursor(s, &s->batches[i], share);
+	result = children[0];
+	if (count > 1)
+	{
+		result = lsm_merge_create(s->entries.ks, false, true);
+		lsm_merge_set(result, children, count);
+	}
+	pfree(children);
+	return result;
+}
+
+/* Write what is in `buffer` at the end of the file: cursors read elsewhere. */
+static void
+append(LsmSorter *s, const char *buffer, Size bytes)
+{
+	if (BufFileSeek(s->file, s->end_fileno, s->end_offset, SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file of an index build: %m")));
+	BufFileWrite(s->file, unconstify(char *, buffer), bytes);
+	BufFileTell(s->file, &s->end_fileno, &s->end_offset);
+}
+
+/* Merge the first `count` batches into one, which becomes the last. */
+static void
+merge_batches(LsmSorter *s, int count)
+{
+	SortBatch	batch = *begin_batch(s);
+	LsmCursor  *merged = merge_cursor(s, count);
+	char	   *buffer = palloc(MIN_BUFFER);
+	Size		filled = 0;
+	LsmBound	start;
+
+	memset(&start, 0, sizeof(start));
+	lsm_bound_init(&start, 1);
+	for (lsm_cursor_seek(merged, &start, NULL, ForwardScanDirection); merged->valid;
+		 lsm_cursor_next(merged))
+	{
+		const LsmEntry *entry = merged->entry;
+		LsmItem		head = {entry->tid, entry->keylen, entry->restlen};
+		Size		size = lsm_item_bytes(&head);
+		char	   *item;
+
+		if (filled + size > MIN_BUFFER)
+		{
+			append(s, buffer, filled);
+			filled = 0;
+			CHECK_FOR_INTERRUPTS();
+		}
+		item = buffer + filled;
+		memset(item + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
+		memcpy(item, &head, sizeof(head));
+		memcpy(item + sizeof(head), entry->key, entry->keylen);
+		if (entry->restlen > 0)
+			memcpy(item + sizeof(head) + entry->keylen, entry->rest, entry->restlen);
+		filled += size;
+		batch.bytes += size;
+	}
+	append(s, buffer, filled);
+	lsm_cursor_close(merged);
+	pfree(buffer);
+
+	s->batches[s->batch_count - 1] = batch;
+	s->batch_count -= count;
+	memmove(s->batches, s->batches + count, s->batch_count * sizeof(SortBatch));
+}
+
+/* Sort; returns a cursor over the result, to be sought from the start. */
+LsmCursor *
+lsm_sorter_finish(LsmSorter *s)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	LsmCursor  *result;
+	int			most = Max(2, s->memory / MIN_BUFFER);
+
+	if (s->batch_count == 0)
+	{
+		SortCursor *c = palloc0(sizeof(SortCursor));
+
+		lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
+		c->base.ops = &sort_cursor_ops;
+		c->sorter = s;
+		result = &c->base;
+	}
+	else
+	{
+		if (s->entries.count > 0)
+			write_batch(s);
+		lsm_entries_clear(&s->entries, false);
+		/* No more than need be: what is merged here is written twice. */
+		while (s->batch_count > most)
+			merge_batches(s, Min(most, s->batch_count - most + 1));
+		result = merge_cursor(s, s->batch_count);
+	}
+	MemoryContextSwitchTo(old);
+	return result;
+}
+
+void
+lsm_sorter_end(LsmSorter *s)
+{
+	if (s->file)
+		BufFileClose(s->file);
+	MemoryContextDelete(s->context);
+}

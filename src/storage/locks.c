@@ -1,0 +1,74 @@
+/*
+ * locks.c
+ *	  The heavyweight locks of merges.  They come first in the lock order, and
+ *	  PostgreSQL releases them on error.
+ *
+ * The merge lock tells whether entries may be in somebody's private memory only:
+ * a step of a merge holds it in share mode from before it reads its inputs until
+ * its output is installed, and VACUUM takes it exclusively at its end.
+ *
+ * The job lock, one for each job, is held by who takes a step of it.
+ *
+ * Both are tuple locks of the index, tags that nothing else uses: indexes have
+ * no tuple locks.  Page locks would be the other choice, but some versions
+ * assert that no relation is locked under them, and comparison functions may
+ * open relations.
+ */
+#include "postgres.h"
+
+#include "storage/buffers.h"
+#include "storage/itemptr.h"
+#include "storage/lmgr.h"
+
+static bool
+lock_tag(Relation rel, ItemPointer tag, LOCKMODE mode, bool wait)
+{
+	if (!wait)
+		return lsm_conditional_lock_tuple(rel, tag, mode);
+	LockTuple(rel, tag, mode);
+	return true;
+}
+
+/* (0,1): a job's tag is never that, since ids are larger. */
+bool
+lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait)
+{
+	ItemPointerData tag;
+
+	ItemPointerSet(&tag, 0, 1);
+	return lock_tag(rel, &tag, mode, wait);
+}
+
+void
+lsm_merge_unlock(Relation rel, LOCKMODE mode)
+{
+	ItemPointerData tag;
+
+	ItemPointerSet(&tag, 0, 1);
+	UnlockTuple(rel, &tag, mode);
+}
+
+/* The low 32 bits of the id, and 15 more: enough to tell jobs of one index apart. */
+static void
+job_tag(uint64 job_id, ItemPointer tag)
+{
+	ItemPointerSet(tag, (BlockNumber) job_id, (OffsetNumber) (2 + ((job_id >> 32) & 0x7FFF)));
+}
+
+bool
+lsm_job_lock(Relation rel, uint64 job_id, bool wait)
+{
+	ItemPointerData tag;
+
+	job_tag(job_id, &tag);
+	return lock_tag(rel, &tag, ExclusiveLock, wait);
+}
+
+void
+lsm_job_unlock(Relation rel, uint64 job_id)
+{
+	ItemPointerData tag;
+
+	job_tag(job_id, &tag);
+	UnlockTuple(rel, &tag, ExclusiveLock);
+}
