@@ -13,6 +13,7 @@
 #include "am/am.h"
 #include "am/scankeys.h"
 #include "ingest/batch.h"
+#include "key/tuple.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -36,7 +37,8 @@ typedef struct LsmScan
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
 	MemoryContext bound_context;	/* until the next combination of array elements */
-	MemoryContext entry_context;	/* until the next entry */
+	MemoryContext entry_context;	/* of filters: until the next entry */
+	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
 
 	LsmReader  *reader;			/* NULL until it is needed */
 	bool		is_reading;		/* the reader has a version for this scan */
@@ -268,6 +270,19 @@ find_match(IndexScanDesc scan)
 	return false;
 }
 
+static inline LsmTupleMaker *
+tuple_maker(LsmScan *s)
+{
+	if (unlikely(s->maker == NULL))
+	{
+		MemoryContext old = MemoryContextSwitchTo(s->context);
+
+		s->maker = lsm_tuple_maker_create(s->ks);
+		MemoryContextSwitchTo(old);
+	}
+	return s->maker;
+}
+
 bool
 lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -298,12 +313,7 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = false;
 	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
 	if (scan->xs_want_itup)
-	{
-		MemoryContext old = MemoryContextSwitchTo(entry_context(s));
-
-		scan->xs_itup = lsm_keyspace_index_tuple(s->ks, entry);
-		MemoryContextSwitchTo(old);
-	}
+		scan->xs_itup = lsm_tuple_make(tuple_maker(s), entry);
 	return true;
 }
 

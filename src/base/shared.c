@@ -58,7 +58,9 @@ typedef struct CacheEntry
 
 static cache_hash *cache = NULL;
 static LsmIndexSlot *latest = NULL; /* slot that was asked for last */
-static LsmIndexSlot *my_claim = NULL;
+static LsmIndexSlot *my_slot = NULL;	/* that this process has claimed */
+static LsmClaim *my_claim = NULL;
+static bool my_claim_exclusive = false;
 
 static shmem_request_hook_type next_request_hook = NULL;
 static shmem_startup_hook_type next_startup_hook = NULL;
@@ -87,7 +89,10 @@ clear_slot(LsmIndexSlot *slot, uint64 key)
 	pg_atomic_write_u32(&slot->idle_check, 0);
 	pg_atomic_write_u32(&slot->helpless, 0);
 	pg_atomic_write_u32(&slot->restless, 0);
-	slot->claimed_by = 0;
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+		slot->claims[i].pid = 0;
+	slot->exclusive = false;
+	pg_atomic_write_u32(&slot->jobs, 0);
 	slot->failures = 0;
 	slot->refusals = 0;
 	slot->not_before = 0;
@@ -110,11 +115,17 @@ init_slot(LsmIndexSlot *slot)
 	pg_atomic_init_u32(&slot->idle_check, 0);
 	pg_atomic_init_u32(&slot->helpless, 0);
 	pg_atomic_init_u32(&slot->restless, 0);
-	pg_atomic_init_u32(&slot->phase, LSM_PHASE_WAITING);
-	pg_atomic_init_u32(&slot->level, 0);
-	pg_atomic_init_u32(&slot->inputs, 0);
-	pg_atomic_init_u32(&slot->blocks_total, 0);
-	pg_atomic_init_u32(&slot->blocks_done, 0);
+	pg_atomic_init_u32(&slot->jobs, 0);
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+	{
+		LsmClaim   *claim = &slot->claims[i];
+
+		pg_atomic_init_u32(&claim->phase, LSM_PHASE_WAITING);
+		pg_atomic_init_u32(&claim->level, 0);
+		pg_atomic_init_u32(&claim->inputs, 0);
+		pg_atomic_init_u32(&claim->blocks_total, 0);
+		pg_atomic_init_u32(&claim->blocks_done, 0);
+	}
 }
 
 static void
@@ -176,7 +187,7 @@ find_victim(void)
 
 		if (pg_atomic_read_u64(&slot->key) == 0)
 			return slot;
-		if (slot->claimed_by == 0 && last < oldest)
+		if (lsm_slot_claims(slot) == 0 && last < oldest)
 		{
 			victim = slot;
 			oldest = last;
@@ -304,34 +315,66 @@ release_at_exit(int code, Datum arg)
 	lsm_slot_release();
 }
 
+/* Processes that have claimed the index.  The caller holds the lock. */
+int
+lsm_slot_claims(LsmIndexSlot *slot)
+{
+	int			n = 0;
+
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+		n += slot->claims[i].pid != 0;
+	return n;
+}
+
+/* Claims of processes that have ended without a word are void. */
+static void
+drop_dead_claims(LsmIndexSlot *slot)
+{
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+	{
+		if (slot->claims[i].pid != 0 && BackendPidGetProc(slot->claims[i].pid) == NULL)
+			slot->claims[i].pid = 0;
+	}
+	if (lsm_slot_claims(slot) == 0)
+		slot->exclusive = false;
+}
+
 /*
- * Claim an index for this process, so that no worker takes it up.  It is no
- * lock on the index, that is the compaction lock; it tells who is at it.  The
- * caller holds the lock exclusively and releases any claim it has.
+ * Claim an index for this process, one of several, or so that no worker takes it
+ * up any more (exclusive).  It is no lock on the index, merges have locks of
+ * their own; it tells who is at it.  The caller holds the lock exclusively, and
+ * has released any claim that the process had.
  */
 bool
-lsm_slot_claim_locked(LsmIndexSlot *slot)
+lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
 {
 	static bool registered = false;
 
 	Assert(my_claim == NULL);
-	if (slot->claimed_by != 0 && BackendPidGetProc(slot->claimed_by) != NULL)
+	drop_dead_claims(slot);
+	if (slot->exclusive)
+		return false;
+	for (int i = 0; i < LSM_INDEX_CLAIMS && my_claim == NULL; i++)
+	{
+		if (slot->claims[i].pid == 0)
+			my_claim = &slot->claims[i];
+	}
+	if (my_claim == NULL)
 		return false;
 	if (!registered)
 	{
 		before_shmem_exit(release_at_exit, (Datum) 0);
 		registered = true;
 	}
-	slot->claimed_by = MyProcPid;
-	pg_atomic_write_u32(&slot->phase, LSM_PHASE_WAITING);
-	pg_atomic_write_u32(&slot->level, 0);
-	pg_atomic_write_u32(&slot->inputs, 0);
-	pg_atomic_write_u32(&slot->blocks_total, 0);
-	pg_atomic_write_u32(&slot->blocks_done, 0);
-	my_claim = slot;
+	my_slot = slot;
+	my_claim->pid = MyProcPid;
+	my_claim_exclusive = exclusive;
+	slot->exclusive |= exclusive;
+	lsm_progress(slot, LSM_PHASE_WAITING, 0, 0, 0, 0);
 	return true;
 }
 
+/* The same for who wants to be alone with it, and may have it already. */
 bool
 lsm_slot_claim(LsmIndexSlot *slot)
 {
@@ -339,10 +382,10 @@ lsm_slot_claim(LsmIndexSlot *slot)
 
 	if (slot == NULL)
 		return false;
-	if (slot == my_claim)
+	if (slot == my_slot)
 		return true;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	claimed = lsm_slot_claim_locked(slot);
+	claimed = lsm_slot_claim_locked(slot, true);
 	LWLockRelease(lsm_shared->lock);
 	return claimed;
 }
@@ -354,9 +397,15 @@ lsm_slot_release(void)
 	if (my_claim == NULL)
 		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	if (my_claim->claimed_by == MyProcPid)
-		my_claim->claimed_by = 0;
+	/* The slot may have gone to another index, when its database was dropped. */
+	if (my_claim->pid == MyProcPid)
+	{
+		my_claim->pid = 0;
+		if (my_claim_exclusive)
+			my_slot->exclusive = false;
+	}
 	my_claim = NULL;
+	my_slot = NULL;
 	LWLockRelease(lsm_shared->lock);
 }
 
@@ -401,15 +450,16 @@ lsm_shared_forget_database(Oid database)
 	LWLockRelease(lsm_shared->lock);
 }
 
+/* How far this process is; only who has claimed the index tells. */
 void
 lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs, uint32 total,
 			 uint32 done)
 {
-	if (slot == NULL)
+	if (slot == NULL || slot != my_slot)
 		return;
-	pg_atomic_write_u32(&slot->phase, phase);
-	pg_atomic_write_u32(&slot->level, level);
-	pg_atomic_write_u32(&slot->inputs, inputs);
-	pg_atomic_write_u32(&slot->blocks_total, total);
-	pg_atomic_write_u32(&slot->blocks_done, done);
+	pg_atomic_write_u32(&my_claim->phase, phase);
+	pg_atomic_write_u32(&my_claim->level, level);
+	pg_atomic_write_u32(&my_claim->inputs, inputs);
+	pg_atomic_write_u32(&my_claim->blocks_total, total);
+	pg_atomic_write_u32(&my_claim->blocks_done, done);
 }

@@ -52,6 +52,23 @@ typedef enum LsmPhase
 	LSM_PHASE_MERGING
 } LsmPhase;
 
+/* Processes that compact an index at the same time, each a job of its own. */
+#define LSM_INDEX_CLAIMS 4
+
+/*
+ * A process that compacts an index, and how far it is.  The process is guarded by
+ * the lock; the rest is written by the process.
+ */
+typedef struct LsmClaim
+{
+	int			pid;			/* 0: unused */
+	pg_atomic_uint32 phase;		/* LsmPhase */
+	pg_atomic_uint32 level;		/* of the output */
+	pg_atomic_uint32 inputs;
+	pg_atomic_uint32 blocks_total;
+	pg_atomic_uint32 blocks_done;
+} LsmClaim;
+
 /*
  * What is known of an index.  Atomic fields may be read and changed at any
  * time by anybody: they are counters, or hints whose loss costs a little time.
@@ -66,6 +83,7 @@ typedef struct LsmIndexSlot
 	/* Asked of the workers. */
 	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
 	pg_atomic_uint64 next_blocks;	/* of the smallest large job */
+	pg_atomic_uint32 jobs;		/* large jobs that are due */
 	pg_atomic_uint64 last_write;
 	pg_atomic_uint64 last_merge;
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
@@ -75,18 +93,12 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint32 restless;	/* writers wait for each other: not 0, less with each seal */
 
 	/* Guarded by the lock. */
-	int			claimed_by;		/* process that compacts it, or 0 */
+	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact it */
+	bool		exclusive;		/* one of them wants to be alone */
 	int			failures;		/* errors since all was done; its claimant's */
 	int			refusals;		/* since its relations were last locked; likewise */
 	TimestampTz not_before;		/* no worker before that time */
 	TimestampTz asked_since;
-
-	/* Progress, written by who holds the compaction lock. */
-	pg_atomic_uint32 phase;		/* LsmPhase */
-	pg_atomic_uint32 level;		/* of the output */
-	pg_atomic_uint32 inputs;
-	pg_atomic_uint32 blocks_total;
-	pg_atomic_uint32 blocks_done;
 } LsmIndexSlot;
 
 /* A background worker.  Guarded by the lock. */
@@ -128,7 +140,8 @@ lsm_server_token(void)
 extern void lsm_shared_init(void);
 extern LsmIndexSlot *lsm_slot_get(Relation index);
 extern bool lsm_slot_claim(LsmIndexSlot *slot);
-extern bool lsm_slot_claim_locked(LsmIndexSlot *slot);
+extern bool lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive);
+extern int	lsm_slot_claims(LsmIndexSlot *slot);
 extern void lsm_slot_release(void);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_shared_postpone_database(Oid database, int64 wait_ms);

@@ -11,14 +11,15 @@
 #include "catalog/index.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
-#include "compact/batch.h"
+#include "ingest/batch.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
+#include "schedule/schedule.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
 
 static void
-check_kind(Oid oid)
+access_check_kind(Oid oid)
 {
 	if (lsm_index_is_partitioned(oid))
 		ereport(ERROR,
@@ -28,7 +29,7 @@ check_kind(Oid oid)
 }
 
 static void
-check_right(Oid oid, LsmInspectRight right)
+access_check_right(Oid oid, LsmInspectRight right)
 {
 	if (lsm_owns_relation(oid, GetUserId()))
 		return;
@@ -41,7 +42,7 @@ check_right(Oid oid, LsmInspectRight right)
 
 /* Are there pages that this session can read? */
 static void
-check_readable(Relation index)
+access_check_readable(Relation index)
 {
 	if (RELATION_IS_OTHER_TEMP(index))
 		ereport(ERROR,
@@ -64,8 +65,8 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 {
 	Oid			heap_oid;
 
-	check_kind(index_oid);
-	check_right(index_oid, right);
+	access_check_kind(index_oid);
+	access_check_right(index_oid, right);
 
 	memset(in, 0, sizeof(LsmInspected));
 	heap_oid = IndexGetRelation(index_oid, true);
@@ -79,7 +80,7 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("could not open parent table of index \"%s\"",
 						RelationGetRelationName(in->index))));
-	check_readable(in->index);
+	access_check_readable(in->index);
 	/* We are called by a statement that may have inserted already. */
 	lsm_batch_flush_index(in->index);
 }

@@ -233,7 +233,7 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 
 	if (segment_is_dead(c, segment))
 		return 0;
-	if (round > 1 && c->filter == NULL &&
+	if (round > 1 && !c->compares_heap &&
 		hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL) == NULL)
 		return 0;
 	seen = hash_search(c->seen, &segment->segment.id, HASH_ENTER, &found);
@@ -257,7 +257,7 @@ check_round(LsmCheck *c, int round)
 	lsm_check_take_instant(c);
 	lsm_check_segments(c);
 	lsm_check_map(c);
-	if (round == 1 && c->filter == NULL && c->image.data != NULL)
+	if (round == 1 && c->compares_heap)
 		lsm_check_heap_begin(c);
 	for (int i = 0; i < c->instant->segment_count; i++)
 		gone += round_check_segment(c, &c->instant->segments[i], round);
@@ -284,7 +284,7 @@ check_all_rounds(LsmCheck *c)
 			break;
 	}
 	/* Without a table, what the merges have written may be checked another time. */
-	if (gone == 0 || c->filter == NULL)
+	if (gone == 0 || !c->compares_heap)
 		return;
 	if (in_recovery)
 		ereport(ERROR,
@@ -334,10 +334,8 @@ check_index(LsmInspected *in, bool heapallindexed)
 
 	/* What this snapshot sees in the table is in the versions read after it. */
 	if (heapallindexed)
-	{
 		snapshot = lsm_check_heap_snapshot(c);
-		initStringInfo(&c->image);
-	}
+	c->compares_heap = heapallindexed;
 	check_all_rounds(c);
 	check_furthest(c);
 	if (heapallindexed)

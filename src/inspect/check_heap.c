@@ -3,14 +3,14 @@
  *	  Verification against the table: no row without its entry, and no entry
  *	  that is in the index twice.
  *
- * While the runs are read, each entry's column values and TID go into a Bloom
+ * While the segments are read, each entry's column values and TID go into a Bloom
  * filter.  Then the table is scanned as CREATE INDEX does it, and a row whose
  * values and TID the filter does not know has no entry.  Now and then a missing
  * one is mistaken for another; a filter with another seed finds it next time.
  *
- * The scan uses a snapshot taken before the version was read.  Whoever the
+ * The scan uses a snapshot taken before the first version was read.  Whoever the
  * snapshot sees has inserted his entries before he committed, so they are in
- * that version.
+ * that version and, since VACUUM cannot remove them, in all that come after it.
  */
 #include "postgres.h"
 
@@ -24,9 +24,8 @@
 #include "common/pg_prng.h"
 #include "format/buffer_page.h"
 #include "inspect/inspect.h"
-#include "merge/merge.h"
 #include "miscadmin.h"
-#include "read/read.h"
+#include "read/reader.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -40,26 +39,33 @@ lsm_check_heap_snapshot(LsmCheck *c)
 {
 	Snapshot	snapshot = RegisterSnapshot(GetTransactionSnapshot());
 
-	if (IsolationUsesXactSnapshot() && c->index->rd_index->indcheckxmin &&
-		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c->index->rd_indextuple->t_data),
+	if (IsolationUsesXactSnapshot() && c->rel->rd_index->indcheckxmin &&
+		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(c->rel->rd_indextuple->t_data),
 							   snapshot->xmin))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 				 errmsg("index \"%s\" cannot be verified with the snapshot of this transaction",
-						RelationGetRelationName(c->index)),
+						RelationGetRelationName(c->rel)),
 				 errhint("Verify it in a new transaction.")));
 	return snapshot;
 }
 
-/* Make the filter, for as many entries as the manifest says. */
+/* Make the filter, for as many entries as the manifest of the first round says. */
 void
 lsm_check_heap_begin(LsmCheck *c)
 {
+	LsmInstant *in = c->instant;
 	uint64		entries = 0;
 
-	for (uint32 i = 0; i < c->version->run_count; i++)
-		entries += c->open_pages[i] ? lsm_buffer_page_count(c->open_pages[i]) :
-			c->version->runs[i].entries;
+	for (uint32 i = 0; i < in->version.run_count; i++)
+	{
+		const LsmRunRecord *run = &in->version.runs[i];
+
+		if (in->open_pages[i] != NULL)
+			entries += lsm_buffer_page_count(in->open_pages[i]);
+		else if (run->state != LSM_RUN_SPENT)
+			entries += run->entries;
+	}
 	c->filter = bloom_create((int64) Min(entries, (uint64) PG_INT64_MAX / 16) + 1,
 							 maintenance_work_mem, pg_prng_uint64(&pg_global_prng_state));
 	initStringInfo(&c->image);
@@ -70,7 +76,7 @@ lsm_check_heap_begin(LsmCheck *c)
  * compressed nor toasted, and its TID.  The result is in c->image.
  */
 static void
-make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
+heap_make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
 {
 	TupleDesc	desc = c->ks->desc;
 
@@ -111,18 +117,18 @@ make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
 void
 lsm_check_heap_add(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
 {
-	make_image(c, values, isnull, tid);
+	heap_make_image(c, values, isnull, tid);
 	bloom_add_element(c->filter, (unsigned char *) c->image.data, c->image.len);
 }
 
 /* A row of the table: its entry must have been noted. */
 static void
-check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
+heap_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
 	LsmCheck   *c = arg;
 	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
-	make_image(c, values, isnull, lsm_tid_to_int(tid));
+	heap_make_image(c, values, isnull, lsm_tid_to_int(tid));
 	if (bloom_lacks_element(c->filter, (unsigned char *) c->image.data, c->image.len))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -134,11 +140,11 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool ali
 	MemoryContextReset(c->scratch);
 }
 
-/* Scan the table, after all runs have been read. */
+/* Scan the table, after all rounds. */
 void
 lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 {
-	IndexInfo  *info = BuildIndexInfo(c->index);
+	IndexInfo  *info = BuildIndexInfo(c->rel);
 	TableScanDesc scan = table_beginscan_strat(c->heap, snapshot, 0, NULL, true, true);
 
 	/*
@@ -152,58 +158,64 @@ lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 	info->ii_ExclusionStrats = NULL;
 
 	/* This also ends the scan. */
-	table_index_build_scan(c->heap, c->index, info, true, false, check_row, c, scan);
+	table_index_build_scan(c->heap, c->rel, info, true, false, heap_check_row, c, scan);
 	ereport(DEBUG1,
 			(errmsg_internal("index \"%s\": " INT64_FORMAT " rows have entries, %.2f%% of the filter is set",
-							 RelationGetRelationName(c->index), c->rows,
+							 RelationGetRelationName(c->rel), c->rows,
 							 100.0 * bloom_prop_bits_set(c->filter))));
 	bloom_free(c->filter);
 	c->filter = NULL;
 }
 
+static void
+report_duplicate(LsmCheck *c, const LsmEntry *entry)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has several entries for heap tuple (%u,%u)",
+					RelationGetRelationName(c->rel),
+					(uint32) (entry->tid >> 16), (uint32) (entry->tid & 0xFFFF)),
+			 errhint("Please REINDEX it.")));
+}
+
 /*
- * No entry is in two runs: merging keeps each once, and a TID is not used again
- * before VACUUM has removed its old entries.  The open run is left out: it is
- * being added to, so an entry may arrive there after its predecessor was read
- * from another run and removed from it.
+ * No entry is in two runs: a merge takes each from one of its inputs, and a TID
+ * is not used again before VACUUM has removed its old entries.
+ *
+ * The runs are read as a scan reads them, so what an input has before the
+ * frontier of its job does not count, and when a version has become old, a newer
+ * one is read behind the last entry.  The gate keeps us from being fooled: a
+ * place is read in one run after the other, and without it VACUUM could remove an
+ * entry that was read already, and an insert use its TID anew, before we come to
+ * the run where the new entry is (I10).
  */
 void
 lsm_check_duplicates(LsmCheck *c)
 {
-	LsmCursor **children = palloc(Max(1, c->version->run_count) * sizeof(LsmCursor *));
-	LsmCursor  *merged;
+	LsmReader  *reader = lsm_reader_acquire(c->index, 0, NULL, true, c->strategy);
 	LsmBound	start = {0};
 	LsmBound	last = {0};
-	int			count = 0;
 
-	for (uint32 i = 0; i < c->version->run_count; i++)
-	{
-		const LsmRunRecord *run = &c->version->runs[i];
-
-		if (run->state != LSM_RUN_OPEN && run->state != LSM_RUN_BUILDING)
-			children[count++] = lsm_read_run(c->index, c->ks, c->version, run, c->strategy);
-	}
-	merged = lsm_merge_create(c->ks, children, count);
 	lsm_bound_init(&start, 1);
-	lsm_cursor_seek(merged, &start, NULL, ForwardScanDirection);
-	while (merged->valid)
+	lsm_reader_refresh(reader);
+	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
+	while (lsm_reader_is_valid(reader))
 	{
-		const LsmEntry *entry = merged->entry;
+		const LsmEntry *entry = lsm_reader_entry(reader);
 		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
 		/* A bound after an entry has all later ones behind it, and no others. */
 		if (last.is_entry && lsm_bound_compare(c->ks, &last, entry) < 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_INDEX_CORRUPTED),
-					 errmsg("index \"%s\" has several entries for heap tuple (%u,%u)",
-							RelationGetRelationName(c->index),
-							(uint32) (entry->tid >> 16), (uint32) (entry->tid & 0xFFFF)),
-					 errhint("Please REINDEX it.")));
+			report_duplicate(c, entry);
 		MemoryContextSwitchTo(old_context);
 		lsm_bound_set_entry(&last, entry, -1);
-		lsm_cursor_next(merged);
+		/* VACUUM waits for the gate, and on a standby replay does: make haste. */
+		if (lsm_reader_must_leave(reader))
+			lsm_reader_seek_behind(reader, entry);
+		else
+			lsm_reader_next(reader);
 		MemoryContextReset(c->scratch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	lsm_cursor_close(merged);
+	lsm_reader_release(reader);
 }

@@ -103,8 +103,9 @@ typedef struct LsmCheck
 	BlockNumber furthest_at;	/* block of the index; 0: no entry yet */
 	int			furthest_ordinal;
 
-	/* For the comparison with the table; filter is NULL when there is none. */
-	bloom_filter *filter;
+	/* For the comparison with the table, if there is to be one. */
+	bool		compares_heap;
+	bloom_filter *filter;		/* NULL: no entries are noted */
 	StringInfoData image;
 	int64		rows;
 } LsmCheck;

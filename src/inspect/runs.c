@@ -8,14 +8,15 @@
 #include "format/buffer_page.h"
 #include "funcapi.h"
 #include "inspect/inspect.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(lsm_runs);
 
-#define RUN_COLUMNS 7
+#define RUN_COLUMNS 8
 
 static const char *
-state_name(const LsmRunRecord *run)
+run_state_name(const LsmRunRecord *run)
 {
 	switch ((LsmRunState) run->state)
 	{
@@ -24,53 +25,84 @@ state_name(const LsmRunRecord *run)
 		case LSM_RUN_SEALED:
 			return "sealed";
 		case LSM_RUN_PACKED:
-			return "packed";
-		case LSM_RUN_BUILDING:
-			return "building";
-		case LSM_RUN_PART:
-			return "part";
+			return run->flags & LSM_RUN_MERGING ? "merging" : "packed";
+		case LSM_RUN_SPENT:
+			break;				/* not shown */
 	}
 	return "unknown";
 }
 
 /*
- * Entries of a run.  The manifest learns those of an open page when it is
- * sealed, so the page is asked.  It may have been sealed since, but not reused:
- * the query's snapshot prevents that (I9).
+ * Ask the open pages for their entries: the manifest learns of them when a page
+ * is sealed.  Returns NULL, or the run whose page belongs to somebody else.
  */
-static uint64
-count_entries(Relation index, const LsmRunRecord *run)
+static const LsmRunRecord *
+runs_count_open(LsmIndex *index, LsmVersion *version)
 {
-	Buffer		buffer;
-	uint64		count;
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		LsmRunRecord *run = &version->runs[i];
+		Buffer		buffer;
 
-	if (run->state != LSM_RUN_OPEN)
-		return run->entries;
-	buffer = lsm_buffer_read(index, run->root, LSM_KIND(LSM_PAGE_BUFFER), run->run_id,
-							 BUFFER_LOCK_SHARE, NULL);
-	count = lsm_buffer_page_count(BufferGetPage(buffer));
-	UnlockReleaseBuffer(buffer);
-	return count;
+		if (run->state != LSM_RUN_OPEN)
+			continue;
+		buffer = lsm_buffer_read_owned(index->rel, run->start, LSM_PAGE_BUFFER, run->run_id,
+									   BUFFER_LOCK_SHARE, NULL);
+		if (!BufferIsValid(buffer))
+			return run;
+		run->entries = lsm_buffer_page_count(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+	}
+	return NULL;
+}
+
+/*
+ * The current version, its open runs with their entries.  A page may have been
+ * sealed, merged and used again since the version was taken; then a newer one
+ * does not name it any more, or the index is damaged.
+ */
+static LsmVersion *
+runs_read(LsmIndex *index)
+{
+	LsmVersion *version = lsm_version_read(index);
+	const LsmRunRecord *gone;
+
+	while ((gone = runs_count_open(index, version)) != NULL)
+	{
+		uint64		run_id = gone->run_id;
+		BlockNumber block = gone->start;
+		LsmRunRecord *now;
+
+		CHECK_FOR_INTERRUPTS();
+		pfree(version);
+		version = lsm_version_read(index);
+		now = lsm_version_find(version, run_id);
+		if (now != NULL && lsm_run_is_read(now))
+			lsm_report_corruption(index->rel, block, "page is not the one that the manifest names");
+	}
+	return version;
 }
 
 static void
-put_run(ReturnSetInfo *result, Relation index, const LsmRunRecord *run)
+runs_put(ReturnSetInfo *result, const LsmRunRecord *run)
 {
 	Datum		values[RUN_COLUMNS];
 	bool		nulls[RUN_COLUMNS] = {false};
 
 	values[0] = Int64GetDatum((int64) run->run_id);
-	values[1] = CStringGetTextDatum(state_name(run));
+	values[1] = CStringGetTextDatum(run_state_name(run));
 	values[2] = Int32GetDatum(run->level);
 	values[3] = Int64GetDatum(run->blocks);
 	values[4] = Int64GetDatum(run->leaves);
-	values[5] = Int64GetDatum((int64) count_entries(index, run));
+	values[5] = Int64GetDatum((int64) run->entries);
 	values[6] = Int64GetDatum((int64) run->blocks * BLCKSZ);
+	values[7] = Int64GetDatum(run->segments);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
 /*
- * lsm_runs(index regclass): one row for each run, in the order of their age.
+ * lsm_runs(index regclass): one row for each run, in the order of their age, but
+ * for those that were merged and only wait for their blocks to be freed.
  */
 Datum
 lsm_runs(PG_FUNCTION_ARGS)
@@ -85,9 +117,12 @@ lsm_runs(PG_FUNCTION_ARGS)
 	/* Until CREATE INDEX CONCURRENTLY has built it, an index is an empty file. */
 	if (in.index->rd_index->indisvalid || RelationGetNumberOfBlocks(in.index) > 0)
 	{
-		version = lsm_version_read(in.index, NULL);
+		version = runs_read(lsm_index_open(in.index));
 		for (uint32 i = 0; i < version->run_count; i++)
-			put_run(result, in.index, &version->runs[i]);
+		{
+			if (version->runs[i].state != LSM_RUN_SPENT)
+				runs_put(result, &version->runs[i]);
+		}
 		pfree(version);
 	}
 	lsm_inspect_close(&in);

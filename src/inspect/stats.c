@@ -22,11 +22,11 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS 13
+#define STAT_COLUMNS 19
 #define PROGRESS_COLUMNS 8
 
 static uint64
-counter(LsmIndexSlot *slot, LsmCounter which)
+stat_counter(LsmIndexSlot *slot, LsmCounter which)
 {
 	return pg_atomic_read_u64(&slot->counters[which]);
 }
@@ -42,8 +42,8 @@ put_time(Datum *value, bool *null, uint64 time)
 static void
 put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
 {
-	double		flushed = (double) counter(slot, LSM_COUNT_FLUSHES);
-	double		merged = (double) counter(slot, LSM_COUNT_BLOCKS_WRITTEN);
+	double		flushed = (double) stat_counter(slot, LSM_COUNT_FLUSHES);
+	double		merged = (double) stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN);
 
 	*null = flushed == 0;
 	*value = Float8GetDatum(*null ? 0 : (flushed + merged) / flushed);
@@ -51,7 +51,8 @@ put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
 
 /*
  * lsm_stat_indexes(): counters of the indexes of this database that have been
- * written to since the server started.
+ * written to or read since the server started.  What backends have read they
+ * add now and then.
  */
 Datum
 lsm_stat_indexes(PG_FUNCTION_ARGS)
@@ -69,27 +70,33 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		if (lsm_slot_database(slot) != MyDatabaseId)
 			continue;
 		values[0] = ObjectIdGetDatum(index);
-		values[1] = Int64GetDatum(counter(slot, LSM_COUNT_ENTRIES));
-		values[2] = Int64GetDatum(counter(slot, LSM_COUNT_BATCHES));
-		values[3] = Int64GetDatum(counter(slot, LSM_COUNT_FLUSHES));
-		values[4] = Int64GetDatum(counter(slot, LSM_COUNT_MERGES));
-		values[5] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
-		values[6] = Int64GetDatum(counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
-		values[7] = Int64GetDatum(counter(slot, LSM_COUNT_PAGES_COPIED));
+		values[1] = Int64GetDatum(stat_counter(slot, LSM_COUNT_ENTRIES));
+		values[2] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BATCHES));
+		values[3] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FLUSHES));
+		values[4] = Int64GetDatum(stat_counter(slot, LSM_COUNT_MERGES));
+		values[5] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
+		values[6] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
+		values[7] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_COPIED));
 		put_amplification(&values[8], &nulls[8], slot);
 		values[9] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
-		values[10] = Float8GetDatum(counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
+		values[10] = Float8GetDatum(stat_counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
 		put_time(&values[11], &nulls[11], pg_atomic_read_u64(&slot->last_merge));
 		put_time(&values[12], &nulls[12], pg_atomic_read_u64(&slot->reset_time));
+		values[13] = Int64GetDatum(stat_counter(slot, LSM_COUNT_SEEKS));
+		values[14] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RUNS));
+		values[15] = Int64GetDatum(stat_counter(slot, LSM_COUNT_SEGMENTS));
+		values[16] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES));
+		values[17] = Int64GetDatum(stat_counter(slot, LSM_COUNT_DECODED));
+		values[18] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RESTARTS));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }
 
 static const char *
-phase_name(LsmIndexSlot *slot)
+phase_name(LsmClaim *claim)
 {
-	switch ((LsmPhase) pg_atomic_read_u32(&slot->phase))
+	switch ((LsmPhase) pg_atomic_read_u32(&claim->phase))
 	{
 		case LSM_PHASE_WAITING:
 			return "between steps";
@@ -112,6 +119,39 @@ may_see(Oid database, Oid index)
 		lsm_owns_relation(index, GetUserId());
 }
 
+/* A process that has claimed an index, if there is one. */
+static void
+put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
+{
+	Datum		values[PROGRESS_COLUMNS];
+	bool		nulls[PROGRESS_COLUMNS] = {false};
+	Oid			database;
+	Oid			index;
+	int			pid;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	pid = claim->pid;
+	database = lsm_slot_database(slot);
+	index = lsm_slot_index(slot);
+	LWLockRelease(lsm_shared->lock);
+	if (pid == 0 || BackendPidGetProc(pid) == NULL)
+		return;
+	values[0] = Int32GetDatum(pid);
+	values[1] = ObjectIdGetDatum(database);
+	if (may_see(database, index))
+	{
+		values[2] = ObjectIdGetDatum(index);
+		values[3] = CStringGetTextDatum(phase_name(claim));
+		values[4] = Int32GetDatum(pg_atomic_read_u32(&claim->level));
+		values[5] = Int32GetDatum(pg_atomic_read_u32(&claim->inputs));
+		values[6] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_total));
+		values[7] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_done));
+	}
+	else
+		memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
 /*
  * lsm_stat_progress(): the processes that compact an index, in all databases:
  * background workers and callers of lsm_compact.
@@ -124,34 +164,8 @@ lsm_stat_progress(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
-		LsmIndexSlot *slot = &lsm_shared->indexes[i];
-		Datum		values[PROGRESS_COLUMNS];
-		bool		nulls[PROGRESS_COLUMNS] = {false};
-		Oid			database;
-		Oid			index;
-		int			pid;
-
-		LWLockAcquire(lsm_shared->lock, LW_SHARED);
-		pid = slot->claimed_by;
-		database = lsm_slot_database(slot);
-		index = lsm_slot_index(slot);
-		LWLockRelease(lsm_shared->lock);
-		if (pid == 0 || BackendPidGetProc(pid) == NULL)
-			continue;
-		values[0] = Int32GetDatum(pid);
-		values[1] = ObjectIdGetDatum(database);
-		if (may_see(database, index))
-		{
-			values[2] = ObjectIdGetDatum(index);
-			values[3] = CStringGetTextDatum(phase_name(slot));
-			values[4] = Int32GetDatum(pg_atomic_read_u32(&slot->level));
-			values[5] = Int32GetDatum(pg_atomic_read_u32(&slot->inputs));
-			values[6] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
-			values[7] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
-		}
-		else
-			memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		for (int k = 0; k < LSM_INDEX_CLAIMS; k++)
+			put_progress(result, &lsm_shared->indexes[i], &lsm_shared->indexes[i].claims[k]);
 	}
 	return (Datum) 0;
 }

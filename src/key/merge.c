@@ -37,6 +37,7 @@ typedef struct MergeCursor
 	bool		pending;		/* the winner has not moved on from the last entry yet */
 	int			most;			/* entries of the next batch */
 	int			count;			/* children */
+	int			alive;			/* those that are not at their end */
 	int			room;
 	LsmCursor **children;
 	Player		winner;
@@ -163,10 +164,31 @@ take_batch(MergeCursor *m)
 	m->most = Min(2 * m->most, LSM_DECODED_ENTRIES);
 }
 
+/*
+ * Only one child is left, or has anything at all: its array is taken as it is, and
+ * it stands on the last entry of that.
+ */
+static void
+take_array(MergeCursor *m)
+{
+	LsmCursor  *cursor = m->winner.cursor;
+
+	m->base.stride = cursor->stride;
+	lsm_cursor_stand(&m->base, cursor->entry, cursor->left);
+	cursor->entry += cursor->stride * cursor->left;
+	cursor->left = 0;
+	m->pending = true;
+}
+
 static void
 take_winner(MergeCursor *m)
 {
 	m->base.valid = false;
+	if (m->ahead && m->alive == 1)
+	{
+		take_array(m);
+		return;
+	}
 	if (m->ahead)
 	{
 		take_batch(m);
@@ -194,6 +216,9 @@ merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDir
 	base->at_page = false;
 	m->pending = false;
 	m->most = 1;
+	m->alive = 0;
+	for (int i = 0; i < m->count; i++)
+		m->alive += m->children[i]->valid;
 	m->winner.cursor = NULL;
 	if (m->count > 0)
 		m->winner_child = play(m, 1, &m->winner);
@@ -209,8 +234,15 @@ merge_fill(LsmCursor *base)
 	{
 		m->pending = false;
 		lsm_cursor_next(m->winner.cursor);
+		m->alive -= !m->winner.cursor->valid;
+		if (m->alive == 1 && m->winner.cursor->valid && m->ahead)
+		{
+			take_array(m);
+			return;
+		}
 		replay(m);
 	}
+	m->base.stride = 1;
 	take_winner(m);
 }
 
@@ -257,6 +289,7 @@ merge_skip_page(LsmCursor *base)
 	MergeCursor *m = (MergeCursor *) base;
 
 	lsm_cursor_skip_page(m->winner.cursor);
+	m->alive -= !m->winner.cursor->valid;
 	replay(m);
 	take_winner(m);
 }

@@ -34,6 +34,7 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 				  &debt);
 	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);
 	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
+	pg_atomic_write_u32(&slot->jobs, debt.jobs);
 	/* Only who asks first has to wake somebody. */
 	if (version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
@@ -155,7 +156,12 @@ lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 {
 	TimestampTz due;
 
-	if (pg_atomic_read_u64(&slot->key) == 0 || slot->claimed_by != 0)
+	int			claims = lsm_slot_claims(slot);
+
+	if (pg_atomic_read_u64(&slot->key) == 0 || slot->exclusive || claims == LSM_INDEX_CLAIMS)
+		return false;
+	/* A second worker, and a third, where there is a job for each. */
+	if (claims > 0 && claims >= (int) pg_atomic_read_u32(&slot->jobs))
 		return false;
 	if (pg_atomic_read_u32(&slot->asked) != 0)
 		due = slot->not_before;

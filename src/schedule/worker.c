@@ -192,7 +192,7 @@ choose(TimestampTz *when)
 			best_size = size;
 		}
 	}
-	if (best != NULL && !lsm_slot_claim_locked(best))
+	if (best != NULL && !lsm_slot_claim_locked(best, false))
 		best = NULL;
 	if (best != NULL)
 		best->asked_since = 0;

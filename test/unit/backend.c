@@ -3,10 +3,12 @@
  *	  The few backend symbols that pure code refers to.
  *
  * Only what the tested files call: page initialisation, memory, assertions,
- * and settings.
+ * errors, and settings.  An error goes to the test that expects one, and else
+ * ends the program.
  */
 #include "postgres.h"
 
+#include "backend.h"
 #include "base/limits.h"
 #include "storage/bufpage.h"
 
@@ -14,8 +16,7 @@ int			lsm_merge_fanout = 8;
 int			lsm_buffer_entries = 0;
 int			lsm_page_entries = 0;
 int			lsm_foreground_blocks = 128;
-int			lsm_step_leaves = 64;
-int			lsm_part_blocks = 1024;
+int			lsm_segment_blocks = 0;
 
 void
 PageInit(Page page, Size page_size, Size special_size)
@@ -50,5 +51,36 @@ ExceptionalCondition(const char *condition, const char *type, const char *file, 
 #endif
 {
 	fprintf(stderr, "failed assertion \"%s\" at %s:%d\n", condition, file, line);
+	abort();
+}
+
+sigjmp_buf *backend_catch;
+
+bool
+errstart(int elevel, const char *domain)
+{
+	return elevel >= ERROR;
+}
+
+#if PG_VERSION_NUM >= 140000
+bool
+errstart_cold(int elevel, const char *domain)
+{
+	return errstart(elevel, domain);
+}
+#endif
+
+int
+errmsg_internal(const char *fmt,...)
+{
+	return 0;
+}
+
+void
+errfinish(const char *filename, int lineno, const char *funcname)
+{
+	if (backend_catch != NULL)
+		siglongjmp(*backend_catch, 1);
+	fprintf(stderr, "error raised at %s:%d\n", filename, lineno);
 	abort();
 }

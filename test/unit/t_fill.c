@@ -1,7 +1,7 @@
 /* t_fill.c -- how full the leaves of a run stay when pages are copied. */
 #include "tap.h"
 
-#include "run/fill.h"
+#include "segment/fill.h"
 
 #define CAPACITY ((int) LSM_LEAF_CAPACITY)
 

@@ -1,0 +1,154 @@
+/*
+ * tuple.c
+ *	  Makes the index tuples that index-only scans return.
+ *
+ * Where all columns are encoded, have a fixed length and are part of the key,
+ * the tuples of all entries without nulls have the same layout.  Then one tuple
+ * is made in advance, and for each entry the values are put into their places.
+ * All others are formed anew.
+ */
+#include "postgres.h"
+
+#include "access/tupmacs.h"
+#include "key/tuple.h"
+#include "utils/memutils.h"
+
+/* What the encoding of a column has inverted; false if its values vary in length. */
+static bool
+describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
+{
+	uint64		sign = 0;
+
+	fixed->width = column->typlen;
+	fixed->is_bytes = false;
+	switch (column->encoding)
+	{
+		case LSM_ENC_BOOL:
+		case LSM_ENC_CHAR:
+		case LSM_ENC_UINT32:
+		case LSM_ENC_UINT64:
+			break;
+		case LSM_ENC_INT16:
+			sign = 0x8000;
+			break;
+		case LSM_ENC_INT32:
+			sign = 0x80000000u;
+			break;
+		case LSM_ENC_INT64:
+			sign = UINT64CONST(0x8000000000000000);
+			break;
+		case LSM_ENC_FIXED:
+			fixed->is_bytes = true;
+			break;
+		default:
+			return false;
+	}
+	fixed->mask = sign ^ (column->desc ? ~UINT64CONST(0) : 0);
+	return true;
+}
+
+/* Lay out the tuple; false if its layout is not the same for all entries. */
+static bool
+lay_out(LsmTupleMaker *maker)
+{
+	LsmKeySpace *ks = maker->ks;
+	Size		size = IndexInfoFindDataOffset(0);
+
+	if (!ks->encoded || ks->natts != ks->nkeys || ks->usual_keylen == 0)
+		return false;
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(ks->desc, i);
+
+		if (att->attlen <= 0 || !describe_encoding(&ks->columns[i], &maker->columns[i]))
+			return false;
+		size = att_align_nominal(size, att->attalign);
+		maker->columns[i].offset = size;
+		size += att->attlen;
+	}
+	maker->tuple = palloc0(MAXALIGN(size));
+	maker->tuple->t_info = MAXALIGN(size);
+	return true;
+}
+
+/* A maker, in the current memory context. */
+LsmTupleMaker *
+lsm_tuple_maker_create(LsmKeySpace *ks)
+{
+	LsmTupleMaker *maker = palloc0(offsetof(LsmTupleMaker, columns) +
+								   ks->nkeys * sizeof(LsmFixedColumn));
+
+	maker->ks = ks;
+	if (!lay_out(maker))
+		maker->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm tuple",
+											   ALLOCSET_SMALL_SIZES);
+	return maker;
+}
+
+/* Put a value into its place; returns the key behind it. */
+static inline const uint8 *
+put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
+{
+	uint16		v16;
+	uint32		v32;
+	uint64		v64;
+
+	if (c->is_bytes)
+	{
+		for (int i = 0; i < c->width; i++)
+			to[i] = p[i] ^ (uint8) c->mask;
+		return p + c->width;
+	}
+	switch (c->width)
+	{
+		case 1:
+			*to = *p ^ (uint8) c->mask;
+			break;
+		case 2:
+			memcpy(&v16, p, 2);
+			v16 = pg_ntoh16(v16) ^ (uint16) c->mask;
+			memcpy(to, &v16, 2);
+			break;
+		case 4:
+			memcpy(&v32, p, 4);
+			v32 = pg_ntoh32(v32) ^ (uint32) c->mask;
+			memcpy(to, &v32, 4);
+			break;
+		default:
+			memcpy(&v64, p, 8);
+			v64 = pg_ntoh64(v64) ^ c->mask;
+			memcpy(to, &v64, 8);
+			break;
+	}
+	return p + c->width;
+}
+
+/*
+ * The index tuple of an entry: its columns and its TID.  Valid until the next
+ * call.  A damaged key gives an error.
+ */
+IndexTuple
+lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
+{
+	LsmKeySpace *ks = maker->ks;
+	IndexTuple	tuple = maker->tuple;
+	const uint8 *p = entry->key;
+	MemoryContext old;
+
+	/* Without nulls keys have that length, and each column a byte before its value. */
+	if (likely(tuple != NULL && entry->keylen == ks->usual_keylen))
+	{
+		for (int i = 0; i < ks->nkeys; i++)
+			p = put_value(&maker->columns[i], p + 1, (char *) tuple + maker->columns[i].offset);
+		lsm_int_to_tid(entry->tid, &tuple->t_tid);
+		return tuple;
+	}
+	if (maker->context == NULL)
+		maker->context = AllocSetContextCreate(GetMemoryChunkContext(maker), "pg_lsm tuple",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(maker->context);
+	old = MemoryContextSwitchTo(maker->context);
+	tuple = lsm_keyspace_index_tuple(ks, entry);
+	MemoryContextSwitchTo(old);
+	return tuple;
+}
