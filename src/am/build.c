@@ -130,7 +130,7 @@ write_run(BuildState *build)
 		lsm_builder_finish(builder);
 		lsm_builder_describe(builder, &entry);
 		written += entry.segment.blocks;
-		lsm_manifest_install(index, job_id, &reservation, &entry, !sorted->valid);
+		lsm_manifest_install(index, job_id, &reservation, &entry, NULL, 0, !sorted->valid);
 		lsm_builder_free(builder);
 		FreeAccessStrategy(strategy);
 	}

@@ -36,6 +36,8 @@ typedef struct Step
 	uint32		copied;			/* pages */
 	LsmBound	from;			/* the frontier before the step, if has_from */
 	bool		has_from;
+	LsmTaken	taken[LSM_MAX_RUNS];	/* from each input, as far as noted */
+	int			taken_count;
 } Step;
 
 /* Segments of at least so many blocks are moved rather than merged. */
@@ -110,12 +112,36 @@ move_segments(Step *step)
 	return false;
 }
 
+/* Note what was taken from each input: the cursors are about to be set anew, or the step is done. */
+static void
+note_taken(Step *step)
+{
+	LsmReader  *reader = step->reader;
+
+	for (int i = 0; i < reader->child_count; i++)
+	{
+		int			at = 0;
+
+		while (at < step->taken_count && step->taken[at].run_id != reader->child_runs[i])
+			at++;
+		if (at == step->taken_count)
+		{
+			step->taken[at].run_id = reader->child_runs[i];
+			step->taken[at].entries = 0;
+			step->taken_count++;
+		}
+		step->taken[at].entries += reader->children[i]->taken;
+		reader->children[i]->taken = 0;
+	}
+}
+
 /* A version was old: go on behind the last entry that was taken, or from the start. */
 static void
 catch_up(Step *step, LsmBuilder *builder)
 {
 	LsmEntry	last;
 
+	note_taken(step);
 	if (lsm_builder_last(builder, &last))
 		lsm_reader_seek_behind(step->reader, &last);
 	else
@@ -161,12 +187,14 @@ fill_segment(Step *step, LsmBuilder *builder)
 				return;
 			if (result == LSM_PAGE_TAKEN)
 			{
+				source->source->taken += lsm_leaf_header(page)->entry_count;
 				lsm_cursor_skip_page(source);
 				continue;
 			}
 		}
 		if (!lsm_builder_add(builder, source->entry))
 			return;
+		source->source->taken++;
 		lsm_cursor_next(source);
 		if (n % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -222,6 +250,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 	builder = lsm_builder_create(step->index->rel, step->ks, reservation->segment_id,
 								 reservation->start, reservation->length, &mode, step->strategy);
 	fill_segment(step, builder);
+	note_taken(step);
 	lsm_fail_point("save");
 	finished = !step->reader->cursor->valid;
 	empty = lsm_builder_is_empty(builder);
@@ -230,7 +259,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 		lsm_builder_describe(builder, &entry);
 	lsm_fail_point("install");
 	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
-						 finished);
+						 step->taken, step->taken_count, finished);
 	lsm_stats_add(step->index->rel, LSM_COUNT_PAGES_COPIED, lsm_builder_pages_copied(builder));
 	lsm_stats_add(step->index->rel, LSM_COUNT_BLOCKS_WRITTEN, empty ? 0 : entry.segment.blocks);
 	lsm_builder_free(builder);
@@ -276,7 +305,7 @@ take_step(Step *step, uint32 most_blocks)
 	}
 	if (!step->reader->cursor->valid)
 	{
-		lsm_manifest_install(step->index, step->job->job_id, NULL, NULL, true);
+		lsm_manifest_install(step->index, step->job->job_id, NULL, NULL, NULL, 0, true);
 		finished = true;
 	}
 	else

@@ -139,6 +139,11 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 					run->entries -= Min(run->entries, op->u.run.removed);
 				}
 				break;
+			case LSM_EDIT_TAKE:
+				ok = run != NULL;
+				if (ok)
+					run->entries -= Min(run->entries, op->u.run.entries);
+				break;
 			case LSM_EDIT_RESERVE:
 				ok = set_reservation(meta, &op->u.reservation, true);
 				break;
@@ -216,6 +221,15 @@ lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 removed)
 
 	op->u.run.run_id = run_id;
 	op->u.run.removed = removed;
+}
+
+void
+lsm_edit_take(LsmEdit *edit, uint64 run_id, uint64 entries)
+{
+	LsmEditOp  *op = add_op(edit, LSM_EDIT_TAKE);
+
+	op->u.run.run_id = run_id;
+	op->u.run.entries = entries;
 }
 
 void

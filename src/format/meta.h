@@ -117,7 +117,8 @@ typedef enum LsmEditKind
 	LSM_EDIT_SET_JOB = 3,		/* set job_id of the record with that id */
 	LSM_EDIT_DEDUCT = 4,		/* VACUUM removed so many entries */
 	LSM_EDIT_RESERVE = 5,		/* add a reservation */
-	LSM_EDIT_RELEASE = 6		/* drop the reservation of that segment */
+	LSM_EDIT_RELEASE = 6,		/* drop the reservation of that segment */
+	LSM_EDIT_TAKE = 7			/* a merge took so many entries over */
 } LsmEditKind;
 
 typedef struct LsmEditOp
@@ -127,12 +128,12 @@ typedef struct LsmEditOp
 	union
 	{
 		LsmRunRecord run;		/* REMOVE: run_id; SET_JOB: run_id and job_id;
-								 * DEDUCT: run_id and removed */
+								 * DEDUCT: run_id and removed; TAKE: run_id and entries */
 		LsmReservation reservation; /* RELEASE: segment_id */
 	}			u;
 } LsmEditOp;
 
-#define LSM_MAX_EDIT_OPS (LSM_MAX_JOB_INPUTS + 8)
+#define LSM_MAX_EDIT_OPS (LSM_MAX_JOB_INPUTS + LSM_MAX_RESERVATIONS + 4)
 
 typedef struct LsmEdit
 {
@@ -157,6 +158,7 @@ extern void lsm_edit_put(LsmEdit *edit, const LsmRunRecord *run);
 extern void lsm_edit_remove(LsmEdit *edit, uint64 run_id);
 extern void lsm_edit_set_job(LsmEdit *edit, uint64 run_id, uint64 job_id);
 extern void lsm_edit_deduct(LsmEdit *edit, uint64 run_id, uint64 removed);
+extern void lsm_edit_take(LsmEdit *edit, uint64 run_id, uint64 entries);
 extern void lsm_edit_reserve(LsmEdit *edit, const LsmReservation *reservation);
 extern void lsm_edit_release(LsmEdit *edit, uint64 segment_id);
 

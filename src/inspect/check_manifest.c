@@ -87,7 +87,8 @@ record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 
 	if (run->dir_height > 0)
 	{
-		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 || run->segments == 0 ||
+		/* VACUUM may have emptied and dropped all segments of an idle run. */
+		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 ||
 			run->leaves < run->segments || run->blocks < run->leaves)
 			record_report(c, run, "number of segments is impossible");
 		wrong = manifest_extent_fault(c, run->start, 1);
@@ -223,10 +224,12 @@ typedef struct DirectoryCheck
 	LsmCheck   *check;
 	const LsmRunRecord *run;
 	int			next;			/* copy of the page that comes next */
-	uint32		items;			/* what was found */
-	uint64		blocks;
+	uint32		segments;		/* that are there */
 	uint64		leaves;
-	LsmEntry	last;			/* the last item's high key, if there was an item */
+	uint64		blocks;
+	uint32		gone;			/* segments of which only the item is left */
+	uint64		gone_leaves;
+	LsmEntry	last;			/* the last item's high key, or NULL */
 } DirectoryCheck;
 
 static LsmCheckSegment *
@@ -274,18 +277,22 @@ directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordina
 	lsm_check_tid(c, &item->high, copy->block, ordinal);
 	if (lsm_check_compare(c, &item->low, &item->high) > 0)
 		lsm_check_report(c, copy->block, "item %d ends before it begins", ordinal);
-	if (d->items > 0 && lsm_check_compare(c, &d->last, &item->low) >= 0)
+	if (d->last.key != NULL && lsm_check_compare(c, &d->last, &item->low) >= 0)
 		lsm_check_report(c, copy->block, "item %d begins before the end of the one before (I5)",
 						 ordinal);
 	if (!directory_covers(d->run, segment))
 		lsm_check_report(c, copy->block, "item %d has heap blocks that its run has not", ordinal);
 	/* The keys stay where they are: the copy lives as long as the instant. */
 	d->last = item->high;
-	d->items++;
+	if (segment->blocks == 0)
+	{
+		d->gone++;
+		d->gone_leaves += segment->leaves;
+		return;
+	}
+	d->segments++;
 	d->leaves += segment->leaves;
 	d->blocks += segment->blocks;
-	if (segment->blocks == 0)
-		return;
 	result = directory_add_segment(c, d->run);
 	result->segment = *segment;
 	result->has_item = true;
@@ -361,23 +368,26 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 }
 
 /*
- * What was found in a directory, compared with the run's record.  Items are
- * never taken away, and one that is gone keeps its leaves, so these sums are
- * exact; but of a run that is spent some pages may be gone.
+ * What was found in a directory, compared with the run's record.  The segments
+ * that are there were counted in; of those that are gone the ones that the run
+ * lost as an idle one were counted off.  Pages of the directory of a run that is
+ * spent may be gone with their items.
  */
 static void
 directory_check_totals(DirectoryCheck *d)
 {
 	const LsmRunRecord *run = d->run;
-	bool		complete = run->state != LSM_RUN_SPENT;
 
-	if (d->items > run->segments || (complete && d->items != run->segments))
-		lsm_check_report(d->check, run->start, "run has %u segments, the manifest says %u",
-						 d->items, run->segments);
-	if (d->leaves > run->leaves || (complete && d->leaves != run->leaves))
+	if (d->segments > run->segments ||
+		(d->segments + d->gone < run->segments && run->state != LSM_RUN_SPENT))
 		lsm_check_report(d->check, run->start,
-						 "run has " UINT64_FORMAT " leaves, the manifest says %u",
-						 d->leaves, run->leaves);
+						 "run has %u segments, and lost %u, the manifest says %u",
+						 d->segments, d->gone, run->segments);
+	if (d->leaves > run->leaves ||
+		(d->leaves + d->gone_leaves < run->leaves && run->state != LSM_RUN_SPENT))
+		lsm_check_report(d->check, run->start,
+						 "run has " UINT64_FORMAT " leaves, and lost " UINT64_FORMAT ", the manifest says %u",
+						 d->leaves, d->gone_leaves, run->leaves);
 	if (d->blocks > run->blocks)
 		lsm_check_report(d->check, run->start,
 						 "run has " UINT64_FORMAT " blocks, the manifest says %u",

@@ -67,6 +67,8 @@ struct LsmCursor
 	int			stride;			/* to the next entry: 1, or -1 backward */
 	int			left;			/* entries of the array after the current one */
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
+	LsmCursor  *source;			/* where the entry comes from: itself, or one that it merges */
+	uint64		taken;			/* for its user: entries that were used up */
 };
 
 static inline void

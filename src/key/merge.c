@@ -198,6 +198,7 @@ take_winner(MergeCursor *m)
 		return;
 	lsm_cursor_stand(&m->base, m->winner.cursor->entry, 0);
 	m->base.at_page = m->winner.cursor->at_page;
+	m->base.source = m->winner.cursor;
 	m->pending = true;
 }
 

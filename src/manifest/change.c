@@ -150,7 +150,8 @@ check_edit(LsmChange *change)
 		if (op->kind == LSM_EDIT_REMOVE)
 			count--;
 		if (count > LSM_MAX_RUNS ||
-			(!found && (op->kind == LSM_EDIT_REMOVE || op->kind == LSM_EDIT_SET_JOB)))
+			(!found && (op->kind == LSM_EDIT_REMOVE || op->kind == LSM_EDIT_SET_JOB ||
+						op->kind == LSM_EDIT_TAKE)))
 			elog(ERROR, "edit does not fit the manifest of index \"%s\"",
 				 RelationGetRelationName(change->index->rel));
 	}

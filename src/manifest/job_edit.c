@@ -67,6 +67,23 @@ lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int lev
 	return true;
 }
 
+/* Give back what steps of a job have reserved, but for the blocks that are used. */
+static void
+release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *used_one,
+					 uint32 used)
+{
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		const LsmReservation *r = &change->meta->reservations[i];
+		uint32		keep = used_one != NULL && r->segment_id == used_one->segment_id ? used : 0;
+
+		if (r->length == 0 || r->job_id != job_id)
+			continue;
+		lsm_space_give(change, r->start + keep, r->length - keep);
+		lsm_edit_release(&change->edit, r->segment_id);
+	}
+}
+
 /*
  * Reserve blocks for the next segment of a job's output.  What an earlier step
  * of the job has reserved and not installed is free again: it has failed.
@@ -86,20 +103,14 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	change = lsm_change_begin(index);
 	output = find_run(change, job_id);
 	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
-	{
-		const LsmReservation *r = &change->meta->reservations[i];
-
-		found |= r->length == 0 || r->job_id == job_id;
-		if (r->length == 0 || r->job_id != job_id)
-			continue;
-		lsm_space_give(change, r->start, r->length);
-		lsm_edit_release(&change->edit, r->segment_id);
-	}
+		found |= change->meta->reservations[i].length == 0 ||
+			change->meta->reservations[i].job_id == job_id;
 	if (!found || output == NULL)
 	{
 		lsm_change_cancel(change);
 		return false;
 	}
+	release_reservations(change, job_id, NULL, 0);
 	memset(reservation, 0, sizeof(LsmReservation));
 	reservation->length = lsm_space_take(change, want, Min(least, want), true,
 										 &reservation->start);
@@ -113,21 +124,16 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	return true;
 }
 
-/* The inputs of a job have so many entries less before them: their counts add up. */
+/* Inputs of a job have so many entries less that are not in the output. */
 static void
-deduct_from_inputs(LsmChange *change, uint64 job_id, uint64 moved)
+take_from_inputs(LsmChange *change, uint64 job_id, const LsmTaken *taken, int count)
 {
-	for (uint32 i = 0; i < change->meta->run_count && moved > 0; i++)
+	for (int i = 0; i < count; i++)
 	{
-		const LsmRunRecord *input = &change->meta->runs[i];
-		uint64		share;
+		const LsmRunRecord *input = find_run(change, taken[i].run_id);
 
-		if (input->job_id != job_id)
-			continue;
-		share = Min(moved, input->entries);
-		if (share > 0)
-			lsm_edit_deduct(&change->edit, input->run_id, share);
-		moved -= share;
+		if (taken[i].entries > 0 && input != NULL && input->job_id == job_id)
+			lsm_edit_take(&change->edit, taken[i].run_id, taken[i].entries);
 	}
 }
 
@@ -146,15 +152,16 @@ spend_inputs(LsmChange *change, uint64 job_id)
 }
 
 /*
- * Install what a step has written: `entry`, or nothing (NULL; then there may be
- * no reservation, either).  With `finished` the inputs have nothing more: the
+ * Install what a step has written, `entry`, and taken from its inputs; or nothing
+ * (NULL; then there may be no reservation, either).  With `finished` the inputs have nothing more: the
  * job is done, the output an ordinary run, and the inputs wait for being freed.
  *
  * REQUIRES: the job lock.
  */
 void
 lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reservation,
-					 const LsmDirectoryEntry *entry, bool finished)
+					 const LsmDirectoryEntry *entry, const LsmTaken *taken, int taken_count,
+					 bool finished)
 {
 	LsmChange  *change = lsm_change_begin(index);
 	LsmRunRecord *output = find_run(change, job_id);
@@ -164,11 +171,7 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 	if (output == NULL)
 		elog(ERROR, "output of a merge of index \"%s\" is gone", RelationGetRelationName(index->rel));
 	run = *output;
-	if (reservation != NULL)
-	{
-		lsm_edit_release(&change->edit, reservation->segment_id);
-		lsm_space_give(change, reservation->start + used, reservation->length - used);
-	}
+	release_reservations(change, job_id, reservation, used);
 	if (entry != NULL && finished && run.segments == 0)
 		lsm_run_init_single(&run, &entry->segment, output->level, LSM_RUN_PACKED);
 	else if (entry != NULL)
@@ -179,7 +182,7 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 		spend_inputs(change, job_id);
 	}
 	else if (entry != NULL)
-		deduct_from_inputs(change, job_id, entry->segment.entries);
+		take_from_inputs(change, job_id, taken, taken_count);
 	Assert(run.run_id == job_id);
 	if (run.segments > 0)
 		lsm_edit_put(&change->edit, &run);
@@ -188,18 +191,27 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 	lsm_change_commit(change);
 }
 
-/* Is the segment still where it was found, under the lock of the meta page? */
+/*
+ * Is the segment still where it was found, under the lock of the meta page?
+ * *segment becomes its record as it is now.
+ */
 static bool
-is_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole)
+is_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,
+		 LsmSegment *segment)
 {
 	LsmDirectoryEntry item;
 	LsmChangedPage *page;
 
 	if (lsm_run_is_single(input))
-		return input->run_id == whole->entry.segment.id;
+	{
+		lsm_run_segment(input, segment);
+		return segment->id == whole->entry.segment.id;
+	}
 	page = lsm_change_page(change, whole->page, LSM_PAGE_DIRECTORY, input->run_id);
-	return lsm_directory_page_get(page->copy, whole->ordinal, &item) &&
-		item.segment.id == whole->entry.segment.id && item.segment.blocks > 0;
+	if (!lsm_directory_page_get(page->copy, whole->ordinal, &item))
+		return false;
+	*segment = item.segment;
+	return segment->id == whole->entry.segment.id && segment->blocks > 0;
 }
 
 /*
@@ -213,30 +225,29 @@ bool
 lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 {
 	LsmChange  *change = lsm_change_begin(index);
-	const LsmDirectoryEntry *entry = &whole->entry;
+	LsmDirectoryEntry entry = whole->entry;
 	LsmRunRecord *output = find_run(change, job_id);
 	LsmRunRecord *input = find_run(change, whole->run_id);
 	LsmRunRecord run;
 
 	if (output == NULL || input == NULL || input->job_id != job_id ||
-		!is_there(change, input, whole))
+		!is_there(change, input, whole, &entry.segment))
 	{
 		lsm_change_cancel(change);
 		return false;
 	}
 	run = *output;
-	lsm_directory_append(change, &run, entry);
+	lsm_directory_append(change, &run, &entry);
 	lsm_edit_put(&change->edit, &run);
 	if (lsm_run_is_single(input))
 		lsm_edit_remove(&change->edit, whole->run_id);
 	else
 	{
-		LsmSegment	gone = entry->segment;
+		LsmSegment	gone = entry.segment;
 
 		gone.blocks = 0;
 		lsm_directory_set(change, input, whole->page, whole->ordinal, &gone);
-		lsm_edit_deduct(&change->edit, whole->run_id,
-						Min(input->entries, entry->segment.entries));
+		lsm_edit_take(&change->edit, whole->run_id, entry.segment.entries);
 	}
 	lsm_change_commit(change);
 	return true;
@@ -445,7 +456,7 @@ lsm_manifest_drop_empty(LsmIndex *index)
 	{
 		LsmRunRecord run = change->meta->runs[i];
 
-		if (!is_idle(&run) || lsm_run_is_single(&run) || run.segments > 0 ||
+		if (!is_idle(&run) || lsm_run_is_single(&run) ||
 			lsm_directory_find(index, ks, &run, LSM_ANY_EDIT, &start, ForwardScanDirection,
 							   found) != LSM_FOUND_NONE)
 			continue;

@@ -89,9 +89,17 @@ extern bool lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int co
 								   uint64 *job_id);
 extern bool lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 								 LsmReservation *reservation);
+/* Entries that a step has taken over from an input of its job. */
+typedef struct LsmTaken
+{
+	uint64		run_id;
+	uint64		entries;
+} LsmTaken;
+
 extern void lsm_manifest_install(LsmIndex *index, uint64 job_id,
 								 const LsmReservation *reservation,
-								 const LsmDirectoryEntry *entry, bool finished);
+								 const LsmDirectoryEntry *entry, const LsmTaken *taken,
+								 int taken_count, bool finished);
 extern bool lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole);
 extern void lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id,
 							  const LsmBound *from, const LsmBound *frontier);

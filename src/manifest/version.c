@@ -18,17 +18,17 @@
 static void
 check_length(Relation rel, const LsmVersion *version)
 {
-	BlockNumber end = 0;
+	uint64		end = 0;
 
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		const LsmRunRecord *run = &version->runs[i];
 
 		if (run->segments > 0)
-			end = Max(end, run->start + (lsm_run_is_single(run) ? run->blocks : 1));
+			end = Max(end, (uint64) run->start + (lsm_run_is_single(run) ? run->blocks : 1));
 	}
 	if (end > 0 && RelationGetNumberOfBlocks(rel) < end)
-		lsm_report_corruption(rel, end - 1, "the file ends before this block");
+		lsm_report_corruption(rel, (BlockNumber) (end - 1), "the file ends before this block");
 }
 
 /* Copy the manifest; the caller holds the meta page. */

@@ -171,6 +171,7 @@ lsm_buffer_cursor_create(LsmReadContext *cx)
 	BufferCursor *c = palloc0(sizeof(BufferCursor));
 
 	c->base.ops = &buffer_cursor_ops;
+	c->base.source = &c->base;
 	c->cx = cx;
 	return &c->base;
 }

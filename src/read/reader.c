@@ -125,7 +125,11 @@ lsm_reader_release(LsmReader *reader)
 	reader->in_use = false;
 	reader->cx.snapshot = NULL;
 	reader->cx.strategy = NULL;
-	if (reader->job_id != 0)
+	/*
+	 * One for a job is of no use to others.  And comparison functions may leave
+	 * memory behind: not for longer than the scan.
+	 */
+	if (reader->job_id != 0 || !reader->cx.ks->encoded)
 	{
 		LsmReader **at = &index->readers;
 
@@ -241,7 +245,10 @@ set_cursors(LsmReader *reader)
 	int			buffers = 0;
 
 	if (reader->children == NULL)
+	{
 		reader->children = palloc(LSM_MAX_RUNS * sizeof(LsmCursor *));
+		reader->child_runs = palloc(LSM_MAX_RUNS * sizeof(uint64));
+	}
 	reader->child_count = 0;
 	for (uint32 i = 0; i < reader->version.run_count; i++)
 	{
@@ -265,6 +272,7 @@ set_cursors(LsmReader *reader)
 								 buffers++, lsm_buffer_cursor_create);
 			lsm_buffer_cursor_set(cursor, run, clip);
 		}
+		reader->child_runs[reader->child_count] = run->run_id;
 		reader->children[reader->child_count++] = cursor;
 	}
 	reader->cursor = reader->merge;

@@ -41,6 +41,7 @@ typedef struct LsmReader
 	LsmCursor **buffer_cursors;
 	int			buffer_cursor_count;
 	LsmCursor **children;
+	uint64	   *child_runs;		/* their run ids */
 	int			child_count;
 	LsmCursor  *merge;
 	LsmCursor  *cursor;			/* the merge, or the only child */

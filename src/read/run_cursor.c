@@ -458,15 +458,15 @@ run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 	memset(whole, 0, sizeof(LsmWholeSegment));
 	whole->run_id = c->run.run_id;
 	whole->entry.segment = *segment;
+	/* VACUUM may have removed what it began with, which may lie before the clip. */
+	whole->entry.low = *base->entry;
 	if (!lsm_run_is_single(&c->run))
 	{
-		bound_to_entry(&c->found->low, &whole->entry.low);
 		bound_to_entry(&c->found->high, &whole->entry.high);
 		whole->page = c->found->page;
 		whole->ordinal = c->found->ordinal;
 		return true;
 	}
-	whole->entry.low = *base->entry;
 	return run_read_high(c, &whole->entry.high);
 }
 
@@ -510,6 +510,7 @@ lsm_run_cursor_create(LsmReadContext *cx)
 	RunCursor  *c = palloc0(sizeof(RunCursor));
 
 	c->base.ops = &run_cursor_ops;
+	c->base.source = &c->base;
 	c->cx = cx;
 	lsm_group_init(&c->decoded, cx->ks->max_keylen);
 	return &c->base;

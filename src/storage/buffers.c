@@ -135,11 +135,17 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 					  int lock_mode, BufferAccessStrategy strategy)
 {
 	Buffer		buffer;
-	bool		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
-	Page		page = BufferGetPage(buffer);
-	LsmPageOpaque *opaque = lsm_page_opaque(page);
+	bool		missed;
+	Page		page;
+	LsmPageOpaque *opaque;
 	const char *wrong;
 
+	/* That would ask for a new block. */
+	if (unlikely(!BlockNumberIsValid(block)))
+		lsm_report_corruption(rel, block, "there is no such block");
+	missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+	page = BufferGetPage(buffer);
+	opaque = lsm_page_opaque(page);
 	LockBuffer(buffer, lock_mode);
 	if (unlikely(lsm_page_check_header(page, block) != NULL ||
 				 opaque->owner != owner || opaque->kind != kind))
