@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <sys/mman.h>
+
 #include "backend.h"
 #include "base/limits.h"
 #include "storage/bufpage.h"
@@ -83,4 +85,22 @@ errfinish(const char *filename, int lineno, const char *funcname)
 		siglongjmp(*backend_catch, 1);
 	fprintf(stderr, "error raised at %s:%d\n", filename, lineno);
 	abort();
+}
+
+/* Bytes on either side of a guarded page: 16-bit ordinals of 2-byte slots reach so far. */
+#define GUARD_SIZE (256 * 1024)
+
+char *
+backend_guarded_page(void)
+{
+	char	   *room = mmap(NULL, 2 * GUARD_SIZE + BLCKSZ, PROT_NONE,
+						MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (room == MAP_FAILED ||
+		mprotect(room + GUARD_SIZE, BLCKSZ, PROT_READ | PROT_WRITE) != 0)
+	{
+		perror("mmap");
+		abort();
+	}
+	return room + GUARD_SIZE;
 }

@@ -9,4 +9,7 @@
 /* Where an error goes while a test expects one; else NULL. */
 extern sigjmp_buf *backend_catch;
 
+/* A page beyond whose ends nothing may be touched, as far as any offset of 16 bits goes. */
+extern char *backend_guarded_page(void);
+
 #endif

@@ -151,6 +151,18 @@ test_seal(void)
 	ok(matches() && count == 0, "also when none is left");
 }
 
+/* Items that overlap may be more than a page can hold, when they are written one after the other. */
+static bool
+items_fit(void)
+{
+	uint32		size = 0;
+	LsmEntry	e;
+
+	for (int i = 0; i < lsm_buffer_page_count(page); i++)
+		size += lsm_buffer_page_get(page, i, &e) ? lsm_item_size(&e) + sizeof(uint16) : 0;
+	return size <= LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT;
+}
+
 /* Under the sanitizers: damage may give any answer, but touches nothing else. */
 static void
 test_damage(void)
@@ -177,11 +189,9 @@ test_damage(void)
 		if (lsm_buffer_page_check(page) != NULL)
 			continue;
 		sound++;
-#ifdef B4
 		/* As redo may, which looks at no checksum; the test goes on with the rest. */
-		if (rnd(2) == 0)
+		if (rnd(2) == 0 && items_fit())
 			remove_some(rnd(50));
-#endif
 	}
 	ok(read > 1000 && sound > 100, "is read and trimmed without going astray when it is damaged");
 }

@@ -1,4 +1,8 @@
-/* t_pick.c -- what to merge next. */
+/*
+ * t_pick.c -- what to merge next.
+ *
+ * The level of a job is that of its output.
+ */
 #include "tap.h"
 
 #include "compact/compact.h"
@@ -17,6 +21,16 @@ add(int level, LsmRunState state, uint32 blocks)
 	run->level = level;
 	run->state = state;
 	run->blocks = blocks;
+	return run;
+}
+
+/* The output of a job that is under way. */
+static LsmRunRecord *
+add_output(int level, uint32 blocks)
+{
+	LsmRunRecord *run = add(level, LSM_RUN_PACKED, blocks);
+
+	run->flags = LSM_RUN_MERGING;
 	return run;
 }
 
@@ -40,17 +54,34 @@ remove_run(uint64 run_id)
 	}
 }
 
+/* The first job of inputs of that level or a higher one. */
 static bool
 pick(int from_level, LsmJob *job)
 {
-	return lsm_pick_job(runs, count, 8, from_level, job);
+	LsmPickPlace place = {.level = from_level};
+
+	return lsm_pick_job(runs, count, 8, &place, job);
+}
+
+/* How many jobs there are in all, as those who merge go through them. */
+static int
+count_jobs(void)
+{
+	LsmPickPlace place = {0};
+	LsmJob		job;
+	int			n = 0;
+
+	while (lsm_pick_job(runs, count, 8, &place, &job))
+		n++;
+	return n;
 }
 
 static void
 test_cases(void)
 {
 	LsmJob		job;
-	LsmRunRecord *building;
+	LsmRunRecord *output;
+	LsmPickPlace place = {0};
 
 	count = 0;
 	ok(!pick(0, &job), "nothing to do in an empty index");
@@ -58,30 +89,45 @@ test_cases(void)
 	add_many(15, 0, LSM_RUN_SEALED, 1);
 	ok(!pick(0, &job), "fifteen runs of level 0 and the open one are too few");
 	add(0, LSM_RUN_SEALED, 1);
-	ok(pick(0, &job) && job.count == 16 && job.level == 0 && job.blocks == 16 && job.run_id == 0,
+	ok(pick(0, &job) && job.count == 16 && job.level == 1 && job.blocks == 16 && job.job_id == 0 &&
+	   job.blocks_left == 16,
 	   "sixteen runs are merged, without the open one");
 	add_many(7, 1, LSM_RUN_PACKED, 10);
 	ok(!pick(1, &job), "seven runs of a higher level are too few");
 	add(1, LSM_RUN_PACKED, 10);
-	ok(pick(1, &job) && job.count == 8 && job.level == 1 && job.blocks == 80,
+	ok(pick(1, &job) && job.count == 8 && job.level == 2 && job.blocks == 80,
 	   "eight runs are merged there");
 
 	add_many(8, 3, LSM_RUN_PACKED, 500);
-	ok(pick(0, &job) && job.level == 0, "the lowest level first");
-	ok(pick(2, &job) && job.level == 3 && job.blocks == 4000, "then higher ones");
+	ok(pick(0, &job) && job.level == 1, "the lowest level first");
+	ok(pick(2, &job) && job.level == 4 && job.blocks == 4000, "then higher ones");
 
-	building = add(4, LSM_RUN_BUILDING, 10);
+	output = add_output(4, 10);
 	for (int i = 0; i < count; i++)
 	{
 		if (runs[i].level == 3)
-			runs[i].job_id = building->run_id;
+			runs[i].job_id = output->run_id;
 	}
-	ok(pick(2, &job) && job.run_id == building->run_id && job.count == 8,
+	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8 &&
+	   job.level == 4 && job.blocks == 4000 && job.blocks_left == 3990,
 	   "a job under way is gone on with");
 	ok(lsm_pick_idle(runs, count, 3) == 0, "its inputs are taken");
 	add_many(9, 3, LSM_RUN_PACKED, 500);
-	ok(pick(2, &job) && job.run_id == building->run_id && job.count == 8,
-	   "one job at a time from a level");
+	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8,
+	   "before another one from its level is begun");
+	place.level = 2;
+	ok(lsm_pick_job(runs, count, 8, &place, &job) && job.job_id == output->run_id &&
+	   lsm_pick_job(runs, count, 8, &place, &job) && job.job_id == 0 && job.count == 9 &&
+	   job.level == 4 && !lsm_pick_job(runs, count, 8, &place, &job),
+	   "but that comes next, with inputs of its own");
+	ok(count_jobs() == 4, "each job comes once");
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].job_id == output->run_id && runs[i].run_id % 2 == 0)
+			runs[i].state = LSM_RUN_SPENT;
+	}
+	ok(lsm_pick_under_way(runs, count, output->run_id, &job) && job.count == 4 && job.level == 4,
+	   "what is spent is no input any more");
 
 	count = 0;
 	add_many(100, 0, LSM_RUN_SEALED, 1);
@@ -97,18 +143,31 @@ test_room(void)
 	count = 0;
 	add_many(7, 1, LSM_RUN_PACKED, 5);
 	add_many(5, 2, LSM_RUN_PACKED, 50);
-	ok(lsm_pick_any(runs, count, &job) && job.level == 1 && job.count == 7,
+	ok(lsm_pick_any(runs, count, 8, &job) && job.level == 2 && job.count == 7,
 	   "when there must be room, the fullest level");
 	count = 0;
 	add(1, LSM_RUN_PACKED, 5);
 	add(2, LSM_RUN_PACKED, 5);
-	ok(!lsm_pick_any(runs, count, &job), "single runs cannot make room");
+	ok(lsm_pick_any(runs, count, 8, &job) && job.count == 2 && job.blocks == 10 && job.level == 2,
+	   "single runs of several levels make room together");
+	runs[0].state = LSM_RUN_OPEN;
+	ok(!lsm_pick_any(runs, count, 8, &job), "a single run cannot");
+	runs[0].state = LSM_RUN_PACKED;
+	add_many(3, 1, LSM_RUN_PACKED, 100);
+	runs[2].job_id = add_output(2, 50)->run_id;
+	runs[3].job_id = add_output(2, 60)->run_id;
+	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[3].job_id && job.blocks_left == 40,
+	   "what is under way comes first, the least left first");
+	runs[3].state = LSM_RUN_SPENT;
+	runs[count - 1].flags = 0;
+	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[2].job_id && job.count == 1,
+	   "as long as there is any");
 	ok(lsm_level_for(1, 8) == 0 && lsm_level_for(15, 8) == 0 && lsm_level_for(16, 8) == 1 &&
 	   lsm_level_for(127, 8) == 1 && lsm_level_for(128, 8) == 2 &&
 	   lsm_level_for(8192, 8) == 4, "levels by size");
 	count = 0;
 	add_many(5, 0, LSM_RUN_PACKED, 1);
-	ok(lsm_pick_any(runs, count, &job) && job.level == 0 && job.count == 5,
+	ok(lsm_pick_any(runs, count, 8, &job) && job.level == 1 && job.count == 5,
 	   "an odd number of runs of level 0 makes room, too");
 	ok(lsm_level_for(PG_UINT32_MAX, 2) < LSM_MAX_LEVEL - 1, "the largest run is below the top level");
 }
@@ -117,9 +176,9 @@ test_room(void)
 static void
 begin(LsmJob *job)
 {
-	LsmRunRecord *run = add(Min(job->level + 1, LSM_MAX_LEVEL - 1), LSM_RUN_BUILDING, 0);
+	LsmRunRecord *run = add_output(job->level, 0);
 
-	job->run_id = run->run_id;
+	job->job_id = run->run_id;
 	for (int i = 0; i < job->count; i++)
 	{
 		for (int k = 0; k < count; k++)
@@ -138,9 +197,9 @@ install(const LsmJob *job)
 		remove_run(job->inputs[i]);
 	for (int k = 0; k < count; k++)
 	{
-		if (runs[k].run_id == job->run_id)
+		if (runs[k].run_id == job->job_id)
 		{
-			runs[k].state = LSM_RUN_PACKED;
+			runs[k].flags = 0;
 			runs[k].blocks = job->blocks;
 		}
 	}
@@ -148,11 +207,12 @@ install(const LsmJob *job)
 
 /* Are the inputs of a job alike, idle (or its own), known, and each there once? */
 static bool
-job_is_sound(const LsmJob *job)
+job_is_sound(const LsmJob *job, bool one_level)
 {
 	uint32		blocks = 0;
 
-	if (job->count < 1 || job->count > LSM_MAX_JOB_INPUTS)
+	if (job->count < 1 || job->count > LSM_MAX_JOB_INPUTS || job->level < 1 ||
+		job->level >= LSM_MAX_LEVEL || job->blocks_left > job->blocks)
 		return false;
 	for (int i = 0; i < job->count; i++)
 	{
@@ -163,11 +223,14 @@ job_is_sound(const LsmJob *job)
 			if (runs[k].run_id == job->inputs[i])
 				run = &runs[k];
 		}
-		if (run == NULL || run->job_id != job->run_id ||
+		if (run == NULL || run->job_id != job->job_id ||
 			(run->state != LSM_RUN_SEALED && run->state != LSM_RUN_PACKED) ||
+			(run->flags & LSM_RUN_MERGING) ||
 			(i > 0 && job->inputs[i] <= job->inputs[i - 1]))
 			return false;
-		if (job->run_id == 0 && run->level != job->level)
+		/* Of one level, or of several below the output's or on it. */
+		if (run->level > job->level ||
+			(one_level && run->level != job->level - 1 && run->level != LSM_MAX_LEVEL - 1))
 			return false;
 		blocks += run->blocks;
 	}
@@ -199,24 +262,29 @@ test_random(void)
 		/* New runs, as CREATE INDEX and seals make them, and dropped ones. */
 		if (count < LSM_MAX_RUNS - 1)
 			add(rnd(4) ? 0 : rnd(LSM_MAX_LEVEL - 1), LSM_RUN_PACKED, 1 + rnd(100));
-		if (rnd(10) == 0 && runs[count / 2].job_id == 0 && runs[count / 2].state == LSM_RUN_PACKED)
+		if (rnd(10) == 0 && runs[count / 2].job_id == 0 && runs[count / 2].state == LSM_RUN_PACKED &&
+			!(runs[count / 2].flags & LSM_RUN_MERGING))
 			remove_run(runs[count / 2].run_id);
 
 		if (count > LSM_MAX_RUNS / 2)
 		{
-			picked = lsm_pick_any(runs, count, &job);
+			picked = lsm_pick_any(runs, count, 8, &job);
 			room &= picked;
 		}
 		else
-			picked = lsm_pick_job(runs, count, 2 + rnd(8), rnd(3), &job);
+		{
+			LsmPickPlace place = {.level = rnd(3)};
+
+			picked = lsm_pick_job(runs, count, 2 + rnd(8), &place, &job);
+		}
 		if (!picked)
 			continue;
-		sound &= job_is_sound(&job);
+		sound &= job_is_sound(&job, job.job_id == 0 && count <= LSM_MAX_RUNS / 2);
 		jobs++;
-		if (job.run_id == 0 && count < LSM_MAX_RUNS)
+		if (job.job_id == 0 && count < LSM_MAX_RUNS)
 			begin(&job);
 		/* Some jobs take several steps. */
-		if (rnd(3) > 0 && job.run_id != 0)
+		if (rnd(3) > 0 && job.job_id != 0)
 			install(&job);
 	}
 	ok(sound && jobs > 10000, "jobs have inputs that can be merged");
@@ -257,7 +325,7 @@ static void
 test_debt(void)
 {
 	LsmDebt		debt;
-	LsmRunRecord *building;
+	LsmRunRecord *output;
 
 	count = 0;
 	add_many(16, 0, LSM_RUN_SEALED, 1);
@@ -269,15 +337,15 @@ test_debt(void)
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.blocks == 16 + 4000 + 270000 && debt.next_blocks == 4000 && debt.pressure == 0,
 	   "all jobs are debt, the smallest of the large ones is next, and size is no pressure");
-	building = add(4, LSM_RUN_BUILDING, 3900);
+	output = add_output(4, 3900);
 	for (int i = 0; i < count; i++)
 	{
 		if (runs[i].level == 3)
-			runs[i].job_id = building->run_id;
+			runs[i].job_id = output->run_id;
 	}
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.blocks == 16 + 100 + 270000 && debt.next_blocks == 100, "less what is written of a job");
-	building->blocks = 5000;
+	output->blocks = 5000;
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.blocks == 16 + 270000 && debt.next_blocks == 1,
 	   "an output that is larger than its inputs does no harm");
@@ -315,34 +383,34 @@ test_idle(void)
 	ok(!lsm_pick_idle_job(runs, count, 8, &job), "a large run is not rewritten for a small one");
 	add_many(3, 0, LSM_RUN_SEALED, 1);
 	add_many(2, 2, LSM_RUN_PACKED, 16);
-	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 6 && job.blocks == 36 && job.level == 1,
+	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 6 && job.blocks == 36 && job.level == 2,
 	   "the small ones of all levels are merged");
 	runs[count - 1].job_id = 99;
-	add(3, LSM_RUN_BUILDING, 4);
+	add_output(3, 4);
 	ok(!lsm_pick_idle_job(runs, count, 8, &job), "not while a job is under way");
 
-	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 2 && !last,
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 3 && !last,
 	   "settling: what is under way is finished first");
-	add(0, LSM_RUN_SEALED, 1)->job_id = add(1, LSM_RUN_BUILDING, 0)->run_id;
-	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 0 && job.count == 1,
+	add(0, LSM_RUN_SEALED, 1)->job_id = add_output(1, 0)->run_id;
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 1 && job.count == 1,
 	   "the lowest level before others");
 	for (int i = 0; i < count; i++)
 	{
-		if (runs[i].state == LSM_RUN_BUILDING && runs[i].level == 3)
-			ok(lsm_pick_building(runs, count, runs[i].run_id, &job) && job.level == 2 &&
-			   job.run_id == runs[i].run_id && job.count == 0, "or the job that is asked for");
+		if ((runs[i].flags & LSM_RUN_MERGING) && runs[i].level == 3)
+			ok(lsm_pick_under_way(runs, count, runs[i].run_id, &job) && job.level == 3 &&
+			   job.job_id == runs[i].run_id && job.count == 0, "or the job that is asked for");
 		else
-			sound &= !lsm_pick_building(runs, count, runs[i].run_id, &job) ||
-				runs[i].state == LSM_RUN_BUILDING;
+			sound &= lsm_pick_under_way(runs, count, runs[i].run_id, &job) ==
+				((runs[i].flags & LSM_RUN_MERGING) != 0);
 	}
-	ok(sound && !lsm_pick_building(runs, count, 0, &job), "a run that nobody builds has no job");
+	ok(sound && !lsm_pick_under_way(runs, count, 0, &job), "a run that is not merged into has no job");
 	count = 0;
 	add(0, LSM_RUN_OPEN, 1);
 	add(0, LSM_RUN_SEALED, 1);
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 1 && last,
 	   "a sealed page is packed");
 	add(4, LSM_RUN_PACKED, 5000);
-	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 2 && job.level == 3 && last,
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 2 && job.level == 4 && last,
 	   "a large run is rewritten when one asks for it");
 	add_many(100, 0, LSM_RUN_SEALED, 1);
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == LSM_MAX_JOB_INPUTS &&
@@ -350,6 +418,19 @@ test_idle(void)
 	count = 0;
 	add(4, LSM_RUN_PACKED, 5000);
 	ok(!lsm_pick_settling(runs, count, 8, &job, &last), "a single run is settled");
+	runs[0].entries = 1000;
+	runs[0].removed = 101;
+	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 1 && last,
+	   "unless VACUUM has removed a tenth of it");
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "which is not enough for when nobody asks");
+	runs[0].removed = 1001;
+	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 1 && job.level == 4,
+	   "but half of it is");
+	runs[0].blocks = 1;
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "if that makes it shorter");
+	ok(lsm_segment_size(1000) == LSM_MIN_SEGMENT_BLOCKS && lsm_segment_size(51200) == 200 &&
+	   lsm_segment_size(UINT64CONST(1) << 33) == LSM_MAX_SEGMENT_BLOCKS,
+	   "segments are a 256th of a job, from 1 MB to 8 MB");
 
 	/* Bursts with pauses between them: few runs are left, at a bounded price. */
 	count = 0;
@@ -362,7 +443,7 @@ test_idle(void)
 				sound &= job.inputs[i] > job.inputs[i - 1];
 			begin(&job);
 			for (int i = 0; i < count; i++)
-				sound &= runs[i].job_id != job.run_id || runs[i].level <= job.level + 1;
+				sound &= runs[i].job_id != job.job_id || runs[i].level <= job.level;
 			install(&job);
 			written += job.blocks;
 			jobs++;
