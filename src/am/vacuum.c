@@ -43,6 +43,7 @@ typedef struct VacuumSegment
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
+	LsmBound   *frontier;		/* what is before it has been merged; or NULL */
 } VacuumSegment;
 
 typedef struct VacuumState
@@ -57,7 +58,8 @@ typedef struct VacuumState
 	bool		locked;			/* merges wait: make haste */
 
 	LsmVersion *version;
-	uint64		run_id;			/* whose directory is being read */
+	uint64		run_id;			/* whose segments are being listed */
+	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
 	Size		segment_room;
@@ -183,6 +185,7 @@ add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kin
 	s->start = segment->start;
 	s->leaves = segment->leaves;
 	s->kind = kind;
+	s->frontier = v->frontier;
 	return s;
 }
 
@@ -205,6 +208,22 @@ note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirecto
 	s->low.key = key;
 }
 
+/*
+ * How far the job has got that a run goes into: entries before that are in the
+ * job's output, too, and are counted there.  False if the version is old.
+ */
+static bool
+find_frontier(VacuumState *v, const LsmRunRecord *run)
+{
+	LsmRunRecord *output = run->job_id != 0 ? lsm_version_find(v->version, run->job_id) : NULL;
+
+	v->frontier = NULL;
+	if (output == NULL || output->segments == 0)
+		return true;
+	v->frontier = palloc0(sizeof(LsmBound));
+	return lsm_directory_last(v->index, output, v->version->edits, v->frontier) == LSM_FOUND;
+}
+
 /* List the segments of the version; false if it is old already. */
 static bool
 list_segments(VacuumState *v)
@@ -218,6 +237,8 @@ list_segments(VacuumState *v)
 		if (!lsm_run_is_read(run))
 			continue;
 		v->run_id = run->run_id;
+		if (!find_frontier(v, run))
+			return false;
 		if (!lsm_run_is_single(run))
 		{
 			if (!lsm_directory_walk(v->index, run, v->version->edits, note_item, v))
@@ -272,12 +293,51 @@ list_news(VacuumState *v)
 
 /* --- visiting them ------------------------------------------------------------ */
 
+/* How many of the entries that are about to be removed are counted with the run? */
+static int
+count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
+{
+	int			counted = 0;
+	int			ordinal = 0;
+	int			next = 0;
+
+	/* The count of an open page is taken when it is sealed. */
+	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
+		return 0;
+	if (s->frontier == NULL)
+		return dead;
+	if (s->kind == LSM_PAGE_BUFFER)
+	{
+		for (int i = 0; i < dead; i++)
+		{
+			LsmEntry	entry;
+
+			counted += lsm_buffer_page_get(page, v->dead[i], &entry) &&
+				lsm_bound_compare(v->ks, s->frontier, &entry) > 0;
+		}
+		return counted;
+	}
+	for (int g = 0; g < lsm_leaf_group_count(page) && next < dead; g++)
+	{
+		if (!lsm_leaf_decode_group(page, g, &v->group))
+			break;
+		for (int i = 0; i < v->group.count && next < dead; i++, ordinal++)
+		{
+			if (v->dead[next] != ordinal)
+				continue;
+			counted += lsm_bound_compare(v->ks, s->frontier, &v->group.entries[i]) > 0;
+			next++;
+		}
+	}
+	return counted;
+}
+
 /*
  * Visit a page of a segment.  False if it is another's by now: VACUUM holds back
  * nobody.
  */
 static bool
-visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, uint64 *removed, bool *empty)
+visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmRemoved *removed)
 {
 	BlockNumber block = s->start + leaf;
 	Buffer		buffer;
@@ -295,13 +355,12 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, uint64 *removed,
 	dead = find_dead(v, BufferGetPage(buffer), block, &total);
 	if (dead > 0)
 	{
+		removed->counted += count_dead(v, s, BufferGetPage(buffer), dead);
+		removed->all += dead;
 		remove_dead(v, buffer, dead);
 		v->stats->tuples_removed += dead;
-		/* The count of an open page is taken when it is sealed. */
-		if (!(lsm_page_opaque(BufferGetPage(buffer))->flags & LSM_PAGE_OPEN))
-			*removed += dead;
 	}
-	*empty &= dead == total;
+	removed->empty &= dead == total;
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
@@ -313,19 +372,18 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, uint64 *removed,
 static void
 visit_segment(VacuumState *v, const VacuumSegment *s)
 {
-	uint64		removed = 0;
-	bool		empty = s->kind == LSM_PAGE_LEAF;
+	LsmRemoved	removed = {0, 0, s->kind == LSM_PAGE_LEAF};
 	bool		is_there = true;
 	LsmBound	low = {0};
 
 	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
-		is_there = visit_page(v, s, leaf, &removed, &empty);
-	empty &= is_there;
-	if (removed == 0 && !empty)
+		is_there = visit_page(v, s, leaf, &removed);
+	removed.empty &= is_there;
+	if (removed.all == 0 && !removed.empty)
 		return;
 	if (s->in_directory)
 		lsm_bound_set_entry(&low, &s->low, 1);
-	lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, (uint32) removed, empty);
+	lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
 	if (low.key != NULL)
 		pfree(low.key);
 }

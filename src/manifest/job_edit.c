@@ -365,35 +365,35 @@ lsm_manifest_reap(LsmIndex *index)
 /* --- VACUUM ---------------------------------------------------------------------- */
 
 static void
-note_single(LsmChange *change, const LsmRunRecord *run, uint64 removed, bool empty)
+note_single(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *removed)
 {
-	if (empty && is_idle(run) && run->state == LSM_RUN_PACKED)
+	if (removed->empty && is_idle(run) && run->state == LSM_RUN_PACKED)
 	{
 		lsm_space_give(change, run->start, run->blocks);
 		lsm_edit_remove(&change->edit, run->run_id);
 	}
 	else
-		lsm_edit_deduct(&change->edit, run->run_id, removed);
+		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 }
 
 static void
 note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegment *found,
-				  uint32 removed, bool empty)
+				  const LsmRemoved *removed)
 {
 	LsmSegment	segment = found->segment;
 	LsmRunRecord less = *run;
 
-	segment.entries -= Min(segment.entries, removed);
-	segment.removed += removed;
-	if (empty)
+	segment.entries -= Min(segment.entries, removed->all);
+	segment.removed += removed->all;
+	if (removed->empty)
 	{
 		lsm_space_give(change, segment.start, segment.blocks);
 		segment.blocks = 0;
 	}
 	lsm_directory_set(change, run, found->page, found->ordinal, &segment);
-	if (!empty || !is_idle(run))
+	if (!removed->empty || !is_idle(run))
 	{
-		lsm_edit_deduct(&change->edit, run->run_id, removed);
+		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 		return;
 	}
 	/* The sums of a run that takes part in no job are those of what is there. */
@@ -407,12 +407,12 @@ note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegm
 
 /*
  * VACUUM has removed so many entries from a segment, which begins after `low`
- * (not looked at if the run has no directory).  empty: none are left in it; then
- * it is dropped, unless it is all that a job has for an input.
+ * (not looked at if the run has no directory).  If none are left the segment is
+ * dropped, unless it is all that a job has for an input.
  */
 void
 lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
-						  const LsmBound *low, uint32 removed, bool empty)
+						  const LsmBound *low, const LsmRemoved *removed)
 {
 	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
 	LsmChange  *change = lsm_change_begin(index);
@@ -431,9 +431,9 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 	if (is_known)
 	{
 		if (lsm_run_is_single(run))
-			note_single(change, run, removed, empty);
+			note_single(change, run, removed);
 		else
-			note_in_directory(change, run, found, removed, empty);
+			note_in_directory(change, run, found, removed);
 		lsm_change_commit(change);
 	}
 	else

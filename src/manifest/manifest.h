@@ -104,9 +104,17 @@ extern bool lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegm
 extern void lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id,
 							  const LsmBound *from, const LsmBound *frontier);
 extern void lsm_manifest_reap(LsmIndex *index);
+/* Entries that VACUUM has removed from a segment. */
+typedef struct LsmRemoved
+{
+	uint32		all;
+	uint32		counted;		/* less those that a job's output has, too, of its inputs */
+	bool		empty;			/* none are left */
+} LsmRemoved;
+
 extern void lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id,
-									  uint64 segment_id, const LsmBound *low, uint32 removed,
-									  bool empty);
+									  uint64 segment_id, const LsmBound *low,
+									  const LsmRemoved *removed);
 extern void lsm_manifest_drop_empty(LsmIndex *index);
 extern void lsm_manifest_truncate(LsmIndex *index, BlockNumber least);
 

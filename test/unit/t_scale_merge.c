@@ -1,0 +1,303 @@
+/*
+ * t_scale_merge.c -- merges of an index that grows to 10^12 entries.
+ *
+ * Records of runs as compact/pick.c sees them, no entries.  Runs arrive, and who
+ * merges has done so many blocks of work for each block that arrived: jobs in
+ * the order of schedule/worker.c, the lowest level first.  Where the manifest
+ * gets full the writer merges as lsm_schedule_make_room does.
+ *
+ * What the lowest levels do is known: to be quick, where the fanout is small,
+ * runs of a higher level arrive, and the records that there may be below count
+ * as used.  docs/scale.md has the figures.
+ */
+#include "tap.h"
+
+#include "compact/compact.h"
+
+/* A thousand entries on a page. */
+#define TOTAL_BLOCKS UINT64CONST(1000000000)
+
+/* Arrivals between two rounds of work. */
+#define CHUNK 4
+#define CHUNK_BATCHES 8
+
+/* When batches and pages are refused, and when there is room again. */
+#define FULL (LSM_MAX_RUNS - LSM_RUNS_RESERVE)
+#define ROOM (LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
+
+/* How runs arrive with a fanout. */
+typedef struct Arrival
+{
+	int			fanout;
+	int			level;
+	uint32		blocks;
+	int			records_below;
+	int			pace;			/* blocks of work for each block that arrives */
+} Arrival;
+
+typedef struct Figures
+{
+	uint64		arrived;		/* blocks */
+	uint64		written;		/* with what was written below */
+	int			most_runs;
+	int			full;			/* times that the manifest was full */
+	uint64		stall_sum;		/* blocks that writers merged then */
+	uint64		stall_most;		/* at once */
+	bool		always_room;
+	bool		sound;
+} Figures;
+
+static LsmRunRecord runs[LSM_MAX_RUNS];
+static int	count;
+static uint64 next_id;
+static Figures figures;
+
+static LsmRunRecord *
+add_run(int level, uint32 blocks, uint8 flags)
+{
+	LsmRunRecord *run = &runs[count++];
+
+	memset(run, 0, sizeof(LsmRunRecord));
+	run->run_id = ++next_id;
+	run->level = level;
+	run->blocks = blocks;
+	run->segments = 1;
+	run->state = LSM_RUN_PACKED;
+	run->flags = flags;
+	figures.most_runs = Max(figures.most_runs, count);
+	return run;
+}
+
+/* Records of the levels that are not simulated: nothing can be done about them. */
+static void
+add_records_below(int n)
+{
+	while (n-- > 0)
+		add_run(0, 1, 0)->state = LSM_RUN_OPEN;
+}
+
+static void
+remove_records_below(void)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].state != LSM_RUN_OPEN)
+			runs[kept++] = runs[i];
+	}
+	count = kept;
+}
+
+static LsmRunRecord *
+find_run(uint64 run_id)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].run_id == run_id)
+			return &runs[i];
+	}
+	return NULL;
+}
+
+/* Begin a job, if it is not under way.  False if there is no record for its output. */
+static bool
+begin(LsmJob *job)
+{
+	if (job->job_id != 0)
+		return true;
+	if (count == LSM_MAX_RUNS)
+		return false;
+	job->job_id = add_run(job->level, 0, LSM_RUN_MERGING)->run_id;
+	for (int i = 0; i < job->count; i++)
+	{
+		LsmRunRecord *input = find_run(job->inputs[i]);
+
+		figures.sound &= input != NULL && input->job_id == 0 && !(input->flags & LSM_RUN_MERGING) &&
+			input->level <= job->level;
+		input->job_id = job->job_id;
+	}
+	return true;
+}
+
+static void
+finish(uint64 job_id)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].job_id != job_id)
+			runs[kept++] = runs[i];
+	}
+	count = kept;
+	find_run(job_id)->flags = 0;
+}
+
+/* Write so many blocks of a job at most; returns how many that were. */
+static uint64
+work_on(const LsmJob *job, uint64 most)
+{
+	LsmRunRecord *output = find_run(job->job_id);
+	uint64		n = Min(most, job->blocks - output->blocks);
+
+	output->blocks += n;
+	figures.written += n;
+	if (output->blocks == job->blocks)
+		finish(job->job_id);
+	return n;
+}
+
+/* As work_once in schedule/worker.c: the first job that there is, again and again. */
+static void
+work(int fanout, uint64 budget)
+{
+	while (budget > 0)
+	{
+		LsmPickPlace place = {0};
+		LsmJob		job;
+
+		if (!lsm_pick_job(runs, count, fanout, &place, &job) || !begin(&job))
+			return;
+		budget -= work_on(&job, budget);
+	}
+}
+
+/* As lsm_schedule_make_room. */
+static void
+make_room(int fanout)
+{
+	uint64		stall = 0;
+	LsmJob		job;
+
+	figures.full++;
+	while (count >= ROOM && lsm_pick_any(runs, count, fanout, &job))
+	{
+		int			before = count;
+
+		if (!begin(&job))
+		{
+			figures.always_room = false;
+			break;
+		}
+		stall += work_on(&job, PG_UINT64_MAX);
+		/* A record for the output, and those of two inputs or more go. */
+		figures.always_room &= count < before;
+	}
+	figures.always_room &= count < ROOM;
+	figures.stall_sum += stall;
+	figures.stall_most = Max(figures.stall_most, stall);
+}
+
+/* Let runs arrive until the index has so many blocks. */
+static void
+load(const Arrival *a, uint64 until)
+{
+	uint64		n = 0;
+	uint64		budget = 0;
+
+	remove_records_below();
+	add_records_below(a->records_below);
+	while (figures.arrived < until)
+	{
+		int			many = a->level == 0 ? CHUNK_BATCHES : 1;
+
+		for (int i = 0; i < many; i++)
+		{
+			if (count >= FULL)
+				make_room(a->fanout);
+			add_run(a->level, a->blocks, 0);
+		}
+		figures.arrived += (uint64) many * a->blocks;
+		figures.written += (uint64) many * a->blocks * (a->level + 1);
+		budget += (uint64) many * a->blocks * a->pace;
+		if (a->level == 0 || ++n % CHUNK == 0)
+		{
+			work(a->fanout, budget);
+			budget = 0;
+		}
+	}
+}
+
+static void
+begin_figures(void)
+{
+	count = 0;
+	memset(&figures, 0, sizeof(figures));
+	figures.always_room = figures.sound = true;
+}
+
+static void
+show(const char *name)
+{
+	uint64		blocks = 0;
+
+	for (int i = 0; i < count; i++)
+		blocks += runs[i].state == LSM_RUN_OPEN ? 0 : runs[i].blocks;
+	/* A run that is written and its inputs are both there. */
+	figures.sound &= blocks >= figures.arrived;
+	printf("# %s: each byte written %.1f times, %d runs at most; manifest full %d times, writers merged "
+		   "%.2f %% of all then, %.1f GB at once\n", name,
+		   (double) figures.written / figures.arrived, figures.most_runs, figures.full,
+		   100.0 * figures.stall_sum / figures.written,
+		   (double) figures.stall_most * BLCKSZ / 1e9);
+}
+
+static void
+test_fanout(const Arrival *a, double most_written)
+{
+	char		name[100];
+
+	begin_figures();
+	load(a, TOTAL_BLOCKS);
+	snprintf(name, sizeof(name), "fanout %d, 10^12 entries", a->fanout);
+	show(name);
+	snprintf(name, sizeof(name), "fanout %d: jobs have inputs that can be merged", a->fanout);
+	ok(figures.sound, name);
+	snprintf(name, sizeof(name), "fanout %d: a full manifest can always be made smaller", a->fanout);
+	ok(figures.always_room, name);
+	snprintf(name, sizeof(name), "fanout %d: the manifest has room for all runs", a->fanout);
+	ok(figures.most_runs < LSM_MAX_RUNS, name);
+	snprintf(name, sizeof(name), "fanout %d: each byte is written %.0f times at most", a->fanout,
+			 most_written);
+	ok(figures.written <= most_written * figures.arrived, name);
+}
+
+/* Levels of 2, then the same levels must hold 32; or the other way round. */
+static void
+test_altered(const Arrival *from, const Arrival *to, double most_written)
+{
+	char		name[100];
+
+	begin_figures();
+	load(from, TOTAL_BLOCKS / 2);
+	load(to, TOTAL_BLOCKS);
+	snprintf(name, sizeof(name), "fanout %d, then %d", from->fanout, to->fanout);
+	show(name);
+	snprintf(name, sizeof(name), "fanout %d, then %d: a full manifest can always be made smaller",
+			 from->fanout, to->fanout);
+	ok(figures.always_room && figures.sound && figures.most_runs < LSM_MAX_RUNS, name);
+	snprintf(name, sizeof(name), "fanout %d, then %d: each byte is written %.0f times at most",
+			 from->fanout, to->fanout, most_written);
+	ok(figures.written <= most_written * figures.arrived, name);
+}
+
+/* Batches and levels: 2 f of level 0, f of any other. */
+static const Arrival fanout_2 = {2, 9, 4 << 8, 3 + 8 * 1, 40};
+static const Arrival fanout_3 = {3, 5, 6 * 81, 5 + 4 * 2, 30};
+static const Arrival fanout_4 = {4, 4, 8 * 64, 7 + 3 * 3, 24};
+static const Arrival fanout_16 = {16, 1, 32 * 20, 31, 12};
+static const Arrival fanout_32 = {32, 0, 20, 0, 10};
+
+int
+main(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	test_fanout(&fanout_2, 60);
+	test_fanout(&fanout_4, 24);
+	test_fanout(&fanout_16, 12);
+	test_fanout(&fanout_32, 12);
+	test_altered(&fanout_3, &fanout_32, 24);
+	test_altered(&fanout_32, &fanout_3, 24);
+	return done();
+}
