@@ -33,13 +33,15 @@ layer()
 		format) echo 1 ;;
 		key) echo 2 ;;
 		storage) echo 3 ;;
-		memtable | run | merge) echo 4 ;;
-		manifest) echo 5 ;;
-		read) echo 6 ;;
-		compact) echo 7 ;;
-		am | inspect) echo 8 ;;
-		recovery) echo 8 ;;
-		.) echo 9 ;;
+		index | sort) echo 4 ;;
+		segment) echo 5 ;;
+		manifest) echo 6 ;;
+		read) echo 7 ;;
+		compact) echo 8 ;;
+		schedule) echo 9 ;;
+		ingest) echo 10 ;;
+		am | inspect | recovery) echo 11 ;;
+		.) echo 12 ;;
 		*) return 1 ;;
 	esac
 }

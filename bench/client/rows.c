@@ -5,7 +5,7 @@
  * The key is always the column k, the others are filler:
  *
  *	int4_seq, int4_random, lowcard, zipf	t(k int4, f char(10))
- *	int8_seq								t(k int8, f char(10))
+ *	int8_seq, int8_desc						t(k int8, f char(10))
  *	uuid4, uuid7							t(k uuid, f char(10))
  *	text									t(k text, f char(10)): 12 random letters
  *	include8								t(k int8, v1 .. v8 int8): all random
@@ -155,6 +155,22 @@ put_int8_seq(RowOut *out, const RowSource *source, uint64_t i)
 	row_int8(out, (int64_t) i);
 	row_letters(out, FILLER, row_random(source, i));
 	row_end(out);
+}
+
+static void
+put_int8_desc(RowOut *out, const RowSource *source, uint64_t i)
+{
+	row_begin(out, 2);
+	row_int8(out, -(int64_t) i);
+	row_letters(out, FILLER, row_random(source, i));
+	row_end(out);
+}
+
+static void
+key_desc(char *text, const RowSource *source, uint64_t i)
+{
+	(void) source;
+	end_key(text, -(int64_t) i);
 }
 
 static void
@@ -312,6 +328,7 @@ static const RowKind kinds[] = {
 	{"lowcard", 40, false, put_lowcard, key_lowcard, NULL},
 	{"zipf", 40, false, put_zipf, key_zipf, prepare_zipf},
 	{"int8_seq", 48, false, put_int8_seq, key_seq, NULL},
+	{"int8_desc", 48, false, put_int8_desc, key_desc, NULL},
 	{"uuid4", 64, false, put_uuid4, key_uuid4, NULL},
 	{"uuid7", 64, false, put_uuid7, key_uuid7, NULL},
 	{"text", 48, false, put_text, key_text, NULL},

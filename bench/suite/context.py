@@ -9,6 +9,7 @@ from .results import Result, Sample
 # Columns of the tables that the client's kinds of rows go into; the others are (k int4, f char(10)).
 COLUMNS = {
     "int8_seq": "k int8, f char(10)",
+    "int8_desc": "k int8, f char(10)",
     "uuid4": "k uuid, f char(10)",
     "uuid7": "k uuid, f char(10)",
     "text": 'k text COLLATE "C", f char(10)',

@@ -22,7 +22,7 @@
 /* Most entries that a cursor decodes in one go: several groups. */
 #define LSM_DECODED_ENTRIES		128
 
-/* Run records that fit on the meta page (I10). */
+/* Run records that fit on the meta page (I12). */
 #define LSM_MAX_RUNS			118
 
 /* Steps that can be under way in an index at once (I3). */
@@ -41,7 +41,7 @@
 #define LSM_MAX_HEIGHT			24
 
 /* Levels that the tiering policy knows. */
-#define LSM_MAX_LEVEL			24
+#define LSM_MAX_LEVEL			32
 
 /*
  * Most pages of a run that is written and installed by a single WAL record: 32

@@ -47,7 +47,7 @@ typedef enum LsmCounter
 
 typedef enum LsmPhase
 {
-	LSM_PHASE_WAITING,			/* for the compaction lock */
+	LSM_PHASE_WAITING,			/* between steps */
 	LSM_PHASE_SEALING,
 	LSM_PHASE_MERGING
 } LsmPhase;

@@ -44,7 +44,7 @@ typedef struct Step
 static uint32
 least_move(const Step *step)
 {
-	return Max(step->segment_blocks / 4, 1);
+	return Max(step->segment_blocks / 16, 1);
 }
 
 /* What is known of the entries of all inputs. */

@@ -25,6 +25,23 @@ is_idle(const LsmRunRecord *run, int level)
 	return run->level == level && is_free(run);
 }
 
+/*
+ * The fanout that the manifest has room for.  With f, level 0 keeps up to 2f - 1
+ * idle runs and each of the L levels above f - 1: together no more than
+ * IDLE_RUNS, so f is at most (IDLE_RUNS + 1 + L) / (L + 2).
+ */
+#define IDLE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
+
+int
+lsm_effective_fanout(const LsmRunRecord *runs, int count, int fanout)
+{
+	int			highest = 0;
+
+	for (int i = 0; i < count; i++)
+		highest = Max(highest, runs[i].level);
+	return Max(Min(fanout, (IDLE_RUNS + 1 + highest) / (highest + 2)), LSM_MIN_FANOUT);
+}
+
 /* How many runs of a level make a job. */
 int
 lsm_pick_trigger(int level, int fanout)
@@ -115,6 +132,7 @@ take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 bool
 lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *place, LsmJob *job)
 {
+	fanout = lsm_effective_fanout(runs, count, fanout);
 	for (; place->level < LSM_MAX_LEVEL; place->level++, place->run = 0)
 	{
 		while (place->run < count)
@@ -122,7 +140,7 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *plac
 			const LsmRunRecord *run = &runs[place->run++];
 
 			if ((run->flags & LSM_RUN_MERGING) &&
-				Max(run->level, 1) == Min(place->level + 1, LSM_MAX_LEVEL - 1))
+				Max(run->level, 1) == place->level + 1)
 			{
 				take_under_way(runs, count, run, job);
 				return true;
@@ -179,6 +197,7 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 	LsmJob		job;
 
 	memset(debt, 0, sizeof(LsmDebt));
+	fanout = lsm_effective_fanout(runs, count, fanout);
 	while (lsm_pick_job(runs, count, fanout, &place, &job))
 	{
 		debt->blocks += job.blocks_left;
@@ -257,11 +276,20 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
 }
 
+/* Blocks to be written for each record that is free then: is it less for job a? */
+static bool
+is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
+{
+	return (uint64) a->blocks_left * b_freed < (uint64) b->blocks_left * a_freed;
+}
+
 /*
- * Some job that makes the manifest smaller, when it must be.  What is under way
- * comes first, the least left first: it needs no record more to be completed.
- * Then the fullest level, or the smallest runs of all.  So there is always one,
- * unless there are less than two runs that can be merged.
+ * Some job that makes the manifest smaller, when it must be: the one that costs
+ * least for each record that it gives back, so that nobody has to complete a
+ * merge of half the index for it.  A job under way gives back those of its
+ * inputs; a new one needs one for its output first, so it is looked at only while
+ * there is one.  If there is none, and none is under way, there are less than two
+ * runs that can be merged.
  */
 bool
 lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -269,41 +297,36 @@ lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 	const LsmRunRecord *sorted[LSM_MAX_RUNS];
 	bool		busy;
 	int			n = sort_free(runs, count, sorted, &busy);
-	int			most = 1;
-	int			fullest = -1;
+	int			freed = 0;
+	LsmJob		other;
 
-	if (busy)
+	for (int i = 0; i < count && busy; i++)
 	{
-		LsmJob		other;
-		bool		found = false;
-
-		for (int i = 0; i < count; i++)
+		if (!lsm_pick_under_way(runs, count, runs[i].run_id, &other))
+			continue;
+		if (freed == 0 || is_cheaper(&other, Max(other.count, 1), job, freed))
 		{
-			if (!lsm_pick_under_way(runs, count, runs[i].run_id, &other) ||
-				(found && other.blocks_left >= job->blocks_left))
-				continue;
 			*job = other;
-			found = true;
+			freed = Max(other.count, 1);
 		}
-		return found;
 	}
-	for (int level = 0; level < LSM_MAX_LEVEL; level++)
+	for (int level = 0; level < LSM_MAX_LEVEL && count < LSM_MAX_RUNS; level++)
 	{
-		int			idle = lsm_pick_idle(runs, count, level);
-
-		if (idle > most)
+		if (lsm_pick_idle(runs, count, level) < 2)
+			continue;
+		take_level(runs, count, level, &other);
+		if (freed == 0 || is_cheaper(&other, other.count - 1, job, freed))
 		{
-			most = idle;
-			fullest = level;
+			*job = other;
+			freed = other.count - 1;
 		}
 	}
-	if (fullest >= 0)
-		take_level(runs, count, fullest, job);
-	else if (n >= 2)
+	if (freed == 0 && n >= 2 && count < LSM_MAX_RUNS)
+	{
 		take_smallest(sorted, Min(n, LSM_MAX_JOB_INPUTS), fanout, job);
-	else
-		return false;
-	return true;
+		freed = job->count - 1;
+	}
+	return freed > 0;
 }
 
 /* Has VACUUM removed more of a run than it has left? */

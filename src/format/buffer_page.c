@@ -112,6 +112,9 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 		if (!lsm_buffer_page_get((Page) copy.data, i, &entry))
 			continue;
 		size = lsm_item_size(&entry);
+		/* Only items that overlap could need more room than they had. */
+		if (header->pd_upper - size < LSM_PAGE_CONTENT + old_count * sizeof(uint16))
+			break;
 		header->pd_upper -= size;
 		memcpy((char *) page + header->pd_upper, entry.key - LSM_ITEM_HEADER, size);
 		*slot_at(page, kept) = header->pd_upper;
@@ -136,12 +139,17 @@ const char *
 lsm_buffer_page_check(Page page)
 {
 	int			count = lsm_buffer_page_count(page);
+	uint32		size = 0;
 	LsmEntry	entry;
 
 	for (int i = 0; i < count; i++)
 	{
 		if (!lsm_buffer_page_get(page, i, &entry))
 			return "item is out of bounds";
+		size += lsm_item_size(&entry);
 	}
+	/* Inserting and deleting leave no gaps, and items do not overlap. */
+	if (size != LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper)
+		return "items do not fill their area";
 	return NULL;
 }

@@ -67,7 +67,7 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 	PageHeader	header = (PageHeader) page;
 	uint16		offset = header->pd_lower;
 
-	if (size != MAXALIGN(size) || offset + size + sizeof(uint16) > header->pd_upper)
+	if (size != MAXALIGN(size) || size < sizeof(LsmDirectoryItem) || offset + size + sizeof(uint16) > header->pd_upper)
 		return false;
 	memcpy((char *) page + offset, item, size);
 	header->pd_lower += size;
@@ -75,6 +75,17 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 	memcpy((char *) page + header->pd_upper, &offset, sizeof(uint16));
 	lsm_directory_header(page)->count++;
 	return true;
+}
+
+/* Is there such an item, by the count and by the room for offsets? */
+static inline bool
+has_item(Page page, int ordinal)
+{
+	PageHeader	header = (PageHeader) page;
+
+	return ordinal >= 0 && ordinal < lsm_directory_page_count(page) &&
+		header->pd_upper <= LSM_PAGE_SPECIAL &&
+		ordinal < (int) ((LSM_PAGE_SPECIAL - header->pd_upper) / sizeof(uint16));
 }
 
 /* The item, its keys in place.  False if there is none, or the page is damaged. */
@@ -85,7 +96,7 @@ lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry)
 	uint16		offset;
 	const uint8 *key;
 
-	if (ordinal < 0 || ordinal >= lsm_directory_page_count(page))
+	if (!has_item(page, ordinal))
 		return false;
 	offset = item_offset(page, ordinal);
 	if (offset < LSM_DIRECTORY_DATA || offset + sizeof(item) > ((PageHeader) page)->pd_lower)
@@ -112,7 +123,7 @@ lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
 {
 	uint16		offset;
 
-	if (ordinal < 0 || ordinal >= lsm_directory_page_count(page))
+	if (!has_item(page, ordinal))
 		return false;
 	offset = item_offset(page, ordinal);
 	if (offset < LSM_DIRECTORY_DATA ||

@@ -1,6 +1,6 @@
 /*
  * leaf.h
- *	  Packed pages: the leaves and fence pages of a run.
+ *	  Packed pages: the leaves and fence pages of a segment.
  *
  * Layout: LsmLeafHeader, entries upward, group offsets downward from the
  * special area.  See "On-disk format" in src/README.md for the entry coding.

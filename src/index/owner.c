@@ -3,7 +3,7 @@
  *	  Becoming the owner of a table, for merges, batches and checks.
  *
  * Whoever's insert happens to do the work, operator class functions run as the
- * table's owner, in a restricted context (D12).  Byte comparisons run nobody's
+ * table's owner, in a restricted context.  Byte comparisons run nobody's
  * code, so encoded keys switch nothing.
  */
 #include "postgres.h"

@@ -198,7 +198,10 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 	lsm_builder_describe(image, &entry);
 	level = lsm_level_for(entry.segment.blocks, lsm_fanout(batch->index->rel));
 	while (lsm_manifest_add_batch(batch->index, image, level, &seals) == LSM_SEAL_NO_ROOM)
+	{
 		lsm_schedule_make_room(batch->index, heap);
+		CHECK_FOR_INTERRUPTS();
+	}
 	for (Size i = 0; i < entries; i++)
 		refs[i].item->tid |= WRITTEN;
 	lsm_builder_free(image);

@@ -35,6 +35,20 @@ ask_manifest(LsmIndex *index, LsmOpenPages *open)
 {
 	lsm_manifest_open_pages(index, open);
 	index->open = *open;
+	/* Of no meaning but that PostgreSQL resets it when the file is cut. */
+	RelationSetTargetBlock(index->rel, LSM_BLOCK_META);
+}
+
+/*
+ * The pages that are remembered, none after VACUUM has cut the file: what it had
+ * freed may lie beyond its end.
+ */
+static void
+remember_pages(LsmIndex *index, LsmOpenPages *open)
+{
+	if (RelationGetTargetBlock(index->rel) == InvalidBlockNumber)
+		index->open.count = 0;
+	*open = index->open;
 }
 
 /*
@@ -165,9 +179,10 @@ bool
 lsm_insert_entry(LsmIndex *index, Relation heap, LsmKeySpace *ks, const LsmEntry *entry,
 				 uint64 *seals)
 {
-	LsmOpenPages open = index->open;
+	LsmOpenPages open;
 	bool		sealed = false;
 
+	remember_pages(index, &open);
 	if (open.count == 0)
 		ask_manifest(index, &open);
 	for (;;)

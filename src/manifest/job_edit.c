@@ -85,6 +85,33 @@ release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *use
 }
 
 /*
+ * All reservations are taken.  Give back those of jobs that nobody is at: their
+ * steps have failed.  True if there were any.
+ */
+static bool
+release_failed(LsmIndex *index)
+{
+	LsmVersion *version = lsm_version_read(index);
+	bool		any = false;
+
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		uint64		job_id = version->reservations[i].job_id;
+		LsmChange  *change;
+
+		if (version->reservations[i].length == 0 || !lsm_job_lock(index->rel, job_id, false))
+			continue;
+		change = lsm_change_begin(index);
+		release_reservations(change, job_id, NULL, 0);
+		lsm_change_commit(change);
+		lsm_job_unlock(index->rel, job_id);
+		any = true;
+	}
+	pfree(version);
+	return any;
+}
+
+/*
  * Reserve blocks for the next segment of a job's output.  What an earlier step
  * of the job has reserved and not installed is free again: it has failed.
  * False if too many steps are under way.
@@ -108,7 +135,8 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	if (!found || output == NULL)
 	{
 		lsm_change_cancel(change);
-		return false;
+		return output != NULL && release_failed(index) &&
+			lsm_manifest_reserve(index, job_id, want, least, reservation);
 	}
 	release_reservations(change, job_id, NULL, 0);
 	memset(reservation, 0, sizeof(LsmReservation));

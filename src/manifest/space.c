@@ -74,10 +74,15 @@ search(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint3
 	return best->length >= want;
 }
 
-/* The longest extent found near `at`, of `want` blocks at most. */
+/*
+ * The longest extent found from `*at` on, of `want` blocks at most.  *at becomes
+ * the place to go on from when that does not do: behind what was looked at, so
+ * that the next ones get all around.
+ */
 static Extent
-find(LsmChange *change, BlockNumber at, uint32 want)
+find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 {
+	BlockNumber at = *place;
 	BlockNumber end = change->edit.space.mapped_end;
 	uint32		regions = lsm_region_of(end - 1) + 1;
 	Extent		best = {InvalidBlockNumber, 0};
@@ -95,6 +100,7 @@ find(LsmChange *change, BlockNumber at, uint32 want)
 			return best;
 		region = (region + 1) % regions;
 	}
+	*place = lsm_region_first(region);
 	if (regions <= MOST_REGIONS)
 		search(change, lsm_region_of(at), lsm_region_first(lsm_region_of(at)), at, want, &best);
 	return best;
@@ -159,15 +165,16 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 		space->mapped_end <= MOST_REGIONS * LSM_REGION_BLOCKS)
 		*at = LSM_FIXED_BLOCKS;
 	if (space->free_blocks >= least)
-		found = find(change, *at, want);
+		found = find_extent(change, at, want);
 	/* Much is free, but in small pieces: take them rather than grow for ever. */
 	if (least < want && space->free_blocks > space->mapped_end / 16 && space->free_blocks >= want)
 		least = Min(least, Max(LSM_LEAST_EXTENT, want / 16));
-	if (found.length < least)
+	if (found.length >= least)
+		*at = found.start + found.length;
+	else
 		found = grow(change, want, least);
 	set_bits(change, found.start, found.length, true);
 	space->free_blocks -= found.length;
-	*at = found.start + found.length;
 	*start = found.start;
 	return found.length;
 }

@@ -305,35 +305,11 @@ report_stale(LsmReader *reader)
 }
 
 /*
- * Read what is there now: take the current version, and its gate if one is
- * needed.  Costs next to nothing if the reader has that version already.
+ * Take the version, and seek unless `from` is NULL, while the meta page is locked:
+ * it stays the current one.  What does not fit it then is damaged.
  */
-void
-lsm_reader_refresh(LsmReader *reader)
-{
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
-	bool		done = false;
-
-	reader->cx.generation++;
-	reader->cx.stale = false;
-	while (!done)
-	{
-		uint64		before = reader->version.edits;
-
-		lsm_reader_let_go(reader);
-		if (lsm_version_update(reader->cx.index, &reader->version,
-							   reader->needs_gate ? &reader->gate : NULL))
-			done = take_version(reader);
-		else
-			done = before != 0 || take_version(reader);
-		CHECK_FOR_INTERRUPTS();
-	}
-	MemoryContextSwitchTo(old);
-}
-
-/* Seek while the meta page is locked: the version stays the current one. */
 static void
-seek_locked(LsmReader *reader, const LsmBound *from)
+read_locked(LsmReader *reader, const LsmBound *from)
 {
 	Buffer		meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
 
@@ -345,11 +321,43 @@ seek_locked(LsmReader *reader, const LsmBound *from)
 									   LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_SHARE, NULL);
 		LockBuffer(reader->gate, BUFFER_LOCK_UNLOCK);
 	}
-	if (take_version(reader))
+	if (take_version(reader) && from != NULL)
 		lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
 	UnlockReleaseBuffer(meta);
 	if (reader->cx.stale)
 		report_stale(reader);
+}
+
+/*
+ * Read what is there now: take the current version, and its gate if one is
+ * needed.  Costs next to nothing if the reader has that version already.
+ */
+void
+lsm_reader_refresh(LsmReader *reader)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	bool		done = false;
+
+	reader->cx.generation++;
+	reader->cx.stale = false;
+	for (int i = 0; !done; i++)
+	{
+		uint64		before = reader->version.edits;
+
+		lsm_reader_let_go(reader);
+		if (i >= PATIENCE)
+		{
+			read_locked(reader, NULL);
+			break;
+		}
+		if (lsm_version_update(reader->cx.index, &reader->version,
+							   reader->needs_gate ? &reader->gate : NULL))
+			done = take_version(reader);
+		else
+			done = before != 0 || take_version(reader);
+		CHECK_FOR_INTERRUPTS();
+	}
+	MemoryContextSwitchTo(old);
 }
 
 /*
@@ -368,7 +376,7 @@ restart(LsmReader *reader, const LsmBound *from)
 		lsm_reader_let_go(reader);
 		if (i >= PATIENCE)
 		{
-			seek_locked(reader, from);
+			read_locked(reader, from);
 			break;
 		}
 		if (!lsm_version_update(reader->cx.index, &reader->version,

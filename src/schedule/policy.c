@@ -38,7 +38,8 @@ count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_
 
 	/* Behind: merges were missed because others were at it. */
 	if (lsm_pick_idle(version->runs, version->run_count, level - 1) >=
-		2 * lsm_pick_trigger(level - 1, lsm_fanout(index->rel)) ||
+		2 * lsm_pick_trigger(level - 1, lsm_effective_fanout(version->runs, version->run_count,
+															 lsm_fanout(index->rel))) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
 		turns = Max(turns, 1);
 	return turns;
@@ -130,6 +131,9 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	LsmJob		job;
 
 	INSTR_TIME_SET_CURRENT(start);
+	/* What a crash, or somebody else, has left to be freed takes records, too. */
+	lsm_manifest_reap(index);
+	lsm_version_update(index, version, NULL);
 	while (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
 		   lsm_pick_any(version->runs, version->run_count, lsm_fanout(index->rel), &job))
 	{

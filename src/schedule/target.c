@@ -1,7 +1,7 @@
 /*
  * target.c
  *	  Opening an index for merging on nobody's behalf: the locks, whether it
- *	  may be touched, and as whom (D12: as the table's owner, restricted).
+ *	  may be touched, and as whom (the table's owner, restricted).
  *
  * The locks are those of an inserter, RowExclusiveLock on the table and on the
  * index, in this order.  So whatever may not go on beside inserts does not go

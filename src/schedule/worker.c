@@ -214,6 +214,11 @@ work_once(LsmTarget *target, LsmVersion *version, bool idle)
 	bool		any = false;
 
 	lsm_version_update(target->index, version, NULL);
+	/* The manifest is about to be full: what gives room soonest comes first. */
+	if (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
+		lsm_pick_any(version->runs, version->run_count, fanout, &job) &&
+		lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY)
+		return WORK_MORE;
 	while (lsm_pick_job(version->runs, version->run_count, fanout, &place, &job))
 	{
 		if (lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY)

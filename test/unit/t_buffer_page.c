@@ -151,7 +151,7 @@ test_seal(void)
 	ok(matches() && count == 0, "also when none is left");
 }
 
-/* Items that overlap may be more than a page can hold, when they are written one after the other. */
+/* Items that overlap may be more than a page can hold, once each is written by itself. */
 static bool
 items_fit(void)
 {

@@ -78,7 +78,7 @@ random_op(uint64 *next_id)
 	LsmRunRecord *known = count > 0 ? &model[rnd(count)] : NULL;
 	LsmRunRecord run;
 
-	switch (known == NULL ? 0 : rnd(6))
+	switch (known == NULL ? 0 : rnd(7))
 	{
 		case 0:
 			if (count == LSM_MAX_RUNS)
@@ -108,6 +108,10 @@ random_op(uint64 *next_id)
 			break;
 		case 5:
 			random_reservation(next_id);
+			break;
+		case 6:
+			lsm_edit_take(&edit, known->run_id, 300);
+			known->entries -= Min(known->entries, 300);
 			break;
 	}
 }
@@ -370,6 +374,9 @@ test_refusals(void)
 	lsm_edit_init(&edit, meta);
 	lsm_edit_deduct(&edit, 123456, 1);
 	ok(lsm_meta_apply(page, &edit), "but entries of a run that is gone need no deduction");
+	lsm_edit_init(&edit, meta);
+	lsm_edit_take(&edit, 123456, 1);
+	ok(!lsm_meta_apply(page, &edit), "a merge takes no entries from it");
 	edit.ops[0].kind = 99;
 	ok(!lsm_meta_apply(page, &edit), "an operation of no known kind is refused");
 

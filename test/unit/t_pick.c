@@ -368,12 +368,6 @@ static void
 test_idle(void)
 {
 	LsmJob		job;
-	uint64		written = 0;
-	uint64		pages = 0;
-	int			jobs = 0;
-	bool		sound = true;
-	bool		few = true;
-	bool		last;
 
 	count = 0;
 	add(0, LSM_RUN_OPEN, 1);
@@ -388,6 +382,15 @@ test_idle(void)
 	runs[count - 1].job_id = 99;
 	add_output(3, 4);
 	ok(!lsm_pick_idle_job(runs, count, 8, &job), "not while a job is under way");
+}
+
+/* Goes on with what test_idle has left: a job is under way. */
+static void
+test_under_way(void)
+{
+	LsmJob		job;
+	bool		sound = true;
+	bool		last;
 
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 3 && !last,
 	   "settling: what is under way is finished first");
@@ -404,6 +407,14 @@ test_idle(void)
 				((runs[i].flags & LSM_RUN_MERGING) != 0);
 	}
 	ok(sound && !lsm_pick_under_way(runs, count, 0, &job), "a run that is not merged into has no job");
+}
+
+static void
+test_settling(void)
+{
+	LsmJob		job;
+	bool		last;
+
 	count = 0;
 	add(0, LSM_RUN_OPEN, 1);
 	add(0, LSM_RUN_SEALED, 1);
@@ -431,8 +442,19 @@ test_idle(void)
 	ok(lsm_segment_size(1000) == LSM_MIN_SEGMENT_BLOCKS && lsm_segment_size(51200) == 200 &&
 	   lsm_segment_size(UINT64CONST(1) << 33) == LSM_MAX_SEGMENT_BLOCKS,
 	   "segments are a 256th of a job, from 1 MB to 8 MB");
+}
 
-	/* Bursts with pauses between them: few runs are left, at a bounded price. */
+/* Bursts with pauses between them: few runs are left, at a bounded price. */
+static void
+test_bursts(void)
+{
+	LsmJob		job;
+	uint64		written = 0;
+	uint64		pages = 0;
+	int			jobs = 0;
+	bool		sound = true;
+	bool		few = true;
+
 	count = 0;
 	for (int burst = 0; burst < 20000; burst++)
 	{
@@ -463,6 +485,9 @@ main(void)
 {
 	test_debt();
 	test_idle();
+	test_under_way();
+	test_settling();
+	test_bursts();
 	test_cases();
 	test_room();
 	test_random();

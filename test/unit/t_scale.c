@@ -2,7 +2,7 @@
  * t_scale.c -- the directory and the space map at the size of 1 TB.
  *
  * Models of manifest/directory.c and manifest/space.c with the real pages, in
- * memory.  What counts is how many pages an operation looks at or changes, not
+ * memory: who changes the policy there changes it here, too.  What counts is how many pages an operation looks at or changes, not
  * how long it takes.  docs/scale.md has the figures.
  */
 #include "tap.h"
@@ -427,6 +427,7 @@ take(uint32 want, uint32 least, bool large, BlockNumber *start)
 		least = Min(least, Max(LSM_LEAST_EXTENT, want / 16));
 	if (length >= least)
 		next = *start + length;
+	/* Or else the next search goes on where this one ended: it must get round the file. */
 	else
 		length = grow(want, least, start);
 	set_bits(*start, length, true);

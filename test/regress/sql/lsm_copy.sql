@@ -26,7 +26,8 @@ SET pg_lsm.batch_entries = 400;
 SET pg_lsm.batch_min_entries = 1;
 SET pg_lsm.merge_fanout = 4;
 SET pg_lsm.foreground_blocks = 100;
-SET pg_lsm.step_leaves = 50;
+-- Segments of some dozen pages: smaller runs are merged, not moved by reference (see lsm_moves).
+SET pg_lsm.segment_size = 400;
 -- Encoded and tuple keys, included columns, the other direction.
 CREATE INDEX c_k ON c USING lsm (k);
 CREATE INDEX c_desc ON c USING lsm (k DESC) INCLUDE (v);
@@ -68,10 +69,10 @@ SELECT lsm_stat_reset();
 INSERT INTO c SELECT i * 1000, i * 1000, i, i FROM generate_series(-20, 20) i;
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), check_copy();
 SELECT i, (copied(i)).*, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
--- Steps of few leaves, and such as fail, in the midst of copied pages.
+-- Segments of one page, and steps that fail, in the midst of copied pages.
 TRUNCATE c;
 SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.step_leaves = 1;
+SET pg_lsm.segment_size = 1;
 CALL load(25, 370, '(i * 7919) % 100 + i / 500 * 100');
 SELECT check_copy();
 SET pg_lsm.fail_at = 'save';
@@ -90,7 +91,7 @@ SELECT t.same('SELECT k FROM c WHERE k BETWEEN 990 AND 1010 ORDER BY k'), t.same
 SET pg_lsm.page_entries = 0;
 SET pg_lsm.batch_entries = 0;
 SET pg_lsm.foreground_blocks = 128;
-SET pg_lsm.step_leaves = 64;
+SET pg_lsm.segment_size = 0;
 TRUNCATE c;
 SELECT lsm_stat_reset();
 CALL load(12, 10000, 'i');

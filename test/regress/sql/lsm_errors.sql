@@ -8,7 +8,7 @@ CREATE INDEX t1_class ON t1 USING lsm (k text_ops);
 CREATE INDEX t1_k ON t1 USING lsm (k);
 SELECT t.error_of('ALTER TABLE t1 ADD CONSTRAINT t1_pk PRIMARY KEY USING INDEX t1_k');
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (k) WITH (no_such_parameter = 1)'), t.error_of('ALTER INDEX t1_k SET (no_such_parameter = 1)');
-SELECT t.error_of('SET pg_lsm.merge_fanout = 1'), t.error_of('SET pg_lsm.buffer_entries = -1'), t.error_of('SET pg_lsm.step_leaves = 0');
+SELECT t.error_of('SET pg_lsm.merge_fanout = 1'), t.error_of('SET pg_lsm.buffer_entries = -1'), t.error_of('SET pg_lsm.segment_size = -1');
 SELECT t.error_of('SET pg_lsm.no_such_setting = 1');
 -- Too many columns is a limit of PostgreSQL.
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (' || (SELECT string_agg('k', ', ') FROM generate_series(1, 33)) || ')');
@@ -87,7 +87,7 @@ SELECT t.error_of('SELECT lsm_check(''owned.mine_k'', true)');
 RESET ROLE;
 -- Nor are the settings that shape the index for all, unless granted.
 SET ROLE regress_lsm_nobody;
-SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{merge_fanout,buffer_entries,open_pages,page_entries,foreground_blocks,step_leaves,part_size,batch_entries,batch_min_entries,fail_at,batch_inserts}'::text[]) s;
+SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{merge_fanout,buffer_entries,open_pages,page_entries,foreground_blocks,segment_size,batch_entries,batch_min_entries,fail_at,batch_inserts}'::text[]) s;
 RESET ROLE;
 GRANT SET ON PARAMETER pg_lsm.merge_fanout TO regress_lsm_nobody;
 SET ROLE regress_lsm_nobody;
