@@ -282,6 +282,25 @@ set_cursors(LsmReader *reader)
 		lsm_merge_set(reader->merge, reader->children, reader->child_count);
 }
 
+/*
+ * Make the version the current one, and pin its gate if one is needed.  True if
+ * it has changed, or the cursors are not those of it: an error may come at any
+ * point, and whoever uses the reader next must not read with what it left.
+ */
+static bool
+update_version(LsmReader *reader)
+{
+	bool		was_ready = reader->is_ready;
+
+	lsm_reader_let_go(reader);
+	reader->is_ready = false;
+	if (lsm_version_update(reader->cx.index, &reader->version,
+						   reader->needs_gate ? &reader->gate : NULL) || !was_ready)
+		return true;
+	reader->is_ready = true;
+	return false;
+}
+
 /* Build what depends on the version that was just taken.  False if it is old already. */
 static bool
 take_version(LsmReader *reader)
@@ -289,11 +308,9 @@ take_version(LsmReader *reader)
 	reader->cx.stale = false;
 	reader->cx.edits = reader->version.edits;
 	if (!read_frontiers(reader))
-	{
-		reader->version.edits = 0;	/* not usable */
 		return false;
-	}
 	set_cursors(reader);
+	reader->is_ready = true;
 	return true;
 }
 
@@ -311,8 +328,11 @@ report_stale(LsmReader *reader)
 static void
 read_locked(LsmReader *reader, const LsmBound *from)
 {
-	Buffer		meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
+	Buffer		meta;
 
+	lsm_reader_let_go(reader);
+	reader->is_ready = false;
+	meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
 	lsm_version_copy(&reader->version, lsm_meta(BufferGetPage(meta)));
 	if (reader->needs_gate)
 	{
@@ -342,19 +362,12 @@ lsm_reader_refresh(LsmReader *reader)
 	reader->cx.stale = false;
 	for (int i = 0; !done; i++)
 	{
-		uint64		before = reader->version.edits;
-
-		lsm_reader_let_go(reader);
 		if (i >= PATIENCE)
 		{
 			read_locked(reader, NULL);
 			break;
 		}
-		if (lsm_version_update(reader->cx.index, &reader->version,
-							   reader->needs_gate ? &reader->gate : NULL))
-			done = take_version(reader);
-		else
-			done = before != 0 || take_version(reader);
+		done = !update_version(reader) || take_version(reader);
 		CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(old);
@@ -369,18 +382,14 @@ restart(LsmReader *reader, const LsmBound *from)
 {
 	for (int i = 0; reader->cx.stale; i++)
 	{
-		uint64		before = reader->version.edits;
-
 		reader->cx.counters.restarts++;
 		reader->cx.generation++;
-		lsm_reader_let_go(reader);
 		if (i >= PATIENCE)
 		{
 			read_locked(reader, from);
 			break;
 		}
-		if (!lsm_version_update(reader->cx.index, &reader->version,
-								reader->needs_gate ? &reader->gate : NULL) && before != 0)
+		if (!update_version(reader))
 			report_stale(reader);
 		if (take_version(reader))
 			lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
@@ -431,8 +440,9 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 
 	lsm_bound_set_entry(&reader->here, entry, ScanDirectionIsForward(reader->direction) ? -1 : 1);
+	/* Whatever the version is: it is taken anew. */
 	reader->cx.stale = true;
-	reader->version.edits = 0;
+	reader->is_ready = false;
 	restart(reader, &reader->here);
 	check_limit(reader);
 	MemoryContextSwitchTo(old);

@@ -30,6 +30,7 @@ typedef struct LsmReader
 	uint64		job_id;			/* read the inputs of this job; 0: all runs */
 
 	LsmVersion	version;
+	bool		is_ready;		/* the cursors are those of the version */
 	bool		needs_gate;
 	Buffer		gate;			/* pinned, or invalid (I10) */
 	int			frontier_count;

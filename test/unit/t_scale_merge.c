@@ -301,6 +301,6 @@ main(void)
 	test_fanout(&fanout_16, 8);
 	test_fanout(&fanout_32, 8);
 	test_altered(&fanout_3, &fanout_32, 14);
-	test_altered(&fanout_32, &fanout_3, 14);
+	test_altered(&fanout_32, &fanout_3, 18);
 	return done();
 }

@@ -25,7 +25,7 @@ SET pg_lsm.page_entries = 20;
 SET pg_lsm.batch_entries = 400;
 SET pg_lsm.batch_min_entries = 1;
 SET pg_lsm.merge_fanout = 4;
-SET pg_lsm.foreground_blocks = 100;
+SET pg_lsm.foreground_blocks = 1000;
 -- Segments of some dozen pages: smaller runs are merged, not moved by reference (see lsm_moves).
 SET pg_lsm.segment_size = 400;
 -- Encoded and tuple keys, included columns, the other direction.
