@@ -41,6 +41,7 @@ typedef struct LsmScan
 	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
 
 	LsmReader  *reader;			/* NULL until it is needed */
+	MemoryContextCallback on_reset; /* of context */
 	bool		is_reading;		/* the reader has a version for this scan */
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
@@ -57,6 +58,17 @@ lsm_am_can_return(Relation index, int attno)
 	return true;				/* what was stored comes back exactly */
 }
 
+/* The scan's memory goes, perhaps after an error: then the reader is still held. */
+static void
+abandon_reader(void *arg)
+{
+	LsmScan    *s = arg;
+
+	if (s->reader != NULL)
+		lsm_reader_abandon(s->reader);
+	s->reader = NULL;
+}
+
 IndexScanDesc
 lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 {
@@ -71,6 +83,9 @@ lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 	s->ks = lsm_index_keyspace(s->index);
 	s->key_context = AllocSetContextCreate(context, "pg_lsm scan keys", ALLOCSET_SMALL_SIZES);
 	s->bound_context = s->key_context;
+	s->on_reset.func = abandon_reader;
+	s->on_reset.arg = s;
+	MemoryContextRegisterResetCallback(context, &s->on_reset);
 	MemoryContextSwitchTo(old);
 
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -95,7 +110,8 @@ start_reading(IndexScanDesc scan)
 
 	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
 	if (s->reader == NULL)
-		s->reader = lsm_reader_acquire(s->index, 0, scan->xs_snapshot, false, NULL);
+		lsm_reader_hold(lsm_reader_acquire(s->index, 0, scan->xs_snapshot, false, NULL),
+						&s->reader);
 	s->reader->cx.snapshot = scan->xs_snapshot;
 	s->reader->needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
 	lsm_reader_refresh(s->reader);
@@ -369,6 +385,7 @@ lsm_am_end_scan(IndexScanDesc scan)
 	stop_reading(s);
 	if (s->reader != NULL)
 		lsm_reader_release(s->reader);
+	s->reader = NULL;
 	MemoryContextDelete(s->context);
 }
 

@@ -35,8 +35,9 @@ forget_users(LsmIndex *index)
 	{
 		LsmReader  *reader = *at;
 
-		reader->in_use = false;
-		reader->gate = InvalidBuffer;
+		if (reader->holder != NULL)
+			*reader->holder = NULL;
+		lsm_reader_abandon(reader);
 		if (reader->job_id == 0)
 			at = &reader->next;
 		else
@@ -115,6 +116,26 @@ lsm_reader_let_go(LsmReader *reader)
 	reader->gate = InvalidBuffer;
 }
 
+/*
+ * The caller keeps the reader at *holder, in memory that it does not lose without
+ * calling lsm_reader_release or lsm_reader_abandon.
+ */
+void
+lsm_reader_hold(LsmReader *reader, LsmReader **holder)
+{
+	*holder = reader;
+	reader->holder = holder;
+}
+
+/* After an error: its user is gone, and its pins are released by others. */
+void
+lsm_reader_abandon(LsmReader *reader)
+{
+	reader->in_use = false;
+	reader->holder = NULL;
+	reader->gate = InvalidBuffer;
+}
+
 void
 lsm_reader_release(LsmReader *reader)
 {
@@ -123,6 +144,7 @@ lsm_reader_release(LsmReader *reader)
 	lsm_reader_let_go(reader);
 	lsm_index_count(index, &reader->cx.counters);
 	reader->in_use = false;
+	reader->holder = NULL;
 	reader->cx.snapshot = NULL;
 	reader->cx.strategy = NULL;
 	/*

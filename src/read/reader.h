@@ -25,6 +25,7 @@ typedef struct LsmReader
 {
 	struct LsmReader *next;		/* of the same handle */
 	bool		in_use;
+	struct LsmReader **holder;	/* of who uses it: reset when the reader is taken away; or NULL */
 	MemoryContext context;		/* of the reader and all below it */
 	LsmReadContext cx;
 	uint64		job_id;			/* read the inputs of this job; 0: all runs */
@@ -57,6 +58,8 @@ extern void lsm_reader_init(void);
 extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot,
 									 bool needs_gate, BufferAccessStrategy strategy);
 extern void lsm_reader_release(LsmReader *reader);
+extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
+extern void lsm_reader_abandon(LsmReader *reader);
 extern void lsm_reader_refresh(LsmReader *reader);
 extern void lsm_reader_let_go(LsmReader *reader);
 extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
