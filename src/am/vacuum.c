@@ -6,15 +6,14 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "am/am.h"
 #include "base/preload.h"
 #include "commands/vacuum.h"
 #include "format/buffer_page.h"
-#include "format/wal.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 #include "storage/lmgr.h"
 
 /*
@@ -133,18 +132,7 @@ remove_dead(VacuumState *v, Buffer buffer, int count)
 		elog(PANIC, "pg_lsm: checked page cannot be decoded");
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(v->rel))
-	{
-		xl_lsm_delete xlrec;
-		XLogRecPtr	lsn;
-
-		xlrec.count = count;
-		XLogBeginInsert();
-		XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-		XLogRegisterBufData(0, (char *) v->dead, count * sizeof(uint16));
-		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_DELETE);
-		PageSetLSN(page, lsn);
-	}
+		lsm_wal_delete(buffer, v->dead, count);
 	END_CRIT_SECTION();
 }
 

@@ -7,12 +7,11 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "format/buffer_page.h"
-#include "format/wal.h"
 #include "ingest/ingest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 
 /* Slot before which the entry goes.  The page is locked and checked. */
 static int
@@ -93,18 +92,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 	lsm_buffer_page_insert(page, pos, item, size);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
-	{
-		xl_lsm_insert xlrec;
-		XLogRecPtr	lsn;
-
-		xlrec.pos = pos;
-		XLogBeginInsert();
-		XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-		XLogRegisterBufData(0, (char *) item, size);
-		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT);
-		PageSetLSN(page, lsn);
-	}
+		lsm_wal_insert(buffer, pos, item, size);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 	return LSM_INSERTED;

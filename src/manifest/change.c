@@ -8,10 +8,10 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "manifest/change.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 #include "utils/memutils.h"
 
 /* Lock the meta page, and begin an edit that changes nothing yet. */
@@ -157,28 +157,25 @@ check_edit(LsmChange *change)
 	}
 }
 
-static XLogRecPtr
+static void
 log_change(LsmChange *change)
 {
-	uint8		id = 1;
+	LsmWalPage	pages[LSM_WAL_PAGES];
+	int			n = 0;
 
-	XLogBeginInsert();
-	XLogRegisterBuffer(0, change->meta_buffer, REGBUF_STANDARD);
-	XLogRegisterBufData(0, (char *) &change->edit, lsm_edit_size(&change->edit));
 	for (int i = 0; i < change->page_count; i++)
 	{
-		LsmChangedPage *page = &change->pages[i];
+		const LsmChangedPage *page = &change->pages[i];
 
 		if (!page->changed)
 			continue;
-		XLogRegisterBuffer(id, page->buffer, REGBUF_STANDARD |
-						   (page->image ? REGBUF_FORCE_IMAGE : 0) |
-						   (page->init ? REGBUF_WILL_INIT : 0));
-		if (!page->image)
-			XLogRegisterBufData(id, page->data, page->size);
-		id++;
+		pages[n].buffer = page->buffer;
+		pages[n].init = page->init;
+		pages[n].image = page->image;
+		pages[n].data = page->data;
+		pages[n++].size = page->size;
 	}
-	return XLogInsert(LSM_RMGR_ID, XLOG_LSM_EDIT);
+	lsm_wal_edit(change->meta_buffer, &change->edit, pages, n);
 }
 
 /* Apply and log everything as one, and unlock. */
@@ -186,7 +183,6 @@ void
 lsm_change_commit(LsmChange *change)
 {
 	bool		logged = RelationNeedsWAL(change->index->rel);
-	XLogRecPtr	lsn;
 
 	check_edit(change);
 	for (int i = 0; i < change->page_count; i++)
@@ -195,7 +191,7 @@ lsm_change_commit(LsmChange *change)
 			lsm_page_end_change(change->pages[i].copy, change->stamp);
 	}
 	if (logged)
-		XLogEnsureRecordSpace(Max(change->page_count, 4), 20 + change->page_count);
+		lsm_wal_prepare_edit(change->page_count);
 
 	START_CRIT_SECTION();
 	if (!lsm_meta_apply(BufferGetPage(change->meta_buffer), &change->edit))
@@ -211,15 +207,7 @@ lsm_change_commit(LsmChange *change)
 		MarkBufferDirty(page->buffer);
 	}
 	if (logged)
-	{
-		lsn = log_change(change);
-		PageSetLSN(BufferGetPage(change->meta_buffer), lsn);
-		for (int i = 0; i < change->page_count; i++)
-		{
-			if (change->pages[i].changed)
-				PageSetLSN(BufferGetPage(change->pages[i].buffer), lsn);
-		}
-	}
+		log_change(change);
 	END_CRIT_SECTION();
 	lsm_change_cancel(change);
 }

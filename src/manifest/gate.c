@@ -4,10 +4,10 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 
 /*
  * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
@@ -55,18 +55,7 @@ lsm_gate_flip(Relation rel)
 	MarkBufferDirty(old);
 	MarkBufferDirty(new);
 	if (RelationNeedsWAL(rel))
-	{
-		XLogRecPtr	lsn;
-
-		XLogBeginInsert();
-		XLogRegisterBuffer(0, meta, REGBUF_STANDARD);
-		XLogRegisterBuffer(1, old, REGBUF_STANDARD);
-		XLogRegisterBuffer(2, new, REGBUF_STANDARD);
-		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_FLIP);
-		PageSetLSN(BufferGetPage(meta), lsn);
-		PageSetLSN(BufferGetPage(old), lsn);
-		PageSetLSN(BufferGetPage(new), lsn);
-	}
+		lsm_wal_gate_flip(meta, old, new);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(new);
 	UnlockReleaseBuffer(old);
@@ -92,14 +81,7 @@ lsm_gate_drain(Relation rel, BlockNumber gate)
 	lsm_page_unmark(BufferGetPage(buffer));
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
-	{
-		XLogRecPtr	lsn;
-
-		XLogBeginInsert();
-		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-		lsn = XLogInsert(LSM_RMGR_ID, XLOG_LSM_GATE_DRAIN);
-		PageSetLSN(BufferGetPage(buffer), lsn);
-	}
+		lsm_wal_gate_drain(buffer);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 }

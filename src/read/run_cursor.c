@@ -241,6 +241,7 @@ run_seek_in_copy(RunCursor *c, const LsmBound *from)
 
 	if (!lsm_leaf_search(c->cx->ks, c->copy, from, &c->group, &pos, &c->decoded))
 		run_damaged(c, c->leaf);
+	c->base.at_page = c->forward && c->group == 0 && pos == 0 && c->decoded.count > 0;
 	c->group += c->forward ? 1 : -1;
 	if (c->forward ? pos < c->decoded.count : pos > 0)
 		run_stand(c, c->forward ? pos : pos - 1);

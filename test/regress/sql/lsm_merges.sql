@@ -196,7 +196,7 @@ SELECT try_to_compact('twice_k', 'install'), (jobs('twice_k')).* FROM generate_s
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
 SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
-SELECT state, segments > 100 AS many_segments FROM lsm_runs('twice_k') WHERE state <> 'open';
+SELECT state, segments > 20 AS many_segments FROM lsm_runs('twice_k') WHERE state <> 'open';
 -- The last step of all, too: its inputs are freed by the next that comes by.
 SET pg_lsm.segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(721, 1200) i;
@@ -286,10 +286,10 @@ BEGIN
 		INSERT INTO seen SELECT level, state, count(*) FROM lsm_runs('levels_k') GROUP BY level, state;
 	END LOOP;
 END $$;
-SELECT count(DISTINCT level) > 8 AS many_levels, count(DISTINCT level) = max(level) + 1 AS each_level, count(DISTINCT level) FILTER (WHERE state = 'merging') = max(level) AS each_merged FROM seen;
+SELECT count(DISTINCT level) > 8 AS many_levels, count(DISTINCT level) = max(level) + 1 AS each_level, count(DISTINCT level) FILTER (WHERE state = 'merging') > 5 AS many_merged FROM seen;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 4000), t.same('SELECT k FROM levels WHERE k < -2100000000');
--- The manifest gets full, and no insert fails: many levels, each with almost
--- enough for a job, then a fanout with which none is due, and the smallest steps.
+-- Many levels, each with almost enough for a job, then a fanout with which none
+-- is due, and the smallest steps: no insert fails for want of room in the manifest.
 SET pg_lsm.merge_fanout = 3;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(4001, 20000) i;
 SELECT count(DISTINCT level) > 6 AS many_levels FROM lsm_runs('levels_k');
@@ -303,11 +303,44 @@ BEGIN
 		INSERT INTO levels VALUES (hashint4(i));
 		most := greatest(most, (SELECT count(*) FROM lsm_runs('levels_k')));
 	END LOOP;
-	IF most < 86 THEN
-		RAISE 'the manifest was never full: %', most;
+	IF most < 40 OR most > 102 THEN
+		RAISE '% runs', most;
 	END IF;
 END $$;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 21500), t.same('SELECT k FROM levels WHERE k < -2100000000');
+-- All merges fail for some time, each at another point.  The manifest gets full,
+-- and inserts fail with the merges that would make room.  Then all is well again.
+CREATE FUNCTION fail_for_long(times int, at text[], OUT failed int, OUT most int) LANGUAGE plpgsql AS $$
+BEGIN
+	failed := 0;
+	FOR i IN 1 .. times LOOP
+		BEGIN
+			PERFORM set_config('pg_lsm.fail_at', at[1 + i % cardinality(at)], true);
+			INSERT INTO levels VALUES (hashint4(i));
+		EXCEPTION WHEN internal_error THEN
+			failed := failed + 1;
+		END;
+		PERFORM set_config('pg_lsm.fail_at', '', true);
+	END LOOP;
+	most := (SELECT count(*) FROM lsm_runs('levels_k'));
+END $$;
+SELECT failed > 10 AS has_failed, most BETWEEN 85 AND 102 AS full FROM fail_for_long(300, '{save}');
+SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
+INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 50) i;
+SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
+SET pg_lsm.merge_fanout = 2;
+SET pg_lsm.foreground_blocks = 100000;
+SELECT failed > 10 AS has_failed FROM fail_for_long(300, '{save,install}');
+SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
+INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 50) i;
+SELECT failed > 10 AS has_failed FROM fail_for_long(300, '{free,install,save,free}');
+SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
+INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 50) i;
+SELECT lsm_compact('levels_k');
+SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
+TRUNCATE levels;
+INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 21500) i;
+SET pg_lsm.foreground_blocks = 0;
 -- And back.
 SET pg_lsm.merge_fanout = 2;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(21501, 22500) i;
@@ -317,5 +350,5 @@ INSERT INTO levels SELECT hashint4(i) FROM generate_series(22501, 23000) i;
 SELECT lsm_compact('levels_k');
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 23000), t.same('SELECT k FROM levels WHERE k < -2100000000');
 DROP TABLE m, dense, small, loads, fan, twice, vp, gone, levels, seen;
-DROP FUNCTION load, check_runs, try_to_compact, try_to_insert, jobs;
+DROP FUNCTION load, check_runs, try_to_compact, try_to_insert, jobs, fail_for_long;
 DROP PROCEDURE churn;

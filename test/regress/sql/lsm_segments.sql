@@ -1,15 +1,16 @@
--- Large merges replace their inputs part by part.
-SET pg_lsm.part_size = 6;
-SET pg_lsm.step_leaves = 2;
+-- Jobs that take many steps: each writes a segment and installs it, and what the
+-- inputs have before that, the frontier, counts no more.  Freed blocks are used
+-- again at once.
+SET pg_lsm.segment_size = 3;
 SET pg_lsm.page_entries = 10;
 SET pg_lsm.buffer_entries = 10;
 SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.merge_fanout = 8;
+SET pg_lsm.merge_fanout = 3;
 CREATE TABLE f (k int, v text, n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k);
 CREATE INDEX f_v ON f USING lsm (v DESC, k) INCLUDE (n);
 CREATE INDEX f_n ON f USING lsm (n);
-CREATE FUNCTION check_frontier() RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION check_segments() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	answers text;
 BEGIN
@@ -18,61 +19,13 @@ BEGIN
 		t.same('SELECT k FROM f ORDER BY k'), t.same('SELECT k FROM f ORDER BY k DESC'), t.same('SELECT * FROM f WHERE k = 77'),
 		t.same('SELECT k FROM f WHERE k BETWEEN 300 AND 500 ORDER BY k'), t.same('SELECT k FROM f WHERE k BETWEEN 300 AND 500 ORDER BY k DESC'),
 		t.same('SELECT v, k, n FROM f WHERE v > ''v33'' ORDER BY v, k DESC'), t.same('SELECT v, k FROM f ORDER BY v DESC, k'),
-		t.same('SELECT n FROM f WHERE n < 20 ORDER BY n'), t.same('SELECT n FROM f ORDER BY n DESC', 'SELECT n FROM f ORDER BY n DESC, ctid DESC')]) a;
+		t.same('SELECT n FROM f WHERE n < 20 ORDER BY n', 'SELECT n FROM f WHERE n < 20 ORDER BY n, ctid'), t.same('SELECT n FROM f ORDER BY n DESC', 'SELECT n FROM f ORDER BY n DESC, ctid DESC')]) a;
 	RETURN answers;
 END $$;
--- Inserting goes on while merges are under way: at each stage all rows are found, once, in order.
-CREATE TABLE seen (parts bigint, cut bool);
-CREATE PROCEDURE grow(batches int) LANGUAGE plpgsql AS $$
-BEGIN
-	FOR b IN 1 .. batches LOOP
-		INSERT INTO f SELECT (i * 7919 + b) % 1009, 'v' || i % 100, (i + b) % 300 / 10.0 FROM generate_series(1, 60) i;
-		COMMIT;
-		INSERT INTO seen SELECT count(*) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i, lsm_runs(i) WHERE state = 'part';
-		COMMIT;
-		IF b % 16 = 0 AND check_frontier() <> 'same' THEN
-			RAISE 'batch %: %', b, check_frontier();
-		END IF;
-	END LOOP;
-END $$;
-CALL grow(80);
-SELECT sum(parts) > 20 AS many_parts FROM seen;
-SELECT check_frontier();
--- A cursor keeps to its version while the frontier passes it, forward and backward.
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
-SET enable_sort = off;
-BEGIN ISOLATION LEVEL REPEATABLE READ;
-CREATE TEMP TABLE expected AS SELECT k, row_number() OVER (ORDER BY k) AS place FROM f;
-CREATE TEMP TABLE got (k int, place serial);
-DECLARE up CURSOR FOR SELECT k FROM f ORDER BY k;
-DECLARE down SCROLL CURSOR FOR SELECT k FROM f ORDER BY k DESC;
-CREATE FUNCTION pass(cur refcursor, many int) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	r record;
-BEGIN
-	FOR i IN 1 .. many LOOP
-		FETCH cur INTO r;
-		EXIT WHEN NOT FOUND;
-		INSERT INTO got (k) VALUES (r.k);
-	END LOOP;
-END $$;
-SELECT pass('up', 1000);
-INSERT INTO f SELECT i % 1009, 'w', 1 FROM generate_series(1, 1500) i;
-SELECT pass('up', 1000);
-SELECT lsm_compact('f_k');
-SELECT pass('up', 10000);
-SELECT count(*) AS wrong FROM got FULL JOIN expected USING (place) WHERE got.k IS DISTINCT FROM expected.k;
-TRUNCATE got RESTART IDENTITY;
-INSERT INTO f SELECT i % 1009, 'w', 1 FROM generate_series(1, 1500) i;
-SELECT pass('down', 10000);
-SELECT count(*) AS wrong FROM (SELECT k, place FROM got) g FULL JOIN (SELECT k, row_number() OVER (ORDER BY place DESC) AS place FROM expected) e USING (place) WHERE g.k IS DISTINCT FROM e.k;
-ROLLBACK;
-RESET enable_seqscan;
-RESET enable_bitmapscan;
-RESET enable_sort;
-SELECT check_frontier();
--- Steps that fail at each point, again and again: what is in a part is never given up.
+CREATE FUNCTION jobs(index regclass, OUT jobs bigint, OUT segments bigint) LANGUAGE sql AS $$
+	SELECT count(*), coalesce(sum(segments), 0) FROM lsm_runs(index) WHERE state = 'merging'
+$$;
+-- Fails at a point of the next step, if there is one.
 CREATE FUNCTION try_to_compact(index regclass, at text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM set_config('pg_lsm.fail_at', at, true);
@@ -82,56 +35,175 @@ EXCEPTION WHEN internal_error THEN
 	PERFORM set_config('pg_lsm.fail_at', '', true);
 	RETURN 'failed';
 END $$;
-SELECT try_to_compact('f_k', 'free');
-SELECT count(*) FILTER (WHERE state = 'part') AS parts FROM lsm_runs('f_k');
-SELECT try_to_compact('f_k', 'save');
-SELECT try_to_compact('f_k', 'save');
-SELECT try_to_compact('f_k', 'save');
-SELECT count(*) FILTER (WHERE state = 'part') AS parts FROM lsm_runs('f_k');
-SELECT check_frontier();
-SELECT try_to_compact('f_k', 'free');
-SELECT try_to_compact('f_k', 'install');
-SELECT try_to_compact('f_k', 'install');
-SELECT count(*) FILTER (WHERE state = 'part') AS parts FROM lsm_runs('f_k');
-SELECT check_frontier();
--- VACUUM with merges under way; it may empty the leaf at which the merge goes on.
-DELETE FROM f WHERE k % 3 = 0 OR k > 700;
-VACUUM f;
-SELECT check_frontier();
+-- Takes a number of steps: each fails when it is installed.
+CREATE FUNCTION take_steps(index regclass, steps int) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. steps LOOP
+		PERFORM try_to_compact(index, 'free');
+	END LOOP;
+END $$;
+-- Inserting goes on while jobs are under way: at each stage all rows are found, once, in order.
+CREATE TABLE seen (index regclass, jobs bigint, segments bigint, entries bigint, rows bigint);
+CREATE PROCEDURE grow(batches int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR b IN 1 .. batches LOOP
+		INSERT INTO f SELECT (i * 7919 + b) % 1009, 'v' || i % 100, (i + b) % 300 / 10.0 FROM generate_series(1, 60) i;
+		COMMIT;
+		INSERT INTO seen SELECT i, (jobs(i)).*, (SELECT sum(entries) FROM lsm_runs(i)), (SELECT count(*) FROM f) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
+		COMMIT;
+		IF b % 16 = 0 AND check_segments() <> 'same' THEN
+			RAISE 'batch %: %', b, check_segments();
+		END IF;
+	END LOOP;
+END $$;
+CALL grow(80);
+SELECT index, count(*) FILTER (WHERE jobs > 0) > 20 AS often_under_way, max(jobs) > 1 AS several_jobs, max(segments) > 5 AS many_segments, count(*) FILTER (WHERE entries <> rows) AS miscounted FROM seen GROUP BY index ORDER BY index::text;
+SELECT check_segments();
+-- Bitmap scans, alone and together, and scans over arrays.
+INSERT INTO f SELECT i % 1009, 'y', i % 30 FROM generate_series(1, 1000) i;
+SELECT take_steps(i, 3) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
+SELECT jobs > 0 AS under_way FROM jobs('f_k');
+SELECT t.same('SELECT * FROM f WHERE k BETWEEN 100 AND 600'), t.same('SELECT * FROM f WHERE v > ''v5'' AND k < 300'), t.same('SELECT k FROM f WHERE k IN (3, 500, 77, 1008)'), t.same('SELECT count(*) FROM f WHERE n < 3');
+SET enable_seqscan = off;
+SELECT t.plan_has('SELECT * FROM f WHERE k BETWEEN 100 AND 110 OR v = ''v5''', 'BitmapOr') AS two_indexes;
+SELECT count(*) > 100 AS rows, count(*) = (SELECT count(*) FROM (SELECT k, v FROM f OFFSET 0) x WHERE k BETWEEN 100 AND 110 OR v = 'v5') AS same FROM f WHERE k BETWEEN 100 AND 110 OR v = 'v5';
+RESET enable_seqscan;
+-- Cursors that were open before go on when all that they have read from was
+-- merged, freed and used for others, again and again: upward and downward, over
+-- all and over a part, index-only and not.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+CREATE FUNCTION pass(cur refcursor, many int) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+BEGIN
+	FOR i IN 1 .. many LOOP
+		FETCH cur INTO r;
+		EXIT WHEN NOT FOUND;
+		INSERT INTO got (cur, k) VALUES (cur, r.k);
+	END LOOP;
+END $$;
+-- Every block of the index gets new content: more rows than it has, merged to the end.
+CREATE FUNCTION overwrite() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	FOR round IN 1 .. 3 LOOP
+		INSERT INTO f SELECT i % 1009, 'w', 1 FROM generate_series(1, 700) i;
+		PERFORM lsm_compact('f_k'), lsm_compact('f_v');
+	END LOOP;
+END $$;
+CREATE TABLE got (cur text, k int, place serial);
+CREATE TABLE expected (k int, up bigint, down bigint);
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+INSERT INTO expected SELECT k, row_number() OVER (ORDER BY k), row_number() OVER (ORDER BY k DESC) FROM f;
+DECLARE up CURSOR FOR SELECT k FROM f ORDER BY k;
+DECLARE down SCROLL CURSOR FOR SELECT k FROM f ORDER BY k DESC;
+DECLARE part SCROLL CURSOR FOR SELECT k FROM f WHERE k BETWEEN 200 AND 800 ORDER BY k;
+SET LOCAL enable_indexonlyscan = off;
+DECLARE plain SCROLL CURSOR FOR SELECT k, n FROM f ORDER BY k;
+SET LOCAL enable_indexonlyscan = on;
+SELECT pass(c::refcursor, 100) FROM unnest('{up,down,part,plain}'::text[]) c;
+SELECT take_steps('f_k', 5);
+SELECT pass(c::refcursor, 1000) FROM unnest('{up,down,part,plain}'::text[]) c;
 SELECT lsm_compact('f_k');
-SELECT check_frontier();
+SELECT pass(c::refcursor, 200) FROM unnest('{up,down,part,plain}'::text[]) c;
+SELECT overwrite();
+SELECT pass(c::refcursor, 200) FROM unnest('{up,down,part,plain}'::text[]) c;
+SELECT overwrite();
+-- Backward over what was read before that.
+MOVE BACKWARD 1000 IN down;
+MOVE 1000 IN down;
+MOVE BACKWARD 1300 IN part;
+MOVE 1300 IN part;
+FETCH BACKWARD 1 FROM plain;
+FETCH 1 FROM plain;
+SELECT overwrite();
+SELECT pass(c::refcursor, 100000) FROM unnest('{up,down,part,plain}'::text[]) c;
+WITH g AS (SELECT cur, k, row_number() OVER (PARTITION BY cur ORDER BY place) AS place FROM got)
+SELECT cur, count(*) AS rows, count(*) FILTER (WHERE g.k IS DISTINCT FROM e.k) AS wrong
+FROM g LEFT JOIN expected e ON g.place = CASE cur WHEN 'down' THEN e.down WHEN 'part' THEN e.up - (SELECT count(*) FROM expected WHERE k < 200) ELSE e.up END
+GROUP BY cur ORDER BY cur;
+SELECT count(*) AS all_rows, count(*) FILTER (WHERE k BETWEEN 200 AND 800) AS part FROM expected;
+-- And from the end back to the beginning, once more.
+SELECT overwrite();
+MOVE BACKWARD 100 IN down;
+FETCH BACKWARD 2 FROM down;
+SELECT overwrite();
+MOVE BACKWARD 4000 IN down;
+FETCH BACKWARD 2 FROM down;
+COMMIT;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+RESET enable_sort;
+SELECT check_segments();
+SELECT restarts > 5 AS have_restarted FROM pg_stat_lsm_indexes WHERE indexrelname = 'f_k';
+-- Steps that fail at each point, again and again: what was installed is never given up.
+TRUNCATE f;
+CALL grow(30);
+SELECT lsm_compact('f_k');
+INSERT INTO f SELECT (i * 7919) % 1009, 'x', 1 FROM generate_series(1, 500) i;
+SELECT take_steps('f_k', 3);
+SELECT jobs, segments > 0 AS some FROM jobs('f_k');
+SELECT segments AS before FROM jobs('f_k') \gset
+SELECT try_to_compact('f_k', 'save') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM jobs('f_k');
+SELECT check_segments();
+SELECT try_to_compact('f_k', 'install') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM jobs('f_k');
+SELECT check_segments();
+SELECT try_to_compact('f_k', 'free') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM jobs('f_k');
+SELECT check_segments();
+-- VACUUM of inputs, before the frontier and behind it.
+SELECT sum(entries) = (SELECT count(*) FROM f) AS counted FROM lsm_runs('f_k');
+DELETE FROM f WHERE k < 30;
+VACUUM f;
+SELECT jobs FROM jobs('f_k');
+SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
+DELETE FROM f WHERE k > 970;
+VACUUM f;
+SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
+-- It empties the very segments at which the job goes on, and the output's last one.
+DELETE FROM f WHERE k < 500;
+VACUUM f;
+SELECT jobs FROM jobs('f_k');
+SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
+SELECT take_steps('f_k', 2);
+SELECT check_segments();
+INSERT INTO f SELECT (i * 7919) % 1009, 'late', 1 FROM generate_series(1, 300) i;
+SELECT check_segments();
+SELECT lsm_compact('f_k'), lsm_compact('f_n');
+SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
 CALL grow(20);
-SELECT try_to_compact('f_v', 'free');
+SELECT take_steps('f_v', 4);
 DELETE FROM f WHERE v > 'v2';
 VACUUM f;
-SELECT check_frontier();
+SELECT check_segments();
 SELECT lsm_compact('f_v'), lsm_compact('f_n');
-SELECT check_frontier();
--- What VACUUM removes from pages of a failed step is not in the part, what it removes from the part's is.
-CREATE TABLE fv (k int);
+SELECT check_segments();
+-- A step that fails again and again takes no more space each time, and what it
+-- had reserved is free after the next.
+CREATE TABLE fv (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX fv_k ON fv USING lsm (k);
-SET pg_lsm.step_leaves = 4;
-SET pg_lsm.part_size = 8;
-SET pg_lsm.page_entries = 10;
-SET pg_lsm.foreground_blocks = 0;
+SET pg_lsm.segment_size = 20;
 SET pg_lsm.batch_min_entries = 1;
 SET pg_lsm.merge_fanout = 32;
 INSERT INTO fv SELECT x FROM generate_series(1, 3000, 2) x;
 INSERT INTO fv SELECT x FROM generate_series(2, 3000, 2) x;
 SELECT try_to_compact('fv_k', 'free');
 SELECT try_to_compact('fv_k', 'save');
--- A step that fails again and again takes no more space each time.
-CREATE PROCEDURE fail_often() LANGUAGE plpgsql AS $$
+CREATE PROCEDURE fail_often(at text) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 20 LOOP
-		PERFORM try_to_compact('fv_k', 'save');
+		PERFORM try_to_compact('fv_k', at);
 		COMMIT;
 	END LOOP;
 END $$;
-CALL fail_often();
+CALL fail_often('save');
 SELECT pg_relation_size('fv_k') AS size \gset
-CALL fail_often();
-SELECT pg_relation_size('fv_k') <= 1.1 * :size AS bounded;
+CALL fail_often('save');
+CALL fail_often('install');
+SELECT pg_relation_size('fv_k') = :size AS bounded;
 SELECT lsm_check('fv_k', true);
 DELETE FROM fv WHERE k % 3 = 0;
 VACUUM fv;
@@ -139,4 +211,94 @@ SELECT try_to_compact('fv_k', 'free');
 SELECT lsm_check('fv_k', true);
 SELECT lsm_compact('fv_k');
 SELECT lsm_check('fv_k', true);
-DROP TABLE fv;
+-- A segment that VACUUM empties is dropped at once, and its blocks are free.
+SELECT segments AS before, blocks AS blocks_before FROM lsm_runs('fv_k') WHERE state = 'packed' \gset
+DELETE FROM fv WHERE k BETWEEN 1000 AND 2000;
+VACUUM fv;
+SELECT segments < :before - 1 AS dropped, segments > 2 AS not_all, blocks < :blocks_before AS freed, entries = (SELECT count(*) FROM fv) AS counted FROM lsm_runs('fv_k') WHERE state = 'packed';
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv WHERE k BETWEEN 990 AND 2010 ORDER BY k DESC'), t.same('SELECT k FROM fv WHERE k BETWEEN 1100 AND 1200');
+SELECT pg_relation_size('fv_k') AS size \gset
+INSERT INTO fv SELECT x FROM generate_series(1000, 1300) x;
+SELECT pg_relation_size('fv_k') <= :size AS used_again, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+-- The first and the last ones, too; then all.
+DELETE FROM fv WHERE k < 800 OR k > 2500;
+VACUUM fv;
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv ORDER BY k DESC');
+DELETE FROM fv;
+VACUUM fv;
+SELECT count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
+SELECT lsm_check('fv_k', true);
+-- VACUUM gives the free end of the file back: at once what nothing lies behind.
+-- What comes in next goes to the front, so sooner or later the rest can go, too.
+SET pg_lsm.page_entries = 100;
+INSERT INTO fv SELECT x FROM generate_series(1, 30000) x;
+SELECT lsm_compact('fv_k');
+SELECT pg_relation_size('fv_k') AS size \gset
+DELETE FROM fv;
+VACUUM fv;
+SELECT lsm_check('fv_k', true);
+INSERT INTO fv SELECT x FROM generate_series(1, 100) x;
+SELECT lsm_compact('fv_k');
+VACUUM fv;
+SELECT pg_relation_size('fv_k') < :size / 10 AS smaller, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+-- It grows again, and is cut again.
+INSERT INTO fv SELECT x FROM generate_series(1, 30000) x;
+SELECT pg_relation_size('fv_k') > :size / 2 AS has_grown, lsm_check('fv_k', true);
+DELETE FROM fv WHERE k > 100;
+VACUUM fv;
+INSERT INTO fv SELECT x FROM generate_series(1, 100) x;
+SELECT lsm_compact('fv_k');
+VACUUM fv;
+SELECT pg_relation_size('fv_k') < :size / 10 AS smaller, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+INSERT INTO fv SELECT x FROM generate_series(1, 3000) x;
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv WHERE k > 2500 ORDER BY k');
+-- A run that VACUUM has thinned is written anew by lsm_compact, though it is
+-- the only one; one that lost little is not.
+SELECT lsm_compact('fv_k');
+SELECT run_id AS id, blocks AS blocks_before FROM lsm_runs('fv_k') WHERE state = 'packed' \gset
+DELETE FROM fv WHERE k % 50 = 0;
+VACUUM fv;
+SELECT lsm_compact('fv_k');
+SELECT run_id = :id AS as_it_was, blocks = :blocks_before AS same_size FROM lsm_runs('fv_k') WHERE state = 'packed';
+DELETE FROM fv WHERE k % 4 <> 0;
+VACUUM fv;
+SELECT count(*) AS runs, sum(blocks) > :blocks_before * 0.9 AS thin FROM lsm_runs('fv_k') WHERE state = 'packed';
+SELECT lsm_compact('fv_k');
+SELECT count(*) AS runs, sum(blocks) < :blocks_before * 0.4 AS dense, sum(entries) = (SELECT count(*) FROM fv) AS counted FROM lsm_runs('fv_k') WHERE state = 'packed';
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+-- One of many segments, of which some are thin: those are written anew, and the others stay.
+TRUNCATE fv;
+SET pg_lsm.page_entries = 10;
+INSERT INTO fv SELECT x FROM generate_series(1, 6000) x;
+SELECT lsm_compact('fv_k');
+DELETE FROM fv WHERE k BETWEEN 2000 AND 4000 AND k % 2 = 0;
+VACUUM fv;
+SELECT lsm_stat_reset();
+SELECT lsm_compact('fv_k');
+SELECT bytes_merged / current_setting('block_size')::int BETWEEN 80 AND 250 AS wrote_the_thin_ones FROM pg_stat_lsm_indexes WHERE indexrelname = 'fv_k';
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+-- Directories of more than one page.
+TRUNCATE fv;
+SET pg_lsm.page_entries = 2;
+SET pg_lsm.segment_size = 1;
+INSERT INTO fv SELECT hashint4(x) FROM generate_series(1, 4000) x;
+SELECT lsm_compact('fv_k');
+SELECT segments > 500 AS many_segments, entries FROM lsm_runs('fv_k') WHERE state = 'packed';
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv WHERE k BETWEEN -1000000000 AND 0 ORDER BY k DESC');
+DELETE FROM fv WHERE k BETWEEN -1000000000 AND 1000000000;
+VACUUM fv;
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv ORDER BY k DESC'), t.same('SELECT k FROM fv WHERE k BETWEEN -1100000000 AND 1100000000 ORDER BY k');
+INSERT INTO fv SELECT hashint4(x) FROM generate_series(4001, 5000) x;
+SELECT take_steps('fv_k', 100);
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv ORDER BY k DESC');
+DELETE FROM fv WHERE k < 0;
+VACUUM fv;
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
+SELECT lsm_compact('fv_k');
+SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv ORDER BY k DESC');
+DELETE FROM fv;
+VACUUM fv;
+SELECT lsm_check('fv_k', true), count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
+DROP TABLE f, fv, seen, got, expected;
+DROP FUNCTION check_segments, jobs, try_to_compact, take_steps, pass, overwrite;
+DROP PROCEDURE grow, fail_often;

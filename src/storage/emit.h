@@ -1,0 +1,29 @@
+/*
+ * emit.h
+ *	  Emitting WAL records: of all that changes pages, but for full images of
+ *	  new ones (lsm_buffer_write_new).
+ */
+#ifndef LSM_EMIT_H
+#define LSM_EMIT_H
+
+#include "format/wal.h"
+#include "storage/buf.h"
+
+/* A page that changes with an edit. */
+typedef struct LsmWalPage
+{
+	Buffer		buffer;
+	bool		init;			/* redo makes it anew */
+	bool		image;			/* logged whole, without data */
+	char	   *data;			/* the change; see page_change.h */
+	Size		size;
+} LsmWalPage;
+
+extern void lsm_wal_prepare_edit(int pages);
+extern void lsm_wal_edit(Buffer meta, LsmEdit *edit, const LsmWalPage *pages, int count);
+extern void lsm_wal_insert(Buffer buffer, uint16 pos, uint8 *item, uint32 size);
+extern void lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count);
+extern void lsm_wal_gate_flip(Buffer meta, Buffer closed, Buffer opened);
+extern void lsm_wal_gate_drain(Buffer gate);
+
+#endif							/* LSM_EMIT_H */
