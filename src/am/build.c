@@ -33,6 +33,9 @@
 /* TRUNCATE and what rewrites a table come here, too. */
 #define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
 
+/* What an entry takes beside its key and rest, about. */
+#define ENTRY_OVERHEAD	4
+
 typedef struct BuildState
 {
 	LsmIndex   *index;
@@ -41,6 +44,7 @@ typedef struct BuildState
 	LsmLeafMode mode;			/* of the entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;
+	double		bytes;			/* that they take in a segment, about */
 } BuildState;
 
 char *
@@ -72,15 +76,23 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	lsm_sorter_add(build->sorter, &entry);
 	lsm_mode_add(&build->mode, &entry);
 	build->rows++;
+	build->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(build->context);
 }
 
-/* Blocks of the next segment: a job would have about as many as there are by then. */
+/*
+ * Blocks of the next segment: a job would have about as many as there are by then;
+ * and no more than are left to be written.
+ */
 static uint32
-next_blocks(uint32 written)
+next_blocks(const BuildState *build, uint32 written)
 {
-	return Min(Max(written, LSM_MIN_SEGMENT_BLOCKS), lsm_segment_size((uint64) written * 2));
+	double		left = build->bytes / LSM_LEAF_CAPACITY * 1.1 + LSM_LEAST_EXTENT - written;
+	uint32		want = Min(Max(written, LSM_MIN_SEGMENT_BLOCKS),
+						   lsm_segment_size((uint64) written * 2));
+
+	return (uint32) Min((double) want, Max(left, (double) LSM_LEAST_EXTENT));
 }
 
 /*
@@ -113,7 +125,7 @@ write_run(BuildState *build)
 		LsmBuilder *builder;
 		BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKWRITE);
 
-		if (!lsm_manifest_reserve(index, job_id, next_blocks(written), LSM_LEAST_EXTENT,
+		if (!lsm_manifest_reserve(index, job_id, next_blocks(build, written), LSM_LEAST_EXTENT,
 								  &reservation))
 			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, build->ks, reservation.segment_id,
@@ -228,6 +240,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
 										  ALLOCSET_DEFAULT_SIZES);
 	build.rows = 0;
+	build.bytes = 0;
 	lsm_mode_init(&build.mode);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
 	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);

@@ -186,7 +186,12 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 	if (length == 0)
 		return;
 	set_bits(change, start, length, false);
-	change->edit.space.free_blocks += length;
+	/* At the end the blocks are as if they had never been used. */
+	if (start + length == change->edit.space.mapped_end &&
+		start > lsm_region_first(lsm_region_of(start)))
+		change->edit.space.mapped_end = start;
+	else
+		change->edit.space.free_blocks += length;
 }
 
 /*
