@@ -325,7 +325,8 @@ count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
  * nobody.
  */
 static bool
-visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmRemoved *removed)
+visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
+		   LsmRemoved *removed)
 {
 	BlockNumber block = s->start + leaf;
 	Buffer		buffer;
@@ -341,6 +342,14 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmRemoved *remo
 	if (!BufferIsValid(buffer))
 		return false;
 	dead = find_dead(v, BufferGetPage(buffer), block, &total);
+	/* A segment may move to a directory until its figures are noted: then this finds it there. */
+	if (low->key == NULL && total > 0 && s->kind == LSM_PAGE_LEAF)
+	{
+		LsmEntry	first;
+
+		if (lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &first))
+			lsm_bound_set_entry(low, &first, 1);
+	}
 	if (dead > 0)
 	{
 		removed->counted += count_dead(v, s, BufferGetPage(buffer), dead);
@@ -364,14 +373,13 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 	bool		is_there = true;
 	LsmBound	low = {0};
 
-	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
-		is_there = visit_page(v, s, leaf, &removed);
-	removed.empty &= is_there;
-	if (removed.all == 0 && !removed.empty)
-		return;
 	if (s->in_directory)
 		lsm_bound_set_entry(&low, &s->low, 1);
-	lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
+	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
+		is_there = visit_page(v, s, leaf, &low, &removed);
+	removed.empty &= is_there;
+	if (removed.all > 0 || removed.empty)
+		lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
 	if (low.key != NULL)
 		pfree(low.key);
 }

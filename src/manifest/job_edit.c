@@ -433,10 +433,44 @@ note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegm
 	lsm_edit_put(&change->edit, &less);
 }
 
+/* Is the segment, which begins after `low`, in this run?  If that has a directory, *found is its item. */
+static bool
+has_segment(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 segment_id,
+			const LsmBound *low, LsmFoundSegment *found)
+{
+	if (!lsm_run_is_read(run))
+		return false;
+	if (lsm_run_is_single(run))
+		return run->run_id == segment_id;
+	return low->key != NULL &&
+		lsm_directory_find(index, ks, run, LSM_ANY_EDIT, low, ForwardScanDirection,
+						   found) == LSM_FOUND &&
+		found->segment.id == segment_id;
+}
+
+/* The run that has the segment: this one, or another that it has moved to; or NULL. */
+static LsmRunRecord *
+find_owner(LsmChange *change, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
+		   const LsmBound *low, LsmFoundSegment *found)
+{
+	LsmRunRecord *run = find_run(change, run_id);
+
+	if (run != NULL && has_segment(change->index, ks, run, segment_id, low, found))
+		return run;
+	for (uint32 i = 0; i < change->meta->run_count; i++)
+	{
+		run = &change->meta->runs[i];
+		if (!lsm_run_is_single(run) &&
+			has_segment(change->index, ks, run, segment_id, low, found))
+			return run;
+	}
+	return NULL;
+}
+
 /*
- * VACUUM has removed so many entries from a segment, which begins after `low`
- * (not looked at if the run has no directory).  If none are left the segment is
- * dropped, unless it is all that a job has for an input.
+ * VACUUM has removed so many entries from a segment, which begins after `low` and
+ * was in that run.  If none are left the segment is dropped, unless it is all that
+ * a job has for an input.
  */
 void
 lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
@@ -444,19 +478,9 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 {
 	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
 	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *run = find_run(change, run_id);
-	bool		is_known = false;
+	LsmRunRecord *run = find_owner(change, ks, run_id, segment_id, low, found);
 
-	if (run != NULL && lsm_run_is_read(run))
-	{
-		if (lsm_run_is_single(run))
-			is_known = run->run_id == segment_id;
-		else
-			is_known = lsm_directory_find(index, ks, run, LSM_ANY_EDIT, low,
-										  ForwardScanDirection, found) == LSM_FOUND &&
-				found->segment.id == segment_id;
-	}
-	if (is_known)
+	if (run != NULL)
 	{
 		if (lsm_run_is_single(run))
 			note_single(change, run, removed);

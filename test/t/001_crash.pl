@@ -1,6 +1,10 @@
 # Crashes in mid-load: after each, every committed row is found through every
-# index, and lsm_check is clean.  The server dies in three ways: stopped without
-# a checkpoint, its postmaster killed, one of its backends killed.
+# index, and lsm_check is clean; at the end no block is lost.  The server dies in
+# several ways: stopped without a checkpoint, its postmaster killed, or one of its
+# processes: any client, one that takes a step of a merge, one that runs VACUUM
+# or truncates the file, one that compacts, a worker.
+#
+# LSM_KILLS: how many kills there are in this test and 009_segments together.
 use strict;
 use warnings;
 
@@ -10,7 +14,7 @@ use LsmTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $rounds = $ENV{LSM_TEST_ROUNDS} // 20;
+my $rounds = defined $ENV{LSM_KILLS} ? int(($ENV{LSM_KILLS} + 1) / 2) : 24;
 my $node = new_node('crash', conf => "
 fsync = off
 restart_after_crash = on
@@ -61,12 +65,30 @@ UPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :clie
 COMMIT;
 };
 
+my $delete_all = q{
+BEGIN;
+DELETE FROM t WHERE who = :client_id;
+UPDATE committed SET rows = 0 WHERE who = :client_id;
+COMMIT;
+};
+
 my @limits = (
 	'',
 	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=4 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=2',
 	'-c pg_lsm.merge_fanout=2 -c pg_lsm.foreground_blocks=100000 -c pg_lsm.open_pages=3',
 	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=5');
-my @deaths = ('immediate', 'postmaster', 'backend');
+# Which process is killed: a query that gives its pid, when there is one.
+my $client = q{backend_type = 'client backend' AND pid <> pg_backend_pid()};
+my %victims = (
+	backend => "SELECT pid FROM pg_stat_activity WHERE $client ORDER BY random() LIMIT 1",
+	# Foreground merges are not shown, so their writer is as good.
+	step => "SELECT coalesce((SELECT pid FROM pg_stat_progress_lsm_compaction WHERE phase = 'merging' LIMIT 1),
+		(SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'INSERT%' LIMIT 1))",
+	vacuum => "SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'VACUUM%' LIMIT 1",
+	compact => "SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE '%lsm_compact%' LIMIT 1",
+	worker => q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker' LIMIT 1});
+my @deaths = ('immediate', 'step', 'postmaster', 'vacuum', 'backend', 'compact', 'worker');
+my %killed;
 
 srand($ENV{LSM_TEST_SEED} // 1);
 my $log_at = 0;
@@ -79,10 +101,14 @@ foreach my $round (1 .. $rounds)
 	# Without full-page images redo starts from pages as they were on disk:
 	# nothing is hidden.  (That is sound: no page can be torn by a kill.)
 	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'off' : 'on'));
+	$node->append_conf('postgresql.conf', 'pg_lsm.max_workers = ' . ($death eq 'worker' || $round % 3 == 0 ? 2 : 0));
 	$node->reload;
 
 	my $load = load_start($node, name => "r$round", clients => 6, options => $limits,
-		scripts => [ [ 10, $insert ], [ 2, $abort ], [ 3, $update ], [ 2, $delete ], [ 1, "VACUUM t;\n" ],
+		scripts => [ [ 10, $insert ], [ 2, $abort ], [ 3, $update ], [ 2, $delete ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM t;\n" ],
+			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
+			# Much goes at once, so that VACUUM has segments to drop and a file to cut.
+			$death eq 'vacuum' ? [ 1, $delete_all ] : (),
 			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
 	select(undef, undef, undef, $seconds);
 	if ($death eq 'immediate')
@@ -96,12 +122,14 @@ foreach my $round (1 .. $rounds)
 	else
 	{
 		# All others die with it, and the server comes back by itself.
-		my $pid = $node->safe_psql('postgres',
-			q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1});
-		ok($pid ne '' && kill('KILL', $pid), "round $round: backend killed");
+		my $done = kill_process($node, $victims{$death});
+
+		$killed{$death} += $done;
+		# There may be nobody of that kind just now.
+		ok($done || kill_process($node, $victims{backend}), "round $round: $death killed");
 	}
 	load_stop($load);
-	if ($death eq 'backend')
+	if ($victims{$death})
 	{
 		$node->poll_query_until('postgres', 'SELECT true') or die 'server does not come back';
 	}
@@ -128,6 +156,19 @@ foreach my $round (1 .. $rounds)
 	{
 		$node->safe_psql('postgres', 'TRUNCATE t; UPDATE committed SET rows = 0');
 	}
+}
+
+cmp_ok($killed{$_} // 0, '>', 0, "$_: processes were killed at it") foreach $rounds >= @deaths * 2 ? qw(step vacuum compact worker) : ();
+
+# No block is lost.
+$node->append_conf('postgresql.conf', 'pg_lsm.max_workers = 0');
+$node->reload;
+foreach my $index (qw(t_k t_sk t_n t_part))
+{
+	$node->safe_psql('postgres', "SELECT lsm_compact('$index')");
+	$node->safe_psql('postgres', 'VACUUM t');
+	is($node->safe_psql('postgres', "SELECT lsm_check('$index', true)"), '', "$index is clean after all that");
+	is(lost_blocks($node, $index), '', "$index has lost no block");
 }
 
 # A crash between creating an index and the first checkpoint, and one in the

@@ -30,13 +30,16 @@ $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 # One small table for each case: encoded keys in some, compared tuples in
 # others, both with included columns.
 my @cases;
-foreach my $kind (qw(meta gate map sealed open leaf fence))
+foreach my $kind (qw(meta gate map sealed open leaf fence directory))
 {
 	push @cases, map { { kind => $kind, what => 'flip', n => $_ } } 1 .. 10;
 	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
+	# A page that belongs to another segment is one that was freed and used again,
+	# unless the newest version names it, too: a write was lost.
+	push @cases, { kind => $kind, what => 'stale' } if $kind =~ /sealed|open|leaf|fence|directory/;
 }
 push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
-push @cases, map { { kind => 'meta', what => $_ } } qw(future_version version_1 version_2 magic);
+push @cases, map { { kind => 'meta', what => $_ } } qw(future_version version_1 version_3 magic);
 my $n = 0;
 foreach my $case (@cases)
 {
@@ -61,10 +64,11 @@ foreach my $case (@cases)
 	$case->{rows} = $node->safe_psql('postgres', "SELECT md5(string_agg(ROW(k, s, id)::text, ' ' ORDER BY k, s DESC, ctid)) FROM $t");
 	$case->{rows_by_id} = $node->safe_psql('postgres', "SELECT md5(string_agg(ROW(k, s, id)::text, ' ' ORDER BY k, s DESC, id)) FROM $t");
 	$case->{file} = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('${t}_idx')");
-	$case->{live} = { map { $_ => 1 } split /\n/, $node->safe_psql('postgres', "SELECT run_id FROM lsm_runs('${t}_idx') WHERE state <> 'building'") };
+	$case->{runs} = [ split /\n/, $node->safe_psql('postgres', "SELECT run_id FROM lsm_runs('${t}_idx')") ];
 }
 $node->stop;
 
+$_->{live} = live_ids($_->{file}, @{ $_->{runs} }) foreach @cases;
 damage($_) foreach @cases;
 $node->start;
 judge($_) foreach @cases;
@@ -125,8 +129,8 @@ SKIP:
 		return 0;
 	};
 	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('warm_k')});
-	my ($run) = $node->safe_psql('postgres', q{SELECT run_id FROM lsm_runs('warm_k') WHERE state = 'packed'});
-	my ($at) = grep { $_->{kind} eq 'leaf' && $_->{run} == $run } page_kinds($file);
+	my $live = live_ids($file, split /\n/, $node->safe_psql('postgres', q{SELECT run_id FROM lsm_runs('warm_k') WHERE state = 'packed'}));
+	my ($at) = grep { $_->{kind} eq 'leaf' && $live->{ $_->{owner} } } page_kinds($file);
 	my $count = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM warm WHERE k > 0';
 
 	ok($evict->(), 'the pages have left shared buffers');
@@ -202,7 +206,7 @@ sub damage
 	}
 	my @pages = grep {
 			my $k = $_->{kind} eq 'buffer' ? ($_->{open} ? 'open' : 'sealed') : $_->{kind};
-			$k eq $kind && ($k =~ /meta|gate|map/ || $case->{live}{ $_->{run} })
+			$k eq $kind && ($k =~ /meta|gate|map/ || $case->{live}{ $_->{owner} })
 		} page_kinds($file);
 	die "$case->{name}: there is no such page" unless @pages;
 	my $at = $pages[ int rand @pages ];
@@ -254,6 +258,12 @@ sub damage
 		$page = page_read($file, $from);
 		$case->{at} = "block $block, replaced by block $from";
 	}
+	elsif ($what eq 'stale')
+	{
+		substr($page, 8160, 8) = pack 'Q', $at->{owner} - 1;
+		set_crc(\$page);
+		$case->{at} = "block $block, of owner " . ($at->{owner} - 1) . " in place of $at->{owner}";
+	}
 	elsif ($what eq 'magic')
 	{
 		substr($page, 24, 4) = 'NOPE';
@@ -273,7 +283,7 @@ sub damage
 		substr($page, 28, 4) = pack 'L', $1;
 		set_crc(\$page);
 		$case->{at} = "version $1";
-		$case->{says} = qr/has format version $1, but this pg_lsm works with version 3(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
+		$case->{says} = qr/has format version $1, but this pg_lsm works with version 4(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
 	}
 	page_write($file, $block, $page);
 	return;

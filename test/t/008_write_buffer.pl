@@ -70,7 +70,7 @@ is(open_pages('s_k'), 1, 'a writer alone closes all but one');
 check_clean($node, 'with one open page again');
 cmp_ok($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
-	WHERE resource_manager = 'pg_lsm' AND record_type = 'SEAL' AND description = 'open none'}),
+	WHERE resource_manager = 'pg_lsm' AND record_type = 'EDIT' AND description LIKE 'pages 1, operations 1, seals 1,%'}),
 	'>', 0, 'WAL has had seals without a new page');
 
 # Crashes with several open pages, in which entries of all sorts are.

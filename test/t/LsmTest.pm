@@ -10,7 +10,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node indexes problems check_clean same_rows kill_postmaster
-  load_start load_stop page_read page_write page_kinds);
+  load_start load_stop page_read page_write page_kinds live_ids
+  lost_blocks kill_process);
 
 # Merges and levels at small sizes.
 our $tiny = "
@@ -147,6 +148,22 @@ sub slurp_stat
 	return $stat;
 }
 
+# Kill a process of the server as the system would.  That of a query, when it is
+# there; whether one was.
+sub kill_process
+{
+	my ($node, $query, $tries) = @_;
+
+	foreach (1 .. $tries // 100)
+	{
+		my ($ret, $pid) = $node->psql('postgres', $query);
+
+		return 1 if ($pid // '') =~ /^\d+$/ && kill('KILL', $pid);
+		select(undef, undef, undef, 0.01);
+	}
+	return 0;
+}
+
 # pgbench in the background.
 sub load_start
 {
@@ -210,23 +227,70 @@ sub page_write
 }
 
 # Kinds of the pages of an index file, as the special areas name them: a list
-# of hashes with block, kind, open (write buffer) and run.
+# of hashes with block, kind, open (write buffer) and owner, that is, a run or
+# one of its segments.
 sub page_kinds
 {
 	my ($file) = @_;
 	my %names = (0xA501 => 'meta', 0xA502 => 'gate', 0xA503 => 'map',
-		0xA504 => 'buffer', 0xA505 => 'leaf', 0xA506 => 'fence');
+		0xA504 => 'buffer', 0xA505 => 'leaf', 0xA506 => 'fence', 0xA507 => 'directory');
 	my @pages;
 
 	for (my $block = 0; defined(my $page = page_read($file, $block)); $block++)
 	{
 		my ($kind, $flags) = unpack 'S S', substr($page, 8192 - 4, 4);
-		my ($run) = unpack 'Q', substr($page, 8192 - 32, 8);
+		my ($owner) = unpack 'Q', substr($page, 8192 - 32, 8);
 
 		push @pages, { block => $block, kind => $names{$kind} // 'empty',
-			open => $kind == 0xA504 && ($flags & 1), run => $run };
+			open => $kind == 0xA504 && ($flags & 1), owner => $owner };
 	}
 	return @pages;
+}
+
+# What is wrong with the account of the blocks of an index of which lsm_compact and
+# VACUUM have left a single run: those of the run, its directory, the open page,
+# the fixed pages and what is free must be all that there are.
+sub lost_blocks
+{
+	my ($node, $index) = @_;
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CHECKPOINT; SELECT pg_relation_filepath('$index')");
+	my @runs = map { [ split /\|/ ] } split /\n/, $node->safe_psql('postgres', "SELECT run_id, state, blocks FROM lsm_runs('$index')");
+	my ($mapped, $free) = unpack 'L L', substr(page_read($file, 0), 64, 8);
+	my $live = 4;
+	my $pages = 0;
+
+	$live += $_->[2] foreach @runs;
+	foreach my $run (@runs)
+	{
+		return "$index: run $run->[0] is $run->[1]\n" unless $run->[1] =~ /^(open|packed)$/;
+		$pages += grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] } page_kinds($file);
+	}
+	return $free + $live + $pages == $mapped && (-s $file) >= 8192 * ($mapped - $free) ? '' :
+	  "$index: $free blocks are free, $live and $pages directory pages in use, of $mapped\n";
+}
+
+# Ids of all that may own a page of an index file: the runs that are given, and
+# what the directory pages of these name.
+sub live_ids
+{
+	my ($file, @runs) = @_;
+	my %live = map { $_ => 1 } @runs;
+
+	foreach my $at (grep { $_->{kind} eq 'directory' && $live{ $_->{owner} } } page_kinds($file))
+	{
+		my $page = page_read($file, $at->{block});
+		my ($count, $level) = unpack 'S S', substr($page, 24, 4);
+
+		next if $level != 1;
+		foreach my $i (0 .. $count - 1)
+		{
+			my ($offset) = unpack 'S', substr($page, 8160 - 2 * ($i + 1), 2);
+			my ($id, $entries, $removed, $start, $blocks) = unpack 'Q L L L L', substr($page, $offset, 24);
+
+			$live{$id} = 1 if $blocks > 0;
+		}
+	}
+	return \%live;
 }
 
 1;
