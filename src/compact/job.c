@@ -218,9 +218,12 @@ wanted_blocks(Step *step, uint32 most_blocks)
 static void
 trim_inputs(Step *step)
 {
+	static uint64 trimmed_job = 0;	/* by this process, up to the frontier before this step */
 	LsmVersion *version = &step->reader->version;
 	const LsmBound *frontier;
+	bool		goes_on = step->has_from && trimmed_job == step->job->job_id;
 
+	trimmed_job = 0;
 	lsm_reader_refresh(step->reader);
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
@@ -232,8 +235,9 @@ trim_inputs(Step *step)
 
 		if (run->job_id == step->job->job_id && !lsm_run_is_single(run))
 			lsm_manifest_trim(step->index, step->ks, run->run_id,
-							  step->has_from ? &step->from : NULL, frontier);
+							  goes_on ? &step->from : NULL, frontier);
 	}
+	trimmed_job = step->job->job_id;
 }
 
 /* Write a segment and install it.  True when the job is done with that. */

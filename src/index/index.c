@@ -35,7 +35,10 @@ static HTAB *table = NULL;
 static LsmIndex *old_ones = NULL;
 static LsmIndex *last_used = NULL;
 static bool any_used = false;	/* in this transaction */
-static void (*end_callback) (LsmIndex *index) = NULL;
+static LsmEndCallback end_callback = NULL;
+
+/* Handles that keep their readers from one transaction to the next. */
+#define MOST_KEPT 16
 
 /*
  * Lock the meta page and check it.  A version from the future is told before
@@ -104,12 +107,22 @@ on_relcache_inval(Datum arg, Oid id)
 	}
 }
 
+/* Those who still have something of a handle are told that it goes. */
+static void
+drop_handle(LsmIndex *index)
+{
+	if (end_callback != NULL)
+		end_callback(index, false);
+	MemoryContextDelete(index->context);
+}
+
 /* Nobody uses a handle any more. */
 static void
 at_transaction_end(XactEvent event, void *arg)
 {
 	HASH_SEQ_STATUS status;
 	IndexSlot  *slot;
+	int			kept = 0;
 
 	if ((event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
 		 event != XACT_EVENT_PREPARE && event != XACT_EVENT_PARALLEL_COMMIT &&
@@ -121,27 +134,33 @@ at_transaction_end(XactEvent event, void *arg)
 		LsmIndex   *index = old_ones;
 
 		old_ones = index->next_old;
-		MemoryContextDelete(index->context);
+		drop_handle(index);
 	}
 	hash_seq_init(&status, table);
 	while ((slot = hash_seq_search(&status)) != NULL)
 	{
-		if (slot->index->valid)
+		LsmIndex   *index = slot->index;
+
+		if (index->valid)
 		{
+			bool		keep = index->used && kept < MOST_KEPT;
+
+			kept += keep;
+			index->used = false;
 			if (end_callback != NULL)
-				end_callback(slot->index);
+				end_callback(index, keep);
 			continue;
 		}
-		if (last_used == slot->index)
+		if (last_used == index)
 			last_used = NULL;
-		MemoryContextDelete(slot->index->context);
+		drop_handle(index);
 		hash_search(table, &slot->id, HASH_REMOVE, NULL);
 	}
 }
 
 /* To be called for each handle at the end of a transaction that used any. */
 void
-lsm_index_on_transaction_end(void (*callback) (LsmIndex *index))
+lsm_index_on_transaction_end(LsmEndCallback callback)
 {
 	end_callback = callback;
 }
@@ -164,7 +183,8 @@ lsm_index_init(void)
 static LsmIndex *
 make(Relation rel)
 {
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "pg_lsm index",
+	/* Until it is complete: errors may come. */
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm index",
 												  ALLOCSET_SMALL_SIZES);
 	LsmIndex   *index = MemoryContextAllocZero(context, sizeof(LsmIndex));
 
@@ -184,6 +204,8 @@ put(LsmIndex *index)
 	bool		found;
 
 	slot = hash_search(table, &index->id, HASH_ENTER, &found);
+	MemoryContextSetParent(index->context, TopMemoryContext);
+	index->used = true;
 	if (found)
 		retire(slot->index);
 	slot->index = index;
@@ -223,6 +245,7 @@ lsm_index_open(Relation rel)
 	if (likely(index != NULL && index->id == id && is_current(index, rel)))
 	{
 		index->rel = rel;
+		index->used = true;
 		return index;
 	}
 	slot = hash_search(table, &id, HASH_FIND, NULL);
@@ -230,6 +253,7 @@ lsm_index_open(Relation rel)
 	{
 		last_used = slot->index;
 		last_used->rel = rel;
+		last_used->used = true;
 		return last_used;
 	}
 	index = make(rel);

@@ -60,6 +60,7 @@ typedef struct LsmIndex
 
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
+	bool		used;			/* in this transaction */
 	struct LsmIndex *next_old;	/* in the list of those that are not valid */
 } LsmIndex;
 
@@ -69,7 +70,10 @@ extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
 extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
 extern void lsm_index_flush_counters(LsmIndex *index);
-extern void lsm_index_on_transaction_end(void (*callback) (LsmIndex *index));
+/* Called for each handle when a transaction ends: whether it may keep what it has for the next one. */
+typedef void (*LsmEndCallback) (LsmIndex *index, bool keep);
+
+extern void lsm_index_on_transaction_end(LsmEndCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
 /* owner.c */

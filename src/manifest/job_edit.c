@@ -295,6 +295,28 @@ is_behind(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSegment *found)
 	return lsm_bound_compare(ks, bound, &last) < 0;
 }
 
+/* Free the segment of an item, unless that was done meanwhile. */
+static void
+free_item(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	LsmRunRecord *run = find_run(change, run_id);
+	LsmDirectoryEntry item;
+
+	if (run != NULL && !lsm_run_is_single(run) &&
+		lsm_directory_page_get(lsm_change_page(change, found->page, LSM_PAGE_DIRECTORY,
+											   run_id)->copy, found->ordinal, &item) &&
+		item.segment.id == found->segment.id && item.segment.blocks > 0)
+	{
+		lsm_space_give(change, item.segment.start, item.segment.blocks);
+		item.segment.blocks = 0;
+		lsm_directory_set(change, run, found->page, found->ordinal, &item.segment);
+		lsm_change_commit(change);
+	}
+	else
+		lsm_change_cancel(change);
+}
+
 /*
  * Free the segments of an input that lie between two places as a whole: `from`,
  * or the beginning (NULL), and the frontier.
@@ -304,29 +326,29 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 				  const LsmBound *frontier)
 {
 	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmVersion *version = lsm_version_read(index);
 	LsmBound	start = {0};
+	LsmFindResult result = LSM_FOUND_STALE;
 
 	lsm_bound_init(&start, 1);
-	for (;;)
+	do
 	{
-		LsmChange  *change = lsm_change_begin(index);
-		LsmRunRecord *input = find_run(change, input_id);
-		LsmSegment	gone;
+		LsmRunRecord *input;
 
-		if (input == NULL || lsm_run_is_single(input) || input->segments == 0 ||
-			lsm_directory_find(index, ks, input, LSM_ANY_EDIT, from ? from : &start,
-							   ForwardScanDirection, found) != LSM_FOUND ||
-			!is_behind(ks, frontier, found))
-		{
-			lsm_change_cancel(change);
+		CHECK_FOR_INTERRUPTS();
+		lsm_version_update(index, version, NULL);
+		input = lsm_version_find(version, input_id);
+		if (input == NULL || lsm_run_is_single(input) || input->segments == 0)
 			break;
-		}
-		gone = found->segment;
-		gone.blocks = 0;
-		lsm_space_give(change, found->segment.start, found->segment.blocks);
-		lsm_directory_set(change, input, found->page, found->ordinal, &gone);
-		lsm_change_commit(change);
-	}
+		/* Keys are compared without a lock; an item that was found stays where it is. */
+		result = lsm_directory_find(index, ks, input, version->edits, from ? from : &start,
+									ForwardScanDirection, found);
+		if (result == LSM_FOUND && !is_behind(ks, frontier, found))
+			break;
+		if (result == LSM_FOUND)
+			free_item(index, input_id, found);
+	} while (result != LSM_FOUND_NONE);
+	pfree(version);
 	pfree(found);
 }
 

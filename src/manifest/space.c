@@ -139,9 +139,6 @@ grow(LsmChange *change, uint32 want, uint32 least)
 	extent.length = Min(want, region_end - space->mapped_end);
 	space->mapped_end += extent.length;
 	space->free_blocks += extent.length;	/* until they are taken, below */
-	if (RelationGetNumberOfBlocks(change->index->rel) < space->mapped_end)
-		lsm_relation_extend_to(change->index->rel,
-							   space->mapped_end + Min(space->mapped_end / 64, MOST_AHEAD));
 	return extent;
 }
 
@@ -173,6 +170,13 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 		*at = found.start + found.length;
 	else
 		found = grow(change, want, least);
+	/*
+	 * Making a file longer is not logged, so after a failover or a power failure it
+	 * may be shorter than the map: also where free blocks are.
+	 */
+	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
+		lsm_relation_extend_to(change->index->rel, found.start + found.length +
+							   Min(space->mapped_end / 64, MOST_AHEAD));
 	set_bits(change, found.start, found.length, true);
 	space->free_blocks -= found.length;
 	*start = found.start;

@@ -25,9 +25,12 @@
 /* Seeks that may be overtaken before one is made under the meta page's lock. */
 #define PATIENCE 8
 
-/* At the end of a transaction nobody uses a reader any more; an error may have left some. */
+/*
+ * At the end of a transaction nobody uses a reader any more; an error may have left
+ * some.  One that is as good as new is kept for the next transaction.
+ */
 static void
-forget_users(LsmIndex *index)
+forget_users(LsmIndex *index, bool keep)
 {
 	LsmReader **at = &index->readers;
 
@@ -38,13 +41,14 @@ forget_users(LsmIndex *index)
 		if (reader->holder != NULL)
 			*reader->holder = NULL;
 		lsm_reader_abandon(reader);
-		if (reader->job_id == 0)
-			at = &reader->next;
-		else
+		if (keep && reader->job_id == 0 && reader->cx.ks->encoded)
 		{
-			*at = reader->next;
-			MemoryContextDelete(reader->context);
+			keep = false;
+			at = &reader->next;
+			continue;
 		}
+		*at = reader->next;
+		MemoryContextDelete(reader->context);
 	}
 }
 
