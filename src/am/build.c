@@ -247,6 +247,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
 	if (build.rows > 0)
 		write_run(&build);
+	lsm_manifest_truncate(build.index, 1);
 	lsm_sorter_end(build.sorter);
 	MemoryContextDelete(build.context);
 

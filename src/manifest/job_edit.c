@@ -554,7 +554,8 @@ lsm_manifest_drop_empty(LsmIndex *index)
  * so many blocks.
  *
  * REQUIRES: AccessExclusiveLock on the index: nobody reads it, here or, since
- * that lock is replayed, on a standby.
+ * that lock is replayed, on a standby.  Or the index is being built: nobody reads
+ * it yet.
  */
 void
 lsm_manifest_truncate(LsmIndex *index, BlockNumber least)

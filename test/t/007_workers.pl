@@ -179,8 +179,34 @@ slow_down(0);
 check_clean($node, 'after the server was killed while a worker was merging');
 # Nothing is known after a restart, until somebody writes or VACUUM comes by.
 $node->safe_psql('postgres', 'VACUUM u');
-ok(wait_for(q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'building') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
+ok(wait_for(q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
 check_clean($node, 'after that');
+
+# Several large jobs of one index: two workers are at it, each at a job of its own.
+set_workers(0);
+$node->safe_psql('postgres', q{
+TRUNCATE u;
+SET pg_lsm.merge_fanout = 32;
+SET pg_lsm.foreground_blocks = 0;
+INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 2000);
+});
+slow_down(0.001);
+my $jobs = q{SELECT count(*) >= %d FROM lsm_runs('u_k') WHERE state = 'merging'};
+set_workers(2);
+$node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 10)');
+ok(wait_for(sprintf $jobs, 1), 'a large job is under way');
+# What comes in then makes another one.
+$node->safe_psql('postgres', q{
+SET pg_lsm.foreground_blocks = 0;
+INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 400);
+});
+ok(wait_for(q{SELECT count(DISTINCT p.pid) = 2 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
+	WHERE a.backend_type = 'pg_lsm worker' AND p.indexrelid = 'u_k'::regclass}), 'two workers are at one index');
+is($node->safe_psql('postgres', "SELECT lsm_check('u_k')"), '', 'it is sound while both are at it');
+slow_down(0);
+ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'and they come to an end');
+check_clean($node, 'after two workers at one index');
+is($node->safe_psql('postgres', q{SELECT (SELECT sum(entries) FROM lsm_runs('u_k')) = count(*) FROM u}), 't', 'each entry is counted once');
 
 # 4. A comparison function that fails in workers only: its index is tried again
 # ever less often, writers go on, and other indexes are merged.

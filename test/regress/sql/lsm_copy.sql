@@ -91,7 +91,7 @@ SELECT t.same('SELECT k FROM c WHERE k BETWEEN 990 AND 1010 ORDER BY k'), t.same
 SET pg_lsm.page_entries = 0;
 SET pg_lsm.batch_entries = 0;
 SET pg_lsm.foreground_blocks = 128;
-SET pg_lsm.segment_size = 0;
+SET pg_lsm.segment_size = 8192;
 TRUNCATE c;
 SELECT lsm_stat_reset();
 CALL load(12, 10000, 'i');

@@ -42,6 +42,15 @@ BEGIN
 		PERFORM try_to_compact(index, 'free');
 	END LOOP;
 END $$;
+-- Takes steps until a job has got somewhere.
+CREATE FUNCTION start_job(index regclass) RETURNS bool LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1 .. 100 LOOP
+		IF (SELECT jobs > 0 AND segments > 0 FROM jobs(index)) THEN RETURN true; END IF;
+		PERFORM try_to_compact(index, 'free');
+	END LOOP;
+	RETURN false;
+END $$;
 -- Inserting goes on while jobs are under way: at each stage all rows are found, once, in order.
 CREATE TABLE seen (index regclass, jobs bigint, segments bigint, entries bigint, rows bigint);
 CREATE PROCEDURE grow(batches int) LANGUAGE plpgsql AS $$
@@ -61,9 +70,8 @@ SELECT index, count(*) FILTER (WHERE jobs > 0) > 20 AS often_under_way, max(jobs
 SELECT check_segments();
 -- Bitmap scans, alone and together, and scans over arrays.
 INSERT INTO f SELECT i % 1009, 'y', i % 30 FROM generate_series(1, 1000) i;
-SELECT take_steps(i, 3) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
-SELECT jobs > 0 AS under_way FROM jobs('f_k');
-SELECT t.same('SELECT * FROM f WHERE k BETWEEN 100 AND 600'), t.same('SELECT * FROM f WHERE v > ''v5'' AND k < 300'), t.same('SELECT k FROM f WHERE k IN (3, 500, 77, 1008)'), t.same('SELECT count(*) FROM f WHERE n < 3');
+SELECT start_job(i) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
+SELECT t.same(q) ~ '^\d+ rows by index.*bitmap' AS by_bitmap FROM unnest(ARRAY['SELECT * FROM f WHERE k BETWEEN 100 AND 600', 'SELECT * FROM f WHERE v > ''v5'' AND k < 300', 'SELECT k FROM f WHERE k IN (3, 500, 77, 1008)', 'SELECT count(*) FROM f WHERE n < 3']) q;
 SET enable_seqscan = off;
 SELECT t.plan_has('SELECT * FROM f WHERE k BETWEEN 100 AND 110 OR v = ''v5''', 'BitmapOr') AS two_indexes;
 SELECT count(*) > 100 AS rows, count(*) = (SELECT count(*) FROM (SELECT k, v FROM f OFFSET 0) x WHERE k BETWEEN 100 AND 110 OR v = 'v5') AS same FROM f WHERE k BETWEEN 100 AND 110 OR v = 'v5';
@@ -300,5 +308,5 @@ DELETE FROM fv;
 VACUUM fv;
 SELECT lsm_check('fv_k', true), count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
 DROP TABLE f, fv, seen, got, expected;
-DROP FUNCTION check_segments, jobs, try_to_compact, take_steps, pass, overwrite;
+DROP FUNCTION check_segments, jobs, try_to_compact, take_steps, start_job, pass, overwrite;
 DROP PROCEDURE grow, fail_often;
