@@ -169,6 +169,7 @@ END $$;
 CREATE FUNCTION jobs(index regclass, OUT jobs bigint, OUT segments bigint) LANGUAGE sql AS $$
 	SELECT count(*), sum(segments) FROM lsm_runs(index) WHERE state = 'merging'
 $$;
+SET pg_lsm.buffer_entries = 10;
 CREATE TABLE twice (k int);
 CREATE INDEX twice_k ON twice USING lsm (k);
 SET pg_lsm.page_entries = 40;

@@ -2,6 +2,7 @@
 -- reference: keys that come in order, up or down, and disjoint ranges cost an
 -- edit each, not a copy.
 SET pg_lsm.page_entries = 10;
+SET pg_lsm.buffer_entries = 10;
 SET pg_lsm.batch_min_entries = 1;
 SET pg_lsm.batch_entries = 0;
 SET pg_lsm.merge_fanout = 2;

@@ -133,6 +133,11 @@ CREATE OPERATOR CLASS top_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 top_cmp (int, int);
 CREATE TABLE r (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX r_k ON r USING lsm (k top_ops);
+SET pg_lsm.page_entries = 7;
+SET pg_lsm.buffer_entries = 5;
+SET pg_lsm.merge_fanout = 3;
+SET pg_lsm.foreground_blocks = 8;
+SET pg_lsm.segment_size = 4;
 INSERT INTO r SELECT (i * 37) % 1001 FROM generate_series(0, 1000) i;
 SET regress.fail = 'top';
 SELECT lsm_compact('r_k');

@@ -2,6 +2,8 @@
 -- inputs have before that, the frontier, counts no more.  Freed blocks are used
 -- again at once.
 SET pg_lsm.segment_size = 3;
+SET pg_lsm.batch_min_entries = 12;
+SET pg_lsm.batch_entries = 100;
 SET pg_lsm.page_entries = 10;
 SET pg_lsm.buffer_entries = 10;
 SET pg_lsm.foreground_blocks = 0;
