@@ -454,7 +454,7 @@ run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 	const LsmSegment *segment = &c->segment;
 
 	/* One that VACUUM has thinned is better written anew. */
-	if (c->leaf != 0 || segment->blocks < least_blocks || segment->removed > segment->entries / 4)
+	if (c->leaf != 0 || segment->blocks < least_blocks || segment->removed > segment->entries / 10)
 		return false;
 	memset(whole, 0, sizeof(LsmWholeSegment));
 	whole->run_id = c->run.run_id;
