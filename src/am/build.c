@@ -204,7 +204,7 @@ warn_of_class(Relation index, int column)
 	ReleaseSysCache(tuple);
 	ereport(WARNING,
 			(errmsg("column %d of index \"%s\" is of type %s, but is indexed as %s",
-					column + 1, RelationGetRelationName(index), format_type_be(type),
+					column + 1, RelationGetRelationName(index), format_type_be_qualified(type),
 					format_type_be(used)),
 			 errdetail("Operator class %s, whose operators queries use, exists for btree only.", name),
 			 errhint("Run SELECT lsm_create_opclass(%s), and create the index again.",

@@ -163,9 +163,11 @@ VACUUM r;
 SELECT lsm_check('r_k', true), count(*) FROM lsm_runs('r_k') WHERE entries > 0;
 -- A type that has a class of its own for btree, but none for lsm, and can be
 -- read as text: the default would be text_ops, which no query uses.
+SET client_min_messages = warning;
 CREATE TYPE word;
 CREATE FUNCTION word_in(cstring) RETURNS word LANGUAGE internal IMMUTABLE STRICT AS 'textin';
 CREATE FUNCTION word_out(word) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+RESET client_min_messages;
 CREATE TYPE word (INPUT = word_in, OUTPUT = word_out, LIKE = text, CATEGORY = 'S', COLLATABLE = true);
 CREATE CAST (word AS text) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (text AS word) WITHOUT FUNCTION AS ASSIGNMENT;
