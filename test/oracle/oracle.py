@@ -168,7 +168,8 @@ class Run:
         print(f"{counts.changes} changes, {counts.queries} queries, "
               f"{counts.fetches} cursor steps compared; "
               f"{counts.other_plans} with another plan shape, "
-              f"{counts.without_index} without an index")
+              f"{counts.without_index} without an index, "
+              f"{counts.btree_wrong} wrong by btree")
         if counts.shapes:
             runs, levels, building = zip(*counts.shapes)
             print(f"indexes of up to {max(runs)} runs and {max(levels)} levels,"
