@@ -121,20 +121,33 @@ sub same_rows
 }
 
 # Kill the postmaster, and wait until its children have noticed: before that the
-# server cannot be started.  They are of the postmaster's session.
+# server cannot be started.  It is stopped first, so that it has no more of them.
 sub kill_postmaster
 {
 	my ($node) = @_;
 	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my @children;
 
+	kill 'STOP', $pid;
+	foreach my $stat (glob '/proc/[0-9]*/stat')
+	{
+		push @children, $stat if (process_state($stat))[1] == $pid;
+	}
 	$node->kill9;
 	foreach my $try (1 .. 300)
 	{
-		my $left = grep { ((split ' ', (slurp_stat($_) =~ s/.*\) //sr))[3] // 0) == $pid } glob '/proc/[0-9]*/stat';
-		return if $left == 0;
+		return unless kill(0, $pid) || grep { (process_state($_))[0] =~ /^[^ZX]/ } @children;
 		select(undef, undef, undef, 0.1);
 	}
 	die 'processes of a killed server do not end';
+}
+
+# State and parent, from a process's stat file.
+sub process_state
+{
+	my @fields = split ' ', (slurp_stat(@_) =~ s/.*\) //sr);
+
+	return ($fields[0] // '', $fields[1] // 0);
 }
 
 # A process may end while we look at it.
@@ -251,6 +264,21 @@ sub page_kinds
 # VACUUM have left a single run: those of the run, its directory, the open page,
 # the fixed pages and what is free must be all that there are.
 sub lost_blocks
+{
+	my ($node, $index) = @_;
+	my $lost;
+
+	# Some process may be just at it: then what is counted does not fit together.
+	foreach my $try (1 .. 20)
+	{
+		$lost = count_blocks($node, $index);
+		return '' if $lost eq '';
+		select(undef, undef, undef, 0.5);
+	}
+	return $lost;
+}
+
+sub count_blocks
 {
 	my ($node, $index) = @_;
 	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "CHECKPOINT; SELECT pg_relation_filepath('$index')");
