@@ -90,6 +90,13 @@ lsm_put_low_bytes(uint8 *p, uint64 value, int bytes)
 	return p;
 }
 
+/* How many bits an integer takes. */
+static inline int
+lsm_bits_of(uint64 value)
+{
+	return value == 0 ? 0 : pg_leftmost_one_pos64(value) + 1;
+}
+
 /* Eight bytes as an integer, the first one lowest. */
 static inline uint64
 lsm_load_low_first(const uint8 *p)

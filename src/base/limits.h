@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 /* Bumped with every incompatible change of what is on disk. */
-#define LSM_FORMAT_VERSION		4
+#define LSM_FORMAT_VERSION		5
 
 /*
  * The largest key plus rest of an entry, in bytes.  Two of them and a group
@@ -16,8 +16,15 @@
  */
 #define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
 
-/* Entries in a group of a packed page: what one decoding step yields. */
-#define LSM_GROUP_ENTRIES		16
+/*
+ * Most entries in a group of a packed page: what one decoding step yields.  Where
+ * each is coded against the one before, fewer.
+ */
+#define LSM_GROUP_ENTRIES		32
+#define LSM_UNFRAMED_ENTRIES	16
+
+/* Longest keys of framed groups, in bytes. */
+#define LSM_FRAMED_KEYLEN		64
 
 /* Most entries that a cursor decodes in one go: several groups. */
 #define LSM_DECODED_ENTRIES		128

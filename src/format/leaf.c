@@ -4,10 +4,13 @@
  */
 #include "postgres.h"
 
-#include "format/leaf_coding.h"
+#include "format/frame.h"
 
 /* What an entry takes on a page, at most, beyond its key and rest. */
 #define ENTRY_OVERHEAD		32
+
+/* Room for coding a group again, also one that a damaged page gave. */
+#define TRIM_ROOM	(LSM_GROUP_ENTRIES * (2 * LSM_MAX_ENTRY_SIZE + ENTRY_OVERHEAD) + FRAME_ROOM)
 
 /* Does the page's coding have room for the TID? */
 static inline bool
@@ -15,7 +18,7 @@ can_code_tid(uint64 tid, const LsmLeafCoding *c)
 {
 	if (tid < c->base_tid || (tid & 0xFFFF) >> c->offset_bits != 0)
 		return false;
-	return c->keylen == 0 || code_tid(tid, c) >> (HEAD_TID_BITS + 8 * c->tid_bytes) == 0;
+	return c->keylen == 0 || code_tid(tid, c) >> (8 * c->tid_bytes) == 0;
 }
 
 /* Do offsets of the TID take more bits than they do nearly everywhere? */
@@ -38,44 +41,8 @@ put_rest(uint8 *p, const LsmEntry *entry, const LsmLeafCoding *c)
 }
 
 /*
- * The fixed coding.  Every TID must fit its width, also where a difference is
- * written: the entry before may be removed.
- */
-static inline uint8 *
-encode_fixed(uint8 *p, const LsmEntry *entry, uint32 shared, bool same, uint64 code,
-			 uint64 prev_code, const LsmLeafCoding *c)
-{
-	uint32		unshared;
-
-	if (same)
-	{
-		code -= prev_code;
-		*p++ = (FIXED_SAME_KEY << 4) | (code & 0x0F);
-		p = put_rest(p, entry, c);
-		return lsm_put_varint(p, code >> HEAD_TID_BITS);
-	}
-	if (entry->keylen == c->keylen && shared < FIXED_LONG_SHARED)
-	{
-		shared = Min(shared, FIXED_MOST_SHARED);
-		unshared = entry->keylen - shared;
-		*p++ = (shared << 4) | (code & 0x0F);
-	}
-	else
-	{
-		unshared = entry->keylen - shared;
-		*p++ = (FIXED_ANY_LENGTH << 4) | (code & 0x0F);
-		p = lsm_put_varint(p, shared);
-		p = lsm_put_varint(p, unshared);
-	}
-	lsm_copy(p, entry->key + shared, unshared);
-	p += unshared;
-	p = put_rest(p, entry, c);
-	return lsm_put_low_bytes(p, code >> HEAD_TID_BITS, c->tid_bytes);
-}
-
-/*
- * Write one entry at p, as a difference to prev unless that is NULL.  Returns
- * the end.  Both building and trimming a page go through here.
+ * Write one entry at p in the variable coding, as a difference to prev unless that
+ * is NULL.  Returns the end.  Both building and trimming a page go through here.
  */
 static inline uint8 *
 encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
@@ -92,8 +59,6 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 		shared--;
 		unshared++;
 	}
-	if (c->keylen > 0)
-		return encode_fixed(p, entry, shared, same, code, same ? code_tid(prev->tid, c) : 0, c);
 	if (same)
 	{
 		*p++ = SAME_KEY;
@@ -122,9 +87,6 @@ most_bytes(const LsmEntry *entry, uint32 shared, const LsmLeafCoding *c)
 {
 	uint32		rest = c->has_rest ? 2 + entry->restlen : 0;
 
-	if (c->keylen > 0)
-		return 2 + entry->keylen - Min(shared, FIXED_MOST_SHARED) +
-			(entry->keylen != c->keylen ? 4 : 0) + rest + c->tid_bytes;
 	return 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
 		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
 		rest + lsm_varint_size(code_tid(entry->tid, c));
@@ -153,10 +115,21 @@ begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 owne
 	memset(lsm_leaf_header(page), 0, sizeof(LsmLeafHeader));
 	b->page = page;
 	b->odd_keys = 0;
-	b->in_group = LSM_GROUP_ENTRIES;	/* the first entry opens a group */
+	b->in_group = LSM_UNFRAMED_ENTRIES; /* the first entry opens a group */
+	b->framed = 0;
+	b->rest_used = 0;
 	b->last_keylen = 0;
 	b->last_tid = 0;
 	b->last_prefix = 0;
+}
+
+static void
+set_coding(LsmLeafBuilder *b)
+{
+	const LsmLeafCoding *c = &b->coding;
+
+	b->coding = lsm_leaf_coding(b->page);
+	b->most_frame = FRAME_HEAD + c->tid_bytes + LSM_GROUP_ENTRIES * (c->keylen + c->tid_bytes);
 }
 
 /*
@@ -179,7 +152,7 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *m
 	if (mode->keylen > 0)
 		leaf->tid_bytes = lsm_mode_tid_bytes(mode->base_block, mode->last_block,
 											 mode->offset_bits);
-	b->coding = page_coding(page);
+	set_coding(b);
 }
 
 /*
@@ -192,7 +165,7 @@ void
 lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
 					uint64 first_tid, uint64 owner, BlockNumber self)
 {
-	/* A key of another length costs a byte more than in the variable coding. */
+	/* Keys of other lengths in between make groups short. */
 	if (b->page != NULL && lsm_leaf_header(b->page)->keylen == mode->keylen &&
 		b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
 		mode->keylen = 0;
@@ -206,7 +179,7 @@ lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner, BlockNumb
 {
 	begin_page(b, page, LSM_PAGE_FENCE, true, owner, self);
 	lsm_leaf_header(page)->offset_bits = wide ? 16 : LSM_NARROW_OFFSET_BITS;
-	b->coding = page_coding(page);
+	set_coding(b);
 }
 
 /* How many bytes does a key have in common with the last one? */
@@ -224,39 +197,168 @@ shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
 								 entry->key + 8, entry->keylen - 8);
 }
 
-/* Room for the eight bytes that encode_short writes at a time. */
-#define SHORT_ROOM	(1 + 3 * sizeof(uint64))
+/* --- framed groups ------------------------------------------------------------- */
+
+/* The frame of the entries that wait, and of one more (padded) unless that is NULL. */
+static void
+measure(const LsmLeafBuilder *b, const LsmEntry *more, LsmFrame *frame)
+{
+	const LsmEntry *first = b->framed > 0 ? &b->waiting[0] : more;
+	const LsmEntry *last = more != NULL ? more : &b->waiting[b->framed - 1];
+	uint64		code = code_tid(last->tid, &b->coding);
+
+	lsm_frame_measure(frame, b->framed + (more != NULL), first->key, last->key,
+					  b->framed > 0 ? Min(b->lowest_tid, code) : code,
+					  b->framed > 0 ? Max(b->highest_tid, code) : code, &b->coding);
+}
+
+/* Bytes that the entries which wait will take. */
+static uint32
+waiting_size(const LsmLeafBuilder *b)
+{
+	LsmFrame	frame;
+
+	if (b->framed == 0)
+		return 0;
+	measure(b, NULL, &frame);
+	return sizeof(uint16) + lsm_frame_size(&frame) + b->rest_used;
+}
+
+/* Write the entries that wait to the page, as a group. */
+static void
+close_frame(LsmLeafBuilder *b)
+{
+	PageHeader	header = (PageHeader) b->page;
+	uint8	   *p = (uint8 *) b->page + header->pd_lower;
+	uint8		room[FRAME_ROOM];
+	LsmFrame	frame;
+	Size		size;
+
+	measure(b, NULL, &frame);
+	size = lsm_frame_encode(room, &frame, b->waiting, &b->coding) - room;
+	Assert(size == lsm_frame_size(&frame));
+	open_group(b->page, p);
+	Assert(header->pd_lower + size + b->rest_used <= header->pd_upper);
+	memcpy(p, room, size);
+	memcpy(p + size, b->waiting_rests, b->rest_used);
+	header->pd_lower += size + b->rest_used;
+	b->framed = 0;
+	b->rest_used = 0;
+}
+
+/* Let an entry wait for its frame.  Its key has padding behind it. */
+static inline void
+await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
+{
+	LsmEntry   *to = &b->waiting[b->framed];
+	uint64		code = code_tid(entry->tid, &b->coding);
+
+	to->key = b->waiting_keys[b->framed];
+	lsm_copy(b->waiting_keys[b->framed], entry->key, entry->keylen);
+	memset(b->waiting_keys[b->framed] + entry->keylen, 0, LSM_KEY_PAD);
+	to->tid = entry->tid;
+	b->lowest_tid = b->framed > 0 ? Min(b->lowest_tid, code) : code;
+	b->highest_tid = b->framed > 0 ? Max(b->highest_tid, code) : code;
+	b->rest_used = put_rest(b->waiting_rests + b->rest_used, entry, &b->coding) - b->waiting_rests;
+	b->framed++;
+}
 
 /*
- * encode_fixed for a key of up to eight bytes, as an integer, that is not the
- * one before, without a rest.  Writes zero bytes beyond the end of the entry.
+ * Would the group that waits fit the page with one entry more?  Until the page is
+ * nearly full it would, whatever that entry is.
  */
-static inline uint8 *
-encode_short(uint8 *p, uint64 prefix, uint32 shared, uint64 code, const LsmLeafCoding *c)
+static inline bool
+frame_fits(const LsmLeafBuilder *b, const LsmEntry *entry)
 {
-	*p++ = (shared << 4) | (code & 0x0F);
-	lsm_store_low_first(p, pg_bswap64(prefix) >> (8 * shared));
-	p += c->keylen - shared;
-	lsm_store_low_first(p, code >> HEAD_TID_BITS);
-	return p + c->tid_bytes;
+	PageHeader	header = (PageHeader) b->page;
+	uint32		room = header->pd_upper - header->pd_lower;
+	uint32		beside = sizeof(uint16) + b->rest_used +
+		(b->coding.has_rest ? lsm_varint_size(entry->restlen) + entry->restlen : 0);
+	uint8		key[LSM_FRAMED_KEYLEN + LSM_KEY_PAD];
+	LsmEntry	padded = *entry;
+	LsmFrame	frame;
+
+	if (likely(room >= beside + b->most_frame))
+		return true;
+	memcpy(key, entry->key, entry->keylen);
+	memset(key + entry->keylen, 0, LSM_KEY_PAD);
+	padded.key = key;
+	measure(b, &padded, &frame);
+	return room >= beside + lsm_frame_size(&frame);
+}
+
+static inline bool
+add_framed(LsmLeafBuilder *b, const LsmEntry *entry)
+{
+	if (b->framed == LSM_GROUP_ENTRIES)
+		close_frame(b);
+	if (!frame_fits(b, entry))
+		return false;
+	await_frame(b, entry);
+	/* The group before, of keys of other lengths, has ended. */
+	b->in_group = LSM_UNFRAMED_ENTRIES;
+	return true;
+}
+
+/*
+ * Complete the page.  Nothing is added to it any more, unless it is resumed.
+ */
+void
+lsm_leaf_finish(LsmLeafBuilder *b)
+{
+	if (b->framed > 0)
+		close_frame(b);
+}
+
+/* --- other groups -------------------------------------------------------------- */
+
+/* Append an entry in the variable coding. */
+static bool
+add_variable(LsmLeafBuilder *b, const LsmEntry *entry, uint32 shared)
+{
+	PageHeader	header = (PageHeader) b->page;
+	LsmEntry	last = {.key = b->last_key,.keylen = b->last_keylen,.tid = b->last_tid};
+	bool		opens = b->in_group == LSM_UNFRAMED_ENTRIES;
+	bool		marks = opens && b->coding.keylen > 0;
+	uint8	   *p;
+
+	if (opens)
+		shared = 0;
+	if (header->pd_lower + waiting_size(b) + most_bytes(entry, shared, &b->coding) + marks +
+		(opens ? sizeof(uint16) : 0) > header->pd_upper)
+		return false;
+	lsm_leaf_finish(b);
+
+	p = (uint8 *) b->page + header->pd_lower;
+	if (opens)
+	{
+		open_group(b->page, p);
+		b->in_group = 0;
+	}
+	if (marks)
+		*p++ = NO_FRAME;
+	p = encode_entry(p, entry, opens ? NULL : &last, shared, &b->coding);
+	Assert(p <= (uint8 *) b->page + header->pd_upper);
+	header->pd_lower = p - (uint8 *) b->page;
+	b->in_group++;
+	return true;
 }
 
 /*
  * Append an entry.  Returns false, with the page unchanged, when it does not
- * fit, or the page's coding has no room for its TID.
+ * fit, or the page's coding has no room for its TID.  The page is complete after
+ * lsm_leaf_finish only.
  *
- * REQUIRES: entries come in order; keylen + restlen <= LSM_MAX_ENTRY_SIZE.
+ * REQUIRES: entries come in order, as bytes if the mode has a length for them;
+ * keylen + restlen <= LSM_MAX_ENTRY_SIZE.
  */
 bool
 lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 {
-	PageHeader	header = (PageHeader) b->page;
 	LsmLeafHeader *leaf = lsm_leaf_header(b->page);
-	bool		opens = b->in_group == LSM_GROUP_ENTRIES;
 	uint64		prefix = entry->aligned ? lsm_key_prefix_padded(entry->key) :
 		lsm_key_prefix(entry->key, entry->keylen);
 	uint32		shared = 0;
-	uint8	   *p;
 
 	/* Fence pages must branch enough for LSM_MAX_HEIGHT to do. */
 	if (lsm_page_entries > 0 && leaf->entry_count >=
@@ -265,44 +367,41 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	if (!can_code_tid(entry->tid, &b->coding))
 		return false;
 
-	if (!opens)
-		shared = shared_with_last(b, entry, prefix);
-	if (header->pd_lower + most_bytes(entry, shared, &b->coding) +
-		(opens ? sizeof(uint16) : 0) > header->pd_upper)
-		return false;
-
-	p = (uint8 *) b->page + header->pd_lower;
-	if (opens)
+	if (entry->keylen == b->coding.keylen && b->in_group == LSM_UNFRAMED_ENTRIES)
 	{
-		open_group(b->page, p);
-		b->in_group = 0;
-	}
-	if (entry->keylen == b->coding.keylen && shared < entry->keylen &&
-		entry->keylen <= sizeof(uint64) && !b->coding.has_rest &&
-		header->pd_upper - header->pd_lower >= SHORT_ROOM)
-	{
-		p = encode_short(p, prefix, shared, code_tid(entry->tid, &b->coding), &b->coding);
-		lsm_store_low_first(b->last_key, pg_bswap64(prefix));
+		if (!add_framed(b, entry))
+			return false;
 	}
 	else
 	{
-		LsmEntry	last = {.key = b->last_key,.keylen = b->last_keylen,.tid = b->last_tid};
-
-		p = encode_entry(p, entry, opens ? NULL : &last, shared, &b->coding);
-		lsm_copy(b->last_key + shared, entry->key + shared, entry->keylen - shared);
+		shared = shared_with_last(b, entry, prefix);
+		if (!add_variable(b, entry, shared))
+			return false;
+		/* The same key again, such as null, takes as little in either coding. */
+		b->odd_keys += entry->keylen != b->coding.keylen &&
+			!(shared == entry->keylen && b->last_keylen == entry->keylen);
 	}
-	Assert(p <= (uint8 *) b->page + header->pd_upper);
-
-	header->pd_lower = p - (uint8 *) b->page;
 	leaf->entry_count++;
-	b->in_group++;
-	/* The same key again, such as null, takes as much in either coding. */
-	b->odd_keys += entry->keylen != b->coding.keylen &&
-		!(shared == entry->keylen && b->last_keylen == entry->keylen);
+	lsm_copy(b->last_key, entry->key, entry->keylen);
 	b->last_keylen = entry->keylen;
 	b->last_tid = entry->tid;
 	b->last_prefix = prefix;
 	return true;
+}
+
+/* Take a framed group off the page again, the last one, so that it can grow. */
+static void
+reopen_frame(LsmLeafBuilder *b, const LsmGroup *group, uint16 offset)
+{
+	PageHeader	header = (PageHeader) b->page;
+
+	for (int i = 0; i < group->count; i++)
+		await_frame(b, &group->entries[i]);
+	memset((char *) b->page + offset, 0, header->pd_lower - offset);
+	memset((char *) b->page + header->pd_upper, 0, sizeof(uint16));
+	header->pd_lower = offset;
+	header->pd_upper += sizeof(uint16);
+	lsm_leaf_header(b->page)->group_count--;
 }
 
 /*
@@ -314,19 +413,29 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 {
 	LsmEntry   *last;
 	int			groups = lsm_leaf_group_count(page);
+	uint16		offset;
 
 	b->page = page;
-	b->coding = page_coding(page);
 	b->odd_keys = 0;
+	b->framed = 0;
+	b->rest_used = 0;
+	set_coding(b);
 	if (groups == 0 || !lsm_leaf_decode_group(page, groups - 1, scratch) ||
 		scratch->count == 0)
 		return false;
 	last = &scratch->entries[scratch->count - 1];
-	b->in_group = scratch->count;
 	memcpy(b->last_key, last->key, last->keylen);
 	b->last_keylen = last->keylen;
 	b->last_tid = last->tid;
 	b->last_prefix = lsm_key_prefix(last->key, last->keylen);
+	offset = lsm_leaf_group_offset(page, groups - 1);
+	if (b->coding.keylen > 0 && ((uint8 *) page)[offset] != NO_FRAME)
+	{
+		b->in_group = LSM_UNFRAMED_ENTRIES;
+		reopen_frame(b, scratch, offset);
+	}
+	else
+		b->in_group = scratch->count;
 	return true;
 }
 
@@ -334,11 +443,11 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
  * How much of a page is unused, in bytes.  Where the number of entries is
  * limited, as tests do, the page counts as full when it has as many.
  */
-uint32
-lsm_leaf_unused(Page page)
+static uint32
+unused_with(Page page, uint32 waiting)
 {
 	PageHeader	header = (PageHeader) page;
-	uint32		unused = header->pd_upper - header->pd_lower;
+	uint32		unused = header->pd_upper - header->pd_lower - waiting;
 	uint32		count = lsm_leaf_header(page)->entry_count;
 
 	if (lsm_page_entries > 0 && count >= (uint32) lsm_page_entries)
@@ -346,6 +455,19 @@ lsm_leaf_unused(Page page)
 	if (lsm_page_entries > 0)
 		unused = Min(unused, LSM_LEAF_CAPACITY / lsm_page_entries * (lsm_page_entries - count));
 	return unused;
+}
+
+uint32
+lsm_leaf_unused(Page page)
+{
+	return unused_with(page, 0);
+}
+
+/* The same of a page under construction. */
+uint32
+lsm_leaf_builder_unused(const LsmLeafBuilder *b)
+{
+	return unused_with(b->page, waiting_size(b));
 }
 
 /* NULL, or what is wrong with the layout of a packed page. */
@@ -361,7 +483,7 @@ lsm_leaf_check(Page page)
 		leaf->entry_count < leaf->group_count)
 		return "entry counts do not fit the page";
 	if (leaf->offset_bits < 1 || leaf->offset_bits > 16 || leaf->tid_bytes > MAX_TID_BYTES ||
-		leaf->keylen > LSM_MAX_ENTRY_SIZE || leaf->base_block > leaf->last_block)
+		leaf->keylen > LSM_FRAMED_KEYLEN || leaf->base_block > leaf->last_block)
 		return "coding of the entries is unknown";
 	for (int i = 0; i < leaf->group_count; i++)
 	{
@@ -374,41 +496,78 @@ lsm_leaf_check(Page page)
 	return NULL;
 }
 
+/* Code what is left of a group in the variable coding.  Returns the end. */
+static uint8 *
+encode_variable(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding *c)
+{
+	for (int i = 0; i < count; i++)
+	{
+		const LsmEntry *prev = i > 0 ? &entries[i - 1] : NULL;
+		uint32		shared = 0;
+
+		if (prev != NULL)
+			shared = lsm_common_prefix(prev->key, prev->keylen, entries[i].key, entries[i].keylen);
+		p = encode_entry(p, &entries[i], prev, shared, c);
+	}
+	return p;
+}
+
+/* The same, framed. */
+static uint8 *
+encode_framed(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding *c)
+{
+	uint64		lowest = code_tid(entries[0].tid, c);
+	uint64		highest = lowest;
+	LsmFrame	frame;
+
+	for (int i = 1; i < count; i++)
+	{
+		lowest = Min(lowest, code_tid(entries[i].tid, c));
+		highest = Max(highest, code_tid(entries[i].tid, c));
+	}
+	lsm_frame_measure(&frame, count, entries[0].key, entries[count - 1].key, lowest, highest, c);
+	p = lsm_frame_encode(p, &frame, entries, c);
+	for (int i = 0; i < count; i++)
+		p = put_rest(p, &entries[i], c);
+	return p;
+}
+
 /*
  * Code a group again without the entries that are to be removed, at *p in the
  * page, and not beyond `limit`: on a sound page the group does not get there.
  * *ordinal is that of its first entry, *next the next one to remove.
  */
 static bool
-trim_group(Page page, const LsmGroup *group, const LsmLeafCoding *c, uint8 **p,
+trim_group(Page page, LsmGroup *group, bool framed, const LsmLeafCoding *c, uint8 **p,
 		   const uint8 *limit, const uint16 *ordinals, int count, int *ordinal, int *next)
 {
-	uint8		room[2 * LSM_MAX_ENTRY_SIZE + ENTRY_OVERHEAD];
-	const LsmEntry *prev = NULL;
+	static uint8 room[TRIM_ROOM];
+	int			left = 0;
+	uint8	   *end = room;
 
 	for (int i = 0; i < group->count; i++, (*ordinal)++)
 	{
-		const LsmEntry *entry = &group->entries[i];
-		uint32		shared = 0;
-		Size		size;
-
 		if (*next < count && ordinals[*next] == *ordinal)
-		{
 			(*next)++;
-			continue;
-		}
-		if (prev != NULL)
-			shared = lsm_common_prefix(prev->key, prev->keylen, entry->key, entry->keylen);
-		size = encode_entry(room, entry, prev, shared, c) - room;
-		if (size > (Size) (limit - *p))
-			return false;
-		if (prev == NULL)
-			open_group(page, *p);
-		memcpy(*p, room, size);
-		*p += size;
-		lsm_leaf_header(page)->entry_count++;
-		prev = entry;
+		else
+			group->entries[left++] = group->entries[i];
 	}
+	if (left == 0)
+		return true;
+	if (framed)
+		end = encode_framed(end, group->entries, left, c);
+	else
+	{
+		if (c->keylen > 0)
+			*end++ = NO_FRAME;
+		end = encode_variable(end, group->entries, left, c);
+	}
+	if (end - room > limit - *p)
+		return false;
+	open_group(page, *p);
+	memcpy(*p, room, end - room);
+	*p += end - room;
+	lsm_leaf_header(page)->entry_count += left;
 	return true;
 }
 
@@ -416,8 +575,8 @@ trim_group(Page page, const LsmGroup *group, const LsmLeafCoding *c, uint8 **p,
  * Remove the entries at the given ordinals (ascending).  Groups are kept: each
  * is coded again without its removed entries, an emptied one disappears.  So
  * the page never grows (I6): dropping an entry makes its successor longer by
- * at most the bytes that the dropped one carried itself.  Used by VACUUM and
- * by its redo.  False, with the page unchanged, if it is damaged.
+ * at most the bytes that the dropped one carried itself.  The page's stamp
+ * counts it.  Used by VACUUM, by scans, and by redo.  False, with the page unchanged, if it is damaged.
  */
 bool
 lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
@@ -426,7 +585,7 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 	Page		old = (Page) copy.data;
 	PageHeader	header = (PageHeader) page;
 	LsmLeafHeader *leaf = lsm_leaf_header(page);
-	LsmLeafCoding coding = page_coding(page);
+	LsmLeafCoding coding = lsm_leaf_coding(page);
 	int			groups = lsm_leaf_group_count(page);
 	int			ordinal = 0;
 	int			next = 0;
@@ -442,8 +601,11 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 
 	for (int g = 0; g < groups; g++)
 	{
+		bool		framed = coding.keylen > 0 &&
+			((uint8 *) old)[lsm_leaf_group_offset(old, g)] != NO_FRAME;
+
 		if (!lsm_leaf_decode_group(old, g, scratch) ||
-			!trim_group(page, scratch, &coding, &p, limit, ordinals, count, &ordinal, &next))
+			!trim_group(page, scratch, framed, &coding, &p, limit, ordinals, count, &ordinal, &next))
 		{
 			memcpy(page, old, BLCKSZ);
 			return false;
@@ -451,6 +613,7 @@ lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)
 	}
 	header->pd_lower = p - (uint8 *) page;
 	memset(p, 0, header->pd_upper - header->pd_lower);
+	lsm_page_opaque(page)->stamp++;
 	lsm_page_set_crc(page);
 	return true;
 }

@@ -22,7 +22,24 @@ typedef struct LsmEntry
 	uint32		restlen;
 	uint64		tid;			/* see lsm_tid_to_int */
 	bool		aligned;		/* key is MAXALIGNed, 8 zero bytes follow it */
+	uint32		page;			/* for readers: where it was read, see LsmPageRef */
 } LsmEntry;
+
+/* A page that was read, and what tells whether entries were removed from it since. */
+typedef struct LsmPageRef
+{
+	BlockNumber block;
+	uint16		kind;
+	uint64		owner;
+	uint64		stamp;
+} LsmPageRef;
+
+/* Is it the same page, with nothing removed in between? */
+static inline bool
+lsm_page_ref_equal(const LsmPageRef *a, const LsmPageRef *b)
+{
+	return a->block == b->block && a->owner == b->owner && a->stamp == b->stamp;
+}
 
 typedef struct LsmLeafHeader
 {
@@ -30,9 +47,9 @@ typedef struct LsmLeafHeader
 	uint16		group_count;
 	BlockNumber base_block;		/* leaf: TIDs are coded relative to it */
 	BlockNumber last_block;		/* leaf: highest heap block expected in its run */
-	uint16		keylen;			/* leaf: of keys in the fixed coding; 0: variable coding */
+	uint16		keylen;			/* leaf: of keys in framed groups; 0: there are none */
 	uint8		offset_bits;	/* of a coded TID, the others are the block */
-	uint8		tid_bytes;		/* fixed coding: of a TID beyond the 4 bits in the head */
+	uint8		tid_bytes;		/* of a coded TID, where there are framed groups */
 } LsmLeafHeader;
 
 StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-disk format");
@@ -61,14 +78,14 @@ typedef struct LsmLeafCoding
 {
 	uint64		base_tid;		/* not above any TID on the page */
 	int			offset_bits;
-	uint32		keylen;			/* 0: variable coding */
+	uint32		keylen;			/* 0: no groups are framed */
 	int			tid_bytes;
 	bool		has_rest;
 } LsmLeafCoding;
 
 #define lsm_leaf_header(page) ((LsmLeafHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
-/* The shortest entry, the same key again, takes two bytes. */
-#define LSM_MAX_PAGE_ENTRIES (BLCKSZ / 2)
+/* In framed groups of the same key TIDs that differ take five bits each, and groups a few bytes. */
+#define LSM_MAX_PAGE_ENTRIES (2 * BLCKSZ)
 
 #define LSM_LEAF_DATA (LSM_PAGE_CONTENT + sizeof(LsmLeafHeader))
 #define LSM_LEAF_CAPACITY (LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
@@ -82,6 +99,7 @@ typedef struct LsmLeafCoding
 typedef struct LsmGroup
 {
 	int			count;
+	uint32		page;			/* for the entries; set by who decodes */
 	uint32		max_keylen;		/* longest key that is accepted */
 	Size		used;			/* bytes of scratch */
 	Size		size;
@@ -96,16 +114,31 @@ typedef struct LsmGroup
 static inline Size
 lsm_group_scratch_size(uint32 max_keylen)
 {
-	return LSM_GROUP_ENTRIES * (MAXALIGN(max_keylen) + LSM_KEY_PAD);
+	Size		unframed = LSM_UNFRAMED_ENTRIES * (MAXALIGN(max_keylen) + LSM_KEY_PAD);
+	Size		framed = LSM_GROUP_ENTRIES *
+		(MAXALIGN(Min(max_keylen, LSM_FRAMED_KEYLEN)) + LSM_KEY_PAD);
+
+	return Max(unframed, framed);
 }
 
-/* State of a page under construction. */
+/*
+ * State of a page under construction.  The last group, if it is to be framed, is
+ * not on the page yet.
+ */
 typedef struct LsmLeafBuilder
 {
 	Page		page;			/* in private memory */
 	LsmLeafCoding coding;
 	int			odd_keys;		/* keys of another length than the coding's */
-	int			in_group;		/* entries in the last group */
+	int			in_group;		/* entries in the last group, if that is not framed */
+	int			framed;			/* entries that wait for their frame */
+	uint32		most_frame;		/* bytes that a frame takes at most, without rests */
+	uint64		lowest_tid;		/* of theirs, as a code */
+	uint64		highest_tid;
+	uint32		rest_used;		/* bytes of rests, with their lengths */
+	LsmEntry	waiting[LSM_GROUP_ENTRIES];
+	uint8		waiting_keys[LSM_GROUP_ENTRIES][LSM_FRAMED_KEYLEN + LSM_KEY_PAD];
+	uint8		waiting_rests[BLCKSZ];
 	uint32		last_keylen;
 	uint64		last_tid;
 	uint64		last_prefix;	/* see lsm_key_prefix */
@@ -127,6 +160,8 @@ extern void lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, Lsm
 extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner,
 							BlockNumber self);
 extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
+extern void lsm_leaf_finish(LsmLeafBuilder *b);
+extern uint32 lsm_leaf_builder_unused(const LsmLeafBuilder *b);
 extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
 extern bool lsm_leaf_needs_wide(uint64 tid);
 extern uint32 lsm_leaf_unused(Page page);

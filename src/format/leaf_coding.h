@@ -13,18 +13,18 @@
 #define SAME_KEY	0xF0		/* head: key of the entry before */
 #define NIBBLE_MORE 15			/* nibble of the head: a varint follows */
 
-/* Fixed coding: the high nibble of the head is a shared length, or one of these. */
-#define FIXED_MOST_SHARED	13
-#define FIXED_ANY_LENGTH	14	/* shared and unshared length follow, as varints */
-#define FIXED_SAME_KEY		15
-/* From here on the lengths are written for a key of the usual length, too. */
-#define FIXED_LONG_SHARED	16
+/*
+ * Where keys have a length that the page's header gives, groups are framed (see
+ * frame.h).  In between a group may have keys of other lengths; it begins with
+ * this byte, and the entries follow in the variable coding.
+ */
+#define NO_FRAME	0x80
+#define FRAME_HEAD	4			/* bytes before the first key of a frame */
 
-#define HEAD_TID_BITS		4	/* of a TID in the head, in the fixed coding */
-#define MAX_TID_BYTES		6
+#define MAX_TID_BYTES	6
 
 static inline LsmLeafCoding
-page_coding(Page page)
+lsm_leaf_coding(Page page)
 {
 	LsmLeafHeader *leaf = lsm_leaf_header(page);
 	LsmLeafCoding coding;
@@ -50,6 +50,43 @@ decode_tid(uint64 code, const LsmLeafCoding *c)
 {
 	return (((code >> c->offset_bits) << 16) | (code & ((UINT64CONST(1) << c->offset_bits) - 1))) +
 		c->base_tid;
+}
+
+/*
+ * Where the first key of a group lies, and how long it is; 0 if that is not told in
+ * one byte.  The page need not be sound: eight bytes can be read there.
+ */
+static inline uint32
+lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **key)
+{
+	const uint8 *p = (const uint8 *) page + lsm_leaf_group_offset(page, group);
+
+	if (c->keylen > 0 && *p != NO_FRAME)
+	{
+		*key = p + FRAME_HEAD;
+		return c->keylen;
+	}
+	p += c->keylen > 0;
+	*key = p + 1;
+	return *p < NIBBLE_MORE ? *p : 0;
+}
+
+/* Decode a rest.  Returns its end or NULL. */
+static inline const uint8 *
+get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
+{
+	uint64		restlen;
+
+	out->rest = NULL;
+	out->restlen = 0;
+	if (!c->has_rest)
+		return p;
+	if ((p = lsm_get_varint(p, end, &restlen)) == NULL ||
+		restlen > (uint64) (end - p) || restlen > LSM_MAX_ENTRY_SIZE)
+		return NULL;
+	out->rest = p;
+	out->restlen = (uint32) restlen;
+	return p + restlen;
 }
 
 #endif							/* LSM_LEAF_CODING_H */

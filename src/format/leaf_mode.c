@@ -9,8 +9,8 @@
  */
 #include "postgres.h"
 
+#include "base/coding.h"
 #include "format/leaf.h"
-#include "port/pg_bitutils.h"
 
 /* Nothing is known. */
 void
@@ -20,12 +20,6 @@ lsm_mode_init(LsmLeafMode *mode)
 	mode->last_block = 0;
 	mode->keylen = LSM_KEYLEN_NONE;
 	mode->offset_bits = 1;
-}
-
-static inline int
-bits_of(uint64 value)
-{
-	return value == 0 ? 0 : pg_leftmost_one_pos64(value) + 1;
 }
 
 /* There will be an entry with this TID. */
@@ -81,23 +75,20 @@ lsm_mode_of_page(Page page, LsmLeafMode *mode)
 
 /*
  * All is known that will be.  Where the keys have several lengths, usual_keylen
- * is that of nearly all, or 0.
+ * is that of nearly all, or 0.  Long keys are not framed.
  */
 void
 lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen)
 {
 	if (mode->keylen == LSM_KEYLEN_MIXED || mode->keylen == LSM_KEYLEN_NONE)
 		mode->keylen = usual_keylen;
+	if (mode->keylen > LSM_FRAMED_KEYLEN)
+		mode->keylen = LSM_KEYLEN_MIXED;
 }
 
-/*
- * Bytes of a coded TID in the fixed coding, without the 4 bits that are in the
- * head of the entry.
- */
+/* Bytes of a coded TID where groups are framed. */
 int
 lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits)
 {
-	int			bits = offset_bits + bits_of(last_block - base_block);
-
-	return bits <= 4 ? 0 : (bits - 4 + 7) / 8;
+	return (offset_bits + lsm_bits_of(last_block - base_block) + 7) / 8;
 }

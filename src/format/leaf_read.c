@@ -4,7 +4,7 @@
  */
 #include "postgres.h"
 
-#include "format/leaf_coding.h"
+#include "format/frame.h"
 
 /* Beyond what one group may need, for decoding several in one go. */
 #define MORE_SCRATCH	(16 * 1024)
@@ -16,6 +16,7 @@ lsm_group_init(LsmGroup *group, uint32 max_keylen)
 	Size		one = lsm_group_scratch_size(max_keylen);
 
 	group->count = 0;
+	group->page = 0;
 	group->used = 0;
 	group->max_keylen = max_keylen;
 	group->size = one +
@@ -27,24 +28,6 @@ void
 lsm_group_free(LsmGroup *group)
 {
 	pfree(group->scratch);
-}
-
-/* Decode a rest.  Returns its end or NULL. */
-static inline const uint8 *
-get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
-{
-	uint64		restlen;
-
-	out->rest = NULL;
-	out->restlen = 0;
-	if (!c->has_rest)
-		return p;
-	if ((p = lsm_get_varint(p, end, &restlen)) == NULL ||
-		restlen > (uint64) (end - p) || restlen > LSM_MAX_ENTRY_SIZE)
-		return NULL;
-	out->rest = p;
-	out->restlen = (uint32) restlen;
-	return p + restlen;
 }
 
 /*
@@ -119,7 +102,7 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 {
 	uint8	   *key = out->scratch + out->used;
 	const LsmEntry *prev = NULL;
-	int			most = out->count + LSM_GROUP_ENTRIES;
+	int			most = out->count + LSM_UNFRAMED_ENTRIES;
 
 	while (p < end)
 	{
@@ -131,138 +114,13 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 		p = decode_variable(p, end, c, prev, key, out->max_keylen, entry);
 		if (p == NULL)
 			return false;
+		entry->page = out->page;
 		key += MAXALIGN(entry->keylen) + LSM_KEY_PAD;
 		prev = entry;
 		out->count++;
 	}
 	out->used = key - out->scratch;
 	return true;
-}
-
-/* The key of an entry, in the fixed coding, whose head does not give its lengths. */
-static const uint8 *
-decode_odd_key(const uint8 *p, const uint8 *end, bool same, const LsmEntry *prev,
-			   uint8 *key, uint32 max_keylen, LsmEntry *out)
-{
-	uint64		shared;
-	uint64		unshared;
-
-	if (same)
-	{
-		if (prev == NULL)
-			return NULL;
-		out->keylen = prev->keylen;
-		lsm_copy(key, prev->key, prev->keylen);
-		return p;
-	}
-	if ((p = lsm_get_varint(p, end, &shared)) == NULL ||
-		(p = lsm_get_varint(p, end, &unshared)) == NULL)
-		return NULL;
-	return join_key(p, end, shared, unshared, prev, key, max_keylen, out);
-}
-
-/*
- * Decode a group in the fixed coding.  Merges spend much of their time here, so
- * there is little to decide for each entry.  Keys of up to eight bytes are put
- * together as an integer, `word`; eight bytes can be read at any place up to
- * `end`, since the special area follows.
- */
-static pg_attribute_always_inline bool
-decode_fixed(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool short_keys,
-			 LsmGroup *out)
-{
-	const uint32 keylen = c->keylen;
-	const uint32 tid_bytes = c->tid_bytes;
-	const uint64 tid_mask = lsm_low_bytes_mask(tid_bytes);
-	const uint64 key_mask = lsm_low_bytes_mask(keylen);
-	uint8	   *key = out->scratch + out->used;
-	LsmEntry   *entry = out->entries + out->count;
-	const LsmEntry *beyond = entry + LSM_GROUP_ENTRIES;
-	const LsmEntry *prev = NULL;
-	uint32		prev_keylen = 0;
-	uint64		word = 0;
-	uint64		code = 0;
-
-	if (keylen > out->max_keylen)
-		return false;
-	while (p < end)
-	{
-		uint8		head = *p++;
-		uint32		shared = head >> 4;
-
-		if (entry == beyond)
-			return false;
-		if (likely(shared <= FIXED_MOST_SHARED))
-		{
-			uint32		unshared = keylen - shared;
-
-			/* A key without bytes of its own would be the same one. */
-			if (shared >= keylen || shared > prev_keylen || unshared > end - p)
-				return false;
-			if (short_keys)
-			{
-				uint64		low = (UINT64CONST(1) << (8 * shared)) - 1;
-
-				word = (word & low) | ((lsm_load_low_first(p) << (8 * shared)) & key_mask);
-				lsm_store_low_first(key, word);
-			}
-			else
-			{
-				if (shared > 0)
-					lsm_copy(key, prev->key, shared);
-				lsm_copy(key + shared, p, unshared);
-			}
-			p += unshared;
-			entry->keylen = keylen;
-			memset(key + keylen, 0, LSM_KEY_PAD);
-		}
-		else
-		{
-			p = decode_odd_key(p, end, shared == FIXED_SAME_KEY, prev, key, out->max_keylen, entry);
-			if (p == NULL)
-				return false;
-			memset(key + entry->keylen, 0, LSM_KEY_PAD);
-			if (short_keys)
-				word = lsm_load_low_first(key);
-		}
-		entry->key = key;
-		entry->aligned = true;
-		if ((p = get_rest(p, end, c, entry)) == NULL)
-			return false;
-
-		if (likely(shared != FIXED_SAME_KEY))
-		{
-			if (tid_bytes > end - p)
-				return false;
-			code = (head & 0x0F) | ((lsm_load_low_first(p) & tid_mask) << HEAD_TID_BITS);
-			p += tid_bytes;
-		}
-		else
-		{
-			uint64		more;
-
-			if ((p = lsm_get_varint(p, end, &more)) == NULL)
-				return false;
-			code += (head & 0x0F) | (more << HEAD_TID_BITS);
-			if (code >> (HEAD_TID_BITS + 8 * tid_bytes) != 0)
-				return false;
-		}
-		entry->tid = decode_tid(code, c);
-		key += MAXALIGN(entry->keylen) + LSM_KEY_PAD;
-		prev_keylen = entry->keylen;
-		prev = entry++;
-	}
-	out->count = entry - out->entries;
-	out->used = key - out->scratch;
-	return true;
-}
-
-static bool
-decode_fixed_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGroup *out)
-{
-	if (c->keylen <= sizeof(uint64))
-		return decode_fixed(p, end, c, true, out);
-	return decode_fixed(p, end, c, false, out);
 }
 
 /* Decode a group behind what has been decoded.  False if the page is damaged. */
@@ -276,9 +134,9 @@ append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
 
 	if (p >= end)
 		return false;
-	if (coding->keylen > 0)
-		return decode_fixed_group(p, end, coding, out);
-	return decode_variable_group(p, end, coding, out);
+	if (coding->keylen > 0 && *p != NO_FRAME)
+		return lsm_frame_decode(p, end, coding, out);
+	return decode_variable_group(p + (coding->keylen > 0), end, coding, out);
 }
 
 /* Is there room for another group? */
@@ -298,7 +156,7 @@ has_room(const LsmGroup *out)
 bool
 lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 {
-	LsmLeafCoding coding = page_coding(page);
+	LsmLeafCoding coding = lsm_leaf_coding(page);
 
 	out->count = 0;
 	out->used = 0;
@@ -314,7 +172,7 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 int
 lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
 {
-	LsmLeafCoding coding = page_coding(page);
+	LsmLeafCoding coding = lsm_leaf_coding(page);
 	int			group = first;
 
 	out->count = 0;
@@ -334,7 +192,8 @@ lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
 int
 lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
 {
-	int			want = Min(group + 1, LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES);
+	int			most = lsm_leaf_coding(page).keylen > 0 ? LSM_GROUP_ENTRIES : LSM_UNFRAMED_ENTRIES;
+	int			want = Min(group + 1, LSM_DECODED_ENTRIES / most);
 
 	for (;;)
 	{
@@ -346,33 +205,33 @@ lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
 	}
 }
 
-/* The length of a group's first key, which is whole.  Returns the key or NULL. */
-static const uint8 *
-first_key(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, uint64 *keylen)
+/*
+ * The first entry of a group in the variable coding, whose key is whole, without
+ * copying.
+ */
+static bool
+first_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *entry)
 {
-	uint8		head = *p++;
-	uint64		shared = 0;
+	uint64		keylen;
+	uint64		code;
+	uint8		head;
 
-	if (c->keylen == 0)
-	{
-		*keylen = head & 0x0F;
-		if (*keylen == NIBBLE_MORE)
-			p = lsm_get_varint(p, end, keylen);
-		shared = head >> 4;
-	}
-	else if (head >> 4 == FIXED_ANY_LENGTH)
-	{
-		if ((p = lsm_get_varint(p, end, &shared)) != NULL)
-			p = lsm_get_varint(p, end, keylen);
-	}
-	else
-	{
-		*keylen = c->keylen;
-		shared = head >> 4;
-	}
-	if (p == NULL || shared != 0 || *keylen > (uint64) (end - p) || *keylen > LSM_MAX_ENTRY_SIZE)
-		return NULL;
-	return p;
+	if (p >= end)
+		return false;
+	head = *p++;
+	keylen = head & 0x0F;
+	if (keylen == NIBBLE_MORE && (p = lsm_get_varint(p, end, &keylen)) == NULL)
+		return false;
+	if (head >> 4 != 0 || keylen > (uint64) (end - p) || keylen > LSM_MAX_ENTRY_SIZE)
+		return false;
+	entry->key = p;
+	entry->aligned = false;
+	entry->keylen = (uint32) keylen;
+	if ((p = get_rest(p + keylen, end, c, entry)) == NULL ||
+		lsm_get_varint(p, end, &code) == NULL)
+		return false;
+	entry->tid = decode_tid(code, c);
+	return true;
 }
 
 /*
@@ -386,30 +245,11 @@ lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry)
 {
 	const uint8 *end = (const uint8 *) page + ((PageHeader) page)->pd_lower;
 	const uint8 *p = (const uint8 *) page + lsm_leaf_group_offset(page, group);
-	LsmLeafCoding coding = page_coding(page);
-	uint64		keylen = 0;
-	uint64		code;
-	uint8		head;
+	LsmLeafCoding coding = lsm_leaf_coding(page);
 
 	if (p >= end || p < (const uint8 *) page + LSM_LEAF_DATA)
 		return false;
-	head = *p;
-	if ((p = first_key(p, end, &coding, &keylen)) == NULL)
-		return false;
-	entry->key = p;
-	entry->aligned = false;
-	entry->keylen = (uint32) keylen;
-	if ((p = get_rest(p + keylen, end, &coding, entry)) == NULL)
-		return false;
-	if (coding.keylen > 0)
-	{
-		if (coding.tid_bytes > end - p)
-			return false;
-		code = (head & 0x0F) |
-			((lsm_load_low_first(p) & lsm_low_bytes_mask(coding.tid_bytes)) << HEAD_TID_BITS);
-	}
-	else if (lsm_get_varint(p, end, &code) == NULL)
-		return false;
-	entry->tid = decode_tid(code, &coding);
-	return true;
+	if (coding.keylen > 0 && *p != NO_FRAME)
+		return lsm_frame_first(p, end, &coding, entry);
+	return first_variable(p + (coding.keylen > 0), end, &coding, entry);
 }

@@ -379,7 +379,7 @@ run_fill(LsmCursor *base)
 	if (c->ends)
 		return;
 	if (c->forward ? c->group < lsm_leaf_group_count(c->copy) : c->group >= 0)
-		run_decode(c, LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES);
+		run_decode(c, LSM_DECODED_ENTRIES / LSM_UNFRAMED_ENTRIES);
 	else
 		run_leave_leaf(c);
 }

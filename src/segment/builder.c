@@ -79,6 +79,9 @@ create(LsmKeySpace *ks, const LsmLeafMode *mode)
 	b->ks = ks;
 	b->mode = *mode;
 	lsm_mode_settle(&b->mode, ks->usual_keylen);
+	/* Framed groups are for keys that ascend as bytes. */
+	if (!ks->encoded)
+		b->mode.keylen = LSM_KEYLEN_MIXED;
 	return b;
 }
 
@@ -256,6 +259,7 @@ emit(LsmBuilder *b, uint32 number, Page page)
 static void
 close_leaf(LsmBuilder *b)
 {
+	lsm_leaf_finish(&b->leaf);
 	emit(b, b->leaves, b->leaf_page);
 	b->leaves++;
 	b->pages_copied += b->leaf_is_copy;
@@ -354,7 +358,7 @@ may_copy(const LsmBuilder *b, Page page)
 	LsmLeafMode mode;
 
 	lsm_mode_of_page(page, &mode);
-	return lsm_fill_may_copy(b->credit, !b->is_open, b->is_open ? lsm_leaf_unused(b->leaf_page) : 0,
+	return lsm_fill_may_copy(b->credit, !b->is_open, b->is_open ? lsm_leaf_builder_unused(&b->leaf) : 0,
 							 lsm_leaf_unused(page), !covers(&mode, &b->mode));
 }
 

@@ -7,7 +7,32 @@
  */
 #include "postgres.h"
 
+#include "format/leaf_coding.h"
 #include "segment/segment.h"
+
+/*
+ * Where is a group's first entry relative to the bound, by the first eight bytes of
+ * its key?  0: they do not tell.  Eight bytes can be read anywhere on the page.
+ */
+static inline int
+compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, uint32 keylen)
+{
+	const uint8 *key;
+	uint32		length = lsm_leaf_first_key(coding, page, group, &key);
+	uint64		theirs = lsm_key_prefix_padded(key);
+
+	length = Min(length, keylen);
+	if (length < 8)
+	{
+		int			shift = 64 - 8 * length;
+
+		if (length == 0)
+			return 0;
+		theirs >>= shift;
+		prefix >>= shift;
+	}
+	return theirs < prefix ? -1 : theirs > prefix;
+}
 
 /*
  * Number of groups whose first entry is before the bound, or -1 if the page is
@@ -18,15 +43,24 @@ groups_before(LsmKeySpace *ks, Page page, const LsmBound *bound)
 {
 	int			low = 0;
 	int			high = lsm_leaf_group_count(page);
+	LsmLeafCoding coding = lsm_leaf_coding(page);
+	uint64		prefix = ks->encoded ? lsm_key_prefix(bound->key, bound->keylen) : 0;
 
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
+		int			c = 0;
 		LsmEntry	first;
 
-		if (!lsm_leaf_first_of_group(page, middle, &first))
-			return -1;
-		if (lsm_bound_compare(ks, bound, &first) < 0)
+		if (ks->encoded)
+			c = compare_start(&coding, page, middle, prefix, bound->keylen);
+		if (c == 0)
+		{
+			if (!lsm_leaf_first_of_group(page, middle, &first))
+				return -1;
+			c = lsm_bound_compare(ks, bound, &first);
+		}
+		if (c < 0)
 			low = middle + 1;
 		else
 			high = middle;

@@ -125,6 +125,7 @@ mode_of(const Shape *shape)
 		lsm_mode_add(&mode, &e);
 	}
 	mode.keylen = shape->fixed_percent > 0 ? shape->shared + shape->length : 0;
+	lsm_mode_settle(&mode, 0);
 	return mode;
 }
 
@@ -145,6 +146,7 @@ build(int count, const Shape *shape)
 			break;
 		n++;
 	}
+	lsm_leaf_finish(&b);
 	lsm_page_set_crc((Page) block.data);
 	return n;
 }

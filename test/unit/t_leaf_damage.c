@@ -24,7 +24,7 @@ test_headers(void)
 	leaf->base_block = leaf->last_block + 1;
 	refused &= lsm_leaf_check((Page) block.data) != NULL;
 	*leaf = sound;
-	leaf->keylen = LSM_MAX_ENTRY_SIZE + 1;
+	leaf->keylen = LSM_FRAMED_KEYLEN + 1;
 	refused &= lsm_leaf_check((Page) block.data) != NULL;
 	*leaf = sound;
 	ok(refused && lsm_leaf_check((Page) block.data) == NULL, "a coding that cannot be is refused");
@@ -99,11 +99,11 @@ test_many_groups(void)
 			int			last = first + rnd(groups - first);
 			int			n = lsm_leaf_decode_groups(page, first, last, &many);
 
-			forward &= n >= 1 && n <= last - first + 1 && n <= LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES &&
+			forward &= n >= 1 && n <= last - first + 1 && many.count <= LSM_DECODED_ENTRIES &&
 				same_as_groups(page, first, first + n - 1, &many);
 			/* With room for their keys, short of none. */
 			if (longest <= 40)
-				several &= n == Min(last - first + 1, LSM_DECODED_ENTRIES / LSM_GROUP_ENTRIES) ||
+				several &= n == last - first + 1 || many.count + LSM_GROUP_ENTRIES > LSM_DECODED_ENTRIES ||
 					many.max_keylen > longest;
 			n = lsm_leaf_decode_groups_before(page, last, &many);
 			backward &= n >= 1 && n <= last + 1 && same_as_groups(page, last - n + 1, last, &many);

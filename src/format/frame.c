@@ -1,0 +1,272 @@
+/*
+ * frame.c
+ *	  Writing and reading framed groups.
+ */
+#include "postgres.h"
+
+#include "format/frame.h"
+
+/* The window of a key as an integer.  Eight bytes behind the key can be read. */
+static inline uint64
+window_of(const uint8 *key, const LsmFrame *f)
+{
+	if (f->window == 0)
+		return 0;
+	return lsm_key_prefix_padded(key + f->shared) >> (64 - 8 * f->window);
+}
+
+static inline void
+set_window(LsmFrame *f)
+{
+	f->window = Min(FRAME_WINDOW, f->keylen - f->shared);
+	f->tail = f->keylen - f->shared - f->window;
+}
+
+/*
+ * What it takes to frame `count` entries with keys from `first` to `last`, behind
+ * both of which eight bytes can be read, and these codes of TIDs.  If some
+ * entries are left out, no frame gets larger (I6): what all the keys share gets
+ * longer at most, and each byte that the window moves by for that is one less of
+ * the tail; and the lowest TID always takes the same.
+ */
+void
+lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
+				  uint64 lowest_tid, uint64 highest_tid, const LsmLeafCoding *c)
+{
+	int			bits = lsm_bits_of(highest_tid - lowest_tid);
+
+	f->count = count;
+	f->keylen = c->keylen;
+	f->shared = lsm_common_prefix(first, f->keylen, last, f->keylen);
+	set_window(f);
+	/* Keys of a damaged page need not ascend. */
+	if (window_of(first, f) <= window_of(last, f))
+		f->key_bits = lsm_bits_of(window_of(last, f) - window_of(first, f));
+	else
+		f->key_bits = 8 * f->window;
+	f->tid_bits = lsm_bits_of(highest_tid);
+	f->lowest_tid = 0;
+	f->lowest_bytes = 0;
+	if ((count * bits + 7) / 8 + c->tid_bytes < (count * f->tid_bits + 7) / 8)
+	{
+		f->tid_bits = bits;
+		f->lowest_tid = lowest_tid;
+		f->lowest_bytes = c->tid_bytes;
+	}
+}
+
+/* Integers of so many bits, one behind the other. */
+typedef struct BitWriter
+{
+	uint8	   *p;
+	uint64		bits;			/* that do not fill a byte yet */
+	int			count;
+} BitWriter;
+
+static inline void
+put_bits(BitWriter *w, uint64 value, int bits)
+{
+	w->bits |= value << w->count;
+	w->count += bits;
+	lsm_store_low_first(w->p, w->bits);
+	w->p += w->count >> 3;
+	w->bits >>= w->count & ~7;
+	w->count &= 7;
+}
+
+/* The end, at a byte. */
+static inline uint8 *
+end_bits(BitWriter *w)
+{
+	return w->p + (w->count > 0);
+}
+
+/*
+ * Write a frame that was measured for these entries, without their rests.  Returns
+ * its end; eight bytes more may be written.
+ *
+ * REQUIRES: keys ascend as bytes, and eight bytes behind each can be read.
+ */
+uint8 *
+lsm_frame_encode(uint8 *p, const LsmFrame *f, const LsmEntry *entries, const LsmLeafCoding *c)
+{
+	const uint8 *first = entries[0].key;
+	uint64		low = window_of(first, f);
+	uint32		tail_at = f->shared + f->window;
+	BitWriter	w = {0};
+
+	*p++ = (f->count - 1) | (f->lowest_bytes > 0 ? FRAME_LOWEST_TID : 0);
+	*p++ = f->key_bits;
+	*p++ = f->shared;
+	*p++ = f->tid_bits;
+	lsm_copy(p, first, f->keylen);
+	p = lsm_put_low_bytes(p + f->keylen, f->lowest_tid, f->lowest_bytes);
+
+	w.p = p;
+	for (int i = 1; i < f->count && f->key_bits > 0; i++)
+		put_bits(&w, window_of(entries[i].key, f) - low, f->key_bits);
+	p = end_bits(&w);
+	for (int i = 1; i < f->count && f->tail > 0; i++)
+	{
+		lsm_copy(p, entries[i].key + tail_at, f->tail);
+		p += f->tail;
+	}
+	w = (BitWriter) {.p = p};
+	for (int i = 0; i < f->count && f->tid_bits > 0; i++)
+		put_bits(&w, code_tid(entries[i].tid, c) - f->lowest_tid, f->tid_bits);
+	return end_bits(&w);
+}
+
+/*
+ * Read the head, and find the lowest TID.  Returns what follows the first key,
+ * or NULL if the frame cannot be one.
+ */
+static inline const uint8 *
+read_head(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmFrame *f)
+{
+	if (end - p < FRAME_HEAD + c->keylen)
+		return NULL;
+	f->count = (p[0] & FRAME_COUNT_MASK) + 1;
+	f->keylen = c->keylen;
+	f->key_bits = p[1];
+	f->shared = p[2];
+	f->tid_bits = p[3];
+	f->lowest_tid = 0;
+	f->lowest_bytes = p[0] & FRAME_LOWEST_TID ? c->tid_bytes : 0;
+	if (f->shared > f->keylen || f->tid_bits > 8 * MAX_TID_BYTES)
+		return NULL;
+	set_window(f);
+	if (f->key_bits > 8 * f->window || end - p < lsm_frame_size(f))
+		return NULL;
+	p += FRAME_HEAD + f->keylen;
+	if (f->lowest_bytes > 0)
+		f->lowest_tid = lsm_load_low_first(p) & lsm_low_bytes_mask(f->lowest_bytes);
+	return p + f->lowest_bytes;
+}
+
+/* Integer number `i` of those that were written at p; eight bytes can be read anywhere there. */
+static inline uint64
+get_bits(const uint8 *p, int i, int bits)
+{
+	uint32		at = i * bits;
+
+	return (lsm_load_low_first(p + at / 8) >> at % 8) & ((UINT64CONST(1) << bits) - 1);
+}
+
+/*
+ * The keys.  Those that a window holds (is_short) are put together as integers.
+ * `stride` is a constant where that makes it faster.  False if one is greater than
+ * a window can be.
+ */
+static pg_attribute_always_inline bool
+decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short, Size stride,
+			uint8 *key, LsmEntry *entry)
+{
+	uint8		whole[MAXALIGN(LSM_FRAMED_KEYLEN) + LSM_KEY_PAD] = {0};
+	const uint8 *tail = p + ((f->count - 1) * f->key_bits + 7) / 8;
+	int			shift = 64 - 8 * f->window;
+	uint64		low;
+	uint64		word = 0;
+	uint64		most = 0;
+
+	lsm_copy(whole, first, f->keylen);
+	low = window_of(whole, f);
+	if (is_short)
+		word = lsm_key_prefix_padded(whole);
+	for (int i = 0; i < f->count; i++, entry++, key += stride)
+	{
+		uint64		more = i == 0 ? 0 : get_bits(p, i - 1, f->key_bits);
+
+		most |= low + more;
+		entry->key = key;
+		entry->keylen = f->keylen;
+		entry->aligned = true;
+		entry->rest = NULL;
+		entry->restlen = 0;
+		if (is_short)
+		{
+			uint64		bytes = pg_hton64(word + (f->window > 0 ? more << (64 - 8 * f->keylen) : 0));
+
+			memcpy(key, &bytes, 8);
+			memset(key + 8, 0, 8);
+			continue;
+		}
+		memcpy(key, whole, stride);
+		if (i == 0 || f->window == 0)
+			continue;
+		more = pg_hton64((low + more) << shift);
+		memcpy(key + f->shared, &more, 8);
+		if (f->tail > 0)
+			lsm_copy(key + f->shared + f->window, tail + (i - 1) * f->tail, f->tail);
+	}
+	return most >> (8 * f->window) == 0;
+}
+
+/*
+ * Decode a frame behind what has been decoded; there is room for a whole group.
+ * False if the page is damaged.  Eight bytes can be read anywhere up to `end`,
+ * since the special area follows.
+ */
+bool
+lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGroup *out)
+{
+	LsmFrame	f;
+	const uint8 *first = p + FRAME_HEAD;
+	uint8	   *key = out->scratch + out->used;
+	LsmEntry   *entry = out->entries + out->count;
+	Size		stride = MAXALIGN(c->keylen) + LSM_KEY_PAD;
+	uint64		most = 0;
+	bool		sound;
+
+	if (c->keylen > out->max_keylen || (p = read_head(p, end, c, &f)) == NULL)
+		return false;
+	if (f.keylen <= FRAME_WINDOW)
+		sound = decode_keys(p, &f, first, true, 16, key, entry);
+	else if (f.keylen <= 8)
+		sound = decode_keys(p, &f, first, false, 16, key, entry);
+	else if (f.keylen <= 16)
+		sound = decode_keys(p, &f, first, false, 24, key, entry);
+	else
+		sound = decode_keys(p, &f, first, false, stride, key, entry);
+	p += ((f.count - 1) * f.key_bits + 7) / 8 + (f.count - 1) * f.tail;
+	for (int i = 0; i < f.count; i++)
+	{
+		uint64		code = f.lowest_tid + get_bits(p, i, f.tid_bits);
+
+		most |= code;
+		entry[i].tid = decode_tid(code, c);
+		entry[i].page = out->page;
+	}
+	if (!sound || most >> (8 * c->tid_bytes) != 0)
+		return false;
+	p += (f.count * f.tid_bits + 7) / 8;
+	for (int i = 0; i < f.count && c->has_rest; i++)
+	{
+		if ((p = get_rest(p, end, c, &entry[i])) == NULL)
+			return false;
+	}
+	if (p != end)
+		return false;
+	out->count += f.count;
+	out->used += f.count * stride;
+	return true;
+}
+
+/* The first entry, whose key stays in the page.  False if the page is damaged. */
+bool
+lsm_frame_first(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *entry)
+{
+	LsmFrame	f;
+
+	entry->key = p + FRAME_HEAD;
+	entry->keylen = c->keylen;
+	entry->aligned = false;
+	entry->rest = NULL;
+	entry->restlen = 0;
+	if ((p = read_head(p, end, c, &f)) == NULL)
+		return false;
+	p += ((f.count - 1) * f.key_bits + 7) / 8 + (f.count - 1) * f.tail;
+	entry->tid = decode_tid(f.lowest_tid + get_bits(p, 0, f.tid_bits), c);
+	p += (f.count * f.tid_bits + 7) / 8;
+	return !c->has_rest || get_rest(p, end, c, entry) != NULL;
+}
