@@ -11,6 +11,7 @@
 
 #include "access/relscan.h"
 #include "am/am.h"
+#include "am/remove.h"
 #include "am/scankeys.h"
 #include "ingest/batch.h"
 #include "key/tuple.h"
@@ -45,6 +46,7 @@ typedef struct LsmScan
 	bool		is_reading;		/* the reader has a version for this scan */
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
+	LsmKills	kills;			/* entries whose rows are dead */
 
 	bool		has_mark;
 	LsmBound	mark;
@@ -299,6 +301,19 @@ tuple_maker(LsmScan *s)
 	return s->maker;
 }
 
+/* The row of the entry that was returned last is dead to everybody. */
+static void
+kill_entry(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+
+	if (lsm_kill_is_full(&s->kills))
+		lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
+	lsm_kill_note(&s->kills, s->reader, lsm_reader_entry(s->reader), scan->heapRelation);
+	MemoryContextSwitchTo(old);
+}
+
 bool
 lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -309,6 +324,8 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		return false;
 	if (s->place == PLACE_NOWHERE)
 		pgstat_count_index_scan(scan->indexRelation);
+	if (unlikely(scan->kill_prior_tuple && s->place == PLACE_ON_ENTRY))
+		kill_entry(scan);
 	move_on(scan, direction);
 	while (!find_match(scan))
 	{
@@ -383,8 +400,12 @@ lsm_am_end_scan(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 
 	stop_reading(s);
+	lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
 	if (s->reader != NULL)
+	{
 		lsm_reader_release(s->reader);
+		lsm_request_after_reads(s->index);
+	}
 	s->reader = NULL;
 	MemoryContextDelete(s->context);
 }

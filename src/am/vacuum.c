@@ -7,13 +7,13 @@
 #include "postgres.h"
 
 #include "am/am.h"
+#include "am/remove.h"
 #include "base/preload.h"
 #include "commands/vacuum.h"
 #include "format/buffer_page.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
-#include "storage/emit.h"
 #include "storage/lmgr.h"
 
 /*
@@ -39,6 +39,8 @@ typedef struct VacuumSegment
 	uint64		run_id;
 	BlockNumber start;
 	uint32		leaves;
+	uint64		entries;		/* as far as the manifest knows; 0: of an input of a job, or
+								 * of an open page */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
@@ -58,6 +60,7 @@ typedef struct VacuumState
 
 	LsmVersion *version;
 	uint64		run_id;			/* whose segments are being listed */
+	bool		is_input;		/* of a job */
 	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
@@ -70,70 +73,14 @@ typedef struct VacuumState
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
 } VacuumState;
 
-static inline bool
-is_dead(VacuumState *v, uint64 tid)
+static bool
+is_dead(void *arg, uint64 tid)
 {
+	VacuumState *v = arg;
 	ItemPointerData ip;
 
 	lsm_int_to_tid(tid, &ip);
 	return v->callback(&ip, v->callback_state);
-}
-
-/*
- * Collect the ordinals of dead entries of a checked page in v->dead; returns
- * their number and the number of entries.
- */
-static int
-find_dead(VacuumState *v, Page page, BlockNumber block, int *total)
-{
-	int			dead = 0;
-	int			ordinal = 0;
-
-	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
-	{
-		for (; ordinal < lsm_buffer_page_count(page); ordinal++)
-		{
-			LsmEntry	entry;
-
-			if (!lsm_buffer_page_get(page, ordinal, &entry))
-				lsm_report_corruption(v->rel, block, "item is out of bounds");
-			if (is_dead(v, entry.tid))
-				v->dead[dead++] = ordinal;
-		}
-	}
-	else
-	{
-		for (int g = 0; g < lsm_leaf_group_count(page); g++)
-		{
-			if (!lsm_leaf_decode_group(page, g, &v->group))
-				lsm_report_corruption(v->rel, block, "entries cannot be decoded");
-			for (int i = 0; i < v->group.count; i++, ordinal++)
-			{
-				if (is_dead(v, v->group.entries[i].tid))
-					v->dead[dead++] = ordinal;
-			}
-		}
-	}
-	Assert(dead <= LSM_MAX_PAGE_ENTRIES);
-	*total = ordinal;
-	return dead;
-}
-
-/* Remove v->dead[0..count) from the locked page. */
-static void
-remove_dead(VacuumState *v, Buffer buffer, int count)
-{
-	Page		page = BufferGetPage(buffer);
-
-	START_CRIT_SECTION();
-	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
-		lsm_buffer_page_delete(page, v->dead, count);
-	else if (!lsm_leaf_delete(page, v->dead, count, &v->group))
-		elog(PANIC, "pg_lsm: checked page cannot be decoded");
-	MarkBufferDirty(buffer);
-	if (RelationNeedsWAL(v->rel))
-		lsm_wal_delete(buffer, v->dead, count);
-	END_CRIT_SECTION();
 }
 
 /* --- which segments there are ------------------------------------------------ */
@@ -172,6 +119,7 @@ add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kin
 	s->run_id = run_id;
 	s->start = segment->start;
 	s->leaves = segment->leaves;
+	s->entries = v->is_input ? 0 : segment->entries;
 	s->kind = kind;
 	s->frontier = v->frontier;
 	return s;
@@ -225,6 +173,7 @@ list_segments(VacuumState *v)
 		if (!lsm_run_is_read(run))
 			continue;
 		v->run_id = run->run_id;
+		v->is_input = run->job_id != 0;
 		if (!find_frontier(v, run))
 			return false;
 		if (!lsm_run_is_single(run))
@@ -321,12 +270,12 @@ count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 }
 
 /*
- * Visit a page of a segment.  False if it is another's by now: VACUUM holds back
- * nobody.
+ * Visit a page of a segment, and count its entries.  False if it is another's by
+ * now: VACUUM holds back nobody.
  */
 static bool
 visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
-		   LsmRemoved *removed)
+		   uint64 *found, LsmRemoved *removed)
 {
 	BlockNumber block = s->start + leaf;
 	Buffer		buffer;
@@ -341,7 +290,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 								   v->strategy);
 	if (!BufferIsValid(buffer))
 		return false;
-	dead = find_dead(v, BufferGetPage(buffer), block, &total);
+	dead = lsm_remove_find(v->rel, buffer, is_dead, v, &v->group, v->dead, &total);
 	/* A segment may move to a directory until its figures are noted: then this finds it there. */
 	if (low->key == NULL && total > 0 && s->kind == LSM_PAGE_LEAF)
 	{
@@ -354,10 +303,11 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	{
 		removed->counted += count_dead(v, s, BufferGetPage(buffer), dead);
 		removed->all += dead;
-		remove_dead(v, buffer, dead);
+		lsm_remove(v->rel, buffer, v->dead, dead, InvalidTransactionId, false, &v->group);
 		v->stats->tuples_removed += dead;
 	}
 	removed->empty &= dead == total;
+	*found += total;
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
@@ -372,12 +322,19 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 	LsmRemoved	removed = {0, 0, s->kind == LSM_PAGE_LEAF};
 	bool		is_there = true;
 	LsmBound	low = {0};
+	uint64		found = 0;
 
 	if (s->in_directory)
 		lsm_bound_set_entry(&low, &s->low, 1);
 	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
-		is_there = visit_page(v, s, leaf, &low, &removed);
+		is_there = visit_page(v, s, leaf, &low, &found, &removed);
 	removed.empty &= is_there;
+	/* Scans have removed some, and told nobody. */
+	if (is_there && s->entries > found)
+	{
+		removed.all += s->entries - found;
+		removed.counted += s->entries - found;
+	}
 	if (removed.all > 0 || removed.empty)
 		lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
 	if (low.key != NULL)

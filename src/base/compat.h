@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/rmgr.h"
@@ -42,6 +43,31 @@ typedef RelFileLocator LsmLocator;
 typedef RelFileNode LsmLocator;
 #define lsm_relation_locator(rel) ((rel)->rd_node)
 #endif
+
+/* Redo: cancel queries whose snapshots may need what the record removes. */
+static inline void
+lsm_resolve_conflict(XLogReaderState *record, TransactionId horizon, bool is_catalog)
+{
+	LsmLocator	locator;
+
+	XLogRecGetBlockTag(record, 0, &locator, NULL, NULL);
+#if PG_VERSION_NUM >= 160000
+	ResolveRecoveryConflictWithSnapshot(horizon, is_catalog, locator);
+#else
+	ResolveRecoveryConflictWithSnapshot(horizon, locator);
+#endif
+}
+
+/* Let the horizon be such that no older snapshot needs this version of a row. */
+static inline void
+lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
+{
+#if PG_VERSION_NUM >= 160000
+	HeapTupleHeaderAdvanceConflictHorizon(tuple, horizon);
+#else
+	HeapTupleHeaderAdvanceLatestRemovedXid(tuple, horizon);
+#endif
+}
 
 /*
  * Has the page in this buffer, which is pinned and locked, been changed since

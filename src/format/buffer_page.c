@@ -122,6 +122,7 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 	}
 	header->pd_lower = LSM_PAGE_CONTENT + kept * sizeof(uint16);
 	memset((char *) page + header->pd_lower, 0, header->pd_upper - header->pd_lower);
+	lsm_page_opaque(page)->stamp++;
 	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN))
 		lsm_page_set_crc(page);
 }

@@ -37,7 +37,8 @@
 typedef struct LsmPageOpaque
 {
 	uint64		owner;			/* segment; directory: run; fixed and map pages: 0 */
-	uint64		stamp;			/* map and directory: the edit that changed it last */
+	uint64		stamp;			/* map and directory: the edit that changed it last;
+								 * leaf and buffer page: how often entries were removed */
 	BlockNumber self;			/* the page's own block number */
 	uint32		crc;			/* CRC-32C of the content */
 	uint32		verified;		/* in clean buffers: mark of the server that checked

@@ -45,12 +45,18 @@ typedef struct xl_lsm_insert
 StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "a record cannot name so many blocks");
 
 /*
- * DELETE: VACUUM removed entries from a page.
+ * DELETE: VACUUM, or a scan, removed entries from a page.
  * block 0: buffer page or leaf; its data is an array of uint16 ordinals
+ *
+ * VACUUM of the table has settled what it removes with the queries of a standby.
+ * A scan has not: its record has the horizon.
  */
 typedef struct xl_lsm_delete
 {
+	TransactionId horizon;		/* snapshots that see no later transaction may need
+								 * the entries; invalid: none does */
 	uint16		count;
+	bool		is_catalog;		/* of a table that logical decoding reads */
 } xl_lsm_delete;
 
 /*

@@ -104,8 +104,9 @@ page_foreign_field(Page page)
 	}
 	if ((opaque->flags & ~flags) != 0)
 		return "page has flags that do not belong to its kind";
-	if (opaque->stamp != 0 && opaque->kind != LSM_PAGE_MAP && opaque->kind != LSM_PAGE_DIRECTORY)
-		return "page has the number of an edit, but its kind has none";
+	if (opaque->stamp != 0 && opaque->kind != LSM_PAGE_MAP && opaque->kind != LSM_PAGE_DIRECTORY &&
+		opaque->kind != LSM_PAGE_LEAF && opaque->kind != LSM_PAGE_BUFFER)
+		return "page has a stamp, but its kind has none";
 	if (PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION ||
 		((PageHeader) page)->pd_prune_xid != InvalidTransactionId)
 		return "page header is damaged";

@@ -28,6 +28,7 @@ typedef struct BufferCursor
 	int			count;
 	uint64		generation;		/* of the copy; 0: there is none */
 	Page		copy;			/* NULL until it is needed */
+	uint32		page;			/* see LsmEntry */
 	LsmEntry	entries[BATCH];
 } BufferCursor;
 
@@ -77,7 +78,7 @@ buffer_fill(LsmCursor *base)
 			c->next = -1;
 			break;
 		}
-		n++;
+		c->entries[n++].page = c->page;
 		c->next += c->forward ? 1 : -1;
 	}
 	c->cx->counters.entries += n;
@@ -144,6 +145,7 @@ buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDi
 		if (c->copy == NULL)
 			c->copy = palloc(BLCKSZ);
 		memcpy(c->copy, page, BLCKSZ);
+		c->page = lsm_read_see_page(c->cx, c->block, page);
 		c->generation = c->cx->generation;
 	}
 	if (BufferIsValid(buffer))

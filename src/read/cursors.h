@@ -25,7 +25,29 @@ typedef struct LsmReadContext
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */
 	LsmReadCounters counters;
+	LsmPageRef *seen;			/* the latest pages, or NULL: nobody asks */
+	uint32		seen_count;
 } LsmReadContext;
+
+/* Pages that a reader remembers: more than it has cursors. */
+#define LSM_PAGES_SEEN	256
+
+/* The number of a page that is being read, for its entries (LsmEntry.page). */
+static inline uint32
+lsm_read_see_page(LsmReadContext *cx, BlockNumber block, Page page)
+{
+	const LsmPageOpaque *opaque = lsm_page_opaque(page);
+	LsmPageRef *ref;
+
+	if (cx->seen == NULL)
+		return 0;
+	ref = &cx->seen[++cx->seen_count % LSM_PAGES_SEEN];
+	ref->block = block;
+	ref->kind = opaque->kind;
+	ref->owner = opaque->owner;
+	ref->stamp = opaque->stamp;
+	return cx->seen_count;
+}
 
 extern void lsm_read_set_stale(LsmReadContext *cx, BlockNumber block);
 

@@ -72,6 +72,7 @@ make_reader(LsmIndex *index)
 	reader->cx.generation = 1;
 	reader->gate = InvalidBuffer;
 	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
+	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;
 	index->readers = reader;
@@ -104,6 +105,8 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 
 		/* Who merges may copy pages, so reading ahead is of no use. */
 		reader->job_id = job_id;
+		pfree(reader->cx.seen);
+		reader->cx.seen = NULL;
 		lsm_cursor_close(reader->merge);
 		reader->merge = lsm_merge_create(reader->cx.ks, false, false);
 		MemoryContextSwitchTo(old);
@@ -472,6 +475,24 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 	restart(reader, &reader->here);
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
+}
+
+/*
+ * The reader's own user has removed entries from a page that was as it had been read
+ * until then: what else was read from it still holds.  Not of pages of the write
+ * buffer: cursors have copies, in which the entries still are, and the page may get
+ * entries with the same TIDs again.
+ */
+void
+lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
+{
+	if (page->kind != LSM_PAGE_LEAF)
+		return;
+	for (int i = 0; i < LSM_PAGES_SEEN; i++)
+	{
+		if (lsm_page_ref_equal(&reader->cx.seen[i], page))
+			reader->cx.seen[i].stamp = stamp;
+	}
 }
 
 /* Go on behind the array that the cursor has. */

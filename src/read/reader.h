@@ -66,6 +66,7 @@ extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBo
 							ScanDirection direction);
 extern void lsm_reader_fill(LsmReader *reader);
 extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
+extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);
 extern const LsmBound *lsm_reader_frontier(LsmReader *reader, uint64 job_id);
 
 static inline bool
@@ -101,6 +102,19 @@ lsm_reader_is_beyond(const LsmReader *reader)
 {
 	return !reader->within &&
 		lsm_beyond(reader->cx.ks, reader->limit, reader->cursor->entry, reader->direction);
+}
+
+/*
+ * The page that an entry was read from; false if that is not known any more.
+ */
+static inline bool
+lsm_reader_page_of(const LsmReader *reader, const LsmEntry *entry, LsmPageRef *ref)
+{
+	if (reader->cx.seen == NULL || entry->page == 0 ||
+		reader->cx.seen_count - entry->page >= LSM_PAGES_SEEN)
+		return false;
+	*ref = reader->cx.seen[entry->page % LSM_PAGES_SEEN];
+	return true;
 }
 
 /* Does VACUUM wait for us? */

@@ -121,6 +121,7 @@ run_copy_leaf(RunCursor *c, Buffer buffer)
 		c->copy = palloc(BLCKSZ);
 	memcpy(c->copy, BufferGetPage(buffer), BLCKSZ);
 	c->copied = true;
+	c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), c->copy);
 }
 
 /* Decode from group `c->group` of the copy on, as far as there is room, and stand there. */
@@ -294,6 +295,7 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST))
 	{
 		/* Try to do with one group: its keys are copied, it has no rests. */
+		c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
 		if (!lsm_leaf_search(c->cx->ks, page, from, &c->group, &pos, &c->decoded))
 			run_damaged(c, c->leaf);
 		if (!c->forward)

@@ -39,7 +39,8 @@ lsm_rmgr_desc(StringInfo buf, XLogReaderState *record)
 			desc_edit(buf, record);
 			break;
 		case XLOG_LSM_DELETE:
-			appendStringInfo(buf, "entries %u", ((xl_lsm_delete *) data)->count);
+			appendStringInfo(buf, "entries %u, horizon %u", ((xl_lsm_delete *) data)->count,
+							 ((xl_lsm_delete *) data)->horizon);
 			break;
 		default:
 			break;

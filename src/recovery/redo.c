@@ -124,6 +124,9 @@ redo_delete(XLogReaderState *record)
 	xl_lsm_delete *xlrec = (xl_lsm_delete *) XLogRecGetData(record);
 	Buffer		buffer;
 
+	if (InHotStandby && TransactionIdIsValid(xlrec->horizon))
+		lsm_resolve_conflict(record, xlrec->horizon, xlrec->is_catalog);
+
 	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
 	{
 		Size		size;

@@ -62,13 +62,16 @@ lsm_wal_insert(Buffer buffer, uint16 pos, uint8 *item, uint32 size)
 	set_lsn(buffer, XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT));
 }
 
-/* DELETE: VACUUM has removed entries from a page. */
+/* DELETE: entries have been removed from a page. */
 void
-lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count)
+lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon, bool is_catalog)
 {
 	xl_lsm_delete xlrec;
 
+	memset(&xlrec, 0, sizeof(xlrec));
+	xlrec.horizon = horizon;
 	xlrec.count = count;
+	xlrec.is_catalog = is_catalog;
 	XLogBeginInsert();
 	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
 	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);

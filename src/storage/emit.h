@@ -22,7 +22,8 @@ typedef struct LsmWalPage
 extern void lsm_wal_prepare_edit(int pages);
 extern void lsm_wal_edit(Buffer meta, LsmEdit *edit, const LsmWalPage *pages, int count);
 extern void lsm_wal_insert(Buffer buffer, uint16 pos, uint8 *item, uint32 size);
-extern void lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count);
+extern void lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,
+						   bool is_catalog);
 extern void lsm_wal_gate_flip(Buffer meta, Buffer closed, Buffer opened);
 extern void lsm_wal_gate_drain(Buffer gate);
 

@@ -1,0 +1,135 @@
+# Scans on the primary remove entries of dead rows.  A standby replays that: a
+# query whose snapshot may need them is cancelled, as with a B-tree, or holds them
+# back by its feedback; none gives wrong rows.  And after a crash all is well.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_node('primary', init => { allows_streaming => 1 }, conf => "
+fsync = off
+wal_consistency_checking = 'pg_lsm'
+wal_keep_size = 1GB
+");
+$primary->start;
+# Half-empty pages are not pruned, so nothing but the index conflicts.
+$primary->safe_psql('postgres', q{
+CREATE EXTENSION pg_lsm;
+CREATE EXTENSION pg_walinspect;
+CREATE TABLE d (k int, f text) WITH (autovacuum_enabled = off, fillfactor = 40);
+CREATE INDEX d_k ON d USING lsm (k);
+INSERT INTO d SELECT i, 'row' FROM generate_series(1, 3000) i;
+});
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "
+hot_standby_feedback = off
+max_standby_streaming_delay = 0
+max_standby_archive_delay = 0
+wal_receiver_status_interval = 1s
+");
+$standby->start;
+$primary->wait_for_catchup($standby);
+
+my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
+my $count = 'SELECT count(*) FROM d WHERE k > 0';
+my $conflicts = "SELECT confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'";
+
+# How many rows of the table an index-only scan looks at.
+sub fetches
+{
+	my ($node) = @_;
+	my $plan = $node->safe_psql('postgres', "$by_index; EXPLAIN (ANALYZE) $count");
+
+	return $plan =~ /Heap Fetches: (\d+)/ ? $1 : -1;
+}
+
+# Scans until no more than so many rows are looked at, or for a minute: something may
+# have a snapshot still.  Returns their number.
+sub scan_until
+{
+	my ($most) = @_;
+	my $left;
+
+	for (1 .. 600)
+	{
+		$left = fetches($primary);
+		last if $left <= $most;
+		select(undef, undef, undef, 0.1);
+	}
+	return $left;
+}
+
+# Records of removals since then.
+sub removals
+{
+	my ($start) = @_;
+
+	# A transaction that only reads does not wait for its records to be written.
+	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
+	$primary->wait_for_catchup($standby);
+	return $primary->safe_psql('postgres', qq{
+		SELECT count(*) FROM pg_get_wal_records_info('$start', pg_current_wal_flush_lsn())
+		WHERE resource_manager = 'pg_lsm' AND record_type = 'DELETE'});
+}
+
+my $old = $standby->background_psql('postgres', on_error_stop => 0);
+$old->query_safe($by_index);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+is($old->query_safe($count), '3000', 'the standby sees all rows');
+my $before = $standby->safe_psql('postgres', $conflicts);
+my $start = $primary->lsn('insert');
+$primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 1000');
+cmp_ok(scan_until(2100), '<=', 2100, 'entries of dead rows are not looked at again');
+cmp_ok(removals($start), '>', 0, 'scans have removed them');
+isnt(eval { $old->query($count) } // 'none', '2000', 'a transaction that may need them does not go without');
+cmp_ok($standby->safe_psql('postgres', $conflicts), '>', $before, 'it is cancelled');
+eval { $old->quit };
+is($standby->safe_psql('postgres', "$by_index; $count"), '2000', 'later ones see what is left');
+check_clean($standby, 'the standby', no_check => 1);
+
+# With feedback the primary keeps what the standby needs.
+$standby->append_conf('postgresql.conf', 'hot_standby_feedback = on');
+$standby->reload;
+$old = $standby->background_psql('postgres', on_error_stop => 0);
+$old->query_safe($by_index);
+$old->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
+is($old->query_safe($count), '2000', 'the standby sees 2000 rows');
+$primary->poll_query_until('postgres', 'SELECT backend_xmin IS NOT NULL FROM pg_stat_replication')
+	or die 'no feedback';
+$before = $standby->safe_psql('postgres', $conflicts);
+$start = $primary->lsn('insert');
+$primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2000');
+fetches($primary) for 1 .. 3;
+is(removals($start), '0', 'nothing is removed that a standby says it needs');
+is($old->query_safe($count), '2000', 'the old query on the standby sees its rows');
+is($standby->safe_psql('postgres', $conflicts), $before, 'and is not cancelled');
+$old->query_safe('COMMIT');
+$old->quit;
+# The feedback moves on within a second or two.
+cmp_ok(scan_until(1100), '<=', 1100, 'then it is removed');
+
+# A crash right after that.
+$primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2500');
+scan_until(600);
+$primary->stop('immediate');
+$primary->start;
+is($primary->safe_psql('postgres', "$by_index; $count"), '500', 'rows after a crash');
+check_clean($primary, 'after a crash');
+$primary->safe_psql('postgres', 'VACUUM d');
+$primary->safe_psql('postgres', "INSERT INTO d SELECT i, 'new' FROM generate_series(1, 2500) i");
+is($primary->safe_psql('postgres', "$by_index; $count"), '3000', 'rows in the place of the dead ones');
+check_clean($primary, 'after VACUUM and inserts');
+$primary->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "$by_index; $count"), '3000', 'on the standby, too');
+check_clean($standby, 'the standby, at the end', no_check => 1);
+$standby->stop;
+$primary->stop;
+
+done_testing();
