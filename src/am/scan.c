@@ -22,6 +22,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+/* Seeks after which a scan that starts again is counted. */
+#define SEEKS_KEPT 256
+
 /* Where a scan is. */
 typedef enum ScanPlace
 {
@@ -129,6 +132,13 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	stop_reading(s);
+	lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
+	/* The inner side of a join: workers are not to learn only at its end what it costs. */
+	if (s->reader != NULL && s->reader->cx.counters.seeks >= SEEKS_KEPT)
+	{
+		lsm_reader_count(s->reader);
+		lsm_request_after_reads(s->index);
+	}
 	if (s->entry_context != NULL)
 		MemoryContextReset(s->entry_context);
 	MemoryContextReset(s->key_context);

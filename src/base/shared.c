@@ -89,6 +89,11 @@ clear_slot(LsmIndexSlot *slot, uint64 key)
 	pg_atomic_write_u32(&slot->idle_check, 0);
 	pg_atomic_write_u32(&slot->helpless, 0);
 	pg_atomic_write_u32(&slot->restless, 0);
+	pg_atomic_write_u64(&slot->reads, 0);
+	pg_atomic_write_u64(&slot->reads_wanted, LSM_READ_FIRST);
+	pg_atomic_write_u32(&slot->read_check, 0);
+	memset(&slot->history_of, 0, sizeof(slot->history_of));
+	memset(&slot->history, 0, sizeof(slot->history));
 	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
 		slot->claims[i].pid = 0;
 	slot->exclusive = false;
@@ -115,6 +120,9 @@ init_slot(LsmIndexSlot *slot)
 	pg_atomic_init_u32(&slot->idle_check, 0);
 	pg_atomic_init_u32(&slot->helpless, 0);
 	pg_atomic_init_u32(&slot->restless, 0);
+	pg_atomic_init_u64(&slot->reads, 0);
+	pg_atomic_init_u64(&slot->reads_wanted, 0);
+	pg_atomic_init_u32(&slot->read_check, 0);
 	pg_atomic_init_u32(&slot->jobs, 0);
 	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
 	{

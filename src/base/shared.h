@@ -13,6 +13,8 @@
 
 #include "postgres.h"
 
+#include "base/compat.h"
+#include "base/read_history.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/latch.h"
@@ -90,6 +92,11 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint32 idle_check;	/* to be looked at when it has been idle */
 	pg_atomic_uint32 helpless;	/* workers could not do it: the writers must */
 
+	/* What readers pay for there being several runs, and ask of the workers. */
+	pg_atomic_uint64 reads;		/* so far, in seeks in each of the runs; never less */
+	pg_atomic_uint64 reads_wanted;	/* with so many a worker is to look again */
+	pg_atomic_uint32 read_check;	/* a worker is to look now */
+
 	pg_atomic_uint32 restless;	/* writers wait for each other: not 0, less with each seal */
 
 	/* Guarded by the lock. */
@@ -99,6 +106,8 @@ typedef struct LsmIndexSlot
 	int			refusals;		/* since its relations were last locked; likewise */
 	TimestampTz not_before;		/* no worker before that time */
 	TimestampTz asked_since;
+	LsmLocator	history_of;		/* the file that the history is about */
+	LsmReadHistory history;
 } LsmIndexSlot;
 
 /* A background worker.  Guarded by the lock. */

@@ -38,6 +38,14 @@ typedef struct LsmDebt
 /* Runs are merged when idle with others of at least a quarter of their size. */
 #define LSM_IDLE_RATIO 4
 
+/*
+ * Seeks in a run that cost as much as merging a block of it: a seek is a descent
+ * and a group of entries, about a microsecond; a block is a thousand entries, its
+ * WAL and its write.  A job costs some blocks' worth, however small it is.
+ */
+#define LSM_READS_PER_BLOCK 64
+#define LSM_JOB_BLOCKS 16
+
 /* pick.c: pure */
 extern bool lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *place,
 						 LsmJob *job);
@@ -50,6 +58,8 @@ extern int	lsm_level_for(uint32 blocks, int fanout);
 extern void lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks,
 						  LsmDebt *debt);
 extern bool lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job);
+extern bool lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout,
+								 const uint64 *reads, LsmJob *job, uint64 *wait);
 extern bool lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job,
 							  bool *last);
 extern uint32 lsm_segment_size(uint64 job_blocks);

@@ -377,6 +377,53 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 }
 
 /*
+ * What to merge because readers pay for it.  reads[i] tells how often the index
+ * was read since run i was written.  Each of those reads had to look into that
+ * run, and would not have had to if it had been merged with others: merge the n
+ * smallest runs when what was paid for all but the largest of them reaches what
+ * merging them costs.
+ *
+ *		reads of run 1 + ... + reads of run n-1  >=
+ *			LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + blocks of run 1 + ... + blocks of run n)
+ *
+ * The largest such n is taken.  A read pays once, for its run is gone then (reads
+ * during a merge count for its output, too): so all merges together cost about
+ * what reading has cost already, at most.  It is the
+ * rule by which one buys skis when the rent paid has reached their price.  What
+ * nobody reads is left alone.
+ *
+ * If there is none, *wait becomes the number of reads after which there is, if
+ * nothing else happens; PG_UINT64_MAX: never.
+ */
+bool
+lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint64 *reads,
+					 LsmJob *job, uint64 *wait)
+{
+	const LsmRunRecord *sorted[LSM_MAX_RUNS];
+	bool		busy;
+	int			n = sort_free(runs, count, sorted, &busy);
+	int			best = 0;
+	uint64		paid = 0;
+	uint64		price = LSM_READS_PER_BLOCK * LSM_JOB_BLOCKS;
+
+	*wait = PG_UINT64_MAX;
+	for (int i = 0; i < n && i < LSM_MAX_JOB_INPUTS; i++)
+	{
+		price += (uint64) LSM_READS_PER_BLOCK * sorted[i]->blocks;
+		if (i > 0 && paid >= price)
+			best = i + 1;
+		else if (i > 0)
+			*wait = Min(*wait, (price - paid + i - 1) / i);
+		paid += reads[sorted[i] - runs];
+	}
+	/* The last records are for jobs that give more room. */
+	if (best == 0 || count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
+		return false;
+	take_smallest(sorted, best, fanout, job);
+	return true;
+}
+
+/*
  * The next job towards a single packed run: what is under way, else all that
  * is there, from the smallest on.  A single run is written anew if VACUUM has
  * removed a tenth of it.  *last: the job leaves a single run.

@@ -301,6 +301,7 @@ lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
 	index->counters.pages += counters->pages;
 	index->counters.entries += counters->entries;
 	index->counters.restarts += counters->restarts;
+	index->counters.paid += counters->paid;
 	memset(counters, 0, sizeof(LsmReadCounters));
 	if (index->counters.seeks < MOST_SEEKS_KEPT && index->counters.pages < MOST_PAGES_KEPT)
 		return;
@@ -312,14 +313,20 @@ void
 lsm_index_flush_counters(LsmIndex *index)
 {
 	LsmReadCounters *c = &index->counters;
+	LsmIndexSlot *slot;
 
 	if (c->seeks == 0 && c->pages == 0)
 		return;
-	lsm_stats_add(index->rel, LSM_COUNT_SEEKS, c->seeks);
-	lsm_stats_add(index->rel, LSM_COUNT_RUNS, c->runs);
-	lsm_stats_add(index->rel, LSM_COUNT_SEGMENTS, c->segments);
-	lsm_stats_add(index->rel, LSM_COUNT_PAGES, c->pages);
-	lsm_stats_add(index->rel, LSM_COUNT_DECODED, c->entries);
-	lsm_stats_add(index->rel, LSM_COUNT_RESTARTS, c->restarts);
+	slot = lsm_slot_get(index->rel);
+	if (slot != NULL)
+	{
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_SEEKS], c->seeks);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_RUNS], c->runs);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_SEGMENTS], c->segments);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_PAGES], c->pages);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_DECODED], c->entries);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_RESTARTS], c->restarts);
+		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
+	}
 	memset(c, 0, sizeof(LsmReadCounters));
 }

@@ -25,6 +25,7 @@ typedef struct LsmReadCounters
 	uint64		pages;			/* of segments and directories */
 	uint64		entries;		/* decoded */
 	uint64		restarts;		/* because a version had become old */
+	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
 
 /* A page of the write buffer that was open when somebody looked. */

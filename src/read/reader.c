@@ -25,6 +25,9 @@
 /* Seeks that may be overtaken before one is made under the meta page's lock. */
 #define PATIENCE 8
 
+/* Entries that cost as much to merge as a seek in a run, about. */
+#define ENTRIES_PER_SEEK 64
+
 /*
  * At the end of a transaction nobody uses a reader any more; an error may have left
  * some.  One that is as good as new is kept for the next transaction.
@@ -143,13 +146,33 @@ lsm_reader_abandon(LsmReader *reader)
 	reader->gate = InvalidBuffer;
 }
 
+/*
+ * What a scan has paid for there being several runs, in seeks in each of them: its
+ * seeks, and their shares of what merging their entries has cost.
+ */
+static void
+count_paid(LsmReadCounters *c)
+{
+	if (c->runs > c->seeks)
+		c->paid += c->seeks + c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
+}
+
+/* Count what the reader has cost so far. */
+void
+lsm_reader_count(LsmReader *reader)
+{
+	if (reader->job_id == 0)
+		count_paid(&reader->cx.counters);
+	lsm_index_count(reader->cx.index, &reader->cx.counters);
+}
+
 void
 lsm_reader_release(LsmReader *reader)
 {
 	LsmIndex   *index = reader->cx.index;
 
 	lsm_reader_let_go(reader);
-	lsm_index_count(index, &reader->cx.counters);
+	lsm_reader_count(reader);
 	reader->in_use = false;
 	reader->holder = NULL;
 	reader->cx.snapshot = NULL;

@@ -116,6 +116,7 @@ leave_alone(Oid database, bool forget)
 		{
 			pg_atomic_write_u32(&slot->asked, 0);
 			pg_atomic_write_u32(&slot->idle_check, 0);
+			pg_atomic_write_u32(&slot->read_check, 0);
 			slot->not_before = GetCurrentTimestamp() + MOST_RETRY_MS * INT64CONST(1000);
 		}
 	}

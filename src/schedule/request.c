@@ -23,6 +23,13 @@
 /* Pages between a writer's own steps when there is little pressure. */
 #define LAZY_SEALS 32
 
+/*
+ * A worker looks after so many reads whether they pay for a merge: at least, so
+ * that looking costs little, and at most, so that nothing is forgotten for ever.
+ */
+#define LEAST_READS LSM_READ_FIRST
+#define MOST_READS (UINT64CONST(1) << 24)
+
 /* Note what waits to be merged, and ask for a worker if there is one's work. */
 static int
 note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
@@ -59,6 +66,97 @@ lsm_request_note(LsmIndex *index)
 	pfree(version);
 }
 
+/* After so many more reads a worker is to look whether there is a merge that they pay for. */
+static void
+expect_reads(LsmIndexSlot *slot, uint64 wait)
+{
+	uint64		wanted = pg_atomic_read_u64(&slot->reads) + Max(wait, LEAST_READS);
+
+	if (wanted < pg_atomic_read_u64(&slot->reads_wanted))
+		pg_atomic_write_u64(&slot->reads_wanted, wanted);
+}
+
+/*
+ * A scan is over, or starts again.  If readers have paid enough for the number of
+ * runs, ask for a worker.
+ */
+void
+lsm_request_after_reads(LsmIndex *index)
+{
+	LsmIndexSlot *slot;
+
+	/* Nothing is new in shared memory while it is counted here. */
+	if (index->counters.seeks > 0)
+		return;
+	slot = lsm_slot_get(index->rel);
+	if (slot == NULL || pg_atomic_read_u64(&slot->reads) < pg_atomic_read_u64(&slot->reads_wanted))
+		return;
+	if (lsm_max_workers == 0 || lsm_shared->launcher_pid == 0 ||
+		lsm_relation_is_new(index->rel) || pg_atomic_exchange_u32(&slot->read_check, 1) != 0)
+		return;
+	lsm_pool_wake(MyDatabaseId);
+}
+
+/*
+ * A worker is about to look, whatever brings it.  It is asked again after
+ * MOST_READS, should it come to no end.
+ */
+void
+lsm_request_begin(LsmIndexSlot *slot)
+{
+	/* Before looking: a request that comes later stays. */
+	pg_atomic_write_u32(&slot->asked, 0);
+	pg_atomic_write_u32(&slot->read_check, 0);
+	pg_atomic_write_u64(&slot->reads_wanted, pg_atomic_read_u64(&slot->reads) + MOST_READS);
+}
+
+/* The history that goes with the index's file, and how often it was read. */
+static uint64
+note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *history)
+{
+	uint64		reads;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	if (memcmp(&slot->history_of, &index->locator, sizeof(LsmLocator)) != 0)
+	{
+		/* A new file gives out its ids from the first one on. */
+		memset(&slot->history, 0, sizeof(LsmReadHistory));
+		slot->history_of = index->locator;
+	}
+	/* Under the lock, or somebody might have noted more already. */
+	reads = pg_atomic_read_u64(&slot->reads);
+	lsm_read_history_note(&slot->history, reads, next_id);
+	*history = slot->history;
+	LWLockRelease(lsm_shared->lock);
+	return reads;
+}
+
+/*
+ * Is there a job that readers have paid for?  If not, a worker is to look again
+ * when there may be.
+ */
+bool
+lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job)
+{
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
+	LsmReadHistory history;
+	uint64		since[LSM_MAX_RUNS];
+	uint64		reads;
+	uint64		wait;
+
+	if (slot == NULL)
+		return false;
+	reads = note_reads(slot, index, version->next_id, &history);
+	for (uint32 i = 0; i < version->run_count; i++)
+		since[i] = lsm_read_history_since(&history, version->runs[i].run_id, reads);
+	if (lsm_pick_for_readers(version->runs, version->run_count, lsm_fanout(index->rel), since,
+							 job, &wait))
+		return true;
+	if (wait < MOST_READS)
+		expect_reads(slot, wait);
+	return false;
+}
+
 /*
  * A writer has sealed pages: count them, ask for help, and tell how things
  * stand.  Workers can neither see nor lock an index that this transaction has
@@ -78,6 +176,7 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_FLUSHES], sealed);
 	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
 	help->pressure = note_debt(help->slot, index->rel, version, !is_new);
+	expect_reads(help->slot, 0);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
 		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
 }
@@ -155,7 +254,6 @@ bool
 lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 {
 	TimestampTz due;
-
 	int			claims = lsm_slot_claims(slot);
 
 	if (pg_atomic_read_u64(&slot->key) == 0 || slot->exclusive || claims == LSM_INDEX_CLAIMS)
@@ -163,7 +261,7 @@ lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 	/* A second worker, and a third, where there is a job for each. */
 	if (claims > 0 && claims >= (int) pg_atomic_read_u32(&slot->jobs))
 		return false;
-	if (pg_atomic_read_u32(&slot->asked) != 0)
+	if (pg_atomic_read_u32(&slot->asked) != 0 || pg_atomic_read_u32(&slot->read_check) != 0)
 		due = slot->not_before;
 	else if (pg_atomic_read_u32(&slot->idle_check) != 0 && lsm_idle_delay_ms >= 0)
 	{

@@ -46,6 +46,9 @@ typedef struct LsmHelp
 extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,
 							 uint64 sealed, LsmHelp *help);
 extern void lsm_request_note(LsmIndex *index);
+extern void lsm_request_after_reads(LsmIndex *index);
+extern void lsm_request_begin(LsmIndexSlot *slot);
+extern bool lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job);
 extern bool lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals);
 extern LsmStepResult lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job);
 extern void lsm_request_delay(LsmIndex *index, const LsmHelp *help);

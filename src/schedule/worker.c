@@ -201,9 +201,21 @@ choose(TimestampTz *when)
 	return best;
 }
 
+/* The first step of a job that readers have paid for.  The others are due then. */
+static bool
+step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
+{
+	LsmJob		job;
+
+	if (!lsm_request_for_readers(target->index, version, &job))
+		return false;
+	*any = true;
+	return lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY;
+}
+
 /*
- * A step of a job that is due, the smallest levels first, or, when the index is
- * idle, of one that is worth it.
+ * A step of a job that is due, the smallest levels first, or of one that readers
+ * have paid for, or, when the index is idle, of one that is worth it.
  */
 static WorkResult
 work_once(LsmTarget *target, LsmVersion *version, bool idle)
@@ -225,6 +237,8 @@ work_once(LsmTarget *target, LsmVersion *version, bool idle)
 			return WORK_MORE;
 		any = true;
 	}
+	if (step_for_readers(target, version, &any))
+		return WORK_MORE;
 	if (idle && lsm_pick_idle_job(version->runs, version->run_count, fanout, &job))
 	{
 		if (lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY)
@@ -253,9 +267,9 @@ work(LsmIndexSlot *slot)
 	TimestampTz begin = GetCurrentTimestamp();
 	LsmVersion *version;
 	bool		idle;
+	bool		any;
 
-	/* Before looking: a request that comes later stays. */
-	pg_atomic_write_u32(&slot->asked, 0);
+	lsm_request_begin(slot);
 	idle = slot_is_idle(slot);
 
 	if (database_is_wanted())
@@ -270,6 +284,8 @@ work(LsmIndexSlot *slot)
 	if (idle)
 		lsm_seal_spare_pages(target.index);
 	version = lsm_version_read(target.index);
+	/* Readers need not wait until a large merge is over: they have a turn each time. */
+	(void) step_for_readers(&target, version, &any);
 	do
 	{
 		result = work_once(&target, version, idle);
@@ -329,7 +345,10 @@ conclude(LsmIndexSlot *slot, WorkResult result)
 	if (result == WORK_GONE)
 		pg_atomic_write_u32(&slot->idle_check, 0);
 	else if (result != WORK_DONE)
+	{
 		pg_atomic_write_u32(&slot->idle_check, 1);
+		pg_atomic_write_u32(&slot->read_check, 1);
+	}
 	if (result == WORK_BUSY || result == WORK_LOCKED || result == WORK_FAILED)
 		pg_atomic_write_u32(&slot->asked, 1);
 	lsm_slot_postpone(slot, wait_ms);

@@ -480,6 +480,76 @@ test_bursts(void)
 	printf("# each page was written %.1f times\n", (double) written / pages);
 }
 
+static uint64 reads[LSM_MAX_RUNS];
+
+/* All that is there was read so often. */
+static void
+set_reads(uint64 n)
+{
+	for (int i = 0; i < LSM_MAX_RUNS; i++)
+		reads[i] = n;
+}
+
+static bool
+pick_for_readers(LsmJob *job, uint64 *wait)
+{
+	return lsm_pick_for_readers(runs, count, 8, reads, job, wait);
+}
+
+static void
+test_for_readers(void)
+{
+	const uint64 price_of_all = LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + 10 + 20 + 1000);
+	const uint64 price_of_two = LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + 10 + 20);
+	LsmJob		job;
+	uint64		wait;
+
+	count = 0;
+	set_reads(UINT64CONST(1) << 50);
+	ok(!pick_for_readers(&job, &wait) && wait == PG_UINT64_MAX, "readers: not of an empty index");
+	add(5, LSM_RUN_PACKED, 1000);
+	add(0, LSM_RUN_OPEN, 1);
+	ok(!pick_for_readers(&job, &wait) && wait == PG_UINT64_MAX,
+	   "a single run is not merged however often it is read");
+
+	add(1, LSM_RUN_PACKED, 20);
+	add(0, LSM_RUN_PACKED, 10);
+	set_reads(0);
+	ok(!pick_for_readers(&job, &wait) && wait == price_of_two, "runs that nobody has read are left alone");
+	reads[3] = price_of_two - 7;
+	ok(!pick_for_readers(&job, &wait) && wait == 7, "it is told how many reads are missing");
+	reads[3] += wait;
+	ok(pick_for_readers(&job, &wait) && job.count == 2 && job.blocks == 30 && job.level == 1 &&
+	   job.inputs[0] == runs[2].run_id && job.inputs[1] == runs[3].run_id,
+	   "the smallest runs are merged when they were read so often");
+	reads[0] = UINT64CONST(1) << 50;
+	ok(pick_for_readers(&job, &wait) && job.count == 2, "how often the largest one was read is no matter");
+	reads[2] = price_of_all - reads[3] - 1;
+	ok(pick_for_readers(&job, &wait) && job.count == 2 && wait == 1, "what is not paid for is left");
+	reads[2]++;
+	ok(pick_for_readers(&job, &wait) && job.count == 3 && job.blocks == 1030 && job.level == 5,
+	   "what is paid for is merged");
+	reads[3] = 0;
+	reads[2] = price_of_all;
+	ok(pick_for_readers(&job, &wait) && job.count == 3, "all at once, where it is not for the smaller ones alone");
+
+	runs[0].job_id = add_output(6, 100)->run_id;
+	ok(!pick_for_readers(&job, &wait) && wait == price_of_two, "inputs and outputs of jobs do not count");
+
+	count = 0;
+	set_reads(UINT64CONST(1) << 60);
+	add_many(100, 0, LSM_RUN_SEALED, PG_UINT32_MAX / 64);
+	ok(pick_for_readers(&job, &wait) && job.count == LSM_MAX_JOB_INPUTS, "as many runs as a job can have");
+	add_many(LSM_MAX_RUNS - LSM_RUNS_RESERVE - count, 0, LSM_RUN_SEALED, 1);
+	ok(!pick_for_readers(&job, &wait), "but not of a manifest that is nearly full");
+	count = 0;
+	add_many(2, 0, LSM_RUN_SEALED, PG_UINT32_MAX / 2);
+	set_reads(0);
+	ok(!pick_for_readers(&job, &wait) &&
+	   wait == LSM_READS_PER_BLOCK * ((uint64) PG_UINT32_MAX - 1 + LSM_JOB_BLOCKS),
+	   "large runs have large prices");
+}
+
 int
 main(void)
 {
@@ -492,5 +562,6 @@ main(void)
 	test_room();
 	test_random();
 	test_steady_load();
+	test_for_readers();
 	return done();
 }

@@ -1,0 +1,165 @@
+# Workers merge what readers have paid for: an index that is read ends with few
+# runs though it is not idle; one that nobody reads keeps its runs.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+# No other merges: too few runs for a level, and no index is ever idle.
+my $node = new_node('readers', init => { allows_streaming => 1 }, conf => "
+fsync = off
+pg_lsm.max_workers = 2
+pg_lsm.idle_delay = '-1'
+pg_lsm.merge_fanout = 32
+pg_lsm.buffer_entries = 0
+max_worker_processes = 12
+");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
+
+# Each batch of 50 rows is a run of some blocks.
+sub batches
+{
+	my ($table, $n) = @_;
+
+	$node->safe_psql('postgres', join ';', ("INSERT INTO $table SELECT (random() * 1000)::int FROM generate_series(1, 50)") x $n);
+	return;
+}
+
+sub make
+{
+	my ($table, $n) = @_;
+
+	$node->safe_psql('postgres', "CREATE TABLE $table (k int); CREATE INDEX ${table}_k ON $table USING lsm (k)");
+	batches($table, $n);
+	return;
+}
+
+sub look_up
+{
+	my ($on, $table, $n) = @_;
+
+	$on->safe_psql('postgres', "SET enable_seqscan = off; SET enable_bitmapscan = off;
+		DO \$\$ BEGIN FOR i IN 1 .. $n LOOP PERFORM FROM $table WHERE k = i % 1000; END LOOP; END \$\$");
+	return;
+}
+
+# The runs, apart from the write buffer.
+sub runs
+{
+	my ($table, $on) = @_;
+
+	return split /\n/, ($on // $node)->safe_psql('postgres', "SELECT run_id FROM lsm_runs('${table}_k') WHERE state <> 'open' ORDER BY 1");
+}
+
+# Read until there are few runs; whether it comes to that.
+sub read_to_few
+{
+	my ($table, $on) = @_;
+
+	foreach (1 .. 300)
+	{
+		look_up($on // $node, $table, 2000);
+		return 1 if runs($table, $on) <= 3;
+		sleep 0.1;
+	}
+	return 0;
+}
+
+sub set_workers
+{
+	$node->safe_psql('postgres', "ALTER SYSTEM SET pg_lsm.max_workers = $_[0]");
+	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+	return;
+}
+
+# 1. Reads only, and reads while rows come in.
+make('often', 30);
+make('never', 30);
+my @unread = runs('never');
+cmp_ok(scalar @unread, '>=', 30, 'an index with many runs');
+ok(read_to_few('often'), 'when it is read it has few before long');
+my $few = 1;
+foreach (1 .. 15)
+{
+	batches($_, 1) foreach qw(often never);
+	$few &&= read_to_few('often');
+}
+ok($few, 'also while rows come in');
+my %is_there = map { $_ => 1 } runs('never');
+is(scalar(grep { !$is_there{$_} } @unread), 0, 'what nobody reads keeps its runs');
+cmp_ok(scalar keys %is_there, '>=', 45, 'and the new ones');
+ok(read_to_few('never'), 'until somebody does');
+check_clean($node, 'after these merges');
+
+# 2. Readers and writers at the same time.
+my $load = load_start($node, name => 'mixed', clients => 4, transactions => 200, scripts => [
+		[ 2, 'INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 50);' ],
+		[ 6, "SET enable_seqscan = off;\nDO \$\$ BEGIN FOR i IN 1 .. 200 LOOP PERFORM FROM often WHERE k = i; END LOOP; END \$\$;" ],
+		[ 1, "\\set k random(0, 1000)\nDELETE FROM often WHERE k = :k;" ] ]);
+$node->safe_psql('postgres', 'VACUUM often') foreach 1 .. 10;
+unlike(load_stop($load), qr/ERROR|aborted/, 'readers and writers have no errors');
+ok(read_to_few('often'), 'they leave few runs');
+check_clean($node, 'after readers and writers');
+
+# 3. Without workers nobody merges for readers; with them, the next read is enough.
+set_workers(0);
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is left');
+batches('never', 30);
+my $before = join ' ', runs('never');
+look_up($node, 'never', 20000);
+is(join(' ', runs('never')), $before, 'without workers all runs stay');
+set_workers(2);
+ok(read_to_few('never'), 'and are merged when there are some');
+
+# 4. A table that is locked, but can be read.
+batches('never', 30);
+$before = join ' ', runs('never');
+my $locker = $node->background_psql('postgres');
+$locker->query_safe('BEGIN');
+$locker->query_safe('LOCK TABLE never IN EXCLUSIVE MODE');
+look_up($node, 'never', 5000) foreach 1 .. 5;
+is(join(' ', runs('never')), $before, 'a locked table is left alone');
+$locker->query_safe('COMMIT');
+$locker->quit;
+ok(read_to_few('never'), 'for no longer than it is locked');
+
+# 5. Another file: the ids of its runs begin anew, but its reads are its own.
+look_up($node, 'often', 20000);
+$node->safe_psql('postgres', 'TRUNCATE often');
+$node->safe_psql('postgres', q{SET pg_lsm.batch_entries = 150;
+	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
+$before = join ' ', runs('often');
+cmp_ok(scalar(split / /, $before), '>=', 5, 'after TRUNCATE there are some runs');
+# Enough for a worker to look, less than what a merge costs.
+look_up($node, 'often', 1500);
+sleep 1;
+is(join(' ', runs('often')), $before, 'earlier reads do not count');
+ok(read_to_few('often'), 'only later ones');
+
+# 6. A standby only reads.  After promotion, and after a restart, it is enough that
+# somebody reads.
+batches('never', 30);
+$node->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->start;
+$before = join ' ', runs('never', $standby);
+look_up($standby, 'never', 20000);
+is(join(' ', runs('never', $standby)), $before, 'a standby merges nothing');
+$standby->promote;
+ok(read_to_few('never', $standby), 'once it is promoted, it does');
+check_clean($standby, 'after promotion');
+$standby->stop;
+$node->restart;
+ok(read_to_few('never'), 'after a restart reading is enough');
+check_clean($node, 'at the end');
+unlike(slurp_file($_->logfile), qr/ERROR|PANIC|TRAP|terminated by signal/, 'nothing in the log') foreach $node, $standby;
+$node->stop;
+done_testing();

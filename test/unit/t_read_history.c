@@ -1,0 +1,244 @@
+/*
+ * t_read_history.c -- how often an index was read since its runs were written, and
+ * what is merged for its readers.
+ */
+#include "tap.h"
+
+#include "base/read_history.h"
+#include "compact/compact.h"
+
+static LsmReadHistory history;
+
+static void
+test_samples(void)
+{
+	memset(&history, 0, sizeof(history));
+	ok(lsm_read_history_since(&history, 5, 1000000) == 0, "nothing is known without samples");
+	lsm_read_history_note(&history, 5000, 10);
+	ok(lsm_read_history_since(&history, 9, 5000) == 0, "reads before the first sample do not count");
+	ok(lsm_read_history_since(&history, 9, 5700) == 700, "those after it do");
+	ok(lsm_read_history_since(&history, 10, 5700) == 0, "for runs that it has");
+	lsm_read_history_note(&history, 5000 + LSM_READ_FIRST - 1, 20);
+	ok(lsm_read_history_since(&history, 15, 9000) == 0, "a sample that comes too early is not kept");
+	lsm_read_history_note(&history, 5000 + LSM_READ_FIRST, 30);
+	ok(lsm_read_history_since(&history, 29, 9000) == 4000 - LSM_READ_FIRST &&
+	   lsm_read_history_since(&history, 9, 9000) == 4000, "a later one is, and the first one stays");
+	lsm_read_history_note(&history, UINT64CONST(1) << 60, 40);
+	ok(lsm_read_history_since(&history, 9, (UINT64CONST(1) << 60) + 7) > UINT64CONST(1) << 59 &&
+	   lsm_read_history_since(&history, 39, (UINT64CONST(1) << 60) + 7) == 7,
+	   "after a long time, too");
+}
+
+/* A run for every read, so that an id tells when its run was written. */
+static void
+test_precision(void)
+{
+	const uint64 step = 100;	/* reads between two looks */
+	bool		least = true;
+	bool		precise = true;
+
+	memset(&history, 0, sizeof(history));
+	for (uint64 reads = 1; reads < 10 * 1000 * 1000; reads += step)
+	{
+		lsm_read_history_note(&history, reads, reads);
+		if (rnd(100) != 0)
+			continue;
+		for (uint64 age = 1; age < reads - 1; age += age / 3 + 1)
+		{
+			uint64		since = lsm_read_history_since(&history, reads - age, reads);
+
+			least &= since <= age;
+			/* Classes are looked at in steps, and have a first one. */
+			precise &= 3 * since + 3 * step + 2 * LSM_READ_FIRST >= age;
+		}
+	}
+	ok(least, "a run was read at least that often");
+	ok(precise, "and not more than three times as often");
+}
+
+/* --- an index ---------------------------------------------------------------- */
+
+#define READS_PER_LOOK LSM_READ_FIRST
+
+static LsmRunRecord runs[LSM_MAX_RUNS];
+static int	count;
+static uint64 next_id;
+static uint64 reads;			/* of the index */
+static uint64 paid;				/* for more than one run, in seeks */
+static uint64 merged;			/* blocks */
+static uint64 jobs;
+static uint64 looks;
+static uint64 wanted;			/* look after so many reads */
+
+static void
+add(int level, uint32 blocks)
+{
+	LsmRunRecord *run = &runs[count++];
+
+	memset(run, 0, sizeof(*run));
+	run->run_id = next_id++;
+	run->level = level;
+	run->state = LSM_RUN_PACKED;
+	run->blocks = blocks;
+	wanted = Min(wanted, reads + READS_PER_LOOK);
+}
+
+static void
+start(void)
+{
+	memset(&history, 0, sizeof(history));
+	count = 0;
+	next_id = 1;
+	reads = paid = merged = jobs = looks = 0;
+	wanted = READS_PER_LOOK;
+}
+
+/* Do a job, all at once. */
+static void
+merge(const LsmJob *job)
+{
+	int			kept = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		bool		is_input = false;
+
+		for (int k = 0; k < job->count; k++)
+			is_input |= runs[i].run_id == job->inputs[k];
+		if (!is_input)
+			runs[kept++] = runs[i];
+	}
+	count = kept;
+	add(job->level, job->blocks);
+}
+
+/* What a worker does. */
+static void
+look(void)
+{
+	uint64		since[LSM_MAX_RUNS];
+	uint64		wait;
+	LsmJob		job;
+
+	for (;;)
+	{
+		looks++;
+		lsm_read_history_note(&history, reads, next_id);
+		for (int i = 0; i < count; i++)
+			since[i] = lsm_read_history_since(&history, runs[i].run_id, reads);
+		if (!lsm_pick_for_readers(runs, count, 16, since, &job, &wait))
+			break;
+		merged += job.blocks;
+		jobs++;
+		merge(&job);
+	}
+	wanted = wait == PG_UINT64_MAX ? wait : reads + Max(wait, READS_PER_LOOK);
+}
+
+static void
+read_index(uint64 n)
+{
+	reads += n;
+	paid += n * (count - 1);
+	if (reads >= wanted)
+		look();
+}
+
+/* Merges that are due however little is read. */
+static void
+do_what_is_due(void)
+{
+	LsmPickPlace place = {0};
+	LsmJob		job;
+
+	while (lsm_pick_job(runs, count, 16, &place, &job))
+	{
+		merge(&job);
+		memset(&place, 0, sizeof(place));
+	}
+}
+
+static void
+test_reads_only(void)
+{
+	uint64		blocks = 0;
+	uint64		price;
+	uint64		looks_before;
+
+	start();
+	for (int i = 0; i < 60; i++)
+		add(i % 4, 1 << (i % 12));
+	for (int i = 0; i < count; i++)
+		blocks += runs[i].blocks;
+	price = LSM_READS_PER_BLOCK * (blocks + LSM_JOB_BLOCKS);
+	for (int i = 0; i < 100 && count > 10; i++)
+		read_index(READS_PER_LOOK);
+	ok(count <= 10, "reads: after some, few runs are left");
+	while (reads < 4 * price && count > 1)
+		read_index(READS_PER_LOOK);
+	ok(count == 1, "after a number that is bounded, a single one");
+	printf("# %.2f reads for each that a merge of all costs, %.2f paid; %.1f times merged; %d jobs, %d looks\n",
+		   (double) reads / price, (double) paid / price, (double) merged / blocks, (int) jobs,
+		   (int) looks);
+	ok(LSM_READS_PER_BLOCK * (merged + LSM_JOB_BLOCKS * jobs) <= paid, "merges have cost no more than they");
+	ok(paid <= 6 * price, "and they not many times what a merge at once would have");
+	looks_before = looks;
+	for (int i = 0; i < 1000; i++)
+		read_index(READS_PER_LOOK);
+	ok(looks <= looks_before + 1, "nobody looks in vain at a single run");
+}
+
+/* Runs come in while the index is read. */
+static void
+test_ingest(uint64 reads_per_run, uint32 least_blocks, uint32 most_blocks)
+{
+	uint64		runs_read = 0;
+	uint64		runs_if_unread = 0;
+	uint64		written = 0;
+	const int	rounds = 20000;
+	char		name[128];
+
+	/* How many runs are there without readers? */
+	start();
+	for (int i = 0; i < rounds; i++)
+	{
+		add(0, least_blocks + rnd(most_blocks - least_blocks + 1));
+		do_what_is_due();
+		runs_if_unread += count;
+	}
+	start();
+	for (int i = 0; i < rounds; i++)
+	{
+		add(0, least_blocks + rnd(most_blocks - least_blocks + 1));
+		written += runs[count - 1].blocks;
+		do_what_is_due();
+		for (int k = 0; k < 8; k++)
+		{
+			read_index(reads_per_run / 8);
+			runs_read += count;
+		}
+	}
+	printf("# %d reads a run of %d to %d blocks: %.1f runs, without readers %.1f; "
+		   "merged for them %.1f times; they paid %.1f times the price; %.2f looks a job\n",
+		   (int) reads_per_run, least_blocks, most_blocks, (double) runs_read / (8 * rounds),
+		   (double) runs_if_unread / rounds, (double) merged / written,
+		   (double) paid / (LSM_READS_PER_BLOCK * (merged + LSM_JOB_BLOCKS * jobs) + 1),
+		   (double) looks / (jobs + 1));
+	snprintf(name, sizeof(name), "%d reads a run: merges cost no more than readers paid", (int) reads_per_run);
+	ok(LSM_READS_PER_BLOCK * (merged + LSM_JOB_BLOCKS * jobs) <= paid, name);
+	ok(runs_read <= 8 * runs_if_unread, "and there are not more runs than without them");
+}
+
+int
+main(void)
+{
+	test_samples();
+	test_precision();
+	test_reads_only();
+	test_ingest(8, 1, 1);
+	test_ingest(80, 1, 4);
+	test_ingest(800, 1, 22);
+	test_ingest(8000, 22, 22);
+	test_ingest(80000, 22, 22);
+	return done();
+}
