@@ -38,6 +38,10 @@ _PG_init(void)
 	lsm_compare_init();
 	lsm_index_init();
 	lsm_reader_init();
+	lsm_matching_init();
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+	lsm_rowstart_init();
+#endif
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);

@@ -52,6 +52,15 @@ extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop
 								 double *pages);
 extern int	lsm_am_tree_height(Relation index);
 
+/* matching.c */
+extern void lsm_matching_init(void);
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+extern void lsm_matching_shorten_rows(PlannerInfo *root, IndexPath *path);
+
+/* rowstart.c */
+extern void lsm_rowstart_init(void);
+#endif
+
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);
 extern void lsm_am_adjust_members(Oid opfamily, Oid opclass, List *operators, List *functions);

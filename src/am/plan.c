@@ -13,8 +13,51 @@
 #include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/spccache.h"
 
-#ifdef LSM_BTREE_COSTS_SKIP_SCANS
+/* What costs depend on: the runs that a search has to descend, and how high they are. */
+typedef struct IndexShape
+{
+	int			height;			/* pages above a leaf, in the highest run */
+	double		further_pages;	/* of a descent of every run but the largest one */
+	double		further_share;	/* of the index that these have */
+} IndexShape;
+
+/* Of a run with a directory: its pages, and those of a segment, about. */
+static int
+run_height(const LsmRunRecord *run)
+{
+	return lsm_run_is_single(run) ? run->height : run->dir_height + 1;
+}
+
+static void
+read_shape(Relation index, IndexShape *shape)
+{
+	LsmVersion *version = lsm_version_read(lsm_index_open(index));
+	const LsmRunRecord *largest = NULL;
+	double		blocks = 0;
+
+	memset(shape, 0, sizeof(IndexShape));
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		if (!lsm_run_is_read(run))
+			continue;
+		shape->height = Max(shape->height, run_height(run));
+		shape->further_pages += run_height(run) + 1;
+		blocks += run->blocks;
+		if (largest == NULL || run->blocks > largest->blocks)
+			largest = run;
+	}
+	if (largest != NULL)
+	{
+		shape->further_pages -= run_height(largest) + 1;
+		shape->further_share = blocks > 0 ? 1 - largest->blocks / blocks : 0;
+	}
+	pfree(version);
+}
+
 /* Does a clause fix its column to one value (or to a list of them)? */
 static bool
 is_equality(Expr *clause, Oid opfamily)
@@ -30,18 +73,26 @@ is_equality(Expr *clause, Oid opfamily)
 	return false;
 }
 
+static double
+array_length(PlannerInfo *root, ScalarArrayOpExpr *clause)
+{
+	return Max(lsm_array_length(root, lsecond(clause->args)), 1);
+}
+
 /*
  * The clauses that bound what a scan reads: equalities of the leading columns
- * and the clauses of the first column without one.
+ * and the clauses of the first column without one.  *searches is how often it
+ * has to descend: once for each combination of array elements.
  */
 static List *
-bounding_clauses(IndexPath *path)
+bounding_clauses(PlannerInfo *root, IndexPath *path, double *searches)
 {
 	List	   *result = NIL;
 	int			column = 0;
 	bool		equal = false;
 	ListCell   *lc;
 
+	*searches = 1;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
@@ -58,13 +109,46 @@ bounding_clauses(IndexPath *path)
 		{
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
 
-			equal |= is_equality(rinfo->clause, path->indexinfo->opfamily[column]);
+			if (is_equality(rinfo->clause, path->indexinfo->opfamily[column]))
+			{
+				if (!equal && IsA(rinfo->clause, ScalarArrayOpExpr))
+					*searches *= array_length(root, (ScalarArrayOpExpr *) rinfo->clause);
+				equal = true;
+			}
 			result = lappend(result, rinfo);
 		}
 	}
 	return result;
 }
 
+/*
+ * A btree's costs are those of one tree.  A search of ours descends all runs,
+ * so each run but the largest costs what btcostestimate takes for a descent: 50
+ * times cpu_operator_cost for each page.  It also reads a leaf there.  Runs that
+ * are small are young, and so in memory; we charge the leaves with the share of
+ * the index that their runs have, together less than one page for each search,
+ * and count pages that are read again and again as genericcostestimate does.
+ */
+static void
+charge_further_runs(PlannerInfo *root, IndexPath *path, const IndexShape *shape,
+					double loop_count, Cost *startup_cost, Cost *total_cost)
+{
+	IndexOptInfo *index = path->indexinfo;
+	Cost		descent = shape->further_pages * 50.0 * cpu_operator_cost;
+	double		searches;
+	double		leaves;
+	double		page_cost;
+
+	(void) bounding_clauses(root, path, &searches);
+	leaves = shape->further_share * searches * loop_count;
+	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
+	if (leaves > 1)
+		leaves = index_pages_fetched(leaves, index->pages, index->pages, root);
+	*startup_cost += descent;
+	*total_cost += searches * descent + leaves * page_cost / loop_count;
+}
+
+#ifdef LSM_BTREE_COSTS_SKIP_SCANS
 /*
  * A btree of 18 can skip over values of a leading column that has no
  * condition, and is costed so.  We read all that lies within the bounds: that
@@ -74,7 +158,8 @@ static void
 charge_whole_range(PlannerInfo *root, IndexPath *path, Cost *total_cost)
 {
 	IndexOptInfo *index = path->indexinfo;
-	List	   *quals = add_predicate_to_index_quals(index, bounding_clauses(path));
+	double		searches;
+	List	   *quals = add_predicate_to_index_quals(index, bounding_clauses(root, path, &searches));
 	Selectivity fraction = clauselist_selectivity(root, quals, index->rel->relid, JOIN_INNER, NULL);
 	double		tuples = clamp_row_est(fraction * index->rel->tuples);
 	double		share = index->tuples > 0 ? Min(tuples / index->tuples, 1) : 0;
@@ -84,40 +169,41 @@ charge_whole_range(PlannerInfo *root, IndexPath *path, Cost *total_cost)
 }
 #endif
 
-#ifndef LSM_HAS_COMPARE_TYPE
 /*
- * Before 18 the planner knows a height of btrees only, and so takes descents for
- * nothing: two arrays of a thousand elements would both become conditions.
- */
-static void
-set_tree_height(IndexOptInfo *info)
-{
-	Relation	index;
-
-	if (info->tree_height >= 0 || info->hypothetical)
-		return;
-	index = index_open(info->indexoid, NoLock);
-	info->tree_height = lsm_am_tree_height(index);
-	index_close(index, NoLock);
-}
-#endif
-
-/*
- * Costs are a btree's: the shape of the index, a sorted sequence of leaves, is
- * the same to the planner, and so the same query gets the same plan.
+ * Costs are a btree's: the shape of a run, a sorted sequence of leaves, is the
+ * same to the planner, and so the same query gets the same plan.  Only searches
+ * cost more, the more runs there are.
  */
 void
 lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					 Cost *startup_cost, Cost *total_cost,
 					 Selectivity *selectivity, double *correlation, double *pages)
 {
-#ifndef LSM_HAS_COMPARE_TYPE
-	set_tree_height(path->indexinfo);
-#endif
+	IndexOptInfo *info = path->indexinfo;
+	IndexShape	shape = {0};
+
+	if (!info->hypothetical)
+	{
+		Relation	index = index_open(info->indexoid, NoLock);
+
+		read_shape(index, &shape);
+		index_close(index, NoLock);
+	}
+
+	/*
+	 * Before 18 the planner knows a height of btrees only, and so takes descents
+	 * for nothing: two arrays of a thousand elements would both become conditions.
+	 */
+	if (info->tree_height < 0)
+		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
 				   selectivity, correlation, pages);
 #ifdef LSM_BTREE_COSTS_SKIP_SCANS
 	charge_whole_range(root, path, total_cost);
+#endif
+	charge_further_runs(root, path, &shape, loop_count, startup_cost, total_cost);
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+	lsm_matching_shorten_rows(root, path);
 #endif
 }
 
@@ -125,16 +211,8 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 int
 lsm_am_tree_height(Relation rel)
 {
-	LsmVersion *version = lsm_version_read(lsm_index_open(rel));
-	int			height = 0;
+	IndexShape	shape;
 
-	for (uint32 i = 0; i < version->run_count; i++)
-	{
-		const LsmRunRecord *run = &version->runs[i];
-
-		/* Of a run with a directory: its pages, and those of a segment, about. */
-		height = Max(height, lsm_run_is_single(run) ? run->height : run->dir_height + 1);
-	}
-	pfree(version);
-	return height;
+	read_shape(rel, &shape);
+	return shape.height;
 }

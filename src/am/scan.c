@@ -19,6 +19,7 @@
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
 #include "read/reader.h"
+#include "schedule/schedule.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 

@@ -5,8 +5,8 @@
  *
  * Columns are taken from the left.  While each has an equality (a value, IS
  * NULL, or an array that drives the scan) the next one narrows the bounds too;
- * the first without one contributes its range and ends the bounds.  Keys that
- * the bounds do not imply are filters.
+ * the first without one contributes its range, or a row comparison that begins
+ * with it, and ends the bounds.  Keys that the bounds do not imply are filters.
  */
 #include "postgres.h"
 
@@ -15,11 +15,18 @@
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 
+/* The columns that have to be looked at to check a key. */
+static int
+columns_of(ScanKey key)
+{
+	return key->sk_flags & SK_ROW_HEADER ? lsm_rowkey_last_column(key) : key->sk_attno;
+}
+
 static void
 add_filter(LsmScanKeys *keys, ScanKey key)
 {
 	keys->filters[keys->filter_count++] = key;
-	keys->filter_columns = Max(keys->filter_columns, key->sk_attno);
+	keys->filter_columns = Max(keys->filter_columns, columns_of(key));
 }
 
 /* The family's comparison of two types; false if there is none. */
@@ -46,9 +53,9 @@ find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order)
  * A value in terms of the column: what to seek, from *low to *high, and how to
  * compare.  False if it cannot be sought.
  */
-static bool
-seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
-		 Datum *low, Datum *high, FmgrInfo **cmp, bool *exact)
+bool
+lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
+					  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact)
 {
 	LsmColumn  *c = &keys->ks->columns[column];
 
@@ -120,7 +127,7 @@ note_range(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subtype, 
 	bool		wants_high = strategy <= BTEqualStrategyNumber;
 	bool		inclusive;
 
-	if (!seekable(keys, column, subtype, value, &low, &high, &cmp, &exact))
+	if (!lsm_scankeys_seekable(keys, column, subtype, value, &low, &high, &cmp, &exact))
 		return false;
 	inclusive = !exact || (strategy != BTLessStrategyNumber &&
 						   strategy != BTGreaterStrategyNumber);
@@ -145,6 +152,31 @@ note_range(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subtype, 
 	return exact && cmp == &c->cmp &&
 		(!wants_low || range->low.cmp == &c->cmp) &&
 		(!wants_high || range->high.cmp == &c->cmp);
+}
+
+/*
+ * Note a row comparison.  It stays a filter: NULLs of its later columns lie
+ * within its bound, but do not match.
+ */
+static void
+note_row(LsmScanKeys *keys, ScanKey header)
+{
+	int			column = header->sk_attno - 1;
+	LsmColumnRange *range = &keys->columns[column];
+	LsmRowKey  *row = lsm_rowkey_create(keys, header);
+	LsmRowKey **best;
+
+	add_filter(keys, header);
+	range->not_null = true;
+	if (row == NULL)
+	{
+		keys->impossible = true;
+		return;
+	}
+	best = row->is_low ? &range->low_row : &range->high_row;
+	if (row->used > 0 &&
+		(*best == NULL || lsm_rowkey_is_tighter(&keys->ks->columns[column], row, *best)))
+		*best = row;
 }
 
 /* Note a scalar key. */
@@ -174,7 +206,7 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	if (key->sk_flags & SK_SEARCHNOTNULL)
 		return;
 	if (key->sk_strategy == BTEqualStrategyNumber && range->equal == NULL &&
-		seekable(keys, column, key->sk_subtype, key->sk_argument, &low, &high, &cmp, &exact) &&
+		lsm_scankeys_seekable(keys, column, key->sk_subtype, key->sk_argument, &low, &high, &cmp, &exact) &&
 		exact)
 	{
 		range->equal = key;
@@ -300,7 +332,7 @@ array_can_drive(LsmScanKeys *keys, LsmArrayKey *array)
 		return true;
 	for (int i = 0; i < array->count; i++)
 	{
-		if (!seekable(keys, array->column, subtype, array->elements[i], &low, &high, &cmp, &exact) ||
+		if (!lsm_scankeys_seekable(keys, array->column, subtype, array->elements[i], &low, &high, &cmp, &exact) ||
 			!exact)
 			return false;
 	}
@@ -357,7 +389,7 @@ drop_implied_filters(LsmScanKeys *keys)
 		{
 			if (key->sk_flags & SK_SEARCHNOTNULL)
 				implied = true;
-			else if (!(key->sk_flags & SK_SEARCHNULL) &&
+			else if (!(key->sk_flags & (SK_SEARCHNULL | SK_ROW_HEADER)) &&
 					 key->sk_strategy != BTEqualStrategyNumber)
 				implied = note_range(keys, column, key->sk_strategy, key->sk_subtype,
 									 key->sk_argument);
@@ -368,7 +400,7 @@ drop_implied_filters(LsmScanKeys *keys)
 	keys->filter_count = kept;
 	keys->filter_columns = 0;
 	for (int i = 0; i < kept; i++)
-		keys->filter_columns = Max(keys->filter_columns, keys->filters[i]->sk_attno);
+		keys->filter_columns = Max(keys->filter_columns, columns_of(keys->filters[i]));
 	for (int a = 0; a < keys->array_count; a++)
 	{
 		if (!keys->arrays[a].drives)
@@ -400,7 +432,13 @@ lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int 
 			keys->impossible = true;
 			return;
 		}
-		if (key->sk_flags & SK_SEARCHARRAY)
+		if (key->sk_flags & SK_ROW_HEADER)
+		{
+			note_row(keys, key);
+			if (keys->impossible)
+				return;
+		}
+		else if (key->sk_flags & SK_SEARCHARRAY)
 		{
 			if (note_array(keys, key, &keys->arrays[keys->array_count]))
 				keys->array_count++;
@@ -467,7 +505,9 @@ add_range(LsmScanKeys *keys, int column)
 	LsmColumnRange *range = &keys->columns[column];
 	bool		skip_nulls = range->not_null;
 
-	if (range->low.present)
+	if (range->low_row != NULL && lsm_rowkey_beats(c, range->low_row, &range->low))
+		lsm_rowkey_add(keys->ks, &keys->low, range->low_row);
+	else if (range->low.present)
 	{
 		lsm_bound_add(keys->ks, &keys->low, range->low.value, false, range->low.cmp);
 		keys->low.tie = range->low.inclusive ? 1 : -1;
@@ -478,7 +518,9 @@ add_range(LsmScanKeys *keys, int column)
 		keys->low.tie = -1;
 	}
 
-	if (range->high.present)
+	if (range->high_row != NULL && lsm_rowkey_beats(c, range->high_row, &range->high))
+		lsm_rowkey_add(keys->ks, &keys->high, range->high_row);
+	else if (range->high.present)
 	{
 		lsm_bound_add(keys->ks, &keys->high, range->high.value, false, range->high.cmp);
 		keys->high.tie = range->high.inclusive ? -1 : 1;
@@ -515,7 +557,7 @@ lsm_scankeys_make_bounds(LsmScanKeys *keys)
 			FmgrInfo   *cmp;
 			bool		exact;
 
-			if (!seekable(keys, i, range->array->key->sk_subtype,
+			if (!lsm_scankeys_seekable(keys, i, range->array->key->sk_subtype,
 						  range->array->elements[range->array->current],
 						  &low, &high, &cmp, &exact))
 				elog(ERROR, "array element cannot be sought");
@@ -575,6 +617,11 @@ lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry)
 		else if (key->sk_flags & SK_SEARCHNOTNULL)
 		{
 			if (isnull[column])
+				return false;
+		}
+		else if (key->sk_flags & SK_ROW_HEADER)
+		{
+			if (!lsm_rowkey_pass(key, values, isnull))
 				return false;
 		}
 		else if (isnull[column] ||

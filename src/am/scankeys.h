@@ -32,7 +32,23 @@ typedef struct LsmRangeEnd
 	FmgrInfo   *cmp;
 } LsmRangeEnd;
 
-/* What is known about a column from scalar keys. */
+/*
+ * A row comparison, (a, b) > (1, 2), and the bound that it gives: all but the
+ * first column are used only while they follow each other in the index and
+ * ascend alike there.
+ */
+typedef struct LsmRowKey
+{
+	ScanKey		members;
+	int			count;
+	bool		is_low;			/* the bound is a low one, in index order */
+	bool		inclusive;
+	int			used;			/* members in the bound */
+	Datum	   *values;			/* of these, in terms of the columns */
+	FmgrInfo  **cmp;
+} LsmRowKey;
+
+/* What is known about a column from scalar keys and row comparisons. */
 typedef struct LsmColumnRange
 {
 	ScanKey		equal;			/* key that says = value, or IS NULL; or NULL */
@@ -42,6 +58,8 @@ typedef struct LsmColumnRange
 	bool		not_null;		/* some key excludes NULL */
 	LsmRangeEnd low;			/* in index order */
 	LsmRangeEnd high;
+	LsmRowKey  *low_row;		/* row comparisons that begin here, or NULL */
+	LsmRowKey  *high_row;
 	LsmArrayKey *array;			/* drives the scan, or NULL */
 } LsmColumnRange;
 
@@ -53,7 +71,7 @@ typedef struct LsmScanKeys
 	LsmArrayKey *arrays;
 	LsmColumnRange *columns;	/* one for each key column */
 	int			filter_count;
-	ScanKey    *filters;		/* scalar keys that the bounds do not imply */
+	ScanKey    *filters;		/* keys without array that the bounds do not imply */
 	int			filter_columns; /* columns that filters and arrays look at */
 	LsmBound	low;			/* of the current combination */
 	LsmBound	high;
@@ -65,6 +83,17 @@ extern bool lsm_scankeys_advance_arrays(LsmScanKeys *keys, ScanDirection directi
 extern void lsm_scankeys_make_bounds(LsmScanKeys *keys);
 extern void lsm_scankeys_forget_bounds(LsmScanKeys *keys);
 extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
+
+extern bool lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
+								  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact);
+
+/* rowkeys.c */
+extern LsmRowKey *lsm_rowkey_create(LsmScanKeys *keys, ScanKey header);
+extern bool lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *other);
+extern bool lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end);
+extern void lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *row);
+extern int	lsm_rowkey_last_column(ScanKey header);
+extern bool lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull);
 
 /* convert.c */
 typedef enum LsmConversion

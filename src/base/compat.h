@@ -26,6 +26,7 @@
 #include "utils/guc.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/selfuncs.h"
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
@@ -211,6 +212,7 @@ lsm_backend_number(void)
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1
 #define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does; we have none */
+#define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons as keys of any ordered index */
 #define LSM_AM_SUPPORT_PROCS 6
 #include "access/cmptype.h"
 #else
@@ -245,6 +247,18 @@ lsm_wait_event(const char *name)
 #else
 	(void) name;
 	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* How many elements will an array have, as the planner sees it? */
+static inline double
+lsm_array_length(PlannerInfo *root, Node *array)
+{
+#if PG_VERSION_NUM >= 170000
+	return estimate_array_length(root, array);
+#else
+	(void) root;
+	return estimate_array_length(array);
 #endif
 }
 

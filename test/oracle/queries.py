@@ -50,7 +50,7 @@ class QueryMaker:
     def make(self):
         shapes = ((self.plain, 50), (self.count, 6), (self.extremes, 8),
                   (self.groups, 5), (self.distinct, 3), (self.merge_join, 6),
-                  (self.loop_join, 6), (self.lateral, 6), (self.row_compare, 3),
+                  (self.loop_join, 6), (self.lateral, 6), (self.row_compare, 8),
                   (self.alternatives, 4), (self.subquery, 3))
         shape = self.rng.choices([s for s, _ in shapes],
                                  [w for _, w in shapes])[0]
@@ -280,17 +280,33 @@ class QueryMaker:
         return Query(sql, "index", join="loop", limited=True)
 
     def row_compare(self):
+        """A comparison of some neighbouring columns, perhaps after equal ones."""
+        rng = self.rng
         keys = [key for key in self.keys if key.operator("<") == "<"]
         if len(keys) < 2 or len({key.column for key in keys}) < len(keys):
             return self.plain()
-        left = ", ".join(key.sql() for key in keys)
-        right = ", ".join(key.literal(self.rng, cast=False) for key in keys)
-        sign = self.rng.choice(("<", "<=", ">", ">="))
-        where = f" WHERE ({left}) {sign} ({right})"
+        first = rng.randint(0, len(keys) - 2) if rng.random() < 0.3 else 0
+        terms = [self.term(key, kind="equal") for key in keys[:first]]
+        for _ in range(rng.choice((1, 1, 1, 2))):
+            row = keys[first:rng.randint(first + 2, len(keys))]
+            if rng.random() < 0.1:
+                rng.shuffle(row)
+            left = ", ".join(key.sql() for key in row)
+            right = ", ".join("NULL" if rng.random() < 0.05 else
+                              key.literal(rng, cast=False) for key in row)
+            sign = rng.choice(("<", "<=", ">", ">="))
+            terms.append(f"({left}) {sign} ({right})" if rng.random() < 0.8
+                         else f"({right}) {sign} ({left})")
+        if rng.random() < 0.3:
+            terms.append(self.term(rng.choice(self.keys)))
         if self.layout.predicate:
-            where += " AND " + self.layout.predicate
-        return Query(f"SELECT {self.output('index')} FROM {TABLE}{where}"
-                     f"{self.order(full=True)}", "index")
+            terms.append(self.layout.predicate)
+        mode = self.mode()
+        order = "" if mode == "bitmap" else self.order(full=True)
+        limit = self.limit()
+        return Query(f"SELECT {self.output(mode)} FROM {TABLE}"
+                     f" WHERE {' AND '.join(terms)}{order}{limit}", mode,
+                     limited=bool(limit))
 
     def alternatives(self):
         key = self.keys[0]

@@ -203,3 +203,18 @@ SELECT t.allow('index'), t.plan_has('SELECT w, id FROM words WHERE w = ''x''', '
 SELECT t.same('SELECT w, id FROM words WHERE w = ''x''');
 SET client_min_messages = warning;
 DROP SCHEMA oc CASCADE;
+
+-- The planner takes a family for a btree's if the two are alike, and only then.
+CREATE TABLE odd (f bool, id int);
+INSERT INTO odd SELECT i % 3 = 0, i FROM generate_series(1, 600) i;
+CREATE OPERATOR FAMILY odd_ops USING lsm;
+CREATE OPERATOR CLASS odd_bool_ops FOR TYPE bool USING lsm FAMILY odd_ops AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, FUNCTION 1 btboolcmp(bool, bool);
+CREATE INDEX odd_f ON odd USING lsm (f odd_bool_ops, id);
+SET enable_seqscan = off;
+SELECT t.same('SELECT id FROM odd WHERE f >= true AND (f, id) > (true, 500)'), t.same('SELECT f, id FROM odd ORDER BY f, id'), t.plan_has('SELECT * FROM odd WHERE (f, id) > (true, 500)', 'Index Cond');
+ALTER OPERATOR FAMILY odd_ops USING lsm ADD OPERATOR 5 > (bool, bool);
+SELECT t.same('SELECT id FROM odd WHERE f'), t.same('SELECT id FROM odd WHERE (f, id) > (true, 500)'), t.plan_has('SELECT * FROM odd WHERE (f, id) > (true, 500)', 'Index Cond');
+RESET enable_seqscan;
+DROP TABLE odd;
+DROP OPERATOR FAMILY odd_ops USING lsm CASCADE;

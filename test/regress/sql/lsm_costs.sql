@@ -1,0 +1,31 @@
+-- A search descends every run, and the planner knows: with many runs it prefers
+-- a btree on the same column, but still lsm to no index.
+SET pg_lsm.buffer_entries = 0;
+SET pg_lsm.page_entries = 0;
+SET pg_lsm.merge_fanout = 32;
+SET pg_lsm.batch_entries = 300;
+CREATE TABLE costs (a int, filler text);
+CREATE INDEX costs_l ON costs USING lsm (a);
+INSERT INTO costs SELECT (i * 7919) % 20011, repeat('f', 50) FROM generate_series(1, 20000) i;
+CREATE INDEX costs_b ON costs (a);
+VACUUM ANALYZE costs;
+CREATE FUNCTION cost(query text) RETURNS numeric LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT json) ' || query INTO plan;
+	RETURN plan -> 0 -> 'Plan' ->> 'Total Cost';
+END $$;
+SELECT count(*) > 20 AS many_runs FROM lsm_runs('costs_l');
+SELECT q, t.plan_has(q, 'costs_b') AS btree FROM unnest(ARRAY['SELECT * FROM costs WHERE a = 5', 'SELECT * FROM costs WHERE a IN (5, 7, 9)', 'SELECT a FROM costs WHERE a < 100', 'SELECT * FROM costs ORDER BY a LIMIT 1', 'SELECT min(a) FROM costs',
+	'SELECT * FROM costs x JOIN costs y ON x.a = y.a + 1 WHERE x.a = 9']) q;
+CREATE TABLE before AS SELECT cost('SELECT * FROM costs WHERE a = 5') AS btree;
+DROP INDEX costs_b;
+SELECT q, t.plan_has(q, 'costs_l') AS lsm FROM unnest(ARRAY['SELECT * FROM costs WHERE a = 5', 'SELECT * FROM costs WHERE a IN (5, 7, 9)', 'SELECT a FROM costs WHERE a < 100', 'SELECT * FROM costs ORDER BY a LIMIT 1', 'SELECT min(a) FROM costs',
+	'SELECT * FROM costs x JOIN costs y ON x.a = y.a + 1 WHERE x.a = 9']) q;
+ALTER TABLE before ADD many numeric;
+UPDATE before SET many = cost('SELECT * FROM costs WHERE a = 5');
+SELECT lsm_compact('costs_l');
+SELECT many > btree AS more, cost('SELECT * FROM costs WHERE a = 5') < many AS less_again, cost('SELECT * FROM costs WHERE a = 5') - btree < 1 AS like_btree FROM before;
+DROP TABLE costs, before;
+DROP FUNCTION cost;
