@@ -39,8 +39,8 @@ typedef struct VacuumSegment
 	uint64		run_id;
 	BlockNumber start;
 	uint32		leaves;
-	uint64		entries;		/* as far as the manifest knows; 0: of an input of a job, or
-								 * of an open page */
+	uint64		entries;		/* as far as the manifest knows; 0: of an open page, or of
+								 * an input of which a part has been merged */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
@@ -60,7 +60,6 @@ typedef struct VacuumState
 
 	LsmVersion *version;
 	uint64		run_id;			/* whose segments are being listed */
-	bool		is_input;		/* of a job */
 	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
@@ -119,7 +118,7 @@ add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kin
 	s->run_id = run_id;
 	s->start = segment->start;
 	s->leaves = segment->leaves;
-	s->entries = v->is_input ? 0 : segment->entries;
+	s->entries = v->frontier == NULL ? segment->entries : 0;
 	s->kind = kind;
 	s->frontier = v->frontier;
 	return s;
@@ -142,6 +141,9 @@ note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirecto
 	s->in_directory = true;
 	s->low = item->low;
 	s->low.key = key;
+	/* The merge has not come to this one yet: it may still move to the output as it is. */
+	if (s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) > 0)
+		s->entries = item->segment.entries;
 }
 
 /*
@@ -173,7 +175,6 @@ list_segments(VacuumState *v)
 		if (!lsm_run_is_read(run))
 			continue;
 		v->run_id = run->run_id;
-		v->is_input = run->job_id != 0;
 		if (!find_frontier(v, run))
 			return false;
 		if (!lsm_run_is_single(run))
