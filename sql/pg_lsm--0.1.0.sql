@@ -95,7 +95,9 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT segments_read bigint,
 	OUT pages_read bigint,
 	OUT entries_read bigint,
-	OUT restarts bigint)
+	OUT restarts bigint,
+	OUT filter_checks bigint,
+	OUT filter_skips bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -153,7 +155,9 @@ SELECT
 	coalesce(s.segments_read, 0) AS segments_read,
 	coalesce(s.pages_read, 0) AS pages_read,
 	coalesce(s.entries_read, 0) AS entries_read,
-	coalesce(s.restarts, 0) AS restarts
+	coalesce(s.restarts, 0) AS restarts,
+	coalesce(s.filter_checks, 0) AS filter_checks,
+	coalesce(s.filter_skips, 0) AS filter_skips
 FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -181,6 +185,8 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into f
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key have asked';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that the key is not there: the segment was not read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS

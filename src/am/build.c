@@ -88,7 +88,8 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 static uint32
 next_blocks(const BuildState *build, uint32 written)
 {
-	double		left = build->bytes / LSM_LEAF_CAPACITY * 1.1 + LSM_LEAST_EXTENT - written;
+	double		filter = build->rows * lsm_filter_bits(build->index->rel) / 8;
+	double		left = (build->bytes * 1.1 + filter) / LSM_LEAF_CAPACITY + LSM_LEAST_EXTENT - written;
 	uint32		want = Min(Max(written, LSM_MIN_SEGMENT_BLOCKS),
 						   lsm_segment_size((uint64) written * 2));
 
@@ -130,6 +131,7 @@ write_run(BuildState *build)
 			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, build->ks, reservation.segment_id,
 									 reservation.start, reservation.length, &build->mode, strategy);
+		lsm_builder_want_filter(builder, lsm_filter_bits(index->rel));
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
 			lsm_cursor_next(sorted);

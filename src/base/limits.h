@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 /* Bumped with every incompatible change of what is on disk. */
-#define LSM_FORMAT_VERSION		5
+#define LSM_FORMAT_VERSION		6
 
 /*
  * The largest key plus rest of an entry, in bytes.  Two of them and a group
@@ -73,6 +73,10 @@ extern int	lsm_max_workers;
 extern int	lsm_idle_delay_ms;
 
 /* Runs of a level that are merged into one of the next: what can be set. */
+/* Bits of a filter for each key: 10 answer wrong once in about 90 times. */
+#define LSM_FILTER_BITS			10
+#define LSM_MAX_FILTER_BITS		32
+
 #define LSM_MIN_FANOUT			2
 #define LSM_MAX_FANOUT			32
 

@@ -16,6 +16,7 @@ typedef struct LsmOptions
 {
 	int32		vl_len_;
 	int			merge_fanout;	/* 0: as the setting says */
+	int			filter_bits;
 	int			fillfactor;
 	bool		deduplicate_items;
 } LsmOptions;
@@ -30,6 +31,9 @@ lsm_options_init(void)
 	add_int_reloption(lsm_relopt_kind, "merge_fanout",
 					  "Number of runs of a level that are merged into one of the next level",
 					  0, LSM_MIN_FANOUT, LSM_MAX_FANOUT, ShareUpdateExclusiveLock);
+	add_int_reloption(lsm_relopt_kind, "filter_bits",
+					  "Bits for each key in the filters that spare lookups runs without the key; 0: no filters",
+					  LSM_FILTER_BITS, 0, LSM_MAX_FILTER_BITS, ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "fillfactor",
 					  "Accepted for compatibility with btree; has no effect",
 					  90, 10, 100, ShareUpdateExclusiveLock);
@@ -43,6 +47,7 @@ lsm_options_parse(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt table[] = {
 		{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
+		{"filter_bits", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_bits)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
 	};
@@ -60,4 +65,13 @@ lsm_fanout(Relation index)
 	if (options != NULL && options->merge_fanout != 0)
 		return options->merge_fanout;
 	return lsm_merge_fanout;
+}
+
+/* Bits of the filters for each key; 0: there are to be none. */
+int
+lsm_filter_bits(Relation index)
+{
+	LsmOptions *options = (LsmOptions *) index->rd_options;
+
+	return options != NULL ? options->filter_bits : LSM_FILTER_BITS;
 }

@@ -44,6 +44,8 @@ typedef enum LsmCounter
 	LSM_COUNT_PAGES,			/* their pages, and directory pages */
 	LSM_COUNT_DECODED,			/* entries decoded */
 	LSM_COUNT_RESTARTS,			/* scans that had to take a newer version */
+	LSM_COUNT_FILTER_CHECKS,	/* filters that lookups have asked */
+	LSM_COUNT_FILTER_SKIPS,		/* segments that they have been spared */
 	LSM_COUNTERS
 } LsmCounter;
 

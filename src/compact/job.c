@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/options.h"
 #include "compact/compact.h"
 #include "miscadmin.h"
 #include "read/reader.h"
@@ -209,6 +210,9 @@ wanted_blocks(Step *step, uint32 most_blocks)
 	uint64		left = (uint64) step->job->blocks_left + step->job->blocks_left / 8 + 4;
 	uint32		want = step->segment_blocks;
 
+	/* Most inputs of a small job have no filter. */
+	if (lsm_filter_bits(step->index->rel) > 0)
+		left += left / 4;
 	if (most_blocks > 0)
 		want = Min(want, most_blocks);
 	return (uint32) Min(Max(want, LSM_LEAST_EXTENT), Max(left, LSM_LEAST_EXTENT));
@@ -253,6 +257,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 	join_modes(step, &mode);
 	builder = lsm_builder_create(step->index->rel, step->ks, reservation->segment_id,
 								 reservation->start, reservation->length, &mode, step->strategy);
+	lsm_builder_want_filter(builder, lsm_filter_bits(step->index->rel));
 	fill_segment(step, builder);
 	note_taken(step);
 	lsm_fail_point("save");

@@ -7,6 +7,13 @@
 #include "format/map_page.h"
 #include "format/meta.h"
 
+/* What VACUUM has removed from a run, and so many entries more. */
+static uint32
+add_removed(uint32 removed, uint64 more)
+{
+	return (uint32) Min(removed + more, PG_UINT32_MAX);
+}
+
 static void
 set_lower(Page page)
 {
@@ -135,7 +142,7 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 				/* The run may have been merged since; then its output counts. */
 				if (run != NULL)
 				{
-					run->removed += op->u.run.removed;
+					run->removed = add_removed(run->removed, op->u.run.removed);
 					run->entries -= Min(run->entries, op->u.run.removed);
 				}
 				break;
@@ -252,7 +259,7 @@ lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
 	memset(segment, 0, sizeof(LsmSegment));
 	segment->id = run->run_id;
 	segment->entries = (uint32) run->entries;
-	segment->removed = (uint32) run->removed;
+	segment->removed = run->removed;
 	segment->start = run->start;
 	segment->blocks = run->blocks;
 	segment->leaves = run->leaves;
@@ -261,6 +268,7 @@ lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
 	segment->keylen = run->keylen;
 	segment->offset_bits = run->offset_bits;
 	segment->height = run->height;
+	segment->filter_blocks = run->filter_blocks;
 }
 
 /* The record of a run of one segment, whose id it takes. */
@@ -291,8 +299,9 @@ lsm_run_add_segment(LsmRunRecord *run, const LsmSegment *segment)
 	run->keylen = mode.keylen;
 	run->offset_bits = mode.offset_bits;
 	run->entries += segment->entries;
-	run->removed += segment->removed;
+	run->removed = add_removed(run->removed, segment->removed);
 	run->blocks += segment->blocks;
+	run->filter_blocks += segment->filter_blocks;
 	run->leaves += segment->leaves;
 	run->segments++;
 }

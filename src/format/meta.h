@@ -40,9 +40,10 @@ typedef struct LsmRunRecord
 	uint64		run_id;
 	uint64		job_id;			/* run that this one is merged into, or 0 */
 	uint64		entries;		/* less those that VACUUM has removed */
-	uint64		removed;		/* by VACUUM since they were written */
+	uint32		removed;		/* by VACUUM since they were written; at most UINT32_MAX */
+	uint32		filter_blocks;	/* of the segments' filters */
 	BlockNumber start;			/* of the segment; or the directory's root */
-	uint32		blocks;			/* of the segments */
+	uint32		blocks;			/* of the segments, filters included */
 	uint32		leaves;
 	BlockNumber heap_low;
 	BlockNumber heap_high;

@@ -87,7 +87,7 @@ lsm_page_check_header(Page page, BlockNumber self)
 		header->pd_upper > header->pd_special)
 		return "page header is damaged";
 	opaque = lsm_page_opaque(page);
-	if (opaque->kind < LSM_PAGE_META || opaque->kind > LSM_PAGE_DIRECTORY)
+	if (opaque->kind < LSM_PAGE_META || opaque->kind > LSM_PAGE_FILTER)
 		return "page kind is unknown";
 	if (opaque->self != self)
 		return "page belongs to another block";

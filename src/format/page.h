@@ -28,6 +28,7 @@
 #define LSM_PAGE_LEAF		0xA505
 #define LSM_PAGE_FENCE		0xA506
 #define LSM_PAGE_DIRECTORY	0xA507
+#define LSM_PAGE_FILTER		0xA508
 
 /* Page flags. */
 #define LSM_PAGE_OPEN		0x0001	/* buffer page: takes entries (I7) */

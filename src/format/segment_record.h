@@ -3,9 +3,10 @@
  *	  What the manifest and the directories say of a segment.
  *
  * A segment is a packed B+tree of neighbouring blocks, written once: its leaves
- * from the lowest key on, then its fence pages, the root last.  So leaf i is
- * block start + i, and the root is block start + blocks - 1.  A page of the
- * write buffer is a segment, too, of that one block.
+ * from the lowest key on, then the pages of its filter, if it has one, then its
+ * fence pages, the root last.  So leaf i is block start + i, and the root is block
+ * start + blocks - 1.  A page of the write buffer is a segment, too, of that one
+ * block.
  */
 #ifndef LSM_SEGMENT_RECORD_H
 #define LSM_SEGMENT_RECORD_H
@@ -18,11 +19,11 @@ typedef struct LsmSegment
 	uint32		entries;		/* less those that VACUUM has removed */
 	uint32		removed;		/* by VACUUM since it was written */
 	BlockNumber start;
-	uint32		blocks;			/* leaves and fence pages; 0: nothing is left of it */
+	uint32		blocks;			/* all of its pages; 0: nothing is left of it */
 	uint32		leaves;
 	BlockNumber heap_low;		/* lowest and highest heap block of its entries */
 	BlockNumber heap_high;
-	uint32		filter_blocks;	/* room for a filter: 0 in this version */
+	uint32		filter_blocks;	/* pages of the filter, or 0 */
 	uint32		reserved;
 	uint16		keylen;			/* see LsmLeafMode */
 	uint8		offset_bits;

@@ -301,6 +301,8 @@ lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
 	index->counters.pages += counters->pages;
 	index->counters.entries += counters->entries;
 	index->counters.restarts += counters->restarts;
+	index->counters.filter_checks += counters->filter_checks;
+	index->counters.filter_skips += counters->filter_skips;
 	index->counters.paid += counters->paid;
 	memset(counters, 0, sizeof(LsmReadCounters));
 	if (index->counters.seeks < MOST_SEEKS_KEPT && index->counters.pages < MOST_PAGES_KEPT)
@@ -326,6 +328,8 @@ lsm_index_flush_counters(LsmIndex *index)
 		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_PAGES], c->pages);
 		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_DECODED], c->entries);
 		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_RESTARTS], c->restarts);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_FILTER_CHECKS], c->filter_checks);
+		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_FILTER_SKIPS], c->filter_skips);
 		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
 	}
 	memset(c, 0, sizeof(LsmReadCounters));

@@ -25,6 +25,8 @@ typedef struct LsmReadCounters
 	uint64		pages;			/* of segments and directories */
 	uint64		entries;		/* decoded */
 	uint64		restarts;		/* because a version had become old */
+	uint64		filter_checks;	/* of filters, by lookups */
+	uint64		filter_skips;	/* segments that one of them has spared */
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
 

@@ -49,7 +49,7 @@ manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 {
 	if (!manifest_knows_id(c, segment->id))
 		return "the id was not given out yet";
-	if (segment->filter_blocks != 0 || segment->reserved != 0)
+	if (segment->reserved != 0)
 		return "a reserved field is in use";
 	if (segment->leaves == 0 || segment->height > LSM_MAX_HEIGHT)
 		return "number of pages is impossible";
@@ -57,7 +57,7 @@ manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 		return "more entries than its leaves can hold";
 	if (segment->blocks == 0)
 		return NULL;			/* it is gone, and with it its place */
-	if (segment->blocks < segment->leaves)
+	if (segment->blocks < (uint64) segment->leaves + segment->filter_blocks)
 		return "number of blocks is impossible";
 	if ((segment->height == 0) != (segment->blocks == 1) ||
 		(segment->height == 0) != (segment->leaves == 1))
@@ -89,7 +89,8 @@ record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 	{
 		/* VACUUM may have emptied and dropped all segments of an idle run. */
 		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 ||
-			run->leaves < run->segments || run->blocks < run->leaves)
+			run->leaves < run->segments ||
+			run->blocks < (uint64) run->leaves + run->filter_blocks)
 			record_report(c, run, "number of segments is impossible");
 		wrong = manifest_extent_fault(c, run->start, 1);
 	}

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "format/buffer_page.h"
+#include "format/filter_page.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "segment/segment.h"
@@ -42,6 +43,7 @@ typedef struct SegmentWalk
 	const LsmEntry *frontier;	/* entries up to that do not count; or NULL */
 	bool		live;			/* what comes next is behind the frontier */
 	uint64		entries;
+	char	   *filter;			/* its pages, or NULL */
 	SavedEntry	last;			/* the latest entry */
 	WalkLevel	levels[LSM_MAX_HEIGHT + 1];
 } SegmentWalk;
@@ -170,6 +172,46 @@ segment_check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 						 lsm_leaf_header(page)->entry_count);
 }
 
+/* --- the filter ------------------------------------------------------------- */
+
+/* Copy the pages of the filter; false if the segment is not there any more. */
+static bool
+segment_read_filter(SegmentWalk *w)
+{
+	const LsmSegment *segment = &w->segment->segment;
+
+	w->filter = MemoryContextAllocHuge(CurrentMemoryContext,
+									   (Size) segment->filter_blocks * BLCKSZ);
+	for (uint32 i = 0; i < segment->filter_blocks; i++)
+	{
+		uint32		number = segment->leaves + i;
+		Page		page = (Page) (w->filter + (Size) i * BLCKSZ);
+		const char *wrong;
+
+		if (!lsm_check_read(w->check, w->segment, number, LSM_PAGE_FILTER, page))
+			return false;
+		wrong = lsm_filter_page_check(page);
+		if (wrong != NULL)
+			lsm_check_report(w->check, segment_block(w, number), "%s", wrong);
+		if (lsm_filter_header(page)->pages != segment->filter_blocks)
+			lsm_check_report(w->check, segment_block(w, number),
+							 "filter has %u pages, the manifest says %u",
+							 lsm_filter_header(page)->pages, segment->filter_blocks);
+	}
+	return true;
+}
+
+/* Lookups must not pass by an entry. */
+static void
+segment_check_in_filter(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry)
+{
+	LsmFilterPlace place = lsm_filter_place(lsm_filter_hash(entry->key, entry->keylen),
+											w->segment->segment.filter_blocks);
+
+	if (!lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place))
+		lsm_check_report(w->check, block, "the filter does not know entry %d", ordinal);
+}
+
 /* --- leaves ----------------------------------------------------------------- */
 
 /* Do scans see the entry?  Those behind one that they see they see, too. */
@@ -196,6 +238,8 @@ segment_check_entry(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEnt
 		lsm_check_report(c, block, "entry %d does not sort after the one before (I5)", ordinal);
 	if (lower != NULL && lsm_check_compare(c, lower, entry) > 0)
 		lsm_check_report(c, block, "entry %d sorts before the page's separator", ordinal);
+	if (w->filter != NULL)
+		segment_check_in_filter(w, block, ordinal, entry);
 	saved_set(&w->last, entry);
 	w->entries++;
 }
@@ -381,13 +425,13 @@ segment_check_totals(SegmentWalk *w)
 	BlockNumber root = segment_block(w, segment->blocks - 1);
 	uint32		number = 0;
 
-	/* Leaves come first, then each level of fence pages, and the root is the last page. */
+	/* Leaves come first, then the filter, each level of fence pages, and the root is the last page. */
 	for (int i = 0; i <= segment->height; i++)
 	{
 		if (w->levels[i].first != number)
 			lsm_check_report(c, root, "level %d begins with page %u of the segment, not %u",
 							 i, w->levels[i].first, number);
-		number += w->levels[i].count;
+		number += w->levels[i].count + (i == 0 ? segment->filter_blocks : 0);
 	}
 	if (number != segment->blocks || w->levels[0].count != segment->leaves)
 		lsm_check_report(c, root, "segment has %u leaves in %u blocks, the manifest says %u in %u",
@@ -476,7 +520,9 @@ lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)
 	{
 		const LsmSegment *record = &segment->segment;
 
-		if (record->height == 0)
+		if (record->filter_blocks > 0 && !segment_read_filter(w))
+			complete = false;
+		else if (record->height == 0)
 			complete = segment_check_leaf(w, 0, NULL, NULL);
 		else
 			complete = segment_check_fence(w, record->blocks - 1, record->height, NULL, NULL);

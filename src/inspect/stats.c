@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS 19
+#define STAT_COLUMNS 21
 #define PROGRESS_COLUMNS 8
 
 static uint64
@@ -88,6 +88,8 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		values[16] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES));
 		values[17] = Int64GetDatum(stat_counter(slot, LSM_COUNT_DECODED));
 		values[18] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RESTARTS));
+		values[19] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_CHECKS));
+		values[20] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_SKIPS));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

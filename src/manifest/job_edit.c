@@ -450,6 +450,7 @@ note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegm
 	less.segments--;
 	less.blocks -= found->segment.blocks;
 	less.leaves -= found->segment.leaves;
+	less.filter_blocks -= found->segment.filter_blocks;
 	less.entries -= Min(less.entries, found->segment.entries);
 	less.removed -= Min(less.removed, found->segment.removed);
 	lsm_edit_put(&change->edit, &less);

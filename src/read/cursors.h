@@ -21,6 +21,9 @@ typedef struct LsmReadContext
 	Snapshot	snapshot;		/* of the scan, or NULL */
 	BufferAccessStrategy strategy;
 	uint64		edits;			/* of the version that is read */
+	const LsmBound *lookup;		/* the key that alone is looked for, or NULL */
+	bool		is_hashed;		/* its hash is known: */
+	uint64		hash;
 	uint64		generation;		/* changes when open pages are to be read anew */
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */

@@ -153,8 +153,10 @@ lsm_reader_abandon(LsmReader *reader)
 static void
 count_paid(LsmReadCounters *c)
 {
+	/* To be told by a filter costs about half a seek. */
 	if (c->runs > c->seeks)
-		c->paid += c->seeks + c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
+		c->paid += c->seeks - c->seeks * c->filter_skips / (2 * c->runs) +
+			c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
 }
 
 /* Count what the reader has cost so far. */
@@ -460,6 +462,16 @@ check_limit(LsmReader *reader)
 					reader->direction);
 }
 
+/* Is it one key that is looked for, as filters know it? */
+static bool
+is_lookup(const LsmReader *reader, const LsmBound *from, const LsmBound *limit)
+{
+	const LsmKeySpace *ks = reader->cx.ks;
+
+	return limit != NULL && ks->encoded && !limit->is_entry && limit->ncolumns == ks->nkeys &&
+		from->keylen == limit->keylen && memcmp(from->key, limit->key, limit->keylen) == 0;
+}
+
 /*
  * Forward: stand on the first entry after `from`.  Backward: on the last one
  * before it.  `limit`, or NULL, is where the caller will stop, and stays as it is
@@ -476,6 +488,8 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	reader->limit = limit;
 	reader->direction = direction;
 	reader->cx.stale = false;
+	reader->cx.lookup = is_lookup(reader, from, limit) ? limit : NULL;
+	reader->cx.is_hashed = false;
 	reader->cx.counters.seeks++;
 	reader->cx.counters.runs += reader->child_count;
 	lsm_cursor_seek(reader->cursor, from, limit, direction);

@@ -16,6 +16,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "format/filter_page.h"
 #include "miscadmin.h"
 #include "read/cursors.h"
 #include "storage/buffers.h"
@@ -319,6 +320,36 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 		run_seek_in_copy(c, from);
 }
 
+/*
+ * Does the segment's filter say that the key is not there?  Then it is not in the
+ * run: a key that reaches into another segment is in both.
+ */
+static bool
+run_lacks_key(RunCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+	LsmFilterPlace place;
+	Buffer		buffer;
+	bool		found;
+
+	if (cx->lookup == NULL || c->segment.filter_blocks == 0)
+		return false;
+	if (!cx->is_hashed)
+	{
+		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
+		cx->is_hashed = true;
+	}
+	place = lsm_filter_place(cx->hash, c->segment.filter_blocks);
+	buffer = run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
+	if (!BufferIsValid(buffer))
+		return true;
+	found = lsm_filter_page_has(BufferGetPage(buffer), &place);
+	UnlockReleaseBuffer(buffer);
+	cx->counters.filter_checks++;
+	cx->counters.filter_skips += !found;
+	return !found;
+}
+
 /* Does a place lie before the clip? */
 static bool
 run_is_before_clip(RunCursor *c, const LsmBound *bound)
@@ -354,6 +385,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		c->cx->counters.segments++;
 	}
 	else if (!run_find_segment(c, from))
+		return;
+	if (run_lacks_key(c))
 		return;
 	run_seek_in_segment(c, from, limit);
 }

@@ -1,7 +1,7 @@
 /*
  * builder.c
- *	  Builds a segment from sorted entries: leaves from left to right, then the
- *	  fence pages above them.
+ *	  Builds a segment from sorted entries: leaves from left to right, then its
+ *	  filter and the fence pages.
  *
  * A page is built in private memory and written once.  Pages name each other by
  * their place in the segment, so a segment can be built before anybody knows
@@ -11,7 +11,7 @@
  *
  * A segment ends when its blocks are used up.  How many its fence pages will
  * take is reckoned along with each leaf, from above: what is left over is given
- * back.
+ * back.  So is what the filter will take, about: it has to do with what is left.
  *
  * A leaf that a merge finds to be all alone at its place in the order is taken
  * as it is (add_page): the open leaf, when it is empty, becomes a copy of it,
@@ -21,6 +21,7 @@
 
 #include "miscadmin.h"
 #include "segment/fill.h"
+#include "segment/filter.h"
 #include "segment/segment.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
@@ -60,6 +61,10 @@ struct LsmBuilder
 	uint32		pages_copied;
 	LsmGroup	scratch;		/* for going on with a copied page; no scratch area
 								 * until needed */
+
+	int			filter_bits;	/* of the filter, for each key; 0: there will be none */
+	LsmKeyHashes hashes;
+	uint32		filter_blocks;	/* once it is finished */
 
 	LsmEntry   *separators;		/* of each leaf, the open one included */
 	uint32		separator_room;
@@ -103,6 +108,17 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 	b->strategy = strategy;
 	b->leaf_page = MemoryContextAlloc(b->context, BLCKSZ);
 	return b;
+}
+
+/*
+ * Let the segment have a filter with so many bits for each key, or none (0), if
+ * its keys are compared as bytes.  Before anything is added.
+ */
+void
+lsm_builder_want_filter(LsmBuilder *b, int bits_per_key)
+{
+	b->filter_bits = b->ks->encoded ? bits_per_key : 0;
+	b->hashes.context = b->context;
 }
 
 /* Begin an image. */
@@ -220,6 +236,17 @@ reckon(FenceLevel *levels, int at, Size size)
 	level->entries++;
 }
 
+/* Pages that the filter will take when there is one leaf more, about. */
+static uint32
+reckon_filter(const LsmBuilder *b)
+{
+	uint32		leaves = b->leaves + 1;
+
+	if (b->filter_bits == 0 || leaves < LSM_FILTER_LEAST_LEAVES)
+		return 0;
+	return lsm_filter_pages(b->hashes.count * leaves / b->leaves, b->filter_bits);
+}
+
 /*
  * May there be one leaf more, with this separator?  If so it is reckoned in.
  * A single leaf has no fence page.
@@ -228,7 +255,7 @@ static bool
 reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
 {
 	FenceLevel	after[LSM_MAX_HEIGHT];
-	uint32		pages = b->leaves + 1;
+	uint32		pages = b->leaves + 1 + reckon_filter(b);
 
 	memcpy(after, b->levels, sizeof(after));
 	reckon(after, 0, separator->keylen + FENCE_ENTRY_OVERHEAD);
@@ -337,6 +364,8 @@ lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
 	if (unlikely(!b->is_open || !lsm_leaf_add(&b->leaf, entry)) && !add_to_new_leaf(b, entry))
 		return false;
 	b->entries++;
+	if (b->filter_bits > 0)
+		lsm_hashes_add(&b->hashes, entry->key, entry->keylen);
 	return true;
 }
 
@@ -360,6 +389,20 @@ may_copy(const LsmBuilder *b, Page page)
 	lsm_mode_of_page(page, &mode);
 	return lsm_fill_may_copy(b->credit, !b->is_open, b->is_open ? lsm_leaf_builder_unused(&b->leaf) : 0,
 							 lsm_leaf_unused(page), !covers(&mode, &b->mode));
+}
+
+/* Note the keys of the open leaf, a copy. */
+static void
+hash_leaf(LsmBuilder *b)
+{
+	for (int g = 0; g < lsm_leaf_group_count(b->leaf_page); g++)
+	{
+		if (!lsm_leaf_decode_group(b->leaf_page, g, &b->scratch))
+			lsm_report_corruption(b->rel, lsm_page_opaque(b->leaf_page)->self,
+								  "entries cannot be decoded");
+		for (int i = 0; i < b->scratch.count; i++)
+			lsm_hashes_add(&b->hashes, b->scratch.entries[i].key, b->scratch.entries[i].keylen);
+	}
 }
 
 /*
@@ -389,12 +432,38 @@ lsm_builder_add_page(LsmBuilder *b, Page page)
 		lsm_group_init(&b->scratch, b->ks->max_keylen);
 		MemoryContextSwitchTo(old);
 	}
+	if (b->filter_bits > 0)
+		hash_leaf(b);
 	if (!lsm_leaf_resume(&b->leaf, b->leaf_page, &b->scratch))
 		lsm_report_corruption(b->rel, lsm_page_opaque(page)->self, "entries cannot be decoded");
 	b->entries += lsm_leaf_header(page)->entry_count;
 	b->is_open = true;
 	b->leaf_is_copy = true;
 	return LSM_PAGE_TAKEN;
+}
+
+/* --- the filter ------------------------------------------------------------------ */
+
+/* Write the filter behind the leaves, in what the fence pages leave of the segment. */
+static void
+write_filter(LsmBuilder *b)
+{
+	uint32		others = b->leaves;
+	uint32		pages;
+	char	   *filter;
+
+	if (b->filter_bits == 0 || b->leaves < LSM_FILTER_LEAST_LEAVES)
+		return;
+	for (int i = 0; i < LSM_MAX_HEIGHT; i++)
+		others += b->levels[i].pages;
+	pages = Min(lsm_filter_pages(b->hashes.count, b->filter_bits), b->most_blocks - others);
+	if (pages == 0)
+		return;
+	filter = lsm_filter_make(&b->hashes, pages);
+	for (uint32 i = 0; i < pages; i++)
+		emit(b, b->leaves + i, (Page) (filter + (Size) i * BLCKSZ));
+	pfree(filter);
+	b->filter_blocks = pages;
 }
 
 /* --- the fence pages that there are ------------------------------------------- */
@@ -412,12 +481,13 @@ fence_room(LsmBuilder *b, uint32 number, Page spare)
 
 /*
  * Write the fence pages above `count` pages, of which the first one has the
- * number `first`.  `separators` become those of the new pages.  Returns how many
- * they are.
+ * number `first`, from page `at` on.  The builder's separators become those of the
+ * new pages.  Returns how many they are.
  */
 static uint32
-write_level(LsmBuilder *b, LsmEntry *separators, uint32 count, uint32 first, bool wide, Page spare)
+write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Page spare)
 {
+	LsmEntry   *separators = b->separators;
 	LsmLeafBuilder *page = MemoryContextAlloc(b->context, sizeof(LsmLeafBuilder));
 	uint32		pages = 0;
 
@@ -431,14 +501,14 @@ write_level(LsmBuilder *b, LsmEntry *separators, uint32 count, uint32 first, boo
 		if (i > 0 && lsm_leaf_add(page, &entry))
 			continue;
 		if (i > 0)
-			emit(b, first + count + pages - 1, page->page);
-		lsm_fence_begin(page, fence_room(b, first + count + pages, spare), wide, 0,
+			emit(b, at + pages - 1, page->page);
+		lsm_fence_begin(page, fence_room(b, at + pages, spare), wide, 0,
 						InvalidBlockNumber);
 		if (!lsm_leaf_add(page, &entry))
 			elog(ERROR, "entry does not fit an empty page of index \"%s\"", b->ks->index_name);
 		separators[pages++] = separators[i];
 	}
-	emit(b, first + count + pages - 1, page->page);
+	emit(b, at + pages - 1, page->page);
 	return pages;
 }
 
@@ -450,6 +520,7 @@ lsm_builder_finish(LsmBuilder *b)
 {
 	uint32		level_pages = b->leaves + 1;
 	uint32		first = 0;
+	uint32		next;
 	bool		wide = false;
 	LsmEntry	last;
 
@@ -457,18 +528,21 @@ lsm_builder_finish(LsmBuilder *b)
 		return;
 	b->high = keep(b, &last);
 	close_leaf(b);
+	write_filter(b);
+	next = b->leaves + b->filter_blocks;
 	for (uint32 i = 0; i < b->leaves; i++)
 		wide |= lsm_leaf_needs_wide(b->separators[i].tid);
 	while (level_pages > 1)
 	{
 		PGAlignedBlock spare;
-		uint32		above = write_level(b, b->separators, level_pages, first, wide, spare.data);
+		uint32		above = write_level(b, level_pages, first, next, wide, spare.data);
 
-		first += level_pages;
+		first = next;
+		next += above;
 		level_pages = above;
 		b->height++;
 	}
-	b->blocks = first + 1;
+	b->blocks = next;
 	Assert(b->blocks <= b->most_blocks);
 }
 
@@ -487,6 +561,7 @@ lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result)
 	segment->start = b->start;
 	segment->blocks = b->blocks;
 	segment->leaves = b->leaves;
+	segment->filter_blocks = b->filter_blocks;
 	segment->height = b->height;
 	segment->heap_low = b->mode.base_block;
 	segment->heap_high = b->mode.last_block;

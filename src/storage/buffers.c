@@ -28,6 +28,7 @@
 #include "executor/instrument.h"
 #include "format/buffer_page.h"
 #include "format/directory_page.h"
+#include "format/filter_page.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
@@ -91,6 +92,8 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 		wrong = lsm_buffer_page_check(page);
 	else if (opaque->kind == LSM_PAGE_DIRECTORY)
 		wrong = lsm_directory_page_check(page);
+	else if (opaque->kind == LSM_PAGE_FILTER)
+		wrong = lsm_filter_page_check(page);
 	if (wrong == NULL && (RelationNeedsWAL(rel) || !RelationIsPermanent(rel)))
 		opaque->verified = verified_mark();
 	return wrong;

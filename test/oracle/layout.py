@@ -22,7 +22,7 @@ LIMITS = (
     ("pg_lsm.open_pages", (1, 1, 1, 2, 3, 8)),
     ("pg_lsm.page_entries", (1, 2, 3, 5, 8, 17, 40, 0)),
     ("pg_lsm.foreground_blocks", (0, 0, 1, 4, 16, 128)),
-    ("pg_lsm.segment_size", (1, 2, 4, 6, 64, 0)),
+    ("pg_lsm.segment_size", (1, 2, 4, 6, 20, 64, 64, 0)),
     ("pg_lsm.batch_inserts", ("on", "on", "on", "off")),
     ("pg_lsm.batch_min_entries", (1, 1, 2, 5, 20, 48)),
     ("pg_lsm.batch_entries", (1, 2, 5, 20, 60, 0)),
@@ -205,6 +205,9 @@ class Layout:
             self.predicate = rng.choice(
                 ("sel < 6", "sel <> 3", f"{chosen[0].name} IS NOT NULL"))
 
+        # With few bits filters are often wrong: they may be only in one way.
+        self.filter_bits = rng.choice((None, None, 0, 1, 2, 32))
+
     @property
     def limits(self):
         """Random settings; new ones each time."""
@@ -232,6 +235,8 @@ class Layout:
             # Backward scans of posting lists give equal keys in ascending
             # order of TID, which depends on when lists were made.
             text += " WITH (deduplicate_items = off)"
+        elif method == "lsm" and self.filter_bits is not None:
+            text += f" WITH (filter_bits = {self.filter_bits})"
         if self.predicate:
             text += " WHERE " + self.predicate
         return text

@@ -286,7 +286,7 @@ sub damage
 		substr($page, 28, 4) = pack 'L', $1;
 		set_crc(\$page);
 		$case->{at} = "version $1";
-		$case->{says} = qr/has format version $1, but this pg_lsm works with version 5(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
+		$case->{says} = qr/has format version $1, but this pg_lsm works with version 6(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
 	}
 	page_write($file, $block, $page);
 	return;

@@ -1,0 +1,116 @@
+/*
+ * filter_page.c
+ *	  Filter pages; see filter_page.h.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "format/filter_page.h"
+
+#define MIX UINT64CONST(0x9E3779B97F4A7C15)
+
+/* Of a whole key, as it is encoded. */
+uint64
+lsm_filter_hash(const uint8 *key, uint32 keylen)
+{
+	return hash_bytes_extended(key, (int) keylen, 0);
+}
+
+/* Pages of a filter for so many keys: at least one, and not a whole one for little. */
+uint32
+lsm_filter_pages(uint64 keys, int bits_per_key)
+{
+	const uint64 page_bits = LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BITS;
+
+	return (uint32) Max((keys * bits_per_key + page_bits * 3 / 4) / page_bits, 1);
+}
+
+/*
+ * Bits to be set for each of so many keys.  Those that make the fewest false
+ * answers are 0.69 times the bits that there are for a key; in blocks, which are
+ * not filled alike, a few less.
+ */
+int
+lsm_filter_probes(uint64 keys, uint32 pages)
+{
+	uint64		bits = (uint64) pages * LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BITS;
+	uint64		probes = bits * 3 / 5 / Max(keys, 1);
+
+	return (int) Min(Max(probes, 1), 8);
+}
+
+/* An empty page of a filter of so many pages. */
+void
+lsm_filter_page_init(Page page, int probes, uint32 pages)
+{
+	LsmFilterHeader *header;
+
+	lsm_page_init(page, LSM_PAGE_FILTER, 0, InvalidBlockNumber);
+	header = lsm_filter_header(page);
+	header->probes = probes;
+	header->pages = pages;
+	((PageHeader) page)->pd_lower = LSM_FILTER_DATA +
+		LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BYTES;
+}
+
+static inline uint8 *
+filter_block(Page page, const LsmFilterPlace *place)
+{
+	return (uint8 *) page + LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES;
+}
+
+/* The next bit of a place, of the block. */
+static inline uint32
+next_bit(uint64 *bits)
+{
+	*bits = (*bits ^ (*bits >> 29)) * MIX;
+	return (uint32) (*bits >> 55);
+}
+
+StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");
+
+/* Set the bits of a key. */
+void
+lsm_filter_page_add(Page page, const LsmFilterPlace *place)
+{
+	uint8	   *block = filter_block(page, place);
+	uint64		bits = place->bits;
+
+	for (int i = 0; i < lsm_filter_header(page)->probes; i++)
+	{
+		uint32		bit = next_bit(&bits);
+
+		block[bit / 8] |= 1 << (bit % 8);
+	}
+}
+
+/* May the key be there?  False: it is not. */
+bool
+lsm_filter_page_has(Page page, const LsmFilterPlace *place)
+{
+	const uint8 *block = filter_block(page, place);
+	uint64		bits = place->bits;
+
+	for (int i = 0; i < lsm_filter_header(page)->probes; i++)
+	{
+		uint32		bit = next_bit(&bits);
+
+		if ((block[bit / 8] & (1 << (bit % 8))) == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Can the page be used?  NULL, or what is wrong with it. */
+const char *
+lsm_filter_page_check(Page page)
+{
+	const LsmFilterHeader *header = lsm_filter_header(page);
+
+	if (((PageHeader) page)->pd_lower !=
+		LSM_FILTER_DATA + LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BYTES)
+		return "filter has another size than its page";
+	if (header->probes < 1 || header->probes > LSM_FILTER_MOST_PROBES || header->pages == 0)
+		return "header of the filter is damaged";
+	return NULL;
+}

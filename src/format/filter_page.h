@@ -1,0 +1,68 @@
+/*
+ * filter_page.h
+ *	  Filter pages: which keys a segment may hold.
+ *
+ * The filter of a segment is a blocked Bloom filter (Putze, Sanders, Singler:
+ * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash names one
+ * block of 64 bytes, a cache line, and some of its bits, which are set for each
+ * key of the segment.  Where one of them is not set the key is not there.
+ *
+ * Entries that VACUUM has removed stay in the filter.
+ */
+#ifndef LSM_FILTER_PAGE_H
+#define LSM_FILTER_PAGE_H
+
+#include "format/page.h"
+
+#define LSM_FILTER_BLOCK_BYTES	64
+#define LSM_FILTER_BLOCK_BITS	(LSM_FILTER_BLOCK_BYTES * 8)
+
+/* Blocks begin at a multiple of their size, behind the page's header and ours. */
+#define LSM_FILTER_DATA			64
+#define LSM_FILTER_PAGE_BLOCKS	((LSM_PAGE_SPECIAL - LSM_FILTER_DATA) / LSM_FILTER_BLOCK_BYTES)
+
+/* Bits that are set for a key, at most. */
+#define LSM_FILTER_MOST_PROBES	12
+
+typedef struct LsmFilterHeader
+{
+	uint16		probes;			/* bits for each key, 1 to LSM_FILTER_MOST_PROBES */
+	uint16		reserved;
+	uint32		pages;			/* of the filter */
+} LsmFilterHeader;
+
+StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmFilterHeader) <= LSM_FILTER_DATA,
+				 "the header must fit before the first block");
+
+#define lsm_filter_header(page) ((LsmFilterHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
+
+/* Where the bits of a key are. */
+typedef struct LsmFilterPlace
+{
+	uint32		page;			/* of the filter */
+	uint32		block;			/* on that page */
+	uint64		bits;			/* which bits: mixed anew for each of them */
+} LsmFilterPlace;
+
+extern uint64 lsm_filter_hash(const uint8 *key, uint32 keylen);
+extern uint32 lsm_filter_pages(uint64 keys, int bits_per_key);
+extern int	lsm_filter_probes(uint64 keys, uint32 pages);
+extern void lsm_filter_page_init(Page page, int probes, uint32 pages);
+extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place);
+extern bool lsm_filter_page_has(Page page, const LsmFilterPlace *place);
+extern const char *lsm_filter_page_check(Page page);
+
+/* The place of a hash in a filter of so many pages. */
+static inline LsmFilterPlace
+lsm_filter_place(uint64 hash, uint32 pages)
+{
+	LsmFilterPlace place;
+	uint64		block = ((hash >> 32) * ((uint64) pages * LSM_FILTER_PAGE_BLOCKS)) >> 32;
+
+	place.page = (uint32) (block / LSM_FILTER_PAGE_BLOCKS);
+	place.block = (uint32) (block % LSM_FILTER_PAGE_BLOCKS);
+	place.bits = hash;
+	return place;
+}
+
+#endif							/* LSM_FILTER_PAGE_H */

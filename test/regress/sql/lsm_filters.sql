@@ -1,0 +1,94 @@
+-- Filters: lookups of a key pass by the segments that do not have it.
+SET pg_lsm.segment_size = 64;
+CREATE TABLE f (k int, t text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
+CREATE INDEX f_k ON f USING lsm (k);
+CREATE INDEX f_kt ON f USING lsm (k, t);
+CREATE INDEX f_none ON f USING lsm (k) WITH (filter_bits = 0);
+CREATE INDEX f_n ON f USING lsm (n);
+CREATE PROCEDURE load(batches int) LANGUAGE plpgsql AS $$
+BEGIN
+	FOR b IN 1 .. batches LOOP
+		INSERT INTO f SELECT (b * 137 + i * 101) % 4001 * 2, 'x' || i, b * 1000 + i FROM generate_series(1, 100) i;
+		COMMIT;
+	END LOOP;
+END $$;
+CALL load(30);
+INSERT INTO f SELECT NULL, NULL, NULL FROM generate_series(1, 3);
+SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_none', true), lsm_check('f_n', true);
+-- What the filters have spared, while a query is repeated; "asked" is whether they were asked at all.
+CREATE FUNCTION skips(index regclass, query text, OUT asked bool, OUT spared bool) LANGUAGE plpgsql AS $$
+DECLARE
+	checks bigint;
+	skips bigint;
+BEGIN
+	SELECT filter_checks, filter_skips INTO checks, skips FROM pg_stat_lsm_indexes WHERE indexrelid = index;
+	-- Backends add what they have counted from time to time.
+	FOR i IN 1 .. 64 LOOP
+		EXECUTE query;
+	END LOOP;
+	SELECT filter_checks - checks > 0, filter_skips - skips > 0 INTO asked, spared FROM pg_stat_lsm_indexes WHERE indexrelid = index;
+END $$;
+SET enable_seqscan = off;
+BEGIN;
+DROP INDEX f_none, f_kt;
+SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k BETWEEN 1 AND 2');
+SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k = 4001');
+SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k = ANY (''{1,2,3}'')');
+SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k IS NULL');
+SELECT * FROM skips('f_n', 'SELECT count(*) FROM f WHERE n = 12345.6');
+ROLLBACK;
+BEGIN;
+DROP INDEX f_k, f_kt;
+SELECT * FROM skips('f_none', 'SELECT count(*) FROM f WHERE k = 4001');
+ROLLBACK;
+BEGIN;
+DROP INDEX f_k, f_none;
+SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001');
+SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001 AND t = ''x1''');
+ROLLBACK;
+RESET enable_seqscan;
+-- Every key is found, by every index, before and after VACUUM and all merges.
+CREATE FUNCTION all_found(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+	other bigint;
+	wrong bigint := 0;
+BEGIN
+	SET LOCAL enable_seqscan = off;
+	FOR r IN SELECT k, t, n, count(*) OVER (PARTITION BY k) AS same_k, count(*) OVER (PARTITION BY k, t) AS same_kt, count(*) OVER (PARTITION BY n) AS same_n FROM f LOOP
+		EXECUTE query INTO other USING r.k, r.t, r.n, r.same_k, r.same_kt, r.same_n;
+		wrong := wrong + other;
+	END LOOP;
+	RETURN wrong;
+END $$;
+CREATE PROCEDURE check_all() LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE NOTICE 'wrong: % % %',
+		all_found('SELECT (count(*) <> $4)::int FROM f WHERE k = $1 OR (k IS NULL AND $1 IS NULL)'),
+		all_found('SELECT (count(*) <> $5)::int FROM f WHERE k = $1 AND t = $2 HAVING $1 IS NOT NULL UNION ALL SELECT 0'),
+		all_found('SELECT (count(*) <> $6)::int FROM f WHERE n = $3 HAVING $3 IS NOT NULL UNION ALL SELECT 0');
+END $$;
+CALL check_all();
+DELETE FROM f WHERE k % 3 = 0;
+VACUUM f;
+CALL check_all();
+SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_n', true);
+CALL load(10);
+SELECT lsm_compact('f_k'), lsm_compact('f_kt'), lsm_compact('f_n');
+CALL check_all();
+SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_n', true);
+REINDEX TABLE f;
+CALL check_all();
+SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_n', true);
+-- The parameter holds for what is written from then on.
+ALTER INDEX f_none SET (filter_bits = 33);
+ALTER INDEX f_none SET (filter_bits = 32);
+ALTER INDEX f_k SET (filter_bits = 0);
+CALL load(10);
+SELECT lsm_compact('f_none'), lsm_compact('f_k');
+SELECT lsm_check('f_none', true), lsm_check('f_k', true);
+CALL check_all();
+SELECT pg_relation_size('f_k') < pg_relation_size('f_none') AS smaller_without;
+DROP TABLE f;
+DROP FUNCTION all_found, skips;
+DROP PROCEDURE check_all, load;
