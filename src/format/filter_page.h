@@ -36,32 +36,39 @@ StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmFilterHeader) <= LSM_FILTER_DATA,
 
 #define lsm_filter_header(page) ((LsmFilterHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
 
-/* Where the bits of a key are. */
+/* Where the bits of a key are in a filter of pages. */
 typedef struct LsmFilterPlace
 {
 	uint32		page;			/* of the filter */
 	uint32		block;			/* on that page */
-	uint64		bits;			/* which bits: mixed anew for each of them */
 } LsmFilterPlace;
 
 extern uint64 lsm_filter_hash(const uint8 *key, uint32 keylen);
+extern void lsm_filter_block_add(uint8 *block, int probes, uint64 hash);
+extern bool lsm_filter_block_has(const uint8 *block, int probes, uint64 hash);
 extern uint32 lsm_filter_pages(uint64 keys, int bits_per_key);
 extern int	lsm_filter_probes(uint64 keys, uint32 pages);
 extern void lsm_filter_page_init(Page page, int probes, uint32 pages);
-extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place);
-extern bool lsm_filter_page_has(Page page, const LsmFilterPlace *place);
+extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash);
+extern bool lsm_filter_page_has(Page page, const LsmFilterPlace *place, uint64 hash);
 extern const char *lsm_filter_page_check(Page page);
+
+/* The block of a hash, of so many. */
+static inline uint64
+lsm_filter_block(uint64 hash, uint64 blocks)
+{
+	return ((hash >> 32) * blocks) >> 32;
+}
 
 /* The place of a hash in a filter of so many pages. */
 static inline LsmFilterPlace
 lsm_filter_place(uint64 hash, uint32 pages)
 {
 	LsmFilterPlace place;
-	uint64		block = ((hash >> 32) * ((uint64) pages * LSM_FILTER_PAGE_BLOCKS)) >> 32;
+	uint64		block = lsm_filter_block(hash, (uint64) pages * LSM_FILTER_PAGE_BLOCKS);
 
 	place.page = (uint32) (block / LSM_FILTER_PAGE_BLOCKS);
 	place.block = (uint32) (block % LSM_FILTER_PAGE_BLOCKS);
-	place.bits = hash;
 	return place;
 }
 

@@ -205,10 +205,10 @@ segment_read_filter(SegmentWalk *w)
 static void
 segment_check_in_filter(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry)
 {
-	LsmFilterPlace place = lsm_filter_place(lsm_filter_hash(entry->key, entry->keylen),
-											w->segment->segment.filter_blocks);
+	uint64		hash = lsm_filter_hash(entry->key, entry->keylen);
+	LsmFilterPlace place = lsm_filter_place(hash, w->segment->segment.filter_blocks);
 
-	if (!lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place))
+	if (!lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place, hash))
 		lsm_check_report(w->check, block, "the filter does not know entry %d", ordinal);
 }
 

@@ -9,6 +9,7 @@
 #ifndef LSM_CURSORS_H
 #define LSM_CURSORS_H
 
+#include "format/filter_page.h"
 #include "key/cursor.h"
 #include "manifest/manifest.h"
 #include "utils/snapshot.h"
@@ -24,6 +25,7 @@ typedef struct LsmReadContext
 	const LsmBound *lookup;		/* the key that alone is looked for, or NULL */
 	bool		is_hashed;		/* its hash is known: */
 	uint64		hash;
+	struct LsmRunFilterSet *filters;	/* of small runs; NULL: there are to be none */
 	uint64		generation;		/* changes when open pages are to be read anew */
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */

@@ -16,9 +16,11 @@
  */
 #include "postgres.h"
 
+#include "base/options.h"
+#include "key/merge.h"
 #include "miscadmin.h"
 #include "read/reader.h"
-#include "key/merge.h"
+#include "read/run_filter.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
@@ -76,6 +78,8 @@ make_reader(LsmIndex *index)
 	reader->gate = InvalidBuffer;
 	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
 	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
+	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
+		reader->cx.filters = lsm_run_filters_create();
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;
 	index->readers = reader;
@@ -110,6 +114,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 		reader->job_id = job_id;
 		pfree(reader->cx.seen);
 		reader->cx.seen = NULL;
+		reader->cx.filters = NULL;
 		lsm_cursor_close(reader->merge);
 		reader->merge = lsm_merge_create(reader->cx.ks, false, false);
 		MemoryContextSwitchTo(old);
@@ -304,6 +309,8 @@ set_cursors(LsmReader *reader)
 		reader->child_runs = palloc(LSM_MAX_RUNS * sizeof(uint64));
 	}
 	reader->child_count = 0;
+	if (reader->cx.filters != NULL)
+		lsm_run_filters_begin(reader->cx.filters);
 	for (uint32 i = 0; i < reader->version.run_count; i++)
 	{
 		const LsmRunRecord *run = &reader->version.runs[i];
@@ -329,6 +336,8 @@ set_cursors(LsmReader *reader)
 		reader->child_runs[reader->child_count] = run->run_id;
 		reader->children[reader->child_count++] = cursor;
 	}
+	if (reader->cx.filters != NULL)
+		lsm_run_filters_end(reader->cx.filters);
 	reader->cursor = reader->merge;
 	if (reader->child_count == 1)
 		reader->cursor = reader->children[0];

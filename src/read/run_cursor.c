@@ -16,9 +16,8 @@
 #include "postgres.h"
 
 #include "base/compat.h"
-#include "format/filter_page.h"
 #include "miscadmin.h"
-#include "read/cursors.h"
+#include "read/run_filter.h"
 #include "storage/buffers.h"
 
 typedef struct RunCursor
@@ -27,6 +26,7 @@ typedef struct RunCursor
 	LsmReadContext *cx;
 	LsmRunRecord run;
 	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	struct LsmRunFilter *filter;	/* of a small run; NULL: it has none, or one on disk */
 	ScanDirection direction;
 	bool		forward;
 	bool		ends;			/* backward: the rest of the array is the last */
@@ -320,31 +320,85 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 		run_seek_in_copy(c, from);
 }
 
+/* Make the filter of a small run.  False if the cursor is stale. */
+static bool
+run_make_filter(RunCursor *c)
+{
+	uint32		room = 1024;
+	uint64	   *hashes = palloc(room * sizeof(uint64));
+	uint32		count = 0;
+
+	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
+	{
+		Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
+		Page		page;
+
+		if (!BufferIsValid(buffer))
+		{
+			pfree(hashes);
+			return false;
+		}
+		page = BufferGetPage(buffer);
+		for (int g = 0; g < lsm_leaf_group_count(page); g++)
+		{
+			if (!lsm_leaf_decode_group(page, g, &c->decoded))
+				run_damaged(c, leaf);
+			if (count + c->decoded.count > room)
+			{
+				room *= 2;
+				hashes = repalloc(hashes, room * sizeof(uint64));
+			}
+			for (int i = 0; i < c->decoded.count; i++)
+				hashes[count++] = lsm_filter_hash(c->decoded.entries[i].key,
+												  c->decoded.entries[i].keylen);
+		}
+		UnlockReleaseBuffer(buffer);
+	}
+	lsm_run_filter_make(c->cx->filters, c->filter, hashes, count);
+	pfree(hashes);
+	return true;
+}
+
+/* Does the segment's filter know the key?  No, if the cursor is stale. */
+static bool
+run_ask_segment(RunCursor *c)
+{
+	LsmFilterPlace place = lsm_filter_place(c->cx->hash, c->segment.filter_blocks);
+	Buffer		buffer = run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
+	bool		found;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	found = lsm_filter_page_has(BufferGetPage(buffer), &place, c->cx->hash);
+	UnlockReleaseBuffer(buffer);
+	return found;
+}
+
 /*
- * Does the segment's filter say that the key is not there?  Then it is not in the
- * run: a key that reaches into another segment is in both.
+ * Does a filter say that the key is not in the segment, or is the cursor stale?
+ * Then the key is not in the run: one that reaches into another segment is in
+ * both.
  */
 static bool
 run_lacks_key(RunCursor *c)
 {
 	LsmReadContext *cx = c->cx;
-	LsmFilterPlace place;
-	Buffer		buffer;
 	bool		found;
 
-	if (cx->lookup == NULL || c->segment.filter_blocks == 0)
+	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
 	if (!cx->is_hashed)
 	{
 		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
 		cx->is_hashed = true;
 	}
-	place = lsm_filter_place(cx->hash, c->segment.filter_blocks);
-	buffer = run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
-	if (!BufferIsValid(buffer))
-		return true;
-	found = lsm_filter_page_has(BufferGetPage(buffer), &place);
-	UnlockReleaseBuffer(buffer);
+	if (c->segment.filter_blocks > 0)
+		found = run_ask_segment(c);
+	else if (c->filter->blocks == NULL && ++c->filter->lookups < LSM_LOOKUPS_BEFORE_FILTER)
+		return false;
+	else
+		found = (c->filter->blocks != NULL || run_make_filter(c)) &&
+			lsm_run_filter_has(c->filter, cx->hash);
 	cx->counters.filter_checks++;
 	cx->counters.filter_skips += !found;
 	return !found;
@@ -561,4 +615,8 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
+	c->filter = NULL;
+	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
+		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)
+		c->filter = lsm_run_filters_get(c->cx->filters, run->run_id);
 }

@@ -30,7 +30,7 @@ lsm_filter_make(LsmKeyHashes *h, uint32 pages)
 	{
 		LsmFilterPlace place = lsm_filter_place(h->hashes[i], pages);
 
-		lsm_filter_page_add((Page) (filter + (Size) place.page * BLCKSZ), &place);
+		lsm_filter_page_add((Page) (filter + (Size) place.page * BLCKSZ), &place, h->hashes[i]);
 	}
 	return filter;
 }

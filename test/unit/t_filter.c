@@ -27,7 +27,7 @@ make(uint64 keys, int bits)
 	{
 		LsmFilterPlace place = lsm_filter_place(hash_of(2 * key), count);
 
-		lsm_filter_page_add(pages[place.page].data, &place);
+		lsm_filter_page_add(pages[place.page].data, &place, hash_of(2 * key));
 	}
 	return count;
 }
@@ -37,7 +37,7 @@ has(uint64 key, uint32 count)
 {
 	LsmFilterPlace place = lsm_filter_place(hash_of(key), count);
 
-	return lsm_filter_page_has(pages[place.page].data, &place);
+	return lsm_filter_page_has(pages[place.page].data, &place, hash_of(key));
 }
 
 /* No key is missed; of others not more than so many in a thousand are taken for one. */

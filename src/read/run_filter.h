@@ -1,0 +1,58 @@
+/*
+ * run_filter.h
+ *	  Filters that a reader makes for itself, of small runs that have none on disk.
+ *
+ * Batches and small merges come and go too fast for a filter to be worth its
+ * writing.  But while rows pour in, they are most of the runs.  A lookup looks into
+ * such a run the ordinary way at first; from the 32nd on it asks a filter in private
+ * memory.  A run's id is never used again and nothing is added to it, so the filter
+ * is good for as long as there is the run, in any version.
+ */
+#ifndef LSM_RUN_FILTER_H
+#define LSM_RUN_FILTER_H
+
+#include "read/cursors.h"
+
+/*
+ * Lookups of a run after which its filter is made: that costs about as much as so
+ * many.  Tests shall not need as many.
+ */
+#ifdef USE_ASSERT_CHECKING
+#define LSM_LOOKUPS_BEFORE_FILTER	2
+#else
+#define LSM_LOOKUPS_BEFORE_FILTER	32
+#endif
+
+/* Larger runs have one of their own, or are not worth it. */
+#define LSM_RUN_FILTER_MOST_LEAVES	32
+
+typedef struct LsmRunFilter
+{
+	uint64		run_id;
+	uint64		used;			/* by this take of a version, as the set counts them */
+	uint32		lookups;		/* so far, while there is no filter */
+	int			probes;
+	uint32		block_count;	/* of 64 bytes */
+	uint8	   *blocks;			/* NULL: there is no filter yet */
+} LsmRunFilter;
+
+typedef struct LsmRunFilterSet LsmRunFilterSet;
+
+extern LsmRunFilterSet *lsm_run_filters_create(void);
+extern void lsm_run_filters_begin(LsmRunFilterSet *set);
+extern LsmRunFilter *lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id);
+extern void lsm_run_filters_end(LsmRunFilterSet *set);
+extern void lsm_run_filter_make(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes,
+								uint32 count);
+
+/* May the run have this key? */
+static inline bool
+lsm_run_filter_has(const LsmRunFilter *filter, uint64 hash)
+{
+	const uint8 *block = filter->blocks +
+		lsm_filter_block(hash, filter->block_count) * LSM_FILTER_BLOCK_BYTES;
+
+	return lsm_filter_block_has(block, filter->probes, hash);
+}
+
+#endif							/* LSM_RUN_FILTER_H */
