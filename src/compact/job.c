@@ -32,7 +32,8 @@ typedef struct Step
 	LsmJob	   *job;
 	LsmReader  *reader;
 	LsmKeySpace *ks;
-	BufferAccessStrategy strategy;
+	BufferAccessStrategy strategy;	/* for reading the inputs, or NULL */
+	BufferAccessStrategy write_strategy;
 	uint32		segment_blocks;
 	uint32		copied;			/* pages */
 	LsmBound	from;			/* the frontier before the step, if has_from */
@@ -256,7 +257,8 @@ write_segment(Step *step, const LsmReservation *reservation)
 
 	join_modes(step, &mode);
 	builder = lsm_builder_create(step->index->rel, step->ks, reservation->segment_id,
-								 reservation->start, reservation->length, &mode, step->strategy);
+								 reservation->start, reservation->length, &mode,
+								 step->write_strategy);
 	lsm_builder_want_filter(builder, lsm_filter_bits(step->index->rel));
 	fill_segment(step, builder);
 	note_taken(step);
@@ -358,11 +360,18 @@ take_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_bloc
 	lsm_progress(slot, LSM_PHASE_MERGING, job->level, job->count, job->blocks,
 				 job->blocks - job->blocks_left);
 	lsm_owner_enter(heap, index->ks, &saved);
-	if (job->blocks > (uint32) NBuffers / 8)
+	/* So much is not to drive all else out of memory, nor to be written out by the others. */
+	if (job->blocks > (uint32) NBuffers / 16)
+	{
 		step->strategy = GetAccessStrategy(BAS_BULKREAD);
+		step->write_strategy = GetAccessStrategy(BAS_BULKWRITE);
+	}
 	result = take_step(step, most_blocks);
 	if (step->strategy)
+	{
 		FreeAccessStrategy(step->strategy);
+		FreeAccessStrategy(step->write_strategy);
+	}
 	lsm_owner_leave(&saved);
 	lsm_progress(slot, LSM_PHASE_WAITING, job->level, job->count, job->blocks,
 				 result == LSM_STEP_DONE ? job->blocks : job->blocks - job->blocks_left);
