@@ -3,7 +3,7 @@
 import argparse
 
 from .. import positive
-from . import builds, loads, sessions
+from . import builds, loads, reads, sessions
 
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
@@ -21,7 +21,7 @@ EPILOG = """Bars, by name:
 
 
 def experiments():
-    return loads.EXPERIMENTS + sessions.EXPERIMENTS + builds.EXPERIMENTS
+    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + builds.EXPERIMENTS
 
 
 def make_parser():

@@ -8,8 +8,8 @@ from .verdicts import at_least, at_most, information, median_or_none, number, of
 AVERAGE, LAST = "average", "last tenth"
 WORST_OF_NONE = 1.5         # longest batch
 LARGEST, LARGEST_MB = 1.15, 64.0    # times the settled size, and so much more
-BYTES_A_ROW = 7
-WAL_OF_NONE = 1.9
+BYTES_A_ROW = 8
+WAL_OF_NONE = 2.1
 INCLUDED = "(k) INCLUDE (%s)" % ", ".join("v%d" % i for i in range(1, 9))
 
 

@@ -1,0 +1,241 @@
+"""Bars on reads: an lsm index as a load has left it, and settled, against a btree that CREATE INDEX made of the same rows."""
+
+import time
+
+from ..experiments.reads import INDEX_ONLY, WITH_ROWS
+from .bench import INDEX, say
+from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
+
+# A key that is most likely not there: rows take few of the four billion.
+MISSING = "SELECT count(*) FROM (SELECT k FROM %s WHERE k = $1::int4 # 1431655765 LIMIT $2) s"
+# (name, client's class, connections, rows of a range, statement)
+READS = [
+    ("key there, 1 client", "lookup", 1, 1, None), ("key there, 8 clients", "lookup", 8, 1, None),
+    ("key not there, 1 client", "range", 1, 1, MISSING), ("key not there, 8 clients", "range", 8, 1, MISSING),
+    ("index-only, 10 rows, 1 client", "range", 1, 10, INDEX_ONLY),
+    ("index-only, 10 rows, 8 clients", "range", 8, 10, INDEX_ONLY),
+    ("index-only, 1000 rows", "range", 1, 1000, INDEX_ONLY),
+    ("index-only, 100000 rows", "range", 1, 100000, INDEX_ONLY),
+    ("10 rows of the table", "range", 1, 10, WITH_ROWS)]
+FRESH = [0.90, 0.85, 0.90, 0.85, 0.90, 0.80, 1.0, 1.0, 1.0]
+SETTLED_BEYOND = [1.1, 1.1, 1.1, 1.1, 1.2, 1.2, 1.2, 1.3, None]
+SETTLED_IN_MEMORY = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2, 1.3, None]
+
+
+class Reads:
+    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. Merges of an idle index
+    are held still while the fresh one is read; those that its readers ask for go on, as they would."""
+
+    methods = ("lsm", "btree")
+
+    def __init__(self, name, title, share, settled_bounds):
+        self.name, self.title, self.share = name, title, share
+        self.bounds = {"fresh": FRESH, "settled": settled_bounds}
+        self.results = {}
+
+    def measure(self, bench):
+        for method, repeat in bench.turns(self, 3):
+            with bench.server:
+                bench.begin_fresh()
+                bench.server.query("ALTER SYSTEM SET pg_lsm.idle_delay = -1; SELECT pg_reload_conf();")
+                bench.server.query("CREATE TABLE t (k int4, f char(10));")
+                if method == "lsm":
+                    bench.server.query("CREATE INDEX %s ON t USING lsm (k);" % INDEX)
+                rows = self._fill(bench)
+                rates = {}
+                if method == "btree":
+                    bench.server.query("CREATE INDEX %s ON t (k);" % INDEX)
+                    bench.server.query("VACUUM (ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
+                    rates["fresh"] = rates["settled"] = self._read(bench, rows, "")
+                else:
+                    bench.server.query("VACUUM (ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
+                    rates["fresh"] = self._read(bench, rows, "fresh")
+                    bench.server.query("SELECT lsm_compact('%s'); CHECKPOINT;" % INDEX)
+                    rates["settled"] = self._read(bench, rows, "settled")
+                self.results.setdefault(method, {})[repeat] = rates
+
+    def _fill(self, bench):
+        """By COPY; not through Bench.load, which would keep the load as a figure of the method."""
+        rows = bench.rows(self.share)
+        report = bench.client.finish(bench.client.start(
+            "load", {"k": "int4_random", "r": rows, "b": bench.options.batch, "s": bench.seed, "e": rows},
+            bench.server.conninfo(), "t"))
+        return int(report.value("load", "rows"))
+
+    def _read(self, bench, rows, state):
+        """Operations a second of each of READS."""
+        rates = []
+        for name, kind, clients, length, sql in READS:
+            flags = {"l": length}
+            if sql:
+                flags["q"] = sql
+            # Labels tell the classes' figures apart.
+            report = bench.run(["%s:%d" % (kind, clients)], rows, ", ".join(t for t in (name, state) if t), **flags)
+            rates.append(report.value(kind, "rate"))
+        runs = ""
+        if bench.method == "lsm":
+            runs = "; %s runs afterwards" % bench.server.query("SELECT count(*) FROM lsm_runs('%s');" % INDEX)
+        say("  %-6s %-8s %s%s" % (bench.method, state, ", ".join(number(rate) for rate in rates), runs))
+        return rates
+
+    def verdicts(self):
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        for state in ("fresh", "settled"):
+            for i, (name, *_) in enumerate(READS):
+                value = median_or_none(lsm[state][i] / btree[state][i] for lsm, btree in pairs)
+                parts = "lsm %s, btree %s a second" % tuple(
+                    number(median_or_none(pair[m][state][i] for pair in pairs)) for m in (0, 1))
+                bound = self.bounds[state][i]
+                text = "%s, %s, of btree" % (name, state)
+                if bound is None:
+                    yield information(self.name, text, value, parts)
+                else:
+                    yield at_least(self.name, text, value, bound, parts)
+
+
+# (name, statement, bound of btree's time, or None)
+STATEMENTS = [
+    ("nested loop with 1 M inner lookups",
+     "SELECT count(i.k) FROM (SELECT k FROM t ORDER BY f, k LIMIT 1000000) o JOIN t i ON i.k = o.k", 1 / 0.95),
+    ("ORDER BY k LIMIT 1, 10,000 times",
+     "SELECT count(x.k) FROM generate_series(1, 10000) g, LATERAL "
+     "(SELECT k FROM t WHERE k > g ORDER BY k LIMIT 1) x", 1 / 0.95),
+    ("all rows, index-only", "SELECT count(k) FROM (SELECT k FROM t ORDER BY k OFFSET 0) s", 1 / 1.5),
+    ("two arrays of 1000",
+     "SELECT count(*) FROM pairs WHERE a = ANY (ARRAY(SELECT generate_series(1, 2000, 2))) "
+     "AND b = ANY (ARRAY(SELECT generate_series(1, 2000, 2)))", 1.0)]
+SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off",
+           "enable_memoize": "off", "enable_material": "off", "max_parallel_workers_per_gather": 0, "work_mem": "256MB"}
+
+
+class Statements:
+    """Statements in memory, settled: the fastest of three executions."""
+
+    name, title, methods, share = "loops", "nested loops, LIMIT 1, arrays, whole index: settled, in memory", ("lsm", "btree"), 0.02
+
+    def __init__(self):
+        self.results = {}
+
+    def measure(self, bench):
+        for method, repeat in bench.turns(self, 3):
+            with bench.server:
+                bench.begin_fresh()
+                bench.server.query(
+                    "CREATE TABLE t AS SELECT hashint4(i) AS k, 'x'::char(10) AS f FROM generate_series(1, {rows}) i; "
+                    "CREATE TABLE pairs AS SELECT 1 + i % 3000 AS a, 1 + i * 7919 % 2999 AS b "
+                    "FROM generate_series(1, {half}) i; "
+                    "CREATE INDEX t_1 ON t USING {am} (k); CREATE INDEX pairs_1 ON pairs USING {am} (a, b);".format(
+                        rows=bench.rows(self.share), half=bench.rows(self.share) // 2, am=method))
+                bench.server.query("VACUUM ANALYZE t; VACUUM ANALYZE pairs; CHECKPOINT;")
+                times = []
+                for name, sql, _ in STATEMENTS:
+                    times.append(min(self._seconds(bench, sql) for _ in range(3)))
+                    bench.figure(name, times[-1], "s")
+                say("  %-6s %s s" % (method, ", ".join("%.3f" % seconds for seconds in times)))
+                self.results.setdefault(method, {})[repeat] = times
+
+    @staticmethod
+    def _seconds(bench, sql):
+        return bench.server.timed(sql, **SESSION)
+
+    def verdicts(self):
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        for i, (name, _, bound) in enumerate(STATEMENTS):
+            yield at_most(self.name, "%s: time, of btree's" % name, median_or_none(a[i] / b[i] for a, b in pairs), bound,
+                          "lsm %s, btree %s ms" % tuple(number(median_or_none(1000 * pair[m][i] for pair in pairs))
+                                                        for m in (0, 1)))
+
+
+class Updates:
+    """A small table of which an indexed column is updated again and again, with autovacuum as it comes."""
+
+    name, title, methods = "updates", "100,000 rows, 5 M updates of an indexed column", ("lsm", "btree")
+    ROWS, UPDATES, BATCH = 100_000, 0.05, 1000
+
+    def __init__(self):
+        self.results = {}
+
+    def measure(self, bench):
+        updates = bench.rows(self.UPDATES)
+        for method, repeat in bench.turns(self):
+            with bench.server:
+                bench.begin_fresh()
+                bench.server.query(
+                    "CREATE TABLE t (id int4, k int4, f char(10)); CREATE INDEX t_id ON t (id); "
+                    "CREATE INDEX %s ON t USING %s (k); "
+                    "INSERT INTO t SELECT i, hashint4(i), 'x' FROM generate_series(1, %d) i; "
+                    "VACUUM ANALYZE t;" % (INDEX, method, self.ROWS))
+                begin = time.monotonic()
+                bench.server.query(
+                    "DO $$ BEGIN FOR b IN 1 .. %d LOOP UPDATE t SET k = hashint4(k + b) "
+                    "WHERE id BETWEEN b * %d %% %d + 1 AND b * %d %% %d + %d; COMMIT; END LOOP; END $$;" % (
+                        updates // self.BATCH, self.BATCH, self.ROWS, self.BATCH, self.ROWS, self.BATCH))
+                seconds = time.monotonic() - begin
+                size = bench.index_bytes()
+                lookups = min(bench.server.timed(
+                    "SELECT count(i.k) FROM (SELECT k FROM t ORDER BY f, k LIMIT 100000) o JOIN t i ON i.k = o.k",
+                    **SESSION) for _ in range(3))
+                for name, value, unit in (("updates/s", updates / seconds, "1/s"), ("index bytes", size, "bytes"),
+                                          ("100,000 lookups", lookups, "s")):
+                    bench.figure(name, value, unit)
+                say("  %-6s %s updates/s, index %s MB, 100,000 lookups in %.3f s" % (
+                    method, number(updates / seconds), number(size / 1e6), lookups))
+                self.results.setdefault(method, {})[repeat] = (updates / seconds, size, lookups)
+
+    def verdicts(self):
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        yield at_least(self.name, "lookups at the end, of btree", median_or_none(b[2] / a[2] for a, b in pairs), 0.9)
+        yield at_most(self.name, "size of the index, of btree", median_or_none(a[1] / b[1] for a, b in pairs), 0.5)
+        yield information(self.name, "updates/s, of btree", median_or_none(a[0] / b[0] for a, b in pairs))
+
+
+class Queue:
+    """A queue: a row comes in, the first one is taken out. And the first row after a DELETE of the older half."""
+
+    name, title, methods = "queue", "insert and delete the first row; the first row after a DELETE", ("lsm", "btree")
+    TURNS, PARTS = 0.002, 4
+
+    def __init__(self):
+        self.results = {}
+
+    def measure(self, bench):
+        turns = bench.rows(self.TURNS)
+        for method, repeat in bench.turns(self):
+            with bench.server:
+                bench.begin_fresh()
+                bench.server.query(
+                    "CREATE TABLE q (id int8, at int8); CREATE INDEX q_at ON q USING %s (at); "
+                    "INSERT INTO q SELECT i, i FROM generate_series(1, 1000) i; "
+                    "CREATE TABLE t (k int8, f char(10)); CREATE INDEX %s ON t USING %s (k); "
+                    "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 2000000) i; VACUUM ANALYZE q, t;" % (
+                        method, INDEX, method))
+                rates = []
+                for part in range(self.PARTS):
+                    seconds = bench.server.timed(
+                        "DO $$ BEGIN FOR i IN %d .. %d LOOP INSERT INTO q VALUES (i, i); DELETE FROM q WHERE ctid = "
+                        "(SELECT ctid FROM q ORDER BY at LIMIT 1 FOR UPDATE SKIP LOCKED); COMMIT; END LOOP; END $$" % (
+                            1001 + part * turns, 1000 + (part + 1) * turns), **{"enable_seqscan": "off"})
+                    rates.append(turns / seconds)
+                    bench.figure("turns/s", rates[-1], "1/s", part)
+                bench.server.query("DELETE FROM t WHERE k <= 1000000;")
+                first, second = (bench.server.timed("SELECT k FROM t ORDER BY k LIMIT 1", **SESSION) for _ in range(2))
+                bench.figure("first row after DELETE", first, "s")
+                bench.figure("first row after DELETE, again", second, "s")
+                say("  %-6s %s turns/s; first row after DELETE %.1f ms, again %.1f ms" % (
+                    method, ", ".join(number(rate) for rate in rates), 1000 * first, 1000 * second))
+                self.results.setdefault(method, {})[repeat] = (rates, second)
+
+    def verdicts(self):
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        yield at_least(self.name, "turns/s at the end, of btree", median_or_none(a[0][-1] / b[0][-1] for a, b in pairs), 0.8)
+        yield at_least(self.name, "turns/s at the end, of those at first",
+                       median_or_none(a[0][-1] / a[0][0] for a, _ in pairs), 0.9)
+        yield at_most(self.name, "first row after DELETE, again, ms",
+                      median_or_none(1000 * a[1] for a, _ in pairs), 10)
+
+
+EXPERIMENTS = [
+    Reads("fresh", "reads beyond memory: as loaded, and settled", 0.2, SETTLED_BEYOND),
+    Reads("memory", "reads in memory: as loaded, and settled", 0.02, SETTLED_IN_MEMORY),
+    Statements(), Updates(), Queue(),
+]
