@@ -20,12 +20,21 @@
 #include "read/run_filter.h"
 #include "storage/buffers.h"
 
+/*
+ * When a filter has said "perhaps" so many times in a row, it is not asked for a
+ * while: most keys are there, as in the largest run, and the run is read anyway.
+ */
+#define YES_IN_A_ROW	16
+#define LOOKUPS_UNASKED	48
+
 typedef struct RunCursor
 {
 	LsmCursor	base;
 	LsmReadContext *cx;
 	LsmRunRecord run;
 	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	int			yes;			/* the filter's latest answers: so many in a row; and
+								 * lookups since that did not ask */
 	struct LsmRunFilter *filter;	/* of a small run; NULL: it has none, or one on disk */
 	ScanDirection direction;
 	bool		forward;
@@ -387,6 +396,8 @@ run_lacks_key(RunCursor *c)
 
 	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
+	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
+		return false;
 	if (!cx->is_hashed)
 	{
 		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
@@ -401,6 +412,7 @@ run_lacks_key(RunCursor *c)
 			lsm_run_filter_has(c->filter, cx->hash);
 	cx->counters.filter_checks++;
 	cx->counters.filter_skips += !found;
+	c->yes = found ? Min(c->yes + 1, YES_IN_A_ROW) : 0;
 	return !found;
 }
 
@@ -612,6 +624,8 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 {
 	RunCursor  *c = (RunCursor *) cursor;
 
+	if (c->run.run_id != run->run_id)
+		c->yes = 0;
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
