@@ -28,6 +28,18 @@ typedef struct LsmReadCounters
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
 
+/*
+ * What costs depend on: the runs that a search has to descend, and how high they
+ * are.  It changes only with an edit.
+ */
+typedef struct LsmShape
+{
+	uint64		edits;			/* of the version that it was taken from; 0: none was */
+	int			height;			/* pages above a leaf, in the highest run */
+	double		further_pages;	/* of a descent of every run but the largest one */
+	double		further_share;	/* of the index that these have */
+} LsmShape;
+
 /* A page of the write buffer that was open when somebody looked. */
 typedef struct LsmOpenPage
 {
@@ -52,6 +64,7 @@ typedef struct LsmIndex
 	LsmKeySpace *ks;			/* encoded keys: for all; others make their own, see there */
 	LsmKeyCoding coding;		/* as the meta page has it */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
+	LsmShape	shape;			/* as the planner saw it last */
 	LsmReadCounters counters;	/* not yet added to the shared ones */
 
 	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
