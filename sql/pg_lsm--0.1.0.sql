@@ -95,13 +95,30 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT segments_read bigint,
 	OUT pages_read bigint,
 	OUT entries_read bigint,
-	OUT restarts bigint)
+	OUT restarts bigint,
+	OUT entries_removed bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_indexes() IS
 'counters of the lsm indexes of this database that were written to since the server started; see pg_stat_lsm_indexes';
+
+CREATE FUNCTION lsm_last_statement(
+	OUT index regclass,
+	OUT seeks bigint,
+	OUT runs_read bigint,
+	OUT segments_read bigint,
+	OUT pages_read bigint,
+	OUT entries_read bigint,
+	OUT restarts bigint,
+	OUT entries_removed bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_last_statement() IS
+'what the last statement of this session that scanned lsm indexes has read of each; the columns are those of pg_stat_lsm_indexes';
 
 CREATE FUNCTION lsm_stat_progress(
 	OUT pid integer,
@@ -153,7 +170,8 @@ SELECT
 	coalesce(s.segments_read, 0) AS segments_read,
 	coalesce(s.pages_read, 0) AS pages_read,
 	coalesce(s.entries_read, 0) AS entries_read,
-	coalesce(s.restarts, 0) AS restarts
+	coalesce(s.restarts, 0) AS restarts,
+	coalesce(s.entries_removed, 0) AS entries_removed
 FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -176,12 +194,13 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merge
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
-COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; these counters lag by some scans';
+COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; of other sessions these counters lag by some scans';
 COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into for that';
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
 SELECT

@@ -16,7 +16,10 @@
 #include "key/keyspace.h"
 #include "utils/rel.h"
 
-/* What reading has cost; see the statistics views. */
+/*
+ * What reading has cost; see the statistics views and
+ * lsm_last_statement().  All fields are of one type: they are added one by one.
+ */
 typedef struct LsmReadCounters
 {
 	uint64		seeks;			/* of a whole index */
@@ -25,8 +28,16 @@ typedef struct LsmReadCounters
 	uint64		pages;			/* of segments and directories */
 	uint64		entries;		/* decoded */
 	uint64		restarts;		/* because a version had become old */
+	uint64		removed;		/* entries whose rows are dead to all, taken out */
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
+
+/* What a statement has read of an index. */
+typedef struct LsmStatementReads
+{
+	Oid			index;
+	LsmReadCounters counters;
+} LsmStatementReads;
 
 /*
  * What costs depend on: the runs that a search has to descend, and how high they
@@ -65,7 +76,12 @@ typedef struct LsmIndex
 	LsmKeyCoding coding;		/* as the meta page has it */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
 	LsmShape	shape;			/* as the planner saw it last */
+
+	/* Counters, counters.c. */
 	LsmReadCounters counters;	/* not yet added to the shared ones */
+	TimestampTz published;		/* when they were, the last time */
+	bool		has_published;	/* since somebody has asked: see lsm_request_after_reads */
+	int			tally;			/* where the statement's counters are, perhaps */
 
 	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
 	LsmOpenPages open;
@@ -75,6 +91,7 @@ typedef struct LsmIndex
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	bool		used;			/* in this transaction */
+	bool		is_local;		/* of a temporary table */
 	struct LsmIndex *next_old;	/* in the list of those that are not valid */
 } LsmIndex;
 
@@ -82,13 +99,22 @@ extern void lsm_index_init(void);
 extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
-extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
-extern void lsm_index_flush_counters(LsmIndex *index);
 /* Called for each handle when a transaction ends: whether it may keep what it has for the next one. */
 typedef void (*LsmEndCallback) (LsmIndex *index, bool keep);
 
 extern void lsm_index_on_transaction_end(LsmEndCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
+
+extern void lsm_index_publish_all(void);
+
+/* counters.c */
+extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);
+extern void lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
+extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
+extern void lsm_index_publish(LsmIndex *index);
+extern void lsm_index_publish_if_due(LsmIndex *index, TimestampTz now);
+extern void lsm_statement_reads_begin(void);
+extern const LsmStatementReads *lsm_statement_reads_last(int *count);
 
 /* owner.c */
 typedef struct LsmOwnerContext
