@@ -17,7 +17,7 @@
 #include "utils/rel.h"
 
 /*
- * What reading has cost; see the statistics views and
+ * What reading has cost; see the statistics views, EXPLAIN (LSM) and
  * lsm_last_statement().  All fields are of one type: they are added one by one.
  */
 typedef struct LsmReadCounters

@@ -1,4 +1,4 @@
--- What scans read: by statement and in all.
+-- What scans read: by statement, by node of a plan (from 18 on), and in all.
 SET pg_lsm.buffer_entries = 0;
 SET pg_lsm.page_entries = 0;
 SET pg_lsm.batch_entries = 0;
@@ -111,5 +111,66 @@ SELECT index, seeks, entries_removed > 3000 AS removed, entries_removed FROM lsm
 SELECT :'index' AS index, :'removed' AS removed;
 SELECT entries_removed = :entries_removed AS same FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
 
-DROP TABLE r;
-DROP FUNCTION look;
+-- By node of a plan, in the formats of EXPLAIN, from 18 on.
+CREATE FUNCTION explained(query text, expected text, format text DEFAULT 'text') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	result text := '';
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN 'as expected';
+	END IF;
+	FOR line IN EXECUTE format('EXPLAIN (ANALYZE, LSM, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT %s) %s', format, query) LOOP
+		result := result || line || E'\n';
+	END LOOP;
+	RETURN CASE WHEN result ~ expected THEN 'as expected' ELSE result END;
+END $$;
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
+SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
+SELECT count(*) FROM r WHERE k = 2000;
+SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
+	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM lsm_last_statement() \gset
+SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
+	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
+SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
+-- All loops together.
+SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i', 'loops=700.*LSM Reads: seeks=700 runs=' || 700 * :runs || ' ');
+SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i WHERE i > 100', 'never executed.*LSM Reads: seeks=0\n');
+-- Nodes that scan other indexes, or none, have nothing to say.
+CREATE TABLE b (k int PRIMARY KEY);
+SELECT explained('SELECT count(*) FROM b WHERE k = 5', '^((?!LSM).)*$');
+SELECT explained('SELECT count(*) FROM b, r WHERE r.k = b.k', '^((?!LSM).)*LSM Reads((?!LSM).)*$');
+SELECT explained('SELECT generate_series(1, 2)', '^((?!LSM).)*$', 'json');
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SELECT explained('SELECT count(f) FROM r WHERE k = 2000 OR v = 7', 'BitmapOr.*Bitmap Index Scan on r_k[^-]*\n *LSM Reads:' || :'reads' || E'\n.*Bitmap Index Scan on r_v[^-]*\n *LSM Reads: seeks=1 ');
+SET enable_bitmapscan = off;
+SET enable_indexscan = on;
+-- What the scan finds dead it removes before it is shown.
+DELETE FROM r WHERE k < 2000;
+SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads:.* removed=\d\d\d\d');
+SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads: seeks=1 runs=\d+ segments=\d+ pages=\d+ entries=\d+( removed=\d)?\n');
+-- Workers' scans are over by then.
+INSERT INTO b SELECT generate_series(1, 2500);
+ANALYZE b;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = '1GB';
+SET enable_seqscan = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SELECT explained('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather.*LSM Reads \(leader\): seeks=');
+-- But they are counted with the others.
+SELECT t.plan_has('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather') AS parallel;
+SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset old_
+SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k;
+SELECT s.seeks - :old_seeks AS seeks, l.seeks <= 2500 AS leader FROM pg_stat_lsm_indexes s LEFT JOIN lsm_last_statement() l ON index = indexrelid WHERE indexrelname = 'r_k';
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+-- The option by itself.
+SELECT t.error_of('EXPLAIN (LSM) SELECT 1') = CASE WHEN current_setting('server_version_num')::int < 180000 THEN '42601' ELSE '22023' END AS needs_analyze;
+SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
+DROP TABLE r, b;
+DROP FUNCTION look, explained;
