@@ -96,6 +96,7 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT pages_read bigint,
 	OUT entries_read bigint,
 	OUT restarts bigint,
+	OUT entries_removed bigint,
 	OUT filter_checks bigint,
 	OUT filter_skips bigint)
 RETURNS SETOF record
@@ -104,6 +105,24 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_indexes() IS
 'counters of the lsm indexes of this database that were written to since the server started; see pg_stat_lsm_indexes';
+
+CREATE FUNCTION lsm_last_statement(
+	OUT index regclass,
+	OUT seeks bigint,
+	OUT runs_read bigint,
+	OUT segments_read bigint,
+	OUT pages_read bigint,
+	OUT entries_read bigint,
+	OUT restarts bigint,
+	OUT entries_removed bigint,
+	OUT filter_checks bigint,
+	OUT filter_skips bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_last_statement() IS
+'what the last statement of this session that scanned lsm indexes has read of each; the columns are those of pg_stat_lsm_indexes';
 
 CREATE FUNCTION lsm_stat_progress(
 	OUT pid integer,
@@ -156,6 +175,7 @@ SELECT
 	coalesce(s.pages_read, 0) AS pages_read,
 	coalesce(s.entries_read, 0) AS entries_read,
 	coalesce(s.restarts, 0) AS restarts,
+	coalesce(s.entries_removed, 0) AS entries_removed,
 	coalesce(s.filter_checks, 0) AS filter_checks,
 	coalesce(s.filter_skips, 0) AS filter_skips
 FROM pg_catalog.pg_index i
@@ -180,7 +200,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merge
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
-COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; these counters lag by some scans';
+COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; of other sessions these counters lag by some scans';
 COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into for that';
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
@@ -188,6 +208,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key have asked';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that the key is not there: the segment was not read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
 SELECT

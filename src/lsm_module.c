@@ -39,6 +39,7 @@ _PG_init(void)
 	lsm_index_init();
 	lsm_reader_init();
 	lsm_matching_init();
+	lsm_explain_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif

@@ -12,6 +12,8 @@
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 
+struct LsmReadCounters;
+
 /* build.c */
 extern IndexBuildResult *lsm_am_build(Relation heap, Relation index, IndexInfo *info);
 extern void lsm_am_build_empty(Relation index);
@@ -36,6 +38,7 @@ extern void lsm_am_end_scan(IndexScanDesc scan);
 extern void lsm_am_mark(IndexScanDesc scan);
 extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
+extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
 /* vacuum.c */
 extern IndexBulkDeleteResult *lsm_am_bulk_delete(IndexVacuumInfo *info,
@@ -60,6 +63,9 @@ extern void lsm_matching_shorten_rows(PlannerInfo *root, IndexPath *path);
 /* rowstart.c */
 extern void lsm_rowstart_init(void);
 #endif
+
+/* explain.c */
+extern void lsm_explain_init(void);
 
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);

@@ -209,6 +209,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 		{
 			lsm_remove(index->rel, buffer, ordinals, count, horizon,
 					   RelationIsAccessibleInLogicalDecoding(heap), scratch);
+			reader->cx.counters.removed += count;
 			lsm_reader_page_changed(reader, page, lsm_page_opaque(BufferGetPage(buffer))->stamp);
 		}
 	}

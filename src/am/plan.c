@@ -15,49 +15,6 @@
 #include "utils/selfuncs.h"
 #include "utils/spccache.h"
 
-/* What costs depend on: the runs that a search has to descend, and how high they are. */
-typedef struct IndexShape
-{
-	int			height;			/* pages above a leaf, in the highest run */
-	double		further_pages;	/* of a descent of every run but the largest one */
-	double		further_share;	/* of the index that these have */
-} IndexShape;
-
-/* Of a run with a directory: its pages, and those of a segment, about. */
-static int
-run_height(const LsmRunRecord *run)
-{
-	return lsm_run_is_single(run) ? run->height : run->dir_height + 1;
-}
-
-static void
-read_shape(Relation index, IndexShape *shape)
-{
-	LsmVersion *version = lsm_version_read(lsm_index_open(index));
-	const LsmRunRecord *largest = NULL;
-	double		blocks = 0;
-
-	memset(shape, 0, sizeof(IndexShape));
-	for (uint32 i = 0; i < version->run_count; i++)
-	{
-		const LsmRunRecord *run = &version->runs[i];
-
-		if (!lsm_run_is_read(run))
-			continue;
-		shape->height = Max(shape->height, run_height(run));
-		shape->further_pages += run_height(run) + 1;
-		blocks += run->blocks;
-		if (largest == NULL || run->blocks > largest->blocks)
-			largest = run;
-	}
-	if (largest != NULL)
-	{
-		shape->further_pages -= run_height(largest) + 1;
-		shape->further_share = blocks > 0 ? 1 - largest->blocks / blocks : 0;
-	}
-	pfree(version);
-}
-
 /* Does a clause fix its column to one value (or to a list of them)? */
 static bool
 is_equality(Expr *clause, Oid opfamily)
@@ -130,7 +87,7 @@ bounding_clauses(PlannerInfo *root, IndexPath *path, double *searches)
  * and count pages that are read again and again as genericcostestimate does.
  */
 static void
-charge_further_runs(PlannerInfo *root, IndexPath *path, const IndexShape *shape,
+charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 					double loop_count, Cost *startup_cost, Cost *total_cost)
 {
 	IndexOptInfo *index = path->indexinfo;
@@ -180,13 +137,13 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 					 Selectivity *selectivity, double *correlation, double *pages)
 {
 	IndexOptInfo *info = path->indexinfo;
-	IndexShape	shape = {0};
+	LsmShape	shape = {0};
 
 	if (!info->hypothetical)
 	{
 		Relation	index = index_open(info->indexoid, NoLock);
 
-		read_shape(index, &shape);
+		lsm_manifest_shape(lsm_index_open(index), &shape);
 		index_close(index, NoLock);
 	}
 
@@ -211,8 +168,8 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 int
 lsm_am_tree_height(Relation rel)
 {
-	IndexShape	shape;
+	LsmShape	shape;
 
-	read_shape(rel, &shape);
+	lsm_manifest_shape(lsm_index_open(rel), &shape);
 	return shape.height;
 }

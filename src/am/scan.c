@@ -51,6 +51,7 @@ typedef struct LsmScan
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
+	LsmReadCounters counted;	/* that the reader does not have any more */
 
 	bool		has_mark;
 	LsmBound	mark;
@@ -137,6 +138,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	/* The inner side of a join: workers are not to learn only at its end what it costs. */
 	if (s->reader != NULL && s->reader->cx.counters.seeks >= SEEKS_KEPT)
 	{
+		lsm_counters_add(&s->counted, &s->reader->cx.counters);
 		lsm_reader_count(s->reader);
 		lsm_request_after_reads(s->index);
 	}
@@ -419,6 +421,22 @@ lsm_am_end_scan(IndexScanDesc scan)
 	}
 	s->reader = NULL;
 	MemoryContextDelete(s->context);
+}
+
+/*
+ * What the scan has read so far, over all its rescans.  It removes what it has found
+ * dead before: that belongs to it, too.
+ */
+void
+lsm_scan_reads(IndexScanDesc scan, LsmReadCounters *reads)
+{
+	LsmScan    *s = scan->opaque;
+
+	*reads = s->counted;
+	if (s->reader == NULL)
+		return;
+	lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
+	lsm_counters_add(reads, &s->reader->cx.counters);
 }
 
 void

@@ -11,6 +11,9 @@
  * Batches are written when the outermost statement ends, so a function that
  * inserts single rows in a loop fills batches too.  What must be written
  * earlier is listed in src/README.md, "Batches".
+ *
+ * The same hooks say which statement is charged with what scans read
+ * (index/counters.c): the outermost one.
  */
 #include "postgres.h"
 
@@ -20,6 +23,7 @@
 #include "base/compat.h"
 #include "base/limits.h"
 #include "executor/executor.h"
+#include "index/index.h"
 #include "ingest/batch.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
@@ -29,6 +33,7 @@
 typedef struct Statement
 {
 	int			depth;			/* 0: nothing that we know of */
+	bool		is_within;		/* something runs, whatever the depth says */
 	bool		many_rows;		/* COPY: more than a few are to be expected */
 	bool		batches;		/* the innermost one may batch */
 	CommandId	cid;			/* its tuples have this cmin or a higher one */
@@ -104,6 +109,7 @@ begin_statement(bool batches, CommandId cid)
 	Statement	outer = current;
 
 	current.depth++;
+	current.is_within = true;
 	current.many_rows = false;
 	current.batches = batches;
 	current.cid = cid;
@@ -116,6 +122,14 @@ begin_query(QueryDesc *query)
 	bool		batches = query_batches(query);
 
 	return begin_statement(batches, batches ? query->estate->es_output_cid : FirstCommandId);
+}
+
+/* What is read from now on is another top-level statement's. */
+static void
+begin_top_level(void)
+{
+	if (!current.is_within)
+		lsm_statement_reads_begin();
 }
 
 /* A statement has ended well, and what was running before is put back. */
@@ -134,6 +148,7 @@ run(LSM_EXECUTOR_RUN_ARGS)
 	/* Parallel workers scan by themselves and see none of our memory. */
 	if (query->plannedstmt != NULL && query->plannedstmt->parallelModeNeeded)
 		lsm_batch_flush_all();
+	begin_top_level();
 	outer = begin_query(query);
 	PG_TRY();
 	{
@@ -205,6 +220,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 
 	/* Commands may look at indexes by other ways than scans. */
 	lsm_batch_flush_all();
+	begin_top_level();
 	outer = begin_statement(batches, batches ? GetCurrentCommandId(false) : FirstCommandId);
 	current.many_rows = batches;
 	if (!only_runs_statements(node))

@@ -287,10 +287,17 @@ look_up(uint64 key)
 LsmIndexSlot *
 lsm_slot_get(Relation index)
 {
-	uint64		key = (uint64) MyDatabaseId << 32 | RelationGetRelid(index);
+	return RelationUsesLocalBuffers(index) ? NULL : lsm_slot_of(RelationGetRelid(index));
+}
+
+/* The same of one that is not temporary. */
+LsmIndexSlot *
+lsm_slot_of(Oid index)
+{
+	uint64		key = (uint64) MyDatabaseId << 32 | index;
 	LsmIndexSlot *slot;
 
-	if (lsm_shared == NULL || RelationUsesLocalBuffers(index))
+	if (lsm_shared == NULL)
 		return NULL;
 	if (likely(latest != NULL && pg_atomic_read_u64(&latest->key) == key))
 		return latest;

@@ -46,6 +46,7 @@ typedef enum LsmCounter
 	LSM_COUNT_RESTARTS,			/* scans that had to take a newer version */
 	LSM_COUNT_FILTER_CHECKS,	/* filters that lookups have asked */
 	LSM_COUNT_FILTER_SKIPS,		/* segments that they have been spared */
+	LSM_COUNT_REMOVED,			/* entries that scans took out, their rows being dead */
 	LSM_COUNTERS
 } LsmCounter;
 
@@ -150,6 +151,7 @@ lsm_server_token(void)
 /* shared.c */
 extern void lsm_shared_init(void);
 extern LsmIndexSlot *lsm_slot_get(Relation index);
+extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern bool lsm_slot_claim(LsmIndexSlot *slot);
 extern bool lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive);
 extern int	lsm_slot_claims(LsmIndexSlot *slot);

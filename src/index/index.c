@@ -21,10 +21,6 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
-/* What is counted here and not in shared memory yet, at most. */
-#define MOST_SEEKS_KEPT		32
-#define MOST_PAGES_KEPT		1000
-
 typedef struct IndexSlot
 {
 	Oid			id;				/* key */
@@ -123,12 +119,17 @@ at_transaction_end(XactEvent event, void *arg)
 	HASH_SEQ_STATUS status;
 	IndexSlot  *slot;
 	int			kept = 0;
+	bool		committed;
+	TimestampTz now;
 
 	if ((event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
 		 event != XACT_EVENT_PREPARE && event != XACT_EVENT_PARALLEL_COMMIT &&
 		 event != XACT_EVENT_PARALLEL_ABORT) || !any_used)
 		return;
 	any_used = false;
+	/* Shared memory may have no slot of the index yet, and an abort must not make one. */
+	committed = event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT;
+	now = committed ? GetCurrentTransactionStopTimestamp() : 0;
 	while (old_ones != NULL)
 	{
 		LsmIndex   *index = old_ones;
@@ -146,9 +147,11 @@ at_transaction_end(XactEvent event, void *arg)
 			bool		keep = index->used && kept < MOST_KEPT;
 
 			kept += keep;
-			index->used = false;
 			if (end_callback != NULL)
 				end_callback(index, keep);
+			if (committed && index->used)
+				lsm_index_publish_if_due(index, now);
+			index->used = false;
 			continue;
 		}
 		if (last_used == index)
@@ -192,6 +195,7 @@ make(Relation rel)
 	index->rel = rel;
 	index->context = context;
 	index->locator = lsm_relation_locator(rel);
+	index->is_local = RelationUsesLocalBuffers(rel);
 	index->valid = true;
 	return index;
 }
@@ -207,7 +211,11 @@ put(LsmIndex *index)
 	MemoryContextSetParent(index->context, TopMemoryContext);
 	index->used = true;
 	if (found)
+	{
+		lsm_counters_add(&index->counters, &slot->index->counters);
+		memset(&slot->index->counters, 0, sizeof(LsmReadCounters));
 		retire(slot->index);
+	}
 	slot->index = index;
 	last_used = index;
 }
@@ -291,46 +299,17 @@ lsm_index_keyspace(LsmIndex *index)
 	return index->ks->encoded ? index->ks : lsm_keyspace_create(index->rel, &index->coding);
 }
 
-/* Add up what reading has cost; the shared counters get it now and then. */
+/* Let the statistics views see all that this session has counted. */
 void
-lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
+lsm_index_publish_all(void)
 {
-	index->counters.seeks += counters->seeks;
-	index->counters.runs += counters->runs;
-	index->counters.segments += counters->segments;
-	index->counters.pages += counters->pages;
-	index->counters.entries += counters->entries;
-	index->counters.restarts += counters->restarts;
-	index->counters.filter_checks += counters->filter_checks;
-	index->counters.filter_skips += counters->filter_skips;
-	index->counters.paid += counters->paid;
-	memset(counters, 0, sizeof(LsmReadCounters));
-	if (index->counters.seeks < MOST_SEEKS_KEPT && index->counters.pages < MOST_PAGES_KEPT)
-		return;
-	lsm_index_flush_counters(index);
-}
+	HASH_SEQ_STATUS status;
+	IndexSlot  *slot;
 
-/* Let the statistics views see what is counted. */
-void
-lsm_index_flush_counters(LsmIndex *index)
-{
-	LsmReadCounters *c = &index->counters;
-	LsmIndexSlot *slot;
-
-	if (c->seeks == 0 && c->pages == 0)
-		return;
-	slot = lsm_slot_get(index->rel);
-	if (slot != NULL)
+	hash_seq_init(&status, table);
+	while ((slot = hash_seq_search(&status)) != NULL)
 	{
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_SEEKS], c->seeks);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_RUNS], c->runs);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_SEGMENTS], c->segments);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_PAGES], c->pages);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_DECODED], c->entries);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_RESTARTS], c->restarts);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_FILTER_CHECKS], c->filter_checks);
-		pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_FILTER_SKIPS], c->filter_skips);
-		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
+		if (slot->index->valid)
+			lsm_index_publish(slot->index);
 	}
-	memset(c, 0, sizeof(LsmReadCounters));
 }

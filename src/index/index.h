@@ -16,7 +16,10 @@
 #include "key/keyspace.h"
 #include "utils/rel.h"
 
-/* What reading has cost; see the statistics views. */
+/*
+ * What reading has cost; see the statistics views, EXPLAIN (LSM) and
+ * lsm_last_statement().  All fields are of one type: they are added one by one.
+ */
 typedef struct LsmReadCounters
 {
 	uint64		seeks;			/* of a whole index */
@@ -27,8 +30,28 @@ typedef struct LsmReadCounters
 	uint64		restarts;		/* because a version had become old */
 	uint64		filter_checks;	/* of filters, by lookups */
 	uint64		filter_skips;	/* segments that one of them has spared */
+	uint64		removed;		/* entries whose rows are dead to all, taken out */
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
+
+/* What a statement has read of an index. */
+typedef struct LsmStatementReads
+{
+	Oid			index;
+	LsmReadCounters counters;
+} LsmStatementReads;
+
+/*
+ * What costs depend on: the runs that a search has to descend, and how high they
+ * are.  It changes only with an edit.
+ */
+typedef struct LsmShape
+{
+	uint64		edits;			/* of the version that it was taken from; 0: none was */
+	int			height;			/* pages above a leaf, in the highest run */
+	double		further_pages;	/* of a descent of every run but the largest one */
+	double		further_share;	/* of the index that these have */
+} LsmShape;
 
 /* A page of the write buffer that was open when somebody looked. */
 typedef struct LsmOpenPage
@@ -54,7 +77,13 @@ typedef struct LsmIndex
 	LsmKeySpace *ks;			/* encoded keys: for all; others make their own, see there */
 	LsmKeyCoding coding;		/* as the meta page has it */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
+	LsmShape	shape;			/* as the planner saw it last */
+
+	/* Counters, counters.c. */
 	LsmReadCounters counters;	/* not yet added to the shared ones */
+	TimestampTz published;		/* when they were, the last time */
+	bool		has_published;	/* since somebody has asked: see lsm_request_after_reads */
+	int			tally;			/* where the statement's counters are, perhaps */
 
 	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
 	LsmOpenPages open;
@@ -64,6 +93,7 @@ typedef struct LsmIndex
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	bool		used;			/* in this transaction */
+	bool		is_local;		/* of a temporary table */
 	struct LsmIndex *next_old;	/* in the list of those that are not valid */
 } LsmIndex;
 
@@ -71,13 +101,22 @@ extern void lsm_index_init(void);
 extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
-extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
-extern void lsm_index_flush_counters(LsmIndex *index);
 /* Called for each handle when a transaction ends: whether it may keep what it has for the next one. */
 typedef void (*LsmEndCallback) (LsmIndex *index, bool keep);
 
 extern void lsm_index_on_transaction_end(LsmEndCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
+
+extern void lsm_index_publish_all(void);
+
+/* counters.c */
+extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);
+extern void lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
+extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
+extern void lsm_index_publish(LsmIndex *index);
+extern void lsm_index_publish_if_due(LsmIndex *index, TimestampTz now);
+extern void lsm_statement_reads_begin(void);
+extern const LsmStatementReads *lsm_statement_reads_last(int *count);
 
 /* owner.c */
 typedef struct LsmOwnerContext

@@ -36,6 +36,16 @@ typedef struct WalkLevel
 	uint32		count;			/* pages visited */
 } WalkLevel;
 
+/* A packed page while its entries are visited. */
+typedef struct PageWalk
+{
+	uint32		number;			/* of the page in the segment */
+	int			height;
+	const LsmEntry *lower;		/* its separator, or NULL */
+	int			ordinal;		/* of the next entry: in the end, how many there are */
+	uint32		child;			/* of the latest separator */
+} PageWalk;
+
 typedef struct SegmentWalk
 {
 	LsmCheck   *check;
@@ -172,6 +182,35 @@ segment_check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 						 lsm_leaf_header(page)->entry_count);
 }
 
+/*
+ * Copy a page, check its layout, and visit its entries.  False if the segment is
+ * gone.
+ */
+static bool
+segment_walk_page(SegmentWalk *w, PageWalk *p,
+				  bool (*visit) (SegmentWalk *w, PageWalk *p, const LsmEntry *entry))
+{
+	LsmCheck   *c = w->check;
+	WalkLevel  *level = &w->levels[p->height];
+	BlockNumber block = segment_block(w, p->number);
+
+	if (!segment_visit(w, p->height, p->number))
+		return false;
+	segment_check_layout(c, block, level->page, &level->group);
+	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
+	{
+		if (!lsm_leaf_decode_group(level->page, g, &level->group))
+			lsm_check_report(c, block, "group %d cannot be decoded", g);
+		for (int i = 0; i < level->group.count; i++)
+		{
+			if (!visit(w, p, &level->group.entries[i]))
+				return false;
+			p->ordinal++;
+		}
+	}
+	return true;
+}
+
 /* --- the filter ------------------------------------------------------------- */
 
 /* Copy the pages of the filter; false if the segment is not there any more. */
@@ -263,6 +302,16 @@ segment_check_range(SegmentWalk *w, BlockNumber block, const LsmEntry *first)
 						 "last entry sorts after its segment in the directory (I5)");
 }
 
+static bool
+segment_visit_entry(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
+{
+	segment_check_entry(w, segment_block(w, p->number), p->ordinal, entry,
+						p->ordinal == 0 ? p->lower : NULL);
+	if (p->ordinal == 0)
+		saved_set(&w->levels[0].child, entry);
+	return true;
+}
+
 /*
  * A leaf whose entries must not sort before `lower` but before `upper`; each
  * may be NULL.  False if it is gone.
@@ -271,28 +320,14 @@ static bool
 segment_check_leaf(SegmentWalk *w, uint32 number, const LsmEntry *lower, const LsmEntry *upper)
 {
 	LsmCheck   *c = w->check;
-	WalkLevel  *level = &w->levels[0];
 	BlockNumber block = segment_block(w, number);
-	int			ordinal = 0;
+	PageWalk	p = {.number = number, .height = 0, .lower = lower};
 
-	if (!segment_visit(w, 0, number))
+	if (!segment_walk_page(w, &p, segment_visit_entry))
 		return false;
-	segment_check_layout(c, block, level->page, &level->group);
-	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
+	if (p.ordinal > 0)
 	{
-		if (!lsm_leaf_decode_group(level->page, g, &level->group))
-			lsm_check_report(c, block, "group %d cannot be decoded", g);
-		for (int i = 0; i < level->group.count; i++, ordinal++)
-		{
-			segment_check_entry(w, block, ordinal, &level->group.entries[i],
-								ordinal == 0 ? lower : NULL);
-			if (ordinal == 0)
-				saved_set(&level->child, &level->group.entries[i]);
-		}
-	}
-	if (ordinal > 0)
-	{
-		segment_check_range(w, block, &level->child.entry);
+		segment_check_range(w, block, &w->levels[0].child.entry);
 		if (upper != NULL && lsm_check_compare(c, &w->last.entry, upper) >= 0)
 			lsm_check_report(c, block, "last entry does not sort before the next page's separator");
 	}
@@ -351,6 +386,25 @@ segment_check_separator_order(SegmentWalk *w, BlockNumber block, WalkLevel *leve
 						 ordinal);
 }
 
+/* A separator: when it is right, so is the upper bound of the child before it. */
+static bool
+segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
+{
+	WalkLevel  *level = &w->levels[p->height];
+	SavedEntry	swap = level->child;
+
+	segment_check_separator(w, p->number, p->ordinal, entry);
+	saved_set(&level->next, entry);
+	segment_check_separator_order(w, segment_block(w, p->number), level, p->ordinal, p->lower);
+	if (p->ordinal > 0 &&
+		!segment_check_child(w, p->height, &level->child, p->child, &level->next.entry))
+		return false;
+	p->child = lsm_fence_child(entry);
+	level->child = level->next;
+	level->next = swap;
+	return true;
+}
+
 /*
  * A fence page `height` pages above the leaves, and all below it.  Its first
  * separator is `lower`, unless that is NULL, and all sort before `upper`.  False
@@ -363,38 +417,16 @@ segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *l
 	LsmCheck   *c = w->check;
 	WalkLevel  *level = &w->levels[height];
 	BlockNumber block = segment_block(w, number);
-	uint32		child = LSM_NO_CHILD;
-	int			ordinal = 0;
+	PageWalk	p = {.number = number, .height = height, .lower = lower, .child = LSM_NO_CHILD};
 
 	check_stack_depth();
-	if (!segment_visit(w, height, number))
+	if (!segment_walk_page(w, &p, segment_visit_separator))
 		return false;
-	segment_check_layout(c, block, level->page, &level->group);
-	for (int g = 0; g < lsm_leaf_group_count(level->page); g++)
-	{
-		if (!lsm_leaf_decode_group(level->page, g, &level->group))
-			lsm_check_report(c, block, "group %d cannot be decoded", g);
-		for (int i = 0; i < level->group.count; i++, ordinal++)
-		{
-			const LsmEntry *entry = &level->group.entries[i];
-			SavedEntry	swap = level->child;
-
-			segment_check_separator(w, number, ordinal, entry);
-			saved_set(&level->next, entry);
-			segment_check_separator_order(w, block, level, ordinal, lower);
-			if (ordinal > 0 &&
-				!segment_check_child(w, height, &level->child, child, &level->next.entry))
-				return false;
-			child = lsm_fence_child(entry);
-			level->child = level->next;
-			level->next = swap;
-		}
-	}
-	if (ordinal == 0)
+	if (p.ordinal == 0)
 		lsm_check_report(c, block, "fence page has no children");
 	if (upper != NULL && lsm_check_compare(c, &level->child.entry, upper) >= 0)
 		lsm_check_report(c, block, "last separator does not sort before that of the next page");
-	return segment_check_child(w, height, &level->child, child, upper);
+	return segment_check_child(w, height, &level->child, p.child, upper);
 }
 
 /* --- segments --------------------------------------------------------------- */

@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS 21
+#define STAT_COLUMNS 22
 #define PROGRESS_COLUMNS 8
 
 static uint64
@@ -51,8 +51,8 @@ put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
 
 /*
  * lsm_stat_indexes(): counters of the indexes of this database that have been
- * written to or read since the server started.  What backends have read they
- * add now and then.
+ * written to or read since the server started.  What other sessions have read they
+ * add now and then; this one does now.
  */
 Datum
 lsm_stat_indexes(PG_FUNCTION_ARGS)
@@ -60,6 +60,7 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
 	InitMaterializedSRF(fcinfo, 0);
+	lsm_index_publish_all();
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		LsmIndexSlot *slot = &lsm_shared->indexes[i];
@@ -88,8 +89,9 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		values[16] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES));
 		values[17] = Int64GetDatum(stat_counter(slot, LSM_COUNT_DECODED));
 		values[18] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RESTARTS));
-		values[19] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_CHECKS));
-		values[20] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_SKIPS));
+		values[19] = Int64GetDatum(stat_counter(slot, LSM_COUNT_REMOVED));
+		values[20] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_CHECKS));
+		values[21] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_SKIPS));
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

@@ -37,6 +37,7 @@ extern LsmVersion *lsm_version_read(LsmIndex *index);
 extern void lsm_version_copy(LsmVersion *version, const LsmMeta *meta);
 extern LsmRunRecord *lsm_version_find(LsmVersion *version, uint64 run_id);
 extern bool lsm_run_is_read(const LsmRunRecord *run);
+extern void lsm_manifest_shape(LsmIndex *index, LsmShape *shape);
 extern void lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open);
 
 /* directory.c */

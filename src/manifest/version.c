@@ -101,6 +101,56 @@ lsm_run_is_read(const LsmRunRecord *run)
 	return run->state != LSM_RUN_SPENT && run->segments > 0;
 }
 
+/* Of a run with a directory: its pages, and those of a segment, about. */
+static int
+run_height(const LsmRunRecord *run)
+{
+	return lsm_run_is_single(run) ? run->height : run->dir_height + 1;
+}
+
+static void
+find_shape(const LsmMeta *meta, LsmShape *shape)
+{
+	const LsmRunRecord *largest = NULL;
+	double		blocks = 0;
+
+	memset(shape, 0, sizeof(LsmShape));
+	shape->edits = meta->edits;
+	for (uint32 i = 0; i < meta->run_count; i++)
+	{
+		const LsmRunRecord *run = &meta->runs[i];
+
+		if (!lsm_run_is_read(run))
+			continue;
+		shape->height = Max(shape->height, run_height(run));
+		shape->further_pages += run_height(run) + 1;
+		blocks += run->blocks;
+		if (largest == NULL || run->blocks > largest->blocks)
+			largest = run;
+	}
+	if (largest != NULL)
+	{
+		shape->further_pages -= run_height(largest) + 1;
+		shape->further_share = blocks > 0 ? 1 - largest->blocks / blocks : 0;
+	}
+}
+
+/*
+ * What the planner asks for.  It asks for every index of a query, so nothing is
+ * copied, and the handle keeps the answer until there is an edit.
+ */
+void
+lsm_manifest_shape(LsmIndex *index, LsmShape *shape)
+{
+	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
+	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
+
+	if (index->shape.edits != meta->edits || meta->edits == 0)
+		find_shape(meta, &index->shape);
+	UnlockReleaseBuffer(buffer);
+	*shape = index->shape;
+}
+
 /* Where do inserts go? */
 void
 lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open)

@@ -102,6 +102,9 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	if (reader == NULL)
 		reader = make_reader(index);
 	reader->in_use = true;
+	/* Planners look at the ends of an index under a snapshot of their own. */
+	reader->of_statement = snapshot != NULL &&
+		snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE;
 	reader->cx.snapshot = snapshot;
 	reader->cx.strategy = strategy;
 	reader->cx.stale = false;
@@ -142,15 +145,6 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 	reader->holder = holder;
 }
 
-/* After an error: its user is gone, and its pins are released by others. */
-void
-lsm_reader_abandon(LsmReader *reader)
-{
-	reader->in_use = false;
-	reader->holder = NULL;
-	reader->gate = InvalidBuffer;
-}
-
 /*
  * What a scan has paid for there being several runs, in seeks in each of them: its
  * seeks, and their shares of what merging their entries has cost.
@@ -164,13 +158,34 @@ count_paid(LsmReadCounters *c)
 			c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
 }
 
+/* What the reader's counters hold is to be added up. */
+static void
+prepare_counters(LsmReader *reader)
+{
+	/* Merges have counters of their own. */
+	if (reader->job_id != 0)
+		memset(&reader->cx.counters, 0, sizeof(LsmReadCounters));
+	else
+		count_paid(&reader->cx.counters);
+}
+
+/* After an error: its user is gone, and its pins are released by others. */
+void
+lsm_reader_abandon(LsmReader *reader)
+{
+	prepare_counters(reader);
+	lsm_index_note_reads(reader->cx.index, &reader->cx.counters, reader->of_statement);
+	reader->in_use = false;
+	reader->holder = NULL;
+	reader->gate = InvalidBuffer;
+}
+
 /* Count what the reader has cost so far. */
 void
 lsm_reader_count(LsmReader *reader)
 {
-	if (reader->job_id == 0)
-		count_paid(&reader->cx.counters);
-	lsm_index_count(reader->cx.index, &reader->cx.counters);
+	prepare_counters(reader);
+	lsm_index_count(reader->cx.index, &reader->cx.counters, reader->of_statement);
 }
 
 void

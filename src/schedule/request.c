@@ -86,8 +86,9 @@ lsm_request_after_reads(LsmIndex *index)
 	LsmIndexSlot *slot;
 
 	/* Nothing is new in shared memory while it is counted here. */
-	if (index->counters.seeks > 0)
+	if (!index->has_published)
 		return;
+	index->has_published = false;
 	slot = lsm_slot_get(index->rel);
 	if (slot == NULL || pg_atomic_read_u64(&slot->reads) < pg_atomic_read_u64(&slot->reads_wanted))
 		return;

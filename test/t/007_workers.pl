@@ -12,14 +12,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $node = new_node('workers', init => { allows_streaming => 1 }, conf => "
-fsync = off
+my $node = start_new_node('workers', conf => "
 pg_lsm.max_workers = 2
 pg_lsm.idle_delay = '200ms'
 max_worker_processes = 12
 ");
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 
 # A merge with these compares slowly or not at all, as a table says.
 my $opclass = q{
@@ -49,13 +46,6 @@ sub runs
 sub worker_pid
 {
 	return $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker' LIMIT 1});
-}
-
-sub set_workers
-{
-	$node->safe_psql('postgres', "ALTER SYSTEM SET pg_lsm.max_workers = $_[0]");
-	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
-	return;
 }
 
 # Wait until a condition holds; returns whether it came to that.
@@ -183,7 +173,7 @@ ok(wait_for(q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging')
 check_clean($node, 'after that');
 
 # Several large jobs of one index: two workers are at it, each at a job of its own.
-set_workers(0);
+change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', q{
 TRUNCATE u;
 SET pg_lsm.merge_fanout = 32;
@@ -192,7 +182,7 @@ INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 2000);
 });
 slow_down(0.001);
 my $jobs = q{SELECT count(*) >= %d FROM lsm_runs('u_k') WHERE state = 'merging'};
-set_workers(2);
+change_settings($node, 'pg_lsm.max_workers' => 2);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 10)');
 ok(wait_for(sprintf $jobs, 1), 'a large job is under way');
 # What comes in then makes another one.
@@ -321,7 +311,7 @@ my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'
 like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
 slow_down(0);
 check_clean($node, 'after that');
-set_workers(0);
+change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 300)');
 slow_down(0.005);
 my $compact = $node->background_psql('postgres');
@@ -335,7 +325,7 @@ $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM g
 $node->safe_psql('postgres', 'VACUUM u');
 ok($compact->quit, 'inserts and VACUUM go on beside it');
 check_clean($node, 'after lsm_compact beside writers');
-set_workers(2);
+change_settings($node, 'pg_lsm.max_workers' => 2);
 
 # 8. REINDEX, TRUNCATE and DROP INDEX CONCURRENTLY beside workers.
 $load = load_start($node, name => 'b', clients => 2, seconds => 5,
@@ -356,13 +346,13 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
 check_clean($node, 'after DDL beside workers');
 
 # Workers can be turned off and on while the server runs.
-set_workers(0);
+change_settings($node, 'pg_lsm.max_workers' => 0);
 ok(wait_for("SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there are to be none');
 $node->safe_psql('postgres', "TRUNCATE t; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
 cmp_ok(runs('t_k'), '<', 50, 'writers merge again');
 cmp_ok(runs('t_k'), '>', 6, 'but not all');
 is(worker_pid(), '', 'and nobody else does');
-set_workers(2);
+change_settings($node, 'pg_lsm.max_workers' => 2);
 ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers come back');
 
 # 9. A standby starts no workers and writes nothing, until it is promoted.

@@ -12,16 +12,13 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 # No other merges: too few runs for a level, and no index is ever idle.
-my $node = new_node('readers', init => { allows_streaming => 1 }, conf => "
-fsync = off
+my $node = start_new_node('readers', conf => "
 pg_lsm.max_workers = 2
 pg_lsm.idle_delay = '-1'
 pg_lsm.merge_fanout = 32
 pg_lsm.buffer_entries = 0
 max_worker_processes = 12
 ");
-$node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 
 # Each batch of 50 rows is a run of some blocks.
 sub batches
@@ -72,13 +69,6 @@ sub read_to_few
 	return 0;
 }
 
-sub set_workers
-{
-	$node->safe_psql('postgres', "ALTER SYSTEM SET pg_lsm.max_workers = $_[0]");
-	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
-	return;
-}
-
 # 1. Reads only, and reads while rows come in.
 make('often', 30);
 make('never', 30);
@@ -109,13 +99,13 @@ ok(read_to_few('often'), 'they leave few runs');
 check_clean($node, 'after readers and writers');
 
 # 3. Without workers nobody merges for readers; with them, the next read is enough.
-set_workers(0);
+change_settings($node, 'pg_lsm.max_workers' => 0);
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is left');
 batches('never', 30);
 my $before = join ' ', runs('never');
 look_up($node, 'never', 20000);
 is(join(' ', runs('never')), $before, 'without workers all runs stay');
-set_workers(2);
+change_settings($node, 'pg_lsm.max_workers' => 2);
 ok(read_to_few('never'), 'and are merged when there are some');
 
 # 4. A table that is locked, but can be read.

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node indexes problems check_clean same_rows kill_postmaster
+our @EXPORT = qw(new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop page_read page_write page_kinds live_ids
   lost_blocks kill_process);
 
@@ -44,6 +44,28 @@ log_min_messages = warning
 $tiny
 " . ($params{conf} // ''));
 	return $node;
+}
+
+# A node that replicates, runs, does not care for crashes of the machine, and has the
+# extension.
+sub start_new_node
+{
+	my ($name, %params) = @_;
+	my $node = new_node($name, init => { allows_streaming => 1 }, conf => "fsync = off\n" . ($params{conf} // ''));
+
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
+	return $node;
+}
+
+# Settings of the server, from now on.
+sub change_settings
+{
+	my ($node, %settings) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET $_ = '$settings{$_}'") foreach keys %settings;
+	$node->safe_psql('postgres', 'SELECT pg_reload_conf()');
+	return;
 }
 
 # Names of all lsm indexes in a database.

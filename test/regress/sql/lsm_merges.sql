@@ -157,18 +157,6 @@ ALTER INDEX fan_few SET (merge_fanout = 33);
 -- A step fails: when its pages are written, just before they are installed, and
 -- when they are and the inputs' blocks are not free yet.  Whoever takes the next
 -- step gives back what it had reserved, and goes on.
-CREATE FUNCTION try_to_compact(index regclass, at text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM set_config('pg_lsm.fail_at', at, true);
-	PERFORM lsm_compact(index);
-	RETURN 'settled';
-EXCEPTION WHEN internal_error THEN
-	PERFORM set_config('pg_lsm.fail_at', '', true);
-	RETURN 'failed';
-END $$;
-CREATE FUNCTION jobs(index regclass, OUT jobs bigint, OUT segments bigint) LANGUAGE sql AS $$
-	SELECT count(*), sum(segments) FROM lsm_runs(index) WHERE state = 'merging'
-$$;
 SET pg_lsm.buffer_entries = 10;
 CREATE TABLE twice (k int);
 CREATE INDEX twice_k ON twice USING lsm (k);
@@ -177,23 +165,23 @@ SET pg_lsm.foreground_blocks = 0;
 SET pg_lsm.merge_fanout = 32;
 SET pg_lsm.segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(1, 600) i;
-SELECT try_to_compact('twice_k', 'install'), (jobs('twice_k')).*;
+SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 600), t.same('SELECT k FROM twice WHERE k < -2000000000');
 -- Others come in meanwhile, and the step is taken again, with segments of other sizes.
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(601, 720) i;
 SELECT lsm_check('twice_k', true);
 SET pg_lsm.page_entries = 5;
 SET pg_lsm.segment_size = 1;
-SELECT try_to_compact('twice_k', 'install'), (jobs('twice_k')).*;
+SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
-SELECT try_to_compact('twice_k', 'save'), (jobs('twice_k')).*;
+SELECT t.try_to_compact('twice_k', 'save'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
 -- One segment a step: each is installed though its inputs cannot be freed.
-SELECT try_to_compact('twice_k', 'free'), (jobs('twice_k')).* FROM generate_series(1, 3);
+SELECT t.try_to_compact('twice_k', 'free'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
 -- What is installed is not taken again.
-SELECT try_to_compact('twice_k', 'save'), (jobs('twice_k')).* FROM generate_series(1, 3);
-SELECT try_to_compact('twice_k', 'install'), (jobs('twice_k')).* FROM generate_series(1, 3);
+SELECT t.try_to_compact('twice_k', 'save'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
+SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
 SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
@@ -201,7 +189,7 @@ SELECT state, segments > 20 AS many_segments FROM lsm_runs('twice_k') WHERE stat
 -- The last step of all, too: its inputs are freed by the next that comes by.
 SET pg_lsm.segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(721, 1200) i;
-SELECT try_to_compact('twice_k', 'free') FROM generate_series(1, 4);
+SELECT t.try_to_compact('twice_k', 'free') FROM generate_series(1, 4);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200);
 SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200), t.same('SELECT k FROM twice WHERE k < -2000000000');
@@ -237,15 +225,15 @@ SET pg_lsm.segment_size = 6;
 CREATE TABLE vp (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX vp_k ON vp USING lsm (k);
 INSERT INTO vp SELECT (i * 37) % 2003 FROM generate_series(1, 2000) i;
-SELECT try_to_compact('vp_k', 'free');
-SELECT try_to_compact('vp_k', 'save');
-SELECT jobs > 0 AS under_way, segments > 0 AS got_somewhere FROM jobs('vp_k');
+SELECT t.try_to_compact('vp_k', 'free');
+SELECT t.try_to_compact('vp_k', 'save');
+SELECT jobs > 0 AS under_way, segments > 0 AS got_somewhere FROM t.jobs('vp_k');
 SELECT lsm_check('vp_k', true), check_runs('vp_k', 2000);
 DELETE FROM vp WHERE k % 2 = 0;
 VACUUM vp;
 SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp));
-SELECT try_to_compact('vp_k', 'free');
-SELECT jobs > 0 AS under_way FROM jobs('vp_k');
+SELECT t.try_to_compact('vp_k', 'free');
+SELECT jobs > 0 AS under_way FROM t.jobs('vp_k');
 SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp));
 SELECT lsm_compact('vp_k');
 SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp)), t.same('SELECT k FROM vp ORDER BY k');
@@ -254,7 +242,7 @@ SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp)), t
 CREATE TABLE gone (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX gone_k ON gone USING lsm (k);
 INSERT INTO gone SELECT hashint4(i) FROM generate_series(1, 2000) i;
-SELECT try_to_compact('gone_k', 'install');
+SELECT t.try_to_compact('gone_k', 'install');
 SELECT lsm_check('gone_k', true);
 DELETE FROM gone;
 VACUUM gone;
@@ -264,8 +252,8 @@ SELECT lsm_check('gone_k', true), count(*), sum(entries) FROM lsm_runs('gone_k')
 INSERT INTO gone SELECT hashint4(i) FROM generate_series(1, 2000) i;
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 2000);
 -- The same after an output has something: the job ends with that.
-SELECT try_to_compact('gone_k', 'free');
-SELECT try_to_compact('gone_k', 'save');
+SELECT t.try_to_compact('gone_k', 'free');
+SELECT t.try_to_compact('gone_k', 'save');
 DELETE FROM gone WHERE k > (SELECT min(k) FROM gone);
 VACUUM gone;
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 1);
@@ -351,5 +339,5 @@ INSERT INTO levels SELECT hashint4(i) FROM generate_series(22501, 23000) i;
 SELECT lsm_compact('levels_k');
 SELECT lsm_check('levels_k', true), check_runs('levels_k', (SELECT count(*) FROM levels)), t.same('SELECT k FROM levels WHERE k < -2100000000');
 DROP TABLE m, dense, small, loads, fan, twice, vp, gone, levels, seen;
-DROP FUNCTION load, check_runs, try_to_compact, try_to_insert, jobs, fail_for_long;
+DROP FUNCTION load, check_runs, try_to_insert, fail_for_long;
 DROP PROCEDURE churn;

@@ -24,32 +24,19 @@ BEGIN
 		t.same('SELECT n FROM f WHERE n < 20 ORDER BY n', 'SELECT n FROM f WHERE n < 20 ORDER BY n, ctid'), t.same('SELECT n FROM f ORDER BY n DESC', 'SELECT n FROM f ORDER BY n DESC, ctid DESC')]) a;
 	RETURN answers;
 END $$;
-CREATE FUNCTION jobs(index regclass, OUT jobs bigint, OUT segments bigint) LANGUAGE sql AS $$
-	SELECT count(*), coalesce(sum(segments), 0) FROM lsm_runs(index) WHERE state = 'merging'
-$$;
--- Fails at a point of the next step, if there is one.
-CREATE FUNCTION try_to_compact(index regclass, at text) RETURNS text LANGUAGE plpgsql AS $$
-BEGIN
-	PERFORM set_config('pg_lsm.fail_at', at, true);
-	PERFORM lsm_compact(index);
-	RETURN 'settled';
-EXCEPTION WHEN internal_error THEN
-	PERFORM set_config('pg_lsm.fail_at', '', true);
-	RETURN 'failed';
-END $$;
 -- Takes a number of steps: each fails when it is installed.
 CREATE FUNCTION take_steps(index regclass, steps int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. steps LOOP
-		PERFORM try_to_compact(index, 'free');
+		PERFORM t.try_to_compact(index, 'free');
 	END LOOP;
 END $$;
 -- Takes steps until a job has got somewhere.
 CREATE FUNCTION start_job(index regclass) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
-		IF (SELECT jobs > 0 AND segments > 0 FROM jobs(index)) THEN RETURN true; END IF;
-		PERFORM try_to_compact(index, 'free');
+		IF (SELECT jobs > 0 AND segments > 0 FROM t.jobs(index)) THEN RETURN true; END IF;
+		PERFORM t.try_to_compact(index, 'free');
 	END LOOP;
 	RETURN false;
 END $$;
@@ -60,7 +47,7 @@ BEGIN
 	FOR b IN 1 .. batches LOOP
 		INSERT INTO f SELECT (i * 7919 + b) % 1009, 'v' || i % 100, (i + b) % 300 / 10.0 FROM generate_series(1, 60) i;
 		COMMIT;
-		INSERT INTO seen SELECT i, (jobs(i)).*, (SELECT sum(entries) FROM lsm_runs(i)), (SELECT count(*) FROM f) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
+		INSERT INTO seen SELECT i, (t.jobs(i)).*, (SELECT sum(entries) FROM lsm_runs(i)), (SELECT count(*) FROM f) FROM unnest('{f_k,f_v,f_n}'::regclass[]) i;
 		COMMIT;
 		IF b % 16 = 0 AND check_segments() <> 'same' THEN
 			RAISE 'batch %: %', b, check_segments();
@@ -153,22 +140,22 @@ CALL grow(30);
 SELECT lsm_compact('f_k');
 INSERT INTO f SELECT (i * 7919) % 1009, 'x', 1 FROM generate_series(1, 500) i;
 SELECT take_steps('f_k', 3);
-SELECT jobs, segments > 0 AS some FROM jobs('f_k');
-SELECT segments AS before FROM jobs('f_k') \gset
-SELECT try_to_compact('f_k', 'save') FROM generate_series(1, 3);
-SELECT segments - :before AS more FROM jobs('f_k');
+SELECT jobs, segments > 0 AS some FROM t.jobs('f_k');
+SELECT segments AS before FROM t.jobs('f_k') \gset
+SELECT t.try_to_compact('f_k', 'save') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM t.jobs('f_k');
 SELECT check_segments();
-SELECT try_to_compact('f_k', 'install') FROM generate_series(1, 3);
-SELECT segments - :before AS more FROM jobs('f_k');
+SELECT t.try_to_compact('f_k', 'install') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM t.jobs('f_k');
 SELECT check_segments();
-SELECT try_to_compact('f_k', 'free') FROM generate_series(1, 3);
-SELECT segments - :before AS more FROM jobs('f_k');
+SELECT t.try_to_compact('f_k', 'free') FROM generate_series(1, 3);
+SELECT segments - :before AS more FROM t.jobs('f_k');
 SELECT check_segments();
 -- VACUUM of inputs, before the frontier and behind it.
 SELECT sum(entries) = (SELECT count(*) FROM f) AS counted FROM lsm_runs('f_k');
 DELETE FROM f WHERE k < 30;
 VACUUM f;
-SELECT jobs FROM jobs('f_k');
+SELECT jobs FROM t.jobs('f_k');
 SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
 DELETE FROM f WHERE k > 970;
 VACUUM f;
@@ -176,7 +163,7 @@ SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT co
 -- It empties the very segments at which the job goes on, and the output's last one.
 DELETE FROM f WHERE k < 500;
 VACUUM f;
-SELECT jobs FROM jobs('f_k');
+SELECT jobs FROM t.jobs('f_k');
 SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
 SELECT take_steps('f_k', 2);
 SELECT check_segments();
@@ -200,12 +187,12 @@ SET pg_lsm.batch_min_entries = 1;
 SET pg_lsm.merge_fanout = 32;
 INSERT INTO fv SELECT x FROM generate_series(1, 3000, 2) x;
 INSERT INTO fv SELECT x FROM generate_series(2, 3000, 2) x;
-SELECT try_to_compact('fv_k', 'free');
-SELECT try_to_compact('fv_k', 'save');
+SELECT t.try_to_compact('fv_k', 'free');
+SELECT t.try_to_compact('fv_k', 'save');
 CREATE PROCEDURE fail_often(at text) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 20 LOOP
-		PERFORM try_to_compact('fv_k', at);
+		PERFORM t.try_to_compact('fv_k', at);
 		COMMIT;
 	END LOOP;
 END $$;
@@ -217,7 +204,7 @@ SELECT pg_relation_size('fv_k') = :size AS bounded;
 SELECT lsm_check('fv_k', true);
 DELETE FROM fv WHERE k % 3 = 0;
 VACUUM fv;
-SELECT try_to_compact('fv_k', 'free');
+SELECT t.try_to_compact('fv_k', 'free');
 SELECT lsm_check('fv_k', true);
 SELECT lsm_compact('fv_k');
 SELECT lsm_check('fv_k', true);
@@ -310,5 +297,5 @@ DELETE FROM fv;
 VACUUM fv;
 SELECT lsm_check('fv_k', true), count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
 DROP TABLE f, fv, seen, got, expected;
-DROP FUNCTION check_segments, jobs, try_to_compact, take_steps, start_job, pass, overwrite;
+DROP FUNCTION check_segments, take_steps, start_job, pass, overwrite;
 DROP PROCEDURE grow, fail_often;

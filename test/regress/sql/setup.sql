@@ -137,3 +137,24 @@ EXCEPTION WHEN OTHERS THEN
 	END IF;
 	RETURN sqlstate;
 END $$;
+
+-- Merges under way, and what they have written.  (In plpgsql: with btree in place
+-- of lsm there is no lsm_runs.)
+CREATE FUNCTION t.jobs(index regclass, OUT jobs bigint, OUT segments bigint)
+LANGUAGE plpgsql AS $$
+BEGIN
+	SELECT count(*), coalesce(sum(r.segments), 0) INTO jobs, segments
+		FROM lsm_runs(index) r WHERE r.state = 'merging';
+END $$;
+
+-- Fails at a point of the next step, if there is one.
+CREATE FUNCTION t.try_to_compact(index regclass, at text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('pg_lsm.fail_at', at, true);
+	PERFORM lsm_compact(index);
+	RETURN 'settled';
+EXCEPTION WHEN internal_error THEN
+	PERFORM set_config('pg_lsm.fail_at', '', true);
+	RETURN 'failed';
+END $$;

@@ -1,0 +1,166 @@
+/*
+ * explain.c
+ *	  EXPLAIN (ANALYZE, LSM): what the scan of each node has read.
+ *
+ * PostgreSQL 18 and later; before that extensions have no options of EXPLAIN, and
+ * this file does nothing.  The counters are those of the scan descriptor, which
+ * lives until the plan is shut down: totals over all loops.  What parallel workers
+ * have read is not among them, since their descriptors are gone by then; that is
+ * said.
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+
+#ifndef LSM_HAS_EXPLAIN_OPTIONS
+void
+lsm_explain_init(void)
+{
+}
+#else
+#include "commands/defrem.h"
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#include "executor/instrument.h"
+#include "index/index.h"
+
+static int	extension_id;
+static explain_per_node_hook_type previous_per_node;
+static explain_validate_options_hook_type previous_validate;
+
+/* What is shown.  In text format only what is not 0, but for the seeks. */
+static const struct
+{
+	const char *text;
+	const char *property;
+	size_t		offset;			/* in LsmReadCounters */
+}			shown[] =
+{
+	{"seeks", "LSM Seeks", offsetof(LsmReadCounters, seeks)},
+	{"runs", "LSM Runs Read", offsetof(LsmReadCounters, runs)},
+	{"segments", "LSM Segments Read", offsetof(LsmReadCounters, segments)},
+	{"pages", "LSM Pages Read", offsetof(LsmReadCounters, pages)},
+	{"entries", "LSM Entries Read", offsetof(LsmReadCounters, entries)},
+	{"restarts", "LSM Restarts", offsetof(LsmReadCounters, restarts)},
+	{"removed", "LSM Entries Removed", offsetof(LsmReadCounters, removed)},
+	{"filter checks", "LSM Filter Checks", offsetof(LsmReadCounters, filter_checks)},
+	{"filter skips", "LSM Filter Skips", offsetof(LsmReadCounters, filter_skips)},
+};
+
+/* Whether the option is on, as EXPLAIN keeps it for us. */
+static bool *
+option_of(ExplainState *es)
+{
+	bool	   *option = GetExplainExtensionState(es, extension_id);
+
+	if (option == NULL)
+	{
+		option = palloc0(sizeof(bool));
+		SetExplainExtensionState(es, extension_id, option);
+	}
+	return option;
+}
+
+static void
+set_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	*option_of(es) = defGetBoolean(option);
+}
+
+static void
+validate(ExplainState *es, List *options, ParseState *pstate)
+{
+	if (previous_validate)
+		previous_validate(es, options, pstate);
+	if (*option_of(es) && !es->analyze)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
+}
+
+static void
+show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+{
+	ExplainIndentText(es);
+	appendStringInfoString(es->str, leader_only ? "LSM Reads (leader):" : "LSM Reads:");
+	for (int i = 0; i < lengthof(shown); i++)
+	{
+		uint64		n = *(const uint64 *) ((const char *) reads + shown[i].offset);
+
+		if (i == 0 || n != 0)
+			appendStringInfo(es->str, " %s=" UINT64_FORMAT, shown[i].text, n);
+	}
+	appendStringInfoChar(es->str, '\n');
+}
+
+static void
+show_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+{
+	for (int i = 0; i < lengthof(shown); i++)
+		ExplainPropertyUInteger(shown[i].property, NULL,
+								*(const uint64 *) ((const char *) reads + shown[i].offset), es);
+	ExplainPropertyBool("LSM Leader Only", leader_only, es);
+}
+
+/* Is this node one that scans an lsm index?  *scan is NULL if it was not started. */
+static bool
+find_scan(PlanState *state, IndexScanDesc *scan)
+{
+	Relation	index;
+
+	switch (nodeTag(state))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) state)->iss_RelationDesc;
+			*scan = ((IndexScanState *) state)->iss_ScanDesc;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) state)->ioss_RelationDesc;
+			*scan = ((IndexOnlyScanState *) state)->ioss_ScanDesc;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) state)->biss_RelationDesc;
+			*scan = ((BitmapIndexScanState *) state)->biss_ScanDesc;
+			break;
+		default:
+			return false;
+	}
+	return index != NULL && index->rd_indam->amgettuple == lsm_am_get_tuple;
+}
+
+static void
+per_node(PlanState *state, List *ancestors, const char *relationship, const char *plan_name,
+		 ExplainState *es)
+{
+	IndexScanDesc scan;
+
+	if (previous_per_node)
+		previous_per_node(state, ancestors, relationship, plan_name, es);
+	if (*option_of(es) && find_scan(state, &scan))
+	{
+		LsmReadCounters reads = {0};
+		bool		leader_only = state->worker_instrument != NULL &&
+			state->worker_instrument->num_workers > 0;
+
+		if (scan != NULL)
+			lsm_scan_reads(scan, &reads);
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			show_text(&reads, leader_only, es);
+		else
+			show_properties(&reads, leader_only, es);
+	}
+}
+
+/* Make the option known.  When the library is loaded. */
+void
+lsm_explain_init(void)
+{
+	extension_id = GetExplainExtensionId("pg_lsm");
+	RegisterExtensionExplainOption("lsm", set_option);
+	previous_per_node = explain_per_node_hook;
+	explain_per_node_hook = per_node;
+	previous_validate = explain_validate_options_hook;
+	explain_validate_options_hook = validate;
+}
+#endif

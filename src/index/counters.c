@@ -1,0 +1,198 @@
+/*
+ * counters.c
+ *	  What reading an index has cost: on its way to shared memory, and by statement.
+ *
+ * A reader counts for itself.  When a scan ends, what it has counted is added to
+ * the handle's counters and to those of the statement that runs.  From the handle
+ * it goes to shared memory when there is much of it, or with the end of the
+ * transaction, unless that was done a moment ago: sessions that look up single
+ * rows of one index would else spend their time on moving a cache line about.
+ *
+ * Statements are the top-level ones; am/statement.c says when one begins.  Scans
+ * end behind the hooks of their statement, so what is counted until the next one
+ * begins belongs to it.  Two sets of counters are kept: a statement that asks for
+ * those of the last one may read indexes itself.
+ */
+#include "postgres.h"
+
+#include "index/index.h"
+
+/* What is counted here and not in shared memory yet, at most. */
+#define MOST_SEEKS_KEPT		32
+#define MOST_PAGES_KEPT		1000
+
+/* Transactions that follow closer upon each other are published together. */
+#define PUBLISH_AFTER_US	1000
+
+/* Indexes that a statement's counters are kept for: the first ones. */
+#define MOST_INDEXES		1024
+
+typedef struct StatementSet
+{
+	uint64		statement;
+	int			count;
+	LsmStatementReads reads[MOST_INDEXES];
+} StatementSet;
+
+static uint64 statement = 1;	/* the number of the one that began last */
+static StatementSet sets[2];
+static StatementSet *latest = &sets[0]; /* of the last statement that has read anything */
+static StatementSet *before = &sets[1]; /* of the one before */
+
+static const struct
+{
+	size_t		offset;			/* in LsmReadCounters */
+	LsmCounter	counter;		/* of the index, for all sessions */
+}			published[] =
+{
+	{offsetof(LsmReadCounters, seeks), LSM_COUNT_SEEKS},
+	{offsetof(LsmReadCounters, runs), LSM_COUNT_RUNS},
+	{offsetof(LsmReadCounters, segments), LSM_COUNT_SEGMENTS},
+	{offsetof(LsmReadCounters, pages), LSM_COUNT_PAGES},
+	{offsetof(LsmReadCounters, entries), LSM_COUNT_DECODED},
+	{offsetof(LsmReadCounters, restarts), LSM_COUNT_RESTARTS},
+	{offsetof(LsmReadCounters, removed), LSM_COUNT_REMOVED},
+	{offsetof(LsmReadCounters, filter_checks), LSM_COUNT_FILTER_CHECKS},
+	{offsetof(LsmReadCounters, filter_skips), LSM_COUNT_FILTER_SKIPS},
+};
+
+#define COUNTERS (sizeof(LsmReadCounters) / sizeof(uint64))
+
+void
+lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
+{
+	uint64	   *sums = (uint64 *) to;
+	const uint64 *counts = (const uint64 *) from;
+
+	for (int i = 0; i < COUNTERS; i++)
+		sums[i] += counts[i];
+}
+
+static bool
+is_nothing(const LsmReadCounters *counters)
+{
+	/* Nothing is removed, or paid for, without having been read. */
+	return counters->seeks == 0 && counters->pages == 0 && counters->removed == 0;
+}
+
+/* --- statements ------------------------------------------------------------- */
+
+/* A top-level statement begins. */
+void
+lsm_statement_reads_begin(void)
+{
+	statement++;
+}
+
+/* The place of an index in the latest set, which is the current statement's; NULL: no room. */
+static LsmStatementReads *
+find_reads(LsmIndex *index)
+{
+	if (index->tally < latest->count && latest->reads[index->tally].index == index->id)
+		return &latest->reads[index->tally];
+	for (int i = 0; i < latest->count; i++)
+	{
+		if (latest->reads[i].index == index->id)
+		{
+			index->tally = i;
+			return &latest->reads[i];
+		}
+	}
+	if (latest->count == MOST_INDEXES)
+		return NULL;
+	index->tally = latest->count++;
+	memset(&latest->reads[index->tally], 0, sizeof(LsmStatementReads));
+	latest->reads[index->tally].index = index->id;
+	return &latest->reads[index->tally];
+}
+
+static void
+add_to_statement(LsmIndex *index, const LsmReadCounters *counters)
+{
+	LsmStatementReads *reads;
+
+	if (latest->statement != statement)
+	{
+		StatementSet *free_set = before;
+
+		before = latest;
+		latest = free_set;
+		latest->statement = statement;
+		latest->count = 0;
+	}
+	reads = find_reads(index);
+	if (reads != NULL)
+		lsm_counters_add(&reads->counters, counters);
+}
+
+/*
+ * What the last statement before this one has read that has read anything, index by
+ * index, in the order in which their first scans ended.
+ */
+const LsmStatementReads *
+lsm_statement_reads_last(int *count)
+{
+	const StatementSet *set = latest->statement == statement ? before : latest;
+
+	*count = set->count;
+	return set->reads;
+}
+
+/* --- shared memory ---------------------------------------------------------- */
+
+/*
+ * Add up what reading has cost.  Allocates nothing and touches no shared memory:
+ * also for the end of a failed transaction.
+ */
+void
+lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters, bool of_statement)
+{
+	if (is_nothing(counters))
+		return;
+	lsm_counters_add(&index->counters, counters);
+	if (of_statement)
+		add_to_statement(index, counters);
+	memset(counters, 0, sizeof(LsmReadCounters));
+}
+
+/* The same; and shared memory gets it if there is much. */
+void
+lsm_index_count(LsmIndex *index, LsmReadCounters *counters, bool of_statement)
+{
+	lsm_index_note_reads(index, counters, of_statement);
+	if (index->counters.seeks >= MOST_SEEKS_KEPT || index->counters.pages >= MOST_PAGES_KEPT)
+		lsm_index_publish(index);
+}
+
+/* Let the statistics views see what is counted. */
+void
+lsm_index_publish(LsmIndex *index)
+{
+	LsmReadCounters *c = &index->counters;
+	LsmIndexSlot *slot;
+
+	if (is_nothing(c))
+		return;
+	slot = index->is_local ? NULL : lsm_slot_of(index->id);
+	for (int i = 0; slot != NULL && i < lengthof(published); i++)
+	{
+		uint64		n = *(uint64 *) ((char *) c + published[i].offset);
+
+		if (n != 0)
+			pg_atomic_fetch_add_u64(&slot->counters[published[i].counter], n);
+	}
+	if (slot != NULL && c->paid != 0)
+		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
+	memset(c, 0, sizeof(LsmReadCounters));
+	index->has_published = true;
+}
+
+/* The same at the end of a transaction, unless the last time was just before. */
+void
+lsm_index_publish_if_due(LsmIndex *index, TimestampTz now)
+{
+	if (is_nothing(&index->counters) || now - index->published < PUBLISH_AFTER_US)
+		return;
+	lsm_index_publish(index);
+	index->published = now;
+}

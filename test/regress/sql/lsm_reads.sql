@@ -1,0 +1,176 @@
+-- What scans read: by statement, by node of a plan (from 18 on), and in all.
+SET pg_lsm.buffer_entries = 0;
+SET pg_lsm.page_entries = 0;
+SET pg_lsm.batch_entries = 0;
+SET pg_lsm.batch_min_entries = 48;
+SET pg_lsm.merge_fanout = 32;
+CREATE TABLE r (k int, v int, f text) WITH (autovacuum_enabled = off);
+CREATE INDEX r_k ON r USING lsm (k);
+CREATE INDEX r_v ON r USING lsm (v);
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
+VACUUM ANALYZE r;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+-- The runs that a search looks into.
+SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
+SELECT :runs > 3 AS several;
+
+-- A lookup: one search of all runs.
+SELECT k FROM r WHERE k = 5;
+SELECT index, seeks, runs_read = :runs AS all_runs, segments_read BETWEEN 1 AND runs_read AS segments, pages_read >= segments_read AS pages, entries_read BETWEEN 3 AND 200 AS entries, restarts, entries_removed FROM lsm_last_statement();
+-- The statement that asks does not count, though it may scan indexes itself; afterwards it is the last one.
+SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks, count(*) FROM lsm_last_statement(), r WHERE k IN (5, 7, 9) GROUP BY index, seeks;
+SELECT index, seeks FROM lsm_last_statement();
+-- Nor do those that scan none.
+SET work_mem = '1MB';
+SELECT count(*) FROM (SELECT 1) x;
+SELECT index, seeks FROM lsm_last_statement();
+-- All kinds of scans.
+SELECT count(f) FROM r WHERE k = 5;
+SELECT index, seeks, runs_read = :runs AS all_runs FROM lsm_last_statement();
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SELECT count(f) FROM r WHERE k = 5 AND v = 5;
+SELECT index, seeks FROM lsm_last_statement();
+SELECT count(f) FROM r WHERE k = 5 OR v = 7;
+SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
+SET enable_bitmapscan = off;
+SET enable_indexscan = on;
+SELECT count(*) FROM r WHERE k BETWEEN 100 AND 2100;
+SELECT index, seeks, entries_read >= 3 * 2001 AND entries_read < 3 * 2300 AS entries FROM lsm_last_statement();
+-- Rescans, and statements within statements, are those of the outermost one.
+SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i;
+SELECT index, seeks, runs_read = 700 * :runs AS all_runs FROM lsm_last_statement();
+DO $$ BEGIN FOR i IN 1 .. 100 LOOP PERFORM FROM r WHERE k = i; END LOOP; PERFORM FROM r WHERE v = 3; END $$;
+SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
+CREATE FUNCTION look(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1 .. n LOOP PERFORM FROM r WHERE k = i; END LOOP; RETURN n; END $$;
+SELECT look(3), look(4);
+SELECT index, seeks FROM lsm_last_statement();
+-- A cursor's when it is closed.
+BEGIN;
+DECLARE c CURSOR FOR SELECT k FROM r WHERE k > 100 ORDER BY k;
+FETCH 2 FROM c;
+SELECT index, seeks FROM lsm_last_statement();
+CLOSE c;
+SELECT index, seeks, entries_read > 2 AS entries FROM lsm_last_statement();
+COMMIT;
+-- Of a statement that failed.
+SELECT 100 / (k - 7) FROM r WHERE k IN (5, 6, 7, 8);
+SELECT index, seeks FROM lsm_last_statement();
+DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM 100 / (k - 7) FROM r WHERE k = 7; EXCEPTION WHEN division_by_zero THEN PERFORM FROM r WHERE k = 9; END $$;
+SELECT index, seeks FROM lsm_last_statement();
+-- Writing reads what it looks for.  Merges and checks are no scans.
+UPDATE r SET f = 'x' WHERE k = 5;
+SELECT index, seeks FROM lsm_last_statement();
+SET pg_lsm.merge_fanout = 2;
+SET pg_lsm.foreground_blocks = 100000;
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 2000) i;
+RESET pg_lsm.foreground_blocks;
+SET pg_lsm.merge_fanout = 32;
+SELECT lsm_compact('r_k'), lsm_check('r_k', true);
+SELECT index, seeks FROM lsm_last_statement();
+SELECT count(*) FROM r WHERE k = 6;
+SELECT index, seeks, runs_read FROM lsm_last_statement();
+-- Partitions and temporary tables.
+CREATE TABLE pr (k int) PARTITION BY RANGE (k);
+CREATE TABLE pr1 PARTITION OF pr FOR VALUES FROM (0) TO (10);
+CREATE TABLE pr2 PARTITION OF pr FOR VALUES FROM (10) TO (20);
+CREATE TEMP TABLE tr (k int);
+CREATE INDEX ON pr USING lsm (k);
+CREATE INDEX tr_k ON tr USING lsm (k);
+INSERT INTO pr SELECT i % 20 FROM generate_series(1, 100) i;
+INSERT INTO tr VALUES (1), (2);
+SELECT count(*) FROM pr, tr WHERE pr.k BETWEEN 1 AND 15 AND tr.k = 1;
+SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
+DROP TABLE pr;
+SELECT count(*) FROM lsm_last_statement();
+DROP TABLE tr;
+
+-- The totals are those of the statements.
+SELECT seeks, runs_read, segments_read, pages_read, entries_read, restarts FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset old_
+SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
+SELECT s.seeks - :old_seeks = l.seeks AS seeks, s.runs_read - :old_runs_read = l.runs_read AS runs, s.segments_read - :old_segments_read = l.segments_read AS segments, s.pages_read - :old_pages_read = l.pages_read AS pages, s.entries_read - :old_entries_read = l.entries_read AS entries, s.restarts - :old_restarts = l.restarts AS restarts
+FROM pg_stat_lsm_indexes s, lsm_last_statement() l WHERE indexrelid = index;
+-- Others see them when the transaction is over.
+SELECT pg_sleep(0.01);
+DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
+\c -
+SELECT seeks - :old_seeks AS seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
+SELECT count(*) FROM lsm_last_statement();
+
+-- Dead entries that a scan takes out.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET pg_lsm.page_entries = 0;
+DELETE FROM r WHERE k < 1000;
+SELECT k FROM r ORDER BY k LIMIT 1;
+SELECT index, seeks, entries_removed > 3000 AS removed, entries_removed FROM lsm_last_statement() \gset
+SELECT :'index' AS index, :'removed' AS removed;
+SELECT entries_removed = :entries_removed AS same FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
+
+-- By node of a plan, in the formats of EXPLAIN, from 18 on.
+CREATE FUNCTION explained(query text, expected text, format text DEFAULT 'text') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	result text := '';
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN 'as expected';
+	END IF;
+	FOR line IN EXECUTE format('EXPLAIN (ANALYZE, LSM, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT %s) %s', format, query) LOOP
+		result := result || line || E'\n';
+	END LOOP;
+	RETURN CASE WHEN result ~ expected THEN 'as expected' ELSE result END;
+END $$;
+INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
+SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
+SELECT count(*) FROM r WHERE k = 2000;
+SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
+	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM lsm_last_statement() \gset
+SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
+	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
+SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
+-- All loops together.
+SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i', 'loops=700.*LSM Reads: seeks=700 runs=' || 700 * :runs || ' ');
+SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i WHERE i > 100', 'never executed.*LSM Reads: seeks=0\n');
+-- Nodes that scan other indexes, or none, have nothing to say.
+CREATE TABLE b (k int PRIMARY KEY);
+SELECT explained('SELECT count(*) FROM b WHERE k = 5', '^((?!LSM).)*$');
+SELECT explained('SELECT count(*) FROM b, r WHERE r.k = b.k', '^((?!LSM).)*LSM Reads((?!LSM).)*$');
+SELECT explained('SELECT generate_series(1, 2)', '^((?!LSM).)*$', 'json');
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SELECT explained('SELECT count(f) FROM r WHERE k = 2000 OR v = 7', 'BitmapOr.*Bitmap Index Scan on r_k[^-]*\n *LSM Reads:' || :'reads' || E'\n.*Bitmap Index Scan on r_v[^-]*\n *LSM Reads: seeks=1 ');
+SET enable_bitmapscan = off;
+SET enable_indexscan = on;
+-- What the scan finds dead it removes before it is shown.
+DELETE FROM r WHERE k < 2000;
+SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads:.* removed=\d\d\d\d');
+SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads: seeks=1 runs=\d+ segments=\d+ pages=\d+ entries=\d+( removed=\d)?\n');
+-- Workers' scans are over by then.
+INSERT INTO b SELECT generate_series(1, 2500);
+ANALYZE b;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = '1GB';
+SET enable_seqscan = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SELECT explained('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather.*LSM Reads \(leader\): seeks=');
+-- But they are counted with the others.
+SELECT t.plan_has('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather') AS parallel;
+SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset old_
+SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k;
+SELECT s.seeks - :old_seeks AS seeks, l.seeks <= 2500 AS leader FROM pg_stat_lsm_indexes s LEFT JOIN lsm_last_statement() l ON index = indexrelid WHERE indexrelname = 'r_k';
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+-- The option by itself.
+SELECT t.error_of('EXPLAIN (LSM) SELECT 1') = CASE WHEN current_setting('server_version_num')::int < 180000 THEN '42601' ELSE '22023' END AS needs_analyze;
+SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
+DROP TABLE r, b;
+DROP FUNCTION look, explained;
