@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node indexes problems check_clean same_rows kill_postmaster
-  load_start load_stop page_read page_write page_kinds live_ids
+  load_start load_stop lost_commits page_read page_write page_kinds live_ids
   lost_blocks kill_process);
 
 # Merges and levels at small sizes.
@@ -177,7 +177,8 @@ sub kill_process
 	return 0;
 }
 
-# pgbench in the background.
+# pgbench in the background.  With "log" it notes which transactions were
+# acknowledged, see lost_commits.
 sub load_start
 {
 	my ($node, %params) = @_;
@@ -196,14 +197,15 @@ sub load_start
 		close $fh;
 		push @scripts, '-f', "$file\@$weight";
 	}
+	my $log = $params{log} ? $node->basedir . '/acknowledged_' . ($params{name} // '') : undef;
 	local %ENV = $node->_get_env();
 	local $ENV{PGOPTIONS} = $params{options} // '';
 	my $h = IPC::Run::start([
 			'pgbench', '-n', '-c', $params{clients} // 4, '-j', $params{clients} // 4,
 			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 20),
-			@scripts, 'postgres' ],
+			defined $log ? ('--log', "--log-prefix=$log") : (), @scripts, 'postgres' ],
 		'<', \undef, '>&', \$out);
-	return { handle => $h, out => \$out };
+	return { handle => $h, out => \$out, log => $log };
 }
 
 # Wait for the load to end, by itself or because its server is gone.
@@ -213,6 +215,36 @@ sub load_stop
 
 	$load->{handle}->finish();
 	return ${ $load->{out} };
+}
+
+# Commits that were acknowledged to a load that has ended, and are not there.  The
+# server counts them in commits (who, script, n), where script is the number of a
+# script in the load, and we do, outside of it.  Of the last transaction of each
+# client nobody knows whether it was committed.  The counts begin anew.
+sub lost_commits
+{
+	my ($node, $load) = @_;
+	my $found = '';
+	my (%acknowledged, %doubtful);
+
+	foreach my $line (map { split /\n/, slurp_file($_) } glob "$load->{log}.*")
+	{
+		my ($client, undef, $time, $script) = split / /, $line;
+
+		$acknowledged{"$client|$script"}++ if $time =~ /^\d+$/;
+	}
+	$found .= "no commit was acknowledged\n" unless %acknowledged;
+	foreach my $row (split /\n/, $node->safe_psql('postgres', 'SELECT who, script, n FROM commits'))
+	{
+		my ($client, $script, $n) = split /\|/, $row;
+		my $known = delete $acknowledged{"$client|$script"} // 0;
+
+		$doubtful{$client} += $n - $known;
+		$found .= "client $client, script $script: $known commits were acknowledged, and $n are there\n"
+		  if $n < $known || $doubtful{$client} > 1;
+	}
+	$node->safe_psql('postgres', 'UPDATE commits SET n = 0');
+	return $found;
 }
 
 # Pages of a file.
