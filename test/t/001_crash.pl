@@ -116,6 +116,7 @@ foreach my $round (1 .. $rounds)
 			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM t;\n" ],
 			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
 			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
 	select(undef, undef, undef, $seconds);
 	if ($death eq 'immediate')
 	{

@@ -181,6 +181,7 @@ foreach my $round (1 .. $rounds)
 			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;\nEND;\n" ],
 			[ $round % 2, "SELECT lsm_compact('t_k');" ],
 			[ $round % 2, 'VACUUM t;' ] ]);
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
 	foreach (1 .. 200)
 	{
 		my ($ret, $out) = $node->psql('postgres', q{SELECT count(*) FROM unnest('{t_k,t_s}'::regclass[]) i, lsm_runs(i) WHERE state = 'merging' AND segments > 0});
