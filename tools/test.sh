@@ -13,6 +13,8 @@
 #   layers      the rules of tools/check_layers.sh
 #   unit        pure code, without a server (test/unit)
 #   regress     SQL scripts with expected output (test/regress)
+#   full        the same with the settings of production, but for those that show runs
+#   control     regress and isolation with btree in place of lsm: what they expect must hold there
 #   isolation   concurrent sessions in fixed orders (test/isolation)
 #   tap         crashes, standbys, backups (test/t)
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
@@ -33,7 +35,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-ALL_SUITES=(build layers unit regress isolation tap core oracle bench)
+ALL_SUITES=(build layers unit regress full control isolation tap core oracle bench)
 SUITES=()
 KEEP=
 INSTALL=1
@@ -109,16 +111,16 @@ clean_up()
 # --- counting ----------------------------------------------------------------
 
 # count_cases LOG: prints "passed failed" for the output of a suite. Understood are a closing line "N passed, N failed"
-# (perhaps "NAME: N seeds passed, N failed"), which counts for everything before it, TAP as perl and PostgreSQL 16 and later
+# (perhaps "NAME: N seeds passed, N failed"), which counts for everything before it since the last one, TAP as perl and PostgreSQL 16 and later
 # write it, and pg_regress as PostgreSQL 15 writes it.
 count_cases()
 {
 	awk '
 		/^([a-z]+: )?[0-9]+ ([a-z]+ )?passed, [0-9]+ failed/ {
 			sub(/^[a-z]+: /, "")
-			p = $1
+			p = closed_p += $1
 			sub(/^.*passed, /, "")
-			f = $1
+			f = closed_f += $1
 			next
 		}
 		/^ok .*# (SKIP|skip)/ { next }
@@ -216,14 +218,29 @@ suite_unit()
 	in_server_env 300 make -C "$WORK/src/test/unit" check PG_CONFIG="$PG_CONFIG"
 }
 
-# The suites that need a server have a runner of their own.
+# suite_server SUITE SECONDS [NAME]: the suites that need a server have a runner of their own. NAME, if it is another one,
+# is how a variant of the suite is called.
 suite_server()
 {
-	local suite=$1 limit=$2
+	local suite=$1 limit=$2 name=${3:-$1}
 
-	mkdir -p "$WORK/run/$suite"
-	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$suite"
-	LSM_TEST_DIR="$WORK/run/$suite" in_server_env "$limit" "$WORK/src/test/run" "$suite"
+	mkdir -p "$WORK/run/$name"
+	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$name"
+	LSM_TEST_DIR="$WORK/run/$name" in_server_env "$limit" "$WORK/src/test/run" "$suite"
+}
+
+suite_full()
+{
+	LSM_TEST_LIMITS=full suite_server regress 900 full
+}
+
+suite_control()
+{
+	local status=0
+
+	LSM_TEST_METHOD=btree suite_server regress 900 control || status=1
+	LSM_TEST_METHOD=btree suite_server isolation 900 control-isolation || status=1
+	return $status
 }
 
 suite_core()
@@ -266,6 +283,8 @@ run_one()
 			;;
 		regress | isolation) run_suite "$1" suite_server "$1" 900 ;;
 		tap) run_suite tap suite_server tap 1200 ;;
+		full) run_suite full suite_full ;;
+		control) run_suite control suite_control ;;
 		core) run_suite core suite_core ;;
 		bench) run_suite bench suite_bench ;;
 		oracle)

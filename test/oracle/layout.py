@@ -177,7 +177,8 @@ class Layout:
         rng = self.rng
         common = [t for t in usable if t.name in COMMON] or usable
         count = rng.choices((1, 2, 3, 4), (3, 4, 3, 2))[0]
-        long = rng.choice((30, 30, 400, 1600, 2560)) // count
+        self.long = rng.choice((30, 30, 400, 1600, 2560))
+        long = self.long // count
         rising = rng.random() < 0.2     # rows come in the order of the keys
         if rising:
             common = [t for t in common if t.name in RISING] or common

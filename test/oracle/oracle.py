@@ -169,7 +169,10 @@ class Run:
               f"{counts.fetches} cursor steps compared; "
               f"{counts.other_plans} with another plan shape, "
               f"{counts.without_index} without an index, "
-              f"{counts.btree_wrong} wrong by btree")
+              f"{counts.btree_wrong} wrong by btree; "
+              f"{counts.index_missed} of {counts.index_due} beside other "
+              "clients went round the index; counts compared "
+              f"{counts.counts - counts.counts_given_up} times of {counts.counts}")
         if counts.shapes:
             runs, levels, building = zip(*counts.shapes)
             print(f"indexes of up to {max(runs)} runs and {max(levels)} levels,"
@@ -186,6 +189,9 @@ class Run:
                       f"{self.options.am}: {other}")
         for mode, seed in self.failed:
             print(f"failed: {mode} seed {seed}")
+        for what in counts.too_little():
+            print(f"FAILED: {what}")
+            self.failed.append(("all", what))
         print(f"oracle: {self.passed} seeds passed, "
               f"{len(self.failed)} failed")
 

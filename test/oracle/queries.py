@@ -15,10 +15,13 @@ class Query:
     """A statement, the settings it runs under, and what may be compared."""
 
     def __init__(self, sql, mode="index", join=None, work_mem="4MB",
-                 limited=False, lossy=False):
+                 limited=False, lossy=False, ordered=()):
         self.sql = sql
-        # With LIMIT another plan may find other rows.
+        self.mode = mode
+        # With LIMIT another plan may find other rows,
         self.limited = limited
+        # but the same values in these columns of the output.
+        self.ordered = ordered
         # Of equal values one is shown, and another plan may show another.
         self.lossy = lossy
         index, only, bitmap = SCAN_MODES[mode]
@@ -34,6 +37,10 @@ class Query:
         }
 
 
+# Types of which equal values are written alike.
+LOOK_ALIKE = {"int2", "int4", "int8", "oid", "bool", "date", "timestamp",
+              "timestamptz", "time", "uuid", "text", "name", "bytea", "macaddr"}
+
 # Settings that hold for all queries.
 FIXED_SETTINGS = ("SET enable_seqscan = off; SET synchronize_seqscans = off; "
                   "SET enable_hashagg = off; SET enable_hashjoin = off; "
@@ -46,6 +53,7 @@ class QueryMaker:
         self.layout = layout
         self.rng = layout.rng
         self.keys = layout.keys
+        self.order_keys = []    # of the latest ORDER BY clause
 
     def make(self):
         shapes = ((self.plain, 50), (self.count, 6), (self.extremes, 8),
@@ -166,14 +174,30 @@ class QueryMaker:
     def order(self, alias="", full=False):
         """An ORDER BY clause that the index gives, forward or backward."""
         rng = self.rng
+        self.order_keys = []
         if not full and rng.random() < 0.25:
             return ""
         depth = len(self.keys)
         if not full and rng.random() < 0.3:
             depth = rng.randint(1, depth)
         backward = rng.random() < 0.5
+        self.order_keys = self.keys[:depth]
         return " ORDER BY " + ", ".join(key.order(backward, alias)
-                                        for key in self.keys[:depth])
+                                        for key in self.order_keys)
+
+    def ordered(self, output):
+        """Columns of the output that the latest ORDER BY clause determines.
+
+        Those of the leading keys of which equal values look alike.
+        """
+        names = output.split(", ")
+        found = []
+        for key in self.order_keys:
+            if (not key.is_column or key.type.name not in LOOK_ALIKE
+                    or key.column.name not in names):
+                break
+            found.append(names.index(key.column.name))
+        return found
 
     def limit(self):
         rng = self.rng
@@ -199,9 +223,11 @@ class QueryMaker:
     def plain(self):
         mode = self.mode()
         limit = self.limit()
-        sql = (f"SELECT {self.output(mode)} FROM {TABLE}{self.where()}"
+        output = self.output(mode)
+        sql = (f"SELECT {output} FROM {TABLE}{self.where()}"
                f"{self.order()}{limit}")
         return Query(sql, mode, limited=bool(limit),
+                     ordered=self.ordered(output),
                      work_mem=self.rng.choice(("4MB", "64kB")))
 
     def count(self):
@@ -302,11 +328,13 @@ class QueryMaker:
         if self.layout.predicate:
             terms.append(self.layout.predicate)
         mode = self.mode()
+        self.order_keys = []
         order = "" if mode == "bitmap" else self.order(full=True)
         limit = self.limit()
-        return Query(f"SELECT {self.output(mode)} FROM {TABLE}"
+        output = self.output(mode)
+        return Query(f"SELECT {output} FROM {TABLE}"
                      f" WHERE {' AND '.join(terms)}{order}{limit}", mode,
-                     limited=bool(limit))
+                     limited=bool(limit), ordered=self.ordered(output))
 
     def alternatives(self):
         key = self.keys[0]

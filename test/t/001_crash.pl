@@ -30,9 +30,12 @@ CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);
 CREATE INDEX t_n ON t USING lsm (n, who);
 CREATE INDEX t_part ON t USING lsm (f DESC NULLS LAST) WHERE k > 500;
--- Each client counts what it has committed, in a row of its own.
+-- Each client counts the rows that it has committed, and its commits, which
+-- pgbench counts, too.
 CREATE TABLE committed (who int PRIMARY KEY, rows bigint NOT NULL);
 INSERT INTO committed SELECT i, 0 FROM generate_series(0, 9) i;
+CREATE TABLE commits (who int, script int, n bigint, PRIMARY KEY (who, script));
+INSERT INTO commits SELECT who, script, 0 FROM generate_series(0, 5) who, generate_series(0, 2) script;
 });
 
 my $insert = q{
@@ -41,6 +44,7 @@ my $insert = q{
 BEGIN;
 INSERT INTO t SELECT (:k + i * 7919) % 1000, CASE WHEN i % 9 > 0 THEN i / 3.0 END, 's' || (:k * i) % 100, (:k + i) % 50 / 10.0, :client_id FROM generate_series(1, :n) i;
 UPDATE committed SET rows = rows + :n WHERE who = :client_id;
+UPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 0;
 COMMIT;
 };
 my $abort = q{
@@ -62,6 +66,7 @@ my $delete = q{
 BEGIN;
 WITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 20 AND who = :client_id RETURNING 1)
 UPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;
+UPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;
 COMMIT;
 };
 
@@ -69,6 +74,7 @@ my $delete_all = q{
 BEGIN;
 DELETE FROM t WHERE who = :client_id;
 UPDATE committed SET rows = 0 WHERE who = :client_id;
+UPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 2;
 COMMIT;
 };
 
@@ -104,12 +110,13 @@ foreach my $round (1 .. $rounds)
 	$node->append_conf('postgresql.conf', 'pg_lsm.max_workers = ' . ($death eq 'worker' || $round % 3 == 0 ? 2 : 0));
 	$node->reload;
 
-	my $load = load_start($node, name => "r$round", clients => 6, options => $limits,
-		scripts => [ [ 10, $insert ], [ 2, $abort ], [ 3, $update ], [ 2, $delete ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM t;\n" ],
+	my $load = load_start($node, name => "r$round", clients => 6, options => $limits, log => 1,
+		# Much goes at once when VACUUM is to die, so that it has segments to drop and a file to cut.
+		scripts => [ [ 10, $insert ], [ 2, $delete ], [ $death eq 'vacuum' ? 1 : 0, $delete_all ],
+			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM t;\n" ],
 			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
-			# Much goes at once, so that VACUUM has segments to drop and a file to cut.
-			$death eq 'vacuum' ? [ 1, $delete_all ] : (),
 			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
 	select(undef, undef, undef, $seconds);
 	if ($death eq 'immediate')
 	{
@@ -143,6 +150,7 @@ foreach my $round (1 .. $rounds)
 			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who)
 			WHERE coalesce(have, 0) <> rows}),
 		'', "round $round: committed rows are there, and only those");
+	is(lost_commits($node, $load), '', "round $round: no commit is lost that was acknowledged");
 
 	# Nothing but the death has stopped the clients.
 	my $log = slurp_file($node->logfile, $log_at);

@@ -31,7 +31,7 @@ my @scripts = (
 	[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n" ],
 	[ 1, "VACUUM t;\n" ]);
 my $load = load_start($node, name => 'backup', clients => 2, seconds => 5, scripts => \@scripts);
-select(undef, undef, undef, 0.5);
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging'}) or die 'no merge is under way';
 $node->backup('backup');
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'before', 100 FROM generate_series(1, 77) i});
 $node->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});

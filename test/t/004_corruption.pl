@@ -157,6 +157,11 @@ like($err, qr/shared_preload_libraries = 'pg_lsm'/, 'not preloaded: CREATE INDEX
 ($ret, $out, $err) = $node->psql('postgres', "INSERT INTO d0 SELECT 1, 'x', i FROM generate_series(1, 100) i");
 isnt($ret, 0, 'not preloaded: INSERT is refused');
 like($err, qr/shared_preload_libraries = 'pg_lsm'/, 'not preloaded: INSERT says what to do');
+foreach my $command ('UPDATE d0 SET id = id + 1 WHERE id < 10', q{COPY d0 (id) FROM PROGRAM 'echo 1'})
+{
+	($ret, $out, $err) = $node->psql('postgres', $command);
+	like($err, qr/shared_preload_libraries = 'pg_lsm'/, "not preloaded: $command is refused");
+}
 ($ret, $out, $err) = $node->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d0 WHERE k = 5');
 like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: a query works or says what to do');
 ($ret, $out, $err) = $node->psql('postgres', 'VACUUM d2; ANALYZE d2');

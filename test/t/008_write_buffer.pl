@@ -83,7 +83,9 @@ foreach my $round (1 .. 4)
 			[ 1, "BEGIN;\nINSERT INTO t SELECT i, 'aborted' FROM generate_series(1, 20) i;\nROLLBACK;\n" ],
 			[ 1, "\\set k random(0, 1000)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 5;\n" ],
 			$round % 2 ? [ 1, "VACUUM t;\n" ] : () ]);
-	select(undef, undef, undef, 1.5);
+	# Entries on most pages, and all of them open.
+	$node->poll_query_until('postgres', "SELECT count(*) = $pages AND sum(entries) > 50 FROM lsm_runs('t_k') WHERE state = 'open'")
+		or die 'the pages are not opened';
 	my $before = open_pages('t_k');
 	$node->stop('immediate');
 	load_stop($load);

@@ -150,7 +150,12 @@ $standby->stop;
 # or of a process that merges.
 my $rounds = defined $ENV{LSM_KILLS} ? int($ENV{LSM_KILLS} / 2) : 6;
 my $found = 0;
-$node->safe_psql('postgres', q{CREATE TABLE acknowledged (who int PRIMARY KEY, rows bigint); INSERT INTO acknowledged SELECT i, 0 FROM generate_series(0, 2) i});
+$node->safe_psql('postgres', q{
+	CREATE TABLE committed (who int PRIMARY KEY, rows bigint);
+	INSERT INTO committed SELECT i, 0 FROM generate_series(0, 2) i;
+	CREATE TABLE commits (who int, script int, n bigint, PRIMARY KEY (who, script));
+	INSERT INTO commits SELECT who, script, 0 FROM generate_series(0, 2) who, generate_series(0, 1) script;
+});
 $node->safe_psql('postgres', 'ALTER TABLE t ADD who int');
 $node->append_conf('postgresql.conf', 'restart_after_crash = on');
 foreach my $round (1 .. $rounds)
@@ -159,11 +164,12 @@ foreach my $round (1 .. $rounds)
 
 	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'on' : 'off'));
 	change_settings($node, 'pg_lsm.max_workers' => $round % 3 == 2 ? 2 : 0, 'pg_lsm.idle_delay' => $round % 3 == 2 ? '10ms' : '-1', 'pg_lsm.merge_fanout' => 2 + $round % 3);
-	my $load = load_start($node, name => "crash$round", clients => 3, seconds => 20, scripts => [
-			[ 5, "BEGIN;\nINSERT INTO t SELECT (random() * 1000)::int, 's' || i % 50, :client_id FROM generate_series(1, 100) i;\nUPDATE acknowledged SET rows = rows + 100 WHERE who = :client_id;\nEND;\n" ],
-			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE acknowledged SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nEND;\n" ],
+	my $load = load_start($node, name => "crash$round", clients => 3, seconds => 20, log => 1, scripts => [
+			[ 5, "BEGIN;\nINSERT INTO t SELECT (random() * 1000)::int, 's' || i % 50, :client_id FROM generate_series(1, 100) i;\nUPDATE committed SET rows = rows + 100 WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 0;\nEND;\n" ],
+			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;\nEND;\n" ],
 			[ $round % 2, "SELECT lsm_compact('t_k');" ],
 			[ $round % 2, 'VACUUM t;' ] ]);
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
 	foreach (1 .. 200)
 	{
 		my ($ret, $out) = $node->psql('postgres', q{SELECT count(*) FROM unnest('{t_k,t_s}'::regclass[]) i, lsm_runs(i) WHERE state = 'merging' AND segments > 0});
@@ -184,10 +190,11 @@ foreach my $round (1 .. $rounds)
 	}
 	check_clean($node, "after crash $round");
 	is($node->safe_psql('postgres', q{SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')
-			FROM acknowledged LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who) WHERE coalesce(have, 0) <> rows}),
-		'', "after crash $round: all acknowledged rows are there");
+			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who) WHERE coalesce(have, 0) <> rows}),
+		'', "after crash $round: committed rows are there, and only those");
+	is(lost_commits($node, $load), '', "after crash $round: no commit is lost that was acknowledged");
 	unlike(slurp_file($node->logfile, $log_at), qr/PANIC|TRAP|is corrupted|terminated by signal (?!9:)/, "crash $round: nothing else in the log");
-	$node->safe_psql('postgres', 'TRUNCATE t; UPDATE acknowledged SET rows = 0') if $round % 6 == 0;
+	$node->safe_psql('postgres', 'TRUNCATE t; UPDATE committed SET rows = 0') if $round % 6 == 0;
 }
 cmp_ok($found, '>', $rounds / 2, 'jobs were under way when the server was killed');
 change_settings($node, 'pg_lsm.max_workers' => 1, 'pg_lsm.idle_delay' => '20ms', 'pg_lsm.merge_fanout' => 4);

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw(new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
-  load_start load_stop page_read page_write page_kinds live_ids
+  load_start load_stop lost_commits page_read page_write page_kinds live_ids
   lost_blocks kill_process);
 
 # Merges and levels at small sizes.
@@ -80,17 +80,20 @@ sub indexes
 
 # All that is wrong with the indexes of a database: what lsm_check says, and
 # each index whose entries, in its order, are not those of a sequential scan.
-# On a standby lsm_check is left out unless asked for.
+# On a standby lsm_check is left out unless asked for.  An index that its query
+# does not use is a fault, too, unless another order is the default one.
 sub problems
 {
 	my ($node, %params) = @_;
 	my $db = $params{db} // 'postgres';
 	my $found = '';
+	my $writes = $node->safe_psql($db, 'SELECT NOT pg_is_in_recovery()') eq 't';
 
 	foreach my $index (indexes($node, $db))
 	{
-		my ($table, $columns, $where) = split /\|/, $node->safe_psql($db, qq{
+		my ($table, $default, $columns, $where) = split /\|/, $node->safe_psql($db, qq{
 			SELECT i.indrelid::regclass,
+				(SELECT bool_and(opcdefault) FROM pg_opclass o WHERE o.oid = ANY (i.indclass)),
 				(SELECT string_agg(pg_get_indexdef(i.indexrelid, n, false) ||
 						CASE WHEN i.indoption[n - 1] & 1 = 1 THEN ' DESC' ELSE '' END ||
 						CASE WHEN i.indoption[n - 1] & 2 = 2 THEN ' NULLS FIRST' ELSE ' NULLS LAST' END, ', ' ORDER BY n)
@@ -107,10 +110,15 @@ sub problems
 		my $query = "SELECT ROW($keys)::text || ctid FROM $table WHERE $where ORDER BY $columns";
 		my $seq = 'SET enable_indexscan = off; SET enable_bitmapscan = off';
 		my $idx = 'SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off';
+		# Other indexes may give the order as well.  (On a standby they have to do.)
+		$idx .= "; BEGIN; UPDATE pg_index SET indisvalid = false WHERE indrelid = '$table'::regclass AND indexrelid <> '$index'::regclass"
+		  if $writes;
 		# The order among equal keys is known when this index gives it, without
 		# a sort (an operator class that is not the default one may not).
 		my $plan = $node->safe_psql($db, "$idx; EXPLAIN (COSTS OFF) $query");
 		my $order = $plan =~ /using \Q$index\E on/ && $plan !~ /Sort/ ? '' : ' ORDER BY x COLLATE "C"';
+		$found .= "$index is not used: $plan\n"
+		  if $default eq 't' && $plan !~ ($writes ? qr/using \Q$index\E on/ : qr/using \S+ on/);
 		my $md5 = sub {
 			my ($settings, $tie) = @_;
 			my ($ret, $out, $err) = $node->psql($db,
@@ -136,6 +144,13 @@ sub check_clean
 sub same_rows
 {
 	my ($node, $query, $db) = @_;
+	my $plan = $node->safe_psql($db // 'postgres', "SET enable_seqscan = off; EXPLAIN (COSTS OFF) $query");
+
+	unless ($plan =~ /Index (Only )?Scan/)
+	{
+		diag("no index in the plan of $query: $plan");
+		return 0;
+	}
 	my $sorted = "SELECT count(*), md5(string_agg(q::text, ' ' ORDER BY q::text COLLATE \"C\")) FROM ($query) q";
 
 	return $node->safe_psql($db // 'postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $sorted") eq
@@ -199,7 +214,8 @@ sub kill_process
 	return 0;
 }
 
-# pgbench in the background.
+# pgbench in the background.  With "log" it notes which transactions were
+# acknowledged, see lost_commits.
 sub load_start
 {
 	my ($node, %params) = @_;
@@ -218,14 +234,15 @@ sub load_start
 		close $fh;
 		push @scripts, '-f', "$file\@$weight";
 	}
+	my $log = $params{log} ? $node->basedir . '/acknowledged_' . ($params{name} // '') : undef;
 	local %ENV = $node->_get_env();
 	local $ENV{PGOPTIONS} = $params{options} // '';
 	my $h = IPC::Run::start([
 			'pgbench', '-n', '-c', $params{clients} // 4, '-j', $params{clients} // 4,
 			defined $params{transactions} ? ('-t', $params{transactions}) : ('-T', $params{seconds} // 20),
-			@scripts, 'postgres' ],
+			defined $log ? ('--log', "--log-prefix=$log") : (), @scripts, 'postgres' ],
 		'<', \undef, '>&', \$out);
-	return { handle => $h, out => \$out };
+	return { handle => $h, out => \$out, log => $log };
 }
 
 # Wait for the load to end, by itself or because its server is gone.
@@ -235,6 +252,36 @@ sub load_stop
 
 	$load->{handle}->finish();
 	return ${ $load->{out} };
+}
+
+# Commits that were acknowledged to a load that has ended, and are not there.  The
+# server counts them in commits (who, script, n), where script is the number of a
+# script in the load, and we do, outside of it.  Of the last transaction of each
+# client nobody knows whether it was committed.  The counts begin anew.
+sub lost_commits
+{
+	my ($node, $load) = @_;
+	my $found = '';
+	my (%acknowledged, %doubtful);
+
+	foreach my $line (map { split /\n/, slurp_file($_) } glob "$load->{log}.*")
+	{
+		my ($client, undef, $time, $script) = split / /, $line;
+
+		$acknowledged{"$client|$script"}++ if $time =~ /^\d+$/;
+	}
+	$found .= "no commit was acknowledged\n" unless %acknowledged;
+	foreach my $row (split /\n/, $node->safe_psql('postgres', 'SELECT who, script, n FROM commits'))
+	{
+		my ($client, $script, $n) = split /\|/, $row;
+		my $known = delete $acknowledged{"$client|$script"} // 0;
+
+		$doubtful{$client} += $n - $known;
+		$found .= "client $client, script $script: $known commits were acknowledged, and $n are there\n"
+		  if $n < $known || $doubtful{$client} > 1;
+	}
+	$node->safe_psql('postgres', 'UPDATE commits SET n = 0');
+	return $found;
 }
 
 # Pages of a file.

@@ -1,0 +1,317 @@
+# What docs/operations.md says and no other test does: servers that must preload
+# the library and do not, sizes under UPDATE and DELETE, prepared transactions,
+# what to alert on, who may do what, and the way back to a B-tree.  The SQL of
+# that page is taken from there.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $page = slurp_file("$FindBin::RealBin/../../docs/operations.md");
+
+# The statements of the page that have this name.
+sub statements
+{
+	my ($name) = @_;
+
+	$page =~ /<!-- run: \Q$name\E -->\n\n((?: {4}.*\n)+)/ or die "docs/operations.md has no SQL named $name";
+	return split /;\n/, $1 =~ s/^ {4}//gmr;
+}
+
+# No tiny limits: it is about an index as users have it.
+my $node = new_node('primary', init => { allows_streaming => 1, has_archiving => 1 }, conf => "
+fsync = off
+pg_lsm.buffer_entries = 0
+pg_lsm.page_entries = 0
+pg_lsm.merge_fanout = 16
+pg_lsm.foreground_blocks = 1MB
+pg_lsm.segment_size = 0
+pg_lsm.batch_min_entries = 48
+pg_lsm.batch_entries = 0
+max_wal_size = 1GB
+");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
+
+sub sql
+{
+	return $node->safe_psql('postgres', @_);
+}
+
+sub fails
+{
+	my ($query, $error, $name) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', $query);
+
+	isnt($ret, 0, "$name: refused");
+	like($err, $error, $name);
+	return;
+}
+
+sub size
+{
+	return sql("SELECT pg_relation_size('$_[0]')");
+}
+
+# A start that must fail, and what it logs.  Then the line is added.
+sub starts_only_with_library
+{
+	my ($server, $name) = @_;
+	my $log_at = -e $server->logfile ? -s $server->logfile : 0;
+
+	$server->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+	# A standby may be up for a moment before it meets the first record.
+	if ($server->start(fail_ok => 1))
+	{
+		foreach (1 .. 300)
+		{
+			last unless -e $server->data_dir . '/postmaster.pid';
+			sleep 0.1;
+		}
+		ok(!-e $server->data_dir . '/postmaster.pid', "$name: it stops");
+		$server->{_pid} = undef;
+	}
+	else
+	{
+		pass("$name: it does not start");
+	}
+	like(slurp_file($server->logfile, $log_at), qr/resource manager with ID 128 not registered/, "$name: and says why");
+	$server->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
+	$server->start;
+	return;
+}
+
+# 1. Preloading.  A backup from before there is any index, and a standby of it.
+sql(q{
+	CREATE TABLE events (device_id int, at timestamptz, value float8) WITH (autovacuum_enabled = off);
+	CREATE TABLE b (k int);
+});
+$node->backup('before');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'before', has_streaming => 1);
+$standby->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$standby->start;
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', 'SELECT count(*) FROM events'), 0, 'a standby without the library runs while there is no lsm index');
+$standby->stop;
+my $insert = q{INSERT INTO events SELECT hashint4(i) % 1000, timestamptz '2026-01-01' + i * interval '1 second', i FROM generate_series(1, 50000) i};
+sql("CREATE INDEX events_lsm ON events USING lsm (device_id, at); $insert");
+sql(q{SELECT pg_create_restore_point('loaded')});
+starts_only_with_library($standby, 'standby');
+$node->wait_for_catchup($standby);
+check_clean($standby, 'the standby goes on where it was', no_check => 1);
+
+my $file = sql('SELECT pg_walfile_name(pg_switch_wal())');
+$node->poll_query_until('postgres', "SELECT last_archived_wal >= '$file' FROM pg_stat_archiver") or die 'WAL is not archived';
+my $restored = PostgreSQL::Test::Cluster->new('restored');
+$restored->init_from_backup($node, 'before', has_restoring => 1, standby => 0);
+$restored->append_conf('postgresql.conf', "archive_mode = off\nrecovery_target_name = 'loaded'\nrecovery_target_action = 'promote'");
+starts_only_with_library($restored, 'restored backup');
+$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+is($restored->safe_psql('postgres', 'SELECT count(*) FROM events'), 50000, 'the restored server has all rows');
+check_clean($restored, 'the restored server');
+$restored->stop;
+
+sql($insert);
+$node->stop('immediate');
+starts_only_with_library($node, 'after a crash');
+check_clean($node, 'after a crash');
+
+# A dump, into a server that gets the line later.
+my $dump = $node->basedir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('postgres') ], 'pg_dump');
+my $target = new_node('target', conf => "fsync = off\n");
+$target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+$target->start;
+$target->command_checks_all([ 'psql', '-X', '-q', '-f', $dump, '-d', $target->connstr('postgres') ], 0, [],
+	[qr/WARNING:.*pg_lsm.*ERROR:  pg_lsm must be loaded via shared_preload_libraries/s], 'a dump warns, and fails to create the index');
+is($target->safe_psql('postgres', 'SELECT count(*) FROM events'), 100000, 'the rows are there');
+$target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
+$target->restart;
+$target->safe_psql('postgres', join '', slurp_file($dump) =~ /^CREATE INDEX .*USING lsm.*\n/gm);
+is(join(' ', indexes($target)), 'events_lsm', 'the index can be created afterwards');
+check_clean($target, 'the index of the dump');
+$target->stop;
+
+# 2. The size of the file.
+my ($size) = statements('size');
+like(sql($size), qr/^\d+\|\d+\|100000$/, 'the query for the size');
+sql('UPDATE events SET value = value + 1; VACUUM events') foreach 1 .. 5;
+my $updated = size('events_lsm');
+sql('SELECT lsm_compact(\'events_lsm\'); VACUUM events');
+my $compacted = size('events_lsm');
+check_clean($node, 'after UPDATE of all rows');
+sql('REINDEX INDEX CONCURRENTLY events_lsm');
+my $reindexed = size('events_lsm');
+note "file after UPDATEs $updated, compacted $compacted, from REINDEX $reindexed";
+cmp_ok($updated, '<', 6 * $reindexed, 'the file after five UPDATEs of all rows');
+cmp_ok($compacted, '<=', $updated, 'compacting does not make it larger for good');
+
+sql(q{
+	CREATE TABLE kept (id bigint GENERATED ALWAYS AS IDENTITY, t text) WITH (autovacuum_enabled = off);
+	CREATE INDEX kept_lsm ON kept USING lsm (id);
+	INSERT INTO kept (t) SELECT 'x' FROM generate_series(1, 100000);
+});
+my $largest = 0;
+foreach (1 .. 15)
+{
+	sql('INSERT INTO kept (t) SELECT \'x\' FROM generate_series(1, 10000)');
+	sql('DELETE FROM kept WHERE id <= (SELECT min(id) FROM kept) + 9999');
+	sql('VACUUM kept');
+	$largest = size('kept_lsm') if size('kept_lsm') > $largest;
+}
+check_clean($node, 'rows come and go');
+sql('REINDEX INDEX kept_lsm');
+note "file with retention $largest, from REINDEX " . size('kept_lsm');
+cmp_ok($largest, '<', 2 * size('kept_lsm'), 'the file where rows come and go');
+
+# After a mass delete: lsm_compact writes anew what VACUUM has thinned.
+sql('DELETE FROM kept WHERE id % 2 = 0');
+sql('VACUUM kept');
+my $entries = sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')');
+sql('SELECT lsm_compact(\'kept_lsm\')');
+cmp_ok(sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')'), '<', 0.8 * $entries, 'lsm_compact writes anew what VACUUM has thinned');
+is(sql('SELECT count(*) FROM lsm_runs(\'kept_lsm\') WHERE state <> \'open\''), 1, 'as a single run');
+
+# 3. A queue: the first row is found without looking at the dead ones each time.
+sql(q{
+	CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY, t text) WITH (autovacuum_enabled = off);
+	CREATE INDEX queue_lsm ON queue USING lsm (id);
+	INSERT INTO queue (t) SELECT 'x' FROM generate_series(1, 20000);
+	DELETE FROM queue WHERE id <= 19900;
+});
+my $first = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT id FROM queue ORDER BY id LIMIT 1';
+my $read = q{SELECT pg_stat_force_next_flush(); SELECT pg_stat_get_tuples_returned('queue_lsm'::regclass)};
+is(sql($first), 19901, 'the first row behind dead ones');
+sql($first);
+my ($before) = sql($read) =~ /(\d+)$/;
+is(sql($first), 19901, 'once more');
+my ($after) = sql($read) =~ /(\d+)$/;
+cmp_ok($after - $before, '<', 1000, 'scans have removed the entries of dead rows');
+
+# 4. A prepared transaction that nobody finishes.  The end of the file is free.
+sql('INSERT INTO kept (t) SELECT \'x\' FROM generate_series(1, 100000)');
+sql('SELECT lsm_compact(\'kept_lsm\')');
+sql(q{BEGIN; INSERT INTO kept (t) VALUES ('prepared'); PREPARE TRANSACTION 'forgotten'});
+my $long = size('kept_lsm');
+sql('DELETE FROM kept WHERE id % 3 = 0');
+sql('VACUUM kept');
+cmp_ok(size('kept_lsm'), '<', $long, 'VACUUM cuts the file beside it');
+my $held = sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')') - sql('SELECT count(*) FROM kept');
+cmp_ok($held, '>', 1000, 'it keeps VACUUM from removing entries');
+my ($prepared) = statements('prepared');
+is(sql($prepared), '', 'it is young');
+like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'the query finds it');
+fails("SET lock_timeout = '100ms'; $_ kept_lsm", qr/lock timeout/, "$_ waits for it") foreach ('REINDEX INDEX', 'DROP INDEX');
+sql('SELECT lsm_compact(\'kept_lsm\')');
+pass('lsm_compact does not wait');
+$node->restart;
+like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'it outlives a restart');
+sql(q{ROLLBACK PREPARED 'forgotten'});
+sql('VACUUM kept');
+is(sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')'), sql('SELECT count(*) FROM kept'), 'then VACUUM removes what it held');
+
+# On a standby the cut conflicts with whoever uses the index.
+sql(q{
+	CREATE TABLE cut (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX cut_lsm ON cut USING lsm (k);
+	INSERT INTO cut SELECT i FROM generate_series(1, 100000) i;
+	SELECT lsm_compact('cut_lsm')});
+sql('VACUUM cut');
+$standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 0');
+$standby->reload;
+$node->wait_for_catchup($standby);
+my $reader = $standby->background_psql('postgres', on_error_stop => 0);
+$reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
+$reader->query_safe('BEGIN');
+is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 100000, 'a transaction on the standby has used the index');
+sql('DELETE FROM cut WHERE k > 10');
+sql('VACUUM (TRUNCATE off) cut');
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'}),
+	't|0', 'the cut of the file has cancelled it');
+eval { $reader->quit };
+
+# 5. What to alert on.  Many large batches, and nobody to merge them; then somebody.
+my ($alerts) = statements('alerts');
+my $found = sub { return sql("SELECT * FROM ($alerts) q WHERE index = 'events_lsm'::regclass") };
+sql('CREATE ROLE watcher IN ROLE pg_monitor; CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
+like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|/m, 'the query works for members of pg_monitor');
+like($found->(), qr/\|f\|f$/, 'all is well');
+# Nobody merges but the writers, in steps: what is left when they stop, stays.
+foreach (1 .. 100)
+{
+	last if $found->() =~ /\|t$/;
+	sql(q{SET pg_lsm.foreground_blocks = 0; SET pg_lsm.merge_fanout = 4;
+		INSERT INTO events SELECT hashint4(i), now(), i FROM generate_series(1, 5000) i});
+}
+like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
+$node->append_conf('postgresql.conf', "pg_lsm.max_workers = 2\npg_lsm.idle_delay = '200ms'");
+$node->reload;
+sql('INSERT INTO events SELECT i, now(), i FROM generate_series(1, 5000) i');
+ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}), 'workers pay the debt');
+ok($node->poll_query_until('postgres', "SELECT NOT too_many_runs AND NOT nobody_merges FROM ($alerts) q WHERE index = 'events_lsm'::regclass"),
+	'and all is well again');
+check_clean($node, 'after the debt');
+
+# 6. Who may do what.
+sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
+is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
+fails("SET ROLE alice; SET $_ = 5", qr/permission denied to set parameter "\Q$_\E"/, "$_ is not for everybody")
+  foreach (map { "pg_lsm.$_" } qw(batch_entries batch_min_entries merge_fanout buffer_entries open_pages page_entries foreground_blocks segment_size));
+fails("SET $_ = 5", qr/cannot be changed now/, "$_ is for the whole server") foreach qw(pg_lsm.max_workers pg_lsm.idle_delay);
+sql('GRANT SET ON PARAMETER pg_lsm.merge_fanout TO alice');
+is(sql('SET ROLE alice; SET pg_lsm.merge_fanout = 5; SHOW pg_lsm.merge_fanout'), '5', 'but may be granted');
+sql(q{SET ROLE alice; ALTER INDEX a_k SET (merge_fanout = 4); SELECT lsm_compact('a_k'), lsm_check('a_k', true), count(*) FROM lsm_runs('a_k')});
+pass('what an owner may do');
+fails("SET ROLE alice; SELECT $_", qr/must be owner of index events_lsm|permission denied/, "$_ of another's index")
+  foreach ("lsm_compact('events_lsm')", "lsm_check('events_lsm')", "count(*) FROM lsm_runs('events_lsm')");
+fails('SET ROLE alice; ALTER INDEX events_lsm SET (merge_fanout = 4)', qr/must be owner of index events_lsm/, 'ALTER INDEX of another\'s index');
+sql(q{SET ROLE watcher; SELECT count(*) FROM lsm_runs('a_k')});
+sql(q{RESET ROLE; CREATE ROLE reader IN ROLE pg_stat_scan_tables; SET ROLE reader; SELECT count(*) FROM lsm_runs('a_k')});
+cmp_ok(sql('SET ROLE alice; SELECT count(*) FROM pg_stat_lsm_indexes'), '>', 2, 'everybody sees the counters');
+fails('SET ROLE alice; SELECT lsm_stat_reset()', qr/permission denied/, 'lsm_stat_reset');
+sql('GRANT EXECUTE ON FUNCTION lsm_stat_reset TO alice; SET ROLE alice; SELECT lsm_stat_reset()');
+
+# 7. Partitions by time.
+sql(q{
+	CREATE TABLE p (at date, k int) PARTITION BY RANGE (at);
+	CREATE TABLE p1 PARTITION OF p FOR VALUES FROM ('2026-01-01') TO ('2026-02-01');
+	CREATE TABLE p2 PARTITION OF p FOR VALUES FROM ('2026-02-01') TO ('2026-03-01');
+	CREATE INDEX p_k ON p USING lsm (k);
+	INSERT INTO p SELECT date '2026-01-01' + i % 59, i FROM generate_series(1, 1000) i;
+});
+my $path = $node->data_dir . '/' . sql(q{SELECT pg_relation_filepath('p1_k_idx')});
+sql('DROP TABLE p1; CHECKPOINT');
+ok(!-e $path || -s $path == 0, 'the file of an index goes with its partition');
+
+# 8. Back to a B-tree.
+my $rows = 'SET enable_seqscan = off; SELECT count(*), sum(value) FROM events WHERE device_id BETWEEN 1 AND 50';
+my $want = sql($rows);
+sql($_) foreach statements('back');
+is(sql($rows), $want, 'the B-tree gives the same');
+like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/events_btree/, 'and is used');
+sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
+fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
+sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
+	DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
+fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint holds');
+$node->wait_for_catchup($standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+foreach my $server ($standby, $node)
+{
+	$server->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
+	$server->restart;
+	is($server->safe_psql('postgres', $rows), $want, $server->name . ' runs without the library');
+}
+sql('INSERT INTO events VALUES (1, now(), 1)');
+$node->wait_for_catchup($standby);
+$standby->stop;
+$node->stop;
+done_testing();
