@@ -533,3 +533,50 @@ lsm_reader_fill(LsmReader *reader)
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
 }
+
+/*
+ * Move on to the first entry behind `to`, in the direction of the latest seek, if it
+ * is in the array that the cursor has, or not many more than `more` entries behind
+ * that.  False if not: then the reader may have moved on all the same, but not as far.
+ * If it stands behind `to` already it moves on by one entry.
+ *
+ * REQUIRES: valid.
+ */
+bool
+lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
+{
+	LsmKeySpace *ks = reader->cx.ks;
+	int			first = 1;
+
+	for (;;)
+	{
+		LsmCursor  *c = reader->cursor;
+		int			low = first;
+		int			high = c->left;
+
+		if (low <= high && lsm_beyond(ks, to, c->entry + c->stride * high, reader->direction))
+		{
+			while (low < high)
+			{
+				int			middle = (low + high) / 2;
+
+				if (lsm_beyond(ks, to, c->entry + c->stride * middle, reader->direction))
+					high = middle;
+				else
+					low = middle + 1;
+			}
+			c->entry += c->stride * low;
+			c->left -= low;
+			return true;
+		}
+		if (more <= 0 && likely(!lsm_beyond(ks, to, c->entry, reader->direction)))
+			return false;
+		c->entry += c->stride * c->left;
+		c->left = 0;
+		lsm_reader_fill(reader);
+		if (!lsm_reader_is_valid(reader))
+			return true;
+		more -= reader->cursor->left + 1;
+		first = 0;
+	}
+}
