@@ -33,6 +33,9 @@
 #define FIRST_WAIT		2
 #define LONGEST_WAIT	64
 
+/* Entries that are tried one by one when the last combination was near. */
+#define MOST_NEAR		255
+
 /* Where a scan is. */
 typedef enum ScanPlace
 {
@@ -41,11 +44,13 @@ typedef enum ScanPlace
 	PLACE_AT_MARK				/* restored: goes on from the mark */
 } ScanPlace;
 
-/* Whether reading on, in place of a seek, has brought the scan to the next combination. */
+/* How to get to the next combination, by what it has taken lately. */
 typedef struct LsmPace
 {
-	int			seeks;			/* since it was tried */
+	int			seeks;			/* since reading on was tried */
 	int			wait;			/* seeks until it is tried again */
+	int			near;			/* entries that the next ones were taken for, at last */
+	int			steps;			/* of these are left */
 } LsmPace;
 
 typedef struct LsmScan
@@ -196,8 +201,8 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
 	lsm_combination_begin(&s->keys, direction);
+	memset(&s->pace, 0, sizeof(LsmPace));
 	s->pace.wait = FIRST_WAIT;
-	s->pace.seeks = 0;
 	MemoryContextSwitchTo(old);
 }
 
@@ -275,13 +280,42 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 
 /* --- combinations ----------------------------------------------------------- */
 
+/* How far may the next combination be so that it is as well to look at all entries? */
+static int
+near_enough(LsmScan *s)
+{
+	return s->keys.test_mask != 0 ? 16 : 2;
+}
+
+/* Go on to the next entry, past those of the array that surely do not match. */
+static void
+read_on(LsmScan *s)
+{
+	LsmPace    *pace = &s->pace;
+	LsmCursor  *c;
+
+	pace->steps--;
+	lsm_reader_next(s->reader);
+	c = s->reader->cursor;
+	while (c->valid && c->left > 0 && pace->steps > 0 &&
+		   lsm_combination_rejects(&s->keys, c->entry))
+	{
+		pace->steps--;
+		c->left--;
+		c->entry += c->stride;
+	}
+}
+
 /*
  * Move the reader to where the current combination begins, which lies behind the
- * entry that it stands on.  Within the array that the reader has decoded that is
- * easy.  Else a seek costs as much as reading some entries, so it depends on how
- * many there are in between, which nobody knows.  When reading on was right the
- * last time, it is tried again; when it was not, we seek, and try it again after a
- * number of seeks, which doubles with each failure.
+ * entry that it stands on, or toward it: whatever entry it comes upon is placed anew.
+ *
+ * Within the array that the reader has decoded that is easy.  When it was near, the
+ * following entries are just tried: skipping does not pay there.  Beyond the array, a
+ * seek costs as much as reading some entries, so it depends on how many there are in
+ * between, which nobody knows.  When reading on was right the last time, it is tried
+ * again; when it was not, we seek, and try it again after a number of seeks, which
+ * doubles with each failure.
  */
 static void
 go_to_combination(IndexScanDesc scan)
@@ -289,23 +323,34 @@ go_to_combination(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 	LsmReader  *reader = s->reader;
 	LsmPace    *pace = &s->pace;
+	int			moved = 0;
 
 	CHECK_FOR_INTERRUPTS();
+	if (pace->steps > 0 && !lsm_reader_must_leave(reader))
+	{
+		read_on(s);
+		return;
+	}
 	lsm_combination_bound(&s->keys, &s->next, ScanDirectionIsForward(s->direction));
 	if (lsm_reader_must_leave(reader))
 		start_reading(scan);
-	else if (lsm_reader_step(reader, &s->next, 0))
-		return;
-	else if (pace->seeks >= pace->wait)
+	else
 	{
-		if (lsm_reader_step(reader, &s->next, reader->child_count * ENTRIES_PER_SEEK))
+		bool		try = pace->seeks >= pace->wait;
+
+		moved = lsm_reader_step(reader, &s->next, 0);
+		pace->near = moved > 0 && moved <= near_enough(s) ? Min(2 * pace->near + 1, MOST_NEAR) : 0;
+		pace->steps = pace->near;
+		if (moved == 0 && try)
 		{
-			pace->wait = FIRST_WAIT;
-			return;
+			moved = lsm_reader_step(reader, &s->next, reader->child_count * ENTRIES_PER_SEEK);
+			pace->wait = moved > 0 ? FIRST_WAIT : Min(2 * pace->wait, LONGEST_WAIT);
+			if (moved == 0)
+				pace->seeks = 0;
 		}
-		pace->wait = Min(2 * pace->wait, LONGEST_WAIT);
-		pace->seeks = 0;
 	}
+	if (moved > 0)
+		return;
 	pace->seeks++;
 	lsm_count_search(scan);
 	scan_seek(s, &s->next, s->direction);

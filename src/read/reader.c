@@ -537,16 +537,17 @@ lsm_reader_fill(LsmReader *reader)
 /*
  * Move on to the first entry behind `to`, in the direction of the latest seek, if it
  * is in the array that the cursor has, or not many more than `more` entries behind
- * that.  False if not: then the reader may have moved on all the same, but not as far.
- * If it stands behind `to` already it moves on by one entry.
+ * that.  Returns how far that was, or 0 if it was farther: then the reader may have
+ * moved on all the same.  If it stands behind `to` already it moves on by one entry.
  *
  * REQUIRES: valid.
  */
-bool
+int
 lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
 {
 	LsmKeySpace *ks = reader->cx.ks;
 	int			first = 1;
+	int			moved = 0;
 
 	for (;;)
 	{
@@ -556,6 +557,14 @@ lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
 
 		if (low <= high && lsm_beyond(ks, to, c->entry + c->stride * high, reader->direction))
 		{
+			/* Near entries first. */
+			for (int far = 0; low + far < high; far = 2 * far + 1)
+			{
+				if (lsm_beyond(ks, to, c->entry + c->stride * (low + far), reader->direction))
+					high = low + far;
+				else
+					low += far + 1;
+			}
 			while (low < high)
 			{
 				int			middle = (low + high) / 2;
@@ -567,15 +576,16 @@ lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
 			}
 			c->entry += c->stride * low;
 			c->left -= low;
-			return true;
+			return moved + low + (first == 0);
 		}
 		if (more <= 0 && likely(!lsm_beyond(ks, to, c->entry, reader->direction)))
-			return false;
+			return 0;
+		moved += c->left + (first == 0);
 		c->entry += c->stride * c->left;
 		c->left = 0;
 		lsm_reader_fill(reader);
 		if (!lsm_reader_is_valid(reader))
-			return true;
+			return moved + 1;
 		more -= reader->cursor->left + 1;
 		first = 0;
 	}
