@@ -102,7 +102,7 @@ extern void lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull,
 							  ItemPointer tid, LsmEntry *entry);
 extern void lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 								Datum *values, bool *isnull);
-extern void lsm_keyspace_report_entry(LsmKeySpace *ks) pg_attribute_noreturn();
+extern void lsm_keyspace_report_entry(LsmKeySpace *ks) __attribute__((noreturn));
 extern IndexTuple lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry);
 extern int	lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b);
 extern IndexTuple lsm_key_as_tuple(const LsmEntry *entry, char *room);
