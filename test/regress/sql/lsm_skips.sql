@@ -65,7 +65,7 @@ VACUUM (INDEX_CLEANUP ON) e;
 SELECT lsm_check('e_k', true);
 SELECT left(k, 6), n FROM e WHERE k > '0' ORDER BY k LIMIT 3;
 SELECT left(k, 6), n FROM e WHERE k < '002801' ORDER BY k DESC LIMIT 3;
-SELECT buffers('SELECT k FROM e WHERE k > ''000002'' ORDER BY k LIMIT 1') < :before + 8 AS near, buffers('SELECT k FROM e WHERE k < ''0028'' ORDER BY k DESC LIMIT 1') < :before + 8 AS backward;
+SELECT buffers('SELECT k FROM e WHERE k > ''000002'' ORDER BY k LIMIT 1') < :before + 20 AS near, buffers('SELECT k FROM e WHERE k < ''0028'' ORDER BY k DESC LIMIT 1') < :before + 20 AS backward;
 DELETE FROM e WHERE n = 1 OR n > 2990;
 VACUUM (INDEX_CLEANUP ON) e;
 SELECT lsm_check('e_k', true);
