@@ -26,8 +26,9 @@
 /* Seeks after which a scan that starts again is counted. */
 #define SEEKS_KEPT 256
 
-/* Entries of a run that cost as much to read as a seek there, about. */
+/* Entries that cost as much to read as a seek in a run: of one run, and of several, merged. */
 #define ENTRIES_PER_SEEK 64
+#define MERGED_ENTRIES_PER_SEEK 8
 
 /* Seeks until reading on is tried, at first and at last; see go_to_combination. */
 #define FIRST_WAIT		2
@@ -338,12 +339,15 @@ go_to_combination(IndexScanDesc scan)
 	{
 		bool		try = pace->seeks >= pace->wait;
 
-		moved = lsm_reader_step(reader, &s->next, 0);
+		/* A merge has decoded next to nothing after a seek, which is dear. */
+		moved = lsm_reader_step(reader, &s->next,
+								reader->child_count > 1 ? MERGED_ENTRIES_PER_SEEK : 0);
 		pace->near = moved > 0 && moved <= near_enough(s) ? Min(2 * pace->near + 1, MOST_NEAR) : 0;
 		pace->steps = pace->near;
 		if (moved == 0 && try)
 		{
-			moved = lsm_reader_step(reader, &s->next, reader->child_count * ENTRIES_PER_SEEK);
+			moved = lsm_reader_step(reader, &s->next, reader->child_count == 1 ? ENTRIES_PER_SEEK :
+									reader->child_count * MERGED_ENTRIES_PER_SEEK);
 			pace->wait = moved > 0 ? FIRST_WAIT : Min(2 * pace->wait, LONGEST_WAIT);
 			if (moved == 0)
 				pace->seeks = 0;
