@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "am/am.h"
 #include "access/nbtree.h"
 #include "manifest/manifest.h"
@@ -36,20 +38,80 @@ array_length(PlannerInfo *root, ScalarArrayOpExpr *clause)
 	return Max(lsm_array_length(root, lsecond(clause->args)), 1);
 }
 
-/*
- * The clauses that bound what a scan reads: equalities of the leading columns
- * and the clauses of the first column without one.  *searches is how often it
- * has to descend: once for each combination of array elements.
- */
-static List *
-bounding_clauses(PlannerInfo *root, IndexPath *path, double *searches)
+/* What a scan seeks, as far as the planner can tell. */
+typedef struct Searches
 {
-	List	   *result = NIL;
+	List	   *clauses;		/* that bound what it reads */
+	double		count;			/* of descents, in each run */
+	bool		skips;			/* over values of columns without an equality */
+} Searches;
+
+/*
+ * How many values of a column does a scan have to look at that skips it?  0: it is
+ * not known, or so few of them are within the column's own clauses that these bound
+ * the scan well enough.  The same rules as those of btrees from 18 on.
+ */
+static double
+skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses)
+{
+	TargetEntry *target = list_nth_node(TargetEntry, index->indextlist, column);
+	VariableStatData vardata;
+	double		count;
+	bool		is_default;
+	Selectivity fraction;
+
+	examine_variable(root, (Node *) target->expr, 0, &vardata);
+	count = get_variable_numdistinct(&vardata, &is_default);
+	ReleaseVariableStats(vardata);
+	if (is_default)
+		return 0;
+	if (clauses == NIL)
+		return count + 1;
+	fraction = clauselist_selectivity(root, add_predicate_to_index_quals(index, clauses),
+									  index->rel->relid, JOIN_INNER, NULL);
+	if (fraction < DEFAULT_RANGE_INEQ_SEL)
+		return 0;
+	return Max(rint(count * fraction), 1);
+}
+
+/* Go over the columns up to the one that has further clauses.  False: they are of no use. */
+static bool
+skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *clauses,
+			 Searches *searches)
+{
+	double		count = searches->count;
+
+	for (int column = from; column < to; column++)
+	{
+		double		values = skipped_values(root, index, column, clauses);
+
+		count *= values;
+		if (values == 0 || count > index->pages)
+			return false;
+		clauses = NIL;
+	}
+	searches->skips |= to > from;
+	searches->count = count;
+	return true;
+}
+
+/*
+ * The clauses that bound what a scan reads, and how often it descends: once for each
+ * combination of array elements and skipped values.  But it does not descend to what
+ * it is at already, so there is a limit, for which we take what btcostestimate does.
+ */
+static void
+plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
+{
+	IndexOptInfo *index = path->indexinfo;
+	List	   *here = NIL;
 	int			column = 0;
 	bool		equal = false;
 	ListCell   *lc;
 
-	*searches = 1;
+	searches->clauses = NIL;
+	searches->count = 1;
+	searches->skips = false;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
@@ -57,25 +119,29 @@ bounding_clauses(PlannerInfo *root, IndexPath *path, double *searches)
 
 		if (iclause->indexcol != column)
 		{
-			if (!equal || iclause->indexcol != column + 1)
+			if (!skip_columns(root, index, equal ? column + 1 : column, iclause->indexcol,
+							  equal ? NIL : here, searches))
 				break;
-			column++;
+			column = iclause->indexcol;
 			equal = false;
+			here = NIL;
 		}
 		foreach(lc2, iclause->indexquals)
 		{
 			RestrictInfo *rinfo = lfirst_node(RestrictInfo, lc2);
 
-			if (is_equality(rinfo->clause, path->indexinfo->opfamily[column]))
+			if (is_equality(rinfo->clause, index->opfamily[column]))
 			{
 				if (!equal && IsA(rinfo->clause, ScalarArrayOpExpr))
-					*searches *= array_length(root, (ScalarArrayOpExpr *) rinfo->clause);
+					searches->count *= array_length(root, (ScalarArrayOpExpr *) rinfo->clause);
 				equal = true;
 			}
-			result = lappend(result, rinfo);
+			searches->clauses = lappend(searches->clauses, rinfo);
+			here = lappend(here, rinfo);
 		}
 	}
-	return result;
+	searches->count = Min(searches->count, ceil(index->pages / 3.0));
+	searches->count = Max(searches->count, 1);
 }
 
 /*
@@ -88,16 +154,13 @@ bounding_clauses(PlannerInfo *root, IndexPath *path, double *searches)
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
-					double loop_count, Cost *startup_cost, Cost *total_cost)
+					double searches, double loop_count, Cost *startup_cost, Cost *total_cost)
 {
 	IndexOptInfo *index = path->indexinfo;
 	Cost		descent = shape->further_pages * 50.0 * cpu_operator_cost;
-	double		searches;
-	double		leaves;
+	double		leaves = shape->further_share * searches * loop_count;
 	double		page_cost;
 
-	(void) bounding_clauses(root, path, &searches);
-	leaves = shape->further_share * searches * loop_count;
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	if (leaves > 1)
 		leaves = index_pages_fetched(leaves, index->pages, index->pages, root);
@@ -105,24 +168,37 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 	*total_cost += searches * descent + leaves * page_cost / loop_count;
 }
 
-#ifdef LSM_BTREE_COSTS_SKIP_SCANS
+#ifndef LSM_BTREE_COSTS_SKIP_SCANS
 /*
- * A btree of 18 can skip over values of a leading column that has no
- * condition, and is costed so.  We read all that lies within the bounds: that
- * is the least that a scan costs.
+ * Before 18 a btree does not skip: a condition on a later column only does not keep it
+ * from reading the whole index, and each combination of array elements, which may be
+ * millions, costs a descent.  We take what btcostestimate of 18 would, if that is less.
  */
 static void
-charge_whole_range(PlannerInfo *root, IndexPath *path, Cost *total_cost)
+credit_skipping(PlannerInfo *root, IndexPath *path, const Searches *searches,
+				double loop_count, Cost startup_cost, Cost *total_cost)
 {
 	IndexOptInfo *index = path->indexinfo;
-	double		searches;
-	List	   *quals = add_predicate_to_index_quals(index, bounding_clauses(root, path, &searches));
+	List	   *quals = add_predicate_to_index_quals(index, searches->clauses);
 	Selectivity fraction = clauselist_selectivity(root, quals, index->rel->relid, JOIN_INNER, NULL);
-	double		tuples = clamp_row_est(fraction * index->rel->tuples);
-	double		share = index->tuples > 0 ? Min(tuples / index->tuples, 1) : 0;
-	Cost		least = tuples * cpu_index_tuple_cost + share * index->pages * seq_page_cost;
+	double		tuples = rint(fraction * index->rel->tuples / searches->count);
+	double		pages;
+	double		page_cost;
+	Cost		descent;
+	Cost		cost;
 
-	*total_cost = Max(*total_cost, least);
+	tuples = Max(Min(tuples, index->tuples), 1);
+	pages = index->tuples > 1 ? ceil(tuples * index->pages / index->tuples) : 1;
+	pages *= searches->count * loop_count;
+	if (pages > 1)
+		pages = index_pages_fetched(pages, index->pages, index->pages, root);
+	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
+	descent = ceil(log(Max(index->tuples, 2)) / log(2.0)) * cpu_operator_cost +
+		(index->tree_height + 1) * 50.0 * cpu_operator_cost;
+	cost = startup_cost + searches->count * descent + pages * page_cost / loop_count +
+		searches->count * tuples *
+		(cpu_index_tuple_cost + list_length(path->indexclauses) * cpu_operator_cost);
+	*total_cost = Min(*total_cost, cost);
 }
 #endif
 
@@ -138,6 +214,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 {
 	IndexOptInfo *info = path->indexinfo;
 	LsmShape	shape = {0};
+	Searches	searches;
 
 	if (!info->hypothetical)
 	{
@@ -155,10 +232,12 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
 				   selectivity, correlation, pages);
-#ifdef LSM_BTREE_COSTS_SKIP_SCANS
-	charge_whole_range(root, path, total_cost);
+	plan_searches(root, path, &searches);
+#ifndef LSM_BTREE_COSTS_SKIP_SCANS
+	if (searches.skips || searches.count > 1)
+		credit_skipping(root, path, &searches, loop_count, *startup_cost, total_cost);
 #endif
-	charge_further_runs(root, path, &shape, loop_count, startup_cost, total_cost);
+	charge_further_runs(root, path, &shape, searches.count, loop_count, startup_cost, total_cost);
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_matching_shorten_rows(root, path);
 #endif

@@ -2,8 +2,8 @@
  * scan.c
  *	  Index scans: plain, index-only, bitmap; both directions; mark and restore.
  *
- * A scan moves a reader within the bounds of the current combination of array
- * elements.  Its place is the entry that it returned last, on which the reader
+ * A scan moves a reader from combination to combination (combination.c), within
+ * bounds that hold for the whole scan.  Its place is the entry that it returned last, on which the reader
  * stands.  Changing direction, restoring a mark and moving to another gate are
  * all a seek to such an entry.  See "Reading" in src/README.md.
  */
@@ -26,6 +26,17 @@
 /* Seeks after which a scan that starts again is counted. */
 #define SEEKS_KEPT 256
 
+/* Entries that cost as much to read as a seek in a run: of one run, and of several, merged. */
+#define ENTRIES_PER_SEEK 64
+#define MERGED_ENTRIES_PER_SEEK 8
+
+/* Seeks until reading on is tried, at first and at last; see go_to_combination. */
+#define FIRST_WAIT		2
+#define LONGEST_WAIT	64
+
+/* Entries that are tried one by one when the last combination was near. */
+#define MOST_NEAR		255
+
 /* Where a scan is. */
 typedef enum ScanPlace
 {
@@ -34,6 +45,15 @@ typedef enum ScanPlace
 	PLACE_AT_MARK				/* restored: goes on from the mark */
 } ScanPlace;
 
+/* How to get to the next combination, by what it has taken lately. */
+typedef struct LsmPace
+{
+	int			seeks;			/* since reading on was tried */
+	int			wait;			/* seeks until it is tried again */
+	int			near;			/* entries that the next ones were taken for, at last */
+	int			steps;			/* of these are left */
+} LsmPace;
+
 typedef struct LsmScan
 {
 	LsmIndex   *index;
@@ -41,8 +61,7 @@ typedef struct LsmScan
 	LsmScanKeys keys;
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
-	MemoryContext bound_context;	/* until the next combination of array elements */
-	MemoryContext entry_context;	/* of filters: until the next entry */
+	MemoryContext entry_context;	/* of filters and comparisons: until the next entry */
 	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
 
 	LsmReader  *reader;			/* NULL until it is needed */
@@ -55,8 +74,10 @@ typedef struct LsmScan
 
 	bool		has_mark;
 	LsmBound	mark;
-	int		   *mark_arrays;	/* current element of each array */
 	LsmBound	here;			/* for seeks to the last entry */
+	LsmBound	next;			/* where the current combination begins */
+	int			surely_in;		/* so many further entries are in it, too */
+	LsmPace		pace;
 } LsmScan;
 
 bool
@@ -89,7 +110,6 @@ lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 	s->index = lsm_index_open(rel);
 	s->ks = lsm_index_keyspace(s->index);
 	s->key_context = AllocSetContextCreate(context, "pg_lsm scan keys", ALLOCSET_SMALL_SIZES);
-	s->bound_context = s->key_context;
 	s->on_reset.func = abandon_reader;
 	s->on_reset.arg = s;
 	MemoryContextRegisterResetCallback(context, &s->on_reset);
@@ -145,17 +165,11 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	if (s->entry_context != NULL)
 		MemoryContextReset(s->entry_context);
 	MemoryContextReset(s->key_context);
-	s->bound_context = s->key_context;
 	old = MemoryContextSwitchTo(s->key_context);
 	lsm_scankeys_prepare(&s->keys, s->ks, scan->keyData, scan->numberOfKeys);
-	if (s->keys.array_count > 0)
-	{
-		s->mark_arrays = palloc(s->keys.array_count * sizeof(int));
-		s->bound_context = AllocSetContextCreate(s->key_context, "pg_lsm bounds",
-												 ALLOCSET_SMALL_SIZES);
-	}
 	memset(&s->mark, 0, sizeof(LsmBound));
 	memset(&s->here, 0, sizeof(LsmBound));
+	memset(&s->next, 0, sizeof(LsmBound));
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
 	s->has_mark = false;
@@ -177,39 +191,32 @@ static void
 scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 {
 	s->direction = direction;
+	s->surely_in = 0;
 	lsm_reader_seek(s->reader, from,
 					ScanDirectionIsForward(direction) ? &s->keys.high : &s->keys.low,
 					direction);
 }
 
-/* The bounds of the current combination of array elements. */
+/* Make the bounds, and begin with the first combination in this direction. */
 static void
-make_bounds(LsmScan *s)
+begin_combinations(LsmScan *s, ScanDirection direction)
 {
-	MemoryContext old;
+	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
-	if (s->bound_context != s->key_context)
-	{
-		MemoryContextReset(s->bound_context);
-		lsm_scankeys_forget_bounds(&s->keys);
-	}
-	old = MemoryContextSwitchTo(s->bound_context);
-	lsm_scankeys_make_bounds(&s->keys);
+	lsm_combination_begin(&s->keys, direction);
+	memset(&s->pace, 0, sizeof(LsmPace));
+	s->pace.wait = FIRST_WAIT;
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * Start the current combination of array elements from its end.  Several arrays
- * may have millions of combinations without a match.
- */
+/* Start from the end that the direction says. */
 static void
-start_combination(IndexScanDesc scan, ScanDirection direction)
+start_scan(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
 
-	CHECK_FOR_INTERRUPTS();
+	begin_combinations(s, direction);
 	lsm_count_search(scan);
-	make_bounds(s);
 	scan_seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
 }
 
@@ -223,6 +230,24 @@ set_here(LsmScan *s, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
+/* VACUUM waits: take a new gate and what belongs to it, and move on behind the entry. */
+static void
+leave_gate(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+
+	set_here(s, direction);
+	start_reading(scan);
+	scan_seek(s, &s->here, direction);
+}
+
+static inline void
+next_entry(LsmScan *s)
+{
+	s->surely_in -= s->surely_in > 0;
+	lsm_reader_next(s->reader);
+}
+
 /* Move the reader to the candidate after the last entry returned. */
 static void
 move_on(IndexScanDesc scan, ScanDirection direction)
@@ -232,19 +257,14 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 	if (s->place == PLACE_ON_ENTRY)
 	{
 		if (lsm_reader_must_leave(s->reader))
-		{
-			/* VACUUM waits: take a new gate and what belongs to it, and move on. */
-			set_here(s, direction);
-			start_reading(scan);
-			scan_seek(s, &s->here, direction);
-		}
+			leave_gate(scan, direction);
 		else if (direction != s->direction)
 		{
 			set_here(s, direction);
 			scan_seek(s, &s->here, direction);
 		}
 		else
-			lsm_reader_next(s->reader);
+			next_entry(s);
 		return;
 	}
 
@@ -252,15 +272,117 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 		start_reading(scan);
 	if (s->place == PLACE_AT_MARK)
 	{
-		make_bounds(s);
+		/* The entry that is found tells the combination. */
+		begin_combinations(s, direction);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
 		scan_seek(s, &s->mark, direction);
 	}
 	else
+		start_scan(scan, direction);
+}
+
+/* --- combinations ----------------------------------------------------------- */
+
+/* How far may the next combination be so that it is as well to look at all entries? */
+static int
+near_enough(LsmScan *s)
+{
+	return s->keys.test_mask != 0 ? 16 : 2;
+}
+
+/* Go on to the next entry, past those of the array that surely do not match. */
+static void
+read_on(LsmScan *s)
+{
+	LsmPace    *pace = &s->pace;
+	LsmCursor  *c;
+
+	pace->steps--;
+	lsm_reader_next(s->reader);
+	c = s->reader->cursor;
+	while (c->valid && c->left > 0 && pace->steps > 0 &&
+		   lsm_combination_rejects(&s->keys, c->entry))
 	{
-		lsm_scankeys_start_arrays(&s->keys, direction);
-		start_combination(scan, direction);
+		pace->steps--;
+		c->left--;
+		c->entry += c->stride;
 	}
+}
+
+/*
+ * Move the reader to where the current combination begins, which lies behind the
+ * entry that it stands on, or toward it: whatever entry it comes upon is placed anew.
+ *
+ * Within the array that the reader has decoded that is easy.  When it was near, the
+ * following entries are just tried: skipping does not pay there.  Beyond the array, a
+ * seek costs as much as reading some entries, so it depends on how many there are in
+ * between, which nobody knows.  When reading on was right the last time, it is tried
+ * again; when it was not, we seek, and try it again after a number of seeks, which
+ * doubles with each failure.
+ */
+static void
+go_to_combination(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+	LsmReader  *reader = s->reader;
+	LsmPace    *pace = &s->pace;
+	int			moved = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	if (pace->steps > 0 && !lsm_reader_must_leave(reader))
+	{
+		read_on(s);
+		return;
+	}
+	lsm_combination_bound(&s->keys, &s->next, ScanDirectionIsForward(s->direction));
+	if (lsm_reader_must_leave(reader))
+		start_reading(scan);
+	else
+	{
+		bool		try = pace->seeks >= pace->wait;
+
+		/* A merge has decoded next to nothing after a seek, which is dear. */
+		moved = lsm_reader_step(reader, &s->next,
+								reader->child_count > 1 ? MERGED_ENTRIES_PER_SEEK : 0);
+		pace->near = moved > 0 && moved <= near_enough(s) ? Min(2 * pace->near + 1, MOST_NEAR) : 0;
+		pace->steps = pace->near;
+		if (moved == 0 && try)
+		{
+			moved = lsm_reader_step(reader, &s->next, reader->child_count == 1 ? ENTRIES_PER_SEEK :
+									reader->child_count * MERGED_ENTRIES_PER_SEEK);
+			pace->wait = moved > 0 ? FIRST_WAIT : Min(2 * pace->wait, LONGEST_WAIT);
+			if (moved == 0)
+				pace->seeks = 0;
+		}
+	}
+	if (moved > 0)
+		return;
+	pace->seeks++;
+	lsm_count_search(scan);
+	scan_seek(s, &s->next, s->direction);
+}
+
+/*
+ * Find out which combination the entry belongs to that the reader stands on.  If it
+ * is the same one as before, the whole array may be in it.
+ */
+static LsmPlace
+enter_combination(LsmScan *s)
+{
+	MemoryContext old = CurrentMemoryContext;
+	LsmCursor  *c = s->reader->cursor;
+	LsmPlace	place;
+
+	if (s->surely_in > 0)
+		return LSM_PLACE_IN;
+	if (!s->ks->encoded)
+		MemoryContextSwitchTo(entry_context(s));
+	place = lsm_combination_place(&s->keys, c->entry, s->direction);
+	if (place == LSM_PLACE_IN && s->keys.is_same && c->left > 0 &&
+		lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
+		s->surely_in = c->left + 1;
+	MemoryContextSwitchTo(old);
+	return place;
 }
 
 /* Do the filters let the entry pass that the reader stands on? */
@@ -275,8 +397,8 @@ passes_filters(LsmScan *s)
 }
 
 /*
- * Is the reader on an entry of the current combination that passes?  A scan
- * that has a gate leaves it, when it must, also while it looks for one.
+ * Is the reader on an entry that passes, or can be moved to one?  A scan that has a
+ * gate leaves it, when it must, also while it looks for one.
  */
 static bool
 find_match(IndexScanDesc scan)
@@ -286,17 +408,25 @@ find_match(IndexScanDesc scan)
 
 	while (lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader))
 	{
+		if (s->keys.has_combinations)
+		{
+			LsmPlace	place = enter_combination(s);
+
+			if (place == LSM_PLACE_END)
+				return false;
+			if (place == LSM_PLACE_BEHIND)
+			{
+				go_to_combination(scan);
+				continue;
+			}
+		}
 		if (s->keys.filter_columns == 0 || passes_filters(s))
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		if (lsm_reader_must_leave(reader))
-		{
-			set_here(s, s->direction);
-			start_reading(scan);
-			scan_seek(s, &s->here, s->direction);
-		}
+			leave_gate(scan, s->direction);
 		else
-			lsm_reader_next(reader);
+			next_entry(s);
 	}
 	return false;
 }
@@ -340,18 +470,12 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	if (unlikely(scan->kill_prior_tuple && s->place == PLACE_ON_ENTRY))
 		kill_entry(scan);
 	move_on(scan, direction);
-	while (!find_match(scan))
+	if (!find_match(scan))
 	{
-		if (!lsm_scankeys_advance_arrays(&s->keys, direction))
-		{
-			/* The end.  A later call comes back from this end. */
-			stop_reading(s);
-			s->place = PLACE_NOWHERE;
-			return false;
-		}
-		if (lsm_reader_must_leave(s->reader))
-			start_reading(scan);
-		start_combination(scan, direction);
+		/* The end.  A later call comes back from this end. */
+		stop_reading(s);
+		s->place = PLACE_NOWHERE;
+		return false;
 	}
 
 	s->place = PLACE_ON_ENTRY;
@@ -383,23 +507,19 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	pgstat_count_index_scan(scan->indexRelation);
 	start_reading(scan);
 	Assert(!s->reader->needs_gate);
-	lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
-	do
+	start_scan(scan, ForwardScanDirection);
+	while (find_match(scan))
 	{
-		start_combination(scan, ForwardScanDirection);
-		while (find_match(scan))
+		lsm_int_to_tid(lsm_reader_entry(s->reader)->tid, &tids[n++]);
+		if (n == BITMAP_TIDS)
 		{
-			lsm_int_to_tid(lsm_reader_entry(s->reader)->tid, &tids[n++]);
-			if (n == BITMAP_TIDS)
-			{
-				tbm_add_tuples(tbm, tids, n, false);
-				count += n;
-				n = 0;
-				CHECK_FOR_INTERRUPTS();
-			}
-			lsm_reader_next(s->reader);
+			tbm_add_tuples(tbm, tids, n, false);
+			count += n;
+			n = 0;
+			CHECK_FOR_INTERRUPTS();
 		}
-	} while (lsm_scankeys_advance_arrays(&s->keys, ForwardScanDirection));
+		next_entry(s);
+	}
 	if (n > 0)
 		tbm_add_tuples(tbm, tids, n, false);
 	stop_reading(s);
@@ -449,8 +569,6 @@ lsm_am_mark(IndexScanDesc scan)
 	{
 		lsm_bound_set_entry(&s->mark, lsm_reader_entry(s->reader), -1);
 		s->has_mark = true;
-		for (int i = 0; i < s->keys.array_count; i++)
-			s->mark_arrays[i] = s->keys.arrays[i].current;
 	}
 	else if (s->place == PLACE_NOWHERE)
 		s->has_mark = false;
@@ -467,7 +585,5 @@ lsm_am_restore(IndexScanDesc scan)
 		s->place = PLACE_NOWHERE;
 		return;
 	}
-	for (int i = 0; i < s->keys.array_count; i++)
-		s->keys.arrays[i].current = s->mark_arrays[i];
 	s->place = PLACE_AT_MARK;
 }

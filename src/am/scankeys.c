@@ -3,16 +3,15 @@
  *	  Preparing scan keys: which part of the index to read, and what to check
  *	  of each entry there.
  *
- * Columns are taken from the left.  While each has an equality (a value, IS
- * NULL, or an array that drives the scan) the next one narrows the bounds too;
- * the first without one contributes its range, or a row comparison that begins
- * with it, and ends the bounds.  Keys that the bounds do not imply are filters.
+ * combination.c makes bounds of what is known of the columns: what they equal
+ * (a value, IS NULL, the elements of an array), and the range of one, or a row
+ * comparison that begins with it.  Keys that are not implied by that are
+ * filters.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
 #include "am/scankeys.h"
-#include "utils/array.h"
 #include "utils/lsyscache.h"
 
 /* The columns that have to be looked at to check a key. */
@@ -30,8 +29,8 @@ add_filter(LsmScanKeys *keys, ScanKey key)
 }
 
 /* The family's comparison of two types; false if there is none. */
-static bool
-find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order)
+bool
+lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order)
 {
 	Oid			proc;
 
@@ -63,11 +62,16 @@ lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 	*cmp = &c->cmp;
 	*exact = true;
 	if (!OidIsValid(subtype) || subtype == c->opcintype)
+	{
+		/* Encoded for each bound: once is enough. */
+		if (keys->ks->encoded && c->typlen == -1)
+			*low = *high = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 		return true;
+	}
 	if (!keys->ks->encoded)
 	{
 		*cmp = palloc(sizeof(FmgrInfo));
-		return find_order(c, c->opcintype, subtype, *cmp);
+		return lsm_scankeys_find_order(c, c->opcintype, subtype, *cmp);
 	}
 	switch (lsm_convert_value(c->opcintype, subtype, value, low, high))
 	{
@@ -217,51 +221,6 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	(void) note_range(keys, column, key->sk_strategy, key->sk_subtype, key->sk_argument);
 }
 
-static int
-compare_elements(const void *a, const void *b, void *arg)
-{
-	LsmArrayKey *array = arg;
-	const Datum *x = a;
-	const Datum *y = b;
-
-	return DatumGetInt32(FunctionCall2Coll(&array->element_order, array->key->sk_collation, *x, *y));
-}
-
-/* Take an array apart, without its NULLs.  Returns the number of elements. */
-static int
-get_elements(ScanKey key, Datum **elements, Oid *type)
-{
-	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
-	int16		typlen;
-	bool		typbyval;
-	char		typalign;
-	bool	   *isnull;
-	int			count;
-	int			kept = 0;
-
-	*type = ARR_ELEMTYPE(array);
-	get_typlenbyvalalign(*type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, *type, typlen, typbyval, typalign, elements, &isnull, &count);
-	for (int i = 0; i < count; i++)
-	{
-		if (!isnull[i])
-			(*elements)[kept++] = (*elements)[i];
-	}
-	return kept;
-}
-
-/*
- * The subtype of an array key as operators see it: polymorphic operator
- * classes have their own input type.
- */
-static Oid
-element_subtype(LsmColumn *column, ScanKey key, Oid element_type)
-{
-	if (OidIsValid(key->sk_subtype))
-		return key->sk_subtype;
-	return column->opcintype;
-}
-
 /* col < ANY (array) and its kin: only the extreme element counts. */
 static void
 note_array_inequality(LsmScanKeys *keys, LsmArrayKey *array)
@@ -279,123 +238,52 @@ note_array_inequality(LsmScanKeys *keys, LsmArrayKey *array)
 static bool
 note_array(LsmScanKeys *keys, ScanKey key, LsmArrayKey *array)
 {
-	LsmColumn  *column = &keys->ks->columns[key->sk_attno - 1];
-	Oid			type;
-	Oid			subtype;
-	int			unique = 0;
-
-	memset(array, 0, sizeof(LsmArrayKey));
-	array->key = key;
-	array->column = key->sk_attno - 1;
-	array->count = get_elements(key, &array->elements, &type);
+	lsm_arraykey_init(keys, array, key);
 	keys->columns[array->column].not_null = true;
 	if (array->count == 0)
-	{
 		keys->impossible = true;
-		return false;
-	}
-	subtype = element_subtype(column, key, type);
-	if (!find_order(column, subtype, subtype, &array->element_order) ||
-		!find_order(column, column->opcintype, subtype, &array->order))
-		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
-			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
-
-	qsort_arg(array->elements, array->count, sizeof(Datum), compare_elements, array);
-	for (int i = 0; i < array->count; i++)
-	{
-		if (unique == 0 ||
-			compare_elements(&array->elements[unique - 1], &array->elements[i], array) != 0)
-			array->elements[unique++] = array->elements[i];
-	}
-	array->count = unique;
-	if (key->sk_strategy != BTEqualStrategyNumber)
-	{
+	else if (key->sk_strategy != BTEqualStrategyNumber)
 		note_array_inequality(keys, array);
-		return false;
-	}
-	keys->filter_columns = Max(keys->filter_columns, key->sk_attno);
-	return true;
-}
-
-/* Could every element of the array be sought exactly? */
-static bool
-array_can_drive(LsmScanKeys *keys, LsmArrayKey *array)
-{
-	LsmColumn  *column = &keys->ks->columns[array->column];
-	Oid			subtype = array->key->sk_subtype;
-	Datum		low;
-	Datum		high;
-	FmgrInfo   *cmp;
-	bool		exact;
-
-	if (!keys->ks->encoded || !OidIsValid(subtype) || subtype == column->opcintype)
+	else
+	{
+		keys->filter_columns = Max(keys->filter_columns, key->sk_attno);
 		return true;
-	for (int i = 0; i < array->count; i++)
-	{
-		if (!lsm_scankeys_seekable(keys, array->column, subtype, array->elements[i], &low, &high, &cmp, &exact) ||
-			!exact)
-			return false;
 	}
-	return true;
+	return false;
 }
 
-/*
- * Decide which arrays drive the scan: those on a prefix of columns that all
- * have equalities.  Driven combinations come in index order, so the order of
- * the whole is kept.  The others are filters.
- */
-static void
-choose_driving_arrays(LsmScanKeys *keys)
+/* Does the place of an entry in a combination, or within the bounds, imply this filter? */
+static bool
+is_implied(LsmScanKeys *keys, ScanKey key)
 {
-	for (int i = 0; i < keys->ks->nkeys; i++)
-	{
-		LsmColumnRange *range = &keys->columns[i];
+	int			column = key->sk_attno - 1;
+	LsmColumnRange *range = &keys->columns[column];
 
-		for (int a = 0; a < keys->array_count && range->equal == NULL && range->array == NULL; a++)
-		{
-			if (keys->arrays[a].column == i && array_can_drive(keys, &keys->arrays[a]))
-			{
-				range->array = &keys->arrays[a];
-				range->array->drives = true;
-			}
-		}
-		if (range->equal == NULL && range->array == NULL)
-			break;
-	}
+	if (column > keys->driving)
+		return false;
+	if (column < keys->driving && (range->equal != NULL || range->array != NULL))
+		return key == range->equal;
+	if (key->sk_flags & SK_SEARCHNOTNULL)
+		return true;
+	return !(key->sk_flags & (SK_SEARCHNULL | SK_ROW_HEADER)) &&
+		key->sk_strategy != BTEqualStrategyNumber &&
+		note_range(keys, column, key->sk_strategy, key->sk_subtype, key->sk_argument);
 }
 
 /*
- * Drop filters that the bounds imply: the equalities of the leading columns,
- * and comparisons and IS NOT NULL on the first column without an equality,
- * when its ends came from the column's own comparison.
+ * Drop filters that the bounds imply: the equalities of the driving columns, and
+ * comparisons and IS NOT NULL on columns that are skipped, and on the one after the
+ * driving ones, when the ends of their ranges came from the column's own comparison.
  */
 static void
 drop_implied_filters(LsmScanKeys *keys)
 {
-	int			column = 0;
 	int			kept = 0;
 
-	while (column < keys->ks->nkeys &&
-		   (keys->columns[column].equal != NULL || keys->columns[column].array != NULL))
-		column++;
 	for (int i = 0; i < keys->filter_count; i++)
 	{
-		ScanKey		key = keys->filters[i];
-		bool		implied = false;
-
-		if (key->sk_attno - 1 < column)
-			implied = key == keys->columns[key->sk_attno - 1].equal;
-		else if (key->sk_attno - 1 == column)
-		{
-			if (key->sk_flags & SK_SEARCHNOTNULL)
-				implied = true;
-			else if (!(key->sk_flags & (SK_SEARCHNULL | SK_ROW_HEADER)) &&
-					 key->sk_strategy != BTEqualStrategyNumber)
-				implied = note_range(keys, column, key->sk_strategy, key->sk_subtype,
-									 key->sk_argument);
-		}
-		if (!implied)
-			keys->filters[kept++] = key;
+		if (!is_implied(keys, keys->filters[i]))
+			keys->filters[kept++] = keys->filters[i];
 	}
 	keys->filter_count = kept;
 	keys->filter_columns = 0;
@@ -453,145 +341,8 @@ lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int 
 		if (keys->columns[i].is_null && keys->columns[i].not_null)
 			keys->impossible = true;
 	}
-	choose_driving_arrays(keys);
+	lsm_combination_choose(keys);
 	drop_implied_filters(keys);
-}
-
-/* Set the driving arrays to the first combination in this direction. */
-void
-lsm_scankeys_start_arrays(LsmScanKeys *keys, ScanDirection direction)
-{
-	for (int i = 0; i < keys->array_count; i++)
-	{
-		LsmArrayKey *array = &keys->arrays[i];
-		bool		first = ScanDirectionIsForward(direction) !=
-			keys->ks->columns[array->column].desc;
-
-		array->current = first ? 0 : array->count - 1;
-	}
-}
-
-/* Go to the next combination; the last column's array turns fastest. */
-bool
-lsm_scankeys_advance_arrays(LsmScanKeys *keys, ScanDirection direction)
-{
-	for (int i = keys->ks->nkeys - 1; i >= 0; i--)
-	{
-		LsmArrayKey *array = keys->columns[i].array;
-		bool		up = ScanDirectionIsForward(direction) != keys->ks->columns[i].desc;
-
-		if (array == NULL)
-			continue;
-		array->current += up ? 1 : -1;
-		if (array->current >= 0 && array->current < array->count)
-			return true;
-		array->current = up ? 0 : array->count - 1;
-	}
-	return false;
-}
-
-static void
-add_to_both(LsmScanKeys *keys, Datum value, bool isnull, FmgrInfo *cmp)
-{
-	lsm_bound_add(keys->ks, &keys->low, value, isnull, cmp);
-	lsm_bound_add(keys->ks, &keys->high, value, isnull, cmp);
-}
-
-/* Add the range of the first column without an equality to the bounds. */
-static void
-add_range(LsmScanKeys *keys, int column)
-{
-	LsmColumn  *c = &keys->ks->columns[column];
-	LsmColumnRange *range = &keys->columns[column];
-	bool		skip_nulls = range->not_null;
-
-	if (range->low_row != NULL && lsm_rowkey_beats(c, range->low_row, &range->low))
-		lsm_rowkey_add(keys->ks, &keys->low, range->low_row);
-	else if (range->low.present)
-	{
-		lsm_bound_add(keys->ks, &keys->low, range->low.value, false, range->low.cmp);
-		keys->low.tie = range->low.inclusive ? 1 : -1;
-	}
-	else if (skip_nulls && c->nulls_first)
-	{
-		lsm_bound_add(keys->ks, &keys->low, (Datum) 0, true, NULL);
-		keys->low.tie = -1;
-	}
-
-	if (range->high_row != NULL && lsm_rowkey_beats(c, range->high_row, &range->high))
-		lsm_rowkey_add(keys->ks, &keys->high, range->high_row);
-	else if (range->high.present)
-	{
-		lsm_bound_add(keys->ks, &keys->high, range->high.value, false, range->high.cmp);
-		keys->high.tie = range->high.inclusive ? -1 : 1;
-	}
-	else if (skip_nulls && !c->nulls_first)
-	{
-		lsm_bound_add(keys->ks, &keys->high, (Datum) 0, true, NULL);
-		keys->high.tie = 1;
-	}
-}
-
-/*
- * Make the bounds of the current combination of array elements.  All that they
- * need is allocated anew, in the current memory context: the caller may have
- * reset it since the last combination.
- */
-void
-lsm_scankeys_make_bounds(LsmScanKeys *keys)
-{
-	keys->low.key = keys->high.key = NULL;
-	keys->low.key_room = keys->high.key_room = 0;
-	lsm_bound_init(&keys->low, 1);
-	lsm_bound_init(&keys->high, -1);
-	for (int i = 0; i < keys->ks->nkeys; i++)
-	{
-		LsmColumnRange *range = &keys->columns[i];
-
-		if (range->equal != NULL)
-			add_to_both(keys, range->value, range->is_null, range->cmp);
-		else if (range->array != NULL)
-		{
-			Datum		low;
-			Datum		high;
-			FmgrInfo   *cmp;
-			bool		exact;
-
-			if (!lsm_scankeys_seekable(keys, i, range->array->key->sk_subtype,
-						  range->array->elements[range->array->current],
-						  &low, &high, &cmp, &exact))
-				elog(ERROR, "array element cannot be sought");
-			add_to_both(keys, low, false, cmp);
-		}
-		else
-		{
-			add_range(keys, i);
-			break;
-		}
-	}
-}
-
-static bool
-array_contains(LsmScanKeys *keys, LsmArrayKey *array, Datum value)
-{
-	int			low = 0;
-	int			high = array->count;
-	Oid			collation = array->key->sk_collation;
-
-	while (low < high)
-	{
-		int			middle = (low + high) / 2;
-		int			c = DatumGetInt32(FunctionCall2Coll(&array->order, collation, value,
-														array->elements[middle]));
-
-		if (c == 0)
-			return true;
-		if (c > 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
 }
 
 /* Does an entry within the bounds satisfy all keys? */
@@ -634,16 +385,8 @@ lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry)
 		LsmArrayKey *array = &keys->arrays[i];
 
 		if (!array->drives &&
-			(isnull[array->column] || !array_contains(keys, array, values[array->column])))
+			(isnull[array->column] || !lsm_arraykey_contains(array, values[array->column])))
 			return false;
 	}
 	return true;
-}
-
-/* The memory of the bounds is gone: make them anew. */
-void
-lsm_scankeys_forget_bounds(LsmScanKeys *keys)
-{
-	memset(&keys->low, 0, sizeof(LsmBound));
-	memset(&keys->high, 0, sizeof(LsmBound));
 }

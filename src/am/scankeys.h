@@ -10,7 +10,7 @@
 #include "access/skey.h"
 #include "key/keyspace.h"
 
-/* An `= ANY (array)` key: elements in index order, without duplicates. */
+/* An `= ANY (array)` key: elements without duplicates; see arraykeys.c. */
 typedef struct LsmArrayKey
 {
 	ScanKey		key;
@@ -19,8 +19,10 @@ typedef struct LsmArrayKey
 	Datum	   *elements;
 	FmgrInfo	order;			/* compares the column with an element */
 	FmgrInfo	element_order;	/* compares two elements */
-	bool		drives;			/* the scan runs once for each element */
-	int			current;
+	bool		drives;			/* else it is a filter */
+	int			current;		/* element of the current combination */
+	uint8	   *codes;			/* elements that drive, encoded */
+	uint32	   *code_ends;		/* of element n - 1, where the n-th begins */
 } LsmArrayKey;
 
 /* One end of a column's range. */
@@ -30,6 +32,8 @@ typedef struct LsmRangeEnd
 	bool		inclusive;
 	Datum		value;
 	FmgrInfo   *cmp;
+	uint8	   *code;			/* of columns that are skipped, encoded */
+	uint32		code_len;
 } LsmRangeEnd;
 
 /*
@@ -63,6 +67,24 @@ typedef struct LsmColumnRange
 	LsmArrayKey *array;			/* drives the scan, or NULL */
 } LsmColumnRange;
 
+/* One of the leading columns, which drive the scan. */
+typedef struct LsmDriver
+{
+	LsmBoundColumn value;		/* tuple keys: of the current combination */
+	bool		owns_value;		/* it was copied */
+	uint8	   *code;			/* encoded: what it has to equal, or NULL */
+	uint32		code_len;
+	uint32		end;			/* encoded: of its part of the prefix */
+} LsmDriver;
+
+/* Where an entry is among the combinations. */
+typedef enum LsmPlace
+{
+	LSM_PLACE_IN,				/* in the current one */
+	LSM_PLACE_BEHIND,			/* before the current one, behind the one before */
+	LSM_PLACE_END				/* behind the last one */
+} LsmPlace;
+
 typedef struct LsmScanKeys
 {
 	LsmKeySpace *ks;
@@ -73,19 +95,55 @@ typedef struct LsmScanKeys
 	int			filter_count;
 	ScanKey    *filters;		/* keys without array that the bounds do not imply */
 	int			filter_columns; /* columns that filters and arrays look at */
-	LsmBound	low;			/* of the current combination */
+	LsmBound	low;			/* of the scan */
 	LsmBound	high;
+
+	/* Combinations, combination.c. */
+	int			driving;		/* columns that drive the scan */
+	bool		has_combinations;	/* else these have one value each */
+	bool		has_range;		/* the column after them is bounded, too */
+	MemoryContext context;		/* until the next rescan */
+	LsmDriver  *drivers;
+	int			known;			/* columns whose value in the current one is known */
+	bool		past;			/* it is what comes behind these values */
+	bool		is_same;		/* the entry placed last was in the one before it */
+	uint8	   *prefix;			/* encoded: these values */
+	uint32		prefix_room;
+	uint32		test_at;		/* a part that keys of the usual length have in all of */
+	uint64		test;			/* them, as lsm_key_prefix has it */
+	uint64		test_mask;		/* 0: there is none */
+	bool		has_ends;		/* first and last are those of the current one: */
+	LsmBound	first;
+	LsmBound	last;
 } LsmScanKeys;
 
 extern void lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int count);
-extern void lsm_scankeys_start_arrays(LsmScanKeys *keys, ScanDirection direction);
-extern bool lsm_scankeys_advance_arrays(LsmScanKeys *keys, ScanDirection direction);
-extern void lsm_scankeys_make_bounds(LsmScanKeys *keys);
-extern void lsm_scankeys_forget_bounds(LsmScanKeys *keys);
 extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
 
 extern bool lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 								  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact);
+extern bool lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order);
+
+/* arraykeys.c */
+extern void lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key);
+extern bool lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array);
+extern bool lsm_arraykey_contains(LsmArrayKey *array, Datum value);
+
+/* combination.c */
+extern void lsm_combination_choose(LsmScanKeys *keys);
+extern void lsm_combination_begin(LsmScanKeys *keys, ScanDirection direction);
+extern LsmPlace lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry,
+									  ScanDirection direction);
+/* Is an entry surely in no combination?  False if that is not easily told. */
+static inline bool
+lsm_combination_rejects(const LsmScanKeys *keys, const LsmEntry *entry)
+{
+	return entry->keylen == keys->ks->usual_keylen && entry->aligned &&
+		((lsm_key_prefix_padded(entry->key + keys->test_at) ^ keys->test) & keys->test_mask) != 0;
+}
+
+extern bool lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry);
+extern void lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low);
 
 /* rowkeys.c */
 extern LsmRowKey *lsm_rowkey_create(LsmScanKeys *keys, ScanKey header);

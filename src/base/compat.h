@@ -212,7 +212,7 @@ lsm_backend_number(void)
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1
 #define LSM_HAS_EXPLAIN_OPTIONS 1	/* of extensions */
-#define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does; we have none */
+#define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does */
 #define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons as keys of any ordered index */
 #define LSM_AM_SUPPORT_PROCS 6
 #include "access/cmptype.h"

@@ -54,6 +54,16 @@ lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrIn
 	bound->ncolumns++;
 }
 
+/* Append columns that are encoded already. */
+void
+lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns)
+{
+	reserve(bound, bound->keylen + len);
+	memcpy(bound->key + bound->keylen, code, len);
+	bound->keylen += len;
+	bound->ncolumns += columns;
+}
+
 /* The position just before (+1) or just after (-1) an entry; copies it. */
 void
 lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)

@@ -381,6 +381,24 @@ encoded_length(LsmColumn *column, const uint8 *p, const uint8 *end)
 	return fixed <= end - p ? fixed : 0;
 }
 
+/* The length of an encoded column, marker included, or 0 if it is damaged. */
+uint32
+lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end)
+{
+	uint32		len;
+
+	if (p < end && *p != MARK_VALUE)
+		return 1;
+	len = p < end ? encoded_length(column, p + 1, end) : 0;
+	return len > 0 ? 1 + len : 0;
+}
+
+bool
+lsm_encoded_is_null(const uint8 *p)
+{
+	return *p != MARK_VALUE;
+}
+
 /*
  * Decode one column; returns its end, or NULL if the bytes are damaged.  Values
  * by reference are palloc'd.

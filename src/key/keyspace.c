@@ -329,6 +329,16 @@ rest_as_tuple(const LsmEntry *entry)
 	return (IndexTuple) tuple;
 }
 
+/* An entry does not hold the columns that it should. */
+void
+lsm_keyspace_report_entry(LsmKeySpace *ks)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" has an entry that cannot be decoded", ks->index_name),
+			 errhint("Please REINDEX it.")));
+}
+
 /*
  * Column values of an entry: the first ncolumns.  Values by reference are
  * palloc'd or point into the entry's key.  A damaged key gives an error.
@@ -361,10 +371,7 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 		{
 			p = lsm_decode_column(&ks->columns[i], p, end, &values[i], &isnull[i]);
 			if (p == NULL)
-				ereport(ERROR,
-						(errcode(ERRCODE_INDEX_CORRUPTED),
-						 errmsg("index \"%s\" has an entry that cannot be decoded", ks->index_name),
-						 errhint("Please REINDEX it.")));
+				lsm_keyspace_report_entry(ks);
 			rest_at = isnull[i] ? -1 : ks->columns[i].rest_at;
 		}
 		else

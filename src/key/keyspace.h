@@ -102,6 +102,7 @@ extern void lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull,
 							  ItemPointer tid, LsmEntry *entry);
 extern void lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 								Datum *values, bool *isnull);
+extern void lsm_keyspace_report_entry(LsmKeySpace *ks) __attribute__((noreturn));
 extern IndexTuple lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry);
 extern int	lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b);
 extern IndexTuple lsm_key_as_tuple(const LsmEntry *entry, char *room);
@@ -111,6 +112,7 @@ extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const 
 
 extern void lsm_bound_init(LsmBound *bound, int tie);
 extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp);
+extern void lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns);
 extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
 
@@ -123,6 +125,8 @@ extern void lsm_compare_init(void);
 extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);
 extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
 extern uint32 lsm_encoded_length(const LsmColumn *column);
+extern uint32 lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end);
+extern bool lsm_encoded_is_null(const uint8 *p);
 extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
 extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
 									  Datum *value, bool *isnull);

@@ -10,7 +10,8 @@
  *
  * Items are added behind the last one and stay where they are.  The item of a
  * segment of which nothing is left has no blocks, and is passed over; its keys
- * still say how far the run goes.
+ * still say how far the run goes.  Nor has the item of a directory page that is
+ * freed because VACUUM has emptied all its segments.
  */
 #include "postgres.h"
 
@@ -362,6 +363,71 @@ lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page, 
 	set.ordinal = ordinal;
 	lsm_change_op(change, change_directory(change, run, page), LSM_OP_DIRECTORY_SET, &set,
 				  sizeof(set));
+}
+
+static bool
+is_empty(LsmIndex *index, const LsmChangedPage *page)
+{
+	for (int i = 0; i < lsm_directory_page_count(page->copy); i++)
+	{
+		LsmDirectoryEntry item;
+
+		get_item(index, page->block, page->copy, i, &item);
+		if (item.segment.blocks > 0)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A segment is gone: free the page that its item is on, if there is nothing else on
+ * it, and the pages above it likewise, so that searches need not pass them.  The
+ * right edge stays: it says how far the run goes, and where items are added.
+ *
+ * REQUIRES: the change has taken note that the segment is gone, and the run is in no job.
+ */
+void
+lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
+					const LsmFoundSegment *found)
+{
+	LsmChangedPage *pages[LSM_MAX_HEIGHT + 1];
+	int			ordinals[LSM_MAX_HEIGHT + 1];
+	bool		at_edge[LSM_MAX_HEIGHT + 1];
+	LsmBound	low = found->low;
+	BlockNumber block = run->start;
+	bool		edge = true;
+
+	low.tie = -1;				/* the page of the item begins before it, or with it */
+	for (int level = run->dir_height;; level--)
+	{
+		LsmDirectoryEntry item;
+
+		pages[level] = change_directory(change, run, block);
+		at_edge[level] = edge;
+		if (level == 1)
+			break;
+		ordinals[level] = count_before(change->index, ks, block, pages[level]->copy, &low, false) - 1;
+		if (ordinals[level] < 0)
+			return;
+		edge = edge && ordinals[level] == lsm_directory_page_count(pages[level]->copy) - 1;
+		get_item(change->index, block, pages[level]->copy, ordinals[level], &item);
+		if (item.segment.blocks == 0)
+			return;
+		block = item.segment.start;
+	}
+	Assert(block == found->page);
+	for (int level = 1; level < run->dir_height; level++)
+	{
+		LsmDirectoryEntry item;
+
+		if (at_edge[level] || !is_empty(change->index, pages[level]))
+			return;
+		lsm_space_give(change, pages[level]->block, 1);
+		get_item(change->index, pages[level + 1]->block, pages[level + 1]->copy,
+				 ordinals[level + 1], &item);
+		item.segment.blocks = 0;
+		lsm_directory_set(change, run, pages[level + 1]->block, ordinals[level + 1], &item.segment);
+	}
 }
 
 /* Free a page that its parent names, and what is below it, from the bottom up: one thing. */

@@ -427,8 +427,8 @@ note_single(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *remove
 }
 
 static void
-note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegment *found,
-				  const LsmRemoved *removed)
+note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
+				  const LsmFoundSegment *found, const LsmRemoved *removed)
 {
 	LsmSegment	segment = found->segment;
 	LsmRunRecord less = *run;
@@ -446,6 +446,7 @@ note_in_directory(LsmChange *change, const LsmRunRecord *run, const LsmFoundSegm
 		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 		return;
 	}
+	lsm_directory_prune(change, ks, run, found);
 	/* The sums of a run that takes part in no job are those of what is there. */
 	less.segments--;
 	less.blocks -= found->segment.blocks;
@@ -508,7 +509,7 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 		if (lsm_run_is_single(run))
 			note_single(change, run, removed);
 		else
-			note_in_directory(change, run, found, removed);
+			note_in_directory(change, ks, run, found, removed);
 		lsm_change_commit(change);
 	}
 	else

@@ -76,6 +76,8 @@ extern void lsm_directory_append(LsmChange *change, LsmRunRecord *run,
 								 const LsmDirectoryEntry *entry);
 extern void lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page,
 							  int ordinal, const LsmSegment *segment);
+extern void lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
+								const LsmFoundSegment *found);
 extern bool lsm_directory_free_some(LsmChange *change, const LsmRunRecord *run);
 
 /* buffer_edit.c: what comes in */

@@ -571,3 +571,60 @@ lsm_reader_fill(LsmReader *reader)
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
 }
+
+/*
+ * Move on to the first entry behind `to`, in the direction of the latest seek, if it
+ * is in the array that the cursor has, or not many more than `more` entries behind
+ * that.  Returns how far that was, or 0 if it was farther: then the reader may have
+ * moved on all the same.  If it stands behind `to` already it moves on by one entry.
+ *
+ * REQUIRES: valid.
+ */
+int
+lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
+{
+	LsmKeySpace *ks = reader->cx.ks;
+	int			first = 1;
+	int			moved = 0;
+
+	for (;;)
+	{
+		LsmCursor  *c = reader->cursor;
+		int			low = first;
+		int			high = c->left;
+
+		if (low <= high && lsm_beyond(ks, to, c->entry + c->stride * high, reader->direction))
+		{
+			/* Near entries first. */
+			for (int far = 0; low + far < high; far = 2 * far + 1)
+			{
+				if (lsm_beyond(ks, to, c->entry + c->stride * (low + far), reader->direction))
+					high = low + far;
+				else
+					low += far + 1;
+			}
+			while (low < high)
+			{
+				int			middle = (low + high) / 2;
+
+				if (lsm_beyond(ks, to, c->entry + c->stride * middle, reader->direction))
+					high = middle;
+				else
+					low = middle + 1;
+			}
+			c->entry += c->stride * low;
+			c->left -= low;
+			return moved + low + (first == 0);
+		}
+		if (more <= 0 && likely(!lsm_beyond(ks, to, c->entry, reader->direction)))
+			return 0;
+		moved += c->left + (first == 0);
+		c->entry += c->stride * c->left;
+		c->left = 0;
+		lsm_reader_fill(reader);
+		if (!lsm_reader_is_valid(reader))
+			return moved + 1;
+		more -= reader->cursor->left + 1;
+		first = 0;
+	}
+}

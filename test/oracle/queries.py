@@ -81,7 +81,9 @@ class QueryMaker:
         kind = rng.random()
         if kind < (0.6 if dense else 0.12):
             return terms
-        if kind < 0.85:
+        if kind < 0.27 and len(self.keys) > 1:
+            return self.combinations(alias)
+        if kind < 0.87:
             # Equality on some leading columns, something on the next.
             depth = rng.randint(0, len(self.keys))
             for key in self.keys[:depth]:
@@ -95,6 +97,19 @@ class QueryMaker:
         else:
             for _ in range(rng.randint(1, 3)):
                 terms.append(self.term(rng.choice(self.keys), alias))
+        return terms
+
+    def combinations(self, alias):
+        """Lists on several columns, and columns that have to be skipped."""
+        rng = self.rng
+        terms = []
+        for key in self.keys[:-1]:
+            kind = rng.choices(("list", "=", "range", "between", "not null",
+                                None), (4, 1, 1, 2, 1, 5))[0]
+            if kind:
+                terms.append(self.term(key, alias, kind))
+        terms.append(self.term(self.keys[-1], alias, rng.choice(
+            ("list", "list", "=", "=", "range", "between", "null"))))
         return terms
 
     def term(self, key, alias="", kind=None):

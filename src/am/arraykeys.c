@@ -1,0 +1,172 @@
+/*
+ * arraykeys.c
+ *	  `= ANY (array)` as scan keys: elements without NULLs and duplicates, sorted,
+ *	  and where in them a value of an entry is.
+ *
+ * An array whose elements can all be sought drives the scan, if combination.c
+ * finds a place for it; then its elements are in index order, and encoded where
+ * keys are.  Else it is a filter, and its elements ascend.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "am/scankeys.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+
+static int
+compare_elements(const void *a, const void *b, void *arg)
+{
+	LsmArrayKey *array = arg;
+	const Datum *x = a;
+	const Datum *y = b;
+
+	return DatumGetInt32(FunctionCall2Coll(&array->element_order, array->key->sk_collation, *x, *y));
+}
+
+/* Take an array apart, without its NULLs.  Returns the number of elements. */
+static int
+get_elements(ScanKey key, Datum **elements, Oid *type)
+{
+	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	bool	   *isnull;
+	int			count;
+	int			kept = 0;
+
+	*type = ARR_ELEMTYPE(array);
+	get_typlenbyvalalign(*type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, *type, typlen, typbyval, typalign, elements, &isnull, &count);
+	for (int i = 0; i < count; i++)
+	{
+		if (!isnull[i])
+			(*elements)[kept++] = (*elements)[i];
+	}
+	return kept;
+}
+
+/*
+ * The subtype of an array key as operators see it: polymorphic operator
+ * classes have their own input type.
+ */
+static Oid
+element_subtype(LsmColumn *column, ScanKey key, Oid element_type)
+{
+	if (OidIsValid(key->sk_subtype))
+		return key->sk_subtype;
+	return column->opcintype;
+}
+
+/* Take the key of an array apart.  Without elements no row can match. */
+void
+lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
+{
+	LsmColumn  *column = &keys->ks->columns[key->sk_attno - 1];
+	Oid			type;
+	Oid			subtype;
+	int			unique = 0;
+
+	memset(array, 0, sizeof(LsmArrayKey));
+	array->key = key;
+	array->column = key->sk_attno - 1;
+	array->count = get_elements(key, &array->elements, &type);
+	if (array->count == 0)
+		return;
+	subtype = element_subtype(column, key, type);
+	if (!lsm_scankeys_find_order(column, subtype, subtype, &array->element_order) ||
+		!lsm_scankeys_find_order(column, column->opcintype, subtype, &array->order))
+		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
+			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
+
+	qsort_arg(array->elements, array->count, sizeof(Datum), compare_elements, array);
+	for (int i = 0; i < array->count; i++)
+	{
+		if (unique == 0 ||
+			compare_elements(&array->elements[unique - 1], &array->elements[i], array) != 0)
+			array->elements[unique++] = array->elements[i];
+	}
+	array->count = unique;
+}
+
+/* Encode the elements, each one a value of the column, and sorted in index order. */
+static void
+encode_elements(LsmColumn *column, LsmArrayKey *array)
+{
+	uint32		size = 0;
+	uint8	   *out;
+
+	for (int i = 0; i < array->count; i++)
+	{
+		if (column->typlen == -1)
+			array->elements[i] =
+				PointerGetDatum(PG_DETOAST_DATUM_PACKED(array->elements[i]));
+		size += lsm_encode_size(column, array->elements[i], false);
+	}
+	array->codes = out = palloc(size);
+	array->code_ends = palloc((array->count + 1) * sizeof(uint32));
+	array->code_ends[0] = 0;
+	for (int i = 0; i < array->count; i++)
+	{
+		out = lsm_encode_column(column, array->elements[i], false, out);
+		array->code_ends[i + 1] = out - array->codes;
+	}
+}
+
+/*
+ * Let the array drive the scan, if each of its elements can be sought exactly:
+ * its elements are in index order then.
+ */
+bool
+lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+	Oid			subtype = array->key->sk_subtype;
+	Datum	   *values = palloc(array->count * sizeof(Datum));
+
+	for (int i = 0; i < array->count; i++)
+	{
+		int			to = column->desc ? array->count - 1 - i : i;
+		Datum		high;
+		FmgrInfo   *cmp = NULL;
+		bool		exact = true;
+
+		values[to] = array->elements[i];
+		/* Elements of tuple keys are compared as they are. */
+		if (keys->ks->encoded &&
+			(!lsm_scankeys_seekable(keys, array->column, subtype, array->elements[i],
+									&values[to], &high, &cmp, &exact) || !exact))
+			return false;
+	}
+	array->elements = values;
+	array->drives = true;
+	if (keys->ks->encoded)
+		encode_elements(column, array);
+	return true;
+}
+
+/* Is a value one of the elements of an array that does not drive? */
+bool
+lsm_arraykey_contains(LsmArrayKey *array, Datum value)
+{
+	int			low = 0;
+	int			high = array->count;
+	Oid			collation = array->key->sk_collation;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		int			c = DatumGetInt32(FunctionCall2Coll(&array->order, collation, value,
+														array->elements[middle]));
+
+		if (c == 0)
+			return true;
+		if (c > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+
