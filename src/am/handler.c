@@ -69,7 +69,7 @@ set_properties(IndexAmRoutine *am)
 	am->amsearchnulls = true;
 	am->amclusterable = true;
 	am->ampredlocks = false;
-	am->amcanparallel = false;
+	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
@@ -108,5 +108,8 @@ lsm_handler(PG_FUNCTION_ARGS)
 	am->amendscan = lsm_am_end_scan;
 	am->ammarkpos = lsm_am_mark;
 	am->amrestrpos = lsm_am_restore;
+	am->amestimateparallelscan = lsm_am_estimate_parallel_scan;
+	am->aminitparallelscan = lsm_am_init_parallel_scan;
+	am->amparallelrescan = lsm_am_parallel_rescan;
 	PG_RETURN_POINTER(am);
 }

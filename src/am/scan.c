@@ -6,11 +6,15 @@
  * elements.  Its place is the entry that it returned last, on which the reader
  * stands.  Changing direction, restoring a mark and moving to another gate are
  * all a seek to such an entry.  See "Reading" in src/README.md.
+ *
+ * A process of a parallel scan does the same within each range that it claims
+ * (parallel.c).
  */
 #include "postgres.h"
 
 #include "access/relscan.h"
 #include "am/am.h"
+#include "am/parallel.h"
 #include "am/remove.h"
 #include "am/scankeys.h"
 #include "ingest/batch.h"
@@ -51,6 +55,7 @@ typedef struct LsmScan
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
+	LsmScanClaim	claim;			/* of a parallel scan: what is being read */
 
 	bool		has_mark;
 	LsmBound	mark;
@@ -147,13 +152,13 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	old = MemoryContextSwitchTo(s->key_context);
 	lsm_scankeys_prepare(&s->keys, s->ks, scan->keyData, scan->numberOfKeys);
 	if (s->keys.array_count > 0)
-	{
 		s->mark_arrays = palloc(s->keys.array_count * sizeof(int));
+	if (s->keys.array_count > 0 || scan->parallel_scan != NULL)
 		s->bound_context = AllocSetContextCreate(s->key_context, "pg_lsm bounds",
 												 ALLOCSET_SMALL_SIZES);
-	}
 	memset(&s->mark, 0, sizeof(LsmBound));
 	memset(&s->here, 0, sizeof(LsmBound));
+	memset(&s->claim, 0, sizeof(LsmScanClaim));
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
 	s->has_mark = false;
@@ -197,18 +202,65 @@ make_bounds(LsmScan *s)
 }
 
 /*
- * Start the current combination of array elements from its end.  Several arrays
- * may have millions of combinations without a match.
+ * Go to the next combination of array elements, or to the first one, and make its
+ * bounds.  False if there is none.
  */
-static void
-start_combination(IndexScanDesc scan, ScanDirection direction)
+static bool
+next_combination(LsmScan *s, ScanDirection direction, bool first)
+{
+	if (first)
+		lsm_scankeys_start_arrays(&s->keys, direction);
+	else if (!lsm_scankeys_advance_arrays(&s->keys, direction))
+		return false;
+	make_bounds(s);
+	return true;
+}
+
+/* The same in a parallel scan: the next range of ours, with its bounds. */
+static bool
+next_claim(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
+	MemoryContext old;
+
+	if (s->claim.further > 0)
+	{
+		s->claim.further--;
+		return next_combination(s, direction, false);
+	}
+	old = MemoryContextSwitchTo(s->key_context);
+	if (lsm_parallel_begin_claim(scan, &s->keys, direction, &s->claim))
+	{
+		make_bounds(s);
+		lsm_parallel_end_claim(scan, &s->keys, s->reader, direction, &s->claim);
+		MemoryContextSwitchTo(old);
+		return true;
+	}
+	MemoryContextSwitchTo(old);
+	return false;
+}
+
+/*
+ * Start the next range, or the first one, from its end: a combination of array
+ * elements, or what was claimed.  False if there is none.  Several arrays may have
+ * millions of combinations without a match.
+ */
+static bool
+start_range(IndexScanDesc scan, ScanDirection direction, bool first)
+{
+	LsmScan    *s = scan->opaque;
+	bool		found;
 
 	CHECK_FOR_INTERRUPTS();
+	if (scan->parallel_scan != NULL)
+		found = next_claim(scan, direction);
+	else
+		found = next_combination(s, direction, first);
+	if (!found)
+		return false;
 	lsm_count_search(scan);
-	make_bounds(s);
 	scan_seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
+	return true;
 }
 
 static void
@@ -221,8 +273,8 @@ set_here(LsmScan *s, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
-/* Move the reader to the candidate after the last entry returned. */
-static void
+/* Move the reader to the candidate after the last entry returned.  False: nothing is left. */
+static bool
 move_on(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
@@ -243,7 +295,7 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 		}
 		else
 			lsm_reader_next(s->reader);
-		return;
+		return true;
 	}
 
 	if (!s->is_reading)
@@ -253,12 +305,9 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 		make_bounds(s);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
 		scan_seek(s, &s->mark, direction);
+		return true;
 	}
-	else
-	{
-		lsm_scankeys_start_arrays(&s->keys, direction);
-		start_combination(scan, direction);
-	}
+	return start_range(scan, direction, true);
 }
 
 /* Do the filters let the entry pass that the reader stands on? */
@@ -330,6 +379,7 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
 	const LsmEntry *entry;
+	bool		more;
 
 	if (s->keys.impossible)
 		return false;
@@ -337,19 +387,19 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		pgstat_count_index_scan(scan->indexRelation);
 	if (unlikely(scan->kill_prior_tuple && s->place == PLACE_ON_ENTRY))
 		kill_entry(scan);
-	move_on(scan, direction);
-	while (!find_match(scan))
+	more = move_on(scan, direction);
+	while (more && !find_match(scan))
 	{
-		if (!lsm_scankeys_advance_arrays(&s->keys, direction))
-		{
-			/* The end.  A later call comes back from this end. */
-			stop_reading(s);
-			s->place = PLACE_NOWHERE;
-			return false;
-		}
 		if (lsm_reader_must_leave(s->reader))
 			start_reading(scan);
-		start_combination(scan, direction);
+		more = start_range(scan, direction, false);
+	}
+	if (!more)
+	{
+		/* The end.  A later call comes back from this end. */
+		stop_reading(s);
+		s->place = PLACE_NOWHERE;
+		return false;
 	}
 
 	s->place = PLACE_ON_ENTRY;
@@ -381,10 +431,9 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	pgstat_count_index_scan(scan->indexRelation);
 	start_reading(scan);
 	Assert(!s->reader->needs_gate);
-	lsm_scankeys_start_arrays(&s->keys, ForwardScanDirection);
-	do
+	for (bool more = start_range(scan, ForwardScanDirection, true); more;
+		 more = start_range(scan, ForwardScanDirection, false))
 	{
-		start_combination(scan, ForwardScanDirection);
 		while (find_match(scan))
 		{
 			lsm_int_to_tid(lsm_reader_entry(s->reader)->tid, &tids[n++]);
@@ -397,7 +446,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 			}
 			lsm_reader_next(s->reader);
 		}
-	} while (lsm_scankeys_advance_arrays(&s->keys, ForwardScanDirection));
+	}
 	if (n > 0)
 		tbm_add_tuples(tbm, tids, n, false);
 	stop_reading(s);
@@ -427,6 +476,9 @@ lsm_am_mark(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
+	/* What others have claimed since cannot be given back; core does not ask for it. */
+	if (scan->parallel_scan != NULL)
+		elog(ERROR, "a parallel scan cannot be marked");
 	if (s->place == PLACE_ON_ENTRY)
 	{
 		lsm_bound_set_entry(&s->mark, lsm_reader_entry(s->reader), -1);

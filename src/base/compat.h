@@ -140,6 +140,25 @@ lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 #define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
 #endif
 
+/* Arguments of amestimateparallelscan, and where what it asked for is. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_ESTIMATE_PARALLEL_ARGS	Relation index, int nkeys, int norderbys
+#elif PG_VERSION_NUM >= 170000
+#define LSM_ESTIMATE_PARALLEL_ARGS	int nkeys, int norderbys
+#else
+#define LSM_ESTIMATE_PARALLEL_ARGS	void
+#endif
+
+static inline void *
+lsm_parallel_area(IndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset_am);
+#else
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset);
+#endif
+}
+
 /* "Index Searches" of EXPLAIN ANALYZE. */
 static inline void
 lsm_count_search(IndexScanDesc scan)
