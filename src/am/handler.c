@@ -72,7 +72,7 @@ set_properties(IndexAmRoutine *am)
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
 	am->amkeytype = InvalidOid;
 #ifdef LSM_HAS_COMPARE_TYPE
 	am->amcanhash = false;

@@ -30,6 +30,8 @@ BEGIN
 		want := ARRAY(SELECT unnest(want) COLLATE "C" ORDER BY 1);
 	END IF;
 	FOREACH scans IN ARRAY '{index,index only,bitmap}'::text[] LOOP
+		-- A bitmap has no order.
+		CONTINUE WHEN ordered AND scans = 'bitmap';
 		PERFORM t.allow(scans);
 		PERFORM set_config('max_parallel_workers_per_gather', '3', true);
 		CONTINUE WHEN NOT t.plan_has(query, CASE scans WHEN 'bitmap' THEN 'Parallel Bitmap Heap Scan'
@@ -66,7 +68,7 @@ BEGIN
 		'SELECT id FROM p WHERE k = ANY (''{55,1,2,3,700,55}'')', 'SELECT id FROM p WHERE k = ANY (ARRAY(SELECT generate_series(-300, 300)))',
 		'SELECT a, k, id FROM p WHERE a = ANY (''{a1,a5,a7,b}'') ORDER BY a DESC, k, id', 'SELECT a, k, id FROM p WHERE a = ANY (''{a1,a5,a7,b}'') ORDER BY a, k DESC, id DESC',
 		'SELECT id FROM p WHERE a = ANY (''{a5,a7,single}'') AND k = ANY (''{1,2,3,55,60,61,62}'')',
-		'SELECT id FROM p WHERE a = ANY (''{a1,a5}'') AND id = ANY (''{5,18,31,3070}'')', 'SELECT id FROM p WHERE n = ANY (''{5.5,NULL,7,8.125}'')',
+		'SELECT id FROM p WHERE a = ANY (''{a1,a5}'') AND id > 2500', 'SELECT id FROM p WHERE n = ANY (''{5.5,NULL,7,8.125}'')',
 		'SELECT id FROM p WHERE d > ''2020-01-03'' AND n = ANY (''{5.5,7,8.125}'')', 'SELECT id FROM p WHERE a = ANY (''{x,y}'')',
 		-- Row comparisons, patterns.
 		'SELECT a, k, id FROM p WHERE (k, id) > (50, 1000) AND a = ''a5'' ORDER BY a DESC, k, id', 'SELECT id FROM p WHERE a = ''a5'' AND (k, id) < (55, 3100)',
