@@ -74,6 +74,9 @@ set_properties(IndexAmRoutine *am)
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
 	am->amkeytype = InvalidOid;
+#ifdef LSM_HAS_BUILD_PARALLEL_FLAG
+	am->amcanbuildparallel = true;
+#endif
 #ifdef LSM_HAS_COMPARE_TYPE
 	am->amcanhash = false;
 	am->amconsistentequality = true;
