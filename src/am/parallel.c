@@ -29,7 +29,7 @@
 
 /* A range has this part of what was claimed before, in leaves, and at most so many. */
 #define RANGE_FRACTION		32
-#define RANGE_MOST_LEAVES	32
+#define RANGE_MOST_LEAVES	64
 
 /* The same for combinations of array elements: of all that there are. */
 #define FURTHER_FRACTION	32
