@@ -29,6 +29,11 @@ THROUGH_INDEX = {
     "bitmap": "SET enable_seqscan = off; SET enable_indexscan = off; "
               "SET enable_indexonlyscan = off; SET enable_bitmapscan = on",
 }
+PARALLEL = ("SET max_parallel_workers_per_gather = 2; "
+            "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+            "SET min_parallel_table_scan_size = 0; "
+            "SET min_parallel_index_scan_size = 0; SET random_page_cost = 0; "
+            "SET seq_page_cost = 0; SET cpu_operator_cost = 0")
 SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
            "SET max_parallel_workers_per_gather = 0")
 
@@ -202,11 +207,16 @@ class Checker:
         self.where = f" WHERE {layout.predicate}" if layout.predicate else ""
 
     def both(self, sql, mode):
-        """The rows as the table has them, and as the index finds them."""
+        """The rows as the table has them, and as the index finds them.
+
+        Within a transaction that is rolled back, and the settings with it.
+        """
         self.statistics.queries += 1
         self.connection.query(THROUGH_TABLE)
         expected = self.connection.query(sql).rows
         self.connection.query(THROUGH_INDEX[mode])
+        if self.rng.random() < 0.3:
+            self.connection.query(PARALLEL)
         return expected, self.connection.query(sql).rows
 
     def snapshot(self, checks):
