@@ -113,7 +113,8 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	Size		scan_size;
 	Size		shared_size;
 
-	if (workers <= 0)
+	/* Who looks for duplicates must come upon all entries, and know all that is dead. */
+	if (workers <= 0 || info->ii_Unique)
 		return NULL;
 	p = palloc0(sizeof(LsmParallelBuild));
 	EnterParallelMode();
