@@ -72,7 +72,7 @@ set_properties(IndexAmRoutine *am)
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL;
+	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
 	am->amkeytype = InvalidOid;
 #ifdef LSM_HAS_BUILD_PARALLEL_FLAG
 	am->amcanbuildparallel = true;
