@@ -40,6 +40,11 @@ extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
 extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
+/* parallel.c */
+extern Size lsm_am_estimate_parallel_scan(LSM_ESTIMATE_PARALLEL_ARGS);
+extern void lsm_am_init_parallel_scan(void *area);
+extern void lsm_am_parallel_rescan(IndexScanDesc scan);
+
 /* vacuum.c */
 extern IndexBulkDeleteResult *lsm_am_bulk_delete(IndexVacuumInfo *info,
 												 IndexBulkDeleteResult *stats,

@@ -1,12 +1,15 @@
 /*
  * build.c
  *	  CREATE INDEX: the table's rows, sorted once, become a single packed run.
+ *
+ * Several processes can read and sort (build_parallel.c); one writes.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
 #include "access/tableam.h"
 #include "am/am.h"
+#include "am/build.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -18,7 +21,6 @@
 #include "compact/compact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "sort/sorter.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -35,17 +37,6 @@
 
 /* What an entry takes beside its key and rest, about. */
 #define ENTRY_OVERHEAD	4
-
-typedef struct BuildState
-{
-	LsmIndex   *index;
-	LsmKeySpace *ks;
-	LsmSorter  *sorter;
-	LsmLeafMode mode;			/* of the entries */
-	MemoryContext context;		/* reset after each row */
-	double		rows;
-	double		bytes;			/* that they take in a segment, about */
-} BuildState;
 
 char *
 lsm_am_build_phase_name(int64 phase)
@@ -65,10 +56,11 @@ lsm_am_build_phase_name(int64 phase)
 	}
 }
 
-static void
-add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
+/* Called for each row of the table. */
+void
+lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
-	BuildState *build = arg;
+	LsmBuildState *build = arg;
 	MemoryContext old = MemoryContextSwitchTo(build->context);
 	LsmEntry	entry;
 
@@ -86,7 +78,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
  * and no more than are left to be written.
  */
 static uint32
-next_blocks(const BuildState *build, uint32 written)
+next_blocks(const LsmBuildState *build, uint32 written)
 {
 	double		filter = build->rows * lsm_filter_bits(build->index->rel) / 8;
 	double		left = (build->bytes * 1.1 + filter) / LSM_LEAF_CAPACITY + LSM_LEAST_EXTENT - written;
@@ -101,7 +93,7 @@ next_blocks(const BuildState *build, uint32 written)
  * by segment.
  */
 static void
-write_run(BuildState *build)
+write_run(LsmBuildState *build)
 {
 	LsmIndex   *index = build->index;
 	LsmCursor  *sorted = lsm_sorter_finish(build->sorter);
@@ -223,11 +215,32 @@ check_classes(Relation index)
 		warn_of_class(index, i);
 }
 
+/* Ready to take rows.  index is set. */
+void
+lsm_build_begin(LsmBuildState *build, Size memory)
+{
+	build->ks = lsm_index_keyspace(build->index);
+	build->sorter = lsm_sorter_begin(build->ks, memory);
+	build->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
+										   ALLOCSET_DEFAULT_SIZES);
+	build->rows = 0;
+	build->bytes = 0;
+	lsm_mode_init(&build->mode);
+}
+
+void
+lsm_build_end(LsmBuildState *build)
+{
+	lsm_sorter_end(build->sorter);
+	MemoryContextDelete(build->context);
+}
+
 IndexBuildResult *
 lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
-	BuildState	build;
+	LsmBuildState build;
+	LsmParallelBuild *parallel;
 	double		heap_rows;
 
 	lsm_require_preload(BUILD_WAY_OUT);
@@ -237,21 +250,21 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	build.index = lsm_index_create(index);
 	lsm_manifest_create(build.index, MAIN_FORKNUM);
-	build.ks = lsm_index_keyspace(build.index);
-	build.sorter = lsm_sorter_begin(build.ks, (Size) maintenance_work_mem * 1024);
-	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
-										  ALLOCSET_DEFAULT_SIZES);
-	build.rows = 0;
-	build.bytes = 0;
-	lsm_mode_init(&build.mode);
+	parallel = lsm_parallel_build_begin(heap, index, info);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);
+	lsm_build_begin(&build, (Size) maintenance_work_mem * 1024 / lsm_parallel_build_processes(parallel));
+	if (parallel != NULL)
+		heap_rows = lsm_parallel_build_scan(parallel, &build, heap, index, info);
+	else
+		heap_rows = table_index_build_scan(heap, index, info, true, true, lsm_build_add_row,
+										   &build, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
 	if (build.rows > 0)
 		write_run(&build);
 	lsm_manifest_truncate(build.index, 1);
-	lsm_sorter_end(build.sorter);
-	MemoryContextDelete(build.context);
+	lsm_build_end(&build);
+	if (parallel != NULL)
+		lsm_parallel_build_end(parallel);
 
 	result = palloc(sizeof(IndexBuildResult));
 	result->heap_tuples = heap_rows;

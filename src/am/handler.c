@@ -69,11 +69,14 @@ set_properties(IndexAmRoutine *am)
 	am->amsearchnulls = true;
 	am->amclusterable = true;
 	am->ampredlocks = false;
-	am->amcanparallel = false;
+	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
 	am->amkeytype = InvalidOid;
+#ifdef LSM_HAS_BUILD_PARALLEL_FLAG
+	am->amcanbuildparallel = true;
+#endif
 #ifdef LSM_HAS_COMPARE_TYPE
 	am->amcanhash = false;
 	am->amconsistentequality = true;
@@ -108,5 +111,8 @@ lsm_handler(PG_FUNCTION_ARGS)
 	am->amendscan = lsm_am_end_scan;
 	am->ammarkpos = lsm_am_mark;
 	am->amrestrpos = lsm_am_restore;
+	am->amestimateparallelscan = lsm_am_estimate_parallel_scan;
+	am->aminitparallelscan = lsm_am_init_parallel_scan;
+	am->amparallelrescan = lsm_am_parallel_rescan;
 	PG_RETURN_POINTER(am);
 }

@@ -6,11 +6,15 @@
  * bounds that hold for the whole scan.  Its place is the entry that it returned last, on which the reader
  * stands.  Changing direction, restoring a mark and moving to another gate are
  * all a seek to such an entry.  See "Reading" in src/README.md.
+ *
+ * A process of a parallel scan does the same within each range that it claims
+ * (parallel.c).
  */
 #include "postgres.h"
 
 #include "access/relscan.h"
 #include "am/am.h"
+#include "am/parallel.h"
 #include "am/remove.h"
 #include "am/scankeys.h"
 #include "ingest/batch.h"
@@ -71,6 +75,7 @@ typedef struct LsmScan
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
 	LsmReadCounters counted;	/* that the reader does not have any more */
+	LsmScanClaim claim;			/* of a parallel scan: what is being read */
 
 	bool		has_mark;
 	LsmBound	mark;
@@ -170,6 +175,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	memset(&s->mark, 0, sizeof(LsmBound));
 	memset(&s->here, 0, sizeof(LsmBound));
 	memset(&s->next, 0, sizeof(LsmBound));
+	memset(&s->claim, 0, sizeof(LsmScanClaim));
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
 	s->has_mark = false;
@@ -209,15 +215,42 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
-/* Start from the end that the direction says. */
-static void
-start_scan(IndexScanDesc scan, ScanDirection direction)
+/*
+ * Start from the end that the direction says.  In a parallel scan that is the end of
+ * the next range that is ours; false if there is none.
+ */
+static bool
+start_range(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
 
 	begin_combinations(s, direction);
+	if (scan->parallel_scan != NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(s->key_context);
+		bool		found = lsm_parallel_claim(scan, &s->keys, s->reader, direction, &s->claim);
+
+		MemoryContextSwitchTo(old);
+		if (!found)
+			return false;
+	}
 	lsm_count_search(scan);
 	scan_seek(s, ScanDirectionIsForward(direction) ? &s->keys.low : &s->keys.high, direction);
+	return true;
+}
+
+/* The range is read.  Is there another one, and is it begun? */
+static bool
+start_next_range(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+
+	if (scan->parallel_scan == NULL)
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	if (lsm_reader_must_leave(s->reader))
+		start_reading(scan);
+	return start_range(scan, direction);
 }
 
 static void
@@ -248,8 +281,8 @@ next_entry(LsmScan *s)
 	lsm_reader_next(s->reader);
 }
 
-/* Move the reader to the candidate after the last entry returned. */
-static void
+/* Move the reader to the candidate after the last entry returned.  False: nothing is left. */
+static bool
 move_on(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
@@ -265,7 +298,7 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 		}
 		else
 			next_entry(s);
-		return;
+		return true;
 	}
 
 	if (!s->is_reading)
@@ -276,9 +309,9 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 		begin_combinations(s, direction);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
 		scan_seek(s, &s->mark, direction);
+		return true;
 	}
-	else
-		start_scan(scan, direction);
+	return start_range(scan, direction);
 }
 
 /* --- combinations ----------------------------------------------------------- */
@@ -462,6 +495,7 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
 	const LsmEntry *entry;
+	bool		more;
 
 	if (s->keys.impossible)
 		return false;
@@ -469,8 +503,10 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		pgstat_count_index_scan(scan->indexRelation);
 	if (unlikely(scan->kill_prior_tuple && s->place == PLACE_ON_ENTRY))
 		kill_entry(scan);
-	move_on(scan, direction);
-	if (!find_match(scan))
+	more = move_on(scan, direction);
+	while (more && !find_match(scan))
+		more = start_next_range(scan, direction);
+	if (!more)
 	{
 		/* The end.  A later call comes back from this end. */
 		stop_reading(s);
@@ -507,7 +543,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	pgstat_count_index_scan(scan->indexRelation);
 	start_reading(scan);
 	Assert(!s->reader->needs_gate);
-	start_scan(scan, ForwardScanDirection);
+	(void) start_range(scan, ForwardScanDirection);
 	while (find_match(scan))
 	{
 		lsm_int_to_tid(lsm_reader_entry(s->reader)->tid, &tids[n++]);
@@ -565,6 +601,9 @@ lsm_am_mark(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
+	/* What others have claimed since cannot be given back; core does not ask for it. */
+	if (scan->parallel_scan != NULL)
+		elog(ERROR, "a parallel scan cannot be marked");
 	if (s->place == PLACE_ON_ENTRY)
 	{
 		lsm_bound_set_entry(&s->mark, lsm_reader_entry(s->reader), -1);

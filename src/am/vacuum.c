@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "am/am.h"
 #include "am/remove.h"
 #include "base/preload.h"
@@ -487,7 +488,9 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 /*
  * Give the free end of the file back, as VACUUM does for tables: if it is worth
- * it, and nobody has the index open.
+ * it, and nobody has the index open.  Not while several processes vacuum the
+ * indexes of a table: the lock is logged for standbys, with a transaction id, and
+ * none can be had then.
  */
 static void
 truncate_file(LsmIndex *index)
@@ -498,7 +501,7 @@ truncate_file(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	if (possible < worth || !ConditionalLockRelation(index->rel, AccessExclusiveLock))
+	if (IsInParallelMode() || possible < worth || !ConditionalLockRelation(index->rel, AccessExclusiveLock))
 		return;
 	lsm_manifest_truncate(index, worth);
 	UnlockRelation(index->rel, AccessExclusiveLock);

@@ -18,6 +18,9 @@
 #include "access/xlog_internal.h"
 #include "catalog/pg_class.h"
 #include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "optimizer/optimizer.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
@@ -139,6 +142,46 @@ lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 	QueryDesc *query, ScanDirection direction, uint64 count, bool once
 #define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
 #endif
+
+/*
+ * Processes that are to help with CREATE INDEX.  From 17 on core asks the planner,
+ * if the method can be built in parallel; before, only for btree.
+ */
+static inline int
+lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
+{
+#if PG_VERSION_NUM >= 170000
+	(void) heap;
+	(void) index;
+	return info->ii_ParallelWorkers;
+#else
+	/* TRUNCATE comes here, too, and wants nobody's help. */
+	if (!IsNormalProcessingMode() || RelationGetNumberOfBlocks(heap) == 0)
+		return 0;
+	info->ii_ParallelWorkers = plan_create_index_workers(RelationGetRelid(heap),
+														 RelationGetRelid(index));
+	return info->ii_ParallelWorkers;
+#endif
+}
+
+/* Arguments of amestimateparallelscan, and where what it asked for is. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_ESTIMATE_PARALLEL_ARGS	Relation index, int nkeys, int norderbys
+#elif PG_VERSION_NUM >= 170000
+#define LSM_ESTIMATE_PARALLEL_ARGS	int nkeys, int norderbys
+#else
+#define LSM_ESTIMATE_PARALLEL_ARGS	void
+#endif
+
+static inline void *
+lsm_parallel_area(IndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset_am);
+#else
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset);
+#endif
+}
 
 /* "Index Searches" of EXPLAIN ANALYZE. */
 static inline void

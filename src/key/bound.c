@@ -111,3 +111,28 @@ lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *e
 	}
 	return bound->tie;
 }
+
+/*
+ * Is the position `other`, next to an entry, before (negative), at (0) or after
+ * (positive) the position `bound`?
+ */
+int
+lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)
+{
+	LsmEntry	entry;
+	LsmBound	turned;
+	int			order;
+
+	Assert(other->is_entry);
+	lsm_bound_entry(other, &entry);
+	order = lsm_bound_compare(ks, bound, &entry);
+	if (!bound->is_entry)
+		return order;
+
+	/* Next to the same entry it is the sides that count. */
+	turned = *bound;
+	turned.tie = -bound->tie;
+	if ((lsm_bound_compare(ks, &turned, &entry) < 0) != (order < 0))
+		return (bound->tie - other->tie) / 2;
+	return order;
+}

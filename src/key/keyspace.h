@@ -114,6 +114,7 @@ extern void lsm_bound_init(LsmBound *bound, int tie);
 extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp);
 extern void lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns);
 extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie);
+extern int	lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
 
 /* Which index's comparison functions are running, comparing.c. */
@@ -172,6 +173,17 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 			return entry->tid < bound->tid ? -1 : 1;
 	}
 	return bound->tie;
+}
+
+/* The entry that a bound of that kind is next to. */
+static inline void
+lsm_bound_entry(const LsmBound *bound, LsmEntry *entry)
+{
+	memset(entry, 0, sizeof(LsmEntry));
+	entry->key = bound->key;
+	entry->keylen = bound->keylen;
+	entry->tid = bound->tid;
+	entry->aligned = true;
 }
 
 #endif							/* LSM_KEYSPACE_H */

@@ -60,6 +60,9 @@ extern void lsm_read_set_stale(LsmReadContext *cx, BlockNumber block);
 extern LsmCursor *lsm_run_cursor_create(LsmReadContext *cx);
 extern void lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip);
 
+extern bool lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
+								 ScanDirection direction, LsmBound *split);
+
 /* buffer_cursor.c */
 extern LsmCursor *lsm_buffer_cursor_create(LsmReadContext *cx);
 extern void lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run,

@@ -322,6 +322,7 @@ set_cursors(LsmReader *reader)
 	{
 		reader->children = palloc(LSM_MAX_RUNS * sizeof(LsmCursor *));
 		reader->child_runs = palloc(LSM_MAX_RUNS * sizeof(uint64));
+		reader->child_leaves = palloc(LSM_MAX_RUNS * sizeof(uint32));
 	}
 	reader->child_count = 0;
 	if (reader->cx.filters != NULL)
@@ -349,6 +350,8 @@ set_cursors(LsmReader *reader)
 			lsm_buffer_cursor_set(cursor, run, clip);
 		}
 		reader->child_runs[reader->child_count] = run->run_id;
+		reader->child_leaves[reader->child_count] =
+			run->state == LSM_RUN_PACKED ? run->leaves : 0;
 		reader->children[reader->child_count++] = cursor;
 	}
 	if (reader->cx.filters != NULL)

@@ -45,6 +45,7 @@ typedef struct LsmReader
 	int			buffer_cursor_count;
 	LsmCursor **children;
 	uint64	   *child_runs;		/* their run ids */
+	uint32	   *child_leaves;	/* 0: a page of the write buffer */
 	int			child_count;
 	LsmCursor  *merge;
 	LsmCursor  *cursor;			/* the merge, or the only child */
@@ -53,6 +54,7 @@ typedef struct LsmReader
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
 	LsmBound	here;			/* the last entry of the array before */
+	LsmBound	split[2];		/* the one that was found last, and room for another */
 } LsmReader;
 
 extern void lsm_reader_init(void);
@@ -71,6 +73,11 @@ extern void lsm_reader_fill(LsmReader *reader);
 extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
 extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);
 extern const LsmBound *lsm_reader_frontier(LsmReader *reader, uint64 job_id);
+
+/* split.c */
+extern const LsmBound *lsm_reader_split(LsmReader *reader, const LsmBound *from,
+										const LsmBound *limit, ScanDirection direction,
+										uint32 leaves);
 
 static inline bool
 lsm_reader_is_valid(const LsmReader *reader)

@@ -62,17 +62,6 @@ lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
 	cx->stale_block = block;
 }
 
-/* The entry that a bound of that kind is next to. */
-static void
-bound_to_entry(const LsmBound *bound, LsmEntry *entry)
-{
-	memset(entry, 0, sizeof(LsmEntry));
-	entry->key = bound->key;
-	entry->keylen = bound->keylen;
-	entry->tid = bound->tid;
-	entry->aligned = true;
-}
-
 static void
 run_damaged(RunCursor *c, uint32 page)
 {
@@ -424,8 +413,34 @@ run_is_before_clip(RunCursor *c, const LsmBound *bound)
 
 	if (c->clip == NULL)
 		return false;
-	bound_to_entry(c->clip, &at);
+	lsm_bound_entry(c->clip, &at);
 	return lsm_bound_compare(c->cx->ks, bound, &at) > 0;
+}
+
+/*
+ * Find the segment to seek in; *from may have to move to the clip.  False if there
+ * is nothing there, or the cursor is stale.
+ */
+static bool
+run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
+{
+	c->direction = direction;
+	c->forward = ScanDirectionIsForward(direction);
+	c->base.stride = c->forward ? 1 : -1;
+	c->base.valid = false;
+	c->base.at_page = false;
+	c->ends = false;
+	if (run_is_before_clip(c, *from))
+	{
+		if (!c->forward)
+			return false;
+		*from = c->clip;
+	}
+	if (!lsm_run_is_single(&c->run))
+		return run_find_segment(c, *from);
+	lsm_run_segment(&c->run, &c->segment);
+	c->cx->counters.segments++;
+	return true;
 }
 
 static void
@@ -433,28 +448,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 {
 	RunCursor  *c = (RunCursor *) base;
 
-	c->direction = direction;
-	c->forward = ScanDirectionIsForward(direction);
-	base->stride = c->forward ? 1 : -1;
-	base->valid = false;
-	base->at_page = false;
-	c->ends = false;
-	if (run_is_before_clip(c, from))
-	{
-		if (!c->forward)
-			return;
-		from = c->clip;
-	}
-	if (lsm_run_is_single(&c->run))
-	{
-		lsm_run_segment(&c->run, &c->segment);
-		c->cx->counters.segments++;
-	}
-	else if (!run_find_segment(c, from))
-		return;
-	if (run_lacks_key(c))
-		return;
-	run_seek_in_segment(c, from, limit);
+	if (run_prepare_seek(c, &from, direction) && !run_lacks_key(c))
+		run_seek_in_segment(c, from, limit);
 }
 
 static void
@@ -564,7 +559,7 @@ run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 	whole->entry.low = *base->entry;
 	if (!lsm_run_is_single(&c->run))
 	{
-		bound_to_entry(&c->found->high, &whole->entry.high);
+		lsm_bound_entry(&c->found->high, &whole->entry.high);
 		whole->page = c->found->page;
 		whole->ordinal = c->found->ordinal;
 		return true;
@@ -633,4 +628,75 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
 		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)
 		c->filter = lsm_run_filters_get(c->cx->filters, run->run_id);
+}
+
+/*
+ * Let `split` be the position before the first entry of a leaf.  False if it has
+ * none, or the cursor is stale.
+ */
+static bool
+run_split_before_leaf(RunCursor *c, uint32 leaf, LsmBound *split)
+{
+	Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
+	LsmEntry	first;
+	bool		found;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	found = lsm_leaf_group_count(BufferGetPage(buffer)) > 0;
+	if (found)
+	{
+		if (!lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &first))
+			run_damaged(c, leaf);
+		lsm_bound_set_entry(split, &first, 1);
+	}
+	UnlockReleaseBuffer(buffer);
+	return found;
+}
+
+/*
+ * A position so many leaves of the run after `from` (backward: before it), or a
+ * leaf more or less; at the end of a segment it may be less.  False if the run ends
+ * before, or the cursor is stale.  The split is beyond `from` in that direction,
+ * always, so who goes on from there gets ahead.  The cursor does not stand
+ * anywhere afterwards.
+ */
+bool
+lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
+					 ScanDirection direction, LsmBound *split)
+{
+	RunCursor  *c = (RunCursor *) cursor;
+	int			sign = ScanDirectionIsForward(direction) ? 1 : -1;
+	uint32		leaf;
+	uint32		end;
+	LsmEntry	at;
+
+	if (!run_prepare_seek(c, &from, direction) || !run_find_leaf(c, from))
+		return false;
+	/* From the leaf that far away on, toward where we are: VACUUM may have emptied some. */
+	if (c->forward)
+	{
+		leaf = c->leaf + leaves;
+		end = c->segment.leaves;
+	}
+	else
+	{
+		leaf = c->leaf >= leaves ? c->leaf - leaves : c->leaf + 1;
+		end = c->leaf + 1;
+	}
+	for (; leaf < end; leaf++)
+	{
+		if (run_split_before_leaf(c, leaf, split) &&
+			lsm_bound_order(c->cx->ks, from, split) * sign > 0)
+			return true;
+		if (c->cx->stale)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+	}
+	/* Where the segment ends, as it was written; it lies beyond `from`, or we were not here. */
+	if (lsm_run_is_single(&c->run))
+		return false;
+	lsm_bound_entry(c->forward ? &c->found->high : &c->found->low, &at);
+	lsm_bound_set_entry(split, &at, -sign);
+	return true;
 }

@@ -8,6 +8,9 @@
  * to a temporary file as a sorted batch.  Batches are merged with the merge
  * cursor.  Their read buffers share the memory; if there are so many that they
  * would get too little, some are first merged into one.
+ *
+ * Several processes can sort a share each: all but one export their batches in
+ * files that they have in common, and the last one merges them with its own.
  */
 #include "postgres.h"
 
@@ -20,6 +23,7 @@
 
 typedef struct SortBatch
 {
+	BufFile    *file;
 	int			fileno;
 	off_t		offset;
 	uint64		bytes;
@@ -30,7 +34,10 @@ struct LsmSorter
 	Size		memory;
 	MemoryContext context;		/* of the sorter */
 	LsmEntries	entries;		/* in memory */
-	BufFile    *file;
+	BufFile    *file;			/* NULL until it is needed */
+	SharedFileSet *files;		/* of which the file is to be; or NULL */
+	int			number;			/* of the share */
+	List	   *imported;		/* files of other shares */
 	SortBatch  *batches;
 	int			batch_count;
 	int			batch_room;
@@ -57,12 +64,9 @@ lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 	return s;
 }
 
-/* A new batch: what is written to the file from now on. */
 static SortBatch *
-begin_batch(LsmSorter *s)
+add_batch(LsmSorter *s)
 {
-	SortBatch  *batch;
-
 	if (s->batch_count == s->batch_room)
 	{
 		s->batch_room = Max(16, 2 * s->batch_room);
@@ -70,7 +74,30 @@ begin_batch(LsmSorter *s)
 			repalloc(s->batches, s->batch_room * sizeof(SortBatch)) :
 			palloc(s->batch_room * sizeof(SortBatch));
 	}
-	batch = &s->batches[s->batch_count++];
+	return &s->batches[s->batch_count++];
+}
+
+static void
+name_of_share(char *name, int number)
+{
+	snprintf(name, MAXPGPATH, "share%d", number);
+}
+
+/* A new batch: what is written to the file from now on. */
+static SortBatch *
+begin_batch(LsmSorter *s)
+{
+	SortBatch  *batch = add_batch(s);
+	char		name[MAXPGPATH];
+
+	if (s->file == NULL && s->files != NULL)
+	{
+		name_of_share(name, s->number);
+		s->file = BufFileCreateFileSet(&s->files->fs, name);
+	}
+	else if (s->file == NULL)
+		s->file = BufFileCreateTemp(false);
+	batch->file = s->file;
 	batch->fileno = s->end_fileno;
 	batch->offset = s->end_offset;
 	batch->bytes = 0;
@@ -84,8 +111,6 @@ write_batch(LsmSorter *s)
 	SortBatch  *batch;
 
 	lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
-	if (s->file == NULL)
-		s->file = BufFileCreateTemp(false);
 	batch = begin_batch(s);
 	for (Size i = 0; i < s->entries.count; i++)
 	{
@@ -216,7 +241,7 @@ batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
 
 	c->base.ops = &sort_cursor_ops;
 	c->sorter = s;
-	c->file = s->file;
+	c->file = batch->file;
 	c->rest = *batch;
 	c->buffer_size = buffer_size;
 	c->buffer = palloc(buffer_size);
@@ -331,10 +356,71 @@ lsm_sorter_finish(LsmSorter *s)
 	return result;
 }
 
+/* Let this be the share with that number, which another process will merge. */
+void
+lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
+{
+	s->files = files;
+	s->number = number;
+}
+
+/*
+ * Sort, and leave the result to the other process.  The sorter can only be ended
+ * then, which does not remove the file.
+ */
+void
+lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)
+{
+	if (s->entries.count > 0)
+		write_batch(s);
+	share->batch_count = s->batch_count;
+	share->fileno = s->end_fileno;
+	share->offset = s->end_offset;
+	if (s->batch_count == 0)
+		return;
+	append(s, (const char *) s->batches, s->batch_count * sizeof(SortBatch));
+	BufFileExportFileSet(s->file);
+}
+
+/* Add the batches of a share: they are merged with ours.  Before lsm_sorter_finish. */
+void
+lsm_sorter_import(LsmSorter *s, SharedFileSet *files, int number, const LsmSortedShare *share)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->context);
+	char		name[MAXPGPATH];
+	BufFile    *file;
+
+	if (share->batch_count > 0)
+	{
+		name_of_share(name, number);
+		file = BufFileOpenFileSet(&files->fs, name, O_RDONLY, false);
+		s->imported = lappend(s->imported, file);
+		if (BufFileSeek(file, share->fileno, share->offset, SEEK_SET) != 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not seek in temporary file of an index build: %m")));
+		for (int i = 0; i < share->batch_count; i++)
+		{
+			SortBatch  *batch = add_batch(s);
+
+			if (BufFileRead(file, batch, sizeof(SortBatch)) != sizeof(SortBatch))
+				ereport(ERROR,
+						(errcode_for_file_access(),
+						 errmsg("could not read from temporary file of an index build: %m")));
+			batch->file = file;
+		}
+	}
+	MemoryContextSwitchTo(old);
+}
+
 void
 lsm_sorter_end(LsmSorter *s)
 {
+	ListCell   *cell;
+
 	if (s->file)
 		BufFileClose(s->file);
+	foreach(cell, s->imported)
+		BufFileClose(lfirst(cell));
 	MemoryContextDelete(s->context);
 }

@@ -1,17 +1,30 @@
 /*
  * sorter.h
- *	  External sort of entries, for CREATE INDEX.
+ *	  External sort of entries, for CREATE INDEX, by one process or several.
  */
 #ifndef LSM_SORTER_H
 #define LSM_SORTER_H
 
 #include "key/cursor.h"
+#include "storage/sharedfileset.h"
 
 typedef struct LsmSorter LsmSorter;
+
+/* Where the batches are that a process has sorted for another one. */
+typedef struct LsmSortedShare
+{
+	int			batch_count;	/* 0: there is no file */
+	int			fileno;			/* their list in the file */
+	off_t		offset;
+} LsmSortedShare;
 
 extern LsmSorter *lsm_sorter_begin(LsmKeySpace *ks, Size memory);
 extern void lsm_sorter_add(LsmSorter *sorter, const LsmEntry *entry);
 extern LsmCursor *lsm_sorter_finish(LsmSorter *sorter);
+extern void lsm_sorter_share(LsmSorter *sorter, SharedFileSet *files, int number);
+extern void lsm_sorter_export(LsmSorter *sorter, LsmSortedShare *share);
+extern void lsm_sorter_import(LsmSorter *sorter, SharedFileSet *files, int number,
+							  const LsmSortedShare *share);
 extern void lsm_sorter_end(LsmSorter *sorter);
 
 #endif							/* LSM_SORTER_H */

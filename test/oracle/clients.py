@@ -29,6 +29,11 @@ THROUGH_INDEX = {
     "bitmap": "SET enable_seqscan = off; SET enable_indexscan = off; "
               "SET enable_indexonlyscan = off; SET enable_bitmapscan = on",
 }
+PARALLEL = ("SET max_parallel_workers_per_gather = 2; "
+            "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+            "SET min_parallel_table_scan_size = 0; "
+            "SET min_parallel_index_scan_size = 0; SET random_page_cost = 0; "
+            "SET seq_page_cost = 0; SET cpu_operator_cost = 0")
 SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
            "SET max_parallel_workers_per_gather = 0")
 
@@ -209,7 +214,8 @@ class Checker:
         """The rows as the table has them, and as the index finds them.
 
         None if the table gives an error that random queries may give.  An
-        index must not give one where the table gave none.
+        index must not give one where the table gave none.  Within a transaction
+        that is rolled back, and the settings with it.
         """
         self.statistics.queries += 1
         self.connection.query(THROUGH_TABLE)
@@ -220,6 +226,8 @@ class Checker:
                 raise
             return None
         self.connection.query(THROUGH_INDEX[mode])
+        if self.rng.random() < 0.3:
+            self.connection.query(PARALLEL)
         self.need_index(sql)
         try:
             return expected, self.connection.query(sql).rows

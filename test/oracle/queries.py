@@ -35,6 +35,18 @@ class Query:
             "enable_nestloop": "on" if join in (None, "loop") else "off",
             "work_mem": f"'{work_mem}'",
         }
+        self.set_workers(0)
+
+    def set_workers(self, workers):
+        """More than none: a parallel plan, if there is one."""
+        self.settings.update({
+            "max_parallel_workers_per_gather": workers,
+            "parallel_leader_participation": "off" if workers == 2 else "on",
+            # Tables are small: make what can be divided look the cheapest.
+            "random_page_cost": 0 if workers else 4,
+            "seq_page_cost": 0 if workers else 1,
+            "cpu_operator_cost": 0 if workers else 0.0025,
+        })
 
 
 # Types of which equal values are written alike.
@@ -45,7 +57,10 @@ LOOK_ALIKE = {"int2", "int4", "int8", "oid", "bool", "date", "timestamp",
 FIXED_SETTINGS = ("SET enable_seqscan = off; SET synchronize_seqscans = off; "
                   "SET enable_hashagg = off; SET enable_hashjoin = off; "
                   "SET enable_memoize = off; SET enable_material = off; "
-                  "SET jit = off; SET max_parallel_workers_per_gather = 0; ")
+                  "SET jit = off; SET parallel_setup_cost = 0; "
+                  "SET parallel_tuple_cost = 0; "
+                  "SET min_parallel_table_scan_size = 0; "
+                  "SET min_parallel_index_scan_size = 0; ")
 
 
 class QueryMaker:
@@ -62,7 +77,10 @@ class QueryMaker:
                   (self.alternatives, 4), (self.subquery, 3))
         shape = self.rng.choices([s for s, _ in shapes],
                                  [w for _, w in shapes])[0]
-        return shape()
+        query = shape()
+        if self.rng.random() < 0.15:
+            query.set_workers(self.rng.randint(1, 3))
+        return query
 
     # -- conditions ---------------------------------------------------------
 

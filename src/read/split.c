@@ -1,0 +1,102 @@
+/*
+ * split.c
+ *	  Where to divide what a scan reads among several processes.
+ *
+ * A split is a position between entries, taken from the pages of the runs.  Any
+ * position will do: it only has to be beyond the one before, since then what lies
+ * between two of them is read by one process and by no other, whatever versions
+ * they read.  So nothing here depends on the version being current.  A good split
+ * leaves about as much to read before it as was asked for.
+ */
+#include "postgres.h"
+
+#include "read/reader.h"
+#include "utils/memutils.h"
+
+/* Attempts to find a split when versions become old meanwhile. */
+#define PATIENCE 8
+
+/*
+ * About how many leaves of a run to pass for so many leaves of all runs: if the runs
+ * have the same range, what the largest one contributes.  If they have ranges of
+ * their own, it is less than was asked for.
+ */
+static uint32
+leaves_of_a_run(const LsmReader *reader, uint32 leaves)
+{
+	uint64		total = 0;
+	uint32		largest = 0;
+
+	for (int i = 0; i < reader->child_count; i++)
+	{
+		total += reader->child_leaves[i];
+		largest = Max(largest, reader->child_leaves[i]);
+	}
+	return total > 0 ? (uint32) Max((uint64) leaves * largest / total, 1) : 1;
+}
+
+/* Is a position between two others, in that direction, and neither of them? */
+static bool
+is_between(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, const LsmBound *split,
+		   ScanDirection direction)
+{
+	int			sign = ScanDirectionIsForward(direction) ? 1 : -1;
+
+	return lsm_bound_order(ks, from, split) * sign > 0 &&
+		lsm_bound_order(ks, limit, split) * sign < 0;
+}
+
+/* Ask all runs of the version; the nearest split counts.  NULL if there is none. */
+static LsmBound *
+find_nearest(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
+			 ScanDirection direction, uint32 leaves, bool *stale)
+{
+	LsmBound   *candidate = &reader->split[0];
+	LsmBound   *nearest = NULL;
+
+	*stale = false;
+	for (int i = 0; i < reader->child_count; i++)
+	{
+		const LsmBound *end = nearest != NULL ? nearest : limit;
+
+		if (reader->child_leaves[i] <= leaves)
+			continue;
+		reader->cx.stale = false;
+		if (lsm_run_cursor_split(reader->children[i], from, leaves, direction, candidate) &&
+			is_between(reader->cx.ks, from, end, candidate, direction))
+		{
+			nearest = candidate;
+			candidate = nearest == &reader->split[0] ? &reader->split[1] : &reader->split[0];
+		}
+		*stale |= reader->cx.stale;
+	}
+	reader->cx.stale = false;
+	return nearest;
+}
+
+/*
+ * A position after `from` and before `limit` (backward: the other way round) up to
+ * which there are about `leaves` leaves to read.  NULL if there is not so much, or
+ * the runs change hands all the time.  It is valid until the next call.
+ *
+ * REQUIRES: the reader was refreshed.  It stands nowhere afterwards: seek.
+ */
+const LsmBound *
+lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
+				 ScanDirection direction, uint32 leaves)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	LsmBound   *split = NULL;
+	bool		stale = true;
+
+	for (int i = 0; i < PATIENCE && split == NULL && stale; i++)
+	{
+		/* The version is old, or the index damaged: if so, the seek finds out. */
+		if (i > 0)
+			lsm_reader_refresh(reader);
+		split = find_nearest(reader, from, limit, direction,
+							 leaves_of_a_run(reader, leaves), &stale);
+	}
+	MemoryContextSwitchTo(old);
+	return split;
+}
