@@ -30,13 +30,13 @@ $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 # One small table for each case: encoded keys in some, compared tuples in
 # others, both with included columns.
 my @cases;
-foreach my $kind (qw(meta gate map sealed open leaf fence directory))
+foreach my $kind (qw(meta gate map sealed open leaf filter fence directory))
 {
 	push @cases, map { { kind => $kind, what => 'flip', n => $_ } } 1 .. 10;
 	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
 	# A page that belongs to another segment is one that was freed and used again,
 	# unless the newest version names it, too: a write was lost.
-	push @cases, { kind => $kind, what => 'stale' } if $kind =~ /sealed|open|leaf|fence|directory/;
+	push @cases, { kind => $kind, what => 'stale' } if $kind =~ /sealed|open|leaf|filter|fence|directory/;
 }
 push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
 push @cases, map { { kind => 'meta', what => $_ } } qw(future_version version_1 version_3 magic);
@@ -49,12 +49,14 @@ foreach my $case (@cases)
 }
 $node->safe_psql('postgres', join '', map {
 		my $t = $cases[$_]{table};
-		my $type = $_ % 2 ? 'numeric' : 'int';
+		my $filter = $cases[$_]{kind} eq 'filter';
+		my $type = $_ % 2 && !$filter ? 'numeric' : 'int';
 
-		"CREATE TABLE $t (k $type, s text COLLATE \"C\", id int) WITH (autovacuum_enabled = off);
+		($filter ? 'SET' : 'RESET') . ' pg_lsm.segment_size' . ($filter ? ' = 64' : '') . ";
+		CREATE TABLE $t (k $type, s text COLLATE \"C\", id int) WITH (autovacuum_enabled = off);
 		CREATE INDEX ${t}_idx ON $t USING lsm (k, s DESC) INCLUDE (id);
 		INSERT INTO $t SELECT (i * 37) % 60, 's' || i % 7, i FROM generate_series(1, 158) i;
-		DELETE FROM $t WHERE id % 10 = 0;\n"
+		DELETE FROM $t WHERE id % 10 = 0;\n" . ($filter ? "SELECT lsm_compact('${t}_idx');\n" : '');
 	} 0 .. $#cases);
 $node->safe_psql('postgres', 'VACUUM');
 foreach my $case (@cases)

@@ -315,7 +315,7 @@ sub page_kinds
 {
 	my ($file) = @_;
 	my %names = (0xA501 => 'meta', 0xA502 => 'gate', 0xA503 => 'map',
-		0xA504 => 'buffer', 0xA505 => 'leaf', 0xA506 => 'fence', 0xA507 => 'directory');
+		0xA504 => 'buffer', 0xA505 => 'leaf', 0xA506 => 'fence', 0xA507 => 'directory', 0xA508 => 'filter');
 	my @pages;
 
 	for (my $block = 0; defined(my $page = page_read($file, $block)); $block++)
@@ -347,6 +347,14 @@ sub lost_blocks
 	return $lost;
 }
 
+# Has the space map the bit of this block, of the first region, set?
+sub is_in_use
+{
+	my ($file, $block) = @_;
+
+	return vec(substr(page_read($file, 3), 24, 8136), $block, 1);
+}
+
 sub count_blocks
 {
 	my ($node, $index) = @_;
@@ -360,7 +368,8 @@ sub count_blocks
 	foreach my $run (@runs)
 	{
 		return "$index: run $run->[0] is $run->[1]\n" unless $run->[1] =~ /^(open|packed)$/;
-		$pages += grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] } page_kinds($file);
+		# A page that the directory had once may be free, and carry the run's id still.
+		$pages += grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] && is_in_use($file, $_->{block}) } page_kinds($file);
 	}
 	return $free + $live + $pages == $mapped && (-s $file) >= 8192 * ($mapped - $free) ? '' :
 	  "$index: $free blocks are free, $live and $pages directory pages in use, of $mapped\n";
