@@ -7,6 +7,7 @@
 #include "access/nbtree.h"
 #include "access/tableam.h"
 #include "am/am.h"
+#include "am/unique.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -16,6 +17,7 @@
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "compact/compact.h"
+#include "key/merge.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "sort/sorter.h"
@@ -40,7 +42,12 @@ typedef struct BuildState
 {
 	LsmIndex   *index;
 	LsmKeySpace *ks;
+	Relation	heap;
+	bool		unique;
 	LsmSorter  *sorter;
+	LsmSorter  *dead;			/* unique: rows that do not count; NULL: there are none */
+	LsmEntry	last;			/* unique: the last one that counts; its key is in last_key */
+	uint8	   *last_key;
 	LsmLeafMode mode;			/* of the entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;
@@ -65,6 +72,23 @@ lsm_am_build_phase_name(int64 phase)
 	}
 }
 
+/*
+ * Rows that are dead, but that old snapshots still see, do not count as duplicates.
+ * They are few, or should be.
+ */
+static LsmSorter *
+get_dead(BuildState *build)
+{
+	if (build->dead == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(build->sorter));
+
+		build->dead = lsm_sorter_begin(build->ks, (Size) work_mem * 1024);
+		MemoryContextSwitchTo(old);
+	}
+	return build->dead;
+}
+
 static void
 add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
@@ -73,7 +97,7 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	LsmEntry	entry;
 
 	lsm_keyspace_form(build->ks, values, isnull, tid, &entry);
-	lsm_sorter_add(build->sorter, &entry);
+	lsm_sorter_add(build->unique && !alive ? get_dead(build) : build->sorter, &entry);
 	lsm_mode_add(&build->mode, &entry);
 	build->rows++;
 	build->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
@@ -95,6 +119,59 @@ next_blocks(const BuildState *build, uint32 written)
 	return (uint32) Min((double) want, Max(left, (double) LSM_LEAST_EXTENT));
 }
 
+/* All entries in their order.  *live: where those come from that count. */
+static LsmCursor *
+sorted_entries(BuildState *build, LsmCursor **live)
+{
+	LsmCursor **children;
+	LsmCursor  *both;
+
+	*live = lsm_sorter_finish(build->sorter);
+	if (build->dead == NULL)
+		return *live;
+	children = palloc(2 * sizeof(LsmCursor *));
+	children[0] = *live;
+	children[1] = lsm_sorter_finish(build->dead);
+	both = lsm_merge_create(build->ks, false, true);
+	lsm_merge_set(both, children, 2);
+	return both;
+}
+
+/* Nulls are not equal, unless the index says so. */
+static bool
+has_null(BuildState *build, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(build->ks, entry, build->ks->nkeys, values, isnull);
+	return !lsm_unique_applies(build->ks, build->index->rel, isnull);
+}
+
+/* A row that counts comes next: is it the second one with its key? */
+static void
+check_unique(BuildState *build, const LsmEntry *entry)
+{
+	MemoryContext old;
+
+	if (build->last_key == NULL)
+		build->last_key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	else
+	{
+		old = MemoryContextSwitchTo(build->context);
+		if (lsm_key_equal(build->ks, &build->last, entry) && !has_null(build, &build->last))
+			lsm_unique_report_build(build->index->rel, build->heap, build->ks, &build->last);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(build->context);
+	}
+	build->last = *entry;
+	memcpy(build->last_key, entry->key, entry->keylen);
+	memset(build->last_key + entry->keylen, 0, LSM_KEY_PAD);
+	build->last.key = build->last_key;
+	build->last.aligned = true;
+	build->last.restlen = 0;
+}
+
 /*
  * Write the sorted entries as the index's only run: a job without inputs, segment
  * by segment.
@@ -103,7 +180,8 @@ static void
 write_run(BuildState *build)
 {
 	LsmIndex   *index = build->index;
-	LsmCursor  *sorted = lsm_sorter_finish(build->sorter);
+	LsmCursor  *live;
+	LsmCursor  *sorted = sorted_entries(build, &live);
 	LsmBound	start = {0};
 	uint64		job_id;
 	uint32		written = 0;
@@ -132,6 +210,8 @@ write_run(BuildState *build)
 									 reservation.start, reservation.length, &build->mode, strategy);
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
+			if (build->unique && (sorted == live || sorted->source == live))
+				check_unique(build, sorted->entry);
 			lsm_cursor_next(sorted);
 			if (++done % 10000 == 0)
 			{
@@ -233,14 +313,15 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	memset(&build, 0, sizeof(build));
+	build.heap = heap;
+	build.unique = info->ii_Unique;
 	build.index = lsm_index_create(index);
 	lsm_manifest_create(build.index, MAIN_FORKNUM);
 	build.ks = lsm_index_keyspace(build.index);
 	build.sorter = lsm_sorter_begin(build.ks, (Size) maintenance_work_mem * 1024);
 	build.context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
 										  ALLOCSET_DEFAULT_SIZES);
-	build.rows = 0;
-	build.bytes = 0;
 	lsm_mode_init(&build.mode);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
 	heap_rows = table_index_build_scan(heap, index, info, true, true, add_row, &build, NULL);
@@ -248,6 +329,8 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	if (build.rows > 0)
 		write_run(&build);
 	lsm_manifest_truncate(build.index, 1);
+	if (build.dead != NULL)
+		lsm_sorter_end(build.dead);
 	lsm_sorter_end(build.sorter);
 	MemoryContextDelete(build.context);
 

@@ -112,6 +112,7 @@ extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const 
 extern void lsm_bound_init(LsmBound *bound, int tie);
 extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp);
 extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie);
+extern void lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
 
 /* Which index's comparison functions are running, comparing.c. */
@@ -142,6 +143,18 @@ lsm_key_compare(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 	if (a->keylen != b->keylen)
 		return a->keylen < b->keylen ? -1 : 1;
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Do two entries have the same key, whatever their TIDs are? */
+static inline bool
+lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
+{
+	LsmEntry	other = *b;
+
+	if (likely(ks->encoded))
+		return a->keylen == b->keylen && memcmp(a->key, b->key, a->keylen) == 0;
+	other.tid = a->tid;
+	return lsm_key_compare_slow(ks, a, &other) == 0;
 }
 
 /*
