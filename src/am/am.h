@@ -61,6 +61,14 @@ extern void lsm_matching_shorten_rows(PlannerInfo *root, IndexPath *path);
 extern void lsm_rowstart_init(void);
 #endif
 
+/* constraint.c */
+extern void lsm_constraint_init(void);
+
+#ifndef LSM_SPECULATION_TAKES_ALL
+/* onconflict.c */
+extern void lsm_onconflict_init(void);
+#endif
+
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);
 extern void lsm_am_adjust_members(Oid opfamily, Oid opclass, List *operators, List *functions);

@@ -18,6 +18,7 @@ typedef struct LsmOptions
 	int			merge_fanout;	/* 0: as the setting says */
 	int			fillfactor;
 	bool		deduplicate_items;
+	bool		lsm;			/* said of a constraint: see am/constraint.c */
 } LsmOptions;
 
 static relopt_kind lsm_relopt_kind;
@@ -36,6 +37,9 @@ lsm_options_init(void)
 	add_bool_reloption(lsm_relopt_kind, "deduplicate_items",
 					   "Accepted for compatibility with btree; has no effect",
 					   true, ShareUpdateExclusiveLock);
+	add_bool_reloption(lsm_relopt_kind, "lsm",
+					   "Of a constraint: its index is an lsm index",
+					   true, ShareUpdateExclusiveLock);
 }
 
 bytea *
@@ -45,6 +49,7 @@ lsm_options_parse(Datum reloptions, bool validate)
 		{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
+		{"lsm", RELOPT_TYPE_BOOL, offsetof(LsmOptions, lsm)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, lsm_relopt_kind,
