@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from compare import (EXPECTED, Mismatch, SqlLog, check_no_stale_entries,
+from compare import (DUPLICATE, EXPECTED, Mismatch, SqlLog, check_no_stale_entries,
                      difference, shorten)
 from layout import LSM, TABLE, Layout
 from operations import Operations
@@ -34,7 +34,7 @@ SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
 
 # What concurrency may do to an innocent statement.
 CANCELLED = "57014"
-TOLERATED = EXPECTED | {CANCELLED, "40P01", "55P03"}
+TOLERATED = EXPECTED | {CANCELLED, DUPLICATE, "40P01", "55P03"}
 
 
 class ClientsRound:
@@ -49,6 +49,8 @@ class ClientsRound:
         self.layout = Layout(self.rng, options.am, options.types,
                              options.unavailable)
         self.layout.persistence = ""
+        if self.rng.random() < 0.3:
+            self.layout.unique = "UNIQUE"
         self.cancels = self.rng.random() < 0.5
         self.clients = []
         self.stopping = threading.Event()
@@ -182,6 +184,7 @@ class ClientsRound:
                 raise Mismatch(f"lsm_check: {error}") from error
         checker = Checker(self.layout, connection, self.statistics)
         checker.whole_index()
+        checker.no_twins()
         for client in self.clients:
             checker.own_rows(client)
         for _ in range(5):
@@ -262,6 +265,21 @@ class Checker:
                 self.same_rows(f"SELECT {', '.join(names)} {source}", "only")
             self.same_rows(f"SELECT id {source}", "bitmap")
         self.snapshot(checks)
+
+    def no_twins(self):
+        """A unique index has let no key in twice."""
+        if not self.layout.unique or self.layout.twins() is None:
+            return
+        self.connection.query(THROUGH_TABLE)
+        try:
+            twins = self.connection.query(self.layout.twins()).rows
+        except PgError as error:
+            if error.sqlstate not in EXPECTED:
+                raise
+            return              # a type that cannot be grouped
+        if twins:
+            raise Mismatch(f"{len(twins)} keys of a unique index are there "
+                           f"several times: {self.layout.twins()}")
 
     def compare_scans(self, ranked, up, down):
         rank = {row[:-1]: int(row[-1]) for row in ranked}
@@ -444,7 +462,15 @@ class Client:
     def change(self):
         rng = self.rng
         kind = rng.random()
-        if kind < 0.35 or not self.pending:
+        if self.layout.unique and kind < 0.1:
+            first = self.layout.next_id
+            rows = [self.layout.row_sql()
+                    for _ in range(rng.choice((1, 1, 2, 10, 40)))]
+            result = self.connection.query(
+                f"INSERT INTO {TABLE} VALUES " + ", ".join(rows)
+                + " ON CONFLICT DO NOTHING RETURNING id")
+            self.pending |= {int(row[0]) for row in result.rows}
+        elif kind < 0.35 or not self.pending:
             first = self.layout.next_id
             rows = [self.layout.row_sql()
                     for _ in range(rng.choice((1, 1, 2, 10, 40)))]
