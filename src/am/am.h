@@ -25,6 +25,8 @@ extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPoint
 /* statement.c */
 extern void lsm_statement_init(void);
 extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid);
+extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *cid,
+										 uint64 *statement);
 
 /* scan.c */
 extern IndexScanDesc lsm_am_begin_scan(Relation index, int nkeys, int norderbys);

@@ -37,15 +37,6 @@ struct LsmUnique
 	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if there is none */
 };
 
-/* What a probe came upon. */
-typedef struct Conflict
-{
-	TransactionId xid;			/* in progress: its end decides; or invalid */
-	uint32		token;			/* of its speculative insertion, or 0 */
-	bool		found;			/* a row that counts */
-	bool		found_own;		/* the entry of the row itself */
-} Conflict;
-
 /* --- locks ------------------------------------------------------------------- */
 
 /*
@@ -66,6 +57,13 @@ find_hash(const LsmColumn *column, FmgrInfo *hash)
 		!op_hashjoinable(equal, type) || !get_op_hash_functions(equal, &left, &right))
 		return;
 	fmgr_info(left, hash);
+}
+
+static void
+unlock(LsmUnique *unique)
+{
+	lsm_key_unlock(unique->index->rel, unique->hash);
+	lsm_publish_unlock(unique->index->rel, ShareLock);
 }
 
 /* A hash of the key.  Keys that are equal have the same one. */
@@ -127,11 +125,11 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 }
 
 /*
- * A reader of what is there now.  TIDs are used under a snapshot that is not an
- * MVCC one, so under the gate.
+ * A reader of what is there now.  Who uses TIDs needs the gate: they are looked up
+ * under a snapshot that is not an MVCC one.
  */
-static LsmReader *
-take_reader(LsmUnique *unique)
+LsmReader *
+lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 {
 	if (unique->reader == NULL)
 	{
@@ -140,6 +138,7 @@ take_reader(LsmUnique *unique)
 		lsm_reader_hold(lsm_reader_acquire(unique->index, 0, NULL, true, NULL), &unique->reader);
 		MemoryContextSwitchTo(old);
 	}
+	unique->reader->needs_gate = needs_gate;
 	lsm_reader_refresh(unique->reader);
 	return unique->reader;
 }
@@ -160,16 +159,16 @@ next_entry(LsmReader *reader)
  * Look for a row with this key that counts, other than the own one, and go on
  * until there is one or all entries are looked at.
  */
-static void
-probe(LsmUnique *unique, Relation heap, const LsmEntry *own, Conflict *conflict)
+void
+lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
 {
-	LsmReader  *reader = take_reader(unique);
+	LsmReader  *reader = lsm_unique_reader(unique, true);
 	SnapshotData dirty;
 	LsmKills	kills = {0};
 	LsmBound	low = {0};
 	LsmBound	high = {0};
 
-	memset(conflict, 0, sizeof(Conflict));
+	memset(conflict, 0, sizeof(LsmConflict));
 	InitDirtySnapshot(dirty);
 	lsm_bound_set_key(unique->ks, &low, own, 1);
 	lsm_bound_set_key(unique->ks, &high, own, -1);
@@ -206,8 +205,8 @@ probe(LsmUnique *unique, Relation heap, const LsmEntry *own, Conflict *conflict)
  * Wait for the transaction that decides whether there is a conflict, or for its
  * speculative insertion.  REQUIRES: no lock of ours is held, and no pin.
  */
-static void
-wait_for(LsmUnique *unique, const LsmEntry *own, const Conflict *conflict)
+void
+lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict)
 {
 	ItemPointerData tid;
 
@@ -223,8 +222,8 @@ wait_for(LsmUnique *unique, const LsmEntry *own, const Conflict *conflict)
  * rows that may be dead by then.  Any member of its HOT chain will do: the other
  * row is none of them, since it has an entry of its own.
  */
-static bool
-is_alive(Relation heap, const LsmEntry *own)
+bool
+lsm_unique_is_alive(Relation heap, const LsmEntry *own)
 {
 	ItemPointerData tid;
 
@@ -242,8 +241,8 @@ describe_key(Relation index, LsmKeySpace *ks, const LsmEntry *entry)
 	return BuildIndexValueDescription(index, values, isnull);
 }
 
-static void
-report_duplicate(LsmUnique *unique, Relation heap, const LsmEntry *own)
+void
+lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
 {
 	Relation	rel = unique->index->rel;
 	char	   *key = describe_key(rel, unique->ks, own);
@@ -294,28 +293,29 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 						  IndexUniqueCheck mode)
 {
 	Relation	rel = unique->index->rel;
-	Conflict	conflict;
+	LsmConflict	conflict;
 
 	unique->hash = hash_key(unique, entry);
 	for (;;)
 	{
+		lsm_publish_lock(rel, ShareLock);
 		lsm_key_lock(rel, unique->hash);
-		probe(unique, heap, entry, &conflict);
+		lsm_unique_probe(unique, heap, entry, &conflict);
 		if (!conflict.found)
 			return true;
 		if (mode == UNIQUE_CHECK_PARTIAL)
 			return false;
 		if (!TransactionIdIsValid(conflict.xid))
 			break;
-		lsm_key_unlock(rel, unique->hash);
-		wait_for(unique, entry, &conflict);
+		unlock(unique);
+		lsm_unique_wait(unique, entry, &conflict);
 	}
-	if (!is_alive(heap, entry))
+	if (!lsm_unique_is_alive(heap, entry))
 		return true;
 	/* A conflict of serializable transactions would be hidden by the error. */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
-	lsm_key_unlock(rel, unique->hash);
-	report_duplicate(unique, heap, entry);
+	unlock(unique);
+	lsm_unique_report(unique, heap, entry);
 	return false;
 }
 
@@ -325,7 +325,7 @@ lsm_unique_unlock(LsmUnique *unique)
 {
 	Relation	rel = unique->index->rel;
 
-	lsm_key_unlock(rel, unique->hash);
+	unlock(unique);
 	/* Who has read the index before the entry came must be seen, too. */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 }
@@ -338,19 +338,19 @@ void
 lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)
 {
 	Relation	rel = unique->index->rel;
-	Conflict	conflict;
+	LsmConflict	conflict;
 
 	for (;;)
 	{
-		probe(unique, heap, entry, &conflict);
+		lsm_unique_probe(unique, heap, entry, &conflict);
 		if (!conflict.found || !TransactionIdIsValid(conflict.xid))
 			break;
-		wait_for(unique, entry, &conflict);
+		lsm_unique_wait(unique, entry, &conflict);
 	}
-	if (conflict.found && is_alive(heap, entry))
+	if (conflict.found && lsm_unique_is_alive(heap, entry))
 	{
 		CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
-		report_duplicate(unique, heap, entry);
+		lsm_unique_report(unique, heap, entry);
 	}
 	if (!conflict.found && !conflict.found_own)
 		ereport(ERROR,

@@ -69,8 +69,8 @@ lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 }
 
 /*
- * Before (+1) or after (-1) all entries that have the key of this one, which is not
- * in a page.  Of an encoded key it makes a copy; a tuple must outlive the bound.
+ * Before (+1) or after (-1) all entries that have the key of this one.  Of an
+ * encoded key it makes a copy; a tuple that is aligned must outlive the bound.
  */
 void
 lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie)
@@ -88,7 +88,6 @@ lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int t
 		bound->ncolumns = ks->nkeys;
 		return;
 	}
-	Assert(entry->aligned);
 	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
 	for (int i = 0; i < ks->nkeys; i++)
 		lsm_bound_add(ks, bound, values[i], isnull[i], NULL);

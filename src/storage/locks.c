@@ -10,7 +10,9 @@
  * The job lock, one for each job, is held by who takes a step of it.
  *
  * The key lock, one for each hash of a key, is held by who inserts into a unique
- * index, from before he looks for the key until his entry is in.
+ * index, from before he looks for the key until his entry is in.  The publish lock
+ * of a unique index is held meanwhile, too: in share mode by who inserts a row, and
+ * exclusively by who adds a batch.
  *
  * All are tuple locks of the index, tags that nothing else uses: indexes have
  * no tuple locks.  Page locks would be the other choice, but some versions
@@ -58,7 +60,29 @@ key_tag(uint32 hash, ItemPointer tag)
 	ItemPointerSet(tag, Max(hash, 1), 1);
 }
 
-/* Nobody else sees a temporary index. */
+/* An offset that no job's tag has.  Nobody else sees a temporary index. */
+void
+lsm_publish_lock(Relation rel, LOCKMODE mode)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	ItemPointerSet(&tag, 0, 0xFFFF);
+	LockTuple(rel, &tag, mode);
+}
+
+void
+lsm_publish_unlock(Relation rel, LOCKMODE mode)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	ItemPointerSet(&tag, 0, 0xFFFF);
+	UnlockTuple(rel, &tag, mode);
+}
+
 void
 lsm_key_lock(Relation rel, uint32 hash)
 {

@@ -13,9 +13,11 @@ INSERT INTO uq VALUES (1000, 'v17', 1000);
 INSERT INTO uq VALUES (1000, 'V17', 1000);
 INSERT INTO uq VALUES (17 + 7000, 'V17', 1000);
 INSERT INTO uq VALUES (17 + 7001, 'V17', 1000);
-INSERT INTO uq SELECT i, 'w' || i, i FROM generate_series(500, 300, -1) i;
+INSERT INTO uq SELECT i, 'w' || i, i FROM generate_series(500, 400, -1) i;
 INSERT INTO uq SELECT i % 250 + 1000, 'w' || i, i FROM generate_series(1, 300) i;
 SELECT count(*) FROM uq;
+-- Where the rows wait in a batch the line is not told.
+\set SHOW_CONTEXT never
 COPY uq (id, v) FROM stdin;
 2001	c1
 2002	c2
@@ -26,6 +28,7 @@ COPY uq (id, v) FROM stdin;
 2002	c2
 2003	c3
 \.
+\set SHOW_CONTEXT errors
 SELECT count(*) FROM uq;
 
 -- Equal values that do not look equal, and nulls.
