@@ -16,8 +16,11 @@
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
-/* A run with so many entries for each key is read from end to end, else sought in. */
-#define ENTRIES_PER_KEY 8
+/*
+ * A run with fewer entries for each key is read from the first key to the last: a
+ * seek takes as long as so many entries, and pages have some hundreds.
+ */
+#define ENTRIES_PER_KEY 64
 
 /* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
 #define PATIENCE 4
