@@ -69,7 +69,7 @@ has_unique_lsm(Relation table)
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
 		found = index->rd_index->indisunique && is_lsm(index);
-		index_close(index, found ? NoLock : RowExclusiveLock);
+		index_close(index, RowExclusiveLock);
 		if (found)
 			break;
 	}

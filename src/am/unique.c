@@ -26,6 +26,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+/* Probes of tuple keys with the same reader. */
+#define MOST_USES 256
+
 struct LsmUnique
 {
 	LsmIndex   *index;
@@ -33,6 +36,7 @@ struct LsmUnique
 	MemoryContext context;
 	LsmReader  *reader;			/* NULL until it is needed */
 	MemoryContextCallback on_reset; /* of context */
+	int			uses;			/* of the reader */
 	uint32		hash;			/* of the key that is locked */
 	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if there is none */
 };
@@ -124,6 +128,16 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 	return unique;
 }
 
+/* Nothing more is to be checked, for now. */
+void
+lsm_unique_end(LsmUnique *unique)
+{
+	if (unique->reader != NULL)
+		lsm_reader_release(unique->reader);
+	unique->reader = NULL;
+	unique->uses = 0;
+}
+
 /*
  * A reader of what is there now.  Who uses TIDs needs the gate: they are looked up
  * under a snapshot that is not an MVCC one.
@@ -131,6 +145,9 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 LsmReader *
 lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 {
+	/* Comparison functions may leave memory behind in it. */
+	if (!unique->ks->encoded && unique->uses++ >= MOST_USES)
+		lsm_unique_end(unique);
 	if (unique->reader == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(unique->context);

@@ -31,6 +31,7 @@ extern void lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *
 									const LsmEntry *entry);
 
 /* For unique_batch.c. */
+extern void lsm_unique_end(LsmUnique *unique);
 extern LsmReader *lsm_unique_reader(LsmUnique *unique, bool needs_gate);
 extern void lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own,
 							 LsmConflict *conflict);

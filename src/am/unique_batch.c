@@ -308,10 +308,11 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 		if (count > 0)
 			sweep(&b);
 		if (check_groups(&b, &own, &conflict))
-			return;
+			break;
 		lsm_publish_unlock(index->rel, ExclusiveLock);
 		lsm_unique_wait(b.unique, &own, &conflict);
 	}
+	lsm_unique_end(b.unique);
 }
 
 static void

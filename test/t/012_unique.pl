@@ -81,6 +81,17 @@ foreach my $table ('b', 'bn')
 $load = load_start($node, name => 'meet', clients => 6, seconds => 8, scripts => \@meet);
 $out = load_stop($load);
 unlike($out, qr/aborted|ERROR/, 'batches of the same keys meet');
+# Single rows of very few keys, and nothing else.
+@meet = ();
+foreach my $table ('b', 'bn')
+{
+	push @meet, [ 3, "\\set k random(1, 15)\nDO \$\$ BEGIN INSERT INTO $table VALUES (:k); EXCEPTION WHEN unique_violation OR deadlock_detected THEN NULL; END; \$\$;\n" ];
+	push @meet, [ 1, "\\set k random(1, 15)\nINSERT INTO $table VALUES (:k) ON CONFLICT DO NOTHING;\n" ];
+	push @meet, [ 2, "DO \$\$ BEGIN SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; IF (SELECT count(*) - count(DISTINCT k) FROM $table) > 0 THEN RAISE 'a key is there twice'; END IF; DELETE FROM $table; END; \$\$;\n" ];
+}
+$load = load_start($node, name => 'rows', clients => 6, seconds => 6, scripts => \@meet);
+$out = load_stop($load);
+unlike($out, qr/aborted|ERROR/, 'single rows of the same keys meet');
 is($node->safe_psql('postgres', "SELECT lsm_check('b_k', true), lsm_check('bn_k', true)"), '|', 'and leave sound indexes');
 
 # The same with kills.

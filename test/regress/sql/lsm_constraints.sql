@@ -50,6 +50,10 @@ INSERT INTO c_p VALUES (1);
 INSERT INTO c_p VALUES (1);
 SELECT (t.error_of('INSERT INTO c_p VALUES (1) ON CONFLICT DO NOTHING') = 'no error') = c_newer(18) AS as_documented;
 INSERT INTO c_p1 VALUES (1) ON CONFLICT DO NOTHING;
+CREATE MATERIALIZED VIEW c_m AS SELECT id FROM c1;
+CREATE UNIQUE INDEX c_m_id ON c_m USING lsm (id);
+SELECT (t.error_of('REFRESH MATERIALIZED VIEW CONCURRENTLY c_m') = 'no error') = c_newer(18) AS as_documented;
+DROP MATERIALIZED VIEW c_m;
 -- Deferred checks.
 BEGIN;
 INSERT INTO c1 VALUES (5, 2, 'five');
