@@ -40,6 +40,10 @@ _PG_init(void)
 	lsm_reader_init();
 	lsm_matching_init();
 	lsm_explain_init();
+	lsm_constraint_init();
+#ifndef LSM_SPECULATION_TAKES_ALL
+	lsm_onconflict_init();
+#endif
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif

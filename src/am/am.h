@@ -27,6 +27,8 @@ extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPoint
 /* statement.c */
 extern void lsm_statement_init(void);
 extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid);
+extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *cid,
+										 uint64 *statement);
 
 /* scan.c */
 extern IndexScanDesc lsm_am_begin_scan(Relation index, int nkeys, int norderbys);
@@ -71,6 +73,13 @@ extern void lsm_rowstart_init(void);
 
 /* explain.c */
 extern void lsm_explain_init(void);
+/* constraint.c */
+extern void lsm_constraint_init(void);
+
+#ifndef LSM_SPECULATION_TAKES_ALL
+/* onconflict.c */
+extern void lsm_onconflict_init(void);
+#endif
 
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);

@@ -10,6 +10,7 @@
 #include "access/tableam.h"
 #include "am/am.h"
 #include "am/build.h"
+#include "am/unique.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -19,6 +20,7 @@
 #include "commands/defrem.h"
 #include "commands/progress.h"
 #include "compact/compact.h"
+#include "key/merge.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/builtins.h"
@@ -56,6 +58,23 @@ lsm_am_build_phase_name(int64 phase)
 	}
 }
 
+/*
+ * Rows that are dead, but that old snapshots still see, do not count as duplicates.
+ * They are few, or should be.
+ */
+static LsmSorter *
+get_dead(LsmBuildState *build)
+{
+	if (build->dead == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(build->sorter));
+
+		build->dead = lsm_sorter_begin(build->ks, (Size) work_mem * 1024);
+		MemoryContextSwitchTo(old);
+	}
+	return build->dead;
+}
+
 /* Called for each row of the table. */
 void
 lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
@@ -65,7 +84,7 @@ lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, 
 	LsmEntry	entry;
 
 	lsm_keyspace_form(build->ks, values, isnull, tid, &entry);
-	lsm_sorter_add(build->sorter, &entry);
+	lsm_sorter_add(build->unique && !alive ? get_dead(build) : build->sorter, &entry);
 	lsm_mode_add(&build->mode, &entry);
 	build->rows++;
 	build->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
@@ -88,6 +107,59 @@ next_blocks(const LsmBuildState *build, uint32 written)
 	return (uint32) Min((double) want, Max(left, (double) LSM_LEAST_EXTENT));
 }
 
+/* All entries in their order.  *live: where those come from that count. */
+static LsmCursor *
+sorted_entries(LsmBuildState *build, LsmCursor **live)
+{
+	LsmCursor **children;
+	LsmCursor  *both;
+
+	*live = lsm_sorter_finish(build->sorter);
+	if (build->dead == NULL)
+		return *live;
+	children = palloc(2 * sizeof(LsmCursor *));
+	children[0] = *live;
+	children[1] = lsm_sorter_finish(build->dead);
+	both = lsm_merge_create(build->ks, false, true);
+	lsm_merge_set(both, children, 2);
+	return both;
+}
+
+/* Nulls are not equal, unless the index says so. */
+static bool
+has_null(LsmBuildState *build, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(build->ks, entry, build->ks->nkeys, values, isnull);
+	return !lsm_unique_applies(build->ks, build->index->rel, isnull);
+}
+
+/* A row that counts comes next: is it the second one with its key? */
+static void
+check_unique(LsmBuildState *build, const LsmEntry *entry)
+{
+	MemoryContext old;
+
+	if (build->last_key == NULL)
+		build->last_key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	else
+	{
+		old = MemoryContextSwitchTo(build->context);
+		if (lsm_key_equal(build->ks, &build->last, entry) && !has_null(build, &build->last))
+			lsm_unique_report_build(build->index->rel, build->heap, build->ks, &build->last);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(build->context);
+	}
+	build->last = *entry;
+	memcpy(build->last_key, entry->key, entry->keylen);
+	memset(build->last_key + entry->keylen, 0, LSM_KEY_PAD);
+	build->last.key = build->last_key;
+	build->last.aligned = true;
+	build->last.restlen = 0;
+}
+
 /*
  * Write the sorted entries as the index's only run: a job without inputs, segment
  * by segment.
@@ -96,7 +168,8 @@ static void
 write_run(LsmBuildState *build)
 {
 	LsmIndex   *index = build->index;
-	LsmCursor  *sorted = lsm_sorter_finish(build->sorter);
+	LsmCursor  *live;
+	LsmCursor  *sorted = sorted_entries(build, &live);
 	LsmBound	start = {0};
 	uint64		job_id;
 	uint32		written = 0;
@@ -126,6 +199,8 @@ write_run(LsmBuildState *build)
 		lsm_builder_want_filter(builder, lsm_filter_bits(index->rel));
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
+			if (build->unique && (sorted == live || sorted->source == live))
+				check_unique(build, sorted->entry);
 			lsm_cursor_next(sorted);
 			if (++done % 10000 == 0)
 			{
@@ -231,6 +306,8 @@ lsm_build_begin(LsmBuildState *build, Size memory)
 void
 lsm_build_end(LsmBuildState *build)
 {
+	if (build->dead != NULL)
+		lsm_sorter_end(build->dead);
 	lsm_sorter_end(build->sorter);
 	MemoryContextDelete(build->context);
 }
@@ -248,6 +325,9 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	memset(&build, 0, sizeof(build));
+	build.heap = heap;
+	build.unique = info->ii_Unique;
 	build.index = lsm_index_create(index);
 	lsm_manifest_create(build.index, MAIN_FORKNUM);
 	parallel = lsm_parallel_build_begin(heap, index, info);

@@ -14,7 +14,12 @@ typedef struct LsmBuildState
 {
 	LsmIndex   *index;
 	LsmKeySpace *ks;
+	Relation	heap;
+	bool		unique;
 	LsmSorter  *sorter;
+	LsmSorter  *dead;			/* unique: rows that do not count; NULL: there are none */
+	LsmEntry	last;			/* unique: the last one that counts; its key is in last_key */
+	uint8	   *last_key;
 	LsmLeafMode mode;			/* of the entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;

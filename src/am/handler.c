@@ -62,7 +62,7 @@ set_properties(IndexAmRoutine *am)
 	am->amoptsprocnum = BTOPTIONS_PROC;
 	am->amcanorder = true;
 	am->amcanbackward = true;
-	am->amcanunique = false;
+	am->amcanunique = true;
 	am->amcanmulticol = true;
 	am->amoptionalkey = true;
 	am->amsearcharray = true;

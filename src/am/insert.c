@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "am/am.h"
+#include "am/unique.h"
 #include "base/preload.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
@@ -22,6 +23,7 @@ typedef struct InsertState
 	LsmBatch   *batch;			/* of that generation */
 	uint64		generation;
 	int			rows;			/* inserted singly so far */
+	LsmUnique  *unique;			/* checks; NULL before the first */
 } InsertState;
 
 static InsertState *
@@ -68,6 +70,72 @@ insert_singly(InsertState *state, Relation heap, const LsmEntry *entry)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
 }
 
+static LsmUnique *
+get_unique(InsertState *state, IndexInfo *info)
+{
+	MemoryContext old;
+
+	if (state->unique != NULL)
+		return state->unique;
+	old = MemoryContextSwitchTo(info->ii_Context);
+	state->unique = lsm_unique_create(state->index, state->ks);
+	MemoryContextSwitchTo(old);
+	return state->unique;
+}
+
+/*
+ * Check that the key is unique, and insert the entry unless it is there already.
+ * Returns whether it is known to be unique.
+ */
+static bool
+insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUniqueCheck mode,
+			  IndexInfo *info)
+{
+	LsmUnique  *unique = get_unique(state, info);
+	bool		is_unique;
+	bool		sealed;
+	uint64		seals;
+
+	if (mode == UNIQUE_CHECK_EXISTING)
+	{
+		lsm_unique_check_existing(unique, heap, entry);
+		return true;
+	}
+	/* What waits must be seen, too. */
+	lsm_batch_flush_index(state->index->rel);
+	is_unique = lsm_unique_lock_and_check(unique, heap, entry, mode);
+	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
+	lsm_unique_unlock(unique);
+	if (sealed)
+		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
+	return is_unique;
+}
+
+static LsmBatch *
+get_batch(InsertState *state, Relation index, Relation heap)
+{
+	if (state->batch == NULL || state->generation != lsm_batch_generation)
+	{
+		state->batch = lsm_batch_get(index, heap);
+		state->generation = lsm_batch_generation;
+	}
+	return state->batch;
+}
+
+/* May this entry wait, and is its batch ready to take it? */
+static bool
+may_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
+		 IndexInfo *info, CommandId *cid)
+{
+	uint64		statement;
+
+	if (!index->rd_index->indisunique)
+		return lsm_statement_batches(info, state->rows, cid);
+	return mode == UNIQUE_CHECK_YES &&
+		lsm_statement_batches_unique(info, state->rows, cid, &statement) &&
+		lsm_batch_begin_guarded(get_batch(state, index, heap), &lsm_unique_guard, statement);
+}
+
 bool
 lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 			  Relation heap, IndexUniqueCheck check_unique, bool unchanged,
@@ -77,29 +145,27 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	MemoryContext old;
 	LsmEntry	entry;
 	CommandId	cid;
+	bool		is_unique = true;
 
 	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
 	lsm_compare_check(index);
 	state = get_state(index, info);
 	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
-	if (lsm_statement_batches(info, state->rows, &cid))
-	{
-		if (state->batch == NULL || state->generation != lsm_batch_generation)
-		{
-			state->batch = lsm_batch_get(index, heap);
-			state->generation = lsm_batch_generation;
-		}
-		lsm_batch_add(state->batch, index, heap, &entry, cid);
-	}
+	if (may_wait(state, index, heap, check_unique, info, &cid))
+		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, cid);
 	else
 	{
-		insert_singly(state, heap, &entry);
+		if (check_unique != UNIQUE_CHECK_NO && lsm_unique_applies(state->ks, index, isnull))
+			is_unique = insert_unique(state, heap, &entry, check_unique, info);
+		else
+			insert_singly(state, heap, &entry);
 		state->rows++;
 	}
-	lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
+	if (check_unique != UNIQUE_CHECK_EXISTING)
+		lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	MemoryContextSwitchTo(old);
 	if (state->context != NULL)
 		MemoryContextReset(state->context);
-	return false;
+	return is_unique;
 }

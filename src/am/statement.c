@@ -10,7 +10,8 @@
  *
  * Batches are written when the outermost statement ends, so a function that
  * inserts single rows in a loop fills batches too.  What must be written
- * earlier is listed in src/README.md, "Batches".
+ * earlier is listed in src/README.md, "Batches".  Those of unique indexes are
+ * written when their own statement ends.
  *
  * The same hooks say which statement is charged with what scans read
  * (index/counters.c): the outermost one.
@@ -36,6 +37,8 @@ typedef struct Statement
 	bool		is_within;		/* something runs, whatever the depth says */
 	bool		many_rows;		/* COPY: more than a few are to be expected */
 	bool		batches;		/* the innermost one may batch */
+	bool		only_inserts;	/* it is an INSERT or COPY */
+	uint64		serial;			/* of the innermost one; no other has it */
 	CommandId	cid;			/* its tuples have this cmin or a higher one */
 } Statement;
 
@@ -68,11 +71,24 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid)
 }
 
 /*
+ * May an insert into this unique index wait?  Only in statements that change no
+ * rows: those would see others' old keys as gone, or not, as a batch happens to be
+ * written.  *statement tells which one it is.
+ */
+bool
+lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *cid, uint64 *statement)
+{
+	*statement = current.serial;
+	return current.only_inserts && (current.many_rows || rows >= SINGLE_ROWS) &&
+		lsm_statement_batches(info, rows, cid);
+}
+
+/*
  * A ModifyTable node may batch unless it inserts speculatively: a tuple whose
  * insertion failed is killed, and its line pointer is free at once.
  */
 static bool
-node_batches(Plan *plan, bool *modifies)
+node_batches(Plan *plan, bool *modifies, bool *only_inserts)
 {
 	ModifyTable *node;
 
@@ -82,21 +98,24 @@ node_batches(Plan *plan, bool *modifies)
 	if (node->onConflictAction != ONCONFLICT_NONE)
 		return false;
 	*modifies |= node->operation != CMD_DELETE;
+	*only_inserts &= node->operation == CMD_INSERT;
 	return true;
 }
 
 static bool
-query_batches(QueryDesc *query)
+query_batches(QueryDesc *query, bool *only_inserts)
 {
 	bool		modifies = false;
 	ListCell   *cell;
 
+	*only_inserts = true;
+
 	if (query->plannedstmt == NULL || query->estate == NULL ||
-		!node_batches(query->plannedstmt->planTree, &modifies))
+		!node_batches(query->plannedstmt->planTree, &modifies, only_inserts))
 		return false;
 	foreach(cell, query->plannedstmt->subplans)
 	{
-		if (!node_batches(lfirst(cell), &modifies))
+		if (!node_batches(lfirst(cell), &modifies, only_inserts))
 			return false;
 	}
 	return modifies;
@@ -106,10 +125,13 @@ query_batches(QueryDesc *query)
 static Statement
 begin_statement(bool batches, CommandId cid)
 {
+	static uint64 last_serial = 0;
 	Statement	outer = current;
 
 	current.depth++;
 	current.is_within = true;
+	current.serial = ++last_serial;
+	current.only_inserts = false;
 	current.many_rows = false;
 	current.batches = batches;
 	current.cid = cid;
@@ -119,9 +141,13 @@ begin_statement(bool batches, CommandId cid)
 static Statement
 begin_query(QueryDesc *query)
 {
-	bool		batches = query_batches(query);
+	bool		only_inserts;
+	bool		batches = query_batches(query, &only_inserts);
+	Statement	outer = begin_statement(batches, batches ? query->estate->es_output_cid :
+										FirstCommandId);
 
-	return begin_statement(batches, batches ? query->estate->es_output_cid : FirstCommandId);
+	current.only_inserts = only_inserts;
+	return outer;
 }
 
 /* What is read from now on is another top-level statement's. */
@@ -156,6 +182,8 @@ run(LSM_EXECUTOR_RUN_ARGS)
 			previous_run(LSM_EXECUTOR_RUN_PASS);
 		else
 			standard_ExecutorRun(LSM_EXECUTOR_RUN_PASS);
+		/* Unique indexes are checked now: whoever runs the statement may catch the error. */
+		lsm_batch_flush_statement(current.serial);
 	}
 	PG_FINALLY();
 	{
@@ -171,6 +199,8 @@ finish(QueryDesc *query)
 {
 	Statement	outer = begin_query(query);
 
+	/* Triggers come before we do. */
+	current.only_inserts = false;
 	PG_TRY();
 	{
 		if (previous_finish)
@@ -223,6 +253,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	begin_top_level();
 	outer = begin_statement(batches, batches ? GetCurrentCommandId(false) : FirstCommandId);
 	current.many_rows = batches;
+	current.only_inserts = batches;
 	if (!only_runs_statements(node))
 		current.depth = 0;
 	PG_TRY();
@@ -233,6 +264,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		else
 			standard_ProcessUtility(statement, text, read_only_tree, context, params,
 									environment, dest, completion);
+		lsm_batch_flush_statement(current.serial);
 	}
 	PG_FINALLY();
 	{

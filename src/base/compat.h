@@ -257,6 +257,7 @@ lsm_backend_number(void)
 #define LSM_HAS_EXPLAIN_OPTIONS 1	/* of extensions */
 #define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does */
 #define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons as keys of any ordered index */
+#define LSM_SPECULATION_TAKES_ALL 1 /* ON CONFLICT works with unique indexes of any method */
 #define LSM_AM_SUPPORT_PROCS 6
 #include "access/cmptype.h"
 #else

@@ -16,9 +16,10 @@ typedef struct LsmOptions
 {
 	int32		vl_len_;
 	int			merge_fanout;	/* 0: as the setting says */
-	int			filter_bits;
+	int			filter_bits;	/* -1: the default */
 	int			fillfactor;
 	bool		deduplicate_items;
+	bool		lsm;			/* said of a constraint: see am/constraint.c */
 } LsmOptions;
 
 static relopt_kind lsm_relopt_kind;
@@ -32,13 +33,16 @@ lsm_options_init(void)
 					  "Number of runs of a level that are merged into one of the next level",
 					  0, LSM_MIN_FANOUT, LSM_MAX_FANOUT, ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "filter_bits",
-					  "Bits for each key in the filters that spare lookups runs without the key; 0: no filters",
-					  LSM_FILTER_BITS, 0, LSM_MAX_FILTER_BITS, ShareUpdateExclusiveLock);
+					  "Bits for each key in the filters that spare lookups runs without the key; 0: no filters; -1: as many as are due",
+					  -1, -1, LSM_MAX_FILTER_BITS, ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "fillfactor",
 					  "Accepted for compatibility with btree; has no effect",
 					  90, 10, 100, ShareUpdateExclusiveLock);
 	add_bool_reloption(lsm_relopt_kind, "deduplicate_items",
 					   "Accepted for compatibility with btree; has no effect",
+					   true, ShareUpdateExclusiveLock);
+	add_bool_reloption(lsm_relopt_kind, "lsm",
+					   "Of a constraint: its index is an lsm index",
 					   true, ShareUpdateExclusiveLock);
 }
 
@@ -50,6 +54,7 @@ lsm_options_parse(Datum reloptions, bool validate)
 		{"filter_bits", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_bits)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
+		{"lsm", RELOPT_TYPE_BOOL, offsetof(LsmOptions, lsm)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, lsm_relopt_kind,
@@ -73,5 +78,7 @@ lsm_filter_bits(Relation index)
 {
 	LsmOptions *options = (LsmOptions *) index->rd_options;
 
-	return options != NULL ? options->filter_bits : LSM_FILTER_BITS;
+	if (options != NULL && options->filter_bits >= 0)
+		return options->filter_bits;
+	return index->rd_index->indisunique ? LSM_UNIQUE_FILTER_BITS : LSM_FILTER_BITS;
 }

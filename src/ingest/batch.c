@@ -53,6 +53,11 @@ struct LsmBatch
 	bool		flushing;
 	int			flush_level;	/* nesting level at which it is written */
 	LsmLeafMode mode;			/* of the entries */
+	const LsmBatchGuard *guard; /* of a unique index, or NULL */
+	uint64		statement;		/* unique: to which all entries belong */
+	bool		sealed;			/* pages came in while it was written */
+	uint64		seals_before;
+	uint64		seals_after;
 	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
 	BatchMark  *marks;			/* ascending in both */
 	int			mark_count;
@@ -185,7 +190,17 @@ sort_waiting(LsmBatch *batch, Size *count)
 	return refs;
 }
 
-/* Write the image as a run, install it, and merge what is due.  The image is freed. */
+/* Pages came in: so many until then, and so many now. */
+static void
+note_seals(LsmBatch *batch, uint64 before, uint64 after)
+{
+	if (!batch->sealed)
+		batch->seals_before = before;
+	batch->sealed = true;
+	batch->seals_after = after;
+}
+
+/* Write the image as a run and install it.  The image is freed. */
 static void
 install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRef *refs,
 			  Size entries)
@@ -206,14 +221,12 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 		refs[i].item->tid |= WRITTEN;
 	lsm_builder_free(image);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
-	lsm_schedule_after_seal(batch->index, heap, seals - entry.segment.leaves, seals);
+	note_seals(batch, seals - entry.segment.leaves, seals);
 }
 
 static void
-write_runs(LsmBatch *batch, Relation heap)
+write_runs(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 {
-	Size		count;
-	LsmItemRef *refs = sort_waiting(batch, &count);
 	LsmBuilder *image = NULL;
 	Size		first = 0;		/* of the image */
 
@@ -240,22 +253,20 @@ write_runs(LsmBatch *batch, Relation heap)
 
 /* Too little for a page of its own. */
 static void
-write_singly(LsmBatch *batch, Relation heap)
+write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 {
-	for (Size i = 0; i < batch->entries.count; i++)
+	for (Size i = 0; i < count; i++)
 	{
-		LsmItem    *item = batch->entries.refs[i].item;
+		LsmItem    *item = refs[i].item;
 		LsmEntry	entry;
 		uint64		seals;
 		bool		sealed;
 
-		if (item->tid & WRITTEN)
-			continue;
 		lsm_item_entry(item, &entry);
 		sealed = lsm_insert_entry(batch->index, heap, batch->ks, &entry, &seals);
 		item->tid |= WRITTEN;
 		if (sealed)
-			lsm_schedule_after_seal(batch->index, heap, seals - 1, seals);
+			note_seals(batch, seals - 1, seals);
 	}
 }
 
@@ -311,6 +322,8 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	MemoryContext old;
 	MemoryContext work;
 	LsmOwnerContext saved;
+	LsmItemRef *refs;
+	Size		count;
 
 	/* A comparison function that reads the table would bring us here again. */
 	if (batch->entries.count == 0 || batch->flushing)
@@ -321,17 +334,44 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	batch->flush_level = GetCurrentTransactionNestLevel();
 	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(work);
+	batch->sealed = false;
 	lsm_owner_enter(heap, batch->ks, &saved);
+	refs = sort_waiting(batch, &count);
+	if (batch->guard != NULL)
+	{
+		/* The error may show the key, if its inserter may see it. */
+		lsm_owner_leave(&saved);
+		batch->guard->enter(batch->index, batch->ks, heap, refs, count);
+		lsm_owner_enter(heap, batch->ks, &saved);
+	}
 	if (batch->entries.count >= (Size) lsm_batch_min_entries)
-		write_runs(batch, heap);
+		write_runs(batch, heap, refs, count);
 	else
-		write_singly(batch, heap);
+		write_singly(batch, heap, refs, count);
+	if (batch->guard != NULL)
+		batch->guard->leave(batch->index);
+	if (batch->sealed)
+		lsm_schedule_after_seal(batch->index, heap, batch->seals_before, batch->seals_after);
 	lsm_owner_leave(&saved);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
 
 	batch->flushing = false;
 	clear(batch);
+}
+
+/*
+ * All entries of a guarded batch are those of one statement: it is written when that
+ * ends.  False if others wait in it.
+ */
+bool
+lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 statement)
+{
+	if (batch->entries.count > 0)
+		return batch->guard != NULL && batch->statement == statement && !batch->flushing;
+	batch->guard = guard;
+	batch->statement = statement;
+	return true;
 }
 
 /*
@@ -422,6 +462,31 @@ lsm_batch_flush_all(void)
 
 	while ((batch = first_waiting()) != NULL)
 		open_and_flush(batch);
+}
+
+/* A statement ends: write the guarded batches that are its. */
+void
+lsm_batch_flush_statement(uint64 statement)
+{
+	dlist_iter	iter;
+	LsmBatch   *found;
+
+	do
+	{
+		found = NULL;
+		dlist_foreach(iter, &waiting)
+		{
+			LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
+
+			if (batch->guard != NULL && batch->statement == statement && !batch->flushing)
+			{
+				found = batch;
+				break;
+			}
+		}
+		if (found != NULL)
+			open_and_flush(found);
+	} while (found != NULL);
 }
 
 /* Write what waits for this index. */

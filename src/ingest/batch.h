@@ -8,6 +8,7 @@
 #ifndef LSM_BATCH_H
 #define LSM_BATCH_H
 
+#include "index/index.h"
 #include "sort/entries.h"
 
 typedef struct LsmBatch LsmBatch;
@@ -18,6 +19,21 @@ extern uint64 lsm_batch_generation;
 extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
 extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId cid);
+
+/*
+ * What a unique index asks for when its batch is written: `enter` checks the sorted
+ * entries, and nobody else adds any from then on until `leave`.
+ */
+typedef struct LsmBatchGuard
+{
+	void		(*enter) (LsmIndex *index, LsmKeySpace *ks, Relation heap,
+						  const LsmItemRef *refs, Size count);
+	void		(*leave) (LsmIndex *index);
+} LsmBatchGuard;
+
+extern bool lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard,
+									uint64 statement);
+extern void lsm_batch_flush_statement(uint64 statement);
 
 extern bool lsm_batch_any(void);
 extern void lsm_batch_flush_all(void);

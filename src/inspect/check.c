@@ -344,6 +344,7 @@ check_index(LsmInspected *in, bool heapallindexed)
 		lsm_check_heap_rows(c, snapshot);
 		UnregisterSnapshot(snapshot);
 		lsm_check_duplicates(c);
+		lsm_check_unique(c);
 	}
 	hash_destroy(c->seen);
 	FreeAccessStrategy(c->strategy);

@@ -149,4 +149,7 @@ extern void lsm_check_heap_add(LsmCheck *c, const Datum *values, const bool *isn
 extern void lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot);
 extern void lsm_check_duplicates(LsmCheck *c);
 
+/* check_unique.c */
+extern void lsm_check_unique(LsmCheck *c);
+
 #endif							/* LSM_INSPECT_H */

@@ -78,6 +78,31 @@ lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 	bound->tid = entry->tid;
 }
 
+/*
+ * Before (+1) or after (-1) all entries that have the key of this one.  Of an
+ * encoded key it makes a copy; a tuple that is aligned must outlive the bound.
+ */
+void
+lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_bound_init(bound, tie);
+	if (ks->encoded)
+	{
+		reserve(bound, entry->keylen);
+		memcpy(bound->key, entry->key, entry->keylen);
+		memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
+		bound->keylen = entry->keylen;
+		bound->ncolumns = ks->nkeys;
+		return;
+	}
+	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	for (int i = 0; i < ks->nkeys; i++)
+		lsm_bound_add(ks, bound, values[i], isnull[i], NULL);
+}
+
 /* lsm_bound_compare for keys that are tuples. */
 int
 lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)

@@ -115,6 +115,7 @@ extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool is
 extern void lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns);
 extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other);
+extern void lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
 
 /* Which index's comparison functions are running, comparing.c. */
@@ -147,6 +148,18 @@ lsm_key_compare(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 	if (a->keylen != b->keylen)
 		return a->keylen < b->keylen ? -1 : 1;
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* Do two entries have the same key, whatever their TIDs are? */
+static inline bool
+lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
+{
+	LsmEntry	other = *b;
+
+	if (likely(ks->encoded))
+		return a->keylen == b->keylen && memcmp(a->key, b->key, a->keylen) == 0;
+	other.tid = a->tid;
+	return lsm_key_compare_slow(ks, a, &other) == 0;
 }
 
 /*

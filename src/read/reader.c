@@ -526,6 +526,26 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	MemoryContextSwitchTo(old);
 }
 
+/*
+ * Seek in one run of the version only: its cursor stands on the first entry after
+ * `from`, unless that is beyond the limit.  The reader itself stands nowhere.  If the
+ * version is old the context says so, and the caller has to take a newer one.
+ *
+ * REQUIRES: the reader was refreshed, and not let go since.
+ */
+LsmCursor *
+lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const LsmBound *limit)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	LsmCursor  *cursor = reader->children[child];
+
+	reader->cx.lookup = is_lookup(reader, from, limit) ? limit : NULL;
+	reader->cx.is_hashed = false;
+	lsm_cursor_seek(cursor, from, limit, ForwardScanDirection);
+	MemoryContextSwitchTo(old);
+	return cursor;
+}
+
 /* Stand behind an entry, in the direction of the latest seek, in the current version. */
 void
 lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)

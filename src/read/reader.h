@@ -69,6 +69,8 @@ extern void lsm_reader_let_go(LsmReader *reader);
 extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 							ScanDirection direction);
 extern int	lsm_reader_step(LsmReader *reader, const LsmBound *to, int more);
+extern LsmCursor *lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from,
+									  const LsmBound *limit);
 extern void lsm_reader_fill(LsmReader *reader);
 extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
 extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);

@@ -29,5 +29,9 @@ extern bool lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait);
 extern void lsm_merge_unlock(Relation rel, LOCKMODE mode);
 extern bool lsm_job_lock(Relation rel, uint64 job_id, bool wait);
 extern void lsm_job_unlock(Relation rel, uint64 job_id);
+extern void lsm_publish_lock(Relation rel, LOCKMODE mode);
+extern void lsm_publish_unlock(Relation rel, LOCKMODE mode);
+extern void lsm_key_lock(Relation rel, uint32 hash);
+extern void lsm_key_unlock(Relation rel, uint32 hash);
 
 #endif							/* LSM_BUFFERS_H */

@@ -9,7 +9,12 @@
  *
  * The job lock, one for each job, is held by who takes a step of it.
  *
- * Both are tuple locks of the index, tags that nothing else uses: indexes have
+ * The key lock, one for each hash of a key, is held by who inserts into a unique
+ * index, from before he looks for the key until his entry is in.  The publish lock
+ * of a unique index is held meanwhile, too: in share mode by who inserts a row, and
+ * exclusively by who adds a batch.
+ *
+ * All are tuple locks of the index, tags that nothing else uses: indexes have
  * no tuple locks.  Page locks would be the other choice, but some versions
  * assert that no relation is locked under them, and comparison functions may
  * open relations.
@@ -46,6 +51,58 @@ lsm_merge_unlock(Relation rel, LOCKMODE mode)
 
 	ItemPointerSet(&tag, 0, 1);
 	UnlockTuple(rel, &tag, mode);
+}
+
+/* Offset 1 and a block that is not 0: neither the merge lock nor a job's. */
+static void
+key_tag(uint32 hash, ItemPointer tag)
+{
+	ItemPointerSet(tag, Max(hash, 1), 1);
+}
+
+/* An offset that no job's tag has.  Nobody else sees a temporary index. */
+void
+lsm_publish_lock(Relation rel, LOCKMODE mode)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	ItemPointerSet(&tag, 0, 0xFFFF);
+	LockTuple(rel, &tag, mode);
+}
+
+void
+lsm_publish_unlock(Relation rel, LOCKMODE mode)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	ItemPointerSet(&tag, 0, 0xFFFF);
+	UnlockTuple(rel, &tag, mode);
+}
+
+void
+lsm_key_lock(Relation rel, uint32 hash)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	key_tag(hash, &tag);
+	LockTuple(rel, &tag, ExclusiveLock);
+}
+
+void
+lsm_key_unlock(Relation rel, uint32 hash)
+{
+	ItemPointerData tag;
+
+	if (RelationUsesLocalBuffers(rel))
+		return;
+	key_tag(hash, &tag);
+	UnlockTuple(rel, &tag, ExclusiveLock);
 }
 
 /* The low 32 bits of the id, and 15 more: enough to tell jobs of one index apart. */

@@ -12,8 +12,8 @@ import signal
 import threading
 import time
 
-from compare import (Mismatch, SqlLog, check_no_stale_entries, difference,
-                     is_expected, shorten)
+from compare import (DUPLICATE, Mismatch, SqlLog, check_no_stale_entries,
+                     difference, is_expected, shorten)
 from layout import LSM, TABLE, Layout
 from operations import Operations
 from pgwire import ConnectionLost, PgError
@@ -39,7 +39,7 @@ SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
 
 # What concurrency may do to an innocent statement.
 CANCELLED = "57014"
-CONCURRENT = {CANCELLED, "40P01", "55P03"}
+CONCURRENT = {CANCELLED, DUPLICATE, "40P01", "55P03"}
 
 
 def is_tolerated(error, layout):
@@ -58,6 +58,8 @@ class ClientsRound:
         self.layout = Layout(self.rng, options.am, options.types,
                              options.unavailable)
         self.layout.persistence = ""
+        if self.rng.random() < 0.3:
+            self.layout.unique = "UNIQUE"
         self.cancels = self.rng.random() < 0.5
         self.clients = []
         self.stopping = threading.Event()
@@ -191,6 +193,7 @@ class ClientsRound:
                 raise Mismatch(f"lsm_check: {error}") from error
         checker = Checker(self.layout, connection, self.statistics)
         checker.whole_index()
+        checker.no_twins()
         for client in self.clients:
             checker.own_rows(client)
         for _ in range(5):
@@ -304,6 +307,21 @@ class Checker:
             self.same_rows(f"SELECT id {source} {'AND' if self.where else 'WHERE'}"
                            f" ({key} IS NULL OR {key} IS NOT NULL)", "bitmap")
         self.snapshot(checks)
+
+    def no_twins(self):
+        """A unique index has let no key in twice."""
+        if not self.layout.unique or self.layout.twins() is None:
+            return
+        self.connection.query(THROUGH_TABLE)
+        try:
+            twins = self.connection.query(self.layout.twins()).rows
+        except PgError as error:
+            if not is_expected(error, self.layout):
+                raise
+            return              # a type that cannot be grouped
+        if twins:
+            raise Mismatch(f"{len(twins)} keys of a unique index are there "
+                           f"several times: {self.layout.twins()}")
 
     def compare_scans(self, ranked, up, down):
         rank = {row[:-1]: int(row[-1]) for row in ranked}
@@ -487,7 +505,15 @@ class Client:
     def change(self):
         rng = self.rng
         kind = rng.random()
-        if kind < 0.35 or not self.pending:
+        if self.layout.unique and kind < 0.1:
+            first = self.layout.next_id
+            rows = [self.layout.row_sql()
+                    for _ in range(rng.choice((1, 1, 2, 10, 40)))]
+            result = self.connection.query(
+                f"INSERT INTO {TABLE} VALUES " + ", ".join(rows)
+                + " ON CONFLICT DO NOTHING RETURNING id")
+            self.pending |= {int(row[0]) for row in result.rows}
+        elif kind < 0.35 or not self.pending:
             first = self.layout.next_id
             rows = [self.layout.row_sql()
                     for _ in range(rng.choice((1, 1, 2, 10, 40)))]

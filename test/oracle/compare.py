@@ -40,6 +40,9 @@ def is_expected(error, layout):
     return layout.long >= 400 and size > limit >= 2600
 
 
+DUPLICATE = "23505"
+
+
 class Mismatch(Exception):
     """The two indexes do not agree, or something else is wrong."""
 
@@ -148,11 +151,35 @@ class Round:
             return False
 
     def note_error(self, error):
-        if not is_expected(error, self.layout):
+        if error.sqlstate == DUPLICATE and self.layout.unique:
+            self.check_first(error)
+        elif error.sqlstate == "42704" and self.layout.unique:
+            pass            # PREPARE TRANSACTION of one that had failed
+        elif not is_expected(error, self.layout):
             raise Mismatch(f"unexpected error: {error}\n"
                            f"statement: {shorten(error.sql)}") from error
         key = f"{error.sqlstate} {error.message[:60]}"
         self.statistics.errors[key] = self.statistics.errors.get(key, 0) + 1
+
+    def check_first(self, error):
+        """Is this index the one that is asked first, and not the other one?
+
+        Rows are put into the indexes in the order of their OIDs.  An error of
+        the second one tells that the first one has missed a duplicate, or
+        that the second one sees one where there is none.
+        """
+        if self.connection.status == "E" or "could not create" in error.message:
+            return
+        # Entries of ours may wait until the statement ends.
+        if (f'"{BTREE}"' in error.message and self.options.am == "lsm"
+                and self.query("SHOW pg_lsm.batch_inserts").scalar() == "on"):
+            return
+        first = self.query(
+            "SELECT relname FROM pg_class WHERE oid IN "
+            f"('{BTREE}'::regclass, '{LSM}'::regclass) ORDER BY oid").scalar()
+        if f'"{first}"' not in error.message:
+            raise Mismatch(f"{error}, but \"{first}\" is asked before\n"
+                           f"statement: {shorten(error.sql)}") from error
 
     def use(self, index):
         """Let the planner see one of the two indexes only, or both (None)."""
@@ -190,6 +217,8 @@ class Round:
         self.query(f"DROP TABLE IF EXISTS {TABLE}")
         self.query(self.layout.create_table())
         self.set_limits()
+        if self.layout.unique:
+            self.create_indexes()
         if self.rng.random() < 0.5:
             for _ in range(self.rng.randint(1, 4)):
                 self.operations.change()
@@ -197,8 +226,15 @@ class Round:
             self.operations.insert_copy(self.rng.randint(2000, 8000))
         if self.bulk:
             self.operations.insert_copy(self.rng.randint(5000, 25000))
-        self.query(self.layout.create_index(BTREE))
-        self.query(self.layout.create_index(LSM))
+        if not self.layout.unique:
+            self.create_indexes()
+
+    def create_indexes(self):
+        names = [BTREE, LSM]
+        if self.layout.unique and self.rng.random() < 0.5:
+            names.reverse()
+        for name in names:
+            self.query(self.layout.create_index(name))
 
     def set_limits(self):
         if self.bulk:
@@ -253,6 +289,8 @@ class Round:
         read and VACUUM, or a scan, removes meanwhile is counted off twice, or
         not at all.  And VACUUM looks only if it has something to remove.
         """
+        if self.layout.unique:
+            return          # the row that is to be taken back may be refused
         self.use(LSM)
         self.settings = {}
         self.statistics.counts += 1
@@ -477,7 +515,8 @@ class Round:
                        else "ROLLBACK TO under")
             return
         kind = rng.random()
-        if kind < 0.35:
+        # A key that this session has inserted would make us wait, too.
+        if kind < 0.35 and not self.layout.unique:
             rows = [self.layout.row_sql() for _ in range(rng.randint(1, 40))]
             self.run(f"INSERT INTO {TABLE} VALUES {', '.join(rows)}",
                      self.other)

@@ -169,6 +169,9 @@ class Layout:
             usable = [t for t in usable if t.name in types]
         self.columns = self._random_columns(usable)
         self._random_index()
+        # Half of those that are unique call nulls equal.
+        self.unique = rng.choices(("", "UNIQUE", "UNIQUE NULLS NOT DISTINCT"),
+                                  (6, 1, 1))[0]
         self.persistence = rng.choices(("", "UNLOGGED ", "TEMP "),
                                        (10, 1, 1))[0]
         self.fillfactor = rng.choice((100, 100, 60))
@@ -227,11 +230,14 @@ class Layout:
 
     def create_index(self, name, concurrently=False):
         method = "btree" if name == BTREE else self.am
-        text = f"CREATE INDEX {'CONCURRENTLY ' if concurrently else ''}"
+        text = f"CREATE {'UNIQUE ' if self.unique else ''}INDEX "
+        text += "CONCURRENTLY " if concurrently else ""
         text += f"{name} ON {TABLE} USING {method} ("
         text += ", ".join(key.definition() for key in self.keys) + ")"
         if self.include:
             text += " INCLUDE (" + ", ".join(self.include) + ")"
+        if self.unique.endswith("DISTINCT"):
+            text += " NULLS NOT DISTINCT"
         if method == "btree":
             # Backward scans of posting lists give equal keys in ascending
             # order of TID, which depends on when lists were made.
@@ -244,7 +250,7 @@ class Layout:
 
     def describe(self):
         return (", ".join(f"{c.name} {c.type.name}" for c in self.columns)
-                + "; " + self.create_index(LSM).split(" USING ")[1])
+                + "; " + self.unique + " " + self.create_index(LSM).split(" USING ")[1])
 
     def row(self):
         """Values in the order of column_names()."""
@@ -269,6 +275,21 @@ class Layout:
     def row_copy(self):
         """A line for COPY."""
         return "\t".join(copy_field(value) for value in self.row())
+
+    def twins(self):
+        """A query for keys that several rows have; None if GROUP BY is another
+        equality than the index's."""
+        if any(key.is_column and key.type.opclass == "record_image_ops"
+               for key in self.keys):
+            return None
+        names = ", ".join(key.sql() for key in self.keys)
+        conditions = [self.predicate] if self.predicate else []
+        if not self.unique.endswith("DISTINCT"):
+            conditions += [f"num_nulls({key.sql()}) = 0"
+                           for key in self.keys]
+        where = " WHERE " + " AND ".join(conditions) if conditions else ""
+        return (f"SELECT count(*) FROM {TABLE}{where} GROUP BY {names}"
+                " HAVING count(*) > 1")
 
     def index_only_columns(self):
         """Columns that an index-only scan can return."""

@@ -28,7 +28,16 @@ class Operations:
                    (self.change_by_key, 2), (self.inner_blocks, 1)]
         if not small:
             choices += [(self.insert_copy, 4)]
+        if self.layout.unique:
+            choices += [(self.insert_unless_there, 6)]
         rng.choices([c for c, _ in choices], [w for _, w in choices])[0]()
+
+    def insert_unless_there(self):
+        """Rows some of whose keys are there, perhaps."""
+        rows = [self.layout.row_sql()
+                for _ in range(self.rng.choice((1, 1, 5, 30, 60)))]
+        self.run(f"INSERT INTO {TABLE} VALUES " + ", ".join(rows)
+                 + " ON CONFLICT DO NOTHING")
 
     def insert(self):
         for _ in range(self.rng.choice((1, 1, 2, 5))):
@@ -83,7 +92,8 @@ class Operations:
         inserts = "".join(
             f"BEGIN INSERT INTO {TABLE} VALUES {row}; "
             + ("RAISE division_by_zero; " if self.rng.random() < 0.5 else "")
-            + "EXCEPTION WHEN division_by_zero THEN NULL; END; "
+            + "EXCEPTION WHEN division_by_zero OR unique_violation "
+            "THEN NULL; END; "
             for row in rows)
         self.run(f"DO $oracle$ BEGIN {inserts}END $oracle$")
 

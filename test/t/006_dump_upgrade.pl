@@ -31,6 +31,9 @@ CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (50);
 CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (50) TO (100);
 CREATE INDEX p_k ON p USING lsm (k, v COLLATE "C");
 INSERT INTO p SELECT i % 100, 'p' || i FROM generate_series(1, 500) i;
+CREATE TABLE c (id int PRIMARY KEY WITH (lsm), a int UNIQUE NULLS NOT DISTINCT WITH (lsm, merge_fanout = 4), CONSTRAINT c_x UNIQUE (a, id) INCLUDE (a) WITH (lsm) DEFERRABLE);
+CREATE UNIQUE INDEX c_u ON c USING lsm ((a + 1)) WHERE id > 5;
+INSERT INTO c SELECT i, i FROM generate_series(1, 100) i;
 CREATE MATERIALIZED VIEW m AS SELECT k, count(*) AS n FROM t GROUP BY k;
 CREATE INDEX m_n ON m USING lsm (n, k);
 CREATE UNLOGGED TABLE u (k int);
@@ -46,7 +49,7 @@ DELETE FROM t WHERE k % 7 = 0;
 $node->safe_psql('postgres', 'VACUUM t');
 check_clean($node, 'before the dump');
 
-my $definitions = "SELECT indexdef FROM pg_indexes WHERE indexdef ~ 'USING lsm' ORDER BY 1";
+my $definitions = "SELECT indexdef FROM pg_indexes WHERE indexdef ~ 'USING lsm' UNION ALL SELECT conname || pg_get_constraintdef(oid) FROM pg_constraint WHERE contype IN ('p', 'u') ORDER BY 1";
 my $want = $node->safe_psql('postgres', $definitions);
 my $rows = 'SELECT count(*), sum(k), sum(n) FROM t';
 my $want_rows = $node->safe_psql('postgres', $rows);

@@ -3,6 +3,8 @@
 SET pg_lsm.batch_inserts = off;
 CREATE TABLE t1 (k int, v text, p point);
 CREATE UNIQUE INDEX t1_unique ON t1 USING lsm (k);
+SELECT t.error_of('ALTER TABLE t1 ADD CONSTRAINT t1_pk PRIMARY KEY USING INDEX t1_unique');
+DROP INDEX t1_unique;
 CREATE INDEX t1_point ON t1 USING lsm (p);
 CREATE INDEX t1_class ON t1 USING lsm (k text_ops);
 CREATE INDEX t1_k ON t1 USING lsm (k);

@@ -1,0 +1,327 @@
+/*
+ * unique_batch.c
+ *	  The check of a whole batch of a unique index.
+ *
+ * The sorted keys are first looked for without a lock, in all runs of the current
+ * version, one run after the other.  Then nobody else may add entries any more (the
+ * publish lock), and the keys are looked for in what has come since.  Only those
+ * keys of which there is an entry anywhere are checked as single rows are: with the
+ * table, under the gate.  See "Unique" in src/README.md.
+ */
+#include "postgres.h"
+
+#include "am/am.h"
+#include "am/unique.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+#include "utils/memutils.h"
+
+/*
+ * A run with fewer entries for each key is read from the first key to the last: a
+ * seek takes as long as so many entries, and pages have some hundreds.  To ask a
+ * filter takes less.
+ */
+#define ENTRIES_PER_SEEK 64
+#define ENTRIES_PER_FILTER 32
+
+/* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
+#define PATIENCE 4
+
+typedef struct BatchCheck
+{
+	LsmUnique  *unique;
+	LsmIndex   *index;
+	LsmKeySpace *ks;
+	Relation	heap;
+	const LsmItemRef *refs;
+	Size		count;
+	bool	   *hits;			/* there is an entry with that key */
+	uint64		next_id;		/* of the version that was read as a whole; 0: none was */
+	int			open_count;
+	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
+} BatchCheck;
+
+static inline void
+get_entry(const BatchCheck *b, Size i, LsmEntry *entry)
+{
+	lsm_item_entry(b->refs[i].item, entry);
+}
+
+/* Has entry i the same key as the one before? */
+static bool
+same_as_before(const BatchCheck *b, Size i)
+{
+	LsmEntry	before;
+	LsmEntry	entry;
+
+	if (i == 0)
+		return false;
+	get_entry(b, i - 1, &before);
+	get_entry(b, i, &entry);
+	return lsm_key_equal(b->ks, &before, &entry);
+}
+
+/* --- looking for the keys ---------------------------------------------------- */
+
+/* Read a run from the first key to the last one.  False if its version is old. */
+static bool
+sweep_through(BatchCheck *b, LsmReader *reader, int child)
+{
+	LsmCursor  *cursor;
+	MemoryContext old;
+	LsmBound	low = {0};
+	LsmBound	high = {0};
+	LsmEntry	key;
+	Size		i = 0;
+
+	get_entry(b, b->count - 1, &key);
+	lsm_bound_set_key(b->ks, &high, &key, -1);
+	get_entry(b, 0, &key);
+	lsm_bound_set_key(b->ks, &low, &key, 1);
+	cursor = lsm_reader_seek_run(reader, child, &low, &high);
+	old = MemoryContextSwitchTo(reader->context);
+	while (cursor->valid && i < b->count)
+	{
+		/* No entry has TID 0: whoever is less is before all with that key. */
+		key.tid = 0;
+		if (lsm_key_compare(b->ks, cursor->entry, &key) < 0)
+		{
+			lsm_cursor_next(cursor);
+			continue;
+		}
+		b->hits[i] |= lsm_key_equal(b->ks, cursor->entry, &key);
+		if (++i < b->count)
+			get_entry(b, i, &key);
+		CHECK_FOR_INTERRUPTS();
+	}
+	MemoryContextSwitchTo(old);
+	return !reader->cx.stale;
+}
+
+/* Seek each key in a run.  False if its version is old. */
+static bool
+sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
+{
+	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm unique keys",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(scratch);
+
+	for (Size i = 0; i < b->count && !reader->cx.stale; i++)
+	{
+		LsmBound	low = {0};
+		LsmBound	high = {0};
+		LsmEntry	key;
+		LsmCursor  *cursor;
+
+		CHECK_FOR_INTERRUPTS();
+		if (b->hits[i])
+			continue;
+		if (same_as_before(b, i))
+		{
+			b->hits[i] = b->hits[i - 1];
+			continue;
+		}
+		get_entry(b, i, &key);
+		lsm_bound_set_key(b->ks, &low, &key, 1);
+		lsm_bound_set_key(b->ks, &high, &key, -1);
+		cursor = lsm_reader_seek_run(reader, child, &low, &high);
+		b->hits[i] = cursor->valid && !lsm_beyond(b->ks, &high, cursor->entry,
+												  ForwardScanDirection);
+		MemoryContextReset(scratch);
+	}
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(scratch);
+	return !reader->cx.stale;
+}
+
+/* Was all of this run in the version that was read before?  An open one may have grown. */
+static bool
+is_known(const BatchCheck *b, uint64 run_id)
+{
+	if (run_id >= b->next_id)
+		return false;
+	for (int i = 0; i < b->open_count; i++)
+	{
+		if (b->open[i] == run_id)
+			return false;
+	}
+	return true;
+}
+
+/* Sweep the runs of the reader's version that are not known.  False if it is old. */
+static bool
+sweep_runs(BatchCheck *b, LsmReader *reader)
+{
+	for (int i = 0; i < reader->child_count; i++)
+	{
+		LsmRunRecord *run = lsm_version_find(&reader->version, reader->child_runs[i]);
+		bool		fresh;
+
+		if (is_known(b, reader->child_runs[i]))
+			continue;
+		if (run->entries <=
+			b->count * (run->filter_blocks > 0 ? ENTRIES_PER_FILTER : ENTRIES_PER_SEEK))
+			fresh = sweep_through(b, reader, i);
+		else
+			fresh = sweep_by_seeks(b, reader, i);
+		if (!fresh)
+			return false;
+	}
+	return true;
+}
+
+/* The slow way: the reader takes newer versions by itself. */
+static void
+seek_all(BatchCheck *b, LsmReader *reader)
+{
+	for (Size i = 0; i < b->count; i++)
+	{
+		LsmBound	low = {0};
+		LsmBound	high = {0};
+		LsmEntry	key;
+
+		get_entry(b, i, &key);
+		lsm_bound_set_key(b->ks, &low, &key, 1);
+		lsm_bound_set_key(b->ks, &high, &key, -1);
+		lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
+		b->hits[i] |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * Look for the keys in all that the current version has and the one noted has not;
+ * and note this one.  A version that is read is complete if none of its pages was
+ * another's; if one was, all is read again in a newer one.
+ */
+static void
+sweep(BatchCheck *b)
+{
+	LsmReader  *reader = NULL;
+	uint64		next_id = 0;
+	uint64		open[LSM_MAX_OPEN_RUNS];
+	int			open_count = 0;
+
+	for (int attempt = 0; attempt <= PATIENCE; attempt++)
+	{
+		reader = lsm_unique_reader(b->unique, false);
+		next_id = reader->version.next_id;
+		open_count = 0;
+		for (uint32 i = 0; i < reader->version.run_count; i++)
+		{
+			if (reader->version.runs[i].state == LSM_RUN_OPEN && open_count < LSM_MAX_OPEN_RUNS)
+				open[open_count++] = reader->version.runs[i].run_id;
+		}
+		if (attempt == PATIENCE)
+			seek_all(b, reader);
+		else if (sweep_runs(b, reader))
+			break;
+	}
+	lsm_reader_let_go(reader);
+	lsm_reader_count(reader);
+	b->next_id = next_id;
+	b->open_count = open_count;
+	memcpy(b->open, open, open_count * sizeof(uint64));
+}
+
+/* --- checking ---------------------------------------------------------------- */
+
+/* Nulls are not equal, unless the index says so. */
+static bool
+has_null(const BatchCheck *b, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(b->ks, entry, b->ks->nkeys, values, isnull);
+	return !lsm_unique_applies(b->ks, b->index->rel, isnull);
+}
+
+/*
+ * Check the entries first to end - 1, which have the same key.  Raises an error if
+ * two rows count.  False if somebody else's transaction decides: *own is to wait.
+ */
+static bool
+check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
+{
+	Size		alive = 0;
+	LsmEntry	entry;
+
+	get_entry(b, first, own);
+	if (has_null(b, own))
+		return true;
+	/* The statement itself may have deleted rows that it has inserted. */
+	for (Size i = first; i < end && end - first > 1; i++)
+	{
+		get_entry(b, i, &entry);
+		if (!lsm_unique_is_alive(b->heap, &entry))
+			continue;
+		if (alive++ > 0)
+			lsm_unique_report(b->unique, b->heap, &entry);
+		*own = entry;
+	}
+	if (!b->hits[first])
+		return true;
+	lsm_unique_probe(b->unique, b->heap, own, conflict);
+	if (!conflict->found)
+		return true;
+	if (TransactionIdIsValid(conflict->xid))
+		return false;
+	if (lsm_unique_is_alive(b->heap, own))
+		lsm_unique_report(b->unique, b->heap, own);
+	return true;
+}
+
+static bool
+check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
+{
+	Size		end;
+
+	for (Size first = 0; first < b->count; first = end)
+	{
+		for (end = first + 1; end < b->count && same_as_before(b, end); end++)
+			b->hits[first] |= b->hits[end];
+		if ((end - first > 1 || b->hits[first]) && !check_group(b, first, end, own, conflict))
+			return false;
+	}
+	return true;
+}
+
+/* Check a batch.  Nobody else adds entries when this returns, until `leave`. */
+static void
+enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count)
+{
+	BatchCheck	b = {0};
+
+	b.unique = lsm_unique_create(index, ks);
+	b.index = index;
+	b.ks = ks;
+	b.heap = heap;
+	b.refs = refs;
+	b.count = count;
+	b.hits = palloc0(Max(count, 1) * sizeof(bool));
+	for (;;)
+	{
+		LsmConflict conflict;
+		LsmEntry	own;
+
+		if (count > 0)
+			sweep(&b);
+		lsm_publish_lock(index->rel, ExclusiveLock);
+		if (count > 0)
+			sweep(&b);
+		if (check_groups(&b, &own, &conflict))
+			break;
+		lsm_publish_unlock(index->rel, ExclusiveLock);
+		lsm_unique_wait(b.unique, &own, &conflict);
+	}
+	lsm_unique_end(b.unique);
+}
+
+static void
+leave(LsmIndex *index)
+{
+	lsm_publish_unlock(index->rel, ExclusiveLock);
+}
+
+const LsmBatchGuard lsm_unique_guard = {enter, leave};

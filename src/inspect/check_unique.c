@@ -1,0 +1,135 @@
+/*
+ * check_unique.c
+ *	  Verification of a unique index: no two rows that a snapshot sees have the
+ *	  same key.
+ *
+ * All entries are read in their order.  Only where two neighbours have the same
+ * key their rows are looked at.  The snapshot is an MVCC one, so a TID that VACUUM
+ * has given to another row leads to one that it does not see: no gate is needed.
+ */
+#include "postgres.h"
+
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "read/reader.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+typedef struct UniqueCheck
+{
+	LsmCheck   *c;
+	Snapshot	snapshot;
+	LsmEntry	last;			/* its key is in last_key */
+	uint8	   *last_key;
+	bool		last_seen;		/* its row was looked at */
+	bool		found;			/* a row with the last one's key */
+	uint64		tid;			/* of that row */
+} UniqueCheck;
+
+/* Does the snapshot see a row there? */
+static bool
+sees_row(UniqueCheck *u, uint64 tid)
+{
+	ItemPointerData pointer;
+
+	lsm_int_to_tid(tid, &pointer);
+	return table_index_fetch_tuple_check(u->c->heap, &pointer, u->snapshot, NULL);
+}
+
+/* Note that the snapshot sees this row, if it does; it must be the only one with its key. */
+static void
+note_row(UniqueCheck *u, const LsmEntry *entry)
+{
+	if (!sees_row(u, entry->tid))
+		return;
+	if (u->found)
+		ereport(ERROR,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("unique index \"%s\" has two rows with the same key",
+						RelationGetRelationName(u->c->rel)),
+				 errdetail("They are at (%u,%u) and (%u,%u) in the table.",
+						   (uint32) (u->tid >> 16), (uint32) (u->tid & 0xFFFF),
+						   (uint32) (entry->tid >> 16), (uint32) (entry->tid & 0xFFFF))));
+	u->found = true;
+	u->tid = entry->tid;
+}
+
+/* Nulls are not equal, unless the index says so. */
+static bool
+has_null(UniqueCheck *u, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (u->c->rel->rd_index->indnullsnotdistinct)
+		return false;
+	lsm_keyspace_deform(u->c->ks, entry, u->c->ks->nkeys, values, isnull);
+	for (int i = 0; i < u->c->ks->nkeys; i++)
+	{
+		if (isnull[i])
+			return true;
+	}
+	return false;
+}
+
+static void
+check_entry(UniqueCheck *u, const LsmEntry *entry)
+{
+	if (u->last.key != NULL && lsm_key_equal(u->c->ks, &u->last, entry))
+	{
+		if (!has_null(u, &u->last))
+		{
+			if (!u->last_seen)
+				note_row(u, &u->last);
+			note_row(u, entry);
+		}
+		u->last_seen = true;
+		return;
+	}
+	memcpy(u->last_key, entry->key, entry->keylen);
+	memset(u->last_key + entry->keylen, 0, LSM_KEY_PAD);
+	u->last = *entry;
+	u->last.key = u->last_key;
+	u->last.aligned = true;
+	u->last.restlen = 0;
+	u->last_seen = false;
+	u->found = false;
+}
+
+/*
+ * Check a unique index.  Checks of a deferrable constraint may be due still in our
+ * own transaction: if it has written anything, there is nothing to be proved.
+ */
+void
+lsm_check_unique(LsmCheck *c)
+{
+	UniqueCheck u = {0};
+	LsmReader  *reader;
+	LsmBound	start = {0};
+
+	if (!c->rel->rd_index->indisunique ||
+		(!c->rel->rd_index->indimmediate && TransactionIdIsValid(GetTopTransactionIdIfAny())))
+		return;
+	u.c = c;
+	/* Not the transaction's: that may see rows from before the index was unique. */
+	u.snapshot = RegisterSnapshot(GetLatestSnapshot());
+	u.last_key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	reader = lsm_reader_acquire(c->index, 0, u.snapshot, false, c->strategy);
+	lsm_bound_init(&start, 1);
+	lsm_reader_refresh(reader);
+	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
+	while (lsm_reader_is_valid(reader))
+	{
+		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
+
+		check_entry(&u, lsm_reader_entry(reader));
+		MemoryContextSwitchTo(old_context);
+		MemoryContextReset(c->scratch);
+		lsm_reader_next(reader);
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_reader_release(reader);
+	UnregisterSnapshot(u.snapshot);
+}
