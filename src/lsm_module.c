@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
+#include "exec/prefetch.h"
 #include "fmgr.h"
 #include "format/wal.h"
 #include "index/index.h"
@@ -39,6 +40,7 @@ _PG_init(void)
 	lsm_index_init();
 	lsm_reader_init();
 	lsm_matching_init();
+	lsm_prefetch_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif
