@@ -13,12 +13,14 @@
  * younger.  With any other snapshot, and when EvalPlanQual runs the plan, core's
  * node does all the work.
  *
- * Reading ahead begins when some pages had to be read from outside of shared
- * buffers, and ends when they are found there: `depth` pages ahead, doubled with
- * each page that had to be read, one less with each that was there.  With a depth
- * of 0 and in index order this is core's loop, step by step.  Only there the
- * index is told of rows that are dead to everybody, since the method takes that
- * to be about the TID that it returned last.
+ * Reading ahead begins when some pages had to be read and took their time, and
+ * ends when they are found in memory: `depth` pages ahead, doubled with each page
+ * that had to be read, one less with each that was in shared buffers.  Whether it
+ * was in the kernel's cache shows only when it is read, so once in a while a page
+ * is not prefetched, but read and timed.  With a depth of 0 and in index order
+ * this is core's loop, step by step.  Only there the index is told of rows that
+ * are dead to everybody, since the method takes that to be about the TID that it
+ * returned last.
  *
  * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
  */
@@ -37,10 +39,16 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 
-/* So many pages that had to be read, one by one, let us read ahead... */
+/* So many slow reads, one by one, let us read ahead... */
 #define MISSES_TO_START 4
-/* ... of so many. */
+/* ... of so many pages. */
 #define START_DEPTH 4
+
+/* What takes less was in the kernel's cache. */
+#define SLOW_READ_US 20
+
+/* One of so many pages is timed while we read ahead. */
+#define PROBE_INTERVAL 1024
 
 typedef struct PrefetchScan
 {
@@ -50,13 +58,24 @@ typedef struct PrefetchScan
 	bool		is_plain;		/* core's node does all the work */
 	LsmTidQueue queue;
 	int			depth;			/* pages ahead that are wanted now */
-	int			misses;			/* pages read while the depth is 0 */
+	int			misses;			/* slow reads while the depth is 0 */
+	bool		times_next;		/* with a depth of 0: the page before was read */
+	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
+	int			since_probe;	/* pages */
 	bool		has_read_ahead; /* in this scan or one before */
 
 	/* For EXPLAIN. */
 	int			max_ahead;
 	uint64		prefetched;
 } PrefetchScan;
+
+/* How a page of the table is read, from before to after. */
+typedef struct ReadWatch
+{
+	int64		pages;
+	bool		is_timed;
+	instr_time	start;
+} ReadWatch;
 
 static inline int64
 pages_read(void)
@@ -70,6 +89,7 @@ start_over(PrefetchScan *scan)
 	/* Who has read ahead once need not wait as long the next time. */
 	scan->misses = scan->has_read_ahead ? MISSES_TO_START - 1 : 0;
 	scan->depth = scan->plan.forced ? scan->plan.depth : 0;
+	scan->probe = InvalidBlockNumber;
 	lsm_queue_reset(&scan->queue);
 }
 
@@ -112,11 +132,43 @@ open_index(PrefetchScan *scan)
 	return child->iss_ScanDesc;
 }
 
-/* While nothing is read ahead: was this page there? */
-static void
-note_read(PrefetchScan *scan, bool missed)
+/* This page is about to be read.  Clocks are read only where it may be slow. */
+static inline void
+watch_read(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
 {
-	if (missed && scan->depth == 0 && ++scan->misses >= MISSES_TO_START)
+	watch->pages = pages_read();
+	watch->is_timed = scan->depth == 0 ? scan->times_next : block == scan->probe;
+	if (watch->is_timed)
+		INSTR_TIME_SET_CURRENT(watch->start);
+}
+
+static bool
+was_slow(ReadWatch *watch)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, watch->start);
+	return INSTR_TIME_GET_MICROSEC(now) >= SLOW_READ_US;
+}
+
+/* It has been read, or was there. */
+static inline void
+note_read(PrefetchScan *scan, ReadWatch *watch)
+{
+	bool		missed = pages_read() != watch->pages;
+
+	if (scan->depth > 0)
+	{
+		if (!watch->is_timed)
+			return;
+		scan->probe = InvalidBlockNumber;
+		if (missed && !was_slow(watch))
+			scan->depth = 0;
+		return;
+	}
+	scan->times_next = missed;
+	if (missed && watch->is_timed && was_slow(watch) && ++scan->misses >= MISSES_TO_START)
 	{
 		scan->depth = Min(START_DEPTH, scan->plan.depth);
 		scan->misses = 0;
@@ -127,8 +179,15 @@ note_read(PrefetchScan *scan, bool missed)
 static void
 prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
 {
-	PrefetchBufferResult result = PrefetchBuffer(table, MAIN_FORKNUM, block);
+	PrefetchBufferResult result;
 
+	if (!scan->plan.forced && ++scan->since_probe >= PROBE_INTERVAL)
+	{
+		scan->since_probe = 0;
+		scan->probe = block;
+		return;
+	}
+	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
 	if (!BufferIsValid(result.recent_buffer))
 	{
 		scan->depth = Min(scan->depth * 2, scan->plan.depth);
@@ -153,17 +212,18 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, TupleTableSlot *slot)
 {
-	int64		before = pages_read();
+	ReadWatch	watch;
 	bool		again = false;
 	bool		found;
 
+	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
 	found = table_index_fetch_tuple(index->xs_heapfetch, tid, index->xs_snapshot, slot,
 									&again, NULL);
 	/* There is one version that an MVCC snapshot sees. */
 	Assert(!again);
 	if (found)
 		pgstat_count_heap_fetch(index->indexRelation);
-	note_read(scan, pages_read() != before);
+	note_read(scan, &watch);
 	return found;
 }
 
@@ -172,16 +232,17 @@ static bool
 next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 			  TupleTableSlot *slot, bool *found)
 {
-	int64		before;
+	ItemPointer tid = index_getnext_tid(index, direction);
+	ReadWatch	watch;
 
-	if (index_getnext_tid(index, direction) == NULL)
+	if (tid == NULL)
 	{
 		scan->queue.at_end = true;
 		return false;
 	}
-	before = pages_read();
+	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
 	*found = index_fetch_heap(index, slot);
-	note_read(scan, pages_read() != before);
+	note_read(scan, &watch);
 	return true;
 }
 

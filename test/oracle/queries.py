@@ -21,6 +21,8 @@ class Query:
         self.limited = limited
         # Of equal values one is shown, and another plan may show another.
         self.lossy = lossy
+        # Through which indexes pages are prefetched: neither, lsm, or both.
+        self.prefetch = "neither"
         index, only, bitmap = SCAN_MODES[mode]
         self.settings = {
             "enable_indexscan": index,
@@ -54,7 +56,9 @@ class QueryMaker:
                   (self.alternatives, 4), (self.subquery, 3))
         shape = self.rng.choices([s for s, _ in shapes],
                                  [w for _, w in shapes])[0]
-        return shape()
+        query = shape()
+        query.prefetch = self.rng.choice(("neither", "neither", "lsm", "both"))
+        return query
 
     # -- conditions ---------------------------------------------------------
 
@@ -339,6 +343,7 @@ class CursorScript:
         self.sql = (f"SELECT {maker.output(mode)} FROM {TABLE}"
                     f"{maker.where(dense=True)}{maker.order()}")
         self.query = Query(self.sql, mode)
+        self.query.prefetch = rng.choice(("neither", "both"))
         self.steps = []
         for _ in range(rng.randint(4, 25)):
             count = rng.choice((1, 1, 2, 3, 7, 20, 100))
