@@ -311,7 +311,8 @@ next_result(PrefetchScan *scan)
 	ProjectionInfo *projection = child->ps_ProjInfo;
 	ExprContext *context = child->ps_ExprContext;
 	IndexScanDesc index = open_index(scan);
-	ScanDirection direction = ((IndexScan *) child->plan)->indexorderdir;
+	ScanDirection direction = ScanDirectionIsBackward(((IndexScan *) child->plan)->indexorderdir) ?
+		BackwardScanDirection : ForwardScanDirection;	/* unordered: forward */
 
 	/* We have not said that we can; core puts a Material node above us. */
 	if (ScanDirectionIsBackward(child->state->es_direction))
