@@ -38,8 +38,8 @@
 #define RAMP_PAGES 16
 
 /* Growth of rounds: where all rows are wanted, and where perhaps not. */
-#define FAST_GROWTH 16
-#define SLOW_GROWTH 2
+#define FAST_GROWTH 1000000
+#define SLOW_GROWTH 4
 
 /* What the costs of an index scan are made of. */
 typedef struct ScanShape
@@ -156,7 +156,8 @@ cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
 
 /*
  * Set the costs of a path by page.  Core's bitmap scan takes it that the more of
- * the pages are wanted, the more they are read in sequence.
+ * the pages are wanted, the more they are read in sequence.  It looks at all rows
+ * of a page under one lock, where we lock it for each.
  */
 static void
 cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
@@ -167,11 +168,12 @@ cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
 	double		page_cost = shape->random_cost -
 		(shape->random_cost - shape->sequential_cost) * sqrt(share);
 	double		saved = page_cost - prefetched_cost(shape, page_cost, depth);
-	Cost		sorting = cpu_operator_cost * shape->tuples * log2(Max(shape->tuples, 2)) / 8;
+	Cost		sorting = cpu_operator_cost * shape->tuples * 0.2;
+	Cost		locking = cpu_operator_cost * 2 * Max(shape->tuples - pages, 0);
 
 	path->path.startup_cost += saved * RAMP_PAGES;
 	path->path.total_cost += saved * RAMP_PAGES - shape->reading_cost +
-		pages * (page_cost - saved + cpu_operator_cost) + sorting;
+		pages * (page_cost - saved + cpu_operator_cost) + sorting + locking;
 }
 
 static Plan *

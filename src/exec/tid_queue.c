@@ -28,7 +28,14 @@
 /* In index order there is room for so many TIDs for each page ahead. */
 #define ITEMS_PER_PAGE 32
 
-#define ST_SORT sort_items
+/* Sorting begins with so many buckets, each for a range of blocks. */
+#define BUCKETS 2048
+
+/* A bucket of so many items, of so many blocks, is sorted by counting. */
+#define SMALL_BUCKET 1024
+#define SMALL_RANGE 256
+
+#define ST_SORT sort_bucket
 #define ST_ELEMENT_TYPE uint64
 #define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
 #define ST_SCOPE static
@@ -132,6 +139,90 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 		queue->head = 0;
 	}
 	return append(queue, index, direction);
+}
+
+/* Exchange items until each is in its bucket: those of a bucket end at ends[]. */
+static void
+fill_buckets(uint64 *items, Size count, int shift, Size *ends)
+{
+	Size		next[BUCKETS];
+	Size		sizes[BUCKETS] = {0};
+	Size		position = 0;
+
+	for (Size i = 0; i < count; i++)
+		sizes[block_of(items[i]) >> shift]++;
+	for (int bucket = 0; bucket < BUCKETS; bucket++)
+	{
+		next[bucket] = position;
+		position += sizes[bucket];
+		ends[bucket] = position;
+	}
+	for (int bucket = 0; bucket < BUCKETS; bucket++)
+	{
+		while (next[bucket] < ends[bucket])
+		{
+			uint64		item = items[next[bucket]];
+			int			target = block_of(item) >> shift;
+
+			items[next[bucket]] = items[next[target]];
+			items[next[target]++] = item;
+		}
+	}
+}
+
+/* Sort items whose blocks differ in the lowest bits only. */
+static void
+count_bucket(uint64 *items, Size count, BlockNumber mask)
+{
+	uint64		copy[SMALL_BUCKET];
+	Size		next[SMALL_RANGE] = {0};
+	Size		position = 0;
+
+	for (Size i = 0; i < count; i++)
+	{
+		copy[i] = items[i];
+		next[block_of(items[i]) & mask]++;
+	}
+	for (BlockNumber i = 0; i <= mask; i++)
+	{
+		Size		size = next[i];
+
+		next[i] = position;
+		position += size;
+	}
+	for (Size i = 0; i < count; i++)
+		items[next[block_of(copy[i]) & mask]++] = copy[i];
+}
+
+/* By page; several times faster than comparing all with each other. */
+static void
+sort_items(uint64 *items, Size count)
+{
+	Size		ends[BUCKETS];
+	Size		begin = 0;
+	BlockNumber bits = 0;
+	int			shift = 0;
+
+	if (count < BUCKETS)
+	{
+		sort_bucket(items, count);
+		return;
+	}
+	for (Size i = 0; i < count; i++)
+		bits |= block_of(items[i]);
+	while (bits >> shift >= BUCKETS)
+		shift++;
+	fill_buckets(items, count, shift, ends);
+	for (int bucket = 0; bucket < BUCKETS; bucket++)
+	{
+		Size		size = ends[bucket] - begin;
+
+		if (size <= SMALL_BUCKET && (1 << shift) <= SMALL_RANGE)
+			count_bucket(items + begin, size, (1 << shift) - 1);
+		else
+			sort_bucket(items + begin, size);
+		begin = ends[bucket];
+	}
 }
 
 /* By page: read and sort the next round. */
