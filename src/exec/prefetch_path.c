@@ -24,6 +24,7 @@
 #include "base/limits.h"
 #include "catalog/pg_am.h"
 #include "exec/prefetch.h"
+#include "exec/tid_queue.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -46,6 +47,8 @@ typedef struct ScanShape
 {
 	double		tuples;			/* fetched */
 	double		pages;			/* read at random, were there no correlation */
+	double		rounds;			/* by page */
+	double		pages_by_round; /* as `pages`, of all rounds together */
 	double		neighbours;		/* read, were it perfect */
 	double		scattered;		/* 1: no correlation; 0: perfect */
 	double		random_cost;	/* of a page */
@@ -121,6 +124,9 @@ read_shape(PlannerInfo *root, IndexPath *path, ScanShape *shape)
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
 	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
+	shape->rounds = Max(ceil(shape->tuples / lsm_queue_round_limit()), 1);
+	shape->pages_by_round = shape->rounds == 1 ? shape->pages : shape->rounds *
+		index_pages_fetched(shape->tuples / shape->rounds, rel->pages, index->pages, root);
 	shape->neighbours = ceil(selectivity * rel->pages);
 	best = shape->random_cost + (shape->neighbours - 1) * shape->sequential_cost;
 	if (loops > 1)
@@ -162,9 +168,9 @@ cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
 static void
 cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
 {
-	double		pages = shape->scattered * shape->pages +
+	double		pages = shape->scattered * shape->pages_by_round +
 		(1 - shape->scattered) * shape->neighbours;
-	double		share = Min(pages / Max(path->path.parent->pages, 1), 1);
+	double		share = Min(pages / shape->rounds / Max(path->path.parent->pages, 1), 1);
 	double		page_cost = shape->random_cost -
 		(shape->random_cost - shape->sequential_cost) * sqrt(share);
 	double		saved = page_cost - prefetched_cost(shape, page_cost, depth);

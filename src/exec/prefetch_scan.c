@@ -62,6 +62,7 @@ typedef struct PrefetchScan
 	bool		times_next;		/* with a depth of 0: the page before was read */
 	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
 	int			since_probe;	/* pages */
+	BlockNumber last_ahead;		/* the page that was looked at last; or invalid */
 	bool		has_read_ahead; /* in this scan or one before */
 
 	/* For EXPLAIN. */
@@ -89,7 +90,7 @@ start_over(PrefetchScan *scan)
 	/* Who has read ahead once need not wait as long the next time. */
 	scan->misses = scan->has_read_ahead ? MISSES_TO_START - 1 : 0;
 	scan->depth = scan->plan.forced ? scan->plan.depth : 0;
-	scan->probe = InvalidBlockNumber;
+	scan->probe = scan->last_ahead = InvalidBlockNumber;
 	lsm_queue_reset(&scan->queue);
 }
 
@@ -180,7 +181,12 @@ static void
 prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
 {
 	PrefetchBufferResult result;
+	bool		follows = scan->last_ahead != InvalidBlockNumber && block == scan->last_ahead + 1;
 
+	/* The kernel reads ahead by itself, and in larger pieces. */
+	scan->last_ahead = block;
+	if (follows)
+		return;
 	if (!scan->plan.forced && ++scan->since_probe >= PROBE_INTERVAL)
 	{
 		scan->since_probe = 0;

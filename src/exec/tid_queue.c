@@ -55,17 +55,24 @@ make_item(IndexScanDesc index, ItemPointer tid)
 		(uint64) ItemPointerGetOffsetNumber(tid) << 1 | (index->xs_recheck ? 1 : 0);
 }
 
+/* How many TIDs fit into work_mem, and so into a round. */
+Size
+lsm_queue_round_limit(void)
+{
+	Size		limit = (Size) work_mem * 1024 / sizeof(uint64);
+
+	return Min(Max(limit, FIRST_ROUND), MaxAllocSize / sizeof(uint64));
+}
+
 /* The memory for items is taken from the current context when they come. */
 void
 lsm_queue_init(LsmTidQueue *queue, bool by_page, int growth, int depth)
 {
-	Size		limit = by_page ? (Size) work_mem * 1024 / sizeof(uint64) :
-		(Size) depth * ITEMS_PER_PAGE;
-
 	memset(queue, 0, sizeof(LsmTidQueue));
 	queue->by_page = by_page;
 	queue->growth = growth;
-	queue->capacity_limit = Min(Max(limit, FIRST_ROUND), MaxAllocSize / sizeof(uint64));
+	queue->capacity_limit = by_page ? lsm_queue_round_limit() :
+		Max((Size) depth * ITEMS_PER_PAGE, FIRST_ROUND);
 	queue->context = CurrentMemoryContext;
 	lsm_queue_reset(queue);
 }

@@ -32,6 +32,7 @@ typedef struct LsmTidQueue
 	bool		at_end;			/* the index has no more */
 } LsmTidQueue;
 
+extern Size lsm_queue_round_limit(void);
 extern void lsm_queue_init(LsmTidQueue *queue, bool by_page, int growth, int depth);
 extern void lsm_queue_reset(LsmTidQueue *queue);
 extern void lsm_queue_free(LsmTidQueue *queue);
