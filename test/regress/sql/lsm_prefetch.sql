@@ -214,6 +214,7 @@ SET enable_memoize = off;
 SET enable_seqscan = on;
 SELECT t.plan_has('SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3', 'Gather') AND t.plan_has('SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3', 'Prefetch');
 SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
+SELECT bool_or(line ~ 'Depth Reached') FROM analyzed('SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3') line;
 SET pg_lsm.debug_prefetch_scan = off;
 SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
 RESET enable_hashjoin;
