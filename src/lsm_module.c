@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/preload.h"
 #include "base/shared.h"
+#include "exec/prefetch.h"
 #include "fmgr.h"
 #include "format/wal.h"
 #include "index/index.h"
@@ -44,6 +45,7 @@ _PG_init(void)
 #ifndef LSM_SPECULATION_TAKES_ALL
 	lsm_onconflict_init();
 #endif
+	lsm_prefetch_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif

@@ -5,7 +5,7 @@
 #   tools/check_layers.sh [TREE]
 #
 # - A file includes only headers of its own directory and of lower layers. Directories of one layer do not include each
-#   other. recovery/ includes base/ and format/ only.
+#   other. recovery/ includes base/ and format/ only, exec/ base/ only.
 # - Every file name is unique in the tree.
 # - Only src/base/ tests PG_VERSION_NUM.
 # - No file has more than 800 lines.
@@ -40,7 +40,7 @@ layer()
 		compact) echo 8 ;;
 		schedule) echo 9 ;;
 		ingest) echo 10 ;;
-		am | inspect | recovery) echo 11 ;;
+		am | inspect | recovery | exec) echo 11 ;;
 		.) echo 12 ;;
 		*) return 1 ;;
 	esac
@@ -52,6 +52,10 @@ may_include()
 	[ "$1" = "$2" ] && return 0
 	if [ "$1" = recovery ]; then
 		[ "$2" = base ] || [ "$2" = format ]
+		return
+	fi
+	if [ "$1" = exec ]; then
+		[ "$2" = base ]
 		return
 	fi
 	[ "$(layer "$2")" -lt "$(layer "$1")" ]

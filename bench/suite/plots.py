@@ -15,7 +15,7 @@ COLORS = {"none": "#888888", "btree": "#1f77b4", "lsm": "#d62728"}
 MORE_COLORS = ("#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf")
 LABELS = {"none": "no index"}
 MOST_INSIDE = 4             # longer legends go beside the diagram
-STYLES = ("-", "--", ":", "-.")
+STYLES = ("-", "--", ":", "-.", (0, (8, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (12, 3)))
 
 
 def color_of(am, ams):

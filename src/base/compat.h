@@ -17,9 +17,15 @@
 #include "access/rmgr.h"
 #include "access/xlog_internal.h"
 #include "catalog/pg_class.h"
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
@@ -192,6 +198,30 @@ lsm_count_search(IndexScanDesc scan)
 		scan->instrument->nsearches++;
 #else
 	(void) scan;
+#endif
+}
+
+/* Begin the scan of an index scan node, whose keys are not given yet. */
+static inline IndexScanDesc
+lsm_begin_index_scan(IndexScanState *node)
+{
+	return index_beginscan(node->ss.ss_currentRelation, node->iss_RelationDesc,
+						   node->ss.ps.state->es_snapshot,
+#if PG_VERSION_NUM >= 180000
+						   &node->iss_Instrument,
+#endif
+						   node->iss_NumScanKeys, node->iss_NumOrderByKeys);
+}
+
+/* A path is as much forbidden by enable_... settings as this one. */
+static inline void
+lsm_copy_disabled(Path *path, const Path *from)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = from->disabled_nodes;
+#else
+	(void) path;				/* the costs say it */
+	(void) from;
 #endif
 }
 

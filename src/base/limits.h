@@ -94,6 +94,11 @@ extern int	lsm_batch_min_entries;
 
 extern char *lsm_fail_at;
 
+/* The prefetching scan. */
+extern bool lsm_enable_prefetch_scan;
+extern int	lsm_prefetch_depth;
+extern bool lsm_debug_prefetch_scan;
+
 extern void lsm_guc_define(void);
 
 /* Raise an error here if a test has asked for that: pg_lsm.fail_at. */

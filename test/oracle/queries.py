@@ -24,6 +24,8 @@ class Query:
         self.ordered = ordered
         # Of equal values one is shown, and another plan may show another.
         self.lossy = lossy
+        # Through which indexes pages are prefetched: neither, lsm, or both.
+        self.prefetch = "neither"
         index, only, bitmap = SCAN_MODES[mode]
         self.settings = {
             "enable_indexscan": index,
@@ -80,6 +82,7 @@ class QueryMaker:
         query = shape()
         if self.rng.random() < 0.15:
             query.set_workers(self.rng.randint(1, 3))
+        query.prefetch = self.rng.choice(("neither", "neither", "lsm", "both"))
         return query
 
     # -- conditions ---------------------------------------------------------
@@ -400,6 +403,7 @@ class CursorScript:
         self.sql = (f"SELECT {maker.output(mode)} FROM {TABLE}"
                     f"{maker.where(dense=True)}{maker.order()}")
         self.query = Query(self.sql, mode)
+        self.query.prefetch = rng.choice(("neither", "both"))
         self.steps = []
         for _ in range(rng.randint(4, 25)):
             count = rng.choice((1, 1, 2, 3, 7, 20, 100))

@@ -1,0 +1,31 @@
+/*
+ * prefetch.h
+ *	  The prefetching scan: what planning and running it share.
+ */
+#ifndef LSM_PREFETCH_H
+#define LSM_PREFETCH_H
+
+#include "postgres.h"
+
+#include "nodes/extensible.h"
+#include "nodes/pg_list.h"
+
+#define LSM_PREFETCH_NAME "Prefetch"
+
+/* What the plan says, in the order of custom_private. */
+typedef struct LsmPrefetchPlan
+{
+	bool		by_page;		/* rows by page, in rounds; else in index order */
+	int			depth;			/* largest number of pages ahead */
+	int			growth;			/* of a round, compared with the one before */
+	bool		forced;			/* for tests: read ahead from the first row on */
+} LsmPrefetchPlan;
+
+extern List *lsm_prefetch_write_plan(const LsmPrefetchPlan *plan);
+extern void lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan);
+
+extern const CustomScanMethods lsm_prefetch_scan_methods;
+
+extern void lsm_prefetch_init(void);
+
+#endif							/* LSM_PREFETCH_H */

@@ -1,0 +1,418 @@
+/*
+ * prefetch_scan.c
+ *	  Runs the prefetching scan: an index scan that keeps many pages of the
+ *	  table in flight.
+ *
+ * The node has core's index scan below it and uses its state: keys, conditions,
+ * filter, projection, statistics.  It takes that scan's place, so that nothing
+ * is done twice; only the order of two steps differs: TIDs are taken from the
+ * index ahead of the rows, and their pages are prefetched.
+ *
+ * A TID that waits may lose its row to VACUUM, and its line pointer may get
+ * another row.  A snapshot of the MVCC kind does not see that row, since it is
+ * younger.  With any other snapshot, and when EvalPlanQual runs the plan, core's
+ * node does all the work.
+ *
+ * Reading ahead begins when some pages had to be read and took their time, and
+ * ends when they are found in memory: `depth` pages ahead, doubled with each page
+ * that had to be read, one less with each that was in shared buffers.  Whether it
+ * was in the kernel's cache shows only when it is read, so once in a while a page
+ * is not prefetched, but read and timed.  With a depth of 0 and in index order
+ * this is core's loop, step by step.  Only there the index is told of rows that
+ * are dead to everybody, since the method takes that to be about the TID that it
+ * returned last.
+ *
+ * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/relscan.h"
+#include "access/tableam.h"
+#include "base/compat.h"
+#include "exec/prefetch.h"
+#include "exec/tid_queue.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+
+/* So many slow reads, one by one, let us read ahead... */
+#define MISSES_TO_START 4
+/* ... of so many pages. */
+#define START_DEPTH 4
+
+/* What takes less was in the kernel's cache. */
+#define SLOW_READ_US 20
+
+/* One of so many pages is timed while we read ahead. */
+#define PROBE_INTERVAL 1024
+
+typedef struct PrefetchScan
+{
+	CustomScanState custom;		/* must be first */
+	LsmPrefetchPlan plan;
+	IndexScanState *child;
+	bool		is_plain;		/* core's node does all the work */
+	LsmTidQueue queue;
+	int			depth;			/* pages ahead that are wanted now */
+	int			misses;			/* slow reads while the depth is 0 */
+	bool		times_next;		/* with a depth of 0: the page before was read */
+	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
+	int			since_probe;	/* pages */
+	BlockNumber last_ahead;		/* the page that was looked at last; or invalid */
+	bool		has_read_ahead; /* in this scan or one before */
+
+	/* For EXPLAIN. */
+	int			max_ahead;
+	uint64		prefetched;
+} PrefetchScan;
+
+/* How a page of the table is read, from before to after. */
+typedef struct ReadWatch
+{
+	int64		pages;
+	bool		is_timed;
+	instr_time	start;
+} ReadWatch;
+
+static inline int64
+pages_read(void)
+{
+	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
+}
+
+static void
+start_over(PrefetchScan *scan)
+{
+	/* Who has read ahead once need not wait as long the next time. */
+	scan->misses = scan->has_read_ahead ? MISSES_TO_START - 1 : 0;
+	scan->depth = scan->plan.forced ? scan->plan.depth : 0;
+	scan->probe = scan->last_ahead = InvalidBlockNumber;
+	lsm_queue_reset(&scan->queue);
+}
+
+static void
+begin(CustomScanState *node, EState *estate, int flags)
+{
+	PrefetchScan *scan = (PrefetchScan *) node;
+	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
+	PlanState  *child = ExecInitNode(linitial(plan->custom_plans), estate, flags);
+
+	scan->child = castNode(IndexScanState, child);
+	node->custom_ps = list_make1(child);
+	lsm_prefetch_read_plan(plan->custom_private, &scan->plan);
+
+	/* Rows are those of the child, in its slots; WHERE CURRENT OF looks there. */
+	node->ss.ss_ScanTupleSlot = scan->child->ss.ss_ScanTupleSlot;
+	node->ss.ps.resultops = ExecGetResultSlotOps(child, &node->ss.ps.resultopsfixed);
+	node->ss.ps.resultopsset = true;
+
+	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
+		!IsMVCCSnapshot(estate->es_snapshot);
+	lsm_queue_init(&scan->queue, scan->plan.by_page, scan->plan.growth, scan->plan.depth);
+	start_over(scan);
+}
+
+/* The scan of the index, begun when the first row is wanted, as core does. */
+static IndexScanDesc
+open_index(PrefetchScan *scan)
+{
+	IndexScanState *child = scan->child;
+
+	if (child->iss_NumRuntimeKeys > 0 && !child->iss_RuntimeKeysReady)
+		ExecReScan(&child->ss.ps);
+	if (child->iss_ScanDesc == NULL)
+	{
+		child->iss_ScanDesc = lsm_begin_index_scan(child);
+		index_rescan(child->iss_ScanDesc, child->iss_ScanKeys, child->iss_NumScanKeys,
+					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
+	}
+	return child->iss_ScanDesc;
+}
+
+/* This page is about to be read.  Clocks are read only where it may be slow. */
+static inline void
+watch_read(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
+{
+	watch->pages = pages_read();
+	watch->is_timed = scan->depth == 0 ? scan->times_next : block == scan->probe;
+	if (watch->is_timed)
+		INSTR_TIME_SET_CURRENT(watch->start);
+}
+
+static bool
+was_slow(ReadWatch *watch)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, watch->start);
+	return INSTR_TIME_GET_MICROSEC(now) >= SLOW_READ_US;
+}
+
+/* It has been read, or was there. */
+static inline void
+note_read(PrefetchScan *scan, ReadWatch *watch)
+{
+	bool		missed = pages_read() != watch->pages;
+
+	if (scan->depth > 0)
+	{
+		if (!watch->is_timed)
+			return;
+		scan->probe = InvalidBlockNumber;
+		if (missed && !was_slow(watch))
+			scan->depth = 0;
+		return;
+	}
+	scan->times_next = missed;
+	if (missed && watch->is_timed && was_slow(watch) && ++scan->misses >= MISSES_TO_START)
+	{
+		scan->depth = Min(START_DEPTH, scan->plan.depth);
+		scan->misses = 0;
+		scan->has_read_ahead = true;
+	}
+}
+
+static void
+prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
+{
+	PrefetchBufferResult result;
+	bool		follows = scan->last_ahead != InvalidBlockNumber && block == scan->last_ahead + 1;
+
+	/* The kernel reads ahead by itself, and in larger pieces. */
+	scan->last_ahead = block;
+	if (follows)
+		return;
+	if (!scan->plan.forced && ++scan->since_probe >= PROBE_INTERVAL)
+	{
+		scan->since_probe = 0;
+		scan->probe = block;
+		return;
+	}
+	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
+	if (!BufferIsValid(result.recent_buffer))
+	{
+		scan->depth = Min(scan->depth * 2, scan->plan.depth);
+		scan->prefetched++;
+	}
+	else if (!scan->plan.forced)
+		scan->depth--;
+}
+
+static void
+look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
+{
+	BlockNumber block;
+
+	while ((block = lsm_queue_look_ahead(&scan->queue, index, direction, scan->depth)) !=
+		   InvalidBlockNumber)
+		prefetch(scan, index->heapRelation, block);
+	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
+}
+
+/* The row of a TID from the queue, if it is visible. */
+static bool
+fetch(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, TupleTableSlot *slot)
+{
+	ReadWatch	watch;
+	bool		again = false;
+	bool		found;
+
+	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
+	found = table_index_fetch_tuple(index->xs_heapfetch, tid, index->xs_snapshot, slot,
+									&again, NULL);
+	/* There is one version that an MVCC snapshot sees. */
+	Assert(!again);
+	if (found)
+		pgstat_count_heap_fetch(index->indexRelation);
+	note_read(scan, &watch);
+	return found;
+}
+
+/* The row that the index leads to next, without the queue: core's loop. */
+static bool
+next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
+			  TupleTableSlot *slot, bool *found)
+{
+	ItemPointer tid = index_getnext_tid(index, direction);
+	ReadWatch	watch;
+
+	if (tid == NULL)
+	{
+		scan->queue.at_end = true;
+		return false;
+	}
+	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
+	*found = index_fetch_heap(index, slot);
+	note_read(scan, &watch);
+	return true;
+}
+
+static bool
+next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
+			  TupleTableSlot *slot, bool *found, bool *recheck)
+{
+	ItemPointerData tid;
+
+	look_ahead(scan, index, direction);
+	if (!lsm_queue_take(&scan->queue, index, direction, &tid, recheck))
+		return false;
+	*found = fetch(scan, index, &tid, slot);
+	return true;
+}
+
+/* Does the next row come without the queue? */
+static inline bool
+bypasses_queue(const PrefetchScan *scan)
+{
+	return scan->depth == 0 && !scan->plan.by_page && lsm_queue_is_empty(&scan->queue) &&
+		!scan->queue.at_end;
+}
+
+/* The next visible row that meets the conditions of the index; NULL at the end. */
+static TupleTableSlot *
+next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
+{
+	IndexScanState *child = scan->child;
+	ExprContext *context = child->ss.ps.ps_ExprContext;
+	TupleTableSlot *slot = child->ss.ss_ScanTupleSlot;
+
+	for (;;)
+	{
+		bool		found = false;
+		bool		recheck = false;
+
+		CHECK_FOR_INTERRUPTS();
+		if (bypasses_queue(scan))
+		{
+			if (!next_of_index(scan, index, direction, slot, &found))
+				break;
+			recheck = index->xs_recheck;
+		}
+		else if (!next_of_queue(scan, index, direction, slot, &found, &recheck))
+			break;
+		if (!found)
+			continue;
+		if (!recheck)
+			return slot;
+		context->ecxt_scantuple = slot;
+		if (ExecQualAndReset(child->indexqualorig, context))
+			return slot;
+		InstrCountFiltered2(child, 1);
+	}
+	child->iss_ReachedEnd = true;
+	ExecClearTuple(slot);
+	return NULL;
+}
+
+/* The next row that passes the filter, projected: what ExecScan does. */
+static TupleTableSlot *
+next_result(PrefetchScan *scan)
+{
+	PlanState  *child = &scan->child->ss.ps;
+	ProjectionInfo *projection = child->ps_ProjInfo;
+	ExprContext *context = child->ps_ExprContext;
+	IndexScanDesc index = open_index(scan);
+	ScanDirection direction = ScanDirectionIsBackward(((IndexScan *) child->plan)->indexorderdir) ?
+		BackwardScanDirection : ForwardScanDirection;	/* unordered: forward */
+
+	/* We have not said that we can; core puts a Material node above us. */
+	if (ScanDirectionIsBackward(child->state->es_direction))
+		elog(ERROR, "a prefetching scan cannot run backward");
+	ResetExprContext(context);
+	for (;;)
+	{
+		TupleTableSlot *slot = next_row(scan, index, direction);
+
+		if (slot == NULL)
+			return projection ? ExecClearTuple(projection->pi_state.resultslot) :
+				scan->child->ss.ss_ScanTupleSlot;
+		context->ecxt_scantuple = slot;
+		if (child->qual == NULL || ExecQual(child->qual, context))
+			return projection ? ExecProject(projection) : slot;
+		InstrCountFiltered1(child, 1);
+		ResetExprContext(context);
+	}
+}
+
+static TupleTableSlot *
+next(CustomScanState *node)
+{
+	PrefetchScan *scan = (PrefetchScan *) node;
+	PlanState  *child = &scan->child->ss.ps;
+	TupleTableSlot *slot;
+
+	if (scan->is_plain)
+		return ExecProcNode(child);
+	if (child->instrument)
+		InstrStartNode(child->instrument);
+	slot = next_result(scan);
+	if (child->instrument)
+		InstrStopNode(child->instrument, TupIsNull(slot) ? 0.0 : 1.0);
+	return slot;
+}
+
+static void
+rescan(CustomScanState *node)
+{
+	PrefetchScan *scan = (PrefetchScan *) node;
+	PlanState  *child = &scan->child->ss.ps;
+
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(child, node->ss.ps.chgParam);
+	start_over(scan);
+	ExecReScan(child);
+}
+
+static void
+end(CustomScanState *node)
+{
+	PrefetchScan *scan = (PrefetchScan *) node;
+
+	lsm_queue_free(&scan->queue);
+	ExecEndNode(&scan->child->ss.ps);
+}
+
+static void
+explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	PrefetchScan *scan = (PrefetchScan *) node;
+
+	ExplainPropertyText("Mode", scan->plan.by_page ? "by page" : "in index order", es);
+	ExplainPropertyInteger("Depth", NULL, scan->plan.depth, es);
+	if (!es->analyze)
+		return;
+	/* Those of this process; parallel workers have their own. */
+	ExplainPropertyInteger("Depth Reached", NULL, scan->max_ahead, es);
+	ExplainPropertyInteger("Pages Prefetched", NULL, scan->prefetched, es);
+	if (scan->plan.by_page)
+		ExplainPropertyInteger("Rounds", NULL, scan->queue.rounds, es);
+}
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = LSM_PREFETCH_NAME,
+	.BeginCustomScan = begin,
+	.ExecCustomScan = next,
+	.EndCustomScan = end,
+	.ReScanCustomScan = rescan,
+	.ExplainCustomScan = explain,
+};
+
+static Node *
+create_state(CustomScan *plan)
+{
+	PrefetchScan *scan = palloc0(sizeof(PrefetchScan));
+
+	NodeSetTag(scan, T_CustomScanState);
+	scan->custom.methods = &exec_methods;
+	return (Node *) scan;
+}
+
+const CustomScanMethods lsm_prefetch_scan_methods = {
+	.CustomName = LSM_PREFETCH_NAME,
+	.CreateCustomScanState = create_state,
+};
