@@ -181,11 +181,12 @@ class Bench:
 
     # --- tables
 
-    def create_table(self, kind="int4_random", columns=None, index="(k)"):
+    def create_table(self, kind="int4_random", columns=None, index="(k)", unique=False):
         """With the index of this turn's method."""
         self.server.query("CREATE TABLE t (%s);" % (columns or COLUMNS.get(kind, "k int4, f char(10)")))
         if self.method != "none":
-            self.server.query("CREATE INDEX %s ON t USING %s %s;" % (INDEX, self.method, index))
+            self.server.query("CREATE %sINDEX %s ON t USING %s %s;" % (
+                "UNIQUE " if unique else "", INDEX, self.method, index))
 
     def freeze_heap(self):
         """So that autovacuum has nothing to do while something is measured."""

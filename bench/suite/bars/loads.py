@@ -26,7 +26,8 @@ class LoadExperiment:
     """Each turn loads a table of its own in a fresh cluster."""
 
     def __init__(self, name, title, share, ratios, kind="int4_random", columns=None, index="(k)", clients=1,
-                 methods=("none", "lsm")):
+                 methods=("none", "lsm"), unique=False):
+        self.unique = unique
         self.name, self.title, self.share, self.ratios = name, title, share, ratios
         self.kind, self.columns, self.index, self.clients, self.methods = kind, columns, index, clients, methods
         self.results = {}
@@ -37,7 +38,7 @@ class LoadExperiment:
         for method, repeat in bench.turns(self):
             with bench.server:
                 bench.begin_fresh()
-                bench.create_table(self.kind, self.columns, self.index)
+                bench.create_table(self.kind, self.columns, self.index, self.unique)
                 load = bench.load(bench.rows(self.share), self.kind, self.clients)
                 self.results.setdefault(method, {})[repeat] = load
                 self.after_load(bench, load)
@@ -173,6 +174,9 @@ EXPERIMENTS = [
         methods=("none", "lsm", "btree")),
     LoadExperiment("clients", "random int4, 4 clients", 1.0, [Ratio("none", AVERAGE, 0.80)], clients=4),
     LoadExperiment("uuid", "random UUID", 0.3, [Ratio("none", AVERAGE, 0.90)], "uuid4"),
+    LoadExperiment("unique", "random UUID, unique index", 1.0, [
+        Ratio("none", AVERAGE, 0.60), Ratio("btree", LAST, 20.0, beyond_memory=True)], "uuid4",
+        methods=("none", "lsm", "btree"), unique=True),
     LoadExperiment("text", "text of 12 bytes, C collation", 0.3, [Ratio("none", AVERAGE, 0.70)], "text"),
     LoadExperiment("icu", "text of 12 bytes, ICU collation", 0.3, [Ratio("none", AVERAGE, 0.45)], "text",
                    'k text COLLATE "en-x-icu", f char(10)'),
