@@ -292,14 +292,14 @@ check_classes(Relation index)
 
 /* Ready to take rows.  index is set. */
 void
-lsm_build_begin(LsmBuildState *build, Size memory)
+lsm_build_begin(LsmBuildState *build, LsmIndex *index, Size memory)
 {
+	memset(build, 0, sizeof(LsmBuildState));
+	build->index = index;
 	build->ks = lsm_index_keyspace(build->index);
 	build->sorter = lsm_sorter_begin(build->ks, memory);
 	build->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
 										   ALLOCSET_DEFAULT_SIZES);
-	build->rows = 0;
-	build->bytes = 0;
 	lsm_mode_init(&build->mode);
 }
 
@@ -317,6 +317,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
 	LsmBuildState build;
+	LsmIndex   *handle;
 	LsmParallelBuild *parallel;
 	double		heap_rows;
 
@@ -325,14 +326,14 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	check_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
-	memset(&build, 0, sizeof(build));
-	build.heap = heap;
-	build.unique = info->ii_Unique;
-	build.index = lsm_index_create(index);
-	lsm_manifest_create(build.index, MAIN_FORKNUM);
+	handle = lsm_index_create(index);
+	lsm_manifest_create(handle, MAIN_FORKNUM);
 	parallel = lsm_parallel_build_begin(heap, index, info);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-	lsm_build_begin(&build, (Size) maintenance_work_mem * 1024 / lsm_parallel_build_processes(parallel));
+	lsm_build_begin(&build, handle,
+					(Size) maintenance_work_mem * 1024 / lsm_parallel_build_processes(parallel));
+	build.heap = heap;
+	build.unique = info->ii_Unique;
 	if (parallel != NULL)
 		heap_rows = lsm_parallel_build_scan(parallel, &build, heap, index, info);
 	else

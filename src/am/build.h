@@ -30,7 +30,7 @@ typedef struct LsmBuildState
 typedef struct LsmParallelBuild LsmParallelBuild;
 
 /* build.c */
-extern void lsm_build_begin(LsmBuildState *build, Size memory);
+extern void lsm_build_begin(LsmBuildState *build, LsmIndex *index, Size memory);
 extern void lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull,
 							  bool alive, void *arg);
 extern void lsm_build_end(LsmBuildState *build);

@@ -227,8 +227,7 @@ lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 	InstrStartParallelQuery();
 	info = BuildIndexInfo(index);
 	info->ii_Concurrent = shared->concurrent;
-	build.index = lsm_index_open(index);
-	lsm_build_begin(&build, shared->memory);
+	lsm_build_begin(&build, lsm_index_open(index), shared->memory);
 	lsm_sorter_share(build.sorter, &shared->files, ParallelWorkerNumber);
 	result->heap_rows = scan_share(shm_toc_lookup(toc, KEY_SCAN, false), &build, heap, index,
 								   info, false);
