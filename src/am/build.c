@@ -125,17 +125,6 @@ sorted_entries(LsmBuildState *build, LsmCursor **live)
 	return both;
 }
 
-/* Nulls are not equal, unless the index says so. */
-static bool
-has_null(LsmBuildState *build, const LsmEntry *entry)
-{
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-
-	lsm_keyspace_deform(build->ks, entry, build->ks->nkeys, values, isnull);
-	return !lsm_unique_applies(build->ks, build->index->rel, isnull);
-}
-
 /* A row that counts comes next: is it the second one with its key? */
 static void
 check_unique(LsmBuildState *build, const LsmEntry *entry)
@@ -147,7 +136,7 @@ check_unique(LsmBuildState *build, const LsmEntry *entry)
 	else
 	{
 		old = MemoryContextSwitchTo(build->context);
-		if (lsm_key_equal(build->ks, &build->last, entry) && !has_null(build, &build->last))
+		if (lsm_key_equal(build->ks, &build->last, entry) && !lsm_key_may_repeat(build->ks, build->index->rel, &build->last))
 			lsm_unique_report_build(build->index->rel, build->heap, build->ks, &build->last);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(build->context);

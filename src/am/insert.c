@@ -156,7 +156,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, cid);
 	else
 	{
-		if (check_unique != UNIQUE_CHECK_NO && lsm_unique_applies(state->ks, index, isnull))
+		if (check_unique != UNIQUE_CHECK_NO && !lsm_nulls_may_repeat(state->ks, index, isnull))
 			is_unique = insert_unique(state, heap, &entry, check_unique, info);
 		else
 			insert_singly(state, heap, &entry);

@@ -286,20 +286,6 @@ lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const Ls
 			 errtableconstraint(heap, RelationGetRelationName(index))));
 }
 
-/* A key with a null is unique, unless the index calls nulls equal. */
-bool
-lsm_unique_applies(const LsmKeySpace *ks, Relation index, const bool *isnull)
-{
-	if (index->rd_index->indnullsnotdistinct)
-		return true;
-	for (int i = 0; i < ks->nkeys; i++)
-	{
-		if (isnull[i])
-			return false;
-	}
-	return true;
-}
-
 /*
  * Lock the key of an entry that is about to be inserted, and check that it is
  * unique.  Raises an error if it is not; with UNIQUE_CHECK_PARTIAL returns false

@@ -22,7 +22,6 @@ typedef struct LsmConflict
 } LsmConflict;
 
 extern LsmUnique *lsm_unique_create(LsmIndex *index, LsmKeySpace *ks);
-extern bool lsm_unique_applies(const LsmKeySpace *ks, Relation index, const bool *isnull);
 extern bool lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entry,
 									  IndexUniqueCheck mode);
 extern void lsm_unique_unlock(LsmUnique *unique);

@@ -226,17 +226,6 @@ sweep(BatchCheck *b)
 
 /* --- checking ---------------------------------------------------------------- */
 
-/* Nulls are not equal, unless the index says so. */
-static bool
-has_null(const BatchCheck *b, const LsmEntry *entry)
-{
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-
-	lsm_keyspace_deform(b->ks, entry, b->ks->nkeys, values, isnull);
-	return !lsm_unique_applies(b->ks, b->index->rel, isnull);
-}
-
 /*
  * Check the entries first to end - 1, which have the same key.  Raises an error if
  * two rows count.  False if somebody else's transaction decides: *own is to wait.
@@ -248,7 +237,7 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 	LsmEntry	entry;
 
 	get_entry(b, first, own);
-	if (has_null(b, own))
+	if (lsm_key_may_repeat(b->ks, b->index->rel, own))
 		return true;
 	/* The statement itself may have deleted rows that it has inserted. */
 	for (Size i = first; i < end && end - first > 1; i++)

@@ -56,30 +56,12 @@ note_row(UniqueCheck *u, const LsmEntry *entry)
 	u->tid = entry->tid;
 }
 
-/* Nulls are not equal, unless the index says so. */
-static bool
-has_null(UniqueCheck *u, const LsmEntry *entry)
-{
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-
-	if (u->c->rel->rd_index->indnullsnotdistinct)
-		return false;
-	lsm_keyspace_deform(u->c->ks, entry, u->c->ks->nkeys, values, isnull);
-	for (int i = 0; i < u->c->ks->nkeys; i++)
-	{
-		if (isnull[i])
-			return true;
-	}
-	return false;
-}
-
 static void
 check_entry(UniqueCheck *u, const LsmEntry *entry)
 {
 	if (u->last.key != NULL && lsm_key_equal(u->c->ks, &u->last, entry))
 	{
-		if (!has_null(u, &u->last))
+		if (!lsm_key_may_repeat(u->c->ks, u->c->rel, &u->last))
 		{
 			if (!u->last_seen)
 				note_row(u, &u->last);

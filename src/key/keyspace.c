@@ -478,3 +478,31 @@ lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *righ
 	shared = lsm_common_prefix(left->key, left->keylen, right->key, right->keylen);
 	return Min(shared + 1, right->keylen);
 }
+
+/*
+ * May a unique index have a key with these nulls several times?  Nulls are not equal,
+ * unless the index says so.
+ */
+bool
+lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull)
+{
+	if (index->rd_index->indnullsnotdistinct)
+		return false;
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		if (isnull[i])
+			return true;
+	}
+	return false;
+}
+
+/* The same of an entry's key. */
+bool
+lsm_key_may_repeat(LsmKeySpace *ks, Relation index, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	return lsm_nulls_may_repeat(ks, index, isnull);
+}

@@ -103,6 +103,8 @@ extern void lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull,
 extern void lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 								Datum *values, bool *isnull);
 extern void lsm_keyspace_report_entry(LsmKeySpace *ks) __attribute__((noreturn));
+extern bool lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull);
+extern bool lsm_key_may_repeat(LsmKeySpace *ks, Relation index, const LsmEntry *entry);
 extern IndexTuple lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry);
 extern int	lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b);
 extern IndexTuple lsm_key_as_tuple(const LsmEntry *entry, char *room);
