@@ -5,7 +5,7 @@ SET pg_lsm.batch_entries = 0;
 SET pg_lsm.batch_min_entries = 48;
 SET pg_lsm.merge_fanout = 32;
 CREATE TABLE r (k int, v int, f text) WITH (autovacuum_enabled = off);
-CREATE INDEX r_k ON r USING lsm (k);
+CREATE INDEX r_k ON r USING lsm (k) WITH (filter_bits = 0);
 CREATE INDEX r_v ON r USING lsm (v);
 INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
 INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
