@@ -36,6 +36,17 @@ END $$;
 \set SHOW_CONTEXT never
 CREATE INDEX w_f ON w USING lsm (public.fails_in_worker(k));
 SELECT lsm_check('w_k', true);
+-- CLUSTER makes unique indexes anew without a look for duplicates: workers help there, too.
+CREATE TABLE wu (k int, id int) WITH (autovacuum_enabled = off, parallel_workers = 2);
+INSERT INTO wu SELECT i, i FROM generate_series(1, 3000) i;
+CREATE UNIQUE INDEX wu_k ON wu USING lsm (k);
+CREATE UNIQUE INDEX wu_id ON wu USING btree (id);
+UPDATE wu SET k = k + 5000 WHERE id % 3 = 0;
+CLUSTER wu USING wu_id;
+SELECT lsm_check('wu_k', true);
+VACUUM FULL wu;
+SELECT lsm_check('wu_k', true);
+DROP TABLE wu;
 -- What workers must not run, and tables that they cannot see.
 CREATE FUNCTION unsafe(i int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS 'SELECT i + 1';
 CREATE INDEX w_u ON w USING lsm (public.unsafe(k));
