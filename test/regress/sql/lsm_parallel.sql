@@ -41,6 +41,8 @@ CREATE TABLE wu (k int, id int) WITH (autovacuum_enabled = off, parallel_workers
 INSERT INTO wu SELECT i, i FROM generate_series(1, 3000) i;
 CREATE UNIQUE INDEX wu_k ON wu USING lsm (k);
 CREATE UNIQUE INDEX wu_id ON wu USING btree (id);
+CREATE INDEX wu_n ON wu USING lsm ((id::numeric));
+CREATE INDEX wu_ki ON wu USING lsm (k, id);
 UPDATE wu SET k = k + 5000 WHERE id % 3 = 0;
 CLUSTER wu USING wu_id;
 SELECT lsm_check('wu_k', true);
