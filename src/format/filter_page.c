@@ -36,7 +36,7 @@ lsm_filter_probes(uint64 keys, uint32 pages)
 	uint64		bits = (uint64) pages * LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BITS;
 	uint64		probes = bits * 3 / 5 / Max(keys, 1);
 
-	return (int) Min(Max(probes, 1), 8);
+	return (int) Min(Max(probes, 1), LSM_FILTER_MOST_PROBES);
 }
 
 /* An empty page of a filter of so many pages. */

@@ -22,7 +22,7 @@
 #define LSM_FILTER_PAGE_BLOCKS	((LSM_PAGE_SPECIAL - LSM_FILTER_DATA) / LSM_FILTER_BLOCK_BYTES)
 
 /* Bits that are set for a key, at most. */
-#define LSM_FILTER_MOST_PROBES	12
+#define LSM_FILTER_MOST_PROBES	8
 
 typedef struct LsmFilterHeader
 {
