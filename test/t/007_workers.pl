@@ -81,6 +81,8 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
 foreach my $index (qw(t_k t_s))
 {
 	ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
+	# A worker says what is left when its transaction ends.
+	wait_for("SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'");
 	is($node->safe_psql('postgres', "SELECT entries_inserted, batches >= 0, flushes > 100, merges > 10, bytes_merged > 0,
 		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'"),
 		'12000|t|t|t|t|t|t|0', "$index: counters");
