@@ -3,8 +3,8 @@
  *	  Directories: the trees that name the segments of a run.
  *
  * Directories change only with edits, so under the exclusive lock of the meta
- * page.  Readers hold a directory page for as long as it takes to copy it, and
- * look at its stamp: a page that was changed after the reader's version was
+ * page.  Readers lock a directory page for as long as it takes to search or to copy it,
+ * and look at its stamp: a page that was changed after the reader's version was
  * taken tells it that the version is old.  What it comes upon otherwise is the
  * directory just as it was in that version.
  *
@@ -19,9 +19,9 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Read a directory page, as the version knows it.  False if it is older than the page. */
-static bool
-read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, Page copy)
+/* Lock a directory page, as the version knows it.  InvalidBuffer: it is older than the page. */
+static Buffer
+lock_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block)
 {
 	Buffer		buffer = lsm_buffer_read_owned(index->rel, block, LSM_PAGE_DIRECTORY,
 											   run->run_id, BUFFER_LOCK_SHARE, NULL);
@@ -30,11 +30,25 @@ read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber bl
 	{
 		if (edits == LSM_ANY_EDIT)
 			lsm_report_corruption(index->rel, block, "page is not a directory page of its run");
-		return false;
+		return InvalidBuffer;
 	}
+	if (lsm_page_opaque(BufferGetPage(buffer))->stamp <= edits)
+		return buffer;
+	UnlockReleaseBuffer(buffer);
+	return InvalidBuffer;
+}
+
+/* Copy a directory page.  False if the version is older than the page. */
+static bool
+read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, Page copy)
+{
+	Buffer		buffer = lock_page(index, run, edits, block);
+
+	if (!BufferIsValid(buffer))
+		return false;
 	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);
-	return lsm_page_opaque(copy)->stamp <= edits;
+	return true;
 }
 
 static void
@@ -78,6 +92,9 @@ typedef struct Search
 	LsmFoundSegment *found;
 } Search;
 
+/* The child that the search begins with is not known yet. */
+#define FIRST_CHILD (-2)
+
 static LsmFindResult
 search_segments(Search *s, BlockNumber block, Page page)
 {
@@ -102,39 +119,89 @@ search_segments(Search *s, BlockNumber block, Page page)
 	return LSM_FOUND_NONE;
 }
 
+/*
+ * The child of a page above level 1 to look into: number *at, or the next one that has
+ * not been freed.  LSM_FOUND_NONE if there is none.
+ */
 static LsmFindResult
-search_page(Search *s, BlockNumber block, int level)
+search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *child)
 {
-	PGAlignedBlock room;
-	Page		page = room.data;
-	int			count;
-	int			at;
+	int			count = lsm_directory_page_count(page);
 	int			step = s->forward ? 1 : -1;
 
-	check_stack_depth();
-	if (!read_page(s->index, s->run, s->edits, block, page))
+	/* At first the last one that begins before the bound; what it lacks its neighbours may have. */
+	if (*at == FIRST_CHILD)
+	{
+		*at = count_before(s->index, s->ks, block, page, s->bound, false) - 1;
+		if (s->forward)
+			*at = Max(*at, 0);
+	}
+	for (; *at >= 0 && *at < count; *at += step)
+	{
+		LsmDirectoryEntry item;
+
+		get_item(s->index, block, page, *at, &item);
+		if (item.segment.blocks == 0)
+			continue;
+		*child = item.segment.start;
+		*at += step;
+		return LSM_FOUND;
+	}
+	return LSM_FOUND_NONE;
+}
+
+/*
+ * Look at one page: for a segment at level 1, else for a child.  Encoded keys are
+ * compared under the page's lock.  Other comparisons may call anything, so they get
+ * a copy.
+ */
+static LsmFindResult
+search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *child)
+{
+	PGAlignedBlock copy;
+	Buffer		buffer = lock_page(s->index, s->run, s->edits, block);
+	Page		page;
+	LsmFindResult result;
+
+	if (!BufferIsValid(buffer))
 		return LSM_FOUND_STALE;
+	page = BufferGetPage(buffer);
+	if (!s->ks->encoded)
+	{
+		memcpy(copy.data, page, BLCKSZ);
+		page = copy.data;
+		UnlockReleaseBuffer(buffer);
+		buffer = InvalidBuffer;
+	}
 	if (lsm_directory_header(page)->level != level)
 		lsm_report_corruption(s->index->rel, block, "directory page is of another level");
 	if (level == 1)
-		return search_segments(s, block, page);
+		result = search_segments(s, block, page);
+	else
+		result = search_children(s, block, page, at, child);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	return result;
+}
 
-	/* The last child that begins before the bound; what it lacks its neighbours may have. */
-	count = lsm_directory_page_count(page);
-	at = count_before(s->index, s->ks, block, page, s->bound, false) - 1;
-	for (at = s->forward ? Max(at, 0) : at; at >= 0 && at < count; at += step)
+/* Look below a page. Its lock is not held meanwhile: edits lock several, in any order. */
+static LsmFindResult
+search_page(Search *s, BlockNumber block, int level)
+{
+	BlockNumber child = InvalidBlockNumber;
+	int			at = FIRST_CHILD;
+
+	check_stack_depth();
+	for (;;)
 	{
-		LsmDirectoryEntry item;
-		LsmFindResult result;
+		LsmFindResult result = search_one_page(s, block, level, &at, &child);
 
-		get_item(s->index, block, page, at, &item);
-		if (item.segment.blocks == 0)
-			continue;
-		result = search_page(s, item.segment.start, level - 1);
+		if (level == 1 || result != LSM_FOUND)
+			return result;
+		result = search_page(s, child, level - 1);
 		if (result != LSM_FOUND_NONE)
 			return result;
 	}
-	return LSM_FOUND_NONE;
 }
 
 /*
