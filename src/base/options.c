@@ -69,6 +69,9 @@ lsm_fanout(Relation index)
 
 	if (options != NULL && options->merge_fanout != 0)
 		return options->merge_fanout;
+	/* Each key of a unique index is looked for in all runs: fewer are worth some merging. */
+	if (index->rd_index->indisunique)
+		return Max(lsm_merge_fanout / 2, LSM_MIN_FANOUT);
 	return lsm_merge_fanout;
 }
 
