@@ -18,11 +18,12 @@
 
 /*
  * A run with fewer entries for each key is read from the first key to the last: a
- * seek takes as long as so many entries, and pages have some hundreds.  To ask a
- * filter takes less.
+ * seek takes as long as so many entries, and pages have some hundreds.
  */
 #define ENTRIES_PER_SEEK 64
-#define ENTRIES_PER_FILTER 32
+
+/* With fewer keys it is not worth it to make filters of small runs for them. */
+#define LEAST_PROBES 16
 
 /* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
 #define PATIENCE 4
@@ -35,16 +36,30 @@ typedef struct BatchCheck
 	Relation	heap;
 	const LsmItemRef *refs;
 	Size		count;
-	bool	   *hits;			/* there is an entry with that key */
+	LsmProbe   *probes;			/* of the entries: is there one with that key? */
 	uint64		next_id;		/* of the version that was read as a whole; 0: none was */
 	int			open_count;
 	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
 } BatchCheck;
 
+static void
+make_probes(BatchCheck *b)
+{
+	b->probes = palloc_extended(Max(b->count, 1) * sizeof(LsmProbe), MCXT_ALLOC_HUGE);
+	for (Size i = 0; i < b->count; i++)
+	{
+		LsmProbe   *probe = &b->probes[i];
+
+		lsm_item_entry(b->refs[i].item, &probe->entry);
+		probe->found = false;
+		probe->hash = b->ks->encoded ? lsm_filter_hash(probe->entry.key, probe->entry.keylen) : 0;
+	}
+}
+
 static inline void
 get_entry(const BatchCheck *b, Size i, LsmEntry *entry)
 {
-	lsm_item_entry(b->refs[i].item, entry);
+	*entry = b->probes[i].entry;
 }
 
 /* Has entry i the same key as the one before? */
@@ -89,7 +104,7 @@ sweep_through(BatchCheck *b, LsmReader *reader, int child)
 			lsm_cursor_next(cursor);
 			continue;
 		}
-		b->hits[i] |= lsm_key_equal(b->ks, cursor->entry, &key);
+		b->probes[i].found |= lsm_key_equal(b->ks, cursor->entry, &key);
 		if (++i < b->count)
 			get_entry(b, i, &key);
 		CHECK_FOR_INTERRUPTS();
@@ -114,19 +129,19 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 		LsmCursor  *cursor;
 
 		CHECK_FOR_INTERRUPTS();
-		if (b->hits[i])
+		if (b->probes[i].found)
 			continue;
 		if (same_as_before(b, i))
 		{
-			b->hits[i] = b->hits[i - 1];
+			b->probes[i].found = b->probes[i - 1].found;
 			continue;
 		}
 		get_entry(b, i, &key);
 		lsm_bound_set_key(b->ks, &low, &key, 1);
 		lsm_bound_set_key(b->ks, &high, &key, -1);
 		cursor = lsm_reader_seek_run(reader, child, &low, &high);
-		b->hits[i] = cursor->valid && !lsm_beyond(b->ks, &high, cursor->entry,
-												  ForwardScanDirection);
+		b->probes[i].found = cursor->valid &&
+			!lsm_beyond(b->ks, &high, cursor->entry, ForwardScanDirection);
 		MemoryContextReset(scratch);
 	}
 	MemoryContextSwitchTo(old);
@@ -159,8 +174,9 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 
 		if (is_known(b, reader->child_runs[i]))
 			continue;
-		if (run->entries <=
-			b->count * (run->filter_blocks > 0 ? ENTRIES_PER_FILTER : ENTRIES_PER_SEEK))
+		if (b->ks->encoded && run->state == LSM_RUN_PACKED && b->count >= LEAST_PROBES)
+			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
+		else if (run->entries <= b->count * ENTRIES_PER_SEEK)
 			fresh = sweep_through(b, reader, i);
 		else
 			fresh = sweep_by_seeks(b, reader, i);
@@ -184,7 +200,7 @@ seek_all(BatchCheck *b, LsmReader *reader)
 		lsm_bound_set_key(b->ks, &low, &key, 1);
 		lsm_bound_set_key(b->ks, &high, &key, -1);
 		lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
-		b->hits[i] |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
+		b->probes[i].found |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -249,7 +265,7 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 			lsm_unique_report(b->unique, b->heap, &entry);
 		*own = entry;
 	}
-	if (!b->hits[first])
+	if (!b->probes[first].found)
 		return true;
 	lsm_unique_probe(b->unique, b->heap, own, conflict);
 	if (!conflict->found)
@@ -269,8 +285,8 @@ check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 	for (Size first = 0; first < b->count; first = end)
 	{
 		for (end = first + 1; end < b->count && same_as_before(b, end); end++)
-			b->hits[first] |= b->hits[end];
-		if ((end - first > 1 || b->hits[first]) && !check_group(b, first, end, own, conflict))
+			b->probes[first].found |= b->probes[end].found;
+		if ((end - first > 1 || b->probes[first].found) && !check_group(b, first, end, own, conflict))
 			return false;
 	}
 	return true;
@@ -288,7 +304,7 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	b.heap = heap;
 	b.refs = refs;
 	b.count = count;
-	b.hits = palloc0(Max(count, 1) * sizeof(bool));
+	make_probes(&b);
 	for (;;)
 	{
 		LsmConflict conflict;

@@ -7,8 +7,6 @@
 #include "common/hashfn.h"
 #include "format/filter_page.h"
 
-#define MIX UINT64CONST(0x9E3779B97F4A7C15)
-
 /* Of a whole key, as it is encoded. */
 uint64
 lsm_filter_hash(const uint8 *key, uint32 keylen)
@@ -59,52 +57,22 @@ filter_block(Page page, const LsmFilterPlace *place)
 	return (uint8 *) page + LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES;
 }
 
-/* The next bit of a key in its block: the hash is mixed anew for each. */
-static inline uint32
-next_bit(uint64 *hash)
-{
-	*hash = (*hash ^ (*hash >> 29)) * MIX;
-	return (uint32) (*hash >> 55);
-}
-
-StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");
-
 /* Set the bits of a key in its block. */
 void
 lsm_filter_block_add(uint8 *block, int probes, uint64 hash)
 {
 	for (int i = 0; i < probes; i++)
 	{
-		uint32		bit = next_bit(&hash);
+		uint32		bit = lsm_filter_next_bit(&hash);
 
 		block[bit / 8] |= 1 << (bit % 8);
 	}
-}
-
-/* May the key be there?  False: it is not. */
-bool
-lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
-{
-	for (int i = 0; i < probes; i++)
-	{
-		uint32		bit = next_bit(&hash);
-
-		if ((block[bit / 8] & (1 << (bit % 8))) == 0)
-			return false;
-	}
-	return true;
 }
 
 void
 lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash)
 {
 	lsm_filter_block_add(filter_block(page, place), lsm_filter_header(page)->probes, hash);
-}
-
-bool
-lsm_filter_page_has(Page page, const LsmFilterPlace *place, uint64 hash)
-{
-	return lsm_filter_block_has(filter_block(page, place), lsm_filter_header(page)->probes, hash);
 }
 
 /* Can the page be used?  NULL, or what is wrong with it. */

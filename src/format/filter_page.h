@@ -45,12 +45,10 @@ typedef struct LsmFilterPlace
 
 extern uint64 lsm_filter_hash(const uint8 *key, uint32 keylen);
 extern void lsm_filter_block_add(uint8 *block, int probes, uint64 hash);
-extern bool lsm_filter_block_has(const uint8 *block, int probes, uint64 hash);
 extern uint32 lsm_filter_pages(uint64 keys, int bits_per_key);
 extern int	lsm_filter_probes(uint64 keys, uint32 pages);
 extern void lsm_filter_page_init(Page page, int probes, uint32 pages);
 extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash);
-extern bool lsm_filter_page_has(Page page, const LsmFilterPlace *place, uint64 hash);
 extern const char *lsm_filter_page_check(Page page);
 
 /* The block of a hash, of so many. */
@@ -70,6 +68,41 @@ lsm_filter_place(uint64 hash, uint32 pages)
 	place.page = (uint32) (block / LSM_FILTER_PAGE_BLOCKS);
 	place.block = (uint32) (block % LSM_FILTER_PAGE_BLOCKS);
 	return place;
+}
+
+#define LSM_FILTER_MIX UINT64CONST(0x9E3779B97F4A7C15)
+
+/* The next bit of a key in its block: the hash is mixed anew for each. */
+static inline uint32
+lsm_filter_next_bit(uint64 *hash)
+{
+	*hash = (*hash ^ (*hash >> 29)) * LSM_FILTER_MIX;
+	return (uint32) (*hash >> 55);
+}
+
+StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");
+
+/* May the key be there?  False: it is not. */
+static inline bool
+lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
+{
+	for (int i = 0; i < probes; i++)
+	{
+		uint32		bit = lsm_filter_next_bit(&hash);
+
+		if ((block[bit / 8] & (1 << (bit % 8))) == 0)
+			return false;
+	}
+	return true;
+}
+
+static inline bool
+lsm_filter_page_has(Page page, const LsmFilterPlace *place, uint64 hash)
+{
+	const uint8 *block = (const uint8 *) page + LSM_FILTER_DATA +
+		place->block * LSM_FILTER_BLOCK_BYTES;
+
+	return lsm_filter_block_has(block, lsm_filter_header(page)->probes, hash);
 }
 
 #endif							/* LSM_FILTER_PAGE_H */

@@ -60,6 +60,18 @@ extern void lsm_read_set_stale(LsmReadContext *cx, BlockNumber block);
 extern LsmCursor *lsm_run_cursor_create(LsmReadContext *cx);
 extern void lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip);
 
+/* A key that is looked for in one run after the other. */
+typedef struct LsmProbe
+{
+	LsmEntry	entry;			/* with that key */
+	uint64		hash;			/* of an encoded key, as filters know it */
+	bool		found;			/* there is an entry with the key */
+} LsmProbe;
+
+/* run_lookup.c */
+extern bool lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
+								 LsmBound *high);
+
 extern bool lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 								 ScanDirection direction, LsmBound *split);
 

@@ -79,7 +79,7 @@ make_reader(LsmIndex *index)
 	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
 	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
 	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
-		reader->cx.filters = lsm_run_filters_create();
+		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;
 	index->readers = reader;
@@ -544,6 +544,24 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 	lsm_cursor_seek(cursor, from, limit, ForwardScanDirection);
 	MemoryContextSwitchTo(old);
 	return cursor;
+}
+
+/*
+ * Look for keys, in order, in one packed run of the version only, and mark those of
+ * which it has an entry.  The reader itself stands nowhere.  False if the version is
+ * old: then the caller has to take a newer one, and to look for all of them again.
+ *
+ * REQUIRES: encoded keys; the reader was refreshed, and not let go since.
+ */
+bool
+lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	bool		fresh = lsm_run_cursor_probe(reader->children[child], probes, count,
+											 &reader->probe[0], &reader->probe[1]);
+
+	MemoryContextSwitchTo(old);
+	return fresh;
 }
 
 /* Stand behind an entry, in the direction of the latest seek, in the current version. */

@@ -54,6 +54,7 @@ typedef struct LsmReader
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
 	LsmBound	here;			/* the last entry of the array before */
+	LsmBound	probe[2];		/* before and after the key that is looked for in a run */
 	LsmBound	split[2];		/* the one that was found last, and room for another */
 } LsmReader;
 
@@ -71,6 +72,7 @@ extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBo
 extern int	lsm_reader_step(LsmReader *reader, const LsmBound *to, int more);
 extern LsmCursor *lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from,
 									  const LsmBound *limit);
+extern bool lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count);
 extern void lsm_reader_fill(LsmReader *reader);
 extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
 extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);

@@ -11,46 +11,15 @@
  * VACUUM may remove entries from a leaf at any time; then a cursor that goes
  * back to the page finds its place by its last entry.
  *
- * A merge may take the copy as it is, in place of the entries one by one.
+ * A merge may take the copy as it is, in place of the entries one by one.  Filters are
+ * in run_lookup.c.
  */
 #include "postgres.h"
 
 #include "base/compat.h"
 #include "miscadmin.h"
-#include "read/run_filter.h"
+#include "read/run_cursor.h"
 #include "storage/buffers.h"
-
-/*
- * When a filter has said "perhaps" so many times in a row, it is not asked for a
- * while: most keys are there, as in the largest run, and the run is read anyway.
- */
-#define YES_IN_A_ROW	16
-#define LOOKUPS_UNASKED	48
-
-typedef struct RunCursor
-{
-	LsmCursor	base;
-	LsmReadContext *cx;
-	LsmRunRecord run;
-	const LsmBound *clip;		/* what is before it does not count; or NULL */
-	int			yes;			/* the filter's latest answers: so many in a row; and
-								 * lookups since that did not ask */
-	struct LsmRunFilter *filter;	/* of a small run; NULL: it has none, or one on disk */
-	ScanDirection direction;
-	bool		forward;
-	bool		ends;			/* backward: the rest of the array is the last */
-
-	LsmSegment	segment;		/* that the cursor is in */
-	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
-	uint32		leaf;			/* of the segment */
-	bool		copied;			/* `copy` holds that leaf */
-	Page		copy;			/* NULL until needed */
-	int			group;			/* the next one to decode, in the scan's direction */
-	LsmGroup	decoded;
-	LsmBound	here;			/* for finding the place again */
-	LsmGroup	last;			/* last group of a page that was asked for; no
-								 * scratch area until needed */
-} RunCursor;
 
 /* The version is old: the cursor ends, and who reads takes a newer one. */
 void
@@ -62,21 +31,21 @@ lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
 	cx->stale_block = block;
 }
 
-static void
-run_damaged(RunCursor *c, uint32 page)
+void
+lsm_run_damaged(RunCursor *c, uint32 page)
 {
 	lsm_report_corruption(c->cx->index->rel, c->segment.start + page, "entries cannot be decoded");
 }
 
 /* Lock a page of the segment; InvalidBuffer when the version is old. */
-static Buffer
-run_read_page(RunCursor *c, uint32 number, uint16 kind)
+Buffer
+lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind)
 {
 	BlockNumber block = c->segment.start + number;
 	Buffer		buffer;
 
 	if (number >= c->segment.blocks)
-		run_damaged(c, c->segment.blocks - 1);
+		lsm_run_damaged(c, c->segment.blocks - 1);
 	buffer = lsm_buffer_read_owned(c->cx->index->rel, block, kind, c->segment.id,
 								   BUFFER_LOCK_SHARE, c->cx->strategy);
 	c->cx->counters.pages++;
@@ -142,7 +111,7 @@ run_decode(RunCursor *c, int most)
 		c->group -= n;
 	}
 	if (n <= 0 || c->decoded.count == 0)
-		run_damaged(c, c->leaf);
+		lsm_run_damaged(c, c->leaf);
 	c->cx->counters.entries += c->decoded.count;
 	run_stand(c, c->forward ? 0 : c->decoded.count - 1);
 }
@@ -154,7 +123,7 @@ run_decode(RunCursor *c, int most)
 static bool
 run_enter_leaf(RunCursor *c, uint32 leaf)
 {
-	Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
+	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
 
 	if (!BufferIsValid(buffer))
 		return false;
@@ -170,17 +139,34 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 	return true;
 }
 
+/* Does a place lie between the ends of the segment that was found last? */
+static bool
+is_within_found(RunCursor *c, const LsmBound *bound)
+{
+	LsmEntry	low;
+	LsmEntry	high;
+
+	lsm_bound_entry(&c->found->low, &low);
+	lsm_bound_entry(&c->found->high, &high);
+	return lsm_bound_compare(c->cx->ks, bound, &low) < 0 &&
+		lsm_bound_compare(c->cx->ks, bound, &high) >= 0;
+}
+
 /*
  * Find the segment for a place in the directory.  False if there is none, or the
  * cursor is stale.
  */
-static bool
-run_find_segment(RunCursor *c, const LsmBound *bound)
+bool
+lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
 {
 	LsmFindResult result;
 
 	if (c->found == NULL)
 		c->found = palloc0(sizeof(LsmFoundSegment));
+	/* In the same version it is where it was. */
+	if (c->is_found && is_within_found(c, bound))
+		return true;
+	c->is_found = false;
 	result = lsm_directory_find(c->cx->index, c->cx->ks, &c->run, c->cx->edits, bound,
 								c->direction, c->found);
 	c->cx->counters.pages += c->run.dir_height;
@@ -190,6 +176,7 @@ run_find_segment(RunCursor *c, const LsmBound *bound)
 		return false;
 	c->cx->counters.segments++;
 	c->segment = c->found->segment;
+	c->is_found = true;
 	return true;
 }
 
@@ -207,7 +194,7 @@ run_next_segment(RunCursor *c)
 	from.key = palloc(from.keylen + LSM_KEY_PAD);
 	memcpy(from.key, c->forward ? c->found->high.key : c->found->low.key,
 		   from.keylen + LSM_KEY_PAD);
-	found = run_find_segment(c, &from);
+	found = lsm_run_find_segment(c, &from);
 	pfree(from.key);
 	return found;
 }
@@ -240,7 +227,7 @@ run_seek_in_copy(RunCursor *c, const LsmBound *from)
 	int			pos;
 
 	if (!lsm_leaf_search(c->cx->ks, c->copy, from, &c->group, &pos, &c->decoded))
-		run_damaged(c, c->leaf);
+		lsm_run_damaged(c, c->leaf);
 	c->base.at_page = c->forward && c->group == 0 && pos == 0 && c->decoded.count > 0;
 	c->group += c->forward ? 1 : -1;
 	if (c->forward ? pos < c->decoded.count : pos > 0)
@@ -260,14 +247,14 @@ run_find_leaf(RunCursor *c, const LsmBound *from)
 
 	for (int level = c->segment.height; level > 0; level--)
 	{
-		Buffer		buffer = run_read_page(c, page, LSM_PAGE_FENCE);
+		Buffer		buffer = lsm_run_read_page(c, page, LSM_PAGE_FENCE);
 		uint32		child;
 
 		if (!BufferIsValid(buffer))
 			return false;
 		if (!lsm_fence_search(c->cx->ks, BufferGetPage(buffer), from, &c->decoded, &child) ||
 			child >= page)
-			run_damaged(c, page);
+			lsm_run_damaged(c, page);
 		UnlockReleaseBuffer(buffer);
 		page = child;
 	}
@@ -276,8 +263,8 @@ run_find_leaf(RunCursor *c, const LsmBound *from)
 }
 
 /* The same within the segment that was found. */
-static void
-run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
+void
+lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 {
 	Buffer		buffer;
 	Page		page;
@@ -286,7 +273,7 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 
 	if (!run_find_leaf(c, from))
 		return;
-	buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+	buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 	if (!BufferIsValid(buffer))
 		return;
 	page = BufferGetPage(buffer);
@@ -296,7 +283,7 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 		/* Try to do with one group: its keys are copied, it has no rests. */
 		c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
 		if (!lsm_leaf_search(c->cx->ks, page, from, &c->group, &pos, &c->decoded))
-			run_damaged(c, c->leaf);
+			lsm_run_damaged(c, c->leaf);
 		if (!c->forward)
 			pos--;
 		if (pos >= 0 && pos < c->decoded.count)
@@ -316,93 +303,6 @@ run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 	UnlockReleaseBuffer(buffer);
 	if (!done)
 		run_seek_in_copy(c, from);
-}
-
-/* Make the filter of a small run.  False if the cursor is stale. */
-static bool
-run_make_filter(RunCursor *c)
-{
-	uint32		room = 1024;
-	uint64	   *hashes = palloc(room * sizeof(uint64));
-	uint32		count = 0;
-
-	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
-	{
-		Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
-		Page		page;
-
-		if (!BufferIsValid(buffer))
-		{
-			pfree(hashes);
-			return false;
-		}
-		page = BufferGetPage(buffer);
-		for (int g = 0; g < lsm_leaf_group_count(page); g++)
-		{
-			if (!lsm_leaf_decode_group(page, g, &c->decoded))
-				run_damaged(c, leaf);
-			if (count + c->decoded.count > room)
-			{
-				room *= 2;
-				hashes = repalloc(hashes, room * sizeof(uint64));
-			}
-			for (int i = 0; i < c->decoded.count; i++)
-				hashes[count++] = lsm_filter_hash(c->decoded.entries[i].key,
-												  c->decoded.entries[i].keylen);
-		}
-		UnlockReleaseBuffer(buffer);
-	}
-	lsm_run_filter_make(c->cx->filters, c->filter, hashes, count);
-	pfree(hashes);
-	return true;
-}
-
-/* Does the segment's filter know the key?  No, if the cursor is stale. */
-static bool
-run_ask_segment(RunCursor *c)
-{
-	LsmFilterPlace place = lsm_filter_place(c->cx->hash, c->segment.filter_blocks);
-	Buffer		buffer = run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
-	bool		found;
-
-	if (!BufferIsValid(buffer))
-		return false;
-	found = lsm_filter_page_has(BufferGetPage(buffer), &place, c->cx->hash);
-	UnlockReleaseBuffer(buffer);
-	return found;
-}
-
-/*
- * Does a filter say that the key is not in the segment, or is the cursor stale?
- * Then the key is not in the run: one that reaches into another segment is in
- * both.
- */
-static bool
-run_lacks_key(RunCursor *c)
-{
-	LsmReadContext *cx = c->cx;
-	bool		found;
-
-	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
-		return false;
-	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
-		return false;
-	if (!cx->is_hashed)
-	{
-		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
-		cx->is_hashed = true;
-	}
-	if (c->segment.filter_blocks > 0)
-		found = run_ask_segment(c);
-	else if (c->filter->blocks == NULL && ++c->filter->lookups < LSM_LOOKUPS_BEFORE_FILTER)
-		return false;
-	else
-		found = (c->filter->blocks != NULL || run_make_filter(c)) &&
-			lsm_run_filter_has(c->filter, cx->hash);
-	cx->counters.filter_checks++;
-	cx->counters.filter_skips += !found;
-	c->yes = found ? Min(c->yes + 1, YES_IN_A_ROW) : 0;
-	return !found;
 }
 
 /* Does a place lie before the clip? */
@@ -437,7 +337,7 @@ run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
 		*from = c->clip;
 	}
 	if (!lsm_run_is_single(&c->run))
-		return run_find_segment(c, *from);
+		return lsm_run_find_segment(c, *from);
 	lsm_run_segment(&c->run, &c->segment);
 	c->cx->counters.segments++;
 	return true;
@@ -448,8 +348,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 {
 	RunCursor  *c = (RunCursor *) base;
 
-	if (run_prepare_seek(c, &from, direction) && !run_lacks_key(c))
-		run_seek_in_segment(c, from, limit);
+	if (run_prepare_seek(c, &from, direction) && !lsm_run_lacks_key(c))
+		lsm_run_seek_in_segment(c, from, limit);
 }
 
 static void
@@ -463,7 +363,7 @@ run_fill(LsmCursor *base)
 
 		lsm_bound_set_entry(&c->here, base->entry, c->forward ? -1 : 1);
 		base->valid = false;
-		buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+		buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 		if (!BufferIsValid(buffer))
 			return;
 		run_copy_leaf(c, buffer);
@@ -487,7 +387,7 @@ run_fill(LsmCursor *base)
 static bool
 run_copy_found_leaf(RunCursor *c)
 {
-	Buffer		buffer = run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+	Buffer		buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 	const LsmEntry *here = c->base.entry;
 	LsmEntry	first;
 
@@ -500,7 +400,7 @@ run_copy_found_leaf(RunCursor *c)
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
 	if (!lsm_leaf_first_of_group(c->copy, 0, &first))
-		run_damaged(c, c->leaf);
+		lsm_run_damaged(c, c->leaf);
 	return first.tid == here->tid && first.keylen == here->keylen &&
 		memcmp(first.key, here->key, first.keylen) == 0;
 }
@@ -515,7 +415,7 @@ run_page(LsmCursor *base, const LsmEntry **last)
 	if (c->last.scratch == NULL)
 		lsm_group_init(&c->last, c->cx->ks->max_keylen);
 	if (!lsm_leaf_decode_group(c->copy, lsm_leaf_group_count(c->copy) - 1, &c->last))
-		run_damaged(c, c->leaf);
+		lsm_run_damaged(c, c->leaf);
 	*last = &c->last.entries[c->last.count - 1];
 	return c->copy;
 }
@@ -524,7 +424,7 @@ run_page(LsmCursor *base, const LsmEntry **last)
 static bool
 run_read_high(RunCursor *c, LsmEntry *high)
 {
-	Buffer		buffer = run_read_page(c, c->segment.leaves - 1, LSM_PAGE_LEAF);
+	Buffer		buffer = lsm_run_read_page(c, c->segment.leaves - 1, LSM_PAGE_LEAF);
 	Page		page;
 	bool		found;
 
@@ -536,7 +436,7 @@ run_read_high(RunCursor *c, LsmEntry *high)
 	/* VACUUM may have emptied it: then the segment is not worth keeping as it is. */
 	found = lsm_leaf_group_count(page) > 0;
 	if (found && !lsm_leaf_decode_group(page, lsm_leaf_group_count(page) - 1, &c->last))
-		run_damaged(c, c->segment.leaves - 1);
+		lsm_run_damaged(c, c->segment.leaves - 1);
 	UnlockReleaseBuffer(buffer);
 	if (found)
 		*high = c->last.entries[c->last.count - 1];
@@ -624,6 +524,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
+	c->is_found = false;
 	c->filter = NULL;
 	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
 		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)
@@ -637,7 +538,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 static bool
 run_split_before_leaf(RunCursor *c, uint32 leaf, LsmBound *split)
 {
-	Buffer		buffer = run_read_page(c, leaf, LSM_PAGE_LEAF);
+	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
 	LsmEntry	first;
 	bool		found;
 
@@ -647,7 +548,7 @@ run_split_before_leaf(RunCursor *c, uint32 leaf, LsmBound *split)
 	if (found)
 	{
 		if (!lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &first))
-			run_damaged(c, leaf);
+			lsm_run_damaged(c, leaf);
 		lsm_bound_set_entry(split, &first, 1);
 	}
 	UnlockReleaseBuffer(buffer);

@@ -11,24 +11,24 @@
 /* More filters than that belong to runs that are gone: look for them. */
 #define MOST_FILTERS	(2 * LSM_MAX_RUNS)
 
-#define BITS_PER_KEY	10
-
 struct LsmRunFilterSet
 {
 	MemoryContext context;
+	int			bits_per_key;
 	HTAB	   *filters;
 	uint64		takes;			/* of versions */
 };
 
-/* An empty set, in the current memory context. */
+/* An empty set, in the current memory context.  Its filters shall be as good as those on disk. */
 LsmRunFilterSet *
-lsm_run_filters_create(void)
+lsm_run_filters_create(int bits_per_key)
 {
 	LsmRunFilterSet *set = palloc0(sizeof(LsmRunFilterSet));
 	HASHCTL		info = {.keysize = sizeof(uint64),.entrysize = sizeof(LsmRunFilter),
 	.hcxt = CurrentMemoryContext};
 
 	set->context = CurrentMemoryContext;
+	set->bits_per_key = bits_per_key;
 	set->filters = hash_create("pg_lsm run filters", LSM_MAX_RUNS, &info,
 							   HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	return set;
@@ -81,13 +81,14 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 void
 lsm_run_filter_make(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes, uint32 count)
 {
-	uint32		blocks = count * BITS_PER_KEY / LSM_FILTER_BLOCK_BITS + 1;
+	uint32		blocks = count * set->bits_per_key / LSM_FILTER_BLOCK_BITS + 1;
+	int			probes = Min(Max(set->bits_per_key * 3 / 5, 1), LSM_FILTER_MOST_PROBES);
 	uint8	   *bytes = MemoryContextAllocZero(set->context, blocks * LSM_FILTER_BLOCK_BYTES);
 
 	for (uint32 i = 0; i < count; i++)
 		lsm_filter_block_add(bytes + lsm_filter_block(hashes[i], blocks) * LSM_FILTER_BLOCK_BYTES,
-							 BITS_PER_KEY * 3 / 5, hashes[i]);
-	filter->probes = BITS_PER_KEY * 3 / 5;
+							 probes, hashes[i]);
+	filter->probes = probes;
 	filter->block_count = blocks;
 	filter->blocks = bytes;
 }

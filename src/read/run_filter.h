@@ -38,7 +38,7 @@ typedef struct LsmRunFilter
 
 typedef struct LsmRunFilterSet LsmRunFilterSet;
 
-extern LsmRunFilterSet *lsm_run_filters_create(void);
+extern LsmRunFilterSet *lsm_run_filters_create(int bits_per_key);
 extern void lsm_run_filters_begin(LsmRunFilterSet *set);
 extern LsmRunFilter *lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id);
 extern void lsm_run_filters_end(LsmRunFilterSet *set);

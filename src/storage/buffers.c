@@ -30,6 +30,8 @@
 #include "format/directory_page.h"
 #include "format/filter_page.h"
 #include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/buf_internals.h"
 #include "storage/buffers.h"
 
 /* The mark of a page that was checked by this server, in this database. */
@@ -58,6 +60,62 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != before;
+}
+
+/*
+ * Batches of unique indexes look at very many filter pages, at each for a moment.  So
+ * it is remembered in which buffer a page was: the server need not look it up then, and
+ * what is needed of several can be fetched into the CPU's cache at once.
+ *
+ * A page that is found this way is not counted as used, so it could be thrown out though
+ * it is used all the time: one in USUAL_WAY reads goes the usual way.
+ */
+#define RECENT_BUFFERS	32768
+#define USUAL_WAY		8
+
+static Buffer recent_buffers[RECENT_BUFFERS];	/* by block; 0: not known */
+static uint32 recent_reads = 0;
+
+static inline Buffer *
+recent_buffer(BlockNumber block)
+{
+	return &recent_buffers[block % RECENT_BUFFERS];
+}
+
+/* Read a page of which the buffer may be known; tell whether it had to come from disk. */
+static bool
+read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buffer *buffer)
+{
+	Buffer	   *recent = recent_buffer(block);
+	bool		missed;
+
+	if (*recent != InvalidBuffer && ++recent_reads % USUAL_WAY != 0 &&
+		ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, *recent))
+	{
+		pgstat_count_buffer_read(rel);
+		pgstat_count_buffer_hit(rel);
+		*buffer = *recent;
+		return false;
+	}
+	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
+	*recent = BufferIsLocal(*buffer) ? InvalidBuffer : *buffer;
+	return missed;
+}
+
+/* A filter page is about to be read, and this part of it looked at. */
+void
+lsm_buffer_expect(BlockNumber block, uint32 offset)
+{
+	Buffer		buffer = *recent_buffer(block);
+	Page		page;
+
+	if (buffer == InvalidBuffer)
+		return;
+	page = BufferGetPage(buffer);
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(page);
+	__builtin_prefetch((char *) page + offset);
+	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
 }
 
 /*
@@ -146,7 +204,10 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 	/* That would ask for a new block. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
-	missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+	if (kind == LSM_PAGE_FILTER)
+		missed = read_recent(rel, block, strategy, &buffer);
+	else
+		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
 	page = BufferGetPage(buffer);
 	opaque = lsm_page_opaque(page);
 	LockBuffer(buffer, lock_mode);

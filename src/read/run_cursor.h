@@ -1,0 +1,46 @@
+/*
+ * run_cursor.h
+ *	  What a cursor over a run consists of, for the files that make it up:
+ *	  run_cursor.c reads, run_lookup.c asks filters.
+ */
+#ifndef LSM_RUN_CURSOR_H
+#define LSM_RUN_CURSOR_H
+
+#include "read/run_filter.h"
+
+typedef struct RunCursor
+{
+	LsmCursor	base;
+	LsmReadContext *cx;
+	LsmRunRecord run;
+	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	int			yes;			/* the filter's latest answers: so many in a row; and
+								 * lookups since that did not ask */
+	struct LsmRunFilter *filter;	/* of a small run; NULL: it has none, or one on disk */
+	ScanDirection direction;
+	bool		forward;
+	bool		ends;			/* backward: the rest of the array is the last */
+
+	LsmSegment	segment;		/* that the cursor is in */
+	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
+	bool		is_found;		/* `found` is of this version */
+	uint32		leaf;			/* of the segment */
+	bool		copied;			/* `copy` holds that leaf */
+	Page		copy;			/* NULL until needed */
+	int			group;			/* the next one to decode, in the scan's direction */
+	LsmGroup	decoded;
+	LsmBound	here;			/* for finding the place again */
+	LsmGroup	last;			/* last group of a page that was asked for; no
+								 * scratch area until needed */
+} RunCursor;
+
+/* run_cursor.c */
+extern void lsm_run_damaged(RunCursor *c, uint32 page) __attribute__((noreturn));
+extern Buffer lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind);
+extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
+extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit);
+
+/* run_lookup.c */
+extern bool lsm_run_lacks_key(RunCursor *c);
+
+#endif							/* LSM_RUN_CURSOR_H */

@@ -1,0 +1,300 @@
+/*
+ * run_lookup.c
+ *	  Lookups in a run: filters spare most runs that do not have the key.
+ *
+ * A single lookup asks the filter of each run and goes on with a seek.  Who looks for
+ * many keys, a batch of a unique index, asks run by run: then the keys come in order,
+ * the directory is looked at once for each segment, and the parts of filters that a
+ * round of keys needs are on their way from memory all at once.
+ */
+#include "postgres.h"
+
+#include "read/run_cursor.h"
+#include "storage/buffers.h"
+
+/*
+ * When a filter has said "perhaps" so many times in a row, it is not asked for a
+ * while: most keys are there, as in the largest run, and the run is read anyway.
+ */
+#define YES_IN_A_ROW	16
+#define LOOKUPS_UNASKED	48
+
+/* --- filters ----------------------------------------------------------------- */
+
+/* Make the filter of a small run.  False if the cursor is stale. */
+static bool
+run_make_filter(RunCursor *c)
+{
+	uint32		room = 1024;
+	uint64	   *hashes = palloc(room * sizeof(uint64));
+	uint32		count = 0;
+
+	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
+	{
+		Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
+		Page		page;
+
+		if (!BufferIsValid(buffer))
+		{
+			pfree(hashes);
+			return false;
+		}
+		page = BufferGetPage(buffer);
+		for (int g = 0; g < lsm_leaf_group_count(page); g++)
+		{
+			if (!lsm_leaf_decode_group(page, g, &c->decoded))
+				lsm_run_damaged(c, leaf);
+			if (count + c->decoded.count > room)
+			{
+				room *= 2;
+				hashes = repalloc(hashes, room * sizeof(uint64));
+			}
+			for (int i = 0; i < c->decoded.count; i++)
+				hashes[count++] = lsm_filter_hash(c->decoded.entries[i].key,
+												  c->decoded.entries[i].keylen);
+		}
+		UnlockReleaseBuffer(buffer);
+	}
+	lsm_run_filter_make(c->cx->filters, c->filter, hashes, count);
+	pfree(hashes);
+	return true;
+}
+
+/* Does the segment's filter know the key?  No, if the cursor is stale. */
+static bool
+run_ask_segment(RunCursor *c)
+{
+	LsmFilterPlace place = lsm_filter_place(c->cx->hash, c->segment.filter_blocks);
+	Buffer		buffer = lsm_run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
+	bool		found;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	found = lsm_filter_page_has(BufferGetPage(buffer), &place, c->cx->hash);
+	UnlockReleaseBuffer(buffer);
+	return found;
+}
+
+/*
+ * Does a filter say that the key is not in the segment, or is the cursor stale?
+ * Then the key is not in the run: one that reaches into another segment is in
+ * both.
+ */
+bool
+lsm_run_lacks_key(RunCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+	bool		found;
+
+	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
+		return false;
+	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
+		return false;
+	if (!cx->is_hashed)
+	{
+		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
+		cx->is_hashed = true;
+	}
+	if (c->segment.filter_blocks > 0)
+		found = run_ask_segment(c);
+	else if (c->filter->blocks == NULL && ++c->filter->lookups < LSM_LOOKUPS_BEFORE_FILTER)
+		return false;
+	else
+		found = (c->filter->blocks != NULL || run_make_filter(c)) &&
+			lsm_run_filter_has(c->filter, cx->hash);
+	cx->counters.filter_checks++;
+	cx->counters.filter_skips += !found;
+	c->yes = found ? Min(c->yes + 1, YES_IN_A_ROW) : 0;
+	return !found;
+}
+
+/* --- many keys --------------------------------------------------------------- */
+
+/* Keys that are looked for together. */
+#define KEYS_A_ROUND	256
+
+/* Lists into which they are put, by page of the filter; filters have hardly more. */
+#define PAGE_LISTS		128
+
+typedef struct LookupRound
+{
+	int			count;
+	LsmProbe   *probes[KEYS_A_ROUND];
+	LsmFilterPlace places[KEYS_A_ROUND];
+	int16		first[PAGE_LISTS];	/* of each list, or -1 */
+	int16		next[KEYS_A_ROUND]; /* in its list */
+} LookupRound;
+
+static inline int
+compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen)
+{
+	int			c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
+
+	if (c != 0)
+		return c;
+	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
+}
+
+/* Put the keys of the round into lists by the page of the filter that knows them. */
+static void
+sort_by_page(RunCursor *c, LookupRound *r)
+{
+	const BlockNumber first = c->segment.start + c->segment.leaves;
+
+	memset(r->first, -1, Min(c->segment.filter_blocks, PAGE_LISTS) * sizeof(int16));
+	for (int i = 0; i < r->count; i++)
+	{
+		LsmFilterPlace *place = &r->places[i];
+
+		*place = lsm_filter_place(r->probes[i]->hash, c->segment.filter_blocks);
+		lsm_buffer_expect(first + place->page,
+						  LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES);
+		r->next[i] = r->first[place->page % PAGE_LISTS];
+		r->first[place->page % PAGE_LISTS] = i;
+	}
+}
+
+/* Ask the segment's filter about a list of keys.  Those of one page follow each other, mostly. */
+static void
+ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
+{
+	Buffer		buffer = InvalidBuffer;
+	uint32		number = 0;
+
+	for (int i = first; i >= 0; i = r->next[i])
+	{
+		if (BufferIsValid(buffer) && r->places[i].page != number)
+		{
+			UnlockReleaseBuffer(buffer);
+			buffer = InvalidBuffer;
+		}
+		number = r->places[i].page;
+		if (!BufferIsValid(buffer))
+			buffer = lsm_run_read_page(c, c->segment.leaves + number, LSM_PAGE_FILTER);
+		if (!BufferIsValid(buffer))
+			return;
+		perhaps[i] = lsm_filter_page_has(BufferGetPage(buffer), &r->places[i],
+										 r->probes[i]->hash);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+static void
+ask_segment_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
+{
+	int			lists = Min(c->segment.filter_blocks, PAGE_LISTS);
+
+	sort_by_page(c, r);
+	for (int list = 0; list < lists && !c->cx->stale; list++)
+		ask_list(c, r, r->first[list], perhaps);
+}
+
+/* Keep the keys of the round that the segment may have. */
+static void
+ask_for_round(RunCursor *c, LookupRound *r)
+{
+	bool		perhaps[KEYS_A_ROUND] = {0};
+	int			kept = 0;
+
+	if (c->segment.filter_blocks == 0 && c->filter == NULL)
+		return;
+	if (c->segment.filter_blocks > 0)
+		ask_segment_for_round(c, r, perhaps);
+	else
+	{
+		if (c->filter->blocks == NULL && !run_make_filter(c))
+			return;
+		for (int i = 0; i < r->count; i++)
+			perhaps[i] = lsm_run_filter_has(c->filter, r->probes[i]->hash);
+	}
+	for (int i = 0; i < r->count; i++)
+	{
+		if (perhaps[i])
+			r->probes[kept++] = r->probes[i];
+	}
+	c->cx->counters.filter_checks += r->count;
+	c->cx->counters.filter_skips += r->count - kept;
+	r->count = kept;
+}
+
+/* Look for the keys of the round in the segment; none are left in it then. */
+static void
+look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
+{
+	ask_for_round(c, r);
+	for (int i = 0; i < r->count && !c->cx->stale; i++)
+	{
+		const LsmEntry *key = &r->probes[i]->entry;
+
+		lsm_bound_set_key(c->cx->ks, low, key, 1);
+		lsm_bound_set_key(c->cx->ks, high, key, -1);
+		c->base.valid = false;
+		lsm_run_seek_in_segment(c, low, high);
+		r->probes[i]->found |= c->base.valid && lsm_key_equal(c->cx->ks, c->base.entry, key);
+	}
+	r->count = 0;
+}
+
+/* Is the key behind the segment that the cursor is in? */
+static bool
+is_behind_segment(RunCursor *c, const LsmProbe *probe)
+{
+	if (lsm_run_is_single(&c->run))
+		return false;
+	return !c->is_found ||
+		compare_keys(probe, c->found->high.key, c->found->high.keylen) > 0;
+}
+
+/*
+ * Look for keys, which are in order, in the run: those of which it has an entry are
+ * marked.  Of entries before the clip it may be told or not: they are in the output of
+ * the job.  False if the version is old.  low and high are room for bounds.
+ *
+ * REQUIRES: encoded keys.
+ */
+bool
+lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
+					 LsmBound *high)
+{
+	RunCursor  *c = (RunCursor *) cursor;
+	LookupRound r;
+
+	c->direction = ForwardScanDirection;
+	c->forward = true;
+	c->base.stride = 1;
+	c->base.valid = false;
+	c->base.at_page = false;
+	c->ends = false;
+	r.count = 0;
+	if (lsm_run_is_single(&c->run))
+	{
+		lsm_run_segment(&c->run, &c->segment);
+		c->cx->counters.segments++;
+	}
+	for (Size i = 0; i < count && !c->cx->stale; i++)
+	{
+		LsmProbe   *probe = &probes[i];
+
+		if (probe->found ||
+			(c->clip != NULL && compare_keys(probe, c->clip->key, c->clip->keylen) < 0))
+			continue;
+		if (is_behind_segment(c, probe))
+		{
+			look_for_round(c, &r, low, high);
+			lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+			if (c->cx->stale || !lsm_run_find_segment(c, low))
+				break;
+		}
+		if (!lsm_run_is_single(&c->run) &&
+			compare_keys(probe, c->found->low.key, c->found->low.keylen) < 0)
+			continue;
+		r.probes[r.count++] = probe;
+		if (r.count == KEYS_A_ROUND)
+			look_for_round(c, &r, low, high);
+	}
+	if (!c->cx->stale)
+		look_for_round(c, &r, low, high);
+	c->base.valid = false;
+	return !c->cx->stale;
+}
