@@ -122,7 +122,7 @@ class Statements:
                 bench.begin_fresh()
                 bench.server.query(
                     "CREATE TABLE t AS SELECT hashint4(i) AS k, 'x'::char(10) AS f FROM generate_series(1, {rows}) i; "
-                    "CREATE TABLE pairs AS SELECT 1 + i % 3000 AS a, 1 + i * 7919 % 2999 AS b "
+                    "CREATE TABLE pairs AS SELECT 1 + i % 3000 AS a, (1 + i * 7919::int8 % 2999)::int4 AS b "
                     "FROM generate_series(1, {half}) i; "
                     "CREATE INDEX t_1 ON t USING {am} (k); CREATE INDEX pairs_1 ON pairs USING {am} (a, b);".format(
                         rows=bench.rows(self.share), half=bench.rows(self.share) // 2, am=method))
