@@ -169,7 +169,7 @@ class Bars:
         tap.check(nothing_left(self.folder), "interrupted bars leave no server and no folder")
 
     def measured(self, tap):
-        names = ("int4", "wal-1GB", "wal-16GB", "cover", "inserts", "beyond", "lookups", "build", "small")
+        names = ("int4", "wal-1GB", "wal-16GB", "cover", "inserts", "beyond", "lookups", "build", "small", "billion")
         before = len(self.rows())
         process = start(self.command + ["--bars", ",".join(names), "--rows", "20000", "--check"], self.environment)
         output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
@@ -204,6 +204,10 @@ class Bars:
         sizes = {(r["experiment"], r["value"]) for r in rows if r["record"] == "setting" and r["name"] == "max_wal_size"}
         tap.check({("wal-1GB", "1GB"), ("wal-16GB", "16GB")} <= sizes, "max_wal_size is kept, and is what it should be")
         tap.check(any(r["record"] == "turn" for r in rows), "the ratio of each turn is kept")
+        billion = figures["billion", "lsm"]
+        tap.check(all(name in billion for name in (
+            "runs at the end", "file bytes, settled", "lookup key there, 1 client, fresh rate", "lsm_check",
+            "lookup key there, 1 client, settled rate", "lsm_compact")), "the largest load has what belongs to it")
 
 
 def main():

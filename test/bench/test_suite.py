@@ -179,8 +179,11 @@ class Bars(unittest.TestCase):
         self.assertAlmostEqual(found["server CPU a row, during the load, of no index"], 1.5)
         self.assertAlmostEqual(found["server CPU a row, until settled, of no index"], 2.0)
 
-    def test_walsize_stands_for_all_sizes(self):
+    def test_the_largest_load_is_measured_only_by_name(self):
         arguments = ["--bindir", "", "--client", "", "--work", "", "--user", ""]
+        self.assertNotIn("billion", [e.name for e in command_line.parse(arguments).experiments])
+        self.assertEqual(command_line.parse(arguments + ["--bars", "billion"]).rows, 10 ** 9)
+        self.assertEqual(command_line.parse(arguments + ["--bars", "billion", "--rows", "5000"]).rows, 5000)
         parsed = command_line.parse(arguments + ["--bars", "walsize"])
         self.assertEqual([e.settings["max_wal_size"] for e in parsed.experiments], ["1GB", "16GB"])
 

@@ -3,7 +3,7 @@
 import argparse
 
 from .. import positive
-from . import builds, loads, reads, sessions
+from . import billion, builds, loads, reads, sessions
 
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
@@ -22,7 +22,7 @@ EPILOG = """Bars, by name:
 
 
 def experiments():
-    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + builds.EXPERIMENTS
+    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + builds.EXPERIMENTS + billion.EXPERIMENTS
 
 
 def make_parser():
@@ -32,8 +32,8 @@ def make_parser():
     for name in ("--bindir", "--client", "--work", "--user"):
         parser.add_argument(name, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
-    parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all)")
-    parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million)")
+    parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all but billion)")
+    parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million; of billion a billion)")
     parser.add_argument("--btree-rows", type=positive, help="most rows to load into a btree (default: all)")
     parser.add_argument("--limit", type=float, metavar="S",
                         help="a load is stopped after S seconds, which is meant for btree (default 1500)")
@@ -64,7 +64,9 @@ def make_parser():
 
 def _select(text):
     known = {experiment.name: experiment for experiment in experiments()}
-    names = list(known) if text == "all" else [name for word in text.split(",") for name in ALIASES.get(word, [word])]
+    if text == "all":
+        return [experiment for experiment in known.values() if not getattr(experiment, "only_by_name", False)]
+    names = [name for word in text.split(",") for name in ALIASES.get(word, [word])]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError("there is no bar \"%s\"" % unknown[0])
@@ -74,6 +76,8 @@ def _select(text):
 def parse(arguments):
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if options.rows is None and options.bars == "billion" and not options.quick:
+        options.rows = billion.ROWS
     for name, value in (QUICK if options.quick else FULL).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
