@@ -3,7 +3,10 @@
 smoke.py runs them, or: PYTHONPATH=bench python3 -m unittest discover test/bench
 """
 
+import argparse
+import contextlib
 import csv
+import io
 import os
 import tempfile
 import unittest
@@ -162,6 +165,16 @@ class Bars(unittest.TestCase):
         for experiment in command_line.experiments():
             states = [v.state for v in experiment.verdicts() if v.bound]
             self.assertTrue(states and set(states) == {verdicts.UNDECIDED}, experiment.name)
+
+    def test_a_load_that_was_too_quick_for_the_clock_is_shown(self):
+        experiment = LoadExperiment("n", "t", 1, [])
+        one = load((90, 1, 1, 1), (100, 1, 1, 1))
+        one.end = argparse.Namespace(debt_bytes=0, runs=1)
+        experiment.results, experiment.bench = {"lsm": {1: one}}, argparse.Namespace(options=argparse.Namespace(memory=0))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            experiment.show()
+        self.assertIn("inf", shown.getvalue())
+        self.assertEqual([v.value for v in experiment.verdicts() if "tenth" in v.text], [float("inf")])
 
     def test_the_spread_of_several_turns_is_given(self):
         verdict = verdicts.at_least("n", "t", (r / 10 for r in (9, 7, 8)), 0.8)

@@ -62,8 +62,7 @@ class LoadExperiment:
         for method, loads in self.results.items():
             for load in loads.values():
                 say("  %-8s%14s%12s%14s%12.0f%14.0f%12.2f%12.1f%6.2f%6.2f%10.1f%6d" % (
-                    method, format(load.total, ","), format(int(load.average()), ","),
-                    format(int(load.last_tenth()), ","), load.worst_ms, load.gap_ms, load.index_bytes / load.total,
+                    method, format(load.total, ","), number(load.average()), number(load.last_tenth()), load.worst_ms, load.gap_ms, load.index_bytes / load.total,
                     load.wal_a_row(), load.cpu_us_a_row(), (load.cpu_settled or 0) / load.total * 1e6,
                     load.end.debt_bytes / MB, load.end.runs))
         say("")

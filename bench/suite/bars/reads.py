@@ -64,7 +64,7 @@ class Reads:
 
     def _read(self, bench, rows, state):
         """Operations a second of each of READS."""
-        rates = []
+        rates, before = [], self._runs(bench, state, "before")
         for name, kind, clients, length, sql in READS:
             flags = {"l": length}
             if sql:
@@ -72,11 +72,19 @@ class Reads:
             # Labels tell the classes' figures apart.
             report = bench.run(["%s:%d" % (kind, clients)], rows, ", ".join(t for t in (name, state) if t), **flags)
             rates.append(report.value(kind, "rate"))
-        runs = ""
-        if bench.method == "lsm":
-            runs = "; %s runs afterwards" % bench.server.query("SELECT count(*) FROM lsm_runs('%s');" % INDEX)
+        after = self._runs(bench, state, "afterwards")
+        runs = "; %s runs before, %s afterwards" % (before, after) if before else ""
         say("  %-6s %-8s %s%s" % (bench.method, state, ", ".join(number(rate) for rate in rates), runs))
         return rates
+
+    @staticmethod
+    def _runs(bench, state, when):
+        """How fresh an lsm index is."""
+        if bench.method != "lsm":
+            return None
+        runs = int(bench.server.query("SELECT count(*) FROM lsm_runs('%s');" % INDEX))
+        bench.figure("runs, %s, %s" % (state, when), runs)
+        return runs
 
     def verdicts(self):
         pairs = list(of_repeats(self.results, "lsm", "btree"))
