@@ -30,10 +30,7 @@ def collect_facts(options, store, server, client, group):
         server.start_fresh()
         server.query("CREATE EXTENSION pg_lsm;")
         facts["extension"] = server.query("SELECT extversion FROM pg_extension WHERE extname = 'pg_lsm';")
-        facts["settings"] = dict(
-            line.split("|", 1) for line in server.query(
-                "SELECT name || '|' || current_setting(name) FROM pg_settings WHERE source = 'configuration file' "
-                "AND name NOT IN ('unix_socket_directories', 'port', 'listen_addresses') ORDER BY 1;").splitlines())
+        facts["settings"] = server.stated_settings()
         server.stop()
     store.save_run()
 

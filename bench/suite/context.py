@@ -82,6 +82,7 @@ class Context:
     def prepare_database(self):
         """Extensions. One that has the name of an access method is taken to bring it."""
         self.server.query("CREATE EXTENSION IF NOT EXISTS pg_lsm;")
+        self.server.query("ALTER SYSTEM RESET pg_lsm.idle_delay; SELECT pg_reload_conf();")
         if self.am not in ("none", "btree", "lsm"):
             if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.am):
                 self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % self.am)
@@ -110,6 +111,21 @@ class Context:
                                       "AND NOT indisprimary;" % table).split():
             self.server.query("SELECT lsm_compact('%s');" % name if compact else "REINDEX INDEX %s;" % name)
 
+    def keep_fresh(self):
+        """From now on idle indexes are left as they are, so that a fresh one stays fresh while it is read. Merges that
+        are due, and those that readers ask for, go on."""
+        if self.am == "lsm":
+            self.server.query("ALTER SYSTEM SET pg_lsm.idle_delay = -1; SELECT pg_reload_conf();")
+
+    def lsm_state(self, table="t"):
+        """{what: bytes or number} of the lsm indexes of a table: what is live, and what waits to be merged."""
+        runs, live, debt = self.server.query(
+            "SELECT count(r), coalesce(sum(r.bytes), 0)::int8 FROM pg_index i, LATERAL lsm_runs(i.indexrelid) r "
+            "WHERE i.indrelid = '{0}'::regclass AND NOT i.indisprimary; "
+            "SELECT coalesce(sum(debt_bytes), 0)::int8 FROM pg_stat_lsm_indexes WHERE indexrelid IN (SELECT indexrelid "
+            "FROM pg_index WHERE indrelid = '{0}'::regclass);".format(table)).replace("|", "\n").split()
+        return {"runs": int(runs), "live bytes": int(live), "debt bytes": int(debt)}
+
     def freeze_heap(self, table="t"):
         """Sets the visibility map, for index-only scans, without touching the indexes; and statistics."""
         self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) %s; ANALYZE %s; CHECKPOINT;" % (table, table))
@@ -128,8 +144,10 @@ class Context:
                    "e": max(rows // SAMPLES_A_LOAD, 1000)}
         if binary:
             options["x"] = True
+        cpu_before = self.server.cpu_seconds()
         with SizeWatch(self.server, paths) as watch:
             report = self.client.call("load", options, self.server.conninfo(), table, one_core=one_core)
+        cpu_after = self.server.cpu_seconds()
         wal = float(self.server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % before))
         samples = [(int(s[1]), float(s[2])) for s in report.samples]
         for row_count, seconds, worst_ms, _ in (s[1:] for s in report.samples):
@@ -142,10 +160,20 @@ class Context:
         self.record("longest transaction", max(float(s[3]) for s in report.samples), "ms", x)
         self.record("WAL bytes/row", wal / loaded, "bytes", x)
         self.record("client CPU", report.cpu_share(), "cores", x)
+        if cpu_before is not None and cpu_after is not None:
+            self.record("server CPU/row", (cpu_after - cpu_before) / loaded * 1e6, "us", x)
         if paths:
-            size = self.server.relation_bytes(paths)
+            size = live = self.server.relation_bytes(paths)
             self.record("index bytes/row", size / loaded, "bytes", x)
-            self.record("peak index size / final", watch.peak / size, "", x)
+            debt = 0
+            if self.am == "lsm":
+                state = self.lsm_state(table)
+                live, debt = state["live bytes"], state["debt bytes"]
+                self.record("runs at the end of the load", state["runs"], "", x)
+            # The file may never shrink, so the peak is compared with what is in use.
+            self.record("live index bytes/row", live / loaded, "bytes", x)
+            self.record("debt bytes/row at the end of the load", debt / loaded, "bytes", x)
+            self.record("peak index size / live", watch.peak / max(live, 1), "", x)
         return loaded
 
     # --- queries

@@ -211,6 +211,7 @@ def _head(store):
     shown += [("server", facts.get("server")), ("pg_lsm", "%s, commit %s" % (facts.get("extension"), facts.get("source"))),
               ("memory limit of the server", facts.get("memory limit")),
               ("shared_buffers", facts.get("settings", {}).get("shared_buffers")),
+              ("max_wal_size", facts.get("settings", {}).get("max_wal_size")),
               ("seed", "%s in the first repeat, then 1000 more in each" % options.get("seed"))]
     settings = sorted(facts.get("settings", {}).items())
     text = "<h1>pg_lsm: benchmark report</h1>"
@@ -223,7 +224,7 @@ def _head(store):
              "the greatest where a case was repeated (n); ratios are those within the same repeat. Loads have no warm-up: "
              "they count from the first row on. What was stopped or failed is marked, nothing is extrapolated.</p>")
     text += _facts_table(shown)
-    text += ("<details><summary>Options of the run, and all settings of the server that are not the default</summary>"
+    text += ("<details><summary>Options of the run, and the settings of the server that matter or are not the default</summary>"
              "%s%s</details>") % (_facts_table(sorted(options.items())), _facts_table(settings))
     return text
 

@@ -13,6 +13,17 @@ import time
 from . import BenchError
 
 PORT = "54330"
+# What a load depends on, to be stated with its figures.
+STATED = ("shared_buffers", "max_wal_size", "checkpoint_timeout", "full_page_writes", "wal_compression", "fsync",
+          "synchronous_commit", "autovacuum", "maintenance_work_mem", "work_mem", "effective_io_concurrency",
+          "max_worker_processes")
+
+
+def _cpu_seconds(pid):
+    """Of a process and of those of its children that have ended."""
+    with open("/proc/%d/stat" % pid) as file:
+        fields = file.read().rpartition(")")[2].split()
+    return sum(int(value) for value in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 class Server:
@@ -75,6 +86,13 @@ class Server:
         if result.returncode != 0:
             raise BenchError("%s\n%s" % (result.stderr.decode().strip(), sql.strip()))
         return result.stdout.decode().strip()
+
+    def stated_settings(self):
+        """{name: value} of what is to be stated, and of what is not the server's default."""
+        return dict(line.split("|", 1) for line in self.query(
+            "SELECT name || '|' || current_setting(name) FROM pg_settings WHERE name IN (%s) OR source = "
+            "'configuration file' AND name NOT IN ('unix_socket_directories', 'port', 'listen_addresses') ORDER BY 1;"
+            % ", ".join("'%s'" % name for name in STATED)).splitlines())
 
     def timed(self, sql, **session_settings):
         """Runs one statement and returns the seconds that psql says it took."""
@@ -168,6 +186,24 @@ class Server:
                 return postmaster, [int(pid) for pid in file.read().split()]
         except (OSError, ValueError):
             return None, []
+
+    def cpu_seconds(self):
+        """CPU time that the server has used since it was started: of all its processes, those that have ended included.
+        None when it does not run."""
+        postmaster, children = self._processes()
+        if postmaster is None:
+            return None
+        try:
+            # A process that has ended counts with its parent as soon as that has taken note of it.
+            seconds = _cpu_seconds(postmaster)
+        except OSError:
+            return None
+        for pid in children:
+            try:
+                seconds += _cpu_seconds(pid)
+            except OSError:
+                pass
+        return seconds
 
     def kill(self):
         """kill -9 for all processes of the server at the same moment; the data stays."""

@@ -169,7 +169,7 @@ class Bars:
         tap.check(nothing_left(self.folder), "interrupted bars leave no server and no folder")
 
     def measured(self, tap):
-        names = ("int4", "cover", "inserts", "beyond", "lookups", "build", "small")
+        names = ("int4", "wal-1GB", "wal-16GB", "cover", "inserts", "beyond", "lookups", "build", "small", "billion")
         before = len(self.rows())
         process = start(self.command + ["--bars", ",".join(names), "--rows", "20000", "--check"], self.environment)
         output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
@@ -183,8 +183,31 @@ class Bars:
         tap.check(good, "each bar has a figure")
         undecided = {r["experiment"] for r in judged if r["extra"].startswith("undecided")}
         tap.check(undecided == {"cover", "beyond"}, "what has to be beyond memory is not decided without a limit")
+        self.check_loads(tap, rows)
         if process.returncode not in (0, 1) or not good:
             show(output)
+
+    @staticmethod
+    def check_loads(tap, rows):
+        figures = {}
+        for r in rows:
+            if r["record"] == "figure":
+                figures.setdefault((r["experiment"], r["method"]), {})[r["name"]] = float(r["value"])
+        loads = [figures["int4", method] for method in AMS]
+        tap.check(all(load["server CPU us/row"] > 0 and load["server CPU us/row, until settled"] >= load["server CPU us/row"]
+                      for load in loads), "the server's CPU is kept for all systems, until all have rested")
+        tap.check(all("debt bytes at the end" in load and "seconds until, settled" in load for load in loads),
+                  "debt at the end, and the rest, are kept for all systems")
+        lsm = figures["int4", "lsm"]
+        tap.check(0 < lsm["live index bytes/row"] <= lsm["peak index bytes/row"] and lsm["runs at the end"] > 0,
+                  "what is live is kept beside the peak")
+        sizes = {(r["experiment"], r["value"]) for r in rows if r["record"] == "setting" and r["name"] == "max_wal_size"}
+        tap.check({("wal-1GB", "1GB"), ("wal-16GB", "16GB")} <= sizes, "max_wal_size is kept, and is what it should be")
+        tap.check(any(r["record"] == "turn" for r in rows), "the ratio of each turn is kept")
+        billion = figures["billion", "lsm"]
+        tap.check(all(name in billion for name in (
+            "runs at the end", "file bytes, settled", "lookup key there, 1 client, fresh rate", "lsm_check",
+            "lookup key there, 1 client, settled rate", "lsm_compact")), "the largest load has what belongs to it")
 
 
 def main():

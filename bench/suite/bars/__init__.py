@@ -6,6 +6,7 @@
     loads           bars on loads by COPY
     sessions        bars on single-row INSERTs, and on lookups beside a load
     reads           bars on reads, fresh and settled; on loops, updates and queues
+    billion         a load of a billion rows, which is not among "all"
     builds          bars on CREATE INDEX and on small indexes
 
 An experiment is an object with `name`, `title`, `methods`, `measure(bench)`, which prints as it goes on, and `verdicts()`,

@@ -60,6 +60,10 @@ def conclude(bench, measured):
     for verdict in verdicts:
         say(line(verdict))
         bench.raw.turn[0] = verdict.name
+        for repeat, value in enumerate(verdict.turns, 1):
+            bench.raw.turn[2] = repeat
+            bench.raw.add("turn", verdict.text, "", "%.6g" % value)
+        bench.raw.turn[2] = ""
         bench.raw.add("bar", verdict.text, verdict.bound, "" if verdict.value is None else "%.6g" % verdict.value,
                       "; ".join(text for text in (verdict.state, verdict.parts) if text))
     bench.raw.flush()
@@ -72,7 +76,8 @@ def run(options, bench):
     begin = time.monotonic()
     for name in ("commit", "rows", "memory", "shared_buffers", "set", "methods", "batch", "binary", "seed", "seconds",
                  "warmup", "limit", "btree_rows", "repeats"):
-        bench.raw.add("option", name, "", getattr(options, name))
+        value = getattr(options, name)
+        bench.raw.add("option", name, "", ",".join(value) if isinstance(value, list) else value)
     bench.raw.add("option", "server", "", bench.server.version())
     measured, failed = [], False
     try:

@@ -49,7 +49,7 @@ class RawLog:
 
 
 class Load:
-    """What a load gave, and, if its index was settled, what that gave."""
+    """What a load gave, and, if it came to rest afterwards, what that gave."""
 
     def __init__(self, report):
         self.points = [(int(s[1]), float(s[2])) for s in report.samples]
@@ -58,6 +58,9 @@ class Load:
         self.total = self.points[-1][0]
         self.wal_bytes = self.index_bytes = self.peak_bytes = 0
         self.wal_points = []        # (rows, bytes)
+        self.cpu_seconds = 0.0      # of the whole server
+        self.cpu_settled = None     # the same until it had come to rest
+        self.end = None             # an IndexState
         self.settled = None         # a Settled
 
     def rate(self, begin, end):
@@ -66,8 +69,18 @@ class Load:
     def average(self):
         return self.rate(0, self.total)
 
+    def seconds(self):
+        return self.points[-1][1]
+
     def last_tenth(self):
         return stats.last_tenth(self.points)
+
+    def last_of_first(self):
+        """The rate over the last tenth, of that over the first one."""
+        return self.last_tenth() / self.rate(0, self.total * 0.1)
+
+    def cpu_us_a_row(self):
+        return self.cpu_seconds / self.total * 1e6
 
     def wal_a_row(self):
         return self.wal_bytes / self.total
@@ -78,25 +91,41 @@ class Load:
         return (stats.time_at(self.wal_points, self.total) - stats.time_at(self.wal_points, begin)) / (self.total - begin)
 
 
-class Settled:
-    """Of an lsm index when merges have come to rest: bytes of its file, of its live runs, and the largest until then."""
+class IndexState:
+    """Of an index now: bytes of its file, of what is live in it, of what waits to be merged, and its runs. Nothing of a
+    table without an index; of a btree the whole file is live."""
 
-    def __init__(self, server, peak_bytes, seconds):
-        self.file_bytes, self.live_bytes, self.runs = (int(v) for v in server.query(
-            "SELECT pg_relation_size('{0}'), sum(bytes)::int8, count(*) FROM lsm_runs('{0}');".format(INDEX)).split("|"))
+    def __init__(self, server, method):
+        self.file_bytes = self.live_bytes = self.debt_bytes = self.runs = 0
+        if method == "none":
+            return
+        self.file_bytes = self.live_bytes = int(server.query("SELECT pg_relation_size('%s');" % INDEX))
+        if method == "lsm":
+            self.live_bytes, self.runs, self.debt_bytes = (int(v) for v in server.query(
+                "SELECT coalesce(sum(bytes), 0)::int8, count(*), coalesce((SELECT debt_bytes FROM pg_stat_lsm_indexes "
+                "WHERE indexrelname = '{0}'), 0) FROM lsm_runs('{0}');".format(INDEX)).split("|"))
+
+
+class Settled(IndexState):
+    """The same when merges have come to rest, and the largest file until then."""
+
+    def __init__(self, server, method, peak_bytes, seconds):
+        super().__init__(server, method)
         self.peak_bytes, self.seconds = peak_bytes, seconds
         self.wal_bytes = 0              # since the load began
         self.compacted = None           # a Settled after lsm_compact
 
 
 class Watch(SizeWatch):
-    """The size of an index over time, by its files, which costs the server nothing; and the WAL, now and then."""
+    """The size of an index over time, by its files, which costs the server nothing; and now and then the WAL, and the
+    runs of an lsm index."""
 
-    def __init__(self, server, paths, rows=lambda: 0, wal_from=None):
+    def __init__(self, server, paths, rows=lambda: 0, wal_from=None, method="none"):
         super().__init__(server, paths, SIZE_INTERVAL_S)
-        self.rows, self.wal_from = rows, wal_from
+        self.rows, self.wal_from, self.method = rows, wal_from, method
         self.begin = time.monotonic()
         self.sizes, self.wal_points, self.wal_due = [], [], self.begin + WAL_INTERVAL_S
+        self.states = []            # (rows, IndexState), as often as wal_points
 
     def _look(self):
         now = time.monotonic()
@@ -108,6 +137,8 @@ class Watch(SizeWatch):
             self.wal_due = now + WAL_INTERVAL_S
             try:
                 self.wal_points.append((rows, wal_since(self.server, self.wal_from)))
+                if self.method == "lsm":
+                    self.states.append((rows, IndexState(self.server, self.method)))
             except BenchError:
                 pass                    # the server has gone, which the load will say
 
@@ -148,6 +179,8 @@ class Bench:
     def __init__(self, options, server, client, raw):
         self.options, self.server, self.client, self.raw = options, server, client, raw
         self.method, self.repeat, self.experiment = "", "", ""
+        self.rests = {}                 # experiment -> seconds that its lsm index took to come to rest, the latest time
+        self._stated = set()            # (experiment, settings of its own)
         self.longest = []               # (experiment, method, what, longest in ms, longest gap in ms)
 
     # --- turns
@@ -175,9 +208,24 @@ class Bench:
     def figure(self, name, value, unit="", x=""):
         self.raw.add("figure", name, x, "%.6g" % value, unit)
 
-    def begin_fresh(self):
+    def begin_fresh(self, settings=None):
+        """settings: {name: value} of those that a reload can change, for this cluster only."""
         self.server.start_fresh()
         self.server.query("CREATE EXTENSION pg_lsm;")
+        self.change_settings(settings or {})
+        stated = (self.experiment, tuple(sorted((settings or {}).items())))
+        if stated not in self._stated:
+            self._stated.add(stated)
+            for name, value in self.server.stated_settings().items():
+                self.raw.add("setting", name, "", value)
+
+    def change_settings(self, settings):
+        """Until the next begin_fresh; a value of None is what it was before."""
+        for name, value in settings.items():
+            self.server.query("ALTER SYSTEM RESET %s;" % name if value is None else
+                              "ALTER SYSTEM SET %s = '%s';" % (name, value))
+        if settings:
+            self.server.query("SELECT pg_reload_conf(); SELECT pg_sleep(0.1);")
 
     # --- tables
 
@@ -211,9 +259,12 @@ class Bench:
         if options.binary:
             flags["x"] = True
         printer = Printer(self.method, rows)
-        with Watch(self.server, self._index_paths(), lambda: printer.now, before) as watch:
+        cpu_before = self.cpu_seconds()
+        with Watch(self.server, self._index_paths(), lambda: printer.now, before, self.method) as watch:
             report = self.client.finish(self.client.start("load", flags, self.server.conninfo(), "t"), printer)
         load = Load(report)
+        load.cpu_seconds, load.cpu_from = self.cpu_seconds() - cpu_before, cpu_before
+        load.end = IndexState(self.server, self.method)
         load.wal_from, load.wal_bytes = before, wal_since(self.server, before)
         load.wal_points = sorted(p for p in watch.wal_points if p[0] < load.total) + [(load.total, load.wal_bytes)]
         load.index_bytes, load.peak_bytes = (watch.sizes[-1][1] if watch.sizes else 0), watch.peak
@@ -225,12 +276,18 @@ class Bench:
             say("  lsm_check found nothing wrong")
         return load
 
+    def cpu_seconds(self):
+        return self.server.cpu_seconds() or 0.0
+
     def _keep_load(self, load, report, watch):
         for rows, seconds, worst_ms, gap_ms in (s[1:5] for s in report.samples):
             self.raw.add("sample", "load", rows, seconds, worst_ms)
             self.raw.add("sample", "longest gap ms", rows, gap_ms)
         for rows, wal in load.wal_points:
             self.raw.add("sample", "WAL bytes", rows, "%.0f" % wal)
+        for rows, state in watch.states:
+            self.raw.add("sample", "runs, load", rows, state.runs)
+            self.raw.add("sample", "debt bytes, load", rows, state.debt_bytes, state.live_bytes)
         self._keep_sizes(watch, "load")
         self.longest.append((self.experiment, self.method, "transaction of %d rows" % self.options.batch,
                              load.worst_ms, load.gap_ms))
@@ -240,8 +297,16 @@ class Bench:
                 ("longest gap between commits", load.gap_ms, "ms"), ("WAL bytes/row", load.wal_a_row(), "bytes"),
                 ("index bytes/row", load.index_bytes / load.total, "bytes"),
                 ("peak index bytes/row", load.peak_bytes / load.total, "bytes"),
+                ("live index bytes/row", load.end.live_bytes / load.total, "bytes"),
+                ("debt bytes at the end", load.end.debt_bytes, "bytes"), ("runs at the end", load.end.runs, ""),
+                ("rows/s, last tenth of first", load.last_of_first(), ""),
+                ("server CPU us/row", load.cpu_us_a_row(), "us"),
+                ("server CPU", load.cpu_seconds / load.seconds(), "cores"),
                 ("client CPU", report.cpu_share(), "cores")):
             self.figure(name, value, unit)
+        for tenth in range(10):
+            self.figure("rows/s, by tenths", load.rate(load.total * tenth / 10, load.total * (tenth + 1) / 10), "rows/s",
+                        tenth + 1)
 
     def _keep_sizes(self, watch, phase):
         for seconds, size, rows in watch.sizes:
@@ -274,16 +339,20 @@ class Bench:
 
     # --- coming to rest
 
-    def settle(self, what="settled"):
-        """Waits until the merges of the lsm index have come to rest, beyond the delay after which idle ones are merged."""
+    def settle(self, what="settled", limit_s=None):
+        """Waits until the merges of an lsm index have come to rest, beyond the delay after which idle ones are merged.
+        Another method rests as long as lsm did in the same experiment, the latest time, and at least that delay."""
+        limit_s = limit_s or self.options.settle_limit
+        if self.method != "lsm":
+            return self._rest(what)
         delay_ms = int(self.server.query("SELECT setting FROM pg_settings WHERE name = 'pg_lsm.idle_delay';"))
         rest_s = max(delay_ms, 0) / 1000 + self.options.rest
         begin = since = time.monotonic()
         state = None
         with Watch(self.server, self._index_paths()) as watch:
             while time.monotonic() - since < rest_s:
-                if time.monotonic() - begin > self.options.settle_limit:
-                    say("  %-6s has not come to rest after %.0f s" % (self.method, self.options.settle_limit))
+                if time.monotonic() - begin > limit_s:
+                    say("  %-6s has not come to rest after %.0f s" % (self.method, limit_s))
                     break
                 now = self.server.query(
                     "SELECT pg_relation_size('{0}'); SELECT * FROM lsm_runs('{0}') ORDER BY run_id; "
@@ -292,10 +361,24 @@ class Bench:
                 if now != state:
                     state, since = now, time.monotonic()
                 time.sleep(min(1.0, rest_s / 5))
-        settled = Settled(self.server, watch.peak, since - begin)
+        self.rests[self.experiment, what] = time.monotonic() - begin
+        return self._keep_settled(Settled(self.server, self.method, watch.peak, since - begin), watch, what)
+
+    def _rest(self, what):
+        delay_ms = int(self.server.query("SELECT setting FROM pg_settings WHERE name = 'pg_lsm.idle_delay';"))
+        rest_s = max(self.rests.get((self.experiment, what), 0), max(delay_ms, 0) / 1000 + self.options.rest)
+        with Watch(self.server, self._index_paths()) as watch:
+            time.sleep(rest_s)
+        return self._keep_settled(Settled(self.server, self.method, watch.peak, rest_s), watch, what)
+
+    def _keep_settled(self, settled, watch, what):
         self._keep_sizes(watch, what)
+        if self.method == "none":
+            self.figure("seconds until, %s" % what, settled.seconds, "s")
+            return settled
         for name, value, unit in (("seconds until", settled.seconds, "s"), ("file bytes", settled.file_bytes, "bytes"),
                                   ("live bytes", settled.live_bytes, "bytes"), ("runs", settled.runs, ""),
+                                  ("debt bytes", settled.debt_bytes, "bytes"),
                                   ("peak bytes until", settled.peak_bytes, "bytes")):
             self.figure("%s, %s" % (name, what), value, unit)
         say("  %-6s %s: file %s MB, live %s MB, %d runs, after %.0f s" % (
@@ -303,9 +386,15 @@ class Bench:
             settled.seconds))
         return settled
 
-    def settle_and_compact(self, load):
-        load.settled = self.settle()
+    def settle_load(self, load, limit_s=None):
+        """Lets it come to rest, and keeps what the server did in the meantime, too."""
+        load.settled = self.settle(limit_s=limit_s)
         load.settled.wal_bytes = wal_since(self.server, load.wal_from)
+        load.cpu_settled = self.cpu_seconds() - load.cpu_from
+        self.figure("server CPU us/row, until settled", load.cpu_settled / load.total * 1e6, "us")
+        self.figure("WAL bytes/row, until settled", load.settled.wal_bytes / load.total, "bytes")
+
+    def compact(self, load):
         self.server.query("SELECT lsm_compact('%s');" % INDEX)
         load.settled.compacted = self.settle("compacted")
 

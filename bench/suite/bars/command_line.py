@@ -3,25 +3,26 @@
 import argparse
 
 from .. import positive
-from . import builds, loads, reads, sessions
+from . import billion, builds, loads, reads, sessions
 
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
 FULL = {"rows": 100_000_000, "seconds": 60.0, "warmup": 10.0, "limit": 1500.0}
 # What stands for an experiment because it has several bars.
-ALIASES = {"space": "int4", "wal": "int4", "worst": "int4"}
+ALIASES = {"space": ["int4"], "wal": ["int4"], "worst": ["int4"],
+           "walsize": ["wal-" + size for size in loads.MAX_WAL_SIZES]}
 
 DESCRIPTION = """Checks the project's bars: ratios of lsm to no index and to btree, taken within this run, with the systems in turns,
 in a server of PostgreSQL's own settings (but shared_buffers) within a memory control group."""
 EPILOG = """Bars, by name:
 %s
-  int4 is also called wal, space and worst. All sizes are shares of --rows. What has been measured is in the file of
+  int4 is also called wal, space and worst; walsize stands for all that begin with wal-. All sizes are shares of --rows. What has been measured is in the file of
   --csv, which runs append to, also after an interrupt. The exit status is 0 when no bar is missed, 1 when one is, 2 when
   something could not be measured. bench/README.md says how it is measured."""
 
 
 def experiments():
-    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + builds.EXPERIMENTS
+    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + builds.EXPERIMENTS + billion.EXPERIMENTS
 
 
 def make_parser():
@@ -31,8 +32,8 @@ def make_parser():
     for name in ("--bindir", "--client", "--work", "--user"):
         parser.add_argument(name, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
-    parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all)")
-    parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million)")
+    parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all but billion)")
+    parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million; of billion a billion)")
     parser.add_argument("--btree-rows", type=positive, help="most rows to load into a btree (default: all)")
     parser.add_argument("--limit", type=float, metavar="S",
                         help="a load is stopped after S seconds, which is meant for btree (default 1500)")
@@ -63,7 +64,9 @@ def make_parser():
 
 def _select(text):
     known = {experiment.name: experiment for experiment in experiments()}
-    names = list(known) if text == "all" else [ALIASES.get(name, name) for name in text.split(",")]
+    if text == "all":
+        return [experiment for experiment in known.values() if not getattr(experiment, "only_by_name", False)]
+    names = [name for word in text.split(",") for name in ALIASES.get(word, [word])]
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ValueError("there is no bar \"%s\"" % unknown[0])
@@ -73,6 +76,8 @@ def _select(text):
 def parse(arguments):
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if options.rows is None and options.bars == "billion" and not options.quick:
+        options.rows = billion.ROWS
     for name, value in (QUICK if options.quick else FULL).items():
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -10,6 +10,7 @@ WORST_OF_NONE = 1.5         # longest batch
 LARGEST, LARGEST_MB = 1.15, 64.0    # times the settled size, and so much more
 BYTES_A_ROW = 8
 WAL_OF_NONE = 2.1
+MAX_WAL_SIZES = ("1GB", "16GB")     # the server's default, and what a server that takes loads has
 INCLUDED = "(k) INCLUDE (%s)" % ", ".join("v%d" % i for i in range(1, 9))
 
 
@@ -25,9 +26,12 @@ class Ratio:
 class LoadExperiment:
     """Each turn loads a table of its own in a fresh cluster."""
 
+    limit_s = None              # as --limit says
+
     def __init__(self, name, title, share, ratios, kind="int4_random", columns=None, index="(k)", clients=1,
-                 methods=("none", "lsm"), unique=False):
+                 methods=("none", "lsm"), unique=False, settings=None):
         self.unique = unique
+        self.settings = settings or {}      # besides those of the command line
         self.name, self.title, self.share, self.ratios = name, title, share, ratios
         self.kind, self.columns, self.index, self.clients, self.methods = kind, columns, index, clients, methods
         self.results = {}
@@ -37,27 +41,30 @@ class LoadExperiment:
         self.bench = bench
         for method, repeat in bench.turns(self):
             with bench.server:
-                bench.begin_fresh()
+                bench.begin_fresh(self.settings)
                 bench.create_table(self.kind, self.columns, self.index, self.unique)
-                load = bench.load(bench.rows(self.share), self.kind, self.clients)
+                load = bench.load(bench.rows(self.share), self.kind, self.clients, self.limit_s)
                 self.results.setdefault(method, {})[repeat] = load
                 self.after_load(bench, load)
         self.show()
 
     def after_load(self, bench, load):
-        pass
+        """All methods rest, so that what they do afterwards counts."""
+        bench.settle_load(load)
 
     def show(self):
-        say("\n  %-8s%14s%12s%14s%14s%14s%14s%12s" % ("", "rows", "rows/s", "rows/s, last", "longest", "longest gap",
-                                                     "index", "WAL"))
-        say("  %-8s%14s%12s%14s%14s%14s%14s%12s" % ("", "", "average", "tenth", "batch, ms", "of all, ms", "bytes/row",
-                                                   "bytes/row"))
+        say("\n  %-8s%14s%12s%14s%12s%14s%12s%12s%12s%10s%6s" % (
+            "", "rows", "rows/s", "rows/s, last", "longest", "longest gap", "index", "WAL", "CPU, then", "debt", "runs"))
+        say("  %-8s%14s%12s%14s%12s%14s%12s%12s%12s%10s%6s" % (
+            "", "", "average", "tenth", "batch, ms", "of all, ms", "bytes/row", "bytes/row", "and rested", "at end", "at"))
+        say("  %-8s%14s%12s%14s%12s%14s%12s%12s%12s%10s%6s" % (
+            "", "", "", "", "", "", "", "", "us/row", "MB", "end"))
         for method, loads in self.results.items():
             for load in loads.values():
-                say("  %-8s%14s%12s%14s%14.0f%14.0f%14.2f%12.1f" % (
-                    method, format(load.total, ","), format(int(load.average()), ","),
-                    format(int(load.last_tenth()), ","), load.worst_ms, load.gap_ms, load.index_bytes / load.total,
-                    load.wal_a_row()))
+                say("  %-8s%14s%12s%14s%12.0f%14.0f%12.2f%12.1f%6.2f%6.2f%10.1f%6d" % (
+                    method, format(load.total, ","), number(load.average()), number(load.last_tenth()), load.worst_ms, load.gap_ms, load.index_bytes / load.total,
+                    load.wal_a_row(), load.cpu_us_a_row(), (load.cpu_settled or 0) / load.total * 1e6,
+                    load.end.debt_bytes / MB, load.end.runs))
         say("")
 
     # --- verdicts
@@ -66,6 +73,8 @@ class LoadExperiment:
         for ratio in self.ratios:
             yield self._ratio(ratio)
         yield self._worst_batch()
+        yield self._last_of_first()
+        yield from self._cpu()
 
     def _ratio(self, ratio):
         text = "rows/s, %s, of %s" % (ratio.part, "no index" if ratio.other == "none" else ratio.other)
@@ -84,10 +93,9 @@ class LoadExperiment:
                 format(end, ","))
             if ratio.other == "btree" and not doubt:
                 parts += "; " + self.bench.size_and_memory(other.index_bytes)
-        value = median_or_none(values)
         if ratio.bound is None:
-            return information(self.name, text, value, parts)
-        return at_least(self.name, text, value, ratio.bound, parts, doubt)
+            return information(self.name, text, values, parts)
+        return at_least(self.name, text, values, ratio.bound, parts, doubt)
 
     def _worst_batch(self):
         lsm = [load.worst_ms for load in self.results.get("lsm", {}).values()]
@@ -98,13 +106,45 @@ class LoadExperiment:
         return at_most(self.name, "longest batch, ms", max(lsm) if lsm and none else None,
                        WORST_OF_NONE * max(none, default=0), parts)
 
+    def _last_of_first(self):
+        """Whether the rate falls, and how far the index has outgrown memory."""
+        loads = self.results.get("lsm", {}).values()
+        parts = []
+        for method in ("none", "btree"):
+            others = [load.last_of_first() for load in self.results.get(method, {}).values()]
+            if others:
+                parts.append("%s %s" % (method, number(median_or_none(others))))
+        for load in [load for load in loads if load.end][-1:]:
+            memory = self.bench.options.memory
+            parts.append("index of lsm %s MB, memory %s; debt at the end %s MB, %d runs" % (
+                number(load.index_bytes / MB), "%d MB" % memory if memory else "not limited",
+                number(load.end.debt_bytes / MB), load.end.runs))
+        return information(self.name, "rows/s, last tenth, of first tenth", [load.last_of_first() for load in loads],
+                           "; ".join(parts))
+
+    def _cpu(self):
+        """Of the whole server: sessions, workers, and the rest; and the same with what it does after the load."""
+        for other, other_text in (("none", "no index"), ("btree", "btree")):
+            for text, cpu in (("during the load", lambda l: l.cpu_seconds), ("until settled", lambda l: l.cpu_settled)):
+                loads = [pair for pair in of_repeats(self.results, "lsm", other) if all(cpu(load) for load in pair)]
+                pairs = [(1e6 * cpu(a) / a.total, 1e6 * cpu(b) / b.total) for a, b in loads]
+                if pairs:
+                    parts = "lsm %s, %s %s us" % (
+                        number(median_or_none(a for a, _ in pairs)), other, number(median_or_none(b for _, b in pairs)))
+                    for a, b in loads[-1:]:
+                        if a.total != b.total:
+                            parts += "; of %s and %s rows" % (format(a.total, ","), format(b.total, ","))
+                    yield information(self.name, "server CPU a row, %s, of %s" % (text, other_text),
+                                      [a / b for a, b in pairs], parts)
+
 
 class LargestLoad(LoadExperiment):
     """Besides: the space of the index, and WAL."""
 
     def after_load(self, bench, load):
+        super().after_load(bench, load)
         if bench.method == "lsm":
-            bench.settle_and_compact(load)
+            bench.compact(load)
 
     def verdicts(self):
         yield from super().verdicts()
@@ -130,7 +170,7 @@ class LargestLoad(LoadExperiment):
             if settled:
                 parts += "; lsm with the merges after the load %s" % number(settled)
         return at_most(self.name, "WAL bytes/row, of no index",
-                       median_or_none(lsm.wal_a_row() / none.wal_a_row() for lsm, none in pairs), WAL_OF_NONE, parts)
+                       [lsm.wal_a_row() / none.wal_a_row() for lsm, none in pairs], WAL_OF_NONE, parts)
 
     def _wal_of_btree(self):
         for btree, none in list(of_repeats(self.results, "btree", "none"))[-1:]:
@@ -172,7 +212,10 @@ EXPERIMENTS = [
     LargestLoad("int4", "random int4, 1 client; space of the index; WAL", 1.0, [
         Ratio("none", AVERAGE, 0.85), Ratio("none", LAST, 0.88), Ratio("btree", LAST, None)],
         methods=("none", "lsm", "btree")),
-    LoadExperiment("clients", "random int4, 4 clients", 1.0, [Ratio("none", AVERAGE, 0.80)], clients=4),
+    LoadExperiment("clients", "random int4, 4 clients", 1.0, [Ratio("none", AVERAGE, 0.80), Ratio("none", LAST, None)],
+                   clients=4),
+    LoadExperiment("clients8", "random int4, 8 clients", 1.0, [Ratio("none", AVERAGE, None), Ratio("none", LAST, None)],
+                   clients=8),
     LoadExperiment("uuid", "random UUID", 0.3, [Ratio("none", AVERAGE, 0.90)], "uuid4"),
     LoadExperiment("unique", "random UUID, unique index", 1.0, [
         Ratio("none", AVERAGE, 0.60), Ratio("btree", LAST, 20.0, beyond_memory=True)], "uuid4",
@@ -186,4 +229,10 @@ EXPERIMENTS = [
     LoadExperiment("cover", "Knizhnik's table: random int8, 8 int8 included", 0.2,
                    [Ratio("btree", LAST, 8.0, beyond_memory=True)], "include8", index=INCLUDED,
                    methods=("none", "lsm", "btree")),
+] + [
+    # The same load, with checkpoints often, and with few.
+    LoadExperiment("wal-" + size, "random int4, max_wal_size %s" % size, 0.3, [
+        Ratio("none", AVERAGE, None), Ratio("none", LAST, None), Ratio("btree", LAST, None)],
+        methods=("none", "lsm", "btree"), settings={"max_wal_size": size})
+    for size in MAX_WAL_SIZES
 ]

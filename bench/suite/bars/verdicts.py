@@ -15,9 +15,23 @@ class Verdict:
     bound: str                  # as the table shows it; "" if there is none
     state: str
     parts: str                  # what the value is made of
+    turns: tuple = ()           # the values of the repeats that `value` is the median of
 
 
-def _judge(name, text, value, sign, bound, parts, doubt):
+def _median(values):
+    """(median, the values, "least to greatest in n turns") of one value or of several, which may be none."""
+    if values is None:
+        return None, (), ""
+    if isinstance(values, (int, float)):
+        return values, (), ""
+    turns = tuple(values)
+    if len(turns) < 2:
+        return median_or_none(turns), turns, "one turn" if turns else ""
+    return median(turns), turns, "%s to %s in %d turns" % (number(min(turns)), number(max(turns)), len(turns))
+
+
+def _judge(name, text, values, sign, bound, parts, doubt):
+    value, turns, spread = _median(values)
     if value is None:
         state, doubt = UNDECIDED, doubt or "not measured"
     elif doubt:
@@ -25,20 +39,21 @@ def _judge(name, text, value, sign, bound, parts, doubt):
     else:
         state = REACHED if (value >= bound if sign == ">=" else value <= bound) else MISSED
     return Verdict(name, text, value, "%s %s" % (sign, number(bound)), state,
-                   "; ".join(part for part in (parts, doubt) if part))
+                   "; ".join(part for part in (spread, parts, doubt) if part), turns)
 
 
-def at_least(name, text, value, bound, parts="", doubt=""):
-    """doubt: why the value cannot decide, if so."""
-    return _judge(name, text, value, ">=", bound, parts, doubt)
+def at_least(name, text, values, bound, parts="", doubt=""):
+    """values: one, or those of the repeats, of which the median counts. doubt: why it cannot decide, if so."""
+    return _judge(name, text, values, ">=", bound, parts, doubt)
 
 
-def at_most(name, text, value, bound, parts="", doubt=""):
-    return _judge(name, text, value, "<=", bound, parts, doubt)
+def at_most(name, text, values, bound, parts="", doubt=""):
+    return _judge(name, text, values, "<=", bound, parts, doubt)
 
 
-def information(name, text, value, parts=""):
-    return Verdict(name, text, value, "", INFORMATION, parts)
+def information(name, text, values, parts=""):
+    value, turns, spread = _median(values)
+    return Verdict(name, text, value, "", INFORMATION, "; ".join(part for part in (spread, parts) if part), turns)
 
 
 def of_repeats(results, *methods):

@@ -27,6 +27,7 @@ def _work(rows, clients):
     def work(context):
         context.create_table("include8", ["(k) INCLUDE (%s)" % COLUMNS])
         loaded = context.load("include8", rows, clients, limit_s=context.options.limit / 2)
+        context.keep_fresh()
         context.freeze_heap()
         if context.am != "none":
             report = context.run(["lookup:1"], loaded, kind="include8")

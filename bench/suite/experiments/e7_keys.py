@@ -11,7 +11,7 @@ after the other in one cluster: bigint ascending; UUID version 4; version 7 (256
 letters, C collation; 1000 distinct int4 values; int4 values with a Zipf distribution (a million values, theta 0.99).
 Then t(k1 ... k8 int4), all random, with an index on each of the first 1, 2, 4 and 8 columns. WAL is what the whole
 load wrote, the table's included; full_page_writes is on. The peak is the largest size of the index files during the
-load, of the size at its end."""
+load, of what is live at its end: of the runs of an lsm index, of the files of others."""
 READ = """Averages of whole loads, with the spread over the repeats. What no index does is the cost of the table
 itself."""
 
@@ -24,7 +24,7 @@ FIGURES = [
         Panel("bars", "throughput", [KEYS], "rows/s", ylabel="rows/s"),
         Panel("bars", "index size after the load", [KEYS], "index bytes/row", ylabel="bytes a row"),
         Panel("bars", "WAL", [KEYS], "WAL bytes/row", ylabel="bytes a row"),
-        Panel("bars", "largest size during the load / at its end", [KEYS], "peak index size / final")]),
+        Panel("bars", "largest size during the load / live at its end", [KEYS], "peak index size / live")]),
     Figure("e7-several", "Several indexes on a table", [
         Panel("lines", "throughput by number of indexes", [SEVERAL], "rows/s", "indexes", "rows/s"),
         Panel("lines", "WAL by number of indexes", [SEVERAL], "WAL bytes/row", "indexes", "bytes a row")]),

@@ -45,9 +45,16 @@ def _ranges(context, rows, state):
             context.record("%s, %s" % (label, state), 1000 / rate, "ms", length, plan)
 
 
+def _runs(context, when):
+    """How fresh an lsm index was."""
+    if context.am == "lsm":
+        context.record("runs, " + when, context.lsm_state()["runs"])
+
+
 def measure(context, rows):
     """Reads the freshly loaded table, settles its index, and reads again."""
     context.record("rows", rows, "rows")
+    context.keep_fresh()
     context.freeze_heap()
     for state in STATES:
         if state == "settled":
@@ -57,5 +64,7 @@ def measure(context, rows):
         paths = context.index_paths()
         if paths:
             context.record("index bytes/row, " + state, context.server.relation_bytes(paths) / rows, "bytes")
+        _runs(context, state + ", before")
         _lookups(context, rows, state)
         _ranges(context, rows, state)
+        _runs(context, state + ", afterwards")
