@@ -82,7 +82,7 @@ class Context:
     def prepare_database(self):
         """Extensions. One that has the name of an access method is taken to bring it."""
         self.server.query("CREATE EXTENSION IF NOT EXISTS pg_lsm;")
-        self.server.query("ALTER SYSTEM RESET pg_lsm.idle_delay; SELECT pg_reload_conf();")
+        self.server.query("ALTER SYSTEM RESET pg_lsm.max_workers; SELECT pg_reload_conf();")
         if self.am not in ("none", "btree", "lsm"):
             if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.am):
                 self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % self.am)
@@ -111,11 +111,12 @@ class Context:
                                       "AND NOT indisprimary;" % table).split():
             self.server.query("SELECT lsm_compact('%s');" % name if compact else "REINDEX INDEX %s;" % name)
 
-    def keep_fresh(self):
-        """From now on idle indexes are left as they are, so that a fresh one stays fresh while it is read. Merges that
-        are due, and those that readers ask for, go on."""
+    def keep_fresh(self, keep=True):
+        """From now on no worker merges, not even what is due or what readers have paid for, so that a fresh index stays
+        fresh while it is read; or again, as usual."""
         if self.am == "lsm":
-            self.server.query("ALTER SYSTEM SET pg_lsm.idle_delay = -1; SELECT pg_reload_conf();")
+            self.server.query("ALTER SYSTEM %s; SELECT pg_reload_conf(); SELECT pg_sleep(0.1);" % (
+                "SET pg_lsm.max_workers = 0" if keep else "RESET pg_lsm.max_workers"))
 
     def lsm_state(self, table="t"):
         """{what: bytes or number} of the lsm indexes of a table: what is live, and what waits to be merged."""

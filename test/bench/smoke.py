@@ -137,6 +137,10 @@ def check_results(tap, out):
     tap.check(len(groups) == len(set(groups)), "no group was measured twice")
     loads = [r for r in results if r["metric"] == "rows" and r["note"] == ""]
     tap.check(loads and all(float(r["value"]) >= 500 for r in loads), "tables were loaded")
+    runs = {when: [float(r["value"]) for r in results if r["metric"] == "runs, fresh, " + when]
+            for when in ("before", "afterwards")}
+    tap.check(runs["before"] and max(runs["before"]) > 1 and runs["before"] == runs["afterwards"],
+              "a fresh index has the same runs when it has been read")
 
 
 class Bars:

@@ -16,7 +16,7 @@ SETTLE_LIMIT_S = 6 * 3600.0
 
 
 class Billion(LoadExperiment):
-    """Merges of the idle index are held still until the fresh one has been looked at, as in the bars on reads."""
+    """Nothing merges the index any more when the load has ended, until the fresh one has been looked at."""
 
     only_by_name = True
     limit_s = 0
@@ -30,10 +30,11 @@ class Billion(LoadExperiment):
         if bench.method != "lsm":
             return
         self.found = []                 # the latest repeat is shown; the CSV has all
+        bench.change_settings({"pg_lsm.max_workers": "0"})
         self._say_state("as loaded", load, load.end)
         self._timed(bench, "VACUUM of the table alone", bench.freeze_heap)
         self._look_up(bench, load.total, "fresh")
-        bench.change_settings({"pg_lsm.idle_delay": None})
+        bench.change_settings({"pg_lsm.idle_delay": None, "pg_lsm.max_workers": None})
         say("  %-6s waiting until merges have come to rest" % bench.method)
         load.settled = bench.settle(limit_s=SETTLE_LIMIT_S)
         self._say_state("settled", load, load.settled)

@@ -22,22 +22,26 @@ SETTLED_BEYOND = [1.1, 1.1, 1.1, 1.1, 1.2, 1.2, 1.2, 1.3, None]
 SETTLED_IN_MEMORY = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.2, 1.3, None]
 
 
+STATES = ("held", "fresh", "settled")
+
+
 class Reads:
-    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. Merges of an idle index
-    are held still while the fresh one is read; those that its readers ask for go on, as they would."""
+    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. The index is "held" while
+    nothing merges it at all; "fresh" after that, when its readers have it merged, as they would, which may be done before
+    the first of them has ended; and "settled" after lsm_compact. Merges of idle indexes are off all the time."""
 
     methods = ("lsm", "btree")
 
     def __init__(self, name, title, share, settled_bounds):
         self.name, self.title, self.share = name, title, share
-        self.bounds = {"fresh": FRESH, "settled": settled_bounds}
+        self.bounds = {"held": [None] * len(READS), "fresh": FRESH, "settled": settled_bounds}
         self.results = {}
 
     def measure(self, bench):
         for method, repeat in bench.turns(self, 3):
             with bench.server:
                 bench.begin_fresh()
-                bench.server.query("ALTER SYSTEM SET pg_lsm.idle_delay = -1; SELECT pg_reload_conf();")
+                bench.change_settings({"pg_lsm.idle_delay": "-1"})
                 bench.server.query("CREATE TABLE t (k int4, f char(10));")
                 if method == "lsm":
                     bench.server.query("CREATE INDEX %s ON t USING lsm (k);" % INDEX)
@@ -46,9 +50,12 @@ class Reads:
                 if method == "btree":
                     bench.server.query("CREATE INDEX %s ON t (k);" % INDEX)
                     bench.server.query("VACUUM (ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
-                    rates["fresh"] = rates["settled"] = self._read(bench, rows, "")
+                    rates = dict.fromkeys(STATES, self._read(bench, rows, ""))
                 else:
+                    bench.change_settings({"pg_lsm.max_workers": "0"})
                     bench.server.query("VACUUM (ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
+                    rates["held"] = self._read(bench, rows, "held")
+                    bench.change_settings({"pg_lsm.max_workers": None})
                     rates["fresh"] = self._read(bench, rows, "fresh")
                     bench.server.query("SELECT lsm_compact('%s'); CHECKPOINT;" % INDEX)
                     rates["settled"] = self._read(bench, rows, "settled")
@@ -64,31 +71,33 @@ class Reads:
 
     def _read(self, bench, rows, state):
         """Operations a second of each of READS."""
-        rates, before = [], self._runs(bench, state, "before")
+        rates, runs = [], []
         for name, kind, clients, length, sql in READS:
             flags = {"l": length}
             if sql:
                 flags["q"] = sql
+            runs.append(self._runs(bench, state, "before " + name))
             # Labels tell the classes' figures apart.
             report = bench.run(["%s:%d" % (kind, clients)], rows, ", ".join(t for t in (name, state) if t), **flags)
             rates.append(report.value(kind, "rate"))
-        after = self._runs(bench, state, "afterwards")
-        runs = "; %s runs before, %s afterwards" % (before, after) if before else ""
-        say("  %-6s %-8s %s%s" % (bench.method, state, ", ".join(number(rate) for rate in rates), runs))
+        runs.append(self._runs(bench, state, "afterwards"))
+        say("  %-6s %-8s %s%s" % (
+            bench.method, state, ", ".join(number(rate) for rate in rates),
+            "; runs before each, and afterwards: %s" % ", ".join(map(str, runs)) if bench.method == "lsm" else ""))
         return rates
 
     @staticmethod
     def _runs(bench, state, when):
-        """How fresh an lsm index is."""
+        """How fresh an lsm index is: its readers have it merged in the meantime."""
         if bench.method != "lsm":
-            return None
+            return 0
         runs = int(bench.server.query("SELECT count(*) FROM lsm_runs('%s');" % INDEX))
-        bench.figure("runs, %s, %s" % (state, when), runs)
+        bench.figure("runs, " + state, runs, x=when)
         return runs
 
     def verdicts(self):
         pairs = list(of_repeats(self.results, "lsm", "btree"))
-        for state in ("fresh", "settled"):
+        for state in STATES:
             for i, (name, *_) in enumerate(READS):
                 value = [lsm[state][i] / btree[state][i] for lsm, btree in pairs]
                 parts = "lsm %s, btree %s a second" % tuple(

@@ -10,8 +10,8 @@ SOURCE = "Gurajada et al., as before: figures 4 and 5."
 WHAT = """Lookups of keys that exist, uniformly chosen, by a prepared statement that reads the row. Range scans from a
 random key on: the first 10 to 10<sup>7</sup> rows in the order of the key, as far as the table has so many;
 index-only (count and sum of k), and with the rows (count of f) up to 10<sup>4</sup>. "Fresh" is the index as a load
-by COPY left it: workers of pg_lsm finish what was due, and merge what the queries pay for, but the merges of idle indexes
-are switched off; the tables have the runs before and afterwards. "Settled" is the same after lsm_compact, where the server
+by COPY left it: nothing merges it while it is read, not even what was due or what its readers have paid for, since that
+may be done within a second; the tables have the runs before and afterwards. "Settled" is the same after lsm_compact, where the server
 has it, or else REINDEX, for every system. Before both the visibility map is set by VACUUM with INDEX_CLEANUP OFF. Sequential and bitmap scans are switched off
 for all. The small table fits into memory. The largest is what the largest load of experiment 1 left, at the default
 size some 880 MB without its index, so that it does not fit into the control group's 768 MB; a system that was stopped

@@ -60,6 +60,7 @@ def measure(context, rows):
         if state == "settled":
             if context.am == "none":
                 return
+            context.keep_fresh(False)
             context.settle()
         paths = context.index_paths()
         if paths:
