@@ -1,6 +1,6 @@
 """Bars on sessions: transactions of a single row, and lookups while rows come in."""
 
-from .bench import INDEX, say
+from .bench import INDEX, MB, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
 CLIENTS = 8
@@ -9,17 +9,18 @@ UNUSED_ROWS = 10 ** 8           # more than a turn inserts
 
 
 class Inserts:
-    """Prepared INSERTs of single rows by 8 clients."""
+    """Prepared INSERTs of single rows by 8 clients. With `unique` the keys are random UUIDs, for which that holds."""
 
-    def __init__(self, name, title, share, bound):
-        self.name, self.title, self.share, self.bound = name, title, share, bound
+    def __init__(self, name, title, share, bound, unique=False):
+        self.name, self.title, self.share, self.bound, self.unique = name, title, share, bound, unique
+        self.kind = "uuid4" if unique else "int4_random"
         self.methods = ("none", "lsm", "btree")
         self.results = {}
         self.bench = None
         self.btree_bytes = 0
 
     def _insert(self, bench, first, repeat):
-        report = bench.run([INSERTS], first)
+        report = bench.run([INSERTS], first, k=self.kind)
         say("  %-6s %12s INSERTs/s, p99 %.1f ms, longest %.0f ms" % (
             bench.method, format(int(report.value("insert", "rate")), ","), report.value("insert", "p99_us") / 1000,
             report.value("insert", "max_us") / 1000))
@@ -63,8 +64,8 @@ class InsertsInMemory(Inserts):
         for method, repeat in bench.turns(self, 2):
             with bench.server:
                 bench.begin_fresh()
-                bench.create_table()
-                load = bench.load(bench.rows(self.share))
+                bench.create_table(self.kind, unique=self.unique)
+                load = bench.load(bench.rows(self.share), self.kind)
                 bench.freeze_heap()
                 bench.settle()
                 if method == "btree":
@@ -82,13 +83,14 @@ class InsertsBeyondMemory(Inserts):
         with bench.server:
             bench.turn(self.name, "none", "")
             bench.begin_fresh()
-            bench.create_table()
-            bench.load(first, limit_s=0)
+            bench.create_table(self.kind)
+            bench.load(first, self.kind, limit_s=0)
             bench.freeze_heap()
             for method, repeat in bench.turns(self):
                 if method != "none":
                     say("  %-6s CREATE INDEX" % method)
-                    bench.server.query("CREATE INDEX %s ON t USING %s (k);" % (INDEX, method))
+                    bench.server.query("CREATE %sINDEX %s ON t USING %s (k);" % (
+                        "UNIQUE " if self.unique else "", INDEX, method))
                     bench.figure("index bytes", bench.index_bytes(), "bytes")
                 if method == "btree":
                     self.btree_bytes = bench.index_bytes()
@@ -201,8 +203,64 @@ class Lookups:
         return ", ".join(number(report.value("lookup", key) / 1000) for key in ("p50_us", "p99_us", "max_us"))
 
 
+class Ledger:
+    """A stream of events of which every tenth was there before: INSERT ... ON CONFLICT DO NOTHING, 1000 rows a statement.
+    The server makes the rows, the same for all. A btree that is slow is stopped after --limit."""
+
+    name, title, methods, share = "ledger", "1000 rows a statement, a tenth there already, ON CONFLICT DO NOTHING", ("lsm", "btree"), 0.5
+    STATEMENT, PARTS, BOUND = 1000, 50, 8.0
+    SQL = ("DO $$ BEGIN FOR s IN %d .. %d LOOP "
+           "INSERT INTO t SELECT (h & 15)::int4, h, 'abcdefghij' FROM (SELECT hashint8extended("
+           "CASE WHEN j %% 10 = 0 THEN abs(hashint8extended(s * 1000::int8 + j, %d)) %% (s * 1000 + 1) "
+           "ELSE s * 1000::int8 + j END, %d) AS h FROM generate_series(1, 1000) j) r ON CONFLICT DO NOTHING; "
+           "COMMIT; END LOOP; END $$")
+
+    def __init__(self):
+        self.results = {}
+        self.bench = None
+        self.btree_bytes = 0
+
+    def measure(self, bench):
+        self.bench = bench
+        statements = max(bench.rows(self.share) // self.STATEMENT, self.PARTS)
+        for method, repeat in bench.turns(self):
+            with bench.server:
+                bench.begin_fresh()
+                bench.server.query(
+                    "CREATE TABLE t (provider int4, event int8, f char(10)); "
+                    "CREATE UNIQUE INDEX %s ON t USING %s (provider, event);" % (INDEX, method))
+                rates, spent = [], 0.0
+                for part in range(self.PARTS):
+                    first, last = (statements * p // self.PARTS for p in (part, part + 1))
+                    seconds = bench.server.timed(self.SQL % (first, last - 1, bench.seed, bench.seed))
+                    spent += seconds
+                    rates.append((last - first) * self.STATEMENT / seconds)
+                    bench.figure("rows/s", rates[-1], "rows/s", last * self.STATEMENT)
+                    if spent > bench.options.limit:
+                        break
+                say("  %-6s %s rows, %s rows/s, then %s; index %s MB" % (
+                    method, format(statements * len(rates) // self.PARTS * self.STATEMENT, ","), number(rates[0]),
+                    number(rates[-1]), number(bench.index_bytes() / MB)))
+                if method == "btree":
+                    self.btree_bytes = bench.index_bytes()
+                self.results.setdefault(method, {})[repeat] = rates
+
+    def verdicts(self):
+        pairs = list(of_repeats(self.results, "lsm", "btree"))
+        parts, doubt = "", "not measured"
+        if pairs:
+            parts = "lsm %s, btree %s rows/s, over the last fiftieth that both have" % tuple(
+                number(median_or_none(pair[m][min(map(len, pair)) - 1] for pair in pairs)) for m in (0, 1))
+            parts += "; " + self.bench.size_and_memory(self.btree_bytes)
+            doubt = self.bench.doubt_beyond_memory(self.btree_bytes)
+        yield at_least(self.name, "rows/s, beyond memory, of btree",
+                       [a[min(len(a), len(b)) - 1] / b[min(len(a), len(b)) - 1] for a, b in pairs], self.BOUND, parts, doubt)
+
+
 EXPERIMENTS = [
     InsertsInMemory("inserts", "single-row INSERTs of 8 clients, in memory", 0.08, 1.0),
     InsertsBeyondMemory("beyond", "single-row INSERTs of 8 clients, beyond memory", 1.0, 5.0),
-    Lookups(),
+    InsertsInMemory("pk", "single-row INSERTs of 8 clients, unique index, in memory", 0.02, 0.9, unique=True),
+    InsertsBeyondMemory("pk-beyond", "the same beyond memory", 0.5, 3.0, unique=True),
+    Ledger(), Lookups(),
 ]
