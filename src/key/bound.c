@@ -6,10 +6,15 @@
 
 #include "key/keyspace.h"
 
+/* The key of bounds that have none: memcmp must not be given NULL, not even for no bytes. */
+static uint8 no_key[LSM_KEY_PAD];
+
 /* A bound without columns: before (+1) or after (-1) all entries. */
 void
 lsm_bound_init(LsmBound *bound, int tie)
 {
+	if (bound->key_room == 0)
+		bound->key = no_key;
 	bound->is_entry = false;
 	bound->tie = tie;
 	bound->keylen = 0;
@@ -19,7 +24,7 @@ lsm_bound_init(LsmBound *bound, int tie)
 static void
 reserve(LsmBound *bound, uint32 size)
 {
-	if (bound->key == NULL)
+	if (bound->key_room == 0)
 		bound->key = palloc(size + LSM_KEY_PAD);
 	else if (bound->key_room < size)
 		bound->key = repalloc(bound->key, size + LSM_KEY_PAD);

@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "base/limits.h"
+#include "nodes/memnodes.h"
 #include "storage/bufpage.h"
 
 int			lsm_merge_fanout = 8;
@@ -32,16 +33,74 @@ PageInit(Page page, Size page_size, Size special_size)
 	PageSetPageSizeAndVersion(page, page_size, PG_PAGE_LAYOUT_VERSION);
 }
 
+/* There is one context.  A test empties it when it likes. */
+static MemoryContextData the_context = {.type = T_AllocSetContext};
+MemoryContext CurrentMemoryContext = &the_context;
+
+/* What precedes each piece of memory. */
+typedef struct Piece
+{
+	struct Piece *next;
+	struct Piece **link;		/* what points to this one */
+	void	   *unused;
+	MemoryContext context;		/* core of 15 looks for it here */
+} Piece;
+
+StaticAssertDecl(sizeof(Piece) == MAXALIGN(sizeof(Piece)), "memory behind it is aligned");
+
+static Piece *pieces;
+
+static void *
+link_piece(Piece *piece)
+{
+	if (piece == NULL)
+	{
+		perror("malloc");
+		abort();
+	}
+	piece->context = &the_context;
+	piece->next = pieces;
+	piece->link = &pieces;
+	if (pieces != NULL)
+		pieces->link = &piece->next;
+	pieces = piece;
+	return piece + 1;
+}
+
+static Piece *
+unlink_piece(void *pointer)
+{
+	Piece	   *piece = (Piece *) pointer - 1;
+
+	*piece->link = piece->next;
+	if (piece->next != NULL)
+		piece->next->link = piece->link;
+	return piece;
+}
+
 void *
 palloc(Size size)
 {
-	return malloc(size);
+	return link_piece(malloc(sizeof(Piece) + size));
+}
+
+void *
+repalloc(void *pointer, Size size)
+{
+	return link_piece(realloc(unlink_piece(pointer), sizeof(Piece) + size));
 }
 
 void
 pfree(void *pointer)
 {
-	free(pointer);
+	free(unlink_piece(pointer));
+}
+
+void
+backend_free_all(void)
+{
+	while (pieces != NULL)
+		pfree(pieces + 1);
 }
 
 #if PG_VERSION_NUM >= 160000

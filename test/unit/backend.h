@@ -9,6 +9,9 @@
 /* Where an error goes while a test expects one; else NULL. */
 extern sigjmp_buf *backend_catch;
 
+/* Free all memory that palloc has given. */
+extern void backend_free_all(void);
+
 /* A page beyond whose ends nothing may be touched, as far as any offset of 16 bits goes. */
 extern char *backend_guarded_page(void);
 

@@ -1,0 +1,178 @@
+/*
+ * t_keys.c
+ *	  Properties of keys: they are in the order of the columns' types, and what was
+ *	  put in comes out again.
+ */
+#include "backend.h"
+#include "props.h"
+#include "tap.h"
+
+#include "key/tuple.h"
+
+enum
+{
+	ORDER, EQUALITY, CODES, LENGTHS, DAMAGE, DEFORM, TUPLES, SEPARATORS
+};
+
+static const char *const names[] = {
+	"entries are in the order of their columns, then of their TIDs",
+	"keys are equal if and only if the columns are",
+	"codes of values are in the order of the values, and none is the prefix of another",
+	"codes have the length that is foretold, and tell where they end",
+	"a damaged code is noticed or gives some value",
+	"an entry gives back its columns, bit for bit",
+	"so does the tuple of an index-only scan",
+	"a separator lies behind the left entry and not behind the right one",
+};
+
+static TestIndex the_index;
+static TestRow rows[40];
+
+static void
+check_order(const TestRow *a, const TestRow *b)
+{
+	int			order = rows_compare(&the_index, a, b);
+	bool		equal = rows_compare_columns(&the_index, a, b, the_index.nkeys) == 0;
+
+	props_expect(ORDER, sign_of(lsm_key_compare(the_index.ks, &a->entry, &b->entry)) == order,
+				 "rows %d and %d of %s", (int) (a - rows), (int) (b - rows),
+				 rows_describe(&the_index));
+	props_expect(EQUALITY, lsm_key_equal(the_index.ks, &a->entry, &b->entry) == equal,
+				 "rows %d and %d of %s", (int) (a - rows), (int) (b - rows),
+				 rows_describe(&the_index));
+}
+
+/* Encode into as many bytes as are asked for, so that the sanitizer sees the next one. */
+static uint8 *
+encode(LsmColumn *column, Datum value, bool isnull, uint32 *len)
+{
+	uint32		size = lsm_encode_size(column, value, isnull);
+	uint8	   *code = palloc(size);
+
+	*len = lsm_encode_column(column, value, isnull, code) - code;
+	return memcpy(palloc(*len), code, *len);
+}
+
+static void
+check_code(LsmColumn *column, const TestRow *row, int i)
+{
+	uint32		len;
+	uint8	   *code = encode(column, row->values[i], row->isnull[i], &len);
+	uint32		usual = lsm_encoded_length(column);
+	uint32		short_len = pick(len);
+	uint8	   *damaged = memcpy(palloc(short_len), code, short_len);
+	const uint8 *end;
+	Datum		value;
+	bool		isnull;
+
+	props_expect(LENGTHS, lsm_encoded_is_null(code) == row->isnull[i] &&
+				 lsm_encoded_column_length(column, code, code + len) == len &&
+				 (usual == 0 || row->isnull[i] || usual == len) &&
+				 lsm_decode_column(column, code, code + len, &value, &isnull) == code + len,
+				 "column %d of %s", i, rows_describe(&the_index));
+
+	end = damaged + short_len;
+	props_expect(DAMAGE, lsm_decode_column(column, damaged, end, &value, &isnull) == NULL &&
+				 lsm_encoded_column_length(column, damaged, end) == 0,
+				 "column %d of %s, cut to %u of %u bytes", i, rows_describe(&the_index),
+				 short_len, len);
+	code[pick(len)] = (uint8) pick_bits();
+	end = lsm_decode_column(column, code, code + len, &value, &isnull);
+	props_expect(DAMAGE, end == NULL || (end > code && end <= code + len), "column %d of %s", i,
+				 rows_describe(&the_index));
+}
+
+static void
+check_codes(LsmColumn *column, const TestRow *a, const TestRow *b, int i)
+{
+	uint32		a_len;
+	uint32		b_len;
+	uint8	   *a_code = encode(column, a->values[i], a->isnull[i], &a_len);
+	uint8	   *b_code = encode(column, b->values[i], b->isnull[i], &b_len);
+	int			order = rows_compare_value(&the_index.columns[i], a->values[i], a->isnull[i],
+										   the_index.columns[i].type, b->values[i], b->isnull[i]);
+
+	/* Where all bytes that both have are the same, so must be the values and the lengths. */
+	props_expect(CODES, sign_of(memcmp(a_code, b_code, Min(a_len, b_len))) == order &&
+				 (order != 0 || a_len == b_len), "column %d of %s", i, rows_describe(&the_index));
+}
+
+static bool
+same_columns(const TestRow *row, const Datum *values, const bool *isnull, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (isnull[i] != row->isnull[i] ||
+			(!isnull[i] && !types_identical(the_index.columns[i].type, row->values[i], values[i])))
+			return false;
+	}
+	return true;
+}
+
+static void
+check_columns(LsmTupleMaker *maker, const TestRow *row)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	int			count = 1 + pick(the_index.natts);
+	IndexTuple	tuple;
+
+	/* Of tuple keys and rests values are within the entry. */
+	lsm_keyspace_deform(the_index.ks, &row->entry, count, values, isnull);
+	props_expect(DEFORM, same_columns(row, values, isnull, count), "%s", rows_describe(&the_index));
+
+	tuple = lsm_tuple_make(maker, &row->entry);
+	for (int i = 0; i < the_index.natts; i++)
+		values[i] = index_getattr(tuple, i + 1, the_index.ks->desc, &isnull[i]);
+	props_expect(TUPLES, same_columns(row, values, isnull, the_index.natts) &&
+				 lsm_tid_to_int(&tuple->t_tid) == row->entry.tid, "%s", rows_describe(&the_index));
+}
+
+static void
+check_separator(const LsmEntry *left, const LsmEntry *right)
+{
+	LsmEntry	separator = *right;
+
+	/* As builder.c makes them. */
+	separator.aligned = false;
+	if (the_index.ks->encoded && !lsm_key_equal(the_index.ks, left, right))
+	{
+		separator.keylen = lsm_separator_length(the_index.ks, left, right);
+		separator.tid = 0;
+	}
+	props_expect(SEPARATORS, separator.keylen <= right->keylen &&
+				 lsm_key_compare(the_index.ks, left, &separator) < 0 &&
+				 lsm_key_compare(the_index.ks, &separator, right) <= 0, "%s",
+				 rows_describe(&the_index));
+}
+
+static void
+round_of_rows(void)
+{
+	LsmTupleMaker *maker;
+	int			count = lengthof(rows);
+
+	rows_index(&the_index, 4);
+	rows_make(&the_index, rows, count);
+	maker = lsm_tuple_maker_create(the_index.ks);
+	for (int i = 0; i < count; i++)
+	{
+		for (int j = 0; j < count; j++)
+			check_order(&rows[i], &rows[j]);
+		check_columns(maker, &rows[i]);
+		for (int c = 0; c < the_index.nkeys && the_index.ks->encoded; c++)
+		{
+			check_code(&the_index.ks->columns[c], &rows[i], c);
+			check_codes(&the_index.ks->columns[c], &rows[i], &rows[pick(count)], c);
+		}
+	}
+	count = rows_sort(&the_index, rows, count);
+	for (int i = 1; i < count; i++)
+		check_separator(&rows[i - 1].entry, &rows[i].entry);
+}
+
+int
+main(void)
+{
+	return props_run(400, round_of_rows, names, lengthof(names));
+}
