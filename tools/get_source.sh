@@ -4,7 +4,7 @@
 #
 #   tools/get_source.sh FOLDER
 #
-# Unpacks src/test/regress of the installed major version into FOLDER. Takes the tarball from a cache
+# Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a cache
 # ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set) or else from the distribution's source packages: of the same minor version
 # if it is to be had, else of the newest one. Uses package lists of its own and leaves the system's alone.
 
@@ -65,7 +65,7 @@ main()
 		(download "$PG_MAJOR") || die "could not fetch the source package of PostgreSQL $PG_MAJOR"
 		tarball=$(find "$CACHE" -name "postgresql-${PG_MAJOR}_*.orig.tar.*" | sort -V | tail -n 1)
 	fi
-	tar -C "$folder" --strip-components=1 --wildcards --no-same-owner -xf "$tarball" '*/src/test/regress' ||
+	tar -C "$folder" --strip-components=1 --wildcards --no-same-owner -xf "$tarball" '*/src/test/regress' '*/src/test/isolation' ||
 		die "could not unpack $tarball" "Is it damaged, or is bzip2 missing? Delete it to have it fetched again."
 	say "$(basename "$tarball")"
 }

@@ -1,13 +1,14 @@
 #!/bin/bash
 #
 # Runs PostgreSQL's own scripts btree_index, create_index, index_including and indexing with plain indexes turned into
-# lsm indexes, and compares with the expected output. Prints "ok" or "not ok" for each, with the differences.
+# lsm indexes, and insert_conflict, constraints and the isolation specs insert-conflict-* with unique ones; and compares
+# with the expected output. Prints "ok" or "not ok" for each, with the differences.
 #
 # Differences are allowed where the method's name is printed and where allowed.txt says so, with the reason. Scripts that
-# the four need run before them, unchanged; what they print is not judged.
+# these need run before them, unchanged; what they print is not judged.
 #
 #   PG_CONFIG       pg_config of the server, with pg_lsm installed
-#   PG_SOURCE       a PostgreSQL source tree of the same major version (or its src/test/regress)
+#   PG_SOURCE       a PostgreSQL source tree of the same major version
 #   LSM_TEST_DIR    an empty folder to work in
 #
 # Nothing of PostgreSQL is kept here: the scripts are translated when this runs.
@@ -17,13 +18,18 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PG_CONFIG=${PG_CONFIG:-pg_config}
 work=${LSM_TEST_DIR:?needs a folder to work in}
 source=${PG_SOURCE:?needs a PostgreSQL source tree}
-[ -d "$source/src/test/regress" ] && source=$source/src/test/regress
-if [ ! -d "$source/sql" ]; then
-	echo "not ok core: $source has no regression scripts"
+isolation=$source/src/test/isolation
+source=$source/src/test/regress
+if [ ! -d "$source/sql" ] || [ ! -d "$isolation/specs" ]; then
+	echo "not ok core: $source has no regression scripts, or $isolation no specs"
 	exit 1
 fi
 
-JUDGED="create_index index_including btree_index indexing"
+PLAIN="create_index index_including btree_index indexing"
+UNIQUE="insert_conflict constraints"
+# Not those that are about partitioned tables.
+SPECS=$(cd "$isolation/specs" && grep -Lwi 'partition' insert-conflict-*.spec | sed 's/\.spec$//')
+JUDGED="$PLAIN $UNIQUE"
 BEFORE="test_setup point lseg line box path polygon circle copy create_misc create_operator create_procedure create_table create_type"
 
 bindir=$("$PG_CONFIG" --bindir)
@@ -32,12 +38,34 @@ mkdir -p "$work"/in/{sql,expected} "$work/lib" "$work/tmp"
 cp -r "$source/data" "$work/in/"
 cp "$source"/sql/*.sql "$work/in/sql/"
 cp "$source"/expected/*.out "$work/in/expected/"
-for t in $JUDGED; do
-	python3 "$here/translate.py" sql "$source/sql/$t.sql" >"$work/in/sql/$t.sql" || exit 1
-	if ! grep -q 'USING lsm' "$work/in/sql/$t.sql"; then
-		echo "not ok core/$t: nothing in it was translated"
+
+# The option of translate.py for a script or spec.
+kind()
+{
+	case " $PLAIN " in
+		*" $1 "*) ;;
+		*) echo --unique ;;
+	esac
+}
+
+# put FROM TO: the script or spec, translated.
+put()
+{
+	# shellcheck disable=SC2046
+	python3 "$here/translate.py" $(kind "$(basename "${1%.*}")") sql "$1" >"$2" || exit 1
+	if ! grep -q 'USING lsm\|WITH (lsm)' "$2"; then
+		echo "not ok core/$(basename "${1%.*}"): nothing in it was translated"
 		exit 1
 	fi
+}
+
+mkdir -p "$work"/iso/{specs,expected} "$work/iso-tmp"
+for t in $JUDGED; do
+	put "$source/sql/$t.sql" "$work/in/sql/$t.sql"
+done
+for t in $SPECS; do
+	put "$isolation/specs/$t.spec" "$work/iso/specs/$t.spec"
+	cp "$isolation/expected/$t.out" "$work/iso/expected/"
 done
 
 # Some scripts load C functions of the regression suite.
@@ -62,20 +90,30 @@ cd "$work" || exit 1
 	--temp-config="$work/temp.conf" --bindir="$bindir" --dlpath="$work/lib" --dbname=regression --encoding=UTF8 --no-locale \
 	--max-concurrent-tests=1 $BEFORE lsm_setup $JUDGED >"$work/pg_regress.log" 2>&1
 
+# shellcheck disable=SC2086
+"$libs/../isolation/pg_isolation_regress" --inputdir="$work/iso" --outputdir="$work/iso" \
+	--temp-instance="$work/iso-tmp/instance" --temp-config="$work/temp.conf" --bindir="$bindir" --dbname=isolation \
+	--encoding=UTF8 --no-locale --load-extension=pg_lsm $SPECS >"$work/pg_isolation_regress.log" 2>&1
+
 status=0
-for t in $JUDGED; do
-	if [ ! -s "$work/results/$t.out" ]; then
+for t in $JUDGED $SPECS; do
+	from=$source/expected result=$work/results/$t.out log=$work/pg_regress.log
+	if [ -e "$work/iso/specs/$t.spec" ]; then
+		from=$isolation/expected result=$work/iso/results/$t.out log=$work/pg_isolation_regress.log
+	fi
+	if [ ! -s "$result" ]; then
 		echo "not ok core/$t: it did not run"
-		tail -n 20 "$work/pg_regress.log" | sed 's/^/# /'
+		tail -n 20 "$log" | sed 's/^/# /'
 		status=1
 		continue
 	fi
 	# There may be several expected outputs: the best counts.
 	best=
-	for expected in "$source/expected/$t.out" "$source/expected/${t}"_[0-9].out; do
+	for expected in "$from/$t.out" "$from/${t}"_[0-9].out; do
 		[ -f "$expected" ] || continue
 		# Status 1 and no differences: not even a comparison.
-		python3 "$here/translate.py" compare "$expected" "$work/results/$t.out" "$here/allowed.txt" >"$work/$t.diff.new" ||
+		# shellcheck disable=SC2046
+		python3 "$here/translate.py" $(kind "$t") compare "$expected" "$result" "$here/allowed.txt" >"$work/$t.diff.new" ||
 			[ -s "$work/$t.diff.new" ] || echo "the comparison with $expected failed" >"$work/$t.diff.new"
 		if [ -z "$best" ] || [ "$(wc -l <"$work/$t.diff.new")" -lt "$(wc -l <"$work/$t.diff")" ]; then
 			mv "$work/$t.diff.new" "$work/$t.diff"

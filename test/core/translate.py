@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Turns plain indexes in PostgreSQL's regression scripts into lsm indexes, and compares what came out.
+"""Turns indexes in PostgreSQL's regression scripts into lsm indexes, and compares what came out.
 
-    translate.py sql FILE       the script or expected output on standard output, with plain indexes as lsm indexes
-    translate.py compare EXPECTED RESULT ALLOWED
+    translate.py [--unique] sql FILE
+                                the script or expected output on standard output, with plain indexes as lsm indexes;
+                                with --unique the unique ones, and those of PRIMARY KEY and UNIQUE, instead
+    translate.py [--unique] compare EXPECTED RESULT ALLOWED
                                 prints the differences that name neither the method nor are in ALLOWED;
                                 exit status 1 if there are any
 
-Unique indexes, and other access methods, stay what they are.
+Other access methods stay what they are, and so do unique indexes of partitioned tables and of partitions, which core
+matches with those of the partitioned table, and those that name an operator class, as the target of ON CONFLICT does
+then: core looks for that class among B-trees' only.
 """
 import difflib
 import re
@@ -19,7 +23,36 @@ CREATE = re.compile(
     re.IGNORECASE)
 
 
-def translate(text):
+# The same with UNIQUE.
+CREATE_UNIQUE = re.compile(CREATE.pattern.replace(r'\bcreate\s+index', r'\bcreate\s+unique\s+index'), re.IGNORECASE)
+
+# PRIMARY KEY and UNIQUE, of a column or of the table, with INCLUDE; not where an index is named, and not in
+# CREATE UNIQUE INDEX.
+COLUMNS = r'\s*\((?:[^()]|\([^()]*\))*\)'
+CONSTRAINT = re.compile(
+    r'(\bprimary\s+key\b|(?<!create )\bunique\b(?:\s+nulls\s+(?:not\s+)?distinct)?)'
+    r'(?!\s+(?:using|index|constraint|key|violation|indexes))'
+    r'(' + COLUMNS + r'(?:\s*include' + COLUMNS + r')?)?', re.IGNORECASE)
+# Statements whose constraints are translated, and those that stay as they are: about partitions (tp and t in
+# constraints.sql are some), or with an operator class.
+HAS_CONSTRAINT = re.compile(r'\b(?:create\s+(?:temp\s+|unlogged\s+)?table|alter\s+table)\b', re.IGNORECASE)
+BTREE_ONLY = re.compile(r'partition|\bparted|\btp\b|\bon\s+(?:only\s+)?t\b|_ops\b', re.IGNORECASE)
+# Split at the end of a statement, which is kept.
+STATEMENTS = re.compile(r'(?<=;)')
+
+
+def translate_unique(text):
+    parts = []
+    for part in STATEMENTS.split(text):
+        if not BTREE_ONLY.search(part):
+            part = CREATE_UNIQUE.sub(lambda m: m.group(1) + ' USING lsm' + (m.group(2) or ' '), part)
+            if HAS_CONSTRAINT.search(part):
+                part = CONSTRAINT.sub(lambda m: m.group(0) + ' WITH (lsm)', part)
+        parts.append(part)
+    return ''.join(parts)
+
+
+def translate_plain(text):
     return CREATE.sub(lambda m: m.group(1) + ' USING lsm' + (m.group(2) or ' '), text)
 
 
@@ -35,7 +68,7 @@ def normalize(text):
     return [line.strip() for line in text.splitlines()]
 
 
-def compare(expected, result, allowed):
+def compare(translate, expected, result, allowed):
     with open(allowed, encoding='utf-8') as f:
         patterns = [re.compile(line.rstrip('\n')) for line in f
                     if line.strip() and not line.startswith('#')]
@@ -58,12 +91,17 @@ def compare(expected, result, allowed):
 
 
 def main():
-    if len(sys.argv) == 3 and sys.argv[1] == 'sql':
-        with open(sys.argv[2], encoding='utf-8') as f:
+    arguments = sys.argv[1:]
+    translate = translate_plain
+    if arguments[:1] == ['--unique']:
+        translate = translate_unique
+        arguments.pop(0)
+    if len(arguments) == 2 and arguments[0] == 'sql':
+        with open(arguments[1], encoding='utf-8') as f:
             sys.stdout.write(translate(f.read()))
         return 0
-    if len(sys.argv) == 5 and sys.argv[1] == 'compare':
-        return compare(*sys.argv[2:])
+    if len(arguments) == 4 and arguments[0] == 'compare':
+        return compare(translate, *arguments[1:])
     sys.stderr.write(__doc__)
     return 2
 
