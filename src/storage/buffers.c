@@ -89,6 +89,9 @@ read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buff
 	Buffer	   *recent = recent_buffer(block);
 	bool		missed;
 
+	/* Files of temporary relations may have the number of another one. */
+	if (RelationUsesLocalBuffers(rel))
+		return lsm_buffer_read_counted(rel, block, strategy, buffer);
 	if (*recent != InvalidBuffer && ++recent_reads % USUAL_WAY != 0 &&
 		ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, *recent))
 	{
@@ -98,7 +101,7 @@ read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buff
 		return false;
 	}
 	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
-	*recent = BufferIsLocal(*buffer) ? InvalidBuffer : *buffer;
+	*recent = *buffer;
 	return missed;
 }
 
