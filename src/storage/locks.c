@@ -53,23 +53,35 @@ lsm_merge_unlock(Relation rel, LOCKMODE mode)
 	UnlockTuple(rel, &tag, mode);
 }
 
-/* Offset 1 and a block that is not 0: neither the merge lock nor a job's. */
+/* Nobody else sees a temporary index: it needs no locks of keys. */
 static void
-key_tag(uint32 hash, ItemPointer tag)
+lock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
 {
-	ItemPointerSet(tag, Max(hash, 1), 1);
+	if (!RelationUsesLocalBuffers(rel))
+		LockTuple(rel, tag, mode);
 }
 
-/* An offset that no job's tag has.  Nobody else sees a temporary index. */
+static void
+unlock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
+{
+	if (!RelationUsesLocalBuffers(rel))
+		UnlockTuple(rel, tag, mode);
+}
+
+/* An offset that no job's tag has. */
+static void
+publish_tag(ItemPointer tag)
+{
+	ItemPointerSet(tag, 0, 0xFFFF);
+}
+
 void
 lsm_publish_lock(Relation rel, LOCKMODE mode)
 {
 	ItemPointerData tag;
 
-	if (RelationUsesLocalBuffers(rel))
-		return;
-	ItemPointerSet(&tag, 0, 0xFFFF);
-	LockTuple(rel, &tag, mode);
+	publish_tag(&tag);
+	lock_shared_index(rel, &tag, mode);
 }
 
 void
@@ -77,10 +89,15 @@ lsm_publish_unlock(Relation rel, LOCKMODE mode)
 {
 	ItemPointerData tag;
 
-	if (RelationUsesLocalBuffers(rel))
-		return;
-	ItemPointerSet(&tag, 0, 0xFFFF);
-	UnlockTuple(rel, &tag, mode);
+	publish_tag(&tag);
+	unlock_shared_index(rel, &tag, mode);
+}
+
+/* Offset 1 and a block that is not 0: neither the merge lock nor a job's. */
+static void
+key_tag(uint32 hash, ItemPointer tag)
+{
+	ItemPointerSet(tag, Max(hash, 1), 1);
 }
 
 void
@@ -88,10 +105,8 @@ lsm_key_lock(Relation rel, uint32 hash)
 {
 	ItemPointerData tag;
 
-	if (RelationUsesLocalBuffers(rel))
-		return;
 	key_tag(hash, &tag);
-	LockTuple(rel, &tag, ExclusiveLock);
+	lock_shared_index(rel, &tag, ExclusiveLock);
 }
 
 void
@@ -99,10 +114,8 @@ lsm_key_unlock(Relation rel, uint32 hash)
 {
 	ItemPointerData tag;
 
-	if (RelationUsesLocalBuffers(rel))
-		return;
 	key_tag(hash, &tag);
-	UnlockTuple(rel, &tag, ExclusiveLock);
+	unlock_shared_index(rel, &tag, ExclusiveLock);
 }
 
 /* The low 32 bits of the id, and 15 more: enough to tell jobs of one index apart. */
