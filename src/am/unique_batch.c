@@ -22,7 +22,7 @@
  */
 #define ENTRIES_PER_SEEK 64
 
-/* With fewer keys it is not worth it to make filters of small runs for them. */
+/* Fewer keys are looked for one by one. */
 #define LEAST_PROBES 16
 
 /* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
@@ -174,7 +174,9 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 
 		if (is_known(b, reader->child_runs[i]))
 			continue;
-		if (b->ks->encoded && run->state == LSM_RUN_PACKED && b->count >= LEAST_PROBES)
+		CHECK_FOR_INTERRUPTS();
+		if (b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
+			lsm_run_cursor_has_filter(reader->children[i]))
 			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
 		else if (run->entries <= b->count * ENTRIES_PER_SEEK)
 			fresh = sweep_through(b, reader, i);

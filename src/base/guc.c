@@ -47,7 +47,7 @@ lsm_guc_define(void)
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.merge_fanout",
 							"Number of runs of a level that are merged into one of the next level.",
-							"On the lowest level, twice as many.",
+							"On the lowest level, twice as many; in unique indexes, half as many.",
 							&lsm_merge_fanout, 16, LSM_MIN_FANOUT, LSM_MAX_FANOUT,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.buffer_entries",

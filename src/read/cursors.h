@@ -60,6 +60,9 @@ extern void lsm_read_set_stale(LsmReadContext *cx, BlockNumber block);
 extern LsmCursor *lsm_run_cursor_create(LsmReadContext *cx);
 extern void lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip);
 
+extern bool lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
+								 ScanDirection direction, LsmBound *split);
+
 /* A key that is looked for in one run after the other. */
 typedef struct LsmProbe
 {
@@ -71,9 +74,7 @@ typedef struct LsmProbe
 /* run_lookup.c */
 extern bool lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 								 LsmBound *high);
-
-extern bool lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
-								 ScanDirection direction, LsmBound *split);
+extern bool lsm_run_cursor_has_filter(LsmCursor *cursor);
 
 /* buffer_cursor.c */
 extern LsmCursor *lsm_buffer_cursor_create(LsmReadContext *cx);

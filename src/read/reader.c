@@ -152,9 +152,9 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 static void
 count_paid(LsmReadCounters *c)
 {
-	/* To be told by a filter costs about half a seek. */
+	/* To be told by a filter costs about half a seek.  Batches have asked some without seeking. */
 	if (c->runs > c->seeks)
-		c->paid += c->seeks - c->seeks * c->filter_skips / (2 * c->runs) +
+		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
 			c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
 }
 
@@ -551,7 +551,7 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
  * which it has an entry.  The reader itself stands nowhere.  False if the version is
  * old: then the caller has to take a newer one, and to look for all of them again.
  *
- * REQUIRES: encoded keys; the reader was refreshed, and not let go since.
+ * REQUIRES: encoded keys, one at least; the reader was refreshed, and not let go since.
  */
 bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)

@@ -37,23 +37,44 @@ lsm_run_damaged(RunCursor *c, uint32 page)
 	lsm_report_corruption(c->cx->index->rel, c->segment.start + page, "entries cannot be decoded");
 }
 
+/* The block of a page of the segment. */
+static BlockNumber
+run_block(RunCursor *c, uint32 number)
+{
+	if (number >= c->segment.blocks)
+		lsm_run_damaged(c, c->segment.blocks - 1);
+	return c->segment.start + number;
+}
+
+/* A page of the segment was read: it is locked, or belongs to somebody else by now. */
+static Buffer
+run_note_page(RunCursor *c, uint32 number, Buffer buffer)
+{
+	c->cx->counters.pages++;
+	if (!BufferIsValid(buffer))
+		lsm_read_set_stale(c->cx, c->segment.start + number);
+	else
+		lsm_test_old_snapshot(c->cx->snapshot, c->cx->index->rel, BufferGetPage(buffer));
+	return buffer;
+}
+
 /* Lock a page of the segment; InvalidBuffer when the version is old. */
 Buffer
 lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind)
 {
-	BlockNumber block = c->segment.start + number;
-	Buffer		buffer;
+	return run_note_page(c, number,
+						 lsm_buffer_read_owned(c->cx->index->rel, run_block(c, number), kind,
+											   c->segment.id, BUFFER_LOCK_SHARE,
+											   c->cx->strategy));
+}
 
-	if (number >= c->segment.blocks)
-		lsm_run_damaged(c, c->segment.blocks - 1);
-	buffer = lsm_buffer_read_owned(c->cx->index->rel, block, kind, c->segment.id,
-								   BUFFER_LOCK_SHARE, c->cx->strategy);
-	c->cx->counters.pages++;
-	if (!BufferIsValid(buffer))
-		lsm_read_set_stale(c->cx, block);
-	else
-		lsm_test_old_snapshot(c->cx->snapshot, c->cx->index->rel, BufferGetPage(buffer));
-	return buffer;
+/* The same for one that was expected: see lsm_buffer_expect. */
+Buffer
+lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind)
+{
+	return run_note_page(c, number,
+						 lsm_buffer_read_expected(c->cx->index->rel, run_block(c, number), kind,
+												  c->segment.id, c->cx->strategy));
 }
 
 /*

@@ -37,6 +37,7 @@ typedef struct RunCursor
 /* run_cursor.c */
 extern void lsm_run_damaged(RunCursor *c, uint32 page) __attribute__((noreturn));
 extern Buffer lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind);
+extern Buffer lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind);
 extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
 extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit);
 

@@ -5,8 +5,9 @@
  * Batches and small merges come and go too fast for a filter to be worth its
  * writing.  But while rows pour in, they are most of the runs.  A lookup looks into
  * such a run the ordinary way at first; from the 32nd on it asks a filter in private
- * memory.  A run's id is never used again and nothing is added to it, so the filter
- * is good for as long as there is the run, in any version.
+ * memory, or earlier if many keys are looked for at once.  A run's id is never used
+ * again and nothing is added to it, so the filter is good for as long as there is the
+ * run, in any version.
  */
 #ifndef LSM_RUN_FILTER_H
 #define LSM_RUN_FILTER_H

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
 
@@ -113,6 +114,9 @@ lsm_run_lacks_key(RunCursor *c)
 /* Keys that are looked for together. */
 #define KEYS_A_ROUND	256
 
+/* To look for a key takes about as long as to put so many into a filter. */
+#define ENTRIES_A_LOOKUP	32
+
 /* Lists into which they are put, by page of the filter; filters have hardly more. */
 #define PAGE_LISTS		128
 
@@ -170,7 +174,7 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 		}
 		number = r->places[i].page;
 		if (!BufferIsValid(buffer))
-			buffer = lsm_run_read_page(c, c->segment.leaves + number, LSM_PAGE_FILTER);
+			buffer = lsm_run_read_expected_page(c, c->segment.leaves + number, LSM_PAGE_FILTER);
 		if (!BufferIsValid(buffer))
 			return;
 		perhaps[i] = lsm_filter_page_has(BufferGetPage(buffer), &r->places[i],
@@ -187,7 +191,18 @@ ask_segment_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
 
 	sort_by_page(c, r);
 	for (int list = 0; list < lists && !c->cx->stale; list++)
+	{
 		ask_list(c, r, r->first[list], perhaps);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/* Are there enough lookups in a run that has no filter yet, with so many more? */
+static bool
+is_filter_due(RunCursor *c, int more)
+{
+	c->filter->lookups += more;
+	return (uint64) c->filter->lookups * ENTRIES_A_LOOKUP >= c->run.entries;
 }
 
 /* Keep the keys of the round that the segment may have. */
@@ -197,13 +212,12 @@ ask_for_round(RunCursor *c, LookupRound *r)
 	bool		perhaps[KEYS_A_ROUND] = {0};
 	int			kept = 0;
 
-	if (c->segment.filter_blocks == 0 && c->filter == NULL)
-		return;
 	if (c->segment.filter_blocks > 0)
 		ask_segment_for_round(c, r, perhaps);
 	else
 	{
-		if (c->filter->blocks == NULL && !run_make_filter(c))
+		if (c->filter == NULL ||
+			(c->filter->blocks == NULL && (!is_filter_due(c, r->count) || !run_make_filter(c))))
 			return;
 		for (int i = 0; i < r->count; i++)
 			perhaps[i] = lsm_run_filter_has(c->filter, r->probes[i]->hash);
@@ -218,25 +232,34 @@ ask_for_round(RunCursor *c, LookupRound *r)
 	r->count = kept;
 }
 
+/* The cursor has been put before the key: is there an entry with it? */
+static void
+note_found(RunCursor *c, LsmProbe *probe)
+{
+	probe->found |= c->base.valid && lsm_key_equal(c->cx->ks, c->base.entry, &probe->entry);
+}
+
 /* Look for the keys of the round in the segment; none are left in it then. */
 static void
 look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 {
-	ask_for_round(c, r);
+	if (r->count > 0)
+		ask_for_round(c, r);
 	for (int i = 0; i < r->count && !c->cx->stale; i++)
 	{
-		const LsmEntry *key = &r->probes[i]->entry;
+		LsmProbe   *probe = r->probes[i];
 
-		lsm_bound_set_key(c->cx->ks, low, key, 1);
-		lsm_bound_set_key(c->cx->ks, high, key, -1);
+		CHECK_FOR_INTERRUPTS();
+		lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+		lsm_bound_set_key(c->cx->ks, high, &probe->entry, -1);
 		c->base.valid = false;
 		lsm_run_seek_in_segment(c, low, high);
-		r->probes[i]->found |= c->base.valid && lsm_key_equal(c->cx->ks, c->base.entry, key);
+		note_found(c, probe);
 	}
 	r->count = 0;
 }
 
-/* Is the key behind the segment that the cursor is in? */
+/* Is the key behind the segment that the cursor is in, or is it in none? */
 static bool
 is_behind_segment(RunCursor *c, const LsmProbe *probe)
 {
@@ -246,12 +269,39 @@ is_behind_segment(RunCursor *c, const LsmProbe *probe)
 		compare_keys(probe, c->found->high.key, c->found->high.keylen) > 0;
 }
 
+/* Is it known without a look: found, the same key as the one before, or one that counts elsewhere? */
+static bool
+is_answered(RunCursor *c, const LsmProbe *probes, Size i)
+{
+	const LsmProbe *probe = &probes[i];
+
+	return probe->found ||
+		(i > 0 && compare_keys(probe, probes[i - 1].entry.key, probes[i - 1].entry.keylen) == 0) ||
+		(c->clip != NULL && compare_keys(probe, c->clip->key, c->clip->keylen) < 0);
+}
+
+/*
+ * Enter a run of one segment, which has no bounds in a directory.  False if it ends
+ * before the first key, as runs do while keys ascend.
+ */
+static bool
+enter_single(RunCursor *c, LsmProbe *first, LsmBound *low)
+{
+	lsm_run_segment(&c->run, &c->segment);
+	c->cx->counters.segments++;
+	lsm_bound_set_key(c->cx->ks, low, &first->entry, 1);
+	lsm_run_seek_in_segment(c, low, NULL);
+	note_found(c, first);
+	return c->base.valid;
+}
+
 /*
  * Look for keys, which are in order, in the run: those of which it has an entry are
- * marked.  Of entries before the clip it may be told or not: they are in the output of
- * the job.  False if the version is old.  low and high are room for bounds.
+ * marked; of equal ones the first.  Of entries before the clip it may be told or not:
+ * they are in the output of the job.  False if the version is old.  low and high are
+ * room for bounds.
  *
- * REQUIRES: encoded keys.
+ * REQUIRES: encoded keys, one at least.
  */
 bool
 lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
@@ -267,17 +317,16 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	c->base.at_page = false;
 	c->ends = false;
 	r.count = 0;
-	if (lsm_run_is_single(&c->run))
-	{
-		lsm_run_segment(&c->run, &c->segment);
-		c->cx->counters.segments++;
-	}
+
+	/* A key below the segment that was found lies behind the one before only if we came from there. */
+	c->is_found = false;
+	if (lsm_run_is_single(&c->run) && !enter_single(c, &probes[0], low))
+		return !c->cx->stale;
 	for (Size i = 0; i < count && !c->cx->stale; i++)
 	{
 		LsmProbe   *probe = &probes[i];
 
-		if (probe->found ||
-			(c->clip != NULL && compare_keys(probe, c->clip->key, c->clip->keylen) < 0))
+		if (is_answered(c, probes, i))
 			continue;
 		if (is_behind_segment(c, probe))
 		{
@@ -297,4 +346,13 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 		look_for_round(c, &r, low, high);
 	c->base.valid = false;
 	return !c->cx->stale;
+}
+
+/* Has the run filters, or can it have one in private memory?  Else to look for many keys is as well done by reading. */
+bool
+lsm_run_cursor_has_filter(LsmCursor *cursor)
+{
+	RunCursor  *c = (RunCursor *) cursor;
+
+	return c->run.filter_blocks > 0 || c->filter != NULL;
 }

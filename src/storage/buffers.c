@@ -63,65 +63,6 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 }
 
 /*
- * Batches of unique indexes look at very many filter pages, at each for a moment.  So
- * it is remembered in which buffer a page was: the server need not look it up then, and
- * what is needed of several can be fetched into the CPU's cache at once.
- *
- * A page that is found this way is not counted as used, so it could be thrown out though
- * it is used all the time: one in USUAL_WAY reads goes the usual way.
- */
-#define RECENT_BUFFERS	32768
-#define USUAL_WAY		8
-
-static Buffer recent_buffers[RECENT_BUFFERS];	/* by block; 0: not known */
-static uint32 recent_reads = 0;
-
-static inline Buffer *
-recent_buffer(BlockNumber block)
-{
-	return &recent_buffers[block % RECENT_BUFFERS];
-}
-
-/* Read a page of which the buffer may be known; tell whether it had to come from disk. */
-static bool
-read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buffer *buffer)
-{
-	Buffer	   *recent = recent_buffer(block);
-	bool		missed;
-
-	/* Files of temporary relations may have the number of another one. */
-	if (RelationUsesLocalBuffers(rel))
-		return lsm_buffer_read_counted(rel, block, strategy, buffer);
-	if (*recent != InvalidBuffer && ++recent_reads % USUAL_WAY != 0 &&
-		ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, *recent))
-	{
-		pgstat_count_buffer_read(rel);
-		pgstat_count_buffer_hit(rel);
-		*buffer = *recent;
-		return false;
-	}
-	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
-	*recent = *buffer;
-	return missed;
-}
-
-/* A filter page is about to be read, and this part of it looked at. */
-void
-lsm_buffer_expect(BlockNumber block, uint32 offset)
-{
-	Buffer		buffer = *recent_buffer(block);
-	Page		page;
-
-	if (buffer == InvalidBuffer)
-		return;
-	page = BufferGetPage(buffer);
-	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-	__builtin_prefetch(page);
-	__builtin_prefetch((char *) page + offset);
-	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
-}
-
-/*
  * Check the page in a buffer that is locked, at least in share mode.  Returns
  * NULL or what is wrong.  `missed` says that it has just been read from disk.
  */
@@ -185,6 +126,28 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 	return buffer;
 }
 
+/* Lock a page and check it; InvalidBuffer, and unpinned, if it is not that owner's. */
+static Buffer
+lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, int lock_mode)
+{
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	Page		page = BufferGetPage(buffer);
+	LsmPageOpaque *opaque = lsm_page_opaque(page);
+	const char *wrong;
+
+	LockBuffer(buffer, lock_mode);
+	if (unlikely(lsm_page_check_header(page, block) != NULL ||
+				 opaque->owner != owner || opaque->kind != kind))
+	{
+		UnlockReleaseBuffer(buffer);
+		return InvalidBuffer;
+	}
+	wrong = lsm_buffer_verify(rel, buffer, missed);
+	if (unlikely(wrong != NULL))
+		lsm_report_corruption(rel, block, wrong);
+	return buffer;
+}
+
 /*
  * The same for a page that may have another owner by now.  Then the result is
  * InvalidBuffer: the caller's version is old, or the index is damaged (I4).
@@ -200,30 +163,88 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 {
 	Buffer		buffer;
 	bool		missed;
-	Page		page;
-	LsmPageOpaque *opaque;
-	const char *wrong;
 
 	/* That would ask for a new block. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
-	if (kind == LSM_PAGE_FILTER)
-		missed = read_recent(rel, block, strategy, &buffer);
-	else
-		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
-	page = BufferGetPage(buffer);
-	opaque = lsm_page_opaque(page);
-	LockBuffer(buffer, lock_mode);
-	if (unlikely(lsm_page_check_header(page, block) != NULL ||
-				 opaque->owner != owner || opaque->kind != kind))
+	missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+	return lock_owned(rel, buffer, missed, kind, owner, lock_mode);
+}
+
+/*
+ * Batches of unique indexes look at very many filter pages, at each for a moment.  So
+ * it is remembered in which buffer a page was: the server need not look it up then, and
+ * what is needed of several can be fetched into the CPU's cache at once.
+ *
+ * A page that is found this way is not counted as used, so it could be thrown out though
+ * it is used all the time: one in USUAL_WAY reads goes the usual way.
+ */
+#define RECENT_BUFFERS	32768
+#define USUAL_WAY		8
+
+static Buffer recent_buffers[RECENT_BUFFERS];	/* by block; 0: not known */
+static uint32 recent_reads = 0;
+
+static inline Buffer *
+recent_buffer(BlockNumber block)
+{
+	return &recent_buffers[block % RECENT_BUFFERS];
+}
+
+/* Read a page of which the buffer may be known; tell whether it had to come from disk. */
+static bool
+read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buffer *buffer)
+{
+	Buffer	   *recent = recent_buffer(block);
+	bool		missed;
+
+	/* Files of temporary relations may have the number of another one. */
+	if (RelationUsesLocalBuffers(rel))
+		return lsm_buffer_read_counted(rel, block, strategy, buffer);
+	if (*recent != InvalidBuffer && ++recent_reads % USUAL_WAY != 0 &&
+		ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, *recent))
 	{
-		UnlockReleaseBuffer(buffer);
-		return InvalidBuffer;
+		pgstat_count_buffer_read(rel);
+		pgstat_count_buffer_hit(rel);
+		*buffer = *recent;
+		return false;
 	}
-	wrong = lsm_buffer_verify(rel, buffer, missed);
-	if (unlikely(wrong != NULL))
-		lsm_report_corruption(rel, block, wrong);
-	return buffer;
+	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
+	*recent = *buffer;
+	return missed;
+}
+
+/*
+ * A page is about to be read, and this part of it looked at.  What is remembered may be
+ * another's page by now: then the wrong lines are fetched, and nothing else happens.
+ */
+void
+lsm_buffer_expect(BlockNumber block, uint32 offset)
+{
+	Buffer		buffer = *recent_buffer(block);
+	Page		page;
+
+	if (buffer == InvalidBuffer)
+		return;
+	page = BufferGetPage(buffer);
+	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
+	__builtin_prefetch(page);
+	__builtin_prefetch((char *) page + offset);
+	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
+}
+
+/* lsm_buffer_read_owned for such a page, locked in share mode. */
+Buffer
+lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+						 BufferAccessStrategy strategy)
+{
+	Buffer		buffer;
+	bool		missed;
+
+	if (unlikely(!BlockNumberIsValid(block)))
+		lsm_report_corruption(rel, block, "there is no such block");
+	missed = read_recent(rel, block, strategy, &buffer);
+	return lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
 }
 
 /*

@@ -19,6 +19,8 @@ extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64
 extern Buffer lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									int lock_mode, BufferAccessStrategy strategy);
 extern void lsm_buffer_expect(BlockNumber block, uint32 offset);
+extern Buffer lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+									   BufferAccessStrategy strategy);
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
 extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 									BufferAccessStrategy strategy, Buffer *buffer);
