@@ -51,13 +51,16 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			 errhint("Please REINDEX it.")));
 }
 
-/* Read a buffer, and tell whether it had to come from disk. */
+/* Read a buffer, and tell whether it had to come from disk.  Errors if there can be no such block. */
 bool
 lsm_buffer_read_counted(Relation rel, BlockNumber block,
 						BufferAccessStrategy strategy, Buffer *buffer)
 {
 	int64		before = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
 
+	/* That would ask for a new block. */
+	if (unlikely(!BlockNumberIsValid(block)))
+		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
 	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != before;
 }
@@ -162,12 +165,8 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 					  int lock_mode, BufferAccessStrategy strategy)
 {
 	Buffer		buffer;
-	bool		missed;
+	bool		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
 
-	/* That would ask for a new block. */
-	if (unlikely(!BlockNumberIsValid(block)))
-		lsm_report_corruption(rel, block, "there is no such block");
-	missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
 	return lock_owned(rel, buffer, missed, kind, owner, lock_mode);
 }
 
@@ -239,11 +238,8 @@ lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 ow
 						 BufferAccessStrategy strategy)
 {
 	Buffer		buffer;
-	bool		missed;
+	bool		missed = read_recent(rel, block, strategy, &buffer);
 
-	if (unlikely(!BlockNumberIsValid(block)))
-		lsm_report_corruption(rel, block, "there is no such block");
-	missed = read_recent(rel, block, strategy, &buffer);
 	return lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
 }
 
