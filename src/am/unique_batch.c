@@ -175,7 +175,7 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 		if (is_known(b, reader->child_runs[i]))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		if (b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
+		if (b->ks->encoded && b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
 			lsm_run_cursor_has_filter(reader->children[i]))
 			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
 		else if (run->entries <= b->count * ENTRIES_PER_SEEK)

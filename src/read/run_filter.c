@@ -8,8 +8,8 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-/* More filters than that belong to runs that are gone: look for them. */
-#define MOST_FILTERS	(2 * LSM_MAX_RUNS)
+/* When there are more filters than that of runs that are gone, they go, too. */
+#define MOST_GONE	8
 
 struct LsmRunFilterSet
 {
@@ -17,6 +17,7 @@ struct LsmRunFilterSet
 	int			bits_per_key;
 	HTAB	   *filters;
 	uint64		takes;			/* of versions */
+	long		in_use;			/* filters of runs of the version */
 };
 
 /* An empty set, in the current memory context.  Its filters shall be as good as those on disk. */
@@ -39,6 +40,7 @@ void
 lsm_run_filters_begin(LsmRunFilterSet *set)
 {
 	set->takes++;
+	set->in_use = 0;
 }
 
 /* The filter of a run, made or not; it stays where it is while the run is in the reader's version. */
@@ -54,17 +56,18 @@ lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id)
 		filter->run_id = run_id;
 	}
 	filter->used = set->takes;
+	set->in_use++;
 	return filter;
 }
 
-/* That were all: forget those of runs that are gone, from time to time. */
+/* That were all: forget those of runs that are gone, when they are some. */
 void
 lsm_run_filters_end(LsmRunFilterSet *set)
 {
 	HASH_SEQ_STATUS status;
 	LsmRunFilter *filter;
 
-	if (hash_get_num_entries(set->filters) <= MOST_FILTERS)
+	if (hash_get_num_entries(set->filters) <= set->in_use + MOST_GONE)
 		return;
 	hash_seq_init(&status, set->filters);
 	while ((filter = hash_seq_search(&status)) != NULL)

@@ -12,6 +12,7 @@
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
+#include "utils/memutils.h"
 
 /*
  * When a filter has said "perhaps" so many times in a row, it is not asked for a
@@ -22,12 +23,15 @@
 
 /* --- filters ----------------------------------------------------------------- */
 
-/* Make the filter of a small run.  False if the cursor is stale. */
+/*
+ * Make the filter of a small run.  False if the cursor is stale.  A reader may outlive
+ * an error; what is needed meanwhile does not.
+ */
 static bool
 run_make_filter(RunCursor *c)
 {
 	uint32		room = 1024;
-	uint64	   *hashes = palloc(room * sizeof(uint64));
+	uint64	   *hashes = MemoryContextAlloc(CurTransactionContext, room * sizeof(uint64));
 	uint32		count = 0;
 
 	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
@@ -281,18 +285,20 @@ is_answered(RunCursor *c, const LsmProbe *probes, Size i)
 }
 
 /*
- * Enter a run of one segment, which has no bounds in a directory.  False if it ends
- * before the first key, as runs do while keys ascend.
+ * Enter a run of one segment, which has no bounds in a directory, and look for the first
+ * key.  False if the run has nothing between that and the last one, as is common while
+ * keys ascend or descend.
  */
 static bool
-enter_single(RunCursor *c, LsmProbe *first, LsmBound *low)
+enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
 {
 	lsm_run_segment(&c->run, &c->segment);
 	c->cx->counters.segments++;
-	lsm_bound_set_key(c->cx->ks, low, &first->entry, 1);
+	lsm_bound_set_key(c->cx->ks, low, &probes[0].entry, 1);
 	lsm_run_seek_in_segment(c, low, NULL);
-	note_found(c, first);
-	return c->base.valid;
+	note_found(c, &probes[0]);
+	return c->base.valid &&
+		compare_keys(&probes[count - 1], c->base.entry->key, c->base.entry->keylen) >= 0;
 }
 
 /*
@@ -309,6 +315,7 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 {
 	RunCursor  *c = (RunCursor *) cursor;
 	LookupRound r;
+	bool		is_single = lsm_run_is_single(&c->run);
 
 	c->direction = ForwardScanDirection;
 	c->forward = true;
@@ -320,9 +327,9 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 
 	/* A key below the segment that was found lies behind the one before only if we came from there. */
 	c->is_found = false;
-	if (lsm_run_is_single(&c->run) && !enter_single(c, &probes[0], low))
+	if (is_single && !enter_single(c, probes, count, low))
 		return !c->cx->stale;
-	for (Size i = 0; i < count && !c->cx->stale; i++)
+	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
 	{
 		LsmProbe   *probe = &probes[i];
 
@@ -335,7 +342,7 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 			if (c->cx->stale || !lsm_run_find_segment(c, low))
 				break;
 		}
-		if (!lsm_run_is_single(&c->run) &&
+		if (!is_single &&
 			compare_keys(probe, c->found->low.key, c->found->low.keylen) < 0)
 			continue;
 		r.probes[r.count++] = probe;
