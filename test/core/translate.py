@@ -62,6 +62,8 @@ def normalize(text):
     text = re.sub(r'\b(lsm|btree) \(', 'METHOD (', text)
     text = re.sub(r'\b(lsm|btree), for (table|predicate)', r'METHOD, for \2', text)
     text = re.sub(r'(access method|method) "?(lsm|btree)"?', r'\1 METHOD', text)
+    # What a constraint says of its index, and where psql puts it.
+    text = re.sub(r"[ \t]+with \(lsm(?:='true')?\)", '', text, flags=re.IGNORECASE)
     # Widths of columns and of rules under headings depend on the name's length.
     text = re.sub(r'-{2,}', '--', text)
     text = re.sub(r'[ \t]+', ' ', text)
