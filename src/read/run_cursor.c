@@ -160,19 +160,6 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 	return true;
 }
 
-/* Does a place lie between the ends of the segment that was found last? */
-static bool
-is_within_found(RunCursor *c, const LsmBound *bound)
-{
-	LsmEntry	low;
-	LsmEntry	high;
-
-	lsm_bound_entry(&c->found->low, &low);
-	lsm_bound_entry(&c->found->high, &high);
-	return lsm_bound_compare(c->cx->ks, bound, &low) < 0 &&
-		lsm_bound_compare(c->cx->ks, bound, &high) >= 0;
-}
-
 /*
  * Find the segment for a place in the directory.  False if there is none, or the
  * cursor is stale.
@@ -184,10 +171,6 @@ lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
 
 	if (c->found == NULL)
 		c->found = palloc0(sizeof(LsmFoundSegment));
-	/* In the same version it is where it was. */
-	if (c->is_found && is_within_found(c, bound))
-		return true;
-	c->is_found = false;
 	result = lsm_directory_find(c->cx->index, c->cx->ks, &c->run, c->cx->edits, bound,
 								c->direction, c->found);
 	c->cx->counters.pages += c->run.dir_height;
@@ -197,7 +180,6 @@ lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
 		return false;
 	c->cx->counters.segments++;
 	c->segment = c->found->segment;
-	c->is_found = true;
 	return true;
 }
 
@@ -545,7 +527,6 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
-	c->is_found = false;
 	c->filter = NULL;
 	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
 		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)

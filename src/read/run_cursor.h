@@ -23,7 +23,6 @@ typedef struct RunCursor
 
 	LsmSegment	segment;		/* that the cursor is in */
 	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
-	bool		is_found;		/* `found` is of this version */
 	uint32		leaf;			/* of the segment */
 	bool		copied;			/* `copy` holds that leaf */
 	Page		copy;			/* NULL until needed */

@@ -263,16 +263,6 @@ look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 	r->count = 0;
 }
 
-/* Is the key behind the segment that the cursor is in, or is it in none? */
-static bool
-is_behind_segment(RunCursor *c, const LsmProbe *probe)
-{
-	if (lsm_run_is_single(&c->run))
-		return false;
-	return !c->is_found ||
-		compare_keys(probe, c->found->high.key, c->found->high.keylen) > 0;
-}
-
 /* Is it known without a look: found, the same key as the one before, or one that counts elsewhere? */
 static bool
 is_answered(RunCursor *c, const LsmProbe *probes, Size i)
@@ -316,6 +306,7 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	RunCursor  *c = (RunCursor *) cursor;
 	LookupRound r;
 	bool		is_single = lsm_run_is_single(&c->run);
+	bool		in_segment = false;
 
 	c->direction = ForwardScanDirection;
 	c->forward = true;
@@ -325,8 +316,6 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	c->ends = false;
 	r.count = 0;
 
-	/* A key below the segment that was found lies behind the one before only if we came from there. */
-	c->is_found = false;
 	if (is_single && !enter_single(c, probes, count, low))
 		return !c->cx->stale;
 	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
@@ -335,15 +324,18 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 
 		if (is_answered(c, probes, i))
 			continue;
-		if (is_behind_segment(c, probe))
+		/* To the segment that the key is in, or that comes behind it. */
+		if (!is_single && (!in_segment || compare_keys(probe, c->found->high.key,
+													   c->found->high.keylen) > 0))
 		{
 			look_for_round(c, &r, low, high);
 			lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
 			if (c->cx->stale || !lsm_run_find_segment(c, low))
 				break;
+			/* Whatever the cursor's last user had found. */
+			in_segment = true;
 		}
-		if (!is_single &&
-			compare_keys(probe, c->found->low.key, c->found->low.keylen) < 0)
+		if (!is_single && compare_keys(probe, c->found->low.key, c->found->low.keylen) < 0)
 			continue;
 		r.probes[r.count++] = probe;
 		if (r.count == KEYS_A_ROUND)
