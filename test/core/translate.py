@@ -9,8 +9,9 @@
                                 exit status 1 if there are any
 
 Other access methods stay what they are, and so do unique indexes of partitioned tables and of partitions, which core
-matches with those of the partitioned table, and those that name an operator class, as the target of ON CONFLICT does
-then: core looks for that class among B-trees' only.
+matches with those of the partitioned table; those that name an operator class, as the target of ON CONFLICT does then:
+core looks for that class among B-trees' only; those that ADD CONSTRAINT ... USING INDEX wants, which takes B-trees only;
+and constraints that are a syntax error, of which psql shows the line.
 """
 import difflib
 import re
@@ -34,9 +35,9 @@ CONSTRAINT = re.compile(
     r'(?!\s+(?:using|index|constraint|key|violation|indexes))'
     r'(' + COLUMNS + r'(?:\s*include' + COLUMNS + r')?)?', re.IGNORECASE)
 # Statements whose constraints are translated, and those that stay as they are: about partitions (tp and t in
-# constraints.sql are some), or with an operator class.
+# constraints.sql are some), with an operator class, for USING INDEX (cnn_uq), or wrong (ENFORCED).
 HAS_CONSTRAINT = re.compile(r'\b(?:create\s+(?:temp\s+|unlogged\s+)?table|alter\s+table)\b', re.IGNORECASE)
-BTREE_ONLY = re.compile(r'partition|\bparted|\btp\b|\bon\s+(?:only\s+)?t\b|_ops\b', re.IGNORECASE)
+BTREE_ONLY = re.compile(r'partition|\bparted|\btp\b|\bon\s+(?:only\s+)?t\b|_ops\b|\bcnn_uq|\benforced\b', re.IGNORECASE)
 # Split at the end of a statement, which is kept.
 STATEMENTS = re.compile(r'(?<=;)')
 
