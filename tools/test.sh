@@ -133,11 +133,14 @@ count_cases()
 		END { print p + 0, f + 0 }' "$1"
 }
 
-# Shows what there is to see of a failure: the end of the output, and the differences that pg_regress found.
+# Shows what there is to see of a failure: what the output says of it, its end, and the differences that pg_regress found.
 show_failure()
 {
 	local suite=$1 file
 
+	say "--- $suite: what failed"
+	grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|# +Failed|not ok|# +(got|expected):|Timeout|.*Result: FAIL)' "$WORK/log/$suite.log" |
+		head -n 80 | sed 's/^/    /'
 	say "--- $suite: the end of its output"
 	tail -n 40 "$WORK/log/$suite.log" | sed 's/^/    /'
 	while IFS= read -r file; do
