@@ -51,12 +51,6 @@ lsm_filter_page_init(Page page, int probes, uint32 pages)
 		LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BYTES;
 }
 
-static inline uint8 *
-filter_block(Page page, const LsmFilterPlace *place)
-{
-	return (uint8 *) page + LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES;
-}
-
 /* Set the bits of a key in its block. */
 void
 lsm_filter_block_add(uint8 *block, int probes, uint64 hash)
@@ -72,7 +66,7 @@ lsm_filter_block_add(uint8 *block, int probes, uint64 hash)
 void
 lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash)
 {
-	lsm_filter_block_add(filter_block(page, place), lsm_filter_header(page)->probes, hash);
+	lsm_filter_block_add(lsm_filter_page_block(page, place), lsm_filter_header(page)->probes, hash);
 }
 
 /* Can the page be used?  NULL, or what is wrong with it. */

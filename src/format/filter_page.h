@@ -96,13 +96,17 @@ lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
 	return true;
 }
 
+static inline uint8 *
+lsm_filter_page_block(Page page, const LsmFilterPlace *place)
+{
+	return (uint8 *) page + LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES;
+}
+
 static inline bool
 lsm_filter_page_has(Page page, const LsmFilterPlace *place, uint64 hash)
 {
-	const uint8 *block = (const uint8 *) page + LSM_FILTER_DATA +
-		place->block * LSM_FILTER_BLOCK_BYTES;
-
-	return lsm_filter_block_has(block, lsm_filter_header(page)->probes, hash);
+	return lsm_filter_block_has(lsm_filter_page_block(page, place),
+								lsm_filter_header(page)->probes, hash);
 }
 
 #endif							/* LSM_FILTER_PAGE_H */

@@ -118,11 +118,11 @@ lsm_run_lacks_key(RunCursor *c)
 /* Keys that are looked for together. */
 #define KEYS_A_ROUND	256
 
-/* To look for a key takes about as long as to put so many into a filter. */
-#define ENTRIES_A_LOOKUP	32
-
 /* Lists into which they are put, by page of the filter; filters have hardly more. */
 #define PAGE_LISTS		128
+
+/* To look for a key takes about as long as to put so many into a filter. */
+#define ENTRIES_A_LOOKUP	32
 
 typedef struct LookupRound
 {
