@@ -111,6 +111,8 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_k ON t USING lsm (k);
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });
+# Before that the standby does not have the table.
+$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
 my @write = (scripts => [
 		[ 5, 'INSERT INTO t SELECT (random() * 1000)::int, \'s\' || i % 50 FROM generate_series(1, 100) i;' ],
 		[ 1, "\\set k random(0, 1000)\nDELETE FROM t WHERE k = :k;" ] ]);
