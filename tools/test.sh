@@ -139,8 +139,10 @@ show_failure()
 	local suite=$1 file
 
 	say "--- $suite: what failed"
-	grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|# +Failed|not ok|# +(got|expected):|Timeout|.*Result: FAIL)' "$WORK/log/$suite.log" |
+	grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|# +Failed|not ok|# +(got|expected):|Timeout)' "$WORK/log/$suite.log" |
 		head -n 80 | sed 's/^/    /'
+	# What a TAP test said last.
+	sed -n '/^--- the end of regress_log/,/^---$/p' "$WORK/log/$suite.log" | head -n 100 | sed 's/^/    /'
 	say "--- $suite: the end of its output"
 	tail -n 40 "$WORK/log/$suite.log" | sed 's/^/    /'
 	while IFS= read -r file; do
