@@ -18,6 +18,7 @@
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
+#include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "storage/lmgr.h"
 #include "storage/predicate.h"
@@ -215,6 +216,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 	}
 	lsm_reader_let_go(reader);
 	lsm_reader_count(reader);
+	lsm_request_after_reads(unique->index);
 	lsm_kill_flush(&kills, reader, heap);
 }
 

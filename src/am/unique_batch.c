@@ -13,6 +13,7 @@
 #include "am/am.h"
 #include "am/unique.h"
 #include "miscadmin.h"
+#include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
@@ -236,6 +237,8 @@ sweep(BatchCheck *b)
 			break;
 	}
 	lsm_reader_let_go(reader);
+	if (b->next_id == 0)
+		lsm_reader_count_probes(reader, b->count);
 	lsm_reader_count(reader);
 	b->next_id = next_id;
 	b->open_count = open_count;
@@ -329,6 +332,8 @@ static void
 leave(LsmIndex *index)
 {
 	lsm_publish_unlock(index->rel, ExclusiveLock);
+	/* The check has paid for the number of runs, as scans do. */
+	lsm_request_after_reads(index);
 }
 
 const LsmBatchGuard lsm_unique_guard = {enter, leave};

@@ -220,6 +220,17 @@ lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, ui
 	return search_page(&s, run->start, run->dir_height);
 }
 
+/*
+ * Copy the directory page on which a search has found a segment: those behind it are
+ * wanted, too.  LSM_FOUND_STALE if the version is older than the page.
+ */
+LsmFindResult
+lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+				   const LsmFoundSegment *found, Page copy)
+{
+	return read_page(index, run, edits, found->page, copy) ? LSM_FOUND : LSM_FOUND_STALE;
+}
+
 /* Where a run ends: the bound after the last entry that its segments were written with. */
 LsmFindResult
 lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBound *high)

@@ -68,6 +68,8 @@ typedef void (*LsmDirectoryVisitor) (void *arg, BlockNumber block, Page page, in
 extern LsmFindResult lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run,
 										uint64 edits, const LsmBound *bound,
 										ScanDirection direction, LsmFoundSegment *found);
+extern LsmFindResult lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+										const LsmFoundSegment *found, Page copy);
 extern LsmFindResult lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 										LsmBound *high);
 extern bool lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,

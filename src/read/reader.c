@@ -31,6 +31,12 @@
 #define ENTRIES_PER_SEEK 64
 
 /*
+ * Keys of a batch that pay for a run as a seek does.  To ask its filter for one of many
+ * takes a tenth of a seek.  But a writer waits for it, and a worker that merges has time.
+ */
+#define PROBES_PER_SEEK 4
+
+/*
  * At the end of a transaction nobody uses a reader any more; an error may have left
  * some.  One that is as good as new is kept for the next transaction.
  */
@@ -156,6 +162,14 @@ count_paid(LsmReadCounters *c)
 	if (c->runs > c->seeks)
 		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
 			c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
+}
+
+/* A batch has looked for so many keys in all runs. */
+void
+lsm_reader_count_probes(LsmReader *reader, Size count)
+{
+	if (reader->child_count > 1)
+		reader->cx.counters.paid += count / PROBES_PER_SEEK;
 }
 
 /* What the reader's counters hold is to be added up. */

@@ -62,6 +62,7 @@ extern void lsm_reader_init(void);
 extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot,
 									 bool needs_gate, BufferAccessStrategy strategy);
 extern void lsm_reader_count(LsmReader *reader);
+extern void lsm_reader_count_probes(LsmReader *reader, Size count);
 extern void lsm_reader_release(LsmReader *reader);
 extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
 extern void lsm_reader_abandon(LsmReader *reader);

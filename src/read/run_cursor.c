@@ -162,23 +162,32 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 
 /*
  * Find the segment for a place in the directory.  False if there is none, or the
- * cursor is stale.
+ * cursor is stale.  *found is NULL, or what was found before.
  */
 bool
-lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
+lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found)
 {
 	LsmFindResult result;
 
-	if (c->found == NULL)
-		c->found = palloc0(sizeof(LsmFoundSegment));
+	if (*found == NULL)
+		*found = palloc0(sizeof(LsmFoundSegment));
 	result = lsm_directory_find(c->cx->index, c->cx->ks, &c->run, c->cx->edits, bound,
-								c->direction, c->found);
+								c->direction, *found);
 	c->cx->counters.pages += c->run.dir_height;
 	if (result == LSM_FOUND_STALE)
 		lsm_read_set_stale(c->cx, c->run.start);
 	if (result != LSM_FOUND)
 		return false;
 	c->cx->counters.segments++;
+	return true;
+}
+
+/* The same, and the cursor goes there. */
+bool
+lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
+{
+	if (!lsm_run_search_directory(c, bound, &c->found))
+		return false;
 	c->segment = c->found->segment;
 	return true;
 }
@@ -192,6 +201,8 @@ run_next_segment(RunCursor *c)
 
 	if (lsm_run_is_single(&c->run))
 		return false;
+	/* Who seeks in a segment has found it there. */
+	Assert(c->found->segment.id == c->segment.id);
 	/* The search overwrites what it finds. */
 	from = c->forward ? c->found->high : c->found->low;
 	from.key = palloc(from.keylen + LSM_KEY_PAD);
@@ -265,7 +276,11 @@ run_find_leaf(RunCursor *c, const LsmBound *from)
 	return true;
 }
 
-/* The same within the segment that was found. */
+/*
+ * Seek within the segment, and on from its end.
+ *
+ * REQUIRES: a run with a directory has found the segment there.
+ */
 void
 lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 {
@@ -478,6 +493,18 @@ run_skip_page(LsmCursor *base)
 }
 
 static void
+free_found(LsmFoundSegment *found)
+{
+	if (found == NULL)
+		return;
+	if (found->low.key)
+		pfree(found->low.key);
+	if (found->high.key)
+		pfree(found->high.key);
+	pfree(found);
+}
+
+static void
 run_close(LsmCursor *base)
 {
 	RunCursor  *c = (RunCursor *) base;
@@ -486,14 +513,8 @@ run_close(LsmCursor *base)
 		pfree(c->copy);
 	if (c->here.key)
 		pfree(c->here.key);
-	if (c->found)
-	{
-		if (c->found->low.key)
-			pfree(c->found->low.key);
-		if (c->found->high.key)
-			pfree(c->found->high.key);
-		pfree(c->found);
-	}
+	free_found(c->found);
+	free_found(c->walked);
 	lsm_group_free(&c->decoded);
 	if (c->last.scratch)
 		lsm_group_free(&c->last);

@@ -23,6 +23,7 @@ typedef struct RunCursor
 
 	LsmSegment	segment;		/* that the cursor is in */
 	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
+	LsmFoundSegment *walked;	/* where a walk is, see run_lookup.c; NULL until needed */
 	uint32		leaf;			/* of the segment */
 	bool		copied;			/* `copy` holds that leaf */
 	Page		copy;			/* NULL until needed */
@@ -37,6 +38,7 @@ typedef struct RunCursor
 extern void lsm_run_damaged(RunCursor *c, uint32 page) __attribute__((noreturn));
 extern Buffer lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind);
 extern Buffer lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind);
+extern bool lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found);
 extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
 extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit);
 

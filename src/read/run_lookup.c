@@ -3,9 +3,9 @@
  *	  Lookups in a run: filters spare most runs that do not have the key.
  *
  * A single lookup asks the filter of each run and goes on with a seek.  Who looks for
- * many keys, a batch of a unique index, asks run by run: then the keys come in order,
- * the directory is looked at once for each segment, and the parts of filters that a
- * round of keys needs are on their way from memory all at once.
+ * many keys, a batch of a unique index, asks run by run: then the keys come in order, a
+ * walk through the directory finds their segments, and the parts of filters that a round
+ * of keys needs are on their way from memory all at once.
  */
 #include "postgres.h"
 
@@ -118,20 +118,48 @@ lsm_run_lacks_key(RunCursor *c)
 /* Keys that are looked for together. */
 #define KEYS_A_ROUND	256
 
-/* Lists into which they are put, by page of the filter; filters have hardly more. */
+/* Lists into which they are put, by page of a filter. */
 #define PAGE_LISTS		128
 
 /* To look for a key takes about as long as to put so many into a filter. */
 #define ENTRIES_A_LOOKUP	32
 
+/* With a key for so many segments it pays to copy the page of the directory that names them. */
+#define SEGMENTS_A_KEY	16
+
+/*
+ * Keys to be looked for, each in a segment of its own, mostly: so what is to be waited
+ * for, the lines of their filters, is on its way from memory for many at a time.
+ */
 typedef struct LookupRound
 {
 	int			count;
+	int			segment_count;
+	LsmSegment	segments[KEYS_A_ROUND];
 	LsmProbe   *probes[KEYS_A_ROUND];
-	LsmFilterPlace places[KEYS_A_ROUND];
+	int16		segment[KEYS_A_ROUND];	/* of each key */
+	LsmFilterPlace places[KEYS_A_ROUND];	/* in its filter, if it has one */
 	int16		first[PAGE_LISTS];	/* of each list, or -1 */
 	int16		next[KEYS_A_ROUND]; /* in its list */
 } LookupRound;
+
+/*
+ * A walk through the segments of a run, in the order of their keys.  A run of one
+ * segment has no bounds.
+ */
+typedef struct SegmentWalk
+{
+	LsmSegment	segment;
+	const uint8 *low;			/* its first and its last key: in `copy` or in c->walked */
+	const uint8 *high;
+	uint32		lowlen;
+	uint32		highlen;
+	bool		valid;			/* it is on a segment */
+	bool		copies_pages;	/* keys are close to each other: directory pages are copied */
+	bool		has_copy;		/* of the page that the segment is on */
+	int			ordinal;		/* of the segment on the copy */
+	PGAlignedBlock copy;
+} SegmentWalk;
 
 static inline int
 compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen)
@@ -143,42 +171,143 @@ compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen)
 	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
 }
 
-/* Put the keys of the round into lists by the page of the filter that knows them. */
+/* Go on to the next segment of the copied directory page. */
 static void
-sort_by_page(RunCursor *c, LookupRound *r)
+walk_on(RunCursor *c, SegmentWalk *w)
 {
-	const BlockNumber first = c->segment.start + c->segment.leaves;
+	LsmDirectoryEntry item;
 
-	memset(r->first, -1, Min(c->segment.filter_blocks, PAGE_LISTS) * sizeof(int16));
-	for (int i = 0; i < r->count; i++)
+	w->valid = false;
+	while (w->has_copy && ++w->ordinal < lsm_directory_page_count(w->copy.data))
 	{
-		LsmFilterPlace *place = &r->places[i];
-
-		*place = lsm_filter_place(r->probes[i]->hash, c->segment.filter_blocks);
-		lsm_buffer_expect(first + place->page,
-						  LSM_FILTER_DATA + place->block * LSM_FILTER_BLOCK_BYTES);
-		r->next[i] = r->first[place->page % PAGE_LISTS];
-		r->first[place->page % PAGE_LISTS] = i;
+		if (!lsm_directory_page_get(w->copy.data, w->ordinal, &item))
+			lsm_report_corruption(c->cx->index->rel, c->walked->page,
+								  "item of a directory is out of bounds");
+		if (item.segment.blocks == 0)
+			continue;
+		w->segment = item.segment;
+		w->low = item.low.key;
+		w->lowlen = item.low.keylen;
+		w->high = item.high.key;
+		w->highlen = item.high.keylen;
+		w->valid = true;
+		c->cx->counters.segments++;
+		return;
 	}
 }
 
-/* Ask the segment's filter about a list of keys.  Those of one page follow each other, mostly. */
+/*
+ * Go to the segment that the key is in, or the first one behind it.  False if there is
+ * none, or the cursor is stale.
+ */
+static bool
+walk_to(RunCursor *c, SegmentWalk *w, const LsmProbe *probe, LsmBound *low)
+{
+	while (w->valid && compare_keys(probe, w->high, w->highlen) > 0)
+		walk_on(c, w);
+	if (w->valid)
+		return true;
+
+	lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+	w->has_copy = false;
+	if (!lsm_run_search_directory(c, low, &c->walked))
+		return false;
+	if (w->copies_pages)
+	{
+		c->cx->counters.pages++;
+		if (lsm_directory_copy(c->cx->index, &c->run, c->cx->edits, c->walked,
+							   w->copy.data) != LSM_FOUND)
+		{
+			lsm_read_set_stale(c->cx, c->run.start);
+			return false;
+		}
+		w->has_copy = true;
+		w->ordinal = c->walked->ordinal;
+	}
+	w->segment = c->walked->segment;
+	w->low = c->walked->low.key;
+	w->lowlen = c->walked->low.keylen;
+	w->high = c->walked->high.key;
+	w->highlen = c->walked->high.keylen;
+	w->valid = true;
+	return true;
+}
+
+/* Put a key into the round, which has room, to be looked for in a segment. */
+static inline void
+add_to_round(LookupRound *r, LsmProbe *probe, const LsmSegment *segment)
+{
+	if (r->segment_count == 0 || r->segments[r->segment_count - 1].id != segment->id)
+		r->segments[r->segment_count++] = *segment;
+	r->segment[r->count] = r->segment_count - 1;
+	r->probes[r->count++] = probe;
+}
+
+static inline const LsmSegment *
+segment_of(const LookupRound *r, int i)
+{
+	return &r->segments[r->segment[i]];
+}
+
+/* The block that knows of a key. */
+static inline BlockNumber
+filter_block_of(const LookupRound *r, int i)
+{
+	const LsmSegment *segment = segment_of(r, i);
+
+	return segment->start + segment->leaves + r->places[i].page;
+}
+
+/*
+ * Put the keys of the round into lists by the page of a filter that knows them.  Those
+ * whose segment has no filter are in none.
+ */
+static void
+sort_by_page(LookupRound *r)
+{
+	memset(r->first, -1, sizeof(r->first));
+	for (int i = 0; i < r->count; i++)
+	{
+		uint32		pages = segment_of(r, i)->filter_blocks;
+		BlockNumber block;
+
+		if (pages == 0)
+			continue;
+		r->places[i] = lsm_filter_place(r->probes[i]->hash, pages);
+		block = filter_block_of(r, i);
+		lsm_buffer_recall(block);
+		r->next[i] = r->first[block % PAGE_LISTS];
+		r->first[block % PAGE_LISTS] = i;
+	}
+	for (int i = 0; i < r->count; i++)
+	{
+		if (segment_of(r, i)->filter_blocks > 0)
+			lsm_buffer_expect(filter_block_of(r, i),
+							  LSM_FILTER_DATA + r->places[i].block * LSM_FILTER_BLOCK_BYTES);
+	}
+}
+
+/* Ask filters about a list of keys.  Those of one page follow each other, mostly. */
 static void
 ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 {
 	Buffer		buffer = InvalidBuffer;
-	uint32		number = 0;
+	BlockNumber block = InvalidBlockNumber;
 
 	for (int i = first; i >= 0; i = r->next[i])
 	{
-		if (BufferIsValid(buffer) && r->places[i].page != number)
+		if (BufferIsValid(buffer) && filter_block_of(r, i) != block)
 		{
 			UnlockReleaseBuffer(buffer);
 			buffer = InvalidBuffer;
 		}
-		number = r->places[i].page;
 		if (!BufferIsValid(buffer))
-			buffer = lsm_run_read_expected_page(c, c->segment.leaves + number, LSM_PAGE_FILTER);
+		{
+			block = filter_block_of(r, i);
+			c->segment = *segment_of(r, i);
+			buffer = lsm_run_read_expected_page(c, c->segment.leaves + r->places[i].page,
+												LSM_PAGE_FILTER);
+		}
 		if (!BufferIsValid(buffer))
 			return;
 		perhaps[i] = lsm_filter_page_has(BufferGetPage(buffer), &r->places[i],
@@ -186,19 +315,6 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
-}
-
-static void
-ask_segment_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
-{
-	int			lists = Min(c->segment.filter_blocks, PAGE_LISTS);
-
-	sort_by_page(c, r);
-	for (int list = 0; list < lists && !c->cx->stale; list++)
-	{
-		ask_list(c, r, r->first[list], perhaps);
-		CHECK_FOR_INTERRUPTS();
-	}
 }
 
 /* Are there enough lookups in a run that has no filter yet, with so many more? */
@@ -209,31 +325,43 @@ is_filter_due(RunCursor *c, int more)
 	return (uint64) c->filter->lookups * ENTRIES_A_LOOKUP >= c->run.entries;
 }
 
-/* Keep the keys of the round that the segment may have. */
+/*
+ * Ask the filter that a run of one segment has in private memory.  It is made when that
+ * is worth it.
+ */
 static void
-ask_for_round(RunCursor *c, LookupRound *r)
+ask_private_filter(RunCursor *c, LookupRound *r, bool *perhaps)
 {
-	bool		perhaps[KEYS_A_ROUND] = {0};
-	int			kept = 0;
+	c->segment = r->segments[0];
+	if (c->filter->blocks == NULL && (!is_filter_due(c, r->count) || !run_make_filter(c)))
+		return;
+	for (int i = 0; i < r->count; i++)
+		perhaps[i] = lsm_run_filter_has(c->filter, r->probes[i]->hash);
+	c->cx->counters.filter_checks += r->count;
+}
 
-	if (c->segment.filter_blocks > 0)
-		ask_segment_for_round(c, r, perhaps);
-	else
+/* Which keys of the round may be there?  If the cursor is stale the answer does not count. */
+static void
+ask_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
+{
+	/* Without a filter they all may. */
+	for (int i = 0; i < r->count; i++)
+		perhaps[i] = segment_of(r, i)->filter_blocks == 0;
+	if (c->filter != NULL && r->segments[0].filter_blocks == 0)
 	{
-		if (c->filter == NULL ||
-			(c->filter->blocks == NULL && (!is_filter_due(c, r->count) || !run_make_filter(c))))
-			return;
-		for (int i = 0; i < r->count; i++)
-			perhaps[i] = lsm_run_filter_has(c->filter, r->probes[i]->hash);
+		ask_private_filter(c, r, perhaps);
+		return;
+	}
+	sort_by_page(r);
+	for (int list = 0; list < PAGE_LISTS && !c->cx->stale; list++)
+	{
+		if (r->first[list] < 0)
+			continue;
+		ask_list(c, r, r->first[list], perhaps);
+		CHECK_FOR_INTERRUPTS();
 	}
 	for (int i = 0; i < r->count; i++)
-	{
-		if (perhaps[i])
-			r->probes[kept++] = r->probes[i];
-	}
-	c->cx->counters.filter_checks += r->count;
-	c->cx->counters.filter_skips += r->count - kept;
-	r->count = kept;
+		c->cx->counters.filter_checks += segment_of(r, i)->filter_blocks > 0;
 }
 
 /* The cursor has been put before the key: is there an entry with it? */
@@ -243,27 +371,48 @@ note_found(RunCursor *c, LsmProbe *probe)
 	probe->found |= c->base.valid && lsm_key_equal(c->cx->ks, c->base.entry, &probe->entry);
 }
 
-/* Look for the keys of the round in the segment; none are left in it then. */
+/*
+ * Seek a key that may be there.  Its segment is found anew: if VACUUM has emptied the end
+ * of that, or the key goes on in the next one, the seek does, too.
+ */
+static void
+seek_key(RunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
+{
+	lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+	lsm_bound_set_key(c->cx->ks, high, &probe->entry, -1);
+	c->base.valid = false;
+	if (lsm_run_is_single(&c->run))
+		lsm_run_segment(&c->run, &c->segment);
+	else if (!lsm_run_find_segment(c, low))
+		return;
+	lsm_run_seek_in_segment(c, low, high);
+	note_found(c, probe);
+}
+
+/* Look for the keys of the round; none are left in it then. */
 static void
 look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 {
+	bool		perhaps[KEYS_A_ROUND];
+
 	if (r->count > 0)
-		ask_for_round(c, r);
+		ask_for_round(c, r, perhaps);
 	for (int i = 0; i < r->count && !c->cx->stale; i++)
 	{
-		LsmProbe   *probe = r->probes[i];
-
+		if (perhaps[i])
+			seek_key(c, r->probes[i], low, high);
+		else
+			c->cx->counters.filter_skips++;
 		CHECK_FOR_INTERRUPTS();
-		lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
-		lsm_bound_set_key(c->cx->ks, high, &probe->entry, -1);
-		c->base.valid = false;
-		lsm_run_seek_in_segment(c, low, high);
-		note_found(c, probe);
 	}
 	r->count = 0;
+	r->segment_count = 0;
 }
 
-/* Is it known without a look: found, the same key as the one before, or one that counts elsewhere? */
+/*
+ * Is it known without a look: found, the same key as the one before, or one that counts
+ * elsewhere?
+ */
 static bool
 is_answered(RunCursor *c, const LsmProbe *probes, Size i)
 {
@@ -305,8 +454,8 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 {
 	RunCursor  *c = (RunCursor *) cursor;
 	LookupRound r;
+	SegmentWalk walk;
 	bool		is_single = lsm_run_is_single(&c->run);
-	bool		in_segment = false;
 
 	c->direction = ForwardScanDirection;
 	c->forward = true;
@@ -315,29 +464,29 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	c->base.at_page = false;
 	c->ends = false;
 	r.count = 0;
+	r.segment_count = 0;
+	walk.valid = false;
+	walk.has_copy = false;
+	walk.copies_pages = count * SEGMENTS_A_KEY >= c->run.segments;
 
-	if (is_single && !enter_single(c, probes, count, low))
-		return !c->cx->stale;
+	if (is_single)
+	{
+		if (!enter_single(c, probes, count, low))
+			return !c->cx->stale;
+		walk.segment = c->segment;
+	}
 	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
 	{
-		LsmProbe   *probe = &probes[i];
-
 		if (is_answered(c, probes, i))
 			continue;
-		/* To the segment that the key is in, or that comes behind it. */
-		if (!is_single && (!in_segment || compare_keys(probe, c->found->high.key,
-													   c->found->high.keylen) > 0))
+		if (!is_single)
 		{
-			look_for_round(c, &r, low, high);
-			lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
-			if (c->cx->stale || !lsm_run_find_segment(c, low))
+			if (!walk_to(c, &walk, &probes[i], low))
 				break;
-			/* Whatever the cursor's last user had found. */
-			in_segment = true;
+			if (compare_keys(&probes[i], walk.low, walk.lowlen) < 0)
+				continue;
 		}
-		if (!is_single && compare_keys(probe, c->found->low.key, c->found->low.keylen) < 0)
-			continue;
-		r.probes[r.count++] = probe;
+		add_to_round(&r, &probes[i], &walk.segment);
 		if (r.count == KEYS_A_ROUND)
 			look_for_round(c, &r, low, high);
 	}
@@ -347,7 +496,10 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	return !c->cx->stale;
 }
 
-/* Has the run filters, or can it have one in private memory?  Else to look for many keys is as well done by reading. */
+/*
+ * Has the run filters, or can it have one in private memory?  Else to look for many keys
+ * is as well done by reading.
+ */
 bool
 lsm_run_cursor_has_filter(LsmCursor *cursor)
 {

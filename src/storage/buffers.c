@@ -31,8 +31,10 @@
 #include "format/filter_page.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 #include "storage/buf_internals.h"
 #include "storage/buffers.h"
+#include "utils/memutils.h"
 
 /* The mark of a page that was checked by this server, in this database. */
 static inline uint32
@@ -178,16 +180,29 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
  * A page that is found this way is not counted as used, so it could be thrown out though
  * it is used all the time: one in USUAL_WAY reads goes the usual way.
  */
-#define RECENT_BUFFERS	32768
-#define USUAL_WAY		8
+#define USUAL_WAY		32
 
-static Buffer recent_buffers[RECENT_BUFFERS];	/* by block; 0: not known */
+/* So many pages are remembered for each buffer that the server has, and so many at most. */
+#define RECENT_PER_BUFFER	2
+#define MOST_RECENT			(1 << 18)
+
+static Buffer *recent_buffers = NULL;	/* by block; 0: not known */
+static uint32 recent_mask;
 static uint32 recent_reads = 0;
 
+/* Where the buffer of a block is remembered. */
 static inline Buffer *
 recent_buffer(BlockNumber block)
 {
-	return &recent_buffers[block % RECENT_BUFFERS];
+	if (unlikely(recent_buffers == NULL))
+	{
+		uint32		count = pg_nextpower2_32(Min(NBuffers, MOST_RECENT / RECENT_PER_BUFFER)) *
+			RECENT_PER_BUFFER;
+
+		recent_buffers = MemoryContextAllocZero(TopMemoryContext, count * sizeof(Buffer));
+		recent_mask = count - 1;
+	}
+	return &recent_buffers[block & recent_mask];
 }
 
 /* Read a page of which the buffer may be known; tell whether it had to come from disk. */
@@ -211,6 +226,13 @@ read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buff
 	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
 	*recent = *buffer;
 	return missed;
+}
+
+/* What is remembered of a page is about to be needed. */
+void
+lsm_buffer_recall(BlockNumber block)
+{
+	__builtin_prefetch(recent_buffer(block));
 }
 
 /*

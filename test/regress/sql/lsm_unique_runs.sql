@@ -32,6 +32,86 @@ SELECT ubs_try(1, 83100, 977, 40), ubs_try(83100, 1, -977, 40);
 INSERT INTO ubs SELECT i * 2 + 1, 4 FROM generate_series(1, 83000) i;
 SELECT count(*), count(DISTINCT k) FROM ubs;
 SELECT lsm_check('ubs_k', true);
+-- VACUUM has emptied segments in the middle, even pages of the directory.
+SELECT lsm_compact('ubs_k');
+DELETE FROM ubs WHERE k BETWEEN 40001 AND 120000;
+VACUUM ubs;
+DO $$
+DECLARE
+	caught int := 0;
+BEGIN
+	FOR i IN 0 .. 19 LOOP
+		BEGIN
+			INSERT INTO ubs
+			SELECT CASE WHEN i % 2 = 0 OR j <> 60 THEN 40001 + (j * 20 + i) * 33
+						WHEN i % 4 = 1 THEN 120001 + i
+						ELSE 40000 - i END, 6
+			FROM generate_series(0, 119) j;
+		EXCEPTION WHEN unique_violation THEN
+			caught := caught + 1;
+		END;
+	END LOOP;
+	RAISE NOTICE '% of 10 caught', caught;
+END $$;
+SELECT count(*), count(DISTINCT k), count(*) FILTER (WHERE v = 6) AS new FROM ubs;
+INSERT INTO ubs SELECT i, 7 FROM generate_series(40001, 120000) i WHERE NOT EXISTS (SELECT FROM ubs WHERE k = i);
+SELECT lsm_check('ubs_k', true);
+-- VACUUM has emptied the ends of segments, whose filters still know the keys: a batch of keys that have gone
+-- does not lead past one that is there.  It is larger than a round of lookups.
+SET pg_lsm.batch_entries = 0;
+CREATE FUNCTION ube_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT md5(i::text) || md5((i + 1)::text) || md5((i + 2)::text) || md5((i + 3)::text) $$;
+CREATE TABLE ube (k text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO ube SELECT lpad(i::text, 8, '0') || ube_key(i) FROM generate_series(1, 20999) i;
+CREATE UNIQUE INDEX ube_k ON ube USING lsm (k);
+SELECT max(segments) > 3 AS many_segments FROM lsm_runs('ube_k');
+DELETE FROM ube WHERE left(k, 8)::int % 1000 >= 300;
+VACUUM ube;
+DO $$
+DECLARE
+	caught int := 0;
+BEGIN
+	FOR i IN 0 .. 79 LOOP
+		BEGIN
+			INSERT INTO ube
+			SELECT lpad(n::text, 8, '0') || ube_key(n)
+			FROM (SELECT CASE WHEN j < 300 THEN i / 4 * 1000 + 300 + i % 4 * 100 + j
+							  ELSE (i / 4 + 1 + i % 2) * 1000 - i % 2 * 1000 + i * 3 END
+				  FROM generate_series(0, 300) j) x(n);
+		EXCEPTION WHEN unique_violation THEN
+			caught := caught + 1;
+		END;
+	END LOOP;
+	RAISE NOTICE '% of 80 caught', caught;
+END $$;
+SELECT lsm_check('ube_k', true);
+DROP TABLE ube;
+-- A key goes on in the next segment, and its first entry, at the end of one, has gone.
+CREATE TABLE ube (k text COLLATE "C") WITH (autovacuum_enabled = off);
+INSERT INTO ube SELECT ube_key(i) FROM generate_series(1, 4000) i;
+CREATE UNIQUE INDEX ube_k ON ube USING lsm (k);
+UPDATE ube SET k = k;
+SELECT lsm_compact('ube_k');
+SELECT max(segments) > 3 AS many_segments FROM lsm_runs('ube_k');
+VACUUM ube;
+DO $$
+DECLARE
+	caught int := 0;
+BEGIN
+	FOR i IN 1 .. 4000 LOOP
+		BEGIN
+			INSERT INTO ube
+			SELECT CASE WHEN j = 30 THEN ube_key(i) ELSE ube_key(10000 + i + j * 4000) END FROM generate_series(0, 30) j;
+			RAISE NOTICE 'key of % came in twice', i;
+		EXCEPTION WHEN unique_violation THEN
+			caught := caught + 1;
+		END;
+	END LOOP;
+	RAISE NOTICE '% of 4000 caught', caught;
+END $$;
+SELECT lsm_check('ube_k', true);
+DROP TABLE ube;
+DROP FUNCTION ube_key;
+RESET pg_lsm.batch_entries;
 -- A reader is used again that has sought larger keys before: by a scan, by rows one by one, by another batch.
 CREATE TABLE ubr (k text COLLATE "C");
 CREATE FUNCTION ubr_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT lpad(i::text, 8, '0') || md5(i::text) $$;
