@@ -74,8 +74,7 @@ typedef struct PrefetchScan
 typedef struct ReadWatch
 {
 	int64		pages;
-	bool		is_timed;
-	instr_time	start;
+	instr_time	start;			/* zero: not timed */
 } ReadWatch;
 
 static inline int64
@@ -138,8 +137,8 @@ static inline void
 watch_read(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
 {
 	watch->pages = pages_read();
-	watch->is_timed = scan->depth == 0 ? scan->times_next : block == scan->probe;
-	if (watch->is_timed)
+	INSTR_TIME_SET_ZERO(watch->start);
+	if (scan->depth == 0 ? scan->times_next : block == scan->probe)
 		INSTR_TIME_SET_CURRENT(watch->start);
 }
 
@@ -161,7 +160,7 @@ note_read(PrefetchScan *scan, ReadWatch *watch)
 
 	if (scan->depth > 0)
 	{
-		if (!watch->is_timed)
+		if (INSTR_TIME_IS_ZERO(watch->start))
 			return;
 		scan->probe = InvalidBlockNumber;
 		if (missed && !was_slow(watch))
@@ -169,7 +168,8 @@ note_read(PrefetchScan *scan, ReadWatch *watch)
 		return;
 	}
 	scan->times_next = missed;
-	if (missed && watch->is_timed && was_slow(watch) && ++scan->misses >= MISSES_TO_START)
+	if (missed && !INSTR_TIME_IS_ZERO(watch->start) && was_slow(watch) &&
+		++scan->misses >= MISSES_TO_START)
 	{
 		scan->depth = Min(START_DEPTH, scan->plan.depth);
 		scan->misses = 0;
