@@ -1,3 +1,8 @@
+-- A server may have been built without ICU: lsm_collations_1.out.
+SELECT NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') AS skip \gset
+\if :skip
+\quit
+\endif
 -- "=" of the pattern classes is the type's own, and under a nondeterministic
 -- collation it is not that of the bytes that the class compares.
 CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
