@@ -172,10 +172,10 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	MemoryContextReset(s->key_context);
 	old = MemoryContextSwitchTo(s->key_context);
 	lsm_scankeys_prepare(&s->keys, s->ks, scan->keyData, scan->numberOfKeys);
-	memset(&s->mark, 0, sizeof(LsmBound));
-	memset(&s->here, 0, sizeof(LsmBound));
-	memset(&s->next, 0, sizeof(LsmBound));
-	memset(&s->claim, 0, sizeof(LsmScanClaim));
+	lsm_bound_clear(&s->mark);
+	lsm_bound_clear(&s->here);
+	lsm_bound_clear(&s->next);
+	lsm_bound_clear(&s->claim.start);
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
 	s->has_mark = false;

@@ -296,6 +296,17 @@ drop_implied_filters(LsmScanKeys *keys)
 	}
 }
 
+/* A nested loop begins so many scans that clearing unused columns of bounds would tell. */
+static void
+clear_keys(LsmScanKeys *keys)
+{
+	memset(keys, 0, offsetof(LsmScanKeys, low));
+	lsm_bound_clear(&keys->low);
+	lsm_bound_clear(&keys->high);
+	lsm_bound_clear(&keys->first);
+	lsm_bound_clear(&keys->last);
+}
+
 /*
  * Prepare the keys of a scan.  Allocates in the current memory context, which
  * must live until the next call.
@@ -303,7 +314,7 @@ drop_implied_filters(LsmScanKeys *keys)
 void
 lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int count)
 {
-	memset(keys, 0, sizeof(LsmScanKeys));
+	clear_keys(keys);
 	keys->ks = ks;
 	keys->columns = palloc0(ks->nkeys * sizeof(LsmColumnRange));
 	keys->filters = palloc((count + 1) * sizeof(ScanKey));

@@ -95,8 +95,6 @@ typedef struct LsmScanKeys
 	int			filter_count;
 	ScanKey    *filters;		/* keys without array that the bounds do not imply */
 	int			filter_columns; /* columns that filters and arrays look at */
-	LsmBound	low;			/* of the scan */
-	LsmBound	high;
 
 	/* Combinations, combination.c. */
 	int			driving;		/* columns that drive the scan */
@@ -112,7 +110,11 @@ typedef struct LsmScanKeys
 	uint32		test_at;		/* a part that keys of the usual length have in all of */
 	uint64		test;			/* them, as lsm_key_prefix has it */
 	uint64		test_mask;		/* 0: there is none */
-	bool		has_ends;		/* first and last are those of the current one: */
+	bool		has_ends;		/* first and last are those of the current one */
+
+	/* Large, and behind all else: clear_keys in scankeys.c. */
+	LsmBound	low;			/* of the scan */
+	LsmBound	high;
 	LsmBound	first;
 	LsmBound	last;
 } LsmScanKeys;

@@ -112,6 +112,13 @@ extern int	lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_
 							   Datum b, bool b_null);
 extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right);
 
+/* Let a bound have nothing, not even memory.  Its columns count only as far as there are some. */
+static inline void
+lsm_bound_clear(LsmBound *bound)
+{
+	memset(bound, 0, offsetof(LsmBound, columns));
+}
+
 extern void lsm_bound_init(LsmBound *bound, int tie);
 extern void lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp);
 extern void lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns);
