@@ -78,6 +78,8 @@ typedef struct LsmIndex
 	LsmKeyCoding coding;		/* as the meta page has it */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
 	LsmShape	shape;			/* as the planner saw it last */
+	Buffer		meta_buffer;	/* where these pages were the last time */
+	Buffer		gate_buffers[2];
 
 	/* Counters, counters.c. */
 	LsmReadCounters counters;	/* not yet added to the shared ones */

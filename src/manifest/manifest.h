@@ -32,6 +32,7 @@ typedef enum LsmSealResult
 } LsmSealResult;
 
 /* version.c */
+extern bool lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate);
 extern bool lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate);
 extern LsmVersion *lsm_version_read(LsmIndex *index);
 extern void lsm_version_copy(LsmVersion *version, const LsmMeta *meta);

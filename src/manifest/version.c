@@ -46,6 +46,51 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 }
 
 /*
+ * Is a version the current one, as it is nearly each time that a nested loop asks?  That
+ * is told without a lock, in buffers where the pages were before.  If so, and with `gate`,
+ * the gate is pinned.  False also if it cannot be told that way.
+ *
+ * The two numbers are read one by one, perhaps while an edit changes the page.  If both
+ * are still the version's, it was the current one a moment ago, and nobody whose entries
+ * the caller has to see can have published them since: he knows of that by a lock or a
+ * snapshot, and these come with a barrier.
+ *
+ * The gate is pinned before its epoch is looked at.  Who flips it changes the epoch before
+ * he looks for pins, in the drain.  So if we still see the old epoch, he sees our pin.
+ */
+bool
+lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)
+{
+	Buffer		gate_buffer = InvalidBuffer;
+	bool		current;
+
+	if (version->edits == 0)
+		return false;
+	lsm_compare_check(index->rel);
+	if (gate != NULL)
+	{
+		gate_buffer = index->gate_buffers[version->gate_epoch % 2];
+		if (!lsm_buffer_pin_checked(index->rel, LSM_BLOCK_GATE + version->gate_epoch % 2,
+									gate_buffer))
+			return false;
+		pg_memory_barrier();
+	}
+	current = lsm_buffer_pin_checked(index->rel, LSM_BLOCK_META, index->meta_buffer);
+	if (current)
+	{
+		const volatile LsmMeta *meta = lsm_meta(BufferGetPage(index->meta_buffer));
+
+		current = meta->gate_epoch == version->gate_epoch && meta->edits == version->edits;
+		ReleaseBuffer(index->meta_buffer);
+	}
+	if (gate != NULL && current)
+		*gate = gate_buffer;
+	else if (gate != NULL)
+		ReleaseBuffer(gate_buffer);
+	return current;
+}
+
+/*
  * Make a version the current one.  With `gate`, also pin the current gate page
  * under the same lock: the version and the pin belong together (I10).  Returns
  * false if the version was current already.
@@ -65,7 +110,9 @@ lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
 		*gate = lsm_buffer_read(index->rel, LSM_BLOCK_GATE + meta->gate_epoch % 2,
 								LSM_KIND(LSM_PAGE_GATE), 0, BUFFER_LOCK_SHARE, NULL);
 		LockBuffer(*gate, BUFFER_LOCK_UNLOCK);
+		index->gate_buffers[meta->gate_epoch % 2] = *gate;
 	}
+	index->meta_buffer = buffer;
 	UnlockReleaseBuffer(buffer);
 	if (changed)
 		check_length(index->rel, version);

@@ -450,11 +450,17 @@ read_locked(LsmReader *reader, const LsmBound *from)
 void
 lsm_reader_refresh(LsmReader *reader)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	MemoryContext old;
 	bool		done = false;
 
 	reader->cx.generation++;
 	reader->cx.stale = false;
+	lsm_reader_let_go(reader);
+	if (reader->is_ready &&
+		lsm_version_is_current(reader->cx.index, &reader->version,
+							   reader->needs_gate ? &reader->gate : NULL))
+		return;
+	old = MemoryContextSwitchTo(reader->context);
 	for (int i = 0; !done; i++)
 	{
 		if (i >= PATIENCE)

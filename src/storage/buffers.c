@@ -173,22 +173,77 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * Batches of unique indexes look at very many filter pages, at each for a moment.  So
- * it is remembered in which buffer a page was: the server need not look it up then, and
- * what is needed of several can be fetched into the CPU's cache at once.
+ * Who reads a page again and again may remember in which buffer it was: then the server
+ * need not look it up.
  *
  * A page that is found this way is not counted as used, so it could be thrown out though
- * it is used all the time: one in USUAL_WAY reads goes the usual way.
+ * it is used all the time: one in USUAL_WAY reads goes the usual way.  A prime: searches
+ * read a few pages in turn, and it is to be the turn of each.
  */
-#define USUAL_WAY		32
+#define USUAL_WAY		31
 
+static uint32 recent_reads = 0;
+
+/* Pin a page where it was the last time.  False if it has to be read the usual way. */
+static bool
+pin_recent(Relation rel, BlockNumber block, Buffer recent)
+{
+	/* Files of temporary relations may have the number of another one. */
+	if (recent == InvalidBuffer || RelationUsesLocalBuffers(rel) ||
+		++recent_reads % USUAL_WAY == 0 ||
+		!ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, recent))
+		return false;
+	pgstat_count_buffer_read(rel);
+	pgstat_count_buffer_hit(rel);
+	return true;
+}
+
+/*
+ * The same for who looks at a page without a lock.  So nothing can be checked, and one
+ * that is neither known to be sound nor changed since it was has to be read the usual way.
+ */
+bool
+lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent)
+{
+	if (!pin_recent(rel, block, recent))
+		return false;
+	if (lsm_page_opaque(BufferGetPage(recent))->verified == verified_mark() ||
+		lsm_buffer_is_dirty(recent))
+		return true;
+	ReleaseBuffer(recent);
+	return false;
+}
+
+/*
+ * lsm_buffer_read_owned for a page that may be in the buffer *recent, locked in share
+ * mode; *recent is where it is.
+ */
+Buffer
+lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+					  BufferAccessStrategy strategy, Buffer *recent)
+{
+	Buffer		buffer = *recent;
+	bool		missed = false;
+
+	if (!pin_recent(rel, block, buffer))
+	{
+		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
+		*recent = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
+	}
+	return lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
+}
+
+/*
+ * Batches of unique indexes look at very many filter pages, at each for a moment.  Where
+ * these are is remembered by their blocks: then what is needed of several can be fetched
+ * into the CPU's cache at once.
+ */
 /* So many pages are remembered for each buffer that the server has, and so many at most. */
 #define RECENT_PER_BUFFER	2
 #define MOST_RECENT			(1 << 18)
 
 static Buffer *recent_buffers = NULL;	/* by block; 0: not known */
 static uint32 recent_mask;
-static uint32 recent_reads = 0;
 
 /* Where the buffer of a block is remembered. */
 static inline Buffer *
@@ -203,29 +258,6 @@ recent_buffer(BlockNumber block)
 		recent_mask = count - 1;
 	}
 	return &recent_buffers[block & recent_mask];
-}
-
-/* Read a page of which the buffer may be known; tell whether it had to come from disk. */
-static bool
-read_recent(Relation rel, BlockNumber block, BufferAccessStrategy strategy, Buffer *buffer)
-{
-	Buffer	   *recent = recent_buffer(block);
-	bool		missed;
-
-	/* Files of temporary relations may have the number of another one. */
-	if (RelationUsesLocalBuffers(rel))
-		return lsm_buffer_read_counted(rel, block, strategy, buffer);
-	if (*recent != InvalidBuffer && ++recent_reads % USUAL_WAY != 0 &&
-		ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, *recent))
-	{
-		pgstat_count_buffer_read(rel);
-		pgstat_count_buffer_hit(rel);
-		*buffer = *recent;
-		return false;
-	}
-	missed = lsm_buffer_read_counted(rel, block, strategy, buffer);
-	*recent = *buffer;
-	return missed;
 }
 
 /* What is remembered of a page is about to be needed. */
@@ -259,10 +291,7 @@ Buffer
 lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 						 BufferAccessStrategy strategy)
 {
-	Buffer		buffer;
-	bool		missed = read_recent(rel, block, strategy, &buffer);
-
-	return lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
+	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(block));
 }
 
 /*

@@ -19,6 +19,9 @@ extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64
 extern Buffer lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									int lock_mode, BufferAccessStrategy strategy);
 extern void lsm_buffer_recall(BlockNumber block);
+extern bool lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent);
+extern Buffer lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+									BufferAccessStrategy strategy, Buffer *recent);
 extern void lsm_buffer_expect(BlockNumber block, uint32 offset);
 extern Buffer lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									   BufferAccessStrategy strategy);
