@@ -126,6 +126,13 @@ lsm_low_bytes_mask(int bytes)
 	return bytes >= 8 ? ~UINT64CONST(0) : (UINT64CONST(1) << (8 * bytes)) - 1;
 }
 
+/* The first `bytes` (0 to 8) bytes of what lsm_key_prefix gives set. */
+static inline uint64
+lsm_high_bytes_mask(uint32 bytes)
+{
+	return bytes == 0 ? 0 : ~UINT64CONST(0) << (64 - 8 * bytes);
+}
+
 /*
  * memcpy for the few bytes of a key, inline: most keys and what differs between
  * neighbours are shorter than a call is worth.

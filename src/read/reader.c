@@ -108,6 +108,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	if (reader == NULL)
 		reader = make_reader(index);
 	reader->in_use = true;
+	reader->cx.user++;
 	/* Planners look at the ends of an index under a snapshot of their own. */
 	reader->of_statement = snapshot != NULL &&
 		snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE;

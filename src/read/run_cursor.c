@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "format/leaf_coding.h"
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
@@ -75,6 +76,57 @@ lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind)
 	return run_note_page(c, number,
 						 lsm_buffer_read_expected(c->cx->index->rel, run_block(c, number), kind,
 												  c->segment.id, c->cx->strategy));
+}
+
+/* --- the leaf that was entered last ------------------------------------------ */
+
+/* The first eight bytes of a group's first key.  False if that is not easily told. */
+static bool
+group_prefix(Page page, int group, uint64 *prefix)
+{
+	LsmLeafCoding coding = lsm_leaf_coding(page);
+	const uint8 *key;
+	uint32		length = lsm_leaf_first_key(&coding, page, group, &key);
+
+	*prefix = lsm_key_prefix_padded(key) & lsm_high_bytes_mask(Min(length, 8));
+	return length > 0;
+}
+
+/* Remember the leaf that the cursor is in. */
+static void
+run_note_near(RunCursor *c, Buffer buffer)
+{
+	LsmNearLeaf *near = &c->near;
+	Page		page = BufferGetPage(buffer);
+	int			groups = lsm_leaf_group_count(page);
+
+	if (near->segment == c->segment.id && near->leaf == c->leaf && near->user == c->cx->user)
+		return;
+	near->segment = 0;
+	if (!c->cx->ks->encoded || groups == 0 ||
+		!group_prefix(page, 0, &near->low) || !group_prefix(page, groups - 1, &near->high))
+		return;
+	near->segment = c->segment.id;
+	near->user = c->cx->user;
+	near->leaf = c->leaf;
+	near->buffer = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
+}
+
+/*
+ * Does a place surely lie between entries that the leaf was written with?  Keys that
+ * differ in their first eight bytes only count.
+ */
+static bool
+run_is_near(RunCursor *c, const LsmBound *from)
+{
+	const LsmNearLeaf *near = &c->near;
+	uint64		prefix;
+
+	if (near->segment == 0 || near->segment != c->segment.id || near->user != c->cx->user)
+		return false;
+	prefix = lsm_key_prefix(from->key, from->keylen);
+	return near->low < prefix &&
+		(near->high & lsm_high_bytes_mask(Min(from->keylen, 8))) > prefix;
 }
 
 /*
@@ -149,6 +201,7 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 	if (!BufferIsValid(buffer))
 		return false;
 	c->leaf = leaf;
+	run_note_near(c, buffer);
 	run_copy_leaf(c, buffer);
 	UnlockReleaseBuffer(buffer);
 	if (lsm_leaf_group_count(c->copy) == 0)
@@ -276,6 +329,28 @@ run_find_leaf(RunCursor *c, const LsmBound *from)
 	return true;
 }
 
+/* Go down to the leaf for a place, or back to the one that was entered last, and lock it. */
+static Buffer
+run_read_leaf(RunCursor *c, const LsmBound *from)
+{
+	Buffer		buffer;
+
+	if (run_is_near(c, from))
+	{
+		c->leaf = c->near.leaf;
+		return run_note_page(c, c->leaf,
+							 lsm_buffer_read_again(c->cx->index->rel, run_block(c, c->leaf),
+												   LSM_PAGE_LEAF, c->segment.id, c->cx->strategy,
+												   &c->near.buffer));
+	}
+	if (!run_find_leaf(c, from))
+		return InvalidBuffer;
+	buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
+	if (BufferIsValid(buffer))
+		run_note_near(c, buffer);
+	return buffer;
+}
+
 /*
  * Seek within the segment, and on from its end.
  *
@@ -284,14 +359,11 @@ run_find_leaf(RunCursor *c, const LsmBound *from)
 void
 lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
 {
-	Buffer		buffer;
+	Buffer		buffer = run_read_leaf(c, from);
 	Page		page;
 	int			pos;
 	bool		done = false;
 
-	if (!run_find_leaf(c, from))
-		return;
-	buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 	if (!BufferIsValid(buffer))
 		return;
 	page = BufferGetPage(buffer);
@@ -354,6 +426,9 @@ run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
 			return false;
 		*from = c->clip;
 	}
+	c->is_near = run_is_near(c, *from);
+	if (c->is_near)
+		return true;
 	if (!lsm_run_is_single(&c->run))
 		return lsm_run_find_segment(c, *from);
 	lsm_run_segment(&c->run, &c->segment);
@@ -548,6 +623,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
+	c->near.segment = 0;
 	c->filter = NULL;
 	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
 		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)

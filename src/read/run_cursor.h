@@ -8,6 +8,21 @@
 
 #include "read/run_filter.h"
 
+/*
+ * The leaf that was entered last: further seeks of the same user may end there, too, as
+ * those of a nested loop whose outer rows are sorted.  A segment's entries stay on their
+ * leaves, so that cannot become wrong; the page itself tells if it is another's by now.
+ */
+typedef struct LsmNearLeaf
+{
+	uint64		segment;		/* 0: none is known */
+	uint32		user;			/* who has found it */
+	uint32		leaf;
+	Buffer		buffer;			/* where it was */
+	uint64		low;			/* its first key, */
+	uint64		high;			/* and that of its last group, as lsm_key_prefix has them */
+} LsmNearLeaf;
+
 typedef struct RunCursor
 {
 	LsmCursor	base;
@@ -25,6 +40,8 @@ typedef struct RunCursor
 	LsmFoundSegment *found;		/* the same in the directory; NULL until needed */
 	LsmFoundSegment *walked;	/* where a walk is, see run_lookup.c; NULL until needed */
 	uint32		leaf;			/* of the segment */
+	LsmNearLeaf near;
+	bool		is_near;		/* the latest seek's place is in that leaf */
 	bool		copied;			/* `copy` holds that leaf */
 	Page		copy;			/* NULL until needed */
 	int			group;			/* the next one to decode, in the scan's direction */

@@ -93,6 +93,9 @@ lsm_run_lacks_key(RunCursor *c)
 
 	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
+	/* To look into the leaf is no dearer than to look into a filter page. */
+	if (c->is_near && c->filter == NULL)
+		return false;
 	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
 		return false;
 	if (!cx->is_hashed)
@@ -493,6 +496,8 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	if (!c->cx->stale)
 		look_for_round(c, &r, low, high);
 	c->base.valid = false;
+	/* It may be in any segment that was asked, without having found it in the directory. */
+	c->near.segment = 0;
 	return !c->cx->stale;
 }
 
