@@ -44,6 +44,7 @@ typedef struct Searches
 	List	   *clauses;		/* that bound what it reads */
 	double		count;			/* of descents, in each run */
 	bool		skips;			/* over values of columns without an equality */
+	List	   *before_arrays;	/* for each array behind another condition, the Searches without it */
 } Searches;
 
 /*
@@ -96,9 +97,32 @@ skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *cla
 }
 
 /*
+ * An array is about to multiply the searches.  But where its elements are close together
+ * the scan reads on from one to the next, and never more than without the array.
+ */
+static void
+note_before_array(Searches *searches)
+{
+	Searches   *before;
+
+	if (searches->clauses == NIL)
+		return;
+	before = palloc0(sizeof(Searches));
+	before->clauses = list_copy(searches->clauses);
+	before->count = searches->count;
+	searches->before_arrays = lappend(searches->before_arrays, before);
+}
+
+/* It does not descend to what it is at already.  For that we take what btcostestimate does. */
+static double
+limit_searches(const IndexOptInfo *index, double count)
+{
+	return Max(Min(count, ceil(index->pages / 3.0)), 1);
+}
+
+/*
  * The clauses that bound what a scan reads, and how often it descends: once for each
- * combination of array elements and skipped values.  But it does not descend to what
- * it is at already, so there is a limit, for which we take what btcostestimate does.
+ * combination of array elements and skipped values, within the limit.
  */
 static void
 plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
@@ -109,9 +133,8 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 	bool		equal = false;
 	ListCell   *lc;
 
-	searches->clauses = NIL;
+	memset(searches, 0, sizeof(Searches));
 	searches->count = 1;
-	searches->skips = false;
 	foreach(lc, path->indexclauses)
 	{
 		IndexClause *iclause = lfirst_node(IndexClause, lc);
@@ -133,15 +156,17 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 			if (is_equality(rinfo->clause, index->opfamily[column]))
 			{
 				if (!equal && IsA(rinfo->clause, ScalarArrayOpExpr))
+				{
+					note_before_array(searches);
 					searches->count *= array_length(root, (ScalarArrayOpExpr *) rinfo->clause);
+				}
 				equal = true;
 			}
 			searches->clauses = lappend(searches->clauses, rinfo);
 			here = lappend(here, rinfo);
 		}
 	}
-	searches->count = Min(searches->count, ceil(index->pages / 3.0));
-	searches->count = Max(searches->count, 1);
+	searches->count = limit_searches(index, searches->count);
 }
 
 /*
@@ -169,14 +194,9 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 }
 
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
-/*
- * Before 18 a btree does not skip: a condition on a later column only does not keep it
- * from reading the whole index, and each combination of array elements, which may be
- * millions, costs a descent.  We take what btcostestimate of 18 would, if that is less.
- */
-static void
-credit_skipping(PlannerInfo *root, IndexPath *path, const Searches *searches,
-				double loop_count, Cost startup_cost, Cost *total_cost)
+/* What btcostestimate of 18 takes for these searches. */
+static Cost
+cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count)
 {
 	IndexOptInfo *index = path->indexinfo;
 	List	   *quals = add_predicate_to_index_quals(index, searches->clauses);
@@ -185,7 +205,6 @@ credit_skipping(PlannerInfo *root, IndexPath *path, const Searches *searches,
 	double		pages;
 	double		page_cost;
 	Cost		descent;
-	Cost		cost;
 
 	tuples = Max(Min(tuples, index->tuples), 1);
 	pages = index->tuples > 1 ? ceil(tuples * index->pages / index->tuples) : 1;
@@ -195,10 +214,39 @@ credit_skipping(PlannerInfo *root, IndexPath *path, const Searches *searches,
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
 	descent = ceil(log(Max(index->tuples, 2)) / log(2.0)) * cpu_operator_cost +
 		(index->tree_height + 1) * 50.0 * cpu_operator_cost;
-	cost = startup_cost + searches->count * descent + pages * page_cost / loop_count +
+	return searches->count * descent + pages * page_cost / loop_count +
 		searches->count * tuples *
 		(cpu_index_tuple_cost + list_length(path->indexclauses) * cpu_operator_cost);
-	*total_cost = Min(*total_cost, cost);
+}
+
+/*
+ * Before 18 a btree does not skip: a condition on a later column only does not keep it
+ * from reading the whole index, and each combination of array elements, which may be
+ * millions, costs a descent.  We take what btcostestimate of 18 would, if that is less.
+ * And before 17 the planner may leave arrays on later columns to the executor, which
+ * compares each row with all the elements: that must not seem to be cheaper.
+ */
+static void
+credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
+				double loop_count, Cost startup_cost, Cost *total_cost)
+{
+	Cost		cost = cost_of_searches(root, path, searches, loop_count);
+	ListCell   *lc;
+
+	foreach(lc, searches->before_arrays)
+	{
+		Searches   *before = lfirst(lc);
+		Cost		without;
+
+		before->count = limit_searches(path->indexinfo, before->count);
+		without = cost_of_searches(root, path, before, loop_count);
+		if (without < cost)
+		{
+			cost = without;
+			searches->count = before->count;
+		}
+	}
+	*total_cost = Min(*total_cost, startup_cost + cost);
 }
 #endif
 
