@@ -82,6 +82,7 @@ typedef struct LsmScan
 	LsmBound	here;			/* for seeks to the last entry */
 	LsmBound	next;			/* where the current combination begins */
 	int			surely_in;		/* so many further entries are in it, too */
+	int			matches;		/* so many further entries of the array surely match */
 	LsmPace		pace;
 } LsmScan;
 
@@ -178,6 +179,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	lsm_bound_clear(&s->claim.start);
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
+	s->matches = 0;
 	s->has_mark = false;
 }
 
@@ -490,13 +492,31 @@ kill_entry(IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-bool
-lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
+/*
+ * Most calls: the next entry is in the array, and matches as all of it do.  False if it
+ * takes more than a step to get to the next match.
+ */
+static inline bool
+step_to_match(IndexScanDesc scan, ScanDirection direction)
 {
 	LsmScan    *s = scan->opaque;
-	const LsmEntry *entry;
+
+	if (s->matches == 0 || direction != s->direction || scan->kill_prior_tuple ||
+		lsm_reader_must_leave(s->reader))
+		return false;
+	s->matches--;
+	next_entry(s);
+	return true;
+}
+
+/* Get to the next match, wherever that is. */
+static bool
+go_to_match(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
 	bool		more;
 
+	s->matches = 0;
 	if (s->keys.impossible)
 		return false;
 	if (s->place == PLACE_NOWHERE)
@@ -513,8 +533,21 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		s->place = PLACE_NOWHERE;
 		return false;
 	}
-
 	s->place = PLACE_ON_ENTRY;
+	if (s->keys.filter_columns == 0 && s->reader->within &&
+		(!s->keys.has_combinations || s->surely_in > 0))
+		s->matches = s->reader->cursor->left;
+	return true;
+}
+
+bool
+lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+	const LsmEntry *entry;
+
+	if (!step_to_match(scan, direction) && !go_to_match(scan, direction))
+		return false;
 	entry = lsm_reader_entry(s->reader);
 	scan->xs_recheck = false;
 	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
@@ -619,6 +652,7 @@ lsm_am_restore(IndexScanDesc scan)
 {
 	LsmScan    *s = scan->opaque;
 
+	s->matches = 0;
 	if (!s->has_mark)
 	{
 		s->place = PLACE_NOWHERE;

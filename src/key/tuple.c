@@ -85,70 +85,19 @@ lsm_tuple_maker_create(LsmKeySpace *ks)
 	return maker;
 }
 
-/* Put a value into its place; returns the key behind it. */
-static inline const uint8 *
-put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
-{
-	uint16		v16;
-	uint32		v32;
-	uint64		v64;
-
-	if (c->is_bytes)
-	{
-		for (int i = 0; i < c->width; i++)
-			to[i] = p[i] ^ (uint8) c->mask;
-		return p + c->width;
-	}
-	switch (c->width)
-	{
-		case 1:
-			*to = *p ^ (uint8) c->mask;
-			break;
-		case 2:
-			memcpy(&v16, p, 2);
-			v16 = pg_ntoh16(v16) ^ (uint16) c->mask;
-			memcpy(to, &v16, 2);
-			break;
-		case 4:
-			memcpy(&v32, p, 4);
-			v32 = pg_ntoh32(v32) ^ (uint32) c->mask;
-			memcpy(to, &v32, 4);
-			break;
-		default:
-			memcpy(&v64, p, 8);
-			v64 = pg_ntoh64(v64) ^ c->mask;
-			memcpy(to, &v64, 8);
-			break;
-	}
-	return p + c->width;
-}
-
-/*
- * The index tuple of an entry: its columns and its TID.  Valid until the next
- * call.  A damaged key gives an error.
- */
+/* lsm_tuple_make for an entry whose tuple has to be formed. */
 IndexTuple
-lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
+lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry)
 {
-	LsmKeySpace *ks = maker->ks;
-	IndexTuple	tuple = maker->tuple;
-	const uint8 *p = entry->key;
+	IndexTuple	tuple;
 	MemoryContext old;
 
-	/* Without nulls keys have that length, and each column a byte before its value. */
-	if (likely(tuple != NULL && entry->keylen == ks->usual_keylen))
-	{
-		for (int i = 0; i < ks->nkeys; i++)
-			p = put_value(&maker->columns[i], p + 1, (char *) tuple + maker->columns[i].offset);
-		lsm_int_to_tid(entry->tid, &tuple->t_tid);
-		return tuple;
-	}
 	if (maker->context == NULL)
 		maker->context = AllocSetContextCreate(GetMemoryChunkContext(maker), "pg_lsm tuple",
 											   ALLOCSET_SMALL_SIZES);
 	MemoryContextReset(maker->context);
 	old = MemoryContextSwitchTo(maker->context);
-	tuple = lsm_keyspace_index_tuple(ks, entry);
+	tuple = lsm_keyspace_index_tuple(maker->ks, entry);
 	MemoryContextSwitchTo(old);
 	return tuple;
 }

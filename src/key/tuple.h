@@ -26,6 +26,64 @@ typedef struct LsmTupleMaker
 } LsmTupleMaker;
 
 extern LsmTupleMaker *lsm_tuple_maker_create(LsmKeySpace *ks);
-extern IndexTuple lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry);
+extern IndexTuple lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry);
+
+/* Put a value into its place; returns the key behind it. */
+static inline const uint8 *
+lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
+{
+	uint16		v16;
+	uint32		v32;
+	uint64		v64;
+
+	if (c->is_bytes)
+	{
+		for (int i = 0; i < c->width; i++)
+			to[i] = p[i] ^ (uint8) c->mask;
+		return p + c->width;
+	}
+	switch (c->width)
+	{
+		case 1:
+			*to = *p ^ (uint8) c->mask;
+			break;
+		case 2:
+			memcpy(&v16, p, 2);
+			v16 = pg_ntoh16(v16) ^ (uint16) c->mask;
+			memcpy(to, &v16, 2);
+			break;
+		case 4:
+			memcpy(&v32, p, 4);
+			v32 = pg_ntoh32(v32) ^ (uint32) c->mask;
+			memcpy(to, &v32, 4);
+			break;
+		default:
+			memcpy(&v64, p, 8);
+			v64 = pg_ntoh64(v64) ^ c->mask;
+			memcpy(to, &v64, 8);
+			break;
+	}
+	return p + c->width;
+}
+
+/*
+ * The index tuple of an entry: its columns and its TID.  Valid until the next
+ * call.  A damaged key gives an error.
+ */
+static inline IndexTuple
+lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
+{
+	IndexTuple	tuple = maker->tuple;
+	const uint8 *p = entry->key;
+
+	/* Without nulls keys have that length, and each column a byte before its value. */
+	if (unlikely(tuple == NULL || entry->keylen != maker->ks->usual_keylen))
+		return lsm_tuple_form(maker, entry);
+	for (int i = 0; i < maker->ks->nkeys; i++)
+		p = lsm_put_value(&maker->columns[i], p + 1,
+						  (char *) tuple + maker->columns[i].offset);
+	lsm_int_to_tid(entry->tid, &tuple->t_tid);
+	return tuple;
+}
 
 #endif							/* LSM_TUPLE_H */

@@ -9,16 +9,6 @@
 #include "storage/buffers.h"
 #include "storage/emit.h"
 
-/*
- * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
- * it at the next call, and VACUUM waits for the pin in any case.
- */
-bool
-lsm_gate_is_closed(Buffer gate)
-{
-	return (lsm_page_opaque(BufferGetPage(gate))->flags & LSM_PAGE_CLOSED) != 0;
-}
-
 /* The block of the gate that is not the current one. */
 BlockNumber
 lsm_gate_other(Relation rel)

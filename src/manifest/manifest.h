@@ -125,9 +125,20 @@ extern void lsm_manifest_drop_empty(LsmIndex *index);
 extern void lsm_manifest_truncate(LsmIndex *index, BlockNumber least);
 
 /* gate.c */
-extern bool lsm_gate_is_closed(Buffer gate);
 extern BlockNumber lsm_gate_other(Relation rel);
 extern BlockNumber lsm_gate_flip(Relation rel);
 extern void lsm_gate_drain(Relation rel, BlockNumber gate);
+
+/*
+ * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
+ * it at the next call, and VACUUM waits for the pin in any case.
+ */
+static inline bool
+lsm_gate_is_closed(Buffer gate)
+{
+	const volatile LsmPageOpaque *opaque = lsm_page_opaque(BufferGetPage(gate));
+
+	return (opaque->flags & LSM_PAGE_CLOSED) != 0;
+}
 
 #endif							/* LSM_MANIFEST_H */
