@@ -272,10 +272,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		index_close(index, NoLock);
 	}
 
-	/*
-	 * Before 18 the planner knows a height of btrees only, and so takes descents
-	 * for nothing: two arrays of a thousand elements would both become conditions.
-	 */
+	/* Before 18 the planner knows a height of btrees only, and so takes descents for nothing. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,

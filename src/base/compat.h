@@ -80,8 +80,8 @@ lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 }
 
 /*
- * Has the page in this buffer, which is pinned and locked, been changed since
- * it was read or written?
+ * Has the page in this buffer, which is pinned, been changed since it was read or
+ * written?  Without a lock the answer may be old.
  */
 static inline bool
 lsm_buffer_is_dirty(Buffer buffer)

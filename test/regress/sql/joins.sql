@@ -68,3 +68,57 @@ SELECT count(DISTINCT rows_hash), min(rows) FROM check_join('SELECT a.id AS x, b
 SELECT count(DISTINCT rows_hash), min(rows) FROM check_join('SELECT a.id AS x, b.id AS y FROM (SELECT * FROM groups ORDER BY k DESC) a JOIN groups b USING (k)');
 DROP TABLE j, m, groups;
 DROP FUNCTION check_join;
+
+-- Nested loops come back to a leaf of the inner index, mostly if outer rows are sorted; entries go and come meanwhile.
+CREATE TABLE n (k int, d text COLLATE "C", a int, b bigint) WITH (autovacuum_enabled = off);
+CREATE INDEX n_k ON n USING lsm (k);
+CREATE INDEX n_d ON n USING lsm (d);
+CREATE INDEX n_ab ON n USING lsm (a, b DESC);
+INSERT INTO n SELECT i * 3 % 2003, 'd' || i * 7 % 501, i % 40, i % 97 FROM generate_series(1, 4000) i;
+INSERT INTO n VALUES (NULL, NULL, NULL, NULL), (NULL, 'd5', 3, NULL);
+CREATE TEMP TABLE o AS SELECT i, i * 37 % 2003 AS r FROM generate_series(-5, 2010) i;
+CREATE FUNCTION check_lookups() RETURNS TABLE (same bool, rows text) LANGUAGE plpgsql
+SET enable_bitmapscan = off SET enable_sort = on SET enable_material = off SET enable_memoize = off AS $$
+DECLARE
+	query text;
+	by_index text;
+	by_table text;
+BEGIN
+	same := true;
+	FOREACH query IN ARRAY ARRAY[
+		'SELECT i, k FROM o, LATERAL (SELECT k FROM n WHERE k >= i ORDER BY k LIMIT 3) x',
+		'SELECT i, k FROM (SELECT i FROM o ORDER BY i DESC) o, LATERAL (SELECT k FROM n WHERE k <= i ORDER BY k DESC LIMIT 3) x',
+		'SELECT i, k FROM o, LATERAL (SELECT k FROM n WHERE k < i ORDER BY k DESC LIMIT 1) x',
+		'SELECT r, k FROM o, LATERAL (SELECT k FROM n WHERE k > r ORDER BY k LIMIT 2) x',
+		'SELECT i, d FROM o, LATERAL (SELECT d FROM n WHERE d >= ''d'' || i ORDER BY d LIMIT 2) x',
+		'SELECT i, b FROM o, LATERAL (SELECT b FROM n WHERE a = i / 50 AND b < i % 50 ORDER BY b DESC LIMIT 2) x',
+		'SELECT i, (SELECT count(*) FROM n WHERE k = i), (SELECT count(d) FROM n WHERE k = r) FROM o',
+		'SELECT i, (SELECT count(*) FROM n WHERE d = ''d'' || i) FROM o',
+		'SELECT i, (SELECT count(*) FROM n WHERE a = i / 50 AND b = i % 50) FROM o'] LOOP
+		query := format('SELECT md5(string_agg(q::text, '' '' ORDER BY q::text COLLATE "C")), count(*) FROM (%s) q', query);
+		PERFORM set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'on', true), set_config('enable_indexonlyscan', 'on', true);
+		EXECUTE query INTO by_index, rows;
+		PERFORM set_config('enable_seqscan', 'on', true), set_config('enable_indexscan', 'off', true), set_config('enable_indexonlyscan', 'off', true);
+		EXECUTE query INTO by_table;
+		same := same AND by_index = by_table;
+	END LOOP;
+	RETURN NEXT;
+END $$;
+SELECT * FROM check_lookups();
+DELETE FROM n WHERE k BETWEEN 100 AND 300 OR k % 5 = 0;
+SELECT * FROM check_lookups();
+VACUUM (INDEX_CLEANUP ON) n;
+SELECT * FROM check_lookups();
+INSERT INTO n SELECT i, 'd' || i, i % 40, i % 97 FROM generate_series(90, 310) i;
+SELECT * FROM check_lookups();
+-- In one scan, with a cursor that stands while rows come.
+BEGIN;
+SET LOCAL enable_seqscan = off;
+DECLARE c CURSOR FOR SELECT i, k FROM o, LATERAL (SELECT k FROM n WHERE k >= i ORDER BY k LIMIT 1) x;
+MOVE 10 IN c;
+INSERT INTO n SELECT i, 'e', 1, 1 FROM generate_series(1, 2000) i;
+MOVE ALL IN c;
+COMMIT;
+SELECT count(*) FROM o WHERE EXISTS (SELECT FROM n WHERE k = i);
+DROP TABLE n, o;
+DROP FUNCTION check_lookups;
