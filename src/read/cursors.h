@@ -22,6 +22,7 @@ typedef struct LsmReadContext
 	Snapshot	snapshot;		/* of the scan, or NULL */
 	BufferAccessStrategy strategy;
 	uint64		edits;			/* of the version that is read */
+	int			run_count;		/* of that version that are read */
 	uint32		user;			/* number of who uses the reader */
 	const LsmBound *lookup;		/* the key that alone is looked for, or NULL */
 	bool		is_hashed;		/* its hash is known: */

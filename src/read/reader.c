@@ -371,6 +371,7 @@ set_cursors(LsmReader *reader)
 	}
 	if (reader->cx.filters != NULL)
 		lsm_run_filters_end(reader->cx.filters);
+	reader->cx.run_count = reader->child_count;
 	reader->cursor = reader->merge;
 	if (reader->child_count == 1)
 		reader->cursor = reader->children[0];

@@ -93,8 +93,8 @@ lsm_run_lacks_key(RunCursor *c)
 
 	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
-	/* To look into the leaf is no dearer than to look into a filter page. */
-	if (c->is_near && c->filter == NULL)
+	/* A single run mostly has the key, and a leaf that is known costs hardly more than the filter. */
+	if (c->is_near && cx->run_count == 1)
 		return false;
 	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
 		return false;
