@@ -236,9 +236,9 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 /*
  * Batches of unique indexes look at very many filter pages, at each for a moment.  Where
  * these are is remembered by their blocks: then what is needed of several can be fetched
- * into the CPU's cache at once.
+ * into the CPU's cache at once.  So many blocks for each buffer that the server has, and
+ * so many at most:
  */
-/* So many pages are remembered for each buffer that the server has, and so many at most. */
 #define RECENT_PER_BUFFER	2
 #define MOST_RECENT			(1 << 18)
 
