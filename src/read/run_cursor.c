@@ -92,7 +92,10 @@ group_prefix(Page page, int group, uint64 *prefix)
 	return length > 0;
 }
 
-/* Remember the leaf that the cursor is in. */
+/*
+ * Remember the leaf that the cursor is in.  Its keys are looked at when it is entered again:
+ * lookups of keys in no order should not wait for parts of the page that they do not need.
+ */
 static void
 run_note_near(RunCursor *c, Buffer buffer)
 {
@@ -100,15 +103,16 @@ run_note_near(RunCursor *c, Buffer buffer)
 	Page		page = BufferGetPage(buffer);
 	int			groups = lsm_leaf_group_count(page);
 
-	if (near->segment == c->segment.id && near->leaf == c->leaf && near->user == c->cx->user)
-		return;
-	near->segment = 0;
-	if (!c->cx->ks->encoded || groups == 0 ||
-		!group_prefix(page, 0, &near->low) || !group_prefix(page, groups - 1, &near->high))
-		return;
-	near->segment = c->segment.id;
-	near->user = c->cx->user;
-	near->leaf = c->leaf;
+	if (near->segment != c->segment.id || near->leaf != c->leaf || near->user != c->cx->user)
+	{
+		near->segment = c->segment.id;
+		near->leaf = c->leaf;
+		near->user = c->cx->user;
+		near->has_keys = false;
+	}
+	else if (!near->has_keys && c->cx->ks->encoded && groups > 0)
+		near->has_keys = group_prefix(page, 0, &near->low) &&
+			group_prefix(page, groups - 1, &near->high);
 	near->buffer = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
 }
 
@@ -122,7 +126,7 @@ run_is_near(RunCursor *c, const LsmBound *from)
 	const LsmNearLeaf *near = &c->near;
 	uint64		prefix;
 
-	if (near->segment == 0 || near->segment != c->segment.id || near->user != c->cx->user)
+	if (!near->has_keys || near->segment != c->segment.id || near->user != c->cx->user)
 		return false;
 	prefix = lsm_key_prefix(from->key, from->keylen);
 	return near->low < prefix &&
@@ -624,6 +628,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->clip = clip;
 	c->base.valid = false;
 	c->near.segment = 0;
+	c->near.has_keys = false;
 	c->filter = NULL;
 	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
 		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)

@@ -19,8 +19,9 @@ typedef struct LsmNearLeaf
 	uint32		user;			/* who has found it */
 	uint32		leaf;
 	Buffer		buffer;			/* where it was */
+	bool		has_keys;		/* as lsm_key_prefix has them: */
 	uint64		low;			/* its first key, */
-	uint64		high;			/* and that of its last group, as lsm_key_prefix has them */
+	uint64		high;			/* and that of its last group */
 } LsmNearLeaf;
 
 typedef struct RunCursor
