@@ -22,11 +22,15 @@
  * are dead to everybody, since the method takes that to be about the TID that it
  * returned last.
  *
+ * By page, the rows of a page are looked up under one lock, as core's bitmap scan
+ * does it.
+ *
  * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
  */
 #include "postgres.h"
 
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "base/compat.h"
@@ -47,6 +51,10 @@
 /* What takes less was in the kernel's cache. */
 #define SLOW_READ_US 20
 
+/* Where half of about so many pages follow each other, the kernel reads ahead. */
+#define FOLLOWING_ONE 65536
+#define FOLLOWING_PAGES 128
+
 /* One of so many pages is timed while we read ahead. */
 #define PROBE_INTERVAL 1024
 
@@ -57,12 +65,16 @@ typedef struct PrefetchScan
 	IndexScanState *child;
 	bool		is_plain;		/* core's node does all the work */
 	LsmTidQueue queue;
+	LsmPageTids page;			/* by page: visible rows of the page that is read */
+	int			next_of_page;	/* the next of them */
+	BufferAccessStrategy ring;	/* by page: for more pages than shared buffers hold */
 	int			depth;			/* pages ahead that are wanted now */
 	int			misses;			/* slow reads while the depth is 0 */
 	bool		times_next;		/* with a depth of 0: the page before was read */
 	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
 	int			since_probe;	/* pages */
 	BlockNumber last_ahead;		/* the page that was looked at last; or invalid */
+	int			following;		/* share of pages that follow the one before them */
 	bool		has_read_ahead; /* in this scan or one before */
 
 	/* For EXPLAIN. */
@@ -90,6 +102,8 @@ start_over(PrefetchScan *scan)
 	scan->misses = scan->has_read_ahead ? MISSES_TO_START - 1 : 0;
 	scan->depth = scan->plan.forced ? scan->plan.depth : 0;
 	scan->probe = scan->last_ahead = InvalidBlockNumber;
+	scan->following = 0;
+	scan->page.count = scan->next_of_page = 0;
 	lsm_queue_reset(&scan->queue);
 }
 
@@ -111,7 +125,10 @@ begin(CustomScanState *node, EState *estate, int flags)
 
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
 		!IsMVCCSnapshot(estate->es_snapshot);
-	lsm_queue_init(&scan->queue, scan->plan.by_page, scan->plan.growth, scan->plan.depth);
+	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(scan->child->ss.ss_currentRelation),
+				   scan->plan.by_page, scan->plan.growth, scan->plan.depth);
+	if (scan->plan.by_page)
+		scan->ring = GetAccessStrategy(BAS_BULKREAD);
 	start_over(scan);
 }
 
@@ -183,9 +200,10 @@ prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
 	PrefetchBufferResult result;
 	bool		follows = scan->last_ahead != InvalidBlockNumber && block == scan->last_ahead + 1;
 
-	/* The kernel reads ahead by itself, and in larger pieces. */
+	/* In larger pieces than ours, whose requests would only break them up. */
 	scan->last_ahead = block;
-	if (follows)
+	scan->following += ((follows ? FOLLOWING_ONE : 0) - scan->following) / FOLLOWING_PAGES;
+	if (scan->following >= FOLLOWING_ONE / 2)
 		return;
 	if (!scan->plan.forced && ++scan->since_probe >= PROBE_INTERVAL)
 	{
@@ -252,6 +270,97 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 	return true;
 }
 
+/* By page: pin this page in place of the one before. */
+static Buffer
+pin_page(PrefetchScan *scan, Relation table, Buffer previous, BlockNumber block)
+{
+	/* Each is read once, and would be gone before the next scan comes. */
+	bool		passes_by = scan->queue.round_pages > (Size) NBuffers;
+
+	if (BufferIsValid(previous))
+		ReleaseBuffer(previous);
+	return ReadBufferExtended(table, MAIN_FORKNUM, block, RBM_NORMAL,
+							  passes_by ? scan->ring : NULL);
+}
+
+/*
+ * By page: pin the page of these TIDs, and keep of them those that lead to a
+ * visible row, as the places of these rows.  The pin, which core's scan holds, is
+ * what keeps them there.
+ */
+static void
+read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
+	Relation	table = index->heapRelation;
+	ReadWatch	watch;
+	int			found = 0;
+
+	watch_read(scan, page->block, &watch);
+	fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
+	heap_page_prune_opt(table, fetch->xs_cbuf);
+	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_SHARE);
+	for (int i = 0; i < page->count; i++)
+	{
+		ItemPointerData tid;
+		HeapTupleData tuple;
+
+		ItemPointerSet(&tid, page->block, page->offsets[i]);
+		if (!heap_hot_search_buffer(&tid, table, fetch->xs_cbuf, index->xs_snapshot, &tuple,
+									NULL, true))
+			continue;
+		page->offsets[found] = ItemPointerGetOffsetNumber(&tid);
+		page->rechecks[found++] = page->rechecks[i];
+	}
+	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_UNLOCK);
+	page->count = found;
+	note_read(scan, &watch);
+}
+
+/* By page: the row at this place of the page that read_page has pinned. */
+static void
+store_row(IndexScanDesc index, BlockNumber block, OffsetNumber offset, TupleTableSlot *slot)
+{
+	Buffer		buffer = ((IndexFetchHeapData *) index->xs_heapfetch)->xs_cbuf;
+	HeapTuple	tuple = &((BufferHeapTupleTableSlot *) slot)->base.tupdata;
+	Page		page = BufferGetPage(buffer);
+	ItemId		item = PageGetItemId(page, offset);
+
+	Assert(TTS_IS_BUFFERTUPLE(slot));
+	Assert(ItemIdIsNormal(item));
+	tuple->t_data = (HeapTupleHeader) PageGetItem(page, item);
+	tuple->t_len = ItemIdGetLength(item);
+	tuple->t_tableOid = RelationGetRelid(index->heapRelation);
+	ItemPointerSet(&tuple->t_self, block, offset);
+	ExecStoreBufferHeapTuple(tuple, slot, buffer);
+	pgstat_count_heap_fetch(index->indexRelation);
+}
+
+/* By page: the next visible row. */
+static bool
+next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
+			  TupleTableSlot *slot, bool *found, bool *recheck)
+{
+	LsmPageTids *page = &scan->page;
+
+	while (scan->next_of_page == page->count)
+	{
+		CHECK_FOR_INTERRUPTS();
+		look_ahead(scan, index, direction);
+		scan->next_of_page = 0;
+		if (!lsm_queue_take_page(&scan->queue, index, direction, page))
+		{
+			page->count = 0;
+			return false;
+		}
+		read_page(scan, index, page);
+	}
+	*recheck = page->rechecks[scan->next_of_page];
+	store_row(index, page->block, page->offsets[scan->next_of_page++], slot);
+	*found = true;
+	return true;
+}
+
 static bool
 next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 			  TupleTableSlot *slot, bool *found, bool *recheck)
@@ -269,7 +378,7 @@ next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 static inline bool
 bypasses_queue(const PrefetchScan *scan)
 {
-	return scan->depth == 0 && !scan->plan.by_page && lsm_queue_is_empty(&scan->queue) &&
+	return !scan->plan.by_page && scan->depth == 0 && lsm_queue_is_empty(&scan->queue) &&
 		!scan->queue.at_end;
 }
 
@@ -293,7 +402,9 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 				break;
 			recheck = index->xs_recheck;
 		}
-		else if (!next_of_queue(scan, index, direction, slot, &found, &recheck))
+		else if (!(scan->plan.by_page ?
+				   next_of_pages(scan, index, direction, slot, &found, &recheck) :
+				   next_of_queue(scan, index, direction, slot, &found, &recheck)))
 			break;
 		if (!found)
 			continue;

@@ -28,6 +28,12 @@
 /* In index order there is room for so many TIDs for each page ahead. */
 #define ITEMS_PER_PAGE 32
 
+/* Tables of fewer pages have items of 4 bytes. */
+#define NARROW_PAGES ((BlockNumber) 1 << (32 - LSM_ITEM_BLOCK_SHIFT))
+
+StaticAssertDecl(MaxHeapTuplesPerPage < 1 << (LSM_ITEM_BLOCK_SHIFT - 1),
+				 "an item has room for all offsets");
+
 /* Sorting begins with so many buckets, each for a range of blocks. */
 #define BUCKETS 2048
 
@@ -35,43 +41,74 @@
 #define SMALL_BUCKET 1024
 #define SMALL_RANGE 256
 
-#define ST_SORT sort_bucket
-#define ST_ELEMENT_TYPE uint64
-#define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
+#define ITEM_TYPE uint32
+#define ITEM_SUFFIX narrow
+#include "exec/tid_sort.h"
+
+#define ITEM_TYPE uint64
+#define ITEM_SUFFIX wide
+#include "exec/tid_sort.h"
 
 static inline BlockNumber
 block_of(uint64 item)
 {
-	return (BlockNumber) (item >> 17);
+	return (BlockNumber) (item >> LSM_ITEM_BLOCK_SHIFT);
+}
+
+static inline OffsetNumber
+offset_of(uint64 item)
+{
+	return (OffsetNumber) (item >> 1 & ((1 << (LSM_ITEM_BLOCK_SHIFT - 1)) - 1));
 }
 
 static inline uint64
 make_item(IndexScanDesc index, ItemPointer tid)
 {
-	return (uint64) ItemPointerGetBlockNumber(tid) << 17 |
+	return (uint64) ItemPointerGetBlockNumber(tid) << LSM_ITEM_BLOCK_SHIFT |
 		(uint64) ItemPointerGetOffsetNumber(tid) << 1 | (index->xs_recheck ? 1 : 0);
 }
 
-/* How many TIDs fit into work_mem, and so into a round. */
-Size
-lsm_queue_round_limit(void)
+static inline uint64
+item_at(const LsmTidQueue *queue, Size position)
 {
-	Size		limit = (Size) work_mem * 1024 / sizeof(uint64);
-
-	return Min(Max(limit, FIRST_ROUND), MaxAllocSize / sizeof(uint64));
+	return queue->is_narrow ? ((uint32 *) queue->items)[position] :
+		((uint64 *) queue->items)[position];
 }
 
-/* The memory for items is taken from the current context when they come. */
+static inline Size
+item_size(bool is_narrow)
+{
+	return is_narrow ? sizeof(uint32) : sizeof(uint64);
+}
+
+static Size
+round_limit(bool is_narrow)
+{
+	Size		limit = (Size) work_mem * 1024 / item_size(is_narrow);
+
+	return Min(Max(limit, FIRST_ROUND), MaxAllocSize / item_size(is_narrow));
+}
+
+/* How many TIDs of a table of so many pages fit into work_mem, and so into a round. */
+Size
+lsm_queue_round_limit(BlockNumber pages)
+{
+	return round_limit(pages <= NARROW_PAGES);
+}
+
+/*
+ * The table has so many pages; TIDs of pages beyond, which have come later, are
+ * left out.  The memory for items is taken from the current context when they
+ * come.
+ */
 void
-lsm_queue_init(LsmTidQueue *queue, bool by_page, int growth, int depth)
+lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth, int depth)
 {
 	memset(queue, 0, sizeof(LsmTidQueue));
 	queue->by_page = by_page;
 	queue->growth = growth;
-	queue->capacity_limit = by_page ? lsm_queue_round_limit() :
+	queue->is_narrow = pages <= NARROW_PAGES;
+	queue->capacity_limit = by_page ? round_limit(queue->is_narrow) :
 		Max((Size) depth * ITEMS_PER_PAGE, FIRST_ROUND);
 	queue->context = CurrentMemoryContext;
 	lsm_queue_reset(queue);
@@ -85,6 +122,7 @@ lsm_queue_reset(LsmTidQueue *queue)
 	queue->head_block = queue->ahead_block = InvalidBlockNumber;
 	queue->pages_ahead = 0;
 	queue->round_size = FIRST_ROUND;
+	queue->round_pages = 0;
 	queue->at_end = false;
 }
 
@@ -104,9 +142,9 @@ enlarge(LsmTidQueue *queue)
 
 	capacity = Min(capacity, queue->capacity_limit);
 	if (queue->items == NULL)
-		queue->items = MemoryContextAlloc(queue->context, capacity * sizeof(uint64));
+		queue->items = MemoryContextAlloc(queue->context, capacity * item_size(queue->is_narrow));
 	else
-		queue->items = repalloc(queue->items, capacity * sizeof(uint64));
+		queue->items = repalloc(queue->items, capacity * item_size(queue->is_narrow));
 	queue->capacity = capacity;
 }
 
@@ -118,15 +156,21 @@ append(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 
 	if (queue->at_end)
 		return false;
-	tid = index_getnext_tid(index, direction);
-	if (tid == NULL)
+	do
 	{
-		queue->at_end = true;
-		return false;
-	}
+		tid = index_getnext_tid(index, direction);
+		if (tid == NULL)
+		{
+			queue->at_end = true;
+			return false;
+		}
+	} while (queue->is_narrow && ItemPointerGetBlockNumber(tid) >= NARROW_PAGES);
 	if (queue->tail == queue->capacity)
 		enlarge(queue);
-	queue->items[queue->tail++] = make_item(index, tid);
+	if (queue->is_narrow)
+		((uint32 *) queue->items)[queue->tail++] = (uint32) make_item(index, tid);
+	else
+		((uint64 *) queue->items)[queue->tail++] = make_item(index, tid);
 	return true;
 }
 
@@ -139,8 +183,8 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 		/* So that this happens once in many times. */
 		if (queue->head < queue->capacity_limit / 2)
 			return false;
-		memmove(queue->items, queue->items + queue->head,
-				(queue->tail - queue->head) * sizeof(uint64));
+		memmove(queue->items, (char *) queue->items + queue->head * item_size(queue->is_narrow),
+				(queue->tail - queue->head) * item_size(queue->is_narrow));
 		queue->tail -= queue->head;
 		queue->ahead -= queue->head;
 		queue->head = 0;
@@ -148,88 +192,18 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 	return append(queue, index, direction);
 }
 
-/* Exchange items until each is in its bucket: those of a bucket end at ends[]. */
-static void
-fill_buckets(uint64 *items, Size count, int shift, Size *ends)
+/* Of the items, which are sorted. */
+static Size
+count_pages(const LsmTidQueue *queue)
 {
-	Size		next[BUCKETS];
-	Size		sizes[BUCKETS] = {0};
-	Size		position = 0;
+	Size		pages = 1;
 
-	for (Size i = 0; i < count; i++)
-		sizes[block_of(items[i]) >> shift]++;
-	for (int bucket = 0; bucket < BUCKETS; bucket++)
+	for (Size i = queue->head + 1; i < queue->tail; i++)
 	{
-		next[bucket] = position;
-		position += sizes[bucket];
-		ends[bucket] = position;
+		if (block_of(item_at(queue, i)) != block_of(item_at(queue, i - 1)))
+			pages++;
 	}
-	for (int bucket = 0; bucket < BUCKETS; bucket++)
-	{
-		while (next[bucket] < ends[bucket])
-		{
-			uint64		item = items[next[bucket]];
-			int			target = block_of(item) >> shift;
-
-			items[next[bucket]] = items[next[target]];
-			items[next[target]++] = item;
-		}
-	}
-}
-
-/* Sort items whose blocks differ in the lowest bits only. */
-static void
-count_bucket(uint64 *items, Size count, BlockNumber mask)
-{
-	uint64		copy[SMALL_BUCKET];
-	Size		next[SMALL_RANGE] = {0};
-	Size		position = 0;
-
-	for (Size i = 0; i < count; i++)
-	{
-		copy[i] = items[i];
-		next[block_of(items[i]) & mask]++;
-	}
-	for (BlockNumber i = 0; i <= mask; i++)
-	{
-		Size		size = next[i];
-
-		next[i] = position;
-		position += size;
-	}
-	for (Size i = 0; i < count; i++)
-		items[next[block_of(copy[i]) & mask]++] = copy[i];
-}
-
-/* By page; several times faster than comparing all with each other. */
-static void
-sort_items(uint64 *items, Size count)
-{
-	Size		ends[BUCKETS];
-	Size		begin = 0;
-	BlockNumber bits = 0;
-	int			shift = 0;
-
-	if (count < BUCKETS)
-	{
-		sort_bucket(items, count);
-		return;
-	}
-	for (Size i = 0; i < count; i++)
-		bits |= block_of(items[i]);
-	while (bits >> shift >= BUCKETS)
-		shift++;
-	fill_buckets(items, count, shift, ends);
-	for (int bucket = 0; bucket < BUCKETS; bucket++)
-	{
-		Size		size = ends[bucket] - begin;
-
-		if (size <= SMALL_BUCKET && (1 << shift) <= SMALL_RANGE)
-			count_bucket(items + begin, size, (1 << shift) - 1);
-		else
-			sort_bucket(items + begin, size);
-		begin = ends[bucket];
-	}
+	return pages;
 }
 
 /* By page: read and sort the next round. */
@@ -241,7 +215,11 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 		CHECK_FOR_INTERRUPTS();
 	if (queue->tail == 0)
 		return false;
-	sort_items(queue->items, queue->tail);
+	if (queue->is_narrow)
+		sort_items_narrow(queue->items, queue->tail);
+	else
+		sort_items_wide(queue->items, queue->tail);
+	queue->round_pages = count_pages(queue);
 	queue->round_size = Min(queue->round_size * queue->growth, queue->capacity_limit);
 	queue->rounds++;
 	return true;
@@ -271,7 +249,7 @@ lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection dire
 
 		if (!provide(queue, queue->ahead, index, direction))
 			break;
-		block = block_of(queue->items[queue->ahead++]);
+		block = block_of(item_at(queue, queue->ahead++));
 		if (block != queue->ahead_block)
 		{
 			queue->ahead_block = block;
@@ -292,7 +270,7 @@ lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 
 	if (!provide(queue, queue->head, index, direction))
 		return false;
-	item = queue->items[queue->head];
+	item = item_at(queue, queue->head);
 	block = block_of(item);
 	if (queue->head == queue->ahead)
 	{
@@ -308,7 +286,32 @@ lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 	}
 	queue->head++;
 	queue->head_block = block;
-	ItemPointerSet(tid, block, (OffsetNumber) (item >> 1 & 0xFFFF));
+	ItemPointerSet(tid, block, offset_of(item));
 	*recheck = (item & 1) != 0;
 	return true;
+}
+
+/* By page: all TIDs of the next page.  False: there is none left. */
+bool
+lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
+					LsmPageTids *tids)
+{
+	ItemPointerData tid;
+	bool		recheck;
+
+	Assert(queue->by_page);
+	if (!lsm_queue_take(queue, index, direction, &tid, &recheck))
+		return false;
+	tids->block = queue->head_block;
+	tids->count = 0;
+	for (;;)
+	{
+		tids->offsets[tids->count] = ItemPointerGetOffsetNumber(&tid);
+		tids->rechecks[tids->count++] = recheck;
+		/* No further than the round: the next one may begin with this page. */
+		if (queue->head == queue->tail || tids->count == MaxHeapTuplesPerPage ||
+			block_of(item_at(queue, queue->head)) != tids->block)
+			return true;
+		(void) lsm_queue_take(queue, index, direction, &tid, &recheck);
+	}
 }

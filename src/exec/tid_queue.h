@@ -7,24 +7,39 @@
 
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/sdir.h"
 #include "storage/itemptr.h"
+
+/* An item is block << LSM_ITEM_BLOCK_SHIFT | offset << 1 | recheck. */
+#define LSM_ITEM_BLOCK_SHIFT (BLCKSZ <= 8192 ? 10 : BLCKSZ <= 16384 ? 11 : 12)
+
+/* The TIDs of a page that are taken together. */
+typedef struct LsmPageTids
+{
+	BlockNumber block;
+	int			count;
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	bool		rechecks[MaxHeapTuplesPerPage];
+} LsmPageTids;
 
 typedef struct LsmTidQueue
 {
 	/* Set by lsm_queue_init. */
 	bool		by_page;		/* sort rounds by page; else keep index order */
 	int			growth;			/* of the size of a round */
+	bool		is_narrow;		/* items have 4 bytes, else 8 */
 	Size		capacity_limit; /* items that may be allocated */
 	MemoryContext context;		/* of the items */
 
-	uint64	   *items;			/* block << 17 | offset << 1 | recheck */
+	void	   *items;			/* NULL: none so far */
 	Size		capacity;
 	Size		head;			/* the next to be taken */
 	Size		ahead;			/* the next to be looked at, not before head */
 	Size		tail;			/* the end */
 	Size		round_size;		/* items of the next round */
+	Size		round_pages;	/* pages of the present one */
 	uint64		rounds;			/* filled since lsm_queue_init */
 	BlockNumber head_block;		/* of the item taken last */
 	BlockNumber ahead_block;	/* of the item looked at last */
@@ -32,14 +47,17 @@ typedef struct LsmTidQueue
 	bool		at_end;			/* the index has no more */
 } LsmTidQueue;
 
-extern Size lsm_queue_round_limit(void);
-extern void lsm_queue_init(LsmTidQueue *queue, bool by_page, int growth, int depth);
+extern Size lsm_queue_round_limit(BlockNumber pages);
+extern void lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth,
+						   int depth);
 extern void lsm_queue_reset(LsmTidQueue *queue);
 extern void lsm_queue_free(LsmTidQueue *queue);
 extern BlockNumber lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index,
 										ScanDirection direction, int depth);
 extern bool lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 						   ItemPointer tid, bool *recheck);
+extern bool lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
+								LsmPageTids *tids);
 
 /* Has everything been taken that came from the index so far? */
 static inline bool
