@@ -38,6 +38,15 @@
 /* So many pages are read before reading ahead pays. */
 #define RAMP_PAGES 16
 
+/* A table of so many pages is worth asking core for index paths a second time. */
+#define RECONSIDERED_PAGES 1024
+
+/* In index order, of what a page costs that is read in sequence: for each row. */
+#define COPY_SHARE 0.6
+
+/* By page, of what an operator costs: for each row, which is sorted and found. */
+#define ROW_OPERATORS 4
+
 /* Growth of rounds: where all rows are wanted, and where perhaps not. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
@@ -73,6 +82,37 @@ lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan)
 	plan->forced = lfourth_int(list) != 0;
 }
 
+/*
+ * Core forgets an index path as soon as another path is better.  Where a scan of
+ * a whole table is, of the kind that costs many times what planning does, ask
+ * for the index paths again.
+ */
+static List *
+paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
+{
+	List	   *paths = rel->pathlist;
+	List	   *partial_paths = rel->partial_pathlist;
+	List	   *result = paths;
+	ListCell   *cell;
+
+	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL)
+		return result;
+	foreach(cell, paths)
+	{
+		Path	   *path = lfirst(cell);
+
+		if (path->pathtype != T_SeqScan)
+			continue;
+		rel->pathlist = rel->partial_pathlist = NIL;
+		create_index_paths(root, rel);
+		result = list_concat_copy(rel->pathlist, paths);
+		rel->pathlist = paths;
+		rel->partial_pathlist = partial_paths;
+		break;
+	}
+	return result;
+}
+
 /* How many pages may be in flight; 0: none. */
 static int
 depth_for(RelOptInfo *rel)
@@ -105,6 +145,15 @@ loop_count(PlannerInfo *root, IndexPath *path)
 	return Max(result, 1);
 }
 
+/* The pages of so many rows at random places, as core has it for bitmap scans. */
+static double
+distinct_pages(RelOptInfo *rel, double tuples)
+{
+	double		pages = Max(rel->pages, 1);
+
+	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
+}
+
 /* What cost_index has reckoned with, and did not keep. */
 static void
 read_shape(PlannerInfo *root, IndexPath *path, ScanShape *shape)
@@ -124,9 +173,8 @@ read_shape(PlannerInfo *root, IndexPath *path, ScanShape *shape)
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
 	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
-	shape->rounds = Max(ceil(shape->tuples / lsm_queue_round_limit()), 1);
-	shape->pages_by_round = shape->rounds == 1 ? shape->pages : shape->rounds *
-		index_pages_fetched(shape->tuples / shape->rounds, rel->pages, index->pages, root);
+	shape->rounds = Max(ceil(shape->tuples / lsm_queue_round_limit(rel->pages)), 1);
+	shape->pages_by_round = shape->rounds * distinct_pages(rel, shape->tuples / shape->rounds);
 	shape->neighbours = ceil(selectivity * rel->pages);
 	best = shape->random_cost + (shape->neighbours - 1) * shape->sequential_cost;
 	if (loops > 1)
@@ -149,21 +197,28 @@ prefetched_cost(const ScanShape *shape, double page_cost, int depth)
 	return shape->sequential_cost + (page_cost - shape->sequential_cost) / sqrt(depth);
 }
 
-/* Set the costs of a path in index order. */
+/*
+ * Set the costs of a path in index order.  A row at a random place costs finding
+ * its page, and mostly copying it from the kernel's cache.  Core's scan has that
+ * cost too, and does not count it, since it is nothing beside waiting; here it is
+ * what is left, and what sorting afterwards has to be compared with.
+ */
 static void
 cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
 {
 	double		saved = shape->random_cost - prefetched_cost(shape, shape->random_cost, depth);
 	double		pages = shape->scattered * shape->pages;
+	double		copying = COPY_SHARE * shape->sequential_cost * shape->scattered * shape->tuples;
 
+	/* We are never the dearer ones for it. */
+	copying = Min(copying, saved * pages / 2);
 	path->path.startup_cost += saved * RAMP_PAGES;
-	path->path.total_cost += saved * RAMP_PAGES - saved * pages + cpu_operator_cost * pages;
+	path->path.total_cost += saved * RAMP_PAGES - saved * pages + copying + cpu_operator_cost * pages;
 }
 
 /*
  * Set the costs of a path by page.  Core's bitmap scan takes it that the more of
- * the pages are wanted, the more they are read in sequence.  It looks at all rows
- * of a page under one lock, where we lock it for each.
+ * the pages are wanted, the more they are read in sequence.
  */
 static void
 cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
@@ -174,12 +229,11 @@ cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
 	double		page_cost = shape->random_cost -
 		(shape->random_cost - shape->sequential_cost) * sqrt(share);
 	double		saved = page_cost - prefetched_cost(shape, page_cost, depth);
-	Cost		sorting = cpu_operator_cost * shape->tuples * 0.2;
-	Cost		locking = cpu_operator_cost * 2 * Max(shape->tuples - pages, 0);
+	Cost		rows = cpu_operator_cost * ROW_OPERATORS * shape->tuples;
 
 	path->path.startup_cost += saved * RAMP_PAGES;
 	path->path.total_cost += saved * RAMP_PAGES - shape->reading_cost +
-		pages * (page_cost - saved + cpu_operator_cost) + sorting + locking;
+		pages * (page_cost - saved + cpu_operator_cost) + rows;
 }
 
 static Plan *
@@ -326,6 +380,9 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, int depth)
 	ScanShape	shape;
 	CustomPath *path;
 
+	/* What is never taken need not be reckoned. */
+	if (index_path->indexselectivity * rel->tuples <= RAMP_PAGES)
+		return;
 	read_shape(root, index_path, &shape);
 	if (shape.pages <= RAMP_PAGES)
 		return;
@@ -374,7 +431,7 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 		return;
 	}
 	/* add_path changes the list. */
-	foreach(cell, rel->pathlist)
+	foreach(cell, paths_to_rival(root, rel))
 	{
 		IndexPath  *path = index_scan_of(root, lfirst(cell));
 

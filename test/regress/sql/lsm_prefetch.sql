@@ -251,4 +251,21 @@ SET pg_lsm.prefetch_depth = 8;
 SELECT chosen('SELECT * FROM p WHERE k < 300');
 SET pg_lsm.enable_prefetch_scan = off;
 SELECT chosen('SELECT * FROM p WHERE k < 300');
-DROP TABLE p, o, near, parts, areas, queries, unl;
+
+-- Also where core has forgotten the index, since a sequential scan is better than what it has.
+CREATE TABLE large AS SELECT i * 7919 % 1500 AS k, i AS id FROM generate_series(1, 1500) i;
+ALTER TABLE large ADD pad text;
+ALTER TABLE large ALTER pad SET STORAGE plain;
+UPDATE large SET pad = repeat('x', 5000);
+VACUUM FULL large;
+CREATE INDEX ON large (k);
+ANALYZE large;
+SET enable_seqscan = on;
+SET random_page_cost = 10;
+SELECT chosen('SELECT * FROM large WHERE k < 500'), t.plan_has('SELECT * FROM large WHERE k < 500', 'Seq Scan');
+SET pg_lsm.enable_prefetch_scan = on;
+SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large WHERE id < 500');
+SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
+RESET pg_lsm.enable_prefetch_scan;
+SELECT boot_val FROM pg_settings WHERE name = 'pg_lsm.enable_prefetch_scan';
+DROP TABLE p, o, near, parts, areas, queries, unl, large;
