@@ -82,6 +82,14 @@ lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan)
 	plan->forced = lfourth_int(list) != 0;
 }
 
+/* Does the query want so few rows that nothing would be read ahead for them? */
+static bool
+wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
+{
+	return root->limit_tuples > 0 && root->limit_tuples * fetched_per_row <= RAMP_PAGES &&
+		bms_equal(root->all_baserels, rel->relids);
+}
+
 /*
  * Core forgets an index path as soon as another path is better.  Where a scan of
  * a whole table is, of the kind that costs many times what planning does, ask
@@ -95,7 +103,8 @@ paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 	List	   *result = paths;
 	ListCell   *cell;
 
-	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL)
+	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL ||
+		wants_few_rows(root, rel, 1))
 		return result;
 	foreach(cell, paths)
 	{
@@ -377,11 +386,14 @@ replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 static void
 add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, int depth)
 {
+	double		tuples = index_path->indexselectivity * rel->tuples;
 	ScanShape	shape;
 	CustomPath *path;
 
 	/* What is never taken need not be reckoned. */
-	if (index_path->indexselectivity * rel->tuples <= RAMP_PAGES)
+	if (tuples <= RAMP_PAGES ||
+		(pathkeys_contained_in(root->query_pathkeys, index_path->path.pathkeys) &&
+		 wants_few_rows(root, rel, tuples / Max(index_path->path.rows, 1))))
 		return;
 	read_shape(root, index_path, &shape);
 	if (shape.pages <= RAMP_PAGES)
