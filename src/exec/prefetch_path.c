@@ -44,9 +44,6 @@
 /* In index order, of what a page costs that is read in sequence: for each row. */
 #define COPY_SHARE 0.6
 
-/* By page, of what an operator costs: for each row, which is sorted and found. */
-#define ROW_OPERATORS 4
-
 /* Growth of rounds: where all rows are wanted, and where perhaps not. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
@@ -220,7 +217,7 @@ cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
 	double		copying = COPY_SHARE * shape->sequential_cost * shape->scattered * shape->tuples;
 
 	/* We are never the dearer ones for it. */
-	copying = Min(copying, saved * pages / 2);
+	copying = Min(copying, saved * pages * 3 / 4);
 	path->path.startup_cost += saved * RAMP_PAGES;
 	path->path.total_cost += saved * RAMP_PAGES - saved * pages + copying + cpu_operator_cost * pages;
 }
@@ -238,11 +235,11 @@ cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
 	double		page_cost = shape->random_cost -
 		(shape->random_cost - shape->sequential_cost) * sqrt(share);
 	double		saved = page_cost - prefetched_cost(shape, page_cost, depth);
-	Cost		rows = cpu_operator_cost * ROW_OPERATORS * shape->tuples;
+	Cost		sorting = cpu_operator_cost * shape->tuples * 0.2;
 
 	path->path.startup_cost += saved * RAMP_PAGES;
 	path->path.total_cost += saved * RAMP_PAGES - shape->reading_cost +
-		pages * (page_cost - saved + cpu_operator_cost) + rows;
+		pages * (page_cost - saved + cpu_operator_cost) + sorting;
 }
 
 static Plan *
