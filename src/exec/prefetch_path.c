@@ -43,6 +43,8 @@
 
 /* In index order, of what a page costs that is read in sequence: for each row. */
 #define COPY_SHARE 0.6
+/* But at most so much of what prefetching saves. */
+#define COPY_BOUND 0.55
 
 /* Growth of rounds: where all rows are wanted, and where perhaps not. */
 #define FAST_GROWTH 1000000
@@ -216,8 +218,8 @@ cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
 	double		pages = shape->scattered * shape->pages;
 	double		copying = COPY_SHARE * shape->sequential_cost * shape->scattered * shape->tuples;
 
-	/* We are never the dearer ones for it. */
-	copying = Min(copying, saved * pages * 3 / 4);
+	/* It leaves enough of what is saved for a LIMIT of a few hundred rows. */
+	copying = Min(copying, saved * pages * COPY_BOUND);
 	path->path.startup_cost += saved * RAMP_PAGES;
 	path->path.total_cost += saved * RAMP_PAGES - saved * pages + copying + cpu_operator_cost * pages;
 }
