@@ -231,6 +231,7 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 				double loop_count, Cost startup_cost, Cost *total_cost)
 {
 	Cost		cost = cost_of_searches(root, path, searches, loop_count);
+	double		count = searches->count;
 	ListCell   *lc;
 
 	foreach(lc, searches->before_arrays)
@@ -243,10 +244,13 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 		if (without < cost)
 		{
 			cost = without;
-			searches->count = before->count;
+			count = before->count;
 		}
 	}
-	*total_cost = Min(*total_cost, startup_cost + cost);
+	if (startup_cost + cost >= *total_cost)
+		return;
+	searches->count = count;
+	*total_cost = startup_cost + cost;
 }
 #endif
 

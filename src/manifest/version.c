@@ -53,7 +53,8 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
  * The two numbers are read one by one, perhaps while an edit changes the page.  If both
  * are still the version's, it was the current one a moment ago, and nobody whose entries
  * the caller has to see can have published them since: he knows of that by a lock or a
- * snapshot, and these come with a barrier.
+ * snapshot, and these come with a barrier.  (Two who publish and then look for each other,
+ * as exclusion constraints do, have a barrier in between: one of them sees the other.)
  *
  * The gate is pinned before its epoch is looked at.  Who flips it changes the epoch before
  * he looks for pins, in the drain.  So if we still see the old epoch, he sees our pin.
@@ -73,8 +74,9 @@ lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)
 		if (!lsm_buffer_pin_checked(index->rel, LSM_BLOCK_GATE + version->gate_epoch % 2,
 									gate_buffer))
 			return false;
-		pg_memory_barrier();
 	}
+	/* Behind the pin, and behind whatever the caller has published himself. */
+	pg_memory_barrier();
 	current = lsm_buffer_pin_checked(index->rel, LSM_BLOCK_META, index->meta_buffer);
 	if (current)
 	{

@@ -3,7 +3,7 @@
  *	  Checked access to the pages of an lsm index.
  *
  * No page that was read is trusted: its header, owner and block number are
- * checked at each access, its checksum after it came from disk, whoever read
+ * checked at each access (but lsm_buffer_pin_checked, where there is no lock), its checksum after it came from disk, whoever read
  * it in.  How is it known that a page need not be checked again?
  *
  * - A page in a dirty buffer was changed since it was read, by one of our
@@ -177,12 +177,20 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
  * need not look it up.
  *
  * A page that is found this way is not counted as used, so it could be thrown out though
- * it is used all the time: one in USUAL_WAY reads goes the usual way.  A prime: searches
- * read a few pages in turn, and it is to be the turn of each.
+ * it is used all the time.  So one in USUAL_WAY reads, at random, goes the usual way:
+ * searches read a few pages in turn, and it is to be the turn of each.
  */
-#define USUAL_WAY		31
+#define USUAL_WAY		32
 
-static uint32 recent_reads = 0;
+static uint32 random_state = 1;
+
+/* A linear congruential generator, whose highest bits are good enough. */
+static inline bool
+is_usual_turn(void)
+{
+	random_state = random_state * 1664525 + 1013904223;
+	return random_state < PG_UINT32_MAX / USUAL_WAY;
+}
 
 /* Pin a page where it was the last time.  False if it has to be read the usual way. */
 static bool
@@ -190,7 +198,7 @@ pin_recent(Relation rel, BlockNumber block, Buffer recent)
 {
 	/* Files of temporary relations may have the number of another one. */
 	if (recent == InvalidBuffer || RelationUsesLocalBuffers(rel) ||
-		++recent_reads % USUAL_WAY == 0 ||
+		is_usual_turn() ||
 		!ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, recent))
 		return false;
 	pgstat_count_buffer_read(rel);
