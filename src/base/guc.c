@@ -27,7 +27,7 @@ bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
 char	   *lsm_fail_at = "";
-bool		lsm_enable_prefetch_scan = true;
+bool		lsm_enable_prefetch_scan = false;
 int			lsm_prefetch_depth = 0;
 bool		lsm_debug_prefetch_scan = false;
 
@@ -98,7 +98,7 @@ lsm_guc_define(void)
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.enable_prefetch_scan",
 							 "Lets the planner use index scans that read pages of the table ahead.",
-							 NULL, &lsm_enable_prefetch_scan, true,
+							 NULL, &lsm_enable_prefetch_scan, false,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.prefetch_depth",
 							"Largest number of pages of the table that an index scan reads ahead.",

@@ -283,7 +283,9 @@ make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 
 	plan.by_page = by_page;
 	plan.depth = depth;
-	plan.growth = root->tuple_fraction > 0 ? SLOW_GROWTH : FAST_GROWTH;
+	/* A semijoin may stop at the first row of each of its inner scans. */
+	plan.growth = root->tuple_fraction > 0 || index_path->path.param_info != NULL ?
+		SLOW_GROWTH : FAST_GROWTH;
 	plan.forced = lsm_debug_prefetch_scan;
 
 	path->path.pathtype = T_CustomScan;

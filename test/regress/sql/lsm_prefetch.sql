@@ -267,5 +267,4 @@ SET pg_lsm.enable_prefetch_scan = on;
 SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large WHERE id < 500');
 SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
 RESET pg_lsm.enable_prefetch_scan;
-SELECT boot_val FROM pg_settings WHERE name = 'pg_lsm.enable_prefetch_scan';
 DROP TABLE p, o, near, parts, areas, queries, unl, large;
