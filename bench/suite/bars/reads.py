@@ -184,7 +184,7 @@ class Updates:
                     "VACUUM ANALYZE t;" % (INDEX, method, self.ROWS))
                 begin = time.monotonic()
                 bench.server.query(
-                    "DO $$ BEGIN FOR b IN 1 .. %d LOOP UPDATE t SET k = hashint4(k + b) "
+                    "DO $$ BEGIN FOR b IN 1 .. %d LOOP UPDATE t SET k = hashint8(k::int8 + b) "
                     "WHERE id BETWEEN b * %d %% %d + 1 AND b * %d %% %d + %d; COMMIT; END LOOP; END $$;" % (
                         updates // self.BATCH, self.BATCH, self.ROWS, self.BATCH, self.ROWS, self.BATCH))
                 seconds = time.monotonic() - begin
