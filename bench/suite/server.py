@@ -11,8 +11,10 @@ import subprocess
 import time
 
 from . import BenchError
+from .cgroup import ControlGroup
 
 PORT = "54330"
+STANDBY_PORT = "54331"
 # What a load depends on, to be stated with its figures.
 STATED = ("shared_buffers", "max_wal_size", "checkpoint_timeout", "full_page_writes", "wal_compression", "fsync",
           "synchronous_commit", "autovacuum", "maintenance_work_mem", "work_mem", "effective_io_concurrency",
@@ -38,6 +40,7 @@ class Server:
         self.data = os.path.join(work, "data")
         self.sockets = os.path.join(work, "sock")
         self.log = os.path.join(work, "server.log")
+        self.port = PORT
         self.settings = {"listen_addresses": "", "port": PORT, "unix_socket_directories": self.sockets,
                          "shared_preload_libraries": "pg_lsm", "logging_collector": "off"}
         self.settings.update(settings)
@@ -53,7 +56,7 @@ class Server:
 
     def conninfo(self, **session_settings):
         """For libpq; the session settings are for this connection only."""
-        text = "host=%s port=%s user=postgres dbname=postgres" % (self.sockets, PORT)
+        text = "host=%s port=%s user=postgres dbname=postgres" % (self.sockets, self.port)
         if session_settings:
             text += " options='%s'" % " ".join("-c %s=%s" % item for item in sorted(session_settings.items()))
         return text
@@ -270,3 +273,24 @@ class Server:
                 except OSError:
                     pass
         return total
+
+
+class Standby(Server):
+    """A standby of a server that runs. It has memory of its own, without a limit, as on another machine."""
+
+    def __init__(self, primary):
+        super().__init__(primary.bindir, primary.work, primary.user, ControlGroup(0), {})
+        self.primary = primary
+        self.data = os.path.join(self.work, "standby")
+        self.log = os.path.join(self.work, "standby.log")
+        self.port = STANDBY_PORT
+
+    def start_fresh(self, settings):
+        """Copies the primary and follows it. settings: {name: value} besides the primary's."""
+        self.stop()
+        self._call(self._as_user("pg_basebackup", "-D", self.data, "-d", self.primary.conninfo(), "-R", "-c", "fast",
+                                 "-X", "stream"))
+        with open(os.path.join(self.data, "postgresql.auto.conf"), "a") as conf:
+            for name, value in dict(settings, port=self.port).items():
+                conf.write("%s = '%s'\n" % (name, value))
+        self.start()
