@@ -87,11 +87,7 @@ convert_float(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *h
 	return LSM_CONVERT_RANGE;
 }
 
-/*
- * Dates and timestamps, with and without time zone, in microseconds.  Zones
- * are at most a day away; two days of margin on each side make up for that and
- * for any irregularity of local time.
- */
+/* Dates and timestamps, with and without time zone, in microseconds. */
 static bool
 get_micros(Oid type, Datum value, int64 *result)
 {
@@ -118,6 +114,13 @@ get_micros(Oid type, Datum value, int64 *result)
 	}
 	return false;
 }
+
+/*
+ * How far apart date, timestamp and timestamptz can be that compare equal.
+ * SET timezone takes up to 167 hours, a POSIX zone seconds more and its
+ * daylight saving an hour; date_from_micros() cuts off a part of a day.
+ */
+#define MARGIN_DAYS 9
 
 static int64
 shift_micros(int64 value, int64 days)
@@ -151,16 +154,16 @@ convert_time(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *hi
 
 	if (!get_micros(value_type, value, &micros))
 		return LSM_CONVERT_NONE;
-	from = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, -2);
-	to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, 2);
+	from = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, -MARGIN_DAYS);
+	to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, MARGIN_DAYS);
 
 	/*
 	 * Beyond the range of timestamps dates compare by special rules: every
 	 * such date is above (or below) all timestamps but infinity.
 	 */
-	if (micros >= END_TIMESTAMP - 2 * USECS_PER_DAY)
+	if (micros >= END_TIMESTAMP - MARGIN_DAYS * USECS_PER_DAY)
 		to = PG_INT64_MAX;
-	if (micros <= MIN_TIMESTAMP + 2 * USECS_PER_DAY)
+	if (micros <= MIN_TIMESTAMP + MARGIN_DAYS * USECS_PER_DAY)
 		from = PG_INT64_MIN;
 	if (column_type == DATEOID)
 	{

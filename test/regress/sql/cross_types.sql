@@ -60,6 +60,15 @@ SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = da
 	'at < timestamp ''2024-03-10 02:30''', 'd > timestamp ''2024-03-10 12:00''', 'd <= timestamptz ''2024-03-10 12:00+00''',
 	'd = timestamp ''2024-03-10''', 'd > timestamptz ''infinity''', 'd < timestamp ''-infinity''',
 	'at > timestamp ''infinity''', 'd < timestamptz ''294276-12-31 00:00+00''']) q;
+-- The zones that are farthest from UTC: a day here is another one there.
+SET TimeZone = 167;
+SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = timestamp ''2024-03-17 12:00''',
+	'at >= date ''2024-03-17''', 'at < timestamp ''2024-03-17 12:00''', 'd = timestamptz ''2024-03-10 00:00''',
+	'd > timestamptz ''2024-03-03 00:00+00''', '(at, d) > (timestamp ''2024-03-17 12:00'', date ''2024-03-01'')']) q;
+SET TimeZone = -167;
+SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = timestamp ''2024-03-03 12:00''',
+	'at <= date ''2024-03-04''', 'at > timestamp ''2024-03-03 12:00''', 'd = timestamptz ''2024-03-10 00:00''',
+	'd < timestamptz ''2024-03-17 00:00+00''', '(at, d) < (timestamp ''2024-03-03 12:00'', date ''2024-03-31'')']) q;
 RESET TimeZone;
 -- The same float is not the same value in the other width.
 CREATE TABLE floats (k float4);
