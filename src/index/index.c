@@ -31,7 +31,7 @@ static HTAB *table = NULL;
 static LsmIndex *old_ones = NULL;
 static LsmIndex *last_used = NULL;
 static bool any_used = false;	/* in this transaction */
-static LsmEndCallback end_callback = NULL;
+static LsmForgetCallback forget_callback = NULL;
 
 /* Handles that keep their readers from one transaction to the next. */
 #define MOST_KEPT 16
@@ -71,8 +71,20 @@ lsm_meta_lock(Relation rel, int mode)
 }
 
 static void
+forget_readers(LsmIndex *index, LsmForget which)
+{
+	if (forget_callback != NULL)
+		forget_callback(index, which);
+}
+
+/*
+ * Scans that are under way go on with this handle until the transaction ends.  What
+ * they do not use goes now: a transaction may replace handles thousands of times.
+ */
+static void
 retire(LsmIndex *index)
 {
+	forget_readers(index, LSM_FORGET_UNUSED);
 	index->valid = false;
 	index->next_old = old_ones;
 	old_ones = index;
@@ -107,8 +119,7 @@ on_relcache_inval(Datum arg, Oid id)
 static void
 drop_handle(LsmIndex *index)
 {
-	if (end_callback != NULL)
-		end_callback(index, false);
+	forget_readers(index, LSM_FORGET_ALL);
 	MemoryContextDelete(index->context);
 }
 
@@ -147,8 +158,7 @@ at_transaction_end(XactEvent event, void *arg)
 			bool		keep = index->used && kept < MOST_KEPT;
 
 			kept += keep;
-			if (end_callback != NULL)
-				end_callback(index, keep);
+			forget_readers(index, keep ? LSM_FORGET_BUT_ONE : LSM_FORGET_ALL);
 			if (committed && index->used)
 				lsm_index_publish_if_due(index, now);
 			index->used = false;
@@ -161,11 +171,14 @@ at_transaction_end(XactEvent event, void *arg)
 	}
 }
 
-/* To be called for each handle at the end of a transaction that used any. */
+/*
+ * To be called for each handle at the end of a transaction that used any, and
+ * when another one takes its place.
+ */
 void
-lsm_index_on_transaction_end(LsmEndCallback callback)
+lsm_index_on_forget(LsmForgetCallback callback)
 {
-	end_callback = callback;
+	forget_callback = callback;
 }
 
 void
@@ -212,9 +225,9 @@ put(LsmIndex *index)
 	index->used = true;
 	if (found)
 	{
+		retire(slot->index);
 		lsm_counters_add(&index->counters, &slot->index->counters);
 		memset(&slot->index->counters, 0, sizeof(LsmReadCounters));
-		retire(slot->index);
 	}
 	slot->index = index;
 	last_used = index;

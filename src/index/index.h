@@ -104,9 +104,16 @@ extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
 /* Called for each handle when a transaction ends: whether it may keep what it has for the next one. */
-typedef void (*LsmEndCallback) (LsmIndex *index, bool keep);
+typedef enum LsmForget
+{
+	LSM_FORGET_UNUSED,			/* the readers that nobody uses now: the handle is replaced */
+	LSM_FORGET_BUT_ONE,			/* nobody uses any more: all but one for the next transaction */
+	LSM_FORGET_ALL
+} LsmForget;
 
-extern void lsm_index_on_transaction_end(LsmEndCallback callback);
+typedef void (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
+
+extern void lsm_index_on_forget(LsmForgetCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
 extern void lsm_index_publish_all(void);

@@ -38,17 +38,23 @@
 
 /*
  * At the end of a transaction nobody uses a reader any more; an error may have left
- * some.  One that is as good as new is kept for the next transaction.
+ * some.  One that is as good as new may be kept for the next transaction.
  */
 static void
-forget_users(LsmIndex *index, bool keep)
+forget_users(LsmIndex *index, LsmForget which)
 {
 	LsmReader **at = &index->readers;
+	bool		keep = which == LSM_FORGET_BUT_ONE;
 
 	while (*at != NULL)
 	{
 		LsmReader  *reader = *at;
 
+		if (which == LSM_FORGET_UNUSED && reader->in_use)
+		{
+			at = &reader->next;
+			continue;
+		}
 		if (reader->holder != NULL)
 			*reader->holder = NULL;
 		lsm_reader_abandon(reader);
@@ -66,7 +72,7 @@ forget_users(LsmIndex *index, bool keep)
 void
 lsm_reader_init(void)
 {
-	lsm_index_on_transaction_end(forget_users);
+	lsm_index_on_forget(forget_users);
 }
 
 static LsmReader *
@@ -215,10 +221,10 @@ lsm_reader_release(LsmReader *reader)
 	reader->cx.snapshot = NULL;
 	reader->cx.strategy = NULL;
 	/*
-	 * One for a job is of no use to others.  And comparison functions may leave
-	 * memory behind: not for longer than the scan.
+	 * One for a job is of no use to others, nor one of a handle that is replaced.  And
+	 * comparison functions may leave memory behind: not for longer than the scan.
 	 */
-	if (reader->job_id != 0 || !reader->cx.ks->encoded)
+	if (reader->job_id != 0 || !reader->cx.ks->encoded || !index->valid)
 	{
 		LsmReader **at = &index->readers;
 
@@ -431,6 +437,7 @@ read_locked(LsmReader *reader, const LsmBound *from)
 	reader->is_ready = false;
 	meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
 	lsm_version_copy(&reader->version, lsm_meta(BufferGetPage(meta)));
+	reader->version.lsn = PageGetLSN(BufferGetPage(meta));
 	if (reader->needs_gate)
 	{
 		reader->gate = lsm_buffer_read(reader->cx.index->rel,

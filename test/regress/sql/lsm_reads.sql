@@ -174,3 +174,19 @@ SELECT t.error_of('EXPLAIN (LSM) SELECT 1') = CASE WHEN current_setting('server_
 SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
 DROP TABLE r, b;
 DROP FUNCTION look, explained;
+
+-- A handle that is replaced gives back what nobody uses, also within a transaction.
+CREATE TABLE replaced (k int);
+CREATE INDEX replaced_k ON replaced USING lsm (k);
+DO $$
+BEGIN
+	PERFORM set_config('enable_seqscan', 'off', true);
+	FOR i IN 1 .. 50 LOOP
+		TRUNCATE replaced;
+		INSERT INTO replaced SELECT generate_series(1, 20);
+		PERFORM FROM replaced WHERE k = 7;
+	END LOOP;
+	ASSERT (SELECT count(*) <= 3 FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader'),
+		'readers of handles that are gone';
+END $$;
+DROP TABLE replaced;
