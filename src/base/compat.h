@@ -252,6 +252,21 @@ lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
 #endif
 }
 
+/* The same for a page that had this LSN when it was read. */
+static inline void
+lsm_test_old_snapshot_at(Snapshot snapshot, Relation rel, XLogRecPtr lsn)
+{
+#if PG_VERSION_NUM < 170000
+	if (old_snapshot_threshold >= 0 && snapshot != NULL && IsMVCCSnapshot(snapshot) &&
+		!XLogRecPtrIsInvalid(snapshot->lsn) && lsn > snapshot->lsn)
+		TestForOldSnapshot_impl(snapshot, rel);
+#else
+	(void) snapshot;
+	(void) rel;
+	(void) lsn;
+#endif
+}
+
 /* A trusted search_path for code that runs as somebody else. */
 static inline void
 lsm_restrict_search_path(void)

@@ -15,6 +15,7 @@
 typedef struct LsmVersion
 {
 	uint64		edits;			/* 0: none was taken yet */
+	XLogRecPtr	lsn;			/* of the meta page, when it was copied or seen to be the same */
 	uint64		next_id;
 	uint64		seals;
 	uint32		gate_epoch;
@@ -122,6 +123,7 @@ extern void lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 r
 									  uint64 segment_id, const LsmBound *low,
 									  const LsmRemoved *removed);
 extern void lsm_manifest_drop_empty(LsmIndex *index);
+extern BlockNumber lsm_manifest_used_end(LsmIndex *index);
 extern void lsm_manifest_truncate(LsmIndex *index, BlockNumber least);
 
 /* gate.c */

@@ -105,6 +105,7 @@ lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
 	bool		changed = version->edits != meta->edits || meta->edits == 0;
 
 	version->gate_epoch = meta->gate_epoch;
+	version->lsn = PageGetLSN(BufferGetPage(buffer));
 	if (changed)
 		lsm_version_copy(version, meta);
 	if (gate != NULL)

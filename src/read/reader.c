@@ -417,6 +417,17 @@ take_version(LsmReader *reader)
 	return true;
 }
 
+/*
+ * With old_snapshot_threshold VACUUM may have removed entries that this snapshot
+ * sees, and the pages that they were on, so that none is left to tell of it.  The
+ * edit that let go of the pages did change the meta page.
+ */
+static void
+check_snapshot(LsmReader *reader)
+{
+	lsm_test_old_snapshot_at(reader->cx.snapshot, reader->cx.index->rel, reader->version.lsn);
+}
+
 static void
 report_stale(LsmReader *reader)
 {
@@ -468,7 +479,10 @@ lsm_reader_refresh(LsmReader *reader)
 	if (reader->is_ready &&
 		lsm_version_is_current(reader->cx.index, &reader->version,
 							   reader->needs_gate ? &reader->gate : NULL))
+	{
+		check_snapshot(reader);
 		return;
+	}
 	old = MemoryContextSwitchTo(reader->context);
 	for (int i = 0; !done; i++)
 	{
@@ -481,6 +495,7 @@ lsm_reader_refresh(LsmReader *reader)
 		CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(old);
+	check_snapshot(reader);
 }
 
 /*
@@ -505,6 +520,7 @@ restart(LsmReader *reader, const LsmBound *from)
 			lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
 		CHECK_FOR_INTERRUPTS();
 	}
+	check_snapshot(reader);
 }
 
 /* The cursor has a new array.  If its last entry is within the limit, all are. */
