@@ -488,9 +488,10 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 /*
  * Give the free end of the file back, as VACUUM does for tables: if it is worth
- * it, and nobody has the index open.  Not while several processes vacuum the
- * indexes of a table: the lock is logged for standbys, with a transaction id, and
- * none can be had then.
+ * it, and nobody has the index open.  The lock is logged for standbys, where it
+ * makes queries wait, or cancels them, until this transaction ends: so it is not
+ * taken for nothing.  It needs a transaction id, so none can be had while several
+ * processes vacuum the indexes of a table.
  */
 static void
 truncate_file(LsmIndex *index)
@@ -501,7 +502,8 @@ truncate_file(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	if (IsInParallelMode() || possible < worth || !ConditionalLockRelation(index->rel, AccessExclusiveLock))
+	if (IsInParallelMode() || possible < worth || blocks < lsm_manifest_used_end(index) + worth ||
+		!ConditionalLockRelation(index->rel, AccessExclusiveLock))
 		return;
 	lsm_manifest_truncate(index, worth);
 	UnlockRelation(index->rel, AccessExclusiveLock);

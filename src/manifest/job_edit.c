@@ -551,6 +551,17 @@ lsm_manifest_drop_empty(LsmIndex *index)
 		lsm_manifest_reap(index);
 }
 
+/* The end of what is in use now, as a number of blocks. */
+BlockNumber
+lsm_manifest_used_end(LsmIndex *index)
+{
+	LsmChange  *change = lsm_change_begin(index);
+	BlockNumber end = lsm_space_used_end(change);
+
+	lsm_change_cancel(change);
+	return end;
+}
+
 /*
  * Give the free end of the file back to the operating system, if it has at least
  * so many blocks.

@@ -217,6 +217,23 @@ sql(q{ROLLBACK PREPARED 'forgotten'});
 sql('VACUUM kept');
 is(sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')'), sql('SELECT count(*) FROM kept'), 'then VACUUM removes what it held');
 
+# What is free lies before what is in use: there is nothing to cut, and VACUUM takes no
+# lock that a standby would have to take, too.
+sql(q{
+	CREATE EXTENSION pg_walinspect;
+	CREATE TABLE gaps (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX gaps_lsm ON gaps USING lsm (k);
+	INSERT INTO gaps SELECT (random() * 1e9)::int FROM generate_series(1, 600000) i;
+	INSERT INTO gaps SELECT (random() * 1e9)::int FROM generate_series(1, 600000) i;
+	SELECT lsm_compact('gaps_lsm')});
+sql('VACUUM gaps');
+cmp_ok(size('gaps_lsm'), '>', 1.25 * sql(q{SELECT sum(bytes) FROM lsm_runs('gaps_lsm')}), 'a fifth of the file is free');
+my $before = $node->lsn('flush');
+sql('VACUUM gaps');
+sql('CREATE TABLE behind ()');
+is(sql(sprintf q{SELECT count(*) FROM pg_get_wal_records_info('%s', '%s') WHERE resource_manager = 'Standby' AND record_type = 'LOCK'
+		AND description LIKE '%%%% rel %d %%%%'}, $before, $node->lsn('flush'), sql(q{SELECT 'gaps_lsm'::regclass::oid})), 0, 'VACUUM that cuts nothing logs no lock');
+
 # On a standby the cut conflicts with whoever uses the index.
 sql(q{
 	CREATE TABLE cut (k int) WITH (autovacuum_enabled = off);
@@ -233,6 +250,11 @@ $reader->query_safe('BEGIN');
 is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 100000, 'a transaction on the standby has used the index');
 sql('DELETE FROM cut WHERE k > 10');
 sql('VACUUM (TRUNCATE off) cut');
+# What is left moves to the front.
+sql("SELECT lsm_compact('cut_lsm')");
+my $uncut = size('cut_lsm');
+sql('VACUUM (TRUNCATE off) cut');
+cmp_ok(size('cut_lsm'), '<', $uncut, 'the file is cut');
 $node->wait_for_catchup($standby);
 is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'}),
 	't|0', 'the cut of the file has cancelled it');
@@ -300,7 +322,7 @@ like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT 
 sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
 fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
-	DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
+	DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
 fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint holds');
 $node->wait_for_catchup($standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
