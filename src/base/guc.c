@@ -2,11 +2,12 @@
  * guc.c
  *	  The settings of pg_lsm.
  *
- * Nearly all of them are developer options: they make batches, merges and
- * levels happen at small sizes, for tests.  Whoever sets them decides how other
- * sessions find the index, so that takes a superuser, or somebody to whom it was
- * granted.  Those of the background workers are for administrators, though the
- * defaults serve.
+ * There are three kinds.  Those of the background workers are for administrators,
+ * though the defaults serve.  Those of batches and of the prefetching scan are for
+ * everybody.  The others are developer options: they make batches, merges and
+ * levels happen at small sizes, for tests.  Whoever sets one of these decides how
+ * other sessions find the index, so that takes a superuser, or somebody to whom it
+ * was granted.
  */
 #include "postgres.h"
 
