@@ -14,12 +14,17 @@ before a block (a table or a paragraph), or within it, says where its figures co
     100 M = given
     -->
 
+These lines may as well stand in a file beside the data, so that the document is easy to read where its comments show:
+
+    <!-- figures: from docs/benchmark/README.figures, block loads -->
+
 docs/benchmark/README.md explains such lines. "<!-- figures: none -->" says that a block has none, "figures: none, section"
 the same of all up to the next heading, and "figures: pending" that the data is not there yet; --complete refuses that.
 
 Wrong are: a figure that rounds to something else, or whose record is not there; a figure without a line, and a line without
-its figure; a ratio with more digits than its spread allows; data of another commit than the one that is named, and a commit
-that a reader does not see in the text. Prints what is wrong and ends with status 1 if anything is.
+its figure; a block of lines that no block of the document has, or two of them; a ratio with more digits than its spread
+allows; data of another commit than the one that is named, and a commit that a reader does not see in the text. Prints what
+is wrong and ends with status 1 if anything is.
 """
 
 import argparse
@@ -221,6 +226,32 @@ def read_data(root, path):
     raise FigureError("%s has neither the columns of bars.csv nor those of results.csv" % path)
 
 
+# --- lines on figures in a file of their own
+
+
+def read_lines(root, path):
+    """{name of the block: [(where, line)]}"""
+    full = os.path.join(root, path)
+    if not os.path.exists(full):
+        raise FigureError("there is no %s" % path)
+    found, name = {}, None
+    with open(full, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            where, line = "%s:%d: " % (path, number), line.strip()
+            if not line or line.startswith("#"):
+                continue
+            if line.startswith("block "):
+                name = line[len("block "):].strip()
+                if name in found:
+                    raise FigureError("%sa second block %s" % (where, name))
+                found[name] = []
+            elif name is None:
+                raise FigureError("%sno line \"block NAME\" stands before this one" % where)
+            else:
+                found[name].append((where, line))
+    return found
+
+
 # --- figures
 
 
@@ -334,6 +365,7 @@ class Checker:
         self.root, self.cache = root, cache
         self.wrong, self.checked, self.pending = [], 0, []
         self.commits = {}               # commit -> line that names it
+        self.files = {}                 # path -> (first line that names it, {block that no comment has named: its lines})
         in_section, visible = False, []
         for block in blocks(text):
             if isinstance(block, str):
@@ -347,6 +379,8 @@ class Checker:
         for commit, number in self.commits.items():
             if not re.search(r"\b%s" % commit[:COMMIT_DIGITS], "\n".join(visible)):
                 self.wrong.append((number, "the text does not name commit %s, which was measured" % commit))
+        for path, (number, left) in self.files.items():
+            self.wrong += [(number, "%s: the document has no block %s" % (path, name)) for name in left]
 
     def _block(self, block, words, in_section):
         figures = block.figures()
@@ -364,14 +398,31 @@ class Checker:
             self.pending.append(number)
             return
         head, *lines = body.split("\n")
+        m = re.fullmatch(r"figures: from (\S+), block (\S+)", head.strip())
+        if m and not lines:
+            try:
+                self._lines(figures, [(number, *line) for line in self._lines_of(number, *m.groups())])
+            except FigureError as error:
+                self.wrong.append((number, str(error)))
+            return
         if head.strip() != "figures":
             self.wrong.append((number, "what is \"%s\"?" % head.strip()))
             return
-        self._lines(figures, number, lines)
+        self._lines(figures, [(n, "", line.strip()) for n, line in enumerate(lines, number + 1)])
 
-    def _lines(self, figures, first, lines):
+    def _lines_of(self, number, path, name):
+        """[(where, line)] of a block in a file."""
+        if path not in self.files:
+            self.files[path] = (number, read_lines(self.root, path))
+        left = self.files[path][1]
+        if name not in left:
+            raise FigureError("%s has no block %s, or it is another one's, too" % (path, name))
+        return left.pop(name)
+
+    def _lines(self, figures, lines):
+        """`lines` are (number of the line in the document, place in another file if it is there, text)."""
         source, left = None, list(figures)
-        for number, line in enumerate((line.strip() for line in lines), first + 1):
+        for number, where, line in lines:
             if not line:
                 continue
             try:
@@ -384,9 +435,9 @@ class Checker:
                     raise FigureError("\"%s\" is neither \"from ...\" nor \"FIGURE = ...\"" % line)
                 if not left:
                     raise FigureError("the text has no figure %s here" % text)
-                where, there = left.pop(0)
+                line_there, there = left.pop(0)
                 if " ".join(there.split()) != text:
-                    raise FigureError("the text has %s (line %d) where the comment has %s" % (there, where, text))
+                    raise FigureError("the text has %s (line %d) where the comment has %s" % (there, line_there, text))
                 if record == "given":
                     continue
                 if source is None:
@@ -397,7 +448,7 @@ class Checker:
                     raise FigureError("%s = %s: %s" % (text, record, error)) from None
                 self.checked += 1
             except FigureError as error:
-                self.wrong.append((number, str(error)))
+                self.wrong.append((number, where + str(error)))
                 if "where the comment has" in str(error):
                     return              # all that follows would be wrong as well
         for number, text in left:

@@ -68,6 +68,10 @@ class Figures(unittest.TestCase):
         return self.wrong(HERE + "<!-- figures\n%s%s\n-->\n| load 7 | of 8 |\n|---|---|\n| 9 rows | %s |\n" % (
             source, "\n".join(lines), " | ".join(cells)))
 
+    def figures_file(self, text):
+        with open(os.path.join(self.root, "a.figures"), "w") as file:
+            file.write(text)
+
     def assertWrong(self, found, *parts):
         self.assertEqual(len(found), 1, found)
         for part in parts:
@@ -114,7 +118,34 @@ class Figures(unittest.TestCase):
         checker = self.check("<!-- figures: pending -->\nIt takes 5 ms.\n")
         self.assertEqual((checker.wrong, checker.pending), ([], [1]))
 
+    def test_the_lines_may_stand_in_a_file(self):
+        self.figures_file("# Of a.md.\n\nblock loads\n%s255 k = int4 | lsm | rows/s\n\nblock text\n%s78 = given\n" % (FROM, FROM))
+        checker = self.check(HERE + "<!-- figures: from a.figures, block loads -->\n| a | b |\n|---|---|\n| c | 255 k |\n\n"
+                             "<!-- figures: from a.figures, block text -->\nIt takes 78 ms.\n")
+        self.assertEqual((checker.wrong, checker.checked), ([], 1))
+
     # --- what is wrong
+
+    def test_wrong_lines_in_a_file_are_found(self):
+        text = HERE + "<!-- figures: from a.figures, block loads -->\n| a | b |\n|---|---|\n| c | 255 k |\n"
+        good = "block loads\n" + FROM + "255 k = int4 | lsm | rows/s\n"
+        self.assertWrong(self.wrong(text), "there is no a.figures")
+        for lines, *parts in ((good, ""),
+                              (good.replace("lsm", "none"), "a.figures:3: 255 k", "it is 600"),
+                              (good.replace("bars.csv", "x.csv"), "a.figures:2: there is no x.csv"),
+                              ("block loads\n" + FROM, "the comment has no line for 255 k"),
+                              (good + "9 = given\n", "a.figures:4: the text has no figure 9"),
+                              (good + "block others\n", "a.figures: the document has no block others"),
+                              (good.replace("loads", "others"), "a.figures has no block loads"),
+                              (good + good, "a.figures:4: a second block loads"),
+                              (FROM + good, "a.figures:1: no line \"block NAME\" stands before")):
+            self.figures_file(lines)
+            found = "\n".join(self.wrong(text))
+            self.assertEqual(found == "", parts == [""], lines)
+            for part in parts:
+                self.assertIn(part, found)
+        self.figures_file(good)
+        self.assertWrong(self.wrong(text + "\n" + text), "another one's")
 
     def test_another_figure_is_found(self):
         self.assertWrong(self.table(["256 k"], ["256 k = int4 | lsm | rows/s"]), "it is 255")
