@@ -104,7 +104,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_indexes() IS
-'counters of the lsm indexes of this database that were written to since the server started; see pg_stat_lsm_indexes';
+'counters of the lsm indexes of this database that were written to or read since the server started; see pg_stat_lsm_indexes';
 
 CREATE FUNCTION lsm_last_statement(
 	OUT index regclass,
