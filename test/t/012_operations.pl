@@ -285,8 +285,15 @@ check_clean($node, 'after the debt');
 # 6. Who may do what.
 sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
 is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
+# (pg_settings leaves out fail_at, which SHOW ALL does not show.)
+my $of_context = sub { return sql(qq{SELECT name FROM pg_settings WHERE name LIKE 'pg\\_lsm.%' AND context = '$_[0]' ORDER BY name COLLATE "C"}) };
+is($of_context->('user'), join("\n", map { "pg_lsm.$_" } qw(batch_inserts debug_prefetch_scan enable_prefetch_scan prefetch_depth)),
+	'what everybody may set');
+is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'what is for the whole server');
+my @for_tests = split /\n/, $of_context->('superuser');
+cmp_ok(scalar @for_tests, '>', 5, 'the others are for tests');
 fails("SET ROLE alice; SET $_ = 5", qr/permission denied to set parameter "\Q$_\E"/, "$_ is not for everybody")
-  foreach (map { "pg_lsm.$_" } qw(batch_entries batch_min_entries merge_fanout buffer_entries open_pages page_entries foreground_blocks segment_size));
+  foreach (@for_tests, 'pg_lsm.fail_at');
 fails("SET $_ = 5", qr/cannot be changed now/, "$_ is for the whole server") foreach qw(pg_lsm.max_workers pg_lsm.idle_delay);
 sql('GRANT SET ON PARAMETER pg_lsm.merge_fanout TO alice');
 is(sql('SET ROLE alice; SET pg_lsm.merge_fanout = 5; SHOW pg_lsm.merge_fanout'), '5', 'but may be granted');
