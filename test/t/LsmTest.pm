@@ -80,16 +80,19 @@ sub indexes
 
 # All that is wrong with the indexes of a database: what lsm_check says, and
 # each index whose entries, in its order, are not those of a sequential scan.
-# On a standby lsm_check is left out unless asked for.  An index that its query
-# does not use is a fault, too, unless another order is the default one.
+# With no_check lsm_check is left out.  An index that its query does not use is a
+# fault, too, unless another order is the default one; and so is it if there is no
+# index at all, because then nothing was looked at.
 sub problems
 {
 	my ($node, %params) = @_;
 	my $db = $params{db} // 'postgres';
 	my $found = '';
 	my $writes = $node->safe_psql($db, 'SELECT NOT pg_is_in_recovery()') eq 't';
+	my @indexes = indexes($node, $db);
 
-	foreach my $index (indexes($node, $db))
+	return "no lsm index is there\n" unless @indexes;
+	foreach my $index (@indexes)
 	{
 		my ($table, $default, $columns, $where) = split /\|/, $node->safe_psql($db, qq{
 			SELECT i.indrelid::regclass,
