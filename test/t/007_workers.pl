@@ -48,19 +48,6 @@ sub worker_pid
 	return $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker' LIMIT 1});
 }
 
-# Wait until a condition holds; returns whether it came to that.
-sub wait_for
-{
-	my ($query, $db) = @_;
-
-	foreach (1 .. 600)
-	{
-		return 1 if $node->safe_psql($db // 'postgres', $query) eq 't';
-		sleep 0.1;
-	}
-	return 0;
-}
-
 # 1. Workers do the large merges, and merge an idle index to a few runs.
 $node->safe_psql('postgres', q{
 CREATE TABLE t (k int, s text COLLATE "C");
@@ -80,15 +67,15 @@ ok($seen, 'a worker is started');
 unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
 foreach my $index (qw(t_k t_s))
 {
-	ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
+	ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
 	# A worker says what is left when its transaction ends.
-	wait_for("SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'");
+	$node->poll_query_until('postgres', "SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'");
 	is($node->safe_psql('postgres', "SELECT entries_inserted, batches >= 0, flushes > 100, merges > 10, bytes_merged > 0,
 		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'"),
 		'12000|t|t|t|t|t|t|0', "$index: counters");
 }
 check_clean($node, 'after the workers');
-ok(wait_for("SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there is nothing to do');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there is nothing to do');
 $node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
 is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'counters are reset');
 
@@ -171,7 +158,7 @@ slow_down(0);
 check_clean($node, 'after the server was killed while a worker was merging');
 # Nothing is known after a restart, until somebody writes or VACUUM comes by.
 $node->safe_psql('postgres', 'VACUUM u');
-ok(wait_for(q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
+ok($node->poll_query_until('postgres', q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
 check_clean($node, 'after that');
 
 # Several large jobs of one index: two workers are at it, each at a job of its own.
@@ -186,7 +173,7 @@ slow_down(0.001);
 my $jobs = q{SELECT count(*) >= %d FROM lsm_runs('u_k') WHERE state = 'merging'};
 change_settings($node, 'pg_lsm.max_workers' => 2);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 10)');
-ok(wait_for(sprintf $jobs, 1), 'a large job is under way');
+ok($node->poll_query_until('postgres', sprintf $jobs, 1), 'a large job is under way');
 # What comes in then makes another one; more has to come if the first one is over by then.
 my $two = 0;
 foreach (1 .. 20)
@@ -207,7 +194,7 @@ INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 400);
 ok($two, 'two workers are at one index');
 is($node->safe_psql('postgres', "SELECT lsm_check('u_k')"), '', 'it is sound while both are at it');
 slow_down(0);
-ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'and they come to an end');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'and they come to an end');
 check_clean($node, 'after two workers at one index');
 is($node->safe_psql('postgres', q{SELECT (SELECT sum(entries) FROM lsm_runs('u_k')) = count(*) FROM u}), 't', 'each entry is counted once');
 
@@ -223,7 +210,7 @@ CREATE INDEX b_k ON b USING lsm (k bad_ops);
 INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 1000);
 INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000) i;
 });
-ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'another index is merged');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'another index is merged');
 while (time < $begin + 7)
 {
 	$node->safe_psql('postgres', 'INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 100)');
@@ -251,7 +238,7 @@ CREATE INDEX a_k ON a USING lsm (k tell_ops);
 INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
 });
 $node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200)');
-ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
 $log = substr(slurp_file($node->logfile), $log_start);
 like($log, qr/compared by alice, path pg_catalog, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path');
 unlike($log, qr/compared by (?!alice)/, 'and as nobody else');
@@ -329,7 +316,7 @@ $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM g
 slow_down(0.005);
 my $compact = $node->background_psql('postgres');
 $compact->query_until(qr/started/, "\\echo started\nSELECT lsm_compact('u_k');\n");
-ok(wait_for(q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
+ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
 	WHERE a.backend_type = 'client backend' AND p.indexrelid = 'u_k'::regclass AND p.relid = 'u'::regclass}), 'its progress is shown');
 is($node->safe_psql('postgres', 'SET ROLE alice; SELECT count(*), count(phase), count(indexrelid) FROM pg_stat_progress_lsm_compaction'),
 	'1|0|0', 'but not what it is to others');
@@ -360,13 +347,13 @@ check_clean($node, 'after DDL beside workers');
 
 # Workers can be turned off and on while the server runs.
 change_settings($node, 'pg_lsm.max_workers' => 0);
-ok(wait_for("SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there are to be none');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there are to be none');
 $node->safe_psql('postgres', "TRUNCATE t; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
 cmp_ok(runs('t_k'), '<', 50, 'writers merge again');
 cmp_ok(runs('t_k'), '>', 6, 'but not all');
 is(worker_pid(), '', 'and nobody else does');
 change_settings($node, 'pg_lsm.max_workers' => 2);
-ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers come back');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers come back');
 
 # 9. A standby starts no workers and writes nothing, until it is promoted.
 $node->backup('base');
@@ -391,7 +378,7 @@ $standby->stop;
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $node->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)") foreach 1 .. 2;
-ok(wait_for("SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers do not wait for a synchronous standby');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers do not wait for a synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 check_clean($node, 'after that');

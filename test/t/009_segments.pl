@@ -15,14 +15,10 @@ use Test::More;
 use Time::HiRes qw(sleep);
 
 my $node = start_new_node('segments', conf => "
+$full
+pg_lsm.foreground_blocks = 8
 pg_lsm.max_workers = 1
 pg_lsm.idle_delay = '-1'
-pg_lsm.buffer_entries = 0
-pg_lsm.page_entries = 0
-pg_lsm.merge_fanout = 16
-pg_lsm.segment_size = 0
-pg_lsm.batch_min_entries = 48
-pg_lsm.batch_entries = 0
 max_prepared_transactions = 10
 ");
 

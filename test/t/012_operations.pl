@@ -26,14 +26,8 @@ sub statements
 
 # No tiny limits: it is about an index as users have it.
 my $node = new_node('primary', init => { allows_streaming => 1, has_archiving => 1 }, conf => "
+$full
 fsync = off
-pg_lsm.buffer_entries = 0
-pg_lsm.page_entries = 0
-pg_lsm.merge_fanout = 16
-pg_lsm.foreground_blocks = 1MB
-pg_lsm.segment_size = 0
-pg_lsm.batch_min_entries = 48
-pg_lsm.batch_entries = 0
 max_wal_size = 1GB
 ");
 $node->start;

@@ -9,7 +9,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw(new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
+our @EXPORT = qw($full new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
   lost_blocks kill_process);
 
@@ -23,6 +23,17 @@ pg_lsm.segment_size = 4
 pg_lsm.batch_min_entries = 4
 pg_lsm.batch_entries = 50
 pg_lsm.max_workers = 0
+";
+
+# Those that users have, but for the workers: added behind the tiny ones.
+our $full = "
+pg_lsm.buffer_entries = 0
+pg_lsm.page_entries = 0
+pg_lsm.merge_fanout = 16
+pg_lsm.foreground_blocks = 1MB
+pg_lsm.segment_size = 0
+pg_lsm.batch_min_entries = 48
+pg_lsm.batch_entries = 0
 ";
 
 sub new_node
