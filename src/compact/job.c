@@ -36,8 +36,8 @@ typedef struct Step
 	BufferAccessStrategy write_strategy;
 	uint32		segment_blocks;
 	uint32		copied;			/* pages */
-	LsmBound	from;			/* the frontier before the step, if has_from */
-	bool		has_from;
+	LsmBound	from;			/* the frontier before the step, if there was one */
+	bool		goes_on;		/* this process has trimmed the inputs up to there */
 	LsmTaken	taken[LSM_MAX_RUNS];	/* from each input, as far as noted */
 	int			taken_count;
 } Step;
@@ -219,16 +219,36 @@ wanted_blocks(Step *step, uint32 most_blocks)
 	return (uint32) Min(Max(want, LSM_LEAST_EXTENT), Max(left, LSM_LEAST_EXTENT));
 }
 
+/*
+ * Note how far the inputs are trimmed; *output is NULL if nobody knows.  In the handle,
+ * for a job's id is that of a run, and another index has the same ones.
+ */
+static void
+note_trimmed(LsmIndex *index, const LsmRunRecord *output)
+{
+	index->trimmed_job = output ? output->run_id : 0;
+	index->trimmed_segments = output ? output->segments : 0;
+}
+
+/*
+ * Has this process trimmed the inputs up to the frontier?  Then the output, to which
+ * segments are only ever added, has as many as it had then.  If another process has
+ * taken a step since, it may have failed to trim.
+ */
+static bool
+is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
+{
+	return index->trimmed_job == output->run_id && index->trimmed_segments == output->segments;
+}
+
 /* Inputs that have a directory lose the segments that the output has got past. */
 static void
 trim_inputs(Step *step)
 {
-	static uint64 trimmed_job = 0;	/* by this process, up to the frontier before this step */
 	LsmVersion *version = &step->reader->version;
 	const LsmBound *frontier;
-	bool		goes_on = step->has_from && trimmed_job == step->job->job_id;
 
-	trimmed_job = 0;
+	note_trimmed(step->index, NULL);
 	lsm_reader_refresh(step->reader);
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
@@ -240,9 +260,9 @@ trim_inputs(Step *step)
 
 		if (run->job_id == step->job->job_id && !lsm_run_is_single(run))
 			lsm_manifest_trim(step->index, step->ks, run->run_id,
-							  goes_on ? &step->from : NULL, frontier);
+							  step->goes_on ? &step->from : NULL, frontier);
 	}
-	trimmed_job = step->job->job_id;
+	note_trimmed(step->index, lsm_version_find(version, step->job->job_id));
 }
 
 /* Write a segment and install it.  True when the job is done with that. */
@@ -305,7 +325,8 @@ take_step(Step *step, uint32 most_blocks)
 		LsmEntry	at = {.key = frontier->key,.keylen = frontier->keylen,.tid = frontier->tid};
 
 		lsm_bound_set_entry(&step->from, &at, -1);
-		step->has_from = true;
+		step->goes_on = is_trimmed(step->index, lsm_version_find(&step->reader->version,
+																 step->job->job_id));
 	}
 	seek_start(step);
 	if (!move_segments(step))

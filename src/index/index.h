@@ -92,6 +92,10 @@ typedef struct LsmIndex
 	int			pressure;		/* waits lately */
 	uint32		turn;			/* where pages are taken in turn */
 
+	/* The job whose inputs were trimmed last, and how many segments its output had: compact/job.c. */
+	uint64		trimmed_job;
+	uint32		trimmed_segments;
+
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	bool		used;			/* in this transaction */
