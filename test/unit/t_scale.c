@@ -249,11 +249,47 @@ seek_all(Tree *t, int *most_read)
 	return good;
 }
 
-/* VACUUM empties the segments before one, by and by: old rows are deleted. */
-static int
-seek_behind_empty(Tree *t, uint64 empty)
+/* Nothing is left on a page, nor on those below: the item above it says so. */
+static bool
+is_empty(Page page)
 {
-	uint8		key[LSM_MAX_ENTRY_SIZE];
+	for (int i = 0; i < lsm_directory_page_count(page); i++)
+	{
+		LsmDirectoryEntry item;
+
+		lsm_directory_page_get(page, i, &item);
+		if (item.segment.blocks > 0)
+			return false;
+	}
+	return true;
+}
+
+/* As lsm_directory_prune does: what is empty is freed, but for the right edge.  True if the page is empty. */
+static bool
+prune_below(Tree *t, BlockNumber block, int level, bool at_edge)
+{
+	Page		page = tree_page(t, block);
+	int			count = lsm_directory_page_count(page);
+
+	for (int i = 0; level > 1 && i < count; i++)
+	{
+		LsmDirectoryEntry item;
+
+		lsm_directory_page_get(page, i, &item);
+		if (item.segment.blocks > 0 &&
+			prune_below(t, item.segment.start, level - 1, at_edge && i == count - 1))
+		{
+			item.segment.blocks = 0;
+			lsm_directory_page_set(page, i, &item.segment);
+		}
+	}
+	return !at_edge && is_empty(page);
+}
+
+/* VACUUM empties the segments before one, by and by: old rows are deleted. */
+static void
+empty_segments(Tree *t, uint64 empty)
+{
 	uint64		n = 0;
 
 	for (BlockNumber block = 0; block < t->count && n < empty; block++)
@@ -271,9 +307,17 @@ seek_behind_empty(Tree *t, uint64 empty)
 			lsm_directory_page_set(page, i, &item.segment);
 		}
 	}
+}
+
+/* Pages that a seek to the very beginning reads; -1 if it does not find the first segment that is left. */
+static int
+seek_first(Tree *t, uint64 first)
+{
+	uint8		key[LSM_MAX_ENTRY_SIZE];
+
 	make_key(key, t->keylen, 0);
 	t->read = 0;
-	if (seek(t, t->root, t->height, key) != LSM_FIRST_ID + empty)
+	if (seek(t, t->root, t->height, key) != LSM_FIRST_ID + first)
 		return -1;
 	return t->read;
 }
@@ -288,23 +332,28 @@ test_directory(uint32 keylen, uint64 segments, int most_height)
 	bool		good = true;
 	bool		found;
 	int			behind;
+	int			unpruned;
 
 	add_segments(&t, &most_changed, &changed);
 	for (BlockNumber block = 0; block < t.count; block++)
 		good &= lsm_directory_page_check(tree_page(&t, block)) == NULL;
 	found = seek_all(&t, &most_read);
-	behind = seek_behind_empty(&t, segments / 2);
+	empty_segments(&t, segments / 2);
+	unpruned = seek_first(&t, segments / 2);
+	prune_below(&t, t.root, t.height, true);
+	behind = seek_first(&t, segments / 2);
 	printf("# keys of %u bytes: %u pages for %u segments, height %d; a seek reads %d at most, an append "
 		   "writes %.2f on average and %d at most\n",
 		   keylen, t.count, (uint32) segments, t.height, most_read, (double) changed / segments, most_changed);
-	printf("# keys of %u bytes: behind %u empty segments a seek reads %d pages\n",
-		   keylen, (uint32) segments / 2, behind);
+	printf("# keys of %u bytes: behind %u empty segments a seek reads %d pages, and %d while the run is an input\n",
+		   keylen, (uint32) segments / 2, behind, unpruned);
 	ok(good && found, "a directory is sound, and each of its segments is found");
 	ok(t.height <= most_height, "its height is small");
 	ok(most_read <= 2 * t.height - 1, "a seek reads a page of each level, and its neighbour at most");
 	ok(most_changed <= t.height + 1 && changed <= segments * (keylen < 500 ? 2 : 4),
 	   "an append changes a page, seldom more, and one of each level at most");
-	ok(behind > 0, "behind empty segments the right one is found");
+	ok(behind > 0 && unpruned > 0, "behind empty segments the right one is found");
+	ok(behind <= t.height, "and pages of which nothing is left are not read for that");
 	free(t.pages);
 }
 
