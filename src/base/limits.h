@@ -72,12 +72,12 @@
 extern int	lsm_max_workers;
 extern int	lsm_idle_delay_ms;
 
-/* Runs of a level that are merged into one of the next: what can be set. */
 /* Bits of a filter for each key: 10 answer wrong once in 100 times, 16 in 1000. */
 #define LSM_FILTER_BITS			10
 #define LSM_UNIQUE_FILTER_BITS	16
 #define LSM_MAX_FILTER_BITS		32
 
+/* Runs of a level that are merged into one of the next: what can be set. */
 #define LSM_MIN_FANOUT			2
 #define LSM_MAX_FANOUT			32
 
