@@ -22,11 +22,6 @@ say()
 	printf '%s\n' "$*"
 }
 
-warn()
-{
-	printf 'warning: %s\n' "$*" >&2
-}
-
 # die MESSAGE [HINT...]
 die()
 {

@@ -293,14 +293,7 @@ suite_bench()
 run_one()
 {
 	case $1 in
-		build | layers | figures) run_suite "$1" "suite_$1" ;;
-		unit)
-			if [ -e "$TREE/test/unit/Makefile" ]; then
-				run_suite unit suite_unit
-			else
-				say "unit       none"
-			fi
-			;;
+		build | layers | figures | unit) run_suite "$1" "suite_$1" ;;
 		regress | isolation) run_suite "$1" suite_server "$1" 900 ;;
 		tap) run_suite tap suite_server tap 1200 ;;
 		full) run_suite full suite_full ;;

@@ -14,9 +14,6 @@
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 
-/* Longest varint of a 64-bit value, in bytes. */
-#define LSM_MAX_VARINT 10
-
 /* A TID as an integer that sorts like the TID: block << 16 | offset. */
 static inline uint64
 lsm_tid_to_int(ItemPointer tid)

@@ -311,9 +311,6 @@ lsm_backend_number(void)
 #if PG_VERSION_NUM >= 170000
 #define LSM_HAS_BUILD_PARALLEL_FLAG 1
 #endif
-#if PG_VERSION_NUM >= 160000
-#define LSM_HAS_SUMMARIZING 1
-#endif
 
 /* Was its file made by the current transaction? */
 static inline bool

@@ -159,6 +159,20 @@ startup_memory(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
+static void
+forget_database(Oid database)
+{
+	if (lsm_shared == NULL)
+		return;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		if (lsm_slot_database(&lsm_shared->indexes[i]) == database)
+			clear_slot(&lsm_shared->indexes[i], 0);
+	}
+	LWLockRelease(lsm_shared->lock);
+}
+
 /* A database that is dropped leaves nothing to be done. */
 static void
 on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
@@ -166,7 +180,7 @@ on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
 	if (next_access_hook)
 		next_access_hook(access, class_id, object, sub_id, arg);
 	if (access == OAT_DROP && class_id == DatabaseRelationId)
-		lsm_shared_forget_database(object);
+		forget_database(object);
 }
 
 /* At server start. */
@@ -446,21 +460,6 @@ lsm_shared_postpone_database(Oid database, int64 wait_ms)
 
 		if (lsm_slot_database(slot) == database)
 			slot->not_before = Max(slot->not_before, until);
-	}
-	LWLockRelease(lsm_shared->lock);
-}
-
-/* A database is being dropped. */
-void
-lsm_shared_forget_database(Oid database)
-{
-	if (lsm_shared == NULL)
-		return;
-	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
-	{
-		if (lsm_slot_database(&lsm_shared->indexes[i]) == database)
-			clear_slot(&lsm_shared->indexes[i], 0);
 	}
 	LWLockRelease(lsm_shared->lock);
 }

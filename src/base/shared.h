@@ -158,7 +158,6 @@ extern int	lsm_slot_claims(LsmIndexSlot *slot);
 extern void lsm_slot_release(void);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_shared_postpone_database(Oid database, int64 wait_ms);
-extern void lsm_shared_forget_database(Oid database);
 extern void lsm_slot_reset_counters(LsmIndexSlot *slot);
 extern void lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs,
 						 uint32 total, uint32 done);

@@ -127,14 +127,6 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 		lsm_page_set_crc(page);
 }
 
-/* Close the page for inserts.  From now on it is immutable but for VACUUM. */
-void
-lsm_buffer_page_seal(Page page)
-{
-	lsm_page_opaque(page)->flags &= ~LSM_PAGE_OPEN;
-	lsm_page_set_crc(page);
-}
-
 /* NULL, or what is wrong with the layout of a buffer page. */
 const char *
 lsm_buffer_page_check(Page page)

@@ -32,7 +32,6 @@ extern bool lsm_buffer_page_fits(Page page, uint32 item_size);
 extern void lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size);
 extern bool lsm_buffer_page_get(Page page, int pos, LsmEntry *entry);
 extern void lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count);
-extern void lsm_buffer_page_seal(Page page);
 extern const char *lsm_buffer_page_check(Page page);
 
 #endif							/* LSM_BUFFER_PAGE_H */

@@ -91,22 +91,6 @@ lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
 	return longest > 0 && longest >= least;
 }
 
-uint32
-lsm_map_count_free(Page page, uint32 from, uint32 to)
-{
-	const uint64 *words = lsm_map_words(page);
-	uint32		free_bits = 0;
-
-	while (from < to)
-	{
-		uint32		start = next_bit(words, from, to, false);
-
-		from = next_bit(words, start, to, true);
-		free_bits += from - start;
-	}
-	return free_bits;
-}
-
 /* The bit behind the last one before `to` that is set. */
 uint32
 lsm_map_used_end(Page page, uint32 to)

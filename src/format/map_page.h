@@ -43,7 +43,6 @@ extern void lsm_map_page_init(Page page, BlockNumber self);
 extern bool lsm_map_set(Page page, uint32 first, uint32 count, bool used);
 extern bool lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
 						 uint32 *first, uint32 *count);
-extern uint32 lsm_map_count_free(Page page, uint32 from, uint32 to);
 extern uint32 lsm_map_used_end(Page page, uint32 to);
 
 #endif							/* LSM_MAP_PAGE_H */

@@ -110,10 +110,6 @@ class Connection:
             pass
         self._socket.close()
 
-    def abandon(self):
-        """Drop the connection without a word."""
-        self._socket.close()
-
     def _send(self, kind, body):
         try:
             self._socket.sendall(kind + struct.pack("!i", len(body) + 4) + body)
@@ -196,13 +192,6 @@ def _parse_fields(body):
         if part:
             fields[chr(part[0])] = part[1:].decode(errors="replace")
     return fields
-
-
-def quote(value):
-    """A string literal (standard_conforming_strings is on)."""
-    if value is None:
-        return "NULL"
-    return "'" + value.replace("'", "''") + "'"
 
 
 def copy_field(value):

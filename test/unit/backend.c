@@ -12,6 +12,7 @@
 
 #include "backend.h"
 #include "base/limits.h"
+#include "format/map_page.h"
 #include "nodes/memnodes.h"
 #include "storage/bufpage.h"
 
@@ -162,4 +163,14 @@ backend_guarded_page(void)
 		abort();
 	}
 	return room + GUARD_SIZE;
+}
+
+uint32
+backend_count_free(Page page)
+{
+	uint32		count = 0;
+
+	for (uint32 i = 0; i < LSM_REGION_BLOCKS; i++)
+		count += !lsm_map_is_used(page, i);
+	return count;
 }

@@ -2,6 +2,7 @@
 #include "tap.h"
 
 #include "format/buffer_page.h"
+#include "format/page_change.h"
 
 #define MAX_ENTRIES 2000
 
@@ -141,7 +142,9 @@ test_seal(void)
 	start();
 	for (int i = 0; i < 100; i++)
 		insert(0, 10);
-	lsm_buffer_page_seal(page);
+	/* As LSM_OP_SEAL does. */
+	lsm_page_opaque(page)->flags &= ~LSM_PAGE_OPEN;
+	lsm_page_end_change(page, 0);
 	ok(!(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) &&
 	   lsm_page_opaque(page)->crc == lsm_page_compute_crc(page), "has a checksum once it is sealed");
 	remove_some(50);

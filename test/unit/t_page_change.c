@@ -188,7 +188,7 @@ test_kinds(void)
 	add_op(LSM_OP_MAP_INIT, &self, sizeof(self));
 	ok(lsm_page_apply(page, change, change_size) && lsm_page_check_header(page, self) == NULL &&
 	   lsm_page_opaque(page)->owner == 0 &&
-	   lsm_map_count_free(page, 0, LSM_REGION_BLOCKS) == LSM_REGION_BLOCKS - 1, "or one of the map");
+	   backend_count_free(page) == LSM_REGION_BLOCKS - 1, "or one of the map");
 }
 
 /* Each kind with data of another size than it has; and kinds that there are not. */

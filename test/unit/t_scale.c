@@ -7,6 +7,7 @@
  */
 #include "tap.h"
 
+#include "backend.h"
 #include "base/coding.h"
 #include "format/directory_page.h"
 #include "format/map_page.h"
@@ -627,7 +628,7 @@ live_blocks(void)
 	uint64		used = 0;
 
 	for (uint32 region = 0; region <= lsm_region_of(space.mapped_end - 1); region++)
-		used += LSM_REGION_BLOCKS - lsm_map_count_free(map_page(region), 0, LSM_REGION_BLOCKS);
+		used += LSM_REGION_BLOCKS - backend_count_free(map_page(region));
 	return used;
 }
 
