@@ -51,7 +51,7 @@ extern bool lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPic
 						 LsmJob *job);
 extern bool lsm_pick_under_way(const LsmRunRecord *runs, int count, uint64 job_id, LsmJob *job);
 extern bool lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job);
-extern int	lsm_pick_idle(const LsmRunRecord *runs, int count, int level);
+extern int	lsm_pick_count_free(const LsmRunRecord *runs, int count, int level);
 extern int	lsm_pick_trigger(int level, int fanout);
 extern int	lsm_effective_fanout(const LsmRunRecord *runs, int count, int fanout);
 extern int	lsm_level_for(uint32 blocks, int fanout);

@@ -13,24 +13,17 @@
 #include "compact/compact.h"
 
 static bool
-is_free(const LsmRunRecord *run)
+is_free_on(const LsmRunRecord *run, int level)
 {
-	return run->job_id == 0 && !(run->flags & LSM_RUN_MERGING) &&
-		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
-}
-
-static bool
-is_idle(const LsmRunRecord *run, int level)
-{
-	return run->level == level && is_free(run);
+	return run->level == level && lsm_run_is_free(run);
 }
 
 /*
  * The fanout that the manifest has room for.  With f, level 0 keeps up to 2f - 1
- * idle runs and each of the L levels above f - 1: together no more than
- * IDLE_RUNS, so f is at most (IDLE_RUNS + 1 + L) / (L + 2).
+ * free runs and each of the L levels above f - 1: together no more than
+ * FREE_RUNS, so f is at most (FREE_RUNS + 1 + L) / (L + 2).
  */
-#define IDLE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
+#define FREE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
 int
 lsm_effective_fanout(const LsmRunRecord *runs, int count, int fanout)
@@ -39,7 +32,7 @@ lsm_effective_fanout(const LsmRunRecord *runs, int count, int fanout)
 
 	for (int i = 0; i < count; i++)
 		highest = Max(highest, runs[i].level);
-	return Max(Min(fanout, (IDLE_RUNS + 1 + highest) / (highest + 2)), LSM_MIN_FANOUT);
+	return Max(Min(fanout, (FREE_RUNS + 1 + highest) / (highest + 2)), LSM_MIN_FANOUT);
 }
 
 /* How many runs of a level make a job. */
@@ -51,13 +44,13 @@ lsm_pick_trigger(int level, int fanout)
 
 /* Number of runs of a level that no job has taken. */
 int
-lsm_pick_idle(const LsmRunRecord *runs, int count, int level)
+lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 {
-	int			idle = 0;
+	int			free_runs = 0;
 
 	for (int i = 0; i < count; i++)
-		idle += is_idle(&runs[i], level);
-	return idle;
+		free_runs += is_free_on(&runs[i], level);
+	return free_runs;
 }
 
 /* Blocks of segments: a 256th of a job, within bounds. */
@@ -113,14 +106,14 @@ lsm_pick_under_way(const LsmRunRecord *runs, int count, uint64 job_id, LsmJob *j
 	return false;
 }
 
-/* A new job of all runs of a level that are idle. */
+/* A new job of all free runs of a level. */
 static void
 take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 {
 	init_job(job, level + 1);
 	for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
 	{
-		if (is_idle(&runs[i], level))
+		if (is_free_on(&runs[i], level))
 			take(&runs[i], job);
 	}
 }
@@ -147,7 +140,7 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *plac
 			}
 		}
 		if (place->run++ == count &&
-			lsm_pick_idle(runs, count, place->level) >= lsm_pick_trigger(place->level, fanout))
+			lsm_pick_count_free(runs, count, place->level) >= lsm_pick_trigger(place->level, fanout))
 		{
 			take_level(runs, count, place->level, job);
 			return true;
@@ -187,7 +180,7 @@ percentage(int value, int soft, int hard)
  * What waits to be merged.  The pressure says how late that is, and does not
  * depend on the size of the index: a merge of half of it is no reason to hurry
  * while runs arrive at the pace at which they are merged.  It is 0 until some
- * level has two jobs' worth of idle runs, or three quarters of the manifest are
+ * level has two jobs' worth of free runs, or three quarters of the manifest are
  * in use, and 100 with four of them or when the manifest is about to be full.
  */
 void
@@ -212,7 +205,7 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 		int			job_runs = lsm_pick_trigger(level, fanout);
 
 		debt->pressure = Max(debt->pressure,
-							 percentage(lsm_pick_idle(runs, count, level),
+							 percentage(lsm_pick_count_free(runs, count, level),
 										2 * job_runs, 4 * job_runs));
 	}
 	debt->pressure = Max(debt->pressure,
@@ -241,7 +234,7 @@ sort_free(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted, bool
 	for (int i = 0; i < count; i++)
 	{
 		*busy |= (runs[i].flags & LSM_RUN_MERGING) != 0;
-		if (is_free(&runs[i]))
+		if (lsm_run_is_free(&runs[i]))
 			sorted[n++] = &runs[i];
 	}
 	qsort(sorted, n, sizeof(*sorted), compare_blocks);
@@ -312,7 +305,7 @@ lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 	}
 	for (int level = 0; level < LSM_MAX_LEVEL && count < LSM_MAX_RUNS; level++)
 	{
-		if (lsm_pick_idle(runs, count, level) < 2)
+		if (lsm_pick_count_free(runs, count, level) < 2)
 			continue;
 		take_level(runs, count, level, &other);
 		if (freed == 0 || is_cheaper(&other, other.count - 1, job, freed))

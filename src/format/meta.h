@@ -163,6 +163,14 @@ extern void lsm_edit_take(LsmEdit *edit, uint64 run_id, uint64 entries);
 extern void lsm_edit_reserve(LsmEdit *edit, const LsmReservation *reservation);
 extern void lsm_edit_release(LsmEdit *edit, uint64 segment_id);
 
+/* May a job take this run as an input, and VACUUM take segments out of its sums? */
+static inline bool
+lsm_run_is_free(const LsmRunRecord *run)
+{
+	return run->job_id == 0 && !(run->flags & LSM_RUN_MERGING) &&
+		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
+}
+
 /* Has this run its segment in its record? */
 static inline bool
 lsm_run_is_single(const LsmRunRecord *run)

@@ -27,16 +27,9 @@ find_run(LsmChange *change, uint64 run_id)
 	return lsm_meta_find(change->meta, run_id);
 }
 
-static bool
-is_idle(const LsmRunRecord *run)
-{
-	return run != NULL && run->job_id == 0 && !(run->flags & LSM_RUN_MERGING) &&
-		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
-}
-
 /*
  * Begin a job: its output, which is empty still, gets a record, and the inputs
- * name it.  False if one of them is not idle any more, or the manifest has no
+ * name it.  False if one of them is not free any more, or the manifest has no
  * room.
  */
 bool
@@ -48,7 +41,11 @@ lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int lev
 	bool		possible = change->meta->run_count < LSM_MAX_RUNS;
 
 	for (int i = 0; i < count && possible; i++)
-		possible = is_idle(find_run(change, inputs[i]));
+	{
+		const LsmRunRecord *run = find_run(change, inputs[i]);
+
+		possible = run != NULL && lsm_run_is_free(run);
+	}
 	if (!possible)
 	{
 		lsm_change_cancel(change);
@@ -417,7 +414,7 @@ lsm_manifest_reap(LsmIndex *index)
 static void
 note_single(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *removed)
 {
-	if (removed->empty && is_idle(run) && run->state == LSM_RUN_PACKED)
+	if (removed->empty && lsm_run_is_free(run) && run->state == LSM_RUN_PACKED)
 	{
 		lsm_space_give(change, run->start, run->blocks);
 		lsm_edit_remove(&change->edit, run->run_id);
@@ -441,7 +438,7 @@ note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
 		segment.blocks = 0;
 	}
 	lsm_directory_set(change, run, found->page, found->ordinal, &segment);
-	if (!removed->empty || !is_idle(run))
+	if (!removed->empty || !lsm_run_is_free(run))
 	{
 		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 		return;
@@ -532,7 +529,7 @@ lsm_manifest_drop_empty(LsmIndex *index)
 	{
 		LsmRunRecord run = change->meta->runs[i];
 
-		if (!is_idle(&run) || lsm_run_is_single(&run) ||
+		if (!lsm_run_is_free(&run) || lsm_run_is_single(&run) ||
 			lsm_directory_find(index, ks, &run, LSM_ANY_EDIT, &start, ForwardScanDirection,
 							   found) != LSM_FOUND_NONE)
 			continue;

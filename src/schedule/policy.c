@@ -37,7 +37,7 @@ count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_
 	uint32		turns = (seals + shift) / every - (seals_before + shift) / every;
 
 	/* Behind: merges were missed because others were at it. */
-	if (lsm_pick_idle(version->runs, version->run_count, level - 1) >=
+	if (lsm_pick_count_free(version->runs, version->run_count, level - 1) >=
 		2 * lsm_pick_trigger(level - 1, lsm_effective_fanout(version->runs, version->run_count,
 															 lsm_fanout(index->rel))) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)

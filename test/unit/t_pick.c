@@ -111,7 +111,7 @@ test_cases(void)
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8 &&
 	   job.level == 4 && job.blocks == 4000 && job.blocks_left == 3990,
 	   "a job under way is gone on with");
-	ok(lsm_pick_idle(runs, count, 3) == 0, "its inputs are taken");
+	ok(lsm_pick_count_free(runs, count, 3) == 0, "its inputs are taken");
 	add_many(9, 3, LSM_RUN_PACKED, 500);
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8,
 	   "before another one from its level is begun");
