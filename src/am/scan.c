@@ -30,8 +30,7 @@
 /* Seeks after which a scan that starts again is counted. */
 #define SEEKS_KEPT 256
 
-/* Entries that cost as much to read as a seek in a run: of one run, and of several, merged. */
-#define ENTRIES_PER_SEEK 64
+/* Entries that cost as much to read as a seek in a run, when those of several are merged. */
 #define MERGED_ENTRIES_PER_SEEK 8
 
 /* Seeks until reading on is tried, at first and at last; see go_to_combination. */
@@ -383,7 +382,7 @@ go_to_combination(IndexScanDesc scan)
 		pace->steps = pace->near;
 		if (moved == 0 && try)
 		{
-			moved = lsm_reader_step(reader, &s->next, reader->child_count == 1 ? ENTRIES_PER_SEEK :
+			moved = lsm_reader_step(reader, &s->next, reader->child_count == 1 ? LSM_ENTRIES_PER_SEEK :
 									reader->child_count * MERGED_ENTRIES_PER_SEEK);
 			pace->wait = moved > 0 ? FIRST_WAIT : Min(2 * pace->wait, LONGEST_WAIT);
 			if (moved == 0)

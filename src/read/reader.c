@@ -27,9 +27,6 @@
 /* Seeks that may be overtaken before one is made under the meta page's lock. */
 #define PATIENCE 8
 
-/* Entries that cost as much to merge as a seek in a run, about. */
-#define ENTRIES_PER_SEEK 64
-
 /*
  * Keys of a batch that pay for a run as a seek does.  To ask its filter for one of many
  * takes a tenth of a seek.  But a writer waits for it, and a worker that merges has time.
@@ -168,7 +165,7 @@ count_paid(LsmReadCounters *c)
 	/* To be told by a filter costs about half a seek.  Batches have asked some without seeking. */
 	if (c->runs > c->seeks)
 		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
-			c->entries / ENTRIES_PER_SEEK * c->seeks / c->runs;
+			c->entries / LSM_ENTRIES_PER_SEEK * c->seeks / c->runs;
 }
 
 /* A batch has looked for so many keys in all runs. */

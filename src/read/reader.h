@@ -12,6 +12,9 @@
 
 #include "read/cursors.h"
 
+/* Entries of one run that cost as much to read, or to merge, as a seek in it, about. */
+#define LSM_ENTRIES_PER_SEEK 64
+
 /* The frontier of a job of the version. */
 typedef struct LsmFrontier
 {
