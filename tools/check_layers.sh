@@ -1,11 +1,11 @@
 #!/bin/bash
 #
-# Checks the rules for the files under src/ (see "Layers" in CONTRIBUTING.md).
+# Checks the rules for the files under src/ (see "Layers" in CONTRIBUTING.md and in src/README.md).
 #
 #   tools/check_layers.sh [TREE]
 #
 # - A file includes only headers of its own directory and of lower layers. Directories of one layer do not include each
-#   other. recovery/ includes base/ and format/ only, exec/ base/ only.
+#   other.
 # - Every file name is unique in the tree.
 # - Only src/base/ tests PG_VERSION_NUM.
 # - No file has more than 800 lines.
