@@ -136,15 +136,15 @@ count_cases()
 # Shows what there is to see of a failure: what the output says of it, its end, and the differences that pg_regress found.
 show_failure()
 {
-	local suite=$1 file
+	local suite=$1 file log=$WORK/log/$1.log last='/^--- the end of regress_log/,/^---$/'
 
 	say "--- $suite: what failed"
-	grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|# +Failed|not ok|# +(got|expected):|Timeout)' "$WORK/log/$suite.log" |
+	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout)' |
 		head -n 80 | sed 's/^/    /'
-	# What a TAP test said last.
-	sed -n '/^--- the end of regress_log/,/^---$/p' "$WORK/log/$suite.log" | head -n 100 | sed 's/^/    /'
+	# What a TAP test said last; this only once.
+	sed -n "${last}p" "$log" | head -n 100 | sed 's/^/    /'
 	say "--- $suite: the end of its output"
-	tail -n 40 "$WORK/log/$suite.log" | sed 's/^/    /'
+	sed "${last}d" "$log" | tail -n 40 | sed 's/^/    /'
 	while IFS= read -r file; do
 		say "--- ${file#"$WORK"/}"
 		head -n 120 "$file" | sed 's/^/    /'
