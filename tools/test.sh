@@ -246,20 +246,20 @@ suite_server()
 
 	mkdir -p "$WORK/run/$name"
 	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$name"
-	LSM_TEST_DIR="$WORK/run/$name" in_server_env "$limit" "$WORK/src/test/run" "$suite"
+	PG_LSM_TEST_DIR="$WORK/run/$name" in_server_env "$limit" "$WORK/src/test/run" "$suite"
 }
 
 suite_full()
 {
-	LSM_TEST_LIMITS=full suite_server regress 900 full
+	PG_LSM_TEST_LIMITS=full suite_server regress 900 full
 }
 
 suite_control()
 {
 	local status=0
 
-	LSM_TEST_METHOD=btree suite_server regress 900 control || status=1
-	LSM_TEST_METHOD=btree suite_server isolation 900 control-isolation || status=1
+	PG_LSM_TEST_METHOD=btree suite_server regress 900 control || status=1
+	PG_LSM_TEST_METHOD=btree suite_server isolation 900 control-isolation || status=1
 	return $status
 }
 

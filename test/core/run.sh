@@ -7,16 +7,16 @@
 # Differences are allowed where the method's name is printed and where allowed.txt says so, with the reason. Scripts that
 # these need run before them, unchanged; what they print is not judged.
 #
-#   PG_CONFIG       pg_config of the server, with pg_lsm installed
-#   PG_SOURCE       a PostgreSQL source tree of the same major version
-#   LSM_TEST_DIR    an empty folder to work in
+#   PG_CONFIG        pg_config of the server, with pg_lsm installed
+#   PG_SOURCE        a PostgreSQL source tree of the same major version
+#   PG_LSM_TEST_DIR  an empty folder to work in
 #
 # Nothing of PostgreSQL is kept here: the scripts are translated when this runs.
 
 set -u -o pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PG_CONFIG=${PG_CONFIG:-pg_config}
-work=${LSM_TEST_DIR:?needs a folder to work in}
+work=${PG_LSM_TEST_DIR:?needs a folder to work in}
 source=${PG_SOURCE:?needs a PostgreSQL source tree}
 isolation=$source/src/test/isolation
 source=$source/src/test/regress

@@ -4,7 +4,7 @@
 # processes: any client, one that takes a step of a merge, one that runs VACUUM
 # or truncates the file, one that compacts, a worker.
 #
-# LSM_KILLS: how many kills there are in this test and 009_segments together.
+# PG_LSM_KILLS: how many kills there are in this test and 009_segments together.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ use LsmTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $rounds = defined $ENV{LSM_KILLS} ? int(($ENV{LSM_KILLS} + 1) / 2) : 24;
+my $rounds = defined $ENV{PG_LSM_KILLS} ? int(($ENV{PG_LSM_KILLS} + 1) / 2) : 24;
 my $node = new_node('crash', conf => "
 fsync = off
 restart_after_crash = on
@@ -96,7 +96,7 @@ my %victims = (
 my @deaths = ('immediate', 'step', 'postmaster', 'vacuum', 'backend', 'compact', 'worker');
 my %killed;
 
-srand($ENV{LSM_TEST_SEED} // 1);
+srand($ENV{PG_LSM_SEED} // 1);
 my $log_at = 0;
 foreach my $round (1 .. $rounds)
 {

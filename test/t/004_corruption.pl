@@ -11,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $seed = $ENV{LSM_TEST_SEED} // 1;
+my $seed = $ENV{PG_LSM_SEED} // 1;
 srand($seed);
 note("seed $seed");
 

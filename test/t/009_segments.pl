@@ -2,7 +2,7 @@
 # transaction is open or no more can be had; crashes in the midst of them; and
 # what a standby reads meanwhile.
 #
-# LSM_KILLS: how many kills there are in this test and 001_crash together.
+# PG_LSM_KILLS: how many kills there are in this test and 001_crash together.
 use strict;
 use warnings;
 
@@ -146,7 +146,7 @@ $standby->stop;
 
 # 3. Crashes while jobs are under way, in the midst of steps: of the whole server,
 # or of a process that merges.
-my $rounds = defined $ENV{LSM_KILLS} ? int($ENV{LSM_KILLS} / 2) : 6;
+my $rounds = defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 2) : 6;
 my $found = 0;
 $node->safe_psql('postgres', q{
 	CREATE TABLE committed (who int PRIMARY KEY, rows bigint);

@@ -1,7 +1,7 @@
 # A loss of power, simulated: the server runs with fsync, and dies; then of what it
 # has written and not flushed some sectors are as they were before, so that pages
 # are lost or torn.  WAL and full-page images must make up for that.  Which ones
-# is decided by LSM_TEST_SEED.  See test/power/power.c.
+# is decided by PG_LSM_SEED.  See test/power/power.c.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $seed = $ENV{LSM_TEST_SEED} // 1;
+my $seed = $ENV{PG_LSM_SEED} // 1;
 my $node = new_node('power', conf => "
 fsync = on
 full_page_writes = on

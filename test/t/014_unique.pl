@@ -1,7 +1,7 @@
 # Unique indexes under load: many sessions insert, change and delete rows of few
 # keys, some in prepared transactions, while merges, VACUUM and REINDEX go on; with
 # kills of the server; and what a standby sees.  No two rows ever share a key.
-# LSM_KILLS: a tenth as many kills, at least one.
+# PG_LSM_KILLS: a tenth as many kills, at least one.
 use strict;
 use warnings;
 
@@ -99,7 +99,7 @@ unlike($out, qr/aborted|ERROR/, 'single rows of the same keys meet');
 is($node->safe_psql('postgres', "SELECT lsm_check('b_k', true), lsm_check('bn_k', true)"), '|', 'and leave sound indexes');
 
 # The same with kills.
-for my $round (1 .. (defined $ENV{LSM_KILLS} ? int($ENV{LSM_KILLS} / 10) || 1 : 3))
+for my $round (1 .. (defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 10) || 1 : 3))
 {
 	$load = load_start($node, name => 'kill', clients => 4, seconds => 20, scripts => \@scripts);
 	sleep 1;
