@@ -80,7 +80,7 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT indexrelid oid,
 	OUT entries_inserted bigint,
 	OUT batches bigint,
-	OUT flushes bigint,
+	OUT pages_flushed bigint,
 	OUT merges bigint,
 	OUT bytes_read bigint,
 	OUT bytes_merged bigint,
@@ -88,8 +88,6 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT write_amplification double precision,
 	OUT debt_bytes bigint,
 	OUT throttled_time double precision,
-	OUT last_compaction timestamptz,
-	OUT stats_reset timestamptz,
 	OUT seeks bigint,
 	OUT runs_read bigint,
 	OUT segments_read bigint,
@@ -98,7 +96,9 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT restarts bigint,
 	OUT entries_removed bigint,
 	OUT filter_checks bigint,
-	OUT filter_skips bigint)
+	OUT filter_skips bigint,
+	OUT last_compaction timestamptz,
+	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -159,7 +159,7 @@ SELECT
 	c.relname AS indexrelname,
 	coalesce(s.entries_inserted, 0) AS entries_inserted,
 	coalesce(s.batches, 0) AS batches,
-	coalesce(s.flushes, 0) AS flushes,
+	coalesce(s.pages_flushed, 0) AS pages_flushed,
 	coalesce(s.merges, 0) AS merges,
 	coalesce(s.bytes_read, 0) AS bytes_read,
 	coalesce(s.bytes_merged, 0) AS bytes_merged,
@@ -167,8 +167,6 @@ SELECT
 	s.write_amplification,
 	coalesce(s.debt_bytes, 0) AS debt_bytes,
 	coalesce(s.throttled_time, 0) AS throttled_time,
-	s.last_compaction,
-	s.stats_reset,
 	coalesce(s.seeks, 0) AS seeks,
 	coalesce(s.runs_read, 0) AS runs_read,
 	coalesce(s.segments_read, 0) AS segments_read,
@@ -177,7 +175,9 @@ SELECT
 	coalesce(s.restarts, 0) AS restarts,
 	coalesce(s.entries_removed, 0) AS entries_removed,
 	coalesce(s.filter_checks, 0) AS filter_checks,
-	coalesce(s.filter_skips, 0) AS filter_skips
+	coalesce(s.filter_skips, 0) AS filter_skips,
+	s.last_compaction,
+	s.stats_reset
 FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -190,25 +190,25 @@ COMMENT ON VIEW pg_stat_lsm_indexes IS
 'one row for each lsm index of this database; the counters are kept in shared memory and vanish when the server restarts';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries taken';
 COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches of entries of one statement';
-COMMENT ON COLUMN pg_stat_lsm_indexes.flushes IS 'pages that became runs: of the write buffer and of batches';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_flushed IS 'pages that became runs: of the write buffer and of batches';
 COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges that were completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages of them that were taken whole from a merged run';
-COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'bytes written, by flushes and merges, for each byte flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written, by flushes and merges, for each page flushed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merged, as of the latest flush or merge';
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
-COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
-COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
 COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; of other sessions these counters lag by some scans';
 COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into for that';
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key have asked';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that the key is not there: the segment was not read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key have asked';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that the key is not there: the segment was not read';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
 SELECT

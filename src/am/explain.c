@@ -29,25 +29,6 @@ static int	extension_id;
 static explain_per_node_hook_type previous_per_node;
 static explain_validate_options_hook_type previous_validate;
 
-/* What is shown.  In text format only what is not 0, but for the seeks. */
-static const struct
-{
-	const char *text;
-	const char *property;
-	size_t		offset;			/* in LsmReadCounters */
-}			shown[] =
-{
-	{"seeks", "LSM Seeks", offsetof(LsmReadCounters, seeks)},
-	{"runs", "LSM Runs Read", offsetof(LsmReadCounters, runs)},
-	{"segments", "LSM Segments Read", offsetof(LsmReadCounters, segments)},
-	{"pages", "LSM Pages Read", offsetof(LsmReadCounters, pages)},
-	{"entries", "LSM Entries Read", offsetof(LsmReadCounters, entries)},
-	{"restarts", "LSM Restarts", offsetof(LsmReadCounters, restarts)},
-	{"removed", "LSM Entries Removed", offsetof(LsmReadCounters, removed)},
-	{"filter checks", "LSM Filter Checks", offsetof(LsmReadCounters, filter_checks)},
-	{"filter skips", "LSM Filter Skips", offsetof(LsmReadCounters, filter_skips)},
-};
-
 /* Whether the option is on, as EXPLAIN keeps it for us. */
 static bool *
 option_of(ExplainState *es)
@@ -79,17 +60,18 @@ validate(ExplainState *es, List *options, ParseState *pstate)
 				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
 }
 
+/* Only what is not 0, but for the seeks, which come first. */
 static void
 show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
 	ExplainIndentText(es);
 	appendStringInfoString(es->str, leader_only ? "LSM Reads (leader):" : "LSM Reads:");
-	for (int i = 0; i < lengthof(shown); i++)
+	for (int i = 0; i < LSM_READ_COLUMNS; i++)
 	{
-		uint64		n = *(const uint64 *) ((const char *) reads + shown[i].offset);
+		uint64		n = lsm_read_count(reads, i);
 
 		if (i == 0 || n != 0)
-			appendStringInfo(es->str, " %s=" UINT64_FORMAT, shown[i].text, n);
+			appendStringInfo(es->str, " %s=" UINT64_FORMAT, lsm_read_columns[i].name, n);
 	}
 	appendStringInfoChar(es->str, '\n');
 }
@@ -97,9 +79,8 @@ show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 static void
 show_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
-	for (int i = 0; i < lengthof(shown); i++)
-		ExplainPropertyUInteger(shown[i].property, NULL,
-								*(const uint64 *) ((const char *) reads + shown[i].offset), es);
+	for (int i = 0; i < LSM_READ_COLUMNS; i++)
+		ExplainPropertyUInteger(lsm_read_columns[i].property, NULL, lsm_read_count(reads, i), es);
 	ExplainPropertyBool("LSM Leader Only", leader_only, es);
 }
 

@@ -32,7 +32,7 @@ typedef enum LsmCounter
 {
 	LSM_COUNT_ENTRIES,			/* entries inserted */
 	LSM_COUNT_BATCHES,			/* batches of a statement's entries */
-	LSM_COUNT_FLUSHES,			/* pages that became runs: sealed ones, and those of batches */
+	LSM_COUNT_PAGES_FLUSHED,	/* pages that became runs: sealed ones, and those of batches */
 	LSM_COUNT_MERGES,			/* merges installed */
 	LSM_COUNT_BLOCKS_READ,		/* pages of inputs of installed merges */
 	LSM_COUNT_BLOCKS_WRITTEN,	/* pages written by merges */

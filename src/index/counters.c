@@ -39,24 +39,25 @@ static StatementSet sets[2];
 static StatementSet *latest = &sets[0]; /* of the last statement that has read anything */
 static StatementSet *before = &sets[1]; /* of the one before */
 
-static const struct
+#define AT(field) offsetof(LsmReadCounters, field)
+
+const LsmReadColumn lsm_read_columns[] =
 {
-	size_t		offset;			/* in LsmReadCounters */
-	LsmCounter	counter;		/* of the index, for all sessions */
-}			published[] =
-{
-	{offsetof(LsmReadCounters, seeks), LSM_COUNT_SEEKS},
-	{offsetof(LsmReadCounters, runs), LSM_COUNT_RUNS},
-	{offsetof(LsmReadCounters, segments), LSM_COUNT_SEGMENTS},
-	{offsetof(LsmReadCounters, pages), LSM_COUNT_PAGES},
-	{offsetof(LsmReadCounters, entries), LSM_COUNT_DECODED},
-	{offsetof(LsmReadCounters, restarts), LSM_COUNT_RESTARTS},
-	{offsetof(LsmReadCounters, removed), LSM_COUNT_REMOVED},
-	{offsetof(LsmReadCounters, filter_checks), LSM_COUNT_FILTER_CHECKS},
-	{offsetof(LsmReadCounters, filter_skips), LSM_COUNT_FILTER_SKIPS},
+	{"seeks", "LSM Seeks", AT(seeks), LSM_COUNT_SEEKS},
+	{"runs", "LSM Runs Read", AT(runs), LSM_COUNT_RUNS},
+	{"segments", "LSM Segments Read", AT(segments), LSM_COUNT_SEGMENTS},
+	{"pages", "LSM Pages Read", AT(pages), LSM_COUNT_PAGES},
+	{"entries", "LSM Entries Read", AT(entries), LSM_COUNT_DECODED},
+	{"restarts", "LSM Restarts", AT(restarts), LSM_COUNT_RESTARTS},
+	{"removed", "LSM Entries Removed", AT(removed), LSM_COUNT_REMOVED},
+	{"filter_checks", "LSM Filter Checks", AT(filter_checks), LSM_COUNT_FILTER_CHECKS},
+	{"filter_skips", "LSM Filter Skips", AT(filter_skips), LSM_COUNT_FILTER_SKIPS},
 };
 
 #define COUNTERS (sizeof(LsmReadCounters) / sizeof(uint64))
+
+StaticAssertDecl(lengthof(lsm_read_columns) == LSM_READ_COLUMNS, "LSM_READ_COLUMNS is wrong");
+StaticAssertDecl(LSM_READ_COLUMNS + 1 == COUNTERS, "all but \"paid\" are shown");
 
 void
 lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
@@ -174,12 +175,12 @@ lsm_index_publish(LsmIndex *index)
 	if (is_nothing(c))
 		return;
 	slot = index->is_local ? NULL : lsm_slot_of(index->id);
-	for (int i = 0; slot != NULL && i < lengthof(published); i++)
+	for (int i = 0; slot != NULL && i < LSM_READ_COLUMNS; i++)
 	{
-		uint64		n = *(uint64 *) ((char *) c + published[i].offset);
+		uint64		n = lsm_read_count(c, i);
 
 		if (n != 0)
-			pg_atomic_fetch_add_u64(&slot->counters[published[i].counter], n);
+			pg_atomic_fetch_add_u64(&slot->counters[lsm_read_columns[i].counter], n);
 	}
 	if (slot != NULL && c->paid != 0)
 		pg_atomic_fetch_add_u64(&slot->reads, c->paid);

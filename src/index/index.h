@@ -34,6 +34,28 @@ typedef struct LsmReadCounters
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
 } LsmReadCounters;
 
+/*
+ * How a counter is called where it is shown, in the order of the columns of
+ * pg_stat_lsm_indexes and lsm_last_statement(): the SQL script names them.
+ */
+typedef struct LsmReadColumn
+{
+	const char *name;			/* in a line of EXPLAIN */
+	const char *property;		/* in EXPLAIN's other formats */
+	size_t		offset;			/* in LsmReadCounters */
+	LsmCounter	counter;		/* of the index, for all sessions */
+} LsmReadColumn;
+
+#define LSM_READ_COLUMNS 9
+
+extern const LsmReadColumn lsm_read_columns[];
+
+static inline uint64
+lsm_read_count(const LsmReadCounters *counters, int column)
+{
+	return *(const uint64 *) ((const char *) counters + lsm_read_columns[column].offset);
+}
+
 /* What a statement has read of an index. */
 typedef struct LsmStatementReads
 {

@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS 22
+#define STAT_COLUMNS (13 + LSM_READ_COLUMNS)
 #define PROGRESS_COLUMNS 8
 
 static uint64
@@ -42,7 +42,7 @@ put_time(Datum *value, bool *null, uint64 time)
 static void
 put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
 {
-	double		flushed = (double) stat_counter(slot, LSM_COUNT_FLUSHES);
+	double		flushed = (double) stat_counter(slot, LSM_COUNT_PAGES_FLUSHED);
 	double		merged = (double) stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN);
 
 	*null = flushed == 0;
@@ -67,31 +67,29 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		Datum		values[STAT_COLUMNS];
 		bool		nulls[STAT_COLUMNS] = {false};
 		Oid			index = lsm_slot_index(slot);
+		int			n = 0;
 
 		if (lsm_slot_database(slot) != MyDatabaseId)
 			continue;
-		values[0] = ObjectIdGetDatum(index);
-		values[1] = Int64GetDatum(stat_counter(slot, LSM_COUNT_ENTRIES));
-		values[2] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BATCHES));
-		values[3] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FLUSHES));
-		values[4] = Int64GetDatum(stat_counter(slot, LSM_COUNT_MERGES));
-		values[5] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
-		values[6] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
-		values[7] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_COPIED));
-		put_amplification(&values[8], &nulls[8], slot);
-		values[9] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
-		values[10] = Float8GetDatum(stat_counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
-		put_time(&values[11], &nulls[11], pg_atomic_read_u64(&slot->last_merge));
-		put_time(&values[12], &nulls[12], pg_atomic_read_u64(&slot->reset_time));
-		values[13] = Int64GetDatum(stat_counter(slot, LSM_COUNT_SEEKS));
-		values[14] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RUNS));
-		values[15] = Int64GetDatum(stat_counter(slot, LSM_COUNT_SEGMENTS));
-		values[16] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES));
-		values[17] = Int64GetDatum(stat_counter(slot, LSM_COUNT_DECODED));
-		values[18] = Int64GetDatum(stat_counter(slot, LSM_COUNT_RESTARTS));
-		values[19] = Int64GetDatum(stat_counter(slot, LSM_COUNT_REMOVED));
-		values[20] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_CHECKS));
-		values[21] = Int64GetDatum(stat_counter(slot, LSM_COUNT_FILTER_SKIPS));
+		values[n++] = ObjectIdGetDatum(index);
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_ENTRIES));
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BATCHES));
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_FLUSHED));
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_MERGES));
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
+		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_COPIED));
+		put_amplification(&values[n], &nulls[n], slot);
+		n++;
+		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
+		values[n++] = Float8GetDatum(stat_counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
+		for (int k = 0; k < LSM_READ_COLUMNS; k++)
+			values[n++] = Int64GetDatum(stat_counter(slot, lsm_read_columns[k].counter));
+		put_time(&values[n], &nulls[n], pg_atomic_read_u64(&slot->last_merge));
+		n++;
+		put_time(&values[n], &nulls[n], pg_atomic_read_u64(&slot->reset_time));
+		n++;
+		Assert(n == STAT_COLUMNS && n == result->setDesc->natts);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;

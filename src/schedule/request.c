@@ -174,7 +174,7 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 	help->sealed = sealed;
 	if (help->slot == NULL)
 		return;
-	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_FLUSHES], sealed);
+	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_PAGES_FLUSHED], sealed);
 	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
 	help->pressure = note_debt(help->slot, index->rel, version, !is_new);
 	expect_reads(help->slot, 0);

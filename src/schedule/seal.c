@@ -16,7 +16,7 @@ seal_run(LsmIndex *index, uint64 run_id)
 
 	if (lsm_manifest_seal(index, run_id, 1, &seals) != LSM_SEALED)
 		return false;
-	lsm_stats_add(index->rel, LSM_COUNT_FLUSHES, 1);
+	lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, 1);
 	return true;
 }
 
@@ -61,7 +61,7 @@ lsm_seal_last_page(LsmIndex *index)
 		LsmSealResult result = lsm_manifest_seal(index, open.pages[0].run_id, 1, &seals);
 
 		if (result == LSM_SEALED)
-			lsm_stats_add(index->rel, LSM_COUNT_FLUSHES, 1);
+			lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, 1);
 		return result != LSM_SEAL_NO_ROOM;
 	}
 	return true;

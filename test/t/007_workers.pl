@@ -70,7 +70,7 @@ foreach my $index (qw(t_k t_s))
 	ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
 	# A worker says what is left when its transaction ends.
 	$node->poll_query_until('postgres', "SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'");
-	is($node->safe_psql('postgres', "SELECT entries_inserted, batches >= 0, flushes > 100, merges > 10, bytes_merged > 0,
+	is($node->safe_psql('postgres', "SELECT entries_inserted, batches >= 0, pages_flushed > 100, merges > 10, bytes_merged > 0,
 		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'"),
 		'12000|t|t|t|t|t|t|0', "$index: counters");
 }
