@@ -78,6 +78,32 @@ typedef struct LsmClaim
  * What is known of an index.  Atomic fields may be read and changed at any
  * time by anybody: they are counters, or hints whose loss costs a little time.
  * The key changes under the exclusive lock.
+ *
+ * What is asked of the workers, by whom, and when it is not asked any more
+ * (note_debt and lsm_request_* are in schedule/request.c, conclude() in worker.c,
+ * where it says what follows from a worker's visit, leave_alone() in pool.c):
+ *
+ *	asked			set by note_debt, after a seal, VACUUM or a visit: a large job is
+ *					due; by conclude, if the index was busy, locked, or failed.
+ *					Cleared by lsm_request_begin.
+ *	idle_check		set by note_debt: there is more than one run; by conclude, unless
+ *					all is done or the index is gone.
+ *					Cleared by a visit to an idle index that leaves nothing to do, and
+ *					by conclude, if the index is gone.
+ *	read_check		set by lsm_request_after_reads: as many reads as were wanted; by
+ *					conclude, as idle_check.
+ *					Cleared by lsm_request_begin.
+ *	reads_wanted	raised by lsm_request_begin, so far that it is hardly reached;
+ *					lowered when the visit has found out when to look again, and
+ *					with each seal.
+ *	helpless		set by conclude, if the index was locked or gone; by leave_alone.
+ *					Cleared by conclude, if a step was taken or nothing was left.
+ *
+ * Of those who ask, only the one that finds the flag at 0 wakes the launcher.
+ * (conclude() need not: its worker chooses what is next.)  lsm_request_begin
+ * clears before anything is looked at, so what is asked during a visit stays
+ * asked.  leave_alone also clears the first three if nobody can connect to the
+ * database: its writers go on asking.
  */
 typedef struct LsmIndexSlot
 {
