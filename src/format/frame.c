@@ -156,7 +156,7 @@ get_bits(const uint8 *p, int i, int bits)
 /*
  * The keys.  Those that a window holds (is_short) are put together as integers.
  * `stride` is a constant where that makes it faster.  False if one is greater than
- * a window can be.
+ * a window can be: ORed together, they have each high bit that one of them has.
  */
 static pg_attribute_always_inline bool
 decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short, Size stride,
@@ -169,6 +169,7 @@ decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short
 	uint64		word = 0;
 	uint64		most = 0;
 
+	Assert(stride == MAXALIGN(f->keylen) + LSM_KEY_PAD);
 	lsm_copy(whole, first, f->keylen);
 	low = window_of(whole, f);
 	if (is_short)
