@@ -122,10 +122,13 @@ get_batch(InsertState *state, Relation index, Relation heap)
 	return state->batch;
 }
 
-/* May this entry wait, and is its batch ready to take it? */
+/*
+ * If this entry may wait, make its batch ready to take it: another statement's entries in
+ * it are written.  False if the entry has to be inserted by itself.
+ */
 static bool
-may_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
-		 IndexInfo *info, CommandId *cid)
+prepare_to_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
+				IndexInfo *info, CommandId *cid)
 {
 	uint64		statement;
 
@@ -152,7 +155,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	state = get_state(index, info);
 	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
-	if (may_wait(state, index, heap, check_unique, info, &cid))
+	if (prepare_to_wait(state, index, heap, check_unique, info, &cid))
 		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, cid);
 	else
 	{

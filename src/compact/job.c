@@ -96,7 +96,7 @@ is_at_segment(Step *step, LsmWholeSegment *whole)
  * edit each, not a copy.  False if there may be more of them.
  */
 static bool
-move_segments(Step *step)
+has_moved_all(Step *step)
 {
 	LsmWholeSegment whole;
 
@@ -329,7 +329,7 @@ take_step(Step *step, uint32 most_blocks)
 																 step->job->job_id));
 	}
 	seek_start(step);
-	if (!move_segments(step))
+	if (!has_moved_all(step))
 	{
 		trim_inputs(step);
 		lsm_reader_release(step->reader);
@@ -342,9 +342,10 @@ take_step(Step *step, uint32 most_blocks)
 	}
 	else
 	{
-		if (!lsm_manifest_reserve(step->index, step->job->job_id,
-								  wanted_blocks(step, most_blocks),
-								  wanted_blocks(step, most_blocks) / 4 + 1, &reservation))
+		uint32		wanted = wanted_blocks(step, most_blocks);
+
+		if (!lsm_manifest_reserve(step->index, step->job->job_id, wanted, wanted / 4 + 1,
+								  &reservation))
 		{
 			lsm_reader_release(step->reader);
 			return LSM_STEP_BUSY;
