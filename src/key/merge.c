@@ -23,7 +23,8 @@
 /* A child, with what decides most comparisons beside it. */
 typedef struct Player
 {
-	uint64		rank;			/* prefix of the key, inverted if backward */
+	uint64		rank;			/* prefix of the key, inverted if backward; no other is above
+								 * that of one at its end */
 	LsmCursor  *cursor;			/* NULL: at its end, loses against all */
 } Player;
 
@@ -54,7 +55,7 @@ player(MergeCursor *m, int child)
 	Player		p;
 
 	p.cursor = cursor->valid ? cursor : NULL;
-	p.rank = 0;
+	p.rank = p.cursor != NULL ? 0 : PG_UINT64_MAX;
 	if (p.cursor != NULL && m->ks->encoded)
 	{
 		const LsmEntry *entry = cursor->entry;
@@ -121,16 +122,26 @@ replay(MergeCursor *m)
 
 	for (int node = (m->count + child) / 2; node >= 1; node /= 2)
 	{
-		if (beats(m, &m->losers[node], &moving))
-		{
-			Player		loser = moving;
-			int			loser_child = child;
+		Player	   *other = &m->losers[node];
+		bool		loses = other->rank < moving.rank;
+		uint64		mask;
+		uint64		ranks;
+		uintptr_t	cursors;
+		int			children;
 
-			moving = m->losers[node];
-			child = m->loser_children[node];
-			m->losers[node] = loser;
-			m->loser_children[node] = loser_child;
-		}
+		if (unlikely(other->rank == moving.rank))
+			loses = beats(m, other, &moving);
+		/* Who wins cannot be foreseen, so they change places without a branch. */
+		mask = -(uint64) loses;
+		ranks = (other->rank ^ moving.rank) & mask;
+		cursors = ((uintptr_t) other->cursor ^ (uintptr_t) moving.cursor) & (uintptr_t) mask;
+		children = (m->loser_children[node] ^ child) & (int) mask;
+		other->rank ^= ranks;
+		moving.rank ^= ranks;
+		other->cursor = (LsmCursor *) ((uintptr_t) other->cursor ^ cursors);
+		moving.cursor = (LsmCursor *) ((uintptr_t) moving.cursor ^ cursors);
+		m->loser_children[node] ^= children;
+		child ^= children;
 	}
 	m->winner = moving;
 	m->winner_child = child;
