@@ -7,6 +7,9 @@
 #include "segment/filter.h"
 #include "utils/memutils.h"
 
+/* Keys whose lines are on their way from memory while others are put in. */
+#define KEYS_AHEAD	8
+
 void
 lsm_hashes_grow(LsmKeyHashes *h)
 {
@@ -30,6 +33,13 @@ lsm_filter_make(LsmKeyHashes *h, uint32 pages)
 	{
 		LsmFilterPlace place = lsm_filter_place(h->hashes[i], pages);
 
+		if (i + KEYS_AHEAD < h->count)
+		{
+			LsmFilterPlace next = lsm_filter_place(h->hashes[i + KEYS_AHEAD], pages);
+
+			__builtin_prefetch(lsm_filter_page_block((Page) (filter + (Size) next.page * BLCKSZ),
+													 &next), 1);
+		}
 		lsm_filter_page_add((Page) (filter + (Size) place.page * BLCKSZ), &place, h->hashes[i]);
 	}
 	return filter;

@@ -102,6 +102,12 @@ main(void)
 	test_answers(50000, 16, 1.6);
 	test_answers(200000, 16, 1.6);
 	test_answers(50000, 4, 200);
+	/* 1, 3, 4, 5 and 7 bits are set. */
+	test_answers(20000, 2, 450);
+	test_answers(20000, 5, 130);
+	test_answers(20000, 7, 60);
+	test_answers(20000, 9, 25);
+	test_answers(20000, 12, 7);
 	test_sizes();
 	test_damage();
 	return done();
