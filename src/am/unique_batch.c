@@ -38,6 +38,7 @@ typedef struct BatchCheck
 	const LsmItemRef *refs;
 	Size		count;
 	LsmProbe   *probes;			/* of the entries: is there one with that key? */
+	int			runs_read;		/* by the latest sweep, the small ones as one */
 	uint64		next_id;		/* of the version that was read as a whole; 0: none was */
 	int			open_count;
 	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
@@ -53,7 +54,9 @@ make_probes(BatchCheck *b)
 
 		lsm_item_entry(b->refs[i].item, &probe->entry);
 		probe->found = false;
+		probe->prefix = b->refs[i].prefix;
 		probe->hash = b->ks->encoded ? lsm_filter_hash(probe->entry.key, probe->entry.keylen) : 0;
+		probe->repeats = i > 0 && lsm_key_equal(b->ks, &b->probes[i - 1].entry, &probe->entry);
 	}
 }
 
@@ -61,20 +64,6 @@ static inline void
 get_entry(const BatchCheck *b, Size i, LsmEntry *entry)
 {
 	*entry = b->probes[i].entry;
-}
-
-/* Has entry i the same key as the one before? */
-static bool
-same_as_before(const BatchCheck *b, Size i)
-{
-	LsmEntry	before;
-	LsmEntry	entry;
-
-	if (i == 0)
-		return false;
-	get_entry(b, i - 1, &before);
-	get_entry(b, i, &entry);
-	return lsm_key_equal(b->ks, &before, &entry);
 }
 
 /* --- looking for the keys ---------------------------------------------------- */
@@ -132,7 +121,7 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 		CHECK_FOR_INTERRUPTS();
 		if (b->probes[i].found)
 			continue;
-		if (same_as_before(b, i))
+		if (b->probes[i].repeats)
 		{
 			b->probes[i].found = b->probes[i - 1].found;
 			continue;
@@ -168,6 +157,10 @@ is_known(const BatchCheck *b, uint64 run_id)
 static bool
 sweep_runs(BatchCheck *b, LsmReader *reader)
 {
+	int			small[LSM_MAX_RUNS];
+	int			small_count = 0;
+
+	b->runs_read = 0;
 	for (int i = 0; i < reader->child_count; i++)
 	{
 		LsmRunRecord *run = lsm_version_find(&reader->version, reader->child_runs[i]);
@@ -178,15 +171,25 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 		CHECK_FOR_INTERRUPTS();
 		if (b->ks->encoded && b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
 			lsm_run_cursor_has_filter(reader->children[i]))
+		{
+			if (lsm_run_cursor_is_small(reader->children[i]))
+			{
+				small[small_count++] = i;
+				continue;
+			}
 			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
+		}
 		else if (run->entries <= b->count * ENTRIES_PER_SEEK)
 			fresh = sweep_through(b, reader, i);
 		else
 			fresh = sweep_by_seeks(b, reader, i);
 		if (!fresh)
 			return false;
+		b->runs_read++;
 	}
-	return true;
+	b->runs_read += small_count > 0;
+	return small_count == 0 ||
+		lsm_reader_probe_small_runs(reader, small, small_count, b->probes, b->count);
 }
 
 /* The slow way: the reader takes newer versions by itself. */
@@ -238,7 +241,7 @@ sweep(BatchCheck *b)
 	}
 	lsm_reader_let_go(reader);
 	if (b->next_id == 0)
-		lsm_reader_count_probes(reader, b->count);
+		lsm_reader_count_probes(reader, b->count, b->runs_read);
 	lsm_reader_count(reader);
 	b->next_id = next_id;
 	b->open_count = open_count;
@@ -289,7 +292,7 @@ check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 
 	for (Size first = 0; first < b->count; first = end)
 	{
-		for (end = first + 1; end < b->count && same_as_before(b, end); end++)
+		for (end = first + 1; end < b->count && b->probes[end].repeats; end++)
 			b->probes[first].found |= b->probes[end].found;
 		if ((end - first > 1 || b->probes[first].found) && !check_group(b, first, end, own, conflict))
 			return false;

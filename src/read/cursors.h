@@ -28,6 +28,7 @@ typedef struct LsmReadContext
 	bool		is_hashed;		/* its hash is known: */
 	uint64		hash;
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: there are to be none */
+	struct LsmKnownProbes *known_probes;	/* of segments; NULL until needed */
 	uint64		generation;		/* changes when open pages are to be read anew */
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */
@@ -70,6 +71,8 @@ typedef struct LsmProbe
 {
 	LsmEntry	entry;			/* with that key */
 	uint64		hash;			/* of an encoded key, as filters know it */
+	uint64		prefix;			/* of an encoded key, see lsm_key_prefix */
+	bool		repeats;		/* the one before has the same key, and answers for it */
 	bool		found;			/* there is an entry with the key */
 } LsmProbe;
 
@@ -77,6 +80,11 @@ typedef struct LsmProbe
 extern bool lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 								 LsmBound *high);
 extern bool lsm_run_cursor_has_filter(LsmCursor *cursor);
+
+/* small_runs.c */
+extern bool lsm_run_cursor_is_small(LsmCursor *cursor);
+extern bool lsm_small_runs_probe(LsmCursor **cursors, int cursor_count, LsmProbe *probes,
+								 Size count, LsmBound *low, LsmBound *high);
 
 /* buffer_cursor.c */
 extern LsmCursor *lsm_buffer_cursor_create(LsmReadContext *cx);

@@ -168,12 +168,15 @@ count_paid(LsmReadCounters *c)
 			c->entries / LSM_ENTRIES_PER_SEEK * c->seeks / c->runs;
 }
 
-/* A batch has looked for so many keys in all runs. */
+/*
+ * A batch has looked for so many keys in so many runs.  What it pays is that to each of
+ * all: to look into the small ones, which it takes as one, costs next to nothing.
+ */
 void
-lsm_reader_count_probes(LsmReader *reader, Size count)
+lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
 {
 	if (reader->child_count > 1)
-		reader->cx.counters.paid += count / PROBES_PER_SEEK;
+		reader->cx.counters.paid += count * runs / reader->child_count / PROBES_PER_SEEK;
 }
 
 /* What the reader's counters hold is to be added up. */
@@ -602,6 +605,23 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 	bool		fresh = lsm_run_cursor_probe(reader->children[child], probes, count,
 											 &reader->probe[0], &reader->probe[1]);
 
+	MemoryContextSwitchTo(old);
+	return fresh;
+}
+
+/* The same in several runs, all of them small: see small_runs.c. */
+bool
+lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
+							LsmProbe *probes, Size count)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	LsmCursor  *cursors[LSM_MAX_RUNS];
+	bool		fresh;
+
+	for (int i = 0; i < child_count; i++)
+		cursors[i] = reader->children[children[i]];
+	fresh = lsm_small_runs_probe(cursors, child_count, probes, count, &reader->probe[0],
+								 &reader->probe[1]);
 	MemoryContextSwitchTo(old);
 	return fresh;
 }

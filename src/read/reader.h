@@ -65,7 +65,7 @@ extern void lsm_reader_init(void);
 extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot,
 									 bool needs_gate, BufferAccessStrategy strategy);
 extern void lsm_reader_count(LsmReader *reader);
-extern void lsm_reader_count_probes(LsmReader *reader, Size count);
+extern void lsm_reader_count_probes(LsmReader *reader, Size count, int runs);
 extern void lsm_reader_release(LsmReader *reader);
 extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
 extern void lsm_reader_abandon(LsmReader *reader);
@@ -77,6 +77,8 @@ extern int	lsm_reader_step(LsmReader *reader, const LsmBound *to, int more);
 extern LsmCursor *lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from,
 									  const LsmBound *limit);
 extern bool lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count);
+extern bool lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
+										LsmProbe *probes, Size count);
 extern void lsm_reader_fill(LsmReader *reader);
 extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
 extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);

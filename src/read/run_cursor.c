@@ -630,8 +630,9 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	c->near.segment = 0;
 	c->near.has_keys = false;
 	c->filter = NULL;
-	if (c->cx->filters != NULL && lsm_run_is_single(run) && run->filter_blocks == 0 &&
-		run->leaves <= LSM_RUN_FILTER_MOST_LEAVES)
+	if (c->cx->filters != NULL && lsm_run_is_single(run) &&
+		run->leaves <= (run->filter_blocks == 0 ? LSM_RUN_FILTER_MOST_LEAVES :
+						LSM_JOINT_MOST_LEAVES))
 		c->filter = lsm_run_filters_get(c->cx->filters, run->run_id);
 }
 

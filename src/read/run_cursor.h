@@ -32,7 +32,7 @@ typedef struct RunCursor
 	const LsmBound *clip;		/* what is before it does not count; or NULL */
 	int			yes;			/* the filter's latest answers: so many in a row; and
 								 * lookups since that did not ask */
-	struct LsmRunFilter *filter;	/* of a small run; NULL: it has none, or one on disk */
+	struct LsmRunFilter *filter;	/* of a small run, or NULL; it may have one on disk, too */
 	ScanDirection direction;
 	bool		forward;
 	bool		ends;			/* backward: the rest of the array is the last */
@@ -62,5 +62,10 @@ extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const Ls
 
 /* run_lookup.c */
 extern bool lsm_run_lacks_key(RunCursor *c);
+extern uint64 *lsm_run_read_hashes(RunCursor *c, uint32 *count, uint64 *low, uint64 *high);
+extern bool lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low);
+
+/* To look for a key takes about as long as to put so many into a filter. */
+#define LSM_ENTRIES_A_LOOKUP	32
 
 #endif							/* LSM_RUN_CURSOR_H */

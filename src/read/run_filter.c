@@ -18,7 +18,15 @@ struct LsmRunFilterSet
 	HTAB	   *filters;
 	uint64		takes;			/* of versions */
 	long		in_use;			/* filters of runs of the version */
+	LsmJointFilter joint;
 };
+
+/* The joint filter has room for so many keys at least.  Tests shall see many rounds. */
+#ifdef USE_ASSERT_CHECKING
+#define LEAST_JOINT_ROOM	500
+#else
+#define LEAST_JOINT_ROOM	(1 << 15)
+#endif
 
 /* An empty set, in the current memory context.  Its filters shall be as good as those on disk. */
 LsmRunFilterSet *
@@ -80,18 +88,88 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 	}
 }
 
+/* Blocks of a filter for so many keys. */
+static uint32
+block_count(const LsmRunFilterSet *set, uint64 keys)
+{
+	return (uint32) (keys * set->bits_per_key / LSM_FILTER_BLOCK_BITS + 1);
+}
+
+static int
+probe_count(const LsmRunFilterSet *set)
+{
+	return Min(Max(set->bits_per_key * 3 / 5, 1), LSM_FILTER_MOST_PROBES);
+}
+
+/* Put keys into so many blocks. */
+static void
+add_keys(uint8 *bytes, uint32 blocks, int probes, const uint64 *hashes, uint32 count)
+{
+	for (uint32 i = 0; i < count; i++)
+		lsm_filter_block_add(bytes + lsm_filter_block(hashes[i], blocks) * LSM_FILTER_BLOCK_BYTES,
+							 probes, hashes[i]);
+}
+
 /* Make the filter of a run with these keys. */
 void
 lsm_run_filter_make(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes, uint32 count)
 {
-	uint32		blocks = count * set->bits_per_key / LSM_FILTER_BLOCK_BITS + 1;
-	int			probes = Min(Max(set->bits_per_key * 3 / 5, 1), LSM_FILTER_MOST_PROBES);
-	uint8	   *bytes = MemoryContextAllocZero(set->context, blocks * LSM_FILTER_BLOCK_BYTES);
+	uint32		blocks = block_count(set, count);
+	uint8	   *bytes = MemoryContextAllocZero(set->context, (Size) blocks * LSM_FILTER_BLOCK_BYTES);
 
-	for (uint32 i = 0; i < count; i++)
-		lsm_filter_block_add(bytes + lsm_filter_block(hashes[i], blocks) * LSM_FILTER_BLOCK_BYTES,
-							 probes, hashes[i]);
-	filter->probes = probes;
+	filter->probes = probe_count(set);
+	add_keys(bytes, blocks, filter->probes, hashes, count);
 	filter->block_count = blocks;
 	filter->blocks = bytes;
+}
+
+/* --- the joint filter ---------------------------------------------------------- */
+
+LsmJointFilter *
+lsm_joint_filter(LsmRunFilterSet *set)
+{
+	return &set->joint;
+}
+
+/*
+ * Make room for so many keys more.  If there is none, a new round begins, in which no run
+ * has joined yet, with room for more than `all` that are to join then.
+ */
+void
+lsm_joint_filter_reserve(LsmRunFilterSet *set, uint64 more, uint64 all)
+{
+	LsmJointFilter *joint = &set->joint;
+	uint64		room = Max(3 * all, LEAST_JOINT_ROOM);
+
+	if (joint->blocks != NULL && joint->count + more <= joint->room)
+		return;
+	/* Runs of the round before have not joined this one, whatever happens. */
+	joint->round++;
+	joint->count = 0;
+	if (joint->blocks == NULL || room > joint->room || room < joint->room / 4)
+	{
+		uint32		blocks = block_count(set, room);
+
+		if (joint->blocks != NULL)
+			pfree(joint->blocks);
+		joint->blocks = NULL;
+		joint->blocks = MemoryContextAllocHuge(set->context,
+											   (Size) blocks * LSM_FILTER_BLOCK_BYTES);
+		joint->room = room;
+		joint->block_count = blocks;
+		joint->probes = probe_count(set);
+	}
+	memset(joint->blocks, 0, (Size) joint->block_count * LSM_FILTER_BLOCK_BYTES);
+}
+
+/* A run joins: these are all of its keys. */
+void
+lsm_joint_filter_add(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes,
+					 uint32 count)
+{
+	LsmJointFilter *joint = &set->joint;
+
+	add_keys(joint->blocks, joint->block_count, joint->probes, hashes, count);
+	joint->count += count;
+	filter->joined = joint->round;
 }

@@ -24,16 +24,20 @@
 /* --- filters ----------------------------------------------------------------- */
 
 /*
- * Make the filter of a small run.  False if the cursor is stale.  A reader may outlive
- * an error; what is needed meanwhile does not.
+ * The hashes of all keys of a small run, to be freed, and the prefixes of its first and
+ * its last key.  NULL if the cursor is stale.  A reader may outlive an error; what is
+ * returned does not.
  */
-static bool
-run_make_filter(RunCursor *c)
+uint64 *
+lsm_run_read_hashes(RunCursor *c, uint32 *result_count, uint64 *low, uint64 *high)
 {
-	uint32		room = 1024;
+	uint32		room = Max(c->run.entries, 1);
 	uint64	   *hashes = MemoryContextAlloc(CurTransactionContext, room * sizeof(uint64));
 	uint32		count = 0;
 
+	lsm_run_segment(&c->run, &c->segment);
+	*low = PG_UINT64_MAX;
+	*high = 0;
 	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
 	{
 		Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
@@ -42,24 +46,46 @@ run_make_filter(RunCursor *c)
 		if (!BufferIsValid(buffer))
 		{
 			pfree(hashes);
-			return false;
+			return NULL;
 		}
 		page = BufferGetPage(buffer);
 		for (int g = 0; g < lsm_leaf_group_count(page); g++)
 		{
 			if (!lsm_leaf_decode_group(page, g, &c->decoded))
 				lsm_run_damaged(c, leaf);
+			if (c->decoded.count == 0)
+				continue;
+			/* The manifest may count less than there is: VACUUM counts before it removes. */
 			if (count + c->decoded.count > room)
 			{
-				room *= 2;
+				room = Max(2 * room, count + c->decoded.count);
 				hashes = repalloc(hashes, room * sizeof(uint64));
 			}
+			if (count == 0)
+				*low = lsm_key_prefix(c->decoded.entries[0].key, c->decoded.entries[0].keylen);
+			*high = lsm_key_prefix(c->decoded.entries[c->decoded.count - 1].key,
+								   c->decoded.entries[c->decoded.count - 1].keylen);
 			for (int i = 0; i < c->decoded.count; i++)
 				hashes[count++] = lsm_filter_hash(c->decoded.entries[i].key,
 												  c->decoded.entries[i].keylen);
 		}
 		UnlockReleaseBuffer(buffer);
 	}
+	*result_count = count;
+	return hashes;
+}
+
+/* Make the filter of a small run.  False if the cursor is stale. */
+static bool
+run_make_filter(RunCursor *c)
+{
+	uint32		count;
+	uint64		low;
+	uint64		high;
+	uint64	   *hashes = lsm_run_read_hashes(c, &count, &low, &high);
+
+	if (hashes == NULL)
+		return false;
 	lsm_run_filter_make(c->cx->filters, c->filter, hashes, count);
 	pfree(hashes);
 	return true;
@@ -124,9 +150,6 @@ lsm_run_lacks_key(RunCursor *c)
 /* Lists into which they are put, by page of a filter. */
 #define PAGE_LISTS		128
 
-/* To look for a key takes about as long as to put so many into a filter. */
-#define ENTRIES_A_LOOKUP	32
-
 /* With a key for so many segments it pays to copy the page of the directory that names them. */
 #define SEGMENTS_A_KEY	16
 
@@ -157,6 +180,8 @@ typedef struct SegmentWalk
 	const uint8 *high;
 	uint32		lowlen;
 	uint32		highlen;
+	uint64		low_prefix;
+	uint64		high_prefix;
 	bool		valid;			/* it is on a segment */
 	bool		copies_pages;	/* keys are close to each other: directory pages are copied */
 	bool		has_copy;		/* of the page that the segment is on */
@@ -164,14 +189,33 @@ typedef struct SegmentWalk
 	PGAlignedBlock copy;
 } SegmentWalk;
 
+/* Compare with a key that has this prefix, which decides nearly always. */
 static inline int
-compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen)
+compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen, uint64 prefix)
 {
-	int			c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
+	int			c;
 
+	if (probe->prefix != prefix)
+		return probe->prefix < prefix ? -1 : 1;
+	c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
 	if (c != 0)
 		return c;
 	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
+}
+
+/* The walk comes to a segment with these bounds. */
+static inline void
+walk_stand(SegmentWalk *w, const LsmSegment *segment, const uint8 *low, uint32 lowlen,
+		   const uint8 *high, uint32 highlen)
+{
+	w->segment = *segment;
+	w->low = low;
+	w->lowlen = lowlen;
+	w->low_prefix = lsm_key_prefix(low, lowlen);
+	w->high = high;
+	w->highlen = highlen;
+	w->high_prefix = lsm_key_prefix(high, highlen);
+	w->valid = true;
 }
 
 /* Go on to the next segment of the copied directory page. */
@@ -188,12 +232,8 @@ walk_on(RunCursor *c, SegmentWalk *w)
 								  "item of a directory is out of bounds");
 		if (item.segment.blocks == 0)
 			continue;
-		w->segment = item.segment;
-		w->low = item.low.key;
-		w->lowlen = item.low.keylen;
-		w->high = item.high.key;
-		w->highlen = item.high.keylen;
-		w->valid = true;
+		walk_stand(w, &item.segment, item.low.key, item.low.keylen, item.high.key,
+				   item.high.keylen);
 		c->cx->counters.segments++;
 		return;
 	}
@@ -206,7 +246,7 @@ walk_on(RunCursor *c, SegmentWalk *w)
 static bool
 walk_to(RunCursor *c, SegmentWalk *w, const LsmProbe *probe, LsmBound *low)
 {
-	while (w->valid && compare_keys(probe, w->high, w->highlen) > 0)
+	while (w->valid && compare_keys(probe, w->high, w->highlen, w->high_prefix) > 0)
 		walk_on(c, w);
 	if (w->valid)
 		return true;
@@ -227,13 +267,41 @@ walk_to(RunCursor *c, SegmentWalk *w, const LsmProbe *probe, LsmBound *low)
 		w->has_copy = true;
 		w->ordinal = c->walked->ordinal;
 	}
-	w->segment = c->walked->segment;
-	w->low = c->walked->low.key;
-	w->lowlen = c->walked->low.keylen;
-	w->high = c->walked->high.key;
-	w->highlen = c->walked->high.keylen;
-	w->valid = true;
+	walk_stand(w, &c->walked->segment, c->walked->low.key, c->walked->low.keylen,
+			   c->walked->high.key, c->walked->high.keylen);
 	return true;
+}
+
+/*
+ * How many bits the filter of a segment sets for each key: its pages tell in their
+ * headers, but to look there is one line more to wait for.
+ */
+typedef struct LsmKnownProbes
+{
+	uint64		segment;		/* 0: none */
+	int			probes;
+} LsmKnownProbes;
+
+#define KNOWN_SEGMENTS	1024
+
+static inline LsmKnownProbes *
+known_probes(RunCursor *c, uint64 segment)
+{
+	return &c->cx->known_probes[segment % KNOWN_SEGMENTS];
+}
+
+/* The same, from a page of the filter if it is not known. */
+static inline int
+get_probes(RunCursor *c, uint64 segment, Page page)
+{
+	LsmKnownProbes *known = known_probes(c, segment);
+
+	if (known->segment != segment)
+	{
+		known->segment = segment;
+		known->probes = lsm_filter_header(page)->probes;
+	}
+	return known->probes;
 }
 
 /* Put a key into the round, which has room, to be looked for in a segment. */
@@ -266,7 +334,7 @@ filter_block_of(const LookupRound *r, int i)
  * whose segment has no filter are in none.
  */
 static void
-sort_by_page(LookupRound *r)
+sort_by_page(RunCursor *c, LookupRound *r)
 {
 	memset(r->first, -1, sizeof(r->first));
 	for (int i = 0; i < r->count; i++)
@@ -284,9 +352,12 @@ sort_by_page(LookupRound *r)
 	}
 	for (int i = 0; i < r->count; i++)
 	{
-		if (segment_of(r, i)->filter_blocks > 0)
+		const LsmSegment *segment = segment_of(r, i);
+
+		if (segment->filter_blocks > 0)
 			lsm_buffer_expect(filter_block_of(r, i),
-							  LSM_FILTER_DATA + r->places[i].block * LSM_FILTER_BLOCK_BYTES);
+							  LSM_FILTER_DATA + r->places[i].block * LSM_FILTER_BLOCK_BYTES,
+							  known_probes(c, segment->id)->segment != segment->id);
 	}
 }
 
@@ -296,6 +367,7 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 {
 	Buffer		buffer = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
+	int			probes = 0;
 
 	for (int i = first; i >= 0; i = r->next[i])
 	{
@@ -310,11 +382,13 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 			c->segment = *segment_of(r, i);
 			buffer = lsm_run_read_expected_page(c, c->segment.leaves + r->places[i].page,
 												LSM_PAGE_FILTER);
+			if (!BufferIsValid(buffer))
+				return;
+			probes = get_probes(c, c->segment.id, BufferGetPage(buffer));
 		}
-		if (!BufferIsValid(buffer))
-			return;
-		perhaps[i] = lsm_filter_page_has(BufferGetPage(buffer), &r->places[i],
-										 r->probes[i]->hash);
+		perhaps[i] = lsm_filter_block_has(lsm_filter_page_block(BufferGetPage(buffer),
+																&r->places[i]),
+										  probes, r->probes[i]->hash);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
@@ -325,7 +399,7 @@ static bool
 is_filter_due(RunCursor *c, int more)
 {
 	c->filter->lookups += more;
-	return (uint64) c->filter->lookups * ENTRIES_A_LOOKUP >= c->run.entries;
+	return (uint64) c->filter->lookups * LSM_ENTRIES_A_LOOKUP >= c->run.entries;
 }
 
 /*
@@ -355,7 +429,9 @@ ask_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
 		ask_private_filter(c, r, perhaps);
 		return;
 	}
-	sort_by_page(r);
+	if (c->cx->known_probes == NULL)
+		c->cx->known_probes = palloc0(KNOWN_SEGMENTS * sizeof(LsmKnownProbes));
+	sort_by_page(c, r);
 	for (int list = 0; list < PAGE_LISTS && !c->cx->stale; list++)
 	{
 		if (r->first[list] < 0)
@@ -416,14 +492,25 @@ look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
  * Is it known without a look: found, the same key as the one before, or one that counts
  * elsewhere?
  */
-static bool
-is_answered(RunCursor *c, const LsmProbe *probes, Size i)
+static inline bool
+is_answered(const LsmProbe *probe, const LsmBound *clip, uint64 clip_prefix)
 {
-	const LsmProbe *probe = &probes[i];
+	return probe->found || probe->repeats ||
+		(clip != NULL && compare_keys(probe, clip->key, clip->keylen, clip_prefix) < 0);
+}
 
-	return probe->found ||
-		(i > 0 && compare_keys(probe, probes[i - 1].entry.key, probes[i - 1].entry.keylen) == 0) ||
-		(c->clip != NULL && compare_keys(probe, c->clip->key, c->clip->keylen) < 0);
+/* The cursor is to look for keys, and stands nowhere. */
+static void
+prepare_probes(RunCursor *c)
+{
+	c->direction = ForwardScanDirection;
+	c->forward = true;
+	c->base.stride = 1;
+	c->base.valid = false;
+	c->base.at_page = false;
+	c->ends = false;
+	/* It may be in any segment then, without having found it in the directory. */
+	c->near.segment = 0;
 }
 
 /*
@@ -431,21 +518,25 @@ is_answered(RunCursor *c, const LsmProbe *probes, Size i)
  * key.  False if the run has nothing between that and the last one, as is common while
  * keys ascend or descend.
  */
-static bool
-enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
+bool
+lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
 {
+	LsmProbe   *last = &probes[count - 1];
+
+	prepare_probes(c);
 	lsm_run_segment(&c->run, &c->segment);
 	c->cx->counters.segments++;
 	lsm_bound_set_key(c->cx->ks, low, &probes[0].entry, 1);
 	lsm_run_seek_in_segment(c, low, NULL);
 	note_found(c, &probes[0]);
 	return c->base.valid &&
-		compare_keys(&probes[count - 1], c->base.entry->key, c->base.entry->keylen) >= 0;
+		compare_keys(last, c->base.entry->key, c->base.entry->keylen,
+					 lsm_key_prefix(c->base.entry->key, c->base.entry->keylen)) >= 0;
 }
 
 /*
  * Look for keys, which are in order, in the run: those of which it has an entry are
- * marked; of equal ones the first.  Of entries before the clip it may be told or not:
+ * marked; of those that repeat the first.  Of entries before the clip it may be told or not:
  * they are in the output of the job.  False if the version is old.  low and high are
  * room for bounds.
  *
@@ -459,13 +550,9 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	LookupRound r;
 	SegmentWalk walk;
 	bool		is_single = lsm_run_is_single(&c->run);
+	uint64		clip_prefix = c->clip != NULL ? lsm_key_prefix(c->clip->key, c->clip->keylen) : 0;
 
-	c->direction = ForwardScanDirection;
-	c->forward = true;
-	c->base.stride = 1;
-	c->base.valid = false;
-	c->base.at_page = false;
-	c->ends = false;
+	prepare_probes(c);
 	r.count = 0;
 	r.segment_count = 0;
 	walk.valid = false;
@@ -474,19 +561,19 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 
 	if (is_single)
 	{
-		if (!enter_single(c, probes, count, low))
+		if (!lsm_run_enter_single(c, probes, count, low))
 			return !c->cx->stale;
 		walk.segment = c->segment;
 	}
 	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
 	{
-		if (is_answered(c, probes, i))
+		if (is_answered(&probes[i], c->clip, clip_prefix))
 			continue;
 		if (!is_single)
 		{
 			if (!walk_to(c, &walk, &probes[i], low))
 				break;
-			if (compare_keys(&probes[i], walk.low, walk.lowlen) < 0)
+			if (compare_keys(&probes[i], walk.low, walk.lowlen, walk.low_prefix) < 0)
 				continue;
 		}
 		add_to_round(&r, &probes[i], &walk.segment);
@@ -495,9 +582,7 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 	}
 	if (!c->cx->stale)
 		look_for_round(c, &r, low, high);
-	c->base.valid = false;
-	/* It may be in any segment that was asked, without having found it in the directory. */
-	c->near.segment = 0;
+	prepare_probes(c);
 	return !c->cx->stale;
 }
 

@@ -142,6 +142,10 @@ lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, 
 	const char *wrong;
 
 	LockBuffer(buffer, lock_mode);
+	/* One that was checked need not be looked at elsewhere, which may cost a cache miss. */
+	if (!missed && opaque->verified == verified_mark() && opaque->owner == owner &&
+		opaque->kind == kind && opaque->self == block)
+		return buffer;
 	if (unlikely(lsm_page_check_header(page, block) != NULL ||
 				 opaque->owner != owner || opaque->kind != kind))
 	{
@@ -277,11 +281,12 @@ lsm_buffer_recall(BlockNumber block)
 }
 
 /*
- * A page is about to be read, and this part of it looked at.  What is remembered may be
- * another's page by now: then the wrong lines are fetched, and nothing else happens.
+ * A page is about to be read, and this part of it looked at, and perhaps its header.  What
+ * is remembered may be another's page by now: then the wrong lines are fetched, and nothing
+ * else happens.
  */
 void
-lsm_buffer_expect(BlockNumber block, uint32 offset)
+lsm_buffer_expect(BlockNumber block, uint32 offset, bool header)
 {
 	Buffer		buffer = *recent_buffer(block);
 	Page		page;
@@ -290,7 +295,8 @@ lsm_buffer_expect(BlockNumber block, uint32 offset)
 		return;
 	page = BufferGetPage(buffer);
 	__builtin_prefetch(GetBufferDescriptor(buffer - 1));
-	__builtin_prefetch(page);
+	if (header)
+		__builtin_prefetch(page);
 	__builtin_prefetch((char *) page + offset);
 	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
 }

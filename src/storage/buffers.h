@@ -22,7 +22,7 @@ extern void lsm_buffer_recall(BlockNumber block);
 extern bool lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent);
 extern Buffer lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									BufferAccessStrategy strategy, Buffer *recent);
-extern void lsm_buffer_expect(BlockNumber block, uint32 offset);
+extern void lsm_buffer_expect(BlockNumber block, uint32 offset, bool header);
 extern Buffer lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									   BufferAccessStrategy strategy);
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
