@@ -164,9 +164,10 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		else
 			insert_singly(state, heap, &entry);
 		state->rows++;
+		/* Those of a batch count when it is written. */
+		if (check_unique != UNIQUE_CHECK_EXISTING)
+			lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	}
-	if (check_unique != UNIQUE_CHECK_EXISTING)
-		lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	MemoryContextSwitchTo(old);
 	if (state->context != NULL)
 		MemoryContextReset(state->context);

@@ -51,6 +51,7 @@ struct LsmBatch
 	Size		memory;			/* of the entries, as counted in memory_used */
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
+	bool		failed;			/* writing was begun, and perhaps some entries were written */
 	int			flush_level;	/* nesting level at which it is written */
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
@@ -176,14 +177,21 @@ mark_level(LsmBatch *batch)
 static LsmItemRef *
 sort_waiting(LsmBatch *batch, Size *count)
 {
+	const LsmItemRef *all = batch->entries.refs;
 	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
 									   MCXT_ALLOC_HUGE);
 	Size		n = 0;
 
+	if (!batch->failed)
+	{
+		*count = batch->entries.count;
+		lsm_item_refs_sort_copy(refs, all, batch->entries.count, batch->ks);
+		return refs;
+	}
 	for (Size i = 0; i < batch->entries.count; i++)
 	{
-		if (!(batch->entries.refs[i].item->tid & WRITTEN))
-			refs[n++] = batch->entries.refs[i];
+		if (!(all[i].item->tid & WRITTEN))
+			refs[n++] = all[i];
 	}
 	lsm_item_refs_sort(refs, n, batch->ks);
 	*count = n;
@@ -309,6 +317,7 @@ clear(LsmBatch *batch)
 	batch->memory = 0;
 	lsm_entries_clear(&batch->entries, false);
 	batch->packed_size = 0;
+	batch->failed = false;
 	batch->mark_count = 0;
 	lsm_mode_init(&batch->mode);
 	batch->first_cid = InvalidCommandId;
@@ -337,6 +346,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	batch->sealed = false;
 	lsm_owner_enter(heap, batch->ks, &saved);
 	refs = sort_waiting(batch, &count);
+	batch->failed = true;
 	if (batch->guard != NULL)
 	{
 		/* The error may show the key, if its inserter may see it. */
@@ -355,6 +365,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	lsm_owner_leave(&saved);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
+	lsm_stats_add(index, LSM_COUNT_ENTRIES, count);
 
 	batch->flushing = false;
 	clear(batch);

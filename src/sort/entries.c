@@ -9,8 +9,9 @@
  */
 #include "postgres.h"
 
-#include "sort/entries.h"
+#include "base/coding.h"
 #include "miscadmin.h"
+#include "sort/entries.h"
 #include "utils/memutils.h"
 
 #define FIRST_CHUNK (8 * 1024)
@@ -121,6 +122,55 @@ void
 lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 {
 	sort_refs(refs, count, ks);
+}
+
+/* Sorted by buckets: so many entries at least, and so many buckets, a power of 2, at most. */
+#define LEAST_FOR_BUCKETS	64
+#define BUCKET_BITS			10
+
+/*
+ * Sort a copy.  Entries first go to buckets by their prefixes, which random keys fill
+ * alike: then there is little left to sort.  Others lose the time for a look at each.
+ */
+void
+lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmKeySpace *ks)
+{
+	uint32		ends[1 << BUCKET_BITS] = {0};
+	uint64		low = PG_UINT64_MAX;
+	uint64		high = 0;
+	uint32		begin = 0;
+	int			shift;
+
+	for (Size i = 0; i < count; i++)
+	{
+		low = Min(low, from[i].prefix);
+		high = Max(high, from[i].prefix);
+	}
+	if (count < LEAST_FOR_BUCKETS || count > PG_INT32_MAX || low == high)
+	{
+		memcpy(to, from, count * sizeof(LsmItemRef));
+		sort_refs(to, count, ks);
+		return;
+	}
+	shift = Max(lsm_bits_of(high - low) - Min(BUCKET_BITS, lsm_bits_of(count)), 0);
+	for (Size i = 0; i < count; i++)
+		ends[(from[i].prefix - low) >> shift]++;
+	for (int b = 0; b < lengthof(ends); b++)
+	{
+		uint32		size = ends[b];
+
+		ends[b] = begin;
+		begin += size;
+	}
+	for (Size i = 0; i < count; i++)
+		to[ends[(from[i].prefix - low) >> shift]++] = from[i];
+	begin = 0;
+	for (int b = 0; b < lengthof(ends); b++)
+	{
+		if (ends[b] - begin > 1)
+			sort_refs(to + begin, ends[b] - begin, ks);
+		begin = ends[b];
+	}
 }
 
 /* Forget all entries; the array of pointers can be kept for the next ones. */

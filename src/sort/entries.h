@@ -42,6 +42,8 @@ typedef struct LsmEntries
 extern void lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context);
 extern void lsm_entries_add(LsmEntries *entries, const LsmEntry *entry);
 extern void lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks);
+extern void lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count,
+									LsmKeySpace *ks);
 extern void lsm_entries_clear(LsmEntries *entries, bool keep_refs);
 
 static inline Size
