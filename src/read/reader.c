@@ -31,7 +31,7 @@
  * Keys of a batch that pay for a run as a seek does.  To ask its filter for one of many
  * takes a tenth of a seek.  But a writer waits for it, and a worker that merges has time.
  */
-#define PROBES_PER_SEEK 4
+#define PROBES_PER_SEEK 3
 
 /*
  * At the end of a transaction nobody uses a reader any more; an error may have left
