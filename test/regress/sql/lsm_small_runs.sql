@@ -29,7 +29,6 @@ BEGIN
 	RETURN format('%s caught, %s missed', caught, missed);
 END $$;
 SELECT usr_try(20, 6);
-SELECT count(*) > 5 AS many_runs FROM lsm_runs('usr_k');
 SELECT usr_try(180, 2);
 -- More keys are there than are looked for together; half of them are, and the transaction has deleted none.
 DO $$
