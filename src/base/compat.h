@@ -29,10 +29,12 @@
 #include "optimizer/optimizer.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
+#include "storage/fd.h"
 #include "storage/lmgr.h"
 #include "storage/standby.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
+#include "utils/guc_tables.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
@@ -223,6 +225,53 @@ lsm_copy_disabled(Path *path, const Path *from)
 	(void) path;				/* the costs say it */
 	(void) from;
 #endif
+}
+
+/* In a list of paths, would this one stand before the other? */
+static inline bool
+lsm_path_is_cheaper(const Path *path, const Path *other)
+{
+#if PG_VERSION_NUM >= 180000
+	if (path->disabled_nodes != other->disabled_nodes)
+		return path->disabled_nodes < other->disabled_nodes;
+#endif
+	return path->total_cost < other->total_cost;
+}
+
+/* Does PrefetchBuffer do anything? */
+static inline bool
+lsm_can_prefetch(void)
+{
+#ifndef USE_PREFETCH
+	return false;
+#elif PG_VERSION_NUM >= 160000
+	return (io_direct_flags & IO_DIRECT_DATA) == 0;
+#else
+	return true;
+#endif
+}
+
+/* Has nobody set effective_io_concurrency? */
+static inline bool
+lsm_io_concurrency_is_default(void)
+{
+	static struct config_generic *setting = NULL;
+
+	if (setting == NULL)
+	{
+#if PG_VERSION_NUM >= 160000
+		setting = find_option("effective_io_concurrency", false, true, ERROR);
+#else
+		struct config_generic **settings = get_guc_variables();
+
+		for (int i = 0; i < GetNumConfigOptions() && setting == NULL; i++)
+		{
+			if (strcmp(settings[i]->name, "effective_io_concurrency") == 0)
+				setting = settings[i];
+		}
+#endif
+	}
+	return setting == NULL || setting->source == PGC_S_DEFAULT;
 }
 
 /* Try to lock a tuple tag; 18 can also log a failure, which is none here. */

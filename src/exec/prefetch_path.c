@@ -5,64 +5,42 @@
  * When core has found the paths of a table, each of its index scans gets a rival
  * that prefetches: in index order, where the order is of use, and by page, where
  * a bitmap scan would otherwise be taken.  The rival has the index path below it,
- * with its conditions, parameters and order, so core plans that as ever.
+ * with its conditions, parameters and order, so core plans that as ever.  Where
+ * core thinks of parallel scans, each gets a parallel rival, too.
  *
- * Costs: a page of the table that is read at random costs what core says as long
- * as it is read alone.  Prefetched, what it costs beyond a page that is read in
- * sequence is divided by the square root of the depth: SSDs get about so much
- * faster (four times with 8 requests at once, nine times with 128).  The first
- * pages are not prefetched, so the costs before the first row are higher by what
- * that takes, and a plan that wants a few rows takes core's scan.
+ * What they cost is in prefetch_cost.c.
  */
 #include "postgres.h"
 
-#include <math.h>
-
-#include "access/amapi.h"
+#include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "access/table.h"
 #include "base/compat.h"
 #include "base/limits.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_tablespace.h"
+#include "commands/defrem.h"
+#include "commands/tablespace.h"
 #include "exec/prefetch.h"
-#include "exec/tid_queue.h"
+#include "exec/prefetch_cost.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "optimizer/cost.h"
-#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "utils/spccache.h"
+#include "utils/syscache.h"
 
-/* The depth where effective_io_concurrency has its default of old. */
-#define DEFAULT_DEPTH 64
-
-/* So many pages are read before reading ahead pays. */
-#define RAMP_PAGES 16
+/* The depth where nobody has said what the disk can do: 18's default. */
+#define DEFAULT_DEPTH 16
 
 /* A table of so many pages is worth asking core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
-/* In index order, of what a page costs that is read in sequence: for each row. */
-#define COPY_SHARE 0.6
-/* But at most so much of what prefetching saves. */
-#define COPY_BOUND 0.55
-
 /* Growth of rounds: where all rows are wanted, and where perhaps not. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
-
-/* What the costs of an index scan are made of. */
-typedef struct ScanShape
-{
-	double		tuples;			/* fetched */
-	double		pages;			/* read at random, were there no correlation */
-	double		rounds;			/* by page */
-	double		pages_by_round; /* as `pages`, of all rounds together */
-	double		neighbours;		/* read, were it perfect */
-	double		scattered;		/* 1: no correlation; 0: perfect */
-	double		random_cost;	/* of a page */
-	double		sequential_cost;
-	double		reading_cost;	/* of all pages, as core has it */
-} ScanShape;
 
 static set_rel_pathlist_hook_type previous_hook;
 
@@ -85,163 +63,78 @@ lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan)
 static bool
 wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 {
-	return root->limit_tuples > 0 && root->limit_tuples * fetched_per_row <= RAMP_PAGES &&
+	return root->limit_tuples > 0 && root->limit_tuples * fetched_per_row <= LSM_RAMP_PAGES &&
 		bms_equal(root->all_baserels, rel->relids);
 }
 
 /*
- * Core forgets an index path as soon as another path is better.  Where a scan of
- * a whole table is, of the kind that costs many times what planning does, ask
- * for the index paths again.
+ * Core forgets an index path as soon as another path is better.  Where it would
+ * scan the whole of a table of the kind that costs many times what planning does,
+ * ask for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 {
 	List	   *paths = rel->pathlist;
 	List	   *partial_paths = rel->partial_pathlist;
-	List	   *result = paths;
-	ListCell   *cell;
+	List	   *result;
 
-	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL ||
-		wants_few_rows(root, rel, 1))
-		return result;
-	foreach(cell, paths)
-	{
-		Path	   *path = lfirst(cell);
-
-		if (path->pathtype != T_SeqScan)
-			continue;
-		rel->pathlist = rel->partial_pathlist = NIL;
-		create_index_paths(root, rel);
-		result = list_concat_copy(rel->pathlist, paths);
-		rel->pathlist = paths;
-		rel->partial_pathlist = partial_paths;
-		break;
-	}
+	/* The first is the cheapest. */
+	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL || paths == NIL ||
+		((Path *) linitial(paths))->pathtype != T_SeqScan || wants_few_rows(root, rel, 1))
+		return paths;
+	rel->pathlist = rel->partial_pathlist = NIL;
+	create_index_paths(root, rel);
+	result = list_concat_copy(rel->pathlist, paths);
+	rel->pathlist = paths;
+	rel->partial_pathlist = partial_paths;
 	return result;
 }
 
-/* How many pages may be in flight; 0: none. */
+/* Has anybody said how many requests the disk of this table serves at once? */
+static bool
+concurrency_is_set(RelOptInfo *rel)
+{
+	Oid			space = OidIsValid(rel->reltablespace) ? rel->reltablespace : MyDatabaseTableSpace;
+	HeapTuple	tuple;
+	Datum		options;
+	bool		is_null;
+	bool		result = false;
+
+	if (!lsm_io_concurrency_is_default())
+		return true;
+	tuple = SearchSysCache1(TABLESPACEOID, ObjectIdGetDatum(space));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	options = SysCacheGetAttr(TABLESPACEOID, tuple, Anum_pg_tablespace_spcoptions, &is_null);
+	if (!is_null)
+	{
+		TableSpaceOpts *space_options = (TableSpaceOpts *) tablespace_reloptions(options, false);
+
+		result = space_options != NULL && space_options->effective_io_concurrency >= 0;
+	}
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * How many pages may be in flight; 0: none.  As effective_io_concurrency says, if
+ * anybody has set it.  1, which was its default up to 17, is the truth about disks
+ * that serve one request at a time, and there is nothing to be won from them.
+ */
 static int
 depth_for(RelOptInfo *rel)
 {
 	int			concurrency;
 
+	if (!lsm_can_prefetch())
+		return 0;
 	if (lsm_prefetch_depth > 0)
 		return lsm_prefetch_depth;
 	concurrency = get_tablespace_io_concurrency(rel->reltablespace);
-	return concurrency == 1 ? DEFAULT_DEPTH : concurrency;
-}
-
-/* How often will the scan run?  As core guesses: once for each outer row. */
-static double
-loop_count(PlannerInfo *root, IndexPath *path)
-{
-	Relids		outer = PATH_REQ_OUTER((Path *) path);
-	double		result = 0;
-	int			relid = -1;
-
-	while ((relid = bms_next_member(outer, relid)) >= 0)
-	{
-		RelOptInfo *rel = relid < root->simple_rel_array_size ? root->simple_rel_array[relid] : NULL;
-
-		if (rel == NULL || IS_DUMMY_REL(rel))
-			continue;
-		if (result == 0 || rel->rows < result)
-			result = rel->rows;
-	}
-	return Max(result, 1);
-}
-
-/* The pages of so many rows at random places, as core has it for bitmap scans. */
-static double
-distinct_pages(RelOptInfo *rel, double tuples)
-{
-	double		pages = Max(rel->pages, 1);
-
-	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
-}
-
-/* What cost_index has reckoned with, and did not keep. */
-static void
-read_shape(PlannerInfo *root, IndexPath *path, ScanShape *shape)
-{
-	IndexOptInfo *index = path->indexinfo;
-	RelOptInfo *rel = index->rel;
-	amcostestimate_function estimate = (amcostestimate_function) index->amcostestimate;
-	double		loops = loop_count(root, path);
-	Cost		startup;
-	Cost		total;
-	Selectivity selectivity;
-	double		correlation;
-	double		index_pages;
-	double		best;
-
-	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
-	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
-	shape->tuples = clamp_row_est(selectivity * rel->tuples);
-	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
-	shape->rounds = Max(ceil(shape->tuples / lsm_queue_round_limit(rel->pages)), 1);
-	shape->pages_by_round = shape->rounds * distinct_pages(rel, shape->tuples / shape->rounds);
-	shape->neighbours = ceil(selectivity * rel->pages);
-	best = shape->random_cost + (shape->neighbours - 1) * shape->sequential_cost;
-	if (loops > 1)
-	{
-		shape->neighbours = index_pages_fetched(shape->neighbours * loops, rel->pages,
-												index->pages, root) / loops;
-		best = shape->neighbours * shape->random_cost;
-	}
-	shape->scattered = 1 - correlation * correlation;
-	shape->reading_cost = shape->scattered * shape->pages * shape->random_cost +
-		(1 - shape->scattered) * best;
-}
-
-/* Of a page that costs so much when read alone. */
-static double
-prefetched_cost(const ScanShape *shape, double page_cost, int depth)
-{
-	if (page_cost <= shape->sequential_cost)
-		return page_cost;
-	return shape->sequential_cost + (page_cost - shape->sequential_cost) / sqrt(depth);
-}
-
-/*
- * Set the costs of a path in index order.  A row at a random place costs finding
- * its page, and mostly copying it from the kernel's cache.  Core's scan has that
- * cost too, and does not count it, since it is nothing beside waiting; here it is
- * what is left, and what sorting afterwards has to be compared with.
- */
-static void
-cost_in_order(CustomPath *path, const ScanShape *shape, int depth)
-{
-	double		saved = shape->random_cost - prefetched_cost(shape, shape->random_cost, depth);
-	double		pages = shape->scattered * shape->pages;
-	double		copying = COPY_SHARE * shape->sequential_cost * shape->scattered * shape->tuples;
-
-	/* It leaves enough of what is saved for a LIMIT of a few hundred rows. */
-	copying = Min(copying, saved * pages * COPY_BOUND);
-	path->path.startup_cost += saved * RAMP_PAGES;
-	path->path.total_cost += saved * RAMP_PAGES - saved * pages + copying + cpu_operator_cost * pages;
-}
-
-/*
- * Set the costs of a path by page.  Core's bitmap scan takes it that the more of
- * the pages are wanted, the more they are read in sequence.
- */
-static void
-cost_by_page(CustomPath *path, const ScanShape *shape, int depth)
-{
-	double		pages = shape->scattered * shape->pages_by_round +
-		(1 - shape->scattered) * shape->neighbours;
-	double		share = Min(pages / shape->rounds / Max(path->path.parent->pages, 1), 1);
-	double		page_cost = shape->random_cost -
-		(shape->random_cost - shape->sequential_cost) * sqrt(share);
-	double		saved = page_cost - prefetched_cost(shape, page_cost, depth);
-	Cost		sorting = cpu_operator_cost * shape->tuples * 0.2;
-
-	path->path.startup_cost += saved * RAMP_PAGES;
-	path->path.total_cost += saved * RAMP_PAGES - shape->reading_cost +
-		pages * (page_cost - saved + cpu_operator_cost) + sorting;
+	if (concurrency == 1)
+		return concurrency_is_set(rel) ? 0 : DEFAULT_DEPTH;
+	return concurrency;
 }
 
 static Plan *
@@ -263,6 +156,8 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 	scan->scan.plan.targetlist = tlist;
 	scan->scan.scanrelid = rel->relid;
 	scan->flags = path->flags;
+	if (path->path.pathkeys != NIL && ExecSupportsBackwardScan(child))
+		scan->flags |= CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
 	scan->custom_plans = list_make1(child);
 	scan->custom_private = path->custom_private;
 	scan->methods = &lsm_prefetch_scan_methods;
@@ -292,7 +187,9 @@ make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 	path->path.parent = index_path->path.parent;
 	path->path.pathtarget = index_path->path.pathtarget;
 	path->path.param_info = index_path->path.param_info;
+	path->path.parallel_aware = index_path->path.parallel_aware;
 	path->path.parallel_safe = index_path->path.parallel_safe;
+	path->path.parallel_workers = index_path->path.parallel_workers;
 	path->path.rows = index_path->path.rows;
 	path->path.startup_cost = index_path->path.startup_cost;
 	path->path.total_cost = index_path->path.total_cost;
@@ -326,14 +223,26 @@ knows_arrays(IndexPath *path)
 	return true;
 }
 
+/*
+ * Without being asked, B-trees and lsm indexes only: what other methods do between
+ * two TIDs, nobody knows.  (Where lsm indexes are of families that B-trees have,
+ * they are presented as such.)
+ */
+static bool
+is_known_method(IndexOptInfo *index)
+{
+	return index->relam == BTREE_AM_OID || lsm_debug_prefetch_scan ||
+		index->relam == get_index_am_oid("lsm", true);
+}
+
 static bool
 can_prefetch(IndexPath *path)
 {
 	IndexOptInfo *index = path->indexinfo;
 
-	return path->path.pathtype == T_IndexScan && !path->path.parallel_aware &&
-		index->amhasgettuple && path->indexorderbys == NIL && !index->hypothetical &&
-		(index->indpred == NIL || index->predOK) && knows_arrays(path);
+	return path->path.pathtype == T_IndexScan && index->amhasgettuple &&
+		path->indexorderbys == NIL && !index->hypothetical &&
+		(index->indpred == NIL || index->predOK) && knows_arrays(path) && is_known_method(index);
 }
 
 /*
@@ -357,57 +266,203 @@ index_scan_of(PlannerInfo *root, Path *path)
 		result = makeNode(IndexPath);
 		*result = *only;
 		result->path.pathtype = T_IndexScan;
-		cost_index(result, root, loop_count(root, result), false);
+		cost_index(result, root, lsm_prefetch_loop_count(root, result), false);
 	}
 	return can_prefetch(result) ? result : NULL;
 }
 
-/* For tests: put our paths in the place of core's, with the same costs. */
+/* The same scan, divided among processes.  NULL: there is none. */
+static IndexPath *
+parallel_scan_of(PlannerInfo *root, IndexPath *path)
+{
+	IndexPath  *result;
+
+	if (path->path.param_info != NULL || !path->path.parallel_safe ||
+		!path->indexinfo->amcanparallel)
+		return NULL;
+	result = makeNode(IndexPath);
+	*result = *path;
+	cost_index(result, root, 1, true);
+	return result->path.parallel_workers > 0 ? result : NULL;
+}
+
+/*
+ * Is it the scan of a cursor?  That can go back, even if nobody has said SCROLL,
+ * where the plan can; by page it could not.
+ */
+static bool
+is_cursor(PlannerInfo *root, RelOptInfo *rel)
+{
+	Relids		relids = rel->top_parent_relids != NULL ? rel->top_parent_relids : rel->relids;
+
+	return root->query_level == 1 && root->tuple_fraction > 0 &&
+		root->parse->limitCount == NULL && bms_equal(root->all_baserels, relids);
+}
+
+/* Put our path in the place of core's, with the same costs, if there is one. */
+static void
+replace_path(PlannerInfo *root, ListCell *cell, int depth)
+{
+	Path	   *path = lfirst(cell);
+	IndexPath  *index_path = index_scan_of(root, path);
+	CustomPath *ours;
+
+	if (index_path != NULL && path->parallel_aware && !index_path->path.parallel_aware)
+		index_path = parallel_scan_of(root, index_path);
+	if (index_path == NULL ||
+		(&index_path->path == path && path->pathkeys == NIL && is_cursor(root, path->parent)))
+		return;
+	ours = make_path(root, index_path, path->pathkeys == NIL, depth);
+	ours->path.param_info = path->param_info;
+	ours->path.parallel_workers = path->parallel_workers;
+	ours->path.rows = path->rows;
+	ours->path.startup_cost = path->startup_cost;
+	ours->path.total_cost = path->total_cost;
+	lfirst(cell) = ours;
+}
+
+/* For tests: wherever it is possible. */
 static void
 replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 {
 	ListCell   *cell;
 
 	foreach(cell, rel->pathlist)
-	{
-		Path	   *path = lfirst(cell);
-		IndexPath  *index_path = index_scan_of(root, path);
-		CustomPath *ours;
-
-		if (index_path == NULL)
-			continue;
-		ours = make_path(root, index_path, path->pathkeys == NIL, depth);
-		ours->path.param_info = path->param_info;
-		ours->path.startup_cost = path->startup_cost;
-		ours->path.total_cost = path->total_cost;
-		lfirst(cell) = ours;
-	}
+		replace_path(root, cell, depth);
+	foreach(cell, rel->partial_pathlist)
+		replace_path(root, cell, depth);
 }
 
+/*
+ * Add a rival.  To those of a partition core wants to give parameters afterwards,
+ * so that all partitions have the same: it cannot do so with ours, and what it can
+ * do it with must not be forgotten on account of them.
+ */
 static void
-add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, int depth)
+add_rival(RelOptInfo *rel, CustomPath *path)
 {
-	double		tuples = index_path->indexselectivity * rel->tuples;
-	ScanShape	shape;
+	Cost		total = path->path.total_cost;
+	int			position = 0;
+
+	if (rel->reloptkind != RELOPT_OTHER_MEMBER_REL)
+	{
+		add_path(rel, &path->path);
+		return;
+	}
+	if (total >= ((Path *) linitial(path->custom_paths))->total_cost)
+		return;
+	/* Cheap ones first. */
+	while (position < list_length(rel->pathlist) &&
+		   lsm_path_is_cheaper(list_nth(rel->pathlist, position), &path->path))
+		position++;
+	rel->pathlist = list_insert_nth(rel->pathlist, position, path);
+}
+
+/* Could a rival of this scan win?  What is never taken need not be reckoned. */
+static bool
+could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
+{
+	double		tuples = path->indexselectivity * rel->tuples;
+
+	return tuples > LSM_RAMP_PAGES &&
+		!(pathkeys_contained_in(root->query_pathkeys, path->path.pathkeys) &&
+		  wants_few_rows(root, rel, tuples / Max(path->path.rows, 1)));
+}
+
+/* Rivals of a scan: in its order, if it has one, and if so asked by page; in parallel, too. */
+static void
+add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_page, int depth)
+{
+	IndexPath  *parallel = NULL;
+	LsmScanShape shape;
 	CustomPath *path;
 
-	/* What is never taken need not be reckoned. */
-	if (tuples <= RAMP_PAGES ||
-		(pathkeys_contained_in(root->query_pathkeys, index_path->path.pathkeys) &&
-		 wants_few_rows(root, rel, tuples / Max(index_path->path.rows, 1))))
-		return;
-	read_shape(root, index_path, &shape);
-	if (shape.pages <= RAMP_PAGES)
+	lsm_prefetch_read_shape(root, index_path, &shape);
+	if (shape.pages <= LSM_RAMP_PAGES)
 		return;
 	if (index_path->path.pathkeys != NIL)
 	{
 		path = make_path(root, index_path, false, depth);
-		cost_in_order(path, &shape, depth);
-		add_path(rel, &path->path);
+		lsm_prefetch_cost_in_order(path, &shape, depth);
+		add_rival(rel, path);
 	}
-	path = make_path(root, index_path, true, depth);
-	cost_by_page(path, &shape, depth);
-	add_path(rel, &path->path);
+	if (by_page)
+	{
+		path = make_path(root, index_path, true, depth);
+		lsm_prefetch_cost_by_page(path, &shape, depth);
+		add_rival(rel, path);
+	}
+	if (rel->partial_pathlist != NIL)
+		parallel = parallel_scan_of(root, index_path);
+	if (parallel == NULL)
+		return;
+	lsm_prefetch_divide(&shape, rel, Max(index_path->path.rows / parallel->path.rows, 1));
+	if (parallel->path.pathkeys != NIL)
+	{
+		path = make_path(root, parallel, false, depth);
+		lsm_prefetch_cost_in_order(path, &shape, depth);
+		add_partial_path(rel, &path->path);
+	}
+	if (by_page)
+	{
+		path = make_path(root, parallel, true, depth);
+		lsm_prefetch_cost_by_page(path, &shape, depth);
+		add_partial_path(rel, &path->path);
+	}
+}
+
+/* Do they take the same rows from the same index, though perhaps in another order? */
+static bool
+take_the_same(const IndexPath *a, const IndexPath *b)
+{
+	ListCell   *x;
+	ListCell   *y;
+
+	if (a->indexinfo != b->indexinfo || a->path.param_info != b->path.param_info ||
+		list_length(a->indexclauses) != list_length(b->indexclauses))
+		return false;
+	forboth(x, a->indexclauses, y, b->indexclauses)
+	{
+		if (lfirst_node(IndexClause, x)->rinfo != lfirst_node(IndexClause, y)->rinfo)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Of scans that take the same rows in the same direction keep one: if it is only
+ * a bitmap's it has not been told that its order is of use.
+ */
+static List *
+add_scan(List *scans, IndexPath *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, scans)
+	{
+		IndexPath  *other = lfirst(cell);
+
+		if (!take_the_same(path, other) || path->indexscandir != other->indexscandir)
+			continue;
+		if (other->path.pathkeys == NIL)
+			lfirst(cell) = path;
+		return scans;
+	}
+	return lappend(scans, path);
+}
+
+/* Is it the first that takes its rows?  By page, directions do not matter. */
+static bool
+is_first(List *scans, IndexPath *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, scans)
+	{
+		if (take_the_same(lfirst(cell), path))
+			return lfirst(cell) == path;
+	}
+	return false;
 }
 
 /* Is it a table of the kind whose TIDs name pages of its file? */
@@ -424,7 +479,8 @@ is_heap(Oid relation)
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 {
-	List	   *index_paths = NIL;
+	List	   *scans = NIL;
+	bool		by_page;
 	int			depth;
 	ListCell   *cell;
 
@@ -434,13 +490,13 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 		entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL ||
 		rel->indexlist == NIL || IS_DUMMY_REL(rel))
 		return;
-	depth = depth_for(rel);
-	if (depth == 0 || (!lsm_debug_prefetch_scan && rel->pages <= RAMP_PAGES) ||
-		!is_heap(entry->relid))
+	if (!lsm_debug_prefetch_scan && rel->pages <= LSM_RAMP_PAGES)
 		return;
 	if (lsm_debug_prefetch_scan)
 	{
-		replace_paths(root, rel, depth);
+		depth = depth_for(rel);
+		if (depth > 0 && is_heap(entry->relid))
+			replace_paths(root, rel, depth);
 		return;
 	}
 	/* add_path changes the list. */
@@ -448,11 +504,19 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 	{
 		IndexPath  *path = index_scan_of(root, lfirst(cell));
 
-		if (path != NULL)
-			index_paths = list_append_unique_ptr(index_paths, path);
+		if (path != NULL && could_win(root, rel, path))
+			scans = add_scan(scans, path);
 	}
-	foreach(cell, index_paths)
-		add_rivals(root, rel, lfirst(cell), depth);
+	/* Most queries end here: short ones should not pay for more. */
+	if (scans == NIL || (depth = depth_for(rel)) == 0 || !is_heap(entry->relid))
+		return;
+	by_page = !is_cursor(root, rel);
+	foreach(cell, scans)
+	{
+		IndexPath  *path = lfirst(cell);
+
+		add_rivals(root, rel, path, by_page && is_first(scans, path), depth);
+	}
 }
 
 /* Install the hook.  When the library is loaded. */
