@@ -18,9 +18,12 @@
  * that had to be read, one less with each that was in shared buffers.  Whether it
  * was in the kernel's cache shows only when it is read, so once in a while a page
  * is not prefetched, but read and timed.  With a depth of 0 and in index order
- * this is core's loop, step by step.  Only there the index is told of rows that
- * are dead to everybody, since the method takes that to be about the TID that it
- * returned last.
+ * this is core's loop, step by step.  Only there the index can be told at once of
+ * rows that are dead to everybody, since the method takes that to be about the TID
+ * that it returned last; what else is found dead is told afterwards (dead_tids.c).
+ *
+ * A scan in index order can be asked to go back.  Then the index goes back to the
+ * row that the reader is on, and core's node does the rest.
  *
  * By page, the rows of a page are looked up under one lock, as core's bitmap scan
  * does it.
@@ -34,6 +37,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "base/compat.h"
+#include "exec/dead_tids.h"
 #include "exec/prefetch.h"
 #include "exec/tid_queue.h"
 #include "executor/executor.h"
@@ -64,7 +68,11 @@ typedef struct PrefetchScan
 	LsmPrefetchPlan plan;
 	IndexScanState *child;
 	bool		is_plain;		/* core's node does all the work */
+	bool		has_turned;		/* it does from now on, to the end of this scan */
+	bool		is_past_end;	/* the reader has been told that there are no more rows */
+	ItemPointerData current;	/* where the index has the last visible row; or invalid */
 	LsmTidQueue queue;
+	LsmDeadTids dead;			/* found among those of the queue */
 	LsmPageTids page;			/* by page: visible rows of the page that is read */
 	int			next_of_page;	/* the next of them */
 	BufferAccessStrategy ring;	/* by page: for more pages than shared buffers hold */
@@ -86,7 +94,8 @@ typedef struct PrefetchScan
 typedef struct ReadWatch
 {
 	int64		pages;
-	instr_time	start;			/* zero: not timed */
+	bool		is_timed;
+	instr_time	time;			/* when it began, and then how long it took */
 } ReadWatch;
 
 static inline int64
@@ -104,7 +113,10 @@ start_over(PrefetchScan *scan)
 	scan->probe = scan->last_ahead = InvalidBlockNumber;
 	scan->following = 0;
 	scan->page.count = scan->next_of_page = 0;
+	scan->has_turned = scan->is_past_end = false;
+	ItemPointerSetInvalid(&scan->current);
 	lsm_queue_reset(&scan->queue);
+	lsm_dead_reset(&scan->dead);
 }
 
 static void
@@ -127,6 +139,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 		!IsMVCCSnapshot(estate->es_snapshot);
 	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(scan->child->ss.ss_currentRelation),
 				   scan->plan.by_page, scan->plan.growth, scan->plan.depth);
+	lsm_dead_init(&scan->dead);
 	if (scan->plan.by_page)
 		scan->ring = GetAccessStrategy(BAS_BULKREAD);
 	start_over(scan);
@@ -151,33 +164,60 @@ open_index(PrefetchScan *scan)
 
 /* This page is about to be read.  Clocks are read only where it may be slow. */
 static inline void
-watch_read(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
+begin_watch(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
 {
 	watch->pages = pages_read();
-	INSTR_TIME_SET_ZERO(watch->start);
-	if (scan->depth == 0 ? scan->times_next : block == scan->probe)
-		INSTR_TIME_SET_CURRENT(watch->start);
+	watch->is_timed = scan->depth == 0 ? scan->times_next : block == scan->probe;
+	INSTR_TIME_SET_ZERO(watch->time);
+	if (watch->is_timed)
+		INSTR_TIME_SET_CURRENT(watch->time);
 }
 
-static bool
-was_slow(ReadWatch *watch)
+/* It has been read.  What is done with it now takes its own time. */
+static inline void
+stop_clock(ReadWatch *watch)
 {
 	instr_time	now;
 
+	if (!watch->is_timed)
+		return;
 	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, watch->start);
-	return INSTR_TIME_GET_MICROSEC(now) >= SLOW_READ_US;
+	INSTR_TIME_SUBTRACT(now, watch->time);
+	watch->time = now;
+}
+
+/* The same where core will read it: if it is timed we do so, as core would. */
+static inline void
+watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, ReadWatch *watch)
+{
+	begin_watch(scan, block, watch);
+	if (watch->is_timed)
+	{
+		IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
+		Buffer		previous = fetch->xs_cbuf;
+
+		fetch->xs_cbuf = ReleaseAndReadBuffer(previous, index->heapRelation, block);
+		stop_clock(watch);
+		if (fetch->xs_cbuf != previous)
+			heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
+	}
+}
+
+static inline bool
+was_slow(const ReadWatch *watch)
+{
+	return INSTR_TIME_GET_MICROSEC(watch->time) >= SLOW_READ_US;
 }
 
 /* It has been read, or was there. */
 static inline void
-note_read(PrefetchScan *scan, ReadWatch *watch)
+note_read(PrefetchScan *scan, const ReadWatch *watch)
 {
 	bool		missed = pages_read() != watch->pages;
 
 	if (scan->depth > 0)
 	{
-		if (INSTR_TIME_IS_ZERO(watch->start))
+		if (!watch->is_timed)
 			return;
 		scan->probe = InvalidBlockNumber;
 		if (missed && !was_slow(watch))
@@ -185,7 +225,7 @@ note_read(PrefetchScan *scan, ReadWatch *watch)
 		return;
 	}
 	scan->times_next = missed;
-	if (missed && !INSTR_TIME_IS_ZERO(watch->start) && was_slow(watch) &&
+	if (missed && watch->is_timed && was_slow(watch) &&
 		++scan->misses >= MISSES_TO_START)
 	{
 		scan->depth = Min(START_DEPTH, scan->plan.depth);
@@ -236,17 +276,25 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, TupleTableSlot *slot)
 {
+	ItemPointerData place = *tid;	/* of the version that is visible, then */
 	ReadWatch	watch;
 	bool		again = false;
+	bool		is_dead = false;
 	bool		found;
 
-	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
-	found = table_index_fetch_tuple(index->xs_heapfetch, tid, index->xs_snapshot, slot,
-									&again, NULL);
+	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
+	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot, slot,
+									&again, &is_dead);
 	/* There is one version that an MVCC snapshot sees. */
 	Assert(!again);
+	scan->dead.looked_up++;
 	if (found)
+	{
+		scan->current = *tid;
 		pgstat_count_heap_fetch(index->indexRelation);
+	}
+	else if (is_dead)
+		lsm_dead_note(&scan->dead, tid);
 	note_read(scan, &watch);
 	return found;
 }
@@ -257,6 +305,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 			  TupleTableSlot *slot, bool *found)
 {
 	ItemPointer tid = index_getnext_tid(index, direction);
+	ItemPointerData place;
 	ReadWatch	watch;
 
 	if (tid == NULL)
@@ -264,8 +313,11 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 		scan->queue.at_end = true;
 		return false;
 	}
-	watch_read(scan, ItemPointerGetBlockNumber(tid), &watch);
+	place = *tid;
+	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
 	*found = index_fetch_heap(index, slot);
+	if (*found)
+		scan->current = place;
 	note_read(scan, &watch);
 	return true;
 }
@@ -296,23 +348,31 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	ReadWatch	watch;
 	int			found = 0;
 
-	watch_read(scan, page->block, &watch);
+	begin_watch(scan, page->block, &watch);
 	fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
+	stop_clock(&watch);
 	heap_page_prune_opt(table, fetch->xs_cbuf);
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_SHARE);
+	lsm_test_old_snapshot(index->xs_snapshot, table, BufferGetPage(fetch->xs_cbuf));
 	for (int i = 0; i < page->count; i++)
 	{
 		ItemPointerData tid;
 		HeapTupleData tuple;
+		bool		is_dead = false;
 
 		ItemPointerSet(&tid, page->block, page->offsets[i]);
 		if (!heap_hot_search_buffer(&tid, table, fetch->xs_cbuf, index->xs_snapshot, &tuple,
-									NULL, true))
+									&is_dead, true))
+		{
+			if (is_dead)
+				lsm_dead_note(&scan->dead, &tid);
 			continue;
+		}
 		page->offsets[found] = ItemPointerGetOffsetNumber(&tid);
 		page->rechecks[found++] = page->rechecks[i];
 	}
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_UNLOCK);
+	scan->dead.looked_up += page->count;
 	page->count = found;
 	note_read(scan, &watch);
 }
@@ -382,6 +442,36 @@ bypasses_queue(const PrefetchScan *scan)
 		!scan->queue.at_end;
 }
 
+/*
+ * Tell the index of the rows that were found dead, if there are enough of them.
+ * Parallel scans do not: each process has seen a part of the index only.
+ */
+static void
+tell_of_dead(PrefetchScan *scan)
+{
+	IndexScanState *child = scan->child;
+	IndexScanDesc index = child->iss_ScanDesc;
+	ScanDirection direction = ForwardScanDirection;
+
+	if (!lsm_dead_are_many(&scan->dead))
+		return;
+	if (ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir))
+		direction = BackwardScanDirection;
+	if (!index->xactStartedInRecovery && index->parallel_scan == NULL)
+	{
+		/* None is active when the scan of a query ends. */
+		PushActiveSnapshot(index->xs_snapshot);
+		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
+					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
+		lsm_dead_tell(&scan->dead, index, direction, child->ss.ss_ScanTupleSlot);
+		/* From here it goes back from the end, as from where it was. */
+		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
+					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
+		PopActiveSnapshot();
+	}
+	lsm_dead_reset(&scan->dead);
+}
+
 /* The next visible row that meets the conditions of the index; NULL at the end. */
 static TupleTableSlot *
 next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
@@ -415,7 +505,8 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 			return slot;
 		InstrCountFiltered2(child, 1);
 	}
-	child->iss_ReachedEnd = true;
+	child->iss_ReachedEnd = scan->is_past_end = true;
+	tell_of_dead(scan);
 	ExecClearTuple(slot);
 	return NULL;
 }
@@ -431,9 +522,6 @@ next_result(PrefetchScan *scan)
 	ScanDirection direction = ScanDirectionIsBackward(((IndexScan *) child->plan)->indexorderdir) ?
 		BackwardScanDirection : ForwardScanDirection;	/* unordered: forward */
 
-	/* We have not said that we can; core puts a Material node above us. */
-	if (ScanDirectionIsBackward(child->state->es_direction))
-		elog(ERROR, "a prefetching scan cannot run backward");
 	ResetExprContext(context);
 	for (;;)
 	{
@@ -450,6 +538,35 @@ next_result(PrefetchScan *scan)
 	}
 }
 
+/*
+ * The reader turns round.  Core's node goes on, when the index has gone back to
+ * the row that the reader is on: that is visible, so it is still there.  TIDs that
+ * were taken from the index since cannot be counted, since others may have come
+ * between them, or gone.
+ */
+static void
+turn_round(PrefetchScan *scan)
+{
+	IndexScanState *child = scan->child;
+	bool		is_reverse = ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir);
+	bool		is_ahead = scan->queue.at_end || !lsm_queue_is_empty(&scan->queue);
+
+	if (scan->plan.by_page)
+		elog(ERROR, "a prefetching scan by page cannot run backward");
+	scan->has_turned = true;
+	if (child->iss_ScanDesc == NULL || scan->is_past_end || !is_ahead)
+		return;
+	for (;;)
+	{
+		ItemPointer tid = index_getnext_tid(child->iss_ScanDesc,
+											is_reverse ? ForwardScanDirection : BackwardScanDirection);
+
+		CHECK_FOR_INTERRUPTS();
+		if (tid == NULL || ItemPointerEquals(tid, &scan->current))
+			return;
+	}
+}
+
 static TupleTableSlot *
 next(CustomScanState *node)
 {
@@ -457,7 +574,9 @@ next(CustomScanState *node)
 	PlanState  *child = &scan->child->ss.ps;
 	TupleTableSlot *slot;
 
-	if (scan->is_plain)
+	if (ScanDirectionIsBackward(child->state->es_direction) && !scan->has_turned && !scan->is_plain)
+		turn_round(scan);
+	if (scan->is_plain || scan->has_turned)
 		return ExecProcNode(child);
 	if (child->instrument)
 		InstrStartNode(child->instrument);
@@ -473,6 +592,7 @@ rescan(CustomScanState *node)
 	PrefetchScan *scan = (PrefetchScan *) node;
 	PlanState  *child = &scan->child->ss.ps;
 
+	tell_of_dead(scan);
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(child, node->ss.ps.chgParam);
 	start_over(scan);
@@ -484,6 +604,7 @@ end(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 
+	tell_of_dead(scan);
 	lsm_queue_free(&scan->queue);
 	ExecEndNode(&scan->child->ss.ps);
 }

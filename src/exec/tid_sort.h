@@ -14,6 +14,7 @@
 #define ST_SORT SORT_NAME(sort_bucket)
 #define ST_ELEMENT_TYPE ITEM_TYPE
 #define ST_COMPARE(a, b) (*(a) < *(b) ? -1 : *(a) > *(b))
+#define ST_CHECK_FOR_INTERRUPTS
 #define ST_SCOPE static
 #define ST_DEFINE
 #include "lib/sort_template.h"
@@ -36,6 +37,7 @@ SORT_NAME(fill_buckets)(ITEM_TYPE *items, Size count, int shift, Size *ends)
 	}
 	for (int bucket = 0; bucket < BUCKETS; bucket++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		while (next[bucket] < ends[bucket])
 		{
 			ITEM_TYPE	item = items[next[bucket]];
@@ -94,6 +96,7 @@ SORT_NAME(sort_items)(ITEM_TYPE *items, Size count)
 	{
 		Size		size = ends[bucket] - begin;
 
+		CHECK_FOR_INTERRUPTS();
 		if (size <= SMALL_BUCKET && (1 << shift) <= SMALL_RANGE)
 			SORT_NAME(count_bucket)(items + begin, size, (1 << shift) - 1);
 		else

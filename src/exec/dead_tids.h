@@ -1,0 +1,32 @@
+/*
+ * dead_tids.h
+ *	  TIDs that were found dead when their index had moved on.
+ */
+#ifndef LSM_DEAD_TIDS_H
+#define LSM_DEAD_TIDS_H
+
+#include "postgres.h"
+
+#include "access/relscan.h"
+#include "access/sdir.h"
+#include "executor/tuptable.h"
+#include "storage/itemptr.h"
+
+typedef struct LsmDeadTids
+{
+	MemoryContext context;		/* of the TIDs */
+	ItemPointerData *tids;		/* NULL: none so far */
+	int			count;
+	int			capacity;
+	uint64		found;			/* dead, kept or not */
+	uint64		looked_up;		/* dead or not */
+} LsmDeadTids;
+
+extern void lsm_dead_init(LsmDeadTids *dead);
+extern void lsm_dead_reset(LsmDeadTids *dead);
+extern void lsm_dead_note(LsmDeadTids *dead, ItemPointer tid);
+extern bool lsm_dead_are_many(const LsmDeadTids *dead);
+extern void lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
+						  TupleTableSlot *slot);
+
+#endif							/* LSM_DEAD_TIDS_H */
