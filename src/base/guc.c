@@ -28,7 +28,7 @@ bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
 char	   *lsm_fail_at = "";
-bool		lsm_enable_prefetch_scan = false;
+bool		lsm_enable_prefetch_scan = true;
 int			lsm_prefetch_depth = 0;
 bool		lsm_debug_prefetch_scan = false;
 
@@ -99,17 +99,17 @@ lsm_guc_define(void)
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.enable_prefetch_scan",
 							 "Lets the planner use index scans that read pages of the table ahead.",
-							 NULL, &lsm_enable_prefetch_scan, false,
+							 NULL, &lsm_enable_prefetch_scan, true,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.prefetch_depth",
 							"Largest number of pages of the table that an index scan reads ahead.",
-							"Zero means: effective_io_concurrency of the tablespace, or 64 if that is 1.",
+							"Zero means: effective_io_concurrency of the tablespace, or 16 if nobody has set that.",
 							&lsm_prefetch_depth, 0, 0, 1000,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.debug_prefetch_scan",
 							 "Puts prefetching scans in the place of all index and bitmap scans that allow it.",
 							 "They read ahead whether there is something to be read or not.",
 							 &lsm_debug_prefetch_scan, false,
-							 PGC_USERSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN, NULL, NULL, NULL);
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_lsm");
 }

@@ -143,6 +143,62 @@ ROLLBACK TO a;
 FETCH 1 FROM c;
 ROLLBACK;
 
+-- A cursor can go back if a plain index scan could, though nobody has said SCROLL; from wherever it is.
+CREATE FUNCTION walk_both_ways(query text, moves text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	w refcursor := 'w';
+	answer text := '';
+	move text;
+	r record;
+BEGIN
+	EXECUTE 'DECLARE w CURSOR FOR ' || query;
+	FOREACH move IN ARRAY string_to_array(moves, ',') LOOP
+		IF move ~ '^M' THEN
+			EXECUTE regexp_replace(move, '^M', 'MOVE') || ' FROM w';
+			CONTINUE;
+		END IF;
+		FOR i IN 1 .. move::int LOOP
+			FETCH NEXT FROM w INTO r;
+			answer := answer || ' ' || coalesce(r::text, '-');
+		END LOOP;
+		FOR i IN 1 .. -move::int LOOP
+			FETCH PRIOR FROM w INTO r;
+			answer := answer || ' ' || coalesce(r::text, '-');
+		END LOOP;
+	END LOOP;
+	CLOSE w;
+	RETURN answer;
+END $$;
+CREATE TABLE walks (query text, moves text);
+INSERT INTO walks SELECT q, m FROM unnest(ARRAY[
+	'SELECT id, k FROM p WHERE k > 200 ORDER BY k',
+	'SELECT id, k FROM p WHERE k > 200 AND n > 4 ORDER BY k DESC',
+	'SELECT id, k FROM p WHERE k BETWEEN 10 AND 12 ORDER BY k LIMIT 6',
+	'SELECT id, k FROM p WHERE k < 0 ORDER BY k']) q, unnest(ARRAY['3,-2,4,-9,2', '1,-1,1,-2,3', '40,-5,3,-60,5', 'M FORWARD ALL,-3,2,-4',
+	'M FORWARD ALL,M BACKWARD ALL,2,-1', 'M FORWARD 50,M BACKWARD 20,3,M FORWARD ALL,1,-1,M BACKWARD 1000,1', 'M FORWARD 20,M ABSOLUTE 3,1,-1',
+	'M FORWARD 7,M RELATIVE -3,1,M LAST,1,-2,M FIRST,1']) m;
+SELECT count(*), count(*) FILTER (WHERE t.plan_has(query, 'Prefetch')) AS prefetching FROM walks;
+SET enable_sort = off;
+BEGIN;
+CREATE TEMP TABLE walked AS SELECT query, moves, walk_both_ways(query, moves) AS answer FROM walks;
+SET LOCAL pg_lsm.debug_prefetch_scan = off;
+SELECT query, moves, answer, walk_both_ways(query, moves) FROM walked WHERE answer <> walk_both_ways(query, moves);
+SELECT moves, answer FROM walked WHERE query ~ 'LIMIT' AND length(answer) < 200 ORDER BY moves;
+-- What came between since, or went.
+SET LOCAL pg_lsm.debug_prefetch_scan = on;
+DECLARE w CURSOR FOR SELECT id, k FROM p WHERE k > 200 ORDER BY k;
+FETCH 3 FROM w;
+INSERT INTO p SELECT i, 200 + i % 10, 'new' FROM generate_series(1, 300) i;
+DELETE FROM p WHERE k BETWEEN 201 AND 205;
+FETCH BACKWARD 5 FROM w;
+FETCH 5 FROM w;
+-- By page there is no way back, so cursors without an order keep core's index scan.
+DECLARE v CURSOR FOR SELECT id FROM p WHERE k > 200;
+FETCH 1 FROM v;
+FETCH PRIOR FROM v;
+ROLLBACK;
+RESET enable_sort;
+
 -- Changes that find their rows by the node, also such that move them forward in the index.
 BEGIN;
 WITH u AS (UPDATE p SET k = k + 50 WHERE k BETWEEN 100 AND 200 RETURNING id) SELECT count(*), count(DISTINCT id) FROM u;
@@ -217,6 +273,40 @@ SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
 SELECT bool_or(line ~ 'Depth Reached') FROM analyzed('SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3') line;
 SET pg_lsm.debug_prefetch_scan = off;
 SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
+-- Or divide it among themselves.
+SET enable_seqscan = off;
+SET min_parallel_index_scan_size = 0;
+CREATE TABLE parallel_queries (query text);
+INSERT INTO parallel_queries VALUES
+	('SELECT count(*), sum(id), sum(n) FROM p WHERE k < 700'),
+	('SELECT k, id FROM p WHERE k BETWEEN 100 AND 700 AND n > 2 ORDER BY k, id'),
+	('SELECT p.id, o.id FROM p JOIN o ON o.k = p.id % 97 WHERE p.k < 100 ORDER BY 1, 2'),
+	('SELECT o.id, (SELECT count(*) FROM p WHERE p.k < o.k) FROM o WHERE o.id < 20 ORDER BY 1');
+CREATE FUNCTION divided(query text, OUT rows bool, OUT is_parallel bool) LANGUAGE plpgsql AS $$
+DECLARE
+	want text[];
+BEGIN
+	PERFORM set_config('max_parallel_workers_per_gather', '0', true), set_config('pg_lsm.debug_prefetch_scan', 'off', true);
+	want := t.rows_of(query);
+	PERFORM set_config('max_parallel_workers_per_gather', '2', true), set_config('pg_lsm.debug_prefetch_scan', 'on', true);
+	rows := want = t.rows_of(query);
+	is_parallel := t.plan_has(query, 'Parallel Custom Scan .Prefetch');
+END $$;
+SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
+SET parallel_leader_participation = off;
+SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
+RESET parallel_leader_participation;
+-- No worker is to be had.
+SET max_parallel_workers = 0;
+SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
+RESET max_parallel_workers;
+SET enable_bitmapscan = off;
+SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
+RESET enable_bitmapscan;
+RESET min_parallel_index_scan_size;
+SET enable_seqscan = on;
+DROP TABLE parallel_queries;
+SET pg_lsm.debug_prefetch_scan = off;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_memoize;
@@ -244,9 +334,18 @@ SELECT q, chosen(q) FROM unnest(ARRAY[
 	'SELECT * FROM p WHERE k = 5',
 	'SELECT * FROM near WHERE id < 300 ORDER BY id',
 	'SELECT * FROM o, p WHERE o.id < 5 AND p.k = o.k']) q;
-SET effective_io_concurrency = 0;
+-- So many at once as the disk serves, or as we think if nobody has said.
 SET pg_lsm.prefetch_depth = 0;
+CREATE FUNCTION depth(query text) RETURNS text LANGUAGE sql AS $$ SELECT substring(line FROM 'Depth: \d+') FROM analyzed(query) line WHERE line ~ 'Depth:' $$;
+SELECT depth('SELECT * FROM p WHERE k < 300');
+SET effective_io_concurrency = 0;
 SELECT chosen('SELECT * FROM p WHERE k < 300');
+SET effective_io_concurrency = 1;
+SELECT chosen('SELECT * FROM p WHERE k < 300');
+SET effective_io_concurrency = 40;
+SELECT depth('SELECT * FROM p WHERE k < 300');
+RESET effective_io_concurrency;
+SET effective_io_concurrency = 0;
 SET pg_lsm.prefetch_depth = 8;
 SELECT chosen('SELECT * FROM p WHERE k < 300');
 SET pg_lsm.enable_prefetch_scan = off;
@@ -267,4 +366,72 @@ SET pg_lsm.enable_prefetch_scan = on;
 SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large WHERE id < 500');
 SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
 RESET pg_lsm.enable_prefetch_scan;
-DROP TABLE p, o, near, parts, areas, queries, unl, large;
+
+-- Other methods than B-tree and lsm only where that is forced.
+CREATE INDEX ON areas USING hash (id);
+SET enable_bitmapscan = off;
+SELECT chosen('SELECT * FROM areas WHERE a && polygon(circle(point(10, 10), 30))');
+RESET enable_bitmapscan;
+
+-- Partitions that core wants to give parameters which their paths do not have: ours must not be the only ones.
+CREATE TABLE both_sides (id int, k int, pad text) PARTITION BY RANGE (id);
+CREATE TABLE left_side PARTITION OF both_sides FOR VALUES FROM (0) TO (2000);
+CREATE TABLE right_side PARTITION OF both_sides FOR VALUES FROM (2000) TO (4001);
+ALTER TABLE both_sides ALTER pad SET STORAGE plain;
+INSERT INTO both_sides SELECT i * 7919 % 4001, i % 100, repeat('x', 500) FROM generate_series(1, 4000) i;
+CREATE INDEX ON left_side (id);
+CREATE INDEX ON right_side (k);
+CREATE TABLE few AS SELECT 77 AS id;
+ANALYZE both_sides, few;
+RESET random_page_cost;
+RESET enable_hashjoin;
+RESET enable_mergejoin;
+SELECT chosen('SELECT * FROM right_side WHERE k BETWEEN 10 AND 15');
+SELECT t.plan_has('SELECT * FROM few JOIN both_sides USING (id) WHERE k BETWEEN 10 AND 15', 'Index Cond: .*few.id');
+DROP TABLE few, both_sides;
+
+-- The index is told of dead rows, so that they do not make each scan slower than the one before.
+CREATE TABLE queue (id int, state int, pad text) WITH (autovacuum_enabled = off);
+INSERT INTO queue SELECT i, i % 4, repeat('x', 100) FROM generate_series(1, 4000) i;
+CREATE FUNCTION pages_looked_at(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' || query INTO plan;
+	RETURN (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
+END $$;
+-- As much as from core's scan?
+CREATE FUNCTION learns(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	first int := pages_looked_at(query);
+	second int := pages_looked_at(query);
+	third int;
+BEGIN
+	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'off', true), pages_looked_at(query);
+	third := pages_looked_at(query);
+	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'on', true);
+	RETURN CASE WHEN second - third < (first - third) / 2 THEN 'yes' ELSE format('%s pages, then %s, core %s', first, second, third) END;
+END $$;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SET pg_lsm.debug_prefetch_scan = on;
+SET pg_lsm.prefetch_depth = 8;
+CREATE INDEX queue_state ON queue (state);
+DELETE FROM queue WHERE state = 1 AND id > 20;
+SELECT learns('SELECT * FROM queue WHERE state = 1');
+DELETE FROM queue WHERE state = 2 AND id < 3980;
+SELECT learns('SELECT * FROM queue WHERE state >= 2 ORDER BY state LIMIT 2');
+DROP INDEX queue_state;
+TRUNCATE queue;
+INSERT INTO queue SELECT i, i % 4, repeat('x', 100) FROM generate_series(1, 4000) i;
+CREATE INDEX ON queue USING lsm (state);
+DELETE FROM queue WHERE state = 1 AND id > 20;
+SELECT learns('SELECT * FROM queue WHERE state = 1');
+DELETE FROM queue WHERE state = 2 AND id < 3980;
+SELECT learns('SELECT * FROM queue WHERE state >= 2 ORDER BY state LIMIT 2');
+SELECT count(*), sum(state) FROM queue WHERE state >= 0;
+SET pg_lsm.debug_prefetch_scan = off;
+SET enable_seqscan = on;
+SELECT count(*), sum(state) FROM queue;
+DROP TABLE queue;
+DROP TABLE p, o, near, parts, areas, queries, unl, large, walks;
