@@ -32,8 +32,6 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-/* The depth where nobody has said what the disk can do: 18's default. */
-#define DEFAULT_DEPTH 16
 
 /* A table of so many pages is worth asking core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
@@ -133,7 +131,7 @@ depth_for(RelOptInfo *rel)
 		return lsm_prefetch_depth;
 	concurrency = get_tablespace_io_concurrency(rel->reltablespace);
 	if (concurrency == 1)
-		return concurrency_is_set(rel) ? 0 : DEFAULT_DEPTH;
+		return concurrency_is_set(rel) ? 0 : LSM_DEFAULT_READ_DEPTH;
 	return concurrency;
 }
 

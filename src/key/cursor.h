@@ -56,6 +56,11 @@ typedef struct LsmCursorOps
 	 * ones.  False if there is none.
 	 */
 	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
+	/*
+	 * The same seek will follow soon: ask for the page that it may have to wait for.
+	 * May be NULL: nothing is ever waited for.
+	 */
+	void		(*expect) (LsmCursor *cursor, const LsmBound *from, ScanDirection direction);
 } LsmCursorOps;
 
 struct LsmCursor
@@ -69,6 +74,8 @@ struct LsmCursor
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
 	LsmCursor  *source;			/* where the entry comes from: itself, or one that it merges */
 	uint64		taken;			/* for its user: entries that were used up */
+	int			waited;			/* its latest seek has waited for the disk, as seeks of
+								 * others may: so many reads may be in flight; else 0 */
 };
 
 static inline void

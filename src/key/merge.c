@@ -213,17 +213,49 @@ take_winner(MergeCursor *m)
 	m->pending = true;
 }
 
+/* Some child has waited: let those from *next on, up to `last`, ask for what they will need. */
+static void
+expect_seeks(MergeCursor *m, int *next, int last, const LsmBound *from, ScanDirection direction)
+{
+	for (; *next <= Min(last, m->count - 1); (*next)++)
+	{
+		LsmCursor  *child = m->children[*next];
+
+		if (child->ops->expect != NULL)
+			child->ops->expect(child, from, direction);
+	}
+}
+
+/*
+ * Seek in all children.  If one of them has to wait for the disk, the pages of those that
+ * follow are asked for together.
+ */
+static void
+seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+{
+	int			in_flight = 0;
+	int			expected = 0;	/* children before this one were told to expect it */
+
+	for (int i = 0; i < m->count; i++)
+	{
+		lsm_cursor_seek(m->children[i], from, limit, direction);
+		in_flight = Max(in_flight, m->children[i]->waited);
+		if (unlikely(in_flight > 0))
+		{
+			expected = Max(expected, i + 1);
+			expect_seeks(m, &expected, i + in_flight, from, direction);
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
 static void
 merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
 	MergeCursor *m = (MergeCursor *) base;
 
 	m->forward = ScanDirectionIsForward(direction);
-	for (int i = 0; i < m->count; i++)
-	{
-		lsm_cursor_seek(m->children[i], from, limit, direction);
-		CHECK_FOR_INTERRUPTS();
-	}
+	seek_children(m, from, limit, direction);
 	base->stride = 1;
 	base->at_page = false;
 	m->pending = false;

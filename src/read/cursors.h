@@ -23,7 +23,9 @@ typedef struct LsmReadContext
 	BufferAccessStrategy strategy;
 	uint64		edits;			/* of the version that is read */
 	int			run_count;		/* of that version that are read */
+	bool		is_merge;		/* of the inputs of a job */
 	uint32		user;			/* number of who uses the reader */
+	int			seeks_timed;	/* so many further seeks in runs are, see read_ahead.c */
 	const LsmBound *lookup;		/* the key that alone is looked for, or NULL */
 	bool		is_hashed;		/* its hash is known: */
 	uint64		hash;

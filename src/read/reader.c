@@ -125,6 +125,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 
 		/* Who merges may copy pages, so reading ahead is of no use. */
 		reader->job_id = job_id;
+		reader->cx.is_merge = true;
 		pfree(reader->cx.seen);
 		reader->cx.seen = NULL;
 		reader->cx.filters = NULL;

@@ -200,7 +200,9 @@ run_decode(RunCursor *c, int most)
 static bool
 run_enter_leaf(RunCursor *c, uint32 leaf)
 {
+	int64		before = lsm_buffer_pages_read();
 	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
+	bool		missed = lsm_buffer_pages_read() != before;
 
 	if (!BufferIsValid(buffer))
 		return false;
@@ -208,6 +210,8 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 	run_note_near(c, buffer);
 	run_copy_leaf(c, buffer);
 	UnlockReleaseBuffer(buffer);
+	if (!c->forward && unlikely(missed || c->ahead.depth > 0 || lsm_debug_prefetch_scan))
+		lsm_run_look_ahead(c, missed);
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
 	c->group = c->forward ? 0 : lsm_leaf_group_count(c->copy) - 1;
@@ -415,8 +419,8 @@ run_is_before_clip(RunCursor *c, const LsmBound *bound)
  * Find the segment to seek in; *from may have to move to the clip.  False if there
  * is nothing there, or the cursor is stale.
  */
-static bool
-run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
+bool
+lsm_run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
 {
 	c->direction = direction;
 	c->forward = ScanDirectionIsForward(direction);
@@ -444,9 +448,30 @@ static void
 run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
 	RunCursor  *c = (RunCursor *) base;
+	LsmReadWatch watch;
 
-	if (run_prepare_seek(c, &from, direction) && !lsm_run_lacks_key(c))
+	lsm_run_begin_watch(c, &watch);
+	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks_key(c))
 		lsm_run_seek_in_segment(c, from, limit);
+	if (unlikely(lsm_buffer_pages_read() != watch.pages || lsm_debug_prefetch_scan))
+		lsm_run_note_reads(c, &watch);
+}
+
+/*
+ * The page that a seek, which is prepared, will have to read and that may not be in
+ * memory.  False if there is none, or the cursor is stale.
+ */
+bool
+lsm_run_next_page(RunCursor *c, const LsmBound *from, uint32 *number)
+{
+	if (c->cx->lookup != NULL && !c->is_near && lsm_run_asks_filter(c, number))
+		return *number != LSM_NO_CHILD;
+	if (c->is_near)
+		c->leaf = c->near.leaf;
+	else if (!run_find_leaf(c, from))
+		return false;
+	*number = c->leaf;
+	return true;
 }
 
 static void
@@ -601,7 +626,7 @@ run_close(LsmCursor *base)
 }
 
 static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_page, run_skip_page,
-run_segment};
+run_segment, lsm_run_expect};
 
 /* A cursor over no run yet, in the current memory context, as all that it allocates. */
 LsmCursor *
@@ -677,7 +702,7 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 	uint32		end;
 	LsmEntry	at;
 
-	if (!run_prepare_seek(c, &from, direction) || !run_find_leaf(c, from))
+	if (!lsm_run_prepare_seek(c, &from, direction) || !run_find_leaf(c, from))
 		return false;
 	/* From the leaf that far away on, toward where we are: VACUUM may have emptied some. */
 	if (c->forward)

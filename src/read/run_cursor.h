@@ -6,7 +6,9 @@
 #ifndef LSM_RUN_CURSOR_H
 #define LSM_RUN_CURSOR_H
 
+#include "portability/instr_time.h"
 #include "read/run_filter.h"
+#include "storage/buffers.h"
 
 /*
  * The leaf that was entered last: further seeks of the same user may end there, too, as
@@ -23,6 +25,24 @@ typedef struct LsmNearLeaf
 	uint64		low;			/* its first key, */
 	uint64		high;			/* and that of its last group */
 } LsmNearLeaf;
+
+/* Leaves that a backward scan has asked for ahead, read_ahead.c. */
+typedef struct LsmReadAhead
+{
+	int			misses;			/* leaves in a row that had to be read, since the latest seek */
+	int			depth;			/* so many leaves ahead are asked for; 0: none */
+	int			most;			/* that may be */
+	uint64		segment;		/* where leaf `asked` is the lowest one that was asked for */
+	uint32		asked;
+} LsmReadAhead;
+
+/* What a seek in a run reads. */
+typedef struct LsmReadWatch
+{
+	int64		pages;			/* that the backend had read from disk before */
+	bool		timed;			/* from here on: */
+	instr_time	start;
+} LsmReadWatch;
 
 typedef struct RunCursor
 {
@@ -42,6 +62,7 @@ typedef struct RunCursor
 	LsmFoundSegment *walked;	/* where a walk is, see run_lookup.c; NULL until needed */
 	uint32		leaf;			/* of the segment */
 	LsmNearLeaf near;
+	LsmReadAhead ahead;
 	bool		is_near;		/* the latest seek's place is in that leaf */
 	bool		copied;			/* `copy` holds that leaf */
 	Page		copy;			/* NULL until needed */
@@ -58,6 +79,8 @@ extern Buffer lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind);
 extern Buffer lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind);
 extern bool lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found);
 extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
+extern bool lsm_run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction);
+extern bool lsm_run_next_page(RunCursor *c, const LsmBound *from, uint32 *number);
 extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit);
 
 /* run_lookup.c */
@@ -67,5 +90,27 @@ extern bool lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, Lsm
 
 /* To look for a key takes about as long as to put so many into a filter. */
 #define LSM_ENTRIES_A_LOOKUP	32
+extern bool lsm_run_asks_filter(RunCursor *c, uint32 *number);
+
+/* read_ahead.c */
+extern void lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch);
+extern void lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction);
+extern void lsm_run_look_ahead(RunCursor *c, bool missed);
+
+/* A seek begins. */
+static inline void
+lsm_run_begin_watch(RunCursor *c, LsmReadWatch *watch)
+{
+	c->base.waited = 0;
+	c->ahead.misses = 0;
+	c->ahead.depth = 0;
+	watch->pages = lsm_buffer_pages_read();
+	watch->timed = c->cx->seeks_timed > 0;
+	if (unlikely(watch->timed))
+	{
+		c->cx->seeks_timed--;
+		INSTR_TIME_SET_CURRENT(watch->start);
+	}
+}
 
 #endif							/* LSM_RUN_CURSOR_H */

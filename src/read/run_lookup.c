@@ -91,6 +91,35 @@ run_make_filter(RunCursor *c)
 	return true;
 }
 
+/* The hash of the key that is looked for. */
+static uint64
+lookup_hash(LsmReadContext *cx)
+{
+	if (!cx->is_hashed)
+	{
+		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
+		cx->is_hashed = true;
+	}
+	return cx->hash;
+}
+
+/*
+ * Will a lookup ask a filter before it reads a leaf?  Then *number is the page of the
+ * segment that it has to read for that, or LSM_NO_CHILD.
+ */
+bool
+lsm_run_asks_filter(RunCursor *c, uint32 *number)
+{
+	*number = LSM_NO_CHILD;
+	if (c->yes >= YES_IN_A_ROW)
+		return false;
+	if (c->segment.filter_blocks == 0)
+		return c->filter != NULL && c->filter->blocks != NULL;
+	*number = c->segment.leaves +
+		lsm_filter_place(lookup_hash(c->cx), c->segment.filter_blocks).page;
+	return true;
+}
+
 /* Does the segment's filter know the key?  No, if the cursor is stale. */
 static bool
 run_ask_segment(RunCursor *c)
@@ -124,11 +153,7 @@ lsm_run_lacks_key(RunCursor *c)
 		return false;
 	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
 		return false;
-	if (!cx->is_hashed)
-	{
-		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
-		cx->is_hashed = true;
-	}
+	(void) lookup_hash(cx);
 	if (c->segment.filter_blocks > 0)
 		found = run_ask_segment(c);
 	else if (c->filter->blocks == NULL && ++c->filter->lookups < LSM_LOOKUPS_BEFORE_FILTER)

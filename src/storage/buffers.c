@@ -26,7 +26,6 @@
 
 #include "access/xloginsert.h"
 #include "base/shared.h"
-#include "executor/instrument.h"
 #include "format/buffer_page.h"
 #include "format/directory_page.h"
 #include "format/filter_page.h"
@@ -36,6 +35,7 @@
 #include "storage/buf_internals.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
+#include "utils/spccache.h"
 
 /* The mark of a page that was checked by this server, in this database. */
 static inline uint32
@@ -59,13 +59,13 @@ bool
 lsm_buffer_read_counted(Relation rel, BlockNumber block,
 						BufferAccessStrategy strategy, Buffer *buffer)
 {
-	int64		before = pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
+	int64		before = lsm_buffer_pages_read();
 
 	/* That would ask for a new block. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read != before;
+	return lsm_buffer_pages_read() != before;
 }
 
 /*
@@ -307,6 +307,24 @@ lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 ow
 						 BufferAccessStrategy strategy)
 {
 	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(block));
+}
+
+/* How many reads of the relation may be in flight; 0: one at a time. */
+int
+lsm_buffer_reads_in_flight(Relation rel, bool maintenance)
+{
+	Oid			tablespace = rel->rd_rel->reltablespace;
+	int			concurrency = maintenance ? get_tablespace_maintenance_io_concurrency(tablespace) :
+		get_tablespace_io_concurrency(tablespace);
+
+	return concurrency == 1 ? LSM_DEFAULT_READ_DEPTH : concurrency;
+}
+
+/* A page will be read: let the kernel get it.  False if it is in shared buffers. */
+bool
+lsm_buffer_ask(Relation rel, BlockNumber block)
+{
+	return !BufferIsValid(PrefetchBuffer(rel, MAIN_FORKNUM, block).recent_buffer);
 }
 
 /*

@@ -1,0 +1,113 @@
+/*
+ * read_ahead.c
+ *	  Asking for pages of a run before they are read, so that several reads are
+ *	  in flight where each of them is to be waited for.
+ *
+ * Nothing is asked for as long as pages are found in memory.  Two cases:
+ *
+ * - A seek looks into one run after the other.  When it has waited in one of
+ *   them, the runs that follow ask for the leaves, or pages of filters, that they
+ *   will need (merge.c calls them).  What is read at once was in the kernel's
+ *   cache, where asking costs more than it saves.  So a read is timed; but not
+ *   all are: only those of some seeks after one that has read anything.
+ *
+ * - A backward scan goes on from leaf to leaf.  From the third one on, if they had
+ *   to be read, it asks for those that follow: twice as many with each leaf, up to
+ *   the number of reads that may be in flight; less again when they are in memory.
+ *   Forward the kernel does so by itself, in larger pieces, which our requests
+ *   would only break up, of several runs at once, too.
+ */
+#include "postgres.h"
+
+#include "base/limits.h"
+#include "portability/instr_time.h"
+#include "read/run_cursor.h"
+#include "storage/buffers.h"
+
+/* What takes less was in the kernel's cache. */
+#define SLOW_READ_US	20
+
+/* Seeks in a run that are timed after one that had to read a page. */
+#define SEEKS_TIMED		64
+
+/* Leaves in a row that had to be read before the next ones are asked for. */
+#define MISSES_TO_START	2
+
+/* How many reads may be in flight; 0: one at a time. */
+static int
+reads_in_flight(RunCursor *c)
+{
+	return lsm_buffer_reads_in_flight(c->cx->index->rel, c->cx->is_merge);
+}
+
+/* Ask for a page of the segment.  False if it is in shared buffers. */
+static bool
+ask_for_page(RunCursor *c, uint32 number)
+{
+	bool		asked = lsm_buffer_ask(c->cx->index->rel, c->segment.start + number);
+
+	c->cx->counters.prefetched += asked;
+	return asked;
+}
+
+/* A seek has ended, and has read pages from disk (or is to be taken as if it had). */
+void
+lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)
+{
+	double		taken_us = 0;
+
+	c->cx->seeks_timed = SEEKS_TIMED;
+	if (watch->timed)
+	{
+		instr_time	taken;
+
+		INSTR_TIME_SET_CURRENT(taken);
+		INSTR_TIME_SUBTRACT(taken, watch->start);
+		taken_us = INSTR_TIME_GET_MICROSEC(taken);
+	}
+	if (taken_us >= SLOW_READ_US || lsm_debug_prefetch_scan)
+		c->base.waited = reads_in_flight(c);
+}
+
+/* See LsmCursorOps. */
+void
+lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
+{
+	RunCursor  *c = (RunCursor *) base;
+	uint32		page;
+
+	if (lsm_run_prepare_seek(c, &from, direction) && lsm_run_next_page(c, from, &page))
+		ask_for_page(c, page);
+}
+
+/* The leaf c->leaf of a backward scan is read; `missed` says that it was not in memory. */
+void
+lsm_run_look_ahead(RunCursor *c, bool missed)
+{
+	LsmReadAhead *a = &c->ahead;
+	uint32		last;
+	int			missing = 0;
+	int			in_memory = 0;
+
+	if (a->depth == 0)
+	{
+		a->misses = missed ? a->misses + 1 : 0;
+		if (a->misses < MISSES_TO_START && !lsm_debug_prefetch_scan)
+			return;
+		a->most = reads_in_flight(c);
+		a->depth = Min(2, a->most);
+		a->segment = 0;
+	}
+	/* From here, or the last one that was asked for, on. */
+	if (a->segment != c->segment.id || a->asked > c->leaf)
+		a->asked = c->leaf;
+	a->segment = c->segment.id;
+	for (last = c->leaf - Min(c->leaf, (uint32) a->depth); a->asked > last;)
+	{
+		if (ask_for_page(c, --a->asked))
+			missing++;
+		else
+			in_memory++;
+	}
+	a->depth = missing > 0 ? Min(2 * a->depth, a->most) : Max(a->depth - in_memory, 0);
+}

@@ -1,0 +1,79 @@
+# Pages of an index that are not in memory are asked for before they are read: those
+# that a seek needs in several runs, and the next leaves of a backward scan.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# The cache of the kernel is not ours to empty, so reads are taken to be slow.
+my $node = new_node('ahead', conf => qq{
+	fsync = off
+	autovacuum = off
+	pg_lsm.max_workers = 0
+	pg_lsm.debug_prefetch_scan = on
+	effective_io_concurrency = 16
+});
+$node->start;
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION pg_lsm;
+	CREATE TABLE t (k int, b int);
+	CREATE INDEX t_k ON t USING lsm (k);
+	DO $$ BEGIN
+		FOR b IN 1 .. 12 LOOP
+			INSERT INTO t SELECT hashint4(b * 10000 + i) / 1000, b FROM generate_series(1, 6000) i;
+			COMMIT;
+		END LOOP;
+	END $$;
+	VACUUM ANALYZE t});
+
+my $settings = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0;';
+my %query = (
+	'forward' => 'SELECT k FROM t WHERE k > 0 ORDER BY k LIMIT 10',
+	'backward' => 'SELECT count(*) FROM (SELECT k FROM t WHERE k < 1000000 ORDER BY k DESC OFFSET 0) s',
+	'key' => 'SELECT count(*) FROM t WHERE k = (SELECT max(k) FROM t)',
+	'array' => 'SELECT count(*) FROM t WHERE k = ANY (ARRAY(SELECT generate_series(1, 2000000, 5000)))');
+
+sub rows
+{
+	my ($what) = @_;
+	return $node->safe_psql('postgres', "$settings $query{$what}");
+}
+
+# After a restart, when shared buffers are empty: what is found, and pages that were asked for.
+sub asked
+{
+	my ($what) = @_;
+	$node->restart;
+	my @lines = split /\n/, $node->safe_psql('postgres', "$settings $query{$what};
+		SELECT 'asked ' || sum(pages_prefetched) FROM lsm_last_statement()");
+	my ($asked) = pop(@lines) =~ /^asked (\d+)$/;
+	return (join("\n", @lines), $asked);
+}
+
+cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k')"), '>', 5, 'there are several runs');
+my %before = map { $_ => rows($_) } keys %query;
+foreach my $what (sort keys %query)
+{
+	my ($rows, $asked) = asked($what);
+	is($rows, $before{$what}, "$what: the rows are the same");
+	cmp_ok($asked, '>', 0, "$what: pages were asked for ahead");
+}
+is($node->safe_psql('postgres', "$settings $query{forward}; $query{forward}; SELECT sum(pages_prefetched) FROM lsm_last_statement()"),
+	"$before{forward}\n$before{forward}\n0", 'nothing is asked for that is in shared buffers');
+
+$node->safe_psql('postgres', 'VACUUM t');
+$node->safe_psql('postgres', q{SELECT lsm_compact('t_k')});
+my ($rows, $asked) = asked('backward');
+is($rows, $before{backward}, 'backward in a single run: the rows are the same');
+cmp_ok($asked, '>', 10, 'the next leaves were asked for');
+
+$node->append_conf('postgresql.conf', 'effective_io_concurrency = 0');
+($rows, $asked) = asked('backward');
+is($asked, 0, 'nothing is asked for where only one read may be in flight');
+
+done_testing();
