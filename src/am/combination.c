@@ -125,6 +125,7 @@ void
 lsm_combination_choose(LsmScanKeys *keys)
 {
 	bool		several = false;
+	bool		skips = false;
 
 	for (int i = 0; i < keys->ks->nkeys; i++)
 	{
@@ -140,10 +141,11 @@ lsm_combination_choose(LsmScanKeys *keys)
 		several |= range->array != NULL;
 	}
 	for (int i = 0; i < keys->driving; i++)
-		several |= keys->columns[i].equal == NULL;
-	if (!several)
+		skips |= keys->columns[i].equal == NULL && keys->columns[i].array == NULL;
+	if (!several && !skips)
 		return;
 	keys->has_combinations = true;
+	keys->are_keys = !skips && keys->driving == keys->ks->nkeys && keys->ks->encoded;
 	keys->context = CurrentMemoryContext;
 	keys->drivers = palloc0(keys->driving * sizeof(LsmDriver));
 	for (int i = 0; i < keys->driving; i++)
@@ -331,6 +333,30 @@ carry(LsmScanKeys *keys, int i, bool forward)
 		return LSM_PLACE_BEHIND;
 	}
 	return LSM_PLACE_END;
+}
+
+/* The number of the current combination, where none of the columns is skipped. */
+uint64
+lsm_combination_number(const LsmScanKeys *keys)
+{
+	uint64		number = 0;
+
+	for (int i = 0; i < keys->driving; i++)
+	{
+		const LsmArrayKey *array = keys->columns[i].array;
+
+		if (array != NULL)
+			number = number * array->count + array->current;
+	}
+	return number;
+}
+
+/* Go on to the combination behind the current one, which has a value of each column. */
+LsmPlace
+lsm_combination_next(LsmScanKeys *keys, ScanDirection direction)
+{
+	keys->has_ends = false;
+	return carry(keys, keys->driving - 1, ScanDirectionIsForward(direction));
 }
 
 /* --- placing entries -------------------------------------------------------- */

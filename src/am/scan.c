@@ -37,6 +37,9 @@
 #define FIRST_WAIT		2
 #define LONGEST_WAIT	64
 
+/* Lookups that may fail in a row, at most. */
+#define MOST_TRUST		63
+
 /* Entries that are tried one by one when the last combination was near. */
 #define MOST_NEAR		255
 
@@ -55,6 +58,11 @@ typedef struct LsmPace
 	int			wait;			/* seeks until it is tried again */
 	int			near;			/* entries that the next ones were taken for, at last */
 	int			steps;			/* of these are left */
+	bool		is_sought;		/* this combination was, instead of being looked up: */
+	uint64		sought;
+	bool		found;			/* since then: entries of a combination */
+	int			trust;			/* so many lookups may fail in a row, */
+	int			lookups;		/* and so many more, until one is sought */
 } LsmPace;
 
 typedef struct LsmScan
@@ -80,6 +88,8 @@ typedef struct LsmScan
 	LsmBound	mark;
 	LsmBound	here;			/* for seeks to the last entry */
 	LsmBound	next;			/* where the current combination begins */
+	LsmBound	until;			/* where it ends, if it is looked up: */
+	bool		is_lookup;		/* the reader has entries of this combination only */
 	int			surely_in;		/* so many further entries are in it, too */
 	int			matches;		/* so many further entries of the array surely match */
 	LsmPace		pace;
@@ -175,6 +185,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	lsm_bound_clear(&s->mark);
 	lsm_bound_clear(&s->here);
 	lsm_bound_clear(&s->next);
+	lsm_bound_clear(&s->until);
 	lsm_bound_clear(&s->claim.start);
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
@@ -199,9 +210,20 @@ scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 {
 	s->direction = direction;
 	s->surely_in = 0;
+	s->is_lookup = false;
 	lsm_reader_seek(s->reader, from,
 					ScanDirectionIsForward(direction) ? &s->keys.high : &s->keys.low,
 					direction);
+}
+
+/* The current combination is sought, not looked up: see judge_lookups. */
+static void
+note_sought(LsmScan *s)
+{
+	s->pace.is_sought = s->keys.are_keys;
+	s->pace.found = false;
+	if (s->pace.is_sought)
+		s->pace.sought = lsm_combination_number(&s->keys);
 }
 
 /* Make the bounds, and begin with the first combination in this direction. */
@@ -214,6 +236,7 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 	memset(&s->pace, 0, sizeof(LsmPace));
 	s->pace.wait = FIRST_WAIT;
 	MemoryContextSwitchTo(old);
+	note_sought(s);
 }
 
 /*
@@ -317,6 +340,76 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 
 /* --- combinations ----------------------------------------------------------- */
 
+/*
+ * A combination was sought, and an entry behind it has told the next one that may exist.
+ * Where that is the neighbour, combinations may be looked up one by one.  Where many
+ * were passed at once they may not: a lookup does not tell how far the next one is.
+ * Nor where there is a single run, which had the combination: its filter is of no use
+ * then.
+ */
+static void
+judge_lookups(LsmScan *s)
+{
+	LsmPace    *pace = &s->pace;
+	uint64		number = lsm_combination_number(&s->keys);
+	uint64		passed = number > pace->sought ? number - pace->sought : pace->sought - number;
+
+	pace->is_sought = false;
+	if (passed > pace->trust + 1 || (pace->found && s->reader->child_count == 1))
+		pace->trust = 0;
+	else
+		pace->trust = Min(2 * pace->trust + 1, MOST_TRUST);
+	pace->lookups = pace->trust;
+}
+
+/*
+ * Go to where the current combination begins (s->next).  If it is a whole key it is
+ * looked up: then filters tell which runs do not have it.  The reader stands nowhere
+ * behind the combination then, so now and then it is sought instead, for reading on to
+ * be tried.  In a parallel scan always: the range may end within the combination.
+ */
+static void
+seek_combination(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+	LsmPace    *pace = &s->pace;
+
+	pace->seeks++;
+	lsm_count_search(scan);
+	if (scan->parallel_scan != NULL || !s->keys.are_keys ||
+		pace->seeks >= pace->wait || pace->lookups == 0)
+	{
+		note_sought(s);
+		scan_seek(s, &s->next, s->direction);
+		return;
+	}
+	lsm_combination_bound(&s->keys, &s->until, !ScanDirectionIsForward(s->direction));
+	s->surely_in = 0;
+	s->is_lookup = true;
+	lsm_reader_seek(s->reader, &s->next, &s->until, s->direction);
+	if (!lsm_reader_is_valid(s->reader))
+		pace->lookups--;
+	else if (s->reader->child_count == 1)
+		pace->lookups = 0;
+}
+
+/* The combination that was looked up is read.  Go to the next one; false if there is none. */
+static bool
+look_up_next(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+
+	CHECK_FOR_INTERRUPTS();
+	if (lsm_combination_next(&s->keys, s->direction) == LSM_PLACE_END)
+		return false;
+	s->pace.steps = 0;
+	lsm_combination_bound(&s->keys, &s->next, ScanDirectionIsForward(s->direction));
+	if (lsm_reader_must_leave(s->reader))
+		start_reading(scan);
+	seek_combination(scan);
+	return true;
+}
+
 /* How far may the next combination be so that it is as well to look at all entries? */
 static int
 near_enough(LsmScan *s)
@@ -363,6 +456,8 @@ go_to_combination(IndexScanDesc scan)
 	int			moved = 0;
 
 	CHECK_FOR_INTERRUPTS();
+	if (pace->is_sought)
+		judge_lookups(s);
 	if (pace->steps > 0 && !lsm_reader_must_leave(reader))
 	{
 		read_on(s);
@@ -389,11 +484,8 @@ go_to_combination(IndexScanDesc scan)
 				pace->seeks = 0;
 		}
 	}
-	if (moved > 0)
-		return;
-	pace->seeks++;
-	lsm_count_search(scan);
-	scan_seek(s, &s->next, s->direction);
+	if (moved == 0)
+		seek_combination(scan);
 }
 
 /*
@@ -412,6 +504,7 @@ enter_combination(LsmScan *s)
 	if (!s->ks->encoded)
 		MemoryContextSwitchTo(entry_context(s));
 	place = lsm_combination_place(&s->keys, c->entry, s->direction);
+	s->pace.found |= place == LSM_PLACE_IN;
 	if (place == LSM_PLACE_IN && s->keys.is_same && c->left > 0 &&
 		lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
 		s->surely_in = c->left + 1;
@@ -440,8 +533,14 @@ find_match(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 	LsmReader  *reader = s->reader;
 
-	while (lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader))
+	for (;;)
 	{
+		if (!lsm_reader_is_valid(reader) || lsm_reader_is_beyond(reader))
+		{
+			if (!s->is_lookup || !look_up_next(scan))
+				return false;
+			continue;
+		}
 		if (s->keys.has_combinations)
 		{
 			LsmPlace	place = enter_combination(s);
@@ -462,7 +561,6 @@ find_match(IndexScanDesc scan)
 		else
 			next_entry(s);
 	}
-	return false;
 }
 
 static inline LsmTupleMaker *

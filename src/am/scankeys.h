@@ -99,6 +99,7 @@ typedef struct LsmScanKeys
 	/* Combinations, combination.c. */
 	int			driving;		/* columns that drive the scan */
 	bool		has_combinations;	/* else these have one value each */
+	bool		are_keys;		/* they are whole keys, as filters know them */
 	bool		has_range;		/* the column after them is bounded, too */
 	MemoryContext context;		/* until the next rescan */
 	LsmDriver  *drivers;
@@ -144,6 +145,8 @@ lsm_combination_rejects(const LsmScanKeys *keys, const LsmEntry *entry)
 		((lsm_key_prefix_padded(entry->key + keys->test_at) ^ keys->test) & keys->test_mask) != 0;
 }
 
+extern uint64 lsm_combination_number(const LsmScanKeys *keys);
+extern LsmPlace lsm_combination_next(LsmScanKeys *keys, ScanDirection direction);
 extern bool lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry);
 extern void lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low);
 

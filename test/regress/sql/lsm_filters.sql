@@ -34,6 +34,7 @@ DROP INDEX f_none, f_kt;
 SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k BETWEEN 1 AND 2');
 SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k = 4001');
 SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k = ANY (''{1,2,3}'')');
+SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k = ANY (ARRAY(SELECT generate_series(1, 4001, 50)))');
 SELECT * FROM skips('f_k', 'SELECT count(*) FROM f WHERE k IS NULL');
 SELECT * FROM skips('f_n', 'SELECT count(*) FROM f WHERE n = 12345.6');
 ROLLBACK;
