@@ -65,7 +65,7 @@
 #define LSM_MAX_SEGMENT_BLOCKS	1024
 #define LSM_JOB_SEGMENTS		256
 
-/* Reads in flight where effective_io_concurrency has its default of old, 1. */
+/* Reads in flight where effective_io_concurrency has its default of old, 1: its default from 18 on. */
 #define LSM_DEFAULT_READ_DEPTH	16
 
 /* Segments that are written have so many blocks at least, even where space is scarce. */

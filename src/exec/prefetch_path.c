@@ -32,7 +32,6 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-
 /* A table of so many pages is worth asking core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
