@@ -77,8 +77,10 @@ cat >"$work/in/sql/lsm_setup.sql" <<-'END'
 	CREATE EXTENSION pg_lsm;
 END
 : >"$work/in/expected/lsm_setup.out"
+# The plans are to be core's; forced.sh has the prefetching scan.
 cat >"$work/temp.conf" <<-END
 	shared_preload_libraries = 'pg_lsm'
+	pg_lsm.enable_prefetch_scan = off
 	fsync = off
 	max_parallel_workers_per_gather = 0
 END
