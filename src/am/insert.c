@@ -156,7 +156,12 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (prepare_to_wait(state, index, heap, check_unique, info, &cid))
+	{
+		/* The batch is to find the reader that the one before it has used, with its filters. */
+		if (state->unique != NULL)
+			lsm_unique_end(state->unique);
 		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, cid);
+	}
 	else
 	{
 		if (check_unique != UNIQUE_CHECK_NO && !lsm_nulls_may_repeat(state->ks, index, isnull))

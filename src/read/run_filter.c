@@ -172,4 +172,5 @@ lsm_joint_filter_add(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *h
 	add_keys(joint->blocks, joint->block_count, joint->probes, hashes, count);
 	joint->count += count;
 	filter->joined = joint->round;
+	filter->joined_keys = count;
 }

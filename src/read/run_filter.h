@@ -42,6 +42,7 @@ typedef struct LsmRunFilter
 
 	uint64		keys;			/* that batches have looked for while it was not joint */
 	uint64		joined;			/* round of the joint filter that has its keys; 0: none */
+	uint32		joined_keys;	/* so many; its record may say less, since a job takes from it */
 	uint64		low;			/* then: prefixes of its first key, */
 	uint64		high;			/* and of its last one */
 } LsmRunFilter;

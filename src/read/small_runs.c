@@ -77,11 +77,11 @@ choose(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *prob
 			}
 			if (!lsm_run_enter_single(c, probes, count, low))
 				continue;
-			more += c->run.entries;
+			more += Max(c->run.entries, c->filter->joined_keys);
 		}
 		else if (!overlaps(c->filter, probes, count))
 			continue;
-		all += c->run.entries;
+		all += Max(c->run.entries, c->filter->joined_keys);
 		cursors[n++] = cursors[i];
 	}
 	if (n == 0 || cx->stale)

@@ -2,9 +2,9 @@
  * buffers.c
  *	  Checked access to the pages of an lsm index.
  *
- * No page that was read is trusted: its header, owner and block number are
- * checked at each access (but for lsm_buffer_pin_checked, where there is no
- * lock), its checksum after it came from disk, whoever read it in.  How is it
+ * No page that was read is trusted: its owner and block number are checked at
+ * each access (but for lsm_buffer_pin_checked, where there is no lock), its
+ * header and checksum after it came from disk, whoever read it in.  How is it
  * known that a page need not be checked again?
  *
  * - A page in a dirty buffer was changed since it was read, by one of our
