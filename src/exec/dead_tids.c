@@ -25,8 +25,8 @@
 #define LEAST_DEAD 16
 #define LEAST_SHARE 8
 
-/* More are left to the next scan. */
-#define MOST_DEAD 16384
+/* More are left to the next scan: each costs a page of the table that is looked at again. */
+#define MOST_DEAD 1024
 
 void
 lsm_dead_init(LsmDeadTids *dead)
@@ -73,12 +73,13 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index, whose scan begins anew, of those that are still dead.  The slot
- * is left empty.
+ * Tell the index, whose scan begins anew, of those that are still dead.  They are among
+ * the first `most` TIDs that it gives, unless others have told it of some already.  The
+ * slot is left empty.
  */
 void
 lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
-			  TupleTableSlot *slot)
+			  TupleTableSlot *slot, uint64 most)
 {
 	int			left;
 	ItemPointer tid;
@@ -86,7 +87,7 @@ lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 	qsort(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	dead->count = left = qunique(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	/* What is said of a TID is heard when the next one is asked for. */
-	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0)
+	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0 && most-- > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (bsearch(tid, dead->tids, dead->count, sizeof(ItemPointerData), compare_tids) == NULL)

@@ -135,8 +135,10 @@ begin(CustomScanState *node, EState *estate, int flags)
 	node->ss.ps.resultops = ExecGetResultSlotOps(child, &node->ss.ps.resultopsfixed);
 	node->ss.ps.resultopsset = true;
 
+	/* A serializable transaction would lock entries that its reader never asks for. */
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
-		!IsMVCCSnapshot(estate->es_snapshot);
+		!IsMVCCSnapshot(estate->es_snapshot) ||
+		(!scan->plan.by_page && IsolationIsSerializable());
 	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(scan->child->ss.ss_currentRelation),
 				   scan->plan.by_page, scan->plan.growth, scan->plan.depth);
 	lsm_dead_init(&scan->dead);
@@ -313,6 +315,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 		scan->queue.at_end = true;
 		return false;
 	}
+	scan->queue.taken++;
 	place = *tid;
 	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
 	*found = index_fetch_heap(index, slot);
@@ -445,9 +448,12 @@ bypasses_queue(const PrefetchScan *scan)
 /*
  * Tell the index of the rows that were found dead, if there are enough of them.
  * Parallel scans do not: each process has seen a part of the index only.
+ *
+ * The index is scanned with the keys of the scan that ends.  Those that come from an
+ * outer row may point into it, and it may be gone once we are not asked for a row.
  */
 static void
-tell_of_dead(PrefetchScan *scan)
+tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 {
 	IndexScanState *child = scan->child;
 	IndexScanDesc index = child->iss_ScanDesc;
@@ -457,13 +463,15 @@ tell_of_dead(PrefetchScan *scan)
 		return;
 	if (ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir))
 		direction = BackwardScanDirection;
-	if (!index->xactStartedInRecovery && index->parallel_scan == NULL)
+	if ((keys_are_there || child->iss_NumRuntimeKeys == 0) &&
+		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
 		/* None is active when the scan of a query ends. */
 		PushActiveSnapshot(index->xs_snapshot);
 		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
 					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
-		lsm_dead_tell(&scan->dead, index, direction, child->ss.ss_ScanTupleSlot);
+		lsm_dead_tell(&scan->dead, index, direction, child->ss.ss_ScanTupleSlot,
+					  scan->queue.taken);
 		/* From here it goes back from the end, as from where it was. */
 		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
 					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
@@ -506,7 +514,7 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 		InstrCountFiltered2(child, 1);
 	}
 	child->iss_ReachedEnd = scan->is_past_end = true;
-	tell_of_dead(scan);
+	tell_of_dead(scan, true);
 	ExecClearTuple(slot);
 	return NULL;
 }
@@ -592,7 +600,7 @@ rescan(CustomScanState *node)
 	PrefetchScan *scan = (PrefetchScan *) node;
 	PlanState  *child = &scan->child->ss.ps;
 
-	tell_of_dead(scan);
+	tell_of_dead(scan, false);
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(child, node->ss.ps.chgParam);
 	start_over(scan);
@@ -604,7 +612,7 @@ end(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 
-	tell_of_dead(scan);
+	tell_of_dead(scan, false);
 	lsm_queue_free(&scan->queue);
 	ExecEndNode(&scan->child->ss.ps);
 }

@@ -123,6 +123,7 @@ lsm_queue_reset(LsmTidQueue *queue)
 	queue->pages_ahead = 0;
 	queue->round_size = FIRST_ROUND;
 	queue->round_pages = 0;
+	queue->taken = 0;
 	queue->at_end = false;
 }
 
@@ -164,6 +165,7 @@ append(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 			queue->at_end = true;
 			return false;
 		}
+		queue->taken++;
 	} while (queue->is_narrow && ItemPointerGetBlockNumber(tid) >= NARROW_PAGES);
 	if (queue->tail == queue->capacity)
 		enlarge(queue);

@@ -41,6 +41,7 @@ typedef struct LsmTidQueue
 	Size		round_size;		/* items of the next round */
 	Size		round_pages;	/* pages of the present one */
 	uint64		rounds;			/* filled since lsm_queue_init */
+	uint64		taken;			/* TIDs that the index has given in this scan of it */
 	BlockNumber head_block;		/* of the item taken last */
 	BlockNumber ahead_block;	/* of the item looked at last */
 	int			pages_ahead;	/* pages between the two */

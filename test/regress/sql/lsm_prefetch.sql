@@ -430,6 +430,46 @@ SELECT learns('SELECT * FROM queue WHERE state = 1');
 DELETE FROM queue WHERE state = 2 AND id < 3980;
 SELECT learns('SELECT * FROM queue WHERE state >= 2 ORDER BY state LIMIT 2');
 SELECT count(*), sum(state) FROM queue WHERE state >= 0;
+-- Others have told the index before: the scan looks for the rows no further than it has been.
+SET pg_lsm.debug_prefetch_scan = on;
+CREATE TABLE told (id int, f text);
+INSERT INTO told SELECT i, 'x' FROM generate_series(1, 100000) i;
+CREATE INDEX told_id ON told (id);
+DELETE FROM told WHERE id <= 1000;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM told ORDER BY id;
+FETCH 2 FROM c;
+SET LOCAL pg_lsm.debug_prefetch_scan = off;
+SET LOCAL pg_lsm.enable_prefetch_scan = off;
+SET LOCAL enable_bitmapscan = off;
+SELECT count(f) FROM told WHERE id BETWEEN 0 AND 3000;
+SELECT pg_stat_get_xact_tuples_returned('told_id'::regclass) AS before \gset
+CLOSE c;
+SELECT pg_stat_get_xact_tuples_returned('told_id'::regclass) - :before < 5000 AS looks_no_further;
+COMMIT;
+DROP TABLE told;
+-- The keys of an inner scan that is not read to its end are gone with the outer row.
+CREATE TABLE outer_rows (k text, f text);
+INSERT INTO outer_rows SELECT 'key' || lpad((i % 10)::text, 300, 'x'), md5(i::text) || repeat('p', 200) FROM generate_series(1, 12000) i;
+CREATE TABLE inner_rows (k text, v int, f text);
+ALTER TABLE inner_rows ALTER k SET STORAGE plain;
+INSERT INTO inner_rows SELECT 'key' || lpad((i % 10)::text, 300, 'x'), i, repeat('p', 100) FROM generate_series(1, 6000) i;
+CREATE INDEX inner_k ON inner_rows (k);
+VACUUM ANALYZE outer_rows, inner_rows;
+DELETE FROM inner_rows WHERE v < 5000 AND (v % 3 > 0 OR v < 3000);
+-- (A new session gives the memory of the sort back to the system.)
+\c
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET pg_lsm.debug_prefetch_scan = on;
+SET pg_lsm.prefetch_depth = 8;
+SELECT left(o.f, 4) FROM (SELECT * FROM outer_rows ORDER BY f OFFSET 0) o
+WHERE EXISTS (SELECT 1 FROM inner_rows i WHERE i.k = o.k AND v % 97 = 3 OFFSET 0) LIMIT 3;
+SELECT left(o.f, 4), n FROM (SELECT * FROM outer_rows ORDER BY f OFFSET 0) o,
+	LATERAL (SELECT v AS n FROM inner_rows i WHERE i.k = o.k OFFSET 0 LIMIT 1) i LIMIT 3;
+DROP TABLE outer_rows, inner_rows;
 SET pg_lsm.debug_prefetch_scan = off;
 SET enable_seqscan = on;
 SELECT count(*), sum(state) FROM queue;
