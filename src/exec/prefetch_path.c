@@ -15,6 +15,7 @@
 #include "access/htup_details.h"
 #include "access/reloptions.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "base/compat.h"
 #include "base/limits.h"
 #include "catalog/pg_am.h"
@@ -64,10 +65,17 @@ wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 		bms_equal(root->all_baserels, rel->relids);
 }
 
+/* Do we know how many requests the disk of this table serves at once, or only hope? */
+static bool
+concurrency_is_known(RelOptInfo *rel)
+{
+	return lsm_prefetch_depth > 0 || get_tablespace_io_concurrency(rel->reltablespace) != 1;
+}
+
 /*
  * Core forgets an index path as soon as another path is better.  Where it would
  * scan the whole of a table of the kind that costs many times what planning does,
- * ask for the index paths again.
+ * and the disk is known to be good at random reads, ask for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
@@ -78,7 +86,7 @@ paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 
 	/* The first is the cheapest. */
 	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL || paths == NIL ||
-		((Path *) linitial(paths))->pathtype != T_SeqScan || wants_few_rows(root, rel, 1))
+		!concurrency_is_known(rel) || ((Path *) linitial(paths))->pathtype != T_SeqScan || wants_few_rows(root, rel, 1))
 		return paths;
 	rel->pathlist = rel->partial_pathlist = NIL;
 	create_index_paths(root, rel);
@@ -366,10 +374,14 @@ could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 		  wants_few_rows(root, rel, tuples / Max(path->path.rows, 1)));
 }
 
-/* Rivals of a scan: in its order, if it has one, and if so asked by page; in parallel, too. */
+/*
+ * Rivals of a scan: in its order, if it has one, and if so asked by page; in parallel,
+ * too.  Serializable transactions read nothing ahead in order.
+ */
 static void
 add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_page, int depth)
 {
+	bool		in_order = index_path->path.pathkeys != NIL && !IsolationIsSerializable();
 	IndexPath  *parallel = NULL;
 	LsmScanShape shape;
 	CustomPath *path;
@@ -377,7 +389,7 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	lsm_prefetch_read_shape(root, index_path, &shape);
 	if (shape.pages <= LSM_RAMP_PAGES)
 		return;
-	if (index_path->path.pathkeys != NIL)
+	if (in_order)
 	{
 		path = make_path(root, index_path, false, depth);
 		lsm_prefetch_cost_in_order(path, &shape, depth);
@@ -394,7 +406,7 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	if (parallel == NULL)
 		return;
 	lsm_prefetch_divide(&shape, rel, Max(index_path->path.rows / parallel->path.rows, 1));
-	if (parallel->path.pathkeys != NIL)
+	if (in_order && parallel->path.pathkeys != NIL)
 	{
 		path = make_path(root, parallel, false, depth);
 		lsm_prefetch_cost_in_order(path, &shape, depth);

@@ -59,6 +59,9 @@
 #define FOLLOWING_ONE 65536
 #define FOLLOWING_PAGES 128
 
+/* The index is told of dead rows where it gives no more TIDs for each of them than these. */
+#define TAKEN_A_DEAD 64
+
 /* One of so many pages is timed while we read ahead. */
 #define PROBE_INTERVAL 1024
 
@@ -464,6 +467,7 @@ tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 	if (ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir))
 		direction = BackwardScanDirection;
 	if ((keys_are_there || child->iss_NumRuntimeKeys == 0) &&
+		scan->queue.taken <= (uint64) scan->dead.count * TAKEN_A_DEAD &&
 		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
 		/* None is active when the scan of a query ends. */

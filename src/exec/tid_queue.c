@@ -222,7 +222,8 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 	else
 		sort_items_wide(queue->items, queue->tail);
 	queue->round_pages = count_pages(queue);
-	queue->round_size = Min(queue->round_size * queue->growth, queue->capacity_limit);
+	queue->round_size = queue->round_size > queue->capacity_limit / queue->growth ?
+		queue->capacity_limit : queue->round_size * queue->growth;
 	queue->rounds++;
 	return true;
 }
