@@ -393,22 +393,15 @@ DROP TABLE few, both_sides;
 -- The index is told of dead rows, so that they do not make each scan slower than the one before.
 CREATE TABLE queue (id int, state int, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO queue SELECT i, i % 4, repeat('x', 100) FROM generate_series(1, 4000) i;
-CREATE FUNCTION pages_looked_at(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' || query INTO plan;
-	RETURN (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
-END $$;
 -- As much as from core's scan?
 CREATE FUNCTION learns(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	first int := pages_looked_at(query);
-	second int := pages_looked_at(query);
+	first int := t.buffers(query);
+	second int := t.buffers(query);
 	third int;
 BEGIN
-	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'off', true), pages_looked_at(query);
-	third := pages_looked_at(query);
+	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'off', true), t.buffers(query);
+	third := t.buffers(query);
 	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'on', true);
 	RETURN CASE WHEN second - third < (first - third) / 2 THEN 'yes' ELSE format('%s pages, then %s, core %s', first, second, third) END;
 END $$;

@@ -56,23 +56,16 @@ INSERT INTO e SELECT lpad(i::text, 6, '0') || (SELECT string_agg(md5((i * 30 + j
 CREATE INDEX e_k ON e USING lsm (k);
 INSERT INTO e SELECT 'z' || i, i FROM generate_series(1, 100) i;
 SELECT lsm_compact('e_k');
-CREATE FUNCTION buffers(query text) RETURNS int LANGUAGE plpgsql AS $$
-DECLARE
-	plan json;
-BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
-	RETURN (plan->0->'Plan'->>'Shared Hit Blocks')::int + (plan->0->'Plan'->>'Shared Read Blocks')::int;
-END $$;
 SET enable_seqscan = off;
 SET enable_sort = off;
 SELECT segments > 100 AS many FROM lsm_runs('e_k') WHERE state = 'packed';
-SELECT buffers('SELECT k FROM e ORDER BY k LIMIT 1') AS before \gset
+SELECT t.buffers('SELECT k FROM e ORDER BY k LIMIT 1') AS before \gset
 DELETE FROM e WHERE n BETWEEN 2 AND 2800 AND length(k) > 100;
 VACUUM (INDEX_CLEANUP ON) e;
 SELECT lsm_check('e_k', true);
 SELECT left(k, 6), n FROM e WHERE k > '0' ORDER BY k LIMIT 3;
 SELECT left(k, 6), n FROM e WHERE k < '002801' ORDER BY k DESC LIMIT 3;
-SELECT buffers('SELECT k FROM e WHERE k > ''000002'' ORDER BY k LIMIT 1') < :before + 20 AS near, buffers('SELECT k FROM e WHERE k < ''0028'' ORDER BY k DESC LIMIT 1') < :before + 20 AS backward;
+SELECT t.buffers('SELECT k FROM e WHERE k > ''000002'' ORDER BY k LIMIT 1') < :before + 20 AS near, t.buffers('SELECT k FROM e WHERE k < ''0028'' ORDER BY k DESC LIMIT 1') < :before + 20 AS backward;
 DELETE FROM e WHERE n = 1 OR n > 2990;
 VACUUM (INDEX_CLEANUP ON) e;
 SELECT lsm_check('e_k', true);
@@ -84,4 +77,3 @@ RESET enable_seqscan;
 RESET enable_sort;
 RESET pg_lsm.segment_size;
 DROP TABLE e;
-DROP FUNCTION buffers;

@@ -147,6 +147,14 @@ BEGIN
 		FROM lsm_runs(index) r WHERE r.state = 'merging';
 END $$;
 
+-- Pages that a query has looked at, in shared buffers or not.
+CREATE FUNCTION t.buffers(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT json) ' || query INTO plan;
+	RETURN (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
+END $$;
 -- Fails at a point of the next step, if there is one.
 CREATE FUNCTION t.try_to_compact(index regclass, at text) RETURNS text
 LANGUAGE plpgsql AS $$
