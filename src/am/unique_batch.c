@@ -17,12 +17,6 @@
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
-/*
- * A run with fewer entries for each key is read from the first key to the last: a
- * seek takes as long as so many entries, and pages have some hundreds.
- */
-#define ENTRIES_PER_SEEK 64
-
 /* Fewer keys are looked for one by one. */
 #define LEAST_PROBES 16
 
@@ -179,7 +173,8 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 			}
 			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
 		}
-		else if (run->entries <= b->count * ENTRIES_PER_SEEK)
+		/* With few entries for each key it is read from the first key to the last. */
+		else if (run->entries <= b->count * LSM_ENTRIES_PER_SEEK)
 			fresh = sweep_through(b, reader, i);
 		else
 			fresh = sweep_by_seeks(b, reader, i);

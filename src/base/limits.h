@@ -68,6 +68,9 @@
 /* Reads in flight where effective_io_concurrency has its default of old, 1: its default from 18 on. */
 #define LSM_DEFAULT_READ_DEPTH	16
 
+/* What takes less to be read, in microseconds, was in the kernel's cache. */
+#define LSM_SLOW_READ_US		20
+
 /* Segments that are written have so many blocks at least, even where space is scarce. */
 #define LSM_LEAST_EXTENT		4
 

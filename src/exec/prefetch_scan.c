@@ -37,6 +37,7 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "base/compat.h"
+#include "base/limits.h"
 #include "exec/dead_tids.h"
 #include "exec/prefetch.h"
 #include "exec/tid_queue.h"
@@ -51,9 +52,6 @@
 #define MISSES_TO_START 4
 /* ... of so many pages. */
 #define START_DEPTH 4
-
-/* What takes less was in the kernel's cache. */
-#define SLOW_READ_US 20
 
 /* Where half of about so many pages follow each other, the kernel reads ahead. */
 #define FOLLOWING_ONE 65536
@@ -211,7 +209,7 @@ watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, ReadWatch
 static inline bool
 was_slow(const ReadWatch *watch)
 {
-	return INSTR_TIME_GET_MICROSEC(watch->time) >= SLOW_READ_US;
+	return INSTR_TIME_GET_MICROSEC(watch->time) >= LSM_SLOW_READ_US;
 }
 
 /* It has been read, or was there. */

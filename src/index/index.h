@@ -130,7 +130,7 @@ extern void lsm_index_init(void);
 extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
-/* Called for each handle when a transaction ends: whether it may keep what it has for the next one. */
+/* Called for each handle when a transaction ends, or another handle takes its place. */
 typedef enum LsmForget
 {
 	LSM_FORGET_UNUSED,			/* the readers that nobody uses now: the handle is replaced */

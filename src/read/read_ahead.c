@@ -24,9 +24,6 @@
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
 
-/* What takes less was in the kernel's cache. */
-#define SLOW_READ_US	20
-
 /* Seeks in a run that are timed after one that had to read a page. */
 #define SEEKS_TIMED		64
 
@@ -65,7 +62,7 @@ lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)
 		INSTR_TIME_SUBTRACT(taken, watch->start);
 		taken_us = INSTR_TIME_GET_MICROSEC(taken);
 	}
-	if (taken_us >= SLOW_READ_US || lsm_debug_prefetch_scan)
+	if (taken_us >= LSM_SLOW_READ_US || lsm_debug_prefetch_scan)
 		c->base.waited = reads_in_flight(c);
 }
 

@@ -87,10 +87,10 @@ extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const Ls
 extern bool lsm_run_lacks_key(RunCursor *c);
 extern uint64 *lsm_run_read_hashes(RunCursor *c, uint32 *count, uint64 *low, uint64 *high);
 extern bool lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low);
+extern bool lsm_run_asks_filter(RunCursor *c, uint32 *number);
 
 /* To look for a key takes about as long as to put so many into a filter. */
 #define LSM_ENTRIES_A_LOOKUP	32
-extern bool lsm_run_asks_filter(RunCursor *c, uint32 *number);
 
 /* read_ahead.c */
 extern void lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch);
