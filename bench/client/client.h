@@ -26,6 +26,7 @@ typedef struct Options
 	uint64_t	first_row;		/* load: number of the first one */
 	long		batch;			/* rows in a transaction */
 	int			clients;		/* load: connections */
+	double		rate;			/* load: rows a second at most, 0: no limit */
 	uint64_t	sample_every;	/* load: rows between two samples */
 	double		interval_s;		/* run: seconds between two samples, 0: none */
 	double		limit_s;		/* load: stop after; run: measure for */
@@ -41,6 +42,8 @@ typedef struct Options
 
 /* --- util.c --- */
 
+#define NS_A_S			1000000000.0
+
 /* Latencies: counts of values in logarithmic buckets that are 1/64 of a power of two wide. Not thread-safe. */
 #define HISTOGRAM_SUB_BITS	6
 #define HISTOGRAM_BUCKETS	(48 << HISTOGRAM_SUB_BITS)
@@ -53,6 +56,7 @@ typedef struct Histogram
 } Histogram;
 
 extern double now_s(void);
+extern void sleep_until(double s);
 extern void histogram_add(Histogram *histogram, uint64_t ns);
 extern void histogram_merge(Histogram *into, const Histogram *from);
 extern double histogram_us(const Histogram *histogram, double percentile);

@@ -1,6 +1,6 @@
 /*
  * load.c
- *		Fills a table as fast as the server takes the rows.
+ *		Fills a table, as fast as the server takes the rows or at a given rate.
  *
  * Each connection has a thread. They take transactions of rows from one common counter, so what is in the table is always
  * rows 0 to n - 1, also when the time limit ends the load: what a thread has taken it loads.
@@ -95,6 +95,11 @@ load_thread(void *argument)
 		batch_fill(&batch, &o->source, first, rows);
 	while (rows > 0)
 	{
+		if (o->rate > 0)
+		{
+			sleep_until(load_state.start_s + (double) (first - o->first_row) / o->rate);
+			last = now_s();
+		}
 		if (!o->dry)
 			batch_send(conn, o, &batch);
 		next = take(&first);

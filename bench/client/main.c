@@ -15,6 +15,7 @@
  *	-c N		load: connections (default 1)
  *	-f N		load: number of the first row (default 0)
  *	-e N		load: a sample every N rows (default 100000)
+ *	-a N		load: at most N rows a second (default: as fast as the server takes them)
  *	-n			load: only make the rows, without a server: the speed of this program
  *	-w S		run: warm up for S seconds before (default 0)
  *	-i S		run: a sample every S seconds (default: none)
@@ -80,6 +81,9 @@ parse_option(Options *o, int option, char *value)
 		case 'e':
 			o->sample_every = strtoull(value, NULL, 10);
 			break;
+		case 'a':
+			o->rate = atof(value);
+			break;
 		case 'n':
 			o->dry = true;
 			break;
@@ -121,7 +125,7 @@ main(int argc, char **argv)
 	o.limit_s = is_load ? 0 : 5;
 	argc--;
 	argv++;
-	while ((option = getopt(argc, argv, "k:r:s:b:xt:c:f:e:nw:i:o:l:p:q:")) != -1)
+	while ((option = getopt(argc, argv, "k:r:s:b:xt:c:f:e:a:nw:i:o:l:p:q:")) != -1)
 		parse_option(&o, option, optarg);
 	if (argc - optind < (is_load ? 2 : 3) || argc - optind > 2 + (is_load ? 0 : MAX_CLASSES))
 		usage();

@@ -27,7 +27,6 @@
 
 #include "client.h"
 
-#define NS_A_S			1000000000.0
 #define INT4_KEYS		4294967296.0
 
 typedef struct Worker
@@ -295,19 +294,6 @@ print_results(Worker *workers, int count)
 		printf("result,%s,timeouts,%llu\nresult,%s,gap_us,%.1f\n", name, (unsigned long long) timeouts, name,
 			   (double) gap_ns / 1000);
 	}
-}
-
-static void
-sleep_until(double s)
-{
-	double		left = s - now_s();
-	struct timespec t;
-
-	if (left <= 0)
-		return;
-	t.tv_sec = (time_t) left;
-	t.tv_nsec = (long) ((left - (double) t.tv_sec) * NS_A_S);
-	nanosleep(&t, NULL);
 }
 
 static void

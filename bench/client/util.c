@@ -43,6 +43,19 @@ must_alloc(size_t size)
 	return p;
 }
 
+void
+sleep_until(double s)
+{
+	double		left = s - now_s();
+	struct timespec t;
+
+	if (left <= 0)
+		return;
+	t.tv_sec = (time_t) left;
+	t.tv_nsec = (long) ((left - (double) t.tv_sec) * NS_A_S);
+	nanosleep(&t, NULL);
+}
+
 PGconn *
 must_connect(const char *conninfo)
 {

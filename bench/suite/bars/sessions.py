@@ -1,5 +1,7 @@
 """Bars on sessions: transactions of a single row, and lookups while rows come in."""
 
+from collections import namedtuple
+
 from .bench import INDEX, MB, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
@@ -105,15 +107,23 @@ class InsertsBeyondMemory(Inserts):
         return self.bench.doubt_beyond_memory(self.btree_bytes)
 
 
+# Lookups beside a load: their report, the load's rows a second, and how many it loaded.
+BesideLoad = namedtuple("BesideLoad", "report rate loaded")
+# One turn of them: beside the load of the same table, idle, beside that of another table, beside one at a given pace.
+Turn = namedtuple("Turn", "during idle other paced")
+
+
 class Lookups:
     """One connection looks up random keys that were there before while another loads as fast as it can; then the same
     lookups when the load has ended and merges have come to rest; and then beside a load of another table, which has no
-    index: what a load costs lookups whatever the index does."""
+    index: what a load costs lookups whatever the index does. Last beside a load of PACE rows a second, which is the same
+    for lsm and btree."""
 
     name, title, methods = "lookups", "lookups while 1 client loads, and afterwards", ("lsm", "btree")
     share = 0.1
     LOOKUP = ["lookup:1"]
     OTHER = "u"
+    PACE = 100000
 
     def __init__(self):
         self.results = {}
@@ -125,34 +135,37 @@ class Lookups:
                 bench.create_table()
                 rows = bench.load(bench.rows(self.share)).total
                 bench.freeze_heap()
-                during, load_rate = self._beside_load(bench, rows, "t", "during the load")
+                during = self._beside_load(bench, rows, "t", "during the load")
                 bench.freeze_heap()
                 bench.settle()
                 idle = bench.run(self.LOOKUP, rows, "idle")
                 bench.server.query("CREATE TABLE %s (LIKE t);" % self.OTHER)
-                beside, other_rate = self._beside_load(bench, rows, self.OTHER, "beside another")
-                self.results.setdefault(method, {})[repeat] = (during, idle, load_rate, beside, other_rate)
-            for what, report in (("during the load", during), ("idle", idle), ("beside another", beside)):
+                other = self._beside_load(bench, rows, self.OTHER, "beside another")
+                paced = self._beside_load(bench, rows, "t", "beside the same load", during.loaded, self.PACE)
+                self.results.setdefault(method, {})[repeat] = Turn(during, idle, other, paced)
+            for what, report in (("during the load", during.report), ("idle", idle), ("beside another", other.report),
+                                 ("same load", paced.report)):
                 say("  %-6s %-16s %10s lookups/s, p50 %.3f, p99 %.3f, longest %.1f ms" % (
                     method, what, format(int(report.value("lookup", "rate")), ","),
                     *(report.value("lookup", key) / 1000 for key in ("p50_us", "p99_us", "max_us"))))
 
-    def _beside_load(self, bench, rows, table, what):
-        """(report of the lookups, rows a second of the load of `table`)"""
+    def _beside_load(self, bench, rows, table, what, loaded=0, pace=0):
+        """Lookups of the first `rows` while a load goes on behind these and those that were loaded since, at `pace` rows a
+        second, or as fast as it can."""
         options = bench.options
         # Longer than the lookups, so that none is without it.
         load = bench.client.start("load", {
-            "k": "int4_random", "r": 10 ** 12, "f": rows, "b": options.batch, "s": bench.seed, "e": 50 * options.batch,
-            "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), table)
+            "k": "int4_random", "r": 10 ** 12, "f": rows + loaded, "a": pace, "b": options.batch, "s": bench.seed,
+            "e": 50 * options.batch, "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), table)
         report = bench.finish_run(bench.start_run(self.LOOKUP, rows), self.LOOKUP, what)
-        loaded = bench.client.finish(load)
-        for loaded_rows, seconds, worst_ms in (sample[1:4] for sample in loaded.samples):
+        load = bench.client.finish(load)
+        for loaded_rows, seconds, worst_ms in (sample[1:4] for sample in load.samples):
             bench.raw.add("sample", "load of %s beside lookups" % table, loaded_rows, seconds, worst_ms)
-        rate = loaded.value("load", "rows") / loaded.value("load", "seconds")
-        bench.figure("rows/s of %s beside lookups" % table, rate, "rows/s")
+        rate = load.value("load", "rows") / load.value("load", "seconds")
+        bench.figure("rows/s of %s beside lookups%s" % (table, ", paced" if pace else ""), rate, "rows/s")
         bench.longest.append((self.name, bench.method, "transaction of %d rows" % options.batch,
-                              max(float(s[3]) for s in loaded.samples), max(float(s[4]) for s in loaded.samples)))
-        return report, rate
+                              max(float(s[3]) for s in load.samples), max(float(s[4]) for s in load.samples)))
+        return BesideLoad(report, rate, int(load.value("load", "rows")))
 
     def verdicts(self):
         yield self._ratio("lsm")
@@ -165,38 +178,56 @@ class Lookups:
 
     def _ratio(self, method):
         results = [result for result, in of_repeats(self.results, method)]
-        value = self._of_idle((during, idle) for during, idle, *_ in results)
+        value = self._of_idle((turn.during, turn.idle) for turn in results)
         parts = ""
-        for during, idle, rate, *_ in results[-1:]:
+        for turn in results[-1:]:
             parts = "p50, p99, longest: %s ms while %s rows/s come in, %s ms idle" % (
-                self._times(during), number(rate), self._times(idle))
+                self._times(turn.during.report), number(turn.during.rate), self._times(turn.idle))
         if method == "lsm":
             return at_most(self.name, "p99 of lookups during the load, of idle", value, 2.0, parts)
         return information(self.name, "p99 of btree during the load, of idle", value, parts)
 
     def _of_btree(self):
-        """Each beside a load of its own."""
+        """Each beside a load of its own, and beside one that is the same for both."""
         pairs = list(of_repeats(self.results, "lsm", "btree"))
-        rates = [[(result[0].value("lookup", "rate"), result[2]) for result in pair] for pair in pairs]
-        parts = ["lsm %s, btree %s a second" % tuple(
-            number(median_or_none(pair[m][what] for pair in rates)) for m in (0, 1)) for what in (0, 1)]
+        own = [[turn.during for turn in pair] for pair in pairs]
+        same = [[turn.paced for turn in pair] for pair in pairs]
         yield at_least(self.name, "lookups during the load, of btree",
-                       [lsm[0] / btree[0] for lsm, btree in rates], 0.85, parts[0])
+                       self._shares(own, self._lookups), 0.85, "lsm %s, btree %s a second" % self._both(own, self._lookups))
         yield at_least(self.name, "rows/s beside lookups, of btree",
-                       [lsm[1] / btree[1] for lsm, btree in rates], 2.5, parts[1])
+                       self._shares(own, self._rows), 2.5, "lsm %s, btree %s a second" % self._both(own, self._rows))
+        yield information(self.name, "lookups beside the same load, of btree", self._shares(same, self._lookups),
+                          "lsm %s, btree %s lookups a second while %s and %s rows/s come in" % (
+                              self._both(same, self._lookups) + self._both(same, self._rows)))
+
+    @staticmethod
+    def _lookups(beside):
+        return beside.report.value("lookup", "rate")
+
+    @staticmethod
+    def _rows(beside):
+        return beside.rate
+
+    @staticmethod
+    def _shares(pairs, figure):
+        return [figure(lsm) / figure(btree) for lsm, btree in pairs]
+
+    @staticmethod
+    def _both(pairs, figure):
+        return tuple(number(median_or_none(figure(pair[method]) for pair in pairs)) for method in (0, 1))
 
     def _ratio_beside(self, method):
         """What the load alone makes of it: the least that the bar's ratio can be."""
         results = [result for result, in of_repeats(self.results, method)]
-        value = self._of_idle((beside, idle) for _, idle, _, beside, _ in results)
-        *_, beside, rate = results[-1]
+        value = self._of_idle((turn.other, turn.idle) for turn in results)
+        other = results[-1].other
         return information(self.name, "p99 of %s beside a load of another table" % method, value,
                            "of idle; %s ms while %s rows/s go to a table without an index" % (
-                               self._times(beside), number(rate)))
+                               self._times(other.report), number(other.rate)))
 
     @staticmethod
     def _of_idle(pairs):
-        return [report.value("lookup", "p99_us") / idle.value("lookup", "p99_us") for report, idle in pairs]
+        return [beside.report.value("lookup", "p99_us") / idle.value("lookup", "p99_us") for beside, idle in pairs]
 
     @staticmethod
     def _times(report):
