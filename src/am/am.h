@@ -12,6 +12,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 
+struct LsmIndex;
 struct LsmReadCounters;
 
 /* build.c */
@@ -54,6 +55,9 @@ extern IndexBulkDeleteResult *lsm_am_bulk_delete(IndexVacuumInfo *info,
 												 void *state);
 extern IndexBulkDeleteResult *lsm_am_vacuum_cleanup(IndexVacuumInfo *info,
 													IndexBulkDeleteResult *stats);
+
+/* cut_file.c */
+extern void lsm_cut_file(struct LsmIndex *index);
 
 /* plan.c */
 extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,

@@ -6,7 +6,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "am/am.h"
 #include "am/remove.h"
 #include "base/preload.h"
@@ -15,7 +14,6 @@
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
-#include "storage/lmgr.h"
 
 /*
  * Merges go on while we visit what they have written.  When they have written
@@ -27,11 +25,6 @@
 
 /* Attempts to read the directories of a version before the meta page is held for it. */
 #define PATIENCE	8
-
-/* The file is cut at its end if that gives back so many blocks, or such a part of it. */
-#define TRUNCATE_BLOCKS		1000
-#define TRUNCATE_FRACTION	16
-#define TRUNCATE_LEAST		8
 
 /* A segment that is to be visited; a page of the write buffer is one, too. */
 typedef struct VacuumSegment
@@ -486,29 +479,6 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/*
- * Give the free end of the file back, as VACUUM does for tables: if it is worth
- * it, and nobody has the index open.  The lock is logged for standbys, where it
- * makes queries wait, or cancels them, until this transaction ends: so it is not
- * taken for nothing.  It needs a transaction id, so none can be had while several
- * processes vacuum the indexes of a table.
- */
-static void
-truncate_file(LsmIndex *index)
-{
-	LsmVersion *version = lsm_version_read(index);
-	BlockNumber blocks = RelationGetNumberOfBlocks(index->rel);
-	BlockNumber worth = Max(Min(TRUNCATE_BLOCKS, blocks / TRUNCATE_FRACTION), TRUNCATE_LEAST);
-	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
-
-	pfree(version);
-	if (IsInParallelMode() || possible < worth || blocks < lsm_manifest_used_end(index) + worth ||
-		!ConditionalLockRelation(index->rel, AccessExclusiveLock))
-		return;
-	lsm_manifest_truncate(index, worth);
-	UnlockRelation(index->rel, AccessExclusiveLock);
-}
-
 /* After all bulk deletes: free what merges have left, take stock. */
 IndexBulkDeleteResult *
 lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
@@ -521,7 +491,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	index = lsm_index_open(info->index);
 	lsm_manifest_reap(index);
-	truncate_file(index);
+	lsm_cut_file(index);
 	/* After a restart nobody else may know that a merge was under way. */
 	lsm_request_note(index);
 	fill_stats(index, stats);

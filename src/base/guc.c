@@ -93,8 +93,8 @@ lsm_guc_define(void)
 							&lsm_batch_min_entries, 48, 1, 1000000,
 							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_lsm.fail_at",
-							   "Raises an error at this point of a merge, for tests.",
-							   "Points are \"save\", \"free\" and \"install\".",
+							   "Raises an error at this point of a merge or of VACUUM, for tests.",
+							   "Points are \"save\", \"free\", \"install\" and \"cut\".",
 							   &lsm_fail_at, "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.enable_prefetch_scan",

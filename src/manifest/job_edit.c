@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "base/limits.h"
 #include "catalog/storage.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
@@ -580,5 +581,6 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	}
 	lsm_space_cut(change, end);
 	lsm_change_commit(change);
+	lsm_fail_point("cut");
 	RelationTruncate(index->rel, end);
 }

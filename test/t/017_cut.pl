@@ -1,0 +1,117 @@
+# VACUUM cuts the free end of an index file under a lock that standbys see.  Normally
+# they release it when the file is cut, however long VACUUM goes on with other indexes.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = start_new_node('primary', conf => "max_standby_streaming_delay = -1\n");
+$primary->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'backup', has_streaming => 1);
+$standby->start;
+
+# Make a free end of the file: whoever has the index open keeps VACUUM from cutting it.
+sub make_free_end
+{
+	$primary->safe_psql('postgres', q{
+		INSERT INTO c SELECT i, repeat('f', 500) FROM generate_series(101, 2000) i;
+		DELETE FROM c WHERE k > 100;
+	});
+	my $reader = $primary->background_psql('postgres');
+	$reader->query_safe('BEGIN; SET enable_seqscan = off; SELECT k FROM c WHERE k = 1');
+	$primary->safe_psql('postgres', "VACUUM c");
+	$primary->safe_psql('postgres', "SELECT lsm_compact('c_k')");
+	$reader->query_safe('COMMIT');
+	$reader->quit;
+	return size_of($primary);
+}
+
+sub size_of
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', "SELECT pg_relation_size('c_k')");
+}
+
+# The index that is cleaned up second calls a function, which waits when we want it to.
+$primary->safe_psql('postgres', q{
+	CREATE TABLE c (k int, f text) WITH (autovacuum_enabled = off);
+	CREATE INDEX c_k ON c USING lsm (k);
+	INSERT INTO c SELECT i, repeat('f', 500) FROM generate_series(1, 100) i;
+	CREATE FUNCTION slow(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM pg_advisory_lock_shared(1);
+		PERFORM pg_advisory_unlock_shared(1);
+		RETURN k;
+	END $$;
+	CREATE INDEX c_slow ON c USING brin (slow(k)) WITH (pages_per_range = 1);
+});
+
+# Begin a VACUUM that cuts the file and waits at the other index.
+my ($blocker, $vacuum);
+
+sub begin_vacuum
+{
+	$primary->safe_psql('postgres', "SELECT brin_desummarize_range('c_slow', 0)");
+	$blocker = $primary->background_psql('postgres');
+	$blocker->query_safe('SELECT pg_advisory_lock(1)');
+	$vacuum = $primary->background_psql('postgres');
+	$vacuum->query_until(qr/begun/, "\\echo begun\nVACUUM c;\n");
+	return $primary->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'VACUUM%' AND wait_event = 'advisory'");
+}
+
+sub end_vacuum
+{
+	$blocker->query_safe('SELECT pg_advisory_unlock(1)');
+	$blocker->quit;
+	$vacuum->query_safe('SELECT 1');
+	$vacuum->quit;
+	return;
+}
+
+# A lock that was logged with the running transactions, just when it was held, stays:
+# that does not happen again and again.
+my ($size, $locks);
+foreach my $try (1 .. 4)
+{
+	$size = make_free_end();
+	ok(begin_vacuum(), 'VACUUM is at the other index');
+	$primary->wait_for_catchup($standby);
+	$locks = $standby->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock'");
+	last if $locks == 0 || $try == 4;
+	end_vacuum();
+}
+is($locks, '0', 'the standby has no lock');
+cmp_ok(size_of($primary), '<', $size, 'the file is cut');
+is($primary->safe_psql('postgres', "SELECT phase, heap_blks_total > 0 FROM pg_stat_progress_vacuum WHERE relid = 'c'::regclass"),
+	'cleaning up indexes|t', 'VACUUM still tells its progress');
+is($standby->safe_psql('postgres', "SET statement_timeout = '20s'; SET enable_seqscan = off; SELECT count(*) FROM c WHERE k > 0"),
+	'100', 'and its queries do not wait');
+cmp_ok(size_of($standby), '<', $size, 'though the file is cut there, too');
+end_vacuum();
+
+# An error there ends the command, and leaves the session as it was.
+$size = make_free_end();
+my $session = $primary->background_psql('postgres', on_error_stop => 0);
+$session->query("SET pg_lsm.fail_at = 'cut'");
+$session->query('VACUUM c');
+like($session->{stderr}, qr/pg_lsm.fail_at is "cut"/, 'cutting fails, and VACUUM with it');
+$session->{stderr} = '';
+is($session->query_safe("SELECT count(*) FROM pg_locks WHERE relation >= 16384"), '0', 'the session goes on, and holds no lock');
+is(size_of($primary), $size, 'the file is not cut');
+$session->query_safe('RESET pg_lsm.fail_at');
+$session->query_safe('VACUUM c');
+cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
+$session->quit;
+$primary->wait_for_catchup($standby);
+check_clean($primary, 'the primary afterwards');
+check_clean($standby, 'the standby afterwards', no_check => 1);
+
+$standby->stop;
+$primary->stop;
+done_testing();
