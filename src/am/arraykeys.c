@@ -21,7 +21,7 @@ compare_elements(const void *a, const void *b, void *arg)
 	const Datum *x = a;
 	const Datum *y = b;
 
-	return DatumGetInt32(FunctionCall2Coll(&array->element_order, array->key->sk_collation, *x, *y));
+	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
 }
 
 /* Take an array apart, without its NULLs.  Returns the number of elements. */
@@ -75,8 +75,9 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	if (array->count == 0)
 		return;
 	subtype = element_subtype(column, key, type);
-	if (!lsm_scankeys_find_order(column, subtype, subtype, &array->element_order) ||
-		!lsm_scankeys_find_order(column, column->opcintype, subtype, &array->order))
+	array->element_order = lsm_scankeys_find_order(column, subtype, subtype);
+	array->order = lsm_scankeys_find_order(column, column->opcintype, subtype);
+	if (array->element_order == NULL || array->order == NULL)
 		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
 			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
 
@@ -157,7 +158,7 @@ lsm_arraykey_contains(LsmArrayKey *array, Datum value)
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
-		int			c = DatumGetInt32(FunctionCall2Coll(&array->order, collation, value,
+		int			c = DatumGetInt32(FunctionCall2Coll(array->order, collation, value,
 														array->elements[middle]));
 
 		if (c == 0)

@@ -75,7 +75,7 @@ make_driver(LsmScanKeys *keys, int i)
 
 	d->value.cmp = &column->cmp;
 	if (range->array != NULL)
-		d->value.cmp = &range->array->order;
+		d->value.cmp = range->array->order;
 	else if (range->equal != NULL)
 	{
 		d->value.value = range->value;
@@ -371,7 +371,7 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 		return memcmp(placed->key, array->codes + from,
 					  Min(placed->left, array->code_ends[n + 1] - from));
 	}
-	return lsm_column_compare(&keys->ks->columns[i], &array->order, placed->value,
+	return lsm_column_compare(&keys->ks->columns[i], array->order, placed->value,
 							  placed->isnull, array->elements[n], false);
 }
 

@@ -28,24 +28,27 @@ add_filter(LsmScanKeys *keys, ScanKey key)
 	keys->filter_columns = Max(keys->filter_columns, columns_of(key));
 }
 
-/* The family's comparison of two types; false if there is none. */
-bool
-lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order)
+/*
+ * The family's comparison of two types, or NULL if there is none.  Of the column's own
+ * type it is the column's own: a copy would find out anew for each scan, in memory
+ * that outlives it, what comparisons of records and arrays remember of their types.
+ */
+FmgrInfo *
+lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right)
 {
+	FmgrInfo   *order;
 	Oid			proc;
 
 	if (!OidIsValid(right))
 		right = column->opcintype;
 	if (left == column->opcintype && right == column->opcintype)
-	{
-		*order = column->cmp;
-		return true;
-	}
+		return &column->cmp;
 	proc = get_opfamily_proc(column->opfamily, left, right, BTORDER_PROC);
 	if (!OidIsValid(proc))
-		return false;
+		return NULL;
+	order = palloc(sizeof(FmgrInfo));
 	fmgr_info(proc, order);
-	return true;
+	return order;
 }
 
 /*
@@ -70,8 +73,8 @@ lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 	}
 	if (!keys->ks->encoded)
 	{
-		*cmp = palloc(sizeof(FmgrInfo));
-		return lsm_scankeys_find_order(c, c->opcintype, subtype, *cmp);
+		*cmp = lsm_scankeys_find_order(c, c->opcintype, subtype);
+		return *cmp != NULL;
 	}
 	switch (lsm_convert_value(c->opcintype, subtype, value, low, high))
 	{

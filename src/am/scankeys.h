@@ -17,8 +17,8 @@ typedef struct LsmArrayKey
 	int			column;			/* from 0 */
 	int			count;
 	Datum	   *elements;
-	FmgrInfo	order;			/* compares the column with an element */
-	FmgrInfo	element_order;	/* compares two elements */
+	FmgrInfo   *order;			/* compares the column with an element */
+	FmgrInfo   *element_order;	/* compares two elements */
 	bool		drives;			/* else it is a filter */
 	int			current;		/* element of the current combination */
 	uint8	   *codes;			/* elements that drive, encoded */
@@ -125,7 +125,7 @@ extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
 
 extern bool lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 								  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact);
-extern bool lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right, FmgrInfo *order);
+extern FmgrInfo *lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right);
 
 /* arraykeys.c */
 extern void lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key);

@@ -198,3 +198,28 @@ BEGIN
 		'readers of handles that are gone';
 END $$;
 DROP TABLE replaced;
+
+-- Scans that begin again leave nothing behind, whatever comparisons remember: in a
+-- session, and in an index of a single run, that has compared nothing before.
+CREATE TYPE pair AS (a int, b text);
+CREATE TABLE again (r pair, a int[]);
+CREATE INDEX again_r ON again USING lsm (r);
+CREATE INDEX again_a ON again USING lsm (a);
+INSERT INTO again SELECT ROW(i, 'x')::pair, ARRAY[i, 1] FROM generate_series(1, 200) i;
+SELECT lsm_compact('again_r');
+CREATE FUNCTION memory_after(condition text) RETURNS numeric LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE 'SELECT count(*) FROM generate_series(1, 150) i, LATERAL (SELECT FROM again WHERE ' || condition || ') x';
+	RETURN (SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_lsm%' OR ident LIKE 'again_%');
+END $$;
+\c -
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT condition, memory_after(condition) IS NOT NULL AS first, memory_after(condition) = memory_after(condition) AS same
+FROM unnest(ARRAY['r = ANY (ARRAY[ROW(i, ''x'')::pair, ROW(i + 1, ''x'')::pair])', 'r = ROW(i, ''x'')::pair',
+	'a = ARRAY[i, 1]', 'r > ROW(i, ''x'')::pair AND r < ROW(i + 3, ''x'')::pair']) condition;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE again;
+DROP FUNCTION memory_after;
+DROP TYPE pair;
