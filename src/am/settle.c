@@ -101,6 +101,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 {
 	Oid			oid = PG_GETARG_OID(0);
 	LsmTarget	target;
+	bool		had_claim = lsm_slot_has_claim();
 
 	PreventCommandDuringRecovery("lsm_compact()");
 	PreventCommandIfReadOnly("lsm_compact()");
@@ -121,7 +122,9 @@ lsm_compact(PG_FUNCTION_ARGS)
 	}
 	PG_FINALLY();
 	{
-		lsm_slot_release();
+		/* A comparison function that calls us leaves the claim to the outer call. */
+		if (!had_claim)
+			lsm_slot_release();
 	}
 	PG_END_TRY();
 	lsm_target_close(&target);

@@ -403,20 +403,29 @@ lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
 	return true;
 }
 
-/* The same for who wants to be alone with it, and may have it already. */
+/*
+ * The same for a caller that wants to be alone with it, and may have it already.  Not
+ * while the process has claimed another one, for which it calls a comparison function
+ * that has brought us here.
+ */
 bool
 lsm_slot_claim(LsmIndexSlot *slot)
 {
 	bool		claimed;
 
-	if (slot == NULL)
-		return false;
-	if (slot == my_slot)
-		return true;
+	if (slot == NULL || my_claim != NULL)
+		return slot != NULL && slot == my_slot;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	claimed = lsm_slot_claim_locked(slot, true);
 	LWLockRelease(lsm_shared->lock);
 	return claimed;
+}
+
+/* Has this process claimed an index? */
+bool
+lsm_slot_has_claim(void)
+{
+	return my_claim != NULL;
 }
 
 /* Release this process's claim, if it has one. */

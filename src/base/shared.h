@@ -182,6 +182,7 @@ extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern bool lsm_slot_claim(LsmIndexSlot *slot);
 extern bool lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive);
 extern int	lsm_slot_claims(LsmIndexSlot *slot);
+extern bool lsm_slot_has_claim(void);
 extern void lsm_slot_release(void);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_shared_postpone_database(Oid database, int64 wait_ms);

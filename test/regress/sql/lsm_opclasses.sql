@@ -161,6 +161,49 @@ SELECT lsm_check('r_k', true), t.same('SELECT k FROM r WHERE k > 900');
 DELETE FROM r;
 VACUUM r;
 SELECT lsm_check('r_k', true), count(*) FROM lsm_runs('r_k') WHERE entries > 0;
+-- A comparison that compacts another index, while its own is being compacted: each
+-- is done, and afterwards nobody keeps workers off.
+CREATE TABLE beside (k int);
+CREATE INDEX beside_k ON beside USING lsm (k);
+CREATE FUNCTION beside_cmp(a int, b int) RETURNS int LANGUAGE plpgsql STRICT AS $$
+BEGIN
+	IF current_setting('regress.beside', true) = 'on' AND a = 7 THEN
+		PERFORM public.lsm_compact('oc.beside_k');
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+CREATE OPERATOR CLASS beside_ops FOR TYPE int USING lsm AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 beside_cmp (int, int);
+CREATE TABLE nesting (k int);
+CREATE INDEX nesting_k ON nesting USING lsm (k beside_ops);
+INSERT INTO nesting SELECT i % 20 FROM generate_series(1, 100) i;
+INSERT INTO nesting SELECT i % 20 FROM generate_series(1, 100) i;
+INSERT INTO beside SELECT i FROM generate_series(1, 100) i;
+SET regress.beside = 'on';
+SELECT lsm_compact('nesting_k');
+RESET regress.beside;
+SELECT count(*) FROM pg_stat_progress_lsm_compaction WHERE pid = pg_backend_pid();
+SELECT count(*) FROM lsm_runs('nesting_k') WHERE state = 'packed';
+SELECT count(*) FROM lsm_runs('beside_k') WHERE state = 'packed';
+SELECT lsm_check('nesting_k', true), lsm_check('beside_k', true);
+-- The same index again is refused, and stays claimed until the outer call ends.
+CREATE OR REPLACE FUNCTION beside_cmp(a int, b int) RETURNS int LANGUAGE plpgsql STRICT AS $$
+BEGIN
+	IF current_setting('regress.beside', true) = 'on' AND a = 7 THEN
+		BEGIN
+			PERFORM public.lsm_compact('oc.nesting_k');
+		EXCEPTION WHEN object_in_use THEN
+			RAISE 'refused, and claims: %', (SELECT count(*) FROM public.lsm_stat_progress() WHERE pid = pg_backend_pid());
+		END;
+	END IF;
+	RETURN btint4cmp(a, b);
+END $$;
+INSERT INTO nesting SELECT i % 20 FROM generate_series(1, 100) i;
+SET regress.beside = 'on';
+SELECT lsm_compact('nesting_k');
+RESET regress.beside;
+SELECT count(*) FROM pg_stat_progress_lsm_compaction WHERE pid = pg_backend_pid();
+SELECT lsm_check('nesting_k', true);
 -- A type that has a class of its own for btree, but none for lsm, and can be
 -- read as text: the default would be text_ops, which no query uses.
 SET client_min_messages = warning;
