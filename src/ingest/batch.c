@@ -229,6 +229,7 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 		refs[i].item->tid |= WRITTEN;
 	lsm_builder_free(image);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
+	lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, entries);
 	note_seals(batch, seals - entry.segment.leaves, seals);
 }
 
@@ -273,6 +274,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 		lsm_item_entry(item, &entry);
 		sealed = lsm_insert_entry(batch->index, heap, batch->ks, &entry, &seals);
 		item->tid |= WRITTEN;
+		lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, 1);
 		if (sealed)
 			note_seals(batch, seals - 1, seals);
 	}
@@ -365,7 +367,6 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	lsm_owner_leave(&saved);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
-	lsm_stats_add(index, LSM_COUNT_ENTRIES, count);
 
 	batch->flushing = false;
 	clear(batch);
