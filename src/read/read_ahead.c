@@ -71,9 +71,14 @@ void
 lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 {
 	RunCursor  *c = (RunCursor *) base;
+	LsmReadCounters counted = c->cx->counters;
+	bool		wanted;
 	uint32		page;
 
-	if (lsm_run_prepare_seek(c, &from, direction) && lsm_run_next_page(c, from, &page))
+	wanted = lsm_run_prepare_seek(c, &from, direction) && lsm_run_next_page(c, from, &page);
+	/* The seek goes the same way, and is what counts. */
+	c->cx->counters = counted;
+	if (wanted)
 		ask_for_page(c, page);
 }
 

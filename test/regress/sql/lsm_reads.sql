@@ -183,6 +183,30 @@ SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
 DROP TABLE r, b;
 DROP FUNCTION look, explained;
 
+-- To ask for the pages of further runs ahead looks where they are; that counts once.
+CREATE TABLE ahead (k int);
+CREATE INDEX ahead_k ON ahead USING lsm (k);
+INSERT INTO ahead SELECT i FROM generate_series(1, 1000) i;
+INSERT INTO ahead SELECT i FROM generate_series(1, 1000) i;
+INSERT INTO ahead SELECT i FROM generate_series(1, 1000) i;
+VACUUM ahead;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET pg_lsm.debug_prefetch_scan = off;
+SELECT count(*) FROM ahead WHERE k = 500;
+SELECT count(*) FROM ahead WHERE k = 5;
+SELECT count(*) FROM ahead WHERE k = 900;
+SELECT runs_read, segments_read, pages_read FROM lsm_last_statement() \gset
+SET pg_lsm.debug_prefetch_scan = on;
+SELECT count(*) FROM ahead WHERE k = 500;
+SELECT count(*) FROM ahead WHERE k = 5;
+SELECT count(*) FROM ahead WHERE k = 900;
+SELECT runs_read > 1 AS runs, runs_read = :runs_read AND segments_read = :segments_read AND pages_read = :pages_read AS same FROM lsm_last_statement();
+RESET pg_lsm.debug_prefetch_scan;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE ahead;
+
 -- A handle that is replaced gives back what nobody uses, also within a transaction.
 CREATE TABLE replaced (k int);
 CREATE INDEX replaced_k ON replaced USING lsm (k);
