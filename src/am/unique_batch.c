@@ -54,12 +54,6 @@ make_probes(BatchCheck *b)
 	}
 }
 
-static inline void
-get_entry(const BatchCheck *b, Size i, LsmEntry *entry)
-{
-	*entry = b->probes[i].entry;
-}
-
 /* --- looking for the keys ---------------------------------------------------- */
 
 /* Read a run from the first key to the last one.  False if its version is old. */
@@ -70,12 +64,10 @@ sweep_through(BatchCheck *b, LsmReader *reader, int child)
 	MemoryContext old;
 	LsmBound	low = {0};
 	LsmBound	high = {0};
-	LsmEntry	key;
+	LsmEntry	key = b->probes[0].entry;
 	Size		i = 0;
 
-	get_entry(b, b->count - 1, &key);
-	lsm_bound_set_key(b->ks, &high, &key, -1);
-	get_entry(b, 0, &key);
+	lsm_bound_set_key(b->ks, &high, &b->probes[b->count - 1].entry, -1);
 	lsm_bound_set_key(b->ks, &low, &key, 1);
 	cursor = lsm_reader_seek_run(reader, child, &low, &high);
 	old = MemoryContextSwitchTo(reader->context);
@@ -90,7 +82,7 @@ sweep_through(BatchCheck *b, LsmReader *reader, int child)
 		}
 		b->probes[i].found |= lsm_key_equal(b->ks, cursor->entry, &key);
 		if (++i < b->count)
-			get_entry(b, i, &key);
+			key = b->probes[i].entry;
 		CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(old);
@@ -109,22 +101,21 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 	{
 		LsmBound	low = {0};
 		LsmBound	high = {0};
-		LsmEntry	key;
+		LsmProbe   *probe = &b->probes[i];
 		LsmCursor  *cursor;
 
 		CHECK_FOR_INTERRUPTS();
-		if (b->probes[i].found)
+		if (probe->found)
 			continue;
-		if (b->probes[i].repeats)
+		if (probe->repeats)
 		{
-			b->probes[i].found = b->probes[i - 1].found;
+			probe->found = b->probes[i - 1].found;
 			continue;
 		}
-		get_entry(b, i, &key);
-		lsm_bound_set_key(b->ks, &low, &key, 1);
-		lsm_bound_set_key(b->ks, &high, &key, -1);
+		lsm_bound_set_key(b->ks, &low, &probe->entry, 1);
+		lsm_bound_set_key(b->ks, &high, &probe->entry, -1);
 		cursor = lsm_reader_seek_run(reader, child, &low, &high);
-		b->probes[i].found = cursor->valid &&
+		probe->found = cursor->valid &&
 			!lsm_beyond(b->ks, &high, cursor->entry, ForwardScanDirection);
 		MemoryContextReset(scratch);
 	}
@@ -195,13 +186,12 @@ seek_all(BatchCheck *b, LsmReader *reader)
 	{
 		LsmBound	low = {0};
 		LsmBound	high = {0};
-		LsmEntry	key;
+		LsmProbe   *probe = &b->probes[i];
 
-		get_entry(b, i, &key);
-		lsm_bound_set_key(b->ks, &low, &key, 1);
-		lsm_bound_set_key(b->ks, &high, &key, -1);
+		lsm_bound_set_key(b->ks, &low, &probe->entry, 1);
+		lsm_bound_set_key(b->ks, &high, &probe->entry, -1);
 		lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
-		b->probes[i].found |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
+		probe->found |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
 		CHECK_FOR_INTERRUPTS();
 	}
 }
@@ -253,20 +243,20 @@ static bool
 check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
 {
 	Size		alive = 0;
-	LsmEntry	entry;
 
-	get_entry(b, first, own);
+	*own = b->probes[first].entry;
 	if (lsm_key_may_repeat(b->ks, b->index->rel, own))
 		return true;
 	/* The statement itself may have deleted rows that it has inserted. */
 	for (Size i = first; i < end && end - first > 1; i++)
 	{
-		get_entry(b, i, &entry);
-		if (!lsm_unique_is_alive(b->heap, &entry))
+		const LsmEntry *entry = &b->probes[i].entry;
+
+		if (!lsm_unique_is_alive(b->heap, entry))
 			continue;
 		if (alive++ > 0)
-			lsm_unique_report(b->unique, b->heap, &entry);
-		*own = entry;
+			lsm_unique_report(b->unique, b->heap, entry);
+		*own = *entry;
 	}
 	if (!b->probes[first].found)
 		return true;
