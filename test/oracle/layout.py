@@ -96,6 +96,12 @@ class Key:
         elif name in ("numeric", "float8"):
             self.template = rng.choice(("(- {})", "abs({})"))
 
+    @property
+    def tests_null(self):
+        """Can an index answer IS NULL?  Of a composite value that is about its
+        fields."""
+        return not (self.is_column and self.sql_type == "pair")
+
     def sql(self, alias=""):
         return self.template.format(alias + self.column.name)
 

@@ -24,6 +24,9 @@ class Query:
         self.ordered = ordered
         # Of equal values one is shown, and another plan may show another.
         self.lossy = lossy
+        # Has it a condition, or an order, for which the planner would take an
+        # index?
+        self.for_index = True
         # Through which indexes pages are prefetched: neither, lsm, or both.
         self.prefetch = "neither"
         index, only, bitmap = SCAN_MODES[mode]
@@ -260,11 +263,17 @@ class QueryMaker:
         mode = self.mode()
         limit = self.limit()
         output = self.output(mode)
-        sql = (f"SELECT {output} FROM {TABLE}{self.where()}"
-               f"{self.order()}{limit}")
-        return Query(sql, mode, limited=bool(limit),
-                     ordered=self.ordered(output),
-                     work_mem=self.rng.choice(("4MB", "64kB")))
+        where = self.where()
+        order = self.order()
+        query = Query(f"SELECT {output} FROM {TABLE}{where}{order}{limit}",
+                      mode, limited=bool(limit), ordered=self.ordered(output),
+                      work_mem=self.rng.choice(("4MB", "64kB")))
+        # A bitmap takes a condition; an index-only scan is taken for its
+        # columns alone, too.
+        query.for_index = bool(where) or mode != "bitmap" and (
+            bool(order)
+            or mode == "only" and bool(self.layout.index_only_columns()))
+        return query
 
     def count(self):
         return Query(f"SELECT count(*) FROM {TABLE}{self.where()}",
