@@ -12,16 +12,13 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
-#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/compat.h"
+#include "base/io_depth.h"
 #include "base/limits.h"
 #include "catalog/pg_am.h"
-#include "catalog/pg_tablespace.h"
 #include "commands/defrem.h"
-#include "commands/tablespace.h"
 #include "exec/prefetch.h"
 #include "exec/prefetch_cost.h"
 #include "executor/executor.h"
@@ -31,7 +28,6 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "utils/spccache.h"
-#include "utils/syscache.h"
 
 /* A table of so many pages is worth asking core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
@@ -96,50 +92,13 @@ paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 	return result;
 }
 
-/* Has anybody said how many requests the disk of this table serves at once? */
-static bool
-concurrency_is_set(RelOptInfo *rel)
-{
-	Oid			space = OidIsValid(rel->reltablespace) ? rel->reltablespace : MyDatabaseTableSpace;
-	HeapTuple	tuple;
-	Datum		options;
-	bool		is_null;
-	bool		result = false;
-
-	if (!lsm_io_concurrency_is_default())
-		return true;
-	tuple = SearchSysCache1(TABLESPACEOID, ObjectIdGetDatum(space));
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	options = SysCacheGetAttr(TABLESPACEOID, tuple, Anum_pg_tablespace_spcoptions, &is_null);
-	if (!is_null)
-	{
-		TableSpaceOpts *space_options = (TableSpaceOpts *) tablespace_reloptions(options, false);
-
-		result = space_options != NULL && space_options->effective_io_concurrency >= 0;
-	}
-	ReleaseSysCache(tuple);
-	return result;
-}
-
-/*
- * How many pages may be in flight; 0: none.  As effective_io_concurrency says, if
- * anybody has set it.  1, which was its default up to 17, is the truth about disks
- * that serve one request at a time, and there is nothing to be won from them.
- */
+/* How many pages may be in flight; 0: none. */
 static int
 depth_for(RelOptInfo *rel)
 {
-	int			concurrency;
-
-	if (!lsm_can_prefetch())
-		return 0;
-	if (lsm_prefetch_depth > 0)
+	if (lsm_can_prefetch() && lsm_prefetch_depth > 0)
 		return lsm_prefetch_depth;
-	concurrency = get_tablespace_io_concurrency(rel->reltablespace);
-	if (concurrency == 1)
-		return concurrency_is_set(rel) ? 0 : LSM_DEFAULT_READ_DEPTH;
-	return concurrency;
+	return lsm_reads_in_flight(rel->reltablespace, false);
 }
 
 static Plan *

@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "base/io_depth.h"
 #include "base/limits.h"
 #include "portability/instr_time.h"
 #include "read/run_cursor.h"
@@ -34,7 +35,7 @@
 static int
 reads_in_flight(RunCursor *c)
 {
-	return lsm_buffer_reads_in_flight(c->cx->index->rel, c->cx->is_merge);
+	return lsm_reads_in_flight(c->cx->index->rel->rd_rel->reltablespace, c->cx->is_merge);
 }
 
 /* Ask for a page of the segment.  False if it is in shared buffers. */

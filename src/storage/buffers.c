@@ -35,7 +35,6 @@
 #include "storage/buf_internals.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
-#include "utils/spccache.h"
 
 /* The mark of a page that was checked by this server, in this database. */
 static inline uint32
@@ -307,17 +306,6 @@ lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 ow
 						 BufferAccessStrategy strategy)
 {
 	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(block));
-}
-
-/* How many reads of the relation may be in flight; 0: one at a time. */
-int
-lsm_buffer_reads_in_flight(Relation rel, bool maintenance)
-{
-	Oid			tablespace = rel->rd_rel->reltablespace;
-	int			concurrency = maintenance ? get_tablespace_maintenance_io_concurrency(tablespace) :
-		get_tablespace_io_concurrency(tablespace);
-
-	return concurrency == 1 ? LSM_DEFAULT_READ_DEPTH : concurrency;
 }
 
 /* A page will be read: let the kernel get it.  False if it is in shared buffers. */

@@ -29,7 +29,6 @@ extern Buffer lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 k
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
 extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 									BufferAccessStrategy strategy, Buffer *buffer);
-extern int	lsm_buffer_reads_in_flight(Relation rel, bool maintenance);
 extern bool lsm_buffer_ask(Relation rel, BlockNumber block);
 extern void lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 								 BufferAccessStrategy strategy);

@@ -1,0 +1,65 @@
+/*
+ * io_depth.c
+ *	  How many reads may be in flight, for the prefetching scan and for what reads
+ *	  ahead in an index.
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/reloptions.h"
+#include "base/compat.h"
+#include "base/io_depth.h"
+#include "base/limits.h"
+#include "catalog/pg_tablespace.h"
+#include "commands/tablespace.h"
+#include "miscadmin.h"
+#include "utils/spccache.h"
+#include "utils/syscache.h"
+
+/* Has anybody said how many requests the disk of this tablespace serves at once? */
+static bool
+concurrency_is_set(Oid tablespace)
+{
+	Oid			space = OidIsValid(tablespace) ? tablespace : MyDatabaseTableSpace;
+	HeapTuple	tuple;
+	Datum		options;
+	bool		is_null;
+	bool		result = false;
+
+	if (!lsm_io_concurrency_is_default())
+		return true;
+	tuple = SearchSysCache1(TABLESPACEOID, ObjectIdGetDatum(space));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	options = SysCacheGetAttr(TABLESPACEOID, tuple, Anum_pg_tablespace_spcoptions, &is_null);
+	if (!is_null)
+	{
+		TableSpaceOpts *space_options = (TableSpaceOpts *) tablespace_reloptions(options, false);
+
+		result = space_options != NULL && space_options->effective_io_concurrency >= 0;
+		if (space_options != NULL)
+			pfree(space_options);
+	}
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/*
+ * How many reads of a relation in this tablespace may be in flight; 0: one at a time.
+ * As effective_io_concurrency says, if anybody has set it.  1, which was its default
+ * up to 17, is the truth about disks that serve one request at a time, and there is
+ * nothing to be gained from them.
+ */
+int
+lsm_reads_in_flight(Oid tablespace, bool maintenance)
+{
+	int			concurrency;
+
+	if (!lsm_can_prefetch())
+		return 0;
+	concurrency = maintenance ? get_tablespace_maintenance_io_concurrency(tablespace) :
+		get_tablespace_io_concurrency(tablespace);
+	if (concurrency == 1)
+		return maintenance || concurrency_is_set(tablespace) ? 0 : LSM_DEFAULT_READ_DEPTH;
+	return concurrency;
+}

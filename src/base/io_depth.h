@@ -1,0 +1,10 @@
+/*
+ * io_depth.h
+ *	  How many reads may be in flight.
+ */
+#ifndef LSM_IO_DEPTH_H
+#define LSM_IO_DEPTH_H
+
+extern int	lsm_reads_in_flight(Oid tablespace, bool maintenance);
+
+#endif							/* LSM_IO_DEPTH_H */
