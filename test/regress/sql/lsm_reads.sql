@@ -183,6 +183,9 @@ SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
 DROP TABLE r, b;
 DROP FUNCTION look, explained;
 
+-- No worker is to merge meanwhile.
+ALTER SYSTEM SET pg_lsm.idle_delay = -1;
+SELECT pg_reload_conf();
 -- To ask for the pages of further runs ahead looks where they are; that counts once.
 CREATE TABLE ahead (k int);
 CREATE INDEX ahead_k ON ahead USING lsm (k);
@@ -247,3 +250,5 @@ RESET enable_bitmapscan;
 DROP TABLE again;
 DROP FUNCTION memory_after;
 DROP TYPE pair;
+ALTER SYSTEM RESET pg_lsm.idle_delay;
+SELECT pg_reload_conf();
