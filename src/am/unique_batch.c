@@ -31,6 +31,7 @@ typedef struct BatchCheck
 	Relation	heap;
 	const LsmItemRef *refs;
 	Size		count;
+	bool		raises;			/* else violations are for a later check */
 	LsmProbe   *probes;			/* of the entries: is there one with that key? */
 	int			runs_read;		/* by the latest sweep, the small ones as one */
 	uint64		next_id;		/* of the version that was read as a whole; 0: none was */
@@ -237,7 +238,7 @@ sweep(BatchCheck *b)
 
 /*
  * Check the entries first to end - 1, which have the same key.  Raises an error if
- * two rows count.  False if somebody else's transaction decides: *own is to wait.
+ * two rows count, unless that is left to a later check.  False if somebody else's transaction decides: *own is to wait.
  */
 static bool
 check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -254,7 +255,7 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 
 		if (!lsm_unique_is_alive(b->heap, entry))
 			continue;
-		if (alive++ > 0)
+		if (alive++ > 0 && b->raises)
 			lsm_unique_report(b->unique, b->heap, entry);
 		*own = *entry;
 	}
@@ -265,7 +266,7 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 		return true;
 	if (TransactionIdIsValid(conflict->xid))
 		return false;
-	if (lsm_unique_is_alive(b->heap, own))
+	if (b->raises && lsm_unique_is_alive(b->heap, own))
 		lsm_unique_report(b->unique, b->heap, own);
 	return true;
 }
@@ -285,9 +286,14 @@ check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 	return true;
 }
 
-/* Check a batch.  Nobody else adds entries when this returns, until `leave`. */
+/*
+ * Check a batch.  Nobody else adds entries when this returns, until `leave`.  Where
+ * violations are for a later check this only waits for transactions that decide, as that
+ * one will: two that had written the same keys before would wait for each other then.
+ */
 static void
-enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count)
+enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
+	  bool raises)
 {
 	BatchCheck	b = {0};
 
@@ -297,6 +303,7 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	b.heap = heap;
 	b.refs = refs;
 	b.count = count;
+	b.raises = raises;
 	make_probes(&b);
 	for (;;)
 	{

@@ -11,6 +11,12 @@
  * An entry whose tuple belongs to an aborted subtransaction must never reach
  * the index: its line pointer may be used again at once.  So a batch remembers
  * at which entry each subtransaction began, and an abort cuts it there.
+ *
+ * The entries of a unique index are checked at the nesting level of their rows.  Where
+ * they must be written within a deeper subtransaction (a trigger's, say, which handles
+ * errors and looks at the table) they are written all the same, and stay in the batch to
+ * be checked before the next row of their statement, or at its end: what that subtransaction has done to rows with the same keys may come to
+ * nothing, and a violation is not its own.
  */
 #include "postgres.h"
 
@@ -51,7 +57,8 @@ struct LsmBatch
 	Size		memory;			/* of the entries, as counted in memory_used */
 	Size		packed_size;	/* about what the entries take in a run, bytes */
 	bool		flushing;
-	bool		failed;			/* writing was begun, and perhaps some entries were written */
+	bool		failed;			/* writing was begun, and some entries may be in the index */
+	Size		unchecked;		/* unique: so many, the first ones, are, and are to be checked */
 	int			flush_level;	/* nesting level at which it is written */
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
@@ -68,9 +75,6 @@ struct LsmBatch
 /* Most that is collected before it is written: what fits an image. */
 #define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
 #define ENTRY_OVERHEAD		4	/* of an entry in a run, about */
-
-/* Set in an item's TID, which has 48 bits, when the entry is in the index. */
-#define WRITTEN				(UINT64CONST(1) << 63)
 
 /* What the hash table of batches holds. */
 typedef struct BatchSlot
@@ -169,33 +173,54 @@ mark_level(LsmBatch *batch)
 	batch->mark_count++;
 }
 
+/* All entries, sorted, palloc'd.  The batch itself stays as it is. */
+static LsmItemRef *
+sort_all(LsmBatch *batch)
+{
+	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
+									   MCXT_ALLOC_HUGE);
+
+	lsm_item_refs_sort_copy(refs, batch->entries.refs, batch->entries.count, batch->ks);
+	return refs;
+}
+
 /*
- * Entries that wait, sorted, palloc'd.  The batch itself stays as it is: if
- * writing fails in a subtransaction, what was added before that began may have
- * to be written later, and only that.
+ * Those that are not in the index yet, likewise: if writing fails in a subtransaction,
+ * what was added before that began may have to be written later, and only that.
  */
 static LsmItemRef *
-sort_waiting(LsmBatch *batch, Size *count)
+sort_unwritten(LsmBatch *batch, Size *count)
 {
 	const LsmItemRef *all = batch->entries.refs;
-	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
+	LsmItemRef *refs = palloc_extended((batch->entries.count - batch->unchecked) * sizeof(LsmItemRef),
 									   MCXT_ALLOC_HUGE);
 	Size		n = 0;
 
-	if (!batch->failed)
+	for (Size i = batch->unchecked; i < batch->entries.count; i++)
 	{
-		*count = batch->entries.count;
-		lsm_item_refs_sort_copy(refs, all, batch->entries.count, batch->ks);
-		return refs;
-	}
-	for (Size i = 0; i < batch->entries.count; i++)
-	{
-		if (!(all[i].item->tid & WRITTEN))
+		if (!(all[i].item->tid & LSM_ITEM_WRITTEN))
 			refs[n++] = all[i];
 	}
 	lsm_item_refs_sort(refs, n, batch->ks);
 	*count = n;
 	return refs;
+}
+
+/* Are we in a subtransaction that is not that of the rows, but within it? */
+static inline bool
+is_deeper(const LsmBatch *batch)
+{
+	return GetCurrentTransactionNestLevel() > batch->marks[0].level;
+}
+
+/* Is there anything that can be done for the batch now? */
+static bool
+is_due(const LsmBatch *batch)
+{
+	/* A comparison function that reads the table would bring us here again. */
+	if (batch->entries.count == 0 || batch->flushing)
+		return false;
+	return batch->guard == NULL || batch->entries.count > batch->unchecked || !is_deeper(batch);
 }
 
 /* Pages came in: so many until then, and so many now. */
@@ -226,7 +251,7 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 		CHECK_FOR_INTERRUPTS();
 	}
 	for (Size i = 0; i < entries; i++)
-		refs[i].item->tid |= WRITTEN;
+		refs[i].item->tid |= LSM_ITEM_WRITTEN;
 	lsm_builder_free(image);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, entries);
@@ -273,7 +298,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 
 		lsm_item_entry(item, &entry);
 		sealed = lsm_insert_entry(batch->index, heap, batch->ks, &entry, &seals);
-		item->tid |= WRITTEN;
+		item->tid |= LSM_ITEM_WRITTEN;
 		lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, 1);
 		if (sealed)
 			note_seals(batch, seals - 1, seals);
@@ -320,25 +345,31 @@ clear(LsmBatch *batch)
 	lsm_entries_clear(&batch->entries, false);
 	batch->packed_size = 0;
 	batch->failed = false;
+	batch->unchecked = 0;
 	batch->mark_count = 0;
 	lsm_mode_init(&batch->mode);
 	batch->first_cid = InvalidCommandId;
 	set_waiting(batch, false);
 }
 
-/* Write what has been collected.  The batch is empty then. */
+/*
+ * Write what has been collected.  The batch is empty then, or has only entries that are
+ * still to be checked.
+ */
 static void
 flush(LsmBatch *batch, Relation index, Relation heap)
 {
 	MemoryContext old;
 	MemoryContext work;
 	LsmOwnerContext saved;
+	LsmItemRef *all = NULL;
 	LsmItemRef *refs;
-	Size		count;
+	Size		count = batch->entries.count;
+	bool		checks;
 
-	/* A comparison function that reads the table would bring us here again. */
-	if (batch->entries.count == 0 || batch->flushing)
+	if (!is_due(batch))
 		return;
+	checks = batch->guard != NULL && !is_deeper(batch);
 	check_file(batch, index);
 	batch->index = lsm_index_open(index);
 	batch->flushing = true;
@@ -347,16 +378,21 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	old = MemoryContextSwitchTo(work);
 	batch->sealed = false;
 	lsm_owner_enter(heap, batch->ks, &saved);
-	refs = sort_waiting(batch, &count);
+	if (checks || !batch->failed)
+		all = sort_all(batch);
+	refs = batch->failed ? sort_unwritten(batch, &count) : all;
 	batch->failed = true;
 	if (batch->guard != NULL)
 	{
 		/* The error may show the key, if its inserter may see it. */
 		lsm_owner_leave(&saved);
-		batch->guard->enter(batch->index, batch->ks, heap, refs, count);
+		if (checks)
+			batch->guard->enter(batch->index, batch->ks, heap, all, batch->entries.count, true);
+		else
+			batch->guard->enter(batch->index, batch->ks, heap, refs, count, false);
 		lsm_owner_enter(heap, batch->ks, &saved);
 	}
-	if (batch->entries.count >= (Size) lsm_batch_min_entries)
+	if (count >= (Size) lsm_batch_min_entries)
 		write_runs(batch, heap, refs, count);
 	else
 		write_singly(batch, heap, refs, count);
@@ -369,7 +405,34 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	MemoryContextDelete(work);
 
 	batch->flushing = false;
-	clear(batch);
+	if (batch->guard == NULL || checks)
+		clear(batch);
+	else
+	{
+		/* Their memory cannot be had for others. */
+		memory_used -= batch->memory;
+		batch->memory = 0;
+		batch->unchecked = batch->entries.count;
+	}
+}
+
+/*
+ * Write a batch whose statement does not hold its relations open any more.  The
+ * locks of the insert are there still.
+ */
+static void
+open_and_flush(LsmBatch *batch)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (!is_due(batch))
+		return;
+	heap = table_open(batch->heap_id, NoLock);
+	index = index_open(batch->index_id, RowExclusiveLock);
+	flush(batch, index, heap);
+	index_close(index, RowExclusiveLock);
+	table_close(heap, NoLock);
 }
 
 /*
@@ -379,6 +442,9 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 bool
 lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 statement)
 {
+	/* What a subtransaction had to have written is checked before the next row comes. */
+	if (batch->unchecked > 0)
+		open_and_flush(batch);
 	if (batch->entries.count > 0)
 		return batch->guard != NULL && batch->statement == statement && !batch->flushing;
 	batch->guard = guard;
@@ -424,25 +490,6 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		lsm_batch_flush_all();
 }
 
-/*
- * Write a batch whose statement does not hold its relations open any more.  The
- * locks of the insert are there still.
- */
-static void
-open_and_flush(LsmBatch *batch)
-{
-	Relation	heap;
-	Relation	index;
-
-	if (batch->entries.count == 0 || batch->flushing)
-		return;
-	heap = table_open(batch->heap_id, NoLock);
-	index = index_open(batch->index_id, RowExclusiveLock);
-	flush(batch, index, heap);
-	index_close(index, RowExclusiveLock);
-	table_close(heap, NoLock);
-}
-
 /* Does anything wait? */
 bool
 lsm_batch_any(void)
@@ -450,7 +497,7 @@ lsm_batch_any(void)
 	return !dlist_is_empty(&waiting);
 }
 
-/* The first batch that waits and is not being written, or NULL. */
+/* The first batch that waits and can be written, or NULL. */
 static LsmBatch *
 first_waiting(void)
 {
@@ -460,13 +507,13 @@ first_waiting(void)
 	{
 		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
 
-		if (!batch->flushing)
+		if (is_due(batch))
 			return batch;
 	}
 	return NULL;
 }
 
-/* Write all batches. */
+/* Write all that is in batches. */
 void
 lsm_batch_flush_all(void)
 {
@@ -490,7 +537,7 @@ lsm_batch_flush_statement(uint64 statement)
 		{
 			LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
 
-			if (batch->guard != NULL && batch->statement == statement && !batch->flushing)
+			if (batch->guard != NULL && batch->statement == statement && is_due(batch))
 			{
 				found = batch;
 				break;
@@ -551,6 +598,7 @@ cut(LsmBatch *batch, int level)
 {
 	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
 		batch->entries.count = batch->marks[--batch->mark_count].start;
+	batch->unchecked = Min(batch->unchecked, batch->entries.count);
 }
 
 /* The subtransaction at this nesting level ends. */

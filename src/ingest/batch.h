@@ -22,12 +22,13 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 
 /*
  * What a unique index asks for when its batch is written: `enter` checks the sorted
- * entries, and nobody else adds any from then on until `leave`.
+ * entries, of which some may be in the index, and nobody else adds any from then on until
+ * `leave`.  Unless it raises what it finds, they are checked again later, once they are in.
  */
 typedef struct LsmBatchGuard
 {
 	void		(*enter) (LsmIndex *index, LsmKeySpace *ks, Relation heap,
-						  const LsmItemRef *refs, Size count);
+						  const LsmItemRef *refs, Size count, bool raises);
 	void		(*leave) (LsmIndex *index);
 } LsmBatchGuard;
 

@@ -8,6 +8,9 @@
 
 #include "key/cursor.h"
 
+/* Set in the TID, which has 48 bits, of an item of a batch when its entry is in the index. */
+#define LSM_ITEM_WRITTEN	(UINT64CONST(1) << 63)
+
 /* An entry in memory, and in temporary files; key and rest follow. */
 typedef struct LsmItem
 {
@@ -59,7 +62,7 @@ lsm_item_entry(const LsmItem *item, LsmEntry *entry)
 	entry->keylen = item->keylen;
 	entry->rest = entry->key + item->keylen;
 	entry->restlen = item->restlen;
-	entry->tid = item->tid;
+	entry->tid = item->tid & ~LSM_ITEM_WRITTEN;
 	entry->aligned = false;
 }
 
