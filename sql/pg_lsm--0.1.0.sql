@@ -208,8 +208,8 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and direc
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key have asked';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that the key is not there: the segment was not read';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key, or of its first columns, have asked';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that it is not there: the segment was not read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages that were asked for before they were read, since they were not in shared buffers';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';

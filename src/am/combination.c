@@ -146,6 +146,7 @@ lsm_combination_choose(LsmScanKeys *keys)
 		return;
 	keys->has_combinations = true;
 	keys->are_keys = !skips && keys->driving == keys->ks->nkeys && keys->ks->encoded;
+	keys->are_prefixes = !skips && keys->driving < keys->ks->nkeys && keys->ks->encoded;
 	keys->context = CurrentMemoryContext;
 	keys->drivers = palloc0(keys->driving * sizeof(LsmDriver));
 	for (int i = 0; i < keys->driving; i++)

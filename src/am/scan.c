@@ -216,11 +216,20 @@ scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 					direction);
 }
 
+/* Are there filters that tell which runs do not have a combination? */
+static bool
+can_look_up(const LsmScan *s)
+{
+	return s->keys.are_keys ||
+		(s->keys.are_prefixes && s->reader->cx.packed_count > 1 &&
+		 s->reader->cx.prefix_columns > 0);
+}
+
 /* The current combination is sought, not looked up: see judge_lookups. */
 static void
 note_sought(LsmScan *s)
 {
-	s->pace.is_sought = s->keys.are_keys;
+	s->pace.is_sought = can_look_up(s);
 	s->pace.found = false;
 	if (s->pace.is_sought)
 		s->pace.sought = lsm_combination_number(&s->keys);
@@ -363,8 +372,8 @@ judge_lookups(LsmScan *s)
 }
 
 /*
- * Go to where the current combination begins (s->next).  If it is a whole key it is
- * looked up: then filters tell which runs do not have it.  The reader stands nowhere
+ * Go to where the current combination begins (s->next).  If filters tell which runs do
+ * not have it, it is looked up, that is, sought by itself.  The reader stands nowhere
  * behind the combination then, so now and then it is sought instead, for reading on to
  * be tried.  In a parallel scan always: the range may end within the combination.
  */
@@ -376,7 +385,7 @@ seek_combination(IndexScanDesc scan)
 
 	pace->seeks++;
 	lsm_count_search(scan);
-	if (scan->parallel_scan != NULL || !s->keys.are_keys ||
+	if (scan->parallel_scan != NULL || !can_look_up(s) ||
 		pace->seeks >= pace->wait || pace->lookups == 0)
 	{
 		note_sought(s);

@@ -99,7 +99,8 @@ typedef struct LsmScanKeys
 	/* Combinations, combination.c. */
 	int			driving;		/* columns that drive the scan */
 	bool		has_combinations;	/* else these have one value each */
-	bool		are_keys;		/* they are whole keys, as filters know them */
+	bool		are_keys;		/* they are whole keys, as filters know them; */
+	bool		are_prefixes;	/* or the first columns of keys, as filters may know them */
 	bool		has_range;		/* the column after them is bounded, too */
 	MemoryContext context;		/* until the next rescan */
 	LsmDriver  *drivers;

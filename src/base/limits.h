@@ -83,6 +83,9 @@ extern int	lsm_idle_delay_ms;
 #define LSM_UNIQUE_FILTER_BITS	16
 #define LSM_MAX_FILTER_BITS		32
 
+/* Of the prefixes that filters know: as many columns as are worth it. */
+#define LSM_USEFUL_PREFIXES		(-1)
+
 /* Runs of a level that are merged into one of the next: what can be set. */
 #define LSM_MIN_FANOUT			2
 #define LSM_MAX_FANOUT			32

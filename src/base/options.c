@@ -17,6 +17,7 @@ typedef struct LsmOptions
 	int32		vl_len_;
 	int			merge_fanout;	/* 0: as the setting says */
 	int			filter_bits;	/* -1: the default */
+	int			filter_prefix;	/* LSM_USEFUL_PREFIXES: the default */
 	int			fillfactor;
 	bool		deduplicate_items;
 	bool		lsm;			/* said of a constraint: see am/constraint.c */
@@ -35,6 +36,10 @@ lsm_options_init(void)
 	add_int_reloption(lsm_relopt_kind, "filter_bits",
 					  "Bits for each key in the filters that spare lookups runs without the key; 0: no filters; -1: as many as are due",
 					  -1, -1, LSM_MAX_FILTER_BITS, ShareUpdateExclusiveLock);
+	add_int_reloption(lsm_relopt_kind, "filter_prefix",
+					  "Leading columns whose values filters know, too, for conditions on these only; 0: none; -1: as many as are worth it",
+					  LSM_USEFUL_PREFIXES, LSM_USEFUL_PREFIXES, INDEX_MAX_KEYS - 1,
+					  ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "fillfactor",
 					  "Accepted for compatibility with btree; has no effect",
 					  90, 10, 100, ShareUpdateExclusiveLock);
@@ -52,6 +57,7 @@ lsm_options_parse(Datum reloptions, bool validate)
 	static const relopt_parse_elt table[] = {
 		{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
 		{"filter_bits", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_bits)},
+		{"filter_prefix", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_prefix)},
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
 		{"lsm", RELOPT_TYPE_BOOL, offsetof(LsmOptions, lsm)},
@@ -84,4 +90,13 @@ lsm_filter_bits(Relation index)
 	if (options != NULL && options->filter_bits >= 0)
 		return options->filter_bits;
 	return index->rd_index->indisunique ? LSM_UNIQUE_FILTER_BITS : LSM_FILTER_BITS;
+}
+
+/* Columns of the prefixes that filters know, at most, or LSM_USEFUL_PREFIXES. */
+int
+lsm_filter_prefix(Relation index)
+{
+	LsmOptions *options = (LsmOptions *) index->rd_options;
+
+	return options != NULL ? options->filter_prefix : LSM_USEFUL_PREFIXES;
 }

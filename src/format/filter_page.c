@@ -14,6 +14,13 @@ lsm_filter_hash(const uint8 *key, uint32 keylen)
 	return hash_bytes_extended(key, (int) keylen, 0);
 }
 
+/* Of the first columns of a key, so many and not all, as they are encoded. */
+uint64
+lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns)
+{
+	return hash_bytes_extended(key, (int) length, columns);
+}
+
 /* Pages of a filter for so many keys: at least one, and not a whole one for little. */
 uint32
 lsm_filter_pages(uint64 keys, int bits_per_key)
@@ -39,13 +46,14 @@ lsm_filter_probes(uint64 keys, uint32 pages)
 
 /* An empty page of a filter of so many pages. */
 void
-lsm_filter_page_init(Page page, int probes, uint32 pages)
+lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix_columns)
 {
 	LsmFilterHeader *header;
 
 	lsm_page_init(page, LSM_PAGE_FILTER, 0, InvalidBlockNumber);
 	header = lsm_filter_header(page);
 	header->probes = probes;
+	header->prefix_columns = prefix_columns;
 	header->pages = pages;
 	((PageHeader) page)->pd_lower = LSM_FILTER_DATA +
 		LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BYTES;
@@ -78,7 +86,8 @@ lsm_filter_page_check(Page page)
 	if (((PageHeader) page)->pd_lower !=
 		LSM_FILTER_DATA + LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BYTES)
 		return "filter has another size than its page";
-	if (header->probes < 1 || header->probes > LSM_FILTER_MOST_PROBES || header->pages == 0)
+	if (header->probes < 1 || header->probes > LSM_FILTER_MOST_PROBES || header->pages == 0 ||
+		header->prefix_columns >= INDEX_MAX_KEYS)
 		return "header of the filter is damaged";
 	return NULL;
 }

@@ -7,6 +7,9 @@
  * block of 64 bytes, a cache line, and some of its bits, which are set for each
  * key of the segment.  Where one of them is not set the key is not there.
  *
+ * A filter may know prefixes of keys, too: the values of the first column, of the
+ * first two, and so on.  Each is put in as keys are, under a hash of its own.
+ *
  * Entries that VACUUM has removed stay in the filter.
  */
 #ifndef LSM_FILTER_PAGE_H
@@ -27,7 +30,7 @@
 typedef struct LsmFilterHeader
 {
 	uint16		probes;			/* bits for each key, 1 to LSM_FILTER_MOST_PROBES */
-	uint16		reserved;
+	uint16		prefix_columns; /* prefixes of up to so many columns are known, too */
 	uint32		pages;			/* of the filter */
 } LsmFilterHeader;
 
@@ -44,10 +47,11 @@ typedef struct LsmFilterPlace
 } LsmFilterPlace;
 
 extern uint64 lsm_filter_hash(const uint8 *key, uint32 keylen);
+extern uint64 lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns);
 extern void lsm_filter_block_add(uint8 *block, int probes, uint64 hash);
 extern uint32 lsm_filter_pages(uint64 keys, int bits_per_key);
 extern int	lsm_filter_probes(uint64 keys, uint32 pages);
-extern void lsm_filter_page_init(Page page, int probes, uint32 pages);
+extern void lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix_columns);
 extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash);
 extern const char *lsm_filter_page_check(Page page);
 

@@ -269,6 +269,7 @@ lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
 	segment->offset_bits = run->offset_bits;
 	segment->height = run->height;
 	segment->filter_blocks = run->filter_blocks;
+	segment->prefix_columns = run->prefix_columns;
 }
 
 /* The record of a run of one segment, whose id it takes. */
@@ -282,6 +283,7 @@ lsm_run_init_single(LsmRunRecord *run, const LsmSegment *segment, int level, Lsm
 	lsm_run_add_segment(run, segment);
 	run->start = segment->start;
 	run->height = segment->height;
+	run->prefix_columns = segment->prefix_columns;
 }
 
 /* Count a segment in. */

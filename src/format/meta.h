@@ -54,10 +54,12 @@ typedef struct LsmRunRecord
 	uint8		dir_height;		/* levels of directory pages, or 0 */
 	uint8		level;
 	uint8		state;			/* LsmRunState */
-	uint8		flags;
+	uint8		flags:3,
+				prefix_columns:5;	/* of the segment, if that is in the record; else 0 */
 } LsmRunRecord;
 
 StaticAssertDecl(sizeof(LsmRunRecord) == 64, "LsmRunRecord is part of the on-disk format");
+StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "prefix_columns must take one less than a key has columns");
 
 /* Blocks that a step has taken and not installed yet (I3). */
 typedef struct LsmReservation

@@ -24,7 +24,8 @@ typedef struct LsmSegment
 	BlockNumber heap_low;		/* lowest and highest heap block of its entries */
 	BlockNumber heap_high;
 	uint32		filter_blocks;	/* pages of the filter, or 0 */
-	uint32		reserved;
+	uint8		prefix_columns; /* prefixes of up to so many columns are in the filter */
+	uint8		reserved[3];
 	uint16		keylen;			/* see LsmLeafMode */
 	uint8		offset_bits;
 	uint8		height;			/* fence pages above a leaf */

@@ -49,8 +49,14 @@ manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 {
 	if (!manifest_knows_id(c, segment->id))
 		return "the id was not given out yet";
-	if (segment->reserved != 0)
-		return "a reserved field is in use";
+	for (int i = 0; i < lengthof(segment->reserved); i++)
+	{
+		if (segment->reserved[i] != 0)
+			return "a reserved field is in use";
+	}
+	if (segment->prefix_columns > 0 &&
+		(segment->filter_blocks == 0 || segment->prefix_columns >= c->ks->nkeys))
+		return "number of columns in the filter is impossible";
 	if (segment->leaves == 0 || segment->height > LSM_MAX_HEIGHT)
 		return "number of pages is impossible";
 	if (segment->entries > MOST_ENTRIES(segment->leaves))
@@ -90,7 +96,8 @@ record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 		/* VACUUM may have emptied and dropped all segments of an idle run. */
 		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 ||
 			run->leaves < run->segments ||
-			run->blocks < (uint64) run->leaves + run->filter_blocks)
+			run->blocks < (uint64) run->leaves + run->filter_blocks ||
+			run->prefix_columns != 0)
 			record_report(c, run, "number of segments is impossible");
 		wrong = manifest_extent_fault(c, run->start, 1);
 	}

@@ -236,19 +236,37 @@ segment_read_filter(SegmentWalk *w)
 			lsm_check_report(w->check, segment_block(w, number),
 							 "filter has %u pages, the manifest says %u",
 							 lsm_filter_header(page)->pages, segment->filter_blocks);
+		if (lsm_filter_header(page)->prefix_columns != segment->prefix_columns)
+			lsm_check_report(w->check, segment_block(w, number),
+							 "filter knows prefixes of %u columns, the manifest says %u",
+							 lsm_filter_header(page)->prefix_columns, segment->prefix_columns);
 	}
 	return true;
 }
 
-/* Lookups must not pass by an entry. */
+static bool
+segment_filter_has(SegmentWalk *w, uint64 hash)
+{
+	LsmFilterPlace place = lsm_filter_place(hash, w->segment->segment.filter_blocks);
+
+	return lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place, hash);
+}
+
+/* Neither lookups of its key nor seeks by its first columns must pass by an entry. */
 static void
 segment_check_in_filter(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry)
 {
-	uint64		hash = lsm_filter_hash(entry->key, entry->keylen);
-	LsmFilterPlace place = lsm_filter_place(hash, w->segment->segment.filter_blocks);
-
-	if (!lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place, hash))
+	if (!segment_filter_has(w, lsm_filter_hash(entry->key, entry->keylen)))
 		lsm_check_report(w->check, block, "the filter does not know entry %d", ordinal);
+	for (int columns = 1; columns <= w->segment->segment.prefix_columns; columns++)
+	{
+		uint32		length = lsm_encoded_prefix_length(w->check->ks, entry->key, entry->keylen,
+													   columns);
+
+		if (!segment_filter_has(w, lsm_filter_prefix_hash(entry->key, length, columns)))
+			lsm_check_report(w->check, block, "the filter does not know the first %d columns of entry %d",
+							 columns, ordinal);
+	}
 }
 
 /* --- leaves ----------------------------------------------------------------- */

@@ -393,6 +393,45 @@ lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end)
 	return len > 0 ? 1 + len : 0;
 }
 
+/* How many whole columns, `most` of them at most, a part of a key begins with. */
+int
+lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most)
+{
+	const uint8 *end = key + length;
+	int			columns = 0;
+
+	while (columns < most)
+	{
+		uint32		len = lsm_encoded_column_length(&ks->columns[columns], key, end);
+
+		if (len == 0)
+			break;
+		key += len;
+		columns++;
+	}
+	return columns;
+}
+
+/*
+ * The length of the first columns of a key, or 0 if it is damaged.  Keys whose first
+ * columns are equal begin with the same bytes, up to there, and others do not.
+ */
+uint32
+lsm_encoded_prefix_length(LsmKeySpace *ks, const uint8 *key, uint32 keylen, int columns)
+{
+	uint32		at = 0;
+
+	for (int i = 0; i < columns; i++)
+	{
+		uint32		len = lsm_encoded_column_length(&ks->columns[i], key + at, key + keylen);
+
+		if (len == 0)
+			return 0;
+		at += len;
+	}
+	return at;
+}
+
 bool
 lsm_encoded_is_null(const uint8 *p)
 {

@@ -138,6 +138,9 @@ extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
 extern uint32 lsm_encoded_length(const LsmColumn *column);
 extern uint32 lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end);
 extern bool lsm_encoded_is_null(const uint8 *p);
+extern int	lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most);
+extern uint32 lsm_encoded_prefix_length(LsmKeySpace *ks, const uint8 *key, uint32 keylen,
+										int columns);
 extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
 extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
 									  Datum *value, bool *isnull);

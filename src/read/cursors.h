@@ -23,12 +23,16 @@ typedef struct LsmReadContext
 	BufferAccessStrategy strategy;
 	uint64		edits;			/* of the version that is read */
 	int			run_count;		/* of that version that are read */
+	int			packed_count;	/* of these, without the pages of the write buffer */
 	bool		is_merge;		/* of the inputs of a job */
 	uint32		user;			/* number of who uses the reader */
 	int			seeks_timed;	/* so many further seeks in runs are, see read_ahead.c */
-	const LsmBound *lookup;		/* the key that alone is looked for, or NULL */
-	bool		is_hashed;		/* its hash is known: */
+	const LsmBound *lookup;		/* its first columns are those of all that is looked for, */
+	int			lookup_columns; /* so many: all of a key, or less; 0: filters are not asked */
+	int			hashed_columns; /* so many of them have this hash; 0: none is known */
 	uint64		hash;
+	int			prefix_columns; /* that filters in private memory may know, at most */
+	bool		prefixes_if_worth;	/* these may be fewer: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: there are to be none */
 	struct LsmKnownProbes *known_probes;	/* of segments; NULL until needed */
 	uint64		generation;		/* changes when open pages are to be read anew */

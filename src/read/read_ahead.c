@@ -7,7 +7,9 @@
  *
  * - A seek looks into one run after the other.  When it has waited in one of
  *   them, the runs that follow ask for the leaves, or pages of filters, that they
- *   will need (merge.c calls them).  What is read at once was in the kernel's
+ *   will need (merge.c calls them).  A whole key is in one run at most, mostly, but
+ *   many runs may have a prefix: then a page of a filter that is not in memory is
+ *   asked for together with the leaf.  What is read at once was in the kernel's
  *   cache, where asking costs more than it saves.  So a read is timed; but not
  *   all are: only those of some seeks after one that has read anything.
  *
@@ -72,15 +74,30 @@ void
 lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 {
 	RunCursor  *c = (RunCursor *) base;
-	LsmReadCounters counted = c->cx->counters;
-	bool		wanted;
-	uint32		page;
+	LsmReadContext *cx = c->cx;
+	LsmReadCounters counted = cx->counters;
+	bool		wanted = lsm_run_prepare_seek(c, &from, direction);
+	bool		in_memory;
+	uint32		filter_page;
 
-	wanted = lsm_run_prepare_seek(c, &from, direction) && lsm_run_next_page(c, from, &page);
 	/* The seek goes the same way, and is what counts. */
-	c->cx->counters = counted;
+	cx->counters = counted;
+	if (!wanted)
+		return;
+	if (cx->lookup_columns > 0 && !c->is_near && lsm_run_asks_filter(c, &filter_page))
+	{
+		in_memory = filter_page == LSM_NO_CHILD || !ask_for_page(c, filter_page);
+		counted = cx->counters;
+		wanted = cx->lookup_columns < cx->ks->nkeys && (!in_memory || lsm_run_filter_has(c));
+		cx->counters = counted;
+		if (!wanted)
+			return;
+	}
+	counted = cx->counters;
+	wanted = lsm_run_next_leaf(c, from);
+	cx->counters = counted;
 	if (wanted)
-		ask_for_page(c, page);
+		ask_for_page(c, c->leaf);
 }
 
 /* The leaf c->leaf of a backward scan is read; `missed` says that it was not in memory. */

@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "base/limits.h"
 #include "base/options.h"
 #include "key/merge.h"
 #include "miscadmin.h"
@@ -88,7 +89,14 @@ make_reader(LsmIndex *index)
 	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
 	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
 	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
+	{
+		int			prefix = lsm_filter_prefix(index->rel);
+		int			most = reader->cx.ks->nkeys - 1;
+
 		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
+		reader->cx.prefixes_if_worth = prefix == LSM_USEFUL_PREFIXES;
+		reader->cx.prefix_columns = reader->cx.prefixes_if_worth ? most : Min(prefix, most);
+	}
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;
 	index->readers = reader;
@@ -379,6 +387,7 @@ set_cursors(LsmReader *reader)
 	if (reader->cx.filters != NULL)
 		lsm_run_filters_end(reader->cx.filters);
 	reader->cx.run_count = reader->child_count;
+	reader->cx.packed_count = runs;
 	reader->cursor = reader->merge;
 	if (reader->child_count == 1)
 		reader->cursor = reader->children[0];
@@ -535,14 +544,31 @@ check_limit(LsmReader *reader)
 					reader->direction);
 }
 
-/* Is it one key that is looked for, as filters know it? */
-static bool
-is_lookup(const LsmReader *reader, const LsmBound *from, const LsmBound *limit)
+/*
+ * Note what filters can be asked about all that lies between two bounds: whether it has
+ * one key; or, if there are several runs, how many of its first columns have one value.
+ * What bounds have in common, all keys between them have, too.
+ */
+static void
+note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 {
-	const LsmKeySpace *ks = reader->cx.ks;
+	LsmReadContext *cx = &reader->cx;
+	LsmKeySpace *ks = cx->ks;
 
-	return limit != NULL && ks->encoded && !limit->is_entry && limit->ncolumns == ks->nkeys &&
-		from->keylen == limit->keylen && memcmp(from->key, limit->key, limit->keylen) == 0;
+	cx->lookup = limit;
+	cx->lookup_columns = 0;
+	cx->hashed_columns = 0;
+	if (limit == NULL || !ks->encoded)
+		return;
+	if (!limit->is_entry && limit->ncolumns == ks->nkeys && from->keylen == limit->keylen &&
+		memcmp(from->key, limit->key, limit->keylen) == 0)
+		cx->lookup_columns = ks->nkeys;
+	else if (ks->nkeys > 1 && cx->packed_count > 1)
+		cx->lookup_columns =
+			lsm_encoded_columns(ks, limit->key,
+								lsm_common_prefix(from->key, from->keylen, limit->key,
+												  limit->keylen),
+								ks->nkeys - 1);
 }
 
 /*
@@ -561,8 +587,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	reader->limit = limit;
 	reader->direction = direction;
 	reader->cx.stale = false;
-	reader->cx.lookup = is_lookup(reader, from, limit) ? limit : NULL;
-	reader->cx.is_hashed = false;
+	note_lookup(reader, from, limit);
 	reader->cx.counters.seeks++;
 	reader->cx.counters.runs += reader->child_count;
 	lsm_cursor_seek(reader->cursor, from, limit, direction);
@@ -585,8 +610,7 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 	LsmCursor  *cursor = reader->children[child];
 
-	reader->cx.lookup = is_lookup(reader, from, limit) ? limit : NULL;
-	reader->cx.is_hashed = false;
+	note_lookup(reader, from, limit);
 	lsm_cursor_seek(cursor, from, limit, ForwardScanDirection);
 	MemoryContextSwitchTo(old);
 	return cursor;

@@ -451,26 +451,22 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 	LsmReadWatch watch;
 
 	lsm_run_begin_watch(c, &watch);
-	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks_key(c))
+	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks(c))
 		lsm_run_seek_in_segment(c, from, limit);
 	if (unlikely(lsm_buffer_pages_read() != watch.pages || lsm_debug_prefetch_scan))
 		lsm_run_note_reads(c, &watch);
 }
 
 /*
- * The page that a seek, which is prepared, will have to read and that may not be in
- * memory.  False if there is none, or the cursor is stale.
+ * Let c->leaf be the one that a seek, which is prepared, will read.  False if the cursor
+ * is stale.
  */
 bool
-lsm_run_next_page(RunCursor *c, const LsmBound *from, uint32 *number)
+lsm_run_next_leaf(RunCursor *c, const LsmBound *from)
 {
-	if (c->cx->lookup != NULL && !c->is_near && lsm_run_asks_filter(c, number))
-		return *number != LSM_NO_CHILD;
-	if (c->is_near)
-		c->leaf = c->near.leaf;
-	else if (!run_find_leaf(c, from))
-		return false;
-	*number = c->leaf;
+	if (!c->is_near)
+		return run_find_leaf(c, from);
+	c->leaf = c->near.leaf;
 	return true;
 }
 
@@ -648,7 +644,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 	RunCursor  *c = (RunCursor *) cursor;
 
 	if (c->run.run_id != run->run_id)
-		c->yes = 0;
+		memset(c->yes, 0, sizeof(c->yes));
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;

@@ -50,8 +50,9 @@ typedef struct RunCursor
 	LsmReadContext *cx;
 	LsmRunRecord run;
 	const LsmBound *clip;		/* what is before it does not count; or NULL */
-	int			yes;			/* the filter's latest answers: so many in a row; and
-								 * lookups since that did not ask */
+	uint8		yes[INDEX_MAX_KEYS];	/* the filter's latest answers, by columns that it was
+										 * asked about, less one: so many in a row; and
+										 * lookups since that did not ask */
 	struct LsmRunFilter *filter;	/* of a small run, or NULL; it may have one on disk, too */
 	ScanDirection direction;
 	bool		forward;
@@ -80,14 +81,15 @@ extern Buffer lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kin
 extern bool lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found);
 extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
 extern bool lsm_run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction);
-extern bool lsm_run_next_page(RunCursor *c, const LsmBound *from, uint32 *number);
+extern bool lsm_run_next_leaf(RunCursor *c, const LsmBound *from);
 extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit);
 
 /* run_lookup.c */
-extern bool lsm_run_lacks_key(RunCursor *c);
-extern uint64 *lsm_run_read_hashes(RunCursor *c, uint32 *count, uint64 *low, uint64 *high);
+extern bool lsm_run_lacks(RunCursor *c);
+extern bool lsm_run_read_keys(RunCursor *c, LsmKeyHashes *keys, uint64 *low, uint64 *high);
 extern bool lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low);
 extern bool lsm_run_asks_filter(RunCursor *c, uint32 *number);
+extern bool lsm_run_filter_has(RunCursor *c);
 
 /* To look for a key takes about as long as to put so many into a filter. */
 #define LSM_ENTRIES_A_LOOKUP	32

@@ -82,8 +82,10 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 	{
 		if (filter->used == set->takes)
 			continue;
-		if (filter->blocks)
-			pfree(filter->blocks);
+		if (filter->of_keys.blocks)
+			pfree(filter->of_keys.blocks);
+		if (filter->of_prefixes.blocks)
+			pfree(filter->of_prefixes.blocks);
 		hash_search(set->filters, &filter->run_id, HASH_REMOVE, NULL);
 	}
 }
@@ -103,22 +105,33 @@ probe_count(const LsmRunFilterSet *set)
 
 /* Put keys into so many blocks. */
 static void
-add_keys(uint8 *bytes, uint32 blocks, int probes, const uint64 *hashes, uint32 count)
+add_keys(uint8 *bytes, uint32 blocks, int probes, const uint64 *hashes, uint64 count)
 {
-	for (uint32 i = 0; i < count; i++)
+	for (uint64 i = 0; i < count; i++)
 		lsm_filter_block_add(bytes + lsm_filter_block(hashes[i], blocks) * LSM_FILTER_BLOCK_BYTES,
 							 probes, hashes[i]);
 }
 
-/* Make the filter of a run with these keys. */
+/*
+ * Make a filter of a run: of its keys, which have so many columns, or of the prefixes of
+ * one column, of two, up to so many.
+ */
 void
-lsm_run_filter_make(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes, uint32 count)
+lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *filter, int columns,
+					const LsmKeyHashes *hashes, int count)
 {
-	uint32		blocks = block_count(set, count);
-	uint8	   *bytes = MemoryContextAllocZero(set->context, (Size) blocks * LSM_FILTER_BLOCK_BYTES);
+	uint64		all = 0;
+	uint32		blocks;
+	uint8	   *bytes;
 
+	for (int i = 0; i < count; i++)
+		all += hashes[i].count;
+	blocks = block_count(set, all);
+	bytes = MemoryContextAllocZero(set->context, (Size) blocks * LSM_FILTER_BLOCK_BYTES);
+	filter->columns = columns;
 	filter->probes = probe_count(set);
-	add_keys(bytes, blocks, filter->probes, hashes, count);
+	for (int i = 0; i < count; i++)
+		add_keys(bytes, blocks, filter->probes, hashes[i].hashes, hashes[i].count);
 	filter->block_count = blocks;
 	filter->blocks = bytes;
 }

@@ -5,15 +5,16 @@
  * Batches and small merges come and go too fast for a filter to be worth its
  * writing.  But while rows pour in, they are most of the runs.  A lookup looks into
  * such a run the ordinary way at first; from the 32nd on it asks a filter in private
- * memory.  Batches, which look for many keys at once, ask a single filter of all these
- * runs, the *joint* filter: hardly any key is in one of them.  A run's id is never used
- * again and nothing is added to it, so either filter is good for as long as there is the
- * run, in any version.
+ * memory; and likewise one of the prefixes of its keys, if these are looked for.  Batches,
+ * which look for many keys at once, ask a single filter of all these runs, the *joint*
+ * filter: hardly any key is in one of them.  A run's id is never used again and nothing is
+ * added to it, so either filter is good for as long as there is the run, in any version.
  */
 #ifndef LSM_RUN_FILTER_H
 #define LSM_RUN_FILTER_H
 
 #include "read/cursors.h"
+#include "segment/filter.h"
 
 /*
  * Lookups of a run after which its filter is made: that costs about as much as so
@@ -31,14 +32,22 @@
 /* Larger ones are not worth reading for the joint filter. */
 #define LSM_JOINT_MOST_LEAVES		64
 
+/* A filter of the run's own. */
+typedef struct LsmOwnFilter
+{
+	uint32		lookups;		/* so far, while there is no filter */
+	int			columns;		/* of keys; or prefixes of up to so many */
+	int			probes;
+	uint32		block_count;	/* of 64 bytes */
+	uint8	   *blocks;			/* NULL: there is no filter yet */
+} LsmOwnFilter;
+
 typedef struct LsmRunFilter
 {
 	uint64		run_id;
 	uint64		used;			/* by this take of a version, as the set counts them */
-	uint32		lookups;		/* so far, while there is no filter */
-	int			probes;
-	uint32		block_count;	/* of 64 bytes */
-	uint8	   *blocks;			/* NULL: there is no filter yet */
+	LsmOwnFilter of_keys;
+	LsmOwnFilter of_prefixes;
 
 	uint64		keys;			/* that batches have looked for while it was not joint */
 	uint64		joined;			/* round of the joint filter that has its keys; 0: none */
@@ -67,16 +76,16 @@ extern LsmRunFilterSet *lsm_run_filters_create(int bits_per_key);
 extern void lsm_run_filters_begin(LsmRunFilterSet *set);
 extern LsmRunFilter *lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id);
 extern void lsm_run_filters_end(LsmRunFilterSet *set);
-extern void lsm_run_filter_make(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes,
-								uint32 count);
+extern void lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *filter, int columns,
+								const LsmKeyHashes *hashes, int count);
 extern LsmJointFilter *lsm_joint_filter(LsmRunFilterSet *set);
 extern void lsm_joint_filter_reserve(LsmRunFilterSet *set, uint64 more, uint64 all);
 extern void lsm_joint_filter_add(LsmRunFilterSet *set, LsmRunFilter *filter, const uint64 *hashes,
 								 uint32 count);
 
-/* May the run have this key? */
+/* May the run have this key, or prefix? */
 static inline bool
-lsm_run_filter_has(const LsmRunFilter *filter, uint64 hash)
+lsm_own_filter_has(const LsmOwnFilter *filter, uint64 hash)
 {
 	const uint8 *block = filter->blocks +
 		lsm_filter_block(hash, filter->block_count) * LSM_FILTER_BLOCK_BYTES;

@@ -24,146 +24,277 @@
 /* --- filters ----------------------------------------------------------------- */
 
 /*
- * The hashes of all keys of a small run, to be freed, and the prefixes of its first and
- * its last key.  NULL if the cursor is stale.  A reader may outlive an error; what is
- * returned does not.
+ * Show all groups of a small run, with their keys in order.  False if the cursor is
+ * stale.  A reader may outlive an error; what is made of them should not.
  */
-uint64 *
-lsm_run_read_hashes(RunCursor *c, uint32 *result_count, uint64 *low, uint64 *high)
+static bool
+run_read_groups(RunCursor *c, void (*take) (LsmGroup *group, void *arg), void *arg)
 {
-	uint32		room = Max(c->run.entries, 1);
-	uint64	   *hashes = MemoryContextAlloc(CurTransactionContext, room * sizeof(uint64));
-	uint32		count = 0;
-
 	lsm_run_segment(&c->run, &c->segment);
-	*low = PG_UINT64_MAX;
-	*high = 0;
 	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
 	{
 		Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
 		Page		page;
 
 		if (!BufferIsValid(buffer))
-		{
-			pfree(hashes);
-			return NULL;
-		}
+			return false;
 		page = BufferGetPage(buffer);
 		for (int g = 0; g < lsm_leaf_group_count(page); g++)
 		{
 			if (!lsm_leaf_decode_group(page, g, &c->decoded))
 				lsm_run_damaged(c, leaf);
-			if (c->decoded.count == 0)
-				continue;
-			/* The manifest may count less than there is: VACUUM counts before it removes. */
-			if (count + c->decoded.count > room)
-			{
-				room = Max(2 * room, count + c->decoded.count);
-				hashes = repalloc(hashes, room * sizeof(uint64));
-			}
-			if (count == 0)
-				*low = lsm_key_prefix(c->decoded.entries[0].key, c->decoded.entries[0].keylen);
-			*high = lsm_key_prefix(c->decoded.entries[c->decoded.count - 1].key,
-								   c->decoded.entries[c->decoded.count - 1].keylen);
-			for (int i = 0; i < c->decoded.count; i++)
-				hashes[count++] = lsm_filter_hash(c->decoded.entries[i].key,
-												  c->decoded.entries[i].keylen);
+			if (c->decoded.count > 0)
+				take(&c->decoded, arg);
 		}
 		UnlockReleaseBuffer(buffer);
 	}
-	*result_count = count;
-	return hashes;
-}
-
-/* Make the filter of a small run.  False if the cursor is stale. */
-static bool
-run_make_filter(RunCursor *c)
-{
-	uint32		count;
-	uint64		low;
-	uint64		high;
-	uint64	   *hashes = lsm_run_read_hashes(c, &count, &low, &high);
-
-	if (hashes == NULL)
-		return false;
-	lsm_run_filter_make(c->cx->filters, c->filter, hashes, count);
-	pfree(hashes);
 	return true;
 }
 
-/* The hash of the key that is looked for. */
-static uint64
-lookup_hash(LsmReadContext *cx)
+typedef struct ReadKeys
 {
-	if (!cx->is_hashed)
-	{
-		cx->hash = lsm_filter_hash(cx->lookup->key, cx->lookup->keylen);
-		cx->is_hashed = true;
-	}
-	return cx->hash;
+	LsmKeyHashes *hashes;
+	uint64		low;			/* prefix of the first key, as lsm_key_prefix has it, */
+	uint64		high;			/* and of the last one */
+} ReadKeys;
+
+static void
+take_keys(LsmGroup *group, void *arg)
+{
+	ReadKeys   *keys = arg;
+	const LsmEntry *last = &group->entries[group->count - 1];
+
+	if (keys->hashes->count == 0)
+		keys->low = lsm_key_prefix(group->entries[0].key, group->entries[0].keylen);
+	keys->high = lsm_key_prefix(last->key, last->keylen);
+	for (int i = 0; i < group->count; i++)
+		lsm_hashes_add(keys->hashes, group->entries[i].key, group->entries[i].keylen);
 }
 
 /*
- * Will a lookup ask a filter before it reads a leaf?  Then *number is the page of the
+ * The hashes of all keys of a small run, to be freed, and the prefixes of its first and
+ * its last key.  False if the cursor is stale.
+ */
+bool
+lsm_run_read_keys(RunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *high)
+{
+	ReadKeys	keys = {hashes, PG_UINT64_MAX, 0};
+	bool		fresh;
+
+	memset(hashes, 0, sizeof(LsmKeyHashes));
+	hashes->context = CurTransactionContext;
+	hashes->room = Max(c->run.entries, 1);
+	hashes->hashes = MemoryContextAlloc(hashes->context, hashes->room * sizeof(uint64));
+	fresh = run_read_groups(c, take_keys, &keys);
+	*low = keys.low;
+	*high = keys.high;
+	if (!fresh)
+		pfree(hashes->hashes);
+	return fresh;
+}
+
+static void
+take_prefixes(LsmGroup *group, void *arg)
+{
+	for (int i = 0; i < group->count; i++)
+		lsm_prefixes_add(arg, group->entries[i].key, group->entries[i].keylen);
+}
+
+/* Make a filter of the keys of a small run.  False if the cursor is stale. */
+static bool
+run_make_filter(RunCursor *c)
+{
+	LsmKeyHashes keys;
+	uint64		low;
+	uint64		high;
+
+	if (!lsm_run_read_keys(c, &keys, &low, &high))
+		return false;
+	lsm_own_filter_make(c->cx->filters, &c->filter->of_keys, c->cx->ks->nkeys, &keys, 1);
+	pfree(keys.hashes);
+	return true;
+}
+
+/*
+ * Make one of the prefixes, of as many columns as filters on disk would have: further
+ * lookups may be of more than this one.  False if the cursor is stale.
+ */
+static bool
+run_make_prefix_filter(RunCursor *c)
+{
+	MemoryContext context = AllocSetContextCreate(CurTransactionContext, "pg_lsm prefixes",
+												  ALLOCSET_DEFAULT_SIZES);
+	LsmKeyPrefixes prefixes;
+	bool		fresh;
+
+	lsm_prefixes_init(&prefixes, c->cx->ks, c->cx->prefix_columns, c->cx->prefixes_if_worth,
+					  context);
+	fresh = run_read_groups(c, take_prefixes, &prefixes);
+	if (fresh)
+	{
+		lsm_prefixes_limit(&prefixes, c->run.entries);
+		lsm_own_filter_make(c->cx->filters, &c->filter->of_prefixes, prefixes.columns,
+							prefixes.hashes, prefixes.columns);
+	}
+	MemoryContextDelete(context);
+	return fresh;
+}
+
+/* The hash of the first columns of what is looked for, as filters know it. */
+static uint64
+lookup_hash(LsmReadContext *cx, int columns)
+{
+	const LsmBound *bound = cx->lookup;
+
+	if (cx->hashed_columns == columns)
+		return cx->hash;
+	if (columns == cx->ks->nkeys)
+		cx->hash = lsm_filter_hash(bound->key, bound->keylen);
+	else
+		cx->hash = lsm_filter_prefix_hash(bound->key,
+										  lsm_encoded_prefix_length(cx->ks, bound->key,
+																	bound->keylen, columns),
+										  columns);
+	cx->hashed_columns = columns;
+	return cx->hash;
+}
+
+/* What a filter is asked about, and how. */
+typedef struct Question
+{
+	int			columns;		/* of what is looked for; 0: no filter can be asked */
+	LsmOwnFilter *own;			/* the filter in private memory; NULL: the segment's */
+	uint8	   *yes;			/* see RunCursor; NULL if no filter can be asked */
+} Question;
+
+/* How can a filter be asked about what is looked for, in the segment that the cursor is in? */
+static Question
+what_to_ask(RunCursor *c)
+{
+	int			columns = c->cx->lookup_columns;
+	Question	q = {columns, NULL, NULL};
+	bool		is_prefix = columns < c->cx->ks->nkeys;
+
+	if (c->segment.filter_blocks > 0)
+	{
+		if (is_prefix)
+			q.columns = Min(columns, c->segment.prefix_columns);
+	}
+	else if (c->filter == NULL)
+		q.columns = 0;
+	else if (!is_prefix)
+		q.own = &c->filter->of_keys;
+	else
+	{
+		q.own = &c->filter->of_prefixes;
+		q.columns = Min(columns, q.own->blocks ? q.own->columns : c->cx->prefix_columns);
+	}
+	if (q.columns > 0)
+		q.yes = &c->yes[q.columns - 1];
+	return q;
+}
+
+/*
+ * Will a seek ask a filter before it reads a leaf?  Then *number is the page of the
  * segment that it has to read for that, or LSM_NO_CHILD.
  */
 bool
 lsm_run_asks_filter(RunCursor *c, uint32 *number)
 {
+	Question	q = what_to_ask(c);
+
 	*number = LSM_NO_CHILD;
-	if (c->yes >= YES_IN_A_ROW)
+	if (q.columns == 0 || *q.yes >= YES_IN_A_ROW)
 		return false;
-	if (c->segment.filter_blocks == 0)
-		return c->filter != NULL && c->filter->blocks != NULL;
+	if (q.own != NULL)
+		return q.own->blocks != NULL;
 	*number = c->segment.leaves +
-		lsm_filter_place(lookup_hash(c->cx), c->segment.filter_blocks).page;
+		lsm_filter_place(lookup_hash(c->cx, q.columns), c->segment.filter_blocks).page;
 	return true;
 }
 
-/* Does the segment's filter know the key?  No, if the cursor is stale. */
+/* Does the segment's filter know the key or prefix?  No, if the cursor is stale. */
 static bool
-run_ask_segment(RunCursor *c)
+run_ask_segment(RunCursor *c, uint64 hash)
 {
-	LsmFilterPlace place = lsm_filter_place(c->cx->hash, c->segment.filter_blocks);
+	LsmFilterPlace place = lsm_filter_place(hash, c->segment.filter_blocks);
 	Buffer		buffer = lsm_run_read_page(c, c->segment.leaves + place.page, LSM_PAGE_FILTER);
 	bool		found;
 
 	if (!BufferIsValid(buffer))
 		return false;
-	found = lsm_filter_page_has(BufferGetPage(buffer), &place, c->cx->hash);
+	found = lsm_filter_page_has(BufferGetPage(buffer), &place, hash);
 	UnlockReleaseBuffer(buffer);
 	return found;
 }
 
 /*
- * Does a filter say that the key is not in the segment, or is the cursor stale?
- * Then the key is not in the run: one that reaches into another segment is in
- * both.
+ * Does a filter that lsm_run_asks_filter names, and that is in memory, know what is looked
+ * for?  Who asks ahead: it is not counted.  No, if the cursor is stale.
  */
 bool
-lsm_run_lacks_key(RunCursor *c)
+lsm_run_filter_has(RunCursor *c)
+{
+	Question	q = what_to_ask(c);
+	uint64		hash = lookup_hash(c->cx, q.columns);
+
+	return q.own != NULL ? lsm_own_filter_has(q.own, hash) : run_ask_segment(c, hash);
+}
+
+/*
+ * Ask a filter in private memory, which is made when that is worth it; one of prefixes may
+ * turn out to know fewer columns than were to be asked about.  True if there is none yet;
+ * no, if the cursor is stale.
+ */
+static bool
+run_ask_own(RunCursor *c, Question *q, bool *asked)
+{
+	*asked = q->own->blocks != NULL || ++q->own->lookups >= LSM_LOOKUPS_BEFORE_FILTER;
+	if (!*asked)
+		return true;
+	if (q->own->blocks == NULL)
+	{
+		if (!(q->own == &c->filter->of_keys ? run_make_filter(c) : run_make_prefix_filter(c)))
+			return false;
+		*q = what_to_ask(c);
+	}
+	return lsm_own_filter_has(q->own, lookup_hash(c->cx, q->columns));
+}
+
+/*
+ * Does a filter say that nothing of what is looked for is in the segment, or is the
+ * cursor stale?  Then nothing of it is in the run.  For a seek goes to the first segment
+ * that ends behind the place (backward: the last one that begins before it), and as that
+ * end has another key, or prefix, all of these lie before it.  Entries that VACUUM has
+ * removed change nothing: filters keep them.
+ */
+bool
+lsm_run_lacks(RunCursor *c)
 {
 	LsmReadContext *cx = c->cx;
+	bool		asked = true;
 	bool		found;
+	Question	q;
 
-	if (cx->lookup == NULL || (c->segment.filter_blocks == 0 && c->filter == NULL))
+	if (cx->lookup_columns == 0 || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
 	/* A single run mostly has the key, and a leaf that is known costs hardly more than the filter. */
 	if (c->is_near && cx->run_count == 1)
 		return false;
-	if (c->yes >= YES_IN_A_ROW && ++c->yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
+	q = what_to_ask(c);
+	if (q.columns == 0)
 		return false;
-	(void) lookup_hash(cx);
-	if (c->segment.filter_blocks > 0)
-		found = run_ask_segment(c);
-	else if (c->filter->blocks == NULL && ++c->filter->lookups < LSM_LOOKUPS_BEFORE_FILTER)
+	if (*q.yes >= YES_IN_A_ROW && ++*q.yes < YES_IN_A_ROW + LOOKUPS_UNASKED)
 		return false;
+	if (q.own == NULL)
+		found = run_ask_segment(c, lookup_hash(cx, q.columns));
 	else
-		found = (c->filter->blocks != NULL || run_make_filter(c)) &&
-			lsm_run_filter_has(c->filter, cx->hash);
+		found = run_ask_own(c, &q, &asked);
+	if (!asked)
+		return false;
 	cx->counters.filter_checks++;
 	cx->counters.filter_skips += !found;
-	c->yes = found ? Min(c->yes + 1, YES_IN_A_ROW) : 0;
+	*q.yes = found ? Min(*q.yes + 1, YES_IN_A_ROW) : 0;
 	return !found;
 }
 
@@ -423,8 +554,8 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 static bool
 is_filter_due(RunCursor *c, int more)
 {
-	c->filter->lookups += more;
-	return (uint64) c->filter->lookups * LSM_ENTRIES_A_LOOKUP >= c->run.entries;
+	c->filter->of_keys.lookups += more;
+	return (uint64) c->filter->of_keys.lookups * LSM_ENTRIES_A_LOOKUP >= c->run.entries;
 }
 
 /*
@@ -435,10 +566,11 @@ static void
 ask_private_filter(RunCursor *c, LookupRound *r, bool *perhaps)
 {
 	c->segment = r->segments[0];
-	if (c->filter->blocks == NULL && (!is_filter_due(c, r->count) || !run_make_filter(c)))
+	if (c->filter->of_keys.blocks == NULL &&
+		(!is_filter_due(c, r->count) || !run_make_filter(c)))
 		return;
 	for (int i = 0; i < r->count; i++)
-		perhaps[i] = lsm_run_filter_has(c->filter, r->probes[i]->hash);
+		perhaps[i] = lsm_own_filter_has(&c->filter->of_keys, r->probes[i]->hash);
 	c->cx->counters.filter_checks += r->count;
 }
 

@@ -38,13 +38,12 @@ overlaps(const LsmRunFilter *filter, const LsmProbe *probes, Size count)
 static bool
 join(RunCursor *c)
 {
-	uint32		count;
-	uint64	   *hashes = lsm_run_read_hashes(c, &count, &c->filter->low, &c->filter->high);
+	LsmKeyHashes keys;
 
-	if (hashes == NULL)
+	if (!lsm_run_read_keys(c, &keys, &c->filter->low, &c->filter->high))
 		return false;
-	lsm_joint_filter_add(c->cx->filters, c->filter, hashes, count);
-	pfree(hashes);
+	lsm_joint_filter_add(c->cx->filters, c->filter, keys.hashes, keys.count);
+	pfree(keys.hashes);
 	return true;
 }
 

@@ -64,6 +64,7 @@ struct LsmBuilder
 
 	int			filter_bits;	/* of the filter, for each key; 0: there will be none */
 	LsmKeyHashes hashes;
+	LsmKeyPrefixes prefixes;
 	uint32		filter_blocks;	/* once it is finished */
 
 	LsmEntry   *separators;		/* of each leaf, the open one included */
@@ -112,13 +113,20 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 
 /*
  * Let the segment have a filter with so many bits for each key, or none (0), if
- * its keys are compared as bytes.  Before anything is added.
+ * its keys are compared as bytes.  It is to know the prefixes of up to so many columns,
+ * too; with LSM_USEFUL_PREFIXES those that are worth it.  Before anything is added.
  */
 void
-lsm_builder_want_filter(LsmBuilder *b, int bits_per_key)
+lsm_builder_want_filter(LsmBuilder *b, int bits_per_key, int prefix_columns)
 {
+	bool		if_worth = prefix_columns == LSM_USEFUL_PREFIXES;
+	int			most = b->ks->nkeys - 1;
+
 	b->filter_bits = b->ks->encoded ? bits_per_key : 0;
 	b->hashes.context = b->context;
+	if (b->filter_bits > 0)
+		lsm_prefixes_init(&b->prefixes, b->ks, if_worth ? most : Min(prefix_columns, most),
+						  if_worth, b->context);
 }
 
 /* Begin an image. */
@@ -244,7 +252,8 @@ reckon_filter(const LsmBuilder *b)
 
 	if (b->filter_bits == 0 || leaves < LSM_FILTER_LEAST_LEAVES)
 		return 0;
-	return lsm_filter_pages(b->hashes.count * leaves / b->leaves, b->filter_bits);
+	return lsm_filter_pages((b->hashes.count + b->prefixes.count) * leaves / b->leaves,
+							b->filter_bits);
 }
 
 /*
@@ -305,6 +314,7 @@ begin_leaf(LsmBuilder *b, const LsmEntry *first)
 {
 	LsmEntry	separator;
 
+	lsm_prefixes_limit(&b->prefixes, b->hashes.count);
 	/* The open leaf counts as complete here. */
 	if (b->is_open)
 	{
@@ -365,7 +375,10 @@ lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
 		return false;
 	b->entries++;
 	if (b->filter_bits > 0)
+	{
 		lsm_hashes_add(&b->hashes, entry->key, entry->keylen);
+		lsm_prefixes_add(&b->prefixes, entry->key, entry->keylen);
+	}
 	return true;
 }
 
@@ -401,7 +414,12 @@ hash_leaf(LsmBuilder *b)
 			lsm_report_corruption(b->rel, lsm_page_opaque(b->leaf_page)->self,
 								  "entries cannot be decoded");
 		for (int i = 0; i < b->scratch.count; i++)
-			lsm_hashes_add(&b->hashes, b->scratch.entries[i].key, b->scratch.entries[i].keylen);
+		{
+			const LsmEntry *entry = &b->scratch.entries[i];
+
+			lsm_hashes_add(&b->hashes, entry->key, entry->keylen);
+			lsm_prefixes_add(&b->prefixes, entry->key, entry->keylen);
+		}
 	}
 }
 
@@ -456,10 +474,12 @@ write_filter(LsmBuilder *b)
 		return;
 	for (int i = 0; i < LSM_MAX_HEIGHT; i++)
 		others += b->levels[i].pages;
-	pages = Min(lsm_filter_pages(b->hashes.count, b->filter_bits), b->most_blocks - others);
+	lsm_prefixes_limit(&b->prefixes, b->hashes.count);
+	pages = Min(lsm_filter_pages(b->hashes.count + b->prefixes.count, b->filter_bits),
+				b->most_blocks - others);
 	if (pages == 0)
 		return;
-	filter = lsm_filter_make(&b->hashes, pages);
+	filter = lsm_filter_make(&b->hashes, &b->prefixes, pages);
 	for (uint32 i = 0; i < pages; i++)
 		emit(b, b->leaves + i, (Page) (filter + (Size) i * BLCKSZ));
 	pfree(filter);
@@ -562,6 +582,7 @@ lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result)
 	segment->blocks = b->blocks;
 	segment->leaves = b->leaves;
 	segment->filter_blocks = b->filter_blocks;
+	segment->prefix_columns = b->filter_blocks > 0 ? b->prefixes.columns : 0;
 	segment->height = b->height;
 	segment->heap_low = b->mode.base_block;
 	segment->heap_high = b->mode.last_block;

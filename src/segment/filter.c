@@ -10,6 +10,13 @@
 /* Keys whose lines are on their way from memory while others are put in. */
 #define KEYS_AHEAD	8
 
+/* Prefixes that any filter may have.  Tests shall see that some are given up. */
+#ifdef USE_ASSERT_CHECKING
+#define PREFIXES_ALLOWED	64
+#else
+#define PREFIXES_ALLOWED	1024
+#endif
+
 void
 lsm_hashes_grow(LsmKeyHashes *h)
 {
@@ -20,15 +27,82 @@ lsm_hashes_grow(LsmKeyHashes *h)
 	h->room = room;
 }
 
-/* The pages of the filter, without owner and place, in the memory context of the hashes. */
-char *
-lsm_filter_make(LsmKeyHashes *h, uint32 pages)
-{
-	char	   *filter = MemoryContextAllocHuge(h->context, (Size) pages * BLCKSZ);
-	int			probes = lsm_filter_probes(h->count, pages);
+/* --- prefixes ------------------------------------------------------------------ */
 
-	for (uint32 i = 0; i < pages; i++)
-		lsm_filter_page_init((Page) (filter + (Size) i * BLCKSZ), probes, pages);
+/*
+ * Let the prefixes of up to so many columns be collected, in this memory context.
+ *
+ * REQUIRES: encoded keys of more columns than that.
+ */
+void
+lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth,
+				  MemoryContext context)
+{
+	memset(p, 0, sizeof(LsmKeyPrefixes));
+	p->ks = ks;
+	if (columns <= 0)
+		return;
+	Assert(ks->encoded && columns < ks->nkeys);
+	p->columns = columns;
+	p->if_worth = if_worth;
+	p->last = MemoryContextAlloc(context, ks->max_keylen);
+	p->ends = MemoryContextAllocZero(context, columns * sizeof(uint32));
+	p->hashes = MemoryContextAllocZero(context, columns * sizeof(LsmKeyHashes));
+	for (int i = 0; i < columns; i++)
+		p->hashes[i].context = context;
+}
+
+/* Note a key whose longest prefix is another one than that of the key before. */
+void
+lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
+{
+	bool		same = p->last_length > 0;
+	uint32		at = 0;
+
+	for (int i = 0; i < p->columns; i++)
+	{
+		uint32		len = at < keylen ?
+			lsm_encoded_column_length(&p->ks->columns[i], key + at, key + keylen) : 0;
+
+		if (len == 0)
+			lsm_keyspace_report_entry(p->ks);
+		same = same && p->ends[i] == at + len && memcmp(p->last + at, key + at, len) == 0;
+		at += len;
+		p->ends[i] = at;
+		if (same)
+			continue;
+		p->count -= p->hashes[i].count;
+		lsm_hashes_note(&p->hashes[i], lsm_filter_prefix_hash(key, at, i + 1));
+		p->count += p->hashes[i].count;
+	}
+	memcpy(p->last, key, at);
+	p->last_length = at;
+}
+
+/*
+ * There are so many keys.  Give up the longest prefixes, but not the shortest, if all of
+ * them are more than the keys: the filter is to be no more than twice as large for them.
+ */
+void
+lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
+{
+	while (p->if_worth && p->columns > 1 && p->count > keys + PREFIXES_ALLOWED)
+	{
+		LsmKeyHashes *longest = &p->hashes[--p->columns];
+
+		p->count -= longest->count;
+		if (longest->hashes)
+			pfree(longest->hashes);
+		p->last_length = p->ends[p->columns - 1];
+	}
+}
+
+/* --- pages --------------------------------------------------------------------- */
+
+/* Put hashes into a filter of so many pages. */
+static void
+put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
+{
 	for (uint64 i = 0; i < h->count; i++)
 	{
 		LsmFilterPlace place = lsm_filter_place(h->hashes[i], pages);
@@ -42,5 +116,20 @@ lsm_filter_make(LsmKeyHashes *h, uint32 pages)
 		}
 		lsm_filter_page_add((Page) (filter + (Size) place.page * BLCKSZ), &place, h->hashes[i]);
 	}
+}
+
+/* The pages of the filter, without owner and place, in the memory context of the hashes. */
+char *
+lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages)
+{
+	char	   *filter = MemoryContextAllocHuge(h->context, (Size) pages * BLCKSZ);
+	int			probes = lsm_filter_probes(h->count + prefixes->count, pages);
+
+	for (uint32 i = 0; i < pages; i++)
+		lsm_filter_page_init((Page) (filter + (Size) i * BLCKSZ), probes, pages,
+							 prefixes->columns);
+	put_hashes(filter, pages, h);
+	for (int i = 0; i < prefixes->columns; i++)
+		put_hashes(filter, pages, &prefixes->hashes[i]);
 	return filter;
 }

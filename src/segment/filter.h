@@ -2,11 +2,15 @@
  * filter.h
  *	  Making the filter of a segment: the hashes of its keys are collected while
  *	  it is built, 8 bytes for each, and put into pages when their number is known.
+ *
+ * So are those of the prefixes of its keys: the values of the first column, of the
+ * first two, and so on.  Keys come in order, and so each prefix counts once.
  */
 #ifndef LSM_FILTER_H
 #define LSM_FILTER_H
 
 #include "format/filter_page.h"
+#include "key/keyspace.h"
 
 /* A segment of fewer leaves is found out about as quickly without. */
 #define LSM_FILTER_LEAST_LEAVES	8
@@ -19,20 +23,51 @@ typedef struct LsmKeyHashes
 	uint64		room;
 } LsmKeyHashes;
 
-extern void lsm_hashes_grow(LsmKeyHashes *h);
-extern char *lsm_filter_make(LsmKeyHashes *h, uint32 pages);
-
-/* Note a key.  Keys come in order, so equal ones follow each other. */
-static inline void
-lsm_hashes_add(LsmKeyHashes *h, const uint8 *key, uint32 keylen)
+typedef struct LsmKeyPrefixes
 {
-	uint64		hash = lsm_filter_hash(key, keylen);
+	LsmKeySpace *ks;
+	int			columns;		/* prefixes of up to so many columns; 0: none */
+	bool		if_worth;		/* may become fewer: see lsm_prefixes_limit */
+	uint64		count;			/* of all prefixes */
+	uint8	   *last;			/* the longest prefix of the key before */
+	uint32		last_length;	/* 0: there is none */
+	uint32	   *ends;			/* in there, of each column */
+	LsmKeyHashes *hashes;		/* of prefixes of i + 1 columns */
+} LsmKeyPrefixes;
 
+extern void lsm_hashes_grow(LsmKeyHashes *h);
+extern void lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth,
+							  MemoryContext context);
+extern void lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen);
+extern void lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys);
+extern char *lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages);
+
+/* Note the hash of a key or prefix.  Those come in order, so equal ones follow each other. */
+static inline void
+lsm_hashes_note(LsmKeyHashes *h, uint64 hash)
+{
 	if (h->count > 0 && h->hashes[h->count - 1] == hash)
 		return;
 	if (unlikely(h->count == h->room))
 		lsm_hashes_grow(h);
 	h->hashes[h->count++] = hash;
+}
+
+/* Note a key. */
+static inline void
+lsm_hashes_add(LsmKeyHashes *h, const uint8 *key, uint32 keylen)
+{
+	lsm_hashes_note(h, lsm_filter_hash(key, keylen));
+}
+
+/* Note the prefixes of a key.  Mostly they are those of the one before. */
+static inline void
+lsm_prefixes_add(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
+{
+	if (p->columns > 0 &&
+		(p->last_length == 0 || keylen < p->last_length ||
+		 memcmp(key, p->last, p->last_length) != 0))
+		lsm_prefixes_add_new(p, key, keylen);
 }
 
 #endif							/* LSM_FILTER_H */

@@ -217,6 +217,7 @@ class Layout:
 
         # With few bits filters are often wrong: they may be only in one way.
         self.filter_bits = rng.choice((None, None, 0, 1, 2, 32))
+        self.filter_prefix = rng.choice((None, None, None, 0, 1, 2))
 
     @property
     def limits(self):
@@ -248,8 +249,12 @@ class Layout:
             # Backward scans of posting lists give equal keys in ascending
             # order of TID, which depends on when lists were made.
             text += " WITH (deduplicate_items = off)"
-        elif method == "lsm" and self.filter_bits is not None:
-            text += f" WITH (filter_bits = {self.filter_bits})"
+        elif method == "lsm":
+            options = [f"{name} = {value}" for name, value in
+                       (("filter_bits", self.filter_bits),
+                        ("filter_prefix", self.filter_prefix))
+                       if value is not None]
+            text += f" WITH ({', '.join(options)})" if options else ""
         if self.predicate:
             text += " WHERE " + self.predicate
         return text

@@ -29,13 +29,26 @@ $node->safe_psql('postgres', q{
 			COMMIT;
 		END LOOP;
 	END $$;
-	VACUUM ANALYZE t});
+	SET pg_lsm.page_entries = 50;
+	SET pg_lsm.segment_size = 0;
+	SET pg_lsm.batch_entries = 0;
+	SET pg_lsm.foreground_blocks = 10000;
+	CREATE TABLE p (device int, ts int);
+	CREATE INDEX p_dt ON p USING lsm (device, ts) WITH (merge_fanout = 8);
+	DO $$ BEGIN
+		FOR b IN 1 .. 56 LOOP
+			INSERT INTO p SELECT i % 1000, b * 10000 + i FROM generate_series(1, 2000) i;
+			COMMIT;
+		END LOOP;
+	END $$;
+	VACUUM ANALYZE t, p});
 
 my $settings = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0;';
 my %query = (
 	'forward' => 'SELECT k FROM t WHERE k > 0 ORDER BY k LIMIT 10',
 	'backward' => 'SELECT count(*) FROM (SELECT k FROM t WHERE k < 1000000 ORDER BY k DESC OFFSET 0) s',
 	'key' => 'SELECT count(*) FROM t WHERE k = (SELECT max(k) FROM t)',
+	'prefix' => 'SELECT ts FROM p WHERE device = 500 ORDER BY ts DESC LIMIT 10',
 	'array' => 'SELECT count(*) FROM t WHERE k = ANY (ARRAY(SELECT generate_series(1, 2000000, 5000)))');
 
 sub rows
@@ -63,6 +76,10 @@ foreach my $what (sort keys %query)
 	is($rows, $before{$what}, "$what: the rows are the same");
 	cmp_ok($asked, '>', 0, "$what: pages were asked for ahead");
 }
+# Filters may say that many runs have the prefix, so the leaves are asked for, too, not only the pages of filters.
+my $runs = $node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('p_dt')");
+my (undef, $prefix_asked) = asked('prefix');
+cmp_ok($prefix_asked, '>', 1.5 * $runs, 'prefix: of each run a page of the filter and a leaf are asked for');
 is($node->safe_psql('postgres', "$settings $query{forward}; $query{forward}; SELECT sum(pages_prefetched) FROM lsm_last_statement()"),
 	"$before{forward}\n$before{forward}\n0", 'nothing is asked for that is in shared buffers');
 

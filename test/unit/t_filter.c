@@ -22,7 +22,7 @@ make(uint64 keys, int bits)
 	if (count > MOST_PAGES)
 		abort();
 	for (uint32 i = 0; i < count; i++)
-		lsm_filter_page_init(pages[i].data, lsm_filter_probes(keys, count), count);
+		lsm_filter_page_init(pages[i].data, lsm_filter_probes(keys, count), count, 0);
 	for (uint64 key = 0; key < keys; key++)
 	{
 		LsmFilterPlace place = lsm_filter_place(hash_of(2 * key), count);
@@ -65,6 +65,28 @@ test_answers(uint64 keys, int bits, double most)
 	ok(good == count, "its pages are good");
 }
 
+/* A prefix is not taken for a key of the same bytes, nor for a prefix of other columns. */
+static void
+test_prefixes(void)
+{
+	uint32		count = make(6000, 16);
+	uint64		wrong = 0;
+
+	for (uint64 key = 0; key < 6000; key++)
+	{
+		uint64		bytes = 2 * key;
+
+		for (int columns = 1; columns <= 3; columns++)
+		{
+			uint64		hash = lsm_filter_prefix_hash((const uint8 *) &bytes, sizeof(bytes), columns);
+			LsmFilterPlace place = lsm_filter_place(hash, count);
+
+			wrong += lsm_filter_page_has(pages[place.page].data, &place, hash);
+		}
+	}
+	ok(wrong <= 18000 * 16 / 10000, "prefixes and keys are told apart");
+}
+
 static void
 test_sizes(void)
 {
@@ -88,6 +110,9 @@ test_damage(void)
 	lsm_filter_header(pages[0].data)->pages = 0;
 	ok(lsm_filter_page_check(pages[0].data) != NULL, "a filter of no pages is noticed");
 	make(1000, 10);
+	lsm_filter_header(pages[0].data)->prefix_columns = INDEX_MAX_KEYS;
+	ok(lsm_filter_page_check(pages[0].data) != NULL, "prefixes of too many columns are noticed");
+	make(1000, 10);
 	((PageHeader) pages[0].data)->pd_lower -= LSM_FILTER_BLOCK_BYTES;
 	ok(lsm_filter_page_check(pages[0].data) != NULL, "a block that is missing is noticed");
 }
@@ -108,6 +133,7 @@ main(void)
 	test_answers(20000, 7, 60);
 	test_answers(20000, 9, 25);
 	test_answers(20000, 12, 7);
+	test_prefixes();
 	test_sizes();
 	test_damage();
 	return done();

@@ -11,7 +11,7 @@
 
 enum
 {
-	ORDER, EQUALITY, CODES, LENGTHS, DAMAGE, DEFORM, TUPLES, SEPARATORS
+	ORDER, EQUALITY, CODES, LENGTHS, DAMAGE, DEFORM, TUPLES, SEPARATORS, PREFIXES
 };
 
 static const char *const names[] = {
@@ -23,6 +23,7 @@ static const char *const names[] = {
 	"an entry gives back its columns, bit for bit",
 	"so does the tuple of an index-only scan",
 	"a separator lies behind the left entry and not behind the right one",
+	"keys begin with the same bytes as far as their columns are equal, and tell how many these are",
 };
 
 static TestIndex the_index;
@@ -97,6 +98,30 @@ check_codes(LsmColumn *column, const TestRow *a, const TestRow *b, int i)
 				 (order != 0 || a_len == b_len), "column %d of %s", i, rows_describe(&the_index));
 }
 
+/* What filters that know prefixes, and those who ask them, rely on. */
+static void
+check_prefixes(const LsmEntry *a, const LsmEntry *b, const TestRow *a_row, const TestRow *b_row)
+{
+	LsmKeySpace *ks = the_index.ks;
+	uint32		common = lsm_common_prefix(a->key, a->keylen, b->key, b->keylen);
+	int			equal = 0;
+
+	for (int n = 1; n <= the_index.nkeys; n++)
+	{
+		uint32		a_len = lsm_encoded_prefix_length(ks, a->key, a->keylen, n);
+		uint32		b_len = lsm_encoded_prefix_length(ks, b->key, b->keylen, n);
+		bool		same = rows_compare_columns(&the_index, a_row, b_row, n) == 0;
+
+		props_expect(PREFIXES, same == (a_len == b_len && memcmp(a->key, b->key, a_len) == 0) &&
+					 lsm_encoded_columns(ks, a->key, a_len, the_index.nkeys) == n &&
+					 lsm_encoded_columns(ks, a->key, a_len - 1, the_index.nkeys) == n - 1,
+					 "%d columns of %s", n, rows_describe(&the_index));
+		equal += same;
+	}
+	props_expect(PREFIXES, lsm_encoded_columns(ks, a->key, common, the_index.nkeys) == equal,
+				 "%s", rows_describe(&the_index));
+}
+
 static bool
 same_columns(const TestRow *row, const Datum *values, const bool *isnull, int count)
 {
@@ -159,6 +184,8 @@ round_of_rows(void)
 	{
 		for (int j = 0; j < count; j++)
 			check_order(&rows[i], &rows[j]);
+		for (int j = 0; j < count && the_index.ks->encoded; j++)
+			check_prefixes(&rows[i].entry, &rows[j].entry, &rows[i], &rows[j]);
 		check_columns(maker, &rows[i]);
 		for (int c = 0; c < the_index.nkeys && the_index.ks->encoded; c++)
 		{
