@@ -138,7 +138,7 @@ foreach my $round (1 .. $rounds)
 	load_stop($load);
 	if ($victims{$death})
 	{
-		$node->poll_query_until('postgres', 'SELECT true') or die 'server does not come back';
+		wait_for_server($node);
 	}
 	else
 	{

@@ -184,7 +184,7 @@ foreach my $round (1 .. $rounds)
 	else
 	{
 		load_stop($load);
-		$node->poll_query_until('postgres', 'SELECT true') or die 'server does not come back';
+		wait_for_server($node);
 	}
 	check_clean($node, "after crash $round");
 	is($node->safe_psql('postgres', q{SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')

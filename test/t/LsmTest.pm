@@ -5,13 +5,14 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use List::Util qw(sum0);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
 our @EXPORT = qw($full new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
-  lost_blocks kill_process);
+  lost_blocks kill_process wait_for_server);
 
 # Merges and levels at small sizes.
 our $tiny = "
@@ -228,6 +229,20 @@ sub kill_process
 	return 0;
 }
 
+# Wait until the server has come back by itself.  It may still be on its way down when psql talks to it, which is then
+# no longer there for what we write to it.
+sub wait_for_server
+{
+	my ($node) = @_;
+
+	foreach (1 .. 900)
+	{
+		return if eval { ($node->psql('postgres', 'SELECT true'))[0] == 0 };
+		select(undef, undef, undef, 0.2);
+	}
+	die 'server does not come back';
+}
+
 # pgbench in the background.  With "log" it notes which transactions were
 # acknowledged, see lost_commits.
 sub load_start
@@ -378,12 +393,16 @@ sub count_blocks
 	my $live = 4;
 	my $pages = 0;
 
-	$live += $_->[2] foreach @runs;
 	foreach my $run (@runs)
 	{
 		return "$index: run $run->[0] is $run->[1]\n" unless $run->[1] =~ /^(open|packed)$/;
 		# A page that the directory had once may be free, and carry the run's id still.
-		$pages += grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] && is_in_use($file, $_->{block}) } page_kinds($file);
+		my @directory = map { $_->{block} }
+		  grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] && is_in_use($file, $_->{block}) } page_kinds($file);
+
+		# Its record counts in the segments that a run has lost to VACUUM while it was in a merge. Its directory does not.
+		$live += @directory ? sum0(map { $_->{blocks} } map { directory_items($file, $_) } @directory) : $run->[2];
+		$pages += @directory;
 	}
 	return $free + $live + $pages == $mapped && (-s $file) >= 8192 * ($mapped - $free) ? '' :
 	  "$index: $free blocks are free, $live and $pages directory pages in use, of $mapped\n";
@@ -398,19 +417,28 @@ sub live_ids
 
 	foreach my $at (grep { $_->{kind} eq 'directory' && $live{ $_->{owner} } } page_kinds($file))
 	{
-		my $page = page_read($file, $at->{block});
-		my ($count, $level) = unpack 'S S', substr($page, 24, 4);
-
-		next if $level != 1;
-		foreach my $i (0 .. $count - 1)
-		{
-			my ($offset) = unpack 'S', substr($page, 8160 - 2 * ($i + 1), 2);
-			my ($id, $entries, $removed, $start, $blocks) = unpack 'Q L L L L', substr($page, $offset, 24);
-
-			$live{$id} = 1 if $blocks > 0;
-		}
+		$live{ $_->{id} } = 1 foreach grep { $_->{blocks} > 0 } directory_items($file, $at->{block});
 	}
 	return \%live;
+}
+
+# The segments, with id and number of blocks, that a directory page names; none, if it is not of the lowest level.
+sub directory_items
+{
+	my ($file, $block) = @_;
+	my $page = page_read($file, $block);
+	my ($count, $level) = unpack 'S S', substr($page, 24, 4);
+	my @items;
+
+	return () if $level != 1;
+	foreach my $i (0 .. $count - 1)
+	{
+		my ($offset) = unpack 'S', substr($page, 8160 - 2 * ($i + 1), 2);
+		my ($id, $entries, $removed, $start, $blocks) = unpack 'Q L L L L', substr($page, $offset, 24);
+
+		push @items, { id => $id, blocks => $blocks };
+	}
+	return @items;
 }
 
 1;
