@@ -99,8 +99,9 @@ lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, 
 static uint32
 next_blocks(const LsmBuildState *build, uint32 written)
 {
-	bool		prefixes = build->ks->nkeys > 1 && lsm_filter_prefix(build->index->rel) != 0;
-	double		filter = build->rows * lsm_filter_bits(build->index->rel) / 8 * (prefixes ? 2 : 1);
+	bool		if_worth;
+	int			prefixes = lsm_filter_prefix(build->index->rel, build->ks->nkeys, &if_worth);
+	double		filter = build->rows * lsm_filter_bits(build->index->rel) / 8 * (prefixes > 0 ? 2 : 1);
 	double		left = (build->bytes * 1.1 + filter) / LSM_LEAF_CAPACITY + LSM_LEAST_EXTENT - written;
 	uint32		want = Min(Max(written, LSM_MIN_SEGMENT_BLOCKS),
 						   lsm_segment_size((uint64) written * 2));
@@ -186,8 +187,7 @@ write_run(LsmBuildState *build)
 			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, build->ks, reservation.segment_id,
 									 reservation.start, reservation.length, &build->mode, strategy);
-		lsm_builder_want_filter(builder, lsm_filter_bits(index->rel),
-								lsm_filter_prefix(index->rel));
+		lsm_builder_want_filter(builder);
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
 			if (build->unique && (sorted == live || sorted->source == live))

@@ -92,11 +92,16 @@ lsm_filter_bits(Relation index)
 	return index->rd_index->indisunique ? LSM_UNIQUE_FILTER_BITS : LSM_FILTER_BITS;
 }
 
-/* Columns of the prefixes that filters know, at most, or LSM_USEFUL_PREFIXES. */
+/*
+ * Columns of the longest prefix that filters know, of keys of so many columns: fewer
+ * than these.  *if_worth: it may be shorter, see lsm_prefixes_limit.
+ */
 int
-lsm_filter_prefix(Relation index)
+lsm_filter_prefix(Relation index, int key_columns, bool *if_worth)
 {
 	LsmOptions *options = (LsmOptions *) index->rd_options;
+	int			most = key_columns - 1;
 
-	return options != NULL ? options->filter_prefix : LSM_USEFUL_PREFIXES;
+	*if_worth = options == NULL || options->filter_prefix == LSM_USEFUL_PREFIXES;
+	return *if_worth ? most : Min(options->filter_prefix, most);
 }

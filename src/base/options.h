@@ -13,6 +13,6 @@ extern void lsm_options_init(void);
 extern bytea *lsm_options_parse(Datum reloptions, bool validate);
 extern int	lsm_fanout(Relation index);
 extern int	lsm_filter_bits(Relation index);
-extern int	lsm_filter_prefix(Relation index);
+extern int	lsm_filter_prefix(Relation index, int key_columns, bool *if_worth);
 
 #endif							/* LSM_OPTIONS_H */

@@ -210,10 +210,12 @@ wanted_blocks(Step *step, uint32 most_blocks)
 	/* Fence pages, and coding that has to serve all inputs, may make it larger than these. */
 	uint64		left = (uint64) step->job->blocks_left + step->job->blocks_left / 8 + 4;
 	uint32		want = step->segment_blocks;
+	bool		if_worth;
+	int			prefixes = lsm_filter_prefix(step->index->rel, step->ks->nkeys, &if_worth);
 
 	/* Most inputs of a small job have no filter.  For prefixes it may be twice as large. */
 	if (lsm_filter_bits(step->index->rel) > 0)
-		left += step->ks->nkeys > 1 && lsm_filter_prefix(step->index->rel) != 0 ? left / 2 : left / 4;
+		left += prefixes > 0 ? left / 2 : left / 4;
 	if (most_blocks > 0)
 		want = Min(want, most_blocks);
 	return (uint32) Min(Max(want, LSM_LEAST_EXTENT), Max(left, LSM_LEAST_EXTENT));
@@ -279,8 +281,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 	builder = lsm_builder_create(step->index->rel, step->ks, reservation->segment_id,
 								 reservation->start, reservation->length, &mode,
 								 step->write_strategy);
-	lsm_builder_want_filter(builder, lsm_filter_bits(step->index->rel),
-							lsm_filter_prefix(step->index->rel));
+	lsm_builder_want_filter(builder);
 	fill_segment(step, builder);
 	note_taken(step);
 	lsm_fail_point("save");

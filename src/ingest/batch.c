@@ -15,8 +15,9 @@
  * The entries of a unique index are checked at the nesting level of their rows.  Where
  * they must be written within a deeper subtransaction (a trigger's, say, which handles
  * errors and looks at the table) they are written all the same, and stay in the batch to
- * be checked before the next row of their statement, or at its end: what that subtransaction has done to rows with the same keys may come to
- * nothing, and a violation is not its own.
+ * be checked before the next row of their statement, or at its end: what that
+ * subtransaction has done to rows with the same keys may come to nothing, and a violation
+ * is not its own.
  */
 #include "postgres.h"
 

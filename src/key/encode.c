@@ -393,23 +393,31 @@ lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end)
 	return len > 0 ? 1 + len : 0;
 }
 
+/* How many whole columns, `most` of them at most, a part of a key begins with; they have *bytes. */
+static int
+walk_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most, uint32 *bytes)
+{
+	int			columns = 0;
+
+	for (*bytes = 0; columns < most; columns++)
+	{
+		uint32		len = lsm_encoded_column_length(&ks->columns[columns], key + *bytes,
+													key + length);
+
+		if (len == 0)
+			break;
+		*bytes += len;
+	}
+	return columns;
+}
+
 /* How many whole columns, `most` of them at most, a part of a key begins with. */
 int
 lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most)
 {
-	const uint8 *end = key + length;
-	int			columns = 0;
+	uint32		bytes;
 
-	while (columns < most)
-	{
-		uint32		len = lsm_encoded_column_length(&ks->columns[columns], key, end);
-
-		if (len == 0)
-			break;
-		key += len;
-		columns++;
-	}
-	return columns;
+	return walk_columns(ks, key, length, most, &bytes);
 }
 
 /*
@@ -419,17 +427,9 @@ lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most)
 uint32
 lsm_encoded_prefix_length(LsmKeySpace *ks, const uint8 *key, uint32 keylen, int columns)
 {
-	uint32		at = 0;
+	uint32		bytes;
 
-	for (int i = 0; i < columns; i++)
-	{
-		uint32		len = lsm_encoded_column_length(&ks->columns[i], key + at, key + keylen);
-
-		if (len == 0)
-			return 0;
-		at += len;
-	}
-	return at;
+	return walk_columns(ks, key, keylen, columns, &bytes) == columns ? bytes : 0;
 }
 
 bool

@@ -69,35 +69,37 @@ lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)
 		c->base.waited = reads_in_flight(c);
 }
 
+/* Ask for what a seek will need. */
+static void
+run_expect(RunCursor *c, const LsmBound *from, ScanDirection direction)
+{
+	LsmReadContext *cx = c->cx;
+	uint32		filter_page;
+
+	if (!lsm_run_prepare_seek(c, &from, direction))
+		return;
+	if (cx->lookup_columns > 0 && !c->is_near && lsm_run_asks_filter(c, &filter_page))
+	{
+		bool		in_memory = filter_page == LSM_NO_CHILD || !ask_for_page(c, filter_page);
+
+		if (cx->lookup_columns == cx->ks->nkeys || (in_memory && !lsm_run_filter_has(c)))
+			return;
+	}
+	if (lsm_run_next_leaf(c, from))
+		ask_for_page(c, c->leaf);
+}
+
 /* See LsmCursorOps. */
 void
 lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 {
 	RunCursor  *c = (RunCursor *) base;
-	LsmReadContext *cx = c->cx;
-	LsmReadCounters counted = cx->counters;
-	bool		wanted = lsm_run_prepare_seek(c, &from, direction);
-	bool		in_memory;
-	uint32		filter_page;
+	LsmReadCounters counted = c->cx->counters;
 
-	/* The seek goes the same way, and is what counts. */
-	cx->counters = counted;
-	if (!wanted)
-		return;
-	if (cx->lookup_columns > 0 && !c->is_near && lsm_run_asks_filter(c, &filter_page))
-	{
-		in_memory = filter_page == LSM_NO_CHILD || !ask_for_page(c, filter_page);
-		counted = cx->counters;
-		wanted = cx->lookup_columns < cx->ks->nkeys && (!in_memory || lsm_run_filter_has(c));
-		cx->counters = counted;
-		if (!wanted)
-			return;
-	}
-	counted = cx->counters;
-	wanted = lsm_run_next_leaf(c, from);
-	cx->counters = counted;
-	if (wanted)
-		ask_for_page(c, c->leaf);
+	run_expect(c, from, direction);
+	/* The seek goes the same way, and is what counts; but we have asked. */
+	counted.prefetched = c->cx->counters.prefetched;
+	c->cx->counters = counted;
 }
 
 /* The leaf c->leaf of a backward scan is read; `missed` says that it was not in memory. */

@@ -16,7 +16,6 @@
  */
 #include "postgres.h"
 
-#include "base/limits.h"
 #include "base/options.h"
 #include "key/merge.h"
 #include "miscadmin.h"
@@ -90,12 +89,9 @@ make_reader(LsmIndex *index)
 	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
 	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
 	{
-		int			prefix = lsm_filter_prefix(index->rel);
-		int			most = reader->cx.ks->nkeys - 1;
-
 		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
-		reader->cx.prefixes_if_worth = prefix == LSM_USEFUL_PREFIXES;
-		reader->cx.prefix_columns = reader->cx.prefixes_if_worth ? most : Min(prefix, most);
+		reader->cx.prefix_columns = lsm_filter_prefix(index->rel, reader->cx.ks->nkeys,
+													  &reader->cx.prefixes_if_worth);
 	}
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;

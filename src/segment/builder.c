@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "base/options.h"
 #include "miscadmin.h"
 #include "segment/fill.h"
 #include "segment/filter.h"
@@ -112,21 +113,19 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Let the segment have a filter with so many bits for each key, or none (0), if
- * its keys are compared as bytes.  It is to know the prefixes of up to so many columns,
- * too; with LSM_USEFUL_PREFIXES those that are worth it.  Before anything is added.
+ * Let the segment have a filter, as the index's options say, if its keys are compared as
+ * bytes.  Not for an image.  Before anything is added.
  */
 void
-lsm_builder_want_filter(LsmBuilder *b, int bits_per_key, int prefix_columns)
+lsm_builder_want_filter(LsmBuilder *b)
 {
-	bool		if_worth = prefix_columns == LSM_USEFUL_PREFIXES;
-	int			most = b->ks->nkeys - 1;
+	bool		if_worth;
+	int			columns = lsm_filter_prefix(b->rel, b->ks->nkeys, &if_worth);
 
-	b->filter_bits = b->ks->encoded ? bits_per_key : 0;
+	b->filter_bits = b->ks->encoded ? lsm_filter_bits(b->rel) : 0;
 	b->hashes.context = b->context;
 	if (b->filter_bits > 0)
-		lsm_prefixes_init(&b->prefixes, b->ks, if_worth ? most : Min(prefix_columns, most),
-						  if_worth, b->context);
+		lsm_prefixes_init(&b->prefixes, b->ks, columns, if_worth, b->context);
 }
 
 /* Begin an image. */

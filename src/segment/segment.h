@@ -24,7 +24,7 @@ typedef enum LsmPageResult
 extern LsmBuilder *lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id,
 									  BlockNumber start, uint32 length, const LsmLeafMode *mode,
 									  BufferAccessStrategy strategy);
-extern void lsm_builder_want_filter(LsmBuilder *b, int bits_per_key, int prefix_columns);
+extern void lsm_builder_want_filter(LsmBuilder *b);
 extern LsmBuilder *lsm_builder_create_image(LsmKeySpace *ks, const LsmLeafMode *mode);
 extern bool lsm_builder_add(LsmBuilder *b, const LsmEntry *entry);
 extern LsmPageResult lsm_builder_add_page(LsmBuilder *b, Page page);
