@@ -25,7 +25,7 @@ max_wal_size = 64MB
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off);
+CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);
 CREATE INDEX t_n ON t USING lsm (n, who);

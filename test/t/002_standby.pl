@@ -24,7 +24,7 @@ $primary->start;
 $primary->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
 CREATE EXTENSION pg_walinspect;
-CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off);
+CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
 INSERT INTO t SELECT i % 100, i, 's' || i % 10, i, -1 FROM generate_series(1, 500) i;
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);

@@ -14,7 +14,7 @@ my $node = new_node('main', init => { has_archiving => 1, allows_streaming => 1 
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off);
+CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s, k DESC);
 INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 1000) i;

@@ -36,7 +36,7 @@ CREATE OPERATOR CLASS slow_ops FOR TYPE int USING lsm AS
 CREATE TABLE s (k int, n int) WITH (autovacuum_enabled = off);
 CREATE INDEX s_k ON s USING lsm (k slow_ops);
 CREATE INDEX s_n ON s USING lsm (n);
-CREATE TABLE t (k int, s text COLLATE "C") WITH (autovacuum_enabled = off);
+CREATE TABLE t (k int, s text COLLATE "C") WITH (autovacuum_enabled = off, vacuum_truncate = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_s ON t USING lsm (s, k);
 });

@@ -103,7 +103,7 @@ $standby->start;
 change_settings($node, 'pg_lsm.segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.merge_fanout' => 4,
 	'pg_lsm.foreground_blocks' => 4, 'pg_lsm.page_entries' => 20);
 $node->safe_psql('postgres', q{
-	CREATE TABLE t (k int, s text COLLATE "C");
+	CREATE TABLE t (k int, s text COLLATE "C") WITH (vacuum_truncate = off);
 	CREATE INDEX t_k ON t USING lsm (k);
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });

@@ -222,11 +222,11 @@ sql(q{
 	SELECT lsm_compact('gaps_lsm')});
 sql('VACUUM gaps');
 cmp_ok(size('gaps_lsm'), '>', 1.25 * sql(q{SELECT sum(bytes) FROM lsm_runs('gaps_lsm')}), 'a fifth of the file is free');
-my $before = $node->lsn('flush');
+my $wal_start = $node->lsn('flush');
 sql('VACUUM gaps');
 sql('CREATE TABLE behind ()');
 is(sql(sprintf q{SELECT count(*) FROM pg_get_wal_records_info('%s', '%s') WHERE resource_manager = 'Standby' AND record_type = 'LOCK'
-		AND description LIKE '%%%% rel %d %%%%'}, $before, $node->lsn('flush'), sql(q{SELECT 'gaps_lsm'::regclass::oid})), 0, 'VACUUM that cuts nothing logs no lock');
+		AND description LIKE '%%%% rel %d %%%%'}, $wal_start, $node->lsn('flush'), sql(q{SELECT 'gaps_lsm'::regclass::oid})), 0, 'VACUUM that cuts nothing logs no lock');
 
 # On a standby the cut conflicts with whoever uses the index.
 sql(q{

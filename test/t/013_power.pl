@@ -105,7 +105,7 @@ note "seed $seed";
 start_noting();
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off);
+CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_s ON t USING lsm (s DESC, k) INCLUDE (who);
 CREATE TABLE committed (who int PRIMARY KEY, rows bigint NOT NULL);
