@@ -14,9 +14,11 @@
  */
 #include "postgres.h"
 
+#include "access/table.h"
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "am/am.h"
+#include "base/compat.h"
 #include "commands/progress.h"
 #include "manifest/manifest.h"
 #include "storage/lmgr.h"
@@ -112,10 +114,21 @@ cut_in_subtransaction(LsmIndex *index, BlockNumber least)
 		XLogFlush(XactLastRecEnd);
 }
 
+/* Whether the table's files may be cut, the index's included.  VACUUM has the table locked. */
+static bool
+is_allowed(LsmIndex *index)
+{
+	Relation	table = table_open(index->rel->rd_index->indrelid, NoLock);
+	bool		allowed = lsm_vacuum_truncates(table);
+
+	table_close(table, NoLock);
+	return allowed;
+}
+
 /*
- * Cut off the free end of the file, if that is worth it.  The lock is not taken for
- * nothing, since on a standby queries wait for it, or are cancelled.  It needs a
- * transaction id, so none can be had while several processes vacuum the indexes of
+ * Cut off the free end of the file, if that is worth it, and allowed.  The lock is not
+ * taken for nothing, since on a standby queries wait for it, or are cancelled.  It needs
+ * a transaction id, so none can be had while several processes vacuum the indexes of
  * a table.
  */
 void
@@ -127,6 +140,7 @@ lsm_cut_file(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	if (!IsInParallelMode() && possible >= worth && blocks >= lsm_manifest_used_end(index) + worth)
+	if (!IsInParallelMode() && possible >= worth && is_allowed(index) &&
+		blocks >= lsm_manifest_used_end(index) + worth)
 		cut_in_subtransaction(index, worth);
 }

@@ -56,6 +56,19 @@ typedef RelFileNode LsmLocator;
 #define lsm_relation_locator(rel) ((rel)->rd_node)
 #endif
 
+/* Whether VACUUM may cut files of the table, by its storage parameter (from 18 on also by the setting) vacuum_truncate. */
+static inline bool
+lsm_vacuum_truncates(Relation table)
+{
+	StdRdOptions *options = (StdRdOptions *) table->rd_options;
+
+#if PG_VERSION_NUM >= 180000
+	if (options == NULL || !options->vacuum_truncate_set)
+		return vacuum_truncate;
+#endif
+	return options == NULL || options->vacuum_truncate;
+}
+
 /* Redo: cancel queries whose snapshots may need what the record removes. */
 static inline void
 lsm_resolve_conflict(XLogReaderState *record, TransactionId horizon, bool is_catalog)

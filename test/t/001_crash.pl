@@ -25,7 +25,7 @@ max_wal_size = 64MB
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
+CREATE TABLE t (k int, f float8, s text COLLATE "C", n numeric, who int) WITH (autovacuum_enabled = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s DESC, k) INCLUDE (f);
 CREATE INDEX t_n ON t USING lsm (n, who);
@@ -113,7 +113,7 @@ foreach my $round (1 .. $rounds)
 	my $load = load_start($node, name => "r$round", clients => 6, options => $limits, log => 1,
 		# Much goes at once when VACUUM is to die, so that it has segments to drop and a file to cut.
 		scripts => [ [ 10, $insert ], [ 2, $delete ], [ $death eq 'vacuum' ? 1 : 0, $delete_all ],
-			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM t;\n" ],
+			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM (TRUNCATE off) t;\n" ],
 			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
 			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
 	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';

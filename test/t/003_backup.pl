@@ -14,7 +14,7 @@ my $node = new_node('main', init => { has_archiving => 1, allows_streaming => 1 
 $node->start;
 $node->safe_psql('postgres', q{
 CREATE EXTENSION pg_lsm;
-CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off, vacuum_truncate = off);
+CREATE TABLE t (k int, s text COLLATE "C", who int) WITH (autovacuum_enabled = off);
 CREATE INDEX t_k ON t USING lsm (k);
 CREATE INDEX t_sk ON t USING lsm (s, k DESC);
 INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 1000) i;
@@ -29,7 +29,7 @@ CREATE INDEX u_empty_k ON u_empty USING lsm (k);
 my @scripts = (
 	[ 5, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 30) i;\n" ],
 	[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n" ],
-	[ 1, "VACUUM t;\n" ]);
+	[ 1, "VACUUM (TRUNCATE off) t;\n" ]);
 my $load = load_start($node, name => 'backup', clients => 2, seconds => 5, scripts => \@scripts);
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging'}) or die 'no merge is under way';
 $node->backup('backup');

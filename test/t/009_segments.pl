@@ -103,7 +103,7 @@ $standby->start;
 change_settings($node, 'pg_lsm.segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.merge_fanout' => 4,
 	'pg_lsm.foreground_blocks' => 4, 'pg_lsm.page_entries' => 20);
 $node->safe_psql('postgres', q{
-	CREATE TABLE t (k int, s text COLLATE "C") WITH (vacuum_truncate = off);
+	CREATE TABLE t (k int, s text COLLATE "C");
 	CREATE INDEX t_k ON t USING lsm (k);
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });
@@ -166,7 +166,7 @@ foreach my $round (1 .. $rounds)
 			[ 5, "BEGIN;\nINSERT INTO t SELECT (random() * 1000)::int, 's' || i % 50, :client_id FROM generate_series(1, 100) i;\nUPDATE committed SET rows = rows + 100 WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 0;\nEND;\n" ],
 			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;\nEND;\n" ],
 			[ $round % 2, "SELECT lsm_compact('t_k');" ],
-			[ $round % 2, 'VACUUM t;' ] ]);
+			[ $round % 2, 'VACUUM (TRUNCATE off) t;' ] ]);
 	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
 	foreach (1 .. 200)
 	{
@@ -213,7 +213,7 @@ foreach my $round (1 .. 3)
 	load_stop(load_start($node, name => "vacuum$round", clients => 3, seconds => 3, scripts => [
 		[ 6, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10 FROM generate_series(1, 30) i;" ],
 		[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 3;" ],
-		[ 1, 'VACUUM t;' ] ]));
+		[ 1, 'VACUUM (TRUNCATE off) t;' ] ]));
 	check_clean($node, "VACUUM beside merges $round");
 }
 $node->stop;

@@ -247,6 +247,12 @@ sql('VACUUM (TRUNCATE off) cut');
 # What is left moves to the front.
 sql("SELECT lsm_compact('cut_lsm')");
 my $uncut = size('cut_lsm');
+sql('ALTER TABLE cut SET (vacuum_truncate = off)');
+sql('VACUUM cut');
+is(size('cut_lsm'), $uncut, 'the file is not cut where that is forbidden');
+$node->wait_for_catchup($standby);
+is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 10, 'and nobody is cancelled on the standby');
+sql('ALTER TABLE cut RESET (vacuum_truncate)');
 sql('VACUUM (TRUNCATE off) cut');
 cmp_ok(size('cut_lsm'), '<', $uncut, 'the file is cut');
 $node->wait_for_catchup($standby);

@@ -244,9 +244,9 @@ sub wait_for_server
 }
 
 # pgbench in the background.  With "log" it notes which transactions were
-# acknowledged, see lost_commits.  Where several clients VACUUM a table, the table
-# should have vacuum_truncate = off: else the one that would cut the heap waits up to
-# five seconds for a lock, with all the others behind it, and there is no load.
+# acknowledged, see lost_commits.  Where several clients VACUUM a table, they should do
+# so with TRUNCATE off: else the one that would cut the heap waits up to five seconds
+# for a lock, with all the others behind it, and there is no load.
 sub load_start
 {
 	my ($node, %params) = @_;
