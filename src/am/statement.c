@@ -239,6 +239,23 @@ only_runs_statements(Node *node)
 	}
 }
 
+/*
+ * A lower bound of the cmin of what COPY inserts.  Rows that it freezes are seen by
+ * every snapshot, so all scans have to find their entries.
+ */
+static CommandId
+copy_cid(const CopyStmt *copy)
+{
+	ListCell   *cell;
+
+	foreach(cell, copy->options)
+	{
+		if (strcmp(((DefElem *) lfirst(cell))->defname, "freeze") == 0)
+			return FirstCommandId;
+	}
+	return GetCurrentCommandId(false);
+}
+
 static void
 utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
@@ -251,7 +268,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	/* Commands may look at indexes by other ways than scans. */
 	lsm_batch_flush_all();
 	begin_top_level();
-	outer = begin_statement(batches, batches ? GetCurrentCommandId(false) : FirstCommandId);
+	outer = begin_statement(batches, batches ? copy_cid((CopyStmt *) node) : FirstCommandId);
 	current.many_rows = batches;
 	current.only_inserts = batches;
 	if (!only_runs_statements(node))

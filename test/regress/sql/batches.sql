@@ -269,8 +269,30 @@ BEGIN;
 INSERT INTO q SELECT i FROM generate_series(1, 60) i;
 COMMIT;
 SELECT n FROM q WHERE k = 60;
-DROP TABLE a, p, q;
-DROP FUNCTION before_truncate(), at_command(), inserts(text), late_cursor();
+-- COPY with FREEZE: a function that sees nothing of the command itself sees its rows.
+CREATE TABLE fz (k int, n bigint);
+CREATE INDEX fz_k ON fz USING lsm (k);
+CREATE FUNCTION looks_back() RETURNS trigger LANGUAGE plpgsql STABLE AS $$
+BEGIN
+	NEW.n = (SELECT count(*) FROM fz WHERE k < 100);
+	RETURN NEW;
+END $$;
+CREATE TRIGGER looks_back BEFORE INSERT ON fz FOR EACH ROW EXECUTE FUNCTION looks_back();
+BEGIN;
+SET LOCAL enable_seqscan = off;
+TRUNCATE fz;
+COPY fz (k) FROM stdin WITH (FREEZE);
+1
+2
+3
+4
+5
+6
+\.
+COMMIT;
+SELECT k, n FROM fz ORDER BY k;
+DROP TABLE a, p, q, fz;
+DROP FUNCTION before_truncate(), at_command(), inserts(text), late_cursor(), looks_back();
 DROP TABLE fk, pk, pt, ex, oc2, d, s2, tr, b CASCADE;
 DROP PROCEDURE commits();
 DROP FUNCTION with_ddl(), nest(int, text, bool), cursors(), look(), look_after(), seen(int), insert_and_count(int), by_index(text);
