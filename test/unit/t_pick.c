@@ -239,7 +239,7 @@ job_is_sound(const LsmJob *job, bool one_level)
 
 /*
  * Any manifest that jobs can lead to: whatever is picked is sound, and when
- * the manifest is half full there is always something to do (I10).
+ * the manifest is half full there is always something to do (I12).
  */
 static void
 test_random(void)
