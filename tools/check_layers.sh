@@ -7,7 +7,7 @@
 # - A file includes only headers of its own directory and of lower layers. Directories of one layer do not include each
 #   other.
 # - Every file name is unique in the tree.
-# - Only src/base/ tests PG_VERSION_NUM.
+# - Only src/base/ tests PG_VERSION_NUM, and only src/storage/emit.c emits WAL.
 # - No file has more than 800 lines.
 #
 # Prints what is wrong, one finding a line, and ends with "layers: N files, M findings". Exit status 1 if there are any.
@@ -97,6 +97,9 @@ main()
 		[ "$lines" -le $MAX_LINES ] || finding "src/$file: $lines lines, at most $MAX_LINES are allowed"
 		if [ "$dir" != base ] && grep -q PG_VERSION_NUM "$file"; then
 			finding "src/$file:$(grep -n -m1 PG_VERSION_NUM "$file" | cut -d: -f1): PG_VERSION_NUM belongs in base/"
+		fi
+		if [ "$file" != storage/emit.c ] && grep -q '"access/xloginsert.h"' "$file"; then
+			finding "src/$file: WAL records belong in storage/emit.c"
 		fi
 	done
 	for name in $(find . -name '*.[ch]' | sed 's|.*/||' | sort | uniq -d); do

@@ -7,11 +7,11 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "format/buffer_page.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 
 /*
  * Write the four fixed pages into an empty fork.  The init fork is logged even
@@ -50,7 +50,7 @@ lsm_manifest_create(LsmIndex *index, ForkNumber fork)
 		}
 		MarkBufferDirty(buffer);
 		if (RelationNeedsWAL(rel) || fork == INIT_FORKNUM)
-			log_newpage_buffer(buffer, true);
+			lsm_wal_new_page(buffer);
 		END_CRIT_SECTION();
 		UnlockReleaseBuffer(buffer);
 	}

@@ -24,7 +24,6 @@
  */
 #include "postgres.h"
 
-#include "access/xloginsert.h"
 #include "base/shared.h"
 #include "format/buffer_page.h"
 #include "format/directory_page.h"
@@ -34,6 +33,7 @@
 #include "port/pg_bitutils.h"
 #include "storage/buf_internals.h"
 #include "storage/buffers.h"
+#include "storage/emit.h"
 #include "utils/memutils.h"
 
 /* The mark of a page that was checked by this server, in this database. */
@@ -331,7 +331,7 @@ lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 	memcpy(BufferGetPage(buffer), page, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
-		log_newpage_buffer(buffer, true);
+		lsm_wal_new_page(buffer);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
 }

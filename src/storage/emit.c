@@ -25,6 +25,13 @@ lsm_wal_prepare_edit(int pages)
 	XLogEnsureRecordSpace(Max(pages, 4), 20 + pages);
 }
 
+/* Core's record of a new page, whole. */
+void
+lsm_wal_new_page(Buffer buffer)
+{
+	log_newpage_buffer(buffer, true);
+}
+
 /* EDIT: the meta page, and the pages that change with it. */
 void
 lsm_wal_edit(Buffer meta, LsmEdit *edit, const LsmWalPage *pages, int count)

@@ -1,7 +1,6 @@
 /*
  * emit.h
- *	  Emitting WAL records: of all that changes pages, but for full images of
- *	  new ones (lsm_buffer_write_new).
+ *	  Emitting WAL records, of all that changes pages.
  */
 #ifndef LSM_EMIT_H
 #define LSM_EMIT_H
@@ -20,6 +19,7 @@ typedef struct LsmWalPage
 } LsmWalPage;
 
 extern void lsm_wal_prepare_edit(int pages);
+extern void lsm_wal_new_page(Buffer buffer);
 extern void lsm_wal_edit(Buffer meta, LsmEdit *edit, const LsmWalPage *pages, int count);
 extern void lsm_wal_insert(Buffer buffer, uint16 pos, uint8 *item, uint32 size);
 extern void lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,
