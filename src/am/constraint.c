@@ -6,35 +6,51 @@
  * constraint has one, and core goes by it.  So when a command brings a definition
  * whose storage parameters have "lsm", we set the method before core looks at it.
  * The parameter stays with the index: pg_dump prints it, and restores the same
- * constraint.  Where this library is not loaded core builds a btree, which does not
- * know the parameter: an error.
+ * constraint.  So nobody may take it away.  Where this library is not loaded core
+ * builds a btree, which does not know the parameter: an error.
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "am/am.h"
+#include "catalog/dependency.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
+#include "utils/syscache.h"
 
 static ProcessUtility_hook_type previous_utility;
+
+/* The parameter that makes a constraint's index an lsm index, or NULL. */
+static DefElem *
+find_parameter(List *options)
+{
+	ListCell   *cell;
+
+	foreach(cell, options)
+	{
+		DefElem    *option = lfirst_node(DefElem, cell);
+
+		if (option->defnamespace == NULL && strcmp(option->defname, "lsm") == 0)
+			return option;
+	}
+	return NULL;
+}
 
 /* Does this constraint ask for an lsm index, and has none yet? */
 static bool
 wants_lsm(Constraint *constraint)
 {
-	ListCell   *cell;
+	DefElem    *option;
 
 	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
 		constraint->access_method != NULL)
 		return false;
-	foreach(cell, constraint->options)
-	{
-		DefElem    *option = lfirst_node(DefElem, cell);
-
-		if (option->defnamespace == NULL && strcmp(option->defname, "lsm") == 0)
-			return defGetBoolean(option);
-	}
-	return false;
+	option = find_parameter(constraint->options);
+	return option != NULL && defGetBoolean(option);
 }
 
 /*
@@ -99,6 +115,57 @@ give_hint(void *arg)
 		errhint("If the column belongs to a constraint WITH (lsm), drop the constraint before, and add it again after this command.");
 }
 
+/* Is this the lsm index of a primary key or unique constraint? */
+static bool
+is_of_constraint(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		found;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_INDEX &&
+		((Form_pg_class) GETSTRUCT(tuple))->relam == get_index_am_oid("lsm", true);
+	ReleaseSysCache(tuple);
+	if (!found)
+		return false;
+	/* Exclusion constraints name their method themselves. */
+	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(index)));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	found = ((Form_pg_constraint) GETSTRUCT(tuple))->contype != CONSTRAINT_EXCLUSION;
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * Without the parameter a dump would have a plain PRIMARY KEY, and restore a btree:
+ * refuse to set it to false, or to its default.
+ */
+static void
+refuse_to_forget(AlterTableStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+		DefElem    *option = NULL;
+
+		if (command->subtype == AT_SetRelOptions || command->subtype == AT_ResetRelOptions)
+			option = find_parameter((List *) command->def);
+		if (option == NULL || (command->subtype == AT_SetRelOptions && defGetBoolean(option)))
+			continue;
+		if (is_of_constraint(RangeVarGetRelid(statement->relation, NoLock, true)))
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("cannot take the storage parameter \"lsm\" from the index \"%s\" of a constraint",
+							statement->relation->relname),
+					 errdetail("pg_dump would write a constraint with a B-tree."),
+					 errhint("For a B-tree drop the constraint, and add it again without the parameter.")));
+	}
+}
+
 static void
 utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		ProcessUtilityContext context, ParamListInfo params, QueryEnvironment *environment,
@@ -114,6 +181,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 		read_only_tree = false;
 		walk(statement->utilityStmt, true);
 	}
+	if (IsA(statement->utilityStmt, AlterTableStmt))
+		refuse_to_forget((AlterTableStmt *) statement->utilityStmt);
 	if (changes_type(statement->utilityStmt))
 		error_context_stack = &hint;
 	if (previous_utility)

@@ -36,6 +36,17 @@ ALTER TABLE c3 ALTER COLUMN v TYPE bigint;
 \set VERBOSITY default
 ALTER TABLE c3 DROP CONSTRAINT c3_v, ALTER COLUMN v TYPE bigint;
 ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm);
+-- The parameter stays: what pg_dump prints would restore as a btree without it.
+ALTER INDEX c3_v SET (lsm = false);
+ALTER INDEX c3_v RESET (merge_fanout, lsm);
+ALTER TABLE c_schema.t_pkey SET (lsm = off, merge_fanout = 4);
+ALTER INDEX c3_v SET (lsm, merge_fanout = 4);
+ALTER INDEX c3_v RESET (merge_fanout);
+CREATE UNIQUE INDEX c3_w ON c3 USING lsm (w) WITH (lsm);
+ALTER INDEX c3_w RESET (lsm);
+ALTER INDEX c_nothing RESET (lsm);
+DROP INDEX c3_w;
+SELECT relname, reloptions FROM pg_class WHERE relname IN ('c3_v', 't_pkey') ORDER BY 1;
 -- What a primary key is good for.
 SELECT id, v FROM c3 GROUP BY id;
 INSERT INTO c1 VALUES (1, 1, 'q') ON CONFLICT ON CONSTRAINT c1_pkey DO UPDATE SET a = 10 RETURNING *;
