@@ -25,6 +25,9 @@
 #define FULL (LSM_MAX_RUNS - LSM_RUNS_RESERVE)
 #define ROOM (LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
+/* Of temporary space: 500 MB, of 8 TB. */
+#define MOST_TEMPORARY 64000
+
 /* How runs arrive with a fanout. */
 typedef struct Arrival
 {
@@ -44,6 +47,7 @@ typedef struct Figures
 	uint64		first_full;		/* blocks that had arrived then */
 	uint64		stall_sum;		/* blocks that writers merged then */
 	uint64		stall_most;		/* at once */
+	uint64		most_temporary; /* blocks that merges needed beside what is live */
 	bool		always_room;
 	bool		sound;
 } Figures;
@@ -62,7 +66,7 @@ add_run(int level, uint32 blocks, uint8 flags)
 	run->run_id = ++next_id;
 	run->level = level;
 	run->blocks = blocks;
-	run->segments = 1;
+	run->segments = Max(1, blocks / lsm_segment_size(blocks));
 	run->state = LSM_RUN_PACKED;
 	run->flags = flags;
 	figures.most_runs = Max(figures.most_runs, count);
@@ -101,6 +105,42 @@ find_run(uint64 run_id)
 	return NULL;
 }
 
+/*
+ * Blocks that a job under way needs beside what is live: the segment that it writes, and
+ * what is used up of an input but not free yet.  That is up to a segment, and all of an
+ * input of a single one.
+ */
+static uint64
+temporary_of_job(const LsmRunRecord *output, uint64 total)
+{
+	uint64		sum = Min(lsm_segment_size(total), output->blocks);
+
+	for (int i = 0; i < count; i++)
+	{
+		const LsmRunRecord *input = &runs[i];
+
+		if (input->job_id == output->run_id)
+			sum += Min(((uint64) input->blocks * output->blocks + total - 1) / total,
+					   (input->blocks + input->segments - 1) / input->segments);
+	}
+	return sum;
+}
+
+/* A job has got further.  Each output keeps what its job needs in `entries`. */
+static void
+note_temporary(LsmRunRecord *output, uint64 total)
+{
+	uint64		sum = 0;
+
+	output->entries = temporary_of_job(output, total);
+	for (int i = 0; i < count; i++)
+	{
+		if (runs[i].flags & LSM_RUN_MERGING)
+			sum += runs[i].entries;
+	}
+	figures.most_temporary = Max(figures.most_temporary, sum);
+}
+
 /* Begin a job, if it is not under way.  False if there is no record for its output. */
 static bool
 begin(LsmJob *job)
@@ -110,6 +150,7 @@ begin(LsmJob *job)
 	if (count == LSM_MAX_RUNS)
 		return false;
 	job->job_id = add_run(job->level, 0, LSM_RUN_MERGING)->run_id;
+	find_run(job->job_id)->segments = Max(1, job->blocks / lsm_segment_size(job->blocks));
 	for (int i = 0; i < job->count; i++)
 	{
 		LsmRunRecord *input = find_run(job->inputs[i]);
@@ -144,6 +185,7 @@ work_on(const LsmJob *job, uint64 most)
 
 	output->blocks += n;
 	figures.written += n;
+	note_temporary(output, job->blocks);
 	if (output->blocks == job->blocks)
 		finish(job->job_id);
 	return n;
@@ -240,6 +282,8 @@ show(const char *name)
 	figures.sound &= blocks >= figures.arrived;
 	printf("# %s: each byte written %.1f times, %d runs at most\n", name,
 		   (double) figures.written / figures.arrived, figures.most_runs);
+	printf("# %s: merges needed %.0f MB of temporary space at most\n", name,
+		   (double) figures.most_temporary * BLCKSZ / (1 << 20));
 	if (figures.full > 0)
 		printf("# %s: the manifest was full %d times, first at %.2g entries; writers did %.1f %% of all "
 			   "merging then, and %.0f GB at once\n", name, figures.full, figures.first_full * 1000.0,
@@ -261,6 +305,8 @@ test_fanout(const Arrival *a, double most_written)
 	ok(figures.always_room, name);
 	snprintf(name, sizeof(name), "fanout %d: the manifest has room for all runs", a->fanout);
 	ok(figures.most_runs < LSM_MAX_RUNS, name);
+	snprintf(name, sizeof(name), "fanout %d: merges need little beside what is live", a->fanout);
+	ok(figures.most_temporary > 0 && figures.most_temporary <= MOST_TEMPORARY, name);
 	snprintf(name, sizeof(name), "fanout %d: each byte is written %.0f times at most", a->fanout,
 			 most_written);
 	ok(figures.written <= most_written * figures.arrived, name);
@@ -280,6 +326,9 @@ test_altered(const Arrival *from, const Arrival *to, double most_written)
 	snprintf(name, sizeof(name), "fanout %d, then %d: a full manifest can always be made smaller",
 			 from->fanout, to->fanout);
 	ok(figures.always_room && figures.sound && figures.most_runs < LSM_MAX_RUNS, name);
+	snprintf(name, sizeof(name), "fanout %d, then %d: merges need little beside what is live",
+			 from->fanout, to->fanout);
+	ok(figures.most_temporary > 0 && figures.most_temporary <= MOST_TEMPORARY, name);
 	snprintf(name, sizeof(name), "fanout %d, then %d: each byte is written %.0f times at most",
 			 from->fanout, to->fanout, most_written);
 	ok(figures.written <= most_written * figures.arrived, name);
