@@ -118,20 +118,32 @@ starts_only_with_library($node, 'after a crash');
 check_clean($node, 'after a crash');
 
 # A dump, into a server that gets the line later.
+sql('CREATE TABLE pk (id int PRIMARY KEY WITH (lsm)); INSERT INTO pk SELECT generate_series(1, 1000)');
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('postgres') ], 'pg_dump');
 my $target = new_node('target', conf => "fsync = off\n");
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $target->start;
 $target->command_checks_all([ 'psql', '-X', '-q', '-f', $dump, '-d', $target->connstr('postgres') ], 0, [],
-	[qr/WARNING:.*pg_lsm.*ERROR:  pg_lsm must be loaded via shared_preload_libraries/s], 'a dump warns, and fails to create the index');
+	[qr/WARNING:.*pg_lsm.*ERROR:  pg_lsm must be loaded via shared_preload_libraries/s], 'a dump warns, and fails to create the indexes');
 is($target->safe_psql('postgres', 'SELECT count(*) FROM events'), 100000, 'the rows are there');
+my ($constraint) = slurp_file($dump) =~ /^(ALTER TABLE ONLY public\.pk\n.*PRIMARY KEY.*;\n)/m;
+like($constraint, qr/PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'the dump has the parameter of a primary key');
+is($target->safe_psql('postgres', q{SELECT count(*), count(c.oid) FROM pk LEFT JOIN pg_constraint c ON conrelid = 'pk'::regclass AND contype = 'p'}),
+	'1000|0', 'its rows are there, and no key of another kind');
+# Where nothing has loaded the library, core takes it for a B-tree's.
+$target->safe_psql('postgres', 'CREATE DATABASE bare');
+$target->safe_psql('bare', 'CREATE TABLE pk (id int NOT NULL)');
+my ($bare_ret, $bare_out, $bare_err) = $target->psql('bare', $constraint);
+like($bare_err, qr/ERROR:  unrecognized parameter "lsm"/, 'without the library a primary key fails loudly');
+$target->safe_psql('postgres', 'DROP DATABASE bare');
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $target->restart;
-$target->safe_psql('postgres', join '', slurp_file($dump) =~ /^CREATE INDEX .*USING lsm.*\n/gm);
-is(join(' ', indexes($target)), 'events_lsm', 'the index can be created afterwards');
-check_clean($target, 'the index of the dump');
+$target->safe_psql('postgres', join '', slurp_file($dump) =~ /^CREATE INDEX .*USING lsm.*\n/gm, $constraint);
+is(join(' ', indexes($target)), 'events_lsm pk_pkey', 'the indexes can be created afterwards');
+check_clean($target, 'the indexes of the dump');
 $target->stop;
+sql('DROP TABLE pk');
 
 # 2. The size of the file.
 my ($size) = statements('size');
