@@ -86,6 +86,7 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT bytes_merged bigint,
 	OUT pages_copied bigint,
 	OUT write_amplification double precision,
+	OUT runs integer,
 	OUT debt_bytes bigint,
 	OUT throttled_time double precision,
 	OUT seeks bigint,
@@ -167,6 +168,7 @@ SELECT
 	coalesce(s.bytes_merged, 0) AS bytes_merged,
 	coalesce(s.pages_copied, 0) AS pages_copied,
 	s.write_amplification,
+	s.runs,
 	coalesce(s.debt_bytes, 0) AS debt_bytes,
 	coalesce(s.throttled_time, 0) AS throttled_time,
 	coalesce(s.seeks, 0) AS seeks,
@@ -199,6 +201,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages of them that were taken whole from a merged run';
 COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written, by flushes and merges, for each page flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs IS 'runs as of the latest flush or merge; NULL if there was none since the server started';
 COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merged, as of the latest flush or merge';
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
 COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; of other sessions these counters lag by some scans';

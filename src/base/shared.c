@@ -81,6 +81,7 @@ clear_slot(LsmIndexSlot *slot, uint64 key)
 	for (int i = 0; i < LSM_COUNTERS; i++)
 		pg_atomic_write_u64(&slot->counters[i], 0);
 	pg_atomic_write_u64(&slot->reset_time, 0);
+	pg_atomic_write_u32(&slot->runs, 0);
 	pg_atomic_write_u64(&slot->debt_blocks, 0);
 	pg_atomic_write_u64(&slot->next_blocks, 0);
 	pg_atomic_write_u64(&slot->last_write, 0);
@@ -112,6 +113,7 @@ init_slot(LsmIndexSlot *slot)
 	for (int i = 0; i < LSM_COUNTERS; i++)
 		pg_atomic_init_u64(&slot->counters[i], 0);
 	pg_atomic_init_u64(&slot->reset_time, 0);
+	pg_atomic_init_u32(&slot->runs, 0);
 	pg_atomic_init_u64(&slot->debt_blocks, 0);
 	pg_atomic_init_u64(&slot->next_blocks, 0);
 	pg_atomic_init_u64(&slot->last_write, 0);

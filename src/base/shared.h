@@ -113,6 +113,7 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 reset_time;	/* TimestampTz, as all times here */
 
 	/* Asked of the workers. */
+	pg_atomic_uint32 runs;		/* as lsm_runs shows them; 0: not known */
 	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
 	pg_atomic_uint64 next_blocks;	/* of the smallest large job */
 	pg_atomic_uint32 jobs;		/* large jobs that are due */

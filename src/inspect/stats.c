@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS (13 + LSM_READ_COLUMNS)
+#define STAT_COLUMNS (14 + LSM_READ_COLUMNS)
 #define PROGRESS_COLUMNS 8
 
 static uint64
@@ -80,6 +80,9 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
 		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_COPIED));
 		put_amplification(&values[n], &nulls[n], slot);
+		n++;
+		values[n] = Int32GetDatum(pg_atomic_read_u32(&slot->runs));
+		nulls[n] = DatumGetInt32(values[n]) == 0;
 		n++;
 		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
 		values[n++] = Float8GetDatum(stat_counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);

@@ -35,8 +35,12 @@ static int
 note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 {
 	LsmDebt		debt;
+	uint32		live = 0;
 	bool		news = false;
 
+	for (uint32 i = 0; i < version->run_count; i++)
+		live += lsm_run_is_read(&version->runs[i]);
+	pg_atomic_write_u32(&slot->runs, live);
 	lsm_pick_debt(version->runs, version->run_count, lsm_fanout(rel), lsm_foreground_blocks,
 				  &debt);
 	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);

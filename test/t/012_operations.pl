@@ -278,6 +278,20 @@ my $found = sub { return sql("SELECT * FROM ($alerts) q WHERE index = 'events_ls
 sql('CREATE ROLE watcher IN ROLE pg_monitor; CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
 like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|/m, 'the query works for members of pg_monitor');
 like($found->(), qr/\|f\|f$/, 'all is well');
+# What it cannot read, or may not, does not stop it: another session's temporary index, one that is locked, another owner's.
+sql('CREATE UNLOGGED TABLE unlogged (k int); CREATE INDEX unlogged_k ON unlogged USING lsm (k); INSERT INTO unlogged SELECT generate_series(1, 1000)');
+my $other = $node->background_psql('postgres');
+$other->query_safe('CREATE TEMP TABLE mine (k int); CREATE INDEX mine_k ON mine USING lsm (k); INSERT INTO mine SELECT generate_series(1, 1000)');
+$other->query_safe('BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE; LOCK TABLE unlogged IN ACCESS EXCLUSIVE MODE');
+my $limited = "SET statement_timeout = '20s'; $alerts";
+like(sql("SET ROLE watcher; $limited"), qr/^pg_temp_\d+\.mine_k\|\|0\|0\|f\|f$/m, 'beside temporary indexes of others, and ones that are locked');
+like(sql("SET ROLE alice; $limited"), qr/^events_lsm\|/m, 'and for who owns none of them');
+$other->query_safe('COMMIT');
+$other->quit;
+sql($insert);
+like($found->(), qr/^events_lsm\|@{[ sql(q{SELECT count(*) FROM lsm_runs('events_lsm')}) ]}\|/, 'the number of runs is that of lsm_runs');
+$node->wait_for_catchup($standby);
+like($standby->safe_psql('postgres', $alerts), qr/^unlogged_k\|\|0\|0\|f\|f$/m, 'on a standby, with an unlogged index');
 # Nobody merges but the writers, in steps: what is left when they stop, stays.
 foreach (1 .. 100)
 {
@@ -286,6 +300,7 @@ foreach (1 .. 100)
 		INSERT INTO events SELECT hashint4(i), now(), i FROM generate_series(1, 5000) i});
 }
 like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
+like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see that');
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 2\npg_lsm.idle_delay = '200ms'");
 $node->reload;
 sql('INSERT INTO events SELECT i, now(), i FROM generate_series(1, 5000) i');
@@ -341,7 +356,7 @@ like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT 
 sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
 fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
-	DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
+	DROP TABLE unlogged; DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
 fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint holds');
 $node->wait_for_catchup($standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
