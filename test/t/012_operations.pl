@@ -301,6 +301,15 @@ foreach (1 .. 100)
 }
 like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
 like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see that');
+# What writers spend on that is counted.
+my $throttled = sub { return sql(q{SELECT throttled_time FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}) };
+foreach (1 .. 100)
+{
+	last if $throttled->() > 0;
+	sql(q{SET pg_lsm.foreground_blocks = 0; SET pg_lsm.merge_fanout = 4;
+		INSERT INTO events SELECT hashint4(i), now(), i FROM generate_series(1, 5000) i});
+}
+cmp_ok($throttled->(), '>', 0, 'throttled_time counts the merging that writers do');
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 2\npg_lsm.idle_delay = '200ms'");
 $node->reload;
 sql('INSERT INTO events SELECT i, now(), i FROM generate_series(1, 5000) i');
