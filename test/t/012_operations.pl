@@ -136,9 +136,22 @@ $target->safe_psql('postgres', 'CREATE DATABASE bare');
 $target->safe_psql('bare', 'CREATE TABLE pk (id int NOT NULL)');
 my ($bare_ret, $bare_out, $bare_err) = $target->psql('bare', $constraint);
 like($bare_err, qr/ERROR:  unrecognized parameter "lsm"/, 'without the library a primary key fails loudly');
-$target->safe_psql('postgres', 'DROP DATABASE bare');
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $target->restart;
+
+# What the line does in a database that does not have the extension.
+$target->safe_psql('bare', q{
+	CREATE TABLE scattered AS SELECT hashint4(i) AS k, repeat('x', 400) FROM generate_series(1, 20000) i;
+	CREATE INDEX scattered_k ON scattered (k);
+	ANALYZE scattered});
+my $scan = q{SET effective_io_concurrency = 128; SET random_page_cost = 10; SET enable_seqscan = off;
+	EXPLAIN (COSTS OFF) SELECT * FROM scattered WHERE k > 1000000000 ORDER BY k};
+like($target->safe_psql('bare', $scan), qr/Custom Scan \(Prefetch\).*Index Scan using scattered_k/s, 'prefetching scans are for all databases');
+unlike($target->safe_psql('bare', "SET pg_lsm.enable_prefetch_scan = off; $scan"), qr/Prefetch/, 'and can be turned off');
+my ($postmaster) = slurp_file($target->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+like(`ps --no-headers -o args --ppid $postmaster`, qr/pg_lsm launcher/, 'there is a launcher');
+is($target->safe_psql('bare', q{SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'pg\_lsm%'}), 0, 'which pg_stat_activity does not show');
+$target->safe_psql('postgres', 'DROP DATABASE bare');
 $target->safe_psql('postgres', join '', slurp_file($dump) =~ /^CREATE INDEX .*USING lsm.*\n/gm, $constraint);
 is(join(' ', indexes($target)), 'events_lsm pk_pkey', 'the indexes can be created afterwards');
 check_clean($target, 'the indexes of the dump');
