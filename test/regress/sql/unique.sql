@@ -57,6 +57,8 @@ UPDATE uq SET w = 8000 WHERE v = 'p2';
 -- Updates and deletes: old versions of a row are none of the others.
 UPDATE uq SET note = 'u';
 UPDATE uq SET id = id WHERE id < 100;
+-- They are checked one by one: the key of the next one is still there.
+UPDATE uq SET id = id + 1 WHERE id BETWEEN 50 AND 99;
 UPDATE uq SET id = id + 100000 WHERE id BETWEEN 50 AND 99;
 UPDATE uq SET id = 50 WHERE id = 100050;
 UPDATE uq SET id = 51 WHERE id = 100052;
