@@ -198,6 +198,15 @@ sql('SELECT lsm_compact(\'kept_lsm\')');
 cmp_ok(sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')'), '<', 0.8 * $entries, 'lsm_compact writes anew what VACUUM has thinned');
 is(sql('SELECT count(*) FROM lsm_runs(\'kept_lsm\') WHERE state <> \'open\''), 1, 'as a single run');
 
+# What looks into B-trees refuses it.
+SKIP:
+{
+	skip 'there is no pgstattuple', 4 if sql(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pgstattuple'}) == 0;
+	sql('CREATE EXTENSION pgstattuple');
+	fails("SELECT * FROM $_('kept_lsm')", qr/is not supported|is not a btree index/, $_) foreach qw(pgstattuple pgstatindex);
+	sql('DROP EXTENSION pgstattuple');
+}
+
 # 3. A queue: the first row is found without looking at the dead ones each time.
 sql(q{
 	CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY, t text) WITH (autovacuum_enabled = off);
