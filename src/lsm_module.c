@@ -45,6 +45,7 @@ _PG_init(void)
 #ifndef LSM_SPECULATION_TAKES_ALL
 	lsm_onconflict_init();
 #endif
+	lsm_look_ahead_init();
 	lsm_prefetch_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();

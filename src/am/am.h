@@ -13,6 +13,7 @@
 #include "nodes/pathnodes.h"
 
 struct LsmIndex;
+struct LsmLookedFor;
 struct LsmReadCounters;
 
 /* build.c */
@@ -84,6 +85,10 @@ extern void lsm_constraint_init(void);
 /* onconflict.c */
 extern void lsm_onconflict_init(void);
 #endif
+
+/* look_ahead.c */
+extern void lsm_look_ahead_init(void);
+extern const struct LsmLookedFor *lsm_look_ahead_known(struct LsmIndex *index);
 
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);

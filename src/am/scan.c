@@ -156,6 +156,8 @@ start_reading(IndexScanDesc scan)
 						&s->reader);
 	s->reader->cx.snapshot = scan->xs_snapshot;
 	s->reader->needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		s->reader->cx.looked_for = lsm_look_ahead_known(s->index);
 	lsm_reader_refresh(s->reader);
 	s->is_reading = true;
 }

@@ -190,6 +190,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 	InitDirtySnapshot(dirty);
 	lsm_bound_set_key(unique->ks, &low, own, 1);
 	lsm_bound_set_key(unique->ks, &high, own, -1);
+	reader->cx.looked_for = lsm_look_ahead_known(unique->index);
 	lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
 	for (; lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader); next_entry(reader))
 	{
@@ -214,6 +215,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 		if (all_dead)
 			lsm_kill_note(&kills, reader, entry, heap);
 	}
+	reader->cx.looked_for = NULL;
 	lsm_reader_let_go(reader);
 	lsm_reader_count(reader);
 	lsm_request_after_reads(unique->index);

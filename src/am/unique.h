@@ -40,5 +40,7 @@ extern void lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *
 
 /* unique_batch.c */
 extern const LsmBatchGuard lsm_unique_guard;
+extern void lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
+								const LsmItemRef *refs, Size count, LsmLookedFor *known);
 
 #endif							/* LSM_UNIQUE_H */

@@ -34,9 +34,7 @@ typedef struct BatchCheck
 	bool		raises;			/* else violations are for a later check */
 	LsmProbe   *probes;			/* of the entries: is there one with that key? */
 	int			runs_read;		/* by the latest sweep, the small ones as one */
-	uint64		next_id;		/* of the version that was read as a whole; 0: none was */
-	int			open_count;
-	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
+	LsmSeenVersion seen;		/* that was read as a whole */
 } BatchCheck;
 
 static void
@@ -125,20 +123,6 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 	return !reader->cx.stale;
 }
 
-/* Was all of this run in the version that was read before?  An open one may have grown. */
-static bool
-is_known(const BatchCheck *b, uint64 run_id)
-{
-	if (run_id >= b->next_id)
-		return false;
-	for (int i = 0; i < b->open_count; i++)
-	{
-		if (b->open[i] == run_id)
-			return false;
-	}
-	return true;
-}
-
 /* Sweep the runs of the reader's version that are not known.  False if it is old. */
 static bool
 sweep_runs(BatchCheck *b, LsmReader *reader)
@@ -152,7 +136,7 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 		LsmRunRecord *run = lsm_version_find(&reader->version, reader->child_runs[i]);
 		bool		fresh;
 
-		if (is_known(b, reader->child_runs[i]))
+		if (lsm_seen_has(&b->seen, reader->child_runs[i]))
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		if (b->ks->encoded && b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
@@ -206,32 +190,50 @@ static void
 sweep(BatchCheck *b)
 {
 	LsmReader  *reader = NULL;
-	uint64		next_id = 0;
-	uint64		open[LSM_MAX_OPEN_RUNS];
-	int			open_count = 0;
+	LsmSeenVersion seen = {0};
 
 	for (int attempt = 0; attempt <= PATIENCE; attempt++)
 	{
 		reader = lsm_unique_reader(b->unique, false);
-		next_id = reader->version.next_id;
-		open_count = 0;
-		for (uint32 i = 0; i < reader->version.run_count; i++)
-		{
-			if (reader->version.runs[i].state == LSM_RUN_OPEN && open_count < LSM_MAX_OPEN_RUNS)
-				open[open_count++] = reader->version.runs[i].run_id;
-		}
+		lsm_seen_note(&seen, &reader->version);
 		if (attempt == PATIENCE)
 			seek_all(b, reader);
 		else if (sweep_runs(b, reader))
 			break;
 	}
 	lsm_reader_let_go(reader);
-	if (b->next_id == 0)
+	if (b->seen.next_id == 0)
 		lsm_reader_count_probes(reader, b->count, b->runs_read);
 	lsm_reader_count(reader);
-	b->next_id = next_id;
-	b->open_count = open_count;
-	memcpy(b->open, open, open_count * sizeof(uint64));
+	b->seen = seen;
+}
+
+/*
+ * Look for keys, which are in order, in the current version.  What is found stays in the
+ * current memory context.
+ */
+void
+lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const LsmItemRef *refs,
+					Size count, LsmLookedFor *known)
+{
+	BatchCheck	b = {0};
+
+	b.unique = unique;
+	b.index = index;
+	b.ks = ks;
+	b.refs = refs;
+	b.count = count;
+	make_probes(&b);
+	if (count > 0)
+		sweep(&b);
+	/* All with the same key say the same. */
+	for (Size i = count; i-- > 1;)
+		b.probes[i - 1].found |= b.probes[i].repeats && b.probes[i].found;
+	for (Size i = 1; i < count; i++)
+		b.probes[i].found |= b.probes[i].repeats && b.probes[i - 1].found;
+	known->seen = b.seen;
+	known->probes = b.probes;
+	known->count = count;
 }
 
 /* --- checking ---------------------------------------------------------------- */

@@ -27,6 +27,7 @@ typedef struct LsmReadContext
 	bool		is_merge;		/* of the inputs of a job */
 	uint32		user;			/* number of who uses the reader */
 	int			seeks_timed;	/* so many further seeks in runs are, see read_ahead.c */
+	int			rounds_ahead;	/* so many further rounds of keys ask for pages ahead, see there */
 	const LsmBound *lookup;		/* its first columns are those of all that is looked for, */
 	int			lookup_columns; /* so many: all of a key, or less; 0: filters are not asked */
 	int			hashed_columns; /* so many of them have this hash; 0: none is known */
@@ -35,6 +36,8 @@ typedef struct LsmReadContext
 	bool		prefixes_if_worth;	/* these may be fewer: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: there are to be none */
 	struct LsmKnownProbes *known_probes;	/* of segments; NULL until needed */
+	const struct LsmLookedFor *looked_for;	/* keys of which is known something, or NULL */
+	const struct LsmSeenVersion *without;	/* its runs do not have what is looked for; or NULL */
 	uint64		generation;		/* changes when open pages are to be read anew */
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */
@@ -81,6 +84,41 @@ typedef struct LsmProbe
 	bool		repeats;		/* the one before has the same key, and answers for it */
 	bool		found;			/* there is an entry with the key */
 } LsmProbe;
+
+/* Compare with a key that has this prefix, which decides nearly always. */
+static inline int
+lsm_probe_compare(const LsmProbe *probe, const uint8 *key, uint32 keylen, uint64 prefix)
+{
+	int			c;
+
+	if (probe->prefix != prefix)
+		return probe->prefix < prefix ? -1 : 1;
+	c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
+	if (c != 0)
+		return c;
+	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
+}
+
+/* The runs of a version that was read as a whole. */
+typedef struct LsmSeenVersion
+{
+	uint64		next_id;		/* 0: none was */
+	int			open_count;
+	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
+} LsmSeenVersion;
+
+/* Encoded keys that were looked for there. */
+typedef struct LsmLookedFor
+{
+	LsmSeenVersion seen;
+	const LsmProbe *probes;		/* in the order of their keys */
+	Size		count;
+} LsmLookedFor;
+
+/* looked_for.c */
+extern void lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version);
+extern bool lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id);
+extern bool lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen);
 
 /* run_lookup.c */
 extern bool lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,

@@ -122,6 +122,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	reader->cx.snapshot = snapshot;
 	reader->cx.strategy = strategy;
 	reader->cx.stale = false;
+	reader->cx.looked_for = NULL;
 	reader->needs_gate = needs_gate;
 	if (job_id != 0)
 	{
@@ -554,11 +555,16 @@ note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 	cx->lookup = limit;
 	cx->lookup_columns = 0;
 	cx->hashed_columns = 0;
+	cx->without = NULL;
 	if (limit == NULL || !ks->encoded)
 		return;
 	if (!limit->is_entry && limit->ncolumns == ks->nkeys && from->keylen == limit->keylen &&
 		memcmp(from->key, limit->key, limit->keylen) == 0)
+	{
 		cx->lookup_columns = ks->nkeys;
+		if (cx->looked_for != NULL && lsm_was_absent(cx->looked_for, limit->key, limit->keylen))
+			cx->without = &cx->looked_for->seen;
+	}
 	else if (ks->nkeys > 1 && cx->packed_count > 1)
 		cx->lookup_columns =
 			lsm_encoded_columns(ks, limit->key,

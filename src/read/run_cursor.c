@@ -451,6 +451,12 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 	LsmReadWatch watch;
 
 	lsm_run_begin_watch(c, &watch);
+	if (unlikely(c->cx->without != NULL) && lsm_seen_has(c->cx->without, c->run.run_id))
+	{
+		base->valid = false;
+		base->at_page = false;
+		return;
+	}
 	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks(c))
 		lsm_run_seek_in_segment(c, from, limit);
 	if (unlikely(lsm_buffer_pages_read() != watch.pages || lsm_debug_prefetch_scan))

@@ -98,6 +98,10 @@ extern bool lsm_run_filter_has(RunCursor *c);
 extern void lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch);
 extern void lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction);
 extern void lsm_run_look_ahead(RunCursor *c, bool missed);
+extern int	lsm_run_begin_round(RunCursor *c, LsmReadWatch *watch);
+extern void lsm_run_end_round(RunCursor *c, LsmReadWatch *watch, int keys);
+extern bool lsm_run_ask(RunCursor *c, uint32 number);
+extern void lsm_run_ask_for_leaf(RunCursor *c, const LsmSegment *segment, const LsmBound *from);
 
 /* A seek begins. */
 static inline void

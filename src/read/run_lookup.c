@@ -345,20 +345,6 @@ typedef struct SegmentWalk
 	PGAlignedBlock copy;
 } SegmentWalk;
 
-/* Compare with a key that has this prefix, which decides nearly always. */
-static inline int
-compare_keys(const LsmProbe *probe, const uint8 *key, uint32 keylen, uint64 prefix)
-{
-	int			c;
-
-	if (probe->prefix != prefix)
-		return probe->prefix < prefix ? -1 : 1;
-	c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
-	if (c != 0)
-		return c;
-	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
-}
-
 /* The walk comes to a segment with these bounds. */
 static inline void
 walk_stand(SegmentWalk *w, const LsmSegment *segment, const uint8 *low, uint32 lowlen,
@@ -402,7 +388,7 @@ walk_on(RunCursor *c, SegmentWalk *w)
 static bool
 walk_to(RunCursor *c, SegmentWalk *w, const LsmProbe *probe, LsmBound *low)
 {
-	while (w->valid && compare_keys(probe, w->high, w->highlen, w->high_prefix) > 0)
+	while (w->valid && lsm_probe_compare(probe, w->high, w->highlen, w->high_prefix) > 0)
 		walk_on(c, w);
 	if (w->valid)
 		return true;
@@ -550,6 +536,22 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 		UnlockReleaseBuffer(buffer);
 }
 
+/* Ask for the pages of filters that a list needs. */
+static void
+ask_for_filters(RunCursor *c, LookupRound *r, int first)
+{
+	BlockNumber block = InvalidBlockNumber;
+
+	for (int i = first; i >= 0; i = r->next[i])
+	{
+		if (filter_block_of(r, i) == block)
+			continue;
+		block = filter_block_of(r, i);
+		c->segment = *segment_of(r, i);
+		lsm_run_ask(c, c->segment.leaves + r->places[i].page);
+	}
+}
+
 /* Are there enough lookups in a run that has no filter yet, with so many more? */
 static bool
 is_filter_due(RunCursor *c, int more)
@@ -574,10 +576,15 @@ ask_private_filter(RunCursor *c, LookupRound *r, bool *perhaps)
 	c->cx->counters.filter_checks += r->count;
 }
 
-/* Which keys of the round may be there?  If the cursor is stale the answer does not count. */
+/*
+ * Which keys of the round may be there?  If the cursor is stale the answer does not count.
+ * The filters of so many lists are asked for ahead.
+ */
 static void
-ask_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
+ask_for_round(RunCursor *c, LookupRound *r, int ahead, bool *perhaps)
 {
+	int			asked = 0;
+
 	/* Without a filter they all may. */
 	for (int i = 0; i < r->count; i++)
 		perhaps[i] = segment_of(r, i)->filter_blocks == 0;
@@ -591,6 +598,8 @@ ask_for_round(RunCursor *c, LookupRound *r, bool *perhaps)
 	sort_by_page(c, r);
 	for (int list = 0; list < PAGE_LISTS && !c->cx->stale; list++)
 	{
+		for (; ahead > 0 && asked < PAGE_LISTS && asked <= list + ahead; asked++)
+			ask_for_filters(c, r, r->first[asked]);
 		if (r->first[list] < 0)
 			continue;
 		ask_list(c, r, r->first[list], perhaps);
@@ -630,17 +639,34 @@ static void
 look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 {
 	bool		perhaps[KEYS_A_ROUND];
+	LsmReadWatch watch;
+	int			ahead;			/* so many further keys may have their leaves asked for */
+	int			asked = 0;		/* the keys before have */
 
-	if (r->count > 0)
-		ask_for_round(c, r, perhaps);
+	if (r->count == 0)
+		return;
+	ahead = lsm_run_begin_round(c, &watch);
+	ask_for_round(c, r, ahead, perhaps);
 	for (int i = 0; i < r->count && !c->cx->stale; i++)
 	{
+		for (; ahead > 0 && asked < r->count && !c->cx->stale; asked++)
+		{
+			if (!perhaps[asked])
+				continue;
+			lsm_bound_set_key(c->cx->ks, low, &r->probes[asked]->entry, 1);
+			lsm_run_ask_for_leaf(c, segment_of(r, asked), low);
+			ahead--;
+		}
 		if (perhaps[i])
+		{
 			seek_key(c, r->probes[i], low, high);
+			ahead += i < asked;
+		}
 		else
 			c->cx->counters.filter_skips++;
 		CHECK_FOR_INTERRUPTS();
 	}
+	lsm_run_end_round(c, &watch, r->count);
 	r->count = 0;
 	r->segment_count = 0;
 }
@@ -653,7 +679,7 @@ static inline bool
 is_answered(const LsmProbe *probe, const LsmBound *clip, uint64 clip_prefix)
 {
 	return probe->found || probe->repeats ||
-		(clip != NULL && compare_keys(probe, clip->key, clip->keylen, clip_prefix) < 0);
+		(clip != NULL && lsm_probe_compare(probe, clip->key, clip->keylen, clip_prefix) < 0);
 }
 
 /* The cursor is to look for keys, and stands nowhere. */
@@ -687,7 +713,7 @@ lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
 	lsm_run_seek_in_segment(c, low, NULL);
 	note_found(c, &probes[0]);
 	return c->base.valid &&
-		compare_keys(last, c->base.entry->key, c->base.entry->keylen,
+		lsm_probe_compare(last, c->base.entry->key, c->base.entry->keylen,
 					 lsm_key_prefix(c->base.entry->key, c->base.entry->keylen)) >= 0;
 }
 
@@ -730,7 +756,7 @@ lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *
 		{
 			if (!walk_to(c, &walk, &probes[i], low))
 				break;
-			if (compare_keys(&probes[i], walk.low, walk.lowlen, walk.low_prefix) < 0)
+			if (lsm_probe_compare(&probes[i], walk.low, walk.lowlen, walk.low_prefix) < 0)
 				continue;
 		}
 		add_to_round(&r, &probes[i], &walk.segment);

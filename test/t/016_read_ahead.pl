@@ -89,6 +89,23 @@ my ($rows, $asked) = asked('backward');
 is($rows, $before{backward}, 'backward in a single run: the rows are the same');
 cmp_ok($asked, '>', 10, 'the next leaves were asked for');
 
+# INSERT ... ON CONFLICT of many rows: the leaves, and pages of the table, that they need.
+$node->safe_psql('postgres', q{
+	CREATE TABLE c (k bigint PRIMARY KEY WITH (lsm), f char(200));
+	INSERT INTO c SELECT hashint8extended(i, 1), 'x' FROM generate_series(1, 40000) i;
+	INSERT INTO c SELECT hashint8extended(i, 1), 'x' FROM generate_series(40001, 60000) i});
+my $conflicts = q{INSERT INTO c SELECT hashint8extended(i * 100, 1), 'y' FROM generate_series(1, 900) i ON CONFLICT DO NOTHING};
+sub pages_ahead
+{
+	return $node->safe_psql('postgres', q{SELECT sum(pages_prefetched) FROM pg_stat_lsm_indexes WHERE relname = 'c'});
+}
+$node->restart;
+my $ahead = pages_ahead();
+$node->safe_psql('postgres', $conflicts);
+is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '60300|60300', 'ON CONFLICT: the new rows are there, once');
+cmp_ok(pages_ahead() - $ahead, '>', 30, 'ON CONFLICT: leaves were asked for ahead');
+check_clean($node, 'after ON CONFLICT of many rows');
+
 foreach my $one (0, 1)
 {
 	$node->append_conf('postgresql.conf', "effective_io_concurrency = $one");

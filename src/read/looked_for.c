@@ -1,0 +1,63 @@
+/*
+ * looked_for.c
+ *	  What is known of keys that were looked for together, before each of them is looked
+ *	  for by itself.
+ *
+ * A version was read as a whole, without a lock.  A key of which it had no entry can only
+ * have come since: into a page of the write buffer that was open then, or into a run
+ * with a later id.  For ids are never used again, and a merge whose output has an earlier
+ * one had its inputs then.  So a lookup passes by all other runs.
+ */
+#include "postgres.h"
+
+#include "read/cursors.h"
+
+/* Note which runs a version has. */
+void
+lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version)
+{
+	seen->next_id = version->next_id;
+	seen->open_count = 0;
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		if (version->runs[i].state == LSM_RUN_OPEN && seen->open_count < LSM_MAX_OPEN_RUNS)
+			seen->open[seen->open_count++] = version->runs[i].run_id;
+	}
+}
+
+/* Was all of this run, or what it was made of, in that version?  An open one may have grown. */
+bool
+lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id)
+{
+	if (run_id >= seen->next_id)
+		return false;
+	for (int i = 0; i < seen->open_count; i++)
+	{
+		if (seen->open[i] == run_id)
+			return false;
+	}
+	return true;
+}
+
+/* Was the key looked for, and not found? */
+bool
+lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen)
+{
+	uint64		prefix = lsm_key_prefix(key, keylen);
+	Size		low = 0;
+	Size		high = known->count;
+
+	while (low < high)
+	{
+		Size		middle = low + (high - low) / 2;
+		int			c = lsm_probe_compare(&known->probes[middle], key, keylen, prefix);
+
+		if (c == 0)
+			return !known->probes[middle].found;
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
