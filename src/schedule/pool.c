@@ -55,7 +55,7 @@ lsm_pool_init(void)
 	if (IsBinaryUpgrade)
 		return;
 	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	/* Not on a standby: there is nothing to write. */
 	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
 	worker.bgw_restart_time = RESTART_SECONDS;
@@ -327,6 +327,8 @@ lsm_launcher_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
+	/* To no database.  Without this it would not be in pg_stat_activity. */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	wait_event = lsm_wait_event("LsmLauncherMain");
 	before_shmem_exit(launcher_exit, (Datum) 0);
 	take_over();

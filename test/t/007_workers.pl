@@ -76,6 +76,11 @@ foreach my $index (qw(t_k t_s))
 }
 check_clean($node, 'after the workers');
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there is nothing to do');
+my $launcher = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm launcher'});
+like($launcher, qr/^\d+$/, 'the launcher is in pg_stat_activity');
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($launcher)");
+ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_lsm launcher' AND pid <> $launcher"),
+	'one that is terminated comes back');
 $node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
 is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'counters are reset');
 
