@@ -120,10 +120,12 @@ check_coding(Relation index, const LsmKeyCoding *coding)
 {
 	bool		ok = coding->nkeys == IndexRelationGetNumberOfKeyAttributes(index);
 
-	for (int i = 0; i < coding->nkeys && ok && coding->encoded; i++)
-		ok = coding->encodings[i] != LSM_ENC_NONE &&
-			coding->encodings[i] == lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
-													 index->rd_indcollation[i]);
+	/* Where keys are tuples, all encodings are LSM_ENC_NONE, whatever there is today. */
+	for (int i = 0; i < coding->nkeys && ok; i++)
+		ok = (coding->encodings[i] != LSM_ENC_NONE) == coding->encoded &&
+			(!coding->encoded ||
+			 coding->encodings[i] == lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
+													  index->rd_indcollation[i]));
 	if (!ok)
 		ereport(ERROR,
 				(errcode(ERRCODE_INDEX_CORRUPTED),

@@ -102,6 +102,41 @@ my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT ls
 like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ leads to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
+# A meta page, sound otherwise, that says another coding of the keys than the operator classes have.
+$node->safe_psql('postgres', q{
+	CREATE TABLE coded (k int, s text COLLATE "C");
+	INSERT INTO coded SELECT i, 's' || i FROM generate_series(1, 50) i;
+	CREATE INDEX coded_k ON coded USING lsm (k, s);
+});
+my $coded = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('coded_k')});
+$node->stop;
+my $coded_page = page_read($coded, 0);
+my ($nkeys, $encoded, $first) = unpack 'C3', substr($coded_page, 80, 3);
+is("$nkeys $encoded", '2 1', 'this is where the coding is');
+foreach my $wrong ([ 'columns', 3, 1, $first ], [ 'tuples', 2, 0, $first ], [ 'encoding', 2, 1, $first + 1 ], [ 'no encoding', 2, 1, 0 ])
+{
+	my ($name, @bytes) = @$wrong;
+	my $page = $coded_page;
+
+	substr($page, 80, 3) = pack 'C3', @bytes;
+	set_crc(\$page);
+	page_write($coded, 0, $page);
+	$node->start;
+	foreach my $query ('SET enable_seqscan = off; SELECT count(*) FROM coded WHERE k = 5', q{INSERT INTO coded VALUES (1, 'x')},
+		q{SELECT lsm_check('coded_k')}, q{SELECT * FROM lsm_runs('coded_k')}, 'VACUUM coded')
+	{
+		my ($coded_ret, $coded_out, $coded_err) = $node->psql('postgres', $query);
+
+		like($coded_err, qr/ERROR:  keys of index "coded_k" are not coded as its operator classes ask for\n(.*\n)?HINT:  Please REINDEX it/,
+			"wrong $name in the meta page: $query");
+	}
+	$node->stop;
+}
+$node->start;
+$node->safe_psql('postgres', 'REINDEX INDEX coded_k');
+check_clean($node, 'REINDEX mends the coding');
+$node->safe_psql('postgres', 'DROP TABLE coded');
+
 # A page that was checked while it was dirty, was written, and was damaged on
 # disk is checked again, though something that is not ours has read it in.
 SKIP:
