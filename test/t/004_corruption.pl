@@ -199,8 +199,12 @@ foreach my $command ('UPDATE d0 SET id = id + 1 WHERE id < 10', q{COPY d0 (id) F
 	($ret, $out, $err) = $node->psql('postgres', $command);
 	like($err, qr/shared_preload_libraries = 'pg_lsm'/, "not preloaded: $command is refused");
 }
-($ret, $out, $err) = $node->psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d0 WHERE k = 5');
-like($ret == 0 ? 'right' : $err, qr/right|shared_preload_libraries/, 'not preloaded: a query works or says what to do');
+my $lookup = 'SELECT count(*), sum(id) FROM d0 WHERE k = 5';
+my $through = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
+like($node->safe_psql('postgres', "$through; EXPLAIN $lookup"), qr/using d0_idx/, 'not preloaded: a query uses the index');
+like($node->safe_psql('postgres', $lookup), qr/^[1-9]\d*\|/, 'not preloaded: there is something to find');
+is($node->safe_psql('postgres', "$through; $lookup"), $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $lookup"),
+	'not preloaded: and has the rows');
 ($ret, $out, $err) = $node->psql('postgres', 'VACUUM d2; ANALYZE d2');
 is($ret, 0, 'not preloaded: VACUUM and ANALYZE of a table without dead rows work');
 like($err, qr/WARNING: .*"d2_idx".*\n.*shared_preload_libraries = 'pg_lsm'/, 'not preloaded: VACUUM warns');
