@@ -89,6 +89,7 @@ extern void lsm_onconflict_init(void);
 /* look_ahead.c */
 extern void lsm_look_ahead_init(void);
 extern const struct LsmLookedFor *lsm_look_ahead_known(struct LsmIndex *index);
+extern void lsm_look_ahead_forget(void);
 
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);

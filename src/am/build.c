@@ -318,6 +318,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	handle = lsm_index_create(index);
+	lsm_look_ahead_forget();
 	lsm_manifest_create(handle, MAIN_FORKNUM);
 	parallel = lsm_parallel_build_begin(heap, index, info);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);

@@ -13,11 +13,13 @@
  * looks for each key as ever.  But it finds the pages in memory; and a key that was not
  * there is looked for only in what has come since (read/looked_for.c).
  *
- * That the plan below runs ahead of the inserts can be seen only by what it calls: so
- * there must be no volatile functions in it.
+ * That the plan below runs ahead of the inserts can be seen only by what it calls, or by
+ * rows that it locks: so it must have no volatile functions, and only nodes that we know.
  */
 #include "postgres.h"
 
+#include "access/detoast.h"
+#include "access/xact.h"
 #include "am/am.h"
 #include "am/unique.h"
 #include "base/io_depth.h"
@@ -31,6 +33,9 @@
 
 /* Rows that are taken at once: as many keys as are looked for together in a run. */
 #define ROWS_AT_ONCE	256
+
+/* Keys whose strings are longer, together, are not looked for: they may be too long for the index. */
+#define LONGEST_STRINGS	(LSM_MAX_ENTRY_SIZE / 4)
 
 /* A plan of fewer rows is not worth it. */
 #define LEAST_ROWS		4
@@ -64,12 +69,15 @@ typedef struct LookAhead
 
 static LookAhead *current;
 
-/* What is known of the keys of rows that were taken, in one index. */
+/*
+ * What is known of the keys of rows that were taken, in one index.  Forgotten when a
+ * (sub)transaction is aborted: the memory of a statement that has failed may live on, and
+ * its table may be emptied.
+ */
 static struct
 {
 	LookAhead  *owner;			/* NULL: nothing */
 	Oid			index;
-	LsmLocator	locator;
 	LsmLookedFor keys;
 } known;
 
@@ -110,13 +118,14 @@ block_of(uint64 tid)
 
 /*
  * The key of a row.  Its number stands where an entry has its block, and what is
- * included does not matter.  False if the key may be there more than once.
+ * included does not matter.  False if the key is not to be looked for.
  */
 static bool
 form_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int number, LsmEntry *entry)
 {
 	Datum		values[INDEX_MAX_KEYS] = {0};
 	bool		isnull[INDEX_MAX_KEYS];
+	Size		strings = 0;
 	ItemPointerData tid;
 
 	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
@@ -127,7 +136,11 @@ form_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int number
 		values[i] = slot_getattr(row, info->ii_IndexAttrNumbers[i], &isnull[i]);
 		if (isnull[i])
 			return false;
+		if (ks->columns[i].typlen == -1)
+			strings += toast_raw_datum_size(values[i]);
 	}
+	if (strings > LONGEST_STRINGS)
+		return false;
 	ItemPointerSet(&tid, number, FirstOffsetNumber);
 	lsm_keyspace_form(ks, values, isnull, &tid, entry);
 	return true;
@@ -137,10 +150,14 @@ form_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int number
 const LsmLookedFor *
 lsm_look_ahead_known(LsmIndex *index)
 {
-	if (known.owner == NULL || known.index != index->id ||
-		memcmp(&known.locator, &index->locator, sizeof(LsmLocator)) != 0)
-		return NULL;
-	return &known.keys;
+	return known.owner != NULL && known.index == index->id ? &known.keys : NULL;
+}
+
+/* An index is made anew, perhaps in the same file: its ids begin anew, too. */
+void
+lsm_look_ahead_forget(void)
+{
+	known.owner = NULL;
 }
 
 /* Note where the rows that have the keys are, if there are any. */
@@ -212,7 +229,6 @@ look_for_keys(LookAhead *a, Relation rel, const IndexInfo *info)
 	find_blocks(a, unique, ks);
 	lsm_unique_end(unique);
 	known.index = index->id;
-	known.locator = index->locator;
 	known.owner = a;
 	MemoryContextSwitchTo(old);
 }
@@ -250,6 +266,12 @@ take_rows(LookAhead *a)
 {
 	forget_keys(a);
 	a->count = a->next = a->asked = a->missing = 0;
+	if (MemoryContextMemAllocated(a->context, false) >= (Size) work_mem * 1024)
+	{
+		MemoryContextReset(a->context);
+		memset(a->rows, 0, sizeof(a->rows));
+		a->descriptor = NULL;
+	}
 	do
 	{
 		TupleTableSlot *row = a->get_row(a->source);
@@ -333,19 +355,110 @@ get_row(PlanState *source)
 
 /* --- statements -------------------------------------------------------------- */
 
-/* May the plan run ahead of the inserts? */
+/* Does an expression call what may look at the table, or at what is inserted? */
 static bool
-has_volatile(PlanState *state, void *unused)
+may_look(Node *node, void *unused)
+{
+	if (node == NULL)
+		return false;
+	/* Checks of domains are not in the expression; aggregates never count as volatile. */
+	if (IsA(node, CoerceToDomain) || IsA(node, WindowFunc) ||
+		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId))
+		return true;
+	return expression_tree_walker(node, may_look, unused);
+}
+
+static bool
+is_harmless(void *expression)
+{
+	return !contain_volatile_functions(expression) && !may_look(expression, NULL);
+}
+
+static bool
+are_harmless_functions(List *functions)
+{
+	ListCell   *cell;
+
+	foreach(cell, functions)
+	{
+		if (!is_harmless(lfirst_node(RangeTblFunction, cell)->funcexpr))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May a node not run ahead of the inserts?  Those may whose expressions we know: rows that
+ * are locked, for instance, may be changed by the statement itself.
+ */
+static bool
+must_wait(PlanState *state, void *unused)
 {
 	Plan	   *plan = state->plan;
+	bool		harmless = is_harmless(plan->targetlist) && is_harmless(plan->qual);
 
-	if (contain_volatile_functions((Node *) plan->targetlist) ||
-		contain_volatile_functions((Node *) plan->qual))
-		return true;
-	if (IsA(plan, ValuesScan) &&
-		contain_volatile_functions((Node *) ((ValuesScan *) plan)->values_lists))
-		return true;
-	return planstate_tree_walker(state, has_volatile, unused);
+	switch (nodeTag(plan))
+	{
+		case T_ValuesScan:
+			harmless = harmless && is_harmless(((ValuesScan *) plan)->values_lists);
+			break;
+		case T_FunctionScan:
+			harmless = harmless && are_harmless_functions(((FunctionScan *) plan)->functions);
+			break;
+		case T_NestLoop:
+			harmless = harmless && is_harmless(((Join *) plan)->joinqual);
+			break;
+		case T_HashJoin:
+			harmless = harmless && is_harmless(((Join *) plan)->joinqual) &&
+				is_harmless(((HashJoin *) plan)->hashclauses);
+			break;
+		case T_MergeJoin:
+			harmless = harmless && is_harmless(((Join *) plan)->joinqual) &&
+				is_harmless(((MergeJoin *) plan)->mergeclauses);
+			break;
+		case T_Limit:
+			harmless = harmless && is_harmless(((Limit *) plan)->limitOffset) &&
+				is_harmless(((Limit *) plan)->limitCount);
+			break;
+		case T_Result:
+			harmless = harmless && is_harmless(((Result *) plan)->resconstantqual);
+			break;
+		case T_Agg:
+		case T_Append:
+		case T_BitmapHeapScan:
+		case T_BitmapIndexScan:
+		case T_CteScan:
+		case T_Group:
+		case T_Hash:
+		case T_IncrementalSort:
+		case T_IndexOnlyScan:
+		case T_IndexScan:
+		case T_Material:
+		case T_MergeAppend:
+		case T_ProjectSet:
+		case T_SeqScan:
+		case T_Sort:
+		case T_SubqueryScan:
+		case T_Unique:
+			break;
+		default:
+			return true;
+	}
+	return !harmless || planstate_tree_walker(state, must_wait, unused);
+}
+
+/* Do the plans of WITH, and of subqueries, wait? */
+static bool
+subplans_wait(EState *estate)
+{
+	ListCell   *cell;
+
+	foreach(cell, estate->es_subplanstates)
+	{
+		if (lfirst(cell) != NULL && must_wait(lfirst(cell), NULL))
+			return true;
+	}
+	return false;
 }
 
 static bool
@@ -363,7 +476,7 @@ may_look_ahead(QueryDesc *query)
 		outerPlan(plan)->plan_rows >= LEAST_ROWS && query->estate->es_auxmodifytables == NIL &&
 		table->rd_rel->relkind == RELKIND_RELATION && table->rd_rel->relhasindex &&
 		!(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row) &&
-		!has_volatile(outerPlanState(state), NULL);
+		!subplans_wait(query->estate) && !must_wait(outerPlanState(state), NULL);
 }
 
 /* The executor's memory goes. */
@@ -415,10 +528,26 @@ start(QueryDesc *query, int flags)
 	}
 }
 
+static void
+at_transaction_end(XactEvent event, void *unused)
+{
+	lsm_look_ahead_forget();
+}
+
+static void
+at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent,
+					  void *unused)
+{
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+		lsm_look_ahead_forget();
+}
+
 /* Install the hook.  When the library is loaded. */
 void
 lsm_look_ahead_init(void)
 {
+	RegisterXactCallback(at_transaction_end, NULL);
+	RegisterSubXactCallback(at_subtransaction_end, NULL);
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 }
