@@ -216,16 +216,17 @@ lsm_count_search(IndexScanDesc scan)
 #endif
 }
 
-/* Begin the scan of an index scan node, whose keys are not given yet. */
+/* Begin the scan of an index(-only) scan node, whose keys are not given yet. */
 static inline IndexScanDesc
-lsm_begin_index_scan(IndexScanState *node)
+lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
 {
-	return index_beginscan(node->ss.ss_currentRelation, node->iss_RelationDesc,
-						   node->ss.ps.state->es_snapshot,
+	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot,
 #if PG_VERSION_NUM >= 180000
-						   &node->iss_Instrument,
+						   IsA(node, IndexOnlyScanState) ?
+						   &((IndexOnlyScanState *) node)->ioss_Instrument :
+						   &((IndexScanState *) node)->iss_Instrument,
 #endif
-						   node->iss_NumScanKeys, node->iss_NumOrderByKeys);
+						   key_count, 0);
 }
 
 /* A path is as much forbidden by enable_... settings as this one. */

@@ -14,6 +14,9 @@
  * each other, and the kernel reads them ahead: all of a run of an lsm index, or of
  * a B-tree that was built from a table; fewer of one that has grown.
  *
+ * An index-only scan reads the pages that are not visible to all, as core has it a
+ * fixed share of all.
+ *
  * Processes of a parallel scan divide the rows, but not the reading, as core has
  * it.  By page, each sorts its own rows, so that a page may be read by several.
  */
@@ -56,11 +59,18 @@ lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
 	return Max(result, 1);
 }
 
+/* Of the rows, and of the pages of the table, those that are read. */
+double
+lsm_prefetch_read_share(IndexPath *path)
+{
+	return path->path.pathtype == T_IndexOnlyScan ? 1 - path->path.parent->allvisfrac : 1;
+}
+
 /* The pages of so many rows at random places, as core has it for bitmap scans. */
 static double
-distinct_pages(RelOptInfo *rel, double tuples)
+distinct_pages(double table_pages, double tuples)
 {
-	double		pages = Max(rel->pages, 1);
+	double		pages = Max(table_pages, 1);
 
 	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
 }
@@ -71,7 +81,8 @@ lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes)
 {
 	shape->processes = processes;
 	shape->rounds = Max(ceil(shape->tuples / lsm_queue_round_limit(rel->pages)), processes);
-	shape->pages_by_round = shape->rounds * distinct_pages(rel, shape->tuples / shape->rounds);
+	shape->pages_by_round = shape->rounds * distinct_pages(shape->table_pages,
+																shape->tuples / shape->rounds);
 }
 
 /* What core reckons for so many pages of an index beyond what they cost by page. */
@@ -99,6 +110,7 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	double		correlation;
 	double		index_pages;
 	double		best;
+	double		share = lsm_prefetch_read_share(path);
 
 	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
@@ -106,7 +118,6 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	shape->index_saved = loops > 1 ? 0 : index_saving(index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
 	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
-	lsm_prefetch_divide(shape, rel, 1);
 	shape->neighbours = ceil(selectivity * rel->pages);
 	best = shape->random_cost + (shape->neighbours - 1) * shape->sequential_cost;
 	if (loops > 1)
@@ -116,8 +127,14 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 		best = shape->neighbours * shape->random_cost;
 	}
 	shape->scattered = 1 - correlation * correlation;
-	shape->reading_cost = shape->scattered * shape->pages * shape->random_cost +
-		(1 - shape->scattered) * best;
+	shape->reading_cost = share * (shape->scattered * shape->pages * shape->random_cost +
+								   (1 - shape->scattered) * best);
+	/* Of rows in other pages nothing is read. */
+	shape->table_pages = share * rel->pages;
+	shape->tuples *= share;
+	shape->pages *= share;
+	shape->neighbours *= share;
+	lsm_prefetch_divide(shape, rel, 1);
 }
 
 /* Of a page that costs so much when read alone. */

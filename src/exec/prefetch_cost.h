@@ -17,7 +17,8 @@
 typedef struct LsmScanShape
 {
 	double		processes;		/* among which the rows are divided */
-	double		tuples;			/* fetched */
+	double		table_pages;	/* index only: those not visible to all; else all */
+	double		tuples;			/* fetched from the table */
 	double		pages;			/* read at random, were there no correlation */
 	double		rounds;			/* by page */
 	double		pages_by_round; /* as `pages`, of all rounds together */
@@ -30,6 +31,7 @@ typedef struct LsmScanShape
 } LsmScanShape;
 
 extern double lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path);
+extern double lsm_prefetch_read_share(IndexPath *path);
 extern void lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape);
 extern void lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes);
 extern void lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int depth);

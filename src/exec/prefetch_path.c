@@ -8,6 +8,8 @@
  * with its conditions, parameters and order, so core plans that as ever.  Where
  * core thinks of parallel scans, each gets a parallel rival, too.
  *
+ * The rivals of an index-only scan are such scans, too.
+ *
  * What they cost is in prefetch_cost.c.
  */
 #include "postgres.h"
@@ -18,6 +20,7 @@
 #include "base/io_depth.h"
 #include "base/limits.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "exec/prefetch.h"
 #include "exec/prefetch_cost.h"
@@ -111,8 +114,8 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 	/* Conditions that no column takes part in are checked above us, too. */
 	if (IsA(child, Result))
 		child = outerPlan(child);
+	Assert(IsA(child, IndexScan) || IsA(child, IndexOnlyScan));
 	/* The rows are the child's. */
-	child = (Plan *) castNode(IndexScan, child);
 	child->targetlist = copyObject(tlist);
 	child->startup_cost = path->path.startup_cost;
 	child->total_cost = path->path.total_cost;
@@ -188,15 +191,44 @@ knows_arrays(IndexPath *path)
 }
 
 /*
- * Without being asked, B-trees and lsm indexes only: what other methods do between
- * two TIDs, nobody knows.  (Where lsm indexes are of families that B-trees have,
- * they are presented as such.)
+ * B-trees and lsm indexes: what other methods do between two TIDs, nobody knows.
+ * (Where lsm indexes are of families that B-trees have, they are presented as such.)
  */
 static bool
 is_known_method(IndexOptInfo *index)
 {
-	return index->relam == BTREE_AM_OID || lsm_debug_prefetch_scan ||
-		index->relam == get_index_am_oid("lsm", true);
+	return index->relam == BTREE_AM_OID || index->relam == get_index_am_oid("lsm", true);
+}
+
+static bool
+is_index_only(const IndexPath *path)
+{
+	return path->path.pathtype == T_IndexOnlyScan;
+}
+
+/*
+ * Can rows be made of the index's entries, read ahead?  Methods that we do not know
+ * need not hold on to the TIDs that they return.  B-trees have names as strings.
+ */
+static bool
+can_keep_entries(IndexOptInfo *index)
+{
+	for (int column = 0; column < index->nkeycolumns; column++)
+	{
+		if (index->opcintype[column] == NAMEOID)
+			return false;
+	}
+	return is_known_method(index);
+}
+
+/*
+ * By page, index-only scans make rows of the table's rows, where they have to look
+ * at these; but do not compute expressions.
+ */
+static bool
+can_come_by_page(const IndexPath *path)
+{
+	return !is_index_only(path) || path->indexinfo->indexprs == NIL;
 }
 
 static bool
@@ -204,9 +236,11 @@ can_prefetch(IndexPath *path)
 {
 	IndexOptInfo *index = path->indexinfo;
 
-	return path->path.pathtype == T_IndexScan && index->amhasgettuple &&
-		path->indexorderbys == NIL && !index->hypothetical &&
-		(index->indpred == NIL || index->predOK) && knows_arrays(path) && is_known_method(index);
+	if (!index->amhasgettuple || path->indexorderbys != NIL || index->hypothetical ||
+		(index->indpred != NIL && !index->predOK) || !knows_arrays(path))
+		return false;
+	return is_index_only(path) ? can_keep_entries(index) :
+		lsm_debug_prefetch_scan || is_known_method(index);
 }
 
 /*
@@ -223,7 +257,8 @@ index_scan_of(PlannerInfo *root, Path *path)
 		result = (IndexPath *) ((BitmapHeapPath *) path)->bitmapqual;
 	if (!IsA(result, IndexPath))
 		return NULL;
-	if (&result->path != path && result->path.pathtype == T_IndexOnlyScan)
+	if (&result->path != path && is_index_only(result) &&
+		!(can_prefetch(result) && can_come_by_page(result)))
 	{
 		IndexPath  *only = result;
 
@@ -269,14 +304,18 @@ replace_path(PlannerInfo *root, ListCell *cell, int depth)
 {
 	Path	   *path = lfirst(cell);
 	IndexPath  *index_path = index_scan_of(root, path);
+	bool		by_page;
 	CustomPath *ours;
 
 	if (index_path != NULL && path->parallel_aware && !index_path->path.parallel_aware)
 		index_path = parallel_scan_of(root, index_path);
-	if (index_path == NULL ||
-		(&index_path->path == path && path->pathkeys == NIL && is_cursor(root, path->parent)))
+	if (index_path == NULL)
 		return;
-	ours = make_path(root, index_path, path->pathkeys == NIL, depth);
+	by_page = path->pathkeys == NIL;
+	if (by_page && (!can_come_by_page(index_path) ||
+					(&index_path->path == path && is_cursor(root, path->parent))))
+		return;
+	ours = make_path(root, index_path, by_page, depth);
 	ours->path.param_info = path->param_info;
 	ours->path.parallel_workers = path->parallel_workers;
 	ours->path.rows = path->rows;
@@ -328,7 +367,7 @@ could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 {
 	double		tuples = path->indexselectivity * rel->tuples;
 
-	return tuples > LSM_RAMP_PAGES &&
+	return tuples * lsm_prefetch_read_share(path) > LSM_RAMP_PAGES &&
 		!(pathkeys_contained_in(root->query_pathkeys, path->path.pathkeys) &&
 		  wants_few_rows(root, rel, tuples / Max(path->path.rows, 1)));
 }
@@ -379,14 +418,15 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	}
 }
 
-/* Do they take the same rows from the same index, though perhaps in another order? */
+/* Do they take the same rows in the same way, though perhaps in another order? */
 static bool
 take_the_same(const IndexPath *a, const IndexPath *b)
 {
 	ListCell   *x;
 	ListCell   *y;
 
-	if (a->indexinfo != b->indexinfo || a->path.param_info != b->path.param_info ||
+	if (a->indexinfo != b->indexinfo || is_index_only(a) != is_index_only(b) ||
+		a->path.param_info != b->path.param_info ||
 		list_length(a->indexclauses) != list_length(b->indexclauses))
 		return false;
 	forboth(x, a->indexclauses, y, b->indexclauses)
@@ -483,7 +523,8 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 	{
 		IndexPath  *path = lfirst(cell);
 
-		add_rivals(root, rel, path, by_page && is_first(scans, path), depth);
+		add_rivals(root, rel, path, by_page && can_come_by_page(path) && is_first(scans, path),
+				   depth);
 	}
 }
 

@@ -28,6 +28,9 @@
  * By page, the rows of a page are looked up under one lock, as core's bitmap scan
  * does it.
  *
+ * Over an index-only scan the node is one, too: see "The prefetching scan" in
+ * src/README.md.
+ *
  * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
  */
 #include "postgres.h"
@@ -39,6 +42,7 @@
 #include "base/compat.h"
 #include "base/limits.h"
 #include "exec/dead_tids.h"
+#include "exec/index_child.h"
 #include "exec/prefetch.h"
 #include "exec/tid_queue.h"
 #include "executor/executor.h"
@@ -47,6 +51,7 @@
 #include "nodes/execnodes.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "storage/predicate.h"
 
 /* So many slow reads, one by one, let us read ahead... */
 #define MISSES_TO_START 4
@@ -67,7 +72,7 @@ typedef struct PrefetchScan
 {
 	CustomScanState custom;		/* must be first */
 	LsmPrefetchPlan plan;
-	IndexScanState *child;
+	LsmIndexChild child;
 	bool		is_plain;		/* core's node does all the work */
 	bool		has_turned;		/* it does from now on, to the end of this scan */
 	bool		is_past_end;	/* the reader has been told that there are no more rows */
@@ -116,6 +121,7 @@ start_over(PrefetchScan *scan)
 	scan->page.count = scan->next_of_page = 0;
 	scan->has_turned = scan->is_past_end = false;
 	ItemPointerSetInvalid(&scan->current);
+	ExecClearTuple(scan->child.heap_slot);
 	lsm_queue_reset(&scan->queue);
 	lsm_dead_reset(&scan->dead);
 }
@@ -127,12 +133,12 @@ begin(CustomScanState *node, EState *estate, int flags)
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *child = ExecInitNode(linitial(plan->custom_plans), estate, flags);
 
-	scan->child = castNode(IndexScanState, child);
+	lsm_child_init(&scan->child, child);
 	node->custom_ps = list_make1(child);
 	lsm_prefetch_read_plan(plan->custom_private, &scan->plan);
 
 	/* Rows are those of the child, in its slots; WHERE CURRENT OF looks there. */
-	node->ss.ss_ScanTupleSlot = scan->child->ss.ss_ScanTupleSlot;
+	node->ss.ss_ScanTupleSlot = scan->child.node->ss_ScanTupleSlot;
 	node->ss.ps.resultops = ExecGetResultSlotOps(child, &node->ss.ps.resultopsfixed);
 	node->ss.ps.resultopsset = true;
 
@@ -140,29 +146,12 @@ begin(CustomScanState *node, EState *estate, int flags)
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
 		!IsMVCCSnapshot(estate->es_snapshot) ||
 		(!scan->plan.by_page && IsolationIsSerializable());
-	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(scan->child->ss.ss_currentRelation),
-				   scan->plan.by_page, scan->plan.growth, scan->plan.depth);
+	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(node->ss.ss_currentRelation),
+				   scan->plan.by_page, scan->plan.growth, scan->plan.depth, scan->child.map);
 	lsm_dead_init(&scan->dead);
 	if (scan->plan.by_page)
 		scan->ring = GetAccessStrategy(BAS_BULKREAD);
 	start_over(scan);
-}
-
-/* The scan of the index, begun when the first row is wanted, as core does. */
-static IndexScanDesc
-open_index(PrefetchScan *scan)
-{
-	IndexScanState *child = scan->child;
-
-	if (child->iss_NumRuntimeKeys > 0 && !child->iss_RuntimeKeysReady)
-		ExecReScan(&child->ss.ps);
-	if (child->iss_ScanDesc == NULL)
-	{
-		child->iss_ScanDesc = lsm_begin_index_scan(child);
-		index_rescan(child->iss_ScanDesc, child->iss_ScanKeys, child->iss_NumScanKeys,
-					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
-	}
-	return child->iss_ScanDesc;
 }
 
 /* This page is about to be read.  Clocks are read only where it may be slow. */
@@ -275,40 +264,63 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
 }
 
+/*
+ * A row was found, to which the index has led by `tid`, and which is at `place`.
+ * Index only, it is the index's entry.
+ */
+static inline void
+note_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place, IndexTuple entry)
+{
+	scan->current = *tid;
+	if (lsm_child_is_index_only(&scan->child))
+	{
+		ExecClearTuple(scan->child.heap_slot);
+		lsm_child_store_entry(&scan->child, entry, place);
+	}
+}
+
+/* The same where nobody has looked at its page. */
+static void
+note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, IndexTuple entry)
+{
+	note_row(scan, tid, tid, entry);
+	PredicateLockPage(index->heapRelation, ItemPointerGetBlockNumber(tid), index->xs_snapshot);
+}
+
 /* The row of a TID from the queue, if it is visible. */
 static bool
-fetch(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, TupleTableSlot *slot)
+fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 {
-	ItemPointerData place = *tid;	/* of the version that is visible, then */
+	ItemPointerData place = taken->tid; /* of the version that is visible, then */
 	ReadWatch	watch;
 	bool		again = false;
 	bool		is_dead = false;
 	bool		found;
 
-	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
-	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot, slot,
-									&again, &is_dead);
+	lsm_child_count_fetches(&scan->child, 1);
+	watch_read(scan, index, ItemPointerGetBlockNumber(&place), &watch);
+	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot,
+									scan->child.heap_slot, &again, &is_dead);
 	/* There is one version that an MVCC snapshot sees. */
 	Assert(!again);
 	scan->dead.looked_up++;
 	if (found)
 	{
-		scan->current = *tid;
+		note_row(scan, &taken->tid, &place, taken->entry);
 		pgstat_count_heap_fetch(index->indexRelation);
 	}
 	else if (is_dead)
-		lsm_dead_note(&scan->dead, tid);
+		lsm_dead_note(&scan->dead, &taken->tid);
 	note_read(scan, &watch);
 	return found;
 }
 
 /* The row that the index leads to next, without the queue: core's loop. */
 static bool
-next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
-			  TupleTableSlot *slot, bool *found)
+next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found)
 {
 	ItemPointer tid = index_getnext_tid(index, direction);
-	ItemPointerData place;
+	ItemPointerData first;		/* where the index leads to */
 	ReadWatch	watch;
 
 	if (tid == NULL)
@@ -317,11 +329,19 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 		return false;
 	}
 	scan->queue.taken++;
-	place = *tid;
-	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
-	*found = index_fetch_heap(index, slot);
+	*found = lsm_child_is_index_only(&scan->child) &&
+		VM_ALL_VISIBLE(index->heapRelation, ItemPointerGetBlockNumber(tid), scan->child.map);
 	if (*found)
-		scan->current = place;
+	{
+		note_visible_row(scan, index, tid, index->xs_itup);
+		return true;
+	}
+	first = *tid;
+	lsm_child_count_fetches(&scan->child, 1);
+	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
+	*found = index_fetch_heap(index, scan->child.heap_slot);
+	if (*found)
+		note_row(scan, &first, tid, index->xs_itup);
 	note_read(scan, &watch);
 	return true;
 }
@@ -377,14 +397,16 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	}
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_UNLOCK);
 	scan->dead.looked_up += page->count;
+	lsm_child_count_fetches(&scan->child, page->count);
 	page->count = found;
 	note_read(scan, &watch);
 }
 
 /* By page: the row at this place of the page that read_page has pinned. */
 static void
-store_row(IndexScanDesc index, BlockNumber block, OffsetNumber offset, TupleTableSlot *slot)
+store_row(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, OffsetNumber offset)
 {
+	TupleTableSlot *slot = scan->child.heap_slot;
 	Buffer		buffer = ((IndexFetchHeapData *) index->xs_heapfetch)->xs_cbuf;
 	HeapTuple	tuple = &((BufferHeapTupleTableSlot *) slot)->base.tupdata;
 	Page		page = BufferGetPage(buffer);
@@ -397,19 +419,30 @@ store_row(IndexScanDesc index, BlockNumber block, OffsetNumber offset, TupleTabl
 	tuple->t_tableOid = RelationGetRelid(index->heapRelation);
 	ItemPointerSet(&tuple->t_self, block, offset);
 	ExecStoreBufferHeapTuple(tuple, slot, buffer);
+	if (lsm_child_is_index_only(&scan->child))
+		lsm_child_store_row(&scan->child);
 	pgstat_count_heap_fetch(index->indexRelation);
 }
 
 /* By page: the next visible row. */
 static bool
-next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
-			  TupleTableSlot *slot, bool *found, bool *recheck)
+next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
+			  bool *recheck)
 {
 	LsmPageTids *page = &scan->page;
+	ItemPointer tid;
 
+	*found = true;
 	while (scan->next_of_page == page->count)
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (lsm_child_is_index_only(&scan->child) &&
+			(tid = lsm_queue_next_visible(&scan->queue, index, direction)) != NULL)
+		{
+			note_visible_row(scan, index, tid, index->xs_itup);
+			*recheck = index->xs_recheck;
+			return true;
+		}
 		look_ahead(scan, index, direction);
 		scan->next_of_page = 0;
 		if (!lsm_queue_take_page(&scan->queue, index, direction, page))
@@ -420,21 +453,23 @@ next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
 		read_page(scan, index, page);
 	}
 	*recheck = page->rechecks[scan->next_of_page];
-	store_row(index, page->block, page->offsets[scan->next_of_page++], slot);
-	*found = true;
+	store_row(scan, index, page->block, page->offsets[scan->next_of_page++]);
 	return true;
 }
 
 static bool
-next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction,
-			  TupleTableSlot *slot, bool *found, bool *recheck)
+next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
+			  bool *recheck)
 {
-	ItemPointerData tid;
+	LsmQueuedTid taken;
 
 	look_ahead(scan, index, direction);
-	if (!lsm_queue_take(&scan->queue, index, direction, &tid, recheck))
+	if (!lsm_queue_take(&scan->queue, index, direction, &taken))
 		return false;
-	*found = fetch(scan, index, &tid, slot);
+	*recheck = taken.recheck;
+	if (taken.is_visible)
+		note_visible_row(scan, index, &taken.tid, taken.entry);
+	*found = taken.is_visible || fetch(scan, index, &taken);
 	return true;
 }
 
@@ -456,27 +491,22 @@ bypasses_queue(const PrefetchScan *scan)
 static void
 tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 {
-	IndexScanState *child = scan->child;
-	IndexScanDesc index = child->iss_ScanDesc;
-	ScanDirection direction = ForwardScanDirection;
+	const LsmIndexChild *child = &scan->child;
+	IndexScanDesc index = *child->scan;
 
 	if (!lsm_dead_are_many(&scan->dead))
 		return;
-	if (ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir))
-		direction = BackwardScanDirection;
-	if ((keys_are_there || child->iss_NumRuntimeKeys == 0) &&
+	if ((keys_are_there || child->runtime_key_count == 0) &&
 		scan->queue.taken <= (uint64) scan->dead.count * TAKEN_A_DEAD &&
 		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
 		/* None is active when the scan of a query ends. */
 		PushActiveSnapshot(index->xs_snapshot);
-		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
-					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
-		lsm_dead_tell(&scan->dead, index, direction, child->ss.ss_ScanTupleSlot,
+		lsm_child_rescan_index(child);
+		lsm_dead_tell(&scan->dead, index, child->direction, child->heap_slot,
 					  scan->queue.taken);
 		/* From here it goes back from the end, as from where it was. */
-		index_rescan(index, child->iss_ScanKeys, child->iss_NumScanKeys,
-					 child->iss_OrderByKeys, child->iss_NumOrderByKeys);
+		lsm_child_rescan_index(child);
 		PopActiveSnapshot();
 	}
 	lsm_dead_reset(&scan->dead);
@@ -486,9 +516,9 @@ tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 static TupleTableSlot *
 next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 {
-	IndexScanState *child = scan->child;
-	ExprContext *context = child->ss.ps.ps_ExprContext;
-	TupleTableSlot *slot = child->ss.ss_ScanTupleSlot;
+	ScanState  *child = scan->child.node;
+	ExprContext *context = child->ps.ps_ExprContext;
+	TupleTableSlot *slot = child->ss_ScanTupleSlot;
 
 	for (;;)
 	{
@@ -498,25 +528,26 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 		CHECK_FOR_INTERRUPTS();
 		if (bypasses_queue(scan))
 		{
-			if (!next_of_index(scan, index, direction, slot, &found))
+			if (!next_of_index(scan, index, direction, &found))
 				break;
 			recheck = index->xs_recheck;
 		}
 		else if (!(scan->plan.by_page ?
-				   next_of_pages(scan, index, direction, slot, &found, &recheck) :
-				   next_of_queue(scan, index, direction, slot, &found, &recheck)))
+				   next_of_pages(scan, index, direction, &found, &recheck) :
+				   next_of_queue(scan, index, direction, &found, &recheck)))
 			break;
 		if (!found)
 			continue;
 		if (!recheck)
 			return slot;
 		context->ecxt_scantuple = slot;
-		if (ExecQualAndReset(child->indexqualorig, context))
+		if (ExecQualAndReset(scan->child.conditions, context))
 			return slot;
 		InstrCountFiltered2(child, 1);
 	}
-	child->iss_ReachedEnd = scan->is_past_end = true;
+	scan->is_past_end = true;
 	tell_of_dead(scan, true);
+	ExecClearTuple(scan->child.heap_slot);
 	ExecClearTuple(slot);
 	return NULL;
 }
@@ -525,21 +556,19 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 static TupleTableSlot *
 next_result(PrefetchScan *scan)
 {
-	PlanState  *child = &scan->child->ss.ps;
+	PlanState  *child = &scan->child.node->ps;
 	ProjectionInfo *projection = child->ps_ProjInfo;
 	ExprContext *context = child->ps_ExprContext;
-	IndexScanDesc index = open_index(scan);
-	ScanDirection direction = ScanDirectionIsBackward(((IndexScan *) child->plan)->indexorderdir) ?
-		BackwardScanDirection : ForwardScanDirection;	/* unordered: forward */
+	IndexScanDesc index = lsm_child_open_index(&scan->child);
 
 	ResetExprContext(context);
 	for (;;)
 	{
-		TupleTableSlot *slot = next_row(scan, index, direction);
+		TupleTableSlot *slot = next_row(scan, index, scan->child.direction);
 
 		if (slot == NULL)
 			return projection ? ExecClearTuple(projection->pi_state.resultslot) :
-				scan->child->ss.ss_ScanTupleSlot;
+				scan->child.node->ss_ScanTupleSlot;
 		context->ecxt_scantuple = slot;
 		if (child->qual == NULL || ExecQual(child->qual, context))
 			return projection ? ExecProject(projection) : slot;
@@ -557,19 +586,19 @@ next_result(PrefetchScan *scan)
 static void
 turn_round(PrefetchScan *scan)
 {
-	IndexScanState *child = scan->child;
-	bool		is_reverse = ScanDirectionIsBackward(((IndexScan *) child->ss.ps.plan)->indexorderdir);
+	IndexScanDesc index = *scan->child.scan;
+	ScanDirection back = ScanDirectionIsBackward(scan->child.direction) ? ForwardScanDirection :
+		BackwardScanDirection;
 	bool		is_ahead = scan->queue.at_end || !lsm_queue_is_empty(&scan->queue);
 
 	if (scan->plan.by_page)
 		elog(ERROR, "a prefetching scan by page cannot run backward");
 	scan->has_turned = true;
-	if (child->iss_ScanDesc == NULL || scan->is_past_end || !is_ahead)
+	if (index == NULL || scan->is_past_end || !is_ahead)
 		return;
 	for (;;)
 	{
-		ItemPointer tid = index_getnext_tid(child->iss_ScanDesc,
-											is_reverse ? ForwardScanDirection : BackwardScanDirection);
+		ItemPointer tid = index_getnext_tid(index, back);
 
 		CHECK_FOR_INTERRUPTS();
 		if (tid == NULL || ItemPointerEquals(tid, &scan->current))
@@ -581,13 +610,17 @@ static TupleTableSlot *
 next(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
-	PlanState  *child = &scan->child->ss.ps;
+	PlanState  *child = &scan->child.node->ps;
 	TupleTableSlot *slot;
 
 	if (ScanDirectionIsBackward(child->state->es_direction) && !scan->has_turned && !scan->is_plain)
 		turn_round(scan);
 	if (scan->is_plain || scan->has_turned)
-		return ExecProcNode(child);
+	{
+		slot = ExecProcNode(child);
+		lsm_child_note_place(&scan->child);
+		return slot;
+	}
 	if (child->instrument)
 		InstrStartNode(child->instrument);
 	slot = next_result(scan);
@@ -600,7 +633,7 @@ static void
 rescan(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
-	PlanState  *child = &scan->child->ss.ps;
+	PlanState  *child = &scan->child.node->ps;
 
 	tell_of_dead(scan, false);
 	if (node->ss.ps.chgParam != NULL)
@@ -616,7 +649,7 @@ end(CustomScanState *node)
 
 	tell_of_dead(scan, false);
 	lsm_queue_free(&scan->queue);
-	ExecEndNode(&scan->child->ss.ps);
+	ExecEndNode(&scan->child.node->ps);
 }
 
 static void

@@ -467,4 +467,176 @@ SET pg_lsm.debug_prefetch_scan = off;
 SET enable_seqscan = on;
 SELECT count(*), sum(state) FROM queue;
 DROP TABLE queue;
-DROP TABLE p, o, near, parts, areas, queries, unl, large, walks;
+
+-- Index-only scans: what is in pages that are visible to all comes from the index, the rest is looked up ahead.
+CREATE TABLE io (id int, k int, v text, n int, pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE io ALTER pad SET STORAGE plain;
+INSERT INTO io SELECT i, i * 7919 % 997, 'v' || i % 50, nullif(i % 11, 0), repeat('x', 300) FROM generate_series(1, 3000) i;
+VACUUM io;
+-- Some pages have changed since: rows have gone, others have versions that the index has no entries of, or has.
+DELETE FROM io WHERE id % 97 = 0 AND id < 2000;
+UPDATE io SET pad = 'y' WHERE id BETWEEN 1000 AND 1100;
+UPDATE io SET v = 'z' WHERE id BETWEEN 1500 AND 1600;
+ANALYZE io;
+-- The same rows as from core's scan, and as many of them looked up.
+CREATE FUNCTION looked_up(query text) RETURNS text LANGUAGE sql AS $$
+	SELECT string_agg(substring(line FROM 'Heap Fetches: \d+'), ', ') FROM analyzed(query) line
+$$;
+CREATE FUNCTION same_only(query text, mode text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	want text;
+	got text;
+BEGIN
+	SET LOCAL enable_bitmapscan = off;
+	PERFORM set_config('enable_seqscan', 'off', true), set_config('pg_lsm.debug_prefetch_scan', 'on', true);
+	IF t.scan_of(query) <> 'index only' THEN
+		RETURN 'NOT index only';
+	END IF;
+	got := same_rows(query, mode);
+	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'off', true);
+	want := looked_up(query);
+	PERFORM set_config('pg_lsm.debug_prefetch_scan', 'on', true);
+	IF looked_up(query) IS DISTINCT FROM want THEN
+		RETURN format('%s, should be %s', looked_up(query), want);
+	END IF;
+	RETURN got || CASE WHEN want ~ '[1-9]' THEN ' rows, some looked up' ELSE ' rows' END;
+END $$;
+TRUNCATE queries RESTART IDENTITY;
+INSERT INTO queries (mode, query) VALUES
+	('by page', 'SELECT k, v FROM io WHERE k < 300'),
+	('by page', 'SELECT count(*) FROM io WHERE k < 900'),
+	('by page', 'SELECT count(*), sum(n), min(v) FROM io WHERE k BETWEEN 100 AND 500 AND n > 3'),
+	('by page', 'SELECT v || n FROM io WHERE k = ANY (''{5, 500, 7, NULL, 2000}'')'),
+	('by page', 'SELECT k FROM io WHERE k < 0'),
+	('by page', 'SELECT o.id, (SELECT count(*) FROM io WHERE k < o.id) FROM generate_series(1, 900, 50) o (id)'),
+	('in index order', 'SELECT k, v, n FROM io WHERE k < 300 ORDER BY k'),
+	('in index order', 'SELECT k, v FROM io WHERE k > 300 AND n IS NULL ORDER BY k DESC'),
+	('in index order', 'SELECT k, count(*), max(v) FROM io GROUP BY k ORDER BY k'),
+	('in index order', 'SELECT k FROM io ORDER BY k LIMIT 10 OFFSET 400'),
+	('in index order', 'SELECT min(k), max(k) FROM io WHERE n > 3'),
+	('in index order', 'SELECT o.id, q.* FROM generate_series(1, 900, 50) o (id), LATERAL (SELECT k, v FROM io q WHERE q.k > o.id ORDER BY q.k LIMIT 30) q');
+CREATE FUNCTION check_only() RETURNS TABLE (n int, rows text) LANGUAGE sql AS $$
+	SELECT n, same_only(query, mode) FROM queries ORDER BY n
+$$;
+SET enable_sort = off;
+SET enable_hashagg = off;
+CREATE INDEX io_k ON io (k) INCLUDE (v, n);
+SELECT * FROM check_only();
+DROP INDEX io_k;
+CREATE INDEX io_k ON io USING lsm (k) INCLUDE (v, n);
+SELECT * FROM check_only();
+-- Little memory: few TIDs and entries at a time.
+SET work_mem = '64kB';
+SELECT same_only('SELECT v FROM io WHERE k > -1', 'by page'), same_only('SELECT k, v FROM io ORDER BY k', 'in index order');
+CREATE TABLE wide (k int, v text, pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE wide ALTER v SET STORAGE plain;
+ALTER TABLE wide ALTER pad SET STORAGE plain;
+INSERT INTO wide SELECT i * 7919 % 997, repeat(md5(i::text), 30), repeat('x', 2000) FROM generate_series(1, 997) i;
+CREATE INDEX ON wide (k) INCLUDE (v);
+VACUUM wide;
+DELETE FROM wide WHERE k % 11 = 0;
+ANALYZE wide;
+SELECT same_only('SELECT k, v FROM wide ORDER BY k', 'in index order'), same_only('SELECT k, v FROM wide WHERE k > -1', 'by page');
+DROP TABLE wide;
+RESET work_mem;
+RESET enable_hashagg;
+-- Joins.
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_memoize = off;
+SELECT same_rows('SELECT o.id, io.v FROM o JOIN io USING (k)', 'in index order');
+SELECT same_rows('SELECT o.id, io.k FROM o LEFT JOIN io ON io.k BETWEEN o.k AND o.k + 2 AND io.n > 3', 'by page');
+SET enable_nestloop = off;
+SET enable_mergejoin = on;
+SELECT same_rows('SELECT a.k, a.v, b.n FROM io a JOIN io b USING (k) WHERE a.n > 8 ORDER BY 1, 2, 3', 'in index order');
+RESET enable_hashjoin;
+RESET enable_memoize;
+RESET enable_nestloop;
+SET pg_lsm.debug_prefetch_scan = on;
+SELECT regexp_replace(line, 'Fetches: \d+', 'Fetches: N') FROM analyzed('SELECT k, v FROM io WHERE k BETWEEN 100 AND 200 ORDER BY k') line;
+-- Cursors, and the row that one is on, wherever it came from.
+TRUNCATE walks;
+INSERT INTO walks SELECT q, m FROM unnest(ARRAY['SELECT k, v, n FROM io WHERE k > 200 ORDER BY k',
+	'SELECT k FROM io WHERE k > 200 AND n > 4 ORDER BY k DESC', 'SELECT k, n FROM io WHERE k < 0 ORDER BY k']) q,
+	unnest(ARRAY['3,-2,4,-9,2', '1,-1,1,-2,3', '40,-5,3,-60,5', 'M FORWARD ALL,-3,2,-4', 'M FORWARD 50,M BACKWARD 20,3,M FORWARD ALL,1,-1']) m;
+SELECT count(*), count(*) FILTER (WHERE t.plan_has(query, 'Prefetch') AND t.scan_of(query) = 'index only') AS prefetching FROM walks;
+BEGIN;
+CREATE TEMP TABLE walked AS SELECT query, moves, walk_both_ways(query, moves) AS answer FROM walks;
+SET LOCAL pg_lsm.debug_prefetch_scan = off;
+SELECT query, moves, answer, walk_both_ways(query, moves) FROM walked WHERE answer <> walk_both_ways(query, moves);
+ROLLBACK;
+CREATE FUNCTION mark_rows(both_ways bool) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	c CURSOR FOR SELECT k, v FROM io WHERE k BETWEEN 100 AND 300 ORDER BY k;
+	marked text[] := '{}';
+	r record;
+	w io;
+BEGIN
+	OPEN c;
+	FOR i IN 1 .. 200 LOOP
+		IF both_ways AND i % 3 = 0 THEN
+			FETCH PRIOR FROM c INTO r;
+		ELSE
+			FETCH NEXT FROM c INTO r;
+		END IF;
+		CONTINUE WHEN i % 10 > 0;
+		UPDATE io SET n = -i WHERE CURRENT OF c RETURNING * INTO w;
+		IF w.k IS DISTINCT FROM r.k OR w.v IS DISTINCT FROM r.v THEN
+			RETURN format('%s is another row than %s', w, r);
+		END IF;
+		marked := marked || r::text;
+	END LOOP;
+	CLOSE c;
+	RETURN cardinality(marked) || ' ' || md5(marked::text);
+END $$;
+BEGIN;
+SELECT mark_rows(false), mark_rows(true);
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT mark_rows(false), mark_rows(true);
+ROLLBACK;
+SET pg_lsm.debug_prefetch_scan = off;
+BEGIN;
+SELECT mark_rows(false), mark_rows(true);
+ROLLBACK;
+SET pg_lsm.debug_prefetch_scan = on;
+-- Divided among processes.
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET min_parallel_index_scan_size = 0;
+SET enable_bitmapscan = off;
+SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM unnest(ARRAY['SELECT count(*), sum(n), min(v) FROM io WHERE k < 700',
+	'SELECT k, count(*), min(v) FROM io WHERE k BETWEEN 100 AND 700 GROUP BY k ORDER BY k']) q, divided(q);
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET min_parallel_table_scan_size;
+RESET min_parallel_index_scan_size;
+RESET enable_bitmapscan;
+SET max_parallel_workers_per_gather = 0;
+SET pg_lsm.debug_prefetch_scan = on;
+-- B-trees have names as strings, which is for core to know; and by page no expressions are computed.
+CREATE TABLE named (n name, k int);
+INSERT INTO named SELECT 'name' || i % 100, i FROM generate_series(1, 1000) i;
+CREATE INDEX ON named (n, k);
+CREATE INDEX ON io (k, (n + 1), n);
+VACUUM ANALYZE named;
+SET enable_bitmapscan = off;
+SELECT t.scan_of(q), t.plan_has(q, 'Prefetch') FROM unnest(ARRAY[
+	'SELECT n, k FROM named WHERE n > ''name5''',
+	'SELECT n + 1 FROM io WHERE k < 100 AND n + 1 > 5',
+	'SELECT n + 1 FROM io WHERE k < 100 AND n + 1 > 5 ORDER BY k']) q;
+RESET enable_bitmapscan;
+SELECT same_only('SELECT n + 1, n FROM io WHERE k < 100 AND n + 1 > 5 ORDER BY k', 'in index order');
+DROP TABLE named;
+-- The planner's choice: not if everything is visible.
+DROP INDEX io_k, io_k_expr_n_idx;
+CREATE INDEX ON io (k) INCLUDE (v);
+SET pg_lsm.debug_prefetch_scan = off;
+SET pg_lsm.enable_prefetch_scan = on;
+SET effective_cache_size = '1MB';
+SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
+VACUUM io;
+SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
+DROP TABLE p, o, near, parts, areas, queries, unl, large, walks, io;

@@ -1,0 +1,134 @@
+/*
+ * index_child.c
+ *	  The node of core below the prefetching scan: an index scan, or an index-only
+ *	  scan.
+ *
+ * Core's two nodes have states of different types with nearly the same fields.  Here
+ * is where these fields are, so that prefetch_scan.c need not ask which of the two
+ * it is, and what only the second needs.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "base/compat.h"
+#include "exec/index_child.h"
+#include "executor/executor.h"
+#include "utils/rel.h"
+
+/* The node has been initialised.  There are no distances to order by. */
+void
+lsm_child_init(LsmIndexChild *child, PlanState *node)
+{
+	ScanDirection direction;
+
+	memset(child, 0, sizeof(LsmIndexChild));
+	if (IsA(node, IndexOnlyScanState))
+	{
+		IndexOnlyScanState *state = (IndexOnlyScanState *) node;
+
+		direction = ((IndexOnlyScan *) node->plan)->indexorderdir;
+		child->node = &state->ss;
+		child->index = state->ioss_RelationDesc;
+		child->scan = &state->ioss_ScanDesc;
+		child->keys = state->ioss_ScanKeys;
+		child->key_count = state->ioss_NumScanKeys;
+		child->runtime_key_count = state->ioss_NumRuntimeKeys;
+		child->keys_are_ready = &state->ioss_RuntimeKeysReady;
+		child->conditions = state->recheckqual;
+		child->heap_slot = state->ioss_TableSlot;
+		child->map = &state->ioss_VMBuffer;
+	}
+	else
+	{
+		IndexScanState *state = castNode(IndexScanState, node);
+
+		direction = ((IndexScan *) node->plan)->indexorderdir;
+		child->node = &state->ss;
+		child->index = state->iss_RelationDesc;
+		child->scan = &state->iss_ScanDesc;
+		child->keys = state->iss_ScanKeys;
+		child->key_count = state->iss_NumScanKeys;
+		child->runtime_key_count = state->iss_NumRuntimeKeys;
+		child->keys_are_ready = &state->iss_RuntimeKeysReady;
+		child->conditions = state->indexqualorig;
+		child->heap_slot = state->ss.ss_ScanTupleSlot;
+	}
+	child->direction = ScanDirectionIsBackward(direction) ? BackwardScanDirection :
+		ForwardScanDirection;
+}
+
+/* Scan the index anew, with the keys that are there. */
+void
+lsm_child_rescan_index(const LsmIndexChild *child)
+{
+	index_rescan(*child->scan, child->keys, child->key_count, NULL, 0);
+}
+
+/* The scan of the index, begun when the first row is wanted, as core does. */
+IndexScanDesc
+lsm_child_open_index(const LsmIndexChild *child)
+{
+	if (child->runtime_key_count > 0 && !*child->keys_are_ready)
+		ExecReScan(&child->node->ps);
+	if (*child->scan == NULL)
+	{
+		*child->scan = lsm_begin_index_scan(child->node, child->index, child->key_count);
+		(*child->scan)->xs_want_itup = lsm_child_is_index_only(child);
+		lsm_child_rescan_index(child);
+	}
+	return *child->scan;
+}
+
+/* WHERE CURRENT OF, which takes ours for a scan of the table, finds its row in the slot. */
+static void
+set_place(const LsmIndexChild *child, ItemPointer place)
+{
+	TupleTableSlot *slot = child->node->ss_ScanTupleSlot;
+
+	slot->tts_tid = *place;
+	slot->tts_tableOid = RelationGetRelid(child->node->ss_currentRelation);
+}
+
+/*
+ * Index only: put a row into the slot of the node that is this entry of the index,
+ * and lives as long as it.
+ */
+void
+lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer place)
+{
+	TupleTableSlot *slot = child->node->ss_ScanTupleSlot;
+	TupleDesc	columns = (*child->scan)->xs_itupdesc;
+
+	Assert(entry != NULL && slot->tts_tupleDescriptor->natts == columns->natts);
+	ExecClearTuple(slot);
+	index_deform_tuple(entry, columns, slot->tts_values, slot->tts_isnull);
+	ExecStoreVirtualTuple(slot);
+	set_place(child, place);
+}
+
+/*
+ * Index only: the same of the row of the table in heap_slot, for an index without
+ * expressions.
+ */
+void
+lsm_child_store_row(const LsmIndexChild *child)
+{
+	TupleTableSlot *slot = child->node->ss_ScanTupleSlot;
+
+	ExecClearTuple(slot);
+	for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
+		slot->tts_values[i] = slot_getattr(child->heap_slot,
+										   child->index->rd_index->indkey.values[i],
+										   &slot->tts_isnull[i]);
+	ExecStoreVirtualTuple(slot);
+	set_place(child, &child->heap_slot->tts_tid);
+}
+
+/* Index only: core has put a row there. */
+void
+lsm_child_note_place(const LsmIndexChild *child)
+{
+	if (lsm_child_is_index_only(child) && *child->scan != NULL &&
+		!TupIsNull(child->node->ss_ScanTupleSlot))
+		set_place(child, &(*child->scan)->xs_heaptid);
+}

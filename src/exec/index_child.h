@@ -1,0 +1,57 @@
+/*
+ * index_child.h
+ *	  The node of core below the prefetching scan: an index scan, or an index-only
+ *	  scan.
+ */
+#ifndef LSM_INDEX_CHILD_H
+#define LSM_INDEX_CHILD_H
+
+#include "postgres.h"
+
+#include "access/itup.h"
+#include "access/relscan.h"
+#include "access/sdir.h"
+#include "access/visibilitymap.h"
+#include "nodes/execnodes.h"
+#include "storage/buf.h"
+#include "storage/itemptr.h"
+
+/* What the states of the two have in common, by the same names. */
+typedef struct LsmIndexChild
+{
+	ScanState  *node;			/* one of the two */
+	Relation	index;
+	IndexScanDesc *scan;		/* where the node has it; NULL there: not begun */
+	ScanDirection direction;	/* of the plan; unordered: forward */
+	struct ScanKeyData *keys;
+	int			key_count;
+	int			runtime_key_count;
+	bool	   *keys_are_ready;
+	ExprState  *conditions;		/* for where the index is lossy */
+	TupleTableSlot *heap_slot;	/* for a row of the table */
+	Buffer	   *map;			/* index only: its pin of the visibility map; else NULL */
+} LsmIndexChild;
+
+extern void lsm_child_init(LsmIndexChild *child, PlanState *node);
+extern void lsm_child_rescan_index(const LsmIndexChild *child);
+extern IndexScanDesc lsm_child_open_index(const LsmIndexChild *child);
+extern void lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer place);
+extern void lsm_child_store_row(const LsmIndexChild *child);
+extern void lsm_child_note_place(const LsmIndexChild *child);
+
+/* Are rows taken from the index, and pages read only to see whether they are visible? */
+static inline bool
+lsm_child_is_index_only(const LsmIndexChild *child)
+{
+	return child->map != NULL;
+}
+
+/* Index only: count TIDs that are looked up in the table all the same. */
+static inline void
+lsm_child_count_fetches(const LsmIndexChild *child, int count)
+{
+	if (lsm_child_is_index_only(child))
+		InstrCountTuples2(child->node, count);
+}
+
+#endif							/* LSM_INDEX_CHILD_H */
