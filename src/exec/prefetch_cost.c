@@ -114,8 +114,11 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 
 	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
-	/* Of an inner side core takes it that the pages are in memory after some time. */
-	shape->index_saved = loops > 1 ? 0 : index_saving(index, index_pages);
+	/*
+	 * Of an inner side core takes it that the pages are in memory after some time.  And
+	 * where no pages of the table are read in between, core's scan saves as much.
+	 */
+	shape->index_saved = loops > 1 ? 0 : share * index_saving(index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
 	shape->pages = index_pages_fetched(shape->tuples * loops, rel->pages, index->pages, root) / loops;
 	shape->neighbours = ceil(selectivity * rel->pages);

@@ -244,9 +244,24 @@ can_prefetch(IndexPath *path)
 }
 
 /*
+ * May the query be one whose current row is updated, a cursor?  A row that was not
+ * looked up is known by the root of its HOT chain only, where UPDATE does not find it
+ * once VACUUM has been there.  (So it is with core's index-only scans, too.)
+ */
+static bool
+may_have_current_row(PlannerInfo *root)
+{
+	const Query *query = root->parse;
+
+	return root->query_level == 1 && query->commandType == CMD_SELECT && !query->hasAggs &&
+		query->groupClause == NIL && query->distinctClause == NIL &&
+		query->setOperations == NULL && bms_membership(root->all_baserels) == BMS_SINGLETON;
+}
+
+/*
  * The index scan that a path is, or that a bitmap scan has as its only input; as
- * a scan of the table, which that input need not be.  NULL: there is none, or it
- * cannot prefetch.
+ * a scan of the table, which that input need not be, where the index's entries do not
+ * do.  NULL: there is none, or it cannot prefetch.
  */
 static IndexPath *
 index_scan_of(PlannerInfo *root, Path *path)
@@ -258,7 +273,7 @@ index_scan_of(PlannerInfo *root, Path *path)
 	if (!IsA(result, IndexPath))
 		return NULL;
 	if (&result->path != path && is_index_only(result) &&
-		!(can_prefetch(result) && can_come_by_page(result)))
+		(may_have_current_row(root) || !can_prefetch(result) || !can_come_by_page(result)))
 	{
 		IndexPath  *only = result;
 

@@ -5,6 +5,8 @@ SET pg_lsm.page_entries = 0;
 SET client_min_messages = warning;
 SET enable_seqscan = off;
 SET enable_sort = off;
+-- The comparison counts its calls, which parallel workers may not.
+SET max_parallel_workers_per_gather = 0;
 -- A comparison that looks now and then at the memory of its backend.
 CREATE SEQUENCE calls;
 CREATE SEQUENCE most_memory MINVALUE 0;

@@ -639,4 +639,46 @@ SET effective_cache_size = '1MB';
 SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
 VACUUM io;
 SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
+-- Where nearly all pages are visible there is next to nothing to be gained by page: no sort is put above that.
+CREATE TABLE wide (k int, t text, pad text) WITH (autovacuum_enabled = off);
+ALTER TABLE wide ALTER pad SET STORAGE plain, ALTER t SET STORAGE plain;
+INSERT INTO wide SELECT (i * 7919) % 20021, repeat(md5(i::text), 15), repeat('x', 6000) FROM generate_series(1, 4000) i;
+CREATE INDEX wide_k ON wide (k) INCLUDE (t);
+VACUUM ANALYZE wide;
+UPDATE wide SET pad = pad WHERE ctid < '(20,0)';
+ANALYZE wide;
+SET work_mem = '64MB';
+EXPLAIN (COSTS OFF) SELECT k, t FROM wide WHERE k > 0 ORDER BY k;
+RESET work_mem;
+DROP TABLE wide;
+-- A cursor's current row, of a HOT chain whose root VACUUM has made a redirection: not by page, index only.
+CREATE TABLE hot (k int, n int) WITH (fillfactor = 50, autovacuum_enabled = off);
+INSERT INTO hot SELECT i, 0 FROM generate_series(1, 2000) i;
+CREATE INDEX hot_k ON hot (k);
+UPDATE hot SET n = 1 WHERE k % 2 = 0;
+VACUUM ANALYZE hot;
+SET pg_lsm.debug_prefetch_scan = on;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+SET enable_seqscan = off;
+DO $$
+DECLARE
+	c CURSOR FOR SELECT k FROM hot WHERE k BETWEEN 100 AND 300;
+	found int := 0;
+	updated int := 0;
+	n int;
+BEGIN
+	FOR r IN c LOOP
+		UPDATE hot SET n = 2 WHERE CURRENT OF c;
+		GET DIAGNOSTICS n = ROW_COUNT;
+		found := found + 1;
+		updated := updated + n;
+	END LOOP;
+	RAISE NOTICE '% rows, % updated', found, updated;
+END $$;
+RESET enable_indexscan;
+RESET enable_indexonlyscan;
+RESET enable_seqscan;
+SET pg_lsm.debug_prefetch_scan = off;
+DROP TABLE hot;
 DROP TABLE p, o, near, parts, areas, queries, unl, large, walks, io;
