@@ -103,7 +103,7 @@ find_index(ResultRelInfo *target, IndexInfo **info)
 
 		*info = target->ri_IndexRelationInfo[i];
 		if (index != NULL && is_eligible(index, *info) &&
-			lsm_index_keyspace(lsm_index_open(index))->encoded)
+			lsm_index_open(index)->coding.encoded)
 			return index;
 	}
 	return NULL;
@@ -416,6 +416,15 @@ must_wait(PlanState *state, void *unused)
 			harmless = harmless && is_harmless(((Join *) plan)->joinqual) &&
 				is_harmless(((MergeJoin *) plan)->mergeclauses);
 			break;
+		case T_IndexScan:
+			harmless = harmless && is_harmless(((IndexScan *) plan)->indexqualorig);
+			break;
+		case T_IndexOnlyScan:
+			harmless = harmless && is_harmless(((IndexOnlyScan *) plan)->indexqual);
+			break;
+		case T_BitmapIndexScan:
+			harmless = harmless && is_harmless(((BitmapIndexScan *) plan)->indexqualorig);
+			break;
 		case T_Limit:
 			harmless = harmless && is_harmless(((Limit *) plan)->limitOffset) &&
 				is_harmless(((Limit *) plan)->limitCount);
@@ -426,13 +435,10 @@ must_wait(PlanState *state, void *unused)
 		case T_Agg:
 		case T_Append:
 		case T_BitmapHeapScan:
-		case T_BitmapIndexScan:
 		case T_CteScan:
 		case T_Group:
 		case T_Hash:
 		case T_IncrementalSort:
-		case T_IndexOnlyScan:
-		case T_IndexScan:
 		case T_Material:
 		case T_MergeAppend:
 		case T_ProjectSet:

@@ -251,11 +251,17 @@ can_prefetch(IndexPath *path)
 static bool
 may_have_current_row(PlannerInfo *root)
 {
-	const Query *query = root->parse;
+	/* Core finds the row of a subquery's table, too. */
+	for (; root != NULL; root = root->parent_root)
+	{
+		const Query *query = root->parse;
 
-	return root->query_level == 1 && query->commandType == CMD_SELECT && !query->hasAggs &&
-		query->groupClause == NIL && query->distinctClause == NIL &&
-		query->setOperations == NULL && bms_membership(root->all_baserels) == BMS_SINGLETON;
+		if (query->commandType != CMD_SELECT || query->hasAggs || query->groupClause != NIL ||
+			query->distinctClause != NIL || query->setOperations != NULL ||
+			bms_membership(root->all_baserels) != BMS_SINGLETON)
+			return false;
+	}
+	return true;
 }
 
 /*

@@ -661,6 +661,7 @@ SET pg_lsm.debug_prefetch_scan = on;
 SET enable_indexscan = off;
 SET enable_indexonlyscan = off;
 SET enable_seqscan = off;
+SET cursor_tuple_fraction = 1;
 DO $$
 DECLARE
 	c CURSOR FOR SELECT k FROM hot WHERE k BETWEEN 100 AND 300;
@@ -676,6 +677,13 @@ BEGIN
 	END LOOP;
 	RAISE NOTICE '% rows, % updated', found, updated;
 END $$;
+BEGIN;
+DECLARE c CURSOR FOR SELECT k FROM (SELECT k FROM hot WHERE k BETWEEN 400 AND 500 OFFSET 0) s;
+FETCH 3 FROM c;
+UPDATE hot SET n = 3 WHERE CURRENT OF c;
+COMMIT;
+SELECT k FROM hot WHERE n = 3;
+RESET cursor_tuple_fraction;
 RESET enable_indexscan;
 RESET enable_indexonlyscan;
 RESET enable_seqscan;

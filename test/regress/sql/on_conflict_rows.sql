@@ -149,6 +149,19 @@ CREATE UNIQUE INDEX og_b ON og USING lsm (b);
 INSERT INTO og SELECT i::text, i FROM generate_series(1, 10) i;
 INSERT INTO og SELECT string_agg(md5(i::text || j), ''), j FROM generate_series(1, 500) i, generate_series(1, 10) j GROUP BY j ON CONFLICT (b) DO NOTHING;
 SELECT count(*), max(length(a)) FROM og;
+-- Keys that are compared by functions: they are not looked for ahead, and take no memory.
+CREATE TABLE oh (k int[]);
+CREATE UNIQUE INDEX oh_k ON oh USING lsm (k);
+CREATE FUNCTION oh_memory() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE 'memory is bounded: %', (SELECT sum(total_bytes) < 20e6 FROM pg_backend_memory_contexts WHERE name IN ('ExecutorState', 'pg_lsm rows', 'pg_lsm keys'));
+  RETURN NULL;
+END $$;
+CREATE TRIGGER oh_memory AFTER INSERT ON oh FOR EACH STATEMENT EXECUTE FUNCTION oh_memory();
+INSERT INTO oh SELECT ARRAY[i % 5000] FROM generate_series(1, 10000) i ON CONFLICT DO NOTHING;
+SELECT count(*), min(k), max(k) FROM oh;
+DROP TABLE oh;
+DROP FUNCTION oh_memory();
 DROP TABLE oe, og;
 DROP AGGREGATE oa_now (int);
 DROP FUNCTION oa_all, oa_step, od_rows;
