@@ -50,6 +50,9 @@
 typedef struct LookAhead
 {
 	ResultRelInfo *target;
+	bool		is_decided;		/* by which index keys are looked for: */
+	Relation	index;			/* NULL: by none */
+	IndexInfo  *info;
 	PlanState  *source;			/* the plan below */
 	ExecProcNodeMtd get_row;	/* its own function */
 	MemoryContext context;		/* of the rows, up to work_mem */
@@ -93,20 +96,25 @@ is_eligible(Relation index, const IndexInfo *info)
 		info->ii_ReadyForInserts && info->ii_Expressions == NIL && info->ii_Predicate == NIL;
 }
 
-/* An index of the target whose keys are looked for; NULL if there is none.  Core has opened it. */
-static Relation
-find_index(ResultRelInfo *target, IndexInfo **info)
+/* Decide by which index of the target keys are looked for, when core has opened them. */
+static void
+choose_index(LookAhead *a)
 {
-	for (int i = 0; i < target->ri_NumIndices; i++)
+	ResultRelInfo *target = a->target;
+
+	if (target->ri_IndexRelationDescs == NULL)
+		return;
+	a->is_decided = true;
+	for (int i = 0; i < target->ri_NumIndices && a->index == NULL; i++)
 	{
 		Relation	index = target->ri_IndexRelationDescs[i];
 
-		*info = target->ri_IndexRelationInfo[i];
-		if (index != NULL && is_eligible(index, *info) &&
-			lsm_index_open(index)->coding.encoded)
-			return index;
+		if (index == NULL || !is_eligible(index, target->ri_IndexRelationInfo[i]) ||
+			!lsm_index_open(index)->coding.encoded)
+			continue;
+		a->index = index;
+		a->info = target->ri_IndexRelationInfo[i];
 	}
-	return NULL;
 }
 
 /* The block of a TID in an entry. */
@@ -205,9 +213,9 @@ forget_keys(LookAhead *a)
 
 /* Look for the keys of the rows that were taken. */
 static void
-look_for_keys(LookAhead *a, Relation rel, const IndexInfo *info)
+look_for_keys(LookAhead *a)
 {
-	LsmIndex   *index = lsm_index_open(rel);
+	LsmIndex   *index = lsm_index_open(a->index);
 	LsmKeySpace *ks = lsm_index_keyspace(index);
 	MemoryContext old = MemoryContextSwitchTo(a->scratch);
 	LsmUnique  *unique = lsm_unique_create(index, ks);
@@ -219,7 +227,7 @@ look_for_keys(LookAhead *a, Relation rel, const IndexInfo *info)
 		LsmEntry	entry;
 
 		a->blocks[i] = InvalidBlockNumber;
-		if (form_key(ks, info, a->rows[i], i, &entry))
+		if (form_key(ks, a->info, a->rows[i], i, &entry))
 			lsm_entries_add(&keys, &entry);
 	}
 	a->ahead = lsm_reads_in_flight(a->target->ri_RelationDesc->rd_rel->reltablespace, false);
@@ -326,19 +334,17 @@ static TupleTableSlot *
 get_row(PlanState *source)
 {
 	LookAhead  *a = current;
-	IndexInfo  *info;
-	Relation	rel;
 	LsmIndex   *index;
 
 	while (a->source != source)
 		a = a->outer;
 	if (a->next < a->count)
 		return hand_on(a);
-	/* Core opens the indexes with the first row. */
-	rel = find_index(a->target, &info);
-	if (rel == NULL)
+	if (!a->is_decided)
+		choose_index(a);
+	if (a->index == NULL)
 		return a->get_row(source);
-	index = lsm_index_open(rel);
+	index = lsm_index_open(a->index);
 	if (a->count > 0)
 		judge(a, index);
 	clear_rows(a);
@@ -349,7 +355,7 @@ get_row(PlanState *source)
 	take_rows(a);
 	if (a->count == 0)
 		return NULL;
-	look_for_keys(a, rel, info);
+	look_for_keys(a);
 	return hand_on(a);
 }
 
@@ -388,50 +394,37 @@ are_harmless_functions(List *functions)
 }
 
 /*
- * May a node not run ahead of the inserts?  Those may whose expressions we know: rows that
- * are locked, for instance, may be changed by the statement itself.
+ * Are the expressions of a node harmless that only nodes of its kind have?  No, if we do
+ * not know the kind: rows that are locked, for instance, may be changed by the statement.
  */
 static bool
-must_wait(PlanState *state, void *unused)
+has_harmless_kind(Plan *plan)
 {
-	Plan	   *plan = state->plan;
-	bool		harmless = is_harmless(plan->targetlist) && is_harmless(plan->qual);
-
 	switch (nodeTag(plan))
 	{
 		case T_ValuesScan:
-			harmless = harmless && is_harmless(((ValuesScan *) plan)->values_lists);
-			break;
+			return is_harmless(((ValuesScan *) plan)->values_lists);
 		case T_FunctionScan:
-			harmless = harmless && are_harmless_functions(((FunctionScan *) plan)->functions);
-			break;
+			return are_harmless_functions(((FunctionScan *) plan)->functions);
 		case T_NestLoop:
-			harmless = harmless && is_harmless(((Join *) plan)->joinqual);
-			break;
+			return is_harmless(((Join *) plan)->joinqual);
 		case T_HashJoin:
-			harmless = harmless && is_harmless(((Join *) plan)->joinqual) &&
+			return is_harmless(((Join *) plan)->joinqual) &&
 				is_harmless(((HashJoin *) plan)->hashclauses);
-			break;
 		case T_MergeJoin:
-			harmless = harmless && is_harmless(((Join *) plan)->joinqual) &&
+			return is_harmless(((Join *) plan)->joinqual) &&
 				is_harmless(((MergeJoin *) plan)->mergeclauses);
-			break;
 		case T_IndexScan:
-			harmless = harmless && is_harmless(((IndexScan *) plan)->indexqualorig);
-			break;
+			return is_harmless(((IndexScan *) plan)->indexqualorig);
 		case T_IndexOnlyScan:
-			harmless = harmless && is_harmless(((IndexOnlyScan *) plan)->indexqual);
-			break;
+			return is_harmless(((IndexOnlyScan *) plan)->indexqual);
 		case T_BitmapIndexScan:
-			harmless = harmless && is_harmless(((BitmapIndexScan *) plan)->indexqualorig);
-			break;
+			return is_harmless(((BitmapIndexScan *) plan)->indexqualorig);
 		case T_Limit:
-			harmless = harmless && is_harmless(((Limit *) plan)->limitOffset) &&
+			return is_harmless(((Limit *) plan)->limitOffset) &&
 				is_harmless(((Limit *) plan)->limitCount);
-			break;
 		case T_Result:
-			harmless = harmless && is_harmless(((Result *) plan)->resconstantqual);
-			break;
+			return is_harmless(((Result *) plan)->resconstantqual);
 		case T_Agg:
 		case T_Append:
 		case T_BitmapHeapScan:
@@ -446,11 +439,20 @@ must_wait(PlanState *state, void *unused)
 		case T_Sort:
 		case T_SubqueryScan:
 		case T_Unique:
-			break;
-		default:
 			return true;
+		default:
+			return false;
 	}
-	return !harmless || planstate_tree_walker(state, must_wait, unused);
+}
+
+/* May a plan not run ahead of the inserts? */
+static bool
+must_wait(PlanState *state, void *unused)
+{
+	Plan	   *plan = state->plan;
+
+	return !is_harmless(plan->targetlist) || !is_harmless(plan->qual) ||
+		!has_harmless_kind(plan) || planstate_tree_walker(state, must_wait, unused);
 }
 
 /* Do the plans of WITH, and of subqueries, wait? */
@@ -535,14 +537,13 @@ start(QueryDesc *query, int flags)
 }
 
 static void
-at_transaction_end(XactEvent event, void *unused)
+forget_at_end(XactEvent event, void *unused)
 {
 	lsm_look_ahead_forget();
 }
 
 static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId parent,
-					  void *unused)
+forget_at_abort(SubXactEvent event, SubTransactionId id, SubTransactionId parent, void *unused)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
 		lsm_look_ahead_forget();
@@ -552,8 +553,8 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId id, SubTransactionId 
 void
 lsm_look_ahead_init(void)
 {
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	RegisterXactCallback(forget_at_end, NULL);
+	RegisterSubXactCallback(forget_at_abort, NULL);
 	previous_start = ExecutorStart_hook;
 	ExecutorStart_hook = start;
 }

@@ -37,9 +37,17 @@ typedef struct BatchCheck
 	LsmSeenVersion seen;		/* that was read as a whole */
 } BatchCheck;
 
+/* Begin to look for the keys of entries, which are in order. */
 static void
-make_probes(BatchCheck *b)
+begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
+			const LsmItemRef *refs, Size count)
 {
+	memset(b, 0, sizeof(BatchCheck));
+	b->unique = unique;
+	b->index = index;
+	b->ks = ks;
+	b->refs = refs;
+	b->count = count;
 	b->probes = palloc_extended(Max(b->count, 1) * sizeof(LsmProbe), MCXT_ALLOC_HUGE);
 	for (Size i = 0; i < b->count; i++)
 	{
@@ -216,14 +224,9 @@ void
 lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const LsmItemRef *refs,
 					Size count, LsmLookedFor *known)
 {
-	BatchCheck	b = {0};
+	BatchCheck	b;
 
-	b.unique = unique;
-	b.index = index;
-	b.ks = ks;
-	b.refs = refs;
-	b.count = count;
-	make_probes(&b);
+	begin_check(&b, unique, index, ks, refs, count);
 	if (count > 0)
 		sweep(&b);
 	/* All with the same key say the same. */
@@ -240,7 +243,8 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 
 /*
  * Check the entries first to end - 1, which have the same key.  Raises an error if
- * two rows count, unless that is left to a later check.  False if somebody else's transaction decides: *own is to wait.
+ * two rows count, unless that is left to a later check.  False if somebody else's
+ * transaction decides: *own is to wait.
  */
 static bool
 check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -297,16 +301,11 @@ static void
 enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
 	  bool raises)
 {
-	BatchCheck	b = {0};
+	BatchCheck	b;
 
-	b.unique = lsm_unique_create(index, ks);
-	b.index = index;
-	b.ks = ks;
+	begin_check(&b, lsm_unique_create(index, ks), index, ks, refs, count);
 	b.heap = heap;
-	b.refs = refs;
-	b.count = count;
 	b.raises = raises;
-	make_probes(&b);
 	for (;;)
 	{
 		LsmConflict conflict;
