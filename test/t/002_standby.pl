@@ -34,7 +34,7 @@ $primary->backup('backup');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 
 # Both give the same answers, by index and without, at the same moment.
 my @queries = (
@@ -45,7 +45,7 @@ sub compare
 {
 	my ($name) = @_;
 
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	check_clean($standby, "$name: indexes on the standby", no_check => 1);
 	check_clean($primary, "$name: indexes on the primary");
 	is(join(' ', grep { !same_rows($standby, $_) } @queries), '', "$name: queries on the standby");
@@ -84,6 +84,7 @@ $primary->safe_psql('postgres', 'REINDEX TABLE t; TRUNCATE t; INSERT INTO t SELE
 compare('after REINDEX and TRUNCATE');
 
 # Every kind of record was among those whose pages were compared.
+flush_wal($primary);
 is( $primary->safe_psql('postgres', qq{
 		SELECT record_type FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'pg_lsm' GROUP BY 1 ORDER BY 1}),
@@ -107,7 +108,7 @@ $primary->safe_psql('postgres', q{
 $primary->safe_psql('postgres', 'VACUUM r, other');
 $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 0\nmax_standby_archive_delay = 0");
 $standby->reload;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 my $before = $standby->safe_psql('postgres', $conflicts);
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
 my %old = map { $_ => $standby->background_psql('postgres', on_error_stop => 0) } qw(plain only other);
@@ -148,14 +149,14 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'load with only inserts');
 is($cancelled, '', 'no query on the standby is cancelled, or wrong, while the primary merges');
 # Once more over all blocks, several times.
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')") foreach 1 .. 4;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 foreach my $name (sort keys %old)
 {
 	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH ALL FROM c')), join(' ', $next .. 500), "the old cursor sees its rows: $name");
 	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD 3 FROM c')), '500 499 498', "and backward: $name");
 }
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')");
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 foreach my $name (sort keys %old)
 {
 	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD ALL FROM c')), join(' ', reverse 1 .. 497), "to the beginning: $name");
@@ -181,7 +182,7 @@ $primary->safe_psql('postgres', q{
 });
 $primary->safe_psql('postgres', 'VACUUM g');
 $primary->safe_psql('postgres', 'DELETE FROM g WHERE k % 50 <> 0 AND k > 3');
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 my $paused = $standby->background_psql('postgres', on_error_stop => 0);
 $paused->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 $paused->query_safe('BEGIN');
@@ -196,7 +197,7 @@ is($paused->query_safe('FETCH 1 FROM c'), '2', 'the cursor goes on');
 ok($standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$vacuumed'"), 'replay goes on after its next fetch');
 is(join(' ', split /\n/, $paused->query_safe('FETCH ALL FROM c')), '3 50 100 150 200 250 300', 'the cursor returns no removed row and no new one');
 $paused->quit;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 check_clean($standby, 'after the paused cursor', no_check => 1);
 
 # lsm_check and lsm_runs work on a standby too, and nothing there writes.

@@ -366,7 +366,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+catch_up($node, $standby);
 check_clean($standby, 'a standby has what it should have', no_check => 1);
 my $children = `ps --no-headers -o args --ppid @{[ (slurp_file($standby->data_dir . '/postmaster.pid') =~ /^(\d+)/)[0] ]}`;
 unlike($children, qr/pg_lsm/, 'and neither launcher nor workers');

@@ -68,6 +68,7 @@ check_clean($node, "with $open open pages");
 $node->safe_psql('postgres', 'INSERT INTO s SELECT i, i FROM generate_series(1, 2000) i');
 is(open_pages('s_k'), 1, 'a writer alone closes all but one');
 check_clean($node, 'with one open page again');
+flush_wal($node);
 cmp_ok($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 	WHERE resource_manager = 'pg_lsm' AND record_type = 'EDIT' AND description LIKE 'pages 1, operations 1, seals 1,%'}),
@@ -97,7 +98,7 @@ foreach my $round (1 .. 4)
 }
 
 # The standby has come along, page by page.
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 check_clean($standby, 'indexes on the standby', no_check => 1);
 is($standby->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'open'"), 8, 'the same pages are open there');
 

@@ -108,7 +108,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });
 # Before that the standby does not have the table.
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+catch_up($node, $standby);
 my @write = (scripts => [
 		[ 5, 'INSERT INTO t SELECT (random() * 1000)::int, \'s\' || i % 50 FROM generate_series(1, 100) i;' ],
 		[ 1, "\\set k random(0, 1000)\nDELETE FROM t WHERE k = :k;" ] ]);
@@ -139,7 +139,7 @@ foreach my $round (1 .. 2)
 }
 cmp_ok($jobs, '>', 0, 'jobs were under way');
 is($wrong, '', 'a standby finds all rows, once');
-$node->wait_for_catchup($standby, 'replay', $node->lsn('insert'));
+catch_up($node, $standby);
 check_clean($standby, 'the standby at last');
 check_clean($node, 'and the primary');
 $standby->stop;

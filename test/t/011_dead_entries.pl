@@ -35,7 +35,7 @@ max_standby_archive_delay = 0
 wal_receiver_status_interval = 1s
 ");
 $standby->start;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
 my $count = 'SELECT count(*) FROM d WHERE k > 0';
@@ -71,9 +71,7 @@ sub removals
 {
 	my ($start) = @_;
 
-	# A transaction that only reads does not wait for its records to be written.
-	$primary->safe_psql('postgres', 'SELECT pg_current_xact_id()');
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	return $primary->safe_psql('postgres', qq{
 		SELECT count(*) FROM pg_get_wal_records_info('$start', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'pg_lsm' AND record_type = 'DELETE'});
@@ -128,7 +126,7 @@ $primary->safe_psql('postgres', 'VACUUM d');
 $primary->safe_psql('postgres', "INSERT INTO d SELECT i, 'new' FROM generate_series(1, 2500) i");
 is($primary->safe_psql('postgres', "$by_index; $count"), '3000', 'rows in the place of the dead ones');
 check_clean($primary, 'after VACUUM and inserts');
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 is($standby->safe_psql('postgres', "$by_index; $count"), '3000', 'on the standby, too');
 check_clean($standby, 'the standby, at the end', no_check => 1);
 $standby->stop;

@@ -91,14 +91,14 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'before', has_streaming => 1);
 $standby->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $standby->start;
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM events'), 0, 'a standby without the library runs while there is no lsm index');
 $standby->stop;
 my $insert = q{INSERT INTO events SELECT hashint4(i) % 1000, timestamptz '2026-01-01' + i * interval '1 second', i FROM generate_series(1, 50000) i};
 sql("CREATE INDEX events_lsm ON events USING lsm (device_id, at); $insert");
 sql(q{SELECT pg_create_restore_point('loaded')});
 starts_only_with_library($standby, 'standby');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 check_clean($standby, 'the standby goes on where it was', no_check => 1);
 
 my $file = sql('SELECT pg_walfile_name(pg_switch_wal())');
@@ -270,7 +270,7 @@ sql(q{
 sql('VACUUM cut');
 $standby->append_conf('postgresql.conf', 'max_standby_streaming_delay = 0');
 $standby->reload;
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 my $reader = $standby->background_psql('postgres', on_error_stop => 0);
 $reader->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 $reader->query_safe('BEGIN');
@@ -283,12 +283,12 @@ my $uncut = size('cut_lsm');
 sql('ALTER TABLE cut SET (vacuum_truncate = off)');
 sql('VACUUM cut');
 is(size('cut_lsm'), $uncut, 'the file is not cut where that is forbidden');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 10, 'and nobody is cancelled on the standby');
 sql('ALTER TABLE cut RESET (vacuum_truncate)');
 sql('VACUUM (TRUNCATE off) cut');
 cmp_ok(size('cut_lsm'), '<', $uncut, 'the file is cut');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'}),
 	't|0', 'the cut of the file has cancelled it');
 eval { $reader->quit };
@@ -311,7 +311,7 @@ $other->query_safe('COMMIT');
 $other->quit;
 sql($insert);
 like($found->(), qr/^events_lsm\|@{[ sql(q{SELECT count(*) FROM lsm_runs('events_lsm')}) ]}\|/, 'the number of runs is that of lsm_runs');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 like($standby->safe_psql('postgres', $alerts), qr/^unlogged_k\|\|0\|0\|f\|f$/m, 'on a standby, with an unlogged index');
 # Nobody merges but the writers, in steps: what is left when they stop, stays.
 foreach (1 .. 100)
@@ -388,7 +388,7 @@ fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION n
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
 	DROP TABLE unlogged; DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
 fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint holds');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
 foreach my $server ($standby, $node)
 {
@@ -397,7 +397,7 @@ foreach my $server ($standby, $node)
 	is($server->safe_psql('postgres', $rows), $want, $server->name . ' runs without the library');
 }
 sql('INSERT INTO events VALUES (1, now(), 1)');
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 $standby->stop;
 $node->stop;
 done_testing();

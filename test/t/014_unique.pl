@@ -127,7 +127,7 @@ $standby->init_from_backup($node, 'b', has_streaming => 1);
 $standby->start;
 $load = load_start($node, name => 'standby', clients => 3, seconds => 3, scripts => \@scripts);
 load_stop($load);
-$node->wait_for_catchup($standby);
+catch_up($node, $standby);
 is($standby->safe_psql('postgres', "SELECT lsm_check('t_k', true), lsm_check('t_s', true)"), '|', 'the standby is unique');
 is_unique($standby, 'standby');
 $node->stop('immediate');

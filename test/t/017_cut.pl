@@ -81,7 +81,7 @@ foreach my $try (1 .. 4)
 {
 	$size = make_free_end();
 	ok(begin_vacuum(), 'VACUUM is at the other index');
-	$primary->wait_for_catchup($standby);
+	catch_up($primary, $standby);
 	$locks = $standby->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock'");
 	last if $locks == 0 || $try == 4;
 	end_vacuum();
@@ -108,7 +108,7 @@ $session->query_safe('RESET pg_lsm.fail_at');
 $session->query_safe('VACUUM c');
 cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
 $session->quit;
-$primary->wait_for_catchup($standby);
+catch_up($primary, $standby);
 check_clean($primary, 'the primary afterwards');
 check_clean($standby, 'the standby afterwards', no_check => 1);
 

@@ -12,7 +12,7 @@ use Test::More;
 
 our @EXPORT = qw($full new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
-  lost_blocks kill_process wait_for_server);
+  lost_blocks kill_process wait_for_server flush_wal catch_up);
 
 # Merges and levels at small sizes.
 our $tiny = "
@@ -241,6 +241,26 @@ sub wait_for_server
 		select(undef, undef, undef, 0.2);
 	}
 	die 'server does not come back';
+}
+
+# Flush all WAL that has been written so far.  Records of scans and of workers do not do so
+# by themselves, and a commit waits only for a transaction that has written records of its own.
+sub flush_wal
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{SELECT pg_logical_emit_message(true, 'pg_lsm', 'flush')});
+	return;
+}
+
+# Wait until the standby has replayed all that the primary has done so far.
+sub catch_up
+{
+	my ($primary, $standby) = @_;
+
+	flush_wal($primary);
+	$primary->wait_for_catchup($standby);
+	return;
 }
 
 # pgbench in the background.  With "log" it notes which transactions were
