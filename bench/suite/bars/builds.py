@@ -1,18 +1,22 @@
-"""Bars on CREATE INDEX and on the size of small indexes."""
+"""Bars on CREATE INDEX, serial and parallel, on a parallel count, and on the size of small indexes."""
 
 from .bench import INDEX, say
-from .verdicts import at_most, median_or_none, number, of_repeats
+from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
+WORKERS = 2
+COUNT = "SELECT count(k) FROM t"
+PARALLEL = {"enable_seqscan": "off", "enable_bitmapscan": "off", "parallel_setup_cost": 0, "parallel_tuple_cost": 0,
+            "min_parallel_index_scan_size": 0, "min_parallel_table_scan_size": 0}
 SMALL_ROWS = 1000
 
 
 class Build:
-    """CREATE INDEX on one table, in turns."""
+    """CREATE INDEX on one table, in turns, by one process and by several; then all entries counted, likewise."""
 
-    name, title, methods, share = "build", "CREATE INDEX, serial", ("btree", "lsm"), 0.2
+    name, title, methods, share = "build", "CREATE INDEX and a count of all entries, serial and parallel", ("btree", "lsm"), 0.2
 
     def __init__(self):
-        self.results = {}
+        self.builds, self.counts = {}, {}       # {workers: {method: {repeat: seconds}}}
         self.rows = 0
 
     def measure(self, bench):
@@ -23,23 +27,52 @@ class Build:
             self.rows = bench.load(bench.rows(self.share), limit_s=0).total
             bench.server.query("VACUUM t; ANALYZE t;")
             for method, repeat in bench.turns(self, 3):
-                bench.server.query("CHECKPOINT;")
-                seconds = bench.server.timed("CREATE INDEX %s ON t USING %s (k)" % (INDEX, method),
-                                             max_parallel_maintenance_workers=0)
-                bench.figure("CREATE INDEX", seconds, "s")
+                for workers in (0, WORKERS):
+                    bench.server.query("DROP INDEX IF EXISTS %s; CHECKPOINT;" % INDEX)
+                    seconds = bench.server.timed("CREATE INDEX %s ON t USING %s (k)" % (INDEX, method),
+                                                 max_parallel_maintenance_workers=workers,
+                                                 min_parallel_table_scan_size=0)
+                    self._keep(bench, self.builds, "CREATE INDEX", workers, seconds)
                 bench.figure("index bytes/row", bench.index_bytes() / self.rows, "bytes")
-                say("  %-6s %8.2f s, %.2f bytes/row" % (method, seconds, bench.index_bytes() / self.rows))
-                self.results.setdefault(method, {})[repeat] = seconds
+                bench.server.query("VACUUM (INDEX_CLEANUP OFF) t;")
+                for workers in (0, WORKERS):
+                    seconds = min(bench.server.timed(COUNT, **dict(PARALLEL, max_parallel_workers_per_gather=workers))
+                                  for _ in range(3))
+                    self._keep(bench, self.counts, "count", workers, seconds)
+                say("  %-6s CREATE INDEX %s s, count %s s, by one process and with %d workers; %.2f bytes/row" % (
+                    method, self._of(self.builds, method, repeat), self._of(self.counts, method, repeat), WORKERS,
+                    bench.index_bytes() / self.rows))
                 bench.server.query("DROP INDEX %s;" % INDEX)
 
+    @staticmethod
+    def _keep(bench, results, what, workers, seconds):
+        bench.figure("%s, %s" % (what, "%d workers" % workers if workers else "serial"), seconds, "s")
+        results.setdefault(workers, {}).setdefault(bench.method, {})[bench.repeat] = seconds
+
+    @staticmethod
+    def _of(results, method, repeat):
+        return " and ".join("%.2f" % results[workers][method][repeat] for workers in (0, WORKERS))
+
     def verdicts(self):
-        pairs = list(of_repeats(self.results, "lsm", "btree"))
-        parts = ""
-        if pairs:
-            parts = "lsm %s, btree %s s, %s rows" % (
-                number(median_or_none(p[0] for p in pairs)), number(median_or_none(p[1] for p in pairs)),
-                format(self.rows, ","))
-        yield at_most(self.name, "time of CREATE INDEX, of btree's", [a / b for a, b in pairs], 1.0, parts)
+        for workers, how in ((0, "serial"), (WORKERS, "%d workers" % WORKERS)):
+            pairs = list(of_repeats(self.builds.get(workers, {}), "lsm", "btree"))
+            yield at_most(self.name, "time of CREATE INDEX, %s, of btree's" % how, [a / b for a, b in pairs], 1.0,
+                          self._parts(pairs, "lsm %s, btree %s s"))
+        for method, bound in (("lsm", 1.6), ("btree", None)):
+            serial, parallel = (self.counts.get(workers, {}).get(method, {}) for workers in (0, WORKERS))
+            pairs = list(of_repeats({"serial": serial, "parallel": parallel}, "serial", "parallel"))
+            judge = (lambda *a: at_least(*a[:3], bound, a[3])) if bound else information
+            yield judge(self.name, "count of %s, %d workers, of one process" % (method, WORKERS), [a / b for a, b in pairs],
+                        self._parts(pairs, "serial %s, parallel %s s"))
+        pairs = list(of_repeats(self.counts.get(0, {}), "lsm", "btree"))
+        yield information(self.name, "time of the count, serial, of btree's", [a / b for a, b in pairs],
+                          self._parts(pairs, "lsm %s, btree %s s"))
+
+    def _parts(self, pairs, text):
+        if not pairs:
+            return ""
+        return "%s, %s rows" % (text % tuple(number(median_or_none(p[i] for p in pairs)) for i in (0, 1)),
+                                format(self.rows, ","))
 
 
 class Small:

@@ -27,6 +27,7 @@ class LoadExperiment:
     """Each turn loads a table of its own in a fresh cluster."""
 
     limit_s = None              # as --limit says
+    in_one = False              # all rows in one transaction
 
     def __init__(self, name, title, share, ratios, kind="int4_random", columns=None, index="(k)", clients=1,
                  methods=("none", "lsm"), unique=False, settings=None):
@@ -43,7 +44,7 @@ class LoadExperiment:
             with bench.server:
                 bench.begin_fresh(self.settings)
                 bench.create_table(self.kind, self.columns, self.index, self.unique)
-                load = bench.load(bench.rows(self.share), self.kind, self.clients, self.limit_s)
+                load = bench.load(bench.rows(self.share), self.kind, self.clients, self.limit_s, self.in_one)
                 self.results.setdefault(method, {})[repeat] = load
                 self.after_load(bench, load)
         self.show()
@@ -200,6 +201,20 @@ class LargestLoad(LoadExperiment):
                            number(settled.peak_bytes / MB), number(compacted.peak_bytes / MB) if compacted else "-"))
 
 
+class OneTransaction(LargestLoad):
+    """All rows in one transaction: there is neither a longest one nor a last tenth, and a client waits for all of it."""
+
+    in_one = True
+
+    def _worst_batch(self):
+        return information(self.name, "the transaction, s",
+                           [load.worst_ms / 1000 for load in self.results.get("lsm", {}).values()])
+
+    def _last_of_first(self):
+        return information(self.name, "runs at the end",
+                           [load.end.runs for load in self.results.get("lsm", {}).values() if load.end])
+
+
 def largest_bytes(load):
     """The largest file of an index: under load, while it settled, while it was compacted."""
     sizes = [load.peak_bytes, load.settled.peak_bytes]
@@ -216,6 +231,8 @@ EXPERIMENTS = [
                    clients=4),
     LoadExperiment("clients8", "random int4, 8 clients", 1.0, [Ratio("none", AVERAGE, None), Ratio("none", LAST, None)],
                    clients=8),
+    OneTransaction("onetx", "random int4, all rows in one transaction; space of the index; WAL", 0.1, [
+        Ratio("none", AVERAGE, None)]),
     LoadExperiment("uuid", "random UUID", 0.3, [Ratio("none", AVERAGE, 0.90)], "uuid4"),
     LoadExperiment("unique", "random UUID, unique index", 1.0, [
         Ratio("none", AVERAGE, 0.60), Ratio("btree", LAST, 20.0, beyond_memory=True)], "uuid4",
