@@ -32,8 +32,9 @@ lsm_change_begin(LsmIndex *index)
 	return change;
 }
 
-static LsmChangedPage *
-find_page(LsmChange *change, BlockNumber block)
+/* A page that takes part already; NULL: it does not. */
+LsmChangedPage *
+lsm_change_find(LsmChange *change, BlockNumber block)
 {
 	for (int i = 0; i < change->page_count; i++)
 	{
@@ -63,7 +64,7 @@ add_page(LsmChange *change, BlockNumber block, Buffer buffer)
 LsmChangedPage *
 lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 {
-	LsmChangedPage *page = find_page(change, block);
+	LsmChangedPage *page = lsm_change_find(change, block);
 
 	if (page != NULL)
 		return page;

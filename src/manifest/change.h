@@ -42,6 +42,7 @@ typedef struct LsmChange
 } LsmChange;
 
 extern LsmChange *lsm_change_begin(LsmIndex *index);
+extern LsmChangedPage *lsm_change_find(LsmChange *change, BlockNumber block);
 extern LsmChangedPage *lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind,
 									   uint64 owner);
 extern LsmChangedPage *lsm_change_new_page(LsmChange *change, BlockNumber block);

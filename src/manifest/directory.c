@@ -343,12 +343,44 @@ append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, Block
 
 /* Does an item for an entry (above level 1: for its low key alone) fit? */
 static bool
-fits(LsmChangedPage *page, const LsmDirectoryEntry *entry, int level)
+fits(Page page, const LsmDirectoryEntry *entry, int level)
 {
 	uint32		keys = entry->low.keylen + (level == 1 ? entry->high.keylen : 0);
 
-	return lsm_directory_page_fits(page->copy, MAXALIGN(sizeof(LsmDirectoryItem) + keys));
+	return lsm_directory_page_fits(page, MAXALIGN(sizeof(LsmDirectoryItem) + keys));
 }
+
+/*
+ * Look at a page of the right edge, as it is in this change: does an item for the entry
+ * fit?  Returns what its last item leads to.  The page does not take part in the change
+ * for that: a tall directory has more of them than an edit has room for.
+ */
+static BlockNumber
+look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level,
+			 const LsmDirectoryEntry *entry, bool *has_room)
+{
+	LsmIndex   *index = change->index;
+	LsmChangedPage *changed = lsm_change_find(change, block);
+	Buffer		buffer = InvalidBuffer;
+	LsmDirectoryEntry last;
+	Page		page;
+
+	if (changed == NULL)
+		buffer = lsm_buffer_read(index->rel, block, LSM_KIND(LSM_PAGE_DIRECTORY), run->run_id,
+								 BUFFER_LOCK_SHARE, NULL);
+	page = changed != NULL ? changed->copy : BufferGetPage(buffer);
+	get_item(index, block, page, lsm_directory_page_count(page) - 1, &last);
+	*has_room = fits(page, entry, level);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	return last.segment.start;
+}
+
+/* Their blocks, and that of a segment, may be on so many pages of the map. */
+#define MOST_MAP_PAGES 5
+
+StaticAssertDecl(LSM_MAX_HEIGHT + 2 + MOST_MAP_PAGES <= LSM_WAL_PAGES,
+				 "an append to the tallest directory fits an edit");
 
 /* All pages of the right edge are full: a new root above the old one. */
 static void
@@ -372,19 +404,22 @@ add_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber 
 /*
  * Add a segment behind the last one of a run, whose record is changed here and
  * put into the edit by the caller.  A run without segments gets a directory.
+ *
+ * Pages that take part: one that gets an item, and a new one for each level below; at
+ * worst a new one for each level, the old root and a new one.
  */
 void
 lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEntry *entry)
 {
-	LsmChangedPage *edge[LSM_MAX_HEIGHT + 1];
+	BlockNumber edge[LSM_MAX_HEIGHT + 1];
+	bool		has_room[LSM_MAX_HEIGHT + 1];
 	BlockNumber child;
-	int			level;
+	LsmChangedPage *page;
 
 	Assert(run->segments == 0 || run->dir_height > 0);
 	if (run->dir_height == 0)
 	{
-		LsmChangedPage *page = new_page(change, run, 1);
-
+		page = new_page(change, run, 1);
 		append_item(change, page, entry);
 		run->start = page->block;
 		run->dir_height = 1;
@@ -393,40 +428,33 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 	}
 
 	child = run->start;
-	for (level = run->dir_height; level > 0; level--)
+	for (int level = run->dir_height; level > 0; level--)
 	{
-		LsmDirectoryEntry last;
-
-		edge[level] = change_directory(change, run, child);
-		get_item(change->index, child, edge[level]->copy,
-				 lsm_directory_page_count(edge[level]->copy) - 1, &last);
-		child = last.segment.start;
+		edge[level] = child;
+		child = look_at_edge(change, run, child, level, entry, &has_room[level]);
 	}
 	lsm_run_add_segment(run, &entry->segment);
-	if (fits(edge[1], entry, 1))
+	if (has_room[1])
 	{
-		append_item(change, edge[1], entry);
+		append_item(change, change_directory(change, run, edge[1]), entry);
 		return;
 	}
 
 	/* A new page on each level whose last one is full, named by the one above. */
-	edge[0] = new_page(change, run, 1);
-	append_item(change, edge[0], entry);
-	child = edge[0]->block;
-	for (level = 2; level <= run->dir_height; level++)
+	page = new_page(change, run, 1);
+	append_item(change, page, entry);
+	for (int level = 2; level <= run->dir_height; level++)
 	{
-		LsmChangedPage *page;
-
-		if (fits(edge[level], entry, level))
+		child = page->block;
+		if (has_room[level])
 		{
-			append_child(change, edge[level], &entry->low, child);
+			append_child(change, change_directory(change, run, edge[level]), &entry->low, child);
 			return;
 		}
 		page = new_page(change, run, level);
 		append_child(change, page, &entry->low, child);
-		child = page->block;
 	}
-	add_root(change, run, &entry->low, child);
+	add_root(change, run, &entry->low, page->block);
 }
 
 /* Change the record of a segment. */
