@@ -582,5 +582,11 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	lsm_space_cut(change, end);
 	lsm_change_commit(change);
 	lsm_fail_point("cut");
+	/*
+	 * A manifest that names what was there must not be what a crash leaves.  Core sees to
+	 * that, but in early minor versions only for relations with further forks.
+	 */
+	if (RelationNeedsWAL(index->rel))
+		XLogFlush(XactLastRecEnd);
 	RelationTruncate(index->rel, end);
 }
