@@ -175,14 +175,15 @@ next_entry(LsmReader *reader)
 
 /*
  * Look for a row with this key that counts, other than the own one, and go on
- * until there is one or all entries are looked at.
+ * until there is one or all entries are looked at.  Those whose rows are dead to
+ * everybody are added to the kills.
  */
 void
-lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
+lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict,
+				 LsmKills *kills)
 {
 	LsmReader  *reader = lsm_unique_reader(unique, true);
 	SnapshotData dirty;
-	LsmKills	kills = {0};
 	LsmBound	low = {0};
 	LsmBound	high = {0};
 
@@ -213,13 +214,31 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 			break;
 		}
 		if (all_dead)
-			lsm_kill_note(&kills, reader, entry, heap);
+			lsm_kill_note(kills, reader, entry, heap);
 	}
 	reader->cx.looked_for = NULL;
 	lsm_reader_let_go(reader);
 	lsm_reader_count(reader);
 	lsm_request_after_reads(unique->index);
-	lsm_kill_flush(&kills, reader, heap);
+}
+
+/* Remove the entries that probes have added, where that is worth it. */
+void
+lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills)
+{
+	if (unique->reader != NULL)
+		lsm_kill_flush(kills, unique->reader, heap);
+	kills->count = 0;
+}
+
+/* The same with a single key. */
+static void
+probe_once(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
+{
+	LsmKills	kills = {0};
+
+	lsm_unique_probe(unique, heap, own, conflict, &kills);
+	lsm_unique_flush_kills(unique, heap, &kills);
 }
 
 /*
@@ -307,7 +326,7 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	{
 		lsm_publish_lock(rel, ShareLock);
 		lsm_key_lock(rel, unique->hash);
-		lsm_unique_probe(unique, heap, entry, &conflict);
+		probe_once(unique, heap, entry, &conflict);
 		if (!conflict.found)
 			return true;
 		if (mode == UNIQUE_CHECK_PARTIAL)
@@ -349,7 +368,7 @@ lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entr
 
 	for (;;)
 	{
-		lsm_unique_probe(unique, heap, entry, &conflict);
+		probe_once(unique, heap, entry, &conflict);
 		if (!conflict.found || !TransactionIdIsValid(conflict.xid))
 			break;
 		lsm_unique_wait(unique, entry, &conflict);

@@ -33,7 +33,8 @@ extern void lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *
 extern void lsm_unique_end(LsmUnique *unique);
 extern LsmReader *lsm_unique_reader(LsmUnique *unique, bool needs_gate);
 extern void lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own,
-							 LsmConflict *conflict);
+							 LsmConflict *conflict, LsmKills *kills);
+extern void lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills);
 extern void lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict);
 extern bool lsm_unique_is_alive(Relation heap, const LsmEntry *own);
 extern void lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own);

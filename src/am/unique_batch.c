@@ -3,10 +3,12 @@
  *	  The check of a whole batch of a unique index.
  *
  * The sorted keys are first looked for without a lock, in all runs of the current
- * version, one run after the other.  Then nobody else may add entries any more (the
- * publish lock), and the keys are looked for in what has come since.  Only those
- * keys of which there is an entry anywhere are checked as single rows are: with the
- * table, under the gate.  See "Unique" in src/README.md.
+ * version, one run after the other.  Only those keys of which there is an entry
+ * anywhere are checked as single rows are: with the table, under the gate.  That takes a
+ * read or two for each of them: where the rows of a load that has failed are loaded
+ * again, for all.  Then nobody else may add entries any more (the publish lock), and all
+ * is done again, with what has come since: entries that led to dead rows before do so
+ * still.  See "Unique" in src/README.md.
  */
 #include "postgres.h"
 
@@ -19,6 +21,9 @@
 
 /* Fewer keys are looked for one by one. */
 #define LEAST_PROBES 16
+
+/* Room for entries that were found dead, at first. */
+#define FIRST_KILLS 64
 
 /* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
 #define PATIENCE 4
@@ -35,6 +40,8 @@ typedef struct BatchCheck
 	LsmProbe   *probes;			/* of the entries: is there one with that key? */
 	int			runs_read;		/* by the latest sweep, the small ones as one */
 	LsmSeenVersion seen;		/* that was read as a whole */
+	MemoryContext scratch;		/* of the check of one key */
+	LsmKills	kills;			/* entries that checks have found dead */
 } BatchCheck;
 
 /* Begin to look for the keys of entries, which are in order. */
@@ -175,10 +182,11 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 static void
 seek_all(BatchCheck *b, LsmReader *reader)
 {
+	LsmBound	low = {0};
+	LsmBound	high = {0};
+
 	for (Size i = 0; i < b->count; i++)
 	{
-		LsmBound	low = {0};
-		LsmBound	high = {0};
 		LsmProbe   *probe = &b->probes[i];
 
 		lsm_bound_set_key(b->ks, &low, &probe->entry, 1);
@@ -267,7 +275,7 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 	}
 	if (!b->probes[first].found)
 		return true;
-	lsm_unique_probe(b->unique, b->heap, own, conflict);
+	lsm_unique_probe(b->unique, b->heap, own, conflict, &b->kills);
 	if (!conflict->found)
 		return true;
 	if (TransactionIdIsValid(conflict->xid))
@@ -277,19 +285,36 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 	return true;
 }
 
+/*
+ * Check the keys that were found.  False if somebody else's transaction decides: *own is
+ * to wait.  A key that is unique counts as not found from then on, unless it is found
+ * again in what comes: a row that is dead stays so, and if its TID is given to another
+ * one that has an entry of its own.
+ */
 static bool
 check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 {
+	bool		decided = true;
 	Size		end;
 
-	for (Size first = 0; first < b->count; first = end)
+	for (Size first = 0; first < b->count && decided; first = end)
 	{
+		MemoryContext old;
+
 		for (end = first + 1; end < b->count && b->probes[end].repeats; end++)
 			b->probes[first].found |= b->probes[end].found;
-		if ((end - first > 1 || b->probes[first].found) && !check_group(b, first, end, own, conflict))
-			return false;
+		if (end - first == 1 && !b->probes[first].found)
+			continue;
+		old = MemoryContextSwitchTo(b->scratch);
+		decided = check_group(b, first, end, own, conflict);
+		MemoryContextSwitchTo(old);
+		MemoryContextReset(b->scratch);
+		for (Size i = first; i < end && decided; i++)
+			b->probes[i].found = false;
+		if (lsm_kill_is_full(&b->kills))
+			lsm_unique_flush_kills(b->unique, b->heap, &b->kills);
 	}
-	return true;
+	return decided;
 }
 
 /*
@@ -302,26 +327,38 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	  bool raises)
 {
 	BatchCheck	b;
+	LsmConflict conflict;
+	LsmEntry	own;
 
 	begin_check(&b, lsm_unique_create(index, ks), index, ks, refs, count);
 	b.heap = heap;
 	b.raises = raises;
+	b.scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm unique check",
+									  ALLOCSET_SMALL_SIZES);
+	/* Not in the scratch context, where it would grow first. */
+	b.kills.room = FIRST_KILLS;
+	b.kills.killed = palloc(FIRST_KILLS * sizeof(LsmKilled));
 	for (;;)
 	{
-		LsmConflict conflict;
-		LsmEntry	own;
+		bool		decided;
 
 		if (count > 0)
 			sweep(&b);
-		lsm_publish_lock(index->rel, ExclusiveLock);
-		if (count > 0)
-			sweep(&b);
-		if (check_groups(&b, &own, &conflict))
-			break;
-		lsm_publish_unlock(index->rel, ExclusiveLock);
+		decided = check_groups(&b, &own, &conflict);
+		lsm_unique_flush_kills(b.unique, heap, &b.kills);
+		if (decided)
+		{
+			lsm_publish_lock(index->rel, ExclusiveLock);
+			if (count > 0)
+				sweep(&b);
+			if (check_groups(&b, &own, &conflict))
+				break;
+			lsm_publish_unlock(index->rel, ExclusiveLock);
+		}
 		lsm_unique_wait(b.unique, &own, &conflict);
 	}
 	lsm_unique_end(b.unique);
+	MemoryContextDelete(b.scratch);
 }
 
 static void
