@@ -129,7 +129,9 @@ $before = join ' ', runs('often');
 cmp_ok(scalar(split / /, $before), '>=', 5, 'after TRUNCATE there are some runs');
 # Enough for a worker to look, less than what a merge costs.
 look_up($node, 'often', 1500);
-sleep 1;
+# It has looked when it has merged what is read after that.
+batches('never', 30);
+ok(read_to_few('never'), 'a worker has looked');
 is(join(' ', runs('often')), $before, 'earlier reads do not count');
 ok(read_to_few('often'), 'only later ones');
 

@@ -101,8 +101,10 @@ is($node->safe_psql('postgres', "SELECT lsm_check('b_k', true), lsm_check('bn_k'
 # The same with kills.
 for my $round (1 .. (defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 10) || 1 : 3))
 {
-	$load = load_start($node, name => 'kill', clients => 4, seconds => 20, scripts => \@scripts);
-	sleep 1;
+	my $next_xid = 'pg_snapshot_xmax(pg_current_snapshot())::text::int8';
+	my $enough = $node->safe_psql('postgres', "SELECT $next_xid + 500");
+	$load = load_start($node, name => 'kill', clients => 4, seconds => 60, scripts => \@scripts);
+	$node->poll_query_until('postgres', "SELECT $next_xid >= $enough") or die 'there is no load';
 	kill_postmaster($node);
 	load_stop($load);
 	$node->start;
