@@ -30,9 +30,9 @@ lsm_child_init(LsmIndexChild *child, PlanState *node)
 		child->node = &state->ss;
 		child->index = state->ioss_RelationDesc;
 		child->scan = &state->ioss_ScanDesc;
-		child->keys = state->ioss_ScanKeys;
-		child->key_count = state->ioss_NumScanKeys;
-		child->runtime_key_count = state->ioss_NumRuntimeKeys;
+		child->keys = &state->ioss_ScanKeys;
+		child->key_count = &state->ioss_NumScanKeys;
+		child->runtime_key_count = &state->ioss_NumRuntimeKeys;
 		child->keys_are_ready = &state->ioss_RuntimeKeysReady;
 		child->conditions = state->recheckqual;
 		child->heap_slot = state->ioss_TableSlot;
@@ -46,9 +46,9 @@ lsm_child_init(LsmIndexChild *child, PlanState *node)
 		child->node = &state->ss;
 		child->index = state->iss_RelationDesc;
 		child->scan = &state->iss_ScanDesc;
-		child->keys = state->iss_ScanKeys;
-		child->key_count = state->iss_NumScanKeys;
-		child->runtime_key_count = state->iss_NumRuntimeKeys;
+		child->keys = &state->iss_ScanKeys;
+		child->key_count = &state->iss_NumScanKeys;
+		child->runtime_key_count = &state->iss_NumRuntimeKeys;
 		child->keys_are_ready = &state->iss_RuntimeKeysReady;
 		child->conditions = state->indexqualorig;
 		child->heap_slot = state->ss.ss_ScanTupleSlot;
@@ -61,18 +61,18 @@ lsm_child_init(LsmIndexChild *child, PlanState *node)
 void
 lsm_child_rescan_index(const LsmIndexChild *child)
 {
-	index_rescan(*child->scan, child->keys, child->key_count, NULL, 0);
+	index_rescan(*child->scan, *child->keys, *child->key_count, NULL, 0);
 }
 
 /* The scan of the index, begun when the first row is wanted, as core does. */
 IndexScanDesc
 lsm_child_open_index(const LsmIndexChild *child)
 {
-	if (child->runtime_key_count > 0 && !*child->keys_are_ready)
+	if (*child->runtime_key_count > 0 && !*child->keys_are_ready)
 		ExecReScan(&child->node->ps);
 	if (*child->scan == NULL)
 	{
-		*child->scan = lsm_begin_index_scan(child->node, child->index, child->key_count);
+		*child->scan = lsm_begin_index_scan(child->node, child->index, *child->key_count);
 		(*child->scan)->xs_want_itup = lsm_child_is_index_only(child);
 		lsm_child_rescan_index(child);
 	}

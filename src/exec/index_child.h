@@ -23,9 +23,10 @@ typedef struct LsmIndexChild
 	Relation	index;
 	IndexScanDesc *scan;		/* where the node has it; NULL there: not begun */
 	ScanDirection direction;	/* of the plan; unordered: forward */
-	struct ScanKeyData *keys;
-	int			key_count;
-	int			runtime_key_count;
+	/* Where the node has its keys: before PostgreSQL 18 row comparisons add some, see am/rowstart.c. */
+	struct ScanKeyData **keys;
+	int		   *key_count;
+	int		   *runtime_key_count;
 	bool	   *keys_are_ready;
 	ExprState  *conditions;		/* for where the index is lossy */
 	TupleTableSlot *heap_slot;	/* for a row of the table */

@@ -496,7 +496,7 @@ tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 
 	if (!lsm_dead_are_many(&scan->dead))
 		return;
-	if ((keys_are_there || child->runtime_key_count == 0) &&
+	if ((keys_are_there || *child->runtime_key_count == 0) &&
 		scan->queue.taken <= (uint64) scan->dead.count * TAKEN_A_DEAD &&
 		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
