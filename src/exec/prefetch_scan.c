@@ -94,6 +94,9 @@ typedef struct PrefetchScan
 	/* For EXPLAIN. */
 	int			max_ahead;
 	uint64		prefetched;
+	uint64		read_again;		/* pages, that had left shared buffers since this node read them */
+	BlockNumber table_pages;	/* when the scan began */
+	uint8	   *was_read;		/* a bit for each of them; NULL unless it is told */
 } PrefetchScan;
 
 /* How a page of the table is read, from before to after. */
@@ -146,8 +149,9 @@ begin(CustomScanState *node, EState *estate, int flags)
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
 		!IsMVCCSnapshot(estate->es_snapshot) ||
 		(!scan->plan.by_page && IsolationIsSerializable());
-	lsm_queue_init(&scan->queue, RelationGetNumberOfBlocks(node->ss.ss_currentRelation),
-				   scan->plan.by_page, scan->plan.growth, scan->plan.depth, scan->child.map);
+	scan->table_pages = RelationGetNumberOfBlocks(node->ss.ss_currentRelation);
+	lsm_queue_init(&scan->queue, scan->table_pages, scan->plan.by_page, scan->plan.growth,
+				   scan->plan.depth, scan->child.map);
 	lsm_dead_init(&scan->dead);
 	if (scan->plan.by_page)
 		scan->ring = GetAccessStrategy(BAS_BULKREAD);
@@ -201,12 +205,34 @@ was_slow(const ReadWatch *watch)
 	return INSTR_TIME_GET_MICROSEC(watch->time) >= LSM_SLOW_READ_US;
 }
 
+/* A page was not in shared buffers, and EXPLAIN will tell how often that was so again. */
+static void
+note_missed(PrefetchScan *scan, BlockNumber block)
+{
+	uint8		bit = 1 << (block % 8);
+
+	if (scan->was_read == NULL)
+	{
+		Size		size = scan->table_pages / 8 + 1;
+
+		scan->was_read = MemoryContextAllocHuge(scan->custom.ss.ps.state->es_query_cxt, size);
+		memset(scan->was_read, 0, size);
+	}
+	/* The table may have grown, but its new rows are not seen. */
+	if (block >= scan->table_pages)
+		return;
+	scan->read_again += (scan->was_read[block / 8] & bit) != 0;
+	scan->was_read[block / 8] |= bit;
+}
+
 /* It has been read, or was there. */
 static inline void
-note_read(PrefetchScan *scan, const ReadWatch *watch)
+note_read(PrefetchScan *scan, BlockNumber block, const ReadWatch *watch)
 {
 	bool		missed = pages_read() != watch->pages;
 
+	if (unlikely(missed && scan->custom.ss.ps.instrument != NULL))
+		note_missed(scan, block);
 	if (scan->depth > 0)
 	{
 		if (!watch->is_timed)
@@ -311,7 +337,7 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 	}
 	else if (is_dead)
 		lsm_dead_note(&scan->dead, &taken->tid);
-	note_read(scan, &watch);
+	note_read(scan, ItemPointerGetBlockNumber(&taken->tid), &watch);
 	return found;
 }
 
@@ -342,7 +368,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 	*found = index_fetch_heap(index, scan->child.heap_slot);
 	if (*found)
 		note_row(scan, &first, tid, index->xs_itup);
-	note_read(scan, &watch);
+	note_read(scan, ItemPointerGetBlockNumber(&first), &watch);
 	return true;
 }
 
@@ -399,7 +425,7 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	scan->dead.looked_up += page->count;
 	lsm_child_count_fetches(&scan->child, page->count);
 	page->count = found;
-	note_read(scan, &watch);
+	note_read(scan, page->block, &watch);
 }
 
 /* By page: the row at this place of the page that read_page has pinned. */
@@ -664,6 +690,7 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	/* Those of this process; parallel workers have their own. */
 	ExplainPropertyInteger("Depth Reached", NULL, scan->max_ahead, es);
 	ExplainPropertyInteger("Pages Prefetched", NULL, scan->prefetched, es);
+	ExplainPropertyInteger("Pages Read Again", NULL, scan->read_again, es);
 	if (scan->plan.by_page)
 		ExplainPropertyInteger("Rounds", NULL, scan->queue.rounds, es);
 }

@@ -106,6 +106,25 @@ is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '
 cmp_ok(pages_ahead() - $ahead, '>', 30, 'ON CONFLICT: leaves were asked for ahead');
 check_clean($node, 'after ON CONFLICT of many rows');
 
+# EXPLAIN tells of pages that are read again: in index order, where the table outgrows shared buffers.
+$node->safe_psql('postgres', q{
+	CREATE TABLE w (k int, f char(400));
+	INSERT INTO w SELECT hashint4(i), 'x' FROM generate_series(1, 60000) i;
+	CREATE INDEX w_k ON w USING lsm (k);
+	VACUUM ANALYZE w});
+sub read_again
+{
+	my ($query) = @_;
+	my $plan = $node->safe_psql('postgres', "$settings SET enable_sort = off; EXPLAIN (ANALYZE) $query");
+
+	return $plan =~ /Mode: (in index order|by page).*Pages Read Again: (\d+)/s ? ($1, $2) : ($plan, -1);
+}
+my ($mode, $again) = read_again('SELECT * FROM w ORDER BY k');
+is($mode, 'in index order', 'a scan in index order');
+cmp_ok($again, '>', 10000, 'reads many pages again');
+($mode, $again) = read_again('SELECT * FROM w WHERE k > -2147483648');
+is("$mode, $again", 'by page, 0', 'and one by page none');
+
 foreach my $one (0, 1)
 {
 	$node->append_conf('postgresql.conf', "effective_io_concurrency = $one");
