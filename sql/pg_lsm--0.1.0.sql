@@ -98,6 +98,7 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT entries_removed bigint,
 	OUT filter_checks bigint,
 	OUT filter_skips bigint,
+	OUT filter_misses bigint,
 	OUT pages_prefetched bigint,
 	OUT last_compaction timestamptz,
 	OUT stats_reset timestamptz)
@@ -119,6 +120,7 @@ CREATE FUNCTION lsm_last_statement(
 	OUT entries_removed bigint,
 	OUT filter_checks bigint,
 	OUT filter_skips bigint,
+	OUT filter_misses bigint,
 	OUT pages_prefetched bigint)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -180,6 +182,7 @@ SELECT
 	coalesce(s.entries_removed, 0) AS entries_removed,
 	coalesce(s.filter_checks, 0) AS filter_checks,
 	coalesce(s.filter_skips, 0) AS filter_skips,
+	coalesce(s.filter_misses, 0) AS filter_misses,
 	coalesce(s.pages_prefetched, 0) AS pages_prefetched,
 	s.last_compaction,
 	s.stats_reset
@@ -213,6 +216,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key, or of its first columns, have asked';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that it is not there: the segment was not read';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'those that did not say so, though nothing was found in the segment: false positives, mostly';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages that were asked for before they were read, since they were not in shared buffers';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';

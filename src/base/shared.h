@@ -46,6 +46,7 @@ typedef enum LsmCounter
 	LSM_COUNT_RESTARTS,			/* scans that had to take a newer version */
 	LSM_COUNT_FILTER_CHECKS,	/* filters that lookups have asked */
 	LSM_COUNT_FILTER_SKIPS,		/* segments that they have been spared */
+	LSM_COUNT_FILTER_MISSES,	/* segments that they have not, with nothing to be found */
 	LSM_COUNT_REMOVED,			/* entries that scans took out, their rows being dead */
 	LSM_COUNT_PREFETCHED,		/* pages asked for before they are read */
 	LSM_COUNTERS

@@ -52,6 +52,7 @@ const LsmReadColumn lsm_read_columns[] =
 	{"removed", "LSM Entries Removed", AT(removed), LSM_COUNT_REMOVED},
 	{"filter_checks", "LSM Filter Checks", AT(filter_checks), LSM_COUNT_FILTER_CHECKS},
 	{"filter_skips", "LSM Filter Skips", AT(filter_skips), LSM_COUNT_FILTER_SKIPS},
+	{"filter_misses", "LSM Filter Misses", AT(filter_misses), LSM_COUNT_FILTER_MISSES},
 	{"prefetched", "LSM Pages Prefetched", AT(prefetched), LSM_COUNT_PREFETCHED},
 };
 

@@ -30,6 +30,7 @@ typedef struct LsmReadCounters
 	uint64		restarts;		/* because a version had become old */
 	uint64		filter_checks;	/* of filters, by lookups */
 	uint64		filter_skips;	/* segments that one of them has spared */
+	uint64		filter_misses;	/* segments that one of them has not, with nothing to be found */
 	uint64		prefetched;		/* pages asked for before they are read */
 	uint64		removed;		/* entries whose rows are dead to all, taken out */
 	uint64		paid;			/* for there being several runs, in seeks in each of them */
@@ -47,7 +48,7 @@ typedef struct LsmReadColumn
 	LsmCounter	counter;		/* of the index, for all sessions */
 } LsmReadColumn;
 
-#define LSM_READ_COLUMNS 10
+#define LSM_READ_COLUMNS 11
 
 extern const LsmReadColumn lsm_read_columns[];
 

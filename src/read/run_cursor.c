@@ -458,7 +458,11 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		return;
 	}
 	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks(c))
+	{
 		lsm_run_seek_in_segment(c, from, limit);
+		if (c->is_perhaps)
+			lsm_run_note_found(c);
+	}
 	if (unlikely(lsm_buffer_pages_read() != watch.pages || lsm_debug_prefetch_scan))
 		lsm_run_note_reads(c, &watch);
 }

@@ -65,6 +65,7 @@ typedef struct RunCursor
 	LsmNearLeaf near;
 	LsmReadAhead ahead;
 	bool		is_near;		/* the latest seek's place is in that leaf */
+	bool		is_perhaps;		/* a filter has told it that what it looks for may be there */
 	bool		copied;			/* `copy` holds that leaf */
 	Page		copy;			/* NULL until needed */
 	int			group;			/* the next one to decode, in the scan's direction */
@@ -86,6 +87,7 @@ extern void lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const Ls
 
 /* run_lookup.c */
 extern bool lsm_run_lacks(RunCursor *c);
+extern void lsm_run_note_found(RunCursor *c);
 extern bool lsm_run_read_keys(RunCursor *c, LsmKeyHashes *keys, uint64 *low, uint64 *high);
 extern bool lsm_run_enter_single(RunCursor *c, LsmProbe *probes, Size count, LsmBound *low);
 extern bool lsm_run_asks_filter(RunCursor *c, uint32 *number);

@@ -276,6 +276,7 @@ lsm_run_lacks(RunCursor *c)
 	bool		found;
 	Question	q;
 
+	c->is_perhaps = false;
 	if (cx->lookup_columns == 0 || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
 	/* A single run mostly has the key, and a leaf that is known costs hardly more than the filter. */
@@ -295,7 +296,19 @@ lsm_run_lacks(RunCursor *c)
 	cx->counters.filter_checks++;
 	cx->counters.filter_skips += !found;
 	*q.yes = found ? Min(*q.yes + 1, YES_IN_A_ROW) : 0;
+	c->is_perhaps = found;
 	return !found;
+}
+
+/* The cursor has sought what a filter has said may be there: if nothing of it is, count that. */
+void
+lsm_run_note_found(RunCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+
+	if (!cx->stale &&
+		(!c->base.valid || lsm_beyond(cx->ks, cx->lookup, c->base.entry, c->direction)))
+		cx->counters.filter_misses++;
 }
 
 /* --- many keys --------------------------------------------------------------- */
@@ -562,25 +575,27 @@ is_filter_due(RunCursor *c, int more)
 
 /*
  * Ask the filter that a run of one segment has in private memory.  It is made when that
- * is worth it.
+ * is worth it; false if there is none.
  */
-static void
+static bool
 ask_private_filter(RunCursor *c, LookupRound *r, bool *perhaps)
 {
 	c->segment = r->segments[0];
 	if (c->filter->of_keys.blocks == NULL &&
 		(!is_filter_due(c, r->count) || !run_make_filter(c)))
-		return;
+		return false;
 	for (int i = 0; i < r->count; i++)
 		perhaps[i] = lsm_own_filter_has(&c->filter->of_keys, r->probes[i]->hash);
 	c->cx->counters.filter_checks += r->count;
+	return true;
 }
 
 /*
  * Which keys of the round may be there?  If the cursor is stale the answer does not count.
- * The filters of so many lists are asked for ahead.
+ * The filters of so many lists are asked for ahead.  True if keys whose segment has no
+ * filter have been asked about, too.
  */
-static void
+static bool
 ask_for_round(RunCursor *c, LookupRound *r, int ahead, bool *perhaps)
 {
 	int			asked = 0;
@@ -589,10 +604,7 @@ ask_for_round(RunCursor *c, LookupRound *r, int ahead, bool *perhaps)
 	for (int i = 0; i < r->count; i++)
 		perhaps[i] = segment_of(r, i)->filter_blocks == 0;
 	if (c->filter != NULL && r->segments[0].filter_blocks == 0)
-	{
-		ask_private_filter(c, r, perhaps);
-		return;
-	}
+		return ask_private_filter(c, r, perhaps);
 	if (c->cx->known_probes == NULL)
 		c->cx->known_probes = palloc0(KNOWN_SEGMENTS * sizeof(LsmKnownProbes));
 	sort_by_page(c, r);
@@ -607,6 +619,7 @@ ask_for_round(RunCursor *c, LookupRound *r, int ahead, bool *perhaps)
 	}
 	for (int i = 0; i < r->count; i++)
 		c->cx->counters.filter_checks += segment_of(r, i)->filter_blocks > 0;
+	return false;
 }
 
 /* The cursor has been put before the key: is there an entry with it? */
@@ -642,11 +655,12 @@ look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 	LsmReadWatch watch;
 	int			ahead;			/* so many further keys may have their leaves asked for */
 	int			asked = 0;		/* the keys before have */
+	bool		is_private;		/* the filter that was asked */
 
 	if (r->count == 0)
 		return;
 	ahead = lsm_run_begin_round(c, &watch);
-	ask_for_round(c, r, ahead, perhaps);
+	is_private = ask_for_round(c, r, ahead, perhaps);
 	for (int i = 0; i < r->count && !c->cx->stale; i++)
 	{
 		for (; ahead > 0 && asked < r->count && !c->cx->stale; asked++)
@@ -661,6 +675,8 @@ look_for_round(RunCursor *c, LookupRound *r, LsmBound *low, LsmBound *high)
 		{
 			seek_key(c, r->probes[i], low, high);
 			ahead += i < asked;
+			if (!r->probes[i]->found && !c->cx->stale)
+				c->cx->counters.filter_misses += is_private || segment_of(r, i)->filter_blocks > 0;
 		}
 		else
 			c->cx->counters.filter_skips++;

@@ -48,6 +48,30 @@ SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001');
 SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001 AND t = ''x1''');
 ROLLBACK;
 RESET enable_seqscan;
+-- Filters that say "perhaps" of what is not there are counted: few of ten bits a key, many of one.
+CREATE TABLE fm (k int, b int) WITH (autovacuum_enabled = off);
+SET pg_lsm.page_entries = 0;
+SET pg_lsm.batch_entries = 0;
+SET pg_lsm.batch_min_entries = 1;
+INSERT INTO fm SELECT i * 2, i * 2 FROM generate_series(1, 20000) i;
+CREATE INDEX fm_k ON fm USING lsm (k);
+CREATE UNIQUE INDEX fm_b ON fm USING lsm (b) WITH (filter_bits = 1);
+SET enable_seqscan = off;
+SELECT sum((SELECT count(*) FROM fm WHERE k = i * 7919 % 20000 * 2 + 1)) FROM generate_series(1, 2000) i;
+SELECT filter_checks > 1500 AS asked, filter_misses > 0 AS some, filter_misses < 0.03 * filter_checks AS few, filter_checks = filter_skips + filter_misses AS are_all FROM lsm_last_statement();
+SELECT sum((SELECT count(*) FROM fm WHERE b = i * 7919 % 20000 * 2 + 1)) FROM generate_series(1, 2000) i;
+SELECT filter_misses > 0.2 * filter_checks AS many FROM lsm_last_statement();
+SELECT sum((SELECT count(*) FROM fm WHERE k = i * 20)) FROM generate_series(1, 2000) i;
+SELECT filter_checks > 0 AS asked, filter_misses FROM lsm_last_statement();
+-- A batch of keys, too.
+SELECT filter_misses AS before FROM pg_stat_lsm_indexes WHERE indexrelname = 'fm_b' \gset
+INSERT INTO fm SELECT i * 2, i * 2 + 1 FROM generate_series(1, 10000) i;
+SELECT filter_misses - :before BETWEEN 1000 AND 9000 AS many FROM pg_stat_lsm_indexes WHERE indexrelname = 'fm_b';
+RESET pg_lsm.page_entries;
+RESET pg_lsm.batch_entries;
+RESET pg_lsm.batch_min_entries;
+RESET enable_seqscan;
+DROP TABLE fm;
 -- Every key is found, by every index, before and after VACUUM and all merges.
 CREATE FUNCTION all_found(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE

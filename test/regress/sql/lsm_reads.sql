@@ -129,7 +129,7 @@ INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) 
 SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
 SELECT count(*) FROM r WHERE k = 2000;
 SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
-	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM lsm_last_statement() \gset
+	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Filter Misses": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM lsm_last_statement() \gset
 SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
 	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
 SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
