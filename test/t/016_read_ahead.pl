@@ -123,7 +123,8 @@ my ($mode, $again) = read_again('SELECT * FROM w ORDER BY k');
 is($mode, 'in index order', 'a scan in index order');
 cmp_ok($again, '>', 10000, 'reads many pages again');
 ($mode, $again) = read_again('SELECT * FROM w WHERE k > -2147483648');
-is("$mode, $again", 'by page, 0', 'and one by page none');
+is($mode, 'by page', 'a scan by page');
+cmp_ok($again, '<', 1000, 'reads few again, in its first rounds');
 
 foreach my $one (0, 1)
 {
