@@ -87,7 +87,7 @@ def main(arguments):
     catch_interrupts()
     if options.report_only:
         store = ResultStore(options.out, None, must_exist=True)
-        print("The report is %s" % report.write(store))
+        print("The report is %s" % report.write(store, options.bars))
         return 1 if store.failures() else 0
 
     group = client = None
@@ -101,7 +101,7 @@ def main(arguments):
         store = ResultStore(options.out, options_module.run_options(options), options.fresh)
         with server:
             run(options, store, server, client, group)
-        print("The report is %s" % report.write(store))
+        print("The report is %s" % report.write(store, options.bars))
     except KeyboardInterrupt:
         print("\nInterrupted. The same command goes on from here.", flush=True)
         return 130

@@ -47,6 +47,8 @@ def make_parser():
     parser.add_argument("--quick", action="store_true", help="tiny tables: whether everything works, in a minute or so; "
                         "its figures mean nothing")
     parser.add_argument("--fresh", action="store_true", help="throw away the results that are in the folder")
+    parser.add_argument("--bars", metavar="FILE", help="show the billion rows that bench/bars.sh has written to this file, "
+                        "too")
     parser.add_argument("--report-only", action="store_true", help="draw the report of the results that are there")
     return parser
 

@@ -6,6 +6,7 @@ import os
 from collections import defaultdict, namedtuple
 
 from . import experiments, plots
+from .experiments import e8_billion
 from .results import FAILED, FINISHED
 from .stats import duration, ratio_to, rate, si, spread
 
@@ -28,17 +29,18 @@ SAME_ROWS = "rows/s, last tenth of the rows that all reached"
 class Data:
     """The results, by what figures and tables ask for."""
 
-    def __init__(self, store):
+    def __init__(self, store, results=(), samples=()):
+        """results, samples: of others, beside those of the store."""
         self.ams = store.run["options"]["am"].split(",")
         self._values = defaultdict(dict)        # (experiment, case, metric, x, am) -> {repeat: value}
         self._notes = {}                        # the same -> note
         self._units = {}                        # (experiment, case, metric) -> unit
         self._order = []                        # (experiment, case, metric, x), as first seen
-        for r in store.results:
+        for r in store.results + list(results):
             if r.metric not in (FINISHED, FAILED):
                 self._add(r.experiment, r.case, r.metric, r.x, r.am, int(r.repeat), float(r.value), r.unit, r.note)
         self._samples = defaultdict(lambda: defaultdict(list))
-        for s in store.samples:
+        for s in store.samples + list(samples):
             self._samples[s.experiment, s.case, s.am, s.series][int(s.repeat)].append(
                 SamplePoint(float(s.x), float(s.value), s.extra))
         self._add_same_rows()
@@ -172,11 +174,12 @@ def _module_cases(module, all_cases, modules):
     return [c for c in all_cases if c in drawn(module) or (first and c not in others)]
 
 
-def _experiment(module, modules, data, folder):
+def _experiment(module, modules, data, folder, facts=None):
+    """facts: what the texts of the module have room for, if they have."""
     cases = _module_cases(module, data.cases(module.ID), modules)
     parts = ["<h2 id=\"%s\">Experiment %s: %s</h2>" % (module.NAME, module.ID, _escape(module.TITLE)),
-             "<p><b>Source.</b> %s</p><p><b>What is done.</b> %s</p><p><b>How to read it.</b> %s</p>" % (
-                 module.SOURCE, module.WHAT, module.READ)]
+             "<p><b>Source.</b> %s</p><p><b>What is done.</b> %s</p><p><b>How to read it.</b> %s</p>" % tuple(
+                 text % facts if facts else text for text in (module.SOURCE, module.WHAT, module.READ))]
     for figure in module.FIGURES:
         name = plots.draw(figure, module.ID, data, folder)
         if name:
@@ -236,16 +239,20 @@ def _failures(store):
         "<li>%s: <pre>%s</pre></li>" % (_escape(f.group), _escape(f.note)) for f in store.failures())
 
 
-def write(store):
-    """Draws everything; returns the path of the report."""
-    data = Data(store)
+def write(store, bars=None):
+    """Draws everything; returns the path of the report. bars: a file of bars.sh that has a billion rows, or None."""
+    results, samples, bars_options = e8_billion.read(bars) if bars else ((), (), None)
+    data = Data(store, results, samples)
     names = store.run["options"]["experiments"].split(",")
     modules = [m for m in experiments.MODULES if m.NAME in names]
+    shown = modules + ([e8_billion] if bars else [])
     parts = [_head(store), _failures(store)]
     parts.append("<ul>%s</ul>" % "".join('<li><a href="#%s">Experiment %s: %s</a></li>' % (
-        m.NAME, m.ID, _escape(m.TITLE)) for m in modules))
+        m.NAME, m.ID, _escape(m.TITLE)) for m in shown))
     parts.append(_client_section(store, data))
     parts += [_experiment(m, modules, data, store.folder) for m in modules]
+    if bars:
+        parts.append(_experiment(e8_billion, [e8_billion], data, store.folder, bars_options))
     path = os.path.join(store.folder, "report.html")
     with open(path + ".new", "w") as file:
         file.write('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>pg_lsm: benchmark report</title>'

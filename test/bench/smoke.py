@@ -239,8 +239,10 @@ def main():
               "a finished run measures nothing again")
     status, output = suite.run("--seed", "2")
     tap.check(status == 2 and "--fresh" in output, "other options are refused, with a hint")
-    status, output = suite.run("--report-only")
-    tap.check(status == 0, "the report can be drawn again")
+    status, output = suite.run("--report-only", "--bars", bars.csv)
+    tap.check(status == 0, "the report can be drawn again, with the largest load")
+    check_report(tap, suite.out)
+    tap.check(os.path.exists(os.path.join(suite.out, "e8-billion.png")), "which is drawn, too")
     return 1 if tap.failed else 0
 
 

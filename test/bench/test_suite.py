@@ -16,6 +16,7 @@ from suite.bars import command_line, verdicts
 from suite.bars.bench import Load, RawLog
 from suite.bars.loads import AVERAGE, LAST, LoadExperiment, Ratio
 from suite.client import Report
+from suite.experiments import e8_billion
 from suite.plan import Group, Progress, interleave, load_seconds
 from suite.results import FAILED, FINISHED, ResultStore
 
@@ -224,6 +225,31 @@ class Bars(unittest.TestCase):
                 file.write("method,rows\n")
             with self.assertRaises(BenchError):
                 RawLog(path)
+
+
+class Billion(unittest.TestCase):
+    def test_the_latest_load_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bars.csv")
+            log = RawLog(path)
+            log.add("option", "commit", "", "abc")
+            log.turn = ["billion", "lsm", 1]
+            log.add("sample", "load", 500, 1.5, 20)
+            log.add("figure", "rows/s", "", 333, "rows/s")
+            log.add("figure", "lookup key there p95", "", 1, "ms")
+            log.file.close()
+            results, samples, run_options = e8_billion.read(path)
+            self.assertEqual([(r.metric, r.value, r.unit) for r in results], [("rows/s", "333", "rows/s")])
+            self.assertEqual([(s.series, s.x, s.value) for s in samples],
+                             [("load", "500", "1.5"), (e8_billion.LONGEST, "500", "20")])
+            self.assertEqual(run_options, {"commit": "abc"})
+
+    def test_a_file_without_one_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = RawLog(os.path.join(folder, "bars.csv"))
+            log.file.close()
+            with self.assertRaises(BenchError):
+                e8_billion.read(log.path)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""Experiment 8: a billion rows. bench/bars.sh measures it; the report shows what that has written."""
+
+import csv
+
+from .. import BenchError
+from ..figures import Figure, Panel
+from ..results import Result, Sample
+
+ID, NAME = "8", "billion"
+TITLE = "A load that outgrows memory several times"
+SOURCE = "Ours; <code>bench/bars.sh --bars billion</code>, at commit %(commit)s."
+WHAT = """t(k int4, f char(10)) with an index on random k is filled by COPY, 1000 rows to a transaction, by one client, in
+a server of %(memory)s MB. Then workers stop, and keys are looked up in the index as the load left it (<i>fresh</i>); then
+they merge until nothing is due, and the same is done again (<i>settled</i>); last come lsm_check, lsm_check with the
+table, and lsm_compact."""
+READ = """Level is good. The table is larger than the server's memory from the first pixels on. Below: the longest
+transaction in each two-hundredth of the load."""
+
+CASE = "a billion rows"
+LONGEST = "longest transaction, ms"
+FIGURES = [Figure("e8-billion", "A load that outgrows memory several times", [
+    Panel("throughput", "over table size", [CASE], xlabel="rows in the table", ylabel="rows/s"),
+    Panel("series", "longest transaction", [CASE], LONGEST, "rows in the table", "ms")], columns=1)]
+SHOWN_OF_LATENCIES = (" rate", " p50", " p99", " max")
+
+
+def read(path):
+    """(results, samples, options) of the latest run in a file of bars.sh; raises BenchError if there is none."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    runs = [row["run"] for row in rows if row.get("experiment") == NAME and row.get("record") == "figure"]
+    if not runs:
+        raise BenchError("%s has no load of the bar \"%s\"" % (path, NAME))
+    rows = [row for row in rows if row["run"] == runs[-1]]
+    results, samples = [], []
+    for row in rows:
+        if row["experiment"] != NAME:
+            continue
+        at = {"group": NAME, "experiment": ID, "case": CASE, "am": row["method"], "repeat": row["repeat"], "x": row["x"]}
+        if row["record"] == "sample" and row["name"] == "load":
+            for series, value in (("load", row["value"]), (LONGEST, row["extra"])):
+                samples.append(Sample(series=series, value=value, extra="", **at))
+        elif row["record"] == "figure" and _is_shown(row["name"]):
+            results.append(Result(metric=row["name"], value=row["value"], unit=row["extra"], note="", **at))
+    return results, samples, {row["name"]: row["value"] for row in rows if row["record"] == "option"}
+
+
+def _is_shown(name):
+    is_latency = name.startswith(("lookup ", "range "))
+    return not is_latency or name.endswith(SHOWN_OF_LATENCIES)
