@@ -11,9 +11,29 @@
 
 #include "access/nbtree.h"
 #include "am/scankeys.h"
+#include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
+/*
+ * Timestamps as a column of timestamptz sees them: when daylight saving begins, local times
+ * that the clock leaves out are later than the first ones after them.
+ */
+static int
+compare_by_zone(Timestamp a, Timestamp b)
+{
+	int			a_beyond;
+	int			b_beyond;
+	TimestampTz x = timestamp2timestamptz_opt_overflow(a, &a_beyond);
+	TimestampTz y = timestamp2timestamptz_opt_overflow(b, &b_beyond);
+
+	if (a_beyond != 0 || b_beyond != 0)
+		return timestamp_cmp_internal(a, b);
+	return timestamp_cmp_internal(x, y);
+}
+
+/* In the order in which the column compares with them. */
 static int
 compare_elements(const void *a, const void *b, void *arg)
 {
@@ -21,6 +41,8 @@ compare_elements(const void *a, const void *b, void *arg)
 	const Datum *x = a;
 	const Datum *y = b;
 
+	if (array->by_zone)
+		return compare_by_zone(DatumGetTimestamp(*x), DatumGetTimestamp(*y));
 	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
 }
 
@@ -80,6 +102,7 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	if (array->element_order == NULL || array->order == NULL)
 		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
 			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
+	array->by_zone = column->opcintype == TIMESTAMPTZOID && subtype == TIMESTAMPOID;
 
 	qsort_arg(array->elements, array->count, sizeof(Datum), compare_elements, array);
 	for (int i = 0; i < array->count; i++)
@@ -134,8 +157,8 @@ lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
 		bool		exact = true;
 
 		values[to] = array->elements[i];
-		/* Elements of tuple keys are compared as they are. */
-		if (keys->ks->encoded &&
+		/* Elements of tuple keys are compared as they are, all in the same way. */
+		if ((keys->ks->encoded || i == 0) &&
 			(!lsm_scankeys_seekable(keys, array->column, subtype, array->elements[i],
 									&values[to], &high, &cmp, &exact) || !exact))
 			return false;

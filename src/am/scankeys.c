@@ -12,6 +12,7 @@
 
 #include "access/nbtree.h"
 #include "am/scankeys.h"
+#include "catalog/pg_type.h"
 #include "utils/lsyscache.h"
 
 /* The columns that have to be looked at to check a key. */
@@ -52,6 +53,17 @@ lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right)
 }
 
 /*
+ * Does the index not have the order in which the column compares with this type?  Local
+ * times that a clock leaves out when daylight saving begins are, with their zone, later
+ * than the first ones after them.
+ */
+static inline bool
+is_uneven(const LsmColumn *column, Oid subtype)
+{
+	return column->opcintype == TIMESTAMPOID && subtype == TIMESTAMPTZOID;
+}
+
+/*
  * A value in terms of the column: what to seek, from *low to *high, and how to
  * compare.  False if it cannot be sought.
  */
@@ -71,7 +83,7 @@ lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 			*low = *high = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 		return true;
 	}
-	if (!keys->ks->encoded)
+	if (!keys->ks->encoded && !is_uneven(c, subtype))
 	{
 		*cmp = lsm_scankeys_find_order(c, c->opcintype, subtype);
 		return *cmp != NULL;

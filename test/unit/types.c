@@ -224,6 +224,27 @@ types_instant(const TestType *type, Datum value, bool in_utc)
 	return t;
 }
 
+/* As core has them; a zone is that of types_pick_zone. */
+int
+timestamp_cmp_internal(Timestamp a, Timestamp b)
+{
+	return a < b ? -1 : a > b;
+}
+
+TimestampTz
+timestamp2timestamptz_opt_overflow(Timestamp timestamp, int *overflow)
+{
+	Instant		t = timestamp;
+
+	*overflow = 0;
+	if (TIMESTAMP_NOT_FINITE(timestamp))
+		return timestamp;
+	t -= t < zone_jump ? types_zone : zone_after;
+	if (t < MIN_TIMESTAMP || t >= END_TIMESTAMP)
+		*overflow = t < MIN_TIMESTAMP ? -1 : 1;
+	return *overflow != 0 ? timestamp : (TimestampTz) t;
+}
+
 static int
 compare_instants(const TestType *left, Datum x, const TestType *right, Datum y)
 {
