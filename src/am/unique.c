@@ -47,7 +47,8 @@ struct LsmUnique
 /*
  * Equal values of a column have the same hash, if core can hash what the operator
  * class calls equal.  Types that are made of others may be, and only fail when
- * they are hashed: they have none.
+ * they are hashed: they have none.  Nor have names under a collation by which different
+ * ones are equal, since they are hashed by their bytes.
  */
 static void
 find_hash(const LsmColumn *column, FmgrInfo *hash)
@@ -59,6 +60,8 @@ find_hash(const LsmColumn *column, FmgrInfo *hash)
 
 	hash->fn_oid = InvalidOid;
 	if (!OidIsValid(equal) || (get_typtype(type) != TYPTYPE_BASE && type != ANYENUMOID) ||
+		(type == NAMEOID && OidIsValid(column->collation) &&
+		 !get_collation_isdeterministic(column->collation)) ||
 		!op_hashjoinable(equal, type) || !get_op_hash_functions(equal, &left, &right))
 		return;
 	fmgr_info(left, hash);
