@@ -445,13 +445,21 @@ has_harmless_kind(Plan *plan)
 	}
 }
 
+/* A sequence is read as it is at the moment, whatever the snapshot: the inserts may advance it. */
+static bool
+scans_sequence(PlanState *state)
+{
+	return IsA(state, SeqScanState) &&
+		((SeqScanState *) state)->ss.ss_currentRelation->rd_rel->relkind == RELKIND_SEQUENCE;
+}
+
 /* May a plan not run ahead of the inserts? */
 static bool
 must_wait(PlanState *state, void *unused)
 {
 	Plan	   *plan = state->plan;
 
-	return !is_harmless(plan->targetlist) || !is_harmless(plan->qual) ||
+	return scans_sequence(state) || !is_harmless(plan->targetlist) || !is_harmless(plan->qual) ||
 		!has_harmless_kind(plan) || planstate_tree_walker(state, must_wait, unused);
 }
 

@@ -162,6 +162,16 @@ INSERT INTO oh SELECT ARRAY[i % 5000] FROM generate_series(1, 10000) i ON CONFLI
 SELECT count(*), min(k), max(k) FROM oh;
 DROP TABLE oh;
 DROP FUNCTION oh_memory();
+-- A sequence is read as it is at the moment, also by who does not advance it.
+CREATE SEQUENCE os_numbers;
+CREATE TABLE os (k int, n bigint, seen bigint);
+CREATE UNIQUE INDEX os_k ON os USING lsm (k);
+INSERT INTO os SELECT i, 0, 0 FROM generate_series(1, 1000) i;
+INSERT INTO os SELECT i, 0, (SELECT last_value + 0 * i FROM os_numbers) FROM generate_series(1, 1000) i
+  ON CONFLICT (k) DO UPDATE SET n = nextval('os_numbers'), seen = excluded.seen;
+SELECT count(*), count(DISTINCT seen), max(n), max(n - seen) FROM os;
+DROP TABLE os;
+DROP SEQUENCE os_numbers;
 DROP TABLE oe, og;
 DROP AGGREGATE oa_now (int);
 DROP FUNCTION oa_all, oa_step, od_rows;
