@@ -385,6 +385,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	batch->failed = true;
 	if (batch->guard != NULL)
 	{
+		lsm_schedule_expect_room(batch->index, heap);
 		/* The error may show the key, if its inserter may see it. */
 		lsm_owner_leave(&saved);
 		if (checks)

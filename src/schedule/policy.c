@@ -16,6 +16,9 @@
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 
+/* Runs that a batch adds, and others meanwhile. */
+#define EXPECTED_RUNS 4
+
 /* Blocks that a writer's step writes. */
 static uint32
 step_blocks(void)
@@ -143,4 +146,18 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	}
 	pfree(version);
 	lsm_request_count_time(index, start);
+}
+
+/*
+ * Make room before it is needed: for who will hold a lock then that others wait for.
+ */
+void
+lsm_schedule_expect_room(LsmIndex *index, Relation heap)
+{
+	LsmVersion *version = lsm_version_read(index);
+	bool		is_scarce = version->run_count + LSM_RUNS_RESERVE + EXPECTED_RUNS >= LSM_MAX_RUNS;
+
+	pfree(version);
+	if (is_scarce)
+		lsm_schedule_make_room(index, heap);
 }

@@ -59,6 +59,7 @@ extern bool lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *wh
 extern void lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before,
 									uint64 seals);
 extern void lsm_schedule_make_room(LsmIndex *index, Relation heap);
+extern void lsm_schedule_expect_room(LsmIndex *index, Relation heap);
 
 /* seal.c */
 extern void lsm_seal_spare_pages(LsmIndex *index);
