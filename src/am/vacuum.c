@@ -36,10 +36,19 @@ typedef struct VacuumSegment
 	uint64		entries;		/* as far as the manifest knows; 0: of an open page, or of
 								 * an input of which a part has been merged */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
+	bool		is_missed;		/* by the latest visit */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
 	LsmBound   *frontier;		/* what is before it has been merged; or NULL */
 } VacuumSegment;
+
+/* Ids of segments, ascending. */
+typedef struct IdSet
+{
+	uint64	   *ids;
+	Size		count;
+	Size		room;
+} IdSet;
 
 typedef struct VacuumState
 {
@@ -58,9 +67,8 @@ typedef struct VacuumState
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
 	Size		segment_room;
-	uint64	   *visited;		/* ids, ascending */
-	Size		visited_count;
-	Size		visited_room;
+	IdSet		visited;		/* segments */
+	IdSet		missed;			/* of which a page was another's */
 
 	LsmGroup	group;
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
@@ -88,10 +96,30 @@ compare_ids(const void *a, const void *b)
 }
 
 static bool
-is_visited(VacuumState *v, uint64 id)
+has_id(const IdSet *set, uint64 id)
 {
-	return v->visited_count > 0 &&
-		bsearch(&id, v->visited, v->visited_count, sizeof(uint64), compare_ids) != NULL;
+	return set->count > 0 &&
+		bsearch(&id, set->ids, set->count, sizeof(uint64), compare_ids) != NULL;
+}
+
+/* Add an id; the set is to be sorted before it is asked. */
+static void
+add_id(IdSet *set, uint64 id)
+{
+	if (set->count == set->room)
+	{
+		set->room = Max(64, 2 * set->room);
+		set->ids = set->ids ? repalloc_huge(set->ids, set->room * sizeof(uint64)) :
+			palloc(set->room * sizeof(uint64));
+	}
+	set->ids[set->count++] = id;
+}
+
+static void
+sort_ids(IdSet *set)
+{
+	if (set->count > 1)
+		qsort(set->ids, set->count, sizeof(uint64), compare_ids);
 }
 
 static VacuumSegment *
@@ -126,7 +154,7 @@ note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirecto
 	VacuumSegment *s;
 	uint8	   *key;
 
-	if (item == NULL || item->segment.blocks == 0 || is_visited(v, item->segment.id))
+	if (item == NULL || item->segment.blocks == 0 || has_id(&v->visited, item->segment.id))
 		return;
 	s = add_segment(v, v->run_id, &item->segment, LSM_PAGE_LEAF);
 	key = palloc(item->low.keylen + LSM_KEY_PAD);
@@ -178,7 +206,7 @@ list_segments(VacuumState *v)
 			continue;
 		}
 		lsm_run_segment(run, &segment);
-		if (!is_visited(v, segment.id))
+		if (!has_id(&v->visited, segment.id))
 			add_segment(v, run->run_id, &segment,
 						run->state == LSM_RUN_PACKED ? LSM_PAGE_LEAF : LSM_PAGE_BUFFER);
 	}
@@ -214,7 +242,9 @@ list_news(VacuumState *v)
 		Buffer		meta = lsm_meta_lock(v->rel, BUFFER_LOCK_SHARE);
 
 		lsm_version_copy(v->version, lsm_meta(BufferGetPage(meta)));
-		list_segments(v);
+		/* Nobody changes directories now. */
+		if (!list_segments(v))
+			lsm_report_corruption(v->rel, LSM_BLOCK_META, "a directory is not the one that is named");
 		UnlockReleaseBuffer(meta);
 	}
 	qsort(v->segments, v->segment_count, sizeof(VacuumSegment), compare_starts);
@@ -309,20 +339,23 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 
 /*
  * Visit a segment.  If it is merged meanwhile, its entries are in others, which
- * will be visited, too.
+ * will be visited, too: then this is the number of the first leaf that is another's;
+ * else that of all leaves.
  */
-static void
+static uint32
 visit_segment(VacuumState *v, const VacuumSegment *s)
 {
 	LsmRemoved	removed = {0, 0, s->kind == LSM_PAGE_LEAF};
-	bool		is_there = true;
+	bool		is_there;
 	LsmBound	low = {0};
 	uint64		found = 0;
+	uint32		leaf = 0;
 
 	if (s->in_directory)
 		lsm_bound_set_entry(&low, &s->low, 1);
-	for (uint32 leaf = 0; leaf < s->leaves && is_there; leaf++)
-		is_there = visit_page(v, s, leaf, &low, &found, &removed);
+	while (leaf < s->leaves && visit_page(v, s, leaf, &low, &found, &removed))
+		leaf++;
+	is_there = leaf == s->leaves;
 	removed.empty &= is_there;
 	/* Scans have removed some, and told nobody. */
 	if (is_there && s->entries > found)
@@ -334,31 +367,36 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 		lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
 	if (low.key != NULL)
 		pfree(low.key);
+	return leaf;
 }
 
-/* Visit what is listed. */
-static void
+/*
+ * Visit what is listed.  False if a segment was missed: it should be gone when they are
+ * listed anew.  If it is not, the index is damaged: entries would be left behind, and
+ * lead to whatever rows get their places.
+ */
+static bool
 visit_listed(VacuumState *v)
 {
-	Size		n = v->visited_count;
+	Size		missed = v->missed.count;
 
 	for (Size i = 0; i < v->segment_count; i++)
 	{
-		visit_segment(v, &v->segments[i]);
-		if (v->segments[i].in_directory)
-			pfree((void *) v->segments[i].low.key);
-	}
-	if (n + v->segment_count > v->visited_room)
-	{
-		v->visited_room = 2 * (n + v->segment_count);
-		v->visited = v->visited ?
-			repalloc_huge(v->visited, v->visited_room * sizeof(uint64)) :
-			palloc_extended(v->visited_room * sizeof(uint64), MCXT_ALLOC_HUGE);
+		VacuumSegment *s = &v->segments[i];
+		uint32		leaf = visit_segment(v, s);
+
+		s->is_missed = leaf < s->leaves;
+		if (s->is_missed && has_id(&v->missed, s->id))
+			lsm_report_corruption(v->rel, s->start + leaf,
+								  "page is not of the segment that names it");
+		if (s->in_directory)
+			pfree((void *) s->low.key);
 	}
 	for (Size i = 0; i < v->segment_count; i++)
-		v->visited[n + i] = v->segments[i].id;
-	v->visited_count += v->segment_count;
-	qsort(v->visited, v->visited_count, sizeof(uint64), compare_ids);
+		add_id(v->segments[i].is_missed ? &v->missed : &v->visited, v->segments[i].id);
+	sort_ids(&v->visited);
+	sort_ids(&v->missed);
+	return v->missed.count == missed;
 }
 
 /* --- callbacks ------------------------------------------------------------------ */
@@ -425,8 +463,10 @@ end_vacuum(VacuumState *v)
 	lsm_group_free(&v->group);
 	if (v->segments)
 		pfree(v->segments);
-	if (v->visited)
-		pfree(v->visited);
+	if (v->visited.ids)
+		pfree(v->visited.ids);
+	if (v->missed.ids)
+		pfree(v->missed.ids);
 	pfree(v->version);
 	pfree(v);
 }
@@ -468,8 +508,9 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	/* Now no step is running: every entry is on some page. */
 	lsm_merge_lock(v->rel, ExclusiveLock, true);
 	v->locked = true;
-	list_news(v);
-	visit_listed(v);
+	do
+		list_news(v);
+	while (!visit_listed(v));
 	gate = lsm_gate_flip(v->rel);
 	lsm_merge_unlock(v->rel, ExclusiveLock);
 

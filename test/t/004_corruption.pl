@@ -102,6 +102,33 @@ my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT ls
 like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ leads to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
+# A leaf that is not what its segment names: what lies behind it would be left, and lead to other rows.
+foreach my $lost ('empty', "another's")
+{
+	$node->safe_psql('postgres', q{
+		CREATE TABLE lost (k int) WITH (autovacuum_enabled = off);
+		INSERT INTO lost SELECT generate_series(1, 200);
+		CREATE INDEX lost_k ON lost USING lsm (k);
+	});
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('lost_k')});
+	$node->stop;
+	my @leaves = grep { $_->{kind} eq 'leaf' } page_kinds($file);
+	cmp_ok(scalar @leaves, '>', 10, 'a segment of many leaves');
+	my $page = "\0" x 8192;
+	if ($lost ne 'empty')
+	{
+		$page = page_read($file, $leaves[5]{block});
+		substr($page, 8192 - 32, 8) = pack 'Q', $leaves[5]{owner} + 1000;
+		set_crc(\$page);
+	}
+	page_write($file, $leaves[5]{block}, $page);
+	$node->start;
+	$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM lost WHERE k > 150');
+	my ($lost_ret, $lost_out, $lost_err) = $node->psql('postgres', 'VACUUM lost');
+	like($lost_err, qr/ERROR:  index "lost_k" is corrupted at block $leaves[5]{block}: page is not of the segment/, "$lost: VACUUM does not pass it by");
+	$node->safe_psql('postgres', 'DROP TABLE lost');
+}
+
 # A meta page, sound otherwise, that says another coding of the keys than the operator classes have.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");
