@@ -17,7 +17,8 @@ WHAT = """demo(id bigserial primary key, value timestamptz) with an index on (va
 SELECT clock_timestamp(), 10000 rows a statement. The query reads the latest 50000 rows in order. EXPLAIN (ANALYZE,
 BUFFERS) after two runs for warm-up; bytes are buffers times 8 kB, hits included; milliseconds are the median of five
 runs. Then pgbench with ten clients. All before and after VACUUM, which makes that the index alone is enough. The
-primary key is a btree in all systems; only the other index changes. Autovacuum is off for the table. Without an index the primary key does not help: the table is sorted."""
+primary key is a btree in all systems; only the other index changes. Autovacuum is off for the table. Without an index
+the primary key does not help: the table is sorted."""
 READ = """Before VACUUM each row needs a look at the table as well: the buffers are those of the heap. Lower is better
 but for tps."""
 
