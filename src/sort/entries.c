@@ -128,9 +128,23 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 #define LEAST_FOR_BUCKETS	64
 #define BUCKET_BITS			10
 
+/* Is each greater than the one before it, or each smaller (-1)? */
+static bool
+are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
+{
+	for (Size i = 1; i < count; i++)
+	{
+		if (compare_refs(&refs[i], &refs[i - 1], ks) * order <= 0)
+			return false;
+	}
+	return true;
+}
+
 /*
- * Sort a copy.  Entries first go to buckets by their prefixes, which random keys fill
- * alike: then there is little left to sort.  Others lose the time for a look at each.
+ * Sort a copy.  Rows that come in the order of their keys, or against it, need no sorting;
+ * of others the second or third tells.  Entries then go to buckets by their prefixes, which
+ * random keys fill alike: then there is little left to sort.  Others lose the time for a
+ * look at each.
  */
 void
 lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmKeySpace *ks)
@@ -141,6 +155,17 @@ lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmK
 	uint32		begin = 0;
 	int			shift;
 
+	if (are_in_order(from, count, 1, ks))
+	{
+		memcpy(to, from, count * sizeof(LsmItemRef));
+		return;
+	}
+	if (are_in_order(from, count, -1, ks))
+	{
+		for (Size i = 0; i < count; i++)
+			to[i] = from[count - 1 - i];
+		return;
+	}
 	for (Size i = 0; i < count; i++)
 	{
 		low = Min(low, from[i].prefix);
