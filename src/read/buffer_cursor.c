@@ -28,6 +28,7 @@ typedef struct BufferCursor
 	int			count;
 	uint64		generation;		/* of the copy; 0: there is none */
 	Page		copy;			/* NULL until it is needed */
+	Buffer		recent;			/* where the page was, the last time */
 	uint32		page;			/* see LsmEntry */
 	LsmEntry	entries[BATCH];
 } BufferCursor;
@@ -90,8 +91,8 @@ buffer_fill(LsmCursor *base)
 static Buffer
 buffer_lock(BufferCursor *c)
 {
-	Buffer		buffer = lsm_buffer_read_owned(c->cx->index->rel, c->block, LSM_PAGE_BUFFER,
-											   c->segment_id, BUFFER_LOCK_SHARE, c->cx->strategy);
+	Buffer		buffer = lsm_buffer_read_again(c->cx->index->rel, c->block, LSM_PAGE_BUFFER,
+											   c->segment_id, c->cx->strategy, &c->recent);
 
 	c->cx->counters.pages++;
 	if (!BufferIsValid(buffer))
@@ -124,6 +125,8 @@ buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDi
 	Page		page = c->copy;
 
 	base->valid = false;
+	if (unlikely(c->cx->without != NULL) && lsm_seen_has(c->cx->without, c->segment_id))
+		return;
 	if (!is_copied)
 	{
 		buffer = buffer_lock(c);
