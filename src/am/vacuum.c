@@ -18,10 +18,12 @@
 /*
  * Merges go on while we visit what they have written.  When they have written
  * less than that meanwhile, the rest is visited while they wait; or after so
- * many attempts, if they are faster than we are.
+ * many attempts, if they are faster than we are.  For the same reason there are
+ * cost delays only in the first few.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
+#define SLOW_ROUNDS	3
 
 /* Attempts to read the directories of a version before the meta page is held for it. */
 #define PATIENCE	8
@@ -59,7 +61,7 @@ typedef struct VacuumState
 	IndexBulkDeleteResult *stats;
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
-	bool		locked;			/* merges wait: make haste */
+	bool		hurries;		/* merges wait, or are faster than the visits */
 
 	LsmVersion *version;
 	uint64		run_id;			/* whose segments are being listed */
@@ -307,7 +309,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	int			dead;
 	int			total;
 
-	if (v->locked)
+	if (v->hurries)
 		CHECK_FOR_INTERRUPTS();
 	else
 		lsm_vacuum_delay_point();
@@ -492,22 +494,26 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	v = begin_vacuum(info, stats, callback, state);
 
+	/*
+	 * A VACUUM that was interrupted after its flip may have left scans under the gate that
+	 * will become the current one again.  They can take as long as they like, so they come
+	 * first: what is merged meanwhile is not to be visited while merges wait.
+	 */
+	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
+
 	/* All that there is, then what merges have written meanwhile. */
 	list_news(v);
 	visit_listed(v);
 	for (int round = 0; round < MOST_ROUNDS && list_news(v) > FEW_LEAVES; round++)
+	{
+		v->hurries = round >= SLOW_ROUNDS;
 		visit_listed(v);
+	}
 	lsm_manifest_drop_empty(v->index);
-
-	/*
-	 * A VACUUM that was interrupted after its flip may have left scans under
-	 * the gate that is about to become the current one again.
-	 */
-	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
 	/* Now no step is running: every entry is on some page. */
 	lsm_merge_lock(v->rel, ExclusiveLock, true);
-	v->locked = true;
+	v->hurries = true;
 	do
 		list_news(v);
 	while (!visit_listed(v));

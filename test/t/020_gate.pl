@@ -1,0 +1,74 @@
+# A VACUUM that was cancelled while it waited for index-only scans leaves them under a
+# gate that the next one needs.  That one waits before it has done anything: what is
+# merged meanwhile would have to be visited while merges wait.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_new_node('main', conf => "pg_lsm.max_workers = 0\nautovacuum = off\n");
+my $vacuum = 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) g';
+
+# Rows that never were: dead to everybody, whatever snapshots there are.
+sub make_dead_rows
+{
+	$node->safe_psql('postgres', 'BEGIN; INSERT INTO g SELECT generate_series(20001, 25000); ROLLBACK');
+}
+
+sub entries
+{
+	return $node->safe_psql('postgres', q{SELECT sum(entries) FROM lsm_runs('g_k')});
+}
+
+# Begin to vacuum, until it waits for a pin.
+sub begin_vacuum
+{
+	my $session = $node->background_psql('postgres', on_error_stop => 0);
+
+	$session->query_until(qr/begun/, "\\echo begun\n$vacuum;\n");
+	$node->poll_query_until('postgres',
+		qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND wait_event = 'BufferPin'})
+		or die 'VACUUM does not wait';
+	return $session;
+}
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE g (k int);
+	CREATE INDEX g_k ON g USING lsm (k);
+	INSERT INTO g SELECT generate_series(1, 10000);
+	VACUUM g;
+});
+make_dead_rows();
+is(entries(), 15000, 'entries of dead rows are in the index');
+
+my $reader = $node->background_psql('postgres');
+$reader->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off; SET pg_lsm.enable_prefetch_scan = off});
+like($reader->query_safe('EXPLAIN SELECT k FROM g WHERE k > 0 ORDER BY k'), qr/Index Only Scan/, 'the reader reads the index only');
+$reader->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT k FROM g WHERE k > 0 ORDER BY k; FETCH 1 FROM c');
+
+my $first = begin_vacuum();
+is(entries(), 10000, 'VACUUM has removed them, and waits for the reader');
+$node->safe_psql('postgres', qq{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '$vacuum%'});
+$node->poll_query_until('postgres', qq{SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND state = 'active'})
+	or die 'VACUUM is not cancelled';
+$first->quit;
+
+make_dead_rows();
+my $second = begin_vacuum();
+is(entries(), 15000, 'the next one waits before it has visited anything');
+$node->safe_psql('postgres', q{INSERT INTO g SELECT generate_series(10001, 20000); SELECT lsm_compact('g_k')});
+is(entries(), 25000, 'and nobody waits for it');
+is($reader->query_safe('FETCH 1 FROM c'), 2, 'the reader goes on');
+$reader->query_safe('COMMIT');
+$reader->quit;
+$second->quit;
+is(entries(), 20000, 'then it has removed all');
+check_clean($node, 'at the end');
+
+$node->stop;
+done_testing();
