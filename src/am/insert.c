@@ -11,6 +11,7 @@
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
 #include "schedule/schedule.h"
+#include "storage/predicate.h"
 #include "utils/memutils.h"
 
 /* Kept in IndexInfo.ii_AmCache for the length of a statement. */
@@ -65,8 +66,11 @@ static void
 insert_singly(InsertState *state, Relation heap, const LsmEntry *entry)
 {
 	uint64		seals;
+	bool		sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 
-	if (lsm_insert_entry(state->index, heap, state->ks, entry, &seals))
+	/* Core has looked before.  Who has read the index since, without the entry, must be seen, too. */
+	CheckForSerializableConflictIn(state->index->rel, NULL, InvalidBlockNumber);
+	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
 }
 
