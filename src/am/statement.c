@@ -28,7 +28,6 @@
 #include "ingest/batch.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
-#include "utils/snapmgr.h"
 
 /* What is running. */
 typedef struct Statement
@@ -302,12 +301,7 @@ at_transaction_end(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			if (!lsm_batch_any())
-				break;
-			/* Comparison functions may run queries. */
-			PushActiveSnapshot(GetTransactionSnapshot());
 			lsm_batch_flush_all();
-			PopActiveSnapshot();
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:

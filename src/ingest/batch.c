@@ -367,9 +367,17 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	LsmItemRef *refs;
 	Size		count = batch->entries.count;
 	bool		checks;
+	bool		needs_snapshot;
 
 	if (!is_due(batch))
 		return;
+	/*
+	 * Comparison functions may run queries, and checks look at the table.  There is none
+	 * after FETCH, nor at the end of a transaction.
+	 */
+	needs_snapshot = (!batch->ks->encoded || batch->guard != NULL) && !ActiveSnapshotSet();
+	if (needs_snapshot)
+		PushActiveSnapshot(GetTransactionSnapshot());
 	checks = batch->guard != NULL && !is_deeper(batch);
 	check_file(batch, index);
 	batch->index = lsm_index_open(index);
@@ -403,6 +411,8 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	if (batch->sealed)
 		lsm_schedule_after_seal(batch->index, heap, batch->seals_before, batch->seals_after);
 	lsm_owner_leave(&saved);
+	if (needs_snapshot)
+		PopActiveSnapshot();
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(work);
 
@@ -490,13 +500,6 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		flush(batch, index, heap);
 	else if (memory_used > (Size) work_mem * 1024)
 		lsm_batch_flush_all();
-}
-
-/* Does anything wait? */
-bool
-lsm_batch_any(void)
-{
-	return !dlist_is_empty(&waiting);
 }
 
 /* The first batch that waits and can be written, or NULL. */

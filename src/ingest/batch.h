@@ -36,7 +36,6 @@ extern bool lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard,
 									uint64 statement);
 extern void lsm_batch_flush_statement(uint64 statement);
 
-extern bool lsm_batch_any(void);
 extern void lsm_batch_flush_all(void);
 extern void lsm_batch_flush_index(Relation index);
 extern void lsm_batch_flush_for_scan(Relation index, Snapshot snapshot);

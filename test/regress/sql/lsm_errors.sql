@@ -147,6 +147,19 @@ SELECT lsm_check('owned.spied_s', true);
 REINDEX INDEX owned.spied_s;
 VACUUM FULL owned.spied;
 SELECT is_called FROM owned.seen_regress_lsm_owner UNION ALL SELECT is_called FROM owned.seen_regress_lsm_nobody;
+-- Functions in SQL need a snapshot, which is gone when rows are written that a query of a cursor has inserted.
+CREATE FUNCTION owned.sql_cmp(a owned.spy, b owned.spy) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN a.v < b.v THEN -1 WHEN a.v > b.v THEN 1 ELSE 0 END';
+CREATE OPERATOR CLASS owned.sql_ops FOR TYPE owned.spy USING lsm AS
+	OPERATOR 1 owned.<<, OPERATOR 2 owned.<<=, OPERATOR 3 owned.==, OPERATOR 4 owned.>>=, OPERATOR 5 owned.>>, FUNCTION 1 owned.sql_cmp (owned.spy, owned.spy);
+CREATE TABLE owned.fetched (s owned.spy);
+CREATE INDEX fetched_s ON owned.fetched USING lsm (s owned.sql_ops);
+CREATE FUNCTION owned.put(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO owned.fetched VALUES (ROW(i)); RETURN i; END $$;
+BEGIN;
+DECLARE c CURSOR FOR SELECT owned.put(i) FROM generate_series(1, 100) i;
+FETCH 5 FROM c;
+MOVE ALL FROM c;
+COMMIT;
+SELECT lsm_check('owned.fetched_s', true), (SELECT count(*) FROM owned.fetched);
 SET client_min_messages = warning;
 DROP SCHEMA owned CASCADE;
 DROP ROLE regress_lsm_owner;
