@@ -138,36 +138,113 @@ encode_elements(LsmColumn *column, LsmArrayKey *array)
 	}
 }
 
+/* In index order. */
+static int
+compare_as_column(const void *a, const void *b, void *arg)
+{
+	LsmColumn  *column = arg;
+
+	return lsm_column_compare(column, &column->cmp, *(const Datum *) a, false, *(const Datum *) b, false);
+}
+
 /*
- * Let the array drive the scan, if each of its elements can be sought exactly:
- * its elements are in index order then.
+ * Elements of another type, as values of the column, in index order: their own order may
+ * differ where a time zone comes in, and two of them may be the same.
+ */
+static int
+sort_as_column(LsmColumn *column, Datum *values, int count)
+{
+	int			unique = 0;
+
+	qsort_arg(values, count, sizeof(Datum), compare_as_column, column);
+	for (int i = 0; i < count; i++)
+	{
+		if (unique == 0 || compare_as_column(&values[unique - 1], &values[i], column) != 0)
+			values[unique++] = values[i];
+	}
+	return unique;
+}
+
+/* Let an array of the column's own type drive, or one whose elements are compared as they are. */
+static void
+drive_as_it_is(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+
+	for (int i = 0, j = array->count - 1; column->desc && i < j; i++, j--)
+	{
+		Datum		swap = array->elements[i];
+
+		array->elements[i] = array->elements[j];
+		array->elements[j] = swap;
+	}
+	array->drives = true;
+}
+
+/*
+ * Let an array of another type drive, if what its elements are as values of the column is
+ * known.  If not, what matches at least lies between the least and the greatest of them.
+ */
+static void
+drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+	Datum	   *values = palloc(array->count * sizeof(Datum));
+	Datum		first = 0;
+	Datum		last = 0;
+	bool		exact = true;
+	int			count = 0;
+
+	for (int i = 0; i < array->count; i++)
+	{
+		Datum		low;
+		Datum		high;
+		FmgrInfo   *cmp;
+		LsmConversion conversion = lsm_scankeys_convert(keys, array->column, array->key->sk_subtype,
+														array->elements[i], &low, &high, &cmp);
+
+		if (conversion == LSM_CONVERT_NONE)
+			return;
+		if (conversion == LSM_CONVERT_UNEQUAL)
+			continue;
+		exact &= conversion == LSM_CONVERT_EXACT;
+		values[count] = column->desc ? high : low;
+		if (count == 0 || compare_as_column(&values[count], &first, column) < 0)
+			first = values[count];
+		values[count] = column->desc ? low : high;
+		if (count == 0 || compare_as_column(&values[count], &last, column) > 0)
+			last = values[count];
+		count++;
+	}
+	if (count == 0)
+		keys->impossible = true;
+	else if (!exact)
+		lsm_scankeys_note_ends(keys, array->column, first, last);
+	else
+	{
+		array->elements = values;
+		array->order = &column->cmp;
+		array->count = sort_as_column(column, values, count);
+		array->drives = true;
+	}
+}
+
+/*
+ * Let the array drive the scan, if each of its elements can be sought exactly, or is equal
+ * to no value of the column: its elements are in index order then.
  */
 bool
 lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
 {
 	LsmColumn  *column = &keys->ks->columns[array->column];
-	Oid			subtype = array->key->sk_subtype;
-	Datum	   *values = palloc(array->count * sizeof(Datum));
 
-	for (int i = 0; i < array->count; i++)
-	{
-		int			to = column->desc ? array->count - 1 - i : i;
-		Datum		high;
-		FmgrInfo   *cmp = NULL;
-		bool		exact = true;
-
-		values[to] = array->elements[i];
-		/* Elements of tuple keys are compared as they are, all in the same way. */
-		if ((keys->ks->encoded || i == 0) &&
-			(!lsm_scankeys_seekable(keys, array->column, subtype, array->elements[i],
-									&values[to], &high, &cmp, &exact) || !exact))
-			return false;
-	}
-	array->elements = values;
-	array->drives = true;
-	if (keys->ks->encoded)
+	if (lsm_scankeys_converts(keys, array->column, array->key->sk_subtype))
+		drive_converted(keys, array);
+	else
+		drive_as_it_is(keys, array);
+	if (array->drives && keys->ks->encoded)
 		encode_elements(column, array);
-	return true;
+	return array->drives;
 }
 
 /* Is a value one of the elements of an array that does not drive? */

@@ -61,7 +61,7 @@ convert_int(Oid column_type, int64 value, Datum *low, Datum *high)
 		column_type == INT4OID ? PG_INT32_MAX : PG_INT64_MAX;
 
 	*low = *high = make_int(column_type, Min(Max(value, least), most));
-	return value >= least && value <= most ? LSM_CONVERT_EXACT : LSM_CONVERT_RANGE;
+	return value >= least && value <= most ? LSM_CONVERT_EXACT : LSM_CONVERT_UNEQUAL;
 }
 
 static LsmConversion
@@ -84,7 +84,7 @@ convert_float(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *h
 		return LSM_CONVERT_EXACT;
 	*low = Float4GetDatum(nextafterf(f, -INFINITY));
 	*high = Float4GetDatum(nextafterf(f, INFINITY));
-	return LSM_CONVERT_RANGE;
+	return LSM_CONVERT_UNEQUAL;
 }
 
 /* Dates and timestamps, with and without time zone, in microseconds. */
@@ -122,13 +122,19 @@ get_micros(Oid type, Datum value, int64 *result)
  */
 #define MARGIN_DAYS 9
 
+/*
+ * Core gives a local time the offset that is in effect some time from a day before to as
+ * long after it as offsets are: this is longer.
+ */
+#define OFFSET_DAYS 19
+
 static int64
-shift_micros(int64 value, int64 days)
+shift_micros(int64 value, int64 shift)
 {
 	int64		result;
 
-	if (pg_add_s64_overflow(value, days * USECS_PER_DAY, &result))
-		return days < 0 ? PG_INT64_MIN : PG_INT64_MAX;
+	if (pg_add_s64_overflow(value, shift, &result))
+		return shift < 0 ? PG_INT64_MIN : PG_INT64_MAX;
 	return result;
 }
 
@@ -145,43 +151,156 @@ date_from_micros(int64 micros)
 	return DateADTGetDatum((DateADT) Min(Max(days, PG_INT32_MIN), PG_INT32_MAX));
 }
 
-static LsmConversion
-convert_time(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
+/*
+ * Core compares a timestamp, with or without time zone, with a date by converting that,
+ * and a timestamptz with a timestamp by converting this.  So it is exact, but at the ends
+ * of what the types hold.
+ */
+static bool
+convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
 {
-	int64		micros;
-	int64		from;
-	int64		to;
+	Timestamp	result;
+	int			overflow;
 
-	if (!get_micros(value_type, value, &micros))
-		return LSM_CONVERT_NONE;
-	from = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, -MARGIN_DAYS);
-	to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, MARGIN_DAYS);
+	if (column_type == TIMESTAMPOID && value_type == DATEOID)
+		result = date2timestamp_opt_overflow(DatumGetDateADT(value), &overflow);
+	else if (column_type == TIMESTAMPTZOID && value_type == DATEOID)
+		result = date2timestamptz_opt_overflow(DatumGetDateADT(value), &overflow);
+	else if (column_type == TIMESTAMPTZOID && value_type == TIMESTAMPOID)
+		result = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &overflow);
+	else
+		return false;
+	*low = TimestampGetDatum(result);
+	return overflow == 0;
+}
+
+/*
+ * The least and the greatest offset of local time, in microseconds, that are in effect
+ * about that time.  False if that cannot be told.
+ */
+static bool
+find_offsets(TimestampTz time, int64 *least, int64 *greatest)
+{
+	pg_time_t	at = timestamptz_to_time_t(time) - OFFSET_DAYS * SECS_PER_DAY;
+	pg_time_t	end = at + 2 * OFFSET_DAYS * SECS_PER_DAY;
+	long		before;
+	long		after;
+	int			is_dst;
+	pg_time_t	boundary;
+	int			found = pg_next_dst_boundary(&at, &before, &is_dst, &boundary, &after, &is_dst,
+											 session_timezone);
+
+	if (found < 0)
+		return false;
+	*least = *greatest = before * USECS_PER_SEC;
+	while (found > 0 && boundary <= end)
+	{
+		*least = Min(*least, after * USECS_PER_SEC);
+		*greatest = Max(*greatest, after * USECS_PER_SEC);
+		at = boundary;
+		found = pg_next_dst_boundary(&at, &before, &is_dst, &boundary, &after, &is_dst,
+									 session_timezone);
+	}
+	return found >= 0;
+}
+
+/* Days, rounded down. */
+static int64
+days_of(int64 micros)
+{
+	return micros / USECS_PER_DAY - (micros % USECS_PER_DAY < 0);
+}
+
+/* A date or timestamp column compares as those do that lie between these local times. */
+static LsmConversion
+make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
+{
+	int64		last_day = days_of(to);
+
+	if (column_type == TIMESTAMPOID)
+	{
+		*low = TimestampGetDatum(from);
+		*high = TimestampGetDatum(to);
+		return from == to ? LSM_CONVERT_EXACT : LSM_CONVERT_RANGE;
+	}
+	*low = DateADTGetDatum((DateADT) days_of(from));
+	*high = DateADTGetDatum((DateADT) (last_day * USECS_PER_DAY == to ? last_day : last_day + 1));
+	if (from != to)
+		return LSM_CONVERT_RANGE;
+	return last_day * USECS_PER_DAY == to ? LSM_CONVERT_EXACT : LSM_CONVERT_UNEQUAL;
+}
+
+/*
+ * The other way round core converts the column's values, by their offsets.  In most of a
+ * year all offsets that may count are the same one.
+ */
+static bool
+convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Datum *high,
+				  LsmConversion *result)
+{
+	int64		least = 0;
+	int64		greatest = 0;
+
+	/* Nothing overflows. */
+	if (micros < MIN_TIMESTAMP + 2 * OFFSET_DAYS * USECS_PER_DAY ||
+		micros > END_TIMESTAMP - 2 * OFFSET_DAYS * USECS_PER_DAY)
+		return false;
+	if (column_type == DATEOID ? value_type == DATEOID :
+		column_type != TIMESTAMPOID || value_type != TIMESTAMPTZOID)
+		return false;
+	if (value_type == TIMESTAMPTZOID && !find_offsets(micros, &least, &greatest))
+		return false;
+	*result = make_local(column_type, micros + least, micros + greatest, low, high);
+	return true;
+}
+
+/* Whatever the offsets are, and at the ends of what the types hold. */
+static LsmConversion
+convert_roughly(Oid column_type, int64 micros, Datum *low, Datum *high)
+{
+	int64		margin = MARGIN_DAYS * USECS_PER_DAY;
+	int64		from = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, -margin);
+	int64		to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, margin);
 
 	/*
 	 * Beyond the range of timestamps dates compare by special rules: every
 	 * such date is above (or below) all timestamps but infinity.
 	 */
-	if (micros >= END_TIMESTAMP - MARGIN_DAYS * USECS_PER_DAY)
+	if (micros >= END_TIMESTAMP - margin)
 		to = PG_INT64_MAX;
-	if (micros <= MIN_TIMESTAMP + MARGIN_DAYS * USECS_PER_DAY)
+	if (micros <= MIN_TIMESTAMP + margin)
 		from = PG_INT64_MIN;
 	if (column_type == DATEOID)
 	{
 		*low = date_from_micros(from);
 		*high = date_from_micros(to);
-		return LSM_CONVERT_RANGE;
 	}
-	if (column_type == TIMESTAMPOID || column_type == TIMESTAMPTZOID)
+	else
 	{
 		*low = TimestampGetDatum(from);
 		*high = TimestampGetDatum(to);
-		return LSM_CONVERT_RANGE;
 	}
-	return LSM_CONVERT_NONE;
+	return LSM_CONVERT_RANGE;
 }
 
 static LsmConversion
-convert_string(Oid column_type, Oid value_type, Datum value, Datum *low)
+convert_time(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
+{
+	int64		micros;
+	LsmConversion result;
+
+	if (!get_micros(value_type, value, &micros) ||
+		(column_type != DATEOID && column_type != TIMESTAMPOID && column_type != TIMESTAMPTZOID))
+		return LSM_CONVERT_NONE;
+	if (convert_as_core(column_type, value_type, value, low))
+		return LSM_CONVERT_EXACT;
+	if (convert_by_offset(column_type, value_type, micros, low, high, &result))
+		return result;
+	return convert_roughly(column_type, micros, low, high);
+}
+
+static LsmConversion
+convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
 {
 	if (column_type == TEXTOID && value_type == NAMEOID)
 	{
@@ -191,14 +310,13 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low)
 	if (column_type == NAMEOID && value_type == TEXTOID)
 	{
 		char	   *string = text_to_cstring(DatumGetTextPP(value));
-		Name		name;
+		Name		name = palloc0(NAMEDATALEN);
+		Size		length = strlen(string);
 
-		if (strlen(string) >= NAMEDATALEN)
-			return LSM_CONVERT_NONE;
-		name = palloc0(NAMEDATALEN);
-		strcpy(NameStr(*name), string);
-		*low = NameGetDatum(name);
-		return LSM_CONVERT_EXACT;
+		/* Names are encoded where they compare as bytes: the longest that begin alike come before it. */
+		memcpy(NameStr(*name), string, Min(length, NAMEDATALEN - 1));
+		*low = *high = NameGetDatum(name);
+		return length < NAMEDATALEN ? LSM_CONVERT_EXACT : LSM_CONVERT_UNEQUAL;
 	}
 	return LSM_CONVERT_NONE;
 }
@@ -207,7 +325,9 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low)
  * Convert a value for a seek.  EXACT: *low compares with the column as the
  * value does.  RANGE: every column value that is equal to it lies within
  * [*low, *high], the smaller ones are not above *high and the greater ones not
- * below *low.
+ * below *low.  UNEQUAL: so it is, but that no column value is equal to it.
+ *
+ * Where time zones come in, the result holds as long as the setting stays as it is.
  */
 LsmConversion
 lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
@@ -224,6 +344,6 @@ lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datu
 	if (value_type == FLOAT4OID || value_type == FLOAT8OID)
 		return convert_float(column_type, value_type, value, low, high);
 	if (value_type == NAMEOID || value_type == TEXTOID)
-		return convert_string(column_type, value_type, value, low);
+		return convert_string(column_type, value_type, value, low, high);
 	return convert_time(column_type, value_type, value, low, high);
 }

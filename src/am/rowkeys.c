@@ -53,7 +53,7 @@ use_member(LsmScanKeys *keys, LsmRowKey *row)
 	Datum		low;
 	Datum		high;
 	FmgrInfo   *cmp;
-	bool		exact;
+	LsmConversion conversion;
 
 	row->inclusive = true;
 	if (column != row->members[0].sk_attno - 1 + row->used ||
@@ -64,13 +64,14 @@ use_member(LsmScanKeys *keys, LsmRowKey *row)
 		row->inclusive = false;
 		return false;
 	}
-	if (!lsm_scankeys_seekable(keys, column, member->sk_subtype, member->sk_argument,
-							   &low, &high, &cmp, &exact))
+	conversion = lsm_scankeys_convert(keys, column, member->sk_subtype, member->sk_argument,
+									  &low, &high, &cmp);
+	if (conversion == LSM_CONVERT_NONE)
 		return false;
 	row->values[row->used] = wants_greater(member) ? low : high;
 	row->cmp[row->used] = cmp;
 	row->used++;
-	if (!exact)
+	if (conversion != LSM_CONVERT_EXACT)
 		return false;
 	if (row->used < row->count)
 		return true;

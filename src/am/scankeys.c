@@ -64,41 +64,47 @@ is_uneven(const LsmColumn *column, Oid subtype)
 }
 
 /*
- * A value in terms of the column: what to seek, from *low to *high, and how to
- * compare.  False if it cannot be sought.
+ * Have values of this type to be converted to the column's own?  Else it compares with
+ * them as they are.
  */
 bool
-lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
-					  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact)
+lsm_scankeys_converts(const LsmScanKeys *keys, int column, Oid subtype)
+{
+	const LsmColumn *c = &keys->ks->columns[column];
+
+	return OidIsValid(subtype) && subtype != c->opcintype &&
+		(keys->ks->encoded || is_uneven(c, subtype));
+}
+
+/*
+ * A value in terms of the column: what to seek, from *low to *high, and how to
+ * compare.  See lsm_convert_value.
+ */
+LsmConversion
+lsm_scankeys_convert(LsmScanKeys *keys, int column, Oid subtype, Datum value,
+					 Datum *low, Datum *high, FmgrInfo **cmp)
 {
 	LsmColumn  *c = &keys->ks->columns[column];
+	LsmConversion result;
 
 	*low = *high = value;
 	*cmp = &c->cmp;
-	*exact = true;
 	if (!OidIsValid(subtype) || subtype == c->opcintype)
 	{
 		/* Encoded for each bound: once is enough. */
 		if (keys->ks->encoded && c->typlen == -1)
 			*low = *high = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-		return true;
+		return LSM_CONVERT_EXACT;
 	}
-	if (!keys->ks->encoded && !is_uneven(c, subtype))
+	if (!lsm_scankeys_converts(keys, column, subtype))
 	{
 		*cmp = lsm_scankeys_find_order(c, c->opcintype, subtype);
-		return *cmp != NULL;
+		return *cmp != NULL ? LSM_CONVERT_EXACT : LSM_CONVERT_NONE;
 	}
-	switch (lsm_convert_value(c->opcintype, subtype, value, low, high))
-	{
-		case LSM_CONVERT_EXACT:
-			*high = *low;
-			return true;
-		case LSM_CONVERT_RANGE:
-			*exact = false;
-			return true;
-		default:
-			return false;
-	}
+	result = lsm_convert_value(c->opcintype, subtype, value, low, high);
+	if (result == LSM_CONVERT_EXACT)
+		*high = *low;
+	return result;
 }
 
 /* Is candidate closer than the end that is there?  low: greater is closer. */
@@ -128,6 +134,19 @@ set_end(LsmRangeEnd *end, Datum value, bool inclusive, FmgrInfo *cmp)
 	end->cmp = cmp;
 }
 
+/* What matches lies, in index order, between these values of the column's own type. */
+void
+lsm_scankeys_note_ends(LsmScanKeys *keys, int column, Datum first, Datum last)
+{
+	LsmColumn  *c = &keys->ks->columns[column];
+	LsmColumnRange *range = &keys->columns[column];
+
+	if (is_tighter(c, &range->low, first, true, &c->cmp, true))
+		set_end(&range->low, first, true, &c->cmp);
+	if (is_tighter(c, &range->high, last, true, &c->cmp, false))
+		set_end(&range->high, last, true, &c->cmp);
+}
+
 /*
  * Note an inequality, or an inexact equality, as ends of the column's range.
  * Returns true if the range implies the key.  A key that loses to a tighter
@@ -141,12 +160,13 @@ note_range(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subtype, 
 	Datum		low;
 	Datum		high;
 	FmgrInfo   *cmp;
-	bool		exact;
+	LsmConversion conversion = lsm_scankeys_convert(keys, column, subtype, value, &low, &high, &cmp);
+	bool		exact = conversion == LSM_CONVERT_EXACT;
 	bool		wants_low = strategy >= BTEqualStrategyNumber;
 	bool		wants_high = strategy <= BTEqualStrategyNumber;
 	bool		inclusive;
 
-	if (!lsm_scankeys_seekable(keys, column, subtype, value, &low, &high, &cmp, &exact))
+	if (conversion == LSM_CONVERT_NONE)
 		return false;
 	inclusive = !exact || (strategy != BTLessStrategyNumber &&
 						   strategy != BTGreaterStrategyNumber);
@@ -207,7 +227,6 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	Datum		low;
 	Datum		high;
 	FmgrInfo   *cmp;
-	bool		exact;
 
 	/* Every key is a filter until the bounds are known to imply it. */
 	add_filter(keys, key);
@@ -225,8 +244,8 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	if (key->sk_flags & SK_SEARCHNOTNULL)
 		return;
 	if (key->sk_strategy == BTEqualStrategyNumber && range->equal == NULL &&
-		lsm_scankeys_seekable(keys, column, key->sk_subtype, key->sk_argument, &low, &high, &cmp, &exact) &&
-		exact)
+		lsm_scankeys_convert(keys, column, key->sk_subtype, key->sk_argument,
+							 &low, &high, &cmp) == LSM_CONVERT_EXACT)
 	{
 		range->equal = key;
 		range->value = low;

@@ -78,6 +78,15 @@ typedef struct LsmDriver
 	uint32		end;			/* encoded: of its part of the prefix */
 } LsmDriver;
 
+/* What the value of another type is in terms of a column's: see lsm_convert_value. */
+typedef enum LsmConversion
+{
+	LSM_CONVERT_EXACT,			/* *low is the value */
+	LSM_CONVERT_RANGE,			/* equal values lie in [*low, *high] */
+	LSM_CONVERT_UNEQUAL,		/* likewise, and there are none */
+	LSM_CONVERT_NONE			/* nothing is known */
+} LsmConversion;
+
 /* Where an entry is among the combinations. */
 typedef enum LsmPlace
 {
@@ -125,8 +134,10 @@ typedef struct LsmScanKeys
 extern void lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int count);
 extern bool lsm_scankeys_pass(LsmScanKeys *keys, const LsmEntry *entry);
 
-extern bool lsm_scankeys_seekable(LsmScanKeys *keys, int column, Oid subtype, Datum value,
-								  Datum *low, Datum *high, FmgrInfo **cmp, bool *exact);
+extern bool lsm_scankeys_converts(const LsmScanKeys *keys, int column, Oid subtype);
+extern LsmConversion lsm_scankeys_convert(LsmScanKeys *keys, int column, Oid subtype, Datum value,
+										  Datum *low, Datum *high, FmgrInfo **cmp);
+extern void lsm_scankeys_note_ends(LsmScanKeys *keys, int column, Datum first, Datum last);
 extern FmgrInfo *lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right);
 
 /* arraykeys.c */
@@ -161,13 +172,6 @@ extern int	lsm_rowkey_last_column(ScanKey header);
 extern bool lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull);
 
 /* convert.c */
-typedef enum LsmConversion
-{
-	LSM_CONVERT_EXACT,			/* *low is the value */
-	LSM_CONVERT_RANGE,			/* equal values lie in [*low, *high] */
-	LSM_CONVERT_NONE			/* nothing is known */
-} LsmConversion;
-
 extern LsmConversion lsm_convert_value(Oid column_type, Oid value_type, Datum value,
 									   Datum *low, Datum *high);
 

@@ -245,6 +245,58 @@ timestamp2timestamptz_opt_overflow(Timestamp timestamp, int *overflow)
 	return *overflow != 0 ? timestamp : (TimestampTz) t;
 }
 
+static Timestamp
+date_to_timestamp(DateADT date, bool in_utc, int *overflow)
+{
+	Instant		t = (Instant) date * USECS_PER_DAY;
+
+	*overflow = 0;
+	if (DATE_NOT_FINITE(date))
+		return DATE_IS_NOEND(date) ? DT_NOEND : DT_NOBEGIN;
+	if (in_utc)
+		t -= t < zone_jump ? types_zone : zone_after;
+	if (t < MIN_TIMESTAMP || t >= END_TIMESTAMP)
+		*overflow = t < MIN_TIMESTAMP ? -1 : 1;
+	return *overflow == 0 ? (Timestamp) t : *overflow < 0 ? DT_NOBEGIN : DT_NOEND;
+}
+
+Timestamp
+date2timestamp_opt_overflow(DateADT date, int *overflow)
+{
+	return date_to_timestamp(date, false, overflow);
+}
+
+TimestampTz
+date2timestamptz_opt_overflow(DateADT date, int *overflow)
+{
+	return date_to_timestamp(date, true, overflow);
+}
+
+pg_time_t
+timestamptz_to_time_t(TimestampTz time)
+{
+	return time / USECS_PER_SEC +
+		(pg_time_t) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * SECS_PER_DAY;
+}
+
+pg_tz	   *session_timezone;
+
+/* The zone has one boundary, when it was zone_jump by the time before. */
+int
+pg_next_dst_boundary(const pg_time_t *at, long *before, int *before_is_dst, pg_time_t *boundary,
+					 long *after, int *after_is_dst, const pg_tz *zone)
+{
+	pg_time_t	jump = timestamptz_to_time_t(zone_jump - types_zone);
+
+	*before_is_dst = *after_is_dst = 0;
+	*before = (*at < jump ? types_zone : zone_after) / USECS_PER_SEC;
+	if (*at >= jump)
+		return 0;
+	*boundary = jump;
+	*after = zone_after / USECS_PER_SEC;
+	return 1;
+}
+
 static int
 compare_instants(const TestType *left, Datum x, const TestType *right, Datum y)
 {

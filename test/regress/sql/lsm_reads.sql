@@ -28,6 +28,27 @@ SELECT index, seeks FROM lsm_last_statement();
 SET work_mem = '1MB';
 SELECT count(*) FROM (SELECT 1) x;
 SELECT index, seeks FROM lsm_last_statement();
+-- Elements of another type that no value of the column can be equal to do not matter; others bound the scan at least.
+CREATE TABLE other (f4 real, n name COLLATE "C", at timestamp) WITH (autovacuum_enabled = off);
+INSERT INTO other SELECT i::real / 7, 'n' || i, timestamp '2024-11-01' + i * interval '1 minute' FROM generate_series(1, 9000) i;
+CREATE INDEX ON other USING lsm (f4);
+CREATE INDEX ON other USING lsm (n);
+CREATE INDEX ON other USING lsm (at);
+VACUUM ANALYZE other;
+SELECT k FROM r WHERE k = ANY ('{1,2,3000000000}'::int8[]);
+SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT k FROM r WHERE k = ANY ('{3000000000}'::int8[]);
+SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT f4 FROM other WHERE f4 = ANY ('{0.1,3,5}'::float8[]);
+SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT n FROM other WHERE n = ANY (ARRAY['n5', repeat('n', 70), 'n77']);
+SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT count(*) FROM other WHERE n > repeat('n', 70) AND n < 'n2';
+SET TimeZone = 'America/New_York';
+SELECT at FROM other WHERE at = ANY ('{2024-11-03 01:15-04,2024-11-03 02:15-05}'::timestamptz[]);
+SELECT index, entries_read < 1000 AS few FROM lsm_last_statement();
+RESET TimeZone;
+DROP TABLE other;
 -- All kinds of scans.
 SELECT count(f) FROM r WHERE k = 5;
 SELECT index, seeks, runs_read = :runs AS all_runs FROM lsm_last_statement();

@@ -31,6 +31,54 @@ SELECT * FROM check_zones('dev, ts, at');
 SELECT * FROM check_zones('ts, dev, at DESC');
 SELECT * FROM check_zones('at, dev, ts');
 SELECT * FROM check_zones('dev, at DESC, ts DESC');
+-- Where offsets do not change, a value of another of these types leads to the entries that match it, and no others: a row
+-- a minute, of 60 days.
+CREATE TABLE zm (at timestamptz, ts timestamp, d date) WITH (autovacuum_enabled = off);
+INSERT INTO zm SELECT ts, ts, ts FROM (SELECT timestamp '2024-06-01' + i * interval '1 min' AS ts FROM generate_series(0, 60 * 1440 - 1) i) s;
+CREATE INDEX ON zm USING lsm (at);
+CREATE INDEX ON zm USING lsm (ts DESC);
+CREATE INDEX ON zm USING lsm (d);
+VACUUM ANALYZE zm;
+SET enable_seqscan = off;
+SELECT count(*) FROM zm WHERE at >= date '2024-06-20' AND at < date '2024-06-22';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE at >= timestamp '2024-06-20' AND at < timestamp '2024-06-21 12:00';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE ts >= date '2024-06-20' AND ts < date '2024-06-22';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE ts > timestamptz '2024-06-20' AND ts <= timestamptz '2024-06-21 12:00';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE d = timestamptz '2024-06-20' OR d = timestamp '2024-06-21';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE d > timestamptz '2024-06-19 12:00' AND d <= timestamp '2024-06-21 12:00';
+SELECT entries_read < 7000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE at = ANY ('{2024-06-20,2024-06-21,2024-07-20}'::date[]);
+SELECT entries_read < 1000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE ts = ANY ('{2024-06-20,2024-06-21 10:00:30,2024-07-20 11:00}'::timestamptz[]);
+SELECT entries_read < 1000 AS few FROM lsm_last_statement();
+SELECT count(*) FROM zm WHERE d = ANY ('{2024-06-20,2024-06-21 10:00:30,2024-07-20}'::timestamp[]);
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+-- Where they change it is nearly so.
+INSERT INTO zm SELECT ts, ts, ts FROM (SELECT timestamp '2024-10-20' + i * interval '1 min' AS ts FROM generate_series(0, 30 * 1440 - 1) i) s;
+SELECT count(*) FROM zm WHERE ts >= timestamptz '2024-11-03' AND ts < timestamptz '2024-11-04';
+SELECT entries_read < 4000 AS few FROM lsm_last_statement();
+SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-11-03 01:15-04'' AND ''2024-11-03 01:20-04''');
+SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-11-03 01:15-05'' AND ''2024-11-03 01:20-05''');
+SELECT t.same('SELECT d FROM zm WHERE d = timestamptz ''2024-11-03 00:00-04''');
+SELECT t.same('SELECT d FROM zm WHERE d = ANY (''{2024-11-03 00:00-04,2024-11-04 00:00-05,2024-11-05 00:00-04}''::timestamptz[])');
+-- A day that an island has left out: two dates are the same instant.
+SET TimeZone = 'Pacific/Apia';
+INSERT INTO zm SELECT timestamp '2011-12-29' + i * interval '1 hour' FROM generate_series(0, 95) i;
+SELECT t.same('SELECT at FROM zm WHERE at = ANY (''{2011-12-29,2011-12-30,2011-12-31,2012-01-01}''::date[])');
+SELECT t.same('SELECT at FROM zm WHERE at >= date ''2011-12-30'' AND at <= date ''2011-12-31''');
+-- Zones of another world.
+SET TimeZone = '<+167>-167<-167>+167,J100,J200';
+SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-06-20 01:15+00'' AND ''2024-06-20 01:20+00''');
+SELECT t.same('SELECT d FROM zm WHERE d BETWEEN timestamptz ''2024-06-20 01:15+00'' AND ''2024-06-20 01:20+00''');
+SELECT t.same('SELECT at FROM zm WHERE at BETWEEN timestamp ''2024-06-20 01:15'' AND ''2024-06-20 01:20''');
+SELECT t.same('SELECT at FROM zm WHERE at = ANY (''{2024-06-20,2024-06-21,2024-07-11,2024-07-19}''::date[])');
+RESET TimeZone;
+RESET enable_seqscan;
 RESET statement_timeout;
-DROP TABLE zt, ze;
+DROP TABLE zt, ze, zm;
 DROP FUNCTION check_zones;
