@@ -97,9 +97,9 @@ class Server:
             "'configuration file' AND name NOT IN ('unix_socket_directories', 'port', 'listen_addresses') ORDER BY 1;"
             % ", ".join("'%s'" % name for name in STATED)).splitlines())
 
-    def timed(self, sql, **session_settings):
-        """Runs one statement and returns the seconds that psql says it took."""
-        answer = self.query("\\timing on\n%s;" % sql, **session_settings)
+    def timed(self, sql, before="", **session_settings):
+        """Runs one statement, after others in the same session, and returns the seconds that psql says it took."""
+        answer = self.query("%s\n\\timing on\n%s;" % (before, sql), **session_settings)
         return float(answer.rpartition("Time: ")[2].split(" ms")[0]) / 1000
 
     def log_tail(self, lines=15):

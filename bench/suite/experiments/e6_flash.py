@@ -14,7 +14,8 @@ Each user does one query, to its end. Ways of core: a plain index scan, row by r
 scan, which is PostgreSQL's bitmap scan, with effective_io_concurrency = 0, and with 16 and 128, so that reads go out
 together as the paper's do. Ways of pg_lsm's prefetching scan, 128 pages ahead, over either index: in the order of keys,
 and by page. The base is a sequential scan. The planner's choice is that of all of them, with the settings of an SSD:
-random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off."""
+random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off. "First row" is
+the time until the first row of such a range has come, without a sum over it."""
 READ = """Milliseconds of the slowest user's query; lower is better. The sequential scan does not depend on the
 selectivity: where a line crosses it the index is no longer worth it. btree and lsm differ in the index only, the heap
 pages are the same."""
@@ -26,13 +27,14 @@ CORE_INDEX = dict(CORE, enable_seqscan="off", enable_bitmapscan="off")
 CORE_BITMAP = dict(CORE, enable_seqscan="off", enable_indexscan="off")
 PREFETCH = dict(CORE_INDEX, **{"enable_sort": "off", "pg_lsm.enable_prefetch_scan": "on",
                                "pg_lsm.prefetch_depth": "128"})
+BITMAP = "sorted scan, 128 reads ahead"
 BY_PAGE = "by page, 128 ahead"
 IN_ORDER = "in order, 128 ahead"
 WAYS = (
     ("plain index scan", CORE_INDEX),
     ("sorted (bitmap) scan", dict(CORE_BITMAP, effective_io_concurrency="0")),
     ("sorted scan, 16 reads ahead", dict(CORE_BITMAP, effective_io_concurrency="16")),
-    ("sorted scan, 128 reads ahead", dict(CORE_BITMAP, effective_io_concurrency="128")),
+    (BITMAP, dict(CORE_BITMAP, effective_io_concurrency="128")),
     (IN_ORDER, PREFETCH),
     (BY_PAGE, PREFETCH),
     ("the planner's choice", {"random_page_cost": "15", "effective_io_concurrency": "128",
@@ -46,6 +48,7 @@ FIGURES = [Figure("e6-flash", "Cold range queries by selectivity", [
           "share of the rows, %", "ms", logy=True) for users in (ONE, MANY)], columns=1)]
 
 SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
+SQL_ROWS = "BEGIN; DECLARE c CURSOR FOR SELECT f FROM t WHERE k BETWEEN %d AND %d;"
 SQL_IN_ORDER = "SELECT sum(length(f)) FROM (SELECT f FROM %s WHERE k BETWEEN $1 AND $2 ORDER BY k OFFSET 0) q"
 
 PATIENCE_S = 3600           # no query is cancelled
@@ -60,6 +63,14 @@ def _cold_query(context, rows, users, selectivity, way, session):
     if not dropped:
         notes.append("the operating system's cache was not dropped")
     return report.value("range", "max_us") / 1000, "; ".join(notes)
+
+
+def _cold_first_row(context, selectivity, session):
+    context.server.restart_cold(drop=not context.options.quick)
+    low = -2 ** 31              # keys are spread evenly over all values of an int4
+    return 1000 * context.server.timed(
+        "FETCH 1 FROM c", before=SQL_ROWS % (low, low + round(selectivity * 2 ** 32)),
+        **dict(session, max_parallel_workers_per_gather="0"))
 
 
 def plan(options):
@@ -86,6 +97,12 @@ def plan(options):
             one, several = (0.05, 0.40), (0.20,)
         measure(context, ways, 1, ONE, one)
         measure(context, ways, many, MANY, several)
+        for way, session in ways:
+            if way in (BITMAP, BY_PAGE):
+                context.case = "%s, %s" % (way, ONE)
+                for selectivity in one:
+                    context.record("first row", _cold_first_row(context, selectivity, session), "ms",
+                                   round(selectivity * 100))
 
     def estimate(am):
         load = load_seconds(am, rows, options.limit, 3.0)
