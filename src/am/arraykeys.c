@@ -13,36 +13,38 @@
 #include "am/scankeys.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
+#include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/*
- * Timestamps as a column of timestamptz sees them: when daylight saving begins, local times
- * that the clock leaves out are later than the first ones after them.
- */
-static int
-compare_by_zone(Timestamp a, Timestamp b)
+/* A date or a timestamp as a column of timestamptz sees it.  False if that cannot hold it. */
+static bool
+in_zone(Oid type, Datum value, TimestampTz *result)
 {
-	int			a_beyond;
-	int			b_beyond;
-	TimestampTz x = timestamp2timestamptz_opt_overflow(a, &a_beyond);
-	TimestampTz y = timestamp2timestamptz_opt_overflow(b, &b_beyond);
+	int			beyond;
 
-	if (a_beyond != 0 || b_beyond != 0)
-		return timestamp_cmp_internal(a, b);
-	return timestamp_cmp_internal(x, y);
+	*result = type == DATEOID ? date2timestamptz_opt_overflow(DatumGetDateADT(value), &beyond) :
+		timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &beyond);
+	return beyond == 0;
 }
 
-/* In the order in which the column compares with them. */
+/*
+ * In the order in which the column compares with them.  One of timestamptz sees local times
+ * that the clock leaves out, when daylight saving begins, later than the first ones after
+ * them, and two dates as the same time where it leaves out a day.
+ */
 static int
 compare_elements(const void *a, const void *b, void *arg)
 {
 	LsmArrayKey *array = arg;
 	const Datum *x = a;
 	const Datum *y = b;
+	TimestampTz t;
+	TimestampTz u;
 
-	if (array->by_zone)
-		return compare_by_zone(DatumGetTimestamp(*x), DatumGetTimestamp(*y));
+	if (OidIsValid(array->local_type) && in_zone(array->local_type, *x, &t) &&
+		in_zone(array->local_type, *y, &u))
+		return timestamp_cmp_internal(t, u);
 	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
 }
 
@@ -102,7 +104,8 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	if (array->element_order == NULL || array->order == NULL)
 		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
 			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
-	array->by_zone = column->opcintype == TIMESTAMPTZOID && subtype == TIMESTAMPOID;
+	if (column->opcintype == TIMESTAMPTZOID && (subtype == TIMESTAMPOID || subtype == DATEOID))
+		array->local_type = subtype;
 
 	qsort_arg(array->elements, array->count, sizeof(Datum), compare_elements, array);
 	for (int i = 0; i < array->count; i++)

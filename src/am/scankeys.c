@@ -55,12 +55,13 @@ lsm_scankeys_find_order(LsmColumn *column, Oid left, Oid right)
 /*
  * Does the index not have the order in which the column compares with this type?  Local
  * times that a clock leaves out when daylight saving begins are, with their zone, later
- * than the first ones after them.
+ * than the first ones after them; and where it leaves out a day two dates are equal.
  */
 static inline bool
 is_uneven(const LsmColumn *column, Oid subtype)
 {
-	return column->opcintype == TIMESTAMPOID && subtype == TIMESTAMPTZOID;
+	return subtype == TIMESTAMPTZOID &&
+		(column->opcintype == TIMESTAMPOID || column->opcintype == DATEOID);
 }
 
 /*

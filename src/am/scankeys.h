@@ -19,7 +19,7 @@ typedef struct LsmArrayKey
 	Datum	   *elements;
 	FmgrInfo   *order;			/* compares the column with an element */
 	FmgrInfo   *element_order;	/* compares two elements */
-	bool		by_zone;		/* ... in place of that: timestamps of a timestamptz column */
+	Oid			local_type;		/* of elements that it sees with their zone; or invalid */
 	bool		drives;			/* else it is a filter */
 	int			current;		/* element of the current combination */
 	uint8	   *codes;			/* elements that drive, encoded */

@@ -96,7 +96,7 @@ rows_index(TestIndex *index, int most_keys)
 		coding.encoded = false;
 	}
 	index->ks = lsm_keyspace_create(index->relation, &coding);
-	types_pick_zone(coding.encoded && chance(2));
+	types_pick_zone(chance(2));
 }
 
 const char *

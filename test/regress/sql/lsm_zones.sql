@@ -71,6 +71,15 @@ SET TimeZone = 'Pacific/Apia';
 INSERT INTO zm SELECT timestamp '2011-12-29' + i * interval '1 hour' FROM generate_series(0, 95) i;
 SELECT t.same('SELECT at FROM zm WHERE at = ANY (''{2011-12-29,2011-12-30,2011-12-31,2012-01-01}''::date[])');
 SELECT t.same('SELECT at FROM zm WHERE at >= date ''2011-12-30'' AND at <= date ''2011-12-31''');
+CREATE TABLE zd (d date, n numeric);
+CREATE INDEX ON zd USING lsm (d, n);
+INSERT INTO zd SELECT '2011-12-30', i FROM generate_series(1, 10) i;
+INSERT INTO zd SELECT '2011-12-31', i FROM generate_series(1, 4) i;
+SELECT t.same('SELECT d, n FROM zd WHERE d = timestamptz ''2011-12-30 10:00+00'' AND n < 5');
+INSERT INTO zd SELECT '2011-12-31', i FROM generate_series(5, 10) i;
+SELECT t.same('SELECT d, n FROM zd WHERE d = timestamptz ''2011-12-30 10:00+00'' AND n < 5');
+SELECT t.same('SELECT d, n FROM zd WHERE d = timestamptz ''2011-12-30 10:00+00'' AND n > 5');
+SELECT t.same('SELECT d, n FROM zd WHERE d = ANY (''{2011-12-30 10:00+00,2012-01-05 10:00+00}''::timestamptz[]) AND n < 5');
 -- Zones of another world.
 SET TimeZone = '<+167>-167<-167>+167,J100,J200';
 SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-06-20 01:15+00'' AND ''2024-06-20 01:20+00''');
@@ -80,5 +89,5 @@ SELECT t.same('SELECT at FROM zm WHERE at = ANY (''{2024-06-20,2024-06-21,2024-0
 RESET TimeZone;
 RESET enable_seqscan;
 RESET statement_timeout;
-DROP TABLE zt, ze, zm;
+DROP TABLE zt, ze, zm, zd;
 DROP FUNCTION check_zones;
