@@ -31,6 +31,12 @@
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/lmgr.h"
+#if PG_VERSION_NUM >= 180000
+#include "storage/aio.h"
+#endif
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#endif
 #include "storage/standby.h"
 #include "utils/acl.h"
 #include "utils/guc.h"
@@ -264,6 +270,52 @@ lsm_can_prefetch(void)
 	return true;
 #endif
 }
+
+/*
+ * Do read streams keep several reads in flight without PrefetchBuffer, because other
+ * processes read, or the kernel?  (With io_method sync, and those of 17, do not.)
+ */
+static inline bool
+lsm_can_stream(void)
+{
+#if PG_VERSION_NUM >= 180000
+	return io_method != IOMETHOD_SYNC;
+#else
+	return false;
+#endif
+}
+
+/* Before 17 there are no read streams.  Who asks lsm_can_stream needs none. */
+#if PG_VERSION_NUM < 170000
+#define READ_STREAM_DEFAULT 0x00
+
+typedef struct ReadStream ReadStream;
+typedef BlockNumber (*ReadStreamBlockNumberCB) (ReadStream *, void *, void *);
+
+static inline ReadStream *
+read_stream_begin_relation(int flags, BufferAccessStrategy strategy, Relation rel, ForkNumber fork,
+						   ReadStreamBlockNumberCB callback, void *argument, size_t size)
+{
+	elog(ERROR, "there are no read streams before PostgreSQL 17");
+	return NULL;
+}
+
+static inline Buffer
+read_stream_next_buffer(ReadStream *stream, void **data)
+{
+	return InvalidBuffer;
+}
+
+static inline void
+read_stream_reset(ReadStream *stream)
+{
+}
+
+static inline void
+read_stream_end(ReadStream *stream)
+{
+}
+#endif
 
 /* Has nobody set effective_io_concurrency? */
 static inline bool

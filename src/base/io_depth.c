@@ -45,21 +45,37 @@ concurrency_is_set(Oid tablespace)
 }
 
 /*
- * How many reads of a relation in this tablespace may be in flight; 0: one at a time.
  * As effective_io_concurrency says, if anybody has set it.  1, which was its default
  * up to 17, is the truth about disks that serve one request at a time, and there is
  * nothing to be gained from them.
  */
-int
-lsm_reads_in_flight(Oid tablespace, bool maintenance)
+static int
+reads_in_flight(Oid tablespace, bool maintenance)
 {
 	int			concurrency;
 
-	if (!lsm_can_prefetch())
-		return 0;
 	concurrency = maintenance ? get_tablespace_maintenance_io_concurrency(tablespace) :
 		get_tablespace_io_concurrency(tablespace);
 	if (concurrency == 1)
 		return maintenance || concurrency_is_set(tablespace) ? 0 : LSM_DEFAULT_READ_DEPTH;
 	return concurrency;
+}
+
+/*
+ * How many reads of a relation in this tablespace may be in flight, with
+ * PrefetchBuffer; 0: one at a time.
+ */
+int
+lsm_reads_in_flight(Oid tablespace, bool maintenance)
+{
+	return lsm_can_prefetch() ? reads_in_flight(tablespace, maintenance) : 0;
+}
+
+/* The same of the prefetching scan, which can do without PrefetchBuffer. */
+int
+lsm_scan_reads_in_flight(Oid tablespace)
+{
+	if (!lsm_can_prefetch() && !lsm_can_stream())
+		return 0;
+	return lsm_prefetch_depth > 0 ? lsm_prefetch_depth : reads_in_flight(tablespace, false);
 }

@@ -95,15 +95,6 @@ paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 	return result;
 }
 
-/* How many pages may be in flight; 0: none. */
-static int
-depth_for(RelOptInfo *rel)
-{
-	if (lsm_can_prefetch() && lsm_prefetch_depth > 0)
-		return lsm_prefetch_depth;
-	return lsm_reads_in_flight(rel->reltablespace, false);
-}
-
 static Plan *
 plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses,
 		  List *children)
@@ -523,7 +514,7 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 		return;
 	if (lsm_debug_prefetch_scan)
 	{
-		depth = depth_for(rel);
+		depth = lsm_scan_reads_in_flight(rel->reltablespace);
 		if (depth > 0 && is_heap(entry->relid))
 			replace_paths(root, rel, depth);
 		return;
@@ -537,7 +528,7 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 			scans = add_scan(scans, path);
 	}
 	/* Most queries end here: short ones should not pay for more. */
-	if (scans == NIL || (depth = depth_for(rel)) == 0 || !is_heap(entry->relid))
+	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 || !is_heap(entry->relid))
 		return;
 	by_page = !is_cursor(root, rel);
 	foreach(cell, scans)

@@ -43,6 +43,7 @@
 #include "base/limits.h"
 #include "exec/dead_tids.h"
 #include "exec/index_child.h"
+#include "exec/page_stream.h"
 #include "exec/prefetch.h"
 #include "exec/tid_queue.h"
 #include "executor/executor.h"
@@ -78,6 +79,8 @@ typedef struct PrefetchScan
 	bool		is_past_end;	/* the reader has been told that there are no more rows */
 	ItemPointerData current;	/* where the index has the last visible row; or invalid */
 	LsmTidQueue queue;
+	bool		is_streaming;	/* pages come from: */
+	LsmPageStream stream;
 	LsmDeadTids dead;			/* found among those of the queue */
 	LsmPageTids page;			/* by page: visible rows of the page that is read */
 	int			next_of_page;	/* the next of them */
@@ -125,9 +128,12 @@ start_over(PrefetchScan *scan)
 	scan->has_turned = scan->is_past_end = false;
 	ItemPointerSetInvalid(&scan->current);
 	ExecClearTuple(scan->child.heap_slot);
+	lsm_stream_reset(&scan->stream);
 	lsm_queue_reset(&scan->queue);
 	lsm_dead_reset(&scan->dead);
 }
+
+static BlockNumber next_of_stream(void *argument);
 
 static void
 begin(CustomScanState *node, EState *estate, int flags)
@@ -153,6 +159,9 @@ begin(CustomScanState *node, EState *estate, int flags)
 	lsm_queue_init(&scan->queue, scan->table_pages, scan->plan.by_page, scan->plan.growth,
 				   scan->plan.depth, scan->child.map);
 	lsm_dead_init(&scan->dead);
+	scan->is_streaming = !lsm_can_prefetch();
+	lsm_stream_init(&scan->stream, node->ss.ss_currentRelation, scan->plan.depth, next_of_stream,
+					scan);
 	if (scan->plan.by_page)
 		scan->ring = GetAccessStrategy(BAS_BULKREAD);
 	start_over(scan);
@@ -252,6 +261,19 @@ note_read(PrefetchScan *scan, BlockNumber block, const ReadWatch *watch)
 	}
 }
 
+/* A page that was looked at has to be read, or is in shared buffers. */
+static void
+note_ahead(PrefetchScan *scan, bool is_missing)
+{
+	if (is_missing)
+	{
+		scan->depth = Min(scan->depth * 2, scan->plan.depth);
+		scan->prefetched++;
+	}
+	else if (!scan->plan.forced)
+		scan->depth--;
+}
+
 static void
 prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
 {
@@ -270,13 +292,41 @@ prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
 		return;
 	}
 	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
-	if (!BufferIsValid(result.recent_buffer))
-	{
-		scan->depth = Min(scan->depth * 2, scan->plan.depth);
-		scan->prefetched++;
-	}
-	else if (!scan->plan.forced)
-		scan->depth--;
+	note_ahead(scan, !BufferIsValid(result.recent_buffer));
+}
+
+/*
+ * The next page that the stream has to read.  How far ahead it looks it decides
+ * itself, but where our depth falls to 0 it ends.
+ */
+static BlockNumber
+next_of_stream(void *argument)
+{
+	PrefetchScan *scan = argument;
+	Relation	table = (*scan->child.scan)->heapRelation;
+	BlockNumber block;
+	PrefetchBufferResult result;
+
+	/* A round is not begun here: the last page of the one before has not been read. */
+	if (scan->depth == 0 || (scan->plan.by_page && lsm_queue_is_empty(&scan->queue)))
+		return InvalidBlockNumber;
+	block = lsm_queue_look_ahead(&scan->queue, *scan->child.scan, scan->child.direction, INT_MAX);
+	if (block == InvalidBlockNumber)
+		return block;
+	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
+	/* Where there are streams this only looks whether it is in shared buffers. */
+	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
+	note_ahead(scan, !BufferIsValid(result.recent_buffer));
+	if (!BufferIsValid(result.recent_buffer) && scan->custom.ss.ps.instrument != NULL)
+		note_missed(scan, block);
+	return block;
+}
+
+/* By page: each page of this round is read once, and would be gone before the next scan comes. */
+static BufferAccessStrategy
+ring_of_round(const PrefetchScan *scan)
+{
+	return scan->queue.round_pages > (Size) NBuffers ? scan->ring : NULL;
 }
 
 static void
@@ -284,6 +334,13 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 {
 	BlockNumber block;
 
+	if (scan->is_streaming)
+	{
+		/* From then on, each page that is taken has it look further. */
+		if (scan->depth > 0 && lsm_queue_has_none_ahead(&scan->queue))
+			lsm_stream_prime(&scan->stream, ring_of_round(scan));
+		return;
+	}
 	while ((block = lsm_queue_look_ahead(&scan->queue, index, direction, scan->depth)) !=
 		   InvalidBlockNumber)
 		prefetch(scan, index->heapRelation, block);
@@ -313,6 +370,19 @@ note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, Index
 	PredicateLockPage(index->heapRelation, ItemPointerGetBlockNumber(tid), index->xs_snapshot);
 }
 
+/* Pin this page, which comes from the stream, in place of the one before. */
+static void
+take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
+{
+	IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
+
+	if (BufferIsValid(fetch->xs_cbuf))
+		ReleaseBuffer(fetch->xs_cbuf);
+	fetch->xs_cbuf = InvalidBuffer;
+	fetch->xs_cbuf = lsm_stream_take(&scan->stream, block);
+	heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
+}
+
 /* The row of a TID from the queue, if it is visible. */
 static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
@@ -324,6 +394,8 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 	bool		found;
 
 	lsm_child_count_fetches(&scan->child, 1);
+	if (scan->is_streaming && taken->begins_page)
+		take_of_stream(scan, index, ItemPointerGetBlockNumber(&place));
 	watch_read(scan, index, ItemPointerGetBlockNumber(&place), &watch);
 	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot,
 									scan->child.heap_slot, &again, &is_dead);
@@ -376,13 +448,9 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 static Buffer
 pin_page(PrefetchScan *scan, Relation table, Buffer previous, BlockNumber block)
 {
-	/* Each is read once, and would be gone before the next scan comes. */
-	bool		passes_by = scan->queue.round_pages > (Size) NBuffers;
-
 	if (BufferIsValid(previous))
 		ReleaseBuffer(previous);
-	return ReadBufferExtended(table, MAIN_FORKNUM, block, RBM_NORMAL,
-							  passes_by ? scan->ring : NULL);
+	return ReadBufferExtended(table, MAIN_FORKNUM, block, RBM_NORMAL, ring_of_round(scan));
 }
 
 /*
@@ -398,10 +466,15 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	ReadWatch	watch;
 	int			found = 0;
 
+	if (scan->is_streaming && page->was_ahead)
+		take_of_stream(scan, index, page->block);
 	begin_watch(scan, page->block, &watch);
-	fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
-	stop_clock(&watch);
-	heap_page_prune_opt(table, fetch->xs_cbuf);
+	if (!scan->is_streaming || !page->was_ahead)
+	{
+		fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
+		stop_clock(&watch);
+		heap_page_prune_opt(table, fetch->xs_cbuf);
+	}
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_SHARE);
 	lsm_test_old_snapshot(index->xs_snapshot, table, BufferGetPage(fetch->xs_cbuf));
 	for (int i = 0; i < page->count; i++)
@@ -620,6 +693,7 @@ turn_round(PrefetchScan *scan)
 	if (scan->plan.by_page)
 		elog(ERROR, "a prefetching scan by page cannot run backward");
 	scan->has_turned = true;
+	lsm_stream_reset(&scan->stream);
 	if (index == NULL || scan->is_past_end || !is_ahead)
 		return;
 	for (;;)
@@ -673,6 +747,7 @@ end(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 
+	lsm_stream_end(&scan->stream);
 	tell_of_dead(scan, false);
 	lsm_queue_free(&scan->queue);
 	ExecEndNode(&scan->child.node->ps);

@@ -394,22 +394,29 @@ lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection dire
 	return InvalidBlockNumber;
 }
 
-/* Count the pages ahead when this item is taken from the head. */
-static void
+/*
+ * Count the pages ahead when this item is taken from the head.  True: the item is
+ * the first of a page that somebody has looked at.
+ */
+static bool
 pass_page(LsmTidQueue *queue, BlockNumber block)
 {
+	bool		is_next = block != queue->head_block;
+
+	queue->head_block = block;
 	if (queue->head == queue->ahead)
 	{
 		/* Nobody has looked so far. */
 		Assert(queue->pages_ahead == 0);
 		queue->ahead_block = block;
+		return false;
 	}
-	else if (block != queue->head_block)
+	if (is_next)
 	{
 		Assert(queue->pages_ahead > 0);
 		queue->pages_ahead--;
 	}
-	queue->head_block = block;
+	return is_next;
 }
 
 /* The next TID.  False: there is none left. */
@@ -425,8 +432,7 @@ lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 	ItemPointerSet(&taken->tid, block_of(item), offset_of(item));
 	taken->recheck = (item & 1) != 0;
 	taken->is_visible = needs_no_page(queue, item);
-	if (!taken->is_visible)
-		pass_page(queue, block_of(item));
+	taken->begins_page = !taken->is_visible && pass_page(queue, block_of(item));
 	if (keeps_entries(queue))
 	{
 		drop_taken_entry(queue);
@@ -450,6 +456,7 @@ lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direc
 	if (!lsm_queue_take(queue, index, direction, &taken))
 		return false;
 	tids->block = queue->head_block;
+	tids->was_ahead = taken.begins_page;
 	tids->count = 0;
 	for (;;)
 	{

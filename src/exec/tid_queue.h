@@ -22,6 +22,7 @@ typedef struct LsmQueuedTid
 {
 	ItemPointerData tid;
 	bool		recheck;
+	bool		begins_page;	/* that lsm_queue_look_ahead has returned */
 
 	/* Index only, in index order. */
 	bool		is_visible;		/* to all, as its whole page, when the index gave it */
@@ -32,6 +33,7 @@ typedef struct LsmQueuedTid
 typedef struct LsmPageTids
 {
 	BlockNumber block;
+	bool		was_ahead;		/* lsm_queue_look_ahead has returned it */
 	int			count;
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 	bool		rechecks[MaxHeapTuplesPerPage];
@@ -79,6 +81,13 @@ extern bool lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirectio
 						   LsmQueuedTid *taken);
 extern bool lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 								LsmPageTids *tids);
+
+/* Has nobody looked at what will be taken next? */
+static inline bool
+lsm_queue_has_none_ahead(const LsmTidQueue *queue)
+{
+	return queue->head == queue->ahead;
+}
 
 /* Has everything been taken that came from the index so far? */
 static inline bool

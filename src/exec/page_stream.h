@@ -1,0 +1,38 @@
+/*
+ * page_stream.h
+ *	  Pages of a table that are read into shared buffers ahead of the reader.
+ */
+#ifndef LSM_PAGE_STREAM_H
+#define LSM_PAGE_STREAM_H
+
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "storage/buf.h"
+#include "utils/rel.h"
+
+/* The next page to be read; InvalidBlockNumber: none at present. */
+typedef BlockNumber (*LsmNextPage) (void *argument);
+
+typedef struct LsmPageStream
+{
+	/* Set by lsm_stream_init. */
+	Relation	table;
+	int			depth;			/* reads in flight */
+	LsmNextPage next_page;
+	void	   *argument;		/* of next_page */
+	MemoryContext context;		/* of stream */
+
+	ReadStream *stream;			/* NULL: not begun */
+	BufferAccessStrategy ring;	/* with which it was */
+	Buffer		first;			/* pinned, and comes before those of stream; or invalid */
+} LsmPageStream;
+
+extern void lsm_stream_init(LsmPageStream *stream, Relation table, int depth,
+							LsmNextPage next_page, void *argument);
+extern void lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring);
+extern Buffer lsm_stream_take(LsmPageStream *stream, BlockNumber block);
+extern void lsm_stream_reset(LsmPageStream *stream);
+extern void lsm_stream_end(LsmPageStream *stream);
+
+#endif							/* LSM_PAGE_STREAM_H */
