@@ -13,11 +13,7 @@
  * younger.  With any other snapshot, and when EvalPlanQual runs the plan, core's
  * node does all the work.
  *
- * Reading ahead begins when some pages had to be read and took their time, and
- * ends when they are found in memory: `depth` pages ahead, doubled with each page
- * that had to be read, one less with each that was in shared buffers.  Whether it
- * was in the kernel's cache shows only when it is read, so once in a while a page
- * is not prefetched, but read and timed.  With a depth of 0 and in index order
+ * How far it looks ahead, read_pace.c says.  With a depth of 0 and in index order
  * this is core's loop, step by step.  Only there the index can be told at once of
  * rows that are dead to everybody, since the method takes that to be about the TID
  * that it returned last; what else is found dead is told afterwards (dead_tids.c).
@@ -45,6 +41,7 @@
 #include "exec/index_child.h"
 #include "exec/page_stream.h"
 #include "exec/prefetch.h"
+#include "exec/read_pace.h"
 #include "exec/tid_queue.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -54,20 +51,8 @@
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 
-/* So many slow reads, one by one, let us read ahead... */
-#define MISSES_TO_START 4
-/* ... of so many pages. */
-#define START_DEPTH 4
-
-/* Where half of about so many pages follow each other, the kernel reads ahead. */
-#define FOLLOWING_ONE 65536
-#define FOLLOWING_PAGES 128
-
 /* The index is told of dead rows where it gives no more TIDs for each of them than these. */
 #define TAKEN_A_DEAD 64
-
-/* One of so many pages is timed while we read ahead. */
-#define PROBE_INTERVAL 1024
 
 typedef struct PrefetchScan
 {
@@ -85,45 +70,19 @@ typedef struct PrefetchScan
 	LsmPageTids page;			/* by page: visible rows of the page that is read */
 	int			next_of_page;	/* the next of them */
 	BufferAccessStrategy ring;	/* by page: for more pages than shared buffers hold */
-	int			depth;			/* pages ahead that are wanted now */
-	int			misses;			/* slow reads while the depth is 0 */
-	bool		times_next;		/* with a depth of 0: the page before was read */
-	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
-	int			since_probe;	/* pages */
-	BlockNumber last_ahead;		/* the page that was looked at last; or invalid */
-	int			following;		/* share of pages that follow the one before them */
-	bool		has_read_ahead; /* in this scan or one before */
+	LsmReadPace pace;
 
 	/* For EXPLAIN. */
 	int			max_ahead;
-	uint64		prefetched;
 	uint64		read_again;		/* pages, that had left shared buffers since this node read them */
 	BlockNumber table_pages;	/* when the scan began */
 	uint8	   *was_read;		/* a bit for each of them; NULL unless it is told */
 } PrefetchScan;
 
-/* How a page of the table is read, from before to after. */
-typedef struct ReadWatch
-{
-	int64		pages;
-	bool		is_timed;
-	instr_time	time;			/* when it began, and then how long it took */
-} ReadWatch;
-
-static inline int64
-pages_read(void)
-{
-	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
-}
-
 static void
 start_over(PrefetchScan *scan)
 {
-	/* Who has read ahead once need not wait as long the next time. */
-	scan->misses = scan->has_read_ahead ? MISSES_TO_START - 1 : 0;
-	scan->depth = scan->plan.forced ? scan->plan.depth : 0;
-	scan->probe = scan->last_ahead = InvalidBlockNumber;
-	scan->following = 0;
+	lsm_pace_start_over(&scan->pace);
 	scan->page.count = scan->next_of_page = 0;
 	scan->has_turned = scan->is_past_end = false;
 	ItemPointerSetInvalid(&scan->current);
@@ -159,6 +118,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	lsm_queue_init(&scan->queue, scan->table_pages, scan->plan.by_page, scan->plan.growth,
 				   scan->plan.depth, scan->child.map);
 	lsm_dead_init(&scan->dead);
+	lsm_pace_init(&scan->pace, scan->plan.depth, scan->plan.forced);
 	scan->is_streaming = !lsm_can_prefetch();
 	lsm_stream_init(&scan->stream, node->ss.ss_currentRelation, scan->plan.depth, next_of_stream,
 					scan);
@@ -167,51 +127,21 @@ begin(CustomScanState *node, EState *estate, int flags)
 	start_over(scan);
 }
 
-/* This page is about to be read.  Clocks are read only where it may be slow. */
+/* Core is about to read this page: if that is timed we do so, as core would. */
 static inline void
-begin_watch(PrefetchScan *scan, BlockNumber block, ReadWatch *watch)
+watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, LsmReadWatch *watch)
 {
-	watch->pages = pages_read();
-	watch->is_timed = scan->depth == 0 ? scan->times_next : block == scan->probe;
-	INSTR_TIME_SET_ZERO(watch->time);
-	if (watch->is_timed)
-		INSTR_TIME_SET_CURRENT(watch->time);
-}
-
-/* It has been read.  What is done with it now takes its own time. */
-static inline void
-stop_clock(ReadWatch *watch)
-{
-	instr_time	now;
-
-	if (!watch->is_timed)
-		return;
-	INSTR_TIME_SET_CURRENT(now);
-	INSTR_TIME_SUBTRACT(now, watch->time);
-	watch->time = now;
-}
-
-/* The same where core will read it: if it is timed we do so, as core would. */
-static inline void
-watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, ReadWatch *watch)
-{
-	begin_watch(scan, block, watch);
+	lsm_pace_begin_watch(&scan->pace, block, watch);
 	if (watch->is_timed)
 	{
 		IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
 		Buffer		previous = fetch->xs_cbuf;
 
 		fetch->xs_cbuf = ReleaseAndReadBuffer(previous, index->heapRelation, block);
-		stop_clock(watch);
+		lsm_pace_stop_clock(watch);
 		if (fetch->xs_cbuf != previous)
 			heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
 	}
-}
-
-static inline bool
-was_slow(const ReadWatch *watch)
-{
-	return INSTR_TIME_GET_MICROSEC(watch->time) >= LSM_SLOW_READ_US;
 }
 
 /* A page was not in shared buffers, and EXPLAIN will tell how often that was so again. */
@@ -236,63 +166,12 @@ note_missed(PrefetchScan *scan, BlockNumber block)
 
 /* It has been read, or was there. */
 static inline void
-note_read(PrefetchScan *scan, BlockNumber block, const ReadWatch *watch)
+note_read(PrefetchScan *scan, BlockNumber block, const LsmReadWatch *watch)
 {
-	bool		missed = pages_read() != watch->pages;
+	bool		missed = lsm_pace_note_read(&scan->pace, watch);
 
 	if (unlikely(missed && scan->custom.ss.ps.instrument != NULL))
 		note_missed(scan, block);
-	if (scan->depth > 0)
-	{
-		if (!watch->is_timed)
-			return;
-		scan->probe = InvalidBlockNumber;
-		if (missed && !was_slow(watch))
-			scan->depth = 0;
-		return;
-	}
-	scan->times_next = missed;
-	if (missed && watch->is_timed && was_slow(watch) &&
-		++scan->misses >= MISSES_TO_START)
-	{
-		scan->depth = Min(START_DEPTH, scan->plan.depth);
-		scan->misses = 0;
-		scan->has_read_ahead = true;
-	}
-}
-
-/* A page that was looked at has to be read, or is in shared buffers. */
-static void
-note_ahead(PrefetchScan *scan, bool is_missing)
-{
-	if (is_missing)
-	{
-		scan->depth = Min(scan->depth * 2, scan->plan.depth);
-		scan->prefetched++;
-	}
-	else if (!scan->plan.forced)
-		scan->depth--;
-}
-
-static void
-prefetch(PrefetchScan *scan, Relation table, BlockNumber block)
-{
-	PrefetchBufferResult result;
-	bool		follows = scan->last_ahead != InvalidBlockNumber && block == scan->last_ahead + 1;
-
-	/* In larger pieces than ours, whose requests would only break them up. */
-	scan->last_ahead = block;
-	scan->following += ((follows ? FOLLOWING_ONE : 0) - scan->following) / FOLLOWING_PAGES;
-	if (scan->following >= FOLLOWING_ONE / 2)
-		return;
-	if (!scan->plan.forced && ++scan->since_probe >= PROBE_INTERVAL)
-	{
-		scan->since_probe = 0;
-		scan->probe = block;
-		return;
-	}
-	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
-	note_ahead(scan, !BufferIsValid(result.recent_buffer));
 }
 
 /*
@@ -308,7 +187,7 @@ next_of_stream(void *argument)
 	PrefetchBufferResult result;
 
 	/* A round is not begun here: the last page of the one before has not been read. */
-	if (scan->depth == 0 || (scan->plan.by_page && lsm_queue_is_empty(&scan->queue)))
+	if (scan->pace.depth == 0 || (scan->plan.by_page && lsm_queue_is_empty(&scan->queue)))
 		return InvalidBlockNumber;
 	block = lsm_queue_look_ahead(&scan->queue, *scan->child.scan, scan->child.direction, INT_MAX);
 	if (block == InvalidBlockNumber)
@@ -316,7 +195,7 @@ next_of_stream(void *argument)
 	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
 	/* Where there are streams this only looks whether it is in shared buffers. */
 	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
-	note_ahead(scan, !BufferIsValid(result.recent_buffer));
+	lsm_pace_note_ahead(&scan->pace, !BufferIsValid(result.recent_buffer));
 	if (!BufferIsValid(result.recent_buffer) && scan->custom.ss.ps.instrument != NULL)
 		note_missed(scan, block);
 	return block;
@@ -337,13 +216,20 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 	if (scan->is_streaming)
 	{
 		/* From then on, each page that is taken has it look further. */
-		if (scan->depth > 0 && lsm_queue_has_none_ahead(&scan->queue))
+		if (scan->pace.depth > 0 && lsm_queue_has_none_ahead(&scan->queue))
 			lsm_stream_prime(&scan->stream, ring_of_round(scan));
 		return;
 	}
-	while ((block = lsm_queue_look_ahead(&scan->queue, index, direction, scan->depth)) !=
+	while ((block = lsm_queue_look_ahead(&scan->queue, index, direction, scan->pace.depth)) !=
 		   InvalidBlockNumber)
-		prefetch(scan, index->heapRelation, block);
+	{
+		PrefetchBufferResult result;
+
+		if (!lsm_pace_wants_prefetch(&scan->pace, block))
+			continue;
+		result = PrefetchBuffer(index->heapRelation, MAIN_FORKNUM, block);
+		lsm_pace_note_ahead(&scan->pace, !BufferIsValid(result.recent_buffer));
+	}
 	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
 }
 
@@ -388,7 +274,7 @@ static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 {
 	ItemPointerData place = taken->tid; /* of the version that is visible, then */
-	ReadWatch	watch;
+	LsmReadWatch watch;
 	bool		again = false;
 	bool		is_dead = false;
 	bool		found;
@@ -419,7 +305,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 {
 	ItemPointer tid = index_getnext_tid(index, direction);
 	ItemPointerData first;		/* where the index leads to */
-	ReadWatch	watch;
+	LsmReadWatch watch;
 
 	if (tid == NULL)
 	{
@@ -463,16 +349,16 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
 	Relation	table = index->heapRelation;
-	ReadWatch	watch;
+	LsmReadWatch watch;
 	int			found = 0;
 
 	if (scan->is_streaming && page->was_ahead)
 		take_of_stream(scan, index, page->block);
-	begin_watch(scan, page->block, &watch);
+	lsm_pace_begin_watch(&scan->pace, page->block, &watch);
 	if (!scan->is_streaming || !page->was_ahead)
 	{
 		fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
-		stop_clock(&watch);
+		lsm_pace_stop_clock(&watch);
 		heap_page_prune_opt(table, fetch->xs_cbuf);
 	}
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_SHARE);
@@ -576,7 +462,7 @@ next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 static inline bool
 bypasses_queue(const PrefetchScan *scan)
 {
-	return !scan->plan.by_page && scan->depth == 0 && lsm_queue_is_empty(&scan->queue) &&
+	return !scan->plan.by_page && scan->pace.depth == 0 && lsm_queue_is_empty(&scan->queue) &&
 		!scan->queue.at_end;
 }
 
@@ -764,7 +650,7 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	/* Those of this process; parallel workers have their own. */
 	ExplainPropertyInteger("Depth Reached", NULL, scan->max_ahead, es);
-	ExplainPropertyInteger("Pages Prefetched", NULL, scan->prefetched, es);
+	ExplainPropertyInteger("Pages Prefetched", NULL, scan->pace.missing, es);
 	ExplainPropertyInteger("Pages Read Again", NULL, scan->read_again, es);
 	if (scan->plan.by_page)
 		ExplainPropertyInteger("Rounds", NULL, scan->queue.rounds, es);
