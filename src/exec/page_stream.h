@@ -11,6 +11,9 @@
 #include "storage/buf.h"
 #include "utils/rel.h"
 
+/* A stream may have so many pages under way for each read, which joins neighbours (io_combine_limit). */
+#define LSM_STREAM_PAGES_PER_READ 16
+
 /* The next page to be read; InvalidBlockNumber: none at present. */
 typedef BlockNumber (*LsmNextPage) (void *argument);
 

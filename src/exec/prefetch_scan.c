@@ -13,10 +13,14 @@
  * younger.  With any other snapshot, and when EvalPlanQual runs the plan, core's
  * node does all the work.
  *
- * How far it looks ahead, read_pace.c says.  With a depth of 0 and in index order
- * this is core's loop, step by step.  Only there the index can be told at once of
- * rows that are dead to everybody, since the method takes that to be about the TID
- * that it returned last; what else is found dead is told afterwards (dead_tids.c).
+ * Pages are asked for with PrefetchBuffer, and read when their rows are wanted.
+ * Where PrefetchBuffer does nothing they come from a stream (page_stream.c), which
+ * asks us for the next page when it wants one.
+ *
+ * How far to look ahead, read_pace.c says.  With a depth of 0 and in index order this
+ * is core's loop, step by step.  Only there the index can be told at once of rows
+ * that are dead to everybody, since the method takes that to be about the TID that it
+ * returned last; what else is found dead is told afterwards (dead_tids.c).
  *
  * A scan in index order can be asked to go back.  Then the index goes back to the
  * row that the reader is on, and core's node does the rest.
@@ -36,7 +40,6 @@
 #include "access/relscan.h"
 #include "access/tableam.h"
 #include "base/compat.h"
-#include "base/limits.h"
 #include "exec/dead_tids.h"
 #include "exec/index_child.h"
 #include "exec/page_stream.h"
@@ -64,7 +67,7 @@ typedef struct PrefetchScan
 	bool		is_past_end;	/* the reader has been told that there are no more rows */
 	ItemPointerData current;	/* where the index has the last visible row; or invalid */
 	LsmTidQueue queue;
-	bool		is_streaming;	/* pages come from: */
+	bool		is_streaming;	/* in place of PrefetchBuffer, pages come from: */
 	LsmPageStream stream;
 	LsmDeadTids dead;			/* found among those of the queue */
 	LsmPageTids page;			/* by page: visible rows of the page that is read */
@@ -115,11 +118,12 @@ begin(CustomScanState *node, EState *estate, int flags)
 		!IsMVCCSnapshot(estate->es_snapshot) ||
 		(!scan->plan.by_page && IsolationIsSerializable());
 	scan->table_pages = RelationGetNumberOfBlocks(node->ss.ss_currentRelation);
+	scan->is_streaming = !lsm_can_prefetch();
 	lsm_queue_init(&scan->queue, scan->table_pages, scan->plan.by_page, scan->plan.growth,
-				   scan->plan.depth, scan->child.map);
+				   scan->plan.depth * (scan->is_streaming ? LSM_STREAM_PAGES_PER_READ : 1),
+				   scan->child.map);
 	lsm_dead_init(&scan->dead);
 	lsm_pace_init(&scan->pace, scan->plan.depth, scan->plan.forced);
-	scan->is_streaming = !lsm_can_prefetch();
 	lsm_stream_init(&scan->stream, node->ss.ss_currentRelation, scan->plan.depth, next_of_stream,
 					scan);
 	if (scan->plan.by_page)
