@@ -48,6 +48,21 @@ compare_elements(const void *a, const void *b, void *arg)
 	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
 }
 
+/* Sort values and drop those that are equal to another.  Returns how many are left. */
+static int
+sort_unique(Datum *values, int count, qsort_arg_comparator compare, void *arg)
+{
+	int			unique = 0;
+
+	qsort_arg(values, count, sizeof(Datum), compare, arg);
+	for (int i = 0; i < count; i++)
+	{
+		if (unique == 0 || compare(&values[unique - 1], &values[i], arg) != 0)
+			values[unique++] = values[i];
+	}
+	return unique;
+}
+
 /* Take an array apart, without its NULLs.  Returns the number of elements. */
 static int
 get_elements(ScanKey key, Datum **elements, Oid *type)
@@ -90,7 +105,6 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	LsmColumn  *column = &keys->ks->columns[key->sk_attno - 1];
 	Oid			type;
 	Oid			subtype;
-	int			unique = 0;
 
 	memset(array, 0, sizeof(LsmArrayKey));
 	array->key = key;
@@ -107,14 +121,7 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	if (column->opcintype == TIMESTAMPTZOID && (subtype == TIMESTAMPOID || subtype == DATEOID))
 		array->local_type = subtype;
 
-	qsort_arg(array->elements, array->count, sizeof(Datum), compare_elements, array);
-	for (int i = 0; i < array->count; i++)
-	{
-		if (unique == 0 ||
-			compare_elements(&array->elements[unique - 1], &array->elements[i], array) != 0)
-			array->elements[unique++] = array->elements[i];
-	}
-	array->count = unique;
+	array->count = sort_unique(array->elements, array->count, compare_elements, array);
 }
 
 /* Encode the elements, each one a value of the column, and sorted in index order. */
@@ -147,25 +154,8 @@ compare_as_column(const void *a, const void *b, void *arg)
 {
 	LsmColumn  *column = arg;
 
-	return lsm_column_compare(column, &column->cmp, *(const Datum *) a, false, *(const Datum *) b, false);
-}
-
-/*
- * Elements of another type, as values of the column, in index order: their own order may
- * differ where a time zone comes in, and two of them may be the same.
- */
-static int
-sort_as_column(LsmColumn *column, Datum *values, int count)
-{
-	int			unique = 0;
-
-	qsort_arg(values, count, sizeof(Datum), compare_as_column, column);
-	for (int i = 0; i < count; i++)
-	{
-		if (unique == 0 || compare_as_column(&values[unique - 1], &values[i], column) != 0)
-			values[unique++] = values[i];
-	}
-	return unique;
+	return lsm_column_compare(column, &column->cmp, *(const Datum *) a, false,
+							  *(const Datum *) b, false);
 }
 
 /* Let an array of the column's own type drive, or one whose elements are compared as they are. */
@@ -225,9 +215,10 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 		lsm_scankeys_note_ends(keys, array->column, first, last);
 	else
 	{
+		/* Their own order may differ where a time zone comes in, and two may be the same. */
+		array->count = sort_unique(values, count, compare_as_column, column);
 		array->elements = values;
 		array->order = &column->cmp;
-		array->count = sort_as_column(column, values, count);
 		array->drives = true;
 	}
 }

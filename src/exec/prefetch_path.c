@@ -528,7 +528,8 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 			scans = add_scan(scans, path);
 	}
 	/* Most queries end here: short ones should not pay for more. */
-	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 || !is_heap(entry->relid))
+	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 ||
+		!is_heap(entry->relid))
 		return;
 	by_page = !is_cursor(root, rel);
 	foreach(cell, scans)
