@@ -8,7 +8,7 @@
 
 #include "postgres.h"
 
-#include "executor/instrument.h"
+#include "base/pages_read.h"
 #include "portability/instr_time.h"
 #include "storage/block.h"
 
@@ -42,12 +42,6 @@ extern void lsm_pace_start_over(LsmReadPace *pace);
 extern bool lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block);
 extern void lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing);
 extern void lsm_pace_note_time(LsmReadPace *pace, const LsmReadWatch *watch, bool missed);
-
-static inline int64
-lsm_pages_read(void)
-{
-	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
-}
 
 /* This page is about to be read.  Clocks are read only where it may be slow. */
 static inline void

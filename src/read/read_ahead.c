@@ -147,7 +147,7 @@ lsm_run_look_ahead(RunCursor *c, bool missed)
 int
 lsm_run_begin_round(RunCursor *c, LsmReadWatch *watch)
 {
-	watch->pages = lsm_buffer_pages_read();
+	watch->pages = lsm_pages_read();
 	INSTR_TIME_SET_CURRENT(watch->start);
 	if (c->cx->rounds_ahead == 0 && !lsm_debug_prefetch_scan)
 		return 0;
@@ -159,7 +159,7 @@ lsm_run_begin_round(RunCursor *c, LsmReadWatch *watch)
 void
 lsm_run_end_round(RunCursor *c, LsmReadWatch *watch, int keys)
 {
-	int64		pages = lsm_buffer_pages_read() - watch->pages;
+	int64		pages = lsm_pages_read() - watch->pages;
 	instr_time	taken;
 
 	if (pages == 0)

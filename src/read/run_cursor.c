@@ -200,9 +200,9 @@ run_decode(RunCursor *c, int most)
 static bool
 run_enter_leaf(RunCursor *c, uint32 leaf)
 {
-	int64		before = lsm_buffer_pages_read();
+	int64		before = lsm_pages_read();
 	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
-	bool		missed = lsm_buffer_pages_read() != before;
+	bool		missed = lsm_pages_read() != before;
 
 	if (!BufferIsValid(buffer))
 		return false;
@@ -463,7 +463,7 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		if (c->is_perhaps)
 			lsm_run_note_found(c);
 	}
-	if (unlikely(lsm_buffer_pages_read() != watch.pages || lsm_debug_prefetch_scan))
+	if (unlikely(lsm_pages_read() != watch.pages || lsm_debug_prefetch_scan))
 		lsm_run_note_reads(c, &watch);
 }
 

@@ -6,6 +6,7 @@
 #ifndef LSM_RUN_CURSOR_H
 #define LSM_RUN_CURSOR_H
 
+#include "base/pages_read.h"
 #include "portability/instr_time.h"
 #include "read/run_filter.h"
 #include "storage/buffers.h"
@@ -112,7 +113,7 @@ lsm_run_begin_watch(RunCursor *c, LsmReadWatch *watch)
 	c->base.waited = 0;
 	c->ahead.misses = 0;
 	c->ahead.depth = 0;
-	watch->pages = lsm_buffer_pages_read();
+	watch->pages = lsm_pages_read();
 	watch->timed = c->cx->seeks_timed > 0;
 	if (unlikely(watch->timed))
 	{

@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "base/pages_read.h"
 #include "base/shared.h"
 #include "format/buffer_page.h"
 #include "format/directory_page.h"
@@ -58,13 +59,13 @@ bool
 lsm_buffer_read_counted(Relation rel, BlockNumber block,
 						BufferAccessStrategy strategy, Buffer *buffer)
 {
-	int64		before = lsm_buffer_pages_read();
+	int64		before = lsm_pages_read();
 
 	/* That would ask for a new block. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-	return lsm_buffer_pages_read() != before;
+	return lsm_pages_read() != before;
 }
 
 /*

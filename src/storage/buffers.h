@@ -7,7 +7,6 @@
 #define LSM_BUFFERS_H
 
 #include "base/compat.h"
-#include "executor/instrument.h"
 #include "format/page.h"
 
 /* Kinds that a reader accepts, as a set. */
@@ -32,13 +31,6 @@ extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 extern bool lsm_buffer_ask(Relation rel, BlockNumber block);
 extern void lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 								 BufferAccessStrategy strategy);
-
-/* Pages that this backend has read from disk, or from the kernel's cache. */
-static inline int64
-lsm_buffer_pages_read(void)
-{
-	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
-}
 
 /* locks.c */
 extern bool lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait);

@@ -1,0 +1,17 @@
+/*
+ * pages_read.h
+ *	  How many pages this backend has read.
+ */
+#ifndef LSM_PAGES_READ_H
+#define LSM_PAGES_READ_H
+
+#include "executor/instrument.h"
+
+/* From disk, or from the kernel's cache. */
+static inline int64
+lsm_pages_read(void)
+{
+	return pgBufferUsage.shared_blks_read + pgBufferUsage.local_blks_read;
+}
+
+#endif							/* LSM_PAGES_READ_H */
