@@ -13,7 +13,6 @@
 #include "am/scankeys.h"
 #include "catalog/pg_type.h"
 #include "utils/array.h"
-#include "utils/date.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
@@ -21,11 +20,12 @@
 static bool
 in_zone(Oid type, Datum value, TimestampTz *result)
 {
-	int			beyond;
+	Datum		low;
+	Datum		high;
+	bool		is_exact = lsm_convert_value(TIMESTAMPTZOID, type, value, &low, &high) == LSM_CONVERT_EXACT;
 
-	*result = type == DATEOID ? date2timestamptz_opt_overflow(DatumGetDateADT(value), &beyond) :
-		timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &beyond);
-	return beyond == 0;
+	*result = DatumGetTimestampTz(low);
+	return is_exact;
 }
 
 /*
