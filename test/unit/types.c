@@ -197,6 +197,12 @@ types_pick_zone(bool with_jump)
 	zone_jump = ((int64) pick(9) - 4) * USECS_PER_DAY;
 }
 
+static Instant
+to_utc(Instant local)
+{
+	return local - (local < zone_jump ? types_zone : zone_after);
+}
+
 /* Microseconds since 2000, in local time or in UTC. */
 Instant
 types_instant(const TestType *type, Datum value, bool in_utc)
@@ -220,7 +226,7 @@ types_instant(const TestType *type, Datum value, bool in_utc)
 		t = stamp;
 	}
 	if (in_utc && type->kind != UTC_TIME)
-		t -= t < zone_jump ? types_zone : zone_after;
+		t = to_utc(t);
 	return t;
 }
 
@@ -231,18 +237,18 @@ timestamp_cmp_internal(Timestamp a, Timestamp b)
 	return a < b ? -1 : a > b;
 }
 
+static Timestamp
+make_timestamp(Instant t, int *overflow)
+{
+	*overflow = t < MIN_TIMESTAMP ? -1 : t >= END_TIMESTAMP;
+	return *overflow == 0 ? (Timestamp) t : *overflow < 0 ? DT_NOBEGIN : DT_NOEND;
+}
+
 TimestampTz
 timestamp2timestamptz_opt_overflow(Timestamp timestamp, int *overflow)
 {
-	Instant		t = timestamp;
-
 	*overflow = 0;
-	if (TIMESTAMP_NOT_FINITE(timestamp))
-		return timestamp;
-	t -= t < zone_jump ? types_zone : zone_after;
-	if (t < MIN_TIMESTAMP || t >= END_TIMESTAMP)
-		*overflow = t < MIN_TIMESTAMP ? -1 : 1;
-	return *overflow != 0 ? timestamp : (TimestampTz) t;
+	return TIMESTAMP_NOT_FINITE(timestamp) ? timestamp : make_timestamp(to_utc(timestamp), overflow);
 }
 
 static Timestamp
@@ -253,11 +259,7 @@ date_to_timestamp(DateADT date, bool in_utc, int *overflow)
 	*overflow = 0;
 	if (DATE_NOT_FINITE(date))
 		return DATE_IS_NOEND(date) ? DT_NOEND : DT_NOBEGIN;
-	if (in_utc)
-		t -= t < zone_jump ? types_zone : zone_after;
-	if (t < MIN_TIMESTAMP || t >= END_TIMESTAMP)
-		*overflow = t < MIN_TIMESTAMP ? -1 : 1;
-	return *overflow == 0 ? (Timestamp) t : *overflow < 0 ? DT_NOBEGIN : DT_NOEND;
+	return make_timestamp(in_utc ? to_utc(t) : t, overflow);
 }
 
 Timestamp
