@@ -116,7 +116,7 @@ typedef struct LsmIndexSlot
 	/* Asked of the workers. */
 	pg_atomic_uint32 runs;		/* as lsm_runs shows them; 0: not known */
 	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
-	pg_atomic_uint64 next_blocks;	/* of the smallest large job */
+	pg_atomic_uint64 next_blocks;	/* of the smallest job */
 	pg_atomic_uint32 jobs;		/* large jobs that are due */
 	pg_atomic_uint64 last_write;
 	pg_atomic_uint64 last_merge;

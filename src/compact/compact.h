@@ -30,7 +30,7 @@ typedef struct LsmPickPlace
 typedef struct LsmDebt
 {
 	uint64		blocks;			/* of all jobs due, less what is written */
-	uint32		next_blocks;	/* of the smallest one that is not small; 0: none */
+	uint32		next_blocks;	/* of the smallest one; 0: none */
 	int			jobs;			/* that are not small */
 	int			pressure;		/* percent: how much writers should give way */
 } LsmDebt;

@@ -194,9 +194,8 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 	while (lsm_pick_job(runs, count, fanout, &place, &job))
 	{
 		debt->blocks += job.blocks_left;
-		if (job.job_id == 0 && job.blocks <= small_blocks)
-			continue;
-		debt->jobs++;
+		if (job.job_id != 0 || job.blocks > small_blocks)
+			debt->jobs++;
 		if (debt->next_blocks == 0 || job.blocks_left < debt->next_blocks)
 			debt->next_blocks = Max(job.blocks_left, 1);
 	}

@@ -2,9 +2,9 @@
  * policy.c
  *	  When to merge: called by inserters.
  *
- * Small jobs are done at once.  Larger ones are left to background workers
- * (request.c), as long as they keep up.  Where there are none, larger jobs take
- * a step every so many sealed pages.  A job at level L has to write at most one
+ * All jobs are left to background workers (request.c), as long as they keep up.
+ * Where they do not, or where there are none, small jobs are done at once, and
+ * larger ones take a step every so many sealed pages.  A job at level L has to write at most one
  * page for each page sealed, so a step of S blocks every S/2 seals keeps up with
  * twice the pace; levels are staggered so that steps do not fall on the same
  * seal.
@@ -57,6 +57,22 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 }
 
 /*
+ * May this small job wait for a worker?  Until half as many runs as it needs have
+ * come in besides: the worker looks for new jobs between any two segments that it
+ * writes, so it has taken this one by then, unless it is late.
+ */
+static bool
+can_wait(LsmIndex *index, const LsmVersion *version, const LsmHelp *help, int level)
+{
+	int			fanout = lsm_effective_fanout(version->runs, version->run_count,
+											  lsm_fanout(index->rel));
+	int			enough = lsm_pick_trigger(level, fanout);
+
+	return help->at_hand &&
+		lsm_pick_count_free(version->runs, version->run_count, level) < enough + enough / 2;
+}
+
+/*
  * Do what is due.  False if somebody else was at all of it.  A finished small job
  * may have filled the next level: then that is looked at, too.
  */
@@ -73,6 +89,11 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 		bool		small = job.blocks <= (uint32) lsm_foreground_blocks && job.job_id == 0;
 		uint32		turns = 0;
 
+		if (small && can_wait(index, version, help, place.level))
+		{
+			any = true;
+			continue;
+		}
 		if (small)
 		{
 			LsmStepResult result;
