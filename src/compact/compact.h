@@ -31,7 +31,7 @@ typedef struct LsmDebt
 {
 	uint64		blocks;			/* of all jobs due, less what is written */
 	uint32		next_blocks;	/* of the smallest one; 0: none */
-	int			jobs;			/* that are not small */
+	int			jobs;			/* that are not small, or under way */
 	int			pressure;		/* percent: how much writers should give way */
 } LsmDebt;
 
@@ -62,6 +62,7 @@ extern bool lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout
 								 const uint64 *reads, LsmJob *job, uint64 *wait);
 extern bool lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job,
 							  bool *last);
+extern bool lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks);
 extern uint32 lsm_segment_size(uint64 job_blocks);
 
 /* job.c */

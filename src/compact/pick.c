@@ -53,6 +53,17 @@ lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 	return free_runs;
 }
 
+/*
+ * Is it a job that a writer may do at once?  Runs that have come in besides, while it
+ * waited, do not make it a large one.
+ */
+bool
+lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks)
+{
+	return job->job_id == 0 &&
+		(uint64) job->blocks * trigger <= (uint64) small_blocks * Max(job->count, trigger);
+}
+
 /* Blocks of segments: a 256th of a job, within bounds. */
 uint32
 lsm_segment_size(uint64 job_blocks)
@@ -194,7 +205,7 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 	while (lsm_pick_job(runs, count, fanout, &place, &job))
 	{
 		debt->blocks += job.blocks_left;
-		if (job.job_id != 0 || job.blocks > small_blocks)
+		if (!lsm_pick_is_small(&job, lsm_pick_trigger(place.level, fanout), small_blocks))
 			debt->jobs++;
 		if (debt->next_blocks == 0 || job.blocks_left < debt->next_blocks)
 			debt->next_blocks = Max(job.blocks_left, 1);

@@ -2,9 +2,10 @@
  * policy.c
  *	  When to merge: called by inserters.
  *
- * All jobs are left to background workers (request.c), as long as they keep up.
- * Where they do not, or where there are none, small jobs are done at once, and
- * larger ones take a step every so many sealed pages.  A job at level L has to write at most one
+ * Jobs are left to background workers (request.c), as long as they keep up.  Small
+ * jobs are done at once where workers do not keep up, or where none is there now:
+ * one is not started for them.  Where none can be, larger jobs take a step every so
+ * many sealed pages.  A job at level L has to write at most one
  * page for each page sealed, so a step of S blocks every S/2 seals keeps up with
  * twice the pace; levels are staggered so that steps do not fall on the same
  * seal.
@@ -27,6 +28,14 @@ step_blocks(void)
 		LSM_MIN_SEGMENT_BLOCKS;
 }
 
+/* How many runs of a level make a job now? */
+static int
+trigger_of(LsmIndex *index, const LsmVersion *version, int level)
+{
+	return lsm_pick_trigger(level, lsm_effective_fanout(version->runs, version->run_count,
+														lsm_fanout(index->rel)));
+}
+
 /*
  * How many steps is this level to take, now that some pages have come in?  A
  * batch brings several at once.
@@ -41,8 +50,7 @@ count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_
 
 	/* Behind: merges were missed because others were at it. */
 	if (lsm_pick_count_free(version->runs, version->run_count, level - 1) >=
-		2 * lsm_pick_trigger(level - 1, lsm_effective_fanout(version->runs, version->run_count,
-															 lsm_fanout(index->rel))) ||
+		2 * trigger_of(index, version, level - 1) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
 		turns = Max(turns, 1);
 	return turns;
@@ -62,14 +70,10 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
  * writes, so it has taken this one by then, unless it is late.
  */
 static bool
-can_wait(LsmIndex *index, const LsmVersion *version, const LsmHelp *help, int level)
+can_wait(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
 {
-	int			fanout = lsm_effective_fanout(version->runs, version->run_count,
-											  lsm_fanout(index->rel));
-	int			enough = lsm_pick_trigger(level, fanout);
-
-	return help->at_hand &&
-		lsm_pick_count_free(version->runs, version->run_count, level) < enough + enough / 2;
+	return help->is_near && help->pressure == 0 &&
+		lsm_pick_count_free(version->runs, version->run_count, level) < trigger + trigger / 2;
 }
 
 /*
@@ -86,10 +90,11 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 
 	while (lsm_pick_job(version->runs, version->run_count, lsm_fanout(index->rel), &place, &job))
 	{
-		bool		small = job.blocks <= (uint32) lsm_foreground_blocks && job.job_id == 0;
+		int			trigger = trigger_of(index, version, place.level);
+		bool		small = lsm_pick_is_small(&job, trigger, lsm_foreground_blocks);
 		uint32		turns = 0;
 
-		if (small && can_wait(index, version, help, place.level))
+		if (small && can_wait(version, help, place.level, trigger))
 		{
 			any = true;
 			continue;

@@ -40,6 +40,7 @@ typedef struct LsmHelp
 	LsmIndexSlot *slot;			/* or NULL */
 	uint64		sealed;			/* pages that the writer has just sealed */
 	bool		at_hand;		/* workers do the large merges */
+	bool		is_near;		/* one is there, and does small ones, too */
 	int			pressure;
 } LsmHelp;
 

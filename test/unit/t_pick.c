@@ -356,6 +356,16 @@ test_debt(void)
 	   "an output that is larger than its inputs does no harm");
 
 	count = 0;
+	add_many(16, 0, LSM_RUN_PACKED, 8);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.next_blocks == 128 && debt.jobs == 0, "a job of the most blocks that writers merge is small");
+	add_many(7, 0, LSM_RUN_PACKED, 8);
+	lsm_pick_debt(runs, count, 8, 128, &debt);
+	ok(debt.next_blocks == 184 && debt.jobs == 0, "it stays so while more runs come in");
+	lsm_pick_debt(runs, count, 8, 127, &debt);
+	ok(debt.jobs == 1, "one with a block more is large");
+
+	count = 0;
 	add_many(24, 2, LSM_RUN_PACKED, 50);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.pressure == 50, "three jobs' worth of runs on a level are some pressure");
