@@ -442,7 +442,12 @@ lsm_slot_release(void)
 	{
 		my_claim->pid = 0;
 		if (my_claim_exclusive)
+		{
 			my_slot->exclusive = false;
+			/* What was asked meanwhile did not count as due. */
+			if (lsm_shared->launcher_latch != NULL)
+				SetLatch(lsm_shared->launcher_latch);
+		}
 	}
 	my_claim = NULL;
 	my_slot = NULL;
