@@ -56,10 +56,14 @@
 #include "storage/relfilelocator.h"
 typedef RelFileLocator LsmLocator;
 #define lsm_relation_locator(rel) ((rel)->rd_locator)
+#define lsm_buffer_tags_equal(a, b) BufferTagsEqual(a, b)
+#define lsm_buffer_tag_init(tag, locator, fork, block) InitBufferTag(tag, &(locator), fork, block)
 #else
 #include "storage/relfilenode.h"
 typedef RelFileNode LsmLocator;
 #define lsm_relation_locator(rel) ((rel)->rd_node)
+#define lsm_buffer_tags_equal(a, b) BUFFERTAGS_EQUAL(*(a), *(b))
+#define lsm_buffer_tag_init(tag, locator, fork, block) INIT_BUFFERTAG(*(tag), locator, fork, block)
 #endif
 
 /* Whether VACUUM may cut files of the table, by its storage parameter (from 18 on also by the setting) vacuum_truncate. */

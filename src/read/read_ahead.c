@@ -57,6 +57,14 @@ lsm_run_ask(RunCursor *c, uint32 number)
 	return asked;
 }
 
+/* The same for one that was expected: see lsm_buffer_expect. */
+void
+lsm_run_ask_expected(RunCursor *c, uint32 number)
+{
+	c->cx->counters.prefetched += lsm_buffer_ask_expected(c->cx->index->rel,
+														  c->segment.start + number);
+}
+
 /* A seek has ended, and has read pages from disk (or is to be taken as if it had). */
 void
 lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)

@@ -104,6 +104,7 @@ extern void lsm_run_look_ahead(RunCursor *c, bool missed);
 extern int	lsm_run_begin_round(RunCursor *c, LsmReadWatch *watch);
 extern void lsm_run_end_round(RunCursor *c, LsmReadWatch *watch, int keys);
 extern bool lsm_run_ask(RunCursor *c, uint32 number);
+extern void lsm_run_ask_expected(RunCursor *c, uint32 number);
 extern void lsm_run_ask_for_leaf(RunCursor *c, const LsmSegment *segment, const LsmBound *from);
 
 /* A seek begins. */

@@ -561,7 +561,7 @@ ask_for_filters(RunCursor *c, LookupRound *r, int first)
 			continue;
 		block = filter_block_of(r, i);
 		c->segment = *segment_of(r, i);
-		lsm_run_ask(c, c->segment.leaves + r->places[i].page);
+		lsm_run_ask_expected(c, c->segment.leaves + r->places[i].page);
 	}
 }
 

@@ -317,6 +317,31 @@ lsm_buffer_ask(Relation rel, BlockNumber block)
 }
 
 /*
+ * The same for a page that was expected.  Where it is remembered it is looked at without a
+ * lock: if it is just going, or coming, the answer is old, and costs or saves a request.
+ */
+bool
+lsm_buffer_ask_expected(Relation rel, BlockNumber block)
+{
+	Buffer	   *recent = recent_buffer(block);
+	PrefetchBufferResult result;
+
+	if (*recent != InvalidBuffer && !RelationUsesLocalBuffers(rel))
+	{
+		BufferTag	tag;
+
+		lsm_buffer_tag_init(&tag, lsm_relation_locator(rel), MAIN_FORKNUM, block);
+		if (lsm_buffer_tags_equal(&GetBufferDescriptor(*recent - 1)->tag, &tag))
+			return false;
+	}
+	result = PrefetchBuffer(rel, MAIN_FORKNUM, block);
+	if (!BufferIsValid(result.recent_buffer))
+		return true;
+	*recent = BufferIsLocal(result.recent_buffer) ? InvalidBuffer : result.recent_buffer;
+	return false;
+}
+
+/*
  * Write a page built in private memory to a block that nobody else uses, and
  * log it whole.
  */

@@ -29,6 +29,7 @@ extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
 extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 									BufferAccessStrategy strategy, Buffer *buffer);
 extern bool lsm_buffer_ask(Relation rel, BlockNumber block);
+extern bool lsm_buffer_ask_expected(Relation rel, BlockNumber block);
 extern void lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 								 BufferAccessStrategy strategy);
 
