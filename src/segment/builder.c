@@ -10,8 +10,8 @@
  * merge has its blocks reserved, and writes each leaf when it is full.
  *
  * A segment ends when its blocks are used up.  How many its fence pages will
- * take is reckoned along with each leaf, from above: what is left over is given
- * back.  So is what the filter will take, about: it has to do with what is left.
+ * take is reckoned along with each leaf, from above (fences.h): what is left over is
+ * given back.  So is what the filter will take, about: it has to do with what is left.
  *
  * A leaf that a merge finds to be all alone at its place in the order is taken
  * as it is (add_page): the open leaf, when it is empty, becomes a copy of it,
@@ -21,22 +21,12 @@
 
 #include "base/options.h"
 #include "miscadmin.h"
+#include "segment/fences.h"
 #include "segment/fill.h"
 #include "segment/filter.h"
 #include "segment/segment.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
-
-/* What a separator takes on a fence page, at most, beside its key. */
-#define FENCE_ENTRY_OVERHEAD	48
-
-/* Levels that fence pages are reckoned for. */
-typedef struct FenceLevel
-{
-	uint32		pages;
-	Size		used;			/* bytes of the last one */
-	uint32		entries;		/* on it */
-} FenceLevel;
 
 struct LsmBuilder
 {
@@ -70,7 +60,7 @@ struct LsmBuilder
 
 	LsmEntry   *separators;		/* of each leaf, the open one included */
 	uint32		separator_room;
-	FenceLevel	levels[LSM_MAX_HEIGHT];
+	LsmFences	fences;			/* of these leaves */
 	LsmEntry	low;			/* the first entry */
 	LsmEntry	high;			/* the last one, once it is finished */
 };
@@ -217,32 +207,6 @@ make_separator(LsmBuilder *b, const LsmEntry *entry)
 
 /* --- the fence pages that there will be -------------------------------------- */
 
-/* Reckon an entry in at a level, and a page above it when it begins one. */
-static void
-reckon(FenceLevel *levels, int at, Size size)
-{
-	FenceLevel *level = &levels[at];
-	bool		full = level->pages > 0 &&
-		(level->used + size > LSM_LEAF_CAPACITY ||
-		 (lsm_page_entries > 0 && level->entries >= (uint32) Max(lsm_page_entries, 8)));
-
-	if (level->pages == 0 || full)
-	{
-		level->pages++;
-		level->used = 0;
-		level->entries = 0;
-		/* The first page of a level has an entry above when there is a second one. */
-		if (level->pages >= 2 && at + 1 < LSM_MAX_HEIGHT)
-		{
-			if (level->pages == 2)
-				reckon(levels, at + 1, size);
-			reckon(levels, at + 1, size);
-		}
-	}
-	level->used += size;
-	level->entries++;
-}
-
 /* Pages that the filter will take when there is one leaf more, about. */
 static uint32
 reckon_filter(const LsmBuilder *b)
@@ -262,16 +226,15 @@ reckon_filter(const LsmBuilder *b)
 static bool
 reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
 {
-	FenceLevel	after[LSM_MAX_HEIGHT];
+	LsmFences	after = b->fences;
 	uint32		pages = b->leaves + 1 + reckon_filter(b);
 
-	memcpy(after, b->levels, sizeof(after));
-	reckon(after, 0, separator->keylen + FENCE_ENTRY_OVERHEAD);
-	for (int i = 0; i < LSM_MAX_HEIGHT && b->leaves > 0; i++)
-		pages += after[i].pages;
+	lsm_fences_add(&after, separator->keylen);
+	if (b->leaves > 0)
+		pages += lsm_fences_count(&after);
 	if (pages > b->most_blocks)
 		return false;
-	memcpy(b->levels, after, sizeof(after));
+	b->fences = after;
 	return true;
 }
 
@@ -465,14 +428,12 @@ lsm_builder_add_page(LsmBuilder *b, Page page)
 static void
 write_filter(LsmBuilder *b)
 {
-	uint32		others = b->leaves;
+	uint32		others = b->leaves + lsm_fences_count(&b->fences);
 	uint32		pages;
 	char	   *filter;
 
 	if (b->filter_bits == 0 || b->leaves < LSM_FILTER_LEAST_LEAVES)
 		return;
-	for (int i = 0; i < LSM_MAX_HEIGHT; i++)
-		others += b->levels[i].pages;
 	lsm_prefixes_limit(&b->prefixes, b->hashes.count);
 	pages = Min(lsm_filter_pages(b->hashes.count + b->prefixes.count, b->filter_bits),
 				b->most_blocks - others);
@@ -491,11 +452,11 @@ write_filter(LsmBuilder *b)
 static Page
 fence_room(LsmBuilder *b, uint32 number, Page spare)
 {
-	if (b->image == NULL)
-		return spare;
-	if (number >= LSM_IMAGE_PAGES)
-		elog(ERROR, "fence pages of a batch of index \"%s\" do not fit", b->ks->index_name);
-	return lsm_builder_page(b, number);
+	/* Behind them are those of others. */
+	if (number >= b->most_blocks)
+		elog(ERROR, "fence pages of a segment of index \"%s\" do not fit its %u blocks",
+			 b->ks->index_name, b->most_blocks);
+	return b->image == NULL ? spare : lsm_builder_page(b, number);
 }
 
 /*

@@ -1,0 +1,76 @@
+/*
+ * fences.h
+ *	  How many fence pages a segment will have, from above, as its leaves come.
+ *
+ * A segment must end before its blocks are used up, and its fence pages are written
+ * when all leaves are.  The lowest ones are filled one after the other here as they will
+ * be then, with entries that are no shorter: so there are no fewer of them.  Their
+ * borders may lie elsewhere, and with them the entries that lead to them from the level
+ * above.  So there each entry counts as the longest one: a page but the last of its level
+ * has as many of these as fit, at least.
+ */
+#ifndef LSM_FENCES_H
+#define LSM_FENCES_H
+
+#include "postgres.h"
+
+#include "base/limits.h"
+#include "format/leaf.h"
+
+/* What an entry takes on a fence page, at most, beside its key. */
+#define LSM_FENCE_OVERHEAD	48
+
+StaticAssertDecl(LSM_LEAF_CAPACITY / (LSM_MAX_ENTRY_SIZE + LSM_FENCE_OVERHEAD) >= 2,
+				 "a level of fence pages must be smaller than the one below");
+
+typedef struct LsmFences
+{
+	uint32		pages;			/* of the lowest level */
+	Size		used;			/* bytes of the last one */
+	uint32		entries;		/* on it */
+	Size		longest;		/* entry */
+} LsmFences;
+
+/* Entries that a fence page may have; tests want few. */
+static inline uint32
+lsm_fences_most_entries(void)
+{
+	return lsm_page_entries > 0 ? (uint32) Max(lsm_page_entries, 8) : PG_UINT32_MAX;
+}
+
+/* A leaf comes, with a separator of so many bytes. */
+static inline void
+lsm_fences_add(LsmFences *fences, uint32 keylen)
+{
+	Size		size = keylen + LSM_FENCE_OVERHEAD;
+
+	if (fences->pages == 0 || fences->used + size > LSM_LEAF_CAPACITY ||
+		fences->entries >= lsm_fences_most_entries())
+	{
+		fences->pages++;
+		fences->used = 0;
+		fences->entries = 0;
+	}
+	fences->used += size;
+	fences->entries++;
+	fences->longest = Max(fences->longest, size);
+}
+
+/* Pages of all levels.  (A segment of a single leaf has none.) */
+static inline uint32
+lsm_fences_count(const LsmFences *fences)
+{
+	uint32		level = fences->pages;
+	uint32		all = level;
+
+	while (level > 1)
+	{
+		uint32		fit = Min(LSM_LEAF_CAPACITY / fences->longest, lsm_fences_most_entries());
+
+		level = (level + fit - 1) / fit;
+		all += level;
+	}
+	return all;
+}
+
+#endif							/* LSM_FENCES_H */

@@ -1,0 +1,129 @@
+/* t_fences.c -- the fence pages that are reckoned are never fewer than there will be. */
+#include "tap.h"
+
+#include "backend.h"
+#include "segment/fences.h"
+
+#define MOST_LEAVES 1024
+#define ROUNDS		400
+
+typedef enum Shape
+{
+	SHORT,
+	ANY,						/* up to the longest */
+	LONG,
+	FEW_LONG,					/* one in twenty is as long as can be */
+	FIRST_LONG					/* only the first one is */
+} Shape;
+
+static uint32
+random_length(Shape shape, int i)
+{
+	switch (shape)
+	{
+		case SHORT:
+			return rnd(40);
+		case ANY:
+			return rnd(LSM_MAX_ENTRY_SIZE + 1);
+		case LONG:
+			return LSM_MAX_ENTRY_SIZE / 2 + rnd(LSM_MAX_ENTRY_SIZE / 2);
+		case FEW_LONG:
+			return rnd(20) == 0 ? LSM_MAX_ENTRY_SIZE : 600;
+		case FIRST_LONG:
+			return i == 0 ? LSM_MAX_ENTRY_SIZE : 1160 + rnd(140);
+	}
+	return 0;
+}
+
+/*
+ * Fence pages as they are written: each level in order, a page when the one before is
+ * full, and the first entry of each page goes up.
+ */
+static uint32
+write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
+{
+	uint32		below[MOST_LEAVES];
+	uint32		all = 0;
+
+	memcpy(below, lengths, count * sizeof(uint32));
+	while (count > 1)
+	{
+		uint32		pages = 0;
+		uint32		entries = 0;
+		Size		used = 0;
+
+		for (uint32 i = 0; i < count; i++)
+		{
+			Size		size = below[i] + overhead;
+
+			if (pages == 0 || used + size > LSM_LEAF_CAPACITY || entries >= lsm_fences_most_entries())
+			{
+				below[pages++] = below[i];
+				used = 0;
+				entries = 0;
+			}
+			used += size;
+			entries++;
+		}
+		all += pages;
+		count = pages;
+	}
+	return all;
+}
+
+/* Rounds in which too few pages are reckoned; and the most that are left over, of the leaves. */
+static int
+count_short(Shape shape, double *left_over)
+{
+	int			wrong = 0;
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		uint32		lengths[MOST_LEAVES];
+		uint32		count = 2 + rnd(MOST_LEAVES - 1);
+		uint32		overhead = rnd(LSM_FENCE_OVERHEAD + 1);
+		LsmFences	fences = {0};
+		uint32		written;
+
+		for (uint32 i = 0; i < count; i++)
+		{
+			lengths[i] = random_length(shape, i);
+			lsm_fences_add(&fences, lengths[i]);
+		}
+		written = write_fences(lengths, count, overhead);
+		wrong += lsm_fences_count(&fences) < written;
+		*left_over = Max(*left_over, ((double) lsm_fences_count(&fences) - written - 2) / count);
+	}
+	return wrong;
+}
+
+int
+main(void)
+{
+	const struct
+	{
+		Shape		shape;
+		const char *name;
+		double		most_left_over;
+	}			cases[] = {
+		{SHORT, "enough pages for short separators", 0.02},
+		{ANY, "for separators of any length", 0.25},
+		{LONG, "for long separators", 0.25},
+		{FEW_LONG, "for a few long separators", 0.15},
+		{FIRST_LONG, "for a long separator, the first", 0.25},
+	};
+
+	for (int entries = 0; entries <= 3; entries += 3)
+	{
+		lsm_page_entries = entries;
+		for (int i = 0; i < lengthof(cases); i++)
+		{
+			double		left_over = 0;
+
+			ok(count_short(cases[i].shape, &left_over) == 0, cases[i].name);
+			printf("# %.2f of the leaves are reckoned in vain\n", left_over);
+			ok(left_over <= cases[i].most_left_over, "they are not many too many");
+		}
+	}
+	return done();
+}
