@@ -15,8 +15,8 @@
  *
  * The mark must never reach the disk, where the page could be damaged and read
  * in again by somebody else.  So it is set only while the buffer is clean, and
- * who changes the page takes it away: lsm_page_set_crc does, and open pages,
- * which have no checksum, are never marked.  Two things of core make pages dirty
+ * who changes the page takes it away: lsm_page_set_crc does, and for open pages,
+ * which have no checksum, what inserts and deletes.  Two things of core make pages dirty
  * without asking us.  At the end of a transaction that made the file, without
  * WAL, core may log all of it: pages of such files are not marked.  And CREATE
  * DATABASE copies pages from buffer to buffer: the mark is the database's own,
@@ -78,21 +78,20 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 	Page		page = BufferGetPage(buffer);
 	LsmPageOpaque *opaque;
 	const char *wrong = lsm_page_check_header(page, BufferGetBlockNumber(buffer));
+	bool		is_open;
 
 	if (wrong != NULL)
 		return wrong;
 	opaque = lsm_page_opaque(page);
-
 	/* An open page changes with each insert and has no checksum (I7). */
-	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
-		return missed ? lsm_buffer_page_check(page) : NULL;
+	is_open = opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN) != 0;
 
 	if (!missed && opaque->verified == verified_mark())
 		return NULL;
 	if (lsm_buffer_is_dirty(buffer))
 		return NULL;
 	opaque->verified = 0;
-	if (opaque->crc != lsm_page_compute_crc(page))
+	if (!is_open && opaque->crc != lsm_page_compute_crc(page))
 		return "checksum does not match the content";
 	if (opaque->kind == LSM_PAGE_LEAF || opaque->kind == LSM_PAGE_FENCE)
 		wrong = lsm_leaf_check(page);

@@ -129,6 +129,29 @@ foreach my $lost ('empty', "another's")
 	$node->safe_psql('postgres', 'DROP TABLE lost');
 }
 
+# An open page has no checksum: what its layout tells is told to everybody, not only to who has read it in.
+$node->safe_psql('postgres', q{
+	CREATE TABLE open (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX open_k ON open USING lsm (k);
+	SET pg_lsm.buffer_entries = 0;
+	INSERT INTO open SELECT generate_series(1, 40);
+});
+my $open = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('open_k')});
+$node->stop;
+my ($buffer) = grep { $_->{open} } page_kinds($open);
+my $open_page = page_read($open, $buffer->{block});
+substr($open_page, 12, 2) = pack 'S', unpack('S', substr($open_page, 12, 2)) - 20;		# pd_lower: ten items less
+page_write($open, $buffer->{block}, $open_page);
+$node->start;
+foreach my $query (('SET enable_seqscan = off; SELECT count(*) FROM open WHERE k > 0') x 2, 'INSERT INTO open VALUES (0)', 'DELETE FROM open; VACUUM open')
+{
+	my ($open_ret, $open_out, $open_err);
+
+	($open_ret, $open_out, $open_err) = $node->psql('postgres', $_) foreach split /(?<=open); /, $query;
+	like($open_err, qr/ERROR:  index "open_k" is corrupted at block $buffer->{block}: items do not fill their area/, "a damaged open page: $query");
+}
+$node->safe_psql('postgres', 'DROP TABLE open');
+
 # A meta page, sound otherwise, that says another coding of the keys than the operator classes have.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");
