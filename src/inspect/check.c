@@ -142,16 +142,21 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page c
 		lsm_check_report(c, block, "checksum does not match the content");
 }
 
-/* Is the item of a segment still in its place in the directory of a run? */
+/*
+ * Is the item of a segment still in its place in the directory of a run?  VACUUM frees
+ * pages of it that name nothing any more.  A page that is not the run's though it is still
+ * named is found when the next round reads the directory.
+ */
 static bool
 page_has_item(LsmCheck *c, const LsmCheckSegment *segment)
 {
-	/* The run is not spent, so its directory is whole. */
-	Buffer		buffer = lsm_buffer_read(c->rel, segment->page, LSM_KIND(LSM_PAGE_DIRECTORY),
-										 segment->run->run_id, BUFFER_LOCK_SHARE, NULL);
+	Buffer		buffer = lsm_buffer_read_owned(c->rel, segment->page, LSM_PAGE_DIRECTORY,
+											   segment->run->run_id, BUFFER_LOCK_SHARE, NULL);
 	LsmDirectoryEntry item;
 	bool		result;
 
+	if (!BufferIsValid(buffer))
+		return false;
 	result = lsm_directory_page_get(BufferGetPage(buffer), segment->ordinal, &item) &&
 		item.segment.id == segment->segment.id && item.segment.blocks > 0;
 	UnlockReleaseBuffer(buffer);
