@@ -81,8 +81,14 @@ lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon
 	xlrec.is_catalog = is_catalog;
 	XLogBeginInsert();
 	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-	XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
-	XLogRegisterBufData(0, (char *) ordinals, count * sizeof(uint16));
+	/* A page of 32 kB may have more entries than the data of a block may tell: log it whole. */
+	if (count * sizeof(uint16) > PG_UINT16_MAX)
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_FORCE_IMAGE);
+	else
+	{
+		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD);
+		XLogRegisterBufData(0, (char *) ordinals, count * sizeof(uint16));
+	}
 	set_lsn(buffer, XLogInsert(LSM_RMGR_ID, XLOG_LSM_DELETE));
 }
 
