@@ -49,6 +49,9 @@ struct LsmSorter
 #define MIN_BUFFER	(4 * BLCKSZ)
 #define MAX_BUFFER	(256 * 1024)
 
+/* A sort uses that much at least, as core's: with less each entry would be a batch. */
+#define LEAST_MEMORY	(64 * 1024)
+
 /* Start a sort that uses about `memory` bytes.  Lives in the current context. */
 LsmSorter *
 lsm_sorter_begin(LsmKeySpace *ks, Size memory)
@@ -57,10 +60,10 @@ lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 												  ALLOCSET_DEFAULT_SIZES);
 	LsmSorter  *s = MemoryContextAllocZero(context, sizeof(LsmSorter));
 
-	s->memory = memory;
+	s->memory = Max(memory, LEAST_MEMORY);
 	s->context = context;
 	lsm_entries_init(&s->entries, ks, context);
-	s->entries.limit = memory;
+	s->entries.limit = s->memory;
 	return s;
 }
 
