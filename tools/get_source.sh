@@ -6,7 +6,8 @@
 #
 # Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a cache
 # ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set) or else from the distribution's source packages: of the same minor version
-# if it is to be had, else of the newest one. Uses package lists of its own and leaves the system's alone.
+# if it is to be had, else of the newest one, or of one before that. Uses package lists of its own and leaves the
+# system's alone.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -44,7 +45,28 @@ download()
 			return
 		fi
 	done
+	download_older "$major" && return
 	tail -n 10 "$APT/log" >&2
+	return 1
+}
+
+# download_older MAJOR: a mirror may not have yet what its list names. Then the newest of the five minor versions before
+# that will do: their scripts are nearly the same. The list says nothing of it, so apt cannot tell whether it is genuine.
+download_older()
+{
+	local major=$1 url newest minor file
+
+	url=$(apt_source apt-get source --print-uris --tar-only --only-source "postgresql-$major" 2>/dev/null |
+		sed -n "s/^'\([^']*\.orig\.tar\.[^']*\)'.*/\1/p" | head -n 1)
+	newest=$(sed -n "s/.*_$major\.\([0-9]*\)\.orig\..*/\1/p" <<<"$url")
+	[ -n "$newest" ] || return
+	for ((minor = newest - 1; minor > 0 && minor >= newest - 5; minor--)); do
+		file=postgresql-${major}_$major.$minor.orig.tar.${url##*.}
+		if /usr/lib/apt/apt-helper download-file "${url%/*}/$file" "$APT/download/$file" >>"$APT/log" 2>&1; then
+			mkdir -p "$CACHE" && mv "$APT/download/$file" "$CACHE/"
+			return
+		fi
+	done
 	return 1
 }
 
