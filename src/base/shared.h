@@ -85,8 +85,9 @@ typedef struct LsmClaim
  * (note_debt and lsm_request_* are in schedule/request.c, conclude() in worker.c,
  * where it says what follows from a worker's visit, leave_alone() in pool.c):
  *
- *	asked			set by note_debt, after a seal, VACUUM or a visit: a job is due that
- *					is large, or a worker is there; by conclude, if the index was busy, locked, or failed.
+ *	asked			set by note_debt, after a seal, VACUUM or a visit: a large job is
+ *					due, or any and a worker is there; by conclude, if the index was
+ *					busy, locked, or failed.
  *					Cleared by lsm_request_begin.
  *	idle_check		set by note_debt: there is more than one run; by conclude, unless
  *					all is done or the index is gone.

@@ -5,10 +5,9 @@
  * Jobs are left to background workers (request.c), as long as they keep up.  Small
  * jobs are done at once where workers do not keep up, or where none is there now:
  * one is not started for them.  Where none can be, larger jobs take a step every so
- * many sealed pages.  A job at level L has to write at most one
- * page for each page sealed, so a step of S blocks every S/2 seals keeps up with
- * twice the pace; levels are staggered so that steps do not fall on the same
- * seal.
+ * many sealed pages.  A job at level L has to write at most one page for each page
+ * sealed, so a step of S blocks every S/2 seals keeps up with twice the pace; levels
+ * are staggered so that steps do not fall on the same seal.
  */
 #include "postgres.h"
 
