@@ -56,7 +56,7 @@ lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
 	*slot = header->pd_upper;
 	header->pd_lower += sizeof(uint16);
 	/* An open page has no checksum, whose setting would do that. */
-	lsm_page_opaque(page)->verified = 0;
+	lsm_page_unmark(page);
 }
 
 /* The entry in slot pos, in place.  False if the page is damaged. */
@@ -125,8 +125,9 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 	header->pd_lower = LSM_PAGE_CONTENT + kept * sizeof(uint16);
 	memset((char *) page + header->pd_lower, 0, header->pd_upper - header->pd_lower);
 	lsm_page_opaque(page)->stamp++;
-	lsm_page_opaque(page)->verified = 0;
-	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN))
+	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
+		lsm_page_unmark(page);
+	else
 		lsm_page_set_crc(page);
 }
 

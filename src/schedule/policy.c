@@ -71,8 +71,9 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 static bool
 can_wait(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
 {
-	return help->is_near && help->pressure == 0 &&
-		lsm_pick_count_free(version->runs, version->run_count, level) < trigger + trigger / 2;
+	return help->at_hand && help->pressure == 0 &&
+		lsm_pick_count_free(version->runs, version->run_count, level) < trigger + trigger / 2 &&
+		lsm_pool_has_worker(MyDatabaseId);
 }
 
 /*

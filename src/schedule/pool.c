@@ -89,6 +89,20 @@ lsm_pool_wake(Oid database)
 	LWLockRelease(lsm_shared->lock);
 }
 
+/* Has the database a worker now?  A hint: the slots are read without a lock. */
+bool
+lsm_pool_has_worker(Oid database)
+{
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+	{
+		const LsmWorkerSlot *slot = &lsm_shared->workers[i];
+
+		if (slot->pid != 0 && slot->database == database)
+			return true;
+	}
+	return false;
+}
+
 static void
 launcher_exit(int code, Datum arg)
 {

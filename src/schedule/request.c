@@ -30,20 +30,6 @@
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
-/* Has this database a worker now?  The slots are read without a lock. */
-static bool
-is_worker_near(void)
-{
-	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
-	{
-		const LsmWorkerSlot *worker = &lsm_shared->workers[i];
-
-		if (worker->pid != 0 && worker->database == MyDatabaseId)
-			return true;
-	}
-	return false;
-}
-
 /*
  * Note what waits to be merged, and ask for a worker if there is one's work.  None is
  * started for what writers do at once.
@@ -66,7 +52,7 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 	/* Only who asks first has to wake somebody. */
 	if (version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
-	if (ask && (debt.jobs > 0 || (debt.next_blocks > 0 && is_worker_near())) &&
+	if (ask && (debt.jobs > 0 || (debt.next_blocks > 0 && lsm_pool_has_worker(MyDatabaseId))) &&
 		pg_atomic_exchange_u32(&slot->asked, 1) == 0)
 		news = true;
 	if (news && lsm_max_workers > 0)
@@ -202,7 +188,6 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 	expect_reads(help->slot, 0);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
 		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
-	help->is_near = help->at_hand && is_worker_near();
 }
 
 /*

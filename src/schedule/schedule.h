@@ -40,7 +40,6 @@ typedef struct LsmHelp
 	LsmIndexSlot *slot;			/* or NULL */
 	uint64		sealed;			/* pages that the writer has just sealed */
 	bool		at_hand;		/* workers do the large merges */
-	bool		is_near;		/* one is there, and does small ones, too */
 	int			pressure;
 } LsmHelp;
 
@@ -69,6 +68,7 @@ extern bool lsm_seal_last_page(LsmIndex *index);
 /* pool.c */
 extern void lsm_pool_init(void);
 extern void lsm_pool_wake(Oid database);
+extern bool lsm_pool_has_worker(Oid database);
 extern PGDLLEXPORT void lsm_launcher_main(Datum arg);
 
 /* worker.c */
