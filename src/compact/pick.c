@@ -89,17 +89,38 @@ take(const LsmRunRecord *run, LsmJob *job)
 	job->blocks_left = job->blocks;
 }
 
+/*
+ * How much is left of a job: its blocks less those of the output, but not less than the
+ * entries left need, in blocks as full of them as the output's are.  The output may be
+ * larger than the inputs, by filters that these did not have; and what was moved to it
+ * is in the inputs' entries no more, nor, where that was all of a run, in their blocks.
+ */
+static uint32
+blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
+{
+	uint32		left = job->blocks - Min(output->blocks, job->blocks);
+	double		needed = output->entries == 0 ? 0 :
+		(double) entries_left * output->blocks / output->entries;
+
+	return Max(left, (uint32) Min(needed, (double) job->blocks));
+}
+
 static void
 take_under_way(const LsmRunRecord *runs, int count, const LsmRunRecord *output, LsmJob *job)
 {
+	uint64		entries_left = 0;
+
 	init_job(job, output->level);
 	job->job_id = output->run_id;
 	for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
 	{
 		if (runs[i].job_id == output->run_id && runs[i].state != LSM_RUN_SPENT)
+		{
 			take(&runs[i], job);
+			entries_left += runs[i].entries;
+		}
 	}
-	job->blocks_left = job->blocks - Min(output->blocks, job->blocks);
+	job->blocks_left = blocks_left(job, output, entries_left);
 }
 
 /* The job under way with this output; false if there is none. */

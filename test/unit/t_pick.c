@@ -111,6 +111,20 @@ test_cases(void)
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8 &&
 	   job.level == 4 && job.blocks == 4000 && job.blocks_left == 3990,
 	   "a job under way is gone on with");
+	for (int i = 0; i < count; i++)
+		runs[i].entries = runs[i].level == 3 ? 50000 : 100;
+	output->blocks = 4100;
+	output->entries = 400000;
+	ok(pick(2, &job) && job.blocks == 4000 && job.blocks_left == 4000,
+	   "what is left of it is at most what the inputs had");
+	for (int i = 0; i < count; i++)
+		runs[i].entries = 1000;
+	output->blocks = 4000;
+	output->entries = 400000;
+	ok(pick(2, &job) && job.blocks_left == 80,
+	   "and not less than the entries left need, though the output is as large as its inputs");
+	output->blocks = 10;
+	output->entries = 0;
 	ok(lsm_pick_count_free(runs, count, 3) == 0, "its inputs are taken");
 	add_many(9, 3, LSM_RUN_PACKED, 500);
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8,
@@ -158,6 +172,10 @@ test_room(void)
 	runs[3].job_id = add_output(2, 60)->run_id;
 	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[3].job_id && job.blocks_left == 40,
 	   "what is under way comes first, the least left first");
+	runs[3].entries = runs[count - 1].entries = 1000;
+	runs[count - 1].blocks = 100;
+	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[2].job_id && job.blocks_left == 50,
+	   "even where its output is as large as its inputs, of which some were moved to it");
 	runs[3].state = LSM_RUN_SPENT;
 	runs[count - 1].flags = 0;
 	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[2].job_id && job.count == 1,

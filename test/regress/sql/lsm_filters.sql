@@ -117,3 +117,16 @@ SELECT pg_relation_size('f_k') < pg_relation_size('f_none') AS smaller_without;
 DROP TABLE f;
 DROP FUNCTION all_found, skips;
 DROP PROCEDURE check_all, load;
+-- What is written may be larger than what it was merged from, by its filters: its segments are as large to the end.
+SET pg_lsm.segment_size = 128;
+CREATE TABLE f (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX f_k ON f USING lsm (k) WITH (filter_bits = 0);
+INSERT INTO f SELECT hashint4(i) FROM generate_series(1, 150000) i;
+SELECT lsm_compact('f_k');
+INSERT INTO f SELECT hashint4(i) FROM generate_series(150001, 300000) i;
+ALTER INDEX f_k SET (filter_bits = 32);
+SELECT lsm_compact('f_k');
+SELECT count(*) AS runs, sum(segments) <= sum(blocks) / 64 AS large_segments FROM lsm_runs('f_k') WHERE state = 'packed';
+SELECT lsm_check('f_k', true);
+DROP TABLE f;
+RESET pg_lsm.segment_size;
