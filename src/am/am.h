@@ -28,8 +28,8 @@ extern bool lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPoint
 
 /* statement.c */
 extern void lsm_statement_init(void);
-extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid);
-extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *cid,
+extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from);
+extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 										 uint64 *statement);
 
 /* scan.c */

@@ -132,14 +132,14 @@ get_batch(InsertState *state, Relation index, Relation heap)
  */
 static bool
 prepare_to_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
-				IndexInfo *info, CommandId *cid)
+				IndexInfo *info, CommandId *seen_from)
 {
 	uint64		statement;
 
 	if (!index->rd_index->indisunique)
-		return lsm_statement_batches(info, state->rows, cid);
+		return lsm_statement_batches(info, state->rows, seen_from);
 	return mode == UNIQUE_CHECK_YES &&
-		lsm_statement_batches_unique(info, state->rows, cid, &statement) &&
+		lsm_statement_batches_unique(info, state->rows, seen_from, &statement) &&
 		lsm_batch_begin_guarded(get_batch(state, index, heap), &lsm_unique_guard, statement);
 }
 
@@ -151,7 +151,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	InsertState *state;
 	MemoryContext old;
 	LsmEntry	entry;
-	CommandId	cid;
+	CommandId	seen_from;
 	bool		is_unique = true;
 
 	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
@@ -159,12 +159,12 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	state = get_state(index, info);
 	old = MemoryContextSwitchTo(row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
-	if (prepare_to_wait(state, index, heap, check_unique, info, &cid))
+	if (prepare_to_wait(state, index, heap, check_unique, info, &seen_from))
 	{
 		/* The batch is to find the reader that the one before it has used, with its filters. */
 		if (state->unique != NULL)
 			lsm_unique_end(state->unique);
-		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, cid);
+		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, seen_from);
 	}
 	else
 	{

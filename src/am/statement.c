@@ -38,7 +38,7 @@ typedef struct Statement
 	bool		batches;		/* the innermost one may batch */
 	bool		only_inserts;	/* it is an INSERT or COPY */
 	uint64		serial;			/* of the innermost one; no other has it */
-	CommandId	cid;			/* its tuples have this cmin or a higher one */
+	CommandId	seen_from;		/* a snapshot with a lower command id sees none of its rows */
 } Statement;
 
 static Statement current;
@@ -52,16 +52,16 @@ static ProcessUtility_hook_type previous_utility;
 
 /*
  * May an insert into this index wait?  The statement has inserted so many rows
- * singly.  *cid is a lower bound of its tuple's cmin.
+ * singly.  Snapshots with a command id below *seen_from do not see its row.
  *
  * Not where somebody must find the entry at once: exclusion constraints look
  * for conflicts after the insert, serializable transactions for readers.  Not
  * in security-restricted operations, which may end before their statement does.
  */
 bool
-lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid)
+lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
 {
-	*cid = current.cid;
+	*seen_from = current.seen_from;
 	if (current.depth == 1 && !current.many_rows && rows < SINGLE_ROWS)
 		return false;
 	return current.batches && lsm_batch_inserts && info->ii_ExclusionOps == NULL &&
@@ -75,11 +75,26 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *cid)
  * written.  *statement tells which one it is.
  */
 bool
-lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *cid, uint64 *statement)
+lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
+							 uint64 *statement)
 {
 	*statement = current.serial;
 	return current.only_inserts && (current.many_rows || rows >= SINGLE_ROWS) &&
-		lsm_statement_batches(info, rows, cid);
+		lsm_statement_batches(info, rows, seen_from);
+}
+
+/* Another extension's node that runs a ModifyTable, of whose rows it alone knows. */
+static bool
+hides_changes(const CustomScan *node)
+{
+	ListCell   *cell;
+
+	foreach(cell, node->custom_plans)
+	{
+		if (IsA(lfirst(cell), ModifyTable))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -91,6 +106,8 @@ node_batches(Plan *plan, bool *modifies, bool *only_inserts)
 {
 	ModifyTable *node;
 
+	if (plan != NULL && IsA(plan, CustomScan))
+		return !hides_changes((CustomScan *) plan);
 	if (plan == NULL || !IsA(plan, ModifyTable))
 		return true;
 	node = (ModifyTable *) plan;
@@ -122,7 +139,7 @@ query_batches(QueryDesc *query, bool *only_inserts)
 
 /* Begin a statement; returns what was running, to be put back at its end. */
 static Statement
-begin_statement(bool batches, CommandId cid)
+begin_statement(bool batches, CommandId seen_from)
 {
 	static uint64 last_serial = 0;
 	Statement	outer = current;
@@ -133,7 +150,7 @@ begin_statement(bool batches, CommandId cid)
 	current.only_inserts = false;
 	current.many_rows = false;
 	current.batches = batches;
-	current.cid = cid;
+	current.seen_from = seen_from;
 	return outer;
 }
 
@@ -142,7 +159,7 @@ begin_query(QueryDesc *query)
 {
 	bool		only_inserts;
 	bool		batches = query_batches(query, &only_inserts);
-	Statement	outer = begin_statement(batches, batches ? query->estate->es_output_cid :
+	Statement	outer = begin_statement(batches, batches ? query->estate->es_output_cid + 1 :
 										FirstCommandId);
 
 	current.only_inserts = only_inserts;
@@ -239,11 +256,11 @@ only_runs_statements(Node *node)
 }
 
 /*
- * A lower bound of the cmin of what COPY inserts.  Rows that it freezes are seen by
- * every snapshot, so all scans have to find their entries.
+ * The first command id with which a snapshot may see what COPY inserts.  Rows that it
+ * freezes are seen by every snapshot.
  */
 static CommandId
-copy_cid(const CopyStmt *copy)
+copy_is_seen_from(const CopyStmt *copy)
 {
 	ListCell   *cell;
 
@@ -252,7 +269,7 @@ copy_cid(const CopyStmt *copy)
 		if (strcmp(((DefElem *) lfirst(cell))->defname, "freeze") == 0)
 			return FirstCommandId;
 	}
-	return GetCurrentCommandId(false);
+	return GetCurrentCommandId(false) + 1;
 }
 
 static void
@@ -267,7 +284,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree,
 	/* Commands may look at indexes by other ways than scans. */
 	lsm_batch_flush_all();
 	begin_top_level();
-	outer = begin_statement(batches, batches ? copy_cid((CopyStmt *) node) : FirstCommandId);
+	outer = begin_statement(batches, batches ? copy_is_seen_from((CopyStmt *) node) :
+							FirstCommandId);
 	current.many_rows = batches;
 	current.only_inserts = batches;
 	if (!only_runs_statements(node))

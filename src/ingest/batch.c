@@ -67,7 +67,7 @@ struct LsmBatch
 	bool		sealed;			/* pages came in while it was written */
 	uint64		seals_before;
 	uint64		seals_after;
-	CommandId	first_cid;		/* no entry's tuple has a lower cmin */
+	CommandId	seen_from;		/* a snapshot with a lower command id sees no entry's row */
 	BatchMark  *marks;			/* ascending in both */
 	int			mark_count;
 	int			mark_room;
@@ -129,7 +129,7 @@ create(Relation index, Relation heap)
 	batch->index = lsm_index_open(index);
 	batch->ks = lsm_index_keyspace(batch->index);
 	lsm_mode_init(&batch->mode);
-	batch->first_cid = InvalidCommandId;
+	batch->seen_from = InvalidCommandId;
 	lsm_entries_init(&batch->entries, batch->ks, context);
 	MemoryContextSwitchTo(old);
 	return batch;
@@ -349,7 +349,7 @@ clear(LsmBatch *batch)
 	batch->unchecked = 0;
 	batch->mark_count = 0;
 	lsm_mode_init(&batch->mode);
-	batch->first_cid = InvalidCommandId;
+	batch->seen_from = InvalidCommandId;
 	set_waiting(batch, false);
 }
 
@@ -465,13 +465,13 @@ lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 stat
 }
 
 /*
- * Add an entry, which is copied.  `cid` is the command that inserted its tuple,
- * or an earlier one.  A batch that is full is written, and all of them when
+ * Add an entry, which is copied.  A snapshot whose command id is
+ * below `seen_from` does not see its row.  A batch that is full is written, and all of them when
  * together they take more than work_mem: a table may have many partitions.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
-			  CommandId cid)
+			  CommandId seen_from)
 {
 	if (batch->entries.count == 0)
 	{
@@ -493,8 +493,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	batch->memory = batch->entries.used;
 	batch->packed_size += entry->keylen + entry->restlen + ENTRY_OVERHEAD;
 	lsm_mode_add(&batch->mode, entry);
-	if (batch->first_cid == InvalidCommandId || cid < batch->first_cid)
-		batch->first_cid = cid;
+	batch->seen_from = Min(batch->seen_from, seen_from);
 	if (batch->packed_size >= FULL_SIZE ||
 		(lsm_batch_entries > 0 && batch->entries.count >= (Size) lsm_batch_entries))
 		flush(batch, index, heap);
@@ -577,7 +576,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 		return;
 	batch = find(RelationGetRelid(index));
 	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
-						  snapshot->curcid <= batch->first_cid))
+						  snapshot->curcid < batch->seen_from))
 		return;
 	open_and_flush(batch);
 }

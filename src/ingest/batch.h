@@ -18,7 +18,7 @@ extern uint64 lsm_batch_generation;
 
 extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
 extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
-						  const LsmEntry *entry, CommandId cid);
+						  const LsmEntry *entry, CommandId seen_from);
 
 /*
  * What a unique index asks for when its batch is written: `enter` checks the sorted

@@ -291,8 +291,26 @@ COPY fz (k) FROM stdin WITH (FREEZE);
 \.
 COMMIT;
 SELECT k, n FROM fz ORDER BY k;
-DROP TABLE a, p, q, fz;
-DROP FUNCTION before_truncate(), at_command(), inserts(text), late_cursor(), looks_back();
+-- The same within the first command of a transaction, by functions.
+CREATE FUNCTION copies() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+	EXECUTE 'CREATE TABLE fz0 (k int)';
+	EXECUTE 'CREATE INDEX fz0_k ON fz0 USING lsm (k)';
+	EXECUTE 'COPY fz0 FROM PROGRAM ''seq 100'' (FREEZE)';
+	RETURN 1;
+END $$;
+CREATE FUNCTION counts() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+	n bigint;
+BEGIN
+	EXECUTE 'SELECT count(*) FROM fz0 WHERE k > 0' INTO n;
+	RETURN n;
+END $$;
+SET enable_seqscan = off;
+SELECT copies(), counts();
+RESET enable_seqscan;
+DROP TABLE a, p, q, fz, fz0;
+DROP FUNCTION before_truncate(), at_command(), inserts(text), late_cursor(), looks_back(), copies(), counts();
 DROP TABLE fk, pk, pt, ex, oc2, d, s2, tr, b CASCADE;
 DROP PROCEDURE commits();
 DROP FUNCTION with_ddl(), nest(int, text, bool), cursors(), look(), look_after(), seen(int), insert_and_count(int), by_index(text);
