@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "base/shared.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
@@ -57,6 +58,7 @@ typedef struct CacheEntry
 #include "lib/simplehash.h"
 
 static cache_hash *cache = NULL;
+static Oid	dropped_database = InvalidOid;	/* by this transaction */
 static LsmIndexSlot *latest = NULL; /* slot that was asked for last */
 static LsmIndexSlot *my_slot = NULL;	/* that this process has claimed */
 static LsmClaim *my_claim = NULL;
@@ -175,6 +177,16 @@ forget_database(Oid database)
 	LWLockRelease(lsm_shared->lock);
 }
 
+/* It is gone with the commit: until then DROP DATABASE may fail. */
+static void
+forget_dropped(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT && OidIsValid(dropped_database))
+		forget_database(dropped_database);
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+		dropped_database = InvalidOid;
+}
+
 /* A database that is dropped leaves nothing to be done. */
 static void
 on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
@@ -182,7 +194,14 @@ on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, 
 	if (next_access_hook)
 		next_access_hook(access, class_id, object, sub_id, arg);
 	if (access == OAT_DROP && class_id == DatabaseRelationId)
-		forget_database(object);
+	{
+		static bool is_registered = false;
+
+		if (!is_registered)
+			RegisterXactCallback(forget_dropped, NULL);
+		is_registered = true;
+		dropped_database = object;
+	}
 }
 
 /* At server start. */

@@ -106,6 +106,13 @@ $node->safe_psql('renamed', 'INSERT INTO t SELECT random() * 1000 FROM generate_
 $node->safe_psql('postgres', 'DROP DATABASE renamed');
 cmp_ok(time - $begin, '<', 60, 'CREATE DATABASE ... TEMPLATE, ALTER and DROP DATABASE right after a load');
 is($node->safe_psql('copied', "SELECT lsm_check('t_k', true), lsm_check('u_k', true)"), '|', 'the copy is sound');
+my $counted = q{SELECT entries_inserted FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'};
+$node->safe_psql('copied', 'INSERT INTO t SELECT i FROM generate_series(1, 100) i');
+is($node->safe_psql('copied', $counted), 100, 'it has counters of its own');
+$node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE true');
+like(($node->psql('postgres', 'DROP DATABASE copied'))[2], qr/cannot drop a template database/, 'DROP DATABASE fails');
+is($node->safe_psql('copied', $counted), 100, 'and leaves the counters as they are');
+$node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE false');
 $node->safe_psql('postgres', 'DROP DATABASE copied');
 # Workers have gone on to what came after that.
 $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 1000, \'x\' FROM generate_series(1, 6000) i');
