@@ -114,8 +114,8 @@ lsm_runs(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	lsm_inspect_open(&in, PG_GETARG_OID(0), LSM_INSPECT_MONITOR);
 
-	/* Until CREATE INDEX CONCURRENTLY has built it, an index is an empty file. */
-	if (in.index->rd_index->indisvalid || RelationGetNumberOfBlocks(in.index) > 0)
+	/* Until CREATE INDEX CONCURRENTLY has built it, an index is an empty file, or a part of one. */
+	if (in.index->rd_index->indisready)
 	{
 		version = runs_read(lsm_index_open(in.index));
 		for (uint32 i = 0; i < version->run_count; i++)

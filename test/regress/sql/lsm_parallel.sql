@@ -9,6 +9,12 @@ CREATE INDEX w_t ON w USING lsm (t DESC, k) INCLUDE (id);
 CREATE INDEX w_n ON w USING lsm (n NULLS FIRST, id);
 CREATE INDEX w_e ON w USING lsm ((id % 100)) WHERE k > 0;
 CREATE INDEX CONCURRENTLY w_c ON w USING lsm (k, n);
+-- One that fails leaves an index that has nothing to show.
+\set VERBOSITY sqlstate
+CREATE UNIQUE INDEX CONCURRENTLY w_failed ON w USING lsm ((id % 100));
+\set VERBOSITY default
+SELECT count(*) FROM lsm_runs('w_failed');
+DROP INDEX w_failed;
 SET max_parallel_maintenance_workers = 0;
 CREATE INDEX w_serial ON w USING lsm (k);
 SELECT index, lsm_check(index, true) FROM unnest('{w_k,w_t,w_n,w_e,w_c}'::regclass[]) index;
