@@ -37,6 +37,7 @@ typedef struct LsmChange
 	LsmMeta    *meta;			/* as it was */
 	LsmEdit		edit;
 	uint64		stamp;			/* number of the edit */
+	int			map_pages;		/* pages of the space map among them */
 	int			page_count;
 	LsmChangedPage pages[LSM_WAL_PAGES];
 } LsmChange;
@@ -52,7 +53,13 @@ extern void lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind
 extern void lsm_change_commit(LsmChange *change);
 extern void lsm_change_cancel(LsmChange *change);
 
-/* space.c */
+/*
+ * space.c: an edit looks for free blocks in so many regions.  Where it gives none back,
+ * it has a map page of each of them, and two of where the file ends.
+ */
+#define LSM_MOST_REGIONS 4
+#define LSM_MOST_MAP_PAGES (LSM_MOST_REGIONS + 2)
+
 extern uint32 lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large,
 							 BlockNumber *start);
 extern void lsm_space_give(LsmChange *change, BlockNumber start, uint32 length);

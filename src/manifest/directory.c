@@ -376,10 +376,7 @@ look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int 
 	return last.segment.start;
 }
 
-/* Their blocks, and that of a segment, may be on so many pages of the map. */
-#define MOST_MAP_PAGES 5
-
-StaticAssertDecl(LSM_MAX_HEIGHT + 2 + MOST_MAP_PAGES <= LSM_WAL_PAGES,
+StaticAssertDecl(LSM_MAX_HEIGHT + 1 + LSM_MOST_MAP_PAGES <= LSM_WAL_PAGES,
 				 "an append to the tallest directory fits an edit");
 
 /* All pages of the right edge are full: a new root above the old one. */
@@ -405,8 +402,9 @@ add_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber 
  * Add a segment behind the last one of a run, whose record is changed here and
  * put into the edit by the caller.  A run without segments gets a directory.
  *
- * Pages that take part: one that gets an item, and a new one for each level below; at
- * worst a new one for each level, the old root and a new one.
+ * Pages that take part, besides those of the space map: one that gets an item, and a
+ * new one for each level below; at worst a new one for each level, the old root and a
+ * new one.
  */
 void
 lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEntry *entry)

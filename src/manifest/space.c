@@ -9,17 +9,14 @@
  * ones are looked for in places of their own, so that the former do not take
  * bites out of all that is large.
  *
- * However large the index is, an allocation looks at a few map pages at most,
- * and then takes new blocks at the end.
+ * However large the index is, the allocations of an edit look at a few map pages
+ * at most, and then take new blocks at the end.
  */
 #include "postgres.h"
 
 #include "manifest/change.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
-
-/* Map pages that an allocation looks at. */
-#define MOST_REGIONS 4
 
 /* Blocks by which the file gets longer than it must, so that it does so rarely. */
 #define MOST_AHEAD 128
@@ -34,7 +31,19 @@ typedef struct Extent
 static LsmChangedPage *
 map_page(LsmChange *change, uint32 region)
 {
-	return lsm_change_page(change, lsm_region_map_block(region), LSM_PAGE_MAP, 0);
+	BlockNumber block = lsm_region_map_block(region);
+
+	if (lsm_change_find(change, block) == NULL)
+		change->map_pages++;
+	return lsm_change_page(change, block, LSM_PAGE_MAP, 0);
+}
+
+/* May the edit look for blocks there?  All pages that it has looked at count against its limit. */
+static bool
+may_search(LsmChange *change, uint32 region)
+{
+	return change->map_pages < LSM_MOST_REGIONS ||
+		lsm_change_find(change, lsm_region_map_block(region)) != NULL;
 }
 
 static void
@@ -91,7 +100,7 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 	if (at >= end)
 		at = LSM_FIXED_BLOCKS;
 	region = lsm_region_of(at);
-	for (uint32 n = 0; n < Min(regions, MOST_REGIONS); n++)
+	for (uint32 n = 0; n < Min(regions, LSM_MOST_REGIONS) && may_search(change, region); n++)
 	{
 		BlockNumber from = n == 0 ? at : lsm_region_first(region);
 
@@ -101,7 +110,7 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 		region = (region + 1) % regions;
 	}
 	*place = lsm_region_first(region);
-	if (regions <= MOST_REGIONS)
+	if (regions <= LSM_MOST_REGIONS)
 		search(change, lsm_region_of(at), lsm_region_first(lsm_region_of(at)), at, want, &best);
 	return best;
 }
@@ -159,7 +168,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	Assert(want > 0 && least > 0 && least <= want && want < LSM_REGION_BLOCKS);
 	/* With much free space in a small file, fill it from the front: its end can be cut off. */
 	if (space->free_blocks > space->mapped_end / 4 &&
-		space->mapped_end <= MOST_REGIONS * LSM_REGION_BLOCKS)
+		space->mapped_end <= LSM_MOST_REGIONS * LSM_REGION_BLOCKS)
 		*at = LSM_FIXED_BLOCKS;
 	if (space->free_blocks >= least)
 		found = find_extent(change, at, want);
