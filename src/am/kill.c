@@ -32,6 +32,7 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 #include "utils/rel.h"
+#include "utils/snapmgr.h"
 
 /* Fewer on a page are not worth a record; more are not kept in memory. */
 #define LEAST_KILLED	16
@@ -151,7 +152,7 @@ advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
  * The last transaction whose end some snapshot must have seen so that none of the
  * rows is visible to it.  heap_index_delete_tuples, which B-trees use, wants TIDs
  * that are in use for sure: here the entries may have been removed, and the TIDs
- * given free, since they were noted.  Then the result does not matter.
+ * given to other rows, since they were noted.
  */
 static TransactionId
 find_horizon(Relation heap, const PageKills *kills)
@@ -198,6 +199,12 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 
 	if (RelationNeedsWAL(index->rel))
 		horizon = find_horizon(heap, kills);
+	/*
+	 * The rows that were noted are dead to everybody.  If these are not, they are others,
+	 * and the page, which may look as it did, is nobody's any more.
+	 */
+	if (TransactionIdIsValid(horizon) && !GlobalVisCheckRemovableXid(heap, horizon))
+		return;
 	buffer = lsm_buffer_read_owned(index->rel, page->block, page->kind, page->owner,
 								   BUFFER_LOCK_EXCLUSIVE, NULL);
 	if (!BufferIsValid(buffer))
