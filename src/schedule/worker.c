@@ -59,6 +59,7 @@ typedef enum WorkResult
 } WorkResult;
 
 static LsmWorkerSlot *my_slot;
+static uint32 my_generation;
 static uint32 wait_event;
 
 /* For the error context: no catalogs can be read then. */
@@ -90,24 +91,23 @@ static Oid
 find_database(Datum arg)
 {
 	Oid			database = InvalidOid;
-	uint32		generation;
 
-	memcpy(&generation, MyBgworkerEntry->bgw_extra, sizeof(generation));
+	memcpy(&my_generation, MyBgworkerEntry->bgw_extra, sizeof(my_generation));
 	my_slot = &lsm_shared->workers[DatumGetInt32(arg)];
 	LWLockAcquire(lsm_shared->lock, LW_SHARED);
-	if (my_slot->generation == generation && my_slot->pid == 0)
+	if (my_slot->generation == my_generation && my_slot->pid == 0)
 		database = my_slot->database;
 	LWLockRelease(lsm_shared->lock);
 	return database;
 }
 
 static bool
-attach(Oid database)
+attach(void)
 {
 	bool		ours;
 
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	ours = my_slot->database == database && my_slot->pid == 0;
+	ours = my_slot->generation == my_generation && my_slot->pid == 0;
 	if (ours)
 	{
 		my_slot->pid = MyProcPid;
@@ -444,7 +444,7 @@ lsm_worker_main(Datum arg)
 	if (!OidIsValid(database))
 		proc_exit(0);
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
-	if (!attach(database))
+	if (!attach())
 		proc_exit(0);
 	settle_settings();
 	wait_event = lsm_wait_event("LsmWorkerMain");
