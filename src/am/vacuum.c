@@ -14,6 +14,7 @@
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
+#include "utils/memutils.h"
 
 /*
  * Merges go on while we visit what they have written.  When they have written
@@ -66,6 +67,7 @@ typedef struct VacuumState
 	LsmVersion *version;
 	uint64		run_id;			/* whose segments are being listed */
 	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
+	MemoryContext listing;		/* of frontiers and keys of the segments */
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
 	Size		segment_room;
@@ -159,7 +161,7 @@ note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirecto
 	if (item == NULL || item->segment.blocks == 0 || has_id(&v->visited, item->segment.id))
 		return;
 	s = add_segment(v, v->run_id, &item->segment, LSM_PAGE_LEAF);
-	key = palloc(item->low.keylen + LSM_KEY_PAD);
+	key = MemoryContextAlloc(v->listing, item->low.keylen + LSM_KEY_PAD);
 	memcpy(key, item->low.key, item->low.keylen);
 	memset(key + item->low.keylen, 0, LSM_KEY_PAD);
 	s->in_directory = true;
@@ -178,12 +180,17 @@ static bool
 find_frontier(VacuumState *v, const LsmRunRecord *run)
 {
 	LsmRunRecord *output = run->job_id != 0 ? lsm_version_find(v->version, run->job_id) : NULL;
+	MemoryContext caller;
+	LsmFindResult result;
 
 	v->frontier = NULL;
 	if (output == NULL || output->segments == 0)
 		return true;
+	caller = MemoryContextSwitchTo(v->listing);
 	v->frontier = palloc0(sizeof(LsmBound));
-	return lsm_directory_last(v->index, output, v->version->edits, v->frontier) == LSM_FOUND;
+	result = lsm_directory_last(v->index, output, v->version->edits, v->frontier);
+	MemoryContextSwitchTo(caller);
+	return result == LSM_FOUND;
 }
 
 /* List the segments of the version; false if it is old already. */
@@ -191,6 +198,7 @@ static bool
 list_segments(VacuumState *v)
 {
 	v->segment_count = 0;
+	MemoryContextReset(v->listing);
 	for (uint32 i = 0; i < v->version->run_count; i++)
 	{
 		const LsmRunRecord *run = &v->version->runs[i];
@@ -391,8 +399,6 @@ visit_listed(VacuumState *v)
 		if (s->is_missed && has_id(&v->missed, s->id))
 			lsm_report_corruption(v->rel, s->start + leaf,
 								  "page is not of the segment that names it");
-		if (s->in_directory)
-			pfree((void *) s->low.key);
 	}
 	for (Size i = 0; i < v->segment_count; i++)
 		add_id(v->segments[i].is_missed ? &v->missed : &v->visited, v->segments[i].id);
@@ -455,6 +461,8 @@ begin_vacuum(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v->callback = callback;
 	v->callback_state = callback_state;
 	v->version = palloc0(sizeof(LsmVersion));
+	v->listing = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm vacuum",
+									   ALLOCSET_DEFAULT_SIZES);
 	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
 	return v;
 }
@@ -463,6 +471,7 @@ static void
 end_vacuum(VacuumState *v)
 {
 	lsm_group_free(&v->group);
+	MemoryContextDelete(v->listing);
 	if (v->segments)
 		pfree(v->segments);
 	if (v->visited.ids)
