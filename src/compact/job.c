@@ -216,9 +216,6 @@ wanted_blocks(Step *step, uint32 most_blocks)
 	/* Most inputs of a small job have no filter.  For prefixes it may be twice as large. */
 	if (lsm_filter_bits(step->index->rel) > 0)
 		left += prefixes > 0 ? left / 2 : left / 4;
-	/* What is left over goes back, but many tiny segments, which have no filter, would stay. */
-	if (lsm_reader_frontier(step->reader, step->job->job_id) != NULL)
-		left = Max(left, LSM_MIN_SEGMENT_BLOCKS);
 	if (most_blocks > 0)
 		want = Min(want, most_blocks);
 	return (uint32) Min(Max(want, LSM_LEAST_EXTENT), Max(left, LSM_LEAST_EXTENT));
