@@ -24,7 +24,6 @@ lsm_change_begin(LsmIndex *index)
 
 	change->index = index;
 	change->context = context;
-	change->map_pages = 0;
 	change->page_count = 0;
 	change->meta_buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_EXCLUSIVE);
 	change->meta = lsm_meta(BufferGetPage(change->meta_buffer));

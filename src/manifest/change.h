@@ -37,7 +37,6 @@ typedef struct LsmChange
 	LsmMeta    *meta;			/* as it was */
 	LsmEdit		edit;
 	uint64		stamp;			/* number of the edit */
-	int			map_pages;		/* pages of the space map among them */
 	int			page_count;
 	LsmChangedPage pages[LSM_WAL_PAGES];
 } LsmChange;

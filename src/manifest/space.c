@@ -31,19 +31,27 @@ typedef struct Extent
 static LsmChangedPage *
 map_page(LsmChange *change, uint32 region)
 {
-	BlockNumber block = lsm_region_map_block(region);
-
-	if (lsm_change_find(change, block) == NULL)
-		change->map_pages++;
-	return lsm_change_page(change, block, LSM_PAGE_MAP, 0);
+	return lsm_change_page(change, lsm_region_map_block(region), LSM_PAGE_MAP, 0);
 }
 
-/* May the edit look for blocks there?  All pages that it has looked at count against its limit. */
+/* May the edit look for blocks there?  Each map page that it has counts against its limit of pages. */
 static bool
-may_search(LsmChange *change, uint32 region)
+may_search(const LsmChange *change, uint32 region)
 {
-	return change->map_pages < LSM_MOST_REGIONS ||
-		lsm_change_find(change, lsm_region_map_block(region)) != NULL;
+	int			map_pages = 0;
+
+	for (int i = 0; i < change->page_count; i++)
+	{
+		BlockNumber block = change->pages[i].block;
+		uint32		of = lsm_region_of(block);
+
+		if (block != lsm_region_map_block(of))
+			continue;
+		if (of == region)
+			return true;
+		map_pages++;
+	}
+	return map_pages < LSM_MOST_REGIONS;
 }
 
 static void
