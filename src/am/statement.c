@@ -106,9 +106,11 @@ node_batches(Plan *plan, bool *modifies, bool *only_inserts)
 {
 	ModifyTable *node;
 
-	if (plan != NULL && IsA(plan, CustomScan))
+	if (plan == NULL)
+		return true;
+	if (IsA(plan, CustomScan))
 		return !hides_changes((CustomScan *) plan);
-	if (plan == NULL || !IsA(plan, ModifyTable))
+	if (!IsA(plan, ModifyTable))
 		return true;
 	node = (ModifyTable *) plan;
 	if (node->onConflictAction != ONCONFLICT_NONE)
