@@ -248,8 +248,9 @@ class Bench:
 
     # --- measuring
 
-    def load(self, rows, kind="int4_random", clients=1, limit_s=None, in_one=False):
-        """Fills t by COPY, with the index that it has. In one transaction it is not among the waits of clients."""
+    def load(self, rows, kind="int4_random", clients=1, limit_s=None, in_one=False, rate=None):
+        """Fills t by COPY, with the index that it has. In one transaction it is not among the waits of clients. At most
+        `rate` rows a second."""
         options = self.options
         if self.method == "btree" and options.btree_rows:
             rows = min(rows, options.btree_rows)
@@ -257,6 +258,8 @@ class Bench:
         before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
         flags = {"k": kind, "r": rows, "b": batch, "s": self.seed, "c": clients,
                  "e": max(rows // SAMPLES_A_LOAD, batch), "t": options.limit if limit_s is None else limit_s}
+        if rate:
+            flags["a"] = rate
         if options.binary:
             flags["x"] = True
         printer = Printer(self.method, rows)
