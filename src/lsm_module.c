@@ -47,6 +47,7 @@ _PG_init(void)
 #endif
 	lsm_look_ahead_init();
 	lsm_prefetch_init();
+	lsm_index_only_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif

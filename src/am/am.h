@@ -76,6 +76,9 @@ extern void lsm_matching_shorten_rows(PlannerInfo *root, IndexPath *path);
 extern void lsm_rowstart_init(void);
 #endif
 
+/* index_only.c */
+extern void lsm_index_only_init(void);
+
 /* explain.c */
 extern void lsm_explain_init(void);
 /* constraint.c */

@@ -14,9 +14,7 @@
 
 #include "access/relscan.h"
 #include "am/am.h"
-#include "am/parallel.h"
-#include "am/remove.h"
-#include "am/scankeys.h"
+#include "am/scan_state.h"
 #include "ingest/batch.h"
 #include "key/tuple.h"
 #include "miscadmin.h"
@@ -42,58 +40,6 @@
 
 /* Entries that are tried one by one when the last combination was near. */
 #define MOST_NEAR		255
-
-/* Where a scan is. */
-typedef enum ScanPlace
-{
-	PLACE_NOWHERE,				/* starts from the end that the direction says */
-	PLACE_ON_ENTRY,				/* the reader stands on the last entry returned */
-	PLACE_AT_MARK				/* restored: goes on from the mark */
-} ScanPlace;
-
-/* How to get to the next combination, by what it has taken lately. */
-typedef struct LsmPace
-{
-	int			seeks;			/* since reading on was tried */
-	int			wait;			/* seeks until it is tried again */
-	int			near;			/* entries that the next ones were taken for, at last */
-	int			steps;			/* of these are left */
-	bool		is_sought;		/* this combination was, instead of being looked up: */
-	uint64		sought;
-	bool		found;			/* since then: entries of a combination */
-	int			trust;			/* so many lookups may fail in a row, */
-	int			lookups;		/* and so many more, until one is sought */
-} LsmPace;
-
-typedef struct LsmScan
-{
-	LsmIndex   *index;
-	LsmKeySpace *ks;
-	LsmScanKeys keys;
-	MemoryContext context;		/* everything of the scan */
-	MemoryContext key_context;	/* until the next rescan */
-	MemoryContext entry_context;	/* of filters and comparisons: until the next entry */
-	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
-
-	LsmReader  *reader;			/* NULL until it is needed */
-	MemoryContextCallback on_reset; /* of context */
-	bool		is_reading;		/* the reader has a version for this scan */
-	ScanDirection direction;	/* of the reader */
-	ScanPlace	place;
-	LsmKills	kills;			/* entries whose rows are dead */
-	LsmReadCounters counted;	/* that the reader does not have any more */
-	LsmScanClaim claim;			/* of a parallel scan: what is being read */
-
-	bool		has_mark;
-	LsmBound	mark;
-	LsmBound	here;			/* for seeks to the last entry */
-	LsmBound	next;			/* where the current combination begins */
-	LsmBound	until;			/* where it ends, if it is looked up: */
-	bool		is_lookup;		/* the reader has entries of this combination only */
-	int			surely_in;		/* so many further entries are in it, too */
-	int			matches;		/* so many further entries of the array surely match */
-	LsmPace		pace;
-} LsmScan;
 
 bool
 lsm_am_can_return(Relation index, int attno)
@@ -309,13 +255,6 @@ leave_gate(IndexScanDesc scan, ScanDirection direction)
 	scan_seek(s, &s->here, direction);
 }
 
-static inline void
-next_entry(LsmScan *s)
-{
-	s->surely_in -= s->surely_in > 0;
-	lsm_reader_next(s->reader);
-}
-
 /* Move the reader to the candidate after the last entry returned.  False: nothing is left. */
 static bool
 move_on(IndexScanDesc scan, ScanDirection direction)
@@ -332,7 +271,7 @@ move_on(IndexScanDesc scan, ScanDirection direction)
 			scan_seek(s, &s->here, direction);
 		}
 		else
-			next_entry(s);
+			lsm_scan_next_entry(s);
 		return true;
 	}
 
@@ -570,7 +509,7 @@ find_match(IndexScanDesc scan)
 		if (lsm_reader_must_leave(reader))
 			leave_gate(scan, s->direction);
 		else
-			next_entry(s);
+			lsm_scan_next_entry(s);
 	}
 }
 
@@ -598,23 +537,6 @@ kill_entry(IndexScanDesc scan)
 		lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
 	lsm_kill_note(&s->kills, s->reader, lsm_reader_entry(s->reader), scan->heapRelation);
 	MemoryContextSwitchTo(old);
-}
-
-/*
- * Most calls: the next entry is in the array, and matches as all of it do.  False if it
- * takes more than a step to get to the next match.
- */
-static inline bool
-step_to_match(IndexScanDesc scan, ScanDirection direction)
-{
-	LsmScan    *s = scan->opaque;
-
-	if (s->matches == 0 || direction != s->direction || scan->kill_prior_tuple ||
-		lsm_reader_must_leave(s->reader))
-		return false;
-	s->matches--;
-	next_entry(s);
-	return true;
 }
 
 /* Get to the next match, wherever that is. */
@@ -654,7 +576,9 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	LsmScan    *s = scan->opaque;
 	const LsmEntry *entry;
 
-	if (!step_to_match(scan, direction) && !go_to_match(scan, direction))
+	if (lsm_scan_can_step(scan, direction))
+		lsm_scan_step(s);
+	else if (!go_to_match(scan, direction))
 		return false;
 	entry = lsm_reader_entry(s->reader);
 	scan->xs_recheck = false;
@@ -695,7 +619,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 			n = 0;
 			CHECK_FOR_INTERRUPTS();
 		}
-		next_entry(s);
+		lsm_scan_next_entry(s);
 	}
 	if (n > 0)
 		tbm_add_tuples(tbm, tids, n, false);

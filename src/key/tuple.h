@@ -66,6 +66,13 @@ lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
 	return p + c->width;
 }
 
+/* Does its tuple have the layout of the maker's?  Without nulls keys have that length. */
+static inline bool
+lsm_tuple_is_fixed(const LsmTupleMaker *maker, const LsmEntry *entry)
+{
+	return likely(maker->tuple != NULL && entry->keylen == maker->ks->usual_keylen);
+}
+
 /*
  * The index tuple of an entry: its columns and its TID.  Valid until the next
  * call.  A damaged key gives an error.
@@ -76,9 +83,9 @@ lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
 	IndexTuple	tuple = maker->tuple;
 	const uint8 *p = entry->key;
 
-	/* Without nulls keys have that length, and each column a byte before its value. */
-	if (unlikely(tuple == NULL || entry->keylen != maker->ks->usual_keylen))
+	if (!lsm_tuple_is_fixed(maker, entry))
 		return lsm_tuple_form(maker, entry);
+	/* Each column has a byte before its value. */
 	for (int i = 0; i < maker->ks->nkeys; i++)
 		p = lsm_put_value(&maker->columns[i], p + 1,
 						  (char *) tuple + maker->columns[i].offset);

@@ -76,5 +76,85 @@ SELECT t.same('SELECT v, k FROM io5 ORDER BY v', 'SELECT v, k FROM io5 ORDER BY 
 SELECT t.same('SELECT v, k FROM io5 WHERE v = (SELECT max(v) FROM io5)');
 SELECT t.same('SELECT k, f, v FROM io5 ORDER BY k'), t.same('SELECT k, f FROM io5 WHERE k = 7');
 SELECT lsm_check('io5_idx', true), lsm_check('io5_inc', true);
-DROP TABLE io, io2, io3, io4, io5;
+
+-- Columns of fixed length: most rows are made without the executor.  All kinds, and NULLs.
+CREATE TABLE io6 (a int, b bigint, c smallint, d bool, e "char", f uuid, g oid, h timestamptz, i macaddr, j float8) WITH (autovacuum_enabled = off);
+CREATE INDEX io6_all ON io6 USING lsm (a, b DESC, c, d DESC, e, f DESC, g, h);
+CREATE INDEX io6_h ON io6 USING lsm (h DESC NULLS LAST);
+CREATE INDEX io6_i ON io6 USING lsm (i, c);
+CREATE INDEX io6_j ON io6 USING lsm (j);
+INSERT INTO io6 SELECT hashint4(i) % 20, (hashint8(i) - 5)::bigint << (i % 30), hashint4(i + 1) % 300, i % 3 = 0, chr(33 + i % 90)::"char", md5(i::text)::uuid, abs(hashint4(i + 2)), timestamptz '2000-01-01 UTC' + hashint4(i + 3) * interval '1 s', ('08:00:2b:01:' || to_hex(i / 100 + 16) || ':' || to_hex(i % 100 + 16))::macaddr, i / 7.0 FROM generate_series(1, 2000) i;
+INSERT INTO io6 SELECT nullif(i % 4, 0), nullif(i % 3, 0), nullif(i % 2, 0) FROM generate_series(1, 24) i;
+VACUUM ANALYZE io6;
+SELECT lsm_check('io6_all', true);
+CREATE FUNCTION io6_same() RETURNS TABLE (result text) LANGUAGE sql AS $$
+	SELECT t.same('SELECT a, b, c, d, e, f, g, h FROM io6 ORDER BY a, b DESC, c, d DESC, e, f DESC, g, h', 'SELECT a, b, c, d, e, f, g, h FROM io6 ORDER BY a, b DESC, c, d DESC, e, f DESC, g, h, ctid')
+	UNION ALL SELECT t.same('SELECT a, b, c, d, e, f, g, h FROM io6 ORDER BY a DESC, b, c DESC, d, e DESC, f, g DESC, h DESC', 'SELECT a, b, c, d, e, f, g, h FROM io6 ORDER BY a DESC, b, c DESC, d, e DESC, f, g DESC, h DESC, ctid DESC')
+	UNION ALL SELECT t.same('SELECT b, f FROM io6 WHERE a BETWEEN -3 AND 12')
+	UNION ALL SELECT t.same('SELECT count(*), sum(b), max(f::text) FROM io6 WHERE a > 5')
+	UNION ALL SELECT t.same('SELECT b % 10, d FROM io6 WHERE a < 8 AND b % 3 = 1 AND e <> ''x''')
+	UNION ALL SELECT t.same('SELECT h FROM io6 WHERE h > ''2010-01-01 UTC''')
+	UNION ALL SELECT t.same('SELECT h FROM io6 ORDER BY h DESC NULLS LAST', 'SELECT h FROM io6 ORDER BY h DESC NULLS LAST, ctid')
+	UNION ALL SELECT t.same('SELECT i, c FROM io6 WHERE i > ''08:00:2b:01:12:00''')
+	UNION ALL SELECT t.same('SELECT j FROM io6 WHERE j BETWEEN 20 AND 200')
+	UNION ALL SELECT t.same('SELECT x.c, y.i FROM io6 x, LATERAL (SELECT i, c FROM io6 z WHERE z.i > x.i ORDER BY i LIMIT 3) y WHERE x.i > ''08:00:2b:01:20:00'' ORDER BY x.i, y.i')
+	UNION ALL SELECT t.same('SELECT x.h, y.h FROM io6 x, io6 y WHERE x.h = y.h AND x.h > ''2020-01-01 UTC''')
+$$;
+SELECT result FROM io6_same();
+-- Some pages of the table are not all visible.
+UPDATE io6 SET j = -j WHERE c % 50 = 0;
+DELETE FROM io6 WHERE c % 40 = 1;
+SELECT result FROM io6_same();
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT result FROM io6_same();
+COMMIT;
+VACUUM io6;
+SELECT result FROM io6_same();
+-- Cursors: back and forth, and the current row.
+CREATE FUNCTION io6_walk() RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	c SCROLL CURSOR FOR SELECT a, b, c, d, e, f, g, h FROM io6 WHERE a BETWEEN -5 AND 5 ORDER BY a, b DESC, c, d DESC, e, f DESC, g, h;
+	all_rows text[];
+	r record;
+	place int := 0;
+	wrong int := 0;
+	forward bool;
+BEGIN
+	FOR r IN c LOOP
+		all_rows := all_rows || r::text;
+	END LOOP;
+	PERFORM setseed(0.5);
+	OPEN c;
+	FOR i IN 1 .. 500 LOOP
+		forward := random() < 0.6;
+		FOR j IN 1 .. (random() * 10)::int LOOP
+			IF forward THEN
+				FETCH NEXT FROM c INTO r;
+				place := least(place + 1, cardinality(all_rows) + 1);
+			ELSE
+				FETCH PRIOR FROM c INTO r;
+				place := greatest(place - 1, 0);
+			END IF;
+			wrong := wrong + (FOUND IS DISTINCT FROM (all_rows[place] IS NOT NULL) OR FOUND AND r::text <> all_rows[place])::int;
+		END LOOP;
+	END LOOP;
+	RETURN cardinality(all_rows) > 400 AND wrong = 0;
+END $$;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SELECT io6_walk();
+BEGIN;
+DECLARE x CURSOR FOR SELECT i, c FROM io6 WHERE i > '08:00:2b:01:12:00' ORDER BY i;
+MOVE 20 IN x;
+FETCH 1 FROM x;
+UPDATE io6 SET j = 4711 WHERE CURRENT OF x;
+SELECT i, c FROM io6 WHERE j = 4711;
+FETCH 1 FROM x;
+DELETE FROM io6 WHERE CURRENT OF x RETURNING i, c;
+FETCH 2 FROM x;
+ROLLBACK;
+RESET enable_seqscan;
+RESET enable_sort;
+DROP TABLE io, io2, io3, io4, io5, io6;
+DROP FUNCTION io6_same, io6_walk;
 DROP FUNCTION heap_fetches;

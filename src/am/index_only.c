@@ -1,0 +1,155 @@
+/*
+ * index_only.c
+ *	  Index-only scans: what the executor need not do for each row.
+ *
+ * For each row of an index-only scan the executor asks the access method for an
+ * index tuple, takes that apart, looks into the visibility map, takes a predicate
+ * lock, and asks whether this is EvalPlanQual.  Of most rows it is known that
+ * nothing of this matters: the next entry is in the array that the reader has
+ * decoded, it matches, and its page of the table is all visible.  When the executor
+ * has initialised an index-only scan, we put a function before its own that takes
+ * such steps.  Everything else is left to the executor's own function, which goes
+ * on from where the scan stands: the first entry of each array, pages that are not
+ * all visible, a change of direction, serializable transactions.
+ *
+ * The plan stays what it is.  Where nobody tells us of it (EvalPlanQual initialises
+ * plans by itself), the executor's own function does it all.
+ */
+#include "postgres.h"
+
+#include "access/visibilitymap.h"
+#include "access/xact.h"
+#include "am/am.h"
+#include "am/scan_state.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "pgstat.h"
+
+static ExecutorStart_hook_type previous_start;
+
+/* The executor's own function, once it is known. */
+static ExecProcNodeMtd executor_next;
+
+static void
+reset_if_used(ExprContext *context)
+{
+	MemoryContext memory = context->ecxt_per_tuple_memory;
+
+	if (!memory->isReset || memory->firstchild != NULL)
+		MemoryContextReset(memory);
+}
+
+/* Put the columns of an entry, which are all there, into the slot. */
+static inline void
+store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
+{
+	char	   *tuple = (char *) lsm_tuple_make(maker, entry);
+
+	if (TTS_SHOULDFREE(slot))
+		ExecClearTuple(slot);
+	for (int i = 0; i < maker->ks->nkeys; i++)
+	{
+		slot->tts_values[i] = fetchatt(TupleDescAttr(maker->ks->desc, i),
+									   tuple + maker->columns[i].offset);
+		slot->tts_isnull[i] = false;
+	}
+	slot->tts_nvalid = maker->ks->nkeys;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+/* Take a step, if it is a simple one. */
+static inline bool
+step(IndexOnlyScanState *node, ScanDirection direction)
+{
+	IndexScanDesc scan = node->ioss_ScanDesc;
+	LsmScan    *s = scan->opaque;
+	const LsmEntry *entry;
+
+	if (!lsm_scan_can_step(scan, direction) || s->maker == NULL)
+		return false;
+	entry = lsm_scan_peek(s);
+	if (!lsm_tuple_is_fixed(s->maker, entry) ||
+		!VM_ALL_VISIBLE(scan->heapRelation, (BlockNumber) (entry->tid >> 16),
+						&node->ioss_VMBuffer))
+		return false;
+	lsm_scan_step(s);
+	store(s->maker, entry, node->ss.ss_ScanTupleSlot);
+	/* For WHERE CURRENT OF. */
+	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
+	pgstat_count_index_tuples(scan->indexRelation, 1);
+	return true;
+}
+
+static TupleTableSlot *
+next(PlanState *state)
+{
+	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
+	ExprContext *context = state->ps_ExprContext;
+	ScanDirection direction = state->state->es_direction;
+
+	if (node->ioss_ScanDesc == NULL || state->state->es_epq_active != NULL ||
+		IsolationIsSerializable())
+		return executor_next(state);
+	if (ScanDirectionIsBackward(((IndexOnlyScan *) state->plan)->indexorderdir))
+		direction = -direction;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		reset_if_used(context);
+		if (!step(node, direction))
+			return executor_next(state);
+		context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
+		if (state->qual == NULL || ExecQual(state->qual, context))
+			return state->ps_ProjInfo != NULL ? ExecProject(state->ps_ProjInfo) :
+				context->ecxt_scantuple;
+		InstrCountFiltered1(node, 1);
+	}
+}
+
+/* Do all entries without nulls have the same layout, perhaps? */
+static bool
+has_fixed_columns(Relation index)
+{
+	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
+	{
+		if (TupleDescAttr(RelationGetDescr(index), i)->attlen <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+visit(PlanState *state, void *unused)
+{
+	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
+
+	if (IsA(state, IndexOnlyScanState) && node->ioss_RelationDesc != NULL &&
+		state->ExecProcNodeReal != next &&
+		node->ioss_RelationDesc->rd_indam->amgettuple == lsm_am_get_tuple &&
+		has_fixed_columns(node->ioss_RelationDesc))
+	{
+		executor_next = state->ExecProcNodeReal;
+		ExecSetExecProcNode(state, next);
+	}
+	return planstate_tree_walker(state, visit, unused);
+}
+
+static void
+start(QueryDesc *query, int flags)
+{
+	if (previous_start)
+		previous_start(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+	if (query->planstate != NULL && !(flags & EXEC_FLAG_EXPLAIN_ONLY))
+		(void) visit(query->planstate, NULL);
+}
+
+/* Install the hook.  When the library is loaded. */
+void
+lsm_index_only_init(void)
+{
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = start;
+}
