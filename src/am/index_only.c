@@ -58,6 +58,22 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
+/*
+ * Is a page of the table all visible?  Where the answer for the same page came after the
+ * array was read, it holds for the other entries of the array, too: those of rows that came
+ * later are not in it, and rows that are deleted since are there for our snapshot.
+ */
+static inline bool
+is_all_visible(IndexOnlyScanState *node, LsmScan *s, BlockNumber page)
+{
+	if (page == s->visible && BlockNumberIsValid(page))
+		return true;
+	if (!VM_ALL_VISIBLE(node->ioss_ScanDesc->heapRelation, page, &node->ioss_VMBuffer))
+		return false;
+	s->visible = page;
+	return true;
+}
+
 /* Take a step, if it is a simple one. */
 static inline bool
 step(IndexOnlyScanState *node, ScanDirection direction)
@@ -70,8 +86,7 @@ step(IndexOnlyScanState *node, ScanDirection direction)
 		return false;
 	entry = lsm_scan_peek(s);
 	if (!lsm_tuple_is_fixed(s->maker, entry) ||
-		!VM_ALL_VISIBLE(scan->heapRelation, (BlockNumber) (entry->tid >> 16),
-						&node->ioss_VMBuffer))
+		!is_all_visible(node, s, (BlockNumber) (entry->tid >> 16)))
 		return false;
 	lsm_scan_step(s);
 	store(s->maker, entry, node->ss.ss_ScanTupleSlot);

@@ -547,6 +547,7 @@ go_to_match(IndexScanDesc scan, ScanDirection direction)
 	bool		more;
 
 	s->matches = 0;
+	s->visible = InvalidBlockNumber;
 	if (s->keys.impossible)
 		return false;
 	if (s->place == PLACE_NOWHERE)
