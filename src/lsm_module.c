@@ -45,9 +45,10 @@ _PG_init(void)
 #ifndef LSM_SPECULATION_TAKES_ALL
 	lsm_onconflict_init();
 #endif
+	/* Before what stands between a node and its reader, and has to be asked first. */
+	lsm_index_only_init();
 	lsm_look_ahead_init();
 	lsm_prefetch_init();
-	lsm_index_only_init();
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_rowstart_init();
 #endif

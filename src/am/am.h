@@ -11,6 +11,7 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
+#include "utils/rel.h"
 
 struct LsmIndex;
 struct LsmLookedFor;
@@ -42,6 +43,14 @@ extern void lsm_am_end_scan(IndexScanDesc scan);
 extern void lsm_am_mark(IndexScanDesc scan);
 extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
+
+/* Is it an index of this method?  NULL is none. */
+static inline bool
+lsm_is_own(Relation index)
+{
+	return index != NULL && index->rd_indam->amgettuple == lsm_am_get_tuple;
+}
+
 extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
 /* parallel.c */
@@ -81,6 +90,7 @@ extern void lsm_index_only_init(void);
 
 /* explain.c */
 extern void lsm_explain_init(void);
+
 /* constraint.c */
 extern void lsm_constraint_init(void);
 

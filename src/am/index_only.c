@@ -28,7 +28,11 @@
 
 static ExecutorStart_hook_type previous_start;
 
-/* The executor's own function, once it is known. */
+/*
+ * The executor's own function, once it is known.  Nodes that have another one are left
+ * alone: somebody stands between them and their reader, as look_ahead.c does, which comes
+ * after us.
+ */
 static ExecProcNodeMtd executor_next;
 
 static void
@@ -139,13 +143,13 @@ visit(PlanState *state, void *unused)
 {
 	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
 
-	if (IsA(state, IndexOnlyScanState) && node->ioss_RelationDesc != NULL &&
-		state->ExecProcNodeReal != next &&
-		node->ioss_RelationDesc->rd_indam->amgettuple == lsm_am_get_tuple &&
+	if (IsA(state, IndexOnlyScanState) && lsm_is_own(node->ioss_RelationDesc) &&
 		has_fixed_columns(node->ioss_RelationDesc))
 	{
-		executor_next = state->ExecProcNodeReal;
-		ExecSetExecProcNode(state, next);
+		if (executor_next == NULL)
+			executor_next = state->ExecProcNodeReal;
+		if (state->ExecProcNodeReal == executor_next)
+			ExecSetExecProcNode(state, next);
 	}
 	return planstate_tree_walker(state, visit, unused);
 }

@@ -61,7 +61,7 @@ typedef struct LsmScan
 	bool		is_lookup;		/* the reader has entries of this combination only */
 	int			surely_in;		/* so many further entries are in it, too */
 	int			matches;		/* so many further entries of the array surely match */
-	BlockNumber visible;		/* a page of the table that is all visible since the array was read, or invalid */
+	BlockNumber visible;		/* a page of the table that was found all visible since then, or invalid */
 	LsmPace		pace;
 } LsmScan;
 
