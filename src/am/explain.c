@@ -107,7 +107,7 @@ find_scan(PlanState *state, IndexScanDesc *scan)
 		default:
 			return false;
 	}
-	return index != NULL && index->rd_indam->amgettuple == lsm_am_get_tuple;
+	return lsm_is_own(index);
 }
 
 static void

@@ -26,12 +26,6 @@
 static ExecutorStart_hook_type previous_start;
 static ExecutorRun_hook_type previous_run;
 
-static bool
-is_lsm(Relation index)
-{
-	return index->rd_indam->aminsert == lsm_am_insert;
-}
-
 /* Which operators tell that two keys are equal?  Strategies are btree's. */
 static void
 note_equality(Relation index, IndexInfo *info)
@@ -68,7 +62,7 @@ has_unique_lsm(Relation table)
 	{
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
-		found = index->rd_index->indisunique && is_lsm(index);
+		found = index->rd_index->indisunique && lsm_is_own(index);
 		index_close(index, RowExclusiveLock);
 		if (found)
 			break;
@@ -93,7 +87,7 @@ open_indexes(ResultRelInfo *target)
 
 		if (!info->ii_Unique)
 			continue;
-		if (is_lsm(index))
+		if (lsm_is_own(index))
 			note_equality(index, info);
 		else
 			BuildSpeculativeIndexInfo(index, info);

@@ -285,12 +285,6 @@ add_rows(RowScan *scan)
 	return added;
 }
 
-static bool
-is_lsm(Relation index)
-{
-	return index != NULL && index->rd_indam->amgettuple == lsm_am_get_tuple;
-}
-
 static void
 start_index_scan(IndexScanState *state)
 {
@@ -299,7 +293,7 @@ start_index_scan(IndexScanState *state)
 		plan->indexqual, plan->scan.plan.qual, &state->iss_ScanKeys, &state->iss_NumScanKeys,
 	&state->iss_RuntimeKeys, &state->iss_NumRuntimeKeys, &state->iss_RuntimeContext};
 
-	if (is_lsm(scan.index) && state->iss_ScanDesc == NULL)
+	if (lsm_is_own(scan.index) && state->iss_ScanDesc == NULL)
 		(void) add_rows(&scan);
 }
 
@@ -311,7 +305,7 @@ start_index_only_scan(IndexOnlyScanState *state)
 		plan->indexqual, plan->scan.plan.qual, &state->ioss_ScanKeys, &state->ioss_NumScanKeys,
 	&state->ioss_RuntimeKeys, &state->ioss_NumRuntimeKeys, &state->ioss_RuntimeContext};
 
-	if (is_lsm(scan.index) && state->ioss_ScanDesc == NULL)
+	if (lsm_is_own(scan.index) && state->ioss_ScanDesc == NULL)
 		(void) add_rows(&scan);
 }
 
@@ -324,7 +318,7 @@ start_bitmap_scan(BitmapIndexScanState *state, List *filter)
 		plan->indexqual, filter, &state->biss_ScanKeys, &state->biss_NumScanKeys,
 	&state->biss_RuntimeKeys, &state->biss_NumRuntimeKeys, &state->biss_RuntimeContext};
 
-	if (!is_lsm(scan.index) || !add_rows(&scan))
+	if (!lsm_is_own(scan.index) || !add_rows(&scan))
 		return;
 	/* This kind of scan has begun already, with a number of keys. */
 	index_endscan(state->biss_ScanDesc);
