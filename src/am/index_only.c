@@ -29,9 +29,9 @@
 static ExecutorStart_hook_type previous_start;
 
 /*
- * The executor's own function, once it is known.  Nodes that have another one are left
- * alone: somebody stands between them and their reader, as look_ahead.c does, which comes
- * after us.
+ * The executor's own function, once it is known: that of the session's first index-only
+ * scan.  Nodes that have another one are left alone: somebody stands between them and
+ * their reader, as look_ahead.c does, which comes after us.
  */
 static ExecProcNodeMtd executor_next;
 
@@ -148,8 +148,9 @@ visit(PlanState *state, void *unused)
 	{
 		if (executor_next == NULL)
 			executor_next = state->ExecProcNodeReal;
+		/* What others have put before it, ExecProcNode, calls it from the first row on. */
 		if (state->ExecProcNodeReal == executor_next)
-			ExecSetExecProcNode(state, next);
+			state->ExecProcNodeReal = next;
 	}
 	return planstate_tree_walker(state, visit, unused);
 }

@@ -1,5 +1,6 @@
-# Prefetching scans that are index-only, in both modes and over both methods, while rows
-# move and VACUUM runs all the time: each sees exactly the rows of its snapshot.
+# Prefetching scans that are index-only, in both modes and over both methods, and plain
+# ones that take simple steps, while rows move and VACUUM runs all the time: each sees
+# exactly the rows of its snapshot.
 use strict;
 use warnings;
 
@@ -27,10 +28,14 @@ $node->safe_psql('postgres', qq{
 	CREATE TABLE l (k int, v int, pad text);
 	ALTER TABLE l ALTER pad SET STORAGE plain;
 	CREATE TABLE b (LIKE l INCLUDING STORAGE);
+	CREATE TABLE steps (LIKE l INCLUDING STORAGE);
 	CREATE INDEX l_k ON l USING lsm (k) INCLUDE (v);
 	CREATE INDEX b_k ON b (k) INCLUDE (v);
 	INSERT INTO l SELECT i, 0, repeat('x', 300) FROM generate_series(1, $rows) i;
 	INSERT INTO b SELECT * FROM l;
+	-- Columns of fixed length, all of the key.
+	CREATE INDEX steps_k ON steps USING lsm (k, v);
+	INSERT INTO steps SELECT * FROM l;
 	-- The sums of values never change, nor do the keys.  Reads slowly, so that TIDs wait.
 	CREATE FUNCTION check_rows(query text) RETURNS text LANGUAGE plpgsql AS \$\$
 	DECLARE
@@ -67,7 +72,9 @@ $node->safe_psql('postgres', 'VACUUM ANALYZE');
 my %query = (
 	'in index order' => 'SELECT check_rows($$SELECT k, v FROM %s WHERE k > 0 ORDER BY k$$)',
 	'by page' => 'SELECT format($$%%s rows, sum %%s, keys %%s$$, count(*), sum(v), sum(k)) FROM %s WHERE k > 0 AND slow(k)');
-my $settings = 'SET pg_lsm.debug_prefetch_scan = on;';
+my @tables = ('l', 'b', 'steps');
+my %settings = ((map { $_ => 'SET pg_lsm.debug_prefetch_scan = on;' } 'l', 'b'),
+	steps => 'SET pg_lsm.enable_prefetch_scan = off;');
 my $want = sprintf('%d rows, sum 0, keys %d', $rows, $rows * ($rows + 1) / 2);
 
 foreach my $table ('l', 'b')
@@ -75,10 +82,12 @@ foreach my $table ('l', 'b')
 	foreach my $plan ('SELECT k, v FROM %s WHERE k > 0 ORDER BY k', 'SELECT count(*), sum(v), sum(k) FROM %s WHERE k > 0')
 	{
 		my $mode = $plan =~ /ORDER/ ? 'in index order' : 'by page';
-		like($node->safe_psql('postgres', "$settings EXPLAIN (COSTS OFF) " . sprintf($plan, $table)),
+		like($node->safe_psql('postgres', "$settings{$table} EXPLAIN (COSTS OFF) " . sprintf($plan, $table)),
 			qr/Mode: $mode.*Index Only Scan/s, "$table, $mode: the node reads the index only");
 	}
 }
+unlike($node->safe_psql('postgres', "$settings{steps} EXPLAIN (COSTS OFF) SELECT k, v FROM steps WHERE k > 0 ORDER BY k"),
+	qr/Prefetch|Seq/, 'steps: a plain index-only scan');
 
 my %script = (
 	move => "\\set a random(1, $rows)
@@ -88,7 +97,7 @@ my %script = (
 		\\sleep 1 ms",
 	vacuum => "VACUUM TABLE;\n\\sleep 20 ms");
 my @clients;
-foreach my $table ('l', 'b')
+foreach my $table (@tables)
 {
 	foreach my $what (sort keys %script)
 	{
@@ -103,11 +112,11 @@ my %reads;
 my $end = time + $seconds - 1;
 while (time < $end)
 {
-	foreach my $table ('l', 'b')
+	foreach my $table (@tables)
 	{
 		foreach my $mode (sort keys %query)
 		{
-			my $got = $node->safe_psql('postgres', $settings . sprintf($query{$mode}, $table));
+			my $got = $node->safe_psql('postgres', $settings{$table} . sprintf($query{$mode}, $table));
 			$reads{"$table, $mode"}++;
 			$wrong{"$table, $mode"} = $got if $got ne $want;
 		}
