@@ -148,7 +148,7 @@ visit(PlanState *state, void *unused)
 	{
 		if (executor_next == NULL)
 			executor_next = state->ExecProcNodeReal;
-		/* What others have put before it, ExecProcNode, calls it from the first row on. */
+		/* ExecProcNode, where others may have put theirs, calls it from the first row on. */
 		if (state->ExecProcNodeReal == executor_next)
 			state->ExecProcNodeReal = next;
 	}
