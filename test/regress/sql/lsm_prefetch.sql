@@ -367,6 +367,20 @@ SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large 
 SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
 RESET pg_lsm.enable_prefetch_scan;
 
+-- Leaves of a B-tree that was built follow each other; those of one that has grown do not, which may decide.
+CREATE TABLE grown (k int, pad text);
+CREATE INDEX grown_k ON grown (k);
+INSERT INTO grown SELECT hashint4(i), repeat('x', 300) FROM generate_series(1, 30000) i;
+ANALYZE grown;
+SET random_page_cost = 40;
+SET enable_bitmapscan = off;
+SELECT chosen('SELECT * FROM grown WHERE k > 1600000000'), t.plan_has('SELECT * FROM grown WHERE k > 1600000000', 'Seq Scan');
+REINDEX INDEX grown_k;
+SELECT chosen('SELECT * FROM grown WHERE k > 1600000000');
+DROP TABLE grown;
+SET random_page_cost = 10;
+RESET enable_bitmapscan;
+
 -- Other methods than B-tree and lsm only where that is forced.
 CREATE INDEX ON areas USING hash (id);
 SET enable_bitmapscan = off;
