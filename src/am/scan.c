@@ -65,8 +65,9 @@ lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm scan",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	LsmScan    *s = palloc0(sizeof(LsmScan));
+	LsmScan    *s = palloc(sizeof(LsmScan));
 
+	memset(s, 0, offsetof(LsmScan, keys));
 	s->context = context;
 	s->index = lsm_index_open(rel);
 	s->ks = lsm_index_keyspace(s->index);

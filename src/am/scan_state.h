@@ -38,7 +38,6 @@ typedef struct LsmScan
 {
 	LsmIndex   *index;
 	LsmKeySpace *ks;
-	LsmScanKeys keys;
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
 	MemoryContext entry_context;	/* of filters and comparisons: until the next entry */
@@ -51,18 +50,21 @@ typedef struct LsmScan
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
 	LsmReadCounters counted;	/* that the reader does not have any more */
-	LsmScanClaim claim;			/* of a parallel scan: what is being read */
 
 	bool		has_mark;
-	LsmBound	mark;
-	LsmBound	here;			/* for seeks to the last entry */
-	LsmBound	next;			/* where the current combination begins */
-	LsmBound	until;			/* where it ends, if it is looked up: */
-	bool		is_lookup;		/* the reader has entries of this combination only */
+	bool		is_lookup;		/* the reader has entries of the current combination only */
 	int			surely_in;		/* so many further entries are in it, too */
 	int			matches;		/* so many further entries of the array surely match */
 	BlockNumber visible;		/* a page of the table that was found all visible since then, or invalid */
 	LsmPace		pace;
+
+	/* Large, and behind all else: a scan that begins leaves them to its first rescan. */
+	LsmScanKeys keys;
+	LsmScanClaim claim;			/* of a parallel scan: what is being read */
+	LsmBound	mark;
+	LsmBound	here;			/* for seeks to the last entry */
+	LsmBound	next;			/* where the current combination begins */
+	LsmBound	until;			/* where it ends, if it is looked up */
 } LsmScan;
 
 static inline void

@@ -185,6 +185,20 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 	}
 }
 
+/* Is this the number of the last edit?  False also if it cannot be told without a lock. */
+static bool
+is_last_edit(LsmIndex *index, uint64 edits)
+{
+	bool		is_last;
+
+	lsm_compare_check(index->rel);
+	if (edits == 0 || !lsm_buffer_pin_checked(index->rel, LSM_BLOCK_META, index->meta_buffer))
+		return false;
+	is_last = ((const volatile LsmMeta *) lsm_meta(BufferGetPage(index->meta_buffer)))->edits == edits;
+	ReleaseBuffer(index->meta_buffer);
+	return is_last;
+}
+
 /*
  * What the planner asks for.  It asks for every index of a query, so nothing is
  * copied, and the handle keeps the answer until there is an edit.
@@ -192,12 +206,16 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 void
 lsm_manifest_shape(LsmIndex *index, LsmShape *shape)
 {
-	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
-	LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
+	if (!is_last_edit(index, index->shape.edits))
+	{
+		Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
+		LsmMeta    *meta = lsm_meta(BufferGetPage(buffer));
 
-	if (index->shape.edits != meta->edits || meta->edits == 0)
-		find_shape(meta, &index->shape);
-	UnlockReleaseBuffer(buffer);
+		if (index->shape.edits != meta->edits || meta->edits == 0)
+			find_shape(meta, &index->shape);
+		index->meta_buffer = buffer;
+		UnlockReleaseBuffer(buffer);
+	}
 	*shape = index->shape;
 }
 
