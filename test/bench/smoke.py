@@ -173,8 +173,8 @@ class Bars:
         tap.check(nothing_left(self.folder), "interrupted bars leave no server and no folder")
 
     def measured(self, tap):
-        names = ("int4", "onetx", "wal-1GB", "wal-16GB", "cover", "inserts", "beyond", "lookups", "workers", "standby", "build",
-                 "small", "billion")
+        names = ("int4", "onetx", "wal-1GB", "wal-16GB", "cover", "inserts", "beyond", "lookups", "flash-memory",
+                 "workers", "standby", "build", "small", "billion")
         before = len(self.rows())
         process = start(self.command + ["--bars", ",".join(names), "--rows", "20000", "--check"], self.environment)
         output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")

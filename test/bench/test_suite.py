@@ -14,9 +14,10 @@ import unittest
 from suite import BenchError, experiments, options, stats
 from suite.bars import command_line, verdicts
 from suite.bars.bench import Load, RawLog
+from suite.bars.flash import SEQUENTIAL, WAYS, Cold
 from suite.bars.loads import AVERAGE, LAST, LoadExperiment, Ratio
 from suite.client import Report
-from suite.experiments import e8_billion
+from suite.experiments import e6_flash, e8_billion
 from suite.plan import Group, Progress, interleave, load_seconds
 from suite.results import FAILED, FINISHED, ResultStore
 
@@ -192,6 +193,22 @@ class Bars(unittest.TestCase):
         found = {v.text: v.value for v in experiment.verdicts()}
         self.assertAlmostEqual(found["server CPU a row, during the load, of no index"], 1.5)
         self.assertAlmostEqual(found["server CPU a row, until settled, of no index"], 2.0)
+
+    def test_the_way_of_the_planner_is_compared_with_the_fastest(self):
+        experiment = Cold()
+        for percent, by_page in ((5, 80.0), (40, 105.0)):
+            experiment.times.update({("lsm", way, percent): [200.0] for way, _ in WAYS})
+            experiment.times["lsm", SEQUENTIAL, percent] = [100.0, 90.0, 110.0]
+            experiment.times["lsm", e6_flash.BY_PAGE, percent] = [by_page]
+            experiment.chosen["lsm", percent] = [e6_flash.BY_PAGE] * 2 + [SEQUENTIAL]
+        found = {v.text: v for v in experiment.verdicts()}
+        strict = found["the planner takes the fastest way, share of points"]
+        self.assertEqual((strict.value, strict.state), (0.5, verdicts.MISSED))
+        self.assertIn("lsm 40%", strict.parts)
+        self.assertEqual(found["the same, or within a tenth of it"].value, 1)
+        self.assertEqual(found["in order, 128 ahead: times plain index scan"].value, 1)
+        self.assertAlmostEqual(found["by page, 128 ahead: times sorted scan, 128 reads ahead"].value, 200 / 105)
+        self.assertEqual([v.value for v in Cold().verdicts()], [None] * 4)
 
     def test_the_largest_load_is_measured_only_by_name(self):
         arguments = ["--bindir", "", "--client", "", "--work", "", "--user", ""]

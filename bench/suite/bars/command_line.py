@@ -3,7 +3,7 @@
 import argparse
 
 from .. import positive
-from . import billion, builds, loads, reads, replay, sessions
+from . import billion, builds, flash, loads, reads, replay, sessions
 
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
@@ -22,7 +22,8 @@ EPILOG = """Bars, by name:
 
 
 def experiments():
-    return loads.EXPERIMENTS + sessions.EXPERIMENTS + reads.EXPERIMENTS + replay.EXPERIMENTS + builds.EXPERIMENTS + billion.EXPERIMENTS
+    return [experiment for module in (loads, sessions, reads, flash, replay, builds, billion)
+            for experiment in module.EXPERIMENTS]
 
 
 def make_parser():
