@@ -88,32 +88,71 @@ has_item(Page page, int ordinal)
 		ordinal < (int) ((LSM_PAGE_SPECIAL - header->pd_upper) / sizeof(uint16));
 }
 
+/* Where an item is; NULL if there is none, or the page is damaged. */
+static inline const LsmDirectoryItem *
+find_item(Page page, int ordinal)
+{
+	const LsmDirectoryItem *item;
+	uint16		offset;
+
+	if (!has_item(page, ordinal))
+		return NULL;
+	offset = item_offset(page, ordinal);
+	if (offset < LSM_DIRECTORY_DATA || offset != MAXALIGN(offset) ||
+		offset + sizeof(LsmDirectoryItem) > ((PageHeader) page)->pd_lower)
+		return NULL;
+	item = (const LsmDirectoryItem *) ((const char *) page + offset);
+	if (item->low_keylen > LSM_MAX_ENTRY_SIZE || item->high_keylen > LSM_MAX_ENTRY_SIZE ||
+		offset + sizeof(LsmDirectoryItem) + item->low_keylen + item->high_keylen >
+		((PageHeader) page)->pd_lower)
+		return NULL;
+	return item;
+}
+
+static inline void
+set_low(const LsmDirectoryItem *item, LsmEntry *entry)
+{
+	memset(entry, 0, sizeof(LsmEntry));
+	entry->key = (const uint8 *) (item + 1);
+	entry->keylen = item->low_keylen;
+	entry->tid = item->low_tid;
+}
+
+static inline void
+set_high(const LsmDirectoryItem *item, LsmEntry *entry)
+{
+	memset(entry, 0, sizeof(LsmEntry));
+	entry->key = (const uint8 *) (item + 1) + item->low_keylen;
+	entry->keylen = item->high_keylen;
+	entry->tid = item->high_tid;
+}
+
 /* The item, its keys in place.  False if there is none, or the page is damaged. */
 bool
 lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry)
 {
-	LsmDirectoryItem item;
-	uint16		offset;
-	const uint8 *key;
+	const LsmDirectoryItem *item = find_item(page, ordinal);
 
-	if (!has_item(page, ordinal))
+	if (item == NULL)
 		return false;
-	offset = item_offset(page, ordinal);
-	if (offset < LSM_DIRECTORY_DATA || offset + sizeof(item) > ((PageHeader) page)->pd_lower)
+	entry->segment = item->segment;
+	set_low(item, &entry->low);
+	set_high(item, &entry->high);
+	return true;
+}
+
+/* The first, or the last, entry of an item only. */
+bool
+lsm_directory_page_get_end(Page page, int ordinal, bool is_high, LsmEntry *entry)
+{
+	const LsmDirectoryItem *item = find_item(page, ordinal);
+
+	if (item == NULL)
 		return false;
-	memcpy(&item, (char *) page + offset, sizeof(item));
-	if (item.low_keylen > LSM_MAX_ENTRY_SIZE || item.high_keylen > LSM_MAX_ENTRY_SIZE ||
-		offset + sizeof(item) + item.low_keylen + item.high_keylen > ((PageHeader) page)->pd_lower)
-		return false;
-	key = (const uint8 *) page + offset + sizeof(item);
-	memset(entry, 0, sizeof(LsmDirectoryEntry));
-	entry->segment = item.segment;
-	entry->low.key = key;
-	entry->low.keylen = item.low_keylen;
-	entry->low.tid = item.low_tid;
-	entry->high.key = key + item.low_keylen;
-	entry->high.keylen = item.high_keylen;
-	entry->high.tid = item.high_tid;
+	if (is_high)
+		set_high(item, entry);
+	else
+		set_low(item, entry);
 	return true;
 }
 

@@ -57,6 +57,7 @@ extern uint32 lsm_directory_item_encode(char *to, const LsmDirectoryEntry *entry
 extern bool lsm_directory_page_fits(Page page, uint32 size);
 extern bool lsm_directory_page_append(Page page, const char *item, uint32 size);
 extern bool lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry);
+extern bool lsm_directory_page_get_end(Page page, int ordinal, bool is_high, LsmEntry *entry);
 extern bool lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment);
 extern const char *lsm_directory_page_check(Page page);
 

@@ -153,14 +153,22 @@ get_bits(const uint8 *p, int i, int bits)
 	return (lsm_load_low_first(p + at / 8) >> at % 8) & ((UINT64CONST(1) << bits) - 1);
 }
 
+/* By how much the window of key `i` is above that of the first one; `p`: behind the head. */
+static inline uint64
+window_above(const uint8 *p, const LsmFrame *f, int i)
+{
+	return i == 0 ? 0 : get_bits(p, i - 1, f->key_bits);
+}
+
 /*
- * The keys.  Those that a window holds (is_short) are put together as integers.
- * `stride` is a constant where that makes it faster.  False if one is greater than
- * a window can be: ORed together, they have each high bit that one of them has.
+ * The keys of a part of the entries.  Those that a window holds (is_short) are put
+ * together as integers.  `stride` is a constant where that makes it faster.  False if one
+ * is greater than a window can be: ORed together, they have each high bit that one of them
+ * has.
  */
 static pg_attribute_always_inline bool
-decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short, Size stride,
-			uint8 *key, LsmEntry *entry)
+decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart part,
+			bool is_short, Size stride, uint8 *key, LsmEntry *entry)
 {
 	uint8		whole[MAXALIGN(LSM_FRAMED_KEYLEN) + LSM_KEY_PAD] = {0};
 	const uint8 *tail = p + ((f->count - 1) * f->key_bits + 7) / 8;
@@ -174,9 +182,9 @@ decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short
 	low = window_of(whole, f);
 	if (is_short)
 		word = lsm_key_prefix_padded(whole);
-	for (int i = 0; i < f->count; i++, entry++, key += stride)
+	for (int i = part.from; i < part.to; i++, entry++, key += stride)
 	{
-		uint64		more = i == 0 ? 0 : get_bits(p, i - 1, f->key_bits);
+		uint64		more = window_above(p, f, i);
 
 		most |= low + more;
 		entry->key = key;
@@ -203,6 +211,50 @@ decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, bool is_short
 	return most >> (8 * f->window) == 0;
 }
 
+/* Decode a part of a frame, whose head has been read, behind what has been decoded. */
+static inline bool
+decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmFrame *f,
+			const uint8 *first, LsmFramePart part, LsmGroup *out)
+{
+	uint8	   *key = out->scratch + out->used;
+	LsmEntry   *entry = out->entries + out->count;
+	Size		stride = MAXALIGN(c->keylen) + LSM_KEY_PAD;
+	int			count = part.to - part.from;
+	uint64		most = 0;
+	bool		sound;
+
+	if (f->keylen <= FRAME_WINDOW)
+		sound = decode_keys(p, f, first, part, true, 16, key, entry);
+	else if (f->keylen <= 8)
+		sound = decode_keys(p, f, first, part, false, 16, key, entry);
+	else if (f->keylen <= 16)
+		sound = decode_keys(p, f, first, part, false, 24, key, entry);
+	else
+		sound = decode_keys(p, f, first, part, false, stride, key, entry);
+	p += ((f->count - 1) * f->key_bits + 7) / 8 + (f->count - 1) * f->tail;
+	for (int i = 0; i < count; i++)
+	{
+		uint64		code = f->lowest_tid + get_bits(p, part.from + i, f->tid_bits);
+
+		most |= code;
+		entry[i].tid = decode_tid(code, c);
+		entry[i].page = out->page;
+	}
+	if (!sound || most >> (8 * c->tid_bytes) != 0)
+		return false;
+	p += (f->count * f->tid_bits + 7) / 8;
+	for (int i = 0; i < f->count && c->has_rest; i++)
+	{
+		if ((p = get_rest(p, end, c, &entry[i])) == NULL)
+			return false;
+	}
+	if (p != end)
+		return false;
+	out->count += count;
+	out->used += count * stride;
+	return true;
+}
+
 /*
  * Decode a frame behind what has been decoded; there is room for a whole group.
  * False if the page is damaged.  Eight bytes can be read anywhere up to `end`,
@@ -213,44 +265,117 @@ lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGr
 {
 	LsmFrame	f;
 	const uint8 *first = p + FRAME_HEAD;
-	uint8	   *key = out->scratch + out->used;
-	LsmEntry   *entry = out->entries + out->count;
-	Size		stride = MAXALIGN(c->keylen) + LSM_KEY_PAD;
-	uint64		most = 0;
-	bool		sound;
 
 	if (c->keylen > out->max_keylen || (p = read_head(p, end, c, &f)) == NULL)
 		return false;
-	if (f.keylen <= FRAME_WINDOW)
-		sound = decode_keys(p, &f, first, true, 16, key, entry);
-	else if (f.keylen <= 8)
-		sound = decode_keys(p, &f, first, false, 16, key, entry);
-	else if (f.keylen <= 16)
-		sound = decode_keys(p, &f, first, false, 24, key, entry);
-	else
-		sound = decode_keys(p, &f, first, false, stride, key, entry);
-	p += ((f.count - 1) * f.key_bits + 7) / 8 + (f.count - 1) * f.tail;
-	for (int i = 0; i < f.count; i++)
-	{
-		uint64		code = f.lowest_tid + get_bits(p, i, f.tid_bits);
+	return decode_part(p, end, c, &f, first, (LsmFramePart) {0, f.count}, out);
+}
 
-		most |= code;
-		entry[i].tid = decode_tid(code, c);
-		entry[i].page = out->page;
-	}
-	if (!sound || most >> (8 * c->tid_bytes) != 0)
-		return false;
-	p += (f.count * f.tid_bits + 7) / 8;
-	for (int i = 0; i < f.count && c->has_rest; i++)
+/*
+ * Entries whose keys begin like the key that is sought, as far as their windows tell: those
+ * before are less, those behind are greater.  Of a damaged page it is any part.
+ */
+static LsmFramePart
+find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlaceOfKey *sought)
+{
+	LsmFramePart alike = {0, f->count};
+	int			order = memcmp(sought->key, first, Min(sought->keylen, f->shared));
+	uint64		lowest = window_of(first, f);
+	uint32		bytes;			/* of the window that the key has, too */
+	int			others;			/* bits of the others */
+	uint64		wanted;
+
+	if (order != 0)
+		return order < 0 ? (LsmFramePart) {0, 0} : (LsmFramePart) {f->count, f->count};
+	if (sought->keylen <= f->shared || f->window == 0)
+		return alike;
+	bytes = Min(sought->keylen - f->shared, f->window);
+	others = 8 * (f->window - bytes);
+	wanted = lsm_key_prefix(sought->key + f->shared, bytes) >> (64 - 8 * bytes);
+	for (int low = 0, high = f->count; low < high;)
 	{
-		if ((p = get_rest(p, end, c, &entry[i])) == NULL)
-			return false;
+		int			middle = (low + high) / 2;
+
+		if ((lowest + window_above(p, f, middle)) >> others < wanted)
+			low = middle + 1;
+		else
+			high = middle;
+		alike.from = low;
 	}
-	if (p != end)
+	for (int low = alike.from, high = f->count; low < high;)
+	{
+		/* Mostly there are few. */
+		int			middle = low == alike.from ? low : (low + high) / 2;
+
+		if ((lowest + window_above(p, f, middle)) >> others <= wanted)
+			low = middle + 1;
+		else
+			high = middle;
+		alike.to = low;
+	}
+	return alike;
+}
+
+/* Where among those that are alike is the place?  Exactly, if the key is no longer than these tell. */
+static LsmFramePart
+find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
+{
+	if (sought->side == 0 || sought->keylen > f->shared + f->window)
+		return alike;
+	return sought->side > 0 ? (LsmFramePart) {alike.from, alike.from} :
+		(LsmFramePart) {alike.to, alike.to};
+}
+
+/* Entries with the beginning that is sought are likely wanted, up to so many of them. */
+#define MOST_ALIKE	16
+
+/* What is to be decoded around the place: what is wanted, and what is alike, if these are few. */
+static LsmFramePart
+part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, LsmFramePart alike)
+{
+	LsmFramePart part = place;
+
+	if (sought->forward)
+	{
+		int			few = Min(alike.to + 1, place.from + MOST_ALIKE);
+
+		part.to = Min(Max(place.to + sought->most, few), f->count);
+	}
+	else
+	{
+		int			few = Max(alike.from - 1, place.to - MOST_ALIKE);
+
+		part.from = Max(Min(place.from - sought->most, few), 0);
+	}
+	return part;
+}
+
+/*
+ * Decode of a frame, behind what has been decoded, what is around the place of a key: the
+ * entries among which it may be, and `most` behind these (backward: before them).  *place
+ * is the former: what is decoded before is less than the key, what is behind is greater.
+ * False if the page is damaged.
+ *
+ * REQUIRES: as lsm_frame_decode; entries without rests.
+ */
+bool
+lsm_frame_decode_around(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
+						const LsmPlaceOfKey *sought, LsmFramePart *place, LsmGroup *out)
+{
+	LsmFrame	f;
+	LsmFramePart alike;
+	LsmFramePart part;
+	const uint8 *first = p + FRAME_HEAD;
+
+	Assert(!c->has_rest);
+	if (c->keylen > out->max_keylen || (p = read_head(p, end, c, &f)) == NULL)
 		return false;
-	out->count += f.count;
-	out->used += f.count * stride;
-	return true;
+	alike = find_alike(p, &f, first, sought);
+	*place = find_place(&f, sought, alike);
+	part = part_around(&f, sought, *place, alike);
+	place->from -= part.from;
+	place->to -= part.from;
+	return decode_part(p, end, c, &f, first, part, out);
 }
 
 /* The first entry, whose key stays in the page.  False if the page is damaged. */

@@ -51,12 +51,22 @@ typedef struct LsmFrame
 	int			lowest_bytes;	/* 0: it is 0, and not written */
 } LsmFrame;
 
+/* Entries of a frame: from this one on, up to before that one. */
+typedef struct LsmFramePart
+{
+	int			from;
+	int			to;
+} LsmFramePart;
+
 extern void lsm_frame_measure(LsmFrame *frame, int count, const uint8 *first, const uint8 *last,
 							  uint64 lowest_tid, uint64 highest_tid, const LsmLeafCoding *c);
 extern uint8 *lsm_frame_encode(uint8 *p, const LsmFrame *frame, const LsmEntry *entries,
 							   const LsmLeafCoding *c);
 extern bool lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 							 LsmGroup *out);
+extern bool lsm_frame_decode_around(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
+									const LsmPlaceOfKey *sought, LsmFramePart *place,
+									LsmGroup *out);
 extern bool lsm_frame_first(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 							LsmEntry *entry);
 

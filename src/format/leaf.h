@@ -107,6 +107,16 @@ typedef struct LsmGroup
 	LsmEntry	entries[LSM_DECODED_ENTRIES];
 } LsmGroup;
 
+/* A key that is sought, and how many entries are wanted from there on, or before it. */
+typedef struct LsmPlaceOfKey
+{
+	const uint8 *key;			/* or the beginning of keys */
+	uint32		keylen;
+	int			side;			/* +1: before all that begin so; -1: behind them; 0: among them */
+	bool		forward;
+	int			most;
+} LsmPlaceOfKey;
+
 /* Zero bytes behind a decoded key. */
 #define LSM_KEY_PAD 8
 
@@ -171,6 +181,8 @@ extern void lsm_group_free(LsmGroup *group);
 extern const char *lsm_leaf_check(Page page);
 extern bool lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry);
 extern bool lsm_leaf_decode_group(Page page, int group, LsmGroup *out);
+extern bool lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought,
+								   int *from, int *to, LsmGroup *out);
 extern int	lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out);
 extern int	lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out);
 extern bool lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch);
@@ -195,15 +207,18 @@ lsm_leaf_group_offset(Page page, int group)
 /* No page of a segment has that number. */
 #define LSM_NO_CHILD	PG_UINT32_MAX
 
-/* The child that a separator leads to, as a page of the segment: 0 is its first leaf. */
+/*
+ * The child that a separator leads to, as a page of the segment: 0 is its first leaf.  It
+ * is the rest of an entry.
+ */
 static inline uint32
-lsm_fence_child(const LsmEntry *entry)
+lsm_fence_child(const uint8 *rest, uint32 restlen)
 {
 	uint32		child;
 
-	if (entry->restlen != sizeof(uint32))
+	if (restlen != sizeof(uint32))
 		return LSM_NO_CHILD;
-	memcpy(&child, entry->rest, sizeof(uint32));
+	memcpy(&child, rest, sizeof(uint32));
 	return child;
 }
 

@@ -23,6 +23,18 @@
 
 #define MAX_TID_BYTES	6
 
+/* An entry in the variable coding, as it is written. */
+typedef struct LsmCodedEntry
+{
+	bool		same_key;		/* as the entry before it; its TID is a difference */
+	uint32		shared;			/* bytes of the key before, */
+	uint32		unshared;		/* and of its own: */
+	const uint8 *suffix;
+	const uint8 *rest;
+	uint32		restlen;
+	uint64		tid_code;
+} LsmCodedEntry;
+
 static inline LsmLeafCoding
 lsm_leaf_coding(Page page)
 {
@@ -71,6 +83,18 @@ lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **k
 	return *p < NIBBLE_MORE ? *p : 0;
 }
 
+/* Where a group begins, and where it ends.  False if that cannot be. */
+static inline bool
+lsm_leaf_find_group(Page page, int group, const uint8 **begin, const uint8 **end)
+{
+	int			groups = lsm_leaf_group_count(page);
+
+	*begin = (const uint8 *) page + lsm_leaf_group_offset(page, group);
+	*end = (const uint8 *) page +
+		(group + 1 < groups ? lsm_leaf_group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
+	return *begin < *end;
+}
+
 /* Decode a rest.  Returns its end or NULL. */
 static inline const uint8 *
 get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
@@ -87,6 +111,49 @@ get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out
 	out->rest = p;
 	out->restlen = (uint32) restlen;
 	return p + restlen;
+}
+
+/*
+ * Read the entry at p, in the variable coding; is_first: of a group.  Returns the end of
+ * the entry or NULL.
+ *
+ * REQUIRES: lsm_leaf_check has found nothing.
+ */
+static inline const uint8 *
+lsm_leaf_read_coded(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool is_first,
+			  LsmCodedEntry *out)
+{
+	uint64		shared;
+	uint64		unshared;
+	LsmEntry	rest;
+	uint8		head;
+
+	if (p >= end)
+		return NULL;
+	head = *p++;
+	out->same_key = head == SAME_KEY && !is_first;
+	out->shared = 0;
+	out->unshared = 0;
+	if (!out->same_key)
+	{
+		shared = head >> 4;
+		unshared = head & 0x0F;
+		if (shared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &shared)) == NULL)
+			return NULL;
+		if (unshared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &unshared)) == NULL)
+			return NULL;
+		if (unshared > (uint64) (end - p) || shared > LSM_MAX_ENTRY_SIZE || (is_first && shared > 0))
+			return NULL;
+		out->shared = (uint32) shared;
+		out->unshared = (uint32) unshared;
+	}
+	out->suffix = p;
+	if ((p = get_rest(p + out->unshared, end, c, &rest)) == NULL ||
+		(p = lsm_get_varint(p, end, &out->tid_code)) == NULL)
+		return NULL;
+	out->rest = rest.rest;
+	out->restlen = rest.restlen;
+	return p;
 }
 
 #endif							/* LSM_LEAF_CODING_H */

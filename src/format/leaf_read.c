@@ -31,23 +31,25 @@ lsm_group_free(LsmGroup *group)
 }
 
 /*
- * Build a key of two parts at `key`, which has room for max_keylen and padding:
- * some bytes of the key before, and what lies at p.  Returns the end of that or
- * NULL.
+ * Build a key of two parts at `key`, which has room for max_keylen and padding: some
+ * bytes of the key before, and those that are the entry's own.  False if it is too long.
  */
-static inline const uint8 *
-join_key(const uint8 *p, const uint8 *end, uint64 shared, uint64 unshared, const LsmEntry *prev,
-		 uint8 *key, uint32 max_keylen, LsmEntry *out)
+static inline bool
+join_key(const LsmCodedEntry *coded, const LsmEntry *prev, uint8 *key, uint32 max_keylen,
+		 LsmEntry *out)
 {
-	if (unshared > (uint64) (end - p) ||
-		shared > (prev ? prev->keylen : 0) ||
-		shared + unshared > max_keylen)
-		return NULL;
+	uint32		shared = coded->same_key ? prev->keylen : coded->shared;
+
+	if (shared > (prev ? prev->keylen : 0) || shared + coded->unshared > max_keylen)
+		return false;
 	if (shared > 0)
-		lsm_copy(key, prev->key, (uint32) shared);
-	lsm_copy(key + shared, p, (uint32) unshared);
-	out->keylen = (uint32) (shared + unshared);
-	return p + unshared;
+		lsm_copy(key, prev->key, shared);
+	lsm_copy(key + shared, coded->suffix, coded->unshared);
+	out->keylen = shared + coded->unshared;
+	memset(key + out->keylen, 0, LSM_KEY_PAD);
+	out->key = key;
+	out->aligned = true;
+	return true;
 }
 
 /*
@@ -58,40 +60,16 @@ static const uint8 *
 decode_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 				const LsmEntry *prev, uint8 *key, uint32 max_keylen, LsmEntry *out)
 {
-	bool		same = false;
-	uint64		shared;
-	uint64		unshared;
+	LsmCodedEntry coded;
 	uint64		code;
-	uint8		head;
 
-	if (p >= end)
+	p = lsm_leaf_read_coded(p, end, c, prev == NULL, &coded);
+	if (p == NULL || !join_key(&coded, prev, key, max_keylen, out))
 		return NULL;
-	head = *p++;
-	if (head == SAME_KEY && prev != NULL)
-	{
-		same = true;
-		out->keylen = prev->keylen;
-		lsm_copy(key, prev->key, prev->keylen);
-	}
-	else
-	{
-		shared = head >> 4;
-		unshared = head & 0x0F;
-		if (shared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &shared)) == NULL)
-			return NULL;
-		if (unshared == NIBBLE_MORE && (p = lsm_get_varint(p, end, &unshared)) == NULL)
-			return NULL;
-		if ((p = join_key(p, end, shared, unshared, prev, key, max_keylen, out)) == NULL)
-			return NULL;
-	}
-	out->key = key;
-	out->aligned = true;
-	memset(key + out->keylen, 0, LSM_KEY_PAD);
-
-	if ((p = get_rest(p, end, c, out)) == NULL ||
-		(p = lsm_get_varint(p, end, &code)) == NULL)
-		return NULL;
-	if (same)
+	out->rest = coded.rest;
+	out->restlen = coded.restlen;
+	code = coded.tid_code;
+	if (coded.same_key)
 		code += code_tid(prev->tid, c);
 	out->tid = decode_tid(code, c);
 	return p;
@@ -123,18 +101,22 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 	return true;
 }
 
+static inline bool
+is_framed(const LsmLeafCoding *coding, const uint8 *group)
+{
+	return coding->keylen > 0 && *group != NO_FRAME;
+}
+
 /* Decode a group behind what has been decoded.  False if the page is damaged. */
 static bool
 append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
 {
-	int			groups = lsm_leaf_group_count(page);
-	const uint8 *p = (const uint8 *) page + lsm_leaf_group_offset(page, group);
-	const uint8 *end = (const uint8 *) page +
-		(group + 1 < groups ? lsm_leaf_group_offset(page, group + 1) : ((PageHeader) page)->pd_lower);
+	const uint8 *p;
+	const uint8 *end;
 
-	if (p >= end)
+	if (!lsm_leaf_find_group(page, group, &p, &end))
 		return false;
-	if (coding->keylen > 0 && *p != NO_FRAME)
+	if (is_framed(coding, p))
 		return lsm_frame_decode(p, end, coding, out);
 	return decode_variable_group(p + (coding->keylen > 0), end, coding, out);
 }
@@ -161,6 +143,42 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 	out->count = 0;
 	out->used = 0;
 	return append_group(page, group, &coding, out);
+}
+
+/*
+ * Decode what is wanted of a group: all of it, or what is around a place, if that is
+ * easily found.  The place is before, behind or between the entries from *from on, up to
+ * before *to: those before are less than the key, those behind are greater.  False if the
+ * page is damaged.
+ *
+ * REQUIRES: as above; encoded keys.
+ */
+bool
+lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought, int *from, int *to,
+					   LsmGroup *out)
+{
+	LsmLeafCoding coding = lsm_leaf_coding(page);
+	LsmFramePart place;
+	const uint8 *p;
+	const uint8 *end;
+
+	out->count = 0;
+	out->used = 0;
+	if (!lsm_leaf_find_group(page, group, &p, &end))
+		return false;
+	if (is_framed(&coding, p) && !coding.has_rest)
+	{
+		if (!lsm_frame_decode_around(p, end, &coding, sought, &place, out))
+			return false;
+		*from = place.from;
+		*to = place.to;
+		return true;
+	}
+	if (!append_group(page, group, &coding, out))
+		return false;
+	*from = 0;
+	*to = out->count;
+	return true;
 }
 
 /*

@@ -377,7 +377,7 @@ segment_check_separator(SegmentWalk *w, uint32 number, int ordinal, const LsmEnt
 	LsmCheck   *c = w->check;
 	LsmEntry	key = *entry;
 
-	if (lsm_fence_child(entry) >= number)
+	if (lsm_fence_child(entry->rest, entry->restlen) >= number)
 		lsm_check_report(c, segment_block(w, number), "separator %d names no child", ordinal);
 	if (!c->ks->encoded)
 	{
@@ -417,7 +417,7 @@ segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 	if (p->ordinal > 0 &&
 		!segment_check_child(w, p->height, &level->child, p->child, &level->next.entry))
 		return false;
-	p->child = lsm_fence_child(entry);
+	p->child = lsm_fence_child(entry->rest, entry->restlen);
 	level->child = level->next;
 	level->next = swap;
 	return true;

@@ -249,6 +249,21 @@ seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanD
 	}
 }
 
+/* At most one child has anything, as mostly in lookups of a key: nobody has to be compared. */
+static void
+find_only_one(MergeCursor *m)
+{
+	for (int i = 0; i < m->count && m->alive > 0; i++)
+	{
+		if (m->children[i]->valid)
+		{
+			m->winner = player(m, i);
+			m->winner_child = i;
+			return;
+		}
+	}
+}
+
 static void
 merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
@@ -264,7 +279,9 @@ merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDir
 	for (int i = 0; i < m->count; i++)
 		m->alive += m->children[i]->valid;
 	m->winner.cursor = NULL;
-	if (m->count > 0)
+	if (m->ahead && m->alive <= 1)
+		find_only_one(m);
+	else if (m->count > 0)
 		m->winner_child = play(m, 1, &m->winner);
 	take_winner(m);
 }
@@ -284,7 +301,11 @@ merge_fill(LsmCursor *base)
 			take_array(m);
 			return;
 		}
-		replay(m);
+		/* There may be no tree: see find_only_one. */
+		if (m->alive == 0)
+			m->winner.cursor = NULL;
+		else
+			replay(m);
 	}
 	m->base.stride = 1;
 	take_winner(m);

@@ -23,8 +23,8 @@
 static Buffer
 lock_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block)
 {
-	Buffer		buffer = lsm_buffer_read_owned(index->rel, block, LSM_PAGE_DIRECTORY,
-											   run->run_id, BUFFER_LOCK_SHARE, NULL);
+	Buffer		buffer = lsm_buffer_read_recent(index->rel, block, LSM_PAGE_DIRECTORY,
+												run->run_id, NULL);
 
 	if (!BufferIsValid(buffer))
 	{
@@ -52,10 +52,16 @@ read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber bl
 }
 
 static void
+report_item(LsmIndex *index, BlockNumber block)
+{
+	lsm_report_corruption(index->rel, block, "item of a directory is out of bounds");
+}
+
+static void
 get_item(LsmIndex *index, BlockNumber block, Page page, int ordinal, LsmDirectoryEntry *item)
 {
 	if (!lsm_directory_page_get(page, ordinal, item))
-		lsm_report_corruption(index->rel, block, "item of a directory is out of bounds");
+		report_item(index, block);
 }
 
 /* How many items of the page begin (by_high: end) before the bound? */
@@ -69,10 +75,11 @@ count_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
-		LsmDirectoryEntry item;
+		LsmEntry	end;
 
-		get_item(index, block, page, middle, &item);
-		if (lsm_bound_compare(ks, bound, by_high ? &item.high : &item.low) < 0)
+		if (!lsm_directory_page_get_end(page, middle, by_high, &end))
+			report_item(index, block);
+		if (lsm_bound_compare(ks, bound, &end) < 0)
 			low = middle + 1;
 		else
 			high = middle;

@@ -3,8 +3,8 @@
  *	  A cursor over a run of packed segments.
  *
  * A seek finds the segment, in the run's record or its directory, goes down the
- * fence pages, holding one page at a time, and decodes a single group of the
- * leaf under its share lock.  Only when the cursor moves beyond that group the
+ * fence pages, holding one page at a time, and decodes a part of a single group of
+ * the leaf under its share lock.  Only when the cursor moves beyond that part the
  * leaf is copied; a point lookup never gets there.  The next leaf is the next
  * block, and after the last one of a segment the directory is asked again.
  *
@@ -21,6 +21,13 @@
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
+
+/*
+ * Where several runs are merged, so many entries of all together are decoded by a seek, and
+ * so many of each at least: a query of a few rows wants no more.
+ */
+#define WANTED_OF_ALL	24
+#define WANTED_OF_EACH	4
 
 /* The version is old: the cursor ends, and who reads takes a newer one. */
 void
@@ -59,23 +66,25 @@ run_note_page(RunCursor *c, uint32 number, Buffer buffer)
 	return buffer;
 }
 
+/* Is it a page that a search may soon read again?  Leaves of large runs are too many. */
+static inline bool
+run_is_recent(RunCursor *c, uint16 kind)
+{
+	return !c->cx->is_merge && (kind != LSM_PAGE_LEAF || lsm_run_is_single(&c->run));
+}
+
 /* Lock a page of the segment; InvalidBuffer when the version is old. */
 Buffer
 lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind)
 {
-	return run_note_page(c, number,
-						 lsm_buffer_read_owned(c->cx->index->rel, run_block(c, number), kind,
-											   c->segment.id, BUFFER_LOCK_SHARE,
-											   c->cx->strategy));
-}
+	Relation	rel = c->cx->index->rel;
+	BlockNumber block = run_block(c, number);
+	uint64		owner = c->segment.id;
 
-/* The same for one that was expected: see lsm_buffer_expect. */
-Buffer
-lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind)
-{
-	return run_note_page(c, number,
-						 lsm_buffer_read_expected(c->cx->index->rel, run_block(c, number), kind,
-												  c->segment.id, c->cx->strategy));
+	return run_note_page(c, number, run_is_recent(c, kind) ?
+						 lsm_buffer_read_recent(rel, block, kind, owner, c->cx->strategy) :
+						 lsm_buffer_read_owned(rel, block, kind, owner, BUFFER_LOCK_SHARE,
+											   c->cx->strategy));
 }
 
 /* --- the leaf that was entered last ------------------------------------------ */
@@ -360,6 +369,26 @@ run_read_leaf(RunCursor *c, const LsmBound *from)
 }
 
 /*
+ * Find the place of `from` on the page of a leaf without rests, and decode what will be
+ * wanted from there on; see lsm_leaf_search.  False if the page is damaged.
+ */
+static bool
+run_search_leaf(RunCursor *c, Page page, const LsmBound *from, int *pos)
+{
+	LsmReadContext *cx = c->cx;
+	int			most = LSM_GROUP_ENTRIES;
+
+	/* A merge may take the page as it is, and wants to know where on it it stands. */
+	if (cx->is_merge || !cx->ks->encoded)
+		return lsm_leaf_search(cx->ks, page, from, &c->group, pos, &c->decoded);
+	if (cx->lookup_columns == cx->ks->nkeys)
+		most = 1;				/* further ones that have the key come anyway, a few */
+	else if (cx->run_count > 1)
+		most = Max(WANTED_OF_ALL / cx->run_count, WANTED_OF_EACH);
+	return lsm_leaf_seek(cx->ks, page, from, most, c->forward, pos, &c->decoded);
+}
+
+/*
  * Seek within the segment, and on from its end.
  *
  * REQUIRES: a run with a directory has found the segment there.
@@ -380,7 +409,7 @@ lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limi
 	{
 		/* Try to do with one group: its keys are copied, it has no rests. */
 		c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
-		if (!lsm_leaf_search(c->cx->ks, page, from, &c->group, &pos, &c->decoded))
+		if (!run_search_leaf(c, page, from, &pos))
 			lsm_run_damaged(c, c->leaf);
 		if (!c->forward)
 			pos--;
@@ -392,7 +421,7 @@ lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limi
 				!lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
 			{
 				run_stand(c, pos);
-				c->base.at_page = c->forward && c->group == 0 && pos == 0;
+				c->base.at_page = c->cx->is_merge && c->forward && c->group == 0 && pos == 0;
 			}
 		}
 	}

@@ -79,7 +79,6 @@ typedef struct RunCursor
 /* run_cursor.c */
 extern void lsm_run_damaged(RunCursor *c, uint32 page) __attribute__((noreturn));
 extern Buffer lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind);
-extern Buffer lsm_run_read_expected_page(RunCursor *c, uint32 number, uint16 kind);
 extern bool lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found);
 extern bool lsm_run_find_segment(RunCursor *c, const LsmBound *bound);
 extern bool lsm_run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction);

@@ -491,6 +491,7 @@ filter_block_of(const LookupRound *r, int i)
 static void
 sort_by_page(RunCursor *c, LookupRound *r)
 {
+	lsm_buffer_recall_many();
 	memset(r->first, -1, sizeof(r->first));
 	for (int i = 0; i < r->count; i++)
 	{
@@ -501,7 +502,7 @@ sort_by_page(RunCursor *c, LookupRound *r)
 			continue;
 		r->places[i] = lsm_filter_place(r->probes[i]->hash, pages);
 		block = filter_block_of(r, i);
-		lsm_buffer_recall(block);
+		lsm_buffer_recall(c->cx->index->rel, block);
 		r->next[i] = r->first[block % PAGE_LISTS];
 		r->first[block % PAGE_LISTS] = i;
 	}
@@ -510,7 +511,7 @@ sort_by_page(RunCursor *c, LookupRound *r)
 		const LsmSegment *segment = segment_of(r, i);
 
 		if (segment->filter_blocks > 0)
-			lsm_buffer_expect(filter_block_of(r, i),
+			lsm_buffer_expect(c->cx->index->rel, filter_block_of(r, i),
 							  LSM_FILTER_DATA + r->places[i].block * LSM_FILTER_BLOCK_BYTES,
 							  known_probes(c, segment->id)->segment != segment->id);
 	}
@@ -535,8 +536,8 @@ ask_list(RunCursor *c, LookupRound *r, int first, bool *perhaps)
 		{
 			block = filter_block_of(r, i);
 			c->segment = *segment_of(r, i);
-			buffer = lsm_run_read_expected_page(c, c->segment.leaves + r->places[i].page,
-												LSM_PAGE_FILTER);
+			buffer = lsm_run_read_page(c, c->segment.leaves + r->places[i].page,
+									   LSM_PAGE_FILTER);
 			if (!BufferIsValid(buffer))
 				return;
 			probes = get_probes(c, c->segment.id, BufferGetPage(buffer));

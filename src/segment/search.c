@@ -3,7 +3,7 @@
  *	  Binary search in packed pages.
  *
  * First among the groups, whose first entries are whole and in place, then in
- * the one group that is decoded.
+ * the one group that is decoded, or the part of it that is.
  */
 #include "postgres.h"
 
@@ -68,6 +68,22 @@ groups_before(LsmKeySpace *ks, Page page, const LsmBound *bound)
 	return low;
 }
 
+/* Of entries from `low` on, up to before `high`, the first one after the bound; or `high`. */
+static inline int
+first_after(LsmKeySpace *ks, const LsmGroup *decoded, const LsmBound *bound, int low, int high)
+{
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (lsm_bound_compare(ks, bound, &decoded->entries[middle]) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * Find the first entry after the bound.  Its group is decoded; if no entry of
  * the page is after the bound, the last group is, and pos is its count (the
@@ -79,8 +95,6 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 {
 	int			count = lsm_leaf_group_count(page);
 	int			before = groups_before(ks, page, bound);
-	int			low = 0;
-	int			high;
 
 	if (before < 0)
 		return false;
@@ -91,20 +105,121 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 		return true;
 	if (!lsm_leaf_decode_group(page, *group, decoded))
 		return false;
-	if (before == 0)
-		return true;			/* even the first entry is after the bound */
-	high = decoded->count;
-	while (low < high)
-	{
-		int			middle = (low + high) / 2;
-
-		if (lsm_bound_compare(ks, bound, &decoded->entries[middle]) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*pos = low;
+	if (before > 0)				/* else even the first entry is after the bound */
+		*pos = first_after(ks, decoded, bound, 0, decoded->count);
 	return true;
+}
+
+/*
+ * The same for who wants about so many entries after the bound, or before it: others of
+ * the group need not be decoded, and pos counts those that are.  If what is wanted is not
+ * in the group, nothing of it is decoded: there is no entry at pos (backward: before it).
+ *
+ * REQUIRES: encoded keys.
+ */
+bool
+lsm_leaf_seek(LsmKeySpace *ks, Page page, const LsmBound *bound, int most, bool forward,
+			  int *pos, LsmGroup *decoded)
+{
+	LsmPlaceOfKey sought = {bound->key, bound->keylen, bound->is_entry ? 0 : bound->tie, forward, most};
+	int			before = groups_before(ks, page, bound);
+	int			from;
+	int			to;
+
+	if (before < 0)
+		return false;
+	*pos = 0;
+	decoded->count = 0;
+	if (lsm_leaf_group_count(page) == 0)
+		return true;
+	if (!lsm_leaf_decode_around(page, Max(before - 1, 0), &sought, &from, &to, decoded))
+		return false;
+	if (before > 0)
+		*pos = first_after(ks, decoded, bound, from, to);
+	return true;
+}
+
+/* --- fences ------------------------------------------------------------------ */
+
+/* How entries of a group, taken one after the other, compare with a bound. */
+typedef struct Comparison
+{
+	const LsmBound *bound;
+	const LsmLeafCoding *coding;
+	uint32		matched;		/* bytes in which the last entry's key is like the bound's */
+	uint32		keylen;			/* of its key */
+	uint64		tid_code;
+} Comparison;
+
+/*
+ * Is the next entry of the group before the bound (negative), or after it?  That of the
+ * entry before it, if there is one, was before it.  So where a key shares more with the key
+ * before than that does with the bound it is before the bound, too; where it shares less
+ * it is greater, as it is greater than the key before.  Neither key has to be put together.
+ */
+static int
+compare_next(Comparison *at, const LsmCodedEntry *next)
+{
+	const LsmBound *bound = at->bound;
+	uint32		compared;
+
+	at->tid_code = next->tid_code + (next->same_key ? at->tid_code : 0);
+	if (!next->same_key)
+	{
+		if (next->shared < at->matched)
+			return 1;
+		at->keylen = next->shared + next->unshared;
+		if (next->shared > at->matched)
+			return -1;
+		compared = Min(next->unshared, bound->keylen - at->matched);
+		compared = lsm_common_prefix(next->suffix, compared, bound->key + at->matched, compared);
+		at->matched += compared;
+		if (compared < next->unshared && at->matched < bound->keylen)
+			return next->suffix[compared] < bound->key[at->matched] ? -1 : 1;
+	}
+	if (at->keylen < bound->keylen || at->matched < bound->keylen)
+		return -1;
+	if (bound->is_entry)
+	{
+		uint64		tid = decode_tid(at->tid_code, at->coding);
+
+		if (at->keylen > bound->keylen)
+			return 1;
+		if (tid != bound->tid)
+			return tid < bound->tid ? -1 : 1;
+	}
+	return bound->tie;
+}
+
+/* lsm_fence_search within a group whose first separator is before the bound, or the first of all. */
+static bool
+search_fence_group(Page page, int group, const LsmBound *bound, uint32 *child)
+{
+	LsmLeafCoding coding = lsm_leaf_coding(page);
+	Comparison	at = {bound, &coding};
+	LsmCodedEntry next;
+	const uint8 *p;
+	const uint8 *end;
+	bool		is_first = true;
+
+	if (!lsm_leaf_find_group(page, group, &p, &end) || coding.keylen > 0)
+		return false;
+	do
+	{
+		int			order;
+
+		p = lsm_leaf_read_coded(p, end, &coding, is_first, &next);
+		if (p == NULL)
+			return false;
+		order = compare_next(&at, &next);
+		if (order > 0 && !is_first)
+			break;
+		*child = lsm_fence_child(next.rest, next.restlen);
+		if (order > 0)
+			break;
+		is_first = false;
+	} while (p < end);
+	return *child != LSM_NO_CHILD;
 }
 
 /*
@@ -115,11 +230,20 @@ bool
 lsm_fence_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 				 LsmGroup *decoded, uint32 *child)
 {
+	const LsmEntry *separator;
 	int			group;
 	int			pos;
 
+	if (ks->encoded)
+	{
+		int			before = groups_before(ks, page, bound);
+
+		return before >= 0 && lsm_leaf_group_count(page) > 0 &&
+			search_fence_group(page, Max(before - 1, 0), bound, child);
+	}
 	if (!lsm_leaf_search(ks, page, bound, &group, &pos, decoded) || decoded->count == 0)
 		return false;
-	*child = lsm_fence_child(&decoded->entries[Max(pos - 1, 0)]);
+	separator = &decoded->entries[Max(pos - 1, 0)];
+	*child = lsm_fence_child(separator->rest, separator->restlen);
 	return *child != LSM_NO_CHILD;
 }

@@ -43,6 +43,8 @@ extern void lsm_builder_place(LsmBuilder *b, uint64 segment_id, BlockNumber star
 /* Searching a packed page, search.c. */
 extern bool lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 							int *group, int *pos, LsmGroup *decoded);
+extern bool lsm_leaf_seek(LsmKeySpace *ks, Page page, const LsmBound *bound, int most,
+						  bool forward, int *pos, LsmGroup *decoded);
 extern bool lsm_fence_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 							 LsmGroup *decoded, uint32 *child);
 

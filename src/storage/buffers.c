@@ -246,37 +246,59 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
+ * The pages above the leaves of large runs, and all pages of small ones, are read by each
+ * search.  Where they are is remembered by their blocks, a few of them by each backend
+ * that searches.  (Blocks of several indexes may have to share a place.)
+ *
  * Batches of unique indexes look at very many filter pages, at each for a moment.  Where
- * these are is remembered by their blocks: then what is needed of several can be fetched
- * into the CPU's cache at once.  So many blocks for each buffer that the server has, and
- * so many at most:
+ * these are is remembered, too: then what is needed of several can be fetched into the
+ * CPU's cache at once.  So many blocks for each buffer that the server has, and so many at
+ * most:
  */
+#define FEW_RECENT			(1 << 12)
 #define RECENT_PER_BUFFER	2
 #define MOST_RECENT			(1 << 18)
 
 static Buffer *recent_buffers = NULL;	/* by block; 0: not known */
 static uint32 recent_mask;
 
+/* Remember so many blocks, a power of two; nothing is known of any. */
+static void
+make_recent(uint32 count)
+{
+	Buffer	   *old = recent_buffers;
+
+	recent_buffers = MemoryContextAllocZero(TopMemoryContext, count * sizeof(Buffer));
+	recent_mask = count - 1;
+	if (old != NULL)
+		pfree(old);
+}
+
 /* Where the buffer of a block is remembered. */
 static inline Buffer *
-recent_buffer(BlockNumber block)
+recent_buffer(Relation rel, BlockNumber block)
 {
 	if (unlikely(recent_buffers == NULL))
-	{
-		uint32		count = pg_nextpower2_32(Min(NBuffers, MOST_RECENT / RECENT_PER_BUFFER)) *
-			RECENT_PER_BUFFER;
+		make_recent(FEW_RECENT);
+	return &recent_buffers[(block + RelationGetRelid(rel) * 0x9E3779B1) & recent_mask];
+}
 
-		recent_buffers = MemoryContextAllocZero(TopMemoryContext, count * sizeof(Buffer));
-		recent_mask = count - 1;
-	}
-	return &recent_buffers[block & recent_mask];
+/* Very many pages are about to be looked at, again and again. */
+void
+lsm_buffer_recall_many(void)
+{
+	uint32		count = pg_nextpower2_32(Min(NBuffers, MOST_RECENT / RECENT_PER_BUFFER)) *
+		RECENT_PER_BUFFER;
+
+	if (recent_buffers == NULL || recent_mask + 1 < count)
+		make_recent(count);
 }
 
 /* What is remembered of a page is about to be needed. */
 void
-lsm_buffer_recall(BlockNumber block)
+lsm_buffer_recall(Relation rel, BlockNumber block)
 {
-	__builtin_prefetch(recent_buffer(block));
+	__builtin_prefetch(recent_buffer(rel, block));
 }
 
 /*
@@ -285,9 +307,9 @@ lsm_buffer_recall(BlockNumber block)
  * else happens.
  */
 void
-lsm_buffer_expect(BlockNumber block, uint32 offset, bool header)
+lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
 {
-	Buffer		buffer = *recent_buffer(block);
+	Buffer		buffer = *recent_buffer(rel, block);
 	Page		page;
 
 	if (buffer == InvalidBuffer)
@@ -300,12 +322,12 @@ lsm_buffer_expect(BlockNumber block, uint32 offset, bool header)
 	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
 }
 
-/* lsm_buffer_read_owned for such a page, locked in share mode. */
+/* lsm_buffer_read_owned for a page whose buffer may be remembered, locked in share mode. */
 Buffer
-lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 						 BufferAccessStrategy strategy)
 {
-	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(block));
+	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(rel, block));
 }
 
 /* A page will be read: let the kernel get it.  False if it is in shared buffers. */
@@ -322,7 +344,7 @@ lsm_buffer_ask(Relation rel, BlockNumber block)
 bool
 lsm_buffer_ask_expected(Relation rel, BlockNumber block)
 {
-	Buffer	   *recent = recent_buffer(block);
+	Buffer	   *recent = recent_buffer(rel, block);
 	PrefetchBufferResult result;
 
 	if (*recent != InvalidBuffer && !RelationUsesLocalBuffers(rel))

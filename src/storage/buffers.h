@@ -18,13 +18,14 @@ extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64
 							  int lock_mode, BufferAccessStrategy strategy);
 extern Buffer lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									int lock_mode, BufferAccessStrategy strategy);
-extern void lsm_buffer_recall(BlockNumber block);
+extern void lsm_buffer_recall_many(void);
+extern void lsm_buffer_recall(Relation rel, BlockNumber block);
 extern bool lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent);
 extern Buffer lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									BufferAccessStrategy strategy, Buffer *recent);
-extern void lsm_buffer_expect(BlockNumber block, uint32 offset, bool header);
-extern Buffer lsm_buffer_read_expected(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
-									   BufferAccessStrategy strategy);
+extern void lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header);
+extern Buffer lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
+									 BufferAccessStrategy strategy);
 extern const char *lsm_buffer_verify(Relation rel, Buffer buffer, bool missed);
 extern bool lsm_buffer_read_counted(Relation rel, BlockNumber block,
 									BufferAccessStrategy strategy, Buffer *buffer);

@@ -305,7 +305,7 @@ test_largest_entries(void)
 	good = lsm_leaf_check(page) == NULL && lsm_leaf_decode_group(page, 0, &group) &&
 		group.count == 2 && group.entries[1].keylen == LSM_MAX_ENTRY_SIZE &&
 		group.entries[1].key[LSM_MAX_ENTRY_SIZE - 1] == 'b' && group.entries[1].tid == e.tid &&
-		lsm_fence_child(&group.entries[1]) == child;
+		lsm_fence_child(group.entries[1].rest, group.entries[1].restlen) == child;
 	ok(good, "and come back");
 }
 

@@ -135,7 +135,7 @@ test_owner(void)
 	lsm_fence_begin(&b, (Page) block.data, false, 99, 7);
 	ok(lsm_page_opaque((Page) block.data)->owner == 99 && lsm_page_opaque((Page) block.data)->self == 7 &&
 	   lsm_page_opaque((Page) block.data)->kind == LSM_PAGE_FENCE, "and a fence page");
-	ok(lsm_fence_child(&(LsmEntry) {.rest = (const uint8 *) "\7\0\0\0",.restlen = 3}) == LSM_NO_CHILD,
+	ok(lsm_fence_child((const uint8 *) "\7\0\0\0", 3) == LSM_NO_CHILD,
 	   "a rest that is no page number leads nowhere");
 }
 
