@@ -33,6 +33,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "parser/parsetree.h"
+#include "utils/index_selfuncs.h"
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
@@ -119,17 +120,21 @@ entry_bytes(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
- * Of the pages of an index, those that follow the one before.  Where entries are smaller
- * than a B-tree's, as those of lsm indexes are and equal keys of B-trees, the leaves seem
- * to be more than full.
+ * Of the pages of an index, those that follow the one before.  Leaves of a B-tree with many
+ * equal keys, which it writes once, seem to be more than full.
  */
 static double
 following_share(PlannerInfo *root, IndexOptInfo *index)
 {
 	double		room = BLCKSZ - SizeOfPageHeaderData - sizeof(BTPageOpaqueData);
-	double		full = index->tuples / Max(index->pages, 1) * entry_bytes(root, index) / room;
-	double		order = (full - FULL_GROWN) / (FULL_BUILT - FULL_GROWN);
+	double		full;
+	double		order;
 
+	/* Not by relam: lsm indexes may be presented as B-trees. */
+	if ((amcostestimate_function) index->amcostestimate != btcostestimate)
+		return INDEX_FOLLOWING;
+	full = index->tuples / Max(index->pages, 1) * entry_bytes(root, index) / room;
+	order = (full - FULL_GROWN) / (FULL_BUILT - FULL_GROWN);
 	return INDEX_FOLLOWING * Min(Max(order, 0), 1);
 }
 

@@ -315,7 +315,11 @@ run_seek_in_copy(RunCursor *c, const LsmBound *from)
 	c->base.at_page = c->forward && c->group == 0 && pos == 0 && c->decoded.count > 0;
 	c->group += c->forward ? 1 : -1;
 	if (c->forward ? pos < c->decoded.count : pos > 0)
+	{
+		/* Those before were counted, if they were read. */
+		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
 		run_stand(c, c->forward ? pos : pos - 1);
+	}
 	/* Backward, position 0 is in the first group only. */
 	else if (c->forward && c->group < lsm_leaf_group_count(c->copy))
 		run_decode(c, 1);

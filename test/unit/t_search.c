@@ -82,6 +82,9 @@ test_leaf(const Shape *shape)
 	bool		backward = true;
 	char		name[120];
 
+	/* With no more room than keys of this length need. */
+	lsm_group_free(&group);
+	lsm_group_init(&group, shape->shared + shape->length);
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		int			count;
@@ -214,6 +217,8 @@ main(void)
 		test_leaf(&shapes[s]);
 		test_fence(&shapes[s]);
 	}
+	lsm_group_free(&group);
+	lsm_group_init(&group, LSM_MAX_ENTRY_SIZE);
 	test_damage();
 	lsm_group_free(&group);
 	return done();
