@@ -230,25 +230,16 @@ lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
 static bool
 first_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *entry)
 {
-	uint64		keylen;
-	uint64		code;
-	uint8		head;
+	LsmCodedEntry coded;
 
-	if (p >= end)
+	if (lsm_leaf_read_coded(p, end, c, true, &coded) == NULL || coded.unshared > LSM_MAX_ENTRY_SIZE)
 		return false;
-	head = *p++;
-	keylen = head & 0x0F;
-	if (keylen == NIBBLE_MORE && (p = lsm_get_varint(p, end, &keylen)) == NULL)
-		return false;
-	if (head >> 4 != 0 || keylen > (uint64) (end - p) || keylen > LSM_MAX_ENTRY_SIZE)
-		return false;
-	entry->key = p;
+	entry->key = coded.suffix;
 	entry->aligned = false;
-	entry->keylen = (uint32) keylen;
-	if ((p = get_rest(p + keylen, end, c, entry)) == NULL ||
-		lsm_get_varint(p, end, &code) == NULL)
-		return false;
-	entry->tid = decode_tid(code, c);
+	entry->keylen = coded.unshared;
+	entry->rest = coded.rest;
+	entry->restlen = coded.restlen;
+	entry->tid = decode_tid(coded.tid_code, c);
 	return true;
 }
 
