@@ -121,7 +121,7 @@ get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out
  */
 static inline const uint8 *
 lsm_leaf_read_coded(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bool is_first,
-			  LsmCodedEntry *out)
+					LsmCodedEntry *out)
 {
 	uint64		shared;
 	uint64		unshared;

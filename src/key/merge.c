@@ -353,6 +353,7 @@ merge_skip_page(LsmCursor *base)
 {
 	MergeCursor *m = (MergeCursor *) base;
 
+	Assert(!m->ahead);			/* so there is a tree */
 	lsm_cursor_skip_page(m->winner.cursor);
 	m->alive -= !m->winner.cursor->valid;
 	replay(m);

@@ -325,7 +325,7 @@ lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
 /* lsm_buffer_read_owned for a page whose buffer may be remembered, locked in share mode. */
 Buffer
 lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
-						 BufferAccessStrategy strategy)
+					   BufferAccessStrategy strategy)
 {
 	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(rel, block));
 }
