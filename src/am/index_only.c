@@ -25,6 +25,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "pgstat.h"
+#include "port/pg_bitutils.h"
 
 static ExecutorStart_hook_type previous_start;
 
@@ -62,20 +63,73 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
-/*
- * Is a page of the table all visible?  Where the answer for the same page came after the
- * array was read, it holds for the other entries of the array, too: those of rows that came
- * later are not in it, and rows that are deleted since are there for our snapshot.
- */
-static inline bool
-is_all_visible(IndexOnlyScanState *node, LsmScan *s, BlockNumber page)
+/* Entries whose pages are asked about together: at first, and at most. */
+#define FIRST_WINDOW	10
+#define MOST_WINDOW		64
+
+/* Pages of the table that a page of the visibility map knows: two bits for each. */
+#define PAGES_A_MAP_PAGE	((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
+
+/* The page of the table that an entry of the array names: the next one, or so many behind it. */
+static inline BlockNumber
+table_page(const LsmScan *s, int ahead)
 {
-	if (page == s->visible && BlockNumberIsValid(page))
-		return true;
-	if (!VM_ALL_VISIBLE(node->ioss_ScanDesc->heapRelation, page, &node->ioss_VMBuffer))
-		return false;
-	s->visible = page;
-	return true;
+	const LsmCursor *c = s->reader->cursor;
+
+	return (BlockNumber) (c->entry[c->stride * (ahead + 1)].tid >> 16);
+}
+
+/*
+ * Are the pages of the next entries all visible?  These are asked about together, a page
+ * of the map after the other: in a large table it would be another page of the map for
+ * each of them, which costs more than all else of a step.
+ *
+ * The answer comes after the array was read, so it holds while the array does: rows that
+ * came later are not in it, and rows that are deleted since are there for our snapshot.
+ */
+static void
+ask_map(IndexOnlyScanState *node, LsmScan *s)
+{
+	Relation	table = node->ioss_ScanDesc->heapRelation;
+	Buffer	   *map = &node->ioss_VMBuffer;
+	int			count;
+	uint64		open;			/* a bit for each that was not asked about yet */
+	uint64		visible = 0;
+	BlockNumber map_page;
+
+	s->window = s->window == 0 ? FIRST_WINDOW : Min(2 * s->window, MOST_WINDOW);
+	count = Min(s->window, s->matches);
+	open = PG_UINT64_MAX >> (64 - count);
+	/* The pinned page of the map comes first. */
+	map_page = BufferIsValid(*map) ? BufferGetBlockNumber(*map) :
+		table_page(s, 0) / PAGES_A_MAP_PAGE;
+	while (open != 0)
+	{
+		BlockNumber last = InvalidBlockNumber;
+		bool		last_visible = false;
+		uint64		others = 0;
+
+		for (uint64 rest = open; rest != 0; rest &= rest - 1)
+		{
+			int			i = pg_rightmost_one_pos64(rest);
+			BlockNumber page = table_page(s, i);
+
+			if (page / PAGES_A_MAP_PAGE != map_page)
+			{
+				others |= UINT64CONST(1) << i;
+				continue;
+			}
+			if (page != last)
+				last_visible = VM_ALL_VISIBLE(table, page, map);
+			last = page;
+			visible |= (uint64) last_visible << i;
+		}
+		open = others;
+		if (open != 0)
+			map_page = table_page(s, pg_rightmost_one_pos64(open)) / PAGES_A_MAP_PAGE;
+	}
+	s->asked = count;
+	s->visible = visible;
 }
 
 /* Take a step, if it is a simple one. */
@@ -89,8 +143,11 @@ step(IndexOnlyScanState *node, ScanDirection direction)
 	if (!lsm_scan_can_step(scan, direction) || s->maker == NULL)
 		return false;
 	entry = lsm_scan_peek(s);
-	if (!lsm_tuple_is_fixed(s->maker, entry) ||
-		!is_all_visible(node, s, (BlockNumber) (entry->tid >> 16)))
+	if (!lsm_tuple_is_fixed(s->maker, entry))
+		return false;
+	if (s->asked == 0)
+		ask_map(node, s);
+	if ((s->visible & 1) == 0)
 		return false;
 	lsm_scan_step(s);
 	store(s->maker, entry, node->ss.ss_ScanTupleSlot);

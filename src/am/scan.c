@@ -139,6 +139,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	MemoryContextSwitchTo(old);
 	s->place = PLACE_NOWHERE;
 	s->matches = 0;
+	s->window = 0;
 	s->has_mark = false;
 }
 
@@ -548,7 +549,7 @@ go_to_match(IndexScanDesc scan, ScanDirection direction)
 	bool		more;
 
 	s->matches = 0;
-	s->visible = InvalidBlockNumber;
+	s->asked = 0;
 	if (s->keys.impossible)
 		return false;
 	if (s->place == PLACE_NOWHERE)

@@ -55,7 +55,9 @@ typedef struct LsmScan
 	bool		is_lookup;		/* the reader has entries of the current combination only */
 	int			surely_in;		/* so many further entries are in it, too */
 	int			matches;		/* so many further entries of the array surely match */
-	BlockNumber visible;		/* a page of the table that was found all visible since then, or invalid */
+	int			asked;			/* of the next so many it is known whether their page is all visible: */
+	uint64		visible;		/* a bit for each, the lowest is the next one's */
+	int			window;			/* so many were asked about together, the last time */
 	LsmPace		pace;
 
 	/* Large, and behind all else: a scan that begins leaves them to its first rescan. */
@@ -99,6 +101,8 @@ static inline void
 lsm_scan_step(LsmScan *s)
 {
 	s->matches--;
+	s->asked -= s->asked > 0;
+	s->visible >>= 1;
 	lsm_scan_next_entry(s);
 }
 

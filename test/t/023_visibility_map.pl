@@ -1,0 +1,91 @@
+# Index-only scans of a table whose visibility map has several pages: entries of both parts
+# of the table alternate, and their rows are the right ones, whatever is visible to all; the
+# map is not read anew for each of them.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use JSON::PP;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# More pages of the table than one page of the map knows.
+my $pages = 33500;
+my $node = start_new_node('map', conf => $LsmTest::full . q{
+	enable_seqscan = off
+	enable_bitmapscan = off
+	enable_sort = off
+	max_parallel_workers_per_gather = 0
+	pg_lsm.enable_prefetch_scan = off
+});
+my $insert = "INSERT INTO t SELECT hashint4(i), i FROM generate_series(%d, %d) i;";
+$node->safe_psql('postgres', "
+	CREATE TABLE t (k int, v int);
+	CREATE INDEX t_lsm ON t USING lsm (k, v);
+	" . sprintf($insert, 1, 5000));
+
+# The pages in between are never written: they are a hole in the file.
+my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
+$node->safe_psql('postgres', 'VACUUM t');
+$node->stop;
+truncate($file, $pages * 8192) or die "could not extend $file: $!";
+$node->start;
+$node->safe_psql('postgres', sprintf($insert, 5001, 10000) . '
+	CREATE INDEX t_btree ON t (k, v)');
+$node->safe_psql('postgres', 'VACUUM ANALYZE t');
+is($node->safe_psql('postgres', "SELECT pg_relation_size('t', 'vm') / current_setting('block_size')::int"),
+	2, 'the visibility map has two pages');
+
+# The plan of a query that has this index to choose only.
+sub index_only
+{
+	my ($index, $query) = @_;
+	my $other = $index eq 't_lsm' ? 't_btree' : 't_lsm';
+	my $plan = decode_json($node->safe_psql('postgres', "
+		BEGIN;
+		DROP INDEX $other;
+		EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) $query;
+		ROLLBACK"))->[0]{Plan};
+
+	$plan = $plan->{Plans}[0] while $plan->{Plans};
+	is($plan->{'Node Type'} . ' ' . $plan->{'Index Name'}, "Index Only Scan $index", "$index: $query");
+	return $plan;
+}
+
+sub same
+{
+	my ($when) = @_;
+	my %rows;
+
+	foreach my $query ('SELECT k, v FROM t ORDER BY k, v', 'SELECT k, v FROM t ORDER BY k DESC, v DESC',
+		'SELECT k, v FROM t WHERE k > 0 ORDER BY k, v LIMIT 200',
+		'SELECT k, v FROM t WHERE k < 0 AND v % 3 = 1 ORDER BY k, v')
+	{
+		foreach my $other (qw(t_lsm t_btree))
+		{
+			$rows{$other} = $node->safe_psql('postgres', "BEGIN; DROP INDEX $other; $query; ROLLBACK");
+		}
+		ok($rows{t_lsm} eq $rows{t_btree} && length $rows{t_lsm} > 0, "$when, the same rows: $query");
+	}
+}
+
+my $all = 'SELECT k, v FROM t ORDER BY k, v';
+my %plan = map { $_ => index_only($_, $all) } qw(t_lsm t_btree);
+is($plan{$_}{'Heap Fetches'}, 0, "$_: nothing is read from the table") foreach sort keys %plan;
+cmp_ok($plan{t_btree}{'Shared Hit Blocks'}, '>', 4000, 'a B-tree reads the map for about every second row');
+cmp_ok($plan{t_lsm}{'Shared Hit Blocks'}, '<', 1000, 'lsm for a group of rows');
+same('all visible');
+
+$node->safe_psql('postgres', '
+	DELETE FROM t WHERE v % 700 < 3;
+	UPDATE t SET v = v + 20000 WHERE v % 900 = 5');
+cmp_ok(index_only('t_lsm', $all)->{'Heap Fetches'}, '>', 100, 'some pages are not all visible');
+same('not all visible');
+$node->safe_psql('postgres', 'VACUUM t');
+same('vacuumed');
+is(problems($node), '', 'nothing is wrong with the index');
+
+done_testing();
