@@ -132,12 +132,12 @@ class Store(unittest.TestCase):
             self.assertEqual(len(list(csv.reader(file))), 2)
 
 
-def load(*samples):
+def load(*samples, first=0):
     """Samples are (rows, seconds, longest transaction, longest gap)."""
     report = Report()
     for sample in samples:
         report.add("sample,load,%d,%f,%f,%f" % sample)
-    return Load(report)
+    return Load(report, first)
 
 
 class Bars(unittest.TestCase):
@@ -157,6 +157,23 @@ class Bars(unittest.TestCase):
         self.assertEqual(average.state, verdicts.MISSED)
         self.assertAlmostEqual(last.value, 1.0)
         self.assertEqual((worst.value, worst.bound, worst.state), (400, "<= 1.5", verdicts.MISSED))
+
+    def test_who_has_come_late_is_compared_over_what_it_loaded(self):
+        experiment = LoadExperiment("n", "t", 1, [Ratio("btree", LAST, 3.0)])
+        # 90 rows were there before; of the last ten the btree loads five, at a row a second.
+        late = load((2, 2, 1, 1), (5, 5, 1, 1), first=90)
+        late.cpu_seconds = 10.0
+        lsm = load((90, 9, 1, 1), (95, 10, 1, 1), (100, 20, 1, 1))
+        lsm.cpu_seconds = 100.0
+        experiment.results = {"btree": {1: late}, "lsm": {1: lsm}}
+        experiment.bench = argparse.Namespace(size_and_memory=lambda size: "", options=argparse.Namespace(memory=0))
+        late.end = lsm.end = argparse.Namespace(debt_bytes=0, runs=1)
+        last, = [v for v in experiment.verdicts() if v.text == "rows/s, last tenth, of btree"]
+        self.assertAlmostEqual(last.value, 5.0)
+        self.assertEqual((late.total, late.loaded, late.last_of_first()), (95, 5, None))
+        self.assertAlmostEqual(late.average(), 1.0)
+        self.assertAlmostEqual(late.last_tenth(), 1.0)
+        self.assertAlmostEqual(late.cpu_us_a_row(), 2e6)
 
     def test_half_as_long_again_as_the_longest_batch_without_an_index_is_allowed(self):
         experiment = LoadExperiment("n", "t", 1, [])

@@ -49,13 +49,16 @@ class RawLog:
 
 
 class Load:
-    """What a load gave, and, if it came to rest afterwards, what that gave."""
+    """What a load gave, and, if it came to rest afterwards, what that gave. So many rows were there before: they count as
+    rows of the table, not as loaded."""
 
-    def __init__(self, report):
-        self.points = [(int(s[1]), float(s[2])) for s in report.samples]
+    def __init__(self, report, first=0):
+        self.first = first
+        self.points = [(first, 0.0)] + [(first + int(s[1]), float(s[2])) for s in report.samples]
         self.worst_ms = max(float(s[3]) for s in report.samples)
         self.gap_ms = max(float(s[4]) for s in report.samples)
         self.total = self.points[-1][0]
+        self.loaded = self.total - first
         self.wal_bytes = self.index_bytes = self.peak_bytes = 0
         self.wal_points = []        # (rows, bytes)
         self.cpu_seconds = 0.0      # of the whole server
@@ -67,23 +70,23 @@ class Load:
         return stats.rate(self.points, begin, end)
 
     def average(self):
-        return self.rate(0, self.total)
+        return self.rate(self.first, self.total)
 
     def seconds(self):
         return self.points[-1][1]
 
     def last_tenth(self):
-        return stats.last_tenth(self.points)
+        return self.rate(max(self.first, self.total * 0.9), self.total)
 
     def last_of_first(self):
-        """The rate over the last tenth, of that over the first one."""
-        return self.last_tenth() / self.rate(0, self.total * 0.1)
+        """The rate over the last tenth, of that over the first one, or None."""
+        return None if self.first else self.last_tenth() / self.rate(0, self.total * 0.1)
 
     def cpu_us_a_row(self):
-        return self.cpu_seconds / self.total * 1e6
+        return self.cpu_seconds / self.loaded * 1e6
 
     def wal_a_row(self):
-        return self.wal_bytes / self.total
+        return self.wal_bytes / self.loaded
 
     def wal_a_row_of_last(self, share):
         """WAL bytes a row over the last part of the rows."""
@@ -146,15 +149,16 @@ class Watch(SizeWatch):
 class Printer:
     """Shows how a load goes on, about twenty times, and knows how many rows there are."""
 
-    def __init__(self, method, rows):
-        self.method, self.rows, self.shown, self.now = method, rows, (0, 0.0), 0
+    def __init__(self, method, rows, first=0):
+        self.method, self.rows, self.first = method, rows, first
+        self.shown, self.now = (first, 0.0), first
 
     def __call__(self, report):
         if not report.samples:
             return
-        rows, seconds = int(report.samples[-1][1]), float(report.samples[-1][2])
+        rows, seconds = self.first + int(report.samples[-1][1]), float(report.samples[-1][2])
         self.now = rows
-        if rows == self.rows or (rows - self.shown[0] >= self.rows / 20 and seconds - self.shown[1] >= 1):
+        if rows == self.first + self.rows or (rows - self.shown[0] >= self.rows / 20 and seconds - self.shown[1] >= 1):
             self._show(rows, seconds)
 
     def _show(self, rows, seconds):
@@ -230,8 +234,12 @@ class Bench:
     # --- tables
 
     def create_table(self, kind="int4_random", columns=None, index="(k)", unique=False):
-        """With the index of this turn's method."""
+        """With the index of this turn's method, unless `index` is None."""
         self.server.query("CREATE TABLE t (%s);" % (columns or COLUMNS.get(kind, "k int4, f char(10)")))
+        if index is not None:
+            self.create_index(index, unique)
+
+    def create_index(self, index="(k)", unique=False):
         if self.method != "none":
             self.server.query("CREATE %sINDEX %s ON t USING %s %s;" % (
                 "UNIQUE " if unique else "", INDEX, self.method, index))
@@ -248,31 +256,38 @@ class Bench:
 
     # --- measuring
 
-    def load(self, rows, kind="int4_random", clients=1, limit_s=None, in_one=False, rate=None):
+    def fill(self, rows, kind="int4_random"):
+        """By COPY, as load, but it is no figure of the method. Returns the number of rows."""
+        report = self.client.finish(self.client.start(
+            "load", {"k": kind, "r": rows, "b": self.options.batch, "s": self.seed, "e": rows},
+            self.server.conninfo(), "t"))
+        return int(report.value("load", "rows"))
+
+    def load(self, rows, kind="int4_random", clients=1, limit_s=None, in_one=False, rate=None, first=0):
         """Fills t by COPY, with the index that it has. In one transaction it is not among the waits of clients. At most
-        `rate` rows a second."""
+        `rate` rows a second. So many first rows are there already."""
         options = self.options
         if self.method == "btree" and options.btree_rows:
             rows = min(rows, options.btree_rows)
         batch = rows if in_one else options.batch
         before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
         flags = {"k": kind, "r": rows, "b": batch, "s": self.seed, "c": clients,
-                 "e": max(rows // SAMPLES_A_LOAD, batch), "t": options.limit if limit_s is None else limit_s}
+                 "e": max(rows // SAMPLES_A_LOAD, batch), "t": options.limit if limit_s is None else limit_s, "f": first}
         if rate:
             flags["a"] = rate
         if options.binary:
             flags["x"] = True
-        printer = Printer(self.method, rows)
+        printer = Printer(self.method, rows, first)
         cpu_before = self.cpu_seconds()
         with Watch(self.server, self._index_paths(), lambda: printer.now, before, self.method) as watch:
             report = self.client.finish(self.client.start("load", flags, self.server.conninfo(), "t"), printer)
-        load = Load(report)
+        load = Load(report, first)
         load.cpu_seconds, load.cpu_from = self.cpu_seconds() - cpu_before, cpu_before
         load.end = IndexState(self.server, self.method)
         load.wal_from, load.wal_bytes = before, wal_since(self.server, before)
         load.wal_points = sorted(p for p in watch.wal_points if p[0] < load.total) + [(load.total, load.wal_bytes)]
         load.index_bytes, load.peak_bytes = (watch.sizes[-1][1] if watch.sizes else 0), watch.peak
-        if load.total < rows:
+        if load.loaded < rows:
             say("  %-6s stopped after %.0f s" % (self.method, flags["t"]))
         self._keep_load(load, report, watch, in_one)
         if options.check and self.method == "lsm":
@@ -284,7 +299,7 @@ class Bench:
         return self.server.cpu_seconds() or 0.0
 
     def _keep_load(self, load, report, watch, in_one):
-        for rows, seconds, worst_ms, gap_ms in (s[1:5] for s in report.samples):
+        for rows, seconds, worst_ms, gap_ms in ((load.first + int(s[1]), *s[2:5]) for s in report.samples):
             self.raw.add("sample", "load", rows, seconds, worst_ms)
             self.raw.add("sample", "longest gap ms", rows, gap_ms)
         for rows, wal in load.wal_points:
@@ -304,11 +319,13 @@ class Bench:
                 ("peak index bytes/row", load.peak_bytes / load.total, "bytes"),
                 ("live index bytes/row", load.end.live_bytes / load.total, "bytes"),
                 ("debt bytes at the end", load.end.debt_bytes, "bytes"), ("runs at the end", load.end.runs, ""),
-                ("rows/s, last tenth of first", load.last_of_first(), ""),
                 ("server CPU us/row", load.cpu_us_a_row(), "us"),
                 ("server CPU", load.cpu_seconds / load.seconds(), "cores"),
                 ("client CPU", report.cpu_share(), "cores")):
             self.figure(name, value, unit)
+        if load.first:
+            return
+        self.figure("rows/s, last tenth of first", load.last_of_first())
         for tenth in range(10):
             self.figure("rows/s, by tenths", load.rate(load.total * tenth / 10, load.total * (tenth + 1) / 10), "rows/s",
                         tenth + 1)
@@ -396,8 +413,8 @@ class Bench:
         load.settled = self.settle(limit_s=limit_s)
         load.settled.wal_bytes = wal_since(self.server, load.wal_from)
         load.cpu_settled = self.cpu_seconds() - load.cpu_from
-        self.figure("server CPU us/row, until settled", load.cpu_settled / load.total * 1e6, "us")
-        self.figure("WAL bytes/row, until settled", load.settled.wal_bytes / load.total, "bytes")
+        self.figure("server CPU us/row, until settled", load.cpu_settled / load.loaded * 1e6, "us")
+        self.figure("WAL bytes/row, until settled", load.settled.wal_bytes / load.loaded, "bytes")
 
     def compact(self, load):
         self.server.query("SELECT lsm_compact('%s');" % INDEX)

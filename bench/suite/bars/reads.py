@@ -45,7 +45,7 @@ class Reads:
                 bench.server.query("CREATE TABLE t (k int4, f char(10));")
                 if method == "lsm":
                     bench.server.query("CREATE INDEX %s ON t USING lsm (k);" % INDEX)
-                rows = self._fill(bench)
+                rows = bench.fill(bench.rows(self.share))
                 rates = {}
                 if method == "btree":
                     bench.server.query("CREATE INDEX %s ON t (k);" % INDEX)
@@ -60,14 +60,6 @@ class Reads:
                     bench.server.query("SELECT lsm_compact('%s'); CHECKPOINT;" % INDEX)
                     rates["settled"] = self._read(bench, rows, "settled")
                 self.results.setdefault(method, {})[repeat] = rates
-
-    def _fill(self, bench):
-        """By COPY; not through Bench.load, which would keep the load as a figure of the method."""
-        rows = bench.rows(self.share)
-        report = bench.client.finish(bench.client.start(
-            "load", {"k": "int4_random", "r": rows, "b": bench.options.batch, "s": bench.seed, "e": rows},
-            bench.server.conninfo(), "t"))
-        return int(report.value("load", "rows"))
 
     def _read(self, bench, rows, state):
         """Operations a second of each of READS."""
