@@ -68,7 +68,7 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 #define MOST_WINDOW		64
 
 /* Pages of the table that a page of the visibility map knows: two bits for each. */
-#define PAGES_A_MAP_PAGE	((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
+#define PAGES_PER_MAP_PAGE ((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
 
 /* The page of the table that an entry of the array names: the next one, or so many behind it. */
 static inline BlockNumber
@@ -80,12 +80,13 @@ table_page(const LsmScan *s, int ahead)
 }
 
 /*
- * Are the pages of the next entries all visible?  These are asked about together, a page
- * of the map after the other: in a large table it would be another page of the map for
- * each of them, which costs more than all else of a step.
+ * Are the pages of the next entries all visible?  These are asked about together, one page
+ * of the map at a time: in a large table each of them would need another page of the map
+ * than the one before, which costs more than the rest of the step.
  *
- * The answer comes after the array was read, so it holds while the array does: rows that
- * came later are not in it, and rows that are deleted since are there for our snapshot.
+ * The answer comes after the array was read, and under the gate of that time, so that no TID
+ * was given to another row meanwhile.  So it holds while the array does: rows that came later
+ * are not in it, and rows that are deleted since are there for our snapshot.
  */
 static void
 ask_map(IndexOnlyScanState *node, LsmScan *s)
@@ -102,7 +103,7 @@ ask_map(IndexOnlyScanState *node, LsmScan *s)
 	open = PG_UINT64_MAX >> (64 - count);
 	/* The pinned page of the map comes first. */
 	map_page = BufferIsValid(*map) ? BufferGetBlockNumber(*map) :
-		table_page(s, 0) / PAGES_A_MAP_PAGE;
+		table_page(s, 0) / PAGES_PER_MAP_PAGE;
 	while (open != 0)
 	{
 		BlockNumber last = InvalidBlockNumber;
@@ -114,7 +115,7 @@ ask_map(IndexOnlyScanState *node, LsmScan *s)
 			int			i = pg_rightmost_one_pos64(rest);
 			BlockNumber page = table_page(s, i);
 
-			if (page / PAGES_A_MAP_PAGE != map_page)
+			if (page / PAGES_PER_MAP_PAGE != map_page)
 			{
 				others |= UINT64CONST(1) << i;
 				continue;
@@ -126,7 +127,7 @@ ask_map(IndexOnlyScanState *node, LsmScan *s)
 		}
 		open = others;
 		if (open != 0)
-			map_page = table_page(s, pg_rightmost_one_pos64(open)) / PAGES_A_MAP_PAGE;
+			map_page = table_page(s, pg_rightmost_one_pos64(open)) / PAGES_PER_MAP_PAGE;
 	}
 	s->asked = count;
 	s->visible = visible;

@@ -549,6 +549,9 @@ go_to_match(IndexScanDesc scan, ScanDirection direction)
 	bool		more;
 
 	s->matches = 0;
+	/* Answers about pages that are thrown away: begin with few again. */
+	if (s->asked > 0)
+		s->window = 0;
 	s->asked = 0;
 	if (s->keys.impossible)
 		return false;

@@ -57,7 +57,7 @@ typedef struct LsmScan
 	int			matches;		/* so many further entries of the array surely match */
 	int			asked;			/* of the next so many it is known whether their page is all visible: */
 	uint64		visible;		/* a bit for each, the lowest is the next one's */
-	int			window;			/* so many were asked about together, the last time */
+	int			window;			/* so many might be asked about together, the last time */
 	LsmPace		pace;
 
 	/* Large, and behind all else: a scan that begins leaves them to its first rescan. */
