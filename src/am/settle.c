@@ -118,7 +118,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 		lsm_batch_flush_index(target.rel);
 		seal_buffer(&target);
 		merge_all(&target);
-		lsm_request_note(target.index);
+		lsm_request_note(target.index, true);
 	}
 	PG_FINALLY();
 	{

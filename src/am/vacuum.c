@@ -549,7 +549,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	lsm_manifest_reap(index);
 	lsm_cut_file(index);
 	/* After a restart nobody else may know that a merge was under way. */
-	lsm_request_note(index);
+	lsm_request_note(index, true);
 	fill_stats(index, stats);
 	return stats;
 }

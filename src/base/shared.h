@@ -91,8 +91,8 @@ typedef struct LsmClaim
  *					Cleared by lsm_request_begin.
  *	idle_check		set by note_debt: there is more than one run; by conclude, unless
  *					all is done or the index is gone.
- *					Cleared by a visit to an idle index that leaves nothing to do, and
- *					by conclude, if the index is gone.
+ *					Cleared by a visit to an idle index that leaves nothing to do, before
+ *					that notes the debt, and by conclude, if the index is gone.
  *	read_check		set by lsm_request_after_reads: as many reads as were wanted; by
  *					conclude, as idle_check.
  *					Cleared by lsm_request_begin.

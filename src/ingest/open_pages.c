@@ -97,7 +97,7 @@ open_another(LsmIndex *index, Relation heap, uint32 pages, LsmOpenPages *open)
 		if (result == LSM_SEALED && slot != NULL)
 		{
 			pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
-			lsm_request_note(index);
+			lsm_request_note(index, true);
 		}
 	}
 	ask_manifest(index, open);

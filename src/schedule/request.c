@@ -31,11 +31,11 @@
 #define MOST_READS (UINT64CONST(1) << 24)
 
 /*
- * Note what waits to be merged, and ask for a worker if there is one's work.  None is
- * started for what writers do at once.
+ * Note what waits to be merged, and ask for a worker if there is one's work, at once or
+ * when the index has been idle.  None is started for what writers do at once.
  */
 static int
-note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
+note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask, bool when_idle)
 {
 	LsmDebt		debt;
 	uint32		live = 0;
@@ -50,7 +50,7 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
 	pg_atomic_write_u32(&slot->jobs, debt.jobs);
 	/* Only who asks first has to wake somebody. */
-	if (version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
+	if (when_idle && version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
 	if (ask && (debt.jobs > 0 || (debt.next_blocks > 0 && lsm_pool_has_worker(MyDatabaseId))) &&
 		pg_atomic_exchange_u32(&slot->asked, 1) == 0)
@@ -60,9 +60,13 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask)
 	return debt.pressure;
 }
 
-/* The same, for who does not write: VACUUM. */
+/*
+ * The same, for who does not write.  A worker that leaves nothing to do for when the index
+ * is idle does not ask for that.  It clears idle_check before: then a writer that is late,
+ * and notes what is not so any more, has the worker look, and note, once more.
+ */
 void
-lsm_request_note(LsmIndex *index)
+lsm_request_note(LsmIndex *index, bool when_idle)
 {
 	LsmIndexSlot *slot = lsm_slot_get(index->rel);
 	LsmVersion *version;
@@ -70,7 +74,7 @@ lsm_request_note(LsmIndex *index)
 	if (slot == NULL)
 		return;
 	version = lsm_version_read(index);
-	note_debt(slot, index->rel, version, true);
+	note_debt(slot, index->rel, version, true, when_idle);
 	pfree(version);
 }
 
@@ -184,7 +188,7 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 		return;
 	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_PAGES_FLUSHED], sealed);
 	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
-	help->pressure = note_debt(help->slot, index->rel, version, !is_new);
+	help->pressure = note_debt(help->slot, index->rel, version, !is_new, true);
 	expect_reads(help->slot, 0);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
 		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;

@@ -45,7 +45,7 @@ typedef struct LsmHelp
 
 extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,
 							 uint64 sealed, LsmHelp *help);
-extern void lsm_request_note(LsmIndex *index);
+extern void lsm_request_note(LsmIndex *index, bool when_idle);
 extern void lsm_request_after_reads(LsmIndex *index);
 extern void lsm_request_begin(LsmIndexSlot *slot);
 extern bool lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job);

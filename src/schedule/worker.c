@@ -293,12 +293,10 @@ work(LsmIndexSlot *slot)
 	} while (result == WORK_MORE &&
 			 !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), TRANSACTION_MS));
 	pfree(version);
-	lsm_request_note(target.index);
-	lsm_target_close(&target);
-
-	/* lsm_request_note has set it anew: there is nothing left for it. */
 	if (result == WORK_DONE && idle)
 		pg_atomic_write_u32(&slot->idle_check, 0);
+	lsm_request_note(target.index, !(result == WORK_DONE && idle));
+	lsm_target_close(&target);
 	return result;
 }
 
