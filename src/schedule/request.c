@@ -61,9 +61,10 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 }
 
 /*
- * The same, for who does not write.  A worker that leaves nothing to do for when the index
- * is idle does not ask for that.  It clears idle_check before: then a writer that is late,
- * and notes what is not so any more, has the worker look, and note, once more.
+ * The same, for who does not write.  when_idle: there may be something to do when the index
+ * has been idle; else a worker has just found that there is not.  That it was asked is
+ * cleared before anything is noted: then a writer that is late, and notes what is not so any
+ * more, has the worker look, and note, once more.
  */
 void
 lsm_request_note(LsmIndex *index, bool when_idle)
@@ -73,6 +74,8 @@ lsm_request_note(LsmIndex *index, bool when_idle)
 
 	if (slot == NULL)
 		return;
+	if (!when_idle)
+		pg_atomic_write_u32(&slot->idle_check, 0);
 	version = lsm_version_read(index);
 	note_debt(slot, index->rel, version, true, when_idle);
 	pfree(version);

@@ -293,9 +293,7 @@ work(LsmIndexSlot *slot)
 	} while (result == WORK_MORE &&
 			 !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), TRANSACTION_MS));
 	pfree(version);
-	if (result == WORK_DONE && idle)
-		pg_atomic_write_u32(&slot->idle_check, 0);
-	lsm_request_note(target.index, !(result == WORK_DONE && idle));
+	lsm_request_note(target.index, result != WORK_DONE || !idle);
 	lsm_target_close(&target);
 	return result;
 }

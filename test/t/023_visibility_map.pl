@@ -14,7 +14,7 @@ use Test::More;
 
 # More pages of the table than one page of the map knows.
 my $pages = 33500;
-my $node = start_new_node('map', conf => $LsmTest::full . q{
+my $node = start_new_node('map', conf => $full . q{
 	enable_seqscan = off
 	enable_bitmapscan = off
 	enable_sort = off
@@ -39,16 +39,20 @@ $node->safe_psql('postgres', 'VACUUM ANALYZE t');
 is($node->safe_psql('postgres', "SELECT pg_relation_size('t', 'vm') / current_setting('block_size')::int"),
 	2, 'the visibility map has two pages');
 
-# The plan of a query that has this index to choose only.
+# What a statement gives while there is this index only.
+sub with_only
+{
+	my ($index, $sql) = @_;
+	my $other = $index eq 't_lsm' ? 't_btree' : 't_lsm';
+
+	return $node->safe_psql('postgres', "BEGIN; DROP INDEX $other; $sql; ROLLBACK");
+}
+
 sub index_only
 {
 	my ($index, $query) = @_;
-	my $other = $index eq 't_lsm' ? 't_btree' : 't_lsm';
-	my $plan = decode_json($node->safe_psql('postgres', "
-		BEGIN;
-		DROP INDEX $other;
-		EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) $query;
-		ROLLBACK"))->[0]{Plan};
+	my $plan = decode_json(with_only($index,
+		"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) $query"))->[0]{Plan};
 
 	$plan = $plan->{Plans}[0] while $plan->{Plans};
 	is($plan->{'Node Type'} . ' ' . $plan->{'Index Name'}, "Index Only Scan $index", "$index: $query");
@@ -67,10 +71,7 @@ sub same
 		'SELECT k, v FROM t WHERE k > 0 ORDER BY k, v LIMIT 200',
 		'SELECT k, v FROM t WHERE k < 0 AND v % 3 = 1 ORDER BY k, v', $cursor)
 	{
-		foreach my $other (qw(t_lsm t_btree))
-		{
-			$rows{$other} = $node->safe_psql('postgres', "BEGIN; DROP INDEX $other; $query; ROLLBACK");
-		}
+		$rows{$_} = with_only($_, $query) foreach qw(t_lsm t_btree);
 		ok($rows{t_lsm} eq $rows{t_btree} && length $rows{t_lsm} > 0, "$when, the same rows: " . substr($query, 0, 60));
 	}
 }
@@ -89,6 +90,6 @@ cmp_ok(index_only('t_lsm', $all)->{'Heap Fetches'}, '>', 100, 'some pages are no
 same('not all visible');
 $node->safe_psql('postgres', 'VACUUM t');
 same('vacuumed');
-is(problems($node), '', 'nothing is wrong with the index');
+check_clean($node, 'nothing is wrong with the index');
 
 done_testing();

@@ -18,6 +18,10 @@ INDEX = "t_1"
 SIZE_INTERVAL_S = 0.5
 WAL_INTERVAL_S = 5.0
 SAMPLES_A_LOAD = 200
+# A btree that comes late: see create_late_btree.
+LATE_FROM = 0.9             # of the rows
+LATE_FILLFACTOR = 70
+LATE_LIMIT_S = 600
 BEYOND_MEMORY = 1.5         # index of the server's memory, from which on a btree is well beyond it; the table comes on top
 MB = 1 << 20
 
@@ -253,6 +257,16 @@ class Bench:
 
     def _index_paths(self):
         return self.server.query("SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname = '%s';" % INDEX).split()
+
+    def create_late_btree(self, index, unique, rows):
+        """To fill the largest tables with a btree in place takes hours. So it gets the last of their rows only: `rows` are
+        there, and CREATE INDEX makes it as full as random keys leave one that grows."""
+        say("  %-6s made of %s rows" % (self.method, format(rows, ",")))
+        self.create_index("%s WITH (fillfactor = %d)" % (index, LATE_FILLFACTOR), unique)
+
+    def late_limit(self):
+        """Seconds after which the rate of such a btree is known, and no more than --limit."""
+        return min(self.options.limit or LATE_LIMIT_S, LATE_LIMIT_S)
 
     # --- measuring
 

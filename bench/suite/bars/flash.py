@@ -26,10 +26,8 @@ METHODS = ("lsm", "btree")
 def fill(bench, rows):
     """Experiment 6's table, with the index in place."""
     bench.begin_fresh()
-    bench.server.query("CREATE TABLE t (k int4, f text); CREATE INDEX %s ON t USING %s (k);" % (INDEX, bench.method))
-    bench.client.finish(bench.client.start(
-        "load", {"k": "fat", "r": rows, "b": bench.options.batch, "s": bench.seed, "e": rows},
-        bench.server.conninfo(), "t"))
+    bench.create_table("fat")
+    bench.fill(rows, "fat")
     bench.server.query("VACUUM (FREEZE, ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
 
 

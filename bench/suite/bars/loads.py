@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .bench import MB, say
+from .bench import LATE_FROM, MB, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
 AVERAGE, LAST = "average", "last tenth"
@@ -131,7 +131,7 @@ class LoadExperiment:
         for other, other_text in (("none", "no index"), ("btree", "btree")):
             for text, cpu in (("during the load", lambda l: l.cpu_seconds), ("until settled", lambda l: l.cpu_settled)):
                 loads = [pair for pair in of_repeats(self.results, "lsm", other) if all(cpu(load) for load in pair)]
-                pairs = [(1e6 * cpu(a) / a.total, 1e6 * cpu(b) / b.loaded) for a, b in loads]
+                pairs = [(1e6 * cpu(a) / a.loaded, 1e6 * cpu(b) / b.loaded) for a, b in loads]
                 if pairs:
                     parts = "lsm %s, %s %s us" % (
                         number(median_or_none(a for a, _ in pairs)), other, number(median_or_none(b for _, b in pairs)))
@@ -143,24 +143,16 @@ class LoadExperiment:
 
 
 class LateBtree(LoadExperiment):
-    """To load the largest table with a btree takes hours. So the btree has the last tenth only: the rows before come
-    without it, and then CREATE INDEX makes it as full as random keys leave one that grows."""
-
-    BEFORE = 0.9
-    FILLFACTOR = 70
-    BTREE_LIMIT_S = 600         # its rate is known by then
+    """The btree has the last tenth only."""
 
     def load(self, bench):
         rows = bench.rows(self.share)
         if bench.method != "btree" or bench.options.btree_rows:
             return super().load(bench)
         bench.create_table(self.kind, self.columns, None)
-        first = bench.fill(int(rows * self.BEFORE), self.kind)
-        bench.create_index("%s WITH (fillfactor = %d)" % (self.index, self.FILLFACTOR), self.unique)
-        say("  btree  %12s rows before it was made" % format(first, ","))
-        limit = bench.options.limit
-        return bench.load(rows - first, self.kind, limit_s=min(limit, self.BTREE_LIMIT_S) if limit else self.BTREE_LIMIT_S,
-                          first=first)
+        first = bench.fill(int(rows * LATE_FROM), self.kind)
+        bench.create_late_btree(self.index, self.unique, first)
+        return bench.load(rows - first, self.kind, limit_s=bench.late_limit(), first=first)
 
 
 class LargestLoad(LoadExperiment):

@@ -42,13 +42,11 @@ class Reads:
             with bench.server:
                 bench.begin_fresh()
                 bench.change_settings({"pg_lsm.idle_delay": "-1"})
-                bench.server.query("CREATE TABLE t (k int4, f char(10));")
-                if method == "lsm":
-                    bench.server.query("CREATE INDEX %s ON t USING lsm (k);" % INDEX)
+                bench.create_table(index="(k)" if method == "lsm" else None)
                 rows = bench.fill(bench.rows(self.share))
                 rates = {}
                 if method == "btree":
-                    bench.server.query("CREATE INDEX %s ON t (k);" % INDEX)
+                    bench.create_index()
                     bench.server.query("VACUUM (ANALYZE, TRUNCATE OFF) t; CHECKPOINT;")
                     rates = dict.fromkeys(STATES, self._read(bench, rows, ""))
                 else:

@@ -2,8 +2,7 @@
 
 from collections import namedtuple
 
-from .bench import INDEX, MB, say
-from .loads import LateBtree
+from .bench import INDEX, LATE_FROM, MB, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
 CLIENTS = 8
@@ -92,8 +91,7 @@ class InsertsBeyondMemory(Inserts):
             for method, repeat in bench.turns(self):
                 if method != "none":
                     say("  %-6s CREATE INDEX" % method)
-                    bench.server.query("CREATE %sINDEX %s ON t USING %s (k);" % (
-                        "UNIQUE " if self.unique else "", INDEX, method))
+                    bench.create_index(unique=self.unique)
                     bench.figure("index bytes", bench.index_bytes(), "bytes")
                 if method == "btree":
                     self.btree_bytes = bench.index_bytes()
@@ -237,8 +235,8 @@ class Lookups:
 
 class Ledger:
     """A stream of events of which every tenth was there before: INSERT ... ON CONFLICT DO NOTHING, 1000 rows a statement.
-    The server makes the rows, the same for all. The btree, which would take hours, has the last tenth only, as LateBtree
-    says: before it there are all rows of which any could be a duplicate."""
+    The server makes the rows, the same for all. The btree has the last tenth only: before it there are all
+    rows of which any could be a duplicate."""
 
     name, title, methods, share = "ledger", "1000 rows a statement, a tenth there already, ON CONFLICT DO NOTHING", ("lsm", "btree"), 0.5
     STATEMENT, PARTS, BOUND = 1000, 50, 8.0
@@ -268,7 +266,7 @@ class Ledger:
                     spent += seconds
                     rates[part] = (last - first) * self.STATEMENT / seconds
                     bench.figure("rows/s", rates[part], "rows/s", last * self.STATEMENT)
-                    if spent > (LateBtree.BTREE_LIMIT_S if method == "btree" else bench.options.limit):
+                    if spent > (bench.late_limit() if method == "btree" else bench.options.limit):
                         break
                 say("  %-6s %s rows, %s rows/s, then %s; index %s MB" % (
                     method, format(last * self.STATEMENT, ","), number(rates[first_part]), number(rates[max(rates)]),
@@ -282,12 +280,12 @@ class Ledger:
         bench.server.query("CREATE TABLE t (provider int4, event int8, f char(10));")
         columns, first_part = "(provider, event)", 0
         if bench.method == "btree":
-            first_part = int(self.PARTS * LateBtree.BEFORE)
+            first_part = int(self.PARTS * LATE_FROM)
             rows = statements * first_part // self.PARTS * self.STATEMENT
             bench.server.query(self.FILL % (self.ROW, bench.seed, rows))
-            columns += " WITH (fillfactor = %d)" % LateBtree.FILLFACTOR
-            say("  btree  %s rows before it was made" % format(rows, ","))
-        bench.create_index(columns, unique=True)
+            bench.create_late_btree(columns, True, rows)
+        else:
+            bench.create_index(columns, True)
         bench.server.query("CHECKPOINT;")
         return first_part
 
