@@ -161,6 +161,24 @@ database_is_wanted(void)
 	return LockAcquire(&tag, RowExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL;
 }
 
+/*
+ * The same before we are connected.  We must not wait for the lock, as connecting
+ * does: a database that is dropped meanwhile is a FATAL error in the server's log.
+ * There is no transaction yet, so the lock is given back by hand; only who comes in
+ * the instant between that and connecting still makes us wait.
+ */
+static bool
+database_is_locked(Oid database)
+{
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
+	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return true;
+	LockRelease(&tag, RowExclusiveLock, true);
+	return false;
+}
+
 /* The next index for us, claimed, or NULL; then *when is the time to look again. */
 static LsmIndexSlot *
 choose(TimestampTz *when)
@@ -439,6 +457,13 @@ lsm_worker_main(Datum arg)
 	database = find_database(arg);
 	if (!OidIsValid(database))
 		proc_exit(0);
+	if (database_is_locked(database))
+	{
+		lsm_shared_postpone_database(database, DATABASE_WANTED_MS);
+		/* Its end gives the place back. */
+		(void) attach();
+		proc_exit(0);
+	}
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
 	if (!attach())
 		proc_exit(0);

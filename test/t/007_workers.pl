@@ -114,6 +114,20 @@ like(($node->psql('postgres', 'DROP DATABASE copied'))[2], qr/cannot drop a temp
 is($node->safe_psql('copied', $counted), 100, 'and leaves the counters as they are');
 $node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE false');
 $node->safe_psql('postgres', 'DROP DATABASE copied');
+# Nobody comes to a database that is about to go.  DROP DATABASE has its lock, and waits up to five seconds for the last
+# session, which writes until then: its index is long due when the session ends.
+$node->safe_psql('postgres', 'CREATE DATABASE leaving');
+$node->safe_psql('leaving', 'CREATE EXTENSION pg_lsm; CREATE TABLE t (k int); CREATE INDEX t_k ON t USING lsm (k)');
+my $last = $node->background_psql('leaving');
+my $drop = $node->background_psql('postgres');
+$drop->query_until(qr/started/, "\\echo started\nDROP DATABASE leaving;\n");
+ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks JOIN pg_database d ON d.oid = objid
+	WHERE locktype = 'object' AND datname = 'leaving' AND mode = 'AccessExclusiveLock' AND granted}), 'a database is about to be dropped');
+$last->query_safe('INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i') foreach 1 .. 2;
+sleep 1;
+$last->quit;
+ok($drop->quit, 'it is dropped');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'leaving'}), 0, 'it is gone');
 # Workers have gone on to what came after that.
 $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 1000, \'x\' FROM generate_series(1, 6000) i');
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers go on');
