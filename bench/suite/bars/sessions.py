@@ -242,7 +242,7 @@ class Ledger:
     STATEMENT, PARTS, BOUND = 1000, 50, 8.0
     ROW = "(h & 15)::int4, h, 'abcdefghij'"
     # A few hashes of tens of millions are equal. Those that stay come in no order, as in the stream.
-    FILL = ("SET work_mem = '128MB'; SET enable_sort = off; INSERT INTO t SELECT %s FROM (SELECT DISTINCT "
+    FILL = ("SET work_mem = '16MB'; SET enable_sort = off; INSERT INTO t SELECT %s FROM (SELECT DISTINCT "
             "hashint8extended(i, %d) AS h FROM generate_series(0::int8, %d) i) r")
     SQL = ("DO $$ BEGIN FOR s IN %d .. %d LOOP "
            "INSERT INTO t SELECT %s FROM (SELECT hashint8extended("
