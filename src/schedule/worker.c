@@ -151,31 +151,23 @@ settle_settings(void)
  * Is the database to be dropped, moved, renamed or copied?  Who does that
  * holds this lock and waits, not for long, until nobody is connected.  We take
  * it for as long as connecting to a database does: to the transaction's end.
+ *
+ * We ask before we connect, too, since connecting waits for the lock, and fails with
+ * an error in the server's log if the database is dropped meanwhile.  Then there is no
+ * transaction yet, and the lock is given back by hand; only who comes in the instant
+ * between that and connecting still makes us wait.
  */
 static bool
-database_is_wanted(void)
+database_is_wanted(Oid database)
 {
 	LOCKTAG		tag;
-
-	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, MyDatabaseId, 0);
-	return LockAcquire(&tag, RowExclusiveLock, false, true) == LOCKACQUIRE_NOT_AVAIL;
-}
-
-/*
- * The same before we are connected.  We must not wait for the lock, as connecting
- * does: a database that is dropped meanwhile is a FATAL error in the server's log.
- * There is no transaction yet, so the lock is given back by hand; only who comes in
- * the instant between that and connecting still makes us wait.
- */
-static bool
-database_is_locked(Oid database)
-{
-	LOCKTAG		tag;
+	bool		by_hand = !IsTransactionState();
 
 	SET_LOCKTAG_OBJECT(tag, InvalidOid, DatabaseRelationId, database, 0);
-	if (LockAcquire(&tag, RowExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+	if (LockAcquire(&tag, RowExclusiveLock, by_hand, true) == LOCKACQUIRE_NOT_AVAIL)
 		return true;
-	LockRelease(&tag, RowExclusiveLock, true);
+	if (by_hand)
+		LockRelease(&tag, RowExclusiveLock, true);
 	return false;
 }
 
@@ -290,7 +282,7 @@ work(LsmIndexSlot *slot)
 	lsm_request_begin(slot);
 	idle = slot_is_idle(slot);
 
-	if (database_is_wanted())
+	if (database_is_wanted(MyDatabaseId))
 		return WORK_LEAVE;
 	opened = lsm_target_open(&target, lsm_slot_index(slot), false);
 	if (opened != LSM_OPENED)
@@ -457,7 +449,7 @@ lsm_worker_main(Datum arg)
 	database = find_database(arg);
 	if (!OidIsValid(database))
 		proc_exit(0);
-	if (database_is_locked(database))
+	if (database_is_wanted(database))
 	{
 		lsm_shared_postpone_database(database, DATABASE_WANTED_MS);
 		/* Its end gives the place back. */
