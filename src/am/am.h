@@ -104,6 +104,10 @@ extern void lsm_look_ahead_init(void);
 extern const struct LsmLookedFor *lsm_look_ahead_known(struct LsmIndex *index);
 extern void lsm_look_ahead_forget(void);
 
+/* look_ahead_plan.c */
+struct QueryDesc;
+extern bool lsm_may_look_ahead(struct QueryDesc *query);
+
 /* validate.c */
 extern bool lsm_am_validate(Oid opclass);
 extern void lsm_am_adjust_members(Oid opfamily, Oid opclass, List *operators, List *functions);

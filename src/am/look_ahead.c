@@ -13,12 +13,15 @@
  * looks for each key as ever.  But it finds the pages in memory; and a key that was not
  * there is looked for only in what has come since (read/looked_for.c).
  *
- * That the plan below runs ahead of the inserts can be seen only by what it calls, or by
- * rows that it locks: so it must have no volatile functions, and only nodes that we know.
+ * With DO NOTHING a row need not even be handed on whose key another row has, if that is
+ * seen by everybody: the visibility map says so, and the table is not read.
+ *
+ * Which plans may run ahead like this, look_ahead_plan.c says.
  */
 #include "postgres.h"
 
 #include "access/detoast.h"
+#include "access/visibilitymap.h"
 #include "access/xact.h"
 #include "am/am.h"
 #include "am/unique.h"
@@ -26,7 +29,6 @@
 #include "base/limits.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
@@ -36,9 +38,6 @@
 
 /* Keys whose strings are longer, together, are not looked for: they may be too long for the index. */
 #define LONGEST_STRINGS	(LSM_MAX_ENTRY_SIZE / 4)
-
-/* A plan of fewer rows is not worth it. */
-#define LEAST_ROWS		4
 
 /* Where most keys are there it is, if the page of one row in so many is not in memory. */
 #define ROWS_PER_READ	16
@@ -50,9 +49,11 @@
 typedef struct LookAhead
 {
 	ResultRelInfo *target;
+	ModifyTableState *state;
 	bool		is_decided;		/* by which index keys are looked for: */
 	Relation	index;			/* NULL: by none */
 	IndexInfo  *info;
+	bool		keeps_back;		/* rows that need not be handed on */
 	PlanState  *source;			/* the plan below */
 	ExecProcNodeMtd get_row;	/* its own function */
 	MemoryContext context;		/* of the rows, up to work_mem */
@@ -64,7 +65,8 @@ typedef struct LookAhead
 	int			ahead;			/* further rows for which that may be done now */
 	TupleDesc	descriptor;		/* of the rows */
 	TupleTableSlot *rows[ROWS_AT_ONCE];
-	BlockNumber blocks[ROWS_AT_ONCE];	/* of the table, that they lead to; or invalid */
+	BlockNumber blocks[ROWS_AT_ONCE];	/* of the table, that are to be read for them; or invalid */
+	bool		conflicts[ROWS_AT_ONCE];	/* DO NOTHING does nothing, and no page is to be read */
 	int			missing;		/* of the pages that were asked for */
 	MemoryContextCallback on_reset;
 	struct LookAhead *outer;	/* of the statement around */
@@ -96,25 +98,98 @@ is_eligible(Relation index, const IndexInfo *info)
 		info->ii_ReadyForInserts && info->ii_Expressions == NIL && info->ii_Predicate == NIL;
 }
 
+/* Does a row that is in this index keep another one with its key out? */
+static bool
+is_arbiter(const ResultRelInfo *target, Relation index)
+{
+	return target->ri_onConflictArbiterIndexes == NIL ||
+		list_member_oid(target->ri_onConflictArbiterIndexes, RelationGetRelid(index));
+}
+
+/* Does core raise an error for each row, since an arbiter is checked at the end only? */
+static bool
+has_deferrable_arbiter(const ResultRelInfo *target)
+{
+	for (int i = 0; i < target->ri_NumIndices; i++)
+	{
+		Relation	index = target->ri_IndexRelationDescs[i];
+
+		if (index != NULL && !index->rd_index->indimmediate && is_arbiter(target, index))
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_generated_column(TupleDesc descriptor)
+{
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (TupleDescAttr(descriptor, i)->attgenerated != '\0')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * May a row whose key is there be kept back from the executor?  If nothing happens to it
+ * there before its key is looked for but what check_row does.
+ */
+static bool
+may_keep_back(const LookAhead *a)
+{
+	ResultRelInfo *target = a->target;
+
+	return ((ModifyTable *) a->state->ps.plan)->onConflictAction == ONCONFLICT_NOTHING &&
+		is_arbiter(target, a->index) && !has_deferrable_arbiter(target) &&
+		target->ri_WithCheckOptions == NIL &&
+		!has_generated_column(RelationGetDescr(target->ri_RelationDesc));
+}
+
+/* Does each row get a key of its own in this index, of a sequence perhaps?  Then none is there yet. */
+static bool
+makes_keys(const LookAhead *a, const IndexInfo *info)
+{
+	List	   *columns = a->source->plan->targetlist;
+
+	for (int i = 0; i < info->ii_NumIndexKeyAttrs; i++)
+	{
+		if (contain_volatile_functions(list_nth(columns, info->ii_IndexAttrNumbers[i] - 1)))
+			return true;
+	}
+	return false;
+}
+
+/* How much is it worth to look for keys in this index? */
+static int
+worth(const LookAhead *a, Relation index, const IndexInfo *info)
+{
+	return 1 + !makes_keys(a, info) + 2 * is_arbiter(a->target, index);
+}
+
 /* Decide by which index of the target keys are looked for, when core has opened them. */
 static void
 choose_index(LookAhead *a)
 {
 	ResultRelInfo *target = a->target;
+	int			best = 0;
 
 	if (target->ri_IndexRelationDescs == NULL)
 		return;
 	a->is_decided = true;
-	for (int i = 0; i < target->ri_NumIndices && a->index == NULL; i++)
+	for (int i = 0; i < target->ri_NumIndices; i++)
 	{
 		Relation	index = target->ri_IndexRelationDescs[i];
+		IndexInfo  *info = target->ri_IndexRelationInfo[i];
 
-		if (index == NULL || !is_eligible(index, target->ri_IndexRelationInfo[i]) ||
-			!lsm_index_open(index)->coding.encoded)
+		if (index == NULL || !is_eligible(index, info) || !lsm_index_open(index)->coding.encoded ||
+			worth(a, index, info) <= best)
 			continue;
+		best = worth(a, index, info);
 		a->index = index;
-		a->info = target->ri_IndexRelationInfo[i];
+		a->info = info;
 	}
+	a->keeps_back = a->index != NULL && may_keep_back(a);
 }
 
 /* The block of a TID in an entry. */
@@ -168,38 +243,67 @@ lsm_look_ahead_forget(void)
 	known.owner = NULL;
 }
 
-/* Note where the rows that have the keys are, if there are any. */
-static void
-find_blocks(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
+/*
+ * Where in the table is the row that has the key?  Invalid if there is none.  The reader
+ * keeps the gate, so its TID is that of no other row yet.
+ */
+static BlockNumber
+find_block(LsmReader *reader, LsmKeySpace *ks, const LsmEntry *key)
 {
-	BlockNumber end = RelationGetNumberOfBlocks(a->target->ri_RelationDesc);
-	LsmReader  *reader = lsm_unique_reader(unique, false);
+	LsmBound	low = {0};
+	LsmBound	high = {0};
+
+	lsm_bound_set_key(ks, &low, key, 1);
+	lsm_bound_set_key(ks, &high, key, -1);
+	lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
+	if (!lsm_reader_is_valid(reader) || lsm_reader_is_beyond(reader))
+		return InvalidBlockNumber;
+	return block_of(lsm_reader_entry(reader)->tid);
+}
+
+/*
+ * Note where the rows that have the keys are, and which of them need not be looked at: on a
+ * page that is all visible an entry leads to a row that everybody sees, and that nobody
+ * has begun to delete.
+ */
+static void
+find_rows(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
+{
+	Relation	table = a->target->ri_RelationDesc;
+	BlockNumber end = RelationGetNumberOfBlocks(table);
+	Buffer		map = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
+	bool		conflicts = false;
 
 	for (Size i = 0; i < known.keys.count; i++)
 	{
 		const LsmProbe *probe = &known.keys.probes[i];
-		LsmBound	low = {0};
-		LsmBound	high = {0};
+		int			number = block_of(probe->entry.tid);
 
 		CHECK_FOR_INTERRUPTS();
 		if (!probe->repeats)
+		{
 			block = InvalidBlockNumber;
+			conflicts = false;
+		}
 		if (!probe->repeats && probe->found)
 		{
-			lsm_bound_set_key(ks, &low, &probe->entry, 1);
-			lsm_bound_set_key(ks, &high, &probe->entry, -1);
-			lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
-			if (lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader))
-				block = block_of(lsm_reader_entry(reader)->tid);
+			LsmReader  *reader = lsm_unique_reader(unique, true);
+
+			block = find_block(reader, ks, &probe->entry);
 			/* VACUUM may have cut off the end of the table, but does not as long as we use it. */
 			if (block >= end)
 				block = InvalidBlockNumber;
+			conflicts = a->keeps_back && BlockNumberIsValid(block) &&
+				VM_ALL_VISIBLE(table, block, &map);
+			lsm_reader_let_go(reader);
+			lsm_reader_count(reader);
 		}
-		a->blocks[block_of(probe->entry.tid)] = block;
+		a->blocks[number] = conflicts ? InvalidBlockNumber : block;
+		a->conflicts[number] = conflicts;
 	}
-	lsm_reader_let_go(reader);
-	lsm_reader_count(reader);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
 }
 
 /* Forget what is known. */
@@ -227,6 +331,7 @@ look_for_keys(LookAhead *a)
 		LsmEntry	entry;
 
 		a->blocks[i] = InvalidBlockNumber;
+		a->conflicts[i] = false;
 		if (form_key(ks, a->info, a->rows[i], i, &entry))
 			lsm_entries_add(&keys, &entry);
 	}
@@ -234,7 +339,7 @@ look_for_keys(LookAhead *a)
 	lsm_item_refs_sort(keys.refs, keys.count, ks);
 	known.owner = NULL;
 	lsm_unique_look_for(unique, index, ks, keys.refs, keys.count, &known.keys);
-	find_blocks(a, unique, ks);
+	find_rows(a, unique, ks);
 	lsm_unique_end(unique);
 	known.index = index->id;
 	known.owner = a;
@@ -245,7 +350,7 @@ look_for_keys(LookAhead *a)
 
 /*
  * All rows that were taken have been handed on.  Was it worth it?  Where most keys were
- * there, in memory, it was not, and some rows pass.
+ * there, and their rows in memory, it was not, and some rows pass.
  */
 static void
 judge(LookAhead *a, LsmIndex *index)
@@ -321,6 +426,44 @@ hand_on(LookAhead *a)
 	return a->rows[a->next++];
 }
 
+/*
+ * Do with a row that is kept back what the executor would do with it: raise an error if it
+ * breaks a constraint, and count it, for EXPLAIN.  False if the row is for another partition.
+ */
+static bool
+check_row(LookAhead *a, TupleTableSlot *row)
+{
+	Relation	table = a->target->ri_RelationDesc;
+	EState	   *estate = a->state->ps.state;
+
+	row->tts_tableOid = RelationGetRelid(table);
+	if (table->rd_rel->relispartition && !ExecPartitionCheck(a->target, row, estate, false))
+		return false;
+	if (RelationGetDescr(table)->constr != NULL)
+		ExecConstraints(a->target, row, estate);
+	ResetPerTupleExprContext(estate);
+	InstrCountTuples2(&a->state->ps, 1);
+	if (a->source->instrument)
+		a->source->instrument->tuplecount += 1;
+	return true;
+}
+
+/* The next row for the executor, or NULL if all that were taken are done. */
+static TupleTableSlot *
+next_row(LookAhead *a)
+{
+	while (a->next < a->count)
+	{
+		bool		conflicts = a->conflicts[a->next];
+		TupleTableSlot *row = hand_on(a);
+
+		if (!conflicts || !check_row(a, row))
+			return row;
+		CHECK_FOR_INTERRUPTS();
+	}
+	return NULL;
+}
+
 static void
 clear_rows(LookAhead *a)
 {
@@ -334,166 +477,33 @@ static TupleTableSlot *
 get_row(PlanState *source)
 {
 	LookAhead  *a = current;
+	TupleTableSlot *row;
 	LsmIndex   *index;
 
 	while (a->source != source)
 		a = a->outer;
-	if (a->next < a->count)
-		return hand_on(a);
-	if (!a->is_decided)
-		choose_index(a);
-	if (a->index == NULL)
-		return a->get_row(source);
-	index = lsm_index_open(a->index);
-	if (a->count > 0)
-		judge(a, index);
-	clear_rows(a);
-	if (a->ended)
-		return NULL;
-	if (!is_due(index))
-		return a->get_row(source);
-	take_rows(a);
-	if (a->count == 0)
-		return NULL;
-	look_for_keys(a);
-	return hand_on(a);
+	while ((row = next_row(a)) == NULL)
+	{
+		if (!a->is_decided)
+			choose_index(a);
+		if (a->index == NULL)
+			return a->get_row(source);
+		index = lsm_index_open(a->index);
+		if (a->count > 0)
+			judge(a, index);
+		clear_rows(a);
+		if (a->ended)
+			return NULL;
+		if (!is_due(index))
+			return a->get_row(source);
+		take_rows(a);
+		if (a->count > 0)
+			look_for_keys(a);
+	}
+	return row;
 }
 
 /* --- statements -------------------------------------------------------------- */
-
-/* Does an expression call what may look at the table, or at what is inserted? */
-static bool
-may_look(Node *node, void *unused)
-{
-	if (node == NULL)
-		return false;
-	/* Checks of domains are not in the expression; aggregates never count as volatile. */
-	if (IsA(node, CoerceToDomain) || IsA(node, WindowFunc) ||
-		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId))
-		return true;
-	return expression_tree_walker(node, may_look, unused);
-}
-
-static bool
-is_harmless(void *expression)
-{
-	return !contain_volatile_functions(expression) && !may_look(expression, NULL);
-}
-
-static bool
-are_harmless_functions(List *functions)
-{
-	ListCell   *cell;
-
-	foreach(cell, functions)
-	{
-		if (!is_harmless(lfirst_node(RangeTblFunction, cell)->funcexpr))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Are the expressions of a node harmless that only nodes of its kind have?  No, if we do
- * not know the kind: rows that are locked, for instance, may be changed by the statement.
- */
-static bool
-has_harmless_kind(Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_ValuesScan:
-			return is_harmless(((ValuesScan *) plan)->values_lists);
-		case T_FunctionScan:
-			return are_harmless_functions(((FunctionScan *) plan)->functions);
-		case T_NestLoop:
-			return is_harmless(((Join *) plan)->joinqual);
-		case T_HashJoin:
-			return is_harmless(((Join *) plan)->joinqual) &&
-				is_harmless(((HashJoin *) plan)->hashclauses);
-		case T_MergeJoin:
-			return is_harmless(((Join *) plan)->joinqual) &&
-				is_harmless(((MergeJoin *) plan)->mergeclauses);
-		case T_IndexScan:
-			return is_harmless(((IndexScan *) plan)->indexqualorig);
-		case T_IndexOnlyScan:
-			return is_harmless(((IndexOnlyScan *) plan)->indexqual);
-		case T_BitmapIndexScan:
-			return is_harmless(((BitmapIndexScan *) plan)->indexqualorig);
-		case T_Limit:
-			return is_harmless(((Limit *) plan)->limitOffset) &&
-				is_harmless(((Limit *) plan)->limitCount);
-		case T_Result:
-			return is_harmless(((Result *) plan)->resconstantqual);
-		case T_Agg:
-		case T_Append:
-		case T_BitmapHeapScan:
-		case T_CteScan:
-		case T_Group:
-		case T_Hash:
-		case T_IncrementalSort:
-		case T_Material:
-		case T_MergeAppend:
-		case T_ProjectSet:
-		case T_SeqScan:
-		case T_Sort:
-		case T_SubqueryScan:
-		case T_Unique:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/* A sequence is read as it is at the moment, whatever the snapshot: the inserts may advance it. */
-static bool
-scans_sequence(PlanState *state)
-{
-	return IsA(state, SeqScanState) &&
-		((SeqScanState *) state)->ss.ss_currentRelation->rd_rel->relkind == RELKIND_SEQUENCE;
-}
-
-/* May a plan not run ahead of the inserts? */
-static bool
-must_wait(PlanState *state, void *unused)
-{
-	Plan	   *plan = state->plan;
-
-	return scans_sequence(state) || !is_harmless(plan->targetlist) || !is_harmless(plan->qual) ||
-		!has_harmless_kind(plan) || planstate_tree_walker(state, must_wait, unused);
-}
-
-/* Do the plans of WITH, and of subqueries, wait? */
-static bool
-subplans_wait(EState *estate)
-{
-	ListCell   *cell;
-
-	foreach(cell, estate->es_subplanstates)
-	{
-		if (lfirst(cell) != NULL && must_wait(lfirst(cell), NULL))
-			return true;
-	}
-	return false;
-}
-
-static bool
-may_look_ahead(QueryDesc *query)
-{
-	ModifyTableState *state = (ModifyTableState *) query->planstate;
-	ModifyTable *plan;
-	Relation	table;
-
-	if (state == NULL || !IsA(state, ModifyTableState))
-		return false;
-	plan = (ModifyTable *) state->ps.plan;
-	table = state->resultRelInfo->ri_RelationDesc;
-	return plan->operation == CMD_INSERT && plan->onConflictAction != ONCONFLICT_NONE &&
-		outerPlan(plan)->plan_rows >= LEAST_ROWS && query->estate->es_auxmodifytables == NIL &&
-		table->rd_rel->relkind == RELKIND_RELATION && table->rd_rel->relhasindex &&
-		!(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row) &&
-		!subplans_wait(query->estate) && !must_wait(outerPlanState(state), NULL);
-}
 
 /* The executor's memory goes. */
 static void
@@ -514,6 +524,7 @@ stand_between(QueryDesc *query)
 	ModifyTableState *state = (ModifyTableState *) query->planstate;
 	LookAhead  *a = palloc0(sizeof(LookAhead));
 
+	a->state = state;
 	a->target = state->resultRelInfo;
 	a->source = outerPlanState(state);
 	a->get_row = a->source->ExecProcNodeReal;
@@ -535,7 +546,7 @@ start(QueryDesc *query, int flags)
 		previous_start(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
-	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY) && may_look_ahead(query))
+	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY) && lsm_may_look_ahead(query))
 	{
 		MemoryContext old = MemoryContextSwitchTo(query->estate->es_query_cxt);
 
