@@ -30,6 +30,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
@@ -65,8 +66,8 @@ typedef struct LookAhead
 	int			ahead;			/* further rows for which that may be done now */
 	TupleDesc	descriptor;		/* of the rows */
 	TupleTableSlot *rows[ROWS_AT_ONCE];
-	BlockNumber blocks[ROWS_AT_ONCE];	/* of the table, that are to be read for them; or invalid */
-	bool		conflicts[ROWS_AT_ONCE];	/* DO NOTHING does nothing, and no page is to be read */
+	BlockNumber blocks[ROWS_AT_ONCE];	/* of the table, that they lead to; or invalid */
+	bool		conflicts[ROWS_AT_ONCE];	/* DO NOTHING does nothing, and the block is not to be read */
 	int			missing;		/* of the pages that were asked for */
 	MemoryContextCallback on_reset;
 	struct LookAhead *outer;	/* of the statement around */
@@ -106,16 +107,26 @@ is_arbiter(const ResultRelInfo *target, Relation index)
 		list_member_oid(target->ri_onConflictArbiterIndexes, RelationGetRelid(index));
 }
 
-/* Does core raise an error for each row, since an arbiter is checked at the end only? */
+/*
+ * Could the arbiters that core asks before ours raise an error?  It refuses those that are
+ * checked at the end only, and computes the keys of others.
+ */
 static bool
-has_deferrable_arbiter(const ResultRelInfo *target)
+arbiters_may_fail(const LookAhead *a)
 {
+	ResultRelInfo *target = a->target;
+
 	for (int i = 0; i < target->ri_NumIndices; i++)
 	{
 		Relation	index = target->ri_IndexRelationDescs[i];
+		IndexInfo  *info = target->ri_IndexRelationInfo[i];
 
-		if (index != NULL && !index->rd_index->indimmediate && is_arbiter(target, index))
+		if (index != NULL && is_arbiter(target, index) &&
+			(!index->rd_index->indimmediate || info->ii_Expressions != NIL ||
+			 info->ii_Predicate != NIL))
 			return true;
+		if (index == a->index)
+			break;
 	}
 	return false;
 }
@@ -132,8 +143,8 @@ has_generated_column(TupleDesc descriptor)
 }
 
 /*
- * May a row whose key is there be kept back from the executor?  If nothing happens to it
- * there before its key is looked for but what check_row does.
+ * May a row whose key is there be kept back from the executor?  If ExecInsert does nothing
+ * with it before its key is looked for but what check_row does.
  */
 static bool
 may_keep_back(const LookAhead *a)
@@ -141,8 +152,8 @@ may_keep_back(const LookAhead *a)
 	ResultRelInfo *target = a->target;
 
 	return ((ModifyTable *) a->state->ps.plan)->onConflictAction == ONCONFLICT_NOTHING &&
-		is_arbiter(target, a->index) && !has_deferrable_arbiter(target) &&
-		target->ri_WithCheckOptions == NIL &&
+		is_arbiter(target, a->index) && !arbiters_may_fail(a) &&
+		target->ri_WithCheckOptions == NIL && !lsm_old_snapshots_fail() &&
 		!has_generated_column(RelationGetDescr(target->ri_RelationDesc));
 }
 
@@ -244,8 +255,8 @@ lsm_look_ahead_forget(void)
 }
 
 /*
- * Where in the table is the row that has the key?  Invalid if there is none.  The reader
- * keeps the gate, so its TID is that of no other row yet.
+ * Where in the table is the row that has the key?  Invalid if there is none.  As long as the
+ * reader keeps the gate its TID is that of no other row.
  */
 static BlockNumber
 find_block(LsmReader *reader, LsmKeySpace *ks, const LsmEntry *key)
@@ -261,16 +272,23 @@ find_block(LsmReader *reader, LsmKeySpace *ks, const LsmEntry *key)
 	return block_of(lsm_reader_entry(reader)->tid);
 }
 
+/* Is a page of the table all visible?  The pin of the visibility map is the caller's. */
+static bool
+is_all_visible(const LookAhead *a, BlockNumber block, Buffer *map)
+{
+	return VM_ALL_VISIBLE(a->target->ri_RelationDesc, block, map);
+}
+
 /*
  * Note where the rows that have the keys are, and which of them need not be looked at: on a
  * page that is all visible an entry leads to a row that everybody sees, and that nobody
- * has begun to delete.
+ * has begun to delete.  Rows with the same key lead to the same one.
  */
 static void
 find_rows(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
 {
-	Relation	table = a->target->ri_RelationDesc;
-	BlockNumber end = RelationGetNumberOfBlocks(table);
+	BlockNumber end = RelationGetNumberOfBlocks(a->target->ri_RelationDesc);
+	LsmReader  *reader = lsm_unique_reader(unique, a->keeps_back);
 	Buffer		map = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
 	bool		conflicts = false;
@@ -288,20 +306,19 @@ find_rows(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
 		}
 		if (!probe->repeats && probe->found)
 		{
-			LsmReader  *reader = lsm_unique_reader(unique, true);
-
+			if (lsm_reader_must_leave(reader))
+				reader = lsm_unique_reader(unique, a->keeps_back);
 			block = find_block(reader, ks, &probe->entry);
-			/* VACUUM may have cut off the end of the table, but does not as long as we use it. */
+			/* Without the gate it may be anywhere, and the table has grown since, too. */
 			if (block >= end)
 				block = InvalidBlockNumber;
-			conflicts = a->keeps_back && BlockNumberIsValid(block) &&
-				VM_ALL_VISIBLE(table, block, &map);
-			lsm_reader_let_go(reader);
-			lsm_reader_count(reader);
+			conflicts = a->keeps_back && BlockNumberIsValid(block) && is_all_visible(a, block, &map);
 		}
-		a->blocks[number] = conflicts ? InvalidBlockNumber : block;
+		a->blocks[number] = block;
 		a->conflicts[number] = conflicts;
 	}
+	lsm_reader_let_go(reader);
+	lsm_reader_count(reader);
 	if (BufferIsValid(map))
 		ReleaseBuffer(map);
 }
@@ -344,9 +361,17 @@ look_for_keys(LookAhead *a)
 	known.index = index->id;
 	known.owner = a;
 	MemoryContextSwitchTo(old);
+	lsm_request_after_reads(index);
 }
 
 /* --- rows -------------------------------------------------------------------- */
+
+/* Will the executor read a block for this row? */
+static inline bool
+is_read(const LookAhead *a, int row)
+{
+	return BlockNumberIsValid(a->blocks[row]) && !a->conflicts[row];
+}
 
 /*
  * All rows that were taken have been handed on.  Was it worth it?  Where most keys were
@@ -358,7 +383,7 @@ judge(LookAhead *a, LsmIndex *index)
 	int			found = 0;
 
 	for (int i = 0; i < a->count; i++)
-		found += BlockNumberIsValid(a->blocks[i]);
+		found += is_read(a, i);
 	if (found * 2 > a->count && a->missing * ROWS_PER_READ < a->count)
 		index->rows_to_pass = ROWS_TO_PASS;
 }
@@ -416,14 +441,30 @@ hand_on(LookAhead *a)
 {
 	for (; a->ahead > 0 && a->asked < a->count; a->asked++)
 	{
-		if (!BlockNumberIsValid(a->blocks[a->asked]))
+		if (!is_read(a, a->asked))
 			continue;
 		a->missing += lsm_buffer_ask(a->target->ri_RelationDesc, a->blocks[a->asked]);
 		a->ahead--;
 	}
-	if (a->next < a->asked && BlockNumberIsValid(a->blocks[a->next]))
+	if (a->next < a->asked && is_read(a, a->next))
 		a->ahead++;
 	return a->rows[a->next++];
+}
+
+/*
+ * Is the row still there that was found for the next one?  Who has deleted it since has
+ * cleared the bit of its page, and VACUUM does not set it again as long as we have our
+ * snapshot.
+ */
+static bool
+is_still_there(const LookAhead *a)
+{
+	Buffer		map = InvalidBuffer;
+	bool		visible = is_all_visible(a, a->blocks[a->next], &map);
+
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+	return visible;
 }
 
 /*
@@ -454,7 +495,7 @@ next_row(LookAhead *a)
 {
 	while (a->next < a->count)
 	{
-		bool		conflicts = a->conflicts[a->next];
+		bool		conflicts = a->conflicts[a->next] && is_still_there(a);
 		TupleTableSlot *row = hand_on(a);
 
 		if (!conflicts || !check_row(a, row))

@@ -170,13 +170,22 @@ subplans_wait(EState *estate, bool *may_make)
 	return false;
 }
 
-/* May the plan take numbers from a sequence before rows are inserted?  Not if currval could be asked. */
+/*
+ * May the plan take numbers from a sequence before rows are inserted?  Not if what happens to
+ * each row could ask which was the last one.
+ */
 static bool
-may_make_values(ModifyTable *plan)
+may_make_values(ModifyTableState *state)
 {
+	ModifyTable *plan = (ModifyTable *) state->ps.plan;
+	TriggerDesc *triggers = state->resultRelInfo->ri_TrigDesc;
+
 	return !contain_volatile_functions((Node *) plan->onConflictSet) &&
 		!contain_volatile_functions(plan->onConflictWhere) &&
-		!contain_volatile_functions((Node *) plan->returningLists);
+		!contain_volatile_functions((Node *) plan->returningLists) &&
+		!contain_volatile_functions((Node *) plan->withCheckOptionLists) &&
+		!(plan->onConflictAction == ONCONFLICT_UPDATE && triggers != NULL &&
+		  triggers->trig_update_before_row);
 }
 
 /*
@@ -194,7 +203,7 @@ lsm_may_look_ahead(QueryDesc *query)
 	if (state == NULL || !IsA(state, ModifyTableState))
 		return false;
 	plan = (ModifyTable *) state->ps.plan;
-	may_make = may_make_values(plan);
+	may_make = may_make_values(state);
 	table = state->resultRelInfo->ri_RelationDesc;
 	return plan->operation == CMD_INSERT && plan->onConflictAction != ONCONFLICT_NONE &&
 		outerPlan(plan)->plan_rows >= LEAST_ROWS && query->estate->es_auxmodifytables == NIL &&

@@ -371,6 +371,17 @@ lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
 #endif
 }
 
+/* Does old_snapshot_threshold let VACUUM pass over rows that a snapshot still sees? */
+static inline bool
+lsm_old_snapshots_fail(void)
+{
+#if PG_VERSION_NUM < 170000
+	return old_snapshot_threshold >= 0;
+#else
+	return false;
+#endif
+}
+
 /* The same for a page that had this LSN when it was read. */
 static inline void
 lsm_test_old_snapshot_at(Snapshot snapshot, Relation rel, XLogRecPtr lsn)

@@ -135,7 +135,24 @@ ok(read_to_few('never'), 'a worker has looked');
 is(join(' ', runs('often')), $before, 'earlier reads do not count');
 ok(read_to_few('often'), 'only later ones');
 
-# 6. A standby only reads.  After promotion, and after a restart, it is enough that
+# 6. Who inserts rows that are all there, and that VACUUM has found visible to everybody, only reads, too.
+change_settings($node, 'pg_lsm.max_workers' => 0);
+$node->safe_psql('postgres', 'CREATE TABLE ledger (k int); CREATE UNIQUE INDEX ledger_k ON ledger USING lsm (k)');
+$node->safe_psql('postgres', join ';', map { "INSERT INTO ledger SELECT i * 40 + $_ FROM generate_series(1, 50) i" } 1 .. 40);
+$node->safe_psql('postgres', 'VACUUM ledger');
+cmp_ok(scalar(runs('ledger')), '>=', 30, 'a ledger with many runs');
+change_settings($node, 'pg_lsm.max_workers' => 2);
+$few = 0;
+foreach (1 .. 300)
+{
+	$node->safe_psql('postgres', 'INSERT INTO ledger SELECT k FROM ledger ON CONFLICT DO NOTHING');
+	last if $few = runs('ledger') <= 3;
+	sleep 0.1;
+}
+ok($few, 'has few when the same rows come again and again');
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM ledger'), '2000|2000', 'none of which is inserted');
+
+# 7. A standby only reads.  After promotion, and after a restart, it is enough that
 # somebody reads.
 batches('never', 30);
 $node->backup('base');
