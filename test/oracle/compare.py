@@ -421,16 +421,24 @@ class Round:
         """Does the table itself give what lsm gives, and not what btree gives?
 
         17 returns rows with a null k1 from a btree on (k0, k1 NULLS FIRST)
-        for k0 = ANY (...) AND k1 < x.
+        for k0 = ANY (...) AND k1 < x.  18 fails where it skips over timestamps
+        that it compares with timestamptz: it looks for the one that comes after
+        -infinity, which is out of range.
         """
-        if (isinstance(expected, str) or isinstance(got, str)
-                or query.limited or query.lossy
-                or self.connection.status == "E"):
+        failed = expected == "error 22008" and self.version >= 180000
+        if (isinstance(got, str) or self.connection.status == "E"
+                or not failed and (isinstance(expected, str) or query.limited or query.lossy)):
             return False
         self.query("UPDATE pg_index SET indisvalid = false WHERE indexrelid"
                    f" IN ('{BTREE}'::regclass, '{LSM}'::regclass)")
-        rows = sorted(self.query(query.sql).rows, key=str)
+        try:
+            rows = self.query(query.sql).rows
+        except PgError:
+            rows = None
         self.use(None)
+        if rows is None or failed:
+            return rows is not None and self.alike(query, rows, got)
+        rows = sorted(rows, key=str)
         return (rows == sorted(got, key=str)
                 and rows != sorted(expected, key=str))
 
