@@ -192,11 +192,14 @@ choose_index(LookAhead *a)
 	{
 		Relation	index = target->ri_IndexRelationDescs[i];
 		IndexInfo  *info = target->ri_IndexRelationInfo[i];
+		int			this;
 
-		if (index == NULL || !is_eligible(index, info) || !lsm_index_open(index)->coding.encoded ||
-			worth(a, index, info) <= best)
+		if (index == NULL || !is_eligible(index, info) || !lsm_index_open(index)->coding.encoded)
 			continue;
-		best = worth(a, index, info);
+		this = worth(a, index, info);
+		if (this <= best)
+			continue;
+		best = this;
 		a->index = index;
 		a->info = info;
 	}
@@ -255,40 +258,18 @@ lsm_look_ahead_forget(void)
 }
 
 /*
- * Where in the table is the row that has the key?  Invalid if there is none.  As long as the
- * reader keeps the gate its TID is that of no other row.
- */
-static BlockNumber
-find_block(LsmReader *reader, LsmKeySpace *ks, const LsmEntry *key)
-{
-	LsmBound	low = {0};
-	LsmBound	high = {0};
-
-	lsm_bound_set_key(ks, &low, key, 1);
-	lsm_bound_set_key(ks, &high, key, -1);
-	lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
-	if (!lsm_reader_is_valid(reader) || lsm_reader_is_beyond(reader))
-		return InvalidBlockNumber;
-	return block_of(lsm_reader_entry(reader)->tid);
-}
-
-/* Is a page of the table all visible?  The pin of the visibility map is the caller's. */
-static bool
-is_all_visible(const LookAhead *a, BlockNumber block, Buffer *map)
-{
-	return VM_ALL_VISIBLE(a->target->ri_RelationDesc, block, map);
-}
-
-/*
  * Note where the rows that have the keys are, and which of them need not be looked at: on a
  * page that is all visible an entry leads to a row that everybody sees, and that nobody
- * has begun to delete.  Rows with the same key lead to the same one.
+ * has begun to delete.  As long as the reader keeps the gate its TID is that of no other
+ * row.  Rows with the same key lead to the same one.
  */
 static void
-find_rows(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
+find_rows(LookAhead *a, LsmUnique *unique)
 {
-	BlockNumber end = RelationGetNumberOfBlocks(a->target->ri_RelationDesc);
+	Relation	table = a->target->ri_RelationDesc;
+	BlockNumber end = RelationGetNumberOfBlocks(table);
 	LsmReader  *reader = lsm_unique_reader(unique, a->keeps_back);
+	LsmBound	bounds[2] = {0};
 	Buffer		map = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
 	bool		conflicts = false;
@@ -301,18 +282,16 @@ find_rows(LookAhead *a, LsmUnique *unique, LsmKeySpace *ks)
 		CHECK_FOR_INTERRUPTS();
 		if (!probe->repeats)
 		{
-			block = InvalidBlockNumber;
-			conflicts = false;
-		}
-		if (!probe->repeats && probe->found)
-		{
 			if (lsm_reader_must_leave(reader))
 				reader = lsm_unique_reader(unique, a->keeps_back);
-			block = find_block(reader, ks, &probe->entry);
+			block = InvalidBlockNumber;
+			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
+				block = block_of(lsm_reader_entry(reader)->tid);
 			/* Without the gate it may be anywhere, and the table has grown since, too. */
 			if (block >= end)
 				block = InvalidBlockNumber;
-			conflicts = a->keeps_back && BlockNumberIsValid(block) && is_all_visible(a, block, &map);
+			conflicts = a->keeps_back && BlockNumberIsValid(block) &&
+				VM_ALL_VISIBLE(table, block, &map);
 		}
 		a->blocks[number] = block;
 		a->conflicts[number] = conflicts;
@@ -356,7 +335,7 @@ look_for_keys(LookAhead *a)
 	lsm_item_refs_sort(keys.refs, keys.count, ks);
 	known.owner = NULL;
 	lsm_unique_look_for(unique, index, ks, keys.refs, keys.count, &known.keys);
-	find_rows(a, unique, ks);
+	find_rows(a, unique);
 	lsm_unique_end(unique);
 	known.index = index->id;
 	known.owner = a;
@@ -460,7 +439,7 @@ static bool
 is_still_there(const LookAhead *a)
 {
 	Buffer		map = InvalidBuffer;
-	bool		visible = is_all_visible(a, a->blocks[a->next], &map);
+	bool		visible = VM_ALL_VISIBLE(a->target->ri_RelationDesc, a->blocks[a->next], &map);
 
 	if (BufferIsValid(map))
 		ReleaseBuffer(map);

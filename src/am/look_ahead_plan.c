@@ -203,11 +203,13 @@ lsm_may_look_ahead(QueryDesc *query)
 	if (state == NULL || !IsA(state, ModifyTableState))
 		return false;
 	plan = (ModifyTable *) state->ps.plan;
-	may_make = may_make_values(state);
 	table = state->resultRelInfo->ri_RelationDesc;
-	return plan->operation == CMD_INSERT && plan->onConflictAction != ONCONFLICT_NONE &&
-		outerPlan(plan)->plan_rows >= LEAST_ROWS && query->estate->es_auxmodifytables == NIL &&
-		table->rd_rel->relkind == RELKIND_RELATION && table->rd_rel->relhasindex &&
-		!(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row) &&
-		!subplans_wait(query->estate, &may_make) && !must_wait(outerPlanState(state), &may_make);
+	/* Most statements end here, before any expression is looked at. */
+	if (plan->operation != CMD_INSERT || plan->onConflictAction == ONCONFLICT_NONE ||
+		outerPlan(plan)->plan_rows < LEAST_ROWS || query->estate->es_auxmodifytables != NIL ||
+		table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||
+		(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row))
+		return false;
+	may_make = may_make_values(state);
+	return !subplans_wait(query->estate, &may_make) && !must_wait(outerPlanState(state), &may_make);
 }

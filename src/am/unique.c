@@ -187,15 +187,12 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 {
 	LsmReader  *reader = lsm_unique_reader(unique, true);
 	SnapshotData dirty;
-	LsmBound	low = {0};
-	LsmBound	high = {0};
+	LsmBound	bounds[2] = {0};
 
 	memset(conflict, 0, sizeof(LsmConflict));
 	InitDirtySnapshot(dirty);
-	lsm_bound_set_key(unique->ks, &low, own, 1);
-	lsm_bound_set_key(unique->ks, &high, own, -1);
 	reader->cx.looked_for = lsm_look_ahead_known(unique->index);
-	lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
+	(void) lsm_reader_seek_key(reader, own, bounds);
 	for (; lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader); next_entry(reader))
 	{
 		const LsmEntry *entry = lsm_reader_entry(reader);

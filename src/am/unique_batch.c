@@ -182,17 +182,13 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 static void
 seek_all(BatchCheck *b, LsmReader *reader)
 {
-	LsmBound	low = {0};
-	LsmBound	high = {0};
+	LsmBound	bounds[2] = {0};
 
 	for (Size i = 0; i < b->count; i++)
 	{
 		LsmProbe   *probe = &b->probes[i];
 
-		lsm_bound_set_key(b->ks, &low, &probe->entry, 1);
-		lsm_bound_set_key(b->ks, &high, &probe->entry, -1);
-		lsm_reader_seek(reader, &low, &high, ForwardScanDirection);
-		probe->found |= lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
+		probe->found |= lsm_reader_seek_key(reader, &probe->entry, bounds);
 		CHECK_FOR_INTERRUPTS();
 	}
 }

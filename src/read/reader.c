@@ -600,6 +600,21 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 }
 
 /*
+ * Stand on the first entry that has the key of this one; false if there is none.  The bounds,
+ * zeroed at first, stay as they are until the next seek.
+ *
+ * REQUIRES: the reader was refreshed, and not let go since.
+ */
+bool
+lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
+{
+	lsm_bound_set_key(reader->cx.ks, &bounds[0], key, 1);
+	lsm_bound_set_key(reader->cx.ks, &bounds[1], key, -1);
+	lsm_reader_seek(reader, &bounds[0], &bounds[1], ForwardScanDirection);
+	return lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader);
+}
+
+/*
  * Seek in one run of the version only: its cursor stands on the first entry after
  * `from`, unless that is beyond the limit.  The reader itself stands nowhere.  If the
  * version is old the context says so, and the caller has to take a newer one.

@@ -73,6 +73,7 @@ extern void lsm_reader_refresh(LsmReader *reader);
 extern void lsm_reader_let_go(LsmReader *reader);
 extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 							ScanDirection direction);
+extern bool lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2]);
 extern int	lsm_reader_step(LsmReader *reader, const LsmBound *to, int more);
 extern LsmCursor *lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from,
 									  const LsmBound *limit);

@@ -434,13 +434,11 @@ class Round:
         try:
             rows = self.query(query.sql).rows
         except PgError:
-            rows = None
-        self.use(None)
-        if rows is None or failed:
-            return rows is not None and self.alike(query, rows, got)
-        rows = sorted(rows, key=str)
-        return (rows == sorted(got, key=str)
-                and rows != sorted(expected, key=str))
+            return False
+        finally:
+            self.use(None)
+        return (self.alike(query, rows, got)
+                and (failed or not self.alike(query, rows, expected)))
 
     def loose(self, sql, plan):
         """May equal rows of two btrees come in different orders here?
