@@ -4,7 +4,6 @@
  */
 #include "postgres.h"
 
-#include "am/am.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -12,12 +11,16 @@
 #include "exec/prefetch.h"
 #include "fmgr.h"
 #include "format/wal.h"
+#include "hooks/hooks.h"
 #include "index/index.h"
+#include "ingest/statement.h"
 #include "key/keyspace.h"
 #include "miscadmin.h"
+#include "planner/planner.h"
 #include "read/reader.h"
 #include "recovery/recovery.h"
 #include "schedule/schedule.h"
+#include "unique/on_conflict.h"
 
 PG_MODULE_MAGIC;
 
@@ -39,23 +42,19 @@ _PG_init(void)
 	lsm_compare_init();
 	lsm_index_init();
 	lsm_reader_init();
-	lsm_matching_init();
+	lsm_present_init();
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
 	lsm_explain_init();
-	lsm_constraint_init();
-#ifndef LSM_SPECULATION_TAKES_ALL
-	lsm_onconflict_init();
 #endif
-	/* Before what stands between a node and its reader, and has to be asked first. */
-	lsm_index_only_init();
 	lsm_look_ahead_init();
 	lsm_prefetch_init();
-#ifndef LSM_EXECUTOR_TAKES_ROWS
-	lsm_rowstart_init();
-#endif
+	lsm_planner_hooks_install();
+	lsm_executor_hooks_install();
+	lsm_utility_hook_install();
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
-		lsm_shared_init();
+		lsm_server_hooks_install();
 		lsm_pool_init();
 		lsm_statement_init();
 		lsm_preloaded = true;

@@ -10,7 +10,7 @@
 #
 # Suites, run in this order unless some are named:
 #   build       compiles without warnings, with and without assertions
-#   layers      the rules of tools/check_layers.sh
+#   layers      the rules of tools/check_layers.py
 #   figures     those of README.md are in the committed data (tools/check_figures.py, test/figures)
 #   unit        pure code, without a server (test/unit)
 #   regress     SQL scripts with expected output (test/regress)
@@ -210,7 +210,7 @@ suite_build()
 
 suite_layers()
 {
-	if "$TREE/tools/check_layers.sh" "$TREE"; then
+	if "$TREE/tools/check_layers.py" "$TREE"; then
 		echo "ok - layers"
 	else
 		echo "not ok - layers"

@@ -7,7 +7,11 @@
 #include "access/nbtree.h"
 #include "am/am.h"
 #include "base/options.h"
+#include "build/build.h"
 #include "fmgr.h"
+#include "planner/planner.h"
+#include "scan/scan.h"
+#include "vacuum/vacuum.h"
 
 PG_FUNCTION_INFO_V1(lsm_handler);
 

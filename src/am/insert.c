@@ -6,7 +6,8 @@
 #include "postgres.h"
 
 #include "am/am.h"
-#include "am/unique.h"
+#include "ingest/statement.h"
+#include "unique/unique.h"
 #include "base/preload.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"

@@ -20,7 +20,7 @@ typedef struct LsmOptions
 	int			filter_prefix;	/* LSM_USEFUL_PREFIXES: the default */
 	int			fillfactor;
 	bool		deduplicate_items;
-	bool		lsm;			/* said of a constraint: see am/constraint.c */
+	bool		lsm;			/* said of a constraint: see planner/constraint.c */
 } LsmOptions;
 
 static relopt_kind lsm_relopt_kind;

@@ -17,8 +17,6 @@
 
 #include "access/xact.h"
 #include "base/shared.h"
-#include "catalog/objectaccess.h"
-#include "catalog/pg_database.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
@@ -64,15 +62,11 @@ static LsmIndexSlot *my_slot = NULL;	/* that this process has claimed */
 static LsmClaim *my_claim = NULL;
 static bool my_claim_exclusive = false;
 
-static shmem_request_hook_type next_request_hook = NULL;
-static shmem_startup_hook_type next_startup_hook = NULL;
-static object_access_hook_type next_access_hook = NULL;
 
-static void
-request_memory(void)
+/* The server asks what is needed of shared memory. */
+void
+lsm_shared_request(void)
 {
-	if (next_request_hook)
-		next_request_hook();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(LsmShared)));
 	RequestNamedLWLockTranche(TRANCHE, 1);
 }
@@ -140,13 +134,12 @@ init_slot(LsmIndexSlot *slot)
 	}
 }
 
-static void
-startup_memory(void)
+/* The server, or a process of it where they are not forked, has shared memory. */
+void
+lsm_shared_startup(void)
 {
 	bool		found;
 
-	if (next_startup_hook)
-		next_startup_hook();
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	lsm_shared = ShmemInitStruct("pg_lsm", sizeof(LsmShared), &found);
 	if (!found)
@@ -187,33 +180,16 @@ forget_dropped(XactEvent event, void *arg)
 		dropped_database = InvalidOid;
 }
 
-/* A database that is dropped leaves nothing to be done. */
-static void
-on_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
-{
-	if (next_access_hook)
-		next_access_hook(access, class_id, object, sub_id, arg);
-	if (access == OAT_DROP && class_id == DatabaseRelationId)
-	{
-		static bool is_registered = false;
-
-		if (!is_registered)
-			RegisterXactCallback(forget_dropped, NULL);
-		is_registered = true;
-		dropped_database = object;
-	}
-}
-
-/* At server start. */
+/* A database is being dropped: it leaves nothing to be done. */
 void
-lsm_shared_init(void)
+lsm_shared_drop_database(Oid database)
 {
-	next_request_hook = shmem_request_hook;
-	shmem_request_hook = request_memory;
-	next_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = startup_memory;
-	next_access_hook = object_access_hook;
-	object_access_hook = on_object_access;
+	static bool is_registered = false;
+
+	if (!is_registered)
+		RegisterXactCallback(forget_dropped, NULL);
+	is_registered = true;
+	dropped_database = database;
 }
 
 /* The slot to give to a new index, or NULL.  The lock is held exclusively. */

@@ -179,7 +179,9 @@ lsm_server_token(void)
 #define lsm_slot_index(slot) ((Oid) pg_atomic_read_u64(&(slot)->key))
 
 /* shared.c */
-extern void lsm_shared_init(void);
+extern void lsm_shared_request(void);
+extern void lsm_shared_startup(void);
+extern void lsm_shared_drop_database(Oid database);
 extern LsmIndexSlot *lsm_slot_get(Relation index);
 extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern bool lsm_slot_claim(LsmIndexSlot *slot);

@@ -23,7 +23,7 @@ typedef struct LsmIndexChild
 	Relation	index;
 	IndexScanDesc *scan;		/* where the node has it; NULL there: not begun */
 	ScanDirection direction;	/* of the plan; unordered: forward */
-	/* Where the node has its keys: before PostgreSQL 18 row comparisons add some, see am/rowstart.c. */
+	/* Where the node has its keys: before PostgreSQL 18 row comparisons add some, see planner/row_compare.c. */
 	struct ScanKeyData **keys;
 	int		   *key_count;
 	int		   *runtime_key_count;

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "nodes/extensible.h"
-#include "nodes/pg_list.h"
+#include "nodes/pathnodes.h"
 
 #define LSM_PREFETCH_NAME "Prefetch"
 
@@ -27,5 +27,6 @@ extern void lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan);
 extern const CustomScanMethods lsm_prefetch_scan_methods;
 
 extern void lsm_prefetch_init(void);
+extern void lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry);
 
 #endif							/* LSM_PREFETCH_H */

@@ -39,7 +39,6 @@
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
 
-static set_rel_pathlist_hook_type previous_hook;
 
 List *
 lsm_prefetch_write_plan(const LsmPrefetchPlan *plan)
@@ -496,16 +495,15 @@ is_heap(Oid relation)
 	return result;
 }
 
-static void
-add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
+/* Core has made the paths of a table. */
+void
+lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 {
 	List	   *scans = NIL;
 	bool		by_page;
 	int			depth;
 	ListCell   *cell;
 
-	if (previous_hook)
-		previous_hook(root, rel, relid, entry);
 	if ((!lsm_enable_prefetch_scan && !lsm_debug_prefetch_scan) ||
 		entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL ||
 		rel->indexlist == NIL || IS_DUMMY_REL(rel))
@@ -541,11 +539,9 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
 	}
 }
 
-/* Install the hook.  When the library is loaded. */
+/* When the library is loaded. */
 void
 lsm_prefetch_init(void)
 {
 	RegisterCustomScanMethods(&lsm_prefetch_scan_methods);
-	previous_hook = set_rel_pathlist_hook;
-	set_rel_pathlist_hook = add_paths;
 }

@@ -8,7 +8,7 @@
  * transaction, unless that was done a moment ago: sessions that look up single
  * rows of one index would else spend their time on moving a cache line about.
  *
- * Statements are the top-level ones; am/statement.c says when one begins.  Scans
+ * Statements are the top-level ones; ingest/statement.c says when one begins.  Scans
  * end behind the hooks of their statement, so what is counted until the next one
  * begins belongs to it.  Two sets of counters are kept: a statement that asks for
  * those of the last one may read indexes itself.

@@ -116,7 +116,7 @@ typedef struct LsmIndex
 	int			pressure;		/* waits lately */
 	uint32		turn;			/* where pages are taken in turn */
 
-	int			rows_to_pass;	/* without a look at them ahead: am/look_ahead.c */
+	int			rows_to_pass;	/* without a look at them ahead: unique/look_ahead.c */
 
 	/* The job whose inputs were trimmed last, and how many segments its output had: compact/job.c. */
 	uint64		trimmed_job;

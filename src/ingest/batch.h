@@ -2,7 +2,7 @@
  * batch.h
  *	  Entries that wait in backend memory until their statement ends.
  *
- * When that is sound is decided above (am/statement.c); see "Batches" in
+ * When that is sound is decided above (ingest/statement.c); see "Batches" in
  * src/README.md.
  */
 #ifndef LSM_BATCH_H

@@ -119,6 +119,10 @@ typedef struct LsmLookedFor
 extern void lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version);
 extern bool lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id);
 extern bool lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen);
+extern void lsm_looked_for_set(Oid index, const LsmLookedFor *keys);
+extern const LsmLookedFor *lsm_looked_for_get(Oid index);
+extern void lsm_looked_for_release(const LsmLookedFor *keys);
+extern void lsm_looked_for_forget(void);
 
 /* run_lookup.c */
 extern bool lsm_run_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,

@@ -61,3 +61,39 @@ lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen)
 	}
 	return false;
 }
+
+/*
+ * What the statement that runs has found out about keys of an index.  One set is kept, in
+ * the memory of whoever has set it, who forgets it before that goes.
+ */
+static Oid	known_index = InvalidOid;
+static const LsmLookedFor *known_keys = NULL;
+
+void
+lsm_looked_for_set(Oid index, const LsmLookedFor *keys)
+{
+	known_index = index;
+	known_keys = keys;
+}
+
+/* What is known about keys of the index; or NULL. */
+const LsmLookedFor *
+lsm_looked_for_get(Oid index)
+{
+	return known_keys != NULL && known_index == index ? known_keys : NULL;
+}
+
+/* Forget this set, if it is the one that is kept. */
+void
+lsm_looked_for_release(const LsmLookedFor *keys)
+{
+	if (known_keys == keys)
+		known_keys = NULL;
+}
+
+/* Forget all: an index is made anew, perhaps in the same file, and its ids begin anew. */
+void
+lsm_looked_for_forget(void)
+{
+	known_keys = NULL;
+}

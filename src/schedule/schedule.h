@@ -2,7 +2,7 @@
  * schedule.h
  *	  When merges are done, and by whom: writers (policy.c, request.c),
  *	  background workers (pool.c, worker.c), or somebody who calls lsm_compact
- *	  (am/settle.c).
+ *	  (inspect/compact_index.c).
  */
 #ifndef LSM_SCHEDULE_H
 #define LSM_SCHEDULE_H

@@ -3,16 +3,16 @@
  *	  Properties of scan keys: a scan within the bounds, combinations and filters
  *	  that are made of conditions finds the rows for which all conditions hold.
  *
- * The scan here is that of am/scan.c over an array of entries.  Where that has a
+ * The scan here is that of scan/scan.c over an array of entries.  Where that has a
  * choice, to seek or to read on, the choice is left to chance.  (How row comparisons
- *	  get to a scan before 18, am/rowstart.c, is a matter of the executor: see rowcompare in
+ *	  get to a scan before 18, planner/row_compare.c, is a matter of the executor: see rowcompare in
  *	  test/regress.)
  */
 #include "backend.h"
 #include "props.h"
 #include "tap.h"
 
-#include "am/scankeys.h"
+#include "scankey/scankey.h"
 #include "core.h"
 #include "key/cursor.h"
 

@@ -1,0 +1,137 @@
+/*
+ * executor_hooks.c
+ *	  ExecutorStart, ExecutorRun and ExecutorFinish.
+ *
+ * At ExecutorStart, after the executor has initialised the plan:
+ * 1. ON CONFLICT is told which operator of a unique lsm index means "equal" (before 18).
+ * 2. Index-only scans get our step function.
+ * 3. ON CONFLICT's source gets the node function that looks ahead.  It comes after 2,
+ *    so that 2 sees the executor's own functions only.
+ * 4. Scans get keys for row comparisons (before 18).
+ *
+ * ExecutorRun and ExecutorFinish bracket the statement for batches.  A batch can only be
+ * used with a preloaded library.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "base/preload.h"
+#include "executor/executor.h"
+#include "hooks/hooks.h"
+#include "ingest/statement.h"
+#include "planner/planner.h"
+#include "scan/scan.h"
+#include "unique/on_conflict.h"
+
+static ExecutorStart_hook_type previous_start;
+static ExecutorRun_hook_type previous_run;
+static ExecutorFinish_hook_type previous_finish;
+
+static void
+start_executor(QueryDesc *query, int flags)
+{
+	MemoryContext old;
+
+	if (previous_start)
+		previous_start(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+	if (query->planstate == NULL || (flags & EXEC_FLAG_EXPLAIN_ONLY))
+		return;
+	old = MemoryContextSwitchTo(query->estate->es_query_cxt);
+#ifndef LSM_SPECULATION_TAKES_ALL
+	lsm_on_conflict_start(query);
+#endif
+	lsm_index_only_start(query->planstate);
+	lsm_look_ahead_start(query);
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+	lsm_row_compare_start(query->planstate);
+#endif
+	MemoryContextSwitchTo(old);
+}
+
+/* Run the plan.  Where core may refuse ON CONFLICT on a partition, its error gets a hint. */
+static void
+run_plan(LSM_EXECUTOR_RUN_ARGS)
+{
+#ifndef LSM_SPECULATION_TAKES_ALL
+	ErrorContextCallback hint = {error_context_stack, lsm_on_conflict_give_hint, NULL};
+
+	if (lsm_on_conflict_may_route(query))
+		error_context_stack = &hint;
+#endif
+	if (previous_run)
+		previous_run(LSM_EXECUTOR_RUN_PASS);
+	else
+		standard_ExecutorRun(LSM_EXECUTOR_RUN_PASS);
+#ifndef LSM_SPECULATION_TAKES_ALL
+	error_context_stack = hint.previous;
+#endif
+}
+
+static void
+run_executor(LSM_EXECUTOR_RUN_ARGS)
+{
+	LsmStatement outer;
+
+	if (!lsm_preloaded)
+	{
+		run_plan(LSM_EXECUTOR_RUN_PASS);
+		return;
+	}
+	outer = lsm_statement_begin_run(query);
+	PG_TRY();
+	{
+		run_plan(LSM_EXECUTOR_RUN_PASS);
+		lsm_statement_flush();
+	}
+	PG_FINALLY();
+	{
+		lsm_statement_leave(&outer);
+	}
+	PG_END_TRY();
+	lsm_statement_end();
+}
+
+static void
+finish_plan(QueryDesc *query)
+{
+	if (previous_finish)
+		previous_finish(query);
+	else
+		standard_ExecutorFinish(query);
+}
+
+static void
+finish_executor(QueryDesc *query)
+{
+	LsmStatement outer;
+
+	if (!lsm_preloaded)
+	{
+		finish_plan(query);
+		return;
+	}
+	outer = lsm_statement_begin_finish(query);
+	PG_TRY();
+	{
+		finish_plan(query);
+	}
+	PG_FINALLY();
+	{
+		lsm_statement_leave(&outer);
+	}
+	PG_END_TRY();
+	lsm_statement_end();
+}
+
+void
+lsm_executor_hooks_install(void)
+{
+	previous_start = ExecutorStart_hook;
+	ExecutorStart_hook = start_executor;
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = run_executor;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = finish_executor;
+}

@@ -1,0 +1,74 @@
+/*
+ * planner_hooks.c
+ *	  The hooks of the planner and of EXPLAIN.
+ *
+ * Each function calls whoever took the hook before, and then our rooms.
+ */
+#include "postgres.h"
+
+#include "exec/prefetch.h"
+#include "hooks/hooks.h"
+#include "optimizer/paths.h"
+#include "optimizer/plancat.h"
+#include "planner/planner.h"
+
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+#include "commands/explain.h"
+#include "commands/explain_state.h"
+#endif
+
+static get_relation_info_hook_type previous_relation_info;
+static set_rel_pathlist_hook_type previous_pathlist;
+
+static void
+adjust_relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+{
+	if (previous_relation_info)
+		previous_relation_info(root, relation, inherits, rel);
+	lsm_present_indexes(rel);
+}
+
+static void
+add_paths(PlannerInfo *root, RelOptInfo *rel, Index relid, RangeTblEntry *entry)
+{
+	if (previous_pathlist)
+		previous_pathlist(root, rel, relid, entry);
+	lsm_prefetch_add_paths(root, rel, entry);
+}
+
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+static explain_per_node_hook_type previous_per_node;
+static explain_validate_options_hook_type previous_validate;
+
+static void
+explain_node(PlanState *plan, List *ancestors, const char *relationship, const char *plan_name,
+			 ExplainState *es)
+{
+	if (previous_per_node)
+		previous_per_node(plan, ancestors, relationship, plan_name, es);
+	lsm_explain_node(plan, es);
+}
+
+static void
+validate_explain_options(ExplainState *es, List *options, ParseState *pstate)
+{
+	if (previous_validate)
+		previous_validate(es, options, pstate);
+	lsm_explain_validate(es);
+}
+#endif
+
+void
+lsm_planner_hooks_install(void)
+{
+	previous_relation_info = get_relation_info_hook;
+	get_relation_info_hook = adjust_relation_info;
+	previous_pathlist = set_rel_pathlist_hook;
+	set_rel_pathlist_hook = add_paths;
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+	previous_per_node = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+	previous_validate = explain_validate_options_hook;
+	explain_validate_options_hook = validate_explain_options;
+#endif
+}

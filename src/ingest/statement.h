@@ -1,0 +1,39 @@
+/*
+ * statement.h
+ *	  The statements that are running, and which of them may batch.
+ */
+#ifndef LSM_STATEMENT_H
+#define LSM_STATEMENT_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
+
+/* What is running. */
+typedef struct LsmStatement
+{
+	int			depth;			/* 0: nothing that we know of */
+	bool		is_within;		/* something runs, whatever the depth says */
+	bool		many_rows;		/* COPY: more than a few are to be expected */
+	bool		batches;		/* the innermost one may batch */
+	bool		only_inserts;	/* it is an INSERT or COPY */
+	uint64		serial;			/* of the innermost one; no other has it */
+	CommandId	seen_from;		/* a snapshot with a lower command id sees none of its rows */
+} LsmStatement;
+
+extern void lsm_statement_init(void);
+extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from);
+extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
+										 uint64 *statement);
+
+/* For the hooks. */
+extern LsmStatement lsm_statement_begin_run(QueryDesc *query);
+extern LsmStatement lsm_statement_begin_finish(QueryDesc *query);
+extern LsmStatement lsm_statement_begin_utility(PlannedStmt *statement);
+extern void lsm_statement_flush(void);
+extern void lsm_statement_leave(const LsmStatement *outer);
+extern void lsm_statement_end(void);
+
+#endif							/* LSM_STATEMENT_H */

@@ -1,0 +1,132 @@
+/*
+ * compact_index.c
+ *	  lsm_compact: merge an index into a single run, by hand.
+ *
+ * The work is done in steps, like any merge: interruptible, resumable, and
+ * with no lock of a merge held between any two.  What is inserted meanwhile
+ * is left in runs of its own.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "base/compat.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "base/preload.h"
+#include "base/shared.h"
+#include "fmgr.h"
+#include "ingest/batch.h"
+#include "miscadmin.h"
+#include "schedule/schedule.h"
+#include "tcop/utility.h"
+#include "utils/acl.h"
+#include "utils/lsyscache.h"
+
+PG_FUNCTION_INFO_V1(lsm_compact);
+
+/* What it is and who may: before anything is locked. */
+static void
+check_index(Oid oid)
+{
+	if (lsm_index_is_partitioned(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index", get_rel_name(oid)),
+				 errhint("Call it for the indexes of the partitions.")));
+	if (!lsm_owns_relation(oid, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
+}
+
+/* Close the write buffer, if there is anything in it.  An empty page stays open. */
+static void
+seal_buffer(LsmTarget *target)
+{
+	lsm_progress(lsm_slot_get(target->rel), LSM_PHASE_SEALING, 0, 0, 0, 0);
+	lsm_seal_spare_pages(target->index);
+	while (!lsm_seal_last_page(target->index))
+		lsm_schedule_make_room(target->index, target->heap);
+}
+
+/* Is the output of the job that covers all runs complete? */
+static bool
+is_settled(LsmVersion *version, uint64 final_job)
+{
+	LsmRunRecord *run = final_job != 0 ? lsm_version_find(version, final_job) : NULL;
+
+	return final_job != 0 && (run == NULL || !(run->flags & LSM_RUN_MERGING));
+}
+
+/*
+ * Take steps until a job that covers all the runs that there were when it
+ * began is complete.  Jobs that are under way before are finished first.
+ *
+ * Writers go on to begin jobs on lower levels, perhaps faster than one process
+ * finishes them.  So every other step is one of ours: it must come to an end.
+ */
+static void
+merge_all(LsmTarget *target)
+{
+	LsmVersion *version = lsm_version_read(target->index);
+	uint64		final_job = 0;	/* that merges all */
+	bool		others_turn = false;
+
+	while (!is_settled(version, final_job))
+	{
+		LsmJob		job;
+		bool		last = false;
+
+		/* Keep workers off, so that two do not take turns in one job. */
+		(void) lsm_slot_claim(lsm_slot_get(target->rel));
+		if ((others_turn ||
+			 !lsm_pick_under_way(version->runs, version->run_count, final_job, &job)) &&
+			!lsm_pick_settling(version->runs, version->run_count, lsm_fanout(target->rel), &job,
+							   &last))
+			break;
+		others_turn = !others_turn;
+		lsm_job_step(target->index, target->heap, &job, 0, true);
+		if (last && job.job_id != 0)
+			final_job = job.job_id;
+		CHECK_FOR_INTERRUPTS();
+		lsm_version_update(target->index, version, NULL);
+	}
+	pfree(version);
+}
+
+/*
+ * lsm_compact(index regclass)
+ */
+Datum
+lsm_compact(PG_FUNCTION_ARGS)
+{
+	Oid			oid = PG_GETARG_OID(0);
+	LsmTarget	target;
+	bool		had_claim = lsm_slot_has_claim();
+
+	PreventCommandDuringRecovery("lsm_compact()");
+	PreventCommandIfReadOnly("lsm_compact()");
+	lsm_require_preload("");
+	check_index(oid);
+	if (lsm_target_open(&target, oid, true) != LSM_OPENED)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" cannot be compacted now", get_rel_name(oid)),
+				 errdetail("It is being built or dropped, or it is a temporary index of another session.")));
+	PG_TRY();
+	{
+		(void) lsm_slot_claim(lsm_slot_get(target.rel));
+		lsm_batch_flush_index(target.rel);
+		seal_buffer(&target);
+		merge_all(&target);
+		lsm_request_note(target.index, true);
+	}
+	PG_FINALLY();
+	{
+		/* A comparison function that calls us leaves the claim to the outer call. */
+		if (!had_claim)
+			lsm_slot_release();
+	}
+	PG_END_TRY();
+	lsm_target_close(&target);
+	PG_RETURN_VOID();
+}

@@ -1,0 +1,135 @@
+/*
+ * explain.c
+ *	  EXPLAIN (ANALYZE, LSM): what the scan of each node has read.
+ *
+ * PostgreSQL 18 and later; before that extensions have no options of EXPLAIN, and
+ * this file does nothing.  The counters are those of the scan descriptor, which
+ * lives until the plan is shut down: totals over all loops.  What parallel workers
+ * have read is not among them, since their descriptors are gone by then; that is
+ * said.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+#include "commands/defrem.h"
+#include "commands/explain.h"
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#include "executor/instrument.h"
+#include "index/index.h"
+#include "planner/planner.h"
+#include "scan/scan.h"
+
+static int	extension_id;
+
+/* Whether the option is on, as EXPLAIN keeps it for us. */
+static bool *
+option_of(ExplainState *es)
+{
+	bool	   *option = GetExplainExtensionState(es, extension_id);
+
+	if (option == NULL)
+	{
+		option = palloc0(sizeof(bool));
+		SetExplainExtensionState(es, extension_id, option);
+	}
+	return option;
+}
+
+static void
+set_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	*option_of(es) = defGetBoolean(option);
+}
+
+/* EXPLAIN has read its options. */
+void
+lsm_explain_validate(ExplainState *es)
+{
+	if (*option_of(es) && !es->analyze)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
+}
+
+/* Only what is not 0, but for the seeks, which come first. */
+static void
+show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+{
+	ExplainIndentText(es);
+	appendStringInfoString(es->str, leader_only ? "LSM Reads (leader):" : "LSM Reads:");
+	for (int i = 0; i < LSM_READ_COLUMNS; i++)
+	{
+		uint64		n = lsm_read_count(reads, i);
+
+		if (i == 0 || n != 0)
+			appendStringInfo(es->str, " %s=" UINT64_FORMAT, lsm_read_columns[i].name, n);
+	}
+	appendStringInfoChar(es->str, '\n');
+}
+
+static void
+show_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+{
+	for (int i = 0; i < LSM_READ_COLUMNS; i++)
+		ExplainPropertyUInteger(lsm_read_columns[i].property, NULL, lsm_read_count(reads, i), es);
+	ExplainPropertyBool("LSM Leader Only", leader_only, es);
+}
+
+/* Is this node one that scans an lsm index?  *scan is NULL if it was not started. */
+static bool
+find_scan(PlanState *state, IndexScanDesc *scan)
+{
+	Relation	index;
+
+	switch (nodeTag(state))
+	{
+		case T_IndexScanState:
+			index = ((IndexScanState *) state)->iss_RelationDesc;
+			*scan = ((IndexScanState *) state)->iss_ScanDesc;
+			break;
+		case T_IndexOnlyScanState:
+			index = ((IndexOnlyScanState *) state)->ioss_RelationDesc;
+			*scan = ((IndexOnlyScanState *) state)->ioss_ScanDesc;
+			break;
+		case T_BitmapIndexScanState:
+			index = ((BitmapIndexScanState *) state)->biss_RelationDesc;
+			*scan = ((BitmapIndexScanState *) state)->biss_ScanDesc;
+			break;
+		default:
+			return false;
+	}
+	return lsm_is_own(index);
+}
+
+/* EXPLAIN has printed a node. */
+void
+lsm_explain_node(PlanState *state, ExplainState *es)
+{
+	IndexScanDesc scan;
+
+	if (*option_of(es) && find_scan(state, &scan))
+	{
+		LsmReadCounters reads = {0};
+		bool		leader_only = state->worker_instrument != NULL &&
+			state->worker_instrument->num_workers > 0;
+
+		if (scan != NULL)
+			lsm_scan_reads(scan, &reads);
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			show_text(&reads, leader_only, es);
+		else
+			show_properties(&reads, leader_only, es);
+	}
+}
+
+/* Make the option known.  When the library is loaded. */
+void
+lsm_explain_init(void)
+{
+	extension_id = GetExplainExtensionId("pg_lsm");
+	RegisterExtensionExplainOption("lsm", set_option);
+}
+#endif

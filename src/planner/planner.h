@@ -1,0 +1,45 @@
+/*
+ * planner.h
+ *	  What the planner, EXPLAIN and the parse analysis of constraints ask of us.
+ */
+#ifndef LSM_PLANNER_H
+#define LSM_PLANNER_H
+
+#include "base/compat.h"
+
+#include "executor/execdesc.h"
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+#include "utils/rel.h"
+
+/* cost.c */
+extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
+								 Cost *startup_cost, Cost *total_cost,
+								 Selectivity *selectivity, double *correlation,
+								 double *pages);
+extern int	lsm_am_tree_height(Relation index);
+
+/* present_index.c */
+extern void lsm_present_init(void);
+extern void lsm_present_indexes(RelOptInfo *rel);
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+extern void lsm_present_shorten_rows(PlannerInfo *root, IndexPath *path);
+
+/* row_compare.c */
+extern void lsm_row_compare_start(PlanState *plan);
+#endif
+
+/* constraint.c */
+extern PlannedStmt *lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree);
+extern bool lsm_constraint_may_fail(PlannedStmt *statement);
+extern void lsm_constraint_give_hint(void *arg);
+
+/* explain.c */
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+struct ExplainState;
+extern void lsm_explain_init(void);
+extern void lsm_explain_validate(struct ExplainState *es);
+extern void lsm_explain_node(PlanState *plan, struct ExplainState *es);
+#endif
+
+#endif							/* LSM_PLANNER_H */

@@ -1,0 +1,219 @@
+/*
+ * index_only.c
+ *	  Index-only scans: what the executor need not do for each row.
+ *
+ * For each row of an index-only scan the executor asks the access method for an
+ * index tuple, takes that apart, looks into the visibility map, takes a predicate
+ * lock, and asks whether this is EvalPlanQual.  Of most rows it is known that
+ * nothing of this matters: the next entry is in the array that the reader has
+ * decoded, it matches, and its page of the table is all visible.  When the executor
+ * has initialised an index-only scan, we put a function before its own that takes
+ * such steps.  Everything else is left to the executor's own function, which goes
+ * on from where the scan stands: the first entry of each array, pages that are not
+ * all visible, a change of direction, serializable transactions.
+ *
+ * The plan stays what it is.  Where nobody tells us of it (EvalPlanQual initialises
+ * plans by itself), the executor's own function does it all.
+ */
+#include "postgres.h"
+
+#include "access/visibilitymap.h"
+#include "access/xact.h"
+#include "scan/scan.h"
+#include "scan/scan_state.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "pgstat.h"
+#include "port/pg_bitutils.h"
+
+/*
+ * The executor's own function, once it is known: that of the session's first index-only
+ * scan.  Nodes that have another one are left alone: somebody stands between them and
+ * their reader, as look_ahead.c does, which comes after us.
+ */
+static ExecProcNodeMtd executor_next;
+
+static void
+reset_if_used(ExprContext *context)
+{
+	MemoryContext memory = context->ecxt_per_tuple_memory;
+
+	if (!memory->isReset || memory->firstchild != NULL)
+		MemoryContextReset(memory);
+}
+
+/* Put the columns of an entry, which are all there, into the slot. */
+static inline void
+store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
+{
+	char	   *tuple = (char *) lsm_tuple_make(maker, entry);
+
+	if (TTS_SHOULDFREE(slot))
+		ExecClearTuple(slot);
+	for (int i = 0; i < maker->ks->nkeys; i++)
+	{
+		slot->tts_values[i] = fetchatt(TupleDescAttr(maker->ks->desc, i),
+									   tuple + maker->columns[i].offset);
+		slot->tts_isnull[i] = false;
+	}
+	slot->tts_nvalid = maker->ks->nkeys;
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+}
+
+/* Entries whose pages are asked about together: at first, and at most. */
+#define FIRST_WINDOW	10
+#define MOST_WINDOW		64
+
+/* Pages of the table that a page of the visibility map knows: two bits for each. */
+#define PAGES_PER_MAP_PAGE ((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
+
+/* The page of the table that an entry of the array names: the next one, or so many behind it. */
+static inline BlockNumber
+table_page(const LsmScan *s, int ahead)
+{
+	const LsmCursor *c = s->reader->cursor;
+
+	return (BlockNumber) (c->entry[c->stride * (ahead + 1)].tid >> 16);
+}
+
+/*
+ * Are the pages of the next entries all visible?  These are asked about together, one page
+ * of the map at a time: in a large table each of them would need another page of the map
+ * than the one before, which costs more than the rest of the step.
+ *
+ * The answer comes after the array was read, and under the gate of that time, so that no TID
+ * was given to another row meanwhile.  So it holds while the array does: rows that came later
+ * are not in it, and rows that are deleted since are there for our snapshot.
+ */
+static void
+ask_map(IndexOnlyScanState *node, LsmScan *s)
+{
+	Relation	table = node->ioss_ScanDesc->heapRelation;
+	Buffer	   *map = &node->ioss_VMBuffer;
+	int			count;
+	uint64		open;			/* a bit for each that was not asked about yet */
+	uint64		visible = 0;
+	BlockNumber map_page;
+
+	s->window = s->window == 0 ? FIRST_WINDOW : Min(2 * s->window, MOST_WINDOW);
+	count = Min(s->window, s->matches);
+	open = PG_UINT64_MAX >> (64 - count);
+	/* The pinned page of the map comes first. */
+	map_page = BufferIsValid(*map) ? BufferGetBlockNumber(*map) :
+		table_page(s, 0) / PAGES_PER_MAP_PAGE;
+	while (open != 0)
+	{
+		BlockNumber last = InvalidBlockNumber;
+		bool		last_visible = false;
+		uint64		others = 0;
+
+		for (uint64 rest = open; rest != 0; rest &= rest - 1)
+		{
+			int			i = pg_rightmost_one_pos64(rest);
+			BlockNumber page = table_page(s, i);
+
+			if (page / PAGES_PER_MAP_PAGE != map_page)
+			{
+				others |= UINT64CONST(1) << i;
+				continue;
+			}
+			if (page != last)
+				last_visible = VM_ALL_VISIBLE(table, page, map);
+			last = page;
+			visible |= (uint64) last_visible << i;
+		}
+		open = others;
+		if (open != 0)
+			map_page = table_page(s, pg_rightmost_one_pos64(open)) / PAGES_PER_MAP_PAGE;
+	}
+	s->asked = count;
+	s->visible = visible;
+}
+
+/* Take a step, if it is a simple one. */
+static inline bool
+take_step(IndexOnlyScanState *node, ScanDirection direction)
+{
+	IndexScanDesc scan = node->ioss_ScanDesc;
+	LsmScan    *s = scan->opaque;
+	const LsmEntry *entry;
+
+	if (!lsm_scan_can_step(scan, direction) || s->maker == NULL)
+		return false;
+	entry = lsm_scan_peek(s);
+	if (!lsm_tuple_is_fixed(s->maker, entry))
+		return false;
+	if (s->asked == 0)
+		ask_map(node, s);
+	if ((s->visible & 1) == 0)
+		return false;
+	lsm_scan_step(s);
+	store(s->maker, entry, node->ss.ss_ScanTupleSlot);
+	/* For WHERE CURRENT OF. */
+	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
+	pgstat_count_index_tuples(scan->indexRelation, 1);
+	return true;
+}
+
+static TupleTableSlot *
+next_row_or_step(PlanState *state)
+{
+	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
+	ExprContext *context = state->ps_ExprContext;
+	ScanDirection direction = state->state->es_direction;
+
+	if (node->ioss_ScanDesc == NULL || state->state->es_epq_active != NULL ||
+		IsolationIsSerializable())
+		return executor_next(state);
+	if (ScanDirectionIsBackward(((IndexOnlyScan *) state->plan)->indexorderdir))
+		direction = -direction;
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		reset_if_used(context);
+		if (!take_step(node, direction))
+			return executor_next(state);
+		context->ecxt_scantuple = node->ss.ss_ScanTupleSlot;
+		if (state->qual == NULL || ExecQual(state->qual, context))
+			return state->ps_ProjInfo != NULL ? ExecProject(state->ps_ProjInfo) :
+				context->ecxt_scantuple;
+		InstrCountFiltered1(node, 1);
+	}
+}
+
+/* Do all entries without nulls have the same layout, perhaps? */
+static bool
+has_fixed_columns(Relation index)
+{
+	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
+	{
+		if (TupleDescAttr(RelationGetDescr(index), i)->attlen <= 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+put_function(PlanState *state, void *unused)
+{
+	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
+
+	if (IsA(state, IndexOnlyScanState) && lsm_is_own(node->ioss_RelationDesc) &&
+		has_fixed_columns(node->ioss_RelationDesc))
+	{
+		if (executor_next == NULL)
+			executor_next = state->ExecProcNodeReal;
+		/* ExecProcNode, where others may have put theirs, calls it from the first row on. */
+		if (state->ExecProcNodeReal == executor_next)
+			state->ExecProcNodeReal = next_row_or_step;
+	}
+	return planstate_tree_walker(state, put_function, unused);
+}
+
+/* The executor has initialised a plan. */
+void
+lsm_index_only_start(PlanState *plan)
+{
+	(void) put_function(plan, NULL);
+}

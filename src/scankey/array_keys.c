@@ -1,0 +1,267 @@
+/*
+ * array_keys.c
+ *	  `= ANY (array)` as scan keys: elements without NULLs and duplicates, sorted,
+ *	  and where in them a value of an entry is.
+ *
+ * An array whose elements can all be sought drives the scan, if combinations.c
+ * finds a place for it; then its elements are in index order, and encoded where
+ * keys are.  Else it is a filter, and its elements ascend.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "scankey/scankey.h"
+#include "catalog/pg_type.h"
+#include "utils/array.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+/* A date or a timestamp as a column of timestamptz sees it.  False if that cannot hold it. */
+static bool
+in_zone(Oid type, Datum value, TimestampTz *result)
+{
+	Datum		low;
+	Datum		high;
+	bool		is_exact = lsm_convert_value(TIMESTAMPTZOID, type, value, &low, &high) == LSM_CONVERT_EXACT;
+
+	*result = DatumGetTimestampTz(low);
+	return is_exact;
+}
+
+/*
+ * In the order in which the column compares with them.  One of timestamptz sees local times
+ * that the clock leaves out, when daylight saving begins, later than the first ones after
+ * them, and two dates as the same time where it leaves out a day.
+ */
+static int
+compare_elements(const void *a, const void *b, void *arg)
+{
+	LsmArrayKey *array = arg;
+	const Datum *x = a;
+	const Datum *y = b;
+	TimestampTz t;
+	TimestampTz u;
+
+	if (OidIsValid(array->local_type) && in_zone(array->local_type, *x, &t) &&
+		in_zone(array->local_type, *y, &u))
+		return timestamp_cmp_internal(t, u);
+	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
+}
+
+/* Sort values and drop those that are equal to another.  Returns how many are left. */
+static int
+sort_unique(Datum *values, int count, qsort_arg_comparator compare, void *arg)
+{
+	int			unique = 0;
+
+	qsort_arg(values, count, sizeof(Datum), compare, arg);
+	for (int i = 0; i < count; i++)
+	{
+		if (unique == 0 || compare(&values[unique - 1], &values[i], arg) != 0)
+			values[unique++] = values[i];
+	}
+	return unique;
+}
+
+/* Take an array apart, without its NULLs.  Returns the number of elements. */
+static int
+get_elements(ScanKey key, Datum **elements, Oid *type)
+{
+	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
+	int16		typlen;
+	bool		typbyval;
+	char		typalign;
+	bool	   *isnull;
+	int			count;
+	int			kept = 0;
+
+	*type = ARR_ELEMTYPE(array);
+	get_typlenbyvalalign(*type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, *type, typlen, typbyval, typalign, elements, &isnull, &count);
+	for (int i = 0; i < count; i++)
+	{
+		if (!isnull[i])
+			(*elements)[kept++] = (*elements)[i];
+	}
+	return kept;
+}
+
+/*
+ * The subtype of an array key as operators see it: polymorphic operator
+ * classes have their own input type.
+ */
+static Oid
+element_subtype(LsmColumn *column, ScanKey key, Oid element_type)
+{
+	if (OidIsValid(key->sk_subtype))
+		return key->sk_subtype;
+	return column->opcintype;
+}
+
+/* Take the key of an array apart.  Without elements no row can match. */
+void
+lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
+{
+	LsmColumn  *column = &keys->ks->columns[key->sk_attno - 1];
+	Oid			type;
+	Oid			subtype;
+
+	memset(array, 0, sizeof(LsmArrayKey));
+	array->key = key;
+	array->column = key->sk_attno - 1;
+	array->count = get_elements(key, &array->elements, &type);
+	if (array->count == 0)
+		return;
+	subtype = element_subtype(column, key, type);
+	array->element_order = lsm_scankeys_find_order(column, subtype, subtype);
+	array->order = lsm_scankeys_find_order(column, column->opcintype, subtype);
+	if (array->element_order == NULL || array->order == NULL)
+		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
+			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
+	if (column->opcintype == TIMESTAMPTZOID && (subtype == TIMESTAMPOID || subtype == DATEOID))
+		array->local_type = subtype;
+
+	array->count = sort_unique(array->elements, array->count, compare_elements, array);
+}
+
+/* Encode the elements, each one a value of the column, and sorted in index order. */
+static void
+encode_elements(LsmColumn *column, LsmArrayKey *array)
+{
+	uint32		size = 0;
+	uint8	   *out;
+
+	for (int i = 0; i < array->count; i++)
+	{
+		if (column->typlen == -1)
+			array->elements[i] =
+				PointerGetDatum(PG_DETOAST_DATUM_PACKED(array->elements[i]));
+		size += lsm_encode_size(column, array->elements[i], false);
+	}
+	array->codes = out = palloc(size);
+	array->code_ends = palloc((array->count + 1) * sizeof(uint32));
+	array->code_ends[0] = 0;
+	for (int i = 0; i < array->count; i++)
+	{
+		out = lsm_encode_column(column, array->elements[i], false, out);
+		array->code_ends[i + 1] = out - array->codes;
+	}
+}
+
+/* In index order. */
+static int
+compare_as_column(const void *a, const void *b, void *arg)
+{
+	LsmColumn  *column = arg;
+
+	return lsm_column_compare(column, &column->cmp, *(const Datum *) a, false,
+							  *(const Datum *) b, false);
+}
+
+/* Let an array of the column's own type drive, or one whose elements are compared as they are. */
+static void
+drive_as_it_is(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+
+	for (int i = 0, j = array->count - 1; column->desc && i < j; i++, j--)
+	{
+		Datum		swap = array->elements[i];
+
+		array->elements[i] = array->elements[j];
+		array->elements[j] = swap;
+	}
+	array->drives = true;
+}
+
+/*
+ * Let an array of another type drive, if what its elements are as values of the column is
+ * known.  If not, what matches at least lies between the least and the greatest of them.
+ */
+static void
+drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+	Datum	   *values = palloc(array->count * sizeof(Datum));
+	Datum		first = 0;
+	Datum		last = 0;
+	bool		exact = true;
+	int			count = 0;
+
+	for (int i = 0; i < array->count; i++)
+	{
+		Datum		low;
+		Datum		high;
+		FmgrInfo   *cmp;
+		LsmConversion conversion = lsm_scankeys_convert(keys, array->column, array->key->sk_subtype,
+														array->elements[i], &low, &high, &cmp);
+
+		if (conversion == LSM_CONVERT_NONE)
+			return;
+		if (conversion == LSM_CONVERT_UNEQUAL)
+			continue;
+		exact &= conversion == LSM_CONVERT_EXACT;
+		values[count] = column->desc ? high : low;
+		if (count == 0 || compare_as_column(&values[count], &first, column) < 0)
+			first = values[count];
+		values[count] = column->desc ? low : high;
+		if (count == 0 || compare_as_column(&values[count], &last, column) > 0)
+			last = values[count];
+		count++;
+	}
+	if (count == 0)
+		keys->impossible = true;
+	else if (!exact)
+		lsm_scankeys_note_ends(keys, array->column, first, last);
+	else
+	{
+		/* Their own order may differ where a time zone comes in, and two may be the same. */
+		array->count = sort_unique(values, count, compare_as_column, column);
+		array->elements = values;
+		array->order = &column->cmp;
+		array->drives = true;
+	}
+}
+
+/*
+ * Let the array drive the scan, if each of its elements can be sought exactly, or is equal
+ * to no value of the column: its elements are in index order then.
+ */
+bool
+lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
+{
+	LsmColumn  *column = &keys->ks->columns[array->column];
+
+	if (lsm_scankeys_converts(keys, array->column, array->key->sk_subtype))
+		drive_converted(keys, array);
+	else
+		drive_as_it_is(keys, array);
+	if (array->drives && keys->ks->encoded)
+		encode_elements(column, array);
+	return array->drives;
+}
+
+/* Is a value one of the elements of an array that does not drive? */
+bool
+lsm_arraykey_contains(LsmArrayKey *array, Datum value)
+{
+	int			low = 0;
+	int			high = array->count;
+	Oid			collation = array->key->sk_collation;
+
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+		int			c = DatumGetInt32(FunctionCall2Coll(array->order, collation, value,
+														array->elements[middle]));
+
+		if (c == 0)
+			return true;
+		if (c > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return false;
+}
+

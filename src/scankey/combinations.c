@@ -1,0 +1,654 @@
+/*
+ * combinations.c
+ *	  Combinations: the values of the leading columns among which a scan looks.
+ *
+ * The columns up to the last one that has a condition worth seeking drive the
+ * scan.  Each has one value, or the elements of an array, or, where no key says
+ * what it equals, all values that exist: it is skipped.  A combination has a
+ * value for each of them.  Within it entries are bounded by the range of the
+ * column that follows.
+ *
+ * lsm_combination_place looks where an entry is among the combinations.  If it
+ * is in none, the next one becomes the current one: the first that lies behind
+ * the entry.  So combinations that are not there cost nothing, and where the
+ * current one came from does not matter: the result depends on the entry only.
+ * A skipped column takes its values from the entries: behind the last one of a
+ * value the scan seeks what comes next, whatever that is.
+ *
+ * Encoded keys are compared as bytes: the current combination is a prefix of
+ * keys.  See "Reading" in src/README.md.
+ */
+#include "postgres.h"
+
+#include "scankey/scankey.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+/* A column of the entry that is being placed. */
+typedef struct PlacedColumn
+{
+	const uint8 *key;			/* encoded: from there on */
+	uint32		left;
+	Datum		value;			/* tuple keys */
+	bool		isnull;
+} PlacedColumn;
+
+/* --- what drives ------------------------------------------------------------ */
+
+static uint8 *
+encode_value(LsmColumn *column, Datum value, bool isnull, uint32 *len)
+{
+	uint8	   *code;
+
+	if (column->typlen == -1 && !isnull)
+		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+	code = palloc(lsm_encode_size(column, value, isnull));
+	*len = lsm_encode_column(column, value, isnull, code) - code;
+	return code;
+}
+
+static void
+encode_end(LsmColumn *column, LsmRangeEnd *end)
+{
+	if (end->present)
+		end->code = encode_value(column, end->value, false, &end->code_len);
+}
+
+/* The first array on this column that can drive, or NULL. */
+static LsmArrayKey *
+find_array(LsmScanKeys *keys, int column)
+{
+	for (int a = 0; a < keys->array_count; a++)
+	{
+		if (keys->arrays[a].column == column && lsm_arraykey_drive(keys, &keys->arrays[a]))
+			return &keys->arrays[a];
+	}
+	return NULL;
+}
+
+static void
+make_driver(LsmScanKeys *keys, int i)
+{
+	LsmColumn  *column = &keys->ks->columns[i];
+	LsmColumnRange *range = &keys->columns[i];
+	LsmDriver  *d = &keys->drivers[i];
+
+	d->value.cmp = &column->cmp;
+	if (range->array != NULL)
+		d->value.cmp = range->array->order;
+	else if (range->equal != NULL)
+	{
+		d->value.value = range->value;
+		d->value.isnull = range->is_null;
+		d->value.cmp = range->cmp;
+		if (keys->ks->encoded)
+			d->code = encode_value(column, range->value, range->is_null, &d->code_len);
+	}
+	else if (keys->ks->encoded)
+	{
+		encode_end(column, &range->low);
+		encode_end(column, &range->high);
+	}
+}
+
+/*
+ * Make the test that tells most entries when no use is made of skipping: it is of the
+ * first column that has to equal something behind one that is skipped.
+ */
+static void
+make_test(LsmScanKeys *keys)
+{
+	bool		skipped = false;
+
+	if (!keys->ks->encoded || keys->ks->usual_keylen == 0)
+		return;
+	for (int i = 0; i < keys->driving; i++)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+		LsmDriver  *d = &keys->drivers[i];
+
+		if (skipped && range->equal != NULL && !range->is_null)
+		{
+			uint32		len = Min(d->code_len, sizeof(uint64));
+
+			keys->test = lsm_key_prefix(d->code, len);
+			keys->test_mask = ~UINT64CONST(0) << (64 - 8 * len);
+			return;
+		}
+		skipped |= range->equal == NULL && range->array == NULL;
+		keys->test_at += lsm_encoded_length(&keys->ks->columns[i]);
+	}
+}
+
+/* Decide which columns drive the scan. */
+void
+lsm_combination_choose(LsmScanKeys *keys)
+{
+	bool		several = false;
+	bool		skips = false;
+
+	for (int i = 0; i < keys->ks->nkeys; i++)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+
+		if (range->equal == NULL && keys->array_count > 0)
+			range->array = find_array(keys, i);
+		if (range->equal != NULL || range->array != NULL)
+			keys->driving = i + 1;
+		else if (range->low.present || range->high.present ||
+				 range->low_row != NULL || range->high_row != NULL)
+			keys->driving = i;
+		several |= range->array != NULL;
+	}
+	for (int i = 0; i < keys->driving; i++)
+		skips |= keys->columns[i].equal == NULL && keys->columns[i].array == NULL;
+	if (!several && !skips)
+		return;
+	keys->has_combinations = true;
+	keys->are_keys = !skips && keys->driving == keys->ks->nkeys && keys->ks->encoded;
+	keys->are_prefixes = !skips && keys->driving < keys->ks->nkeys && keys->ks->encoded;
+	keys->context = CurrentMemoryContext;
+	keys->drivers = palloc0(keys->driving * sizeof(LsmDriver));
+	for (int i = 0; i < keys->driving; i++)
+		make_driver(keys, i);
+	make_test(keys);
+	if (keys->driving < keys->ks->nkeys)
+	{
+		LsmColumnRange *range = &keys->columns[keys->driving];
+
+		keys->has_range = range->not_null || range->low_row != NULL || range->high_row != NULL;
+	}
+}
+
+/* --- the current combination ------------------------------------------------ */
+
+static void
+put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
+{
+	uint32		at = i > 0 ? keys->drivers[i - 1].end : 0;
+
+	if (at + len > keys->prefix_room)
+	{
+		keys->prefix_room = 2 * (at + len) + 64;
+		keys->prefix = keys->prefix == NULL ?
+			MemoryContextAlloc(keys->context, keys->prefix_room) :
+			repalloc(keys->prefix, keys->prefix_room);
+	}
+	memcpy(keys->prefix + at, code, len);
+	keys->drivers[i].end = at + len;
+}
+
+/* Column i has its value, or the current element of its array. */
+static void
+fix_column(LsmScanKeys *keys, int i)
+{
+	LsmDriver  *d = &keys->drivers[i];
+	LsmArrayKey *array = keys->columns[i].array;
+
+	keys->known = i + 1;
+	keys->past = false;
+	if (array != NULL)
+	{
+		if (keys->ks->encoded)
+			put_code(keys, i, array->codes + array->code_ends[array->current],
+					 array->code_ends[array->current + 1] - array->code_ends[array->current]);
+		else
+			d->value.value = array->elements[array->current];
+	}
+	else if (keys->ks->encoded)
+		put_code(keys, i, d->code, d->code_len);
+}
+
+/* A skipped column has the entry's value. */
+static void
+take_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
+{
+	LsmColumn  *column = &keys->ks->columns[i];
+	LsmDriver  *d = &keys->drivers[i];
+
+	keys->known = i + 1;
+	keys->past = false;
+	if (keys->ks->encoded)
+	{
+		uint32		len = lsm_encoded_column_length(column, placed->key,
+													placed->key + placed->left);
+
+		if (len == 0)
+			lsm_keyspace_report_entry(keys->ks);
+		put_code(keys, i, placed->key, len);
+	}
+	else
+	{
+		MemoryContext old = MemoryContextSwitchTo(keys->context);
+
+		if (d->owns_value)
+			pfree(DatumGetPointer(d->value.value));
+		d->owns_value = false;
+		d->value.isnull = placed->isnull;
+		if (!placed->isnull)
+		{
+			d->value.value = datumCopy(placed->value, column->typbyval, column->typlen);
+			d->owns_value = !column->typbyval;
+		}
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* Columns from i on begin anew. */
+static void
+begin_from(LsmScanKeys *keys, int i, bool forward)
+{
+	keys->past = false;
+	for (; i < keys->driving; i++)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+
+		if (range->equal == NULL && range->array == NULL)
+		{
+			keys->known = i;
+			return;
+		}
+		if (range->array != NULL)
+			range->array->current = forward ? 0 : range->array->count - 1;
+		fix_column(keys, i);
+	}
+}
+
+/* Where is a column of an entry relative to the range of a skipped column? */
+static int
+compare_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
+{
+	LsmColumn  *column = &keys->ks->columns[i];
+	LsmColumnRange *range = &keys->columns[i];
+	bool		isnull = keys->ks->encoded ? lsm_encoded_is_null(placed->key) : placed->isnull;
+
+	if (isnull)
+		return !range->not_null ? 0 : column->nulls_first ? -1 : 1;
+	for (int side = -1; side <= 1; side += 2)
+	{
+		LsmRangeEnd *end = side < 0 ? &range->low : &range->high;
+		int			c;
+
+		if (!end->present)
+			continue;
+		if (keys->ks->encoded)
+			c = memcmp(placed->key, end->code, Min(placed->left, end->code_len));
+		else
+			c = lsm_column_compare(column, end->cmp, placed->value, false, end->value, false);
+		if (c == 0 ? !end->inclusive : (c < 0) == (side < 0))
+			return side;
+	}
+	return 0;
+}
+
+/*
+ * Let a skipped column have the next value that it could have, if keys of a fixed
+ * length, read as numbers, tell: that saves a seek if there are entries of it.  False
+ * if there is none within the range.  Sets keys->past if the value is not known.
+ */
+static bool
+go_to_neighbour(LsmScanKeys *keys, int i, bool forward)
+{
+	uint32		start = i > 0 ? keys->drivers[i - 1].end : 0;
+	uint32		len = keys->drivers[i].end - start;
+	uint8	   *code = keys->prefix + start;
+	uint32		at = len - 1;
+	PlacedColumn column = {code, len, (Datum) 0, false};
+
+	keys->known = i + 1;
+	keys->past = true;
+	if (!keys->ks->encoded || lsm_encoded_is_null(code) ||
+		len != lsm_encoded_length(&keys->ks->columns[i]))
+		return true;
+	while (at >= 1 && code[at] == (forward ? 0xFF : 0))
+		at--;
+	if (at == 0)
+		return true;
+	code[at] += forward ? 1 : -1;
+	memset(code + at + 1, forward ? 0 : 0xFF, len - 1 - at);
+	keys->past = false;
+	return compare_range(keys, i, &column) == 0;
+}
+
+/* Go on behind the values of the columns up to i. */
+static LsmPlace
+carry(LsmScanKeys *keys, int i, bool forward)
+{
+	for (; i >= 0; i--)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+
+		if (range->array != NULL)
+		{
+			int			next = range->array->current + (forward ? 1 : -1);
+
+			if (next < 0 || next >= range->array->count)
+				continue;
+			range->array->current = next;
+			fix_column(keys, i);
+		}
+		else if (range->equal != NULL || !go_to_neighbour(keys, i, forward))
+			continue;
+		if (!keys->past)
+			begin_from(keys, i + 1, forward);
+		return LSM_PLACE_BEHIND;
+	}
+	return LSM_PLACE_END;
+}
+
+/* The number of the current combination, where none of the columns is skipped. */
+uint64
+lsm_combination_number(const LsmScanKeys *keys)
+{
+	uint64		number = 0;
+
+	for (int i = 0; i < keys->driving; i++)
+	{
+		const LsmArrayKey *array = keys->columns[i].array;
+
+		if (array != NULL)
+			number = number * array->count + array->current;
+	}
+	return number;
+}
+
+/* Go on to the combination behind the current one, which has a value of each column. */
+LsmPlace
+lsm_combination_next(LsmScanKeys *keys, ScanDirection direction)
+{
+	keys->has_ends = false;
+	return carry(keys, keys->driving - 1, ScanDirectionIsForward(direction));
+}
+
+/* --- placing entries -------------------------------------------------------- */
+
+static int
+compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const PlacedColumn *placed)
+{
+	if (keys->ks->encoded)
+	{
+		uint32		from = array->code_ends[n];
+
+		return memcmp(placed->key, array->codes + from,
+					  Min(placed->left, array->code_ends[n + 1] - from));
+	}
+	return lsm_column_compare(&keys->ks->columns[i], array->order, placed->value,
+							  placed->isnull, array->elements[n], false);
+}
+
+/*
+ * Let the array stand on the first element that is not before the entry's column, in
+ * the direction of the scan.  Returns 0: it is equal; 1: there is none; -1 else.
+ */
+static int
+seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
+{
+	LsmArrayKey *array = keys->columns[i].array;
+	int			low = 0;
+	int			high = array->count;
+	int			n = array->current;
+
+	/* It mostly is the one where the array stands, or its neighbour. */
+	for (int try = 0; low < high; try++)
+	{
+		int			c = compare_element(keys, i, array, n, placed);
+
+		if (c == 0)
+		{
+			array->current = n;
+			return 0;
+		}
+		if (c > 0)
+			low = n + 1;
+		else
+			high = n;
+		n = try == 0 && low < high ? (c > 0 ? low : high - 1) : (low + high) / 2;
+	}
+	/* All elements from `low` on are greater. */
+	n = forward ? low : low - 1;
+	if (n < 0 || n >= array->count)
+		return 1;
+	array->current = n;
+	return -1;
+}
+
+/* Place one column.  Returns 0: it belongs to the combination so far; 1: behind it; -1: before it. */
+static int
+place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
+{
+	LsmColumnRange *range = &keys->columns[i];
+	LsmDriver  *d = &keys->drivers[i];
+	int			c;
+
+	if (range->array != NULL)
+		return seek_element(keys, i, forward, placed);
+	if (range->equal == NULL)
+		c = compare_range(keys, i, placed);
+	else if (keys->ks->encoded)
+		c = memcmp(placed->key, d->code, Min(placed->left, d->code_len));
+	else
+		c = lsm_column_compare(&keys->ks->columns[i], d->value.cmp, placed->value,
+							   placed->isnull, d->value.value, d->value.isnull);
+	c = c < 0 ? -1 : c > 0;
+	return forward ? c : -c;
+}
+
+/* Know what bounds the current combination. */
+static void
+make_ends(LsmScanKeys *keys)
+{
+	if (keys->has_ends)
+		return;
+	lsm_combination_bound(keys, &keys->first, true);
+	lsm_combination_bound(keys, &keys->last, false);
+	keys->has_ends = true;
+}
+
+/* Where is an entry of the current combination relative to the range of the next column? */
+static LsmPlace
+place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
+{
+	bool		low;
+	bool		high;
+
+	if (!keys->has_range)
+		return LSM_PLACE_IN;
+	make_ends(keys);
+	low = lsm_bound_compare(keys->ks, &keys->first, entry) < 0;
+	high = lsm_bound_compare(keys->ks, &keys->last, entry) > 0;
+	if (forward ? high : low)
+	{
+		keys->has_ends = false;
+		return carry(keys, keys->driving - 1, forward);
+	}
+	return low || high ? LSM_PLACE_BEHIND : LSM_PLACE_IN;
+}
+
+/* Are these the values of the current combination? */
+static bool
+has_values(LsmScanKeys *keys, const LsmEntry *entry, const Datum *values, const bool *isnull)
+{
+	if (keys->known < keys->driving || keys->past)
+		return false;
+	if (keys->ks->encoded)
+	{
+		uint32		len = keys->drivers[keys->driving - 1].end;
+
+		return entry->keylen >= len && memcmp(entry->key, keys->prefix, len) == 0;
+	}
+	for (int i = keys->driving - 1; i >= 0; i--)
+	{
+		LsmBoundColumn *value = &keys->drivers[i].value;
+
+		if (lsm_column_compare(&keys->ks->columns[i], value->cmp, values[i], isnull[i],
+							   value->value, value->isnull) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Is an entry in the current combination, one that another entry is in? */
+bool
+lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (!keys->ks->encoded)
+		lsm_keyspace_deform(keys->ks, entry, keys->driving, values, isnull);
+	if (!has_values(keys, entry, values, isnull))
+		return false;
+	if (!keys->has_range)
+		return true;
+	make_ends(keys);
+	return lsm_bound_compare(keys->ks, &keys->first, entry) > 0 &&
+		lsm_bound_compare(keys->ks, &keys->last, entry) < 0;
+}
+
+/* The part of an entry that is column i, when the columns before it are known. */
+static void
+get_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *values,
+		   const bool *isnull, PlacedColumn *placed)
+{
+	uint32		at = i > 0 ? keys->drivers[i - 1].end : 0;
+
+	if (!keys->ks->encoded)
+	{
+		placed->value = values[i];
+		placed->isnull = isnull[i];
+		return;
+	}
+	if (unlikely(at >= entry->keylen))
+		lsm_keyspace_report_entry(keys->ks);
+	placed->key = entry->key + at;
+	placed->left = entry->keylen - at;
+}
+
+/*
+ * Place an entry that lies within the bounds of the scan.  BEHIND: it is in no
+ * combination, and the current one is now the next behind it; END: there is none.
+ */
+LsmPlace
+lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)
+{
+	bool		forward = ScanDirectionIsForward(direction);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	if (!keys->ks->encoded)
+		lsm_keyspace_deform(keys->ks, entry, keys->driving, values, isnull);
+	keys->is_same = has_values(keys, entry, values, isnull);
+	if (keys->is_same)
+		return place_in_range(keys, entry, forward);
+	keys->has_ends = false;
+	for (int i = 0; i < keys->driving; i++)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+		PlacedColumn placed;
+		int			c;
+
+		get_column(keys, i, entry, values, isnull, &placed);
+		c = place_column(keys, i, forward, &placed);
+		if (c > 0)
+			return carry(keys, i - 1, forward);
+		if (c < 0)
+		{
+			if (range->array != NULL)
+				fix_column(keys, i);
+			begin_from(keys, range->array != NULL ? i + 1 : i, forward);
+			return LSM_PLACE_BEHIND;
+		}
+		if (range->equal == NULL && range->array == NULL)
+			take_value(keys, i, &placed);
+		else
+			fix_column(keys, i);
+	}
+	return place_in_range(keys, entry, forward);
+}
+
+/* --- bounds ----------------------------------------------------------------- */
+
+/* Add the low (else: the high) end of the range of a column without an equality. */
+static void
+add_range_end(LsmScanKeys *keys, int column, LsmBound *bound, bool is_low)
+{
+	LsmColumn  *c = &keys->ks->columns[column];
+	LsmColumnRange *range = &keys->columns[column];
+	LsmRangeEnd *end = is_low ? &range->low : &range->high;
+	LsmRowKey  *row = is_low ? range->low_row : range->high_row;
+
+	if (row != NULL && lsm_rowkey_beats(c, row, end))
+		lsm_rowkey_add(keys->ks, bound, row);
+	else if (end->present)
+	{
+		lsm_bound_add(keys->ks, bound, end->value, false, end->cmp);
+		bound->tie = end->inclusive == is_low ? 1 : -1;
+	}
+	else if (range->not_null && c->nulls_first == is_low)
+	{
+		lsm_bound_add(keys->ks, bound, (Datum) 0, true, NULL);
+		bound->tie = is_low ? -1 : 1;
+	}
+}
+
+/*
+ * The bound before what the current combination begins with (is_low), or behind what
+ * it ends with, in index order.
+ */
+void
+lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low)
+{
+	MemoryContext old = MemoryContextSwitchTo(keys->context);
+
+	lsm_bound_init(bound, is_low ? 1 : -1);
+	if (keys->ks->encoded && keys->known > 0)
+		lsm_bound_add_encoded(bound, keys->prefix, keys->drivers[keys->known - 1].end,
+							  keys->known);
+	else
+	{
+		for (int i = 0; i < keys->known; i++)
+		{
+			LsmBoundColumn *value = &keys->drivers[i].value;
+
+			lsm_bound_add(keys->ks, bound, value->value, value->isnull, value->cmp);
+		}
+	}
+	if (keys->past)
+		bound->tie = -bound->tie;
+	else if (keys->known < keys->ks->nkeys)
+		add_range_end(keys, keys->known, bound, is_low);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Make the bounds of the whole scan, in the current memory context, and begin before
+ * its first combination.
+ */
+void
+lsm_combination_begin(LsmScanKeys *keys, ScanDirection direction)
+{
+	keys->has_ends = false;
+	if (keys->has_combinations)
+	{
+		begin_from(keys, 0, true);
+		lsm_combination_bound(keys, &keys->low, true);
+		begin_from(keys, 0, false);
+		lsm_combination_bound(keys, &keys->high, false);
+		begin_from(keys, 0, ScanDirectionIsForward(direction));
+		return;
+	}
+	lsm_bound_init(&keys->low, 1);
+	lsm_bound_init(&keys->high, -1);
+	for (int i = 0; i < keys->driving; i++)
+	{
+		LsmColumnRange *range = &keys->columns[i];
+
+		lsm_bound_add(keys->ks, &keys->low, range->value, range->is_null, range->cmp);
+		lsm_bound_add(keys->ks, &keys->high, range->value, range->is_null, range->cmp);
+	}
+	if (keys->driving < keys->ks->nkeys)
+	{
+		add_range_end(keys, keys->driving, &keys->low, true);
+		add_range_end(keys, keys->driving, &keys->high, false);
+	}
+}

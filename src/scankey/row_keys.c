@@ -1,0 +1,195 @@
+/*
+ * row_keys.c
+ *	  Row comparisons as scan keys: the bound that one gives, and its check.
+ *
+ * The executor passes (a, b) > (1, 2) as a header key whose argument is an
+ * array of member keys, each with the comparison function of its column.  The
+ * members are compared from the left until two differ; a NULL on either side
+ * before that makes the result NULL, so the entry does not match.
+ *
+ * A bound takes the members from the left while their columns follow each other
+ * in the index, ascend alike there, and can be sought exactly.  If some are
+ * left over, the bound includes what is equal to it.  If the next one is NULL,
+ * it excludes that: among rows that are equal so far none matches.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "scankey/scankey.h"
+
+static ScanKey
+members_of(ScanKey header)
+{
+	ScanKey		members = (ScanKey) DatumGetPointer(header->sk_argument);
+
+	Assert(header->sk_flags & SK_ROW_HEADER);
+	Assert(members[0].sk_attno == header->sk_attno);
+	return members;
+}
+
+static bool
+wants_greater(ScanKey key)
+{
+	return key->sk_strategy == BTGreaterStrategyNumber ||
+		key->sk_strategy == BTGreaterEqualStrategyNumber;
+}
+
+/* Would the end that this member bounds, in index order, be the low one? */
+static bool
+bounds_low(LsmScanKeys *keys, ScanKey member)
+{
+	return wants_greater(member) != keys->ks->columns[member->sk_attno - 1].desc;
+}
+
+/*
+ * Add the next member to the bound.  False if no further one can be added;
+ * row->inclusive is right then.
+ */
+static bool
+use_member(LsmScanKeys *keys, LsmRowKey *row)
+{
+	ScanKey		member = &row->members[row->used];
+	int			column = member->sk_attno - 1;
+	Datum		low;
+	Datum		high;
+	FmgrInfo   *cmp;
+	LsmConversion conversion;
+
+	row->inclusive = true;
+	if (column != row->members[0].sk_attno - 1 + row->used ||
+		bounds_low(keys, member) != row->is_low)
+		return false;
+	if (member->sk_flags & SK_ISNULL)
+	{
+		row->inclusive = false;
+		return false;
+	}
+	conversion = lsm_scankeys_convert(keys, column, member->sk_subtype, member->sk_argument,
+									  &low, &high, &cmp);
+	if (conversion == LSM_CONVERT_NONE)
+		return false;
+	row->values[row->used] = wants_greater(member) ? low : high;
+	row->cmp[row->used] = cmp;
+	row->used++;
+	if (conversion != LSM_CONVERT_EXACT)
+		return false;
+	if (row->used < row->count)
+		return true;
+	row->inclusive = member->sk_strategy == BTLessEqualStrategyNumber ||
+		member->sk_strategy == BTGreaterEqualStrategyNumber;
+	return false;
+}
+
+/* Prepare a row comparison.  NULL if it cannot be true. */
+LsmRowKey *
+lsm_rowkey_create(LsmScanKeys *keys, ScanKey header)
+{
+	LsmRowKey  *row = palloc0(sizeof(LsmRowKey));
+
+	row->members = members_of(header);
+	if (row->members[0].sk_flags & SK_ISNULL)
+		return NULL;
+	row->count = 1;
+	while (!(row->members[row->count - 1].sk_flags & SK_ROW_END))
+		row->count++;
+	row->values = palloc(row->count * sizeof(Datum));
+	row->cmp = palloc(row->count * sizeof(FmgrInfo *));
+	row->is_low = bounds_low(keys, &row->members[0]);
+	while (use_member(keys, row))
+		continue;
+	return row;
+}
+
+/* Compares in index order; both must be of the column's own type. */
+static bool
+is_closer(LsmColumn *column, Datum value, Datum other, bool is_low, bool if_equal)
+{
+	int			order = lsm_column_compare(column, &column->cmp, value, false, other, false);
+
+	if (order == 0)
+		return if_equal;
+	return is_low ? order > 0 : order < 0;
+}
+
+/* Does a row bound a scan closer than another at the same end, as far as is easily told? */
+bool
+lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *other)
+{
+	return row->cmp[0] == &column->cmp && other->cmp[0] == &column->cmp &&
+		is_closer(column, row->values[0], other->values[0], row->is_low, false);
+}
+
+/*
+ * Should a row bound the scan and not this end of the column's range?  If the
+ * range was not compared with the column's own function, the keys behind it are
+ * filters as well, so either will do.  Else they may count on the bound, and the
+ * row must imply them.
+ */
+bool
+lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)
+{
+	if (!end->present || end->cmp != &column->cmp)
+		return true;
+	return row->cmp[0] == &column->cmp &&
+		is_closer(column, row->values[0], end->value, row->is_low, end->inclusive);
+}
+
+/* Append the row's columns to a bound.  Their values must outlive it. */
+void
+lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *row)
+{
+	for (int i = 0; i < row->used; i++)
+		lsm_bound_add(ks, bound, row->values[i], false, row->cmp[i]);
+	bound->tie = row->is_low == row->inclusive ? 1 : -1;
+}
+
+/* The greatest attribute number of a member. */
+int
+lsm_rowkey_last_column(ScanKey header)
+{
+	int			last = 0;
+
+	for (ScanKey member = members_of(header);; member++)
+	{
+		last = Max(last, member->sk_attno);
+		if (member->sk_flags & SK_ROW_END)
+			return last;
+	}
+}
+
+static bool
+satisfies(StrategyNumber strategy, int32 order)
+{
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+			return order < 0;
+		case BTLessEqualStrategyNumber:
+			return order <= 0;
+		case BTGreaterEqualStrategyNumber:
+			return order >= 0;
+		case BTGreaterStrategyNumber:
+			return order > 0;
+		default:
+			elog(ERROR, "unexpected strategy %d in a row comparison", strategy);
+			return false;		/* keep the compiler quiet */
+	}
+}
+
+/* Does an entry match? */
+bool
+lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull)
+{
+	for (ScanKey member = members_of(header);; member++)
+	{
+		int			column = member->sk_attno - 1;
+		int32		order;
+
+		if ((member->sk_flags & SK_ISNULL) || isnull[column])
+			return false;
+		order = DatumGetInt32(FunctionCall2Coll(&member->sk_func, member->sk_collation,
+												values[column], member->sk_argument));
+		if (order != 0 || (member->sk_flags & SK_ROW_END))
+			return satisfies(member->sk_strategy, order);
+	}
+}

@@ -1,0 +1,77 @@
+/*
+ * remove.c
+ *	  Removing entries from a leaf or a page of the write buffer.
+ */
+#include "postgres.h"
+
+#include "storage/remove.h"
+#include "format/buffer_page.h"
+#include "miscadmin.h"
+#include "storage/buffers.h"
+#include "storage/emit.h"
+
+/*
+ * Ask for each entry of a checked page, which is locked, whether it is dead.
+ * Returns the number of those that are, and their ordinals; *total is that of all
+ * entries.  ordinals has room for LSM_MAX_PAGE_ENTRIES.
+ */
+int
+lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGroup *scratch,
+				uint16 *ordinals, int *total)
+{
+	Page		page = BufferGetPage(buffer);
+	BlockNumber block = BufferGetBlockNumber(buffer);
+	int			dead = 0;
+	int			ordinal = 0;
+
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
+	{
+		for (; ordinal < lsm_buffer_page_count(page); ordinal++)
+		{
+			LsmEntry	entry;
+
+			if (!lsm_buffer_page_get(page, ordinal, &entry))
+				lsm_report_corruption(rel, block, "item is out of bounds");
+			if (test(arg, entry.tid))
+				ordinals[dead++] = ordinal;
+		}
+	}
+	else
+	{
+		for (int g = 0; g < lsm_leaf_group_count(page); g++)
+		{
+			if (!lsm_leaf_decode_group(page, g, scratch) ||
+				ordinal + scratch->count > LSM_MAX_PAGE_ENTRIES)
+				lsm_report_corruption(rel, block, "entries cannot be decoded");
+			for (int i = 0; i < scratch->count; i++, ordinal++)
+			{
+				if (test(arg, scratch->entries[i].tid))
+					ordinals[dead++] = ordinal;
+			}
+		}
+	}
+	Assert(dead <= LSM_MAX_PAGE_ENTRIES);
+	*total = ordinal;
+	return dead;
+}
+
+/*
+ * Remove these entries from a page that is locked exclusively, and log that.
+ * horizon, is_catalog: see xl_lsm_delete.
+ */
+void
+lsm_remove(Relation rel, Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,
+		   bool is_catalog, LsmGroup *scratch)
+{
+	Page		page = BufferGetPage(buffer);
+
+	START_CRIT_SECTION();
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
+		lsm_buffer_page_delete(page, ordinals, count);
+	else if (!lsm_leaf_delete(page, ordinals, count, scratch))
+		elog(PANIC, "pg_lsm: checked page cannot be decoded");
+	MarkBufferDirty(buffer);
+	if (RelationNeedsWAL(rel))
+		lsm_wal_delete(buffer, ordinals, count, horizon, is_catalog);
+	END_CRIT_SECTION();
+}

@@ -1,0 +1,387 @@
+/*
+ * unique.c
+ *	  The checks of unique indexes: is there a row with this key already?
+ *
+ * Who inserts holds the lock of the key from before he looks for it until his
+ * entry is in the index.  So of two who insert the same key one comes after the
+ * other, and finds the other's entry.  Whether its row counts the table tells,
+ * under a dirty snapshot: rows of transactions in progress are seen, too.  Nobody
+ * waits for such a transaction with anything held.  See "Unique" in
+ * src/README.md.
+ */
+#include "postgres.h"
+
+#include "access/nbtree.h"
+#include "access/tableam.h"
+#include "unique/unique.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "schedule/schedule.h"
+#include "storage/buffers.h"
+#include "storage/lmgr.h"
+#include "storage/predicate.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* Probes of tuple keys with the same reader. */
+#define MOST_USES 256
+
+struct LsmUnique
+{
+	LsmIndex   *index;
+	LsmKeySpace *ks;
+	MemoryContext context;
+	LsmReader  *reader;			/* NULL until it is needed */
+	MemoryContextCallback on_reset; /* of context */
+	int			uses;			/* of the reader */
+	uint32		hash;			/* of the key that is locked */
+	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if there is none */
+};
+
+/* --- locks ------------------------------------------------------------------- */
+
+/*
+ * Equal values of a column have the same hash, if core can hash what the operator
+ * class calls equal.  Types that are made of others may be, and only fail when
+ * they are hashed: they have none.  Nor have names under a collation by which different
+ * ones are equal, since they are hashed by their bytes.
+ */
+static void
+find_hash(const LsmColumn *column, FmgrInfo *hash)
+{
+	Oid			type = column->opcintype;
+	Oid			equal = get_opfamily_member(column->opfamily, type, type, BTEqualStrategyNumber);
+	RegProcedure left;
+	RegProcedure right;
+
+	hash->fn_oid = InvalidOid;
+	if (!OidIsValid(equal) || (get_typtype(type) != TYPTYPE_BASE && type != ANYENUMOID) ||
+		(type == NAMEOID && OidIsValid(column->collation) &&
+		 !get_collation_isdeterministic(column->collation)) ||
+		!op_hashjoinable(equal, type) || !get_op_hash_functions(equal, &left, &right))
+		return;
+	fmgr_info(left, hash);
+}
+
+static void
+unlock(LsmUnique *unique)
+{
+	lsm_key_unlock(unique->index->rel, unique->hash);
+	lsm_publish_unlock(unique->index->rel, ShareLock);
+}
+
+/* A hash of the key.  Keys that are equal have the same one. */
+static uint32
+hash_key(LsmUnique *unique, const LsmEntry *entry)
+{
+	LsmKeySpace *ks = unique->ks;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint32		hash = 0;
+
+	if (ks->encoded)
+		return DatumGetUInt32(hash_any(entry->key, entry->keylen));
+	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		uint32		one = 0;
+
+		if (!isnull[i] && OidIsValid(unique->hashes[i].fn_oid))
+			one = DatumGetUInt32(FunctionCall1Coll(&unique->hashes[i], ks->columns[i].collation,
+												   values[i]));
+		hash = hash_combine(hash, one);
+	}
+	return hash;
+}
+
+/* --- readers ----------------------------------------------------------------- */
+
+/* The memory goes, perhaps after an error: then the reader is still held. */
+static void
+abandon_reader(void *arg)
+{
+	LsmUnique  *unique = arg;
+
+	if (unique->reader != NULL)
+		lsm_reader_abandon(unique->reader);
+	unique->reader = NULL;
+}
+
+/* In the current memory context, for as long as that lasts. */
+LsmUnique *
+lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
+{
+	LsmUnique  *unique = palloc0(sizeof(LsmUnique));
+
+	unique->index = index;
+	unique->ks = ks;
+	unique->context = CurrentMemoryContext;
+	if (!ks->encoded)
+	{
+		unique->hashes = palloc0(ks->nkeys * sizeof(FmgrInfo));
+		for (int i = 0; i < ks->nkeys; i++)
+			find_hash(&ks->columns[i], &unique->hashes[i]);
+	}
+	unique->on_reset.func = abandon_reader;
+	unique->on_reset.arg = unique;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &unique->on_reset);
+	return unique;
+}
+
+/* Nothing more is to be checked, for now. */
+void
+lsm_unique_end(LsmUnique *unique)
+{
+	if (unique->reader != NULL)
+		lsm_reader_release(unique->reader);
+	unique->reader = NULL;
+	unique->uses = 0;
+}
+
+/*
+ * A reader of what is there now.  Who uses TIDs needs the gate: they are looked up
+ * under a snapshot that is not an MVCC one.
+ */
+LsmReader *
+lsm_unique_reader(LsmUnique *unique, bool needs_gate)
+{
+	/* Comparison functions may leave memory behind in it. */
+	if (!unique->ks->encoded && unique->uses++ >= MOST_USES)
+		lsm_unique_end(unique);
+	if (unique->reader == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(unique->context);
+
+		lsm_reader_hold(lsm_reader_acquire(unique->index, 0, NULL, true, NULL), &unique->reader);
+		MemoryContextSwitchTo(old);
+	}
+	unique->reader->needs_gate = needs_gate;
+	lsm_reader_refresh(unique->reader);
+	return unique->reader;
+}
+
+/* To the next entry, in a newer version if VACUUM waits for the gate. */
+static void
+next_entry(LsmReader *reader)
+{
+	if (lsm_reader_must_leave(reader))
+		lsm_reader_seek_behind(reader, lsm_reader_entry(reader));
+	else
+		lsm_reader_next(reader);
+}
+
+/* --- checks ------------------------------------------------------------------ */
+
+/*
+ * Look for a row with this key that counts, other than the own one, and go on
+ * until there is one or all entries are looked at.  Those whose rows are dead to
+ * everybody are added to the kills.
+ */
+void
+lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict,
+				 LsmKills *kills)
+{
+	LsmReader  *reader = lsm_unique_reader(unique, true);
+	SnapshotData dirty;
+	LsmBound	bounds[2] = {0};
+
+	memset(conflict, 0, sizeof(LsmConflict));
+	InitDirtySnapshot(dirty);
+	reader->cx.looked_for = lsm_looked_for_get(unique->index->id);
+	(void) lsm_reader_seek_key(reader, own, bounds);
+	for (; lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader); next_entry(reader))
+	{
+		const LsmEntry *entry = lsm_reader_entry(reader);
+		ItemPointerData tid;
+		bool		all_dead = false;
+
+		CHECK_FOR_INTERRUPTS();
+		if (entry->tid == own->tid)
+		{
+			conflict->found_own = true;
+			continue;
+		}
+		lsm_int_to_tid(entry->tid, &tid);
+		if (table_index_fetch_tuple_check(heap, &tid, &dirty, &all_dead))
+		{
+			conflict->found = true;
+			conflict->xid = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+			conflict->token = dirty.speculativeToken;
+			break;
+		}
+		if (all_dead)
+			lsm_kill_note(kills, reader, entry, heap);
+	}
+	reader->cx.looked_for = NULL;
+	lsm_reader_let_go(reader);
+	lsm_reader_count(reader);
+	lsm_request_after_reads(unique->index);
+}
+
+/* Remove the entries that probes have added, where that is worth it. */
+void
+lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills)
+{
+	if (unique->reader != NULL)
+		lsm_kill_flush(kills, unique->reader, heap);
+	kills->count = 0;
+}
+
+/* The same with a single key. */
+static void
+probe_once(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
+{
+	LsmKills	kills = {0};
+
+	lsm_unique_probe(unique, heap, own, conflict, &kills);
+	lsm_unique_flush_kills(unique, heap, &kills);
+}
+
+/*
+ * Wait for the transaction that decides whether there is a conflict, or for its
+ * speculative insertion.  REQUIRES: no lock of ours is held, and no pin.
+ */
+void
+lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict)
+{
+	ItemPointerData tid;
+
+	lsm_int_to_tid(own->tid, &tid);
+	if (conflict->token != 0)
+		SpeculativeInsertionWait(conflict->xid, conflict->token);
+	else
+		XactLockTableWait(conflict->xid, unique->index->rel, &tid, XLTW_InsertIndex);
+}
+
+/*
+ * Is the row itself alive still?  CREATE INDEX CONCURRENTLY inserts the entries of
+ * rows that may be dead by then.  Any member of its HOT chain will do: the other
+ * row is none of them, since it has an entry of its own.
+ */
+bool
+lsm_unique_is_alive(Relation heap, const LsmEntry *own)
+{
+	ItemPointerData tid;
+
+	lsm_int_to_tid(own->tid, &tid);
+	return table_index_fetch_tuple_check(heap, &tid, SnapshotSelf, NULL);
+}
+
+static char *
+describe_key(Relation index, LsmKeySpace *ks, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	return BuildIndexValueDescription(index, values, isnull);
+}
+
+void
+lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
+{
+	Relation	rel = unique->index->rel;
+	char	   *key = describe_key(rel, unique->ks, own);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(rel)),
+			 key ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(heap, RelationGetRelationName(rel))));
+}
+
+/* CREATE INDEX has found two rows with this key. */
+void
+lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const LsmEntry *entry)
+{
+	char	   *key = describe_key(index, ks, entry);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"", RelationGetRelationName(index)),
+			 key ? errdetail("Key %s is duplicated.", key) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(heap, RelationGetRelationName(index))));
+}
+
+/*
+ * Lock the key of an entry that is about to be inserted, and check that it is
+ * unique.  Raises an error if it is not; with UNIQUE_CHECK_PARTIAL returns false
+ * then, or when that is not decided yet.  Returns with the key locked.
+ */
+bool
+lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entry,
+						  IndexUniqueCheck mode)
+{
+	Relation	rel = unique->index->rel;
+	LsmConflict	conflict;
+
+	unique->hash = hash_key(unique, entry);
+	for (;;)
+	{
+		lsm_publish_lock(rel, ShareLock);
+		lsm_key_lock(rel, unique->hash);
+		probe_once(unique, heap, entry, &conflict);
+		if (!conflict.found)
+			return true;
+		if (mode == UNIQUE_CHECK_PARTIAL)
+			return false;
+		if (!TransactionIdIsValid(conflict.xid))
+			break;
+		unlock(unique);
+		lsm_unique_wait(unique, entry, &conflict);
+	}
+	if (!lsm_unique_is_alive(heap, entry))
+		return true;
+	/* A conflict of serializable transactions would be hidden by the error. */
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+	unlock(unique);
+	lsm_unique_report(unique, heap, entry);
+	return false;
+}
+
+/* The entry is in. */
+void
+lsm_unique_unlock(LsmUnique *unique)
+{
+	Relation	rel = unique->index->rel;
+
+	unlock(unique);
+	/* Who has read the index before the entry came must be seen, too. */
+	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+}
+
+/*
+ * A deferred check: the entry is in, and no other row may count.  Whoever inserts
+ * the key from now on finds it, so no lock is needed.
+ */
+void
+lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)
+{
+	Relation	rel = unique->index->rel;
+	LsmConflict	conflict;
+
+	for (;;)
+	{
+		probe_once(unique, heap, entry, &conflict);
+		if (!conflict.found || !TransactionIdIsValid(conflict.xid))
+			break;
+		lsm_unique_wait(unique, entry, &conflict);
+	}
+	if (conflict.found && lsm_unique_is_alive(heap, entry))
+	{
+		CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+		lsm_unique_report(unique, heap, entry);
+	}
+	if (!conflict.found && !conflict.found_own)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("failed to re-find tuple within index \"%s\"",
+						RelationGetRelationName(rel)),
+				 errhint("This may be because of a non-immutable index expression."),
+				 errtableconstraint(heap, RelationGetRelationName(rel))));
+}

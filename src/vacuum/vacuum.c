@@ -1,0 +1,555 @@
+/*
+ * vacuum.c
+ *	  ambulkdelete and amvacuumcleanup.
+ *
+ * See "VACUUM" in src/README.md for the phases and why they suffice (I9).
+ */
+#include "postgres.h"
+
+#include "storage/remove.h"
+#include "base/preload.h"
+#include "commands/vacuum.h"
+#include "format/buffer_page.h"
+#include "miscadmin.h"
+#include "schedule/schedule.h"
+#include "storage/buffers.h"
+#include "utils/memutils.h"
+#include "vacuum/vacuum.h"
+
+/*
+ * Merges go on while we visit what they have written.  When they have written
+ * less than that meanwhile, the rest is visited while they wait; or after so
+ * many attempts, if they are faster than we are.  For the same reason there are
+ * cost delays only in the first few.
+ */
+#define FEW_LEAVES	64
+#define MOST_ROUNDS	10
+#define SLOW_ROUNDS	3
+
+/* Attempts to read the directories of a version before the meta page is held for it. */
+#define PATIENCE	8
+
+/* A segment that is to be visited; a page of the write buffer is one, too. */
+typedef struct VacuumSegment
+{
+	uint64		id;
+	uint64		run_id;
+	BlockNumber start;
+	uint32		leaves;
+	uint64		entries;		/* as far as the manifest knows; 0: of an open page, or of
+								 * an input of which a part has been merged */
+	uint16		kind;			/* of its leaves: LSM_PAGE_* */
+	bool		is_missed;		/* by the latest visit */
+	bool		in_directory;
+	LsmEntry	low;			/* in_directory: its first key, palloc'd */
+	LsmBound   *frontier;		/* what is before it has been merged; or NULL */
+} VacuumSegment;
+
+/* Ids of segments, ascending. */
+typedef struct IdSet
+{
+	uint64	   *ids;
+	Size		count;
+	Size		room;
+} IdSet;
+
+typedef struct VacuumState
+{
+	LsmIndex   *index;
+	Relation	rel;
+	LsmKeySpace *ks;
+	BufferAccessStrategy strategy;
+	IndexBulkDeleteResult *stats;
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	bool		hurries;		/* merges wait, or are faster than the visits */
+
+	LsmVersion *version;
+	uint64		run_id;			/* whose segments are being listed */
+	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
+	MemoryContext listing;		/* of frontiers and keys of the segments */
+	VacuumSegment *segments;	/* to be visited */
+	Size		segment_count;
+	Size		segment_room;
+	IdSet		visited;		/* segments */
+	IdSet		missed;			/* of which a page was another's */
+
+	LsmGroup	group;
+	uint16		dead[LSM_MAX_PAGE_ENTRIES];
+} VacuumState;
+
+static bool
+is_dead(void *arg, uint64 tid)
+{
+	VacuumState *v = arg;
+	ItemPointerData ip;
+
+	lsm_int_to_tid(tid, &ip);
+	return v->callback(&ip, v->callback_state);
+}
+
+/* --- which segments there are ------------------------------------------------ */
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool
+has_id(const IdSet *set, uint64 id)
+{
+	return set->count > 0 &&
+		bsearch(&id, set->ids, set->count, sizeof(uint64), compare_ids) != NULL;
+}
+
+/* Add an id; the set is to be sorted before it is asked. */
+static void
+add_id(IdSet *set, uint64 id)
+{
+	if (set->count == set->room)
+	{
+		set->room = Max(64, 2 * set->room);
+		set->ids = set->ids ? repalloc_huge(set->ids, set->room * sizeof(uint64)) :
+			palloc(set->room * sizeof(uint64));
+	}
+	set->ids[set->count++] = id;
+}
+
+static void
+sort_ids(IdSet *set)
+{
+	if (set->count > 1)
+		qsort(set->ids, set->count, sizeof(uint64), compare_ids);
+}
+
+static VacuumSegment *
+add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kind)
+{
+	VacuumSegment *s;
+
+	if (v->segment_count == v->segment_room)
+	{
+		v->segment_room = Max(64, 2 * v->segment_room);
+		v->segments = v->segments ?
+			repalloc_huge(v->segments, v->segment_room * sizeof(VacuumSegment)) :
+			palloc(v->segment_room * sizeof(VacuumSegment));
+	}
+	s = &v->segments[v->segment_count++];
+	memset(s, 0, sizeof(VacuumSegment));
+	s->id = segment->id;
+	s->run_id = run_id;
+	s->start = segment->start;
+	s->leaves = segment->leaves;
+	s->entries = v->frontier == NULL ? segment->entries : 0;
+	s->kind = kind;
+	s->frontier = v->frontier;
+	return s;
+}
+
+/* An item of a directory. */
+static void
+note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
+{
+	VacuumState *v = arg;
+	VacuumSegment *s;
+	uint8	   *key;
+
+	if (item == NULL || item->segment.blocks == 0 || has_id(&v->visited, item->segment.id))
+		return;
+	s = add_segment(v, v->run_id, &item->segment, LSM_PAGE_LEAF);
+	key = MemoryContextAlloc(v->listing, item->low.keylen + LSM_KEY_PAD);
+	memcpy(key, item->low.key, item->low.keylen);
+	memset(key + item->low.keylen, 0, LSM_KEY_PAD);
+	s->in_directory = true;
+	s->low = item->low;
+	s->low.key = key;
+	/* The merge has not come to this one yet: it may still move to the output as it is. */
+	if (s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) > 0)
+		s->entries = item->segment.entries;
+}
+
+/*
+ * How far the job has got that a run goes into: entries before that are in the
+ * job's output, too, and are counted there.  False if the version is old.
+ */
+static bool
+find_frontier(VacuumState *v, const LsmRunRecord *run)
+{
+	LsmRunRecord *output = run->job_id != 0 ? lsm_version_find(v->version, run->job_id) : NULL;
+	MemoryContext caller;
+	LsmFindResult result;
+
+	v->frontier = NULL;
+	if (output == NULL || output->segments == 0)
+		return true;
+	caller = MemoryContextSwitchTo(v->listing);
+	v->frontier = palloc0(sizeof(LsmBound));
+	result = lsm_directory_last(v->index, output, v->version->edits, v->frontier);
+	MemoryContextSwitchTo(caller);
+	return result == LSM_FOUND;
+}
+
+/* List the segments of the version; false if it is old already. */
+static bool
+list_segments(VacuumState *v)
+{
+	v->segment_count = 0;
+	MemoryContextReset(v->listing);
+	for (uint32 i = 0; i < v->version->run_count; i++)
+	{
+		const LsmRunRecord *run = &v->version->runs[i];
+		LsmSegment	segment;
+
+		if (!lsm_run_is_read(run))
+			continue;
+		v->run_id = run->run_id;
+		if (!find_frontier(v, run))
+			return false;
+		if (!lsm_run_is_single(run))
+		{
+			if (!lsm_directory_walk(v->index, run, v->version->edits, note_item, v))
+				return false;
+			continue;
+		}
+		lsm_run_segment(run, &segment);
+		if (!has_id(&v->visited, segment.id))
+			add_segment(v, run->run_id, &segment,
+						run->state == LSM_RUN_PACKED ? LSM_PAGE_LEAF : LSM_PAGE_BUFFER);
+	}
+	return true;
+}
+
+static int
+compare_starts(const void *a, const void *b)
+{
+	BlockNumber x = ((const VacuumSegment *) a)->start;
+	BlockNumber y = ((const VacuumSegment *) b)->start;
+
+	return x < y ? -1 : x > y;
+}
+
+/*
+ * List all segments of the current version that have not been visited, in the
+ * order of their blocks; returns their leaves.
+ */
+static uint64
+list_news(VacuumState *v)
+{
+	uint64		leaves = 0;
+	bool		done = false;
+
+	for (int i = 0; i < PATIENCE && !done; i++)
+	{
+		lsm_version_update(v->index, v->version, NULL);
+		done = list_segments(v);
+	}
+	if (!done)
+	{
+		Buffer		meta = lsm_meta_lock(v->rel, BUFFER_LOCK_SHARE);
+
+		lsm_version_copy(v->version, lsm_meta(BufferGetPage(meta)));
+		/* Nobody changes directories now. */
+		if (!list_segments(v))
+			lsm_report_corruption(v->rel, LSM_BLOCK_META, "a directory is not the one that is named");
+		UnlockReleaseBuffer(meta);
+	}
+	qsort(v->segments, v->segment_count, sizeof(VacuumSegment), compare_starts);
+	for (Size i = 0; i < v->segment_count; i++)
+		leaves += v->segments[i].leaves;
+	return leaves;
+}
+
+/* --- visiting them ------------------------------------------------------------ */
+
+/* How many of the entries that are about to be removed are counted with the run? */
+static int
+count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
+{
+	int			counted = 0;
+	int			ordinal = 0;
+	int			next = 0;
+
+	/* The count of an open page is taken when it is sealed. */
+	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
+		return 0;
+	if (s->frontier == NULL)
+		return dead;
+	if (s->kind == LSM_PAGE_BUFFER)
+	{
+		for (int i = 0; i < dead; i++)
+		{
+			LsmEntry	entry;
+
+			counted += lsm_buffer_page_get(page, v->dead[i], &entry) &&
+				lsm_bound_compare(v->ks, s->frontier, &entry) > 0;
+		}
+		return counted;
+	}
+	for (int g = 0; g < lsm_leaf_group_count(page) && next < dead; g++)
+	{
+		if (!lsm_leaf_decode_group(page, g, &v->group))
+			break;
+		for (int i = 0; i < v->group.count && next < dead; i++, ordinal++)
+		{
+			if (v->dead[next] != ordinal)
+				continue;
+			counted += lsm_bound_compare(v->ks, s->frontier, &v->group.entries[i]) > 0;
+			next++;
+		}
+	}
+	return counted;
+}
+
+/*
+ * Visit a page of a segment, and count its entries.  False if it is another's by
+ * now: VACUUM holds back nobody.
+ */
+static bool
+visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
+		   uint64 *found, LsmRemoved *removed)
+{
+	BlockNumber block = s->start + leaf;
+	Buffer		buffer;
+	int			dead;
+	int			total;
+
+	if (v->hurries)
+		CHECK_FOR_INTERRUPTS();
+	else
+		lsm_vacuum_delay_point();
+	buffer = lsm_buffer_read_owned(v->rel, block, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE,
+								   v->strategy);
+	if (!BufferIsValid(buffer))
+		return false;
+	dead = lsm_remove_find(v->rel, buffer, is_dead, v, &v->group, v->dead, &total);
+	/* A segment may move to a directory until its figures are noted: then this finds it there. */
+	if (low->key == NULL && total > 0 && s->kind == LSM_PAGE_LEAF)
+	{
+		LsmEntry	first;
+
+		if (lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &first))
+			lsm_bound_set_entry(low, &first, 1);
+	}
+	if (dead > 0)
+	{
+		removed->counted += count_dead(v, s, BufferGetPage(buffer), dead);
+		removed->all += dead;
+		lsm_remove(v->rel, buffer, v->dead, dead, InvalidTransactionId, false, &v->group);
+		v->stats->tuples_removed += dead;
+	}
+	removed->empty &= dead == total;
+	*found += total;
+	UnlockReleaseBuffer(buffer);
+	return true;
+}
+
+/*
+ * Visit a segment.  If it is merged meanwhile, its entries are in others, which
+ * will be visited, too: then this is the number of the first leaf that is another's;
+ * else that of all leaves.
+ */
+static uint32
+visit_segment(VacuumState *v, const VacuumSegment *s)
+{
+	LsmRemoved	removed = {0, 0, s->kind == LSM_PAGE_LEAF};
+	bool		is_there;
+	LsmBound	low = {0};
+	uint64		found = 0;
+	uint32		leaf = 0;
+
+	if (s->in_directory)
+		lsm_bound_set_entry(&low, &s->low, 1);
+	while (leaf < s->leaves && visit_page(v, s, leaf, &low, &found, &removed))
+		leaf++;
+	is_there = leaf == s->leaves;
+	removed.empty &= is_there;
+	/* Scans have removed some, and told nobody. */
+	if (is_there && s->entries > found)
+	{
+		removed.all += s->entries - found;
+		removed.counted += s->entries - found;
+	}
+	if (removed.all > 0 || removed.empty)
+		lsm_manifest_note_removed(v->index, v->ks, s->run_id, s->id, &low, &removed);
+	if (low.key != NULL)
+		pfree(low.key);
+	return leaf;
+}
+
+/*
+ * Visit what is listed.  False if a segment was missed: it should be gone when they are
+ * listed anew.  If it is not, the index is damaged: entries would be left behind, and
+ * lead to whatever rows get their places.
+ */
+static bool
+visit_listed(VacuumState *v)
+{
+	Size		missed = v->missed.count;
+
+	for (Size i = 0; i < v->segment_count; i++)
+	{
+		VacuumSegment *s = &v->segments[i];
+		uint32		leaf = visit_segment(v, s);
+
+		s->is_missed = leaf < s->leaves;
+		if (s->is_missed && has_id(&v->missed, s->id))
+			lsm_report_corruption(v->rel, s->start + leaf,
+								  "page is not of the segment that names it");
+	}
+	for (Size i = 0; i < v->segment_count; i++)
+		add_id(v->segments[i].is_missed ? &v->missed : &v->visited, v->segments[i].id);
+	sort_ids(&v->visited);
+	sort_ids(&v->missed);
+	return v->missed.count == missed;
+}
+
+/* --- callbacks ------------------------------------------------------------------ */
+
+/* Entries on a page of the write buffer; 0 if it is another's by now. */
+static double
+count_open(LsmIndex *index, const LsmRunRecord *run)
+{
+	Buffer		buffer = lsm_buffer_read_owned(index->rel, run->start, LSM_PAGE_BUFFER,
+											   run->run_id, BUFFER_LOCK_SHARE, NULL);
+	double		count = 0;
+
+	if (BufferIsValid(buffer))
+	{
+		count = lsm_buffer_page_count(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+	}
+	return count;
+}
+
+static void
+fill_stats(LsmIndex *index, IndexBulkDeleteResult *stats)
+{
+	LsmVersion *version = lsm_version_read(index);
+	double		entries = 0;
+
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		if (run->state == LSM_RUN_OPEN)
+			entries += count_open(index, run);
+		else if (lsm_run_is_read(run))
+			entries += run->entries;
+	}
+	stats->pages_free = version->space.free_blocks;
+	stats->num_pages = RelationGetNumberOfBlocks(index->rel);
+	stats->num_index_tuples = entries;
+	stats->estimated_count = false;
+	pfree(version);
+}
+
+static VacuumState *
+begin_vacuum(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			 IndexBulkDeleteCallback callback, void *callback_state)
+{
+	VacuumState *v = palloc0(sizeof(VacuumState));
+
+	v->rel = info->index;
+	v->index = lsm_index_open(info->index);
+	v->ks = lsm_index_keyspace(v->index);
+	v->strategy = info->strategy;
+	v->stats = stats;
+	v->callback = callback;
+	v->callback_state = callback_state;
+	v->version = palloc0(sizeof(LsmVersion));
+	v->listing = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm vacuum",
+									   ALLOCSET_DEFAULT_SIZES);
+	lsm_group_init(&v->group, LSM_MAX_ENTRY_SIZE);
+	return v;
+}
+
+static void
+end_vacuum(VacuumState *v)
+{
+	lsm_group_free(&v->group);
+	MemoryContextDelete(v->listing);
+	if (v->segments)
+		pfree(v->segments);
+	if (v->visited.ids)
+		pfree(v->visited.ids);
+	if (v->missed.ids)
+		pfree(v->missed.ids);
+	pfree(v->version);
+	pfree(v);
+}
+
+/*
+ * Remove all entries whose TIDs the callback calls dead.  When this returns no
+ * scan can come upon such a TID any more.
+ */
+IndexBulkDeleteResult *
+lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+				   IndexBulkDeleteCallback callback, void *state)
+{
+	VacuumState *v;
+	BlockNumber gate;
+
+	/*
+	 * This must not be left out: VACUUM would free the line pointers, and our
+	 * entries lead to whatever rows get them next.
+	 */
+	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
+						"of dead rows unused; or use DROP INDEX.");
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	v = begin_vacuum(info, stats, callback, state);
+
+	/*
+	 * A VACUUM that was interrupted after its flip may have left scans under the gate that
+	 * will become the current one again.  They can take as long as they like, so they come
+	 * first: what is merged meanwhile is not to be visited while merges wait.
+	 */
+	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
+
+	/* All that there is, then what merges have written meanwhile. */
+	list_news(v);
+	visit_listed(v);
+	for (int round = 0; round < MOST_ROUNDS && list_news(v) > FEW_LEAVES; round++)
+	{
+		v->hurries = round >= SLOW_ROUNDS;
+		visit_listed(v);
+	}
+	lsm_manifest_drop_empty(v->index);
+
+	/* Now no step is running: every entry is on some page. */
+	lsm_merge_lock(v->rel, ExclusiveLock, true);
+	v->hurries = true;
+	do
+		list_news(v);
+	while (!visit_listed(v));
+	gate = lsm_gate_flip(v->rel);
+	lsm_merge_unlock(v->rel, ExclusiveLock);
+
+	lsm_gate_drain(v->rel, gate);
+	fill_stats(v->index, stats);
+	end_vacuum(v);
+	return stats;
+}
+
+/* After all bulk deletes: free what merges have left, take stock. */
+IndexBulkDeleteResult *
+lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	LsmIndex   *index;
+
+	if (info->analyze_only || lsm_warn_of_preload(info->index))
+		return stats;
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	index = lsm_index_open(info->index);
+	lsm_manifest_reap(index);
+	lsm_truncate(index);
+	/* After a restart nobody else may know that a merge was under way. */
+	lsm_request_note(index, true);
+	fill_stats(index, stats);
+	return stats;
+}
