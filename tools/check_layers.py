@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the rules for the files under src/ (see "Layers" in src/README.md).
+"""Checks the rules for the files under src/ (see "The rooms" in src/README.md).
 
     tools/check_layers.py [TREE]
 

@@ -9,7 +9,7 @@
  * time.  A step that fails, by an error or a crash, has not happened: all that
  * it leaves are reserved blocks, which the next step of the job gives back.
  *
- * See "Merge" in src/README.md.
+ * See docs/design/compaction.md.
  */
 #include "postgres.h"
 

@@ -28,8 +28,7 @@
  * By page, the rows of a page are looked up under one lock, as core's bitmap scan
  * does it.
  *
- * Over an index-only scan the node is one, too: see "The prefetching scan" in
- * src/README.md.
+ * Over an index-only scan the node is one, too.  See docs/design/prefetch-scan.md.
  *
  * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
  */

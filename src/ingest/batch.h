@@ -2,8 +2,8 @@
  * batch.h
  *	  Entries that wait in backend memory until their statement ends.
  *
- * When that is sound is decided above (ingest/statement.c); see "Batches" in
- * src/README.md.
+ * ingest/statement.c decides which entries may wait; docs/design/batches.md says
+ * why that is sound.
  */
 #ifndef LSM_BATCH_H
 #define LSM_BATCH_H

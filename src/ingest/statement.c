@@ -10,7 +10,7 @@
  *
  * Batches are written when the outermost statement ends, so a function that
  * inserts single rows in a loop fills batches too.  What must be written
- * earlier is listed in src/README.md, "Batches".  Those of unique indexes are
+ * earlier is listed in docs/design/batches.md.  Those of unique indexes are
  * written when their own statement ends.
  *
  * The same hooks say which statement is charged with what scans read

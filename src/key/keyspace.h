@@ -2,9 +2,9 @@
  * keyspace.h
  *	  How the keys of one index are encoded, compared and decoded.
  *
- * See "Keys" in src/README.md.  A keyspace is built from the relcache entry of
- * an index, in the current memory context, and lives in its handle.  Everything that orders entries goes through lsm_key_compare or
- * lsm_bound_compare.
+ * A keyspace is built from the relcache entry of an index, in the current memory
+ * context, and lives in its handle.  Everything that orders entries goes through
+ * lsm_key_compare or lsm_bound_compare.  See docs/design/keys.md.
  */
 #ifndef LSM_KEYSPACE_H
 #define LSM_KEYSPACE_H

@@ -6,7 +6,7 @@
  * to somebody else by now, or a directory page that is newer than its version,
  * the version is old: the reader takes the current one and seeks to the last
  * entry that it has given out.  Both versions hold the same entries as far as
- * its snapshot can see; see "Reading" in src/README.md.  If no newer version is
+ * its snapshot can see; docs/design/reading.md proves it.  If no newer version is
  * there, the index is damaged.
  *
  * Each time it gets at least one entry further, unless the seek itself is

@@ -11,7 +11,7 @@
  * A position is next to an entry, (key, TID), so it lies between any two entries
  * that there are or will be.  It only moves on.  So each entry lies in one range:
  * no row is returned twice, and none is lost, though the versions differ; see
- * "Reading" in src/README.md.  Ranges of a process are claimed in index order, so
+ * docs/design/parallel-scans.md.  Ranges of a process are claimed in index order, so
  * its rows come in that order.
  *
  * Ranges are small at first, and grow with what has been claimed: the last one

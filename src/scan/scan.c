@@ -5,7 +5,7 @@
  * A scan moves a reader from combination to combination (combinations.c), within
  * bounds that hold for the whole scan.  Its place is the entry that it returned last, on which the reader
  * stands.  Changing direction, restoring a mark and moving to another gate are
- * all a seek to such an entry.  See "Reading" in src/README.md.
+ * all a seek to such an entry.  See docs/design/scan-keys.md.
  *
  * A process of a parallel scan does the same within each range that it claims
  * (parallel.c).

@@ -16,7 +16,7 @@
  * value the scan seeks what comes next, whatever that is.
  *
  * Encoded keys are compared as bytes: the current combination is a prefix of
- * keys.  See "Reading" in src/README.md.
+ * keys.  See docs/design/scan-keys.md.
  */
 #include "postgres.h"
 

@@ -6,8 +6,8 @@
  * entry is in the index.  So of two who insert the same key one comes after the
  * other, and finds the other's entry.  Whether its row counts the table tells,
  * under a dirty snapshot: rows of transactions in progress are seen, too.  Nobody
- * waits for such a transaction with anything held.  See "Unique" in
- * src/README.md.
+ * waits for such a transaction with anything held.  See
+ * docs/design/unique.md.
  */
 #include "postgres.h"
 

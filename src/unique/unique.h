@@ -1,6 +1,6 @@
 /*
  * unique.h
- *	  The checks of unique indexes; see "Unique" in src/README.md.
+ *	  The checks of unique indexes; see docs/design/unique.md.
  */
 #ifndef LSM_UNIQUE_H
 #define LSM_UNIQUE_H

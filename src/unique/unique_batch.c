@@ -8,7 +8,7 @@
  * read or two for each of them: where the rows of a load that has failed are loaded
  * again, for all.  Then nobody else may add entries any more (the publish lock), and all
  * is done again, with what has come since: entries that led to dead rows before do so
- * still.  See "Unique" in src/README.md.
+ * still.  docs/design/unique.md proves it.
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * vacuum.c
  *	  ambulkdelete and amvacuumcleanup.
  *
- * See "VACUUM" in src/README.md for the phases and why they suffice (I9).
+ * docs/design/vacuum.md has the phases and the proof that they suffice (I9).
  */
 #include "postgres.h"
 
