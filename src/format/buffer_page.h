@@ -2,10 +2,19 @@
  * buffer_page.h
  *	  Buffer pages: the write buffer and, sealed, one-page runs of level 0.
  *
- * A slotted page: sorted uint16 slots upward, items downward.  An item is
- * { uint16 keylen, uint16 restlen, uint16 offset, uint32 block, key, rest },
- * unaligned.  Slots are in (key, TID) order; the caller finds the position,
- * since only it can compare keys.
+ * A slotted page.  Slots are in (key, TID) order.  The caller finds the position of
+ * an entry, because only the caller can compare keys.
+ *
+ *		24			slots, up to pd_lower: uint16, offset of an item in the page
+ *		pd_upper	items, unaligned, in any order, up to 8160:
+ *						0	2	keylen
+ *						2	2	restlen
+ *						4	2	TID: offset number
+ *						6	4	TID: block
+ *						10		key, then rest
+ *
+ * While the page has the flag LSM_PAGE_OPEN it takes entries and has no checksum
+ * (I7).  Sealing it clears the flag and sets the checksum.
  */
 #ifndef LSM_BUFFER_PAGE_H
 #define LSM_BUFFER_PAGE_H

@@ -6,10 +6,18 @@
  * segment: its record, and the first and the last entry that it was written
  * with.  Pages of higher levels hold an item for each child: its block, and the
  * first entry below it.  Items are only ever added behind the last one, so the
- * tree grows at its right edge; what changes in place is an item's record.
+ * tree grows at its right edge.  Only an item's record changes in place: its counts,
+ * or blocks 0 when nothing is left of a segment or of a page below.
  *
- * Layout: LsmDirectoryHeader, items upward, each MAXALIGNed, and from the
- * special area downward a uint16 for each, its offset.
+ *		24		8	LsmDirectoryHeader
+ *		32			items in key order, each MAXALIGNed, up to pd_lower:
+ *						LsmDirectoryItem, 72 bytes
+ *						key of the first entry, low_keylen bytes
+ *						key of the last entry, high_keylen bytes
+ *						zeros up to the next multiple of 8
+ *		pd_upper	offsets of the items in the page, uint16 each, the first one last
+ *
+ * TIDs are (block << 16 | offset).
  */
 #ifndef LSM_DIRECTORY_PAGE_H
 #define LSM_DIRECTORY_PAGE_H
@@ -18,20 +26,20 @@
 
 typedef struct LsmDirectoryHeader
 {
-	uint16		count;
-	uint16		level;
-	uint32		reserved;
+	uint16		count;			/* 0   items */
+	uint16		level;			/* 2   1: items are segments; above: child pages */
+	uint32		reserved;		/* 4   zero */
 } LsmDirectoryHeader;
 
 /* The first and the last key follow. */
 typedef struct LsmDirectoryItem
 {
-	LsmSegment	segment;		/* higher levels: start is the child, all else 0 */
-	uint64		low_tid;
-	uint64		high_tid;
-	uint16		low_keylen;
-	uint16		high_keylen;	/* higher levels: 0 */
-	uint32		reserved;
+	LsmSegment	segment;		/* 0   higher levels: start is the child, all else 0 */
+	uint64		low_tid;		/* 48  TID of the first entry */
+	uint64		high_tid;		/* 56  TID of the last entry; higher levels: 0 */
+	uint16		low_keylen;		/* 64  bytes of the first entry's key */
+	uint16		high_keylen;	/* 66  bytes of the last entry's key; higher levels: 0 */
+	uint32		reserved;		/* 68  zero */
 } LsmDirectoryItem;
 
 StaticAssertDecl(sizeof(LsmDirectoryItem) == 72, "LsmDirectoryItem is part of the on-disk format");

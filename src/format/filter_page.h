@@ -3,14 +3,30 @@
  *	  Filter pages: which keys a segment may hold.
  *
  * The filter of a segment is a blocked Bloom filter (Putze, Sanders, Singler:
- * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash names one
- * block of 64 bytes, a cache line, and some of its bits, which are set for each
- * key of the segment.  Where one of them is not set the key is not there.
+ * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash selects
+ * one block of 64 bytes, a cache line, and some of its bits, which are set for
+ * each key of the segment.  If one of them is clear the key is not there.  So
+ * asking touches one page, and one cache line of it.
  *
- * A filter may know prefixes of keys, too: the values of the first column, of the
- * first two, and so on.  Each is put in as keys are, under a hash of its own.
+ *		24		8	LsmFilterHeader, the same on all pages of a filter
+ *		32		32	zero
+ *		64		64	block 0
+ *		...
+ *		8064	64	block 125; pd_lower is 8128
  *
- * Entries that VACUUM has removed stay in the filter.
+ * The hash is hash_bytes_extended of the encoded key, with seed 0.  A *prefix* is
+ * the values of the first column, of the first two, and so on, up to
+ * prefix_columns.  It is added like a key, with the number of its columns as the
+ * seed.  A prefix that consecutive keys share is added once.
+ *
+ * The upper 32 bits of the hash, times the number of blocks of all pages, over
+ * 2^32, are the number of the block.  Each further bit comes from mixing the
+ * whole hash again: see lsm_filter_next_bit.  `probes` says how many bits are set
+ * for a key: 6 with 10 bits a key.
+ *
+ * The builder keeps the hashes of a segment's keys, 8 bytes each, until it knows
+ * how many there are.  Entries that VACUUM has removed stay in the filter.
+ * docs/design/lookups.md says which segments have a filter, and who asks it.
  */
 #ifndef LSM_FILTER_PAGE_H
 #define LSM_FILTER_PAGE_H
@@ -29,9 +45,9 @@
 
 typedef struct LsmFilterHeader
 {
-	uint16		probes;			/* bits for each key, 1 to LSM_FILTER_MOST_PROBES */
-	uint16		prefix_columns; /* prefixes of up to so many columns are known, too */
-	uint32		pages;			/* of the filter */
+	uint16		probes;			/* 0   bits for each key, 1 to LSM_FILTER_MOST_PROBES */
+	uint16		prefix_columns; /* 2   prefixes of up to so many columns are known, too */
+	uint32		pages;			/* 4   of the filter */
 } LsmFilterHeader;
 
 StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmFilterHeader) <= LSM_FILTER_DATA,

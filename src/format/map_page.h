@@ -5,6 +5,12 @@
  * A map page describes a region, LSM_REGION_BLOCKS neighbouring blocks, of which
  * it is the first one (in the first region: block 3).  No extent crosses the
  * border of a region.
+ *
+ *		24	8136	1017 words of 64 bits, native byte order.  Bit i % 64 of word
+ *					i / 64 is block i of the region; 1: in use.
+ *
+ * The map page's own bit, and those of the fixed pages, are set.  Bits of blocks
+ * from mapped_end on (LsmSpace) are clear.
  */
 #ifndef LSM_MAP_PAGE_H
 #define LSM_MAP_PAGE_H

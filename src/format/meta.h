@@ -3,9 +3,12 @@
  *	  The meta page: identity, format version, how keys are compared, gate
  *	  epoch, the state of the space map, and the manifest.
  *
- * The manifest is an array of run records, changed by edits.  An edit is a
- * short list of operations that is applied as a whole and logged as one WAL
- * record; normal operation and redo apply it with lsm_meta_apply.
+ * The content of block 0 is an LsmMeta, from byte 24 on.  Its array of run records
+ * is the manifest, in no particular order.  Records from run_count on are no content.
+ *
+ * Edits change the manifest.  An edit is a short list of operations that is applied
+ * as a whole and logged as one WAL record (I1).  Normal operation and redo apply it
+ * with lsm_meta_apply.
  */
 #ifndef LSM_META_H
 #define LSM_META_H
@@ -37,24 +40,24 @@ typedef enum LsmRunState
  */
 typedef struct LsmRunRecord
 {
-	uint64		run_id;
-	uint64		job_id;			/* run that this one is merged into, or 0 */
-	uint64		entries;		/* less those that VACUUM has removed */
-	uint32		removed;		/* by VACUUM since they were written; at most UINT32_MAX */
-	uint32		filter_blocks;	/* of the segments' filters */
-	BlockNumber start;			/* of the segment; or the directory's root */
-	uint32		blocks;			/* of the segments, filters included */
-	uint32		leaves;
-	BlockNumber heap_low;
-	BlockNumber heap_high;
-	uint32		segments;
-	uint16		keylen;			/* see LsmLeafMode */
-	uint8		offset_bits;
-	uint8		height;			/* of the segment: fence pages above a leaf */
-	uint8		dir_height;		/* levels of directory pages, or 0 */
-	uint8		level;
-	uint8		state;			/* LsmRunState */
-	uint8		flags:3,
+	uint64		run_id;			/* 0   never used again (I4) */
+	uint64		job_id;			/* 8   run that this one is merged into, or 0 */
+	uint64		entries;		/* 16  less those that VACUUM has removed */
+	uint32		removed;		/* 24  by VACUUM since they were written; at most UINT32_MAX */
+	uint32		filter_blocks;	/* 28  of the segments' filters */
+	BlockNumber start;			/* 32  of the segment; or the directory's root */
+	uint32		blocks;			/* 36  of the segments, filters included */
+	uint32		leaves;			/* 40  of the segments */
+	BlockNumber heap_low;		/* 44  lowest heap block of its entries */
+	BlockNumber heap_high;		/* 48  highest one */
+	uint32		segments;		/* 52  how many */
+	uint16		keylen;			/* 56  see LsmLeafMode */
+	uint8		offset_bits;	/* 58  see LsmLeafMode */
+	uint8		height;			/* 59  of the segment: fence pages above a leaf */
+	uint8		dir_height;		/* 60  levels of directory pages, or 0 */
+	uint8		level;			/* 61  about how often its entries were merged */
+	uint8		state;			/* 62  LsmRunState */
+	uint8		flags:3,		/* 63  LSM_RUN_* */
 				prefix_columns:5;	/* of the segment, if that is in the record; else 0 */
 } LsmRunRecord;
 
@@ -64,10 +67,10 @@ StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "prefix_columns must take one less th
 /* Blocks that a step has taken and not installed yet (I3). */
 typedef struct LsmReservation
 {
-	BlockNumber start;
-	uint32		length;			/* 0: unused */
-	uint64		segment_id;		/* that is written there */
-	uint64		job_id;			/* output run of the job */
+	BlockNumber start;			/* 0   first block */
+	uint32		length;			/* 4   blocks; 0: the slot is unused */
+	uint64		segment_id;		/* 8   that is written there */
+	uint64		job_id;			/* 16  output run of the job */
 } LsmReservation;
 
 StaticAssertDecl(sizeof(LsmReservation) == 24, "LsmReservation is part of the on-disk format");
@@ -75,10 +78,10 @@ StaticAssertDecl(sizeof(LsmReservation) == 24, "LsmReservation is part of the on
 /* How the keys of an index are compared: fixed when it is made. */
 typedef struct LsmKeyCoding
 {
-	uint8		nkeys;			/* key columns */
-	uint8		encoded;		/* bytes compare; else the support functions decide */
-	uint8		encodings[INDEX_MAX_KEYS];	/* LsmEncoding of each key column */
-	uint8		reserved[6];
+	uint8		nkeys;			/* 0   key columns */
+	uint8		encoded;		/* 1   bytes compare; else the support functions decide */
+	uint8		encodings[INDEX_MAX_KEYS];	/* 2   LsmEncoding of each key column */
+	uint8		reserved[6];	/* 34  zero */
 } LsmKeyCoding;
 
 StaticAssertDecl(sizeof(LsmKeyCoding) == 40, "LsmKeyCoding is part of the on-disk format");
@@ -86,25 +89,25 @@ StaticAssertDecl(sizeof(LsmKeyCoding) == 40, "LsmKeyCoding is part of the on-dis
 /* The state of the space map, but for the map pages. */
 typedef struct LsmSpace
 {
-	BlockNumber mapped_end;		/* blocks from here on were never used */
-	uint32		free_blocks;	/* before that */
-	BlockNumber search_small;	/* where to look for free blocks next */
-	BlockNumber search_large;
+	BlockNumber mapped_end;		/* 0   blocks from here on were never used, or were cut off */
+	uint32		free_blocks;	/* 4   before that */
+	BlockNumber search_small;	/* 8   where to look for a small extent next */
+	BlockNumber search_large;	/* 12  and for a large one */
 } LsmSpace;
 
 typedef struct LsmMeta
 {
-	uint32		magic;
-	uint32		version;		/* LSM_FORMAT_VERSION */
-	uint64		edits;			/* number of edits so far */
-	uint64		next_id;		/* of a run or segment */
-	uint64		seals;			/* pages that came in so far: paces steps */
-	uint32		gate_epoch;		/* current gate: block 1 + epoch % 2 */
-	uint32		run_count;
-	LsmSpace	space;
-	LsmKeyCoding coding;
-	LsmReservation reservations[LSM_MAX_RESERVATIONS];
-	LsmRunRecord runs[LSM_MAX_RUNS];
+	uint32		magic;			/* 0   LSM_META_MAGIC */
+	uint32		version;		/* 4   LSM_FORMAT_VERSION */
+	uint64		edits;			/* 8   number of edits so far */
+	uint64		next_id;		/* 16  of a run or segment */
+	uint64		seals;			/* 24  pages that came in so far: paces steps */
+	uint32		gate_epoch;		/* 32  current gate: block 1 + epoch % 2 */
+	uint32		run_count;		/* 36  records in use */
+	LsmSpace	space;			/* 40 */
+	LsmKeyCoding coding;		/* 56 */
+	LsmReservation reservations[LSM_MAX_RESERVATIONS];	/* 96   16 of 24 bytes */
+	LsmRunRecord runs[LSM_MAX_RUNS];	/* 480  118 of 64 bytes, up to 8032 */
 } LsmMeta;
 
 #define lsm_meta(page) ((LsmMeta *) ((char *) (page) + LSM_PAGE_CONTENT))
@@ -140,11 +143,11 @@ typedef struct LsmEditOp
 
 typedef struct LsmEdit
 {
-	uint32		count;
-	uint32		seals;			/* pages that come in with this edit */
-	uint64		next_id;
-	LsmSpace	space;			/* as it is after the edit */
-	LsmEditOp	ops[LSM_MAX_EDIT_OPS];
+	uint32		count;			/* 0   operations */
+	uint32		seals;			/* 4   pages that come in with this edit */
+	uint64		next_id;		/* 8   as it is after the edit */
+	LsmSpace	space;			/* 16  likewise */
+	LsmEditOp	ops[LSM_MAX_EDIT_OPS];	/* 32  72 bytes each */
 } LsmEdit;
 
 #define lsm_edit_size(edit) \

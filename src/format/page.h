@@ -1,10 +1,51 @@
 /*
  * page.h
  *	  What all pages of an lsm index have in common: the special area, page
- *	  kinds, the checksum of the content.
+ *	  kinds, the checksum.  Start here to read the on-disk format.
  *
- * Bytes only: no Relation, no locks.  Used by normal operation and by redo.
- * See "On-disk format" in src/README.md.
+ * Bytes only: no Relation, no locks.  Normal operation and redo use the same code.
+ *
+ * The header files of this directory specify the format, version 6
+ * (LSM_FORMAT_VERSION; docs/design/format-history.md has the history).  Offsets
+ * in them assume blocks of 8192 bytes.  The number before the meaning of a
+ * struct's field is the field's offset in the struct.  Integers are in native
+ * byte order, except within encoded keys (key/encode.c).  Padding is zero.
+ *
+ *		block	page										kind
+ *		0		meta page, meta.h							LSM_PAGE_META
+ *		1, 2	gates: no content, only the flag CLOSED		LSM_PAGE_GATE
+ *		3		map page of the first region, map_page.h	LSM_PAGE_MAP
+ *		others	map pages of further regions				LSM_PAGE_MAP
+ *				leaves of segments, leaf.h					LSM_PAGE_LEAF
+ *				fence pages of segments, leaf.h				LSM_PAGE_FENCE
+ *				filter pages of segments, filter_page.h		LSM_PAGE_FILTER
+ *				directory pages of runs, directory_page.h	LSM_PAGE_DIRECTORY
+ *				buffer pages, buffer_page.h					LSM_PAGE_BUFFER
+ *				free blocks: whatever they held last
+ *
+ * An init fork has the four fixed pages.  segment_record.h says how the pages of
+ * a segment follow each other.
+ *
+ * Every page is a standard PostgreSQL page:
+ *
+ *		0		24	PageHeaderData; pd_special is 8160
+ *		24			content, up to pd_lower
+ *					hole, up to pd_upper: no content, whatever its bytes
+ *					content, up to the special area
+ *		8160	32	LsmPageOpaque
+ *
+ * The checksum is a CRC-32C over all content, the page header from pd_lower on,
+ * and the special area without `crc` and `verified`.  It leaves out what
+ * PostgreSQL changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages
+ * have no valid checksum (I7).
+ *
+ * A reader checks a page after the page came from disk, whoever read it in, and
+ * then marks it: `verified` gets a number that only this server uses.  The mark
+ * is set only while the buffer is clean, and whoever changes a page clears the
+ * mark.  So the mark never reaches the disk, where the page could be damaged and
+ * be read in again by another process.  A page in a dirty buffer needs no mark: it
+ * was checked before it was changed.  For an open page the mark means that its
+ * layout was checked.  See lsm_buffer_verify.
  */
 #ifndef LSM_PAGE_H
 #define LSM_PAGE_H
@@ -37,15 +78,16 @@
 
 typedef struct LsmPageOpaque
 {
-	uint64		owner;			/* segment; directory: run; fixed and map pages: 0 */
-	uint64		stamp;			/* map and directory: the edit that changed it last;
+	uint64		owner;			/* 0   id of the segment, or of a directory's run (I4);
+								 * fixed and map pages: 0 */
+	uint64		stamp;			/* 8   map and directory: the edit that changed it last;
 								 * leaf and buffer page: how often entries were removed */
-	BlockNumber self;			/* the page's own block number */
-	uint32		crc;			/* CRC-32C of the content */
-	uint32		verified;		/* in clean buffers: mark of the server that checked
-								 * crc; on disk and in WAL without meaning */
-	uint16		kind;			/* LSM_PAGE_* */
-	uint16		flags;
+	BlockNumber self;			/* 16  the page's own block number */
+	uint32		crc;			/* 20  CRC-32C, see above */
+	uint32		verified;		/* 24  in clean buffers the mark, see above; has no meaning
+								 * on disk and in WAL */
+	uint16		kind;			/* 28  LSM_PAGE_* */
+	uint16		flags;			/* 30  LSM_PAGE_*, see above */
 } LsmPageOpaque;
 
 StaticAssertDecl(sizeof(LsmPageOpaque) == 32, "LsmPageOpaque is part of the on-disk format");

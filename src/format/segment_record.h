@@ -2,11 +2,15 @@
  * segment_record.h
  *	  What the manifest and the directories say of a segment.
  *
- * A segment is a packed B+tree of neighbouring blocks, written once: its leaves
- * from the lowest key on, then the pages of its filter, if it has one, then its
- * fence pages, the root last.  So leaf i is block start + i, and the root is block
- * start + blocks - 1.  A page of the write buffer is a segment, too, of that one
- * block.
+ * A segment is a packed B+tree in neighbouring blocks, written once:
+ *
+ *		start							leaves, from the lowest key on
+ *		start + leaves					filter pages, if there are any
+ *		start + leaves + filter_blocks	fence pages, level by level upward
+ *		start + blocks - 1				the root, a fence page or the only leaf
+ *
+ * Pages refer to each other by their number within the segment, so the bytes of
+ * a segment do not depend on its place.  A buffer page is a segment of one block.
  */
 #ifndef LSM_SEGMENT_RECORD_H
 #define LSM_SEGMENT_RECORD_H
@@ -15,20 +19,20 @@
 
 typedef struct LsmSegment
 {
-	uint64		id;				/* never used again */
-	uint32		entries;		/* less those that VACUUM has removed */
-	uint32		removed;		/* by VACUUM since it was written */
-	BlockNumber start;
-	uint32		blocks;			/* all of its pages; 0: nothing is left of it */
-	uint32		leaves;
-	BlockNumber heap_low;		/* lowest and highest heap block of its entries */
-	BlockNumber heap_high;
-	uint32		filter_blocks;	/* pages of the filter, or 0 */
-	uint8		prefix_columns; /* prefixes of up to so many columns are in the filter */
-	uint8		reserved[3];
-	uint16		keylen;			/* see LsmLeafMode */
-	uint8		offset_bits;
-	uint8		height;			/* fence pages above a leaf */
+	uint64		id;				/* 0   never used again (I4) */
+	uint32		entries;		/* 8   less those that VACUUM has removed */
+	uint32		removed;		/* 12  by VACUUM since it was written */
+	BlockNumber start;			/* 16  first block */
+	uint32		blocks;			/* 20  all of its pages; 0: nothing is left of it */
+	uint32		leaves;			/* 24  pages that are leaves */
+	BlockNumber heap_low;		/* 28  lowest heap block of its entries */
+	BlockNumber heap_high;		/* 32  highest one */
+	uint32		filter_blocks;	/* 36  pages of the filter, or 0 */
+	uint8		prefix_columns; /* 40  prefixes of up to so many columns are in the filter */
+	uint8		reserved[3];	/* 41  zero */
+	uint16		keylen;			/* 44  see LsmLeafMode */
+	uint8		offset_bits;	/* 46  see LsmLeafMode */
+	uint8		height;			/* 47  fence pages above a leaf */
 } LsmSegment;
 
 StaticAssertDecl(sizeof(LsmSegment) == 48, "LsmSegment is part of the on-disk format");

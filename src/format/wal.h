@@ -2,7 +2,17 @@
  * wal.h
  *	  WAL records of the pg_lsm resource manager.
  *
- * See the table "WAL and what a crash leaves" in src/README.md.
+ * Redo changes only the blocks that a record names, with the mutators of this
+ * directory.  It locks them in the order of normal operation.  Pages of a segment
+ * that a step writes, and the fixed pages, are core's full page images (XLOG_FPI).
+ *
+ *		INSERT		one entry goes into a buffer page
+ *		EDIT		the manifest changes, with all pages that change with it
+ *		DELETE		entries are removed from a leaf or buffer page
+ *		GATE_FLIP	the other gate becomes the current one
+ *		GATE_DRAIN	nobody uses the closed gate any more
+ *
+ * "What a crash leaves" in src/README.md says what holds after each record.
  */
 #ifndef LSM_WAL_H
 #define LSM_WAL_H
@@ -31,7 +41,7 @@
  */
 typedef struct xl_lsm_insert
 {
-	uint16		pos;			/* slot before which the item goes */
+	uint16		pos;			/* 0   slot before which the item goes */
 } xl_lsm_insert;
 
 /*
@@ -48,15 +58,15 @@ StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "a record cannot name so man
  * DELETE: VACUUM, or a scan, removed entries from a page.
  * block 0: buffer page or leaf; its data is an array of uint16 ordinals
  *
- * VACUUM of the table has settled what it removes with the queries of a standby.
- * A scan has not: its record has the horizon.
+ * What VACUUM removes, the heap's own records have settled with the queries of a
+ * standby.  What a scan removes they have not, so its record has the horizon.
  */
 typedef struct xl_lsm_delete
 {
-	TransactionId horizon;		/* snapshots that see no later transaction may need
+	TransactionId horizon;		/* 0   snapshots that see no later transaction may need
 								 * the entries; invalid: none does */
-	uint16		count;
-	bool		is_catalog;		/* of a table that logical decoding reads */
+	uint16		count;			/* 4   ordinals */
+	bool		is_catalog;		/* 6   of a table that logical decoding reads */
 } xl_lsm_delete;
 
 /*
