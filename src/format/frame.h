@@ -2,21 +2,24 @@
  * frame.h
  *	  Framed groups: entries of a leaf whose keys have all the same length.
  *
- * The first key is whole.  Of the others only what they are greater by is
- * written, in as many bits as the greatest difference takes, and so are TIDs.
- * So an entry takes little, none depends on the one before, and decoding has
- * nothing to decide.  (Frame of reference coding: Goldstein, Ramakrishnan and
- * Shaft, "Compressing relations and indexes", ICDE 1998.)
+ * The first key is whole.  Each further key is written as its difference to the
+ * first one, in as many bits as the greatest difference takes, and each TID as its
+ * difference to the lowest one.  So an entry takes few bytes, none depends on the
+ * one before, and decoding does the same for each entry.  (Frame of reference
+ * coding: Goldstein, Ramakrishnan and Shaft, "Compressing relations and indexes",
+ * ICDE 1998.)
  *
- *		uint8		entries - 1 (lowest five bits); 0x20: a lowest TID is there;
+ *		uint8		entries - 1 (lowest five bits); 0x20: the lowest TID is written;
  *					0x80 alone: no frame, see leaf_coding.h
- *		uint8		key_bits
+ *		uint8		key_bits, 0 to 56
  *		uint8		shared: bytes at their beginning in which all keys are alike
- *		uint8		tid_bits
+ *		uint8		tid_bits, 0 to 48
  *		key			of the first entry
- *		tid			the lowest one's code, in tid_bytes bytes of the page's header
+ *		tid			code of the lowest TID, in as many bytes as tid_bytes of the page's
+ *					header says, low byte first; if not written it counts as 0
  *		keys		of each further entry the difference to the first one, of the up to
- *					seven bytes after the shared ones (the *window*), in key_bits bits
+ *					seven bytes after the shared ones (the *window*, big-endian), in
+ *					key_bits bits
  *		tails		of each further entry the bytes behind the window
  *		tids		of each entry its code, less the lowest one's, in tid_bits bits
  *		rests		of each entry varint length and bytes, on pages that have rests

@@ -2,8 +2,31 @@
  * leaf.h
  *	  Packed pages: the leaves and fence pages of a segment.
  *
- * Layout: LsmLeafHeader, entries upward, group offsets downward from the
- * special area.  See "On-disk format" in src/README.md for the entry coding.
+ *		24		16	LsmLeafHeader
+ *		40			entries in groups, from low to high, up to pd_lower
+ *		pd_upper	offsets of the groups in the page, uint16 each, the first one last
+ *
+ * The first key of a group is whole.  So a search compares first keys, and then
+ * decodes one group.  There are two kinds of groups:
+ * - framed ones (frame.h), of up to 32 entries whose keys have the length that
+ *   the header gives: integers, timestamps, uuid, and combinations of them;
+ * - groups in the variable coding (leaf_coding.h), of up to 16 entries.  Fence
+ *   pages, leaves whose header has no key length, and keys that compare by a
+ *   function have no others.  Other leaves use them for keys of other lengths,
+ *   such as nulls.
+ *
+ * On a fence page key and TID are a separator, and the rest is the number of the
+ * child in the segment, a uint32.  Where keys compare as bytes, separators are cut
+ * as short as they can be.  Key and rest have up to LSM_MAX_ENTRY_SIZE bytes (2674),
+ * so that two entries fit a page and fence pages branch.
+ *
+ * The *code* of a TID is (block - base_block) << offset_bits | offset.  Where
+ * groups are framed it fits tid_bytes bytes.  Fence pages count from block 0 and
+ * have 9 offset bits, or 16 where a separator has a larger offset.
+ *
+ * When entries are removed, a group is coded again without them, and never gets
+ * larger (I6): see lsm_frame_measure.
+ *
  * Everything that reads checks bounds: a damaged page gives an error return,
  * never an access beyond the page.
  */
@@ -43,21 +66,26 @@ lsm_page_ref_equal(const LsmPageRef *a, const LsmPageRef *b)
 
 typedef struct LsmLeafHeader
 {
-	uint16		entry_count;
-	uint16		group_count;
-	BlockNumber base_block;		/* leaf: TIDs are coded relative to it */
-	BlockNumber last_block;		/* leaf: highest heap block expected in its run */
-	uint16		keylen;			/* leaf: of keys in framed groups; 0: there are none */
-	uint8		offset_bits;	/* of a coded TID, the others are the block */
-	uint8		tid_bytes;		/* of a coded TID, where there are framed groups */
+	uint16		entry_count;	/* 0  */
+	uint16		group_count;	/* 2  */
+	BlockNumber base_block;		/* 4   leaf: TIDs are coded relative to it; fence: 0 */
+	BlockNumber last_block;		/* 8   leaf: highest heap block expected in its segment */
+	uint16		keylen;			/* 12  leaf: of keys in framed groups; 0: there are none */
+	uint8		offset_bits;	/* 14  of a coded TID, the others are the block */
+	uint8		tid_bytes;		/* 15  of a coded TID, where there are framed groups */
 } LsmLeafHeader;
 
 StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-disk format");
 
 /*
- * What is known of the entries of a run when it is begun.  Leaves are coded
- * after it: the better it is the shorter they get.  An entry that does not fit
- * it is not lost, but needs a new leaf.
+ * What is known of the entries of a segment when the segment is begun.  The better
+ * the mode is known, the shorter leaves are.  A batch and CREATE INDEX know it
+ * exactly; a merge joins the modes of its inputs.  Records of segments and runs keep it.
+ *
+ * A mode only widens.  An entry whose TID does not fit begins a new leaf, and
+ * further leaves have room for it.  When more than half of a leaf's keys had
+ * another length, and were not the same key again, the rest of the segment is in
+ * the variable coding.
  */
 typedef struct LsmLeafMode
 {

@@ -1,7 +1,20 @@
 /*
  * leaf_coding.h
  *	  What writing (leaf.c) and reading (leaf_read.c) packed pages share: the
- *	  bytes of an entry.  See "On-disk format" in src/README.md.
+ *	  variable coding of entries.
+ *
+ * The first entry of a group is whole.  The others are differences to the entry
+ * before:
+ *
+ *		byte		bytes shared with the key before (high nibble), and further bytes
+ *					of the key (low nibble); 15: a varint follows with the number,
+ *					that of the high nibble first; 0xF0 alone: the key of the entry before
+ *		suffix		the further bytes of the key
+ *		rest		varint length, and bytes; only on pages with LSM_PAGE_HAS_REST
+ *		tid			varint of the TID's code (leaf.h); after 0xF0 the difference to
+ *					the code before
+ *
+ * On a leaf whose header has a key length, the group begins with the byte 0x80.
  */
 #ifndef LSM_LEAF_CODING_H
 #define LSM_LEAF_CODING_H
@@ -9,7 +22,6 @@
 #include "base/coding.h"
 #include "format/leaf.h"
 
-/* Variable coding, see "On-disk format" in src/README.md. */
 #define SAME_KEY	0xF0		/* head: key of the entry before */
 #define NIBBLE_MORE 15			/* nibble of the head: a varint follows */
 
