@@ -2,12 +2,11 @@
  * guc.c
  *	  The settings of pg_lsm.
  *
- * There are three kinds.  Those of the background workers are for administrators,
- * though the defaults serve.  Those of batches and of the prefetching scan are for
- * everybody.  The others are developer options: they make batches, merges and
- * levels happen at small sizes, for tests.  Whoever sets one of these decides how
- * other sessions find the index, so that takes a superuser, or somebody to whom it
- * was granted.
+ * Administrators set those of the background workers.  Any user sets those of
+ * batches and of the prefetching scan.  The settings pg_lsm.debug_* are for tests:
+ * most of them make batches, merges and levels happen at small sizes.  SHOW ALL
+ * and pg_settings leave them out.  They shape indexes that others use, so only
+ * superusers and roles with GRANT SET ON PARAMETER can set them.
  */
 #include "postgres.h"
 
@@ -15,6 +14,9 @@
 
 #include "base/limits.h"
 #include "utils/guc.h"
+
+/* Flags of the settings for tests. */
+#define DEBUG_SETTING	(GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
 
 int			lsm_max_workers = 2;
 int			lsm_idle_delay_ms = 10000;
@@ -46,57 +48,57 @@ lsm_guc_define(void)
 							"-1 turns that off.",
 							&lsm_idle_delay_ms, 10000, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.merge_fanout",
+	DefineCustomIntVariable("pg_lsm.debug_merge_fanout",
 							"Number of runs of a level that are merged into one of the next level.",
 							"On the lowest level, twice as many; in unique indexes, half as many.",
 							&lsm_merge_fanout, 16, LSM_MIN_FANOUT, LSM_MAX_FANOUT,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.buffer_entries",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.debug_buffer_entries",
 							"Number of entries in the write buffer at which it is sealed.",
 							"Zero means: when the page is full.",
 							&lsm_buffer_entries, 0, 0, 10000,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.open_pages",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.debug_open_pages",
 							"Number of pages of the write buffer that are open at least.",
 							"With more than one, entries go to all of them in turn.",
 							&lsm_open_pages, 1, 1, LSM_MAX_OPEN_RUNS,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.page_entries",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.debug_page_entries",
 							"Largest number of entries that are written to a page of a run.",
 							"Zero means: as many as fit.",
 							&lsm_page_entries, 0, 0, 10000,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.foreground_blocks",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.debug_foreground_blocks",
 							"Largest merge that the inserting process finishes at once.",
 							NULL, &lsm_foreground_blocks, 128, 0, 131072,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							PGC_SUSET, DEBUG_SETTING | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.segment_size",
+	DefineCustomIntVariable("pg_lsm.debug_segment_size",
 							"Size of the segments that merges write.",
 							"Zero means: a 256th of what is merged, but 1 MB to 8 MB.",
 							&lsm_segment_blocks, 0, 0, 8192,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_UNIT_BLOCKS,
+							PGC_SUSET, DEBUG_SETTING | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",
 							 "Collects the index entries of a statement and writes them as sorted runs.",
 							 "When off, each row goes into the write buffer by itself.",
 							 &lsm_batch_inserts, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.batch_entries",
+	DefineCustomIntVariable("pg_lsm.debug_batch_entries",
 							"Number of collected entries that are written without waiting for the end of the statement.",
 							"Zero means: as many as a run of a single WAL record holds.",
 							&lsm_batch_entries, 0, 0, 1000000,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomIntVariable("pg_lsm.batch_min_entries",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_lsm.debug_batch_min_entries",
 							"Smallest number of collected entries that become a run of their own.",
 							"Fewer go into the write buffer.",
 							&lsm_batch_min_entries, 48, 1, 1000000,
-							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomStringVariable("pg_lsm.fail_at",
+							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_lsm.debug_fail_at",
 							   "Raises an error at this point of a merge or of VACUUM, for tests.",
 							   "Points are \"save\", \"free\", \"install\" and \"cut\".",
 							   &lsm_fail_at, "",
-							   PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_NO_SHOW_ALL, NULL, NULL, NULL);
+							   PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.enable_prefetch_scan",
 							 "Lets the planner use index scans that read pages of the table ahead.",
 							 NULL, &lsm_enable_prefetch_scan, true,
@@ -110,6 +112,6 @@ lsm_guc_define(void)
 							 "Puts prefetching scans in the place of all index and bitmap scans that allow it.",
 							 "They read ahead whether there is something to be read or not.",
 							 &lsm_debug_prefetch_scan, false,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE | GUC_EXPLAIN, NULL, NULL, NULL);
+							 PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("pg_lsm");
 }

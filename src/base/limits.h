@@ -110,12 +110,12 @@ extern bool lsm_debug_prefetch_scan;
 
 extern void lsm_guc_define(void);
 
-/* Raise an error here if a test has asked for that: pg_lsm.fail_at. */
+/* Raise an error here if a test has asked for that: pg_lsm.debug_fail_at. */
 static inline void
 lsm_fail_point(const char *name)
 {
 	if (unlikely(lsm_fail_at[0] != '\0') && strcmp(lsm_fail_at, name) == 0)
-		elog(ERROR, "pg_lsm.fail_at is \"%s\"", name);
+		elog(ERROR, "pg_lsm.debug_fail_at is \"%s\"", name);
 }
 
 #endif							/* LSM_LIMITS_H */

@@ -17,15 +17,15 @@ RISING = ("int4", "int8", "oid", "numeric")
 
 # Settings that make many runs and levels out of few rows.
 LIMITS = (
-    ("pg_lsm.merge_fanout", (2, 2, 3, 4, 8)),
-    ("pg_lsm.buffer_entries", (1, 2, 3, 4, 7, 12, 30, 0)),
-    ("pg_lsm.open_pages", (1, 1, 1, 2, 3, 8)),
-    ("pg_lsm.page_entries", (1, 2, 3, 5, 8, 17, 40, 0)),
-    ("pg_lsm.foreground_blocks", (0, 0, 1, 4, 16, 128)),
-    ("pg_lsm.segment_size", (1, 2, 4, 6, 20, 64, 64, 0)),
+    ("pg_lsm.debug_merge_fanout", (2, 2, 3, 4, 8)),
+    ("pg_lsm.debug_buffer_entries", (1, 2, 3, 4, 7, 12, 30, 0)),
+    ("pg_lsm.debug_open_pages", (1, 1, 1, 2, 3, 8)),
+    ("pg_lsm.debug_page_entries", (1, 2, 3, 5, 8, 17, 40, 0)),
+    ("pg_lsm.debug_foreground_blocks", (0, 0, 1, 4, 16, 128)),
+    ("pg_lsm.debug_segment_size", (1, 2, 4, 6, 20, 64, 64, 0)),
     ("pg_lsm.batch_inserts", ("on", "on", "on", "off")),
-    ("pg_lsm.batch_min_entries", (1, 1, 2, 5, 20, 48)),
-    ("pg_lsm.batch_entries", (1, 2, 5, 20, 60, 0)),
+    ("pg_lsm.debug_batch_min_entries", (1, 1, 2, 5, 20, 48)),
+    ("pg_lsm.debug_batch_entries", (1, 2, 5, 20, 60, 0)),
 )
 
 

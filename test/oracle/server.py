@@ -97,8 +97,8 @@ class Server:
             settings["shared_preload_libraries"] = "'pg_lsm'"
             # Workers have the server's settings: make them busy.
             settings["pg_lsm.idle_delay"] = "'50ms'"
-            settings["pg_lsm.merge_fanout"] = "3"
-            settings["pg_lsm.segment_size"] = "3"
+            settings["pg_lsm.debug_merge_fanout"] = "3"
+            settings["pg_lsm.debug_segment_size"] = "3"
         settings.update(extra)
         path = os.path.join(self.data, "postgresql.auto.conf")
         with open(path, "w", encoding="ascii") as out:

@@ -80,9 +80,9 @@ COMMIT;
 
 my @limits = (
 	'',
-	'-c pg_lsm.merge_fanout=2 -c pg_lsm.buffer_entries=2 -c pg_lsm.page_entries=4 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=2',
-	'-c pg_lsm.merge_fanout=2 -c pg_lsm.foreground_blocks=100000 -c pg_lsm.open_pages=3',
-	'-c pg_lsm.merge_fanout=8 -c pg_lsm.buffer_entries=0 -c pg_lsm.page_entries=0 -c pg_lsm.foreground_blocks=0 -c pg_lsm.segment_size=5');
+	'-c pg_lsm.debug_merge_fanout=2 -c pg_lsm.debug_buffer_entries=2 -c pg_lsm.debug_page_entries=4 -c pg_lsm.debug_foreground_blocks=0 -c pg_lsm.debug_segment_size=2',
+	'-c pg_lsm.debug_merge_fanout=2 -c pg_lsm.debug_foreground_blocks=100000 -c pg_lsm.debug_open_pages=3',
+	'-c pg_lsm.debug_merge_fanout=8 -c pg_lsm.debug_buffer_entries=0 -c pg_lsm.debug_page_entries=0 -c pg_lsm.debug_foreground_blocks=0 -c pg_lsm.debug_segment_size=5');
 # Which process is killed: a query that gives its pid, when there is one.
 my $client = q{backend_type = 'client backend' AND pid <> pg_backend_pid()};
 my %victims = (

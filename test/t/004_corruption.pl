@@ -52,7 +52,7 @@ $node->safe_psql('postgres', join '', map {
 		my $filter = $cases[$_]{kind} eq 'filter';
 		my $type = $_ % 2 && !$filter ? 'numeric' : 'int';
 
-		($filter ? 'SET' : 'RESET') . ' pg_lsm.segment_size' . ($filter ? ' = 64' : '') . ";
+		($filter ? 'SET' : 'RESET') . ' pg_lsm.debug_segment_size' . ($filter ? ' = 64' : '') . ";
 		CREATE TABLE $t (k $type, s text COLLATE \"C\", id int) WITH (autovacuum_enabled = off);
 		CREATE INDEX ${t}_idx ON $t USING lsm (k, s DESC) INCLUDE (id);
 		INSERT INTO $t SELECT (i * 37) % 60, 's' || i % 7, i FROM generate_series(1, 158) i;
@@ -133,7 +133,7 @@ foreach my $lost ('empty', "another's")
 $node->safe_psql('postgres', q{
 	CREATE TABLE open (k int) WITH (autovacuum_enabled = off);
 	CREATE INDEX open_k ON open USING lsm (k);
-	SET pg_lsm.buffer_entries = 0;
+	SET pg_lsm.debug_buffer_entries = 0;
 	INSERT INTO open SELECT generate_series(1, 40);
 });
 my $open = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('open_k')});

@@ -193,8 +193,8 @@ check_clean($node, 'after that');
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', q{
 TRUNCATE u;
-SET pg_lsm.merge_fanout = 32;
-SET pg_lsm.foreground_blocks = 0;
+SET pg_lsm.debug_merge_fanout = 32;
+SET pg_lsm.debug_foreground_blocks = 0;
 INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 2000);
 });
 slow_down(0.001);
@@ -207,7 +207,7 @@ my $two = 0;
 foreach (1 .. 20)
 {
 	$node->safe_psql('postgres', q{
-SET pg_lsm.foreground_blocks = 0;
+SET pg_lsm.debug_foreground_blocks = 0;
 INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 400);
 });
 	foreach (1 .. 30)

@@ -14,7 +14,7 @@ use Test::More;
 my $node = new_node('primary', init => { allows_streaming => 1 }, conf => "
 fsync = off
 pg_lsm.batch_inserts = off
-pg_lsm.buffer_entries = 100
+pg_lsm.debug_buffer_entries = 100
 wal_consistency_checking = 'pg_lsm'
 wal_keep_size = 1GB
 max_worker_processes = 12
@@ -79,7 +79,7 @@ foreach my $round (1 .. 4)
 {
 	my $pages = $round * 2;
 
-	$load = load_start($node, name => "crash$round", clients => 6, options => "-c pg_lsm.open_pages=$pages",
+	$load = load_start($node, name => "crash$round", clients => 6, options => "-c pg_lsm.debug_open_pages=$pages",
 		scripts => [ [ 8, "\\set k random(0, 1000)\nINSERT INTO t VALUES (:k, 's' || :k % 50);\n" ],
 			[ 1, "BEGIN;\nINSERT INTO t SELECT i, 'aborted' FROM generate_series(1, 20) i;\nROLLBACK;\n" ],
 			[ 1, "\\set k random(0, 1000)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 5;\n" ],
@@ -110,7 +110,7 @@ check_clean($node, 'after lsm_compact');
 # An index that is left alone has one open page before long.
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 1\npg_lsm.idle_delay = '100ms'\n");
 $node->reload;
-$node->safe_psql('postgres', "SET pg_lsm.open_pages = 5; INSERT INTO t SELECT i, 'idle' FROM generate_series(1, 20) i");
+$node->safe_psql('postgres', "SET pg_lsm.debug_open_pages = 5; INSERT INTO t SELECT i, 'idle' FROM generate_series(1, 20) i");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM lsm_runs('t_k') WHERE state = 'open'"), 'an idle index is left with one open page');
 check_clean($node, 'after the workers');
 

@@ -16,7 +16,7 @@ use Time::HiRes qw(sleep);
 
 my $node = start_new_node('segments', conf => "
 $full
-pg_lsm.foreground_blocks = 8
+pg_lsm.debug_foreground_blocks = 8
 pg_lsm.max_workers = 1
 pg_lsm.idle_delay = '-1'
 max_prepared_transactions = 10
@@ -41,7 +41,7 @@ sub growth
 		INSERT INTO $table SELECT hashint4(i) FROM generate_series(1000001, 1500000) i;
 	});
 	my $before = size("${table}_k");
-	change_settings($node, 'pg_lsm.segment_size' => $segment_size, 'pg_lsm.idle_delay' => '50ms');
+	change_settings($node, 'pg_lsm.debug_segment_size' => $segment_size, 'pg_lsm.idle_delay' => '50ms');
 	$node->safe_psql('postgres', "INSERT INTO $table VALUES (1)");
 	ok($node->poll_query_until('postgres', "SELECT count(*) <= 2 FROM lsm_runs('${table}_k')"), "$table is merged");
 	change_settings($node, 'pg_lsm.idle_delay' => '-1');
@@ -59,7 +59,7 @@ $node->safe_psql('postgres', 'DROP TABLE whole, segments');
 
 # A load with a transaction open all the while: what merges have freed is used
 # again though its snapshot is older.
-change_settings($node, 'pg_lsm.segment_size' => 0, 'pg_lsm.max_workers' => 2);
+change_settings($node, 'pg_lsm.debug_segment_size' => 0, 'pg_lsm.max_workers' => 2);
 $node->safe_psql('postgres', q{
 	CREATE TABLE held (k int) WITH (autovacuum_enabled = off);
 	CREATE INDEX held_k ON held USING lsm (k);
@@ -100,8 +100,8 @@ $standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standb
 $standby->start;
 
 # The writers merge, slowly: so jobs are under way at all times.
-change_settings($node, 'pg_lsm.segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.merge_fanout' => 4,
-	'pg_lsm.foreground_blocks' => 4, 'pg_lsm.page_entries' => 20);
+change_settings($node, 'pg_lsm.debug_segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.debug_merge_fanout' => 4,
+	'pg_lsm.debug_foreground_blocks' => 4, 'pg_lsm.debug_page_entries' => 20);
 $node->safe_psql('postgres', q{
 	CREATE TABLE t (k int, s text COLLATE "C");
 	CREATE INDEX t_k ON t USING lsm (k);
@@ -161,7 +161,7 @@ foreach my $round (1 .. $rounds)
 	my $log_at = -s $node->logfile;
 
 	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'on' : 'off'));
-	change_settings($node, 'pg_lsm.max_workers' => $round % 3 == 2 ? 2 : 0, 'pg_lsm.idle_delay' => $round % 3 == 2 ? '10ms' : '-1', 'pg_lsm.merge_fanout' => 2 + $round % 3);
+	change_settings($node, 'pg_lsm.max_workers' => $round % 3 == 2 ? 2 : 0, 'pg_lsm.idle_delay' => $round % 3 == 2 ? '10ms' : '-1', 'pg_lsm.debug_merge_fanout' => 2 + $round % 3);
 	my $load = load_start($node, name => "crash$round", clients => 3, seconds => 20, log => 1, scripts => [
 			[ 5, "BEGIN;\nINSERT INTO t SELECT (random() * 1000)::int, 's' || i % 50, :client_id FROM generate_series(1, 100) i;\nUPDATE committed SET rows = rows + 100 WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 0;\nEND;\n" ],
 			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;\nEND;\n" ],
@@ -195,7 +195,7 @@ foreach my $round (1 .. $rounds)
 	$node->safe_psql('postgres', 'TRUNCATE t; UPDATE committed SET rows = 0') if $round % 6 == 0;
 }
 cmp_ok($found, '>', $rounds / 2, 'jobs were under way when the server was killed');
-change_settings($node, 'pg_lsm.max_workers' => 1, 'pg_lsm.idle_delay' => '20ms', 'pg_lsm.merge_fanout' => 4);
+change_settings($node, 'pg_lsm.max_workers' => 1, 'pg_lsm.idle_delay' => '20ms', 'pg_lsm.debug_merge_fanout' => 4);
 $node->safe_psql('postgres', 'VACUUM t');
 ok($node->poll_query_until('postgres', q{SELECT count(*) <= 8 FROM lsm_runs('t_k')}), 'merges go on');
 change_settings($node, 'pg_lsm.max_workers' => 0);
@@ -205,8 +205,8 @@ check_clean($node, 'at the end');
 is(lost_blocks($node, 't_k') . lost_blocks($node, 't_s'), '', 'no block is lost');
 
 # 4. VACUUM while jobs are under way: segments at which they go on may be gone.
-change_settings($node, 'pg_lsm.segment_size' => 4, 'pg_lsm.merge_fanout' => 3, 'pg_lsm.foreground_blocks' => 8,
-	'pg_lsm.page_entries' => 7, 'pg_lsm.batch_min_entries' => 4, 'pg_lsm.batch_entries' => 50);
+change_settings($node, 'pg_lsm.debug_segment_size' => 4, 'pg_lsm.debug_merge_fanout' => 3, 'pg_lsm.debug_foreground_blocks' => 8,
+	'pg_lsm.debug_page_entries' => 7, 'pg_lsm.debug_batch_min_entries' => 4, 'pg_lsm.debug_batch_entries' => 50);
 foreach my $round (1 .. 3)
 {
 	$node->safe_psql('postgres', 'TRUNCATE t');
@@ -225,10 +225,10 @@ SKIP:
 {
 	my $small = new_node('full', init => { extra => ['--wal-segsize=1'] }, conf => "
 fsync = off
-pg_lsm.buffer_entries = 0
-pg_lsm.page_entries = 0
-pg_lsm.merge_fanout = 4
-pg_lsm.segment_size = 16
+pg_lsm.debug_buffer_entries = 0
+pg_lsm.debug_page_entries = 0
+pg_lsm.debug_merge_fanout = 4
+pg_lsm.debug_segment_size = 16
 work_mem = 64MB		# what the test sorts needs no files
 ");
 	$small->start;

@@ -15,8 +15,8 @@ use Time::HiRes qw(sleep);
 my $node = start_new_node('readers', conf => "
 pg_lsm.max_workers = 2
 pg_lsm.idle_delay = '-1'
-pg_lsm.merge_fanout = 32
-pg_lsm.buffer_entries = 0
+pg_lsm.debug_merge_fanout = 32
+pg_lsm.debug_buffer_entries = 0
 max_worker_processes = 12
 ");
 
@@ -123,7 +123,7 @@ ok(read_to_few('never'), 'for no longer than it is locked');
 # 5. Another file: the ids of its runs begin anew, but its reads are its own.
 look_up($node, 'often', 20000);
 $node->safe_psql('postgres', 'TRUNCATE often');
-$node->safe_psql('postgres', q{SET pg_lsm.batch_entries = 150;
+$node->safe_psql('postgres', q{SET pg_lsm.debug_batch_entries = 150;
 	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
 $before = join ' ', runs('often');
 cmp_ok(scalar(split / /, $before), '>=', 5, 'after TRUNCATE there are some runs');

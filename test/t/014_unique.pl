@@ -12,7 +12,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $small = "pg_lsm.buffer_entries = 6\npg_lsm.page_entries = 9\npg_lsm.merge_fanout = 3\npg_lsm.foreground_blocks = 4\npg_lsm.segment_size = 4\n";
+my $small = "pg_lsm.debug_buffer_entries = 6\npg_lsm.debug_page_entries = 9\npg_lsm.debug_merge_fanout = 3\npg_lsm.debug_foreground_blocks = 4\npg_lsm.debug_segment_size = 4\n";
 my $node = new_node('unique', conf => "$small\nfsync = off\nlock_timeout = '180s'\ndeadlock_timeout = '50ms'\n", init => { allows_streaming => 1 });
 $node->start;
 $node->safe_psql('postgres', q{

@@ -29,10 +29,10 @@ $node->safe_psql('postgres', q{
 			COMMIT;
 		END LOOP;
 	END $$;
-	SET pg_lsm.page_entries = 50;
-	SET pg_lsm.segment_size = 0;
-	SET pg_lsm.batch_entries = 0;
-	SET pg_lsm.foreground_blocks = 10000;
+	SET pg_lsm.debug_page_entries = 50;
+	SET pg_lsm.debug_segment_size = 0;
+	SET pg_lsm.debug_batch_entries = 0;
+	SET pg_lsm.debug_foreground_blocks = 10000;
 	CREATE TABLE p (device int, ts int);
 	CREATE INDEX p_dt ON p USING lsm (device, ts) WITH (merge_fanout = 8);
 	DO $$ BEGIN

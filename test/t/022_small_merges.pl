@@ -14,11 +14,11 @@ use Test::More;
 my $node = start_new_node('small', conf => "
 pg_lsm.max_workers = 1
 pg_lsm.idle_delay = -1
-pg_lsm.foreground_blocks = 128
-pg_lsm.buffer_entries = 0
-pg_lsm.page_entries = 0
-pg_lsm.merge_fanout = 16
-pg_lsm.segment_size = 0
+pg_lsm.debug_foreground_blocks = 128
+pg_lsm.debug_buffer_entries = 0
+pg_lsm.debug_page_entries = 0
+pg_lsm.debug_merge_fanout = 16
+pg_lsm.debug_segment_size = 0
 log_min_messages = debug1
 ");
 
@@ -54,7 +54,7 @@ CREATE INDEX u_k ON u USING lsm (k wait_ops);
 # A batch of these is a run of four blocks, of which 32 are a job of the size that writers do at once.
 my $batch = 'INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 1000);';
 my $free = q{SELECT count(*) FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'};
-my $u_large = "SET pg_lsm.foreground_blocks = 0;" . "INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 33;
+my $u_large = "SET pg_lsm.debug_foreground_blocks = 0;" . "INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 33;
 
 # The most runs of level 0 that there are while batches come in.
 sub most_runs

@@ -16,25 +16,25 @@ our @EXPORT = qw($full new_node start_new_node change_settings indexes problems 
 
 # Merges and levels at small sizes.
 our $tiny = "
-pg_lsm.buffer_entries = 5
-pg_lsm.page_entries = 7
-pg_lsm.merge_fanout = 3
-pg_lsm.foreground_blocks = 8
-pg_lsm.segment_size = 4
-pg_lsm.batch_min_entries = 4
-pg_lsm.batch_entries = 50
+pg_lsm.debug_buffer_entries = 5
+pg_lsm.debug_page_entries = 7
+pg_lsm.debug_merge_fanout = 3
+pg_lsm.debug_foreground_blocks = 8
+pg_lsm.debug_segment_size = 4
+pg_lsm.debug_batch_min_entries = 4
+pg_lsm.debug_batch_entries = 50
 pg_lsm.max_workers = 0
 ";
 
 # Those that users have, but for the workers: added behind the tiny ones.
 our $full = "
-pg_lsm.buffer_entries = 0
-pg_lsm.page_entries = 0
-pg_lsm.merge_fanout = 16
-pg_lsm.foreground_blocks = 1MB
-pg_lsm.segment_size = 0
-pg_lsm.batch_min_entries = 48
-pg_lsm.batch_entries = 0
+pg_lsm.debug_buffer_entries = 0
+pg_lsm.debug_page_entries = 0
+pg_lsm.debug_merge_fanout = 16
+pg_lsm.debug_foreground_blocks = 1MB
+pg_lsm.debug_segment_size = 0
+pg_lsm.debug_batch_min_entries = 48
+pg_lsm.debug_batch_entries = 0
 ";
 
 sub new_node

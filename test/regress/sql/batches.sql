@@ -202,10 +202,10 @@ UPDATE pt SET k = k + 1 WHERE k % 5 = 0;
 SELECT t.same('SELECT k, v FROM pt WHERE k < 50'), t.same('SELECT k, v FROM pt WHERE v < -1950');
 -- All batches together take at most work_mem.
 SET work_mem = '64kB';
-SET pg_lsm.batch_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
 INSERT INTO pt SELECT i, -i FROM generate_series(5001, 15000) i;
 RESET work_mem;
-RESET pg_lsm.batch_entries;
+RESET pg_lsm.debug_batch_entries;
 SELECT t.same('SELECT k, v FROM pt WHERE k BETWEEN 7000 AND 7100'), t.same('SELECT k, v FROM pt WHERE v < -14950'), t.same_order('pt', 'k, v', 'k');
 -- Foreign keys look for referencing rows with this index.
 CREATE TABLE pk (id int PRIMARY KEY);

@@ -1,9 +1,9 @@
 -- Bitmap scans: one index, several joined by AND and OR, with other methods,
 -- lossy, with rechecks.
 -- Pages of normal size, for the planner's sake.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.merge_fanout = 8;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_merge_fanout = 8;
 CREATE TABLE b (a int, b int, c text COLLATE "C", filler text);
 INSERT INTO b SELECT i % 100, (i * 7) % 50, 'c' || i % 30, repeat('f', 50) FROM generate_series(1, 3000) i;
 CREATE INDEX b_a ON b USING lsm (a);

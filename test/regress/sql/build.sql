@@ -2,10 +2,10 @@
 CREATE TABLE d (a int, b text COLLATE "C", c numeric, id serial);
 INSERT INTO d (a, b, c) SELECT (i * 7919) % 1000, 'b' || (i * 31) % 77, i % 10 / 2.0 FROM generate_series(1, 3000) i;
 -- A build leaves a dense index.
-SET pg_lsm.page_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
 CREATE INDEX d_a ON d USING lsm (a);
 SELECT relname, reltuples, relpages BETWEEN 1 AND 40 AS dense FROM pg_class WHERE relname = 'd_a';
-RESET pg_lsm.page_entries;
+RESET pg_lsm.debug_page_entries;
 CREATE INDEX d_bc ON d USING lsm (b, c DESC);
 -- More memory than needed, and so little that the sort goes to disk.
 SET maintenance_work_mem = '1MB';

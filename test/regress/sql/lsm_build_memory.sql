@@ -1,7 +1,7 @@
 -- CREATE INDEX keeps to maintenance_work_mem, however many sorted batches it
 -- has to merge.
 SET maintenance_work_mem = '1MB';
-SET pg_lsm.page_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
 SET client_min_messages = warning;
 SET enable_seqscan = off;
 SET enable_sort = off;

@@ -21,13 +21,13 @@ BEGIN
 	PERFORM lsm_check(i.indexrelid, true) FROM pg_index i WHERE i.indrelid = 'c'::regclass;
 	RETURN 'ok';
 END $$;
-SET pg_lsm.page_entries = 20;
-SET pg_lsm.batch_entries = 400;
-SET pg_lsm.batch_min_entries = 1;
-SET pg_lsm.merge_fanout = 4;
-SET pg_lsm.foreground_blocks = 1000;
+SET pg_lsm.debug_page_entries = 20;
+SET pg_lsm.debug_batch_entries = 400;
+SET pg_lsm.debug_batch_min_entries = 1;
+SET pg_lsm.debug_merge_fanout = 4;
+SET pg_lsm.debug_foreground_blocks = 1000;
 -- Segments of some dozen pages: smaller runs are merged, not moved by reference (see lsm_moves).
-SET pg_lsm.segment_size = 400;
+SET pg_lsm.debug_segment_size = 400;
 -- Encoded and tuple keys, included columns, the other direction.
 -- Filters are not copied.
 CREATE INDEX c_k ON c USING lsm (k) WITH (filter_bits = 0);
@@ -72,33 +72,33 @@ SELECT lsm_compact('c_k'), lsm_compact('c_n'), check_copy();
 SELECT i, (copied(i)).*, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
 -- Segments of one page, and steps that fail, in the midst of copied pages.
 TRUNCATE c;
-SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.segment_size = 1;
+SET pg_lsm.debug_foreground_blocks = 0;
+SET pg_lsm.debug_segment_size = 1;
 CALL load(25, 370, '(i * 7919) % 100 + i / 500 * 100');
 SELECT check_copy();
 -- Workers keep away from a locked table: they would complete what has failed.
 BEGIN;
 LOCK TABLE c IN SHARE MODE;
 \set ON_ERROR_ROLLBACK on
-SET pg_lsm.fail_at = 'save';
+SET pg_lsm.debug_fail_at = 'save';
 SELECT lsm_compact('c_k');
 SELECT lsm_compact('c_n');
-SET pg_lsm.fail_at = 'install';
+SET pg_lsm.debug_fail_at = 'install';
 SELECT lsm_compact('c_k');
 SELECT check_copy();
 COMMIT;
 \set ON_ERROR_ROLLBACK off
 DELETE FROM c WHERE i % 3 = 0;
 VACUUM c;
-SET pg_lsm.fail_at = '';
+SET pg_lsm.debug_fail_at = '';
 SELECT check_copy();
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), lsm_compact('c_desc'), check_copy();
 SELECT t.same('SELECT k FROM c WHERE k BETWEEN 990 AND 1010 ORDER BY k'), t.same('SELECT n FROM c ORDER BY n');
 -- Pages of normal size, some to a batch: few are part-filled.
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.foreground_blocks = 128;
-SET pg_lsm.segment_size = 8192;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_foreground_blocks = 128;
+SET pg_lsm.debug_segment_size = 8192;
 TRUNCATE c;
 SELECT lsm_stat_reset();
 CALL load(12, 19000, 'i::bigint * 10000000000');

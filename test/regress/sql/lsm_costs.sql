@@ -1,9 +1,9 @@
 -- A search descends every run, and the planner knows: with many runs it prefers
 -- a btree on the same column, but still lsm to no index.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.merge_fanout = 32;
-SET pg_lsm.batch_entries = 300;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_merge_fanout = 32;
+SET pg_lsm.debug_batch_entries = 300;
 CREATE TABLE costs (a int, filler text);
 CREATE INDEX costs_l ON costs USING lsm (a);
 INSERT INTO costs SELECT (i * 7919) % 20011, repeat('f', 50) FROM generate_series(1, 20000) i;

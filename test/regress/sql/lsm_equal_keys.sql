@@ -1,6 +1,6 @@
 -- A page of equal keys holds thousands of entries: two bytes each.  VACUUM once
 -- crashed when more than 2048 of them were dead.
-SET pg_lsm.page_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
 CREATE TABLE equal_keys (k int4, id int4) WITH (autovacuum_enabled = off);
 INSERT INTO equal_keys SELECT 7, i FROM generate_series(1, 20000) i;
 CREATE INDEX equal_keys_k ON equal_keys USING lsm (k);

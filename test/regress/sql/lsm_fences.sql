@@ -2,11 +2,11 @@
 -- most, and a segment must not need more pages than it has.  Keys that are compared as tuples are
 -- whole there, with what is included.
 SET client_min_messages = warning;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.segment_size = 128;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.foreground_blocks = 4096;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_segment_size = 128;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_foreground_blocks = 4096;
 
 CREATE TABLE f (k numeric, t text) WITH (autovacuum_enabled = off);
 ALTER TABLE f ALTER t SET STORAGE EXTERNAL;

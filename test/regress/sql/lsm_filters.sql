@@ -1,5 +1,5 @@
 -- Filters: lookups of a key pass by the segments that do not have it.
-SET pg_lsm.segment_size = 64;
+SET pg_lsm.debug_segment_size = 64;
 CREATE TABLE f (k int, t text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k);
 CREATE INDEX f_kt ON f USING lsm (k, t);
@@ -50,9 +50,9 @@ ROLLBACK;
 RESET enable_seqscan;
 -- Filters that say "perhaps" of what is not there are counted: few of ten bits a key, many of one.
 CREATE TABLE fm (k int, b int) WITH (autovacuum_enabled = off);
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.batch_min_entries = 1;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_batch_min_entries = 1;
 INSERT INTO fm SELECT i * 2, i * 2 FROM generate_series(1, 20000) i;
 CREATE INDEX fm_k ON fm USING lsm (k);
 CREATE UNIQUE INDEX fm_b ON fm USING lsm (b) WITH (filter_bits = 1);
@@ -67,9 +67,9 @@ SELECT filter_checks > 0 AS asked, filter_misses FROM lsm_last_statement();
 SELECT filter_misses AS before FROM pg_stat_lsm_indexes WHERE indexrelname = 'fm_b' \gset
 INSERT INTO fm SELECT i * 2, i * 2 + 1 FROM generate_series(1, 10000) i;
 SELECT filter_misses - :before BETWEEN 1000 AND 9000 AS many FROM pg_stat_lsm_indexes WHERE indexrelname = 'fm_b';
-RESET pg_lsm.page_entries;
-RESET pg_lsm.batch_entries;
-RESET pg_lsm.batch_min_entries;
+RESET pg_lsm.debug_page_entries;
+RESET pg_lsm.debug_batch_entries;
+RESET pg_lsm.debug_batch_min_entries;
 RESET enable_seqscan;
 DROP TABLE fm;
 -- Every key is found, by every index, before and after VACUUM and all merges.
@@ -118,7 +118,7 @@ DROP TABLE f;
 DROP FUNCTION all_found, skips;
 DROP PROCEDURE check_all, load;
 -- What is written may be larger than what it was merged from, by its filters: its segments are as large to the end.
-SET pg_lsm.segment_size = 128;
+SET pg_lsm.debug_segment_size = 128;
 CREATE TABLE f (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k) WITH (filter_bits = 0);
 INSERT INTO f SELECT hashint4(i) FROM generate_series(1, 150000) i;
@@ -129,4 +129,4 @@ SELECT lsm_compact('f_k');
 SELECT count(*) AS runs, sum(segments) <= sum(blocks) / 64 AS large_segments FROM lsm_runs('f_k') WHERE state = 'packed';
 SELECT lsm_check('f_k', true);
 DROP TABLE f;
-RESET pg_lsm.segment_size;
+RESET pg_lsm.debug_segment_size;

@@ -24,11 +24,11 @@ BEGIN
 END $$;
 CREATE FUNCTION load(buffer int, page int, fanout int, foreground int, segment int) RETURNS TABLE (limits text, runs text, levels bool, answers text) LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM set_config('pg_lsm.buffer_entries', buffer::text, true);
-	PERFORM set_config('pg_lsm.page_entries', page::text, true);
-	PERFORM set_config('pg_lsm.merge_fanout', fanout::text, true);
-	PERFORM set_config('pg_lsm.foreground_blocks', foreground::text, true);
-	PERFORM set_config('pg_lsm.segment_size', segment::text, true);
+	PERFORM set_config('pg_lsm.debug_buffer_entries', buffer::text, true);
+	PERFORM set_config('pg_lsm.debug_page_entries', page::text, true);
+	PERFORM set_config('pg_lsm.debug_merge_fanout', fanout::text, true);
+	PERFORM set_config('pg_lsm.debug_foreground_blocks', foreground::text, true);
+	PERFORM set_config('pg_lsm.debug_segment_size', segment::text, true);
 	limits := concat_ws('/', buffer, page, fanout, foreground, segment);
 	TRUNCATE m;
 	INSERT INTO m SELECT (i * 7919) % 1001, 'v' || i % 100, i % 300 / 10.0 FROM generate_series(1, 1000) i;
@@ -68,7 +68,7 @@ SELECT i, count(*), min(state), sum(entries) FROM unnest('{m_k,m_vn,m_n}'::regcl
 -- An empty index has no more than its write buffer.
 TRUNCATE m;
 SELECT coalesce(sum(entries), 0) FROM lsm_runs('m_k');
-SET pg_lsm.foreground_blocks = 100000;
+SET pg_lsm.debug_foreground_blocks = 100000;
 INSERT INTO m SELECT i, 'v' || i, i FROM generate_series(1, 5000) i;
 -- VACUUM counts what it removes, and drops runs that are left empty, unless a
 -- job is reading them: here all jobs are done at once.
@@ -80,7 +80,7 @@ VACUUM m;
 SELECT coalesce(sum(entries), 0), count(*) FILTER (WHERE entries = 0 AND state = 'packed') FROM lsm_runs('m_k');
 SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
 
-RESET pg_lsm.foreground_blocks;
+RESET pg_lsm.debug_foreground_blocks;
 
 -- Space is used again: the file does not grow with the number of rounds.
 CREATE PROCEDURE churn(rounds int) LANGUAGE plpgsql AS $$
@@ -110,11 +110,11 @@ SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
 
 -- Pages of normal size: a random int4 costs some 10 bytes, not those of a
 -- btree; equal keys share what can be shared.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.merge_fanout = 8;
-SET pg_lsm.foreground_blocks = 128;
-SET pg_lsm.segment_size = 0;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_merge_fanout = 8;
+SET pg_lsm.debug_foreground_blocks = 128;
+SET pg_lsm.debug_segment_size = 0;
 CREATE TABLE dense (r int, e int, t text COLLATE "C");
 INSERT INTO dense SELECT hashint4(i), i % 10, 'a long common prefix ' || i FROM generate_series(1, 50000) i;
 CREATE INDEX dense_r ON dense USING lsm (r);
@@ -139,8 +139,8 @@ SELECT lsm_check('loads_up', true), lsm_check('loads_down', true), lsm_check('lo
 SELECT check_runs('loads_up', 50000), check_runs('loads_down', 50000), check_runs('loads_r', 50000);
 SELECT t.same('SELECT * FROM loads WHERE up = 777'), t.same('SELECT * FROM loads WHERE down BETWEEN -500 AND -400 ORDER BY down'), t.same('SELECT * FROM loads WHERE r = hashint4(4321)');
 -- The storage parameter goes before the setting; it can be changed at any time.
-SET pg_lsm.merge_fanout = 16;
-SET pg_lsm.buffer_entries = 10;
+SET pg_lsm.debug_merge_fanout = 16;
+SET pg_lsm.debug_buffer_entries = 10;
 CREATE TABLE fan (k int);
 CREATE INDEX fan_few ON fan USING lsm (k) WITH (merge_fanout = 2);
 CREATE INDEX fan_many ON fan USING lsm (k);
@@ -157,21 +157,21 @@ ALTER INDEX fan_few SET (merge_fanout = 33);
 -- A step fails: when its pages are written, just before they are installed, and
 -- when they are and the inputs' blocks are not free yet.  Whoever takes the next
 -- step gives back what it had reserved, and goes on.
-SET pg_lsm.buffer_entries = 10;
+SET pg_lsm.debug_buffer_entries = 10;
 CREATE TABLE twice (k int);
 CREATE INDEX twice_k ON twice USING lsm (k);
-SET pg_lsm.page_entries = 40;
-SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.merge_fanout = 32;
-SET pg_lsm.segment_size = 8192;
+SET pg_lsm.debug_page_entries = 40;
+SET pg_lsm.debug_foreground_blocks = 0;
+SET pg_lsm.debug_merge_fanout = 32;
+SET pg_lsm.debug_segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(1, 600) i;
 SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 600), t.same('SELECT k FROM twice WHERE k < -2000000000');
 -- Others come in meanwhile, and the step is taken again, with segments of other sizes.
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(601, 720) i;
 SELECT lsm_check('twice_k', true);
-SET pg_lsm.page_entries = 5;
-SET pg_lsm.segment_size = 1;
+SET pg_lsm.debug_page_entries = 5;
+SET pg_lsm.debug_segment_size = 1;
 SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
 SELECT t.try_to_compact('twice_k', 'save'), (t.jobs('twice_k')).*;
@@ -187,7 +187,7 @@ SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
 SELECT state, segments > 20 AS many_segments FROM lsm_runs('twice_k') WHERE state <> 'open';
 -- The last step of all, too: its inputs are freed by the next that comes by.
-SET pg_lsm.segment_size = 8192;
+SET pg_lsm.debug_segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(721, 1200) i;
 SELECT t.try_to_compact('twice_k', 'free') FROM generate_series(1, 4);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200);
@@ -195,21 +195,21 @@ SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200), t.same('SELECT k FROM twice WHERE k < -2000000000');
 -- Inserters fail with their own merges at each point, and others after them do
 -- not: the row that the error took back is there for nobody.
-SET pg_lsm.foreground_blocks = 100000;
-SET pg_lsm.merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 100000;
+SET pg_lsm.debug_merge_fanout = 2;
 CREATE FUNCTION try_to_insert(since int, until int, at text, OUT failed bigint, OUT inserted bigint) LANGUAGE plpgsql AS $$
 BEGIN
 	failed := 0;
 	inserted := 0;
 	FOR i IN since .. until LOOP
 		BEGIN
-			PERFORM set_config('pg_lsm.fail_at', at, true);
+			PERFORM set_config('pg_lsm.debug_fail_at', at, true);
 			INSERT INTO twice VALUES (hashint4(i));
 			inserted := inserted + 1;
 		EXCEPTION WHEN internal_error THEN
 			failed := failed + 1;
 		END;
-		PERFORM set_config('pg_lsm.fail_at', '', true);
+		PERFORM set_config('pg_lsm.debug_fail_at', '', true);
 	END LOOP;
 END $$;
 SELECT at, failed > 0 AS has_failed, failed + inserted AS tried FROM unnest('{save,install,free}'::text[]) WITH ORDINALITY u(at, n), try_to_insert(n::int * 1000 + 1000, n::int * 1000 + 1400, at);
@@ -218,10 +218,10 @@ INSERT INTO twice SELECT hashint4(i) FROM generate_series(6000, 6100) i;
 SELECT lsm_check('twice_k', true), t.same('SELECT k FROM twice WHERE k < -1900000000');
 -- VACUUM counts what it removes from inputs, before the frontier and behind it,
 -- and from the output; not what a failed step has left.
-SET pg_lsm.foreground_blocks = 8;
-SET pg_lsm.page_entries = 7;
-SET pg_lsm.merge_fanout = 3;
-SET pg_lsm.segment_size = 6;
+SET pg_lsm.debug_foreground_blocks = 8;
+SET pg_lsm.debug_page_entries = 7;
+SET pg_lsm.debug_merge_fanout = 3;
+SET pg_lsm.debug_segment_size = 6;
 CREATE TABLE vp (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX vp_k ON vp USING lsm (k);
 INSERT INTO vp SELECT (i * 37) % 2003 FROM generate_series(1, 2000) i;
@@ -260,11 +260,11 @@ SELECT lsm_check('gone_k', true), check_runs('gone_k', 1);
 SELECT lsm_compact('gone_k');
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 1), t.same('SELECT k FROM gone ORDER BY k');
 -- Each level has its jobs: row by row, of one leaf and more.
-SET pg_lsm.buffer_entries = 1;
-SET pg_lsm.page_entries = 2;
-SET pg_lsm.segment_size = 2;
-SET pg_lsm.merge_fanout = 2;
-SET pg_lsm.foreground_blocks = 0;
+SET pg_lsm.debug_buffer_entries = 1;
+SET pg_lsm.debug_page_entries = 2;
+SET pg_lsm.debug_segment_size = 2;
+SET pg_lsm.debug_merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 0;
 CREATE TABLE levels (k int);
 CREATE INDEX levels_k ON levels USING lsm (k);
 CREATE TABLE seen (level int, state text, runs int);
@@ -279,11 +279,11 @@ SELECT count(DISTINCT level) > 8 AS many_levels, count(DISTINCT level) = max(lev
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 4000), t.same('SELECT k FROM levels WHERE k < -2100000000');
 -- Many levels, each with almost enough for a job, then a fanout with which none
 -- is due, and the smallest steps: no insert fails for want of room in the manifest.
-SET pg_lsm.merge_fanout = 3;
+SET pg_lsm.debug_merge_fanout = 3;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(4001, 20000) i;
 SELECT count(DISTINCT level) > 6 AS many_levels FROM lsm_runs('levels_k');
-SET pg_lsm.merge_fanout = 32;
-SET pg_lsm.segment_size = 1;
+SET pg_lsm.debug_merge_fanout = 32;
+SET pg_lsm.debug_segment_size = 1;
 DO $$
 DECLARE
 	most int := 0;
@@ -304,12 +304,12 @@ BEGIN
 	failed := 0;
 	FOR i IN 1 .. times LOOP
 		BEGIN
-			PERFORM set_config('pg_lsm.fail_at', at[1 + i % cardinality(at)], true);
+			PERFORM set_config('pg_lsm.debug_fail_at', at[1 + i % cardinality(at)], true);
 			INSERT INTO levels VALUES (hashint4(i));
 		EXCEPTION WHEN internal_error THEN
 			failed := failed + 1;
 		END;
-		PERFORM set_config('pg_lsm.fail_at', '', true);
+		PERFORM set_config('pg_lsm.debug_fail_at', '', true);
 	END LOOP;
 	most := (SELECT count(*) FROM lsm_runs('levels_k'));
 END $$;
@@ -317,8 +317,8 @@ SELECT failed > 10 AS has_failed, most BETWEEN 85 AND 102 AS full FROM fail_for_
 SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 50) i;
 SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
-SET pg_lsm.merge_fanout = 2;
-SET pg_lsm.foreground_blocks = 100000;
+SET pg_lsm.debug_merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 100000;
 SELECT failed > 10 AS has_failed FROM fail_for_long(300, '{save,install}');
 SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(1, 50) i;
@@ -329,12 +329,12 @@ SELECT lsm_compact('levels_k');
 SELECT lsm_check('levels_k', true), t.same('SELECT k FROM levels WHERE k < -2100000000');
 VACUUM levels;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', (SELECT count(*) FROM levels));
-SET pg_lsm.foreground_blocks = 0;
+SET pg_lsm.debug_foreground_blocks = 0;
 -- And back.
-SET pg_lsm.merge_fanout = 2;
+SET pg_lsm.debug_merge_fanout = 2;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(21501, 22500) i;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', (SELECT count(*) FROM levels));
-SET pg_lsm.merge_fanout = 32;
+SET pg_lsm.debug_merge_fanout = 32;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(22501, 23000) i;
 SELECT lsm_compact('levels_k');
 SELECT lsm_check('levels_k', true), check_runs('levels_k', (SELECT count(*) FROM levels)), t.same('SELECT k FROM levels WHERE k < -2100000000');

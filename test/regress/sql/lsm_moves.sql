@@ -1,14 +1,14 @@
 -- Segments that overlap nothing in the other inputs of a merge move by
 -- reference: keys that come in order, up or down, and disjoint ranges cost an
 -- edit each, not a copy.
-SET pg_lsm.page_entries = 10;
-SET pg_lsm.buffer_entries = 10;
-SET pg_lsm.batch_min_entries = 1;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.merge_fanout = 2;
-SET pg_lsm.foreground_blocks = 128;
+SET pg_lsm.debug_page_entries = 10;
+SET pg_lsm.debug_buffer_entries = 10;
+SET pg_lsm.debug_batch_min_entries = 1;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 128;
 -- Whatever has two blocks is large enough to be moved.
-SET pg_lsm.segment_size = 8;
+SET pg_lsm.debug_segment_size = 8;
 CREATE TABLE a (k int, d int, s text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX a_k ON a USING lsm (k);
 CREATE INDEX a_d ON a USING lsm (d DESC);
@@ -127,11 +127,11 @@ RESET enable_sort;
 SELECT check_moves();
 -- It fails just before what overlaps is installed, and is done again: what was moved before stays moved.
 SELECT add(100, 130), add(2500, 2550), add(2550, 2550), add(2550, 2700);
-SET pg_lsm.fail_at = 'install';
+SET pg_lsm.debug_fail_at = 'install';
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT lsm_compact('a_d');
 SELECT count(add(b * 50, b * 50 + 49)) FROM generate_series(71, 79) b;
-SET pg_lsm.fail_at = '';
+SET pg_lsm.debug_fail_at = '';
 SELECT check_moves();
 CALL load(3550, 4000, 50);
 SELECT check_moves();
@@ -154,8 +154,8 @@ SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
 -- While jobs are under way, too: segments of inputs, moved ones and others.
 TRUNCATE a;
-SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.merge_fanout = 4;
+SET pg_lsm.debug_foreground_blocks = 0;
+SET pg_lsm.debug_merge_fanout = 4;
 CREATE PROCEDURE thin(rounds int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR r IN 0 .. rounds - 1 LOOP
@@ -177,8 +177,8 @@ VACUUM a;
 SELECT check_moves();
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
-SET pg_lsm.foreground_blocks = 128;
-SET pg_lsm.merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 128;
+SET pg_lsm.debug_merge_fanout = 2;
 -- VACUUM empties the last segments, or all.
 DELETE FROM a WHERE k > 1500;
 VACUUM a;

@@ -134,7 +134,7 @@ CREATE TABLE half (k int);
 CREATE INDEX half_k ON half USING lsm (k half_ops);
 INSERT INTO half VALUES (50);
 SET pg_lsm.batch_inserts = on;
-SET pg_lsm.buffer_entries = 0;
+SET pg_lsm.debug_buffer_entries = 0;
 SET enable_seqscan = off;
 DO $$
 BEGIN
@@ -150,7 +150,7 @@ BEGIN
 END $$;
 RESET enable_seqscan;
 RESET regress.fail;
-RESET pg_lsm.buffer_entries;
+RESET pg_lsm.debug_buffer_entries;
 SET pg_lsm.batch_inserts = off;
 SELECT lsm_check('half_k', true), entries_inserted FROM pg_stat_lsm_indexes WHERE indexrelname = 'half_k';
 -- A step of a large merge that fails has not happened: what was installed before
@@ -166,11 +166,11 @@ CREATE OPERATOR CLASS top_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 top_cmp (int, int);
 CREATE TABLE r (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX r_k ON r USING lsm (k top_ops);
-SET pg_lsm.page_entries = 7;
-SET pg_lsm.buffer_entries = 5;
-SET pg_lsm.merge_fanout = 3;
-SET pg_lsm.foreground_blocks = 8;
-SET pg_lsm.segment_size = 4;
+SET pg_lsm.debug_page_entries = 7;
+SET pg_lsm.debug_buffer_entries = 5;
+SET pg_lsm.debug_merge_fanout = 3;
+SET pg_lsm.debug_foreground_blocks = 8;
+SET pg_lsm.debug_segment_size = 4;
 INSERT INTO r SELECT (i * 37) % 1001 FROM generate_series(0, 1000) i;
 SET regress.fail = 'top';
 SELECT lsm_compact('r_k');

@@ -1,7 +1,7 @@
 -- Several open pages of the write buffer.  Rows go in one by one.
 SET pg_lsm.batch_inserts = off;
-SET pg_lsm.buffer_entries = 20;
-SET pg_lsm.open_pages = 4;
+SET pg_lsm.debug_buffer_entries = 20;
+SET pg_lsm.debug_open_pages = 4;
 CREATE FUNCTION open_pages(index regclass) RETURNS text LANGUAGE sql AS $$
 	SELECT format('%s open with %s entries, %s in all', count(*) FILTER (WHERE state = 'open'), sum(entries) FILTER (WHERE state = 'open'), sum(entries)) FROM lsm_runs(index);
 $$;
@@ -35,12 +35,12 @@ SELECT lsm_check('o_k', true), lsm_check('o_n', true), t.same_order('o', 'k, v',
 INSERT INTO o SELECT i, 'after', i FROM generate_series(1, 10) i;
 SELECT lsm_check('o_k', true), t.same_order('o', 'k, v', 'k, v');
 -- Nobody waits: one is enough again, and each page that gets full is one less.
-RESET pg_lsm.open_pages;
+RESET pg_lsm.debug_open_pages;
 INSERT INTO o SELECT i, 'calm', i FROM generate_series(1, 100) i;
 SELECT count(*) FILTER (WHERE state = 'open') FROM lsm_runs('o_k');
 SELECT lsm_check('o_k', true), lsm_check('o_n', true);
 -- More at once.
-SET pg_lsm.open_pages = 8;
+SET pg_lsm.debug_open_pages = 8;
 INSERT INTO o SELECT i, 'many', i FROM generate_series(1, 20) i;
 SELECT count(*) FILTER (WHERE state = 'open') FROM lsm_runs('o_k');
 -- lsm_compact closes them all, those without entries too.
@@ -95,10 +95,10 @@ CREATE INDEX unl_k ON unl USING lsm (k);
 INSERT INTO unl SELECT generate_series(1, 200);
 SELECT count(*) FILTER (WHERE state = 'open') AS open, lsm_check('unl_k', true), t.same('SELECT k FROM unl WHERE k > 170') FROM lsm_runs('unl_k');
 -- The manifest has room for the runs of a merge whatever is open.
-SET pg_lsm.buffer_entries = 1;
-SET pg_lsm.merge_fanout = 32;
-SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.segment_size = 1;
+SET pg_lsm.debug_buffer_entries = 1;
+SET pg_lsm.debug_merge_fanout = 32;
+SET pg_lsm.debug_foreground_blocks = 0;
+SET pg_lsm.debug_segment_size = 1;
 CREATE TABLE full_ (k int);
 CREATE INDEX full_k ON full_ USING lsm (k);
 INSERT INTO full_ SELECT hashint4(i) FROM generate_series(1, 600) i;

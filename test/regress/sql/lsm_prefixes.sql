@@ -1,10 +1,10 @@
 -- Filters know prefixes of keys: conditions on the first columns pass by the runs that have no such entry.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 10;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.batch_min_entries = 48;
-SET pg_lsm.foreground_blocks = 1024;
-SET pg_lsm.segment_size = 48;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 10;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_batch_min_entries = 48;
+SET pg_lsm.debug_foreground_blocks = 1024;
+SET pg_lsm.debug_segment_size = 48;
 CREATE TABLE p (id int, device int, ts int, name text COLLATE "C", f float8, b bytea, n numeric)
 	WITH (autovacuum_enabled = off);
 -- Batch i has 20 devices, which others come between, and some rows without one.
@@ -193,7 +193,7 @@ SELECT lsm_check('p_x', true);
 SELECT * FROM p_shapes('device', '{21,400,1000021,1500}', 'id');
 DROP INDEX p_x;
 -- Small runs have filters in private memory, when they were looked into often enough.
-SET pg_lsm.page_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
 TRUNCATE p;
 CREATE INDEX p_x ON p USING lsm (device, ts) WITH (merge_fanout = 32);
 CALL p_load(1, 20);
@@ -229,7 +229,7 @@ SELECT count(*) FROM generate_series(1, 10) i, LATERAL (SELECT FROM two WHERE de
 SELECT filter_skips > 100 AS mostly_spared FROM lsm_last_statement();
 SELECT lsm_check('two_i', true);
 DROP INDEX two_i;
-SET pg_lsm.page_entries = 10;
+SET pg_lsm.debug_page_entries = 10;
 TRUNCATE two;
 CREATE INDEX two_i ON two USING lsm (device, kind, id) WITH (merge_fanout = 32);
 CALL two_load(200);

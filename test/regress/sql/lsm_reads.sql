@@ -1,9 +1,9 @@
 -- What scans read: by statement, by node of a plan (from 18 on), and in all.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.batch_min_entries = 48;
-SET pg_lsm.merge_fanout = 32;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_batch_min_entries = 48;
+SET pg_lsm.debug_merge_fanout = 32;
 CREATE TABLE r (k int, v int, f text) WITH (autovacuum_enabled = off);
 CREATE INDEX r_k ON r USING lsm (k) WITH (filter_bits = 0);
 CREATE INDEX r_v ON r USING lsm (v);
@@ -86,11 +86,11 @@ SELECT index, seeks FROM lsm_last_statement();
 -- Writing reads what it looks for.  Merges and checks are no scans.
 UPDATE r SET f = 'x' WHERE k = 5;
 SELECT index, seeks FROM lsm_last_statement();
-SET pg_lsm.merge_fanout = 2;
-SET pg_lsm.foreground_blocks = 100000;
+SET pg_lsm.debug_merge_fanout = 2;
+SET pg_lsm.debug_foreground_blocks = 100000;
 INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 2000) i;
-RESET pg_lsm.foreground_blocks;
-SET pg_lsm.merge_fanout = 32;
+RESET pg_lsm.debug_foreground_blocks;
+SET pg_lsm.debug_merge_fanout = 32;
 SELECT lsm_compact('r_k'), lsm_check('r_k', true);
 SELECT index, seeks FROM lsm_last_statement();
 SELECT count(*) FROM r WHERE k = 6;
@@ -125,7 +125,7 @@ SELECT count(*) FROM lsm_last_statement();
 -- Dead entries that a scan takes out.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SET pg_lsm.page_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
 DELETE FROM r WHERE k < 1000;
 SELECT k FROM r ORDER BY k LIMIT 1;
 SELECT index, seeks, entries_removed > 3000 AS removed, entries_removed FROM lsm_last_statement() \gset
@@ -157,13 +157,13 @@ SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads
 -- All loops together.
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i', 'loops=700.*LSM Reads: seeks=700 runs=' || 700 * :runs || ' ');
 -- Filters are told only where some have been asked.
-SET pg_lsm.segment_size = 64;
+SET pg_lsm.debug_segment_size = 64;
 CREATE TABLE fr (k int) WITH (autovacuum_enabled = off);
 INSERT INTO fr SELECT i * 2 FROM generate_series(1, 60000) i;
 CREATE INDEX fr_k ON fr USING lsm (k);
 SELECT explained('SELECT count(*) FROM fr WHERE k = 2001', 'Index Only Scan[^-]*\n *LSM Reads: seeks=1 [^\n]*filter_checks=1 filter_skips=1\n');
 DROP TABLE fr;
-RESET pg_lsm.segment_size;
+RESET pg_lsm.debug_segment_size;
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i WHERE i > 100', 'never executed.*LSM Reads: seeks=0\n');
 -- Nodes that scan other indexes, or none, have nothing to say.
 CREATE TABLE b (k int PRIMARY KEY);

@@ -1,13 +1,13 @@
 -- Jobs that take many steps: each writes a segment and installs it, and what the
 -- inputs have before that, the frontier, counts no more.  Freed blocks are used
 -- again at once.
-SET pg_lsm.segment_size = 3;
-SET pg_lsm.batch_min_entries = 12;
-SET pg_lsm.batch_entries = 100;
-SET pg_lsm.page_entries = 10;
-SET pg_lsm.buffer_entries = 10;
-SET pg_lsm.foreground_blocks = 0;
-SET pg_lsm.merge_fanout = 3;
+SET pg_lsm.debug_segment_size = 3;
+SET pg_lsm.debug_batch_min_entries = 12;
+SET pg_lsm.debug_batch_entries = 100;
+SET pg_lsm.debug_page_entries = 10;
+SET pg_lsm.debug_buffer_entries = 10;
+SET pg_lsm.debug_foreground_blocks = 0;
+SET pg_lsm.debug_merge_fanout = 3;
 CREATE TABLE f (k int, v text, n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k);
 CREATE INDEX f_v ON f USING lsm (v DESC, k) INCLUDE (n);
@@ -182,9 +182,9 @@ SELECT check_segments();
 -- had reserved is free after the next.
 CREATE TABLE fv (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX fv_k ON fv USING lsm (k);
-SET pg_lsm.segment_size = 20;
-SET pg_lsm.batch_min_entries = 1;
-SET pg_lsm.merge_fanout = 32;
+SET pg_lsm.debug_segment_size = 20;
+SET pg_lsm.debug_batch_min_entries = 1;
+SET pg_lsm.debug_merge_fanout = 32;
 INSERT INTO fv SELECT x FROM generate_series(1, 3000, 2) x;
 INSERT INTO fv SELECT x FROM generate_series(2, 3000, 2) x;
 SELECT t.try_to_compact('fv_k', 'free');
@@ -227,7 +227,7 @@ SELECT count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
 SELECT lsm_check('fv_k', true);
 -- VACUUM gives the free end of the file back: at once what nothing lies behind.
 -- What comes in next goes to the front, so sooner or later the rest can go, too.
-SET pg_lsm.page_entries = 100;
+SET pg_lsm.debug_page_entries = 100;
 INSERT INTO fv SELECT x FROM generate_series(1, 30000) x;
 SELECT lsm_compact('fv_k');
 SELECT pg_relation_size('fv_k') AS size \gset
@@ -265,7 +265,7 @@ SELECT count(*) AS runs, sum(blocks) < :blocks_before * 0.4 AS dense, sum(entrie
 SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
 -- One of many segments, of which some are thin: those are written anew, and the others stay.
 TRUNCATE fv;
-SET pg_lsm.page_entries = 10;
+SET pg_lsm.debug_page_entries = 10;
 INSERT INTO fv SELECT x FROM generate_series(1, 6000) x;
 SELECT lsm_compact('fv_k');
 DELETE FROM fv WHERE k BETWEEN 2000 AND 4000 AND k % 2 = 0;
@@ -276,8 +276,8 @@ SELECT bytes_merged / current_setting('block_size')::int BETWEEN 80 AND 250 AS w
 SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
 -- Directories of more than one page.
 TRUNCATE fv;
-SET pg_lsm.page_entries = 2;
-SET pg_lsm.segment_size = 1;
+SET pg_lsm.debug_page_entries = 2;
+SET pg_lsm.debug_segment_size = 1;
 INSERT INTO fv SELECT hashint4(x) FROM generate_series(1, 4000) x;
 SELECT lsm_compact('fv_k');
 SELECT segments > 500 AS many_segments, entries FROM lsm_runs('fv_k') WHERE state = 'packed';
@@ -299,9 +299,9 @@ SELECT lsm_check('fv_k', true), count(*) FROM lsm_runs('fv_k') WHERE state <> 'o
 -- Two indexes with jobs of the same number.  Steps in one of them fail before they
 -- have freed what the output has got past.  Its next step does that, although this
 -- process has trimmed the inputs of the other job as far as they go.
-SET pg_lsm.segment_size = 3;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.page_entries = 10;
+SET pg_lsm.debug_segment_size = 3;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_page_entries = 10;
 CREATE TABLE one (k int) WITH (autovacuum_enabled = off);
 CREATE TABLE two (k int) WITH (autovacuum_enabled = off);
 INSERT INTO one SELECT hashint4(i) FROM generate_series(1, 3000) i;

@@ -51,7 +51,7 @@ DROP FUNCTION searched, seeks;
 
 -- Nor do searches pass what VACUUM has emptied: the pages of a directory that name nothing any more are freed.
 CREATE TABLE e (k text COLLATE "C", n int);
-SET pg_lsm.segment_size = 3;
+SET pg_lsm.debug_segment_size = 3;
 INSERT INTO e SELECT lpad(i::text, 6, '0') || (SELECT string_agg(md5((i * 30 + j)::text), '') FROM generate_series(1, 25) j), i FROM generate_series(1, 3000) i;
 CREATE INDEX e_k ON e USING lsm (k);
 INSERT INTO e SELECT 'z' || i, i FROM generate_series(1, 100) i;
@@ -75,5 +75,5 @@ SELECT lsm_compact('e_k');
 SELECT lsm_check('e_k', true), count(*) FROM e;
 RESET enable_seqscan;
 RESET enable_sort;
-RESET pg_lsm.segment_size;
+RESET pg_lsm.debug_segment_size;
 DROP TABLE e;

@@ -1,6 +1,6 @@
 -- Batches of a unique index, against runs of every shape.
 -- Segments that are large enough for filters.
-SET pg_lsm.segment_size = 12;
+SET pg_lsm.debug_segment_size = 12;
 -- One key of a batch is there already, wherever it is: in a run of many segments, or of one; first of a segment, or last.
 CREATE TABLE ubs (k int, v int);
 CREATE UNIQUE INDEX ubs_k ON ubs USING lsm (k);
@@ -58,7 +58,7 @@ INSERT INTO ubs SELECT i, 7 FROM generate_series(40001, 120000) i WHERE NOT EXIS
 SELECT lsm_check('ubs_k', true);
 -- VACUUM has emptied the ends of segments, whose filters still know the keys: a batch of keys that have gone
 -- does not lead past one that is there.  It is larger than a round of lookups.
-SET pg_lsm.batch_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
 CREATE FUNCTION ube_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT md5(i::text) || md5((i + 1)::text) || md5((i + 2)::text) || md5((i + 3)::text) $$;
 CREATE TABLE ube (k text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO ube SELECT lpad(i::text, 8, '0') || ube_key(i) FROM generate_series(1, 20999) i;
@@ -111,7 +111,7 @@ END $$;
 SELECT lsm_check('ube_k', true);
 DROP TABLE ube;
 DROP FUNCTION ube_key;
-RESET pg_lsm.batch_entries;
+RESET pg_lsm.debug_batch_entries;
 -- A reader is used again that has sought larger keys before: by a scan, by rows one by one, by another batch.
 CREATE TABLE ubr (k text COLLATE "C");
 CREATE FUNCTION ubr_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT lpad(i::text, 8, '0') || md5(i::text) $$;
@@ -155,4 +155,4 @@ INSERT INTO ubn SELECT nullif(i, 5000) FROM generate_series(4001, 5000) i;
 DROP TABLE ubs, ubr, ubn;
 DROP FUNCTION ubs_try, ubr_key;
 RESET enable_seqscan;
-RESET pg_lsm.segment_size;
+RESET pg_lsm.debug_segment_size;

@@ -1,10 +1,10 @@
 -- The planner chooses for lsm what it chooses for a btree: the same tables,
 -- one with each, and the same queries.  Pages of normal size.
-SET pg_lsm.buffer_entries = 0;
-SET pg_lsm.page_entries = 0;
-SET pg_lsm.merge_fanout = 8;
-SET pg_lsm.batch_entries = 0;
-SET pg_lsm.batch_min_entries = 48;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_page_entries = 0;
+SET pg_lsm.debug_merge_fanout = 8;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_batch_min_entries = 48;
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE pb (a int, b int, c text COLLATE "C", d timestamptz, filler text);
 INSERT INTO pb

@@ -159,10 +159,10 @@ END $$;
 CREATE FUNCTION t.try_to_compact(index regclass, at text) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM set_config('pg_lsm.fail_at', at, true);
+	PERFORM set_config('pg_lsm.debug_fail_at', at, true);
 	PERFORM lsm_compact(index);
 	RETURN 'settled';
 EXCEPTION WHEN internal_error THEN
-	PERFORM set_config('pg_lsm.fail_at', '', true);
+	PERFORM set_config('pg_lsm.debug_fail_at', '', true);
 	RETURN 'failed';
 END $$;
