@@ -26,8 +26,8 @@ static LsmGroup group;
 static int
 compare(const void *a, const void *b)
 {
-	const Stored *x = a;
-	const Stored *y = b;
+	const Stored *x = *(const Stored *const *) a;
+	const Stored *y = *(const Stored *const *) b;
 	int			c = memcmp(x->key, y->key, Min(x->keylen, y->keylen));
 
 	if (c == 0)
@@ -80,6 +80,21 @@ static const Shape shapes[] = {
 	{"prefixes of others, nearly all as long", 1, 40, 0, false, false, 90},
 };
 
+/* Sort `stored`.  Sorts pointers first, since an entry is large. */
+static void
+sort_stored(int count)
+{
+	static Stored unsorted[MAX_ENTRIES];
+	static const Stored *sorted[MAX_ENTRIES];
+
+	memcpy(unsorted, stored, count * sizeof(Stored));
+	for (int i = 0; i < count; i++)
+		sorted[i] = &unsorted[i];
+	qsort(sorted, count, sizeof(Stored *), compare);
+	for (int i = 0; i < count; i++)
+		stored[i] = *sorted[i];
+}
+
 /* TIDs of a heap of `blocks` blocks that begins somewhere. */
 static void
 make_entries(int count, const Shape *shape, uint32 blocks)
@@ -101,7 +116,7 @@ make_entries(int count, const Shape *shape, uint32 blocks)
 			s->rest[j] = rnd(256);
 		s->tid = ((uint64) (first_block + rnd(blocks)) << 16) | (1 + rnd(shape->wide ? 60000 : 511));
 	}
-	qsort(stored, count, sizeof(Stored), compare);
+	sort_stored(count);
 	made = count;
 }
 

@@ -165,7 +165,7 @@ test_fence(const Shape *shape)
 		/* Mostly separators have no TID. */
 		for (int i = 0; i < made; i++)
 			stored[i].tid = i % 3 == 0 ? stored[i].tid : 0;
-		qsort(stored, made, sizeof(Stored), compare);
+		sort_stored(made);
 		count = build_fence(1 + rnd(MAX_ENTRIES));
 		for (int i = 0; i < BOUNDS; i++)
 		{
