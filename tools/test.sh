@@ -11,7 +11,6 @@
 # Suites, run in this order unless some are named:
 #   build       compiles without warnings, with and without assertions
 #   layers      the rules of tools/check_layers.py
-#   figures     those of README.md are in the committed data (tools/check_figures.py, test/figures)
 #   unit        pure code, without a server (test/unit)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same with the settings of production, but for those that show runs
@@ -36,7 +35,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-ALL_SUITES=(build layers figures unit regress full control isolation tap core oracle bench)
+ALL_SUITES=(build layers unit regress full control isolation tap core oracle bench)
 SUITES=()
 KEEP=
 INSTALL=1
@@ -50,7 +49,7 @@ ASSERTS='-DUSE_ASSERT_CHECKING=1'
 
 usage()
 {
-	sed -n '3,31s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,30s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -218,20 +217,6 @@ suite_layers()
 	fi
 }
 
-suite_figures()
-{
-	local status=0
-
-	PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$TREE/test/figures/test_figures.py" || status=1
-	if PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$TREE/tools/check_figures.py" --complete; then
-		echo "ok - figures of README.md"
-	else
-		echo "not ok - figures of README.md"
-		status=1
-	fi
-	return $status
-}
-
 suite_unit()
 {
 	in_server_env 300 make -C "$WORK/src/test/unit" check PG_CONFIG="$PG_CONFIG"
@@ -292,7 +277,7 @@ suite_bench()
 run_one()
 {
 	case $1 in
-		build | layers | figures | unit) run_suite "$1" "suite_$1" ;;
+		build | layers | unit) run_suite "$1" "suite_$1" ;;
 		regress | isolation) run_suite "$1" suite_server "$1" 900 ;;
 		tap) run_suite tap suite_server tap 1200 ;;
 		full) run_suite full suite_full ;;

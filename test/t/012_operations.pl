@@ -1,7 +1,7 @@
-# What docs/operations.md says and no other test does: servers that must preload
-# the library and do not, sizes under UPDATE and DELETE, prepared transactions,
-# what to alert on, who may do what, and the way back to a B-tree.  The SQL of
-# that page is taken from there.
+# What docs/operations.md and docs/monitoring.md say and no other test does: servers
+# that must preload the library and do not, sizes under UPDATE and DELETE, prepared
+# transactions, what to alert on, who may do what, and the way back to a B-tree.
+# The SQL of these pages is taken from there.
 use strict;
 use warnings;
 
@@ -13,14 +13,14 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-my $page = slurp_file("$FindBin::RealBin/../../docs/operations.md");
+my $pages = join '', map { slurp_file("$FindBin::RealBin/../../docs/$_.md") } qw(operations monitoring);
 
-# The statements of the page that have this name.
+# The statements of these pages that have this name.
 sub statements
 {
 	my ($name) = @_;
 
-	$page =~ /<!-- run: \Q$name\E -->\n\n((?: {4}.*\n)+)/ or die "docs/operations.md has no SQL named $name";
+	$pages =~ /<!-- run: \Q$name\E -->\n\n((?: {4}.*\n)+)/ or die "the pages have no SQL named $name";
 	return split /;\n/, $1 =~ s/^ {4}//gmr;
 }
 
