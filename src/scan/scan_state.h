@@ -20,18 +20,15 @@ typedef enum ScanPlace
 	PLACE_AT_MARK				/* restored: goes on from the mark */
 } ScanPlace;
 
-/* How to get to the next combination, by what it has taken lately. */
+/* How the scan gets to the next combination, judged by its latest moves. */
 typedef struct LsmPace
 {
-	int			seeks;			/* since reading on was tried */
-	int			wait;			/* seeks until it is tried again */
-	int			near;			/* entries that the next ones were taken for, at last */
-	int			steps;			/* of these are left */
-	bool		is_sought;		/* this combination was, instead of being looked up: */
-	uint64		sought;
-	bool		found;			/* since then: entries of a combination */
-	int			trust;			/* so many lookups may fail in a row, */
-	int			lookups;		/* and so many more, until one is sought */
+	int			seeks;			/* since the scan last tried to read on */
+	int			wait;			/* seeks until it tries again */
+	bool		is_sought;		/* the current combination was sought, not looked up */
+	uint64		sought;			/* its number, if so */
+	bool		found;			/* it has entries */
+	int			lookups;		/* so many lookups may fail until the next seek */
 } LsmPace;
 
 typedef struct LsmScan

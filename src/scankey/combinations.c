@@ -91,35 +91,6 @@ make_driver(LsmScanKeys *keys, int i)
 	}
 }
 
-/*
- * Make the test that tells most entries when no use is made of skipping: it is of the
- * first column that has to equal something behind one that is skipped.
- */
-static void
-make_test(LsmScanKeys *keys)
-{
-	bool		skipped = false;
-
-	if (!keys->ks->encoded || keys->ks->usual_keylen == 0)
-		return;
-	for (int i = 0; i < keys->driving; i++)
-	{
-		LsmColumnRange *range = &keys->columns[i];
-		LsmDriver  *d = &keys->drivers[i];
-
-		if (skipped && range->equal != NULL && !range->is_null)
-		{
-			uint32		len = Min(d->code_len, sizeof(uint64));
-
-			keys->test = lsm_key_prefix(d->code, len);
-			keys->test_mask = ~UINT64CONST(0) << (64 - 8 * len);
-			return;
-		}
-		skipped |= range->equal == NULL && range->array == NULL;
-		keys->test_at += lsm_encoded_length(&keys->ks->columns[i]);
-	}
-}
-
 /* Decide which columns drive the scan. */
 void
 lsm_combination_choose(LsmScanKeys *keys)
@@ -151,7 +122,6 @@ lsm_combination_choose(LsmScanKeys *keys)
 	keys->drivers = palloc0(keys->driving * sizeof(LsmDriver));
 	for (int i = 0; i < keys->driving; i++)
 		make_driver(keys, i);
-	make_test(keys);
 	if (keys->driving < keys->ks->nkeys)
 	{
 		LsmColumnRange *range = &keys->columns[keys->driving];

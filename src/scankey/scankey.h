@@ -119,9 +119,6 @@ typedef struct LsmScanKeys
 	bool		is_same;		/* the entry placed last was in the one before it */
 	uint8	   *prefix;			/* encoded: these values */
 	uint32		prefix_room;
-	uint32		test_at;		/* a part that keys of the usual length have in all of */
-	uint64		test;			/* them, as lsm_key_prefix has it */
-	uint64		test_mask;		/* 0: there is none */
 	bool		has_ends;		/* first and last are those of the current one */
 
 	/* Large, and behind all else: clear_keys in preprocess.c. */
@@ -150,13 +147,6 @@ extern void lsm_combination_choose(LsmScanKeys *keys);
 extern void lsm_combination_begin(LsmScanKeys *keys, ScanDirection direction);
 extern LsmPlace lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry,
 									  ScanDirection direction);
-/* Is an entry surely in no combination?  False if that is not easily told. */
-static inline bool
-lsm_combination_rejects(const LsmScanKeys *keys, const LsmEntry *entry)
-{
-	return entry->keylen == keys->ks->usual_keylen && entry->aligned &&
-		((lsm_key_prefix_padded(entry->key + keys->test_at) ^ keys->test) & keys->test_mask) != 0;
-}
 
 extern uint64 lsm_combination_number(const LsmScanKeys *keys);
 extern LsmPlace lsm_combination_next(LsmScanKeys *keys, ScanDirection direction);

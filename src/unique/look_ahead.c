@@ -16,6 +16,9 @@
  * With DO NOTHING a row need not even be handed on whose key another row has, if that is
  * seen by everybody: the visibility map says so, and the table is not read.
  *
+ * Gain of keeping rows back: 1.36 times the rate if a tenth of the rows exist, 2.6 times if all
+ * do (12 M rows, server of 256 MB; 1.04 in memory).
+ *
  * Which plans may run ahead like this, look_ahead_plan.c says.
  */
 #include "postgres.h"
