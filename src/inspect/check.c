@@ -2,24 +2,22 @@
  * check.c
  *	  lsm_check: verify an index, and perhaps its table against it.
  *
- * The index stays in use meanwhile: inserts, merges and VACUUM go on, and
- * nothing keeps a segment in its place.  So this works in rounds.  A round
- * copies at one instant all that must agree with each other (check_instant.c),
- * checks that, and then reads the pages of the segments, one by one.  When a
- * page belongs to somebody else, the current version decides: if it still names
- * the segment the index is damaged, else the segment was merged or dropped.  The
- * next round then looks at what it has not seen.
+ * The index stays in use: inserts, merges and VACUUM go on, and segments may be
+ * merged away at any time.  So the verifier works in rounds.  Each round copies, at
+ * one instant, everything that must be consistent (check_instant.c) and checks the
+ * copy.  Then it reads the pages of the segments one by one.  When a page belongs to
+ * somebody else, the current version decides.  If it still names the segment, the
+ * index is damaged.  Otherwise the segment was merged or dropped, and the next round
+ * looks for the segments that this round missed.
  *
- * An entry that was in such a segment is found in the end: it is in a segment of
- * each version, and the last round is one that has missed none.  Segments have
- * ids that are never used again, and are written once; VACUUM only takes entries
- * away (I6).  So one that was checked in an earlier round needs no second look.
+ * No entry escapes.  Every version contains every entry, and the last round misses no
+ * segment.  A segment's id is never reused, and a segment is written once; VACUUM only
+ * removes entries (I6).  So a segment that was checked in one round needs no second look.
  *
- * No page is trusted, even if this server has checked it before, and nothing
- * found on a page is followed before it has been compared with what is known.
- * The first fault ends the verification with an error.
+ * The verifier trusts no page.  It compares what a page says with what is already known
+ * before it follows anything found there.  The first fault raises an error.
  *
- * Works on a standby: takes no lock there that is not allowed, writes nothing.
+ * On a standby, the verifier takes only locks that are allowed there, and writes nothing.
  */
 #include "postgres.h"
 
@@ -33,188 +31,21 @@
 PG_FUNCTION_INFO_V1(lsm_check);
 
 /*
- * Rounds that merges may spoil.  The one after that keeps them away; in recovery
- * that is impossible, but the next try may have more luck.
+ * Rounds that merges may spoil.  After these, one more round keeps merges away.  In
+ * recovery that is impossible, so the user has to try again.
  */
 #define MOST_ROUNDS 10
 #define MOST_ROUNDS_IN_RECOVERY 100
 
-/* A segment that some round came upon. */
+/* A segment that some round found. */
 typedef struct SeenSegment
 {
 	uint64		id;				/* key */
-	int			round;			/* the latest one that named it */
-	bool		is_checked;		/* else it was gone when we looked */
+	int			round;			/* the latest round that found it */
+	bool		is_checked;		/* false: it was gone when we looked */
 } SeenSegment;
 
-/* Report a fault of a block, and end. */
-void
-lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
-{
-	StringInfoData what;
-
-	initStringInfo(&what);
-	for (;;)
-	{
-		va_list		args;
-		int			needed;
-
-		va_start(args, format);
-		needed = appendStringInfoVA(&what, format, args);
-		va_end(args);
-		if (needed == 0)
-			break;
-		enlargeStringInfo(&what, needed);
-	}
-	lsm_report_corruption(c->rel, block, what.data);
-}
-
-/* Compare, with the memory that comparison functions use given back. */
-int
-lsm_check_compare(LsmCheck *c, const LsmEntry *a, const LsmEntry *b)
-{
-	MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
-	int			result = lsm_key_compare(c->ks, a, b);
-
-	MemoryContextSwitchTo(old_context);
-	return result;
-}
-
-/* --- pages -------------------------------------------------------------------- */
-
-/* NULL, or what is in use of a page that its kind does not use. */
-static const char *
-page_foreign_field(Page page)
-{
-	LsmPageOpaque *opaque = lsm_page_opaque(page);
-	uint16		flags = 0;
-
-	switch (opaque->kind)
-	{
-		case LSM_PAGE_GATE:
-			flags = LSM_PAGE_CLOSED;
-			break;
-		case LSM_PAGE_BUFFER:
-			flags = LSM_PAGE_OPEN | LSM_PAGE_HAS_REST;
-			break;
-		case LSM_PAGE_LEAF:
-		case LSM_PAGE_FENCE:
-			flags = LSM_PAGE_HAS_REST;
-			break;
-	}
-	if ((opaque->flags & ~flags) != 0)
-		return "page has flags that do not belong to its kind";
-	if (opaque->stamp != 0 && opaque->kind != LSM_PAGE_MAP && opaque->kind != LSM_PAGE_DIRECTORY &&
-		opaque->kind != LSM_PAGE_LEAF && opaque->kind != LSM_PAGE_BUFFER)
-		return "page has a stamp, but its kind has none";
-	if (PageGetPageLayoutVersion(page) != PG_PAGE_LAYOUT_VERSION ||
-		((PageHeader) page)->pd_prune_xid != InvalidTransactionId)
-		return "page header is damaged";
-	return NULL;
-}
-
-/*
- * Check a page that has been copied: its header, checksum, kind and owner.
- * Unlike lsm_buffer_verify this does not believe earlier checks.
- */
-void
-lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy)
-{
-	const char *wrong = lsm_page_check_header(copy, block);
-	LsmPageOpaque *opaque;
-
-	if (wrong != NULL)
-		lsm_check_report(c, block, "%s", wrong);
-	opaque = lsm_page_opaque(copy);
-	if (opaque->kind != kind)
-		lsm_check_report(c, block, "page is of kind 0x%04X, not 0x%04X", opaque->kind, kind);
-	if (opaque->owner != owner)
-		lsm_check_report(c, block,
-						 "page belongs to segment " UINT64_FORMAT ", not " UINT64_FORMAT,
-						 opaque->owner, owner);
-	wrong = page_foreign_field(copy);
-	if (wrong != NULL)
-		lsm_check_report(c, block, "%s", wrong);
-	/* An open page has no checksum (I7). */
-	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
-		return;
-	if (opaque->crc != lsm_page_compute_crc(copy))
-		lsm_check_report(c, block, "checksum does not match the content");
-}
-
-/*
- * Is the item of a segment still in its place in the directory of a run?  VACUUM frees
- * pages of it that name nothing any more.  A page that is not the run's though it is still
- * named is found when the next round reads the directory.
- */
-static bool
-page_has_item(LsmCheck *c, const LsmCheckSegment *segment)
-{
-	Buffer		buffer = lsm_buffer_read_owned(c->rel, segment->page, LSM_PAGE_DIRECTORY,
-											   segment->run->run_id, BUFFER_LOCK_SHARE, NULL);
-	LsmDirectoryEntry item;
-	bool		result;
-
-	if (!BufferIsValid(buffer))
-		return false;
-	result = lsm_directory_page_get(BufferGetPage(buffer), segment->ordinal, &item) &&
-		item.segment.id == segment->segment.id && item.segment.blocks > 0;
-	UnlockReleaseBuffer(buffer);
-	return result;
-}
-
-/*
- * Does the current version name a segment, in the run that had it?  Items do not
- * move within a directory.  A segment that a job has moved to its output is found
- * there in the next round.
- */
-static bool
-segment_is_named(LsmCheck *c, const LsmCheckSegment *segment)
-{
-	Buffer		meta = lsm_meta_lock(c->rel, BUFFER_LOCK_SHARE);
-	LsmRunRecord *run = lsm_meta_find(lsm_meta(BufferGetPage(meta)), segment->run->run_id);
-	bool		result = run != NULL && run->state != LSM_RUN_SPENT;
-
-	if (result && segment->has_item)
-		result = page_has_item(c, segment);
-	UnlockReleaseBuffer(meta);
-	return result;
-}
-
-/*
- * Copy a page of a segment, and check it.  False if it belongs to somebody else
- * by now, and rightly so.
- */
-bool
-lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number, uint16 kind, Page copy)
-{
-	BlockNumber block = segment->segment.start + number;
-	uint64		owner = segment->segment.id;
-	LsmPageOpaque *opaque = lsm_page_opaque(copy);
-	Buffer		buffer;
-
-	CHECK_FOR_INTERRUPTS();
-	/* No file gets shorter while we hold a lock on the index. */
-	if (block >= c->instant->file_blocks)
-		lsm_check_report(c, block, "the file ends before this block");
-	buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
-	UnlockReleaseBuffer(buffer);
-	/*
-	 * A segment that is named now was named when its page was read, since none
-	 * comes back: then the page had to be the one that we want.
-	 */
-	if ((lsm_page_check_header(copy, block) != NULL || opaque->owner != owner ||
-		 opaque->kind != kind) && !segment_is_named(c, segment))
-		return false;
-	lsm_check_page(c, block, kind, owner, copy);
-	return true;
-}
-
-/* --- rounds ------------------------------------------------------------------- */
-
-/* Is nothing of it read any more?  Then it may be freed at any time, or is already. */
+/* Does no reader need the segment any more?  Then it may be freed at any time. */
 static bool
 segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 {
@@ -227,9 +58,10 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 }
 
 /*
- * Check a segment, unless that was done.  Returns 1 if it was gone, else 0.
- * Without a table to compare with, there is no need to look for what its entries
- * have become; but it may have been moved.
+ * Check a segment unless an earlier round did.  Returns 1 if it was gone, else 0.
+ * Without a table to compare with, later rounds skip segments that no earlier round has
+ * seen: merges have just written them.  They only look for segments that were missed,
+ * since a job may have moved one to its output.
  */
 static int
 round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
@@ -254,7 +86,7 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 	return seen->is_checked ? 0 : 1;
 }
 
-/* Take an instant and check all that is new in it.  Returns how many segments were gone. */
+/* Take an instant and check everything new in it.  Returns the number of segments that were gone. */
 static int
 check_round(LsmCheck *c, int round)
 {
@@ -272,7 +104,7 @@ check_round(LsmCheck *c, int round)
 	return gone;
 }
 
-/* Rounds, until one has found everything in its place. */
+/* Run rounds until one finds every segment in its place. */
 static void
 check_all_rounds(LsmCheck *c)
 {
@@ -289,7 +121,7 @@ check_all_rounds(LsmCheck *c)
 		if (round++ == most)
 			break;
 	}
-	/* Without a table, what the merges have written may be checked another time. */
+	/* Without a table to compare with, the output of these merges can be left to another check. */
 	if (gone == 0 || !c->compares_heap)
 		return;
 	if (in_recovery)
@@ -299,13 +131,13 @@ check_all_rounds(LsmCheck *c)
 						RelationGetRelationName(c->rel)),
 				 errhint("Try again when there is less writing, or verify it on the primary.")));
 
-	/* Nothing is installed while we have this lock: what goes now VACUUM has emptied. */
+	/* No step installs anything while we hold this lock.  Only VACUUM may still drop empty segments. */
 	lsm_merge_lock(c->rel, ExclusiveLock, true);
 	check_round(c, round);
 	lsm_merge_unlock(c->rel, ExclusiveLock);
 }
 
-/* The table does not get shorter while we hold a lock on it. */
+/* Does the table have the highest block that an entry names?  Our lock keeps it from shrinking. */
 static void
 check_furthest(LsmCheck *c)
 {
@@ -338,7 +170,7 @@ check_index(LsmInspected *in, bool heapallindexed)
 	c->seen = hash_create("pg_lsm check segments", 256, &control,
 						  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	/* What this snapshot sees in the table is in the versions read after it. */
+	/* Take the snapshot first: every row that it sees is in the versions that we read afterwards. */
 	if (heapallindexed)
 		snapshot = lsm_check_heap_snapshot(c);
 	c->compares_heap = heapallindexed;
@@ -356,8 +188,8 @@ check_index(LsmInspected *in, bool heapallindexed)
 }
 
 /*
- * lsm_check(index regclass, heapallindexed boolean): raises an error at the
- * first fault.
+ * lsm_check(index regclass, heapallindexed boolean).  Returns nothing if the index is
+ * sound.  Otherwise raises an error that names the index and the block.
  */
 Datum
 lsm_check(PG_FUNCTION_ARGS)

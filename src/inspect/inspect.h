@@ -6,7 +6,8 @@
  * Nothing here changes anything.  The verifier compares what is on the pages
  * with the invariants in src/README.md:
  *
- *	  check.c			the SQL function; rounds; checked reading of pages
+ *	  check.c			the SQL function; rounds
+ *	  check_page.c		what the others share: reports, checked reading of pages
  *	  check_instant.c	what is copied at one instant; the gates
  *	  check_manifest.c	records, reservations, directories
  *	  check_map.c		the space map against all that names blocks
@@ -114,7 +115,7 @@ typedef struct LsmCheck
 extern void lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right);
 extern void lsm_inspect_close(LsmInspected *in);
 
-/* check.c */
+/* check_page.c */
 extern void lsm_check_report(LsmCheck *c, BlockNumber block, const char *format, ...)
 			pg_attribute_printf(3, 4) __attribute__((noreturn));
 extern void lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy);
