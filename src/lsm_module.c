@@ -55,7 +55,7 @@ _PG_init(void)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
 		lsm_server_hooks_install();
-		lsm_pool_init();
+		lsm_launcher_init();
 		lsm_statement_init();
 		lsm_preloaded = true;
 	}

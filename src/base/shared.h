@@ -82,8 +82,8 @@ typedef struct LsmClaim
  * The key changes under the exclusive lock.
  *
  * What is asked of the workers, by whom, and when it is not asked any more
- * (note_debt and lsm_request_* are in schedule/request.c, conclude() in worker.c,
- * where it says what follows from a worker's visit, leave_alone() in pool.c):
+ * (note_debt and lsm_request_* are in schedule/request.c, conclude_visit() in worker.c,
+ * where it says what follows from a visit, leave_database_alone() in launcher.c):
  *
  *	asked			set by note_debt, after a seal, VACUUM or a visit: a large job is
  *					due, or any and a worker is there; by conclude, if the index was

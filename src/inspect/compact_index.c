@@ -45,7 +45,10 @@ seal_buffer(LsmTarget *target)
 	lsm_progress(lsm_slot_get(target->rel), LSM_PHASE_SEALING, 0, 0, 0, 0);
 	lsm_seal_spare_pages(target->index);
 	while (!lsm_seal_last_page(target->index))
+	{
 		lsm_schedule_make_room(target->index, target->heap);
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /* Is the output of the job that covers all runs complete? */

@@ -1,25 +1,24 @@
 /*
  * policy.c
- *	  When to merge: called by inserters.
+ *	  What a writer merges itself after it has sealed pages.
  *
- * Jobs are left to background workers (request.c), as long as they keep up.  Small
- * jobs are done at once where workers do not keep up, or where none is there now:
- * one is not started for them.  Where none can be, larger jobs take a step every so
- * many sealed pages.  A job at level L has to write at most one page for each page
- * sealed, so a step of S blocks every S/2 seals keeps up with twice the pace; levels
- * are staggered so that steps do not fall on the same seal.
+ * Writers leave jobs to the background workers as long as these keep up.  If they do not,
+ * or no worker is there, a writer does a small job at once: no worker is started for it.
+ * If no worker can be had at all, writers also take steps of larger jobs, one every so
+ * many sealed pages (rules.c).
  */
 #include "postgres.h"
 
 #include "base/limits.h"
 #include "base/options.h"
 #include "miscadmin.h"
+#include "schedule/rules.h"
 #include "schedule/schedule.h"
 
-/* Runs that a batch adds, and others meanwhile. */
+/* Runs that a batch and its competitors add. */
 #define EXPECTED_RUNS 4
 
-/* Blocks that a writer's step writes. */
+/* Blocks that one step of a writer writes. */
 static uint32
 step_blocks(void)
 {
@@ -27,7 +26,7 @@ step_blocks(void)
 		LSM_MIN_SEGMENT_BLOCKS;
 }
 
-/* How many runs of a level make a job now? */
+/* The number of runs of a level that make a job now. */
 static int
 trigger_of(LsmIndex *index, const LsmVersion *version, int level)
 {
@@ -36,18 +35,16 @@ trigger_of(LsmIndex *index, const LsmVersion *version, int level)
 }
 
 /*
- * How many steps is this level to take, now that some pages have come in?  A
- * batch brings several at once.
+ * How many steps of a job at this level must this writer take?  A batch brings several
+ * pages at once.
  */
 static uint32
 count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_before,
 			uint64 seals)
 {
-	uint64		every = Max(1, step_blocks() / 2);
-	uint64		shift = level * 7;
-	uint32		turns = (seals + shift) / every - (seals_before + shift) / every;
+	uint32		turns = lsm_rule_turns(level, step_blocks(), seals_before, seals);
 
-	/* Behind: merges were missed because others were at it. */
+	/* The level is behind: writers missed their turns because others held the job. */
 	if (lsm_pick_count_free(version->runs, version->run_count, level - 1) >=
 		2 * trigger_of(index, version, level - 1) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
@@ -55,7 +52,7 @@ count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_
 	return turns;
 }
 
-/* Steps of a large job that are this writer's share. */
+/* Take this writer's steps of a large job. */
 static void
 take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 {
@@ -64,12 +61,12 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 }
 
 /*
- * May this small job wait for a worker?  Until half as many runs as it needs have
- * come in besides: the worker looks for new jobs between any two segments that it
- * writes, so it has taken this one by then, unless it is late.
+ * May this small job wait for a worker?  Yes, until half as many runs again have come in.
+ * A worker looks for new jobs after each segment that it writes, so by then it has taken
+ * this job, unless it is late.
  */
 static bool
-can_wait(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
+can_wait_for_worker(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
 {
 	return help->at_hand && help->pressure == 0 &&
 		lsm_pick_count_free(version->runs, version->run_count, level) < trigger + trigger / 2 &&
@@ -77,8 +74,8 @@ can_wait(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
 }
 
 /*
- * Do what is due.  False if somebody else was at all of it.  A finished small job
- * may have filled the next level: then that is looked at, too.
+ * Merge what is due.  Returns false if other processes were at all of it.  A small job
+ * that is finished may fill the next level, which is looked at then.
  */
 static bool
 merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *help,
@@ -94,7 +91,7 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 		bool		small = lsm_pick_is_small(&job, trigger, lsm_foreground_blocks);
 		uint32		turns = 0;
 
-		if (small && can_wait(version, help, place.level, trigger))
+		if (small && can_wait_for_worker(version, help, place.level, trigger))
 		{
 			any = true;
 			continue;
@@ -103,19 +100,18 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 		{
 			LsmStepResult result;
 
-			do
-				result = lsm_job_step(index, heap, &job, 0, false);
-			while (result == LSM_STEP_MORE);
+			while ((result = lsm_job_step(index, heap, &job, 0, false)) == LSM_STEP_MORE)
+				CHECK_FOR_INTERRUPTS();
 			any |= result == LSM_STEP_DONE;
 			lsm_version_update(index, version, NULL);
-			/* Runs have moved: go on with the next level, from its beginning. */
+			/* The runs have new places: start the next level from the beginning. */
 			place.level++;
 			place.run = 0;
 			continue;
 		}
 		if (!help->at_hand)
 			turns = count_turns(index, version, job.level, seals_before, seals);
-		else if (lsm_request_is_turn(help, job.level, seals))
+		else if (lsm_rule_is_turn(help->pressure, job.level, help->sealed, seals))
 			turns = 1;
 		if (turns == 0)
 			any = true;
@@ -130,8 +126,8 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 }
 
 /*
- * Pages have come in: the index has taken `seals` of them so far, and had taken
- * seals_before.  Merge what is due, unless other processes are at it already.
+ * Pages have been sealed: seals_before of the index before, and `seals` now.  Merge what
+ * is due unless other processes are at it.
  */
 void
 lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before, uint64 seals)
@@ -148,10 +144,7 @@ lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before, uin
 	pfree(version);
 }
 
-/*
- * The manifest is full.  Merge until there is room again, and wait for others who
- * do.
- */
+/* The manifest is full.  Merge until there is room, and wait for others who merge. */
 void
 lsm_schedule_make_room(LsmIndex *index, Relation heap)
 {
@@ -160,7 +153,7 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	LsmJob		job;
 
 	INSTR_TIME_SET_CURRENT(start);
-	/* What a crash, or somebody else, has left to be freed takes records, too. */
+	/* Runs that a crash or another process has left to be freed take up records. */
 	lsm_manifest_reap(index);
 	lsm_version_update(index, version, NULL);
 	while (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
@@ -174,9 +167,7 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	lsm_request_count_time(index, start);
 }
 
-/*
- * Make room before it is needed: for who will hold a lock then that others wait for.
- */
+/* Make room ahead of time, for a caller that will then hold a lock that others wait for. */
 void
 lsm_schedule_expect_room(LsmIndex *index, Relation heap)
 {

@@ -1,10 +1,10 @@
 /*
  * request.c
- *	  Writers and workers: what a writer asks for, whether help is at hand, and
- *	  how much the writer gives way while the help is late.
+ *	  What writers and readers ask of the workers, whether workers are at hand, and how
+ *	  much writers give way while workers are late.
  *
- * All of this is hints in shared memory.  A request that is lost is made again
- * when the next page is sealed.
+ * All of this is hints in shared memory.  If a request is lost, the next sealed page makes
+ * it again.
  */
 #include "postgres.h"
 
@@ -13,26 +13,21 @@
 #include "base/options.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "schedule/rules.h"
 #include "schedule/schedule.h"
 #include "utils/timestamp.h"
 
-/* Longest pause of a writer for a page that it seals, and most of them at once. */
-#define DELAY_US 10000
-#define MOST_DELAYS 10
-
-/* Pages between a writer's own steps when there is little pressure. */
-#define LAZY_SEALS 32
-
 /*
- * A worker looks after so many reads whether they pay for a merge: at least, so
- * that looking costs little, and at most, so that nothing is forgotten for ever.
+ * After how many reads a worker looks whether they pay for a merge: at least so many, so
+ * that looking costs little, and at most so many, so that no index is forgotten.
  */
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
 /*
- * Note what waits to be merged, and ask for a worker if there is one's work, at once or
- * when the index has been idle.  None is started for what writers do at once.
+ * Note what waits to be merged, and ask for a worker if there is work for one: at once
+ * (ask), or when the index has been idle (when_idle).  Small jobs start no worker, since
+ * writers do them at once.  Returns the pressure.
  */
 static int
 note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask, bool when_idle)
@@ -49,7 +44,7 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);
 	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
 	pg_atomic_write_u32(&slot->jobs, debt.jobs);
-	/* Only who asks first has to wake somebody. */
+	/* Only the first who asks needs to wake a worker. */
 	if (when_idle && version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
 	if (ask && (debt.jobs > 0 || (debt.next_blocks > 0 && lsm_pool_has_worker(MyDatabaseId))) &&
@@ -61,10 +56,10 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 }
 
 /*
- * The same, for who does not write.  when_idle: there may be something to do when the index
- * has been idle; else a worker has just found that there is not.  That it was asked is
- * cleared before anything is noted: then a writer that is late, and notes what is not so any
- * more, has the worker look, and note, once more.
+ * note_debt for a process that does not write.  when_idle: an idle index may need more
+ * work.  If not, a worker has just found that it does not.  idle_check is cleared before
+ * anything is noted: if a slow writer then notes an outdated state, it sets the flag
+ * again, and a worker looks once more.
  */
 void
 lsm_request_note(LsmIndex *index, bool when_idle)
@@ -81,7 +76,7 @@ lsm_request_note(LsmIndex *index, bool when_idle)
 	pfree(version);
 }
 
-/* After so many more reads a worker is to look whether there is a merge that they pay for. */
+/* Have a worker look after so many more reads whether they pay for a merge. */
 static void
 expect_reads(LsmIndexSlot *slot, uint64 wait)
 {
@@ -92,15 +87,15 @@ expect_reads(LsmIndexSlot *slot, uint64 wait)
 }
 
 /*
- * A scan is over, or starts again.  If readers have paid enough for the number of
- * runs, ask for a worker.
+ * A scan has ended or restarts.  If readers have paid enough for the number of runs, ask
+ * for a worker.
  */
 void
 lsm_request_after_reads(LsmIndex *index)
 {
 	LsmIndexSlot *slot;
 
-	/* Nothing is new in shared memory while it is counted here. */
+	/* Shared memory has not changed while this process counts for itself. */
 	if (!index->has_published)
 		return;
 	index->has_published = false;
@@ -114,19 +109,22 @@ lsm_request_after_reads(LsmIndex *index)
 }
 
 /*
- * A worker is about to look, whatever brings it.  It is asked again after
- * MOST_READS, should it come to no end.
+ * A worker is about to look at the index.  If it does not come to an end, it is asked
+ * again after MOST_READS.
  */
 void
 lsm_request_begin(LsmIndexSlot *slot)
 {
-	/* Before looking: a request that comes later stays. */
+	/* Clear first, then look: a later request stays. */
 	pg_atomic_write_u32(&slot->asked, 0);
 	pg_atomic_write_u32(&slot->read_check, 0);
 	pg_atomic_write_u64(&slot->reads_wanted, pg_atomic_read_u64(&slot->reads) + MOST_READS);
 }
 
-/* The history that goes with the index's file, and how often it was read. */
+/*
+ * Note the reads so far in the history of the index's file.  Returns their number, and a
+ * copy of the history.
+ */
 static uint64
 note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *history)
 {
@@ -135,11 +133,11 @@ note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	if (memcmp(&slot->history_of, &index->locator, sizeof(LsmLocator)) != 0)
 	{
-		/* A new file gives out its ids from the first one on. */
+		/* A new file counts its ids from the beginning. */
 		memset(&slot->history, 0, sizeof(LsmReadHistory));
 		slot->history_of = index->locator;
 	}
-	/* Under the lock, or somebody might have noted more already. */
+	/* Read under the lock, or another process might have noted more already. */
 	reads = pg_atomic_read_u64(&slot->reads);
 	lsm_read_history_note(&slot->history, reads, next_id);
 	*history = slot->history;
@@ -148,8 +146,8 @@ note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *
 }
 
 /*
- * Is there a job that readers have paid for?  If not, a worker is to look again
- * when there may be.
+ * Have readers paid for a job?  If not, this function notes after how many reads a worker
+ * should look again.
  */
 bool
 lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job)
@@ -174,46 +172,30 @@ lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job)
 }
 
 /*
- * A writer has sealed pages: count them, ask for help, and tell how things
- * stand.  Workers can neither see nor lock an index that this transaction has
- * created or rewritten.
+ * A writer has sealed pages: count them, ask for a worker, and report whether one is at
+ * hand.  Workers can neither see nor lock an index that this transaction has created or
+ * rewritten.
  */
 void
 lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint64 sealed,
 				 LsmHelp *help)
 {
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
 	bool		is_new = lsm_relation_is_new(index->rel) || lsm_relation_is_new(heap);
 
 	memset(help, 0, sizeof(LsmHelp));
-	help->slot = lsm_slot_get(index->rel);
 	help->sealed = sealed;
-	if (help->slot == NULL)
+	if (slot == NULL)
 		return;
-	pg_atomic_fetch_add_u64(&help->slot->counters[LSM_COUNT_PAGES_FLUSHED], sealed);
-	pg_atomic_write_u64(&help->slot->last_write, (uint64) GetCurrentTimestamp());
-	help->pressure = note_debt(help->slot, index->rel, version, !is_new, true);
-	expect_reads(help->slot, 0);
+	pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_PAGES_FLUSHED], sealed);
+	pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
+	help->pressure = note_debt(slot, index->rel, version, !is_new, true);
+	expect_reads(slot, 0);
 	help->at_hand = lsm_max_workers > 0 && lsm_shared->launcher_pid != 0 &&
-		pg_atomic_read_u32(&help->slot->helpless) == 0 && !is_new;
+		pg_atomic_read_u32(&slot->helpless) == 0 && !is_new;
 }
 
-/*
- * Help is at hand, but late: is it time for a step of our own?  Rarely at
- * first, for every page in the end.  `seals` counts the pages sealed so far.
- */
-bool
-lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals)
-{
-	uint64		every;
-
-	if (help->pressure == 0)
-		return false;
-	every = Max(1, LAZY_SEALS * (100 - help->pressure) / 100);
-	seals += level * 7;
-	return seals / every != (seals - Min(help->sealed, seals)) / every;
-}
-
-/* Count the time since `start` as one that large merges have cost a writer. */
+/* Count the time since `start` as time that large merges have cost a writer. */
 void
 lsm_request_count_time(LsmIndex *index, instr_time start)
 {
@@ -224,7 +206,7 @@ lsm_request_count_time(LsmIndex *index, instr_time start)
 	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
 }
 
-/* A writer's step of a large job: a small one, so that nobody waits for long. */
+/* A writer takes a step of a large job: a small step, so that nobody waits long. */
 LsmStepResult
 lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
 {
@@ -237,10 +219,7 @@ lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
 	return result;
 }
 
-/*
- * Help is late and at work: give way, the longer the later it is.  No lock is
- * held.
- */
+/* Workers are at work, but late: give way, the longer the later they are.  Caller holds no lock. */
 void
 lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 {
@@ -252,10 +231,10 @@ lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 	if (wait_event == 0)
 		wait_event = lsm_wait_event("LsmThrottle");
 	INSTR_TIME_SET_CURRENT(start);
-	for (uint64 n = 0; n < Min(help->sealed, MOST_DELAYS); n++)
+	for (int n = lsm_rule_delays(help->sealed); n > 0; n--)
 	{
 		pgstat_report_wait_start(wait_event);
-		pg_usleep(DELAY_US * (long) help->pressure / 100);
+		pg_usleep((long) lsm_rule_delay_us(help->pressure));
 		pgstat_report_wait_end();
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -263,32 +242,23 @@ lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 }
 
 /*
- * Is there work for a worker now?  If only later, *when becomes the earlier of
- * that time and what it was.  The caller holds the lock of the shared table.
+ * Is there work for another worker now?  If there will be later, *when becomes the earlier
+ * of that time and its old value.  Caller holds the lock of shared memory.
  */
 bool
 lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 {
-	TimestampTz due;
+	LsmAsk		ask;
 	int			claims = lsm_slot_claims(slot);
 
 	if (pg_atomic_read_u64(&slot->key) == 0 || slot->exclusive || claims == LSM_INDEX_CLAIMS)
 		return false;
-	/* A second worker, and a third, where there is a job for each. */
+	/* A second worker needs a second job. */
 	if (claims > 0 && claims >= (int) pg_atomic_read_u32(&slot->jobs))
 		return false;
-	if (pg_atomic_read_u32(&slot->asked) != 0 || pg_atomic_read_u32(&slot->read_check) != 0)
-		due = slot->not_before;
-	else if (pg_atomic_read_u32(&slot->idle_check) != 0 && lsm_idle_delay_ms >= 0)
-	{
-		due = (TimestampTz) pg_atomic_read_u64(&slot->last_write) +
-			lsm_idle_delay_ms * INT64CONST(1000);
-		due = Max(due, slot->not_before);
-	}
-	else
-		return false;
-	if (due <= now)
-		return true;
-	*when = Min(*when, due);
-	return false;
+	ask.now = pg_atomic_read_u32(&slot->asked) != 0 || pg_atomic_read_u32(&slot->read_check) != 0;
+	ask.when_idle = pg_atomic_read_u32(&slot->idle_check) != 0;
+	ask.not_before = slot->not_before;
+	ask.last_write = (TimestampTz) pg_atomic_read_u64(&slot->last_write);
+	return lsm_rule_is_due(&ask, lsm_idle_delay_ms, now, when);
 }

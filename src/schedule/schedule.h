@@ -1,8 +1,9 @@
 /*
  * schedule.h
- *	  When merges are done, and by whom: writers (policy.c, request.c),
- *	  background workers (pool.c, worker.c), or somebody who calls lsm_compact
- *	  (inspect/compact_index.c).
+ *	  When merges are done, and by whom: by writers (policy.c), by background workers
+ *	  (worker.c, which launcher.c starts), or by lsm_compact (inspect/compact_index.c).
+ *
+ * request.c is what writers and readers ask of the workers; rules.c has the arithmetic.
  */
 #ifndef LSM_SCHEDULE_H
 #define LSM_SCHEDULE_H
@@ -18,15 +19,15 @@ typedef struct LsmTarget
 	Relation	heap;
 	Relation	rel;
 	LsmIndex   *index;
-	bool		snapshot;		/* one was pushed */
+	bool		has_snapshot;	/* a snapshot was pushed */
 	LsmOwnerContext owner;
 } LsmTarget;
 
 typedef enum LsmOpenResult
 {
 	LSM_OPENED,
-	LSM_OPEN_LOCKED,			/* somebody holds a lock on it: later */
-	LSM_OPEN_GONE				/* not there, not ready, or not visible to us */
+	LSM_OPEN_LOCKED,			/* somebody holds a conflicting lock: try later */
+	LSM_OPEN_GONE				/* dropped, not ready, or not visible to us */
 } LsmOpenResult;
 
 /* target.c */
@@ -35,12 +36,13 @@ extern LsmOpenResult lsm_target_open(LsmTarget *target, Oid index_oid, bool wait
 extern void lsm_target_close(LsmTarget *target);
 
 /* request.c */
+
+/* The help that a writer has from workers. */
 typedef struct LsmHelp
 {
-	LsmIndexSlot *slot;			/* or NULL */
 	uint64		sealed;			/* pages that the writer has just sealed */
 	bool		at_hand;		/* workers do the large merges */
-	int			pressure;
+	int			pressure;		/* percent: how late the merges are */
 } LsmHelp;
 
 extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,
@@ -49,7 +51,6 @@ extern void lsm_request_note(LsmIndex *index, bool when_idle);
 extern void lsm_request_after_reads(LsmIndex *index);
 extern void lsm_request_begin(LsmIndexSlot *slot);
 extern bool lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job);
-extern bool lsm_request_is_turn(const LsmHelp *help, int level, uint64 seals);
 extern LsmStepResult lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job);
 extern void lsm_request_delay(LsmIndex *index, const LsmHelp *help);
 extern void lsm_request_count_time(LsmIndex *index, instr_time start);
@@ -66,9 +67,11 @@ extern void lsm_seal_spare_pages(LsmIndex *index);
 extern bool lsm_seal_last_page(LsmIndex *index);
 
 /* pool.c */
-extern void lsm_pool_init(void);
 extern void lsm_pool_wake(Oid database);
 extern bool lsm_pool_has_worker(Oid database);
+
+/* launcher.c */
+extern void lsm_launcher_init(void);
 extern PGDLLEXPORT void lsm_launcher_main(Datum arg);
 
 /* worker.c */

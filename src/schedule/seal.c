@@ -1,7 +1,7 @@
 /*
  * seal.c
- *	  Closing pages of the write buffer that nobody needs open: of an index that
- *	  is idle, and by lsm_compact.
+ *	  Sealing pages of the write buffer that need not be open: those of an idle index, and
+ *	  those that lsm_compact finds.
  */
 #include "postgres.h"
 
@@ -9,20 +9,21 @@
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
 
-static bool
-seal_run(LsmIndex *index, uint64 run_id)
+/* Seal the page of an open run, and count it. */
+static LsmSealResult
+seal_open_run(LsmIndex *index, uint64 run_id)
 {
 	uint64		seals;
+	LsmSealResult result = lsm_manifest_seal(index, run_id, 1, &seals);
 
-	if (lsm_manifest_seal(index, run_id, 1, &seals) != LSM_SEALED)
-		return false;
-	lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, 1);
-	return true;
+	if (result == LSM_SEALED)
+		lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, 1);
+	return result;
 }
 
 /*
- * Seal all open pages but one, whatever they hold: a run without entries is
- * gone with the next merge.  Needs no room in the manifest.
+ * Seal all open pages but one, even empty ones: a run without entries disappears with the
+ * next merge.  Needs no room in the manifest.
  */
 void
 lsm_seal_spare_pages(LsmIndex *index)
@@ -31,12 +32,12 @@ lsm_seal_spare_pages(LsmIndex *index)
 
 	lsm_manifest_open_pages(index, &open);
 	while (open.count > 1)
-		seal_run(index, open.pages[--open.count].run_id);
+		seal_open_run(index, open.pages[--open.count].run_id);
 }
 
 /*
- * Seal the last page, too, if there is anything in it.  An empty page stays open.
- * False if the manifest has no room for another one.
+ * Seal the last open page as well, unless it is empty.  Returns false if the manifest has
+ * no room for another run.
  */
 bool
 lsm_seal_last_page(LsmIndex *index)
@@ -50,19 +51,10 @@ lsm_seal_last_page(LsmIndex *index)
 		return true;
 	buffer = lsm_buffer_read_owned(index->rel, open.pages[0].block, LSM_PAGE_BUFFER,
 								   open.pages[0].run_id, BUFFER_LOCK_SHARE, NULL);
-	/* Sealed and merged by others meanwhile. */
+	/* Others have sealed and merged the page meanwhile. */
 	if (!BufferIsValid(buffer))
 		return true;
 	entries = lsm_buffer_page_count(BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
-	if (entries > 0)
-	{
-		uint64		seals;
-		LsmSealResult result = lsm_manifest_seal(index, open.pages[0].run_id, 1, &seals);
-
-		if (result == LSM_SEALED)
-			lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, 1);
-		return result != LSM_SEAL_NO_ROOM;
-	}
-	return true;
+	return entries == 0 || seal_open_run(index, open.pages[0].run_id) != LSM_SEAL_NO_ROOM;
 }

@@ -1,12 +1,11 @@
 /*
  * target.c
- *	  Opening an index for merging on nobody's behalf: the locks, whether it
- *	  may be touched, and as whom (the table's owner, restricted).
+ *	  Opening an index for merging: the locks, whether the index can be merged, and the
+ *	  user to be (the table's owner, restricted).
  *
- * The locks are those of an inserter, RowExclusiveLock on the table and on the
- * index, in this order.  So whatever may not go on beside inserts does not go
- * on beside merges: TRUNCATE, REINDEX, DROP, the phases of their CONCURRENTLY
- * variants.
+ * The locks are those of an inserter: RowExclusiveLock on the table, then on the index.
+ * So what cannot run beside inserts cannot run beside merges: TRUNCATE, REINDEX, DROP, and
+ * the phases of their CONCURRENTLY variants.
  */
 #include "postgres.h"
 
@@ -25,8 +24,8 @@
 #include "utils/syscache.h"
 
 /*
- * Is it a partitioned lsm index, or one that has pages?  Anything else is an
- * error.  Nothing is locked.
+ * Is this a partitioned lsm index, or one that has pages?  Raises an error for anything
+ * else.  Takes no lock.
  */
 bool
 lsm_index_is_partitioned(Oid oid)
@@ -51,7 +50,7 @@ lsm_index_is_partitioned(Oid oid)
 }
 
 static bool
-lock(Oid oid, bool wait)
+lock_relation_oid(Oid oid, bool wait)
 {
 	if (!wait)
 		return ConditionalLockRelationOid(oid, RowExclusiveLock);
@@ -60,19 +59,19 @@ lock(Oid oid, bool wait)
 }
 
 /*
- * Lock and open both relations.  Each may vanish until it is locked, and the
- * index may come to be another's.
+ * Lock and open both relations.  Until they are locked, each may be dropped, and the OID
+ * may pass to another table's index.
  */
 static LsmOpenResult
-open_relations(LsmTarget *target, Oid index_oid, bool wait)
+open_target_relations(LsmTarget *target, Oid index_oid, bool wait)
 {
 	Oid			heap_oid = IndexGetRelation(index_oid, true);
 
 	if (!OidIsValid(heap_oid))
 		return LSM_OPEN_GONE;
-	if (!lock(heap_oid, wait))
+	if (!lock_relation_oid(heap_oid, wait))
 		return LSM_OPEN_LOCKED;
-	if (!lock(index_oid, wait))
+	if (!lock_relation_oid(index_oid, wait))
 	{
 		UnlockRelationOid(heap_oid, RowExclusiveLock);
 		return LSM_OPEN_LOCKED;
@@ -90,9 +89,9 @@ open_relations(LsmTarget *target, Oid index_oid, bool wait)
 	return LSM_OPEN_GONE;
 }
 
-/* Does it have runs that others write to, too? */
+/* Is this an lsm index that takes inserts, and that this session can read? */
 static bool
-is_ready(Relation index)
+is_mergeable(Relation index)
 {
 	return index->rd_rel->relkind == RELKIND_INDEX &&
 		index->rd_rel->relam == get_index_am_oid("lsm", true) &&
@@ -102,8 +101,8 @@ is_ready(Relation index)
 }
 
 /*
- * Open an index for merging and become its table's owner.  Without `wait`
- * nothing is waited for.  On error the transaction's abort restores everything.
+ * Open an index for merging and become its table's owner.  Waits for locks only with
+ * `wait`.  After an error, the abort of the transaction restores everything.
  */
 LsmOpenResult
 lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
@@ -111,10 +110,10 @@ lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
 	LsmOpenResult result;
 
 	memset(target, 0, sizeof(LsmTarget));
-	result = open_relations(target, index_oid, wait);
+	result = open_target_relations(target, index_oid, wait);
 	if (result != LSM_OPENED)
 		return result;
-	if (!is_ready(target->rel))
+	if (!is_mergeable(target->rel))
 	{
 		relation_close(target->rel, RowExclusiveLock);
 		relation_close(target->heap, RowExclusiveLock);
@@ -125,18 +124,18 @@ lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
 	target->index = lsm_index_open(target->rel);
 	if (!target->index->ks->encoded && !ActiveSnapshotSet())
 	{
-		/* Comparison functions may be in any language, which may need one. */
+		/* Comparison functions may be in a language that needs a snapshot. */
 		PushActiveSnapshot(GetTransactionSnapshot());
-		target->snapshot = true;
+		target->has_snapshot = true;
 	}
 	return LSM_OPENED;
 }
 
-/* Close it, unlock it, and be oneself again. */
+/* Close and unlock the index, and be the former user again. */
 void
 lsm_target_close(LsmTarget *target)
 {
-	if (target->snapshot)
+	if (target->has_snapshot)
 		PopActiveSnapshot();
 	lsm_owner_leave(&target->owner);
 	relation_close(target->rel, RowExclusiveLock);

@@ -2,18 +2,17 @@
  * worker.c
  *	  A background worker: merges the indexes of one database.
  *
- * It takes the index whose next job is the smallest, works on it for a tenth
- * of a second in a transaction of its own, and chooses again.  Between any two
- * steps no lock of a merge is held, so that VACUUM comes to its turn; between
- * any two transactions no lock is held at all.  It ends when
- * there was nothing to do for a second, and as soon as somebody wants the
- * database for himself.
+ * The worker takes the index with the smallest job, visits it for a tenth of a second in a
+ * transaction of its own, and chooses again.  It holds no merge lock between two steps, so
+ * that VACUUM gets its turn, and no lock at all between two transactions.  It exits after
+ * a second without work, and as soon as somebody needs the database for himself.
  *
- * Several workers may be at one index: each takes a job that no other has.
+ * Several workers may be at one index, each with a job of its own.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "base/clock.h"
 #include "base/compat.h"
 #include "base/limits.h"
 #include "base/options.h"
@@ -23,6 +22,8 @@
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
+#include "portability/instr_time.h"
+#include "schedule/rules.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "storage/ipc.h"
@@ -39,30 +40,31 @@
 #define TRANSACTION_MS 100
 #define IDLE_EXIT_MS 1000
 
-/* How long an index is left alone, at first and at most. */
-#define BUSY_MS 20				/* others are at all of its jobs, or VACUUM at its end */
-#define REFUSED_MS 200			/* it cannot be locked, or not be seen */
+/* How long an index is left alone: at first, and at most. */
+#define BUSY_MS 20				/* others are at all of its jobs, or VACUUM is at its end */
+#define REFUSED_MS 200			/* the index cannot be locked or seen */
 #define MOST_REFUSED_MS 30000
-#define FAILED_MS 1000
-#define MOST_FAILED_MS 300000
+#define FAILED_MS 1000			/* the visit has raised an error */
+#define MOST_FAILED_MS LSM_LONGEST_POSTPONE_MS
 #define DATABASE_WANTED_MS 5000
 
+/* How a visit to an index ends. */
 typedef enum WorkResult
 {
-	WORK_DONE,					/* nothing is left */
-	WORK_MORE,
-	WORK_BUSY,					/* locks of merges */
-	WORK_LOCKED,				/* relation locks */
-	WORK_GONE,
-	WORK_FAILED,				/* with an error */
-	WORK_LEAVE					/* the database is wanted */
+	WORK_DONE,					/* nothing is left to do */
+	WORK_MORE,					/* there is more to do */
+	WORK_BUSY,					/* other processes hold the merge locks */
+	WORK_LOCKED,				/* another process holds a relation lock */
+	WORK_GONE,					/* the index is dropped, or not visible yet */
+	WORK_FAILED,				/* the visit raised an error */
+	WORK_LEAVE					/* somebody needs the database */
 } WorkResult;
 
 static LsmWorkerSlot *my_slot;
 static uint32 my_generation;
 static uint32 wait_event;
 
-/* For the error context: no catalogs can be read then. */
+/* For the error context, which cannot read catalogs. */
 static char index_name[3 * NAMEDATALEN];
 
 static void
@@ -73,22 +75,22 @@ describe_work(void *arg)
 }
 
 static void
-detach(int code, Datum arg)
+detach_worker(int code, Datum arg)
 {
 	lsm_slot_release();
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	my_slot->database = InvalidOid;
 	my_slot->pid = 0;
 	my_slot->latch = NULL;
-	/* Something may have come up while we made up our mind. */
+	/* Work may have come in since this worker decided to exit. */
 	if (lsm_shared->launcher_latch != NULL)
 		SetLatch(lsm_shared->launcher_latch);
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* Which database?  InvalidOid: the place is not ours any more. */
+/* The database to work in, or InvalidOid if the slot is not ours any more. */
 static Oid
-find_database(Datum arg)
+find_worker_database(Datum arg)
 {
 	Oid			database = InvalidOid;
 
@@ -101,8 +103,9 @@ find_database(Datum arg)
 	return database;
 }
 
+/* Enter this process into its slot.  Returns false if the slot is not ours any more. */
 static bool
-attach(void)
+attach_worker(void)
 {
 	bool		ours;
 
@@ -115,16 +118,16 @@ attach(void)
 	}
 	LWLockRelease(lsm_shared->lock);
 	if (ours)
-		before_shmem_exit(detach, (Datum) 0);
+		before_shmem_exit(detach_worker, (Datum) 0);
 	return ours;
 }
 
 /*
- * Whatever is set for the database or the role must not get into our way.  Nobody
- * waits for our commits, and we must not wait for a standby: locks are held.
+ * Override settings of the database or the role that would get in the way.  Nobody waits
+ * for our commits, and we must not wait for a standby while we hold locks.
  */
 static void
-settle_settings(void)
+override_settings(void)
 {
 	static const char *const settings[][2] = {
 		{"application_name", "pg_lsm worker"},
@@ -141,21 +144,21 @@ settle_settings(void)
 
 	for (int i = 0; i < lengthof(settings); i++)
 	{
-		/* Not all versions have all of them. */
+		/* Not every version has all of these settings. */
 		if (GetConfigOption(settings[i][0], true, false) != NULL)
 			SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
 	}
 }
 
 /*
- * Is the database to be dropped, moved, renamed or copied?  Who does that
- * holds this lock and waits, not for long, until nobody is connected.  We take
- * it for as long as connecting to a database does: to the transaction's end.
+ * Does somebody want to drop, move, rename or copy the database?  That command holds this
+ * lock and waits, for a short time, until nobody is connected.  We take the lock to the
+ * end of the transaction, as connecting to a database does.
  *
- * We ask before we connect, too, since connecting waits for the lock, and fails with
- * an error in the server's log if the database is dropped meanwhile.  Then there is no
- * transaction yet, and the lock is given back by hand; only who comes in the instant
- * between that and connecting still makes us wait.
+ * We also ask before we connect.  Connecting waits for the lock, and logs an error if the
+ * database is dropped meanwhile.  At that point there is no transaction, so the lock is
+ * released by hand.  A command that arrives between this check and the connection still
+ * makes us wait.
  */
 static bool
 database_is_wanted(Oid database)
@@ -171,35 +174,33 @@ database_is_wanted(Oid database)
 	return false;
 }
 
-/* The next index for us, claimed, or NULL; then *when is the time to look again. */
+/* Choose and claim the next index.  Returns NULL if none is due: look again at *when. */
 static LsmIndexSlot *
-choose(TimestampTz *when)
+choose_index(TimestampTz *when)
 {
 	LsmIndexSlot *best = NULL;
-	uint64		best_size = 0;
+	uint64		best_rank = 0;
 	TimestampTz now = GetCurrentTimestamp();
 
-	*when = now + IDLE_EXIT_MS * INT64CONST(1000);
+	*when = now + IDLE_EXIT_MS * LSM_US_PER_MS;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 	{
 		LsmIndexSlot *slot = &lsm_shared->indexes[i];
-		uint64		size = PG_UINT64_MAX;
-		int64		waited_s;
+		uint64		blocks = PG_UINT64_MAX;
+		uint64		rank;
 
 		if (lsm_slot_database(slot) != MyDatabaseId || !lsm_request_due(slot, now, when))
 			continue;
-		/* Who waits gets smaller by and by, or he might wait for ever. */
-		if (slot->asked_since == 0)
+		if (slot->asked_since == 0 || lsm_clock_was_set_back(slot->asked_since, now))
 			slot->asked_since = now;
-		waited_s = (now - slot->asked_since) / USECS_PER_SEC;
 		if (pg_atomic_read_u32(&slot->asked) != 0)
-			size = pg_atomic_read_u64(&slot->next_blocks);
-		size >>= Min(waited_s, 63);
-		if (best == NULL || size < best_size)
+			blocks = pg_atomic_read_u64(&slot->next_blocks);
+		rank = lsm_rule_rank(blocks, lsm_clock_elapsed_us(slot->asked_since, now));
+		if (best == NULL || rank < best_rank)
 		{
 			best = slot;
-			best_size = size;
+			best_rank = rank;
 		}
 	}
 	if (best != NULL && !lsm_slot_claim_locked(best, false))
@@ -211,7 +212,7 @@ choose(TimestampTz *when)
 	return best;
 }
 
-/* The first step of a job that readers have paid for.  The others are due then. */
+/* Take the first step of a job that readers have paid for.  After that, the job is due anyway. */
 static bool
 step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
 {
@@ -224,11 +225,11 @@ step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
 }
 
 /*
- * A step of a job that is due, the smallest levels first, or of one that readers
- * have paid for, or, when the index is idle, of one that is worth it.
+ * Take one step: of a job that is due, the lowest levels first; or else of one that
+ * readers have paid for; or else, if the index is idle, of one that is worthwhile then.
  */
 static WorkResult
-work_once(LsmTarget *target, LsmVersion *version, bool idle)
+take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 {
 	LsmPickPlace place = {0};
 	int			fanout = lsm_fanout(target->rel);
@@ -236,7 +237,7 @@ work_once(LsmTarget *target, LsmVersion *version, bool idle)
 	bool		any = false;
 
 	lsm_version_update(target->index, version, NULL);
-	/* The manifest is about to be full: what gives room soonest comes first. */
+	/* The manifest is nearly full: first comes what makes room soonest. */
 	if (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
 		lsm_pick_any(version->runs, version->run_count, fanout, &job) &&
 		lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY)
@@ -258,29 +259,33 @@ work_once(LsmTarget *target, LsmVersion *version, bool idle)
 	return any ? WORK_BUSY : WORK_DONE;
 }
 
-/* Has nobody written to the index for the time that makes it idle? */
+/* Have so many milliseconds passed, by a clock that nobody sets? */
 static bool
-slot_is_idle(LsmIndexSlot *slot)
+has_passed(instr_time since, int ms)
 {
-	return lsm_idle_delay_ms >= 0 &&
-		TimestampDifferenceExceeds((TimestampTz) pg_atomic_read_u64(&slot->last_write),
-								   GetCurrentTimestamp(), lsm_idle_delay_ms);
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, since);
+	return INSTR_TIME_GET_MILLISEC(now) >= ms;
 }
 
-/* A transaction's work on an index. */
+/* Visit an index: take steps for the time of one transaction. */
 static WorkResult
-work(LsmIndexSlot *slot)
+visit_index(LsmIndexSlot *slot)
 {
 	LsmTarget	target;
 	LsmOpenResult opened;
 	WorkResult	result;
-	TimestampTz begin = GetCurrentTimestamp();
 	LsmVersion *version;
+	instr_time	begin;
 	bool		idle;
 	bool		any;
 
+	INSTR_TIME_SET_CURRENT(begin);
 	lsm_request_begin(slot);
-	idle = slot_is_idle(slot);
+	idle = lsm_rule_is_idle((TimestampTz) pg_atomic_read_u64(&slot->last_write),
+							GetCurrentTimestamp(), lsm_idle_delay_ms);
 
 	if (database_is_wanted(MyDatabaseId))
 		return WORK_LEAVE;
@@ -294,33 +299,22 @@ work(LsmIndexSlot *slot)
 	if (idle)
 		lsm_seal_spare_pages(target.index);
 	version = lsm_version_read(target.index);
-	/* Readers need not wait until a large merge is over: they have a turn each time. */
+	/* Readers get a turn in each visit, so they need not wait for the end of a large merge. */
 	(void) step_for_readers(&target, version, &any);
 	do
 	{
-		result = work_once(&target, version, idle);
+		result = take_next_step(&target, version, idle);
 		CHECK_FOR_INTERRUPTS();
-	} while (result == WORK_MORE &&
-			 !TimestampDifferenceExceeds(begin, GetCurrentTimestamp(), TRANSACTION_MS));
+	} while (result == WORK_MORE && !has_passed(begin, TRANSACTION_MS));
 	pfree(version);
 	lsm_request_note(target.index, result != WORK_DONE || !idle);
 	lsm_target_close(&target);
 	return result;
 }
 
-/* Twice as long each time. */
-static int64
-backoff(int *tries, int64 first_ms, int64 most_ms)
-{
-	int64		wait_ms = Min(first_ms << Min(*tries, 20), most_ms);
-
-	(*tries)++;
-	return wait_ms;
-}
-
-/* What follows from the result. */
+/* Note what follows from a visit. */
 static void
-conclude(LsmIndexSlot *slot, WorkResult result)
+conclude_visit(LsmIndexSlot *slot, WorkResult result)
 {
 	int64		wait_ms = 0;
 
@@ -338,16 +332,16 @@ conclude(LsmIndexSlot *slot, WorkResult result)
 			break;
 		case WORK_LOCKED:
 		case WORK_GONE:
-			wait_ms = backoff(&slot->refusals, REFUSED_MS, MOST_REFUSED_MS);
+			wait_ms = lsm_rule_backoff_ms(slot->refusals++, REFUSED_MS, MOST_REFUSED_MS);
 			pg_atomic_write_u32(&slot->helpless, 1);
 			break;
 		case WORK_FAILED:
-			wait_ms = backoff(&slot->failures, FAILED_MS, MOST_FAILED_MS);
+			wait_ms = lsm_rule_backoff_ms(slot->failures++, FAILED_MS, MOST_FAILED_MS);
 			break;
 		case WORK_LEAVE:
 			break;
 	}
-	/* What is gone is perhaps only not there yet: then its writers ask again. */
+	/* An index that is gone may only be not visible yet: then its writers ask again. */
 	if (result == WORK_GONE)
 		pg_atomic_write_u32(&slot->idle_check, 0);
 	else if (result != WORK_DONE)
@@ -363,11 +357,11 @@ conclude(LsmIndexSlot *slot, WorkResult result)
 }
 
 /*
- * Work on a claimed index.  An error is logged, and the index left alone for
- * some time; all others go on.
+ * Visit a claimed index.  If that raises an error, the worker logs it, leaves the index
+ * alone for some time, and goes on with others.
  */
 static WorkResult
-work_guarded(LsmIndexSlot *slot, MemoryContext context)
+visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
 {
 	volatile WorkResult result = WORK_FAILED;
 	ErrorContextCallback callback = {.previous = error_context_stack, .callback = describe_work};
@@ -377,7 +371,7 @@ work_guarded(LsmIndexSlot *slot, MemoryContext context)
 		error_context_stack = &callback;
 		SetCurrentStatementStartTimestamp();
 		StartTransactionCommand();
-		result = work(slot);
+		result = visit_index(slot);
 		CommitTransactionCommand();
 		error_context_stack = callback.previous;
 	}
@@ -392,7 +386,7 @@ work_guarded(LsmIndexSlot *slot, MemoryContext context)
 		RESUME_INTERRUPTS();
 	}
 	PG_END_TRY();
-	conclude(slot, result);
+	conclude_visit(slot, result);
 	lsm_slot_release();
 	index_name[0] = '\0';
 	MemoryContextSwitchTo(context);
@@ -402,11 +396,13 @@ work_guarded(LsmIndexSlot *slot, MemoryContext context)
 	return result;
 }
 
+/* Visit indexes until the worker has been idle for IDLE_EXIT_MS, or is not wanted any more. */
 static void
-main_loop(MemoryContext context)
+worker_loop(MemoryContext context)
 {
-	TimestampTz idle_since = GetCurrentTimestamp();
+	instr_time	idle_since;
 
+	INSTR_TIME_SET_CURRENT(idle_since);
 	for (;;)
 	{
 		LsmIndexSlot *slot;
@@ -420,18 +416,18 @@ main_loop(MemoryContext context)
 		}
 		if (lsm_max_workers == 0)
 			return;
-		slot = choose(&when);
+		slot = choose_index(&when);
 		if (slot != NULL)
 		{
-			if (work_guarded(slot, context) == WORK_LEAVE)
+			if (visit_index_guarded(slot, context) == WORK_LEAVE)
 				return;
-			idle_since = GetCurrentTimestamp();
+			INSTR_TIME_SET_CURRENT(idle_since);
 			continue;
 		}
-		if (TimestampDifferenceExceeds(idle_since, GetCurrentTimestamp(), IDLE_EXIT_MS))
+		if (has_passed(idle_since, IDLE_EXIT_MS))
 			return;
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 TimestampDifferenceMilliseconds(GetCurrentTimestamp(), when) + 1,
+						 lsm_clock_timeout_ms(GetCurrentTimestamp(), when, IDLE_EXIT_MS),
 						 wait_event);
 		ResetLatch(MyLatch);
 	}
@@ -446,25 +442,25 @@ lsm_worker_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	database = find_database(arg);
+	database = find_worker_database(arg);
 	if (!OidIsValid(database))
 		proc_exit(0);
 	if (database_is_wanted(database))
 	{
 		lsm_shared_postpone_database(database, DATABASE_WANTED_MS);
-		/* Its end gives the place back. */
-		(void) attach();
+		/* The exit gives the slot back. */
+		(void) attach_worker();
 		proc_exit(0);
 	}
 	BackgroundWorkerInitializeConnectionByOid(database, InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
-	if (!attach())
+	if (!attach_worker())
 		proc_exit(0);
-	settle_settings();
+	override_settings();
 	wait_event = lsm_wait_event("LsmWorkerMain");
 	pgstat_report_activity(STATE_IDLE, NULL);
 
 	context = AllocSetContextCreate(TopMemoryContext, "pg_lsm worker", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(context);
-	main_loop(context);
+	worker_loop(context);
 	proc_exit(0);
 }

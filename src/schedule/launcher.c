@@ -1,0 +1,348 @@
+/*
+ * launcher.c
+ *	  The launcher: starts background workers for databases that ask for them.
+ *
+ * It is connected to no database, and looks at shared memory only.  It starts a worker
+ * when more indexes of a database wait than its idle workers can take, up to
+ * pg_lsm.max_workers.  If no worker can be registered, the launcher tells the writers to
+ * help themselves and tries again later.
+ *
+ * Locks: the lock of shared memory.
+ */
+#include "postgres.h"
+
+#include "base/clock.h"
+#include "base/compat.h"
+#include "base/limits.h"
+#include "base/shared.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "schedule/rules.h"
+#include "schedule/schedule.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/procsignal.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#define RESTART_SECONDS 5
+#define LONGEST_WAIT_MS 60000
+#define FIRST_RETRY_MS 1000
+#define MOST_RETRY_MS 60000
+
+/* Indexes of a database that wait, and its workers. */
+typedef struct Demand
+{
+	Oid			database;
+	int			waiting;
+	int			idle;			/* workers, those being started included */
+	int			workers;
+} Demand;
+
+/* The workers that this launcher has started, by slot. */
+static BackgroundWorkerHandle *handles[LSM_WORKER_SLOTS];
+
+/* Attempts to start a worker that have failed in a row, and when to try again. */
+static int	failures = 0;
+static TimestampTz retry_at = 0;
+
+/* Register the launcher.  Called in _PG_init, while libraries are preloaded. */
+void
+lsm_launcher_init(void)
+{
+	BackgroundWorker worker;
+
+	/* pg_upgrade must find nothing changed. */
+	if (IsBinaryUpgrade)
+		return;
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	/* A standby has nothing to merge. */
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = RESTART_SECONDS;
+	strlcpy(worker.bgw_library_name, "pg_lsm", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "lsm_launcher_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "pg_lsm launcher", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "pg_lsm launcher", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}
+
+static void
+launcher_exit(int code, Datum arg)
+{
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	lsm_shared->launcher_pid = 0;
+	lsm_shared->launcher_latch = NULL;
+	LWLockRelease(lsm_shared->lock);
+}
+
+/*
+ * No worker can be started for the database, or none can connect to it (forget): its
+ * writers are on their own.  They go on asking.  Caller holds the lock exclusively.
+ */
+static void
+leave_database_alone(Oid database, bool forget)
+{
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+
+		if (lsm_slot_database(slot) != database)
+			continue;
+		pg_atomic_write_u32(&slot->helpless, 1);
+		if (forget)
+		{
+			pg_atomic_write_u32(&slot->asked, 0);
+			pg_atomic_write_u32(&slot->idle_check, 0);
+			pg_atomic_write_u32(&slot->read_check, 0);
+			slot->not_before = GetCurrentTimestamp() + MOST_RETRY_MS * LSM_US_PER_MS;
+		}
+	}
+}
+
+/*
+ * Free the slots of workers that have ended.  A worker that never connected met a
+ * database that is gone or refuses connections.
+ */
+static void
+reap_workers(void)
+{
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+	{
+		LsmWorkerSlot *slot = &lsm_shared->workers[i];
+		pid_t		pid;
+
+		if (handles[i] == NULL || GetBackgroundWorkerPid(handles[i], &pid) != BGWH_STOPPED)
+			continue;
+		pfree(handles[i]);
+		handles[i] = NULL;
+		LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+		if (OidIsValid(slot->database) && slot->pid == 0)
+			leave_database_alone(slot->database, true);
+		slot->database = InvalidOid;
+		LWLockRelease(lsm_shared->lock);
+	}
+}
+
+static Demand *
+find_demand(Demand *demands, int *count, Oid database)
+{
+	for (int i = 0; i < *count; i++)
+	{
+		if (demands[i].database == database)
+			return &demands[i];
+	}
+	if (*count == LSM_WORKER_SLOTS)
+		return NULL;
+	memset(&demands[*count], 0, sizeof(Demand));
+	demands[*count].database = database;
+	return &demands[(*count)++];
+}
+
+/*
+ * Collect the databases that have work or workers.  *when becomes the earliest time at
+ * which more work will be due.
+ */
+static int
+collect_demands(Demand *demands, TimestampTz now, TimestampTz *when)
+{
+	int			count = 0;
+	Demand	   *demand;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
+	{
+		LsmIndexSlot *slot = &lsm_shared->indexes[i];
+
+		if (!lsm_request_due(slot, now, when))
+			continue;
+		demand = find_demand(demands, &count, lsm_slot_database(slot));
+		if (demand != NULL)
+			demand->waiting++;
+	}
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+	{
+		LsmWorkerSlot *slot = &lsm_shared->workers[i];
+
+		if (!OidIsValid(slot->database))
+			continue;
+		demand = find_demand(demands, &count, slot->database);
+		if (demand == NULL)
+			continue;
+		demand->workers++;
+		if (slot->pid == 0 || slot->idle)
+			demand->idle++;
+		/* The worker sleeps until something that it knows of is due. */
+		if (slot->idle && slot->latch != NULL && demand->waiting > 0)
+			SetLatch(slot->latch);
+	}
+	LWLockRelease(lsm_shared->lock);
+	return count;
+}
+
+/* Reserve a worker slot.  Returns its number, or -1 if all are in use. */
+static int
+reserve_worker_slot(Oid database, uint32 *generation)
+{
+	int			found = -1;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LSM_WORKER_SLOTS && found < 0; i++)
+	{
+		LsmWorkerSlot *slot = &lsm_shared->workers[i];
+
+		/* A slot whose handle is left must be reaped first. */
+		if (OidIsValid(slot->database) || handles[i] != NULL)
+			continue;
+		slot->database = database;
+		slot->pid = 0;
+		slot->idle = false;
+		slot->latch = NULL;
+		*generation = ++slot->generation;
+		found = i;
+	}
+	LWLockRelease(lsm_shared->lock);
+	return found;
+}
+
+/* Start a worker for a database.  Returns false if that is impossible now. */
+static bool
+start_worker(Oid database)
+{
+	BackgroundWorker worker;
+	uint32		generation;
+	int			number = reserve_worker_slot(database, &generation);
+
+	if (number < 0)
+		return false;
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_library_name, "pg_lsm", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "lsm_worker_main", BGW_MAXLEN);
+	snprintf(worker.bgw_name, BGW_MAXLEN, "pg_lsm worker for database %u", database);
+	strlcpy(worker.bgw_type, "pg_lsm worker", BGW_MAXLEN);
+	worker.bgw_main_arg = Int32GetDatum(number);
+	memcpy(worker.bgw_extra, &generation, sizeof(generation));
+	worker.bgw_notify_pid = MyProcPid;
+	if (RegisterDynamicBackgroundWorker(&worker, &handles[number]))
+		return true;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	lsm_shared->workers[number].database = InvalidOid;
+	LWLockRelease(lsm_shared->lock);
+	return false;
+}
+
+/*
+ * Start the workers that a database lacks.  Returns false if one could not be started; a
+ * database without workers is left alone then.
+ */
+static bool
+start_missing_workers(Demand *demand)
+{
+	int			missing = lsm_rule_missing_workers(demand->waiting, demand->idle, demand->workers,
+												   lsm_max_workers);
+
+	while (missing-- > 0)
+	{
+		if (start_worker(demand->database))
+		{
+			demand->workers++;
+			continue;
+		}
+		if (demand->workers == 0)
+		{
+			LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+			leave_database_alone(demand->database, false);
+			LWLockRelease(lsm_shared->lock);
+		}
+		return false;
+	}
+	return true;
+}
+
+/* Start the workers that are needed.  Returns when to look again. */
+static TimestampTz
+start_all_workers(void)
+{
+	Demand		demands[LSM_WORKER_SLOTS];
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz when = now + LONGEST_WAIT_MS * LSM_US_PER_MS;
+	int			count;
+	bool		failed = false;
+
+	reap_workers();
+	if (lsm_max_workers == 0)
+		return when;
+	count = collect_demands(demands, now, &when);
+	if (lsm_clock_is_ahead(retry_at, now, MOST_RETRY_MS))
+		return Min(when, retry_at);
+	for (int i = 0; i < count; i++)
+		failed |= !start_missing_workers(&demands[i]);
+	if (!failed)
+	{
+		failures = 0;
+		return when;
+	}
+	retry_at = now + lsm_rule_backoff_ms(failures++, FIRST_RETRY_MS, MOST_RETRY_MS) * LSM_US_PER_MS;
+	return Min(when, retry_at);
+}
+
+/* Become the launcher.  An earlier one may have left slots whose workers never came. */
+static void
+take_over_pool(void)
+{
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+	{
+		LsmWorkerSlot *slot = &lsm_shared->workers[i];
+
+		if (slot->pid == 0)
+		{
+			slot->database = InvalidOid;
+			slot->generation++;
+		}
+	}
+	lsm_shared->launcher_pid = MyProcPid;
+	lsm_shared->launcher_latch = MyLatch;
+	LWLockRelease(lsm_shared->lock);
+}
+
+void
+lsm_launcher_main(Datum arg)
+{
+	uint32		wait_event;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+	/* Connect to no database, only to be listed in pg_stat_activity. */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	wait_event = lsm_wait_event("LsmLauncherMain");
+	before_shmem_exit(launcher_exit, (Datum) 0);
+	take_over_pool();
+
+	while (!ShutdownRequestPending)
+	{
+		TimestampTz when;
+
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+		when = start_all_workers();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 lsm_clock_timeout_ms(GetCurrentTimestamp(), when, LONGEST_WAIT_MS),
+						 wait_event);
+		ResetLatch(MyLatch);
+	}
+	/* Not 0: the postmaster is to start another one. */
+	proc_exit(1);
+}
