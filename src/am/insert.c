@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "am/am.h"
+#include "base/counts.h"
 #include "ingest/statement.h"
 #include "unique/unique.h"
 #include "base/preload.h"

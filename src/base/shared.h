@@ -1,12 +1,13 @@
 /*
  * shared.h
- *	  Shared memory: a slot for each busy index, with its counters, what it
- *	  asks of the background workers, and how far its compaction is; and the
- *	  bookkeeping of the workers themselves.
+ *	  The layout of shared memory: a slot for each busy index, and the slots of the
+ *	  background workers.
  *
- * Nothing durable lives here: after a restart all is empty and fills again.
- * Without preloading there is no shared memory, and every function does
- * nothing.
+ * index_slots.h finds the slot of an index, claims.h says who compacts the index, and
+ * counts.h counts.
+ *
+ * Nothing here is durable: a restart empties the memory, and use fills it again.  Without
+ * preloading there is no shared memory, and all functions do nothing.
  */
 #ifndef LSM_SHARED_H
 #define LSM_SHARED_H
@@ -19,10 +20,9 @@
 #include "port/atomics.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
-#include "utils/relcache.h"
 #include "utils/timestamp.h"
 
-/* Indexes that get a slot.  Others have neither counters nor workers. */
+/* Indexes that get a slot.  Others have no counters and no workers. */
 #define LSM_INDEX_SLOTS 1024
 
 /* Background workers of all databases together. */
@@ -59,12 +59,12 @@ typedef enum LsmPhase
 	LSM_PHASE_MERGING
 } LsmPhase;
 
-/* Processes that compact an index at the same time, each a job of its own. */
+/* Processes that can compact an index at the same time, each with a job of its own. */
 #define LSM_INDEX_CLAIMS 4
 
 /*
- * A process that compacts an index, and how far it is.  The process is guarded by
- * the lock; the rest is written by the process.
+ * A process that compacts an index, and how far it is.  The lock guards pid.  The process
+ * writes the other fields without it.
  */
 typedef struct LsmClaim
 {
@@ -77,73 +77,73 @@ typedef struct LsmClaim
 } LsmClaim;
 
 /*
- * What is known of an index.  Atomic fields may be read and changed at any
- * time by anybody: they are counters, or hints whose loss costs a little time.
- * The key changes under the exclusive lock.
+ * What shared memory knows of an index.
  *
- * What is asked of the workers, by whom, and when it is not asked any more
- * (note_debt and lsm_request_* are in schedule/request.c, conclude_visit() in worker.c,
- * where it says what follows from a visit, leave_database_alone() in launcher.c):
+ * The key changes only under the exclusive lock.  The other atomic fields are counters, or
+ * hints whose loss costs a little time: any process may read and change them at any time.
  *
- *	asked			set by note_debt, after a seal, VACUUM or a visit: a large job is
- *					due, or any and a worker is there; by conclude, if the index was
- *					busy, locked, or failed.
- *					Cleared by lsm_request_begin.
- *	idle_check		set by note_debt: there is more than one run; by conclude, unless
- *					all is done or the index is gone.
- *					Cleared by a visit to an idle index that leaves nothing to do, before
- *					that notes the debt, and by conclude, if the index is gone.
- *	read_check		set by lsm_request_after_reads: as many reads as were wanted; by
- *					conclude, as idle_check.
- *					Cleared by lsm_request_begin.
- *	reads_wanted	raised by lsm_request_begin, so far that it is hardly reached;
- *					lowered when the visit has found out when to look again, and
- *					with each seal.
- *	helpless		set by conclude, if the index was locked or gone; by leave_alone.
- *					Cleared by conclude, if a step was taken or nothing was left.
+ * These fields ask for workers (note_debt and lsm_request_* are in schedule/request.c,
+ * conclude_visit in worker.c, leave_database_alone in launcher.c):
  *
- * Of those who ask, only the one that finds the flag at 0 wakes the launcher.
- * (conclude() need not: its worker chooses what is next.)  lsm_request_begin
- * clears before anything is looked at, so what is asked during a visit stays
- * asked.  leave_alone also clears the first three if nobody can connect to the
- * database: its writers go on asking.
+ *	asked			note_debt sets it after a seal, VACUUM or a visit, if a large job is
+ *					due, or a small one and the database has a worker.  conclude_visit
+ *					sets it if the index was busy, locked, or raised an error.
+ *					lsm_request_begin clears it.
+ *	idle_check		note_debt sets it if there is more than one run.  conclude_visit sets
+ *					it unless all is done, and clears it if the index is gone.
+ *					lsm_request_note clears it after a visit to an idle index that left
+ *					nothing to do.
+ *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted;
+ *					conclude_visit sets it unless all is done or the index is gone.
+ *					lsm_request_begin clears it.
+ *	reads_wanted	lsm_request_begin raises it so far that reads hardly gets there.  A
+ *					visit that knows when to look again lowers it, and so does each seal.
+ *	helpless		conclude_visit sets it if the index was locked or gone, and clears it
+ *					if a step was taken or nothing was left.  leave_database_alone sets it.
+ *
+ * Whoever finds a flag at 0 wakes the launcher, except conclude_visit, whose worker chooses
+ * its next index anyway.  lsm_request_begin clears the flags before the worker looks, so
+ * requests made during a visit stay.  If nobody can connect to the database,
+ * leave_database_alone also clears the first three flags; the writers go on asking.
  */
 typedef struct LsmIndexSlot
 {
 	pg_atomic_uint64 key;		/* database << 32 | index; 0: unused */
 	pg_atomic_uint64 counters[LSM_COUNTERS];
-	pg_atomic_uint64 reset_time;	/* TimestampTz, as all times here */
+	pg_atomic_uint64 reset_time;	/* TimestampTz, like all times here */
 
-	/* Asked of the workers. */
-	pg_atomic_uint32 runs;		/* as lsm_runs shows them; 0: not known */
+	/* What the workers are asked for. */
+	pg_atomic_uint32 runs;		/* as lsm_runs shows them; 0: unknown */
 	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
 	pg_atomic_uint64 next_blocks;	/* of the smallest job */
 	pg_atomic_uint32 jobs;		/* large jobs that are due */
 	pg_atomic_uint64 last_write;
 	pg_atomic_uint64 last_merge;
-	pg_atomic_uint32 asked;		/* there is a job for a worker */
-	pg_atomic_uint32 idle_check;	/* to be looked at when it has been idle */
-	pg_atomic_uint32 helpless;	/* workers could not do it: the writers must */
+	pg_atomic_uint32 asked;		/* a worker has a job to do */
+	pg_atomic_uint32 idle_check;	/* a worker is to look once the index is idle */
+	pg_atomic_uint32 helpless;	/* workers cannot help: the writers must merge */
 
-	/* What readers pay for there being several runs, and ask of the workers. */
-	pg_atomic_uint64 reads;		/* so far, in seeks in each of the runs; never less */
-	pg_atomic_uint64 reads_wanted;	/* with so many a worker is to look again */
+	/* What readers pay because there are several runs. */
+	pg_atomic_uint64 reads;		/* so far, in seeks of one run; never decreases */
+	pg_atomic_uint64 reads_wanted;	/* at so many reads a worker is to look again */
 	pg_atomic_uint32 read_check;	/* a worker is to look now */
 
-	pg_atomic_uint32 restless;	/* writers wait for each other: not 0, less with each seal */
+	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal takes 1 off */
+
+	/* Claimants change these without the lock; a lost change does no harm. */
+	int			failures;		/* errors since a visit left nothing to do */
+	int			refusals;		/* visits since one got its relation locks */
 
 	/* Guarded by the lock. */
-	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact it */
-	bool		exclusive;		/* one of them wants to be alone */
-	int			failures;		/* errors since all was done; its claimant's */
-	int			refusals;		/* since its relations were last locked; likewise */
-	TimestampTz not_before;		/* no worker before that time */
-	TimestampTz asked_since;
+	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact the index */
+	bool		exclusive;		/* a claimant wants to be alone */
+	TimestampTz not_before;		/* workers stay away until then */
+	TimestampTz asked_since;	/* a worker first passed the index over then; 0: none has */
 	LsmLocator	history_of;		/* the file that the history is about */
 	LsmReadHistory history;
 } LsmIndexSlot;
 
-/* A background worker.  Guarded by the lock. */
+/* A background worker.  The lock guards all fields. */
 typedef struct LsmWorkerSlot
 {
 	Oid			database;		/* InvalidOid: unused */
@@ -158,8 +158,8 @@ typedef struct LsmShared
 	LWLock	   *lock;
 	int			launcher_pid;	/* 0: not running.  Written under the lock, read without. */
 	Latch	   *launcher_latch;
-	uint32		token;			/* random, of this start of the server; see storage/buffers.c */
-	pg_atomic_uint64 full_until;	/* no room for another index was found; a hint */
+	uint32		token;			/* random, chosen when the server starts; see storage/buffers.c */
+	pg_atomic_uint64 full_until;	/* the table has no room for another index; a hint */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
 } LsmShared;
@@ -181,24 +181,6 @@ lsm_server_token(void)
 /* shared.c */
 extern void lsm_shared_request(void);
 extern void lsm_shared_startup(void);
-extern void lsm_shared_drop_database(Oid database);
-extern LsmIndexSlot *lsm_slot_get(Relation index);
-extern LsmIndexSlot *lsm_slot_of(Oid index);
-extern bool lsm_slot_claim(LsmIndexSlot *slot);
-extern bool lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive);
-extern int	lsm_slot_claims(LsmIndexSlot *slot);
-extern bool lsm_slot_has_claim(void);
-extern void lsm_slot_release(void);
-extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
-extern void lsm_shared_postpone_database(Oid database, int64 wait_ms);
-extern void lsm_slot_reset_counters(LsmIndexSlot *slot);
-extern void lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs,
-						 uint32 total, uint32 done);
-
-/*
- * Count something of an index.  Cheap, and callable anywhere but in a critical
- * section.
- */
-extern void lsm_stats_add(Relation index, LsmCounter counter, uint64 n);
+extern void lsm_shared_assign_slot(LsmIndexSlot *slot, uint64 key);
 
 #endif							/* LSM_SHARED_H */

@@ -13,7 +13,10 @@
  */
 #include "postgres.h"
 
+#include "base/claims.h"
 #include "base/compat.h"
+#include "base/counts.h"
+#include "base/index_slots.h"
 #include "base/options.h"
 #include "compact/compact.h"
 #include "miscadmin.h"

@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "base/index_slots.h"
 #include "base/shared.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_database.h"
@@ -39,7 +40,7 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 	if (previous_access)
 		previous_access(access, class_id, object, sub_id, arg);
 	if (access == OAT_DROP && class_id == DatabaseRelationId)
-		lsm_shared_drop_database(object);
+		lsm_slots_drop_database(object);
 }
 
 void

@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "base/index_slots.h"
 #include "index/index.h"
 
 /* What is counted here and not in shared memory yet, at most. */

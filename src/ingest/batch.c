@@ -25,6 +25,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/compat.h"
+#include "base/counts.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "ingest/batch.h"

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/index_slots.h"
 #include "base/limits.h"
 #include "ingest/ingest.h"
 #include "miscadmin.h"

@@ -10,7 +10,9 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
+#include "base/claims.h"
 #include "base/compat.h"
+#include "base/index_slots.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"

@@ -6,6 +6,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/counts.h"
 #include "base/shared.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
@@ -185,7 +186,7 @@ lsm_stat_reset(PG_FUNCTION_ARGS)
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
-			lsm_slot_reset_counters(&lsm_shared->indexes[i]);
+			lsm_stats_reset(&lsm_shared->indexes[i]);
 	}
 	PG_RETURN_VOID();
 }

@@ -8,7 +8,10 @@
  */
 #include "postgres.h"
 
+#include "base/claims.h"
 #include "base/compat.h"
+#include "base/counts.h"
+#include "base/index_slots.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "miscadmin.h"

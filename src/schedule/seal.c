@@ -5,6 +5,7 @@
  */
 #include "postgres.h"
 
+#include "base/counts.h"
 #include "format/buffer_page.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"

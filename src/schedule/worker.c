@@ -12,8 +12,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "base/claims.h"
 #include "base/clock.h"
 #include "base/compat.h"
+#include "base/index_slots.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/shared.h"
@@ -353,7 +355,7 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 		pg_atomic_write_u32(&slot->asked, 1);
 	lsm_slot_postpone(slot, wait_ms);
 	if (result == WORK_LEAVE)
-		lsm_shared_postpone_database(MyDatabaseId, DATABASE_WANTED_MS);
+		lsm_slots_postpone_database(MyDatabaseId, DATABASE_WANTED_MS);
 }
 
 /*
@@ -447,7 +449,7 @@ lsm_worker_main(Datum arg)
 		proc_exit(0);
 	if (database_is_wanted(database))
 	{
-		lsm_shared_postpone_database(database, DATABASE_WANTED_MS);
+		lsm_slots_postpone_database(database, DATABASE_WANTED_MS);
 		/* The exit gives the slot back. */
 		(void) attach_worker();
 		proc_exit(0);

@@ -1,0 +1,147 @@
+/*
+ * claims.c
+ *	  Claims: which processes compact an index, and how far each is.
+ *
+ * A claim is no lock on the index, since merges have locks of their own.  It says who is
+ * at work.  A process has one claim at most, and releases it at exit at the latest.
+ */
+#include "postgres.h"
+
+#include "base/claims.h"
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/procarray.h"
+
+/* This process's claim, or NULL. */
+static LsmIndexSlot *my_slot = NULL;
+static LsmClaim *my_claim = NULL;
+static bool my_claim_is_exclusive = false;
+
+static void
+release_claim_at_exit(int code, Datum arg)
+{
+	lsm_slot_release();
+}
+
+/* The number of processes that have claimed the index.  Caller holds the lock. */
+int
+lsm_slot_claims(LsmIndexSlot *slot)
+{
+	int			n = 0;
+
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+		n += slot->claims[i].pid != 0;
+	return n;
+}
+
+/* Drop the claims of processes that have died without releasing them. */
+static void
+drop_dead_claims(LsmIndexSlot *slot)
+{
+	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
+	{
+		if (slot->claims[i].pid != 0 && BackendPidGetProc(slot->claims[i].pid) == NULL)
+			slot->claims[i].pid = 0;
+	}
+	if (lsm_slot_claims(slot) == 0)
+		slot->exclusive = false;
+}
+
+/*
+ * Claim an index for this process, beside others, or so that no worker takes the index up
+ * from now on (exclusive).  Returns false if another process has claimed it exclusively,
+ * or all places are taken.
+ *
+ * Caller holds the lock exclusively, and this process has no claim.
+ */
+bool
+lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
+{
+	static bool registered = false;
+
+	Assert(my_claim == NULL);
+	drop_dead_claims(slot);
+	if (slot->exclusive)
+		return false;
+	for (int i = 0; i < LSM_INDEX_CLAIMS && my_claim == NULL; i++)
+	{
+		if (slot->claims[i].pid == 0)
+			my_claim = &slot->claims[i];
+	}
+	if (my_claim == NULL)
+		return false;
+	if (!registered)
+	{
+		before_shmem_exit(release_claim_at_exit, (Datum) 0);
+		registered = true;
+	}
+	my_slot = slot;
+	my_claim->pid = MyProcPid;
+	my_claim_is_exclusive = exclusive;
+	slot->exclusive |= exclusive;
+	lsm_progress(slot, LSM_PHASE_WAITING, 0, 0, 0, 0);
+	return true;
+}
+
+/*
+ * Claim an index exclusively, unless this process has the claim already.  Returns whether
+ * this process has it.  A comparison function may bring us here while the process has
+ * claimed another index; then that claim stays.
+ */
+bool
+lsm_slot_claim(LsmIndexSlot *slot)
+{
+	bool		claimed;
+
+	if (slot == NULL || my_claim != NULL)
+		return slot != NULL && slot == my_slot;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	claimed = lsm_slot_claim_locked(slot, true);
+	LWLockRelease(lsm_shared->lock);
+	return claimed;
+}
+
+/* Has this process claimed an index? */
+bool
+lsm_slot_has_claim(void)
+{
+	return my_claim != NULL;
+}
+
+/* Release this process's claim, if it has one. */
+void
+lsm_slot_release(void)
+{
+	if (my_claim == NULL)
+		return;
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	/* After DROP DATABASE the slot may have gone to another index. */
+	if (my_claim->pid == MyProcPid)
+	{
+		my_claim->pid = 0;
+		if (my_claim_is_exclusive)
+		{
+			my_slot->exclusive = false;
+			/* Requests that came in meanwhile did not count as due. */
+			if (lsm_shared->launcher_latch != NULL)
+				SetLatch(lsm_shared->launcher_latch);
+		}
+	}
+	my_claim = NULL;
+	my_slot = NULL;
+	LWLockRelease(lsm_shared->lock);
+}
+
+/* Report how far this process is.  Does nothing unless it has claimed the index. */
+void
+lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs, uint32 total,
+			 uint32 done)
+{
+	if (slot == NULL || slot != my_slot)
+		return;
+	pg_atomic_write_u32(&my_claim->phase, phase);
+	pg_atomic_write_u32(&my_claim->level, level);
+	pg_atomic_write_u32(&my_claim->inputs, inputs);
+	pg_atomic_write_u32(&my_claim->blocks_total, total);
+	pg_atomic_write_u32(&my_claim->blocks_done, done);
+}

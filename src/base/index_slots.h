@@ -1,0 +1,17 @@
+/*
+ * index_slots.h
+ *	  Finding the slot of an index in shared memory.
+ */
+#ifndef LSM_INDEX_SLOTS_H
+#define LSM_INDEX_SLOTS_H
+
+#include "base/shared.h"
+#include "utils/relcache.h"
+
+extern LsmIndexSlot *lsm_slot_get(Relation index);
+extern LsmIndexSlot *lsm_slot_of(Oid index);
+extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
+extern void lsm_slots_postpone_database(Oid database, int64 wait_ms);
+extern void lsm_slots_drop_database(Oid database);
+
+#endif							/* LSM_INDEX_SLOTS_H */
