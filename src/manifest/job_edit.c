@@ -1,37 +1,29 @@
 /*
  * job_edit.c
- *	  Edits of merges: a job begins, a step reserves blocks and installs what it
- *	  has written, inputs are freed; and what VACUUM has to tell.
+ *	  Edits of merges: a job begins, a step reserves blocks and installs a segment, and
+ *	  inputs are freed.
  *
- * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names
- * it.  What the output has, up to its last entry, the *frontier*, is not read
- * from the inputs any more.  So a step counts with the very edit that adds its
- * segment to the output, and an input's segments before the frontier are free
- * to go, at any later time (I8).
+ * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names the output.
+ * The *frontier* is the last entry of the output.  Readers take nothing up to the frontier
+ * from the inputs.  So a step counts with the very edit that adds its segment to the
+ * output, and the segments of an input before the frontier can be freed at any later
+ * time (I8).
  *
- * Each function is one atomic change, or several of which any prefix is as good.
+ * Each function is one atomic change, or several of which any prefix is valid.
  */
 #include "postgres.h"
 
 #include "base/limits.h"
-#include "catalog/storage.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Pages that an edit may have before it is time for the next one. */
+/* An edit with so many pages frees no more runs. */
 #define MANY_PAGES (LSM_WAL_PAGES - 3)
 
-static LsmRunRecord *
-find_run(LsmChange *change, uint64 run_id)
-{
-	return lsm_meta_find(change->meta, run_id);
-}
-
 /*
- * Begin a job: its output, which is empty still, gets a record, and the inputs
- * name it.  False if one of them is not free any more, or the manifest has no
- * room.
+ * Begin a job: add a record for its empty output, which the inputs name from now on.
+ * Returns false if an input is not free any more, or the manifest is full.
  */
 bool
 lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int level,
@@ -43,7 +35,7 @@ lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int lev
 
 	for (int i = 0; i < count && possible; i++)
 	{
-		const LsmRunRecord *run = find_run(change, inputs[i]);
+		const LsmRunRecord *run = lsm_meta_find(change->meta, inputs[i]);
 
 		possible = run != NULL && lsm_run_is_free(run);
 	}
@@ -65,7 +57,7 @@ lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int lev
 	return true;
 }
 
-/* Give back what steps of a job have reserved, but for the blocks that are used. */
+/* Give back what steps of a job have reserved, except the first `used` blocks of used_one. */
 static void
 release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *used_one,
 					 uint32 used)
@@ -83,11 +75,11 @@ release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *use
 }
 
 /*
- * All reservations are taken.  Give back those of jobs that nobody is at: their
- * steps have failed.  True if there were any.
+ * All reservations are taken.  Give back those of jobs that no process works on, since
+ * their steps have failed.  Returns whether there were any.
  */
 static bool
-release_failed(LsmIndex *index)
+release_failed_steps(LsmIndex *index)
 {
 	LsmVersion *version = lsm_version_read(index);
 	bool		any = false;
@@ -109,10 +101,36 @@ release_failed(LsmIndex *index)
 	return any;
 }
 
+/* Can a step of the job reserve blocks?  The job's own reservation is from a step that failed. */
+static bool
+has_free_reservation(const LsmMeta *meta, uint64 job_id)
+{
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+	{
+		if (meta->reservations[i].length == 0 || meta->reservations[i].job_id == job_id)
+			return true;
+	}
+	return false;
+}
+
+static void
+reserve_blocks(LsmChange *change, const LsmRunRecord *output, uint32 want, uint32 least,
+			   LsmReservation *reservation)
+{
+	release_reservations(change, output->run_id, NULL, 0);
+	memset(reservation, 0, sizeof(LsmReservation));
+	reservation->length = lsm_space_take(change, want, Min(least, want), true,
+										 &reservation->start);
+	/* The only segment of a run has the run's id, since the run's record stores no other. */
+	reservation->segment_id = output->segments == 0 ? output->run_id : change->edit.next_id++;
+	reservation->job_id = output->run_id;
+	lsm_edit_reserve(&change->edit, reservation);
+}
+
 /*
- * Reserve blocks for the next segment of a job's output.  What an earlier step
- * of the job has reserved and not installed is free again: it has failed.
- * False if too many steps are under way.
+ * Reserve blocks for the next segment of a job's output.  If an earlier step has reserved
+ * blocks and not installed them, the step has failed, and its blocks are freed.  Returns
+ * false if the job is gone, or too many steps are under way.
  *
  * REQUIRES: the job lock.
  */
@@ -120,43 +138,37 @@ bool
 lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 					 LsmReservation *reservation)
 {
-	LsmChange  *change;
-	LsmRunRecord *output;
-	bool		found = false;
-
-	lsm_space_extend_ahead(index, want);
-	change = lsm_change_begin(index);
-	output = find_run(change, job_id);
-	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
-		found |= change->meta->reservations[i].length == 0 ||
-			change->meta->reservations[i].job_id == job_id;
-	if (!found || output == NULL)
+	for (;;)
 	{
+		LsmChange  *change;
+		LsmRunRecord *output;
+
+		lsm_space_extend_ahead(index, want);
+		change = lsm_change_begin(index);
+		output = lsm_meta_find(change->meta, job_id);
+		if (output != NULL && has_free_reservation(change->meta, job_id))
+		{
+			reserve_blocks(change, output, want, least, reservation);
+			lsm_change_commit(change);
+			break;
+		}
 		lsm_change_cancel(change);
-		return output != NULL && release_failed(index) &&
-			lsm_manifest_reserve(index, job_id, want, least, reservation);
+		if (output == NULL || !release_failed_steps(index))
+			return false;
+		CHECK_FOR_INTERRUPTS();
 	}
-	release_reservations(change, job_id, NULL, 0);
-	memset(reservation, 0, sizeof(LsmReservation));
-	reservation->length = lsm_space_take(change, want, Min(least, want), true,
-										 &reservation->start);
-	/* The only segment of a run has the run's id, which its record can tell. */
-	reservation->segment_id = output->segments == 0 ? job_id : change->edit.next_id++;
-	reservation->job_id = job_id;
-	lsm_edit_reserve(&change->edit, reservation);
-	lsm_change_commit(change);
 	/* A power failure may have lost the latest extension, which is not logged. */
 	lsm_relation_extend_to(index->rel, reservation->start + reservation->length);
 	return true;
 }
 
-/* Inputs of a job have so many entries less that are not in the output. */
+/* A step has taken entries from its inputs: these have fewer left beyond the output. */
 static void
 take_from_inputs(LsmChange *change, uint64 job_id, const LsmTaken *taken, int count)
 {
 	for (int i = 0; i < count; i++)
 	{
-		const LsmRunRecord *input = find_run(change, taken[i].run_id);
+		const LsmRunRecord *input = lsm_meta_find(change->meta, taken[i].run_id);
 
 		if (taken[i].entries > 0 && input != NULL && input->job_id == job_id)
 			lsm_edit_take(&change->edit, taken[i].run_id, taken[i].entries);
@@ -178,9 +190,10 @@ spend_inputs(LsmChange *change, uint64 job_id)
 }
 
 /*
- * Install what a step has written, `entry`, and taken from its inputs; or nothing
- * (NULL; then there may be no reservation, either).  With `finished` the inputs have nothing more: the
- * job is done, the output an ordinary run, and the inputs wait for being freed.
+ * Install the segment that a step has written (entry), and note what the step has taken
+ * from its inputs.  entry is NULL if nothing was written; then reservation may be NULL as
+ * well.  With `finished`, nothing is left in the inputs: the job is done, its output
+ * becomes an ordinary run, and the inputs wait to be freed.
  *
  * REQUIRES: the job lock.
  */
@@ -190,7 +203,7 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 					 bool finished)
 {
 	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *output = find_run(change, job_id);
+	LsmRunRecord *output = lsm_meta_find(change->meta, job_id);
 	LsmRunRecord run;
 	uint32		used = entry != NULL ? entry->segment.blocks : 0;
 
@@ -218,11 +231,11 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 }
 
 /*
- * Is the segment still where it was found, under the lock of the meta page?
- * *segment becomes its record as it is now.
+ * Is the segment still where it was found, now that the meta page is locked?  *segment
+ * becomes its current record.
  */
 static bool
-is_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,
+is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,
 		 LsmSegment *segment)
 {
 	LsmDirectoryEntry item;
@@ -241,23 +254,23 @@ is_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *wh
 }
 
 /*
- * Move a segment of an input to the output of its job, by reference: it is not
- * written again.  False if it is not there any more: VACUUM has dropped it.
+ * Move a segment from an input to the output of the job by reference, without writing it
+ * again.  Returns false if VACUUM has dropped the segment.
  *
- * REQUIRES: the job lock; all entries of the segment sort after the frontier, and
- * before what the other inputs have after it.
+ * REQUIRES: the job lock.  All entries of the segment sort after the frontier, and before
+ * all that the other inputs have after the frontier.
  */
 bool
 lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 {
 	LsmChange  *change = lsm_change_begin(index);
 	LsmDirectoryEntry entry = whole->entry;
-	LsmRunRecord *output = find_run(change, job_id);
-	LsmRunRecord *input = find_run(change, whole->run_id);
+	LsmRunRecord *output = lsm_meta_find(change->meta, job_id);
+	LsmRunRecord *input = lsm_meta_find(change->meta, whole->run_id);
 	LsmRunRecord run;
 
 	if (output == NULL || input == NULL || input->job_id != job_id ||
-		!is_there(change, input, whole, &entry.segment))
+		!is_segment_there(change, input, whole, &entry.segment))
 	{
 		lsm_change_cancel(change);
 		return false;
@@ -279,9 +292,9 @@ lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 	return true;
 }
 
-/* Does a bound come after all entries that were in this segment? */
+/* Does the bound come after all entries that the segment was written with? */
 static bool
-is_behind(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSegment *found)
+bound_is_behind_segment(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSegment *found)
 {
 	LsmEntry	last;
 
@@ -293,12 +306,12 @@ is_behind(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSegment *found)
 	return lsm_bound_compare(ks, bound, &last) < 0;
 }
 
-/* Free the segment of an item, unless that was done meanwhile. */
+/* Free the segment of a directory item, unless another process has done so. */
 static void
-free_item(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
+free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 {
 	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *run = find_run(change, run_id);
+	LsmRunRecord *run = lsm_meta_find(change->meta, run_id);
 	LsmDirectoryEntry item;
 
 	if (run != NULL && !lsm_run_is_single(run) &&
@@ -316,8 +329,8 @@ free_item(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 }
 
 /*
- * Free the segments of an input that lie between two places as a whole: `from`,
- * or the beginning (NULL), and the frontier.
+ * Free the segments of an input that lie as a whole between `from` (NULL: the beginning)
+ * and the frontier.
  */
 void
 lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBound *from,
@@ -338,21 +351,21 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 		input = lsm_version_find(version, input_id);
 		if (input == NULL || lsm_run_is_single(input) || input->segments == 0)
 			break;
-		/* Keys are compared without a lock; an item that was found stays where it is. */
+		/* Keys are compared without a lock.  An item that was found keeps its place. */
 		result = lsm_directory_find(index, ks, input, version->edits, from ? from : &start,
 									ForwardScanDirection, found);
-		if (result == LSM_FOUND && !is_behind(ks, frontier, found))
+		if (result == LSM_FOUND && !bound_is_behind_segment(ks, frontier, found))
 			break;
 		if (result == LSM_FOUND)
-			free_item(index, input_id, found);
+			free_found_segment(index, input_id, found);
 	} while (result != LSM_FOUND_NONE);
 	pfree(version);
 	pfree(found);
 }
 
-/* Free runs of one segment that are spent, as many as an edit takes. */
+/* Free spent runs of one segment, as many as fit an edit.  Returns their number. */
 static int
-reap_singles(LsmChange *change)
+reap_single_runs(LsmChange *change)
 {
 	int			n = 0;
 
@@ -372,9 +385,9 @@ reap_singles(LsmChange *change)
 	return n;
 }
 
-/* A segment, or a directory page, of a run that is spent. */
-static int
-reap_some(LsmChange *change)
+/* Free one segment or directory page of a spent run.  Returns whether there was one. */
+static bool
+reap_from_directory(LsmChange *change)
 {
 	for (uint32 i = 0; i < change->meta->run_count; i++)
 	{
@@ -384,23 +397,20 @@ reap_some(LsmChange *change)
 			continue;
 		if (!lsm_directory_free_some(change, run))
 			lsm_edit_remove(&change->edit, run->run_id);
-		return 1;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
-/* Free the blocks of runs that are spent, and forget the runs. */
+/* Free the blocks of spent runs, and remove the runs. */
 void
 lsm_manifest_reap(LsmIndex *index)
 {
 	for (;;)
 	{
 		LsmChange  *change = lsm_change_begin(index);
-		int			freed = reap_singles(change);
 
-		if (freed == 0)
-			freed = reap_some(change);
-		if (freed == 0)
+		if (reap_single_runs(change) == 0 && !reap_from_directory(change))
 		{
 			lsm_change_cancel(change);
 			return;
@@ -408,185 +418,4 @@ lsm_manifest_reap(LsmIndex *index)
 		lsm_change_commit(change);
 		CHECK_FOR_INTERRUPTS();
 	}
-}
-
-/* --- VACUUM ---------------------------------------------------------------------- */
-
-static void
-note_single(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *removed)
-{
-	if (removed->empty && lsm_run_is_free(run) && run->state == LSM_RUN_PACKED)
-	{
-		lsm_space_give(change, run->start, run->blocks);
-		lsm_edit_remove(&change->edit, run->run_id);
-	}
-	else
-		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
-}
-
-static void
-note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
-				  const LsmFoundSegment *found, const LsmRemoved *removed)
-{
-	LsmSegment	segment = found->segment;
-	LsmRunRecord less = *run;
-
-	segment.entries -= Min(segment.entries, removed->all);
-	segment.removed += removed->all;
-	if (removed->empty)
-	{
-		lsm_space_give(change, segment.start, segment.blocks);
-		segment.blocks = 0;
-	}
-	lsm_directory_set(change, run, found->page, found->ordinal, &segment);
-	if (!removed->empty || !lsm_run_is_free(run))
-	{
-		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
-		return;
-	}
-	lsm_directory_prune(change, ks, run, found);
-	/* The sums of a run that takes part in no job are those of what is there. */
-	less.segments--;
-	less.blocks -= found->segment.blocks;
-	less.leaves -= found->segment.leaves;
-	less.filter_blocks -= found->segment.filter_blocks;
-	less.entries -= Min(less.entries, found->segment.entries);
-	less.removed -= Min(less.removed, found->segment.removed);
-	lsm_edit_put(&change->edit, &less);
-}
-
-/* Is the segment, which begins after `low`, in this run?  If that has a directory, *found is its item. */
-static bool
-has_segment(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 segment_id,
-			const LsmBound *low, LsmFoundSegment *found)
-{
-	if (!lsm_run_is_read(run))
-		return false;
-	if (lsm_run_is_single(run))
-		return run->run_id == segment_id;
-	return low->key != NULL &&
-		lsm_directory_find(index, ks, run, LSM_ANY_EDIT, low, ForwardScanDirection,
-						   found) == LSM_FOUND &&
-		found->segment.id == segment_id;
-}
-
-/* The run that has the segment: this one, or another that it has moved to; or NULL. */
-static LsmRunRecord *
-find_owner(LsmChange *change, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
-		   const LsmBound *low, LsmFoundSegment *found)
-{
-	LsmRunRecord *run = find_run(change, run_id);
-
-	if (run != NULL && has_segment(change->index, ks, run, segment_id, low, found))
-		return run;
-	for (uint32 i = 0; i < change->meta->run_count; i++)
-	{
-		run = &change->meta->runs[i];
-		if (!lsm_run_is_single(run) &&
-			has_segment(change->index, ks, run, segment_id, low, found))
-			return run;
-	}
-	return NULL;
-}
-
-/*
- * VACUUM has removed so many entries from a segment, which begins after `low` and
- * was in that run.  If none are left the segment is dropped, unless it is all that
- * a job has for an input.
- */
-void
-lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
-						  const LsmBound *low, const LsmRemoved *removed)
-{
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
-	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *run = find_owner(change, ks, run_id, segment_id, low, found);
-
-	if (run != NULL)
-	{
-		if (lsm_run_is_single(run))
-			note_single(change, run, removed);
-		else
-			note_in_directory(change, ks, run, found, removed);
-		lsm_change_commit(change);
-	}
-	else
-		lsm_change_cancel(change);
-	pfree(found);
-}
-
-/* Forget runs of several segments of which nothing is left. */
-void
-lsm_manifest_drop_empty(LsmIndex *index)
-{
-	LsmKeySpace *ks = lsm_index_keyspace(index);
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
-	LsmChange  *change = lsm_change_begin(index);
-	LsmBound	start = {0};
-	bool		any = false;
-
-	lsm_bound_init(&start, 1);
-	for (uint32 i = 0; i < change->meta->run_count; i++)
-	{
-		LsmRunRecord run = change->meta->runs[i];
-
-		if (!lsm_run_is_free(&run) || lsm_run_is_single(&run) ||
-			lsm_directory_find(index, ks, &run, LSM_ANY_EDIT, &start, ForwardScanDirection,
-							   found) != LSM_FOUND_NONE)
-			continue;
-		run.state = LSM_RUN_SPENT;
-		lsm_edit_put(&change->edit, &run);
-		any = true;
-		if (change->edit.count >= LSM_MAX_JOB_INPUTS)
-			break;
-	}
-	if (any)
-		lsm_change_commit(change);
-	else
-		lsm_change_cancel(change);
-	pfree(found);
-	if (any)
-		lsm_manifest_reap(index);
-}
-
-/* The end of what is in use now, as a number of blocks. */
-BlockNumber
-lsm_manifest_used_end(LsmIndex *index)
-{
-	LsmChange  *change = lsm_change_begin(index);
-	BlockNumber end = lsm_space_used_end(change);
-
-	lsm_change_cancel(change);
-	return end;
-}
-
-/*
- * Give the free end of the file back to the operating system, if it has at least
- * so many blocks.
- *
- * REQUIRES: AccessExclusiveLock on the index: nobody reads it, here or, since
- * that lock is replayed, on a standby.  Or the index is being built: nobody reads
- * it yet.
- */
-void
-lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
-{
-	LsmChange  *change = lsm_change_begin(index);
-	BlockNumber end = lsm_space_used_end(change);
-
-	if (RelationGetNumberOfBlocks(index->rel) < end + least)
-	{
-		lsm_change_cancel(change);
-		return;
-	}
-	lsm_space_cut(change, end);
-	lsm_change_commit(change);
-	lsm_fail_point("cut");
-	/*
-	 * A manifest that names what was there must not be what a crash leaves.  Core sees to
-	 * that, but in early minor versions only for relations with further forks.
-	 */
-	if (RelationNeedsWAL(index->rel))
-		XLogFlush(XactLastRecEnd);
-	RelationTruncate(index->rel, end);
 }

@@ -96,7 +96,8 @@ extern bool lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int co
 								   uint64 *job_id);
 extern bool lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 								 LsmReservation *reservation);
-/* Entries that a step has taken over from an input of its job. */
+
+/* Entries that a step has taken from an input of its job. */
 typedef struct LsmTaken
 {
 	uint64		run_id;
@@ -111,12 +112,15 @@ extern bool lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegm
 extern void lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id,
 							  const LsmBound *from, const LsmBound *frontier);
 extern void lsm_manifest_reap(LsmIndex *index);
+
+/* vacuum_edit.c */
+
 /* Entries that VACUUM has removed from a segment. */
 typedef struct LsmRemoved
 {
 	uint32		all;
-	uint32		counted;		/* less those that a job's output has, too, of its inputs */
-	bool		empty;			/* none are left */
+	uint32		counted;		/* without those of a job's input that the output has as well */
+	bool		empty;			/* no entries are left */
 } LsmRemoved;
 
 extern void lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id,
