@@ -50,7 +50,7 @@ concurrency_is_set(Oid tablespace)
  * nothing to be gained from them.
  */
 static int
-reads_in_flight(Oid tablespace, bool maintenance)
+tablespace_reads_in_flight(Oid tablespace, bool maintenance)
 {
 	int			concurrency;
 
@@ -68,7 +68,7 @@ reads_in_flight(Oid tablespace, bool maintenance)
 int
 lsm_reads_in_flight(Oid tablespace, bool maintenance)
 {
-	return lsm_can_prefetch() ? reads_in_flight(tablespace, maintenance) : 0;
+	return lsm_can_prefetch() ? tablespace_reads_in_flight(tablespace, maintenance) : 0;
 }
 
 /* The same of the prefetching scan, which can do without PrefetchBuffer. */
@@ -77,5 +77,6 @@ lsm_scan_reads_in_flight(Oid tablespace)
 {
 	if (!lsm_can_prefetch() && !lsm_can_stream())
 		return 0;
-	return lsm_prefetch_depth > 0 ? lsm_prefetch_depth : reads_in_flight(tablespace, false);
+	return lsm_prefetch_depth > 0 ? lsm_prefetch_depth :
+		tablespace_reads_in_flight(tablespace, false);
 }

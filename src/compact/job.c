@@ -303,7 +303,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 }
 
 static void
-note_done(Step *step)
+note_job_done(Step *step)
 {
 	LsmIndexSlot *slot = lsm_slot_get(step->index->rel);
 
@@ -315,7 +315,7 @@ note_done(Step *step)
 
 /* Take the step, all locks being held. */
 static LsmStepResult
-take_step(Step *step, uint32 most_blocks)
+take_job_step(Step *step, uint32 most_blocks)
 {
 	LsmReservation reservation;
 	const LsmBound *frontier;
@@ -360,7 +360,7 @@ take_step(Step *step, uint32 most_blocks)
 	if (finished)
 	{
 		lsm_fail_point("free");
-		note_done(step);
+		note_job_done(step);
 		lsm_manifest_reap(step->index);
 	}
 	else
@@ -371,7 +371,7 @@ take_step(Step *step, uint32 most_blocks)
 
 /* The same, in a memory context of its own, as the table's owner. */
 static LsmStepResult
-take_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
+take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm compaction",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -393,7 +393,7 @@ take_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_bloc
 		step->strategy = GetAccessStrategy(BAS_BULKREAD);
 		step->write_strategy = GetAccessStrategy(BAS_BULKWRITE);
 	}
-	result = take_step(step, most_blocks);
+	result = take_job_step(step, most_blocks);
 	if (step->strategy)
 	{
 		FreeAccessStrategy(step->strategy);
@@ -437,7 +437,7 @@ lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks, bo
 		lsm_job_lock(index->rel, job->job_id, wait))
 	{
 		if (is_under_way(index, job))
-			result = take_step_as_owner(index, heap, job, most_blocks);
+			result = take_job_step_as_owner(index, heap, job, most_blocks);
 		lsm_job_unlock(index->rel, job->job_id);
 	}
 	lsm_merge_unlock(index->rel, ShareLock);

@@ -82,7 +82,7 @@ init_job(LsmJob *job, int level)
 }
 
 static void
-take(const LsmRunRecord *run, LsmJob *job)
+add_input(const LsmRunRecord *run, LsmJob *job)
 {
 	job->inputs[job->count++] = run->run_id;
 	job->blocks += run->blocks;
@@ -96,7 +96,7 @@ take(const LsmRunRecord *run, LsmJob *job)
  * is in the inputs' entries no more, nor, where that was all of a run, in their blocks.
  */
 static uint32
-blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
+count_blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
 {
 	uint32		left = job->blocks - Min(output->blocks, job->blocks);
 	double		needed = output->entries == 0 ? 0 :
@@ -116,11 +116,11 @@ take_under_way(const LsmRunRecord *runs, int count, const LsmRunRecord *output, 
 	{
 		if (runs[i].job_id == output->run_id && runs[i].state != LSM_RUN_SPENT)
 		{
-			take(&runs[i], job);
+			add_input(&runs[i], job);
 			entries_left += runs[i].entries;
 		}
 	}
-	job->blocks_left = blocks_left(job, output, entries_left);
+	job->blocks_left = count_blocks_left(job, output, entries_left);
 }
 
 /* The job under way with this output; false if there is none. */
@@ -146,7 +146,7 @@ take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 	for (int i = 0; i < count && job->count < LSM_MAX_JOB_INPUTS; i++)
 	{
 		if (is_free_on(&runs[i], level))
-			take(&runs[i], job);
+			add_input(&runs[i], job);
 	}
 }
 
@@ -273,7 +273,7 @@ sort_free(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted, bool
 }
 
 static int
-compare_ids(const void *a, const void *b)
+compare_input_ids(const void *a, const void *b)
 {
 	uint64		x = *(const uint64 *) a;
 	uint64		y = *(const uint64 *) b;
@@ -293,10 +293,10 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 	init_job(job, 0);
 	for (int i = 0; i < n; i++)
 	{
-		take(sorted[i], job);
+		add_input(sorted[i], job);
 		level = Max(level, sorted[i]->level);
 	}
-	qsort(job->inputs, job->count, sizeof(uint64), compare_ids);
+	qsort(job->inputs, job->count, sizeof(uint64), compare_input_ids);
 	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
 }
 

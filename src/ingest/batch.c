@@ -93,7 +93,7 @@ static Size memory_used = 0;	/* of the entries of all batches, in bytes */
 uint64		lsm_batch_generation = 0;
 
 static LsmBatch *
-find(Oid index_id)
+find_batch(Oid index_id)
 {
 	BatchSlot  *slot;
 
@@ -104,7 +104,7 @@ find(Oid index_id)
 }
 
 static void
-make_table(void)
+make_batch_table(void)
 {
 	HASHCTL		control;
 
@@ -117,7 +117,7 @@ make_table(void)
 }
 
 static LsmBatch *
-create(Relation index, Relation heap)
+create_batch(Relation index, Relation heap)
 {
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext, "pg_lsm batch",
 												  ALLOCSET_SMALL_SIZES);
@@ -140,14 +140,14 @@ create(Relation index, Relation heap)
 LsmBatch *
 lsm_batch_get(Relation index, Relation heap)
 {
-	LsmBatch   *batch = find(RelationGetRelid(index));
+	LsmBatch   *batch = find_batch(RelationGetRelid(index));
 	BatchSlot  *slot;
 
 	if (batch != NULL)
 		return batch;
 	if (batch_table == NULL)
-		make_table();
-	batch = create(index, heap);
+		make_batch_table();
+	batch = create_batch(index, heap);
 	slot = hash_search(batch_table, &batch->index_id, HASH_ENTER, NULL);
 	slot->batch = batch;
 	return batch;
@@ -177,7 +177,7 @@ mark_level(LsmBatch *batch)
 
 /* All entries, sorted, palloc'd.  The batch itself stays as it is. */
 static LsmItemRef *
-sort_all(LsmBatch *batch)
+sort_all_entries(LsmBatch *batch)
 {
 	LsmItemRef *refs = palloc_extended(batch->entries.count * sizeof(LsmItemRef),
 									   MCXT_ALLOC_HUGE);
@@ -191,7 +191,7 @@ sort_all(LsmBatch *batch)
  * what was added before that began may have to be written later, and only that.
  */
 static LsmItemRef *
-sort_unwritten(LsmBatch *batch, Size *count)
+sort_unwritten_entries(LsmBatch *batch, Size *count)
 {
 	const LsmItemRef *all = batch->entries.refs;
 	LsmItemRef *refs = palloc_extended((batch->entries.count - batch->unchecked) * sizeof(LsmItemRef),
@@ -217,7 +217,7 @@ is_deeper(const LsmBatch *batch)
 
 /* Is there anything that can be done for the batch now? */
 static bool
-is_due(const LsmBatch *batch)
+is_batch_due(const LsmBatch *batch)
 {
 	/* A comparison function that reads the table would bring us here again. */
 	if (batch->entries.count == 0 || batch->flushing)
@@ -326,7 +326,7 @@ set_waiting(LsmBatch *batch, bool is_waiting)
  * may be gone, or their entries be there already.
  */
 static inline void
-check_file(LsmBatch *batch, Relation index)
+check_index_file(LsmBatch *batch, Relation index)
 {
 	LsmLocator	locator = lsm_relation_locator(index);
 
@@ -340,7 +340,7 @@ check_file(LsmBatch *batch, Relation index)
 
 /* Forget all entries, and what is known of them. */
 static void
-clear(LsmBatch *batch)
+clear_batch(LsmBatch *batch)
 {
 	memory_used -= batch->memory;
 	batch->memory = 0;
@@ -359,7 +359,7 @@ clear(LsmBatch *batch)
  * still to be checked.
  */
 static void
-flush(LsmBatch *batch, Relation index, Relation heap)
+flush_batch(LsmBatch *batch, Relation index, Relation heap)
 {
 	MemoryContext old;
 	MemoryContext work;
@@ -370,7 +370,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	bool		checks;
 	bool		needs_snapshot;
 
-	if (!is_due(batch))
+	if (!is_batch_due(batch))
 		return;
 	/*
 	 * Comparison functions may run queries, and checks look at the table.  There is none
@@ -380,7 +380,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	if (needs_snapshot)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	checks = batch->guard != NULL && !is_deeper(batch);
-	check_file(batch, index);
+	check_index_file(batch, index);
 	batch->index = lsm_index_open(index);
 	batch->flushing = true;
 	batch->flush_level = GetCurrentTransactionNestLevel();
@@ -389,8 +389,8 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 	batch->sealed = false;
 	lsm_owner_enter(heap, batch->ks, &saved);
 	if (checks || !batch->failed)
-		all = sort_all(batch);
-	refs = batch->failed ? sort_unwritten(batch, &count) : all;
+		all = sort_all_entries(batch);
+	refs = batch->failed ? sort_unwritten_entries(batch, &count) : all;
 	batch->failed = true;
 	if (batch->guard != NULL)
 	{
@@ -419,7 +419,7 @@ flush(LsmBatch *batch, Relation index, Relation heap)
 
 	batch->flushing = false;
 	if (batch->guard == NULL || checks)
-		clear(batch);
+		clear_batch(batch);
 	else
 	{
 		/* Their memory cannot be had for others. */
@@ -439,11 +439,11 @@ open_and_flush(LsmBatch *batch)
 	Relation	heap;
 	Relation	index;
 
-	if (!is_due(batch))
+	if (!is_batch_due(batch))
 		return;
 	heap = table_open(batch->heap_id, NoLock);
 	index = index_open(batch->index_id, RowExclusiveLock);
-	flush(batch, index, heap);
+	flush_batch(batch, index, heap);
 	index_close(index, RowExclusiveLock);
 	table_close(heap, NoLock);
 }
@@ -486,7 +486,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		batch->mark_count = 0;
 	}
 	else
-		check_file(batch, index);
+		check_index_file(batch, index);
 	mark_level(batch);
 	lsm_entries_add(&batch->entries, entry);
 	set_waiting(batch, true);
@@ -497,7 +497,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	batch->seen_from = Min(batch->seen_from, seen_from);
 	if (batch->packed_size >= FULL_SIZE ||
 		(lsm_batch_entries > 0 && batch->entries.count >= (Size) lsm_batch_entries))
-		flush(batch, index, heap);
+		flush_batch(batch, index, heap);
 	else if (memory_used > (Size) work_mem * 1024)
 		lsm_batch_flush_all();
 }
@@ -512,7 +512,7 @@ first_waiting(void)
 	{
 		LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
 
-		if (is_due(batch))
+		if (is_batch_due(batch))
 			return batch;
 	}
 	return NULL;
@@ -542,7 +542,7 @@ lsm_batch_flush_statement(uint64 statement)
 		{
 			LsmBatch   *batch = dlist_container(LsmBatch, node, iter.cur);
 
-			if (batch->guard != NULL && batch->statement == statement && is_due(batch))
+			if (batch->guard != NULL && batch->statement == statement && is_batch_due(batch))
 			{
 				found = batch;
 				break;
@@ -557,7 +557,7 @@ lsm_batch_flush_statement(uint64 statement)
 void
 lsm_batch_flush_index(Relation index)
 {
-	LsmBatch   *batch = find(RelationGetRelid(index));
+	LsmBatch   *batch = find_batch(RelationGetRelid(index));
 
 	if (batch != NULL)
 		open_and_flush(batch);
@@ -575,7 +575,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 
 	if (dlist_is_empty(&waiting))
 		return;
-	batch = find(RelationGetRelid(index));
+	batch = find_batch(RelationGetRelid(index));
 	if (batch == NULL || (snapshot != NULL && snapshot->snapshot_type == SNAPSHOT_MVCC &&
 						  snapshot->curcid < batch->seen_from))
 		return;
@@ -599,7 +599,7 @@ hand_to_parent(LsmBatch *batch, int level)
 
 /* The entries of a subtransaction that was aborted are forgotten. */
 static void
-cut(LsmBatch *batch, int level)
+cut_aborted_entries(LsmBatch *batch, int level)
 {
 	while (batch->mark_count > 0 && batch->marks[batch->mark_count - 1].level >= level)
 		batch->entries.count = batch->marks[--batch->mark_count].start;
@@ -620,12 +620,12 @@ lsm_batch_end_subtransaction(int level, bool commit)
 			hand_to_parent(batch, level);
 		else
 		{
-			cut(batch, level);
+			cut_aborted_entries(batch, level);
 			/* But not for a subtransaction of a comparison function. */
 			if (level <= batch->flush_level)
 				batch->flushing = false;
 			if (batch->entries.count == 0)
-				clear(batch);
+				clear_batch(batch);
 		}
 	}
 }

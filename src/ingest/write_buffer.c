@@ -15,7 +15,7 @@
 
 /* Slot before which the entry goes.  The page is locked and checked. */
 static int
-find_slot(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
+find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 {
 	int			low = 0;
 	int			high = lsm_buffer_page_count(page);
@@ -37,7 +37,7 @@ find_slot(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 
 /* Is it the open page of that run?  The block may have any other use by now. */
 static bool
-is_open(Page page, uint64 run_id)
+is_open_page_of_run(Page page, uint64 run_id)
 {
 	LsmPageOpaque *opaque;
 
@@ -72,7 +72,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 		return LSM_INSERT_BUSY;
 	}
 	page = BufferGetPage(buffer);
-	if (!is_open(page, at->run_id))
+	if (!is_open_page_of_run(page, at->run_id))
 	{
 		UnlockReleaseBuffer(buffer);
 		return LSM_INSERT_CLOSED;
@@ -86,7 +86,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 		UnlockReleaseBuffer(buffer);
 		return LSM_INSERT_FULL;
 	}
-	pos = find_slot(rel, ks, page, entry);
+	pos = find_insert_position(rel, ks, page, entry);
 
 	START_CRIT_SECTION();
 	lsm_buffer_page_insert(page, pos, item, size);

@@ -150,7 +150,7 @@ check_furthest(LsmCheck *c)
 }
 
 static void
-check_index(LsmInspected *in, bool heapallindexed)
+verify_index(LsmInspected *in, bool heapallindexed)
 {
 	LsmCheck   *c = palloc0(sizeof(LsmCheck));
 	Snapshot	snapshot = InvalidSnapshot;
@@ -208,7 +208,7 @@ lsm_check(PG_FUNCTION_ARGS)
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check",
 									ALLOCSET_DEFAULT_SIZES);
 	old_context = MemoryContextSwitchTo(context);
-	check_index(&in, PG_GETARG_BOOL(1));
+	verify_index(&in, PG_GETARG_BOOL(1));
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
 	lsm_inspect_close(&in);

@@ -40,7 +40,7 @@ sees_row(UniqueCheck *u, uint64 tid)
 
 /* Note that the snapshot sees this row, if it does; it must be the only one with its key. */
 static void
-note_row(UniqueCheck *u, const LsmEntry *entry)
+note_visible_row(UniqueCheck *u, const LsmEntry *entry)
 {
 	if (!sees_row(u, entry->tid))
 		return;
@@ -57,15 +57,15 @@ note_row(UniqueCheck *u, const LsmEntry *entry)
 }
 
 static void
-check_entry(UniqueCheck *u, const LsmEntry *entry)
+check_unique_entry(UniqueCheck *u, const LsmEntry *entry)
 {
 	if (u->last.key != NULL && lsm_key_equal(u->c->ks, &u->last, entry))
 	{
 		if (!lsm_key_may_repeat(u->c->ks, u->c->rel, &u->last))
 		{
 			if (!u->last_seen)
-				note_row(u, &u->last);
-			note_row(u, entry);
+				note_visible_row(u, &u->last);
+			note_visible_row(u, entry);
 		}
 		u->last_seen = true;
 		return;
@@ -106,7 +106,7 @@ lsm_check_unique(LsmCheck *c)
 	{
 		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
-		check_entry(&u, lsm_reader_entry(reader));
+		check_unique_entry(&u, lsm_reader_entry(reader));
 		MemoryContextSwitchTo(old_context);
 		MemoryContextReset(c->scratch);
 		lsm_reader_next(reader);

@@ -29,7 +29,7 @@ PG_FUNCTION_INFO_V1(lsm_compact);
 
 /* What it is and who may: before anything is locked. */
 static void
-check_index(Oid oid)
+check_compactable(Oid oid)
 {
 	if (lsm_index_is_partitioned(oid))
 		ereport(ERROR,
@@ -111,7 +111,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 	PreventCommandDuringRecovery("lsm_compact()");
 	PreventCommandIfReadOnly("lsm_compact()");
 	lsm_require_preload("");
-	check_index(oid);
+	check_compactable(oid);
 	if (lsm_target_open(&target, oid, true) != LSM_OPENED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

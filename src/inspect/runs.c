@@ -62,7 +62,7 @@ runs_count_open(LsmIndex *index, LsmVersion *version)
  * does not name it any more, or the index is damaged.
  */
 static LsmVersion *
-runs_read(LsmIndex *index)
+read_runs_version(LsmIndex *index)
 {
 	LsmVersion *version = lsm_version_read(index);
 	const LsmRunRecord *gone;
@@ -117,7 +117,7 @@ lsm_runs(PG_FUNCTION_ARGS)
 	/* Until CREATE INDEX CONCURRENTLY has built it, an index is an empty file, or a part of one. */
 	if (in.index->rd_index->indisready)
 	{
-		version = runs_read(lsm_index_open(in.index));
+		version = read_runs_version(lsm_index_open(in.index));
 		for (uint32 i = 0; i < version->run_count; i++)
 		{
 			if (version->runs[i].state != LSM_RUN_SPENT)

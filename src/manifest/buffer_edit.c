@@ -58,7 +58,7 @@ lsm_manifest_create(LsmIndex *index, ForkNumber fork)
 
 /* What a sealed page holds, for its record. */
 static void
-describe_page(LsmIndex *index, LsmChangedPage *page, LsmRunRecord *run)
+describe_sealed_page(LsmIndex *index, LsmChangedPage *page, LsmRunRecord *run)
 {
 	LsmLeafMode mode;
 	int			count = lsm_buffer_page_count(page->copy);
@@ -81,13 +81,13 @@ describe_page(LsmIndex *index, LsmChangedPage *page, LsmRunRecord *run)
 
 /* The old run becomes a sealed one. */
 static void
-seal_old(LsmChange *change, const LsmRunRecord *old)
+seal_open_page(LsmChange *change, const LsmRunRecord *old)
 {
 	LsmRunRecord run = *old;
 	LsmChangedPage *page = lsm_change_page(change, old->start, LSM_PAGE_BUFFER, old->run_id);
 
 	run.state = LSM_RUN_SEALED;
-	describe_page(change->index, page, &run);
+	describe_sealed_page(change->index, page, &run);
 	lsm_change_op(change, page, LSM_OP_SEAL, NULL, 0);
 	lsm_edit_put(&change->edit, &run);
 	change->edit.seals++;
@@ -95,7 +95,7 @@ seal_old(LsmChange *change, const LsmRunRecord *old)
 
 /* A block and a record for a new run, which is open. */
 static void
-open_new(LsmChange *change)
+open_new_page(LsmChange *change)
 {
 	LsmOpenInit init;
 	LsmSegment	segment;
@@ -157,9 +157,9 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 		return LSM_SEAL_NO_ROOM;
 	}
 	if (old != NULL)
-		seal_old(change, old);
+		seal_open_page(change, old);
 	if (opens)
-		open_new(change);
+		open_new_page(change);
 	*seals = meta->seals + change->edit.seals;
 	lsm_change_commit(change);
 	return LSM_SEALED;

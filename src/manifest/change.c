@@ -45,7 +45,7 @@ lsm_change_find(LsmChange *change, BlockNumber block)
 }
 
 static LsmChangedPage *
-add_page(LsmChange *change, BlockNumber block, Buffer buffer)
+add_changed_page(LsmChange *change, BlockNumber block, Buffer buffer)
 {
 	LsmChangedPage *page;
 
@@ -68,8 +68,8 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 
 	if (page != NULL)
 		return page;
-	page = add_page(change, block,
-					lsm_buffer_read(change->index->rel, block, LSM_KIND(kind), owner,
+	page = add_changed_page(change, block,
+							lsm_buffer_read(change->index->rel, block, LSM_KIND(kind), owner,
 									BUFFER_LOCK_EXCLUSIVE, NULL));
 	memcpy(page->copy, BufferGetPage(page->buffer), BLCKSZ);
 	return page;
@@ -79,9 +79,9 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 LsmChangedPage *
 lsm_change_new_page(LsmChange *change, BlockNumber block)
 {
-	LsmChangedPage *page = add_page(change, block,
-									ReadBufferExtended(change->index->rel, MAIN_FORKNUM, block,
-													   RBM_ZERO_AND_LOCK, NULL));
+	Buffer		buffer = ReadBufferExtended(change->index->rel, MAIN_FORKNUM, block,
+											RBM_ZERO_AND_LOCK, NULL);
+	LsmChangedPage *page = add_changed_page(change, block, buffer);
 
 	page->init = true;
 	memset(page->copy, 0, BLCKSZ);
@@ -101,7 +101,7 @@ lsm_change_image(LsmChange *change, BlockNumber block, Page content)
 }
 
 static void
-append_data(LsmChange *change, LsmChangedPage *page, const void *data, Size size)
+append_change_data(LsmChange *change, LsmChangedPage *page, const void *data, Size size)
 {
 	if (page->size + size > page->room)
 	{
@@ -126,15 +126,15 @@ lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind kind,
 		lsm_report_corruption(change->index->rel, page->block,
 							  "a change does not fit what is on the page");
 	if (page->size == 0)
-		append_data(change, page, &change->stamp, sizeof(change->stamp));
-	append_data(change, page, &op, sizeof(op));
-	append_data(change, page, data, size);
+		append_change_data(change, page, &change->stamp, sizeof(change->stamp));
+	append_change_data(change, page, &op, sizeof(op));
+	append_change_data(change, page, data, size);
 	page->changed = true;
 }
 
 /* Would the edit fit the manifest?  Checked before anything is changed. */
 static void
-check_edit(LsmChange *change)
+check_edit_fits(LsmChange *change)
 {
 	int			count = change->meta->run_count;
 
@@ -185,7 +185,7 @@ lsm_change_commit(LsmChange *change)
 {
 	bool		logged = RelationNeedsWAL(change->index->rel);
 
-	check_edit(change);
+	check_edit_fits(change);
 	for (int i = 0; i < change->page_count; i++)
 	{
 		if (change->pages[i].changed && !change->pages[i].image)

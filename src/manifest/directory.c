@@ -21,7 +21,7 @@
 
 /* Lock a directory page, as the version knows it.  InvalidBuffer: it is older than the page. */
 static Buffer
-lock_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block)
+lock_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block)
 {
 	Buffer		buffer = lsm_buffer_read_recent(index->rel, block, LSM_PAGE_DIRECTORY,
 												run->run_id, NULL);
@@ -40,9 +40,10 @@ lock_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber bl
 
 /* Copy a directory page.  False if the version is older than the page. */
 static bool
-read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, Page copy)
+read_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block,
+					Page copy)
 {
-	Buffer		buffer = lock_page(index, run, edits, block);
+	Buffer		buffer = lock_directory_page(index, run, edits, block);
 
 	if (!BufferIsValid(buffer))
 		return false;
@@ -52,22 +53,23 @@ read_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber bl
 }
 
 static void
-report_item(LsmIndex *index, BlockNumber block)
+report_directory_item(LsmIndex *index, BlockNumber block)
 {
 	lsm_report_corruption(index->rel, block, "item of a directory is out of bounds");
 }
 
 static void
-get_item(LsmIndex *index, BlockNumber block, Page page, int ordinal, LsmDirectoryEntry *item)
+get_directory_item(LsmIndex *index, BlockNumber block, Page page, int ordinal,
+				   LsmDirectoryEntry *item)
 {
 	if (!lsm_directory_page_get(page, ordinal, item))
-		report_item(index, block);
+		report_directory_item(index, block);
 }
 
 /* How many items of the page begin (by_high: end) before the bound? */
 static int
-count_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
-			 const LsmBound *bound, bool by_high)
+count_items_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
+				   const LsmBound *bound, bool by_high)
 {
 	int			low = 0;
 	int			high = lsm_directory_page_count(page);
@@ -78,7 +80,7 @@ count_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
 		LsmEntry	end;
 
 		if (!lsm_directory_page_get_end(page, middle, by_high, &end))
-			report_item(index, block);
+			report_directory_item(index, block);
 		if (lsm_bound_compare(ks, bound, &end) < 0)
 			low = middle + 1;
 		else
@@ -106,14 +108,14 @@ static LsmFindResult
 search_segments(Search *s, BlockNumber block, Page page)
 {
 	int			count = lsm_directory_page_count(page);
-	int			at = count_before(s->index, s->ks, block, page, s->bound, s->forward);
+	int			at = count_items_before(s->index, s->ks, block, page, s->bound, s->forward);
 	int			step = s->forward ? 1 : -1;
 
 	for (at = s->forward ? at : at - 1; at >= 0 && at < count; at += step)
 	{
 		LsmDirectoryEntry item;
 
-		get_item(s->index, block, page, at, &item);
+		get_directory_item(s->index, block, page, at, &item);
 		if (item.segment.blocks == 0)
 			continue;
 		s->found->segment = item.segment;
@@ -139,7 +141,7 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 	/* At first the last one that begins before the bound; what it lacks its neighbours may have. */
 	if (*at == FIRST_CHILD)
 	{
-		*at = count_before(s->index, s->ks, block, page, s->bound, false) - 1;
+		*at = count_items_before(s->index, s->ks, block, page, s->bound, false) - 1;
 		if (s->forward)
 			*at = Max(*at, 0);
 	}
@@ -147,7 +149,7 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 	{
 		LsmDirectoryEntry item;
 
-		get_item(s->index, block, page, *at, &item);
+		get_directory_item(s->index, block, page, *at, &item);
 		if (item.segment.blocks == 0)
 			continue;
 		*child = item.segment.start;
@@ -166,7 +168,7 @@ static LsmFindResult
 search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *child)
 {
 	PGAlignedBlock copy;
-	Buffer		buffer = lock_page(s->index, s->run, s->edits, block);
+	Buffer		buffer = lock_directory_page(s->index, s->run, s->edits, block);
 	Page		page;
 	LsmFindResult result;
 
@@ -193,7 +195,7 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 
 /* Look below a page. Its lock is not held meanwhile: edits lock several, in any order. */
 static LsmFindResult
-search_page(Search *s, BlockNumber block, int level)
+search_below_page(Search *s, BlockNumber block, int level)
 {
 	BlockNumber child = InvalidBlockNumber;
 	int			at = FIRST_CHILD;
@@ -205,7 +207,7 @@ search_page(Search *s, BlockNumber block, int level)
 
 		if (level == 1 || result != LSM_FOUND)
 			return result;
-		result = search_page(s, child, level - 1);
+		result = search_below_page(s, child, level - 1);
 		if (result != LSM_FOUND_NONE)
 			return result;
 	}
@@ -224,7 +226,7 @@ lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, ui
 {
 	Search		s = {index, ks, run, edits, bound, ScanDirectionIsForward(direction), found};
 
-	return search_page(&s, run->start, run->dir_height);
+	return search_below_page(&s, run->start, run->dir_height);
 }
 
 /*
@@ -235,7 +237,7 @@ LsmFindResult
 lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 				   const LsmFoundSegment *found, Page copy)
 {
-	return read_page(index, run, edits, found->page, copy) ? LSM_FOUND : LSM_FOUND_STALE;
+	return read_directory_page(index, run, edits, found->page, copy) ? LSM_FOUND : LSM_FOUND_STALE;
 }
 
 /* Where a run ends: the bound after the last entry that its segments were written with. */
@@ -250,9 +252,9 @@ lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBo
 	{
 		LsmDirectoryEntry item;
 
-		if (!read_page(index, run, edits, block, page))
+		if (!read_directory_page(index, run, edits, block, page))
 			return LSM_FOUND_STALE;
-		get_item(index, block, page, lsm_directory_page_count(page) - 1, &item);
+		get_directory_item(index, block, page, lsm_directory_page_count(page) - 1, &item);
 		if (level == 1)
 			lsm_bound_set_entry(high, &item.high, -1);
 		block = item.segment.start;
@@ -261,15 +263,15 @@ lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBo
 }
 
 static bool
-walk_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block, int level,
-		  LsmDirectoryVisitor visit, void *arg)
+walk_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block,
+					int level, LsmDirectoryVisitor visit, void *arg)
 {
 	PGAlignedBlock room;
 	Page		page = room.data;
 
 	check_stack_depth();
 	CHECK_FOR_INTERRUPTS();
-	if (!read_page(index, run, edits, block, page))
+	if (!read_directory_page(index, run, edits, block, page))
 		return false;
 	if (lsm_directory_header(page)->level != level)
 		lsm_report_corruption(index->rel, block, "directory page is of another level");
@@ -278,11 +280,11 @@ walk_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber bl
 	{
 		LsmDirectoryEntry item;
 
-		get_item(index, block, page, i, &item);
+		get_directory_item(index, block, page, i, &item);
 		if (level == 1)
 			visit(arg, block, page, i, &item);
 		else if (item.segment.blocks > 0 &&
-				 !walk_page(index, run, edits, item.segment.start, level - 1, visit, arg))
+				 !walk_directory_page(index, run, edits, item.segment.start, level - 1, visit, arg))
 			return false;
 	}
 	return true;
@@ -297,7 +299,7 @@ bool
 lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 				   LsmDirectoryVisitor visit, void *arg)
 {
-	return walk_page(index, run, edits, run->start, run->dir_height, visit, arg);
+	return walk_directory_page(index, run, edits, run->start, run->dir_height, visit, arg);
 }
 
 /* --- changes: the caller has begun a change ------------------------------------- */
@@ -310,7 +312,7 @@ change_directory(LsmChange *change, const LsmRunRecord *run, BlockNumber block)
 
 /* A new directory page, without items. */
 static LsmChangedPage *
-new_page(LsmChange *change, const LsmRunRecord *run, int level)
+new_directory_page(LsmChange *change, const LsmRunRecord *run, int level)
 {
 	LsmDirectoryInit init;
 	LsmChangedPage *page;
@@ -325,7 +327,7 @@ new_page(LsmChange *change, const LsmRunRecord *run, int level)
 }
 
 static void
-append_item(LsmChange *change, LsmChangedPage *page, const LsmDirectoryEntry *entry)
+append_directory_item(LsmChange *change, LsmChangedPage *page, const LsmDirectoryEntry *entry)
 {
 	char		item[LSM_MAX_DIRECTORY_ITEM];
 	uint32		size = lsm_directory_item_encode(item, entry);
@@ -345,12 +347,12 @@ append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, Block
 	entry.low.restlen = 0;
 	entry.segment.start = child;
 	entry.segment.blocks = 1;
-	append_item(change, page, &entry);
+	append_directory_item(change, page, &entry);
 }
 
 /* Does an item for an entry (above level 1: for its low key alone) fit? */
 static bool
-fits(Page page, const LsmDirectoryEntry *entry, int level)
+directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 {
 	uint32		keys = entry->low.keylen + (level == 1 ? entry->high.keylen : 0);
 
@@ -376,8 +378,8 @@ look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int 
 		buffer = lsm_buffer_read(index->rel, block, LSM_KIND(LSM_PAGE_DIRECTORY), run->run_id,
 								 BUFFER_LOCK_SHARE, NULL);
 	page = changed != NULL ? changed->copy : BufferGetPage(buffer);
-	get_item(index, block, page, lsm_directory_page_count(page) - 1, &last);
-	*has_room = fits(page, entry, level);
+	get_directory_item(index, block, page, lsm_directory_page_count(page) - 1, &last);
+	*has_room = directory_item_fits(page, entry, level);
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
 	return last.segment.start;
@@ -388,7 +390,7 @@ StaticAssertDecl(LSM_MAX_HEIGHT + 1 + LSM_MOST_MAP_PAGES <= LSM_WAL_PAGES,
 
 /* All pages of the right edge are full: a new root above the old one. */
 static void
-add_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber child)
+add_directory_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber child)
 {
 	LsmChangedPage *old = change_directory(change, run, run->start);
 	LsmChangedPage *root;
@@ -397,8 +399,8 @@ add_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber 
 	if (run->dir_height == LSM_MAX_HEIGHT)
 		elog(ERROR, "directory of index \"%s\" has too many levels",
 			 RelationGetRelationName(change->index->rel));
-	get_item(change->index, old->block, old->copy, 0, &first);
-	root = new_page(change, run, run->dir_height + 1);
+	get_directory_item(change->index, old->block, old->copy, 0, &first);
+	root = new_directory_page(change, run, run->dir_height + 1);
 	append_child(change, root, &first.low, old->block);
 	append_child(change, root, low, child);
 	run->start = root->block;
@@ -424,8 +426,8 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 	Assert(run->segments == 0 || run->dir_height > 0);
 	if (run->dir_height == 0)
 	{
-		page = new_page(change, run, 1);
-		append_item(change, page, entry);
+		page = new_directory_page(change, run, 1);
+		append_directory_item(change, page, entry);
 		run->start = page->block;
 		run->dir_height = 1;
 		lsm_run_add_segment(run, &entry->segment);
@@ -441,13 +443,13 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 	lsm_run_add_segment(run, &entry->segment);
 	if (has_room[1])
 	{
-		append_item(change, change_directory(change, run, edge[1]), entry);
+		append_directory_item(change, change_directory(change, run, edge[1]), entry);
 		return;
 	}
 
 	/* A new page on each level whose last one is full, named by the one above. */
-	page = new_page(change, run, 1);
-	append_item(change, page, entry);
+	page = new_directory_page(change, run, 1);
+	append_directory_item(change, page, entry);
 	for (int level = 2; level <= run->dir_height; level++)
 	{
 		child = page->block;
@@ -456,10 +458,10 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 			append_child(change, change_directory(change, run, edge[level]), &entry->low, child);
 			return;
 		}
-		page = new_page(change, run, level);
+		page = new_directory_page(change, run, level);
 		append_child(change, page, &entry->low, child);
 	}
-	add_root(change, run, &entry->low, page->block);
+	add_directory_root(change, run, &entry->low, page->block);
 }
 
 /* Change the record of a segment. */
@@ -477,13 +479,13 @@ lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page, 
 }
 
 static bool
-is_empty(LsmIndex *index, const LsmChangedPage *page)
+names_no_segment(LsmIndex *index, const LsmChangedPage *page)
 {
 	for (int i = 0; i < lsm_directory_page_count(page->copy); i++)
 	{
 		LsmDirectoryEntry item;
 
-		get_item(index, page->block, page->copy, i, &item);
+		get_directory_item(index, page->block, page->copy, i, &item);
 		if (item.segment.blocks > 0)
 			return false;
 	}
@@ -517,11 +519,12 @@ lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
 		at_edge[level] = edge;
 		if (level == 1)
 			break;
-		ordinals[level] = count_before(change->index, ks, block, pages[level]->copy, &low, false) - 1;
+		ordinals[level] = count_items_before(change->index, ks, block, pages[level]->copy, &low,
+											 false) - 1;
 		if (ordinals[level] < 0)
 			return;
 		edge = edge && ordinals[level] == lsm_directory_page_count(pages[level]->copy) - 1;
-		get_item(change->index, block, pages[level]->copy, ordinals[level], &item);
+		get_directory_item(change->index, block, pages[level]->copy, ordinals[level], &item);
 		if (item.segment.blocks == 0)
 			return;
 		block = item.segment.start;
@@ -531,11 +534,11 @@ lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
 	{
 		LsmDirectoryEntry item;
 
-		if (at_edge[level] || !is_empty(change->index, pages[level]))
+		if (at_edge[level] || !names_no_segment(change->index, pages[level]))
 			return;
 		lsm_space_give(change, pages[level]->block, 1);
-		get_item(change->index, pages[level + 1]->block, pages[level + 1]->copy,
-				 ordinals[level + 1], &item);
+		get_directory_item(change->index, pages[level + 1]->block, pages[level + 1]->copy,
+						   ordinals[level + 1], &item);
 		item.segment.blocks = 0;
 		lsm_directory_set(change, run, pages[level + 1]->block, ordinals[level + 1], &item.segment);
 	}
@@ -552,7 +555,7 @@ free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int le
 		LsmDirectoryEntry item;
 		LsmSegment	gone;
 
-		get_item(change->index, block, page->copy, i, &item);
+		get_directory_item(change->index, block, page->copy, i, &item);
 		if (item.segment.blocks == 0)
 			continue;
 		if (level > 1 && free_below(change, run, item.segment.start, level - 1))

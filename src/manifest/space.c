@@ -29,7 +29,7 @@ typedef struct Extent
 } Extent;
 
 static LsmChangedPage *
-map_page(LsmChange *change, uint32 region)
+change_map_page(LsmChange *change, uint32 region)
 {
 	return lsm_change_page(change, lsm_region_map_block(region), LSM_PAGE_MAP, 0);
 }
@@ -55,7 +55,7 @@ may_search(const LsmChange *change, uint32 region)
 }
 
 static void
-set_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
+set_map_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 {
 	uint32		region = lsm_region_of(start);
 	LsmMapSet	set;
@@ -63,7 +63,7 @@ set_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 	set.first = start - lsm_region_start(region);
 	set.count = length;
 	set.used = used;
-	lsm_change_op(change, map_page(change, region), LSM_OP_MAP_SET, &set, sizeof(set));
+	lsm_change_op(change, change_map_page(change, region), LSM_OP_MAP_SET, &set, sizeof(set));
 }
 
 /*
@@ -71,8 +71,8 @@ set_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
  * if it is longer.  True if it is as long as wanted.
  */
 static bool
-search(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint32 want,
-	   Extent *best)
+search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint32 want,
+			  Extent *best)
 {
 	BlockNumber base = lsm_region_start(region);
 	uint32		first;
@@ -80,7 +80,7 @@ search(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint3
 
 	if (from >= to)
 		return false;
-	if (!lsm_map_find(map_page(change, region)->copy, from - base, to - base, want, 1,
+	if (!lsm_map_find(change_map_page(change, region)->copy, from - base, to - base, want, 1,
 					  &first, &count))
 		return false;
 	if (count > best->length)
@@ -112,14 +112,15 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 	{
 		BlockNumber from = n == 0 ? at : lsm_region_first(region);
 
-		if (search(change, region, from,
-				   Min(lsm_region_start(region) + LSM_REGION_BLOCKS, end), want, &best))
+		if (search_region(change, region, from,
+						  Min(lsm_region_start(region) + LSM_REGION_BLOCKS, end), want, &best))
 			return best;
 		region = (region + 1) % regions;
 	}
 	*place = lsm_region_first(region);
 	if (regions <= LSM_MOST_REGIONS)
-		search(change, lsm_region_of(at), lsm_region_first(lsm_region_of(at)), at, want, &best);
+		search_region(change, lsm_region_of(at), lsm_region_first(lsm_region_of(at)), at, want,
+					  &best);
 	return best;
 }
 
@@ -128,7 +129,7 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
  * What is left of a region that has not even that many stays free.
  */
 static Extent
-grow(LsmChange *change, uint32 want, uint32 least)
+grow_space(LsmChange *change, uint32 want, uint32 least)
 {
 	LsmSpace   *space = &change->edit.space;
 	uint32		region = lsm_region_of(space->mapped_end - 1);
@@ -186,7 +187,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	if (found.length >= least)
 		*at = found.start + found.length;
 	else
-		found = grow(change, want, least);
+		found = grow_space(change, want, least);
 	/*
 	 * Making a file longer is not logged, so after a failover or a power failure it
 	 * may be shorter than the map: also where free blocks are.
@@ -194,7 +195,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
 		lsm_relation_extend_to(change->index->rel, found.start + found.length +
 							   Min(space->mapped_end / 64, MOST_AHEAD));
-	set_bits(change, found.start, found.length, true);
+	set_map_bits(change, found.start, found.length, true);
 	space->free_blocks -= found.length;
 	*start = found.start;
 	return found.length;
@@ -206,7 +207,7 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 {
 	if (length == 0)
 		return;
-	set_bits(change, start, length, false);
+	set_map_bits(change, start, length, false);
 	/* At the end the blocks are as if they had never been used. */
 	if (start + length == change->edit.space.mapped_end &&
 		start > lsm_region_first(lsm_region_of(start)))
@@ -242,7 +243,7 @@ lsm_space_used_end(LsmChange *change)
 	{
 		BlockNumber base = lsm_region_start(region);
 
-		end = base + lsm_map_used_end(map_page(change, region)->copy, end - base);
+		end = base + lsm_map_used_end(change_map_page(change, region)->copy, end - base);
 		/* Only its map page is left of a region: that goes, too. */
 		if (region == 0 || end > base + 1 || change->page_count >= LSM_WAL_PAGES - 1)
 			return end;

@@ -16,7 +16,7 @@
  * Directories are looked at when they are read.
  */
 static void
-check_length(Relation rel, const LsmVersion *version)
+check_file_length(Relation rel, const LsmVersion *version)
 {
 	uint64		end = 0;
 
@@ -118,7 +118,7 @@ lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
 	index->meta_buffer = buffer;
 	UnlockReleaseBuffer(buffer);
 	if (changed)
-		check_length(index->rel, version);
+		check_file_length(index->rel, version);
 	return changed;
 }
 

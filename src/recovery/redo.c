@@ -23,7 +23,7 @@ redo_damaged(const char *what, Buffer buffer)
 }
 
 static void
-finish(Buffer buffer, XLogReaderState *record)
+finish_redo_page(Buffer buffer, XLogReaderState *record)
 {
 	PageSetLSN(BufferGetPage(buffer), record->EndRecPtr);
 	MarkBufferDirty(buffer);
@@ -45,7 +45,7 @@ redo_insert(XLogReaderState *record)
 			((PageHeader) page)->pd_lower + sizeof(uint16) + size > ((PageHeader) page)->pd_upper)
 			redo_damaged("insert", buffer);
 		lsm_buffer_page_insert(page, xlrec->pos, (uint8 *) item, size);
-		finish(buffer, record);
+		finish_redo_page(buffer, record);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
@@ -69,7 +69,7 @@ redo_meta(XLogReaderState *record)
 		if (!lsm_meta_apply(BufferGetPage(buffer), edit))
 			redo_damaged("edit", buffer);
 		pfree(edit);
-		finish(buffer, record);
+		finish_redo_page(buffer, record);
 	}
 	return buffer;
 }
@@ -95,7 +95,7 @@ redo_page(XLogReaderState *record, uint8 block_id)
 		data = XLogRecGetBlockData(record, block_id, &size);
 		if (data == NULL || !lsm_page_apply(BufferGetPage(buffer), data, size))
 			redo_damaged("edit", buffer);
-		finish(buffer, record);
+		finish_redo_page(buffer, record);
 	}
 	return buffer;
 }
@@ -149,7 +149,7 @@ redo_delete(XLogReaderState *record)
 			lsm_group_free(&scratch);
 		}
 		pfree(ordinals);
-		finish(buffer, record);
+		finish_redo_page(buffer, record);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
@@ -170,7 +170,7 @@ redo_gate_flip(XLogReaderState *record)
 				lsm_meta_flip_gate(page);
 			else
 				lsm_gate_set_closed(page, i == 1);
-			finish(buffers[i], record);
+			finish_redo_page(buffers[i], record);
 		}
 	}
 	for (int i = 2; i >= 0; i--)
@@ -192,7 +192,7 @@ redo_gate_drain(XLogReaderState *record)
 	if (XLogReadBufferForRedoExtended(record, 0, RBM_NORMAL, true, &buffer) == BLK_NEEDS_REDO)
 	{
 		lsm_page_unmark(BufferGetPage(buffer));
-		finish(buffer, record);
+		finish_redo_page(buffer, record);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);

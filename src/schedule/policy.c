@@ -20,7 +20,7 @@
 
 /* Blocks that one step of a writer writes. */
 static uint32
-step_blocks(void)
+writer_step_blocks(void)
 {
 	return lsm_segment_blocks > 0 ? Min(lsm_segment_blocks, LSM_MIN_SEGMENT_BLOCKS) :
 		LSM_MIN_SEGMENT_BLOCKS;
@@ -42,7 +42,7 @@ static uint32
 count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_before,
 			uint64 seals)
 {
-	uint32		turns = lsm_rule_turns(level, step_blocks(), seals_before, seals);
+	uint32		turns = lsm_rule_turns(level, writer_step_blocks(), seals_before, seals);
 
 	/* The level is behind: writers missed their turns because others held the job. */
 	if (lsm_pick_count_free(version->runs, version->run_count, level - 1) >=

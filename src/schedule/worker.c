@@ -178,7 +178,7 @@ database_is_wanted(Oid database)
 
 /* Choose and claim the next index.  Returns NULL if none is due: look again at *when. */
 static LsmIndexSlot *
-choose_index(TimestampTz *when)
+choose_next_index(TimestampTz *when)
 {
 	LsmIndexSlot *best = NULL;
 	uint64		best_rank = 0;
@@ -418,7 +418,7 @@ worker_loop(MemoryContext context)
 		}
 		if (lsm_max_workers == 0)
 			return;
-		slot = choose_index(&when);
+		slot = choose_next_index(&when);
 		if (slot != NULL)
 		{
 			if (visit_index_guarded(slot, context) == WORK_LEAVE)

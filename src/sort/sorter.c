@@ -68,7 +68,7 @@ lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 }
 
 static SortBatch *
-add_batch(LsmSorter *s)
+add_sort_batch(LsmSorter *s)
 {
 	if (s->batch_count == s->batch_room)
 	{
@@ -88,9 +88,9 @@ name_of_share(char *name, int number)
 
 /* A new batch: what is written to the file from now on. */
 static SortBatch *
-begin_batch(LsmSorter *s)
+begin_sort_batch(LsmSorter *s)
 {
-	SortBatch  *batch = add_batch(s);
+	SortBatch  *batch = add_sort_batch(s);
 	char		name[MAXPGPATH];
 
 	if (s->file == NULL && s->files != NULL)
@@ -108,13 +108,13 @@ begin_batch(LsmSorter *s)
 }
 
 static void
-write_batch(LsmSorter *s)
+write_sort_batch(LsmSorter *s)
 {
 	MemoryContext old = MemoryContextSwitchTo(s->context);
 	SortBatch  *batch;
 
 	lsm_item_refs_sort(s->entries.refs, s->entries.count, s->entries.ks);
-	batch = begin_batch(s);
+	batch = begin_sort_batch(s);
 	for (Size i = 0; i < s->entries.count; i++)
 	{
 		LsmItem    *item = s->entries.refs[i].item;
@@ -135,7 +135,7 @@ void
 lsm_sorter_add(LsmSorter *s, const LsmEntry *entry)
 {
 	if (s->entries.used >= s->memory && s->entries.count > 0)
-		write_batch(s);
+		write_sort_batch(s);
 	lsm_entries_add(&s->entries, entry);
 }
 
@@ -157,7 +157,7 @@ typedef struct SortCursor
 
 /* Have at least `need` bytes at pos, or as many as the batch has. */
 static bool
-fill(SortCursor *c, Size need)
+fill_read_buffer(SortCursor *c, Size need)
 {
 	Size		n;
 
@@ -191,10 +191,10 @@ sort_cursor_stand(SortCursor *c)
 		if (c->at < c->sorter->entries.count)
 			item = c->sorter->entries.refs[c->at].item;
 	}
-	else if (fill(c, sizeof(LsmItem)))
+	else if (fill_read_buffer(c, sizeof(LsmItem)))
 	{
 		item = (LsmItem *) (c->buffer + c->pos);
-		if (!fill(c, lsm_item_bytes(item)))
+		if (!fill_read_buffer(c, lsm_item_bytes(item)))
 			elog(ERROR, "temporary file of an index build ends early");
 		item = (LsmItem *) (c->buffer + c->pos);
 	}
@@ -238,7 +238,7 @@ sort_cursor_close(LsmCursor *base)
 static const LsmCursorOps sort_cursor_ops = {sort_cursor_seek, sort_cursor_fill, sort_cursor_close};
 
 static LsmCursor *
-batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
+create_batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
 {
 	SortCursor *c = palloc0(sizeof(SortCursor));
 
@@ -253,7 +253,7 @@ batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
 
 /* A cursor over the first `count` batches. */
 static LsmCursor *
-merge_cursor(LsmSorter *s, int count)
+create_merge_cursor(LsmSorter *s, int count)
 {
 	LsmCursor **children = palloc(count * sizeof(LsmCursor *));
 	LsmCursor  *result;
@@ -261,7 +261,7 @@ merge_cursor(LsmSorter *s, int count)
 
 	share = MAXALIGN_DOWN(Min(Max(share, MIN_BUFFER), MAX_BUFFER));
 	for (int i = 0; i < count; i++)
-		children[i] = batch_cursor(s, &s->batches[i], share);
+		children[i] = create_batch_cursor(s, &s->batches[i], share);
 	result = children[0];
 	if (count > 1)
 	{
@@ -274,7 +274,7 @@ merge_cursor(LsmSorter *s, int count)
 
 /* Write what is in `buffer` at the end of the file: cursors read elsewhere. */
 static void
-append(LsmSorter *s, const char *buffer, Size bytes)
+append_to_file(LsmSorter *s, const char *buffer, Size bytes)
 {
 	if (BufFileSeek(s->file, s->end_fileno, s->end_offset, SEEK_SET) != 0)
 		ereport(ERROR,
@@ -286,10 +286,10 @@ append(LsmSorter *s, const char *buffer, Size bytes)
 
 /* Merge the first `count` batches into one, which becomes the last. */
 static void
-merge_batches(LsmSorter *s, int count)
+merge_sort_batches(LsmSorter *s, int count)
 {
-	SortBatch	batch = *begin_batch(s);
-	LsmCursor  *merged = merge_cursor(s, count);
+	SortBatch	batch = *begin_sort_batch(s);
+	LsmCursor  *merged = create_merge_cursor(s, count);
 	char	   *buffer = palloc(MIN_BUFFER);
 	Size		filled = 0;
 	LsmBound	start;
@@ -306,7 +306,7 @@ merge_batches(LsmSorter *s, int count)
 
 		if (filled + size > MIN_BUFFER)
 		{
-			append(s, buffer, filled);
+			append_to_file(s, buffer, filled);
 			filled = 0;
 			CHECK_FOR_INTERRUPTS();
 		}
@@ -319,7 +319,7 @@ merge_batches(LsmSorter *s, int count)
 		filled += size;
 		batch.bytes += size;
 	}
-	append(s, buffer, filled);
+	append_to_file(s, buffer, filled);
 	lsm_cursor_close(merged);
 	pfree(buffer);
 
@@ -348,12 +348,12 @@ lsm_sorter_finish(LsmSorter *s)
 	else
 	{
 		if (s->entries.count > 0)
-			write_batch(s);
+			write_sort_batch(s);
 		lsm_entries_clear(&s->entries, false);
 		/* No more than need be: what is merged here is written twice. */
 		while (s->batch_count > most)
-			merge_batches(s, Min(most, s->batch_count - most + 1));
-		result = merge_cursor(s, s->batch_count);
+			merge_sort_batches(s, Min(most, s->batch_count - most + 1));
+		result = create_merge_cursor(s, s->batch_count);
 	}
 	MemoryContextSwitchTo(old);
 	return result;
@@ -375,13 +375,13 @@ void
 lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)
 {
 	if (s->entries.count > 0)
-		write_batch(s);
+		write_sort_batch(s);
 	share->batch_count = s->batch_count;
 	share->fileno = s->end_fileno;
 	share->offset = s->end_offset;
 	if (s->batch_count == 0)
 		return;
-	append(s, (const char *) s->batches, s->batch_count * sizeof(SortBatch));
+	append_to_file(s, (const char *) s->batches, s->batch_count * sizeof(SortBatch));
 	BufFileExportFileSet(s->file);
 }
 
@@ -404,7 +404,7 @@ lsm_sorter_import(LsmSorter *s, SharedFileSet *files, int number, const LsmSorte
 					 errmsg("could not seek in temporary file of an index build: %m")));
 		for (int i = 0; i < share->batch_count; i++)
 		{
-			SortBatch  *batch = add_batch(s);
+			SortBatch  *batch = add_sort_batch(s);
 
 			if (BufFileRead(file, batch, sizeof(SortBatch)) != sizeof(SortBatch))
 				ereport(ERROR,

@@ -276,7 +276,7 @@ make_recent(uint32 count)
 
 /* Where the buffer of a block is remembered. */
 static inline Buffer *
-recent_buffer(Relation rel, BlockNumber block)
+remembered_buffer(Relation rel, BlockNumber block)
 {
 	if (unlikely(recent_buffers == NULL))
 		make_recent(FEW_RECENT);
@@ -298,7 +298,7 @@ lsm_buffer_recall_many(void)
 void
 lsm_buffer_recall(Relation rel, BlockNumber block)
 {
-	__builtin_prefetch(recent_buffer(rel, block));
+	__builtin_prefetch(remembered_buffer(rel, block));
 }
 
 /*
@@ -309,7 +309,7 @@ lsm_buffer_recall(Relation rel, BlockNumber block)
 void
 lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
 {
-	Buffer		buffer = *recent_buffer(rel, block);
+	Buffer		buffer = *remembered_buffer(rel, block);
 	Page		page;
 
 	if (buffer == InvalidBuffer)
@@ -327,7 +327,7 @@ Buffer
 lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 					   BufferAccessStrategy strategy)
 {
-	return lsm_buffer_read_again(rel, block, kind, owner, strategy, recent_buffer(rel, block));
+	return lsm_buffer_read_again(rel, block, kind, owner, strategy, remembered_buffer(rel, block));
 }
 
 /* A page will be read: let the kernel get it.  False if it is in shared buffers. */
@@ -344,7 +344,7 @@ lsm_buffer_ask(Relation rel, BlockNumber block)
 bool
 lsm_buffer_ask_expected(Relation rel, BlockNumber block)
 {
-	Buffer	   *recent = recent_buffer(rel, block);
+	Buffer	   *recent = remembered_buffer(rel, block);
 	PrefetchBufferResult result;
 
 	if (*recent != InvalidBuffer && !RelationUsesLocalBuffers(rel))
