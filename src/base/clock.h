@@ -15,6 +15,9 @@
 /* Processes note a time a little after they have read the clock. */
 #define LSM_CLOCK_SLACK_MS 1000
 
+/* Nobody keeps workers away from an index for longer. */
+#define LSM_LONGEST_POSTPONE_MS 300000
+
 /* Microseconds since a past time; 0 if the clock was set back. */
 static inline int64
 lsm_clock_elapsed_us(TimestampTz since, TimestampTz now)

@@ -206,8 +206,9 @@ lsm_slots_postpone_database(Oid database, int64 wait_ms)
 	{
 		LsmIndexSlot *slot = &lsm_shared->indexes[i];
 
-		if (lsm_slot_database(slot) == database)
-			slot->not_before = Max(slot->not_before, until);
+		if (lsm_slot_database(slot) == database &&
+			!lsm_clock_is_ahead(slot->not_before, until, LSM_LONGEST_POSTPONE_MS))
+			slot->not_before = until;
 	}
 	LWLockRelease(lsm_shared->lock);
 }

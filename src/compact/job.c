@@ -157,9 +157,9 @@ catch_up(Step *step, LsmBuilder *builder)
 }
 
 /*
- * Fill a segment from the inputs, until it is full, they have no more, or a
- * segment comes next that can be moved.  Whole pages are taken where one is all
- * alone at its place in the order and it pays to copy it, else entries.
+ * Fill a segment from the inputs until the segment is full, the inputs have no more, or a
+ * segment comes next that can be moved.  A page that overlaps no other input is copied
+ * whole if that pays; otherwise entries are taken one by one.
  */
 static void
 fill_segment(Step *step, LsmBuilder *builder)
@@ -173,6 +173,8 @@ fill_segment(Step *step, LsmBuilder *builder)
 		LsmWholeSegment whole;
 		Page		page = NULL;
 
+		if (n % 1024 == 0 || source->at_page)
+			CHECK_FOR_INTERRUPTS();
 		if (unlikely(reader->cx.stale))
 		{
 			catch_up(step, builder);
@@ -201,8 +203,6 @@ fill_segment(Step *step, LsmBuilder *builder)
 			return;
 		source->source->taken++;
 		lsm_cursor_next(source);
-		if (n % 1024 == 0)
-			CHECK_FOR_INTERRUPTS();
 	}
 }
 

@@ -113,7 +113,10 @@ lsm_check_map(LsmCheck *c)
 	map_check_pages(c);
 	map_name_all(c, named);
 	for (uint32 i = 0; i < in->region_count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		map_check_region(c, i, named + (Size) i * LSM_MAP_WORDS, &used);
+	}
 	if (used + space->free_blocks != space->mapped_end)
 		lsm_check_report(c, LSM_BLOCK_META,
 						 "%u blocks are free, but in the space map " UINT64_FORMAT,

@@ -7,9 +7,6 @@
 
 #include "datatype/timestamp.h"
 
-/* The longest time for which anybody postpones the visit of a worker. */
-#define LSM_LONGEST_POSTPONE_MS 300000
-
 /* What an index asks of the workers; see LsmIndexSlot. */
 typedef struct LsmAsk
 {
