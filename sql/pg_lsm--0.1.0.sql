@@ -109,26 +109,6 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION lsm_stat_indexes() IS
 'counters of the lsm indexes of this database that were written to or read since the server started; see pg_stat_lsm_indexes';
 
-CREATE FUNCTION lsm_last_statement(
-	OUT index regclass,
-	OUT seeks bigint,
-	OUT runs_read bigint,
-	OUT segments_read bigint,
-	OUT pages_read bigint,
-	OUT entries_read bigint,
-	OUT restarts bigint,
-	OUT entries_removed bigint,
-	OUT filter_checks bigint,
-	OUT filter_skips bigint,
-	OUT filter_misses bigint,
-	OUT pages_prefetched bigint)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
-
-COMMENT ON FUNCTION lsm_last_statement() IS
-'what the last statement of this session that scanned lsm indexes has read of each; the columns are those of pg_stat_lsm_indexes';
-
 CREATE FUNCTION lsm_stat_progress(
 	OUT pid integer,
 	OUT datid oid,

@@ -1,17 +1,12 @@
 /*
  * counters.c
- *	  What reading an index has cost: on its way to shared memory, and by statement.
+ *	  What reading an index has cost, on its way to shared memory.
  *
- * A reader counts for itself.  When a scan ends, what it has counted is added to
- * the handle's counters and to those of the statement that runs.  From the handle
- * it goes to shared memory when there is much of it, or with the end of the
- * transaction, unless that was done a moment ago: sessions that look up single
- * rows of one index would else spend their time on moving a cache line about.
- *
- * Statements are the top-level ones; ingest/statement.c says when one begins.  Scans
- * end behind the hooks of their statement, so what is counted until the next one
- * begins belongs to it.  Two sets of counters are kept: a statement that asks for
- * those of the last one may read indexes itself.
+ * A reader counts for itself.  When a scan ends, its counts go to the handle of the
+ * index.  From there they go to shared memory when there are many, or when the
+ * transaction ends, unless an earlier one published less than a millisecond ago.
+ * Otherwise sessions that look up single rows of one index would spend their time
+ * moving a cache line between them.
  */
 #include "postgres.h"
 
@@ -24,21 +19,6 @@
 
 /* Transactions that follow closer upon each other are published together. */
 #define PUBLISH_AFTER_US	1000
-
-/* Indexes that a statement's counters are kept for: the first ones. */
-#define MOST_INDEXES		1024
-
-typedef struct StatementSet
-{
-	uint64		statement;
-	int			count;
-	LsmStatementReads reads[MOST_INDEXES];
-} StatementSet;
-
-static uint64 statement = 1;	/* the number of the one that began last */
-static StatementSet sets[2];
-static StatementSet *latest = &sets[0]; /* of the last statement that has read anything */
-static StatementSet *before = &sets[1]; /* of the one before */
 
 #define AT(field) offsetof(LsmReadCounters, field)
 
@@ -79,91 +59,24 @@ is_nothing(const LsmReadCounters *counters)
 	return counters->seeks == 0 && counters->pages == 0 && counters->removed == 0;
 }
 
-/* --- statements ------------------------------------------------------------- */
-
-/* A top-level statement begins. */
-void
-lsm_statement_reads_begin(void)
-{
-	statement++;
-}
-
-/* The place of an index in the latest set, which is the current statement's; NULL: no room. */
-static LsmStatementReads *
-find_reads(LsmIndex *index)
-{
-	if (index->tally < latest->count && latest->reads[index->tally].index == index->id)
-		return &latest->reads[index->tally];
-	for (int i = 0; i < latest->count; i++)
-	{
-		if (latest->reads[i].index == index->id)
-		{
-			index->tally = i;
-			return &latest->reads[i];
-		}
-	}
-	if (latest->count == MOST_INDEXES)
-		return NULL;
-	index->tally = latest->count++;
-	memset(&latest->reads[index->tally], 0, sizeof(LsmStatementReads));
-	latest->reads[index->tally].index = index->id;
-	return &latest->reads[index->tally];
-}
-
-static void
-add_to_statement(LsmIndex *index, const LsmReadCounters *counters)
-{
-	LsmStatementReads *reads;
-
-	if (latest->statement != statement)
-	{
-		StatementSet *free_set = before;
-
-		before = latest;
-		latest = free_set;
-		latest->statement = statement;
-		latest->count = 0;
-	}
-	reads = find_reads(index);
-	if (reads != NULL)
-		lsm_counters_add(&reads->counters, counters);
-}
-
-/*
- * What the last statement before this one has read that has read anything, index by
- * index, in the order in which their first scans ended.
- */
-const LsmStatementReads *
-lsm_statement_reads_last(int *count)
-{
-	const StatementSet *set = latest->statement == statement ? before : latest;
-
-	*count = set->count;
-	return set->reads;
-}
-
-/* --- shared memory ---------------------------------------------------------- */
-
 /*
  * Add up what reading has cost.  Allocates nothing and touches no shared memory:
  * also for the end of a failed transaction.
  */
 void
-lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters, bool of_statement)
+lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters)
 {
 	if (is_nothing(counters))
 		return;
 	lsm_counters_add(&index->counters, counters);
-	if (of_statement)
-		add_to_statement(index, counters);
 	memset(counters, 0, sizeof(LsmReadCounters));
 }
 
 /* The same; and shared memory gets it if there is much. */
 void
-lsm_index_count(LsmIndex *index, LsmReadCounters *counters, bool of_statement)
+lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
 {
-	lsm_index_note_reads(index, counters, of_statement);
+	lsm_index_note_reads(index, counters);
 	if (index->counters.seeks >= MOST_SEEKS_KEPT || index->counters.pages >= MOST_PAGES_KEPT)
 		lsm_index_publish(index);
 }

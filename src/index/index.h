@@ -17,8 +17,8 @@
 #include "utils/rel.h"
 
 /*
- * What reading has cost; see the statistics views, EXPLAIN (LSM) and
- * lsm_last_statement().  All fields are of one type: they are added one by one.
+ * What reading has cost; see the statistics views and EXPLAIN (LSM).  All fields are
+ * of one type: they are added one by one.
  */
 typedef struct LsmReadCounters
 {
@@ -38,7 +38,7 @@ typedef struct LsmReadCounters
 
 /*
  * How a counter is called where it is shown, in the order of the columns of
- * pg_stat_lsm_indexes and lsm_last_statement(): the SQL script names them.
+ * pg_stat_lsm_indexes: the SQL script names them.
  */
 typedef struct LsmReadColumn
 {
@@ -57,13 +57,6 @@ lsm_read_count(const LsmReadCounters *counters, int column)
 {
 	return *(const uint64 *) ((const char *) counters + lsm_read_columns[column].offset);
 }
-
-/* What a statement has read of an index. */
-typedef struct LsmStatementReads
-{
-	Oid			index;
-	LsmReadCounters counters;
-} LsmStatementReads;
 
 /*
  * What costs depend on: the runs that a search has to descend, and how high they
@@ -109,7 +102,6 @@ typedef struct LsmIndex
 	LsmReadCounters counters;	/* not yet added to the shared ones */
 	TimestampTz published;		/* when they were, the last time */
 	bool		has_published;	/* since somebody has asked: see lsm_request_after_reads */
-	int			tally;			/* where the statement's counters are, perhaps */
 
 	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
 	LsmOpenPages open;
@@ -150,12 +142,10 @@ extern void lsm_index_publish_all(void);
 
 /* counters.c */
 extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);
-extern void lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
-extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters, bool of_statement);
+extern void lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters);
+extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
 extern void lsm_index_publish(LsmIndex *index);
 extern void lsm_index_publish_if_due(LsmIndex *index, TimestampTz now);
-extern void lsm_statement_reads_begin(void);
-extern const LsmStatementReads *lsm_statement_reads_last(int *count);
 
 /* owner.c */
 typedef struct LsmOwnerContext

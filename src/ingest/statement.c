@@ -12,9 +12,6 @@
  * inserts single rows in a loop fills batches too.  What must be written
  * earlier is listed in docs/design/batches.md.  Those of unique indexes are
  * written when their own statement ends.
- *
- * The same hooks say which statement is charged with what scans read
- * (index/counters.c): the outermost one.
  */
 #include "postgres.h"
 
@@ -23,7 +20,6 @@
 #include "base/compat.h"
 #include "base/limits.h"
 #include "executor/executor.h"
-#include "index/index.h"
 #include "ingest/batch.h"
 #include "ingest/statement.h"
 #include "miscadmin.h"
@@ -131,7 +127,6 @@ begin_statement(bool batches, CommandId seen_from)
 	LsmStatement outer = current;
 
 	current.depth++;
-	current.is_within = true;
 	current.serial = ++last_serial;
 	current.only_inserts = false;
 	current.many_rows = false;
@@ -152,14 +147,6 @@ begin_query(QueryDesc *query)
 	return outer;
 }
 
-/* What is read from now on is another top-level statement's. */
-static void
-begin_top_level(void)
-{
-	if (!current.is_within)
-		lsm_statement_reads_begin();
-}
-
 /* ExecutorRun begins.  Returns what was running, for lsm_statement_leave. */
 LsmStatement
 lsm_statement_begin_run(QueryDesc *query)
@@ -167,7 +154,6 @@ lsm_statement_begin_run(QueryDesc *query)
 	/* Parallel workers scan by themselves and see none of our memory. */
 	if (query->plannedstmt != NULL && query->plannedstmt->parallelModeNeeded)
 		lsm_batch_flush_all();
-	begin_top_level();
 	return begin_query(query);
 }
 
@@ -232,7 +218,6 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 
 	/* Commands may look at indexes by other ways than scans. */
 	lsm_batch_flush_all();
-	begin_top_level();
 	outer = begin_statement(batches, batches ? copy_is_seen_from((CopyStmt *) node) :
 							FirstCommandId);
 	current.many_rows = batches;

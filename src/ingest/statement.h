@@ -15,7 +15,6 @@
 typedef struct LsmStatement
 {
 	int			depth;			/* 0: nothing that we know of */
-	bool		is_within;		/* something runs, whatever the depth says */
 	bool		many_rows;		/* COPY: more than a few are to be expected */
 	bool		batches;		/* the innermost one may batch */
 	bool		only_inserts;	/* it is an INSERT or COPY */

@@ -116,9 +116,6 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 		reader = make_reader(index);
 	reader->in_use = true;
 	reader->cx.user++;
-	/* Planners look at the ends of an index under a snapshot of their own. */
-	reader->of_statement = snapshot != NULL &&
-		snapshot->snapshot_type != SNAPSHOT_NON_VACUUMABLE;
 	reader->cx.snapshot = snapshot;
 	reader->cx.strategy = strategy;
 	reader->cx.stale = false;
@@ -201,7 +198,7 @@ void
 lsm_reader_abandon(LsmReader *reader)
 {
 	prepare_counters(reader);
-	lsm_index_note_reads(reader->cx.index, &reader->cx.counters, reader->of_statement);
+	lsm_index_note_reads(reader->cx.index, &reader->cx.counters);
 	reader->in_use = false;
 	reader->holder = NULL;
 	reader->gate = InvalidBuffer;
@@ -212,7 +209,7 @@ void
 lsm_reader_count(LsmReader *reader)
 {
 	prepare_counters(reader);
-	lsm_index_count(reader->cx.index, &reader->cx.counters, reader->of_statement);
+	lsm_index_count(reader->cx.index, &reader->cx.counters);
 }
 
 void

@@ -28,7 +28,6 @@ typedef struct LsmReader
 {
 	struct LsmReader *next;		/* of the same handle */
 	bool		in_use;
-	bool		of_statement;	/* its reads are those of the statement: a scan, not a look */
 	struct LsmReader **holder;	/* of who uses it: reset when the reader is taken away; or NULL */
 	MemoryContext context;		/* of the reader and all below it */
 	LsmReadContext cx;

@@ -57,12 +57,13 @@ INSERT INTO fm SELECT i * 2, i * 2 FROM generate_series(1, 20000) i;
 CREATE INDEX fm_k ON fm USING lsm (k);
 CREATE UNIQUE INDEX fm_b ON fm USING lsm (b) WITH (filter_bits = 1);
 SET enable_seqscan = off;
+CALL t.note_reads();
 SELECT sum((SELECT count(*) FROM fm WHERE k = i * 7919 % 20000 * 2 + 1)) FROM generate_series(1, 2000) i;
-SELECT filter_checks > 1500 AS asked, filter_misses > 0 AS some, filter_misses < 0.03 * filter_checks AS few, filter_checks = filter_skips + filter_misses AS are_all FROM lsm_last_statement();
+SELECT filter_checks > 1500 AS asked, filter_misses > 0 AS some, filter_misses < 0.03 * filter_checks AS few, filter_checks = filter_skips + filter_misses AS are_all FROM t.reads();
 SELECT sum((SELECT count(*) FROM fm WHERE b = i * 7919 % 20000 * 2 + 1)) FROM generate_series(1, 2000) i;
-SELECT filter_misses > 0.2 * filter_checks AS many FROM lsm_last_statement();
+SELECT filter_misses > 0.2 * filter_checks AS many FROM t.reads();
 SELECT sum((SELECT count(*) FROM fm WHERE k = i * 20)) FROM generate_series(1, 2000) i;
-SELECT filter_checks > 0 AS asked, filter_misses FROM lsm_last_statement();
+SELECT filter_checks > 0 AS asked, filter_misses FROM t.reads();
 -- A batch of keys, too.
 SELECT filter_misses AS before FROM pg_stat_lsm_indexes WHERE indexrelname = 'fm_b' \gset
 INSERT INTO fm SELECT i * 2, i * 2 + 1 FROM generate_series(1, 10000) i;

@@ -1,4 +1,4 @@
--- What scans read: by statement, by node of a plan (from 18 on), and in all.
+-- What statements read of each index, and what the nodes of their plans do (from 18 on).
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_batch_entries = 0;
@@ -18,16 +18,16 @@ SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
 SELECT :runs > 3 AS several;
 
 -- A lookup: one search of all runs.
+CALL t.note_reads();
 SELECT k FROM r WHERE k = 5;
-SELECT index, seeks, runs_read = :runs AS all_runs, segments_read BETWEEN 1 AND runs_read AS segments, pages_read >= segments_read AS pages, entries_read BETWEEN 3 AND 200 AS entries, restarts, entries_removed FROM lsm_last_statement();
--- The statement that asks does not count, though it may scan indexes itself; afterwards it is the last one.
-SELECT index, seeks FROM lsm_last_statement();
-SELECT index, seeks, count(*) FROM lsm_last_statement(), r WHERE k IN (5, 7, 9) GROUP BY index, seeks;
-SELECT index, seeks FROM lsm_last_statement();
--- Nor do those that scan none.
+SELECT index, seeks, runs_read = :runs AS all_runs, segments_read BETWEEN 1 AND runs_read AS segments, pages_read >= segments_read AS pages, entries_read BETWEEN 3 AND 200 AS entries, restarts, entries_removed FROM t.reads();
+-- An array whose elements are close to each other needs one, too.
+SELECT count(*) FROM r WHERE k IN (5, 7, 9);
+SELECT index, seeks FROM t.reads();
+-- Nothing, for what scans no index.
 SET work_mem = '1MB';
 SELECT count(*) FROM (SELECT 1) x;
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 -- Elements of another type that no value of the column can be equal to do not matter; others bound the scan at least.
 CREATE TABLE other (f4 real, n name COLLATE "C", at timestamp) WITH (autovacuum_enabled = off);
 INSERT INTO other SELECT i::real / 7, 'n' || i, timestamp '2024-11-01' + i * interval '1 minute' FROM generate_series(1, 9000) i;
@@ -36,103 +36,72 @@ CREATE INDEX ON other USING lsm (n);
 CREATE INDEX ON other USING lsm (at);
 VACUUM ANALYZE other;
 SELECT k FROM r WHERE k = ANY ('{1,2,3000000000}'::int8[]);
-SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT index, entries_read < 500 AS few FROM t.reads();
 SELECT k FROM r WHERE k = ANY ('{3000000000}'::int8[]);
-SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT index, entries_read < 500 AS few FROM t.reads();
 SELECT f4 FROM other WHERE f4 = ANY ('{0.1,3,5}'::float8[]);
-SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT index, entries_read < 500 AS few FROM t.reads();
 SELECT n FROM other WHERE n = ANY (ARRAY['n5', repeat('n', 70), 'n77']);
-SELECT index, entries_read < 500 AS few FROM lsm_last_statement();
+SELECT index, entries_read < 500 AS few FROM t.reads();
 SELECT count(*) FROM other WHERE n > repeat('n', 70) AND n < 'n2';
+CALL t.note_reads();
 SET TimeZone = 'America/New_York';
 SELECT at FROM other WHERE at = ANY ('{2024-11-03 01:15-04,2024-11-03 02:15-05}'::timestamptz[]);
-SELECT index, entries_read < 1000 AS few FROM lsm_last_statement();
+SELECT index, entries_read < 1000 AS few FROM t.reads();
 RESET TimeZone;
 DROP TABLE other;
 -- All kinds of scans.
+CALL t.note_reads();
 SELECT count(f) FROM r WHERE k = 5;
-SELECT index, seeks, runs_read = :runs AS all_runs FROM lsm_last_statement();
+SELECT index, seeks, runs_read = :runs AS all_runs FROM t.reads();
 SET enable_bitmapscan = on;
 SET enable_indexscan = off;
 SELECT count(f) FROM r WHERE k = 5 AND v = 5;
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 SELECT count(f) FROM r WHERE k = 5 OR v = 7;
-SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
+SELECT index, seeks FROM t.reads() ORDER BY index::text;
 SET enable_bitmapscan = off;
 SET enable_indexscan = on;
+-- One of the two seeks is the planner's, which looks at an end of the index.
 SELECT count(*) FROM r WHERE k BETWEEN 100 AND 2100;
-SELECT index, seeks, entries_read >= 3 * 2001 AND entries_read < 3 * 2300 AS entries FROM lsm_last_statement();
--- Rescans, and statements within statements, are those of the outermost one.
+SELECT index, seeks, entries_read >= 3 * 2001 AND entries_read < 3 * 2300 AS entries FROM t.reads();
+-- Rescans, and statements within statements.
 SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i;
-SELECT index, seeks, runs_read = 700 * :runs AS all_runs FROM lsm_last_statement();
+SELECT index, seeks, runs_read = 700 * :runs AS all_runs FROM t.reads();
 DO $$ BEGIN FOR i IN 1 .. 100 LOOP PERFORM FROM r WHERE k = i; END LOOP; PERFORM FROM r WHERE v = 3; END $$;
-SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
+SELECT index, seeks FROM t.reads() ORDER BY index::text;
 CREATE FUNCTION look(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1 .. n LOOP PERFORM FROM r WHERE k = i; END LOOP; RETURN n; END $$;
 SELECT look(3), look(4);
-SELECT index, seeks FROM lsm_last_statement();
--- A cursor's when it is closed.
+SELECT index, seeks FROM t.reads();
+-- A cursor's when it is closed; before that the planner's.
 BEGIN;
 DECLARE c CURSOR FOR SELECT k FROM r WHERE k > 100 ORDER BY k;
 FETCH 2 FROM c;
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 CLOSE c;
-SELECT index, seeks, entries_read > 2 AS entries FROM lsm_last_statement();
+SELECT index, seeks, entries_read > 2 AS entries FROM t.reads();
 COMMIT;
 -- Of a statement that failed.
 SELECT 100 / (k - 7) FROM r WHERE k IN (5, 6, 7, 8);
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM 100 / (k - 7) FROM r WHERE k = 7; EXCEPTION WHEN division_by_zero THEN PERFORM FROM r WHERE k = 9; END $$;
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 -- Writing reads what it looks for.  Merges and checks are no scans.
 UPDATE r SET f = 'x' WHERE k = 5;
-SELECT index, seeks FROM lsm_last_statement();
+SELECT index, seeks FROM t.reads();
 SET pg_lsm.debug_merge_fanout = 2;
 SET pg_lsm.debug_foreground_blocks = 100000;
 INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 2000) i;
 RESET pg_lsm.debug_foreground_blocks;
 SET pg_lsm.debug_merge_fanout = 32;
-SELECT lsm_compact('r_k'), lsm_check('r_k', true);
-SELECT index, seeks FROM lsm_last_statement();
+SELECT lsm_compact('r_k'), lsm_check('r_k');
+SELECT index, seeks FROM t.reads();
+-- Looking up the rows of the table in the index is a scan.
+SELECT lsm_check('r_k', true);
+SELECT index, seeks > 0 AS seeks FROM t.reads();
 SELECT count(*) FROM r WHERE k = 6;
-SELECT index, seeks, runs_read FROM lsm_last_statement();
--- Partitions and temporary tables.
-CREATE TABLE pr (k int) PARTITION BY RANGE (k);
-CREATE TABLE pr1 PARTITION OF pr FOR VALUES FROM (0) TO (10);
-CREATE TABLE pr2 PARTITION OF pr FOR VALUES FROM (10) TO (20);
-CREATE TEMP TABLE tr (k int);
-CREATE INDEX ON pr USING lsm (k);
-CREATE INDEX tr_k ON tr USING lsm (k);
-INSERT INTO pr SELECT i % 20 FROM generate_series(1, 100) i;
-INSERT INTO tr VALUES (1), (2);
-SELECT count(*) FROM pr, tr WHERE pr.k BETWEEN 1 AND 15 AND tr.k = 1;
-SELECT index, seeks FROM lsm_last_statement() ORDER BY index::text;
-DROP TABLE pr;
-SELECT count(*) FROM lsm_last_statement();
-DROP TABLE tr;
-
--- The totals are those of the statements.
-SELECT to_jsonb(s) AS old, seeks AS old_seeks FROM pg_stat_lsm_indexes s WHERE indexrelname = 'r_k' \gset
-SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
-SELECT key, (to_jsonb(s) ->> key)::bigint - (:'old'::jsonb ->> key)::bigint = value::bigint AS same
-FROM pg_stat_lsm_indexes s, lsm_last_statement() l, jsonb_each_text(to_jsonb(l) - 'index') WHERE indexrelid = index ORDER BY key COLLATE "C";
--- Others see them when the transaction is over.
-SELECT pg_sleep(0.01);
-DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
-\c -
-SELECT seeks - :old_seeks AS seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
-SELECT count(*) FROM lsm_last_statement();
-
--- Dead entries that a scan takes out.
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
-SET pg_lsm.debug_page_entries = 0;
-DELETE FROM r WHERE k < 1000;
-SELECT k FROM r ORDER BY k LIMIT 1;
-SELECT index, seeks, entries_removed > 3000 AS removed, entries_removed FROM lsm_last_statement() \gset
-SELECT :'index' AS index, :'removed' AS removed;
-SELECT entries_removed = :entries_removed AS same FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
-
--- By node of a plan, in the formats of EXPLAIN, from 18 on.
+SELECT index, seeks, runs_read FROM t.reads();
+-- EXPLAIN (LSM), from 18 on.
 CREATE FUNCTION explained(query text, expected text, format text DEFAULT 'text') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -146,11 +115,49 @@ BEGIN
 	END LOOP;
 	RETURN CASE WHEN result ~ expected THEN 'as expected' ELSE result END;
 END $$;
+-- Partitions and temporary tables.  These have no counters, but EXPLAIN shows what is read.
+CREATE TABLE pr (k int) PARTITION BY RANGE (k);
+CREATE TABLE pr1 PARTITION OF pr FOR VALUES FROM (0) TO (10);
+CREATE TABLE pr2 PARTITION OF pr FOR VALUES FROM (10) TO (20);
+CREATE TEMP TABLE tr (k int);
+CREATE INDEX ON pr USING lsm (k);
+CREATE INDEX tr_k ON tr USING lsm (k);
+INSERT INTO pr SELECT i % 20 FROM generate_series(1, 100) i;
+INSERT INTO tr VALUES (1), (2);
+SELECT count(*) FROM pr, tr WHERE pr.k BETWEEN 1 AND 15 AND tr.k = 1;
+SELECT index, seeks FROM t.reads() ORDER BY index::text;
+SELECT explained('SELECT count(*) FROM tr WHERE k = 1', 'Index Only Scan using tr_k[^-]*\n *LSM Reads: seeks=1 runs=1 ');
+DROP TABLE pr, tr;
+
+-- The totals are those of the nodes: all of them, in the order in which EXPLAIN has them.
+SELECT seeks AS old_seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset
+CALL t.note_reads();
+SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
+SELECT index, seeks, format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": %s,\s*"LSM Entries Removed": %s,\s*"LSM Filter Checks": %s,\s*"LSM Filter Skips": %s,\s*"LSM Filter Misses": %s,\s*"LSM Pages Prefetched": %s,',
+	seeks, runs_read, segments_read, pages_read, entries_read, restarts, entries_removed, filter_checks, filter_skips, filter_misses, pages_prefetched) AS totals FROM t.reads() \gset
+SELECT :'index' AS index, :seeks AS seeks, explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i', :'totals', 'json');
+-- Others see them when the transaction is over.
+SELECT pg_sleep(0.01);
+DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
+\c -
+SELECT seeks - :old_seeks AS seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
+
+-- Dead entries that a scan takes out.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET pg_lsm.debug_page_entries = 0;
+DELETE FROM r WHERE k < 1000;
+CALL t.note_reads();
+SELECT k FROM r ORDER BY k LIMIT 1;
+SELECT index, seeks, entries_removed > 3000 AS removed FROM t.reads();
+
+-- By node of a plan, in the formats of EXPLAIN.
 INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) i;
 SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
+CALL t.note_reads();
 SELECT count(*) FROM r WHERE k = 2000;
 SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
-	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Filter Misses": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM lsm_last_statement() \gset
+	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Filter Misses": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM t.reads() \gset
 SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
 	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
 SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
@@ -193,9 +200,9 @@ SET enable_memoize = off;
 SELECT explained('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather.*LSM Reads \(leader\): seeks=');
 -- But they are counted with the others.
 SELECT t.plan_has('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather') AS parallel;
-SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset old_
+CALL t.note_reads();
 SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k;
-SELECT s.seeks - :old_seeks AS seeks, l.seeks <= 2500 AS leader FROM pg_stat_lsm_indexes s LEFT JOIN lsm_last_statement() l ON index = indexrelid WHERE indexrelname = 'r_k';
+SELECT index, seeks FROM t.reads();
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 -- The option by itself.
@@ -219,13 +226,15 @@ SET enable_bitmapscan = off;
 SET pg_lsm.debug_prefetch_scan = off;
 SELECT count(*) FROM ahead WHERE k = 500;
 SELECT count(*) FROM ahead WHERE k = 5;
+CALL t.note_reads();
 SELECT count(*) FROM ahead WHERE k = 900;
-SELECT runs_read, segments_read, pages_read FROM lsm_last_statement() \gset
+SELECT runs_read, segments_read, pages_read FROM t.reads() \gset
 SET pg_lsm.debug_prefetch_scan = on;
 SELECT count(*) FROM ahead WHERE k = 500;
 SELECT count(*) FROM ahead WHERE k = 5;
+CALL t.note_reads();
 SELECT count(*) FROM ahead WHERE k = 900;
-SELECT runs_read > 1 AS runs, runs_read = :runs_read AND segments_read = :segments_read AND pages_read = :pages_read AS same FROM lsm_last_statement();
+SELECT runs_read > 1 AS runs, runs_read = :runs_read AND segments_read = :segments_read AND pages_read = :pages_read AS same FROM t.reads();
 RESET pg_lsm.debug_prefetch_scan;
 RESET enable_seqscan;
 RESET enable_bitmapscan;

@@ -166,3 +166,29 @@ EXCEPTION WHEN internal_error THEN
 	PERFORM set_config('pg_lsm.debug_fail_at', '', true);
 	RETURN 'failed';
 END $$;
+-- What all sessions have read of each lsm index since this session asked last: the counters of pg_stat_lsm_indexes,
+-- less what they were. Planners, unique checks and lsm_check count, too. Temporary indexes have no counters.
+CREATE TYPE t.index_reads AS (index regclass, seeks int8, runs_read int8, segments_read int8, pages_read int8,
+	entries_read int8, restarts int8, entries_removed int8, filter_checks int8, filter_skips int8, filter_misses int8,
+	pages_prefetched int8);
+CREATE FUNCTION t.reads() RETURNS SETOF t.index_reads
+LANGUAGE plpgsql AS $$
+DECLARE
+	old jsonb := coalesce(nullif(current_setting('t.reads', true), ''), '{}');
+	new jsonb := (SELECT coalesce(jsonb_object_agg(indexrelid, to_jsonb(s)), '{}') FROM pg_stat_lsm_indexes s);
+BEGIN
+	PERFORM set_config('t.reads', new::text, false);
+	RETURN QUERY
+	SELECT r.*
+	FROM jsonb_each(new) n, LATERAL (
+		SELECT jsonb_object_agg(key, value::numeric - coalesce((old -> n.key ->> key)::numeric, 0)) AS added
+		FROM jsonb_each(n.value) WHERE jsonb_typeof(value) = 'number') a,
+		jsonb_populate_record(NULL::t.index_reads, added || jsonb_build_object('index', n.key::oid::regclass)) r
+	WHERE r.seeks > 0 OR r.pages_read > 0 OR r.entries_removed > 0;
+END $$;
+-- Let the next call of t.reads() begin here.
+CREATE PROCEDURE t.note_reads()
+LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM t.reads();
+END $$;
