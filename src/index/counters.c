@@ -10,14 +10,18 @@
  */
 #include "postgres.h"
 
+<<<<<<< HEAD
 #include "base/index_slots.h"
 #include "index/index.h"
+=======
+#include "index/counters.h"
+>>>>>>> 323448a (Let counters.c not know the handle of an index)
 
-/* What is counted here and not in shared memory yet, at most. */
+/* A handle that counts more than this publishes at once. */
 #define MOST_SEEKS_KEPT		32
 #define MOST_PAGES_KEPT		1000
 
-/* Transactions that follow closer upon each other are published together. */
+/* Transactions that follow each other more closely are published together. */
 #define PUBLISH_AFTER_US	1000
 
 #define AT(field) offsetof(LsmReadCounters, field)
@@ -60,37 +64,37 @@ is_nothing(const LsmReadCounters *counters)
 }
 
 /*
- * Add up what reading has cost.  Allocates nothing and touches no shared memory:
- * also for the end of a failed transaction.
+ * Move a reader's counts to the handle.  Allocates nothing and touches no shared
+ * memory, so that the end of a failed transaction may call it.
  */
 void
-lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters)
+lsm_reads_note(LsmPendingReads *pending, LsmReadCounters *counters)
 {
 	if (is_nothing(counters))
 		return;
-	lsm_counters_add(&index->counters, counters);
+	lsm_counters_add(&pending->counters, counters);
 	memset(counters, 0, sizeof(LsmReadCounters));
 }
 
-/* The same; and shared memory gets it if there is much. */
+/* The same, and publish if there are many. */
 void
-lsm_index_count(LsmIndex *index, LsmReadCounters *counters)
+lsm_reads_count(LsmPendingReads *pending, LsmReadCounters *counters)
 {
-	lsm_index_note_reads(index, counters);
-	if (index->counters.seeks >= MOST_SEEKS_KEPT || index->counters.pages >= MOST_PAGES_KEPT)
-		lsm_index_publish(index);
+	lsm_reads_note(pending, counters);
+	if (pending->counters.seeks >= MOST_SEEKS_KEPT || pending->counters.pages >= MOST_PAGES_KEPT)
+		lsm_reads_publish(pending);
 }
 
-/* Let the statistics views see what is counted. */
+/* Add the counts to shared memory. */
 void
-lsm_index_publish(LsmIndex *index)
+lsm_reads_publish(LsmPendingReads *pending)
 {
-	LsmReadCounters *c = &index->counters;
+	LsmReadCounters *c = &pending->counters;
 	LsmIndexSlot *slot;
 
 	if (is_nothing(c))
 		return;
-	slot = index->is_local ? NULL : lsm_slot_of(index->id);
+	slot = OidIsValid(pending->index) ? lsm_slot_of(pending->index) : NULL;
 	for (int i = 0; slot != NULL && i < LSM_READ_COLUMNS; i++)
 	{
 		uint64		n = lsm_read_count(c, i);
@@ -101,15 +105,18 @@ lsm_index_publish(LsmIndex *index)
 	if (slot != NULL && c->paid != 0)
 		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
 	memset(c, 0, sizeof(LsmReadCounters));
-	index->has_published = true;
+	pending->has_published = true;
 }
 
-/* The same at the end of a transaction, unless the last time was just before. */
+/* A transaction has ended: publish, unless an earlier one did so just before. */
 void
-lsm_index_publish_if_due(LsmIndex *index, TimestampTz now)
+lsm_reads_publish_if_due(LsmPendingReads *pending, TimestampTz now)
 {
-	if (is_nothing(&index->counters) || now - index->published < PUBLISH_AFTER_US)
+	int64		elapsed_us = now - pending->published_at;
+
+	/* Negative after somebody has set the clock back. */
+	if (is_nothing(&pending->counters) || (elapsed_us >= 0 && elapsed_us < PUBLISH_AFTER_US))
 		return;
-	lsm_index_publish(index);
-	index->published = now;
+	lsm_reads_publish(pending);
+	pending->published_at = now;
 }

@@ -160,7 +160,7 @@ at_transaction_end(XactEvent event, void *arg)
 			kept += keep;
 			forget_readers(index, keep ? LSM_FORGET_BUT_ONE : LSM_FORGET_ALL);
 			if (committed && index->used)
-				lsm_index_publish_if_due(index, now);
+				lsm_reads_publish_if_due(&index->reads, now);
 			index->used = false;
 			continue;
 		}
@@ -208,7 +208,7 @@ make(Relation rel)
 	index->rel = rel;
 	index->context = context;
 	index->locator = lsm_relation_locator(rel);
-	index->is_local = RelationUsesLocalBuffers(rel);
+	index->reads.index = RelationUsesLocalBuffers(rel) ? InvalidOid : index->id;
 	index->valid = true;
 	return index;
 }
@@ -226,8 +226,8 @@ put(LsmIndex *index)
 	if (found)
 	{
 		retire(slot->index);
-		lsm_counters_add(&index->counters, &slot->index->counters);
-		memset(&slot->index->counters, 0, sizeof(LsmReadCounters));
+		lsm_counters_add(&index->reads.counters, &slot->index->reads.counters);
+		memset(&slot->index->reads.counters, 0, sizeof(LsmReadCounters));
 	}
 	slot->index = index;
 	last_used = index;
@@ -323,6 +323,6 @@ lsm_index_publish_all(void)
 	while ((slot = hash_seq_search(&status)) != NULL)
 	{
 		if (slot->index->valid)
-			lsm_index_publish(slot->index);
+			lsm_reads_publish(&slot->index->reads);
 	}
 }

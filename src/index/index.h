@@ -11,52 +11,10 @@
 #define LSM_INDEX_H
 
 #include "base/compat.h"
-#include "base/shared.h"
 #include "format/meta.h"
+#include "index/counters.h"
 #include "key/keyspace.h"
 #include "utils/rel.h"
-
-/*
- * What reading has cost; see the statistics views and EXPLAIN (LSM).  All fields are
- * of one type: they are added one by one.
- */
-typedef struct LsmReadCounters
-{
-	uint64		seeks;			/* of a whole index */
-	uint64		runs;			/* looked into by them */
-	uint64		segments;
-	uint64		pages;			/* of segments and directories */
-	uint64		entries;		/* decoded */
-	uint64		restarts;		/* because a version had become old */
-	uint64		filter_checks;	/* of filters, by lookups */
-	uint64		filter_skips;	/* segments that one of them has spared */
-	uint64		filter_misses;	/* segments that one of them has not, with nothing to be found */
-	uint64		prefetched;		/* pages asked for before they are read */
-	uint64		removed;		/* entries whose rows are dead to all, taken out */
-	uint64		paid;			/* for there being several runs, in seeks in each of them */
-} LsmReadCounters;
-
-/*
- * How a counter is called where it is shown, in the order of the columns of
- * pg_stat_lsm_indexes: the SQL script names them.
- */
-typedef struct LsmReadColumn
-{
-	const char *name;			/* in a line of EXPLAIN */
-	const char *property;		/* in EXPLAIN's other formats */
-	size_t		offset;			/* in LsmReadCounters */
-	LsmCounter	counter;		/* of the index, for all sessions */
-} LsmReadColumn;
-
-#define LSM_READ_COLUMNS 11
-
-extern const LsmReadColumn lsm_read_columns[];
-
-static inline uint64
-lsm_read_count(const LsmReadCounters *counters, int column)
-{
-	return *(const uint64 *) ((const char *) counters + lsm_read_columns[column].offset);
-}
 
 /*
  * What costs depend on: the runs that a search has to descend, and how high they
@@ -98,10 +56,7 @@ typedef struct LsmIndex
 	Buffer		meta_buffer;	/* where these pages were the last time */
 	Buffer		gate_buffers[2];
 
-	/* Counters, counters.c. */
-	LsmReadCounters counters;	/* not yet added to the shared ones */
-	TimestampTz published;		/* when they were, the last time */
-	bool		has_published;	/* since somebody has asked: see lsm_request_after_reads */
+	LsmPendingReads reads;
 
 	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
 	LsmOpenPages open;
@@ -117,7 +72,6 @@ typedef struct LsmIndex
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	bool		used;			/* in this transaction */
-	bool		is_local;		/* of a temporary table */
 	struct LsmIndex *next_old;	/* in the list of those that are not valid */
 } LsmIndex;
 
@@ -139,13 +93,6 @@ extern void lsm_index_on_forget(LsmForgetCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
 extern void lsm_index_publish_all(void);
-
-/* counters.c */
-extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);
-extern void lsm_index_note_reads(LsmIndex *index, LsmReadCounters *counters);
-extern void lsm_index_count(LsmIndex *index, LsmReadCounters *counters);
-extern void lsm_index_publish(LsmIndex *index);
-extern void lsm_index_publish_if_due(LsmIndex *index, TimestampTz now);
 
 /* owner.c */
 typedef struct LsmOwnerContext

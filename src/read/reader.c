@@ -198,7 +198,7 @@ void
 lsm_reader_abandon(LsmReader *reader)
 {
 	prepare_counters(reader);
-	lsm_index_note_reads(reader->cx.index, &reader->cx.counters);
+	lsm_reads_note(&reader->cx.index->reads, &reader->cx.counters);
 	reader->in_use = false;
 	reader->holder = NULL;
 	reader->gate = InvalidBuffer;
@@ -209,7 +209,7 @@ void
 lsm_reader_count(LsmReader *reader)
 {
 	prepare_counters(reader);
-	lsm_index_count(reader->cx.index, &reader->cx.counters);
+	lsm_reads_count(&reader->cx.index->reads, &reader->cx.counters);
 }
 
 void
