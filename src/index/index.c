@@ -2,10 +2,14 @@
  * index.c
  *	  The handles of this backend's indexes.
  *
- * A handle is found in a hash table.  When the relation cache forgets an index,
- * or its file is another one, a new handle takes the place of the old one,
- * which is freed at the end of the transaction: until then somebody may use it.
- * No scan, batch or merge outlives its transaction.
+ * A hash table finds the handle of an index.  When the relation cache forgets the
+ * index, or the index gets another file, a new handle replaces the old one.  The
+ * end of the transaction frees the old handle: until then a scan may use it.  No
+ * scan, batch or merge outlives its transaction.
+ *
+ * Each handle is in one of four lists (LsmHandleState).  The end of a transaction
+ * visits the handles that the transaction used, the stale ones, and at most
+ * MOST_KEPT others.  Idle handles cost a commit nothing, however many there are.
  *
  * The keyspace of encoded keys runs nobody's code, so all users of a handle
  * share it.  Where keys are compared by functions, these may come back to the
@@ -27,14 +31,13 @@ typedef struct IndexSlot
 	LsmIndex   *index;
 } IndexSlot;
 
-static HTAB *table = NULL;
-static LsmIndex *old_ones = NULL;
-static LsmIndex *last_used = NULL;
-static bool any_used = false;	/* in this transaction */
-static LsmForgetCallback forget_callback = NULL;
-
-/* Handles that keep their readers from one transaction to the next. */
+/* Handles that keep a reader from one transaction to the next. */
 #define MOST_KEPT 16
+
+static HTAB *table = NULL;
+static dlist_head handles[LSM_HANDLE_STATES];
+static LsmIndex *last_used = NULL;
+static LsmForgetCallback forget_callback = NULL;
 
 /*
  * Lock the meta page and check it.  A version from the future is told before
@@ -77,17 +80,32 @@ forget_readers(LsmIndex *index, LsmForget which)
 		forget_callback(index, which);
 }
 
+static void
+set_state(LsmIndex *index, LsmHandleState state)
+{
+	dlist_delete(&index->node);
+	dlist_push_head(&handles[state], &index->node);
+	index->state = state;
+}
+
+/* Nobody opens the handle any more.  Allocates nothing: cache callbacks come here. */
+static void
+invalidate_handle(LsmIndex *index)
+{
+	index->valid = false;
+	if (index->state != LSM_HANDLE_USED)
+		set_state(index, LSM_HANDLE_STALE);
+}
+
 /*
- * Scans that are under way go on with this handle until the transaction ends.  What
- * they do not use goes now: a transaction may replace handles thousands of times.
+ * Another handle replaces this one.  Running scans use it until the transaction ends.
+ * Readers that no scan uses go now: a transaction may replace handles thousands of times.
  */
 static void
-retire(LsmIndex *index)
+retire_handle(LsmIndex *index)
 {
 	forget_readers(index, LSM_FORGET_UNUSED);
-	index->valid = false;
-	index->next_old = old_ones;
-	old_ones = index;
+	invalidate_handle(index);
 	if (last_used == index)
 		last_used = NULL;
 }
@@ -105,75 +123,86 @@ on_relcache_inval(Datum arg, Oid id)
 	{
 		slot = hash_search(table, &id, HASH_FIND, NULL);
 		if (slot != NULL)
-			slot->index->valid = false;
+			invalidate_handle(slot->index);
 		return;
 	}
 	hash_seq_init(&status, table);
 	while ((slot = hash_seq_search(&status)) != NULL)
-	{
-		slot->index->valid = false;
-	}
+		invalidate_handle(slot->index);
 }
 
-/* Those who still have something of a handle are told that it goes. */
+/* Free a handle.  The table may hold its successor already. */
 static void
 drop_handle(LsmIndex *index)
 {
+	IndexSlot  *slot = hash_search(table, &index->id, HASH_FIND, NULL);
+
+	if (slot != NULL && slot->index == index)
+		hash_search(table, &index->id, HASH_REMOVE, NULL);
+	if (last_used == index)
+		last_used = NULL;
 	forget_readers(index, LSM_FORGET_ALL);
+	dlist_delete(&index->node);
 	MemoryContextDelete(index->context);
+}
+
+/* The transaction that used a valid handle has ended. */
+static void
+rest_handle(LsmIndex *index, bool keeps_reader)
+{
+	forget_readers(index, keeps_reader ? LSM_FORGET_BUT_ONE : LSM_FORGET_ALL);
+	set_state(index, keeps_reader ? LSM_HANDLE_KEPT : LSM_HANDLE_IDLE);
 }
 
 /* Nobody uses a handle any more. */
 static void
-at_transaction_end(XactEvent event, void *arg)
+release_handles(bool committed)
 {
-	HASH_SEQ_STATUS status;
-	IndexSlot  *slot;
+	TimestampTz now = committed ? GetCurrentTransactionStopTimestamp() : 0;
 	int			kept = 0;
-	bool		committed;
-	TimestampTz now;
 
-	if ((event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT &&
-		 event != XACT_EVENT_PREPARE && event != XACT_EVENT_PARALLEL_COMMIT &&
-		 event != XACT_EVENT_PARALLEL_ABORT) || !any_used)
-		return;
-	any_used = false;
-	/* Shared memory may have no slot of the index yet, and an abort must not make one. */
-	committed = event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT;
-	now = committed ? GetCurrentTransactionStopTimestamp() : 0;
-	while (old_ones != NULL)
+	/* Those kept until now lose their places to those just used. */
+	while (!dlist_is_empty(&handles[LSM_HANDLE_KEPT]))
+		rest_handle(dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_KEPT]), false);
+	while (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
 	{
-		LsmIndex   *index = old_ones;
+		LsmIndex   *index = dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_USED]);
 
-		old_ones = index->next_old;
-		drop_handle(index);
-	}
-	hash_seq_init(&status, table);
-	while ((slot = hash_seq_search(&status)) != NULL)
-	{
-		LsmIndex   *index = slot->index;
-
-		if (index->valid)
+		if (!index->valid)
 		{
-			bool		keep = index->used && kept < MOST_KEPT;
-
-			kept += keep;
-			forget_readers(index, keep ? LSM_FORGET_BUT_ONE : LSM_FORGET_ALL);
-			if (committed && index->used)
-				lsm_reads_publish_if_due(&index->reads, now);
-			index->used = false;
+			drop_handle(index);
 			continue;
 		}
-		if (last_used == index)
-			last_used = NULL;
-		drop_handle(index);
-		hash_search(table, &slot->id, HASH_REMOVE, NULL);
+		rest_handle(index, kept++ < MOST_KEPT);
+		/* An abort must not create a slot in shared memory. */
+		if (committed)
+			lsm_reads_publish_if_due(&index->reads, now);
 	}
 }
 
+static void
+at_transaction_end(XactEvent event, void *arg)
+{
+	switch (event)
+	{
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_PARALLEL_COMMIT:
+		case XACT_EVENT_ABORT:
+		case XACT_EVENT_PARALLEL_ABORT:
+			break;
+		default:
+			return;
+	}
+	while (!dlist_is_empty(&handles[LSM_HANDLE_STALE]))
+		drop_handle(dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_STALE]));
+	if (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
+		release_handles(event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT);
+}
+
 /*
- * To be called for each handle at the end of a transaction that used any, and
- * when another one takes its place.
+ * Called for a handle when a transaction that used it ends, when the handle goes to
+ * make room for others, and when another handle replaces it.
  */
 void
 lsm_index_on_forget(LsmForgetCallback callback)
@@ -186,6 +215,8 @@ lsm_index_init(void)
 {
 	HASHCTL		control;
 
+	for (int i = 0; i < LSM_HANDLE_STATES; i++)
+		dlist_init(&handles[i]);
 	memset(&control, 0, sizeof(control));
 	control.keysize = sizeof(Oid);
 	control.entrysize = sizeof(IndexSlot);
@@ -195,11 +226,11 @@ lsm_index_init(void)
 	RegisterXactCallback(at_transaction_end, NULL);
 }
 
-/* A handle; the coding of its keys is the caller's business. */
+/* A handle.  The caller sets the coding of its keys and installs it. */
 static LsmIndex *
-make(Relation rel)
+make_handle(Relation rel)
 {
-	/* Until it is complete: errors may come. */
+	/* An error before it is installed frees it. */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm index",
 												  ALLOCSET_SMALL_SIZES);
 	LsmIndex   *index = MemoryContextAllocZero(context, sizeof(LsmIndex));
@@ -213,19 +244,20 @@ make(Relation rel)
 	return index;
 }
 
-/* Let it be the one that is found from now on. */
+/* Make a complete handle the one that lsm_index_open finds. */
 static void
-put(LsmIndex *index)
+install_handle(LsmIndex *index)
 {
 	IndexSlot  *slot;
 	bool		found;
 
 	slot = hash_search(table, &index->id, HASH_ENTER, &found);
 	MemoryContextSetParent(index->context, TopMemoryContext);
-	index->used = true;
+	dlist_push_head(&handles[LSM_HANDLE_USED], &index->node);
+	index->state = LSM_HANDLE_USED;
 	if (found)
 	{
-		retire(slot->index);
+		retire_handle(slot->index);
 		lsm_counters_add(&index->reads.counters, &slot->index->reads.counters);
 		memset(&slot->index->reads.counters, 0, sizeof(LsmReadCounters));
 	}
@@ -262,43 +294,40 @@ lsm_index_open(Relation rel)
 	LsmIndex   *index = last_used;
 	Buffer		meta;
 
-	any_used = true;
-	if (likely(index != NULL && index->id == id && is_current(index, rel)))
+	if (unlikely(index == NULL || index->id != id))
 	{
+		slot = hash_search(table, &id, HASH_FIND, NULL);
+		index = slot == NULL ? NULL : slot->index;
+	}
+	if (likely(index != NULL && is_current(index, rel)))
+	{
+		if (index->state != LSM_HANDLE_USED)
+			set_state(index, LSM_HANDLE_USED);
 		index->rel = rel;
-		index->used = true;
+		last_used = index;
 		return index;
 	}
-	slot = hash_search(table, &id, HASH_FIND, NULL);
-	if (slot != NULL && is_current(slot->index, rel))
-	{
-		last_used = slot->index;
-		last_used->rel = rel;
-		last_used->used = true;
-		return last_used;
-	}
-	index = make(rel);
+	index = make_handle(rel);
 	meta = lsm_meta_lock(rel, BUFFER_LOCK_SHARE);
 	index->coding = lsm_meta(BufferGetPage(meta))->coding;
 	UnlockReleaseBuffer(meta);
 	make_keyspace(index);
-	put(index);
+	install_handle(index);
 	return index;
 }
 
 /*
- * The handle of an index whose file is empty still.  How its keys are compared
- * is decided here, once for its life.
+ * The handle of an index whose file is still empty.  Decides how the keys compare,
+ * once for the life of the index.
  */
 LsmIndex *
 lsm_index_create(Relation rel)
 {
-	LsmIndex   *index = make(rel);
+	LsmIndex   *index = make_handle(rel);
 
-	any_used = true;
 	lsm_keyspace_choose(rel, &index->coding);
 	make_keyspace(index);
-	put(index);
+	install_handle(index);
 	return index;
 }
 
@@ -312,7 +341,7 @@ lsm_index_keyspace(LsmIndex *index)
 	return index->ks->encoded ? index->ks : lsm_keyspace_create(index->rel, &index->coding);
 }
 
-/* Let the statistics views see all that this session has counted. */
+/* Add all that this session has counted to shared memory. */
 void
 lsm_index_publish_all(void)
 {

@@ -14,6 +14,7 @@
 #include "format/meta.h"
 #include "index/counters.h"
 #include "key/keyspace.h"
+#include "lib/ilist.h"
 #include "utils/rel.h"
 
 /*
@@ -44,6 +45,17 @@ typedef struct LsmOpenPages
 
 struct LsmReader;
 
+/* The list that a handle is in.  The end of a transaction moves or frees it. */
+typedef enum LsmHandleState
+{
+	LSM_HANDLE_USED,			/* this transaction opened it: becomes kept or idle; if invalid, freed */
+	LSM_HANDLE_KEPT,			/* an earlier one did, and left a reader: becomes idle */
+	LSM_HANDLE_IDLE,			/* an earlier one did: stays */
+	LSM_HANDLE_STALE,			/* the same, but invalid: freed */
+} LsmHandleState;
+
+#define LSM_HANDLE_STATES (LSM_HANDLE_STALE + 1)
+
 typedef struct LsmIndex
 {
 	Oid			id;
@@ -71,8 +83,8 @@ typedef struct LsmIndex
 
 	LsmLocator	locator;		/* file that all this is about */
 	bool		valid;			/* false: the relation cache has forgotten the index */
-	bool		used;			/* in this transaction */
-	struct LsmIndex *next_old;	/* in the list of those that are not valid */
+	LsmHandleState state;
+	dlist_node	node;			/* in the list of its state */
 } LsmIndex;
 
 extern void lsm_index_init(void);
