@@ -78,6 +78,7 @@ COMMENT ON FUNCTION lsm_compact(regclass) IS
 
 CREATE FUNCTION lsm_stat_indexes(
 	OUT indexrelid oid,
+	-- generated: function
 	OUT entries_inserted bigint,
 	OUT batches bigint,
 	OUT pages_flushed bigint,
@@ -101,7 +102,9 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT filter_misses bigint,
 	OUT pages_prefetched bigint,
 	OUT last_compaction timestamptz,
-	OUT stats_reset timestamptz)
+	OUT stats_reset timestamptz
+	-- generated: end
+)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
@@ -142,6 +145,7 @@ SELECT
 	n.nspname AS schemaname,
 	t.relname,
 	c.relname AS indexrelname,
+	-- generated: view
 	coalesce(s.entries_inserted, 0) AS entries_inserted,
 	coalesce(s.batches, 0) AS batches,
 	coalesce(s.pages_flushed, 0) AS pages_flushed,
@@ -166,6 +170,7 @@ SELECT
 	coalesce(s.pages_prefetched, 0) AS pages_prefetched,
 	s.last_compaction,
 	s.stats_reset
+	-- generated: end
 FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
@@ -176,30 +181,32 @@ WHERE a.amname = 'lsm' AND c.relkind = 'i';
 
 COMMENT ON VIEW pg_stat_lsm_indexes IS
 'one row for each lsm index of this database; the counters are kept in shared memory and vanish when the server restarts';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries taken';
-COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches of entries of one statement';
-COMMENT ON COLUMN pg_stat_lsm_indexes.pages_flushed IS 'pages that became runs: of the write buffer and of batches';
-COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges that were completed';
+-- generated: comments
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries inserted';
+COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches written, each with entries of one statement';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_flushed IS 'pages that became runs: sealed pages of the write buffer, and pages of batches';
+COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
-COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages of them that were taken whole from a merged run';
-COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written, by flushes and merges, for each page flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages that merges copied whole from a run';
+COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written by flushes and merges for each page flushed; NULL if none was';
 COMMENT ON COLUMN pg_stat_lsm_indexes.runs IS 'runs as of the latest flush or merge; NULL if there was none since the server started';
-COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes that wait to be merged, as of the latest flush or merge';
-COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'time that writers spent on large merges, or waiting for them, in milliseconds';
-COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'places that scans have looked up; of other sessions these counters lag by some scans';
-COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that were looked into for that';
-COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments that were looked into';
-COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories that were read, from memory or disk';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries that were decoded';
+COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes waiting to be merged, as of the latest flush or merge';
+COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'milliseconds that writers spent on large merges, or waiting for them';
+COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'searches of the index, by scans, unique checks, lsm_check and the planner';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that the searches looked into';
+COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments read';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories read, from memory or disk';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans took out, since their rows were dead to everybody';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments that lookups of a key, or of its first columns, have asked';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'those that said that it is not there: the segment was not read';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'those that did not say so, though nothing was found in the segment: false positives, mostly';
-COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages that were asked for before they were read, since they were not in shared buffers';
-COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when a merge was last completed';
-COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when it is counted; NULL if nothing has been';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to everybody';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments asked for a key, or for its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that said the key is not there, so that nobody read the segment';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not say so although the segment had nothing: mostly false positives';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the server started';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when the counters count; NULL if nothing was counted';
+-- generated: end
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
 SELECT

@@ -28,27 +28,12 @@
 /* Background workers of all databases together. */
 #define LSM_WORKER_SLOTS 64
 
+/* What a slot counts.  A reset sets all of these to zero. */
 typedef enum LsmCounter
 {
-	LSM_COUNT_ENTRIES,			/* entries inserted */
-	LSM_COUNT_BATCHES,			/* batches of a statement's entries */
-	LSM_COUNT_PAGES_FLUSHED,	/* pages that became runs: sealed ones, and those of batches */
-	LSM_COUNT_MERGES,			/* merges installed */
-	LSM_COUNT_BLOCKS_READ,		/* pages of inputs of installed merges */
-	LSM_COUNT_BLOCKS_WRITTEN,	/* pages written by merges */
-	LSM_COUNT_PAGES_COPIED,		/* those of them that are copies of a page of an input */
-	LSM_COUNT_THROTTLED_US,		/* microseconds that writers spent on large merges or waiting for them */
-	LSM_COUNT_SEEKS,			/* places looked up by scans */
-	LSM_COUNT_RUNS,				/* runs looked into for that */
-	LSM_COUNT_SEGMENTS,			/* segments read */
-	LSM_COUNT_PAGES,			/* their pages, and directory pages */
-	LSM_COUNT_DECODED,			/* entries decoded */
-	LSM_COUNT_RESTARTS,			/* scans that had to take a newer version */
-	LSM_COUNT_FILTER_CHECKS,	/* filters that lookups have asked */
-	LSM_COUNT_FILTER_SKIPS,		/* segments that they have been spared */
-	LSM_COUNT_FILTER_MISSES,	/* segments that they have not, with nothing to be found */
-	LSM_COUNT_REMOVED,			/* entries that scans took out, their rows being dead */
-	LSM_COUNT_PREFETCHED,		/* pages asked for before they are read */
+#define LSM_COUNTER(id, column, kind, description) LSM_COUNT_##id,
+#define LSM_READ_COUNTER(field, column, label, description) LSM_COUNT_READ_##field,
+#include "base/counter_list.h"
 	LSM_COUNTERS
 } LsmCounter;
 

@@ -24,27 +24,11 @@
 /* Transactions that follow each other more closely are published together. */
 #define PUBLISH_AFTER_US	1000
 
-#define AT(field) offsetof(LsmReadCounters, field)
-
-const LsmReadColumn lsm_read_columns[] =
+const LsmReadColumn lsm_read_columns[LSM_READ_COUNTERS] =
 {
-	{"seeks", "LSM Seeks", AT(seeks), LSM_COUNT_SEEKS},
-	{"runs", "LSM Runs Read", AT(runs), LSM_COUNT_RUNS},
-	{"segments", "LSM Segments Read", AT(segments), LSM_COUNT_SEGMENTS},
-	{"pages", "LSM Pages Read", AT(pages), LSM_COUNT_PAGES},
-	{"entries", "LSM Entries Read", AT(entries), LSM_COUNT_DECODED},
-	{"restarts", "LSM Restarts", AT(restarts), LSM_COUNT_RESTARTS},
-	{"removed", "LSM Entries Removed", AT(removed), LSM_COUNT_REMOVED},
-	{"filter_checks", "LSM Filter Checks", AT(filter_checks), LSM_COUNT_FILTER_CHECKS},
-	{"filter_skips", "LSM Filter Skips", AT(filter_skips), LSM_COUNT_FILTER_SKIPS},
-	{"filter_misses", "LSM Filter Misses", AT(filter_misses), LSM_COUNT_FILTER_MISSES},
-	{"prefetched", "LSM Pages Prefetched", AT(prefetched), LSM_COUNT_PREFETCHED},
+#define LSM_READ_COUNTER(field, column, label, description) {#field, label, LSM_COUNT_READ_##field},
+#include "base/counter_list.h"
 };
-
-#define COUNTERS (sizeof(LsmReadCounters) / sizeof(uint64))
-
-StaticAssertDecl(lengthof(lsm_read_columns) == LSM_READ_COLUMNS, "LSM_READ_COLUMNS is wrong");
-StaticAssertDecl(LSM_READ_COLUMNS + 1 == COUNTERS, "all but \"paid\" are shown");
 
 void
 lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
@@ -52,7 +36,7 @@ lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
 	uint64	   *sums = (uint64 *) to;
 	const uint64 *counts = (const uint64 *) from;
 
-	for (int i = 0; i < COUNTERS; i++)
+	for (int i = 0; i < sizeof(LsmReadCounters) / sizeof(uint64); i++)
 		sums[i] += counts[i];
 }
 
@@ -95,7 +79,7 @@ lsm_reads_publish(LsmPendingReads *pending)
 	if (is_nothing(c))
 		return;
 	slot = OidIsValid(pending->index) ? lsm_slot_of(pending->index) : NULL;
-	for (int i = 0; slot != NULL && i < LSM_READ_COLUMNS; i++)
+	for (int i = 0; slot != NULL && i < LSM_READ_COUNTERS; i++)
 	{
 		uint64		n = lsm_read_count(c, i);
 

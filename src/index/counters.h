@@ -10,37 +10,28 @@
 /* What reading has cost.  All fields have one type, so that loops can add them. */
 typedef struct LsmReadCounters
 {
-	uint64		seeks;			/* of a whole index */
-	uint64		runs;			/* looked into by them */
-	uint64		segments;
-	uint64		pages;			/* of segments and directories */
-	uint64		entries;		/* decoded */
-	uint64		restarts;		/* because a version had become old */
-	uint64		filter_checks;	/* of filters, by lookups */
-	uint64		filter_skips;	/* segments that one of them has spared */
-	uint64		filter_misses;	/* segments that one of them has not, with nothing to be found */
-	uint64		prefetched;		/* pages asked for before they are read */
-	uint64		removed;		/* entries whose rows are dead to all, taken out */
-	uint64		paid;			/* for there being several runs, in seeks in each of them */
+#define LSM_READ_COUNTER(field, column, label, description) uint64 field;
+#include "base/counter_list.h"
+	/* Not shown: what there being several runs has cost, in seeks in each of them. */
+	uint64		paid;
 } LsmReadCounters;
 
-/* How EXPLAIN shows a counter, in the order of the columns of pg_stat_lsm_indexes. */
+/* Those that are shown; they come first. */
+#define LSM_READ_COUNTERS (offsetof(LsmReadCounters, paid) / sizeof(uint64))
+
 typedef struct LsmReadColumn
 {
-	const char *name;			/* in a line of EXPLAIN */
-	const char *property;		/* in EXPLAIN's other formats */
-	size_t		offset;			/* in LsmReadCounters */
+	const char *name;			/* in a line of EXPLAIN (LSM) */
+	const char *label;			/* in its other formats */
 	LsmCounter	counter;		/* of the index, for all sessions */
 } LsmReadColumn;
 
-#define LSM_READ_COLUMNS 11
-
-extern const LsmReadColumn lsm_read_columns[];
+extern const LsmReadColumn lsm_read_columns[LSM_READ_COUNTERS];
 
 static inline uint64
 lsm_read_count(const LsmReadCounters *counters, int column)
 {
-	return *(const uint64 *) ((const char *) counters + lsm_read_columns[column].offset);
+	return ((const uint64 *) counters)[column];
 }
 
 /* What this backend has read of an index and not yet added to shared memory. */

@@ -1,7 +1,8 @@
 /*
  * stats.c
- *	  What shared memory knows of the indexes, for the views
- *	  pg_stat_lsm_indexes and pg_stat_progress_lsm_compaction.
+ *	  What shared memory has of the indexes, for the views pg_stat_lsm_indexes and
+ *	  pg_stat_progress_lsm_compaction.  base/counter_list.h lists the columns of the
+ *	  first.
  */
 #include "postgres.h"
 
@@ -23,37 +24,90 @@ PG_FUNCTION_INFO_V1(lsm_stat_indexes);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
-#define STAT_COLUMNS (14 + LSM_READ_COLUMNS)
 #define PROGRESS_COLUMNS 8
 
-static uint64
-stat_counter(LsmIndexSlot *slot, LsmCounter which)
+/* --- the counters ----------------------------------------------------------- */
+
+static Datum
+stat_count(LsmIndexSlot *slot, LsmCounter counter, bool *null)
 {
-	return pg_atomic_read_u64(&slot->counters[which]);
+	return Int64GetDatum(pg_atomic_read_u64(&slot->counters[counter]));
 }
 
-static void
-put_time(Datum *value, bool *null, uint64 time)
+static Datum
+stat_blocks(LsmIndexSlot *slot, LsmCounter counter, bool *null)
 {
-	*value = TimestampTzGetDatum((TimestampTz) time);
-	*null = time == 0;
+	return Int64GetDatum(pg_atomic_read_u64(&slot->counters[counter]) * BLCKSZ);
 }
 
-/* Pages written for each page that came in: 1 is the page itself. */
-static void
-put_amplification(Datum *value, bool *null, LsmIndexSlot *slot)
+static Datum
+stat_microseconds(LsmIndexSlot *slot, LsmCounter counter, bool *null)
 {
-	double		flushed = (double) stat_counter(slot, LSM_COUNT_PAGES_FLUSHED);
-	double		merged = (double) stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN);
+	return Float8GetDatum(pg_atomic_read_u64(&slot->counters[counter]) / 1000.0);
+}
+
+static Datum
+stat_write_amplification(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+{
+	double		flushed = (double) pg_atomic_read_u64(&slot->counters[LSM_COUNT_PAGES_FLUSHED]);
+	double		merged = (double) pg_atomic_read_u64(&slot->counters[LSM_COUNT_BLOCKS_WRITTEN]);
 
 	*null = flushed == 0;
-	*value = Float8GetDatum(*null ? 0 : (flushed + merged) / flushed);
+	return Float8GetDatum(*null ? 0 : (flushed + merged) / flushed);
 }
 
+static Datum
+stat_runs(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+{
+	uint32		runs = pg_atomic_read_u32(&slot->runs);
+
+	*null = runs == 0;
+	return Int32GetDatum(runs);
+}
+
+static Datum
+stat_debt_bytes(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+{
+	return Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
+}
+
+static Datum
+stat_last_compaction(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+{
+	TimestampTz time = (TimestampTz) pg_atomic_read_u64(&slot->last_merge);
+
+	*null = time == 0;
+	return TimestampTzGetDatum(time);
+}
+
+static Datum
+stat_stats_reset(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+{
+	TimestampTz time = (TimestampTz) pg_atomic_read_u64(&slot->reset_time);
+
+	*null = time == 0;
+	return TimestampTzGetDatum(time);
+}
+
+/* A column of lsm_stat_indexes(). */
+typedef struct StatColumn
+{
+	Datum		(*value) (LsmIndexSlot *slot, LsmCounter counter, bool *null);
+	LsmCounter	counter;
+} StatColumn;
+
+static const StatColumn stat_columns[] =
+{
+#define LSM_COUNTER(id, column, kind, description) {stat_##kind, LSM_COUNT_##id},
+#define LSM_READ_COUNTER(field, column, label, description) {stat_count, LSM_COUNT_READ_##field},
+#define LSM_STATE(column, kind, description) {stat_##column, 0},
+#include "base/counter_list.h"
+};
+
 /*
- * lsm_stat_indexes(): counters of the indexes of this database that have been
- * written to or read since the server started.  What other sessions have read they
- * add now and then; this one does now.
+ * lsm_stat_indexes(): what shared memory has of the indexes of this database that
+ * were written or read since the server started.  This session's reads are all in;
+ * other sessions add theirs now and then.
  */
 Datum
 lsm_stat_indexes(PG_FUNCTION_ARGS)
@@ -65,39 +119,36 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		LsmIndexSlot *slot = &lsm_shared->indexes[i];
-		Datum		values[STAT_COLUMNS];
-		bool		nulls[STAT_COLUMNS] = {false};
-		Oid			index = lsm_slot_index(slot);
-		int			n = 0;
+		Datum		values[1 + lengthof(stat_columns)];
+		bool		nulls[1 + lengthof(stat_columns)] = {false};
 
 		if (lsm_slot_database(slot) != MyDatabaseId)
 			continue;
-		values[n++] = ObjectIdGetDatum(index);
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_ENTRIES));
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BATCHES));
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_FLUSHED));
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_MERGES));
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_READ) * BLCKSZ);
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_BLOCKS_WRITTEN) * BLCKSZ);
-		values[n++] = Int64GetDatum(stat_counter(slot, LSM_COUNT_PAGES_COPIED));
-		put_amplification(&values[n], &nulls[n], slot);
-		n++;
-		values[n] = Int32GetDatum(pg_atomic_read_u32(&slot->runs));
-		nulls[n] = DatumGetInt32(values[n]) == 0;
-		n++;
-		values[n++] = Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
-		values[n++] = Float8GetDatum(stat_counter(slot, LSM_COUNT_THROTTLED_US) / 1000.0);
-		for (int k = 0; k < LSM_READ_COLUMNS; k++)
-			values[n++] = Int64GetDatum(stat_counter(slot, lsm_read_columns[k].counter));
-		put_time(&values[n], &nulls[n], pg_atomic_read_u64(&slot->last_merge));
-		n++;
-		put_time(&values[n], &nulls[n], pg_atomic_read_u64(&slot->reset_time));
-		n++;
-		Assert(n == STAT_COLUMNS && n == result->setDesc->natts);
+		Assert(result->setDesc->natts == lengthof(values));
+		values[0] = ObjectIdGetDatum(lsm_slot_index(slot));
+		for (int k = 0; k < lengthof(stat_columns); k++)
+			values[1 + k] = stat_columns[k].value(slot, stat_columns[k].counter, &nulls[1 + k]);
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}
 	return (Datum) 0;
 }
+
+/*
+ * lsm_stat_reset(): set the counters of this database's indexes to zero.  The SQL
+ * script revokes it from the public.
+ */
+Datum
+lsm_stat_reset(PG_FUNCTION_ARGS)
+{
+	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
+	{
+		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
+			lsm_slot_reset_counters(&lsm_shared->indexes[i]);
+	}
+	PG_RETURN_VOID();
+}
+
+/* --- progress --------------------------------------------------------------- */
 
 static const char *
 phase_name(LsmClaim *claim)
@@ -175,6 +226,7 @@ lsm_stat_progress(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
+<<<<<<< HEAD
 
 /*
  * lsm_stat_reset(): counters of this database's indexes back to zero.  The SQL
@@ -190,3 +242,5 @@ lsm_stat_reset(PG_FUNCTION_ARGS)
 	}
 	PG_RETURN_VOID();
 }
+=======
+>>>>>>> 95e65cf (Define the counters in one list)

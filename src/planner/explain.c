@@ -18,7 +18,7 @@
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
 #include "executor/instrument.h"
-#include "index/index.h"
+#include "index/counters.h"
 #include "planner/planner.h"
 #include "scan/scan.h"
 
@@ -54,13 +54,13 @@ lsm_explain_validate(ExplainState *es)
 				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
 }
 
-/* Only what is not 0, but for the seeks, which come first. */
+/* The seeks, which come first, and what else is not 0. */
 static void
 show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
 	ExplainIndentText(es);
 	appendStringInfoString(es->str, leader_only ? "LSM Reads (leader):" : "LSM Reads:");
-	for (int i = 0; i < LSM_READ_COLUMNS; i++)
+	for (int i = 0; i < LSM_READ_COUNTERS; i++)
 	{
 		uint64		n = lsm_read_count(reads, i);
 
@@ -73,8 +73,8 @@ show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 static void
 show_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
-	for (int i = 0; i < LSM_READ_COLUMNS; i++)
-		ExplainPropertyUInteger(lsm_read_columns[i].property, NULL, lsm_read_count(reads, i), es);
+	for (int i = 0; i < LSM_READ_COUNTERS; i++)
+		ExplainPropertyUInteger(lsm_read_columns[i].label, NULL, lsm_read_count(reads, i), es);
 	ExplainPropertyBool("LSM Leader Only", leader_only, es);
 }
 

@@ -1,0 +1,87 @@
+/*
+ * counter_list.h
+ *	  The columns of pg_stat_lsm_indexes, in their order.
+ *
+ * The only place that lists counters.  A file that needs something of each defines
+ * one or more of these macros and includes this file, which undefines them:
+ *
+ *	  LSM_COUNTER(id, column, kind, description)
+ *			LSM_COUNT_<id>, for lsm_stats_add().  kind: count;
+ *			blocks, shown as bytes; microseconds, shown as milliseconds.
+ *	  LSM_READ_COUNTER(field, column, label, description)
+ *			a field of LsmReadCounters, LSM_COUNT_READ_<field> in shared memory.
+ *			EXPLAIN (LSM) shows the field's name in text, the label in other formats.
+ *	  LSM_STATE(column, kind, description)
+ *			not a counter, so that a reset leaves it alone.  inspect/stats.c has a
+ *			function stat_<column>.  kind: bytes; number, ratio or time, perhaps NULL.
+ *
+ * tools/make_counters.py makes the view's columns, their comments and the table in
+ * docs/monitoring-counters.md from this file.  Call it after a change.
+ */
+/* No include guard: each include wants something else. */
+#ifndef LSM_COUNTER
+#define LSM_COUNTER(id, column, kind, description)
+#endif
+#ifndef LSM_READ_COUNTER
+#define LSM_READ_COUNTER(field, column, label, description)
+#endif
+#ifndef LSM_STATE
+#define LSM_STATE(column, kind, description)
+#endif
+
+/* Writing and merging. */
+LSM_COUNTER(ENTRIES, entries_inserted, count,
+			"entries inserted")
+LSM_COUNTER(BATCHES, batches, count,
+			"batches written, each with entries of one statement")
+LSM_COUNTER(PAGES_FLUSHED, pages_flushed, count,
+			"pages that became runs: sealed pages of the write buffer, and pages of batches")
+LSM_COUNTER(MERGES, merges, count,
+			"merges completed")
+LSM_COUNTER(BLOCKS_READ, bytes_read, blocks,
+			"bytes of the runs that were merged")
+LSM_COUNTER(BLOCKS_WRITTEN, bytes_merged, blocks,
+			"bytes written by merges")
+LSM_COUNTER(PAGES_COPIED, pages_copied, count,
+			"pages that merges copied whole from a run")
+LSM_STATE(write_amplification, ratio,
+		  "pages written by flushes and merges for each page flushed; NULL if none was")
+LSM_STATE(runs, number,
+		  "runs as of the latest flush or merge; NULL if there was none since the server started")
+LSM_STATE(debt_bytes, bytes,
+		  "bytes waiting to be merged, as of the latest flush or merge")
+LSM_COUNTER(THROTTLED_US, throttled_time, microseconds,
+			"milliseconds that writers spent on large merges, or waiting for them")
+
+/* Reading. */
+LSM_READ_COUNTER(seeks, seeks, "LSM Seeks",
+				 "searches of the index, by scans, unique checks, lsm_check and the planner")
+LSM_READ_COUNTER(runs, runs_read, "LSM Runs Read",
+				 "runs that the searches looked into")
+LSM_READ_COUNTER(segments, segments_read, "LSM Segments Read",
+				 "segments read")
+LSM_READ_COUNTER(pages, pages_read, "LSM Pages Read",
+				 "pages of segments and directories read, from memory or disk")
+LSM_READ_COUNTER(entries, entries_read, "LSM Entries Read",
+				 "entries decoded")
+LSM_READ_COUNTER(restarts, restarts, "LSM Restarts",
+				 "times that a scan had to take a newer version of the index")
+LSM_READ_COUNTER(removed, entries_removed, "LSM Entries Removed",
+				 "entries that scans removed because their rows were dead to everybody")
+LSM_READ_COUNTER(filter_checks, filter_checks, "LSM Filter Checks",
+				 "filters of segments asked for a key, or for its first columns")
+LSM_READ_COUNTER(filter_skips, filter_skips, "LSM Filter Skips",
+				 "filters that said the key is not there, so that nobody read the segment")
+LSM_READ_COUNTER(filter_misses, filter_misses, "LSM Filter Misses",
+				 "filters that did not say so although the segment had nothing: mostly false positives")
+LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
+				 "pages prefetched because they were not in shared buffers")
+
+LSM_STATE(last_compaction, time,
+		  "when the last merge completed; NULL if none has since the server started")
+LSM_STATE(stats_reset, time,
+		  "since when the counters count; NULL if nothing was counted")
+
+#undef LSM_COUNTER
+#undef LSM_READ_COUNTER
+#undef LSM_STATE
