@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 #include "access/nbtree.h"

@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 
 #ifndef LSM_SPECULATION_TAKES_ALL
 #include "access/nbtree.h"
@@ -23,7 +24,6 @@
 #include "scan/scan.h"
 #include "unique/on_conflict.h"
 #include "utils/lsyscache.h"
-
 
 /* Which operators tell that two keys are equal?  Strategies are btree's. */
 static void
