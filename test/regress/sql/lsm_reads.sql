@@ -130,13 +130,13 @@ SELECT explained('SELECT count(*) FROM tr WHERE k = 1', 'Index Only Scan using t
 DROP TABLE pr, tr;
 
 -- The totals are those of the nodes: all of them, in the order in which EXPLAIN has them.
-SELECT seeks AS old_seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset
 CALL t.note_reads();
 SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
 SELECT index, seeks, format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": %s,\s*"LSM Entries Removed": %s,\s*"LSM Filter Checks": %s,\s*"LSM Filter Skips": %s,\s*"LSM Filter Misses": %s,\s*"LSM Pages Prefetched": %s,',
 	seeks, runs_read, segments_read, pages_read, entries_read, restarts, entries_removed, filter_checks, filter_skips, filter_misses, pages_prefetched) AS totals FROM t.reads() \gset
 SELECT :'index' AS index, :seeks AS seeks, explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i', :'totals', 'json');
 -- Others see them when the transaction is over.
+SELECT seeks AS old_seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset
 SELECT pg_sleep(0.01);
 DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
 \c -
