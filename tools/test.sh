@@ -10,12 +10,7 @@
 #
 # Suites, run in this order unless some are named:
 #   build       compiles without warnings, with and without assertions
-<<<<<<< HEAD
-#   layers      the rules of tools/check_layers.py
-=======
 #   layers      the rules of tools/check_layers.py, and that what tools/make_counters.py makes is up to date
-#   figures     those of README.md are in the committed data (tools/check_figures.py, test/figures)
->>>>>>> 95e65cf (Define the counters in one list)
 #   unit        pure code, without a server (test/unit)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same with the settings of production, but for those that show runs

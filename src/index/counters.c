@@ -10,12 +10,8 @@
  */
 #include "postgres.h"
 
-<<<<<<< HEAD
 #include "base/index_slots.h"
-#include "index/index.h"
-=======
 #include "index/counters.h"
->>>>>>> 323448a (Let counters.c not know the handle of an index)
 
 /* A handle that counts more than this publishes at once. */
 #define MOST_SEEKS_KEPT		32

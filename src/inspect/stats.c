@@ -143,7 +143,7 @@ lsm_stat_reset(PG_FUNCTION_ARGS)
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
-			lsm_slot_reset_counters(&lsm_shared->indexes[i]);
+			lsm_stats_reset(&lsm_shared->indexes[i]);
 	}
 	PG_RETURN_VOID();
 }
@@ -226,21 +226,3 @@ lsm_stat_progress(PG_FUNCTION_ARGS)
 	}
 	return (Datum) 0;
 }
-<<<<<<< HEAD
-
-/*
- * lsm_stat_reset(): counters of this database's indexes back to zero.  The SQL
- * script keeps it from the public.
- */
-Datum
-lsm_stat_reset(PG_FUNCTION_ARGS)
-{
-	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
-	{
-		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
-			lsm_stats_reset(&lsm_shared->indexes[i]);
-	}
-	PG_RETURN_VOID();
-}
-=======
->>>>>>> 95e65cf (Define the counters in one list)

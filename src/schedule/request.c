@@ -98,13 +98,8 @@ lsm_request_after_reads(LsmIndex *index)
 {
 	LsmIndexSlot *slot;
 
-<<<<<<< HEAD
 	/* Shared memory has not changed while this process counts for itself. */
-	if (!index->has_published)
-=======
-	/* Nothing is new in shared memory while it is counted here. */
 	if (!index->reads.has_published)
->>>>>>> 323448a (Let counters.c not know the handle of an index)
 		return;
 	index->reads.has_published = false;
 	slot = lsm_slot_get(index->rel);
