@@ -9,7 +9,6 @@
  */
 #include "postgres.h"
 
-#include "base/coding.h"
 #include "miscadmin.h"
 #include "sort/entries.h"
 #include "utils/memutils.h"
@@ -109,12 +108,7 @@ lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 	item = (LsmItem *) entries->chunk;
 	entries->chunk += size;
 	entries->chunk_left -= size;
-	item->tid = entry->tid;
-	item->keylen = entry->keylen;
-	item->restlen = entry->restlen;
-	lsm_copy((uint8 *) (item + 1), entry->key, entry->keylen);
-	if (entry->restlen > 0)
-		memcpy((char *) (item + 1) + entry->keylen, entry->rest, entry->restlen);
+	lsm_item_set(item, entry);
 	add_ref(entries, entries->ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : 0, item);
 }
 

@@ -6,6 +6,7 @@
 #ifndef LSM_ENTRIES_H
 #define LSM_ENTRIES_H
 
+#include "base/coding.h"
 #include "key/cursor.h"
 
 /* Set in the TID, which has 48 bits, of an item of a batch when its entry is in the index. */
@@ -48,6 +49,18 @@ extern void lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks);
 extern void lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count,
 									LsmKeySpace *ks);
 extern void lsm_entries_clear(LsmEntries *entries, bool keep_refs);
+
+/* Write an entry to an item. */
+static inline void
+lsm_item_set(LsmItem *item, const LsmEntry *entry)
+{
+	item->tid = entry->tid;
+	item->keylen = entry->keylen;
+	item->restlen = entry->restlen;
+	lsm_copy((uint8 *) (item + 1), entry->key, entry->keylen);
+	if (entry->restlen > 0)
+		memcpy((char *) (item + 1) + entry->keylen, entry->rest, entry->restlen);
+}
 
 static inline Size
 lsm_item_bytes(const LsmItem *item)

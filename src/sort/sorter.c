@@ -312,10 +312,7 @@ merge_sort_batches(LsmSorter *s, int count)
 		}
 		item = buffer + filled;
 		memset(item + size - MAXIMUM_ALIGNOF, 0, MAXIMUM_ALIGNOF);
-		memcpy(item, &head, sizeof(head));
-		memcpy(item + sizeof(head), entry->key, entry->keylen);
-		if (entry->restlen > 0)
-			memcpy(item + sizeof(head) + entry->keylen, entry->rest, entry->restlen);
+		lsm_item_set((LsmItem *) item, entry);
 		filled += size;
 		batch.bytes += size;
 	}

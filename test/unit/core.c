@@ -47,6 +47,18 @@ MemoryContextAlloc(MemoryContext context, Size size)
 	return palloc(size);
 }
 
+void *
+MemoryContextAllocZero(MemoryContext context, Size size)
+{
+	return palloc0(size);
+}
+
+void *
+repalloc_huge(void *pointer, Size size)
+{
+	return repalloc(pointer, size);
+}
+
 char *
 pstrdup(const char *string)
 {
@@ -70,6 +82,11 @@ GetMemoryChunkContext(void *pointer)
 
 void
 MemoryContextReset(MemoryContext context)
+{
+}
+
+void
+MemoryContextDelete(MemoryContext context)
 {
 }
 
