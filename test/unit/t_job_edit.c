@@ -1,0 +1,519 @@
+/*
+ * t_job_edit.c -- what merges and VACUUM do to the manifest, in an index file in memory.
+ *
+ * After each change the file is checked: whoever names a block, and what the sums say.
+ */
+#include "tap.h"
+
+#include "backend.h"
+#include "format/map_page.h"
+#include "index_file.h"
+
+static bool sound;				/* all checks since the last report */
+
+static LsmMeta *
+meta(void)
+{
+	return lsm_meta(file_page(LSM_BLOCK_META));
+}
+
+static const LsmRunRecord *
+find(uint64 run_id)
+{
+	return lsm_meta_find(meta(), run_id);
+}
+
+/* Blocks in use, but for the fixed ones. */
+static uint32
+used_blocks(void)
+{
+	return meta()->space.mapped_end - meta()->space.free_blocks - LSM_FIXED_BLOCKS;
+}
+
+static void
+check_file(void)
+{
+	const char *wrong = file_fault();
+
+	if (wrong != NULL)
+		printf("# %s\n", wrong);
+	sound &= wrong == NULL;
+}
+
+static void
+report_checks(const char *name)
+{
+	ok(sound, name);
+	sound = true;
+}
+
+static void
+describe(LsmDirectoryEntry *entry, uint64 id, BlockNumber start, uint32 blocks, uint64 low,
+		 uint64 high, uint32 entries)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->segment.id = id;
+	entry->segment.start = start;
+	entry->segment.blocks = blocks;
+	entry->segment.leaves = blocks;
+	entry->segment.entries = entries;
+	entry->low = file_key(low);
+	entry->high = file_key(high);
+}
+
+/* A run of one segment, as a batch or a seal leaves it. */
+static uint64
+add_run(int level, uint32 blocks, uint32 entries)
+{
+	LsmChange  *change = lsm_change_begin(&file_index);
+	uint64		id = change->edit.next_id++;
+	LsmDirectoryEntry entry;
+	LsmRunRecord run;
+	BlockNumber start;
+
+	lsm_space_take(change, blocks, blocks, false, &start);
+	describe(&entry, id, start, blocks, 0, 1, entries);
+	lsm_run_init_single(&run, &entry.segment, level, LSM_RUN_PACKED);
+	lsm_edit_put(&change->edit, &run);
+	lsm_change_commit(change);
+	check_file();
+	return id;
+}
+
+static uint64
+begin(const uint64 *inputs, int count, int level)
+{
+	uint64		job = 0;
+
+	if (!lsm_manifest_begin_job(&file_index, inputs, count, level, &job))
+		job = 0;
+	check_file();
+	return job;
+}
+
+/* A step that writes `used` of `want` blocks, with keys from low to high. */
+static bool
+take_step(uint64 job, uint32 want, uint32 used, uint64 low, uint64 high, const LsmTaken *taken,
+		  int taken_count, bool finished)
+{
+	LsmReservation r;
+	LsmDirectoryEntry entry;
+
+	if (!lsm_manifest_reserve(&file_index, job, want, want, &r))
+		return false;
+	check_file();
+	describe(&entry, r.segment_id, r.start, used, low, high, 10 * used);
+	lsm_manifest_install(&file_index, job, &r, used > 0 ? &entry : NULL, taken, taken_count,
+						 finished);
+	check_file();
+	return true;
+}
+
+/* A finished run with a directory: segments of 4 blocks, each with 100 keys. */
+static uint64
+add_long_run(int level, int segments)
+{
+	uint64		input = add_run(0, 1, 10);
+	uint64		job = begin(&input, 1, level);
+
+	for (int i = 0; i < segments; i++)
+		take_step(job, 4, 4, 100 * i + 1, 100 * i + 100, NULL, 0, i == segments - 1);
+	lsm_manifest_reap(&file_index);
+	check_file();
+	return job;
+}
+
+static LsmBound
+bound_behind(uint64 key)
+{
+	LsmEntry	entry = file_key(key);
+	LsmBound	bound = {0};
+
+	lsm_bound_set_entry(&bound, &entry, -1);
+	return bound;
+}
+
+/* The segments of a run that are still there. */
+static int
+count_segments(uint64 run_id)
+{
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmBound	at = {0};
+	int			n = 0;
+
+	lsm_bound_init(&at, 1);
+	while (lsm_directory_find(&file_index, &file_keyspace, find(run_id), LSM_ANY_EDIT, &at,
+							  ForwardScanDirection, found) == LSM_FOUND)
+	{
+		at = found->high;
+		memset(&found->high, 0, sizeof(found->high));
+		n++;
+	}
+	return n;
+}
+
+static void
+test_begin(void)
+{
+	uint64		inputs[3];
+	uint64		job;
+
+	file_make();
+	for (int i = 0; i < 3; i++)
+		inputs[i] = add_run(0, 2, 10);
+	job = begin(inputs, 2, 1);
+	ok(job != 0 && find(job)->flags == LSM_RUN_MERGING && find(job)->segments == 0 &&
+	   find(job)->level == 1, "begin: an output without segments");
+	ok(find(inputs[0])->job_id == job && find(inputs[1])->job_id == job &&
+	   find(inputs[2])->job_id == 0, "which its inputs name");
+	ok(begin(inputs + 1, 2, 1) == 0 && find(inputs[2])->job_id == 0,
+	   "not if one of them has a job already");
+	ok(begin(&job, 1, 2) == 0, "nor with the output of a job");
+	inputs[0] = 999;
+	ok(begin(inputs, 1, 1) == 0, "nor with a run that is gone");
+	while (meta()->run_count < LSM_MAX_RUNS)
+		add_run(0, 1, 10);
+	ok(begin(inputs + 2, 1, 1) == 0, "nor if the manifest is full");
+	report_checks("each time the file is sound");
+}
+
+static void
+test_reserve(void)
+{
+	uint64		inputs[LSM_MAX_RESERVATIONS + 2];
+	uint64		jobs[LSM_MAX_RESERVATIONS + 2];
+	LsmReservation r;
+	LsmReservation again;
+	uint32		before;
+
+	file_make();
+	for (int i = 0; i < lengthof(inputs); i++)
+	{
+		inputs[i] = add_run(0, 1, 10);
+		jobs[i] = begin(&inputs[i], 1, 1);
+	}
+	before = used_blocks();
+	ok(lsm_manifest_reserve(&file_index, jobs[0], 20, 5, &r) && r.length == 20 &&
+	   used_blocks() == before + 20, "reserve: as many blocks as wanted");
+	ok(r.segment_id == jobs[0] && r.job_id == jobs[0], "the first segment has the run's id");
+	check_file();
+	ok(lsm_manifest_reserve(&file_index, jobs[0], 30, 5, &again) && used_blocks() == before + 30,
+	   "what a failed step has reserved is free again");
+	check_file();
+	ok(!lsm_manifest_reserve(&file_index, inputs[0] + 9999, 4, 4, &r), "nothing for a job that is gone");
+	for (int i = 1; i < LSM_MAX_RESERVATIONS; i++)
+		lsm_manifest_reserve(&file_index, jobs[i], 4, 4, &r);
+	check_file();
+	before = used_blocks();
+	file_busy_job = jobs[3];
+	ok(lsm_manifest_reserve(&file_index, jobs[LSM_MAX_RESERVATIONS], 4, 4, &r),
+	   "if all are taken, those of jobs that nobody is at are given up");
+	check_file();
+	ok(used_blocks() == before - 30 - 14 * 4 + 4, "with their blocks");
+	report_checks("each time the file is sound");
+}
+
+/* All reservations belong to one job that somebody is at: which cannot be, but for the test. */
+static void
+test_no_reservation(void)
+{
+	LsmReservation r;
+	uint64		input;
+	uint64		job;
+	uint32		before;
+
+	file_make();
+	input = add_run(0, 1, 10);
+	job = begin(&input, 1, 1);
+	file_busy_job = 12345;
+	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
+		meta()->reservations[i] = (LsmReservation) {.start = 0,.length = 1,.segment_id = i + 1,.job_id = 12345};
+	before = meta()->edits;
+	ok(!lsm_manifest_reserve(&file_index, job, 4, 4, &r), "reserve: not if too many steps are under way");
+	ok(meta()->edits == before, "then nothing changes");
+}
+
+static void
+test_install(void)
+{
+	uint64		inputs[2];
+	uint64		job;
+	LsmTaken	taken[2];
+	uint32		before;
+
+	file_make();
+	inputs[0] = add_run(0, 8, 1000);
+	inputs[1] = add_run(0, 8, 500);
+	before = used_blocks();
+	job = begin(inputs, 2, 1);
+	taken[0] = (LsmTaken) {inputs[0], 300};
+	taken[1] = (LsmTaken) {inputs[1], 0};
+	take_step(job, 10, 6, 1, 100, taken, 2, false);
+	ok(find(job)->segments == 1 && find(job)->dir_height == 1 && find(job)->blocks == 6,
+	   "install: a directory while the job is under way");
+	ok(used_blocks() == before + 6 + 1, "blocks that were not used are free");
+	ok(find(inputs[0])->entries == 700 && find(inputs[1])->entries == 500,
+	   "the inputs have so many entries less");
+	take_step(job, 10, 7, 101, 200, NULL, 0, true);
+	ok(find(job)->segments == 2 && find(job)->flags == 0 && find(job)->entries == 130,
+	   "the last one makes the output a run like others");
+	ok(find(inputs[0])->state == LSM_RUN_SPENT && find(inputs[1])->state == LSM_RUN_SPENT,
+	   "and the inputs are spent");
+	lsm_manifest_reap(&file_index);
+	check_file();
+	ok(find(inputs[0]) == NULL && find(inputs[1]) == NULL && used_blocks() == 6 + 7 + 1,
+	   "reap: they are gone, with their blocks");
+
+	inputs[0] = add_run(0, 3, 10);
+	job = begin(inputs, 1, 1);
+	take_step(job, 5, 5, 1, 10, NULL, 0, true);
+	ok(lsm_run_is_single(find(job)) && find(job)->blocks == 5, "a job of one segment needs no directory");
+	lsm_manifest_reap(&file_index);
+
+	inputs[0] = add_run(0, 3, 10);
+	before = used_blocks();
+	job = begin(inputs, 1, 1);
+	take_step(job, 5, 0, 0, 0, NULL, 0, true);
+	ok(find(job) == NULL && used_blocks() == before, "an output without entries is gone");
+	lsm_manifest_reap(&file_index);
+	check_file();
+	ok(find(inputs[0]) == NULL && used_blocks() == before - 3, "with its inputs");
+	report_checks("each time the file is sound");
+}
+
+static void
+test_trim(void)
+{
+	uint64		inputs[2];
+	uint64		job;
+	LsmBound	frontier = bound_behind(350);
+	LsmBound	from = bound_behind(250);
+	uint32		before;
+
+	file_make();
+	inputs[0] = add_long_run(1, 6);
+	inputs[1] = add_run(0, 2, 10);
+	job = begin(inputs, 2, 2);
+	before = used_blocks();
+	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], &from, &frontier);
+	check_file();
+	ok(count_segments(inputs[0]) == 5 && used_blocks() == before - 4,
+	   "trim: a segment between two places is freed");
+	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
+	check_file();
+	ok(count_segments(inputs[0]) == 3 && used_blocks() == before - 12, "or all before the frontier");
+	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
+	lsm_manifest_trim(&file_index, &file_keyspace, inputs[1], NULL, &frontier);
+	lsm_manifest_trim(&file_index, &file_keyspace, 999, NULL, &frontier);
+	check_file();
+	ok(count_segments(inputs[0]) == 3 && used_blocks() == before - 12,
+	   "nothing is freed twice, nor of a run without a directory");
+	take_step(job, 4, 4, 1, 600, NULL, 0, true);
+	lsm_manifest_reap(&file_index);
+	check_file();
+	ok(used_blocks() == 4 && meta()->run_count == 1, "reap: what is left of a directory is freed");
+	report_checks("each time the file is sound");
+}
+
+static void
+test_move(void)
+{
+	uint64		inputs[2];
+	uint64		job;
+	LsmWholeSegment whole;
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmBound	start = {0};
+	uint32		before;
+
+	file_make();
+	inputs[0] = add_long_run(1, 3);
+	inputs[1] = add_run(0, 2, 10);
+	job = begin(inputs, 2, 2);
+	before = used_blocks();
+	lsm_bound_init(&start, 1);
+	lsm_directory_find(&file_index, &file_keyspace, find(inputs[0]), LSM_ANY_EDIT, &start,
+					   ForwardScanDirection, found);
+	whole.run_id = inputs[0];
+	whole.page = found->page;
+	whole.ordinal = found->ordinal;
+	describe(&whole.entry, found->segment.id, found->segment.start, 4, 1, 100, 40);
+	ok(lsm_manifest_move(&file_index, job, &whole) && count_segments(inputs[0]) == 2 &&
+	   count_segments(job) == 1, "move: the segment is the output's");
+	check_file();
+	ok(used_blocks() == before + 1 && find(inputs[0])->entries == 80, "nothing is written");
+	ok(!lsm_manifest_move(&file_index, job, &whole), "not twice");
+	whole.run_id = inputs[1];
+	describe(&whole.entry, inputs[1], find(inputs[1])->start, 2, 101, 200, 10);
+	ok(lsm_manifest_move(&file_index, job, &whole) && find(inputs[1]) == NULL &&
+	   count_segments(job) == 2, "a run of one segment is gone with it");
+	check_file();
+	ok(!lsm_manifest_move(&file_index, job, &whole), "and cannot be moved again");
+	take_step(job, 4, 4, 201, 300, NULL, 0, true);
+	lsm_manifest_reap(&file_index);
+	check_file();
+	ok(find(job)->segments == 3 && find(job)->blocks == 10 && used_blocks() == 10 + 1,
+	   "reap: what was moved stays");
+	report_checks("each time the file is sound");
+}
+
+static void
+test_vacuum(void)
+{
+	LsmRemoved	some = {.all = 3,.counted = 3};
+	LsmRemoved	all = {.all = 10,.counted = 10,.empty = true};
+	LsmBound	low = {0};
+	uint64		single;
+	uint64		run;
+	uint64		second;
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmBound	behind_first = bound_behind(100);
+
+	file_make();
+	single = add_run(0, 2, 10);
+	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &some);
+	ok(find(single)->entries == 7 && find(single)->removed == 3, "VACUUM: entries are deducted");
+	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &all);
+	check_file();
+	ok(find(single) == NULL && used_blocks() == 0, "a run without entries is dropped");
+	single = add_run(0, 2, 10);
+	begin(&single, 1, 1);
+	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &all);
+	check_file();
+	ok(find(single) != NULL && find(single)->entries == 0 && used_blocks() == 2,
+	   "but not the input of a job");
+
+	run = add_long_run(1, 3);
+	lsm_directory_find(&file_index, &file_keyspace, find(run), LSM_ANY_EDIT, &behind_first,
+					   ForwardScanDirection, found);
+	second = found->segment.id;
+	all.all = all.counted = 40;
+	lsm_manifest_note_removed(&file_index, &file_keyspace, run, second, &found->low, &all);
+	check_file();
+	ok(find(run)->segments == 2 && find(run)->blocks == 8 && find(run)->entries == 80 &&
+	   count_segments(run) == 2, "a segment without entries is dropped from its directory");
+	lsm_manifest_note_removed(&file_index, &file_keyspace, run, second, &found->low, &all);
+	check_file();
+	ok(find(run)->segments == 2 && find(run)->entries == 80, "once");
+	report_checks("each time the file is sound");
+}
+
+/* The segment was moved to another run while VACUUM was reading it. */
+static void
+test_moved_owner(void)
+{
+	LsmRemoved	some = {.all = 5,.counted = 5};
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmWholeSegment whole;
+	LsmBound	start = {0};
+	uint64		run;
+	uint64		job;
+
+	file_make();
+	run = add_long_run(1, 3);
+	job = begin(&run, 1, 2);
+	lsm_bound_init(&start, 1);
+	lsm_directory_find(&file_index, &file_keyspace, find(run), LSM_ANY_EDIT, &start,
+					   ForwardScanDirection, found);
+	whole.run_id = run;
+	whole.page = found->page;
+	whole.ordinal = found->ordinal;
+	describe(&whole.entry, found->segment.id, found->segment.start, 4, 1, 100, 40);
+	lsm_manifest_move(&file_index, job, &whole);
+	lsm_manifest_note_removed(&file_index, &file_keyspace, run, found->segment.id, &found->low, &some);
+	check_file();
+	ok(find(job)->entries == 35 && find(job)->removed == 5 && find(run)->entries == 80,
+	   "VACUUM: a segment that was moved is found where it is");
+	report_checks("each time the file is sound");
+}
+
+static void
+test_end_of_file(void)
+{
+	uint64		first;
+	uint64		last;
+	LsmRemoved	all = {.all = 10,.counted = 10,.empty = true};
+	LsmBound	low = {0};
+
+	file_make();
+	first = add_run(0, 10, 10);
+	last = add_run(0, 20, 10);
+	add_run(0, 5, 10);
+	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35, "end of file: behind the last run");
+	lsm_manifest_note_removed(&file_index, &file_keyspace, last, last, &low, &all);
+	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35, "a hole before it does not count");
+	lsm_manifest_truncate(&file_index, FILE_BLOCKS);
+	ok(file_cut_at == 0, "not cut if there is less than wanted");
+	lsm_manifest_truncate(&file_index, 1);
+	check_file();
+	ok(file_cut_at == LSM_FIXED_BLOCKS + 35, "else cut behind it");
+	lsm_manifest_note_removed(&file_index, &file_keyspace, first, first, &low, &all);
+	check_file();
+	report_checks("each time the file is sound");
+}
+
+/* Jobs, steps, failures and VACUUM in any order. */
+static void
+test_random(void)
+{
+	int			finished = 0;
+
+	for (int round = 0; round < 20; round++)
+	{
+		file_make();
+		for (int i = 0; i < 200; i++)
+		{
+			LsmRunRecord run;
+
+			if (meta()->run_count < 20 || rnd(4) == 0)
+				add_run(rnd(3), 1 + rnd(8), 100);
+			run = meta()->runs[rnd(meta()->run_count)];
+			if (lsm_run_is_free(&run) && run.segments > 0)
+			{
+				const LsmRunRecord *other = &meta()->runs[rnd(meta()->run_count)];
+				uint64		inputs[2] = {run.run_id, other->run_id};
+
+				begin(inputs, other->run_id == run.run_id ? 1 : 2, 1 + rnd(4));
+			}
+			else if (run.flags & LSM_RUN_MERGING)
+			{
+				uint64		low = find(run.run_id)->entries + 1;
+				bool		last = rnd(3) == 0;
+				LsmReservation r;
+
+				if (rnd(4) == 0)
+					lsm_manifest_reserve(&file_index, run.run_id, 1 + rnd(20), 1, &r);
+				else
+					take_step(run.run_id, 8, 1 + rnd(8), low, low + 5, NULL, 0, last);
+				finished += last;
+			}
+			if (rnd(5) == 0)
+				lsm_manifest_reap(&file_index);
+			if (rnd(5) == 0)
+				lsm_manifest_drop_empty(&file_index);
+			check_file();
+			if (meta()->run_count > LSM_MAX_RUNS - 4)
+				break;
+		}
+		backend_free_all();
+	}
+	ok(finished > 100, "random: jobs are done");
+	report_checks("and the file is sound");
+}
+
+int
+main(void)
+{
+	sound = true;
+	test_begin();
+	test_reserve();
+	test_no_reservation();
+	test_install();
+	test_trim();
+	test_move();
+	test_vacuum();
+	test_moved_owner();
+	test_end_of_file();
+	backend_free_all();
+	test_random();
+	return done();
+}
