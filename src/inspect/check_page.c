@@ -1,7 +1,7 @@
 /*
  * check_page.c
  *	  What all parts of the verifier share: reporting a fault, checking a copied
- *	  page, reading a page of a segment, comparing entries.
+ *	  page, reading a page of a segment, comparing and keeping entries.
  *
  * The verifier trusts no page, even if this server has checked the page before.
  */
@@ -42,6 +42,27 @@ lsm_check_compare(LsmCheck *c, const LsmEntry *a, const LsmEntry *b)
 
 	MemoryContextSwitchTo(old_context);
 	return result;
+}
+
+void
+lsm_check_saved_init(LsmSavedEntry *saved)
+{
+	saved->valid = false;
+	saved->key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+}
+
+/* Save an entry with a copy of its key, but not of the rest. */
+void
+lsm_check_saved_set(LsmSavedEntry *saved, const LsmEntry *entry)
+{
+	memcpy(saved->key, entry->key, entry->keylen);
+	memset(saved->key + entry->keylen, 0, LSM_KEY_PAD);
+	saved->entry = *entry;
+	saved->entry.key = saved->key;
+	saved->entry.rest = NULL;
+	saved->entry.restlen = 0;
+	saved->entry.aligned = true;
+	saved->valid = true;
 }
 
 /* Finds header fields that the page's kind does not use.  Returns NULL, or the fault. */

@@ -17,21 +17,13 @@
 #include "segment/segment.h"
 #include "utils/memutils.h"
 
-/* An entry with a copy of its key. */
-typedef struct SavedEntry
-{
-	bool		valid;
-	LsmEntry	entry;
-	uint8	   *key;			/* room for the longest one and its padding */
-} SavedEntry;
-
 /* A page on the way from the root to a leaf, and what was seen of its level. */
 typedef struct WalkLevel
 {
 	Page		page;			/* NULL: no page of the level was visited */
 	LsmGroup	group;
-	SavedEntry	child;			/* separator of the child that is visited */
-	SavedEntry	next;			/* that of its right neighbour */
+	LsmSavedEntry	child;			/* separator of the child that is visited */
+	LsmSavedEntry	next;			/* that of its right neighbour */
 	uint32		first;			/* page of the segment that the level begins with */
 	uint32		count;			/* pages visited */
 } WalkLevel;
@@ -54,27 +46,9 @@ typedef struct SegmentWalk
 	bool		live;			/* what comes next is behind the frontier */
 	uint64		entries;
 	char	   *filter;			/* its pages, or NULL */
-	SavedEntry	last;			/* the latest entry */
+	LsmSavedEntry	last;			/* the latest entry */
 	WalkLevel	levels[LSM_MAX_HEIGHT + 1];
 } SegmentWalk;
-
-static void
-saved_init(SavedEntry *saved)
-{
-	saved->valid = false;
-	saved->key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
-}
-
-static void
-saved_set(SavedEntry *saved, const LsmEntry *entry)
-{
-	memcpy(saved->key, entry->key, entry->keylen);
-	memset(saved->key + entry->keylen, 0, LSM_KEY_PAD);
-	saved->entry = *entry;
-	saved->entry.key = saved->key;
-	saved->entry.aligned = true;
-	saved->valid = true;
-}
 
 static inline BlockNumber
 segment_block(SegmentWalk *w, uint32 number)
@@ -107,8 +81,8 @@ segment_visit(SegmentWalk *w, int height, uint32 number)
 	{
 		level->page = palloc(BLCKSZ);
 		lsm_group_init(&level->group, c->ks->max_keylen);
-		saved_init(&level->child);
-		saved_init(&level->next);
+		lsm_check_saved_init(&level->child);
+		lsm_check_saved_init(&level->next);
 		level->first = number;
 	}
 	if (number != level->first + level->count)
@@ -297,7 +271,7 @@ segment_check_entry(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEnt
 		lsm_check_report(c, block, "entry %d sorts before the page's separator", ordinal);
 	if (w->filter != NULL)
 		segment_check_in_filter(w, block, ordinal, entry);
-	saved_set(&w->last, entry);
+	lsm_check_saved_set(&w->last, entry);
 	w->entries++;
 }
 
@@ -326,7 +300,7 @@ segment_visit_entry(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 	segment_check_entry(w, segment_block(w, p->number), p->ordinal, entry,
 						p->ordinal == 0 ? p->lower : NULL);
 	if (p->ordinal == 0)
-		saved_set(&w->levels[0].child, entry);
+		lsm_check_saved_set(&w->levels[0].child, entry);
 	return true;
 }
 
@@ -359,7 +333,7 @@ static bool segment_check_fence(SegmentWalk *w, uint32 number, int height,
 								const LsmEntry *lower, const LsmEntry *upper);
 
 static bool
-segment_check_child(SegmentWalk *w, int height, const SavedEntry *separator, uint32 child,
+segment_check_child(SegmentWalk *w, int height, const LsmSavedEntry *separator, uint32 child,
 					const LsmEntry *upper)
 {
 	if (height == 1)
@@ -409,10 +383,10 @@ static bool
 segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 {
 	WalkLevel  *level = &w->levels[p->height];
-	SavedEntry	swap = level->child;
+	LsmSavedEntry	swap = level->child;
 
 	segment_check_separator(w, p->number, p->ordinal, entry);
-	saved_set(&level->next, entry);
+	lsm_check_saved_set(&level->next, entry);
 	segment_check_separator_order(w, segment_block(w, p->number), level, p->ordinal, p->lower);
 	if (p->ordinal > 0 &&
 		!segment_check_child(w, p->height, &level->child, p->child, &level->next.entry))
@@ -565,7 +539,7 @@ lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)
 	w->segment = segment;
 	w->frontier = lsm_check_frontier(c, segment->run);
 	w->live = w->frontier == NULL;
-	saved_init(&w->last);
+	lsm_check_saved_init(&w->last);
 	if (segment->run->state == LSM_RUN_PACKED)
 	{
 		const LsmSegment *record = &segment->segment;

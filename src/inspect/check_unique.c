@@ -21,10 +21,9 @@ typedef struct UniqueCheck
 {
 	LsmCheck   *c;
 	Snapshot	snapshot;
-	LsmEntry	last;			/* its key is in last_key */
-	uint8	   *last_key;
-	bool		last_seen;		/* its row was looked at */
-	bool		found;			/* a row with the last one's key */
+	LsmSavedEntry last;
+	bool		last_seen;		/* the row of the last entry was looked at */
+	bool		found;			/* a row with the last entry's key */
 	uint64		tid;			/* of that row */
 } UniqueCheck;
 
@@ -59,23 +58,18 @@ note_visible_row(UniqueCheck *u, const LsmEntry *entry)
 static void
 check_unique_entry(UniqueCheck *u, const LsmEntry *entry)
 {
-	if (u->last.key != NULL && lsm_key_equal(u->c->ks, &u->last, entry))
+	if (u->last.valid && lsm_key_equal(u->c->ks, &u->last.entry, entry))
 	{
-		if (!lsm_key_may_repeat(u->c->ks, u->c->rel, &u->last))
+		if (!lsm_key_may_repeat(u->c->ks, u->c->rel, &u->last.entry))
 		{
 			if (!u->last_seen)
-				note_visible_row(u, &u->last);
+				note_visible_row(u, &u->last.entry);
 			note_visible_row(u, entry);
 		}
 		u->last_seen = true;
 		return;
 	}
-	memcpy(u->last_key, entry->key, entry->keylen);
-	memset(u->last_key + entry->keylen, 0, LSM_KEY_PAD);
-	u->last = *entry;
-	u->last.key = u->last_key;
-	u->last.aligned = true;
-	u->last.restlen = 0;
+	lsm_check_saved_set(&u->last, entry);
 	u->last_seen = false;
 	u->found = false;
 }
@@ -97,7 +91,7 @@ lsm_check_unique(LsmCheck *c)
 	u.c = c;
 	/* Not the transaction's: that may see rows from before the index was unique. */
 	u.snapshot = RegisterSnapshot(GetLatestSnapshot());
-	u.last_key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	lsm_check_saved_init(&u.last);
 	reader = lsm_reader_acquire(c->index, 0, u.snapshot, false, c->strategy);
 	lsm_bound_init(&start, 1);
 	lsm_reader_refresh(reader);

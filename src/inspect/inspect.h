@@ -111,6 +111,14 @@ typedef struct LsmCheck
 	int64		rows;
 } LsmCheck;
 
+/* An entry with a copy of its key. */
+typedef struct LsmSavedEntry
+{
+	bool		valid;			/* an entry was saved */
+	LsmEntry	entry;
+	uint8	   *key;			/* room for the longest key and its padding */
+} LsmSavedEntry;
+
 /* access.c */
 extern void lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right);
 extern void lsm_inspect_close(LsmInspected *in);
@@ -121,6 +129,8 @@ extern void lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,
 extern void lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy);
 extern bool lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number,
 						   uint16 kind, Page copy);
+extern void lsm_check_saved_init(LsmSavedEntry *saved);
+extern void lsm_check_saved_set(LsmSavedEntry *saved, const LsmEntry *entry);
 extern int	lsm_check_compare(LsmCheck *c, const LsmEntry *a, const LsmEntry *b);
 
 /* check_instant.c */

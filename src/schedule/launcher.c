@@ -49,6 +49,19 @@ static BackgroundWorkerHandle *handles[LSM_WORKER_SLOTS];
 static int	failures = 0;
 static TimestampTz retry_at = 0;
 
+/* What the launcher and its workers have in common. */
+static void
+init_background_process(BackgroundWorker *worker, const char *function, const char *type)
+{
+	memset(worker, 0, sizeof(BackgroundWorker));
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	/* A standby has nothing to merge. */
+	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
+	strlcpy(worker->bgw_library_name, "pg_lsm", BGW_MAXLEN);
+	strlcpy(worker->bgw_function_name, function, BGW_MAXLEN);
+	strlcpy(worker->bgw_type, type, BGW_MAXLEN);
+}
+
 /* Register the launcher.  Called in _PG_init, while libraries are preloaded. */
 void
 lsm_launcher_init(void)
@@ -58,15 +71,9 @@ lsm_launcher_init(void)
 	/* pg_upgrade must find nothing changed. */
 	if (IsBinaryUpgrade)
 		return;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	/* A standby has nothing to merge. */
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	init_background_process(&worker, "lsm_launcher_main", "pg_lsm launcher");
 	worker.bgw_restart_time = RESTART_SECONDS;
-	strlcpy(worker.bgw_library_name, "pg_lsm", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "lsm_launcher_main", BGW_MAXLEN);
 	strlcpy(worker.bgw_name, "pg_lsm launcher", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "pg_lsm launcher", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
 }
 
@@ -218,14 +225,9 @@ start_worker(Oid database)
 
 	if (number < 0)
 		return false;
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	init_background_process(&worker, "lsm_worker_main", "pg_lsm worker");
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	strlcpy(worker.bgw_library_name, "pg_lsm", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "lsm_worker_main", BGW_MAXLEN);
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pg_lsm worker for database %u", database);
-	strlcpy(worker.bgw_type, "pg_lsm worker", BGW_MAXLEN);
 	worker.bgw_main_arg = Int32GetDatum(number);
 	memcpy(worker.bgw_extra, &generation, sizeof(generation));
 	worker.bgw_notify_pid = MyProcPid;
