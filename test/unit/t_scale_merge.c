@@ -191,7 +191,7 @@ work_on(const LsmJob *job, uint64 most)
 	return n;
 }
 
-/* As work_once in schedule/worker.c: the first job that there is, again and again. */
+/* As take_next_step in schedule/worker.c: the first job that there is, again and again. */
 static void
 work(int fanout, uint64 budget)
 {
