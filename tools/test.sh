@@ -9,7 +9,7 @@
 #   -h, --help     this text
 #
 # Suites, run in this order unless some are named:
-#   build       compiles without warnings, with and without assertions
+#   build       compiles without warnings, with and without assertions and stop points
 #   layers      the rules of tools/check_layers.py, and that what tools/make_counters.py makes is up to date
 #   unit        pure code, without a server (test/unit)
 #   regress     SQL scripts with expected output (test/regress)
@@ -21,10 +21,11 @@
 #   oracle      random operations, compared with a B-tree (test/oracle)
 #   bench       the benchmark suite at its smallest size (test/bench)
 #
-# The extension is built from a copy of the tree, with assertions, and installed into a copy of the server's files, so
-# that nothing on the machine changes and runs do not disturb each other. PG_CONFIG chooses among several PostgreSQL
-# versions. As root the servers run as the user "postgres" (PG_LSM_USER names another one). PG_LSM_ORACLE_SECONDS says how
-# long the oracle runs (default 110), PG_LSM_ORACLE_SEED with which seed it begins (default: from the clock).
+# The extension is built from a copy of the tree, with assertions and stop points, and installed into a copy of the
+# server's files, so that nothing on the machine changes and runs do not disturb each other. PG_CONFIG chooses among
+# several PostgreSQL versions. As root the servers run as the user "postgres" (PG_LSM_USER names another one).
+# PG_LSM_ORACLE_SECONDS says how long the oracle runs (default 110), PG_LSM_ORACLE_SEED with which seed it begins
+# (default: from the clock).
 #
 # Prints a line for each suite, details of failures, and at the very end "N passed, N failed"; a case that was skipped
 # counts as neither. The exit status is 0 only if cases passed and none failed.
@@ -44,12 +45,13 @@ JOB=						# the suite that is running
 PASSED=0
 FAILED=0
 STRICT='-Wall -Werror'
-# Our assertions, in a server that has none of its own. What the server's headers assert comes along.
-ASSERTS='-DUSE_ASSERT_CHECKING=1'
+# Our assertions, in a server that has none of its own. What the server's headers assert comes along. And stop points
+# (src/base/stop_point.h), which no other build has.
+FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
 usage()
 {
-	sed -n '3,30s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,32s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -193,7 +195,7 @@ suite_build()
 {
 	local options status=0
 
-	for options in "$STRICT" "$STRICT $ASSERTS"; do
+	for options in "$STRICT" "$STRICT $FOR_TESTS"; do
 		rm -rf "$WORK/build"
 		copy_tree "$TREE" "$WORK/build"
 		if make -C "$WORK/build" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no COPT="$options"; then
@@ -315,7 +317,7 @@ prepare()
 	private_server
 	copy_tree "$TREE" "$WORK/src"
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVER_USER" "$WORK/src" "$WORK/run"
-	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $ASSERTS"; then
+	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS"; then
 		tail -n 40 "$WORK/log/install.log"
 		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
 	fi

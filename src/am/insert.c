@@ -10,10 +10,13 @@
 #include "ingest/statement.h"
 #include "unique/unique.h"
 #include "base/preload.h"
+#include "base/stop_point.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
+#include "ingest/statement.h"
 #include "schedule/schedule.h"
 #include "storage/predicate.h"
+#include "unique/unique.h"
 #include "utils/memutils.h"
 
 /* Kept in IndexInfo.ii_AmCache for the length of a statement. */
@@ -110,6 +113,8 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	/* What waits must be seen, too. */
 	lsm_batch_flush_index(state->index->rel);
 	is_unique = lsm_unique_lock_and_check(unique, heap, entry, mode);
+	/* Publish lock (share) and key lock.  The row is checked, and its entry is nowhere. */
+	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 	lsm_unique_unlock(unique);
 	if (sealed)

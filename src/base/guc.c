@@ -13,6 +13,7 @@
 #include <limits.h>
 
 #include "base/limits.h"
+#include "base/stop_point.h"
 #include "utils/guc.h"
 
 /* Flags of the settings for tests. */
@@ -29,7 +30,6 @@ int			lsm_segment_blocks = 0;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
-char	   *lsm_fail_at = "";
 bool		lsm_enable_prefetch_scan = true;
 int			lsm_prefetch_depth = 0;
 bool		lsm_debug_prefetch_scan = false;
@@ -94,11 +94,6 @@ lsm_guc_define(void)
 							"Fewer go into the write buffer.",
 							&lsm_batch_min_entries, 48, 1, 1000000,
 							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
-	DefineCustomStringVariable("pg_lsm.debug_fail_at",
-							   "Raises an error at this point of a merge or of VACUUM, for tests.",
-							   "Points are \"save\", \"free\", \"install\" and \"cut\".",
-							   &lsm_fail_at, "",
-							   PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.enable_prefetch_scan",
 							 "Lets the planner use index scans that read pages of the table ahead.",
 							 NULL, &lsm_enable_prefetch_scan, true,
@@ -113,5 +108,6 @@ lsm_guc_define(void)
 							 "They read ahead whether there is something to be read or not.",
 							 &lsm_debug_prefetch_scan, false,
 							 PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	lsm_stop_points_define();
 	MarkGUCPrefixReserved("pg_lsm");
 }

@@ -101,21 +101,11 @@ extern bool lsm_batch_inserts;
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;
 
-extern char *lsm_fail_at;
-
 /* The prefetching scan. */
 extern bool lsm_enable_prefetch_scan;
 extern int	lsm_prefetch_depth;
 extern bool lsm_debug_prefetch_scan;
 
 extern void lsm_guc_define(void);
-
-/* Raise an error here if a test has asked for that: pg_lsm.debug_fail_at. */
-static inline void
-lsm_fail_point(const char *name)
-{
-	if (unlikely(lsm_fail_at[0] != '\0') && strcmp(lsm_fail_at, name) == 0)
-		elog(ERROR, "pg_lsm.debug_fail_at is \"%s\"", name);
-}
 
 #endif							/* LSM_LIMITS_H */

@@ -18,6 +18,7 @@
 #include "base/counts.h"
 #include "base/index_slots.h"
 #include "base/options.h"
+#include "base/stop_point.h"
 #include "compact/compact.h"
 #include "miscadmin.h"
 #include "read/reader.h"
@@ -109,6 +110,8 @@ has_moved_all(Step *step)
 			return true;
 		if (step->reader->cx.stale)
 			return false;
+		/* Merge lock (share) and job lock.  The segment is an input's still. */
+		LSM_STOP_POINT("merge-move");
 		if (!lsm_manifest_move(step->index, step->job->job_id, &whole))
 			return false;
 		lsm_reader_seek_behind(step->reader, &whole.entry.high);
@@ -258,7 +261,8 @@ trim_inputs(Step *step)
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
 		return;
-	lsm_fail_point("free");
+	/* Merge lock (share) and job lock.  The step counts, and inputs have their blocks still. */
+	LSM_STOP_POINT("merge-free");
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		const LsmRunRecord *run = &version->runs[i];
@@ -287,13 +291,15 @@ write_segment(Step *step, const LsmReservation *reservation)
 	lsm_builder_want_filter(builder);
 	fill_segment(step, builder);
 	note_taken(step);
-	lsm_fail_point("save");
+	/* Merge lock (share) and job lock.  The leaves are written, the segment is not complete. */
+	LSM_STOP_POINT("merge-save");
 	finished = !step->reader->cursor->valid;
 	empty = lsm_builder_is_empty(builder);
 	lsm_builder_finish(builder);
 	if (!empty)
 		lsm_builder_describe(builder, &entry);
-	lsm_fail_point("install");
+	/* The same.  The segment is complete, and not installed. */
+	LSM_STOP_POINT("merge-install");
 	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
 						 step->taken, step->taken_count, finished);
 	lsm_stats_add(step->index->rel, LSM_COUNT_PAGES_COPIED, lsm_builder_pages_copied(builder));
@@ -359,7 +365,8 @@ take_job_step(Step *step, uint32 most_blocks)
 	}
 	if (finished)
 	{
-		lsm_fail_point("free");
+		/* Merge lock (share) and job lock.  The job is done, and its inputs are spent. */
+		LSM_STOP_POINT("merge-free");
 		note_job_done(step);
 		lsm_manifest_reap(step->index);
 	}
@@ -436,6 +443,8 @@ lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks, bo
 		 lsm_manifest_begin_job(index, job->inputs, job->count, job->level, &job->job_id)) &&
 		lsm_job_lock(index->rel, job->job_id, wait))
 	{
+		/* Merge lock (share) and job lock.  The step has read nothing. */
+		LSM_STOP_POINT("merge-begun");
 		if (is_under_way(index, job))
 			result = take_job_step_as_owner(index, heap, job, most_blocks);
 		lsm_job_unlock(index->rel, job->job_id);

@@ -28,6 +28,7 @@
 #include "base/counts.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "base/stop_point.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
 #include "lib/ilist.h"
@@ -246,6 +247,8 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 
 	lsm_builder_finish(image);
 	lsm_builder_describe(image, &entry);
+	/* Unique: publish lock (exclusive).  The run is in this process's memory only. */
+	LSM_STOP_POINT("batch-write");
 	level = lsm_level_for(entry.segment.blocks, lsm_fanout(batch->index->rel));
 	while (lsm_manifest_add_batch(batch->index, image, level, &seals) == LSM_SEAL_NO_ROOM)
 	{
@@ -254,6 +257,8 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 	}
 	for (Size i = 0; i < entries; i++)
 		refs[i].item->tid |= LSM_ITEM_WRITTEN;
+	/* The same lock.  The run is in the index, and other runs of the batch are not. */
+	LSM_STOP_POINT("batch-written");
 	lsm_builder_free(image);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, entries);

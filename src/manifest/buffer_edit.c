@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "base/stop_point.h"
 #include "format/buffer_page.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
@@ -129,13 +130,17 @@ open_new_page(LsmChange *change)
 LsmSealResult
 lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 {
-	LsmChange  *change = lsm_change_begin(index);
-	LsmMeta    *meta = change->meta;
+	LsmChange  *change;
+	LsmMeta    *meta;
 	const LsmRunRecord *old = NULL;
 	uint32		others = 0;
 	bool		opens;
 
 	Assert(pages <= LSM_MAX_OPEN_RUNS);
+	/* A writer of a unique index: publish lock and key lock.  Others may be faster. */
+	LSM_STOP_POINT(run_id != 0 ? "page-seal" : "page-open");
+	change = lsm_change_begin(index);
+	meta = change->meta;
 	for (uint32 i = 0; i < meta->run_count; i++)
 	{
 		if (meta->runs[i].state != LSM_RUN_OPEN)
@@ -162,6 +167,8 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 		open_new_page(change);
 	*seals = meta->seals + change->edit.seals;
 	lsm_change_commit(change);
+	/* The same locks.  The entry that needs room is on no page. */
+	LSM_STOP_POINT(run_id != 0 ? "page-sealed" : "page-opened");
 	return LSM_SEALED;
 }
 

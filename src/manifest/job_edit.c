@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "base/limits.h"
+#include "base/stop_point.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
@@ -150,6 +151,8 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 		{
 			reserve_blocks(change, output, want, least, reservation);
 			lsm_change_commit(change);
+			/* Merge lock (share) and job lock.  The step is about to overwrite these blocks. */
+			LSM_STOP_POINT("space-reserved");
 			break;
 		}
 		lsm_change_cancel(change);
@@ -323,6 +326,8 @@ free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 		item.segment.blocks = 0;
 		lsm_directory_set(change, run, found->page, found->ordinal, &item.segment);
 		lsm_change_commit(change);
+		/* Merge lock (share) and job lock.  Anybody may take the blocks. */
+		LSM_STOP_POINT("space-freed");
 	}
 	else
 		lsm_change_cancel(change);
@@ -416,6 +421,8 @@ lsm_manifest_reap(LsmIndex *index)
 			return;
 		}
 		lsm_change_commit(change);
+		/* A step's locks, or none.  Anybody may take the blocks, and more are to be freed. */
+		LSM_STOP_POINT("space-freed");
 		CHECK_FOR_INTERRUPTS();
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "access/xlog.h"
 #include "base/limits.h"
+#include "base/stop_point.h"
 #include "catalog/storage.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
@@ -188,7 +189,8 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	}
 	lsm_space_cut(change, end);
 	lsm_change_commit(change);
-	lsm_fail_point("cut");
+	/* AccessExclusiveLock on the index.  The manifest ends before the file does. */
+	LSM_STOP_POINT("truncate-cut");
 	/*
 	 * After a crash, the manifest must not name blocks that were cut off.  Core ensures
 	 * that, but early minor versions only do so for relations with further forks.

@@ -12,10 +12,11 @@
  */
 #include "postgres.h"
 
-#include "unique/unique.h"
+#include "base/stop_point.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
+#include "unique/unique.h"
 #include "utils/memutils.h"
 
 /* Fewer keys are looked for one by one. */
@@ -343,6 +344,8 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 		lsm_unique_flush_kills(b.unique, heap, &b.kills);
 		if (decided)
 		{
+			/* Nothing.  No row with a key of the batch counts yet. */
+			LSM_STOP_POINT("unique-checked");
 			lsm_publish_lock(index->rel, ExclusiveLock);
 			if (count > 0)
 				sweep(&b);
@@ -354,6 +357,8 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	}
 	lsm_unique_end(b.unique);
 	MemoryContextDelete(b.scratch);
+	/* Publish lock (exclusive).  The check is complete, and nothing is written. */
+	LSM_STOP_POINT("unique-publish");
 }
 
 static void

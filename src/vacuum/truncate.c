@@ -18,6 +18,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "base/compat.h"
+#include "base/stop_point.h"
 #include "commands/progress.h"
 #include "manifest/manifest.h"
 #include "storage/lmgr.h"
@@ -94,7 +95,11 @@ cut_in_subtransaction(LsmIndex *index, BlockNumber least)
 	{
 		locked = ConditionalLockRelation(index->rel, AccessExclusiveLock);
 		if (locked)
+		{
+			/* AccessExclusiveLock on the index, which standbys see. */
+			LSM_STOP_POINT("truncate-lock");
 			lsm_manifest_truncate(index, least);
+		}
 	}
 	PG_CATCH();
 	{

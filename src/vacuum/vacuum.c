@@ -6,13 +6,14 @@
  */
 #include "postgres.h"
 
-#include "storage/remove.h"
 #include "base/preload.h"
+#include "base/stop_point.h"
 #include "commands/vacuum.h"
 #include "format/buffer_page.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
+#include "storage/remove.h"
 #include "utils/memutils.h"
 #include "vacuum/vacuum.h"
 
@@ -321,6 +322,8 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		CHECK_FOR_INTERRUPTS();
 	else
 		lsm_vacuum_delay_point();
+	/* Nothing, or in the last rounds the merge lock (exclusive). */
+	LSM_STOP_POINT("vacuum-page");
 	buffer = lsm_buffer_read_owned(v->rel, block, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE,
 								   v->strategy);
 	if (!BufferIsValid(buffer))
@@ -526,9 +529,13 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	do
 		list_news(v);
 	while (!visit_listed(v));
+	/* Merge lock (exclusive).  No page has a dead entry, but scans may have copies. */
+	LSM_STOP_POINT("vacuum-flip");
 	gate = lsm_gate_flip(v->rel);
 	lsm_merge_unlock(v->rel, ExclusiveLock);
 
+	/* Nothing.  The gate that old scans hold is closed, and not drained. */
+	LSM_STOP_POINT("vacuum-drain");
 	lsm_gate_drain(v->rel, gate);
 	fill_stats(v->index, stats);
 	end_vacuum(v);

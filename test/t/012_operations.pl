@@ -349,7 +349,7 @@ is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'what is fo
 is($of_context->('superuser'), '', 'the settings for tests are not shown');
 fails("SET ROLE alice; SET $_ = 5", qr/permission denied to set parameter "\Q$_\E"/, "$_ is not for everybody")
   foreach map { "pg_lsm.debug_$_" }
-  qw(batch_entries batch_min_entries buffer_entries fail_at foreground_blocks merge_fanout open_pages page_entries prefetch_scan segment_size);
+  qw(batch_entries batch_min_entries buffer_entries foreground_blocks merge_fanout open_pages page_entries prefetch_scan segment_size);
 fails("SET $_ = 5", qr/cannot be changed now/, "$_ is for the whole server") foreach qw(pg_lsm.max_workers pg_lsm.idle_delay);
 sql('GRANT SET ON PARAMETER pg_lsm.debug_merge_fanout TO alice');
 is(sql('SET ROLE alice; SET pg_lsm.debug_merge_fanout = 5; SHOW pg_lsm.debug_merge_fanout'), '5', 'but may be granted');

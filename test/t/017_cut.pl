@@ -98,13 +98,13 @@ end_vacuum();
 # An error there ends the command, and leaves the session as it was.
 $size = make_free_end();
 my $session = $primary->background_psql('postgres', on_error_stop => 0);
-$session->query("SET pg_lsm.debug_fail_at = 'cut'");
+$session->query("SET pg_lsm.debug_stop_at = 'truncate-cut:error'");
 $session->query('VACUUM c');
-like($session->{stderr}, qr/pg_lsm.debug_fail_at is "cut"/, 'cutting fails, and VACUUM with it');
+like($session->{stderr}, qr/stopped at "truncate-cut"/, 'cutting fails, and VACUUM with it');
 $session->{stderr} = '';
 is($session->query_safe("SELECT count(*) FROM pg_locks WHERE relation >= 16384"), '0', 'the session goes on, and holds no lock');
 is(size_of($primary), $size, 'the file is not cut');
-$session->query_safe('RESET pg_lsm.debug_fail_at');
+$session->query_safe('RESET pg_lsm.debug_stop_at');
 $session->query_safe('VACUUM c');
 cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
 $session->quit;

@@ -80,17 +80,17 @@ SELECT check_copy();
 BEGIN;
 LOCK TABLE c IN SHARE MODE;
 \set ON_ERROR_ROLLBACK on
-SET pg_lsm.debug_fail_at = 'save';
+SET pg_lsm.debug_stop_at = 'merge-save:error';
 SELECT lsm_compact('c_k');
 SELECT lsm_compact('c_n');
-SET pg_lsm.debug_fail_at = 'install';
+SET pg_lsm.debug_stop_at = 'merge-install:error';
 SELECT lsm_compact('c_k');
 SELECT check_copy();
 COMMIT;
 \set ON_ERROR_ROLLBACK off
 DELETE FROM c WHERE i % 3 = 0;
 VACUUM c;
-SET pg_lsm.debug_fail_at = '';
+RESET pg_lsm.debug_stop_at;
 SELECT check_copy();
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), lsm_compact('c_desc'), check_copy();
 SELECT t.same('SELECT k FROM c WHERE k BETWEEN 990 AND 1010 ORDER BY k'), t.same('SELECT n FROM c ORDER BY n');

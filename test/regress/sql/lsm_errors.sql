@@ -89,7 +89,7 @@ SELECT t.error_of('SELECT lsm_check(''owned.mine_k'', true)');
 RESET ROLE;
 -- Nor are the settings that shape the index for all, unless granted.
 SET ROLE regress_lsm_nobody;
-SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{debug_merge_fanout,debug_buffer_entries,debug_open_pages,debug_page_entries,debug_foreground_blocks,debug_segment_size,debug_batch_entries,debug_batch_min_entries,debug_fail_at,batch_inserts}'::text[]) s;
+SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{debug_merge_fanout,debug_buffer_entries,debug_open_pages,debug_page_entries,debug_foreground_blocks,debug_segment_size,debug_batch_entries,debug_batch_min_entries,batch_inserts}'::text[]) s;
 RESET ROLE;
 GRANT SET ON PARAMETER pg_lsm.debug_merge_fanout TO regress_lsm_nobody;
 SET ROLE regress_lsm_nobody;

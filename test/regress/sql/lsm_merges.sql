@@ -203,13 +203,13 @@ BEGIN
 	inserted := 0;
 	FOR i IN since .. until LOOP
 		BEGIN
-			PERFORM set_config('pg_lsm.debug_fail_at', at, true);
+			PERFORM set_config('pg_lsm.debug_stop_at', format('merge-%s:error', at), true);
 			INSERT INTO twice VALUES (hashint4(i));
 			inserted := inserted + 1;
 		EXCEPTION WHEN internal_error THEN
 			failed := failed + 1;
 		END;
-		PERFORM set_config('pg_lsm.debug_fail_at', '', true);
+		PERFORM set_config('pg_lsm.debug_stop_at', '', true);
 	END LOOP;
 END $$;
 SELECT at, failed > 0 AS has_failed, failed + inserted AS tried FROM unnest('{save,install,free}'::text[]) WITH ORDINALITY u(at, n), try_to_insert(n::int * 1000 + 1000, n::int * 1000 + 1400, at);
@@ -304,12 +304,12 @@ BEGIN
 	failed := 0;
 	FOR i IN 1 .. times LOOP
 		BEGIN
-			PERFORM set_config('pg_lsm.debug_fail_at', at[1 + i % cardinality(at)], true);
+			PERFORM set_config('pg_lsm.debug_stop_at', format('merge-%s:error', at[1 + i % cardinality(at)]), true);
 			INSERT INTO levels VALUES (hashint4(i));
 		EXCEPTION WHEN internal_error THEN
 			failed := failed + 1;
 		END;
-		PERFORM set_config('pg_lsm.debug_fail_at', '', true);
+		PERFORM set_config('pg_lsm.debug_stop_at', '', true);
 	END LOOP;
 	most := (SELECT count(*) FROM lsm_runs('levels_k'));
 END $$;

@@ -127,11 +127,11 @@ RESET enable_sort;
 SELECT check_moves();
 -- It fails just before what overlaps is installed, and is done again: what was moved before stays moved.
 SELECT add(100, 130), add(2500, 2550), add(2550, 2550), add(2550, 2700);
-SET pg_lsm.debug_fail_at = 'install';
+SET pg_lsm.debug_stop_at = 'merge-install:error';
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT lsm_compact('a_d');
 SELECT count(add(b * 50, b * 50 + 49)) FROM generate_series(71, 79) b;
-SET pg_lsm.debug_fail_at = '';
+RESET pg_lsm.debug_stop_at;
 SELECT check_moves();
 CALL load(3550, 4000, 50);
 SELECT check_moves();

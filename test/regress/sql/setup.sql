@@ -159,11 +159,11 @@ END $$;
 CREATE FUNCTION t.try_to_compact(index regclass, at text) RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
-	PERFORM set_config('pg_lsm.debug_fail_at', at, true);
+	PERFORM set_config('pg_lsm.debug_stop_at', format('merge-%s:error', at), true);
 	PERFORM lsm_compact(index);
 	RETURN 'settled';
 EXCEPTION WHEN internal_error THEN
-	PERFORM set_config('pg_lsm.debug_fail_at', '', true);
+	PERFORM set_config('pg_lsm.debug_stop_at', '', true);
 	RETURN 'failed';
 END $$;
 -- What all sessions have read of each lsm index since this session asked last: the counters of pg_stat_lsm_indexes,
