@@ -9,8 +9,6 @@ SET pg_lsm.debug_stop_at = ':error';
 \set VERBOSITY default
 SHOW pg_lsm.debug_stop_at;
 RESET pg_lsm.debug_stop_at;
-CREATE ROLE regress_lsm_nobody;
 SET ROLE regress_lsm_nobody;
 SET pg_lsm.debug_stop_at = 'batch-write:crash';
 RESET ROLE;
-DROP ROLE regress_lsm_nobody;
