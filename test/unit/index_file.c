@@ -37,7 +37,6 @@ volatile uint32 CritSectionCount;
 int			wal_level;
 XLogRecPtr	XactLastRecEnd;
 
-char	   *lsm_fail_at = "";
 
 Page
 file_page(BlockNumber block)
