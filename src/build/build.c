@@ -1,14 +1,15 @@
 /*
  * build.c
- *	  CREATE INDEX: the table's rows, sorted once, become a single packed run.
+ *	  CREATE INDEX: writes the table's sorted entries as a single packed run.
  *
- * Several processes can read and sort (build_parallel.c); one writes.
+ * One process or several (build_parallel.c) read and sort (build_spool.c); one writes.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
 #include "access/tableam.h"
 #include "build/build.h"
+#include "build/build_parallel.h"
 #include "unique/unique.h"
 #include "base/limits.h"
 #include "base/options.h"
@@ -33,11 +34,16 @@
 #define PHASE_SORT	3
 #define PHASE_WRITE 4
 
-/* TRUNCATE and what rewrites a table come here, too. */
+/* TRUNCATE, and commands that rewrite a table, come here, too. */
 #define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
 
-/* What an entry takes beside its key and rest, about. */
-#define ENTRY_OVERHEAD	4
+/* Unique: the last entry of a live row. */
+typedef struct LastLive
+{
+	Relation	heap;
+	LsmEntry	entry;
+	uint8	   *key;			/* of the entry; NULL if there is no entry yet */
+} LastLive;
 
 char *
 lsm_am_build_phase_name(int64 phase)
@@ -58,120 +64,86 @@ lsm_am_build_phase_name(int64 phase)
 }
 
 /*
- * Rows that are dead, but that old snapshots still see, do not count as duplicates.
- * They are few, or should be.
- */
-static LsmSorter *
-get_dead(LsmBuildState *build)
-{
-	if (build->dead == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(build->sorter));
-
-		build->dead = lsm_sorter_begin(build->ks, (Size) work_mem * 1024);
-		MemoryContextSwitchTo(old);
-	}
-	return build->dead;
-}
-
-/* Called for each row of the table. */
-void
-lsm_build_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
-{
-	LsmBuildState *build = arg;
-	MemoryContext old = MemoryContextSwitchTo(build->context);
-	LsmEntry	entry;
-
-	lsm_keyspace_form(build->ks, values, isnull, tid, &entry);
-	lsm_sorter_add(build->unique && !alive ? get_dead(build) : build->sorter, &entry);
-	lsm_mode_add(&build->mode, &entry);
-	build->rows++;
-	build->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
-	MemoryContextSwitchTo(old);
-	MemoryContextReset(build->context);
-}
-
-/*
- * Blocks of the next segment: a job would have about as many as there are by then;
- * and no more than are left to be written.
+ * Blocks to reserve for the next segment.  A job's segments grow with the run, and so do
+ * these.  The last segment takes only what the remaining entries need.
  */
 static uint32
-next_blocks(const LsmBuildState *build, uint32 written)
+next_segment_blocks(const LsmBuildSpool *spool, uint32 written)
 {
 	bool		if_worth;
-	int			prefixes = lsm_filter_prefix(build->index->rel, build->ks->nkeys, &if_worth);
-	double		filter = build->rows * lsm_filter_bits(build->index->rel) / 8 * (prefixes > 0 ? 2 : 1);
-	double		left = (build->bytes * 1.1 + filter) / LSM_LEAF_CAPACITY + LSM_LEAST_EXTENT - written;
+	int			prefixes = lsm_filter_prefix(spool->index->rel, spool->ks->nkeys, &if_worth);
+	double		filter = spool->rows * lsm_filter_bits(spool->index->rel) / 8 * (prefixes > 0 ? 2 : 1);
+	double		left = (spool->bytes * 1.1 + filter) / LSM_LEAF_CAPACITY + LSM_LEAST_EXTENT - written;
 	uint32		want = Min(Max(written, LSM_MIN_SEGMENT_BLOCKS),
 						   lsm_segment_size((uint64) written * 2));
 
 	return (uint32) Min((double) want, Max(left, (double) LSM_LEAST_EXTENT));
 }
 
-/* All entries in their order.  *live: where those come from that count. */
+/* A cursor over all entries, in order.  *live becomes the cursor over those of live rows. */
 static LsmCursor *
-sorted_entries(LsmBuildState *build, LsmCursor **live)
+sorted_entries(LsmBuildSpool *spool, LsmCursor **live)
 {
 	LsmCursor **children;
 	LsmCursor  *both;
 
-	*live = lsm_sorter_finish(build->sorter);
-	if (build->dead == NULL)
+	*live = lsm_sorter_finish(spool->sorter);
+	if (spool->dead == NULL)
 		return *live;
 	children = palloc(2 * sizeof(LsmCursor *));
 	children[0] = *live;
-	children[1] = lsm_sorter_finish(build->dead);
-	both = lsm_merge_create(build->ks, false, true);
+	children[1] = lsm_sorter_finish(spool->dead);
+	both = lsm_merge_create(spool->ks, false, true);
 	lsm_merge_set(both, children, 2);
 	return both;
 }
 
-/* A row that counts comes next: is it the second one with its key? */
+/* Raise an error if the next entry of a live row has the same key as the one before. */
 static void
-check_unique(LsmBuildState *build, const LsmEntry *entry)
+check_unique(LsmBuildSpool *spool, LastLive *last, const LsmEntry *entry)
 {
-	MemoryContext old;
+	Relation	index = spool->index->rel;
 
-	if (build->last_key == NULL)
-		build->last_key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
+	if (last->key == NULL)
+		last->key = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + LSM_KEY_PAD);
 	else
 	{
-		old = MemoryContextSwitchTo(build->context);
-		if (lsm_key_equal(build->ks, &build->last, entry) && !lsm_key_may_repeat(build->ks, build->index->rel, &build->last))
-			lsm_unique_report_build(build->index->rel, build->heap, build->ks, &build->last);
+		MemoryContext old = MemoryContextSwitchTo(spool->context);
+
+		if (lsm_key_equal(spool->ks, &last->entry, entry) &&
+			!lsm_key_may_repeat(spool->ks, index, &last->entry))
+			lsm_unique_report_build(index, last->heap, spool->ks, &last->entry);
 		MemoryContextSwitchTo(old);
-		MemoryContextReset(build->context);
+		MemoryContextReset(spool->context);
 	}
-	build->last = *entry;
-	memcpy(build->last_key, entry->key, entry->keylen);
-	memset(build->last_key + entry->keylen, 0, LSM_KEY_PAD);
-	build->last.key = build->last_key;
-	build->last.aligned = true;
-	build->last.restlen = 0;
+	last->entry = *entry;
+	memcpy(last->key, entry->key, entry->keylen);
+	memset(last->key + entry->keylen, 0, LSM_KEY_PAD);
+	last->entry.key = last->key;
+	last->entry.aligned = true;
+	last->entry.restlen = 0;
 }
 
-/*
- * Write the sorted entries as the index's only run: a job without inputs, segment
- * by segment.
- */
+/* Write the sorted entries as the index's only run, by a job without inputs. */
 static void
-write_run(LsmBuildState *build)
+write_run(LsmBuildSpool *spool, Relation heap)
 {
-	LsmIndex   *index = build->index;
+	LsmIndex   *index = spool->index;
 	LsmCursor  *live;
-	LsmCursor  *sorted = sorted_entries(build, &live);
+	LsmCursor  *sorted = sorted_entries(spool, &live);
+	LastLive	last = {heap};
 	LsmBound	start = {0};
 	uint64		job_id;
 	uint32		written = 0;
 	int64		done = 0;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_WRITE);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build->rows);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) spool->rows);
 	lsm_bound_init(&start, 1);
 	lsm_cursor_seek(sorted, &start, NULL, ForwardScanDirection);
-	/* The record has a level of its own when all is known; nobody reads the index before. */
+	/* The level is a guess from the number of rows.  Nobody reads the index before this ends. */
 	if (!lsm_manifest_begin_job(index, NULL, 0,
-								lsm_level_for((uint32) (build->rows / 1000), lsm_fanout(index->rel)),
+								lsm_level_for((uint32) (spool->rows / 1000), lsm_fanout(index->rel)),
 								&job_id))
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index->rel));
 	while (sorted->valid)
@@ -181,16 +153,16 @@ write_run(LsmBuildState *build)
 		LsmBuilder *builder;
 		BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKWRITE);
 
-		if (!lsm_manifest_reserve(index, job_id, next_blocks(build, written), LSM_LEAST_EXTENT,
+		if (!lsm_manifest_reserve(index, job_id, next_segment_blocks(spool, written), LSM_LEAST_EXTENT,
 								  &reservation))
 			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
-		builder = lsm_builder_create(index->rel, build->ks, reservation.segment_id,
-									 reservation.start, reservation.length, &build->mode, strategy);
+		builder = lsm_builder_create(index->rel, spool->ks, reservation.segment_id,
+									 reservation.start, reservation.length, &spool->mode, strategy);
 		lsm_builder_want_filter(builder);
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
-			if (build->unique && (sorted == live || sorted->source == live))
-				check_unique(build, sorted->entry);
+			if (spool->unique && (sorted == live || sorted->source == live))
+				check_unique(spool, &last, sorted->entry);
 			lsm_cursor_next(sorted);
 			if (++done % 10000 == 0)
 			{
@@ -210,9 +182,8 @@ write_run(LsmBuildState *build)
 }
 
 /*
- * The pattern operator classes compare bytes, but their "=" is the type's own.
- * Under a nondeterministic collation the two differ.  Core refuses that for
- * btree's classes by name.
+ * The pattern operator classes compare bytes, but their "=" is the type's own.  The two differ
+ * under a nondeterministic collation.  Core refuses that for btree's classes by their names.
  */
 static void
 check_collations(Relation index)
@@ -234,12 +205,12 @@ check_collations(Relation index)
 }
 
 /*
- * A type of another extension, as citext, has its own class for btree, and may
- * have none for lsm.  Then the default is the class of a type that it can be
- * read as, text, whose operators are not the ones that queries use.
+ * Warn if the default operator class is another type's.  A type of another extension, such as
+ * citext, has a class for btree and may have none for lsm.  The default for lsm is then the
+ * class of a type that it is binary-coercible to, text, but queries use citext's operators.
  */
 static void
-warn_of_class(Relation index, int column)
+warn_of_foreign_class(Relation index, int column)
 {
 	Oid			used = index->rd_opcintype[column];
 	Oid			type = getBaseType(TupleDescAttr(RelationGetDescr(index), column)->atttypid);
@@ -270,50 +241,28 @@ warn_of_class(Relation index, int column)
 					 quote_literal_cstr(name))));
 }
 
-/* Only for a new index: not whenever its file is made anew. */
+/* Check the classes of a new index, but not whenever REINDEX or TRUNCATE builds it again. */
 static void
-check_classes(Relation index)
+warn_of_foreign_classes(Relation index)
 {
 	if (index->rd_createSubid == InvalidSubTransactionId && index->rd_index->indisready)
 		return;
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		warn_of_class(index, i);
-}
-
-/* Ready to take rows.  index is set. */
-void
-lsm_build_begin(LsmBuildState *build, LsmIndex *index, Size memory)
-{
-	memset(build, 0, sizeof(LsmBuildState));
-	build->index = index;
-	build->ks = lsm_index_keyspace(build->index);
-	build->sorter = lsm_sorter_begin(build->ks, memory);
-	build->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
-										   ALLOCSET_DEFAULT_SIZES);
-	lsm_mode_init(&build->mode);
-}
-
-void
-lsm_build_end(LsmBuildState *build)
-{
-	if (build->dead != NULL)
-		lsm_sorter_end(build->dead);
-	lsm_sorter_end(build->sorter);
-	MemoryContextDelete(build->context);
+		warn_of_foreign_class(index, i);
 }
 
 IndexBuildResult *
 lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
-	LsmBuildState build;
+	LsmBuildSpool spool;
 	LsmIndex   *handle;
 	LsmParallelBuild *parallel;
 	double		heap_rows;
 
 	lsm_require_preload(BUILD_WAY_OUT);
 	check_collations(index);
-	check_classes(index);
+	warn_of_foreign_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	handle = lsm_index_create(index);
@@ -321,26 +270,24 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	lsm_manifest_create(handle, MAIN_FORKNUM);
 	parallel = lsm_parallel_build_begin(heap, index, info);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
-	lsm_build_begin(&build, handle,
+	lsm_spool_begin(&spool, handle, info->ii_Unique,
 					(Size) maintenance_work_mem * 1024 / lsm_parallel_build_processes(parallel));
-	build.heap = heap;
-	build.unique = info->ii_Unique;
 	if (parallel != NULL)
-		heap_rows = lsm_parallel_build_scan(parallel, &build, heap, index, info);
+		heap_rows = lsm_parallel_build_scan(parallel, &spool, heap, index, info);
 	else
-		heap_rows = table_index_build_scan(heap, index, info, true, true, lsm_build_add_row,
-										   &build, NULL);
+		heap_rows = table_index_build_scan(heap, index, info, true, true, lsm_spool_add_row,
+										   &spool, NULL);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
-	if (build.rows > 0)
-		write_run(&build);
-	lsm_manifest_truncate(build.index, 1);
-	lsm_build_end(&build);
+	if (spool.rows > 0)
+		write_run(&spool, heap);
+	lsm_manifest_truncate(spool.index, 1);
+	lsm_spool_end(&spool);
 	if (parallel != NULL)
 		lsm_parallel_build_end(parallel);
 
 	result = palloc(sizeof(IndexBuildResult));
 	result->heap_tuples = heap_rows;
-	result->index_tuples = build.rows;
+	result->index_tuples = spool.rows;
 	return result;
 }
 

@@ -1,14 +1,13 @@
 /*
  * build_parallel.c
- *	  CREATE INDEX with the help of parallel workers.
+ *	  CREATE INDEX with parallel workers.
  *
- * All processes read the table, each the blocks that it gets from a parallel
- * scan, and sort what they have found.  Workers leave their sorted entries in
- * temporary files.  When they have ended, the leader merges these with its own
- * and writes the index, as if it had sorted them all (sort/sorter.c).
+ * A parallel scan of the table gives blocks to all processes.  Each process sorts its own
+ * entries.  Workers leave theirs in temporary files.  When the workers have ended, the leader
+ * merges these files with its own entries and writes the index (sort/sorter.c).
  *
- * What a worker has to say is in a slot of its own, which the leader reads when
- * the worker has ended.  So nothing here needs a lock.
+ * Each worker fills a WorkerResult, which the leader reads after the worker has ended.  So
+ * nothing here needs a lock.
  */
 #include "postgres.h"
 
@@ -16,7 +15,7 @@
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "build/build.h"
+#include "build/build_parallel.h"
 #include "catalog/index.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
@@ -26,12 +25,12 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Keys of what is in shared memory. */
+/* Keys of the table of contents in shared memory. */
 #define KEY_SHARED		UINT64CONST(0x4C534D0000000001)
 #define KEY_SCAN		UINT64CONST(0x4C534D0000000002)
 #define KEY_QUERY		UINT64CONST(0x4C534D0000000003)
 
-/* What a worker has done. */
+/* Written by one worker. */
 typedef struct WorkerResult
 {
 	double		heap_rows;
@@ -64,9 +63,9 @@ struct LsmParallelBuild
 
 extern PGDLLEXPORT void lsm_build_worker_main(dsm_segment *segment, shm_toc *toc);
 
-/* Give up, or end: the workers have ended, or there are none. */
-static void
-leave(LsmParallelBuild *p)
+/* The workers have ended, or there are none. */
+void
+lsm_parallel_build_end(LsmParallelBuild *p)
 {
 	if (IsMVCCSnapshot(p->snapshot))
 		UnregisterSnapshot(p->snapshot);
@@ -102,8 +101,8 @@ fill_shared_memory(LsmParallelBuild *p, Relation heap, Relation index, IndexInfo
 }
 
 /*
- * Start workers, if the planner wants some and there are any.  NULL: none.  Until
- * lsm_parallel_build_end the process is in parallel mode.
+ * Start workers.  Returns NULL if the planner wants none or none could be started.  Else the
+ * process is in parallel mode until lsm_parallel_build_end.
  */
 LsmParallelBuild *
 lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
@@ -113,13 +112,13 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	Size		scan_size;
 	Size		shared_size;
 
-	/* Who looks for duplicates must come upon all entries, and know all that is dead. */
+	/* A unique build needs all entries, and all dead rows, in one spool. */
 	if (workers <= 0 || info->ii_Unique)
 		return NULL;
 	p = palloc0(sizeof(LsmParallelBuild));
 	EnterParallelMode();
 	p->context = CreateParallelContext("pg_lsm", "lsm_build_worker_main", workers);
-	/* CONCURRENTLY indexes what is visible now, else all that somebody may see. */
+	/* CONCURRENTLY indexes the rows that are visible now; else somebody may see any row. */
 	p->snapshot = info->ii_Concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 
 	scan_size = table_parallelscan_estimate(heap, p->snapshot);
@@ -135,7 +134,7 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	InitializeParallelDSM(p->context);
 	if (p->context->seg == NULL)
 	{
-		leave(p);
+		lsm_parallel_build_end(p);
 		return NULL;
 	}
 	fill_shared_memory(p, heap, index, info, scan_size, shared_size);
@@ -143,7 +142,7 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	if (p->context->nworkers_launched == 0)
 	{
 		WaitForParallelWorkersToFinish(p->context);
-		leave(p);
+		lsm_parallel_build_end(p);
 		return NULL;
 	}
 	ereport(DEBUG1,
@@ -152,33 +151,33 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	return p;
 }
 
-/* How many share the memory. */
+/* The number of processes that share maintenance_work_mem. */
 int
 lsm_parallel_build_processes(const LsmParallelBuild *p)
 {
 	return p != NULL ? p->context->nworkers + 1 : 1;
 }
 
-/* Read a share of the table.  Returns the rows that there are. */
+/* Read a share of the table into the spool.  Returns the number of its rows. */
 static double
-scan_share(ParallelTableScanDesc shared_scan, LsmBuildState *build, Relation heap,
+scan_share(ParallelTableScanDesc shared_scan, LsmBuildSpool *spool, Relation heap,
 		   Relation index, IndexInfo *info, bool progress)
 {
 	TableScanDesc scan = table_beginscan_parallel(heap, shared_scan);
 
-	return table_index_build_scan(heap, index, info, true, progress, lsm_build_add_row, build,
+	return table_index_build_scan(heap, index, info, true, progress, lsm_spool_add_row, spool,
 								  scan);
 }
 
 /*
- * Read and sort the table together.  Returns the number of its rows; all entries
- * are in `build` then.
+ * Read the table together with the workers.  Returns the number of its rows.  The spool has
+ * the entries of all processes then.
  */
 double
-lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildState *build, Relation heap,
+lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildSpool *spool, Relation heap,
 						Relation index, IndexInfo *info)
 {
-	double		heap_rows = scan_share(p->scan, build, heap, index, info, true);
+	double		heap_rows = scan_share(p->scan, spool, heap, index, info, true);
 
 	WaitForParallelWorkersToFinish(p->context);
 	for (int i = 0; i < p->context->nworkers_launched; i++)
@@ -186,22 +185,15 @@ lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildState *build, Relation heap
 		WorkerResult *result = &p->shared->results[i];
 
 		heap_rows += result->heap_rows;
-		build->rows += result->rows;
-		build->bytes += result->bytes;
+		spool->rows += result->rows;
+		spool->bytes += result->bytes;
 		if (result->rows > 0)
-			lsm_mode_join(&build->mode, &result->mode);
+			lsm_mode_join(&spool->mode, &result->mode);
 		info->ii_BrokenHotChain |= result->broken_chain;
-		lsm_sorter_import(build->sorter, &p->shared->files, i, &result->share);
+		lsm_sorter_import(spool->sorter, &p->shared->files, i, &result->share);
 		InstrAccumParallelQuery(&result->buffer_usage, &result->wal_usage);
 	}
 	return heap_rows;
-}
-
-/* The index is written: the files can go. */
-void
-lsm_parallel_build_end(LsmParallelBuild *p)
-{
-	leave(p);
 }
 
 /* A worker: reads and sorts a share. */
@@ -215,7 +207,7 @@ lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *info;
-	LsmBuildState build;
+	LsmBuildSpool spool;
 
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, true);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
@@ -227,16 +219,16 @@ lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 	InstrStartParallelQuery();
 	info = BuildIndexInfo(index);
 	info->ii_Concurrent = shared->concurrent;
-	lsm_build_begin(&build, lsm_index_open(index), shared->memory);
-	lsm_sorter_share(build.sorter, &shared->files, ParallelWorkerNumber);
-	result->heap_rows = scan_share(shm_toc_lookup(toc, KEY_SCAN, false), &build, heap, index,
+	lsm_spool_begin(&spool, lsm_index_open(index), false, shared->memory);
+	lsm_sorter_share(spool.sorter, &shared->files, ParallelWorkerNumber);
+	result->heap_rows = scan_share(shm_toc_lookup(toc, KEY_SCAN, false), &spool, heap, index,
 								   info, false);
-	result->rows = build.rows;
-	result->bytes = build.bytes;
-	result->mode = build.mode;
+	result->rows = spool.rows;
+	result->bytes = spool.bytes;
+	result->mode = spool.mode;
 	result->broken_chain = info->ii_BrokenHotChain;
-	lsm_sorter_export(build.sorter, &result->share);
-	lsm_build_end(&build);
+	lsm_sorter_export(spool.sorter, &result->share);
+	lsm_spool_end(&spool);
 	InstrEndParallelQuery(&result->buffer_usage, &result->wal_usage);
 	index_close(index, index_lock);
 	table_close(heap, heap_lock);

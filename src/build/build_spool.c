@@ -1,0 +1,71 @@
+/*
+ * build_spool.c
+ *	  CREATE INDEX: takes the rows that one process reads, and sorts their entries.
+ *
+ * The sorter writes to temporary files when its memory is full (sort/sorter.c).
+ */
+#include "postgres.h"
+
+#include "build/build_spool.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Bytes of an entry beside its key and rest, about. */
+#define ENTRY_OVERHEAD	4
+
+/* Begin to collect entries.  The sorter may use so much memory, in bytes. */
+void
+lsm_spool_begin(LsmBuildSpool *spool, LsmIndex *index, bool unique, Size memory)
+{
+	memset(spool, 0, sizeof(LsmBuildSpool));
+	spool->index = index;
+	spool->ks = lsm_index_keyspace(index);
+	spool->unique = unique;
+	spool->sorter = lsm_sorter_begin(spool->ks, memory);
+	spool->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm build",
+										   ALLOCSET_DEFAULT_SIZES);
+	lsm_mode_init(&spool->mode);
+}
+
+/*
+ * The sorter of dead rows that old snapshots still see.  They are no duplicates.  There
+ * should be few, so work_mem is enough.
+ */
+static LsmSorter *
+get_dead_sorter(LsmBuildSpool *spool)
+{
+	if (spool->dead == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(spool->sorter));
+
+		spool->dead = lsm_sorter_begin(spool->ks, (Size) work_mem * 1024);
+		MemoryContextSwitchTo(old);
+	}
+	return spool->dead;
+}
+
+/* The callback of table_index_build_scan: `arg` is the spool. */
+void
+lsm_spool_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
+{
+	LsmBuildSpool *spool = arg;
+	MemoryContext old = MemoryContextSwitchTo(spool->context);
+	LsmEntry	entry;
+
+	lsm_keyspace_form(spool->ks, values, isnull, tid, &entry);
+	lsm_sorter_add(spool->unique && !alive ? get_dead_sorter(spool) : spool->sorter, &entry);
+	lsm_mode_add(&spool->mode, &entry);
+	spool->rows++;
+	spool->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
+	MemoryContextSwitchTo(old);
+	MemoryContextReset(spool->context);
+}
+
+void
+lsm_spool_end(LsmBuildSpool *spool)
+{
+	if (spool->dead != NULL)
+		lsm_sorter_end(spool->dead);
+	lsm_sorter_end(spool->sorter);
+	MemoryContextDelete(spool->context);
+}
