@@ -1,16 +1,15 @@
 /*
  * truncate.c
- *	  The end of VACUUM: give the free end of the file back to the system.
+ *	  The end of VACUUM: returns the free end of the index file to the system.
  *
- * As for tables, that takes AccessExclusiveLock, conditionally, so that nobody has the
- * index open, here or on a standby.  The lock is logged, and a standby holds it
- * until it sees the (sub)transaction end that has taken it.  For tables that is
- * soon: they are cut last.  But behind us other indexes may be cleaned up for hours, and
- * then the table.  So we cut in a subtransaction, and abort that: normally standbys
- * release the lock at once.  (When a checkpoint or the background writer logs which
- * transactions are running just while we hold the lock, it logs the lock, too, as one
- * of the whole transaction.  Then standbys keep it until VACUUM ends.)  What was done
- * stays: neither edits nor the length of a file depend on how a transaction ends.
+ * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the
+ * index open, here or on a standby.  The lock is logged, and a standby holds it until the
+ * (sub)transaction that took it ends.  VACUUM truncates a table last, so there the lock is
+ * short.  After an index, VACUUM may clean up other indexes for hours.  So we truncate in a
+ * subtransaction and abort it, and standbys normally release the lock at once.  (If a
+ * checkpoint or the background writer logs the running transactions while we hold the lock,
+ * it logs the lock as one of the whole transaction.  Standbys then keep it until VACUUM ends.)
+ * The abort undoes nothing: neither edits nor the length of a file are transactional.
  */
 #include "postgres.h"
 
@@ -25,14 +24,14 @@
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
 #include "utils/resowner.h"
-#include "vacuum/vacuum.h"
+#include "vacuum/truncate.h"
 
-/* The file is cut at its end if that gives back so many blocks, or such a part of it. */
+/* The least to truncate: so many blocks, or such a fraction of the file if that is less. */
 #define TRUNCATE_BLOCKS		1000
 #define TRUNCATE_FRACTION	16
 #define TRUNCATE_LEAST		8
 
-/* What this backend reports of its progress: the end of a subtransaction clears it. */
+/* The progress that this backend reports.  The end of a subtransaction clears it. */
 typedef struct Progress
 {
 	ProgressCommandType command;
@@ -76,12 +75,12 @@ abort_subtransaction(MemoryContext context, ResourceOwner owner, const Progress 
 }
 
 /*
- * Lock the index, if nobody has it open, and cut its file.  An error ends the
- * subtransaction, too: the command must fail outside of it, or the session would be
- * left in a transaction that nobody has begun.
+ * Truncate the file if nobody has the index open.  An error must end the subtransaction, too,
+ * before the command fails.  Otherwise the session would be left in a transaction that nobody
+ * has begun.
  */
 static void
-cut_in_subtransaction(LsmIndex *index, BlockNumber least)
+truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;
@@ -114,14 +113,14 @@ cut_in_subtransaction(LsmIndex *index, BlockNumber least)
 	PG_END_TRY();
 	abort_subtransaction(context, owner, &progress);
 
-	/* Standbys get what has been flushed, and nobody else may do that for a while. */
+	/* Standbys get the release only when it is flushed.  Nobody else may flush for a while. */
 	if (locked && XLogStandbyInfoActive())
 		XLogFlush(XactLastRecEnd);
 }
 
-/* Whether the table's files may be cut, the index's included.  VACUUM has the table locked. */
+/* Does the table's vacuum_truncate allow it?  VACUUM has the table locked. */
 static bool
-is_allowed(LsmIndex *index)
+is_truncation_allowed(LsmIndex *index)
 {
 	Relation	table = table_open(index->rel->rd_index->indrelid, NoLock);
 	bool		allowed = lsm_vacuum_truncates(table);
@@ -131,10 +130,9 @@ is_allowed(LsmIndex *index)
 }
 
 /*
- * Cut off the free end of the file, if that is worth it, and allowed.  The lock is not
- * taken for nothing, since on a standby queries wait for it, or are cancelled.  It needs
- * a transaction id, so none can be had while several processes vacuum the indexes of
- * a table.
+ * Truncate the free end of the file if it is large enough and truncation is allowed.  We do
+ * not take the lock for nothing: queries on a standby wait for it, or are cancelled.  The
+ * lock needs a transaction ID, which parallel VACUUM cannot assign.
  */
 void
 lsm_truncate(LsmIndex *index)
@@ -145,7 +143,7 @@ lsm_truncate(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	if (!IsInParallelMode() && possible >= worth && is_allowed(index) &&
+	if (!IsInParallelMode() && possible >= worth && is_truncation_allowed(index) &&
 		blocks >= lsm_manifest_used_end(index) + worth)
-		cut_in_subtransaction(index, worth);
+		truncate_in_subtransaction(index, worth);
 }

@@ -15,6 +15,7 @@
 #include "storage/buffers.h"
 #include "storage/remove.h"
 #include "utils/memutils.h"
+#include "vacuum/truncate.h"
 #include "vacuum/vacuum.h"
 
 /*
