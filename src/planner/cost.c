@@ -1,6 +1,6 @@
 /*
- * plan.c
- *	  What the planner asks: costs, height; and storage parameters.
+ * cost.c
+ *	  amcostestimate and amgettreeheight.
  */
 #include "postgres.h"
 
@@ -44,13 +44,13 @@ typedef struct Searches
 	List	   *clauses;		/* that bound what it reads */
 	double		count;			/* of descents, in each run */
 	bool		skips;			/* over values of columns without an equality */
-	List	   *before_arrays;	/* for each array behind another condition, the Searches without it */
+	List	   *before_arrays;	/* for each array after another condition: Searches without it */
 } Searches;
 
 /*
- * How many values of a column does a scan have to look at that skips it?  0: it is
- * not known, or so few of them are within the column's own clauses that these bound
- * the scan well enough.  The same rules as those of btrees from 18 on.
+ * The number of values at which a scan stops if it skips this column.  0: the number is not
+ * known, or the column's own clauses are selective enough to bound the scan.  These are the
+ * rules of btcostestimate from 18 on.
  */
 static double
 skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses)
@@ -75,7 +75,10 @@ skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses
 	return Max(rint(count * fraction), 1);
 }
 
-/* Go over the columns up to the one that has further clauses.  False: they are of no use. */
+/*
+ * Skip the columns before the one that has the next clauses.  False if that does not pay, so
+ * that these clauses do not bound the scan.
+ */
 static bool
 skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *clauses,
 			 Searches *searches)
@@ -97,8 +100,9 @@ skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *cla
 }
 
 /*
- * An array is about to multiply the searches.  But where its elements are close together
- * the scan reads on from one to the next, and never more than without the array.
+ * Remember the searches without the array that is about to multiply them.  If elements are
+ * close together, the scan reads on from one to the next, and at most what it would read
+ * without the array.
  */
 static void
 note_before_array(Searches *searches)
@@ -113,7 +117,7 @@ note_before_array(Searches *searches)
 	searches->before_arrays = lappend(searches->before_arrays, before);
 }
 
-/* It does not descend to what it is at already.  For that we take what btcostestimate does. */
+/* A scan does not descend to a page that it is on already.  The limit is btcostestimate's. */
 static double
 limit_searches(const IndexOptInfo *index, double count)
 {
@@ -121,8 +125,8 @@ limit_searches(const IndexOptInfo *index, double count)
 }
 
 /*
- * The clauses that bound what a scan reads, and how often it descends: once for each
- * combination of array elements and skipped values, within the limit.
+ * Find the clauses that bound what a scan reads, and the number of its descents: one for each
+ * combination of array elements and skipped values, up to the limit.
  */
 static void
 plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
@@ -170,12 +174,11 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 }
 
 /*
- * A btree's costs are those of one tree.  A search of ours descends all runs,
- * so each run but the largest costs what btcostestimate takes for a descent: 50
- * times cpu_operator_cost for each page.  It also reads a leaf there.  Runs that
- * are small are young, and so in memory; we charge the leaves with the share of
- * the index that their runs have, together less than one page for each search,
- * and count pages that are read again and again as genericcostestimate does.
+ * btcostestimate charges for one tree, but a search descends all runs.  For each run but the
+ * largest we add what btcostestimate takes for a descent, 50 times cpu_operator_cost for each
+ * page, and a leaf.  Small runs are young, and so in memory.  So we weight these leaves by
+ * their runs' share of the index, which makes less than one page for each search.  Pages that
+ * are read repeatedly count as in genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
@@ -194,7 +197,7 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 }
 
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
-/* What btcostestimate of 18 takes for these searches. */
+/* The costs of these searches by the formulas of btcostestimate in 18. */
 static Cost
 cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count)
 {
@@ -220,11 +223,11 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 }
 
 /*
- * Before 18 a btree does not skip: a condition on a later column only does not keep it
- * from reading the whole index, and each combination of array elements, which may be
- * millions, costs a descent.  We take what btcostestimate of 18 would, if that is less.
- * And before 17 the planner may leave arrays on later columns to the executor, which
- * compares each row with all the elements: that must not seem to be cheaper.
+ * Before 18 a btree does not skip.  It reads the whole index for a condition on a later column
+ * only, and it descends once for each combination of array elements, of which there may be
+ * millions.  We take the costs of 18 if they are less.  This matters before 17, too: there the
+ * planner may leave arrays on later columns to the executor, which compares each row with all
+ * elements, and that must not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
@@ -255,9 +258,8 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 #endif
 
 /*
- * Costs are a btree's: the shape of a run, a sorted sequence of leaves, is the
- * same to the planner, and so the same query gets the same plan.  Only searches
- * cost more, the more runs there are.
+ * A run looks like a btree to the planner, so the costs are a btree's, and the same query gets
+ * the same plan.  Only searches cost more, in proportion to the number of runs.
  */
 void
 lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -276,7 +278,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		index_close(index, NoLock);
 	}
 
-	/* Before 18 the planner knows a height of btrees only, and so takes descents for nothing. */
+	/* Before 18 the planner knows the height of btrees only, and would charge no descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
@@ -288,11 +290,11 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 #endif
 	charge_further_runs(root, path, &shape, searches.count, loop_count, startup_cost, total_cost);
 #ifndef LSM_EXECUTOR_TAKES_ROWS
-	lsm_present_shorten_rows(root, path);
+	lsm_row_compare_shorten(root, path);
 #endif
 }
 
-/* Pages above a leaf, in the highest run.  18 and later ask themselves. */
+/* Levels above the leaves, in the highest run.  Called by 18 and later. */
 int
 lsm_am_tree_height(Relation rel)
 {

@@ -1,6 +1,6 @@
 /*
  * planner.h
- *	  What the planner, EXPLAIN and the parse analysis of constraints ask of us.
+ *	  Costs, index descriptions, EXPLAIN, and constraints WITH (lsm).
  */
 #ifndef LSM_PLANNER_H
 #define LSM_PLANNER_H
@@ -19,13 +19,13 @@ extern void lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop
 								 double *pages);
 extern int	lsm_am_tree_height(Relation index);
 
-/* present_index.c */
+/* present_as_btree.c */
 extern void lsm_present_init(void);
 extern void lsm_present_indexes(RelOptInfo *rel);
-#ifndef LSM_EXECUTOR_TAKES_ROWS
-extern void lsm_present_shorten_rows(PlannerInfo *root, IndexPath *path);
 
 /* row_compare.c */
+#ifndef LSM_EXECUTOR_TAKES_ROWS
+extern void lsm_row_compare_shorten(PlannerInfo *root, IndexPath *path);
 extern void lsm_row_compare_start(PlanState *plan);
 #endif
 

@@ -1,13 +1,12 @@
 /*
  * row_compare.c
- *	  Hands row comparisons to scans, where the executor does not.
+ *	  Row comparisons as index conditions, before PostgreSQL 18.
  *
- * Before 18 the executor refuses row comparisons as conditions of other indexes
- * than btrees.  The plan then has a >= 1 as the condition and (a, b) > (1, 2) as a
- * filter (see present_index.c).  When the executor has initialised such a scan, and
- * before it runs, we add the key that 18 would have made.  The filter stays, so
- * a scan without the key is right too, only slower: EvalPlanQual initialises
- * plans without telling us.
+ * Before 18 the executor refuses row comparisons as conditions of other indexes than btrees.
+ * So when the planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row
+ * comparison becomes a filter.  When the executor has initialised such a scan, and before it
+ * runs, we add the scan key that 18 would have made.  The filter stays, so a scan without the
+ * key returns the same rows, only slower: EvalPlanQual initialises plans without calling us.
  *
  * From 18 on this file is empty.
  */
@@ -18,13 +17,78 @@
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 #include "access/nbtree.h"
 #include "executor/executor.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/restrictinfo.h"
 #include "planner/planner.h"
 #include "rewrite/rewriteManip.h"
 #include "scan/scan.h"
 #include "utils/lsyscache.h"
+
+/* --- the planner ------------------------------------------------------------ */
+
+/*
+ * The condition on its first column that a row comparison implies.  The planner has put the
+ * columns on the left.
+ */
+static Expr *
+first_column_condition(IndexOptInfo *index, IndexClause *clause, RowCompareExpr *row)
+{
+	Oid			family = index->opfamily[clause->indexcol];
+	int			strategy;
+	Oid			left;
+	Oid			right;
+	Oid			operator;
+
+	get_op_opfamily_properties(linitial_oid(row->opnos), family, false, &strategy, &left, &right);
+	if (strategy == BTLessStrategyNumber)
+		strategy = BTLessEqualStrategyNumber;
+	else if (strategy == BTGreaterStrategyNumber)
+		strategy = BTGreaterEqualStrategyNumber;
+	operator = get_opfamily_member(family, left, right, strategy);
+	if (!OidIsValid(operator))
+		elog(ERROR, "missing operator %d(%u,%u) in operator family %u",
+			 strategy, left, right, family);
+	return make_opclause(operator, BOOLOID, false,
+						 copyObject(linitial(row->largs)), copyObject(linitial(row->rargs)),
+						 InvalidOid, linitial_oid(row->inputcollids));
+}
+
+/*
+ * Replace a path's row comparisons by conditions on their first columns.  The row comparisons
+ * become filters.  The cost function calls this for every path over an lsm index, so no row
+ * comparison reaches the executor as an index condition.
+ */
+void
+lsm_row_compare_shorten(PlannerInfo *root, IndexPath *path)
+{
+	List	   *clauses = NIL;
+	ListCell   *cell;
+
+	foreach(cell, path->indexclauses)
+	{
+		IndexClause *clause = lfirst_node(IndexClause, cell);
+		RestrictInfo *condition = linitial_node(RestrictInfo, clause->indexquals);
+
+		if (IsA(condition->clause, RowCompareExpr))
+		{
+			IndexClause *shortened = makeNode(IndexClause);
+			Expr	   *expr = first_column_condition(path->indexinfo, clause,
+													  (RowCompareExpr *) condition->clause);
+
+			shortened->rinfo = clause->rinfo;
+			shortened->indexquals = list_make1(make_simple_restrictinfo(root, expr));
+			shortened->lossy = true;
+			shortened->indexcol = clause->indexcol;
+			clause = shortened;
+		}
+		clauses = lappend(clauses, clause);
+	}
+	path->indexclauses = clauses;
+}
+/* --- the executor ------------------------------------------------------------ */
 
 /* What index scans of all kinds have in common. */
 typedef struct RowScan
@@ -151,8 +215,8 @@ match_members(RowScan *scan, RowCompareExpr *row, bool columns_left, RowMembers 
 }
 
 /*
- * Has the planner made a condition of the row's first member?  If not, it may
- * have had a reason, such as a policy whose rows must be sorted out before.
+ * Has the planner made a condition of the row's first member?  If not, it may have had a
+ * reason, such as a security policy that must be checked first.
  */
 static bool
 has_condition(RowScan *scan, RowMembers *members)
@@ -178,9 +242,9 @@ has_condition(RowScan *scan, RowMembers *members)
 	return false;
 }
 
-/* A value that is not a constant is computed when the scan is started. */
+/* Set the value of a key.  If it is no constant, the executor computes it at each rescan. */
 static void
-set_value(RowScan *scan, ScanKey key, Expr *value, Oid type)
+set_key_value(RowScan *scan, ScanKey key, Expr *value, Oid type)
 {
 	IndexRuntimeKeyInfo *runtime;
 
@@ -229,15 +293,15 @@ make_members(RowScan *scan, RowMembers *members)
 				 BTORDER_PROC, left, right, family);
 		ScanKeyEntryInitialize(&keys[i], SK_ROW_MEMBER, members->columns[i], members->strategy,
 							   right, members->collations[i], order, (Datum) 0);
-		set_value(scan, &keys[i], members->values[i], right);
+		set_key_value(scan, &keys[i], members->values[i], right);
 	}
 	keys[members->count - 1].sk_flags |= SK_ROW_END;
 	return keys;
 }
 
-/* Add a key to those of the scan.  Runtime keys point into their array. */
+/* Append a key to those of the scan.  Runtime keys point into the array, which moves. */
 static void
-add_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
+append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 {
 	ScanKey		old = *scan->keys;
 	int			count = *scan->key_count;
@@ -261,7 +325,7 @@ add_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 
 /* Add keys for the row comparisons of the filter.  False if there are none. */
 static bool
-add_rows(RowScan *scan)
+add_row_keys(RowScan *scan)
 {
 	bool		added = false;
 	ListCell   *cell;
@@ -276,17 +340,17 @@ add_rows(RowScan *scan)
 		match_members(scan, row, true, &members);
 		if (members.count == 0)
 			match_members(scan, row, false, &members);
-		/* One member is what the condition says already. */
+		/* The condition covers one member already. */
 		if (members.count < 2 || !has_condition(scan, &members))
 			continue;
-		add_key(scan, &members, make_members(scan, &members));
+		append_row_key(scan, &members, make_members(scan, &members));
 		added = true;
 	}
 	return added;
 }
 
 static void
-start_index_scan(IndexScanState *state)
+extend_index_scan(IndexScanState *state)
 {
 	IndexScan  *plan = (IndexScan *) state->ss.ps.plan;
 	RowScan		scan = {&state->ss.ps, state->iss_RelationDesc, plan->scan.scanrelid,
@@ -294,11 +358,11 @@ start_index_scan(IndexScanState *state)
 	&state->iss_RuntimeKeys, &state->iss_NumRuntimeKeys, &state->iss_RuntimeContext};
 
 	if (lsm_is_own(scan.index) && state->iss_ScanDesc == NULL)
-		(void) add_rows(&scan);
+		(void) add_row_keys(&scan);
 }
 
 static void
-start_index_only_scan(IndexOnlyScanState *state)
+extend_index_only_scan(IndexOnlyScanState *state)
 {
 	IndexOnlyScan *plan = (IndexOnlyScan *) state->ss.ps.plan;
 	RowScan		scan = {&state->ss.ps, state->ioss_RelationDesc, plan->scan.scanrelid,
@@ -306,21 +370,21 @@ start_index_only_scan(IndexOnlyScanState *state)
 	&state->ioss_RuntimeKeys, &state->ioss_NumRuntimeKeys, &state->ioss_RuntimeContext};
 
 	if (lsm_is_own(scan.index) && state->ioss_ScanDesc == NULL)
-		(void) add_rows(&scan);
+		(void) add_row_keys(&scan);
 }
 
-/* The filter is that of the heap scan: all conditions there hold for each row. */
+/* `filter` is that of the bitmap heap scan, whose conditions hold for each row. */
 static void
-start_bitmap_scan(BitmapIndexScanState *state, List *filter)
+extend_bitmap_scan(BitmapIndexScanState *state, List *filter)
 {
 	BitmapIndexScan *plan = (BitmapIndexScan *) state->ss.ps.plan;
 	RowScan		scan = {&state->ss.ps, state->biss_RelationDesc, plan->scan.scanrelid,
 		plan->indexqual, filter, &state->biss_ScanKeys, &state->biss_NumScanKeys,
 	&state->biss_RuntimeKeys, &state->biss_NumRuntimeKeys, &state->biss_RuntimeContext};
 
-	if (!lsm_is_own(scan.index) || !add_rows(&scan))
+	if (!lsm_is_own(scan.index) || !add_row_keys(&scan))
 		return;
-	/* This kind of scan has begun already, with a number of keys. */
+	/* The executor has begun the scan already, with the old number of keys. */
 	index_endscan(state->biss_ScanDesc);
 	state->biss_ScanDesc = index_beginscan_bitmap(scan.index, state->ss.ps.state->es_snapshot,
 												  state->biss_NumScanKeys);
@@ -330,34 +394,34 @@ start_bitmap_scan(BitmapIndexScanState *state, List *filter)
 
 /* `filter` is that of a bitmap heap scan above, or NIL. */
 static bool
-add_rows_below(PlanState *state, void *filter)
+extend_scans_below(PlanState *state, void *filter)
 {
 	switch (nodeTag(state))
 	{
 		case T_IndexScanState:
-			start_index_scan((IndexScanState *) state);
+			extend_index_scan((IndexScanState *) state);
 			break;
 		case T_IndexOnlyScanState:
-			start_index_only_scan((IndexOnlyScanState *) state);
+			extend_index_only_scan((IndexOnlyScanState *) state);
 			break;
 		case T_BitmapIndexScanState:
-			start_bitmap_scan((BitmapIndexScanState *) state, filter);
+			extend_bitmap_scan((BitmapIndexScanState *) state, filter);
 			break;
 		case T_BitmapHeapScanState:
-			return planstate_tree_walker(state, add_rows_below, state->plan->qual);
+			return planstate_tree_walker(state, extend_scans_below, state->plan->qual);
 		case T_BitmapAndState:
 		case T_BitmapOrState:
-			return planstate_tree_walker(state, add_rows_below, filter);
+			return planstate_tree_walker(state, extend_scans_below, filter);
 		default:
 			break;
 	}
-	return planstate_tree_walker(state, add_rows_below, NIL);
+	return planstate_tree_walker(state, extend_scans_below, NIL);
 }
 
 /* The executor has initialised a plan, and query memory is current. */
 void
 lsm_row_compare_start(PlanState *plan)
 {
-	(void) add_rows_below(plan, NIL);
+	(void) extend_scans_below(plan, NIL);
 }
 #endif
