@@ -1,24 +1,23 @@
 /*
  * array_keys.c
- *	  `= ANY (array)` as scan keys: elements without NULLs and duplicates, sorted,
- *	  and where in them a value of an entry is.
+ *	  Scan keys = ANY (array): their elements, sorted, without NULLs and duplicates.
  *
- * An array whose elements can all be sought drives the scan, if combinations.c
- * finds a place for it; then its elements are in index order, and encoded where
- * keys are.  Else it is a filter, and its elements ascend.
+ * combinations.c lets one array of a column drive the scan, if the scan can seek all its
+ * elements.  The elements of such an array are in index order, and encoded if keys are.  Other
+ * arrays are filters, and their elements ascend.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "scankey/scankey.h"
 #include "catalog/pg_type.h"
+#include "scankey/scankey_parts.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* A date or a timestamp as a column of timestamptz sees it.  False if that cannot hold it. */
+/* A date or timestamp as a timestamptz column sees it.  False if it is out of range. */
 static bool
-in_zone(Oid type, Datum value, TimestampTz *result)
+convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 {
 	Datum		low;
 	Datum		high;
@@ -29,9 +28,9 @@ in_zone(Oid type, Datum value, TimestampTz *result)
 }
 
 /*
- * In the order in which the column compares with them.  One of timestamptz sees local times
- * that the clock leaves out, when daylight saving begins, later than the first ones after
- * them, and two dates as the same time where it leaves out a day.
+ * Compare two elements in the order in which the column compares with them.  A timestamptz
+ * column sees local times that the clock skips when daylight saving begins as later than the
+ * first times after them, and two dates as equal where a time zone skips a day.
  */
 static int
 compare_elements(const void *a, const void *b, void *arg)
@@ -42,13 +41,13 @@ compare_elements(const void *a, const void *b, void *arg)
 	TimestampTz t;
 	TimestampTz u;
 
-	if (OidIsValid(array->local_type) && in_zone(array->local_type, *x, &t) &&
-		in_zone(array->local_type, *y, &u))
+	if (OidIsValid(array->local_type) && convert_to_timestamptz(array->local_type, *x, &t) &&
+		convert_to_timestamptz(array->local_type, *y, &u))
 		return timestamp_cmp_internal(t, u);
 	return DatumGetInt32(FunctionCall2Coll(array->element_order, array->key->sk_collation, *x, *y));
 }
 
-/* Sort values and drop those that are equal to another.  Returns how many are left. */
+/* Sort values and drop duplicates.  Returns how many are left. */
 static int
 sort_unique(Datum *values, int count, qsort_arg_comparator compare, void *arg)
 {
@@ -63,11 +62,12 @@ sort_unique(Datum *values, int count, qsort_arg_comparator compare, void *arg)
 	return unique;
 }
 
-/* Take an array apart, without its NULLs.  Returns the number of elements. */
+/* Deconstruct an array, and drop its NULLs.  Returns the number of elements. */
 static int
-get_elements(ScanKey key, Datum **elements, Oid *type)
+deconstruct_without_nulls(ScanKey key, Datum **elements)
 {
 	ArrayType  *array = DatumGetArrayTypeP(key->sk_argument);
+	Oid			type = ARR_ELEMTYPE(array);
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
@@ -75,9 +75,8 @@ get_elements(ScanKey key, Datum **elements, Oid *type)
 	int			count;
 	int			kept = 0;
 
-	*type = ARR_ELEMTYPE(array);
-	get_typlenbyvalalign(*type, &typlen, &typbyval, &typalign);
-	deconstruct_array(array, *type, typlen, typbyval, typalign, elements, &isnull, &count);
+	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
+	deconstruct_array(array, type, typlen, typbyval, typalign, elements, &isnull, &count);
 	for (int i = 0; i < count; i++)
 	{
 		if (!isnull[i])
@@ -86,35 +85,21 @@ get_elements(ScanKey key, Datum **elements, Oid *type)
 	return kept;
 }
 
-/*
- * The subtype of an array key as operators see it: polymorphic operator
- * classes have their own input type.
- */
-static Oid
-element_subtype(LsmColumn *column, ScanKey key, Oid element_type)
-{
-	if (OidIsValid(key->sk_subtype))
-		return key->sk_subtype;
-	return column->opcintype;
-}
-
-/* Take the key of an array apart.  Without elements no row can match. */
+/* Make an array key of a scan key.  If it has no elements, no row can match. */
 void
 lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 {
 	LsmColumn  *column = &keys->ks->columns[key->sk_attno - 1];
-	Oid			type;
-	Oid			subtype;
+	Oid			subtype = OidIsValid(key->sk_subtype) ? key->sk_subtype : column->opcintype;
 
 	memset(array, 0, sizeof(LsmArrayKey));
 	array->key = key;
 	array->column = key->sk_attno - 1;
-	array->count = get_elements(key, &array->elements, &type);
+	array->count = deconstruct_without_nulls(key, &array->elements);
 	if (array->count == 0)
 		return;
-	subtype = element_subtype(column, key, type);
-	array->element_order = lsm_scankeys_find_order(column, subtype, subtype);
-	array->order = lsm_scankeys_find_order(column, column->opcintype, subtype);
+	array->element_order = lsm_convert_find_order(column, subtype, subtype);
+	array->order = lsm_convert_find_order(column, column->opcintype, subtype);
 	if (array->element_order == NULL || array->order == NULL)
 		elog(ERROR, "missing support function %d(%u,%u) for attribute %d of index \"%s\"",
 			 BTORDER_PROC, column->opcintype, subtype, key->sk_attno, keys->ks->index_name);
@@ -124,7 +109,7 @@ lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 	array->count = sort_unique(array->elements, array->count, compare_elements, array);
 }
 
-/* Encode the elements, each one a value of the column, and sorted in index order. */
+/* Encode the elements, which are values of the column in index order. */
 static void
 encode_elements(LsmColumn *column, LsmArrayKey *array)
 {
@@ -148,7 +133,7 @@ encode_elements(LsmColumn *column, LsmArrayKey *array)
 	}
 }
 
-/* In index order. */
+/* Compare two values in index order. */
 static int
 compare_as_column(const void *a, const void *b, void *arg)
 {
@@ -158,9 +143,9 @@ compare_as_column(const void *a, const void *b, void *arg)
 							  *(const Datum *) b, false);
 }
 
-/* Let an array of the column's own type drive, or one whose elements are compared as they are. */
+/* Let an array drive whose elements need no conversion. */
 static void
-drive_as_it_is(LsmScanKeys *keys, LsmArrayKey *array)
+drive_unconverted(LsmScanKeys *keys, LsmArrayKey *array)
 {
 	LsmColumn  *column = &keys->ks->columns[array->column];
 
@@ -175,8 +160,8 @@ drive_as_it_is(LsmScanKeys *keys, LsmArrayKey *array)
 }
 
 /*
- * Let an array of another type drive, if what its elements are as values of the column is
- * known.  If not, what matches at least lies between the least and the greatest of them.
+ * Let an array drive whose elements must be converted, if all conversions are exact.  If not,
+ * the least and the greatest element bound the column.
  */
 static void
 drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
@@ -193,7 +178,7 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 		Datum		low;
 		Datum		high;
 		FmgrInfo   *cmp;
-		LsmConversion conversion = lsm_scankeys_convert(keys, array->column, array->key->sk_subtype,
+		LsmConversion conversion = lsm_convert_for_column(keys, array->column, array->key->sk_subtype,
 														array->elements[i], &low, &high, &cmp);
 
 		if (conversion == LSM_CONVERT_NONE)
@@ -212,10 +197,10 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 	if (count == 0)
 		keys->impossible = true;
 	else if (!exact)
-		lsm_scankeys_note_ends(keys, array->column, first, last);
+		lsm_range_note_ends(keys, array->column, first, last);
 	else
 	{
-		/* Their own order may differ where a time zone comes in, and two may be the same. */
+		/* Conversion to another time zone may change the order, and make two equal. */
 		array->count = sort_unique(values, count, compare_as_column, column);
 		array->elements = values;
 		array->order = &column->cmp;
@@ -224,18 +209,18 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 }
 
 /*
- * Let the array drive the scan, if each of its elements can be sought exactly, or is equal
- * to no value of the column: its elements are in index order then.
+ * Let the array drive the scan if the scan can seek each element exactly.  Elements that equal
+ * no value of the column are dropped.  The elements are in index order then.
  */
 bool
 lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
 {
 	LsmColumn  *column = &keys->ks->columns[array->column];
 
-	if (lsm_scankeys_converts(keys, array->column, array->key->sk_subtype))
+	if (lsm_convert_is_needed(keys, array->column, array->key->sk_subtype))
 		drive_converted(keys, array);
 	else
-		drive_as_it_is(keys, array);
+		drive_unconverted(keys, array);
 	if (array->drives && keys->ks->encoded)
 		encode_elements(column, array);
 	return array->drives;

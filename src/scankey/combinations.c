@@ -1,39 +1,47 @@
 /*
  * combinations.c
- *	  Combinations: the values of the leading columns among which a scan looks.
+ *	  Array keys and skip scans: the combinations of values of the leading columns.
  *
- * The columns up to the last one that has a condition worth seeking drive the
- * scan.  Each has one value, or the elements of an array, or, where no key says
- * what it equals, all values that exist: it is skipped.  A combination has a
- * value for each of them.  Within it entries are bounded by the range of the
- * column that follows.
+ * The columns up to the last one with a condition worth seeking drive the scan.  Each has one
+ * value, or the elements of an array.  A column that no key fixes is skipped: it takes all
+ * values that exist.  A combination has a value for each driving column.  Within a combination
+ * the range of the next column bounds the entries.
  *
- * lsm_combination_place looks where an entry is among the combinations.  If it
- * is in none, the next one becomes the current one: the first that lies behind
- * the entry.  So combinations that are not there cost nothing, and where the
- * current one came from does not matter: the result depends on the entry only.
- * A skipped column takes its values from the entries: behind the last one of a
- * value the scan seeks what comes next, whatever that is.
+ * lsm_combination_place finds the combination of an entry.  If there is none, the first
+ * combination behind the entry becomes the current one.  So combinations without entries cost
+ * nothing, and the result depends on the entry only, not on the combination before.  A skipped
+ * column takes its values from the entries: behind the last entry of a value the scan seeks
+ * whatever comes next.
  *
- * Encoded keys are compared as bytes: the current combination is a prefix of
- * keys.  See docs/design/scan-keys.md.
+ * Encoded keys compare as bytes: the current combination is a prefix of keys.  See
+ * docs/design/scan-keys.md.
  */
 #include "postgres.h"
 
-#include "scankey/scankey.h"
+#include "scankey/scankey_parts.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
+
+/* One of the leading columns, which drive the scan. */
+typedef struct LsmDriver
+{
+	LsmBoundColumn value;		/* tuple keys: of the current combination */
+	bool		owns_value;		/* it was copied */
+	uint8	   *code;			/* encoded: what it has to equal, or NULL */
+	uint32		code_len;
+	uint32		end;			/* encoded: of its part of the prefix */
+} LsmDriver;
 
 /* A column of the entry that is being placed. */
 typedef struct PlacedColumn
 {
-	const uint8 *key;			/* encoded: from there on */
-	uint32		left;
+	const uint8 *key;			/* encoded: begins here */
+	uint32		left;			/* bytes of the key from here on */
 	Datum		value;			/* tuple keys */
 	bool		isnull;
 } PlacedColumn;
 
-/* --- what drives ------------------------------------------------------------ */
+/* --- driving columns --------------------------------------------------------- */
 
 static uint8 *
 encode_value(LsmColumn *column, Datum value, bool isnull, uint32 *len)
@@ -132,6 +140,7 @@ lsm_combination_choose(LsmScanKeys *keys)
 
 /* --- the current combination ------------------------------------------------ */
 
+/* Put the code of column i behind those of the columns before. */
 static void
 put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
 {
@@ -148,9 +157,9 @@ put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
 	keys->drivers[i].end = at + len;
 }
 
-/* Column i has its value, or the current element of its array. */
+/* Let column i have its value, or the current element of its array. */
 static void
-fix_column(LsmScanKeys *keys, int i)
+set_fixed_value(LsmScanKeys *keys, int i)
 {
 	LsmDriver  *d = &keys->drivers[i];
 	LsmArrayKey *array = keys->columns[i].array;
@@ -169,9 +178,9 @@ fix_column(LsmScanKeys *keys, int i)
 		put_code(keys, i, d->code, d->code_len);
 }
 
-/* A skipped column has the entry's value. */
+/* Let a skipped column have the entry's value. */
 static void
-take_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
+set_skipped_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
 	LsmColumn  *column = &keys->ks->columns[i];
 	LsmDriver  *d = &keys->drivers[i];
@@ -204,9 +213,9 @@ take_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 	}
 }
 
-/* Columns from i on begin anew. */
+/* Let the columns from i on have their first values. */
 static void
-begin_from(LsmScanKeys *keys, int i, bool forward)
+reset_columns_from(LsmScanKeys *keys, int i, bool forward)
 {
 	keys->past = false;
 	for (; i < keys->driving; i++)
@@ -220,13 +229,13 @@ begin_from(LsmScanKeys *keys, int i, bool forward)
 		}
 		if (range->array != NULL)
 			range->array->current = forward ? 0 : range->array->count - 1;
-		fix_column(keys, i);
+		set_fixed_value(keys, i);
 	}
 }
 
-/* Where is a column of an entry relative to the range of a skipped column? */
+/* Is a column of an entry before (-1), within (0) or behind (1) the range of a skipped column? */
 static int
-compare_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
+compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
 	LsmColumn  *column = &keys->ks->columns[i];
 	LsmColumnRange *range = &keys->columns[i];
@@ -252,12 +261,12 @@ compare_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 }
 
 /*
- * Let a skipped column have the next value that it could have, if keys of a fixed
- * length, read as numbers, tell: that saves a seek if there are entries of it.  False
- * if there is none within the range.  Sets keys->past if the value is not known.
+ * Let a skipped column have the next value of its type.  That saves a seek if there are
+ * entries with it.  The next value is known for codes of a fixed length, read as numbers;
+ * else this sets keys->past.  False if the next value is not within the range.
  */
 static bool
-go_to_neighbour(LsmScanKeys *keys, int i, bool forward)
+advance_skipped_value(LsmScanKeys *keys, int i, bool forward)
 {
 	uint32		start = i > 0 ? keys->drivers[i - 1].end : 0;
 	uint32		len = keys->drivers[i].end - start;
@@ -277,12 +286,12 @@ go_to_neighbour(LsmScanKeys *keys, int i, bool forward)
 	code[at] += forward ? 1 : -1;
 	memset(code + at + 1, forward ? 0 : 0xFF, len - 1 - at);
 	keys->past = false;
-	return compare_range(keys, i, &column) == 0;
+	return compare_with_range(keys, i, &column) == 0;
 }
 
-/* Go on behind the values of the columns up to i. */
+/* Advance to the next combination behind the values of the columns up to i. */
 static LsmPlace
-carry(LsmScanKeys *keys, int i, bool forward)
+advance_from(LsmScanKeys *keys, int i, bool forward)
 {
 	for (; i >= 0; i--)
 	{
@@ -295,18 +304,18 @@ carry(LsmScanKeys *keys, int i, bool forward)
 			if (next < 0 || next >= range->array->count)
 				continue;
 			range->array->current = next;
-			fix_column(keys, i);
+			set_fixed_value(keys, i);
 		}
-		else if (range->equal != NULL || !go_to_neighbour(keys, i, forward))
+		else if (range->equal != NULL || !advance_skipped_value(keys, i, forward))
 			continue;
 		if (!keys->past)
-			begin_from(keys, i + 1, forward);
+			reset_columns_from(keys, i + 1, forward);
 		return LSM_PLACE_BEHIND;
 	}
 	return LSM_PLACE_END;
 }
 
-/* The number of the current combination, where none of the columns is skipped. */
+/* The number of the current combination.  REQUIRES: no column is skipped. */
 uint64
 lsm_combination_number(const LsmScanKeys *keys)
 {
@@ -322,12 +331,12 @@ lsm_combination_number(const LsmScanKeys *keys)
 	return number;
 }
 
-/* Go on to the combination behind the current one, which has a value of each column. */
+/* Advance to the next combination.  REQUIRES: the current one has a value for each column. */
 LsmPlace
 lsm_combination_next(LsmScanKeys *keys, ScanDirection direction)
 {
 	keys->has_ends = false;
-	return carry(keys, keys->driving - 1, ScanDirectionIsForward(direction));
+	return advance_from(keys, keys->driving - 1, ScanDirectionIsForward(direction));
 }
 
 /* --- placing entries -------------------------------------------------------- */
@@ -347,8 +356,8 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 }
 
 /*
- * Let the array stand on the first element that is not before the entry's column, in
- * the direction of the scan.  Returns 0: it is equal; 1: there is none; -1 else.
+ * Let the array stand on the first element that is not before the entry's column, in the
+ * direction of the scan.  Returns 0: the element is equal; -1: it is behind; 1: there is none.
  */
 static int
 seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -358,7 +367,7 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	int			high = array->count;
 	int			n = array->current;
 
-	/* It mostly is the one where the array stands, or its neighbour. */
+	/* Try the current element and its neighbour first. */
 	for (int try = 0; low < high; try++)
 	{
 		int			c = compare_element(keys, i, array, n, placed);
@@ -382,7 +391,10 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	return -1;
 }
 
-/* Place one column.  Returns 0: it belongs to the combination so far; 1: behind it; -1: before it. */
+/*
+ * Place one column.  Returns, in the direction of the scan, -1, 0 or 1: it is before the
+ * combination, in it as far as columns were placed, or behind it.
+ */
 static int
 place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 {
@@ -393,7 +405,7 @@ place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	if (range->array != NULL)
 		return seek_element(keys, i, forward, placed);
 	if (range->equal == NULL)
-		c = compare_range(keys, i, placed);
+		c = compare_with_range(keys, i, placed);
 	else if (keys->ks->encoded)
 		c = memcmp(placed->key, d->code, Min(placed->left, d->code_len));
 	else
@@ -403,7 +415,7 @@ place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	return forward ? c : -c;
 }
 
-/* Know what bounds the current combination. */
+/* Make the bounds of the current combination, if they are not known. */
 static void
 make_ends(LsmScanKeys *keys)
 {
@@ -414,7 +426,7 @@ make_ends(LsmScanKeys *keys)
 	keys->has_ends = true;
 }
 
-/* Where is an entry of the current combination relative to the range of the next column? */
+/* Place an entry with the values of the current combination in the range of the next column. */
 static LsmPlace
 place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
 {
@@ -429,14 +441,14 @@ place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
 	if (forward ? high : low)
 	{
 		keys->has_ends = false;
-		return carry(keys, keys->driving - 1, forward);
+		return advance_from(keys, keys->driving - 1, forward);
 	}
 	return low || high ? LSM_PLACE_BEHIND : LSM_PLACE_IN;
 }
 
-/* Are these the values of the current combination? */
+/* Does the entry have the values of the current combination? */
 static bool
-has_values(LsmScanKeys *keys, const LsmEntry *entry, const Datum *values, const bool *isnull)
+has_current_values(LsmScanKeys *keys, const LsmEntry *entry, const Datum *values, const bool *isnull)
 {
 	if (keys->known < keys->driving || keys->past)
 		return false;
@@ -457,7 +469,7 @@ has_values(LsmScanKeys *keys, const LsmEntry *entry, const Datum *values, const 
 	return true;
 }
 
-/* Is an entry in the current combination, one that another entry is in? */
+/* Is an entry in the current combination?  REQUIRES: another entry is in it. */
 bool
 lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 {
@@ -466,7 +478,7 @@ lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 
 	if (!keys->ks->encoded)
 		lsm_keyspace_deform(keys->ks, entry, keys->driving, values, isnull);
-	if (!has_values(keys, entry, values, isnull))
+	if (!has_current_values(keys, entry, values, isnull))
 		return false;
 	if (!keys->has_range)
 		return true;
@@ -475,9 +487,9 @@ lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 		lsm_bound_compare(keys->ks, &keys->last, entry) < 0;
 }
 
-/* The part of an entry that is column i, when the columns before it are known. */
+/* The part of an entry that is column i.  REQUIRES: the columns before have been placed. */
 static void
-get_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *values,
+get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *values,
 		   const bool *isnull, PlacedColumn *placed)
 {
 	uint32		at = i > 0 ? keys->drivers[i - 1].end : 0;
@@ -495,8 +507,9 @@ get_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *values,
 }
 
 /*
- * Place an entry that lies within the bounds of the scan.  BEHIND: it is in no
- * combination, and the current one is now the next behind it; END: there is none.
+ * Place an entry that lies within the bounds of the scan.  LSM_PLACE_BEHIND: it is in no
+ * combination, and the next one behind it is now the current one.  LSM_PLACE_END: there is
+ * none behind it.
  */
 LsmPlace
 lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)
@@ -507,7 +520,7 @@ lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection di
 
 	if (!keys->ks->encoded)
 		lsm_keyspace_deform(keys->ks, entry, keys->driving, values, isnull);
-	keys->is_same = has_values(keys, entry, values, isnull);
+	keys->is_same = has_current_values(keys, entry, values, isnull);
 	if (keys->is_same)
 		return place_in_range(keys, entry, forward);
 	keys->has_ends = false;
@@ -517,28 +530,28 @@ lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection di
 		PlacedColumn placed;
 		int			c;
 
-		get_column(keys, i, entry, values, isnull, &placed);
+		get_placed_column(keys, i, entry, values, isnull, &placed);
 		c = place_column(keys, i, forward, &placed);
 		if (c > 0)
-			return carry(keys, i - 1, forward);
+			return advance_from(keys, i - 1, forward);
 		if (c < 0)
 		{
 			if (range->array != NULL)
-				fix_column(keys, i);
-			begin_from(keys, range->array != NULL ? i + 1 : i, forward);
+				set_fixed_value(keys, i);
+			reset_columns_from(keys, range->array != NULL ? i + 1 : i, forward);
 			return LSM_PLACE_BEHIND;
 		}
 		if (range->equal == NULL && range->array == NULL)
-			take_value(keys, i, &placed);
+			set_skipped_value(keys, i, &placed);
 		else
-			fix_column(keys, i);
+			set_fixed_value(keys, i);
 	}
 	return place_in_range(keys, entry, forward);
 }
 
 /* --- bounds ----------------------------------------------------------------- */
 
-/* Add the low (else: the high) end of the range of a column without an equality. */
+/* Add an end of the range of a column without an equality to a bound. */
 static void
 add_range_end(LsmScanKeys *keys, int column, LsmBound *bound, bool is_low)
 {
@@ -561,10 +574,7 @@ add_range_end(LsmScanKeys *keys, int column, LsmBound *bound, bool is_low)
 	}
 }
 
-/*
- * The bound before what the current combination begins with (is_low), or behind what
- * it ends with, in index order.
- */
+/* Make the bound before (is_low) or behind the current combination, in index order. */
 void
 lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low)
 {
@@ -590,21 +600,18 @@ lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * Make the bounds of the whole scan, in the current memory context, and begin before
- * its first combination.
- */
+/* Make the bounds of the scan in the current memory context, and go to its first combination. */
 void
 lsm_combination_begin(LsmScanKeys *keys, ScanDirection direction)
 {
 	keys->has_ends = false;
 	if (keys->has_combinations)
 	{
-		begin_from(keys, 0, true);
+		reset_columns_from(keys, 0, true);
 		lsm_combination_bound(keys, &keys->low, true);
-		begin_from(keys, 0, false);
+		reset_columns_from(keys, 0, false);
 		lsm_combination_bound(keys, &keys->high, false);
-		begin_from(keys, 0, ScanDirectionIsForward(direction));
+		reset_columns_from(keys, 0, ScanDirectionIsForward(direction));
 		return;
 	}
 	lsm_bound_init(&keys->low, 1);

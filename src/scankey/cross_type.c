@@ -1,22 +1,22 @@
 /*
  * cross_type.c
- *	  Values of one type as values of another of the same operator family.
+ *	  Conditions on values of another type than the column's, such as int8 = int4.
  *
- * Encoded keys can only be sought with values of the column's own type.  A
- * comparison with another type, such as int8 = int4, is therefore turned into
- * a value of the column's type, or, where that is not exact, into a range that
- * surely contains every column value equal to it; the operator itself then
- * decides about each entry.
+ * A scan can seek encoded keys only with values of the column's own type.  So it converts the
+ * value.  If the conversion is not exact, it gives a range that contains every column value
+ * that is equal, and the operator itself checks each entry.
  */
 #include "postgres.h"
 
 #include <math.h>
 
-#include "scankey/scankey.h"
+#include "access/nbtree.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
+#include "scankey/scankey_parts.h"
 #include "utils/builtins.h"
 #include "utils/date.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 static Datum
@@ -116,15 +116,15 @@ get_micros(Oid type, Datum value, int64 *result)
 }
 
 /*
- * How far apart date, timestamp and timestamptz can be that compare equal.
- * SET timezone takes up to 167 hours, a POSIX zone seconds more and its
- * daylight saving an hour; date_from_micros() cuts off a part of a day.
+ * How far apart a date, a timestamp and a timestamptz can be that compare equal.  SET timezone
+ * takes up to 167 hours, a POSIX zone seconds more, and its daylight saving an hour.
+ * date_from_micros() cuts off a part of a day.
  */
 #define MARGIN_DAYS 9
 
 /*
- * Core gives a local time the offset that is in effect some time from a day before to as
- * long after it as offsets are: this is longer.
+ * Core gives a local time an offset that is in effect at some time between a day before it and
+ * the length of an offset after it.  OFFSET_DAYS is longer than that.
  */
 #define OFFSET_DAYS 19
 
@@ -152,9 +152,9 @@ date_from_micros(int64 micros)
 }
 
 /*
- * Core compares a timestamp, with or without time zone, with a date by converting that,
- * and a timestamptz with a timestamp by converting this.  So it is exact, but at the ends
- * of what the types hold.
+ * Core compares a timestamp or timestamptz with a date by converting the date, and a
+ * timestamptz with a timestamp by converting the timestamp.  So these conversions are exact,
+ * except at the ends of what the types hold.  False there, and for other pairs of types.
  */
 static bool
 convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
@@ -175,8 +175,8 @@ convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
 }
 
 /*
- * The least and the greatest offset of local time, in microseconds, that are in effect
- * about that time.  False if that cannot be told.
+ * Find the least and the greatest offset of local time, in microseconds, that are in effect
+ * around this time.  False if they are not known.
  */
 static bool
 find_offsets(TimestampTz time, int64 *least, int64 *greatest)
@@ -206,16 +206,16 @@ find_offsets(TimestampTz time, int64 *least, int64 *greatest)
 
 /* Days, rounded down. */
 static int64
-days_of(int64 micros)
+floor_days(int64 micros)
 {
 	return micros / USECS_PER_DAY - (micros % USECS_PER_DAY < 0);
 }
 
-/* A date or timestamp column compares as those do that lie between these local times. */
+/* The values of a date or timestamp column that are equal to one of these local times. */
 static LsmConversion
 make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 {
-	int64		last_day = days_of(to);
+	int64		last_day = floor_days(to);
 
 	if (column_type == TIMESTAMPOID)
 	{
@@ -223,7 +223,7 @@ make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 		*high = TimestampGetDatum(to);
 		return from == to ? LSM_CONVERT_EXACT : LSM_CONVERT_RANGE;
 	}
-	*low = DateADTGetDatum((DateADT) days_of(from));
+	*low = DateADTGetDatum((DateADT) floor_days(from));
 	*high = DateADTGetDatum((DateADT) (last_day * USECS_PER_DAY == to ? last_day : last_day + 1));
 	if (from != to)
 		return LSM_CONVERT_RANGE;
@@ -231,8 +231,8 @@ make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 }
 
 /*
- * The other way round core converts the column's values, by their offsets.  In most of a
- * year all offsets that may count are the same one.
+ * For the other pairs of types core converts the column's values, by their offsets.  For most
+ * of a year all offsets that may apply are the same.
  */
 static bool
 convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Datum *high,
@@ -241,7 +241,7 @@ convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Dat
 	int64		least = 0;
 	int64		greatest = 0;
 
-	/* Nothing overflows. */
+	/* Nothing below can overflow within these limits. */
 	if (micros < MIN_TIMESTAMP + 2 * OFFSET_DAYS * USECS_PER_DAY ||
 		micros > END_TIMESTAMP - 2 * OFFSET_DAYS * USECS_PER_DAY)
 		return false;
@@ -254,7 +254,7 @@ convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Dat
 	return true;
 }
 
-/* Whatever the offsets are, and at the ends of what the types hold. */
+/* Convert whatever the offsets are, and also at the ends of what the types hold. */
 static LsmConversion
 convert_roughly(Oid column_type, int64 micros, Datum *low, Datum *high)
 {
@@ -263,8 +263,8 @@ convert_roughly(Oid column_type, int64 micros, Datum *low, Datum *high)
 	int64		to = TIMESTAMP_NOT_FINITE(micros) ? micros : shift_micros(micros, margin);
 
 	/*
-	 * Beyond the range of timestamps dates compare by special rules: every
-	 * such date is above (or below) all timestamps but infinity.
+	 * A date beyond the range of timestamps is above (or below) all timestamps except
+	 * infinity.
 	 */
 	if (micros >= END_TIMESTAMP - margin)
 		to = PG_INT64_MAX;
@@ -313,7 +313,7 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *
 		Name		name = palloc0(NAMEDATALEN);
 		Size		length = strlen(string);
 
-		/* Names are encoded where they compare as bytes: the longest that begin alike come before it. */
+		/* Encoded names compare as bytes: the longest name with the same beginning sorts before the text. */
 		memcpy(NameStr(*name), string, Min(length, NAMEDATALEN - 1));
 		*low = *high = NameGetDatum(name);
 		return length < NAMEDATALEN ? LSM_CONVERT_EXACT : LSM_CONVERT_UNEQUAL;
@@ -322,12 +322,12 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *
 }
 
 /*
- * Convert a value for a seek.  EXACT: *low compares with the column as the
- * value does.  RANGE: every column value that is equal to it lies within
- * [*low, *high], the smaller ones are not above *high and the greater ones not
- * below *low.  UNEQUAL: so it is, but that no column value is equal to it.
+ * Convert a value for a seek.  EXACT: *low compares with the column as the value does.
+ * RANGE: every column value that is equal to the value lies within [*low, *high], the smaller
+ * ones are not above *high, and the greater ones are not below *low.  UNEQUAL: as RANGE, and
+ * no column value is equal to the value.
  *
- * Where time zones come in, the result holds as long as the setting stays as it is.
+ * Where time zones matter, the result holds until the setting changes.
  */
 LsmConversion
 lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
@@ -346,4 +346,82 @@ lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datu
 	if (value_type == NAMEOID || value_type == TEXTOID)
 		return convert_string(column_type, value_type, value, low, high);
 	return convert_time(column_type, value_type, value, low, high);
+}
+
+/* --- for a column of the index ------------------------------------------------ */
+
+/*
+ * The family's comparison function of two types, or NULL.  For the column's own type we return
+ * the column's own FmgrInfo: in a copy, comparisons of records and arrays would look their
+ * types up again for each scan, and leave that in memory that outlives the scan.
+ */
+FmgrInfo *
+lsm_convert_find_order(LsmColumn *column, Oid left, Oid right)
+{
+	FmgrInfo   *order;
+	Oid			proc;
+
+	if (!OidIsValid(right))
+		right = column->opcintype;
+	if (left == column->opcintype && right == column->opcintype)
+		return &column->cmp;
+	proc = get_opfamily_proc(column->opfamily, left, right, BTORDER_PROC);
+	if (!OidIsValid(proc))
+		return NULL;
+	order = palloc(sizeof(FmgrInfo));
+	fmgr_info(proc, order);
+	return order;
+}
+
+/*
+ * Does the column compare with this type in another order than the index's?  As timestamptz,
+ * local times that the clock skips when daylight saving begins are later than the first times
+ * after them, and two dates are equal where a time zone skips a day.
+ */
+static inline bool
+compares_in_other_order(const LsmColumn *column, Oid subtype)
+{
+	return subtype == TIMESTAMPTZOID &&
+		(column->opcintype == TIMESTAMPOID || column->opcintype == DATEOID);
+}
+
+/* Must values of this type be converted to the column's?  Else they are compared as they are. */
+bool
+lsm_convert_is_needed(const LsmScanKeys *keys, int column, Oid subtype)
+{
+	const LsmColumn *c = &keys->ks->columns[column];
+
+	return OidIsValid(subtype) && subtype != c->opcintype &&
+		(keys->ks->encoded || compares_in_other_order(c, subtype));
+}
+
+/*
+ * What to seek for a value in this column, from *low to *high, and the comparison function for
+ * that.  See lsm_convert_value.
+ */
+LsmConversion
+lsm_convert_for_column(LsmScanKeys *keys, int column, Oid subtype, Datum value,
+					 Datum *low, Datum *high, FmgrInfo **cmp)
+{
+	LsmColumn  *c = &keys->ks->columns[column];
+	LsmConversion result;
+
+	*low = *high = value;
+	*cmp = &c->cmp;
+	if (!OidIsValid(subtype) || subtype == c->opcintype)
+	{
+		/* Each bound encodes the value; detoast it only once. */
+		if (keys->ks->encoded && c->typlen == -1)
+			*low = *high = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+		return LSM_CONVERT_EXACT;
+	}
+	if (!lsm_convert_is_needed(keys, column, subtype))
+	{
+		*cmp = lsm_convert_find_order(c, c->opcintype, subtype);
+		return *cmp != NULL ? LSM_CONVERT_EXACT : LSM_CONVERT_NONE;
+	}
+	result = lsm_convert_value(c->opcintype, subtype, value, low, high);
+	if (result == LSM_CONVERT_EXACT)
+		*high = *low;
+	return result;
 }

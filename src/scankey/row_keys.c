@@ -1,21 +1,20 @@
 /*
  * row_keys.c
- *	  Row comparisons as scan keys: the bound that one gives, and its check.
+ *	  Row comparisons as scan keys: the bound that each gives, and its check.
  *
- * The executor passes (a, b) > (1, 2) as a header key whose argument is an
- * array of member keys, each with the comparison function of its column.  The
- * members are compared from the left until two differ; a NULL on either side
- * before that makes the result NULL, so the entry does not match.
+ * The executor passes (a, b) > (1, 2) as a header key.  Its argument is an array of member
+ * keys, each with the comparison function of its column.  Members are compared from the left
+ * until two differ.  If either side has a NULL before that, the entry does not match.
  *
- * A bound takes the members from the left while their columns follow each other
- * in the index, ascend alike there, and can be sought exactly.  If some are
- * left over, the bound includes what is equal to it.  If the next one is NULL,
- * it excludes that: among rows that are equal so far none matches.
+ * A bound takes members from the left while their columns follow each other in the index,
+ * have the same direction there, and can be sought exactly.  If members are left over, the
+ * bound includes entries that are equal so far.  But if the next member is NULL, none of these
+ * entries matches, and the bound excludes them.
  */
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "scankey/scankey.h"
+#include "scankey/scankey_parts.h"
 
 static ScanKey
 members_of(ScanKey header)
@@ -34,19 +33,16 @@ wants_greater(ScanKey key)
 		key->sk_strategy == BTGreaterEqualStrategyNumber;
 }
 
-/* Would the end that this member bounds, in index order, be the low one? */
+/* Does this member bound the low end, in index order? */
 static bool
 bounds_low(LsmScanKeys *keys, ScanKey member)
 {
 	return wants_greater(member) != keys->ks->columns[member->sk_attno - 1].desc;
 }
 
-/*
- * Add the next member to the bound.  False if no further one can be added;
- * row->inclusive is right then.
- */
+/* Add the next member to the bound.  False if it is the last one; row->inclusive is final then. */
 static bool
-use_member(LsmScanKeys *keys, LsmRowKey *row)
+add_member_to_bound(LsmScanKeys *keys, LsmRowKey *row)
 {
 	ScanKey		member = &row->members[row->used];
 	int			column = member->sk_attno - 1;
@@ -64,7 +60,7 @@ use_member(LsmScanKeys *keys, LsmRowKey *row)
 		row->inclusive = false;
 		return false;
 	}
-	conversion = lsm_scankeys_convert(keys, column, member->sk_subtype, member->sk_argument,
+	conversion = lsm_convert_for_column(keys, column, member->sk_subtype, member->sk_argument,
 									  &low, &high, &cmp);
 	if (conversion == LSM_CONVERT_NONE)
 		return false;
@@ -80,7 +76,7 @@ use_member(LsmScanKeys *keys, LsmRowKey *row)
 	return false;
 }
 
-/* Prepare a row comparison.  NULL if it cannot be true. */
+/* Make the bound of a row comparison.  NULL if no row can match. */
 LsmRowKey *
 lsm_rowkey_create(LsmScanKeys *keys, ScanKey header)
 {
@@ -95,14 +91,14 @@ lsm_rowkey_create(LsmScanKeys *keys, ScanKey header)
 	row->values = palloc(row->count * sizeof(Datum));
 	row->cmp = palloc(row->count * sizeof(FmgrInfo *));
 	row->is_low = bounds_low(keys, &row->members[0]);
-	while (use_member(keys, row))
+	while (add_member_to_bound(keys, row))
 		continue;
 	return row;
 }
 
-/* Compares in index order; both must be of the column's own type. */
+/* Is a value a tighter end than another, in index order?  Both have the column's own type. */
 static bool
-is_closer(LsmColumn *column, Datum value, Datum other, bool is_low, bool if_equal)
+is_tighter_value(LsmColumn *column, Datum value, Datum other, bool is_low, bool if_equal)
 {
 	int			order = lsm_column_compare(column, &column->cmp, value, false, other, false);
 
@@ -111,19 +107,18 @@ is_closer(LsmColumn *column, Datum value, Datum other, bool is_low, bool if_equa
 	return is_low ? order > 0 : order < 0;
 }
 
-/* Does a row bound a scan closer than another at the same end, as far as is easily told? */
+/* Is a row's first member a tighter end than that of another row?  False if it is not known. */
 bool
 lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *other)
 {
 	return row->cmp[0] == &column->cmp && other->cmp[0] == &column->cmp &&
-		is_closer(column, row->values[0], other->values[0], row->is_low, false);
+		is_tighter_value(column, row->values[0], other->values[0], row->is_low, false);
 }
 
 /*
- * Should a row bound the scan and not this end of the column's range?  If the
- * range was not compared with the column's own function, the keys behind it are
- * filters as well, so either will do.  Else they may count on the bound, and the
- * row must imply them.
+ * Should a row bound the scan instead of this end of the column's range?  If the end does not
+ * come from the column's own comparison, its keys are filters, and either will do.  Else its
+ * keys may be no filters, so the row must imply them.
  */
 bool
 lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)
@@ -131,7 +126,7 @@ lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end
 	if (!end->present || end->cmp != &column->cmp)
 		return true;
 	return row->cmp[0] == &column->cmp &&
-		is_closer(column, row->values[0], end->value, row->is_low, end->inclusive);
+		is_tighter_value(column, row->values[0], end->value, row->is_low, end->inclusive);
 }
 
 /* Append the row's columns to a bound.  Their values must outlive it. */
@@ -143,7 +138,7 @@ lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *row)
 	bound->tie = row->is_low == row->inclusive ? 1 : -1;
 }
 
-/* The greatest attribute number of a member. */
+/* The greatest attribute number of the members. */
 int
 lsm_rowkey_last_column(ScanKey header)
 {
@@ -158,7 +153,7 @@ lsm_rowkey_last_column(ScanKey header)
 }
 
 static bool
-satisfies(StrategyNumber strategy, int32 order)
+satisfies_strategy(StrategyNumber strategy, int32 order)
 {
 	switch (strategy)
 	{
@@ -190,6 +185,6 @@ lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull)
 		order = DatumGetInt32(FunctionCall2Coll(&member->sk_func, member->sk_collation,
 												values[column], member->sk_argument));
 		if (order != 0 || (member->sk_flags & SK_ROW_END))
-			return satisfies(member->sk_strategy, order);
+			return satisfies_strategy(member->sk_strategy, order);
 	}
 }
