@@ -10,6 +10,7 @@
 #include "build/build.h"
 #include "fmgr.h"
 #include "planner/planner.h"
+#include "scan/parallel_scan.h"
 #include "scan/scan.h"
 #include "vacuum/vacuum.h"
 

@@ -1,45 +1,44 @@
 /*
  * kill_dead.c
- *	  Entries that scans find dead: the executor tells (kill_prior_tuple) when a
- *	  row that it was led to is dead to every snapshot.
+ *	  Removes entries that scans find dead.
  *
- * A B-tree marks such entries, and removes them when it needs room.  Here they are
- * removed at once, when a scan has found enough of them on a page: a page that
- * nobody inserts into gets no second chance.  So the next scan passes a stretch
- * of deleted rows, such as the head of a queue, without looking at the table.
+ * The executor says (kill_prior_tuple) that a row is dead to every snapshot.  A B-tree marks
+ * the entry, and removes it when an insert needs room on the page.  Nobody inserts into our
+ * leaves, so a scan removes the entries itself when it has found enough of them on a page.
+ * The next scan then passes a stretch of deleted rows, such as the head of a queue, without
+ * visiting the table.
  *
- * A TID must not have been given to another row meanwhile.  VACUUM gives it free
- * only when its entries are gone, so it is enough that nobody has removed any from
- * the page since it was read: its stamp tells.  (When we have done so ourselves,
- * what else was read from a leaf still holds, since a leaf never gains entries.
- * Of a page that may, we forget the rest.)  If the entry has moved on
- * with a merge, the page is another's, or nobody's, and it does no harm to change
- * that: only what is dead goes.
+ * The TID must not belong to another row by then.  VACUUM frees a TID only after it has
+ * removed its entries.  So it is enough that nobody has removed entries from the page since
+ * the scan read it, which the page's stamp shows.  (After our own removal the other TIDs read
+ * from a leaf still hold, since a leaf never gains entries.  We forget those of other pages.)
+ * If a merge has moved the entry, the page belongs to another segment or to none.  Changing it
+ * is harmless, since we remove dead entries only.
  *
- * A standby's queries may still need such entries: the record has the horizon,
- * which the table's own pages give, as for B-trees.
+ * Queries on a standby may still need the entries.  The WAL record has the conflict horizon,
+ * which we compute from the table's pages, as B-trees do.
  */
 #include "postgres.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"
-#include "scan/kill_dead.h"
-#include "storage/remove.h"
-#include "base/compat.h"
 #include "base/coding.h"
+#include "base/compat.h"
 #include "base/limits.h"
 #include "base/preload.h"
 #include "catalog/catalog.h"
 #include "miscadmin.h"
+#include "scan/kill_dead.h"
 #include "storage/buffers.h"
+#include "storage/remove.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Fewer on a page are not worth a record; more are not kept in memory. */
+/* Remove at least so many from a page, and keep at most so many in memory. */
 #define LEAST_KILLED	16
 #define MOST_KILLED		4096
 
-/* The same where pages are kept small, for tests. */
+/* LEAST_KILLED, or less if a test keeps pages small. */
 static int
 least_killed(void)
 {
@@ -53,13 +52,13 @@ lsm_kill_is_full(const LsmKills *kills)
 	return kills->count >= (lsm_page_entries > 0 ? 4 * least_killed() : MOST_KILLED);
 }
 
-/* A scan moves on from an entry whose row is dead. */
+/* Note an entry whose row is dead. */
 void
 lsm_kill_note(LsmKills *kills, const LsmReader *reader, const LsmEntry *entry, Relation heap)
 {
 	LsmKilled  *killed;
 
-	/* Of other tables we do not know what their rows look like. */
+	/* advance_by_row knows the pages of heap tables only. */
 	if (!lsm_preloaded || heap->rd_tableam != GetHeapamTableAmRoutine())
 		return;
 	if (kills->count == kills->room)
@@ -76,7 +75,7 @@ lsm_kill_note(LsmKills *kills, const LsmReader *reader, const LsmEntry *entry, R
 	kills->count++;
 }
 
-/* By page, and by TID on it. */
+/* Compare by page, then by TID. */
 static int
 compare_killed(const void *a, const void *b)
 {
@@ -92,7 +91,7 @@ compare_killed(const void *a, const void *b)
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
-/* Entries of one page, in the order of their TIDs. */
+/* The dead entries of one page, in the order of their TIDs. */
 typedef struct PageKills
 {
 	const LsmKilled *first;
@@ -118,7 +117,7 @@ is_killed(void *arg, uint64 tid)
 	return low < kills->count && kills->first[low].tid == tid;
 }
 
-/* Let no older snapshot need a version of this row.  Its page is locked. */
+/* Advance the horizon so that no snapshot behind it sees a version of this row.  The page is locked. */
 static void
 advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 {
@@ -134,7 +133,7 @@ advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 			offset = ItemIdGetRedirect(item);
 			continue;
 		}
-		/* Who has pruned the others has told standbys of it. */
+		/* The version was pruned, and that record had its horizon. */
 		if (!ItemIdIsNormal(item))
 			return;
 		tuple = (HeapTupleHeader) PageGetItem(page, item);
@@ -150,10 +149,8 @@ advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 }
 
 /*
- * The last transaction whose end some snapshot must have seen so that none of the
- * rows is visible to it.  heap_index_delete_tuples, which B-trees use, wants TIDs
- * that are in use for sure: here the entries may have been removed, and the TIDs
- * given to other rows, since they were noted.
+ * The conflict horizon of the rows.  B-trees use heap_index_delete_tuples, but that needs TIDs
+ * that are in use.  Here VACUUM may have freed the TIDs since they were noted.
  */
 static TransactionId
 find_horizon(Relation heap, const PageKills *kills)
@@ -172,7 +169,7 @@ find_horizon(Relation heap, const PageKills *kills)
 		{
 			if (BufferIsValid(buffer))
 				UnlockReleaseBuffer(buffer);
-			/* Scans have been there, and nobody can have cut the table since. */
+			/* The scan has visited the block, and nobody can have truncated the table since. */
 			buffer = ReadBuffer(heap, block);
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		}
@@ -183,10 +180,7 @@ find_horizon(Relation heap, const PageKills *kills)
 	return horizon;
 }
 
-/*
- * Remove them.  The horizon comes first: no lock of ours is held while the table
- * is read.
- */
+/* Remove the dead entries of a page.  We hold no lock while we read the table for the horizon. */
 static void
 remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *scratch,
 				 uint16 *ordinals)
@@ -201,8 +195,8 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	if (RelationNeedsWAL(index->rel))
 		horizon = find_horizon(heap, kills);
 	/*
-	 * The rows that were noted are dead to everybody.  If these are not, they are others,
-	 * and the page, which may look as it did, is nobody's any more.
+	 * If these rows are not dead to everybody, the TIDs belong to other rows by now.  The page
+	 * belongs to nobody then, although it may look unchanged.
 	 */
 	if (TransactionIdIsValid(horizon) && !GlobalVisCheckRemovableXid(heap, horizon))
 		return;
@@ -224,7 +218,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	UnlockReleaseBuffer(buffer);
 }
 
-/* The scan is over, or has noted as much as there is room for. */
+/* Remove the entries that were noted, where a page has enough of them, and forget the others. */
 void
 lsm_kill_flush(LsmKills *kills, LsmReader *reader, Relation heap)
 {

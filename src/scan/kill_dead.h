@@ -1,6 +1,6 @@
 /*
  * kill_dead.h
- *	  Entries whose rows a scan has found dead.
+ *	  Removal of entries that a scan finds dead.
  */
 #ifndef LSM_KILL_DEAD_H
 #define LSM_KILL_DEAD_H
@@ -14,7 +14,7 @@ typedef struct LsmKilled
 	uint64		tid;
 } LsmKilled;
 
-/* Those of a scan. */
+/* The dead entries that a scan has noted. */
 typedef struct LsmKills
 {
 	int			count;

@@ -1,51 +1,48 @@
 /*
- * parallel.c
- *	  Parallel scans: the processes claim ranges, one after the other.
+ * parallel_scan.c
+ *	  Parallel scans: their processes claim ranges, one after the other.
  *
- * What is to be read are the entries between the bounds of the scan, in index order
- * or backward.  The processes share one position among them.  Who needs work takes the turn, looks for a
- * split beyond the position (read/split.c), moves the position there and reads what
- * lies between, as a scan of its own would: with its own version and, if it needs
- * one, its own gate.
+ * The scan reads the entries between its bounds, in index order or backward.  The processes
+ * share one position among these entries.  A process that needs work takes the turn, finds a
+ * split beyond the position (read/split.c), and moves the position there.  It reads the range
+ * between as a scan of its own would: with its own version and, if it needs one, its own gate.
  *
- * A position is next to an entry, (key, TID), so it lies between any two entries
- * that there are or will be.  It only moves on.  So each entry lies in one range:
- * no row is returned twice, and none is lost, though the versions differ; see
- * docs/design/parallel-scans.md.  Ranges of a process are claimed in index order, so
- * its rows come in that order.
+ * A position is next to an entry, (key, TID), so it lies between any two entries that exist or
+ * will exist.  It only moves forward.  So each entry lies in one range: no row is returned
+ * twice and none is lost, though the versions differ (docs/design/parallel-scans.md).  A
+ * process claims its ranges in index order, so its rows come in that order.
  *
- * Ranges are small at first, and grow with what has been claimed: the last one
- * should not keep the others waiting, and a small scan is to be divided, too.
+ * Ranges are small at first and grow with the total that was claimed, so that small scans are
+ * divided, too, and the last range does not keep the other processes waiting.
  */
 #include "postgres.h"
 
 #include "scan/parallel_scan.h"
 #include "base/limits.h"
-#include "scan/scan.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
-/* A range has this part of what was claimed before, in leaves, and at most so many. */
+/* Leaves of a range: this fraction of those claimed before, and at most so many. */
 #define RANGE_FRACTION		32
 #define RANGE_MOST_LEAVES	64
 
 typedef enum ParallelState
 {
 	PARALLEL_NEW,				/* nothing is claimed */
-	PARALLEL_IDLE,				/* the position is that of the next claim */
-	PARALLEL_CLAIMING,			/* somebody has the turn */
-	PARALLEL_DONE				/* all is claimed */
+	PARALLEL_IDLE,				/* the next claim begins at the position */
+	PARALLEL_CLAIMING,			/* a process has the turn */
+	PARALLEL_DONE				/* everything is claimed */
 } ParallelState;
 
-/* In shared memory.  Who has the turn reads and writes all but the first two fields. */
+/* In shared memory.  Only the process that has the turn uses the fields from `leaves` on. */
 typedef struct LsmParallel
 {
 	slock_t		mutex;			/* protects state */
 	ParallelState state;
 	ConditionVariable turn;
 
-	uint64		leaves;			/* claimed, about */
-	bool		is_inside;		/* the position is not where the scan begins, but: */
+	uint64		leaves;			/* claimed so far, about */
+	bool		is_inside;		/* the position is the following bound, not the scan's beginning */
 	int			tie;
 	uint64		tid;
 	uint32		keylen;
@@ -59,7 +56,7 @@ lsm_am_estimate_parallel_scan(LSM_ESTIMATE_PARALLEL_ARGS)
 }
 
 static void
-start_anew(LsmParallel *p)
+reset_position(LsmParallel *p)
 {
 	p->state = PARALLEL_NEW;
 	p->leaves = 0;
@@ -74,17 +71,17 @@ lsm_am_init_parallel_scan(void *area)
 	memset(p, 0, sizeof(LsmParallel));
 	SpinLockInit(&p->mutex);
 	ConditionVariableInit(&p->turn);
-	start_anew(p);
+	reset_position(p);
 }
 
 /* Nobody else is reading. */
 void
 lsm_am_parallel_rescan(IndexScanDesc scan)
 {
-	start_anew(lsm_parallel_area(scan));
+	reset_position(lsm_parallel_area(scan));
 }
 
-/* Wait for the turn.  Returns the state before; there is none if all is claimed. */
+/* Wait for the turn.  Returns the state before.  PARALLEL_DONE: there is no turn any more. */
 static ParallelState
 take_turn(LsmParallel *p)
 {
@@ -120,25 +117,22 @@ give_turn(LsmParallel *p, ParallelState state)
 		ConditionVariableSignal(&p->turn);
 }
 
-/*
- * Learn where the next claim begins, if it is not where the scan does.  The caller has
- * the turn.
- */
-static const LsmBound *
-claim_start(LsmParallel *p, LsmScanClaim *claim)
+/* Copy the position to *start.  False if it is the scan's beginning.  REQUIRES: the turn. */
+static bool
+get_position(LsmParallel *p, LsmBound *start)
 {
 	LsmEntry	entry = {0};
 
 	if (!p->is_inside)
-		return NULL;
+		return false;
 	entry.key = p->key;
 	entry.keylen = p->keylen;
 	entry.tid = p->tid;
-	lsm_bound_set_entry(&claim->start, &entry, p->tie);
-	return &claim->start;
+	lsm_bound_set_entry(start, &entry, p->tie);
+	return true;
 }
 
-/* The next claim begins here. */
+/* Let the next claim begin here.  REQUIRES: the turn. */
 static void
 set_position(LsmParallel *p, const LsmBound *split)
 {
@@ -151,7 +145,7 @@ set_position(LsmParallel *p, const LsmBound *split)
 	memcpy(p->key, split->key, split->keylen);
 }
 
-/* A bound becomes a copy of another one, which is next to an entry. */
+/* Copy a bound that is next to an entry. */
 static void
 copy_position(LsmBound *bound, const LsmBound *position)
 {
@@ -162,28 +156,30 @@ copy_position(LsmBound *bound, const LsmBound *position)
 }
 
 /*
- * Claim a range: the bounds of the whole scan, which the caller has just made, become
- * those of the range, and the combination that its first entry belongs to is found
- * with that entry.  The reader, which has to be refreshed, has to seek then.  False if
- * all is claimed.  If an error comes while we have the turn, it is the whole query's.
+ * Claim a range: the bounds of the scan, which the caller has just made, become those of the
+ * range.  The caller must seek then.  The first entry found tells its combination.  *start
+ * keeps the memory of the position.  False if everything is claimed.
+ *
+ * REQUIRES: the reader has been refreshed.  An error while we have the turn ends the query in
+ * all processes.
  */
 bool
 lsm_parallel_claim(IndexScanDesc scan, LsmScanKeys *keys, LsmReader *reader,
-				   ScanDirection direction, LsmScanClaim *claim)
+				   ScanDirection direction, LsmBound *start)
 {
 	LsmParallel *p = lsm_parallel_area(scan);
 	LsmBound   *from = ScanDirectionIsForward(direction) ? &keys->low : &keys->high;
 	LsmBound   *to = ScanDirectionIsForward(direction) ? &keys->high : &keys->low;
-	const LsmBound *start;
+	bool		is_inside;
 	const LsmBound *split;
 	uint32		leaves;
 
 	if (take_turn(p) == PARALLEL_DONE)
 		return false;
-	start = claim_start(p, claim);
+	is_inside = get_position(p, start);
 	leaves = (uint32) Min(Max(p->leaves / RANGE_FRACTION, 1), RANGE_MOST_LEAVES);
-	split = lsm_reader_split(reader, start != NULL ? start : from, to, direction, leaves);
-	if (start != NULL)
+	split = lsm_reader_split(reader, is_inside ? start : from, to, direction, leaves);
+	if (is_inside)
 		copy_position(from, start);
 	if (split != NULL)
 	{

@@ -1,22 +1,21 @@
 /*
- * parallel.h
- *	  What the processes of a parallel scan share: the place up to which it has
- *	  been claimed.
+ * parallel_scan.h
+ *	  The callbacks of parallel scans, and the claims of their processes.
  */
-#ifndef LSM_PARALLEL_H
-#define LSM_PARALLEL_H
+#ifndef LSM_PARALLEL_SCAN_H
+#define LSM_PARALLEL_SCAN_H
+
+#include "base/compat.h"
 
 #include "access/relscan.h"
-#include "scankey/scankey.h"
 #include "read/reader.h"
+#include "scankey/scankey.h"
 
-/* What a process needs for its claims. */
-typedef struct LsmScanClaim
-{
-	LsmBound	start;			/* of the latest one, if it is not the first of all */
-} LsmScanClaim;
+extern Size lsm_am_estimate_parallel_scan(LSM_ESTIMATE_PARALLEL_ARGS);
+extern void lsm_am_init_parallel_scan(void *area);
+extern void lsm_am_parallel_rescan(IndexScanDesc scan);
 
 extern bool lsm_parallel_claim(IndexScanDesc scan, LsmScanKeys *keys, LsmReader *reader,
-							   ScanDirection direction, LsmScanClaim *claim);
+							   ScanDirection direction, LsmBound *start);
 
-#endif							/* LSM_PARALLEL_H */
+#endif							/* LSM_PARALLEL_SCAN_H */

@@ -1,6 +1,6 @@
 /*
  * scan.h
- *	  The callbacks of index scans.
+ *	  The callbacks of index scans, and index-only steps.
  */
 #ifndef LSM_SCAN_H
 #define LSM_SCAN_H
@@ -26,17 +26,12 @@ extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
 extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
-/* Returns whether this is an index of our access method.  NULL is none. */
+/* Is this an lsm index?  NULL is none. */
 static inline bool
 lsm_is_own(Relation index)
 {
 	return index != NULL && index->rd_indam->amgettuple == lsm_am_get_tuple;
 }
-
-/* parallel_scan.c */
-extern Size lsm_am_estimate_parallel_scan(LSM_ESTIMATE_PARALLEL_ARGS);
-extern void lsm_am_init_parallel_scan(void *area);
-extern void lsm_am_parallel_rescan(IndexScanDesc scan);
 
 /* index_only.c */
 extern void lsm_index_only_start(PlanState *plan);

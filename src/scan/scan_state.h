@@ -1,6 +1,6 @@
 /*
  * scan_state.h
- *	  What a scan is in the middle of, and its smallest step.
+ *	  The state of a scan, and its smallest step.  For this directory only.
  */
 #ifndef LSM_SCAN_STATE_H
 #define LSM_SCAN_STATE_H
@@ -15,20 +15,20 @@
 /* Where a scan is. */
 typedef enum ScanPlace
 {
-	PLACE_NOWHERE,				/* starts from the end that the direction says */
-	PLACE_ON_ENTRY,				/* the reader stands on the last entry returned */
-	PLACE_AT_MARK				/* restored: goes on from the mark */
+	PLACE_NOWHERE,				/* the next call starts from one end */
+	PLACE_ON_ENTRY,				/* the reader stands on the entry returned last */
+	PLACE_AT_MARK				/* restored: the next call goes on from the mark */
 } ScanPlace;
 
-/* How the scan gets to the next combination, judged by its latest moves. */
+/* The latest moves between combinations: scan_pace.c. */
 typedef struct LsmPace
 {
 	int			seeks;			/* since the scan last tried to read on */
 	int			wait;			/* seeks until it tries again */
 	bool		is_sought;		/* the current combination was sought, not looked up */
-	uint64		sought;			/* its number, if so */
-	bool		found;			/* it has entries */
-	int			lookups;		/* so many lookups may fail until the next seek */
+	uint64		sought;			/* is_sought: its number */
+	bool		found;			/* is_sought: it has entries */
+	int			lookups;		/* that may fail until the next seek */
 } LsmPace;
 
 typedef struct LsmScan
@@ -37,7 +37,7 @@ typedef struct LsmScan
 	LsmKeySpace *ks;
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
-	MemoryContext entry_context;	/* of filters and comparisons: until the next entry */
+	MemoryContext entry_context;	/* until the next entry; NULL until it is needed */
 	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
 
 	LsmReader  *reader;			/* NULL until it is needed */
@@ -46,24 +46,26 @@ typedef struct LsmScan
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
-	LsmReadCounters counted;	/* that the reader does not have any more */
+	LsmReadCounters counted;	/* counters that the reader does not have any more */
 
 	bool		has_mark;
 	bool		is_lookup;		/* the reader has entries of the current combination only */
-	int			surely_in;		/* so many further entries are in it, too */
-	int			matches;		/* so many further entries of the array surely match */
-	int			asked;			/* of the next so many it is known whether their page is all visible: */
-	uint64		visible;		/* a bit for each, the lowest is the next one's */
-	int			window;			/* so many might be asked about together, the last time */
+	int			surely_in;		/* so many entries from here on are in the current combination */
+	int			matches;		/* so many further entries of the array match */
 	LsmPace		pace;
 
-	/* Large, and behind all else: a scan that begins leaves them to its first rescan. */
+	/* The visibility map, index_only.c. */
+	int			asked;			/* the map was asked about so many further entries */
+	uint64		visible;		/* a bit for each, the next entry's lowest: its page is all visible */
+	int			window;			/* the number asked about last; 0: begin anew */
+
+	/* Large, and behind all else: the first rescan initialises them. */
 	LsmScanKeys keys;
-	LsmScanClaim claim;			/* of a parallel scan: what is being read */
+	LsmBound	claim;			/* parallel: where the claimed range begins */
 	LsmBound	mark;
-	LsmBound	here;			/* for seeks to the last entry */
+	LsmBound	here;			/* behind the entry returned last */
 	LsmBound	next;			/* where the current combination begins */
-	LsmBound	until;			/* where it ends, if it is looked up */
+	LsmBound	until;			/* is_lookup: where it ends */
 } LsmScan;
 
 static inline void
@@ -73,10 +75,7 @@ lsm_scan_next_entry(LsmScan *s)
 	lsm_reader_next(s->reader);
 }
 
-/*
- * Is the next entry in the array, and does it match as all of it do?  False if it may
- * take more than lsm_scan_step to get to the next match.
- */
+/* Is the next entry the next match, so that lsm_scan_step gets there? */
 static inline bool
 lsm_scan_can_step(IndexScanDesc scan, ScanDirection direction)
 {
@@ -102,5 +101,25 @@ lsm_scan_step(LsmScan *s)
 	s->visible >>= 1;
 	lsm_scan_next_entry(s);
 }
+
+/* scan_reader.c */
+extern void lsm_scan_start_reading(IndexScanDesc scan);
+extern void lsm_scan_stop_reading(LsmScan *s);
+extern void lsm_scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction);
+extern void lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction);
+extern void lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction);
+
+/* scan_pace.c */
+extern void lsm_pace_begin(LsmScan *s);
+extern void lsm_pace_note_next(LsmScan *s);
+extern bool lsm_pace_tries_to_read_on(const LsmScan *s);
+extern void lsm_pace_note_try(LsmScan *s, bool succeeded);
+extern bool lsm_pace_looks_up(LsmScan *s, bool is_parallel);
+extern void lsm_pace_note_lookup(LsmScan *s);
+
+/* scan_search.c */
+extern bool lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction);
+extern bool lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction);
+extern bool lsm_scan_find_match(IndexScanDesc scan);
 
 #endif							/* LSM_SCAN_STATE_H */

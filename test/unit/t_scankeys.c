@@ -3,10 +3,10 @@
  *	  Properties of scan keys: a scan within the bounds, combinations and filters
  *	  that are made of conditions finds the rows for which all conditions hold.
  *
- * The scan here is that of scan/scan.c over an array of entries.  Where that has a
- * choice, to seek or to read on, the choice is left to chance.  (How row comparisons
- *	  get to a scan before 18, planner/row_compare.c, is a matter of the executor: see rowcompare in
- *	  test/regress.)
+ * The scan here is that of scan/scan_search.c over an array of entries.  Where that may
+ * choose to seek or to read on, this one chooses at random.  (How row comparisons get to a
+ * scan before 18, planner/row_compare.c, is a matter of the executor: see rowcompare in
+ * test/regress.)
  */
 #include "backend.h"
 #include "props.h"

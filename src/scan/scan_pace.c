@@ -1,0 +1,121 @@
+/*
+ * scan_pace.c
+ *	  How a scan gets to the next combination, judged by its latest moves.
+ *
+ * scan_search.c asks here whether to read on or to seek, and whether to look a combination up.
+ * Any answer is correct.  The answers matter for speed only, so this file could go, with
+ * LsmPace.
+ *
+ * To read on is cheap within the array that the reader has decoded.  Beyond the array, a seek
+ * costs as much as reading some entries, and nobody knows how many entries lie between.  So
+ * the scan tries to read on.  If that fails, it seeks, and tries again after a number of seeks
+ * that doubles with each failure.
+ *
+ * If filters tell which runs lack a combination, the scan may look it up, that is, seek it
+ * alone.  The reader stands nowhere behind the combination then.  So the scan sometimes seeks
+ * instead, in order to try to read on.
+ */
+#include "postgres.h"
+
+#include "scan/scan_state.h"
+
+/* Seeks until the scan tries to read on, at first and at most. */
+#define FIRST_WAIT		2
+#define LONGEST_WAIT	64
+
+/* Lookups that may fail between two seeks. */
+#define MOST_LOOKUPS	15
+
+/* Are there filters that tell which runs lack a combination? */
+static bool
+has_lookup_filters(const LsmScan *s)
+{
+	return s->keys.are_keys ||
+		(s->keys.are_prefixes && s->reader->cx.packed_count > 1 &&
+		 s->reader->cx.prefix_columns > 0);
+}
+
+/* Note that the scan seeks the current combination. */
+static void
+note_sought_combination(LsmScan *s)
+{
+	s->pace.is_sought = has_lookup_filters(s);
+	s->pace.found = false;
+	if (s->pace.is_sought)
+		s->pace.sought = lsm_combination_number(&s->keys);
+}
+
+/* The scan goes to its first combination. */
+void
+lsm_pace_begin(LsmScan *s)
+{
+	memset(&s->pace, 0, sizeof(LsmPace));
+	s->pace.wait = FIRST_WAIT;
+	note_sought_combination(s);
+}
+
+/*
+ * The scan has placed an entry behind a combination, and the next combination is the current
+ * one.  If the scan sought the one before, decide whether lookups may pay.  They may if the
+ * two are neighbours.  They do not if the seek passed others: lookups do not tell how far the
+ * next one is.  Nor do they in a single run that has the combination, since its filter cannot
+ * skip it.
+ */
+void
+lsm_pace_note_next(LsmScan *s)
+{
+	LsmPace    *pace = &s->pace;
+	uint64		number;
+	uint64		passed;
+
+	if (!pace->is_sought)
+		return;
+	number = lsm_combination_number(&s->keys);
+	passed = number > pace->sought ? number - pace->sought : pace->sought - number;
+	pace->is_sought = false;
+	pace->lookups = passed > 1 || (pace->found && s->reader->child_count == 1) ? 0 : MOST_LOOKUPS;
+}
+
+/* Should the scan try to read on before it seeks? */
+bool
+lsm_pace_tries_to_read_on(const LsmScan *s)
+{
+	return s->pace.seeks >= s->pace.wait;
+}
+
+/* The scan has tried to read on. */
+void
+lsm_pace_note_try(LsmScan *s, bool succeeded)
+{
+	LsmPace    *pace = &s->pace;
+
+	pace->wait = succeeded ? FIRST_WAIT : Min(2 * pace->wait, LONGEST_WAIT);
+	if (!succeeded)
+		pace->seeks = 0;
+}
+
+/*
+ * Should the scan look up the current combination?  If not, it seeks it.  A parallel scan
+ * always seeks: its range may end within the combination.
+ */
+bool
+lsm_pace_looks_up(LsmScan *s, bool is_parallel)
+{
+	LsmPace    *pace = &s->pace;
+
+	pace->seeks++;
+	if (!is_parallel && has_lookup_filters(s) && pace->seeks < pace->wait && pace->lookups > 0)
+		return true;
+	note_sought_combination(s);
+	return false;
+}
+
+/* The scan has looked up a combination. */
+void
+lsm_pace_note_lookup(LsmScan *s)
+{
+	if (!lsm_reader_is_valid(s->reader))
+		s->pace.lookups--;
+	else if (s->reader->child_count == 1)
+		s->pace.lookups = 0;
+}

@@ -1,0 +1,83 @@
+/*
+ * scan_reader.c
+ *	  The reader of a scan: its version, its gate, and seeks in it.
+ *
+ * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  It leaves the gate
+ * when VACUUM waits: it takes a new version with the current gate, and seeks behind the entry
+ * that it stands on.
+ */
+#include "postgres.h"
+
+#include "ingest/batch.h"
+#include "scan/scan_state.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/* Let go of the version and the gate. */
+void
+lsm_scan_stop_reading(LsmScan *s)
+{
+	if (s->is_reading)
+		lsm_reader_let_go(s->reader);
+	s->is_reading = false;
+}
+
+/* Take the current version, and the gate if the scan needs it. */
+void
+lsm_scan_start_reading(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+
+	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
+	if (s->reader == NULL)
+		lsm_reader_hold(lsm_reader_acquire(s->index, 0, scan->xs_snapshot, false, NULL),
+						&s->reader);
+	s->reader->cx.snapshot = scan->xs_snapshot;
+	s->reader->needs_gate = scan->xs_want_itup || !IsMVCCSnapshot(scan->xs_snapshot);
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		s->reader->cx.looked_for = lsm_looked_for_get(s->index->id);
+	lsm_reader_refresh(s->reader);
+	s->is_reading = true;
+}
+
+/* Seek a place within the bounds of the scan. */
+void
+lsm_scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
+{
+	s->direction = direction;
+	s->surely_in = 0;
+	s->is_lookup = false;
+	lsm_reader_seek(s->reader, from,
+					ScanDirectionIsForward(direction) ? &s->keys.high : &s->keys.low,
+					direction);
+}
+
+/* Make s->here the bound behind the entry that the reader stands on. */
+static void
+set_here(LsmScan *s, ScanDirection direction)
+{
+	MemoryContext old = MemoryContextSwitchTo(s->key_context);
+
+	lsm_bound_set_entry(&s->here, lsm_reader_entry(s->reader),
+						ScanDirectionIsForward(direction) ? -1 : 1);
+	MemoryContextSwitchTo(old);
+}
+
+/* Seek behind the entry that the reader stands on. */
+void
+lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
+{
+	set_here(s, direction);
+	lsm_scan_seek(s, &s->here, direction);
+}
+
+/* VACUUM waits: take another gate with the current version, and go on behind the entry. */
+void
+lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+
+	set_here(s, direction);
+	lsm_scan_start_reading(scan);
+	lsm_scan_seek(s, &s->here, direction);
+}
