@@ -1,0 +1,201 @@
+/*
+ * look_ahead_keys.c
+ *	  INSERT ... ON CONFLICT of many rows: finds which of the taken rows' keys are there.
+ *
+ * The keys of all taken rows are looked for together, as for a batch of a unique index.  That
+ * tells for each key the block of the table that has its row, and lets the executor's own
+ * search skip the runs in which a missing key was looked for (read/looked_for.c).
+ */
+#include "postgres.h"
+
+#include "access/detoast.h"
+#include "base/io_depth.h"
+#include "base/limits.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "scan/scan.h"
+#include "schedule/schedule.h"
+#include "unique/look_ahead_state.h"
+#include "utils/memutils.h"
+
+/* A key with more bytes of strings is not looked for: it may be too long for the index. */
+#define LONGEST_STRINGS	(LSM_MAX_ENTRY_SIZE / 4)
+
+/* --- the index --------------------------------------------------------------- */
+
+/* Can keys of this index be formed from a row of the plan, and be looked for together? */
+static bool
+can_find_keys(Relation index, const IndexInfo *info)
+{
+	return lsm_is_own(index) && info->ii_Unique &&
+		info->ii_ReadyForInserts && info->ii_Expressions == NIL && info->ii_Predicate == NIL &&
+		lsm_index_open(index)->coding.encoded;
+}
+
+/* Does each row get a new key in this index, for example of a sequence? */
+static bool
+generates_keys(const LsmLookAhead *a, const IndexInfo *info)
+{
+	List	   *columns = a->source->plan->targetlist;
+
+	for (int i = 0; i < info->ii_NumIndexKeyAttrs; i++)
+	{
+		if (contain_volatile_functions(list_nth(columns, info->ii_IndexAttrNumbers[i] - 1)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Choose the index in which keys are looked for, once core has opened the indexes.  An arbiter
+ * is best, then one whose keys may exist.
+ */
+void
+lsm_look_ahead_choose_index(LsmLookAhead *a)
+{
+	ResultRelInfo *target = a->target;
+	int			best = 0;
+
+	if (target->ri_IndexRelationDescs == NULL)
+		return;
+	a->is_decided = true;
+	for (int i = 0; i < target->ri_NumIndices; i++)
+	{
+		Relation	index = target->ri_IndexRelationDescs[i];
+		IndexInfo  *info = target->ri_IndexRelationInfo[i];
+		int			rank;
+
+		if (index == NULL || !can_find_keys(index, info))
+			continue;
+		rank = 1 + !generates_keys(a, info) + 2 * lsm_look_ahead_is_arbiter(a, index);
+		if (rank <= best)
+			continue;
+		best = rank;
+		a->index = index;
+		a->info = info;
+	}
+	a->keeps_back = a->index != NULL && lsm_keep_back_is_possible(a);
+}
+
+/* --- keys -------------------------------------------------------------------- */
+
+/* The block of an entry's TID. */
+static inline BlockNumber
+block_of_tid(uint64 tid)
+{
+	return (BlockNumber) (tid >> 16);
+}
+
+/*
+ * Form the key of a row, with the row's number as the block of the TID.  False if the key is
+ * not to be looked for.
+ */
+static bool
+form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int number,
+			 LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS] = {0};
+	bool		isnull[INDEX_MAX_KEYS];
+	Size		strings = 0;
+	ItemPointerData tid;
+
+	for (int i = 0; i < info->ii_NumIndexAttrs; i++)
+	{
+		/* Included columns do not matter. */
+		isnull[i] = true;
+		if (i >= info->ii_NumIndexKeyAttrs)
+			continue;
+		values[i] = slot_getattr(row, info->ii_IndexAttrNumbers[i], &isnull[i]);
+		if (isnull[i])
+			return false;
+		if (ks->columns[i].typlen == -1)
+			strings += toast_raw_datum_size(values[i]);
+	}
+	if (strings > LONGEST_STRINGS)
+		return false;
+	ItemPointerSet(&tid, number, FirstOffsetNumber);
+	lsm_keyspace_form(ks, values, isnull, &tid, entry);
+	return true;
+}
+
+/*
+ * Find the blocks of the table that the keys lead to, and whether the rows can be kept back.
+ * While the reader keeps the gate, no other row gets a TID that it finds.  Rows with the same
+ * key lead to the same block.
+ */
+static void
+find_blocks(LsmLookAhead *a, LsmUnique *unique)
+{
+	BlockNumber end = RelationGetNumberOfBlocks(a->target->ri_RelationDesc);
+	LsmReader  *reader = lsm_unique_reader(unique, a->keeps_back);
+	LsmBound	bounds[2] = {0};
+	Buffer		map = InvalidBuffer;
+	BlockNumber block = InvalidBlockNumber;
+	bool		conflicts = false;
+
+	for (Size i = 0; i < a->keys.count; i++)
+	{
+		const LsmProbe *probe = &a->keys.probes[i];
+		int			number = block_of_tid(probe->entry.tid);
+
+		CHECK_FOR_INTERRUPTS();
+		if (!probe->repeats)
+		{
+			if (lsm_reader_must_leave(reader))
+				reader = lsm_unique_reader(unique, a->keeps_back);
+			block = InvalidBlockNumber;
+			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
+				block = block_of_tid(lsm_reader_entry(reader)->tid);
+			/* Without the gate the TID may be anything.  The table may have grown since, too. */
+			if (block >= end)
+				block = InvalidBlockNumber;
+			conflicts = a->keeps_back && BlockNumberIsValid(block) &&
+				lsm_keep_back_is_visible(a, block, &map);
+		}
+		a->blocks[number] = block;
+		a->conflicts[number] = conflicts;
+	}
+	lsm_reader_let_go(reader);
+	lsm_reader_count(reader);
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+}
+
+/* Forget what is known of the keys. */
+void
+lsm_look_ahead_forget_keys(LsmLookAhead *a)
+{
+	lsm_looked_for_release(&a->keys);
+	MemoryContextReset(a->key_context);
+}
+
+/* Look for the keys of the taken rows. */
+void
+lsm_look_ahead_find_keys(LsmLookAhead *a)
+{
+	LsmIndex   *index = lsm_index_open(a->index);
+	LsmKeySpace *ks = lsm_index_keyspace(index);
+	MemoryContext old = MemoryContextSwitchTo(a->key_context);
+	LsmUnique  *unique = lsm_unique_create(index, ks);
+	LsmEntries	keys;
+
+	lsm_entries_init(&keys, ks, a->key_context);
+	for (int i = 0; i < a->count; i++)
+	{
+		LsmEntry	entry;
+
+		a->blocks[i] = InvalidBlockNumber;
+		a->conflicts[i] = false;
+		if (form_row_key(ks, a->info, a->rows[i], i, &entry))
+			lsm_entries_add(&keys, &entry);
+	}
+	a->ahead = lsm_reads_in_flight(a->target->ri_RelationDesc->rd_rel->reltablespace, false);
+	lsm_item_refs_sort(keys.refs, keys.count, ks);
+	lsm_looked_for_forget();
+	lsm_unique_look_for(unique, index, ks, keys.refs, keys.count, &a->keys);
+	find_blocks(a, unique);
+	lsm_unique_end(unique);
+	lsm_looked_for_set(index->id, &a->keys);
+	MemoryContextSwitchTo(old);
+	lsm_request_after_reads(index);
+}

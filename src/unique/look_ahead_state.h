@@ -1,0 +1,67 @@
+/*
+ * look_ahead_state.h
+ *	  The rows that an INSERT ... ON CONFLICT has taken ahead.  For this directory only.
+ */
+#ifndef LSM_LOOK_AHEAD_STATE_H
+#define LSM_LOOK_AHEAD_STATE_H
+
+#include "executor/executor.h"
+#include "unique/unique.h"
+
+/* Rows that are taken at once: as many keys as a run is probed for together. */
+#define LSM_ROWS_AHEAD	256
+
+/* Of a statement.  Freed with the memory of its executor. */
+typedef struct LsmLookAhead
+{
+	ResultRelInfo *target;
+	ModifyTableState *state;
+	PlanState  *source;			/* the plan below */
+	ExecProcNodeMtd source_method;	/* the source's own function */
+	TupleDesc	descriptor;		/* of the rows */
+	MemoryContext row_context;	/* of the rows, up to work_mem */
+	bool		ended;			/* the source has no more rows */
+	int			count;			/* rows taken */
+	int			next;			/* the first row that was not handed on */
+	TupleTableSlot *rows[LSM_ROWS_AHEAD];
+
+	/* Prefetch of the table's pages. */
+	int			asked;			/* the first row whose page was not asked for */
+	int			ahead;			/* further rows whose pages may be asked for now */
+	int			missing;		/* pages asked for that were not in memory */
+
+	/* Keys, look_ahead_keys.c. */
+	bool		is_decided;		/* the index is chosen */
+	Relation	index;			/* the index in which keys are looked for, or NULL */
+	IndexInfo  *info;			/* of the index */
+	MemoryContext key_context;	/* until the next keys */
+	LsmLookedFor keys;			/* what is known of the rows' keys */
+	BlockNumber blocks[LSM_ROWS_AHEAD]; /* of the rows in the table that have the keys, or invalid */
+
+	/* DO NOTHING, keep_back.c. */
+	bool		keeps_back;		/* rows with a conflict need not be handed on */
+	bool		conflicts[LSM_ROWS_AHEAD];	/* the row may be kept back; its block is not prefetched */
+
+	MemoryContextCallback on_reset;
+	struct LsmLookAhead *outer; /* of the statement around */
+} LsmLookAhead;
+
+/* Does a row in this index keep out another one with its key? */
+static inline bool
+lsm_look_ahead_is_arbiter(const LsmLookAhead *a, Relation index)
+{
+	return a->target->ri_onConflictArbiterIndexes == NIL ||
+		list_member_oid(a->target->ri_onConflictArbiterIndexes, RelationGetRelid(index));
+}
+
+/* look_ahead_keys.c */
+extern void lsm_look_ahead_choose_index(LsmLookAhead *a);
+extern void lsm_look_ahead_find_keys(LsmLookAhead *a);
+extern void lsm_look_ahead_forget_keys(LsmLookAhead *a);
+
+/* keep_back.c */
+extern bool lsm_keep_back_is_possible(const LsmLookAhead *a);
+extern bool lsm_keep_back_is_visible(const LsmLookAhead *a, BlockNumber block, Buffer *map);
+extern bool lsm_keep_back_row(LsmLookAhead *a, int row);
+
+#endif							/* LSM_LOOK_AHEAD_STATE_H */
