@@ -1,6 +1,7 @@
 # pg_lsm: build, install and test with PGXS.
 #
 #   make && make install          build against the server that pg_config names
+#   make check                    build and test a copy of the tree in .check/: unit, regress and isolation
 #   tools/test.sh                 run all tests
 MODULE_big = pg_lsm
 EXTENSION = pg_lsm
@@ -11,11 +12,27 @@ SOURCES = $(sort $(wildcard src/*.c src/*/*.c))
 OBJS = $(SOURCES:.c=.o)
 
 PG_CPPFLAGS = -I$(CURDIR)/src
-PG_CFLAGS = -Wall -Wmissing-prototypes -Wno-declaration-after-statement
+PG_CFLAGS = -Wall -Wmissing-prototypes -Wno-declaration-after-statement -MMD -MP
+EXTRA_CLEAN = $(OBJS:.o=.d)
 
 PG_CONFIG ?= pg_config
+
+# PGXS has a "check" of its own, which only fails. Without PGXS, ours is the only one.
+ifneq ($(filter check,$(MAKECMDGOALS)),)
+check:
+	tools/test.sh --incremental unit quick
+
+OTHERS = $(filter-out check,$(MAKECMDGOALS))
+ifneq ($(OTHERS),)
+$(OTHERS):
+	$(MAKE) $@
+endif
+.PHONY: $(MAKECMDGOALS)
+else
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
-# Every object depends on every header: the tree is small.
-$(OBJS): $(wildcard src/*/*.h)
+-include $(wildcard src/*.d src/*/*.d)
+# Where the compiler has not written down which headers an object includes, the object depends on all of them.
+$(filter-out $(patsubst %.d,%.o,$(wildcard src/*.d src/*/*.d)),$(OBJS)): $(wildcard src/*/*.h)
+endif

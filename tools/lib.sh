@@ -114,7 +114,8 @@ make_work()
 copy_tree()
 {
 	mkdir -p "$2"
-	tar -C "$1" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' --exclude='*.pyc' \
+	tar -C "$1" --exclude=./.git --exclude=./.check --exclude=./test/unit/build \
+		--exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='*.pyc' \
 		--exclude=tmp_check --exclude=results --exclude=output_iso --exclude='regression.*' -cf - . |
 		tar -C "$2" --no-same-owner -xf -
 }
@@ -168,20 +169,23 @@ require_postgres()
 		"Elsewhere: name the pg_config to use in the environment variable PG_CONFIG."
 }
 
-# Copies the server's files below $WORK/root, in the layout that they have below /. Sets PG_BIN and PG_PKGLIB, folders
+# Copies the server's files below $WORK/root, in the layout that they have below /, unless they are there. Sets PG_BIN and PG_PKGLIB, folders
 # within the copy, and PG_CONFIG_COPY, a pg_config that speaks of the copy.
 private_server()
 {
 	local dir root=$WORK/root
 
-	for dir in --bindir --pkglibdir --sharedir; do
-		dir=$("$PG_CONFIG" $dir)
-		mkdir -p "$root$dir"
-		cp -a "$dir/." "$root$dir/"
-	done
-	dir=$("$PG_CONFIG" --includedir)
-	mkdir -p "$(dirname "$root$dir")"
-	[ -e "$root$dir" ] || ln -s "$dir" "$root$dir"
+	if [ ! -e "$root/complete" ]; then
+		for dir in --bindir --pkglibdir --sharedir; do
+			dir=$("$PG_CONFIG" $dir)
+			mkdir -p "$root$dir"
+			cp -a "$dir/." "$root$dir/"
+		done
+		dir=$("$PG_CONFIG" --includedir)
+		mkdir -p "$(dirname "$root$dir")"
+		[ -e "$root$dir" ] || ln -s "$dir" "$root$dir"
+		touch "$root/complete"
+	fi
 	PG_BIN=$root$("$PG_CONFIG" --bindir)
 	PG_PKGLIB=$root$("$PG_CONFIG" --pkglibdir)
 	PG_CONFIG_COPY=$PG_BIN/pg_config

@@ -1,34 +1,42 @@
 #!/bin/bash
 #
-# Runs all tests against the PostgreSQL that is installed.
+# Tests this tree with the installed PostgreSQL.
 #
 #   tools/test.sh [option]... [suite]...
 #
-#   --keep         keep the work folder also when everything passed
+#   --incremental  build in .check/ and keep it, so that the next run compiles only what changed
+#   --jobs N       suites that run at the same time (default: 2, or 1 on a single processor)
+#   --keep         keep the work folder even if everything passed
 #   --no-install   do not install missing packages
 #   -h, --help     this text
 #
-# Suites, run in this order unless some are named:
-#   build       compiles without warnings, with and without assertions and stop points
-#   layers      the rules of tools/check_layers.py, and that what tools/make_counters.py makes is up to date
-#   unit        pure code, without a server (test/unit)
-#   regress     SQL scripts with expected output (test/regress)
-#   full        the same with the settings of production, but for those that show runs
-#   control     regress and isolation with btree in place of lsm: what they expect must hold there
-#   isolation   concurrent sessions in fixed orders (test/isolation)
+# Suites (default: all but quick):
 #   tap         crashes, standbys, backups (test/t)
+#   build       the tree compiles without warnings, with and without assertions and stop points
+#   layers      the rules of tools/check_layers.py, and that what tools/make_counters.py makes is up to date
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
-#   oracle      random operations, compared with a B-tree (test/oracle)
+#   regress     SQL scripts with expected output (test/regress)
+#   full        the same scripts with production's settings, except those that show runs
+#   control     regress and isolation with btree in place of lsm, which proves their expected output
+#   unit        code that needs no server (test/unit)
+#   isolation   concurrent sessions in fixed orders (test/isolation)
+#   oracle      random operations on an lsm index and a B-tree, compared (test/oracle)
 #   bench       the benchmark suite at its smallest size (test/bench)
+#   quick       regress and isolation on one server; "make check" runs unit and quick with --incremental
 #
-# The extension is built from a copy of the tree, with assertions and stop points, and installed into a copy of the
-# server's files, so that nothing on the machine changes and runs do not disturb each other. PG_CONFIG chooses among
-# several PostgreSQL versions. As root the servers run as the user "postgres" (PG_LSM_USER names another one).
-# PG_LSM_ORACLE_SECONDS says how long the oracle runs (default 110), PG_LSM_ORACLE_SEED with which seed it begins
-# (default: from the clock).
+# The script copies the tree, builds pg_lsm with assertions and stop points, and installs it into a copy of the server's
+# files. Nothing else on the machine changes, and runs do not disturb each other. Each suite has a server of its own, and
+# two suites run at a time. Root runs the servers as the user "postgres".
 #
-# Prints a line for each suite, details of failures, and at the very end "N passed, N failed"; a case that was skipped
-# counts as neither. The exit status is 0 only if cases passed and none failed.
+#   PG_CONFIG               pg_config of the PostgreSQL to test
+#   PG_LSM_USER             the user who runs the servers if root runs this script
+#   PG_LSM_CHECK_DIR        the folder of --incremental, if not .check
+#   PG_LSM_ORACLE_SECONDS   how long the oracle runs (default: 110)
+#   PG_LSM_ORACLE_SEED      the oracle's first seed (default: from the clock)
+#
+# The head of test/run lists more. The script prints a line for each suite when the suite ends, details of failures, and
+# "N passed, N failed" at the very end. A skipped case counts as neither. The exit status is 0 only if cases passed and
+# none failed.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -36,12 +44,16 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-ALL_SUITES=(build layers unit regress full control isolation tap core oracle bench)
+# The longest comes first, so that the others run beside it.
+ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench)
 SUITES=()
 KEEP=
+INCREMENTAL=
 INSTALL=1
+JOBS=$(($(nproc) > 1 ? 2 : 1))
 WORK=
-JOB=						# the suite that is running
+declare -A PROCESS=()		# of each suite that runs
+declare -A BEGAN=()			# when, in $SECONDS
 PASSED=0
 FAILED=0
 STRICT='-Wall -Werror'
@@ -51,19 +63,27 @@ FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
 usage()
 {
-	sed -n '3,32s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,40s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
 {
+	split_options "$@"
+	set -- ${ARGS[@]+"${ARGS[@]}"}
 	while [ $# -gt 0 ]; do
 		case $1 in
 			--keep) KEEP=1 ;;
+			--incremental) INCREMENTAL=1 ;;
+			--jobs)
+				[[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--jobs needs a number" "See tools/test.sh --help."
+				JOBS=$2
+				shift
+				;;
 			--no-install) INSTALL= ;;
 			-h | --help) usage; exit 0 ;;
 			-*) die "unknown option \"$1\"" "See tools/test.sh --help." ;;
 			*)
-				[[ " ${ALL_SUITES[*]} " == *" $1 "* ]] || die "no such suite: $1" "There are: ${ALL_SUITES[*]}"
+				[[ " ${ALL_SUITES[*]} quick " == *" $1 "* ]] || die "no such suite: $1" "There are: ${ALL_SUITES[*]} quick"
 				SUITES+=("$1")
 				;;
 		esac
@@ -72,39 +92,40 @@ parse_options()
 	[ ${#SUITES[@]} -gt 0 ] || SUITES=("${ALL_SUITES[@]}")
 }
 
-# Stops servers that a suite left, and only those: the ones whose data is below our folder.
+# stop_servers DIR: stops the servers whose data is below a folder.
 stop_servers()
 {
 	local pidfile
 
 	while IFS= read -r pidfile; do
 		as_server "$PG_BIN/pg_ctl" -D "$(dirname "$pidfile")" -m immediate -w -t 30 stop >/dev/null 2>&1
-	done < <(find "$WORK" -name postmaster.pid 2>/dev/null)
+	done < <(find "$1" -name postmaster.pid 2>/dev/null)
 }
 
 clean_up()
 {
-	local status=$?
+	local status=$? suite
 
 	trap - EXIT
 	trap "" INT TERM HUP
 	exec >&3			# a signal may have come while output was redirected
-	if [ -n "$JOB" ]; then
-		kill_tree "$JOB"
-		wait
+	for suite in "${!PROCESS[@]}"; do
+		kill_tree "${PROCESS[$suite]}"
 		FAILED=$((FAILED + 1))
-	fi
+	done
+	wait
 	if [ -n "$WORK" ]; then
-		[ -z "${PG_BIN:-}" ] || stop_servers
+		[ -z "${PG_BIN:-}" ] || stop_servers "$WORK/run"
 		cd /
 		# In CI nobody will look.
 		if [ -n "$KEEP" ] || { [ $status -ne 0 ] && [ -z "${CI:-}" ]; }; then
 			say "What the suites left is in $WORK"
-		else
+		elif [ -z "$INCREMENTAL" ]; then
 			rm -rf "$WORK"
 		fi
 	fi
 	if [ -n "${COUNTED:-}" ]; then
+		say "all of it took $SECONDS s"
 		say "$PASSED passed, $FAILED failed"
 	fi
 	exit $status
@@ -152,30 +173,71 @@ show_failure()
 	say "---"
 }
 
-# run_suite SUITE COMMAND...: runs the command, its output going to the suite's log, counts, and prints the line.
-run_suite()
+# begin_suite SUITE: runs a suite in the background. Its output goes to a log, its exit status to a file beside that.
+begin_suite()
 {
-	local suite=$1 begin=$SECONDS status=0 passed failed
-	shift
+	mkdir -p "$WORK/run/$1"
+	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$1"
+	{
+		"suite_$1"
+		echo $? >"$WORK/log/$1.status"
+	} </dev/null >"$WORK/log/$1.log" 2>&1 3>&- 9>&- &
+	PROCESS[$1]=$!
+	BEGAN[$1]=$SECONDS
+}
 
-	# In the background, because a signal interrupts "wait", but not a command.
-	"$@" </dev/null >"$WORK/log/$suite.log" 2>&1 3>&- &
-	JOB=$!
-	wait $JOB || status=$?
-	JOB=
+# end_suite SUITE: counts what a suite printed, and prints its line.
+end_suite()
+{
+	local suite=$1 status=1 passed failed
+
+	wait "${PROCESS[$suite]}"
+	unset "PROCESS[$suite]"
+	read -r status 2>/dev/null <"$WORK/log/$suite.status"
 	read -r passed failed < <(count_cases "$WORK/log/$suite.log") || failed=1
-	# Whoever ends badly without a failed case, or without any case, has failed.
-	if [ "$failed" -eq 0 ] && { [ $status -ne 0 ] || [ "$passed" -eq 0 ]; }; then
+	# A suite that ends badly without a failed case, or without any case, has failed.
+	if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
 		failed=1
-		[ $status -ne 124 ] || say "$suite ran out of time"
+		[ "$status" -ne 124 ] || say "$suite ran out of time"
 	fi
 	PASSED=$((PASSED + passed))
 	FAILED=$((FAILED + failed))
-	printf '%-10s %5d passed, %d failed   %5d s\n' "$suite" "$passed" "$failed" $((SECONDS - begin))
-	if [ "$failed" -ne 0 ]; then
-		show_failure "$suite"
-	fi
-	stop_servers
+	printf '%-10s %5d passed, %d failed   %5d s\n' "$suite" "$passed" "$failed" $((SECONDS - BEGAN[$suite]))
+	[ "$suite" != oracle ] || sed -n '/first seed/s/^/           /p' "$WORK/log/oracle.log"
+	[ "$failed" -eq 0 ] || show_failure "$suite"
+	stop_servers "$WORK/run/$suite"
+}
+
+# wait_for_suite: ends the suites that have finished, at least one.
+wait_for_suite()
+{
+	local suite before=${#PROCESS[@]}
+
+	while [ ${#PROCESS[@]} -eq "$before" ]; do
+		# In the background, because a signal interrupts "wait", but not a command.
+		sleep 0.5 &
+		wait $!
+		for suite in "${!PROCESS[@]}"; do
+			if [ -e "$WORK/log/$suite.status" ] || ! kill -0 "${PROCESS[$suite]}" 2>/dev/null; then
+				end_suite "$suite"
+			fi
+		done
+	done
+}
+
+run_suites()
+{
+	local suite
+
+	for suite in "${SUITES[@]}"; do
+		while [ ${#PROCESS[@]} -ge "$JOBS" ]; do
+			wait_for_suite
+		done
+		begin_suite "$suite"
+	done
+	while [ ${#PROCESS[@]} -gt 0 ]; do
+		wait_for_suite
+	done
 }
 
 # in_server_env SECONDS COMMAND...: as the server user, with a time limit, and with the environment of a test.
@@ -190,23 +252,17 @@ in_server_env()
 
 # --- suites ------------------------------------------------------------------
 
-# The version for the tests is installed by this suite's sibling prepare(); here it is about warnings only.
+# Here because prepare() has built pg_lsm with assertions, without warnings.
 suite_build()
 {
-	local options status=0
-
-	for options in "$STRICT" "$STRICT $FOR_TESTS"; do
-		rm -rf "$WORK/build"
-		copy_tree "$TREE" "$WORK/build"
-		if make -C "$WORK/build" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no COPT="$options"; then
-			echo "ok - builds with $options"
-		else
-			echo "not ok - builds with $options"
-			status=1
-		fi
-	done
-	rm -rf "$WORK/build"
-	return $status
+	copy_tree "$TREE" "$WORK/build"
+	echo "ok - builds with $STRICT $FOR_TESTS"
+	if make -C "$WORK/build" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no COPT="$STRICT"; then
+		echo "ok - builds with $STRICT"
+	else
+		echo "not ok - builds with $STRICT"
+		return 1
+	fi
 }
 
 suite_layers()
@@ -230,32 +286,46 @@ suite_layers()
 
 suite_unit()
 {
-	in_server_env 300 make -C "$WORK/src/test/unit" check PG_CONFIG="$PG_CONFIG"
+	in_server_env 600 make -C "$WORK/src/test/unit" -j"$(nproc)" check PG_CONFIG="$PG_CONFIG"
 }
 
-# suite_server SUITE SECONDS [NAME]: the suites that need a server have a runner of their own. NAME, if it is another one,
-# is how a variant of the suite is called.
-suite_server()
+# run_tests SECONDS DIR SUITE...: runs suites of test/run in a folder below $WORK/run.
+run_tests()
 {
-	local suite=$1 limit=$2 name=${3:-$1}
+	local limit=$1 dir=$2
+	shift 2
 
-	mkdir -p "$WORK/run/$name"
-	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$name"
-	PG_LSM_TEST_DIR="$WORK/run/$name" in_server_env "$limit" "$WORK/src/test/run" "$suite"
+	PG_LSM_TEST_DIR="$WORK/run/$dir" in_server_env "$limit" "$WORK/src/test/run" "$@"
+}
+
+suite_regress()
+{
+	run_tests 900 regress regress
+}
+
+suite_isolation()
+{
+	run_tests 900 isolation isolation
+}
+
+suite_quick()
+{
+	run_tests 900 quick regress isolation
 }
 
 suite_full()
 {
-	PG_LSM_TEST_LIMITS=full suite_server regress 900 full
+	PG_LSM_TEST_LIMITS=full run_tests 900 full regress
 }
 
 suite_control()
 {
-	local status=0
+	PG_LSM_TEST_METHOD=btree run_tests 900 control regress isolation
+}
 
-	PG_LSM_TEST_METHOD=btree suite_server regress 900 control || status=1
-	PG_LSM_TEST_METHOD=btree suite_server isolation 900 control-isolation || status=1
-	return $status
+suite_tap()
+{
+	run_tests 1500 tap tap
 }
 
 suite_core()
@@ -264,14 +334,12 @@ suite_core()
 		PG_CONFIG="$PG_CONFIG" "$HERE/get_source.sh" "$WORK/pgsource" || return
 		PG_SOURCE=$WORK/pgsource
 	fi
-	suite_server core 1200
+	run_tests 1200 core core
 }
 
 # Names its seeds, so that they can be run again.
 suite_oracle()
 {
-	mkdir -p "$WORK/run/oracle"
-	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/oracle"
 	TMPDIR="$WORK/run/oracle" in_server_env 900 python3 "$WORK/src/test/oracle/oracle.py" --pg-config "$PG_CONFIG_COPY" \
 		--keep "$WORK/run/oracle/failures" --seconds "${PG_LSM_ORACLE_SECONDS:-110}" \
 		${PG_LSM_ORACLE_SEED:+--seed "$PG_LSM_ORACLE_SEED"}
@@ -280,29 +348,38 @@ suite_oracle()
 # No timing is looked at: that it works is what counts.
 suite_bench()
 {
-	mkdir -p "$WORK/run/bench"
-	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/bench"
 	in_server_env 600 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
 }
 
-run_one()
+# --- the whole ---------------------------------------------------------------
+
+# The folder of --incremental. What is in it belongs to one server, as long as that does not change. Sets WORK.
+keep_work()
 {
-	case $1 in
-		build | layers | unit) run_suite "$1" "suite_$1" ;;
-		regress | isolation) run_suite "$1" suite_server "$1" 900 ;;
-		tap) run_suite tap suite_server tap 1200 ;;
-		full) run_suite full suite_full ;;
-		control) run_suite control suite_control ;;
-		core) run_suite core suite_core ;;
-		bench) run_suite bench suite_bench ;;
-		oracle)
-			run_suite oracle suite_oracle
-			sed -n '/first seed/s/^/           /p' "$WORK/log/oracle.log"
-			;;
-	esac
+	local server
+
+	WORK=${PG_LSM_CHECK_DIR:-$TREE/.check}
+	server="$PG_CONFIG $("$PG_CONFIG" --version) $(stat -c %Y "$("$PG_CONFIG" --bindir)/postgres")"
+	mkdir -p "$WORK" || exit 1
+	WORK=$(cd "$WORK" && pwd)
+	exec 9>"$WORK/lock"
+	flock -n 9 || die "another run uses $WORK" "Wait for its end, or name another folder in PG_LSM_CHECK_DIR."
+	if [ "$server" != "$(cat "$WORK/server" 2>/dev/null)" ]; then
+		rm -rf "$WORK/root" "$WORK/src"
+		echo "$server" >"$WORK/server"
+	fi
+	rm -rf "$WORK/log" "$WORK/run" "$WORK/build"
 }
 
-# --- the whole ---------------------------------------------------------------
+# Removes the sources from the copy that the tree no longer has.
+remove_old_sources()
+{
+	local file
+
+	while IFS= read -r file; do
+		[ -e "$TREE/$file" ] || rm -f "$WORK/src/$file" "$WORK/src/pg_lsm.so"
+	done < <(cd "$WORK/src" && find src test -path test/unit/build -prune -o -type f ! -name '*.[od]' -print)
+}
 
 prepare()
 {
@@ -311,24 +388,31 @@ prepare()
 	fi
 	require_postgres
 	choose_server_user
-	make_work pg_lsm-test
+	if [ -n "$INCREMENTAL" ]; then
+		keep_work
+	else
+		make_work pg_lsm-test
+	fi
 	mkdir "$WORK/log" "$WORK/run"
 	cd "$WORK" || exit 1
 	private_server
+	as_server test -x "$PG_BIN/postgres" ||
+		die "the user $SERVER_USER cannot read $WORK" "Name a folder that it can read in PG_LSM_CHECK_DIR."
 	copy_tree "$TREE" "$WORK/src"
+	remove_old_sources
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVER_USER" "$WORK/src" "$WORK/run"
 	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS"; then
 		tail -n 40 "$WORK/log/install.log"
 		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
 	fi
+	say "built in $SECONDS s"
 }
 
 main()
 {
-	local suite
-
 	parse_options "$@"
 	exec 3>&1
+	unset MAKEFLAGS MFLAGS MAKELEVEL	# of "make check"
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
@@ -337,9 +421,7 @@ main()
 	FAILED=1			# until the extension is built
 	prepare
 	FAILED=0
-	for suite in "${SUITES[@]}"; do
-		run_one "$suite"
-	done
+	run_suites
 	[ $PASSED -gt 0 ] && [ $FAILED -eq 0 ]
 }
 
