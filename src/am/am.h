@@ -1,6 +1,6 @@
 /*
  * am.h
- *	  The callbacks of the access method that have no room of their own.
+ *	  The callbacks aminsert, amvalidate and amadjustmembers.
  */
 #ifndef LSM_AM_H
 #define LSM_AM_H

@@ -1,6 +1,6 @@
 /*
  * handler.c
- *	  Tells PostgreSQL what the access method can do.
+ *	  The IndexAmRoutine: the properties and callbacks of the access method.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 PG_FUNCTION_INFO_V1(lsm_handler);
 
 #ifdef LSM_HAS_COMPARE_TYPE
-/* Strategies are numbered as btree numbers them, so this is a plain mapping. */
+/* Strategies are numbered as btree's. */
 static CompareType
 translate_strategy(StrategyNumber strategy, Oid opfamily)
 {

@@ -1,7 +1,6 @@
 /*
  * insert.c
- *	  aminsert: an entry into the batch of its statement or into the write
- *	  buffer.
+ *	  aminsert: puts an entry into the batch of its statement, or into the write buffer.
  */
 #include "postgres.h"
 
@@ -26,14 +25,14 @@ typedef struct InsertState
 	LsmKeySpace *ks;
 	MemoryContext context;		/* reset after each row; NULL before the second */
 	bool		again;			/* not the first row */
-	LsmBatch   *batch;			/* of that generation */
+	LsmBatch   *batch;			/* valid while lsm_batch_generation is the following */
 	uint64		generation;
 	int			rows;			/* inserted singly so far */
-	LsmUnique  *unique;			/* checks; NULL before the first */
+	LsmUnique  *unique;			/* NULL before the first check */
 } InsertState;
 
 static InsertState *
-get_state(Relation index, IndexInfo *info)
+get_insert_state(Relation index, IndexInfo *info)
 {
 	InsertState *state = info->ii_AmCache;
 	MemoryContext old;
@@ -50,11 +49,11 @@ get_state(Relation index, IndexInfo *info)
 }
 
 /*
- * Memory for a row.  What the first one leaves is given back with the
- * statement's own: most statements insert no other.
+ * Memory for a row.  The first row uses the statement's own, since most statements insert no
+ * other.
  */
 static MemoryContext
-row_context(InsertState *state, IndexInfo *info)
+get_row_context(InsertState *state, IndexInfo *info)
 {
 	if (!state->again)
 	{
@@ -73,7 +72,7 @@ insert_singly(InsertState *state, Relation heap, const LsmEntry *entry)
 	uint64		seals;
 	bool		sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 
-	/* Core has looked before.  Who has read the index since, without the entry, must be seen, too. */
+	/* Core checked before.  Find serializable transactions that read the index since then. */
 	CheckForSerializableConflictIn(state->index->rel, NULL, InvalidBlockNumber);
 	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
@@ -93,8 +92,8 @@ get_unique(InsertState *state, IndexInfo *info)
 }
 
 /*
- * Check that the key is unique, and insert the entry unless it is there already.
- * Returns whether it is known to be unique.
+ * Check that the key is unique, and insert the entry unless mode says that it is there.
+ * Returns whether the key is known to be unique.
  */
 static bool
 insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUniqueCheck mode,
@@ -110,7 +109,7 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 		lsm_unique_check_existing(unique, heap, entry);
 		return true;
 	}
-	/* What waits must be seen, too. */
+	/* The check must see the entries that wait in a batch. */
 	lsm_batch_flush_index(state->index->rel);
 	is_unique = lsm_unique_lock_and_check(unique, heap, entry, mode);
 	/* Publish lock (share) and key lock.  The row is checked, and its entry is nowhere. */
@@ -134,8 +133,8 @@ get_batch(InsertState *state, Relation index, Relation heap)
 }
 
 /*
- * If this entry may wait, make its batch ready to take it: another statement's entries in
- * it are written.  False if the entry has to be inserted by itself.
+ * May this entry wait in a batch?  If so, a batch of a unique index is made ready for it:
+ * another statement's entries in the batch are written.
  */
 static bool
 prepare_to_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
@@ -163,12 +162,12 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
 	lsm_compare_check(index);
-	state = get_state(index, info);
-	old = MemoryContextSwitchTo(row_context(state, info));
+	state = get_insert_state(index, info);
+	old = MemoryContextSwitchTo(get_row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (prepare_to_wait(state, index, heap, check_unique, info, &seen_from))
 	{
-		/* The batch is to find the reader that the one before it has used, with its filters. */
+		/* Release the reader, so that the batch's check finds it, with its filters. */
 		if (state->unique != NULL)
 			lsm_unique_end(state->unique);
 		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, seen_from);
@@ -180,7 +179,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		else
 			insert_singly(state, heap, &entry);
 		state->rows++;
-		/* Those of a batch count when it is written. */
+		/* The entries of a batch count when it is written. */
 		if (check_unique != UNIQUE_CHECK_EXISTING)
 			lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	}

@@ -1,15 +1,14 @@
 /*
  * validate.c
- *	  Operator classes of lsm: are they complete and well formed, and what do
- *	  their members depend on?
+ *	  amvalidate and amadjustmembers: checks operator classes, and decides what their members
+ *	  depend on.
  *
- * An lsm index compares and searches as a B-tree does, so a class needs five
- * search operators and an order function for each pair of types that its
- * family covers.  The other support functions are optional.
+ * An lsm index compares and searches as a B-tree does.  So a class needs five search operators
+ * and an order function for each pair of types in its family.  The other support functions
+ * are optional.
  *
- * amvalidate is only called on request, by amvalidate() in SQL: nothing here
- * keeps an unsound class from being used.  It reports all faults it finds, and
- * goes on.
+ * Only the SQL function amvalidate() calls the validator, so it keeps nobody from using an
+ * unsound class.  It reports all faults that it finds.
  */
 #include "postgres.h"
 
@@ -64,13 +63,13 @@ static void load_names(Validation *v, Oid opclassoid);
 static void check_function(Validation *v, Form_pg_amproc function);
 static bool function_signature_ok(Form_pg_amproc function);
 static void check_operator(Validation *v, Form_pg_amop member);
-static void check_groups(Validation *v, List *groups);
+static void check_type_pairs(Validation *v, List *groups);
 static void family_fault(Validation *v, const char *fault);
 static Oid	family_method(Oid family);
 
 /*
- * amvalidate callback.  Looks at the whole family, of which the class is a
- * part: a cross-type operator that is wrong harms each class of the family.
+ * amvalidate callback.  Checks the whole family of the class, since a wrong cross-type operator
+ * harms each class of the family.
  */
 bool
 lsm_am_validate(Oid opclassoid)
@@ -89,7 +88,7 @@ lsm_am_validate(Oid opclassoid)
 	for (int i = 0; i < operators->n_members; i++)
 		check_operator(&v, (Form_pg_amop)
 					   GETSTRUCT(&operators->members[i]->tuple));
-	check_groups(&v, identify_opfamily_groups(operators, functions));
+	check_type_pairs(&v, identify_opfamily_groups(operators, functions));
 
 	ReleaseCatCacheList(functions);
 	ReleaseCatCacheList(operators);
@@ -100,11 +99,10 @@ lsm_am_validate(Oid opclassoid)
 /*
  * amadjustmembers callback: decide what new members of a family depend on.
  *
- * A class cannot do without the operators and the order function of its own
- * type, so these belong to the class, for good.  All else can be taken out of
- * the family again, and goes when its function does: cross-type members, whose
- * absence only costs plans, optional support functions, and members of a type
- * that has no class (yet).
+ * A class needs the operators and the order function of its own type, so these have a hard
+ * dependency on the class.  All others can be dropped from the family, and go when their
+ * function does: cross-type members, optional support functions, and members of a type that
+ * has no class (yet).
  */
 void
 lsm_am_adjust_members(Oid opfamilyoid, Oid opclassoid,
@@ -113,7 +111,7 @@ lsm_am_adjust_members(Oid opfamilyoid, Oid opclassoid,
 	List	   *members = list_concat_copy(operators, functions);
 	ListCell   *lc;
 
-	/* CREATE OPERATOR CLASS calls us before its new row can be seen. */
+	/* CREATE OPERATOR CLASS calls us before its new row is visible. */
 	if (OidIsValid(opclassoid))
 		CommandCounterIncrement();
 
@@ -233,12 +231,12 @@ check_operator(Validation *v, Form_pg_amop member)
 }
 
 /*
- * Each pair of types must be complete, and of the types that a family knows
- * all pairs must be there.  A missing pair is no danger, but the planner could
- * not derive clauses from equivalence classes that cross it.
+ * Each pair of types must be complete, and the family must have all pairs of its types.  A
+ * missing pair is harmless, but the planner could not derive clauses from equivalence classes
+ * that cross it.
  */
 static void
-check_groups(Validation *v, List *groups)
+check_type_pairs(Validation *v, List *groups)
 {
 	List	   *types = NIL;
 	int			npairs = 0;
@@ -250,8 +248,8 @@ check_groups(Validation *v, List *groups)
 		OpFamilyOpFuncGroup *group = (OpFamilyOpFuncGroup *) lfirst(lc);
 
 		/*
-		 * The offset of RANGE frames may be of a type that the family does not
-		 * sort, as interval is for timestamps.  Such a pair is none.
+		 * The offset of RANGE frames may have a type that the family does not sort, such as
+		 * interval for timestamps.  That makes no pair.
 		 */
 		if (group->operatorset == 0 &&
 			group->functionset == (UINT64CONST(1) << SUPPORT_IN_RANGE))
@@ -274,7 +272,7 @@ check_groups(Validation *v, List *groups)
 									 format_type_be(group->righttype)));
 	}
 
-	/* A group of the class's own type was checked above with all others. */
+	/* The loop has checked the pair of the class's own type, if it is there. */
 	if (!found_class)
 	{
 		ereport(INFO,

@@ -9,8 +9,8 @@
  *    so that 2 sees the executor's own functions only.
  * 4. Scans get keys for row comparisons (before 18).
  *
- * ExecutorRun and ExecutorFinish bracket the statement for batches.  A batch can only be
- * used with a preloaded library.
+ * ExecutorRun and ExecutorFinish begin and end the statement for batches (ingest/statement.c).
+ * Only a preloaded library can batch.
  */
 #include "postgres.h"
 

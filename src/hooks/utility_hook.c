@@ -2,8 +2,9 @@
  * utility_hook.c
  *	  ProcessUtility.
  *
- * First the command becomes the running statement, so that batches are written before it.
- * Then constraints WITH (lsm) get their method, and core runs the command.
+ * 1. The command becomes the running statement, which writes the batches that wait.
+ * 2. Constraints WITH (lsm) get their method.
+ * 3. Core, or whoever took the hook before, runs the command.
  */
 #include "postgres.h"
 
@@ -15,7 +16,7 @@
 
 static ProcessUtility_hook_type previous_utility;
 
-/* The arguments of the hook, which is called in two places. */
+/* The arguments of the hook. */
 typedef struct UtilityCall
 {
 	PlannedStmt *statement;

@@ -2,16 +2,14 @@
  * statement.c
  *	  Which statements may batch, and when their batches are written.
  *
- * Hooks around the executor and utility commands keep a stack of what is
- * running, on the C stack.  Inserts may wait only in a statement that was
- * recognised as one whose end we see: COPY FROM, INSERT, UPDATE, MERGE.  All
- * others, and what inserts without the executor (logical replication), go into
- * the write buffer row by row.
+ * hooks/ calls this file at the beginning and the end of statements and utility commands.  The
+ * hooks keep the outer statements on the C stack.  Entries may wait only in a statement whose
+ * end we see: COPY FROM, INSERT, UPDATE, MERGE.  All other inserts, such as those of logical
+ * replication, go into the write buffer row by row.
  *
- * Batches are written when the outermost statement ends, so a function that
- * inserts single rows in a loop fills batches too.  What must be written
- * earlier is listed in docs/design/batches.md.  Those of unique indexes are
- * written when their own statement ends.
+ * Batches are written when the outermost statement ends, so a function that inserts single
+ * rows in a loop fills batches, too.  Batches of unique indexes are written when their own
+ * statement ends.  docs/design/batches.md lists what is written earlier.
  */
 #include "postgres.h"
 
@@ -25,18 +23,19 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-static LsmStatement current;
-
-/* Rows of an outermost statement that do not wait: there may be no more. */
+/* The first so many rows of an outermost statement do not wait, since there may be no more. */
 #define SINGLE_ROWS 4
 
+/* The innermost statement that runs. */
+static LsmStatement current;
+
 /*
- * May an insert into this index wait?  The statement has inserted so many rows
- * singly.  Snapshots with a command id below *seen_from do not see its row.
+ * May an entry of this index wait?  `rows` is the number of rows that the statement has
+ * inserted singly.  Snapshots with a command id below *seen_from do not see the row.
  *
- * Not where somebody must find the entry at once: exclusion constraints look
- * for conflicts after the insert, serializable transactions for readers.  Not
- * in security-restricted operations, which may end before their statement does.
+ * An entry cannot wait if somebody must find it at once: exclusion constraints look for
+ * conflicts after the insert, and serializable transactions look for readers.  Nor can it wait
+ * in a security-restricted operation, which may end before the statement does.
  */
 bool
 lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
@@ -50,9 +49,9 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
 }
 
 /*
- * May an insert into this unique index wait?  Only in statements that change no
- * rows: those would see others' old keys as gone, or not, as a batch happens to be
- * written.  *statement tells which one it is.
+ * May an entry of this unique index wait?  Only in a statement that changes no rows.  With an
+ * UPDATE it would depend on the time of the flush whether a row's old key still counts.
+ * *statement becomes the statement's serial number.
  */
 bool
 lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
@@ -63,7 +62,7 @@ lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 		lsm_statement_batches(info, rows, seen_from);
 }
 
-/* Another extension's node that runs a ModifyTable, of whose rows it alone knows. */
+/* Does another extension's node run a ModifyTable, of whose rows only that node knows? */
 static bool
 hides_changes(const CustomScan *node)
 {
@@ -78,11 +77,11 @@ hides_changes(const CustomScan *node)
 }
 
 /*
- * A ModifyTable node may batch unless it inserts speculatively: a tuple whose
- * insertion failed is killed, and its line pointer is free at once.
+ * May this node batch?  A ModifyTable may unless it inserts speculatively: if that fails, the
+ * tuple is killed, and its line pointer is free at once.
  */
 static bool
-node_batches(Plan *plan, bool *modifies, bool *only_inserts)
+node_may_batch(Plan *plan, bool *modifies, bool *only_inserts)
 {
 	ModifyTable *node;
 
@@ -101,7 +100,7 @@ node_batches(Plan *plan, bool *modifies, bool *only_inserts)
 }
 
 static bool
-query_batches(QueryDesc *query, bool *only_inserts)
+query_may_batch(QueryDesc *query, bool *only_inserts)
 {
 	bool		modifies = false;
 	ListCell   *cell;
@@ -109,17 +108,17 @@ query_batches(QueryDesc *query, bool *only_inserts)
 	*only_inserts = true;
 
 	if (query->plannedstmt == NULL || query->estate == NULL ||
-		!node_batches(query->plannedstmt->planTree, &modifies, only_inserts))
+		!node_may_batch(query->plannedstmt->planTree, &modifies, only_inserts))
 		return false;
 	foreach(cell, query->plannedstmt->subplans)
 	{
-		if (!node_batches(lfirst(cell), &modifies, only_inserts))
+		if (!node_may_batch(lfirst(cell), &modifies, only_inserts))
 			return false;
 	}
 	return modifies;
 }
 
-/* Begin a statement; returns what was running, to be put back at its end. */
+/* Begin a statement.  Returns the outer one, for lsm_statement_leave. */
 static LsmStatement
 begin_statement(bool batches, CommandId seen_from)
 {
@@ -139,7 +138,7 @@ static LsmStatement
 begin_query(QueryDesc *query)
 {
 	bool		only_inserts;
-	bool		batches = query_batches(query, &only_inserts);
+	bool		batches = query_may_batch(query, &only_inserts);
 	LsmStatement outer = begin_statement(batches, batches ? query->estate->es_output_cid + 1 :
 										FirstCommandId);
 
@@ -147,32 +146,32 @@ begin_query(QueryDesc *query)
 	return outer;
 }
 
-/* ExecutorRun begins.  Returns what was running, for lsm_statement_leave. */
+/* ExecutorRun begins.  Returns the outer statement, for lsm_statement_leave. */
 LsmStatement
 lsm_statement_begin_run(QueryDesc *query)
 {
-	/* Parallel workers scan by themselves and see none of our memory. */
+	/* Parallel workers do not see our batches. */
 	if (query->plannedstmt != NULL && query->plannedstmt->parallelModeNeeded)
 		lsm_batch_flush_all();
 	return begin_query(query);
 }
 
-/* ExecutorFinish begins.  Triggers run here, and the rest of data-modifying CTEs. */
+/* ExecutorFinish begins.  It runs AFTER triggers, and data-modifying CTEs to their end. */
 LsmStatement
 lsm_statement_begin_finish(QueryDesc *query)
 {
 	LsmStatement outer = begin_query(query);
 
-	/* Triggers come before we do. */
+	/* Triggers see the rows before the batch is written. */
 	current.only_inserts = false;
 	return outer;
 }
 
 /*
- * Does this command nothing itself to tables and indexes that exist, but run
- * statements?  Within all others (TRUNCATE, ALTER TABLE, DROP) triggers, event
- * triggers and expressions may insert into what the command then rebuilds or
- * drops: there each statement is an outermost one.
+ * Does this command only run statements, and change no table or index itself?  In all other
+ * commands (TRUNCATE, ALTER TABLE, DROP), triggers, event triggers and expressions may insert
+ * into an index that the command then rebuilds or drops.  So there each statement counts as
+ * an outermost one.
  */
 static bool
 only_runs_statements(Node *node)
@@ -191,10 +190,7 @@ only_runs_statements(Node *node)
 	}
 }
 
-/*
- * The first command id with which a snapshot may see what COPY inserts.  Rows that it
- * freezes are seen by every snapshot.
- */
+/* The lowest command id of a snapshot that sees COPY's rows.  Every snapshot sees frozen rows. */
 static CommandId
 copy_is_seen_from(const CopyStmt *copy)
 {
@@ -216,7 +212,7 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 	bool		batches = IsA(node, CopyStmt) && ((CopyStmt *) node)->is_from;
 	LsmStatement outer;
 
-	/* Commands may look at indexes by other ways than scans. */
+	/* Commands may read indexes by other ways than scans. */
 	lsm_batch_flush_all();
 	outer = begin_statement(batches, batches ? copy_is_seen_from((CopyStmt *) node) :
 							FirstCommandId);
@@ -228,8 +224,8 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 }
 
 /*
- * ExecutorRun or a command has ended well.  Unique indexes are checked now: whoever runs
- * the statement may catch the error.
+ * ExecutorRun or a command has succeeded: write the batches of unique indexes.  An error of
+ * their checks is the statement's, so whoever runs the statement may catch it.
  */
 void
 lsm_statement_flush(void)
@@ -237,14 +233,14 @@ lsm_statement_flush(void)
 	lsm_batch_flush_statement(current.serial);
 }
 
-/* What was running before is put back, also after an error. */
+/* Return to the outer statement, also after an error. */
 void
 lsm_statement_leave(const LsmStatement *outer)
 {
 	current = *outer;
 }
 
-/* A statement has ended well, and what was running before is put back. */
+/* A statement has succeeded, and lsm_statement_leave was called. */
 void
 lsm_statement_end(void)
 {
@@ -252,12 +248,9 @@ lsm_statement_end(void)
 		lsm_batch_flush_all();
 }
 
-/*
- * The last net.  Nothing waits at the end of a transaction, but in a procedure
- * that commits.
- */
+/* The last net.  Entries still wait here only if a procedure commits. */
 static void
-at_transaction_end(XactEvent event, void *arg)
+end_batches_of_transaction(XactEvent event, void *arg)
 {
 	switch (event)
 	{
@@ -276,8 +269,8 @@ at_transaction_end(XactEvent event, void *arg)
 }
 
 static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionId parent,
-					  void *arg)
+end_batches_of_subtransaction(SubXactEvent event, SubTransactionId mine, SubTransactionId parent,
+							  void *arg)
 {
 	if (event == SUBXACT_EVENT_COMMIT_SUB || event == SUBXACT_EVENT_ABORT_SUB)
 		lsm_batch_end_subtransaction(GetCurrentTransactionNestLevel(),
@@ -288,6 +281,6 @@ at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionI
 void
 lsm_statement_init(void)
 {
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	RegisterXactCallback(end_batches_of_transaction, NULL);
+	RegisterSubXactCallback(end_batches_of_subtransaction, NULL);
 }

@@ -11,15 +11,15 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* What is running. */
+/* The innermost statement that runs, and what is known of the outer ones. */
 typedef struct LsmStatement
 {
-	int			depth;			/* 0: nothing that we know of */
-	bool		many_rows;		/* COPY: more than a few are to be expected */
-	bool		batches;		/* the innermost one may batch */
+	int			depth;			/* 1: the outermost one; 0: none */
+	bool		many_rows;		/* COPY: expect more than a few rows */
+	bool		batches;		/* it may batch */
 	bool		only_inserts;	/* it is an INSERT or COPY */
-	uint64		serial;			/* of the innermost one; no other has it */
-	CommandId	seen_from;		/* a snapshot with a lower command id sees none of its rows */
+	uint64		serial;			/* unique in this backend */
+	CommandId	seen_from;		/* snapshots with a lower command id see none of its rows */
 } LsmStatement;
 
 extern void lsm_statement_init(void);

@@ -2,12 +2,11 @@
  * constraint.c
  *	  PRIMARY KEY and UNIQUE ... WITH (lsm): constraints with an lsm index.
  *
- * The grammar has no place for a constraint's access method, but the parsed
- * constraint has one, and core goes by it.  So when a command brings a definition
- * whose storage parameters have "lsm", we set the method before core looks at it.
- * The parameter stays with the index: pg_dump prints it, and restores the same
- * constraint.  So nobody may take it away.  Where this library is not loaded core
- * builds a btree, which does not know the parameter: an error.
+ * The grammar has no syntax for a constraint's access method, but the parsed constraint has a
+ * field for it, which core uses.  So if a definition has the storage parameter "lsm", we set
+ * the field before core sees the command.  The parameter stays with the index, so pg_dump
+ * prints it and restores the same constraint.  Therefore nobody may reset it.  If this library
+ * is not loaded, core builds a btree, which raises an error because of the parameter.
  */
 #include "postgres.h"
 
@@ -22,9 +21,9 @@
 #include "tcop/utility.h"
 #include "utils/syscache.h"
 
-/* The parameter that makes a constraint's index an lsm index, or NULL. */
+/* The storage parameter "lsm", or NULL. */
 static DefElem *
-find_parameter(List *options)
+find_lsm_parameter(List *options)
 {
 	ListCell   *cell;
 
@@ -38,7 +37,7 @@ find_parameter(List *options)
 	return NULL;
 }
 
-/* Does this constraint ask for an lsm index, and has none yet? */
+/* Does this constraint ask for an lsm index, and have no method yet? */
 static bool
 wants_lsm(Constraint *constraint)
 {
@@ -47,16 +46,16 @@ wants_lsm(Constraint *constraint)
 	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
 		constraint->access_method != NULL)
 		return false;
-	option = find_parameter(constraint->options);
+	option = find_lsm_parameter(constraint->options);
 	return option != NULL && defGetBoolean(option);
 }
 
 /*
- * Look at the constraints of a table's or column's definition, or of a list of
- * them.  Returns whether any wants an lsm index; with `set` they get it.
+ * Does any constraint in a command, a table's or column's definition, or a list of these want
+ * an lsm index?  With `set`, these constraints get the method.
  */
 static bool
-find_constraints(Node *node, bool set)
+find_lsm_constraints(Node *node, bool set)
 {
 	bool		found = false;
 	ListCell   *cell;
@@ -67,16 +66,16 @@ find_constraints(Node *node, bool set)
 	{
 		case T_List:
 			foreach(cell, (List *) node)
-				found |= find_constraints(lfirst(cell), set);
+				found |= find_lsm_constraints(lfirst(cell), set);
 			return found;
 		case T_CreateStmt:
-			return find_constraints((Node *) ((CreateStmt *) node)->tableElts, set);
+			return find_lsm_constraints((Node *) ((CreateStmt *) node)->tableElts, set);
 		case T_AlterTableStmt:
-			return find_constraints((Node *) ((AlterTableStmt *) node)->cmds, set);
+			return find_lsm_constraints((Node *) ((AlterTableStmt *) node)->cmds, set);
 		case T_AlterTableCmd:
-			return find_constraints(((AlterTableCmd *) node)->def, set);
+			return find_lsm_constraints(((AlterTableCmd *) node)->def, set);
 		case T_ColumnDef:
-			return find_constraints((Node *) ((ColumnDef *) node)->constraints, set);
+			return find_lsm_constraints((Node *) ((ColumnDef *) node)->constraints, set);
 		case T_Constraint:
 			found = wants_lsm((Constraint *) node);
 			if (found && set)
@@ -88,11 +87,11 @@ find_constraints(Node *node, bool set)
 }
 
 /*
- * ALTER COLUMN ... TYPE makes constraints anew from their definitions, without a
- * command that we could see.
+ * Does a command change a column's type?  Core then creates constraints again from their
+ * definitions, without a command that we could see.
  */
 static bool
-changes_type(Node *node)
+changes_column_type(Node *node)
 {
 	ListCell   *cell;
 
@@ -108,7 +107,7 @@ changes_type(Node *node)
 
 /* Is this the lsm index of a primary key or unique constraint? */
 static bool
-is_of_constraint(Oid index)
+is_lsm_constraint_index(Oid index)
 {
 	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
 	bool		found;
@@ -120,7 +119,7 @@ is_of_constraint(Oid index)
 	ReleaseSysCache(tuple);
 	if (!found)
 		return false;
-	/* Exclusion constraints name their method themselves. */
+	/* An exclusion constraint names its method itself. */
 	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(index)));
 	if (!HeapTupleIsValid(tuple))
 		return false;
@@ -130,11 +129,11 @@ is_of_constraint(Oid index)
 }
 
 /*
- * Without the parameter a dump would have a plain PRIMARY KEY, and restore a btree:
- * refuse to set it to false, or to its default.
+ * Refuse to set the parameter to false or to its default.  A dump would then have a plain
+ * PRIMARY KEY, and restore a btree.
  */
 static void
-refuse_to_forget(AlterTableStmt *statement)
+refuse_to_reset_parameter(AlterTableStmt *statement)
 {
 	ListCell   *cell;
 
@@ -144,10 +143,10 @@ refuse_to_forget(AlterTableStmt *statement)
 		DefElem    *option = NULL;
 
 		if (command->subtype == AT_SetRelOptions || command->subtype == AT_ResetRelOptions)
-			option = find_parameter((List *) command->def);
+			option = find_lsm_parameter((List *) command->def);
 		if (option == NULL || (command->subtype == AT_SetRelOptions && defGetBoolean(option)))
 			continue;
-		if (is_of_constraint(RangeVarGetRelid(statement->relation, NoLock, true)))
+		if (is_lsm_constraint_index(RangeVarGetRelid(statement->relation, NoLock, true)))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("cannot take the storage parameter \"lsm\" from the index \"%s\" of a constraint",
@@ -158,30 +157,30 @@ refuse_to_forget(AlterTableStmt *statement)
 }
 
 /*
- * Set the method of constraints WITH (lsm) in a command, before core looks at it.  Returns
- * the command, or a copy of it.
+ * Set the method of constraints WITH (lsm) in a command, before core sees the command.
+ * Returns the command, or a copy of it.
  */
 PlannedStmt *
 lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree)
 {
-	if (find_constraints(statement->utilityStmt, false))
+	if (find_lsm_constraints(statement->utilityStmt, false))
 	{
-		/* It may be in a cache, to be used again. */
+		/* The command may be in a plan cache. */
 		if (*read_only_tree)
 			statement = copyObject(statement);
 		*read_only_tree = false;
-		find_constraints(statement->utilityStmt, true);
+		find_lsm_constraints(statement->utilityStmt, true);
 	}
 	if (IsA(statement->utilityStmt, AlterTableStmt))
-		refuse_to_forget((AlterTableStmt *) statement->utilityStmt);
+		refuse_to_reset_parameter((AlterTableStmt *) statement->utilityStmt);
 	return statement;
 }
 
-/* May core refuse the storage parameter in this command, so that a hint is due? */
+/* May core refuse the storage parameter in this command, so that its error needs a hint? */
 bool
 lsm_constraint_may_fail(PlannedStmt *statement)
 {
-	return changes_type(statement->utilityStmt);
+	return changes_column_type(statement->utilityStmt);
 }
 
 /* An error context callback for such a command. */

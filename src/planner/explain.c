@@ -2,11 +2,10 @@
  * explain.c
  *	  EXPLAIN (ANALYZE, LSM): what the scan of each node has read.
  *
- * PostgreSQL 18 and later; before that extensions have no options of EXPLAIN, and
- * this file does nothing.  The counters are those of the scan descriptor, which
- * lives until the plan is shut down: totals over all loops.  What parallel workers
- * have read is not among them, since their descriptors are gone by then; that is
- * said.
+ * Before 18 extensions cannot add options to EXPLAIN, and this file is empty.  The counters are
+ * those of the scan descriptor, which lives until the plan is shut down: totals over all
+ * loops.  They do not include parallel workers, whose descriptors are gone by then, and the
+ * output says so.
  */
 #include "postgres.h"
 
@@ -24,9 +23,9 @@
 
 static int	extension_id;
 
-/* Whether the option is on, as EXPLAIN keeps it for us. */
+/* The option's value, which EXPLAIN keeps for us. */
 static bool *
-option_of(ExplainState *es)
+get_lsm_option(ExplainState *es)
 {
 	bool	   *option = GetExplainExtensionState(es, extension_id);
 
@@ -39,16 +38,16 @@ option_of(ExplainState *es)
 }
 
 static void
-set_option(ExplainState *es, DefElem *option, ParseState *pstate)
+set_lsm_option(ExplainState *es, DefElem *option, ParseState *pstate)
 {
-	*option_of(es) = defGetBoolean(option);
+	*get_lsm_option(es) = defGetBoolean(option);
 }
 
 /* EXPLAIN has read its options. */
 void
 lsm_explain_validate(ExplainState *es)
 {
-	if (*option_of(es) && !es->analyze)
+	if (*get_lsm_option(es) && !es->analyze)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
@@ -56,7 +55,7 @@ lsm_explain_validate(ExplainState *es)
 
 /* The seeks, which come first, and what else is not 0. */
 static void
-show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+show_reads_as_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
 	ExplainIndentText(es);
 	appendStringInfoString(es->str, leader_only ? "LSM Reads (leader):" : "LSM Reads:");
@@ -71,16 +70,16 @@ show_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 }
 
 static void
-show_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
+show_reads_as_properties(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
 	for (int i = 0; i < LSM_READ_COUNTERS; i++)
 		ExplainPropertyUInteger(lsm_read_columns[i].label, NULL, lsm_read_count(reads, i), es);
 	ExplainPropertyBool("LSM Leader Only", leader_only, es);
 }
 
-/* Is this node one that scans an lsm index?  *scan is NULL if it was not started. */
+/* Does this node scan an lsm index?  *scan is NULL if the scan was not started. */
 static bool
-find_scan(PlanState *state, IndexScanDesc *scan)
+find_lsm_scan(PlanState *state, IndexScanDesc *scan)
 {
 	Relation	index;
 
@@ -110,7 +109,7 @@ lsm_explain_node(PlanState *state, ExplainState *es)
 {
 	IndexScanDesc scan;
 
-	if (*option_of(es) && find_scan(state, &scan))
+	if (*get_lsm_option(es) && find_lsm_scan(state, &scan))
 	{
 		LsmReadCounters reads = {0};
 		bool		leader_only = state->worker_instrument != NULL &&
@@ -119,9 +118,9 @@ lsm_explain_node(PlanState *state, ExplainState *es)
 		if (scan != NULL)
 			lsm_scan_reads(scan, &reads);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
-			show_text(&reads, leader_only, es);
+			show_reads_as_text(&reads, leader_only, es);
 		else
-			show_properties(&reads, leader_only, es);
+			show_reads_as_properties(&reads, leader_only, es);
 	}
 }
 
@@ -130,6 +129,6 @@ void
 lsm_explain_init(void)
 {
 	extension_id = GetExplainExtensionId("pg_lsm");
-	RegisterExtensionExplainOption("lsm", set_option);
+	RegisterExtensionExplainOption("lsm", set_lsm_option);
 }
 #endif

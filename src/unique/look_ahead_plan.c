@@ -2,10 +2,10 @@
  * look_ahead_plan.c
  *	  INSERT ... ON CONFLICT of many rows: may the plan run ahead of the inserts?
  *
- * Look_ahead.c takes rows from the plan below ModifyTable before those in front of them
- * are inserted.  That can be seen only by what the plan calls, or by rows that it locks: so it
- * must have only nodes that we know, and no volatile functions but those that make values,
- * as the defaults of columns do: nextval, gen_random_uuid.
+ * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.
+ * Only functions that the plan calls, and rows that it locks, could notice.  So the plan may
+ * have only nodes that we know, and no volatile functions except those that generate values,
+ * as column defaults do: nextval, gen_random_uuid.
  */
 #include "postgres.h"
 
@@ -19,12 +19,12 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* A plan of fewer rows is not worth it. */
+/* Look ahead if the planner expects at least so many rows. */
 #define LEAST_ROWS		4
 
-/* Volatile, but it looks at no table. */
+/* Is this a volatile function that reads no table? */
 static bool
-makes_values(Oid function)
+generates_values(Oid function)
 {
 	switch (function)
 	{
@@ -42,81 +42,81 @@ makes_values(Oid function)
 }
 
 static bool
-is_volatile(Oid function, void *may_make)
+is_harmful_function(Oid function, void *may_generate)
 {
 	return func_volatile(function) == PROVOLATILE_VOLATILE &&
-		!(*(bool *) may_make && makes_values(function));
+		!(*(bool *) may_generate && generates_values(function));
 }
 
 /*
- * Does an expression call what may look at the table, or at what is inserted?  may_make says
- * whether it may call what makes values.
+ * May an expression see rows that the statement inserts?  may_generate allows functions that
+ * generate values.
  */
 static bool
-may_look(Node *node, void *may_make)
+may_see_inserts(Node *node, void *may_generate)
 {
 	if (node == NULL)
 		return false;
-	/* Checks of domains are not in the expression; aggregates never count as volatile. */
+	/* The expression does not show what domains check, and aggregates never count as volatile. */
 	if (IsA(node, CoerceToDomain) || IsA(node, WindowFunc) ||
 		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
-		(IsA(node, NextValueExpr) && !*(bool *) may_make))
+		(IsA(node, NextValueExpr) && !*(bool *) may_generate))
 		return true;
-	return check_functions_in_node(node, is_volatile, may_make) ||
-		expression_tree_walker(node, may_look, may_make);
+	return check_functions_in_node(node, is_harmful_function, may_generate) ||
+		expression_tree_walker(node, may_see_inserts, may_generate);
 }
 
 static bool
-is_harmless(void *expression, bool *may_make)
+is_harmless(void *expression, bool *may_generate)
 {
-	return !may_look(expression, may_make);
+	return !may_see_inserts(expression, may_generate);
 }
 
 static bool
-are_harmless_functions(List *functions, bool *may_make)
+are_harmless_functions(List *functions, bool *may_generate)
 {
 	ListCell   *cell;
 
 	foreach(cell, functions)
 	{
-		if (!is_harmless(lfirst_node(RangeTblFunction, cell)->funcexpr, may_make))
+		if (!is_harmless(lfirst_node(RangeTblFunction, cell)->funcexpr, may_generate))
 			return false;
 	}
 	return true;
 }
 
 /*
- * Are the expressions of a node harmless that only nodes of its kind have?  No, if we do
- * not know the kind: rows that are locked, for instance, may be changed by the statement.
+ * Are the expressions harmless that only nodes of this kind have?  False for kinds that we do
+ * not know.  LockRows, for instance, may lock rows that the statement changes.
  */
 static bool
-has_harmless_kind(Plan *plan, bool *may_make)
+has_harmless_kind(Plan *plan, bool *may_generate)
 {
 	switch (nodeTag(plan))
 	{
 		case T_ValuesScan:
-			return is_harmless(((ValuesScan *) plan)->values_lists, may_make);
+			return is_harmless(((ValuesScan *) plan)->values_lists, may_generate);
 		case T_FunctionScan:
-			return are_harmless_functions(((FunctionScan *) plan)->functions, may_make);
+			return are_harmless_functions(((FunctionScan *) plan)->functions, may_generate);
 		case T_NestLoop:
-			return is_harmless(((Join *) plan)->joinqual, may_make);
+			return is_harmless(((Join *) plan)->joinqual, may_generate);
 		case T_HashJoin:
-			return is_harmless(((Join *) plan)->joinqual, may_make) &&
-				is_harmless(((HashJoin *) plan)->hashclauses, may_make);
+			return is_harmless(((Join *) plan)->joinqual, may_generate) &&
+				is_harmless(((HashJoin *) plan)->hashclauses, may_generate);
 		case T_MergeJoin:
-			return is_harmless(((Join *) plan)->joinqual, may_make) &&
-				is_harmless(((MergeJoin *) plan)->mergeclauses, may_make);
+			return is_harmless(((Join *) plan)->joinqual, may_generate) &&
+				is_harmless(((MergeJoin *) plan)->mergeclauses, may_generate);
 		case T_IndexScan:
-			return is_harmless(((IndexScan *) plan)->indexqualorig, may_make);
+			return is_harmless(((IndexScan *) plan)->indexqualorig, may_generate);
 		case T_IndexOnlyScan:
-			return is_harmless(((IndexOnlyScan *) plan)->indexqual, may_make);
+			return is_harmless(((IndexOnlyScan *) plan)->indexqual, may_generate);
 		case T_BitmapIndexScan:
-			return is_harmless(((BitmapIndexScan *) plan)->indexqualorig, may_make);
+			return is_harmless(((BitmapIndexScan *) plan)->indexqualorig, may_generate);
 		case T_Limit:
-			return is_harmless(((Limit *) plan)->limitOffset, may_make) &&
-				is_harmless(((Limit *) plan)->limitCount, may_make);
+			return is_harmless(((Limit *) plan)->limitOffset, may_generate) &&
+				is_harmless(((Limit *) plan)->limitCount, may_generate);
 		case T_Result:
-			return is_harmless(((Result *) plan)->resconstantqual, may_make);
+			return is_harmless(((Result *) plan)->resconstantqual, may_generate);
 		case T_Agg:
 		case T_Append:
 		case T_BitmapHeapScan:
@@ -137,7 +137,7 @@ has_harmless_kind(Plan *plan, bool *may_make)
 	}
 }
 
-/* A sequence is read as it is at the moment, whatever the snapshot: the inserts may advance it. */
+/* A scan of a sequence sees its current state, whatever the snapshot.  Inserts may advance it. */
 static bool
 scans_sequence(PlanState *state)
 {
@@ -145,37 +145,37 @@ scans_sequence(PlanState *state)
 		((SeqScanState *) state)->ss.ss_currentRelation->rd_rel->relkind == RELKIND_SEQUENCE;
 }
 
-/* May a plan not run ahead of the inserts? */
+/* Might a plan notice that it runs ahead of the inserts? */
 static bool
-must_wait(PlanState *state, void *may_make)
+may_plan_see_inserts(PlanState *state, void *may_generate)
 {
 	Plan	   *plan = state->plan;
 
-	return scans_sequence(state) || !is_harmless(plan->targetlist, may_make) ||
-		!is_harmless(plan->qual, may_make) || !has_harmless_kind(plan, may_make) ||
-		planstate_tree_walker(state, must_wait, may_make);
+	return scans_sequence(state) || !is_harmless(plan->targetlist, may_generate) ||
+		!is_harmless(plan->qual, may_generate) || !has_harmless_kind(plan, may_generate) ||
+		planstate_tree_walker(state, may_plan_see_inserts, may_generate);
 }
 
-/* Do the plans of WITH, and of subqueries, wait? */
+/* Might a plan of WITH or of a subquery notice that? */
 static bool
-subplans_wait(EState *estate, bool *may_make)
+may_subplans_see_inserts(EState *estate, bool *may_generate)
 {
 	ListCell   *cell;
 
 	foreach(cell, estate->es_subplanstates)
 	{
-		if (lfirst(cell) != NULL && must_wait(lfirst(cell), may_make))
+		if (lfirst(cell) != NULL && may_plan_see_inserts(lfirst(cell), may_generate))
 			return true;
 	}
 	return false;
 }
 
 /*
- * May the plan take numbers from a sequence before rows are inserted?  Not if what happens to
- * each row could ask which was the last one.
+ * May the plan take numbers from a sequence before earlier rows are inserted?  Not if anything
+ * that runs for each row could ask for the latest number.
  */
 static bool
-may_make_values(ModifyTableState *state)
+may_generate_values(ModifyTableState *state)
 {
 	ModifyTable *plan = (ModifyTable *) state->ps.plan;
 	TriggerDesc *triggers = state->resultRelInfo->ri_TrigDesc;
@@ -188,17 +188,14 @@ may_make_values(ModifyTableState *state)
 		  triggers->trig_update_before_row);
 }
 
-/*
- * Is this an INSERT ... ON CONFLICT whose rows may be taken from the plan below before those
- * in front of them are inserted?
- */
+/* Is this an INSERT ... ON CONFLICT whose plan may run ahead of the inserts? */
 bool
 lsm_may_look_ahead(QueryDesc *query)
 {
 	ModifyTableState *state = (ModifyTableState *) query->planstate;
 	ModifyTable *plan;
 	Relation	table;
-	bool		may_make;
+	bool		may_generate;
 
 	if (state == NULL || !IsA(state, ModifyTableState))
 		return false;
@@ -210,6 +207,7 @@ lsm_may_look_ahead(QueryDesc *query)
 		table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||
 		(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row))
 		return false;
-	may_make = may_make_values(state);
-	return !subplans_wait(query->estate, &may_make) && !must_wait(outerPlanState(state), &may_make);
+	may_generate = may_generate_values(state);
+	return !may_subplans_see_inserts(query->estate, &may_generate) &&
+		!may_plan_see_inserts(outerPlanState(state), &may_generate);
 }

@@ -1,15 +1,14 @@
 /*
  * on_conflict.c
- *	  INSERT ... ON CONFLICT with unique lsm indexes, where core knows btrees only.
+ *	  INSERT ... ON CONFLICT with unique lsm indexes, before PostgreSQL 18.
  *
- * Before 18 the executor refuses to prepare a unique index of another method than
- * btree for ON CONFLICT.  What it would have to note is which operator means
- * "equal", and that can be noted from outside: when the executor has initialised a
- * plan, and before it runs, we open the indexes of the table and fill that in.  It
- * opens only those that are not open yet.
+ * Before 18 the executor refuses to prepare a unique index of another method than btree for ON
+ * CONFLICT.  Preparing means to note which operator means "equal", and we can do that
+ * ourselves: when the executor has initialised a plan, and before it runs, we open the
+ * table's indexes and note their operators.  The executor does not open them again.
  *
- * Tables that rows are routed to, partitions, are opened while the plan runs, and
- * there is no place for us there.  Core's error then gets a hint.
+ * The executor opens partitions only when rows are routed to them, and no hook is called
+ * there.  So the statement fails, and we add a hint to core's error.
  *
  * From 18 on this file is empty.
  */
@@ -25,9 +24,9 @@
 #include "unique/on_conflict.h"
 #include "utils/lsyscache.h"
 
-/* Which operators tell that two keys are equal?  Strategies are btree's. */
+/* Note the operators by which two keys are equal.  Strategies are numbered as btree's. */
 static void
-note_equality(Relation index, IndexInfo *info)
+note_equality_operators(Relation index, IndexInfo *info)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 
@@ -49,7 +48,7 @@ note_equality(Relation index, IndexInfo *info)
 	}
 }
 
-/* Is there one that core would refuse?  All methods but btree and ours are its business. */
+/* Does the table have a unique lsm index, which core would refuse? */
 static bool
 has_unique_lsm(Relation table)
 {
@@ -70,8 +69,9 @@ has_unique_lsm(Relation table)
 	return found;
 }
 
+/* Open the indexes of a table as the executor would, if it has a unique lsm index. */
 static void
-open_indexes(ResultRelInfo *target)
+open_unique_indexes(ResultRelInfo *target)
 {
 	Relation	table = target->ri_RelationDesc;
 
@@ -87,7 +87,7 @@ open_indexes(ResultRelInfo *target)
 		if (!info->ii_Unique)
 			continue;
 		if (lsm_is_own(index))
-			note_equality(index, info);
+			note_equality_operators(index, info);
 		else
 			BuildSpeculativeIndexInfo(index, info);
 	}
@@ -101,14 +101,14 @@ has_conflict_action(PlanState *state)
 }
 
 static void
-prepare(PlanState *state)
+prepare_conflict_targets(PlanState *state)
 {
 	ModifyTableState *modify = (ModifyTableState *) state;
 
 	if (!has_conflict_action(state))
 		return;
 	for (int i = 0; i < modify->mt_nrels; i++)
-		open_indexes(&modify->resultRelInfo[i]);
+		open_unique_indexes(&modify->resultRelInfo[i]);
 }
 
 /* The executor has initialised a plan, and query memory is current. */
@@ -117,30 +117,30 @@ lsm_on_conflict_start(QueryDesc *query)
 {
 	ListCell   *cell;
 
-	prepare(query->planstate);
-	/* Those of WITH. */
+	prepare_conflict_targets(query->planstate);
+	/* The INSERTs of WITH. */
 	foreach(cell, query->estate->es_auxmodifytables)
-		prepare(lfirst(cell));
+		prepare_conflict_targets(lfirst(cell));
 }
 
-/* Do rows go to partitions, under ON CONFLICT? */
+/* Does this node route rows to partitions, under ON CONFLICT? */
 static bool
-node_may_route(PlanState *state)
+routes_conflicts(PlanState *state)
 {
 	return has_conflict_action(state) &&
 		((ModifyTableState *) state)->resultRelInfo->ri_RelationDesc->rd_rel->relkind ==
 		RELKIND_PARTITIONED_TABLE;
 }
 
-/* May the plan come to partitions that the executor refuses to prepare for ON CONFLICT? */
+/* May the executor fail because it refuses a partition's lsm index for ON CONFLICT? */
 bool
 lsm_on_conflict_may_route(QueryDesc *query)
 {
-	bool		routes = query->planstate != NULL && node_may_route(query->planstate);
+	bool		routes = query->planstate != NULL && routes_conflicts(query->planstate);
 	ListCell   *cell;
 
 	foreach(cell, query->estate->es_auxmodifytables)
-		routes |= node_may_route(lfirst(cell));
+		routes |= routes_conflicts(lfirst(cell));
 	return routes;
 }
 

@@ -1,13 +1,12 @@
 /*
  * unique.c
- *	  The checks of unique indexes: is there a row with this key already?
+ *	  The unique check of a single row: is there another row with this key?
  *
- * Who inserts holds the lock of the key from before he looks for it until his
- * entry is in the index.  So of two who insert the same key one comes after the
- * other, and finds the other's entry.  Whether its row counts the table tells,
- * under a dirty snapshot: rows of transactions in progress are seen, too.  Nobody
- * waits for such a transaction with anything held.  See
- * docs/design/unique.md.
+ * An inserter holds the lock of the key from before it looks for the key until its entry is in
+ * the index.  So of two sessions that insert the same key, the second finds the entry of the
+ * first.  The table says whether the row of an entry counts, under a dirty snapshot, which
+ * sees rows of transactions in progress.  Nobody waits for such a transaction while holding a
+ * lock or a pin of ours.  See docs/design/unique.md.
  */
 #include "postgres.h"
 
@@ -26,7 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* Probes of tuple keys with the same reader. */
+/* After so many probes of tuple keys the reader's memory is freed. */
 #define MOST_USES 256
 
 struct LsmUnique
@@ -38,19 +37,19 @@ struct LsmUnique
 	MemoryContextCallback on_reset; /* of context */
 	int			uses;			/* of the reader */
 	uint32		hash;			/* of the key that is locked */
-	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if there is none */
+	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if it has none */
 };
 
 /* --- locks ------------------------------------------------------------------- */
 
 /*
- * Equal values of a column have the same hash, if core can hash what the operator
- * class calls equal.  Types that are made of others may be, and only fail when
- * they are hashed: they have none.  Nor have names under a collation by which different
- * ones are equal, since they are hashed by their bytes.
+ * Find a hash function that gives equal values of the column the same hash.  There is none if
+ * core cannot hash what the operator class calls equal.  Container types get none, since core
+ * may find only at run time that it cannot hash their elements.  Names get none under a
+ * nondeterministic collation, since core hashes their bytes.
  */
 static void
-find_hash(const LsmColumn *column, FmgrInfo *hash)
+find_hash_function(const LsmColumn *column, FmgrInfo *hash)
 {
 	Oid			type = column->opcintype;
 	Oid			equal = get_opfamily_member(column->opfamily, type, type, BTEqualStrategyNumber);
@@ -66,14 +65,15 @@ find_hash(const LsmColumn *column, FmgrInfo *hash)
 	fmgr_info(left, hash);
 }
 
+/* Release the key lock and the publish lock. */
 static void
-unlock(LsmUnique *unique)
+unlock_key(LsmUnique *unique)
 {
 	lsm_key_unlock(unique->index->rel, unique->hash);
 	lsm_publish_unlock(unique->index->rel, ShareLock);
 }
 
-/* A hash of the key.  Keys that are equal have the same one. */
+/* The hash of the key that its lock is on.  Equal keys have the same hash. */
 static uint32
 hash_key(LsmUnique *unique, const LsmEntry *entry)
 {
@@ -99,9 +99,9 @@ hash_key(LsmUnique *unique, const LsmEntry *entry)
 
 /* --- readers ----------------------------------------------------------------- */
 
-/* The memory goes, perhaps after an error: then the reader is still held. */
+/* A callback for the reset of the memory.  After an error the reader is still held. */
 static void
-abandon_reader(void *arg)
+abandon_probe_reader(void *arg)
 {
 	LsmUnique  *unique = arg;
 
@@ -110,7 +110,7 @@ abandon_reader(void *arg)
 	unique->reader = NULL;
 }
 
-/* In the current memory context, for as long as that lasts. */
+/* Prepare for checks.  Lives as long as the current memory context. */
 LsmUnique *
 lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 {
@@ -123,15 +123,15 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 	{
 		unique->hashes = palloc0(ks->nkeys * sizeof(FmgrInfo));
 		for (int i = 0; i < ks->nkeys; i++)
-			find_hash(&ks->columns[i], &unique->hashes[i]);
+			find_hash_function(&ks->columns[i], &unique->hashes[i]);
 	}
-	unique->on_reset.func = abandon_reader;
+	unique->on_reset.func = abandon_probe_reader;
 	unique->on_reset.arg = unique;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &unique->on_reset);
 	return unique;
 }
 
-/* Nothing more is to be checked, for now. */
+/* Release the reader.  Further checks acquire one again. */
 void
 lsm_unique_end(LsmUnique *unique)
 {
@@ -142,13 +142,13 @@ lsm_unique_end(LsmUnique *unique)
 }
 
 /*
- * A reader of what is there now.  Who uses TIDs needs the gate: they are looked up
- * under a snapshot that is not an MVCC one.
+ * A reader of the current version.  A caller that uses TIDs needs the gate, since it looks
+ * them up under a snapshot that is not an MVCC snapshot (I10).
  */
 LsmReader *
 lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 {
-	/* Comparison functions may leave memory behind in it. */
+	/* Comparison functions may leak into the reader's memory. */
 	if (!unique->ks->encoded && unique->uses++ >= MOST_USES)
 		lsm_unique_end(unique);
 	if (unique->reader == NULL)
@@ -163,9 +163,9 @@ lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 	return unique->reader;
 }
 
-/* To the next entry, in a newer version if VACUUM waits for the gate. */
+/* Go to the next entry, in a newer version if VACUUM waits for the gate. */
 static void
-next_entry(LsmReader *reader)
+go_to_next_probed(LsmReader *reader)
 {
 	if (lsm_reader_must_leave(reader))
 		lsm_reader_seek_behind(reader, lsm_reader_entry(reader));
@@ -176,9 +176,8 @@ next_entry(LsmReader *reader)
 /* --- checks ------------------------------------------------------------------ */
 
 /*
- * Look for a row with this key that counts, other than the own one, and go on
- * until there is one or all entries are looked at.  Those whose rows are dead to
- * everybody are added to the kills.
+ * Look for a row with this key that counts, other than our own.  Notes entries whose rows are
+ * dead to everybody in *kills.
  */
 void
 lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict,
@@ -192,7 +191,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 	InitDirtySnapshot(dirty);
 	reader->cx.looked_for = lsm_looked_for_get(unique->index->id);
 	(void) lsm_reader_seek_key(reader, own, bounds);
-	for (; lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader); next_entry(reader))
+	for (; lsm_reader_is_valid(reader) && !lsm_reader_is_beyond(reader); go_to_next_probed(reader))
 	{
 		const LsmEntry *entry = lsm_reader_entry(reader);
 		ItemPointerData tid;
@@ -221,7 +220,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 	lsm_request_after_reads(unique->index);
 }
 
-/* Remove the entries that probes have added, where that is worth it. */
+/* Remove the dead entries that probes have noted, and forget them. */
 void
 lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills)
 {
@@ -230,9 +229,9 @@ lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills)
 	kills->count = 0;
 }
 
-/* The same with a single key. */
+/* Probe a single key, and remove dead entries. */
 static void
-probe_once(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
+probe_and_kill(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict)
 {
 	LsmKills	kills = {0};
 
@@ -241,8 +240,8 @@ probe_once(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *c
 }
 
 /*
- * Wait for the transaction that decides whether there is a conflict, or for its
- * speculative insertion.  REQUIRES: no lock of ours is held, and no pin.
+ * Wait for the transaction that decides whether there is a conflict, or for its speculative
+ * insertion.  REQUIRES: we hold no lock of ours and no pin.
  */
 void
 lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict)
@@ -257,9 +256,9 @@ lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *confl
 }
 
 /*
- * Is the row itself alive still?  CREATE INDEX CONCURRENTLY inserts the entries of
- * rows that may be dead by then.  Any member of its HOT chain will do: the other
- * row is none of them, since it has an entry of its own.
+ * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may be
+ * dead by then.  Any live member of its HOT chain will do: the other row is none of them,
+ * since it has an entry of its own.
  */
 bool
 lsm_unique_is_alive(Relation heap, const LsmEntry *own)
@@ -280,6 +279,7 @@ describe_key(Relation index, LsmKeySpace *ks, const LsmEntry *entry)
 	return BuildIndexValueDescription(index, values, isnull);
 }
 
+/* Raise the error for a row whose key another row has. */
 void
 lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
 {
@@ -294,7 +294,7 @@ lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
 			 errtableconstraint(heap, RelationGetRelationName(rel))));
 }
 
-/* CREATE INDEX has found two rows with this key. */
+/* Raise the error of CREATE INDEX for two rows with this key. */
 void
 lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const LsmEntry *entry)
 {
@@ -309,9 +309,9 @@ lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const Ls
 }
 
 /*
- * Lock the key of an entry that is about to be inserted, and check that it is
- * unique.  Raises an error if it is not; with UNIQUE_CHECK_PARTIAL returns false
- * then, or when that is not decided yet.  Returns with the key locked.
+ * Lock the key of an entry that is about to be inserted, and check that it is unique.  Raises
+ * an error if it is not.  With UNIQUE_CHECK_PARTIAL returns false then, and also if another
+ * transaction decides.  Returns with the key locked.
  */
 bool
 lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entry,
@@ -325,39 +325,39 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	{
 		lsm_publish_lock(rel, ShareLock);
 		lsm_key_lock(rel, unique->hash);
-		probe_once(unique, heap, entry, &conflict);
+		probe_and_kill(unique, heap, entry, &conflict);
 		if (!conflict.found)
 			return true;
 		if (mode == UNIQUE_CHECK_PARTIAL)
 			return false;
 		if (!TransactionIdIsValid(conflict.xid))
 			break;
-		unlock(unique);
+		unlock_key(unique);
 		lsm_unique_wait(unique, entry, &conflict);
 	}
 	if (!lsm_unique_is_alive(heap, entry))
 		return true;
-	/* A conflict of serializable transactions would be hidden by the error. */
+	/* The unique violation would hide a serialization failure. */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
-	unlock(unique);
+	unlock_key(unique);
 	lsm_unique_report(unique, heap, entry);
 	return false;
 }
 
-/* The entry is in. */
+/* The entry is in the index: unlock its key. */
 void
 lsm_unique_unlock(LsmUnique *unique)
 {
 	Relation	rel = unique->index->rel;
 
-	unlock(unique);
-	/* Who has read the index before the entry came must be seen, too. */
+	unlock_key(unique);
+	/* Find serializable transactions that read the index before the entry was there. */
 	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 }
 
 /*
- * A deferred check: the entry is in, and no other row may count.  Whoever inserts
- * the key from now on finds it, so no lock is needed.
+ * A deferred check: the entry is in the index, and no other row with its key may count.  This
+ * needs no lock, since everybody who inserts the key from now on finds the entry.
  */
 void
 lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)
@@ -367,7 +367,7 @@ lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entr
 
 	for (;;)
 	{
-		probe_once(unique, heap, entry, &conflict);
+		probe_and_kill(unique, heap, entry, &conflict);
 		if (!conflict.found || !TransactionIdIsValid(conflict.xid))
 			break;
 		lsm_unique_wait(unique, entry, &conflict);

@@ -9,16 +9,16 @@
 #include "ingest/batch.h"
 #include "nodes/execnodes.h"
 
-/* What a statement keeps for its checks. */
+/* The state of a statement's checks. */
 typedef struct LsmUnique LsmUnique;
 
-/* What a probe came upon. */
+/* What a probe has found. */
 typedef struct LsmConflict
 {
-	TransactionId xid;			/* in progress: its end decides; or invalid */
-	uint32		token;			/* of its speculative insertion, or 0 */
-	bool		found;			/* a row that counts */
-	bool		found_own;		/* the entry of the row itself */
+	bool		found;			/* another row that counts */
+	TransactionId xid;			/* found: the transaction in progress that decides, or invalid */
+	uint32		token;			/* found: of its speculative insertion, or 0 */
+	bool		found_own;		/* the entry of the new row */
 } LsmConflict;
 
 extern LsmUnique *lsm_unique_create(LsmIndex *index, LsmKeySpace *ks);
@@ -29,7 +29,7 @@ extern void lsm_unique_check_existing(LsmUnique *unique, Relation heap, const Ls
 extern void lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks,
 									const LsmEntry *entry);
 
-/* For unique_batch.c. */
+/* For unique_batch.c and look_ahead_keys.c. */
 extern void lsm_unique_end(LsmUnique *unique);
 extern LsmReader *lsm_unique_reader(LsmUnique *unique, bool needs_gate);
 extern void lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own,

@@ -1,14 +1,13 @@
 /*
  * unique_batch.c
- *	  The check of a whole batch of a unique index.
+ *	  The unique check of a batch.
  *
- * The sorted keys are first looked for without a lock, in all runs of the current
- * version, one run after the other.  Only those keys of which there is an entry
- * anywhere are checked as single rows are: with the table, under the gate.  That takes a
- * read or two for each of them: where the rows of a load that has failed are loaded
- * again, for all.  Then nobody else may add entries any more (the publish lock), and all
- * is done again, with what has come since: entries that led to dead rows before do so
- * still.  docs/design/unique.md proves it.
+ * First we look for the sorted keys without a lock, in one run of the current version after
+ * the other.  Only keys that have an entry are checked like single rows, with the table and
+ * under the gate.  That takes a read or two for each of them.  (If a failed load is repeated,
+ * all keys have entries of dead rows.)  Then we take the publish lock, so that nobody else
+ * adds entries, and do the same in the runs that are new.  Entries that led to dead rows
+ * before still do.  docs/design/unique.md has the proof.
  */
 #include "postgres.h"
 
@@ -19,14 +18,14 @@
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
-/* Fewer keys are looked for one by one. */
+/* Probe a run for all keys together if there are at least so many. */
 #define LEAST_PROBES 16
 
-/* Room for entries that were found dead, at first. */
+/* Initial room for dead entries. */
 #define FIRST_KILLS 64
 
-/* Sweeps that may be overtaken by merges; after that readers restart by themselves. */
-#define PATIENCE 4
+/* Sweeps that merges may overtake before the reader restarts by itself. */
+#define MOST_SWEEPS 4
 
 typedef struct BatchCheck
 {
@@ -36,15 +35,15 @@ typedef struct BatchCheck
 	Relation	heap;
 	const LsmItemRef *refs;
 	Size		count;
-	bool		raises;			/* else violations are for a later check */
-	LsmProbe   *probes;			/* of the entries: is there one with that key? */
+	bool		raises;			/* else a later check reports violations */
+	LsmProbe   *probes;			/* of the entries: is there an entry with the key? */
 	int			runs_read;		/* by the latest sweep, the small ones as one */
-	LsmSeenVersion seen;		/* that was read as a whole */
-	MemoryContext scratch;		/* of the check of one key */
+	LsmSeenVersion seen;		/* the version that the latest sweep has read */
+	MemoryContext scratch;		/* for the check of one key */
 	LsmKills	kills;			/* entries that checks have found dead */
 } BatchCheck;
 
-/* Begin to look for the keys of entries, which are in order. */
+/* Prepare to look for the keys of entries, which are in order. */
 static void
 begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 			const LsmItemRef *refs, Size count)
@@ -70,9 +69,9 @@ begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 
 /* --- looking for the keys ---------------------------------------------------- */
 
-/* Read a run from the first key to the last one.  False if its version is old. */
+/* Look for the keys by reading a run from the first key to the last.  False if its version is old. */
 static bool
-sweep_through(BatchCheck *b, LsmReader *reader, int child)
+sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 {
 	LsmCursor  *cursor;
 	MemoryContext old;
@@ -87,7 +86,7 @@ sweep_through(BatchCheck *b, LsmReader *reader, int child)
 	old = MemoryContextSwitchTo(reader->context);
 	while (cursor->valid && i < b->count)
 	{
-		/* No entry has TID 0: whoever is less is before all with that key. */
+		/* No entry has TID 0, so a lesser entry is before all entries with the key. */
 		key.tid = 0;
 		if (lsm_key_compare(b->ks, cursor->entry, &key) < 0)
 		{
@@ -103,7 +102,7 @@ sweep_through(BatchCheck *b, LsmReader *reader, int child)
 	return !reader->cx.stale;
 }
 
-/* Seek each key in a run.  False if its version is old. */
+/* Look for the keys by seeking each in a run.  False if its version is old. */
 static bool
 sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 {
@@ -138,7 +137,7 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 	return !reader->cx.stale;
 }
 
-/* Sweep the runs of the reader's version that are not known.  False if it is old. */
+/* Look for the keys in the runs that the latest sweep has not read.  False if the version is old. */
 static bool
 sweep_runs(BatchCheck *b, LsmReader *reader)
 {
@@ -164,9 +163,9 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 			}
 			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
 		}
-		/* With few entries for each key it is read from the first key to the last. */
+		/* If the run has few entries for each key, reading it is cheaper than seeks. */
 		else if (run->entries <= b->count * LSM_ENTRIES_PER_SEEK)
-			fresh = sweep_through(b, reader, i);
+			fresh = sweep_by_reading(b, reader, i);
 		else
 			fresh = sweep_by_seeks(b, reader, i);
 		if (!fresh)
@@ -178,9 +177,9 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 		lsm_reader_probe_small_runs(reader, small, small_count, b->probes, b->count);
 }
 
-/* The slow way: the reader takes newer versions by itself. */
+/* Seek each key in all runs.  Slow, but the reader takes newer versions by itself. */
 static void
-seek_all(BatchCheck *b, LsmReader *reader)
+seek_all_keys(BatchCheck *b, LsmReader *reader)
 {
 	LsmBound	bounds[2] = {0};
 
@@ -194,22 +193,22 @@ seek_all(BatchCheck *b, LsmReader *reader)
 }
 
 /*
- * Look for the keys in all that the current version has and the one noted has not;
- * and note this one.  A version that is read is complete if none of its pages was
- * another's; if one was, all is read again in a newer one.
+ * Look for the keys in the runs of the current version that b->seen does not have, and let
+ * b->seen be the current version.  If a page belongs to another segment by now, the version is
+ * old, and we begin again with a newer one.
  */
 static void
-sweep(BatchCheck *b)
+sweep_new_runs(BatchCheck *b)
 {
 	LsmReader  *reader = NULL;
 	LsmSeenVersion seen = {0};
 
-	for (int attempt = 0; attempt <= PATIENCE; attempt++)
+	for (int attempt = 0; attempt <= MOST_SWEEPS; attempt++)
 	{
 		reader = lsm_unique_reader(b->unique, false);
 		lsm_seen_note(&seen, &reader->version);
-		if (attempt == PATIENCE)
-			seek_all(b, reader);
+		if (attempt == MOST_SWEEPS)
+			seek_all_keys(b, reader);
 		else if (sweep_runs(b, reader))
 			break;
 	}
@@ -221,8 +220,8 @@ sweep(BatchCheck *b)
 }
 
 /*
- * Look for keys, which are in order, in the current version.  What is found stays in the
- * current memory context.
+ * Look for keys, which are in order, in the current version.  The result lives in the current
+ * memory context.
  */
 void
 lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const LsmItemRef *refs,
@@ -232,8 +231,8 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 
 	begin_check(&b, unique, index, ks, refs, count);
 	if (count > 0)
-		sweep(&b);
-	/* All with the same key say the same. */
+		sweep_new_runs(&b);
+	/* All probes of the same key get the same result. */
 	for (Size i = count; i-- > 1;)
 		b.probes[i - 1].found |= b.probes[i].repeats && b.probes[i].found;
 	for (Size i = 1; i < count; i++)
@@ -246,19 +245,19 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 /* --- checking ---------------------------------------------------------------- */
 
 /*
- * Check the entries first to end - 1, which have the same key.  Raises an error if
- * two rows count, unless that is left to a later check.  False if somebody else's
- * transaction decides: *own is to wait.
+ * Check the entries first to end - 1, which have the same key.  Raises an error if two rows
+ * count, unless a later check reports that.  False if another transaction decides: *own must
+ * wait for it.
  */
 static bool
-check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
+check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
 {
 	Size		alive = 0;
 
 	*own = b->probes[first].entry;
 	if (lsm_key_may_repeat(b->ks, b->index->rel, own))
 		return true;
-	/* The statement itself may have deleted rows that it has inserted. */
+	/* The statement may have deleted rows that it inserted itself. */
 	for (Size i = first; i < end && end - first > 1; i++)
 	{
 		const LsmEntry *entry = &b->probes[i].entry;
@@ -282,13 +281,12 @@ check_group(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *con
 }
 
 /*
- * Check the keys that were found.  False if somebody else's transaction decides: *own is
- * to wait.  A key that is unique counts as not found from then on, unless it is found
- * again in what comes: a row that is dead stays so, and if its TID is given to another
- * one that has an entry of its own.
+ * Check the keys that were found.  False if another transaction decides: *own must wait for
+ * it.  A key that is unique counts as not found from then on, until a later sweep finds it.
+ * That is enough: a dead row stays dead, and a row that gets its TID has an entry of its own.
  */
 static bool
-check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
+check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 {
 	bool		decided = true;
 	Size		end;
@@ -302,7 +300,7 @@ check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 		if (end - first == 1 && !b->probes[first].found)
 			continue;
 		old = MemoryContextSwitchTo(b->scratch);
-		decided = check_group(b, first, end, own, conflict);
+		decided = check_key(b, first, end, own, conflict);
 		MemoryContextSwitchTo(old);
 		MemoryContextReset(b->scratch);
 		for (Size i = first; i < end && decided; i++)
@@ -314,13 +312,13 @@ check_groups(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 }
 
 /*
- * Check a batch.  Nobody else adds entries when this returns, until `leave`.  Where
- * violations are for a later check this only waits for transactions that decide, as that
- * one will: two that had written the same keys before would wait for each other then.
+ * Check a batch.  From the return until leave_batch nobody else adds entries.  If a later check
+ * reports violations, this only waits for transactions that decide, as the later check will:
+ * if two transactions wrote the same keys without waiting, they would deadlock then.
  */
 static void
-enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
-	  bool raises)
+enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
+			bool raises)
 {
 	BatchCheck	b;
 	LsmConflict conflict;
@@ -331,7 +329,7 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	b.raises = raises;
 	b.scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm unique check",
 									  ALLOCSET_SMALL_SIZES);
-	/* Not in the scratch context, where it would grow first. */
+	/* Allocated here, so that it does not grow in the scratch context. */
 	b.kills.room = FIRST_KILLS;
 	b.kills.killed = palloc(FIRST_KILLS * sizeof(LsmKilled));
 	for (;;)
@@ -339,8 +337,8 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 		bool		decided;
 
 		if (count > 0)
-			sweep(&b);
-		decided = check_groups(&b, &own, &conflict);
+			sweep_new_runs(&b);
+		decided = check_found_keys(&b, &own, &conflict);
 		lsm_unique_flush_kills(b.unique, heap, &b.kills);
 		if (decided)
 		{
@@ -348,8 +346,8 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 			LSM_STOP_POINT("unique-checked");
 			lsm_publish_lock(index->rel, ExclusiveLock);
 			if (count > 0)
-				sweep(&b);
-			if (check_groups(&b, &own, &conflict))
+				sweep_new_runs(&b);
+			if (check_found_keys(&b, &own, &conflict))
 				break;
 			lsm_publish_unlock(index->rel, ExclusiveLock);
 		}
@@ -361,12 +359,13 @@ enter(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, S
 	LSM_STOP_POINT("unique-publish");
 }
 
+/* The batch is written: let others add entries again. */
 static void
-leave(LsmIndex *index)
+leave_batch(LsmIndex *index)
 {
 	lsm_publish_unlock(index->rel, ExclusiveLock);
-	/* The check has paid for the number of runs, as scans do. */
+	/* The check has read all runs, which may make a merge due. */
 	lsm_request_after_reads(index);
 }
 
-const LsmBatchGuard lsm_unique_guard = {enter, leave};
+const LsmBatchGuard lsm_unique_guard = {enter_batch, leave_batch};

@@ -19,32 +19,31 @@
 #include "vacuum/vacuum.h"
 
 /*
- * Merges go on while we visit what they have written.  When they have written
- * less than that meanwhile, the rest is visited while they wait; or after so
- * many attempts, if they are faster than we are.  For the same reason there are
- * cost delays only in the first few.
+ * Merges go on while we visit what they have written.  When they have written only few leaves
+ * meanwhile, we visit these while merges wait.  Merges may be faster than we are: we do the
+ * same after MOST_ROUNDS, and cost delays apply to the first rounds only.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
 #define SLOW_ROUNDS	3
 
-/* Attempts to read the directories of a version before the meta page is held for it. */
-#define PATIENCE	8
+/* Attempts to read the directories of a version before we lock the meta page for that. */
+#define MOST_ATTEMPTS	8
 
-/* A segment that is to be visited; a page of the write buffer is one, too. */
+/* A segment to visit, or a page of the write buffer. */
 typedef struct VacuumSegment
 {
 	uint64		id;
 	uint64		run_id;
 	BlockNumber start;
 	uint32		leaves;
-	uint64		entries;		/* as far as the manifest knows; 0: of an open page, or of
-								 * an input of which a part has been merged */
+	uint64		entries;		/* by the manifest; 0: of an open page, or of an input
+								 * of which a part has been merged */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
-	bool		is_missed;		/* by the latest visit */
+	bool		is_missed;		/* the latest visit found another's page */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
-	LsmBound   *frontier;		/* what is before it has been merged; or NULL */
+	LsmBound   *frontier;		/* entries before it have been merged; or NULL */
 } VacuumSegment;
 
 /* Ids of segments, ascending. */
@@ -74,7 +73,7 @@ typedef struct VacuumState
 	Size		segment_count;
 	Size		segment_room;
 	IdSet		visited;		/* segments */
-	IdSet		missed;			/* of which a page was another's */
+	IdSet		missed;			/* segments of which a page was another's */
 
 	LsmGroup	group;
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
@@ -90,7 +89,7 @@ is_dead(void *arg, uint64 tid)
 	return v->callback(&ip, v->callback_state);
 }
 
-/* --- which segments there are ------------------------------------------------ */
+/* --- listing segments -------------------------------------------------------- */
 
 static int
 compare_ids(const void *a, const void *b)
@@ -108,7 +107,7 @@ has_id(const IdSet *set, uint64 id)
 		bsearch(&id, set->ids, set->count, sizeof(uint64), compare_ids) != NULL;
 }
 
-/* Add an id; the set is to be sorted before it is asked. */
+/* Add an id.  The caller sorts the set before has_id. */
 static void
 add_id(IdSet *set, uint64 id)
 {
@@ -152,9 +151,9 @@ add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kin
 	return s;
 }
 
-/* An item of a directory. */
+/* A callback for each item of a directory. */
 static void
-note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
+note_directory_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
 {
 	VacuumState *v = arg;
 	VacuumSegment *s;
@@ -169,17 +168,17 @@ note_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirecto
 	s->in_directory = true;
 	s->low = item->low;
 	s->low.key = key;
-	/* The merge has not come to this one yet: it may still move to the output as it is. */
+	/* The merge has not reached this segment.  It may still move the segment as it is. */
 	if (s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) > 0)
 		s->entries = item->segment.entries;
 }
 
 /*
- * How far the job has got that a run goes into: entries before that are in the
- * job's output, too, and are counted there.  False if the version is old.
+ * Find the frontier of the job whose input a run is.  Entries before it are in the job's
+ * output, too, and count there.  False if the version is old.
  */
 static bool
-find_frontier(VacuumState *v, const LsmRunRecord *run)
+find_job_frontier(VacuumState *v, const LsmRunRecord *run)
 {
 	LsmRunRecord *output = run->job_id != 0 ? lsm_version_find(v->version, run->job_id) : NULL;
 	MemoryContext caller;
@@ -195,7 +194,7 @@ find_frontier(VacuumState *v, const LsmRunRecord *run)
 	return result == LSM_FOUND;
 }
 
-/* List the segments of the version; false if it is old already. */
+/* List the segments of the version that have not been visited.  False if the version is old. */
 static bool
 list_segments(VacuumState *v)
 {
@@ -209,11 +208,11 @@ list_segments(VacuumState *v)
 		if (!lsm_run_is_read(run))
 			continue;
 		v->run_id = run->run_id;
-		if (!find_frontier(v, run))
+		if (!find_job_frontier(v, run))
 			return false;
 		if (!lsm_run_is_single(run))
 		{
-			if (!lsm_directory_walk(v->index, run, v->version->edits, note_item, v))
+			if (!lsm_directory_walk(v->index, run, v->version->edits, note_directory_item, v))
 				return false;
 			continue;
 		}
@@ -235,16 +234,16 @@ compare_starts(const void *a, const void *b)
 }
 
 /*
- * List all segments of the current version that have not been visited, in the
- * order of their blocks; returns their leaves.
+ * List the segments of the current version that have not been visited, in the order of their
+ * blocks.  Returns the number of their leaves.
  */
 static uint64
-list_news(VacuumState *v)
+list_unvisited(VacuumState *v)
 {
 	uint64		leaves = 0;
 	bool		done = false;
 
-	for (int i = 0; i < PATIENCE && !done; i++)
+	for (int i = 0; i < MOST_ATTEMPTS && !done; i++)
 	{
 		lsm_version_update(v->index, v->version, NULL);
 		done = list_segments(v);
@@ -254,7 +253,7 @@ list_news(VacuumState *v)
 		Buffer		meta = lsm_meta_lock(v->rel, BUFFER_LOCK_SHARE);
 
 		lsm_version_copy(v->version, lsm_meta(BufferGetPage(meta)));
-		/* Nobody changes directories now. */
+		/* Nobody changes directories while we hold the meta page. */
 		if (!list_segments(v))
 			lsm_report_corruption(v->rel, LSM_BLOCK_META, "a directory is not the one that is named");
 		UnlockReleaseBuffer(meta);
@@ -265,17 +264,17 @@ list_news(VacuumState *v)
 	return leaves;
 }
 
-/* --- visiting them ------------------------------------------------------------ */
+/* --- visiting segments ------------------------------------------------------- */
 
-/* How many of the entries that are about to be removed are counted with the run? */
+/* How many of the dead entries does the run's count include? */
 static int
-count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
+count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 {
 	int			counted = 0;
 	int			ordinal = 0;
 	int			next = 0;
 
-	/* The count of an open page is taken when it is sealed. */
+	/* An open page is counted when it is sealed (I7). */
 	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
 		return 0;
 	if (s->frontier == NULL)
@@ -306,10 +305,7 @@ count_dead(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 	return counted;
 }
 
-/*
- * Visit a page of a segment, and count its entries.  False if it is another's by
- * now: VACUUM holds back nobody.
- */
+/* Remove the dead entries of a page, and count its entries.  False if the page is another's. */
 static bool
 visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		   uint64 *found, LsmRemoved *removed)
@@ -330,7 +326,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	if (!BufferIsValid(buffer))
 		return false;
 	dead = lsm_remove_find(v->rel, buffer, is_dead, v, &v->group, v->dead, &total);
-	/* A segment may move to a directory until its figures are noted: then this finds it there. */
+	/* The segment may move to a directory before its counts are noted.  `low` finds it there. */
 	if (low->key == NULL && total > 0 && s->kind == LSM_PAGE_LEAF)
 	{
 		LsmEntry	first;
@@ -340,7 +336,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	}
 	if (dead > 0)
 	{
-		removed->counted += count_dead(v, s, BufferGetPage(buffer), dead);
+		removed->counted += count_dead_of_run(v, s, BufferGetPage(buffer), dead);
 		removed->all += dead;
 		lsm_remove(v->rel, buffer, v->dead, dead, InvalidTransactionId, false, &v->group);
 		v->stats->tuples_removed += dead;
@@ -352,9 +348,8 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 }
 
 /*
- * Visit a segment.  If it is merged meanwhile, its entries are in others, which
- * will be visited, too: then this is the number of the first leaf that is another's;
- * else that of all leaves.
+ * Visit a segment.  Returns the number of leaves visited.  If these are not all, a merge has
+ * put the entries into other segments, which we will visit, too.
  */
 static uint32
 visit_segment(VacuumState *v, const VacuumSegment *s)
@@ -371,7 +366,7 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 		leaf++;
 	is_there = leaf == s->leaves;
 	removed.empty &= is_there;
-	/* Scans have removed some, and told nobody. */
+	/* Scans remove entries without changing the manifest (kill_dead.c). */
 	if (is_there && s->entries > found)
 	{
 		removed.all += s->entries - found;
@@ -385,9 +380,9 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 }
 
 /*
- * Visit what is listed.  False if a segment was missed: it should be gone when they are
- * listed anew.  If it is not, the index is damaged: entries would be left behind, and
- * lead to whatever rows get their places.
+ * Visit the listed segments.  False if one was missed.  A missed segment should not be in the
+ * next list.  If it is, the index is damaged: we would leave dead entries behind, which would
+ * lead to whatever rows get their TIDs.
  */
 static bool
 visit_listed(VacuumState *v)
@@ -413,9 +408,9 @@ visit_listed(VacuumState *v)
 
 /* --- callbacks ------------------------------------------------------------------ */
 
-/* Entries on a page of the write buffer; 0 if it is another's by now. */
+/* The number of entries on an open page; 0 if the page is another's by now. */
 static double
-count_open(LsmIndex *index, const LsmRunRecord *run)
+count_open_page(LsmIndex *index, const LsmRunRecord *run)
 {
 	Buffer		buffer = lsm_buffer_read_owned(index->rel, run->start, LSM_PAGE_BUFFER,
 											   run->run_id, BUFFER_LOCK_SHARE, NULL);
@@ -440,7 +435,7 @@ fill_stats(LsmIndex *index, IndexBulkDeleteResult *stats)
 		const LsmRunRecord *run = &version->runs[i];
 
 		if (run->state == LSM_RUN_OPEN)
-			entries += count_open(index, run);
+			entries += count_open_page(index, run);
 		else if (lsm_run_is_read(run))
 			entries += run->entries;
 	}
@@ -486,10 +481,7 @@ end_vacuum(VacuumState *v)
 	pfree(v);
 }
 
-/*
- * Remove all entries whose TIDs the callback calls dead.  When this returns no
- * scan can come upon such a TID any more.
- */
+/* ambulkdelete: remove all entries whose TIDs the callback calls dead.  Establishes I9. */
 IndexBulkDeleteResult *
 lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 				   IndexBulkDeleteCallback callback, void *state)
@@ -498,8 +490,8 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	BlockNumber gate;
 
 	/*
-	 * This must not be left out: VACUUM would free the line pointers, and our
-	 * entries lead to whatever rows get them next.
+	 * Without the library we cannot write, and we must not return without an error: VACUUM
+	 * would free the line pointers, and our entries would lead to whatever rows get them.
 	 */
 	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
 						"of dead rows unused; or use DROP INDEX.");
@@ -508,27 +500,27 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	v = begin_vacuum(info, stats, callback, state);
 
 	/*
-	 * A VACUUM that was interrupted after its flip may have left scans under the gate that
-	 * will become the current one again.  They can take as long as they like, so they come
-	 * first: what is merged meanwhile is not to be visited while merges wait.
+	 * An interrupted VACUUM may have left scans under the gate that our flip makes current
+	 * again.  We wait for them first.  Later we would visit what was merged during this wait
+	 * while merges wait for us.
 	 */
 	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
-	/* All that there is, then what merges have written meanwhile. */
-	list_news(v);
+	/* Visit all segments, then those that merges have written meanwhile. */
+	list_unvisited(v);
 	visit_listed(v);
-	for (int round = 0; round < MOST_ROUNDS && list_news(v) > FEW_LEAVES; round++)
+	for (int round = 0; round < MOST_ROUNDS && list_unvisited(v) > FEW_LEAVES; round++)
 	{
 		v->hurries = round >= SLOW_ROUNDS;
 		visit_listed(v);
 	}
 	lsm_manifest_drop_empty(v->index);
 
-	/* Now no step is running: every entry is on some page. */
+	/* Now no step runs, so every entry is on some page. */
 	lsm_merge_lock(v->rel, ExclusiveLock, true);
 	v->hurries = true;
 	do
-		list_news(v);
+		list_unvisited(v);
 	while (!visit_listed(v));
 	/* Merge lock (exclusive).  No page has a dead entry, but scans may have copies. */
 	LSM_STOP_POINT("vacuum-flip");
@@ -543,7 +535,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/* After all bulk deletes: free what merges have left, take stock. */
+/* amvacuumcleanup: free spent runs, truncate the file, and count. */
 IndexBulkDeleteResult *
 lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
@@ -556,7 +548,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	index = lsm_index_open(info->index);
 	lsm_manifest_reap(index);
 	lsm_truncate(index);
-	/* After a restart nobody else may know that a merge was under way. */
+	/* After a restart nobody else may know of a merge that was under way. */
 	lsm_request_note(index, true);
 	fill_stats(index, stats);
 	return stats;
