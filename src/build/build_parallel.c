@@ -18,6 +18,7 @@
 #include "build/build_parallel.h"
 #include "catalog/index.h"
 #include "executor/instrument.h"
+#include "format/leaf_mode.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/sharedfileset.h"

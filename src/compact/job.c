@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "base/stop_point.h"
 #include "compact/compact.h"
+#include "format/leaf_mode.h"
 #include "miscadmin.h"
 #include "read/reader.h"
 #include "storage/buffers.h"

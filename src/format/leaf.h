@@ -135,7 +135,7 @@ typedef struct LsmGroup
 	LsmEntry	entries[LSM_DECODED_ENTRIES];
 } LsmGroup;
 
-/* A key that is sought, and how many entries are wanted from there on, or before it. */
+/* The key to seek, and how many entries the caller wants after it (backward: before it). */
 typedef struct LsmPlaceOfKey
 {
 	const uint8 *key;			/* or the beginning of keys */
@@ -158,62 +158,6 @@ lsm_group_scratch_size(uint32 max_keylen)
 
 	return Max(unframed, framed);
 }
-
-/*
- * State of a page under construction.  The last group, if it is to be framed, is
- * not on the page yet.
- */
-typedef struct LsmLeafBuilder
-{
-	Page		page;			/* in private memory */
-	LsmLeafCoding coding;
-	int			odd_keys;		/* keys of another length than the coding's */
-	int			in_group;		/* entries in the last group, if that is not framed */
-	int			framed;			/* entries that wait for their frame */
-	uint32		most_frame;		/* bytes that a frame takes at most, without rests */
-	uint64		lowest_tid;		/* of theirs, as a code */
-	uint64		highest_tid;
-	uint32		rest_used;		/* bytes of rests, with their lengths */
-	LsmEntry	waiting[LSM_GROUP_ENTRIES];
-	uint8		waiting_keys[LSM_GROUP_ENTRIES][LSM_FRAMED_KEYLEN + LSM_KEY_PAD];
-	uint8		waiting_rests[BLCKSZ];
-	uint32		last_keylen;
-	uint64		last_tid;
-	uint64		last_prefix;	/* see lsm_key_prefix */
-	uint8		last_key[LSM_MAX_ENTRY_SIZE];
-} LsmLeafBuilder;
-
-extern void lsm_mode_init(LsmLeafMode *mode);
-extern void lsm_mode_add(LsmLeafMode *mode, const LsmEntry *entry);
-extern void lsm_mode_cover(LsmLeafMode *mode, uint64 tid);
-extern void lsm_mode_join(LsmLeafMode *mode, const LsmLeafMode *other);
-extern void lsm_mode_of_page(Page page, LsmLeafMode *mode);
-extern void lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen);
-extern int	lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits);
-
-extern void lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
-						   uint64 owner, BlockNumber self);
-extern void lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
-								uint64 first_tid, uint64 owner, BlockNumber self);
-extern void lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner,
-							BlockNumber self);
-extern bool lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry);
-extern void lsm_leaf_finish(LsmLeafBuilder *b);
-extern uint32 lsm_leaf_builder_unused(const LsmLeafBuilder *b);
-extern bool lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch);
-extern bool lsm_leaf_needs_wide(uint64 tid);
-extern uint32 lsm_leaf_unused(Page page);
-
-extern void lsm_group_init(LsmGroup *group, uint32 max_keylen);
-extern void lsm_group_free(LsmGroup *group);
-extern const char *lsm_leaf_check(Page page);
-extern bool lsm_leaf_first_of_group(Page page, int group, LsmEntry *entry);
-extern bool lsm_leaf_decode_group(Page page, int group, LsmGroup *out);
-extern bool lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought,
-								   int *from, int *to, LsmGroup *out);
-extern int	lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out);
-extern int	lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out);
-extern bool lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch);
 
 static inline int
 lsm_leaf_group_count(Page page)

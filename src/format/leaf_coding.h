@@ -1,6 +1,6 @@
 /*
  * leaf_coding.h
- *	  What writing (leaf.c) and reading (leaf_read.c) packed pages share: the
+ *	  What writing (leaf_build.c) and reading (leaf_read.c) packed pages share: the
  *	  variable coding of entries.
  *
  * The first entry of a group is whole.  The others are differences to the entry

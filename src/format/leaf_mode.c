@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "base/coding.h"
-#include "format/leaf.h"
+#include "format/leaf_mode.h"
 
 /* Nothing is known. */
 void

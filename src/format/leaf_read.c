@@ -1,13 +1,40 @@
 /*
  * leaf_read.c
- *	  Decoding packed pages.
+ *	  Checking and decoding packed pages.
  */
 #include "postgres.h"
 
 #include "format/frame.h"
+#include "format/leaf_read.h"
 
 /* Beyond what one group may need, for decoding several in one go. */
 #define MORE_SCRATCH	(16 * 1024)
+
+/* Check the layout of a packed page.  Returns what is wrong, or NULL. */
+const char *
+lsm_leaf_check(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	LsmLeafHeader *leaf = lsm_leaf_header(page);
+
+	if (header->pd_lower < LSM_LEAF_DATA ||
+		header->pd_upper + sizeof(uint16) * leaf->group_count != LSM_PAGE_SPECIAL ||
+		leaf->entry_count > leaf->group_count * LSM_GROUP_ENTRIES ||
+		leaf->entry_count < leaf->group_count)
+		return "entry counts do not fit the page";
+	if (leaf->offset_bits < 1 || leaf->offset_bits > 16 || leaf->tid_bytes > MAX_TID_BYTES ||
+		leaf->keylen > LSM_FRAMED_KEYLEN || leaf->base_block > leaf->last_block)
+		return "coding of the entries is unknown";
+	for (int i = 0; i < leaf->group_count; i++)
+	{
+		uint16		offset = lsm_leaf_group_offset(page, i);
+		uint16		before = i > 0 ? lsm_leaf_group_offset(page, i - 1) : LSM_LEAF_DATA - 1;
+
+		if (offset <= before || offset >= header->pd_lower)
+			return "group offsets are out of order";
+	}
+	return NULL;
+}
 
 /* Room for decoding groups whose keys have at most max_keylen bytes. */
 void

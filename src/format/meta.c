@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "format/leaf_mode.h"
 #include "format/map_page.h"
 #include "format/meta.h"
 

@@ -29,6 +29,7 @@
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/stop_point.h"
+#include "format/leaf_mode.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
 #include "lib/ilist.h"

@@ -12,6 +12,8 @@
 
 #include "format/buffer_page.h"
 #include "format/filter_page.h"
+#include "format/leaf_mode.h"
+#include "format/leaf_read.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "segment/segment.h"

@@ -9,6 +9,7 @@
 
 #include "base/stop_point.h"
 #include "format/buffer_page.h"
+#include "format/leaf_mode.h"
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"

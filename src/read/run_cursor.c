@@ -18,6 +18,7 @@
 
 #include "base/compat.h"
 #include "format/leaf_coding.h"
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"

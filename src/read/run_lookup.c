@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"

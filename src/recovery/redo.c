@@ -12,6 +12,8 @@
 #include "access/bufmask.h"
 #include "access/xlogutils.h"
 #include "format/buffer_page.h"
+#include "format/leaf_build.h"
+#include "format/leaf_read.h"
 #include "format/wal.h"
 #include "recovery/recovery.h"
 

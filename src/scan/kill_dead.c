@@ -27,6 +27,7 @@
 #include "base/limits.h"
 #include "base/preload.h"
 #include "catalog/catalog.h"
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "scan/kill_dead.h"
 #include "storage/buffers.h"

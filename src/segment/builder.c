@@ -20,6 +20,9 @@
 #include "postgres.h"
 
 #include "base/options.h"
+#include "format/leaf_build.h"
+#include "format/leaf_mode.h"
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "segment/fences.h"
 #include "segment/fill.h"

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "format/leaf_coding.h"
+#include "format/leaf_read.h"
 #include "segment/segment.h"
 
 /*

@@ -29,6 +29,7 @@
 #include "format/buffer_page.h"
 #include "format/directory_page.h"
 #include "format/filter_page.h"
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"

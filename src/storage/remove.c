@@ -4,6 +4,8 @@
  */
 #include "postgres.h"
 
+#include "format/leaf_build.h"
+#include "format/leaf_read.h"
 #include "storage/remove.h"
 #include "format/buffer_page.h"
 #include "miscadmin.h"

@@ -10,6 +10,7 @@
 #include "base/stop_point.h"
 #include "commands/vacuum.h"
 #include "format/buffer_page.h"
+#include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"

@@ -6,6 +6,9 @@
 
 #include "base/coding.h"
 #include "format/leaf.h"
+#include "format/leaf_build.h"
+#include "format/leaf_mode.h"
+#include "format/leaf_read.h"
 
 #define MAX_ENTRIES 5000
 

@@ -2,6 +2,7 @@
 #include "tap.h"
 
 #include "backend.h"
+#include "format/leaf_mode.h"
 #include "format/meta.h"
 
 static PGAlignedBlock block;

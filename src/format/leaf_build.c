@@ -1,10 +1,13 @@
 /*
- * leaf.c
- *	  Building and trimming packed pages.
+ * leaf_build.c
+ *	  Building packed pages, and removing entries from them.
  */
 #include "postgres.h"
 
 #include "format/frame.h"
+#include "format/leaf_build.h"
+#include "format/leaf_mode.h"
+#include "format/leaf_read.h"
 
 /* What an entry takes on a page, at most, beyond its key and rest. */
 #define ENTRY_OVERHEAD		32
@@ -468,32 +471,6 @@ uint32
 lsm_leaf_builder_unused(const LsmLeafBuilder *b)
 {
 	return unused_with(b->page, waiting_size(b));
-}
-
-/* NULL, or what is wrong with the layout of a packed page. */
-const char *
-lsm_leaf_check(Page page)
-{
-	PageHeader	header = (PageHeader) page;
-	LsmLeafHeader *leaf = lsm_leaf_header(page);
-
-	if (header->pd_lower < LSM_LEAF_DATA ||
-		header->pd_upper + sizeof(uint16) * leaf->group_count != LSM_PAGE_SPECIAL ||
-		leaf->entry_count > leaf->group_count * LSM_GROUP_ENTRIES ||
-		leaf->entry_count < leaf->group_count)
-		return "entry counts do not fit the page";
-	if (leaf->offset_bits < 1 || leaf->offset_bits > 16 || leaf->tid_bytes > MAX_TID_BYTES ||
-		leaf->keylen > LSM_FRAMED_KEYLEN || leaf->base_block > leaf->last_block)
-		return "coding of the entries is unknown";
-	for (int i = 0; i < leaf->group_count; i++)
-	{
-		uint16		offset = lsm_leaf_group_offset(page, i);
-		uint16		before = i > 0 ? lsm_leaf_group_offset(page, i - 1) : LSM_LEAF_DATA - 1;
-
-		if (offset <= before || offset >= header->pd_lower)
-			return "group offsets are out of order";
-	}
-	return NULL;
 }
 
 /* Code what is left of a group in the variable coding.  Returns the end. */
