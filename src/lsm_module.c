@@ -14,6 +14,7 @@
 #include "hooks/hooks.h"
 #include "index/index.h"
 #include "ingest/statement.h"
+#include "key/comparing.h"
 #include "key/keyspace.h"
 #include "miscadmin.h"
 #include "planner/planner.h"

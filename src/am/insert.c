@@ -7,6 +7,7 @@
 #include "am/am.h"
 #include "base/counts.h"
 #include "ingest/statement.h"
+#include "key/comparing.h"
 #include "unique/unique.h"
 #include "base/preload.h"
 #include "base/stop_point.h"

@@ -20,6 +20,7 @@
 
 #include "access/xact.h"
 #include "index/index.h"
+#include "key/comparing.h"
 #include "storage/buffers.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"

@@ -12,6 +12,7 @@
 #include "access/itup.h"
 #include "access/tupmacs.h"
 #include "inspect/inspect.h"
+#include "key/encode.h"
 #include "utils/memutils.h"
 
 static void

@@ -15,6 +15,7 @@
 #include "format/leaf_mode.h"
 #include "format/leaf_read.h"
 #include "inspect/inspect.h"
+#include "key/encode.h"
 #include "miscadmin.h"
 #include "segment/segment.h"
 #include "utils/memutils.h"
@@ -236,7 +237,7 @@ segment_check_in_filter(SegmentWalk *w, BlockNumber block, int ordinal, const Ls
 		lsm_check_report(w->check, block, "the filter does not know entry %d", ordinal);
 	for (int columns = 1; columns <= w->segment->segment.prefix_columns; columns++)
 	{
-		uint32		length = lsm_encoded_prefix_length(w->check->ks, entry->key, entry->keylen,
+		uint32		length = lsm_encoded_prefix_length(w->check->ks->columns, entry->key, entry->keylen,
 													   columns);
 
 		if (!segment_filter_has(w, lsm_filter_prefix_hash(entry->key, length, columns)))

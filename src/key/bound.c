@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "key/encode.h"
 #include "key/keyspace.h"
 
 /* The key of bounds that have none: memcmp must not be given NULL, not even for no bytes. */

@@ -1,39 +1,41 @@
 /*
  * comparing.c
- *	  Which indexes are being compared for.
+ *	  Calls of comparison functions, and the indexes they are running for.
  *
- * Comparison functions of tuple keys are called while a page of the index is
- * locked, and they may be anybody's.  One that comes back to its own index would
- * wait for that lock, which nothing can interrupt.  So it is noted for which
- * index a comparison goes on, and who begins to use an index asks.
+ * Tuple keys are compared by functions that anybody may have written, while a page
+ * of the index is locked.  A function that uses the same index would wait for that
+ * lock, and nothing could interrupt the wait.  So this file records the index of
+ * each comparison under way, and whoever opens an index calls lsm_compare_check.
  *
- * An error leaves comparisons without an end.  Those that began in the
- * (sub)transaction that is aborted, or within it, are forgotten then; the
- * function may itself have caught an error of something below it, and goes on.
+ * An error leaves a comparison without its end.  The abort of a (sub)transaction
+ * drops the comparisons that began in it or below it.  Outer ones stay: their
+ * function may have caught the error, and goes on.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "key/keyspace.h"
+#include "key/comparing.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 
-/* A comparison within that of another index, and so on: nobody needs more. */
+/* Comparisons that call each other, each for another index. */
 #define MOST_NESTED 32
 
 typedef struct Comparison
 {
 	Oid			index;
-	int			nest_level;		/* of the transaction in which it began */
+	int			nest_level;		/* of the transaction when it began */
 } Comparison;
 
 static Comparison comparisons[MOST_NESTED];
 static int	depth = 0;
 
 /*
- * Call a comparison function of an index.  One that catches an error has lost
- * the lock of the page by that: aborting a subtransaction releases all of them.
- * Locks hold off interrupts, and errors end that, so it can be seen there.
+ * Call a comparison function of an index.
+ *
+ * A function that catches an error has lost the lock of the page, since the abort of
+ * its subtransaction releases all locks.  InterruptHoldoffCount shows that: each lock
+ * raises it, and an error resets it.
  */
 int32
 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
@@ -59,7 +61,7 @@ lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 	return result;
 }
 
-/* Error if the index is used by one of its own comparison functions. */
+/* Raise an error if one of the index's own comparison functions is running. */
 void
 lsm_compare_check(Relation index)
 {
@@ -75,31 +77,31 @@ lsm_compare_check(Relation index)
 }
 
 static void
-forget_from(int nest_level)
+drop_comparisons_from(int nest_level)
 {
 	while (depth > 0 && comparisons[depth - 1].nest_level >= nest_level)
 		depth--;
 }
 
 static void
-at_transaction_end(XactEvent event, void *arg)
+drop_at_abort(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_ABORT || event == XACT_EVENT_PARALLEL_ABORT)
-		forget_from(0);
+		drop_comparisons_from(0);
 }
 
 static void
-at_subtransaction_end(SubXactEvent event, SubTransactionId mine, SubTransactionId parent,
-					  void *arg)
+drop_at_subtransaction_abort(SubXactEvent event, SubTransactionId mine, SubTransactionId parent,
+							 void *arg)
 {
 	if (event == SUBXACT_EVENT_ABORT_SUB)
-		forget_from(GetCurrentTransactionNestLevel());
+		drop_comparisons_from(GetCurrentTransactionNestLevel());
 }
 
 /* When the library is loaded. */
 void
 lsm_compare_init(void)
 {
-	RegisterXactCallback(at_transaction_end, NULL);
-	RegisterSubXactCallback(at_subtransaction_end, NULL);
+	RegisterXactCallback(drop_at_abort, NULL);
+	RegisterSubXactCallback(drop_at_subtransaction_abort, NULL);
 }

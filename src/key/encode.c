@@ -12,9 +12,8 @@
  */
 #include "postgres.h"
 
-#include "key/keyspace.h"
-
 #include "base/compat.h"
+#include "key/encode.h"
 #include "utils/builtins.h"
 #include "utils/cash.h"
 #include "utils/date.h"
@@ -116,30 +115,39 @@ lsm_encode_size(LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
-/* The length of a column's values as they are encoded, marker included, or 0 if it varies. */
-uint32
-lsm_encoded_length(const LsmColumn *column)
+/* The width of a column's encoded values, without the marker; 0 if it varies. */
+static inline uint32
+fixed_width(const LsmColumn *column)
 {
 	switch (column->encoding)
 	{
 		case LSM_ENC_BOOL:
 		case LSM_ENC_CHAR:
-			return 1 + 1;
+			return 1;
 		case LSM_ENC_INT16:
-			return 1 + 2;
+			return 2;
 		case LSM_ENC_INT32:
 		case LSM_ENC_UINT32:
 		case LSM_ENC_FLOAT4:
-			return 1 + 4;
+			return 4;
 		case LSM_ENC_INT64:
 		case LSM_ENC_UINT64:
 		case LSM_ENC_FLOAT8:
-			return 1 + 8;
+			return 8;
 		case LSM_ENC_FIXED:
-			return 1 + column->typlen;
+			return column->typlen;
 		default:
 			return 0;
 	}
+}
+
+/* The length of a column's encoded values, with the marker; 0 if it varies. */
+uint32
+lsm_encoded_length(const LsmColumn *column)
+{
+	uint32		width = fixed_width(column);
+
+	return width > 0 ? 1 + width : 0;
 }
 
 static uint8 *
@@ -329,35 +337,15 @@ lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out)
 	return out;
 }
 
-/* Length of an encoded value at p, without the marker, or 0 if damaged. */
+/* The length of the encoded value at p, without the marker; 0 if it is damaged. */
 static uint32
-encoded_length(LsmColumn *column, const uint8 *p, const uint8 *end)
+value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {
 	uint8		flip = column->desc ? 0xFF : 0;
-	uint32		fixed = 0;
+	uint32		width;
 
 	switch (column->encoding)
 	{
-		case LSM_ENC_BOOL:
-		case LSM_ENC_CHAR:
-			fixed = 1;
-			break;
-		case LSM_ENC_INT16:
-			fixed = 2;
-			break;
-		case LSM_ENC_INT32:
-		case LSM_ENC_UINT32:
-		case LSM_ENC_FLOAT4:
-			fixed = 4;
-			break;
-		case LSM_ENC_INT64:
-		case LSM_ENC_UINT64:
-		case LSM_ENC_FLOAT8:
-			fixed = 8;
-			break;
-		case LSM_ENC_FIXED:
-			fixed = column->typlen;
-			break;
 		case LSM_ENC_TEXT:
 		case LSM_ENC_NAME:
 			{
@@ -375,61 +363,62 @@ encoded_length(LsmColumn *column, const uint8 *p, const uint8 *end)
 				q++;
 			}
 			return 0;
-		case LSM_ENC_NONE:
-			return 0;
+		default:
+			width = fixed_width(column);
+			return width <= end - p ? width : 0;
 	}
-	return fixed <= end - p ? fixed : 0;
 }
 
-/* The length of an encoded column, marker included, or 0 if it is damaged. */
+/* The length of the encoded column at p, with the marker; 0 if it is damaged. */
 uint32
-lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end)
+lsm_encoded_column_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {
 	uint32		len;
 
-	if (p < end && *p != MARK_VALUE)
+	if (p >= end)
+		return 0;
+	if (*p != MARK_VALUE)
 		return 1;
-	len = p < end ? encoded_length(column, p + 1, end) : 0;
+	len = value_length(column, p + 1, end);
 	return len > 0 ? 1 + len : 0;
 }
 
-/* How many whole columns, `most` of them at most, a part of a key begins with; they have *bytes. */
+/* Count the whole columns at the beginning of a key, up to `most`; *bytes is their length. */
 static int
-walk_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most, uint32 *bytes)
+walk_columns(const LsmColumn *columns, const uint8 *key, uint32 length, int most, uint32 *bytes)
 {
-	int			columns = 0;
+	int			count = 0;
 
-	for (*bytes = 0; columns < most; columns++)
+	for (*bytes = 0; count < most; count++)
 	{
-		uint32		len = lsm_encoded_column_length(&ks->columns[columns], key + *bytes,
-													key + length);
+		uint32		len = lsm_encoded_column_length(&columns[count], key + *bytes, key + length);
 
 		if (len == 0)
 			break;
 		*bytes += len;
 	}
-	return columns;
+	return count;
 }
 
-/* How many whole columns, `most` of them at most, a part of a key begins with. */
+/* How many whole columns, up to `most`, the first `length` bytes of a key hold. */
 int
-lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most)
+lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint32 length, int most)
 {
 	uint32		bytes;
 
-	return walk_columns(ks, key, length, most, &bytes);
+	return walk_columns(columns, key, length, most, &bytes);
 }
 
 /*
- * The length of the first columns of a key, or 0 if it is damaged.  Keys whose first
- * columns are equal begin with the same bytes, up to there, and others do not.
+ * The length of a key's first `count` columns, or 0 if the key is damaged.  Two keys
+ * have equal values in these columns exactly if they agree in these bytes.
  */
 uint32
-lsm_encoded_prefix_length(LsmKeySpace *ks, const uint8 *key, uint32 keylen, int columns)
+lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key, uint32 keylen, int count)
 {
 	uint32		bytes;
 
-	return walk_columns(ks, key, keylen, columns, &bytes) == columns ? bytes : 0;
+	return walk_columns(columns, key, keylen, count, &bytes) == count ? bytes : 0;
 }
 
 bool
@@ -438,9 +427,84 @@ lsm_encoded_is_null(const uint8 *p)
 	return *p != MARK_VALUE;
 }
 
+/* Undo the inversion of a DESC column, in `room` if the value fits there. */
+static const uint8 *
+uninvert(const uint8 *p, uint32 len, uint8 *room, uint32 room_size)
+{
+	uint8	   *copy = len <= room_size ? room : palloc(len);
+
+	for (uint32 i = 0; i < len; i++)
+		copy[i] = ~p[i];
+	return copy;
+}
+
+static Datum
+decode_name(const uint8 *v, uint32 len)
+{
+	char	   *name = palloc0(NAMEDATALEN);
+
+	memcpy(name, v, Min(len - 1, NAMEDATALEN - 1));
+	return PointerGetDatum(name);
+}
+
+static Datum
+decode_bytea(const uint8 *v, uint32 len)
+{
+	bytea	   *result = palloc(VARHDRSZ + len);
+	uint8	   *out = (uint8 *) VARDATA(result);
+
+	for (uint32 i = 0; i + 2 < len; i++)
+	{
+		*out++ = v[i];
+		if (v[i] == 0)
+			i++;
+	}
+	SET_VARSIZE(result, (char *) out - (char *) result);
+	return PointerGetDatum(result);
+}
+
+/* Decode a value that value_length has accepted. */
+static inline Datum
+decode_value(LsmEncoding encoding, const uint8 *v, uint32 len)
+{
+	switch (encoding)
+	{
+		case LSM_ENC_BOOL:
+			return BoolGetDatum(v[0] != 0);
+		case LSM_ENC_CHAR:
+			return CharGetDatum((char) v[0]);
+		case LSM_ENC_INT16:
+			return Int16GetDatum((int16) ((uint16) get_be(v, 2) ^ 0x8000));
+		case LSM_ENC_INT32:
+			return Int32GetDatum((int32) ((uint32) get_be(v, 4) ^ 0x80000000u));
+		case LSM_ENC_INT64:
+			return Int64GetDatum((int64) (get_be(v, 8) ^ UINT64CONST(0x8000000000000000)));
+		case LSM_ENC_UINT32:
+			return UInt32GetDatum((uint32) get_be(v, 4));
+		case LSM_ENC_UINT64:
+			return UInt64GetDatum(get_be(v, 8));
+		case LSM_ENC_FLOAT4:
+			return Float4GetDatum(float4_from_bits((uint32) get_be(v, 4)));
+		case LSM_ENC_FLOAT8:
+			return Float8GetDatum(float8_from_bits(get_be(v, 8)));
+		case LSM_ENC_FIXED:
+			return PointerGetDatum(memcpy(palloc(len), v, len));
+		case LSM_ENC_TEXT:
+			return PointerGetDatum(cstring_to_text_with_len((const char *) v, len - 1));
+		case LSM_ENC_NAME:
+			return decode_name(v, len);
+		case LSM_ENC_BYTEA:
+			return decode_bytea(v, len);
+		case LSM_ENC_NONE:
+			break;
+	}
+	elog(ERROR, "column has no byte encoding");
+	return (Datum) 0;
+}
+
 /*
- * Decode one column; returns its end, or NULL if the bytes are damaged.  Values
- * by reference are palloc'd.
+ * Decode the column at p.  Returns its end, or NULL if the bytes are damaged.
+ * A value by reference is palloc'd.
  */
 const uint8 *
 lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
@@ -457,90 +521,10 @@ lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
 	if (*p++ != MARK_VALUE)
 		return p;
 	*isnull = false;
-	len = encoded_length(column, p, end);
+	len = value_length(column, p, end);
 	if (len == 0)
 		return NULL;
-
-	v = p;
-	if (column->desc && len <= sizeof(room))
-	{
-		for (uint32 i = 0; i < len; i++)
-			room[i] = ~p[i];
-		v = room;
-	}
-	else if (column->desc)
-	{
-		uint8	   *copy = palloc(len);
-
-		for (uint32 i = 0; i < len; i++)
-			copy[i] = ~p[i];
-		v = copy;
-	}
-	switch (column->encoding)
-	{
-		case LSM_ENC_BOOL:
-			*value = BoolGetDatum(v[0] != 0);
-			break;
-		case LSM_ENC_CHAR:
-			*value = CharGetDatum((char) v[0]);
-			break;
-		case LSM_ENC_INT16:
-			*value = Int16GetDatum((int16) ((uint16) get_be(v, 2) ^ 0x8000));
-			break;
-		case LSM_ENC_INT32:
-			*value = Int32GetDatum((int32) ((uint32) get_be(v, 4) ^ 0x80000000u));
-			break;
-		case LSM_ENC_INT64:
-			*value = Int64GetDatum((int64) (get_be(v, 8) ^ UINT64CONST(0x8000000000000000)));
-			break;
-		case LSM_ENC_UINT32:
-			*value = UInt32GetDatum((uint32) get_be(v, 4));
-			break;
-		case LSM_ENC_UINT64:
-			*value = UInt64GetDatum(get_be(v, 8));
-			break;
-		case LSM_ENC_FLOAT4:
-			*value = Float4GetDatum(float4_from_bits((uint32) get_be(v, 4)));
-			break;
-		case LSM_ENC_FLOAT8:
-			*value = Float8GetDatum(float8_from_bits(get_be(v, 8)));
-			break;
-		case LSM_ENC_FIXED:
-			{
-				uint8	   *copy = palloc(len);
-
-				memcpy(copy, v, len);
-				*value = PointerGetDatum(copy);
-				break;
-			}
-		case LSM_ENC_TEXT:
-			*value = PointerGetDatum(cstring_to_text_with_len((const char *) v, len - 1));
-			break;
-		case LSM_ENC_NAME:
-			{
-				char	   *name = palloc0(NAMEDATALEN);
-
-				memcpy(name, v, Min(len - 1, NAMEDATALEN - 1));
-				*value = PointerGetDatum(name);
-				break;
-			}
-		case LSM_ENC_BYTEA:
-			{
-				bytea	   *result = palloc(VARHDRSZ + len);
-				uint8	   *out = (uint8 *) VARDATA(result);
-
-				for (uint32 i = 0; i + 2 < len; i++)
-				{
-					*out++ = v[i];
-					if (v[i] == 0)
-						i++;
-				}
-				SET_VARSIZE(result, (char *) out - (char *) result);
-				*value = PointerGetDatum(result);
-				break;
-			}
-		case LSM_ENC_NONE:
-			return NULL;
-	}
+	v = column->desc ? uninvert(p, len, room, sizeof(room)) : p;
+	*value = decode_value(column->encoding, v, len);
 	return p + len;
 }

@@ -12,6 +12,8 @@
 #include "access/detoast.h"
 #include "access/nbtree.h"
 #include "access/genam.h"
+#include "key/comparing.h"
+#include "key/encode.h"
 #include "key/keyspace.h"
 #include "utils/lsyscache.h"
 
@@ -134,16 +136,46 @@ check_coding(Relation index, const LsmKeyCoding *coding)
 				 errhint("Please REINDEX it.")));
 }
 
+/* Does an encoded index keep a column in the rest: an included one, or a float? */
+static bool
+is_in_rest(const LsmKeySpace *ks, int i)
+{
+	return i >= ks->nkeys || ks->columns[i].encoding == LSM_ENC_FLOAT4 ||
+		ks->columns[i].encoding == LSM_ENC_FLOAT8;
+}
+
+/* Describe the tuple in the rest of entries, if there is one. */
+static void
+describe_rest(LsmKeySpace *ks)
+{
+	int			count = 0;
+
+	for (int i = 0; i < ks->natts && ks->encoded; i++)
+		count += is_in_rest(ks, i);
+	if (count == 0)
+		return;
+	ks->has_rest = true;
+	ks->rest_desc = CreateTemplateTupleDesc(count);
+	count = 0;
+	for (int i = 0; i < ks->natts; i++)
+	{
+		if (!is_in_rest(ks, i))
+			continue;
+		if (i < ks->nkeys)
+			ks->columns[i].rest_at = count;
+		TupleDescCopyEntry(ks->rest_desc, ++count, ks->desc, i + 1);
+	}
+}
+
 /*
- * Build the keyspace of an index whose keys are coded so, in the current memory
- * context.  Errors when that does not go with its operator classes.
+ * Build the keyspace of an index in the current memory context.  Raises an error if
+ * its operator classes ask for another coding.
  */
 LsmKeySpace *
 lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	LsmKeySpace *ks = palloc0(offsetof(LsmKeySpace, columns) + nkeys * sizeof(LsmColumn));
-	int			rest = 0;
 
 	check_coding(index, coding);
 	/* Copies: the relcache entry may be rebuilt while the index is open. */
@@ -155,31 +187,7 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 	for (int i = 0; i < ks->nkeys; i++)
 		column_init(&ks->columns[i], index, i);
 
-	if (ks->encoded)
-	{
-		for (int i = 0; i < ks->natts; i++)
-		{
-			if (i >= ks->nkeys || ks->columns[i].encoding == LSM_ENC_FLOAT4 ||
-				ks->columns[i].encoding == LSM_ENC_FLOAT8)
-				rest++;
-		}
-	}
-	if (rest > 0)
-	{
-		ks->has_rest = true;
-		ks->rest_desc = CreateTemplateTupleDesc(rest);
-		rest = 0;
-		for (int i = 0; i < ks->natts; i++)
-		{
-			if (i < ks->nkeys && ks->columns[i].encoding != LSM_ENC_FLOAT4 &&
-				ks->columns[i].encoding != LSM_ENC_FLOAT8)
-				continue;
-			if (i < ks->nkeys)
-				ks->columns[i].rest_at = rest;
-			TupleDescCopyEntry(ks->rest_desc, ++rest, ks->desc, i + 1);
-		}
-	}
-
+	describe_rest(ks);
 	make_rooms(ks);
 	return ks;
 }

@@ -9,47 +9,12 @@
 #ifndef LSM_KEYSPACE_H
 #define LSM_KEYSPACE_H
 
+#include "access/itup.h"
 #include "base/coding.h"
 #include "format/leaf.h"
 #include "format/meta.h"
-
-#include "access/itup.h"
-#include "fmgr.h"
+#include "key/column.h"
 #include "utils/rel.h"
-
-/* Order-preserving encodings of a column. */
-typedef enum LsmEncoding
-{
-	LSM_ENC_NONE = 0,			/* compared by the support function */
-	LSM_ENC_BOOL,
-	LSM_ENC_CHAR,				/* "char", unsigned */
-	LSM_ENC_INT16,
-	LSM_ENC_INT32,				/* int4, date */
-	LSM_ENC_INT64,				/* int8, timestamps, time, money */
-	LSM_ENC_UINT32,				/* oid */
-	LSM_ENC_UINT64,				/* pg_lsn, xid8 */
-	LSM_ENC_FLOAT4,
-	LSM_ENC_FLOAT8,
-	LSM_ENC_FIXED,				/* bytes of fixed length: uuid, macaddr */
-	LSM_ENC_TEXT,				/* no zero byte inside */
-	LSM_ENC_BYTEA,
-	LSM_ENC_NAME
-} LsmEncoding;
-
-typedef struct LsmColumn
-{
-	LsmEncoding encoding;
-	bool		desc;
-	bool		nulls_first;
-	int16		typlen;
-	bool		typbyval;
-	Oid			opcintype;
-	Oid			opfamily;
-	Oid			collation;
-	Oid			index;			/* that it is a column of */
-	FmgrInfo	cmp;			/* support function 1 of the operator class */
-	int			rest_at;		/* encoded: column of rest_desc, or -1 */
-} LsmColumn;
 
 typedef struct LsmKeySpace
 {
@@ -126,25 +91,6 @@ extern void lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 extern int	lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other);
 extern void lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
-
-/* Which index's comparison functions are running, comparing.c. */
-extern int32 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b);
-extern void lsm_compare_check(Relation index);
-extern void lsm_compare_init(void);
-
-/* Encoding of single columns, encode.c. */
-extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);
-extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
-extern uint32 lsm_encoded_length(const LsmColumn *column);
-extern uint32 lsm_encoded_column_length(LsmColumn *column, const uint8 *p, const uint8 *end);
-extern bool lsm_encoded_is_null(const uint8 *p);
-extern int	lsm_encoded_columns(LsmKeySpace *ks, const uint8 *key, uint32 length, int most);
-extern uint32 lsm_encoded_prefix_length(LsmKeySpace *ks, const uint8 *key, uint32 keylen,
-										int columns);
-extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
-extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
-									  Datum *value, bool *isnull);
-extern bool lsm_encoding_is_exact(LsmColumn *column, Datum value);
 
 /* Order of two entries: key, then TID. */
 static inline int

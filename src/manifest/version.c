@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "key/comparing.h"
 #include "manifest/manifest.h"
 #include "storage/buffers.h"
 

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "base/options.h"
+#include "key/encode.h"
 #include "key/merge.h"
 #include "miscadmin.h"
 #include "read/reader.h"
@@ -564,7 +565,7 @@ note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 	}
 	else if (ks->nkeys > 1 && cx->packed_count > 1)
 		cx->lookup_columns =
-			lsm_encoded_columns(ks, limit->key,
+			lsm_encoded_columns(ks->columns, limit->key,
 								lsm_common_prefix(from->key, from->keylen, limit->key,
 												  limit->keylen),
 								ks->nkeys - 1);

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "format/leaf_read.h"
+#include "key/encode.h"
 #include "miscadmin.h"
 #include "read/run_cursor.h"
 #include "storage/buffers.h"
@@ -153,7 +154,7 @@ lookup_hash(LsmReadContext *cx, int columns)
 		cx->hash = lsm_filter_hash(bound->key, bound->keylen);
 	else
 		cx->hash = lsm_filter_prefix_hash(bound->key,
-										  lsm_encoded_prefix_length(cx->ks, bound->key,
+										  lsm_encoded_prefix_length(cx->ks->columns, bound->key,
 																	bound->keylen, columns),
 										  columns);
 	cx->hashed_columns = columns;

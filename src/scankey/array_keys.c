@@ -10,6 +10,8 @@
 
 #include "access/nbtree.h"
 #include "catalog/pg_type.h"
+#include "key/encode.h"
+#include "scankey/scankey.h"
 #include "scankey/scankey_parts.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"

@@ -18,6 +18,8 @@
  */
 #include "postgres.h"
 
+#include "key/encode.h"
+#include "scankey/scankey.h"
 #include "scankey/scankey_parts.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"

@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "key/encode.h"
 #include "segment/filter.h"
 #include "utils/memutils.h"
 

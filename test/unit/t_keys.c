@@ -4,6 +4,7 @@
  *	  put in comes out again.
  */
 #include "backend.h"
+#include "key/encode.h"
 #include "props.h"
 #include "tap.h"
 
@@ -108,17 +109,17 @@ check_prefixes(const LsmEntry *a, const LsmEntry *b, const TestRow *a_row, const
 
 	for (int n = 1; n <= the_index.nkeys; n++)
 	{
-		uint32		a_len = lsm_encoded_prefix_length(ks, a->key, a->keylen, n);
-		uint32		b_len = lsm_encoded_prefix_length(ks, b->key, b->keylen, n);
+		uint32		a_len = lsm_encoded_prefix_length(ks->columns, a->key, a->keylen, n);
+		uint32		b_len = lsm_encoded_prefix_length(ks->columns, b->key, b->keylen, n);
 		bool		same = rows_compare_columns(&the_index, a_row, b_row, n) == 0;
 
 		props_expect(PREFIXES, same == (a_len == b_len && memcmp(a->key, b->key, a_len) == 0) &&
-					 lsm_encoded_columns(ks, a->key, a_len, the_index.nkeys) == n &&
-					 lsm_encoded_columns(ks, a->key, a_len - 1, the_index.nkeys) == n - 1,
+					 lsm_encoded_columns(ks->columns, a->key, a_len, the_index.nkeys) == n &&
+					 lsm_encoded_columns(ks->columns, a->key, a_len - 1, the_index.nkeys) == n - 1,
 					 "%d columns of %s", n, rows_describe(&the_index));
 		equal += same;
 	}
-	props_expect(PREFIXES, lsm_encoded_columns(ks, a->key, common, the_index.nkeys) == equal,
+	props_expect(PREFIXES, lsm_encoded_columns(ks->columns, a->key, common, the_index.nkeys) == equal,
 				 "%s", rows_describe(&the_index));
 }
 

@@ -1,0 +1,15 @@
+/*
+ * comparing.h
+ *	  Calls of comparison functions, and the indexes they are running for.
+ */
+#ifndef LSM_COMPARING_H
+#define LSM_COMPARING_H
+
+#include "key/column.h"
+#include "utils/rel.h"
+
+extern void lsm_compare_init(void);
+extern int32 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b);
+extern void lsm_compare_check(Relation index);
+
+#endif							/* LSM_COMPARING_H */

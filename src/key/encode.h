@@ -1,0 +1,27 @@
+/*
+ * encode.h
+ *	  Order-preserving encodings of column values.
+ */
+#ifndef LSM_ENCODE_H
+#define LSM_ENCODE_H
+
+#include "key/column.h"
+
+extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);
+extern bool lsm_encoding_is_exact(LsmColumn *column, Datum value);
+
+extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
+extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
+extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
+									  Datum *value, bool *isnull);
+
+extern bool lsm_encoded_is_null(const uint8 *p);
+extern uint32 lsm_encoded_length(const LsmColumn *column);
+extern uint32 lsm_encoded_column_length(const LsmColumn *column, const uint8 *p,
+										const uint8 *end);
+extern int	lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint32 length,
+								int most);
+extern uint32 lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key,
+										uint32 keylen, int count);
+
+#endif							/* LSM_ENCODE_H */
