@@ -10,7 +10,8 @@
 
 #include "base/compat.h"
 #include "format/buffer_page.h"
-#include "read/cursors.h"
+#include "read/buffer_cursor.h"
+#include "read/looked_for.h"
 #include "storage/buffers.h"
 
 /* Entries that are decoded in one go. */

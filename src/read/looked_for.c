@@ -1,16 +1,15 @@
 /*
  * looked_for.c
- *	  What is known of keys that were looked for together, before each of them is looked
- *	  for by itself.
+ *	  Keys that are looked for together: what is known of each afterwards.
  *
- * A version was read as a whole, without a lock.  A key of which it had no entry can only
- * have come since: into a page of the write buffer that was open then, or into a run
- * with a later id.  For ids are never used again, and a merge whose output has an earlier
- * one had its inputs then.  So a lookup passes by all other runs.
+ * A version was read as a whole, without a lock.  A key that it lacked can only have
+ * come since: into a page of the write buffer that was open then, or into a run with a
+ * later id.  For ids are never reused, and the output of a merge has an earlier id only
+ * if the version had the inputs.  So a lookup of the key skips all other runs.
  */
 #include "postgres.h"
 
-#include "read/cursors.h"
+#include "read/looked_for.h"
 
 /* Note which runs a version has. */
 void
@@ -25,7 +24,7 @@ lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version)
 	}
 }
 
-/* Was all of this run, or what it was made of, in that version?  An open one may have grown. */
+/* Did that version hold all of this run's entries?  An open run may have grown since. */
 bool
 lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id)
 {
@@ -63,8 +62,8 @@ lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen)
 }
 
 /*
- * What the statement that runs has found out about keys of an index.  One set is kept, in
- * the memory of whoever has set it, who forgets it before that goes.
+ * What the running statement knows about keys of one index.  The set belongs to whoever
+ * called lsm_looked_for_set, and who calls lsm_looked_for_release before freeing it.
  */
 static Oid	known_index = InvalidOid;
 static const LsmLookedFor *known_keys = NULL;
@@ -76,14 +75,14 @@ lsm_looked_for_set(Oid index, const LsmLookedFor *keys)
 	known_keys = keys;
 }
 
-/* What is known about keys of the index; or NULL. */
+/* What is known about keys of the index, or NULL. */
 const LsmLookedFor *
 lsm_looked_for_get(Oid index)
 {
 	return known_keys != NULL && known_index == index ? known_keys : NULL;
 }
 
-/* Forget this set, if it is the one that is kept. */
+/* Forget this set, if it is the current one. */
 void
 lsm_looked_for_release(const LsmLookedFor *keys)
 {
@@ -91,7 +90,7 @@ lsm_looked_for_release(const LsmLookedFor *keys)
 		known_keys = NULL;
 }
 
-/* Forget all: an index is made anew, perhaps in the same file, and its ids begin anew. */
+/* Forget all: an index is rebuilt, and its ids start over. */
 void
 lsm_looked_for_forget(void)
 {

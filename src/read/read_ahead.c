@@ -1,55 +1,53 @@
 /*
  * read_ahead.c
- *	  Asking for pages of a run before they are read, so that several reads are
- *	  in flight where each of them is to be waited for.
+ *	  Prefetching pages of a run, so that several reads are in flight where one after the
+ *	  other would be waited for.
  *
- * Nothing is asked for as long as pages are found in memory.  Three cases:
+ * Nothing is prefetched while pages are found in memory.  There are three cases:
  *
- * - A seek looks into one run after the other.  When it has waited in one of
- *   them, the runs that follow ask for the leaves, or pages of filters, that they
- *   will need (merge.c calls them).  A whole key is in one run at most, mostly, but
- *   many runs may have a prefix: then a page of a filter that is not in memory is
- *   asked for together with the leaf.  What is read at once was in the kernel's
- *   cache, where asking costs more than it saves.  So a read is timed; but not
- *   all are: only those of some seeks after one that has read anything.
+ * - A seek looks into one run after the other.  Once it has waited in one of them, the
+ *   remaining runs prefetch the leaves or filter pages that they will need (merge.c calls
+ *   lsm_run_expect).  A whole key is mostly in one run, so its filters decide.  A prefix may
+ *   be in many, so a missing filter page is prefetched together with the leaf.  Pages in the
+ *   kernel's cache come at once, and prefetching them costs more than it saves.  So reads
+ *   are timed, in some seeks after one that has read anything.
  *
- * - A backward scan goes on from leaf to leaf.  From the third one on, if they had
- *   to be read, it asks for those that follow: twice as many with each leaf, up to
- *   the number of reads that may be in flight; less again when they are in memory.
- *   Forward the kernel does so by itself, in larger pieces, which our requests
- *   would only break up, of several runs at once, too.
+ * - A backward scan goes from leaf to leaf.  After two leaves that were not in memory, it
+ *   prefetches the next ones: twice as many with each leaf, up to the number of reads that
+ *   may be in flight, and fewer again when leaves are in memory.  Forward the kernel reads
+ *   ahead by itself, in larger pieces that our requests would break up.
  *
- * - Many keys are looked for in a run, in rounds.  After a round whose reads were slow
- *   the next ones ask for the pages of filters, and then for the leaves, that their keys
- *   need: as many are on their way as reads may be in flight.
+ * - A round looks for many keys in a run (run_probe.c).  After a round with slow reads, the
+ *   next rounds prefetch the filter pages, and then the leaves, that their keys need.
  */
 #include "postgres.h"
 
 #include "base/io_depth.h"
 #include "base/limits.h"
-#include "portability/instr_time.h"
-#include "read/run_cursor.h"
+#include "read/looked_for.h"
+#include "read/read_ahead.h"
+#include "read/run_lookup.h"
 #include "storage/buffers.h"
 
-/* Seeks in a run that are timed after one that had to read a page. */
+/* Seeks in runs that are timed after one that has read a page. */
 #define SEEKS_TIMED		64
 
-/* Leaves in a row that had to be read before the next ones are asked for. */
+/* Leaves in a row that were not in memory, before the next ones are prefetched. */
 #define MISSES_TO_START	2
 
-/* Rounds of keys that ask ahead after one whose reads were slow. */
+/* Rounds of keys that prefetch after one whose reads were slow. */
 #define ROUNDS_AHEAD	64
 
 /* How many reads may be in flight; 0: one at a time. */
 static int
-reads_in_flight(RunCursor *c)
+depth_of_reads(LsmRunCursor *c)
 {
 	return lsm_reads_in_flight(c->cx->index->rel->rd_rel->reltablespace, c->cx->is_merge);
 }
 
-/* Ask for a page of the segment that the cursor is in.  False if it is in shared buffers. */
-bool
-lsm_run_ask(RunCursor *c, uint32 number)
+/* Prefetch a page of the segment that the cursor is in.  False if it is in shared buffers. */
+static bool
+ask_for_page(LsmRunCursor *c, uint32 number)
 {
 	bool		asked = lsm_buffer_ask(c->cx->index->rel, c->segment.start + number);
 
@@ -57,17 +55,17 @@ lsm_run_ask(RunCursor *c, uint32 number)
 	return asked;
 }
 
-/* The same for one that was expected: see lsm_buffer_expect. */
+/* The same for a page that was expected: see lsm_buffer_expect. */
 void
-lsm_run_ask_expected(RunCursor *c, uint32 number)
+lsm_run_ask_expected(LsmRunCursor *c, uint32 number)
 {
 	c->cx->counters.prefetched += lsm_buffer_ask_expected(c->cx->index->rel,
 														  c->segment.start + number);
 }
 
-/* A seek has ended, and has read pages from disk (or is to be taken as if it had). */
+/* A seek has ended that has read pages.  (Debugging: any seek.) */
 void
-lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)
+lsm_run_note_reads(LsmRunCursor *c, LsmReadWatch *watch)
 {
 	double		taken_us = 0;
 
@@ -81,12 +79,12 @@ lsm_run_note_reads(RunCursor *c, LsmReadWatch *watch)
 		taken_us = INSTR_TIME_GET_MICROSEC(taken);
 	}
 	if (taken_us >= LSM_SLOW_READ_US || lsm_debug_prefetch_scan)
-		c->base.waited = reads_in_flight(c);
+		c->base.waited = depth_of_reads(c);
 }
 
-/* Ask for what a seek will need. */
+/* Prefetch what a seek will need. */
 static void
-run_expect(RunCursor *c, const LsmBound *from, ScanDirection direction)
+ask_for_seek(LsmRunCursor *c, const LsmBound *from, ScanDirection direction)
 {
 	LsmReadContext *cx = c->cx;
 	uint32		filter_page;
@@ -97,31 +95,31 @@ run_expect(RunCursor *c, const LsmBound *from, ScanDirection direction)
 		return;
 	if (cx->lookup_columns > 0 && !c->is_near && lsm_run_asks_filter(c, &filter_page))
 	{
-		bool		in_memory = filter_page == LSM_NO_CHILD || !lsm_run_ask(c, filter_page);
+		bool		in_memory = filter_page == LSM_NO_CHILD || !ask_for_page(c, filter_page);
 
-		if (cx->lookup_columns == cx->ks->nkeys || (in_memory && !lsm_run_filter_has(c)))
+		if (cx->lookup_columns == cx->ks->nkeys || (in_memory && !lsm_run_filter_admits(c)))
 			return;
 	}
-	if (lsm_run_next_leaf(c, from))
-		lsm_run_ask(c, c->leaf);
+	if (lsm_run_find_leaf(c, from))
+		ask_for_page(c, c->leaf);
 }
 
 /* See LsmCursorOps. */
 void
 lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 {
-	RunCursor  *c = (RunCursor *) base;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 	LsmReadCounters counted = c->cx->counters;
 
-	run_expect(c, from, direction);
-	/* The seek goes the same way, and is what counts; but we have asked. */
+	ask_for_seek(c, from, direction);
+	/* Only the prefetches count: the seek itself will go the same way. */
 	counted.prefetched = c->cx->counters.prefetched;
 	c->cx->counters = counted;
 }
 
-/* The leaf c->leaf of a backward scan is read; `missed` says that it was not in memory. */
+/* A backward scan reads the leaf c->leaf, which was not in memory if `missed`. */
 void
-lsm_run_look_ahead(RunCursor *c, bool missed)
+lsm_run_look_ahead(LsmRunCursor *c, bool missed)
 {
 	LsmReadAhead *a = &c->ahead;
 	uint32		last;
@@ -133,17 +131,17 @@ lsm_run_look_ahead(RunCursor *c, bool missed)
 		a->misses = missed ? a->misses + 1 : 0;
 		if (a->misses < MISSES_TO_START && !lsm_debug_prefetch_scan)
 			return;
-		a->most = reads_in_flight(c);
+		a->most = depth_of_reads(c);
 		a->depth = Min(2, a->most);
 		a->segment = 0;
 	}
-	/* From here, or the last one that was asked for, on. */
+	/* Go on from the last leaf that was prefetched, if that is ahead. */
 	if (a->segment != c->segment.id || a->asked > c->leaf)
 		a->asked = c->leaf;
 	a->segment = c->segment.id;
 	for (last = c->leaf - Min(c->leaf, (uint32) a->depth); a->asked > last;)
 	{
-		if (lsm_run_ask(c, --a->asked))
+		if (ask_for_page(c, --a->asked))
 			missing++;
 		else
 			in_memory++;
@@ -151,21 +149,21 @@ lsm_run_look_ahead(RunCursor *c, bool missed)
 	a->depth = missing > 0 ? Min(2 * a->depth, a->most) : Max(a->depth - in_memory, 0);
 }
 
-/* A round of keys begins.  How many of its reads may be asked for ahead? */
+/* A round of keys begins.  Returns how many reads it may prefetch at a time. */
 int
-lsm_run_begin_round(RunCursor *c, LsmReadWatch *watch)
+lsm_run_begin_round(LsmRunCursor *c, LsmReadWatch *watch)
 {
 	watch->pages = lsm_pages_read();
 	INSTR_TIME_SET_CURRENT(watch->start);
 	if (c->cx->rounds_ahead == 0 && !lsm_debug_prefetch_scan)
 		return 0;
 	c->cx->rounds_ahead = Max(c->cx->rounds_ahead - 1, 0);
-	return reads_in_flight(c);
+	return depth_of_reads(c);
 }
 
-/* It ends; of what has taken time, each key costs up to a microsecond without any read. */
+/* The round ends.  Without any read, a key takes up to a microsecond. */
 void
-lsm_run_end_round(RunCursor *c, LsmReadWatch *watch, int keys)
+lsm_run_end_round(LsmRunCursor *c, LsmReadWatch *watch, int keys)
 {
 	int64		pages = lsm_pages_read() - watch->pages;
 	instr_time	taken;
@@ -178,17 +176,17 @@ lsm_run_end_round(RunCursor *c, LsmReadWatch *watch, int keys)
 		c->cx->rounds_ahead = ROUNDS_AHEAD;
 }
 
-/* Ask for the leaf of a segment that a place lies in. */
+/* Prefetch the leaf of a segment that a position lies in. */
 void
-lsm_run_ask_for_leaf(RunCursor *c, const LsmSegment *segment, const LsmBound *from)
+lsm_run_ask_for_leaf(LsmRunCursor *c, const LsmSegment *segment, const LsmBound *from)
 {
 	LsmReadCounters counted = c->cx->counters;
 
 	c->segment = *segment;
 	c->is_near = false;
-	if (lsm_run_next_leaf(c, from))
-		lsm_run_ask(c, c->leaf);
-	/* The way there is gone once more, and counts then. */
+	if (lsm_run_find_leaf(c, from))
+		ask_for_page(c, c->leaf);
+	/* Only the prefetch counts: the seek itself will go the same way. */
 	counted.prefetched = c->cx->counters.prefetched;
 	c->cx->counters = counted;
 }

@@ -2,241 +2,40 @@
  * reader.c
  *	  From versions to cursors, and on to newer versions.
  *
- * Nothing protects what a reader reads.  When it comes upon a page that belongs
- * to somebody else by now, or a directory page that is newer than its version,
- * the version is old: the reader takes the current one and seeks to the last
- * entry that it has given out.  Both versions hold the same entries as far as
- * its snapshot can see; docs/design/reading.md proves it.  If no newer version is
- * there, the index is damaged.
+ * Nothing protects what a reader reads.  If it finds a page that belongs to somebody else
+ * by now, or a directory page that is newer than its version, the version is old.  Then the
+ * reader takes the current version and seeks to the last entry that it has returned.  Both
+ * versions hold the same entries as far as its snapshot can see; docs/design/reading.md
+ * proves it.  If there is no newer version, the index is damaged.
  *
- * Each time it gets at least one entry further, unless the seek itself is
- * overtaken.  After some such seeks in a row it seeks under the share lock of
- * the meta page: no edit comes in between, so nothing that it reads changes
- * hands.
+ * Each time the reader gets at least one entry further, unless the seek itself is overtaken.
+ * After several such seeks in a row it seeks under the share lock of the meta page.  No edit
+ * comes in between, so nothing that it reads changes hands.
  */
 #include "postgres.h"
 
-#include "base/options.h"
 #include "key/encode.h"
 #include "key/merge.h"
 #include "miscadmin.h"
+#include "read/buffer_cursor.h"
 #include "read/reader.h"
+#include "read/run_cursor.h"
 #include "read/run_filter.h"
+#include "read/run_probe.h"
+#include "read/small_runs.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
 /* Seeks that may be overtaken before one is made under the meta page's lock. */
 #define PATIENCE 8
 
-/*
- * Keys of a batch that pay for a run as a seek does.  To ask its filter for one of many
- * takes a tenth of a seek.  But a writer waits for it, and a worker that merges has time.
- */
-#define PROBES_PER_SEEK 3
-
-/*
- * At the end of a transaction nobody uses a reader any more; an error may have left
- * some.  One that is as good as new may be kept for the next transaction.
- */
-static void
-forget_users(LsmIndex *index, LsmForget which)
-{
-	LsmReader **at = &index->readers;
-	bool		keep = which == LSM_FORGET_BUT_ONE;
-
-	while (*at != NULL)
-	{
-		LsmReader  *reader = *at;
-
-		if (which == LSM_FORGET_UNUSED && reader->in_use)
-		{
-			at = &reader->next;
-			continue;
-		}
-		if (reader->holder != NULL)
-			*reader->holder = NULL;
-		lsm_reader_abandon(reader);
-		if (keep && reader->job_id == 0 && reader->cx.ks->encoded)
-		{
-			keep = false;
-			at = &reader->next;
-			continue;
-		}
-		*at = reader->next;
-		MemoryContextDelete(reader->context);
-	}
-}
-
-void
-lsm_reader_init(void)
-{
-	lsm_index_on_forget(forget_users);
-}
-
-static LsmReader *
-make_reader(LsmIndex *index)
-{
-	MemoryContext context = AllocSetContextCreate(index->context, "pg_lsm reader",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	LsmReader  *reader = palloc0(sizeof(LsmReader));
-
-	reader->context = context;
-	reader->cx.index = index;
-	reader->cx.ks = lsm_index_keyspace(index);
-	reader->cx.generation = 1;
-	reader->gate = InvalidBuffer;
-	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
-	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
-	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
-	{
-		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
-		reader->cx.prefix_columns = lsm_filter_prefix(index->rel, reader->cx.ks->nkeys,
-													  &reader->cx.prefixes_if_worth);
-	}
-	MemoryContextSwitchTo(old);
-	reader->next = index->readers;
-	index->readers = reader;
-	return reader;
-}
-
-/*
- * A reader for the caller alone, until it is released or the transaction ends.
- * job_id: of the inputs of that job, entry by entry; 0: of all runs.  With
- * needs_gate its TIDs are used only under the gate of its version (I10).
- */
-LsmReader *
-lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
-				   BufferAccessStrategy strategy)
-{
-	LsmReader  *reader = index->readers;
-
-	while (reader != NULL && (reader->in_use || job_id != 0))
-		reader = reader->next;
-	if (reader == NULL)
-		reader = make_reader(index);
-	reader->in_use = true;
-	reader->cx.user++;
-	reader->cx.snapshot = snapshot;
-	reader->cx.strategy = strategy;
-	reader->cx.stale = false;
-	reader->cx.looked_for = NULL;
-	reader->needs_gate = needs_gate;
-	if (job_id != 0)
-	{
-		MemoryContext old = MemoryContextSwitchTo(reader->context);
-
-		/* Who merges may copy pages, so reading ahead is of no use. */
-		reader->job_id = job_id;
-		reader->cx.is_merge = true;
-		pfree(reader->cx.seen);
-		reader->cx.seen = NULL;
-		reader->cx.filters = NULL;
-		lsm_cursor_close(reader->merge);
-		reader->merge = lsm_merge_create(reader->cx.ks, false, false);
-		MemoryContextSwitchTo(old);
-	}
-	return reader;
-}
-
-/* Unpin the gate.  What is read next needs a refresh before. */
+/* Unpin the gate.  The reader needs a refresh before it reads on. */
 void
 lsm_reader_let_go(LsmReader *reader)
 {
 	if (BufferIsValid(reader->gate))
 		ReleaseBuffer(reader->gate);
 	reader->gate = InvalidBuffer;
-}
-
-/*
- * The caller keeps the reader at *holder, in memory that it does not lose without
- * calling lsm_reader_release or lsm_reader_abandon.
- */
-void
-lsm_reader_hold(LsmReader *reader, LsmReader **holder)
-{
-	*holder = reader;
-	reader->holder = holder;
-}
-
-/*
- * What a scan has paid for there being several runs, in seeks in each of them: its
- * seeks, and their shares of what merging their entries has cost.
- */
-static void
-count_paid(LsmReadCounters *c)
-{
-	/* To be told by a filter costs about half a seek.  Batches have asked some without seeking. */
-	if (c->runs > c->seeks)
-		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
-			c->entries / LSM_ENTRIES_PER_SEEK * c->seeks / c->runs;
-}
-
-/*
- * A batch has looked for so many keys in so many runs.  What it pays is that to each of
- * all: to look into the small ones, which it takes as one, costs next to nothing.
- */
-void
-lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
-{
-	if (reader->child_count > 1)
-		reader->cx.counters.paid += count * runs / reader->child_count / PROBES_PER_SEEK;
-}
-
-/* What the reader's counters hold is to be added up. */
-static void
-prepare_counters(LsmReader *reader)
-{
-	/* Merges have counters of their own. */
-	if (reader->job_id != 0)
-		memset(&reader->cx.counters, 0, sizeof(LsmReadCounters));
-	else
-		count_paid(&reader->cx.counters);
-}
-
-/* After an error: its user is gone, and its pins are released by others. */
-void
-lsm_reader_abandon(LsmReader *reader)
-{
-	prepare_counters(reader);
-	lsm_reads_note(&reader->cx.index->reads, &reader->cx.counters);
-	reader->in_use = false;
-	reader->holder = NULL;
-	reader->gate = InvalidBuffer;
-}
-
-/* Count what the reader has cost so far. */
-void
-lsm_reader_count(LsmReader *reader)
-{
-	prepare_counters(reader);
-	lsm_reads_count(&reader->cx.index->reads, &reader->cx.counters);
-}
-
-void
-lsm_reader_release(LsmReader *reader)
-{
-	LsmIndex   *index = reader->cx.index;
-
-	lsm_reader_let_go(reader);
-	lsm_reader_count(reader);
-	reader->in_use = false;
-	reader->holder = NULL;
-	reader->cx.snapshot = NULL;
-	reader->cx.strategy = NULL;
-	/*
-	 * One for a job is of no use to others, nor one of a handle that is replaced.  And
-	 * comparison functions may leave memory behind: not for longer than the scan.
-	 */
-	if (reader->job_id != 0 || !reader->cx.ks->encoded || !index->valid)
-	{
-		LsmReader **at = &index->readers;
-
-		while (*at != reader)
-			at = &(*at)->next;
-		*at = reader->next;
-		MemoryContextDelete(reader->context);
-	}
 }
 
 /* --- versions --------------------------------------------------------------- */
@@ -323,7 +122,7 @@ lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 
 /* One more cursor of an array of them. */
 static LsmCursor *
-next_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
+reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
 			LsmCursor *(*create) (LsmReadContext *cx))
 {
 	if (used == *have)
@@ -364,13 +163,13 @@ set_cursors(LsmReader *reader)
 		clip = lsm_reader_frontier(reader, run->job_id);
 		if (run->state == LSM_RUN_PACKED)
 		{
-			cursor = next_cursor(reader, &reader->run_cursors, &reader->run_cursor_count,
+			cursor = reuse_cursor(reader, &reader->run_cursors, &reader->run_cursor_count,
 								 runs++, lsm_run_cursor_create);
 			lsm_run_cursor_set(cursor, run, clip);
 		}
 		else
 		{
-			cursor = next_cursor(reader, &reader->buffer_cursors, &reader->buffer_cursor_count,
+			cursor = reuse_cursor(reader, &reader->buffer_cursors, &reader->buffer_cursor_count,
 								 buffers++, lsm_buffer_cursor_create);
 			lsm_buffer_cursor_set(cursor, run, clip);
 		}
@@ -642,7 +441,7 @@ bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 {
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
-	bool		fresh = lsm_run_cursor_probe(reader->children[child], probes, count,
+	bool		fresh = lsm_run_probe(reader->children[child], probes, count,
 											 &reader->probe[0], &reader->probe[1]);
 
 	MemoryContextSwitchTo(old);
@@ -716,10 +515,40 @@ lsm_reader_fill(LsmReader *reader)
 }
 
 /*
- * Move on to the first entry behind `to`, in the direction of the latest seek, if it
- * is in the array that the cursor has, or not many more than `more` entries behind
- * that.  Returns how far that was, or 0 if it was farther: then the reader may have
- * moved on all the same.  If it stands behind `to` already it moves on by one entry.
+ * The offset of the first entry beyond `to` in the cursor's array, from `low` on.  The last
+ * entry of the array is beyond.  Near entries are tried first.
+ */
+static int
+find_beyond(const LsmReader *reader, const LsmBound *to, int low)
+{
+	LsmKeySpace *ks = reader->cx.ks;
+	const LsmCursor *c = reader->cursor;
+	int			high = c->left;
+
+	for (int far = 0; low + far < high; far = 2 * far + 1)
+	{
+		if (lsm_beyond(ks, to, c->entry + c->stride * (low + far), reader->direction))
+			high = low + far;
+		else
+			low += far + 1;
+	}
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (lsm_beyond(ks, to, c->entry + c->stride * middle, reader->direction))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/*
+ * Move to the first entry behind `to`, in the direction of the latest seek, if that is in
+ * the cursor's array or not many more than `more` entries behind the array.  Returns how far
+ * the reader has moved, or 0 if the entry is farther: then the reader may have moved all the
+ * same.  If it already stands behind `to`, it moves on by one entry.
  *
  * REQUIRES: valid.
  */
@@ -733,31 +562,15 @@ lsm_reader_step(LsmReader *reader, const LsmBound *to, int more)
 	for (;;)
 	{
 		LsmCursor  *c = reader->cursor;
-		int			low = first;
-		int			high = c->left;
 
-		if (low <= high && lsm_beyond(ks, to, c->entry + c->stride * high, reader->direction))
+		if (first <= c->left &&
+			lsm_beyond(ks, to, c->entry + c->stride * c->left, reader->direction))
 		{
-			/* Near entries first. */
-			for (int far = 0; low + far < high; far = 2 * far + 1)
-			{
-				if (lsm_beyond(ks, to, c->entry + c->stride * (low + far), reader->direction))
-					high = low + far;
-				else
-					low += far + 1;
-			}
-			while (low < high)
-			{
-				int			middle = (low + high) / 2;
+			int			distance = find_beyond(reader, to, first);
 
-				if (lsm_beyond(ks, to, c->entry + c->stride * middle, reader->direction))
-					high = middle;
-				else
-					low = middle + 1;
-			}
-			c->entry += c->stride * low;
-			c->left -= low;
-			return moved + low + (first == 0);
+			c->entry += c->stride * distance;
+			c->left -= distance;
+			return moved + distance + (first == 0);
 		}
 		if (more <= 0 && likely(!lsm_beyond(ks, to, c->entry, reader->direction)))
 			return 0;

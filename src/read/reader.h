@@ -10,7 +10,9 @@
 #ifndef LSM_READER_H
 #define LSM_READER_H
 
-#include "read/cursors.h"
+#include "manifest/manifest.h"
+#include "read/looked_for.h"
+#include "read/read_context.h"
 
 /* Entries of one run that cost as much to read, or to merge, as a seek in it, about. */
 #define LSM_ENTRIES_PER_SEEK 64
@@ -60,6 +62,7 @@ typedef struct LsmReader
 	LsmBound	split[2];		/* the one that was found last, and room for another */
 } LsmReader;
 
+/* reader_pool.c */
 extern void lsm_reader_init(void);
 extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot,
 									 bool needs_gate, BufferAccessStrategy strategy);
@@ -68,6 +71,8 @@ extern void lsm_reader_count_probes(LsmReader *reader, Size count, int runs);
 extern void lsm_reader_release(LsmReader *reader);
 extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
 extern void lsm_reader_abandon(LsmReader *reader);
+
+/* reader.c */
 extern void lsm_reader_refresh(LsmReader *reader);
 extern void lsm_reader_let_go(LsmReader *reader);
 extern void lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,

@@ -2,153 +2,39 @@
  * run_cursor.c
  *	  A cursor over a run of packed segments.
  *
- * A seek finds the segment, in the run's record or its directory, goes down the
- * fence pages, holding one page at a time, and decodes a part of a single group of
- * the leaf under its share lock.  Only when the cursor moves beyond that part the
- * leaf is copied; a point lookup never gets there.  The next leaf is the next
- * block, and after the last one of a segment the directory is asked again.
+ * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share
+ * lock.  Only when the cursor moves beyond that part it copies the leaf; a point lookup never
+ * gets there.  The next leaf is the next block.  After the last leaf of a segment the
+ * directory names the next segment.
  *
- * VACUUM may remove entries from a leaf at any time; then a cursor that goes
- * back to the page finds its place by its last entry.
+ * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
+ * finds its position by its last entry.
  *
- * A merge may take the copy as it is, in place of the entries one by one.  Filters are
- * in run_lookup.c.
+ * A merge may take the copy as a whole instead of its entries.
  */
 #include "postgres.h"
 
-#include "base/compat.h"
-#include "format/leaf_coding.h"
 #include "format/leaf_read.h"
 #include "miscadmin.h"
+#include "read/looked_for.h"
+#include "read/read_ahead.h"
 #include "read/run_cursor.h"
+#include "read/run_lookup.h"
+#include "segment/segment.h"
 #include "storage/buffers.h"
 
 /*
- * Where several runs are merged, so many entries of all together are decoded by a seek, and
- * so many of each at least: a query of a few rows wants no more.
+ * A seek in several runs decodes about so many entries of all together, and at least so
+ * many of each: a query for a few rows wants no more.
  */
 #define WANTED_OF_ALL	24
 #define WANTED_OF_EACH	4
 
-/* The version is old: the cursor ends, and who reads takes a newer one. */
-void
-lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
-{
-	if (cx->stale)
-		return;
-	cx->stale = true;
-	cx->stale_block = block;
-}
+/* --- moving on ------------------------------------------------------------------- */
 
-void
-lsm_run_damaged(RunCursor *c, uint32 page)
-{
-	lsm_report_corruption(c->cx->index->rel, c->segment.start + page, "entries cannot be decoded");
-}
-
-/* The block of a page of the segment. */
-static BlockNumber
-run_block(RunCursor *c, uint32 number)
-{
-	if (number >= c->segment.blocks)
-		lsm_run_damaged(c, c->segment.blocks - 1);
-	return c->segment.start + number;
-}
-
-/* A page of the segment was read: it is locked, or belongs to somebody else by now. */
-static Buffer
-run_note_page(RunCursor *c, uint32 number, Buffer buffer)
-{
-	c->cx->counters.pages++;
-	if (!BufferIsValid(buffer))
-		lsm_read_set_stale(c->cx, c->segment.start + number);
-	else
-		lsm_test_old_snapshot(c->cx->snapshot, c->cx->index->rel, BufferGetPage(buffer));
-	return buffer;
-}
-
-/* Is it a page that a search may soon read again?  Leaves of large runs are too many. */
-static inline bool
-run_is_recent(RunCursor *c, uint16 kind)
-{
-	return !c->cx->is_merge && (kind != LSM_PAGE_LEAF || lsm_run_is_single(&c->run));
-}
-
-/* Lock a page of the segment; InvalidBuffer when the version is old. */
-Buffer
-lsm_run_read_page(RunCursor *c, uint32 number, uint16 kind)
-{
-	Relation	rel = c->cx->index->rel;
-	BlockNumber block = run_block(c, number);
-	uint64		owner = c->segment.id;
-
-	return run_note_page(c, number, run_is_recent(c, kind) ?
-						 lsm_buffer_read_recent(rel, block, kind, owner, c->cx->strategy) :
-						 lsm_buffer_read_owned(rel, block, kind, owner, BUFFER_LOCK_SHARE,
-											   c->cx->strategy));
-}
-
-/* --- the leaf that was entered last ------------------------------------------ */
-
-/* The first eight bytes of a group's first key.  False if that is not easily told. */
-static bool
-group_prefix(Page page, int group, uint64 *prefix)
-{
-	LsmLeafCoding coding = lsm_leaf_coding(page);
-	const uint8 *key;
-	uint32		length = lsm_leaf_first_key(&coding, page, group, &key);
-
-	*prefix = lsm_key_prefix_padded(key) & lsm_high_bytes_mask(Min(length, 8));
-	return length > 0;
-}
-
-/*
- * Remember the leaf that the cursor is in.  Its keys are looked at when it is entered again:
- * lookups of keys in no order should not wait for parts of the page that they do not need.
- */
+/* Stand on entry `pos` of the decoded ones.  Backward, entries before the clip do not count. */
 static void
-run_note_near(RunCursor *c, Buffer buffer)
-{
-	LsmNearLeaf *near = &c->near;
-	Page		page = BufferGetPage(buffer);
-	int			groups = lsm_leaf_group_count(page);
-
-	if (near->segment != c->segment.id || near->leaf != c->leaf || near->user != c->cx->user)
-	{
-		near->segment = c->segment.id;
-		near->leaf = c->leaf;
-		near->user = c->cx->user;
-		near->has_keys = false;
-	}
-	else if (!near->has_keys && c->cx->ks->encoded && groups > 0)
-		near->has_keys = group_prefix(page, 0, &near->low) &&
-			group_prefix(page, groups - 1, &near->high);
-	near->buffer = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
-}
-
-/*
- * Does a place surely lie between entries that the leaf was written with?  Keys that
- * differ in their first eight bytes only count.
- */
-static bool
-run_is_near(RunCursor *c, const LsmBound *from)
-{
-	const LsmNearLeaf *near = &c->near;
-	uint64		prefix;
-
-	if (!near->has_keys || near->segment != c->segment.id || near->user != c->cx->user)
-		return false;
-	prefix = lsm_key_prefix(from->key, from->keylen);
-	return near->low < prefix &&
-		(near->high & lsm_high_bytes_mask(Min(from->keylen, 8))) > prefix;
-}
-
-/*
- * Stand on entry `pos` of what is decoded.  Backward, what lies before the clip
- * does not count.
- */
-static void
-run_stand(RunCursor *c, int pos)
+stand_on(LsmRunCursor *c, int pos)
 {
 	int			first = 0;
 
@@ -170,7 +56,7 @@ run_stand(RunCursor *c, int pos)
 }
 
 static void
-run_copy_leaf(RunCursor *c, Buffer buffer)
+copy_leaf(LsmRunCursor *c, Buffer buffer)
 {
 	if (c->copy == NULL)
 		c->copy = palloc(BLCKSZ);
@@ -179,9 +65,9 @@ run_copy_leaf(RunCursor *c, Buffer buffer)
 	c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), c->copy);
 }
 
-/* Decode from group `c->group` of the copy on, as far as there is room, and stand there. */
+/* Decode up to `most` groups of the copy from c->group on, and stand on the first entry. */
 static void
-run_decode(RunCursor *c, int most)
+decode_copy(LsmRunCursor *c, int most)
 {
 	int			groups = lsm_leaf_group_count(c->copy);
 	int			n;
@@ -200,15 +86,15 @@ run_decode(RunCursor *c, int most)
 	if (n <= 0 || c->decoded.count == 0)
 		lsm_run_damaged(c, c->leaf);
 	c->cx->counters.entries += c->decoded.count;
-	run_stand(c, c->forward ? 0 : c->decoded.count - 1);
+	stand_on(c, c->forward ? 0 : c->decoded.count - 1);
 }
 
 /*
- * Copy leaf `leaf` and stand on its first entry (backward: last one).  False if
- * it is empty, or the cursor is stale.
+ * Copy a leaf and stand on its first entry (backward: its last one).  False if the leaf is
+ * empty, or the cursor is stale.
  */
 static bool
-run_enter_leaf(RunCursor *c, uint32 leaf)
+enter_leaf(LsmRunCursor *c, uint32 leaf)
 {
 	int64		before = lsm_pages_read();
 	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
@@ -217,76 +103,23 @@ run_enter_leaf(RunCursor *c, uint32 leaf)
 	if (!BufferIsValid(buffer))
 		return false;
 	c->leaf = leaf;
-	run_note_near(c, buffer);
-	run_copy_leaf(c, buffer);
+	lsm_run_note_near(c, buffer);
+	copy_leaf(c, buffer);
 	UnlockReleaseBuffer(buffer);
 	if (!c->forward && unlikely(missed || c->ahead.depth > 0 || lsm_debug_prefetch_scan))
 		lsm_run_look_ahead(c, missed);
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
 	c->group = c->forward ? 0 : lsm_leaf_group_count(c->copy) - 1;
-	/* One group only: a merge may take the page as it is. */
-	run_decode(c, 1);
+	/* One group only: a merge may take the whole page instead. */
+	decode_copy(c, 1);
 	c->base.at_page = c->forward;
 	return true;
 }
 
-/*
- * Find the segment for a place in the directory.  False if there is none, or the
- * cursor is stale.  *found is NULL, or what was found before.
- */
-bool
-lsm_run_search_directory(RunCursor *c, const LsmBound *bound, LsmFoundSegment **found)
-{
-	LsmFindResult result;
-
-	if (*found == NULL)
-		*found = palloc0(sizeof(LsmFoundSegment));
-	result = lsm_directory_find(c->cx->index, c->cx->ks, &c->run, c->cx->edits, bound,
-								c->direction, *found);
-	c->cx->counters.pages += c->run.dir_height;
-	if (result == LSM_FOUND_STALE)
-		lsm_read_set_stale(c->cx, c->run.start);
-	if (result != LSM_FOUND)
-		return false;
-	c->cx->counters.segments++;
-	return true;
-}
-
-/* The same, and the cursor goes there. */
-bool
-lsm_run_find_segment(RunCursor *c, const LsmBound *bound)
-{
-	if (!lsm_run_search_directory(c, bound, &c->found))
-		return false;
-	c->segment = c->found->segment;
-	return true;
-}
-
-/* Go on to the segment after this one, in the direction of the scan. */
-static bool
-run_next_segment(RunCursor *c)
-{
-	LsmBound	from = {0};
-	bool		found;
-
-	if (lsm_run_is_single(&c->run))
-		return false;
-	/* Who seeks in a segment has found it there. */
-	Assert(c->found->segment.id == c->segment.id);
-	/* The search overwrites what it finds. */
-	from = c->forward ? c->found->high : c->found->low;
-	from.key = palloc(from.keylen + LSM_KEY_PAD);
-	memcpy(from.key, c->forward ? c->found->high.key : c->found->low.key,
-		   from.keylen + LSM_KEY_PAD);
-	found = lsm_run_find_segment(c, &from);
-	pfree(from.key);
-	return found;
-}
-
-/* Go on to the first (backward: last) entry of the leaves after the current one. */
+/* Move to the first (backward: last) entry of the leaves after the current one. */
 static void
-run_leave_leaf(RunCursor *c)
+leave_leaf(LsmRunCursor *c)
 {
 	bool		entered = false;
 
@@ -296,18 +129,18 @@ run_leave_leaf(RunCursor *c)
 		bool		last = c->forward ? c->leaf + 1 >= c->segment.leaves : c->leaf == 0;
 
 		if (!last)
-			entered = run_enter_leaf(c, c->forward ? c->leaf + 1 : c->leaf - 1);
-		else if (run_next_segment(c))
-			entered = run_enter_leaf(c, c->forward ? 0 : c->segment.leaves - 1);
+			entered = enter_leaf(c, c->forward ? c->leaf + 1 : c->leaf - 1);
+		else if (lsm_run_next_segment(c))
+			entered = enter_leaf(c, c->forward ? 0 : c->segment.leaves - 1);
 		else
 			return;
 		CHECK_FOR_INTERRUPTS();
 	}
 }
 
-/* Find the place of `from` in the copied leaf and stand there, or go on. */
+/* Find the position in the copied leaf, and stand on the entry there, or on the next leaf's. */
 static void
-run_seek_in_copy(RunCursor *c, const LsmBound *from)
+seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 {
 	int			pos;
 
@@ -319,89 +152,74 @@ run_seek_in_copy(RunCursor *c, const LsmBound *from)
 	{
 		/* Those before were counted, if they were read. */
 		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
-		run_stand(c, c->forward ? pos : pos - 1);
+		stand_on(c, c->forward ? pos : pos - 1);
 	}
 	/* Backward, position 0 is in the first group only. */
 	else if (c->forward && c->group < lsm_leaf_group_count(c->copy))
-		run_decode(c, 1);
+		decode_copy(c, 1);
 	else
-		run_leave_leaf(c);
+		leave_leaf(c);
 }
 
-/* Go down to the leaf for a place; false if the cursor is stale. */
-static bool
-run_find_leaf(RunCursor *c, const LsmBound *from)
+static void
+run_fill(LsmCursor *base)
 {
-	uint32		page = c->segment.blocks - 1;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 
-	for (int level = c->segment.height; level > 0; level--)
+	if (!c->copied && !c->ends)
 	{
-		Buffer		buffer = lsm_run_read_page(c, page, LSM_PAGE_FENCE);
-		uint32		child;
+		Buffer		buffer;
 
+		lsm_bound_set_entry(&c->here, base->entry, c->forward ? -1 : 1);
+		base->valid = false;
+		buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 		if (!BufferIsValid(buffer))
-			return false;
-		if (!lsm_fence_search(c->cx->ks, BufferGetPage(buffer), from, &c->decoded, &child) ||
-			child >= page)
-			lsm_run_damaged(c, page);
+			return;
+		copy_leaf(c, buffer);
 		UnlockReleaseBuffer(buffer);
-		page = child;
+		seek_in_copy(c, &c->here);
+		return;
 	}
-	c->leaf = page;
-	return true;
+	base->valid = false;
+	if (c->ends)
+		return;
+	if (c->forward ? c->group < lsm_leaf_group_count(c->copy) : c->group >= 0)
+		decode_copy(c, LSM_DECODED_ENTRIES / LSM_UNFRAMED_ENTRIES);
+	else
+		leave_leaf(c);
 }
 
-/* Go down to the leaf for a place, or back to the one that was entered last, and lock it. */
-static Buffer
-run_read_leaf(RunCursor *c, const LsmBound *from)
-{
-	Buffer		buffer;
-
-	if (run_is_near(c, from))
-	{
-		c->leaf = c->near.leaf;
-		return run_note_page(c, c->leaf,
-							 lsm_buffer_read_again(c->cx->index->rel, run_block(c, c->leaf),
-												   LSM_PAGE_LEAF, c->segment.id, c->cx->strategy,
-												   &c->near.buffer));
-	}
-	if (!run_find_leaf(c, from))
-		return InvalidBuffer;
-	buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
-	if (BufferIsValid(buffer))
-		run_note_near(c, buffer);
-	return buffer;
-}
+/* --- seeking --------------------------------------------------------------------- */
 
 /*
- * Find the place of `from` on the page of a leaf without rests, and decode what will be
- * wanted from there on; see lsm_leaf_search.  False if the page is damaged.
+ * Find the position in a leaf without rests, and decode what will be wanted from there on;
+ * see lsm_leaf_search.  False if the page is damaged.
  */
 static bool
-run_search_leaf(RunCursor *c, Page page, const LsmBound *from, int *pos)
+search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
 {
 	LsmReadContext *cx = c->cx;
 	int			most = LSM_GROUP_ENTRIES;
 
-	/* A merge may take the page as it is, and wants to know where on it it stands. */
+	/* A merge may take the page as it is, so it needs to know its place there. */
 	if (cx->is_merge || !cx->ks->encoded)
 		return lsm_leaf_search(cx->ks, page, from, &c->group, pos, &c->decoded);
 	if (cx->lookup_columns == cx->ks->nkeys)
-		most = 1;				/* further ones that have the key come anyway, a few */
+		most = 1;				/* the other entries of the key are decoded with it, if they are few */
 	else if (cx->run_count > 1)
 		most = Max(WANTED_OF_ALL / cx->run_count, WANTED_OF_EACH);
 	return lsm_leaf_seek(cx->ks, page, from, most, c->forward, pos, &c->decoded);
 }
 
 /*
- * Seek within the segment, and on from its end.
+ * Seek in the segment that the cursor is in, and on from its end.
  *
- * REQUIRES: a run with a directory has found the segment there.
+ * REQUIRES: if the run has a directory, c->found is the segment.
  */
 void
-lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limit)
+lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *limit)
 {
-	Buffer		buffer = run_read_leaf(c, from);
+	Buffer		buffer = lsm_run_read_leaf(c, from);
 	Page		page;
 	int			pos;
 	bool		done = false;
@@ -412,9 +230,9 @@ lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limi
 	c->copied = false;
 	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST))
 	{
-		/* Try to do with one group: its keys are copied, it has no rests. */
+		/* One group will do, mostly.  Decoding copies its keys, and it has no rests. */
 		c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
-		if (!run_search_leaf(c, page, from, &pos))
+		if (!search_leaf(c, page, from, &pos))
 			lsm_run_damaged(c, c->leaf);
 		if (!c->forward)
 			pos--;
@@ -425,63 +243,22 @@ lsm_run_seek_in_segment(RunCursor *c, const LsmBound *from, const LsmBound *limi
 			if (limit == NULL ||
 				!lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
 			{
-				run_stand(c, pos);
+				stand_on(c, pos);
 				c->base.at_page = c->cx->is_merge && c->forward && c->group == 0 && pos == 0;
 			}
 		}
 	}
 	if (!done)
-		run_copy_leaf(c, buffer);
+		copy_leaf(c, buffer);
 	UnlockReleaseBuffer(buffer);
 	if (!done)
-		run_seek_in_copy(c, from);
-}
-
-/* Does a place lie before the clip? */
-static bool
-run_is_before_clip(RunCursor *c, const LsmBound *bound)
-{
-	LsmEntry	at;
-
-	if (c->clip == NULL)
-		return false;
-	lsm_bound_entry(c->clip, &at);
-	return lsm_bound_compare(c->cx->ks, bound, &at) > 0;
-}
-
-/*
- * Find the segment to seek in; *from may have to move to the clip.  False if there
- * is nothing there, or the cursor is stale.
- */
-bool
-lsm_run_prepare_seek(RunCursor *c, const LsmBound **from, ScanDirection direction)
-{
-	c->direction = direction;
-	c->forward = ScanDirectionIsForward(direction);
-	c->base.stride = c->forward ? 1 : -1;
-	c->base.valid = false;
-	c->base.at_page = false;
-	c->ends = false;
-	if (run_is_before_clip(c, *from))
-	{
-		if (!c->forward)
-			return false;
-		*from = c->clip;
-	}
-	c->is_near = run_is_near(c, *from);
-	if (c->is_near)
-		return true;
-	if (!lsm_run_is_single(&c->run))
-		return lsm_run_find_segment(c, *from);
-	lsm_run_segment(&c->run, &c->segment);
-	c->cx->counters.segments++;
-	return true;
+		seek_in_copy(c, from);
 }
 
 static void
 run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
-	RunCursor  *c = (RunCursor *) base;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 	LsmReadWatch watch;
 
 	lsm_run_begin_watch(c, &watch);
@@ -501,63 +278,24 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		lsm_run_note_reads(c, &watch);
 }
 
-/*
- * Let c->leaf be the one that a seek, which is prepared, will read.  False if the cursor
- * is stale.
- */
-bool
-lsm_run_next_leaf(RunCursor *c, const LsmBound *from)
-{
-	if (!c->is_near)
-		return run_find_leaf(c, from);
-	c->leaf = c->near.leaf;
-	return true;
-}
-
-static void
-run_fill(LsmCursor *base)
-{
-	RunCursor  *c = (RunCursor *) base;
-
-	if (!c->copied && !c->ends)
-	{
-		Buffer		buffer;
-
-		lsm_bound_set_entry(&c->here, base->entry, c->forward ? -1 : 1);
-		base->valid = false;
-		buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
-		if (!BufferIsValid(buffer))
-			return;
-		run_copy_leaf(c, buffer);
-		UnlockReleaseBuffer(buffer);
-		run_seek_in_copy(c, &c->here);
-		return;
-	}
-	base->valid = false;
-	if (c->ends)
-		return;
-	if (c->forward ? c->group < lsm_leaf_group_count(c->copy) : c->group >= 0)
-		run_decode(c, LSM_DECODED_ENTRIES / LSM_UNFRAMED_ENTRIES);
-	else
-		run_leave_leaf(c);
-}
+/* --- whole pages and segments, for merges ---------------------------------------- */
 
 /*
- * Copy the leaf that a seek has found the place in.  False if VACUUM has
- * removed the entry since: the cursor stands on it, though it is dead.
+ * Copy the leaf in which a seek has found its position.  False if the first entry is no
+ * longer the one that the cursor stands on, because VACUUM has removed it.
  */
 static bool
-run_copy_found_leaf(RunCursor *c)
+copy_found_leaf(LsmRunCursor *c)
 {
 	Buffer		buffer = lsm_run_read_page(c, c->leaf, LSM_PAGE_LEAF);
 	const LsmEntry *here = c->base.entry;
 	LsmEntry	first;
 
-	/* If the version is old, that is found out when the cursor moves on. */
+	/* The version is old: the cursor notices when it moves on. */
 	if (!BufferIsValid(buffer))
 		return false;
-	run_copy_leaf(c, buffer);
-	c->copied = false;			/* `decoded` is of the page as it was */
+	copy_leaf(c, buffer);
+	c->copied = false;			/* `decoded` is of the page before */
 	UnlockReleaseBuffer(buffer);
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
@@ -568,11 +306,11 @@ run_copy_found_leaf(RunCursor *c)
 }
 
 static Page
-run_page(LsmCursor *base, const LsmEntry **last)
+run_whole_page(LsmCursor *base, const LsmEntry **last)
 {
-	RunCursor  *c = (RunCursor *) base;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 
-	if (!c->copied && !run_copy_found_leaf(c))
+	if (!c->copied && !copy_found_leaf(c))
 		return NULL;
 	if (c->last.scratch == NULL)
 		lsm_group_init(&c->last, c->cx->ks->max_keylen);
@@ -582,9 +320,16 @@ run_page(LsmCursor *base, const LsmEntry **last)
 	return c->copy;
 }
 
-/* The last entry of a segment that has no item in a directory; its keys are in c->last. */
+static void
+run_skip_page(LsmCursor *base)
+{
+	base->at_page = false;
+	leave_leaf((LsmRunCursor *) base);
+}
+
+/* Read the last entry of a segment that no directory describes.  Its key is in c->last. */
 static bool
-run_read_high(RunCursor *c, LsmEntry *high)
+read_high_entry(LsmRunCursor *c, LsmEntry *high)
 {
 	Buffer		buffer = lsm_run_read_page(c, c->segment.leaves - 1, LSM_PAGE_LEAF);
 	Page		page;
@@ -595,7 +340,7 @@ run_read_high(RunCursor *c, LsmEntry *high)
 	page = BufferGetPage(buffer);
 	if (c->last.scratch == NULL)
 		lsm_group_init(&c->last, c->cx->ks->max_keylen);
-	/* VACUUM may have emptied it: then the segment is not worth keeping as it is. */
+	/* VACUUM may have emptied the leaf: then the segment is better written anew. */
 	found = lsm_leaf_group_count(page) > 0;
 	if (found && !lsm_leaf_decode_group(page, lsm_leaf_group_count(page) - 1, &c->last))
 		lsm_run_damaged(c, c->segment.leaves - 1);
@@ -606,18 +351,18 @@ run_read_high(RunCursor *c, LsmEntry *high)
 }
 
 static bool
-run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
+run_whole_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 {
-	RunCursor  *c = (RunCursor *) base;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 	const LsmSegment *segment = &c->segment;
 
-	/* One that VACUUM has thinned is better written anew. */
+	/* A segment that VACUUM has thinned is better written anew. */
 	if (c->leaf != 0 || segment->blocks < least_blocks || segment->removed > segment->entries / 10)
 		return false;
 	memset(whole, 0, sizeof(LsmWholeSegment));
 	whole->run_id = c->run.run_id;
 	whole->entry.segment = *segment;
-	/* VACUUM may have removed what it began with, which may lie before the clip. */
+	/* Not the low key of the directory: VACUUM may have removed that, or it is before the clip. */
 	whole->entry.low = *base->entry;
 	if (!lsm_run_is_single(&c->run))
 	{
@@ -626,15 +371,10 @@ run_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 		whole->ordinal = c->found->ordinal;
 		return true;
 	}
-	return run_read_high(c, &whole->entry.high);
+	return read_high_entry(c, &whole->entry.high);
 }
 
-static void
-run_skip_page(LsmCursor *base)
-{
-	base->at_page = false;
-	run_leave_leaf((RunCursor *) base);
-}
+/* --- cursors --------------------------------------------------------------------- */
 
 static void
 free_found(LsmFoundSegment *found)
@@ -651,7 +391,7 @@ free_found(LsmFoundSegment *found)
 static void
 run_close(LsmCursor *base)
 {
-	RunCursor  *c = (RunCursor *) base;
+	LsmRunCursor  *c = (LsmRunCursor *) base;
 
 	if (c->copy)
 		pfree(c->copy);
@@ -665,14 +405,14 @@ run_close(LsmCursor *base)
 	pfree(c);
 }
 
-static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_page, run_skip_page,
-run_segment, lsm_run_expect};
+static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_whole_page, run_skip_page,
+run_whole_segment, lsm_run_expect};
 
-/* A cursor over no run yet, in the current memory context, as all that it allocates. */
+/* A cursor over no run yet.  It allocates in the current memory context, now and later. */
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {
-	RunCursor  *c = palloc0(sizeof(RunCursor));
+	LsmRunCursor  *c = palloc0(sizeof(LsmRunCursor));
 
 	c->base.ops = &run_cursor_ops;
 	c->base.source = &c->base;
@@ -681,19 +421,18 @@ lsm_run_cursor_create(LsmReadContext *cx)
 	return &c->base;
 }
 
-/* Let it read a run, from `clip` on unless that is NULL. */
+/* Let the cursor read a run, from `clip` on unless that is NULL. */
 void
 lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
 {
-	RunCursor  *c = (RunCursor *) cursor;
+	LsmRunCursor  *c = (LsmRunCursor *) cursor;
 
 	if (c->run.run_id != run->run_id)
-		memset(c->yes, 0, sizeof(c->yes));
+		memset(c->habits, 0, sizeof(c->habits));
 	c->run = *run;
 	c->clip = clip;
 	c->base.valid = false;
-	c->near.segment = 0;
-	c->near.has_keys = false;
+	lsm_near_leaf_forget(&c->near);
 	c->filter = NULL;
 	if (c->cx->filters != NULL && lsm_run_is_single(run) &&
 		run->leaves <= (run->filter_blocks == 0 ? LSM_RUN_FILTER_MOST_LEAVES :
@@ -701,12 +440,14 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 		c->filter = lsm_run_filters_get(c->cx->filters, run->run_id);
 }
 
+/* --- splits of parallel scans ------------------------------------------------------ */
+
 /*
- * Let `split` be the position before the first entry of a leaf.  False if it has
- * none, or the cursor is stale.
+ * Set `split` before the first entry of a leaf.  False if the leaf is empty, or the cursor
+ * is stale.
  */
 static bool
-run_split_before_leaf(RunCursor *c, uint32 leaf, LsmBound *split)
+split_before_leaf(LsmRunCursor *c, uint32 leaf, LsmBound *split)
 {
 	Buffer		buffer = lsm_run_read_page(c, leaf, LSM_PAGE_LEAF);
 	LsmEntry	first;
@@ -726,25 +467,24 @@ run_split_before_leaf(RunCursor *c, uint32 leaf, LsmBound *split)
 }
 
 /*
- * A position so many leaves of the run after `from` (backward: before it), or a
- * leaf more or less; at the end of a segment it may be less.  False if the run ends
- * before, or the cursor is stale.  The split is beyond `from` in that direction,
- * always, so who goes on from there gets ahead.  The cursor does not stand
- * anywhere afterwards.
+ * Find a position about `leaves` leaves after `from` (backward: before it), or fewer at the
+ * end of a segment.  The position is always beyond `from`, so the caller makes progress.
+ * False if the run ends before, or the cursor is stale.  The cursor stands nowhere
+ * afterwards.
  */
 bool
 lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 					 ScanDirection direction, LsmBound *split)
 {
-	RunCursor  *c = (RunCursor *) cursor;
+	LsmRunCursor  *c = (LsmRunCursor *) cursor;
 	int			sign = ScanDirectionIsForward(direction) ? 1 : -1;
 	uint32		leaf;
 	uint32		end;
 	LsmEntry	at;
 
-	if (!lsm_run_prepare_seek(c, &from, direction) || !run_find_leaf(c, from))
+	if (!lsm_run_prepare_seek(c, &from, direction) || !lsm_run_find_leaf(c, from))
 		return false;
-	/* From the leaf that far away on, toward where we are: VACUUM may have emptied some. */
+	/* VACUUM may have emptied that leaf: try the ones after it. */
 	if (c->forward)
 	{
 		leaf = c->leaf + leaves;
@@ -757,14 +497,14 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 	}
 	for (; leaf < end; leaf++)
 	{
-		if (run_split_before_leaf(c, leaf, split) &&
+		if (split_before_leaf(c, leaf, split) &&
 			lsm_bound_order(c->cx->ks, from, split) * sign > 0)
 			return true;
 		if (c->cx->stale)
 			return false;
 		CHECK_FOR_INTERRUPTS();
 	}
-	/* Where the segment ends, as it was written; it lies beyond `from`, or we were not here. */
+	/* The end of the segment as it was written.  The search has found it beyond `from`. */
 	if (lsm_run_is_single(&c->run))
 		return false;
 	lsm_bound_entry(c->forward ? &c->found->high : &c->found->low, &at);

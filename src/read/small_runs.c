@@ -2,101 +2,104 @@
  * small_runs.c
  *	  Looking for the keys of a batch in all small runs at once.
  *
- * While rows pour in, most runs are small: batches, and the first merges of them.  To
- * ask each for all keys would cost more than the large ones do, and hardly any key is in
- * one of them.  So a single filter in private memory, the joint one, has the keys of all
- * small runs, and only keys that it may have are looked for run by run.
+ * While rows pour in, most runs are small: batches, and the first merges of batches.  Asking
+ * each of them for all keys would cost more than asking the large runs, and hardly any key is
+ * in one.  So one filter in private memory knows the keys of all small runs, the joint filter.
+ * Only keys that it lets through are looked for run by run.
  *
- * A run joins when it has been looked into so often that reading it pays.  One with
- * nothing between the first and the last key of a batch is passed over, and need not
- * join: as it is while keys ascend.
+ * A run joins the filter when it has been looked into so often that reading it pays.  A run
+ * with nothing between the first and the last key of a batch is passed over and need not
+ * join.  So it is while keys ascend.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
-#include "read/run_cursor.h"
-#include "utils/memutils.h"
+#include "read/run_lookup.h"
+#include "read/run_probe.h"
+#include "read/small_runs.h"
 
-/* Keys that are looked for run by run together. */
+/* Keys that are looked for together, run by run. */
 #define LEFT_A_ROUND	64
 
-/* Is it a run that a joint filter may have? */
+/* May the run join the joint filter? */
 bool
-lsm_run_cursor_is_small(LsmCursor *cursor)
+lsm_run_is_small(LsmCursor *cursor)
 {
-	return ((RunCursor *) cursor)->filter != NULL;
-}
-
-/* Can a run that has joined have any of the keys? */
-static bool
-overlaps(const LsmRunFilter *filter, const LsmProbe *probes, Size count)
-{
-	return probes[count - 1].prefix >= filter->low && probes[0].prefix <= filter->high;
+	return ((LsmRunCursor *) cursor)->filter != NULL;
 }
 
 /* Let a run join.  False if the cursor is stale. */
 static bool
-join(RunCursor *c)
+join_filter(LsmRunCursor *c)
 {
+	LsmJointMember *member = &c->filter->member;
 	LsmKeyHashes keys;
 
-	if (!lsm_run_read_keys(c, &keys, &c->filter->low, &c->filter->high))
+	if (!lsm_run_read_keys(c, &keys, &member->low, &member->high))
 		return false;
-	lsm_joint_filter_add(c->cx->filters, c->filter, keys.hashes, keys.count);
+	lsm_joint_filter_add(lsm_joint_filter(c->cx->filters), member, keys.hashes, keys.count);
 	pfree(keys.hashes);
 	return true;
 }
 
 /*
- * Put the runs that the joint filter is to be asked for at the beginning of the array,
- * and make it have them.  The others are done.  Returns their number; if a cursor is
- * stale it does not count.
+ * Does a run need the joint filter for these keys?  Not if it has none of them, or if it is
+ * not due to join: then the keys are looked for in the run itself.
+ */
+static bool
+needs_joint_filter(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low, LsmBound *high)
+{
+	LsmJointMember *member = &c->filter->member;
+
+	if (lsm_joint_filter_has_member(lsm_joint_filter(c->cx->filters), member))
+		return lsm_joint_member_overlaps(member, probes[0].prefix, probes[count - 1].prefix);
+	if (lsm_joint_member_is_due(member, count, c->run.entries))
+		return lsm_run_enter_single(c, probes, count, low);
+	(void) lsm_run_probe(&c->base, probes, count, low, high);
+	return false;
+}
+
+/*
+ * Move the runs that the joint filter is to be asked for to the beginning of the array, and
+ * let them join.  The other runs are done.  Returns the number of runs; it does not count if
+ * a cursor is stale.
  */
 static int
-choose(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes, Size count,
-	   LsmBound *low, LsmBound *high)
+choose_members(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes,
+			   Size count, LsmBound *low, LsmBound *high)
 {
-	const LsmJointFilter *joint = lsm_joint_filter(cx->filters);
-	uint64		round = joint->round;
+	LsmJointFilter *joint = lsm_joint_filter(cx->filters);
 	uint64		more = 0;
 	uint64		all = 0;
 	int			n = 0;
 
 	for (int i = 0; i < cursor_count && !cx->stale; i++)
 	{
-		RunCursor  *c = (RunCursor *) cursors[i];
+		LsmRunCursor *c = (LsmRunCursor *) cursors[i];
+		uint64		room;
 
-		if (c->filter->joined != round || round == 0)
-		{
-			c->filter->keys += count;
-			if (c->filter->keys * LSM_ENTRIES_A_LOOKUP < c->run.entries)
-			{
-				(void) lsm_run_cursor_probe(cursors[i], probes, count, low, high);
-				continue;
-			}
-			if (!lsm_run_enter_single(c, probes, count, low))
-				continue;
-			more += Max(c->run.entries, c->filter->joined_keys);
-		}
-		else if (!overlaps(c->filter, probes, count))
+		if (!needs_joint_filter(c, probes, count, low, high))
 			continue;
-		all += Max(c->run.entries, c->filter->joined_keys);
+		room = lsm_joint_member_room(&c->filter->member, c->run.entries);
+		all += room;
+		if (!lsm_joint_filter_has_member(joint, &c->filter->member))
+			more += room;
 		cursors[n++] = cursors[i];
 	}
 	if (n == 0 || cx->stale)
 		return 0;
-	lsm_joint_filter_reserve(cx->filters, more, all);
-	for (int i = 0; i < n && !cx->stale; i++)
+	lsm_joint_filter_reserve(joint, more, all);
+	for (int i = 0; i < n; i++)
 	{
-		RunCursor  *c = (RunCursor *) cursors[i];
+		LsmRunCursor *c = (LsmRunCursor *) cursors[i];
 
-		if (c->filter->joined != joint->round && !join(c))
+		if (!lsm_joint_filter_has_member(joint, &c->filter->member) && !join_filter(c))
 			return 0;
 	}
 	return n;
 }
 
-/* Look for some of the probes, at these places in the array, in each of the runs. */
+/* Look for some of the probes, those at these places in the array, in each of the runs. */
 static void
 look_run_by_run(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes,
 				const Size *at, int count, LsmBound *low, LsmBound *high)
@@ -106,23 +109,22 @@ look_run_by_run(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmPr
 	for (int i = 0; i < count; i++)
 		left[i] = probes[at[i]];
 	for (int i = 0; i < cursor_count && count > 0 && !cx->stale; i++)
-		(void) lsm_run_cursor_probe(cursors[i], left, count, low, high);
+		(void) lsm_run_probe(cursors[i], left, count, low, high);
 	for (int i = 0; i < count; i++)
 		probes[at[i]].found = left[i].found;
 }
 
 /*
- * Look for keys, which are in order, in these small runs of a reader's version: the same
- * as lsm_run_cursor_probe for each of them.  False if the version is old.  The array of
- * cursors is used up.
+ * Look for keys, in their order, in small runs of a reader's version: as lsm_run_probe does
+ * in each of them.  False if the version is old.  Overwrites the array of cursors.
  */
 bool
 lsm_small_runs_probe(LsmCursor **cursors, int cursor_count, LsmProbe *probes, Size count,
 					 LsmBound *low, LsmBound *high)
 {
-	LsmReadContext *cx = ((RunCursor *) cursors[0])->cx;
+	LsmReadContext *cx = ((LsmRunCursor *) cursors[0])->cx;
 	const LsmJointFilter *joint = lsm_joint_filter(cx->filters);
-	int			n = choose(cx, cursors, cursor_count, probes, count, low, high);
+	int			n = choose_members(cx, cursors, cursor_count, probes, count, low, high);
 	Size		at[LEFT_A_ROUND];
 	int			left = 0;
 

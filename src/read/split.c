@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "read/reader.h"
+#include "read/run_cursor.h"
 #include "utils/memutils.h"
 
 /* Attempts to find a split when versions become old meanwhile. */
@@ -48,8 +49,8 @@ is_between(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, const L
 
 /* Ask all runs of the version; the nearest split counts.  NULL if there is none. */
 static LsmBound *
-find_nearest(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
-			 ScanDirection direction, uint32 leaves, bool *stale)
+find_nearest_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
+				   ScanDirection direction, uint32 leaves, bool *stale)
 {
 	LsmBound   *candidate = &reader->split[0];
 	LsmBound   *nearest = NULL;
@@ -94,8 +95,8 @@ lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 		/* The version is old, or the index damaged: if so, the seek finds out. */
 		if (i > 0)
 			lsm_reader_refresh(reader);
-		split = find_nearest(reader, from, limit, direction,
-							 leaves_of_a_run(reader, leaves), &stale);
+		split = find_nearest_split(reader, from, limit, direction,
+								   leaves_of_a_run(reader, leaves), &stale);
 	}
 	MemoryContextSwitchTo(old);
 	return split;

@@ -12,7 +12,10 @@
 #include "postgres.h"
 
 #include "base/stop_point.h"
+#include "format/filter_page.h"
 #include "miscadmin.h"
+#include "read/run_probe.h"
+#include "read/small_runs.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "unique/unique.h"
@@ -154,9 +157,9 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		if (b->ks->encoded && b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
-			lsm_run_cursor_has_filter(reader->children[i]))
+			lsm_run_has_filter(reader->children[i]))
 		{
-			if (lsm_run_cursor_is_small(reader->children[i]))
+			if (lsm_run_is_small(reader->children[i]))
 			{
 				small[small_count++] = i;
 				continue;

@@ -4,10 +4,10 @@
  *	  put in comes out again.
  */
 #include "backend.h"
-#include "key/encode.h"
 #include "props.h"
 #include "tap.h"
 
+#include "key/encode.h"
 #include "key/tuple.h"
 
 enum

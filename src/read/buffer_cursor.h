@@ -1,0 +1,14 @@
+/*
+ * buffer_cursor.h
+ *	  A cursor over one page of the write buffer.
+ */
+#ifndef LSM_BUFFER_CURSOR_H
+#define LSM_BUFFER_CURSOR_H
+
+#include "read/read_context.h"
+
+extern LsmCursor *lsm_buffer_cursor_create(LsmReadContext *cx);
+extern void lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run,
+								  const LsmBound *clip);
+
+#endif							/* LSM_BUFFER_CURSOR_H */

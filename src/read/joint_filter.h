@@ -1,0 +1,74 @@
+/*
+ * joint_filter.h
+ *	  One filter in private memory of the keys of many small runs.
+ *
+ * Runs join it one by one.  It keeps the keys of runs that are gone, which costs some
+ * wrong answers, until it is full.  Then a new *round* begins: the filter is emptied, and
+ * the runs that are still there join again.
+ */
+#ifndef LSM_JOINT_FILTER_H
+#define LSM_JOINT_FILTER_H
+
+#include "read/memory_filter.h"
+
+typedef struct LsmJointFilter
+{
+	MemoryContext context;
+	int			bits_per_key;
+	uint64		round;			/* its number; 0: none has begun */
+	uint64		count;			/* keys */
+	uint64		room;			/* for so many keys */
+	LsmMemoryFilter filter;
+} LsmJointFilter;
+
+/* A run, as a member of the filter. */
+typedef struct LsmJointMember
+{
+	uint64		lookups;		/* of keys, in the run itself, before it joined */
+	uint64		round;			/* in which it joined last; 0: never */
+	uint32		key_count;		/* then; a job may have taken some of its entries since */
+	uint64		low;			/* lsm_key_prefix of its first key */
+	uint64		high;			/* and of its last one */
+} LsmJointMember;
+
+extern void lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all);
+extern void lsm_joint_filter_add(LsmJointFilter *joint, LsmJointMember *member,
+								 const uint64 *hashes, uint32 count);
+
+/* Does the filter know the run's keys? */
+static inline bool
+lsm_joint_filter_has_member(const LsmJointFilter *joint, const LsmJointMember *member)
+{
+	return joint->round != 0 && member->round == joint->round;
+}
+
+/* May any member have the key with this hash? */
+static inline bool
+lsm_joint_filter_has(const LsmJointFilter *joint, uint64 hash)
+{
+	return lsm_memory_filter_has(&joint->filter, hash);
+}
+
+/* Can the member have keys between those with these prefixes? */
+static inline bool
+lsm_joint_member_overlaps(const LsmJointMember *member, uint64 low, uint64 high)
+{
+	return high >= member->low && low <= member->high;
+}
+
+/* So many more keys are to be looked for in the run.  Should it join first? */
+static inline bool
+lsm_joint_member_is_due(LsmJointMember *member, uint64 more, uint64 entries)
+{
+	member->lookups += more;
+	return lsm_memory_filter_is_due(member->lookups, entries);
+}
+
+/* Room that a run needs, whose record counts so many entries. */
+static inline uint64
+lsm_joint_member_room(const LsmJointMember *member, uint64 entries)
+{
+	return Max(entries, member->key_count);
+}
+
+#endif							/* LSM_JOINT_FILTER_H */

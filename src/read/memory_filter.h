@@ -1,0 +1,43 @@
+/*
+ * memory_filter.h
+ *	  A filter in private memory.  It has the blocks of filters on disk, without pages.
+ */
+#ifndef LSM_MEMORY_FILTER_H
+#define LSM_MEMORY_FILTER_H
+
+#include "format/filter_page.h"
+#include "utils/palloc.h"
+
+typedef struct LsmMemoryFilter
+{
+	int			probes;			/* bits that are set for each key */
+	uint32		block_count;	/* of 64 bytes */
+	uint8	   *blocks;			/* NULL: there is no filter yet */
+} LsmMemoryFilter;
+
+/* A lookup takes about as long as adding so many keys to a filter. */
+#define LSM_ENTRIES_A_LOOKUP	32
+
+extern void lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context,
+								   int bits_per_key, uint64 keys);
+extern void lsm_memory_filter_clear(LsmMemoryFilter *filter);
+extern void lsm_memory_filter_add(LsmMemoryFilter *filter, const uint64 *hashes, uint64 count);
+
+/* Have so many lookups of keys cost as much as making a filter of so many entries? */
+static inline bool
+lsm_memory_filter_is_due(uint64 lookups, uint64 entries)
+{
+	return lookups * LSM_ENTRIES_A_LOOKUP >= entries;
+}
+
+/* May the key, or prefix, with this hash be there? */
+static inline bool
+lsm_memory_filter_has(const LsmMemoryFilter *filter, uint64 hash)
+{
+	const uint8 *block = filter->blocks +
+		lsm_filter_block(hash, filter->block_count) * LSM_FILTER_BLOCK_BYTES;
+
+	return lsm_filter_block_has(block, filter->probes, hash);
+}
+
+#endif							/* LSM_MEMORY_FILTER_H */

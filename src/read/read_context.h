@@ -1,0 +1,83 @@
+/*
+ * read_context.h
+ *	  What the cursors of a reader share.
+ *
+ * Cursors read optimistically.  A page that is not the one their version names makes
+ * them stale, and the context says so.  A stale cursor is not valid: the reader takes a
+ * newer version and seeks again.
+ */
+#ifndef LSM_READ_CONTEXT_H
+#define LSM_READ_CONTEXT_H
+
+#include "format/page.h"
+#include "index/index.h"
+#include "key/cursor.h"
+#include "utils/snapshot.h"
+
+typedef struct LsmReadContext
+{
+	LsmIndex   *index;
+	LsmKeySpace *ks;
+	Snapshot	snapshot;		/* of the scan, or NULL */
+	BufferAccessStrategy strategy;
+	uint64		edits;			/* number of the version's last edit */
+	int			run_count;		/* runs of the version that are read */
+	int			packed_count;	/* of these, runs that are not pages of the write buffer */
+	bool		is_merge;		/* reads the inputs of a job */
+	uint32		user;			/* changes with each user of the reader */
+	int			seeks_timed;	/* seeks in runs still to be timed, see read_ahead.c */
+	int			rounds_ahead;	/* rounds of keys still to prefetch, see read_ahead.c */
+
+	/* What a seek looks for, if filters can be asked about it. */
+	const LsmBound *lookup;		/* begins with the columns that are looked for */
+	int			lookup_columns; /* that many: the whole key, or fewer; 0: ask no filter */
+	int			hashed_columns; /* number of columns that `hash` is of; 0: none */
+	uint64		hash;
+	const struct LsmLookedFor *looked_for;	/* keys whose lookup is known to fail, or NULL */
+	const struct LsmSeenVersion *without;	/* its runs lack what is looked for; or NULL */
+
+	/* Filters in private memory. */
+	int			prefix_columns; /* prefixes in them have at most so many columns */
+	bool		prefixes_if_worth;	/* or fewer: see lsm_prefixes_limit */
+	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
+	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
+
+	uint64		generation;		/* when it changes, cursors read open pages anew */
+	bool		stale;			/* the version is old, or the index is damaged: */
+	BlockNumber stale_block;	/* here */
+	LsmReadCounters counters;
+	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
+	uint32		seen_count;
+} LsmReadContext;
+
+/* Pages that a reader remembers: more than it has cursors. */
+#define LSM_PAGES_SEEN	256
+
+/* Remember a page that is being read.  Returns its number for LsmEntry.page. */
+static inline uint32
+lsm_read_see_page(LsmReadContext *cx, BlockNumber block, Page page)
+{
+	const LsmPageOpaque *opaque = lsm_page_opaque(page);
+	LsmPageRef *ref;
+
+	if (cx->seen == NULL)
+		return 0;
+	ref = &cx->seen[++cx->seen_count % LSM_PAGES_SEEN];
+	ref->block = block;
+	ref->kind = opaque->kind;
+	ref->owner = opaque->owner;
+	ref->stamp = opaque->stamp;
+	return cx->seen_count;
+}
+
+/* The version is old, or the index is damaged: the first block that shows it is kept. */
+static inline void
+lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
+{
+	if (cx->stale)
+		return;
+	cx->stale = true;
+	cx->stale_block = block;
+}
+
+#endif							/* LSM_READ_CONTEXT_H */

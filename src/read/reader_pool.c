@@ -1,0 +1,216 @@
+/*
+ * reader_pool.c
+ *	  The readers of a backend's handle of an index: who uses them, and what their reads
+ *	  cost.
+ */
+#include "postgres.h"
+
+#include "base/options.h"
+#include "key/merge.h"
+#include "read/reader.h"
+#include "read/run_filter.h"
+#include "utils/memutils.h"
+
+/*
+ * Keys of a batch that pay for a run as much as one seek does.  Asking its filter for one of
+ * many keys takes a tenth of a seek.  But a writer waits for the answer, while the worker that
+ * merges has time.
+ */
+#define PROBES_PER_SEEK 3
+
+/*
+ * Forget readers at the end of a transaction, when nobody uses them: an error may have left
+ * some in use.  A reader that is as good as new may be kept for the next transaction.
+ */
+static void
+forget_users(LsmIndex *index, LsmForget which)
+{
+	LsmReader **at = &index->readers;
+	bool		keep = which == LSM_FORGET_BUT_ONE;
+
+	while (*at != NULL)
+	{
+		LsmReader  *reader = *at;
+
+		if (which == LSM_FORGET_UNUSED && reader->in_use)
+		{
+			at = &reader->next;
+			continue;
+		}
+		if (reader->holder != NULL)
+			*reader->holder = NULL;
+		lsm_reader_abandon(reader);
+		if (keep && reader->job_id == 0 && reader->cx.ks->encoded)
+		{
+			keep = false;
+			at = &reader->next;
+			continue;
+		}
+		*at = reader->next;
+		MemoryContextDelete(reader->context);
+	}
+}
+
+void
+lsm_reader_init(void)
+{
+	lsm_index_on_forget(forget_users);
+}
+
+static LsmReader *
+make_reader(LsmIndex *index)
+{
+	MemoryContext context = AllocSetContextCreate(index->context, "pg_lsm reader",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	LsmReader  *reader = palloc0(sizeof(LsmReader));
+
+	reader->context = context;
+	reader->cx.index = index;
+	reader->cx.ks = lsm_index_keyspace(index);
+	reader->cx.generation = 1;
+	reader->gate = InvalidBuffer;
+	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
+	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
+	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
+	{
+		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
+		reader->cx.prefix_columns = lsm_filter_prefix(index->rel, reader->cx.ks->nkeys,
+													  &reader->cx.prefixes_if_worth);
+	}
+	MemoryContextSwitchTo(old);
+	reader->next = index->readers;
+	index->readers = reader;
+	return reader;
+}
+
+/*
+ * A reader for the caller alone, until it is released or the transaction ends.  With job_id
+ * it reads the inputs of that job, entry by entry; with 0, all runs.  With needs_gate its
+ * TIDs are used only under the gate of its version (I10).
+ */
+LsmReader *
+lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
+				   BufferAccessStrategy strategy)
+{
+	LsmReader  *reader = index->readers;
+
+	while (reader != NULL && (reader->in_use || job_id != 0))
+		reader = reader->next;
+	if (reader == NULL)
+		reader = make_reader(index);
+	reader->in_use = true;
+	reader->cx.user++;
+	reader->cx.snapshot = snapshot;
+	reader->cx.strategy = strategy;
+	reader->cx.stale = false;
+	reader->cx.looked_for = NULL;
+	reader->needs_gate = needs_gate;
+	if (job_id != 0)
+	{
+		MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+		/* Who merges may copy pages, so reading ahead is of no use. */
+		reader->job_id = job_id;
+		reader->cx.is_merge = true;
+		pfree(reader->cx.seen);
+		reader->cx.seen = NULL;
+		reader->cx.filters = NULL;
+		lsm_cursor_close(reader->merge);
+		reader->merge = lsm_merge_create(reader->cx.ks, false, false);
+		MemoryContextSwitchTo(old);
+	}
+	return reader;
+}
+
+/*
+ * Record that the caller keeps the reader at *holder.  The caller calls lsm_reader_release or
+ * lsm_reader_abandon before that memory goes.
+ */
+void
+lsm_reader_hold(LsmReader *reader, LsmReader **holder)
+{
+	*holder = reader;
+	reader->holder = holder;
+}
+
+/*
+ * Count what a scan has paid because there are several runs, in seeks in each of them: its
+ * seeks, and their share of the cost of merging their entries.
+ */
+static void
+count_paid(LsmReadCounters *c)
+{
+	/* A filter that says no costs about half a seek.  Batches ask some without a seek. */
+	if (c->runs > c->seeks)
+		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
+			c->entries / LSM_ENTRIES_PER_SEEK * c->seeks / c->runs;
+}
+
+/*
+ * A batch has looked for so many keys in so many runs.  It pays for these runs only: looking
+ * into all the small ones at once costs next to nothing.
+ */
+void
+lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
+{
+	if (reader->child_count > 1)
+		reader->cx.counters.paid += count * runs / reader->child_count / PROBES_PER_SEEK;
+}
+
+/* Complete the reader's counters before they are added up. */
+static void
+prepare_counters(LsmReader *reader)
+{
+	/* Merges are counted elsewhere. */
+	if (reader->job_id != 0)
+		memset(&reader->cx.counters, 0, sizeof(LsmReadCounters));
+	else
+		count_paid(&reader->cx.counters);
+}
+
+/* Give up a reader after an error: its user is gone, and others release its pins. */
+void
+lsm_reader_abandon(LsmReader *reader)
+{
+	prepare_counters(reader);
+	lsm_reads_note(&reader->cx.index->reads, &reader->cx.counters);
+	reader->in_use = false;
+	reader->holder = NULL;
+	reader->gate = InvalidBuffer;
+}
+
+/* Count what the reader has cost so far. */
+void
+lsm_reader_count(LsmReader *reader)
+{
+	prepare_counters(reader);
+	lsm_reads_count(&reader->cx.index->reads, &reader->cx.counters);
+}
+
+void
+lsm_reader_release(LsmReader *reader)
+{
+	LsmIndex   *index = reader->cx.index;
+
+	lsm_reader_let_go(reader);
+	lsm_reader_count(reader);
+	reader->in_use = false;
+	reader->holder = NULL;
+	reader->cx.snapshot = NULL;
+	reader->cx.strategy = NULL;
+
+	/*
+	 * Nobody else can use a job's reader, or one of a handle that was replaced.  And
+	 * comparison functions may leave memory behind: it must not outlive the scan.
+	 */
+	if (reader->job_id != 0 || !reader->cx.ks->encoded || !index->valid)
+	{
+		LsmReader **at = &index->readers;
+
+		while (*at != reader)
+			at = &(*at)->next;
+		*at = reader->next;
+		MemoryContextDelete(reader->context);
+	}
+}

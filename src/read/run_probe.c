@@ -1,0 +1,398 @@
+/*
+ * run_probe.c
+ *	  Looking for many keys in a run: those of a batch, for a unique index.
+ *
+ * The keys come in order.  A walk through the directory finds their segments.  Rounds of
+ * keys ask the filters, so that many cache lines of filters are fetched at once, and seek
+ * only the keys that may be there.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "read/lookup_round.h"
+#include "read/read_ahead.h"
+#include "read/run_cursor.h"
+#include "read/run_lookup.h"
+#include "read/run_probe.h"
+#include "read/segment_walk.h"
+#include "storage/buffers.h"
+
+/* With a key for so many segments it pays to copy the directory page that names them. */
+#define SEGMENTS_A_KEY	16
+
+/* --- segments -------------------------------------------------------------------- */
+
+/*
+ * Move to the segment that the key is in, or the first one behind the key.  False if there
+ * is none, or the cursor is stale.
+ */
+static bool
+walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProbe *probe, LsmBound *low)
+{
+	while (w->valid && lsm_walk_is_behind(w, probe))
+	{
+		if (!lsm_walk_next(w))
+			lsm_report_corruption(c->cx->index->rel, c->walked->page,
+								  "item of a directory is out of bounds");
+		c->cx->counters.segments += w->valid;
+	}
+	if (w->valid)
+		return true;
+
+	lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+	w->has_copy = false;
+	if (!lsm_run_search_directory(c, low, &c->walked))
+		return false;
+	if (copies_pages)
+	{
+		c->cx->counters.pages++;
+		if (lsm_directory_copy(c->cx->index, &c->run, c->cx->edits, c->walked,
+							   w->copy.data) != LSM_FOUND)
+		{
+			lsm_read_set_stale(c->cx, c->run.start);
+			return false;
+		}
+		w->has_copy = true;
+		w->ordinal = c->walked->ordinal;
+	}
+	lsm_walk_stand(w, &c->walked->segment, c->walked->low.key, c->walked->low.keylen,
+				   c->walked->high.key, c->walked->high.keylen);
+	return true;
+}
+
+/* --- filters --------------------------------------------------------------------- */
+
+/*
+ * The bits that a segment's filter sets for each key.  Each of its pages tells, but to look
+ * there is one cache line more to wait for.
+ */
+typedef struct LsmKnownProbes
+{
+	uint64		segment;		/* 0: none */
+	int			probes;
+} LsmKnownProbes;
+
+#define KNOWN_SEGMENTS	1024
+
+static inline LsmKnownProbes *
+bits_of_segment(LsmRunCursor *c, uint64 segment)
+{
+	return &c->cx->known_probes[segment % KNOWN_SEGMENTS];
+}
+
+/* The same, from a page of the filter if it is not known. */
+static inline int
+bits_per_key(LsmRunCursor *c, uint64 segment, Page page)
+{
+	LsmKnownProbes *known = bits_of_segment(c, segment);
+
+	if (known->segment != segment)
+	{
+		known->segment = segment;
+		known->probes = lsm_filter_header(page)->probes;
+	}
+	return known->probes;
+}
+
+/*
+ * Put the keys of the round into lists by filter page, and fetch the lines of the filters
+ * that are in memory.
+ */
+static void
+list_by_filter_page(LsmRunCursor *c, LsmLookupRound *r)
+{
+	lsm_buffer_recall_many();
+	lsm_round_clear_lists(r);
+	for (int i = 0; i < r->count; i++)
+	{
+		if (lsm_round_list_key(r, i))
+			lsm_buffer_recall(c->cx->index->rel, lsm_round_filter_block(r, i));
+	}
+	for (int i = 0; i < r->count; i++)
+	{
+		const LsmSegment *segment = lsm_round_segment(r, i);
+
+		if (segment->filter_blocks > 0)
+			lsm_buffer_expect(c->cx->index->rel, lsm_round_filter_block(r, i),
+							  LSM_FILTER_DATA + r->places[i].block * LSM_FILTER_BLOCK_BYTES,
+							  bits_of_segment(c, segment->id)->segment != segment->id);
+	}
+}
+
+/* Ask filters about a list of keys.  Mostly keys of the same page follow each other. */
+static void
+ask_list(LsmRunCursor *c, LsmLookupRound *r, int first, bool *perhaps)
+{
+	Buffer		buffer = InvalidBuffer;
+	BlockNumber block = InvalidBlockNumber;
+	int			probes = 0;
+
+	for (int i = first; i >= 0; i = r->next[i])
+	{
+		if (BufferIsValid(buffer) && lsm_round_filter_block(r, i) != block)
+		{
+			UnlockReleaseBuffer(buffer);
+			buffer = InvalidBuffer;
+		}
+		if (!BufferIsValid(buffer))
+		{
+			block = lsm_round_filter_block(r, i);
+			c->segment = *lsm_round_segment(r, i);
+			buffer = lsm_run_read_page(c, lsm_round_filter_page(r, i), LSM_PAGE_FILTER);
+			if (!BufferIsValid(buffer))
+				return;
+			probes = bits_per_key(c, c->segment.id, BufferGetPage(buffer));
+		}
+		perhaps[i] = lsm_filter_block_has(lsm_filter_page_block(BufferGetPage(buffer),
+																&r->places[i]),
+										  probes, r->probes[i]->hash);
+	}
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+}
+
+/* Prefetch the filter pages of a list. */
+static void
+prefetch_filters(LsmRunCursor *c, LsmLookupRound *r, int first)
+{
+	BlockNumber block = InvalidBlockNumber;
+
+	for (int i = first; i >= 0; i = r->next[i])
+	{
+		if (lsm_round_filter_block(r, i) == block)
+			continue;
+		block = lsm_round_filter_block(r, i);
+		c->segment = *lsm_round_segment(r, i);
+		lsm_run_ask_expected(c, lsm_round_filter_page(r, i));
+	}
+}
+
+/* With `more` lookups, is it time to make a filter of the run's keys? */
+static bool
+is_key_filter_due(LsmRunCursor *c, int more)
+{
+	LsmOwnFilter *own = &c->filter->of_keys;
+
+	own->lookups += more;
+	return lsm_memory_filter_is_due(own->lookups, c->run.entries);
+}
+
+/*
+ * Ask the filter in private memory of a run of one segment, and make it first if it is due.
+ * False if there is none.
+ */
+static bool
+ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
+{
+	const LsmMemoryFilter *filter = &c->filter->of_keys.filter;
+
+	c->segment = r->segments[0];
+	if (filter->blocks == NULL &&
+		(!is_key_filter_due(c, r->count) || !lsm_run_make_key_filter(c)))
+		return false;
+	for (int i = 0; i < r->count; i++)
+		perhaps[i] = lsm_memory_filter_has(filter, r->probes[i]->hash);
+	c->cx->counters.filter_checks += r->count;
+	return true;
+}
+
+/*
+ * Which keys of the round may be there?  If the cursor is stale, the answer does not count.
+ * `ahead` lists may have their filter pages prefetched.  True if a filter in private memory
+ * has answered for all keys.
+ */
+static bool
+ask_filters(LsmRunCursor *c, LsmLookupRound *r, int ahead, bool *perhaps)
+{
+	int			asked = 0;
+
+	/* Without a filter, any key may be there. */
+	for (int i = 0; i < r->count; i++)
+		perhaps[i] = lsm_round_segment(r, i)->filter_blocks == 0;
+	if (c->filter != NULL && r->segments[0].filter_blocks == 0)
+		return ask_private_filter(c, r, perhaps);
+	if (c->cx->known_probes == NULL)
+		c->cx->known_probes = palloc0(KNOWN_SEGMENTS * sizeof(LsmKnownProbes));
+	list_by_filter_page(c, r);
+	for (int list = 0; list < LSM_ROUND_LISTS && !c->cx->stale; list++)
+	{
+		for (; ahead > 0 && asked < LSM_ROUND_LISTS && asked <= list + ahead; asked++)
+			prefetch_filters(c, r, r->first[asked]);
+		if (r->first[list] < 0)
+			continue;
+		ask_list(c, r, r->first[list], perhaps);
+		CHECK_FOR_INTERRUPTS();
+	}
+	for (int i = 0; i < r->count; i++)
+		c->cx->counters.filter_checks += lsm_round_segment(r, i)->filter_blocks > 0;
+	return false;
+}
+
+/* --- keys ------------------------------------------------------------------------ */
+
+/* The cursor was put before the key: is there an entry with the key? */
+static void
+note_if_found(LsmRunCursor *c, LsmProbe *probe)
+{
+	probe->found |= c->base.valid && lsm_key_equal(c->cx->ks, c->base.entry, &probe->entry);
+}
+
+/*
+ * Seek a key that may be there.  The directory is searched anew: if VACUUM has emptied the
+ * end of the segment, or the key continues in the next one, the seek goes on there.
+ */
+static void
+seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
+{
+	lsm_bound_set_key(c->cx->ks, low, &probe->entry, 1);
+	lsm_bound_set_key(c->cx->ks, high, &probe->entry, -1);
+	c->base.valid = false;
+	if (lsm_run_is_single(&c->run))
+		lsm_run_segment(&c->run, &c->segment);
+	else if (!lsm_run_find_segment(c, low))
+		return;
+	lsm_run_seek_in_segment(c, low, high);
+	note_if_found(c, probe);
+}
+
+/* Look for the keys of the round, and empty it. */
+static void
+look_up_round(LsmRunCursor *c, LsmLookupRound *r, LsmBound *low, LsmBound *high)
+{
+	bool		perhaps[LSM_ROUND_KEYS];
+	LsmReadWatch watch;
+	int			ahead;			/* leaves that may be prefetched now */
+	int			asked = 0;		/* keys before this one have been */
+	bool		is_private;		/* a filter in private memory has answered */
+
+	if (r->count == 0)
+		return;
+	ahead = lsm_run_begin_round(c, &watch);
+	is_private = ask_filters(c, r, ahead, perhaps);
+	for (int i = 0; i < r->count && !c->cx->stale; i++)
+	{
+		for (; ahead > 0 && asked < r->count && !c->cx->stale; asked++)
+		{
+			if (!perhaps[asked])
+				continue;
+			lsm_bound_set_key(c->cx->ks, low, &r->probes[asked]->entry, 1);
+			lsm_run_ask_for_leaf(c, lsm_round_segment(r, asked), low);
+			ahead--;
+		}
+		if (perhaps[i])
+		{
+			seek_probe(c, r->probes[i], low, high);
+			ahead += i < asked;
+			if (!r->probes[i]->found && !c->cx->stale)
+				c->cx->counters.filter_misses += is_private || lsm_round_segment(r, i)->filter_blocks > 0;
+		}
+		else
+			c->cx->counters.filter_skips++;
+		CHECK_FOR_INTERRUPTS();
+	}
+	lsm_run_end_round(c, &watch, r->count);
+	lsm_round_clear(r);
+}
+
+/*
+ * Does a key need no look: it is found, has the key of the probe before, or lies before the
+ * clip?
+ */
+static inline bool
+needs_no_look(const LsmProbe *probe, const LsmBound *clip, uint64 clip_prefix)
+{
+	return probe->found || probe->repeats ||
+		(clip != NULL && lsm_probe_compare(probe, clip->key, clip->keylen, clip_prefix) < 0);
+}
+
+/* The cursor is to look for keys, and stands nowhere. */
+static void
+prepare_probes(LsmRunCursor *c)
+{
+	lsm_run_set_direction(c, ForwardScanDirection);
+	/* The cursor may enter any segment without finding it in the directory. */
+	c->near.segment = 0;
+}
+
+/*
+ * Enter a run of one segment, which has no keys in a directory, and look for the first key.
+ * False if the run has nothing between the first and the last key, as is common while keys
+ * ascend or descend.
+ */
+bool
+lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
+{
+	LsmProbe   *last = &probes[count - 1];
+
+	prepare_probes(c);
+	lsm_run_segment(&c->run, &c->segment);
+	c->cx->counters.segments++;
+	lsm_bound_set_key(c->cx->ks, low, &probes[0].entry, 1);
+	lsm_run_seek_in_segment(c, low, NULL);
+	note_if_found(c, &probes[0]);
+	return c->base.valid &&
+		lsm_probe_compare(last, c->base.entry->key, c->base.entry->keylen,
+						  lsm_key_prefix(c->base.entry->key, c->base.entry->keylen)) >= 0;
+}
+
+/*
+ * Look for keys, in their order, in the run.  Marks those of which it has an entry; of
+ * repeated keys, the first one.  Entries before the clip may or may not count: the output
+ * of the job has them.  False if the version is old.  low and high are room for bounds.
+ *
+ * REQUIRES: encoded keys, at least one.
+ */
+bool
+lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
+					 LsmBound *high)
+{
+	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+	LsmLookupRound r;
+	LsmSegmentWalk walk;
+	bool		is_single = lsm_run_is_single(&c->run);
+	bool		copies_pages = count * SEGMENTS_A_KEY >= c->run.segments;
+	uint64		clip_prefix = c->clip != NULL ? lsm_key_prefix(c->clip->key, c->clip->keylen) : 0;
+
+	prepare_probes(c);
+	lsm_round_clear(&r);
+	walk.valid = false;
+	walk.has_copy = false;
+
+	if (is_single)
+	{
+		if (!lsm_run_enter_single(c, probes, count, low))
+			return !c->cx->stale;
+		walk.segment = c->segment;
+	}
+	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
+	{
+		if (needs_no_look(&probes[i], c->clip, clip_prefix))
+			continue;
+		if (!is_single)
+		{
+			if (!walk_to_key(c, &walk, copies_pages, &probes[i], low))
+				break;
+			if (lsm_walk_is_before(&walk, &probes[i]))
+				continue;
+		}
+		lsm_round_add(&r, &probes[i], &walk.segment);
+		if (r.count == LSM_ROUND_KEYS)
+			look_up_round(c, &r, low, high);
+	}
+	if (!c->cx->stale)
+		look_up_round(c, &r, low, high);
+	prepare_probes(c);
+	return !c->cx->stale;
+}
+
+/*
+ * Does the run have a filter, on disk or, once it is due, in private memory?  Without a
+ * filter, many keys are looked for as well by reading.
+ */
+bool
+lsm_run_has_filter(LsmCursor *cursor)
+{
+	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+
+	return c->run.filter_blocks > 0 || c->filter != NULL;
+}

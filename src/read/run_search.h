@@ -1,0 +1,69 @@
+/*
+ * run_search.h
+ *	  The state of a cursor over a run, and the search for a position in the run: the
+ *	  segment, its fence pages, the leaf.
+ *
+ * run_lookup.c asks filters, read_ahead.c prefetches, run_cursor.c reads entries, and
+ * run_probe.c looks for many keys.  All work on this state.
+ */
+#ifndef LSM_RUN_SEARCH_H
+#define LSM_RUN_SEARCH_H
+
+#include "read/filter_habit.h"
+#include "read/near_leaf.h"
+#include "read/read_context.h"
+#include "manifest/manifest.h"
+
+/* Prefetching of leaves by a backward scan, see read_ahead.c. */
+typedef struct LsmReadAhead
+{
+	int			misses;			/* leaves in a row that were not in memory, since the seek */
+	int			depth;			/* leaves to prefetch; 0: none */
+	int			most;			/* limit of depth */
+	uint64		segment;		/* of the lowest leaf that was prefetched: */
+	uint32		asked;
+} LsmReadAhead;
+
+typedef struct LsmRunCursor
+{
+	LsmCursor	base;
+	LsmReadContext *cx;
+	LsmRunRecord run;
+	const LsmBound *clip;		/* entries before it do not count; or NULL */
+	LsmFilterHabit habits[INDEX_MAX_KEYS];	/* of asking about 1, 2, ... columns */
+	struct LsmRunFilter *filter;	/* of a small run, or NULL; the run may have a filter on
+									 * disk, too */
+	ScanDirection direction;
+	bool		forward;
+	bool		ends;			/* backward: no entries follow the array */
+
+	LsmSegment	segment;		/* that the cursor is in */
+	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
+	LsmFoundSegment *walked;	/* where a walk is, see run_probe.c; NULL until needed */
+	uint32		leaf;			/* number in the segment */
+	LsmNearLeaf near;
+	LsmReadAhead ahead;
+	bool		is_near;		/* the latest seek's position is in the near leaf */
+	bool		is_perhaps;		/* a filter has let the latest seek through */
+	bool		copied;			/* `copy` holds the leaf */
+	Page		copy;			/* NULL until needed */
+	int			group;			/* next group to decode, in the scan's direction */
+	LsmGroup	decoded;
+	LsmBound	here;			/* to find the position again */
+	LsmGroup	last;			/* last group of a page; no scratch area until needed */
+} LsmRunCursor;
+
+extern void lsm_run_damaged(LsmRunCursor *c, uint32 page) __attribute__((noreturn));
+extern Buffer lsm_run_read_page(LsmRunCursor *c, uint32 number, uint16 kind);
+extern void lsm_run_set_direction(LsmRunCursor *c, ScanDirection direction);
+extern bool lsm_run_search_directory(LsmRunCursor *c, const LsmBound *bound,
+									 LsmFoundSegment **found);
+extern bool lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound);
+extern bool lsm_run_next_segment(LsmRunCursor *c);
+extern bool lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from,
+								 ScanDirection direction);
+extern bool lsm_run_find_leaf(LsmRunCursor *c, const LsmBound *from);
+extern Buffer lsm_run_read_leaf(LsmRunCursor *c, const LsmBound *from);
+extern void lsm_run_note_near(LsmRunCursor *c, Buffer buffer);
+
+#endif							/* LSM_RUN_SEARCH_H */

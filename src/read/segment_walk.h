@@ -1,0 +1,81 @@
+/*
+ * segment_walk.h
+ *	  A walk through the segments of a run, in the order of their keys, on a copy of a
+ *	  directory page.
+ */
+#ifndef LSM_SEGMENT_WALK_H
+#define LSM_SEGMENT_WALK_H
+
+#include "base/coding.h"
+#include "format/directory_page.h"
+#include "read/looked_for.h"
+
+typedef struct LsmSegmentWalk
+{
+	LsmSegment	segment;
+	const uint8 *low;			/* its first and its last key, in the copy or with the caller */
+	const uint8 *high;
+	uint32		lowlen;
+	uint32		highlen;
+	uint64		low_prefix;
+	uint64		high_prefix;
+	bool		valid;			/* the walk is on a segment */
+	bool		has_copy;		/* of the directory page that names the segment */
+	int			ordinal;		/* of the segment on the copy */
+	PGAlignedBlock copy;
+} LsmSegmentWalk;
+
+/* The walk comes to a segment with these keys. */
+static inline void
+lsm_walk_stand(LsmSegmentWalk *w, const LsmSegment *segment, const uint8 *low, uint32 lowlen,
+			   const uint8 *high, uint32 highlen)
+{
+	w->segment = *segment;
+	w->low = low;
+	w->lowlen = lowlen;
+	w->low_prefix = lsm_key_prefix(low, lowlen);
+	w->high = high;
+	w->highlen = highlen;
+	w->high_prefix = lsm_key_prefix(high, highlen);
+	w->valid = true;
+}
+
+/*
+ * Move to the next segment of the copied page.  The walk is not valid if there is no copy,
+ * or the page ends.  False if the page is damaged.
+ */
+static inline bool
+lsm_walk_next(LsmSegmentWalk *w)
+{
+	LsmDirectoryEntry item;
+
+	w->valid = false;
+	while (w->has_copy && ++w->ordinal < lsm_directory_page_count(w->copy.data))
+	{
+		if (!lsm_directory_page_get(w->copy.data, w->ordinal, &item))
+			return false;
+		/* Skip segments that were freed. */
+		if (item.segment.blocks == 0)
+			continue;
+		lsm_walk_stand(w, &item.segment, item.low.key, item.low.keylen, item.high.key,
+					   item.high.keylen);
+		break;
+	}
+	return true;
+}
+
+/* Is the key behind the segment? */
+static inline bool
+lsm_walk_is_behind(const LsmSegmentWalk *w, const LsmProbe *probe)
+{
+	return lsm_probe_compare(probe, w->high, w->highlen, w->high_prefix) > 0;
+}
+
+/* Is the key before the segment? */
+static inline bool
+lsm_walk_is_before(const LsmSegmentWalk *w, const LsmProbe *probe)
+{
+	return lsm_probe_compare(probe, w->low, w->lowlen, w->low_prefix) < 0;
+}
+
+#endif							/* LSM_SEGMENT_WALK_H */
