@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "build/build_spool.h"
+#include "format/leaf_mode.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
