@@ -13,6 +13,8 @@
 #ifndef PROPS_H
 #define PROPS_H
 
+#include "postgres.h"
+
 #include "key/keyspace.h"
 #include "types.h"
 
