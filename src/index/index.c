@@ -2,19 +2,19 @@
  * index.c
  *	  The handles of this backend's indexes.
  *
- * A hash table finds the handle of an index.  When the relation cache forgets the
- * index, or the index gets another file, a new handle replaces the old one.  The
- * end of the transaction frees the old handle: until then a scan may use it.  No
- * scan, batch or merge outlives its transaction.
+ * A hash table finds the handle of an index. When the relation cache forgets the index, or
+ * the index gets another file, a new handle replaces the old one. The end of the transaction
+ * frees the old handle: until then a scan may use it. No scan, batch or merge outlives its
+ * transaction.
  *
- * Each handle is in one of four lists (LsmHandleState).  The end of a transaction
- * visits the handles that the transaction used, the stale ones, and at most
- * MOST_KEPT others.  Idle handles cost a commit nothing, however many there are.
+ * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the
+ * handles that the transaction used, the stale ones, and at most MOST_KEPT others. Idle
+ * handles cost a commit nothing, however many there are.
  *
- * The keyspace of encoded keys runs nobody's code, so all users of a handle
- * share it.  Where keys are compared by functions, these may come back to the
- * same index, and a keyspace has rooms for keys that are being compared: so
- * each user makes a keyspace of its own (lsm_index_keyspace).
+ * The keyspace of encoded keys calls no operator class functions, so all users of a handle
+ * share it. The others call comparison functions, which may use the same index again, and a
+ * keyspace has buffers for the keys being compared. So each user of such an index has a
+ * keyspace of its own (lsm_index_keyspace).
  */
 #include "postgres.h"
 
@@ -41,8 +41,8 @@ static LsmIndex *last_used = NULL;
 static LsmForgetCallback forget_callback = NULL;
 
 /*
- * Lock the meta page and check it.  A version from the future is told before
- * anything else is looked at, for all else may have moved.
+ * Lock the meta page and check it. The format version is checked first, because everything
+ * else may have moved.
  */
 Buffer
 lsm_meta_lock(Relation rel, int mode)
@@ -89,7 +89,7 @@ set_state(LsmIndex *index, LsmHandleState state)
 	index->state = state;
 }
 
-/* Nobody opens the handle any more.  Allocates nothing: cache callbacks come here. */
+/* Take a handle out of the hash table. Cache callbacks call this, so it allocates nothing. */
 static void
 invalidate_handle(LsmIndex *index)
 {
@@ -99,8 +99,8 @@ invalidate_handle(LsmIndex *index)
 }
 
 /*
- * Another handle replaces this one.  Running scans use it until the transaction ends.
- * Readers that no scan uses go now: a transaction may replace handles thousands of times.
+ * Another handle replaces this one. Running scans use it until the transaction ends. Readers
+ * that no scan uses go now, because a transaction may replace handles thousands of times.
  */
 static void
 retire_handle(LsmIndex *index)
@@ -227,11 +227,11 @@ lsm_index_init(void)
 	RegisterXactCallback(at_transaction_end, NULL);
 }
 
-/* A handle.  The caller sets the coding of its keys and installs it. */
+/* Create a handle. The caller sets the coding of its keys and installs it. */
 static LsmIndex *
 make_handle(Relation rel)
 {
-	/* An error before it is installed frees it. */
+	/* An error before lsm_index_open can find it frees it. */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm index",
 												  ALLOCSET_SMALL_SIZES);
 	LsmIndex   *index = MemoryContextAllocZero(context, sizeof(LsmIndex));
@@ -284,8 +284,8 @@ is_current(const LsmIndex *index, Relation rel)
 }
 
 /*
- * The handle of an index that the caller has open, and its keyspace.  Errors
- * when the index was written by another version of pg_lsm.
+ * Returns the handle of an index that the caller has open, with its keyspace. Raises an error
+ * if another version of pg_lsm wrote the index.
  */
 LsmIndex *
 lsm_index_open(Relation rel)
@@ -318,7 +318,7 @@ lsm_index_open(Relation rel)
 }
 
 /*
- * The handle of an index whose file is still empty.  Decides how the keys compare,
+ * Creates the handle of an index whose file is still empty. Decides how the keys compare,
  * once for the life of the index.
  */
 LsmIndex *
@@ -333,8 +333,8 @@ lsm_index_create(Relation rel)
 }
 
 /*
- * A keyspace for a scan, a merge or a batch: the handle's, or one of its own in
- * the current memory context.
+ * Returns a keyspace for a scan, a merge or a batch: the handle's, or one of its own in the
+ * current memory context.
  */
 LsmKeySpace *
 lsm_index_keyspace(LsmIndex *index)
@@ -342,7 +342,7 @@ lsm_index_keyspace(LsmIndex *index)
 	return index->ks->encoded ? index->ks : lsm_keyspace_create(index->rel, &index->coding);
 }
 
-/* Add all that this session has counted to shared memory. */
+/* Add everything that this session has counted to shared memory. */
 void
 lsm_index_publish_all(void)
 {

@@ -1,11 +1,10 @@
 /*
  * index.h
- *	  The handle of an index: what a backend knows of it.
+ *	  The handle of an index: what a backend knows about it.
  *
- * There is one for each index and backend.  It is found by the index's OID,
- * outlives statements, and is made anew when the relation cache forgets the
- * index.  Whoever uses it has the relation open, so that `rel` is valid; what
- * the handle was asked for last counts.
+ * There is one per index and backend. The index's OID finds it. It outlives statements, and
+ * is replaced when the relation cache forgets the index. Its users have the relation open, so
+ * `rel` is valid: it is the relation of the latest lsm_index_open.
  */
 #ifndef LSM_INDEX_H
 #define LSM_INDEX_H
@@ -18,25 +17,25 @@
 #include "utils/rel.h"
 
 /*
- * What costs depend on: the runs that a search has to descend, and how high they
- * are.  It changes only with an edit.
+ * What costs depend on: the runs that a search descends, and their height. Only an edit
+ * changes it.
  */
 typedef struct LsmShape
 {
-	uint64		edits;			/* of the version that it was taken from; 0: none was */
+	uint64		edits;			/* of the version it was taken from; 0: none */
 	int			height;			/* pages above a leaf, in the highest run */
-	double		further_pages;	/* of a descent of every run but the largest one */
-	double		further_share;	/* of the index that these have */
+	double		further_pages;	/* pages to descend in all runs but the largest */
+	double		further_share;	/* the share of the index in these runs */
 } LsmShape;
 
-/* A page of the write buffer that was open when somebody looked. */
+/* A page of the write buffer that was open when the handle last asked. */
 typedef struct LsmOpenPage
 {
 	uint64		run_id;
 	BlockNumber block;
 } LsmOpenPage;
 
-/* The open pages, in the order in which they were opened. */
+/* The open pages, in the order they were opened. */
 typedef struct LsmOpenPages
 {
 	uint32		count;
@@ -61,27 +60,30 @@ typedef struct LsmIndex
 	Oid			id;
 	Relation	rel;			/* as of the latest lsm_index_open */
 	MemoryContext context;		/* holds the handle and what belongs to it */
-	LsmKeySpace *ks;			/* encoded keys: for all; others make their own, see there */
-	LsmKeyCoding coding;		/* as the meta page has it */
+	LsmKeySpace *ks;			/* of encoded keys; others: see lsm_index_keyspace */
+	LsmKeyCoding coding;		/* as on the meta page */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
-	LsmShape	shape;			/* as the planner saw it last */
-	Buffer		meta_buffer;	/* where these pages were the last time */
+	LsmShape	shape;			/* as the planner last saw it */
+	Buffer		meta_buffer;	/* where these pages were last */
 	Buffer		gate_buffers[2];
 
 	LsmPendingReads reads;
 
-	/* The write buffer, ingest/open_pages.c.  May be out of date: pages know themselves. */
+	/* The write buffer, ingest/open_pages.c. May be outdated: pages know themselves. */
 	LsmOpenPages open;
 	int			pressure;		/* waits lately */
 	uint32		turn;			/* where pages are taken in turn */
 
-	int			rows_to_pass;	/* without a look at them ahead: unique/look_ahead.c */
+	int			rows_to_pass;	/* rows that pass without a look ahead: unique/look_ahead.c */
 
-	/* The job whose inputs were trimmed last, and how many segments its output had: compact/job.c. */
+	/*
+	 * The job whose inputs were trimmed last, and the segments its output had then:
+	 * compact/job.c.
+	 */
 	uint64		trimmed_job;
 	uint32		trimmed_segments;
 
-	LsmLocator	locator;		/* file that all this is about */
+	LsmLocator	locator;		/* the file that all this describes */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	LsmHandleState state;
 	dlist_node	node;			/* in the list of its state */
@@ -91,11 +93,11 @@ extern void lsm_index_init(void);
 extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
-/* Called for each handle when a transaction ends, or another handle takes its place. */
+/* Called for each handle when a transaction ends or another handle replaces it. */
 typedef enum LsmForget
 {
-	LSM_FORGET_UNUSED,			/* the readers that nobody uses now: the handle is replaced */
-	LSM_FORGET_BUT_ONE,			/* nobody uses any more: all but one for the next transaction */
+	LSM_FORGET_UNUSED,			/* readers that nobody uses now: the handle is being replaced */
+	LSM_FORGET_BUT_ONE,			/* all but one, for the next transaction */
 	LSM_FORGET_ALL
 } LsmForget;
 

@@ -1,23 +1,20 @@
 /*
  * batch.c
- *	  Statement batches: entries wait in backend memory and enter the index as
- *	  sorted runs.
+ *	  Statement batches: entries wait in backend memory and enter the index as sorted runs.
  *
- * A batch belongs to one index and lives in a child of TopTransactionContext.
- * All of its entries are those of heap tuples that this transaction has
- * inserted, so nobody else misses them before it commits; who may see them
- * earlier is this backend itself, and its scans flush first.
+ * A batch belongs to one index and lives in a child of TopTransactionContext. All its entries
+ * belong to heap tuples that this transaction inserted, so no other transaction misses them
+ * before the commit. This backend could see the tuples earlier; its scans flush first.
  *
- * An entry whose tuple belongs to an aborted subtransaction must never reach
- * the index: its line pointer may be used again at once.  So a batch remembers
- * at which entry each subtransaction began, and an abort cuts it there.
+ * An entry whose tuple belongs to an aborted subtransaction must never reach the index,
+ * because the tuple's line pointer may be reused at once. So a batch remembers at which entry
+ * each subtransaction began, and an abort cuts the batch there.
  *
- * The entries of a unique index are checked at the nesting level of their rows.  Where
- * they must be written within a deeper subtransaction (a trigger's, say, which handles
- * errors and looks at the table) they are written all the same, and stay in the batch to
- * be checked before the next row of their statement, or at its end: what that
- * subtransaction has done to rows with the same keys may come to nothing, and a violation
- * is not its own.
+ * The entries of a unique index are checked at the nesting level of their rows. A deeper
+ * subtransaction may have to write them, for example a trigger that handles errors and reads
+ * the table. Then the entries stay in the batch and are checked before the next row of their
+ * statement, or at its end: that subtransaction may roll back what it did to rows with the
+ * same keys, and a violation is not its own.
  */
 #include "postgres.h"
 
@@ -40,7 +37,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* Entries from `start` on were added at this nesting level, or deeper. */
+/* Entries from `start` on were added at this nesting level or deeper. */
 typedef struct BatchMark
 {
 	int			level;
@@ -58,36 +55,36 @@ struct LsmBatch
 	LsmIndex   *index;
 	LsmKeySpace *ks;
 	LsmEntries	entries;
-	Size		memory;			/* of the entries, as counted in memory_used */
-	Size		packed_size;	/* about what the entries take in a run, bytes */
+	Size		memory;			/* of the entries; part of memory_used */
+	Size		packed_size;	/* estimated size of the entries in a run, bytes */
 	bool		flushing;
-	bool		failed;			/* writing was begun, and some entries may be in the index */
-	Size		unchecked;		/* unique: so many, the first ones, are, and are to be checked */
-	int			flush_level;	/* nesting level at which it is written */
+	bool		failed;			/* writing began, and some entries may be in the index */
+	Size		unchecked;		/* unique: the first so many are in the index, unchecked */
+	int			flush_level;	/* nesting level that writes the batch */
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
-	uint64		statement;		/* unique: to which all entries belong */
-	bool		sealed;			/* pages came in while it was written */
+	uint64		statement;		/* unique: the statement of all entries */
+	bool		sealed;			/* writing it sealed pages */
 	uint64		seals_before;
 	uint64		seals_after;
-	CommandId	seen_from;		/* a snapshot with a lower command id sees no entry's row */
-	BatchMark  *marks;			/* ascending in both */
+	CommandId	seen_from;		/* a snapshot with a lower command ID sees none of the rows */
+	BatchMark  *marks;			/* level and start ascend */
 	int			mark_count;
 	int			mark_room;
 };
 
-/* Most that is collected before it is written: what fits an image. */
+/* A batch of this packed size is written: it fills an image. */
 #define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
-#define ENTRY_OVERHEAD		4	/* of an entry in a run, about */
+#define ENTRY_OVERHEAD		4	/* per entry in a run, estimated */
 
-/* What the hash table of batches holds. */
+/* An item of the hash table of batches. */
 typedef struct BatchSlot
 {
 	Oid			index_id;		/* key */
 	LsmBatch   *batch;
 } BatchSlot;
 
-static dlist_head waiting = DLIST_STATIC_INIT(waiting);	/* those that have entries */
+static dlist_head waiting = DLIST_STATIC_INIT(waiting);	/* batches that have entries */
 static HTAB *batch_table = NULL;	/* NULL: no batches */
 
 static Size memory_used = 0;	/* of the entries of all batches, in bytes */
@@ -138,7 +135,7 @@ create_batch(Relation index, Relation heap)
 	return batch;
 }
 
-/* The batch of an index, made if there is none. */
+/* Returns the batch of an index. Creates it if there is none. */
 LsmBatch *
 lsm_batch_get(Relation index, Relation heap)
 {
@@ -155,7 +152,7 @@ lsm_batch_get(Relation index, Relation heap)
 	return batch;
 }
 
-/* Note the nesting level of the entry that is about to be added. */
+/* Note the nesting level of the entry to be added next. */
 static void
 mark_level(LsmBatch *batch)
 {
@@ -177,7 +174,7 @@ mark_level(LsmBatch *batch)
 	batch->mark_count++;
 }
 
-/* All entries, sorted, palloc'd.  The batch itself stays as it is. */
+/* Returns all entries, sorted, in a palloc'd array. The batch does not change. */
 static LsmItemRef *
 sort_all_entries(LsmBatch *batch)
 {
@@ -189,8 +186,8 @@ sort_all_entries(LsmBatch *batch)
 }
 
 /*
- * Those that are not in the index yet, likewise: if writing fails in a subtransaction,
- * what was added before that began may have to be written later, and only that.
+ * Returns the entries that are not in the index yet, likewise. If writing fails in a
+ * subtransaction, entries added before it may have to be written later, and only those.
  */
 static LsmItemRef *
 sort_unwritten_entries(LsmBatch *batch, Size *count)
@@ -210,24 +207,24 @@ sort_unwritten_entries(LsmBatch *batch, Size *count)
 	return refs;
 }
 
-/* Are we in a subtransaction that is not that of the rows, but within it? */
+/* Returns whether the current subtransaction is nested within that of the rows. */
 static inline bool
 is_deeper(const LsmBatch *batch)
 {
 	return GetCurrentTransactionNestLevel() > batch->marks[0].level;
 }
 
-/* Is there anything that can be done for the batch now? */
+/* Returns whether the batch can be written or checked now. */
 static bool
 is_batch_due(const LsmBatch *batch)
 {
-	/* A comparison function that reads the table would bring us here again. */
+	/* A comparison function that reads the table would come back here. */
 	if (batch->entries.count == 0 || batch->flushing)
 		return false;
 	return batch->guard == NULL || batch->entries.count > batch->unchecked || !is_deeper(batch);
 }
 
-/* Pages came in: so many until then, and so many now. */
+/* Note how many pages had been sealed before this flush, and after it. */
 static void
 note_seals(LsmBatch *batch, uint64 before, uint64 after)
 {
@@ -237,7 +234,7 @@ note_seals(LsmBatch *batch, uint64 before, uint64 after)
 	batch->seals_after = after;
 }
 
-/* Write the image as a run and install it.  The image is freed. */
+/* Write the image as a run, install the run, and free the image. */
 static void
 install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRef *refs,
 			  Size entries)
@@ -293,7 +290,7 @@ write_runs(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 		install_image(batch, heap, image, refs + first, count - first);
 }
 
-/* Too little for a page of its own. */
+/* Too few entries for a page of their own. */
 static void
 write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 {
@@ -313,7 +310,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 	}
 }
 
-/* A batch has got its first entry, or has lost all. */
+/* Keep the list of waiting batches: this one has got its first entry, or lost all. */
 static void
 set_waiting(LsmBatch *batch, bool is_waiting)
 {
@@ -327,9 +324,9 @@ set_waiting(LsmBatch *batch, bool is_waiting)
 }
 
 /*
- * All commands that give an index new files write the batches before.  Should
- * some extension do that by itself, the entries must not get there: the tuples
- * may be gone, or their entries be there already.
+ * All commands that give an index a new file write the batches first. If an extension
+ * replaces the file without a command, the entries must not reach the new file: their tuples
+ * may be gone, or their entries there already.
  */
 static inline void
 check_index_file(LsmBatch *batch, Relation index)
@@ -344,7 +341,7 @@ check_index_file(LsmBatch *batch, Relation index)
 				 errhint("Set pg_lsm.batch_inserts to off for this command.")));
 }
 
-/* Forget all entries, and what is known of them. */
+/* Forget all entries and what is known of them. */
 static void
 clear_batch(LsmBatch *batch)
 {
@@ -361,8 +358,8 @@ clear_batch(LsmBatch *batch)
 }
 
 /*
- * Write what has been collected.  The batch is empty then, or has only entries that are
- * still to be checked.
+ * Write the collected entries. Afterwards the batch is empty, or has only entries that still
+ * have to be checked.
  */
 static void
 flush_batch(LsmBatch *batch, Relation index, Relation heap)
@@ -379,8 +376,8 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	if (!is_batch_due(batch))
 		return;
 	/*
-	 * Comparison functions may run queries, and checks look at the table.  There is none
-	 * after FETCH, nor at the end of a transaction.
+	 * Comparison functions may run queries, and checks read the table. After FETCH and at the
+	 * end of a transaction there is no active snapshot.
 	 */
 	needs_snapshot = (!batch->ks->encoded || batch->guard != NULL) && !ActiveSnapshotSet();
 	if (needs_snapshot)
@@ -401,7 +398,7 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	if (batch->guard != NULL)
 	{
 		lsm_schedule_expect_room(batch->index, heap);
-		/* The error may show the key, if its inserter may see it. */
+		/* The error may show the key if the user who inserted it may see it. */
 		lsm_owner_leave(&saved);
 		if (checks)
 			batch->guard->enter(batch->index, batch->ks, heap, all, batch->entries.count, true);
@@ -428,17 +425,14 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 		clear_batch(batch);
 	else
 	{
-		/* Their memory cannot be had for others. */
+		/* Other batches cannot use this memory. */
 		memory_used -= batch->memory;
 		batch->memory = 0;
 		batch->unchecked = batch->entries.count;
 	}
 }
 
-/*
- * Write a batch whose statement does not hold its relations open any more.  The
- * locks of the insert are there still.
- */
+/* Write a batch whose statement has closed its relations. The locks of the insert remain. */
 static void
 open_and_flush(LsmBatch *batch)
 {
@@ -455,13 +449,14 @@ open_and_flush(LsmBatch *batch)
 }
 
 /*
- * All entries of a guarded batch are those of one statement: it is written when that
- * ends.  False if others wait in it.
+ * Let a guarded batch take entries of this statement. All its entries belong to one
+ * statement, whose end writes them. Returns false if another statement's entries wait in the
+ * batch.
  */
 bool
 lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 statement)
 {
-	/* What a subtransaction had to have written is checked before the next row comes. */
+	/* If a subtransaction had to write entries, check them before the next row. */
 	if (batch->unchecked > 0)
 		open_and_flush(batch);
 	if (batch->entries.count > 0)
@@ -472,9 +467,9 @@ lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 stat
 }
 
 /*
- * Add an entry, which is copied.  A snapshot whose command id is
- * below `seen_from` does not see its row.  A batch that is full is written, and all of them when
- * together they take more than work_mem: a table may have many partitions.
+ * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see its
+ * row. Writes the batch if it is full, and all batches if together they take more than
+ * work_mem, since a table may have many partitions.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
@@ -483,12 +478,12 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	if (batch->entries.count == 0)
 	{
 		/*
-		 * To the end of the transaction: the statement's own lock goes with it,
-		 * and the index must not be moved while entries wait.
+		 * Keep the lock to the end of the transaction. The statement releases its own, and
+		 * the index must not move while entries wait.
 		 */
 		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
-		/* If memory ran out at its last entry a mark may be left. */
+		/* Running out of memory at the last entry may have left a mark. */
 		batch->mark_count = 0;
 	}
 	else
@@ -508,7 +503,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		lsm_batch_flush_all();
 }
 
-/* The first batch that waits and can be written, or NULL. */
+/* Returns the first waiting batch that can be written, or NULL. */
 static LsmBatch *
 first_waiting(void)
 {
@@ -524,7 +519,7 @@ first_waiting(void)
 	return NULL;
 }
 
-/* Write all that is in batches. */
+/* Write all batches. */
 void
 lsm_batch_flush_all(void)
 {
@@ -534,7 +529,7 @@ lsm_batch_flush_all(void)
 		open_and_flush(batch);
 }
 
-/* A statement ends: write the guarded batches that are its. */
+/* A statement ends: write its guarded batches. */
 void
 lsm_batch_flush_statement(uint64 statement)
 {
@@ -559,7 +554,7 @@ lsm_batch_flush_statement(uint64 statement)
 	} while (found != NULL);
 }
 
-/* Write what waits for this index. */
+/* Write the batch of this index. */
 void
 lsm_batch_flush_index(Relation index)
 {
@@ -570,9 +565,8 @@ lsm_batch_flush_index(Relation index)
 }
 
 /*
- * A scan of this index is to begin.  What waits is written first, unless the
- * scan could not see any of it: a snapshot sees only what commands before its
- * own have inserted.
+ * Write the batch of this index before a scan, unless the scan could see none of its rows: a
+ * snapshot sees only what earlier commands inserted.
  */
 void
 lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
@@ -588,7 +582,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 	open_and_flush(batch);
 }
 
-/* The marks of a subtransaction that has ended well become its parent's. */
+/* A subtransaction ended well: its marks become its parent's. */
 static void
 hand_to_parent(LsmBatch *batch, int level)
 {
@@ -603,7 +597,7 @@ hand_to_parent(LsmBatch *batch, int level)
 	}
 }
 
-/* The entries of a subtransaction that was aborted are forgotten. */
+/* A subtransaction aborted: forget its entries. */
 static void
 cut_aborted_entries(LsmBatch *batch, int level)
 {
@@ -627,7 +621,7 @@ lsm_batch_end_subtransaction(int level, bool commit)
 		else
 		{
 			cut_aborted_entries(batch, level);
-			/* But not for a subtransaction of a comparison function. */
+			/* A comparison function may have subtransactions of its own; they do not count. */
 			if (level <= batch->flush_level)
 				batch->flushing = false;
 			if (batch->entries.count == 0)
@@ -636,7 +630,7 @@ lsm_batch_end_subtransaction(int level, bool commit)
 	}
 }
 
-/* Forget all batches: the transaction ends, and its memory with it. */
+/* Forget all batches at the end of the transaction, which frees their memory. */
 void
 lsm_batch_forget_all(void)
 {

@@ -13,7 +13,7 @@
 
 typedef struct LsmBatch LsmBatch;
 
-/* Batches that are remembered elsewhere are gone when this has changed. */
+/* Changes when batches that others remember are gone. */
 extern uint64 lsm_batch_generation;
 
 extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
@@ -21,9 +21,10 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId seen_from);
 
 /*
- * What a unique index asks for when its batch is written: `enter` checks the sorted
- * entries, of which some may be in the index, and nobody else adds any from then on until
- * `leave`.  Unless it raises what it finds, they are checked again later, once they are in.
+ * Called when the batch of a unique index is written. `enter` checks the sorted entries, some
+ * of which may be in the index. From then until `leave` nobody else adds entries. If `enter`
+ * does not raise the violation it finds, the entries are checked again once they are in the
+ * index.
  */
 typedef struct LsmBatchGuard
 {

@@ -1,7 +1,7 @@
 /*
  * ingest.h
- *	  What takes entries in: single ones go to the write buffer (open_pages.c,
- *	  write_buffer.c); batches are in batch.h.
+ *	  Single entries go to the write buffer (open_pages.c, write_buffer.c). batch.h has
+ *	  batches.
  */
 #ifndef LSM_INGEST_H
 #define LSM_INGEST_H
@@ -11,9 +11,9 @@
 typedef enum LsmInsertResult
 {
 	LSM_INSERTED,
-	LSM_INSERT_FULL,			/* the page has no room: seal it */
-	LSM_INSERT_CLOSED,			/* the page is not open any more */
-	LSM_INSERT_BUSY				/* somebody has locked it, and the caller does not want to wait */
+	LSM_INSERT_FULL,			/* the page is full: seal it */
+	LSM_INSERT_CLOSED,			/* the page is no longer open */
+	LSM_INSERT_BUSY				/* another process has locked it, and the caller does not wait */
 } LsmInsertResult;
 
 /* write_buffer.c */

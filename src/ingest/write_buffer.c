@@ -2,8 +2,7 @@
  * write_buffer.c
  *	  The write buffer: open pages that take entries in sorted order.
  *
- * Which page to take, and what to do with a full one, is not this file's
- * business: see open_pages.c.
+ * open_pages.c chooses the page, and decides what happens to a full one.
  */
 #include "postgres.h"
 
@@ -13,7 +12,7 @@
 #include "storage/buffers.h"
 #include "storage/emit.h"
 
-/* Slot before which the entry goes.  The page is locked and checked. */
+/* Returns the slot before which the entry goes. The page is locked and checked. */
 static int
 find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 {
@@ -35,7 +34,7 @@ find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *e
 	return low;
 }
 
-/* Is it the open page of that run?  The block may have any other use by now. */
+/* Returns whether this is the open page of that run. The block may have another use by now. */
 static bool
 is_open_page_of_run(Page page, uint64 run_id)
 {
@@ -49,8 +48,8 @@ is_open_page_of_run(Page page, uint64 run_id)
 }
 
 /*
- * Insert into a page that was open at some time; may be long ago.  The page's
- * own word counts (I7): run ids are not used again.
+ * Insert into a page that was open at some time, perhaps long ago. The page itself tells
+ * whether it still is (I7), because run ids are never reused.
  */
 LsmInsertResult
 lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
