@@ -3,7 +3,7 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION pg_lsm" to load this file. \quit
 
--- A warning, no error: a dump must be restored before its server is configured.
+-- Only a warning, because a dump may be restored before its server is configured.
 DO $$
 BEGIN
 	IF NOT EXISTS (SELECT FROM pg_catalog.pg_shmem_allocations
@@ -24,12 +24,12 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C;
 
 COMMENT ON FUNCTION lsm_handler(internal) IS
-'index access method handler of lsm';
+'lsm index access method handler';
 
 CREATE ACCESS METHOD lsm TYPE INDEX HANDLER lsm_handler;
 
 COMMENT ON ACCESS METHOD lsm IS
-'write-optimised ordered index (LSM tree)';
+'lsm index access method: a write-optimised ordered index (LSM tree)';
 
 --
 -- Inspection
@@ -41,7 +41,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_check(regclass, boolean) IS
-'verify the structure of an lsm index and, if asked, that every table row has its entry; raises an error at the first fault';
+'verify the structure of an lsm index and, with true, that every table row has its entry; raises an error at the first fault';
 
 CREATE FUNCTION lsm_runs(
 	index regclass,
@@ -58,7 +58,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_runs(regclass) IS
-'the live runs of an lsm index: level, size, number of entries and of segments';
+'list the runs of an lsm index with state, level and size';
 
 --
 -- Compaction
@@ -70,7 +70,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION lsm_compact(regclass) IS
-'merge an lsm index into a single run; takes RowExclusiveLock on the table and on the index, as an insert does, until it ends';
+'merge an lsm index into a single run; holds RowExclusiveLock on table and index, as an insert does';
 
 --
 -- Statistics
@@ -126,7 +126,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_progress() IS
-'processes that compact an lsm index; see pg_stat_progress_lsm_compaction';
+'processes that merge an lsm index; see pg_stat_progress_lsm_compaction';
 
 CREATE FUNCTION lsm_stat_reset()
 RETURNS void
@@ -226,22 +226,22 @@ FROM lsm_stat_progress() s
 		AND d.datname = pg_catalog.current_database();
 
 COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
-'one row for each process that compacts an lsm index: background workers and callers of lsm_compact';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS 'sealing write buffer, merging, or between steps: then others may take one';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run that is written';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'runs that are merged into it';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the inputs; the result has about as many or fewer';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written';
+'one row for each process that merges an lsm index: background workers and callers of lsm_compact';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS 'sealing write buffer, merging, or between steps, when other processes may take the next step';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run being written';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'number of runs being merged';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of these runs; the result has about as many, or fewer';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written so far';
 
 GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction TO PUBLIC;
 
 --
 -- Operator classes
 --
--- An lsm index has the strategies and support functions of a B-tree, so its
--- operator classes are made from the B-tree's as the catalogs describe them.
--- That gives every class of the server at hand, whatever its version, and
--- serves for the types of other extensions too.
+-- An lsm index has the strategies and support functions of a B-tree.  So each
+-- operator class is copied from a B-tree's, as the catalogs describe it.  That
+-- covers every class of the server, whatever its version, and works for the
+-- types of other extensions too.
 --
 
 CREATE FUNCTION lsm_create_opclass(btree_opclass text)
@@ -266,8 +266,8 @@ BEGIN
 	SELECT a.oid INTO STRICT btree_am FROM pg_am a WHERE a.amname = 'btree';
 	SELECT a.oid INTO STRICT lsm_am FROM pg_am a WHERE a.amname = 'lsm';
 
-	-- 1. Find the B-tree's class.  A name without schema must be the only one
-	-- of its kind, so that the answer does not depend on any search_path.
+	-- 1. Find the B-tree's class.  A name without schema must be unique in the
+	-- database, so that the result does not depend on search_path.
 	IF cardinality(parts) > 2 THEN
 		RAISE EXCEPTION 'improper operator class name: %', btree_opclass
 			USING ERRCODE = 'syntax_error',
@@ -292,9 +292,9 @@ BEGIN
 		FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily
 		WHERE c.oid = candidates[1];
 
-	-- 2. Name ours.  It lives in the schema of its model, but what is modelled
-	-- on the system's own goes with this extension: pg_dump would not save it
-	-- in pg_catalog.
+	-- 2. Name the new class.  It lives in the schema of its model.  A model in
+	-- pg_catalog is the exception, because pg_dump saves nothing there: that
+	-- copy goes into the schema of this extension.
 	SELECT coalesce(nullif(source.opcnamespace, 'pg_catalog'::regnamespace),
 					e.extnamespace) AS class_schema,
 			coalesce(nullif(source.opfnamespace, 'pg_catalog'::regnamespace),
@@ -322,7 +322,7 @@ BEGIN
 				AND f.opfnamespace = home.family_schema;
 	END IF;
 
-	-- What is there already must agree, or queries would go wrong.
+	-- An existing family must agree, or queries would return wrong results.
 	SELECT b.amopopr::regoperator::text INTO clash
 		FROM pg_amop b JOIN pg_amop l USING (amoplefttype, amoprighttype,
 											 amopstrategy)
@@ -339,16 +339,15 @@ BEGIN
 			LIMIT 1;
 	END IF;
 	IF clash IS NOT NULL THEN
-		RAISE EXCEPTION 'operator family % for access method lsm exists and is not like that of btree',
+		RAISE EXCEPTION 'operator family % for access method lsm differs from that of btree',
 			family_sql
 			USING ERRCODE = 'duplicate_object',
-				DETAIL = format('It has something else in the place of %s.', clash);
+				DETAIL = format('It has another member in place of %s.', clash);
 	END IF;
 
-	-- 4. The class, with the operators and functions of its own type, unless
-	-- another class of the family has brought these already (as text_ops does
-	-- for varchar_ops).  STORAGE only stands in for the list, which cannot be
-	-- empty.
+	-- 4. The class.  It gets the operators and functions of its own type, unless
+	-- another class of the family has them (as text_ops has those of
+	-- varchar_ops).  The list must not be empty, so STORAGE fills it then.
 	SELECT c.opcintype, c.opcfamily INTO own
 		FROM pg_opclass c
 		WHERE c.opcmethod = lsm_am AND c.opcname = source.opcname
@@ -389,18 +388,18 @@ BEGIN
 					   class_sql, 'lsm counterpart of btree operator class '
 					   || source.opcname);
 	ELSIF own.opcintype <> source.opcintype OR own.opcfamily <> lsm_family THEN
-		RAISE EXCEPTION 'operator class % for access method lsm exists with another type or family',
+		RAISE EXCEPTION 'operator class % for access method lsm already exists with another type or family',
 			class_sql
 			USING ERRCODE = 'duplicate_object';
 	ELSE
-		RAISE NOTICE 'operator class % for access method lsm exists already',
+		RAISE NOTICE 'operator class % for access method lsm already exists',
 			class_sql
-			USING DETAIL = 'Only what its family lacks is added.';
+			USING DETAIL = 'Only members missing from its family are added.';
 	END IF;
 
-	-- 5. The rest of the family: what compares different types, and what was
-	-- added to the B-tree's family after ours was made.  Members of a type
-	-- whose class is still to come wait for that class.
+	-- 5. The rest of the family: members that compare different types, and those
+	-- that the B-tree's family got after ours was created.  Skip members of a
+	-- type that has no lsm class yet; its class will add them.
 	SELECT string_agg(m.item, ', ') INTO items
 		FROM (
 			SELECT o.amoplefttype AS lefttype, o.amoprighttype AS righttype,
@@ -445,8 +444,8 @@ $$;
 COMMENT ON FUNCTION lsm_create_opclass(text) IS
 'create the lsm counterpart of a btree operator class, so that its type can be indexed with lsm';
 
--- The classes that B-tree has on this server.  A type's default class comes
--- first, so that the type's operators belong to it and not to a namesake.
+-- Copy the classes that B-tree has on this server.  A type's default class comes
+-- first, so that the type's operators become part of that class.
 DO $$
 DECLARE
 	class		text;

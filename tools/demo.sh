@@ -1,22 +1,22 @@
 #!/bin/bash
 #
-# Shows pg_lsm at work on the lineitem table of TPC-H, beside PostgreSQL's own B-tree.
+# Compares pg_lsm with PostgreSQL's B-tree on the lineitem table of TPC-H.
 #
 #   tools/demo.sh [option]...
 #
 #   --scale S      size of the data: S times 6 million rows (default 0.5)
-#   --batch N      rows in a transaction while loading (default 1000)
-#   --keep         leave the server running at the end, and say how to connect to it and how to remove it
+#   --batch N      rows per transaction while loading (default 1000)
+#   --keep         leave the server running, and print how to connect to it and how to remove it
 #   --port N       port number, part of the socket's name (default 54329); the server does not listen on the network
 #   --set NAME=V   a setting for the server, such as shared_buffers=1GB; may be repeated (default: PostgreSQL's own)
 #   --no-install   do not install missing packages
 #   -h, --help     this text
 #
-# What it does: installs what is missing (Debian packages; needs root or sudo only for that), builds the extension, starts
-# a server of its own in a temporary folder, generates lineitem with tpchgen-cli, shuffles its rows, loads them by COPY
-# into two equal tables, one with B-tree and one with lsm indexes on (l_orderkey, l_linenumber) and on (l_shipdate),
-# answers point, range and ordered queries from both, compares the answers row for row, and prints the figures.
-# Neither an installed PostgreSQL nor its clusters are touched. Everything is removed at the end.
+# Installs missing Debian packages (only that needs root or sudo), builds the extension, and starts a server of its own in
+# a temporary folder. Generates lineitem with tpchgen-cli, shuffles the rows, and loads them by COPY into two equal tables:
+# one has B-tree indexes on (l_orderkey, l_linenumber) and on (l_shipdate), the other one lsm indexes. Runs point, range
+# and ordered queries on both tables, compares the answers row by row, and prints the figures. An installed PostgreSQL and
+# its clusters stay as they are. Removes everything at the end.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -105,7 +105,7 @@ check_space()
 	need_mb=$(awk -v s="$SCALE" 'BEGIN { printf "%d", 1600 + s * 4200 }')
 	free_mb=$(df -Pm "$WORK" | awk 'NR == 2 { print $4 }')
 	[ "$free_mb" -ge "$need_mb" ] || die "scale $SCALE needs about $need_mb MB, and $WORK has $free_mb MB free" \
-		"Take a smaller --scale, or set TMPDIR to a folder with more space."
+		"Choose a smaller --scale, or set TMPDIR to a folder with more space."
 }
 
 start_server()
@@ -160,7 +160,7 @@ generate_data()
 		} >"$WORK/pip.log" 2>&1 || {
 			tail -n 10 "$WORK/pip.log" >&2
 			die "could not install tpchgen-cli from PyPI" \
-				"It needs a connection to PyPI (or a mirror set in pip's configuration), or tpchgen-cli in PATH."
+				"Connect to PyPI (or to a mirror set in pip's configuration), or put tpchgen-cli into PATH."
 		}
 	}
 	"$generator" --scale-factor "$SCALE" --tables lineitem --output-dir "$WORK/tpch" >"$WORK/tpchgen.log" 2>&1 || {
@@ -187,9 +187,9 @@ say_how_to_go_on()
 	[ "$(id -u)" -ne 0 ] || become="runuser -u $SERVER_USER -- "
 	cat <<END
 
-The server is still running, with the tables lineitem_btree and lineitem_lsm. Connect with
+The server is still running. It has the tables lineitem_btree and lineitem_lsm. Connect with
     $PG_BIN/psql -h $WORK/sock -p $PORT -U postgres demo
-and try, for example,
+and try
     EXPLAIN ANALYZE SELECT * FROM lineitem_lsm WHERE l_orderkey = 1 ORDER BY l_linenumber;
     SELECT * FROM lsm_runs('lineitem_lsm_order');
     SELECT lsm_check('lineitem_lsm_order', true);

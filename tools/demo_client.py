@@ -1,7 +1,7 @@
-"""The client side of demo.sh: loads lineitem into two tables, compares answers, and prints the figures.
+"""The client of demo.sh: loads lineitem into two tables, compares the answers, and prints the figures.
 
-Talks to the server through psql, so that it needs nothing but Python's own library. Exit status: 0, or 1 after an error,
-or 3 when the two indexes gave different answers.
+Talks to the server through psql, so it needs only Python's own library. Exit status: 0, or 1 after an error,
+or 3 if the two indexes gave different answers.
 """
 
 import argparse
@@ -92,7 +92,7 @@ class Progress:
 
 
 def load(server, table, label, data, total, batch):
-    """Loads a file by COPY, each `batch` lines in a transaction of its own. Returns the figures."""
+    """Loads a file by COPY, `batch` lines per transaction. Returns the figures."""
     psql = subprocess.Popen(server.command + ["-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
     head = ("COPY %s FROM STDIN WITH (DELIMITER '|');\n" % table).encode()
@@ -144,11 +144,11 @@ def load(server, table, label, data, total, batch):
 
 
 class Query:
-    """A query with {t} for the table. It must use the index lineitem_<method>_<index> by a scan of the kind `node`."""
+    """A query with {t} for the table. Its plan must have a `node` that scans the index lineitem_<method>_<index>."""
 
     def __init__(self, name, index, node, sql, unit_rows=None, settings=()):
         self.name, self.index, self.node, self.sql = name, index, node, sql
-        self.unit_rows = unit_rows      # lookups in one execution, for those figures that are given for each lookup
+        self.unit_rows = unit_rows      # lookups in one execution, for figures per lookup
         self.settings = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_hashagg") + tuple(settings)
 
     def prepare(self):
@@ -220,13 +220,13 @@ def compare(server, query, work):
     with open(names[0], "rb") as left, open(names[1], "rb") as right:
         for count, (a, b) in enumerate(itertools.zip_longest(left, right), 1):
             if a != b:
-                raise Different("\"%s\" gave different rows at line %d:\n  %s: %s\n  %s: %s\nThe query: %s" % (
+                raise Different("\"%s\" returned different rows at line %d:\n  %s: %s\n  %s: %s\nThe query: %s" % (
                     query.name, count, METHODS[0], a and a.decode().strip(), METHODS[1], b and b.decode().strip(),
                     query.text(METHODS[1])))
     for name in names:
         os.remove(name)
     if count == 0:
-        raise DemoError("\"%s\" gave no rows, so that there is nothing to compare" % query.name)
+        raise DemoError("\"%s\" returned no rows, so there is nothing to compare" % query.name)
     return count
 
 
@@ -273,8 +273,8 @@ def show_figures(rows, figures, times):
             line("%s, us each" % query.name, [v * 1000 / query.unit_rows for v in values], 1)
         else:
             line("%s, ms" % query.name, values, 1)
-    print("\nA ratio is lsm divided by btree. The table with its rows takes part in all of these figures; an index"
-          " much larger\nthan memory shows the difference more clearly (--scale). bench/ has the full measurement.\n")
+    print("\nThe ratio is lsm divided by btree. Load, WAL and query figures include the table. The difference grows when"
+          " the\nindexes are much larger than memory: try a larger --scale. docs/performance.md has full measurements.\n")
 
 
 def run(options):
@@ -283,7 +283,7 @@ def run(options):
         total = sum(1 for _ in lines)
     server.run("CREATE EXTENSION pg_lsm;")
     figures = {}
-    step("Loading %s rows, %s in a transaction, once for each method" % (format(total, ","), format(options.batch, ",")))
+    step("Loading %s rows, %s per transaction, into each of two tables" % (format(total, ","), format(options.batch, ",")))
     for method in METHODS:
         table = "lineitem_" + method
         server.run("SET client_min_messages = warning;\n" + TABLE.format(m=method) + "CHECKPOINT;\n")
@@ -294,12 +294,12 @@ def run(options):
         figures[method].update(wal_bytes=wal / total, index_bytes=sum(sizes) / total,
                                order_mb=sizes[0] / 1e6, date_mb=sizes[1] / 1e6)
 
-    step("Vacuuming, and checking the lsm indexes")
+    step("Vacuuming, and verifying the lsm indexes")
     first, last = make_keys(server, options.data, total)
     server.run("VACUUM (ANALYZE) lineitem_btree;\nVACUUM (ANALYZE) lineitem_lsm;\n"
                "SELECT lsm_check('lineitem_lsm_order', true);\nSELECT lsm_check('lineitem_lsm_date', true);\n")
 
-    step("Comparing answers row for row")
+    step("Running queries on both tables, and comparing the answers row by row")
     times = []
     for query in queries(first, last):
         values = [measure(server, query, method) for method in METHODS]
