@@ -2,9 +2,9 @@
  * buffer_cursor.c
  *	  A cursor over one page of the write buffer, open or sealed.
  *
- * The page is searched under its share lock and copied when something on it
- * lies within the limit; moving on needs no lock.  The copy serves further seeks
- * until the context's generation changes: then inserts may have come.
+ * A seek searches the page under its share lock, and copies it if an entry lies within the
+ * limit. Moving on needs no lock. Further seeks use the copy until the context's generation
+ * changes: by then inserts may have added entries.
  */
 #include "postgres.h"
 
@@ -14,7 +14,7 @@
 #include "read/looked_for.h"
 #include "storage/buffers.h"
 
-/* Entries that are decoded in one go. */
+/* Entries to decode at a time. */
 #define BATCH 32
 
 typedef struct BufferCursor
@@ -23,13 +23,13 @@ typedef struct BufferCursor
 	LsmReadContext *cx;
 	BlockNumber block;
 	uint64		segment_id;
-	const LsmBound *clip;		/* what is before it does not count; or NULL */
+	const LsmBound *clip;		/* entries before it do not count; or NULL */
 	bool		forward;
-	int			next;			/* slot to decode next */
+	int			next;			/* next slot to decode */
 	int			count;
-	uint64		generation;		/* of the copy; 0: there is none */
-	Page		copy;			/* NULL until it is needed */
-	Buffer		recent;			/* where the page was, the last time */
+	uint64		generation;		/* of the copy; 0: no copy */
+	Page		copy;			/* NULL until needed */
+	Buffer		recent;			/* where the page was last */
 	uint32		page;			/* see LsmEntry */
 	LsmEntry	entries[BATCH];
 } BufferCursor;
@@ -41,7 +41,7 @@ buffer_get(BufferCursor *c, Page page, int pos, LsmEntry *entry)
 		lsm_report_corruption(c->cx->index->rel, c->block, "item is out of bounds");
 }
 
-/* Position of the first entry after the bound; the count if there is none. */
+/* Returns the slot of the first entry after the bound, or the count if there is none. */
 static int
 buffer_search(BufferCursor *c, Page page, const LsmBound *bound)
 {
@@ -62,7 +62,7 @@ buffer_search(BufferCursor *c, Page page, const LsmBound *bound)
 	return low;
 }
 
-/* Decode what comes next, in the direction of the scan, from the copy. */
+/* Decode the next entries in the direction of the scan from the copy. */
 static void
 buffer_fill(LsmCursor *base)
 {
@@ -88,7 +88,7 @@ buffer_fill(LsmCursor *base)
 		lsm_cursor_stand(base, c->entries, n - 1);
 }
 
-/* Lock the page; InvalidBuffer when the version is old. */
+/* Lock the page. Returns InvalidBuffer if the version is old. */
 static Buffer
 buffer_lock(BufferCursor *c)
 {
@@ -170,7 +170,7 @@ buffer_close(LsmCursor *base)
 
 static const LsmCursorOps buffer_cursor_ops = {buffer_seek, buffer_fill, buffer_close};
 
-/* A cursor over no page yet, in the current memory context, as all that it allocates. */
+/* Create a cursor over no page yet. It allocates in the current memory context. */
 LsmCursor *
 lsm_buffer_cursor_create(LsmReadContext *cx)
 {
@@ -182,7 +182,7 @@ lsm_buffer_cursor_create(LsmReadContext *cx)
 	return &c->base;
 }
 
-/* Let it read the page of a run, from `clip` on unless that is NULL. */
+/* Let the cursor read the page of a run, from `clip` on unless that is NULL. */
 void
 lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
 {

@@ -1,16 +1,16 @@
 /*
  * reader.c
- *	  From versions to cursors, and on to newer versions.
+ *	  Readers: taking a version, seeking in it, and continuing in a newer one.
  *
- * Nothing protects what a reader reads.  If it finds a page that belongs to somebody else
- * by now, or a directory page that is newer than its version, the version is old.  Then the
- * reader takes the current version and seeks to the last entry that it has returned.  Both
- * versions hold the same entries as far as its snapshot can see; docs/design/reading.md
- * proves it.  If there is no newer version, the index is damaged.
+ * Nothing protects what a reader reads. If a page belongs to another segment by now, or a
+ * directory page is newer than the reader's version, then the version is old. The reader
+ * takes the current version and seeks to the last entry it returned. Both versions hold the
+ * same entries as far as its snapshot can see; docs/design/reading.md proves it. If there is
+ * no newer version, the index is damaged.
  *
- * Each time the reader gets at least one entry further, unless the seek itself is overtaken.
- * After several such seeks in a row it seeks under the share lock of the meta page.  No edit
- * comes in between, so nothing that it reads changes hands.
+ * Each restart brings the reader at least one entry further, unless an edit overtakes the
+ * seek itself. After several overtaken seeks in a row, the reader seeks under the share lock
+ * of the meta page. No edit can happen then, so nothing that it reads changes hands.
  */
 #include "postgres.h"
 
@@ -26,10 +26,10 @@
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
-/* Seeks that may be overtaken before one is made under the meta page's lock. */
+/* Overtaken seeks before the reader seeks under the meta page's lock. */
 #define PATIENCE 8
 
-/* Unpin the gate.  The reader needs a refresh before it reads on. */
+/* Unpin the gate. The reader must be refreshed before it reads on. */
 void
 lsm_reader_let_go(LsmReader *reader)
 {
@@ -51,7 +51,7 @@ find_frontier(LsmReader *reader, uint64 job_id)
 	return NULL;
 }
 
-/* Room for the frontier of a job: that of one which is over, or new. */
+/* Returns room for the frontier of a job: that of a job that is over, or new room. */
 static LsmFrontier *
 make_frontier(LsmReader *reader)
 {
@@ -73,7 +73,7 @@ make_frontier(LsmReader *reader)
 	return frontier;
 }
 
-/* Know the frontiers of all jobs.  False if the version is old already. */
+/* Read the frontiers of all jobs. Returns false if the version is already old. */
 static bool
 read_frontiers(LsmReader *reader)
 {
@@ -95,7 +95,7 @@ read_frontiers(LsmReader *reader)
 			continue;
 		if (frontier == NULL)
 			frontier = make_frontier(reader);
-		/* Until it is read, it is nobody's. */
+		/* Until the frontier is read, it belongs to no job. */
 		frontier->job_id = 0;
 		frontier->segments = 0;
 		if (lsm_directory_last(reader->cx.index, run, reader->version.edits,
@@ -111,7 +111,10 @@ read_frontiers(LsmReader *reader)
 	return true;
 }
 
-/* Where a job has got to, or NULL: nowhere yet.  Valid until the next refresh. */
+/*
+ * Returns the frontier of a job, or NULL if it has no output yet. Valid until the next
+ * refresh.
+ */
 const LsmBound *
 lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 {
@@ -120,7 +123,7 @@ lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 	return frontier != NULL && frontier->is_used ? &frontier->bound : NULL;
 }
 
-/* One more cursor of an array of them. */
+/* Append a cursor to an array of cursors. */
 static LsmCursor *
 reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
 			LsmCursor *(*create) (LsmReadContext *cx))
@@ -135,7 +138,7 @@ reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
 	return (*cursors)[used];
 }
 
-/* Cursors for the runs of the version. */
+/* Set the cursors to the runs of the version. */
 static void
 set_cursors(LsmReader *reader)
 {
@@ -190,9 +193,9 @@ set_cursors(LsmReader *reader)
 }
 
 /*
- * Make the version the current one, and pin its gate if one is needed.  True if
- * it has changed, or the cursors are not those of it: an error may come at any
- * point, and whoever uses the reader next must not read with what it left.
+ * Take the current version, and pin its gate if one is needed. Returns true if the version
+ * changed, or if the cursors do not belong to it: an error may have interrupted the reader
+ * anywhere, and its next user must not read with what that left.
  */
 static bool
 update_version(LsmReader *reader)
@@ -208,7 +211,7 @@ update_version(LsmReader *reader)
 	return false;
 }
 
-/* Build what depends on the version that was just taken.  False if it is old already. */
+/* Build what depends on the version just taken. Returns false if it is already old. */
 static bool
 take_version(LsmReader *reader)
 {
@@ -222,9 +225,9 @@ take_version(LsmReader *reader)
 }
 
 /*
- * With old_snapshot_threshold VACUUM may have removed entries that this snapshot
- * sees, and the pages that they were on, so that none is left to tell of it.  The
- * edit that let go of the pages did change the meta page.
+ * With old_snapshot_threshold, VACUUM may have removed entries that this snapshot sees,
+ * together with their pages, so that no page is left to tell. The edit that freed the pages
+ * changed the meta page.
  */
 static void
 check_snapshot(LsmReader *reader)
@@ -240,8 +243,8 @@ report_stale(LsmReader *reader)
 }
 
 /*
- * Take the version, and seek unless `from` is NULL, while the meta page is locked:
- * it stays the current one.  What does not fit it then is damaged.
+ * Take the version, and seek unless `from` is NULL, while the meta page is locked, so that
+ * the version stays current. Any page that does not fit the version then is damaged.
  */
 static void
 read_locked(LsmReader *reader, const LsmBound *from)
@@ -268,8 +271,8 @@ read_locked(LsmReader *reader, const LsmBound *from)
 }
 
 /*
- * Read what is there now: take the current version, and its gate if one is
- * needed.  Costs next to nothing if the reader has that version already.
+ * Take the current version, and its gate if one is needed. Costs next to nothing if the
+ * reader already has that version.
  */
 void
 lsm_reader_refresh(LsmReader *reader)
@@ -303,8 +306,8 @@ lsm_reader_refresh(LsmReader *reader)
 }
 
 /*
- * The version is old: take the current one and seek there.  The gate, if there
- * is one, changes with it: no TID that was read under the old one is used then.
+ * The version is old: take the current one and seek there. A new gate replaces the old one,
+ * and no TID read under the old gate is used afterwards.
  */
 static void
 restart(LsmReader *reader, const LsmBound *from)
@@ -327,7 +330,7 @@ restart(LsmReader *reader, const LsmBound *from)
 	check_snapshot(reader);
 }
 
-/* The cursor has a new array.  If its last entry is within the limit, all are. */
+/* The cursor has a new array. If its last entry is within the limit, all are. */
 static void
 check_limit(LsmReader *reader)
 {
@@ -339,9 +342,9 @@ check_limit(LsmReader *reader)
 }
 
 /*
- * Note what filters can be asked about all that lies between two bounds: whether it has
- * one key; or, if there are several runs, how many of its first columns have one value.
- * What bounds have in common, all keys between them have, too.
+ * Note what filters can be asked about everything between two bounds: whether there is only
+ * one key; or, if there are several runs, how many of the first columns have only one value.
+ * What the bounds share, all keys between them share.
  */
 static void
 note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
@@ -371,11 +374,11 @@ note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 }
 
 /*
- * Forward: stand on the first entry after `from`.  Backward: on the last one
- * before it.  `limit`, or NULL, is where the caller will stop, and stays as it is
- * until the next seek.
+ * Forward: stand on the first entry after `from`. Backward: stand on the last entry before
+ * it. The caller will stop at `limit`, if not NULL, and does not change it until the next
+ * seek.
  *
- * REQUIRES: the reader was refreshed, and not let go since.
+ * REQUIRES: the reader was refreshed, and has not let go since.
  */
 void
 lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
@@ -397,10 +400,10 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 }
 
 /*
- * Stand on the first entry that has the key of this one; false if there is none.  The bounds,
- * zeroed at first, stay as they are until the next seek.
+ * Stand on the first entry that has the key of this one. Returns false if there is none. The
+ * caller zeroes the bounds at first, and does not change them until the next seek.
  *
- * REQUIRES: the reader was refreshed, and not let go since.
+ * REQUIRES: the reader was refreshed, and has not let go since.
  */
 bool
 lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
@@ -412,11 +415,11 @@ lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
 }
 
 /*
- * Seek in one run of the version only: its cursor stands on the first entry after
- * `from`, unless that is beyond the limit.  The reader itself stands nowhere.  If the
- * version is old the context says so, and the caller has to take a newer one.
+ * Seek in one run of the version only. Its cursor stands on the first entry after `from`,
+ * unless that is beyond the limit. The reader itself stands nowhere. If the version is old,
+ * the context says so, and the caller must take a newer one.
  *
- * REQUIRES: the reader was refreshed, and not let go since.
+ * REQUIRES: the reader was refreshed, and has not let go since.
  */
 LsmCursor *
 lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const LsmBound *limit)
@@ -431,11 +434,11 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 }
 
 /*
- * Look for keys, in order, in one packed run of the version only, and mark those of
- * which it has an entry.  The reader itself stands nowhere.  False if the version is
- * old: then the caller has to take a newer one, and to look for all of them again.
+ * Look for keys, in order, in one packed run of the version only, and mark those that have an
+ * entry there. The reader itself stands nowhere. Returns false if the version is old: then
+ * the caller must take a newer one and look for all keys again.
  *
- * REQUIRES: encoded keys, one at least; the reader was refreshed, and not let go since.
+ * REQUIRES: encoded keys, at least one; the reader was refreshed, and has not let go since.
  */
 bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
@@ -448,7 +451,7 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 	return fresh;
 }
 
-/* The same in several runs, all of them small: see small_runs.c. */
+/* The same in several small runs: see small_runs.c. */
 bool
 lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 							LsmProbe *probes, Size count)
@@ -472,7 +475,7 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 
 	lsm_bound_set_entry(&reader->here, entry, ScanDirectionIsForward(reader->direction) ? -1 : 1);
-	/* Whatever the version is: it is taken anew. */
+	/* Take the version again, even if it is current. */
 	reader->cx.stale = true;
 	reader->is_ready = false;
 	restart(reader, &reader->here);
@@ -481,10 +484,10 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 }
 
 /*
- * The reader's own user has removed entries from a page that was as it had been read
- * until then: what else was read from it still holds.  Not of pages of the write
- * buffer: cursors have copies, in which the entries still are, and the page may get
- * entries with the same TIDs again.
+ * The reader's own user has removed entries from a page that had not changed since it was
+ * read. Everything else read from a leaf still holds. Entries of the write buffer do not:
+ * cursors have copies that still hold the removed entries, and the page may get entries with
+ * the same TIDs again.
  */
 void
 lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
@@ -498,7 +501,7 @@ lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
 	}
 }
 
-/* Go on behind the array that the cursor has. */
+/* Continue behind the cursor's array. */
 void
 lsm_reader_fill(LsmReader *reader)
 {
@@ -515,8 +518,8 @@ lsm_reader_fill(LsmReader *reader)
 }
 
 /*
- * The offset of the first entry beyond `to` in the cursor's array, from `low` on.  The last
- * entry of the array is beyond.  Near entries are tried first.
+ * Returns the offset of the first entry beyond `to` in the cursor's array, from `low` on. The
+ * last entry of the array is beyond `to`. Tries near entries first.
  */
 static int
 find_beyond(const LsmReader *reader, const LsmBound *to, int low)
@@ -545,10 +548,10 @@ find_beyond(const LsmReader *reader, const LsmBound *to, int low)
 }
 
 /*
- * Move to the first entry behind `to`, in the direction of the latest seek, if that is in
- * the cursor's array or not many more than `more` entries behind the array.  Returns how far
- * the reader has moved, or 0 if the entry is farther: then the reader may have moved all the
- * same.  If it already stands behind `to`, it moves on by one entry.
+ * Move to the first entry behind `to`, in the direction of the latest seek, if it is in the
+ * cursor's array or at most about `more` entries behind the array. Returns how far the reader
+ * moved, or 0 if the entry is farther away; the reader may have moved even then. A reader
+ * that already stands behind `to` moves by one entry.
  *
  * REQUIRES: valid.
  */

@@ -1,11 +1,11 @@
 /*
  * reader.h
- *	  Readers: all runs of the current version as one sorted source, the write
- *	  buffer included, for a scan; or the inputs of a job, for a merge.
+ *	  Readers: all runs of the current version as one sorted source, write buffer included,
+ *	  for a scan; or the inputs of a job, for a merge.
  *
- * A reader belongs to a backend's handle of the index and is used again and
- * again, so that a scan allocates nothing when nothing has changed.  It takes
- * newer versions by itself when its own has become old.
+ * A reader belongs to a backend's handle of the index and is reused, so a scan allocates
+ * nothing if nothing has changed. The reader takes a newer version by itself when its own has
+ * become old.
  */
 #ifndef LSM_READER_H
 #define LSM_READER_H
@@ -14,15 +14,15 @@
 #include "read/looked_for.h"
 #include "read/read_context.h"
 
-/* Entries of one run that cost as much to read, or to merge, as a seek in it, about. */
+/* Reading or merging this many entries of a run costs about as much as a seek in it. */
 #define LSM_ENTRIES_PER_SEEK 64
 
 /* The frontier of a job of the version. */
 typedef struct LsmFrontier
 {
 	uint64		job_id;
-	uint32		segments;		/* of the output when it was read */
-	bool		is_used;		/* by the version that is read */
+	uint32		segments;		/* of the output, when the frontier was read */
+	bool		is_used;		/* the version has this job */
 	LsmBound	bound;
 } LsmFrontier;
 
@@ -30,8 +30,8 @@ typedef struct LsmReader
 {
 	struct LsmReader *next;		/* of the same handle */
 	bool		in_use;
-	struct LsmReader **holder;	/* of who uses it: reset when the reader is taken away; or NULL */
-	MemoryContext context;		/* of the reader and all below it */
+	struct LsmReader **holder;	/* the user's pointer to it, or NULL; reset with it */
+	MemoryContext context;		/* of the reader and everything below it */
 	LsmReadContext cx;
 	uint64		job_id;			/* read the inputs of this job; 0: all runs */
 
@@ -42,7 +42,7 @@ typedef struct LsmReader
 	int			frontier_count;
 	LsmFrontier **frontiers;
 
-	/* Cursors that there are, and those of the version. */
+	/* Existing cursors, and those of the version. */
 	LsmCursor **run_cursors;
 	int			run_cursor_count;
 	LsmCursor **buffer_cursors;
@@ -58,8 +58,8 @@ typedef struct LsmReader
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
 	LsmBound	here;			/* the last entry of the array before */
-	LsmBound	probe[2];		/* before and after the key that is looked for in a run */
-	LsmBound	split[2];		/* the one that was found last, and room for another */
+	LsmBound	probe[2];		/* before and after the key to look for in a run */
+	LsmBound	split[2];		/* the latest split, and room for another */
 } LsmReader;
 
 /* reader_pool.c */
@@ -106,7 +106,7 @@ lsm_reader_entry(const LsmReader *reader)
 	return reader->cursor->entry;
 }
 
-/* Move on, in the direction of the latest seek.  REQUIRES: valid. */
+/* Move on in the direction of the latest seek. REQUIRES: valid. */
 static inline void
 lsm_reader_next(LsmReader *reader)
 {
@@ -121,7 +121,7 @@ lsm_reader_next(LsmReader *reader)
 		lsm_reader_fill(reader);
 }
 
-/* Is the entry it stands on past the limit of the latest seek? */
+/* Returns whether the current entry is beyond the limit of the latest seek. */
 static inline bool
 lsm_reader_is_beyond(const LsmReader *reader)
 {
@@ -129,9 +129,7 @@ lsm_reader_is_beyond(const LsmReader *reader)
 		lsm_beyond(reader->cx.ks, reader->limit, reader->cursor->entry, reader->direction);
 }
 
-/*
- * The page that an entry was read from; false if that is not known any more.
- */
+/* Finds the page that an entry was read from. Returns false if that is no longer known. */
 static inline bool
 lsm_reader_page_of(const LsmReader *reader, const LsmEntry *entry, LsmPageRef *ref)
 {
@@ -142,7 +140,7 @@ lsm_reader_page_of(const LsmReader *reader, const LsmEntry *entry, LsmPageRef *r
 	return true;
 }
 
-/* Does VACUUM wait for us? */
+/* Returns whether VACUUM waits for this reader's gate. */
 static inline bool
 lsm_reader_must_leave(const LsmReader *reader)
 {

@@ -110,7 +110,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	{
 		MemoryContext old = MemoryContextSwitchTo(reader->context);
 
-		/* Who merges may copy pages, so reading ahead is of no use. */
+		/* A merge may copy whole pages, so prefetching does not help it. */
 		reader->job_id = job_id;
 		reader->cx.is_merge = true;
 		pfree(reader->cx.seen);

@@ -24,8 +24,8 @@
 #include "storage/buffers.h"
 
 /*
- * A seek in several runs decodes about so many entries of all together, and at least so
- * many of each: a query for a few rows wants no more.
+ * A seek in several runs decodes about this many entries of all runs together, and at least
+ * so many of each: a query for a few rows wants no more.
  */
 #define WANTED_OF_ALL	24
 #define WANTED_OF_EACH	4

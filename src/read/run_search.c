@@ -109,7 +109,7 @@ lsm_run_next_segment(LsmRunCursor *c)
 
 	if (lsm_run_is_single(&c->run))
 		return false;
-	/* Who seeks in a segment has found it there. */
+	/* The seek found the segment in the directory. */
 	Assert(c->found->segment.id == c->segment.id);
 	/* The search overwrites what it finds. */
 	from = c->forward ? c->found->high : c->found->low;

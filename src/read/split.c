@@ -2,11 +2,10 @@
  * split.c
  *	  Where to divide what a scan reads among several processes.
  *
- * A split is a position between entries, taken from the pages of the runs.  Any
- * position will do: it only has to be beyond the one before, since then what lies
- * between two of them is read by one process and by no other, whatever versions
- * they read.  So nothing here depends on the version being current.  A good split
- * leaves about as much to read before it as was asked for.
+ * A split is a position between entries, taken from the pages of the runs. Any position
+ * beyond the previous split will do: one process reads what lies between two splits, and no
+ * other does, whatever versions they read. So nothing here depends on the version being
+ * current. A good split leaves about as much before it as was asked for.
  */
 #include "postgres.h"
 
@@ -14,13 +13,13 @@
 #include "read/run_cursor.h"
 #include "utils/memutils.h"
 
-/* Attempts to find a split when versions become old meanwhile. */
+/* Attempts to find a split while versions become old. */
 #define PATIENCE 8
 
 /*
- * About how many leaves of a run to pass for so many leaves of all runs: if the runs
- * have the same range, what the largest one contributes.  If they have ranges of
- * their own, it is less than was asked for.
+ * Returns about how many leaves of one run to pass for `leaves` leaves of all runs. If the
+ * runs share a range, that is the largest run's share. If they have ranges of their own, the
+ * result is less than was asked for.
  */
 static uint32
 leaves_of_a_run(const LsmReader *reader, uint32 leaves)
@@ -36,7 +35,7 @@ leaves_of_a_run(const LsmReader *reader, uint32 leaves)
 	return total > 0 ? (uint32) Max((uint64) leaves * largest / total, 1) : 1;
 }
 
-/* Is a position between two others, in that direction, and neither of them? */
+/* Returns whether a position lies strictly between two others, in that direction. */
 static bool
 is_between(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, const LsmBound *split,
 		   ScanDirection direction)
@@ -47,7 +46,7 @@ is_between(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, const L
 		lsm_bound_order(ks, limit, split) * sign < 0;
 }
 
-/* Ask all runs of the version; the nearest split counts.  NULL if there is none. */
+/* Ask all runs of the version for a split. Returns the nearest, or NULL if there is none. */
 static LsmBound *
 find_nearest_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 				   ScanDirection direction, uint32 leaves, bool *stale)
@@ -76,11 +75,11 @@ find_nearest_split(LsmReader *reader, const LsmBound *from, const LsmBound *limi
 }
 
 /*
- * A position after `from` and before `limit` (backward: the other way round) up to
- * which there are about `leaves` leaves to read.  NULL if there is not so much, or
- * the runs change hands all the time.  It is valid until the next call.
+ * Returns a position after `from` and before `limit` (backward: the other way round) with
+ * about `leaves` leaves before it. Returns NULL if there are fewer, or if the runs keep
+ * changing hands. The position is valid until the next call.
  *
- * REQUIRES: the reader was refreshed.  It stands nowhere afterwards: seek.
+ * REQUIRES: the reader was refreshed. It stands nowhere afterwards: seek.
  */
 const LsmBound *
 lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
@@ -92,7 +91,7 @@ lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 
 	for (int i = 0; i < PATIENCE && split == NULL && stale; i++)
 	{
-		/* The version is old, or the index damaged: if so, the seek finds out. */
+		/* The version is old, or the index is damaged: the seek will find out. */
 		if (i > 0)
 			lsm_reader_refresh(reader);
 		split = find_nearest_split(reader, from, limit, direction,
