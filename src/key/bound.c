@@ -7,7 +7,7 @@
 #include "key/encode.h"
 #include "key/keyspace.h"
 
-/* The key of bounds that have none: memcmp must not be given NULL, not even for no bytes. */
+/* The key of bounds that have none: memcmp must not get NULL, even for no bytes. */
 static uint8 no_key[LSM_KEY_PAD];
 
 /* A bound without columns: before (+1) or after (-1) all entries. */
@@ -60,7 +60,7 @@ lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrIn
 	bound->ncolumns++;
 }
 
-/* Append columns that are encoded already. */
+/* Append columns that are already encoded. */
 void
 lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns)
 {
@@ -70,7 +70,7 @@ lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int column
 	bound->ncolumns += columns;
 }
 
-/* The position just before (+1) or just after (-1) an entry; copies it. */
+/* Set a bound just before (+1) or just after (-1) an entry. Copies the entry. */
 void
 lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 {
@@ -85,8 +85,8 @@ lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 }
 
 /*
- * Before (+1) or after (-1) all entries that have the key of this one.  Of an
- * encoded key it makes a copy; a tuple that is aligned must outlive the bound.
+ * Set a bound before (+1) or after (-1) all entries that have this entry's key. Copies an
+ * encoded key. An aligned tuple is not copied and must outlive the bound.
  */
 void
 lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie)
@@ -109,7 +109,7 @@ lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int t
 		lsm_bound_add(ks, bound, values[i], isnull[i], NULL);
 }
 
-/* lsm_bound_compare for keys that are tuples. */
+/* lsm_bound_compare for tuple keys. */
 int
 lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 {
@@ -144,8 +144,8 @@ lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *e
 }
 
 /*
- * Is the position `other`, next to an entry, before (negative), at (0) or after
- * (positive) the position `bound`?
+ * Compare `other`, a position next to an entry, with `bound`. Negative: before it; 0: the
+ * same position; positive: after it.
  */
 int
 lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)
@@ -160,7 +160,7 @@ lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)
 	if (!bound->is_entry)
 		return order;
 
-	/* Next to the same entry it is the sides that count. */
+	/* Both are next to the same entry: their sides decide. */
 	turned = *bound;
 	turned.tie = -bound->tie;
 	if ((lsm_bound_compare(ks, &turned, &entry) < 0) != (order < 0))

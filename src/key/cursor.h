@@ -1,12 +1,11 @@
 /*
  * cursor.h
- *	  The cursor interface: a sorted source of entries, read in batches.
+ *	  The cursor interface: a sorted source of entries, read in arrays.
  *
- * A cursor stands on an entry (valid) or beyond the last in the direction of
- * its latest move.  It has decoded some neighbouring entries in one go, an array
- * in which it goes on without a call; only for the next array the source itself
- * is asked.  Runs, buffer pages, the merge of several cursors and sorted files
- * all implement it.
+ * A cursor stands on an entry (valid), or beyond the last entry in the direction of its
+ * latest move. It decodes several neighbouring entries at a time into an array, and moves
+ * within the array without a call. Only for the next array does it ask the source. Runs,
+ * buffer pages, the merge of several cursors, and sorted files implement the interface.
  */
 #ifndef LSM_CURSOR_H
 #define LSM_CURSOR_H
@@ -17,7 +16,7 @@
 
 typedef struct LsmCursor LsmCursor;
 
-/* A whole segment that comes next in a merge, and where it is. */
+/* A whole segment that comes next in a merge. */
 typedef struct LsmWholeSegment
 {
 	uint64		run_id;
@@ -30,35 +29,34 @@ typedef struct LsmWholeSegment
 typedef struct LsmCursorOps
 {
 	/*
-	 * Forward: stand on the first entry after `from`.  Backward: on the last
-	 * entry before it.  `limit`, or NULL, is where the caller will stop: a
-	 * cursor whose first entry lies beyond it may end at once, which saves it
-	 * copying a page.
+	 * Forward: stand on the first entry after `from`. Backward: stand on the last entry
+	 * before it. The caller will stop at `limit`, if not NULL. A cursor whose first entry
+	 * lies beyond the limit may end at once, which saves copying a page.
 	 */
 	void		(*seek) (LsmCursor *cursor, const LsmBound *from,
 						 const LsmBound *limit, ScanDirection direction);
-	/* Go on behind the current array, in the direction of the latest seek. */
+	/* Continue behind the current array, in the direction of the latest seek. */
 	void		(*fill) (LsmCursor *cursor);
-	/* Let go of memory. */
+	/* Free memory and release pins. */
 	void		(*close) (LsmCursor *cursor);
 
 	/*
-	 * The packed page whose first entry the cursor stands on, if its entries
-	 * are the next ones of the cursor, all of them, and it has not changed
-	 * under the cursor; else NULL.  *last is its last entry.  Both are valid
-	 * until the next call.  Only forward; REQUIRES: at_page.
+	 * Returns the packed page whose first entry the cursor stands on, if all entries of the
+	 * page come next and the page has not changed since the cursor read it; otherwise NULL.
+	 * *last is the page's last entry. Both are valid until the next call. Forward only.
+	 * REQUIRES: at_page.
 	 */
 	Page		(*page) (LsmCursor *cursor, const LsmEntry **last);
-	/* Move on to the entry after that page.  REQUIRES: `page` has given it. */
+	/* Move to the entry after that page. REQUIRES: `page` has returned it. */
 	void		(*skip_page) (LsmCursor *cursor);
 	/*
-	 * Likewise the segment of at least so many blocks whose entries are the next
-	 * ones.  False if there is none.
+	 * Likewise for the segment, of at least `least` blocks, whose entries come next. Returns
+	 * false if there is none.
 	 */
 	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
 	/*
-	 * The same seek will follow soon: ask for the page that it may have to wait for.
-	 * May be NULL: nothing is ever waited for.
+	 * The same seek will follow soon: prefetch the page that it may wait for. May be NULL if
+	 * the cursor never waits.
 	 */
 	void		(*expect) (LsmCursor *cursor, const LsmBound *from, ScanDirection direction);
 } LsmCursorOps;
@@ -67,15 +65,13 @@ struct LsmCursor
 {
 	const LsmCursorOps *ops;
 	bool		valid;
-	bool		at_page;		/* it is worth asking for the page; if never set,
-								 * the cursor need not have the operations */
+	bool		at_page;		/* `page` may return one; cursors without these operations never set it */
 	int			stride;			/* to the next entry: 1, or -1 backward */
 	int			left;			/* entries of the array after the current one */
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
-	LsmCursor  *source;			/* where the entry comes from: itself, or one that it merges */
-	uint64		taken;			/* for its user: entries that were used up */
-	int			waited;			/* its latest seek has waited for the disk, as seeks of
-								 * others may: so many reads may be in flight; else 0 */
+	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or one it merges */
+	uint64		taken;			/* for its user: entries used up */
+	int			waited;			/* its latest seek waited for the disk: so many reads may be in flight; or 0 */
 };
 
 static inline void
@@ -85,7 +81,7 @@ lsm_cursor_seek(LsmCursor *c, const LsmBound *from, const LsmBound *limit,
 	c->ops->seek(c, from, limit, direction);
 }
 
-/* Move on, in the direction of the latest seek.  REQUIRES: valid. */
+/* Move on in the direction of the latest seek. REQUIRES: valid. */
 static inline void
 lsm_cursor_next(LsmCursor *c)
 {
@@ -123,7 +119,7 @@ lsm_cursor_close(LsmCursor *c)
 	c->ops->close(c);
 }
 
-/* Stand on an entry of an array that goes on for `left` entries more. */
+/* Stand on an entry of an array with `left` further entries. */
 static inline void
 lsm_cursor_stand(LsmCursor *c, const LsmEntry *entry, int left)
 {
@@ -132,7 +128,7 @@ lsm_cursor_stand(LsmCursor *c, const LsmEntry *entry, int left)
 	c->valid = true;
 }
 
-/* Is an entry past a limit, in this direction? */
+/* Returns whether an entry lies beyond a limit, in this direction. */
 static inline bool
 lsm_beyond(LsmKeySpace *ks, const LsmBound *limit, const LsmEntry *entry,
 		   ScanDirection direction)

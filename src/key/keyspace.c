@@ -76,7 +76,7 @@ usual_length(const LsmKeySpace *ks)
 	return size;
 }
 
-/* An insert of a single row makes a keyspace, so rooms are as small as they can be. */
+/* An insert of a single row creates a keyspace, so its buffers are as small as possible. */
 static void
 make_rooms(LsmKeySpace *ks)
 {
@@ -268,8 +268,8 @@ form_rest(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntr
 }
 
 /*
- * Make an entry of column values.  Its parts are in ks->form_key and form_rest
- * until the next call.  Errors when it is too large.
+ * Form an entry from column values. Its parts are in ks->form_key and form_rest until the
+ * next call. Raises an error if the entry is too large.
  */
 void
 lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
@@ -339,7 +339,7 @@ rest_as_tuple(const LsmEntry *entry)
 	return (IndexTuple) tuple;
 }
 
-/* An entry does not hold the columns that it should. */
+/* Report an entry that does not hold the columns it should. */
 void
 lsm_keyspace_report_entry(LsmKeySpace *ks)
 {
@@ -350,8 +350,8 @@ lsm_keyspace_report_entry(LsmKeySpace *ks)
 }
 
 /*
- * Column values of an entry: the first ncolumns.  Values by reference are
- * palloc'd or point into the entry's key.  A damaged key gives an error.
+ * Returns the first ncolumns column values of an entry. Values by reference are palloc'd or
+ * point into the entry's key. Raises an error if the key is damaged.
  */
 void
 lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
@@ -448,7 +448,7 @@ lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_null,
 	return c;
 }
 
-/* lsm_key_compare for keys that are tuples. */
+/* lsm_key_compare for tuple keys. */
 int
 lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 {
@@ -474,9 +474,9 @@ lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 }
 
 /*
- * How many bytes of right's key make a separator between left and right, two
- * neighbouring entries?  The whole key (and its TID) if they do not differ in
- * a way that can be cut.
+ * Returns how many bytes of right's key make a separator between left and right, two
+ * neighbouring entries. Returns the whole length (and the TID counts) if they do not differ
+ * in a way that allows a cut.
  */
 uint32
 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right)
@@ -490,8 +490,8 @@ lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *righ
 }
 
 /*
- * May a unique index have a key with these nulls several times?  Nulls are not equal,
- * unless the index says so.
+ * Returns whether a unique index may have a key with these nulls more than once. Nulls are
+ * distinct unless the index says otherwise.
  */
 bool
 lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull)
@@ -506,7 +506,7 @@ lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull)
 	return false;
 }
 
-/* The same of an entry's key. */
+/* The same for an entry's key. */
 bool
 lsm_key_may_repeat(LsmKeySpace *ks, Relation index, const LsmEntry *entry)
 {

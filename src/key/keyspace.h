@@ -2,9 +2,9 @@
  * keyspace.h
  *	  How the keys of one index are encoded, compared and decoded.
  *
- * A keyspace is built from the relcache entry of an index, in the current memory
- * context, and lives in its handle.  Everything that orders entries goes through
- * lsm_key_compare or lsm_bound_compare.  See docs/design/keys.md.
+ * A keyspace is built from the relcache entry of an index, in the current memory context.
+ * Everything that orders entries goes through lsm_key_compare or lsm_bound_compare. See
+ * docs/design/keys.md.
  */
 #ifndef LSM_KEYSPACE_H
 #define LSM_KEYSPACE_H
@@ -77,7 +77,7 @@ extern int	lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_
 							   Datum b, bool b_null);
 extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right);
 
-/* Let a bound have nothing, not even memory.  Its columns count only as far as there are some. */
+/* Reset a bound to nothing, memory included. Its columns count only up to `ncolumns`. */
 static inline void
 lsm_bound_clear(LsmBound *bound)
 {
@@ -108,7 +108,7 @@ lsm_key_compare(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-/* Do two entries have the same key, whatever their TIDs are? */
+/* Returns whether two entries have the same key; TIDs may differ. */
 static inline bool
 lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 {
@@ -121,8 +121,8 @@ lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 }
 
 /*
- * Where is an entry (or separator) relative to a bound?  Negative: before it.
- * Positive: after it.  Never 0.
+ * Compare an entry (or separator) with a bound. Negative: before it. Positive: after it.
+ * Never 0.
  */
 static inline int
 lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
@@ -146,7 +146,7 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 	return bound->tie;
 }
 
-/* The entry that a bound of that kind is next to. */
+/* The entry that such a bound is next to. */
 static inline void
 lsm_bound_entry(const LsmBound *bound, LsmEntry *entry)
 {

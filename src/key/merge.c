@@ -20,12 +20,11 @@
 #include "key/merge.h"
 #include "miscadmin.h"
 
-/* A child, with what decides most comparisons beside it. */
+/* A child, with a prefix that decides most comparisons. */
 typedef struct Player
 {
-	uint64		rank;			/* prefix of the key, inverted if backward; no other is above
-								 * that of one at its end */
-	LsmCursor  *cursor;			/* NULL: at its end, loses against all */
+	uint64		rank;			/* prefix of the key, inverted if backward; the largest value at the end */
+	LsmCursor  *cursor;			/* NULL at its end, where it loses every comparison */
 } Player;
 
 typedef struct MergeCursor
@@ -33,12 +32,12 @@ typedef struct MergeCursor
 	LsmCursor	base;
 	LsmKeySpace *ks;
 	bool		forward;
-	bool		ahead;			/* entries are taken over in batches */
-	bool		owns;			/* its children are closed with it */
-	bool		pending;		/* the winner has not moved on from the last entry yet */
+	bool		ahead;			/* takes entries over in batches */
+	bool		owns;			/* closes its children */
+	bool		pending;		/* the winner has not moved past the last entry yet */
 	int			most;			/* entries of the next batch */
 	int			count;			/* children */
-	int			alive;			/* those that are not at their end */
+	int			alive;			/* children that are not at their end */
 	int			room;
 	LsmCursor **children;
 	Player		winner;
@@ -68,7 +67,7 @@ player(MergeCursor *m, int child)
 	return p;
 }
 
-/* Does a come before b in the direction of the merge? */
+/* Returns whether a comes before b in the direction of the merge. */
 static inline bool
 beats(MergeCursor *m, const Player *a, const Player *b)
 {
@@ -84,7 +83,7 @@ beats(MergeCursor *m, const Player *a, const Player *b)
 	return m->forward ? c < 0 : c > 0;
 }
 
-/* Play out the tree below a node; leaves follow the inner nodes. */
+/* Play the games below a node. Leaves follow the inner nodes. */
 static int
 play(MergeCursor *m, int node, Player *winner)
 {
@@ -113,7 +112,7 @@ play(MergeCursor *m, int node, Player *winner)
 	return right_child;
 }
 
-/* The winner has moved on: play its games again. */
+/* The winner has moved: play its games again. */
 static inline void
 replay(MergeCursor *m)
 {
@@ -131,7 +130,7 @@ replay(MergeCursor *m)
 
 		if (unlikely(other->rank == moving.rank))
 			loses = beats(m, other, &moving);
-		/* Who wins cannot be foreseen, so they change places without a branch. */
+		/* Nobody can predict the winner, so exchange the two without a branch. */
 		mask = -(uint64) loses;
 		ranks = (other->rank ^ moving.rank) & mask;
 		cursors = ((uintptr_t) other->cursor ^ (uintptr_t) moving.cursor) & (uintptr_t) mask;
@@ -148,8 +147,8 @@ replay(MergeCursor *m)
 }
 
 /*
- * Take over entries of the winners, until one of them would have to be asked for
- * more: that would make its array invalid.
+ * Take over entries of the winners until one of them needs a new array: that would invalidate
+ * its current one.
  */
 static void
 take_batch(MergeCursor *m)
@@ -176,8 +175,8 @@ take_batch(MergeCursor *m)
 }
 
 /*
- * Only one child is left, or has anything at all: its array is taken as it is, and
- * it stands on the last entry of that.
+ * If only one child has entries left, take its array as it is, and let the child stand on the
+ * array's last entry.
  */
 static void
 take_array(MergeCursor *m)
@@ -213,7 +212,10 @@ take_winner(MergeCursor *m)
 	m->pending = true;
 }
 
-/* Some child has waited: let those from *next on, up to `last`, ask for what they will need. */
+/*
+ * A child has waited for the disk: let the children from *next up to `last` prefetch what
+ * they will need.
+ */
 static void
 expect_seeks(MergeCursor *m, int *next, int last, const LsmBound *from, ScanDirection direction)
 {
@@ -227,14 +229,14 @@ expect_seeks(MergeCursor *m, int *next, int last, const LsmBound *from, ScanDire
 }
 
 /*
- * Seek in all children.  If one of them has to wait for the disk, the pages of those that
- * follow are asked for together.
+ * Seek in all children. If one of them waits for the disk, the children after it prefetch
+ * their pages together.
  */
 static void
 seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
 	int			in_flight = 0;
-	int			expected = 0;	/* children before this one were told to expect it */
+	int			expected = 0;	/* children before this one have prefetched */
 
 	for (int i = 0; i < m->count; i++)
 	{
@@ -249,7 +251,7 @@ seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanD
 	}
 }
 
-/* At most one child has anything, as mostly in lookups of a key: nobody has to be compared. */
+/* At most one child has entries, as in most lookups of a key: nothing to compare. */
 static void
 find_only_one(MergeCursor *m)
 {
@@ -312,9 +314,8 @@ merge_fill(LsmCursor *base)
 }
 
 /*
- * Do all the other children stand behind this entry of the winner's?  It has to
- * be compared with those that lost against the winner itself: they have beaten
- * the others.
+ * Returns whether all other children stand behind this entry of the winner's. Only those that
+ * lost to the winner itself need a comparison: they have beaten the rest.
  */
 static bool
 is_before_losers(MergeCursor *m, const LsmEntry *last)
@@ -329,7 +330,7 @@ is_before_losers(MergeCursor *m, const LsmEntry *last)
 	return true;
 }
 
-/* The winner's page, if its last entry would win, too. */
+/* Returns the winner's page if its last entry would win, too. */
 static Page
 merge_page(LsmCursor *base, const LsmEntry **last)
 {
@@ -382,8 +383,8 @@ static const LsmCursorOps merge_ops = {merge_seek, merge_fill, merge_close, merg
 merge_segment};
 
 /*
- * A merge without children.  ahead: it is for a scan, which copies no pages.
- * owns: it closes its children with itself.
+ * Create a merge without children. ahead: it serves a scan, which copies no pages. owns: it
+ * closes its children when it closes.
  */
 LsmCursor *
 lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)
@@ -399,7 +400,7 @@ lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)
 	return &m->base;
 }
 
-/* Let it merge these; to be sought then. */
+/* Set the children. They must be sought next. */
 void
 lsm_merge_set(LsmCursor *merge, LsmCursor **children, int count)
 {

@@ -2,10 +2,9 @@
  * tuple.c
  *	  Makes the index tuples that index-only scans return.
  *
- * Where all columns are encoded, have a fixed length and are part of the key,
- * the tuples of all entries without nulls have the same layout.  Then one tuple
- * is made in advance, and for each entry the values are put into their places.
- * All others are formed anew.
+ * If all columns are encoded, have a fixed length and belong to the key, the tuples of all
+ * entries without nulls have the same layout. Then one tuple is laid out in advance, and each
+ * entry only fills in its values. Other tuples are formed one by one.
  */
 #include "postgres.h"
 
@@ -13,7 +12,10 @@
 #include "key/tuple.h"
 #include "utils/memutils.h"
 
-/* What the encoding of a column has inverted; false if its values vary in length. */
+/*
+ * Note which bits the encoding of a column inverts. Returns false if its values vary in
+ * length.
+ */
 static bool
 describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
 {
@@ -47,7 +49,7 @@ describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
 	return true;
 }
 
-/* Lay out the tuple; false if its layout is not the same for all entries. */
+/* Lay out the tuple. Returns false if not all entries have the same layout. */
 static bool
 lay_out(LsmTupleMaker *maker)
 {
@@ -71,7 +73,7 @@ lay_out(LsmTupleMaker *maker)
 	return true;
 }
 
-/* A maker, in the current memory context. */
+/* Create a maker in the current memory context. */
 LsmTupleMaker *
 lsm_tuple_maker_create(LsmKeySpace *ks)
 {
@@ -85,7 +87,7 @@ lsm_tuple_maker_create(LsmKeySpace *ks)
 	return maker;
 }
 
-/* lsm_tuple_make for an entry whose tuple has to be formed. */
+/* lsm_tuple_make for an entry whose tuple must be formed. */
 IndexTuple
 lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry)
 {

@@ -13,22 +13,22 @@ typedef struct LsmFixedColumn
 	uint16		offset;			/* in the tuple */
 	uint16		width;			/* bytes of the value, in the key and in the tuple */
 	bool		is_bytes;		/* not an integer */
-	uint64		mask;			/* of the bits that the key has inverted */
+	uint64		mask;			/* mask of the bits that the key inverts */
 } LsmFixedColumn;
 
-/* Makes tuples, each in the place of the one before where that is possible. */
+/* Makes tuples, each in place of the one before if possible. */
 typedef struct LsmTupleMaker
 {
 	LsmKeySpace *ks;
-	MemoryContext context;		/* of tuples that are formed: until the next one */
-	IndexTuple	tuple;			/* to be filled in; NULL if columns vary */
+	MemoryContext context;		/* of the formed tuple; reset for the next one */
+	IndexTuple	tuple;			/* the tuple to fill in; NULL if layouts vary */
 	LsmFixedColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } LsmTupleMaker;
 
 extern LsmTupleMaker *lsm_tuple_maker_create(LsmKeySpace *ks);
 extern IndexTuple lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry);
 
-/* Put a value into its place; returns the key behind it. */
+/* Put a value into its place. Returns the key position behind it. */
 static inline const uint8 *
 lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
 {
@@ -66,7 +66,10 @@ lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
 	return p + c->width;
 }
 
-/* Does its tuple have the layout of the maker's?  Without nulls keys have that length. */
+/*
+ * Returns whether the entry's tuple has the maker's layout: keys without nulls have this
+ * length.
+ */
 static inline bool
 lsm_tuple_is_fixed(const LsmTupleMaker *maker, const LsmEntry *entry)
 {
@@ -74,8 +77,8 @@ lsm_tuple_is_fixed(const LsmTupleMaker *maker, const LsmEntry *entry)
 }
 
 /*
- * The index tuple of an entry: its columns and its TID.  Valid until the next
- * call.  A damaged key gives an error.
+ * Returns the index tuple of an entry, with its columns and TID. Valid until the next call.
+ * Raises an error if the key is damaged.
  */
 static inline IndexTuple
 lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
