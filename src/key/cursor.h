@@ -65,13 +65,13 @@ struct LsmCursor
 {
 	const LsmCursorOps *ops;
 	bool		valid;
-	bool		at_page;		/* `page` may return one; cursors without these operations never set it */
+	bool		at_page;		/* `page` may return a page; needs these operations */
 	int			stride;			/* to the next entry: 1, or -1 backward */
 	int			left;			/* entries of the array after the current one */
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
 	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or one it merges */
 	uint64		taken;			/* for its user: entries used up */
-	int			waited;			/* its latest seek waited for the disk: so many reads may be in flight; or 0 */
+	int			waited;			/* its latest seek waited: reads that may be in flight; or 0 */
 };
 
 static inline void

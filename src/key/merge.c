@@ -23,7 +23,7 @@
 /* A child, with a prefix that decides most comparisons. */
 typedef struct Player
 {
-	uint64		rank;			/* prefix of the key, inverted if backward; the largest value at the end */
+	uint64		rank;			/* prefix of the key; inverted if backward */
 	LsmCursor  *cursor;			/* NULL at its end, where it loses every comparison */
 } Player;
 
