@@ -169,8 +169,8 @@ require_postgres()
 		"Elsewhere: name the pg_config to use in the environment variable PG_CONFIG."
 }
 
-# Copies the server's files below $WORK/root, in the layout that they have below /, unless they are there. Sets PG_BIN and PG_PKGLIB, folders
-# within the copy, and PG_CONFIG_COPY, a pg_config that speaks of the copy.
+# Copies the server's files below $WORK/root, in the layout that they have below /, unless they are there. Sets PG_BIN
+# and PG_PKGLIB, folders within the copy, and PG_CONFIG_COPY, a pg_config that speaks of the copy.
 private_server()
 {
 	local dir root=$WORK/root

@@ -353,32 +353,32 @@ suite_bench()
 
 # --- the whole ---------------------------------------------------------------
 
-# The folder of --incremental. What is in it belongs to one server, as long as that does not change. Sets WORK.
+# The folder of --incremental. Begins anew if the server or the compiler's options have changed. Sets WORK.
 keep_work()
 {
-	local server
+	local made_for
 
 	WORK=${PG_LSM_CHECK_DIR:-$TREE/.check}
-	server="$PG_CONFIG $("$PG_CONFIG" --version) $(stat -c %Y "$("$PG_CONFIG" --bindir)/postgres")"
+	made_for="$PG_CONFIG $("$PG_CONFIG" --version) $(stat -c %Y "$("$PG_CONFIG" --bindir)/postgres") $STRICT $FOR_TESTS"
 	mkdir -p "$WORK" || exit 1
 	WORK=$(cd "$WORK" && pwd)
 	exec 9>"$WORK/lock"
 	flock -n 9 || die "another run uses $WORK" "Wait for its end, or name another folder in PG_LSM_CHECK_DIR."
-	if [ "$server" != "$(cat "$WORK/server" 2>/dev/null)" ]; then
+	if [ "$made_for" != "$(cat "$WORK/made_for" 2>/dev/null)" ]; then
 		rm -rf "$WORK/root" "$WORK/src"
-		echo "$server" >"$WORK/server"
+		echo "$made_for" >"$WORK/made_for"
 	fi
 	rm -rf "$WORK/log" "$WORK/run" "$WORK/build"
 }
 
-# Removes the sources from the copy that the tree no longer has.
+# Removes what the tree no longer has from the copy of the sources, and the library, which would still contain that.
 remove_old_sources()
 {
 	local file
 
 	while IFS= read -r file; do
 		[ -e "$TREE/$file" ] || rm -f "$WORK/src/$file" "$WORK/src/pg_lsm.so"
-	done < <(cd "$WORK/src" && find src test -path test/unit/build -prune -o -type f ! -name '*.[od]' -print)
+	done < <(cd "$WORK/src" && find src test -path test/unit/build -prune -o -type f ! -name '*.[od]' ! -name '*.pyc' -print)
 }
 
 prepare()
