@@ -1,17 +1,15 @@
 /*
  * dead_tids.c
- *	  TIDs that were found dead when their index had moved on.
+ *	  TIDs whose rows a scan found dead after the index had moved on.
  *
- * When a scan finds that the row of the TID that an index returned last is dead to
- * everybody, the index is told, and the next scan does not see that TID again.
- * Without this the head of a queue would get slower and slower.  A scan that takes
- * TIDs ahead cannot tell: the index means the last one.  So such TIDs are kept, and
- * if they are many, the index is scanned again when the rows have been read: no
- * page of the table, but those of these TIDs.
+ * If the row of the TID that an index returned last is dead to everybody, the scan tells the
+ * index, and the next scan skips that TID. Without this, the head of a queue would get slower
+ * and slower. A scan that takes TIDs ahead cannot tell the index, which would take the
+ * message to be about a later TID. So the scan keeps such TIDs. If there are many, it scans
+ * the index again at its end, and reads only the pages of these TIDs from the table.
  *
- * Those are looked up once more, by core, in the way that core does it.  That they
- * were dead is not enough: VACUUM may have come by, and the TID may be another
- * row's.
+ * Core looks these rows up once more, as it always does. It is not enough that they were
+ * dead: VACUUM may have run since, and the TID may belong to another row.
  */
 #include "postgres.h"
 
@@ -21,11 +19,11 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Fewer, or fewer of those that were looked up, are not worth it. */
+/* Fewer dead TIDs, or a smaller share of those looked up, are not worth a second scan. */
 #define LEAST_DEAD 16
 #define LEAST_SHARE 8
 
-/* More are left to the next scan: each costs a page of the table that is looked at again. */
+/* Further ones are left to the next scan: each costs another visit of a table page. */
 #define MOST_DEAD 1024
 
 void
@@ -73,9 +71,9 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index, whose scan begins anew, of those that are still dead.  They are among
- * the first `most` TIDs that it gives, unless others have told it of some already.  The
- * slot is left empty.
+ * Tell the index, whose scan starts over, which of the TIDs are still dead. They are among
+ * the first `most` TIDs that the index returns, unless others have removed some already.
+ * Leaves the slot empty.
  */
 void
 lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
@@ -86,7 +84,7 @@ lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 
 	qsort(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	dead->count = left = qunique(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
-	/* What is said of a TID is heard when the next one is asked for. */
+	/* The index learns about a TID when it is asked for the next one. */
 	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0 && most-- > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -1,6 +1,6 @@
 /*
  * dead_tids.h
- *	  TIDs that were found dead when their index had moved on.
+ *	  TIDs whose rows a scan found dead after the index had moved on.
  */
 #ifndef LSM_DEAD_TIDS_H
 #define LSM_DEAD_TIDS_H
@@ -15,7 +15,7 @@
 typedef struct LsmDeadTids
 {
 	MemoryContext context;		/* of the TIDs */
-	ItemPointerData *tids;		/* NULL: none so far */
+	ItemPointerData *tids;		/* NULL: none yet */
 	int			count;
 	int			capacity;
 	uint64		found;			/* dead, kept or not */

@@ -1,11 +1,10 @@
 /*
  * index_child.c
- *	  The node of core below the prefetching scan: an index scan, or an index-only
- *	  scan.
+ *	  Core's node below the prefetching scan: an index scan or an index-only scan.
  *
- * Core's two nodes have states of different types with nearly the same fields.  Here
- * is where these fields are, so that prefetch_scan.c need not ask which of the two
- * it is, and what only the second needs.
+ * The states of the two nodes have different types with nearly the same fields. This file
+ * knows where these fields are, so that prefetch_scan.c need not distinguish the nodes, and
+ * holds what only index-only scans need.
  */
 #include "postgres.h"
 
@@ -15,7 +14,7 @@
 #include "executor/executor.h"
 #include "utils/rel.h"
 
-/* The node has been initialised.  There are no distances to order by. */
+/* The node has been initialised. Ordering by distance is not supported. */
 void
 lsm_child_init(LsmIndexChild *child, PlanState *node)
 {
@@ -57,14 +56,14 @@ lsm_child_init(LsmIndexChild *child, PlanState *node)
 		ForwardScanDirection;
 }
 
-/* Scan the index anew, with the keys that are there. */
+/* Scan the index again with the current keys. */
 void
 lsm_child_rescan_index(const LsmIndexChild *child)
 {
 	index_rescan(*child->scan, *child->keys, *child->key_count, NULL, 0);
 }
 
-/* The scan of the index, begun when the first row is wanted, as core does. */
+/* Returns the index scan. Begins it when the first row is wanted, as core does. */
 IndexScanDesc
 lsm_child_open_index(const LsmIndexChild *child)
 {
@@ -79,7 +78,7 @@ lsm_child_open_index(const LsmIndexChild *child)
 	return *child->scan;
 }
 
-/* WHERE CURRENT OF, which takes ours for a scan of the table, finds its row in the slot. */
+/* WHERE CURRENT OF takes our node for a table scan, and finds its row in the slot. */
 static void
 set_place(const LsmIndexChild *child, ItemPointer place)
 {
@@ -90,8 +89,8 @@ set_place(const LsmIndexChild *child, ItemPointer place)
 }
 
 /*
- * Index only: put a row into the slot of the node that is this entry of the index,
- * and lives as long as it.
+ * Index only: put the row of this index entry into the node's slot. The row lives as long as
+ * the entry.
  */
 void
 lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer place)
@@ -106,10 +105,7 @@ lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer 
 	set_place(child, place);
 }
 
-/*
- * Index only: the same of the row of the table in heap_slot, for an index without
- * expressions.
- */
+/* Index only: the same for the table row in heap_slot, if the index has no expressions. */
 void
 lsm_child_store_row(const LsmIndexChild *child)
 {
@@ -124,7 +120,7 @@ lsm_child_store_row(const LsmIndexChild *child)
 	set_place(child, &child->heap_slot->tts_tid);
 }
 
-/* Index only: core has put a row there. */
+/* Index only: core has put a row into the slot. */
 void
 lsm_child_note_place(const LsmIndexChild *child)
 {

@@ -1,7 +1,6 @@
 /*
  * index_child.h
- *	  The node of core below the prefetching scan: an index scan, or an index-only
- *	  scan.
+ *	  Core's node below the prefetching scan: an index scan or an index-only scan.
  */
 #ifndef LSM_INDEX_CHILD_H
 #define LSM_INDEX_CHILD_H
@@ -16,21 +15,21 @@
 #include "storage/buf.h"
 #include "storage/itemptr.h"
 
-/* What the states of the two have in common, by the same names. */
+/* What the two states have in common. */
 typedef struct LsmIndexChild
 {
-	ScanState  *node;			/* one of the two */
+	ScanState  *node;			/* one of the two states */
 	Relation	index;
-	IndexScanDesc *scan;		/* where the node has it; NULL there: not begun */
-	ScanDirection direction;	/* of the plan; unordered: forward */
-	/* Where the node has its keys: before PostgreSQL 18 row comparisons add some, see planner/row_compare.c. */
+	IndexScanDesc *scan;		/* in the node; NULL there: not begun */
+	ScanDirection direction;	/* of the plan; forward if unordered */
+	/* The node's keys. Before PostgreSQL 18, row comparisons add some: planner/row_compare.c. */
 	struct ScanKeyData **keys;
 	int		   *key_count;
 	int		   *runtime_key_count;
 	bool	   *keys_are_ready;
-	ExprState  *conditions;		/* for where the index is lossy */
-	TupleTableSlot *heap_slot;	/* for a row of the table */
-	Buffer	   *map;			/* index only: its pin of the visibility map; else NULL */
+	ExprState  *conditions;		/* rechecks rows if the index is lossy */
+	TupleTableSlot *heap_slot;	/* for a table row */
+	Buffer	   *map;			/* index only: its pin on the visibility map; else NULL */
 } LsmIndexChild;
 
 extern void lsm_child_init(LsmIndexChild *child, PlanState *node);
@@ -40,14 +39,14 @@ extern void lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, 
 extern void lsm_child_store_row(const LsmIndexChild *child);
 extern void lsm_child_note_place(const LsmIndexChild *child);
 
-/* Are rows taken from the index, and pages read only to see whether they are visible? */
+/* Returns whether rows come from the index, and pages are read only to check visibility. */
 static inline bool
 lsm_child_is_index_only(const LsmIndexChild *child)
 {
 	return child->map != NULL;
 }
 
-/* Index only: count TIDs that are looked up in the table all the same. */
+/* Index only: count a TID that had to be looked up in the table. */
 static inline void
 lsm_child_count_fetches(const LsmIndexChild *child, int count)
 {

@@ -1,21 +1,19 @@
 /*
  * page_stream.c
- *	  Pages of a table that are read into shared buffers ahead of the reader, by a
- *	  read stream of core.
+ *	  Reads pages of a table into shared buffers ahead of the reader, with core's read
+ *	  stream.
  *
- * The stream asks a function of the reader for pages, as many as it wants to have
- * under way, and hands them out in this order, read and pinned.  How many these are
- * it decides itself: more while pages have to be waited for, fewer while they are
- * found in memory.  It looks further ahead only when a page is taken from it, so it
- * has to be primed when nothing is under way.
+ * The stream asks a function of the reader for as many pages as it wants to have under way,
+ * and returns them in this order, read and pinned. The stream chooses the number itself: more
+ * while it has to wait for pages, fewer while they are in memory. It looks further ahead only
+ * when the reader takes a page, so the reader must prime it when nothing is under way.
  *
- * When the function has no page, the stream ends, and goes on when it is primed
- * after its pages have been taken.  The function may read pages of an index, which
- * may wait for locks and call anything: so the stream must not hold back reads, to
- * start several of them at once.
+ * When the function has no page, the stream ends. Priming it after the reader has taken all
+ * pages starts it again. The function may read index pages, which may wait for locks and call
+ * any code, so the stream must not hold back reads in order to start several together.
  *
- * Pins belong to the resource owner that is current when a page is asked for, as
- * those of core's scans: a portal has one of its own.
+ * A pin belongs to the resource owner that is current when the page is requested, as with
+ * core's scans: a portal has an owner of its own.
  */
 #include "postgres.h"
 
@@ -26,7 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/spccache.h"
 
-/* The memory of the stream, when it begins, is taken from the current context. */
+/* The stream allocates from the context that is current when it begins. */
 void
 lsm_stream_init(LsmPageStream *stream, Relation table, int depth, LsmNextPage next_page,
 				void *argument)
@@ -48,7 +46,7 @@ ask_reader(ReadStream *core_stream, void *argument, void *page_data)
 	return stream->next_page(stream->argument);
 }
 
-/* Reads in flight are those of a setting, which is ours while the stream begins. */
+/* A setting gives the number of reads in flight. It is ours while the stream begins. */
 static void
 begin(LsmPageStream *stream)
 {
@@ -65,8 +63,8 @@ begin(LsmPageStream *stream)
 }
 
 /*
- * Look ahead, when all pages that were asked for have been taken.  The pages go
- * through the ring, unless it is NULL.
+ * Look ahead when the reader has taken all pages that were requested. The pages go through
+ * the ring, unless it is NULL.
  */
 void
 lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
@@ -80,13 +78,13 @@ lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
 	stream->first = read_stream_next_buffer(stream->stream, NULL);
 	if (!BufferIsValid(stream->first))
 	{
-		/* It had ended. */
+		/* The stream had ended. */
 		read_stream_reset(stream->stream);
 		stream->first = read_stream_next_buffer(stream->stream, NULL);
 	}
 }
 
-/* The next page, which is this one, pinned. */
+/* Returns the next page, which is this one, pinned. */
 Buffer
 lsm_stream_take(LsmPageStream *stream, BlockNumber block)
 {
@@ -101,7 +99,7 @@ lsm_stream_take(LsmPageStream *stream, BlockNumber block)
 	return buffer;
 }
 
-/* Forget the pages that were asked for. */
+/* Forget the requested pages. */
 void
 lsm_stream_reset(LsmPageStream *stream)
 {

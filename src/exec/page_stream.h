@@ -1,6 +1,6 @@
 /*
  * page_stream.h
- *	  Pages of a table that are read into shared buffers ahead of the reader.
+ *	  Reads pages of a table into shared buffers ahead of the reader.
  */
 #ifndef LSM_PAGE_STREAM_H
 #define LSM_PAGE_STREAM_H
@@ -11,10 +11,13 @@
 #include "storage/buf.h"
 #include "utils/rel.h"
 
-/* A stream may have so many pages under way for each read, which joins neighbours (io_combine_limit). */
+/*
+ * The most pages a stream has under way per read, which may join neighbours
+ * (io_combine_limit).
+ */
 #define LSM_STREAM_PAGES_PER_READ 16
 
-/* The next page to be read; InvalidBlockNumber: none at present. */
+/* Returns the next page to read, or InvalidBlockNumber if there is none at present. */
 typedef BlockNumber (*LsmNextPage) (void *argument);
 
 typedef struct LsmPageStream
@@ -27,8 +30,8 @@ typedef struct LsmPageStream
 	MemoryContext context;		/* of stream */
 
 	ReadStream *stream;			/* NULL: not begun */
-	BufferAccessStrategy ring;	/* with which it was */
-	Buffer		first;			/* pinned, and comes before those of stream; or invalid */
+	BufferAccessStrategy ring;	/* the setting when the stream began */
+	Buffer		first;			/* pinned, and comes before those of `stream`; or invalid */
 } LsmPageStream;
 
 extern void lsm_stream_init(LsmPageStream *stream, Relation table, int depth,

@@ -1,6 +1,6 @@
 /*
  * prefetch.h
- *	  The prefetching scan: what planning and running it share.
+ *	  The prefetching scan: what its planner and its executor share.
  */
 #ifndef LSM_PREFETCH_H
 #define LSM_PREFETCH_H
@@ -12,13 +12,13 @@
 
 #define LSM_PREFETCH_NAME "Prefetch"
 
-/* What the plan says, in the order of custom_private. */
+/* The plan's parameters, in the order of custom_private. */
 typedef struct LsmPrefetchPlan
 {
 	bool		by_page;		/* rows by page, in rounds; else in index order */
 	int			depth;			/* largest number of pages ahead */
-	int			growth;			/* of a round, compared with the one before */
-	bool		forced;			/* for tests: read ahead from the first row on */
+	int			growth;			/* each round is so many times as large as the one before */
+	bool		forced;			/* for tests: prefetch from the first row on */
 } LsmPrefetchPlan;
 
 extern List *lsm_prefetch_write_plan(const LsmPrefetchPlan *plan);

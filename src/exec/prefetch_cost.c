@@ -1,25 +1,24 @@
 /*
  * prefetch_cost.c
- *	  What prefetching scans cost.
+ *	  The costs of prefetching scans.
  *
- * A page of the table that is read at random costs what core says as long as it
- * is read alone.  Prefetched, what it costs beyond a page that is read in sequence
- * is divided by the square root of the depth: SSDs get about so much faster (four
- * times with 8 requests at once, nine times with 128).  The first pages are not
- * prefetched, so the costs before the first row are higher by what that takes, and
- * a plan that wants a few rows takes core's scan.
+ * A table page that is read at random and alone costs what core says. If it is prefetched,
+ * its cost beyond that of a sequential read is divided by the square root of the depth: SSDs
+ * get about that much faster (four times with 8 requests in flight, nine times with 128). The
+ * first pages are not prefetched. That raises the cost before the first row, so a plan that
+ * wants few rows takes core's scan.
  *
- * By page the index is read without pages of the table in between.  Core takes it
- * that its pages are at random places, too, but of those of a range most follow
- * each other, and the kernel reads them ahead: all of a run of an lsm index, or of
- * a B-tree that was built from a table, or whose keys have come in order.  None of a
- * B-tree that has grown by random keys, which shows in how full its pages are.
+ * By page, no table pages are read between the index pages. Core assumes that index pages are
+ * read at random, too. But most pages of a range follow each other, and the kernel reads them
+ * ahead: all pages of a run of an lsm index, and of a B-tree that was built from a table or
+ * whose keys came in order; none of a B-tree that has grown by random keys, which the fill of
+ * its pages shows.
  *
- * An index-only scan reads the pages that are not visible to all, as core has it a
- * fixed share of all.
+ * An index-only scan reads the pages that are not all-visible; like core, we assume a fixed
+ * share.
  *
- * Processes of a parallel scan divide the rows, but not the reading, as core has
- * it.  By page, each sorts its own rows, so that a page may be read by several.
+ * The processes of a parallel scan divide the rows but not the reading, as core assumes. By
+ * page, each process sorts its own rows, so several may read the same page.
  */
 #include "postgres.h"
 
@@ -37,23 +36,26 @@
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
-/* In index order, of what a page costs that is read in sequence: for each row. */
+/* In index order, per row: this share of the cost of a sequential page. */
 #define COPY_SHARE 0.6
-/* But at most so much of what prefetching saves. */
+/* But at most this share of what prefetching saves. */
 #define COPY_BOUND 0.55
 
-/* By page: of the pages of an index whose order is that of its file, those that follow the one before. */
+/*
+ * By page: the share of index pages that follow the one before, if index and file have the
+ * same order.
+ */
 #define INDEX_FOLLOWING 0.75
 
 /*
- * How full are the leaves of a B-tree: one that was built, and one that has grown, where
- * each split leaves two halves?  (On average ln 2, as Yao found: On random 2-3 trees,
- * Acta Informatica 9, 1978.)
+ * The fill of a B-tree's leaves: of one that was built, and of one that has grown, where each
+ * split leaves two halves. (Average ln 2: Yao, On random 2-3 trees, Acta Informatica 9,
+ * 1978.)
  */
 #define FULL_BUILT 0.9
 #define FULL_GROWN 0.7
 
-/* How often will the scan run?  As core guesses: once for each outer row. */
+/* Returns how often the scan will run. Like core, we assume once per outer row. */
 double
 lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
 {
@@ -73,14 +75,14 @@ lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
 	return Max(result, 1);
 }
 
-/* Of the rows, and of the pages of the table, those that are read. */
+/* Returns the share of rows, and of table pages, that are read. */
 double
 lsm_prefetch_read_share(IndexPath *path)
 {
 	return path->path.pathtype == T_IndexOnlyScan ? 1 - path->path.parent->allvisfrac : 1;
 }
 
-/* The pages of so many rows at random places, as core has it for bitmap scans. */
+/* Returns the pages of so many rows at random places, as core does for bitmap scans. */
 static double
 distinct_pages(double table_pages, double tuples)
 {
@@ -89,7 +91,7 @@ distinct_pages(double table_pages, double tuples)
 	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
 }
 
-/* Divide the rows among so many processes, each of which has rounds of its own. */
+/* Divide the rows among so many processes, each with rounds of its own. */
 void
 lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes)
 {
@@ -99,7 +101,7 @@ lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes)
 																shape->tuples / shape->rounds);
 }
 
-/* Bytes of an entry in a leaf of a B-tree, with its line pointer; on average. */
+/* Returns the average size in bytes of a B-tree leaf entry, line pointer included. */
 static double
 entry_bytes(PlannerInfo *root, IndexOptInfo *index)
 {
@@ -120,8 +122,8 @@ entry_bytes(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
- * Of the pages of an index, those that follow the one before.  Leaves of a B-tree with many
- * equal keys, which it writes once, seem to be more than full.
+ * Returns the share of index pages that follow the one before. Leaves of a B-tree with many
+ * equal keys, which it stores once, seem to be more than full.
  */
 static double
 following_share(PlannerInfo *root, IndexOptInfo *index)
@@ -138,7 +140,7 @@ following_share(PlannerInfo *root, IndexOptInfo *index)
 	return INDEX_FOLLOWING * Min(Max(order, 0), 1);
 }
 
-/* What core reckons for so many pages of an index beyond what they cost by page. */
+/* Returns what core charges for index pages beyond their cost by page. */
 static double
 index_saving(PlannerInfo *root, IndexOptInfo *index, double pages)
 {
@@ -151,7 +153,7 @@ index_saving(PlannerInfo *root, IndexOptInfo *index, double pages)
 	return (pages - 1) * following_share(root, index) * (random_cost - sequential_cost);
 }
 
-/* What cost_index has reckoned with, and did not keep. */
+/* Recompute what cost_index computed and did not keep. */
 void
 lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 {
@@ -170,8 +172,8 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
 	/*
-	 * Of an inner side core takes it that the pages are in memory after some time.  And
-	 * where no pages of the table are read in between, core's scan saves as much.
+	 * Core assumes that the pages of an inner side are in memory after some time. And if no
+	 * table pages are read in between, core's scan saves as much.
 	 */
 	shape->index_saved = loops > 1 ? 0 : share * index_saving(root, index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
@@ -187,7 +189,7 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	shape->scattered = 1 - correlation * correlation;
 	shape->reading_cost = share * (shape->scattered * shape->pages * shape->random_cost +
 								   (1 - shape->scattered) * best);
-	/* Of rows in other pages nothing is read. */
+	/* Rows on other pages cost no read. */
 	shape->table_pages = share * rel->pages;
 	shape->tuples *= share;
 	shape->pages *= share;
@@ -195,7 +197,7 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	lsm_prefetch_divide(shape, rel, 1);
 }
 
-/* Of a page that costs so much when read alone. */
+/* Returns the cost of a prefetched page that costs this much when read alone. */
 static double
 prefetched_cost(const LsmScanShape *shape, double page_cost, int depth)
 {
@@ -205,10 +207,9 @@ prefetched_cost(const LsmScanShape *shape, double page_cost, int depth)
 }
 
 /*
- * Set the costs of a path in index order.  A row at a random place costs finding
- * its page, and mostly copying it from the kernel's cache.  Core's scan has that
- * cost too, and does not count it, since it is nothing beside waiting; here it is
- * what is left, and what sorting afterwards has to be compared with.
+ * Set the costs of a path in index order. A row at a random place costs finding its page, and
+ * usually copying it from the kernel's cache. Core does not charge for that, because waiting
+ * dominates. Here it is what remains, and what the cost of a later sort is compared with.
  */
 void
 lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int depth)
@@ -217,7 +218,7 @@ lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int dept
 	double		pages = shape->scattered * shape->pages;
 	double		copying = COPY_SHARE * shape->sequential_cost * shape->scattered * shape->tuples;
 
-	/* It leaves enough of what is saved for a LIMIT of a few hundred rows. */
+	/* This leaves enough of the gain for a LIMIT of a few hundred rows. */
 	copying = Min(copying, saved * pages * COPY_BOUND);
 	path->path.startup_cost += saved * LSM_RAMP_PAGES;
 	path->path.total_cost += saved * LSM_RAMP_PAGES - saved * pages +
@@ -225,8 +226,8 @@ lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int dept
 }
 
 /*
- * Set the costs of a path by page.  Core's bitmap scan takes it that the more of
- * the pages are wanted, the more they are read in sequence.
+ * Set the costs of a path by page. Core's bitmap scan assumes that the larger the share of
+ * pages, the more of them are read sequentially.
  */
 void
 lsm_prefetch_cost_by_page(CustomPath *path, const LsmScanShape *shape, int depth)

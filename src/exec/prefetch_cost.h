@@ -1,6 +1,6 @@
 /*
  * prefetch_cost.h
- *	  What prefetching scans cost.
+ *	  The costs of prefetching scans.
  */
 #ifndef LSM_PREFETCH_COST_H
 #define LSM_PREFETCH_COST_H
@@ -10,24 +10,24 @@
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
-/* So many pages are read before reading ahead pays. */
+/* Pages to read before prefetching pays. */
 #define LSM_RAMP_PAGES 16
 
-/* What the costs of an index scan are made of. */
+/* The parts of an index scan's cost. */
 typedef struct LsmScanShape
 {
-	double		processes;		/* among which the rows are divided */
-	double		table_pages;	/* index only: those not visible to all; else all */
+	double		processes;		/* that divide the rows */
+	double		table_pages;	/* index only: not all-visible; else all */
 	double		tuples;			/* fetched from the table */
-	double		pages;			/* read at random, were there no correlation */
+	double		pages;			/* read at random, if there is no correlation */
 	double		rounds;			/* by page */
-	double		pages_by_round; /* as `pages`, of all rounds together */
-	double		neighbours;		/* read, were it perfect */
+	double		pages_by_round; /* as `pages`, summed over all rounds */
+	double		neighbours;		/* read, if the correlation is perfect */
 	double		scattered;		/* 1: no correlation; 0: perfect */
 	double		random_cost;	/* of a page */
 	double		sequential_cost;
-	double		reading_cost;	/* of all pages, as core has it */
-	double		index_saved;	/* by page: of what core reckons for the index */
+	double		reading_cost;	/* of all pages, as core computes it */
+	double		index_saved;	/* by page: part of core's cost of the index */
 } LsmScanShape;
 
 extern double lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path);

@@ -2,15 +2,14 @@
  * prefetch_path.c
  *	  Plans the prefetching scan.
  *
- * When core has found the paths of a table, each of its index scans gets a rival
- * that prefetches: in index order, where the order is of use, and by page, where
- * a bitmap scan would otherwise be taken.  The rival has the index path below it,
- * with its conditions, parameters and order, so core plans that as ever.  Where
- * core thinks of parallel scans, each gets a parallel rival, too.
+ * When core has found the paths of a table, each index scan gets a rival that prefetches: in
+ * index order, where the order is useful, and by page, where core would take a bitmap scan.
+ * The rival has the index path as its child, with conditions, parameters and order, and core
+ * plans the child. Where core considers parallel scans, each rival has a parallel variant.
  *
- * The rivals of an index-only scan are such scans, too.
+ * The rivals of an index-only scan are index-only scans, too.
  *
- * What they cost is in prefetch_cost.c.
+ * prefetch_cost.c computes their costs.
  */
 #include "postgres.h"
 
@@ -32,10 +31,10 @@
 #include "optimizer/paths.h"
 #include "utils/spccache.h"
 
-/* A table of so many pages is worth asking core for index paths a second time. */
+/* For tables of this many pages it pays to ask core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
-/* Growth of rounds: where all rows are wanted, and where perhaps not. */
+/* Growth of rounds: if all rows are wanted, and if perhaps not. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
 
@@ -55,7 +54,7 @@ lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan)
 	plan->forced = lfourth_int(list) != 0;
 }
 
-/* Does the query want so few rows that nothing would be read ahead for them? */
+/* Returns whether the query wants so few rows that nothing would be prefetched. */
 static bool
 wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 {
@@ -63,7 +62,7 @@ wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 		bms_equal(root->all_baserels, rel->relids);
 }
 
-/* Do we know how many requests the disk of this table serves at once, or only hope? */
+/* Returns whether the number of concurrent requests of this table's disk was set, not guessed. */
 static bool
 concurrency_is_known(RelOptInfo *rel)
 {
@@ -71,9 +70,9 @@ concurrency_is_known(RelOptInfo *rel)
 }
 
 /*
- * Core forgets an index path as soon as another path is better.  Where it would
- * scan the whole of a table of the kind that costs many times what planning does,
- * and the disk is known to be good at random reads, ask for the index paths again.
+ * Core forgets an index path as soon as another path is better. If that is a scan of the
+ * whole table, costs many times what planning does, and the disk is known to serve random
+ * reads well, ask for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
@@ -101,7 +100,7 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
 
-	/* Conditions that no column takes part in are checked above us, too. */
+	/* A node above us also checks conditions that involve no column. */
 	if (IsA(child, Result))
 		child = outerPlan(child);
 	Assert(IsA(child, IndexScan) || IsA(child, IndexOnlyScan));
@@ -126,7 +125,7 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_path,
 };
 
-/* A path that does what this one does, with its costs so far. */
+/* Returns a path that does what this one does, with its costs so far. */
 static CustomPath *
 make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 {
@@ -135,7 +134,7 @@ make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 
 	plan.by_page = by_page;
 	plan.depth = depth;
-	/* A semijoin may stop at the first row of each of its inner scans. */
+	/* A semijoin may stop at the first row of each inner scan. */
 	plan.growth = root->tuple_fraction > 0 || index_path->path.param_info != NULL ?
 		SLOW_GROWTH : FAST_GROWTH;
 	plan.forced = lsm_debug_prefetch_scan;
@@ -158,7 +157,7 @@ make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 	return path;
 }
 
-/* Does the method know arrays, or do the conditions have none? */
+/* Returns whether the method handles arrays, or the conditions have none. */
 static bool
 knows_arrays(IndexPath *path)
 {
@@ -181,8 +180,8 @@ knows_arrays(IndexPath *path)
 }
 
 /*
- * B-trees and lsm indexes: what other methods do between two TIDs, nobody knows.
- * (Where lsm indexes are of families that B-trees have, they are presented as such.)
+ * B-trees and lsm indexes only: nobody knows what other methods do between two TIDs. (lsm
+ * indexes whose families B-trees have are presented as B-trees.)
  */
 static bool
 is_known_method(IndexOptInfo *index)
@@ -197,8 +196,8 @@ is_index_only(const IndexPath *path)
 }
 
 /*
- * Can rows be made of the index's entries, read ahead?  Methods that we do not know
- * need not hold on to the TIDs that they return.  B-trees have names as strings.
+ * Returns whether index entries that were read ahead can become rows. Unknown methods need
+ * not hold on to the TIDs they return. B-trees store names as strings.
  */
 static bool
 can_keep_entries(IndexOptInfo *index)
@@ -212,8 +211,8 @@ can_keep_entries(IndexOptInfo *index)
 }
 
 /*
- * By page, index-only scans make rows of the table's rows, where they have to look
- * at these; but do not compute expressions.
+ * By page, an index-only scan makes rows from table rows if it has to visit them, but it does
+ * not compute expressions.
  */
 static bool
 can_come_by_page(const IndexPath *path)
@@ -234,14 +233,14 @@ can_prefetch(IndexPath *path)
 }
 
 /*
- * May the query be one whose current row is updated, a cursor?  A row that was not
- * looked up is known by the root of its HOT chain only, where UPDATE does not find it
- * once VACUUM has been there.  (So it is with core's index-only scans, too.)
+ * Returns whether the query may be a cursor whose current row gets updated. A row that was
+ * not looked up is known only by the root of its HOT chain, where UPDATE does not find it
+ * after VACUUM. (Core's index-only scans have the same limit.)
  */
 static bool
 may_have_current_row(PlannerInfo *root)
 {
-	/* Core finds the row of a subquery's table, too. */
+	/* Core also finds the row of a subquery's table. */
 	for (; root != NULL; root = root->parent_root)
 	{
 		const Query *query = root->parse;
@@ -255,9 +254,9 @@ may_have_current_row(PlannerInfo *root)
 }
 
 /*
- * The index scan that a path is, or that a bitmap scan has as its only input; as
- * a scan of the table, which that input need not be, where the index's entries do not
- * do.  NULL: there is none, or it cannot prefetch.
+ * Returns the index scan of a path, or the only input of a bitmap scan. The input becomes a
+ * table scan if the index's entries do not suffice. Returns NULL if there is no such scan or
+ * it cannot prefetch.
  */
 static IndexPath *
 index_scan_of(PlannerInfo *root, Path *path)
@@ -281,7 +280,7 @@ index_scan_of(PlannerInfo *root, Path *path)
 	return can_prefetch(result) ? result : NULL;
 }
 
-/* The same scan, divided among processes.  NULL: there is none. */
+/* Returns the same scan divided among processes, or NULL. */
 static IndexPath *
 parallel_scan_of(PlannerInfo *root, IndexPath *path)
 {
@@ -297,8 +296,8 @@ parallel_scan_of(PlannerInfo *root, IndexPath *path)
 }
 
 /*
- * Is it the scan of a cursor?  That can go back, even if nobody has said SCROLL,
- * where the plan can; by page it could not.
+ * Returns whether this is a cursor's scan. A cursor can go back, even without SCROLL, if the
+ * plan can; by page it could not.
  */
 static bool
 is_cursor(PlannerInfo *root, RelOptInfo *rel)
@@ -335,7 +334,7 @@ replace_path(PlannerInfo *root, ListCell *cell, int depth)
 	lfirst(cell) = ours;
 }
 
-/* For tests: wherever it is possible. */
+/* For tests: wherever possible. */
 static void
 replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 {
@@ -348,9 +347,9 @@ replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 }
 
 /*
- * Add a rival.  To those of a partition core wants to give parameters afterwards,
- * so that all partitions have the same: it cannot do so with ours, and what it can
- * do it with must not be forgotten on account of them.
+ * Add a rival. Core later gives the paths of a partition parameters, so that all partitions
+ * have the same. It cannot do that with our paths, and must not forget the paths it needs for
+ * it because of them.
  */
 static void
 add_rival(RelOptInfo *rel, CustomPath *path)
@@ -372,7 +371,7 @@ add_rival(RelOptInfo *rel, CustomPath *path)
 	rel->pathlist = list_insert_nth(rel->pathlist, position, path);
 }
 
-/* Could a rival of this scan win?  What is never taken need not be reckoned. */
+/* Returns whether a rival of this scan could win. Otherwise its costs need not be computed. */
 static bool
 could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 {
@@ -384,8 +383,8 @@ could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 }
 
 /*
- * Rivals of a scan: in its order, if it has one, and if so asked by page; in parallel,
- * too.  Serializable transactions read nothing ahead in order.
+ * Add rivals of a scan: in its order, if it has one; by page, if asked for; and in parallel.
+ * Serializable transactions do not prefetch in index order.
  */
 static void
 add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_page, int depth)
@@ -429,7 +428,7 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	}
 }
 
-/* Do they take the same rows in the same way, though perhaps in another order? */
+/* Returns whether two scans return the same rows in the same way, perhaps in another order. */
 static bool
 take_the_same(const IndexPath *a, const IndexPath *b)
 {
@@ -449,8 +448,8 @@ take_the_same(const IndexPath *a, const IndexPath *b)
 }
 
 /*
- * Of scans that take the same rows in the same direction keep one: if it is only
- * a bitmap's it has not been told that its order is of use.
+ * Keep one of several scans that return the same rows in the same direction. The input of a
+ * bitmap scan does not know that its order is useful.
  */
 static List *
 add_scan(List *scans, IndexPath *path)
@@ -470,7 +469,10 @@ add_scan(List *scans, IndexPath *path)
 	return lappend(scans, path);
 }
 
-/* Is it the first that takes its rows?  By page, directions do not matter. */
+/*
+ * Returns whether this is the first scan that returns its rows. By page, directions do not
+ * matter.
+ */
 static bool
 is_first(List *scans, IndexPath *path)
 {
@@ -484,7 +486,7 @@ is_first(List *scans, IndexPath *path)
 	return false;
 }
 
-/* Is it a table of the kind whose TIDs name pages of its file? */
+/* Returns whether the table's TIDs name pages of its file. */
 static bool
 is_heap(Oid relation)
 {
@@ -525,7 +527,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 		if (path != NULL && could_win(root, rel, path))
 			scans = add_scan(scans, path);
 	}
-	/* Most queries end here: short ones should not pay for more. */
+	/* Most queries end here; short ones should not pay for more. */
 	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 ||
 		!is_heap(entry->relid))
 		return;

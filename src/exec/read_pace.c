@@ -1,32 +1,32 @@
 /*
  * read_pace.c
- *	  How far a prefetching scan looks ahead: the depth, which follows from how pages
- *	  are read.
+ *	  How far a prefetching scan looks ahead: the depth, which follows from how pages are
+ *	  read.
  *
- * Reading ahead begins when some pages had to be read and took their time, and
- * ends when they are found in memory: `depth` pages ahead, doubled with each page
- * that had to be read, one less with each that was in shared buffers.  Whether it
- * was in the kernel's cache shows only when it is read, so once in a while a page
- * is not prefetched, but read and timed.
+ * Prefetching starts after some pages had to be read and were slow, and ends when pages are
+ * found in memory. The scan looks `depth` pages ahead: twice as many after each page that had
+ * to be read, one fewer after each page in shared buffers. Only the read itself shows whether
+ * a page was in the kernel's cache, so now and then the scan reads and times a page that it
+ * did not prefetch.
  *
- * A scan that takes its pages from a stream leaves it to the stream how far to look
- * ahead, and whether to read pages together.  It heeds only whether the depth is 0.
+ * A scan that takes its pages from a stream leaves the distance, and joining reads, to the
+ * stream. It only obeys a depth of 0.
  */
 #include "postgres.h"
 
 #include "base/limits.h"
 #include "exec/read_pace.h"
 
-/* So many slow reads, one by one, let us read ahead... */
+/* After this many slow reads, one by one, prefetching starts ... */
 #define MISSES_TO_START 4
-/* ... of so many pages. */
+/* ... with this depth. */
 #define START_DEPTH 4
 
-/* Where half of about so many pages follow each other, the kernel reads ahead. */
+/* If half of about this many pages follow each other, the kernel reads ahead. */
 #define FOLLOWING_ONE 65536
 #define FOLLOWING_PAGES 128
 
-/* One of so many pages is timed while we read ahead. */
+/* While prefetching, one page in this many is timed. */
 #define PROBE_INTERVAL 1024
 
 void
@@ -38,24 +38,24 @@ lsm_pace_init(LsmReadPace *pace, int limit, bool forced)
 	lsm_pace_start_over(pace);
 }
 
-/* The index is scanned anew. */
+/* The scan of the index starts over. */
 void
 lsm_pace_start_over(LsmReadPace *pace)
 {
-	/* Who has read ahead once need not wait as long the next time. */
+	/* A scan that has prefetched before need not wait as long. */
 	pace->misses = pace->has_read_ahead ? MISSES_TO_START - 1 : 0;
 	pace->depth = pace->forced ? pace->limit : 0;
 	pace->probe = pace->last_ahead = InvalidBlockNumber;
 	pace->following = 0;
 }
 
-/* Should this page, the next one ahead, be prefetched? */
+/* Returns whether to prefetch this page, the next one ahead. */
 bool
 lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block)
 {
 	bool		follows = pace->last_ahead != InvalidBlockNumber && block == pace->last_ahead + 1;
 
-	/* In larger pieces than ours, whose requests would only break them up. */
+	/* The kernel reads in larger pieces; our requests would only break them up. */
 	pace->last_ahead = block;
 	pace->following += ((follows ? FOLLOWING_ONE : 0) - pace->following) / FOLLOWING_PAGES;
 	if (pace->following >= FOLLOWING_ONE / 2)
@@ -69,7 +69,7 @@ lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block)
 	return true;
 }
 
-/* The next page ahead has to be read, or is in shared buffers. */
+/* The next page ahead must be read (is_missing), or is in shared buffers. */
 void
 lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing)
 {
@@ -82,7 +82,7 @@ lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing)
 		pace->depth--;
 }
 
-/* A page was timed, and had to be read, or was there. */
+/* A page was timed. It had to be read (missed), or was in shared buffers. */
 void
 lsm_pace_note_time(LsmReadPace *pace, const LsmReadWatch *watch, bool missed)
 {

@@ -1,7 +1,7 @@
 /*
  * read_pace.h
- *	  How far a prefetching scan looks ahead: the depth, which follows from how pages
- *	  are read.
+ *	  How far a prefetching scan looks ahead: the depth, which follows from how pages are
+ *	  read.
  */
 #ifndef LSM_READ_PACE_H
 #define LSM_READ_PACE_H

@@ -1,9 +1,9 @@
 /*
  * tid_sort.h
- *	  Sorts items of a queue of TIDs by page, for each of their two widths.
+ *	  Sorts the items of a queue of TIDs by page, for both item widths.
  *
- * To be included by tid_queue.c only, with ITEM_TYPE and ITEM_SUFFIX defined.  It
- * makes sort_items_SUFFIX(items, count).
+ * Only tid_queue.c includes it, with ITEM_TYPE and ITEM_SUFFIX defined. It defines
+ * sort_items_SUFFIX(items, count).
  */
 
 #define SORT_PASTE(name, suffix) name##_##suffix
@@ -19,7 +19,7 @@
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Exchange items until each is in its bucket: those of a bucket end at ends[]. */
+/* Exchange items until each is in its bucket. The items of a bucket end at ends[]. */
 static void
 SORT_NAME(fill_buckets)(ITEM_TYPE *items, Size count, int shift, Size *ends)
 {
@@ -49,7 +49,7 @@ SORT_NAME(fill_buckets)(ITEM_TYPE *items, Size count, int shift, Size *ends)
 	}
 }
 
-/* Sort items whose blocks differ in the lowest bits only. */
+/* Sort items whose blocks differ only in the lowest bits. */
 static void
 SORT_NAME(count_bucket)(ITEM_TYPE *items, Size count, BlockNumber mask)
 {
@@ -73,7 +73,7 @@ SORT_NAME(count_bucket)(ITEM_TYPE *items, Size count, BlockNumber mask)
 		items[next[SORT_BLOCK(copy[i]) & mask]++] = copy[i];
 }
 
-/* By page; several times faster than comparing all with each other. */
+/* Sort by page; several times faster than comparing items with each other. */
 static void
 SORT_NAME(sort_items)(ITEM_TYPE *items, Size count)
 {

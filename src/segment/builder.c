@@ -1,21 +1,20 @@
 /*
  * builder.c
- *	  Builds a segment from sorted entries: leaves from left to right, then its
- *	  filter and the fence pages.
+ *	  Builds a segment from sorted entries: leaves from left to right, then the filter and
+ *	  the fence pages.
  *
- * A page is built in private memory and written once.  Pages name each other by
- * their place in the segment, so a segment can be built before anybody knows
- * where it will lie: a batch is (an *image*), and gets its blocks, its id and
- * its checksums under the lock of the meta page, in microseconds.  A step of a
- * merge has its blocks reserved, and writes each leaf when it is full.
+ * A page is built in private memory and written once. Pages name each other by their number
+ * in the segment, so a segment can be built before its place is known. A batch does that: its
+ * segment is an *image*, which gets its blocks, its id and its checksums under the lock of
+ * the meta page, in microseconds. A merge step reserves blocks and writes each leaf when it
+ * is full.
  *
- * A segment ends when its blocks are used up.  How many its fence pages will
- * take is reckoned along with each leaf, from above (fences.h): what is left over is
- * given back.  So is what the filter will take, about: it has to do with what is left.
+ * A segment ends when its blocks are used up. Each leaf updates an upper bound of the fence
+ * pages (fences.h) and an estimate of the filter pages, which must do with what is left.
+ * Spare blocks are given back.
  *
- * A leaf that a merge finds to be all alone at its place in the order is taken
- * as it is (add_page): the open leaf, when it is empty, becomes a copy of it,
- * and goes on from there.  fill.h says when.
+ * A merge may find a leaf whose entries all come next. It is copied as a whole (add_page):
+ * the open leaf, if empty, becomes a copy and takes further entries. fill.h decides when.
  */
 #include "postgres.h"
 
@@ -41,31 +40,30 @@ struct LsmBuilder
 	BufferAccessStrategy strategy;
 	MemoryContext context;		/* of the builder and its separators */
 	LsmLeafMode mode;			/* how leaves code entries */
-	char	   *image;			/* LSM_IMAGE_PAGES pages */
+	char	   *image;			/* a leaf is under construction */
 
 	LsmLeafBuilder leaf;
 	Page		leaf_page;
 	bool		is_open;		/* there is a leaf under construction */
 	uint32		leaves;			/* complete ones */
-	uint32		blocks;			/* all pages, once it is finished */
-	int			height;			/* fence levels, once it is finished */
+	uint32		blocks;			/* all pages, once finished */
+	int			height;			/* fence levels, once finished */
 	uint64		entries;
 	int			credit;			/* see fill.h */
 	bool		leaf_is_copy;
 	uint32		pages_copied;
-	LsmGroup	scratch;		/* for going on with a copied page; no scratch area
-								 * until needed */
+	LsmGroup	scratch;		/* for continuing a copied page; no scratch area until needed */
 
-	int			filter_bits;	/* of the filter, for each key; 0: there will be none */
+	int			filter_bits;	/* of the filter, per key; 0: no filter */
 	LsmKeyHashes hashes;
 	LsmKeyPrefixes prefixes;
-	uint32		filter_blocks;	/* once it is finished */
+	uint32		filter_blocks;	/* once finished */
 
 	LsmEntry   *separators;		/* of each leaf, the open one included */
 	uint32		separator_room;
 	LsmFences	fences;			/* of these leaves */
 	LsmEntry	low;			/* the first entry */
-	LsmEntry	high;			/* the last one, once it is finished */
+	LsmEntry	high;			/* the last entry, once finished */
 };
 
 static LsmBuilder *
@@ -79,16 +77,16 @@ create(LsmKeySpace *ks, const LsmLeafMode *mode)
 	b->ks = ks;
 	b->mode = *mode;
 	lsm_mode_settle(&b->mode, ks->usual_keylen);
-	/* Framed groups are for keys that ascend as bytes. */
+	/* Framed groups need keys that ascend as bytes. */
 	if (!ks->encoded)
 		b->mode.keylen = LSM_KEYLEN_MIXED;
 	return b;
 }
 
 /*
- * Begin a segment at [start, start + length), blocks that nobody else uses.
- * The mode tells what is known of its entries: one that does not fit it costs a
- * page, but only once.
+ * Begin a segment in the blocks [start, start + length), which nobody else uses. The mode
+ * says what is known about the entries. An entry that does not fit the mode costs a page,
+ * once.
  */
 LsmBuilder *
 lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber start,
@@ -106,8 +104,8 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Let the segment have a filter, as the index's options say, if its keys are compared as
- * bytes.  Not for an image.  Before anything is added.
+ * Give the segment a filter, as the index's options say, if its keys compare as bytes. Not
+ * for an image. Call before adding anything.
  */
 void
 lsm_builder_want_filter(LsmBuilder *b)
@@ -128,7 +126,7 @@ lsm_builder_create_image(LsmKeySpace *ks, const LsmLeafMode *mode)
 	LsmBuilder *b = create(ks, mode);
 
 	b->image = MemoryContextAlloc(b->context, LSM_IMAGE_PAGES * BLCKSZ);
-	/* All its pages are pinned at once when it is written. */
+	/* Writing it pins all its pages at once. */
 	b->most_blocks = Min(LSM_IMAGE_PAGES, Max(NBuffers / 16, 3));
 	if (lsm_page_entries > 0)
 		b->most_blocks = Min(b->most_blocks, (uint32) Max(lsm_page_entries, 8) + 1);
@@ -147,7 +145,7 @@ lsm_builder_is_empty(const LsmBuilder *b)
 	return b->entries == 0;
 }
 
-/* The entry that was added last, its key and TID; false if there is none. */
+/* Returns the entry added last, key and TID. Returns false if there is none. */
 bool
 lsm_builder_last(const LsmBuilder *b, LsmEntry *entry)
 {
@@ -160,14 +158,14 @@ lsm_builder_last(const LsmBuilder *b, LsmEntry *entry)
 	return true;
 }
 
-/* Leaves that began as copies of a page. */
+/* Returns how many leaves began as copies of a page. */
 uint32
 lsm_builder_pages_copied(const LsmBuilder *b)
 {
 	return b->pages_copied + b->leaf_is_copy;
 }
 
-/* A copy of an entry's key and TID, which lives as long as the builder. */
+/* Returns a copy of an entry's key and TID that lives as long as the builder. */
 static LsmEntry
 keep(LsmBuilder *b, const LsmEntry *entry)
 {
@@ -184,9 +182,8 @@ keep(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * The separator before `entry`, the first of the leaf after the one that was
- * built: as short as it can be.  Where it is cut, or the keys differ anyway, no
- * TID is needed.  Points into the entry.
+ * Set the separator before `entry`, the first entry of the next leaf, as short as possible.
+ * It needs no TID if it was cut or the keys differ. Points into the entry.
  */
 static LsmEntry
 make_separator(LsmBuilder *b, const LsmEntry *entry)
@@ -210,7 +207,7 @@ make_separator(LsmBuilder *b, const LsmEntry *entry)
 
 /* --- the fence pages that there will be -------------------------------------- */
 
-/* Pages that the filter will take when there is one leaf more, about. */
+/* Returns about how many pages the filter will take with one more leaf. */
 static uint32
 reckon_filter(const LsmBuilder *b)
 {
@@ -223,8 +220,8 @@ reckon_filter(const LsmBuilder *b)
 }
 
 /*
- * May there be one leaf more, with this separator?  If so it is reckoned in.
- * A single leaf has no fence page.
+ * Returns whether one more leaf fits, with this separator, and counts it if so. A single leaf
+ * has no fence page.
  */
 static bool
 reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
@@ -243,7 +240,7 @@ reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
 
 /* --- leaves -------------------------------------------------------------- */
 
-/* Write a page to its place, unless it is in an image. */
+/* Write a page to its place, unless it belongs to an image. */
 static void
 emit(LsmBuilder *b, uint32 number, Page page)
 {
@@ -256,7 +253,7 @@ emit(LsmBuilder *b, uint32 number, Page page)
 	lsm_buffer_write_new(b->rel, b->start + number, page, b->strategy);
 }
 
-/* The open leaf is complete. */
+/* Close the open leaf. */
 static void
 close_leaf(LsmBuilder *b)
 {
@@ -265,14 +262,14 @@ close_leaf(LsmBuilder *b)
 	b->leaves++;
 	b->pages_copied += b->leaf_is_copy;
 	b->leaf_is_copy = false;
-	/* Long entries leave much unused on a page that takes no more of them. */
+	/* Long entries leave much unused on a page. */
 	b->credit = Max(0, lsm_fill_credit(b->credit, lsm_leaf_unused(b->leaf_page)));
 	b->is_open = false;
 }
 
 /*
- * Make room for a leaf that begins with this entry, and note its separator.  The
- * leaf that is open is closed for it.  False if the segment has no room.
+ * Close the open leaf, make room for a leaf that begins with this entry, and note its
+ * separator. Returns false if the segment has no room.
  */
 static bool
 begin_leaf(LsmBuilder *b, const LsmEntry *first)
@@ -328,8 +325,7 @@ add_to_new_leaf(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Append an entry.  False when the segment has no room for it: then it is
- * complete.
+ * Append an entry. Returns false if the segment has no room for it and is complete.
  *
  * REQUIRES: it sorts after the one before.
  */
@@ -347,7 +343,7 @@ lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
 	return true;
 }
 
-/* Does a page of this mode take all entries that the segment is to have? */
+/* Returns whether a page of this mode can take all entries of the segment. */
 static bool
 covers(const LsmLeafMode *page, const LsmLeafMode *segment)
 {
@@ -356,8 +352,8 @@ covers(const LsmLeafMode *page, const LsmLeafMode *segment)
 }
 
 /*
- * Is the open leaf to be closed, if there is anything in it, to go on with a
- * copy of this page?  A page with a mode of its own may take no more entries.
+ * Returns whether to close the open leaf, if not empty, and continue with a copy of this
+ * page. A page with another mode may take no more entries.
  */
 static bool
 may_copy(const LsmBuilder *b, Page page)
@@ -389,9 +385,9 @@ hash_leaf(LsmBuilder *b)
 }
 
 /*
- * Append all entries of a leaf of another segment, by copying it.
+ * Append all entries of another segment's leaf by copying it.
  *
- * REQUIRES: its first entry sorts after the one that was added before.
+ * REQUIRES: its first entry sorts after the one added before.
  */
 LsmPageResult
 lsm_builder_add_page(LsmBuilder *b, Page page)
@@ -427,7 +423,7 @@ lsm_builder_add_page(LsmBuilder *b, Page page)
 
 /* --- the filter ------------------------------------------------------------------ */
 
-/* Write the filter behind the leaves, in what the fence pages leave of the segment. */
+/* Write the filter behind the leaves, into the blocks that the fence pages leave. */
 static void
 write_filter(LsmBuilder *b)
 {
@@ -451,11 +447,11 @@ write_filter(LsmBuilder *b)
 
 /* --- the fence pages that there are ------------------------------------------- */
 
-/* Where page `number` is built: in the image, or for a moment in private memory. */
+/* Returns where page `number` is built: in the image, or in private memory for a moment. */
 static Page
 fence_room(LsmBuilder *b, uint32 number, Page spare)
 {
-	/* Behind them are those of others. */
+	/* The blocks behind belong to others. */
 	if (number >= b->most_blocks)
 		elog(ERROR, "fence pages of a segment of index \"%s\" do not fit its %u blocks",
 			 b->ks->index_name, b->most_blocks);
@@ -463,9 +459,9 @@ fence_room(LsmBuilder *b, uint32 number, Page spare)
 }
 
 /*
- * Write the fence pages above `count` pages, of which the first one has the
- * number `first`, from page `at` on.  The builder's separators become those of the
- * new pages.  Returns how many they are.
+ * Write the fence pages above `count` pages, the first of which has the number `first`, from
+ * page `at` on. The builder's separators become those of the new pages. Returns the number of
+ * new pages.
  */
 static uint32
 write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Page spare)
@@ -495,9 +491,7 @@ write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Pag
 	return pages;
 }
 
-/*
- * Complete the segment.  One without entries has no blocks: do not install it.
- */
+/* Complete the segment. A segment without entries has no blocks: do not install it. */
 void
 lsm_builder_finish(LsmBuilder *b)
 {
@@ -530,8 +524,8 @@ lsm_builder_finish(LsmBuilder *b)
 }
 
 /*
- * What a directory says of a segment that is finished and has entries.  The keys
- * live as long as the builder.
+ * Returns the directory item of a finished segment that has entries. The keys live as long as
+ * the builder.
  */
 void
 lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result)
@@ -564,8 +558,8 @@ lsm_builder_page(const LsmBuilder *b, uint32 i)
 }
 
 /*
- * Give a finished image its id and its place, blocks from `start` on.  Its pages
- * are ready to be written then.
+ * Give a finished image its id and its blocks, from `start` on. Its pages are then ready to
+ * be written.
  */
 void
 lsm_builder_place(LsmBuilder *b, uint64 segment_id, BlockNumber start, LsmSegment *segment)

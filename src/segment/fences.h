@@ -1,13 +1,13 @@
 /*
  * fences.h
- *	  How many fence pages a segment will have, from above, as its leaves come.
+ *	  An upper bound of a segment's fence pages, kept as its leaves come.
  *
- * A segment must end before its blocks are used up, and its fence pages are written
- * when all leaves are.  The lowest ones are filled one after the other here as they will
- * be then, with entries that are no shorter: so there are no fewer of them.  Their
- * borders may lie elsewhere, and with them the entries that lead to them from the level
- * above.  So there each entry counts as the longest one: a page but the last of its level
- * has as many of these as fit, at least.
+ * A segment must end before its blocks are used up, and its fence pages are written after all
+ * leaves. This code fills the lowest fence pages as the builder will, with entries that are
+ * no shorter, so the builder will not need more of them. The borders between the real pages
+ * may differ, and so may the entries one level up. So there each entry counts with the
+ * largest size: every page of a level but the last holds at least as many entries of that
+ * size as fit.
  */
 #ifndef LSM_FENCES_H
 #define LSM_FENCES_H
@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "format/leaf.h"
 
-/* What an entry takes on a fence page, at most, beside its key. */
+/* Largest size of an entry on a fence page, beside its key. */
 #define LSM_FENCE_OVERHEAD	48
 
 StaticAssertDecl(LSM_LEAF_CAPACITY / (LSM_MAX_ENTRY_SIZE + LSM_FENCE_OVERHEAD) >= 2,
@@ -26,7 +26,7 @@ StaticAssertDecl(LSM_LEAF_CAPACITY / (LSM_MAX_ENTRY_SIZE + LSM_FENCE_OVERHEAD) >
 typedef struct LsmFences
 {
 	uint32		pages;			/* of the lowest level */
-	Size		used;			/* bytes of the last one */
+	Size		used;			/* bytes on the last one */
 	uint32		entries;		/* on it */
 	Size		longest;		/* entry */
 } LsmFences;
@@ -56,7 +56,7 @@ lsm_fences_add(LsmFences *fences, uint32 keylen)
 	fences->longest = Max(fences->longest, size);
 }
 
-/* Pages of all levels.  (A segment of a single leaf has none.) */
+/* Returns the pages of all levels. (A segment of a single leaf has none.) */
 static inline uint32
 lsm_fences_count(const LsmFences *fences)
 {

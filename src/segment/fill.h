@@ -2,11 +2,11 @@
  * fill.h
  *	  When a leaf may be closed before it is full: pure arithmetic (I11).
  *
- * To copy a page the writer has to close the leaf that it has open.  Leaves
- * have no more than LSM_UNUSED_ALLOWED bytes unused, on average: each leaf that
- * is closed adds that to a credit and takes what it has unused, and who closes
- * one early must not overdraw.  A page's worth at most is kept, so that a long
- * stretch of full leaves does not allow for as long a one of bad leaves.
+ * To copy a page, the writer must close its open leaf. On average, leaves have at most
+ * LSM_UNUSED_ALLOWED bytes unused: each closed leaf adds that to a credit and subtracts its
+ * unused bytes, and a leaf that is closed early must not overdraw the credit. The credit is
+ * capped at one page, so a long stretch of full leaves does not pay for an equally long
+ * stretch of bad ones.
  */
 #ifndef LSM_FILL_H
 #define LSM_FILL_H
@@ -15,7 +15,7 @@
 
 #define LSM_UNUSED_ALLOWED	((int) LSM_LEAF_CAPACITY / 10)
 
-/* The credit when a leaf with that much unused has been closed. */
+/* Returns the credit after closing a leaf with that much unused. */
 static inline int
 lsm_fill_credit(int credit, int unused)
 {
@@ -23,13 +23,12 @@ lsm_fill_credit(int credit, int unused)
 }
 
 /*
- * May the open leaf be closed to go on with a copy of a page?  If it is nearly
- * full, yes; else only for a page that is fuller than the average has to be,
- * and if there is credit for it.  A page that its leaf has room for is not
- * copied.
+ * Returns whether to close the open leaf and continue with a copy of a page. Yes if the leaf
+ * is nearly full; otherwise only for a page that is fuller than the required average, if
+ * there is credit. A page that fits into the open leaf is not copied.
  *
- * `whole`: the copy may turn out to take no more entries.  Then it must not
- * overdraw the credit either.
+ * `whole`: the copy may turn out to take no more entries. Then it must not overdraw the
+ * credit either.
  */
 static inline bool
 lsm_fill_may_copy(int credit, bool leaf_is_empty, int leaf_unused, int page_unused, bool whole)

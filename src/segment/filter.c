@@ -1,6 +1,6 @@
 /*
  * filter.c
- *	  The filter of a segment that is being built; see filter.h.
+ *	  Builds the filter of a segment; see filter.h.
  */
 #include "postgres.h"
 
@@ -8,10 +8,10 @@
 #include "segment/filter.h"
 #include "utils/memutils.h"
 
-/* Keys whose lines are on their way from memory while others are put in. */
+/* Keys whose filter lines are being fetched while others are added. */
 #define KEYS_AHEAD	8
 
-/* Prefixes that any filter may have.  Tests shall see that some are given up. */
+/* Every filter may have this many prefixes. Tests see some given up. */
 #ifdef USE_ASSERT_CHECKING
 #define PREFIXES_ALLOWED	64
 #else
@@ -31,7 +31,7 @@ lsm_hashes_grow(LsmKeyHashes *h)
 /* --- prefixes ------------------------------------------------------------------ */
 
 /*
- * Let the prefixes of up to so many columns be collected, in this memory context.
+ * Collect the prefixes of up to so many columns, in this memory context.
  *
  * REQUIRES: encoded keys of more columns than that.
  */
@@ -53,7 +53,7 @@ lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth
 		p->hashes[i].context = context;
 }
 
-/* Note a key whose longest prefix is another one than that of the key before. */
+/* Note a key whose longest prefix differs from that of the key before. */
 void
 lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {
@@ -81,8 +81,8 @@ lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 }
 
 /*
- * There are so many keys.  Give up the longest prefixes, but not the shortest, if all of
- * them are more than the keys: the filter is to be no more than twice as large for them.
+ * Given the number of keys, give up the longest prefixes, but not the shortest, if there are
+ * more prefixes than keys: prefixes may at most double the filter.
  */
 void
 lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
@@ -100,7 +100,7 @@ lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
 
 /* --- pages --------------------------------------------------------------------- */
 
-/* Put hashes into a filter of so many pages. */
+/* Add hashes to a filter of so many pages. */
 static void
 put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
 {
@@ -119,7 +119,10 @@ put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
 	}
 }
 
-/* The pages of the filter, without owner and place, in the memory context of the hashes. */
+/*
+ * Returns the pages of the filter, without owner and place, in the memory context of the
+ * hashes.
+ */
 char *
 lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages)
 {

@@ -1,10 +1,10 @@
 /*
  * filter.h
- *	  Making the filter of a segment: the hashes of its keys are collected while
- *	  it is built, 8 bytes for each, and put into pages when their number is known.
+ *	  Builds the filter of a segment: collects the hashes of its keys, 8 bytes each, and
+ *	  puts them into pages once their number is known.
  *
- * So are those of the prefixes of its keys: the values of the first column, of the
- * first two, and so on.  Keys come in order, and so each prefix counts once.
+ * The filter also has the prefixes of keys: the values of the first column, of the first two,
+ * and so on. Keys come in order, so each prefix counts once.
  */
 #ifndef LSM_FILTER_H
 #define LSM_FILTER_H
@@ -12,7 +12,7 @@
 #include "format/filter_page.h"
 #include "key/keyspace.h"
 
-/* A segment of fewer leaves is found out about as quickly without. */
+/* A segment of fewer leaves is searched as quickly without a filter. */
 #define LSM_FILTER_LEAST_LEAVES	8
 
 typedef struct LsmKeyHashes
@@ -27,11 +27,11 @@ typedef struct LsmKeyPrefixes
 {
 	LsmKeySpace *ks;
 	int			columns;		/* prefixes of up to so many columns; 0: none */
-	bool		if_worth;		/* may become fewer: see lsm_prefixes_limit */
+	bool		if_worth;		/* may decrease: see lsm_prefixes_limit */
 	uint64		count;			/* of all prefixes */
 	uint8	   *last;			/* the longest prefix of the key before */
-	uint32		last_length;	/* 0: there is none */
-	uint32	   *ends;			/* in there, of each column */
+	uint32		last_length;	/* 0: no key yet */
+	uint32	   *ends;			/* where each column ends in it */
 	LsmKeyHashes *hashes;		/* of prefixes of i + 1 columns */
 } LsmKeyPrefixes;
 
@@ -42,7 +42,7 @@ extern void lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 key
 extern void lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys);
 extern char *lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages);
 
-/* Note the hash of a key or prefix.  Those come in order, so equal ones follow each other. */
+/* Note the hash of a key or prefix. Hashes of equal ones follow each other. */
 static inline void
 lsm_hashes_note(LsmKeyHashes *h, uint64 hash)
 {
@@ -60,7 +60,7 @@ lsm_hashes_add(LsmKeyHashes *h, const uint8 *key, uint32 keylen)
 	lsm_hashes_note(h, lsm_filter_hash(key, keylen));
 }
 
-/* Note the prefixes of a key.  Mostly they are those of the one before. */
+/* Note the prefixes of a key. Usually they are those of the key before. */
 static inline void
 lsm_prefixes_add(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {

@@ -2,8 +2,8 @@
  * search.c
  *	  Binary search in packed pages.
  *
- * First among the groups, whose first entries are whole and in place, then in
- * the one group that is decoded, or the part of it that is.
+ * First among the groups, whose first entries are stored whole, then within one group, which
+ * is decoded completely or in part.
  */
 #include "postgres.h"
 
@@ -12,8 +12,8 @@
 #include "segment/segment.h"
 
 /*
- * Where is a group's first entry relative to the bound, by the first eight bytes of
- * its key?  0: they do not tell.  Eight bytes can be read anywhere on the page.
+ * Compare a group's first entry with the bound by the first eight bytes of the key. Returns 0
+ * if they do not decide. Eight bytes can be read anywhere on the page.
  */
 static inline int
 compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, uint32 keylen)
@@ -36,7 +36,7 @@ compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, 
 }
 
 /*
- * Number of groups whose first entry is before the bound, or -1 if the page is
+ * Returns the number of groups whose first entry is before the bound, or -1 if the page is
  * damaged.
  */
 static int
@@ -69,7 +69,7 @@ groups_before(LsmKeySpace *ks, Page page, const LsmBound *bound)
 	return low;
 }
 
-/* Of entries from `low` on, up to before `high`, the first one after the bound; or `high`. */
+/* Returns the first entry after the bound among entries low to high - 1, or `high`. */
 static inline int
 first_after(LsmKeySpace *ks, const LsmGroup *decoded, const LsmBound *bound, int low, int high)
 {
@@ -86,9 +86,9 @@ first_after(LsmKeySpace *ks, const LsmGroup *decoded, const LsmBound *bound, int
 }
 
 /*
- * Find the first entry after the bound.  Its group is decoded; if no entry of
- * the page is after the bound, the last group is, and pos is its count (the
- * caller sees group_count 0 for an empty page).  False if the page is damaged.
+ * Find the first entry after the bound and decode its group. If no entry of the page is after
+ * the bound, the last group is decoded and pos is its count (the caller sees group_count 0
+ * for an empty page). Returns false if the page is damaged.
  */
 bool
 lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
@@ -112,9 +112,9 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 }
 
 /*
- * The same for who wants about so many entries after the bound, or before it: others of
- * the group need not be decoded, and pos counts those that are.  If what is wanted is not
- * in the group, nothing of it is decoded: there is no entry at pos (backward: before it).
+ * The same for a caller who wants about so many entries after the bound, or before it. The
+ * rest of the group is not decoded, and pos counts decoded entries. If the wanted entries are
+ * not in the group, nothing is decoded: there is no entry at pos (backward: before it).
  *
  * REQUIRES: encoded keys.
  */
@@ -142,21 +142,21 @@ lsm_leaf_seek(LsmKeySpace *ks, Page page, const LsmBound *bound, int most, bool 
 
 /* --- fences ------------------------------------------------------------------ */
 
-/* How entries of a group, taken one after the other, compare with a bound. */
+/* How the entries of a group, taken one after the other, compare with a bound. */
 typedef struct Comparison
 {
 	const LsmBound *bound;
 	const LsmLeafCoding *coding;
-	uint32		matched;		/* bytes in which the last entry's key is like the bound's */
+	uint32		matched;		/* bytes that the last entry's key shares with the bound's */
 	uint32		keylen;			/* of its key */
 	uint64		tid_code;
 } Comparison;
 
 /*
- * Is the next entry of the group before the bound (negative), or after it?  That of the
- * entry before it, if there is one, was before it.  So where a key shares more with the key
- * before than that does with the bound it is before the bound, too; where it shares less
- * it is greater, as it is greater than the key before.  Neither key has to be put together.
+ * Compare the next entry of the group with the bound. Negative: before it. The entry before
+ * it, if any, was before the bound. So if a key shares more with the key before than that key
+ * shares with the bound, it is before the bound, too. If it shares less, it is greater than
+ * the key before, and thus after the bound. Neither key has to be reconstructed.
  */
 static int
 compare_next(Comparison *at, const LsmCodedEntry *next)
@@ -192,7 +192,10 @@ compare_next(Comparison *at, const LsmCodedEntry *next)
 	return bound->tie;
 }
 
-/* lsm_fence_search within a group whose first separator is before the bound, or the first of all. */
+/*
+ * lsm_fence_search within a group whose first separator is before the bound, or is the first
+ * of all.
+ */
 static bool
 search_fence_group(Page page, int group, const LsmBound *bound, uint32 *child)
 {
@@ -224,8 +227,8 @@ search_fence_group(Page page, int group, const LsmBound *bound, uint32 *child)
 }
 
 /*
- * Find the child that may hold the entries next to the bound: the last one
- * whose separator is before it, or the first one.  False if damaged.
+ * Find the child that may hold the entries next to the bound: the last child whose separator
+ * is before the bound, or the first child. Returns false if the page is damaged.
  */
 bool
 lsm_fence_search(LsmKeySpace *ks, Page page, const LsmBound *bound,

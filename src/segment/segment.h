@@ -1,7 +1,6 @@
 /*
  * segment.h
- *	  Segments: building one from sorted entries (builder.c), searching its
- *	  pages (search.c).
+ *	  Building a segment from sorted entries (builder.c) and searching its pages (search.c).
  */
 #ifndef LSM_SEGMENT_H
 #define LSM_SEGMENT_H
@@ -11,13 +10,13 @@
 #include "key/keyspace.h"
 #include "storage/bufmgr.h"
 
-/* Builds a segment, in private memory or page by page in its place. */
+/* Builds a segment in private memory, or page by page in its place. */
 typedef struct LsmBuilder LsmBuilder;
 
 typedef enum LsmPageResult
 {
 	LSM_PAGE_TAKEN,
-	LSM_PAGE_REFUSED,			/* it would leave too much unused: entry by entry */
+	LSM_PAGE_REFUSED,			/* the copy would leave too much unused: add its entries */
 	LSM_PAGE_NO_ROOM			/* the segment is full */
 } LsmPageResult;
 
@@ -35,7 +34,7 @@ extern void lsm_builder_finish(LsmBuilder *b);
 extern void lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result);
 extern void lsm_builder_free(LsmBuilder *b);
 
-/* An image, once it is finished. */
+/* A finished image. */
 extern Page lsm_builder_page(const LsmBuilder *b, uint32 i);
 extern void lsm_builder_place(LsmBuilder *b, uint64 segment_id, BlockNumber start,
 							  LsmSegment *segment);
