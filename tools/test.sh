@@ -160,7 +160,7 @@ show_failure()
 	local suite=$1 file log=$WORK/log/$1.log last='/^--- the end of regress_log/,/^---$/'
 
 	say "--- $suite: what failed"
-	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout)' |
+	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout|make.*\*\*\*)|error: |undefined reference' |
 		head -n 80 | sed 's/^/    /'
 	# What a TAP test said last; this only once.
 	sed -n "${last}p" "$log" | head -n 100 | sed 's/^/    /'
