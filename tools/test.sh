@@ -325,7 +325,7 @@ suite_control()
 
 suite_tap()
 {
-	run_tests 1500 tap tap
+	run_tests 2700 tap tap
 }
 
 suite_core()
