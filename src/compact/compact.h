@@ -1,25 +1,25 @@
 /*
  * compact.h
- *	  Compaction: what to merge (pick.c), and how (job.c).  When, and by whom, is
- *	  decided in schedule/.
+ *	  Compaction: what to merge (pick.c) and how (job.c). schedule/ decides when, and which
+ *	  process does it.
  */
 #ifndef LSM_COMPACT_H
 #define LSM_COMPACT_H
 
 #include "manifest/manifest.h"
 
-/* A job that was picked. */
+/* A job that pick.c has chosen. */
 typedef struct LsmJob
 {
 	int			level;			/* of the output */
 	int			count;
 	uint32		blocks;			/* of the inputs */
-	uint32		blocks_left;	/* less what is written */
+	uint32		blocks_left;	/* less what is written already */
 	uint64		job_id;			/* output run, if the job is under way, or 0 */
 	uint64		inputs[LSM_MAX_JOB_INPUTS];
 } LsmJob;
 
-/* Where lsm_pick_job goes on; zeroed at first. */
+/* Where lsm_pick_job continues; zeroed at first. */
 typedef struct LsmPickPlace
 {
 	int			level;			/* of the inputs */
@@ -30,18 +30,18 @@ typedef struct LsmPickPlace
 typedef struct LsmDebt
 {
 	uint64		blocks;			/* of all jobs due, less what is written */
-	uint32		next_blocks;	/* of the smallest one; 0: none */
-	int			jobs;			/* that are not small, or under way */
-	int			pressure;		/* percent: how much writers should give way */
+	uint32		next_blocks;	/* of the smallest job; 0: none */
+	int			jobs;			/* jobs that are large or under way */
+	int			pressure;		/* percent: how much writers should slow down */
 } LsmDebt;
 
-/* Runs are merged when idle with others of at least a quarter of their size. */
+/* An idle index merges a run only with others of at least a quarter of its size. */
 #define LSM_IDLE_RATIO 4
 
 /*
- * Seeks in a run that cost as much as merging a block of it: a seek is a descent
- * and a group of entries, about a microsecond; a block is a thousand entries, its
- * WAL and its write.  A job costs some blocks' worth, however small it is.
+ * Seeks in a run that cost as much as merging a block of it. A seek, a descent and a group of
+ * entries, takes about a microsecond. A block is a thousand entries, their WAL and their
+ * write. However small a job is, it costs as much as several blocks.
  */
 #define LSM_READS_PER_BLOCK 64
 #define LSM_JOB_BLOCKS 16
@@ -70,7 +70,7 @@ typedef enum LsmStepResult
 {
 	LSM_STEP_DONE,				/* the job is complete */
 	LSM_STEP_MORE,				/* a step was taken */
-	LSM_STEP_BUSY				/* somebody else is at it, or VACUUM at its end; or it is gone */
+	LSM_STEP_BUSY				/* another process is at it, or VACUUM is at its end; or the job is gone */
 } LsmStepResult;
 
 extern LsmStepResult lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks,

@@ -27,10 +27,10 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* Segments that a step moves by reference, at most. */
+/* The most segments that a step moves by reference. */
 #define MOST_MOVES 64
 
-/* A step that is being taken. */
+/* A step under way. */
 typedef struct Step
 {
 	LsmIndex   *index;
@@ -42,19 +42,19 @@ typedef struct Step
 	uint32		segment_blocks;
 	uint32		copied;			/* pages */
 	LsmBound	from;			/* the frontier before the step, if there was one */
-	bool		goes_on;		/* this process has trimmed the inputs up to there */
-	LsmTaken	taken[LSM_MAX_RUNS];	/* from each input, as far as noted */
+	bool		goes_on;		/* this process has trimmed the inputs up to the frontier */
+	LsmTaken	taken[LSM_MAX_RUNS];	/* taken from each input, as noted so far */
 	int			taken_count;
 } Step;
 
-/* Segments of at least so many blocks are moved rather than merged. */
+/* Segments of at least this many blocks are moved instead of merged. */
 static uint32
 least_move(const Step *step)
 {
 	return Max(step->segment_blocks / 16, 1);
 }
 
-/* What is known of the entries of all inputs. */
+/* Returns what is known about the entries of all inputs. */
 static void
 join_modes(Step *step, LsmLeafMode *mode)
 {
@@ -74,7 +74,7 @@ join_modes(Step *step, LsmLeafMode *mode)
 		mode->base_block = mode->last_block;
 }
 
-/* A place before all entries, or behind the frontier. */
+/* Set a bound before all entries, or behind the frontier. */
 static void
 seek_start(Step *step)
 {
@@ -86,7 +86,7 @@ seek_start(Step *step)
 					ForwardScanDirection);
 }
 
-/* Does the source stand at a segment that can be moved as it is? */
+/* Returns whether the source stands at a segment that can be moved as it is. */
 static bool
 is_at_segment(Step *step, LsmWholeSegment *whole)
 {
@@ -97,8 +97,8 @@ is_at_segment(Step *step, LsmWholeSegment *whole)
 }
 
 /*
- * Move segments that come next and overlap nothing, by reference: that costs an
- * edit each, not a copy.  False if there may be more of them.
+ * Move segments by reference if they come next and overlap nothing. Each costs an edit, but
+ * no copy. Returns false if there may be more of them.
  */
 static bool
 has_moved_all(Step *step)
@@ -121,7 +121,7 @@ has_moved_all(Step *step)
 	return false;
 }
 
-/* Note what was taken from each input: the cursors are about to be set anew, or the step is done. */
+/* Note what was taken from each input, before the cursors are set again or the step ends. */
 static void
 note_taken(Step *step)
 {
@@ -144,7 +144,7 @@ note_taken(Step *step)
 	}
 }
 
-/* A version was old: go on behind the last entry that was taken, or from the start. */
+/* The version is old: continue behind the last entry taken, or from the start. */
 static void
 catch_up(Step *step, LsmBuilder *builder)
 {
@@ -210,17 +210,17 @@ fill_segment(Step *step, LsmBuilder *builder)
 	}
 }
 
-/* Blocks that the next segment may have. */
+/* Returns how many blocks the next segment may have. */
 static uint32
 wanted_blocks(Step *step, uint32 most_blocks)
 {
-	/* Fence pages, and coding that has to serve all inputs, may make it larger than these. */
+	/* Fence pages, and a coding that must serve all inputs, may need more blocks than these. */
 	uint64		left = (uint64) step->job->blocks_left + step->job->blocks_left / 8 + 4;
 	uint32		want = step->segment_blocks;
 	bool		if_worth;
 	int			prefixes = lsm_filter_prefix(step->index->rel, step->ks->nkeys, &if_worth);
 
-	/* Most inputs of a small job have no filter.  For prefixes it may be twice as large. */
+	/* Most inputs of a small job have no filter. Prefixes may double it. */
 	if (lsm_filter_bits(step->index->rel) > 0)
 		left += prefixes > 0 ? left / 2 : left / 4;
 	if (most_blocks > 0)
@@ -229,8 +229,8 @@ wanted_blocks(Step *step, uint32 most_blocks)
 }
 
 /*
- * Note how far the inputs are trimmed; *output is NULL if nobody knows.  In the handle,
- * for a job's id is that of a run, and another index has the same ones.
+ * Note how far the inputs are trimmed; *output is NULL if unknown. The note is kept in the
+ * handle, because a job's id is that of a run, and other indexes use the same ids.
  */
 static void
 note_trimmed(LsmIndex *index, const LsmRunRecord *output)
@@ -240,9 +240,9 @@ note_trimmed(LsmIndex *index, const LsmRunRecord *output)
 }
 
 /*
- * Has this process trimmed the inputs up to the frontier?  Then the output, to which
- * segments are only ever added, has as many as it had then.  If another process has
- * taken a step since, it may have failed to trim.
+ * Returns whether this process has trimmed the inputs up to the frontier. Then the output,
+ * which only ever gains segments, has as many as it had then. If another process has taken a
+ * step since, that process may have failed to trim.
  */
 static bool
 is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
@@ -250,7 +250,7 @@ is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
 	return index->trimmed_job == output->run_id && index->trimmed_segments == output->segments;
 }
 
-/* Inputs that have a directory lose the segments that the output has got past. */
+/* Remove from inputs with a directory the segments that the output has passed. */
 static void
 trim_inputs(Step *step)
 {
@@ -275,7 +275,7 @@ trim_inputs(Step *step)
 	note_trimmed(step->index, lsm_version_find(version, step->job->job_id));
 }
 
-/* Write a segment and install it.  True when the job is done with that. */
+/* Write a segment and install it. Returns true if that completes the job. */
 static bool
 write_segment(Step *step, const LsmReservation *reservation)
 {
@@ -320,7 +320,7 @@ note_job_done(Step *step)
 		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
 }
 
-/* Take the step, all locks being held. */
+/* Take the step. The caller holds all locks. */
 static LsmStepResult
 take_job_step(Step *step, uint32 most_blocks)
 {
@@ -377,7 +377,7 @@ take_job_step(Step *step, uint32 most_blocks)
 	return finished ? LSM_STEP_DONE : LSM_STEP_MORE;
 }
 
-/* The same, in a memory context of its own, as the table's owner. */
+/* The same, in a memory context of its own and as the table's owner. */
 static LsmStepResult
 take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
 {
@@ -395,7 +395,7 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	lsm_progress(slot, LSM_PHASE_MERGING, job->level, job->count, job->blocks,
 				 job->blocks - job->blocks_left);
 	lsm_owner_enter(heap, index->ks, &saved);
-	/* So much is not to drive all else out of memory, nor to be written out by the others. */
+	/* A merge must not evict everything else, and should write its pages itself. */
 	if (job->blocks > (uint32) NBuffers / 16)
 	{
 		step->strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -415,7 +415,10 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	return result;
 }
 
-/* Is the job still under way, now that we have its lock?  Its figures are brought up to date. */
+/*
+ * Returns whether the job is still under way, now that we hold its lock, and updates its
+ * figures.
+ */
 static bool
 is_under_way(LsmIndex *index, LsmJob *job)
 {

@@ -19,9 +19,9 @@ is_free_on(const LsmRunRecord *run, int level)
 }
 
 /*
- * The fanout that the manifest has room for.  With f, level 0 keeps up to 2f - 1
- * free runs and each of the L levels above f - 1: together no more than
- * FREE_RUNS, so f is at most (FREE_RUNS + 1 + L) / (L + 2).
+ * Returns the fanout that the manifest has room for. With f, level 0 keeps up to 2f - 1 free
+ * runs and each of the L levels above it f - 1: together at most FREE_RUNS, so f is at most
+ * (FREE_RUNS + 1 + L) / (L + 2).
  */
 #define FREE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
@@ -35,14 +35,14 @@ lsm_effective_fanout(const LsmRunRecord *runs, int count, int fanout)
 	return Max(Min(fanout, (FREE_RUNS + 1 + highest) / (highest + 2)), LSM_MIN_FANOUT);
 }
 
-/* How many runs of a level make a job. */
+/* Returns how many runs of a level make a job. */
 int
 lsm_pick_trigger(int level, int fanout)
 {
 	return level == 0 ? 2 * fanout : fanout;
 }
 
-/* Number of runs of a level that no job has taken. */
+/* Returns the number of runs of a level that no job has taken. */
 int
 lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 {
@@ -54,8 +54,8 @@ lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 }
 
 /*
- * Is it a job that a writer may do at once?  Runs that have come in besides, while it
- * waited, do not make it a large one.
+ * Returns whether a writer may do the job at once. Runs that arrived while it waited do not
+ * make it a large job.
  */
 bool
 lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks)
@@ -90,10 +90,10 @@ add_input(const LsmRunRecord *run, LsmJob *job)
 }
 
 /*
- * How much is left of a job: its blocks less those of the output, but not less than the
- * entries left need, in blocks as full of them as the output's are.  The output may be
- * larger than the inputs, by filters that these did not have; and what was moved to it
- * is in the inputs' entries no more, nor, where that was all of a run, in their blocks.
+ * Returns how much of a job is left: its blocks less those of the output, but no less than
+ * the remaining entries need in blocks as full as the output's. The output may be larger than
+ * the inputs because of filters that these lack. Moved segments are no longer in the inputs'
+ * entry counts, nor, if the whole run was moved, in their blocks.
  */
 static uint32
 count_blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
@@ -123,7 +123,7 @@ take_under_way(const LsmRunRecord *runs, int count, const LsmRunRecord *output, 
 	job->blocks_left = count_blocks_left(job, output, entries_left);
 }
 
-/* The job under way with this output; false if there is none. */
+/* Finds the job under way with this output. Returns false if there is none. */
 bool
 lsm_pick_under_way(const LsmRunRecord *runs, int count, uint64 job_id, LsmJob *job)
 {
@@ -138,7 +138,7 @@ lsm_pick_under_way(const LsmRunRecord *runs, int count, uint64 job_id, LsmJob *j
 	return false;
 }
 
-/* A new job of all free runs of a level. */
+/* Make a new job of all free runs of a level. */
 static void
 take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 {
@@ -151,8 +151,8 @@ take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 }
 
 /*
- * The jobs there are, one a call, from the lowest level up: of each level those
- * under way, then the one that is to be begun.  False when there are no more.
+ * Returns the jobs one per call, from the lowest level up: for each level those under way,
+ * then the one to begin. Returns false when there are no more.
  */
 bool
 lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *place, LsmJob *job)
@@ -182,8 +182,8 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *plac
 }
 
 /*
- * The level whose runs are about this large: the highest one whose merges
- * would give a run of this size or less.
+ * Returns the level whose runs are about this large: the highest one whose merges would give
+ * a run of this size or less.
  */
 int
 lsm_level_for(uint32 blocks, int fanout)
@@ -199,7 +199,7 @@ lsm_level_for(uint32 blocks, int fanout)
 	return level;
 }
 
-/* How far `value` is from `soft` (0) to `hard` (100). */
+/* Returns how far `value` is from `soft` (0) to `hard` (100). */
 static int
 percentage(int value, int soft, int hard)
 {
@@ -209,11 +209,11 @@ percentage(int value, int soft, int hard)
 }
 
 /*
- * What waits to be merged.  The pressure says how late that is, and does not
- * depend on the size of the index: a merge of half of it is no reason to hurry
- * while runs arrive at the pace at which they are merged.  It is 0 until some
- * level has two jobs' worth of free runs, or three quarters of the manifest are
- * in use, and 100 with four of them or when the manifest is about to be full.
+ * Returns what waits to be merged. The pressure says how late the merges are, whatever the
+ * size of the index: a merge of half the index is no reason to hurry while runs arrive no
+ * faster than they are merged. The pressure is 0 until some level has two jobs' worth of free
+ * runs, or three quarters of the manifest are in use. It is 100 with four jobs' worth, or
+ * when the manifest is nearly full.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -255,7 +255,7 @@ compare_blocks(const void *a, const void *b)
 	return x->run_id < y->run_id ? -1 : x->run_id > y->run_id;
 }
 
-/* The runs that no job has taken, smallest first; *busy: a job is under way. */
+/* Collects the runs that no job has taken, smallest first. *busy: a job is under way. */
 static int
 sort_free(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted, bool *busy)
 {
@@ -282,8 +282,8 @@ compare_input_ids(const void *a, const void *b)
 }
 
 /*
- * A job of the n smallest runs, whatever their levels.  Its output goes where
- * runs of that size are, but not below any of its inputs.
+ * Make a job of the n smallest runs, whatever their levels. Its output goes to the level of
+ * runs of that size, but not below any of its inputs.
  */
 static void
 take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
@@ -300,7 +300,7 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
 }
 
-/* Blocks to be written for each record that is free then: is it less for job a? */
+/* Returns whether job a writes fewer blocks per record that it frees. */
 static bool
 is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 {
@@ -308,12 +308,11 @@ is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 }
 
 /*
- * Some job that makes the manifest smaller, when it must be: the one that costs
- * least for each record that it gives back, so that nobody has to complete a
- * merge of half the index for it.  A job under way gives back those of its
- * inputs; a new one needs one for its output first, so it is looked at only while
- * there is one.  If there is none, and none is under way, there are less than two
- * runs that can be merged.
+ * Returns a job that makes the manifest smaller when it must be: the one that costs least per
+ * record it gives back, so that nobody has to complete a merge of half the index for it. A
+ * job under way gives back the records of its inputs. A new job needs a record for its output
+ * first, so it is considered only while there is one. If there is none and no job is under
+ * way, fewer than two runs can be merged.
  */
 bool
 lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -353,7 +352,7 @@ lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 	return freed > 0;
 }
 
-/* Has VACUUM removed more of a run than it has left? */
+/* Returns whether VACUUM has removed more of a run than it has left. */
 static bool
 is_thinned(const LsmRunRecord *run)
 {
@@ -361,11 +360,11 @@ is_thinned(const LsmRunRecord *run)
 }
 
 /*
- * What to merge while nothing is urgent and nobody writes: as many of the
- * smallest runs as are worth it.  A run is rewritten only together with others
- * that have at least a quarter of its size, so runs that are left grow
- * fivefold from one to the next: they are few, and a page is not rewritten
- * for ever.  Or else a run by itself, of which VACUUM has left less than half.
+ * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest
+ * runs as are worth it. A run is rewritten only together with others that have at least a
+ * quarter of its size. So the remaining runs grow fivefold from one to the next: they are
+ * few, and a page is not rewritten forever. Otherwise, a run by itself of which VACUUM has
+ * left less than half.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -440,7 +439,7 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 			*wait = Min(*wait, (price - paid + i - 1) / i);
 		paid += reads[sorted[i] - runs];
 	}
-	/* The last records are for jobs that give more room. */
+	/* The last records are reserved for jobs that give more room. */
 	if (best == 0 || count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
 		return false;
 	take_smallest(sorted, best, fanout, job);
@@ -448,9 +447,9 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * The next job towards a single packed run: what is under way, else all that
- * is there, from the smallest on.  A single run is written anew if VACUUM has
- * removed a tenth of it.  *last: the job leaves a single run.
+ * Returns the next job towards a single packed run: a job under way, or else everything there
+ * is, from the smallest run on. A single run is rewritten if VACUUM has removed a tenth of
+ * it. *last: the job leaves a single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)

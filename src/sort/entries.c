@@ -47,7 +47,7 @@ compare_refs(const LsmItemRef *a, const LsmItemRef *b, LsmKeySpace *ks)
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Start with none.  What is collected lives in `context`, or below it. */
+/* Start empty. Everything collected lives in `context` or below it. */
 void
 lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
 {
@@ -58,7 +58,7 @@ lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
 	entries->next_chunk = FIRST_CHUNK;
 }
 
-/* How many more pointers: twice as many as there are, or those that the limit still allows. */
+/* Returns how many pointers to add: as many as there are, or as the limit still allows. */
 static Size
 more_refs(const LsmEntries *entries)
 {
@@ -87,7 +87,7 @@ add_ref(LsmEntries *entries, uint64 prefix, LsmItem *item)
 	entries->count++;
 }
 
-/* Add an entry; it is copied. */
+/* Add a copy of an entry. */
 void
 lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 {
@@ -118,11 +118,14 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 	sort_refs(refs, count, ks);
 }
 
-/* Sorted by buckets: so many entries at least, and so many buckets, a power of 2, at most. */
+/*
+ * Sorting by buckets takes at least this many entries, and at most this many buckets, a power
+ * of 2.
+ */
 #define LEAST_FOR_BUCKETS	64
 #define BUCKET_BITS			10
 
-/* Is each greater than the one before it, or each smaller (-1)? */
+/* Returns 1 if each is greater than the one before it, -1 if each is smaller, else 0. */
 static bool
 are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 {
@@ -135,10 +138,10 @@ are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 }
 
 /*
- * Sort a copy.  Rows that come in the order of their keys, or against it, need no sorting;
- * of others the second or third tells.  Entries then go to buckets by their prefixes, which
- * random keys fill alike: then there is little left to sort.  Others lose the time for a
- * look at each.
+ * Sort a copy. Rows that come in key order, or in reverse, need no sorting; the second or
+ * third row shows whether they do. Other entries go to buckets by their prefixes. Random keys
+ * fill the buckets evenly, so little is left to sort. Skewed keys lose the time for one look
+ * at each.
  */
 void
 lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmKeySpace *ks)
@@ -192,7 +195,7 @@ lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmK
 	}
 }
 
-/* Forget all entries; the array of pointers can be kept for the next ones. */
+/* Forget all entries; optionally keep the array of pointers for the next ones. */
 void
 lsm_entries_clear(LsmEntries *entries, bool keep_refs)
 {

@@ -1,7 +1,7 @@
 /*
  * entries.h
- *	  Entries collected in memory and sorted there: what a batch and a part of
- *	  the sort of CREATE INDEX have in common.
+ *	  Entries collected and sorted in memory, for batches and for parts of CREATE INDEX's
+ *	  sort.
  */
 #ifndef LSM_ENTRIES_H
 #define LSM_ENTRIES_H
@@ -9,7 +9,7 @@
 #include "base/coding.h"
 #include "key/cursor.h"
 
-/* Set in the TID, which has 48 bits, of an item of a batch when its entry is in the index. */
+/* Set in the TID (48 bits) of a batch's item when its entry is in the index. */
 #define LSM_ITEM_WRITTEN	(UINT64CONST(1) << 63)
 
 /* An entry in memory, and in temporary files; key and rest follow. */
@@ -37,7 +37,7 @@ typedef struct LsmEntries
 	Size		chunk_left;
 	Size		next_chunk;		/* size of the chunk after this one */
 	Size		used;			/* bytes of chunks and refs */
-	Size		limit;			/* what the caller lets it use, or 0: not known */
+	Size		limit;			/* the memory it may use, or 0: unknown */
 	LsmItemRef *refs;
 	Size		count;
 	Size		room;

@@ -35,7 +35,7 @@ struct LsmSorter
 	MemoryContext context;		/* of the sorter */
 	LsmEntries	entries;		/* in memory */
 	BufFile    *file;			/* NULL until it is needed */
-	SharedFileSet *files;		/* of which the file is to be; or NULL */
+	SharedFileSet *files;		/* of the file, if named; or NULL */
 	int			number;			/* of the share */
 	List	   *imported;		/* files of other shares */
 	SortBatch  *batches;
@@ -45,14 +45,14 @@ struct LsmSorter
 	off_t		end_offset;
 };
 
-/* Read buffers of batches; the smallest one holds several entries of any size. */
+/* Sizes of the batches' read buffers; the smallest holds several entries of any size. */
 #define MIN_BUFFER	(4 * BLCKSZ)
 #define MAX_BUFFER	(256 * 1024)
 
-/* A sort uses that much at least, as core's: with less each entry would be a batch. */
+/* A sort uses at least this much, as core's does: with less, each entry would be a batch. */
 #define LEAST_MEMORY	(64 * 1024)
 
-/* Start a sort that uses about `memory` bytes.  Lives in the current context. */
+/* Start a sort that uses about `memory` bytes. It lives in the current memory context. */
 LsmSorter *
 lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 {
@@ -86,7 +86,7 @@ name_of_share(char *name, int number)
 	snprintf(name, MAXPGPATH, "share%d", number);
 }
 
-/* A new batch: what is written to the file from now on. */
+/* Begin a new batch at the end of the file. */
 static SortBatch *
 begin_sort_batch(LsmSorter *s)
 {
@@ -130,7 +130,7 @@ write_sort_batch(LsmSorter *s)
 	MemoryContextSwitchTo(old);
 }
 
-/* Add an entry; it is copied. */
+/* Add a copy of an entry. */
 void
 lsm_sorter_add(LsmSorter *s, const LsmEntry *entry)
 {
@@ -155,7 +155,7 @@ typedef struct SortCursor
 	Size		pos;
 } SortCursor;
 
-/* Have at least `need` bytes at pos, or as many as the batch has. */
+/* Buffer at least `need` bytes from pos on, or all that the batch has. */
 static bool
 fill_read_buffer(SortCursor *c, Size need)
 {
@@ -205,7 +205,7 @@ sort_cursor_stand(SortCursor *c)
 	lsm_cursor_stand(&c->base, &c->entry, 0);
 }
 
-/* Only from the start, forward: that is all that a build needs. */
+/* Only from the start and forward: a build needs no more. */
 static void
 sort_cursor_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit,
 				 ScanDirection direction)
@@ -272,7 +272,7 @@ create_merge_cursor(LsmSorter *s, int count)
 	return result;
 }
 
-/* Write what is in `buffer` at the end of the file: cursors read elsewhere. */
+/* Write the buffer to the end of the file. Cursors read elsewhere in it. */
 static void
 append_to_file(LsmSorter *s, const char *buffer, Size bytes)
 {
@@ -325,7 +325,7 @@ merge_sort_batches(LsmSorter *s, int count)
 	memmove(s->batches, s->batches + count, s->batch_count * sizeof(SortBatch));
 }
 
-/* Sort; returns a cursor over the result, to be sought from the start. */
+/* Sort. Returns a cursor over the result, to be sought from the start. */
 LsmCursor *
 lsm_sorter_finish(LsmSorter *s)
 {
@@ -347,7 +347,7 @@ lsm_sorter_finish(LsmSorter *s)
 		if (s->entries.count > 0)
 			write_sort_batch(s);
 		lsm_entries_clear(&s->entries, false);
-		/* No more than need be: what is merged here is written twice. */
+		/* Merge as few as possible, because they are written twice. */
 		while (s->batch_count > most)
 			merge_sort_batches(s, Min(most, s->batch_count - most + 1));
 		result = create_merge_cursor(s, s->batch_count);
@@ -356,7 +356,7 @@ lsm_sorter_finish(LsmSorter *s)
 	return result;
 }
 
-/* Let this be the share with that number, which another process will merge. */
+/* Make this the share with that number, which another process will merge. */
 void
 lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 {
@@ -365,8 +365,8 @@ lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 }
 
 /*
- * Sort, and leave the result to the other process.  The sorter can only be ended
- * then, which does not remove the file.
+ * Sort, and leave the result to the other process. After that the sorter can only be ended,
+ * which does not remove the file.
  */
 void
 lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)
@@ -382,7 +382,7 @@ lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)
 	BufFileExportFileSet(s->file);
 }
 
-/* Add the batches of a share: they are merged with ours.  Before lsm_sorter_finish. */
+/* Add the batches of a share, to be merged with ours. Call before lsm_sorter_finish. */
 void
 lsm_sorter_import(LsmSorter *s, SharedFileSet *files, int number, const LsmSortedShare *share)
 {

@@ -1,6 +1,6 @@
 /*
  * sorter.h
- *	  External sort of entries, for CREATE INDEX, by one process or several.
+ *	  External sort of entries for CREATE INDEX, by one process or several.
  */
 #ifndef LSM_SORTER_H
 #define LSM_SORTER_H
@@ -10,7 +10,7 @@
 
 typedef struct LsmSorter LsmSorter;
 
-/* Where the batches are that a process has sorted for another one. */
+/* Where to find the batches that a process has sorted for another one. */
 typedef struct LsmSortedShare
 {
 	int			batch_count;	/* 0: there is no file */

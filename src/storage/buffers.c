@@ -38,7 +38,7 @@
 #include "storage/emit.h"
 #include "utils/memutils.h"
 
-/* The mark of a page that was checked by this server, in this database. */
+/* Returns the mark of a page that this server has checked in this database. */
 static inline uint32
 verified_mark(void)
 {
@@ -55,14 +55,17 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			 errhint("Please REINDEX it.")));
 }
 
-/* Read a buffer, and tell whether it had to come from disk.  Errors if there can be no such block. */
+/*
+ * Read a buffer. *missed tells whether it came from disk. Raises an error if no such block
+ * can exist.
+ */
 bool
 lsm_buffer_read_counted(Relation rel, BlockNumber block,
 						BufferAccessStrategy strategy, Buffer *buffer)
 {
 	int64		before = lsm_pages_read();
 
-	/* That would ask for a new block. */
+	/* That number would ask for a new block. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
@@ -70,8 +73,8 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 }
 
 /*
- * Check the page in a buffer that is locked, at least in share mode.  Returns
- * NULL or what is wrong.  `missed` says that it has just been read from disk.
+ * Check the page in a buffer that is locked, at least in share mode. Returns NULL, or what is
+ * wrong. `missed`: it has just been read from disk.
  */
 const char *
 lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
@@ -108,8 +111,8 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 }
 
 /*
- * Read, lock and check a page that must be one of `kinds` and belong to
- * `owner` (0: do not look).  Errors when the page is not what it should be.
+ * Read, lock and check a page that must be one of `kinds` and belong to `owner` (0: any).
+ * Raises an error if it does not.
  */
 Buffer
 lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
@@ -132,7 +135,10 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 	return buffer;
 }
 
-/* Lock a page and check it; InvalidBuffer, and unpinned, if it is not that owner's. */
+/*
+ * Lock and check a page. Returns InvalidBuffer, and unpins the page, if it is not that
+ * owner's.
+ */
 static Buffer
 lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, int lock_mode)
 {
@@ -142,7 +148,7 @@ lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, 
 	const char *wrong;
 
 	LockBuffer(buffer, lock_mode);
-	/* One that was checked need not be looked at elsewhere, which may cost a cache miss. */
+	/* A checked page needs no look at its other end, which may cost a cache miss. */
 	if (!missed && opaque->verified == verified_mark() && opaque->owner == owner &&
 		opaque->kind == kind && opaque->self == block)
 		return buffer;
@@ -159,13 +165,12 @@ lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, 
 }
 
 /*
- * The same for a page that may have another owner by now.  Then the result is
- * InvalidBuffer: the caller's version is old, or the index is damaged (I4).
+ * The same for a page that may have another owner by now. Returns InvalidBuffer then: the
+ * caller's version is old, or the index is damaged (I4).
  *
- * Somebody may be about to write the page for the first time, or it may have
- * been left by a crash, so one that is empty or damaged counts as another's,
- * unless it says itself that it is the one that was looked for.  Whether the
- * current version names it decides what is reported.
+ * Another process may be about to write the page for the first time, or a crash may have left
+ * it. So an empty or damaged page counts as another owner's, unless it names the owner that
+ * the caller wants. Whether the current version names the page decides what is reported.
  */
 Buffer
 lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
@@ -178,12 +183,12 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * Who reads a page again and again may remember in which buffer it was: then the server
- * need not look it up.
+ * A caller that reads a page again and again may remember its buffer, which saves the server
+ * the lookup.
  *
- * A page that is found this way is not counted as used, so it could be thrown out though
- * it is used all the time.  So one in USUAL_WAY reads, at random, goes the usual way:
- * searches read a few pages in turn, and it is to be the turn of each.
+ * The server does not count such a read as a use, and might evict a page that is used all the
+ * time. So one read in USUAL_WAY, at random, takes the usual way: searches read several pages
+ * in turn, and each should get its turn.
  */
 #define USUAL_WAY		32
 
@@ -197,11 +202,14 @@ is_usual_turn(void)
 	return random_state < PG_UINT32_MAX / USUAL_WAY;
 }
 
-/* Pin a page where it was the last time.  False if it has to be read the usual way. */
+/*
+ * Pin a page in the buffer where it was last. Returns false if the page must be read the
+ * usual way.
+ */
 static bool
 pin_recent(Relation rel, BlockNumber block, Buffer recent)
 {
-	/* Files of temporary relations may have the number of another one. */
+	/* Files of temporary relations may share a number with another file. */
 	if (recent == InvalidBuffer || RelationUsesLocalBuffers(rel) ||
 		is_usual_turn() ||
 		!ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, recent))
@@ -212,8 +220,8 @@ pin_recent(Relation rel, BlockNumber block, Buffer recent)
 }
 
 /*
- * The same for who looks at a page without a lock.  So nothing can be checked, and one
- * that is neither known to be sound nor changed since it was has to be read the usual way.
+ * The same for a caller that looks at the page without a lock. It cannot check anything, so a
+ * page that is not known to be sound, or has not changed since it was, is read the usual way.
  */
 bool
 lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent)
@@ -228,8 +236,8 @@ lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent)
 }
 
 /*
- * lsm_buffer_read_owned for a page that may be in the buffer *recent, locked in share
- * mode; *recent is where it is.
+ * lsm_buffer_read_owned, in share mode, for a page that may be in the buffer *recent. Updates
+ * *recent.
  */
 Buffer
 lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
@@ -263,7 +271,7 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 static Buffer *recent_buffers = NULL;	/* by block; 0: not known */
 static uint32 recent_mask;
 
-/* Remember so many blocks, a power of two; nothing is known of any. */
+/* Remember up to so many blocks, a power of two. Forgets all. */
 static void
 make_recent(uint32 count)
 {
@@ -275,7 +283,7 @@ make_recent(uint32 count)
 		pfree(old);
 }
 
-/* Where the buffer of a block is remembered. */
+/* Returns the place that remembers the buffer of a block. */
 static inline Buffer *
 remembered_buffer(Relation rel, BlockNumber block)
 {
@@ -284,7 +292,7 @@ remembered_buffer(Relation rel, BlockNumber block)
 	return &recent_buffers[(block + RelationGetRelid(rel) * 0x9E3779B1) & recent_mask];
 }
 
-/* Very many pages are about to be looked at, again and again. */
+/* Prepare for looking at very many pages again and again. */
 void
 lsm_buffer_recall_many(void)
 {
@@ -295,7 +303,7 @@ lsm_buffer_recall_many(void)
 		make_recent(count);
 }
 
-/* What is remembered of a page is about to be needed. */
+/* Fetch what is remembered of a page that will be needed soon. */
 void
 lsm_buffer_recall(Relation rel, BlockNumber block)
 {
@@ -303,9 +311,8 @@ lsm_buffer_recall(Relation rel, BlockNumber block)
 }
 
 /*
- * A page is about to be read, and this part of it looked at, and perhaps its header.  What
- * is remembered may be another's page by now: then the wrong lines are fetched, and nothing
- * else happens.
+ * Fetch this part of a page that will be read soon, and perhaps its header. The buffer may
+ * hold another page by now: then the wrong lines are fetched, and nothing else happens.
  */
 void
 lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
@@ -323,7 +330,7 @@ lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
 	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
 }
 
-/* lsm_buffer_read_owned for a page whose buffer may be remembered, locked in share mode. */
+/* lsm_buffer_read_owned, in share mode, for a page whose buffer may be remembered. */
 Buffer
 lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 					   BufferAccessStrategy strategy)
@@ -331,7 +338,7 @@ lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owne
 	return lsm_buffer_read_again(rel, block, kind, owner, strategy, remembered_buffer(rel, block));
 }
 
-/* A page will be read: let the kernel get it.  False if it is in shared buffers. */
+/* Prefetch a page. Returns false if it is in shared buffers. */
 bool
 lsm_buffer_ask(Relation rel, BlockNumber block)
 {
@@ -339,8 +346,8 @@ lsm_buffer_ask(Relation rel, BlockNumber block)
 }
 
 /*
- * The same for a page that was expected.  Where it is remembered it is looked at without a
- * lock: if it is just going, or coming, the answer is old, and costs or saves a request.
+ * The same for an expected page. Looks at a remembered buffer without a lock: if the page is
+ * just being evicted or loaded, the answer is outdated, and costs or saves one request.
  */
 bool
 lsm_buffer_ask_expected(Relation rel, BlockNumber block)
@@ -364,8 +371,8 @@ lsm_buffer_ask_expected(Relation rel, BlockNumber block)
 }
 
 /*
- * Write a page built in private memory to a block that nobody else uses, and
- * log it whole.
+ * Write a page built in private memory to a block that nobody else uses, and log it as a
+ * whole.
  */
 void
 lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,

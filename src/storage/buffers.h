@@ -1,7 +1,7 @@
 /*
  * buffers.h
- *	  Reading pages of an lsm index, checked, reporting damaged ones, and the
- *	  locks of merges.
+ *	  Reading and checking pages of an lsm index, reporting damaged ones; and the locks of
+ *	  merges.
  */
 #ifndef LSM_BUFFERS_H
 #define LSM_BUFFERS_H
@@ -9,7 +9,7 @@
 #include "base/compat.h"
 #include "format/page.h"
 
-/* Kinds that a reader accepts, as a set. */
+/* The kinds of page that a reader accepts, as a set. */
 #define LSM_KIND(kind) (1 << ((kind) - LSM_PAGE_META))
 
 extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)

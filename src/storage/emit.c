@@ -1,10 +1,10 @@
 /*
  * emit.c
- *	  Emitting WAL records.
+ *	  Emits WAL records.
  *
- * All functions but lsm_wal_prepare_edit are called in a critical section, with
- * the pages locked exclusively, changed and marked dirty.  They set the pages'
- * LSN.  Who calls them has asked whether the relation needs WAL.
+ * All functions but lsm_wal_prepare_edit are called in a critical section, with the pages
+ * locked exclusively, changed and marked dirty. They set the pages' LSN. The caller has
+ * checked that the relation needs WAL.
  */
 #include "postgres.h"
 
@@ -18,14 +18,17 @@ set_lsn(Buffer buffer, XLogRecPtr lsn)
 	PageSetLSN(BufferGetPage(buffer), lsn);
 }
 
-/* Before the critical section: room for a record of so many pages beside the meta page. */
+/*
+ * Make room for a record of so many pages beside the meta page. Call before the critical
+ * section.
+ */
 void
 lsm_wal_prepare_edit(int pages)
 {
 	XLogEnsureRecordSpace(Max(pages, 4), 20 + pages);
 }
 
-/* Core's record of a new page, whole. */
+/* FPI: core's record of a whole page. */
 void
 lsm_wal_new_page(Buffer buffer)
 {
@@ -69,7 +72,7 @@ lsm_wal_insert(Buffer buffer, uint16 pos, uint8 *item, uint32 size)
 	set_lsn(buffer, XLogInsert(LSM_RMGR_ID, XLOG_LSM_INSERT));
 }
 
-/* DELETE: entries have been removed from a page. */
+/* DELETE: entries were removed from a page. */
 void
 lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon, bool is_catalog)
 {
@@ -81,7 +84,7 @@ lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon
 	xlrec.is_catalog = is_catalog;
 	XLogBeginInsert();
 	XLogRegisterData((char *) &xlrec, sizeof(xlrec));
-	/* A page of 32 kB may have more entries than the data of a block may tell: log it whole. */
+	/* A page of 32 kB may have more entries than block data can list: log it as a whole. */
 	if (count * sizeof(uint16) > PG_UINT16_MAX)
 		XLogRegisterBuffer(0, buffer, REGBUF_STANDARD | REGBUF_FORCE_IMAGE);
 	else

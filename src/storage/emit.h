@@ -1,6 +1,6 @@
 /*
  * emit.h
- *	  Emitting WAL records, of all that changes pages.
+ *	  Emits the WAL records of everything that changes pages.
  */
 #ifndef LSM_EMIT_H
 #define LSM_EMIT_H
@@ -12,8 +12,8 @@
 typedef struct LsmWalPage
 {
 	Buffer		buffer;
-	bool		init;			/* redo makes it anew */
-	bool		image;			/* logged whole, without data */
+	bool		init;			/* redo initialises it */
+	bool		image;			/* logged as a whole, without data */
 	char	   *data;			/* the change; see page_change.h */
 	Size		size;
 } LsmWalPage;

@@ -53,7 +53,7 @@ lsm_merge_unlock(Relation rel, LOCKMODE mode)
 	UnlockTuple(rel, &tag, mode);
 }
 
-/* Nobody else sees a temporary index: it needs no locks of keys. */
+/* Nobody else sees a temporary index, so it needs no key locks. */
 static void
 lock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
 {
@@ -118,7 +118,7 @@ lsm_key_unlock(Relation rel, uint32 hash)
 	unlock_shared_index(rel, &tag, ExclusiveLock);
 }
 
-/* The low 32 bits of the id, and 15 more: enough to tell jobs of one index apart. */
+/* The low 32 bits of the id and 15 more: enough to tell the jobs of an index apart. */
 static void
 job_tag(uint64 job_id, ItemPointer tag)
 {

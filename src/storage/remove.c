@@ -13,9 +13,9 @@
 #include "storage/emit.h"
 
 /*
- * Ask for each entry of a checked page, which is locked, whether it is dead.
- * Returns the number of those that are, and their ordinals; *total is that of all
- * entries.  ordinals has room for LSM_MAX_PAGE_ENTRIES.
+ * Ask for each entry of a checked, locked page whether it is dead. Returns the number of dead
+ * entries and their ordinals; *total is the number of all entries. ordinals has room for
+ * LSM_MAX_PAGE_ENTRIES.
  */
 int
 lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGroup *scratch,
@@ -58,8 +58,8 @@ lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGro
 }
 
 /*
- * Remove these entries from a page that is locked exclusively, and log that.
- * horizon, is_catalog: see xl_lsm_delete.
+ * Remove these entries from a page that is locked exclusively, and log that. horizon,
+ * is_catalog: see xl_lsm_delete.
  */
 void
 lsm_remove(Relation rel, Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,
