@@ -86,6 +86,12 @@ palloc(Size size)
 }
 
 void *
+MemoryContextAllocHuge(MemoryContext context, Size size)
+{
+	return palloc(size);
+}
+
+void *
 repalloc(void *pointer, Size size)
 {
 	return link_piece(realloc(unlink_piece(pointer), sizeof(Piece) + size));

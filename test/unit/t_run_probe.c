@@ -1,0 +1,311 @@
+/*
+ * t_run_probe.c
+ *	  What lookups decide without a page: whether to ask a filter, which keys go to which
+ *	  filter page, which segment a key is in, which keys are known to be absent.
+ */
+#include "tap.h"
+
+#include "read/filter_habit.h"
+#include "read/lookup_round.h"
+#include "read/looked_for.h"
+#include "read/segment_walk.h"
+
+#define ROUNDS	300
+
+/* --- habits ------------------------------------------------------------------- */
+
+/* Lookups until the filter is asked, which then says "perhaps". */
+static int
+lookups_until_asked(LsmFilterHabit *habit)
+{
+	int			lookups = 1;
+
+	while (!lsm_habit_ask(habit))
+		lookups++;
+	lsm_habit_note(habit, true);
+	return lookups;
+}
+
+static void
+test_habit(void)
+{
+	LsmFilterHabit habit = 0;
+	bool		asks = true;
+	bool		pauses = true;
+
+	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW; i++)
+		asks &= lsm_habit_is_asking(habit) && lookups_until_asked(&habit) == 1;
+	ok(asks, "a filter is asked until it has said perhaps 16 times in a row");
+	for (int i = 0; i < 5; i++)
+		pauses &= !lsm_habit_is_asking(habit) && lookups_until_asked(&habit) == LSM_HABIT_UNASKED;
+	ok(pauses, "... and from then on for one lookup in 48");
+	lookups_until_asked(&habit);
+	lsm_habit_note(&habit, false);
+	asks = true;
+	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW; i++)
+		asks &= lookups_until_asked(&habit) == 1;
+	ok(asks && !lsm_habit_is_asking(habit), "a no starts the count again");
+	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW - 1; i++)
+		lsm_habit_note(&habit, i > 0);
+	ok(lsm_habit_is_asking(habit), "... also when it comes between others");
+}
+
+/* --- rounds ------------------------------------------------------------------- */
+
+static LsmLookupRound round_of_keys;
+static LsmProbe probes[LSM_ROUND_KEYS];
+static LsmSegment segments[LSM_ROUND_KEYS];
+
+/* Segments with filters of a few pages, some without. */
+static void
+make_segments(int count, uint32 most_pages)
+{
+	BlockNumber start = 4;
+
+	for (int i = 0; i < count; i++)
+	{
+		LsmSegment *s = &segments[i];
+
+		memset(s, 0, sizeof(LsmSegment));
+		s->id = 100 + i;
+		s->start = start;
+		s->leaves = 1 + rnd(50);
+		s->filter_blocks = rnd(5) == 0 ? 0 : 1 + rnd(most_pages);
+		s->blocks = s->leaves + s->filter_blocks;
+		start += s->blocks + rnd(10);
+	}
+}
+
+/* How often key i is in the lists, and whether that list may have it. */
+static int
+count_in_lists(int i, bool *right_list)
+{
+	const LsmLookupRound *r = &round_of_keys;
+	int			times = 0;
+
+	for (int list = 0; list < LSM_ROUND_LISTS; list++)
+	{
+		int			steps = 0;
+
+		for (int at = r->first[list]; at >= 0 && steps <= r->count; at = r->next[at], steps++)
+		{
+			if (at != i)
+				continue;
+			times++;
+			*right_list &= list == (int) (lsm_round_filter_block(r, i) % LSM_ROUND_LISTS);
+		}
+		*right_list &= steps <= r->count;
+	}
+	return times;
+}
+
+static void
+test_rounds(void)
+{
+	LsmLookupRound *r = &round_of_keys;
+	bool		in_segments = true;
+	bool		listed = true;
+	bool		in_filter = true;
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		int			count = rnd(LSM_ROUND_KEYS + 1);
+		int			used = 0;
+		int			of_key[LSM_ROUND_KEYS];
+
+		make_segments(LSM_ROUND_KEYS, 1 + rnd(4));
+		lsm_round_clear(r);
+		for (int i = 0; i < count; i++)
+		{
+			used = Min(used + rnd(1 + rnd(3)), LSM_ROUND_KEYS - 1);
+			of_key[i] = used;
+			probes[i].hash = ((uint64) rnd(PG_UINT32_MAX) << 32) | rnd(PG_UINT32_MAX);
+			lsm_round_add(r, &probes[i], &segments[used]);
+		}
+		lsm_round_clear_lists(r);
+		for (int i = 0; i < count; i++)
+			listed &= lsm_round_list_key(r, i) == (segments[of_key[i]].filter_blocks > 0);
+		in_segments &= r->count == count && r->segment_count <= count;
+		for (int i = 0; i < count; i++)
+		{
+			const LsmSegment *s = lsm_round_segment(r, i);
+
+			in_segments &= s->id == segments[of_key[i]].id && r->probes[i] == &probes[i];
+			listed &= count_in_lists(i, &listed) == (s->filter_blocks > 0);
+			if (s->filter_blocks > 0)
+				in_filter &= lsm_round_filter_page(r, i) >= s->leaves &&
+					lsm_round_filter_block(r, i) < s->start + s->blocks;
+		}
+	}
+	ok(in_segments, "a round knows each key's segment");
+	ok(listed, "a key is in one list, that of its filter page; without a filter it is in none");
+	ok(in_filter, "the page is one of its segment's filter");
+}
+
+/* --- walks -------------------------------------------------------------------- */
+
+#define MOST_SEGMENTS 60
+
+typedef struct Range
+{
+	uint8		low[8];
+	uint8		high[8];
+	bool		is_free;		/* nothing is left of the segment */
+} Range;
+
+static Range ranges[MOST_SEGMENTS];
+static LsmSegmentWalk walk;
+
+static void
+put_number(uint8 *key, uint64 number)
+{
+	number = pg_hton64(number);
+	memcpy(key, &number, 8);
+}
+
+/* A directory page of segments whose ranges ascend.  Returns their number. */
+static int
+make_directory(void)
+{
+	Page		page = walk.copy.data;
+	char		item[LSM_MAX_DIRECTORY_ITEM];
+	int			count = 1 + rnd(MOST_SEGMENTS);
+	uint64		number = rnd(5);
+
+	lsm_directory_page_init(page, 77, 5, 1);
+	for (int i = 0; i < count; i++)
+	{
+		LsmDirectoryEntry entry;
+
+		memset(&entry, 0, sizeof(entry));
+		put_number(ranges[i].low, number += 1 + rnd(5));
+		put_number(ranges[i].high, number += rnd(5));
+		ranges[i].is_free = rnd(4) == 0;
+		entry.segment.id = i;
+		entry.segment.blocks = ranges[i].is_free ? 0 : 9;
+		entry.low.key = ranges[i].low;
+		entry.high.key = ranges[i].high;
+		entry.low.keylen = entry.high.keylen = 8;
+		if (!lsm_directory_page_append(page, item, lsm_directory_item_encode(item, &entry)))
+			abort();
+	}
+	return count;
+}
+
+static LsmProbe
+probe_for(uint8 *key, uint64 number)
+{
+	LsmProbe	probe = {.entry = {.key = key,.keylen = 8}};
+
+	put_number(key, number);
+	probe.prefix = lsm_key_prefix(key, 8);
+	return probe;
+}
+
+/* The first segment that does not end before the key; the count if there is none. */
+static int
+expected_segment(int count, const uint8 *key)
+{
+	int			i = 0;
+
+	while (i < count && (ranges[i].is_free || memcmp(ranges[i].high, key, 8) < 0))
+		i++;
+	return i;
+}
+
+static void
+test_walks(void)
+{
+	bool		found = true;
+	bool		inside = true;
+	bool		ends = true;
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		int			count = make_directory();
+		uint64		number = 0;
+		uint8		key[8];
+
+		walk.has_copy = true;
+		walk.ordinal = -1;
+		found &= lsm_walk_next(&walk);
+		while (walk.valid)
+		{
+			LsmProbe	probe = probe_for(key, number += rnd(6));
+			int			i = expected_segment(count, key);
+
+			while (walk.valid && lsm_walk_is_behind(&walk, &probe))
+				found &= lsm_walk_next(&walk);
+			if (walk.valid)
+			{
+				found &= i < count && walk.segment.id == (uint64) i;
+				inside &= lsm_walk_is_before(&walk, &probe) ==
+					(memcmp(key, ranges[i].low, 8) < 0);
+			}
+			else
+				ends &= i == count;
+		}
+	}
+	ok(found, "a walk comes to the segment of each key, past those that were freed");
+	ok(inside, "... and tells keys in front of it");
+	ok(ends, "it ends with the page");
+	walk.has_copy = false;
+	ok(lsm_walk_next(&walk) && !walk.valid, "... at once if there is no page");
+	make_directory();
+	((PageHeader) walk.copy.data)->pd_lower = LSM_DIRECTORY_DATA;
+	walk.has_copy = true;
+	walk.ordinal = -1;
+	ok(!lsm_walk_next(&walk) && !walk.valid, "a damaged item is noticed");
+}
+
+/* --- what is known ------------------------------------------------------------ */
+
+static void
+test_known(void)
+{
+	LsmProbe	known[200];
+	uint8		keys[200][8];
+	uint8		key[8];
+	LsmLookedFor set = {.probes = known};
+	bool		good = true;
+
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		set.count = rnd(lengthof(known) + 1);
+		for (int i = 0; i < (int) set.count; i++)
+		{
+			known[i] = probe_for(keys[i], 3 * i);
+			known[i].found = rnd(2);
+		}
+		for (uint64 number = 0; number < 3 * lengthof(known); number++)
+		{
+			bool		expected = number % 3 == 0 && number / 3 < set.count &&
+				!known[number / 3].found;
+
+			put_number(key, number);
+			good &= lsm_was_absent(&set, key, 8) == expected;
+		}
+	}
+	ok(good, "a key was absent if it was looked for and not found");
+}
+
+static void
+test_seen(void)
+{
+	LsmSeenVersion seen = {.next_id = 100,.open_count = 2,.open = {40, 99}};
+
+	ok(lsm_seen_has(&seen, 39) && lsm_seen_has(&seen, 98), "a version had runs with ids before its next one");
+	ok(!lsm_seen_has(&seen, 100) && !lsm_seen_has(&seen, 1000), "... no later ones");
+	ok(!lsm_seen_has(&seen, 40) && !lsm_seen_has(&seen, 99), "... and not all of those that were open");
+}
+
+int
+main(void)
+{
+	test_habit();
+	test_rounds();
+	test_walks();
+	test_known();
+	test_seen();
+	return done();
+}
