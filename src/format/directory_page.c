@@ -79,7 +79,7 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 
 /* Is there such an item, by the count and by the room for offsets? */
 static inline bool
-has_item(Page page, int ordinal)
+is_item_ordinal(Page page, int ordinal)
 {
 	PageHeader	header = (PageHeader) page;
 
@@ -95,7 +95,7 @@ find_item(Page page, int ordinal)
 	const LsmDirectoryItem *item;
 	uint16		offset;
 
-	if (!has_item(page, ordinal))
+	if (!is_item_ordinal(page, ordinal))
 		return NULL;
 	offset = item_offset(page, ordinal);
 	if (offset < LSM_DIRECTORY_DATA || offset != MAXALIGN(offset) ||
@@ -162,7 +162,7 @@ lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
 {
 	uint16		offset;
 
-	if (!has_item(page, ordinal))
+	if (!is_item_ordinal(page, ordinal))
 		return false;
 	offset = item_offset(page, ordinal);
 	if (offset < LSM_DIRECTORY_DATA ||

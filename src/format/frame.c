@@ -113,7 +113,7 @@ lsm_frame_encode(uint8 *p, const LsmFrame *f, const LsmEntry *entries, const Lsm
 	}
 	w = (BitWriter) {.p = p};
 	for (int i = 0; i < f->count && f->tid_bits > 0; i++)
-		put_bits(&w, code_tid(entries[i].tid, c) - f->lowest_tid, f->tid_bits);
+		put_bits(&w, lsm_code_tid(entries[i].tid, c) - f->lowest_tid, f->tid_bits);
 	return end_bits(&w);
 }
 
@@ -237,7 +237,7 @@ decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmF
 		uint64		code = f->lowest_tid + get_bits(p, part.from + i, f->tid_bits);
 
 		most |= code;
-		entry[i].tid = decode_tid(code, c);
+		entry[i].tid = lsm_decode_tid(code, c);
 		entry[i].page = out->page;
 	}
 	if (!sound || most >> (8 * c->tid_bytes) != 0)
@@ -245,7 +245,7 @@ decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmF
 	p += (f->count * f->tid_bits + 7) / 8;
 	for (int i = 0; i < f->count && c->has_rest; i++)
 	{
-		if ((p = get_rest(p, end, c, &entry[i])) == NULL)
+		if ((p = lsm_get_rest(p, end, c, &entry[i])) == NULL)
 			return false;
 	}
 	if (p != end)
@@ -392,7 +392,7 @@ lsm_frame_first(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEnt
 	if ((p = read_head(p, end, c, &f)) == NULL)
 		return false;
 	p += ((f.count - 1) * f.key_bits + 7) / 8 + (f.count - 1) * f.tail;
-	entry->tid = decode_tid(f.lowest_tid + get_bits(p, 0, f.tid_bits), c);
+	entry->tid = lsm_decode_tid(f.lowest_tid + get_bits(p, 0, f.tid_bits), c);
 	p += (f.count * f.tid_bits + 7) / 8;
-	return !c->has_rest || get_rest(p, end, c, entry) != NULL;
+	return !c->has_rest || lsm_get_rest(p, end, c, entry) != NULL;
 }

@@ -21,7 +21,7 @@ can_code_tid(uint64 tid, const LsmLeafCoding *c)
 {
 	if (tid < c->base_tid || (tid & 0xFFFF) >> c->offset_bits != 0)
 		return false;
-	return c->keylen == 0 || code_tid(tid, c) >> (8 * c->tid_bytes) == 0;
+	return c->keylen == 0 || lsm_code_tid(tid, c) >> (8 * c->tid_bytes) == 0;
 }
 
 /* Do offsets of the TID take more bits than they do nearly everywhere? */
@@ -51,7 +51,7 @@ static inline uint8 *
 encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 			 uint32 shared, const LsmLeafCoding *c)
 {
-	uint64		code = code_tid(entry->tid, c);
+	uint64		code = lsm_code_tid(entry->tid, c);
 	uint32		unshared = entry->keylen - shared;
 	bool		same = prev != NULL && unshared == 0 && shared == prev->keylen &&
 		entry->tid >= prev->tid;
@@ -65,7 +65,7 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 	if (same)
 	{
 		*p++ = SAME_KEY;
-		code -= code_tid(prev->tid, c);
+		code -= lsm_code_tid(prev->tid, c);
 	}
 	else
 	{
@@ -92,7 +92,7 @@ most_bytes(const LsmEntry *entry, uint32 shared, const LsmLeafCoding *c)
 
 	return 2 + (shared >= NIBBLE_MORE ? 2 : 0) +
 		(entry->keylen - shared >= NIBBLE_MORE - 1 ? 2 : 0) + entry->keylen - shared +
-		rest + lsm_varint_size(code_tid(entry->tid, c));
+		rest + lsm_varint_size(lsm_code_tid(entry->tid, c));
 }
 
 /* Open a new group at pd_lower. */
@@ -204,11 +204,11 @@ shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
 
 /* The frame of the entries that wait, and of one more (padded) unless that is NULL. */
 static void
-measure(const LsmLeafBuilder *b, const LsmEntry *more, LsmFrame *frame)
+measure_waiting(const LsmLeafBuilder *b, const LsmEntry *more, LsmFrame *frame)
 {
 	const LsmEntry *first = b->framed > 0 ? &b->waiting[0] : more;
 	const LsmEntry *last = more != NULL ? more : &b->waiting[b->framed - 1];
-	uint64		code = code_tid(last->tid, &b->coding);
+	uint64		code = lsm_code_tid(last->tid, &b->coding);
 
 	lsm_frame_measure(frame, b->framed + (more != NULL), first->key, last->key,
 					  b->framed > 0 ? Min(b->lowest_tid, code) : code,
@@ -223,7 +223,7 @@ waiting_size(const LsmLeafBuilder *b)
 
 	if (b->framed == 0)
 		return 0;
-	measure(b, NULL, &frame);
+	measure_waiting(b, NULL, &frame);
 	return sizeof(uint16) + lsm_frame_size(&frame) + b->rest_used;
 }
 
@@ -237,7 +237,7 @@ close_frame(LsmLeafBuilder *b)
 	LsmFrame	frame;
 	Size		size;
 
-	measure(b, NULL, &frame);
+	measure_waiting(b, NULL, &frame);
 	size = lsm_frame_encode(room, &frame, b->waiting, &b->coding) - room;
 	Assert(size == lsm_frame_size(&frame));
 	open_group(b->page, p);
@@ -254,7 +254,7 @@ static inline void
 await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
 {
 	LsmEntry   *to = &b->waiting[b->framed];
-	uint64		code = code_tid(entry->tid, &b->coding);
+	uint64		code = lsm_code_tid(entry->tid, &b->coding);
 
 	to->key = b->waiting_keys[b->framed];
 	lsm_copy(b->waiting_keys[b->framed], entry->key, entry->keylen);
@@ -286,7 +286,7 @@ frame_fits(const LsmLeafBuilder *b, const LsmEntry *entry)
 	memcpy(key, entry->key, entry->keylen);
 	memset(key + entry->keylen, 0, LSM_KEY_PAD);
 	padded.key = key;
-	measure(b, &padded, &frame);
+	measure_waiting(b, &padded, &frame);
 	return room >= beside + lsm_frame_size(&frame);
 }
 
@@ -493,14 +493,14 @@ encode_variable(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCodin
 static uint8 *
 encode_framed(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding *c)
 {
-	uint64		lowest = code_tid(entries[0].tid, c);
+	uint64		lowest = lsm_code_tid(entries[0].tid, c);
 	uint64		highest = lowest;
 	LsmFrame	frame;
 
 	for (int i = 1; i < count; i++)
 	{
-		lowest = Min(lowest, code_tid(entries[i].tid, c));
-		highest = Max(highest, code_tid(entries[i].tid, c));
+		lowest = Min(lowest, lsm_code_tid(entries[i].tid, c));
+		highest = Max(highest, lsm_code_tid(entries[i].tid, c));
 	}
 	lsm_frame_measure(&frame, count, entries[0].key, entries[count - 1].key, lowest, highest, c);
 	p = lsm_frame_encode(p, &frame, entries, c);

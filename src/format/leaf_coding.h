@@ -63,14 +63,14 @@ lsm_leaf_coding(Page page)
 
 /* A TID in few bits.  The order is kept. */
 static inline uint64
-code_tid(uint64 tid, const LsmLeafCoding *c)
+lsm_code_tid(uint64 tid, const LsmLeafCoding *c)
 {
 	tid -= c->base_tid;
 	return ((tid >> 16) << c->offset_bits) | (tid & 0xFFFF);
 }
 
 static inline uint64
-decode_tid(uint64 code, const LsmLeafCoding *c)
+lsm_decode_tid(uint64 code, const LsmLeafCoding *c)
 {
 	return (((code >> c->offset_bits) << 16) | (code & ((UINT64CONST(1) << c->offset_bits) - 1))) +
 		c->base_tid;
@@ -109,7 +109,7 @@ lsm_leaf_find_group(Page page, int group, const uint8 **begin, const uint8 **end
 
 /* Decode a rest.  Returns its end or NULL. */
 static inline const uint8 *
-get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
+lsm_get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
 {
 	uint64		restlen;
 
@@ -160,7 +160,7 @@ lsm_leaf_read_coded(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, bo
 		out->unshared = (uint32) unshared;
 	}
 	out->suffix = p;
-	if ((p = get_rest(p + out->unshared, end, c, &rest)) == NULL ||
+	if ((p = lsm_get_rest(p + out->unshared, end, c, &rest)) == NULL ||
 		(p = lsm_get_varint(p, end, &out->tid_code)) == NULL)
 		return NULL;
 	out->rest = rest.rest;

@@ -97,8 +97,8 @@ decode_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 	out->restlen = coded.restlen;
 	code = coded.tid_code;
 	if (coded.same_key)
-		code += code_tid(prev->tid, c);
-	out->tid = decode_tid(code, c);
+		code += lsm_code_tid(prev->tid, c);
+	out->tid = lsm_decode_tid(code, c);
 	return p;
 }
 
@@ -150,7 +150,7 @@ append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
 
 /* Is there room for another group? */
 static inline bool
-has_room(const LsmGroup *out)
+has_room_for_group(const LsmGroup *out)
 {
 	return out->count + LSM_GROUP_ENTRIES <= LSM_DECODED_ENTRIES &&
 		out->size - out->used >= lsm_group_scratch_size(out->max_keylen);
@@ -222,7 +222,7 @@ lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
 
 	out->count = 0;
 	out->used = 0;
-	while (group <= last && has_room(out))
+	while (group <= last && has_room_for_group(out))
 	{
 		if (!append_group(page, group++, &coding, out))
 			return -1;
@@ -266,7 +266,7 @@ first_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntr
 	entry->keylen = coded.unshared;
 	entry->rest = coded.rest;
 	entry->restlen = coded.restlen;
-	entry->tid = decode_tid(coded.tid_code, c);
+	entry->tid = lsm_decode_tid(coded.tid_code, c);
 	return true;
 }
 

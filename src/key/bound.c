@@ -23,7 +23,7 @@ lsm_bound_init(LsmBound *bound, int tie)
 }
 
 static void
-reserve(LsmBound *bound, uint32 size)
+reserve_key(LsmBound *bound, uint32 size)
 {
 	if (bound->key_room == 0)
 		bound->key = palloc(size + LSM_KEY_PAD);
@@ -50,7 +50,7 @@ lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrIn
 		if (column->typlen == -1 && !isnull)
 			value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 		size = lsm_encode_size(column, value, isnull);
-		reserve(bound, bound->keylen + size);
+		reserve_key(bound, bound->keylen + size);
 		bound->keylen = lsm_encode_column(column, value, isnull, bound->key + bound->keylen) -
 			bound->key;
 	}
@@ -64,7 +64,7 @@ lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrIn
 void
 lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int columns)
 {
-	reserve(bound, bound->keylen + len);
+	reserve_key(bound, bound->keylen + len);
 	memcpy(bound->key + bound->keylen, code, len);
 	bound->keylen += len;
 	bound->ncolumns += columns;
@@ -77,7 +77,7 @@ lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 	bound->is_entry = true;
 	bound->tie = tie;
 	bound->ncolumns = 0;
-	reserve(bound, entry->keylen);
+	reserve_key(bound, entry->keylen);
 	memcpy(bound->key, entry->key, entry->keylen);
 	memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
 	bound->keylen = entry->keylen;
@@ -97,7 +97,7 @@ lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int t
 	lsm_bound_init(bound, tie);
 	if (ks->encoded)
 	{
-		reserve(bound, entry->keylen);
+		reserve_key(bound, entry->keylen);
 		memcpy(bound->key, entry->key, entry->keylen);
 		memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
 		bound->keylen = entry->keylen;

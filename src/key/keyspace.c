@@ -233,7 +233,7 @@ form_tuple_key(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, Ls
 }
 
 static void
-form_rest(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntry *entry)
+form_rest_tuple(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntry *entry)
 {
 	Datum		rest_values[INDEX_MAX_KEYS];
 	bool		rest_isnull[INDEX_MAX_KEYS];
@@ -309,7 +309,7 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	}
 	entry->keylen = p - ks->form_key;
 	if (ks->has_rest)
-		form_rest(ks, values, isnull, tid, entry);
+		form_rest_tuple(ks, values, isnull, tid, entry);
 }
 
 /*

@@ -48,7 +48,7 @@ typedef struct MergeCursor
 } MergeCursor;
 
 static inline Player
-player(MergeCursor *m, int child)
+make_player(MergeCursor *m, int child)
 {
 	LsmCursor  *cursor = m->children[child];
 	Player		p;
@@ -69,7 +69,7 @@ player(MergeCursor *m, int child)
 
 /* Returns whether a comes before b in the direction of the merge. */
 static inline bool
-beats(MergeCursor *m, const Player *a, const Player *b)
+comes_first(MergeCursor *m, const Player *a, const Player *b)
 {
 	int			c;
 
@@ -85,7 +85,7 @@ beats(MergeCursor *m, const Player *a, const Player *b)
 
 /* Play the games below a node. Leaves follow the inner nodes. */
 static int
-play(MergeCursor *m, int node, Player *winner)
+play_subtree(MergeCursor *m, int node, Player *winner)
 {
 	Player		left;
 	Player		right;
@@ -94,12 +94,12 @@ play(MergeCursor *m, int node, Player *winner)
 
 	if (node >= m->count)
 	{
-		*winner = player(m, node - m->count);
+		*winner = make_player(m, node - m->count);
 		return node - m->count;
 	}
-	left_child = play(m, 2 * node, &left);
-	right_child = play(m, 2 * node + 1, &right);
-	if (beats(m, &left, &right))
+	left_child = play_subtree(m, 2 * node, &left);
+	right_child = play_subtree(m, 2 * node + 1, &right);
+	if (comes_first(m, &left, &right))
 	{
 		m->losers[node] = right;
 		m->loser_children[node] = right_child;
@@ -114,10 +114,10 @@ play(MergeCursor *m, int node, Player *winner)
 
 /* The winner has moved: play its games again. */
 static inline void
-replay(MergeCursor *m)
+replay_winner(MergeCursor *m)
 {
 	int			child = m->winner_child;
-	Player		moving = player(m, child);
+	Player		moving = make_player(m, child);
 
 	for (int node = (m->count + child) / 2; node >= 1; node /= 2)
 	{
@@ -129,7 +129,7 @@ replay(MergeCursor *m)
 		int			children;
 
 		if (unlikely(other->rank == moving.rank))
-			loses = beats(m, other, &moving);
+			loses = comes_first(m, other, &moving);
 		/* Nobody can predict the winner, so exchange the two without a branch. */
 		mask = -(uint64) loses;
 		ranks = (other->rank ^ moving.rank) & mask;
@@ -167,7 +167,7 @@ take_batch(MergeCursor *m)
 		}
 		cursor->left--;
 		cursor->entry += cursor->stride;
-		replay(m);
+		replay_winner(m);
 	}
 	if (n > 0)
 		lsm_cursor_stand(&m->base, m->batch, n - 1);
@@ -259,7 +259,7 @@ find_only_one(MergeCursor *m)
 	{
 		if (m->children[i]->valid)
 		{
-			m->winner = player(m, i);
+			m->winner = make_player(m, i);
 			m->winner_child = i;
 			return;
 		}
@@ -284,7 +284,7 @@ merge_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDir
 	if (m->ahead && m->alive <= 1)
 		find_only_one(m);
 	else if (m->count > 0)
-		m->winner_child = play(m, 1, &m->winner);
+		m->winner_child = play_subtree(m, 1, &m->winner);
 	take_winner(m);
 }
 
@@ -307,7 +307,7 @@ merge_fill(LsmCursor *base)
 		if (m->alive == 0)
 			m->winner.cursor = NULL;
 		else
-			replay(m);
+			replay_winner(m);
 	}
 	m->base.stride = 1;
 	take_winner(m);
@@ -357,7 +357,7 @@ merge_skip_page(LsmCursor *base)
 	Assert(!m->ahead);			/* so there is a tree */
 	lsm_cursor_skip_page(m->winner.cursor);
 	m->alive -= !m->winner.cursor->valid;
-	replay(m);
+	replay_winner(m);
 	take_winner(m);
 }
 

@@ -51,7 +51,7 @@ describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
 
 /* Lay out the tuple. Returns false if not all entries have the same layout. */
 static bool
-lay_out(LsmTupleMaker *maker)
+lay_out_tuple(LsmTupleMaker *maker)
 {
 	LsmKeySpace *ks = maker->ks;
 	Size		size = IndexInfoFindDataOffset(0);
@@ -81,7 +81,7 @@ lsm_tuple_maker_create(LsmKeySpace *ks)
 								   ks->nkeys * sizeof(LsmFixedColumn));
 
 	maker->ks = ks;
-	if (!lay_out(maker))
+	if (!lay_out_tuple(maker))
 		maker->context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm tuple",
 											   ALLOCSET_SMALL_SIZES);
 	return maker;

@@ -105,7 +105,7 @@ buffer_lock(BufferCursor *c)
 
 /* Is the entry at the cursor's place within the limit? */
 static bool
-is_within(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection direction)
+is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection direction)
 {
 	LsmEntry	entry;
 
@@ -142,7 +142,7 @@ buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDi
 		c->next = Max(c->next, buffer_search(c, page, c->clip));
 	if (!c->forward)
 		c->next--;
-	if (!is_within(c, page, limit, direction))
+	if (!is_within_limit(c, page, limit, direction))
 		c->next = -1;
 	else if (!is_copied)
 	{

@@ -8,7 +8,7 @@
 #include "utils/memutils.h"
 
 static Size
-size_of(const LsmMemoryFilter *filter)
+filter_bytes(const LsmMemoryFilter *filter)
 {
 	return (Size) filter->block_count * LSM_FILTER_BLOCK_BYTES;
 }
@@ -26,7 +26,7 @@ lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context, int bits_
 		pfree(old);
 	filter->block_count = (uint32) (keys * bits_per_key / LSM_FILTER_BLOCK_BITS + 1);
 	filter->probes = Min(Max(bits_per_key * 3 / 5, 1), LSM_FILTER_MOST_PROBES);
-	filter->blocks = MemoryContextAllocHuge(context, size_of(filter));
+	filter->blocks = MemoryContextAllocHuge(context, filter_bytes(filter));
 	lsm_memory_filter_clear(filter);
 }
 
@@ -34,7 +34,7 @@ lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context, int bits_
 void
 lsm_memory_filter_clear(LsmMemoryFilter *filter)
 {
-	memset(filter->blocks, 0, size_of(filter));
+	memset(filter->blocks, 0, filter_bytes(filter));
 }
 
 void

@@ -108,7 +108,7 @@ ask_for_seek(LsmRunCursor *c, const LsmBound *from, ScanDirection direction)
 void
 lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 	LsmReadCounters counted = c->cx->counters;
 
 	ask_for_seek(c, from, direction);

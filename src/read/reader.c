@@ -41,7 +41,7 @@ lsm_reader_let_go(LsmReader *reader)
 /* --- versions --------------------------------------------------------------- */
 
 static LsmFrontier *
-find_frontier(LsmReader *reader, uint64 job_id)
+frontier_of_job(LsmReader *reader, uint64 job_id)
 {
 	for (int i = 0; i < reader->frontier_count; i++)
 	{
@@ -90,7 +90,7 @@ read_frontiers(LsmReader *reader)
 
 		if (!(run->flags & LSM_RUN_MERGING) || run->segments == 0)
 			continue;
-		frontier = find_frontier(reader, run->run_id);
+		frontier = frontier_of_job(reader, run->run_id);
 		if (frontier != NULL && frontier->segments == run->segments)
 			continue;
 		if (frontier == NULL)
@@ -118,7 +118,7 @@ read_frontiers(LsmReader *reader)
 const LsmBound *
 lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 {
-	LsmFrontier *frontier = job_id != 0 ? find_frontier(reader, job_id) : NULL;
+	LsmFrontier *frontier = job_id != 0 ? frontier_of_job(reader, job_id) : NULL;
 
 	return frontier != NULL && frontier->is_used ? &frontier->bound : NULL;
 }
@@ -126,7 +126,7 @@ lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 /* Append a cursor to an array of cursors. */
 static LsmCursor *
 reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
-			LsmCursor *(*create) (LsmReadContext *cx))
+			 LsmCursor *(*create) (LsmReadContext *cx))
 {
 	if (used == *have)
 	{
@@ -167,13 +167,14 @@ set_cursors(LsmReader *reader)
 		if (run->state == LSM_RUN_PACKED)
 		{
 			cursor = reuse_cursor(reader, &reader->run_cursors, &reader->run_cursor_count,
-								 runs++, lsm_run_cursor_create);
+								  runs++, lsm_run_cursor_create);
 			lsm_run_cursor_set(cursor, run, clip);
 		}
 		else
 		{
-			cursor = reuse_cursor(reader, &reader->buffer_cursors, &reader->buffer_cursor_count,
-								 buffers++, lsm_buffer_cursor_create);
+			cursor = reuse_cursor(reader, &reader->buffer_cursors,
+								  &reader->buffer_cursor_count, buffers++,
+								  lsm_buffer_cursor_create);
 			lsm_buffer_cursor_set(cursor, run, clip);
 		}
 		reader->child_runs[reader->child_count] = run->run_id;
@@ -310,7 +311,7 @@ lsm_reader_refresh(LsmReader *reader)
  * and no TID read under the old gate is used afterwards.
  */
 static void
-restart(LsmReader *reader, const LsmBound *from)
+restart_reader(LsmReader *reader, const LsmBound *from)
 {
 	for (int i = 0; reader->cx.stale; i++)
 	{
@@ -394,7 +395,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	reader->cx.counters.runs += reader->child_count;
 	lsm_cursor_seek(reader->cursor, from, limit, direction);
 	if (unlikely(reader->cx.stale))
-		restart(reader, from);
+		restart_reader(reader, from);
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
 }
@@ -445,7 +446,7 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 {
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 	bool		fresh = lsm_run_probe(reader->children[child], probes, count,
-											 &reader->probe[0], &reader->probe[1]);
+									  &reader->probe[0], &reader->probe[1]);
 
 	MemoryContextSwitchTo(old);
 	return fresh;
@@ -478,7 +479,7 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 	/* Take the version again, even if it is current. */
 	reader->cx.stale = true;
 	reader->is_ready = false;
-	restart(reader, &reader->here);
+	restart_reader(reader, &reader->here);
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
 }
@@ -512,7 +513,7 @@ lsm_reader_fill(LsmReader *reader)
 						ScanDirectionIsForward(reader->direction) ? -1 : 1);
 	c->ops->fill(c);
 	if (unlikely(reader->cx.stale))
-		restart(reader, &reader->here);
+		restart_reader(reader, &reader->here);
 	check_limit(reader);
 	MemoryContextSwitchTo(old);
 }

@@ -18,6 +18,16 @@
  */
 #define PROBES_PER_SEEK 3
 
+/* Unlink a reader from the list, and free it. */
+static void
+free_reader(LsmReader **at)
+{
+	LsmReader  *reader = *at;
+
+	*at = reader->next;
+	MemoryContextDelete(reader->context);
+}
+
 /*
  * Forget readers at the end of a transaction, when nobody uses them: an error may have left
  * some in use.  A reader that is as good as new may be kept for the next transaction.
@@ -46,8 +56,7 @@ forget_users(LsmIndex *index, LsmForget which)
 			at = &reader->next;
 			continue;
 		}
-		*at = reader->next;
-		MemoryContextDelete(reader->context);
+		free_reader(at);
 	}
 }
 
@@ -210,7 +219,6 @@ lsm_reader_release(LsmReader *reader)
 
 		while (*at != reader)
 			at = &(*at)->next;
-		*at = reader->next;
-		MemoryContextDelete(reader->context);
+		free_reader(at);
 	}
 }

@@ -164,7 +164,7 @@ seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 static void
 run_fill(LsmCursor *base)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 
 	if (!c->copied && !c->ends)
 	{
@@ -258,7 +258,7 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 static void
 run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 	LsmReadWatch watch;
 
 	lsm_run_begin_watch(c, &watch);
@@ -295,7 +295,7 @@ copy_found_leaf(LsmRunCursor *c)
 	if (!BufferIsValid(buffer))
 		return false;
 	copy_leaf(c, buffer);
-	c->copied = false;			/* `decoded` is of the page before */
+	c->copied = false;			/* `decoded` is from an earlier look at the page */
 	UnlockReleaseBuffer(buffer);
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
@@ -308,7 +308,7 @@ copy_found_leaf(LsmRunCursor *c)
 static Page
 run_whole_page(LsmCursor *base, const LsmEntry **last)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 
 	if (!c->copied && !copy_found_leaf(c))
 		return NULL;
@@ -353,7 +353,7 @@ read_high_entry(LsmRunCursor *c, LsmEntry *high)
 static bool
 run_whole_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 	const LsmSegment *segment = &c->segment;
 
 	/* A segment that VACUUM has thinned is better written anew. */
@@ -391,7 +391,7 @@ free_found(LsmFoundSegment *found)
 static void
 run_close(LsmCursor *base)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) base;
+	LsmRunCursor *c = (LsmRunCursor *) base;
 
 	if (c->copy)
 		pfree(c->copy);
@@ -412,7 +412,7 @@ run_whole_segment, lsm_run_expect};
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {
-	LsmRunCursor  *c = palloc0(sizeof(LsmRunCursor));
+	LsmRunCursor *c = palloc0(sizeof(LsmRunCursor));
 
 	c->base.ops = &run_cursor_ops;
 	c->base.source = &c->base;
@@ -425,7 +425,7 @@ lsm_run_cursor_create(LsmReadContext *cx)
 void
 lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+	LsmRunCursor *c = (LsmRunCursor *) cursor;
 
 	if (c->run.run_id != run->run_id)
 		memset(c->habits, 0, sizeof(c->habits));
@@ -476,7 +476,7 @@ bool
 lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 					 ScanDirection direction, LsmBound *split)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+	LsmRunCursor *c = (LsmRunCursor *) cursor;
 	int			sign = ScanDirectionIsForward(direction) ? 1 : -1;
 	uint32		leaf;
 	uint32		end;

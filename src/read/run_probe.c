@@ -82,7 +82,7 @@ bits_of_segment(LsmRunCursor *c, uint64 segment)
 
 /* The same, from a page of the filter if it is not known. */
 static inline int
-bits_per_key(LsmRunCursor *c, uint64 segment, Page page)
+bits_from_page(LsmRunCursor *c, uint64 segment, Page page)
 {
 	LsmKnownProbes *known = bits_of_segment(c, segment);
 
@@ -141,7 +141,7 @@ ask_list(LsmRunCursor *c, LsmLookupRound *r, int first, bool *perhaps)
 			buffer = lsm_run_read_page(c, lsm_round_filter_page(r, i), LSM_PAGE_FILTER);
 			if (!BufferIsValid(buffer))
 				return;
-			probes = bits_per_key(c, c->segment.id, BufferGetPage(buffer));
+			probes = bits_from_page(c, c->segment.id, BufferGetPage(buffer));
 		}
 		perhaps[i] = lsm_filter_block_has(lsm_filter_page_block(BufferGetPage(buffer),
 																&r->places[i]),
@@ -344,9 +344,9 @@ lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *lo
  */
 bool
 lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
-					 LsmBound *high)
+			  LsmBound *high)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+	LsmRunCursor *c = (LsmRunCursor *) cursor;
 	LsmLookupRound r;
 	LsmSegmentWalk walk;
 	bool		is_single = lsm_run_is_single(&c->run);
@@ -392,7 +392,7 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 bool
 lsm_run_has_filter(LsmCursor *cursor)
 {
-	LsmRunCursor  *c = (LsmRunCursor *) cursor;
+	LsmRunCursor *c = (LsmRunCursor *) cursor;
 
 	return c->run.filter_blocks > 0 || c->filter != NULL;
 }

@@ -24,7 +24,7 @@ lsm_run_damaged(LsmRunCursor *c, uint32 page)
 
 /* The block of a page of the segment. */
 static BlockNumber
-block_of(LsmRunCursor *c, uint32 number)
+run_page_block(LsmRunCursor *c, uint32 number)
 {
 	if (number >= c->segment.blocks)
 		lsm_run_damaged(c, c->segment.blocks - 1);
@@ -57,7 +57,7 @@ Buffer
 lsm_run_read_page(LsmRunCursor *c, uint32 number, uint16 kind)
 {
 	Relation	rel = c->cx->index->rel;
-	BlockNumber block = block_of(c, number);
+	BlockNumber block = run_page_block(c, number);
 	uint64		owner = c->segment.id;
 
 	return note_page_read(c, number, is_read_often(c, kind) ?
@@ -231,7 +231,7 @@ lsm_run_read_leaf(LsmRunCursor *c, const LsmBound *from)
 	{
 		c->leaf = c->near.leaf;
 		return note_page_read(c, c->leaf,
-							  lsm_buffer_read_again(c->cx->index->rel, block_of(c, c->leaf),
+							  lsm_buffer_read_again(c->cx->index->rel, run_page_block(c, c->leaf),
 													LSM_PAGE_LEAF, c->segment.id,
 													c->cx->strategy, &c->near.buffer));
 	}

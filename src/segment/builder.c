@@ -67,7 +67,7 @@ struct LsmBuilder
 };
 
 static LsmBuilder *
-create(LsmKeySpace *ks, const LsmLeafMode *mode)
+make_builder(LsmKeySpace *ks, const LsmLeafMode *mode)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm builder",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -92,7 +92,7 @@ LsmBuilder *
 lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber start,
 				   uint32 length, const LsmLeafMode *mode, BufferAccessStrategy strategy)
 {
-	LsmBuilder *b = create(ks, mode);
+	LsmBuilder *b = make_builder(ks, mode);
 
 	b->rel = rel;
 	b->segment_id = segment_id;
@@ -123,7 +123,7 @@ lsm_builder_want_filter(LsmBuilder *b)
 LsmBuilder *
 lsm_builder_create_image(LsmKeySpace *ks, const LsmLeafMode *mode)
 {
-	LsmBuilder *b = create(ks, mode);
+	LsmBuilder *b = make_builder(ks, mode);
 
 	b->image = MemoryContextAlloc(b->context, LSM_IMAGE_PAGES * BLCKSZ);
 	/* Writing it pins all its pages at once. */
@@ -167,7 +167,7 @@ lsm_builder_pages_copied(const LsmBuilder *b)
 
 /* Returns a copy of an entry's key and TID that lives as long as the builder. */
 static LsmEntry
-keep(LsmBuilder *b, const LsmEntry *entry)
+copy_key(LsmBuilder *b, const LsmEntry *entry)
 {
 	LsmEntry	copy;
 	uint8	   *key = MemoryContextAlloc(b->context, entry->keylen + LSM_KEY_PAD);
@@ -242,7 +242,7 @@ reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
 
 /* Write a page to its place, unless it belongs to an image. */
 static void
-emit(LsmBuilder *b, uint32 number, Page page)
+write_segment_page(LsmBuilder *b, uint32 number, Page page)
 {
 	LsmPageOpaque *opaque = lsm_page_opaque(page);
 
@@ -258,7 +258,7 @@ static void
 close_leaf(LsmBuilder *b)
 {
 	lsm_leaf_finish(&b->leaf);
-	emit(b, b->leaves, b->leaf_page);
+	write_segment_page(b, b->leaves, b->leaf_page);
 	b->leaves++;
 	b->pages_copied += b->leaf_is_copy;
 	b->leaf_is_copy = false;
@@ -303,9 +303,9 @@ begin_leaf(LsmBuilder *b, const LsmEntry *first)
 			repalloc(b->separators, b->separator_room * sizeof(LsmEntry)) :
 			MemoryContextAlloc(b->context, b->separator_room * sizeof(LsmEntry));
 	}
-	b->separators[b->leaves] = keep(b, &separator);
+	b->separators[b->leaves] = copy_key(b, &separator);
 	if (b->leaves == 0)
-		b->low = keep(b, first);
+		b->low = copy_key(b, first);
 	if (b->image != NULL)
 		b->leaf_page = lsm_builder_page(b, b->leaves);
 	return true;
@@ -345,7 +345,7 @@ lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
 
 /* Returns whether a page of this mode can take all entries of the segment. */
 static bool
-covers(const LsmLeafMode *page, const LsmLeafMode *segment)
+mode_covers(const LsmLeafMode *page, const LsmLeafMode *segment)
 {
 	return page->base_block <= segment->base_block && page->last_block >= segment->last_block &&
 		page->offset_bits >= segment->offset_bits && page->keylen == segment->keylen;
@@ -362,7 +362,7 @@ may_copy(const LsmBuilder *b, Page page)
 
 	lsm_mode_of_page(page, &mode);
 	return lsm_fill_may_copy(b->credit, !b->is_open, b->is_open ? lsm_leaf_builder_unused(&b->leaf) : 0,
-							 lsm_leaf_unused(page), !covers(&mode, &b->mode));
+							 lsm_leaf_unused(page), !mode_covers(&mode, &b->mode));
 }
 
 /* Note the keys of the open leaf, a copy. */
@@ -440,7 +440,7 @@ write_filter(LsmBuilder *b)
 		return;
 	filter = lsm_filter_make(&b->hashes, &b->prefixes, pages);
 	for (uint32 i = 0; i < pages; i++)
-		emit(b, b->leaves + i, (Page) (filter + (Size) i * BLCKSZ));
+		write_segment_page(b, b->leaves + i, (Page) (filter + (Size) i * BLCKSZ));
 	pfree(filter);
 	b->filter_blocks = pages;
 }
@@ -480,14 +480,14 @@ write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Pag
 		if (i > 0 && lsm_leaf_add(page, &entry))
 			continue;
 		if (i > 0)
-			emit(b, at + pages - 1, page->page);
+			write_segment_page(b, at + pages - 1, page->page);
 		lsm_fence_begin(page, fence_room(b, at + pages, spare), wide, 0,
 						InvalidBlockNumber);
 		if (!lsm_leaf_add(page, &entry))
 			elog(ERROR, "entry does not fit an empty page of index \"%s\"", b->ks->index_name);
 		separators[pages++] = separators[i];
 	}
-	emit(b, at + pages - 1, page->page);
+	write_segment_page(b, at + pages - 1, page->page);
 	return pages;
 }
 
@@ -503,7 +503,7 @@ lsm_builder_finish(LsmBuilder *b)
 
 	if (!lsm_builder_last(b, &last))
 		return;
-	b->high = keep(b, &last);
+	b->high = copy_key(b, &last);
 	close_leaf(b);
 	write_filter(b);
 	next = b->leaves + b->filter_blocks;

@@ -182,7 +182,7 @@ compare_next(Comparison *at, const LsmCodedEntry *next)
 		return -1;
 	if (bound->is_entry)
 	{
-		uint64		tid = decode_tid(at->tid_code, at->coding);
+		uint64		tid = lsm_decode_tid(at->tid_code, at->coding);
 
 		if (at->keylen > bound->keylen)
 			return 1;
