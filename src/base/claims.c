@@ -2,8 +2,8 @@
  * claims.c
  *	  Claims: which processes compact an index, and how far each is.
  *
- * A claim is no lock on the index, since merges have locks of their own.  It says who is
- * at work.  A process has one claim at most, and releases it at exit at the latest.
+ * A claim does not lock the index; merges have locks of their own.  It only tells which process
+ * is at work.  A process has at most one claim, and releases it at exit at the latest.
  */
 #include "postgres.h"
 
@@ -48,11 +48,10 @@ drop_dead_claims(LsmIndexSlot *slot)
 }
 
 /*
- * Claim an index for this process, beside others, or so that no worker takes the index up
- * from now on (exclusive).  Returns false if another process has claimed it exclusively,
- * or all places are taken.
+ * Claim an index for this process.  With `exclusive`, no worker claims the index from now on.
+ * Returns false if another process has claimed the index exclusively, or all places are taken.
  *
- * Caller holds the lock exclusively, and this process has no claim.
+ * REQUIRES: the caller holds the lock exclusively, and this process has no claim.
  */
 bool
 lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
@@ -84,9 +83,9 @@ lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
 }
 
 /*
- * Claim an index exclusively, unless this process has the claim already.  Returns whether
- * this process has it.  A comparison function may bring us here while the process has
- * claimed another index; then that claim stays.
+ * Claim an index exclusively, unless this process has claimed it already.  Returns whether this
+ * process has the claim.  If the process has claimed another index, that claim stays: a
+ * comparison function may bring us here.
  */
 bool
 lsm_slot_claim(LsmIndexSlot *slot)
@@ -115,14 +114,14 @@ lsm_slot_release(void)
 	if (my_claim == NULL)
 		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	/* After DROP DATABASE the slot may have gone to another index. */
+	/* After DROP DATABASE, another index may have the slot. */
 	if (my_claim->pid == MyProcPid)
 	{
 		my_claim->pid = 0;
 		if (my_claim_is_exclusive)
 		{
 			my_slot->exclusive = false;
-			/* Requests that came in meanwhile did not count as due. */
+			/* Requests that came in meanwhile become due now. */
 			if (lsm_shared->launcher_latch != NULL)
 				SetLatch(lsm_shared->launcher_latch);
 		}
@@ -132,7 +131,7 @@ lsm_slot_release(void)
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* Report how far this process is.  Does nothing unless it has claimed the index. */
+/* Report the progress of this process.  Does nothing unless the process has claimed the index. */
 void
 lsm_progress(LsmIndexSlot *slot, LsmPhase phase, uint32 level, uint32 inputs, uint32 total,
 			 uint32 done)

@@ -1,9 +1,9 @@
 /*
  * clock.h
- *	  Points in time of the wall clock, which somebody may set back.
+ *	  Wall-clock times, robust against a clock that is set back.
  *
- * Shared memory keeps such times, since all processes must read them alike.  An interval
- * that one process measures is an instr_time instead: that clock only goes forward.
+ * Times in shared memory are wall-clock times, since all processes must read them alike.  For an
+ * interval that one process measures, use instr_time: that clock only goes forward.
  */
 #ifndef LSM_CLOCK_H
 #define LSM_CLOCK_H
@@ -12,20 +12,20 @@
 
 #define LSM_US_PER_MS INT64CONST(1000)
 
-/* Processes note a time a little after they have read the clock. */
+/* Tolerated delay between reading the clock and storing the time. */
 #define LSM_CLOCK_SLACK_MS 1000
 
-/* Nobody keeps workers away from an index for longer. */
+/* The longest time for which an index is postponed. */
 #define LSM_LONGEST_POSTPONE_MS 300000
 
-/* Microseconds since a past time; 0 if the clock was set back. */
+/* Returns the microseconds since a past time, or 0 if the clock was set back. */
 static inline int64
 lsm_clock_elapsed_us(TimestampTz since, TimestampTz now)
 {
 	return Max(now - since, 0);
 }
 
-/* Is a time that must be past so far ahead that the clock was set back? */
+/* Is a time that must be past in the future, because the clock was set back? */
 static inline bool
 lsm_clock_was_set_back(TimestampTz past, TimestampTz now)
 {
@@ -33,8 +33,8 @@ lsm_clock_was_set_back(TimestampTz past, TimestampTz now)
 }
 
 /*
- * Is `until` still to come?  A time more than longest_ms ahead was noted before the clock
- * was set back, and counts as over.
+ * Is `until` in the future?  A time more than longest_ms ahead was stored before the clock was
+ * set back, and counts as past.
  */
 static inline bool
 lsm_clock_is_ahead(TimestampTz until, TimestampTz now, int64 longest_ms)
@@ -42,7 +42,7 @@ lsm_clock_is_ahead(TimestampTz until, TimestampTz now, int64 longest_ms)
 	return until > now && until - now <= longest_ms * LSM_US_PER_MS;
 }
 
-/* The timeout of a wait until `when`: rounded up, and at most longest_ms. */
+/* Returns the timeout of a wait until `when`, rounded up, at most longest_ms. */
 static inline long
 lsm_clock_timeout_ms(TimestampTz now, TimestampTz when, long longest_ms)
 {

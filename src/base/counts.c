@@ -1,6 +1,6 @@
 /*
  * counts.c
- *	  Counting in shared memory.
+ *	  Counts in shared memory.
  */
 #include "postgres.h"
 
@@ -8,7 +8,7 @@
 #include "base/index_slots.h"
 #include "utils/timestamp.h"
 
-/* Count something about an index.  Cheap; callable anywhere but in a critical section. */
+/* Add n to a counter of an index.  Cheap.  Do not call this in a critical section. */
 void
 lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 {
@@ -18,7 +18,7 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Set all counters of an index to zero. */
+/* Reset all counters of an index. */
 void
 lsm_stats_reset(LsmIndexSlot *slot)
 {

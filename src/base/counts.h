@@ -1,6 +1,6 @@
 /*
  * counts.h
- *	  Counting in shared memory.
+ *	  Counts in shared memory.
  */
 #ifndef LSM_COUNTS_H
 #define LSM_COUNTS_H

@@ -1,7 +1,6 @@
 /*
  * io_depth.c
- *	  How many reads may be in flight, for the prefetching scan and for what reads
- *	  ahead in an index.
+ *	  How many reads may be in flight, for the prefetching scan and for reads of indexes.
  */
 #include "postgres.h"
 
@@ -16,7 +15,7 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-/* Has anybody said how many requests the disk of this tablespace serves at once? */
+/* Has effective_io_concurrency been set, as a setting or for this tablespace? */
 static bool
 concurrency_is_set(Oid tablespace)
 {
@@ -45,9 +44,9 @@ concurrency_is_set(Oid tablespace)
 }
 
 /*
- * As effective_io_concurrency says, if anybody has set it.  1, which was its default
- * up to 17, is the truth about disks that serve one request at a time, and there is
- * nothing to be gained from them.
+ * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  1 was the
+ * default of the former up to 17, so if it has not been set, our own default replaces it.  If it
+ * has been set, the disk serves one request at a time, and prefetching gains nothing.
  */
 static int
 tablespace_reads_in_flight(Oid tablespace, bool maintenance)
@@ -62,8 +61,8 @@ tablespace_reads_in_flight(Oid tablespace, bool maintenance)
 }
 
 /*
- * How many reads of a relation in this tablespace may be in flight, with
- * PrefetchBuffer; 0: one at a time.
+ * Returns how many reads of a relation in this tablespace may be in flight with PrefetchBuffer.
+ * 0 means: do not prefetch.
  */
 int
 lsm_reads_in_flight(Oid tablespace, bool maintenance)
@@ -71,7 +70,7 @@ lsm_reads_in_flight(Oid tablespace, bool maintenance)
 	return lsm_can_prefetch() ? tablespace_reads_in_flight(tablespace, maintenance) : 0;
 }
 
-/* The same of the prefetching scan, which can do without PrefetchBuffer. */
+/* Like lsm_reads_in_flight, for the prefetching scan, which can also use a read stream. */
 int
 lsm_scan_reads_in_flight(Oid tablespace)
 {

@@ -1,6 +1,6 @@
 /*
  * options.h
- *	  Storage parameters of an lsm index.
+ *	  The storage parameters of an lsm index.
  */
 #ifndef LSM_OPTIONS_H
 #define LSM_OPTIONS_H

@@ -7,7 +7,7 @@
 
 #include "executor/instrument.h"
 
-/* From disk, or from the kernel's cache. */
+/* Returns the number of pages read so far, from disk or from the kernel's cache. */
 static inline int64
 lsm_pages_read(void)
 {

@@ -2,20 +2,19 @@
  * read_history.c
  *	  Samples of how often an index was read.
  *
- * Each class keeps two samples.  The newer one becomes the older one when it is
- * as old as the class wants.  So the older one is between one and two of the
- * class's periods old, if the index is looked at often enough, and the age of a
- * run is known to within a factor of three.
+ * Each class keeps two samples.  When the newer one is one period old, it becomes the older one,
+ * and a new sample replaces it.  If samples are taken often enough, the older one is one to two
+ * periods old.  So the age of a run is known to within a factor of three.
  */
 #include "postgres.h"
 
 #include "base/read_history.h"
 
 /*
- * The index was read that often so far, and the next run will have that id.
+ * Note that the index has been read `reads` times so far, and that the next run gets the id
+ * next_id.  An outdated next_id does no harm; it only covers fewer runs.
  *
- * REQUIRES: reads is not less than at the last call.  An id that is out of date
- * does no harm: fewer runs were there for certain.
+ * REQUIRES: reads is not less than in the last call.
  */
 void
 lsm_read_history_note(LsmReadHistory *history, uint64 reads, uint64 next_id)
@@ -34,13 +33,13 @@ lsm_read_history_note(LsmReadHistory *history, uint64 reads, uint64 next_id)
 }
 
 /*
- * Reads since a run was written, now that there were `reads` of them in all: at
- * least so many.
+ * Returns a lower bound for the reads since a run was written.  `reads` is the number of reads of
+ * the index so far.
  */
 uint64
 lsm_read_history_since(const LsmReadHistory *history, uint64 run_id, uint64 reads)
 {
-	uint64		first = reads;	/* of the samples that have the run */
+	uint64		first = reads;	/* reads at the first sample that covers the run */
 
 	for (int i = 0; i < LSM_READ_CLASSES; i++)
 	{

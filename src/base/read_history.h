@@ -1,30 +1,29 @@
 /*
  * read_history.h
- *	  How often an index was read since one of its runs was written.
+ *	  Tells how often an index was read since one of its runs was written.
  *
- * Nobody counts that for each run.  But ids are given out in ascending order, so
- * it is enough to know which id was the next one when the index had been read so
- * and so often.  Of that there are samples, sparser the older they are: what is
- * i times as long ago needs to be known i times less exactly.
+ * Reads are not counted for each run.  Instead, samples record the number of reads and the next
+ * id at that time.  Ids ascend, so a sample tells which runs existed.  Older samples are sparser,
+ * since an older run's age may be less exact.
  *
- * Reads are counted by readers (LsmIndexSlot.reads), in units of a seek in a run.
+ * Readers count the reads (LsmIndexSlot.reads), in seeks of one run.
  */
 #ifndef LSM_READ_HISTORY_H
 #define LSM_READ_HISTORY_H
 
 #include "postgres.h"
 
-/* Samples of class i are FIRST << i reads apart, at least. */
+/* Samples of class i are at least LSM_READ_FIRST << i reads apart. */
 #define LSM_READ_CLASSES	20
 #define LSM_READ_FIRST		1024
 
 typedef struct LsmReadSample
 {
-	uint64		reads;			/* of the index so far */
-	uint64		next_id;		/* runs with a smaller id were there; 0: no sample */
+	uint64		reads;			/* reads of the index up to the sample */
+	uint64		next_id;		/* runs with lower ids existed; 0: no sample */
 } LsmReadSample;
 
-/* Zeroed at first. */
+/* Initially zeroed. */
 typedef struct LsmReadHistory
 {
 	LsmReadSample newer[LSM_READ_CLASSES];

@@ -1,6 +1,6 @@
 /*
  * shared.c
- *	  The memory that all processes share: its size, and its state at the start.
+ *	  Shared memory: requests it and initializes it.
  */
 #include "postgres.h"
 
@@ -13,7 +13,7 @@
 
 LsmShared  *lsm_shared = NULL;
 
-/* Ask for the memory and the lock.  Called while the server starts. */
+/* Request the memory and the lock.  Called while the server starts. */
 void
 lsm_shared_request(void)
 {
@@ -21,7 +21,7 @@ lsm_shared_request(void)
 	RequestNamedLWLockTranche(TRANCHE, 1);
 }
 
-/* Before its first use an atomic variable is initialized, later it is written. */
+/* Set an atomic variable, which must be initialized before its first use (is_first). */
 static void
 set_u64(pg_atomic_uint64 *field, uint64 value, bool is_first)
 {
@@ -51,7 +51,7 @@ clear_claim(LsmClaim *claim, bool is_first)
 	set_u32(&claim->blocks_done, 0, is_first);
 }
 
-/* Forget all that a slot says.  The key comes last, so that nobody finds the slot before. */
+/* Clear a slot and set its key.  The key comes last, so nobody finds the slot before that. */
 static void
 clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 {

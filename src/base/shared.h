@@ -3,11 +3,13 @@
  *	  The layout of shared memory: a slot for each busy index, and the slots of the
  *	  background workers.
  *
- * index_slots.h finds the slot of an index, claims.h says who compacts the index, and
+ * index_slots.h finds the slot of an index, claims.h tells which processes compact it, and
  * counts.h counts.
  *
- * Nothing here is durable: a restart empties the memory, and use fills it again.  Without
- * preloading there is no shared memory, and all functions do nothing.
+ * Nothing here is durable: a restart empties the memory, and use fills it again.  If the library
+ * is not preloaded, there is no shared memory, and all functions do nothing.
+ *
+ * "The lock" is LsmShared.lock.
  */
 #ifndef LSM_SHARED_H
 #define LSM_SHARED_H
@@ -28,7 +30,7 @@
 /* Background workers of all databases together. */
 #define LSM_WORKER_SLOTS 64
 
-/* What a slot counts.  A reset sets all of these to zero. */
+/* The counters of a slot.  A reset sets all of them to zero. */
 typedef enum LsmCounter
 {
 #define LSM_COUNTER(id, column, kind, description) LSM_COUNT_##id,
@@ -48,24 +50,24 @@ typedef enum LsmPhase
 #define LSM_INDEX_CLAIMS 4
 
 /*
- * A process that compacts an index, and how far it is.  The lock guards pid.  The process
- * writes the other fields without it.
+ * A process that compacts an index, and its progress.  The lock guards pid.  The process writes
+ * the other fields without the lock.
  */
 typedef struct LsmClaim
 {
 	int			pid;			/* 0: unused */
 	pg_atomic_uint32 phase;		/* LsmPhase */
-	pg_atomic_uint32 level;		/* of the output */
+	pg_atomic_uint32 level;		/* level of the output */
 	pg_atomic_uint32 inputs;
 	pg_atomic_uint32 blocks_total;
 	pg_atomic_uint32 blocks_done;
 } LsmClaim;
 
 /*
- * What shared memory knows of an index.
+ * An index in shared memory.
  *
- * The key changes only under the exclusive lock.  The other atomic fields are counters, or
- * hints whose loss costs a little time: any process may read and change them at any time.
+ * The key changes only under the exclusive lock.  The other atomic fields are counters, or hints
+ * whose loss costs a little time.  Any process may read and change them at any time.
  *
  * These fields ask for workers (note_debt and lsm_request_* are in schedule/request.c,
  * conclude_visit in worker.c, leave_database_alone in launcher.c):
@@ -97,34 +99,34 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 counters[LSM_COUNTERS];
 	pg_atomic_uint64 reset_time;	/* TimestampTz, like all times here */
 
-	/* What the workers are asked for. */
-	pg_atomic_uint32 runs;		/* as lsm_runs shows them; 0: unknown */
-	pg_atomic_uint64 debt_blocks;	/* waiting to be merged */
-	pg_atomic_uint64 next_blocks;	/* of the smallest job */
+	/* Requests to the workers. */
+	pg_atomic_uint32 runs;		/* number of runs, as in lsm_runs; 0: unknown */
+	pg_atomic_uint64 debt_blocks;	/* blocks that wait to be merged */
+	pg_atomic_uint64 next_blocks;	/* blocks of the smallest job */
 	pg_atomic_uint32 jobs;		/* large jobs that are due */
 	pg_atomic_uint64 last_write;
 	pg_atomic_uint64 last_merge;
-	pg_atomic_uint32 asked;		/* a worker has a job to do */
-	pg_atomic_uint32 idle_check;	/* a worker is to look once the index is idle */
-	pg_atomic_uint32 helpless;	/* workers cannot help: the writers must merge */
+	pg_atomic_uint32 asked;		/* there is a job for a worker */
+	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
+	pg_atomic_uint32 helpless;	/* workers cannot help, so writers must merge */
 
 	/* What readers pay because there are several runs. */
-	pg_atomic_uint64 reads;		/* so far, in seeks of one run; never decreases */
-	pg_atomic_uint64 reads_wanted;	/* at so many reads a worker is to look again */
-	pg_atomic_uint32 read_check;	/* a worker is to look now */
+	pg_atomic_uint64 reads;		/* reads so far, in seeks of one run; never decreases */
+	pg_atomic_uint64 reads_wanted;	/* a worker should visit the index at this many reads */
+	pg_atomic_uint32 read_check;	/* a worker should visit the index now */
 
 	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal takes 1 off */
 
-	/* Claimants change these without the lock; a lost change does no harm. */
+	/* Processes with a claim change these without the lock.  A lost change does no harm. */
 	int			failures;		/* errors since a visit left nothing to do */
 	int			refusals;		/* visits since one got its relation locks */
 
 	/* Guarded by the lock. */
 	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact the index */
-	bool		exclusive;		/* a claimant wants to be alone */
+	bool		exclusive;		/* one of the claims is exclusive */
 	TimestampTz not_before;		/* workers stay away until then */
-	TimestampTz asked_since;	/* a worker first passed the index over then; 0: none has */
-	LsmLocator	history_of;		/* the file that the history is about */
+	TimestampTz asked_since;	/* when a worker first chose another index; 0: none has */
+	LsmLocator	history_of;		/* the file that the history belongs to */
 	LsmReadHistory history;
 } LsmIndexSlot;
 
@@ -141,17 +143,17 @@ typedef struct LsmWorkerSlot
 typedef struct LsmShared
 {
 	LWLock	   *lock;
-	int			launcher_pid;	/* 0: not running.  Written under the lock, read without. */
-	Latch	   *launcher_latch;
-	uint32		token;			/* random, chosen when the server starts; see storage/buffers.c */
-	pg_atomic_uint64 full_until;	/* the table has no room for another index; a hint */
+	int			launcher_pid;	/* 0: not running; written under the lock, read without it */
+	Latch	   *launcher_latch; /* guarded by the lock */
+	uint32		token;			/* random, set once at server start; see storage/buffers.c */
+	pg_atomic_uint64 full_until;	/* a hint: all slots are in use until then */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
 } LsmShared;
 
 extern LsmShared *lsm_shared;
 
-/* Differs from one start of the server to the next; never 0. */
+/* Returns a number, never 0, that differs between server starts. */
 static inline uint32
 lsm_server_token(void)
 {

@@ -1,22 +1,22 @@
 /*
  * stop_point.h
- *	  Named places at which a test stops a process.
+ *	  Stop points: named places where a test can stop a process.
  *
- * Only test builds have stop points: tools/test.sh defines LSM_STOP_POINTS.  In other
- * builds the macro is empty, and there is no setting.
+ * Only test builds have stop points: tools/test.sh defines LSM_STOP_POINTS.  In other builds, the
+ * macro is empty and the setting does not exist.
  *
- * The setting pg_lsm.debug_stop_at is a list of NAME or NAME:ACTION.  A process that comes
- * to a point of the list
+ * The setting pg_lsm.debug_stop_at is a list of NAME or NAME:ACTION.  At a point in the list, a
+ * process takes the action:
  *
- *		wait	(the default) takes and releases a shared advisory lock, whose key is
- *				hashtext('NAME').  A test holds it there with
+ *		wait	(the default) takes and releases a shared advisory lock with the key
+ *				hashtext('NAME').  To stop the process there, a test runs
  *				SELECT pg_advisory_lock(hashtext('NAME')).
  *		error	raises an error.
- *		crash	flushes its own WAL and kills itself with SIGKILL.  So all that it has
- *				logged is there after the crash.
+ *		crash	flushes its own WAL and kills itself with SIGKILL, so everything that it has
+ *				logged survives the crash.
  *
- * A point may hold heavyweight locks and pins; the comment at each says which.  It holds no
- * content lock and is in no critical section, so whoever waits there can be cancelled.
+ * A process may hold heavyweight locks and pins at a point; the comment there says which.  It holds
+ * no content lock and is not in a critical section, so a process that waits can be canceled.
  */
 #ifndef LSM_STOP_POINT_H
 #define LSM_STOP_POINT_H

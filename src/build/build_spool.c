@@ -11,10 +11,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Bytes of an entry beside its key and rest, about. */
+/* About the bytes of an entry besides its key and rest. */
 #define ENTRY_OVERHEAD	4
 
-/* Begin to collect entries.  The sorter may use so much memory, in bytes. */
+/* Begin to collect entries.  The sorter may use `memory` bytes. */
 void
 lsm_spool_begin(LsmBuildSpool *spool, LsmIndex *index, bool unique, Size memory)
 {

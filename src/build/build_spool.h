@@ -18,7 +18,7 @@ typedef struct LsmBuildSpool
 	LsmLeafMode mode;			/* of all entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;
-	double		bytes;			/* they take about so many in a segment */
+	double		bytes;			/* about what the entries take in a segment */
 } LsmBuildSpool;
 
 extern void lsm_spool_begin(LsmBuildSpool *spool, LsmIndex *index, bool unique, Size memory);

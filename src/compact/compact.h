@@ -26,7 +26,7 @@ typedef struct LsmPickPlace
 	int			run;
 } LsmPickPlace;
 
-/* What waits to be merged. */
+/* The work that waits to be merged. */
 typedef struct LsmDebt
 {
 	uint64		blocks;			/* of all jobs due, less what is written */

@@ -1,11 +1,11 @@
 /*
  * pick.c
- *	  What to merge next: a pure function of the manifest.
+ *	  Chooses what to merge next: a pure function of the manifest.
  *
  * Tiering: when a level holds enough runs that no job has taken, all of them
  * (up to LSM_MAX_JOB_INPUTS) become one run of the next level: `fanout` runs,
- * or twice as many of level 0, whose runs are of a page or two and cost little
- * to read.  Which runs are merged together does not matter for what is read, so
+ * or twice as many of level 0, whose runs have a page or two and cost little
+ * to read.  It does not matter to readers which runs are merged together, so
  * any number of jobs can be under way, each with inputs of its own.
  */
 #include "postgres.h"
@@ -309,7 +309,7 @@ is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 
 /*
  * Returns a job that makes the manifest smaller when it must be: the one that costs least per
- * record it gives back, so that nobody has to complete a merge of half the index for it. A
+ * record it gives back, so that no process has to complete a merge of half the index for that. A
  * job under way gives back the records of its inputs. A new job needs a record for its output
  * first, so it is considered only while there is one. If there is none and no job is under
  * way, fewer than two runs can be merged.
@@ -400,23 +400,21 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 }
 
 /*
- * What to merge because readers pay for it.  reads[i] tells how often the index
- * was read since run i was written.  Each of those reads had to look into that
- * run, and would not have had to if it had been merged with others: merge the n
- * smallest runs when what was paid for all but the largest of them reaches what
- * merging them costs.
+ * Choose a merge that readers have paid for.  reads[i] tells how often the index was read since
+ * run i was written.  Each of those reads had to look into run i, and would have saved that if
+ * the run had been merged with others.  Merge the n smallest runs when the reads of all but the
+ * largest of them cost as much as merging them:
  *
  *		reads of run 1 + ... + reads of run n-1  >=
  *			LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + blocks of run 1 + ... + blocks of run n)
  *
- * The largest such n is taken.  A read pays once, for its run is gone then (reads
- * during a merge count for its output, too): so all merges together cost about
- * what reading has cost already, at most.  It is the
- * rule by which one buys skis when the rent paid has reached their price.  What
- * nobody reads is left alone.
+ * Take the largest such n.  Each read pays once, since the merge removes its run (reads during a
+ * merge also count for the output).  So all merges together cost at most about as much as the
+ * reads have cost already.  This is the ski rental rule: buy when the rent paid has reached the
+ * price.  An index without reads is left alone.
  *
- * If there is none, *wait becomes the number of reads after which there is, if
- * nothing else happens; PG_UINT64_MAX: never.
+ * If there is no such n, returns false and sets *wait to the number of further reads after which
+ * there is one if nothing else happens, or PG_UINT64_MAX if there is none.
  */
 bool
 lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint64 *reads,

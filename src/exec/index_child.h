@@ -15,7 +15,7 @@
 #include "storage/buf.h"
 #include "storage/itemptr.h"
 
-/* What the two states have in common. */
+/* The common parts of both kinds of node. */
 typedef struct LsmIndexChild
 {
 	ScanState  *node;			/* one of the two states */

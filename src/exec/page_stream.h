@@ -12,7 +12,7 @@
 #include "utils/rel.h"
 
 /*
- * The most pages a stream has under way per read, which may join neighbours
+ * The most pages a stream has under way per read, which may join neighbors
  * (io_combine_limit).
  */
 #define LSM_STREAM_PAGES_PER_READ 16

@@ -17,7 +17,7 @@ typedef struct LsmPrefetchPlan
 {
 	bool		by_page;		/* rows by page, in rounds; else in index order */
 	int			depth;			/* largest number of pages ahead */
-	int			growth;			/* each round is so many times as large as the one before */
+	int			growth;			/* each round is this many times as large as the last */
 	bool		forced;			/* for tests: prefetch from the first row on */
 } LsmPrefetchPlan;
 

@@ -82,7 +82,7 @@ lsm_prefetch_read_share(IndexPath *path)
 	return path->path.pathtype == T_IndexOnlyScan ? 1 - path->path.parent->allvisfrac : 1;
 }
 
-/* Returns the pages of so many rows at random places, as core does for bitmap scans. */
+/* Returns how many pages rows at random places are on, computed as core does for bitmap scans. */
 static double
 distinct_pages(double table_pages, double tuples)
 {
@@ -91,7 +91,7 @@ distinct_pages(double table_pages, double tuples)
 	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
 }
 
-/* Divide the rows among so many processes, each with rounds of its own. */
+/* Divide the rows among `processes` processes, each with rounds of its own. */
 void
 lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes)
 {

@@ -1,36 +1,32 @@
 /*
  * prefetch_scan.c
- *	  Runs the prefetching scan: an index scan that keeps many pages of the
- *	  table in flight.
+ *	  Executes the prefetching scan: an index scan that keeps many pages of the table in
+ *	  flight.
  *
- * The node has core's index scan below it and uses its state: keys, conditions,
- * filter, projection, statistics.  It takes that scan's place, so that nothing
- * is done twice; only the order of two steps differs: TIDs are taken from the
- * index ahead of the rows, and their pages are prefetched.
+ * The node has core's index scan or index-only scan as its child.  It does the child's work
+ * with the child's state: keys, conditions, filter, projection, statistics.  Only the order of
+ * steps differs: the node takes TIDs from the index ahead of the rows, and prefetches their
+ * pages.  See docs/design/prefetch-scan.md.
  *
- * A TID that waits may lose its row to VACUUM, and its line pointer may get
- * another row.  A snapshot of the MVCC kind does not see that row, since it is
- * younger.  With any other snapshot, and when EvalPlanQual runs the plan, core's
- * node does all the work.
+ * While a TID waits in the queue, VACUUM may remove its row and another row may get its line
+ * pointer.  That row is too young for an MVCC snapshot to see.  With any other snapshot, and in
+ * EvalPlanQual, core's node does all the work.
  *
- * Pages are asked for with PrefetchBuffer, and read when their rows are wanted.
- * Where PrefetchBuffer does nothing they come from a stream (page_stream.c), which
- * asks us for the next page when it wants one.
+ * PrefetchBuffer requests the pages, and the node reads each page when it needs the rows.  Where
+ * PrefetchBuffer does nothing, a stream (page_stream.c) reads the pages and asks the node for
+ * block numbers.
  *
- * How far to look ahead, read_pace.c says.  With a depth of 0 and in index order this
- * is core's loop, step by step.  Only there the index can be told at once of rows
- * that are dead to everybody, since the method takes that to be about the TID that it
- * returned last; what else is found dead is told afterwards (dead_tids.c).
+ * read_pace.c sets the depth.  In index order at depth 0, the node runs core's loop step by step.
+ * Only that loop can report dead rows to the index at once, since an access method takes such a
+ * report to be about the TID that it returned last.  Other dead rows are reported when the scan
+ * ends (dead_tids.c).
  *
- * A scan in index order can be asked to go back.  Then the index goes back to the
- * row that the reader is on, and core's node does the rest.
+ * If a scan in index order has to run backward, the index goes back to the current row, and
+ * core's node takes over.
  *
- * By page, the rows of a page are looked up under one lock, as core's bitmap scan
- * does it.
+ * By page, the node looks up all rows of a page under one lock, like core's bitmap scan.
  *
- * Over an index-only scan the node is one, too.  See docs/design/prefetch-scan.md.
- *
- * Planning is in prefetch_path.c, the TIDs are in tid_queue.c.
+ * Planning is in prefetch_path.c, the queue of TIDs in tid_queue.c.
  */
 #include "postgres.h"
 
@@ -53,7 +49,7 @@
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 
-/* The index is told of dead rows where it gives no more TIDs for each of them than these. */
+/* Report dead rows to the index only if it returned at most this many TIDs for each. */
 #define TAKEN_A_DEAD 64
 
 typedef struct PrefetchScan
@@ -62,23 +58,23 @@ typedef struct PrefetchScan
 	LsmPrefetchPlan plan;
 	LsmIndexChild child;
 	bool		is_plain;		/* core's node does all the work */
-	bool		has_turned;		/* it does from now on, to the end of this scan */
-	bool		is_past_end;	/* the reader has been told that there are no more rows */
-	ItemPointerData current;	/* where the index has the last visible row; or invalid */
+	bool		has_turned;		/* core's node does the rest of this scan */
+	bool		is_past_end;	/* the scan has returned its last row */
+	ItemPointerData current;	/* the index's TID of the last visible row, or invalid */
 	LsmTidQueue queue;
-	bool		is_streaming;	/* in place of PrefetchBuffer, pages come from: */
+	bool		is_streaming;	/* read through `stream`, not with PrefetchBuffer */
 	LsmPageStream stream;
-	LsmDeadTids dead;			/* found among those of the queue */
-	LsmPageTids page;			/* by page: visible rows of the page that is read */
-	int			next_of_page;	/* the next of them */
-	BufferAccessStrategy ring;	/* by page: for more pages than shared buffers hold */
+	LsmDeadTids dead;			/* dead TIDs from the queue */
+	LsmPageTids page;			/* by page: visible rows of the current page */
+	int			next_of_page;	/* by page: the next of these rows to return */
+	BufferAccessStrategy ring;	/* by page: for rounds larger than shared buffers */
 	LsmReadPace pace;
 
 	/* For EXPLAIN. */
 	int			max_ahead;
-	uint64		read_again;		/* pages, that had left shared buffers since this node read them */
-	BlockNumber table_pages;	/* when the scan began */
-	uint8	   *was_read;		/* a bit for each of them; NULL unless it is told */
+	uint64		read_again;		/* pages read again because they had been evicted */
+	BlockNumber table_pages;	/* size of the table at the start, in blocks */
+	uint8	   *was_read;		/* a bit for each page; NULL if EXPLAIN does not need it */
 } PrefetchScan;
 
 static void
@@ -107,12 +103,12 @@ begin(CustomScanState *node, EState *estate, int flags)
 	node->custom_ps = list_make1(child);
 	lsm_prefetch_read_plan(plan->custom_private, &scan->plan);
 
-	/* Rows are those of the child, in its slots; WHERE CURRENT OF looks there. */
+	/* Return rows in the child's slots, since WHERE CURRENT OF looks there. */
 	node->ss.ss_ScanTupleSlot = scan->child.node->ss_ScanTupleSlot;
 	node->ss.ps.resultops = ExecGetResultSlotOps(child, &node->ss.ps.resultopsfixed);
 	node->ss.ps.resultopsset = true;
 
-	/* A serializable transaction would lock entries that its reader never asks for. */
+	/* In index order, a serializable transaction would lock entries that it never needs. */
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
 		!IsMVCCSnapshot(estate->es_snapshot) ||
 		(!scan->plan.by_page && IsolationIsSerializable());
@@ -130,7 +126,10 @@ begin(CustomScanState *node, EState *estate, int flags)
 	start_over(scan);
 }
 
-/* Core is about to read this page: if that is timed we do so, as core would. */
+/*
+ * Called before core reads a page.  If the read is to be timed, read the page here, the way core
+ * would.
+ */
 static inline void
 watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, LsmReadWatch *watch)
 {
@@ -147,7 +146,7 @@ watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, LsmReadWa
 	}
 }
 
-/* A page was not in shared buffers, and EXPLAIN will tell how often that was so again. */
+/* For EXPLAIN: a page was not in shared buffers.  Count it if this node has read it before. */
 static void
 note_missed(PrefetchScan *scan, BlockNumber block)
 {
@@ -160,14 +159,14 @@ note_missed(PrefetchScan *scan, BlockNumber block)
 		scan->was_read = MemoryContextAllocHuge(scan->custom.ss.ps.state->es_query_cxt, size);
 		memset(scan->was_read, 0, size);
 	}
-	/* The table may have grown, but its new rows are not seen. */
+	/* The table may have grown, but our snapshot does not see the new rows. */
 	if (block >= scan->table_pages)
 		return;
 	scan->read_again += (scan->was_read[block / 8] & bit) != 0;
 	scan->was_read[block / 8] |= bit;
 }
 
-/* It has been read, or was there. */
+/* Called after the read that watch_read announced. */
 static inline void
 note_read(PrefetchScan *scan, BlockNumber block, const LsmReadWatch *watch)
 {
@@ -178,8 +177,8 @@ note_read(PrefetchScan *scan, BlockNumber block, const LsmReadWatch *watch)
 }
 
 /*
- * The next page that the stream has to read.  How far ahead it looks it decides
- * itself, but where our depth falls to 0 it ends.
+ * Returns the next page that the stream has to read.  The stream decides how far it reads ahead,
+ * but ends when our depth falls to 0.
  */
 static BlockNumber
 next_of_stream(void *argument)
@@ -189,14 +188,14 @@ next_of_stream(void *argument)
 	BlockNumber block;
 	PrefetchBufferResult result;
 
-	/* A round is not begun here: the last page of the one before has not been read. */
+	/* Do not begin a round here, since the last page of the previous one is still unread. */
 	if (scan->pace.depth == 0 || (scan->plan.by_page && lsm_queue_is_empty(&scan->queue)))
 		return InvalidBlockNumber;
 	block = lsm_queue_look_ahead(&scan->queue, *scan->child.scan, scan->child.direction, INT_MAX);
 	if (block == InvalidBlockNumber)
 		return block;
 	scan->max_ahead = Max(scan->max_ahead, scan->queue.pages_ahead);
-	/* Where there are streams this only looks whether it is in shared buffers. */
+	/* With streams, PrefetchBuffer only tells whether the page is in shared buffers. */
 	result = PrefetchBuffer(table, MAIN_FORKNUM, block);
 	lsm_pace_note_ahead(&scan->pace, !BufferIsValid(result.recent_buffer));
 	if (!BufferIsValid(result.recent_buffer) && scan->custom.ss.ps.instrument != NULL)
@@ -204,7 +203,10 @@ next_of_stream(void *argument)
 	return block;
 }
 
-/* By page: each page of this round is read once, and would be gone before the next scan comes. */
+/*
+ * By page: returns the ring if the round is larger than shared buffers, else NULL.  Pages of
+ * such a round are read once, and would be evicted before another scan could use them.
+ */
 static BufferAccessStrategy
 ring_of_round(const PrefetchScan *scan)
 {
@@ -218,7 +220,7 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 
 	if (scan->is_streaming)
 	{
-		/* From then on, each page that is taken has it look further. */
+		/* From here on, the stream looks further each time a page is taken from it. */
 		if (scan->pace.depth > 0 && lsm_queue_has_none_ahead(&scan->queue))
 			lsm_stream_prime(&scan->stream, ring_of_round(scan));
 		return;
@@ -237,8 +239,8 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 }
 
 /*
- * A row was found, to which the index has led by `tid`, and which is at `place`.
- * Index only, it is the index's entry.
+ * Note a visible row.  The index returned `tid`; the visible version is at `place`.  In an
+ * index-only scan, the row is the index entry.
  */
 static inline void
 note_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place, IndexTuple entry)
@@ -251,7 +253,7 @@ note_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place, Inde
 	}
 }
 
-/* The same where nobody has looked at its page. */
+/* Note a row on an all-visible page, which was not read. */
 static void
 note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, IndexTuple entry)
 {
@@ -259,7 +261,7 @@ note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, Index
 	PredicateLockPage(index->heapRelation, ItemPointerGetBlockNumber(tid), index->xs_snapshot);
 }
 
-/* Pin this page, which comes from the stream, in place of the one before. */
+/* Take this page from the stream, and pin it in place of the previous page. */
 static void
 take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
 {
@@ -272,11 +274,11 @@ take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
 	heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
 }
 
-/* The row of a TID from the queue, if it is visible. */
+/* Fetch the row of a TID from the queue.  Returns whether it is visible. */
 static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 {
-	ItemPointerData place = taken->tid; /* of the version that is visible, then */
+	ItemPointerData place = taken->tid; /* becomes that of the visible version */
 	LsmReadWatch watch;
 	bool		again = false;
 	bool		is_dead = false;
@@ -288,7 +290,7 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 	watch_read(scan, index, ItemPointerGetBlockNumber(&place), &watch);
 	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot,
 									scan->child.heap_slot, &again, &is_dead);
-	/* There is one version that an MVCC snapshot sees. */
+	/* An MVCC snapshot sees one version at most. */
 	Assert(!again);
 	scan->dead.looked_up++;
 	if (found)
@@ -302,12 +304,12 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 	return found;
 }
 
-/* The row that the index leads to next, without the queue: core's loop. */
+/* Fetch the next row without the queue, as core's loop does.  Returns false at the end. */
 static bool
 next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found)
 {
 	ItemPointer tid = index_getnext_tid(index, direction);
-	ItemPointerData first;		/* where the index leads to */
+	ItemPointerData first;		/* the TID that the index returned */
 	LsmReadWatch watch;
 
 	if (tid == NULL)
@@ -333,7 +335,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 	return true;
 }
 
-/* By page: pin this page in place of the one before. */
+/* By page: read and pin this page in place of the previous one. */
 static Buffer
 pin_page(PrefetchScan *scan, Relation table, Buffer previous, BlockNumber block)
 {
@@ -343,9 +345,8 @@ pin_page(PrefetchScan *scan, Relation table, Buffer previous, BlockNumber block)
 }
 
 /*
- * By page: pin the page of these TIDs, and keep of them those that lead to a
- * visible row, as the places of these rows.  The pin, which core's scan holds, is
- * what keeps them there.
+ * By page: pin the page of these TIDs.  Replace the TIDs by the places of their visible rows, and
+ * drop the others.  The pin, which is core's scan's, keeps the rows in place.
  */
 static void
 read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
@@ -390,7 +391,7 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	note_read(scan, page->block, &watch);
 }
 
-/* By page: the row at this place of the page that read_page has pinned. */
+/* By page: store the row at this place of the page that read_page has pinned. */
 static void
 store_row(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, OffsetNumber offset)
 {
@@ -412,7 +413,7 @@ store_row(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, OffsetNumb
 	pgstat_count_heap_fetch(index->indexRelation);
 }
 
-/* By page: the next visible row. */
+/* By page: find the next visible row.  Returns false at the end. */
 static bool
 next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
 			  bool *recheck)
@@ -461,7 +462,7 @@ next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 	return true;
 }
 
-/* Does the next row come without the queue? */
+/* Can the next row come straight from the index? */
 static inline bool
 bypasses_queue(const PrefetchScan *scan)
 {
@@ -470,11 +471,12 @@ bypasses_queue(const PrefetchScan *scan)
 }
 
 /*
- * Tell the index of the rows that were found dead, if there are enough of them.
- * Parallel scans do not: each process has seen a part of the index only.
+ * Report the dead rows to the index, if there are enough of them.  Parallel scans do not, since
+ * each process has seen only a part of the index.
  *
- * The index is scanned with the keys of the scan that ends.  Those that come from an
- * outer row may point into it, and it may be gone once we are not asked for a row.
+ * This scans the index again with the keys of the scan that ends.  Keys from an outer row may
+ * point into that row, which may be gone by now unless the executor is asking us for a row
+ * (keys_are_there).
  */
 static void
 tell_of_dead(PrefetchScan *scan, bool keys_are_there)
@@ -488,19 +490,19 @@ tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 		scan->queue.taken <= (uint64) scan->dead.count * TAKEN_A_DEAD &&
 		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
-		/* None is active when the scan of a query ends. */
+		/* No snapshot is active when the scan of a query ends. */
 		PushActiveSnapshot(index->xs_snapshot);
 		lsm_child_rescan_index(child);
 		lsm_dead_tell(&scan->dead, index, child->direction, child->heap_slot,
 					  scan->queue.taken);
-		/* From here it goes back from the end, as from where it was. */
+		/* Going backward, a new scan starts at the end, where the index was. */
 		lsm_child_rescan_index(child);
 		PopActiveSnapshot();
 	}
 	lsm_dead_reset(&scan->dead);
 }
 
-/* The next visible row that meets the conditions of the index; NULL at the end. */
+/* Returns the next visible row that meets the index conditions, or NULL at the end. */
 static TupleTableSlot *
 next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 {
@@ -540,7 +542,7 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 	return NULL;
 }
 
-/* The next row that passes the filter, projected: what ExecScan does. */
+/* Returns the next row that passes the filter, projected.  Does what ExecScan does. */
 static TupleTableSlot *
 next_result(PrefetchScan *scan)
 {
@@ -566,10 +568,9 @@ next_result(PrefetchScan *scan)
 }
 
 /*
- * The reader turns round.  Core's node goes on, when the index has gone back to
- * the row that the reader is on: that is visible, so it is still there.  TIDs that
- * were taken from the index since cannot be counted, since others may have come
- * between them, or gone.
+ * The scan turns round.  Move the index back to the current row, and leave the rest to core's
+ * node.  The current row is visible, so its TID is still in the index.  Counting the TIDs back
+ * would be wrong, since entries between them may have been added or removed.
  */
 static void
 turn_round(PrefetchScan *scan)
@@ -651,7 +652,7 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyInteger("Depth", NULL, scan->plan.depth, es);
 	if (!es->analyze)
 		return;
-	/* Those of this process; parallel workers have their own. */
+	/* Figures of this process only, without those of parallel workers. */
 	ExplainPropertyInteger("Depth Reached", NULL, scan->max_ahead, es);
 	ExplainPropertyInteger("Pages Prefetched", NULL, scan->pace.missing, es);
 	ExplainPropertyInteger("Pages Read Again", NULL, scan->read_again, es);

@@ -54,7 +54,7 @@ lsm_pace_begin_watch(LsmReadPace *pace, BlockNumber block, LsmReadWatch *watch)
 		INSTR_TIME_SET_CURRENT(watch->time);
 }
 
-/* It has been read.  What is done with it now takes its own time. */
+/* Stop timing a read, before the page is processed. */
 static inline void
 lsm_pace_stop_clock(LsmReadWatch *watch)
 {

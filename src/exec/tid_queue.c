@@ -1,26 +1,25 @@
 /*
  * tid_queue.c
- *	  TIDs that were taken from an index ahead of the reader.
+ *	  The queue of TIDs that a prefetching scan has taken from the index in advance.
  *
- * The queue is an array with three positions: `head`, from where the reader
- * takes; `ahead`, up to where somebody has looked for pages to prefetch; `tail`.
+ * The queue is an array with three positions.  The scan takes TIDs at `head`; lookahead has
+ * looked for pages to prefetch up to `ahead`; the index appends at `tail`.
  *
- * In index order one TID at a time comes from the index, when the one who looks
- * ahead wants it, so that `ahead` is always `tail`.  By page, a round of TIDs is
- * read when the last one is used up, and sorted: a TID is never lossy, and what
- * does not fit is the next round's.  The first round is small, so that the first
- * row comes early, and each further one larger.
+ * In index order, lookahead takes TIDs from the index one by one, so `ahead` equals `tail`.  By
+ * page, the queue holds one round of TIDs, sorted, and reads the next round when it is empty.
+ * Unlike a bitmap, a round is never lossy: TIDs that do not fit go into the next round.  The
+ * first round is small, so that the first row comes early; later rounds grow.
  *
- * An index-only scan has the visibility map asked when a TID comes from the index,
- * which holds on to it, so that VACUUM cannot have given it to another row.  Where
- * the page is visible to all, it is not wanted, and the row is the index's entry.
- * In index order, entries wait in the queue with their TIDs, no more than fit into
- * work_mem.  By page, such rows are not queued at all.
+ * An index-only scan checks the visibility map when the index returns a TID.  The index still
+ * protects that TID, so VACUUM cannot have given it to another row.  If the page is
+ * all-visible, the scan does not need the page: the row is the index entry.  In index order,
+ * entries wait in the queue with their TIDs, up to work_mem.  By page, such rows bypass the
+ * queue.
  *
- * A page counts as ahead from when the first of its neighbouring TIDs was looked
- * at to when that is taken.
+ * A page counts as ahead from the time lookahead meets the first of its neighboring TIDs until
+ * that TID is taken.
  *
- * It uses the index through core's interface only.
+ * The queue uses the index through core's interface only.
  */
 #include "postgres.h"
 
@@ -32,22 +31,22 @@
 
 #define FIRST_ROUND 512
 
-/* In index order there is room for so many TIDs for each page ahead. */
+/* In index order: capacity in TIDs for each page of depth. */
 #define ITEMS_PER_PAGE 32
 
-/* Tables of fewer pages have items of 4 bytes. */
+/* For tables of at most this many pages, items have 4 bytes. */
 #define NARROW_PAGES ((BlockNumber) 1 << (32 - LSM_ITEM_BLOCK_SHIFT))
 
-/* Where entries are kept: the page of an item is not wanted. */
+/* If entries are kept: the page of this item is all-visible, so it is not needed. */
 #define ITEM_IS_VISIBLE ((uint64) 1 << 63)
 
 StaticAssertDecl(MaxHeapTuplesPerPage < 1 << (LSM_ITEM_BLOCK_SHIFT - 1),
 				 "an item has room for all offsets");
 
-/* Sorting begins with so many buckets, each for a range of blocks. */
+/* Sorting begins with this many buckets, each for a range of blocks. */
 #define BUCKETS 2048
 
-/* A bucket of so many items, of so many blocks, is sorted by counting. */
+/* A bucket of at most this many items and this many blocks is sorted by counting. */
 #define SMALL_BUCKET 1024
 #define SMALL_RANGE 256
 
@@ -85,7 +84,7 @@ item_at(const LsmTidQueue *queue, Size position)
 		((uint64 *) queue->items)[position];
 }
 
-/* Index only, in index order: the row is the entry, so that has to wait, too. */
+/* Does the queue keep index entries?  Index-only scans in index order return them as rows. */
 static inline bool
 keeps_entries(const LsmTidQueue *queue)
 {
@@ -112,7 +111,7 @@ round_limit(bool is_narrow)
 	return Min(Max(limit, FIRST_ROUND), MaxAllocSize / item_size(is_narrow));
 }
 
-/* How many TIDs of a table of so many pages fit into work_mem, and so into a round. */
+/* Returns how many TIDs of a table with `pages` pages fit into work_mem, and so into a round. */
 Size
 lsm_queue_round_limit(BlockNumber pages)
 {
@@ -120,9 +119,9 @@ lsm_queue_round_limit(BlockNumber pages)
 }
 
 /*
- * The table has so many pages; TIDs of pages beyond, which have come later, are
- * left out.  The memory for items is taken from the current context when they
- * come.  An index-only scan gives its pin of the visibility map; others NULL.
+ * Initialize a queue for a table that has `pages` pages.  The queue may skip TIDs of later pages.
+ * It allocates items in the current memory context, when the first one comes.  An index-only
+ * scan passes its pin of the visibility map, others NULL.
  */
 void
 lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth, int depth,
@@ -139,7 +138,7 @@ lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth, 
 	lsm_queue_reset(queue);
 }
 
-/* Free what was taken last. */
+/* Free the entry that was taken last. */
 static void
 drop_taken_entry(LsmTidQueue *queue)
 {
@@ -148,7 +147,7 @@ drop_taken_entry(LsmTidQueue *queue)
 	queue->taken_entry = NULL;
 }
 
-/* Forget everything: the index is scanned anew. */
+/* Empty the queue, for a new scan of the index. */
 void
 lsm_queue_reset(LsmTidQueue *queue)
 {
@@ -181,7 +180,7 @@ lsm_queue_free(LsmTidQueue *queue)
 	queue->capacity = 0;
 }
 
-/* Make room for so many elements of this size in an array, which may be NULL. */
+/* Resize an array, which may be NULL, to `capacity` elements. */
 static void *
 resize(LsmTidQueue *queue, void *array, Size capacity, Size element)
 {
@@ -201,7 +200,7 @@ enlarge(LsmTidQueue *queue)
 	queue->capacity = capacity;
 }
 
-/* Take a TID from the index.  NULL: there is none. */
+/* Take a TID from the index.  Returns NULL at the end. */
 static ItemPointer
 next_tid(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 {
@@ -222,7 +221,7 @@ next_tid(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 	return tid;
 }
 
-/* Index only: need nobody look at the page of this TID, where the index is? */
+/* Index-only: is the page of this TID, which the index has just returned, all-visible? */
 static inline bool
 is_visible(const LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
 {
@@ -230,7 +229,7 @@ is_visible(const LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
 		VM_ALL_VISIBLE(index->heapRelation, ItemPointerGetBlockNumber(tid), queue->map);
 }
 
-/* Append a copy of the index's entry to those of the items. */
+/* Keep a copy of the index entry for the next item. */
 static void
 keep_entry(LsmTidQueue *queue, IndexTuple entry)
 {
@@ -241,7 +240,7 @@ keep_entry(LsmTidQueue *queue, IndexTuple entry)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Append this TID, where the index is. */
+/* Append the TID that the index has just returned. */
 static void
 append(LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
 {
@@ -261,7 +260,10 @@ append(LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
 		((uint64 *) queue->items)[queue->tail++] = item;
 }
 
-/* In index order: make room by moving what is left to the beginning. */
+/*
+ * In index order: append the next TID.  If the array is full, first move the remaining items to
+ * its beginning.  Returns false if there is no room now, or no TID.
+ */
 static bool
 append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 {
@@ -271,7 +273,7 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 		return false;
 	if (queue->tail == queue->capacity_limit)
 	{
-		/* So that this happens once in many times. */
+		/* Move rarely: only when at least half of the array is free. */
 		if (queue->head < queue->capacity_limit / 2)
 			return false;
 		memmove(queue->items, (char *) queue->items + queue->head * item_size(queue->is_narrow),
@@ -289,7 +291,7 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 	return tid != NULL;
 }
 
-/* Of the items, which are sorted. */
+/* Returns the number of pages of the items, which are sorted. */
 static Size
 count_pages(const LsmTidQueue *queue)
 {
@@ -303,7 +305,7 @@ count_pages(const LsmTidQueue *queue)
 	return pages;
 }
 
-/* By page: the items are a round. */
+/* By page: sort a complete round, and set the size of the next one. */
 static void
 sort_round(LsmTidQueue *queue)
 {
@@ -318,9 +320,9 @@ sort_round(LsmTidQueue *queue)
 }
 
 /*
- * By page: read and sort the next round.  Index only, a TID whose row is the index's
- * entry does not come into it, but is returned, and reading the round goes on with
- * the next call.  NULL: it has been read; there are no items if none are left.
+ * By page: read and sort the next round.  Returns NULL when the round is complete; it is empty at
+ * the end of the index.  In an index-only scan, returns each TID on an all-visible page instead
+ * of queueing it, and continues with the round in the next call.
  */
 static ItemPointer
 fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
@@ -344,7 +346,7 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 	return NULL;
 }
 
-/* See to it that there is an item at this position.  False: not now, or none. */
+/* Make sure there is an item at this position.  Returns false if that cannot be done now. */
 static bool
 provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection direction)
 {
@@ -359,8 +361,9 @@ provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection di
 }
 
 /*
- * By page, index only: the next TID whose row is the index's entry.  NULL: first the
- * items of this round have to be taken.  To be asked before each of their pages.
+ * By page, index-only: returns the next TID on an all-visible page.  Its row is the index's
+ * current entry.  Returns NULL if the items of the round must be taken first.  Call this before
+ * taking each page.
  */
 ItemPointer
 lsm_queue_next_visible(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
@@ -371,8 +374,9 @@ lsm_queue_next_visible(LsmTidQueue *queue, IndexScanDesc index, ScanDirection di
 }
 
 /*
- * The next page that will be wanted, unless so many are ahead already; else
- * InvalidBlockNumber.  Each page is returned once.
+ * Returns the next page that the scan will need, or InvalidBlockNumber if `depth` pages are ahead
+ * already or none can be had now.  Returns each page once, even if many neighboring TIDs are
+ * on it.
  */
 BlockNumber
 lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction, int depth)
@@ -395,8 +399,8 @@ lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection dire
 }
 
 /*
- * Count the pages ahead when this item is taken from the head.  True: the item is
- * the first of a page that somebody has looked at.
+ * Adjust the count of pages ahead when an item is taken from the head.  Returns whether the item
+ * is the first of a page that lsm_queue_look_ahead has returned.
  */
 static bool
 pass_page(LsmTidQueue *queue, BlockNumber block)
@@ -406,7 +410,7 @@ pass_page(LsmTidQueue *queue, BlockNumber block)
 	queue->head_block = block;
 	if (queue->head == queue->ahead)
 	{
-		/* Nobody has looked so far. */
+		/* Lookahead has not reached this item. */
 		Assert(queue->pages_ahead == 0);
 		queue->ahead_block = block;
 		return false;
@@ -419,7 +423,7 @@ pass_page(LsmTidQueue *queue, BlockNumber block)
 	return is_next;
 }
 
-/* The next TID.  False: there is none left. */
+/* Take the next TID.  Returns false if none is left. */
 bool
 lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 			   LsmQueuedTid *taken)
@@ -445,7 +449,7 @@ lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 	return true;
 }
 
-/* By page: all TIDs of the next page.  False: there is none left. */
+/* By page: take all TIDs of the next page.  Returns false if none is left. */
 bool
 lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 					LsmPageTids *tids)
@@ -462,7 +466,7 @@ lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direc
 	{
 		tids->offsets[tids->count] = ItemPointerGetOffsetNumber(&taken.tid);
 		tids->rechecks[tids->count++] = taken.recheck;
-		/* No further than the round: the next one may begin with this page. */
+		/* Stop at the end of the round, even if the next round begins with the same page. */
 		if (queue->head == queue->tail || tids->count == MaxHeapTuplesPerPage ||
 			block_of(item_at(queue, queue->head)) != tids->block)
 			return true;

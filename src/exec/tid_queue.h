@@ -1,6 +1,6 @@
 /*
  * tid_queue.h
- *	  TIDs that were taken from an index ahead of the reader.
+ *	  The queue of TIDs that a prefetching scan has taken from the index in advance.
  */
 #ifndef LSM_TID_QUEUE_H
 #define LSM_TID_QUEUE_H
@@ -17,23 +17,23 @@
 /* An item is block << LSM_ITEM_BLOCK_SHIFT | offset << 1 | recheck. */
 #define LSM_ITEM_BLOCK_SHIFT (BLCKSZ <= 8192 ? 10 : BLCKSZ <= 16384 ? 11 : 12)
 
-/* A TID that was taken. */
+/* A TID taken from the queue. */
 typedef struct LsmQueuedTid
 {
 	ItemPointerData tid;
 	bool		recheck;
-	bool		begins_page;	/* that lsm_queue_look_ahead has returned */
+	bool		begins_page;	/* the first TID of a page that lsm_queue_look_ahead returned */
 
-	/* Index only, in index order. */
-	bool		is_visible;		/* to all, as its whole page, when the index gave it */
-	IndexTuple	entry;			/* until the next is taken */
+	/* Index-only scans in index order. */
+	bool		is_visible;		/* the page was all-visible when the index returned the TID */
+	IndexTuple	entry;			/* valid until the next TID is taken */
 } LsmQueuedTid;
 
-/* The TIDs of a page that are taken together. */
+/* The TIDs of one page, taken together. */
 typedef struct LsmPageTids
 {
 	BlockNumber block;
-	bool		was_ahead;		/* lsm_queue_look_ahead has returned it */
+	bool		was_ahead;		/* lsm_queue_look_ahead has returned the page */
 	int			count;
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 	bool		rechecks[MaxHeapTuplesPerPage];
@@ -43,29 +43,29 @@ typedef struct LsmTidQueue
 {
 	/* Set by lsm_queue_init. */
 	bool		by_page;		/* sort rounds by page; else keep index order */
-	int			growth;			/* of the size of a round */
+	int			growth;			/* each round is this many times as large as the last */
 	bool		is_narrow;		/* items have 4 bytes, else 8 */
-	Size		capacity_limit; /* items that may be allocated */
-	Buffer	   *map;			/* index only: pin of the visibility map; else NULL */
-	MemoryContext context;		/* of the items */
+	Size		capacity_limit; /* upper bound of capacity, in items */
+	Buffer	   *map;			/* index-only: pin of the visibility map; else NULL */
+	MemoryContext context;		/* holds items and entries */
 
-	void	   *items;			/* NULL: none so far */
-	IndexTuple *entries;		/* index only, in index order: of the items */
-	IndexTuple	taken_entry;	/* of the item taken last; or NULL */
-	Size		entry_bytes;	/* of those of items */
-	Size		capacity;
-	Size		head;			/* the next to be taken */
-	Size		ahead;			/* the next to be looked at, not before head */
-	Size		tail;			/* the end */
+	void	   *items;			/* NULL until the first one comes */
+	IndexTuple *entries;		/* index-only, in index order: the entry of each item */
+	IndexTuple	taken_entry;	/* entry of the item taken last, or NULL */
+	Size		entry_bytes;	/* memory of the entries that wait */
+	Size		capacity;		/* allocated items */
+	Size		head;			/* next item to take */
+	Size		ahead;			/* next item to look at, not before head */
+	Size		tail;			/* end of the items */
 	Size		round_size;		/* items of the next round */
-	Size		round_pages;	/* pages of the present one */
-	uint64		rounds;			/* filled since lsm_queue_init */
-	uint64		taken;			/* TIDs that the index has given in this scan of it */
-	BlockNumber head_block;		/* of the item taken last */
-	BlockNumber ahead_block;	/* of the item looked at last */
-	int			pages_ahead;	/* pages between the two */
-	bool		is_filling;		/* by page: the round is being read */
-	bool		at_end;			/* the index has no more */
+	Size		round_pages;	/* pages of the current round */
+	uint64		rounds;			/* rounds read since lsm_queue_init */
+	uint64		taken;			/* TIDs that the index returned since the last reset */
+	BlockNumber head_block;		/* page of the item taken last */
+	BlockNumber ahead_block;	/* page of the item looked at last */
+	int			pages_ahead;	/* pages between head and ahead */
+	bool		is_filling;		/* by page: a round is being read */
+	bool		at_end;			/* the index has no more TIDs */
 } LsmTidQueue;
 
 extern Size lsm_queue_round_limit(BlockNumber pages);
@@ -82,14 +82,14 @@ extern bool lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirectio
 extern bool lsm_queue_take_page(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 								LsmPageTids *tids);
 
-/* Has nobody looked at what will be taken next? */
+/* Has lookahead not reached the next item to take? */
 static inline bool
 lsm_queue_has_none_ahead(const LsmTidQueue *queue)
 {
 	return queue->head == queue->ahead;
 }
 
-/* Has everything been taken that came from the index so far? */
+/* Have all TIDs that came from the index been taken? */
 static inline bool
 lsm_queue_is_empty(const LsmTidQueue *queue)
 {

@@ -60,7 +60,7 @@ lsm_directory_page_fits(Page page, uint32 size)
 	return header->pd_lower + size + sizeof(uint16) <= header->pd_upper;
 }
 
-/* Add an item behind the last one.  False if it does not fit: a damaged record. */
+/* Add an item after the last one.  False if it does not fit: a damaged record. */
 bool
 lsm_directory_page_append(Page page, const char *item, uint32 size)
 {

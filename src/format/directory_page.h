@@ -5,7 +5,7 @@
  * A directory is a tree whose lowest pages (level 1) hold an item for each
  * segment: its record, and the first and the last entry that it was written
  * with.  Pages of higher levels hold an item for each child: its block, and the
- * first entry below it.  Items are only ever added behind the last one, so the
+ * first entry below it.  Items are only ever added after the last one, so the
  * tree grows at its right edge.  Only an item's record changes in place: its counts,
  * or blocks 0 when nothing is left of a segment or of a page below.
  *

@@ -14,14 +14,14 @@ lsm_filter_hash(const uint8 *key, uint32 keylen)
 	return hash_bytes_extended(key, (int) keylen, 0);
 }
 
-/* Of the first columns of a key, so many and not all, as they are encoded. */
+/* The hash of an encoded prefix: the first columns of a key, but not all. */
 uint64
 lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns)
 {
 	return hash_bytes_extended(key, (int) length, columns);
 }
 
-/* Pages of a filter for so many keys: at least one, and not a whole one for little. */
+/* Pages of a filter for `keys` keys: at least one, and no further page for only a few keys. */
 uint32
 lsm_filter_pages(uint64 keys, int bits_per_key)
 {
@@ -44,7 +44,7 @@ lsm_filter_probes(uint64 keys, uint32 pages)
 	return (int) Min(Max(probes, 1), LSM_FILTER_MOST_PROBES);
 }
 
-/* An empty page of a filter of so many pages. */
+/* An empty page of a filter. */
 void
 lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix_columns)
 {

@@ -6,7 +6,7 @@
 
 #include "format/frame.h"
 
-/* The window of a key as an integer.  Eight bytes behind the key can be read. */
+/* The window of a key as an integer.  Eight bytes after the key can be read. */
 static inline uint64
 window_of(const uint8 *key, const LsmFrame *f)
 {
@@ -23,11 +23,12 @@ set_window(LsmFrame *f)
 }
 
 /*
- * What it takes to frame `count` entries with keys from `first` to `last`, behind
- * both of which eight bytes can be read, and these codes of TIDs.  If some
- * entries are left out, no frame gets larger (I6): what all the keys share gets
- * longer at most, and each byte that the window moves by for that is one less of
- * the tail; and the lowest TID always takes the same.
+ * Measure the frame of `count` entries with keys from `first` to `last` and these codes of
+ * TIDs.  Eight bytes after both keys can be read.
+ *
+ * Removing entries never makes a frame larger (I6).  The bytes that all keys share can only
+ * grow.  For each byte that they grow by, the window moves by one byte, and the tail loses
+ * one.  The lowest TID always takes the same space.
  */
 void
 lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
@@ -55,7 +56,7 @@ lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
 	}
 }
 
-/* Integers of so many bits, one behind the other. */
+/* Writes integers of a few bits each, one after the other. */
 typedef struct BitWriter
 {
 	uint8	   *p;
@@ -85,7 +86,7 @@ end_bits(BitWriter *w)
  * Write a frame that was measured for these entries, without their rests.  Returns
  * its end; eight bytes more may be written.
  *
- * REQUIRES: keys ascend as bytes, and eight bytes behind each can be read.
+ * REQUIRES: keys ascend as bytes, and eight bytes after each can be read.
  */
 uint8 *
 lsm_frame_encode(uint8 *p, const LsmFrame *f, const LsmEntry *entries, const LsmLeafCoding *c)
@@ -153,7 +154,7 @@ get_bits(const uint8 *p, int i, int bits)
 	return (lsm_load_low_first(p + at / 8) >> at % 8) & ((UINT64CONST(1) << bits) - 1);
 }
 
-/* By how much the window of key `i` is above that of the first one; `p`: behind the head. */
+/* By how much the window of key `i` is above that of the first one; `p`: after the head. */
 static inline uint64
 window_above(const uint8 *p, const LsmFrame *f, int i)
 {
@@ -161,10 +162,10 @@ window_above(const uint8 *p, const LsmFrame *f, int i)
 }
 
 /*
- * The keys of a part of the entries.  Those that a window holds (is_short) are put
- * together as integers.  `stride` is a constant where that makes it faster.  False if one
- * is greater than a window can be: ORed together, they have each high bit that one of them
- * has.
+ * Decode the keys of a part of the entries.  If windows hold the rest of each key (is_short),
+ * keys are assembled as integers.  Callers pass a constant `stride` where that is faster.
+ * Returns false if a key exceeds the window.  One test at the end finds that: all windows are
+ * ORed, so the result has every high bit that any of them has.
  */
 static pg_attribute_always_inline bool
 decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart part,
@@ -211,7 +212,7 @@ decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart 
 	return most >> (8 * f->window) == 0;
 }
 
-/* Decode a part of a frame, whose head has been read, behind what has been decoded. */
+/* Decode a part of a frame, whose head has been read, after what has been decoded. */
 static inline bool
 decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmFrame *f,
 			const uint8 *first, LsmFramePart part, LsmGroup *out)
@@ -256,7 +257,7 @@ decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmF
 }
 
 /*
- * Decode a frame behind what has been decoded; there is room for a whole group.
+ * Decode a frame after what has been decoded; there is room for a whole group.
  * False if the page is damaged.  Eight bytes can be read anywhere up to `end`,
  * since the special area follows.
  */
@@ -272,8 +273,9 @@ lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGr
 }
 
 /*
- * Entries whose keys begin like the key that is sought, as far as their windows tell: those
- * before are less, those behind are greater.  Of a damaged page it is any part.
+ * Find the entries whose shared bytes and windows equal those of the sought key.  Entries
+ * before them are less than the key, entries after them greater.  On a damaged page the result
+ * is an arbitrary part.
  */
 static LsmFramePart
 find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlaceOfKey *sought)
@@ -316,7 +318,10 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 	return alike;
 }
 
-/* Where among those that are alike is the place?  Exactly, if the key is no longer than these tell. */
+/*
+ * Narrow the position of the key down to some of the entries that are alike.  The result is exact
+ * if the key is no longer than shared bytes and window.
+ */
 static LsmFramePart
 find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
 {
@@ -326,10 +331,10 @@ find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
 		(LsmFramePart) {alike.to, alike.to};
 }
 
-/* Entries with the beginning that is sought are likely wanted, up to so many of them. */
+/* Decode at most this number of alike entries, since the query probably wants them. */
 #define MOST_ALIKE	16
 
-/* What is to be decoded around the place: what is wanted, and what is alike, if these are few. */
+/* Returns the entries to decode: those that the query wants, and those alike if they are few. */
 static LsmFramePart
 part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, LsmFramePart alike)
 {
@@ -351,10 +356,10 @@ part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, 
 }
 
 /*
- * Decode of a frame, behind what has been decoded, what is around the place of a key: the
- * entries among which it may be, and `most` behind these (backward: before them).  *place
- * is the former: what is decoded before is less than the key, what is behind is greater.
- * False if the page is damaged.
+ * Append to the decoded entries those around the position of a key: the entries that it may
+ * be among, and `most` more after these (backward: before them).  Sets *place to the former.
+ * Decoded entries before *place are less than the key, those after it greater.  Returns false
+ * if the page is damaged.
  *
  * REQUIRES: as lsm_frame_decode; entries without rests.
  */

@@ -20,7 +20,7 @@
  *		keys		of each further entry the difference to the first one, of the up to
  *					seven bytes after the shared ones (the *window*, big-endian), in
  *					key_bits bits
- *		tails		of each further entry the bytes behind the window
+ *		tails		of each further entry the bytes after the window
  *		tids		of each entry its code, less the lowest one's, in tid_bits bits
  *		rests		of each entry varint length and bytes, on pages that have rests
  *
@@ -36,7 +36,7 @@
 
 #define FRAME_WINDOW		7	/* bytes: with 7 bits of a shift they fit an integer */
 
-/* A frame, without its rests, has fewer bytes; some may be written behind it. */
+/* A frame, without its rests, has fewer bytes; some may be written after it. */
 #define FRAME_ROOM \
 	(FRAME_HEAD + LSM_GROUP_ENTRIES * (LSM_FRAMED_KEYLEN + MAX_TID_BYTES + 2) + 64)
 

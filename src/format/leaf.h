@@ -140,12 +140,12 @@ typedef struct LsmPlaceOfKey
 {
 	const uint8 *key;			/* or the beginning of keys */
 	uint32		keylen;
-	int			side;			/* +1: before all that begin so; -1: behind them; 0: among them */
+	int			side;			/* +1: before all that begin so; -1: after them; 0: among them */
 	bool		forward;
 	int			most;
 } LsmPlaceOfKey;
 
-/* Zero bytes behind a decoded key. */
+/* Zero bytes after a decoded key. */
 #define LSM_KEY_PAD 8
 
 /* Room for the keys of one group, whatever they are. */

@@ -249,7 +249,7 @@ close_frame(LsmLeafBuilder *b)
 	b->rest_used = 0;
 }
 
-/* Let an entry wait for its frame.  Its key has padding behind it. */
+/* Let an entry wait for its frame.  Its key has padding after it. */
 static inline void
 await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
 {
@@ -553,7 +553,8 @@ trim_group(Page page, LsmGroup *group, bool framed, const LsmLeafCoding *c, uint
  * is coded again without its removed entries, an emptied one disappears.  So
  * the page never grows (I6): dropping an entry makes its successor longer by
  * at most the bytes that the dropped one carried itself.  The page's stamp
- * counts it.  Used by VACUUM, by scans, and by redo.  False, with the page unchanged, if it is damaged.
+ * counts it.  Used by VACUUM, by scans, and by redo.  False, with the page unchanged, if it is
+ * damaged.
  */
 bool
 lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)

@@ -1,6 +1,6 @@
 /*
  * leaf_mode.h
- *	  Collecting the mode of a segment: see LsmLeafMode.
+ *	  Determines the mode of a segment; see LsmLeafMode.
  */
 #ifndef LSM_LEAF_MODE_H
 #define LSM_LEAF_MODE_H

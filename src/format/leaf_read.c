@@ -134,7 +134,7 @@ is_framed(const LsmLeafCoding *coding, const uint8 *group)
 	return coding->keylen > 0 && *group != NO_FRAME;
 }
 
-/* Decode a group behind what has been decoded.  False if the page is damaged. */
+/* Decode a group after what has been decoded.  False if the page is damaged. */
 static bool
 append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
 {
@@ -174,8 +174,8 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 
 /*
  * Decode what is wanted of a group: all of it, or what is around a place, if that is
- * easily found.  The place is before, behind or between the entries from *from on, up to
- * before *to: those before are less than the key, those behind are greater.  False if the
+ * easily found.  The place is before, after or between the entries from *from on, up to
+ * before *to: those before are less than the key, those after are greater.  False if the
  * page is damaged.
  *
  * REQUIRES: as above; encoded keys.

@@ -91,7 +91,7 @@ lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
 	return longest > 0 && longest >= least;
 }
 
-/* The bit behind the last one before `to` that is set. */
+/* The bit after the last one before `to` that is set. */
 uint32
 lsm_map_used_end(Page page, uint32 to)
 {

@@ -8,7 +8,7 @@
 #include "format/map_page.h"
 #include "format/meta.h"
 
-/* What VACUUM has removed from a run, and so many entries more. */
+/* Add to the number of entries that VACUUM has removed from a run. */
 static uint32
 add_removed(uint32 removed, uint64 more)
 {
@@ -109,9 +109,8 @@ set_reservation(LsmMeta *meta, const LsmReservation *reservation, bool add)
 }
 
 /*
- * Apply an edit.  False, with the page in an unspecified state, when it does
- * not fit the manifest: normal operation checks that before, so only a damaged
- * page or record can bring that about.
+ * Apply an edit.  False, with the page in an unspecified state, if it does not fit the
+ * manifest.  Normal operation applies it to a copy first.
  *
  * Records stay in the order in which their runs were added: by age.
  */

@@ -28,7 +28,7 @@ typedef struct LsmSegment
 	BlockNumber heap_low;		/* 28  lowest heap block of its entries */
 	BlockNumber heap_high;		/* 32  highest one */
 	uint32		filter_blocks;	/* 36  pages of the filter, or 0 */
-	uint8		prefix_columns; /* 40  prefixes of up to so many columns are in the filter */
+	uint8		prefix_columns; /* 40  the most columns of a prefix in the filter */
 	uint8		reserved[3];	/* 41  zero */
 	uint16		keylen;			/* 44  see LsmLeafMode */
 	uint8		offset_bits;	/* 46  see LsmLeafMode */

@@ -1,12 +1,12 @@
 /*
  * executor_hooks.c
- *	  ExecutorStart, ExecutorRun and ExecutorFinish.
+ *	  The hooks ExecutorStart, ExecutorRun and ExecutorFinish.
  *
- * At ExecutorStart, after the executor has initialised the plan:
- * 1. ON CONFLICT is told which operator of a unique lsm index means "equal" (before 18).
+ * ExecutorStart first lets the executor initialize the plan.  Then:
+ * 1. ON CONFLICT learns which operator of a unique lsm index means "equal" (before 18).
  * 2. Index-only scans get our step function.
- * 3. ON CONFLICT's source gets the node function that looks ahead.  It comes after 2,
- *    so that 2 sees the executor's own functions only.
+ * 3. The source of ON CONFLICT gets the node function that looks ahead.  This comes after 2,
+ *    so that 2 sees only the executor's own functions.
  * 4. Scans get keys for row comparisons (before 18).
  *
  * ExecutorRun and ExecutorFinish begin and end the statement for batches (ingest/statement.c).
@@ -50,7 +50,7 @@ start_executor(QueryDesc *query, int flags)
 	MemoryContextSwitchTo(old);
 }
 
-/* Run the plan.  Where core may refuse ON CONFLICT on a partition, its error gets a hint. */
+/* Run the plan.  If core may refuse ON CONFLICT on a partition, add a hint to its error. */
 static void
 run_plan(LSM_EXECUTOR_RUN_ARGS)
 {

@@ -1,6 +1,6 @@
 /*
  * hooks.h
- *	  Takes each of core's hooks once.
+ *	  Installs our hooks into core.  Each core hook is taken once, by one file.
  */
 #ifndef LSM_HOOKS_H
 #define LSM_HOOKS_H

@@ -2,7 +2,7 @@
  * planner_hooks.c
  *	  The hooks of the planner and of EXPLAIN.
  *
- * Each function calls whoever took the hook before, and then our rooms.
+ * Each function first calls the previous hook, then our rooms.
  */
 #include "postgres.h"
 

@@ -70,7 +70,7 @@ seal_page(LsmIndex *index, Relation heap, uint64 run_id, uint32 pages, uint64 *s
 
 /*
  * Open another page unless `pages` are open, and read *open again.  Returns false if the
- * manifest has no room for another page beside the open ones.
+ * manifest has no room for another page besides the open ones.
  */
 static bool
 open_another(LsmIndex *index, Relation heap, uint32 pages, LsmOpenPages *open)

@@ -1,6 +1,6 @@
 /*
  * access.c
- *	  Opening an index for inspection: what it is, who may look, as whom.
+ *	  Opens an index for inspection: checks its kind and the caller's rights, and locks it.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@ access_check_right(Oid oid, LsmInspectRight right)
 	aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 }
 
-/* Are there pages that this session can read? */
+/* Raise an error if this session cannot read the index's pages. */
 static void
 access_check_readable(Relation index)
 {
@@ -56,9 +56,9 @@ access_check_readable(Relation index)
 }
 
 /*
- * Open an index and its table, which is locked first, as everywhere.  Rights
- * are checked before that: who may not look does not get to wait, or to make
- * others wait, either.
+ * Open an index and its table, with AccessShareLock on both.  Locks the table first, as all code
+ * does.  Checks the caller's rights before that, so that an unprivileged caller can neither
+ * queue for a lock nor make others wait.  Raises an error if the index cannot be inspected.
  */
 void
 lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
@@ -81,11 +81,11 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 				 errmsg("could not open parent table of index \"%s\"",
 						RelationGetRelationName(in->index))));
 	access_check_readable(in->index);
-	/* We are called by a statement that may have inserted already. */
+	/* The calling statement may have inserted entries already. */
 	lsm_batch_flush_index(in->index);
 }
 
-/* Nothing was changed, so the locks need not be kept. */
+/* Close both relations.  Nothing was changed, so the locks are released at once. */
 void
 lsm_inspect_close(LsmInspected *in)
 {

@@ -1,11 +1,10 @@
 /*
  * check_unique.c
- *	  Verification of a unique index: no two rows that a snapshot sees have the
- *	  same key.
+ *	  Verifies a unique index: no two rows that a snapshot sees have the same key.
  *
- * All entries are read in their order.  Only where two neighbours have the same
- * key their rows are looked at.  The snapshot is an MVCC one, so a TID that VACUUM
- * has given to another row leads to one that it does not see: no gate is needed.
+ * This reads all entries in order, and looks at rows only where neighbors have the same key.  It
+ * needs no gate: if VACUUM has freed a TID that was read, an MVCC snapshot does not see the row
+ * that has the TID now.
  */
 #include "postgres.h"
 
@@ -22,12 +21,12 @@ typedef struct UniqueCheck
 	LsmCheck   *c;
 	Snapshot	snapshot;
 	LsmSavedEntry last;
-	bool		last_seen;		/* the row of the last entry was looked at */
-	bool		found;			/* a row with the last entry's key */
-	uint64		tid;			/* of that row */
+	bool		last_seen;		/* the row of the last entry has been checked */
+	bool		found;			/* a visible row with the last entry's key was found */
+	uint64		tid;			/* its TID */
 } UniqueCheck;
 
-/* Does the snapshot see a row there? */
+/* Does the snapshot see a row at this TID? */
 static bool
 sees_row(UniqueCheck *u, uint64 tid)
 {
@@ -37,7 +36,7 @@ sees_row(UniqueCheck *u, uint64 tid)
 	return table_index_fetch_tuple_check(u->c->heap, &pointer, u->snapshot, NULL);
 }
 
-/* Note that the snapshot sees this row, if it does; it must be the only one with its key. */
+/* If the snapshot sees the entry's row, note the row.  It must be the only one with its key. */
 static void
 note_visible_row(UniqueCheck *u, const LsmEntry *entry)
 {
@@ -75,8 +74,8 @@ check_unique_entry(UniqueCheck *u, const LsmEntry *entry)
 }
 
 /*
- * Check a unique index.  Checks of a deferrable constraint may be due still in our
- * own transaction: if it has written anything, there is nothing to be proved.
+ * Check the keys of a unique index.  Does nothing if the constraint is deferrable and this
+ * transaction has written anything, since its deferred checks may still be due.
  */
 void
 lsm_check_unique(LsmCheck *c)
@@ -89,7 +88,7 @@ lsm_check_unique(LsmCheck *c)
 		(!c->rel->rd_index->indimmediate && TransactionIdIsValid(GetTopTransactionIdIfAny())))
 		return;
 	u.c = c;
-	/* Not the transaction's: that may see rows from before the index was unique. */
+	/* The transaction's snapshot might see rows from before the index existed. */
 	u.snapshot = RegisterSnapshot(GetLatestSnapshot());
 	lsm_check_saved_init(&u.last);
 	reader = lsm_reader_acquire(c->index, 0, u.snapshot, false, c->strategy);

@@ -1,8 +1,7 @@
 /*
  * stats.c
- *	  What shared memory has of the indexes, for the views pg_stat_lsm_indexes and
- *	  pg_stat_progress_lsm_compaction.  base/counter_list.h lists the columns of the
- *	  first.
+ *	  The functions behind the views pg_stat_lsm_indexes, whose columns are in
+ *	  base/counter_list.h, and pg_stat_progress_lsm_compaction.  All data is in shared memory.
  */
 #include "postgres.h"
 
@@ -105,9 +104,9 @@ static const StatColumn stat_columns[] =
 };
 
 /*
- * lsm_stat_indexes(): what shared memory has of the indexes of this database that
- * were written or read since the server started.  This session's reads are all in;
- * other sessions add theirs now and then.
+ * lsm_stat_indexes(): returns a row for each index of this database that was written or read since
+ * the server started.  Includes all reads of this session; other sessions publish theirs from
+ * time to time.
  */
 Datum
 lsm_stat_indexes(PG_FUNCTION_ARGS)
@@ -134,8 +133,8 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 }
 
 /*
- * lsm_stat_reset(): set the counters of this database's indexes to zero.  The SQL
- * script revokes it from the public.
+ * lsm_stat_reset(): resets the counters of this database's indexes.  The SQL script revokes the
+ * function from PUBLIC.
  */
 Datum
 lsm_stat_reset(PG_FUNCTION_ARGS)
@@ -165,7 +164,7 @@ phase_name(LsmClaim *claim)
 	return "unknown";
 }
 
-/* Whose work is everybody's to see?  One's own, and all for who reads statistics. */
+/* May this user see the details?  Owners see their own indexes, pg_read_all_stats sees all. */
 static bool
 may_see(Oid database, Oid index)
 {
@@ -176,7 +175,7 @@ may_see(Oid database, Oid index)
 		lsm_owns_relation(index, GetUserId());
 }
 
-/* A process that has claimed an index, if there is one. */
+/* Add a row for a claim, if a live process holds it. */
 static void
 put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
 {
@@ -210,8 +209,8 @@ put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
 }
 
 /*
- * lsm_stat_progress(): the processes that compact an index, in all databases:
- * background workers and callers of lsm_compact.
+ * lsm_stat_progress(): returns a row for each background worker and each caller of lsm_compact that
+ * works on an index, in all databases.
  */
 Datum
 lsm_stat_progress(PG_FUNCTION_ARGS)

@@ -35,7 +35,7 @@ typedef struct LsmCursorOps
 	 */
 	void		(*seek) (LsmCursor *cursor, const LsmBound *from,
 						 const LsmBound *limit, ScanDirection direction);
-	/* Continue behind the current array, in the direction of the latest seek. */
+	/* Continue after the current array, in the direction of the latest seek. */
 	void		(*fill) (LsmCursor *cursor);
 	/* Free memory and release pins. */
 	void		(*close) (LsmCursor *cursor);

@@ -314,7 +314,7 @@ merge_fill(LsmCursor *base)
 }
 
 /*
- * Returns whether all other children stand behind this entry of the winner's. Only those that
+ * Returns whether all other children stand after this entry of the winner's. Only those that
  * lost to the winner itself need a comparison: they have beaten the rest.
  */
 static bool

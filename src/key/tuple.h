@@ -28,7 +28,7 @@ typedef struct LsmTupleMaker
 extern LsmTupleMaker *lsm_tuple_maker_create(LsmKeySpace *ks);
 extern IndexTuple lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry);
 
-/* Put a value into its place. Returns the key position behind it. */
+/* Put a value into its place. Returns the key position after it. */
 static inline const uint8 *
 lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
 {

@@ -1,6 +1,9 @@
 /*
  * gate.c
- *	  The gates: the interlock between VACUUM and scans (I10).
+ *	  The gates: the interlock between VACUUM and scans (I9, I10).
+ *
+ * Two pages take turns as the current gate.  Scans pin the current one while they use TIDs.
+ * VACUUM flips the gates and then drains the old one, holding no other lock.
  */
 #include "postgres.h"
 
@@ -9,7 +12,7 @@
 #include "storage/buffers.h"
 #include "storage/emit.h"
 
-/* The block of the gate that is not the current one. */
+/* Returns the block of the gate that is not current. */
 BlockNumber
 lsm_gate_other(Relation rel)
 {
@@ -21,10 +24,10 @@ lsm_gate_other(Relation rel)
 }
 
 /*
- * Make the other gate the current one.
+ * Make the other gate the current one, and close the old gate.  Returns the block of the old
+ * gate, which the caller must drain.
  *
- * REQUIRES: nobody holds the other gate: it has been drained.  Returns the block of the gate that was
- * closed, to be drained.
+ * REQUIRES: the other gate has been drained, so nobody has pinned it.
  */
 BlockNumber
 lsm_gate_flip(Relation rel)
@@ -54,8 +57,9 @@ lsm_gate_flip(Relation rel)
 }
 
 /*
- * Wait until nobody uses a closed gate any more, here and, through WAL, on
- * standbys.
+ * Wait until nobody pins a closed gate any more.  Replay waits likewise on standbys.
+ *
+ * REQUIRES: the caller holds no lock of numbers 2 to 7 (see src/README.md).
  */
 void
 lsm_gate_drain(Relation rel, BlockNumber gate)

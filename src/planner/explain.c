@@ -124,7 +124,7 @@ lsm_explain_node(PlanState *state, ExplainState *es)
 	}
 }
 
-/* Make the option known.  When the library is loaded. */
+/* Register the option.  Called when the library is loaded. */
 void
 lsm_explain_init(void)
 {

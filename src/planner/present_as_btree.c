@@ -189,7 +189,7 @@ lsm_present_indexes(RelOptInfo *rel)
 	}
 }
 
-/* When the library is loaded. */
+/* Called when the library is loaded. */
 void
 lsm_present_init(void)
 {

@@ -17,7 +17,7 @@ typedef struct LsmJointFilter
 	int			bits_per_key;
 	uint64		round;			/* its number; 0: none has begun */
 	uint64		count;			/* keys */
-	uint64		room;			/* for so many keys */
+	uint64		room;			/* in keys */
 	LsmMemoryFilter filter;
 } LsmJointFilter;
 
@@ -27,7 +27,7 @@ typedef struct LsmJointMember
 	uint64		lookups;		/* of keys, in the run itself, before it joined */
 	uint64		round;			/* in which it joined last; 0: never */
 	uint32		key_count;		/* then; a job may have taken some of its entries since */
-	uint64		low;			/* lsm_key_prefix of its first key */
+	uint64		low;			/* lsm_entry_prefix of its first key */
 	uint64		high;			/* and of its last one */
 } LsmJointMember;
 
@@ -64,7 +64,7 @@ lsm_joint_member_is_due(LsmJointMember *member, uint64 more, uint64 entries)
 	return lsm_memory_filter_is_due(member->lookups, entries);
 }
 
-/* Room that a run needs, whose record counts so many entries. */
+/* Room for a run whose record counts `entries` entries. */
 static inline uint64
 lsm_joint_member_room(const LsmJointMember *member, uint64 entries)
 {

@@ -13,7 +13,7 @@ filter_bytes(const LsmMemoryFilter *filter)
 	return (Size) filter->block_count * LSM_FILTER_BLOCK_BYTES;
 }
 
-/* Make an empty filter for so many keys.  It replaces an earlier one. */
+/* Make an empty filter for `keys` keys.  It replaces an earlier one. */
 void
 lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context, int bits_per_key,
 					   uint64 keys)

@@ -15,7 +15,7 @@ typedef struct LsmMemoryFilter
 	uint8	   *blocks;			/* NULL: there is no filter yet */
 } LsmMemoryFilter;
 
-/* A lookup takes about as long as adding so many keys to a filter. */
+/* The number of keys that can be added to a filter in the time of a lookup. */
 #define LSM_ENTRIES_A_LOOKUP	32
 
 extern void lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context,
@@ -23,7 +23,7 @@ extern void lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext contex
 extern void lsm_memory_filter_clear(LsmMemoryFilter *filter);
 extern void lsm_memory_filter_add(LsmMemoryFilter *filter, const uint64 *hashes, uint64 count);
 
-/* Have so many lookups of keys cost as much as making a filter of so many entries? */
+/* Have `lookups` lookups cost as much as making a filter of `entries` keys? */
 static inline bool
 lsm_memory_filter_is_due(uint64 lookups, uint64 entries)
 {

@@ -1,6 +1,6 @@
 /*
  * desc.c
- *	  Description of pg_lsm's WAL records, for pg_walinspect and error contexts.
+ *	  Describes pg_lsm's WAL records, for pg_walinspect and error contexts.
  */
 #include "postgres.h"
 

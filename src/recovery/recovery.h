@@ -1,6 +1,6 @@
 /*
  * recovery.h
- *	  Callbacks of the WAL resource manager.
+ *	  The callbacks of the WAL resource manager.
  */
 #ifndef LSM_RECOVERY_H
 #define LSM_RECOVERY_H

@@ -71,7 +71,7 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 /* Pages of the table that a page of the visibility map knows: two bits for each. */
 #define PAGES_PER_MAP_PAGE ((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
 
-/* The page of the table that an entry of the array names: the next one, or so many behind it. */
+/* The page of the table that an entry of the array names: the next one, or so many after it. */
 static inline BlockNumber
 table_page(const LsmScan *s, int ahead)
 {

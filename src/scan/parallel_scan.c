@@ -22,7 +22,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
-/* Leaves of a range: this fraction of those claimed before, and at most so many. */
+/* Leaves of a range: a fraction of those claimed before, up to a limit. */
 #define RANGE_FRACTION		32
 #define RANGE_MOST_LEAVES	64
 

@@ -12,7 +12,7 @@
  * that doubles with each failure.
  *
  * If filters tell which runs lack a combination, the scan may look it up, that is, seek it
- * alone.  The reader stands nowhere behind the combination then.  So the scan sometimes seeks
+ * alone.  The reader stands nowhere after the combination then.  So the scan sometimes seeks
  * instead, in order to try to read on.
  */
 #include "postgres.h"
@@ -55,7 +55,7 @@ lsm_pace_begin(LsmScan *s)
 }
 
 /*
- * The scan has placed an entry behind a combination, and the next combination is the current
+ * The scan has placed an entry after a combination, and the next combination is the current
  * one.  If the scan sought the one before, decide whether lookups may pay.  They may if the
  * two are neighbours.  They do not if the seek passed others: lookups do not tell how far the
  * next one is.  Nor do they in a single run that has the combination, since its filter cannot

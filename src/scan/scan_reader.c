@@ -3,7 +3,7 @@
  *	  The reader of a scan: its version, its gate, and seeks in it.
  *
  * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  It leaves the gate
- * when VACUUM waits: it takes a new version with the current gate, and seeks behind the entry
+ * when VACUUM waits: it takes a new version with the current gate, and seeks past the entry
  * that it stands on.
  */
 #include "postgres.h"
@@ -52,7 +52,7 @@ lsm_scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction)
 					direction);
 }
 
-/* Make s->here the bound behind the entry that the reader stands on. */
+/* Make s->here the bound after the entry that the reader stands on. */
 static void
 set_here(LsmScan *s, ScanDirection direction)
 {
@@ -63,7 +63,7 @@ set_here(LsmScan *s, ScanDirection direction)
 	MemoryContextSwitchTo(old);
 }
 
-/* Seek behind the entry that the reader stands on. */
+/* Seek past the entry that the reader stands on. */
 void
 lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
 {
@@ -71,7 +71,7 @@ lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
 	lsm_scan_seek(s, &s->here, direction);
 }
 
-/* VACUUM waits: take another gate with the current version, and go on behind the entry. */
+/* VACUUM waits: take another gate with the current version, and go on after the entry. */
 void
 lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)
 {

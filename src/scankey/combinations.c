@@ -8,9 +8,9 @@
  * the range of the next column bounds the entries.
  *
  * lsm_combination_place finds the combination of an entry.  If there is none, the first
- * combination behind the entry becomes the current one.  So combinations without entries cost
+ * combination after the entry becomes the current one.  So combinations without entries cost
  * nothing, and the result depends on the entry only, not on the combination before.  A skipped
- * column takes its values from the entries: behind the last entry of a value the scan seeks
+ * column takes its values from the entries: after the last entry of a value the scan seeks
  * whatever comes next.
  *
  * Encoded keys compare as bytes: the current combination is a prefix of keys.  See
@@ -142,7 +142,7 @@ lsm_combination_choose(LsmScanKeys *keys)
 
 /* --- the current combination ------------------------------------------------ */
 
-/* Put the code of column i behind those of the columns before. */
+/* Put the code of column i after those of the columns before. */
 static void
 put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
 {
@@ -235,7 +235,7 @@ reset_columns_from(LsmScanKeys *keys, int i, bool forward)
 	}
 }
 
-/* Is a column of an entry before (-1), within (0) or behind (1) the range of a skipped column? */
+/* Is a column of an entry before (-1), within (0) or after (1) the range of a skipped column? */
 static int
 compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
@@ -291,7 +291,7 @@ advance_skipped_value(LsmScanKeys *keys, int i, bool forward)
 	return compare_with_range(keys, i, &column) == 0;
 }
 
-/* Advance to the next combination behind the values of the columns up to i. */
+/* Advance to the next combination after the values of the columns up to i. */
 static LsmPlace
 advance_from(LsmScanKeys *keys, int i, bool forward)
 {
@@ -359,7 +359,7 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 
 /*
  * Let the array stand on the first element that is not before the entry's column, in the
- * direction of the scan.  Returns 0: the element is equal; -1: it is behind; 1: there is none.
+ * direction of the scan.  Returns 0: the element is equal; -1: it is after; 1: there is none.
  */
 static int
 seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -395,7 +395,7 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 
 /*
  * Place one column.  Returns, in the direction of the scan, -1, 0 or 1: it is before the
- * combination, in it as far as columns were placed, or behind it.
+ * combination, in it as far as columns were placed, or after it.
  */
 static int
 place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -510,8 +510,8 @@ get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *
 
 /*
  * Place an entry that lies within the bounds of the scan.  LSM_PLACE_BEHIND: it is in no
- * combination, and the next one behind it is now the current one.  LSM_PLACE_END: there is
- * none behind it.
+ * combination, and the next one after it is now the current one.  LSM_PLACE_END: there is
+ * none after it.
  */
 LsmPlace
 lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)
@@ -576,7 +576,7 @@ add_range_end(LsmScanKeys *keys, int column, LsmBound *bound, bool is_low)
 	}
 }
 
-/* Make the bound before (is_low) or behind the current combination, in index order. */
+/* Make the bound before (is_low) or after the current combination, in index order. */
 void
 lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low)
 {

@@ -14,8 +14,8 @@
 typedef enum LsmPlace
 {
 	LSM_PLACE_IN,				/* in the current one */
-	LSM_PLACE_BEHIND,			/* before the current one, behind the one before */
-	LSM_PLACE_END				/* behind the last one */
+	LSM_PLACE_BEHIND,			/* before the current one, after the one before */
+	LSM_PLACE_END				/* after the last one */
 } LsmPlace;
 
 typedef struct LsmScanKeys
@@ -27,24 +27,24 @@ typedef struct LsmScanKeys
 	struct LsmColumnRange *columns; /* one for each key column */
 	int			filter_count;
 	ScanKey    *filters;		/* keys without array that the bounds do not imply */
-	int			filter_columns; /* the first so many columns are needed to check filters and arrays */
+	int			filter_columns; /* number of first columns needed to check filters and arrays */
 
 	/* Combinations, combinations.c. */
 	int			driving;		/* columns that drive the scan */
 	bool		has_combinations;	/* else these have one value each */
 	bool		are_keys;		/* combinations are whole keys, which filters know; */
 	bool		are_prefixes;	/* or the first columns of keys, which filters may know */
-	bool		has_range;		/* the column behind them is bounded, too */
+	bool		has_range;		/* the column after them is bounded, too */
 	MemoryContext context;		/* until the next rescan */
 	struct LsmDriver *drivers;
 	int			known;			/* columns whose value in the current one is known */
-	bool		past;			/* the current one is whatever comes behind these values */
+	bool		past;			/* the current one is whatever comes after these values */
 	bool		is_same;		/* the entry placed last was in the one before it */
 	uint8	   *prefix;			/* encoded: these values */
 	uint32		prefix_room;
 	bool		has_ends;		/* first and last are those of the current one */
 
-	/* Large, and behind all else: clear_keys in preprocess.c. */
+	/* Large, and after all else: clear_keys in preprocess.c. */
 	LsmBound	low;			/* of the scan */
 	LsmBound	high;
 	LsmBound	first;			/* of the current combination */

@@ -49,7 +49,7 @@ static BackgroundWorkerHandle *handles[LSM_WORKER_SLOTS];
 static int	failures = 0;
 static TimestampTz retry_at = 0;
 
-/* What the launcher and its workers have in common. */
+/* Fill in the parts that the launcher and its workers have in common. */
 static void
 init_background_process(BackgroundWorker *worker, const char *function, const char *type)
 {
@@ -345,6 +345,6 @@ lsm_launcher_main(Datum arg)
 						 wait_event);
 		ResetLatch(MyLatch);
 	}
-	/* Not 0: the postmaster is to start another one. */
+	/* A nonzero code makes the postmaster restart the launcher. */
 	proc_exit(1);
 }

@@ -1,6 +1,6 @@
 /*
  * policy.c
- *	  What a writer merges itself after it has sealed pages.
+ *	  Decides what a writer merges itself after it has sealed pages.
  *
  * Writers leave jobs to the background workers as long as these keep up.  If they do not,
  * or no worker is there, a writer does a small job at once: no worker is started for it.
@@ -74,7 +74,7 @@ can_wait_for_worker(const LsmVersion *version, const LsmHelp *help, int level, i
 }
 
 /*
- * Merge what is due.  Returns false if other processes were at all of it.  A small job
+ * Merge what is due.  Returns false if other processes were working on all of it.  A small job
  * that is finished may fill the next level, which is looked at then.
  */
 static bool
@@ -144,7 +144,7 @@ lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before, uin
 	pfree(version);
 }
 
-/* The manifest is full.  Merge until there is room, and wait for others who merge. */
+/* The manifest is full.  Merge until there is room, waiting for other processes that merge. */
 void
 lsm_schedule_make_room(LsmIndex *index, Relation heap)
 {

@@ -1,8 +1,8 @@
 /*
  * pool.c
- *	  The background workers that are there: who has one, and whom to wake.
+ *	  Looks up the running background workers, and wakes one of them or the launcher.
  *
- * launcher.c starts workers; worker.c is what they do.
+ * launcher.c starts the workers; worker.c has their main loop.
  */
 #include "postgres.h"
 

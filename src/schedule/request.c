@@ -1,7 +1,7 @@
 /*
  * request.c
- *	  What writers and readers ask of the workers, whether workers are at hand, and how
- *	  much writers give way while workers are late.
+ *	  Requests of writers and readers to the workers, and the delay of writers while workers
+ *	  are late.
  *
  * All of this is hints in shared memory.  If a request is lost, the next sealed page makes
  * it again.
@@ -21,8 +21,8 @@
 #include "utils/timestamp.h"
 
 /*
- * After how many reads a worker looks whether they pay for a merge: at least so many, so
- * that looking costs little, and at most so many, so that no index is forgotten.
+ * Bounds for the number of reads after which a worker checks whether they pay for a merge.  The
+ * lower bound keeps checking cheap; the upper bound makes sure that no index is forgotten.
  */
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
@@ -47,7 +47,7 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 	pg_atomic_write_u64(&slot->debt_blocks, debt.blocks);
 	pg_atomic_write_u64(&slot->next_blocks, debt.next_blocks);
 	pg_atomic_write_u32(&slot->jobs, debt.jobs);
-	/* Only the first who asks needs to wake a worker. */
+	/* Only the first request needs to wake a worker. */
 	if (when_idle && version->run_count > 1 && pg_atomic_exchange_u32(&slot->idle_check, 1) == 0)
 		news = true;
 	if (ask && (debt.jobs > 0 || (debt.next_blocks > 0 && lsm_pool_has_worker(MyDatabaseId))) &&
@@ -79,7 +79,7 @@ lsm_request_note(LsmIndex *index, bool when_idle)
 	pfree(version);
 }
 
-/* Have a worker look after so many more reads whether they pay for a merge. */
+/* Have a worker check, after `wait` more reads, whether they pay for a merge. */
 static void
 expect_reads(LsmIndexSlot *slot, uint64 wait)
 {
@@ -209,7 +209,7 @@ lsm_request_count_time(LsmIndex *index, instr_time start)
 	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
 }
 
-/* A writer takes a step of a large job: a small step, so that nobody waits long. */
+/* Take a writer's step of a large job: a small one, so that the writer is not held up long. */
 LsmStepResult
 lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
 {

@@ -64,7 +64,7 @@ lsm_rule_rank(uint64 blocks, int64 waited_us)
 	return blocks >> Max(Min(waited_s, 63), 0);
 }
 
-/* How long to wait after a failure that follows so many others: twice as long each time. */
+/* Returns how long to wait after a failure that follows `failures` others: it doubles each time. */
 int64
 lsm_rule_backoff_ms(int failures, int64 first_ms, int64 most_ms)
 {
@@ -112,7 +112,7 @@ lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals)
 	return (seals + shift) / every - (seals_before + shift) / every;
 }
 
-/* The length of one pause of a writer, and the number of pauses for so many pages. */
+/* The length of one pause of a writer, and the number of pauses for `sealed` pages. */
 int64
 lsm_rule_delay_us(int pressure)
 {

@@ -7,7 +7,7 @@
 
 #include "datatype/timestamp.h"
 
-/* What an index asks of the workers; see LsmIndexSlot. */
+/* An index's requests to the workers; see LsmIndexSlot. */
 typedef struct LsmAsk
 {
 	bool		now;			/* there is a job, or readers have paid for one */

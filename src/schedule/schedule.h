@@ -26,7 +26,7 @@ typedef struct LsmTarget
 typedef enum LsmOpenResult
 {
 	LSM_OPENED,
-	LSM_OPEN_LOCKED,			/* somebody holds a conflicting lock: try later */
+	LSM_OPEN_LOCKED,			/* another session holds a conflicting lock: try later */
 	LSM_OPEN_GONE				/* dropped, not ready, or not visible to us */
 } LsmOpenResult;
 

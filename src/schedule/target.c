@@ -4,7 +4,7 @@
  *	  user to be (the table's owner, restricted).
  *
  * The locks are those of an inserter: RowExclusiveLock on the table, then on the index.
- * So what cannot run beside inserts cannot run beside merges: TRUNCATE, REINDEX, DROP, and
+ * So what cannot run together with inserts cannot run together with merges: TRUNCATE, REINDEX, DROP, and
  * the phases of their CONCURRENTLY variants.
  */
 #include "postgres.h"

@@ -5,7 +5,7 @@
  * The worker takes the index with the smallest job, visits it for a tenth of a second in a
  * transaction of its own, and chooses again.  It holds no merge lock between two steps, so
  * that VACUUM gets its turn, and no lock at all between two transactions.  It exits after
- * a second without work, and as soon as somebody needs the database for himself.
+ * a second without work, and as soon as a command needs exclusive use of the database.
  *
  * Several workers may be at one index, each with a job of its own.
  */
@@ -59,7 +59,7 @@ typedef enum WorkResult
 	WORK_LOCKED,				/* another process holds a relation lock */
 	WORK_GONE,					/* the index is dropped, or not visible yet */
 	WORK_FAILED,				/* the visit raised an error */
-	WORK_LEAVE					/* somebody needs the database */
+	WORK_LEAVE					/* a command needs exclusive use of the database */
 } WorkResult;
 
 static LsmWorkerSlot *my_slot;
@@ -153,9 +153,9 @@ override_settings(void)
 }
 
 /*
- * Does somebody want to drop, move, rename or copy the database?  That command holds this
- * lock and waits, for a short time, until nobody is connected.  We take the lock to the
- * end of the transaction, as connecting to a database does.
+ * Does a command want to drop, move, rename or copy the database?  Such a command holds this
+ * lock and waits a short time for all connections to end.  We keep the lock until the end of
+ * the transaction, as connecting to a database does.
  *
  * We also ask before we connect.  Connecting waits for the lock, and logs an error if the
  * database is dropped meanwhile.  At that point there is no transaction, so the lock is
@@ -261,7 +261,7 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 	return any ? WORK_BUSY : WORK_DONE;
 }
 
-/* Have so many milliseconds passed, by a clock that nobody sets? */
+/* Have `ms` milliseconds passed, by a clock that cannot be set? */
 static bool
 has_passed(instr_time since, int ms)
 {

@@ -17,7 +17,7 @@
 #include "base/limits.h"
 #include "format/leaf.h"
 
-/* Largest size of an entry on a fence page, beside its key. */
+/* Largest size of an entry on a fence page, besides its key. */
 #define LSM_FENCE_OVERHEAD	48
 
 StaticAssertDecl(LSM_LEAF_CAPACITY / (LSM_MAX_ENTRY_SIZE + LSM_FENCE_OVERHEAD) >= 2,
@@ -38,7 +38,7 @@ lsm_fences_most_entries(void)
 	return lsm_page_entries > 0 ? (uint32) Max(lsm_page_entries, 8) : PG_UINT32_MAX;
 }
 
-/* A leaf comes, with a separator of so many bytes. */
+/* Count a new leaf, whose separator has this many bytes. */
 static inline void
 lsm_fences_add(LsmFences *fences, uint32 keylen)
 {

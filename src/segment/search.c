@@ -112,7 +112,7 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 }
 
 /*
- * The same for a caller who wants about so many entries after the bound, or before it. The
+ * The same for a caller that wants about `most` entries after the bound, or before it. The
  * rest of the group is not decoded, and pos counts decoded entries. If the wanted entries are
  * not in the group, nothing is decoded: there is no entry at pos (backward: before it).
  *

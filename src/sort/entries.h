@@ -24,7 +24,7 @@ StaticAssertDecl(sizeof(LsmItem) % MAXIMUM_ALIGNOF == 0, "keys must be aligned")
 
 typedef struct LsmItemRef
 {
-	uint64		prefix;			/* of the key; 0 unless keys are encoded */
+	uint64		prefix;			/* lsm_entry_prefix */
 	LsmItem    *item;
 } LsmItemRef;
 

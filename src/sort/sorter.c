@@ -2,15 +2,15 @@
  * sorter.c
  *	  External sort of entries.
  *
- * Core's tuplesort cannot be used on index tuples of an access method that is
- * not btree on all versions, and knows nothing of encoded keys.  Entries are
- * collected and sorted in memory (entries.c) and, when that is used up, written
- * to a temporary file as a sorted batch.  Batches are merged with the merge
- * cursor.  Their read buffers share the memory; if there are so many that they
- * would get too little, some are first merged into one.
+ * Core's tuplesort does not know encoded keys, and in some versions sorts index tuples for btree
+ * only.  The sorter collects and sorts entries in memory (entries.c).  When the memory is full, it
+ * writes the entries to a temporary file as a sorted batch.  At the end, a merge cursor merges
+ * the batches.
+ * Their read buffers share the memory.  If there are too many batches for that, the sorter first
+ * merges some of them into one.
  *
- * Several processes can sort a share each: all but one export their batches in
- * files that they have in common, and the last one merges them with its own.
+ * Several processes can sort a share each.  All but one export their batches to shared files, and
+ * the last one merges these batches with its own.
  */
 #include "postgres.h"
 

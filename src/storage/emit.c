@@ -19,7 +19,7 @@ set_lsn(Buffer buffer, XLogRecPtr lsn)
 }
 
 /*
- * Make room for a record of so many pages beside the meta page. Call before the critical
+ * Make room for a record of `pages` pages besides the meta page.  Call this before the critical
  * section.
  */
 void

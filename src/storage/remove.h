@@ -9,7 +9,7 @@
 #include "storage/buf.h"
 #include "utils/relcache.h"
 
-/* Returns whether the entry with this TID is to be removed. */
+/* Returns whether to remove the entry with this TID. */
 typedef bool (*LsmDeadTest) (void *arg, uint64 tid);
 
 extern int	lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg,

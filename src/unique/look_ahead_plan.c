@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* Look ahead if the planner expects at least so many rows. */
+/* The fewest rows that the planner must expect for looking ahead. */
 #define LEAST_ROWS		4
 
 /* Is this a volatile function that reads no table? */
@@ -86,8 +86,8 @@ are_harmless_functions(List *functions, bool *may_generate)
 }
 
 /*
- * Are the expressions harmless that only nodes of this kind have?  False for kinds that we do
- * not know.  LockRows, for instance, may lock rows that the statement changes.
+ * Are those expressions harmless that only this kind of node has?  False for unknown kinds.
+ * LockRows, for instance, may lock rows that the statement changes.
  */
 static bool
 has_harmless_kind(Plan *plan, bool *may_generate)

@@ -26,7 +26,7 @@
 #include "utils/resowner.h"
 #include "vacuum/truncate.h"
 
-/* The least to truncate: so many blocks, or such a fraction of the file if that is less. */
+/* The least to truncate: a number of blocks, or a fraction of the file if that is less. */
 #define TRUNCATE_BLOCKS		1000
 #define TRUNCATE_FRACTION	16
 #define TRUNCATE_LEAST		8
