@@ -60,6 +60,22 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION lsm_runs(regclass) IS
 'list the runs of an lsm index with state, level and size';
 
+CREATE FUNCTION lsm_index_columns(
+	index regclass,
+	OUT ordinal integer,
+	OUT column_name name,
+	OUT type text,
+	OUT opclass text,
+	OUT collation regcollation,
+	OUT storage text,
+	OUT filtered boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_index_columns(regclass) IS
+'list the key columns of an lsm index: type, operator class, collation, whether keys compare as bytes or by function, and whether filters cover the column';
+
 --
 -- Compaction
 --
@@ -200,9 +216,9 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and direc
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to everybody';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments asked for a key, or for its first columns';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that said the key is not there, so that nobody read the segment';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not say so although the segment had nothing: mostly false positives';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments, and of pages of the write buffer, asked for a key, or for its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that said the key is not there, so that nobody searched the segment or the page';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not say so although nothing was there: mostly false positives';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the server started';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when the counters count; NULL if nothing was counted';
@@ -255,7 +271,6 @@ DECLARE
 	lsm_am		oid;
 	candidates	oid[];
 	source		record;
-	home		record;
 	own			record;
 	lsm_family	oid;
 	family_sql	text;
@@ -292,25 +307,18 @@ BEGIN
 		FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily
 		WHERE c.oid = candidates[1];
 
-	-- 2. Name the new class.  It lives in the schema of its model.  A model in
-	-- pg_catalog is the exception, because pg_dump saves nothing there: that
-	-- copy goes into the schema of this extension.
-	SELECT coalesce(nullif(source.opcnamespace, 'pg_catalog'::regnamespace),
-					e.extnamespace) AS class_schema,
-			coalesce(nullif(source.opfnamespace, 'pg_catalog'::regnamespace),
-					e.extnamespace) AS family_schema
-		INTO STRICT home
-		FROM pg_extension e WHERE e.extname = 'pg_lsm';
-	class_sql := format('%s.%I', home.class_schema::regnamespace,
+	-- 2. Name the new class.  It gets the name and the schema of its model, so
+	-- that an index definition finds both in the same way.
+	class_sql := format('%s.%I', source.opcnamespace::regnamespace,
 						source.opcname);
-	family_sql := format('%s.%I', home.family_schema::regnamespace,
+	family_sql := format('%s.%I', source.opfnamespace::regnamespace,
 						 source.opfname);
 
 	-- 3. The family.
 	SELECT f.oid INTO lsm_family
 		FROM pg_opfamily f
 		WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
-			AND f.opfnamespace = home.family_schema;
+			AND f.opfnamespace = source.opfnamespace;
 	IF lsm_family IS NULL THEN
 		EXECUTE format('CREATE OPERATOR FAMILY %s USING lsm', family_sql);
 		EXECUTE format('COMMENT ON OPERATOR FAMILY %s USING lsm IS %L',
@@ -319,7 +327,7 @@ BEGIN
 		SELECT f.oid INTO STRICT lsm_family
 			FROM pg_opfamily f
 			WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
-				AND f.opfnamespace = home.family_schema;
+				AND f.opfnamespace = source.opfnamespace;
 	END IF;
 
 	-- An existing family must agree, or queries would return wrong results.
@@ -351,7 +359,7 @@ BEGIN
 	SELECT c.opcintype, c.opcfamily INTO own
 		FROM pg_opclass c
 		WHERE c.opcmethod = lsm_am AND c.opcname = source.opcname
-			AND c.opcnamespace = home.class_schema;
+			AND c.opcnamespace = source.opcnamespace;
 	IF NOT FOUND THEN
 		SELECT string_agg(m.item, ', ' ORDER BY m.kind, m.number) INTO items
 			FROM (

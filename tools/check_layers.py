@@ -9,6 +9,8 @@
   count as one file. A file depends on the headers it includes, and on the files that define the functions it uses.
 - Every file name is unique in the tree.
 - Only src/base/compat.h tests PG_VERSION_NUM, and only src/storage/emit.c emits WAL.
+- Nothing in a critical section can fail, nor in what it calls: no elog, no ereport, no allocation, no lock, no check
+  that reports damage.  The same holds between LSM_CANNOT_FAIL_BEGIN and LSM_CANNOT_FAIL_END, after a commit record.
 - No file has more than 700 lines, and no function more than 100.
 
 Prints one finding a line and ends with "layers: N files, M findings". The exit status is 1 if there are any.
@@ -49,6 +51,13 @@ LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 ONLY = {"recovery": {"base", "format"}, "exec": {"base"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]*)"', re.M)
+CRITICAL = re.compile(r"START_CRIT_SECTION\(\);(.*?)END_CRIT_SECTION\(\);"
+                      r"|LSM_CANNOT_FAIL_BEGIN\(\);(.*?)LSM_CANNOT_FAIL_END\(\);", re.S)
+CAN_FAIL = re.compile(r"\b(elog|ereport|palloc\w*|repalloc|pstrdup|psprintf|MemoryContextAlloc\w*|AllocSetContextCreate\w*"
+                      r"|ReadBuffer\w*|LockBuffer|LWLockAcquire|Lock(?:Tuple|Relation)\w*|XLogEnsureRecordSpace"
+                      r"|CHECK_FOR_INTERRUPTS)\(")
+BODY = re.compile(r"^(\w+)\([^;{]*?\)\n\{\n(.*?)^\}", re.M | re.S)
+CALL = re.compile(r"\b(\w+)\(")
 DEFINITION = re.compile(r"^(\w+)\(", re.M)
 
 
@@ -140,6 +149,29 @@ class Tree:
                 if not may_include(room(path), room(header)):
                     self.finding(f"src/{path}: {room(path)}/ must not include {room(header)}/ ({header})")
 
+    def bodies(self):
+        """All functions of all files by name, each with its file: static ones may share a name."""
+        found = collections.defaultdict(list)
+        for path, text in self.files.items():
+            for name, body in BODY.findall(without_comments(text)):
+                found[name].append((path, body))
+        return found
+
+    def check_critical_sections(self):
+        """Follows calls by name.  Calls through pointers and core's functions are not followed."""
+        bodies = self.bodies()
+        for path, text in self.files.items():
+            todo = [("", path, one or other) for one, other in CRITICAL.findall(without_comments(text))]
+            seen = set()
+            while todo:
+                through, where, body = todo.pop()
+                for match in CAN_FAIL.finditer(body):
+                    self.finding(f"src/{path}: {match.group(1)}() in a critical section{through}")
+                for name in set(CALL.findall(body)) - seen:
+                    seen.add(name)
+                    here = [found for found in bodies[name] if found[0] == where]
+                    todo += [(f"{through}, in {name}()", *found) for found in here or bodies[name]]
+
     def check_circles(self):
         defined = {}
         for path, text in self.files.items():
@@ -185,6 +217,7 @@ class Tree:
     def check(self):
         self.check_rooms()
         self.check_includes()
+        self.check_critical_sections()
         self.check_circles()
         self.check_sizes()
         self.check_owners()

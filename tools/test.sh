@@ -401,8 +401,9 @@ prepare()
 	copy_tree "$TREE" "$WORK/src"
 	remove_old_sources
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVER_USER" "$WORK/src" "$WORK/run"
-	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS"; then
-		tail -n 40 "$WORK/log/install.log"
+	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS" ||
+		! build_extension "$WORK/src/test/callers" "$WORK/log/callers.log" COPT="$STRICT"; then
+		tail -n 40 "$WORK/log/install.log" "$WORK/log/callers.log"
 		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
 	fi
 	say "built in $SECONDS s"

@@ -17,7 +17,7 @@
 PG_FUNCTION_INFO_V1(lsm_handler);
 
 #ifdef LSM_HAS_COMPARE_TYPE
-/* Strategies are numbered as btree's. */
+/* Strategies have the numbers of B-tree strategies. */
 static CompareType
 translate_strategy(StrategyNumber strategy, Oid opfamily)
 {
@@ -73,7 +73,7 @@ set_properties(IndexAmRoutine *am)
 	am->amsearcharray = true;
 	am->amsearchnulls = true;
 	am->amclusterable = true;
-	am->ampredlocks = false;
+	am->ampredlocks = true;
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = false;

@@ -6,16 +6,14 @@
 
 #include "am/am.h"
 #include "base/counts.h"
-#include "ingest/statement.h"
-#include "key/comparing.h"
-#include "unique/unique.h"
 #include "base/preload.h"
 #include "base/stop_point.h"
 #include "ingest/batch.h"
 #include "ingest/ingest.h"
 #include "ingest/statement.h"
+#include "key/comparing.h"
+#include "storage/ssi.h"
 #include "schedule/schedule.h"
-#include "storage/predicate.h"
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
@@ -73,8 +71,7 @@ insert_singly(InsertState *state, Relation heap, const LsmEntry *entry)
 	uint64		seals;
 	bool		sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 
-	/* Core checked before.  Find serializable transactions that read the index since then. */
-	CheckForSerializableConflictIn(state->index->rel, NULL, InvalidBlockNumber);
+	lsm_ssi_check(state->ks, state->index->rel, entry);
 	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
 }
@@ -117,6 +114,7 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 	lsm_unique_unlock(unique);
+	lsm_ssi_check(state->ks, state->index->rel, entry);
 	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
 	return is_unique;
@@ -187,5 +185,8 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	MemoryContextSwitchTo(old);
 	if (state->context != NULL)
 		MemoryContextReset(state->context);
+	/* If ON CONFLICT went without a check (unique/look_ahead.c), it must make up for that. */
+	if (!is_unique)
+		info->ii_Unique = true;
 	return is_unique;
 }

@@ -2,8 +2,8 @@
  * coding.h
  *	  Byte-level coding: varints, big-endian integers, heap TIDs as integers.
  *
- * Readers take an end pointer and return NULL when the bytes do not hold a
- * whole value, so that a corrupted page can never be read beyond its end.
+ * Functions that read take an end pointer, and return NULL if there is no complete value before
+ * it.  So a corrupted page is never read beyond its end.
  */
 #ifndef LSM_CODING_H
 #define LSM_CODING_H
@@ -14,7 +14,7 @@
 #include "port/pg_bswap.h"
 #include "storage/itemptr.h"
 
-/* A TID as an integer that sorts like the TID: block << 16 | offset. */
+/* Returns a TID as an integer that sorts like the TID: block << 16 | offset. */
 static inline uint64
 lsm_tid_to_int(ItemPointer tid)
 {
@@ -28,7 +28,7 @@ lsm_int_to_tid(uint64 value, ItemPointer tid)
 	ItemPointerSet(tid, (BlockNumber) (value >> 16), (OffsetNumber) (value & 0xFFFF));
 }
 
-/* Seven bits a byte, lowest first, high bit set on all but the last. */
+/* Write a varint: seven bits per byte, lowest first; all bytes but the last have the high bit. */
 static inline uint8 *
 lsm_put_varint(uint8 *p, uint64 value)
 {
@@ -75,7 +75,7 @@ lsm_varint_size(uint64 value)
 	return size;
 }
 
-/* The lowest `bytes` (0 to 7) bytes of an integer, lowest first. */
+/* Write the lowest `bytes` (0 to 7) bytes of an integer, lowest first. */
 static inline uint8 *
 lsm_put_low_bytes(uint8 *p, uint64 value, int bytes)
 {
@@ -87,14 +87,36 @@ lsm_put_low_bytes(uint8 *p, uint64 value, int bytes)
 	return p;
 }
 
-/* How many bits an integer takes. */
+/* Write the lowest `bytes` (0 to 8) bytes of an integer, highest first. */
+static inline uint8 *
+lsm_put_big_endian(uint8 *p, uint64 value, int bytes)
+{
+	for (int i = bytes - 1; i >= 0; i--)
+	{
+		p[i] = (uint8) value;
+		value >>= 8;
+	}
+	return p + bytes;
+}
+
+static inline uint64
+lsm_get_big_endian(const uint8 *p, int bytes)
+{
+	uint64		value = 0;
+
+	for (int i = 0; i < bytes; i++)
+		value = (value << 8) | p[i];
+	return value;
+}
+
+/* Returns how many bits an integer takes. */
 static inline int
 lsm_bits_of(uint64 value)
 {
 	return value == 0 ? 0 : pg_leftmost_one_pos64(value) + 1;
 }
 
-/* Eight bytes as an integer, the first one lowest. */
+/* Read eight bytes as a little-endian integer. */
 static inline uint64
 lsm_load_low_first(const uint8 *p)
 {
@@ -116,14 +138,14 @@ lsm_store_low_first(uint8 *p, uint64 v)
 	memcpy(p, &v, 8);
 }
 
-/* The lowest `bytes` (0 to 8) bytes of an integer set. */
+/* Returns a mask of the lowest `bytes` (0 to 8) bytes of an integer. */
 static inline uint64
 lsm_low_bytes_mask(int bytes)
 {
 	return bytes >= 8 ? ~UINT64CONST(0) : (UINT64CONST(1) << (8 * bytes)) - 1;
 }
 
-/* The first `bytes` (0 to 8) bytes of what lsm_key_prefix gives set. */
+/* Returns a mask of the first `bytes` (0 to 8) bytes in the result of lsm_key_prefix. */
 static inline uint64
 lsm_high_bytes_mask(uint32 bytes)
 {
@@ -131,8 +153,8 @@ lsm_high_bytes_mask(uint32 bytes)
 }
 
 /*
- * memcpy for the few bytes of a key, inline: most keys and what differs between
- * neighbours are shorter than a call is worth.
+ * An inline memcpy for keys.  Most keys, and the bytes in which neighbors differ, are so short that
+ * a call would cost more than the copy.
  */
 static inline void
 lsm_copy(uint8 *to, const uint8 *from, uint32 n)
@@ -167,8 +189,9 @@ lsm_copy(uint8 *to, const uint8 *from, uint32 n)
 }
 
 /*
- * The first eight bytes of a key as an integer that compares like them.  Eight
- * bytes can be read: zero bytes follow a shorter key.
+ * Returns the first eight bytes of a key as an integer that compares like them.
+ *
+ * REQUIRES: eight bytes can be read; zero bytes follow a shorter key.
  */
 static inline uint64
 lsm_key_prefix_padded(const uint8 *key)
@@ -179,7 +202,7 @@ lsm_key_prefix_padded(const uint8 *key)
 	return pg_ntoh64(v);
 }
 
-/* The same for a key with nothing behind it. */
+/* Like lsm_key_prefix_padded, for a key that has no padding. */
 static inline uint64
 lsm_key_prefix(const uint8 *key, uint32 len)
 {
@@ -192,7 +215,7 @@ lsm_key_prefix(const uint8 *key, uint32 len)
 		uint32		first;
 		uint32		last;
 
-		/* They overlap in bytes that are the same. */
+		/* The two words may overlap, in equal bytes. */
 		memcpy(&first, key, 4);
 		memcpy(&last, key + len - 4, 4);
 		return ((uint64) pg_ntoh32(first) << 32) |
@@ -203,7 +226,7 @@ lsm_key_prefix(const uint8 *key, uint32 len)
 	return v;
 }
 
-/* Length of the common prefix of two byte strings. */
+/* Returns the length of the common prefix of two byte strings. */
 static inline uint32
 lsm_common_prefix(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 {
@@ -220,7 +243,7 @@ lsm_common_prefix(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 	}
 	if (n >= 4)
 	{
-		/* The rest at once, with some of the bytes that are known to be the same. */
+		/* Compare the rest at once, together with bytes that are known to be equal. */
 		uint64		x;
 
 		if (n >= 8)

@@ -2,8 +2,11 @@
  * compat.h
  *	  Differences between the supported server versions, 15 to 18.
  *
- * This is the only file that tests PG_VERSION_NUM (checked in CI).  Everything
- * else is written against the names defined here.
+ * This is the only file that tests PG_VERSION_NUM (checked in CI).  All other files use the names
+ * defined here.
+ *
+ * The parts are ordered by the version whose end of support simplifies them.  "Drop with 15" means:
+ * once 15 is no longer supported, keep only the branch for later versions, or remove the name.
  */
 #ifndef LSM_COMPAT_H
 #define LSM_COMPAT_H
@@ -51,7 +54,9 @@
 #error "pg_lsm needs PostgreSQL 15 or later"
 #endif
 
-/* The physical identity of a relation, as WAL records carry it. */
+/* --- drop with 15 ------------------------------------------------------------- */
+
+/* The physical identity of a relation, as in WAL records, and buffer tags. */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 typedef RelFileLocator LsmLocator;
@@ -66,20 +71,7 @@ typedef RelFileNode LsmLocator;
 #define lsm_buffer_tag_init(tag, locator, fork, block) INIT_BUFFERTAG(*(tag), locator, fork, block)
 #endif
 
-/* Whether VACUUM may cut files of the table, by its storage parameter (from 18 on also by the setting) vacuum_truncate. */
-static inline bool
-lsm_vacuum_truncates(Relation table)
-{
-	StdRdOptions *options = (StdRdOptions *) table->rd_options;
-
-#if PG_VERSION_NUM >= 180000
-	if (options == NULL || !options->vacuum_truncate_set)
-		return vacuum_truncate;
-#endif
-	return options == NULL || options->vacuum_truncate;
-}
-
-/* Redo: cancel queries whose snapshots may need what the record removes. */
+/* For redo: cancel queries whose snapshots may need what the record removes. */
 static inline void
 lsm_resolve_conflict(XLogReaderState *record, TransactionId horizon, bool is_catalog)
 {
@@ -93,7 +85,7 @@ lsm_resolve_conflict(XLogReaderState *record, TransactionId horizon, bool is_cat
 #endif
 }
 
-/* Let the horizon be such that no older snapshot needs this version of a row. */
+/* Advance the horizon so that no older snapshot needs this version of a row. */
 static inline void
 lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 {
@@ -105,42 +97,8 @@ lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 }
 
 /*
- * Has the page in this buffer, which is pinned, been changed since it was read or
- * written?  Without a lock the answer may be old.
- */
-static inline bool
-lsm_buffer_is_dirty(Buffer buffer)
-{
-	BufferDesc *desc = BufferIsLocal(buffer) ? GetLocalBufferDescriptor(-buffer - 1) :
-		GetBufferDescriptor(buffer - 1);
-
-	return (pg_atomic_read_u32(&desc->state) & BM_DIRTY) != 0;
-}
-
-/* Does this collation sort like strcmp? */
-static inline bool
-lsm_collation_is_c(Oid collation)
-{
-#if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
-#else
-	return lc_collate_is_c(collation);
-#endif
-}
-
-static inline void
-lsm_vacuum_delay_point(void)
-{
-#if PG_VERSION_NUM >= 180000
-	vacuum_delay_point(false);
-#else
-	vacuum_delay_point();
-#endif
-}
-
-/*
- * Extend the relation with zeroed pages until it has at least nblocks, page by
- * page or nearly so: others can extend it at the same time.
+ * Extend the relation with zeroed pages until it has at least nblocks.  Before 16, this adds
+ * one page at a time, so that other processes can extend the relation in between.
  */
 static inline void
 lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
@@ -164,104 +122,6 @@ lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
 #endif
 }
 
-/* Arguments of ExecutorRun, to be declared and to be passed on. */
-#if PG_VERSION_NUM >= 180000
-#define LSM_EXECUTOR_RUN_ARGS	QueryDesc *query, ScanDirection direction, uint64 count
-#define LSM_EXECUTOR_RUN_PASS	query, direction, count
-#else
-#define LSM_EXECUTOR_RUN_ARGS \
-	QueryDesc *query, ScanDirection direction, uint64 count, bool once
-#define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
-#endif
-
-/*
- * Processes that are to help with CREATE INDEX.  From 17 on core asks the planner,
- * if the method can be built in parallel; before, only for btree.
- */
-static inline int
-lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
-{
-#if PG_VERSION_NUM >= 170000
-	(void) heap;
-	(void) index;
-	return info->ii_ParallelWorkers;
-#else
-	/* TRUNCATE comes here, too, and wants nobody's help. */
-	if (!IsNormalProcessingMode() || RelationGetNumberOfBlocks(heap) == 0)
-		return 0;
-	info->ii_ParallelWorkers = plan_create_index_workers(RelationGetRelid(heap),
-														 RelationGetRelid(index));
-	return info->ii_ParallelWorkers;
-#endif
-}
-
-/* Arguments of amestimateparallelscan, and where what it asked for is. */
-#if PG_VERSION_NUM >= 180000
-#define LSM_ESTIMATE_PARALLEL_ARGS	Relation index, int nkeys, int norderbys
-#elif PG_VERSION_NUM >= 170000
-#define LSM_ESTIMATE_PARALLEL_ARGS	int nkeys, int norderbys
-#else
-#define LSM_ESTIMATE_PARALLEL_ARGS	void
-#endif
-
-static inline void *
-lsm_parallel_area(IndexScanDesc scan)
-{
-#if PG_VERSION_NUM >= 180000
-	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset_am);
-#else
-	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset);
-#endif
-}
-
-/* "Index Searches" of EXPLAIN ANALYZE. */
-static inline void
-lsm_count_search(IndexScanDesc scan)
-{
-#if PG_VERSION_NUM >= 180000
-	if (scan->instrument != NULL)
-		scan->instrument->nsearches++;
-#else
-	(void) scan;
-#endif
-}
-
-/* Begin the scan of an index(-only) scan node, whose keys are not given yet. */
-static inline IndexScanDesc
-lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
-{
-	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot,
-#if PG_VERSION_NUM >= 180000
-						   IsA(node, IndexOnlyScanState) ?
-						   &((IndexOnlyScanState *) node)->ioss_Instrument :
-						   &((IndexScanState *) node)->iss_Instrument,
-#endif
-						   key_count, 0);
-}
-
-/* A path is as much forbidden by enable_... settings as this one. */
-static inline void
-lsm_copy_disabled(Path *path, const Path *from)
-{
-#if PG_VERSION_NUM >= 180000
-	path->disabled_nodes = from->disabled_nodes;
-#else
-	(void) path;				/* the costs say it */
-	(void) from;
-#endif
-}
-
-/* In a list of paths, would this one stand before the other? */
-static inline bool
-lsm_path_is_cheaper(const Path *path, const Path *other)
-{
-#if PG_VERSION_NUM >= 180000
-	if (path->disabled_nodes != other->disabled_nodes)
-		return path->disabled_nodes < other->disabled_nodes;
-#endif
-	return path->total_cost < other->total_cost;
-}
-
 /* Does PrefetchBuffer do anything? */
 static inline bool
 lsm_can_prefetch(void)
@@ -275,21 +135,89 @@ lsm_can_prefetch(void)
 #endif
 }
 
-/*
- * Do read streams keep several reads in flight without PrefetchBuffer, because other
- * processes read, or the kernel?  (With io_method sync, and those of 17, do not.)
- */
+/* Does effective_io_concurrency have its default value? */
 static inline bool
-lsm_can_stream(void)
+lsm_io_concurrency_is_default(void)
 {
-#if PG_VERSION_NUM >= 180000
-	return io_method != IOMETHOD_SYNC;
+	static struct config_generic *setting = NULL;
+
+	if (setting == NULL)
+	{
+#if PG_VERSION_NUM >= 160000
+		setting = find_option("effective_io_concurrency", false, true, ERROR);
 #else
-	return false;
+		struct config_generic **settings = get_guc_variables();
+
+		for (int i = 0; i < GetNumConfigOptions() && setting == NULL; i++)
+		{
+			if (strcmp(settings[i]->name, "effective_io_concurrency") == 0)
+				setting = settings[i];
+		}
+#endif
+	}
+	return setting == NULL || setting->source == PGC_S_DEFAULT;
+}
+
+/* Was the relation's file created by the current transaction? */
+static inline bool
+lsm_relation_is_new(Relation rel)
+{
+#if PG_VERSION_NUM >= 160000
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+	return rel->rd_createSubid != InvalidSubTransactionId ||
+		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
 #endif
 }
 
-/* Before 17 there are no read streams.  Who asks lsm_can_stream needs none. */
+/* Does the role, or a role that it is a member of, own this relation? */
+static inline bool
+lsm_owns_relation(Oid relation, Oid role)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(RelationRelationId, relation, role);
+#else
+	return pg_class_ownercheck(relation, role);
+#endif
+}
+
+/* --- drop with 16 ------------------------------------------------------------- */
+
+/* ALTER COLUMN ... SET EXPRESSION rewrites a column, as ALTER COLUMN ... TYPE does. */
+#if PG_VERSION_NUM >= 170000
+#define LSM_AT_SET_EXPRESSION AT_SetExpression
+#else
+#define LSM_AT_SET_EXPRESSION AT_AlterColumnType
+#endif
+
+/*
+ * Returns how many workers CREATE INDEX should request.  From 17 on, core asks the planner if the
+ * access method supports parallel builds; before, it asks only for btree.
+ */
+static inline int
+lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
+{
+#if PG_VERSION_NUM >= 170000
+	(void) heap;
+	(void) index;
+	return info->ii_ParallelWorkers;
+#else
+	/* TRUNCATE also builds the index, and needs no workers. */
+	if (!IsNormalProcessingMode() || RelationGetNumberOfBlocks(heap) == 0)
+		return 0;
+	info->ii_ParallelWorkers = plan_create_index_workers(RelationGetRelid(heap),
+														 RelationGetRelid(index));
+	return info->ii_ParallelWorkers;
+#endif
+}
+
+/* IndexAmRoutine has amcanbuildparallel. */
+#if PG_VERSION_NUM >= 170000
+#define LSM_HAS_BUILD_PARALLEL_FLAG 1
+#endif
+
+/* Before 17, there are no read streams.  Callers check lsm_can_stream, so these stubs never run. */
 #if PG_VERSION_NUM < 170000
 #define READ_STREAM_DEFAULT 0x00
 
@@ -321,43 +249,9 @@ read_stream_end(ReadStream *stream)
 }
 #endif
 
-/* Has nobody set effective_io_concurrency? */
-static inline bool
-lsm_io_concurrency_is_default(void)
-{
-	static struct config_generic *setting = NULL;
-
-	if (setting == NULL)
-	{
-#if PG_VERSION_NUM >= 160000
-		setting = find_option("effective_io_concurrency", false, true, ERROR);
-#else
-		struct config_generic **settings = get_guc_variables();
-
-		for (int i = 0; i < GetNumConfigOptions() && setting == NULL; i++)
-		{
-			if (strcmp(settings[i]->name, "effective_io_concurrency") == 0)
-				setting = settings[i];
-		}
-#endif
-	}
-	return setting == NULL || setting->source == PGC_S_DEFAULT;
-}
-
-/* Try to lock a tuple tag; 18 can also log a failure, which is none here. */
-static inline bool
-lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
-{
-#if PG_VERSION_NUM >= 180000
-	return ConditionalLockTuple(rel, tid, mode, false);
-#else
-	return ConditionalLockTuple(rel, tid, mode);
-#endif
-}
-
 /*
- * Must a scan under this snapshot fail because of old_snapshot_threshold?  The
- * feature is gone since 17.  NULL: not a scan.
+ * Raise an error if old_snapshot_threshold forbids a scan under this snapshot to read the page.  A
+ * snapshot of NULL means that this is no scan.  17 has removed the feature.
  */
 static inline void
 lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
@@ -371,18 +265,7 @@ lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
 #endif
 }
 
-/* Does old_snapshot_threshold let VACUUM pass over rows that a snapshot still sees? */
-static inline bool
-lsm_old_snapshots_fail(void)
-{
-#if PG_VERSION_NUM < 170000
-	return old_snapshot_threshold >= 0;
-#else
-	return false;
-#endif
-}
-
-/* The same for a page that had this LSN when it was read. */
+/* Like lsm_test_old_snapshot, for a page that had this LSN when it was read. */
 static inline void
 lsm_test_old_snapshot_at(Snapshot snapshot, Relation rel, XLogRecPtr lsn)
 {
@@ -397,7 +280,18 @@ lsm_test_old_snapshot_at(Snapshot snapshot, Relation rel, XLogRecPtr lsn)
 #endif
 }
 
-/* A trusted search_path for code that runs as somebody else. */
+/* May old_snapshot_threshold let VACUUM remove rows that a snapshot still sees? */
+static inline bool
+lsm_old_snapshots_fail(void)
+{
+#if PG_VERSION_NUM < 170000
+	return old_snapshot_threshold >= 0;
+#else
+	return false;
+#endif
+}
+
+/* Set a safe search_path for code that runs as another user. */
 static inline void
 lsm_restrict_search_path(void)
 {
@@ -409,13 +303,13 @@ lsm_restrict_search_path(void)
 #endif
 }
 
+/* Returns a small number that is unique among the current backends. */
 #if PG_VERSION_NUM >= 170000
 #include "storage/procnumber.h"
 #else
 #include "storage/backendid.h"
 #endif
 
-/* A small number that no other backend has now. */
 static inline uint32
 lsm_backend_number(void)
 {
@@ -426,36 +320,7 @@ lsm_backend_number(void)
 #endif
 }
 
-/* Fields of IndexAmRoutine and callback signatures that came later. */
-#if PG_VERSION_NUM >= 180000
-#define LSM_HAS_COMPARE_TYPE 1
-#define LSM_HAS_EXPLAIN_OPTIONS 1	/* of extensions */
-#define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate does */
-#define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons as keys of any ordered index */
-#define LSM_SPECULATION_TAKES_ALL 1 /* ON CONFLICT works with unique indexes of any method */
-#define LSM_AM_SUPPORT_PROCS 6
-#include "access/cmptype.h"
-#else
-#define LSM_AM_SUPPORT_PROCS 5
-#endif
-#if PG_VERSION_NUM >= 170000
-#define LSM_HAS_BUILD_PARALLEL_FLAG 1
-#endif
-
-/* Was its file made by the current transaction? */
-static inline bool
-lsm_relation_is_new(Relation rel)
-{
-#if PG_VERSION_NUM >= 160000
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
-#else
-	return rel->rd_createSubid != InvalidSubTransactionId ||
-		rel->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
-#endif
-}
-
-/* A wait event of our own; before 17 all extensions share one. */
+/* Returns a wait event of our own.  Before 17, all extensions share one. */
 static inline uint32
 lsm_wait_event(const char *name)
 {
@@ -467,7 +332,7 @@ lsm_wait_event(const char *name)
 #endif
 }
 
-/* How many elements will an array have, as the planner sees it? */
+/* Returns the planner's estimate of an array's length. */
 static inline double
 lsm_array_length(PlannerInfo *root, Node *array)
 {
@@ -479,15 +344,176 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #endif
 }
 
-/* Does the role, or one that it is a member of, own this relation? */
-static inline bool
-lsm_owns_relation(Oid relation, Oid role)
-{
-#if PG_VERSION_NUM >= 160000
-	return object_ownercheck(RelationRelationId, relation, role);
+/* --- drop with 17 ------------------------------------------------------------- */
+
+/* Features that core has from 18 on, and the number of support functions of an operator class. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_HAS_COMPARE_TYPE 1
+#define LSM_HAS_EXPLAIN_OPTIONS 1	/* extensions can add options to EXPLAIN */
+#define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate knows skip scans */
+#define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons can be keys of any ordered index */
+#define LSM_SPECULATION_TAKES_ALL 1 /* ON CONFLICT works with unique indexes of any method */
+#define LSM_AM_SUPPORT_PROCS 6
+#include "access/cmptype.h"
 #else
-	return pg_class_ownercheck(relation, role);
+#define LSM_AM_SUPPORT_PROCS 5
 #endif
+
+/* The parameters of ExecutorRun, and the arguments to pass on. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_EXECUTOR_RUN_ARGS	QueryDesc *query, ScanDirection direction, uint64 count
+#define LSM_EXECUTOR_RUN_PASS	query, direction, count
+#else
+#define LSM_EXECUTOR_RUN_ARGS \
+	QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define LSM_EXECUTOR_RUN_PASS	query, direction, count, once
+#endif
+
+/* The parameters of amestimateparallelscan.  Drop the last branch with 16. */
+#if PG_VERSION_NUM >= 180000
+#define LSM_ESTIMATE_PARALLEL_ARGS	Relation index, int nkeys, int norderbys
+#elif PG_VERSION_NUM >= 170000
+#define LSM_ESTIMATE_PARALLEL_ARGS	int nkeys, int norderbys
+#else
+#define LSM_ESTIMATE_PARALLEL_ARGS	void
+#endif
+
+/* Returns the access method's area in shared memory of a parallel scan. */
+static inline void *
+lsm_parallel_area(IndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset_am);
+#else
+	return OffsetToPointer(scan->parallel_scan, scan->parallel_scan->ps_offset);
+#endif
+}
+
+/* Count a search for "Index Searches" of EXPLAIN ANALYZE. */
+static inline void
+lsm_count_search(IndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	if (scan->instrument != NULL)
+		scan->instrument->nsearches++;
+#else
+	(void) scan;
+#endif
+}
+
+/* Begin the scan of an index scan or index-only scan node.  The caller sets the keys later. */
+static inline IndexScanDesc
+lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
+{
+	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot,
+#if PG_VERSION_NUM >= 180000
+						   IsA(node, IndexOnlyScanState) ?
+						   &((IndexOnlyScanState *) node)->ioss_Instrument :
+						   &((IndexScanState *) node)->iss_Instrument,
+#endif
+						   key_count, 0);
+}
+
+/* Treat a path as disabled if the other one is.  Before 18, the costs show that. */
+static inline void
+lsm_copy_disabled(Path *path, const Path *from)
+{
+#if PG_VERSION_NUM >= 180000
+	path->disabled_nodes = from->disabled_nodes;
+#else
+	(void) path;				/* the costs show it */
+	(void) from;
+#endif
+}
+
+/* Would the planner sort this path before the other one? */
+static inline bool
+lsm_path_is_cheaper(const Path *path, const Path *other)
+{
+#if PG_VERSION_NUM >= 180000
+	if (path->disabled_nodes != other->disabled_nodes)
+		return path->disabled_nodes < other->disabled_nodes;
+#endif
+	return path->total_cost < other->total_cost;
+}
+
+/*
+ * Do read streams keep several reads in flight without PrefetchBuffer?  They do from 18 on, unless
+ * io_method is sync.
+ */
+static inline bool
+lsm_can_stream(void)
+{
+#if PG_VERSION_NUM >= 180000
+	return io_method != IOMETHOD_SYNC;
+#else
+	return false;
+#endif
+}
+
+/* Try to lock a tuple tag.  18 could also log a failure, but for us a failure is normal. */
+static inline bool
+lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
+{
+#if PG_VERSION_NUM >= 180000
+	return ConditionalLockTuple(rel, tid, mode, false);
+#else
+	return ConditionalLockTuple(rel, tid, mode);
+#endif
+}
+
+/* Does this collation sort like strcmp? */
+static inline bool
+lsm_collation_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
+}
+
+static inline void
+lsm_vacuum_delay_point(void)
+{
+#if PG_VERSION_NUM >= 180000
+	vacuum_delay_point(false);
+#else
+	vacuum_delay_point();
+#endif
+}
+
+/*
+ * May VACUUM truncate the table's files?  The storage parameter vacuum_truncate decides.  From 18
+ * on, the setting of that name decides if the parameter is not set.
+ */
+static inline bool
+lsm_vacuum_truncates(Relation table)
+{
+	StdRdOptions *options = (StdRdOptions *) table->rd_options;
+
+#if PG_VERSION_NUM >= 180000
+	if (options == NULL || !options->vacuum_truncate_set)
+		return vacuum_truncate;
+#endif
+	return options == NULL || options->vacuum_truncate;
+}
+
+/* --- the same in all versions, but internal to core ---------------------------- */
+
+/*
+ * Has the page in this buffer been changed since it was read or written?  Without a lock on the
+ * buffer, the answer may be out of date.
+ *
+ * REQUIRES: the buffer is pinned.
+ */
+static inline bool
+lsm_buffer_is_dirty(Buffer buffer)
+{
+	BufferDesc *desc = BufferIsLocal(buffer) ? GetLocalBufferDescriptor(-buffer - 1) :
+		GetBufferDescriptor(buffer - 1);
+
+	return (pg_atomic_read_u32(&desc->state) & BM_DIRTY) != 0;
 }
 
 #endif							/* LSM_COMPAT_H */

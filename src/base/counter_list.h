@@ -2,23 +2,23 @@
  * counter_list.h
  *	  The columns of pg_stat_lsm_indexes, in their order.
  *
- * The only place that lists counters.  A file that needs something of each defines
- * one or more of these macros and includes this file, which undefines them:
+ * This is the only list of counters.  To generate code for each, define one or more of these
+ * macros and include this file, which undefines them again:
  *
  *	  LSM_COUNTER(id, column, kind, description)
- *			LSM_COUNT_<id>, for lsm_stats_add().  kind: count;
- *			blocks, shown as bytes; microseconds, shown as milliseconds.
+ *			LSM_COUNT_<id>, for lsm_stats_add().  kind is count; blocks, shown as bytes; or
+ *			microseconds, shown as milliseconds.
  *	  LSM_READ_COUNTER(field, column, label, description)
- *			a field of LsmReadCounters, LSM_COUNT_READ_<field> in shared memory.
- *			EXPLAIN (LSM) shows the field's name in text, the label in other formats.
+ *			a field of LsmReadCounters, and LSM_COUNT_READ_<field> in shared memory.
+ *			EXPLAIN (LSM) shows the field's name in text format, the label in others.
  *	  LSM_STATE(column, kind, description)
- *			not a counter, so that a reset leaves it alone.  inspect/stats.c has a
- *			function stat_<column>.  kind: bytes; number, ratio or time, perhaps NULL.
+ *			not a counter, so a reset does not change it.  inspect/stats.c has a function
+ *			stat_<column>.  kind is bytes; or number, ratio or time, which can be NULL.
  *
- * tools/make_counters.py makes the view's columns, their comments and the table in
- * docs/monitoring-counters.md from this file.  Call it after a change.
+ * tools/make_counters.py generates the view's columns, their comments and the table in
+ * docs/monitoring-counters.md from this file.  Run it after a change.
  */
-/* No include guard: each include wants something else. */
+/* No include guard, since each include generates something else. */
 #ifndef LSM_COUNTER
 #define LSM_COUNTER(id, column, kind, description)
 #endif
@@ -69,11 +69,11 @@ LSM_READ_COUNTER(restarts, restarts, "LSM Restarts",
 LSM_READ_COUNTER(removed, entries_removed, "LSM Entries Removed",
 				 "entries that scans removed because their rows were dead to everybody")
 LSM_READ_COUNTER(filter_checks, filter_checks, "LSM Filter Checks",
-				 "filters of segments asked for a key, or for its first columns")
+				 "filters of segments, and of pages of the write buffer, asked for a key, or for its first columns")
 LSM_READ_COUNTER(filter_skips, filter_skips, "LSM Filter Skips",
-				 "filters that said the key is not there, so that nobody read the segment")
+				 "filters that said the key is not there, so that nobody searched the segment or the page")
 LSM_READ_COUNTER(filter_misses, filter_misses, "LSM Filter Misses",
-				 "filters that did not say so although the segment had nothing: mostly false positives")
+				 "filters that did not say so although nothing was there: mostly false positives")
 LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
 				 "pages prefetched because they were not in shared buffers")
 

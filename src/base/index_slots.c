@@ -2,17 +2,16 @@
  * index_slots.c
  *	  The table of indexes in shared memory.
  *
- * An index gets a slot when something about it is counted for the first time.  Temporary
- * indexes get none: no other process can see or merge them.  When the table is full, a
- * new index takes the slot that has not been written to for the longest time, at least
- * ten minutes.  If there is no such slot, the new index does without.
+ * An index gets a slot when something about it is counted for the first time.  Temporary indexes
+ * get none, since no other process can see or merge them.  When the table is full, a new index
+ * replaces the index that has not been written to for the longest time, at least ten minutes.  If
+ * there is none, the new index gets no slot.  Dropping an index or its database frees the slot.
  *
- * Each process remembers the slots of all indexes that it works on, and which indexes have
- * none.  Rows may go to thousands of partitions in turn, and must not cost a walk over the
- * table each.
+ * Each process caches which slot each of its indexes has, or that the index has none.  Without the
+ * cache, inserting into thousands of partitions in turn would walk the table for each row.
  *
- * Locks: lsm_shared->lock is held for one walk over the table at most.  It is the last in
- * the lock order: nothing of ours is locked under it.
+ * Locks: lsm_shared->lock (number 7 of the lock order) is held for one walk over the table at
+ * most, and no other lock is taken under it.
  */
 #include "postgres.h"
 
@@ -24,20 +23,21 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #define EVICT_AFTER_MS (10 * 60 * 1000)
-#define RETRY_MS (10 * 1000)	/* an index without a slot asks again after that time */
-#define RETRY_USES 100			/* but looks at the clock only once in so many uses */
+#define RETRY_MS (10 * 1000)	/* an index without a slot tries again after this time */
+#define RETRY_USES 100			/* but reads the clock only once in this many uses */
 #define CACHE_MOST 16384
 
-/* An index that this process has asked for. */
+/* An index that this process has looked up. */
 typedef struct CachedSlot
 {
 	uint64		key;
-	LsmIndexSlot *slot;			/* NULL: there was no room */
-	TimestampTz retry_at;		/* if so, when to ask again */
-	int			uses_left;		/* until we look whether that time has come */
-	char		status;			/* the hash table's */
+	LsmIndexSlot *slot;			/* NULL: the table was full */
+	TimestampTz retry_at;		/* if slot is NULL, when to try again */
+	int			uses_left;		/* uses until we read the clock */
+	char		status;			/* for simplehash */
 } CachedSlot;
 
 #define SH_PREFIX slot_cache
@@ -52,12 +52,20 @@ typedef struct CachedSlot
 #include "lib/simplehash.h"
 
 static slot_cache_hash *slot_cache = NULL;
-static LsmIndexSlot *latest = NULL; /* the slot that was asked for last */
-static Oid	dropped_database = InvalidOid;	/* by this transaction */
+static LsmIndexSlot *latest = NULL; /* the slot looked up last */
+static Oid	dropped_database = InvalidOid;	/* the database that this transaction drops */
+static List *dropped_indexes = NIL; /* those that it drops, in TopTransactionContext */
+
+/* The key of an index of this database, see lsm_slot_database. */
+static inline uint64
+key_of_index(Oid index)
+{
+	return (uint64) MyDatabaseId << 32 | index;
+}
 
 /*
- * The slot to give to a new index, or NULL.  A slot whose last write lies ahead is as good
- * as an old one: the clock was set back since.  Caller holds the lock exclusively.
+ * Returns the slot to give to a new index, or NULL.  If a slot's last write is in the future, the
+ * clock was set back, and the slot counts as old.  Caller holds the lock exclusively.
  */
 static LsmIndexSlot *
 find_evictable_slot(TimestampTz now)
@@ -95,8 +103,8 @@ find_index_slot(uint64 key)
 }
 
 /*
- * Find the slot of an index, or give it one.  Returns NULL if there is no room; then nobody
- * takes the lock exclusively for some time.
+ * Find or assign the slot of an index.  Returns NULL if the table is full; then no process takes
+ * the lock exclusively for some time.
  */
 static LsmIndexSlot *
 find_or_make_slot(uint64 key, TimestampTz now)
@@ -128,7 +136,7 @@ find_or_make_slot(uint64 key, TimestampTz now)
 	return slot;
 }
 
-/* The slot of an index that is not the one of the latest call. */
+/* Returns the slot of an index that is not the latest one, or NULL. */
 static LsmIndexSlot *
 find_slot_in_cache(uint64 key)
 {
@@ -162,20 +170,24 @@ find_slot_in_cache(uint64 key)
 	return entry->slot;
 }
 
-/* The slot of an index, made if necessary, or NULL if the index has none. */
+/* Returns the slot of an index, assigned if necessary, or NULL if the index gets none. */
 LsmIndexSlot *
 lsm_slot_get(Relation index)
 {
 	return RelationUsesLocalBuffers(index) ? NULL : lsm_slot_of(RelationGetRelid(index));
 }
 
-/* The same for an index that is known not to be temporary. */
+/*
+ * Like lsm_slot_get, for an index that is known not to be temporary.  May allocate and take a
+ * lock, so a session may call it only until its commit record.
+ */
 LsmIndexSlot *
 lsm_slot_of(Oid index)
 {
-	uint64		key = (uint64) MyDatabaseId << 32 | index;
+	uint64		key = key_of_index(index);
 	LsmIndexSlot *slot;
 
+	Assert(MyBackendType != B_BACKEND || IsTransactionState());
 	if (lsm_shared == NULL)
 		return NULL;
 	if (likely(latest != NULL && pg_atomic_read_u64(&latest->key) == key))
@@ -186,7 +198,7 @@ lsm_slot_of(Oid index)
 	return slot;
 }
 
-/* Keep workers away from an index for so long. */
+/* Keep workers away from an index for wait_ms milliseconds. */
 void
 lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms)
 {
@@ -195,7 +207,7 @@ lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms)
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* Keep workers away from all indexes of a database for so long. */
+/* Keep workers away from all indexes of a database for wait_ms milliseconds. */
 void
 lsm_slots_postpone_database(Oid database, int64 wait_ms)
 {
@@ -216,8 +228,6 @@ lsm_slots_postpone_database(Oid database, int64 wait_ms)
 static void
 free_slots_of_database(Oid database)
 {
-	if (lsm_shared == NULL)
-		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 	{
@@ -227,24 +237,69 @@ free_slots_of_database(Oid database)
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* The slots go with the commit: until then DROP DATABASE may fail. */
+static void
+free_slot_of_index(Oid index)
+{
+	LsmIndexSlot *slot;
+
+	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
+	slot = find_index_slot(key_of_index(index));
+	if (slot != NULL)
+		lsm_shared_assign_slot(slot, 0);
+	LWLockRelease(lsm_shared->lock);
+}
+
+/*
+ * Free the slots of what was dropped just before the commit.  DROP DATABASE may fail before that,
+ * a subtransaction may have restored an index, and nothing that takes a lock may come after the
+ * commit record.
+ */
 static void
 free_slots_at_commit(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_COMMIT && OidIsValid(dropped_database))
-		free_slots_of_database(dropped_database);
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_ABORT)
+	if (event == XACT_EVENT_PRE_COMMIT && lsm_shared != NULL)
+	{
+		ListCell   *lc;
+
+		if (OidIsValid(dropped_database))
+			free_slots_of_database(dropped_database);
+		foreach(lc, dropped_indexes)
+		{
+			if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
+				free_slot_of_index(lfirst_oid(lc));
+		}
+	}
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
+	{
 		dropped_database = InvalidOid;
+		dropped_indexes = NIL;
+	}
 }
 
-/* This transaction drops a database: free the slots of its indexes. */
+/*
+ * Watch for transactions that drop something.  Callbacks run in the reverse order of their
+ * registration, and this one must come after those that count, which could make a slot again:
+ * the server registers it when it loads the library.
+ */
+void
+lsm_slots_watch_drops(void)
+{
+	RegisterXactCallback(free_slots_at_commit, NULL);
+}
+
+/* Free the slots of a database's indexes when this transaction, which drops it, commits. */
 void
 lsm_slots_drop_database(Oid database)
 {
-	static bool is_registered = false;
-
-	if (!is_registered)
-		RegisterXactCallback(free_slots_at_commit, NULL);
-	is_registered = true;
 	dropped_database = database;
+}
+
+/* Free the slot of an index, if it has one, when this transaction, which drops it, commits. */
+void
+lsm_slots_drop_index(Oid index)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+
+	dropped_indexes = lappend_oid(dropped_indexes, index);
+	MemoryContextSwitchTo(old);
 }

@@ -1,6 +1,6 @@
 /*
  * index_slots.h
- *	  Finding the slot of an index in shared memory.
+ *	  Finds the slot of an index in shared memory.
  */
 #ifndef LSM_INDEX_SLOTS_H
 #define LSM_INDEX_SLOTS_H
@@ -12,6 +12,8 @@ extern LsmIndexSlot *lsm_slot_get(Relation index);
 extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_slots_postpone_database(Oid database, int64 wait_ms);
+extern void lsm_slots_watch_drops(void);
 extern void lsm_slots_drop_database(Oid database);
+extern void lsm_slots_drop_index(Oid index);
 
 #endif							/* LSM_INDEX_SLOTS_H */

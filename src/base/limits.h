@@ -1,14 +1,14 @@
 /*
  * limits.h
- *	  Constants of the format and the settings that bound the work.
+ *	  Constants of the format, limits, and the settings (guc.c).
  */
 #ifndef LSM_LIMITS_H
 #define LSM_LIMITS_H
 
 #include "postgres.h"
 
-/* Bumped with every incompatible change of what is on disk. */
-#define LSM_FORMAT_VERSION		6
+/* Bumped with each incompatible change of the on-disk format. */
+#define LSM_FORMAT_VERSION		7
 
 /*
  * The largest key plus rest of an entry, in bytes.  Two of them and a group
@@ -17,80 +17,79 @@
 #define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
 
 /*
- * Most entries in a group of a packed page: what one decoding step yields.  Where
- * each is coded against the one before, fewer.
+ * The most entries in a group of a packed page, which is decoded as a whole; and in an unframed
+ * group, where each entry is coded against the previous one.
  */
 #define LSM_GROUP_ENTRIES		32
 #define LSM_UNFRAMED_ENTRIES	16
 
-/* Longest keys of framed groups, in bytes. */
+/* The longest key in a framed group, in bytes. */
 #define LSM_FRAMED_KEYLEN		64
 
-/* Most entries that a cursor decodes in one go: several groups. */
+/* The most entries that a cursor decodes at once: several groups. */
 #define LSM_DECODED_ENTRIES		128
 
-/* Run records that fit on the meta page (I12). */
+/* Number of run records that fit on the meta page (I12). */
 #define LSM_MAX_RUNS			118
 
-/* Steps that can be under way in an index at once (I3). */
+/* Number of steps that can be under way in an index at once (I3). */
 #define LSM_MAX_RESERVATIONS	16
 
-/* The seal path asks for compaction when fewer records than this are free. */
+/* Seals and batches need room first when no more than this many run records are free (I12). */
 #define LSM_RUNS_RESERVE		16
 
-/* Pages of the write buffer that may be open at once (I7). */
+/* The most open pages of the write buffer (I7). */
 #define LSM_MAX_OPEN_RUNS		8
 
-/* Most runs that one job merges. */
+/* The most runs that one job merges. */
 #define LSM_MAX_JOB_INPUTS		64
 
-/* Fence levels of a segment, and levels of directory pages: far more than are needed. */
+/* The most fence levels of a segment, and levels of a directory; far more than needed. */
 #define LSM_MAX_HEIGHT			24
 
-/* Levels that the tiering policy knows. */
+/* Number of levels of runs. */
 #define LSM_MAX_LEVEL			32
 
 /*
- * Most pages of a run that is written and installed by a single WAL record: 32
- * blocks is what a record takes, and meta and map pages go with them.
+ * The most pages of a run that a single WAL record writes and installs.  A record takes 32 blocks,
+ * and the meta page and map pages need some of them.
  */
 #define LSM_IMAGE_PAGES			24
 
 /*
- * Blocks of a segment: a 256th of what is merged, but from 1 MB to 8 MB.  So the
- * space that a merge needs beside its inputs is small, and a large index has
- * no more segments than it must.
+ * A merge writes segments of 1/256 of its inputs, but at least 1 MB and at most 8 MB.  So it needs
+ * little space beside its inputs, and a large index has few segments.
  */
 #define LSM_MIN_SEGMENT_BLOCKS	128
 #define LSM_MAX_SEGMENT_BLOCKS	1024
 #define LSM_JOB_SEGMENTS		256
 
-/* Reads in flight where effective_io_concurrency has its default of old, 1: its default from 18 on. */
+/* Reads in flight if effective_io_concurrency has its old default, 1.  18's default is 16. */
 #define LSM_DEFAULT_READ_DEPTH	16
 
-/* What takes less to be read, in microseconds, was in the kernel's cache. */
+/* A read that takes less than this, in microseconds, came from the kernel's cache. */
 #define LSM_SLOW_READ_US		20
 
-/* Segments that are written have so many blocks at least, even where space is scarce. */
+/* A reservation for a segment has at least this many blocks, even if space is fragmented. */
 #define LSM_LEAST_EXTENT		4
 
 /* Settings. */
 extern int	lsm_max_workers;
 extern int	lsm_idle_delay_ms;
 
-/* Bits of a filter for each key: 10 answer wrong once in 100 times, 16 in 1000. */
+/* Bits of a filter per key.  10 bits give 1% false positives, 16 bits 0.1%. */
 #define LSM_FILTER_BITS			10
 #define LSM_UNIQUE_FILTER_BITS	16
 #define LSM_MAX_FILTER_BITS		32
 
-/* Of the prefixes that filters know: as many columns as are worth it. */
+/* For filter_prefix: cover as many columns as are useful. */
 #define LSM_USEFUL_PREFIXES		(-1)
 
-/* Runs of a level that are merged into one of the next: what can be set. */
+/* Bounds for the number of runs of a level that are merged into one of the next. */
 #define LSM_MIN_FANOUT			2
 #define LSM_MAX_FANOUT			32
 
-/* Developer settings, see guc.c.  Zero means: no limit but the page's. */
+/* Settings that shape batches, runs and merges; see guc.c. */
 extern int	lsm_merge_fanout;
 extern int	lsm_buffer_entries;
 extern int	lsm_open_pages;
@@ -101,8 +100,15 @@ extern bool lsm_batch_inserts;
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;
 
-/* The prefetching scan. */
-extern bool lsm_enable_prefetch_scan;
+/* The prefetching scan: over which indexes. */
+typedef enum LsmPrefetchScan
+{
+	LSM_PREFETCH_OFF,
+	LSM_PREFETCH_LSM,			/* "on": lsm indexes */
+	LSM_PREFETCH_ALL			/* B-trees, too */
+} LsmPrefetchScan;
+
+extern int	lsm_enable_prefetch_scan;	/* LsmPrefetchScan */
 extern int	lsm_prefetch_depth;
 extern bool lsm_debug_prefetch_scan;
 

@@ -1,9 +1,9 @@
 /*
  * options.c
- *	  Storage parameters of an lsm index.
+ *	  The storage parameters of an lsm index.
  *
- * Btree's are accepted so that definitions can be moved over.  They have no
- * effect: runs are always full, and equal keys always share their bytes.
+ * Those of btree are accepted, so that definitions can be moved over.  They have no effect: pages
+ * of runs are always full, and equal keys always share their bytes.
  */
 #include "postgres.h"
 
@@ -15,17 +15,17 @@
 typedef struct LsmOptions
 {
 	int32		vl_len_;
-	int			merge_fanout;	/* 0: as the setting says */
-	int			filter_bits;	/* -1: the default */
+	int			merge_fanout;	/* 0: use the setting */
+	int			filter_bits;	/* -1: use the default */
 	int			filter_prefix;	/* LSM_USEFUL_PREFIXES: the default */
 	int			fillfactor;
 	bool		deduplicate_items;
-	bool		lsm;			/* said of a constraint: see planner/constraint.c */
+	bool		lsm;			/* for constraints; see planner/constraint.c */
 } LsmOptions;
 
 static relopt_kind lsm_relopt_kind;
 
-/* When the library is loaded. */
+/* Define the parameters.  Called when the library is loaded. */
 void
 lsm_options_init(void)
 {
@@ -34,10 +34,10 @@ lsm_options_init(void)
 					  "Number of runs of a level that are merged into one of the next level",
 					  0, LSM_MIN_FANOUT, LSM_MAX_FANOUT, ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "filter_bits",
-					  "Bits for each key in the filters that spare lookups runs without the key; 0: no filters; -1: as many as are due",
+					  "Bits for each key in the filters; 0 means no filters, -1 means the default",
 					  -1, -1, LSM_MAX_FILTER_BITS, ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "filter_prefix",
-					  "Leading columns whose values filters know, too, for conditions on these only; 0: none; -1: as many as are worth it",
+					  "Number of leading columns that filters also cover; 0 means none, -1 means as many as are useful",
 					  LSM_USEFUL_PREFIXES, LSM_USEFUL_PREFIXES, INDEX_MAX_KEYS - 1,
 					  ShareUpdateExclusiveLock);
 	add_int_reloption(lsm_relopt_kind, "fillfactor",
@@ -47,7 +47,7 @@ lsm_options_init(void)
 					   "Accepted for compatibility with btree; has no effect",
 					   true, ShareUpdateExclusiveLock);
 	add_bool_reloption(lsm_relopt_kind, "lsm",
-					   "Of a constraint: its index is an lsm index",
+					   "Makes the index of a constraint an lsm index",
 					   true, ShareUpdateExclusiveLock);
 }
 
@@ -67,7 +67,7 @@ lsm_options_parse(Datum reloptions, bool validate)
 									  sizeof(LsmOptions), table, lengthof(table));
 }
 
-/* How many runs of a level are merged into one of the next. */
+/* Returns how many runs of a level are merged into one run of the next level. */
 int
 lsm_fanout(Relation index)
 {
@@ -75,13 +75,13 @@ lsm_fanout(Relation index)
 
 	if (options != NULL && options->merge_fanout != 0)
 		return options->merge_fanout;
-	/* Each key of a unique index is looked for in all runs: fewer are worth some merging. */
+	/* A unique index looks for each new key in all runs, so having fewer is worth more merging. */
 	if (index->rd_index->indisunique)
 		return Max(lsm_merge_fanout / 2, LSM_MIN_FANOUT);
 	return lsm_merge_fanout;
 }
 
-/* Bits of the filters for each key; 0: there are to be none. */
+/* Returns the bits per key of the filters; 0 means no filters. */
 int
 lsm_filter_bits(Relation index)
 {
@@ -93,8 +93,8 @@ lsm_filter_bits(Relation index)
 }
 
 /*
- * Columns of the longest prefix that filters know, of keys of so many columns: fewer
- * than these.  *if_worth: it may be shorter, see lsm_prefixes_limit.
+ * Returns the number of columns in the longest prefix that filters cover, less than key_columns.
+ * Sets *if_worth if filters may cover fewer (see lsm_prefixes_limit).
  */
 int
 lsm_filter_prefix(Relation index, int key_columns, bool *if_worth)

@@ -1,9 +1,9 @@
 /*
  * preload.c
- *	  Guards everything that writes WAL.
+ *	  Prevents writes unless the library is preloaded.
  *
- * A custom resource manager can only be registered at server start.  Without
- * it no record of ours could be replayed, so nothing may be written.
+ * A custom resource manager can only be registered at server start.  Without it, our WAL records
+ * could not be replayed, so nothing may write them.
  */
 #include "postgres.h"
 
@@ -14,7 +14,10 @@
 
 bool		lsm_preloaded = false;
 
-/* way_out, a sentence or empty: what else the user can do. */
+/*
+ * Raise an error unless the library is preloaded.  way_out is empty, or a sentence for the hint
+ * that says what else the user can do.
+ */
 void
 lsm_require_preload(const char *way_out)
 {
@@ -27,7 +30,10 @@ lsm_require_preload(const char *way_out)
 			 errhint("%s%s%s", WHAT_TO_ADD, way_out[0] != '\0' ? " " : "", way_out)));
 }
 
-/* For what can as well be left out.  True if it has to be. */
+/*
+ * For cleanup that may be skipped: returns whether it must be, and raises a warning then, because
+ * the library is not preloaded.
+ */
 bool
 lsm_warn_of_preload(Relation index)
 {
@@ -35,7 +41,7 @@ lsm_warn_of_preload(Relation index)
 		return false;
 	ereport(WARNING,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("index \"%s\" is not cleaned up, since pg_lsm is not loaded via shared_preload_libraries",
+			 errmsg("skipping cleanup of index \"%s\" because pg_lsm is not loaded via shared_preload_libraries",
 					RelationGetRelationName(index)),
 			 errhint("%s", WHAT_TO_ADD)));
 	return true;

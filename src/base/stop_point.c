@@ -1,8 +1,8 @@
 /*
  * stop_point.c
- *	  The setting pg_lsm.debug_stop_at, and what a process does at a stop point.
+ *	  The setting pg_lsm.debug_stop_at, and the actions at a stop point.
  *
- * This file is empty but in test builds.
+ * Only test builds compile this code.
  */
 #include "postgres.h"
 
@@ -29,18 +29,18 @@ typedef enum StopAction
 /* In the order of StopAction. */
 static const char *const action_names[] = {"wait", "error", "crash"};
 
-/* All points.  The comments where they stand say what they mean. */
+/* All points.  Comments at the points describe them. */
 static const char *const point_names[] = {
 	"batch-write", "batch-written",
 	"page-seal", "page-sealed", "page-open", "page-opened",
 	"merge-begun", "merge-move", "merge-save", "merge-install", "merge-free",
-	"space-reserved", "space-freed",
-	"vacuum-page", "vacuum-flip", "vacuum-drain",
+	"space-extend", "space-reserved", "space-freed",
+	"vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
 	"truncate-lock", "truncate-cut",
 	"unique-probed", "unique-checked", "unique-publish"
 };
 
-/* An item of the setting.  Numbers are -1 for words that are unknown. */
+/* An item of the setting, as numbers in the lists above; -1 for unknown words. */
 typedef struct StopItem
 {
 	int			point;
@@ -49,7 +49,7 @@ typedef struct StopItem
 
 static char *stop_at = "";
 
-/* The number of a word, or -1. */
+/* Returns the number of a word in a list, or -1. */
 static int
 find_word(const char *const *words, int count, const char *word, size_t length)
 {
@@ -61,7 +61,7 @@ find_word(const char *const *words, int count, const char *word, size_t length)
 	return -1;
 }
 
-/* Take the next item of a list.  False at its end. */
+/* Take the next item of a list.  Returns false at the end. */
 static bool
 take_item(const char **list, StopItem *item)
 {
@@ -125,9 +125,9 @@ wait_at(const char *name)
 }
 
 /*
- * Come to a stop point.
+ * Perform the action, if any, that the setting has for a stop point.
  *
- * REQUIRES: no content lock is held, and this is no critical section.
+ * REQUIRES: the process holds no content lock, and is not in a critical section.
  */
 void
 lsm_stop_point_reach(const char *name)

@@ -1,13 +1,12 @@
 /*
  * job.c
- *	  Taking a step of a job: a segment of its output is written and installed.
+ *	  Takes a step of a job: writes a segment of the output and installs it.
  *
- * A job is wholly described by the manifest: its output is a run that is
- * complete as far as it goes, its inputs are the runs with that job_id, and it
- * goes on from the output's last entry.  So any process can take the next step,
- * under the job lock; several jobs of an index can be under way at the same
- * time.  A step that fails, by an error or a crash, has not happened: all that
- * it leaves are reserved blocks, which the next step of the job gives back.
+ * The manifest describes a job completely.  The output is a run that is complete up to its last
+ * entry, the frontier.  The inputs are the runs with that job_id.  The next step continues after
+ * the frontier, so any process can take it, under the job lock.  Several jobs of an index can be
+ * under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
+ * reserved blocks, which the next step of the job gives back.
  *
  * See docs/design/compaction.md.
  */
@@ -74,7 +73,7 @@ join_modes(Step *step, LsmLeafMode *mode)
 		mode->base_block = mode->last_block;
 }
 
-/* Set a bound before all entries, or behind the frontier. */
+/* Set a bound before all entries, or after the frontier. */
 static void
 seek_start(Step *step)
 {
@@ -144,7 +143,7 @@ note_taken(Step *step)
 	}
 }
 
-/* The version is old: continue behind the last entry taken, or from the start. */
+/* The version is old: continue after the last entry taken, or from the start. */
 static void
 catch_up(Step *step, LsmBuilder *builder)
 {
@@ -275,6 +274,26 @@ trim_inputs(Step *step)
 	note_trimmed(step->index, lsm_version_find(version, step->job->job_id));
 }
 
+/*
+ * Refuse a segment that does not end after the frontier, or begins before it.  In an index
+ * that is not in order, a search for the frontier can lead to what was merged already, and the
+ * merge would write the same entries again, without end.
+ */
+static void
+check_progress(Step *step, const LsmDirectoryEntry *entry)
+{
+	if (!step->from.is_entry || (lsm_bound_compare(step->ks, &step->from, &entry->low) > 0 &&
+								 lsm_bound_compare(step->ks, &step->from, &entry->high) > 0))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is not in order, and cannot be merged",
+					RelationGetRelationName(step->index->rel)),
+			 step->ks->encoded ? 0 :
+			 errdetail("Its keys are compared by functions.  A collation or a comparison function may have changed since the index was built."),
+			 errhint("Please REINDEX it.")));
+}
+
 /* Write a segment and install it. Returns true if that completes the job. */
 static bool
 write_segment(Step *step, const LsmReservation *reservation)
@@ -298,7 +317,10 @@ write_segment(Step *step, const LsmReservation *reservation)
 	empty = lsm_builder_is_empty(builder);
 	lsm_builder_finish(builder);
 	if (!empty)
+	{
 		lsm_builder_describe(builder, &entry);
+		check_progress(step, &entry);
+	}
 	/* The same.  The segment is complete, and not installed. */
 	LSM_STOP_POINT("merge-install");
 	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
@@ -430,11 +452,11 @@ is_under_way(LsmIndex *index, LsmJob *job)
 }
 
 /*
- * Take a step of a job, which is begun if it is not under way: write a segment of
- * at most most_blocks blocks (0: as large as it should be) and install it, or
- * move segments by reference, or complete the job.
+ * Take a step of a job, and begin the job if it is not under way.  A step writes a segment of at
+ * most most_blocks blocks (0: the usual size) and installs it, or moves segments by reference, or
+ * completes the job.
  *
- * Without `wait` nothing is waited for: LSM_STEP_BUSY.
+ * Without `wait`, returns LSM_STEP_BUSY instead of waiting for a lock.
  */
 LsmStepResult
 lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks, bool wait)

@@ -54,7 +54,7 @@ lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan)
 	plan->forced = lfourth_int(list) != 0;
 }
 
-/* Returns whether the query wants so few rows that nothing would be prefetched. */
+/* Returns whether the query wants too few rows for prefetching. */
 static bool
 wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 {
@@ -189,6 +189,22 @@ is_known_method(IndexOptInfo *index)
 	return index->relam == BTREE_AM_OID || index->relam == get_index_am_oid("lsm", true);
 }
 
+/* Does the setting enable the scan for an index of this method? */
+static bool
+is_enabled_for(IndexOptInfo *index)
+{
+	switch ((LsmPrefetchScan) lsm_enable_prefetch_scan)
+	{
+		case LSM_PREFETCH_OFF:
+			return false;
+		case LSM_PREFETCH_LSM:
+			return index->relam == get_index_am_oid("lsm", true);
+		case LSM_PREFETCH_ALL:
+			return is_known_method(index);
+	}
+	return false;
+}
+
 static bool
 is_index_only(const IndexPath *path)
 {
@@ -228,8 +244,9 @@ can_prefetch(IndexPath *path)
 	if (!index->amhasgettuple || path->indexorderbys != NIL || index->hypothetical ||
 		(index->indpred != NIL && !index->predOK) || !knows_arrays(path))
 		return false;
-	return is_index_only(path) ? can_keep_entries(index) :
-		lsm_debug_prefetch_scan || is_known_method(index);
+	if (!lsm_debug_prefetch_scan && !is_enabled_for(index))
+		return false;
+	return !is_index_only(path) || can_keep_entries(index);
 }
 
 /*
@@ -308,7 +325,7 @@ is_cursor(PlannerInfo *root, RelOptInfo *rel)
 		root->parse->limitCount == NULL && bms_equal(root->all_baserels, relids);
 }
 
-/* Put our path in the place of core's, with the same costs, if there is one. */
+/* Replace core's path by ours, if there is one, at the same costs. */
 static void
 replace_path(PlannerInfo *root, ListCell *cell, int depth)
 {
@@ -348,8 +365,8 @@ replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 
 /*
  * Add a rival. Core later gives the paths of a partition parameters, so that all partitions
- * have the same. It cannot do that with our paths, and must not forget the paths it needs for
- * it because of them.
+ * have the same. It cannot do that with our paths, so they must not displace the paths that
+ * it needs.
  */
 static void
 add_rival(RelOptInfo *rel, CustomPath *path)
@@ -506,7 +523,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 	int			depth;
 	ListCell   *cell;
 
-	if ((!lsm_enable_prefetch_scan && !lsm_debug_prefetch_scan) ||
+	if ((lsm_enable_prefetch_scan == LSM_PREFETCH_OFF && !lsm_debug_prefetch_scan) ||
 		entry->rtekind != RTE_RELATION || entry->inh || entry->tablesample != NULL ||
 		rel->indexlist == NIL || IS_DUMMY_REL(rel))
 		return;
@@ -541,7 +558,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 	}
 }
 
-/* When the library is loaded. */
+/* Called when the library is loaded. */
 void
 lsm_prefetch_init(void)
 {

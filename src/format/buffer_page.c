@@ -59,22 +59,18 @@ lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
 	lsm_page_unmark(page);
 }
 
-/* The entry in slot pos, in place.  False if the page is damaged. */
+/* The entry of the item at p, in place.  False if it is damaged. */
 bool
-lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
+lsm_item_decode(const uint8 *p, const uint8 *end, LsmEntry *entry)
 {
-	uint16		offset = *slot_at(page, pos);
-	const uint8 *p = (const uint8 *) page + offset;
 	uint16		head[3];
 	uint32		block;
 
-	if (offset < ((PageHeader) page)->pd_upper ||
-		offset + LSM_ITEM_HEADER > LSM_PAGE_SPECIAL)
+	if (end - p < LSM_ITEM_HEADER)
 		return false;
 	memcpy(head, p, sizeof(head));
 	memcpy(&block, p + sizeof(head), sizeof(block));
-	if (offset + LSM_ITEM_HEADER + head[0] + head[1] > LSM_PAGE_SPECIAL ||
-		head[0] + head[1] > LSM_MAX_ENTRY_SIZE)
+	if (LSM_ITEM_HEADER + head[0] + head[1] > end - p || head[0] + head[1] > LSM_MAX_ENTRY_SIZE)
 		return false;
 	entry->key = p + LSM_ITEM_HEADER;
 	entry->aligned = false;
@@ -83,6 +79,17 @@ lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
 	entry->restlen = head[1];
 	entry->tid = ((uint64) block << 16) | head[2];
 	return true;
+}
+
+/* The entry in slot pos, in place.  False if the page is damaged. */
+bool
+lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
+{
+	uint16		offset = *slot_at(page, pos);
+
+	return offset >= ((PageHeader) page)->pd_upper && offset <= LSM_PAGE_SPECIAL &&
+		lsm_item_decode((const uint8 *) page + offset, (const uint8 *) page + LSM_PAGE_SPECIAL,
+						entry);
 }
 
 /*

@@ -37,6 +37,7 @@ lsm_item_size(const LsmEntry *entry)
 }
 
 extern uint32 lsm_item_encode(uint8 *p, const LsmEntry *entry);
+extern bool lsm_item_decode(const uint8 *p, const uint8 *end, LsmEntry *entry);
 extern bool lsm_buffer_page_fits(Page page, uint32 item_size);
 extern void lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size);
 extern bool lsm_buffer_page_get(Page page, int pos, LsmEntry *entry);

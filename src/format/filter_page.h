@@ -14,10 +14,17 @@
  *		...
  *		8064	64	block 125; pd_lower is 8128
  *
- * The hash is hash_bytes_extended of the encoded key, with seed 0.  A *prefix* is
- * the values of the first column, of the first two, and so on, up to
- * prefix_columns.  It is added like a key, with the number of its columns as the
- * seed.  A prefix that consecutive keys share is added once.
+ * A *prefix* is the values of the first column, of the first two, and so on, up to
+ * prefix_columns.  It is added like a key.  A prefix that consecutive keys share is
+ * added once.
+ *
+ * If keys are encoded, the hash is hash_bytes_extended of the bytes, with seed 0 for
+ * a whole key and the number of columns for a prefix.  If keys are tuples, the hash of
+ * n columns is that of n - 1, or 0, with the hash of column n added: see
+ * lsm_filter_add_column.  The hash of a column is LSM_FILTER_NULL for null, and else
+ * as LsmKeyCoding.hashes says (key/column.h): 0; hash_bytes_extended of its encoding
+ * with seed 0; or the result of a hash function.  If those have changed, so that
+ * LsmKeyCoding.hash_print is no longer right, filters are no longer asked.
  *
  * The upper 32 bits of the hash, times the number of blocks of all pages, over
  * 2^32, are the number of the block.  Each further bit comes from mixing the
@@ -36,7 +43,7 @@
 #define LSM_FILTER_BLOCK_BYTES	64
 #define LSM_FILTER_BLOCK_BITS	(LSM_FILTER_BLOCK_BYTES * 8)
 
-/* Blocks begin at a multiple of their size, behind the page's header and ours. */
+/* Blocks begin at a multiple of their size, after the page's header and ours. */
 #define LSM_FILTER_DATA			64
 #define LSM_FILTER_PAGE_BLOCKS	((LSM_PAGE_SPECIAL - LSM_FILTER_DATA) / LSM_FILTER_BLOCK_BYTES)
 
@@ -46,7 +53,7 @@
 typedef struct LsmFilterHeader
 {
 	uint16		probes;			/* 0   bits for each key, 1 to LSM_FILTER_MOST_PROBES */
-	uint16		prefix_columns; /* 2   prefixes of up to so many columns are known, too */
+	uint16		prefix_columns; /* 2   the most columns of a prefix in the filter */
 	uint32		pages;			/* 4   of the filter */
 } LsmFilterHeader;
 
@@ -62,6 +69,9 @@ typedef struct LsmFilterPlace
 	uint32		block;			/* on that page */
 } LsmFilterPlace;
 
+/* The hash of a column that is null. */
+#define LSM_FILTER_NULL UINT64CONST(0x6E756C6C)
+
 extern uint64 lsm_filter_hash(const uint8 *key, uint32 keylen);
 extern uint64 lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns);
 extern void lsm_filter_block_add(uint8 *block, int probes, uint64 hash);
@@ -71,14 +81,14 @@ extern void lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix
 extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash);
 extern const char *lsm_filter_page_check(Page page);
 
-/* The block of a hash, of so many. */
+/* The number of a hash's block, of `blocks`. */
 static inline uint64
 lsm_filter_block(uint64 hash, uint64 blocks)
 {
 	return ((hash >> 32) * blocks) >> 32;
 }
 
-/* The place of a hash in a filter of so many pages. */
+/* The place of a hash in a filter of `pages` pages. */
 static inline LsmFilterPlace
 lsm_filter_place(uint64 hash, uint32 pages)
 {
@@ -100,7 +110,17 @@ lsm_filter_next_bit(uint64 *hash)
 	return (uint32) (*hash >> 55);
 }
 
-/* Bits that are looked at before it is decided. */
+/* The hash of the first columns of a tuple key, with one column more. */
+static inline uint64
+lsm_filter_add_column(uint64 hash, uint64 column)
+{
+	hash = (hash + LSM_FILTER_MIX) ^ column;
+	hash = (hash ^ (hash >> 32)) * LSM_FILTER_MIX;
+	hash = (hash ^ (hash >> 29)) * LSM_FILTER_MIX;
+	return hash ^ (hash >> 32);
+}
+
+/* Bits to test before the first branch. */
 #define LSM_FILTER_BITS_AT_ONCE	3
 
 StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");
@@ -109,7 +129,7 @@ StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is n
 static inline bool
 lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
 {
-	/* Half of the bits are set: to decide on each of them would mostly be guessed wrong. */
+	/* Half of the bits are set, so the CPU would mispredict a branch on each. */
 	for (int i = 0; i < probes; i += LSM_FILTER_BITS_AT_ONCE)
 	{
 		uint32		all = 1;

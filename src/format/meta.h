@@ -75,16 +75,21 @@ typedef struct LsmReservation
 
 StaticAssertDecl(sizeof(LsmReservation) == 24, "LsmReservation is part of the on-disk format");
 
-/* How the keys of an index are compared: fixed when it is made. */
+/* How the keys of an index are compared and hashed: fixed when it is made. */
 typedef struct LsmKeyCoding
 {
 	uint8		nkeys;			/* 0   key columns */
 	uint8		encoded;		/* 1   bytes compare; else the support functions decide */
 	uint8		encodings[INDEX_MAX_KEYS];	/* 2   LsmEncoding of each key column */
-	uint8		reserved[6];	/* 34  zero */
+	uint16		expected[INDEX_MAX_KEYS];	/* 34  what decoding assumes of a column's values,
+											 * from its type; numeric: 1 + the display scale;
+											 * char(n): n; 0: nothing */
+	uint8		hashes[INDEX_MAX_KEYS];	/* 98  LsmHashKind of each key column */
+	uint8		reserved[2];	/* 130 zero */
+	uint32		hash_print;		/* 132 of all that the hashes depend on: key/hashable.c */
 } LsmKeyCoding;
 
-StaticAssertDecl(sizeof(LsmKeyCoding) == 40, "LsmKeyCoding is part of the on-disk format");
+StaticAssertDecl(sizeof(LsmKeyCoding) == 136, "LsmKeyCoding is part of the on-disk format");
 
 /* The state of the space map, but for the map pages. */
 typedef struct LsmSpace
@@ -106,8 +111,8 @@ typedef struct LsmMeta
 	uint32		run_count;		/* 36  records in use */
 	LsmSpace	space;			/* 40 */
 	LsmKeyCoding coding;		/* 56 */
-	LsmReservation reservations[LSM_MAX_RESERVATIONS];	/* 96   16 of 24 bytes */
-	LsmRunRecord runs[LSM_MAX_RUNS];	/* 480  118 of 64 bytes, up to 8032 */
+	LsmReservation reservations[LSM_MAX_RESERVATIONS];	/* 192  16 of 24 bytes */
+	LsmRunRecord runs[LSM_MAX_RUNS];	/* 576  118 of 64 bytes, up to 8128 */
 } LsmMeta;
 
 #define lsm_meta(page) ((LsmMeta *) ((char *) (page) + LSM_PAGE_CONTENT))
@@ -121,10 +126,10 @@ typedef enum LsmEditKind
 	LSM_EDIT_PUT = 1,			/* add the record, or replace the one of its id */
 	LSM_EDIT_REMOVE = 2,		/* remove the record with that id */
 	LSM_EDIT_SET_JOB = 3,		/* set job_id of the record with that id */
-	LSM_EDIT_DEDUCT = 4,		/* VACUUM removed so many entries */
+	LSM_EDIT_DEDUCT = 4,		/* VACUUM removed this number of entries */
 	LSM_EDIT_RESERVE = 5,		/* add a reservation */
 	LSM_EDIT_RELEASE = 6,		/* drop the reservation of that segment */
-	LSM_EDIT_TAKE = 7			/* a merge took so many entries over */
+	LSM_EDIT_TAKE = 7			/* a merge took over this number of entries */
 } LsmEditKind;
 
 typedef struct LsmEditOp

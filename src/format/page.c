@@ -20,6 +20,20 @@ lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self)
 	opaque->kind = kind;
 }
 
+/* Copy a page without its hole. */
+void
+lsm_page_copy(Page to, Page from)
+{
+	uint32		lower = Min(((PageHeader) from)->pd_lower, BLCKSZ);
+	uint32		upper = Min(((PageHeader) from)->pd_upper, BLCKSZ);
+
+	/* A damaged header may have them in any order. */
+	if (lower > upper)
+		lower = upper = 0;
+	memcpy(to, from, lower);
+	memcpy(to + upper, from + upper, BLCKSZ - upper);
+}
+
 /*
  * The checksum leaves out what PostgreSQL changes by itself (LSN, checksum and
  * flag bits of the header), the checksum itself, and the `verified` hint.

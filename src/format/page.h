@@ -5,7 +5,7 @@
  *
  * Bytes only: no Relation, no locks.  Normal operation and redo use the same code.
  *
- * The header files of this directory specify the format, version 6
+ * The header files of this directory specify the format, version 7
  * (LSM_FORMAT_VERSION; docs/design/format-history.md has the history).  Offsets
  * in them assume blocks of 8192 bytes.  The number before the meaning of a
  * struct's field is the field's offset in the struct.  Integers are in native
@@ -100,6 +100,7 @@ StaticAssertDecl(sizeof(LsmPageOpaque) == 32, "LsmPageOpaque is part of the on-d
 #define lsm_page_opaque(page) ((LsmPageOpaque *) ((char *) (page) + LSM_PAGE_SPECIAL))
 
 extern void lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self);
+extern void lsm_page_copy(Page to, Page from);
 extern uint32 lsm_page_compute_crc(Page page);
 extern void lsm_page_set_crc(Page page);
 extern void lsm_page_unmark(Page page);

@@ -50,9 +50,9 @@ typedef struct xl_lsm_insert
  * block 1...: a page; its data is a change (format/page_change.h), or it has a
  * full image and no data: a page of a batch
  */
-#define LSM_WAL_PAGES		31	/* most pages of an edit beside the meta page */
+#define LSM_WAL_PAGES		31	/* most pages of an edit besides the meta page */
 
-StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "a record cannot name so many blocks");
+StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "too many blocks for a WAL record");
 
 /*
  * DELETE: VACUUM, or a scan, removed entries from a page.

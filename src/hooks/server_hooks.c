@@ -1,18 +1,20 @@
 /*
  * server_hooks.c
- *	  The hooks of server start, and of dropped objects.
+ *	  The hooks for shared memory at server start, and for dropped objects.
  *
- * They are taken only if the library is preloaded.
+ * They are installed only if the library is preloaded.
  */
 #include "postgres.h"
 
 #include "base/index_slots.h"
 #include "base/shared.h"
 #include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "utils/lsyscache.h"
 
 static shmem_request_hook_type previous_request;
 static shmem_startup_hook_type previous_startup;
@@ -41,6 +43,9 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 		previous_access(access, class_id, object, sub_id, arg);
 	if (access == OAT_DROP && class_id == DatabaseRelationId)
 		lsm_slots_drop_database(object);
+	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 &&
+		get_rel_relkind(object) == RELKIND_INDEX)
+		lsm_slots_drop_index(object);
 }
 
 void
@@ -52,4 +57,5 @@ lsm_server_hooks_install(void)
 	shmem_startup_hook = start_shared_memory;
 	previous_access = object_access_hook;
 	object_access_hook = note_object_access;
+	lsm_slots_watch_drops();
 }

@@ -1,10 +1,11 @@
 /*
  * utility_hook.c
- *	  ProcessUtility.
+ *	  The hook ProcessUtility.
  *
- * 1. The command becomes the running statement, which writes the batches that wait.
- * 2. Constraints WITH (lsm) get their method.
- * 3. Core, or whoever took the hook before, runs the command.
+ * 1. The command becomes the running statement.  That flushes waiting batches.
+ * 2. Constraints WITH (lsm) get their access method.  What ALTER TABLE cannot do with their
+ *    indexes is taken out of the command.
+ * 3. The previous hook, or core, runs the command, and then we do what was taken out.
  */
 #include "postgres.h"
 
@@ -32,15 +33,15 @@ typedef struct UtilityCall
 static void
 run_command(UtilityCall *call)
 {
-	ErrorContextCallback hint = {error_context_stack, lsm_constraint_give_hint, NULL};
 	ProcessUtility_hook_type next = previous_utility ? previous_utility : standard_ProcessUtility;
+	LsmAlterTable *alter;
 
 	call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
-	if (lsm_constraint_may_fail(call->statement))
-		error_context_stack = &hint;
-	next(call->statement, call->text, call->read_only_tree, call->context, call->params,
-		 call->environment, call->dest, call->completion);
-	error_context_stack = hint.previous;
+	alter = lsm_alter_table_begin(&call->statement, &call->read_only_tree);
+	if (alter == NULL || !lsm_alter_table_is_done(call->statement))
+		next(call->statement, call->text, call->read_only_tree, call->context, call->params,
+			 call->environment, call->dest, call->completion);
+	lsm_alter_table_finish(alter);
 }
 
 static void

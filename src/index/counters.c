@@ -3,13 +3,14 @@
  *	  What reading an index has cost, on its way to shared memory.
  *
  * A reader counts for itself.  When a scan ends, its counts go to the handle of the
- * index.  From there they go to shared memory when there are many, or when the
- * transaction ends, unless an earlier one published less than a millisecond ago.
+ * index.  From there they go to shared memory when there are many, or when a
+ * transaction is about to commit, unless an earlier one published less than a millisecond ago.
  * Otherwise sessions that look up single rows of one index would spend their time
  * moving a cache line between them.
  */
 #include "postgres.h"
 
+#include "base/clock.h"
 #include "base/index_slots.h"
 #include "index/counters.h"
 
@@ -88,14 +89,13 @@ lsm_reads_publish(LsmPendingReads *pending)
 	pending->has_published = true;
 }
 
-/* A transaction has ended: publish, unless an earlier one did so just before. */
+/* A transaction is about to end: publish, unless an earlier one did so just before. */
 void
 lsm_reads_publish_if_due(LsmPendingReads *pending, TimestampTz now)
 {
-	int64		elapsed_us = now - pending->published_at;
-
-	/* Negative after somebody has set the clock back. */
-	if (is_nothing(&pending->counters) || (elapsed_us >= 0 && elapsed_us < PUBLISH_AFTER_US))
+	if (is_nothing(&pending->counters) ||
+		(now - pending->published_at < PUBLISH_AFTER_US &&
+		 !lsm_clock_was_set_back(pending->published_at, now)))
 		return;
 	lsm_reads_publish(pending);
 	pending->published_at = now;

@@ -19,6 +19,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "base/cannot_fail.h"
 #include "index/index.h"
 #include "key/comparing.h"
 #include "storage/buffers.h"
@@ -157,9 +158,8 @@ rest_handle(LsmIndex *index, bool keeps_reader)
 
 /* Nobody uses a handle any more. */
 static void
-release_handles(bool committed)
+release_handles(void)
 {
-	TimestampTz now = committed ? GetCurrentTransactionStopTimestamp() : 0;
 	int			kept = 0;
 
 	/* Those kept until now lose their places to those just used. */
@@ -175,8 +175,24 @@ release_handles(bool committed)
 			continue;
 		}
 		rest_handle(index, kept++ < MOST_KEPT);
-		/* An abort must not create a slot in shared memory. */
-		if (committed)
+	}
+}
+
+/*
+ * Publish what this transaction has counted.  That may allocate and take a lock, so it comes
+ * before the commit record.  An aborted transaction leaves its counts to the next one.
+ */
+static void
+publish_reads(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &handles[LSM_HANDLE_USED])
+	{
+		LsmIndex   *index = dlist_container(LsmIndex, node, iter.cur);
+
+		if (index->valid)
 			lsm_reads_publish_if_due(&index->reads, now);
 	}
 }
@@ -186,6 +202,12 @@ at_transaction_end(XactEvent event, void *arg)
 {
 	switch (event)
 	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+		case XACT_EVENT_PARALLEL_PRE_COMMIT:
+			if (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
+				publish_reads();
+			return;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_PARALLEL_COMMIT:
@@ -195,10 +217,12 @@ at_transaction_end(XactEvent event, void *arg)
 		default:
 			return;
 	}
+	LSM_CANNOT_FAIL_BEGIN();
 	while (!dlist_is_empty(&handles[LSM_HANDLE_STALE]))
 		drop_handle(dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_STALE]));
 	if (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
-		release_handles(event != XACT_EVENT_ABORT && event != XACT_EVENT_PARALLEL_ABORT);
+		release_handles();
+	LSM_CANNOT_FAIL_END();
 }
 
 /*
@@ -339,7 +363,17 @@ lsm_index_create(Relation rel)
 LsmKeySpace *
 lsm_index_keyspace(LsmIndex *index)
 {
-	return index->ks->encoded ? index->ks : lsm_keyspace_create(index->rel, &index->coding);
+	LsmKeySpace *ks;
+
+	if (index->ks->encoded)
+		return index->ks;
+	if (likely(!index->ks->hashing.outdated))
+		return lsm_keyspace_copy(index->ks);
+	/* Whatever has changed its hashes may have been rolled back. */
+	ks = lsm_keyspace_create(index->rel, &index->coding);
+	if (!ks->hashing.outdated)
+		make_keyspace(index);
+	return ks;
 }
 
 /* Add everything that this session has counted to shared memory. */

@@ -24,6 +24,7 @@ typedef struct LsmShape
 {
 	uint64		edits;			/* of the version it was taken from; 0: none */
 	int			height;			/* pages above a leaf, in the highest run */
+	double		pages;			/* of all runs, without filters */
 	double		further_pages;	/* pages to descend in all runs but the largest */
 	double		further_share;	/* the share of the index in these runs */
 } LsmShape;
@@ -116,8 +117,22 @@ typedef struct LsmOwnerContext
 	int			guc_level;		/* 0: nothing was switched */
 } LsmOwnerContext;
 
+/* Who runs a statement, and with which search_path. */
+typedef struct LsmCaller
+{
+	Oid			user;
+	int			sec_context;
+	char	   *search_path;	/* in the memory of whoever noted it */
+} LsmCaller;
+
+extern void lsm_caller_note(LsmCaller *caller, MemoryContext context);
+extern bool lsm_caller_is_current(const LsmCaller *caller);
+extern void lsm_caller_enter(const LsmCaller *caller, LsmOwnerContext *saved);
+
 extern void lsm_owner_become(Relation heap, LsmOwnerContext *saved);
+extern void lsm_owner_add_schemas(const LsmKeySpace *ks);
 extern void lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved);
+extern void lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved);
 extern void lsm_owner_leave(LsmOwnerContext *saved);
 
 #endif							/* LSM_INDEX_H */

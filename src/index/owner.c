@@ -1,41 +1,144 @@
 /*
  * owner.c
- *	  Becoming the owner of a table, for merges, batches and checks.
+ *	  Who runs operator class functions.
  *
- * Whoever's insert happens to do the work, operator class functions run as the
- * table's owner, in a restricted context.  Byte comparisons run nobody's
- * code, so encoded keys switch nothing.
+ * Merges and checks run them as the table's owner, in a security-restricted operation, whichever
+ * user's insert triggers the work.  A statement's own batch runs them as the statement would have
+ * done, had it inserted row by row: as its user, with its search_path.  Encoded keys compare as
+ * bytes, which runs no user's code, so they need no switch.
  */
 #include "postgres.h"
 
 #include "base/compat.h"
 #include "index/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_namespace.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+
+/* Note the state to which lsm_owner_leave returns. */
+static void
+save_state(LsmOwnerContext *saved)
+{
+	GetUserIdAndSecContext(&saved->user, &saved->sec_context);
+	saved->guc_level = NewGUCNestLevel();
+}
+
+static void
+set_search_path(const char *path)
+{
+	set_config_option("search_path", path, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0,
+					  false);
+}
 
 /*
- * From now on code runs with the rights of the table's owner, who chose it, and
- * no others.  On error the transaction's abort restores everything.
+ * Switch to the table's owner, in a security-restricted operation with a safe search_path.  Saves
+ * the former state in *saved, for lsm_owner_leave.  After an error, the abort of the transaction
+ * restores that state.
  */
 void
 lsm_owner_become(Relation heap, LsmOwnerContext *saved)
 {
-	GetUserIdAndSecContext(&saved->user, &saved->sec_context);
+	save_state(saved);
 	SetUserIdAndSecContext(heap->rd_rel->relowner,
 						   saved->sec_context | SECURITY_RESTRICTED_OPERATION);
-	saved->guc_level = NewGUCNestLevel();
 	lsm_restrict_search_path();
 }
 
-/* The same where keys are compared by functions. */
+/*
+ * Add the schemas of the comparison functions to the safe search_path, since these functions may
+ * call others of their schema by name only.
+ *
+ * REQUIRES: this runs as the table's owner, and lsm_owner_leave follows.
+ */
+void
+lsm_owner_add_schemas(const LsmKeySpace *ks)
+{
+	StringInfoData path;
+	bool		any = false;
+
+	initStringInfo(&path);
+	appendStringInfoString(&path, "pg_catalog");
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		Oid			schema = get_func_namespace(ks->columns[i].cmp.fn_oid);
+		char	   *name = OidIsValid(schema) ? get_namespace_name(schema) : NULL;
+
+		if (name == NULL || schema == PG_CATALOG_NAMESPACE)
+			continue;
+		appendStringInfo(&path, ", %s", quote_identifier(name));
+		any = true;
+	}
+	appendStringInfoString(&path, ", pg_temp");
+	if (any)
+		set_search_path(path.data);
+	pfree(path.data);
+}
+
+/* Like lsm_owner_become, but only if comparing keys calls functions (tuple keys). */
 void
 lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 {
 	saved->guc_level = 0;
-	if (!ks->encoded)
-		lsm_owner_become(heap, saved);
+	if (ks->encoded)
+		return;
+	lsm_owner_become(heap, saved);
+	lsm_owner_add_schemas(ks);
 }
 
-/* Be oneself again, if anything was switched. */
+/*
+ * The same where core runs as the table's owner already, as in VACUUM.  From 17 on it has a safe
+ * search_path then, too.
+ */
+void
+lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)
+{
+	saved->guc_level = 0;
+	if (ks->encoded)
+		return;
+	save_state(saved);
+	lsm_owner_add_schemas(ks);
+}
+
+/* Note who runs the current statement. */
+void
+lsm_caller_note(LsmCaller *caller, MemoryContext context)
+{
+	GetUserIdAndSecContext(&caller->user, &caller->sec_context);
+	if (caller->search_path)
+		pfree(caller->search_path);
+	caller->search_path = MemoryContextStrdup(context, namespace_search_path);
+}
+
+bool
+lsm_caller_is_current(const LsmCaller *caller)
+{
+	Oid			user;
+	int			sec_context;
+
+	GetUserIdAndSecContext(&user, &sec_context);
+	return user == caller->user && sec_context == caller->sec_context &&
+		strcmp(namespace_search_path, caller->search_path) == 0;
+}
+
+/*
+ * Be the caller again: another function, of another user, may be the first to need the caller's
+ * entries.  Saves the former state in *saved, for lsm_owner_leave.
+ */
+void
+lsm_caller_enter(const LsmCaller *caller, LsmOwnerContext *saved)
+{
+	saved->guc_level = 0;
+	if (lsm_caller_is_current(caller))
+		return;
+	save_state(saved);
+	SetUserIdAndSecContext(caller->user, caller->sec_context);
+	set_search_path(caller->search_path);
+}
+
+/* Restore the former user and search_path, if anything was switched. */
 void
 lsm_owner_leave(LsmOwnerContext *saved)
 {

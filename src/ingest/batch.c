@@ -51,6 +51,7 @@ struct LsmBatch
 	Oid			index_id;
 	Oid			heap_id;
 	LsmLocator	locator;		/* of the index */
+	LsmCaller	caller;			/* tuple keys: who inserted the entries */
 	MemoryContext context;		/* of the batch */
 	LsmIndex   *index;
 	LsmKeySpace *ks;
@@ -59,7 +60,7 @@ struct LsmBatch
 	Size		packed_size;	/* estimated size of the entries in a run, bytes */
 	bool		flushing;
 	bool		failed;			/* writing began, and some entries may be in the index */
-	Size		unchecked;		/* unique: the first so many are in the index, unchecked */
+	Size		unchecked;		/* unique: number of first entries that are in the index, unchecked */
 	int			flush_level;	/* nesting level that writes the batch */
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
@@ -390,7 +391,9 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(work);
 	batch->sealed = false;
-	lsm_owner_enter(heap, batch->ks, &saved);
+	saved.guc_level = 0;
+	if (!batch->ks->encoded)
+		lsm_caller_enter(&batch->caller, &saved);
 	if (checks || !batch->failed)
 		all = sort_all_entries(batch);
 	refs = batch->failed ? sort_unwritten_entries(batch, &count) : all;
@@ -398,13 +401,10 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	if (batch->guard != NULL)
 	{
 		lsm_schedule_expect_room(batch->index, heap);
-		/* The error may show the key if the user who inserted it may see it. */
-		lsm_owner_leave(&saved);
 		if (checks)
 			batch->guard->enter(batch->index, batch->ks, heap, all, batch->entries.count, true);
 		else
 			batch->guard->enter(batch->index, batch->ks, heap, refs, count, false);
-		lsm_owner_enter(heap, batch->ks, &saved);
 	}
 	if (count >= (Size) lsm_batch_min_entries)
 		write_runs(batch, heap, refs, count);
@@ -475,8 +475,14 @@ void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
 			  CommandId seen_from)
 {
+	/* Entries of one batch are compared as one user.  A guarded batch has those of one statement. */
+	if (!batch->ks->encoded && batch->entries.count > 0 && batch->guard == NULL &&
+		!batch->flushing && !lsm_caller_is_current(&batch->caller))
+		flush_batch(batch, index, heap);
 	if (batch->entries.count == 0)
 	{
+		if (!batch->ks->encoded)
+			lsm_caller_note(&batch->caller, batch->context);
 		/*
 		 * Keep the lock to the end of the transaction. The statement releases its own, and
 		 * the index must not move while entries wait.

@@ -15,6 +15,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "base/cannot_fail.h"
 #include "base/compat.h"
 #include "base/limits.h"
 #include "executor/executor.h"
@@ -23,7 +24,7 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-/* The first so many rows of an outermost statement do not wait, since there may be no more. */
+/* An outermost statement inserts its first rows singly, since there may be no more. */
 #define SINGLE_ROWS 4
 
 /* The innermost statement that runs. */
@@ -261,7 +262,9 @@ end_batches_of_transaction(XactEvent event, void *arg)
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
+			LSM_CANNOT_FAIL_BEGIN();
 			lsm_batch_forget_all();
+			LSM_CANNOT_FAIL_END();
 			break;
 		default:
 			break;

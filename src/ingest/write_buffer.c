@@ -59,7 +59,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 	uint32		size;
 	Buffer		buffer;
 	Page		page;
-	bool		missed = lsm_buffer_read_counted(rel, at->block, NULL, &buffer);
+	bool		missed = lsm_buffer_find(rel, at->block, &buffer);
 	const char *wrong;
 	int			pos;
 

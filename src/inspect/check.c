@@ -1,21 +1,21 @@
 /*
  * check.c
- *	  lsm_check: verify an index, and perhaps its table against it.
+ *	  lsm_check: verifies an index, and optionally its table against it.
  *
  * The index stays in use: inserts, merges and VACUUM go on, and segments may be
  * merged away at any time.  So the verifier works in rounds.  Each round copies, at
  * one instant, everything that must be consistent (check_instant.c) and checks the
- * copy.  Then it reads the pages of the segments one by one.  When a page belongs to
- * somebody else, the current version decides.  If it still names the segment, the
- * index is damaged.  Otherwise the segment was merged or dropped, and the next round
- * looks for the segments that this round missed.
+ * copy.  Then it reads the pages of the segments one by one.  When a page has another owner,
+ * the current version decides.  If that version still names the segment, the index is damaged.
+ * Otherwise the segment was merged or dropped, and the next round looks for the segments that
+ * this round missed.
  *
  * No entry escapes.  Every version contains every entry, and the last round misses no
  * segment.  A segment's id is never reused, and a segment is written once; VACUUM only
  * removes entries (I6).  So a segment that was checked in one round needs no second look.
  *
- * The verifier trusts no page.  It compares what a page says with what is already known
- * before it follows anything found there.  The first fault raises an error.
+ * The verifier trusts no page.  It checks a page against what it knows already before it follows
+ * anything on that page.  The first fault raises an error.
  *
  * On a standby, the verifier takes only locks that are allowed there, and writes nothing.
  */
@@ -31,8 +31,8 @@
 PG_FUNCTION_INFO_V1(lsm_check);
 
 /*
- * Rounds that merges may spoil.  After these, one more round keeps merges away.  In
- * recovery that is impossible, so the user has to try again.
+ * Number of rounds that run while merges run.  One more round then locks out merges.  That is
+ * impossible in recovery, where the user has to try again.
  */
 #define MOST_ROUNDS 10
 #define MOST_ROUNDS_IN_RECOVERY 100
@@ -42,10 +42,10 @@ typedef struct SeenSegment
 {
 	uint64		id;				/* key */
 	int			round;			/* the latest round that found it */
-	bool		is_checked;		/* false: it was gone when we looked */
+	bool		is_checked;		/* false: it was gone before we read it all */
 } SeenSegment;
 
-/* Does no reader need the segment any more?  Then it may be freed at any time. */
+/* Is the segment one that no reader needs any more?  Then it may be freed at any time. */
 static bool
 segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 {
@@ -76,7 +76,7 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 		return 0;
 	seen = hash_search(c->seen, &segment->segment.id, HASH_ENTER, &found);
 	if (found && seen->round == round)
-		lsm_check_report(c, segment->segment.start, "segment " UINT64_FORMAT " is there twice",
+		lsm_check_report(c, segment->segment.start, "segment " UINT64_FORMAT " appears twice",
 						 segment->segment.id);
 	seen->round = round;
 	if (found && seen->is_checked)
@@ -86,7 +86,7 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 	return seen->is_checked ? 0 : 1;
 }
 
-/* Take an instant and check everything new in it.  Returns the number of segments that were gone. */
+/* Take an instant and check everything new in it.  Returns how many segments were gone. */
 static int
 check_round(LsmCheck *c, int round)
 {
@@ -121,23 +121,23 @@ check_all_rounds(LsmCheck *c)
 		if (round++ == most)
 			break;
 	}
-	/* Without a table to compare with, the output of these merges can be left to another check. */
+	/* Only a comparison with the table needs the entries that these merges have moved. */
 	if (gone == 0 || !c->compares_heap)
 		return;
 	if (in_recovery)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("index \"%s\" is merged faster than it can be verified",
+				 errmsg("could not verify index \"%s\" because it is being merged too fast",
 						RelationGetRelationName(c->rel)),
-				 errhint("Try again when there is less writing, or verify it on the primary.")));
+				 errhint("Try again when there are fewer writes, or verify the index on the primary.")));
 
-	/* No step installs anything while we hold this lock.  Only VACUUM may still drop empty segments. */
+	/* While we hold this lock, no step installs anything.  VACUUM may still drop empty segments. */
 	lsm_merge_lock(c->rel, ExclusiveLock, true);
 	check_round(c, round);
 	lsm_merge_unlock(c->rel, ExclusiveLock);
 }
 
-/* Does the table have the highest block that an entry names?  Our lock keeps it from shrinking. */
+/* Check that the table has the highest block of all entries.  Our lock keeps it from shrinking. */
 static void
 check_furthest(LsmCheck *c)
 {
@@ -145,7 +145,7 @@ check_furthest(LsmCheck *c)
 
 	if (c->furthest_at != 0 && c->furthest >= blocks)
 		lsm_check_report(c, c->furthest_at,
-						 "entry %d leads to block %u of the table, which has %u blocks",
+						 "entry %d points to block %u of the table, which has %u blocks",
 						 c->furthest_ordinal, c->furthest, blocks);
 }
 
@@ -170,7 +170,7 @@ verify_index(LsmInspected *in, bool heapallindexed)
 	c->seen = hash_create("pg_lsm check segments", 256, &control,
 						  HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 
-	/* Take the snapshot first: every row that it sees is in the versions that we read afterwards. */
+	/* Take the snapshot first, so that all later versions have entries for its rows. */
 	if (heapallindexed)
 		snapshot = lsm_check_heap_snapshot(c);
 	c->compares_heap = heapallindexed;
@@ -205,6 +205,7 @@ lsm_check(PG_FUNCTION_ARGS)
 				 errmsg("cannot check index \"%s\"", RelationGetRelationName(in.index)),
 				 errdetail("The index is not valid.")));
 	lsm_owner_become(in.heap, &in.owner);
+	lsm_owner_add_schemas(lsm_index_keyspace(lsm_index_open(in.index)));
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check",
 									ALLOCSET_DEFAULT_SIZES);
 	old_context = MemoryContextSwitchTo(context);

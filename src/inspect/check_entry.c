@@ -1,10 +1,10 @@
 /*
  * check_entry.c
- *	  Verification of single entries: keys, included columns, TIDs.
+ *	  Verifies single entries: keys, included columns, TIDs.
  *
- * Index tuples, the key of a tuple keyspace and the rest of an encoded one, are
- * walked with bounds before core's functions, which trust them, look inside.
- * Encoded keys are decoded and coded again: there is one way to code a value.
+ * Tuple keys, and the rest of an entry with an encoded key, are index tuples.  Core's functions
+ * trust index tuples, so the verifier first walks each tuple with bounds.  It decodes encoded keys
+ * and encodes them again, since each value has exactly one encoding.
  */
 #include "postgres.h"
 
@@ -21,10 +21,7 @@ entry_report(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
 	lsm_check_report(c, block, "entry %d: %s", ordinal, what);
 }
 
-/*
- * Size of the value of a column at p, which ends before `end`, or -1 if it does
- * not fit.
- */
+/* Returns the size of a column's value at p, or -1 if it does not end before `end`. */
 static int64
 entry_value_size(Form_pg_attribute att, const char *p, const char *end)
 {
@@ -39,7 +36,7 @@ entry_value_size(Form_pg_attribute att, const char *p, const char *end)
 		return size < room ? (int64) size + 1 : -1;
 	}
 	if (room < 1 || VARATT_IS_1B_E(p))
-		return -1;				/* nothing in an index is toasted */
+		return -1;				/* an index has no toast pointers */
 	if (!VARATT_IS_1B(p) && room < VARHDRSZ)
 		return -1;
 	size = VARSIZE_ANY(p);
@@ -60,7 +57,7 @@ entry_is_zero(const char *from, const char *to)
 	return true;
 }
 
-/* Bits of columns that there are not, and the padding up to the data, are zero. */
+/* Are the unused bits of the null bitmap, and the padding up to the data, zero? */
 static bool
 entry_nulls_are_clean(const bits8 *nulls, int natts, const char *data)
 {
@@ -72,10 +69,11 @@ entry_nulls_are_clean(const bits8 *nulls, int natts, const char *data)
 }
 
 /*
- * NULL, or what is wrong with an index tuple of which `have` bytes are stored:
- * all but the zero bytes at its end.  It is aligned, has no TID, and is
- * followed by LSM_KEY_PAD zero bytes.  Padding is zero, as index_form_tuple
- * makes it, so equal tuples have equal bytes.
+ * Returns what is wrong with an index tuple, or NULL.  The page stores `have` bytes of the tuple:
+ * all but the zero bytes at its end.  A sound tuple has no TID.  Its padding is zero, as
+ * index_form_tuple leaves it, so equal tuples have equal bytes.
+ *
+ * REQUIRES: bytes is aligned, and LSM_KEY_PAD zero bytes follow.
  */
 static const char *
 entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
@@ -109,7 +107,7 @@ entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 
 		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
 			continue;
-		/* A short varlena is not aligned; its first byte tells. */
+		/* A short varlena, which the first byte tells, is not aligned. */
 		if (att->attlen != -1 || data + offset == end || !VARATT_NOT_PAD_BYTE(data + offset))
 			offset = att_align_nominal(offset, att->attalign);
 		if (data + offset > end || !entry_is_zero(data + before, data + offset))
@@ -127,7 +125,7 @@ entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 	return NULL;
 }
 
-/* Decode an encoded key, and see that coding the values again gives it back. */
+/* Decode an encoded key, and check that encoding the values gives the same key. */
 static void
 entry_check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
@@ -144,19 +142,19 @@ entry_check_encoded_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, i
 		uint8	   *again;
 		Size		size;
 
-		p = lsm_decode_column(column, p, end, &value, &isnull);
+		p = lsm_decode_column(column, p, end, 0, &value, &isnull);
 		if (p == NULL)
 			entry_report(c, block, ordinal, "key cannot be decoded");
 		again = palloc(lsm_encode_size(column, value, isnull));
 		size = lsm_encode_column(column, value, isnull, again) - again;
 		if (size != (Size) (p - from) || memcmp(again, from, size) != 0)
-			entry_report(c, block, ordinal, "key is not coded as its values are");
+			entry_report(c, block, ordinal, "key differs from the encoding of its values");
 	}
 	if (p != end)
 		entry_report(c, block, ordinal, "key is longer than its columns");
 }
 
-/* The key of an entry, or of a separator of a tuple keyspace. */
+/* Check the key of an entry, or of a separator if keys are tuple keys. */
 void
 lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
@@ -167,7 +165,7 @@ lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal
 		entry_check_encoded_key(c, entry, block, ordinal);
 	else
 	{
-		/* Compare functions get the tuple as this function returns it. */
+		/* Check the tuple in the form that comparison functions get. */
 		if (entry->keylen < sizeof(IndexTupleData))
 			entry_report(c, block, ordinal, "index tuple is too short");
 		wrong = entry_tuple_fault(c->ks->desc, (char *) lsm_key_as_tuple(entry, c->ks->compare_a),
@@ -178,25 +176,80 @@ lsm_check_key(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal
 	MemoryContextSwitchTo(old_context);
 }
 
-/* The TID of an entry, or of a key in a directory: is there such a place in any table? */
+/* Check the TID of an entry, or of a key in a directory: can any table have it? */
 void
 lsm_check_tid(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
 	if ((entry->tid >> 16) > MaxBlockNumber || (entry->tid & 0xFFFF) == InvalidOffsetNumber)
-		entry_report(c, block, ordinal, "TID is impossible");
+		entry_report(c, block, ordinal, "TID is invalid");
+}
+
+/* Check the included columns in the rest of an entry, which end it. */
+static void
+entry_check_included(LsmCheck *c, const LsmEntry *entry, const uint8 *included, BlockNumber block,
+					 int ordinal)
+{
+	const Size	tid_size = sizeof(ItemPointerData);
+	Size		len = entry->rest + entry->restlen - included;
+	char	   *tuple = palloc0(MAXALIGN(tid_size + len) + LSM_KEY_PAD);
+	const char *wrong;
+
+	memcpy(tuple + tid_size, included, len);
+	wrong = entry_tuple_fault(c->ks->rest_desc, tuple, tid_size + len);
+	if (wrong != NULL)
+		entry_report(c, block, ordinal, wrong);
 }
 
 /*
- * The rest of an entry in an encoded keyspace.  It may be missing only where
- * it holds nothing but values that the key keeps as well.
+ * Check the details of an entry: each belongs to the value that it gives, and there are no
+ * others.
+ *
+ * REQUIRES: the key was checked.
+ */
+static void
+entry_check_details(LsmCheck *c, const LsmEntry *entry, LsmDetails list, BlockNumber block,
+					int ordinal)
+{
+	LsmKeySpace *ks = c->ks;
+	const uint8 *p = entry->key;
+	const uint8 *end = p + entry->keylen;
+	uint8	   *again = palloc(MAXALIGN(LSM_MAX_ENTRY_SIZE) + entry->keylen);
+
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		LsmColumn  *column = &ks->columns[i];
+		const uint8 *at = list.p;
+		uint64		detail = lsm_detail_next(&list, i);
+		const uint8 *from = p;
+		Datum		value;
+		bool		isnull;
+
+		p = lsm_decode_column(column, p, end, detail, &value, &isnull);
+		if (detail == 0)
+			continue;
+		if (p == NULL || isnull || lsm_encode_detail(column, value) != detail ||
+			lsm_encode_size(column, value, false) > LSM_MAX_ENTRY_SIZE ||
+			lsm_encode_column(column, value, false, again) - again != p - from ||
+			memcmp(again, from, p - from) != 0)
+			entry_report(c, block, ordinal, "key and details contradict each other");
+		if (lsm_detail_put(again, i, detail) - again != list.p - at ||
+			memcmp(again, at, list.p - at) != 0)
+			entry_report(c, block, ordinal, "a detail is longer than it must be");
+	}
+	if (list.p != list.end)
+		entry_report(c, block, ordinal, "rest has details of no column");
+}
+
+/*
+ * Check the rest of an entry with an encoded key.  The rest may be missing only if the key holds
+ * all values.
  */
 static void
 entry_check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal)
 {
 	LsmKeySpace *ks = c->ks;
-	const Size	tid_size = sizeof(ItemPointerData);
-	char	   *tuple;
-	const char *wrong;
+	LsmDetails	details;
+	const uint8 *included;
 
 	if (entry->restlen == 0)
 	{
@@ -205,32 +258,18 @@ entry_check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordi
 		return;
 	}
 	if (!ks->has_rest)
-		entry_report(c, block, ordinal, "there is something behind the key");
-	tuple = palloc0(MAXALIGN(tid_size + entry->restlen) + LSM_KEY_PAD);
-	memcpy(tuple + tid_size, entry->rest, entry->restlen);
-	wrong = entry_tuple_fault(ks->rest_desc, tuple, tid_size + entry->restlen);
-	if (wrong != NULL)
-		entry_report(c, block, ordinal, wrong);
-}
-
-/* A float that the rest keeps must be one that the key stands for. */
-static void
-entry_check_kept_floats(LsmCheck *c, const LsmEntry *entry, const Datum *values, const bool *isnull,
-				  BlockNumber block, int ordinal)
-{
-	LsmKeySpace *ks = c->ks;
-	uint8	   *again = palloc(entry->keylen + LSM_MAX_ENTRY_SIZE);
-	uint8	   *end = again;
-
-	for (int i = 0; i < ks->nkeys; i++)
-		end = lsm_encode_column(&ks->columns[i], values[i], isnull[i], end);
-	if ((uint32) (end - again) != entry->keylen || memcmp(again, entry->key, entry->keylen) != 0)
-		entry_report(c, block, ordinal, "key and exact values contradict each other");
+		entry_report(c, block, ordinal, "entry has data after its key");
+	if (!lsm_rest_split(ks, entry, &details, &included))
+		entry_report(c, block, ordinal, "rest ends within its details");
+	if (ks->has_details)
+		entry_check_details(c, entry, details, block, ordinal);
+	if (ks->rest_desc != NULL)
+		entry_check_included(c, entry, included, block, ordinal);
 }
 
 /*
- * An entry of a leaf or buffer page.  In a verification against the table one
- * that scans can see, a live one, is also noted.
+ * Check an entry of a leaf or buffer page.  If the table is compared, also note the entry if it is
+ * live, that is, if scans can see it.
  */
 void
 lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block, int ordinal)
@@ -252,8 +291,6 @@ lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block
 	lsm_check_key(c, entry, block, ordinal);
 	entry_check_rest(c, entry, block, ordinal);
 	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
-	if (ks->has_rest)
-		entry_check_kept_floats(c, entry, values, isnull, block, ordinal);
 	if (live && c->filter != NULL)
 		lsm_check_heap_add(c, values, isnull, entry->tid);
 	MemoryContextSwitchTo(old_context);

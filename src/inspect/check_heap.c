@@ -1,16 +1,16 @@
 /*
  * check_heap.c
- *	  Verification against the table: no row without its entry, and no entry
- *	  that is in the index twice.
+ *	  Verifies the index against the table: each row has its entry, and no entry is in the index
+ *	  twice.
  *
- * While the segments are read, each entry's column values and TID go into a Bloom
- * filter.  Then the table is scanned as CREATE INDEX does it, and a row whose
- * values and TID the filter does not know has no entry.  Now and then a missing
- * one is mistaken for another; a filter with another seed finds it next time.
+ * While the verifier reads the segments, it adds each entry's values and TID to a Bloom filter.
+ * Then it scans the table as CREATE INDEX does.  If the filter lacks a row's values and TID, the
+ * row has no entry.  A false positive can hide a missing entry; the next verification uses
+ * another seed and will probably find it.
  *
- * The scan uses a snapshot taken before the first version was read.  Whoever the
- * snapshot sees has inserted his entries before he committed, so they are in
- * that version and, since VACUUM cannot remove them, in all that come after it.
+ * The scan uses a snapshot taken before the first version was read.  A transaction that the
+ * snapshot sees inserted its entries before it committed, so they are in that version.  VACUUM
+ * cannot remove them, so they are in all later versions as well.
  */
 #include "postgres.h"
 
@@ -30,9 +30,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * The snapshot for the scan.  A transaction that keeps to one snapshot may have
- * one that sees rows from before the index could be used by it; their entries
- * need not be there (see indcheckxmin in the catalog of indexes).
+ * Returns the registered snapshot for the scan.  A transaction that uses one snapshot throughout
+ * may see rows whose entries need not be in the index (see pg_index.indcheckxmin).  Then this
+ * raises an error.
  */
 Snapshot
 lsm_check_heap_snapshot(LsmCheck *c)
@@ -44,13 +44,13 @@ lsm_check_heap_snapshot(LsmCheck *c)
 							   snapshot->xmin))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-				 errmsg("index \"%s\" cannot be verified with the snapshot of this transaction",
+				 errmsg("cannot verify index \"%s\" using the snapshot of this transaction",
 						RelationGetRelationName(c->rel)),
-				 errhint("Verify it in a new transaction.")));
+				 errhint("Verify the index in a new transaction.")));
 	return snapshot;
 }
 
-/* Make the filter, for as many entries as the manifest of the first round says. */
+/* Create the filter, sized for the entries that the first round's version counts. */
 void
 lsm_check_heap_begin(LsmCheck *c)
 {
@@ -71,10 +71,7 @@ lsm_check_heap_begin(LsmCheck *c)
 	initStringInfo(&c->image);
 }
 
-/*
- * Put together what identifies an entry: its values, as they are when neither
- * compressed nor toasted, and its TID.  The result is in c->image.
- */
+/* Build the identity of an entry in c->image: its TID and its detoasted values. */
 static void
 heap_make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
 {
@@ -94,7 +91,7 @@ heap_make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid
 			continue;
 		if (att->attbyval)
 		{
-			/* Only as many bytes as the type has: the others may differ. */
+			/* Use only the bytes of the type, since the others may differ. */
 			store_att_byval(room, values[i], att->attlen);
 			bytes = room;
 		}
@@ -107,13 +104,13 @@ heap_make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid
 		}
 		else if (length == -2 || att->atttypid == NAMEOID)
 			length = strlen(bytes);
-		/* The length tells where a column ends. */
+		/* The length keeps adjacent columns apart. */
 		appendBinaryStringInfo(&c->image, (char *) &length, sizeof(length));
 		appendBinaryStringInfo(&c->image, bytes, length);
 	}
 }
 
-/* Note an entry of the index.  Called in c->scratch. */
+/* Add an entry of the index to the filter.  Called in c->scratch. */
 void
 lsm_check_heap_add(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid)
 {
@@ -121,7 +118,7 @@ lsm_check_heap_add(LsmCheck *c, const Datum *values, const bool *isnull, uint64 
 	bloom_add_element(c->filter, (unsigned char *) c->image.data, c->image.len);
 }
 
-/* A row of the table: its entry must have been noted. */
+/* Check that the filter has the entry of a row. */
 static void
 heap_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
 {
@@ -140,7 +137,7 @@ heap_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, boo
 	MemoryContextReset(c->scratch);
 }
 
-/* Scan the table, after all rounds. */
+/* Scan the table, and check that each row has an entry.  Call this after all rounds. */
 void
 lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 {
@@ -148,8 +145,8 @@ lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 	TableScanDesc scan = table_beginscan_strat(c->heap, snapshot, 0, NULL, true, true);
 
 	/*
-	 * As in the first scan of CREATE INDEX CONCURRENTLY: rows that the snapshot
-	 * sees, without waiting for anybody.
+	 * Scan like the first phase of CREATE INDEX CONCURRENTLY: only rows that the snapshot sees,
+	 * without waiting for other transactions.
 	 */
 	info->ii_Concurrent = true;
 	info->ii_Unique = false;
@@ -179,15 +176,13 @@ report_duplicate(LsmCheck *c, const LsmEntry *entry)
 }
 
 /*
- * No entry is in two runs: a merge takes each from one of its inputs, and a TID
- * is not used again before VACUUM has removed its old entries.
+ * Check that no entry is in two runs.  A merge takes each entry from one of its inputs, and a TID
+ * is not reused before VACUUM has removed its old entries.
  *
- * The runs are read as a scan reads them, so what an input has before the
- * frontier of its job does not count, and when a version has become old, a newer
- * one is read behind the last entry.  The gate keeps us from being fooled: a
- * place is read in one run after the other, and without it VACUUM could remove an
- * entry that was read already, and an insert use its TID anew, before we come to
- * the run where the new entry is (I10).
+ * This reads the runs like a scan, so entries that an input has before its job's frontier do not
+ * count, and a stale version is replaced by the current one.  The gate prevents false alarms.
+ * Without it, VACUUM could remove an entry that we have read in one run, and an insert could
+ * reuse its TID before we read the run that gets the new entry (I10).
  */
 void
 lsm_check_duplicates(LsmCheck *c)
@@ -204,12 +199,12 @@ lsm_check_duplicates(LsmCheck *c)
 		const LsmEntry *entry = lsm_reader_entry(reader);
 		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
-		/* A bound after an entry has all later ones behind it, and no others. */
+		/* The bound after the last entry must lie before this entry. */
 		if (last.is_entry && lsm_bound_compare(c->ks, &last, entry) < 0)
 			report_duplicate(c, entry);
 		MemoryContextSwitchTo(old_context);
 		lsm_bound_set_entry(&last, entry, -1);
-		/* VACUUM waits for the gate, and on a standby replay does: make haste. */
+		/* VACUUM, or replay on a standby, may be waiting for the gate.  Leave it quickly. */
 		if (lsm_reader_must_leave(reader))
 			lsm_reader_seek_behind(reader, entry);
 		else

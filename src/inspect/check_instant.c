@@ -1,17 +1,16 @@
 /*
  * check_instant.c
- *	  What a verification copies at one instant: the manifest, the gates, the
- *	  open pages, all directories, the space map.
+ *	  Copies at one instant what must be consistent: the manifest, the gates, the open pages,
+ *	  all directories, the space map.
  *
- * These must agree with each other, and they change with edits only.  So they
- * are copied under the share lock of the meta page, which keeps edits away, and
- * compared afterwards, when nobody waits for us any more.  For each 100 GB of an
- * index that is some 200 map pages and 200 directory pages, so some milliseconds
- * if they are in memory; readers wait for none of it.
+ * These change only with edits.  So the verifier copies them under the share lock of the meta
+ * page, which blocks edits, and compares the copies after it has released the lock.  100 GB of
+ * index have about 200 map pages and 200 directory pages.  The verifier reads them in before it
+ * takes the lock, so copying them takes less than a millisecond, and blocks no reader.
  *
- * No page is trusted, even if this server has checked it before.  But a page
- * that directories lead to is read by manifest/directory.c, which has a look at
- * it first, and the records are checked before anything that they name is read.
+ * The verifier trusts no page, even if this server has checked the page before.  It checks the
+ * run records before it reads anything that they name.  manifest/directory.c checks directory
+ * pages as it reads them.
  */
 #include "postgres.h"
 
@@ -19,13 +18,13 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Copy a page that does not change hands: the meta page is locked. */
+/* Copy a page.  Caller holds the meta page, so the page keeps its owner. */
 static void
 instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy)
 {
 	Buffer		buffer;
 
-	/* Also keeps InvalidBlockNumber, which would extend the file, away. */
+	/* This also rejects InvalidBlockNumber, which would extend the file. */
 	if (block >= c->instant->file_blocks)
 		lsm_check_report(c, block, "the file ends before this block");
 	buffer = lsm_buffer_read(c->rel, block, LSM_KIND(kind), owner, BUFFER_LOCK_SHARE, NULL);
@@ -33,7 +32,7 @@ instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Pag
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Copy the open pages.  Entries may come in meanwhile, and do no harm. */
+/* Copy the open pages.  Inserts that add entries meanwhile do no harm. */
 static void
 instant_copy_open_pages(LsmCheck *c)
 {
@@ -50,14 +49,14 @@ instant_copy_open_pages(LsmCheck *c)
 	}
 }
 
-/* The run whose directory is walked, for the visitor. */
+/* The visitor's argument: the run whose directory is walked. */
 typedef struct DirectoryCopying
 {
 	LsmInstant *instant;
 	const LsmRunRecord *run;
 } DirectoryCopying;
 
-/* Copy a directory page.  Its items are looked at when the lock is released. */
+/* Copy a directory page.  Its items are checked after the lock is released. */
 static void
 instant_visit_directory(void *arg, BlockNumber block, Page page, int ordinal,
 						const LsmDirectoryEntry *item)
@@ -95,7 +94,7 @@ instant_copy_directories(LsmCheck *c)
 			continue;
 		if (copying.run->start >= in->file_blocks)
 			lsm_check_report(c, copying.run->start, "the file ends before this block");
-		/* No edit can come in between, so the directory cannot be too new. */
+		/* We block edits, so the directory cannot be newer than the version. */
 		(void) lsm_directory_walk(c->index, copying.run, LSM_ANY_EDIT, instant_visit_directory,
 								  &copying);
 	}
@@ -114,8 +113,8 @@ instant_copy_map(LsmCheck *c)
 }
 
 /*
- * The gates: the current one is open.  The other one was closed when that one
- * opened, so both are open only until the first flip.
+ * Check the gates.  The current one is open.  A flip closes the other one, so both are open only
+ * before the first flip.
  */
 static void
 instant_check_gates(LsmCheck *c)
@@ -134,13 +133,50 @@ instant_check_gates(LsmCheck *c)
 		if (current && closed)
 			lsm_check_report(c, block, "the current gate is closed");
 		if (!current && !closed && epoch > 0)
-			lsm_check_report(c, block, "a gate that is not the current one is open");
+			lsm_check_report(c, block, "the gate that is not current is open");
 	}
 }
 
+/* The visitor of instant_read_in. */
+static void
+instant_visit_nothing(void *arg, BlockNumber block, Page page, int ordinal,
+					  const LsmDirectoryEntry *item)
+{
+}
+
 /*
- * Copy what must be seen at one instant, in the order of locks: the meta page,
- * and under it one page at a time.  c->instant becomes a new one.
+ * Read in the pages that will be copied, without a lock.  They may be those of an older version,
+ * so only a check that holds the lock can tell that a page is damaged.
+ */
+static void
+instant_read_in(LsmCheck *c)
+{
+	LsmVersion *version = lsm_version_read(c->index);
+
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		CHECK_FOR_INTERRUPTS();
+		if (lsm_run_is_single(run))
+			continue;
+		/* A damaged record must be reported as such. */
+		if (run->start >= RelationGetNumberOfBlocks(c->rel))
+			break;
+		if (!lsm_directory_walk(c->index, run, version->edits, instant_visit_nothing, NULL))
+			break;
+	}
+	for (uint32 i = 0; i <= lsm_region_of(version->space.mapped_end - 1); i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		lsm_buffer_touch(c->rel, lsm_region_map_block(i));
+	}
+	pfree(version);
+}
+
+/*
+ * Copy the state at one instant, and set c->instant.  Locks follow the lock order: the meta page,
+ * and under it one page at a time.
  */
 void
 lsm_check_take_instant(LsmCheck *c)
@@ -157,12 +193,13 @@ lsm_check_take_instant(LsmCheck *c)
 	for (int i = 0; i < 2; i++)
 		in->gates[i] = palloc(BLCKSZ);
 
+	instant_read_in(c);
 	meta = lsm_meta_lock(c->rel, BUFFER_LOCK_SHARE);
 	memcpy(copy, BufferGetPage(meta), BLCKSZ);
 	lsm_check_page(c, LSM_BLOCK_META, LSM_PAGE_META, 0, copy);
 	lsm_version_copy(&in->version, lsm_meta(copy));
 	in->file_blocks = RelationGetNumberOfBlocks(c->rel);
-	/* Takes microseconds, and only what is sound is followed. */
+	/* Check the records before following them.  This takes microseconds. */
 	lsm_check_records(c);
 	for (int i = 0; i < 2; i++)
 		instant_copy_page(c, LSM_BLOCK_GATE + i, LSM_PAGE_GATE, 0, in->gates[i]);

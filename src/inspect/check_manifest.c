@@ -1,10 +1,11 @@
 /*
  * check_manifest.c
- *	  Verification of the manifest: the records of runs, reservations, and the
- *	  directories, which name the segments.
+ *	  Verifies the manifest: run records, reservations, and the directories, which name the
+ *	  segments.
  *
- * All of it was copied at one instant.  The records are checked under the lock,
- * before anything that they name is read; the directories after it.
+ * Everything was copied at one instant.  The records are checked under the lock of the meta page,
+ * before anything that they name is read.  The directories are checked after the lock is
+ * released.
  */
 #include "postgres.h"
 
@@ -12,7 +13,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* An entry has two bytes at least. */
+/* An upper bound for the entries on `leaves` leaves. */
 #define MOST_ENTRIES(leaves) ((uint64) (leaves) * LSM_MAX_PAGE_ENTRIES)
 
 /* Report a record of the manifest. */
@@ -29,7 +30,7 @@ manifest_knows_id(LsmCheck *c, uint64 id)
 	return id >= LSM_FIRST_ID && id < c->instant->version.next_id;
 }
 
-/* NULL, or what is wrong with an extent: all its blocks are of one region. */
+/* Returns what is wrong with an extent, or NULL.  Its blocks must lie in one region. */
 static const char *
 manifest_extent_fault(LsmCheck *c, BlockNumber start, uint32 length)
 {
@@ -43,12 +44,12 @@ manifest_extent_fault(LsmCheck *c, BlockNumber start, uint32 length)
 	return NULL;
 }
 
-/* NULL, or what is wrong with the account of a segment. */
+/* Returns what is wrong with the record of a segment, or NULL. */
 static const char *
 manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 {
 	if (!manifest_knows_id(c, segment->id))
-		return "the id was not given out yet";
+		return "id has not been assigned yet";
 	for (int i = 0; i < lengthof(segment->reserved); i++)
 	{
 		if (segment->reserved[i] != 0)
@@ -56,15 +57,15 @@ manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 	}
 	if (segment->prefix_columns > 0 &&
 		(segment->filter_blocks == 0 || segment->prefix_columns >= c->ks->nkeys))
-		return "number of columns in the filter is impossible";
+		return "number of columns in the filter is invalid";
 	if (segment->leaves == 0 || segment->height > LSM_MAX_HEIGHT)
-		return "number of pages is impossible";
+		return "number of pages is invalid";
 	if (segment->entries > MOST_ENTRIES(segment->leaves))
 		return "more entries than its leaves can hold";
 	if (segment->blocks == 0)
-		return NULL;			/* it is gone, and with it its place */
+		return NULL;			/* the segment is gone and has no blocks */
 	if (segment->blocks < (uint64) segment->leaves + segment->filter_blocks)
-		return "number of blocks is impossible";
+		return "number of blocks is invalid";
 	if ((segment->height == 0) != (segment->blocks == 1) ||
 		(segment->height == 0) != (segment->leaves == 1))
 		return "height does not fit the number of blocks";
@@ -73,18 +74,18 @@ manifest_segment_fault(LsmCheck *c, const LsmSegment *segment)
 
 /* --- records ---------------------------------------------------------------- */
 
-/* A run that is one buffer page. */
+/* Check a run that is one buffer page. */
 static void
 record_check_buffer(LsmCheck *c, const LsmRunRecord *run)
 {
 	if (run->segments != 1 || run->dir_height != 0 || run->leaves != 1 || run->blocks != 1 ||
 		run->height != 0 || run->level != 0)
-		record_report(c, run, "a buffer page is a single block of level 0");
+		record_report(c, run, "buffer page is not a single block of level 0");
 	if (run->state == LSM_RUN_OPEN && run->job_id != 0)
 		record_report(c, run, "an open run is the input of a job");
 }
 
-/* A run without segments, with one in its record, or with a directory. */
+/* Check whether the run has no segments, one in its record, or a directory. */
 static void
 record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 {
@@ -93,29 +94,29 @@ record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 
 	if (run->dir_height > 0)
 	{
-		/* VACUUM may have emptied and dropped all segments of an idle run. */
+		/* The number of segments may be 0: VACUUM drops empty segments of a free run. */
 		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 ||
 			run->leaves < run->segments ||
 			run->blocks < (uint64) run->leaves + run->filter_blocks ||
 			run->prefix_columns != 0)
-			record_report(c, run, "number of segments is impossible");
+			record_report(c, run, "number of segments is invalid");
 		wrong = manifest_extent_fault(c, run->start, 1);
 	}
 	else if (run->segments == 1)
 	{
 		lsm_run_segment(run, &segment);
-		wrong = segment.blocks == 0 ? "number of blocks is impossible" :
+		wrong = segment.blocks == 0 ? "number of blocks is invalid" :
 			manifest_segment_fault(c, &segment);
 	}
 	else if (run->segments > 1 || run->blocks > 0 || run->leaves > 0 || run->entries > 0)
 		wrong = "several segments have no directory";
 	else if (!(run->flags & LSM_RUN_MERGING))
-		wrong = "there are no segments, and no job that writes them";
+		wrong = "run has no segments and is not the output of a job";
 	if (wrong != NULL)
 		record_report(c, run, wrong);
 }
 
-/* The part that a run has in a job (I8). */
+/* Check the role of a run in a job (I8). */
 static void
 record_check_job(LsmCheck *c, const LsmRunRecord *run)
 {
@@ -125,12 +126,12 @@ record_check_job(LsmCheck *c, const LsmRunRecord *run)
 	if (run->flags & LSM_RUN_MERGING)
 	{
 		if (run->job_id != 0)
-			record_report(c, run, "the output of a job is the input of one");
-		/* While a job is under way each segment that it has installed is in a directory. */
+			record_report(c, run, "output of a job is an input of a job");
+		/* Until a job is complete, its segments are in a directory. */
 		if (run->segments > 0 && run->dir_height == 0)
 			record_report(c, run, "the output of a job has no directory");
 	}
-	/* The job of a run that is spent is over, and its output may be gone, too. */
+	/* The job of a spent run is complete, and its output may be gone. */
 	if (run->job_id != 0 && run->state != LSM_RUN_SPENT)
 	{
 		LsmRunRecord *output = lsm_version_find(&c->instant->version, run->job_id);
@@ -144,7 +145,7 @@ static void
 record_check(LsmCheck *c, const LsmRunRecord *run)
 {
 	if (!manifest_knows_id(c, run->run_id))
-		record_report(c, run, "the id was not given out yet");
+		record_report(c, run, "id has not been assigned yet");
 	if (run->level >= LSM_MAX_LEVEL)
 		record_report(c, run, "level is out of range");
 	if (run->entries > MOST_ENTRIES(run->leaves))
@@ -165,7 +166,7 @@ record_check(LsmCheck *c, const LsmRunRecord *run)
 	record_check_shape(c, run);
 }
 
-/* Blocks that steps have taken: each belongs to a job that is under way (I3). */
+/* Check that each reservation belongs to a job under way (I3). */
 static void
 record_check_reservations(LsmCheck *c)
 {
@@ -187,7 +188,7 @@ record_check_reservations(LsmCheck *c)
 		output = lsm_version_find(version, r->job_id);
 		wrong = manifest_extent_fault(c, r->start, r->length);
 		if (wrong == NULL && !manifest_knows_id(c, r->segment_id))
-			wrong = "the id was not given out yet";
+			wrong = "id has not been assigned yet";
 		if (wrong == NULL && (output == NULL || !(output->flags & LSM_RUN_MERGING)))
 			wrong = "its job is not under way (I3)";
 		if (wrong != NULL)
@@ -197,8 +198,8 @@ record_check_reservations(LsmCheck *c)
 }
 
 /*
- * The records of the manifest, each and among themselves (I7, I8).  Reads
- * nothing but the version.
+ * Check the records of the manifest, each and among themselves (I7, I8).  Reads only the
+ * version.
  */
 void
 lsm_check_records(LsmCheck *c)
@@ -208,12 +209,12 @@ lsm_check_records(LsmCheck *c)
 
 	if (version->space.mapped_end < LSM_FIXED_BLOCKS ||
 		version->space.free_blocks > version->space.mapped_end - LSM_FIXED_BLOCKS)
-		lsm_check_report(c, LSM_BLOCK_META, "account of the space is impossible");
+		lsm_check_report(c, LSM_BLOCK_META, "space counters are inconsistent");
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
 		const LsmRunRecord *run = &version->runs[i];
 
-		/* Records are in the order in which runs were added, so ids ascend. */
+		/* Records are in the order in which the runs were added, so ids ascend. */
 		if (i > 0 && run->run_id <= run[-1].run_id)
 			record_report(c, run, "the id does not ascend");
 		record_check(c, run);
@@ -226,19 +227,19 @@ lsm_check_records(LsmCheck *c)
 
 /* --- directories ------------------------------------------------------------ */
 
-/* The directory of a run, page by page in the order of a walk. */
+/* The check of a run's directory, page by page in the order of a walk. */
 typedef struct DirectoryCheck
 {
 	LsmCheck   *check;
 	const LsmRunRecord *run;
-	int			next;			/* copy of the page that comes next */
-	uint32		segments;		/* that are there */
+	int			next;			/* number of the next page's copy */
+	uint32		segments;		/* segments that exist, their leaves and blocks */
 	uint64		leaves;
 	uint64		blocks;
-	uint32		gone;			/* segments of which only the item is left */
+	uint32		gone;			/* segments of which only the item is left, their leaves */
 	uint64		gone_leaves;
-	bool		lost_pages;		/* there were more of these */
-	LsmEntry	last;			/* the last item's high key, or NULL */
+	bool		lost_pages;		/* pages with more such items were freed */
+	LsmEntry	last;			/* high key of the last item; no key at first */
 } DirectoryCheck;
 
 static LsmCheckSegment *
@@ -260,7 +261,7 @@ directory_add_segment(LsmCheck *c, const LsmRunRecord *run)
 	return result;
 }
 
-/* Is all that a run knows of the TIDs of a segment within what it says of itself? */
+/* Does the record of the run cover the TIDs of the segment? */
 static bool
 directory_covers(const LsmRunRecord *run, const LsmSegment *segment)
 {
@@ -268,7 +269,7 @@ directory_covers(const LsmRunRecord *run, const LsmSegment *segment)
 		run->offset_bits >= segment->offset_bits;
 }
 
-/* An item of the lowest level: a segment, or what is left of one. */
+/* Check an item of the lowest level: a segment, or the rest of one that is gone. */
 static void
 directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordinal,
 					 const LsmDirectoryEntry *item)
@@ -285,13 +286,13 @@ directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordina
 	lsm_check_key(c, &item->high, copy->block, ordinal);
 	lsm_check_tid(c, &item->high, copy->block, ordinal);
 	if (lsm_check_compare(c, &item->low, &item->high) > 0)
-		lsm_check_report(c, copy->block, "item %d ends before it begins", ordinal);
+		lsm_check_report_order(c, copy->block, "item", ordinal, "ends before it begins");
 	if (d->last.key != NULL && lsm_check_compare(c, &d->last, &item->low) >= 0)
-		lsm_check_report(c, copy->block, "item %d begins before the end of the one before (I5)",
-						 ordinal);
+		lsm_check_report_order(c, copy->block, "item", ordinal,
+							   "begins before the previous item ends (I5)");
 	if (!directory_covers(d->run, segment))
-		lsm_check_report(c, copy->block, "item %d has heap blocks that its run has not", ordinal);
-	/* The keys stay where they are: the copy lives as long as the instant. */
+		lsm_check_report(c, copy->block, "item %d has TIDs outside the range of its run", ordinal);
+	/* The page's copy, and so the key, lives as long as the instant. */
 	d->last = item->high;
 	if (segment->blocks == 0)
 	{
@@ -313,7 +314,7 @@ directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordina
 
 static void directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *parent);
 
-/* An item of a higher level, and the page that it names. */
+/* Check an item of a higher level, and the page that it names. */
 static void
 directory_check_child(DirectoryCheck *d, const LsmDirectoryCopy *copy, int level, int ordinal,
 					  const LsmDirectoryEntry *item)
@@ -326,15 +327,15 @@ directory_check_child(DirectoryCheck *d, const LsmDirectoryCopy *copy, int level
 	plain.blocks = item->segment.blocks;
 	if (memcmp(&plain, &item->segment, sizeof(plain)) != 0 || plain.blocks > 1 ||
 		item->high.keylen != 0 || item->high.tid != 0)
-		lsm_check_report(c, copy->block, "item %d is more than the name of a page", ordinal);
-	/* A run that is spent loses its directory, page by page, and one that VACUUM empties a part of it. */
+		lsm_check_report(c, copy->block, "item %d does not just name a page", ordinal);
+	/* A spent run loses its directory page by page.  VACUUM frees pages that name no segment. */
 	if (plain.blocks == 0)
 		d->lost_pages = true;
 	else
 		directory_check_page(d, level - 1, item);
 }
 
-/* A directory page, whose first item begins as its parent says, and all below it. */
+/* Check a directory page and everything below it.  Its first key must be that of its parent. */
 static void
 directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *parent)
 {
@@ -351,9 +352,9 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 	if (wrong != NULL)
 		lsm_check_report(c, copy->block, "%s", wrong);
 	if (lsm_page_opaque(page)->stamp > c->instant->version.edits)
-		lsm_check_report(c, copy->block, "page was changed by an edit that there never was");
+		lsm_check_report(c, copy->block, "page has the stamp of a future edit");
 	if (lsm_directory_header(page)->level != level)
-		lsm_check_report(c, copy->block, "directory page is of another level");
+		lsm_check_report(c, copy->block, "directory page has the wrong level");
 	if (lsm_directory_header(page)->reserved != 0)
 		lsm_check_report(c, copy->block, "a reserved field is in use");
 	if (lsm_directory_page_count(page) == 0)
@@ -367,7 +368,7 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 		if (i == 0 && parent != NULL &&
 			(item.low.tid != parent->low.tid || item.low.keylen != parent->low.keylen ||
 			 memcmp(item.low.key, parent->low.key, item.low.keylen) != 0))
-			lsm_check_report(c, copy->block, "page begins with another entry than its parent says");
+			lsm_check_report(c, copy->block, "first key differs from the key in the parent page");
 		if (level == 1)
 			directory_check_item(d, copy, i, &item);
 		else
@@ -377,10 +378,9 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 }
 
 /*
- * What was found in a directory, compared with the run's record.  The segments
- * that are there were counted in; of those that are gone the ones that the run
- * lost as an idle one were counted off.  Pages of the directory may be gone with
- * their items.
+ * Compare what a directory holds with the run's record.  The record counts all existing segments.
+ * It also counts those that are gone, except segments that the run lost while it was in no job.
+ * Directory pages may be gone together with their items.
  */
 static void
 directory_check_totals(DirectoryCheck *d)
@@ -390,22 +390,22 @@ directory_check_totals(DirectoryCheck *d)
 	if (d->segments > run->segments ||
 		(d->segments + d->gone < run->segments && !d->lost_pages && run->state != LSM_RUN_SPENT))
 		lsm_check_report(d->check, run->start,
-						 "run has %u segments, and lost %u, the manifest says %u",
+						 "run has %u segments and lost %u, but the manifest says %u",
 						 d->segments, d->gone, run->segments);
 	if (d->leaves > run->leaves ||
 		(d->leaves + d->gone_leaves < run->leaves && !d->lost_pages && run->state != LSM_RUN_SPENT))
 		lsm_check_report(d->check, run->start,
-						 "run has " UINT64_FORMAT " leaves, and lost " UINT64_FORMAT ", the manifest says %u",
+						 "run has " UINT64_FORMAT " leaves and lost " UINT64_FORMAT ", but the manifest says %u",
 						 d->leaves, d->gone_leaves, run->leaves);
 	if (d->blocks > run->blocks)
 		lsm_check_report(d->check, run->start,
-						 "run has " UINT64_FORMAT " blocks, the manifest says %u",
+						 "run has " UINT64_FORMAT " blocks, but the manifest says %u",
 						 d->blocks, run->blocks);
 }
 
 /*
- * The directories, and with them the list of all segments, those of runs that
- * are spent included: their blocks are in use still.
+ * Check the directories, and list all segments in the instant.  The list includes those of spent
+ * runs, since their blocks are still in use.
  */
 void
 lsm_check_segments(LsmCheck *c)
@@ -439,7 +439,7 @@ lsm_check_segments(LsmCheck *c)
 	MemoryContextSwitchTo(old_context);
 }
 
-/* The last entry of a run that does not count any more, or NULL (I8). */
+/* Returns the frontier of the run's job, or NULL: entries up to the frontier do not count (I8). */
 const LsmEntry *
 lsm_check_frontier(LsmCheck *c, const LsmRunRecord *run)
 {

@@ -1,11 +1,11 @@
 /*
  * check_map.c
- *	  Verification of the space map.
+ *	  Verifies the space map (I2).
  *
- * A block has one user: the fixed pages, the map, a segment, a directory, or a
- * reservation.  All that names blocks was copied at one instant with the map,
- * so a bit that is set where nobody names the block is as wrong as one that is
- * not: edits change both at once (I2).
+ * A block in use has one user: the fixed pages, the map, a segment, a directory, or a
+ * reservation.  An edit changes the map and the names of blocks together, and the verifier copied
+ * both at one instant.  So a used bit without a user is a fault, and so is a user without a used
+ * bit.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ map_page_of(LsmCheck *c, uint32 region)
 	return (Page) (c->instant->map + (Size) region * BLCKSZ);
 }
 
-/* The pages of the map, each in itself. */
+/* Check each page of the map by itself. */
 static void
 map_check_pages(LsmCheck *c)
 {
@@ -32,18 +32,18 @@ map_check_pages(LsmCheck *c)
 		lsm_check_page(c, lsm_region_map_block(i), LSM_PAGE_MAP, 0, map_page_of(c, i));
 		if (lsm_page_opaque(map_page_of(c, i))->stamp > in->version.edits)
 			lsm_check_report(c, lsm_region_map_block(i),
-							 "page was changed by an edit that there never was");
+							 "page has the stamp of a future edit");
 	}
 	for (uint32 bit = in->version.space.mapped_end - lsm_region_start(last);
 		 bit < LSM_REGION_BLOCKS; bit++)
 	{
 		if (lsm_map_is_used(map_page_of(c, last), bit))
 			lsm_check_report(c, lsm_region_start(last) + bit,
-							 "block is in use, but lies beyond the space map (I2)");
+							 "block is in use, but lies beyond the end of the space map (I2)");
 	}
 }
 
-/* Somebody names these blocks: they are in use, and by nobody else. */
+/* Note a user of these blocks.  The map must show them as used, and they must have no other. */
 static void
 map_name_blocks(LsmCheck *c, uint64 *named, BlockNumber start, uint32 length)
 {
@@ -60,7 +60,7 @@ map_name_blocks(LsmCheck *c, uint64 *named, BlockNumber start, uint32 length)
 	}
 }
 
-/* Whatever names blocks.  Where each extent lies was checked with its record. */
+/* Note everything that names blocks.  lsm_check_records and _segments have checked the extents. */
 static void
 map_name_all(LsmCheck *c, uint64 *named)
 {
@@ -81,7 +81,7 @@ map_name_all(LsmCheck *c, uint64 *named)
 						in->version.reservations[i].length);
 }
 
-/* Blocks that are in use are named, and the others are as many as the meta page says. */
+/* Check that each used block of a region has a user.  Adds the number of used blocks to *used. */
 static void
 map_check_region(LsmCheck *c, uint32 region, const uint64 *named, uint64 *used)
 {
@@ -98,13 +98,17 @@ map_check_region(LsmCheck *c, uint32 region, const uint64 *named, uint64 *used)
 	}
 }
 
-/* The map, after lsm_check_segments. */
+/*
+ * Check the space map.
+ *
+ * REQUIRES: lsm_check_segments has listed the segments.
+ */
 void
 lsm_check_map(LsmCheck *c)
 {
 	LsmInstant *in = c->instant;
 	const LsmSpace *space = &in->version.space;
-	/* A word of the map pages, put together, has a word here. */
+	/* This array has a word for each word of the map pages. */
 	Size		size = (Size) in->region_count * LSM_MAP_WORDS * sizeof(uint64);
 	uint64	   *named = MemoryContextAllocExtended(in->context, size,
 												   MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
@@ -119,11 +123,11 @@ lsm_check_map(LsmCheck *c)
 	}
 	if (used + space->free_blocks != space->mapped_end)
 		lsm_check_report(c, LSM_BLOCK_META,
-						 "%u blocks are free, but in the space map " UINT64_FORMAT,
+						 "meta page says %u blocks are free, but the space map says " UINT64_FORMAT,
 						 space->free_blocks, space->mapped_end - used);
 	pfree(named);
 
-	/* The extension of a file is not logged: a crash may have lost its end. */
+	/* Extending a file is not logged, so a crash may have lost its end. */
 	if (in->file_blocks < space->mapped_end)
 		ereport(DEBUG1,
 				(errmsg_internal("index \"%s\": the file has %u blocks of %u",

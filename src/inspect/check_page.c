@@ -1,7 +1,7 @@
 /*
  * check_page.c
- *	  What all parts of the verifier share: reporting a fault, checking a copied
- *	  page, reading a page of a segment, comparing and keeping entries.
+ *	  Common parts of the verifier: report a fault, check a copy of a page, read a page of a
+ *	  segment, compare and save entries.
  *
  * The verifier trusts no page, even if this server has checked the page before.
  */
@@ -31,6 +31,26 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 		enlargeStringInfo(&what, needed);
 	}
 	lsm_report_corruption(c->rel, block, what.data);
+}
+
+/*
+ * Report what is not in order, "entry" of a block or so.  Does not return.  The pages may be
+ * as they were written: the order of keys that compare by functions can change under them.
+ */
+void
+lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ordinal,
+					   const char *what)
+{
+	char	   *place = ordinal < 0 ? pstrdup(item) : psprintf("%s %d", item, ordinal);
+
+	if (c->ks->encoded)
+		lsm_check_report(c, block, "%s %s", place, what);
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("index \"%s\" is corrupted at block %u: %s %s",
+					RelationGetRelationName(c->rel), block, place, what),
+			 errdetail("Its keys are compared by functions.  A collation or a comparison function may have changed since the index was built."),
+			 errhint("Please REINDEX it.")));
 }
 
 /* Compare two entries.  What comparison functions allocate goes to the scratch context. */
@@ -65,7 +85,7 @@ lsm_check_saved_set(LsmSavedEntry *saved, const LsmEntry *entry)
 	saved->valid = true;
 }
 
-/* Finds header fields that the page's kind does not use.  Returns NULL, or the fault. */
+/* Returns which header field is set although the page's kind does not use it, or NULL. */
 static const char *
 foreign_field_fault(Page page)
 {
@@ -126,9 +146,9 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page c
 }
 
 /*
- * Is the segment's item still in its place in the run's directory?  VACUUM frees
- * directory pages that name nothing any more.  If the directory still names a page
- * that is not the run's, the next round reports the page when it reads the directory.
+ * Is the segment's item still in its place in the run's directory?  VACUUM frees directory pages
+ * that name no segment.  If the directory still names a page that is not the run's, the next
+ * round finds that fault when it reads the directory.
  */
 static bool
 directory_names_segment(LsmCheck *c, const LsmCheckSegment *segment)

@@ -1,12 +1,11 @@
 /*
  * check_segment.c
- *	  Verification of the pages of one segment (I4, I5, I7).
+ *	  Verifies the pages of one segment (I4, I5, I7).
  *
- * A packed segment is walked from its root, each child between the separators of
- * its parent, so leaves come in order.  Nothing keeps the segment in its place
- * meanwhile: when a page belongs to somebody else and the current version does
- * not name the segment any more, the walk ends, and what it has not seen is
- * looked for in a newer version (see check.c).
+ * The walk of a packed segment starts at its root and visits each child between its parent's
+ * separators, so leaves come in order.  The segment may be merged away meanwhile.  If a page has
+ * another owner and the current version no longer names the segment, the walk ends, and a later
+ * round looks for the entries that it missed (see check.c).
  */
 #include "postgres.h"
 
@@ -15,40 +14,40 @@
 #include "format/leaf_mode.h"
 #include "format/leaf_read.h"
 #include "inspect/inspect.h"
-#include "key/encode.h"
+#include "key/hash.h"
 #include "miscadmin.h"
 #include "segment/segment.h"
 #include "utils/memutils.h"
 
-/* A page on the way from the root to a leaf, and what was seen of its level. */
+/* The current page of a level on the way from the root to a leaf. */
 typedef struct WalkLevel
 {
-	Page		page;			/* NULL: no page of the level was visited */
+	Page		page;			/* NULL until the first page of the level is visited */
 	LsmGroup	group;
-	LsmSavedEntry	child;			/* separator of the child that is visited */
-	LsmSavedEntry	next;			/* that of its right neighbour */
-	uint32		first;			/* page of the segment that the level begins with */
+	LsmSavedEntry	child;			/* separator of the current child */
+	LsmSavedEntry	next;			/* separator of its right neighbor */
+	uint32		first;			/* number of the level's first page */
 	uint32		count;			/* pages visited */
 } WalkLevel;
 
 /* A packed page while its entries are visited. */
 typedef struct PageWalk
 {
-	uint32		number;			/* of the page in the segment */
-	int			height;
-	const LsmEntry *lower;		/* its separator, or NULL */
-	int			ordinal;		/* of the next entry: in the end, how many there are */
-	uint32		child;			/* of the latest separator */
+	uint32		number;			/* the page's number in the segment */
+	int			height;			/* levels above the leaves */
+	const LsmEntry *lower;		/* the page's separator, or NULL */
+	int			ordinal;		/* number of the next entry; finally, the number of entries */
+	uint32		child;			/* the child of the latest separator */
 } PageWalk;
 
 typedef struct SegmentWalk
 {
 	LsmCheck   *check;
 	const LsmCheckSegment *segment;
-	const LsmEntry *frontier;	/* entries up to that do not count; or NULL */
-	bool		live;			/* what comes next is behind the frontier */
-	uint64		entries;
-	char	   *filter;			/* its pages, or NULL */
+	const LsmEntry *frontier;	/* entries up to here do not count; NULL: all count */
+	bool		live;			/* all further entries are after the frontier */
+	uint64		entries;		/* visited so far */
+	char	   *filter;			/* the filter's pages, or NULL */
 	LsmSavedEntry	last;			/* the latest entry */
 	WalkLevel	levels[LSM_MAX_HEIGHT + 1];
 } SegmentWalk;
@@ -70,8 +69,7 @@ segment_check_has_rest(LsmCheck *c, BlockNumber block, Page page, bool expected)
 }
 
 /*
- * Copy the page of that number, which is the next one of its level; false if
- * the segment is not there any more.
+ * Copy a page, which must be the next one of its level.  Returns false if the segment is gone.
  */
 static bool
 segment_visit(SegmentWalk *w, int height, uint32 number)
@@ -90,7 +88,7 @@ segment_visit(SegmentWalk *w, int height, uint32 number)
 	}
 	if (number != level->first + level->count)
 		lsm_check_report(c, segment_block(w, number),
-						 "page is number %u of its segment, but number %u comes next in the order",
+						 "page is number %u of its segment, but number %u comes next",
 						 number, level->first + level->count);
 	level->count++;
 	if (!lsm_check_read(c, w->segment, number, kind, level->page))
@@ -100,7 +98,7 @@ segment_visit(SegmentWalk *w, int height, uint32 number)
 	return true;
 }
 
-/* Does the header's account of how entries are coded make sense? */
+/* Check the header fields that say how entries are coded. */
 static void
 segment_check_coding(LsmCheck *c, BlockNumber block, Page page)
 {
@@ -110,12 +108,12 @@ segment_check_coding(LsmCheck *c, BlockNumber block, Page page)
 	if (lsm_page_opaque(page)->kind == LSM_PAGE_FENCE)
 	{
 		if (leaf->base_block != 0 || leaf->last_block != 0)
-			lsm_check_report(c, block, "a fence page has a range for its TIDs");
+			lsm_check_report(c, block, "fence page has a range of heap blocks");
 		if (leaf->keylen != 0)
-			lsm_check_report(c, block, "a fence page has a length for its keys");
+			lsm_check_report(c, block, "fence page has a key length");
 	}
 	if (leaf->keylen > c->ks->max_keylen)
-		lsm_check_report(c, block, "keys have %u bytes, but the longest one of the index has %u",
+		lsm_check_report(c, block, "keys have %u bytes, but keys of the index have at most %u",
 						 leaf->keylen, c->ks->max_keylen);
 	if (leaf->keylen > 0)
 		tid_bytes = lsm_mode_tid_bytes(leaf->base_block, leaf->last_block, leaf->offset_bits);
@@ -124,9 +122,9 @@ segment_check_coding(LsmCheck *c, BlockNumber block, Page page)
 }
 
 /*
- * The layout of a packed page beyond what lsm_leaf_check sees: groups without
- * gaps, and as many entries as the header says.  Binary searches use the first
- * entry of a group as it lies in the page, so that must be what is decoded.
+ * Check the layout of a packed page beyond lsm_leaf_check: groups have no gaps, and the header's
+ * count of entries is right.  Binary searches read the first entry of a group without decoding
+ * the group, so that entry must equal the decoded one.
  */
 static void
 segment_check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
@@ -151,18 +149,15 @@ segment_check_layout(LsmCheck *c, BlockNumber block, Page page, LsmGroup *group)
 			lsm_check_report(c, block, "group %d cannot be decoded", g);
 		if (first.tid != group->entries[0].tid || first.keylen != group->entries[0].keylen ||
 			memcmp(first.key, group->entries[0].key, first.keylen) != 0)
-			lsm_check_report(c, block, "group %d begins with something else than its first entry", g);
+			lsm_check_report(c, block, "start of group %d differs from its first entry", g);
 		count += group->count;
 	}
 	if (count != lsm_leaf_header(page)->entry_count)
-		lsm_check_report(c, block, "page has %d entries, its header says %d", count,
+		lsm_check_report(c, block, "page has %d entries, but its header says %d", count,
 						 lsm_leaf_header(page)->entry_count);
 }
 
-/*
- * Copy a page, check its layout, and visit its entries.  False if the segment is
- * gone.
- */
+/* Copy a page, check its layout, and visit its entries.  Returns false if the segment is gone. */
 static bool
 segment_walk_page(SegmentWalk *w, PageWalk *p,
 				  bool (*visit) (SegmentWalk *w, PageWalk *p, const LsmEntry *entry))
@@ -190,7 +185,7 @@ segment_walk_page(SegmentWalk *w, PageWalk *p,
 
 /* --- the filter ------------------------------------------------------------- */
 
-/* Copy the pages of the filter; false if the segment is not there any more. */
+/* Copy the pages of the filter.  Returns false if the segment is gone. */
 static bool
 segment_read_filter(SegmentWalk *w)
 {
@@ -211,11 +206,11 @@ segment_read_filter(SegmentWalk *w)
 			lsm_check_report(w->check, segment_block(w, number), "%s", wrong);
 		if (lsm_filter_header(page)->pages != segment->filter_blocks)
 			lsm_check_report(w->check, segment_block(w, number),
-							 "filter has %u pages, the manifest says %u",
+							 "filter has %u pages, but the manifest says %u",
 							 lsm_filter_header(page)->pages, segment->filter_blocks);
 		if (lsm_filter_header(page)->prefix_columns != segment->prefix_columns)
 			lsm_check_report(w->check, segment_block(w, number),
-							 "filter knows prefixes of %u columns, the manifest says %u",
+							 "filter has prefixes of %u columns, but the manifest says %u",
 							 lsm_filter_header(page)->prefix_columns, segment->prefix_columns);
 	}
 	return true;
@@ -229,26 +224,39 @@ segment_filter_has(SegmentWalk *w, uint64 hash)
 	return lsm_filter_page_has((Page) (w->filter + (Size) place.page * BLCKSZ), &place, hash);
 }
 
-/* Neither lookups of its key nor seeks by its first columns must pass by an entry. */
+/*
+ * Does the filter lack the first columns of an entry's key?  If hashes are not what they were
+ * when it was made, nobody asks it, and so it lacks nothing.
+ */
+static bool
+segment_filter_lacks(SegmentWalk *w, const LsmEntry *entry, int columns)
+{
+	LsmKeySpace *ks = w->check->ks;
+	uint64		hash;
+
+	if (!lsm_hashing_holds(&ks->hashing))
+		return false;
+	hash = lsm_hash_key(ks, entry, columns);
+	return !segment_filter_has(w, hash) && lsm_hashing_holds(&ks->hashing);
+}
+
+/* Check that the filter has the entry's key, and the prefixes of the key that it should have. */
 static void
 segment_check_in_filter(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry)
 {
-	if (!segment_filter_has(w, lsm_filter_hash(entry->key, entry->keylen)))
-		lsm_check_report(w->check, block, "the filter does not know entry %d", ordinal);
+	if (segment_filter_lacks(w, entry, w->check->ks->nkeys))
+		lsm_check_report(w->check, block, "filter lacks entry %d", ordinal);
 	for (int columns = 1; columns <= w->segment->segment.prefix_columns; columns++)
 	{
-		uint32		length = lsm_encoded_prefix_length(w->check->ks->columns, entry->key, entry->keylen,
-													   columns);
-
-		if (!segment_filter_has(w, lsm_filter_prefix_hash(entry->key, length, columns)))
-			lsm_check_report(w->check, block, "the filter does not know the first %d columns of entry %d",
+		if (segment_filter_lacks(w, entry, columns))
+			lsm_check_report(w->check, block, "filter lacks the first %d columns of entry %d",
 							 columns, ordinal);
 	}
 }
 
 /* --- leaves ----------------------------------------------------------------- */
 
-/* Do scans see the entry?  Those behind one that they see they see, too. */
+/* Do scans see the entry?  If so, they see all later entries as well. */
 static bool
 segment_is_live(SegmentWalk *w, const LsmEntry *entry)
 {
@@ -257,21 +265,21 @@ segment_is_live(SegmentWalk *w, const LsmEntry *entry)
 	return w->live;
 }
 
-/* One entry of a leaf: in itself, after the one before, not before `lower`. */
+/* Check an entry by itself, and that it sorts after the previous one and not before `lower`. */
 static void
 segment_check_entry(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEntry *entry,
 					const LsmEntry *lower)
 {
 	LsmCheck   *c = w->check;
 
-	/* Comparison functions must not get a damaged tuple. */
+	/* Check the key first: comparison functions must not get a damaged tuple. */
 	if (!w->live)
 		lsm_check_key(c, entry, block, ordinal);
 	lsm_check_entry(c, entry, segment_is_live(w, entry), block, ordinal);
 	if (w->last.valid && lsm_check_compare(c, &w->last.entry, entry) >= 0)
-		lsm_check_report(c, block, "entry %d does not sort after the one before (I5)", ordinal);
+		lsm_check_report_order(c, block, "entry", ordinal, "does not sort after the previous entry (I5)");
 	if (lower != NULL && lsm_check_compare(c, lower, entry) > 0)
-		lsm_check_report(c, block, "entry %d sorts before the page's separator", ordinal);
+		lsm_check_report_order(c, block, "entry", ordinal, "sorts before the page's separator");
 	if (w->filter != NULL)
 		segment_check_in_filter(w, block, ordinal, entry);
 	lsm_check_saved_set(&w->last, entry);
@@ -279,8 +287,8 @@ segment_check_entry(SegmentWalk *w, BlockNumber block, int ordinal, const LsmEnt
 }
 
 /*
- * The first and the last entry of a leaf must lie within what the directory says
- * of the segment, which is where readers look for entries.
+ * Check that the first and the last entry of a leaf lie within the segment's key range in the
+ * directory, where readers look for entries.
  */
 static void
 segment_check_range(SegmentWalk *w, BlockNumber block, const LsmEntry *first)
@@ -290,11 +298,11 @@ segment_check_range(SegmentWalk *w, BlockNumber block, const LsmEntry *first)
 	if (!segment->has_item)
 		return;
 	if (lsm_check_compare(w->check, &segment->low, first) > 0)
-		lsm_check_report(w->check, block,
-						 "first entry sorts before its segment in the directory (I5)");
+		lsm_check_report_order(w->check, block, "first entry", -1,
+							   "sorts before its segment in the directory (I5)");
 	if (lsm_check_compare(w->check, &w->last.entry, &segment->high) > 0)
-		lsm_check_report(w->check, block,
-						 "last entry sorts after its segment in the directory (I5)");
+		lsm_check_report_order(w->check, block, "last entry", -1,
+							   "sorts after its segment in the directory (I5)");
 }
 
 static bool
@@ -308,8 +316,8 @@ segment_visit_entry(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 }
 
 /*
- * A leaf whose entries must not sort before `lower` but before `upper`; each
- * may be NULL.  False if it is gone.
+ * Check a leaf.  Its entries must not sort before `lower`, and must sort before `upper`; each may
+ * be NULL.  Returns false if the segment is gone.
  */
 static bool
 segment_check_leaf(SegmentWalk *w, uint32 number, const LsmEntry *lower, const LsmEntry *upper)
@@ -324,7 +332,8 @@ segment_check_leaf(SegmentWalk *w, uint32 number, const LsmEntry *lower, const L
 	{
 		segment_check_range(w, block, &w->levels[0].child.entry);
 		if (upper != NULL && lsm_check_compare(c, &w->last.entry, upper) >= 0)
-			lsm_check_report(c, block, "last entry does not sort before the next page's separator");
+			lsm_check_report_order(c, block, "last entry", -1,
+								   "does not sort before the next page's separator");
 	}
 	MemoryContextReset(c->scratch);
 	return true;
@@ -345,8 +354,8 @@ segment_check_child(SegmentWalk *w, int height, const LsmSavedEntry *separator, 
 }
 
 /*
- * A separator is a whole key, or in an encoded keyspace the start of one.
- * Children lie before their parents.
+ * Check a separator by itself.  An encoded separator may be the beginning of a key; a tuple
+ * separator is a whole key.  Children have lower page numbers than their parents.
  */
 static void
 segment_check_separator(SegmentWalk *w, uint32 number, int ordinal, const LsmEntry *entry)
@@ -365,8 +374,8 @@ segment_check_separator(SegmentWalk *w, uint32 number, int ordinal, const LsmEnt
 }
 
 /*
- * A separator, in level->next: the first one of a page is that of the page
- * itself, the others ascend.
+ * Check the order of the separator in level->next.  The first separator of a page equals that of
+ * the page in its parent; the others ascend.
  */
 static void
 segment_check_separator_order(SegmentWalk *w, BlockNumber block, WalkLevel *level, int ordinal,
@@ -375,13 +384,13 @@ segment_check_separator_order(SegmentWalk *w, BlockNumber block, WalkLevel *leve
 	LsmCheck   *c = w->check;
 
 	if (ordinal == 0 && lower != NULL && lsm_check_compare(c, lower, &level->next.entry) != 0)
-		lsm_check_report(c, block, "first separator is not that of the page itself");
+		lsm_check_report(c, block, "first separator differs from that of the page in its parent");
 	if (ordinal > 0 && lsm_check_compare(c, &level->child.entry, &level->next.entry) >= 0)
-		lsm_check_report(c, block, "separator %d does not sort after the one before it (I5)",
-						 ordinal);
+		lsm_check_report_order(c, block, "separator", ordinal,
+								   "does not sort after the previous one (I5)");
 }
 
-/* A separator: when it is right, so is the upper bound of the child before it. */
+/* Check a separator, and then the child before it, whose upper bound it is. */
 static bool
 segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 {
@@ -401,9 +410,9 @@ segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 }
 
 /*
- * A fence page `height` pages above the leaves, and all below it.  Its first
- * separator is `lower`, unless that is NULL, and all sort before `upper`.  False
- * if the segment is gone.
+ * Check a fence page `height` levels above the leaves, and everything below it.  Its first
+ * separator must equal `lower`, and all must sort before `upper`; each may be NULL.  Returns
+ * false if the segment is gone.
  */
 static bool
 segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *lower,
@@ -420,15 +429,16 @@ segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *l
 	if (p.ordinal == 0)
 		lsm_check_report(c, block, "fence page has no children");
 	if (upper != NULL && lsm_check_compare(c, &level->child.entry, upper) >= 0)
-		lsm_check_report(c, block, "last separator does not sort before that of the next page");
+		lsm_check_report_order(c, block, "last separator", -1,
+							   "does not sort before that of the next page");
 	return segment_check_child(w, height, &level->child, p.child, upper);
 }
 
 /* --- segments --------------------------------------------------------------- */
 
 /*
- * Are there more entries than the manifest has counted?  What it says of an input
- * of a job leaves out those that the job's output has.
+ * Are there more entries than the manifest counts?  For a segment in the record of a job's input,
+ * the manifest does not count entries that the output has, so this cannot be told.
  */
 static bool
 has_more_than_counted(const SegmentWalk *w)
@@ -440,9 +450,8 @@ has_more_than_counted(const SegmentWalk *w)
 }
 
 /*
- * What was found of a segment, compared with its record.  The entries of an
- * input are counted off while they are merged, and VACUUM first removes entries
- * and then says so; but there never are more than were written.
+ * Compare what a segment holds with its record.  There may be fewer entries than the record says,
+ * since VACUUM removes entries before it updates the record, but never more than were written.
  */
 static void
 segment_check_totals(SegmentWalk *w)
@@ -452,7 +461,7 @@ segment_check_totals(SegmentWalk *w)
 	BlockNumber root = segment_block(w, segment->blocks - 1);
 	uint32		number = 0;
 
-	/* Leaves come first, then the filter, each level of fence pages, and the root is the last page. */
+	/* The leaves come first, then the filter, then the levels of fence pages, the root last. */
 	for (int i = 0; i <= segment->height; i++)
 	{
 		if (w->levels[i].first != number)
@@ -461,15 +470,16 @@ segment_check_totals(SegmentWalk *w)
 		number += w->levels[i].count + (i == 0 ? segment->filter_blocks : 0);
 	}
 	if (number != segment->blocks || w->levels[0].count != segment->leaves)
-		lsm_check_report(c, root, "segment has %u leaves in %u blocks, the manifest says %u in %u",
+		lsm_check_report(c, root,
+						 "segment has %u leaves in %u blocks, but the manifest says %u in %u",
 						 w->levels[0].count, number, segment->leaves, segment->blocks);
 	if (has_more_than_counted(w))
 		lsm_check_report(c, root,
-						 "segment has " UINT64_FORMAT " entries, the manifest says %u",
+						 "segment has " UINT64_FORMAT " entries, but the manifest says %u",
 						 w->entries, segment->entries);
 }
 
-/* What a buffer page holds: items without gaps, so their sizes add up. */
+/* Check the items of a buffer page.  They have no gaps, so their sizes add up. */
 static void
 segment_check_items(SegmentWalk *w, BlockNumber block, Page page)
 {
@@ -490,11 +500,14 @@ segment_check_items(SegmentWalk *w, BlockNumber block, Page page)
 	}
 	MemoryContextReset(c->scratch);
 	if (size != LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper)
-		lsm_check_report(c, block, "items have a size of %u, their area of %u", size,
+		lsm_check_report(c, block, "items take %u bytes, but their area has %u", size,
 						 (unsigned) (LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper));
 }
 
-/* A page of the write buffer: open, then it was copied with the version, or sealed. */
+/*
+ * Check a buffer page.  An open page was copied with the version; a sealed one is read now.
+ * Returns false if the segment is gone.
+ */
 static bool
 segment_check_buffer(SegmentWalk *w)
 {
@@ -513,21 +526,21 @@ segment_check_buffer(SegmentWalk *w)
 			return false;
 	}
 	if (((lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) != 0) != open)
-		lsm_check_report(c, block, open ? "page of the open run is not open (I7)" :
+		lsm_check_report(c, block, open ? "page of an open run is not open (I7)" :
 						 "page of a sealed run is open (I7)");
 	segment_check_has_rest(c, block, page, c->ks->has_rest);
 	segment_check_items(w, block, page);
 	/* The manifest learns of the entries of an open page when it is sealed. */
 	if (!open && has_more_than_counted(w))
 		lsm_check_report(c, block,
-						 "run has " UINT64_FORMAT " entries, the manifest says %u",
+						 "run has " UINT64_FORMAT " entries, but the manifest says %u",
 						 w->entries, segment->segment.entries);
 	return true;
 }
 
 /*
- * All pages of a segment.  False if it is not there any more, or not as a whole;
- * then some of its pages were checked.
+ * Check all pages of a segment.  Returns false if the segment is gone; some of its pages may have
+ * been checked by then.
  */
 bool
 lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)

@@ -1,10 +1,9 @@
 /*
  * compact_index.c
- *	  lsm_compact: merge an index into a single run, by hand.
+ *	  lsm_compact: merges an index into a single run.
  *
- * The work is done in steps, like any merge: interruptible, resumable, and
- * with no lock of a merge held between any two.  What is inserted meanwhile
- * is left in runs of its own.
+ * It takes steps like any other merge.  The steps can be interrupted and resumed, and no merge
+ * lock is held between two of them.  Entries inserted meanwhile stay in other runs.
  */
 #include "postgres.h"
 
@@ -27,7 +26,7 @@
 
 PG_FUNCTION_INFO_V1(lsm_compact);
 
-/* What it is and who may: before anything is locked. */
+/* Check the relation's kind and the caller's rights, before anything is locked. */
 static void
 check_compactable(Oid oid)
 {
@@ -35,12 +34,12 @@ check_compactable(Oid oid)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is a partitioned index", get_rel_name(oid)),
-				 errhint("Call it for the indexes of the partitions.")));
+				 errhint("Compact the indexes of the partitions instead.")));
 	if (!lsm_owns_relation(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 }
 
-/* Close the write buffer, if there is anything in it.  An empty page stays open. */
+/* Seal the pages of the write buffer, except for one empty page. */
 static void
 seal_buffer(LsmTarget *target)
 {
@@ -63,17 +62,16 @@ is_settled(LsmVersion *version, uint64 final_job)
 }
 
 /*
- * Take steps until a job that covers all the runs that there were when it
- * began is complete.  Jobs that are under way before are finished first.
+ * Finish the jobs under way, then run a final job that covers all runs that exist when it begins.
  *
- * Writers go on to begin jobs on lower levels, perhaps faster than one process
- * finishes them.  So every other step is one of ours: it must come to an end.
+ * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.  To
+ * make sure that this ends, every other step belongs to our own jobs.
  */
 static void
 merge_all(LsmTarget *target)
 {
 	LsmVersion *version = lsm_version_read(target->index);
-	uint64		final_job = 0;	/* that merges all */
+	uint64		final_job = 0;	/* the job that covers all runs, once it has begun */
 	bool		others_turn = false;
 
 	while (!is_settled(version, final_job))
@@ -81,7 +79,7 @@ merge_all(LsmTarget *target)
 		LsmJob		job;
 		bool		last = false;
 
-		/* Keep workers off, so that two do not take turns in one job. */
+		/* Keep workers away, so that we do not take turns with one in the same job. */
 		(void) lsm_slot_claim(lsm_slot_get(target->rel));
 		if ((others_turn ||
 			 !lsm_pick_under_way(version->runs, version->run_count, final_job, &job)) &&
@@ -115,8 +113,8 @@ lsm_compact(PG_FUNCTION_ARGS)
 	if (lsm_target_open(&target, oid, true) != LSM_OPENED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" cannot be compacted now", get_rel_name(oid)),
-				 errdetail("It is being built or dropped, or it is a temporary index of another session.")));
+				 errmsg("cannot compact index \"%s\"", get_rel_name(oid)),
+				 errdetail("The index is being built or dropped, or it is a temporary index of another session.")));
 	PG_TRY();
 	{
 		(void) lsm_slot_claim(lsm_slot_get(target.rel));
@@ -127,7 +125,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 	}
 	PG_FINALLY();
 	{
-		/* A comparison function that calls us leaves the claim to the outer call. */
+		/* If a comparison function called us, the outer call owns the claim. */
 		if (!had_claim)
 			lsm_slot_release();
 	}

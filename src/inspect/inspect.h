@@ -1,19 +1,19 @@
 /*
  * inspect.h
- *	  Looking into an index from SQL: lsm_runs, the statistics, and the verifier,
- *	  lsm_check.
+ *	  Inspection of an index from SQL: lsm_runs, and the verifier, lsm_check.
  *
- * Nothing here changes anything.  The verifier compares what is on the pages
- * with the invariants in src/README.md:
+ * Nothing declared here changes an index.  The verifier checks the pages against the invariants
+ * in src/README.md:
  *
- *	  check.c			the SQL function; rounds
- *	  check_page.c		what the others share: reports, checked reading of pages
- *	  check_instant.c	what is copied at one instant; the gates
- *	  check_manifest.c	records, reservations, directories
- *	  check_map.c		the space map against all that names blocks
+ *	  check.c			the SQL function and its rounds
+ *	  check_page.c		common parts: reporting faults, reading and checking pages
+ *	  check_instant.c	copies a consistent state; checks the gates
+ *	  check_manifest.c	run records, reservations, directories
+ *	  check_map.c		the space map against everything that names blocks
  *	  check_segment.c	the pages of a segment
  *	  check_entry.c		single entries: keys, included columns, TIDs
- *	  check_heap.c		the table's rows against the entries; entries that are twice
+ *	  check_heap.c		the table's rows against the entries; duplicate entries
+ *	  check_unique.c	the keys of a unique index
  */
 #ifndef LSM_INSPECT_H
 #define LSM_INSPECT_H
@@ -28,11 +28,11 @@
 #include "utils/hsearch.h"
 #include "utils/snapshot.h"
 
-/* What one must be to look. */
+/* The right that a caller needs. */
 typedef enum LsmInspectRight
 {
-	LSM_INSPECT_OWNER,			/* owner of the index */
-	LSM_INSPECT_MONITOR			/* that, or a role that reads statistics */
+	LSM_INSPECT_OWNER,			/* owns the index */
+	LSM_INSPECT_MONITOR			/* owns the index, or may read statistics */
 } LsmInspectRight;
 
 /* An index that is open for inspection, and its table. */
@@ -40,17 +40,17 @@ typedef struct LsmInspected
 {
 	Relation	heap;
 	Relation	index;
-	LsmOwnerContext owner;		/* to be restored, if it was switched */
+	LsmOwnerContext owner;		/* the former user, if lsm_owner_become was called */
 } LsmInspected;
 
 /* A segment that a run had at an instant. */
 typedef struct LsmCheckSegment
 {
-	const LsmRunRecord *run;	/* of the instant's version */
+	const LsmRunRecord *run;	/* in the instant's version */
 	LsmSegment	segment;
-	Page		open_page;		/* copy of a page that takes entries, or NULL */
+	Page		open_page;		/* copy of the page if the run is open, else NULL */
 
-	/* Of a run with a directory: its item, and where that is. */
+	/* If the run has a directory: the bounds in the segment's item, and the item's place. */
 	bool		has_item;
 	LsmEntry	low;
 	LsmEntry	high;
@@ -66,28 +66,28 @@ typedef struct LsmDirectoryCopy
 	Page		page;
 } LsmDirectoryCopy;
 
-/* What was there at one instant, and what was found in it. */
+/* A consistent copy of the state at one instant, and what the checks found in it. */
 typedef struct LsmInstant
 {
-	MemoryContext context;		/* of all this */
+	MemoryContext context;		/* holds the instant and the copies */
 	LsmVersion	version;
-	BlockNumber file_blocks;
+	BlockNumber file_blocks;	/* size of the file */
 	Page		gates[2];
-	Page		open_pages[LSM_MAX_RUNS];	/* by run: NULL but for open ones */
-	int			directory_count;	/* of each run the pages in the order of a walk */
+	Page		open_pages[LSM_MAX_RUNS];	/* by run; NULL unless the run is open */
+	int			directory_count;
 	int			directory_room;
-	LsmDirectoryCopy *directories;
+	LsmDirectoryCopy *directories;	/* run by run, in the order of a walk */
 	uint32		region_count;
 	char	   *map;			/* the map page of each region */
 
-	/* By check_manifest.c: of all runs, also those that are spent. */
+	/* Set by check_manifest.c, for all runs, including spent ones. */
 	int			segment_count;
 	int			segment_room;
 	LsmCheckSegment *segments;
-	LsmEntry	frontiers[LSM_MAX_RUNS];	/* by output run; key NULL: none */
+	LsmEntry	frontiers[LSM_MAX_RUNS];	/* by output run; no key if there is none */
 } LsmInstant;
 
-/* State of one verification. */
+/* The state of one verification. */
 typedef struct LsmCheck
 {
 	Relation	heap;
@@ -96,19 +96,19 @@ typedef struct LsmCheck
 	LsmKeySpace *ks;
 	BufferAccessStrategy strategy;
 	MemoryContext scratch;		/* reset after each page and each row */
-	LsmInstant *instant;		/* of this round */
-	HTAB	   *seen;			/* segments that were looked at, see check.c */
+	LsmInstant *instant;		/* the instant of this round */
+	HTAB	   *seen;			/* segments that rounds have found; see check.c */
 
-	/* The entry that leads furthest into the table. */
-	BlockNumber furthest;		/* block of the table */
-	BlockNumber furthest_at;	/* block of the index; 0: no entry yet */
-	int			furthest_ordinal;
+	/* The entry with the highest block of the table. */
+	BlockNumber furthest;		/* that block */
+	BlockNumber furthest_at;	/* the entry's block in the index; 0: no entry yet */
+	int			furthest_ordinal;	/* the entry's number on its page */
 
-	/* For the comparison with the table, if there is to be one. */
-	bool		compares_heap;
-	bloom_filter *filter;		/* NULL: no entries are noted */
-	StringInfoData image;
-	int64		rows;
+	/* For the comparison with the table. */
+	bool		compares_heap;	/* the caller asked for the comparison */
+	bloom_filter *filter;		/* NULL unless entries are being collected */
+	StringInfoData image;		/* of the current entry or row; see check_heap.c */
+	int64		rows;			/* rows of the table checked so far */
 } LsmCheck;
 
 /* An entry with a copy of its key. */
@@ -116,7 +116,7 @@ typedef struct LsmSavedEntry
 {
 	bool		valid;			/* an entry was saved */
 	LsmEntry	entry;
-	uint8	   *key;			/* room for the longest key and its padding */
+	uint8	   *key;			/* buffer for the longest key and its padding */
 } LsmSavedEntry;
 
 /* access.c */
@@ -126,6 +126,8 @@ extern void lsm_inspect_close(LsmInspected *in);
 /* check_page.c */
 extern void lsm_check_report(LsmCheck *c, BlockNumber block, const char *format, ...)
 			pg_attribute_printf(3, 4) __attribute__((noreturn));
+extern void lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ordinal,
+								   const char *what) __attribute__((noreturn));
 extern void lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy);
 extern bool lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number,
 						   uint16 kind, Page copy);

@@ -33,8 +33,8 @@ run_state_name(const LsmRunRecord *run)
 }
 
 /*
- * Ask the open pages for their entries: the manifest learns of them when a page
- * is sealed.  Returns NULL, or the run whose page belongs to somebody else.
+ * Count the entries of the open pages, which the manifest learns only when a page is sealed.
+ * Returns NULL, or a run whose page has another owner by now.
  */
 static const LsmRunRecord *
 runs_count_open(LsmIndex *index, LsmVersion *version)
@@ -57,9 +57,9 @@ runs_count_open(LsmIndex *index, LsmVersion *version)
 }
 
 /*
- * The current version, its open runs with their entries.  A page may have been
- * sealed, merged and used again since the version was taken; then a newer one
- * does not name it any more, or the index is damaged.
+ * Returns the current version, with the entries of its open runs.  A page may have been sealed,
+ * merged and reused since the version was copied.  If the current version still names such a
+ * page, the index is damaged.
  */
 static LsmVersion *
 read_runs_version(LsmIndex *index)
@@ -78,7 +78,7 @@ read_runs_version(LsmIndex *index)
 		version = lsm_version_read(index);
 		now = lsm_version_find(version, run_id);
 		if (now != NULL && lsm_run_is_read(now))
-			lsm_report_corruption(index->rel, block, "page is not the one that the manifest names");
+			lsm_report_corruption(index->rel, block, "page does not belong to the run in the manifest");
 	}
 	return version;
 }
@@ -101,8 +101,8 @@ runs_put(ReturnSetInfo *result, const LsmRunRecord *run)
 }
 
 /*
- * lsm_runs(index regclass): one row for each run, in the order of their age, but
- * for those that were merged and only wait for their blocks to be freed.
+ * lsm_runs(index regclass): returns a row for each run, the oldest first.  Leaves out spent runs,
+ * whose blocks only wait to be freed.
  */
 Datum
 lsm_runs(PG_FUNCTION_ARGS)
@@ -114,7 +114,7 @@ lsm_runs(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	lsm_inspect_open(&in, PG_GETARG_OID(0), LSM_INSPECT_MONITOR);
 
-	/* Until CREATE INDEX CONCURRENTLY has built it, an index is an empty file, or a part of one. */
+	/* Until CREATE INDEX CONCURRENTLY has built an index, its file is empty or incomplete. */
 	if (in.index->rd_index->indisready)
 	{
 		version = read_runs_version(lsm_index_open(in.index));

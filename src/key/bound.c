@@ -57,6 +57,7 @@ lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrIn
 	bound->columns[bound->ncolumns].value = value;
 	bound->columns[bound->ncolumns].isnull = isnull;
 	bound->columns[bound->ncolumns].cmp = cmp ? cmp : &column->cmp;
+	bound->columns[bound->ncolumns].is_own = cmp == NULL || cmp == &column->cmp;
 	bound->ncolumns++;
 }
 
@@ -84,27 +85,28 @@ lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 	bound->tid = entry->tid;
 }
 
-/*
- * Set a bound before (+1) or after (-1) all entries that have this entry's key. Copies an
- * encoded key. An aligned tuple is not copied and must outlive the bound.
- */
+/* Set a bound before (+1) or after (-1) all entries that have this entry's key. Copies the key. */
 void
 lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	LsmEntry	copy = *entry;
 
 	lsm_bound_init(bound, tie);
+	reserve_key(bound, entry->keylen);
+	memcpy(bound->key, entry->key, entry->keylen);
+	memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
 	if (ks->encoded)
 	{
-		reserve_key(bound, entry->keylen);
-		memcpy(bound->key, entry->key, entry->keylen);
-		memset(bound->key + entry->keylen, 0, LSM_KEY_PAD);
 		bound->keylen = entry->keylen;
 		bound->ncolumns = ks->nkeys;
 		return;
 	}
-	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	/* The values stay in the copy. */
+	copy.key = bound->key;
+	copy.aligned = true;
+	lsm_keyspace_deform(ks, &copy, ks->nkeys, values, isnull);
 	for (int i = 0; i < ks->nkeys; i++)
 		lsm_bound_add(ks, bound, values[i], isnull[i], NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "fmgr.h"
 
-/* Order-preserving encodings of a column. */
+/* Order-preserving encodings of a column.  The meta page keeps these numbers. */
 typedef enum LsmEncoding
 {
 	LSM_ENC_NONE = 0,			/* compared by the support function */
@@ -23,8 +23,24 @@ typedef enum LsmEncoding
 	LSM_ENC_FIXED,				/* bytes of fixed length: uuid, macaddr */
 	LSM_ENC_TEXT,				/* no zero byte inside */
 	LSM_ENC_BYTEA,
-	LSM_ENC_NAME
+	LSM_ENC_NAME,
+	LSM_ENC_NUMERIC,
+	LSM_ENC_NETWORK,			/* inet, cidr */
+	LSM_ENC_INTERVAL,
+	LSM_ENC_TIMETZ,
+	LSM_ENC_BIT,				/* bit, varbit */
+	LSM_ENC_TID,
+	LSM_ENC_BPCHAR
 } LsmEncoding;
+
+/* How a column's values are hashed, for filters and key locks. */
+typedef enum LsmHashKind
+{
+	LSM_HASH_NONE = 0,			/* not at all: every value has the hash 0 */
+	LSM_HASH_BYTES = 1,			/* the bytes of their encoding */
+	LSM_HASH_STANDARD = 2,		/* by the hash function of 32 bits that goes with the class's "=" */
+	LSM_HASH_EXTENDED = 3		/* by the one of 64 bits, with seed 0 */
+} LsmHashKind;
 
 typedef struct LsmColumn
 {
@@ -33,12 +49,22 @@ typedef struct LsmColumn
 	bool		nulls_first;
 	int16		typlen;
 	bool		typbyval;
+	Oid			type;			/* of the column */
 	Oid			opcintype;
 	Oid			opfamily;
 	Oid			collation;
 	Oid			index;			/* whose column it is */
 	FmgrInfo	cmp;			/* support function 1 of the operator class */
-	int			rest_at;		/* encoded keys: its column in rest_desc, or -1 */
+	bool		keeps_details;	/* its code does not tell all of a value; see encode.c */
+	uint16		expected;		/* what decoding assumes unless it gets a detail; see LsmKeyCoding */
+	LsmHashKind hash_kind;
+	bool		hash_may_change;	/* hashes depend on composite types, which ALTER TYPE changes */
+	FmgrInfo	hash;			/* LSM_HASH_STANDARD and LSM_HASH_EXTENDED */
+	struct SortSupportData *sort;	/* tuple keys: compares faster than cmp, or NULL */
+	bool		asked_for_abbreviation; /* these two belong to sort_support.c */
+	struct SortSupportData *abbreviation;
+	bool		hashes_string;	/* that hashes the bytes of a string, */
+	bool		hashes_trimmed; /* or those without blanks at the end */
 } LsmColumn;
 
 #endif							/* LSM_COLUMN_H */

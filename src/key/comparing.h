@@ -1,6 +1,6 @@
 /*
  * comparing.h
- *	  Calls of comparison functions, and the indexes they are running for.
+ *	  Calls of comparison and hash functions, and the indexes they are running for.
  */
 #ifndef LSM_COMPARING_H
 #define LSM_COMPARING_H
@@ -10,6 +10,7 @@
 
 extern void lsm_compare_init(void);
 extern int32 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b);
+extern uint64 lsm_compare_hash(LsmColumn *column, Datum value);
 extern void lsm_compare_check(Relation index);
 
 #endif							/* LSM_COMPARING_H */

@@ -2,18 +2,51 @@
  * encode.c
  *	  Order-preserving encodings of single column values.
  *
- * An encoded column is a marker byte and, for a value, its encoding:
- *	  null first 0, value 1, null last 2
- * Integers are big-endian with the sign bit inverted; floats likewise, with
- * all bits inverted when negative; text ends with a zero byte; bytea has its
- * zero bytes escaped as 00 FF and ends with 00 01.  All bytes but the marker
- * are inverted for DESC.  No encoding is a prefix of another one of the same
- * column, so columns can simply follow each other.
+ * An encoded column is a marker byte and, for a value, its code:
+ *
+ *		00		null, NULLS FIRST
+ *		01		a value; its code follows
+ *		02		null, NULLS LAST
+ *
+ * All bytes but the marker are inverted for DESC.  Codes compare as the values do, and
+ * values that are equal have the same code.  No code is the beginning of another one of
+ * the same column, so columns can simply follow each other.  The codes:
+ *
+ *		bool						a byte, 0 or 1
+ *		"char"						the byte
+ *		int2, int4, int8, date,		big-endian, sign bit inverted
+ *		time, timestamp[tz], money
+ *		oid, pg_lsn, xid8			big-endian
+ *		float4, float8				big-endian bits; sign bit inverted, or all bits if the value
+ *									is negative; -0.0 as 0.0, all NaNs as one
+ *		uuid, macaddr, macaddr8		the bytes
+ *		text, varchar, name, char(n)	see string_code.c
+ *		bytea, bit, varbit			see bytes_code.c
+ *		numeric						see numeric_code.c
+ *		inet, cidr					see network_code.c
+ *		interval, timetz			see time_code.c
+ *		tid							block as uint32, offset as uint16, big-endian
+ *
+ * A *detail* is what a code does not tell, because equal values differ in it: an integer,
+ * or 0 if decoding gives exactly the value.  Entries keep details apart from keys (details.h).
+ *
+ *		float4, float8				the bits of -0.0 and of NaNs other than core's
+ *		numeric						1 + the display scale, if it is not the expected one
+ *		interval					months and days, see time_code.c
+ *		char(n)						1 + the number of blanks, if it is not the expected one
  */
 #include "postgres.h"
 
+#include "base/coding.h"
 #include "base/compat.h"
+#include "base/limits.h"
+#include "key/bytes_code.h"
+#include "key/collation.h"
 #include "key/encode.h"
+#include "key/network_code.h"
+#include "key/numeric_code.h"
+#include "key/string_code.h"
+#include "key/time_code.h"
 #include "utils/builtins.h"
 #include "utils/cash.h"
 #include "utils/date.h"
@@ -67,52 +100,50 @@ lsm_encoding_for(Oid cmp_function, Oid collation)
 		case F_MACADDR_CMP:
 		case F_MACADDR8_CMP:
 			return LSM_ENC_FIXED;
+		case F_NUMERIC_CMP:
+			return LSM_ENC_NUMERIC;
+		case F_NETWORK_CMP:
+			return LSM_ENC_NETWORK;
+		case F_INTERVAL_CMP:
+			return LSM_ENC_INTERVAL;
+		case F_TIMETZ_CMP:
+			return LSM_ENC_TIMETZ;
+		case F_BITCMP:
+		case F_VARBITCMP:
+			return LSM_ENC_BIT;
+		case F_BTTIDCMP:
+			return LSM_ENC_TID;
 		case F_BYTEACMP:
 			return LSM_ENC_BYTEA;
 		case F_BTTEXT_PATTERN_CMP:
 			return LSM_ENC_TEXT;
+		case F_BTBPCHAR_PATTERN_CMP:
+			return LSM_ENC_BPCHAR;
 		case F_BTTEXTCMP:
-			return OidIsValid(collation) && lsm_collation_is_c(collation) ?
-				LSM_ENC_TEXT : LSM_ENC_NONE;
+			return lsm_collation_is_bytewise(collation) ? LSM_ENC_TEXT : LSM_ENC_NONE;
 		case F_BTNAMECMP:
-			return OidIsValid(collation) && lsm_collation_is_c(collation) ?
-				LSM_ENC_NAME : LSM_ENC_NONE;
+			return lsm_collation_is_bytewise(collation) ? LSM_ENC_NAME : LSM_ENC_NONE;
+		case F_BPCHARCMP:
+			return lsm_collation_is_bytewise(collation) ? LSM_ENC_BPCHAR : LSM_ENC_NONE;
 		default:
 			return LSM_ENC_NONE;
 	}
 }
 
-static uint32
-count_zero_bytes(Datum value)
+/* Are there values of which the code does not tell all? */
+bool
+lsm_encoding_keeps_details(LsmEncoding encoding)
 {
-	const uint8 *bytes = (const uint8 *) VARDATA_ANY(DatumGetPointer(value));
-	uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-	uint32		zeros = 0;
-
-	for (uint32 i = 0; i < len; i++)
-		zeros += bytes[i] == 0;
-	return zeros;
+	return encoding == LSM_ENC_FLOAT4 || encoding == LSM_ENC_FLOAT8 ||
+		encoding == LSM_ENC_NUMERIC || encoding == LSM_ENC_INTERVAL || encoding == LSM_ENC_BPCHAR;
 }
 
-/* An upper bound of the encoded size in bytes, with the marker. */
-uint32
-lsm_encode_size(LsmColumn *column, Datum value, bool isnull)
+/* What decoding assumes of the values of a column with this type modifier; see LsmKeyCoding. */
+uint16
+lsm_encoding_expected(LsmEncoding encoding, int32 typmod)
 {
-	if (isnull)
-		return 1;
-	switch (column->encoding)
-	{
-		case LSM_ENC_FIXED:
-			return 1 + column->typlen;
-		case LSM_ENC_TEXT:
-			return 2 + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-		case LSM_ENC_BYTEA:
-			return 3 + VARSIZE_ANY_EXHDR(DatumGetPointer(value)) + count_zero_bytes(value);
-		case LSM_ENC_NAME:
-			return 2 + NAMEDATALEN;
-		default:
-			return 1 + sizeof(uint64);
-	}
+	return encoding == LSM_ENC_NUMERIC ? lsm_numeric_expected(typmod) :
+		encoding == LSM_ENC_BPCHAR ? lsm_bpchar_expected(typmod) : 0;
 }
 
 /* The width of a column's encoded values, without the marker; 0 if it varies. */
@@ -135,9 +166,58 @@ fixed_width(const LsmColumn *column)
 		case LSM_ENC_FLOAT8:
 			return 8;
 		case LSM_ENC_FIXED:
+		case LSM_ENC_TID:
 			return column->typlen;
+		case LSM_ENC_INTERVAL:
+			return LSM_INTERVAL_WIDTH;
+		case LSM_ENC_TIMETZ:
+			return LSM_TIMETZ_WIDTH;
 		default:
 			return 0;
+	}
+}
+
+/* An upper bound of the encoded size in bytes, with the marker. */
+uint32
+lsm_encode_size(const LsmColumn *column, Datum value, bool isnull)
+{
+	if (isnull)
+		return 1;
+	switch (column->encoding)
+	{
+		case LSM_ENC_TEXT:
+			return 2 + VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+		case LSM_ENC_BYTEA:
+			return 1 + lsm_bytea_size(value);
+		case LSM_ENC_BIT:
+			return 1 + lsm_bit_size(value);
+		case LSM_ENC_NAME:
+			return 2 + NAMEDATALEN;
+		case LSM_ENC_BPCHAR:
+			return 1 + lsm_bpchar_size(value);
+		case LSM_ENC_NUMERIC:
+			return 1 + lsm_numeric_size(value);
+		case LSM_ENC_NETWORK:
+			return 1 + LSM_NETWORK_MOST;
+		default:
+			return 1 + fixed_width(column);
+	}
+}
+
+/* An upper bound of the encoded size of all values, or LSM_MAX_ENTRY_SIZE. */
+uint32
+lsm_encoding_most(const LsmColumn *column)
+{
+	switch (column->encoding)
+	{
+		case LSM_ENC_TEXT:
+		case LSM_ENC_BPCHAR:
+		case LSM_ENC_BYTEA:
+		case LSM_ENC_BIT:
+		case LSM_ENC_NUMERIC:
+			return LSM_MAX_ENTRY_SIZE;
+		default:
+			return lsm_encode_size(column, (Datum) 0, false);
 	}
 }
 
@@ -148,27 +228,6 @@ lsm_encoded_length(const LsmColumn *column)
 	uint32		width = fixed_width(column);
 
 	return width > 0 ? 1 + width : 0;
-}
-
-static uint8 *
-put_be(uint8 *p, uint64 value, int bytes)
-{
-	for (int i = bytes - 1; i >= 0; i--)
-	{
-		p[i] = (uint8) value;
-		value >>= 8;
-	}
-	return p + bytes;
-}
-
-static uint64
-get_be(const uint8 *p, int bytes)
-{
-	uint64		value = 0;
-
-	for (int i = 0; i < bytes; i++)
-		value = (value << 8) | p[i];
-	return value;
 }
 
 /* Bits of a float such that they compare as unsigned integers. */
@@ -220,25 +279,46 @@ float8_from_bits(uint64 bits)
 	return value;
 }
 
-/* Does decoding give back exactly this value?  Not for -0.0 and odd NaNs. */
-bool
-lsm_encoding_is_exact(LsmColumn *column, Datum value)
+/* Returns how many bytes of this value are blanks that the code leaves out. */
+uint32
+lsm_encode_padding(const LsmColumn *column, Datum value)
 {
-	if (column->encoding == LSM_ENC_FLOAT4)
-	{
-		float4		v = DatumGetFloat4(value);
-		float4		back = float4_from_bits(float4_to_bits(v));
+	return column->encoding == LSM_ENC_BPCHAR ? lsm_bpchar_blanks(value) : 0;
+}
 
-		return memcmp(&v, &back, sizeof(v)) == 0;
-	}
-	if (column->encoding == LSM_ENC_FLOAT8)
+/* Returns what the code does not tell of this value, or 0.  Varlenas come detoasted (packed). */
+uint64
+lsm_encode_detail(const LsmColumn *column, Datum value)
+{
+	switch (column->encoding)
 	{
-		float8		v = DatumGetFloat8(value);
-		float8		back = float8_from_bits(float8_to_bits(v));
+		case LSM_ENC_FLOAT4:
+			{
+				float4		v = DatumGetFloat4(value);
+				float4		back = float4_from_bits(float4_to_bits(v));
+				uint32		bits;
 
-		return memcmp(&v, &back, sizeof(v)) == 0;
+				memcpy(&bits, &v, sizeof(bits));
+				return memcmp(&v, &back, sizeof(v)) == 0 ? 0 : bits;
+			}
+		case LSM_ENC_FLOAT8:
+			{
+				float8		v = DatumGetFloat8(value);
+				float8		back = float8_from_bits(float8_to_bits(v));
+				uint64		bits;
+
+				memcpy(&bits, &v, sizeof(bits));
+				return memcmp(&v, &back, sizeof(v)) == 0 ? 0 : bits;
+			}
+		case LSM_ENC_NUMERIC:
+			return lsm_numeric_detail(value, column->expected);
+		case LSM_ENC_INTERVAL:
+			return lsm_interval_detail(value);
+		case LSM_ENC_BPCHAR:
+			return lsm_bpchar_detail(value, column->expected);
+		default:
+			return 0;
 	}
-	return true;
 }
 
 /*
@@ -246,7 +326,7 @@ lsm_encoding_is_exact(LsmColumn *column, Datum value)
  * lsm_encode_size.  Varlenas come detoasted (packed).
  */
 uint8 *
-lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out)
+lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out)
 {
 	uint8	   *from;
 
@@ -266,63 +346,61 @@ lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out)
 			*out++ = (uint8) DatumGetChar(value);
 			break;
 		case LSM_ENC_INT16:
-			out = put_be(out, (uint16) DatumGetInt16(value) ^ 0x8000, 2);
+			out = lsm_put_big_endian(out, (uint16) DatumGetInt16(value) ^ 0x8000, 2);
 			break;
 		case LSM_ENC_INT32:
-			out = put_be(out, (uint32) DatumGetInt32(value) ^ 0x80000000u, 4);
+			out = lsm_put_big_endian(out, (uint32) DatumGetInt32(value) ^ 0x80000000u, 4);
 			break;
 		case LSM_ENC_INT64:
-			out = put_be(out, (uint64) DatumGetInt64(value) ^ UINT64CONST(0x8000000000000000), 8);
+			out = lsm_put_big_endian(out, (uint64) DatumGetInt64(value) ^ UINT64CONST(0x8000000000000000), 8);
 			break;
 		case LSM_ENC_UINT32:
-			out = put_be(out, DatumGetUInt32(value), 4);
+			out = lsm_put_big_endian(out, DatumGetUInt32(value), 4);
 			break;
 		case LSM_ENC_UINT64:
-			out = put_be(out, DatumGetUInt64(value), 8);
+			out = lsm_put_big_endian(out, DatumGetUInt64(value), 8);
 			break;
 		case LSM_ENC_FLOAT4:
-			out = put_be(out, float4_to_bits(DatumGetFloat4(value)), 4);
+			out = lsm_put_big_endian(out, float4_to_bits(DatumGetFloat4(value)), 4);
 			break;
 		case LSM_ENC_FLOAT8:
-			out = put_be(out, float8_to_bits(DatumGetFloat8(value)), 8);
+			out = lsm_put_big_endian(out, float8_to_bits(DatumGetFloat8(value)), 8);
 			break;
 		case LSM_ENC_FIXED:
 			memcpy(out, DatumGetPointer(value), column->typlen);
 			out += column->typlen;
 			break;
 		case LSM_ENC_TEXT:
-			{
-				uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-
-				memcpy(out, VARDATA_ANY(DatumGetPointer(value)), len);
-				out += len;
-				*out++ = 0;
-				break;
-			}
+			out = lsm_text_encode(value, out);
+			break;
 		case LSM_ENC_NAME:
-			{
-				uint32		len = strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN);
-
-				memcpy(out, NameStr(*DatumGetName(value)), len);
-				out += len;
-				*out++ = 0;
-				break;
-			}
+			out = lsm_name_encode(value, out);
+			break;
+		case LSM_ENC_BPCHAR:
+			out = lsm_bpchar_encode(value, out);
+			break;
 		case LSM_ENC_BYTEA:
-			{
-				uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value));
-				const uint8 *bytes = (const uint8 *) VARDATA_ANY(DatumGetPointer(value));
-
-				for (uint32 i = 0; i < len; i++)
-				{
-					*out++ = bytes[i];
-					if (bytes[i] == 0)
-						*out++ = 0xFF;
-				}
-				*out++ = 0;
-				*out++ = 1;
-				break;
-			}
+			out = lsm_bytea_encode(value, out);
+			break;
+		case LSM_ENC_BIT:
+			out = lsm_bit_encode(value, out);
+			break;
+		case LSM_ENC_NETWORK:
+			out = lsm_network_encode(value, out);
+			break;
+		case LSM_ENC_INTERVAL:
+			out = lsm_interval_encode(value, out);
+			break;
+		case LSM_ENC_TIMETZ:
+			out = lsm_timetz_encode(value, out);
+			break;
+		case LSM_ENC_TID:
+			out = lsm_put_big_endian(out, lsm_tid_to_int((ItemPointer) DatumGetPointer(value)),
+									 6);
+			break;
+		case LSM_ENC_NUMERIC:
+			out = lsm_numeric_encode(value, out);
+			break;
 		case LSM_ENC_NONE:
 			elog(ERROR, "column has no byte encoding");
 	}
@@ -337,6 +415,29 @@ lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out)
 	return out;
 }
 
+/* Encode a value by itself; it may be toasted.  lsm_code_free follows. */
+void
+lsm_code_make(LsmCode *code, const LsmColumn *column, Datum value, bool isnull)
+{
+	Datum		plain = value;
+	uint32		size;
+
+	if (column->typlen == -1 && !isnull)
+		plain = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+	size = lsm_encode_size(column, plain, isnull);
+	code->bytes = size > sizeof(code->room) ? palloc(size) : code->room;
+	code->length = lsm_encode_column(column, plain, isnull, code->bytes) - code->bytes;
+	if (plain != value)
+		pfree(DatumGetPointer(plain));
+}
+
+void
+lsm_code_free(LsmCode *code)
+{
+	if (code->bytes != code->room)
+		pfree(code->bytes);
+}
+
 /* The length of the encoded value at p, without the marker; 0 if it is damaged. */
 static uint32
 value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
@@ -348,21 +449,16 @@ value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 	{
 		case LSM_ENC_TEXT:
 		case LSM_ENC_NAME:
-			{
-				const uint8 *stop = memchr(p, flip, end - p);
-
-				return stop ? stop - p + 1 : 0;
-			}
+		case LSM_ENC_BPCHAR:
+			return lsm_string_length(p, end, flip);
 		case LSM_ENC_BYTEA:
-			for (const uint8 *q = p; q + 1 < end; q++)
-			{
-				if (*q != flip)
-					continue;
-				if ((q[1] ^ flip) == 1)
-					return q - p + 2;
-				q++;
-			}
-			return 0;
+			return lsm_bytes_length(p, end, flip, LSM_BYTEA_LAST);
+		case LSM_ENC_BIT:
+			return lsm_bytes_length(p, end, flip, LSM_BIT_LAST);
+		case LSM_ENC_NETWORK:
+			return lsm_network_length(p, end, flip);
+		case LSM_ENC_NUMERIC:
+			return lsm_numeric_length(p, end, flip);
 		default:
 			width = fixed_width(column);
 			return width <= end - p ? width : 0;
@@ -439,62 +535,84 @@ uninvert(const uint8 *p, uint32 len, uint8 *room, uint32 room_size)
 }
 
 static Datum
-decode_name(const uint8 *v, uint32 len)
+decode_tid(const uint8 *v)
 {
-	char	   *name = palloc0(NAMEDATALEN);
+	ItemPointer tid = palloc0(sizeof(ItemPointerData));
 
-	memcpy(name, v, Min(len - 1, NAMEDATALEN - 1));
-	return PointerGetDatum(name);
+	lsm_int_to_tid(lsm_get_big_endian(v, 6), tid);
+	return PointerGetDatum(tid);
 }
 
 static Datum
-decode_bytea(const uint8 *v, uint32 len)
+float4_from_detail(uint64 detail)
 {
-	bytea	   *result = palloc(VARHDRSZ + len);
-	uint8	   *out = (uint8 *) VARDATA(result);
+	uint32		bits = (uint32) detail;
+	float4		value;
 
-	for (uint32 i = 0; i + 2 < len; i++)
-	{
-		*out++ = v[i];
-		if (v[i] == 0)
-			i++;
-	}
-	SET_VARSIZE(result, (char *) out - (char *) result);
-	return PointerGetDatum(result);
+	memcpy(&value, &bits, sizeof(value));
+	return Float4GetDatum(value);
 }
 
-/* Decode a value that value_length has accepted. */
-static inline Datum
-decode_value(LsmEncoding encoding, const uint8 *v, uint32 len)
+static Datum
+float8_from_detail(uint64 detail)
 {
-	switch (encoding)
+	float8		value;
+
+	memcpy(&value, &detail, sizeof(value));
+	return Float8GetDatum(value);
+}
+
+/*
+ * Decode a value that value_length has accepted.  A damaged value by reference may give 0;
+ * others give some value.
+ */
+static inline Datum
+decode_value(const LsmColumn *column, const uint8 *v, uint32 len, uint64 detail)
+{
+	switch (column->encoding)
 	{
 		case LSM_ENC_BOOL:
 			return BoolGetDatum(v[0] != 0);
 		case LSM_ENC_CHAR:
 			return CharGetDatum((char) v[0]);
 		case LSM_ENC_INT16:
-			return Int16GetDatum((int16) ((uint16) get_be(v, 2) ^ 0x8000));
+			return Int16GetDatum((int16) ((uint16) lsm_get_big_endian(v, 2) ^ 0x8000));
 		case LSM_ENC_INT32:
-			return Int32GetDatum((int32) ((uint32) get_be(v, 4) ^ 0x80000000u));
+			return Int32GetDatum((int32) ((uint32) lsm_get_big_endian(v, 4) ^ 0x80000000u));
 		case LSM_ENC_INT64:
-			return Int64GetDatum((int64) (get_be(v, 8) ^ UINT64CONST(0x8000000000000000)));
+			return Int64GetDatum((int64) (lsm_get_big_endian(v, 8) ^ UINT64CONST(0x8000000000000000)));
 		case LSM_ENC_UINT32:
-			return UInt32GetDatum((uint32) get_be(v, 4));
+			return UInt32GetDatum((uint32) lsm_get_big_endian(v, 4));
 		case LSM_ENC_UINT64:
-			return UInt64GetDatum(get_be(v, 8));
+			return UInt64GetDatum(lsm_get_big_endian(v, 8));
 		case LSM_ENC_FLOAT4:
-			return Float4GetDatum(float4_from_bits((uint32) get_be(v, 4)));
+			return detail != 0 ? float4_from_detail(detail) :
+				Float4GetDatum(float4_from_bits((uint32) lsm_get_big_endian(v, 4)));
 		case LSM_ENC_FLOAT8:
-			return Float8GetDatum(float8_from_bits(get_be(v, 8)));
+			return detail != 0 ? float8_from_detail(detail) :
+				Float8GetDatum(float8_from_bits(lsm_get_big_endian(v, 8)));
 		case LSM_ENC_FIXED:
 			return PointerGetDatum(memcpy(palloc(len), v, len));
 		case LSM_ENC_TEXT:
-			return PointerGetDatum(cstring_to_text_with_len((const char *) v, len - 1));
+			return lsm_text_decode(v, len);
 		case LSM_ENC_NAME:
-			return decode_name(v, len);
+			return lsm_name_decode(v, len);
+		case LSM_ENC_BPCHAR:
+			return lsm_bpchar_decode(v, len, detail, column->expected);
 		case LSM_ENC_BYTEA:
-			return decode_bytea(v, len);
+			return lsm_bytea_decode(v, len);
+		case LSM_ENC_BIT:
+			return lsm_bit_decode(v, len);
+		case LSM_ENC_NETWORK:
+			return lsm_network_decode(v, len);
+		case LSM_ENC_INTERVAL:
+			return lsm_interval_decode(v, detail);
+		case LSM_ENC_TIMETZ:
+			return lsm_timetz_decode(v);
+		case LSM_ENC_TID:
+			return decode_tid(v);
+		case LSM_ENC_NUMERIC:
+			return lsm_numeric_decode(v, len, detail, column->expected);
 		case LSM_ENC_NONE:
 			break;
 	}
@@ -503,14 +621,14 @@ decode_value(LsmEncoding encoding, const uint8 *v, uint32 len)
 }
 
 /*
- * Decode the column at p.  Returns its end, or NULL if the bytes are damaged.
- * A value by reference is palloc'd.
+ * Decode the column at p, whose value has this detail, or 0.  Returns the column's end, or
+ * NULL if the bytes are damaged.  A value by reference is palloc'd.
  */
 const uint8 *
-lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
+lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end, uint64 detail,
 				  Datum *value, bool *isnull)
 {
-	uint8		room[16];
+	uint8		room[32];
 	const uint8 *v;
 	uint32		len;
 
@@ -525,6 +643,8 @@ lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
 	if (len == 0)
 		return NULL;
 	v = column->desc ? uninvert(p, len, room, sizeof(room)) : p;
-	*value = decode_value(column->encoding, v, len);
+	*value = decode_value(column, v, len, detail);
+	if (!column->typbyval && DatumGetPointer(*value) == NULL)
+		return NULL;
 	return p + len;
 }

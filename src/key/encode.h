@@ -8,12 +8,27 @@
 #include "key/column.h"
 
 extern LsmEncoding lsm_encoding_for(Oid cmp_function, Oid collation);
-extern bool lsm_encoding_is_exact(LsmColumn *column, Datum value);
+extern bool lsm_encoding_keeps_details(LsmEncoding encoding);
+extern uint16 lsm_encoding_expected(LsmEncoding encoding, int32 typmod);
+extern uint32 lsm_encoding_most(const LsmColumn *column);
 
-extern uint32 lsm_encode_size(LsmColumn *column, Datum value, bool isnull);
-extern uint8 *lsm_encode_column(LsmColumn *column, Datum value, bool isnull, uint8 *out);
-extern const uint8 *lsm_decode_column(LsmColumn *column, const uint8 *p, const uint8 *end,
-									  Datum *value, bool *isnull);
+extern uint32 lsm_encode_padding(const LsmColumn *column, Datum value);
+extern uint64 lsm_encode_detail(const LsmColumn *column, Datum value);
+
+/* A value's encoding by itself. */
+typedef struct LsmCode
+{
+	uint32		length;
+	uint8	   *bytes;			/* in `room`, or palloc'd */
+	uint8		room[128];		/* enough for most values */
+} LsmCode;
+
+extern void lsm_code_make(LsmCode *code, const LsmColumn *column, Datum value, bool isnull);
+extern void lsm_code_free(LsmCode *code);
+extern uint32 lsm_encode_size(const LsmColumn *column, Datum value, bool isnull);
+extern uint8 *lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out);
+extern const uint8 *lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end,
+									  uint64 detail, Datum *value, bool *isnull);
 
 extern bool lsm_encoded_is_null(const uint8 *p);
 extern uint32 lsm_encoded_length(const LsmColumn *column);

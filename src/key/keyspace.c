@@ -2,10 +2,17 @@
  * keyspace.c
  *	  Forming, comparing and deforming the keys of an index.
  *
- * An encoded keyspace codes columns back to back (encode.c) and keeps in the
- * rest of an entry an index tuple, without its TID and padding, of included
- * columns and of floats that the encoding does not keep.  A tuple keyspace's
- * key is an index tuple with a zero TID, without its padding.
+ * An encoded keyspace codes columns back to back (encode.c).  The rest of an entry has
+ * what the key does not tell:
+ *
+ *		uint8		number of details; only if there are included columns, and key
+ *					columns whose encodings keep details
+ *		details		see details.h; without that number they end where the rest ends
+ *		tuple		an index tuple of the included columns, without its TID and the zero
+ *					bytes at its end; only if there are included columns
+ *
+ * A tuple keyspace's key is an index tuple of all columns with a zero TID, without the zero
+ * bytes at its end.  It has no rest.
  */
 #include "postgres.h"
 
@@ -13,14 +20,16 @@
 #include "access/nbtree.h"
 #include "access/genam.h"
 #include "key/comparing.h"
+#include "key/details.h"
 #include "key/encode.h"
 #include "key/keyspace.h"
+#include "key/sort_support.h"
 #include "utils/lsyscache.h"
 
 #define TUPLE_TID_SIZE sizeof(ItemPointerData)
 
 static void
-column_init(LsmColumn *column, Relation index, int i)
+column_init(LsmColumn *column, Relation index, int i, const LsmKeyCoding *coding)
 {
 	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
 	int16		option = index->rd_indoption[i];
@@ -30,14 +39,18 @@ column_init(LsmColumn *column, Relation index, int i)
 	column->typbyval = att->attbyval;
 	column->desc = (option & INDOPTION_DESC) != 0;
 	column->nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+	column->type = att->atttypid;
 	column->opcintype = index->rd_opcintype[i];
 	column->opfamily = index->rd_opfamily[i];
 	column->collation = index->rd_indcollation[i];
-	column->rest_at = -1;
 	column->index = RelationGetRelid(index);
 	fmgr_info_copy(&column->cmp, index_getprocinfo(index, i + 1, BTORDER_PROC),
 				   CurrentMemoryContext);
-	column->encoding = lsm_encoding_for(column->cmp.fn_oid, column->collation);
+	column->keeps_details = lsm_encoding_keeps_details(coding->encodings[i]);
+	column->expected = coding->expected[i];
+	/* Tuple keys have no codes, but values are hashed by what their codes would be. */
+	column->encoding = coding->encoded ? coding->encodings[i] :
+		lsm_encoding_for(column->cmp.fn_oid, column->collation);
 }
 
 /* Where all columns have a fixed length keys are short, and so is what they need. */
@@ -49,13 +62,7 @@ longest_key(LsmKeySpace *ks)
 	if (!ks->encoded)
 		return LSM_MAX_ENTRY_SIZE;
 	for (int i = 0; i < ks->nkeys; i++)
-	{
-		LsmColumn  *column = &ks->columns[i];
-
-		if (column->encoding == LSM_ENC_TEXT || column->encoding == LSM_ENC_BYTEA)
-			return LSM_MAX_ENTRY_SIZE;
-		size += lsm_encode_size(column, (Datum) 0, false);
-	}
+		size += lsm_encoding_most(&ks->columns[i]);
 	return Min(size, LSM_MAX_ENTRY_SIZE);
 }
 
@@ -93,78 +100,101 @@ make_rooms(LsmKeySpace *ks)
 	}
 }
 
+/* What decoding assumes of a column's values, by its type or that of its domain. */
+static uint16
+expected_of(Relation index, int i, LsmEncoding encoding)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(index), i);
+	int32		typmod = att->atttypmod;
+
+	(void) getBaseTypeAndTypmod(att->atttypid, &typmod);
+	return lsm_encoding_expected(encoding, typmod);
+}
+
 /*
  * Decide how the keys of a new index are compared: as bytes, if all its columns
- * have an encoding.
+ * have an encoding.  And how they are hashed.
  */
 void
 lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
 {
-	memset(coding, 0, sizeof(LsmKeyCoding));
-	coding->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	coding->encoded = true;
-	for (int i = 0; i < coding->nkeys; i++)
-	{
-		LsmEncoding encoding = lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
-												index->rd_indcollation[i]);
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	LsmColumn  *columns = palloc(nkeys * sizeof(LsmColumn));
 
-		coding->encodings[i] = encoding;
-		if (encoding == LSM_ENC_NONE)
+	memset(coding, 0, sizeof(LsmKeyCoding));
+	coding->nkeys = nkeys;
+	for (int i = 0; i < nkeys; i++)
+		column_init(&columns[i], index, i, coding);
+	coding->encoded = true;
+	for (int i = 0; i < nkeys; i++)
+	{
+		coding->encodings[i] = columns[i].encoding;
+		if (columns[i].encoding == LSM_ENC_NONE)
 			coding->encoded = false;
 	}
 	if (!coding->encoded)
 		memset(coding->encodings, LSM_ENC_NONE, sizeof(coding->encodings));
+
+	/* Types may change under an index file, so this must be kept (ALTER TABLE reuses files). */
+	for (int i = 0; i < coding->nkeys && coding->encoded; i++)
+		coding->expected[i] = expected_of(index, i, coding->encodings[i]);
+	lsm_hashable_choose(columns, nkeys, coding);
+	pfree(columns);
 }
 
-/* Is this how the index was written, as far as this version knows? */
+/*
+ * Is a column stored as it must be?  Where keys are tuples, all encodings are LSM_ENC_NONE,
+ * whatever there is today.
+ */
+static bool
+is_column_coded_right(Relation index, const LsmKeyCoding *coding, int i)
+{
+	if (!coding->encoded)
+		return coding->encodings[i] == LSM_ENC_NONE;
+	return coding->encodings[i] != LSM_ENC_NONE &&
+		coding->encodings[i] == lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
+												 index->rd_indcollation[i]);
+}
+
+/*
+ * Refuse an index whose bytes are not in the order of its columns.  The file may come from a
+ * server whose C library has another order for a collation (see collation.c).
+ */
 static void
 check_coding(Relation index, const LsmKeyCoding *coding)
 {
-	bool		ok = coding->nkeys == IndexRelationGetNumberOfKeyAttributes(index);
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			i = 0;
 
-	/* Where keys are tuples, all encodings are LSM_ENC_NONE, whatever there is today. */
-	for (int i = 0; i < coding->nkeys && ok; i++)
-		ok = (coding->encodings[i] != LSM_ENC_NONE) == coding->encoded &&
-			(!coding->encoded ||
-			 coding->encodings[i] == lsm_encoding_for(index_getprocid(index, i + 1, BTORDER_PROC),
-													  index->rd_indcollation[i]));
-	if (!ok)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("keys of index \"%s\" are not coded as its operator classes ask for",
-						RelationGetRelationName(index)),
-				 errhint("Please REINDEX it.")));
+	while (coding->nkeys == nkeys && i < nkeys && is_column_coded_right(index, coding, i))
+		i++;
+	if (coding->nkeys == nkeys && i == nkeys)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("keys of index \"%s\" are not coded as its operator classes and collations ask for",
+					RelationGetRelationName(index)),
+			 coding->nkeys == nkeys ?
+			 errdetail("The order of column %d has changed since the index was built.", i + 1) : 0,
+			 errhint("Please REINDEX it.")));
 }
 
-/* Does an encoded index keep a column in the rest: an included one, or a float? */
-static bool
-is_in_rest(const LsmKeySpace *ks, int i)
-{
-	return i >= ks->nkeys || ks->columns[i].encoding == LSM_ENC_FLOAT4 ||
-		ks->columns[i].encoding == LSM_ENC_FLOAT8;
-}
-
-/* Describe the tuple in the rest of entries, if there is one. */
+/* Note what the rest of entries has. */
 static void
 describe_rest(LsmKeySpace *ks)
 {
-	int			count = 0;
+	int			included = ks->natts - ks->nkeys;
 
-	for (int i = 0; i < ks->natts && ks->encoded; i++)
-		count += is_in_rest(ks, i);
-	if (count == 0)
+	if (!ks->encoded)
 		return;
-	ks->has_rest = true;
-	ks->rest_desc = CreateTemplateTupleDesc(count);
-	count = 0;
-	for (int i = 0; i < ks->natts; i++)
-	{
-		if (!is_in_rest(ks, i))
-			continue;
-		if (i < ks->nkeys)
-			ks->columns[i].rest_at = count;
-		TupleDescCopyEntry(ks->rest_desc, ++count, ks->desc, i + 1);
-	}
+	for (int i = 0; i < ks->nkeys; i++)
+		ks->has_details |= ks->columns[i].keeps_details;
+	ks->has_rest = ks->has_details || included > 0;
+	if (included == 0)
+		return;
+	ks->rest_desc = CreateTemplateTupleDesc(included);
+	for (int i = 0; i < included; i++)
+		TupleDescCopyEntry(ks->rest_desc, i + 1, ks->desc, ks->nkeys + i + 1);
 }
 
 /*
@@ -185,9 +215,37 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 	ks->natts = IndexRelationGetNumberOfAttributes(index);
 	ks->encoded = coding->encoded;
 	for (int i = 0; i < ks->nkeys; i++)
-		column_init(&ks->columns[i], index, i);
+	{
+		column_init(&ks->columns[i], index, i, coding);
+		if (!ks->encoded)
+			ks->columns[i].sort = lsm_sort_support(&ks->columns[i]);
+	}
+	lsm_hashable_init(&ks->hashing, ks->columns, nkeys, coding);
 
 	describe_rest(ks);
+	make_rooms(ks);
+	return ks;
+}
+
+/*
+ * Copy a keyspace for another user, into the current memory context.  The copy looks up nothing
+ * anew, and must not outlive the original.
+ */
+LsmKeySpace *
+lsm_keyspace_copy(LsmKeySpace *from)
+{
+	Size		size = offsetof(LsmKeySpace, columns) + from->nkeys * sizeof(LsmColumn);
+	LsmKeySpace *ks = memcpy(palloc(size), from, size);
+
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		LsmColumn  *column = &from->columns[i];
+
+		fmgr_info_copy(&ks->columns[i].cmp, &column->cmp, CurrentMemoryContext);
+		if (column->hash_kind == LSM_HASH_STANDARD || column->hash_kind == LSM_HASH_EXTENDED)
+			fmgr_info_copy(&ks->columns[i].hash, &column->hash, CurrentMemoryContext);
+	}
+	lsm_hashable_copy(&ks->hashing, ks->columns);
 	make_rooms(ks);
 	return ks;
 }
@@ -232,39 +290,21 @@ form_tuple_key(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, Ls
 	pfree(tuple);
 }
 
-static void
-form_rest_tuple(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, LsmEntry *entry)
+/* Append the included columns to a rest that ends at p. */
+static uint8 *
+put_included(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, const LsmEntry *entry,
+			 uint8 *p)
 {
-	Datum		rest_values[INDEX_MAX_KEYS];
-	bool		rest_isnull[INDEX_MAX_KEYS];
-	bool		any = ks->natts > ks->nkeys;
-	int			n = 0;
-	IndexTuple	tuple;
-	Size		size;
+	IndexTuple	tuple = index_form_tuple(ks->rest_desc, values + ks->nkeys, isnull + ks->nkeys);
+	Size		size = entry->keylen + (p - ks->form_rest) + IndexTupleSize(tuple);
+	uint32		len;
 
-	for (int i = 0; i < ks->natts; i++)
-	{
-		if (i >= ks->nkeys)
-		{
-			rest_values[n] = values[i];
-			rest_isnull[n++] = isnull[i];
-		}
-		else if (ks->columns[i].rest_at >= 0)
-		{
-			rest_isnull[n] = isnull[i] || lsm_encoding_is_exact(&ks->columns[i], values[i]);
-			rest_values[n] = rest_isnull[n] ? (Datum) 0 : values[i];
-			any |= !rest_isnull[n++];
-		}
-	}
-	if (!any)
-		return;
-	tuple = index_form_tuple(ks->rest_desc, rest_values, rest_isnull);
-	size = IndexTupleSize(tuple);
-	if (entry->keylen + size > LSM_MAX_ENTRY_SIZE)
-		report_too_large(ks, entry->keylen + size, tid);
-	entry->restlen = unpadded_size((char *) tuple, size) - TUPLE_TID_SIZE;
-	memcpy(ks->form_rest, (char *) tuple + TUPLE_TID_SIZE, entry->restlen);
+	if (size > LSM_MAX_ENTRY_SIZE)
+		report_too_large(ks, size, tid);
+	len = unpadded_size((char *) tuple, IndexTupleSize(tuple)) - TUPLE_TID_SIZE;
+	memcpy(p, (char *) tuple + TUPLE_TID_SIZE, len);
 	pfree(tuple);
+	return p + len;
 }
 
 /*
@@ -275,7 +315,11 @@ void
 lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 				  LsmEntry *entry)
 {
+	bool		has_included = ks->natts > ks->nkeys;
 	uint8	   *p = ks->form_key;
+	uint8	   *rest = ks->form_rest + (ks->has_details && has_included);
+	int			details = 0;
+	uint64		padding = 0;
 
 	entry->key = ks->form_key;
 	entry->rest = ks->form_rest;
@@ -292,6 +336,7 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	{
 		LsmColumn  *column = &ks->columns[i];
 		Datum		value = values[i];
+		uint64		detail = 0;
 		Size		size;
 		bool		detoasted = false;
 
@@ -304,17 +349,37 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 		if ((p - ks->form_key) + size > LSM_MAX_ENTRY_SIZE)
 			report_too_large(ks, (p - ks->form_key) + size, tid);
 		p = lsm_encode_column(column, value, isnull[i], p);
+		if (column->keeps_details && !isnull[i])
+		{
+			detail = lsm_encode_detail(column, value);
+			padding += lsm_encode_padding(column, value);
+		}
+		if (detail != 0)
+		{
+			rest = lsm_detail_put(rest, i, detail);
+			details++;
+		}
 		if (detoasted)
 			pfree(DatumGetPointer(value));
 	}
 	entry->keylen = p - ks->form_key;
-	if (ks->has_rest)
-		form_rest_tuple(ks, values, isnull, tid, entry);
+	if (!ks->has_rest)
+		return;
+	/* An index-only scan must be able to make a tuple again.  It is compressed, as now. */
+	if (padding > LSM_MAX_ENTRY_SIZE)
+		pfree(index_form_tuple(ks->desc, values, isnull));
+	if (entry->keylen + (rest - ks->form_rest) > LSM_MAX_ENTRY_SIZE)
+		report_too_large(ks, entry->keylen + (rest - ks->form_rest), tid);
+	if (ks->has_details && has_included)
+		ks->form_rest[0] = details;
+	if (has_included)
+		rest = put_included(ks, values, isnull, tid, entry, rest);
+	entry->restlen = rest - ks->form_rest;
 }
 
 /*
  * An entry's key as an index tuple.  `room` is used when the key lies in a
- * page, unaligned and without zero bytes behind it.
+ * page, unaligned and without zero bytes after it.
  */
 IndexTuple
 lsm_key_as_tuple(const LsmEntry *entry, char *room)
@@ -324,19 +389,6 @@ lsm_key_as_tuple(const LsmEntry *entry, char *room)
 	memcpy(room, entry->key, entry->keylen);
 	memset(room + entry->keylen, 0, LSM_KEY_PAD);
 	return (IndexTuple) room;
-}
-
-/* The index tuple in an entry's rest, palloc'd, or NULL. */
-static IndexTuple
-rest_as_tuple(const LsmEntry *entry)
-{
-	char	   *tuple;
-
-	if (entry->restlen == 0)
-		return NULL;
-	tuple = palloc0(MAXALIGN(entry->restlen + TUPLE_TID_SIZE) + LSM_KEY_PAD);
-	memcpy(tuple + TUPLE_TID_SIZE, entry->rest, entry->restlen);
-	return (IndexTuple) tuple;
 }
 
 /* Report an entry that does not hold the columns it should. */
@@ -349,9 +401,48 @@ lsm_keyspace_report_entry(LsmKeySpace *ks)
 			 errhint("Please REINDEX it.")));
 }
 
+/* Find the details and the included columns in an entry's rest.  False if it is damaged. */
+bool
+lsm_rest_split(const LsmKeySpace *ks, const LsmEntry *entry, LsmDetails *details,
+			   const uint8 **included)
+{
+	details->p = entry->rest;
+	details->end = *included = entry->rest + entry->restlen;
+	if (ks->natts == ks->nkeys || entry->restlen == 0)
+		return true;
+	*included = entry->rest;
+	if (ks->has_details)
+	{
+		*included = lsm_details_skip(entry->rest + 1, details->end, entry->rest[0]);
+		details->p++;
+	}
+	details->end = *included;
+	return *included != NULL;
+}
+
+/* The included columns in an entry's rest.  Values by reference are palloc'd. */
+static void
+deform_included(LsmKeySpace *ks, const uint8 *bytes, Size len, int count, Datum *values,
+				bool *isnull)
+{
+	char	   *tuple;
+
+	for (int i = 0; i < count; i++)
+	{
+		values[i] = (Datum) 0;
+		isnull[i] = true;
+	}
+	if (len == 0)
+		return;
+	tuple = palloc0(MAXALIGN(len + TUPLE_TID_SIZE) + LSM_KEY_PAD);
+	memcpy(tuple + TUPLE_TID_SIZE, bytes, len);
+	for (int i = 0; i < count; i++)
+		values[i] = index_getattr((IndexTuple) tuple, i + 1, ks->rest_desc, &isnull[i]);
+}
+
 /*
  * Returns the first ncolumns column values of an entry. Values by reference are palloc'd or
- * point into the entry's key. Raises an error if the key is damaged.
+ * point into the entry's key. Raises an error if the entry is damaged.
  */
 void
 lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
@@ -359,7 +450,8 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 {
 	const uint8 *p = entry->key;
 	const uint8 *end = p + entry->keylen;
-	IndexTuple	rest = NULL;
+	LsmDetails	details = {NULL, NULL};
+	const uint8 *included = NULL;
 
 	if (!ks->encoded)
 	{
@@ -371,39 +463,19 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 		return;
 	}
 
-	if (ks->has_rest)
-		rest = rest_as_tuple(entry);
-	for (int i = 0; i < ncolumns; i++)
+	if (ks->has_rest && !lsm_rest_split(ks, entry, &details, &included))
+		lsm_keyspace_report_entry(ks);
+	for (int i = 0; i < Min(ncolumns, ks->nkeys); i++)
 	{
-		int			rest_at;
+		uint64		detail = ks->has_details ? lsm_detail_next(&details, i) : 0;
 
-		if (i < ks->nkeys)
-		{
-			p = lsm_decode_column(&ks->columns[i], p, end, &values[i], &isnull[i]);
-			if (p == NULL)
-				lsm_keyspace_report_entry(ks);
-			rest_at = isnull[i] ? -1 : ks->columns[i].rest_at;
-		}
-		else
-		{
-			rest_at = ks->rest_desc->natts - (ks->natts - i);
-			values[i] = (Datum) 0;
-			isnull[i] = true;
-		}
-		if (rest_at >= 0 && rest != NULL)
-		{
-			bool		rest_null;
-			Datum		value = index_getattr(rest, rest_at + 1, ks->rest_desc, &rest_null);
-
-			if (i >= ks->nkeys)
-			{
-				values[i] = value;
-				isnull[i] = rest_null;
-			}
-			else if (!rest_null)
-				values[i] = value;
-		}
+		p = lsm_decode_column(&ks->columns[i], p, end, detail, &values[i], &isnull[i]);
+		if (p == NULL)
+			lsm_keyspace_report_entry(ks);
 	}
+	if (ncolumns > ks->nkeys)
+		deform_included(ks, included, entry->rest + entry->restlen - included,
+						ncolumns - ks->nkeys, values + ks->nkeys, isnull + ks->nkeys);
 }
 
 /* An index tuple with the entry's columns and TID, palloc'd. */

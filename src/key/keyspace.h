@@ -13,20 +13,23 @@
 #include "base/coding.h"
 #include "format/leaf.h"
 #include "format/meta.h"
-#include "key/column.h"
+#include "key/details.h"
+#include "key/hashable.h"
 #include "utils/rel.h"
 
 typedef struct LsmKeySpace
 {
 	bool		encoded;		/* keys compare with memcmp */
 	bool		has_rest;		/* entries have a rest part */
+	bool		has_details;	/* which begins with details of key columns; see details.h */
 	uint32		max_keylen;		/* no key is longer, in bytes */
 	uint32		usual_keylen;	/* all keys without nulls have this length, or 0 */
 	int			nkeys;
 	int			natts;			/* with included columns */
 	TupleDesc	desc;
-	TupleDesc	rest_desc;		/* encoded: what the rest holds, or NULL */
+	TupleDesc	rest_desc;		/* encoded: the included columns, or NULL */
 	const char *index_name;
+	LsmHashing	hashing;		/* what filters know of the keys */
 
 	/* Room for lsm_keyspace_form and, tuple keys only, for unaligned keys in comparisons. */
 	uint8	   *form_key;
@@ -42,6 +45,7 @@ typedef struct LsmBoundColumn
 {
 	Datum		value;
 	bool		isnull;
+	bool		is_own;			/* the value has the type of the column's class */
 	FmgrInfo   *cmp;			/* tuple keys only; may be cross-type */
 } LsmBoundColumn;
 
@@ -63,15 +67,19 @@ typedef struct LsmBound
 
 extern void lsm_keyspace_choose(Relation index, LsmKeyCoding *coding);
 extern LsmKeySpace *lsm_keyspace_create(Relation index, const LsmKeyCoding *coding);
+extern LsmKeySpace *lsm_keyspace_copy(LsmKeySpace *from);
 extern void lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull,
 							  ItemPointer tid, LsmEntry *entry);
 extern void lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 								Datum *values, bool *isnull);
+extern bool lsm_rest_split(const LsmKeySpace *ks, const LsmEntry *entry, LsmDetails *details,
+						   const uint8 **included);
 extern void lsm_keyspace_report_entry(LsmKeySpace *ks) __attribute__((noreturn));
 extern bool lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull);
 extern bool lsm_key_may_repeat(LsmKeySpace *ks, Relation index, const LsmEntry *entry);
 extern IndexTuple lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry);
 extern int	lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b);
+extern uint64 lsm_tuple_prefix(LsmKeySpace *ks, const LsmEntry *entry);
 extern IndexTuple lsm_key_as_tuple(const LsmEntry *entry, char *room);
 extern int	lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_null,
 							   Datum b, bool b_null);
@@ -120,6 +128,16 @@ lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 	return lsm_key_compare_slow(ks, a, &other) == 0;
 }
 
+/* Order of two entries' keys; TIDs do not count. */
+static inline int
+lsm_key_order(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
+{
+	LsmEntry	other = *b;
+
+	other.tid = a->tid;
+	return lsm_key_compare(ks, a, &other);
+}
+
 /*
  * Compare an entry (or separator) with a bound. Negative: before it. Positive: after it.
  * Never 0.
@@ -144,6 +162,16 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 			return entry->tid < bound->tid ? -1 : 1;
 	}
 	return bound->tie;
+}
+
+/*
+ * The first bytes of an entry's key, or of its order code, as a number.  A key with a greater
+ * prefix is greater.  Not for the disk.
+ */
+static inline uint64
+lsm_entry_prefix(LsmKeySpace *ks, const LsmEntry *entry)
+{
+	return ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : lsm_tuple_prefix(ks, entry);
 }
 
 /* The entry that such a bound is next to. */

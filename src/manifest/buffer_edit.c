@@ -1,9 +1,10 @@
 /*
  * buffer_edit.c
- *	  What comes in: the fixed pages of a new index, pages of the write buffer
- *	  that are opened and sealed, batches.
+ *	  Edits that add entries: create an index, open and seal pages of the write buffer, add
+ *	  a batch.
  *
- * Each function here is one atomic change, one WAL record (I1).
+ * Each edit is atomic and writes one WAL record (I1).  Putting an entry into an open page is
+ * no edit; see ingest/write_buffer.c.
  */
 #include "postgres.h"
 
@@ -16,8 +17,8 @@
 #include "storage/emit.h"
 
 /*
- * Write the four fixed pages into an empty fork.  The init fork is logged even
- * though the relation is not.
+ * Write the four fixed pages into an empty fork.  The init fork of an unlogged index is
+ * logged.
  */
 void
 lsm_manifest_create(LsmIndex *index, ForkNumber fork)
@@ -58,7 +59,7 @@ lsm_manifest_create(LsmIndex *index, ForkNumber fork)
 	}
 }
 
-/* What a sealed page holds, for its record. */
+/* Fill in the fields of the run's record that describe the entries of its sealed page. */
 static void
 describe_sealed_page(LsmIndex *index, LsmChangedPage *page, LsmRunRecord *run)
 {
@@ -81,7 +82,7 @@ describe_sealed_page(LsmIndex *index, LsmChangedPage *page, LsmRunRecord *run)
 	run->offset_bits = mode.offset_bits;
 }
 
-/* The old run becomes a sealed one. */
+/* Seal the page of an open run. */
 static void
 seal_open_page(LsmChange *change, const LsmRunRecord *old)
 {
@@ -95,7 +96,7 @@ seal_open_page(LsmChange *change, const LsmRunRecord *old)
 	change->edit.seals++;
 }
 
-/* A block and a record for a new run, which is open. */
+/* Add a new open run: take a block for its page, and put its record. */
 static void
 open_new_page(LsmChange *change)
 {
@@ -123,10 +124,10 @@ open_new_page(LsmChange *change)
 }
 
 /*
- * Seal the open page of a run (0: none), and open a new one unless at least
- * `pages` others are open.  LSM_SEAL_RACED: the run is not open any more, or
- * there was nothing to do.  *seals is the number of pages that came in so far,
- * this one included.
+ * Seal the open page of a run (0: of none), and open a new page unless at least `pages`
+ * others are open.  Returns LSM_SEAL_RACED if the run is no longer open, or there was
+ * nothing to do.  Sets *seals to the number of pages that the index has ever received, this
+ * one included.
  */
 LsmSealResult
 lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
@@ -138,8 +139,9 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 	bool		opens;
 
 	Assert(pages <= LSM_MAX_OPEN_RUNS);
-	/* A writer of a unique index: publish lock and key lock.  Others may be faster. */
+	/* Holds publish lock and key lock if the index is unique.  Others may seal the page first. */
 	LSM_STOP_POINT(run_id != 0 ? "page-seal" : "page-open");
+	lsm_space_prepare(index, 1, false);
 	change = lsm_change_begin(index);
 	meta = change->meta;
 	for (uint32 i = 0; i < meta->run_count; i++)
@@ -168,15 +170,15 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 		open_new_page(change);
 	*seals = meta->seals + change->edit.seals;
 	lsm_change_commit(change);
-	/* The same locks.  The entry that needs room is on no page. */
+	/* Holds the same locks.  The entry that needs room is not on any page yet. */
 	LSM_STOP_POINT(run_id != 0 ? "page-sealed" : "page-opened");
 	return LSM_SEALED;
 }
 
 /*
- * Add a finished image to the index as a run of its own: its pages, its blocks
- * and its record in the manifest with one WAL record.  *seals is the number of
- * pages that came in so far, these included.
+ * Add a finished image to the index as a run of its own.  One WAL record covers its blocks,
+ * its pages and its record in the manifest.  Sets *seals to the number of pages that the
+ * index has ever received, these included.
  */
 LsmSealResult
 lsm_manifest_add_batch(LsmIndex *index, LsmBuilder *image, int level, uint64 *seals)
@@ -188,6 +190,7 @@ lsm_manifest_add_batch(LsmIndex *index, LsmBuilder *image, int level, uint64 *se
 	BlockNumber start;
 
 	lsm_builder_describe(image, &entry);
+	lsm_space_prepare(index, segment->blocks, false);
 	change = lsm_change_begin(index);
 	if (change->meta->run_count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
 	{

@@ -1,10 +1,10 @@
 /*
  * change.c
- *	  Edits of the manifest: locking, copying, logging, applying.
+ *	  Edits of the manifest: lock the pages, change copies, log and apply them.
  *
- * Lock order: the meta page, then whatever takes part, in the order in which it
- * comes; all that is locked under the meta page's exclusive lock, and by others
- * one at a time at most.  Redo locks in the same order.
+ * Lock order: the meta page, then the other pages in the order in which they join the change.
+ * This cannot deadlock: the meta page is locked exclusively, and whoever does not hold it
+ * locks one page at a time.  Redo also locks these pages one at a time.
  */
 #include "postgres.h"
 
@@ -14,7 +14,10 @@
 #include "storage/emit.h"
 #include "utils/memutils.h"
 
-/* Lock the meta page, and begin an edit that changes nothing yet. */
+/*
+ * Lock the meta page exclusively, and begin an empty edit.  End it with lsm_change_commit or
+ * lsm_change_cancel.
+ */
 LsmChange *
 lsm_change_begin(LsmIndex *index)
 {
@@ -32,7 +35,7 @@ lsm_change_begin(LsmIndex *index)
 	return change;
 }
 
-/* A page that takes part already; NULL: it does not. */
+/* Returns a page of the change, or NULL if the block is not part of it. */
 LsmChangedPage *
 lsm_change_find(LsmChange *change, BlockNumber block)
 {
@@ -60,7 +63,10 @@ add_changed_page(LsmChange *change, BlockNumber block, Buffer buffer)
 	return page;
 }
 
-/* A page that takes part: it is locked, and copied as it is. */
+/*
+ * Returns a page of the change.  If the block is not part of it yet, lock and copy the page.
+ * Raises an error if the page is not of this kind and owner.
+ */
 LsmChangedPage *
 lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 {
@@ -75,7 +81,11 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 	return page;
 }
 
-/* A page whose old content does not count: the first operation makes it anew. */
+/*
+ * Add a page whose old content does not matter.  The first operation must initialize it.
+ *
+ * REQUIRES: the block is not part of the change yet.
+ */
 LsmChangedPage *
 lsm_change_new_page(LsmChange *change, BlockNumber block)
 {
@@ -88,7 +98,7 @@ lsm_change_new_page(LsmChange *change, BlockNumber block)
 	return page;
 }
 
-/* A new page with this content, which is logged whole. */
+/* Add a new page with this content, logged as a full image. */
 void
 lsm_change_image(LsmChange *change, BlockNumber block, Page content)
 {
@@ -113,7 +123,10 @@ append_change_data(LsmChange *change, LsmChangedPage *page, const void *data, Si
 	page->size += size;
 }
 
-/* Change a page that takes part.  Errors when the operation does not fit it. */
+/*
+ * Apply an operation to the copy of a page, and add it to what will be logged.  Raises an
+ * error if the operation does not fit the page.
+ */
 void
 lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind kind,
 			  const void *data, uint32 size)
@@ -130,32 +143,6 @@ lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind kind,
 	append_change_data(change, page, &op, sizeof(op));
 	append_change_data(change, page, data, size);
 	page->changed = true;
-}
-
-/* Would the edit fit the manifest?  Checked before anything is changed. */
-static void
-check_edit_fits(LsmChange *change)
-{
-	int			count = change->meta->run_count;
-
-	for (uint32 i = 0; i < change->edit.count; i++)
-	{
-		const LsmEditOp *op = &change->edit.ops[i];
-		bool		found;
-
-		if (op->kind == LSM_EDIT_RESERVE || op->kind == LSM_EDIT_RELEASE)
-			continue;
-		found = lsm_meta_find(change->meta, op->u.run.run_id) != NULL;
-		if (op->kind == LSM_EDIT_PUT && !found)
-			count++;
-		if (op->kind == LSM_EDIT_REMOVE)
-			count--;
-		if (count > LSM_MAX_RUNS ||
-			(!found && (op->kind == LSM_EDIT_REMOVE || op->kind == LSM_EDIT_SET_JOB ||
-						op->kind == LSM_EDIT_TAKE)))
-			elog(ERROR, "edit does not fit the manifest of index \"%s\"",
-				 RelationGetRelationName(change->index->rel));
-	}
 }
 
 static void
@@ -179,13 +166,20 @@ log_change(LsmChange *change)
 	lsm_wal_edit(change->meta_buffer, &change->edit, pages, n);
 }
 
-/* Apply and log everything as one, and unlock. */
+/*
+ * Apply the edit and all page changes, write one WAL record, and unlock. Raises an error, before
+ * anything is changed, if the edit does not fit the manifest.
+ */
 void
 lsm_change_commit(LsmChange *change)
 {
 	bool		logged = RelationNeedsWAL(change->index->rel);
+	PGAlignedBlock meta;
 
-	check_edit_fits(change);
+	memcpy(meta.data, BufferGetPage(change->meta_buffer), BLCKSZ);
+	if (!lsm_meta_apply((Page) meta.data, &change->edit))
+		elog(ERROR, "edit does not fit the manifest of index \"%s\"",
+			 RelationGetRelationName(change->index->rel));
 	for (int i = 0; i < change->page_count; i++)
 	{
 		if (change->pages[i].changed && !change->pages[i].image)
@@ -195,8 +189,7 @@ lsm_change_commit(LsmChange *change)
 		lsm_wal_prepare_edit(change->page_count);
 
 	START_CRIT_SECTION();
-	if (!lsm_meta_apply(BufferGetPage(change->meta_buffer), &change->edit))
-		elog(PANIC, "pg_lsm: edit was checked but did not fit");
+	memcpy(BufferGetPage(change->meta_buffer), meta.data, BLCKSZ);
 	MarkBufferDirty(change->meta_buffer);
 	for (int i = 0; i < change->page_count; i++)
 	{
@@ -213,7 +206,7 @@ lsm_change_commit(LsmChange *change)
 	lsm_change_cancel(change);
 }
 
-/* Unlock everything.  What was not committed has not happened. */
+/* Unlock and forget everything.  Without a commit, nothing has changed. */
 void
 lsm_change_cancel(LsmChange *change)
 {

@@ -1,13 +1,11 @@
 /*
  * change.h
- *	  An edit of the manifest under construction, with all pages that change
- *	  with it.
+ *	  An edit of the manifest under construction, with all pages that change with it (I1).
  *
- * Between lsm_change_begin and lsm_change_commit the meta page is locked
- * exclusively, and so is each page that takes part, as soon as it does.  Pages
- * are changed in copies: what was done in a change can be seen by what comes
- * next in it, and an error before the commit leaves everything as it was.  The
- * commit copies them back and writes a single WAL record.
+ * From lsm_change_begin to lsm_change_commit the meta page is locked exclusively.  Each other
+ * page is locked exclusively from the time it joins the change.  A change modifies copies of
+ * the pages, so later operations see earlier ones, and an error before the commit leaves
+ * everything as it was.  The commit copies the pages back and writes a single WAL record.
  */
 #ifndef LSM_CHANGE_H
 #define LSM_CHANGE_H
@@ -20,23 +18,23 @@ typedef struct LsmChangedPage
 {
 	BlockNumber block;
 	Buffer		buffer;			/* locked exclusively */
-	bool		init;			/* its old content does not count */
-	bool		image;			/* logged whole */
+	bool		init;			/* the old content does not matter */
+	bool		image;			/* logged as a full image */
 	bool		changed;
-	Page		copy;			/* as it will be */
-	char	   *data;			/* the change, as logged; see page_change.h */
-	Size		size;
+	Page		copy;			/* the page after the change */
+	char	   *data;			/* the operations to log; see page_change.h */
+	Size		size;			/* bytes of data in use, and allocated */
 	Size		room;
 } LsmChangedPage;
 
 typedef struct LsmChange
 {
 	LsmIndex   *index;
-	MemoryContext context;		/* of all this */
-	Buffer		meta_buffer;
-	LsmMeta    *meta;			/* as it was */
+	MemoryContext context;		/* holds the change and the copies */
+	Buffer		meta_buffer;	/* locked exclusively */
+	LsmMeta    *meta;			/* on the page: the state before the edit */
 	LsmEdit		edit;
-	uint64		stamp;			/* number of the edit */
+	uint64		stamp;			/* the number of the edit */
 	int			page_count;
 	LsmChangedPage pages[LSM_WAL_PAGES];
 } LsmChange;
@@ -53,8 +51,8 @@ extern void lsm_change_commit(LsmChange *change);
 extern void lsm_change_cancel(LsmChange *change);
 
 /*
- * space.c: an edit looks for free blocks in so many regions.  Where it gives none back,
- * it has a map page of each of them, and two of where the file ends.
+ * space.c: an edit searches at most this many regions for free blocks.  An edit that frees no
+ * blocks has at most one map page for each, and two for the end of the file.
  */
 #define LSM_MOST_REGIONS 4
 #define LSM_MOST_MAP_PAGES (LSM_MOST_REGIONS + 2)
@@ -62,7 +60,9 @@ extern void lsm_change_cancel(LsmChange *change);
 extern uint32 lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large,
 							 BlockNumber *start);
 extern void lsm_space_give(LsmChange *change, BlockNumber start, uint32 length);
-extern void lsm_space_extend_ahead(LsmIndex *index, uint32 want);
+extern void lsm_space_touch(LsmIndex *index, BlockNumber block);
+extern void lsm_space_prepare(LsmIndex *index, uint32 want, bool large);
+extern void lsm_space_touch_end(LsmIndex *index);
 extern BlockNumber lsm_space_used_end(LsmChange *change);
 extern void lsm_space_cut(LsmChange *change, BlockNumber end);
 

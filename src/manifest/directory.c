@@ -2,16 +2,14 @@
  * directory.c
  *	  Directories: the trees that name the segments of a run.
  *
- * Directories change only with edits, so under the exclusive lock of the meta
- * page.  Readers lock a directory page for as long as it takes to search or to copy it,
- * and look at its stamp: a page that was changed after the reader's version was
- * taken tells it that the version is old.  What it comes upon otherwise is the
- * directory just as it was in that version.
+ * Directories change only in edits, under the exclusive lock of the meta page.  Readers lock
+ * one directory page at a time, only to search or copy it, and check its stamp.  A stamp
+ * later than the reader's version means that the version is stale.  Otherwise the page is
+ * exactly as it was in that version.
  *
- * Items are added behind the last one and stay where they are.  The item of a
- * segment of which nothing is left has no blocks, and is passed over; its keys
- * still say how far the run goes.  Nor has the item of a directory page that is
- * freed because VACUUM has emptied all its segments.
+ * Items are appended and keep their places.  An item with no blocks stands for a segment that
+ * is gone, or for a directory page that was freed because VACUUM emptied all its segments.
+ * Searches skip such items, but their keys still tell where the run ends.
  */
 #include "postgres.h"
 
@@ -19,7 +17,10 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Lock a directory page, as the version knows it.  InvalidBuffer: it is older than the page. */
+/*
+ * Lock a directory page (share).  Returns InvalidBuffer if the page has changed since the edit
+ * `edits`.
+ */
 static Buffer
 lock_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block)
 {
@@ -38,7 +39,7 @@ lock_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 	return InvalidBuffer;
 }
 
-/* Copy a directory page.  False if the version is older than the page. */
+/* Copy a directory page.  Returns false if it has changed since the edit `edits`. */
 static bool
 read_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block,
 					Page copy)
@@ -47,7 +48,7 @@ read_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 
 	if (!BufferIsValid(buffer))
 		return false;
-	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
+	lsm_page_copy(copy, BufferGetPage(buffer));
 	UnlockReleaseBuffer(buffer);
 	return true;
 }
@@ -66,7 +67,7 @@ get_directory_item(LsmIndex *index, BlockNumber block, Page page, int ordinal,
 		report_directory_item(index, block);
 }
 
-/* How many items of the page begin (by_high: end) before the bound? */
+/* Returns the number of items on the page that begin (by_high: end) before the bound. */
 static int
 count_items_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
 				   const LsmBound *bound, bool by_high)
@@ -89,7 +90,7 @@ count_items_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page pag
 	return low;
 }
 
-/* A search, and where its result goes. */
+/* A search: its arguments and its result. */
 typedef struct Search
 {
 	LsmIndex   *index;
@@ -101,7 +102,7 @@ typedef struct Search
 	LsmFoundSegment *found;
 } Search;
 
-/* The child that the search begins with is not known yet. */
+/* The search has not chosen its first child yet. */
 #define FIRST_CHILD (-2)
 
 static LsmFindResult
@@ -129,8 +130,8 @@ search_segments(Search *s, BlockNumber block, Page page)
 }
 
 /*
- * The child of a page above level 1 to look into: number *at, or the next one that has
- * not been freed.  LSM_FOUND_NONE if there is none.
+ * Find the next child to search below a page above level 1: number *at, or the first one
+ * after it that has not been freed.  Returns LSM_FOUND_NONE if none is left.
  */
 static LsmFindResult
 search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *child)
@@ -138,7 +139,7 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 	int			count = lsm_directory_page_count(page);
 	int			step = s->forward ? 1 : -1;
 
-	/* At first the last one that begins before the bound; what it lacks its neighbours may have. */
+	/* Start with the last child that begins before the bound.  Its neighbors come next. */
 	if (*at == FIRST_CHILD)
 	{
 		*at = count_items_before(s->index, s->ks, block, page, s->bound, false) - 1;
@@ -160,9 +161,9 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 }
 
 /*
- * Look at one page: for a segment at level 1, else for a child.  Encoded keys are
- * compared under the page's lock.  Other comparisons may call anything, so they get
- * a copy.
+ * Search one page, at level 1 for a segment, above for a child.  Encoded keys are compared
+ * under the page's lock.  Comparison functions may run arbitrary code, so for tuple keys the
+ * page is copied and unlocked first.
  */
 static LsmFindResult
 search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *child)
@@ -177,13 +178,13 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 	page = BufferGetPage(buffer);
 	if (!s->ks->encoded)
 	{
-		memcpy(copy.data, page, BLCKSZ);
+		lsm_page_copy(copy.data, page);
 		page = copy.data;
 		UnlockReleaseBuffer(buffer);
 		buffer = InvalidBuffer;
 	}
 	if (lsm_directory_header(page)->level != level)
-		lsm_report_corruption(s->index->rel, block, "directory page is of another level");
+		lsm_report_corruption(s->index->rel, block, "directory page has the wrong level");
 	if (level == 1)
 		result = search_segments(s, block, page);
 	else
@@ -193,7 +194,10 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 	return result;
 }
 
-/* Look below a page. Its lock is not held meanwhile: edits lock several, in any order. */
+/*
+ * Search a page and what is below it.  The page stays unlocked while its children are
+ * searched, since edits lock several directory pages in any order.
+ */
 static LsmFindResult
 search_below_page(Search *s, BlockNumber block, int level)
 {
@@ -214,11 +218,12 @@ search_below_page(Search *s, BlockNumber block, int level)
 }
 
 /*
- * Find the first segment that ends after the bound (backward: the last one that
- * begins before it), in the version of that edit.
+ * Find the first segment that ends after the bound, or, backward, the last segment that
+ * begins before it.  Returns LSM_FOUND_STALE if the search meets a page that has changed
+ * since the edit `edits`.
  *
- * REQUIRES: the run has a directory.  found->low and high are zeroed, or were
- * used before; their memory is the current context's.
+ * REQUIRES: the run has a directory.  found->low and found->high are zeroed or have been used
+ * before.  They are allocated in the current memory context.
  */
 LsmFindResult
 lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 edits,
@@ -230,8 +235,8 @@ lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, ui
 }
 
 /*
- * Copy the directory page on which a search has found a segment: those behind it are
- * wanted, too.  LSM_FOUND_STALE if the version is older than the page.
+ * Copy the directory page on which a search found a segment, for a caller that also needs the
+ * segments after it.  Returns LSM_FOUND_STALE if the page has changed since the edit `edits`.
  */
 LsmFindResult
 lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
@@ -240,7 +245,43 @@ lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 	return read_directory_page(index, run, edits, found->page, copy) ? LSM_FOUND : LSM_FOUND_STALE;
 }
 
-/* Where a run ends: the bound after the last entry that its segments were written with. */
+/*
+ * List the segments that the only page of a directory names, at most `most`; *count is their
+ * number.  Returns LSM_FOUND_STALE if the page has changed since the edit `edits`.
+ */
+LsmFindResult
+lsm_directory_list(LsmIndex *index, const LsmRunRecord *run, uint64 edits, int most,
+				   LsmSegment *segments, int *count)
+{
+	Buffer		buffer = lock_directory_page(index, run, edits, run->start);
+	Page		page;
+	int			items;
+
+	Assert(run->dir_height == 1);
+	if (!BufferIsValid(buffer))
+		return LSM_FOUND_STALE;
+	page = BufferGetPage(buffer);
+	items = lsm_directory_page_count(page);
+	*count = 0;
+	for (int i = 0; i < items; i++)
+	{
+		LsmDirectoryEntry item;
+
+		get_directory_item(index, run->start, page, i, &item);
+		if (item.segment.blocks == 0)
+			continue;
+		if (*count == most)
+			lsm_report_corruption(index->rel, run->start, "directory has more segments than its run");
+		segments[(*count)++] = item.segment;
+	}
+	UnlockReleaseBuffer(buffer);
+	return LSM_FOUND;
+}
+
+/*
+ * Set *high to the end of a run: the bound after the last entry that its segments were
+ * written with.  Returns LSM_FOUND_STALE if the directory has changed since the edit `edits`.
+ */
 LsmFindResult
 lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBound *high)
 {
@@ -274,7 +315,7 @@ walk_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 	if (!read_directory_page(index, run, edits, block, page))
 		return false;
 	if (lsm_directory_header(page)->level != level)
-		lsm_report_corruption(index->rel, block, "directory page is of another level");
+		lsm_report_corruption(index->rel, block, "directory page has the wrong level");
 	visit(arg, block, page, -1, NULL);
 	for (int i = 0; i < lsm_directory_page_count(page); i++)
 	{
@@ -291,9 +332,9 @@ walk_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 }
 
 /*
- * Visit all pages of a directory from the root down, and all items of the lowest
- * ones, those without blocks included, in the order of their keys.  False when
- * it has changed since that edit: then some of it was visited.
+ * Visit all pages of a directory from the root down, and in key order all items of its lowest
+ * pages, including items without blocks.  Returns false if the directory has changed since
+ * the edit `edits`; some of it may have been visited by then.
  */
 bool
 lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
@@ -302,7 +343,45 @@ lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 	return walk_directory_page(index, run, edits, run->start, run->dir_height, visit, arg);
 }
 
-/* --- changes: the caller has begun a change ------------------------------------- */
+/*
+ * Find the pages that lead from the root of a directory to the item of a segment, for
+ * lsm_directory_prune.  Returns LSM_FOUND_STALE if a page has changed since the edit `edits`, and
+ * LSM_FOUND_NONE if no path leads there.
+ *
+ * REQUIRES: lsm_directory_find has found the segment.
+ */
+LsmFindResult
+lsm_directory_path(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 edits,
+				   const LsmFoundSegment *found, LsmDirectoryPath *path)
+{
+	PGAlignedBlock room;
+	Page		page = room.data;
+	LsmBound	low = found->low;
+	BlockNumber block = run->start;
+
+	low.tie = -1;				/* the item may be the first one on its page */
+	path->height = run->dir_height;
+	for (int level = run->dir_height; level > 1; level--)
+	{
+		LsmDirectoryEntry item;
+
+		if (!read_directory_page(index, run, edits, block, page))
+			return LSM_FOUND_STALE;
+		path->blocks[level] = block;
+		path->ordinals[level] = count_items_before(index, ks, block, page, &low, false) - 1;
+		if (path->ordinals[level] < 0)
+			return LSM_FOUND_NONE;
+		get_directory_item(index, block, page, path->ordinals[level], &item);
+		if (item.segment.blocks == 0)
+			return LSM_FOUND_NONE;
+		block = item.segment.start;
+	}
+	path->blocks[1] = block;
+	path->ordinals[1] = found->ordinal;
+	return block == found->page ? LSM_FOUND : LSM_FOUND_NONE;
+}
+
+/* --- changes; the caller has begun the change -------------------------------------- */
 
 static LsmChangedPage *
 change_directory(LsmChange *change, const LsmRunRecord *run, BlockNumber block)
@@ -310,7 +389,7 @@ change_directory(LsmChange *change, const LsmRunRecord *run, BlockNumber block)
 	return lsm_change_page(change, block, LSM_PAGE_DIRECTORY, run->run_id);
 }
 
-/* A new directory page, without items. */
+/* Add an empty directory page. */
 static LsmChangedPage *
 new_directory_page(LsmChange *change, const LsmRunRecord *run, int level)
 {
@@ -335,7 +414,7 @@ append_directory_item(LsmChange *change, LsmChangedPage *page, const LsmDirector
 	lsm_change_op(change, page, LSM_OP_DIRECTORY_APPEND, item, size);
 }
 
-/* The item for a child, which begins with `low`. */
+/* Append the item of a child page whose first key is that of `low`. */
 static void
 append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, BlockNumber child)
 {
@@ -350,7 +429,7 @@ append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, Block
 	append_directory_item(change, page, &entry);
 }
 
-/* Does an item for an entry (above level 1: for its low key alone) fit? */
+/* Does the item fit the page?  Above level 1, items have a low key only. */
 static bool
 directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 {
@@ -360,9 +439,9 @@ directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 }
 
 /*
- * Look at a page of the right edge, as it is in this change: does an item for the entry
- * fit?  Returns what its last item leads to.  The page does not take part in the change
- * for that: a tall directory has more of them than an edit has room for.
+ * Look at a page of the right edge as the change has left it.  Sets *has_room if an item for
+ * the entry fits.  Returns the block that the page's last item names.  The page does not join
+ * the change, since a tall directory has more of these pages than fit an edit.
  */
 static BlockNumber
 look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level,
@@ -388,7 +467,7 @@ look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int 
 StaticAssertDecl(LSM_MAX_HEIGHT + 1 + LSM_MOST_MAP_PAGES <= LSM_WAL_PAGES,
 				 "an append to the tallest directory fits an edit");
 
-/* All pages of the right edge are full: a new root above the old one. */
+/* All pages of the right edge are full: add a root above the old one. */
 static void
 add_directory_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber child)
 {
@@ -408,12 +487,12 @@ add_directory_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, Bl
 }
 
 /*
- * Add a segment behind the last one of a run, whose record is changed here and
- * put into the edit by the caller.  A run without segments gets a directory.
+ * Append a segment to a run.  Updates *run; the caller puts the record into the edit.  A run
+ * without segments gets a directory.
  *
- * Pages that take part, besides those of the space map: one that gets an item, and a
- * new one for each level below; at worst a new one for each level, the old root and a
- * new one.
+ * Apart from map pages, the change gets the page that receives an item, and a new page for
+ * each level below it.  At worst, it gets a new page for each level, the old root and a new
+ * root.
  */
 void
 lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEntry *entry)
@@ -447,7 +526,7 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 		return;
 	}
 
-	/* A new page on each level whose last one is full, named by the one above. */
+	/* Add a page to each level whose last page is full.  The page above names it. */
 	page = new_directory_page(change, run, 1);
 	append_directory_item(change, page, entry);
 	for (int level = 2; level <= run->dir_height; level++)
@@ -464,7 +543,7 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 	add_directory_root(change, run, &entry->low, page->block);
 }
 
-/* Change the record of a segment. */
+/* Replace the record of a segment: item `ordinal` of a directory page. */
 void
 lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page, int ordinal,
 				  const LsmSegment *segment)
@@ -493,58 +572,74 @@ names_no_segment(LsmIndex *index, const LsmChangedPage *page)
 }
 
 /*
- * A segment is gone: free the page that its item is on, if there is nothing else on
- * it, and the pages above it likewise, so that searches need not pass them.  The
- * right edge stays: it says how far the run goes, and where items are added.
- *
- * REQUIRES: the change has taken note that the segment is gone, and the run is in no job.
+ * Does the path still lead from the run's root to the item?  Its pages join the change.  Items
+ * keep their places, so a path can only end if the directory gets a new root, or if a page of it
+ * is freed.
  */
-void
-lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
-					const LsmFoundSegment *found)
+bool
+lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run, const LsmDirectoryPath *path)
 {
-	LsmChangedPage *pages[LSM_MAX_HEIGHT + 1];
-	int			ordinals[LSM_MAX_HEIGHT + 1];
-	bool		at_edge[LSM_MAX_HEIGHT + 1];
-	LsmBound	low = found->low;
 	BlockNumber block = run->start;
-	bool		edge = true;
 
-	low.tie = -1;				/* the page of the item begins before it, or with it */
-	for (int level = run->dir_height;; level--)
+	if (run->dir_height != path->height)
+		return false;
+	for (int level = path->height;; level--)
 	{
+		LsmChangedPage *page;
 		LsmDirectoryEntry item;
 
-		pages[level] = change_directory(change, run, block);
-		at_edge[level] = edge;
-		if (level == 1)
-			break;
-		ordinals[level] = count_items_before(change->index, ks, block, pages[level]->copy, &low,
-											 false) - 1;
-		if (ordinals[level] < 0)
-			return;
-		edge = edge && ordinals[level] == lsm_directory_page_count(pages[level]->copy) - 1;
-		get_directory_item(change->index, block, pages[level]->copy, ordinals[level], &item);
+		if (block != path->blocks[level])
+			return false;
+		page = change_directory(change, run, block);
+		get_directory_item(change->index, block, page->copy, path->ordinals[level], &item);
 		if (item.segment.blocks == 0)
-			return;
+			return false;
+		if (level == 1)
+			return true;
 		block = item.segment.start;
 	}
-	Assert(block == found->page);
-	for (int level = 1; level < run->dir_height; level++)
+}
+
+/*
+ * A segment is gone.  If the directory page with its item names no other segment, free that
+ * page, and likewise the pages above it, so that searches need not pass them.  Pages of the
+ * right edge stay: they tell where the run ends and take new items.
+ *
+ * REQUIRES: the path held before the change cleared the segment's item.  The run is in no job.
+ */
+void
+lsm_directory_prune(LsmChange *change, const LsmRunRecord *run, const LsmDirectoryPath *path)
+{
+	LsmChangedPage *pages[LSM_MAX_HEIGHT + 1];
+	bool		at_edge[LSM_MAX_HEIGHT + 1];
+	bool		edge = true;
+
+	for (int level = path->height; level > 0; level--)
 	{
+		pages[level] = change_directory(change, run, path->blocks[level]);
+		at_edge[level] = edge;
+		edge = edge &&
+			path->ordinals[level] == lsm_directory_page_count(pages[level]->copy) - 1;
+	}
+	for (int level = 1; level < path->height; level++)
+	{
+		LsmChangedPage *above = pages[level + 1];
 		LsmDirectoryEntry item;
 
 		if (at_edge[level] || !names_no_segment(change->index, pages[level]))
 			return;
 		lsm_space_give(change, pages[level]->block, 1);
-		get_directory_item(change->index, pages[level + 1]->block, pages[level + 1]->copy,
-						   ordinals[level + 1], &item);
+		get_directory_item(change->index, above->block, above->copy, path->ordinals[level + 1],
+						   &item);
 		item.segment.blocks = 0;
-		lsm_directory_set(change, run, pages[level + 1]->block, ordinals[level + 1], &item.segment);
+		lsm_directory_set(change, run, above->block, path->ordinals[level + 1], &item.segment);
 	}
 }
 
-/* Free a page that its parent names, and what is below it, from the bottom up: one thing. */
+/*
+ * Free one segment or directory page below a page, from the bottom up.  Returns false if
+ * nothing is left below it.
+ */
 static bool
 free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level)
 {
@@ -560,7 +655,7 @@ free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int le
 			continue;
 		if (level > 1 && free_below(change, run, item.segment.start, level - 1))
 			return true;
-		/* The segment, or a directory page of which nothing is left. */
+		/* The item names a segment, or a directory page that is empty by now. */
 		lsm_space_give(change, item.segment.start, item.segment.blocks);
 		gone = item.segment;
 		gone.blocks = 0;
@@ -571,8 +666,8 @@ free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int le
 }
 
 /*
- * Free a segment of a run that is spent, or a page of its directory.  False when
- * only the root was left, which is free then, too.
+ * Free one segment or directory page of a spent run.  Returns false after it has freed the
+ * root, which comes last.
  */
 bool
 lsm_directory_free_some(LsmChange *change, const LsmRunRecord *run)

@@ -9,7 +9,7 @@
  * output, and the segments of an input before the frontier can be freed at any later
  * time (I8).
  *
- * Each function is one atomic change, or several of which any prefix is valid.
+ * Each function makes one atomic edit, or several edits, any prefix of which is valid.
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* An edit with so many pages frees no more runs. */
+/* An edit that has this many pages frees no more runs. */
 #define MANY_PAGES (LSM_WAL_PAGES - 3)
 
 /*
@@ -144,7 +144,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 		LsmChange  *change;
 		LsmRunRecord *output;
 
-		lsm_space_extend_ahead(index, want);
+		lsm_space_prepare(index, want, true);
 		change = lsm_change_begin(index);
 		output = lsm_meta_find(change->meta, job_id);
 		if (output != NULL && has_free_reservation(change->meta, job_id))
@@ -165,7 +165,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	return true;
 }
 
-/* A step has taken entries from its inputs: these have fewer left beyond the output. */
+/* Deduct the entries that a step has taken from those that its inputs have left. */
 static void
 take_from_inputs(LsmChange *change, uint64 job_id, const LsmTaken *taken, int count)
 {
@@ -193,6 +193,29 @@ spend_inputs(LsmChange *change, uint64 job_id)
 }
 
 /*
+ * Read in what appending a segment to the output of a job may need: the right edge of the
+ * output's directory, map pages, and the directory page of a segment that moves (or NULL).
+ */
+static void
+prepare_append(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
+{
+	LsmVersion *version = lsm_version_read(index);
+	const LsmRunRecord *output = lsm_version_find(version, job_id);
+	const LsmRunRecord *input = whole != NULL ? lsm_version_find(version, whole->run_id) : NULL;
+	LsmBound	high = {0};
+
+	if (input != NULL && !lsm_run_is_single(input))
+		lsm_buffer_touch(index->rel, whole->page);
+	if (output != NULL && !lsm_run_is_single(output))
+		(void) lsm_directory_last(index, output, version->edits, &high);
+	/* A directory page for each level, at worst. */
+	lsm_space_prepare(index, output != NULL ? output->dir_height + 2 : 1, false);
+	if (high.key != NULL)
+		pfree(high.key);
+	pfree(version);
+}
+
+/*
  * Install the segment that a step has written (entry), and note what the step has taken
  * from its inputs.  entry is NULL if nothing was written; then reservation may be NULL as
  * well.  With `finished`, nothing is left in the inputs: the job is done, its output
@@ -205,11 +228,17 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 					 const LsmDirectoryEntry *entry, const LsmTaken *taken, int taken_count,
 					 bool finished)
 {
-	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *output = lsm_meta_find(change->meta, job_id);
+	LsmChange  *change;
+	LsmRunRecord *output;
 	LsmRunRecord run;
 	uint32		used = entry != NULL ? entry->segment.blocks : 0;
 
+	if (entry != NULL)
+		prepare_append(index, job_id, NULL);
+	if (reservation != NULL)
+		lsm_space_touch(index, reservation->start);
+	change = lsm_change_begin(index);
+	output = lsm_meta_find(change->meta, job_id);
 	if (output == NULL)
 		elog(ERROR, "output of a merge of index \"%s\" is gone", RelationGetRelationName(index->rel));
 	run = *output;
@@ -266,12 +295,16 @@ is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSeg
 bool
 lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 {
-	LsmChange  *change = lsm_change_begin(index);
+	LsmChange  *change;
 	LsmDirectoryEntry entry = whole->entry;
-	LsmRunRecord *output = lsm_meta_find(change->meta, job_id);
-	LsmRunRecord *input = lsm_meta_find(change->meta, whole->run_id);
+	LsmRunRecord *output;
+	LsmRunRecord *input;
 	LsmRunRecord run;
 
+	prepare_append(index, job_id, whole);
+	change = lsm_change_begin(index);
+	output = lsm_meta_find(change->meta, job_id);
+	input = lsm_meta_find(change->meta, whole->run_id);
 	if (output == NULL || input == NULL || input->job_id != job_id ||
 		!is_segment_there(change, input, whole, &entry.segment))
 	{
@@ -313,9 +346,13 @@ bound_is_behind_segment(LsmKeySpace *ks, const LsmBound *bound, const LsmFoundSe
 static void
 free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 {
-	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *run = lsm_meta_find(change->meta, run_id);
+	LsmChange  *change;
+	LsmRunRecord *run;
 	LsmDirectoryEntry item;
+
+	lsm_space_touch(index, found->segment.start);
+	change = lsm_change_begin(index);
+	run = lsm_meta_find(change->meta, run_id);
 
 	if (run != NULL && !lsm_run_is_single(run) &&
 		lsm_directory_page_get(lsm_change_page(change, found->page, LSM_PAGE_DIRECTORY,
@@ -407,10 +444,43 @@ reap_from_directory(LsmChange *change)
 	return false;
 }
 
+/* Read in the map page for a segment of a spent run. */
+static void
+touch_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
+{
+	LsmIndex   *index = arg;
+
+	if (item == NULL)
+		lsm_space_touch(index, block);
+	else if (item->segment.blocks > 0)
+		lsm_space_touch(index, item->segment.start);
+}
+
+/* Read in what reaping will need, before the meta page is locked. */
+static void
+touch_spent_runs(LsmIndex *index)
+{
+	LsmVersion *version = lsm_version_read(index);
+
+	for (uint32 i = 0; i < version->run_count; i++)
+	{
+		const LsmRunRecord *run = &version->runs[i];
+
+		if (run->state != LSM_RUN_SPENT)
+			continue;
+		if (lsm_run_is_single(run) && run->segments > 0)
+			lsm_space_touch(index, run->start);
+		else if (!lsm_run_is_single(run))
+			(void) lsm_directory_walk(index, run, version->edits, touch_item, index);
+	}
+	pfree(version);
+}
+
 /* Free the blocks of spent runs, and remove the runs. */
 void
 lsm_manifest_reap(LsmIndex *index)
 {
+	touch_spent_runs(index);
 	for (;;)
 	{
 		LsmChange  *change = lsm_change_begin(index);
@@ -421,7 +491,7 @@ lsm_manifest_reap(LsmIndex *index)
 			return;
 		}
 		lsm_change_commit(change);
-		/* A step's locks, or none.  Anybody may take the blocks, and more are to be freed. */
+		/* Holds a step's locks, or none.  The blocks may be reused; more remain to be freed. */
 		LSM_STOP_POINT("space-freed");
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -1,7 +1,11 @@
 /*
  * manifest.h
- *	  Versions of the manifest, directories, and all that changes them: the
- *	  write buffer's pages, batches, jobs; the gates.
+ *	  The manifest: versions, directories, edits, and the gates.
+ *
+ * The manifest is the list of runs on the meta page.  Readers copy it into a version.  Writers,
+ * jobs and VACUUM change it by edits (change.h), each atomic.  Functions with an LsmChange
+ * argument run under its locks.  Edits take the locks of numbers 4 and 5 (see src/README.md)
+ * themselves, so their callers hold neither.
  */
 #ifndef LSM_MANIFEST_H
 #define LSM_MANIFEST_H
@@ -11,11 +15,11 @@
 #include "manifest/change.h"
 #include "segment/segment.h"
 
-/* A copy of the manifest: what a scan or a job works with. */
+/* A copy of the manifest, which scans and jobs work with. */
 typedef struct LsmVersion
 {
-	uint64		edits;			/* 0: none was taken yet */
-	XLogRecPtr	lsn;			/* of the meta page, when it was copied or seen to be the same */
+	uint64		edits;			/* the number of the last edit; 0: not copied yet */
+	XLogRecPtr	lsn;			/* of the meta page at the last update */
 	uint64		next_id;
 	uint64		seals;
 	uint32		gate_epoch;
@@ -27,9 +31,9 @@ typedef struct LsmVersion
 
 typedef enum LsmSealResult
 {
-	LSM_SEALED,					/* done, or the run is added */
-	LSM_SEAL_RACED,				/* somebody else was faster */
-	LSM_SEAL_NO_ROOM			/* the manifest is full: compact first */
+	LSM_SEALED,					/* the page is sealed or opened, or the batch is added */
+	LSM_SEAL_RACED,				/* another process sealed the page first */
+	LSM_SEAL_NO_ROOM			/* the manifest is full: merge first */
 } LsmSealResult;
 
 /* version.c */
@@ -47,13 +51,13 @@ typedef enum LsmFindResult
 {
 	LSM_FOUND,
 	LSM_FOUND_NONE,
-	LSM_FOUND_STALE				/* the directory has changed since the version was taken */
+	LSM_FOUND_STALE				/* the directory has changed since the version was copied */
 } LsmFindResult;
 
-/* Of the current directory, when the caller holds the meta page. */
+/* Search the current directory.  The caller holds the meta page. */
 #define LSM_ANY_EDIT PG_UINT64_MAX
 
-/* A segment of a directory, and where it is; the bounds are before and after it. */
+/* A segment found in a directory, the bounds before and after it, and the place of its item. */
 typedef struct LsmFoundSegment
 {
 	LsmSegment	segment;
@@ -63,7 +67,15 @@ typedef struct LsmFoundSegment
 	int			ordinal;
 } LsmFoundSegment;
 
-/* What a walk comes upon: a directory page (item NULL), or an item of one. */
+/* The pages from the root to an item at level 1, and the place of the next one on each, by level. */
+typedef struct LsmDirectoryPath
+{
+	int			height;
+	BlockNumber blocks[LSM_MAX_HEIGHT + 1];
+	int			ordinals[LSM_MAX_HEIGHT + 1];
+} LsmDirectoryPath;
+
+/* Called by a walk for each directory page (item is NULL), and for each item of level 1. */
 typedef void (*LsmDirectoryVisitor) (void *arg, BlockNumber block, Page page, int ordinal,
 									 const LsmDirectoryEntry *item);
 
@@ -72,6 +84,8 @@ extern LsmFindResult lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const 
 										ScanDirection direction, LsmFoundSegment *found);
 extern LsmFindResult lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 										const LsmFoundSegment *found, Page copy);
+extern LsmFindResult lsm_directory_list(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
+										int most, LsmSegment *segments, int *count);
 extern LsmFindResult lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 										LsmBound *high);
 extern bool lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
@@ -80,11 +94,16 @@ extern void lsm_directory_append(LsmChange *change, LsmRunRecord *run,
 								 const LsmDirectoryEntry *entry);
 extern void lsm_directory_set(LsmChange *change, const LsmRunRecord *run, BlockNumber page,
 							  int ordinal, const LsmSegment *segment);
-extern void lsm_directory_prune(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
-								const LsmFoundSegment *found);
+extern LsmFindResult lsm_directory_path(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run,
+										uint64 edits, const LsmFoundSegment *found,
+										LsmDirectoryPath *path);
+extern bool lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run,
+									 const LsmDirectoryPath *path);
+extern void lsm_directory_prune(LsmChange *change, const LsmRunRecord *run,
+								const LsmDirectoryPath *path);
 extern bool lsm_directory_free_some(LsmChange *change, const LsmRunRecord *run);
 
-/* buffer_edit.c: what comes in */
+/* buffer_edit.c: open and seal pages, add batches */
 extern void lsm_manifest_create(LsmIndex *index, ForkNumber fork);
 extern LsmSealResult lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages,
 									   uint64 *seals);
@@ -136,8 +155,8 @@ extern BlockNumber lsm_gate_flip(Relation rel);
 extern void lsm_gate_drain(Relation rel, BlockNumber gate);
 
 /*
- * Has VACUUM closed this gate?  Read without a lock: who misses the mark sees
- * it at the next call, and VACUUM waits for the pin in any case.
+ * Has VACUUM closed this gate?  The flag is read without a lock.  A scan that misses the flag
+ * sees it at its next call, and VACUUM waits for the pin in any case.
  */
 static inline bool
 lsm_gate_is_closed(Buffer gate)

@@ -1,27 +1,30 @@
 /*
  * space.c
- *	  Free blocks: taking and giving back extents, as part of an edit.
+ *	  Free blocks: edits take and give back extents.
  *
- * Blocks that nothing needs any more are free at once: who still reads them
- * notices that they have another owner (I4).  To spare readers that, they are
- * looked for where the latest ones were found last, and on from there, so
- * those that were freed longest ago come first, about.  Small extents and large
- * ones are looked for in places of their own, so that the former do not take
- * bites out of all that is large.
+ * A freed block can be reused at once, because a reader notices that the page has another
+ * owner (I4).  To spare readers such restarts, each search starts where the last one ended,
+ * so blocks freed long ago tend to be reused first.  Small and large extents have separate
+ * search positions, so that small extents do not fragment the space for large ones.
  *
- * However large the index is, the allocations of an edit look at a few map pages
- * at most, and then take new blocks at the end.
+ * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If that
+ * finds nothing, the edit takes new blocks at the end.
+ *
+ * Most functions run within a change, so their caller holds the meta page exclusively.  All
+ * writers need that page, so nobody should do I/O under it: lsm_space_prepare and lsm_space_touch
+ * read map pages in and extend the file before.  What they could not foresee is read and extended
+ * under the lock.
  */
 #include "postgres.h"
 
+#include "base/stop_point.h"
 #include "manifest/change.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Blocks by which the file gets longer than it must, so that it does so rarely. */
+/* Extend the file by up to this many more blocks than needed, so that it is extended rarely. */
 #define MOST_AHEAD 128
 
-/* An extent that was found. */
 typedef struct Extent
 {
 	BlockNumber start;
@@ -34,7 +37,7 @@ change_map_page(LsmChange *change, uint32 region)
 	return lsm_change_page(change, lsm_region_map_block(region), LSM_PAGE_MAP, 0);
 }
 
-/* May the edit look for blocks there?  Each map page that it has counts against its limit of pages. */
+/* May the edit search this region, or does it have too many map pages already? */
 static bool
 may_search(const LsmChange *change, uint32 region)
 {
@@ -67,8 +70,8 @@ set_map_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 }
 
 /*
- * Look for an extent between two blocks of a region; *best becomes what is found
- * if it is longer.  True if it is as long as wanted.
+ * Search a region between two blocks.  Sets *best to the extent found if it is longer.
+ * Returns whether *best has the length wanted.
  */
 static bool
 search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint32 want,
@@ -92,9 +95,9 @@ search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to
 }
 
 /*
- * The longest extent found from `*at` on, of `want` blocks at most.  *at becomes
- * the place to go on from when that does not do: behind what was looked at, so
- * that the next ones get all around.
+ * Returns the longest extent found from *place on, at most `want` blocks.  If it is shorter
+ * than that, *place moves past the regions searched, so that repeated searches cover the
+ * whole file.
  */
 static Extent
 find_extent(LsmChange *change, BlockNumber *place, uint32 want)
@@ -103,11 +106,8 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 	BlockNumber end = change->edit.space.mapped_end;
 	uint32		regions = lsm_region_of(end - 1) + 1;
 	Extent		best = {InvalidBlockNumber, 0};
-	uint32		region;
+	uint32		region = lsm_region_of(at);
 
-	if (at >= end)
-		at = LSM_FIXED_BLOCKS;
-	region = lsm_region_of(at);
 	for (uint32 n = 0; n < Min(regions, LSM_MOST_REGIONS) && may_search(change, region); n++)
 	{
 		BlockNumber from = n == 0 ? at : lsm_region_first(region);
@@ -125,8 +125,8 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 }
 
 /*
- * New blocks at the end: `want`, or at least `least` if a region ends there.
- * What is left of a region that has not even that many stays free.
+ * Take `want` new blocks at the end.  If a region ends before that, take what it has left, but
+ * at least `least` blocks: if it has fewer, leave them free and start the next region.
  */
 static Extent
 grow_space(LsmChange *change, uint32 want, uint32 least)
@@ -156,16 +156,31 @@ grow_space(LsmChange *change, uint32 want, uint32 least)
 	extent.start = space->mapped_end;
 	extent.length = Min(want, region_end - space->mapped_end);
 	space->mapped_end += extent.length;
-	space->free_blocks += extent.length;	/* until they are taken, below */
+	space->free_blocks += extent.length;	/* the caller takes them */
 	return extent;
 }
 
+/* Where the search for free blocks begins. */
+static BlockNumber
+search_start(const LsmSpace *space, bool large)
+{
+	BlockNumber at = large ? space->search_large : space->search_small;
+
+	/* A small file with much free space is filled from the front, so VACUUM can truncate it. */
+	if (at >= space->mapped_end ||
+		(space->free_blocks > space->mapped_end / 4 &&
+		 space->mapped_end <= LSM_MOST_REGIONS * LSM_REGION_BLOCKS))
+		return LSM_FIXED_BLOCKS;
+	return at;
+}
+
 /*
- * Take an extent of `want` blocks, or, where that is allowed (least < want), a
- * shorter one if there is none such; returns its length.  large: it is looked for where large ones are.
+ * Take an extent of `want` blocks, or a shorter one of at least `least` blocks if no longer
+ * one is found.  Returns its length in blocks, and its start in *start.  `large` selects the
+ * search position for large extents.
  *
- * Errors when the index has reached the maximum size of a relation, or the disk
- * is full; then nothing has changed.
+ * Raises an error if the index has reached the maximum size of a relation, or the disk is
+ * full.  Then nothing has changed.
  */
 uint32
 lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNumber *start)
@@ -175,13 +190,10 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	Extent		found = {InvalidBlockNumber, 0};
 
 	Assert(want > 0 && least > 0 && least <= want && want < LSM_REGION_BLOCKS);
-	/* With much free space in a small file, fill it from the front: its end can be cut off. */
-	if (space->free_blocks > space->mapped_end / 4 &&
-		space->mapped_end <= LSM_MOST_REGIONS * LSM_REGION_BLOCKS)
-		*at = LSM_FIXED_BLOCKS;
+	*at = search_start(space, large);
 	if (space->free_blocks >= least)
 		found = find_extent(change, at, want);
-	/* Much is free, but in small pieces: take them rather than grow for ever. */
+	/* If much space is free, but fragmented, use small extents instead of growing forever. */
 	if (least < want && space->free_blocks > space->mapped_end / 16 && space->free_blocks >= want)
 		least = Min(least, Max(LSM_LEAST_EXTENT, want / 16));
 	if (found.length >= least)
@@ -189,8 +201,8 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	else
 		found = grow_space(change, want, least);
 	/*
-	 * Making a file longer is not logged, so after a failover or a power failure it
-	 * may be shorter than the map: also where free blocks are.
+	 * Extending a file is not logged.  After a failover or a power failure, the file may end
+	 * before blocks that the map has, free ones included.
 	 */
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
 		lsm_relation_extend_to(change->index->rel, found.start + found.length +
@@ -201,14 +213,14 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	return found.length;
 }
 
-/* Give back an extent, or a part of one.  From now on anybody may take it. */
+/* Free an extent, or a part of one.  Once the edit commits, anybody may take the blocks. */
 void
 lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 {
 	if (length == 0)
 		return;
 	set_map_bits(change, start, length, false);
-	/* At the end the blocks are as if they had never been used. */
+	/* Blocks at the end become blocks that were never used. */
 	if (start + length == change->edit.space.mapped_end &&
 		start > lsm_region_first(lsm_region_of(start)))
 		change->edit.space.mapped_end = start;
@@ -217,22 +229,79 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 }
 
 /*
- * If an allocation of so many blocks will need new ones, make them before the
- * meta page is locked for it.  That takes long when buffers have to be written
- * for it, or the system limits writing; and all writers need the meta page.
+ * Read in the map page of a block's region, for a change that frees or takes it.
+ *
+ * REQUIRES: the caller does not hold the meta page.
  */
 void
-lsm_space_extend_ahead(LsmIndex *index, uint32 want)
+lsm_space_touch(LsmIndex *index, BlockNumber block)
+{
+	lsm_buffer_touch(index->rel, lsm_region_map_block(lsm_region_of(block)));
+}
+
+/*
+ * Prepare for an allocation of `want` blocks: read in the map pages that it may search, and extend
+ * the file if it will need new blocks.  `large` as for lsm_space_take.
+ *
+ * REQUIRES: the caller does not hold the meta page.
+ */
+void
+lsm_space_prepare(LsmIndex *index, uint32 want, bool large)
 {
 	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
 	LsmSpace	space = lsm_meta(BufferGetPage(buffer))->space;
+	uint32		regions = lsm_region_of(space.mapped_end - 1) + 1;
+	uint32		region = lsm_region_of(search_start(&space, large));
+	BlockNumber end;
 
 	UnlockReleaseBuffer(buffer);
-	if (space.free_blocks < want && space.mapped_end < MaxBlockNumber - 2 * want)
-		lsm_relation_extend_to(index->rel, space.mapped_end + want + Min(want / 16, 32));
+	lsm_space_touch(index, space.mapped_end - 1);
+	for (uint32 n = 0; n < Min(regions, LSM_MOST_REGIONS) && space.free_blocks > 0; n++)
+	{
+		lsm_space_touch(index, lsm_region_start(region));
+		region = (region + 1) % regions;
+	}
+	end = space.mapped_end + want + (large ? Min(want / 16, 32) : 0);
+	if (space.free_blocks >= want || space.mapped_end >= MaxBlockNumber - 2 * want ||
+		RelationGetNumberOfBlocks(index->rel) >= end)
+		return;
+	/* The same locks as at space-reserved, batch-write or page-seal. */
+	LSM_STOP_POINT("space-extend");
+	lsm_relation_extend_to(index->rel, large ? end : end + Min(end / 64, MOST_AHEAD));
 }
 
-/* The end of what is in use: no block from there on is. */
+/*
+ * Read in the map pages that lsm_space_used_end will look at.
+ *
+ * REQUIRES: the caller does not hold the meta page.
+ */
+void
+lsm_space_touch_end(LsmIndex *index)
+{
+	Buffer		buffer = lsm_meta_lock(index->rel, BUFFER_LOCK_SHARE);
+	BlockNumber end = lsm_meta(BufferGetPage(buffer))->space.mapped_end;
+	uint32		region = lsm_region_of(end - 1);
+
+	UnlockReleaseBuffer(buffer);
+	for (int n = 0; n < LSM_WAL_PAGES; n++, region--)
+	{
+		BlockNumber base = lsm_region_start(region);
+		uint32		used;
+
+		CHECK_FOR_INTERRUPTS();
+		buffer = lsm_buffer_read_owned(index->rel, lsm_region_map_block(region), LSM_PAGE_MAP, 0,
+									   BUFFER_LOCK_SHARE, NULL);
+		if (!BufferIsValid(buffer))
+			return;
+		used = lsm_map_used_end(BufferGetPage(buffer), end - base);
+		UnlockReleaseBuffer(buffer);
+		if (region == 0 || used > 1)
+			return;
+		end = base;
+	}
+}
+
+/* Returns the end of the used blocks: no block from there on is in use. */
 BlockNumber
 lsm_space_used_end(LsmChange *change)
 {
@@ -244,7 +313,7 @@ lsm_space_used_end(LsmChange *change)
 		BlockNumber base = lsm_region_start(region);
 
 		end = base + lsm_map_used_end(change_map_page(change, region)->copy, end - base);
-		/* Only its map page is left of a region: that goes, too. */
+		/* If a region has nothing left but its map page, cut that off as well. */
 		if (region == 0 || end > base + 1 || change->page_count >= LSM_WAL_PAGES - 1)
 			return end;
 		end = base;
@@ -252,7 +321,11 @@ lsm_space_used_end(LsmChange *change)
 	}
 }
 
-/* Forget all blocks from `end` on, which is what lsm_space_used_end has found. */
+/*
+ * Forget all blocks from `end` on.
+ *
+ * REQUIRES: `end` comes from lsm_space_used_end, in the same change.
+ */
 void
 lsm_space_cut(LsmChange *change, BlockNumber end)
 {
@@ -263,7 +336,7 @@ lsm_space_cut(LsmChange *change, BlockNumber end)
 		uint32		region = lsm_region_of(at);
 		BlockNumber next = Min(lsm_region_start(region) + LSM_REGION_BLOCKS, space->mapped_end);
 
-		/* The map page of a region that goes as a whole was never free. */
+		/* A map page is not counted as free, so do not deduct it. */
 		if (at == lsm_region_start(region))
 			at++;
 		space->free_blocks -= next - at;

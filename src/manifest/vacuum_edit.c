@@ -3,8 +3,9 @@
  *	  Edits of VACUUM: entries are removed, empty segments and runs are dropped, and the
  *	  free end of the file is cut off.
  *
- * A job may move a segment to another run while VACUUM reads it.  So an edit looks for the
- * run that has the segment now.
+ * A job may move a segment to another run while VACUUM reads it.  So VACUUM looks for the run
+ * that has the segment now.  It searches without a lock, because all writers need the meta page.
+ * The edit finds out whether the segment is still there.  If not, VACUUM searches again.
  */
 #include "postgres.h"
 
@@ -15,6 +16,18 @@
 #include "manifest/manifest.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
+
+/* Searches for a segment, at most.  One fails only if a job moves the segment, or its directory grows. */
+#define MOST_SEARCHES 100
+
+/* Where a segment is. */
+typedef struct SegmentPlace
+{
+	uint64		run_id;
+	bool		single;			/* it is the only segment of that run */
+	LsmFoundSegment found;		/* if it is not */
+	LsmDirectoryPath path;		/* height 0: not known */
+} SegmentPlace;
 
 /* Entries were removed from the only segment of a run. */
 static void
@@ -31,9 +44,10 @@ note_in_single_run(LsmChange *change, const LsmRunRecord *run, const LsmRemoved 
 
 /* Entries were removed from a segment that a directory names. */
 static void
-note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
-				  const LsmFoundSegment *found, const LsmRemoved *removed)
+note_in_directory(LsmChange *change, const LsmRunRecord *run, const SegmentPlace *place,
+				  const LsmRemoved *removed)
 {
+	const LsmFoundSegment *found = &place->found;
 	LsmSegment	segment = found->segment;
 	LsmRunRecord less = *run;
 
@@ -50,7 +64,7 @@ note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
 		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 		return;
 	}
-	lsm_directory_prune(change, ks, run, found);
+	lsm_directory_prune(change, run, &place->path);
 	/* The sums of a run outside of any job are those of its remaining segments. */
 	less.segments--;
 	less.blocks -= found->segment.blocks;
@@ -61,41 +75,88 @@ note_in_directory(LsmChange *change, LsmKeySpace *ks, const LsmRunRecord *run,
 	lsm_edit_put(&change->edit, &less);
 }
 
-/*
- * Does the run have the segment, which begins after `low`?  If the run has a directory,
- * *found becomes the item of the segment.
- */
-static bool
-run_has_segment(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 segment_id,
-			const LsmBound *low, LsmFoundSegment *found)
+/* Does the run have the segment, which begins after `low`?  Fills in *place if so. */
+static LsmFindResult
+find_in_run(LsmIndex *index, LsmKeySpace *ks, const LsmVersion *version, const LsmRunRecord *run,
+			uint64 segment_id, const LsmBound *low, bool with_path, SegmentPlace *place)
 {
+	LsmFindResult result;
+
+	place->run_id = run->run_id;
+	place->single = lsm_run_is_single(run);
+	place->path.height = 0;
 	if (!lsm_run_is_read(run))
-		return false;
-	if (lsm_run_is_single(run))
-		return run->run_id == segment_id;
-	return low->key != NULL &&
-		lsm_directory_find(index, ks, run, LSM_ANY_EDIT, low, ForwardScanDirection,
-						   found) == LSM_FOUND &&
-		found->segment.id == segment_id;
+		return LSM_FOUND_NONE;
+	if (place->single)
+		return run->run_id == segment_id ? LSM_FOUND : LSM_FOUND_NONE;
+	if (low->key == NULL)
+		return LSM_FOUND_NONE;
+	result = lsm_directory_find(index, ks, run, version->edits, low, ForwardScanDirection,
+								&place->found);
+	if (result != LSM_FOUND)
+		return result;
+	if (place->found.segment.id != segment_id)
+		return LSM_FOUND_NONE;
+	if (with_path)
+		result = lsm_directory_path(index, ks, run, version->edits, &place->found, &place->path);
+	if (result == LSM_FOUND_STALE)
+		return LSM_FOUND_STALE;
+	if (result == LSM_FOUND_NONE)
+		place->path.height = 0;
+	return LSM_FOUND;
 }
 
-/* The run that has the segment: this one, or one that a job has moved it to; or NULL. */
-static LsmRunRecord *
-find_segment_owner(LsmChange *change, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
-		   const LsmBound *low, LsmFoundSegment *found)
+/* Find the run that has the segment: this one, or one that a job has moved it to. */
+static LsmFindResult
+find_segment(LsmIndex *index, LsmKeySpace *ks, LsmVersion *version, uint64 run_id,
+			 uint64 segment_id, const LsmBound *low, bool with_path, SegmentPlace *place)
 {
-	LsmRunRecord *run = lsm_meta_find(change->meta, run_id);
+	const LsmRunRecord *run = lsm_version_find(version, run_id);
+	LsmFindResult result = LSM_FOUND_NONE;
 
-	if (run != NULL && run_has_segment(change->index, ks, run, segment_id, low, found))
-		return run;
-	for (uint32 i = 0; i < change->meta->run_count; i++)
+	if (run != NULL)
+		result = find_in_run(index, ks, version, run, segment_id, low, with_path, place);
+	for (uint32 i = 0; i < version->run_count && result == LSM_FOUND_NONE; i++)
 	{
-		run = &change->meta->runs[i];
-		if (!lsm_run_is_single(run) &&
-			run_has_segment(change->index, ks, run, segment_id, low, found))
-			return run;
+		run = &version->runs[i];
+		if (run->run_id != run_id && !lsm_run_is_single(run))
+			result = find_in_run(index, ks, version, run, segment_id, low, with_path, place);
 	}
-	return NULL;
+	return result;
+}
+
+/* Is the segment still in its place?  Updates its record. */
+static bool
+place_holds(LsmChange *change, const LsmRunRecord *run, SegmentPlace *place)
+{
+	LsmFoundSegment *found = &place->found;
+	LsmDirectoryEntry item;
+	LsmChangedPage *page;
+
+	if (run == NULL || !lsm_run_is_read(run) || lsm_run_is_single(run) != place->single)
+		return false;
+	if (place->single)
+		return true;
+	if (place->path.height > 0 && !lsm_directory_path_holds(change, run, &place->path))
+		return false;
+	page = lsm_change_page(change, found->page, LSM_PAGE_DIRECTORY, run->run_id);
+	if (!lsm_directory_page_get(page->copy, found->ordinal, &item) ||
+		item.segment.id != found->segment.id || item.segment.blocks == 0)
+		return false;
+	found->segment = item.segment;
+	return true;
+}
+
+/* Read in the map pages that the edit may need. */
+static void
+touch_map(LsmIndex *index, LsmVersion *version, const SegmentPlace *place)
+{
+	if (place->single)
+		lsm_space_touch(index, lsm_version_find(version, place->run_id)->start);
+	else
+		lsm_space_touch(index, place->found.segment.start);
+	for (int level = 1; level < place->path.height; level++)
+		lsm_space_touch(index, place->path.blocks[level]);
 }
 
 /*
@@ -106,64 +167,103 @@ void
 lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
 						  const LsmBound *low, const LsmRemoved *removed)
 {
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
-	LsmChange  *change = lsm_change_begin(index);
-	LsmRunRecord *run = find_segment_owner(change, ks, run_id, segment_id, low, found);
+	SegmentPlace *place = palloc0(sizeof(SegmentPlace));
+	LsmVersion *version = lsm_version_read(index);
 
-	if (run != NULL)
+	for (int i = 0; i < MOST_SEARCHES; i++)
 	{
-		if (lsm_run_is_single(run))
-			note_in_single_run(change, run, removed);
-		else
-			note_in_directory(change, ks, run, found, removed);
-		lsm_change_commit(change);
+		LsmFindResult result = find_segment(index, ks, version, run_id, segment_id, low,
+											removed->empty, place);
+
+		if (result == LSM_FOUND_NONE)
+			break;
+		if (result == LSM_FOUND)
+		{
+			LsmChange  *change;
+			LsmRunRecord *run;
+
+			touch_map(index, version, place);
+			/* The same locks as at vacuum-page.  The segment may go elsewhere now. */
+			LSM_STOP_POINT("vacuum-found");
+			change = lsm_change_begin(index);
+			run = lsm_meta_find(change->meta, place->run_id);
+			if (place_holds(change, run, place))
+			{
+				if (place->single)
+					note_in_single_run(change, run, removed);
+				else
+					note_in_directory(change, run, place, removed);
+				lsm_change_commit(change);
+				break;
+			}
+			lsm_change_cancel(change);
+		}
+		CHECK_FOR_INTERRUPTS();
+		lsm_version_update(index, version, NULL);
 	}
-	else
-		lsm_change_cancel(change);
-	pfree(found);
+	pfree(version);
+	pfree(place);
 }
 
-/* Remove runs whose directories name no segment any more. */
+/*
+ * Remove runs whose directories name no segment any more.  A directory that is empty while no job
+ * uses its run stays empty, so it need not be searched again under the lock.
+ */
 void
 lsm_manifest_drop_empty(LsmIndex *index)
 {
 	LsmKeySpace *ks = lsm_index_keyspace(index);
 	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
-	LsmChange  *change = lsm_change_begin(index);
+	LsmVersion *version = lsm_version_read(index);
+	uint64		empty[LSM_MAX_JOB_INPUTS];
+	int			count = 0;
 	LsmBound	start = {0};
-	bool		any = false;
 
 	lsm_bound_init(&start, 1);
-	for (uint32 i = 0; i < change->meta->run_count; i++)
+	for (uint32 i = 0; i < version->run_count && count < LSM_MAX_JOB_INPUTS; i++)
 	{
-		LsmRunRecord run = change->meta->runs[i];
+		const LsmRunRecord *run = &version->runs[i];
 
-		if (!lsm_run_is_free(&run) || lsm_run_is_single(&run) ||
-			lsm_directory_find(index, ks, &run, LSM_ANY_EDIT, &start, ForwardScanDirection,
-							   found) != LSM_FOUND_NONE)
-			continue;
-		run.state = LSM_RUN_SPENT;
-		lsm_edit_put(&change->edit, &run);
-		any = true;
-		if (change->edit.count >= LSM_MAX_JOB_INPUTS)
-			break;
+		if (lsm_run_is_free(run) && !lsm_run_is_single(run) &&
+			lsm_directory_find(index, ks, run, version->edits, &start, ForwardScanDirection,
+							   found) == LSM_FOUND_NONE)
+			empty[count++] = run->run_id;
 	}
-	if (any)
-		lsm_change_commit(change);
-	else
-		lsm_change_cancel(change);
-	pfree(found);
-	if (any)
+	if (count > 0)
+	{
+		LsmChange  *change = lsm_change_begin(index);
+
+		for (int i = 0; i < count; i++)
+		{
+			LsmRunRecord *run = lsm_meta_find(change->meta, empty[i]);
+			LsmRunRecord spent;
+
+			if (run == NULL || !lsm_run_is_free(run))
+				continue;
+			spent = *run;
+			spent.state = LSM_RUN_SPENT;
+			lsm_edit_put(&change->edit, &spent);
+		}
+		if (change->edit.count > 0)
+			lsm_change_commit(change);
+		else
+			lsm_change_cancel(change);
 		lsm_manifest_reap(index);
+	}
+	pfree(version);
+	pfree(found);
 }
 
 /* The number of blocks up to the last one that is in use. */
 BlockNumber
 lsm_manifest_used_end(LsmIndex *index)
 {
-	LsmChange  *change = lsm_change_begin(index);
-	BlockNumber end = lsm_space_used_end(change);
+	LsmChange  *change;
+	BlockNumber end;
 
+	lsm_space_touch_end(index);
+	change = lsm_change_begin(index);
+	end = lsm_space_used_end(change);
 	lsm_change_cancel(change);
 	return end;
 }

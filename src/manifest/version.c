@@ -2,9 +2,9 @@
  * version.c
  *	  Reading the manifest.
  *
- * A version is a copy, taken under the share lock of the meta page.  What it
- * costs does not depend on the size of the index, and whether it is current is
- * one look at the meta page.
+ * A version is a copy of the manifest, made under the share lock of the meta page.  The cost of
+ * the copy does not depend on the size of the index.  One look at the meta page, without a
+ * lock, tells whether a version is still current.
  */
 #include "postgres.h"
 
@@ -13,8 +13,8 @@
 #include "storage/buffers.h"
 
 /*
- * A file that is shorter than its runs must not be mistaken for a small index.
- * Directories are looked at when they are read.
+ * Raise an error if the file ends before blocks that the runs need.  Segments that directories
+ * name are checked when they are read.
  */
 static void
 check_file_length(Relation rel, const LsmVersion *version)
@@ -32,7 +32,7 @@ check_file_length(Relation rel, const LsmVersion *version)
 		lsm_report_corruption(rel, (BlockNumber) (end - 1), "the file ends before this block");
 }
 
-/* Copy the manifest; the caller holds the meta page. */
+/* Copy the manifest.  Caller holds the meta page. */
 void
 lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 {
@@ -47,18 +47,21 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 }
 
 /*
- * Is a version the current one, as it is nearly each time that a nested loop asks?  That
- * is told without a lock, in buffers where the pages were before.  If so, and with `gate`,
- * the gate is pinned.  False also if it cannot be told that way.
+ * Is the version still current?  The inner side of a nested loop asks this for each outer row,
+ * and the answer is nearly always yes, so this takes no lock and tries the buffers that held
+ * the pages before.  If the version is current and `gate` is given, also pins the gate.
+ * Returns false as well if the buffers hold other pages by now.
  *
- * The two numbers are read one by one, perhaps while an edit changes the page.  If both
- * are still the version's, it was the current one a moment ago, and nobody whose entries
- * the caller has to see can have published them since: he knows of that by a lock or a
- * snapshot, and these come with a barrier.  (Two who publish and then look for each other,
- * as exclusion constraints do, have a barrier in between: one of them sees the other.)
+ * The two numbers are read one after the other, possibly while an edit changes the page.  If
+ * both are still those of the version, the version was current a moment ago.  No entry that
+ * the caller must see can have been published since: the caller knows of such an entry by a
+ * lock or a snapshot, and taking either is a barrier.  (Two processes that publish and then
+ * look for each other, as with exclusion constraints, have a barrier in between, so at least
+ * one sees the other.)
  *
- * The gate is pinned before its epoch is looked at.  Who flips it changes the epoch before
- * he looks for pins, in the drain.  So if we still see the old epoch, he sees our pin.
+ * The gate is pinned before its epoch is read.  A process that flips the gate changes the epoch
+ * before it looks for pins in the drain.  So if we still see the old epoch, that process sees
+ * our pin.
  */
 bool
 lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)
@@ -76,7 +79,7 @@ lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)
 									gate_buffer))
 			return false;
 	}
-	/* Behind the pin, and behind whatever the caller has published himself. */
+	/* Order the reads after the pin, and after whatever the caller has published. */
 	pg_memory_barrier();
 	current = lsm_buffer_pin_checked(index->rel, LSM_BLOCK_META, index->meta_buffer);
 	if (current)
@@ -94,9 +97,9 @@ lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)
 }
 
 /*
- * Make a version the current one.  With `gate`, also pin the current gate page
- * under the same lock: the version and the pin belong together (I10).  Returns
- * false if the version was current already.
+ * Update a version to the current one.  With `gate`, also pin the current gate under the same
+ * lock, so that the pin belongs to the version (I10).  Returns false if the version was
+ * current already.
  */
 bool
 lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
@@ -123,7 +126,7 @@ lsm_version_update(LsmIndex *index, LsmVersion *version, Buffer *gate)
 	return changed;
 }
 
-/* The current version, palloc'd. */
+/* Returns a palloc'd copy of the current version. */
 LsmVersion *
 lsm_version_read(LsmIndex *index)
 {
@@ -152,7 +155,7 @@ lsm_run_is_read(const LsmRunRecord *run)
 	return run->state != LSM_RUN_SPENT && run->segments > 0;
 }
 
-/* Of a run with a directory: its pages, and those of a segment, about. */
+/* Returns the height of a run, in pages.  With a directory, a low segment is assumed below it. */
 static int
 run_height(const LsmRunRecord *run)
 {
@@ -176,6 +179,7 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 		shape->height = Max(shape->height, run_height(run));
 		shape->further_pages += run_height(run) + 1;
 		blocks += run->blocks;
+		shape->pages += run->blocks - run->filter_blocks;
 		if (largest == NULL || run->blocks > largest->blocks)
 			largest = run;
 	}
@@ -186,7 +190,7 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 	}
 }
 
-/* Is this the number of the last edit?  False also if it cannot be told without a lock. */
+/* Is this the number of the last edit?  Returns false as well if that takes a lock to tell. */
 static bool
 is_last_edit(LsmIndex *index, uint64 edits)
 {
@@ -201,8 +205,8 @@ is_last_edit(LsmIndex *index, uint64 edits)
 }
 
 /*
- * What the planner asks for.  It asks for every index of a query, so nothing is
- * copied, and the handle keeps the answer until there is an edit.
+ * Return the shape of the index, for the planner.  The planner asks for every index of every
+ * query, so the handle keeps the answer until the next edit, and no version is copied.
  */
 void
 lsm_manifest_shape(LsmIndex *index, LsmShape *shape)
@@ -220,7 +224,7 @@ lsm_manifest_shape(LsmIndex *index, LsmShape *shape)
 	*shape = index->shape;
 }
 
-/* Where do inserts go? */
+/* Return the open pages, which take inserts. */
 void
 lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open)
 {

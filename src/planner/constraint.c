@@ -86,25 +86,6 @@ find_lsm_constraints(Node *node, bool set)
 	}
 }
 
-/*
- * Does a command change a column's type?  Core then creates constraints again from their
- * definitions, without a command that we could see.
- */
-static bool
-changes_column_type(Node *node)
-{
-	ListCell   *cell;
-
-	if (!IsA(node, AlterTableStmt))
-		return false;
-	foreach(cell, ((AlterTableStmt *) node)->cmds)
-	{
-		if (lfirst_node(AlterTableCmd, cell)->subtype == AT_AlterColumnType)
-			return true;
-	}
-	return false;
-}
-
 /* Is this the lsm index of a primary key or unique constraint? */
 static bool
 is_lsm_constraint_index(Oid index)
@@ -174,19 +155,4 @@ lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree)
 	if (IsA(statement->utilityStmt, AlterTableStmt))
 		refuse_to_reset_parameter((AlterTableStmt *) statement->utilityStmt);
 	return statement;
-}
-
-/* May core refuse the storage parameter in this command, so that its error needs a hint? */
-bool
-lsm_constraint_may_fail(PlannedStmt *statement)
-{
-	return changes_column_type(statement->utilityStmt);
-}
-
-/* An error context callback for such a command. */
-void
-lsm_constraint_give_hint(void *arg)
-{
-	if (geterrcode() == ERRCODE_INVALID_PARAMETER_VALUE)
-		errhint("If the column belongs to a constraint WITH (lsm), drop the constraint before, and add it again after this command.");
 }

@@ -278,6 +278,9 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		index_close(index, NoLock);
 	}
 
+	/* The planner counts all pages of the file, fixed and free ones too. */
+	if (shape.edits > 0)
+		info->pages = Max(Min(info->pages, shape.pages), 1);
 	/* Before 18 the planner knows the height of btrees only, and would charge no descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;

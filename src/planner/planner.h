@@ -31,8 +31,13 @@ extern void lsm_row_compare_start(PlanState *plan);
 
 /* constraint.c */
 extern PlannedStmt *lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree);
-extern bool lsm_constraint_may_fail(PlannedStmt *statement);
-extern void lsm_constraint_give_hint(void *arg);
+
+/* alter_table.c */
+typedef struct LsmAlterTable LsmAlterTable;
+
+extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree);
+extern bool lsm_alter_table_is_done(const PlannedStmt *statement);
+extern void lsm_alter_table_finish(LsmAlterTable *alter);
 
 /* explain.c */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS

@@ -5,6 +5,9 @@
  * A seek searches the page under its share lock, and copies it if an entry lies within the
  * limit. Moving on needs no lock. Further seeks use the copy until the context's generation
  * changes: by then inserts may have added entries.
+ *
+ * Lookups of whole keys first ask a filter in private memory (page_filter.h). It catches up with
+ * the page once in a generation, and needs that no more when it has all of a sealed page.
  */
 #include "postgres.h"
 
@@ -12,6 +15,8 @@
 #include "format/buffer_page.h"
 #include "read/buffer_cursor.h"
 #include "read/looked_for.h"
+#include "read/run_filter.h"
+#include "read/run_lookup.h"
 #include "storage/buffers.h"
 
 /* Entries to decode at a time. */
@@ -31,6 +36,9 @@ typedef struct BufferCursor
 	Page		copy;			/* NULL until needed */
 	Buffer		recent;			/* where the page was last */
 	uint32		page;			/* see LsmEntry */
+	bool		is_sealed;		/* nothing is added to the page any more */
+	LsmPageFilter *filter;		/* NULL: the context has no filters */
+	uint64		filter_generation;	/* in which it has caught up last */
 	LsmEntry	entries[BATCH];
 } BufferCursor;
 
@@ -103,6 +111,57 @@ buffer_lock(BufferCursor *c)
 	return buffer;
 }
 
+/* --- the filter --------------------------------------------------------------- */
+
+/*
+ * Let the filter catch up with the page, if `lookups` more lookups make that worth it. Returns
+ * false if there is no filter that has all entries, or the cursor is stale.
+ */
+static bool
+filter_catch_up(BufferCursor *c, uint32 lookups)
+{
+	LsmReadContext *cx = c->cx;
+	LsmPageNews news;
+	Buffer		buffer;
+	bool		is_worth;
+
+	if (c->filter->is_final || (c->filter_generation == cx->generation && c->filter->room > 0))
+		return true;
+	buffer = buffer_lock(c);
+	if (!BufferIsValid(buffer))
+		return false;
+	is_worth = lsm_page_filter_read(cx->ks, c->filter, BufferGetPage(buffer), lookups, &news);
+	UnlockReleaseBuffer(buffer);
+	if (!is_worth)
+		return false;
+	/* Hash functions run without the page's lock. */
+	if (!lsm_run_filters_note_page(cx->filters, c->filter, cx->ks, &news))
+		return false;
+	c->filter_generation = cx->generation;
+	c->filter->is_final = c->is_sealed;
+	return true;
+}
+
+/* Does the filter say that the page has nothing of what a seek looks for? True, too, if stale. */
+static bool
+filter_lacks(BufferCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+	uint64		hash;
+
+	if (c->filter == NULL || cx->lookup_columns != cx->ks->nkeys || !filter_catch_up(c, 1) ||
+		!lsm_run_lookup_hash(cx, cx->lookup_columns, &hash))
+		return cx->stale;
+	cx->counters.filter_checks++;
+	if (lsm_page_filter_has(c->filter, hash))
+		return false;
+	cx->counters.filter_skips++;
+	cx->spared += LSM_SPARED_BY_MEMORY;
+	return true;
+}
+
+/* --- seeking ------------------------------------------------------------------ */
+
 /* Is the entry at the cursor's place within the limit? */
 static bool
 is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection direction)
@@ -117,17 +176,15 @@ is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection
 	return !lsm_beyond(c->cx->ks, limit, &entry, direction);
 }
 
+/* Search the page, or the copy of it that this generation has, and stand on what is found. */
 static void
-buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
-	BufferCursor *c = (BufferCursor *) base;
 	bool		is_copied = c->generation == c->cx->generation;
 	Buffer		buffer = InvalidBuffer;
 	Page		page = c->copy;
 
-	base->valid = false;
-	if (unlikely(c->cx->without != NULL) && lsm_seen_has(c->cx->without, c->segment_id))
-		return;
+	c->base.valid = false;
 	if (!is_copied)
 	{
 		buffer = buffer_lock(c);
@@ -155,7 +212,25 @@ buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDi
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
 	if (c->next >= 0)
-		buffer_fill(base);
+		buffer_fill(&c->base);
+}
+
+static void
+buffer_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
+{
+	BufferCursor *c = (BufferCursor *) base;
+	LsmReadContext *cx = c->cx;
+	int64		asked = cx->counters.filter_checks;
+
+	base->valid = false;
+	if (unlikely(cx->without != NULL) && lsm_seen_has(cx->without, c->segment_id))
+		return;
+	if (filter_lacks(c))
+		return;
+	asked = cx->counters.filter_checks - asked;
+	search_page(c, from, limit, direction);
+	if (!base->valid && !cx->stale)
+		cx->counters.filter_misses += asked;
 }
 
 static void
@@ -169,6 +244,40 @@ buffer_close(LsmCursor *base)
 }
 
 static const LsmCursorOps buffer_cursor_ops = {buffer_seek, buffer_fill, buffer_close};
+
+/*
+ * Look for keys in the page: marks those of which it has an entry; of repeated keys, the first
+ * one. Returns false if that is better done without a filter, and then has done nothing.
+ */
+bool
+lsm_buffer_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
+						LsmBound *high)
+{
+	BufferCursor *c = (BufferCursor *) cursor;
+	LsmReadContext *cx = c->cx;
+
+	if (c->filter == NULL || !filter_catch_up(c, (uint32) Min(count, BLCKSZ)))
+		return cx->stale;
+	for (Size i = 0; i < count && !cx->stale; i++)
+	{
+		LsmProbe   *probe = &probes[i];
+
+		if (probe->found || probe->repeats)
+			continue;
+		cx->counters.filter_checks++;
+		if (!lsm_page_filter_has(c->filter, probe->hash))
+		{
+			cx->counters.filter_skips++;
+			continue;
+		}
+		lsm_bound_set_key(cx->ks, low, &probe->entry, 1);
+		lsm_bound_set_key(cx->ks, high, &probe->entry, -1);
+		search_page(c, low, high, ForwardScanDirection);
+		probe->found = cursor->valid && lsm_key_equal(cx->ks, cursor->entry, &probe->entry);
+		cx->counters.filter_misses += !probe->found && !cx->stale;
+	}
+	return true;
+}
 
 /* Create a cursor over no page yet. It allocates in the current memory context. */
 LsmCursor *
@@ -193,4 +302,8 @@ lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound
 	c->block = run->start;
 	c->segment_id = run->run_id;
 	c->clip = clip;
+	c->is_sealed = run->state == LSM_RUN_SEALED;
+	c->filter_generation = 0;
+	c->filter = c->cx->filters == NULL ? NULL :
+		&lsm_run_filters_get(c->cx->filters, run->run_id)->of_page;
 }

@@ -38,25 +38,51 @@ lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id)
 	return true;
 }
 
-/* Was the key looked for, and not found? */
-bool
-lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen)
+static inline uint32
+slot_of(const LsmLookedFor *known, uint64 hash)
 {
-	uint64		prefix = lsm_key_prefix(key, keylen);
-	Size		low = 0;
-	Size		high = known->count;
+	return (uint32) hash & (known->slot_count - 1);
+}
 
-	while (low < high)
+/* Make *known of probes for keys in that version.  Lives in the current memory context. */
+void
+lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen, const LsmProbe *probes,
+					Size count)
+{
+	known->seen = *seen;
+	known->probes = probes;
+	known->count = count;
+	for (known->slot_count = 16; known->slot_count < 2 * count;)
+		known->slot_count *= 2;
+	known->slots = palloc0(known->slot_count * sizeof(uint32));
+	for (Size i = 0; i < count; i++)
 	{
-		Size		middle = low + (high - low) / 2;
-		int			c = lsm_probe_compare(&known->probes[middle], key, keylen, prefix);
+		uint32		slot = slot_of(known, probes[i].hash);
 
-		if (c == 0)
-			return !known->probes[middle].found;
-		if (c < 0)
-			low = middle + 1;
-		else
-			high = middle;
+		if (probes[i].repeats)
+			continue;
+		while (known->slots[slot] != 0)
+			slot = (slot + 1) & (known->slot_count - 1);
+		known->slots[slot] = (uint32) i + 1;
+	}
+}
+
+/*
+ * Was the key between two bounds looked for, and not found?  There is only one key between
+ * them, with that hash.
+ */
+bool
+lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash, const LsmBound *from,
+			   const LsmBound *limit)
+{
+	for (uint32 slot = slot_of(known, hash); known->slots[slot] != 0;
+		 slot = (slot + 1) & (known->slot_count - 1))
+	{
+		const LsmProbe *probe = &known->probes[known->slots[slot] - 1];
+
+		if (probe->hash == hash && lsm_bound_compare(ks, from, &probe->entry) > 0 &&
+			lsm_bound_compare(ks, limit, &probe->entry) < 0)
+			return !probe->found;
 	}
 	return false;
 }

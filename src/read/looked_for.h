@@ -12,24 +12,19 @@
 typedef struct LsmProbe
 {
 	LsmEntry	entry;			/* with that key */
-	uint64		hash;			/* of an encoded key, as filters know it */
-	uint64		prefix;			/* of an encoded key, see lsm_key_prefix */
+	uint64		hash;			/* of the key, as filters know it */
+	uint64		prefix;			/* see lsm_entry_prefix */
 	bool		repeats;		/* the probe before has the same key and answers for it */
 	bool		found;			/* some run has an entry with the key */
 } LsmProbe;
 
-/* Compare with a key whose prefix is known.  The prefix nearly always decides. */
+/* Compare with an entry's key, whose prefix is known.  The prefix nearly always decides. */
 static inline int
-lsm_probe_compare(const LsmProbe *probe, const uint8 *key, uint32 keylen, uint64 prefix)
+lsm_probe_compare(LsmKeySpace *ks, const LsmProbe *probe, const LsmEntry *entry, uint64 prefix)
 {
-	int			c;
-
 	if (probe->prefix != prefix)
 		return probe->prefix < prefix ? -1 : 1;
-	c = memcmp(probe->entry.key, key, Min(probe->entry.keylen, keylen));
-	if (c != 0)
-		return c;
-	return probe->entry.keylen < keylen ? -1 : probe->entry.keylen > keylen;
+	return lsm_key_order(ks, &probe->entry, entry);
 }
 
 /* The runs of a version that was read as a whole. */
@@ -40,17 +35,22 @@ typedef struct LsmSeenVersion
 	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
 } LsmSeenVersion;
 
-/* Encoded keys that were looked for in that version. */
+/* Keys that were looked for in that version. */
 typedef struct LsmLookedFor
 {
 	LsmSeenVersion seen;
 	const LsmProbe *probes;		/* in the order of their keys */
 	Size		count;
+	uint32	   *slots;			/* finds probes by their hashes: index + 1, or 0 */
+	uint32		slot_count;		/* a power of 2 */
 } LsmLookedFor;
 
 extern void lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version);
 extern bool lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id);
-extern bool lsm_was_absent(const LsmLookedFor *known, const uint8 *key, uint32 keylen);
+extern void lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen,
+								const LsmProbe *probes, Size count);
+extern bool lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash,
+						   const LsmBound *from, const LsmBound *limit);
 extern void lsm_looked_for_set(Oid index, const LsmLookedFor *keys);
 extern const LsmLookedFor *lsm_looked_for_get(Oid index);
 extern void lsm_looked_for_release(const LsmLookedFor *keys);

@@ -37,7 +37,7 @@ typedef struct LsmReadContext
 	const struct LsmSeenVersion *without;	/* its runs lack what is looked for; or NULL */
 
 	/* Filters in private memory. */
-	int			prefix_columns; /* prefixes in them have at most so many columns */
+	int			prefix_columns; /* the most columns of a prefix in them */
 	bool		prefixes_if_worth;	/* or fewer: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
@@ -46,9 +46,17 @@ typedef struct LsmReadContext
 	bool		stale;			/* the version is old, or the index is damaged: */
 	BlockNumber stale_block;	/* here */
 	LsmReadCounters counters;
+	uint64		spared;			/* of seeks in runs, by filters, in 16ths */
 	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
 	uint32		seen_count;
 } LsmReadContext;
+
+/*
+ * A filter that says no on disk costs about half a seek, and one in private memory next to
+ * nothing.
+ */
+#define LSM_SPARED_BY_DISK		8
+#define LSM_SPARED_BY_MEMORY	15
 
 /* Pages that a reader remembers: more than it has cursors. */
 #define LSM_PAGES_SEEN	256

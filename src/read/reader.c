@@ -14,13 +14,14 @@
  */
 #include "postgres.h"
 
-#include "key/encode.h"
+#include "key/hash.h"
 #include "key/merge.h"
 #include "miscadmin.h"
 #include "read/buffer_cursor.h"
 #include "read/reader.h"
 #include "read/run_cursor.h"
 #include "read/run_filter.h"
+#include "read/run_lookup.h"
 #include "read/run_probe.h"
 #include "read/small_runs.h"
 #include "storage/buffers.h"
@@ -342,6 +343,37 @@ check_limit(LsmReader *reader)
 					reader->direction);
 }
 
+/* Is there only one key between two bounds? */
+static bool
+is_one_key(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit)
+{
+	if (limit->is_entry || limit->ncolumns != ks->nkeys)
+		return false;
+	if (ks->encoded)
+		return from->keylen == limit->keylen &&
+			memcmp(from->key, limit->key, limit->keylen) == 0;
+	return lsm_hash_shared_columns(ks, from, limit, ks->nkeys) == ks->nkeys;
+}
+
+/* Note the runs that lack the only key between two bounds, if the statement has looked for it. */
+static void
+note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
+{
+	uint64		hash;
+
+	/* Seeks go both ways. */
+	if (from->tie < 0)
+	{
+		const LsmBound *high = from;
+
+		from = limit;
+		limit = high;
+	}
+	if (lsm_run_lookup_hash(cx, cx->ks->nkeys, &hash) &&
+		lsm_was_absent(cx->looked_for, cx->ks, hash, from, limit))
+		cx->without = &cx->looked_for->seen;
+}
+
 /*
  * Note what filters can be asked about everything between two bounds: whether there is only
  * one key; or, if there are several runs, how many of the first columns have only one value.
@@ -357,21 +389,33 @@ note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 	cx->lookup_columns = 0;
 	cx->hashed_columns = 0;
 	cx->without = NULL;
-	if (limit == NULL || !ks->encoded)
+	if (limit == NULL || ks->hashing.least_columns == 0)
 		return;
-	if (!limit->is_entry && limit->ncolumns == ks->nkeys && from->keylen == limit->keylen &&
-		memcmp(from->key, limit->key, limit->keylen) == 0)
+	if (is_one_key(ks, from, limit))
 	{
 		cx->lookup_columns = ks->nkeys;
-		if (cx->looked_for != NULL && lsm_was_absent(cx->looked_for, limit->key, limit->keylen))
-			cx->without = &cx->looked_for->seen;
+		if (cx->looked_for != NULL)
+			note_if_absent(cx, from, limit);
 	}
 	else if (ks->nkeys > 1 && cx->packed_count > 1)
-		cx->lookup_columns =
-			lsm_encoded_columns(ks->columns, limit->key,
-								lsm_common_prefix(from->key, from->keylen, limit->key,
-												  limit->keylen),
-								ks->nkeys - 1);
+	{
+		cx->lookup_columns = lsm_hash_shared_columns(ks, from, limit, ks->nkeys - 1);
+		if (cx->lookup_columns < ks->hashing.least_columns)
+			cx->lookup_columns = 0;
+	}
+}
+
+/* Returns how many runs the seek will look into. */
+static int
+count_runs_of_seek(const LsmReader *reader)
+{
+	int			count = 0;
+
+	if (likely(reader->cx.without == NULL))
+		return reader->child_count;
+	for (int i = 0; i < reader->child_count; i++)
+		count += !lsm_seen_has(reader->cx.without, reader->child_runs[i]);
+	return count;
 }
 
 /*
@@ -392,7 +436,8 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	reader->cx.stale = false;
 	note_lookup(reader, from, limit);
 	reader->cx.counters.seeks++;
-	reader->cx.counters.runs += reader->child_count;
+	reader->cx.counters.runs += count_runs_of_seek(reader);
+	reader->child_seeks += reader->child_count;
 	lsm_cursor_seek(reader->cursor, from, limit, direction);
 	if (unlikely(reader->cx.stale))
 		restart_reader(reader, from);
@@ -439,7 +484,8 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
  * entry there. The reader itself stands nowhere. Returns false if the version is old: then
  * the caller must take a newer one and look for all keys again.
  *
- * REQUIRES: encoded keys, at least one; the reader was refreshed, and has not let go since.
+ * REQUIRES: at least one key, with the hash that filters expect; the reader was refreshed, and
+ * has not let go since.
  */
 bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
@@ -450,6 +496,23 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 
 	MemoryContextSwitchTo(old);
 	return fresh;
+}
+
+/*
+ * The same in a page of the write buffer. Sets *done to false, and does nothing, if that is
+ * better done without a filter.
+ */
+bool
+lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count, bool *done)
+{
+	MemoryContext old = MemoryContextSwitchTo(reader->context);
+
+	reader->cx.lookup_columns = 0;
+	reader->cx.without = NULL;
+	*done = lsm_buffer_cursor_probe(reader->children[child], probes, count, &reader->probe[0],
+									&reader->probe[1]);
+	MemoryContextSwitchTo(old);
+	return !reader->cx.stale;
 }
 
 /* The same in several small runs: see small_runs.c. */
@@ -469,7 +532,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 	return fresh;
 }
 
-/* Stand behind an entry, in the direction of the latest seek, in the current version. */
+/* Stand after an entry, in the direction of the latest seek, in the current version. */
 void
 lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 {
@@ -502,7 +565,7 @@ lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
 	}
 }
 
-/* Continue behind the cursor's array. */
+/* Continue after the cursor's array. */
 void
 lsm_reader_fill(LsmReader *reader)
 {
@@ -549,10 +612,10 @@ find_beyond(const LsmReader *reader, const LsmBound *to, int low)
 }
 
 /*
- * Move to the first entry behind `to`, in the direction of the latest seek, if it is in the
- * cursor's array or at most about `more` entries behind the array. Returns how far the reader
+ * Move to the first entry after `to`, in the direction of the latest seek, if it is in the
+ * cursor's array or at most about `more` entries after the array. Returns how far the reader
  * moved, or 0 if the entry is farther away; the reader may have moved even then. A reader
- * that already stands behind `to` moves by one entry.
+ * that already stands after `to` moves by one entry.
  *
  * REQUIRES: valid.
  */

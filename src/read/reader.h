@@ -57,6 +57,8 @@ typedef struct LsmReader
 	const LsmBound *limit;		/* of the latest seek, or NULL */
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
+	uint64		child_seeks;	/* seeks, times the runs of the version; not yet counted as paid */
+	double		unpaid;			/* less than one, of what was paid */
 	LsmBound	here;			/* the last entry of the array before */
 	LsmBound	probe[2];		/* before and after the key to look for in a run */
 	LsmBound	split[2];		/* the latest split, and room for another */
@@ -82,6 +84,8 @@ extern int	lsm_reader_step(LsmReader *reader, const LsmBound *to, int more);
 extern LsmCursor *lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from,
 									  const LsmBound *limit);
 extern bool lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count);
+extern bool lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count,
+								  bool *done);
 extern bool lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 										LsmProbe *probes, Size count);
 extern void lsm_reader_fill(LsmReader *reader);

@@ -28,15 +28,37 @@ free_reader(LsmReader **at)
 	MemoryContextDelete(reader->context);
 }
 
+/* How many keys do a reader's filters know, which it would be a pity to lose? */
+static uint64
+count_known_keys(const LsmReader *reader)
+{
+	return reader->cx.filters == NULL ? 0 : lsm_joint_filter(reader->cx.filters)->count;
+}
+
+/* Of readers that are as good as new, the one whose filters know most. */
+static LsmReader *
+choose_reader_to_keep(LsmIndex *index)
+{
+	LsmReader  *best = NULL;
+
+	for (LsmReader *reader = index->readers; reader != NULL; reader = reader->next)
+	{
+		if (reader->job_id == 0 &&
+			(best == NULL || count_known_keys(reader) > count_known_keys(best)))
+			best = reader;
+	}
+	return best;
+}
+
 /*
  * Forget readers at the end of a transaction, when nobody uses them: an error may have left
- * some in use.  A reader that is as good as new may be kept for the next transaction.
+ * some in use.  One may be kept for the next transaction.
  */
 static void
 forget_users(LsmIndex *index, LsmForget which)
 {
 	LsmReader **at = &index->readers;
-	bool		keep = which == LSM_FORGET_BUT_ONE;
+	LsmReader  *kept = which == LSM_FORGET_BUT_ONE ? choose_reader_to_keep(index) : NULL;
 
 	while (*at != NULL)
 	{
@@ -50,13 +72,10 @@ forget_users(LsmIndex *index, LsmForget which)
 		if (reader->holder != NULL)
 			*reader->holder = NULL;
 		lsm_reader_abandon(reader);
-		if (keep && reader->job_id == 0 && reader->cx.ks->encoded)
-		{
-			keep = false;
+		if (reader == kept)
 			at = &reader->next;
-			continue;
-		}
-		free_reader(at);
+		else
+			free_reader(at);
 	}
 }
 
@@ -81,7 +100,7 @@ make_reader(LsmIndex *index)
 	reader->gate = InvalidBuffer;
 	reader->merge = lsm_merge_create(reader->cx.ks, true, false);
 	reader->cx.seen = palloc0(LSM_PAGES_SEEN * sizeof(LsmPageRef));
-	if (reader->cx.ks->encoded && lsm_filter_bits(index->rel) > 0)
+	if (lsm_hashing_holds(&reader->cx.ks->hashing) && lsm_filter_bits(index->rel) > 0)
 	{
 		reader->cx.filters = lsm_run_filters_create(lsm_filter_bits(index->rel));
 		reader->cx.prefix_columns = lsm_filter_prefix(index->rel, reader->cx.ks->nkeys,
@@ -145,15 +164,24 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 
 /*
  * Count what a scan has paid because there are several runs, in seeks in each of them: its
- * seeks, and their share of the cost of merging their entries.
+ * seeks, less what filters have spared, and their share of the cost of merging their entries.
  */
 static void
-count_paid(LsmReadCounters *c)
+count_paid(LsmReader *reader)
 {
-	/* A filter that says no costs about half a seek.  Batches ask some without a seek. */
-	if (c->runs > c->seeks)
-		c->paid += c->seeks - c->seeks * Min(c->filter_skips, c->runs) / (2 * c->runs) +
-			c->entries / LSM_ENTRIES_PER_SEEK * c->seeks / c->runs;
+	LsmReadCounters *c = &reader->cx.counters;
+
+	if (reader->child_seeks > c->seeks)
+	{
+		double		seeks = c->runs - Min(reader->cx.spared / 16.0, c->runs);
+		double		merges = c->entries / LSM_ENTRIES_PER_SEEK;
+
+		reader->unpaid += (seeks + merges) * c->seeks / reader->child_seeks;
+		c->paid += (uint64) reader->unpaid;
+		reader->unpaid -= (uint64) reader->unpaid;
+	}
+	reader->child_seeks = 0;
+	reader->cx.spared = 0;
 }
 
 /*
@@ -175,7 +203,7 @@ prepare_counters(LsmReader *reader)
 	if (reader->job_id != 0)
 		memset(&reader->cx.counters, 0, sizeof(LsmReadCounters));
 	else
-		count_paid(&reader->cx.counters);
+		count_paid(reader);
 }
 
 /* Give up a reader after an error: its user is gone, and others release its pins. */
@@ -210,10 +238,11 @@ lsm_reader_release(LsmReader *reader)
 	reader->cx.strategy = NULL;
 
 	/*
-	 * Nobody else can use a job's reader, or one of a handle that was replaced.  And
-	 * comparison functions may leave memory behind: it must not outlive the scan.
+	 * Nobody else can use a job's reader, or one of a handle that was replaced.  A reader that
+	 * has given up filters, because a type was being changed, makes way for a new one.
 	 */
-	if (reader->job_id != 0 || !reader->cx.ks->encoded || !index->valid)
+	if (reader->job_id != 0 || !index->valid ||
+		reader->cx.ks->hashing.outdated)
 	{
 		LsmReader **at = &index->readers;
 

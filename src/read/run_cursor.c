@@ -192,8 +192,8 @@ run_fill(LsmCursor *base)
 /* --- seeking --------------------------------------------------------------------- */
 
 /*
- * Find the position in a leaf without rests, and decode what will be wanted from there on;
- * see lsm_leaf_search.  False if the page is damaged.
+ * Find the position in a leaf, and decode what will be wanted from there on; see
+ * lsm_leaf_search.  False if the page is damaged.
  */
 static bool
 search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
@@ -202,13 +202,33 @@ search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
 	int			most = LSM_GROUP_ENTRIES;
 
 	/* A merge may take the page as it is, so it needs to know its place there. */
-	if (cx->is_merge || !cx->ks->encoded)
+	if (cx->is_merge || !cx->ks->encoded ||
+		(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0)
 		return lsm_leaf_search(cx->ks, page, from, &c->group, pos, &c->decoded);
 	if (cx->lookup_columns == cx->ks->nkeys)
 		most = 1;				/* the other entries of the key are decoded with it, if they are few */
 	else if (cx->run_count > 1)
 		most = Max(WANTED_OF_ALL / cx->run_count, WANTED_OF_EACH);
 	return lsm_leaf_seek(cx->ks, page, from, most, c->forward, pos, &c->decoded);
+}
+
+/* Copy the rests of decoded entries, which are in the page.  Most have none. */
+static void
+keep_rests(LsmRunCursor *c)
+{
+	uint8	   *to = c->rests;
+
+	for (int i = 0; i < c->decoded.count; i++)
+	{
+		LsmEntry   *entry = &c->decoded.entries[i];
+
+		if (entry->restlen == 0)
+			continue;
+		if (to == NULL)
+			to = c->rests = palloc(BLCKSZ);
+		entry->rest = memcpy(to, entry->rest, entry->restlen);
+		to += entry->restlen;
+	}
 }
 
 /*
@@ -228,24 +248,24 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 		return;
 	page = BufferGetPage(buffer);
 	c->copied = false;
-	if (!(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST))
+
+	/* One group will do, mostly.  Decoding copies its keys. */
+	c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
+	if (!search_leaf(c, page, from, &pos))
+		lsm_run_damaged(c, c->leaf);
+	if (!c->forward)
+		pos--;
+	if (pos >= 0 && pos < c->decoded.count)
 	{
-		/* One group will do, mostly.  Decoding copies its keys, and it has no rests. */
-		c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
-		if (!search_leaf(c, page, from, &pos))
-			lsm_run_damaged(c, c->leaf);
-		if (!c->forward)
-			pos--;
-		if (pos >= 0 && pos < c->decoded.count)
+		done = true;
+		c->cx->counters.entries += c->decoded.count;
+		if (limit == NULL ||
+			!lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
 		{
-			done = true;
-			c->cx->counters.entries += c->decoded.count;
-			if (limit == NULL ||
-				!lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
-			{
-				stand_on(c, pos);
-				c->base.at_page = c->cx->is_merge && c->forward && c->group == 0 && pos == 0;
-			}
+			if (c->cx->ks->has_rest)
+				keep_rests(c);
+			stand_on(c, pos);
+			c->base.at_page = c->cx->is_merge && c->forward && c->group == 0 && pos == 0;
 		}
 	}
 	if (!done)
@@ -268,7 +288,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		base->at_page = false;
 		return;
 	}
-	if (lsm_run_prepare_seek(c, &from, direction) && !lsm_run_lacks(c))
+	if (lsm_run_begin_seek(c, &from, direction) && !lsm_run_few_lack(c) &&
+		lsm_run_enter_segment(c, from) && !lsm_run_lacks(c))
 	{
 		lsm_run_seek_in_segment(c, from, limit);
 		if (c->is_perhaps)
@@ -395,6 +416,8 @@ run_close(LsmCursor *base)
 
 	if (c->copy)
 		pfree(c->copy);
+	if (c->rests)
+		pfree(c->rests);
 	if (c->here.key)
 		pfree(c->here.key);
 	free_found(c->found);

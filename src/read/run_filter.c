@@ -9,7 +9,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-/* Filters of runs that are gone are freed when there are more than so many. */
+/* The number of filters from which on those of vanished runs are freed. */
 #define MOST_GONE	8
 
 struct LsmRunFilterSet
@@ -83,6 +83,8 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 			continue;
 		free_own_filter(&filter->of_keys);
 		free_own_filter(&filter->of_prefixes);
+		if (filter->of_page.filter.blocks)
+			pfree(filter->of_page.filter.blocks);
 		hash_search(set->filters, &filter->run_id, HASH_REMOVE, NULL);
 	}
 }
@@ -103,6 +105,14 @@ lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *own, int columns,
 	lsm_memory_filter_make(&own->filter, set->joint.context, set->joint.bits_per_key, all);
 	for (int i = 0; i < count; i++)
 		lsm_memory_filter_add(&own->filter, hashes[i].hashes, hashes[i].count);
+}
+
+/* A page of the write buffer has new items.  Returns as lsm_page_filter_add does. */
+bool
+lsm_run_filters_note_page(LsmRunFilterSet *set, LsmPageFilter *filter, LsmKeySpace *ks,
+						  const LsmPageNews *news)
+{
+	return lsm_page_filter_add(filter, ks, set->joint.context, set->joint.bits_per_key, news);
 }
 
 LsmJointFilter *

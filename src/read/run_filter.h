@@ -4,28 +4,23 @@
  *
  * Batches and small merges come and go too fast for a filter on disk to be worth writing.
  * But while rows pour in, they are most of the runs.  A lookup reads such a run the
- * ordinary way at first.  The 32nd lookup makes a filter of the run's keys, or of their
- * prefixes if it looks for a prefix.  Batches, which look for many keys at once, ask one
+ * ordinary way at first.  When lookups have cost as much as a filter, the next one makes it:
+ * of the run's keys, or of their prefixes if it looks for a prefix.  Batches, which look for many keys at once, ask one
  * filter of all these runs (joint_filter.h).
  *
- * A run's id is never reused and nothing is added to a run.  So its filter is good for as
- * long as the run exists, in any version.
+ * A run's id is never reused and nothing is added to a run of segments.  So its filter is good
+ * for as long as the run exists, in any version.  Pages of the write buffer have filters that
+ * grow with them (page_filter.h).
  */
 #ifndef LSM_RUN_FILTER_H
 #define LSM_RUN_FILTER_H
 
 #include "read/joint_filter.h"
+#include "read/page_filter.h"
 #include "segment/filter.h"
 
-/*
- * Lookups of a run before its filter is made, which costs about as much as these.  Tests
- * should not need as many.
- */
-#ifdef USE_ASSERT_CHECKING
-#define LSM_LOOKUPS_BEFORE_FILTER	2
-#else
-#define LSM_LOOKUPS_BEFORE_FILTER	32
-#endif
+/* A run that is looked into less often gets no filter of its own. */
+#define LSM_LEAST_LOOKUPS			32
 
 /* Larger runs have a filter on disk, or are not worth it. */
 #define LSM_RUN_FILTER_MOST_LEAVES	32
@@ -48,10 +43,26 @@ typedef struct LsmRunFilter
 	LsmOwnFilter of_keys;
 	LsmOwnFilter of_prefixes;
 	LsmJointMember member;
+	LsmPageFilter of_page;		/* of a page of the write buffer */
 } LsmRunFilter;
 
 /* The filters of a reader. */
 typedef struct LsmRunFilterSet LsmRunFilterSet;
+
+/*
+ * One more lookup.  Is it time to make the filter?  Tests should not need as many lookups as
+ * cost what the filter does.
+ */
+static inline bool
+lsm_own_filter_is_due(LsmOwnFilter *own, uint64 entries)
+{
+	own->lookups++;
+#ifdef USE_ASSERT_CHECKING
+	return own->lookups >= 2;
+#else
+	return own->lookups >= LSM_LEAST_LOOKUPS && lsm_memory_filter_is_due(own->lookups, entries);
+#endif
+}
 
 extern LsmRunFilterSet *lsm_run_filters_create(int bits_per_key);
 extern void lsm_run_filters_begin(LsmRunFilterSet *set);
@@ -59,6 +70,8 @@ extern LsmRunFilter *lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id);
 extern void lsm_run_filters_end(LsmRunFilterSet *set);
 extern void lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *own, int columns,
 								const LsmKeyHashes *hashes, int count);
+extern bool lsm_run_filters_note_page(LsmRunFilterSet *set, LsmPageFilter *filter, LsmKeySpace *ks,
+									  const LsmPageNews *news);
 extern LsmJointFilter *lsm_joint_filter(LsmRunFilterSet *set);
 
 #endif							/* LSM_RUN_FILTER_H */

@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "format/leaf_read.h"
-#include "key/encode.h"
+#include "key/hash.h"
 #include "read/run_lookup.h"
 #include "storage/buffers.h"
 #include "utils/memutils.h"
@@ -23,6 +23,8 @@
 static bool
 take_all_groups(LsmRunCursor *c, void (*take) (LsmGroup *group, void *arg), void *arg)
 {
+	PGAlignedBlock copy;
+
 	lsm_run_segment(&c->run, &c->segment);
 	for (uint32 leaf = 0; leaf < c->segment.leaves; leaf++)
 	{
@@ -32,6 +34,14 @@ take_all_groups(LsmRunCursor *c, void (*take) (LsmGroup *group, void *arg), void
 		if (!BufferIsValid(buffer))
 			return false;
 		page = BufferGetPage(buffer);
+		if (!c->cx->ks->encoded)
+		{
+			/* Hash functions must not run under the page's lock. */
+			memcpy(copy.data, page, BLCKSZ);
+			page = copy.data;
+			UnlockReleaseBuffer(buffer);
+			buffer = InvalidBuffer;
+		}
 		for (int g = 0; g < lsm_leaf_group_count(page); g++)
 		{
 			if (!lsm_leaf_decode_group(page, g, &c->decoded))
@@ -39,15 +49,17 @@ take_all_groups(LsmRunCursor *c, void (*take) (LsmGroup *group, void *arg), void
 			if (c->decoded.count > 0)
 				take(&c->decoded, arg);
 		}
-		UnlockReleaseBuffer(buffer);
+		if (BufferIsValid(buffer))
+			UnlockReleaseBuffer(buffer);
 	}
 	return true;
 }
 
 typedef struct ReadKeys
 {
+	LsmKeySpace *ks;
 	LsmKeyHashes *hashes;
-	uint64		low;			/* lsm_key_prefix of the first key */
+	uint64		low;			/* lsm_entry_prefix of the first key */
 	uint64		high;			/* and of the last one */
 } ReadKeys;
 
@@ -58,21 +70,21 @@ take_keys(LsmGroup *group, void *arg)
 	const LsmEntry *last = &group->entries[group->count - 1];
 
 	if (keys->hashes->count == 0)
-		keys->low = lsm_key_prefix(group->entries[0].key, group->entries[0].keylen);
-	keys->high = lsm_key_prefix(last->key, last->keylen);
+		keys->low = lsm_entry_prefix(keys->ks, &group->entries[0]);
+	keys->high = lsm_entry_prefix(keys->ks, last);
 	for (int i = 0; i < group->count; i++)
-		lsm_hashes_add(keys->hashes, group->entries[i].key, group->entries[i].keylen);
+		lsm_filter_note_key(keys->hashes, NULL, keys->ks, &group->entries[i]);
 }
 
 /*
- * Read the hashes of all keys of a small run, and the prefixes of its first and last key.
- * False if the cursor is stale; else the caller frees the hashes.  They are in a context
+ * Read the hashes of all keys of a small run, and the prefixes (lsm_entry_prefix) of its first
+ * and last key.  False if the cursor is stale; else the caller frees the hashes.  They are in a context
  * that an error frees: the reader may outlive the error.
  */
 bool
 lsm_run_read_keys(LsmRunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *high)
 {
-	ReadKeys	keys = {hashes, PG_UINT64_MAX, 0};
+	ReadKeys	keys = {c->cx->ks, hashes, PG_UINT64_MAX, 0};
 	bool		fresh;
 
 	memset(hashes, 0, sizeof(LsmKeyHashes));
@@ -90,21 +102,28 @@ lsm_run_read_keys(LsmRunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *hi
 static void
 take_prefixes(LsmGroup *group, void *arg)
 {
+	LsmKeyPrefixes *prefixes = arg;
+
 	for (int i = 0; i < group->count; i++)
-		lsm_prefixes_add(arg, group->entries[i].key, group->entries[i].keylen);
+		lsm_filter_note_key(NULL, prefixes, prefixes->ks, &group->entries[i]);
 }
 
-/* Make a filter of the keys of a small run.  False if the cursor is stale. */
+/*
+ * Make a filter of the keys of a small run.  There is none if keys have other hashes now than
+ * filters expect.  False if the cursor is stale.
+ */
 bool
 lsm_run_make_key_filter(LsmRunCursor *c)
 {
+	LsmKeySpace *ks = c->cx->ks;
 	LsmKeyHashes keys;
 	uint64		low;
 	uint64		high;
 
 	if (!lsm_run_read_keys(c, &keys, &low, &high))
 		return false;
-	lsm_own_filter_make(c->cx->filters, &c->filter->of_keys, c->cx->ks->nkeys, &keys, 1);
+	if (lsm_hashing_holds(&ks->hashing))
+		lsm_own_filter_make(c->cx->filters, &c->filter->of_keys, ks->nkeys, &keys, 1);
 	pfree(keys.hashes);
 	return true;
 }
@@ -125,7 +144,7 @@ make_prefix_filter(LsmRunCursor *c)
 	lsm_prefixes_init(&prefixes, c->cx->ks, c->cx->prefix_columns, c->cx->prefixes_if_worth,
 					  context);
 	fresh = take_all_groups(c, take_prefixes, &prefixes);
-	if (fresh)
+	if (fresh && lsm_hashing_holds(&c->cx->ks->hashing))
 	{
 		lsm_prefixes_limit(&prefixes, c->run.entries);
 		lsm_own_filter_make(c->cx->filters, &c->filter->of_prefixes, prefixes.columns,
@@ -137,23 +156,26 @@ make_prefix_filter(LsmRunCursor *c)
 
 /* --- asking ---------------------------------------------------------------------- */
 
-/* The hash of the first columns of what is looked for. */
-static uint64
-lookup_hash(LsmReadContext *cx, int columns)
+/*
+ * Get the hash of the first columns of what is looked for.  False if it is another one than
+ * filters expect, so that none must be asked.
+ */
+bool
+lsm_run_lookup_hash(LsmReadContext *cx, int columns, uint64 *hash)
 {
-	const LsmBound *bound = cx->lookup;
-
-	if (cx->hashed_columns == columns)
-		return cx->hash;
-	if (columns == cx->ks->nkeys)
-		cx->hash = lsm_filter_hash(bound->key, bound->keylen);
-	else
-		cx->hash = lsm_filter_prefix_hash(bound->key,
-										  lsm_encoded_prefix_length(cx->ks->columns, bound->key,
-																	bound->keylen, columns),
-										  columns);
-	cx->hashed_columns = columns;
-	return cx->hash;
+	if (cx->hashed_columns != columns)
+	{
+		cx->hash = lsm_hash_bound(cx->ks, cx->lookup, columns);
+		cx->hashed_columns = columns;
+		if (!lsm_hashing_holds(&cx->ks->hashing))
+		{
+			cx->lookup_columns = 0;
+			cx->hashed_columns = 0;
+			return false;
+		}
+	}
+	*hash = cx->hash;
+	return true;
 }
 
 /* A filter, and the question for it. */
@@ -199,14 +221,15 @@ bool
 lsm_run_asks_filter(LsmRunCursor *c, uint32 *number)
 {
 	Question	q = choose_filter(c);
+	uint64		hash;
 
 	*number = LSM_NO_CHILD;
-	if (q.columns == 0 || !lsm_habit_is_asking(*q.habit))
+	if (q.columns == 0 || !lsm_habit_is_asking(*q.habit) ||
+		!lsm_run_lookup_hash(c->cx, q.columns, &hash))
 		return false;
 	if (q.own != NULL)
 		return q.own->filter.blocks != NULL;
-	*number = c->segment.leaves +
-		lsm_filter_place(lookup_hash(c->cx, q.columns), c->segment.filter_blocks).page;
+	*number = c->segment.leaves + lsm_filter_place(hash, c->segment.filter_blocks).page;
 	return true;
 }
 
@@ -233,8 +256,10 @@ bool
 lsm_run_filter_admits(LsmRunCursor *c)
 {
 	Question	q = choose_filter(c);
-	uint64		hash = lookup_hash(c->cx, q.columns);
+	uint64		hash;
 
+	if (!lsm_run_lookup_hash(c->cx, q.columns, &hash))
+		return true;
 	return q.own != NULL ? lsm_memory_filter_has(&q.own->filter, hash) :
 		ask_segment_filter(c, hash);
 }
@@ -247,7 +272,9 @@ lsm_run_filter_admits(LsmRunCursor *c)
 static bool
 ask_own_filter(LsmRunCursor *c, Question *q, bool *asked)
 {
-	*asked = q->own->filter.blocks != NULL || ++q->own->lookups >= LSM_LOOKUPS_BEFORE_FILTER;
+	uint64		hash;
+
+	*asked = q->own->filter.blocks != NULL || lsm_own_filter_is_due(q->own, c->run.entries);
 	if (!*asked)
 		return true;
 	if (q->own->filter.blocks == NULL)
@@ -259,7 +286,81 @@ ask_own_filter(LsmRunCursor *c, Question *q, bool *asked)
 			return false;
 		*q = choose_filter(c);
 	}
-	return lsm_memory_filter_has(&q->own->filter, lookup_hash(c->cx, q->columns));
+	*asked = q->own->filter.blocks != NULL && lsm_run_lookup_hash(c->cx, q->columns, &hash);
+	return !*asked || lsm_memory_filter_has(&q->own->filter, hash);
+}
+
+/* List the segments of a small run.  False if the cursor is stale. */
+static bool
+list_few(LsmRunCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+
+	if (c->few_run == c->run.run_id && c->few_edits == cx->edits)
+		return true;
+	c->few_run = 0;
+	cx->counters.pages++;
+	if (lsm_directory_list(cx->index, &c->run, cx->edits, LSM_FEW_SEGMENTS, c->few,
+						   &c->few_count) != LSM_FOUND)
+	{
+		lsm_read_set_stale(cx, c->run.start);
+		return false;
+	}
+	c->few_run = c->run.run_id;
+	c->few_edits = cx->edits;
+	return true;
+}
+
+/*
+ * Does the filter of each segment of a small run say that the segment lacks the key?  Leaves
+ * the cursor in the segment that c->found describes.  True, too, if the cursor is stale.
+ */
+static bool
+all_few_lack(LsmRunCursor *c, uint64 hash)
+{
+	LsmSegment	here = c->segment;
+	bool		lacks = true;
+
+	for (int i = 0; i < c->few_count && lacks && !c->cx->stale; i++)
+	{
+		c->segment = c->few[i];
+		lacks = c->segment.filter_blocks > 0 && !ask_segment_filter(c, hash);
+	}
+	c->segment = here;
+	return lacks;
+}
+
+/*
+ * Do the filters of a small run say that none of its segments holds the key?  Asking all of
+ * them takes less time than finding the one segment by comparing keys.  True, too, if the
+ * cursor is stale.
+ *
+ * Gain: 0.84 of the time of a lookup of an absent key, 0.91 of a present one, in 12 runs of
+ * which 6 have two segments (text in en-x-icu, in memory; 0.93 and 0.90 under "C").
+ */
+bool
+lsm_run_few_lack(LsmRunCursor *c)
+{
+	LsmReadContext *cx = c->cx;
+	LsmFilterHabit *habit = &c->habits[cx->ks->nkeys - 1];
+	uint64		hash;
+
+	if (cx->lookup_columns < cx->ks->nkeys || c->run.dir_height != 1 || c->is_near ||
+		c->run.segments > LSM_FEW_SEGMENTS || c->run.blocks > LSM_FEW_BLOCKS ||
+		!lsm_habit_is_asking(*habit) || !lsm_run_lookup_hash(cx, cx->ks->nkeys, &hash))
+		return false;
+	if (!list_few(c))
+		return true;
+	if (!all_few_lack(c, hash))
+		return false;
+	if (cx->stale)
+		return true;
+	cx->counters.segments++;
+	cx->counters.filter_checks++;
+	cx->counters.filter_skips++;
+	cx->spared += LSM_SPARED_BY_DISK;
+	lsm_habit_note(habit, false);
+	return true;
 }
 
 /*
@@ -274,7 +375,8 @@ lsm_run_lacks(LsmRunCursor *c)
 {
 	LsmReadContext *cx = c->cx;
 	bool		asked = true;
-	bool		found;
+	bool		found = true;
+	uint64		hash;
 	Question	q;
 
 	c->is_perhaps = false;
@@ -288,14 +390,18 @@ lsm_run_lacks(LsmRunCursor *c)
 		return false;
 	if (!lsm_habit_ask(q.habit))
 		return false;
-	if (q.own == NULL)
-		found = ask_segment_filter(c, lookup_hash(cx, q.columns));
-	else
+	if (q.own != NULL)
 		found = ask_own_filter(c, &q, &asked);
+	else if (lsm_run_lookup_hash(cx, q.columns, &hash))
+		found = ask_segment_filter(c, hash);
+	else
+		asked = false;
 	if (!asked)
 		return false;
 	cx->counters.filter_checks++;
 	cx->counters.filter_skips += !found;
+	if (!found)
+		cx->spared += q.own != NULL ? LSM_SPARED_BY_MEMORY : LSM_SPARED_BY_DISK;
 	lsm_habit_note(q.habit, found);
 	c->is_perhaps = found;
 	return !found;

@@ -8,6 +8,8 @@
 #include "read/run_filter.h"
 #include "read/run_search.h"
 
+extern bool lsm_run_lookup_hash(LsmReadContext *cx, int columns, uint64 *hash);
+extern bool lsm_run_few_lack(LsmRunCursor *c);
 extern bool lsm_run_lacks(LsmRunCursor *c);
 extern void lsm_run_note_found(LsmRunCursor *c);
 extern bool lsm_run_asks_filter(LsmRunCursor *c, uint32 *number);

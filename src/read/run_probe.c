@@ -17,18 +17,21 @@
 #include "read/segment_walk.h"
 #include "storage/buffers.h"
 
-/* With a key for so many segments it pays to copy the directory page that names them. */
+/* Copying a directory page pays if keys go to at least this number of its segments. */
 #define SEGMENTS_A_KEY	16
 
 /* --- segments -------------------------------------------------------------------- */
 
 /*
- * Move to the segment that the key is in, or the first one behind the key.  False if there
+ * Move to the segment that the key is in, or the first one after the key.  False if there
  * is none, or the cursor is stale.
  */
 static bool
 walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProbe *probe, LsmBound *low)
 {
+	LsmEntry	at_low;
+	LsmEntry	at_high;
+
 	while (w->valid && lsm_walk_is_behind(w, probe))
 	{
 		if (!lsm_walk_next(w))
@@ -55,8 +58,9 @@ walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProb
 		w->has_copy = true;
 		w->ordinal = c->walked->ordinal;
 	}
-	lsm_walk_stand(w, &c->walked->segment, c->walked->low.key, c->walked->low.keylen,
-				   c->walked->high.key, c->walked->high.keylen);
+	lsm_bound_entry(&c->walked->low, &at_low);
+	lsm_bound_entry(&c->walked->high, &at_high);
+	lsm_walk_stand(w, &c->walked->segment, &at_low, &at_high);
 	return true;
 }
 
@@ -188,7 +192,7 @@ ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
 
 	c->segment = r->segments[0];
 	if (filter->blocks == NULL &&
-		(!is_key_filter_due(c, r->count) || !lsm_run_make_key_filter(c)))
+		(!is_key_filter_due(c, r->count) || !lsm_run_make_key_filter(c) || filter->blocks == NULL))
 		return false;
 	for (int i = 0; i < r->count; i++)
 		perhaps[i] = lsm_memory_filter_has(filter, r->probes[i]->hash);
@@ -294,15 +298,33 @@ look_up_round(LsmRunCursor *c, LsmLookupRound *r, LsmBound *low, LsmBound *high)
 	lsm_round_clear(r);
 }
 
+/* Where a cursor's entries begin to count. */
+typedef struct Clip
+{
+	bool		exists;
+	LsmEntry	entry;
+	uint64		prefix;
+} Clip;
+
+static void
+set_clip(Clip *clip, const LsmRunCursor *c)
+{
+	clip->exists = c->clip != NULL;
+	if (!clip->exists)
+		return;
+	lsm_bound_entry(c->clip, &clip->entry);
+	clip->prefix = lsm_entry_prefix(c->cx->ks, &clip->entry);
+}
+
 /*
  * Does a key need no look: it is found, has the key of the probe before, or lies before the
  * clip?
  */
 static inline bool
-needs_no_look(const LsmProbe *probe, const LsmBound *clip, uint64 clip_prefix)
+needs_no_look(LsmKeySpace *ks, const LsmProbe *probe, const Clip *clip)
 {
 	return probe->found || probe->repeats ||
-		(clip != NULL && lsm_probe_compare(probe, clip->key, clip->keylen, clip_prefix) < 0);
+		(clip->exists && lsm_probe_compare(ks, probe, &clip->entry, clip->prefix) < 0);
 }
 
 /* The cursor is to look for keys, and stands nowhere. */
@@ -331,8 +353,8 @@ lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *lo
 	lsm_run_seek_in_segment(c, low, NULL);
 	note_if_found(c, &probes[0]);
 	return c->base.valid &&
-		lsm_probe_compare(last, c->base.entry->key, c->base.entry->keylen,
-						  lsm_key_prefix(c->base.entry->key, c->base.entry->keylen)) >= 0;
+		lsm_probe_compare(c->cx->ks, last, c->base.entry,
+						  lsm_entry_prefix(c->cx->ks, c->base.entry)) >= 0;
 }
 
 /*
@@ -340,7 +362,7 @@ lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *lo
  * repeated keys, the first one.  Entries before the clip may or may not count: the output
  * of the job has them.  False if the version is old.  low and high are room for bounds.
  *
- * REQUIRES: encoded keys, at least one.
+ * REQUIRES: at least one key; the hashes are what filters expect.
  */
 bool
 lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
@@ -351,10 +373,12 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 	LsmSegmentWalk walk;
 	bool		is_single = lsm_run_is_single(&c->run);
 	bool		copies_pages = count * SEGMENTS_A_KEY >= c->run.segments;
-	uint64		clip_prefix = c->clip != NULL ? lsm_key_prefix(c->clip->key, c->clip->keylen) : 0;
+	Clip		clip;
 
+	set_clip(&clip, c);
 	prepare_probes(c);
 	lsm_round_clear(&r);
+	walk.ks = c->cx->ks;
 	walk.valid = false;
 	walk.has_copy = false;
 
@@ -366,7 +390,7 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 	}
 	for (Size i = is_single ? 1 : 0; i < count && !c->cx->stale; i++)
 	{
-		if (needs_no_look(&probes[i], c->clip, clip_prefix))
+		if (needs_no_look(c->cx->ks, &probes[i], &clip))
 			continue;
 		if (!is_single)
 		{

@@ -152,11 +152,11 @@ lsm_run_set_direction(LsmRunCursor *c, ScanDirection direction)
 }
 
 /*
- * Find the segment to seek in.  Moves *from to the clip if it lies before the clip.
- * False if no entry can be there, or the cursor is stale.
+ * Begin a seek.  Moves *from to the clip if it lies before the clip.  False if no entry can be
+ * there.
  */
 bool
-lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction)
+lsm_run_begin_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction)
 {
 	lsm_run_set_direction(c, direction);
 	if (is_before_clip(c, *from))
@@ -166,13 +166,30 @@ lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direc
 		*from = c->clip;
 	}
 	c->is_near = is_near_leaf(c, *from);
+	return true;
+}
+
+/*
+ * Find the segment to seek in, after lsm_run_begin_seek.  False if there is none, or the cursor
+ * is stale.
+ */
+bool
+lsm_run_enter_segment(LsmRunCursor *c, const LsmBound *from)
+{
 	if (c->is_near)
 		return true;
 	if (!lsm_run_is_single(&c->run))
-		return lsm_run_find_segment(c, *from);
+		return lsm_run_find_segment(c, from);
 	lsm_run_segment(&c->run, &c->segment);
 	c->cx->counters.segments++;
 	return true;
+}
+
+/* Both. */
+bool
+lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction)
+{
+	return lsm_run_begin_seek(c, from, direction) && lsm_run_enter_segment(c, *from);
 }
 
 /* --- leaves ------------------------------------------------------------------- */

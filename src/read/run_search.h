@@ -24,6 +24,10 @@ typedef struct LsmReadAhead
 	uint32		asked;
 } LsmReadAhead;
 
+/* A lookup tests all filters of a run of at most this size first. */
+#define LSM_FEW_SEGMENTS	4
+#define LSM_FEW_BLOCKS		1024
+
 typedef struct LsmRunCursor
 {
 	LsmCursor	base;
@@ -39,6 +43,10 @@ typedef struct LsmRunCursor
 
 	LsmSegment	segment;		/* that the cursor is in */
 	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
+	LsmSegment	few[LSM_FEW_SEGMENTS];	/* all segments of a small run: see run_lookup.c */
+	int			few_count;
+	uint64		few_edits;		/* the version that they are of */
+	uint64		few_run;		/* the run that they are of; 0: none */
 	LsmFoundSegment *walked;	/* where a walk is, see run_probe.c; NULL until needed */
 	uint32		leaf;			/* number in the segment */
 	LsmNearLeaf near;
@@ -49,6 +57,7 @@ typedef struct LsmRunCursor
 	Page		copy;			/* NULL until needed */
 	int			group;			/* next group to decode, in the scan's direction */
 	LsmGroup	decoded;
+	uint8	   *rests;			/* of decoded entries, if there is no copy; NULL until needed */
 	LsmBound	here;			/* to find the position again */
 	LsmGroup	last;			/* last group of a page; no scratch area until needed */
 } LsmRunCursor;
@@ -60,6 +69,8 @@ extern bool lsm_run_search_directory(LsmRunCursor *c, const LsmBound *bound,
 									 LsmFoundSegment **found);
 extern bool lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound);
 extern bool lsm_run_next_segment(LsmRunCursor *c);
+extern bool lsm_run_begin_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction);
+extern bool lsm_run_enter_segment(LsmRunCursor *c, const LsmBound *from);
 extern bool lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from,
 								 ScanDirection direction);
 extern bool lsm_run_find_leaf(LsmRunCursor *c, const LsmBound *from);

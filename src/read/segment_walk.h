@@ -12,11 +12,10 @@
 
 typedef struct LsmSegmentWalk
 {
+	LsmKeySpace *ks;
 	LsmSegment	segment;
-	const uint8 *low;			/* its first and its last key, in the copy or with the caller */
-	const uint8 *high;
-	uint32		lowlen;
-	uint32		highlen;
+	LsmEntry	low;			/* its first and its last entry; keys are in the copy or with the caller */
+	LsmEntry	high;
 	uint64		low_prefix;
 	uint64		high_prefix;
 	bool		valid;			/* the walk is on a segment */
@@ -25,18 +24,16 @@ typedef struct LsmSegmentWalk
 	PGAlignedBlock copy;
 } LsmSegmentWalk;
 
-/* The walk comes to a segment with these keys. */
+/* The walk comes to a segment with these first and last entries. */
 static inline void
-lsm_walk_stand(LsmSegmentWalk *w, const LsmSegment *segment, const uint8 *low, uint32 lowlen,
-			   const uint8 *high, uint32 highlen)
+lsm_walk_stand(LsmSegmentWalk *w, const LsmSegment *segment, const LsmEntry *low,
+			   const LsmEntry *high)
 {
 	w->segment = *segment;
-	w->low = low;
-	w->lowlen = lowlen;
-	w->low_prefix = lsm_key_prefix(low, lowlen);
-	w->high = high;
-	w->highlen = highlen;
-	w->high_prefix = lsm_key_prefix(high, highlen);
+	w->low = *low;
+	w->low_prefix = lsm_entry_prefix(w->ks, low);
+	w->high = *high;
+	w->high_prefix = lsm_entry_prefix(w->ks, high);
 	w->valid = true;
 }
 
@@ -57,25 +54,24 @@ lsm_walk_next(LsmSegmentWalk *w)
 		/* Skip segments that were freed. */
 		if (item.segment.blocks == 0)
 			continue;
-		lsm_walk_stand(w, &item.segment, item.low.key, item.low.keylen, item.high.key,
-					   item.high.keylen);
+		lsm_walk_stand(w, &item.segment, &item.low, &item.high);
 		break;
 	}
 	return true;
 }
 
-/* Is the key behind the segment? */
+/* Is the key after the segment? */
 static inline bool
 lsm_walk_is_behind(const LsmSegmentWalk *w, const LsmProbe *probe)
 {
-	return lsm_probe_compare(probe, w->high, w->highlen, w->high_prefix) > 0;
+	return lsm_probe_compare(w->ks, probe, &w->high, w->high_prefix) > 0;
 }
 
 /* Is the key before the segment? */
 static inline bool
 lsm_walk_is_before(const LsmSegmentWalk *w, const LsmProbe *probe)
 {
-	return lsm_probe_compare(probe, w->low, w->lowlen, w->low_prefix) < 0;
+	return lsm_probe_compare(w->ks, probe, &w->low, w->low_prefix) < 0;
 }
 
 #endif							/* LSM_SEGMENT_WALK_H */

@@ -28,7 +28,7 @@ lsm_run_is_small(LsmCursor *cursor)
 	return ((LsmRunCursor *) cursor)->filter != NULL;
 }
 
-/* Let a run join.  False if the cursor is stale. */
+/* Let a run join, unless keys have other hashes by now.  False if the cursor is stale. */
 static bool
 join_filter(LsmRunCursor *c)
 {
@@ -37,7 +37,8 @@ join_filter(LsmRunCursor *c)
 
 	if (!lsm_run_read_keys(c, &keys, &member->low, &member->high))
 		return false;
-	lsm_joint_filter_add(lsm_joint_filter(c->cx->filters), member, keys.hashes, keys.count);
+	if (lsm_hashing_holds(&c->cx->ks->hashing))
+		lsm_joint_filter_add(lsm_joint_filter(c->cx->filters), member, keys.hashes, keys.count);
 	pfree(keys.hashes);
 	return true;
 }
@@ -72,6 +73,7 @@ choose_members(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmPro
 	uint64		more = 0;
 	uint64		all = 0;
 	int			n = 0;
+	int			joined = 0;
 
 	for (int i = 0; i < cursor_count && !cx->stale; i++)
 	{
@@ -95,8 +97,12 @@ choose_members(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmPro
 
 		if (!lsm_joint_filter_has_member(joint, &c->filter->member) && !join_filter(c))
 			return 0;
+		if (lsm_joint_filter_has_member(joint, &c->filter->member))
+			cursors[joined++] = cursors[i];
+		else
+			(void) lsm_run_probe(cursors[i], probes, count, low, high);
 	}
-	return n;
+	return cx->stale ? 0 : joined;
 }
 
 /* Look for some of the probes, those at these places in the array, in each of the runs. */

@@ -1,11 +1,10 @@
 /*
  * redo.c
- *	  Replay of pg_lsm's WAL records.
+ *	  Replays pg_lsm's WAL records.
  *
- * Every change is made by the mutator of src/format that normal operation
- * used.  Redo changes only blocks that its record names, and takes content
- * locks in the order of normal operation, so that queries on a standby see
- * what queries on the primary do.
+ * Redo uses the mutators in src/format, as normal operation does.  It changes only blocks that
+ * its record names.  It takes content locks in the order of normal operation, but holds fewer at
+ * once.
  */
 #include "postgres.h"
 
@@ -53,7 +52,10 @@ redo_insert(XLogReaderState *record)
 		UnlockReleaseBuffer(buffer);
 }
 
-/* Replay an edit on the meta page; returns it locked, or InvalidBuffer. */
+/*
+ * Replay an edit on the meta page.  Returns the page's buffer locked, or InvalidBuffer if the
+ * page no longer exists.
+ */
 static Buffer
 redo_meta(XLogReaderState *record)
 {
@@ -77,8 +79,8 @@ redo_meta(XLogReaderState *record)
 }
 
 /*
- * Replay the change of a page, which is new, or has a full image, or is changed
- * in place; returns it locked, or InvalidBuffer.
+ * Replay the change of another page: a new page, a full image, or a change in place.  Returns
+ * the page's buffer locked, or InvalidBuffer if the page no longer exists.
  */
 static Buffer
 redo_page(XLogReaderState *record, uint8 block_id)
@@ -102,22 +104,29 @@ redo_page(XLogReaderState *record, uint8 block_id)
 	return buffer;
 }
 
-/* All pages are locked until the last one is done, as in normal operation. */
+/*
+ * Replay an edit.  The meta page stays locked until the last page is done, and the others are
+ * locked one at a time: a server with the least shared_buffers can recover, whatever the edit.
+ *
+ * A query with an older version may meet a page that has changed already.  The page has another
+ * owner, or is a directory page with a later stamp, or has the same entries as before (a sealed
+ * page).  In the first two cases, the query fetches the current version, so it waits for the meta
+ * page.  Queries with the new version start after that.
+ */
 static void
 redo_edit(XLogReaderState *record)
 {
-	Buffer		buffers[LSM_WAL_PAGES + 1];
-	int			n = 0;
+	Buffer		meta = redo_meta(record);
 
-	buffers[n++] = redo_meta(record);
 	for (uint8 id = 1; id <= LSM_WAL_PAGES && XLogRecHasBlockRef(record, id); id++)
-		buffers[n++] = redo_page(record, id);
-	while (n > 0)
 	{
-		n--;
-		if (BufferIsValid(buffers[n]))
-			UnlockReleaseBuffer(buffers[n]);
+		Buffer		buffer = redo_page(record, id);
+
+		if (BufferIsValid(buffer))
+			UnlockReleaseBuffer(buffer);
 	}
+	if (BufferIsValid(meta))
+		UnlockReleaseBuffer(meta);
 }
 
 static void
@@ -188,8 +197,8 @@ redo_gate_drain(XLogReaderState *record)
 	Buffer		buffer;
 
 	/*
-	 * The cleanup lock is the point: index-only scans on the standby hold pins
-	 * on the gate while they use TIDs that VACUUM is about to recycle.
+	 * This record exists for its cleanup lock.  Index-only scans on the standby pin the gate
+	 * while they use TIDs that VACUUM is about to recycle (I9).
 	 */
 	if (XLogReadBufferForRedoExtended(record, 0, RBM_NORMAL, true, &buffer) == BLK_NEEDS_REDO)
 	{
@@ -227,7 +236,7 @@ lsm_rmgr_redo(XLogReaderState *record)
 	}
 }
 
-/* For wal_consistency_checking: hide what redo need not reproduce. */
+/* For wal_consistency_checking: mask bytes that redo need not reproduce. */
 void
 lsm_rmgr_mask(char *pagedata, BlockNumber block)
 {

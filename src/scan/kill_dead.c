@@ -35,7 +35,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* Remove at least so many from a page, and keep at most so many in memory. */
+/* The fewest entries to remove from a page, and the most to keep in memory. */
 #define LEAST_KILLED	16
 #define MOST_KILLED		4096
 
@@ -170,6 +170,7 @@ find_horizon(Relation heap, const PageKills *kills)
 		{
 			if (BufferIsValid(buffer))
 				UnlockReleaseBuffer(buffer);
+			CHECK_FOR_INTERRUPTS();
 			/* The scan has visited the block, and nobody can have truncated the table since. */
 			buffer = ReadBuffer(heap, block);
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);

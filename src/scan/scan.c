@@ -16,7 +16,7 @@
 #include "schedule/schedule.h"
 #include "utils/memutils.h"
 
-/* After so many seeks a rescan adds the scan's counters to those of the index. */
+/* The number of seeks after which a rescan adds the scan's counters to those of the index. */
 #define SEEKS_KEPT 256
 
 /* TIDs that go to the bitmap in one call. */
@@ -67,7 +67,6 @@ void
 lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
 {
 	LsmScan    *s = scan->opaque;
-	MemoryContext old;
 
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
@@ -82,15 +81,7 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 	}
 	if (s->entry_context != NULL)
 		MemoryContextReset(s->entry_context);
-	MemoryContextReset(s->key_context);
-	old = MemoryContextSwitchTo(s->key_context);
-	lsm_scankeys_prepare(&s->keys, s->ks, scan->keyData, scan->numberOfKeys);
-	lsm_bound_clear(&s->mark);
-	lsm_bound_clear(&s->here);
-	lsm_bound_clear(&s->next);
-	lsm_bound_clear(&s->until);
-	lsm_bound_clear(&s->claim);
-	MemoryContextSwitchTo(old);
+	s->is_prepared = false;
 	s->place = PLACE_NOWHERE;
 	s->matches = 0;
 	s->window = 0;
@@ -140,6 +131,7 @@ lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
 	int			n = 0;
 	int64		count = 0;
 
+	lsm_scan_prepare(scan);
 	if (s->keys.impossible)
 		return 0;
 	pgstat_count_index_scan(scan->indexRelation);

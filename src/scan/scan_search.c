@@ -86,7 +86,7 @@ start_next_range(IndexScanDesc scan, ScanDirection direction)
 	return lsm_scan_start_range(scan, direction);
 }
 
-/* Move the reader behind the entry that was returned last.  False if nothing is left. */
+/* Move the reader past the entry that was returned last.  False if nothing is left. */
 static bool
 move_to_candidate(IndexScanDesc scan, ScanDirection direction)
 {
@@ -154,7 +154,7 @@ go_behind_lookup(IndexScanDesc scan)
 }
 
 /*
- * Move the reader to the beginning of the current combination, which is behind the entry that
+ * Move the reader to the beginning of the current combination, which is after the entry that
  * the reader stands on.  The reader may stop before: the scan places whatever entry comes next.
  */
 static void
@@ -287,6 +287,7 @@ lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 	if (s->asked > 0)
 		s->window = 0;
 	s->asked = 0;
+	lsm_scan_prepare(scan);
 	if (s->keys.impossible)
 		return false;
 	if (s->place == PLACE_NOWHERE)

@@ -42,6 +42,7 @@ typedef struct LsmScan
 
 	LsmReader  *reader;			/* NULL until it is needed */
 	MemoryContextCallback on_reset; /* of context */
+	bool		is_prepared;	/* keys are those of the latest rescan */
 	bool		is_reading;		/* the reader has a version for this scan */
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
@@ -50,20 +51,20 @@ typedef struct LsmScan
 
 	bool		has_mark;
 	bool		is_lookup;		/* the reader has entries of the current combination only */
-	int			surely_in;		/* so many entries from here on are in the current combination */
-	int			matches;		/* so many further entries of the array match */
+	int			surely_in;		/* entries from here on that are in the current combination */
+	int			matches;		/* further entries of the array that match */
 	LsmPace		pace;
 
 	/* The visibility map, index_only.c. */
-	int			asked;			/* the map was asked about so many further entries */
+	int			asked;			/* further entries about which the map was asked */
 	uint64		visible;		/* a bit for each, the next entry's lowest: its page is all visible */
 	int			window;			/* the number asked about last; 0: begin anew */
 
-	/* Large, and behind all else: the first rescan initialises them. */
+	/* Large, and after all else: the first fetch initialises them. */
 	LsmScanKeys keys;
 	LsmBound	claim;			/* parallel: where the claimed range begins */
 	LsmBound	mark;
-	LsmBound	here;			/* behind the entry returned last */
+	LsmBound	here;			/* after the entry returned last */
 	LsmBound	next;			/* where the current combination begins */
 	LsmBound	until;			/* is_lookup: where it ends */
 } LsmScan;
@@ -101,6 +102,9 @@ lsm_scan_step(LsmScan *s)
 	s->visible >>= 1;
 	lsm_scan_next_entry(s);
 }
+
+/* scan_keys.c */
+extern void lsm_scan_prepare(IndexScanDesc scan);
 
 /* scan_reader.c */
 extern void lsm_scan_start_reading(IndexScanDesc scan);

@@ -385,14 +385,26 @@ compares_in_other_order(const LsmColumn *column, Oid subtype)
 		(column->opcintype == TIMESTAMPOID || column->opcintype == DATEOID);
 }
 
-/* Must values of this type be converted to the column's?  Else they are compared as they are. */
+/*
+ * Must values of this type be converted to the column's?  Else they are compared as they are.
+ * In tuple keys, too, values are converted if the column has an encoding: filters know only
+ * values of the column's own type.
+ */
 bool
 lsm_convert_is_needed(const LsmScanKeys *keys, int column, Oid subtype)
 {
 	const LsmColumn *c = &keys->ks->columns[column];
 
 	return OidIsValid(subtype) && subtype != c->opcintype &&
-		(keys->ks->encoded || compares_in_other_order(c, subtype));
+		(c->encoding != LSM_ENC_NONE || compares_in_other_order(c, subtype));
+}
+
+/* Let the column be compared with a value of this type as it is, if that is possible. */
+static LsmConversion
+compare_unconverted(LsmColumn *column, Oid subtype, FmgrInfo **cmp)
+{
+	*cmp = lsm_convert_find_order(column, column->opcintype, subtype);
+	return *cmp != NULL ? LSM_CONVERT_EXACT : LSM_CONVERT_NONE;
 }
 
 /*
@@ -416,12 +428,11 @@ lsm_convert_for_column(LsmScanKeys *keys, int column, Oid subtype, Datum value,
 		return LSM_CONVERT_EXACT;
 	}
 	if (!lsm_convert_is_needed(keys, column, subtype))
-	{
-		*cmp = lsm_convert_find_order(c, c->opcintype, subtype);
-		return *cmp != NULL ? LSM_CONVERT_EXACT : LSM_CONVERT_NONE;
-	}
+		return compare_unconverted(c, subtype, cmp);
 	result = lsm_convert_value(c->opcintype, subtype, value, low, high);
 	if (result == LSM_CONVERT_EXACT)
 		*high = *low;
+	if (result == LSM_CONVERT_NONE && !keys->ks->encoded)
+		return compare_unconverted(c, subtype, cmp);
 	return result;
 }

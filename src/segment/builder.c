@@ -104,8 +104,8 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Give the segment a filter, as the index's options say, if its keys compare as bytes. Not
- * for an image. Call before adding anything.
+ * Give the segment a filter, as the index's options say, if keys can be hashed. Not for an
+ * image. Call before adding anything.
  */
 void
 lsm_builder_want_filter(LsmBuilder *b)
@@ -113,7 +113,7 @@ lsm_builder_want_filter(LsmBuilder *b)
 	bool		if_worth;
 	int			columns = lsm_filter_prefix(b->rel, b->ks->nkeys, &if_worth);
 
-	b->filter_bits = b->ks->encoded ? lsm_filter_bits(b->rel) : 0;
+	b->filter_bits = lsm_hashing_holds(&b->ks->hashing) ? lsm_filter_bits(b->rel) : 0;
 	b->hashes.context = b->context;
 	if (b->filter_bits > 0)
 		lsm_prefixes_init(&b->prefixes, b->ks, columns, if_worth, b->context);
@@ -145,7 +145,7 @@ lsm_builder_is_empty(const LsmBuilder *b)
 	return b->entries == 0;
 }
 
-/* Returns the entry added last, key and TID. Returns false if there is none. */
+/* Sets *entry to the entry added last, key and TID. Returns false if there is none. */
 bool
 lsm_builder_last(const LsmBuilder *b, LsmEntry *entry)
 {
@@ -336,10 +336,7 @@ lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
 		return false;
 	b->entries++;
 	if (b->filter_bits > 0)
-	{
-		lsm_hashes_add(&b->hashes, entry->key, entry->keylen);
-		lsm_prefixes_add(&b->prefixes, entry->key, entry->keylen);
-	}
+		lsm_filter_note_key(&b->hashes, &b->prefixes, b->ks, entry);
 	return true;
 }
 
@@ -375,12 +372,7 @@ hash_leaf(LsmBuilder *b)
 			lsm_report_corruption(b->rel, lsm_page_opaque(b->leaf_page)->self,
 								  "entries cannot be decoded");
 		for (int i = 0; i < b->scratch.count; i++)
-		{
-			const LsmEntry *entry = &b->scratch.entries[i];
-
-			lsm_hashes_add(&b->hashes, entry->key, entry->keylen);
-			lsm_prefixes_add(&b->prefixes, entry->key, entry->keylen);
-		}
+			lsm_filter_note_key(&b->hashes, &b->prefixes, b->ks, &b->scratch.entries[i]);
 	}
 }
 
@@ -423,7 +415,7 @@ lsm_builder_add_page(LsmBuilder *b, Page page)
 
 /* --- the filter ------------------------------------------------------------------ */
 
-/* Write the filter behind the leaves, into the blocks that the fence pages leave. */
+/* Write the filter after the leaves, into the blocks that the fence pages leave. */
 static void
 write_filter(LsmBuilder *b)
 {
@@ -431,7 +423,8 @@ write_filter(LsmBuilder *b)
 	uint32		pages;
 	char	   *filter;
 
-	if (b->filter_bits == 0 || b->leaves < LSM_FILTER_LEAST_LEAVES)
+	if (b->filter_bits == 0 || b->leaves < LSM_FILTER_LEAST_LEAVES ||
+		!lsm_hashing_holds(&b->ks->hashing))
 		return;
 	lsm_prefixes_limit(&b->prefixes, b->hashes.count);
 	pages = Min(lsm_filter_pages(b->hashes.count + b->prefixes.count, b->filter_bits),
@@ -451,7 +444,7 @@ write_filter(LsmBuilder *b)
 static Page
 fence_room(LsmBuilder *b, uint32 number, Page spare)
 {
-	/* The blocks behind belong to others. */
+	/* The blocks after belong to others. */
 	if (number >= b->most_blocks)
 		elog(ERROR, "fence pages of a segment of index \"%s\" do not fit its %u blocks",
 			 b->ks->index_name, b->most_blocks);
@@ -459,9 +452,8 @@ fence_room(LsmBuilder *b, uint32 number, Page spare)
 }
 
 /*
- * Write the fence pages above `count` pages, the first of which has the number `first`, from
- * page `at` on. The builder's separators become those of the new pages. Returns the number of
- * new pages.
+ * Write the fence pages above `count` pages that start with page `first`. The new pages start
+ * with page `at`, and the builder's separators become theirs. Returns the number of new pages.
  */
 static uint32
 write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Page spare)

@@ -5,6 +5,7 @@
 #include "postgres.h"
 
 #include "key/encode.h"
+#include "key/hash.h"
 #include "segment/filter.h"
 #include "utils/memutils.h"
 
@@ -31,9 +32,9 @@ lsm_hashes_grow(LsmKeyHashes *h)
 /* --- prefixes ------------------------------------------------------------------ */
 
 /*
- * Collect the prefixes of up to so many columns, in this memory context.
+ * Collect the prefixes of up to `columns` columns, in this memory context.
  *
- * REQUIRES: encoded keys of more columns than that.
+ * REQUIRES: keys of more columns than that.
  */
 void
 lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth,
@@ -43,17 +44,31 @@ lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth
 	p->ks = ks;
 	if (columns <= 0)
 		return;
-	Assert(ks->encoded && columns < ks->nkeys);
+	Assert(columns < ks->nkeys);
 	p->columns = columns;
 	p->if_worth = if_worth;
-	p->last = MemoryContextAlloc(context, ks->max_keylen);
-	p->ends = MemoryContextAllocZero(context, columns * sizeof(uint32));
+	if (ks->encoded)
+	{
+		p->last = MemoryContextAlloc(context, ks->max_keylen);
+		p->ends = MemoryContextAllocZero(context, columns * sizeof(uint32));
+	}
 	p->hashes = MemoryContextAllocZero(context, columns * sizeof(LsmKeyHashes));
 	for (int i = 0; i < columns; i++)
 		p->hashes[i].context = context;
 }
 
-/* Note a key whose longest prefix differs from that of the key before. */
+/* Note a prefix of `columns` columns. */
+static void
+note_prefix(LsmKeyPrefixes *p, int columns, uint64 hash)
+{
+	LsmKeyHashes *hashes = &p->hashes[columns - 1];
+
+	p->count -= hashes->count;
+	lsm_hashes_note(hashes, hash);
+	p->count += hashes->count;
+}
+
+/* Note an encoded key whose longest prefix differs from that of the key before. */
 void
 lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {
@@ -72,12 +87,24 @@ lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 		p->ends[i] = at;
 		if (same)
 			continue;
-		p->count -= p->hashes[i].count;
-		lsm_hashes_note(&p->hashes[i], lsm_filter_prefix_hash(key, at, i + 1));
-		p->count += p->hashes[i].count;
+		note_prefix(p, i + 1, lsm_filter_prefix_hash(key, at, i + 1));
 	}
 	memcpy(p->last, key, at);
 	p->last_length = at;
+}
+
+/* lsm_filter_note_key for tuple keys: the hash of a key is made of those of its prefixes. */
+void
+lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const LsmEntry *entry)
+{
+	uint64		hashes[INDEX_MAX_KEYS];
+	int			columns = h != NULL ? ks->nkeys : p->columns;
+
+	lsm_hash_tuple_key(ks, entry, columns, hashes);
+	if (h != NULL)
+		lsm_hashes_note(h, hashes[ks->nkeys - 1]);
+	for (int i = 0; p != NULL && i < p->columns; i++)
+		note_prefix(p, i + 1, hashes[i]);
 }
 
 /*
@@ -94,13 +121,14 @@ lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
 		p->count -= longest->count;
 		if (longest->hashes)
 			pfree(longest->hashes);
-		p->last_length = p->ends[p->columns - 1];
+		if (p->ends)
+			p->last_length = p->ends[p->columns - 1];
 	}
 }
 
 /* --- pages --------------------------------------------------------------------- */
 
-/* Add hashes to a filter of so many pages. */
+/* Add hashes to a filter of `pages` pages. */
 static void
 put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
 {

@@ -26,12 +26,14 @@ typedef struct LsmKeyHashes
 typedef struct LsmKeyPrefixes
 {
 	LsmKeySpace *ks;
-	int			columns;		/* prefixes of up to so many columns; 0: none */
+	int			columns;		/* prefixes have up to this many columns; 0: no prefixes */
 	bool		if_worth;		/* may decrease: see lsm_prefixes_limit */
 	uint64		count;			/* of all prefixes */
+	/* Encoded keys. */
 	uint8	   *last;			/* the longest prefix of the key before */
 	uint32		last_length;	/* 0: no key yet */
 	uint32	   *ends;			/* where each column ends in it */
+
 	LsmKeyHashes *hashes;		/* of prefixes of i + 1 columns */
 } LsmKeyPrefixes;
 
@@ -39,6 +41,8 @@ extern void lsm_hashes_grow(LsmKeyHashes *h);
 extern void lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth,
 							  MemoryContext context);
 extern void lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen);
+extern void lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks,
+								  const LsmEntry *entry);
 extern void lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys);
 extern char *lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages);
 
@@ -53,14 +57,7 @@ lsm_hashes_note(LsmKeyHashes *h, uint64 hash)
 	h->hashes[h->count++] = hash;
 }
 
-/* Note a key. */
-static inline void
-lsm_hashes_add(LsmKeyHashes *h, const uint8 *key, uint32 keylen)
-{
-	lsm_hashes_note(h, lsm_filter_hash(key, keylen));
-}
-
-/* Note the prefixes of a key. Usually they are those of the key before. */
+/* Note the prefixes of an encoded key. Usually they are those of the key before. */
 static inline void
 lsm_prefixes_add(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {
@@ -68,6 +65,21 @@ lsm_prefixes_add(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 		(p->last_length == 0 || keylen < p->last_length ||
 		 memcmp(key, p->last, p->last_length) != 0))
 		lsm_prefixes_add_new(p, key, keylen);
+}
+
+/* Note an entry's key, unless h is NULL, and its prefixes, unless p is NULL. */
+static inline void
+lsm_filter_note_key(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const LsmEntry *entry)
+{
+	if (unlikely(!ks->encoded))
+	{
+		lsm_filter_note_tuple(h, p, ks, entry);
+		return;
+	}
+	if (h != NULL)
+		lsm_hashes_note(h, lsm_filter_hash(entry->key, entry->keylen));
+	if (p != NULL)
+		lsm_prefixes_add(p, entry->key, entry->keylen);
 }
 
 #endif							/* LSM_FILTER_H */

@@ -1,11 +1,10 @@
 /*
  * entries.c
- *	  Entries collected in memory and sorted there.
+ *	  Collects entries in memory and sorts them.
  *
- * Items lie in chunks that grow with their number, so that a handful of
- * entries costs a handful of memory.  The sort works on an array of pointers,
- * each with the first eight bytes of its key: where keys are encoded that
- * decides nearly all comparisons without touching the items.
+ * Items lie in chunks that grow with their number, so few entries take little memory.  The sort
+ * works on an array of pointers, each with a prefix of its key (lsm_entry_prefix), which decides
+ * nearly all comparisons without touching the items.
  */
 #include "postgres.h"
 
@@ -16,7 +15,7 @@
 #define FIRST_CHUNK (8 * 1024)
 #define LAST_CHUNK	(1024 * 1024)
 #define FIRST_REFS	256
-#define SMALL_ITEM	(sizeof(LsmItem) + 8)	/* that of an int4 key */
+#define SMALL_ITEM	(sizeof(LsmItem) + 8)	/* size of an item with an int4 key */
 
 /* Items of different prefixes never get here. */
 static int
@@ -109,7 +108,7 @@ lsm_entries_add(LsmEntries *entries, const LsmEntry *entry)
 	entries->chunk += size;
 	entries->chunk_left -= size;
 	lsm_item_set(item, entry);
-	add_ref(entries, entries->ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : 0, item);
+	add_ref(entries, lsm_entry_prefix(entries->ks, entry), item);
 }
 
 void
@@ -152,6 +151,8 @@ lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmK
 	uint32		begin = 0;
 	int			shift;
 
+	if (count == 0)
+		return;
 	if (are_in_order(from, count, 1, ks))
 	{
 		memcpy(to, from, count * sizeof(LsmItemRef));

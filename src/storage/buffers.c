@@ -2,25 +2,23 @@
  * buffers.c
  *	  Checked access to the pages of an lsm index.
  *
- * No page that was read is trusted: its owner and block number are checked at
- * each access (but for lsm_buffer_pin_checked, where there is no lock), its
- * header and checksum after it came from disk, whoever read it in.  How is it
- * known that a page need not be checked again?
+ * No page is trusted.  Each access checks the page's owner and block number, except for
+ * lsm_buffer_pin_checked, which takes no lock.  The header and the checksum are checked once after
+ * the page came from disk, whichever process read it.  Two cases need no check:
  *
- * - A page in a dirty buffer was changed since it was read, by one of our
- *   mutators, and whoever changes a page has checked it before.
- * - A page in a clean buffer that was checked carries a mark,
- *   LsmPageOpaque.verified.  That is a hint, set under a share lock and not
- *   logged.  A page that failed does not get it, so each later reader fails too.
+ * - A page in a dirty buffer.  One of our mutators has changed it since it was read, and code that
+ *   changes a page has checked it before.
+ * - A page in a clean buffer with the mark LsmPageOpaque.verified.  The page has been checked.  The
+ *   mark is a hint, set under a share lock and not logged.  A page that fails the check gets no
+ *   mark, so each later reader fails too.
  *
- * The mark must never reach the disk, where the page could be damaged and read
- * in again by somebody else.  So it is set only while the buffer is clean, and
- * who changes the page takes it away: lsm_page_set_crc does, and for open pages,
- * which have no checksum, what inserts and deletes.  Two things of core make pages dirty
- * without asking us.  At the end of a transaction that made the file, without
- * WAL, core may log all of it: pages of such files are not marked.  And CREATE
- * DATABASE copies pages from buffer to buffer: the mark is the database's own,
- * and a copy is checked when it has been written.
+ * The mark must never reach the disk, where the page could be damaged before it is read again.  So
+ * the mark is set only while the buffer is clean, and every change of the page removes it:
+ * lsm_page_set_crc does that, and for open pages, which have no checksum, inserts and deletions
+ * do.  In two cases, core dirties pages without our code.  At the end of a transaction that
+ * created a file without WAL, core may log the whole file, so pages of such files get no mark.
+ * And CREATE DATABASE copies pages from buffer to buffer, so each database has its own mark, and a
+ * copy is checked once it has been written.
  */
 #include "postgres.h"
 
@@ -65,7 +63,7 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 {
 	int64		before = lsm_pages_read();
 
-	/* That number would ask for a new block. */
+	/* ReadBuffer would extend the file for InvalidBlockNumber. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
@@ -255,23 +253,22 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * The pages above the leaves of large runs, and all pages of small ones, are read by each
- * search.  Where they are is remembered by their blocks, a few of them by each backend
- * that searches.  (Blocks of several indexes may have to share a place.)
+ * Each search reads pages above the leaves of large runs, and pages of small ones.  Each backend
+ * that searches remembers the buffers of a few such blocks.  Blocks, even of several indexes, may
+ * share a place in the table.
  *
- * Batches of unique indexes look at very many filter pages, at each for a moment.  Where
- * these are is remembered, too: then what is needed of several can be fetched into the
- * CPU's cache at once.  So many blocks for each buffer that the server has, and so many at
- * most:
+ * Batches of unique indexes look briefly at very many filter pages.  If their buffers are
+ * remembered as well, the needed parts of several pages can be fetched into the CPU's cache at
+ * once.  The table then has RECENT_PER_BUFFER places for each shared buffer, at most MOST_RECENT.
  */
 #define FEW_RECENT			(1 << 12)
 #define RECENT_PER_BUFFER	2
 #define MOST_RECENT			(1 << 18)
 
-static Buffer *recent_buffers = NULL;	/* by block; 0: not known */
+static Buffer *recent_buffers = NULL;	/* by block; 0: unknown */
 static uint32 recent_mask;
 
-/* Remember up to so many blocks, a power of two. Forgets all. */
+/* Create the table with `count` places, a power of two.  Forgets all buffers. */
 static void
 make_recent(uint32 count)
 {
@@ -292,7 +289,7 @@ remembered_buffer(Relation rel, BlockNumber block)
 	return &recent_buffers[(block + RelationGetRelid(rel) * 0x9E3779B1) & recent_mask];
 }
 
-/* Prepare for looking at very many pages again and again. */
+/* Enlarge the table for a caller that reads very many pages again and again. */
 void
 lsm_buffer_recall_many(void)
 {
@@ -303,7 +300,7 @@ lsm_buffer_recall_many(void)
 		make_recent(count);
 }
 
-/* Fetch what is remembered of a page that will be needed soon. */
+/* Fetch into the CPU's cache the place that remembers a page needed soon. */
 void
 lsm_buffer_recall(Relation rel, BlockNumber block)
 {
@@ -328,6 +325,23 @@ lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
 		__builtin_prefetch(page);
 	__builtin_prefetch((char *) page + offset);
 	__builtin_prefetch((char *) page + LSM_PAGE_SPECIAL);
+}
+
+/* lsm_buffer_read_counted for a page whose buffer may be remembered. */
+bool
+lsm_buffer_find(Relation rel, BlockNumber block, Buffer *buffer)
+{
+	Buffer	   *recent = remembered_buffer(rel, block);
+	bool		missed;
+
+	if (pin_recent(rel, block, *recent))
+	{
+		*buffer = *recent;
+		return false;
+	}
+	missed = lsm_buffer_read_counted(rel, block, NULL, buffer);
+	*recent = BufferIsLocal(*buffer) ? InvalidBuffer : *buffer;
+	return missed;
 }
 
 /* lsm_buffer_read_owned, in share mode, for a page whose buffer may be remembered. */
@@ -389,4 +403,12 @@ lsm_buffer_write_new(Relation rel, BlockNumber block, Page page,
 		lsm_wal_new_page(buffer);
 	END_CRIT_SECTION();
 	UnlockReleaseBuffer(buffer);
+}
+
+/* Read a block in, if the file has it, so that a later read of it needs no I/O.  Checks nothing. */
+void
+lsm_buffer_touch(Relation rel, BlockNumber block)
+{
+	if (block < RelationGetNumberOfBlocks(rel))
+		ReleaseBuffer(ReadBuffer(rel, block));
 }

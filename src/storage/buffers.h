@@ -23,6 +23,7 @@ extern void lsm_buffer_recall(Relation rel, BlockNumber block);
 extern bool lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent);
 extern Buffer lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									BufferAccessStrategy strategy, Buffer *recent);
+extern bool lsm_buffer_find(Relation rel, BlockNumber block, Buffer *buffer);
 extern void lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header);
 extern Buffer lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									 BufferAccessStrategy strategy);
@@ -39,8 +40,11 @@ extern bool lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait);
 extern void lsm_merge_unlock(Relation rel, LOCKMODE mode);
 extern bool lsm_job_lock(Relation rel, uint64 job_id, bool wait);
 extern void lsm_job_unlock(Relation rel, uint64 job_id);
-extern void lsm_publish_lock(Relation rel, LOCKMODE mode);
-extern void lsm_publish_unlock(Relation rel, LOCKMODE mode);
+extern void lsm_buffer_touch(Relation rel, BlockNumber block);
+extern void lsm_publish_lock_shared(Relation rel);
+extern void lsm_publish_unlock_shared(Relation rel);
+extern void lsm_publish_lock_exclusive(Relation rel);
+extern void lsm_publish_unlock_exclusive(Relation rel);
 extern void lsm_key_lock(Relation rel, uint32 hash);
 extern void lsm_key_unlock(Relation rel, uint32 hash);
 

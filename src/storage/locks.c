@@ -1,29 +1,33 @@
 /*
  * locks.c
- *	  The heavyweight locks of merges.  They come first in the lock order, and
+ *	  The heavyweight locks of merges and unique indexes: numbers 1a to 3 of the lock order.
  *	  PostgreSQL releases them on error.
  *
- * The merge lock tells whether entries may be in somebody's private memory only:
- * a step of a merge holds it in share mode from before it reads its inputs until
- * its output is installed, and VACUUM takes it exclusively at its end.
+ * Merge lock: a step holds it in share mode from before it reads its inputs until its output is
+ * installed.  So a process that holds it exclusively, like VACUUM at its end, knows that no step
+ * has entries in private memory.
  *
- * The job lock, one for each job, is held by who takes a step of it.
+ * Job lock, one for each job: held by the process that takes a step of the job.
  *
- * The key lock, one for each hash of a key, is held by who inserts into a unique
- * index, from before he looks for the key until his entry is in.  The publish lock
- * of a unique index is held meanwhile, too: in share mode by who inserts a row, and
- * exclusively by who adds a batch.
+ * Key lock, one for each hash of a key: a process that inserts a row into a unique index holds it
+ * from before it looks for the key until its entry is in the index.
  *
- * All are tuple locks of the index, tags that nothing else uses: indexes have
- * no tuple locks.  Page locks would be the other choice, but some versions
- * assert that no relation is locked under them, and comparison functions may
- * open relations.
+ * Publish lock, one for each unique index: held in share mode while a row is inserted, and
+ * exclusively while a batch is added.  It consists of stripes, so that not all inserts meet in one
+ * partition of PostgreSQL's lock manager.  A row takes one stripe, a batch takes all.
+ *
+ * All are tuple locks of the index, which nothing else uses.  Page locks would not do: some
+ * versions assert that no relation is locked under them, and comparison functions may open
+ * relations.
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "storage/buffers.h"
 #include "storage/itemptr.h"
 #include "storage/lmgr.h"
+
+#define PUBLISH_STRIPES 8
 
 static bool
 lock_tag(Relation rel, ItemPointer tag, LOCKMODE mode, bool wait)
@@ -34,7 +38,7 @@ lock_tag(Relation rel, ItemPointer tag, LOCKMODE mode, bool wait)
 	return true;
 }
 
-/* (0,1): a job's tag is never that, since ids are larger. */
+/* Take the merge lock, tag (0,1).  No job has that tag, since offsets of job tags start at 2. */
 bool
 lsm_merge_lock(Relation rel, LOCKMODE mode, bool wait)
 {
@@ -53,7 +57,7 @@ lsm_merge_unlock(Relation rel, LOCKMODE mode)
 	UnlockTuple(rel, &tag, mode);
 }
 
-/* Nobody else sees a temporary index, so it needs no key locks. */
+/* Lock a tag, unless the index is temporary: no other process sees it, so it needs no lock. */
 static void
 lock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
 {
@@ -68,32 +72,65 @@ unlock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
 		UnlockTuple(rel, tag, mode);
 }
 
-/* An offset that no job's tag has. */
+/* The tags from (0,65528) on, whose offsets no job's tag has. */
 static void
-publish_tag(ItemPointer tag)
+publish_tag(int stripe, ItemPointer tag)
 {
-	ItemPointerSet(tag, 0, 0xFFFF);
+	ItemPointerSet(tag, 0, 0xFFFF - stripe);
 }
 
+/* The stripe of this process. */
+static int
+own_stripe(void)
+{
+	return MyProcPid % PUBLISH_STRIPES;
+}
+
+/* Take a stripe of the publish lock in share mode. */
 void
-lsm_publish_lock(Relation rel, LOCKMODE mode)
+lsm_publish_lock_shared(Relation rel)
 {
 	ItemPointerData tag;
 
-	publish_tag(&tag);
-	lock_shared_index(rel, &tag, mode);
+	publish_tag(own_stripe(), &tag);
+	lock_shared_index(rel, &tag, ShareLock);
 }
 
 void
-lsm_publish_unlock(Relation rel, LOCKMODE mode)
+lsm_publish_unlock_shared(Relation rel)
 {
 	ItemPointerData tag;
 
-	publish_tag(&tag);
-	unlock_shared_index(rel, &tag, mode);
+	publish_tag(own_stripe(), &tag);
+	unlock_shared_index(rel, &tag, ShareLock);
 }
 
-/* Offset 1 and a block that is not 0: neither the merge lock nor a job's. */
+/* Take the whole publish lock, stripe by stripe in one order. */
+void
+lsm_publish_lock_exclusive(Relation rel)
+{
+	for (int stripe = 0; stripe < PUBLISH_STRIPES; stripe++)
+	{
+		ItemPointerData tag;
+
+		publish_tag(stripe, &tag);
+		lock_shared_index(rel, &tag, ExclusiveLock);
+	}
+}
+
+void
+lsm_publish_unlock_exclusive(Relation rel)
+{
+	for (int stripe = PUBLISH_STRIPES - 1; stripe >= 0; stripe--)
+	{
+		ItemPointerData tag;
+
+		publish_tag(stripe, &tag);
+		unlock_shared_index(rel, &tag, ExclusiveLock);
+	}
+}
+
+/* A tag with offset 1 and a block other than 0, which neither the merge lock nor a job has. */
 static void
 key_tag(uint32 hash, ItemPointer tag)
 {
@@ -118,7 +155,7 @@ lsm_key_unlock(Relation rel, uint32 hash)
 	unlock_shared_index(rel, &tag, ExclusiveLock);
 }
 
-/* The low 32 bits of the id and 15 more: enough to tell the jobs of an index apart. */
+/* A tag made of the low 47 bits of the id, enough to tell the jobs of an index apart. */
 static void
 job_tag(uint64 job_id, ItemPointer tag)
 {

@@ -59,19 +59,31 @@ lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGro
 
 /*
  * Remove these entries from a page that is locked exclusively, and log that. horizon,
- * is_catalog: see xl_lsm_delete.
+ * is_catalog: see xl_lsm_delete. Raises an error, with the page unchanged, if the page is damaged.
  */
 void
 lsm_remove(Relation rel, Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,
 		   bool is_catalog, LsmGroup *scratch)
 {
 	Page		page = BufferGetPage(buffer);
+	PGAlignedBlock copy;
+	bool		done;
+
+	memcpy(copy.data, page, BLCKSZ);
+	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
+	{
+		lsm_buffer_page_delete((Page) copy.data, ordinals, count);
+		done = lsm_buffer_page_count((Page) copy.data) == lsm_buffer_page_count(page) - count;
+	}
+	else
+		done = lsm_leaf_delete((Page) copy.data, ordinals, count, scratch) &&
+			lsm_leaf_header((Page) copy.data)->entry_count ==
+			lsm_leaf_header(page)->entry_count - count;
+	if (!done)
+		lsm_report_corruption(rel, BufferGetBlockNumber(buffer), "entries cannot be removed");
 
 	START_CRIT_SECTION();
-	if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
-		lsm_buffer_page_delete(page, ordinals, count);
-	else if (!lsm_leaf_delete(page, ordinals, count, scratch))
-		elog(PANIC, "pg_lsm: checked page cannot be decoded");
+	memcpy(page, copy.data, BLCKSZ);
 	MarkBufferDirty(buffer);
 	if (RelationNeedsWAL(rel))
 		lsm_wal_delete(buffer, ordinals, count, horizon, is_catalog);

@@ -9,8 +9,8 @@
  *
  * So we put a function between the ModifyTable node and the plan below it.  It takes many rows
  * at once, looks for their keys together (look_ahead_keys.c), prefetches the table's pages,
- * and hands the rows on one by one.  The executor still looks for each key.  But it finds the
- * pages in memory, and it looks for a missing key only in what is new since.
+ * and hands the rows on one by one.  The executor still looks for each key that is there, but it
+ * finds the pages in memory.  A missing key is looked for by its insert only, in what is new.
  *
  * With DO NOTHING we keep some rows back altogether: keep_back.c.  look_ahead_plan.c says
  * which plans may run ahead.
@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "base/cannot_fail.h"
 #include "base/limits.h"
 #include "miscadmin.h"
 #include "storage/buffers.h"
@@ -131,6 +132,18 @@ prefetch_blocks(LsmLookAhead *a)
 		a->ahead++;
 }
 
+/*
+ * The executor is about to get a row.  Before it inserts the row it checks whether there is a
+ * conflict, unless the key is absent.  If another session has inserted the key since, the
+ * insert itself finds that out (am/insert.c), and the executor starts again, with a check.
+ */
+static inline void
+let_check(LsmLookAhead *a, bool is_absent)
+{
+	if (a->skips_checks)
+		a->info->ii_Unique = !is_absent;
+}
+
 /* The next row for the executor, or NULL if all taken rows are done. */
 static TupleTableSlot *
 hand_on_row(LsmLookAhead *a)
@@ -142,7 +155,10 @@ hand_on_row(LsmLookAhead *a)
 		prefetch_blocks(a);
 		row = a->next++;
 		if (!a->conflicts[row] || !lsm_keep_back_row(a, row))
+		{
+			let_check(a, a->absent[row]);
 			return a->rows[row];
+		}
 		CHECK_FOR_INTERRUPTS();
 	}
 	return NULL;
@@ -172,6 +188,7 @@ get_row_ahead(PlanState *source)
 			lsm_look_ahead_choose_index(a);
 		if (a->index == NULL)
 			return a->source_method(source);
+		let_check(a, false);
 		index = lsm_index_open(a->index);
 		if (a->count > 0)
 			judge_look_ahead(a, index);
@@ -215,6 +232,7 @@ lsm_look_ahead_start(QueryDesc *query)
 	a->target = state->resultRelInfo;
 	a->source = outerPlanState(state);
 	a->source_method = a->source->ExecProcNodeReal;
+	a->statement_context = CurrentMemoryContext;
 	a->row_context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm rows",
 										   ALLOCSET_DEFAULT_SIZES);
 	a->key_context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm keys",
@@ -235,7 +253,9 @@ lsm_look_ahead_start(QueryDesc *query)
 static void
 forget_at_transaction_end(XactEvent event, void *unused)
 {
+	LSM_CANNOT_FAIL_BEGIN();
 	lsm_looked_for_forget();
+	LSM_CANNOT_FAIL_END();
 }
 
 static void
@@ -246,7 +266,7 @@ forget_at_subtransaction_abort(SubXactEvent event, SubTransactionId id, SubTrans
 		lsm_looked_for_forget();
 }
 
-/* When the library is loaded. */
+/* Called when the library is loaded. */
 void
 lsm_look_ahead_init(void)
 {

@@ -29,7 +29,7 @@ can_find_keys(Relation index, const IndexInfo *info)
 {
 	return lsm_is_own(index) && info->ii_Unique &&
 		info->ii_ReadyForInserts && info->ii_Expressions == NIL && info->ii_Predicate == NIL &&
-		lsm_index_open(index)->coding.encoded;
+		lsm_index_open(index)->ks->hashing.least_columns > 0;
 }
 
 /* Does each row get a new key in this index, for example of a sequence? */
@@ -44,6 +44,40 @@ generates_keys(const LsmLookAhead *a, const IndexInfo *info)
 			return true;
 	}
 	return false;
+}
+
+/* Is this index the only one that can have a conflict? */
+static bool
+is_only_constraint(const ResultRelInfo *target, Relation index)
+{
+	for (int i = 0; i < target->ri_NumIndices; i++)
+	{
+		const IndexInfo *info = target->ri_IndexRelationInfo[i];
+
+		if (target->ri_IndexRelationDescs[i] != index &&
+			(info->ii_Unique || info->ii_ExclusionOps != NULL))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * May the executor go without its check for rows whose keys are absent?  It goes without if we
+ * tell it that the index is not unique.  But it insists on checking an arbiter that the
+ * statement names.  If there is no other constraint, the arbiter need not be named.
+ */
+static bool
+may_skip_checks(LsmLookAhead *a)
+{
+	if (!lsm_look_ahead_is_arbiter(a, a->index) || !a->index->rd_index->indimmediate)
+		return false;
+	if (a->target->ri_onConflictArbiterIndexes != NIL)
+	{
+		if (!is_only_constraint(a->target, a->index))
+			return false;
+		a->target->ri_onConflictArbiterIndexes = NIL;
+	}
+	return true;
 }
 
 /*
@@ -74,7 +108,10 @@ lsm_look_ahead_choose_index(LsmLookAhead *a)
 		a->index = index;
 		a->info = info;
 	}
-	a->keeps_back = a->index != NULL && lsm_keep_back_is_possible(a);
+	if (a->index == NULL)
+		return;
+	a->keeps_back = lsm_keep_back_is_possible(a);
+	a->skips_checks = may_skip_checks(a);
 }
 
 /* --- keys -------------------------------------------------------------------- */
@@ -124,10 +161,10 @@ form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int nu
  * key lead to the same block.
  */
 static void
-find_blocks(LsmLookAhead *a, LsmUnique *unique)
+find_blocks(LsmLookAhead *a)
 {
 	BlockNumber end = RelationGetNumberOfBlocks(a->target->ri_RelationDesc);
-	LsmReader  *reader = lsm_unique_reader(unique, a->keeps_back);
+	LsmReader  *reader = lsm_unique_reader(a->unique, a->keeps_back);
 	LsmBound	bounds[2] = {0};
 	Buffer		map = InvalidBuffer;
 	BlockNumber block = InvalidBlockNumber;
@@ -142,7 +179,7 @@ find_blocks(LsmLookAhead *a, LsmUnique *unique)
 		if (!probe->repeats)
 		{
 			if (lsm_reader_must_leave(reader))
-				reader = lsm_unique_reader(unique, a->keeps_back);
+				reader = lsm_unique_reader(a->unique, a->keeps_back);
 			block = InvalidBlockNumber;
 			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
 				block = block_of_tid(lsm_reader_entry(reader)->tid);
@@ -153,6 +190,7 @@ find_blocks(LsmLookAhead *a, LsmUnique *unique)
 				lsm_keep_back_is_visible(a, block, &map);
 		}
 		a->blocks[number] = block;
+		a->absent[number] = !probe->found && !probe->repeats;
 		a->conflicts[number] = conflicts;
 	}
 	lsm_reader_let_go(reader);
@@ -169,32 +207,43 @@ lsm_look_ahead_forget_keys(LsmLookAhead *a)
 	MemoryContextReset(a->key_context);
 }
 
+/* Prepare to look for keys, for the length of the statement. */
+static void
+prepare_to_find(LsmLookAhead *a, LsmIndex *index)
+{
+	MemoryContext old = MemoryContextSwitchTo(a->statement_context);
+
+	a->ks = lsm_index_keyspace(index);
+	a->unique = lsm_unique_create(index, a->ks);
+	MemoryContextSwitchTo(old);
+}
+
 /* Look for the keys of the taken rows. */
 void
 lsm_look_ahead_find_keys(LsmLookAhead *a)
 {
 	LsmIndex   *index = lsm_index_open(a->index);
-	LsmKeySpace *ks = lsm_index_keyspace(index);
 	MemoryContext old = MemoryContextSwitchTo(a->key_context);
-	LsmUnique  *unique = lsm_unique_create(index, ks);
 	LsmEntries	keys;
 
-	lsm_entries_init(&keys, ks, a->key_context);
+	if (a->unique == NULL)
+		prepare_to_find(a, index);
+	lsm_entries_init(&keys, a->ks, a->key_context);
 	for (int i = 0; i < a->count; i++)
 	{
 		LsmEntry	entry;
 
 		a->blocks[i] = InvalidBlockNumber;
+		a->absent[i] = false;
 		a->conflicts[i] = false;
-		if (form_row_key(ks, a->info, a->rows[i], i, &entry))
+		if (form_row_key(a->ks, a->info, a->rows[i], i, &entry))
 			lsm_entries_add(&keys, &entry);
 	}
 	a->ahead = lsm_reads_in_flight(a->target->ri_RelationDesc->rd_rel->reltablespace, false);
-	lsm_item_refs_sort(keys.refs, keys.count, ks);
+	lsm_item_refs_sort(keys.refs, keys.count, a->ks);
 	lsm_looked_for_forget();
-	lsm_unique_look_for(unique, index, ks, keys.refs, keys.count, &a->keys);
-	find_blocks(a, unique);
-	lsm_unique_end(unique);
+	lsm_unique_look_for(a->unique, index, a->ks, keys.refs, keys.count, &a->keys);
+	find_blocks(a);
 	lsm_looked_for_set(index->id, &a->keys);
 	MemoryContextSwitchTo(old);
 	lsm_request_after_reads(index);

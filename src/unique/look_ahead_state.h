@@ -19,6 +19,7 @@ typedef struct LsmLookAhead
 	PlanState  *source;			/* the plan below */
 	ExecProcNodeMtd source_method;	/* the source's own function */
 	TupleDesc	descriptor;		/* of the rows */
+	MemoryContext statement_context;
 	MemoryContext row_context;	/* of the rows, up to work_mem */
 	bool		ended;			/* the source has no more rows */
 	int			count;			/* rows taken */
@@ -34,9 +35,13 @@ typedef struct LsmLookAhead
 	bool		is_decided;		/* the index is chosen */
 	Relation	index;			/* the index in which keys are looked for, or NULL */
 	IndexInfo  *info;			/* of the index */
+	LsmUnique  *unique;			/* looks for keys; keeps its reader, which has filters */
+	LsmKeySpace *ks;
 	MemoryContext key_context;	/* until the next keys */
 	LsmLookedFor keys;			/* what is known of the rows' keys */
 	BlockNumber blocks[LSM_ROWS_AHEAD]; /* of the rows in the table that have the keys, or invalid */
+	bool		absent[LSM_ROWS_AHEAD]; /* the index had no entry with the row's key */
+	bool		skips_checks;	/* the executor need not look for the keys of such rows */
 
 	/* DO NOTHING, keep_back.c. */
 	bool		keeps_back;		/* rows with a conflict need not be handed on */

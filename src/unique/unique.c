@@ -10,23 +10,18 @@
  */
 #include "postgres.h"
 
-#include "access/nbtree.h"
 #include "access/tableam.h"
-#include "unique/unique.h"
-#include "catalog/pg_type.h"
-#include "common/hashfn.h"
+#include "key/hash.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "storage/buffers.h"
 #include "storage/lmgr.h"
-#include "storage/predicate.h"
+#include "storage/ssi.h"
+#include "unique/unique.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-
-/* After so many probes of tuple keys the reader's memory is freed. */
-#define MOST_USES 256
 
 struct LsmUnique
 {
@@ -35,66 +30,17 @@ struct LsmUnique
 	MemoryContext context;
 	LsmReader  *reader;			/* NULL until it is needed */
 	MemoryContextCallback on_reset; /* of context */
-	int			uses;			/* of the reader */
 	uint32		hash;			/* of the key that is locked */
-	FmgrInfo   *hashes;			/* tuple keys: of each column; fn_oid is invalid if it has none */
 };
 
 /* --- locks ------------------------------------------------------------------- */
-
-/*
- * Find a hash function that gives equal values of the column the same hash.  There is none if
- * core cannot hash what the operator class calls equal.  Container types get none, since core
- * may find only at run time that it cannot hash their elements.  Names get none under a
- * nondeterministic collation, since core hashes their bytes.
- */
-static void
-find_hash_function(const LsmColumn *column, FmgrInfo *hash)
-{
-	Oid			type = column->opcintype;
-	Oid			equal = get_opfamily_member(column->opfamily, type, type, BTEqualStrategyNumber);
-	RegProcedure left;
-	RegProcedure right;
-
-	hash->fn_oid = InvalidOid;
-	if (!OidIsValid(equal) || (get_typtype(type) != TYPTYPE_BASE && type != ANYENUMOID) ||
-		(type == NAMEOID && OidIsValid(column->collation) &&
-		 !get_collation_isdeterministic(column->collation)) ||
-		!op_hashjoinable(equal, type) || !get_op_hash_functions(equal, &left, &right))
-		return;
-	fmgr_info(left, hash);
-}
 
 /* Release the key lock and the publish lock. */
 static void
 unlock_key(LsmUnique *unique)
 {
 	lsm_key_unlock(unique->index->rel, unique->hash);
-	lsm_publish_unlock(unique->index->rel, ShareLock);
-}
-
-/* The hash of the key that its lock is on.  Equal keys have the same hash. */
-static uint32
-hash_key(LsmUnique *unique, const LsmEntry *entry)
-{
-	LsmKeySpace *ks = unique->ks;
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	uint32		hash = 0;
-
-	if (ks->encoded)
-		return DatumGetUInt32(hash_any(entry->key, entry->keylen));
-	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
-	for (int i = 0; i < ks->nkeys; i++)
-	{
-		uint32		one = 0;
-
-		if (!isnull[i] && OidIsValid(unique->hashes[i].fn_oid))
-			one = DatumGetUInt32(FunctionCall1Coll(&unique->hashes[i], ks->columns[i].collation,
-												   values[i]));
-		hash = hash_combine(hash, one);
-	}
-	return hash;
+	lsm_publish_unlock_shared(unique->index->rel);
 }
 
 /* --- readers ----------------------------------------------------------------- */
@@ -119,12 +65,6 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 	unique->index = index;
 	unique->ks = ks;
 	unique->context = CurrentMemoryContext;
-	if (!ks->encoded)
-	{
-		unique->hashes = palloc0(ks->nkeys * sizeof(FmgrInfo));
-		for (int i = 0; i < ks->nkeys; i++)
-			find_hash_function(&ks->columns[i], &unique->hashes[i]);
-	}
 	unique->on_reset.func = abandon_probe_reader;
 	unique->on_reset.arg = unique;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &unique->on_reset);
@@ -138,7 +78,6 @@ lsm_unique_end(LsmUnique *unique)
 	if (unique->reader != NULL)
 		lsm_reader_release(unique->reader);
 	unique->reader = NULL;
-	unique->uses = 0;
 }
 
 /*
@@ -148,9 +87,6 @@ lsm_unique_end(LsmUnique *unique)
 LsmReader *
 lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 {
-	/* Comparison functions may leak into the reader's memory. */
-	if (!unique->ks->encoded && unique->uses++ >= MOST_USES)
-		lsm_unique_end(unique);
 	if (unique->reader == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(unique->context);
@@ -320,10 +256,10 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	Relation	rel = unique->index->rel;
 	LsmConflict	conflict;
 
-	unique->hash = hash_key(unique, entry);
+	unique->hash = lsm_hash_for_lock(unique->ks, entry);
 	for (;;)
 	{
-		lsm_publish_lock(rel, ShareLock);
+		lsm_publish_lock_shared(rel);
 		lsm_key_lock(rel, unique->hash);
 		probe_and_kill(unique, heap, entry, &conflict);
 		if (!conflict.found)
@@ -338,7 +274,7 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	if (!lsm_unique_is_alive(heap, entry))
 		return true;
 	/* The unique violation would hide a serialization failure. */
-	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+	lsm_ssi_check(unique->ks, rel, entry);
 	unlock_key(unique);
 	lsm_unique_report(unique, heap, entry);
 	return false;
@@ -348,11 +284,7 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 void
 lsm_unique_unlock(LsmUnique *unique)
 {
-	Relation	rel = unique->index->rel;
-
 	unlock_key(unique);
-	/* Find serializable transactions that read the index before the entry was there. */
-	CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
 }
 
 /*
@@ -374,7 +306,7 @@ lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	}
 	if (conflict.found && lsm_unique_is_alive(heap, entry))
 	{
-		CheckForSerializableConflictIn(rel, NULL, InvalidBlockNumber);
+		lsm_ssi_check(unique->ks, rel, entry);
 		lsm_unique_report(unique, heap, entry);
 	}
 	if (!conflict.found && !conflict.found_own)

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "base/stop_point.h"
-#include "format/filter_page.h"
+#include "key/hash.h"
 #include "miscadmin.h"
 #include "read/run_probe.h"
 #include "read/small_runs.h"
@@ -21,7 +21,7 @@
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
-/* Probe a run for all keys together if there are at least so many. */
+/* The fewest keys that are probed together. */
 #define LEAST_PROBES 16
 
 /* Initial room for dead entries. */
@@ -38,6 +38,7 @@ typedef struct BatchCheck
 	Relation	heap;
 	const LsmItemRef *refs;
 	Size		count;
+	bool		is_hashed;		/* filters can be asked for the keys */
 	bool		raises;			/* else a later check reports violations */
 	LsmProbe   *probes;			/* of the entries: is there an entry with the key? */
 	int			runs_read;		/* by the latest sweep, the small ones as one */
@@ -51,6 +52,8 @@ static void
 begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 			const LsmItemRef *refs, Size count)
 {
+	bool		is_hashed = lsm_hashing_holds(&ks->hashing);
+
 	memset(b, 0, sizeof(BatchCheck));
 	b->unique = unique;
 	b->index = index;
@@ -65,9 +68,10 @@ begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 		lsm_item_entry(b->refs[i].item, &probe->entry);
 		probe->found = false;
 		probe->prefix = b->refs[i].prefix;
-		probe->hash = b->ks->encoded ? lsm_filter_hash(probe->entry.key, probe->entry.keylen) : 0;
+		probe->hash = is_hashed ? lsm_hash_key(ks, &probe->entry, ks->nkeys) : 0;
 		probe->repeats = i > 0 && lsm_key_equal(b->ks, &b->probes[i - 1].entry, &probe->entry);
 	}
+	b->is_hashed = lsm_hashing_holds(&ks->hashing);
 }
 
 /* --- looking for the keys ---------------------------------------------------- */
@@ -140,6 +144,39 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 	return !reader->cx.stale;
 }
 
+/*
+ * Look for the keys in a run, and count the run if that may cost as much as seeks.  Sets
+ * *is_small, and does nothing, if it is to be asked together with other small runs.  False if
+ * the version is old.
+ */
+static bool
+sweep_run(BatchCheck *b, LsmReader *reader, int child, bool *is_small)
+{
+	const LsmRunRecord *run = lsm_version_find(&reader->version, reader->child_runs[child]);
+
+	if (b->is_hashed && run->state != LSM_RUN_PACKED)
+	{
+		bool		done;
+		bool		fresh = lsm_reader_probe_page(reader, child, b->probes, b->count, &done);
+
+		if (done || !fresh)
+			return fresh;
+		b->runs_read++;
+	}
+	else if (b->is_hashed && b->count >= LEAST_PROBES && lsm_run_has_filter(reader->children[child]))
+	{
+		*is_small = lsm_run_is_small(reader->children[child]);
+		b->runs_read += !*is_small;
+		return *is_small || lsm_reader_probe_run(reader, child, b->probes, b->count);
+	}
+	else
+		b->runs_read++;
+	/* If the run has few entries for each key, reading it is cheaper than seeks. */
+	if (run->entries <= b->count * LSM_ENTRIES_PER_SEEK)
+		return sweep_by_reading(b, reader, child);
+	return sweep_by_seeks(b, reader, child);
+}
+
 /* Look for the keys in the runs that the latest sweep has not read.  False if the version is old. */
 static bool
 sweep_runs(BatchCheck *b, LsmReader *reader)
@@ -150,30 +187,15 @@ sweep_runs(BatchCheck *b, LsmReader *reader)
 	b->runs_read = 0;
 	for (int i = 0; i < reader->child_count; i++)
 	{
-		LsmRunRecord *run = lsm_version_find(&reader->version, reader->child_runs[i]);
-		bool		fresh;
+		bool		is_small = false;
 
 		if (lsm_seen_has(&b->seen, reader->child_runs[i]))
 			continue;
 		CHECK_FOR_INTERRUPTS();
-		if (b->ks->encoded && b->count >= LEAST_PROBES && run->state == LSM_RUN_PACKED &&
-			lsm_run_has_filter(reader->children[i]))
-		{
-			if (lsm_run_is_small(reader->children[i]))
-			{
-				small[small_count++] = i;
-				continue;
-			}
-			fresh = lsm_reader_probe_run(reader, i, b->probes, b->count);
-		}
-		/* If the run has few entries for each key, reading it is cheaper than seeks. */
-		else if (run->entries <= b->count * LSM_ENTRIES_PER_SEEK)
-			fresh = sweep_by_reading(b, reader, i);
-		else
-			fresh = sweep_by_seeks(b, reader, i);
-		if (!fresh)
+		if (!sweep_run(b, reader, i, &is_small))
 			return false;
-		b->runs_read++;
+		if (is_small)
+			small[small_count++] = i;
 	}
 	b->runs_read += small_count > 0;
 	return small_count == 0 ||
@@ -240,9 +262,7 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 		b.probes[i - 1].found |= b.probes[i].repeats && b.probes[i].found;
 	for (Size i = 1; i < count; i++)
 		b.probes[i].found |= b.probes[i].repeats && b.probes[i - 1].found;
-	known->seen = b.seen;
-	known->probes = b.probes;
-	known->count = count;
+	lsm_looked_for_make(known, &b.seen, b.probes, b.is_hashed ? count : 0);
 }
 
 /* --- checking ---------------------------------------------------------------- */
@@ -347,12 +367,12 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 		{
 			/* Nothing.  No row with a key of the batch counts yet. */
 			LSM_STOP_POINT("unique-checked");
-			lsm_publish_lock(index->rel, ExclusiveLock);
+			lsm_publish_lock_exclusive(index->rel);
 			if (count > 0)
 				sweep_new_runs(&b);
 			if (check_found_keys(&b, &own, &conflict))
 				break;
-			lsm_publish_unlock(index->rel, ExclusiveLock);
+			lsm_publish_unlock_exclusive(index->rel);
 		}
 		lsm_unique_wait(b.unique, &own, &conflict);
 	}
@@ -366,7 +386,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 static void
 leave_batch(LsmIndex *index)
 {
-	lsm_publish_unlock(index->rel, ExclusiveLock);
+	lsm_publish_unlock_exclusive(index->rel);
 	/* The check has read all runs, which may make a merge due. */
 	lsm_request_after_reads(index);
 }

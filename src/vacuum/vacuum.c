@@ -489,6 +489,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 {
 	VacuumState *v;
 	BlockNumber gate;
+	LsmOwnerContext saved;
 
 	/*
 	 * Without the library we cannot write, and we must not return without an error: VACUUM
@@ -499,6 +500,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	v = begin_vacuum(info, stats, callback, state);
+	lsm_owner_enter_schemas(v->ks, &saved);
 
 	/*
 	 * An interrupted VACUUM may have left scans under the gate that our flip makes current
@@ -531,6 +533,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	/* Nothing.  The gate that old scans hold is closed, and not drained. */
 	LSM_STOP_POINT("vacuum-drain");
 	lsm_gate_drain(v->rel, gate);
+	lsm_owner_leave(&saved);
 	fill_stats(v->index, stats);
 	end_vacuum(v);
 	return stats;

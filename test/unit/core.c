@@ -13,8 +13,12 @@
 #include "access/xact.h"
 #include "backend.h"
 #include "catalog/pg_collation.h"
+#include "common/hashfn.h"
 #include "core.h"
 #include "fmgr.h"
+#include "key/collation.h"
+#include "key/hashable.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "props.h"
 #include "utils/array.h"
@@ -22,8 +26,10 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
+
+MemoryContext TopMemoryContext;
 
 volatile uint32 InterruptHoldoffCount = 0;
 volatile sig_atomic_t InterruptPending = false;
@@ -287,6 +293,13 @@ get_opfamily_proc(Oid family, Oid left, Oid right, int16 number)
 	return number == 1 ? core_order_function(family, left, right) : InvalidOid;
 }
 
+/* There are no domains. */
+Oid
+getBaseTypeAndTypmod(Oid type, int32 *typmod)
+{
+	return type;
+}
+
 FmgrInfo *
 index_getprocinfo(Relation index, AttrNumber attribute, uint16 number)
 {
@@ -299,22 +312,135 @@ index_getprocid(Relation index, AttrNumber attribute, uint16 number)
 	return index->rd_supportinfo[attribute - 1].fn_oid;
 }
 
-#if PG_VERSION_NUM >= 180000
-pg_locale_t
-pg_newlocale_from_collation(Oid collation)
-{
-	static struct pg_locale_struct locale;
-
-	locale.collate_is_c = collation == C_COLLATION_OID;
-	return &locale;
-}
-#else
+/* In place of key/collation.c, which reads catalogs. */
 bool
-lc_collate_is_c(Oid collation)
+lsm_collation_is_bytewise(Oid collation)
 {
 	return collation == C_COLLATION_OID;
 }
-#endif
+
+/* The encoding is UTF-8. */
+int
+pg_mbstrlen_with_len(const char *string, int len)
+{
+	int			count = 0;
+
+	for (int i = 0; i < len; i++)
+		count += (string[i] & 0xC0) != 0x80;
+	return count;
+}
+
+bool
+datumIsEqual(Datum a, Datum b, bool byval, int length)
+{
+	if (byval)
+		return a == b;
+	return size_of(a, length) == size_of(b, length) &&
+		memcmp(DatumGetPointer(a), DatumGetPointer(b), size_of(a, length)) == 0;
+}
+
+/* --- abbreviations, as varlena.c makes them ------------------------------------------- */
+
+Datum
+DirectFunctionCall1Coll(PGFunction function, Oid collation, Datum value)
+{
+	LOCAL_FCINFO(fcinfo, 1);
+
+	InitFunctionCallInfoData(*fcinfo, NULL, 1, collation, NULL, NULL);
+	fcinfo->args[0].value = value;
+	fcinfo->args[0].isnull = false;
+	return function(fcinfo);
+}
+
+static Datum
+abbreviate_folded(Datum original, SortSupport ssup)
+{
+	const char *text = VARDATA_ANY(original);
+	uint64		result = 0;
+
+	for (int i = 0; i < 8; i++)
+		result = result << 8 |
+			(i < VARSIZE_ANY_EXHDR(original) ? (uint8) pg_ascii_tolower(text[i]) : 0);
+	return UInt64GetDatum(result);
+}
+
+Datum
+bttextsortsupport(PG_FUNCTION_ARGS)
+{
+	SortSupport ssup = (SortSupport) PG_GETARG_POINTER(0);
+
+	if (ssup->abbreviate && ssup->ssup_collation == DEFAULT_COLLATION_OID)
+		ssup->abbrev_converter = abbreviate_folded;
+	PG_RETURN_VOID();
+}
+
+Datum
+bpchar_sortsupport(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_VOID();
+}
+
+/* --- hash functions, in place of hashable.c ----------------------------------------------- */
+
+/* The only type without an encoding here: strings whose case does not matter. */
+static Datum
+hash_folded(PG_FUNCTION_ARGS)
+{
+	struct varlena *value = (struct varlena *) PG_GETARG_POINTER(0);
+	uint32		len = VARSIZE_ANY_EXHDR(value);
+	uint8	   *folded = palloc(len + 1);
+
+	for (uint32 i = 0; i < len; i++)
+		folded[i] = pg_ascii_tolower(VARDATA_ANY(value)[i]);
+	return UInt64GetDatum(hash_bytes_extended(folded, len, PG_GETARG_INT64(1)));
+}
+
+Datum
+FunctionCall1Coll(FmgrInfo *info, Oid collation, Datum value)
+{
+	return FunctionCall2Coll(info, collation, value, Int64GetDatum(0));
+}
+
+int
+bpchartruelen(char *string, int length)
+{
+	while (length > 0 && string[length - 1] == ' ')
+		length--;
+	return length;
+}
+
+/* Some columns have no hash function. */
+void
+lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
+{
+	for (int i = 0; i < count; i++)
+		coding->hashes[i] = chance(8) ? LSM_HASH_NONE :
+			columns[i].encoding != LSM_ENC_NONE ? LSM_HASH_BYTES :
+			chance(2) ? LSM_HASH_STANDARD : LSM_HASH_EXTENDED;
+}
+
+void
+lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count, const LsmKeyCoding *coding)
+{
+	for (int i = count; i-- > 0;)
+	{
+		columns[i].hash_kind = coding->hashes[i];
+		columns[i].hash.fn_addr = hash_folded;
+		if (coding->hashes[i] != LSM_HASH_NONE)
+			hashing->least_columns = i + 1;
+	}
+}
+
+void
+lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns)
+{
+}
+
+bool
+lsm_hashable_recheck(LsmHashing *hashing)
+{
+	return true;
+}
 
 /* --- index tuples ------------------------------------------------------------------------- */
 

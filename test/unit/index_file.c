@@ -2,7 +2,8 @@
  * index_file.c
  *	  An index file in memory.  Buffers are its blocks: number n + 1 is block n.
  *
- * There are no other processes, so locks are not taken; nor is anything logged.
+ * There are no other processes, so locks are not taken; nor is anything logged.  But the file
+ * knows when the meta page is locked, and counts what should not happen then.
  */
 #include "postgres.h"
 
@@ -26,6 +27,12 @@ LsmIndex	file_index = {.rel = &relation};
 LsmKeySpace file_keyspace = {.encoded = true,.nkeys = 1,.natts = 1,.max_keylen = 8};
 uint64		file_busy_job;
 BlockNumber file_cut_at;
+int			file_cold_reads;
+int			file_searches;
+void		(*file_before_edit) (void);
+
+static bool cached[FILE_BLOCKS];
+static bool meta_locked;
 
 /* --- what core and lower layers offer ------------------------------------------ */
 
@@ -51,6 +58,21 @@ buffer_of(BlockNumber block)
 	return block + 1;
 }
 
+void
+file_go_cold(void)
+{
+	memset(cached, 0, sizeof(cached));
+	file_cold_reads = 0;
+	file_searches = 0;
+}
+
+static void
+note_read(BlockNumber block)
+{
+	file_cold_reads += meta_locked && !cached[block];
+	cached[block] = true;
+}
+
 static bool
 is_page_of(BlockNumber block, int kinds, uint64 owner)
 {
@@ -70,6 +92,15 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 Buffer
 lsm_meta_lock(Relation rel, int mode)
 {
+	void		(*before_edit) (void) = file_before_edit;
+
+	if (mode == BUFFER_LOCK_EXCLUSIVE && before_edit != NULL)
+	{
+		file_before_edit = NULL;
+		before_edit();
+	}
+	cached[LSM_BLOCK_META] = true;
+	meta_locked = true;
 	return buffer_of(LSM_BLOCK_META);
 }
 
@@ -79,6 +110,7 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner, int lo
 {
 	if (!is_page_of(block, kinds, owner))
 		lsm_report_corruption(rel, block, "not the page that is wanted");
+	note_read(block);
 	return buffer_of(block);
 }
 
@@ -86,7 +118,23 @@ Buffer
 lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 					   BufferAccessStrategy strategy)
 {
+	note_read(block);
+	file_searches += meta_locked;
 	return is_page_of(block, LSM_KIND(kind), owner) ? buffer_of(block) : InvalidBuffer;
+}
+
+Buffer
+lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner, int lock_mode,
+					  BufferAccessStrategy strategy)
+{
+	note_read(block);
+	return is_page_of(block, LSM_KIND(kind), owner) ? buffer_of(block) : InvalidBuffer;
+}
+
+void
+lsm_buffer_touch(Relation rel, BlockNumber block)
+{
+	note_read(block);
 }
 
 bool
@@ -116,6 +164,10 @@ Buffer
 ReadBufferExtended(Relation rel, ForkNumber fork, BlockNumber block, ReadBufferMode mode,
 				   BufferAccessStrategy strategy)
 {
+	if (mode == RBM_NORMAL)
+		note_read(block);
+	else
+		cached[block] = true;
 	return buffer_of(block);
 }
 
@@ -134,6 +186,7 @@ RelationTruncate(Relation rel, BlockNumber end)
 void
 UnlockReleaseBuffer(Buffer buffer)
 {
+	meta_locked &= buffer != buffer_of(LSM_BLOCK_META);
 }
 
 void
@@ -205,6 +258,8 @@ file_make(void)
 	lsm_map_page_init(file_page(LSM_BLOCK_MAP), LSM_BLOCK_MAP);
 	file_busy_job = 0;
 	file_cut_at = 0;
+	file_before_edit = NULL;
+	meta_locked = false;
 }
 
 LsmEntry

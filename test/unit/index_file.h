@@ -16,6 +16,17 @@ extern uint64 file_busy_job;
 /* Where the file was cut; 0: it was not. */
 extern BlockNumber file_cut_at;
 
+/*
+ * No page is in memory any more but the meta page.  From then on: pages that were not in memory
+ * when they were read under the lock of the meta page, and pages of directories searched under it.
+ */
+extern void file_go_cold(void);
+extern int	file_cold_reads;
+extern int	file_searches;
+
+/* Called once, before the next edit locks the meta page: what another process does then. */
+extern void (*file_before_edit) (void);
+
 /* An empty index. */
 extern void file_make(void);
 extern Page file_page(BlockNumber block);

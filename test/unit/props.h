@@ -44,6 +44,7 @@ typedef struct TestColumn
 	const TestType *type;
 	bool		desc;
 	bool		nulls_first;
+	int32		typmod;
 	int			nulls;			/* one value in so many is null, or 0: none */
 	int			count;
 	Datum		values[MOST_VALUES];

@@ -6,6 +6,8 @@
  * values, so that rows often have the same ones.  The keyspace is made as it is
  * made for a real index, of a relation that has no more than what that asks for.
  */
+#include "numerics.h"
+#include "other_types.h"
 #include "props.h"
 
 #include "base/compat.h"
@@ -37,6 +39,7 @@ make_relation(const TestIndex *index)
 		FormData_pg_attribute attribute;
 
 		memset(&attribute, 0, sizeof(attribute));
+		attribute.atttypmod = column->typmod;
 		attribute.attlen = column->type->length;
 		attribute.attbyval = column->type->byval;
 		attribute.attalign = column->type->align;
@@ -59,6 +62,7 @@ pick_column(TestColumn *column, bool any_type, const TestType *like)
 	do
 		column->type = like != NULL ? types_pick_other(like) : types_pick();
 	while (!any_type && !column->type->encoded);
+	column->typmod = column->type->kind == NUMERIC ? numerics_typmod() : others_typmod(column->type);
 	column->desc = chance(2);
 	column->nulls_first = chance(2);
 	column->nulls = chance(2) ? 0 : 2 + pick(8);
@@ -96,6 +100,8 @@ rows_index(TestIndex *index, int most_keys)
 		coding.encoded = false;
 	}
 	index->ks = lsm_keyspace_create(index->relation, &coding);
+	if (!index->ks->encoded && chance(2))
+		index->ks = lsm_keyspace_copy(index->ks);
 	types_pick_zone(chance(2));
 }
 

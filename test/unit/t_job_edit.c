@@ -315,14 +315,43 @@ test_trim(void)
 	report_checks("each time the file is sound");
 }
 
+/* The first segment of a run behind a bound. */
+static LsmFoundSegment *
+segment_from(uint64 run_id, const LsmBound *from)
+{
+	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+
+	lsm_directory_find(&file_index, &file_keyspace, find(run_id), LSM_ANY_EDIT, from,
+					   ForwardScanDirection, found);
+	return found;
+}
+
+static LsmFoundSegment *
+first_segment(uint64 run_id)
+{
+	LsmBound	start = {0};
+
+	lsm_bound_init(&start, 1);
+	return segment_from(run_id, &start);
+}
+
+/* The first segment of a run that add_long_run made, to be moved as a whole. */
+static void
+whole_first(uint64 run_id, const LsmFoundSegment *found, LsmWholeSegment *whole)
+{
+	whole->run_id = run_id;
+	whole->page = found->page;
+	whole->ordinal = found->ordinal;
+	describe(&whole->entry, found->segment.id, found->segment.start, 4, 1, 100, 40);
+}
+
 static void
 test_move(void)
 {
 	uint64		inputs[2];
 	uint64		job;
 	LsmWholeSegment whole;
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
-	LsmBound	start = {0};
+	LsmFoundSegment *found;
 	uint32		before;
 
 	file_make();
@@ -330,13 +359,8 @@ test_move(void)
 	inputs[1] = add_run(0, 2, 10);
 	job = begin(inputs, 2, 2);
 	before = used_blocks();
-	lsm_bound_init(&start, 1);
-	lsm_directory_find(&file_index, &file_keyspace, find(inputs[0]), LSM_ANY_EDIT, &start,
-					   ForwardScanDirection, found);
-	whole.run_id = inputs[0];
-	whole.page = found->page;
-	whole.ordinal = found->ordinal;
-	describe(&whole.entry, found->segment.id, found->segment.start, 4, 1, 100, 40);
+	found = first_segment(inputs[0]);
+	whole_first(inputs[0], found, &whole);
 	ok(lsm_manifest_move(&file_index, job, &whole) && count_segments(inputs[0]) == 2 &&
 	   count_segments(job) == 1, "move: the segment is the output's");
 	check_file();
@@ -365,7 +389,7 @@ test_vacuum(void)
 	uint64		single;
 	uint64		run;
 	uint64		second;
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmFoundSegment *found;
 	LsmBound	behind_first = bound_behind(100);
 
 	file_make();
@@ -383,8 +407,7 @@ test_vacuum(void)
 	   "but not the input of a job");
 
 	run = add_long_run(1, 3);
-	lsm_directory_find(&file_index, &file_keyspace, find(run), LSM_ANY_EDIT, &behind_first,
-					   ForwardScanDirection, found);
+	found = segment_from(run, &behind_first);
 	second = found->segment.id;
 	all.all = all.counted = 40;
 	lsm_manifest_note_removed(&file_index, &file_keyspace, run, second, &found->low, &all);
@@ -402,27 +425,247 @@ static void
 test_moved_owner(void)
 {
 	LsmRemoved	some = {.all = 5,.counted = 5};
-	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
+	LsmFoundSegment *found;
 	LsmWholeSegment whole;
-	LsmBound	start = {0};
 	uint64		run;
 	uint64		job;
 
 	file_make();
 	run = add_long_run(1, 3);
 	job = begin(&run, 1, 2);
-	lsm_bound_init(&start, 1);
-	lsm_directory_find(&file_index, &file_keyspace, find(run), LSM_ANY_EDIT, &start,
-					   ForwardScanDirection, found);
-	whole.run_id = run;
-	whole.page = found->page;
-	whole.ordinal = found->ordinal;
-	describe(&whole.entry, found->segment.id, found->segment.start, 4, 1, 100, 40);
+	found = first_segment(run);
+	whole_first(run, found, &whole);
 	lsm_manifest_move(&file_index, job, &whole);
 	lsm_manifest_note_removed(&file_index, &file_keyspace, run, found->segment.id, &found->low, &some);
 	check_file();
 	ok(find(job)->entries == 35 && find(job)->removed == 5 && find(run)->entries == 80,
 	   "VACUUM: a segment that was moved is found where it is");
+	report_checks("each time the file is sound");
+}
+
+/* Another process comes between VACUUM's search and its edit. */
+static uint64 other_run;
+static uint64 other_job;
+
+static void
+move_first_segment(void)
+{
+	LsmWholeSegment whole;
+
+	whole_first(other_run, first_segment(other_run), &whole);
+	lsm_manifest_move(&file_index, other_job, &whole);
+}
+
+static void
+begin_with_run(void)
+{
+	other_job = begin(&other_run, 1, 2);
+}
+
+static void
+finish_run(void)
+{
+	for (int i = 0; i < 200; i++)
+		take_step(other_run, 4, 4, 1000 + i, 1000 + i, NULL, 0, i == 199);
+}
+
+/* The merge has passed the segment, and its blocks are free. */
+static void
+trim_and_finish(void)
+{
+	LsmBound	frontier = bound_behind(350);
+
+	lsm_manifest_trim(&file_index, &file_keyspace, other_run, NULL, &frontier);
+	take_step(other_job, 4, 4, 1, 600, NULL, 0, true);
+	lsm_manifest_reap(&file_index);
+}
+
+static void
+test_overtaken(void)
+{
+	LsmRemoved	some = {.all = 5,.counted = 5};
+	LsmRemoved	all = {.all = 40,.counted = 40,.empty = true};
+	LsmFoundSegment *found;
+	uint64		input;
+	uint64		first;
+
+	for (int i = 0; i < 2; i++)
+	{
+		file_make();
+		other_run = add_long_run(1, 3);
+		other_job = begin(&other_run, 1, 2);
+		found = first_segment(other_run);
+		file_before_edit = move_first_segment;
+		lsm_manifest_note_removed(&file_index, &file_keyspace, other_run, found->segment.id,
+								  &found->low, i == 0 ? &some : &all);
+		check_file();
+		ok(find(other_job)->entries == (i == 0 ? 35 : 0) && find(other_run)->entries == 80 &&
+		   count_segments(other_job) == 1 - i,
+		   "overtaken: a segment that moves before VACUUM's edit is found again");
+	}
+
+	file_make();
+	other_run = add_long_run(1, 6);
+	other_job = begin(&other_run, 1, 2);
+	found = first_segment(other_run);
+	file_before_edit = trim_and_finish;
+	lsm_manifest_note_removed(&file_index, &file_keyspace, other_run, found->segment.id, &found->low,
+							  &all);
+	check_file();
+	ok(find(other_run) == NULL && find(other_job)->entries == 40 && used_blocks() == 4,
+	   "one that is gone is nobody's");
+
+	file_make();
+	other_run = add_long_run(1, 3);
+	found = first_segment(other_run);
+	file_before_edit = begin_with_run;
+	lsm_manifest_note_removed(&file_index, &file_keyspace, other_run, found->segment.id, &found->low,
+							  &all);
+	check_file();
+	ok(find(other_run)->entries == 80 && find(other_run)->segments == 3 && count_segments(other_run) == 2,
+	   "the input of a new job keeps its sums");
+
+	file_make();
+	input = add_run(0, 1, 10);
+	other_run = begin(&input, 1, 1);
+	take_step(other_run, 4, 4, 1, 100, NULL, 0, false);
+	found = first_segment(other_run);
+	first = found->segment.id;
+	file_before_edit = finish_run;
+	lsm_manifest_note_removed(&file_index, &file_keyspace, other_run, first, &found->low, &all);
+	check_file();
+	ok(find(other_run)->dir_height == 2 && find(other_run)->segments == 200 &&
+	   count_segments(other_run) == 200, "a directory that gets a new root is searched again");
+
+	file_make();
+	other_run = add_long_run(1, 2);
+	for (int i = 0; i < 2; i++)
+	{
+		found = first_segment(other_run);
+		lsm_manifest_note_removed(&file_index, &file_keyspace, other_run, found->segment.id, &found->low,
+								  &all);
+	}
+	file_before_edit = begin_with_run;
+	lsm_manifest_drop_empty(&file_index);
+	check_file();
+	ok(other_job != 0 && find(other_run) != NULL && find(other_run)->job_id == other_job,
+	   "an empty run that a job takes is not dropped");
+	report_checks("each time the file is sound");
+}
+
+/* All segments of a page in the middle of a directory become empty. */
+static void
+test_prune(void)
+{
+	LsmRemoved	all = {.all = 40,.counted = 40,.empty = true};
+	LsmFoundSegment *found;
+	uint64		run;
+	uint32		before;
+	uint32		freed;
+	int			cold = 0;
+
+	file_make();
+	run = add_long_run(1, 300);
+	ok(find(run)->dir_height == 2, "prune: a directory of two levels");
+	before = used_blocks();
+	for (int i = 0; i < 200; i++)
+	{
+		found = first_segment(run);
+		file_go_cold();
+		lsm_manifest_note_removed(&file_index, &file_keyspace, run, found->segment.id, &found->low, &all);
+		cold += file_cold_reads + file_searches;
+		check_file();
+	}
+	freed = before - used_blocks() - 200 * 4;
+	ok(freed >= 2 && count_segments(run) == 100 && find(run)->segments == 100,
+	   "directory pages that name nothing are freed");
+	ok(cold == 0, "nothing is read or searched under the lock of the meta page");
+	report_checks("each time the file is sound");
+}
+
+static bool
+is_quiet(void)
+{
+	bool		quiet = file_cold_reads == 0 && file_searches == 0;
+
+	if (!quiet)
+		printf("# %d reads, %d searches\n", file_cold_reads, file_searches);
+	file_go_cold();
+	return quiet;
+}
+
+/* All writers need the meta page.  Whoever locks it has read before what it needs. */
+static void
+test_no_reads_under_lock(void)
+{
+	LsmRemoved	some = {.all = 1,.counted = 1};
+	LsmRemoved	all = {.all = 40,.counted = 40,.empty = true};
+	LsmFoundSegment *found;
+	LsmBound	behind = bound_behind(100);
+	LsmBound	frontier = bound_behind(250);
+	LsmBound	none = {0};
+	LsmReservation r;
+	LsmDirectoryEntry entry;
+	uint64		inputs[2];
+	uint64		job;
+
+	file_make();
+	inputs[0] = add_long_run(1, 5);
+	inputs[1] = add_run(0, 4, 40);
+	file_go_cold();
+	job = begin(inputs, 2, 2);
+	file_go_cold();
+	lsm_manifest_reserve(&file_index, job, 20, 5, &r);
+	ok(is_quiet(), "no reads under the lock: reserve");
+	describe(&entry, r.segment_id, r.start, 5, 1, 250, 50);
+	lsm_manifest_install(&file_index, job, &r, &entry, NULL, 0, false);
+	ok(is_quiet(), "install the first segment");
+	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
+	ok(is_quiet() && count_segments(inputs[0]) == 3, "trim");
+	other_run = inputs[0];
+	other_job = job;
+	/* The search above would read the page in. */
+	found = first_segment(inputs[0]);
+	{
+		LsmWholeSegment whole = {.run_id = inputs[0],.page = found->page,.ordinal = found->ordinal};
+
+		describe(&whole.entry, found->segment.id, found->segment.start, 4, 301, 400, 40);
+		file_go_cold();
+		ok(lsm_manifest_move(&file_index, job, &whole) && is_quiet(), "move");
+	}
+	lsm_manifest_reserve(&file_index, job, 20, 5, &r);
+	file_go_cold();
+	describe(&entry, r.segment_id, r.start, 5, 401, 600, 50);
+	lsm_manifest_install(&file_index, job, &r, &entry, NULL, 0, true);
+	ok(is_quiet() && find(job)->segments == 3, "install the last segment");
+	lsm_manifest_reap(&file_index);
+	ok(is_quiet() && find(inputs[0]) == NULL && find(inputs[1]) == NULL, "reap");
+	check_file();
+
+	found = segment_from(job, &behind);
+	file_go_cold();
+	lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &some);
+	ok(is_quiet() && find(job)->removed == 1, "VACUUM: a segment lost entries");
+	lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &all);
+	ok(is_quiet() && find(job)->segments == 2, "or all its entries");
+	inputs[1] = add_run(0, 4, 40);
+	file_go_cold();
+	lsm_manifest_note_removed(&file_index, &file_keyspace, inputs[1], inputs[1], &none, &all);
+	ok(is_quiet() && find(inputs[1]) == NULL, "or the only segment of a run has");
+	lsm_manifest_drop_empty(&file_index);
+	ok(is_quiet(), "drop empty runs: there is none");
+	while (find(job)->segments > 0)
+	{
+		found = first_segment(job);
+		file_go_cold();
+		lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &all);
+	}
+	ok(is_quiet(), "the last segment of a run");
+	lsm_manifest_drop_empty(&file_index);
+	ok(is_quiet() && find(job) == NULL, "drop empty runs: there is one");
+	lsm_manifest_used_end(&file_index);
+	ok(is_quiet(), "the end of the file");
+	check_file();
 	report_checks("each time the file is sound");
 }
 
@@ -512,6 +755,9 @@ main(void)
 	test_move();
 	test_vacuum();
 	test_moved_owner();
+	test_overtaken();
+	test_prune();
+	test_no_reads_under_lock();
 	test_end_of_file();
 	backend_free_all();
 	test_random();

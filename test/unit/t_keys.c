@@ -8,11 +8,12 @@
 #include "tap.h"
 
 #include "key/encode.h"
+#include "key/hash.h"
 #include "key/tuple.h"
 
 enum
 {
-	ORDER, EQUALITY, CODES, LENGTHS, DAMAGE, DEFORM, TUPLES, SEPARATORS, PREFIXES
+	ORDER, EQUALITY, CODES, LENGTHS, DAMAGE, DEFORM, TUPLES, SEPARATORS, PREFIXES, HASHES, BOUND_HASHES
 };
 
 static const char *const names[] = {
@@ -25,6 +26,8 @@ static const char *const names[] = {
 	"so does the tuple of an index-only scan",
 	"a separator lies behind the left entry and not behind the right one",
 	"keys begin with the same bytes as far as their columns are equal, and tell how many these are",
+	"keys have the same hash of their first columns if these are equal, and only then if all are hashed",
+	"bounds of a key share all its columns, and have its hash; those of two keys share no unequal column",
 };
 
 static TestIndex the_index;
@@ -70,16 +73,17 @@ check_code(LsmColumn *column, const TestRow *row, int i)
 	props_expect(LENGTHS, lsm_encoded_is_null(code) == row->isnull[i] &&
 				 lsm_encoded_column_length(column, code, code + len) == len &&
 				 (usual == 0 || row->isnull[i] || usual == len) &&
-				 lsm_decode_column(column, code, code + len, &value, &isnull) == code + len,
+				 lsm_decode_column(column, code, code + len, 0, &value, &isnull) == code + len,
 				 "column %d of %s", i, rows_describe(&the_index));
 
 	end = damaged + short_len;
-	props_expect(DAMAGE, lsm_decode_column(column, damaged, end, &value, &isnull) == NULL &&
+	props_expect(DAMAGE, lsm_decode_column(column, damaged, end, 0, &value, &isnull) == NULL &&
 				 lsm_encoded_column_length(column, damaged, end) == 0,
 				 "column %d of %s, cut to %u of %u bytes", i, rows_describe(&the_index),
 				 short_len, len);
 	code[pick(len)] = (uint8) pick_bits();
-	end = lsm_decode_column(column, code, code + len, &value, &isnull);
+	end = lsm_decode_column(column, code, code + len, chance(2) ? 0 : pick_bits() >> pick(64), &value,
+							&isnull);
 	props_expect(DAMAGE, end == NULL || (end > code && end <= code + len), "column %d of %s", i,
 				 rows_describe(&the_index));
 }
@@ -121,6 +125,62 @@ check_prefixes(const LsmEntry *a, const LsmEntry *b, const TestRow *a_row, const
 	}
 	props_expect(PREFIXES, lsm_encoded_columns(ks->columns, a->key, common, the_index.nkeys) == equal,
 				 "%s", rows_describe(&the_index));
+}
+
+/* Are the first columns all hashed? */
+static bool
+are_hashed(int columns)
+{
+	for (int i = 0; i < columns; i++)
+	{
+		if (!the_index.ks->encoded && the_index.ks->columns[i].hash_kind == LSM_HASH_NONE)
+			return false;
+	}
+	return true;
+}
+
+static void
+check_hashes(const TestRow *a, const TestRow *b)
+{
+	LsmKeySpace *ks = the_index.ks;
+
+	for (int n = 1; n <= the_index.nkeys; n++)
+	{
+		bool		equal = rows_compare_columns(&the_index, a, b, n) == 0;
+		bool		same = lsm_hash_key(ks, &a->entry, n) == lsm_hash_key(ks, &b->entry, n);
+
+		props_expect(HASHES, same || !equal, "%d equal columns of %s", n, rows_describe(&the_index));
+		props_expect(HASHES, equal || !same || !are_hashed(n), "%d columns of %s", n,
+					 rows_describe(&the_index));
+	}
+	props_expect(HASHES, lsm_hash_for_lock(ks, &a->entry) == lsm_hash_for_lock(ks, &b->entry) ||
+				 rows_compare_columns(&the_index, a, b, the_index.nkeys) != 0,
+				 "lock of %s", rows_describe(&the_index));
+}
+
+static void
+check_bound_hashes(const TestRow *a, const TestRow *b)
+{
+	LsmKeySpace *ks = the_index.ks;
+	LsmBound	from = {0};
+	LsmBound	limit = {0};
+	int			shared;
+
+	lsm_bound_set_key(ks, &from, &a->entry, 1);
+	lsm_bound_set_key(ks, &limit, &a->entry, -1);
+	props_expect(BOUND_HASHES, lsm_hash_shared_columns(ks, &from, &limit, ks->nkeys) == ks->nkeys,
+				 "%s", rows_describe(&the_index));
+	for (int n = 1; n <= ks->nkeys; n++)
+		props_expect(BOUND_HASHES, lsm_hash_bound(ks, &limit, n) == lsm_hash_key(ks, &a->entry, n),
+					 "%d columns of %s", n, rows_describe(&the_index));
+	lsm_bound_set_key(ks, &limit, &b->entry, -1);
+	shared = lsm_hash_shared_columns(ks, &from, &limit, ks->nkeys);
+	props_expect(BOUND_HASHES, rows_compare_columns(&the_index, a, b, shared) == 0,
+				 "%d columns of %s", shared, rows_describe(&the_index));
+	lsm_bound_set_entry(&limit, &b->entry, -1);
+	shared = lsm_hash_shared_columns(ks, &from, &limit, ks->nkeys);
+	props_expect(BOUND_HASHES, rows_compare_columns(&the_index, a, b, shared) == 0,
+				 "%d columns of %s", shared, rows_describe(&the_index));
 }
 
 static bool
@@ -185,6 +245,9 @@ round_of_rows(void)
 	{
 		for (int j = 0; j < count; j++)
 			check_order(&rows[i], &rows[j]);
+		for (int j = 0; j < count; j++)
+			check_hashes(&rows[i], &rows[j]);
+		check_bound_hashes(&rows[i], &rows[pick(count)]);
 		for (int j = 0; j < count && the_index.ks->encoded; j++)
 			check_prefixes(&rows[i].entry, &rows[j].entry, &rows[i], &rows[j]);
 		check_columns(maker, &rows[i]);

@@ -10,6 +10,8 @@
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "core.h"
+#include "numerics.h"
+#include "other_types.h"
 #include "props.h"
 #include "utils/date.h"
 #include "utils/fmgroids.h"
@@ -43,6 +45,16 @@ const TestType test_types[] = {
 	{"pg_lsn", PG_LSNOID, OTHER, F_PG_LSN_CMP, 0, true, UNSIGNED, 8, true, 'd'},
 	{"xid8", XID8OID, OTHER, F_XID8CMP, 0, true, UNSIGNED, 8, true, 'd'},
 	{"time", TIMEOID, OTHER, F_TIME_CMP, 0, true, SIGNED, 8, true, 'd'},
+	{"numeric", NUMERICOID, OTHER, F_NUMERIC_CMP, 0, true, NUMERIC, -1, false, 'i'},
+	{"interval", INTERVALOID, OTHER, F_INTERVAL_CMP, 0, true, INTERVAL, 16, false, 'd'},
+	{"timetz", TIMETZOID, OTHER, F_TIMETZ_CMP, 0, true, TIMETZ, 12, false, 'd'},
+	{"inet", INETOID, OTHER, F_NETWORK_CMP, 0, true, INET, -1, false, 'i'},
+	{"bit", BITOID, OTHER, F_BITCMP, 0, true, BITS, -1, false, 'i'},
+	{"varbit", VARBITOID, OTHER, F_VARBITCMP, 0, true, BITS, -1, false, 'i'},
+	{"bpchar", BPCHAROID, OTHER, F_BPCHARCMP, C_COLLATION_OID, true, BLANKS, -1, false, 'i'},
+	{"bpchar_pattern", BPCHAROID, OTHER, F_BTBPCHAR_PATTERN_CMP, DEFAULT_COLLATION_OID, true, BLANKS,
+	-1, false, 'i'},
+	{"tid", TIDOID, OTHER, F_BTTIDCMP, 0, true, TID, 6, false, 's'},
 	{"money", MONEYOID, OTHER, F_CASH_CMP, 0, true, SIGNED, 8, true, 'd'},
 	{"uuid", UUIDOID, OTHER, F_UUID_CMP, 0, true, FIXED, 16, false, 'c'},
 	{"macaddr", MACADDROID, OTHER, F_MACADDR_CMP, 0, true, FIXED, 6, false, 'i'},
@@ -333,6 +345,15 @@ types_compare(const TestType *left, Datum x, const TestType *right, Datum y)
 		case LOCAL_TIME:
 		case UTC_TIME:
 			return compare_instants(left, x, right, y);
+		case NUMERIC:
+			return numerics_compare(x, y);
+		case INTERVAL:
+		case TIMETZ:
+		case INET:
+		case BITS:
+		case TID:
+		case BLANKS:
+			return others_compare(left, x, y);
 		default:
 			return compare_bytes(left, x, right, y);
 	}

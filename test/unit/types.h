@@ -20,7 +20,14 @@ typedef enum TestKind
 	NAME,						/* a string of up to 63 bytes */
 	DATE,						/* by the microsecond in which they begin */
 	LOCAL_TIME,
-	UTC_TIME
+	UTC_TIME,
+	NUMERIC,					/* see numerics.h */
+	INTERVAL,					/* these: see other_types.h */
+	TIMETZ,
+	INET,
+	BITS,
+	TID,
+	BLANKS						/* strings; blanks at the end do not count */
 } TestKind;
 
 typedef struct TestType

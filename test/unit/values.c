@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "numerics.h"
+#include "other_types.h"
 #include "props.h"
 #include "utils/date.h"
 #include "utils/timestamp.h"
@@ -128,6 +130,15 @@ types_value(const TestType *type)
 			if (chance(10))
 				return TimestampGetDatum(chance(2) ? DT_NOBEGIN : DT_NOEND);
 			return TimestampGetDatum(pick_instant(MIN_TIMESTAMP, END_TIMESTAMP - 1, USECS_PER_DAY));
+		case NUMERIC:
+			return numerics_value();
+		case INTERVAL:
+		case TIMETZ:
+		case INET:
+		case BITS:
+		case TID:
+		case BLANKS:
+			return others_value(type);
 		default:
 			return pick_string(type);
 	}
@@ -142,6 +153,10 @@ types_value_near(const TestType *type, const TestType *other, Datum value)
 
 	if (chance(8))
 		return types_value(type);
+	if (type->kind == NUMERIC)
+		return numerics_value_near(value);
+	if (type->kind >= INTERVAL)
+		return others_value_near(type, value);
 	if (type == other)
 		return value;
 	switch (type->kind)

@@ -129,8 +129,8 @@ RESET enable_bitmapscan;
 DROP TABLE c;
 
 -- Memory does not grow with what has been searched, here for 100,000 elements.
-CREATE TABLE combinations (a int8, n numeric);
-INSERT INTO combinations VALUES (100000, 1);
+CREATE TABLE combinations (a int8, n jsonb);
+INSERT INTO combinations VALUES (100000, '1');
 CREATE INDEX combinations_an ON combinations USING lsm (a, n);
 BEGIN;
 SET LOCAL enable_seqscan = off;

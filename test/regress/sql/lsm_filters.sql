@@ -131,3 +131,33 @@ SELECT count(*) AS runs, sum(segments) <= sum(blocks) / 64 AS large_segments FRO
 SELECT lsm_check('f_k', true);
 DROP TABLE f;
 RESET pg_lsm.debug_segment_size;
+-- A scan that mixes lookups and ranges. Filters of all segments are tested first, which must not move the scan from the
+-- segment whose leaf it remembers.
+SET pg_lsm.debug_page_entries = 128;
+SET pg_lsm.debug_segment_size = 13;
+SET pg_lsm.debug_buffer_entries = 0;
+SET pg_lsm.debug_batch_entries = 0;
+SET pg_lsm.debug_batch_min_entries = 1;
+SET pg_lsm.debug_merge_fanout = 16;
+SET pg_lsm.debug_foreground_blocks = 128;
+CREATE TABLE mixed (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX mixed_k ON mixed USING lsm (k);
+INSERT INTO mixed SELECT i * 2 FROM generate_series(1, 4200, 2) i;
+INSERT INTO mixed SELECT i * 2 FROM generate_series(2, 4200, 2) i;
+SELECT lsm_compact('mixed_k');
+INSERT INTO mixed SELECT i * 2 FROM generate_series(4201, 4220) i;
+CREATE TABLE asked AS SELECT row_number() OVER (ORDER BY p, step, i) AS n, lo, hi
+FROM generate_series(0, 90) p, LATERAL (
+	SELECT 1, 0, 6200, 6202 UNION ALL
+	SELECT 2, 0, 6200, 6202 UNION ALL
+	SELECT 3, i, 6200, 6200 FROM generate_series(1, p) i UNION ALL
+	SELECT 4, i, 1001 + i * 20, 1001 + i * 20 FROM generate_series(1, 3) i UNION ALL
+	SELECT 5, 0, 6201, 10000) q (step, i, lo, hi);
+VACUUM ANALYZE mixed, asked;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_memoize = off;
+SELECT count(*) AS wrong
+FROM (SELECT * FROM asked ORDER BY n OFFSET 0) a, LATERAL (SELECT count(*) AS c FROM mixed WHERE k BETWEEN lo AND hi) i
+WHERE c <> GREATEST(LEAST(hi / 2, 4220) - (lo + 1) / 2 + 1, 0);
+DROP TABLE mixed, asked;

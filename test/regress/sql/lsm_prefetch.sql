@@ -322,7 +322,7 @@ ANALYZE near;
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_seqscan = off;
-SET pg_lsm.enable_prefetch_scan = on;
+SET pg_lsm.enable_prefetch_scan = 'all';
 CREATE FUNCTION chosen(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT CASE WHEN t.plan_has(query, 'Mode: by page') THEN 'by page' WHEN t.plan_has(query, 'Mode: in') THEN 'in index order' ELSE 'core' END
 $$;
@@ -362,10 +362,19 @@ ANALYZE large;
 SET enable_seqscan = on;
 SET random_page_cost = 10;
 SELECT chosen('SELECT * FROM large WHERE k < 500'), t.plan_has('SELECT * FROM large WHERE k < 500', 'Seq Scan');
-SET pg_lsm.enable_prefetch_scan = on;
+SET pg_lsm.enable_prefetch_scan = 'all';
 SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large WHERE id < 500');
+-- By default over lsm indexes only: the library must not change the plans of others.
+SET pg_lsm.enable_prefetch_scan = on;
+SELECT chosen('SELECT * FROM large WHERE k < 500');
+BEGIN;
+DROP INDEX large_k_idx;
+CREATE INDEX ON large USING lsm (k);
+SELECT chosen('SELECT * FROM large WHERE k < 500');
+ROLLBACK;
+SET pg_lsm.enable_prefetch_scan = 'all';
 SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
-RESET pg_lsm.enable_prefetch_scan;
+SET pg_lsm.enable_prefetch_scan = 'all';
 
 -- Leaves of a B-tree that was built follow each other; those of one that has grown do not, which may decide.
 CREATE TABLE grown (k int, pad text);
@@ -648,7 +657,7 @@ DROP TABLE named;
 DROP INDEX io_k, io_k_expr_n_idx;
 CREATE INDEX ON io (k) INCLUDE (v);
 SET pg_lsm.debug_prefetch_scan = off;
-SET pg_lsm.enable_prefetch_scan = on;
+SET pg_lsm.enable_prefetch_scan = 'all';
 SET effective_cache_size = '1MB';
 SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
 VACUUM io;

@@ -178,13 +178,21 @@ SELECT t.same('SELECT id FROM p WHERE device = 33 AND ts = 5'), t.same('SELECT i
 DROP INDEX p_2;
 SELECT * FROM p_shapes('device', '{21,400,919,1500,1000000}');
 DROP INDEX p_0;
--- Keys that compare by a function have no filters.
+-- Numerics, in any scale.
 TRUNCATE p;
 CREATE INDEX p_x ON p USING lsm (n, ts) WITH (merge_fanout = 4);
 CALL p_load(1, 20);
 SELECT * FROM p_shapes('n', '{21,25.0,25.00::numeric,100000}');
 CALL t.note_reads();
-SELECT count(*) FROM p WHERE n = 21 AND ts > 0;
+SELECT count(*) FROM p WHERE n = 21.00 AND ts > 0;
+SELECT * FROM p_reads;
+DROP INDEX p_x;
+-- Keys that compare by a function.
+TRUNCATE p;
+CREATE INDEX p_x ON p USING lsm (int4range(device, device + 1), ts) WITH (merge_fanout = 4);
+CALL p_load(1, 20);
+CALL t.note_reads();
+SELECT count(*) FROM p WHERE int4range(device, device + 1) = '[21,22)' AND ts > 0;
 SELECT * FROM p_reads;
 DROP INDEX p_x;
 -- Unique indexes, and nulls that are equal.

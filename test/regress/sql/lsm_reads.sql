@@ -282,3 +282,28 @@ DROP FUNCTION memory_after;
 DROP TYPE pair;
 ALTER SYSTEM RESET pg_lsm.idle_delay;
 SELECT pg_reload_conf();
+-- The counters of a dropped index make room for another one's.
+CREATE TABLE slots (k int) WITH (autovacuum_enabled = off);
+INSERT INTO slots SELECT generate_series(1, 100);
+DO $$
+BEGIN
+	FOR i IN 1..1100 LOOP
+		CREATE INDEX slots_k ON slots USING lsm (k);
+		DROP INDEX slots_k;
+		COMMIT;
+	END LOOP;
+END $$;
+BEGIN;
+CREATE INDEX slots_k ON slots USING lsm (k);
+COMMIT;
+BEGIN;
+SAVEPOINT a;
+DROP INDEX slots_k;
+ROLLBACK TO a;
+COMMIT;
+SET enable_seqscan = off;
+CALL t.note_reads();
+SELECT k FROM slots WHERE k = 5;
+SELECT index, seeks FROM t.reads();
+RESET enable_seqscan;
+DROP TABLE slots;

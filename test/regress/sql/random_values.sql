@@ -90,10 +90,21 @@ SELECT type, check_random(type, expression) FROM (VALUES
 	('name', 'some_string(trunc(random() * 5)::int)'),
 	('numeric', 'some_bits(80) / 10 ^ (random() * 9)::int'),
 	('interval', 'make_interval(months => some_int(5)::int, days => some_int(9)::int, hours => some_int(10)::int)'),
+	('numeric(20,2)', 'some_bits(60) / 10 ^ (random() * 9)::int'),
+	('numeric(1000,300)', 'some_bits(1000) / 10::numeric ^ (random() * 300)::int'),
+	('interval', 'make_interval(0, some_int(31)::int, 0, some_int(31)::int / 2, 0, 0, some_int(30)::float8)'),
 	('timetz', '''00:00''::time + some_int(37)::int8 * interval ''1 microsecond'''),
 	('inet', '''0.0.0.0''::inet + some_unsigned(32)::int8'),
+	('inet', $$set_masklen('::'::inet + some_unsigned(62)::int8, trunc(random() * 129)::int)$$),
+	('cidr', $$set_masklen('10.0.0.0'::cidr, trunc(random() * 33)::int)::cidr$$),
+	('cidr', $$network(set_masklen('255.255.255.255'::inet - some_unsigned(31)::int8, trunc(random() * 33)::int))$$),
+	('tid', $$'(' || some_unsigned(32)::int8 % 4294967295 || ',' || 1 + some_unsigned(16)::int8 % 65535 || ')'$$),
+	('bit(17)', $$some_int(17)::int::bit(17)$$),
+	('varbit', $$substr(some_unsigned(40)::int8::bit(70)::text, 1 + trunc(random() * 40)::int, trunc(random() * 71)::int)$$),
 	('bpchar', 'some_string(trunc(random() * 5)::int)'),
 	('varbit', $$substr(some_unsigned(16)::int::bit(16)::text, 1, trunc(random() * 17)::int)$$),
+	('bpchar COLLATE "C"', 'some_string(trunc(random() * 5)::int) || repeat('' '', trunc(random() * 5)::int)'),
+	('char(12) COLLATE "C"', 'left(some_string(trunc(random() * 5)::int), 12)'),
 	('int8[]', 'ARRAY[some_int(64), some_int(3)]')
 ) types (type, expression);
 

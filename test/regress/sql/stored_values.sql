@@ -35,14 +35,28 @@ SELECT check_stored('float8', '{0,-0,NaN,NULL,0}', ' DESC');
 SELECT check_stored('numeric', '{0,0.0,0.000,-0.0,1,1.0,1.00,100,1e2,100.0000000000,NaN,-1,-1.0,NULL}');
 SELECT check_stored('numeric', '{1,1.0,1.00,2.0,2}', ' DESC');
 SELECT check_stored('interval', '{1 day,24:00:00,1 mon,30 days,720:00:00,29 days 24:00,0,-1 day 24:00}');
+SELECT check_stored('interval', ARRAY['infinity', '-infinity', '178000000 years', '-178000000 years', '2147483646 mons 2147483647 days 2562047788:00:54.775807',
+	'-2147483647 mons -2147483647 days -2562047788:00:54.775807', '100 mons -100 days', '1 day -00:00:00.000001', '-1 day 00:00:00.000001', '36 hours',
+	'-36 hours', '2000000000 days', '1000000000 days 2562047788:00:54.775807', '2 mons -1 day 24:00', '0 mons 30 days', '1 mon -30 days'])
+	WHERE current_setting('server_version_num')::int >= 170000
+UNION ALL SELECT check_stored('interval', ARRAY['1 s', '-1 s', '178000000 years', '-178000000 years', '2147483646 mons 2147483647 days 2562047788:00:54.775807',
+	'-2147483647 mons -2147483647 days -2562047788:00:54.775807', '100 mons -100 days', '1 day -00:00:00.000001', '-1 day 00:00:00.000001', '36 hours',
+	'-36 hours', '2000000000 days', '1000000000 days 2562047788:00:54.775807', '2 mons -1 day 24:00', '0 mons 30 days', '1 mon -30 days'], ' DESC')
+	WHERE current_setting('server_version_num')::int < 170000;
 SELECT check_stored('timetz', '{00:00+00,00:00+01,01:00+01}');
 SELECT check_stored('timestamptz', '{2000-01-01 00:00+00,2000-01-01 01:00+01}');
 SELECT check_stored('char(10)', '{a,"a ","",b}');
+SELECT check_stored('char(3)', '{a,"a ","  ",b,NULL,é,é中}', ' DESC');
+SELECT check_stored('bpchar', ARRAY['a', 'a ', 'a  ', '', ' ', 'b', repeat('c', 200) || repeat(' ', 200)]);
+SELECT check_stored('varchar(5)', '{a,"a ","a  ",b}');
 SELECT check_stored('jsonb', ARRAY['1', '1.0', '1.00', '{"a": 1}', '{"a": 1.0}', '[1, 2.50]', '[1.0, 2.5]']);
 SELECT check_stored('numeric[]', '{"{1,2}","{1.0,2.00}","{1.00}","{1}"}');
 SELECT check_stored('float8[]', '{"{0}","{-0}","{0,-0}","{-0,0}"}');
 SELECT check_stored('numrange', '{"[1,2]","[1.0,2.00]","[1.00,2]"}');
 SELECT check_stored('inet', '{10.0.0.1,10.0.0.1/32,::1,::1/128}');
+SELECT check_stored('cidr', '{10.0.0.0/8,10.0.0.0/9,::/0,2001:db8::/33}', ' DESC');
+SELECT check_stored('tid', '{"(0,0)","(0,1)","(4294967294,65535)","(1,1)"}');
+SELECT check_stored('bit(3)', '{000,001,101}', ' DESC');
 SELECT check_stored('name', '{a,b,"",abc}');
 SELECT check_stored('"char"', '{a,b,""}');
 SELECT check_stored('bool', '{t,f,NULL}');

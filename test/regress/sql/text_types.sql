@@ -56,6 +56,23 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value OR undefined_fil
 	CREATE COLLATION no_case FROM "C";
 END $$;
 SELECT typ, check_text(typ, 'no_case') FROM unnest('{text,char(510)}'::text[]) typ;
+-- libc, where the server has the locale: one that has no rules of collation, and one that has.
+DO $$
+DECLARE
+	name text;
+BEGIN
+	FOREACH name IN ARRAY '{C.UTF-8,en_US.UTF-8}'::text[] LOOP
+		BEGIN
+			EXECUTE format('CREATE COLLATION %I (provider = libc, locale = %L)', 'libc ' || name, name);
+		EXCEPTION WHEN undefined_file OR invalid_parameter_value OR undefined_object THEN
+			EXECUTE format('CREATE COLLATION %I FROM "C"', 'libc ' || name);
+		END;
+	END LOOP;
+END $$;
+SELECT typ, coll, check_text(typ, coll) FROM unnest('{text,varchar(600),char(510),bpchar}'::text[]) typ, unnest('{"\"libc C.UTF-8\"","\"libc en_US.UTF-8\""}'::text[]) coll;
+SELECT check_text('char(510)', '"libc en_US.UTF-8"', 'bpchar_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
+DROP TABLE v;
+DROP COLLATION "libc C.UTF-8", "libc en_US.UTF-8";
 -- Pattern classes compare bytes whatever the collation.
 SELECT check_text('text', '"default"', 'text_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
 SELECT check_text('varchar', '"default"', 'varchar_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
@@ -93,6 +110,37 @@ SELECT '[' || c || ']' AS trimmed, octet_length(c) FROM padded WHERE c = 'a    '
 SELECT octet_length(c), bpcharout(c) FROM padded ORDER BY c;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+-- Padding counts characters, not bytes.  Without a length there is as much as was stored.
+CREATE TABLE blanks (c char(4), b bpchar, v varchar(8), n int);
+INSERT INTO blanks SELECT x, x::bpchar, x, n FROM unnest(ARRAY['', ' ', '    ', 'a', 'a ', 'a   ', 'aé中', 'é', 'é  ', 'abcd', 'abcd    ', E'a\x01', 'b', NULL]) WITH ORDINALITY u (x, n);
+INSERT INTO blanks SELECT 'x', repeat('y', i) || repeat(' ', i * i * i), 'x', 100 + i FROM generate_series(1, 12) i;
+CREATE INDEX blanks_c ON blanks USING lsm (c, n) INCLUDE (v);
+CREATE INDEX blanks_b ON blanks USING lsm (b DESC, n);
+CREATE INDEX blanks_p ON blanks USING lsm (b bpchar_pattern_ops, c bpchar_pattern_ops DESC, n);
+VACUUM blanks;
+SELECT lsm_check('blanks_c', true), lsm_check('blanks_b', true), lsm_check('blanks_p', true);
+SELECT t.same('SELECT bpcharout(c), octet_length(c), v, n FROM blanks ORDER BY c, n'), t.same('SELECT bpcharout(b), octet_length(b), n FROM blanks ORDER BY b DESC, n');
+SELECT t.same($$SELECT bpcharout(b), octet_length(b), bpcharout(c) FROM blanks WHERE b ~>=~ ''$$);
+SELECT q, t.same('SELECT bpcharout(b), octet_length(b), n FROM blanks WHERE b ' || q) FROM unnest(ARRAY[$$= 'a'$$, $$= 'a        '$$, $$IN ('a  ', 'é', 'yyy')$$, $$< 'a '$$,
+	$$> 'yyy  '$$, $$LIKE 'y%'$$, $$LIKE 'a %'$$, $$BETWEEN '' AND 'b'$$, $$IS NULL$$]) q;
+-- The length may be given up under the index.
+SELECT pg_relation_filenode('blanks_c') AS before \gset
+ALTER TABLE blanks ALTER c TYPE bpchar;
+SELECT pg_relation_filenode('blanks_c') = :before AS same_file;
+INSERT INTO blanks (c, n) VALUES ('a', 200), ('a  ', 201), ('a    ', 202), ('a      ', 203), ('', 204);
+VACUUM blanks;
+SELECT lsm_check('blanks_c', true), lsm_check('blanks_p', true), t.same('SELECT bpcharout(c), octet_length(c), v, n FROM blanks ORDER BY c, n');
+-- What no tuple could hold is refused, not only when a scan needs the tuple.
+CREATE TABLE wide (c char(8000));
+CREATE INDEX wide_c ON wide USING lsm (c);
+INSERT INTO wide VALUES ('a'), ('b'), (repeat('c', 500));
+VACUUM wide;
+SELECT lsm_check('wide_c', true), t.same('SELECT c FROM wide ORDER BY c');
+CREATE TABLE wider (c char(20000));
+ALTER TABLE wider ALTER c SET STORAGE EXTERNAL;
+CREATE INDEX wider_c ON wider USING lsm (c);
+SELECT t.error_of($$INSERT INTO wider VALUES ('a')$$);
+DROP TABLE blanks, wide, wider;
 
 -- Two collations on the same column: each index serves its own.
 CREATE TABLE two (k text COLLATE "C", p text COLLATE "POSIX");

@@ -1,0 +1,22 @@
+/*
+ * cannot_fail.h
+ *	  Marks code that must not fail, because it runs after the commit record.
+ *
+ * An error there would be an error of a transaction that has committed.  With assertions,
+ * allocating in it is a failed assertion, and any error ends the server.  tools/check_layers.py
+ * looks for the rest.
+ */
+#ifndef LSM_CANNOT_FAIL_H
+#define LSM_CANNOT_FAIL_H
+
+#include "miscadmin.h"
+
+#ifdef USE_ASSERT_CHECKING
+#define LSM_CANNOT_FAIL_BEGIN() START_CRIT_SECTION()
+#define LSM_CANNOT_FAIL_END() END_CRIT_SECTION()
+#else
+#define LSM_CANNOT_FAIL_BEGIN() ((void) 0)
+#define LSM_CANNOT_FAIL_END() ((void) 0)
+#endif
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * collation.c
+ *	  Collations whose order is that of bytes.
+ *
+ * Core itself compares bytes under C and POSIX, and under all locales of the builtin
+ * provider.  Locales of libc are compared by strcoll, and strings that it calls equal
+ * by strcmp (varstr_cmp).  That of glibc begins with
+ *
+ *		if (nrules == 0)
+ *			return STRCMP (s1, s2);
+ *
+ * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  From
+ * 2.35 on its C.UTF-8 has the keyword codepoint_collation, and so no rules; the older
+ * C.UTF-8 of some distributions has rules.  So the answer depends on the library that is
+ * installed.  The meta page of an index keeps it, see check_coding in keyspace.c.
+ */
+#include "postgres.h"
+
+#ifdef __GLIBC__
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+#endif
+
+#include "access/htup_details.h"
+#include "base/compat.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "key/collation.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#ifdef __GLIBC__
+
+/* Does this locale have no rules of collation? */
+static bool
+locale_has_no_rules(const char *name)
+{
+	locale_t	locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
+	const char *item;
+	uint32		rules;
+	bool		result;
+
+	if (locale == (locale_t) 0)
+		return false;
+	item = nl_langinfo_l(_NL_COLLATE_NRULES, locale);
+
+	/* The item is a word in a union with a pointer: it is in the first bytes. */
+	memcpy(&rules, &item, sizeof(rules));
+
+	/* Any rules for letters would have this the other way round. */
+	result = rules == 0 && strcoll_l("a", "B", locale) > 0;
+	freelocale(locale);
+	return result;
+}
+
+/* What is known of a locale.  A process always loads the same locale by one name. */
+typedef struct KnownLocale
+{
+	struct KnownLocale *next;
+	bool		has_no_rules;
+	char		name[FLEXIBLE_ARRAY_MEMBER];
+} KnownLocale;
+
+static KnownLocale *known_locales = NULL;
+
+static bool
+is_known_to_have_no_rules(const char *name)
+{
+	KnownLocale *known = known_locales;
+
+	while (known != NULL && strcmp(known->name, name) != 0)
+		known = known->next;
+	if (known == NULL)
+	{
+		known = MemoryContextAlloc(TopMemoryContext, offsetof(KnownLocale, name) + strlen(name) + 1);
+		strcpy(known->name, name);
+		known->has_no_rules = locale_has_no_rules(name);
+		known->next = known_locales;
+		known_locales = known;
+	}
+	return known->has_no_rules;
+}
+
+/* The name of a collation's locale, palloc'd, or NULL if it is none of libc's. */
+static char *
+libc_locale(Oid collation)
+{
+	bool		is_default = collation == DEFAULT_COLLATION_OID;
+	int			cache = is_default ? DATABASEOID : COLLOID;
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(is_default ? MyDatabaseId : collation));
+	char		provider;
+	Datum		name;
+	bool		isnull;
+	char	   *result = NULL;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	provider = is_default ? ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider :
+		((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	name = SysCacheGetAttr(cache, tuple, is_default ? Anum_pg_database_datcollate :
+						   Anum_pg_collation_collcollate, &isnull);
+	if (provider == COLLPROVIDER_LIBC && !isnull)
+		result = TextDatumGetCString(name);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+static bool
+libc_has_no_rules(Oid collation)
+{
+	char	   *name;
+	bool		result;
+
+	if (GetDatabaseEncoding() != PG_UTF8 || (name = libc_locale(collation)) == NULL)
+		return false;
+	result = is_known_to_have_no_rules(name);
+	pfree(name);
+	return result;
+}
+
+#else
+
+static bool
+libc_has_no_rules(Oid collation)
+{
+	return false;
+}
+
+#endif
+
+/* Do texts compare as their bytes do, as far as is known for sure? */
+bool
+lsm_collation_is_bytewise(Oid collation)
+{
+	return OidIsValid(collation) && (lsm_collation_is_c(collation) || libc_has_no_rules(collation));
+}

@@ -1,0 +1,12 @@
+/*
+ * collation.h
+ *	  Collations whose order is that of bytes.
+ */
+#ifndef LSM_COLLATION_H
+#define LSM_COLLATION_H
+
+#include "postgres.h"
+
+extern bool lsm_collation_is_bytewise(Oid collation);
+
+#endif							/* LSM_COLLATION_H */

@@ -1,0 +1,187 @@
+/*
+ * hash.c
+ *	  Hashes of keys and of their first columns: equal ones have equal hashes.
+ *
+ * An encoded key is hashed as the bytes that it is.  For a tuple key, the hash of the first n
+ * columns is made of that of the first n - 1 and that of column n.  format/filter_page.h has
+ * the details, since filters on disk depend on them.  Functions of operator classes run here,
+ * so nobody may hold a page's lock.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "common/hashfn.h"
+#include "format/filter_page.h"
+#include "key/comparing.h"
+#include "key/encode.h"
+#include "key/hash.h"
+#include "utils/builtins.h"
+#include "utils/datum.h"
+
+/* The hash of a value's encoding. */
+static uint64
+hash_code(LsmColumn *column, Datum value)
+{
+	LsmCode		code;
+	uint64		hash;
+
+	lsm_code_make(&code, column, value, false);
+	hash = hash_bytes_extended(code.bytes, code.length, 0);
+	lsm_code_free(&code);
+	return hash;
+}
+
+/* The hash of a string, as core's extended function makes it with seed 0. */
+static uint64
+hash_string(Datum value, bool is_trimmed)
+{
+	struct varlena *string = PG_DETOAST_DATUM_PACKED(value);
+	int			length = VARSIZE_ANY_EXHDR(string);
+	uint64		hash;
+
+	if (is_trimmed)
+		length = bpchartruelen(VARDATA_ANY(string), length);
+	hash = hash_bytes_extended((const uint8 *) VARDATA_ANY(string), length, 0);
+	if (string != (struct varlena *) DatumGetPointer(value))
+		pfree(string);
+	return hash;
+}
+
+/* The hash of a column's value. */
+static uint64
+hash_value(LsmColumn *column, Datum value, bool isnull)
+{
+	if (isnull)
+		return LSM_FILTER_NULL;
+	switch (column->hash_kind)
+	{
+		case LSM_HASH_NONE:
+			return 0;
+		case LSM_HASH_BYTES:
+			return hash_code(column, value);
+		default:
+			if (column->hashes_string || column->hashes_trimmed)
+				return hash_string(value, column->hashes_trimmed);
+			return lsm_compare_hash(column, value);
+	}
+}
+
+/* The hashes of the first column of a tuple key, of the first two, and so on. */
+void
+lsm_hash_tuple_key(LsmKeySpace *ks, const LsmEntry *entry, int columns, uint64 *hashes)
+{
+	IndexTuple	tuple = lsm_key_as_tuple(entry, ks->compare_a);
+	uint64		hash = 0;
+
+	for (int i = 0; i < columns; i++)
+	{
+		bool		isnull;
+		Datum		value = index_getattr(tuple, i + 1, ks->desc, &isnull);
+
+		hash = lsm_filter_add_column(hash, hash_value(&ks->columns[i], value, isnull));
+		hashes[i] = hash;
+	}
+}
+
+/* The hash of the first `columns` columns, encoded in `keylen` bytes. */
+static uint64
+hash_bytes_of_key(const LsmKeySpace *ks, const uint8 *key, uint32 keylen, int columns)
+{
+	uint32		length;
+
+	if (columns == ks->nkeys)
+		return lsm_filter_hash(key, keylen);
+	length = lsm_encoded_prefix_length(ks->columns, key, keylen, columns);
+	return lsm_filter_prefix_hash(key, length, columns);
+}
+
+/* The hash of an entry's first columns, as filters know it. */
+uint64
+lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
+{
+	uint64		hashes[INDEX_MAX_KEYS];
+
+	if (ks->encoded)
+		return hash_bytes_of_key(ks, entry->key, entry->keylen, columns);
+	lsm_hash_tuple_key(ks, entry, columns, hashes);
+	return hashes[columns - 1];
+}
+
+/*
+ * The hash of a bound's first columns.
+ *
+ * REQUIRES: encoded keys, or lsm_hash_shared_columns counts as many columns.
+ */
+uint64
+lsm_hash_bound(LsmKeySpace *ks, const LsmBound *bound, int columns)
+{
+	uint64		hash = 0;
+
+	if (ks->encoded)
+		return hash_bytes_of_key(ks, bound->key, bound->keylen, columns);
+	for (int i = 0; i < columns; i++)
+		hash = lsm_filter_add_column(hash, hash_value(&ks->columns[i], bound->columns[i].value,
+													  bound->columns[i].isnull));
+	return hash;
+}
+
+/* Do two bounds surely have the same value in a column, one that the column's function hashes? */
+static bool
+share_column(const LsmColumn *column, const LsmBoundColumn *a, const LsmBoundColumn *b)
+{
+	if (a->isnull || b->isnull)
+		return a->isnull && b->isnull;
+	return a->is_own && b->is_own &&
+		(a->value == b->value || datumIsEqual(a->value, b->value, column->typbyval, column->typlen));
+}
+
+/*
+ * Returns how many of the first columns, up to `most`, have only one value between two bounds,
+ * and can be hashed.
+ */
+int
+lsm_hash_shared_columns(const LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, int most)
+{
+	int			count = 0;
+
+	if (ks->encoded)
+		return lsm_encoded_columns(ks->columns, limit->key,
+								   lsm_common_prefix(from->key, from->keylen, limit->key,
+													 limit->keylen),
+								   most);
+	most = Min(most, Min(from->ncolumns, limit->ncolumns));
+	while (count < most && share_column(&ks->columns[count], &from->columns[count],
+										&limit->columns[count]))
+		count++;
+	return count;
+}
+
+/*
+ * Add a column to the hash of those before it, for locks; begin with 0.  Unlike a filter's hash,
+ * equal values must have the same one in all sessions, while ALTER TYPE is under way, too.
+ *
+ * REQUIRES: tuple keys.
+ */
+uint64
+lsm_hash_add_for_lock(LsmKeySpace *ks, uint64 hash, int column, Datum value, bool isnull)
+{
+	LsmColumn  *c = &ks->columns[column];
+
+	return lsm_filter_add_column(hash, c->hash_may_change ? 0 : hash_value(c, value, isnull));
+}
+
+/* The hash of the key for its lock. */
+uint32
+lsm_hash_for_lock(LsmKeySpace *ks, const LsmEntry *entry)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint64		hash = 0;
+
+	if (ks->encoded)
+		return DatumGetUInt32(hash_any(entry->key, entry->keylen));
+	lsm_keyspace_deform(ks, entry, ks->nkeys, values, isnull);
+	for (int i = 0; i < ks->nkeys; i++)
+		hash = lsm_hash_add_for_lock(ks, hash, i, values[i], isnull[i]);
+	return (uint32) hash;
+}

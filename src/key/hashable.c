@@ -1,0 +1,398 @@
+/*
+ * hashable.c
+ *	  Which hash functions go with the operator classes of an index, and what they depend on.
+ *
+ * A column is hashed by its encoding if it has one, else by the hash function that belongs to
+ * the very operator that the column's class calls "=".  So equal values have equal hashes.
+ * That is chosen when the index is made and kept in its meta page: filters on disk must stay
+ * readable when a type gets a hash function, or an extended one, later.
+ *
+ * Arrays, ranges and composites hash their elements, and call for that whatever is the default
+ * for the element's type.  Such a column is hashed only if all elements can be.  What its
+ * hashes depend on is put into a number, the *print*: the functions, and of composites the
+ * attributes.  ALTER TYPE may add an attribute or drop one, in which case old values get new
+ * hashes.  Then the print differs from the one on the meta page, and filters are neither asked
+ * nor made.  REINDEX helps.
+ *
+ * A print has no OIDs of functions that users have made: pg_upgrade changes them.  That their
+ * results stay the same is up to the user, as with hash indexes.
+ */
+#include "postgres.h"
+
+#include "access/hash.h"
+#include "access/nbtree.h"
+#include "access/htup_details.h"
+#include "access/transam.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_amop.h"
+#include "catalog/pg_type.h"
+#include "common/hashfn.h"
+#include "key/hashable.h"
+#include "miscadmin.h"
+#include "utils/catcache.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+/* What the hashes of columns depend on, as far as it was looked at. */
+typedef struct Walk
+{
+	bool		extended;		/* the function is an extended one, and so are its elements' */
+	uint32		print;
+	int			type_count;
+	int			room;
+	LsmHashedType *types;
+} Walk;
+
+static bool note_element(Walk *w, Oid type, Oid collation);
+
+static void
+note_number(Walk *w, uint32 number)
+{
+	w->print = hash_combine(w->print, hash_bytes_uint32(number));
+}
+
+static void
+note_composite_type(Walk *w, Oid type)
+{
+	if (w->type_count == w->room)
+	{
+		w->room = Max(4, 2 * w->room);
+		w->types = w->types ? repalloc(w->types, w->room * sizeof(LsmHashedType)) :
+			palloc(w->room * sizeof(LsmHashedType));
+	}
+	w->types[w->type_count].type = type;
+	w->types[w->type_count].definition = assign_record_type_identifier(type, -1);
+	w->type_count++;
+}
+
+/* Note the attributes of a composite type.  False if some cannot be hashed. */
+static bool
+note_attributes(Walk *w, Oid type)
+{
+	TupleDesc	desc;
+	bool		hashable = true;
+
+	if (get_typtype(type) != TYPTYPE_COMPOSITE)
+		return false;
+	note_composite_type(w, type);
+	desc = lookup_rowtype_tupdesc(type, -1);
+	note_number(w, desc->natts);
+	for (int i = 0; i < desc->natts && hashable; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(desc, i);
+
+		note_number(w, att->attisdropped);
+		if (!att->attisdropped)
+			hashable = note_element(w, att->atttypid, att->attcollation);
+	}
+	ReleaseTupleDesc(desc);
+	return hashable;
+}
+
+/* Note the bounds of a range.  False if they cannot be hashed, or are equal in another way. */
+static bool
+note_bounds(Walk *w, Oid range)
+{
+	TypeCacheEntry *type = lookup_type_cache(range, TYPECACHE_RANGE_INFO);
+	TypeCacheEntry *bound;
+
+	if (type->rngelemtype == NULL)
+		return false;
+	bound = lookup_type_cache(type->rngelemtype->type_id, TYPECACHE_CMP_PROC);
+	return type->rng_cmp_proc_finfo.fn_oid == bound->cmp_proc &&
+		note_element(w, bound->type_id, type->rng_collation);
+}
+
+/*
+ * Does a hash function heed what its collation calls equal?  Strings are hashed as bytes unless
+ * the collation is nondeterministic.  Then we trust only what we know: hashname() does not look
+ * at the collation, nor do those of citext, and hashbpcharextended() counts blanks at the end
+ * before 16.
+ */
+static bool
+heeds_collation(Oid function, Oid collation)
+{
+	return !OidIsValid(collation) || function == F_HASHTEXT || function == F_HASHTEXTEXTENDED ||
+		function == F_HASHBPCHAR || get_collation_isdeterministic(collation);
+}
+
+/*
+ * Note a hash function of a type and what it calls.  False if a value of the type may not be
+ * hashed, or equal ones not alike.
+ */
+static bool
+note_function(Walk *w, Oid function, Oid type, Oid collation)
+{
+	check_stack_depth();
+	note_number(w, function < FirstNormalObjectId ? function : FirstNormalObjectId);
+	switch (function)
+	{
+		case F_HASH_ARRAY:
+		case F_HASH_ARRAY_EXTENDED:
+			return note_element(w, get_element_type(type), collation);
+		case F_HASH_RECORD:
+		case F_HASH_RECORD_EXTENDED:
+			return note_attributes(w, type);
+		case F_HASH_RANGE:
+		case F_HASH_RANGE_EXTENDED:
+			return note_bounds(w, type);
+		case F_HASH_MULTIRANGE:
+		case F_HASH_MULTIRANGE_EXTENDED:
+			return note_bounds(w, get_multirange_range(type));
+		default:
+			return heeds_collation(function, collation);
+	}
+}
+
+/* Note the type of elements, which core hashes and compares by the type's default classes. */
+static bool
+note_element(Walk *w, Oid type, Oid collation)
+{
+	TypeCacheEntry *cache;
+	Oid			function;
+
+	if (!OidIsValid(type))
+		return false;
+	type = getBaseType(type);
+	/* Core finds a hash function only if it goes with the operator. */
+	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
+							  (w->extended ? TYPECACHE_HASH_EXTENDED_PROC : TYPECACHE_HASH_PROC));
+	function = w->extended ? cache->hash_extended_proc : cache->hash_proc;
+	return OidIsValid(function) && OidIsValid(cache->eq_opr) && OidIsValid(cache->cmp_proc) &&
+		note_function(w, function, type, collation);
+}
+
+/*
+ * The hash function that goes with a column's "=", standard or extended.  All families that
+ * have the operator will do; the lowest number makes the choice certain.
+ */
+static Oid
+find_function(const LsmColumn *column, int number)
+{
+	Oid			equal = get_opfamily_member(column->opfamily, column->opcintype,
+											column->opcintype, BTEqualStrategyNumber);
+	Oid			found = InvalidOid;
+	CatCList   *uses;
+
+	if (!OidIsValid(equal))
+		return InvalidOid;
+	uses = SearchSysCacheList1(AMOPOPID, ObjectIdGetDatum(equal));
+	for (int i = 0; i < uses->n_members; i++)
+	{
+		Form_pg_amop use = (Form_pg_amop) GETSTRUCT(&uses->members[i]->tuple);
+		Oid			function;
+
+		if (use->amopmethod != HASH_AM_OID || use->amopstrategy != HTEqualStrategyNumber ||
+			use->amoplefttype != use->amoprighttype)
+			continue;
+		function = get_opfamily_proc(use->amopfamily, use->amoplefttype, use->amoplefttype,
+									 number);
+		if (OidIsValid(function) && (!OidIsValid(found) || function < found))
+			found = function;
+	}
+	ReleaseSysCacheList(uses);
+	return found;
+}
+
+/* A function of any type hashes elements.  Do we know which ones? */
+static bool
+is_known_function(Oid function)
+{
+	switch (function)
+	{
+		case F_HASH_ARRAY:
+		case F_HASH_ARRAY_EXTENDED:
+		case F_HASH_RECORD:
+		case F_HASH_RECORD_EXTENDED:
+		case F_HASH_RANGE:
+		case F_HASH_RANGE_EXTENDED:
+		case F_HASH_MULTIRANGE:
+		case F_HASH_MULTIRANGE_EXTENDED:
+		case F_HASHENUM:
+		case F_HASHENUMEXTENDED:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/* Find a column's hash function of this kind.  Without one *w is as before. */
+static Oid
+find_column_function(Walk *w, const LsmColumn *column, LsmHashKind kind)
+{
+	Walk		before = *w;
+	Oid			function = find_function(column, kind == LSM_HASH_EXTENDED ? HASHEXTENDED_PROC :
+										 HASHSTANDARD_PROC);
+
+	w->extended = kind == LSM_HASH_EXTENDED;
+	if (OidIsValid(function) &&
+		(get_typtype(column->opcintype) != TYPTYPE_PSEUDO || is_known_function(function)) &&
+		note_function(w, function, getBaseType(column->type), column->collation))
+		return function;
+	w->print = before.print;
+	w->type_count = before.type_count;
+	return InvalidOid;
+}
+
+/* Calls of the hash functions of strings can be spared where these look at bytes only. */
+static void
+note_string_function(LsmColumn *column)
+{
+	bool		deterministic = OidIsValid(column->collation) &&
+		get_collation_isdeterministic(column->collation);
+
+	column->hashes_string = deterministic && column->hash.fn_oid == F_HASHTEXTEXTENDED;
+	column->hashes_trimmed = deterministic && column->hash.fn_oid == F_HASHBPCHAREXTENDED;
+}
+
+/*
+ * Look for a column's hash function of this kind, and note what it depends on.  False if there
+ * is none.
+ */
+static bool
+set_hash(Walk *w, LsmColumn *column, LsmHashKind kind)
+{
+	int			types = w->type_count;
+
+	column->hash_kind = LSM_HASH_NONE;
+	column->hash_may_change = false;
+	if (kind == LSM_HASH_BYTES)
+	{
+		if (column->encoding == LSM_ENC_NONE)
+			return false;
+		note_number(w, column->encoding);
+	}
+	else
+	{
+		Oid			function = find_column_function(w, column, kind);
+
+		if (!OidIsValid(function))
+			return false;
+		fmgr_info(function, &column->hash);
+		note_string_function(column);
+	}
+	column->hash_kind = kind;
+	column->hash_may_change = w->type_count > types;
+	return true;
+}
+
+/*
+ * Choose how the columns of a new index are hashed.  The print depends on all columns that are.
+ */
+void
+lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
+{
+	Walk		w = {0};
+
+	for (int i = 0; i < count; i++)
+	{
+		if (!set_hash(&w, &columns[i], LSM_HASH_BYTES) &&
+			!set_hash(&w, &columns[i], LSM_HASH_EXTENDED))
+			(void) set_hash(&w, &columns[i], LSM_HASH_STANDARD);
+		coding->hashes[i] = columns[i].hash_kind;
+	}
+	coding->hash_print = w.print;
+	if (w.types)
+		pfree(w.types);
+}
+
+/*
+ * Find the hash functions that the coding names, and what they depend on now.  *w is empty.
+ * A column whose function is gone is no longer hashed, which makes another print.
+ */
+static void
+find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (kinds[i] == LSM_HASH_NONE)
+			columns[i].hash_kind = LSM_HASH_NONE;
+		else if (!set_hash(w, &columns[i], kinds[i]))
+			note_number(w, 0);
+	}
+}
+
+/*
+ * Set the hash functions of an index's columns, in the current memory context.  If they may
+ * give other hashes than those that the index has been written with, it has no filters.
+ */
+void
+lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count, const LsmKeyCoding *coding)
+{
+	Walk		w = {0};
+
+	memset(hashing, 0, sizeof(LsmHashing));
+	find_hashes(&w, columns, count, coding->hashes);
+	hashing->print = coding->hash_print;
+	hashing->columns = columns;
+	hashing->count = count;
+	hashing->types = w.types;
+	hashing->type_count = w.type_count;
+	hashing->outdated = w.print != coding->hash_print;
+	if (hashing->outdated)
+		return;
+	for (int i = count; i-- > 0;)
+	{
+		if (columns[i].hash_kind != LSM_HASH_NONE)
+			hashing->least_columns = i + 1;
+	}
+}
+
+/* Let a copy refer to a copy of the columns. */
+void
+lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns)
+{
+	Size		size = hashing->type_count * sizeof(LsmHashedType);
+
+	hashing->columns = columns;
+	if (size > 0)
+		hashing->types = memcpy(palloc(size), hashing->types, size);
+}
+
+/* Have composite types another definition than they had? */
+static bool
+has_type_changed(const LsmHashing *hashing)
+{
+	for (int i = 0; i < hashing->type_count; i++)
+	{
+		if (assign_record_type_identifier(hashing->types[i].type, -1) !=
+			hashing->types[i].definition)
+			return true;
+	}
+	return false;
+}
+
+/* lsm_hashing_holds for columns whose hashes may change. */
+bool
+lsm_hashable_recheck(LsmHashing *hashing)
+{
+	LsmColumn  *copies;
+	uint8	   *kinds;
+	Walk		w = {0};
+
+	if (!has_type_changed(hashing))
+		return true;
+	/* Core numbers definitions anew whenever anything about the type may have changed. */
+	copies = palloc(hashing->count * sizeof(LsmColumn));
+	kinds = palloc(hashing->count);
+	memcpy(copies, hashing->columns, hashing->count * sizeof(LsmColumn));
+	for (int i = 0; i < hashing->count; i++)
+		kinds[i] = copies[i].hash_kind;
+	find_hashes(&w, copies, hashing->count, kinds);
+	if (w.print != hashing->print || w.type_count != hashing->type_count)
+	{
+		hashing->least_columns = 0;
+		hashing->outdated = true;
+	}
+	else
+		memcpy(hashing->types, w.types, w.type_count * sizeof(LsmHashedType));
+	pfree(copies);
+	pfree(kinds);
+	if (w.types)
+		pfree(w.types);
+	return hashing->least_columns > 0;
+}

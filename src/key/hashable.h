@@ -1,0 +1,46 @@
+/*
+ * hashable.h
+ *	  Which hash functions go with the operator classes of an index.
+ */
+#ifndef LSM_HASHABLE_H
+#define LSM_HASHABLE_H
+
+#include "format/meta.h"
+#include "key/column.h"
+
+/* A composite type that hashes depend on. */
+typedef struct LsmHashedType
+{
+	Oid			type;
+	uint64		definition;		/* core's number for the definition that it had */
+} LsmHashedType;
+
+typedef struct LsmHashing
+{
+	int			least_columns;	/* fewest columns of a prefix in filters; 0: there are no filters */
+	bool		outdated;		/* hashes are not what they were when the index was made */
+	uint32		print;			/* what they depended on then */
+	LsmColumn  *columns;
+	int			count;			/* of these */
+	int			type_count;
+	LsmHashedType *types;		/* NULL if there are none */
+} LsmHashing;
+
+extern void lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding);
+extern void lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count,
+							  const LsmKeyCoding *coding);
+extern void lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns);
+extern bool lsm_hashable_recheck(LsmHashing *hashing);
+
+/*
+ * Have all hashes so far been made the way filters expect?  Ask after making some.  Once
+ * false, filters are neither asked nor made with this keyspace.
+ */
+static inline bool
+lsm_hashing_holds(LsmHashing *hashing)
+{
+	return hashing->least_columns > 0 &&
+		(likely(hashing->type_count == 0) || lsm_hashable_recheck(hashing));
+}
+
+#endif							/* LSM_HASHABLE_H */

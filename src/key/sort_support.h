@@ -1,0 +1,14 @@
+/*
+ * sort_support.h
+ *	  Core's faster ways to compare text that is not in the order of its bytes.
+ */
+#ifndef LSM_SORT_SUPPORT_H
+#define LSM_SORT_SUPPORT_H
+
+#include "key/column.h"
+
+extern struct SortSupportData *lsm_sort_support(const LsmColumn *column);
+extern bool lsm_has_abbreviations(LsmColumn *column, MemoryContext context);
+extern uint64 lsm_abbreviate(LsmColumn *column, Datum value);
+
+#endif							/* LSM_SORT_SUPPORT_H */

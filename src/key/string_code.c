@@ -1,0 +1,146 @@
+/*
+ * string_code.c
+ *	  The order-preserving codes of text, name and char(n) values.
+ *
+ * A code is the bytes of the string, of which none is 0, and a zero byte.
+ *
+ * Blanks at the end of a char(n) value do not count in comparisons, and are not in the
+ * code.  Decoding adds as many as make the length that the column's type says, or none if
+ * it says nothing.  If a value has another number of blanks, its detail is that number
+ * plus 1.
+ */
+#include "postgres.h"
+
+#include "base/compat.h"
+#include "key/string_code.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+/* The length of the code at p, or 0 if it is damaged.  Its bits are inverted by `flip`. */
+uint32
+lsm_string_length(const uint8 *p, const uint8 *end, uint8 flip)
+{
+	const uint8 *stop = memchr(p, flip, end - p);
+
+	return stop ? stop - p + 1 : 0;
+}
+
+static uint8 *
+put_string(uint8 *out, const char *string, uint32 len)
+{
+	memcpy(out, string, len);
+	out += len;
+	*out++ = 0;
+	return out;
+}
+
+/* --- text and name --------------------------------------------------------------- */
+
+uint8 *
+lsm_text_encode(Datum value, uint8 *out)
+{
+	return put_string(out, VARDATA_ANY(DatumGetPointer(value)),
+					  VARSIZE_ANY_EXHDR(DatumGetPointer(value)));
+}
+
+Datum
+lsm_text_decode(const uint8 *code, uint32 len)
+{
+	return PointerGetDatum(cstring_to_text_with_len((const char *) code, len - 1));
+}
+
+uint8 *
+lsm_name_encode(Datum value, uint8 *out)
+{
+	const char *name = NameStr(*DatumGetName(value));
+
+	return put_string(out, name, strnlen(name, NAMEDATALEN));
+}
+
+Datum
+lsm_name_decode(const uint8 *code, uint32 len)
+{
+	char	   *name = palloc0(NAMEDATALEN);
+
+	memcpy(name, code, Min(len - 1, NAMEDATALEN - 1));
+	return PointerGetDatum(name);
+}
+
+/* --- char(n) ------------------------------------------------------------------------ */
+
+/* The bytes of a value without blanks at its end. */
+static uint32
+trimmed_length(Datum value)
+{
+	const char *string = VARDATA_ANY(DatumGetPointer(value));
+	uint32		len = VARSIZE_ANY_EXHDR(DatumGetPointer(value));
+
+	while (len > 0 && string[len - 1] == ' ')
+		len--;
+	return len;
+}
+
+uint32
+lsm_bpchar_size(Datum value)
+{
+	return trimmed_length(value) + 1;
+}
+
+uint8 *
+lsm_bpchar_encode(Datum value, uint8 *out)
+{
+	return put_string(out, VARDATA_ANY(DatumGetPointer(value)), trimmed_length(value));
+}
+
+/* The blanks at the end of a value. */
+uint32
+lsm_bpchar_blanks(Datum value)
+{
+	return VARSIZE_ANY_EXHDR(DatumGetPointer(value)) - trimmed_length(value);
+}
+
+/* What decoding assumes of a column with this type modifier: the length in characters, or 0. */
+uint16
+lsm_bpchar_expected(int32 typmod)
+{
+	int32		length = typmod - (int32) VARHDRSZ;
+
+	return length > 0 && length <= PG_UINT16_MAX ? length : 0;
+}
+
+/* The blanks that are expected after such a string. */
+static uint32
+expected_blanks(const char *string, uint32 len, uint16 expected)
+{
+	int			length = expected > 0 ? pg_mbstrlen_with_len(string, len) : 0;
+
+	return Max((int) expected - length, 0);
+}
+
+/* What the code does not tell, or 0. */
+uint64
+lsm_bpchar_detail(Datum value, uint16 expected)
+{
+	uint32		blanks = lsm_bpchar_blanks(value);
+
+	return blanks == expected_blanks(VARDATA_ANY(DatumGetPointer(value)), trimmed_length(value),
+									 expected) ? 0 : (uint64) blanks + 1;
+}
+
+/* Decode a code that lsm_string_length has accepted.  Returns 0 if the detail is damaged. */
+Datum
+lsm_bpchar_decode(const uint8 *code, uint32 len, uint64 detail, uint16 expected)
+{
+	uint64		blanks = detail > 0 ? detail - 1 :
+		expected_blanks((const char *) code, len - 1, expected);
+	char	   *result;
+
+	if (blanks > MaxAllocSize - VARHDRSZ - len)
+		return (Datum) 0;
+	result = palloc(VARHDRSZ + len - 1 + blanks);
+	SET_VARSIZE(result, VARHDRSZ + len - 1 + blanks);
+	memcpy(VARDATA(result), code, len - 1);
+	memset(VARDATA(result) + len - 1, ' ', blanks);
+	return PointerGetDatum(result);
+}

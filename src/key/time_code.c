@@ -1,0 +1,193 @@
+/*
+ * time_code.c
+ *	  The order-preserving codes of interval and timetz values.
+ *
+ * An interval compares as its months of 30 days, its days of 24 hours and its time
+ * together (interval_cmp).  Its code is that span:
+ *
+ *		int40		days, rounded down; big-endian, 2^39 added
+ *		uint40		microseconds within the day, big-endian
+ *
+ * The infinite intervals of 17 are the least and the greatest value of all three fields,
+ * and so come first and last.
+ *
+ * Many intervals have the same span.  Decoding assumes one without months, whose days and
+ * time have the same sign, and whose time is less than a day.  (If there are too many days
+ * for the field, it assumes months, and if these are too many, time.)  If an interval is
+ * another one, its detail tells months and days, and the time is what the span leaves:
+ *
+ *		bits 0-1	0: days are as expected with these months; 1: there are none; 2: others
+ *		bits 2-33	months less those that are expected, modulo 2^32
+ *		bits 34-63	after 2: days less those that are expected (fewer than 2^28: else the time
+ *					would not fit its field)
+ *
+ * Differences are folded, so that numbers near 0 take few bits: n >= 0 as 2n, others as
+ * -2n - 1.
+ *
+ * A timetz compares as the time in UTC, and then as its zone (timetz_cmp):
+ *
+ *		int64		time + zone, in microseconds; big-endian, sign bit inverted
+ *		int32		zone, in seconds west of UTC; big-endian, sign bit inverted
+ */
+#include "postgres.h"
+
+#include "base/coding.h"
+#include "common/int.h"
+#include "key/time_code.h"
+#include "utils/date.h"
+#include "utils/timestamp.h"
+
+#define DAY_BYTES		5
+#define DAYS_MASK		3		/* of a detail */
+#define DAYS_EXPECTED	0
+#define DAYS_NONE		1
+#define DAYS_OTHER		2
+#define MONTHS_SHIFT	2
+#define DAYS_SHIFT		34
+#define DAY_BIAS		(INT64CONST(1) << 39)
+
+/* A span of time: days, rounded down, and microseconds within the day. */
+typedef struct Span
+{
+	int64		days;
+	int64		micros;			/* 0 to USECS_PER_DAY - 1 */
+} Span;
+
+static Span
+span_of(const Interval *interval)
+{
+	Span		span;
+
+	span.days = interval->time / USECS_PER_DAY;
+	span.micros = interval->time % USECS_PER_DAY;
+	if (span.micros < 0)
+	{
+		span.micros += USECS_PER_DAY;
+		span.days--;
+	}
+	span.days += interval->month * INT64CONST(30) + interval->day;
+	return span;
+}
+
+/* Append the code of an interval.  Returns its end. */
+uint8 *
+lsm_interval_encode(Datum value, uint8 *out)
+{
+	Span		span = span_of(DatumGetIntervalP(value));
+
+	out = lsm_put_big_endian(out, (uint64) (span.days + DAY_BIAS), DAY_BYTES);
+	return lsm_put_big_endian(out, (uint64) span.micros, DAY_BYTES);
+}
+
+static uint32
+fold(int32 n)
+{
+	return (uint32) n << 1 ^ (n < 0 ? PG_UINT32_MAX : 0);
+}
+
+static int32
+unfold(uint32 n)
+{
+	return (int32) (n >> 1 ^ (n & 1 ? PG_UINT32_MAX : 0));
+}
+
+static int32
+clamp(int64 n)
+{
+	return (int32) Min(Max(n, PG_INT32_MIN), PG_INT32_MAX);
+}
+
+/* The months that are expected of an interval. */
+static int32
+expected_months(const Span *span)
+{
+	return span->days == clamp(span->days) ? 0 : clamp(span->days / 30);
+}
+
+/* The days that are expected of an interval with these months. */
+static int32
+expected_days(const Span *span, int32 months)
+{
+	int64		days = span->days - months * INT64CONST(30);
+
+	return clamp(days < 0 && span->micros > 0 ? days + 1 : days);
+}
+
+/* Numbers modulo 2^32. */
+static int32
+add(int32 a, int32 b)
+{
+	return (int32) ((uint32) a + (uint32) b);
+}
+
+static int32
+subtract(int32 a, int32 b)
+{
+	return (int32) ((uint32) a - (uint32) b);
+}
+
+/* What the code of an interval does not tell, or 0. */
+uint64
+lsm_interval_detail(Datum value)
+{
+	const Interval *interval = DatumGetIntervalP(value);
+	Span		span = span_of(interval);
+	uint32		months = fold(subtract(interval->month, expected_months(&span)));
+	uint32		days = fold(subtract(interval->day, expected_days(&span, interval->month)));
+	int			kind = days == 0 ? DAYS_EXPECTED : interval->day == 0 ? DAYS_NONE : DAYS_OTHER;
+
+	return kind | (uint64) months << MONTHS_SHIFT |
+		(uint64) (kind == DAYS_OTHER ? days : 0) << DAYS_SHIFT;
+}
+
+/* Decode an interval.  Returns 0 if code or detail are damaged. */
+Datum
+lsm_interval_decode(const uint8 *code, uint64 detail)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+	Span		span;
+	int64		days;
+	int64		time;
+
+	span.days = (int64) lsm_get_big_endian(code, DAY_BYTES) - DAY_BIAS;
+	span.micros = (int64) lsm_get_big_endian(code + DAY_BYTES, DAY_BYTES);
+	interval->month = add(expected_months(&span), unfold((uint32) (detail >> MONTHS_SHIFT)));
+	if ((detail & DAYS_MASK) != DAYS_NONE)
+		interval->day = add(expected_days(&span, interval->month),
+							unfold((uint32) (detail >> DAYS_SHIFT)));
+
+	/* The product may be out of range where the sum is not. */
+	days = span.days - interval->month * INT64CONST(30) - interval->day;
+	if (days < 0)
+	{
+		days++;
+		span.micros -= USECS_PER_DAY;
+	}
+	if (pg_mul_s64_overflow(days, USECS_PER_DAY, &time) ||
+		pg_add_s64_overflow(time, span.micros, &time))
+		return (Datum) 0;
+	interval->time = time;
+	return PointerGetDatum(interval);
+}
+
+/* Append the code of a timetz.  Returns its end. */
+uint8 *
+lsm_timetz_encode(Datum value, uint8 *out)
+{
+	const TimeTzADT *timetz = DatumGetTimeTzADTP(value);
+	int64		utc = timetz->time + timetz->zone * USECS_PER_SEC;
+
+	out = lsm_put_big_endian(out, (uint64) utc ^ UINT64CONST(0x8000000000000000), 8);
+	return lsm_put_big_endian(out, (uint32) timetz->zone ^ 0x80000000u, 4);
+}
+
+Datum
+lsm_timetz_decode(const uint8 *code)
+{
+	TimeTzADT  *timetz = palloc0(sizeof(TimeTzADT));
+	uint64		utc = lsm_get_big_endian(code, 8) ^ UINT64CONST(0x8000000000000000);
+
+	timetz->zone = (int32) ((uint32) lsm_get_big_endian(code + 8, 4) ^ 0x80000000u);
+	timetz->time = (TimeADT) (utc - (uint64) (timetz->zone * USECS_PER_SEC));
+	return TimeTzADTPGetDatum(timetz);
+}

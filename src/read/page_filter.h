@@ -1,0 +1,51 @@
+/*
+ * page_filter.h
+ *	  Filters in private memory of pages of the write buffer.
+ *
+ * A page of the write buffer takes entries all the time, so its filter has to catch up: new
+ * items lie before the older ones on the page.  A lookup that the filter turns away compares
+ * nothing.  That counts where keys are compared by functions, and where there are many sealed
+ * pages: once the filter has all entries of a sealed page, nobody needs to lock that page.
+ */
+#ifndef LSM_PAGE_FILTER_H
+#define LSM_PAGE_FILTER_H
+
+#include "format/buffer_page.h"
+#include "key/keyspace.h"
+#include "read/memory_filter.h"
+
+typedef struct LsmPageFilter
+{
+	LsmMemoryFilter filter;
+	uint32		room;			/* in entries; 0: there is no filter */
+	uint32		count;			/* entries that it has */
+	uint16		upper;			/* pd_upper of the page then */
+	uint64		stamp;			/* of the page then */
+	uint32		credit;			/* entries that it may read, since lookups went without it */
+	bool		is_final;		/* it has all entries of a sealed page */
+} LsmPageFilter;
+
+/* Items that a filter does not have yet. */
+typedef struct LsmPageNews
+{
+	uint64		stamp;
+	uint16		upper;			/* where they begin on the page */
+	uint16		end;
+	uint32		count;			/* of all entries on the page */
+	bool		anew;			/* the filter is to be made anew */
+	char		items[BLCKSZ];
+} LsmPageNews;
+
+extern bool lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 lookups,
+								 LsmPageNews *news);
+extern bool lsm_page_filter_add(LsmPageFilter *f, LsmKeySpace *ks, MemoryContext context,
+								int bits_per_key, const LsmPageNews *news);
+
+/* May the page have a key with this hash?  REQUIRES: the filter has caught up. */
+static inline bool
+lsm_page_filter_has(const LsmPageFilter *f, uint64 hash)
+{
+	return lsm_memory_filter_has(&f->filter, hash);
+}
+
+#endif							/* LSM_PAGE_FILTER_H */

@@ -1,0 +1,90 @@
+-- ALTER TABLE of tables with keys WITH (lsm): types of columns, and keys from existing indexes.
+CREATE VIEW at_keys AS
+SELECT conrelid::regclass AS "table", conname, contype, condeferrable, amname, i.reloptions, pg_get_constraintdef(c.oid) AS definition,
+	obj_description(c.oid, 'pg_constraint') AS comment, obj_description(i.oid, 'pg_class') AS index_comment, x.indisclustered, x.indisreplident
+FROM pg_constraint c JOIN pg_class i ON i.oid = conindid JOIN pg_am m ON m.oid = relam JOIN pg_index x ON x.indexrelid = i.oid
+WHERE contype IN ('p', 'u') AND conrelid::regclass::text LIKE 'at%';
+-- Several keys, an identity column, and what belongs to a key.
+CREATE TABLE at1 (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY WITH (lsm = true), a int NOT NULL, b varchar(10), c text,
+	CONSTRAINT at1_ab UNIQUE (a, b) WITH (lsm, merge_fanout = 4) DEFERRABLE INITIALLY DEFERRED,
+	CONSTRAINT "at1 a" UNIQUE (a) INCLUDE (c) WITH (lsm), CONSTRAINT at1_c UNIQUE (c));
+CREATE INDEX at1_plain ON at1 USING lsm (b, a);
+COMMENT ON CONSTRAINT at1_pkey ON at1 IS 'of the constraint';
+COMMENT ON INDEX at1_pkey IS 'of the index';
+ALTER TABLE at1 CLUSTER ON at1_pkey;
+ALTER TABLE at1 REPLICA IDENTITY USING INDEX "at1 a";
+INSERT INTO at1 (a, b, c) SELECT i, i, i FROM generate_series(1, 500) i;
+CREATE TABLE at1_before AS SELECT * FROM at_keys WHERE "table" = 'at1'::regclass;
+ALTER TABLE at1 ALTER COLUMN id TYPE bigint, ALTER COLUMN b SET DATA TYPE text COLLATE "C", ALTER COLUMN a TYPE bigint USING a + 1;
+SELECT count(*) FROM (TABLE at_keys EXCEPT TABLE at1_before) x;
+SELECT conname, amname, comment, index_comment, indisclustered, indisreplident, reloptions, definition FROM at_keys ORDER BY 1;
+SELECT lsm_check(indexrelid::regclass, true) FROM pg_index JOIN pg_class i ON i.oid = indexrelid WHERE indrelid = 'at1'::regclass AND relam = (SELECT oid FROM pg_am WHERE amname = 'lsm');
+INSERT INTO at1 (a, b, c) VALUES (7, '6', 'new');
+INSERT INTO at1 (a, b, c) VALUES (1000, 'x', 'new') RETURNING id;
+-- A failure leaves everything as it was.
+SELECT t.error_of('ALTER TABLE at1 ALTER COLUMN a TYPE int USING 1');
+SELECT count(*) FROM at_keys WHERE "table" = 'at1'::regclass AND amname = 'lsm';
+-- Together with other subcommands, also those that drop a key.
+ALTER TABLE at1 DROP CONSTRAINT at1_ab, ALTER COLUMN a TYPE numeric, ADD COLUMN d int UNIQUE WITH (lsm);
+ALTER TABLE at1 DROP COLUMN c, ALTER COLUMN a TYPE int;
+SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at1'::regclass ORDER BY 1;
+-- A prepared statement, again and again; and a function.
+CREATE FUNCTION at_retype(type text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('ALTER TABLE at1 ALTER id TYPE %s', type); END $$;
+SELECT at_retype('int'), at_retype('bigint');
+DO $$ BEGIN FOR i IN 1..2 LOOP ALTER TABLE at1 ALTER id TYPE int; END LOOP; END $$;
+-- Children and partitions have keys of their own.
+CREATE TABLE at2 (k int, v int) PARTITION BY RANGE (k);
+CREATE TABLE at2_1 PARTITION OF at2 (PRIMARY KEY (v) WITH (lsm)) FOR VALUES FROM (0) TO (100);
+CREATE TABLE at2_2 PARTITION OF at2 FOR VALUES FROM (100) TO (200);
+CREATE TABLE at3 (k int PRIMARY KEY WITH (lsm), v int);
+CREATE TABLE at3_1 (UNIQUE (v) WITH (lsm)) INHERITS (at3);
+INSERT INTO at2 SELECT i, i FROM generate_series(1, 150) i;
+ALTER TABLE at2 ALTER v TYPE bigint;
+ALTER TABLE at3 ALTER v TYPE bigint, ALTER k TYPE bigint;
+SELECT "table", conname, amname FROM at_keys WHERE "table"::text ~ 'at[23]' ORDER BY 1, 2;
+
+-- ADD CONSTRAINT ... USING INDEX.
+CREATE TABLE at4 (id int, a int, b int NOT NULL);
+INSERT INTO at4 SELECT i, i, i FROM generate_series(1, 300) i;
+CREATE UNIQUE INDEX at4_id ON at4 USING lsm (id) INCLUDE (b);
+CREATE UNIQUE INDEX at4_ab ON at4 USING lsm (a, b);
+ALTER TABLE at4 ADD CONSTRAINT at4_pkey PRIMARY KEY USING INDEX at4_id, ADD COLUMN c int;
+ALTER TABLE at4 ADD UNIQUE USING INDEX at4_ab DEFERRABLE INITIALLY DEFERRED;
+SELECT conname, contype, condeferrable, amname, reloptions, definition FROM at_keys WHERE "table" = 'at4'::regclass ORDER BY 1;
+SELECT attname FROM pg_attribute WHERE attrelid = 'at4'::regclass AND attnotnull AND attnum > 0 ORDER BY 1;
+INSERT INTO at4 VALUES (1, 301, 301);
+INSERT INTO at4 VALUES (301, 1, 1);
+INSERT INTO at4 VALUES (1, 1, 1) ON CONFLICT ON CONSTRAINT at4_pkey DO UPDATE SET a = excluded.a + 1000 RETURNING a;
+SELECT id, b FROM at4 WHERE id < 3 GROUP BY id ORDER BY id;
+-- The usual way to replace a key: the new one in the same command.
+CREATE UNIQUE INDEX CONCURRENTLY at4_new ON at4 USING lsm (id);
+ALTER TABLE at4 DROP CONSTRAINT at4_pkey, ADD CONSTRAINT at4_pkey PRIMARY KEY USING INDEX at4_new;
+SELECT definition FROM at_keys WHERE conname = 'at4_pkey';
+SELECT lsm_check('at4_pkey', true), lsm_check('at4_ab', true);
+CREATE TABLE at5 (LIKE at4 INCLUDING ALL);
+SELECT conname, amname FROM at_keys WHERE "table" = 'at5'::regclass ORDER BY 1;
+-- What a B-tree's index would be refused for, too.
+CREATE UNIQUE INDEX at4_u ON at4 USING lsm (a);
+CREATE INDEX at4_n ON at4 USING lsm (a);
+CREATE UNIQUE INDEX at4_p ON at4 USING lsm (a) WHERE a > 0;
+CREATE UNIQUE INDEX at4_e ON at4 USING lsm ((a + 1));
+CREATE UNIQUE INDEX at4_d ON at4 USING lsm (a DESC);
+CREATE UNIQUE INDEX at1_u ON at1 USING lsm (id);
+SELECT q, t.error_of('ALTER TABLE ' || q) FROM unnest(ARRAY['at4 ADD PRIMARY KEY USING INDEX at4_u', 'at4 ADD UNIQUE USING INDEX at4_n', 'at4 ADD UNIQUE USING INDEX at4_p', 'at4 ADD UNIQUE USING INDEX at4_e',
+	'at4 ADD UNIQUE USING INDEX at4_d', 'at4 ADD UNIQUE USING INDEX at1_u', 'at4 ADD UNIQUE USING INDEX at4_ab', 'at4 ADD UNIQUE USING INDEX nothing', 'at2 ADD UNIQUE USING INDEX at4_u',
+	'nothing ADD UNIQUE USING INDEX at4_u']) q;
+ALTER TABLE IF EXISTS at_nothing ADD UNIQUE USING INDEX at4_u;
+INSERT INTO at4 VALUES (1000, NULL, 1);
+ALTER TABLE at4 DROP CONSTRAINT at4_pkey;
+ALTER TABLE at4 ADD PRIMARY KEY USING INDEX at4_u;
+-- Only the owner may.
+CREATE ROLE at_other;
+GRANT USAGE ON SCHEMA t TO at_other;
+SET ROLE at_other;
+SELECT t.error_of('ALTER TABLE at4 ADD UNIQUE USING INDEX at4_u'), t.error_of('ALTER TABLE at1 ALTER id TYPE bigint');
+RESET ROLE;
+REVOKE USAGE ON SCHEMA t FROM at_other;
+DROP ROLE at_other;
+DROP VIEW at_keys;
+DROP FUNCTION at_retype;
+DROP TABLE at1, at1_before, at2, at3, at3_1, at4, at5;

@@ -1,0 +1,20 @@
+-- Callers in C that do what nbtree allows: test/callers.
+CREATE FUNCTION late_keys(index regclass, key int) RETURNS text AS 'lsm_callers' LANGUAGE C STRICT;
+CREATE FUNCTION insert_outside(index regclass, key int, other int) RETURNS text AS 'lsm_callers' LANGUAGE C STRICT;
+CREATE TABLE called (k int, n int);
+INSERT INTO called SELECT i % 100, -i FROM generate_series(1, 1000) i;
+CREATE INDEX called_lsm ON called USING lsm (k);
+CREATE UNIQUE INDEX called_unique ON called USING lsm (n) INCLUDE (k);
+CREATE INDEX called_btree ON called (k);
+-- Keys that get their arguments after the rescan, as pg_squeeze does.
+SELECT index, late_keys(index, 7), late_keys(index, 0), late_keys(index, 100) FROM unnest('{called_lsm,called_btree}'::regclass[]) index;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+SELECT late_keys('called_lsm', 7);
+COMMIT;
+-- Rows that are inserted, and looked up, outside the executor.
+SELECT insert_outside('called_lsm', 7, 1), insert_outside('called_btree', 7, 11), insert_outside('called_lsm', 500, 21);
+SELECT t.error_of('SELECT insert_outside(''called_lsm'', 8, 1)');
+SELECT insert_outside('called_lsm', 7, 31);
+SELECT lsm_check('called_lsm', true), lsm_check('called_unique', true);
+DROP TABLE called;
+DROP FUNCTION late_keys, insert_outside;
