@@ -10,11 +10,20 @@ from typing import Callable, Tuple
 SETUP = """
 CREATE TYPE mood AS ENUM ('sad', 'so so', 'ok', 'happy', 'glad');
 CREATE TYPE pair AS (a int4, b text);
+CREATE TYPE odd AS (n numeric, f float8, i interval, c char(3), p pair);
+CREATE DOMAIN prices AS numeric[];
 """
 
-SETUP_ICU = """
+# What a server cannot make is not used.
+OPTIONAL_SETUP = """
 CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2',
                            deterministic = false);
+CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8');
+CREATE COLLATION english (provider = libc, locale = 'en_US.UTF-8');
+CREATE TYPE title AS (id numeric, words text COLLATE caseless);
+CREATE TYPE textrange AS RANGE (subtype = text, collation = caseless);
+CREATE EXTENSION citext;
+PERFORM lsm_create_opclass('citext_ops');
 """
 
 
@@ -35,8 +44,8 @@ class DataType:
     @property
     def cast(self):
         """The type to give literals; char and bit would mean length one."""
-        return {"char(8)": "bpchar", "varchar(20)": "text"}.get(self.sql,
-                                                                self.sql)
+        return {"char(8)": "bpchar", "varchar(20)": "text",
+                "numeric(12,2)": "numeric"}.get(self.sql, self.sql)
 
     def literal(self, value, cast=None):
         if value is None:
@@ -68,6 +77,10 @@ def _integer_fits(value, cast):
     return -_INTEGER_RANGE[cast] <= int(value) < _INTEGER_RANGE[cast]
 
 
+def _padded(rng, long):
+    return _text(rng, long)[:12] + " " * rng.choice((0, 0, 1, 2, 7))
+
+
 def _float(rng, _long):
     kind = rng.random()
     if kind < 0.4:
@@ -85,9 +98,17 @@ def _numeric(rng, _long):
         return f"{rng.randint(-4, 9)}" + ("." + "0" * scale if scale else "")
     if kind < 0.7:
         return rng.choice(("0", "0.00", "NaN", "Infinity", "-Infinity",
-                           "1e-20", "1.5", "1.50", "123456789012345678901234.5",
+                           "1e-20", "1e-300", "-1e300", "1.5", "1.50", "123456789012345678901234.5",
                            "-1e40", "0.1", "0.10", "9999", "10000", "10000.0"))
     return f"{rng.uniform(-1e6, 1e6):.{rng.randint(0, 9)}f}"
+
+
+def _small_numeric(rng, _long):
+    """Of up to ten digits before the point; NaN, but no infinities."""
+    if rng.random() < 0.1:
+        return rng.choice(("NaN", "9999999999.99", "-9999999999.99", "0.01",
+                           "-0.01", "100", "10000"))
+    return f"{rng.randint(-9, 30) / rng.choice((1, 2, 4, 100)):.3f}"
 
 
 _LETTERS = "aaaabbcdeABCÄäöéßz019 _-.%\\'\u0301\u4e2d\U0001f600\x01\x7f"
@@ -255,6 +276,35 @@ def _pair(rng, _long):
     return f"({first},{rng.choice(('a', 'b', 'ab', ''))})"
 
 
+def _odd(rng, long):
+    """Values that are equal and look different, in a composite."""
+    fields = (_numeric(rng, long), _float(rng, long), _interval(rng, long),
+              rng.choice(("a", "a ", "A", "")), _pair(rng, long))
+    return "(" + ",".join("" if rng.random() < 0.1 else '"' + field + '"'
+                          for field in fields) + ")"
+
+
+def _title(rng, _long):
+    return (f"({rng.choice(('1', '1.0', '1.00', '2'))},"
+            f"{rng.choice(('a', 'A', 'b', 'Ab', 'aB'))})")
+
+
+def _few_numeric(rng, _long):
+    return rng.choice(("0", "0.0", "1", "1.0", "1.00", "1.5", "1.50", "NaN"))
+
+
+def _range(bound):
+    def make(rng, long):
+        if rng.random() < 0.15:
+            return rng.choice(("empty", "(,)"))
+        return f"[{bound(rng, long)},)"
+    return make
+
+
+def _quoted(element):
+    return lambda rng, long: '"' + element(rng, long) + '"'
+
+
 def _int4range(rng, _long):
     if rng.random() < 0.15:
         return rng.choice(("empty", "(,)", "(,3)", "[3,)"))
@@ -288,16 +338,28 @@ TYPES = (
     DataType("float4", "float4", _float, cross=("float8",)),
     DataType("float8", "float8", _float, cross=("float4",)),
     DataType("numeric", "numeric", _numeric),
+    DataType("numeric_scale", "numeric(12,2)", _small_numeric),
     DataType("text", "text", _text, collation="C", cross=("name",),
              fits=lambda value, cast: cast == "text" or len(value) < 16,
              like=True, wide=True),
     DataType("text_default", "text", _text, like=True, wide=True),
     DataType("text_icu", "text", _text, collation="en-x-icu", wide=True),
     DataType("text_caseless", "text", _text, collation="caseless"),
+    DataType("text_plain", "text", _text, collation="plain", wide=True),
+    DataType("text_english", "text", _text, collation="english", wide=True),
+    DataType("text_builtin", "text", _text, collation="pg_c_utf8", wide=True),
+    DataType("citext", "citext", _text, wide=True),
     DataType("text_pattern", "text", _text, opclass="text_pattern_ops",
              like=True, wide=True),
     DataType("varchar", "varchar(20)", _short_text(20), like=True),
+    DataType("varchar_pattern", "varchar(20)", _short_text(20),
+             opclass="varchar_pattern_ops", collation="english"),
     DataType("bpchar", "char(8)", _short_text(8)),
+    DataType("bpchar_caseless", "char(8)", _short_text(8),
+             collation="caseless"),
+    DataType("bpchar_free", "bpchar", _padded),
+    DataType("bpchar_plain", "bpchar", _padded, collation="plain"),
+    DataType("bpchar_icu", "char(8)", _short_text(8), collation="en-x-icu"),
     DataType("bpchar_pattern", "char(8)", _short_text(8),
              opclass="bpchar_pattern_ops"),
     DataType("name", "name", _name, cross=("text",)),
@@ -324,6 +386,20 @@ TYPES = (
     DataType("int4[]", "int4[]", _array(_integers(-2 ** 31, 2 ** 31 - 1)),
              listable=False),
     DataType("text[]", "text[]", _array(_word), listable=False),
+    DataType("text_caseless[]", "text[]", _array(_word), collation="caseless",
+             listable=False),
+    DataType("numeric[]", "numeric[]", _array(_few_numeric), listable=False),
+    DataType("prices", "prices", _array(_few_numeric), listable=False),
+    DataType("float8[]", "float8[]", _array(_float), listable=False),
+    DataType("interval[]", "interval[]", _array(_quoted(_interval)),
+             listable=False),
+    DataType("pair[]", "pair[]", _array(_quoted(_pair)), listable=False,
+             minmax=False),
+    DataType("odd", "odd", _odd, minmax=False),
+    DataType("title", "title", _title, minmax=False),
+    DataType("numrange", "numrange", _range(_few_numeric), minmax=False),
+    DataType("textrange", "textrange",
+             _range(lambda rng, long: rng.choice("aAbBcC")), minmax=False),
     DataType("mood", "mood", _mood),
     DataType("jsonb", "jsonb", _jsonb, minmax=False),
     DataType("pair", "pair", _pair, minmax=False),
@@ -334,6 +410,9 @@ TYPES = (
     DataType("tsvector", "tsvector", _tsvector, minmax=False),
     DataType("tid", "tid", _tid),
 )
+
+# IS NULL means something else of these.
+COMPOSITES = ("pair", "odd", "title")
 
 # The ones that real tables have most; half of all columns are of these.
 COMMON = ("int4", "int8", "text", "timestamptz", "numeric", "float8", "uuid",

@@ -73,13 +73,15 @@ def prepare(server, options):
     if options.am == "lsm":
         connection.query("CREATE EXTENSION pg_lsm")
     connection.query(datatypes.SETUP)
-    options.unavailable = set()
-    icu = connection.query("SELECT count(*) FROM pg_collation"
-                           " WHERE collname = 'en-x-icu'").scalar()
-    if icu == "1":
-        connection.query(datatypes.SETUP_ICU)
-    else:
-        options.unavailable = {"en-x-icu", "caseless"}
+    for statement in datatypes.OPTIONAL_SETUP.split(";")[:-1]:
+        connection.query(f"DO $$ BEGIN {statement};"
+                         " EXCEPTION WHEN OTHERS THEN NULL; END $$")
+    known = {row[0] for row in
+             connection.query("SELECT collname FROM pg_collation").rows}
+    known |= {row[0] for row in
+              connection.query("SELECT typname FROM pg_type").rows}
+    options.unavailable = ({t.collation for t in datatypes.TYPES}
+                           | {"title", "textrange", "citext"}) - known - {""}
     connection.close()
 
 
