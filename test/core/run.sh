@@ -1,8 +1,9 @@
 #!/bin/bash
 #
 # Runs PostgreSQL's own scripts btree_index, create_index, index_including and indexing with plain indexes turned into
-# lsm indexes, and insert_conflict, constraints and the isolation specs insert-conflict-* with unique ones; and compares
-# with the expected output. Prints "ok" or "not ok" for each, with the differences.
+# lsm indexes, and insert_conflict, constraints and the isolation specs insert-conflict-* with unique ones, and the
+# isolation specs of serializable transactions with both; and compares with the expected output. Prints "ok" or "not ok"
+# for each, with the differences.
 #
 # Differences are allowed where the method's name is printed and where allowed.txt says so, with the reason. Scripts that
 # these need run before them, unchanged; what they print is not judged.
@@ -29,6 +30,15 @@ PLAIN="create_index index_including btree_index indexing"
 UNIQUE="insert_conflict constraints"
 # Not those that are about partitioned tables.
 SPECS=$(cd "$isolation/specs" && grep -Lwi 'partition' insert-conflict-*.spec | sed 's/\.spec$//')
+# Those of serializable transactions that use an index which can be turned.
+SERIALIZABLE=$(cd "$isolation/specs" && for spec in $(grep -li 'serializable' -- *.spec | grep -v '^insert-conflict'); do
+	python3 "$here/translate.py" --all sql "$spec" | grep -q 'USING lsm\|WITH (lsm)' && echo "${spec%.spec}"
+done)
+# Before 18, core refreshes a materialized view concurrently only by a unique B-tree.
+if [ "$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')" -lt 18 ]; then
+	SERIALIZABLE=$(echo "$SERIALIZABLE" | grep -vx 'matview-write-skew')
+fi
+SPECS="$SPECS $SERIALIZABLE"
 JUDGED="$PLAIN $UNIQUE"
 BEFORE="test_setup point lseg line box path polygon circle copy create_misc create_operator create_procedure create_table create_type"
 
@@ -42,8 +52,10 @@ cp "$source"/expected/*.out "$work/in/expected/"
 # The option of translate.py for a script or spec.
 kind()
 {
-	case " $PLAIN " in
-		*" $1 "*) ;;
+	# shellcheck disable=SC2086
+	case " $(echo $PLAIN) / $(echo $SERIALIZABLE) " in
+		*" $1 "*/*) ;;
+		*/*" $1 "*) echo --all ;;
 		*) echo --unique ;;
 	esac
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Turns indexes in PostgreSQL's regression scripts into lsm indexes, and compares what came out.
 
-    translate.py [--unique] sql FILE
+    translate.py [--unique | --all] sql FILE
                                 the script or expected output on standard output, with plain indexes as lsm indexes;
-                                with --unique the unique ones, and those of PRIMARY KEY and UNIQUE, instead
-    translate.py [--unique] compare EXPECTED RESULT ALLOWED
+                                with --unique the unique ones, and those of PRIMARY KEY and UNIQUE, instead;
+                                with --all, all of these
+    translate.py [--unique | --all] compare EXPECTED RESULT ALLOWED
                                 prints the differences that name neither the method nor are in ALLOWED;
                                 exit status 1 if there are any
 
@@ -57,6 +58,10 @@ def translate_plain(text):
     return CREATE.sub(lambda m: m.group(1) + ' USING lsm' + (m.group(2) or ' '), text)
 
 
+def translate_all(text):
+    return translate_plain(translate_unique(text))
+
+
 def normalize(text):
     """Hide the method's name where core prints it."""
     text = re.sub(r'\busing (lsm|btree)\b', 'using METHOD', text, flags=re.IGNORECASE)
@@ -98,6 +103,9 @@ def main():
     translate = translate_plain
     if arguments[:1] == ['--unique']:
         translate = translate_unique
+        arguments.pop(0)
+    elif arguments[:1] == ['--all']:
+        translate = translate_all
         arguments.pop(0)
     if len(arguments) == 2 and arguments[0] == 'sql':
         with open(arguments[1], encoding='utf-8') as f:

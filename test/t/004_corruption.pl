@@ -99,7 +99,7 @@ set_crc(\$leaf_page);
 page_write($beyond, $leaf->{block}, $leaf_page);
 $node->start;
 my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT lsm_check('beyond_k')});
-like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ leads to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
+like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ points to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
 # A leaf that is not what its segment names: what lies behind it would be left, and lead to other rows.
@@ -177,7 +177,7 @@ foreach my $wrong ([ 'columns', 3, 1, $first ], [ 'tuples', 2, 0, $first ], [ 'e
 	{
 		my ($coded_ret, $coded_out, $coded_err) = $node->psql('postgres', $query);
 
-		like($coded_err, qr/ERROR:  keys of index "coded_k" are not coded as its operator classes ask for\n(.*\n)?HINT:  Please REINDEX it/,
+		like($coded_err, qr/ERROR:  keys of index "coded_k" are not coded as its operator classes and collations ask for\n(.*\n)?HINT:  Please REINDEX it/,
 			"wrong $name in the meta page: $query");
 	}
 	$node->stop;
@@ -382,7 +382,7 @@ sub damage
 		substr($page, 28, 4) = pack 'L', $1;
 		set_crc(\$page);
 		$case->{at} = "version $1";
-		$case->{says} = qr/has format version $1, but this pg_lsm works with version 6(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
+		$case->{says} = qr/has format version $1, but this pg_lsm works with version 7(.*\n)*HINT:  Install the pg_lsm that wrote the index, or REINDEX it/;
 	}
 	page_write($file, $block, $page);
 	return;

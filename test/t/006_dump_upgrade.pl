@@ -69,6 +69,15 @@ foreach my $db (qw(plain parallel))
 	check_clean($node, "$db: indexes", db => $db);
 	is($node->safe_psql($db, q{SELECT count(*) FROM pg_index WHERE indisclustered}), 1, "$db: clustered");
 }
+# The operator classes are where a B-tree's are, so the extension may be in another schema.
+$node->safe_psql('postgres', 'CREATE DATABASE elsewhere TEMPLATE template0');
+$node->safe_psql('elsewhere', 'CREATE SCHEMA own; CREATE EXTENSION pg_lsm SCHEMA own');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('elsewhere') ], 'restore where the extension is in another schema');
+is($node->safe_psql('elsewhere', $definitions), $want, 'same definitions');
+is($node->safe_psql('elsewhere', q{SET search_path = ''; CREATE INDEX ON public.t USING lsm (s varchar_pattern_ops); SELECT 1}), 1, 'classes need no search_path');
+$node->safe_psql('elsewhere', 'DROP TABLE t, e, p, c, u CASCADE; DROP OPERATOR CLASS back_ops USING lsm CASCADE; DROP EXTENSION pg_lsm');
+is($node->safe_psql('elsewhere', q{SELECT count(*) FROM pg_opclass c JOIN pg_opfamily f ON f.oid = opcfamily WHERE opcmethod NOT IN (SELECT oid FROM pg_am) OR opfmethod NOT IN (SELECT oid FROM pg_am)}), 0,
+	'DROP EXTENSION drops them');
 # A copy of a database takes the files as they are.
 $node->safe_psql('postgres', 'CREATE DATABASE wal_copy TEMPLATE plain STRATEGY wal_log');
 $node->safe_psql('postgres', 'CREATE DATABASE file_copy TEMPLATE plain STRATEGY file_copy');

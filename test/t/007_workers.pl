@@ -268,7 +268,7 @@ INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
 $node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200)');
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
 $log = substr(slurp_file($node->logfile), $log_start);
-like($log, qr/compared by alice, path pg_catalog, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path');
+like($log, qr/compared by alice, path pg_catalog, public, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path and the schema of the function');
 unlike($log, qr/compared by (?!alice)/, 'and as nobody else');
 $node->safe_psql('postgres', q{
 CREATE OR REPLACE FUNCTION tell_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$

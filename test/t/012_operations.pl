@@ -147,8 +147,9 @@ $target->safe_psql('bare', q{
 	ANALYZE scattered});
 my $scan = q{SET effective_io_concurrency = 128; SET random_page_cost = 10; SET enable_seqscan = off;
 	EXPLAIN (COSTS OFF) SELECT * FROM scattered WHERE k > 1000000000 ORDER BY k};
-like($target->safe_psql('bare', $scan), qr/Custom Scan \(Prefetch\).*Index Scan using scattered_k/s, 'prefetching scans are for all databases');
-unlike($target->safe_psql('bare', "SET pg_lsm.enable_prefetch_scan = off; $scan"), qr/Prefetch/, 'and can be turned off');
+unlike($target->safe_psql('bare', $scan), qr/Prefetch/, 'the library leaves the plans of B-trees alone');
+like($target->safe_psql('bare', "SET pg_lsm.enable_prefetch_scan = 'all'; $scan"), qr/Custom Scan \(Prefetch\).*Index Scan using scattered_k/s,
+	'but can prefetch for them, in all databases');
 ok($target->poll_query_until('bare', q{SELECT string_agg(backend_type, ' ') = 'pg_lsm launcher' FROM pg_stat_activity WHERE backend_type LIKE 'pg\_lsm%'}),
 	'there is a launcher, and no worker');
 $target->safe_psql('postgres', 'DROP DATABASE bare');

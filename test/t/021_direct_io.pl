@@ -19,6 +19,7 @@ my $node = new_node('direct', conf => q{
 	enable_sort = off
 	enable_hashagg = off
 	max_parallel_workers_per_gather = 0
+	pg_lsm.enable_prefetch_scan = 'all'
 });
 plan skip_all => 'direct I/O came with PostgreSQL 16' if $node->pg_version < 16;
 plan skip_all => 'no direct I/O here' unless $node->start(fail_ok => 1);

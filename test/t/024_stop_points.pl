@@ -19,15 +19,16 @@ plan skip_all => 'pg_lsm was built without stop points'
 
 # The point, the index it is about, and the command that comes to it.
 my $batch = 'INSERT INTO %s SELECT i, 1 FROM generate_series(2001, 2080) i';
+my $large = 'INSERT INTO %s SELECT i, 1 FROM generate_series(100001, 130000) i';
 my $rows = 'SET pg_lsm.batch_inserts = off; INSERT INTO %s SELECT i, 1 FROM generate_series(2001, 2020) i';
 my $compact = "SELECT lsm_compact('%s_k')";
 my $vacuum = 'VACUUM %s';
 my @cases = (
 	[ 'batch-write', $batch ], [ 'batch-written', $batch ],
 	[ 'page-seal', $rows ], [ 'page-sealed', $rows ], [ 'page-open', $rows ], [ 'page-opened', $rows ],
-	[ 'merge-begun', $compact ], [ 'merge-move', $compact ], [ 'space-reserved', $compact ], [ 'merge-save', $compact ],
+	[ 'space-extend', $large ], [ 'merge-begun', $compact ], [ 'merge-move', $compact ], [ 'space-reserved', $compact ], [ 'merge-save', $compact ],
 	[ 'merge-install', $compact ], [ 'merge-free', $compact ], [ 'space-freed', $compact ],
-	[ 'vacuum-page', $vacuum ], [ 'vacuum-flip', $vacuum ], [ 'vacuum-drain', $vacuum ],
+	[ 'vacuum-page', $vacuum ], [ 'vacuum-found', $vacuum ], [ 'vacuum-flip', $vacuum ], [ 'vacuum-drain', $vacuum ],
 	[ 'truncate-lock', $vacuum ], [ 'truncate-cut', $vacuum ],
 	[ 'unique-probed', $rows, 'u' ], [ 'unique-checked', $batch, 'u' ], [ 'unique-publish', $batch, 'u' ]);
 

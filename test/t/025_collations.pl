@@ -1,0 +1,202 @@
+# Which collations order text as bytes, in databases of all providers; and what becomes of
+# an index when the order of its keys changes: an index of bytes is refused, and lsm_check
+# finds one that compares by a function.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = new_node('collations', conf => "fsync = off\nenable_seqscan = off\nenable_bitmapscan = off\n");
+$node->start;
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num') / 10000;
+my $icu = $node->safe_psql('postgres', q{SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'});
+my $icu_column = $version >= 17 ? 'colllocale' : 'colliculocale';
+
+sub storage
+{
+	my ($database, $index) = @_;
+	return $node->safe_psql($database, "SELECT string_agg(storage, ' ' ORDER BY ordinal) FROM lsm_index_columns('$index')");
+}
+
+# A database with such options: its default collation, and the order of some words.
+sub check_database
+{
+	my ($name, $options, $expected) = @_;
+
+	my ($ret, $out, $err) = $node->psql('postgres', "CREATE DATABASE $name TEMPLATE template0 $options");
+
+	SKIP:
+	{
+		skip "$name: $err", 3 if $ret != 0;
+		$node->safe_psql($name, q{
+			CREATE EXTENSION pg_lsm;
+			CREATE TABLE w (t text, v varchar(20), c char(12), n int);
+			CREATE INDEX w_t ON w USING lsm (t, v, c, n);
+			INSERT INTO w SELECT x, x, x, n FROM unnest('{a,B,b,A,"a ",aa,"a-a","a_b",Zz,zZ,"",1,10,2,~}'::text[]) WITH ORDINALITY u (x, n);
+			INSERT INTO w SELECT chr(i), chr(i), chr(i), i FROM generate_series(1, 127) i;
+		});
+		$node->safe_psql($name, q{INSERT INTO w SELECT chr(i), chr(i), chr(i), i FROM generate_series(128, 70000, 97) i WHERE i NOT BETWEEN 55296 AND 57343})
+			if $options =~ /UTF8/;
+		is(storage($name, 'w_t'), "$expected $expected $expected $expected", "$name: text is stored as $expected");
+		my $query = 'SELECT t, v, c, n FROM w ORDER BY t, v, c, n';
+		is($node->safe_psql($name, $query), $node->safe_psql($name, "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_seqscan = on; $query"),
+			"$name: the index has the order of a sort");
+		is($node->psql($name, q{SELECT lsm_check('w_t', true)}), 0, "$name: the index is sound");
+	}
+}
+
+check_database('c', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'UTF8'}, 'bytes');
+check_database('ascii', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'SQL_ASCII'}, 'bytes');
+check_database('libc', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'UTF8'}, 'bytes');
+# C.UTF-8 counts in databases of its encoding only.
+check_database('libc_ascii', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'SQL_ASCII'}, 'function');
+check_database('english', q{LC_COLLATE 'en_US.UTF-8' LC_CTYPE 'en_US.UTF-8' ENCODING 'UTF8'}, 'function');
+check_database('icu', q{LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C' ENCODING 'UTF8'}, 'function') if $icu;
+check_database('builtin_c', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
+check_database('builtin', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
+check_database('unicode', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'PG_UNICODE_FAST' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
+
+# What an index says whose keys may be in another order than before.
+sub check_refused
+{
+	my ($index, $name) = @_;
+
+	foreach my $query ("SELECT t FROM words WHERE t >= 'b' ORDER BY t", q{INSERT INTO words VALUES ('x')}, "SELECT lsm_check('$index')", 'VACUUM words')
+	{
+		my ($ret, $out, $err) = $node->psql('postgres', $query);
+
+		like($err, qr/ERROR:  keys of index "$index" are not coded as .*ask for\nDETAIL:  The order of column 1 has changed.*\n(.*\n)?HINT:  Please REINDEX it/, "$name: $query");
+	}
+}
+
+sub check_found
+{
+	my ($index, $name) = @_;
+	my ($ret, $out, $err) = $node->psql('postgres', "SELECT lsm_check('$index')");
+
+	like($err, qr/ERROR:  index "$index" is corrupted at block .*\nDETAIL:  Its keys are compared by functions\..*\n(.*\n)?HINT:  Please REINDEX it/,
+		"$name: lsm_check finds that entries are not in order");
+	$node->safe_psql('postgres', "REINDEX INDEX $index");
+	is($node->psql('postgres', "SELECT lsm_check('$index', true)"), 0, "$name: REINDEX mends it");
+}
+
+# Words, so many that there are several pages.
+my $words = q{SELECT w || i FROM unnest('{a,A,b,B,ä,o,ö,p,z,Z,_a,-b}'::text[]) w, generate_series(1, 40) i};
+
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
+SKIP:
+{
+	skip 'no ICU', 24 if !$icu;
+	# libc's C.UTF-8, as an older library would have it: with rules.
+	$node->safe_psql('postgres', qq{
+		CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8');
+		CREATE TABLE words (t text COLLATE plain);
+		CREATE INDEX words_t ON words USING lsm (t);
+		INSERT INTO words $words;
+	});
+	is(storage('postgres', 'words_t'), 'bytes', 'C.UTF-8 is bytes');
+	$node->safe_psql('postgres', qq{SET allow_system_table_mods = on;
+		UPDATE pg_collation SET collprovider = 'i', $icu_column = 'en', collcollate = NULL, collctype = NULL WHERE collname = 'plain'});
+	check_refused('words_t', 'bytes under another collation');
+	$node->safe_psql('postgres', 'REINDEX INDEX words_t');
+	is(storage('postgres', 'words_t'), 'function', 'after REINDEX its keys are compared by a function');
+	check_clean($node, 'and the index is sound');
+
+	# An index that was made for rules works on when there are none, if the order is the same.
+	$node->safe_psql('postgres', qq{
+		DELETE FROM words WHERE t !~ '^[a-z][0-9]*\$';
+		REINDEX INDEX words_t;
+		UPDATE pg_collation SET collprovider = 'c', $icu_column = NULL, collcollate = 'C.UTF-8', collctype = 'C.UTF-8' WHERE collname = 'plain'});
+	is(storage('postgres', 'words_t'), 'function', 'an index stays as it was made');
+	is($node->safe_psql('postgres', q{SELECT count(*) FROM words WHERE t >= 'b' AND t < 'o'}),
+		$node->safe_psql('postgres', q{SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SELECT count(*) FROM words WHERE t >= 'b' AND t < 'o'}),
+		'and can be read');
+	$node->safe_psql('postgres', 'DROP TABLE words; DROP COLLATION plain');
+
+	# ICU with other rules, as another version of the library would have them.
+	foreach my $case ([ 'upper case first', 'en', 'en-u-kf-upper' ], [ 'letters of another language', 'en', 'sv' ], [ 'digits as numbers', 'en', 'en-u-kn-true' ])
+	{
+		my ($name, $before, $after) = @$case;
+
+		$node->safe_psql('postgres', qq{
+			CREATE COLLATION moves (provider = icu, locale = '$before');
+			CREATE TABLE words (t text COLLATE moves, n int);
+			CREATE INDEX words_t ON words USING lsm (n, t DESC);
+			INSERT INTO words SELECT w, 1 FROM ($words) x (w);
+			SELECT lsm_check('words_t', true);
+		});
+		# What a changed library and ALTER COLLATION ... REFRESH VERSION come to.
+		$node->safe_psql('postgres', qq{UPDATE pg_collation SET $icu_column = '$after', collversion = 'another' WHERE collname = 'moves'});
+		my ($ret, $out, $err) = $node->psql('postgres', q{SELECT count(*) FROM words WHERE t > 'b' COLLATE moves});
+
+		like($err, qr/WARNING:  collation "moves" has version mismatch/, "$name: core warns");
+		$node->safe_psql('postgres', 'ALTER COLLATION moves REFRESH VERSION');
+		check_found('words_t', $name);
+		$node->safe_psql('postgres', 'DROP TABLE words; DROP COLLATION moves');
+	}
+}
+
+# A comparison function that is replaced stands for any change of an order.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN btint4cmp(a, b); END';
+	CREATE OPERATOR CLASS tens FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 by_tens(int, int);
+	CREATE TABLE numbers (k int, n int);
+	CREATE INDEX numbers_k ON numbers USING lsm (k tens) INCLUDE (n);
+	INSERT INTO numbers SELECT i * 7 % 400, i FROM generate_series(1, 400) i;
+	INSERT INTO numbers VALUES (1000, 0);
+	SELECT lsm_check('numbers_k', true);
+});
+foreach my $case ([ 'reverse order', 'btint4cmp(b, a)' ], [ 'another order of few', 'CASE WHEN 1000 IN (a, b) THEN btint4cmp(b, a) ELSE btint4cmp(a, b) END' ])
+{
+	my ($name, $expression) = @$case;
+
+	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k');
+	$node->safe_psql('postgres', "CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$BEGIN RETURN $expression; END\$\$");
+	check_found('numbers_k', $name);
+}
+# Work on such an index may fail, but harms nothing else, and REINDEX mends what comes of it.
+foreach my $expression ('btint4cmp(b, a)', 'CASE WHEN a % 7 = 3 OR b % 7 = 3 THEN btint4cmp(b, a) ELSE btint4cmp(a, b) END', 'btint4cmp(a # 85, b # 85)', 'btint4cmp(a % 10, b % 10)', 'btint4cmp(a * 1000003 % 1009, b * 1000003 % 1009)', '1')
+{
+	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k; INSERT INTO numbers SELECT i, i FROM generate_series(1, 300) i');
+	$node->safe_psql('postgres', "CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$BEGIN RETURN $expression; END\$\$");
+	$node->psql('postgres', "SET statement_timeout = '3s'; $_")
+		foreach 'INSERT INTO numbers SELECT i, i FROM generate_series(1, 300) i', 'INSERT INTO numbers VALUES (5, 5)', q{SELECT lsm_compact('numbers_k')}, 'SELECT count(*) FROM numbers WHERE k > 5',
+		'DELETE FROM numbers WHERE n % 3 = 0', 'VACUUM numbers', 'INSERT INTO numbers SELECT i, -1 FROM generate_series(1, 300) i', q{SELECT lsm_compact('numbers_k')},
+		'SELECT k FROM numbers ORDER BY k DESC', 'DELETE FROM numbers WHERE n = -1', 'VACUUM numbers';
+	# A merge that never ends would write the disk full.
+	cmp_ok($node->safe_psql('postgres', q{SELECT pg_relation_size('numbers_k')}), '<', 16 * 1024 * 1024, "work under the order $expression ends");
+	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k');
+	is($node->psql('postgres', q{SELECT lsm_check('numbers_k', true)}), 0, "work under the order $expression, and REINDEX");
+}
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|terminated by signal/, 'no crash');
+# Also where it makes two keys of a unique index equal.
+$node->safe_psql('postgres', q{
+	DROP INDEX numbers_k;
+	CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$;
+	DELETE FROM numbers WHERE ctid NOT IN (SELECT min(ctid) FROM numbers GROUP BY k);
+	CREATE UNIQUE INDEX numbers_k ON numbers USING lsm (k tens);
+	CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a / 10, b / 10); END$$;
+});
+my ($ret, $out, $err) = $node->psql('postgres', q{SELECT lsm_check('numbers_k', true)});
+like($err, qr/ERROR:  .*"numbers_k"/, 'a unique index whose keys became equal');
+# The class of bytes is refused when its function is another one.
+$node->safe_psql('postgres', q{DROP TABLE numbers;
+	CREATE TABLE words (t int, n int);
+	CREATE OPERATOR CLASS own FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
+	CREATE INDEX words_t ON words USING lsm (t own);
+	INSERT INTO words SELECT i, i FROM generate_series(1, 300) i;
+	UPDATE pg_amproc SET amproc = 'by_tens'::regproc WHERE amprocfamily = (SELECT oid FROM pg_opfamily WHERE opfname = 'own')});
+$node->restart;
+foreach my $query ('SELECT lsm_check(\'words_t\')', 'SELECT n FROM words WHERE t = 5', 'INSERT INTO words VALUES (1, 1)')
+{
+	($ret, $out, $err) = $node->psql('postgres', $query);
+	like($err, qr/ERROR:  keys of index "words_t" are not coded as .*ask for\nDETAIL:  The order of column 1 has changed/, "another function: $query");
+}
+
+$node->stop;
+done_testing();
