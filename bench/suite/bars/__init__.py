@@ -7,6 +7,7 @@
     sessions        bars on single-row INSERTs, and on lookups beside a load
     reads           bars on reads, fresh and settled; on loops, updates and queues
     flash           bars on the prefetching scan, cold and in memory
+    types           bars on key types
     replay          bars on workers, and on a standby beside a load
     billion         a load of a billion rows, which is not among "all"
     builds          bars on CREATE INDEX and on small indexes

@@ -3,26 +3,29 @@
 import argparse
 
 from .. import positive
-from . import billion, builds, flash, loads, reads, replay, sessions
+from . import billion, builds, flash, large_types, loads, reads, replay, sessions, types
 
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
 FULL = {"rows": 100_000_000, "seconds": 60.0, "warmup": 10.0, "limit": 1500.0}
 # What stands for an experiment because it has several bars.
 ALIASES = {"space": ["int4"], "wal": ["int4"], "worst": ["int4"],
-           "walsize": ["wal-" + size for size in loads.MAX_WAL_SIZES]}
+           "walsize": ["wal-" + size for size in loads.MAX_WAL_SIZES],
+           "types": [experiment.name for experiment in types.EXPERIMENTS],
+           "large": [experiment.name for experiment in large_types.EXPERIMENTS]}
 
 DESCRIPTION = """Checks the project's bars: ratios of lsm to no index and to btree, taken within this run, with the systems in turns,
 in a server of PostgreSQL's own settings (but shared_buffers) within a memory control group."""
 EPILOG = """Bars, by name:
 %s
-  int4 is also called wal, space and worst; walsize stands for all that begin with wal-. All sizes are shares of --rows. What has been measured is in the file of
+  int4 is also called wal, space and worst; walsize stands for all that begin with wal-,
+  types for all that begin with type-, large for all that begin with large-. All sizes are shares of --rows. What has been measured is in the file of
   --csv, which runs append to, also after an interrupt. The exit status is 0 when no bar is missed, 1 when one is, 2 when
   something could not be measured. bench/README.md says how it is measured."""
 
 
 def experiments():
-    return [experiment for module in (loads, sessions, reads, flash, replay, builds, billion)
+    return [experiment for module in (loads, sessions, reads, flash, replay, builds, types, large_types, billion)
             for experiment in module.EXPERIMENTS]
 
 

@@ -154,7 +154,7 @@ class Warm:
         """With the node / without it, of each pair."""
         part = "SET pg_lsm.enable_prefetch_scan = %%s;\n\\timing on\nDO $$ BEGIN FOR i IN 1 .. %d LOOP EXECUTE '%s'; " \
             "END LOOP; END $$;\n\\timing off\n" % (times, sql)
-        answer = bench.server.query((part % "on" + part % "off") * (self.PAIRS + 1), **WARM_SESSION)
+        answer = bench.server.query((part % "'all'" + part % "off") * (self.PAIRS + 1), **WARM_SESSION)
         ms = [float(text.split(" ms")[0]) for text in answer.split("Time: ")[1:]]
         return [ms[i] / ms[i + 1] for i in range(2, len(ms), 2)]        # the first pair warms up
 

@@ -25,13 +25,14 @@ SELECTIVITIES = (0.05, 0.10, 0.20, 0.30, 0.40)
 CORE = {"pg_lsm.enable_prefetch_scan": "off"}
 CORE_INDEX = dict(CORE, enable_seqscan="off", enable_bitmapscan="off")
 CORE_BITMAP = dict(CORE, enable_seqscan="off", enable_indexscan="off")
-PREFETCH = dict(CORE_INDEX, **{"enable_sort": "off", "pg_lsm.enable_prefetch_scan": "on",
+PREFETCH = dict(CORE_INDEX, **{"enable_sort": "off", "pg_lsm.enable_prefetch_scan": "all",
                                "pg_lsm.prefetch_depth": "128"})
 BITMAP = "sorted scan, 128 reads ahead"
 BY_PAGE = "by page, 128 ahead"
 IN_ORDER = "in order, 128 ahead"
 # The planner is told the truth about an SSD.
-PLANNER = {"random_page_cost": "15", "effective_io_concurrency": "128", "effective_cache_size": "700MB"}
+PLANNER = {"pg_lsm.enable_prefetch_scan": "all", "random_page_cost": "15", "effective_io_concurrency": "128",
+           "effective_cache_size": "700MB"}
 WAYS = (
     ("plain index scan", CORE_INDEX),
     ("sorted (bitmap) scan", dict(CORE_BITMAP, effective_io_concurrency="0")),
