@@ -290,11 +290,12 @@ ask_own_filter(LsmRunCursor *c, Question *q, bool *asked)
 	return !*asked || lsm_memory_filter_has(&q->own->filter, hash);
 }
 
-/* List the segments of a small run.  False if the cursor is stale. */
+/* List the segments of a small run, none if one has no filter.  False if the cursor is stale. */
 static bool
 list_few(LsmRunCursor *c)
 {
 	LsmReadContext *cx = c->cx;
+	int			filters = 0;
 
 	if (c->few_run == c->run.run_id && c->few_edits == cx->edits)
 		return true;
@@ -306,6 +307,10 @@ list_few(LsmRunCursor *c)
 		lsm_read_set_stale(cx, c->run.start);
 		return false;
 	}
+	for (int i = 0; i < c->few_count; i++)
+		filters += c->few[i].filter_blocks > 0;
+	if (filters < c->few_count)
+		c->few_count = 0;
 	c->few_run = c->run.run_id;
 	c->few_edits = cx->edits;
 	return true;
@@ -324,7 +329,7 @@ all_few_lack(LsmRunCursor *c, uint64 hash)
 	for (int i = 0; i < c->few_count && lacks && !c->cx->stale; i++)
 	{
 		c->segment = c->few[i];
-		lacks = c->segment.filter_blocks > 0 && !ask_segment_filter(c, hash);
+		lacks = !ask_segment_filter(c, hash);
 	}
 	c->segment = here;
 	return lacks;
@@ -347,11 +352,11 @@ lsm_run_few_lack(LsmRunCursor *c)
 
 	if (cx->lookup_columns < cx->ks->nkeys || c->run.dir_height != 1 || c->is_near ||
 		c->run.segments > LSM_FEW_SEGMENTS || c->run.blocks > LSM_FEW_BLOCKS ||
-		!lsm_habit_is_asking(*habit) || !lsm_run_lookup_hash(cx, cx->ks->nkeys, &hash))
+		!lsm_habit_is_asking(*habit))
 		return false;
 	if (!list_few(c))
 		return true;
-	if (!all_few_lack(c, hash))
+	if (c->few_count == 0 || !lsm_run_lookup_hash(cx, cx->ks->nkeys, &hash) || !all_few_lack(c, hash))
 		return false;
 	if (cx->stale)
 		return true;
