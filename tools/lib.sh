@@ -13,7 +13,7 @@
 #   TMPDIR             where temporary folders go
 
 LSM_PG_MIN=15
-LSM_PG_MAX=18
+LSM_PG_MAX=19
 
 # --- messages ----------------------------------------------------------------
 

@@ -59,65 +59,61 @@ translate_compare_type(CompareType type, Oid opfamily)
 }
 #endif
 
-static void
-set_properties(IndexAmRoutine *am)
-{
-	am->amstrategies = BTMaxStrategyNumber;
-	am->amsupport = LSM_AM_SUPPORT_PROCS;
-	am->amoptsprocnum = BTOPTIONS_PROC;
-	am->amcanorder = true;
-	am->amcanbackward = true;
-	am->amcanunique = true;
-	am->amcanmulticol = true;
-	am->amoptionalkey = true;
-	am->amsearcharray = true;
-	am->amsearchnulls = true;
-	am->amclusterable = true;
-	am->ampredlocks = true;
-	am->amcanparallel = true;
-	am->amcaninclude = true;
-	am->amusemaintenanceworkmem = false;
-	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
-	am->amkeytype = InvalidOid;
+static const IndexAmRoutine routine = {
+	.type = T_IndexAmRoutine,
+	.amstrategies = BTMaxStrategyNumber,
+	.amsupport = LSM_AM_SUPPORT_PROCS,
+	.amoptsprocnum = BTOPTIONS_PROC,
+	.amcanorder = true,
+	.amcanbackward = true,
+	.amcanunique = true,
+	.amcanmulticol = true,
+	.amoptionalkey = true,
+	.amsearcharray = true,
+	.amsearchnulls = true,
+	.amclusterable = true,
+	.ampredlocks = true,
+	.amcanparallel = true,
+	.amcaninclude = true,
+	.amusemaintenanceworkmem = false,
+	.amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL,
+	.amkeytype = InvalidOid,
 #ifdef LSM_HAS_BUILD_PARALLEL_FLAG
-	am->amcanbuildparallel = true;
+	.amcanbuildparallel = true,
 #endif
 #ifdef LSM_HAS_COMPARE_TYPE
-	am->amcanhash = false;
-	am->amconsistentequality = true;
-	am->amconsistentordering = true;
-	am->amgettreeheight = lsm_am_tree_height;
-	am->amtranslatestrategy = translate_strategy;
-	am->amtranslatecmptype = translate_compare_type;
+	.amcanhash = false,
+	.amconsistentequality = true,
+	.amconsistentordering = true,
+	.amgettreeheight = lsm_am_tree_height,
+	.amtranslatestrategy = translate_strategy,
+	.amtranslatecmptype = translate_compare_type,
 #endif
-}
+	.ambuild = lsm_am_build,
+	.ambuildempty = lsm_am_build_empty,
+	.aminsert = lsm_am_insert,
+	.ambulkdelete = lsm_am_bulk_delete,
+	.amvacuumcleanup = lsm_am_vacuum_cleanup,
+	.amcanreturn = lsm_am_can_return,
+	.amcostestimate = lsm_am_cost_estimate,
+	.amoptions = lsm_options_parse,
+	.ambuildphasename = lsm_am_build_phase_name,
+	.amvalidate = lsm_am_validate,
+	.amadjustmembers = lsm_am_adjust_members,
+	.ambeginscan = lsm_am_begin_scan,
+	.amrescan = lsm_am_rescan,
+	.amgettuple = lsm_am_get_tuple,
+	.amgetbitmap = lsm_am_get_bitmap,
+	.amendscan = lsm_am_end_scan,
+	.ammarkpos = lsm_am_mark,
+	.amrestrpos = lsm_am_restore,
+	.amestimateparallelscan = lsm_am_estimate_parallel_scan,
+	.aminitparallelscan = lsm_am_init_parallel_scan,
+	.amparallelrescan = lsm_am_parallel_rescan,
+};
 
 Datum
 lsm_handler(PG_FUNCTION_ARGS)
 {
-	IndexAmRoutine *am = makeNode(IndexAmRoutine);
-
-	set_properties(am);
-	am->ambuild = lsm_am_build;
-	am->ambuildempty = lsm_am_build_empty;
-	am->aminsert = lsm_am_insert;
-	am->ambulkdelete = lsm_am_bulk_delete;
-	am->amvacuumcleanup = lsm_am_vacuum_cleanup;
-	am->amcanreturn = lsm_am_can_return;
-	am->amcostestimate = lsm_am_cost_estimate;
-	am->amoptions = lsm_options_parse;
-	am->ambuildphasename = lsm_am_build_phase_name;
-	am->amvalidate = lsm_am_validate;
-	am->amadjustmembers = lsm_am_adjust_members;
-	am->ambeginscan = lsm_am_begin_scan;
-	am->amrescan = lsm_am_rescan;
-	am->amgettuple = lsm_am_get_tuple;
-	am->amgetbitmap = lsm_am_get_bitmap;
-	am->amendscan = lsm_am_end_scan;
-	am->ammarkpos = lsm_am_mark;
-	am->amrestrpos = lsm_am_restore;
-	am->amestimateparallelscan = lsm_am_estimate_parallel_scan;
-	am->aminitparallelscan = lsm_am_init_parallel_scan;
-	am->amparallelrescan = lsm_am_parallel_rescan;
-	PG_RETURN_POINTER(am);
+	PG_RETURN_POINTER(lsm_give_routine(&routine));
 }

@@ -1,6 +1,6 @@
 /*
  * compat.h
- *	  Differences between the supported server versions, 15 to 18.
+ *	  Differences between the supported server versions, 15 to 19.
  *
  * This is the only file that tests PG_VERSION_NUM (checked in CI).  All other files use the names
  * defined here.
@@ -13,11 +13,14 @@
 
 #include "postgres.h"
 
+#include "access/amapi.h"
 #include "access/genam.h"
+#include "access/heapam.h"
 #include "access/heapam_xlog.h"
 #include "access/htup_details.h"
 #include "access/relscan.h"
 #include "access/rmgr.h"
+#include "access/tableam.h"
 #include "access/xlog_internal.h"
 #include "catalog/pg_class.h"
 #include "commands/explain.h"
@@ -26,10 +29,12 @@
 #include "commands/explain_state.h"
 #endif
 #include "commands/vacuum.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
+#include "postmaster/bgworker.h"
 #include "storage/buf_internals.h"
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
@@ -42,12 +47,15 @@
 #endif
 #include "storage/standby.h"
 #include "utils/acl.h"
+#include "utils/date.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/selfuncs.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 #include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000
@@ -405,13 +413,23 @@ lsm_count_search(IndexScanDesc scan)
 static inline IndexScanDesc
 lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
 {
+#if PG_VERSION_NUM >= 190000
 	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot,
-#if PG_VERSION_NUM >= 180000
+						   IsA(node, IndexOnlyScanState) ?
+						   ((IndexOnlyScanState *) node)->ioss_Instrument :
+						   ((IndexScanState *) node)->iss_Instrument,
+						   key_count, 0,
+						   ScanRelIsReadOnly(node) ? SO_HINT_REL_READ_ONLY : SO_NONE);
+#elif PG_VERSION_NUM >= 180000
+	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot,
 						   IsA(node, IndexOnlyScanState) ?
 						   &((IndexOnlyScanState *) node)->ioss_Instrument :
 						   &((IndexScanState *) node)->iss_Instrument,
-#endif
 						   key_count, 0);
+#else
+	return index_beginscan(node->ss_currentRelation, index, node->ps.state->es_snapshot, key_count,
+						   0);
+#endif
 }
 
 /* Treat a path as disabled if the other one is.  Before 18, the costs show that. */
@@ -492,11 +510,167 @@ lsm_vacuum_truncates(Relation table)
 {
 	StdRdOptions *options = (StdRdOptions *) table->rd_options;
 
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+	if (options == NULL || options->vacuum_truncate == PG_TERNARY_UNSET)
+		return vacuum_truncate;
+	return options->vacuum_truncate == PG_TERNARY_TRUE;
+#elif PG_VERSION_NUM >= 180000
 	if (options == NULL || !options->vacuum_truncate_set)
 		return vacuum_truncate;
-#endif
+	return options->vacuum_truncate;
+#else
 	return options == NULL || options->vacuum_truncate;
+#endif
+}
+
+/* --- drop with 18 ------------------------------------------------------------- */
+
+/* Returns what the handler returns for this routine.  Before 19, core frees it. */
+static inline const IndexAmRoutine *
+lsm_give_routine(const IndexAmRoutine *routine)
+{
+#if PG_VERSION_NUM >= 190000
+	return routine;
+#else
+	return memcpy(palloc(sizeof(IndexAmRoutine)), routine, sizeof(IndexAmRoutine));
+#endif
+}
+
+/* The hook that follows the reading of a table's indexes, its parameters and those to pass on. */
+#if PG_VERSION_NUM >= 190000
+#include "optimizer/pathnode.h"
+typedef build_simple_rel_hook_type LsmRelationHook;
+#define lsm_relation_hook		build_simple_rel_hook
+#define LSM_RELATION_HOOK_ARGS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry
+#define LSM_RELATION_HOOK_PASS	root, rel, entry
+#else
+#include "optimizer/plancat.h"
+typedef get_relation_info_hook_type LsmRelationHook;
+#define lsm_relation_hook		get_relation_info_hook
+#define LSM_RELATION_HOOK_ARGS	PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel
+#define LSM_RELATION_HOOK_PASS	root, relation, inherits, rel
+#endif
+
+/*
+ * Register a boolean option of EXPLAIN.  From 19 on, auto_explain.log_extension_options can name
+ * it, too.
+ */
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+static inline void
+lsm_register_explain_option(const char *name, ExplainOptionHandler handler)
+{
+#if PG_VERSION_NUM >= 190000
+	RegisterExtensionExplainOption(name, handler, GUCCheckBooleanExplainOption);
+#else
+	RegisterExtensionExplainOption(name, handler);
+#endif
+}
+#endif
+
+/* A background worker leaves when its database is dropped, moved, renamed, or used as a template. */
+#if PG_VERSION_NUM >= 190000
+#define LSM_BGWORKER_INTERRUPTIBLE BGWORKER_INTERRUPTIBLE
+#else
+#define LSM_BGWORKER_INTERRUPTIBLE 0
+#endif
+
+static inline TableScanDesc
+lsm_beginscan_parallel(Relation heap, ParallelTableScanDesc shared_scan)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan_parallel(heap, shared_scan, SO_NONE);
+#else
+	return table_beginscan_parallel(heap, shared_scan);
+#endif
+}
+
+/*
+ * Make this page of the heap the one that an index scan's fetches hold.  Takes over the pin.  The
+ * caller has released the previous page with lsm_fetch_drop_page, or knows that it is this one.
+ */
+static inline void
+lsm_fetch_hold_page(IndexFetchHeapData *fetch, Buffer buffer, BlockNumber block)
+{
+	fetch->xs_cbuf = buffer;
+#if PG_VERSION_NUM >= 190000
+	fetch->xs_blk = block;
+#endif
+}
+
+/* Release the page that an index scan's fetches hold, if any. */
+static inline void
+lsm_fetch_drop_page(IndexFetchHeapData *fetch)
+{
+	Buffer		buffer = fetch->xs_cbuf;
+
+	lsm_fetch_hold_page(fetch, InvalidBuffer, InvalidBlockNumber);
+	if (BufferIsValid(buffer))
+		ReleaseBuffer(buffer);
+}
+
+/* Prune the page that an index scan's fetches hold, as core does when it has read one. */
+static inline void
+lsm_fetch_prune_page(IndexFetchHeapData *fetch)
+{
+#if PG_VERSION_NUM >= 190000
+	heap_page_prune_opt(fetch->xs_base.rel, fetch->xs_cbuf, &fetch->xs_vmbuffer,
+						(fetch->xs_base.flags & SO_HINT_REL_READ_ONLY) != 0);
+#else
+	heap_page_prune_opt(fetch->xs_base.rel, fetch->xs_cbuf);
+#endif
+}
+
+/* Convert as core does when it compares the types.  False if the result is out of range. */
+#if PG_VERSION_NUM >= 190000
+#include "nodes/miscnodes.h"
+#endif
+
+static inline bool
+lsm_date_to_timestamp(DateADT date, Timestamp *result)
+{
+#if PG_VERSION_NUM >= 190000
+	ErrorSaveContext error = {T_ErrorSaveContext};
+
+	*result = date2timestamp_safe(date, (Node *) &error);
+	return !error.error_occurred;
+#else
+	int			overflow;
+
+	*result = date2timestamp_opt_overflow(date, &overflow);
+	return overflow == 0;
+#endif
+}
+
+static inline bool
+lsm_date_to_timestamptz(DateADT date, TimestampTz *result)
+{
+#if PG_VERSION_NUM >= 190000
+	ErrorSaveContext error = {T_ErrorSaveContext};
+
+	*result = date2timestamptz_safe(date, (Node *) &error);
+	return !error.error_occurred;
+#else
+	int			overflow;
+
+	*result = date2timestamptz_opt_overflow(date, &overflow);
+	return overflow == 0;
+#endif
+}
+
+static inline bool
+lsm_timestamp_to_timestamptz(Timestamp timestamp, TimestampTz *result)
+{
+#if PG_VERSION_NUM >= 190000
+	ErrorSaveContext error = {T_ErrorSaveContext};
+
+	*result = timestamp2timestamptz_safe(timestamp, (Node *) &error);
+	return !error.error_occurred;
+#else
+	int			overflow;
+
+	*result = timestamp2timestamptz_opt_overflow(timestamp, &overflow);
+	return overflow == 0;
+#endif
 }
 
 /* --- the same in all versions, but internal to core ---------------------------- */
@@ -513,7 +687,11 @@ lsm_buffer_is_dirty(Buffer buffer)
 	BufferDesc *desc = BufferIsLocal(buffer) ? GetLocalBufferDescriptor(-buffer - 1) :
 		GetBufferDescriptor(buffer - 1);
 
+#if PG_VERSION_NUM >= 190000
+	return (pg_atomic_read_u64(&desc->state) & BM_DIRTY) != 0;
+#else
 	return (pg_atomic_read_u32(&desc->state) & BM_DIRTY) != 0;
+#endif
 }
 
 #endif							/* LSM_COMPAT_H */

@@ -164,7 +164,7 @@ static double
 scan_share(ParallelTableScanDesc shared_scan, LsmBuildSpool *spool, Relation heap,
 		   Relation index, IndexInfo *info, bool progress)
 {
-	TableScanDesc scan = table_beginscan_parallel(heap, shared_scan);
+	TableScanDesc scan = lsm_beginscan_parallel(heap, shared_scan);
 
 	return table_index_build_scan(heap, index, info, true, progress, lsm_spool_add_row, spool,
 								  scan);

@@ -139,10 +139,10 @@ watch_read(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, LsmReadWa
 		IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
 		Buffer		previous = fetch->xs_cbuf;
 
-		fetch->xs_cbuf = ReleaseAndReadBuffer(previous, index->heapRelation, block);
+		lsm_fetch_hold_page(fetch, ReleaseAndReadBuffer(previous, index->heapRelation, block), block);
 		lsm_pace_stop_clock(watch);
 		if (fetch->xs_cbuf != previous)
-			heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
+			lsm_fetch_prune_page(fetch);
 	}
 }
 
@@ -267,11 +267,9 @@ take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
 
-	if (BufferIsValid(fetch->xs_cbuf))
-		ReleaseBuffer(fetch->xs_cbuf);
-	fetch->xs_cbuf = InvalidBuffer;
-	fetch->xs_cbuf = lsm_stream_take(&scan->stream, block);
-	heap_page_prune_opt(index->heapRelation, fetch->xs_cbuf);
+	lsm_fetch_drop_page(fetch);
+	lsm_fetch_hold_page(fetch, lsm_stream_take(&scan->stream, block), block);
+	lsm_fetch_prune_page(fetch);
 }
 
 /* Fetch the row of a TID from the queue.  Returns whether it is visible. */
@@ -335,15 +333,6 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 	return true;
 }
 
-/* By page: read and pin this page in place of the previous one. */
-static Buffer
-pin_page(PrefetchScan *scan, Relation table, Buffer previous, BlockNumber block)
-{
-	if (BufferIsValid(previous))
-		ReleaseBuffer(previous);
-	return ReadBufferExtended(table, MAIN_FORKNUM, block, RBM_NORMAL, ring_of_round(scan));
-}
-
 /*
  * By page: pin the page of these TIDs.  Replace the TIDs by the places of their visible rows, and
  * drop the others.  The pin, which is core's scan's, keeps the rows in place.
@@ -361,9 +350,11 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	lsm_pace_begin_watch(&scan->pace, page->block, &watch);
 	if (!scan->is_streaming || !page->was_ahead)
 	{
-		fetch->xs_cbuf = pin_page(scan, table, fetch->xs_cbuf, page->block);
+		lsm_fetch_drop_page(fetch);
+		lsm_fetch_hold_page(fetch, ReadBufferExtended(table, MAIN_FORKNUM, page->block, RBM_NORMAL,
+													  ring_of_round(scan)), page->block);
 		lsm_pace_stop_clock(&watch);
-		heap_page_prune_opt(table, fetch->xs_cbuf);
+		lsm_fetch_prune_page(fetch);
 	}
 	LockBuffer(fetch->xs_cbuf, BUFFER_LOCK_SHARE);
 	lsm_test_old_snapshot(index->xs_snapshot, table, BufferGetPage(fetch->xs_cbuf));

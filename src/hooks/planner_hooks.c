@@ -6,10 +6,10 @@
  */
 #include "postgres.h"
 
+#include "base/compat.h"
 #include "exec/prefetch.h"
 #include "hooks/hooks.h"
 #include "optimizer/paths.h"
-#include "optimizer/plancat.h"
 #include "planner/planner.h"
 
 #ifdef LSM_HAS_EXPLAIN_OPTIONS
@@ -17,14 +17,14 @@
 #include "commands/explain_state.h"
 #endif
 
-static get_relation_info_hook_type previous_relation_info;
+static LsmRelationHook previous_relation_info;
 static set_rel_pathlist_hook_type previous_pathlist;
 
 static void
-adjust_relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+adjust_relation_info(LSM_RELATION_HOOK_ARGS)
 {
 	if (previous_relation_info)
-		previous_relation_info(root, relation, inherits, rel);
+		previous_relation_info(LSM_RELATION_HOOK_PASS);
 	lsm_present_indexes(rel);
 }
 
@@ -61,8 +61,8 @@ validate_explain_options(ExplainState *es, List *options, ParseState *pstate)
 void
 lsm_planner_hooks_install(void)
 {
-	previous_relation_info = get_relation_info_hook;
-	get_relation_info_hook = adjust_relation_info;
+	previous_relation_info = lsm_relation_hook;
+	lsm_relation_hook = adjust_relation_info;
 	previous_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = add_paths;
 #ifdef LSM_HAS_EXPLAIN_OPTIONS

@@ -59,7 +59,7 @@ entry_is_zero(const char *from, const char *to)
 
 /* Are the unused bits of the null bitmap, and the padding up to the data, zero? */
 static bool
-entry_nulls_are_clean(const bits8 *nulls, int natts, const char *data)
+entry_nulls_are_clean(const uint8 *nulls, int natts, const char *data)
 {
 	int			whole = natts / 8;
 
@@ -79,7 +79,7 @@ static const char *
 entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 {
 	IndexTuple	tuple = (IndexTuple) bytes;
-	const bits8 *nulls = (const bits8 *) (bytes + sizeof(IndexTupleData));
+	const uint8 *nulls = (const uint8 *) (bytes + sizeof(IndexTupleData));
 	const char *end;
 	const char *data;
 	Size		size;

@@ -244,7 +244,7 @@ add_constraint(Oid table, const Constraint *constraint)
 	Relation	heap = table_open(table, NoLock);
 	Relation	index = index_open(index_oid, NoLock);
 	IndexInfo  *info = BuildIndexInfo(index);
-	bits16		flags = INDEX_CONSTR_CREATE_UPDATE_INDEX | INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS;
+	uint16		flags = INDEX_CONSTR_CREATE_UPDATE_INDEX | INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS;
 
 	if (is_primary)
 	{

@@ -129,6 +129,6 @@ void
 lsm_explain_init(void)
 {
 	extension_id = GetExplainExtensionId("pg_lsm");
-	RegisterExtensionExplainOption("lsm", set_lsm_option);
+	lsm_register_explain_option("lsm", set_lsm_option);
 }
 #endif

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "access/nbtree.h"
+#include "base/compat.h"
 #include "catalog/pg_type.h"
 #include "common/int.h"
 #include "scankey/scankey_parts.h"
@@ -160,18 +161,17 @@ static bool
 convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
 {
 	Timestamp	result;
-	int			overflow;
+	bool		exact = false;
 
 	if (column_type == TIMESTAMPOID && value_type == DATEOID)
-		result = date2timestamp_opt_overflow(DatumGetDateADT(value), &overflow);
+		exact = lsm_date_to_timestamp(DatumGetDateADT(value), &result);
 	else if (column_type == TIMESTAMPTZOID && value_type == DATEOID)
-		result = date2timestamptz_opt_overflow(DatumGetDateADT(value), &overflow);
+		exact = lsm_date_to_timestamptz(DatumGetDateADT(value), &result);
 	else if (column_type == TIMESTAMPTZOID && value_type == TIMESTAMPOID)
-		result = timestamp2timestamptz_opt_overflow(DatumGetTimestamp(value), &overflow);
-	else
-		return false;
-	*low = TimestampGetDatum(result);
-	return overflow == 0;
+		exact = lsm_timestamp_to_timestamptz(DatumGetTimestamp(value), &result);
+	if (exact)
+		*low = TimestampGetDatum(result);
+	return exact;
 }
 
 /*

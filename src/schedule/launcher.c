@@ -54,7 +54,8 @@ static void
 init_background_process(BackgroundWorker *worker, const char *function, const char *type)
 {
 	memset(worker, 0, sizeof(BackgroundWorker));
-	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION |
+		LSM_BGWORKER_INTERRUPTIBLE;
 	/* A standby has nothing to merge. */
 	worker->bgw_start_time = BgWorkerStart_RecoveryFinished;
 	strlcpy(worker->bgw_library_name, "pg_lsm", BGW_MAXLEN);

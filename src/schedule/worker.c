@@ -323,9 +323,9 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 	switch (result)
 	{
 		case WORK_DONE:
-			slot->failures = 0;
-			/* FALLTHROUGH */
 		case WORK_MORE:
+			if (result == WORK_DONE)
+				slot->failures = 0;
 			slot->refusals = 0;
 			pg_atomic_write_u32(&slot->helpless, 0);
 			break;
