@@ -26,7 +26,10 @@ PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(late_keys);
 PG_FUNCTION_INFO_V1(insert_outside);
 
-#if PG_VERSION_NUM >= 180000
+#if PG_VERSION_NUM >= 190000
+#define BEGIN_SCAN(heap, index, snapshot, keys) \
+	index_beginscan(heap, index, snapshot, NULL, keys, 0, SO_NONE)
+#elif PG_VERSION_NUM >= 180000
 #define BEGIN_SCAN(heap, index, snapshot, keys) index_beginscan(heap, index, snapshot, NULL, keys, 0)
 #else
 #define BEGIN_SCAN(heap, index, snapshot, keys) index_beginscan(heap, index, snapshot, keys, 0)
