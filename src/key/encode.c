@@ -91,6 +91,9 @@ lsm_encoding_for(Oid cmp_function, Oid collation)
 			return LSM_ENC_UINT32;
 		case F_PG_LSN_CMP:
 		case F_XID8CMP:
+#ifdef F_BTOID8CMP				/* from 19 on */
+		case F_BTOID8CMP:
+#endif
 			return LSM_ENC_UINT64;
 		case F_BTFLOAT4CMP:
 			return LSM_ENC_FLOAT4;

@@ -191,7 +191,7 @@ is($paused->query_safe('FETCH 1 FROM c'), '1', 'index-only cursor is open on the
 $primary->safe_psql('postgres', 'VACUUM g');
 my $vacuumed = $primary->lsn('insert');
 $primary->safe_psql('postgres', q{INSERT INTO g SELECT 1000 + i, 'new' FROM generate_series(1, 300) i});
-ok($standby->poll_query_until('postgres', q{SELECT wait_event = 'BufferPin' FROM pg_stat_activity WHERE backend_type = 'startup'}),
+ok($standby->poll_query_until('postgres', q{SELECT wait_event IN ('BufferPin', 'BufferCleanup') FROM pg_stat_activity WHERE backend_type = 'startup'}),
 	'replay waits for the cursor');
 is($paused->query_safe('FETCH 1 FROM c'), '2', 'the cursor goes on');
 ok($standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$vacuumed'"), 'replay goes on after its next fetch');

@@ -32,7 +32,7 @@ sub begin_vacuum
 
 	$session->query_until(qr/begun/, "\\echo begun\n$vacuum;\n");
 	$node->poll_query_until('postgres',
-		qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND wait_event = 'BufferPin'})
+		qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND wait_event IN ('BufferPin', 'BufferCleanup')})
 		or die 'VACUUM does not wait';
 	return $session;
 }

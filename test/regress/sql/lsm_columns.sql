@@ -43,8 +43,10 @@ SELECT storage_of(opcname, typ, CASE WHEN typcollation > 0 THEN 'C' END) AS stor
 FROM (SELECT opcname::text, typcollation, CASE opcintype WHEN 'anyarray'::regtype THEN 'int[]' WHEN 'anyenum'::regtype THEN 'stored_enum' WHEN 'anyrange'::regtype THEN 'int4range'
 		WHEN 'anymultirange'::regtype THEN 'int4multirange' WHEN 'record'::regtype THEN 'stored_pair' ELSE opcintype::regtype::text END AS typ
 	FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod JOIN pg_type t ON t.oid = opcintype
-	WHERE amname = 'lsm' AND opcname IN (SELECT opcname FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'btree' AND opcnamespace = 'pg_catalog'::regnamespace)) classes
+	WHERE amname = 'lsm' AND opcname IN (SELECT opcname FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'btree' AND opcnamespace = 'pg_catalog'::regnamespace) AND opcname <> 'oid8_ops') classes
 GROUP BY 1 ORDER BY 1;
+-- From 19 on.
+SELECT count(*) FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'lsm' AND opcname = 'oid8_ops' AND storage_of(opcname::text, 'oid8', NULL) <> 'bytes';
 -- Text, by collation.  libc's C.UTF-8 has no rules of collation from glibc 2.35 on.
 CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
 SELECT coll, storage_of('text_ops', 'text', coll), storage_of('bpchar_ops', 'char(5)', coll), storage_of('bpchar_pattern_ops', 'char(5)', coll), storage_of('name_ops', 'name', coll)

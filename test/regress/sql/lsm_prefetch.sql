@@ -193,7 +193,7 @@ DELETE FROM p WHERE k BETWEEN 201 AND 205;
 FETCH BACKWARD 5 FROM w;
 FETCH 5 FROM w;
 -- By page there is no way back, so cursors without an order keep core's index scan.
-DECLARE v CURSOR FOR SELECT id FROM p WHERE k > 200;
+DECLARE v CURSOR FOR SELECT k, id > 0 AS id FROM p WHERE k > 200;
 FETCH 1 FROM v;
 FETCH PRIOR FROM v;
 ROLLBACK;

@@ -76,6 +76,8 @@ SELECT * FROM check_type('int4', '{-2147483648,-65537,-65536,-256,-1,0,1,255,256
 SELECT * FROM check_type('int8', '{-9223372036854775808,-4294967297,-4294967296,-1,0,1,4294967295,4294967296,9223372036854775807}');
 SELECT * FROM check_type('oid', '{0,1,255,256,2147483647,2147483648,4294967295}');
 SELECT * FROM check_type('xid8', '{0,1,4294967295,4294967296,9223372036854775807,18446744073709551615}');
+-- From 19 on there is oid8, too.
+SELECT checks, problems FROM check_type(coalesce(to_regtype('oid8')::text, 'xid8'), '{0,1,4294967295,4294967296,9223372036854775807,18446744073709551615}');
 SELECT * FROM check_type('"char"', ARRAY['', 'a', 'z', 'A', '~', '0', E'\\200', E'\\377']);
 SELECT * FROM check_type('bool', '{f,t}');
 SELECT * FROM check_type('pg_lsn', '{0/0,0/1,0/FF,1/0,FFFFFFFF/FFFFFFFF,7FFFFFFF/0,80000000/0}');
