@@ -76,7 +76,7 @@ static const IndexAmRoutine routine = {
 	.amcanparallel = true,
 	.amcaninclude = true,
 	.amusemaintenanceworkmem = false,
-	.amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL,
+	.amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL,
 	.amkeytype = InvalidOid,
 #ifdef LSM_HAS_BUILD_PARALLEL_FLAG
 	.amcanbuildparallel = true,

@@ -108,6 +108,7 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 last_merge;
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
 	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
+	pg_atomic_uint32 truncate_tries;	/* how often a worker may still try to truncate the file */
 	pg_atomic_uint32 helpless;	/* workers cannot help, so writers must merge */
 
 	/* What readers pay because there are several runs. */

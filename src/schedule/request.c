@@ -27,6 +27,9 @@
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
+/* A worker tries once a second.  VACUUM itself has the index open until it ends. */
+#define TRUNCATE_TRIES 300
+
 /*
  * Note what waits to be merged, and ask for a worker if there is work for one: at once
  * (ask), or when the index has been idle (when_idle).  Small jobs start no worker, since
@@ -77,6 +80,19 @@ lsm_request_note(LsmIndex *index, bool when_idle)
 	version = lsm_version_read(index);
 	note_debt(slot, index->rel, version, true, when_idle);
 	pfree(version);
+}
+
+/* Ask a worker to truncate the file once the index is idle and nobody has it open. */
+void
+lsm_request_truncate(LsmIndex *index)
+{
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
+
+	if (slot == NULL || lsm_max_workers == 0)
+		return;
+	pg_atomic_write_u32(&slot->truncate_tries, TRUNCATE_TRIES);
+	pg_atomic_write_u32(&slot->idle_check, 1);
+	lsm_pool_wake(MyDatabaseId);
 }
 
 /* Have a worker check, after `wait` more reads, whether they pay for a merge. */

@@ -48,6 +48,7 @@ typedef struct LsmHelp
 extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,
 							 uint64 sealed, LsmHelp *help);
 extern void lsm_request_note(LsmIndex *index, bool when_idle);
+extern void lsm_request_truncate(LsmIndex *index);
 extern void lsm_request_after_reads(LsmIndex *index);
 extern void lsm_request_begin(LsmIndexSlot *slot);
 extern bool lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job);
@@ -65,6 +66,9 @@ extern void lsm_schedule_expect_room(LsmIndex *index, Relation heap);
 /* seal.c */
 extern void lsm_seal_spare_pages(LsmIndex *index);
 extern bool lsm_seal_last_page(LsmIndex *index);
+
+/* truncate.c */
+extern bool lsm_truncate(LsmIndex *index);
 
 /* pool.c */
 extern void lsm_pool_wake(Oid database);

@@ -46,6 +46,7 @@
 #define BUSY_MS 20				/* others are at all of its jobs, or VACUUM is at its end */
 #define REFUSED_MS 200			/* the index cannot be locked or seen */
 #define MOST_REFUSED_MS 30000
+#define TRUNCATE_MS 1000			/* the file waits to be truncated */
 #define FAILED_MS 1000			/* the visit has raised an error */
 #define MOST_FAILED_MS LSM_LONGEST_POSTPONE_MS
 #define DATABASE_WANTED_MS 5000
@@ -56,6 +57,7 @@ typedef enum WorkResult
 	WORK_DONE,					/* nothing is left to do */
 	WORK_MORE,					/* there is more to do */
 	WORK_BUSY,					/* other processes hold the merge locks */
+	WORK_TRUNCATE,				/* the file should be truncated, but somebody has the index open */
 	WORK_LOCKED,				/* another process holds a relation lock */
 	WORK_GONE,					/* the index is dropped, or not visible yet */
 	WORK_FAILED,				/* the visit raised an error */
@@ -261,6 +263,22 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 	return any ? WORK_BUSY : WORK_DONE;
 }
 
+/* Truncate the file of an idle index, if a parallel VACUUM has asked for that. */
+static WorkResult
+truncate_file(LsmIndexSlot *slot, LsmIndex *index)
+{
+	uint32		tries = pg_atomic_read_u32(&slot->truncate_tries);
+
+	if (tries == 0)
+		return WORK_DONE;
+	if (lsm_truncate(index))
+		tries = 0;
+	else
+		tries--;
+	pg_atomic_write_u32(&slot->truncate_tries, tries);
+	return tries == 0 ? WORK_DONE : WORK_TRUNCATE;
+}
+
 /* Have `ms` milliseconds passed, by a clock that cannot be set? */
 static bool
 has_passed(instr_time since, int ms)
@@ -309,6 +327,8 @@ visit_index(LsmIndexSlot *slot)
 		CHECK_FOR_INTERRUPTS();
 	} while (result == WORK_MORE && !has_passed(begin, TRANSACTION_MS));
 	pfree(version);
+	if (result == WORK_DONE && idle)
+		result = truncate_file(slot, target.index);
 	lsm_request_note(target.index, result != WORK_DONE || !idle);
 	lsm_target_close(&target);
 	return result;
@@ -331,6 +351,9 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 			break;
 		case WORK_BUSY:
 			wait_ms = BUSY_MS;
+			break;
+		case WORK_TRUNCATE:
+			wait_ms = TRUNCATE_MS;
 			break;
 		case WORK_LOCKED:
 		case WORK_GONE:

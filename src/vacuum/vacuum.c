@@ -16,7 +16,6 @@
 #include "storage/buffers.h"
 #include "storage/remove.h"
 #include "utils/memutils.h"
-#include "vacuum/truncate.h"
 #include "vacuum/vacuum.h"
 
 /*
@@ -551,7 +550,10 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	index = lsm_index_open(info->index);
 	lsm_manifest_reap(index);
-	lsm_truncate(index);
+	if (IsInParallelMode())
+		lsm_request_truncate(index);
+	else
+		(void) lsm_truncate(index);
 	/* After a restart nobody else may know of a merge that was under way. */
 	lsm_request_note(index, true);
 	fill_stats(index, stats);

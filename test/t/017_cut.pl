@@ -108,7 +108,17 @@ $session->query_safe('RESET pg_lsm.debug_stop_at');
 $session->query_safe('VACUUM c');
 cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
 $session->quit;
+
+# A parallel VACUUM cannot cut the file. A worker does when it has ended and the index is idle.
+$size = make_free_end();
+$primary->safe_psql('postgres', 'CREATE INDEX c_f ON c USING lsm (f)');
+my ($out, $err);
+$primary->psql('postgres', 'SET min_parallel_index_scan_size = 0; DELETE FROM c WHERE k > 90; VACUUM (PARALLEL 2, VERBOSE) c',
+	stdout => \$out, stderr => \$err);
+like($err, qr/launched 1 parallel vacuum worker for index vacuuming/, 'two lsm indexes are vacuumed at once');
+ok($primary->poll_query_until('postgres', "SELECT pg_relation_size('c_k') < $size"), 'a worker cuts the file after a parallel VACUUM');
 catch_up($primary, $standby);
+cmp_ok(size_of($standby), '<', $size, 'also on the standby');
 check_clean($primary, 'the primary afterwards');
 check_clean($standby, 'the standby afterwards', no_check => 1);
 

@@ -1,6 +1,7 @@
 /*
  * truncate.c
- *	  The end of VACUUM: returns the free end of the index file to the system.
+ *	  Returns the free end of the index file to the system: at the end of VACUUM, or in a worker
+ *	  after a parallel VACUUM, which cannot assign the transaction ID that the lock needs.
  *
  * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the
  * index open, here or on a standby.  The lock is logged, and a standby holds it until the
@@ -20,11 +21,11 @@
 #include "base/stop_point.h"
 #include "commands/progress.h"
 #include "manifest/manifest.h"
+#include "schedule/schedule.h"
 #include "storage/lmgr.h"
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
 #include "utils/resowner.h"
-#include "vacuum/truncate.h"
 
 /* The least to truncate: a number of blocks, or a fraction of the file if that is less. */
 #define TRUNCATE_BLOCKS		1000
@@ -75,11 +76,11 @@ abort_subtransaction(MemoryContext context, ResourceOwner owner, const Progress 
 }
 
 /*
- * Truncate the file if nobody has the index open.  An error must end the subtransaction, too,
+ * Truncate the file, or return false if somebody has the index open.  An error must end the subtransaction, too,
  * before the command fails.  Otherwise the session would be left in a transaction that nobody
  * has begun.
  */
-static void
+static bool
 truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 {
 	MemoryContext context = CurrentMemoryContext;
@@ -116,6 +117,7 @@ truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 	/* Standbys get the release only when it is flushed.  Nobody else may flush for a while. */
 	if (locked && XLogStandbyInfoActive())
 		XLogFlush(XactLastRecEnd);
+	return locked;
 }
 
 /* Does the table's vacuum_truncate allow it?  VACUUM has the table locked. */
@@ -130,11 +132,11 @@ is_truncation_allowed(LsmIndex *index)
 }
 
 /*
- * Truncate the free end of the file if it is large enough and truncation is allowed.  We do
- * not take the lock for nothing: queries on a standby wait for it, or are cancelled.  The
- * lock needs a transaction ID, which parallel VACUUM cannot assign.
+ * Truncate the free end of the file if it is large enough and truncation is allowed.  Returns
+ * false if somebody has the index open.  We do not take the lock for nothing: queries on a
+ * standby wait for it, or are cancelled.
  */
-void
+bool
 lsm_truncate(LsmIndex *index)
 {
 	LsmVersion *version = lsm_version_read(index);
@@ -143,7 +145,6 @@ lsm_truncate(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	if (!IsInParallelMode() && possible >= worth && is_truncation_allowed(index) &&
-		blocks >= lsm_manifest_used_end(index) + worth)
-		truncate_in_subtransaction(index, worth);
+	return possible < worth || !is_truncation_allowed(index) ||
+		blocks < lsm_manifest_used_end(index) + worth || truncate_in_subtransaction(index, worth);
 }
