@@ -4,7 +4,8 @@
  *
  * A parallel scan of the table gives blocks to all processes.  Each process sorts its own
  * entries.  Workers leave theirs in temporary files.  When the workers have ended, the leader
- * merges these files with its own entries and writes the index (sort/sorter.c).
+ * merges these files with its own entries, looks for duplicates, and writes the index
+ * (sort/sorter.c).
  *
  * Each worker fills a WorkerResult, which the leader reads after the worker has ended.  So
  * nothing here needs a lock.
@@ -39,7 +40,7 @@ typedef struct WorkerResult
 	double		bytes;
 	LsmLeafMode mode;
 	bool		broken_chain;	/* see ii_BrokenHotChain */
-	LsmSortedShare share;
+	LsmSpoolShare share;
 	BufferUsage buffer_usage;
 	WalUsage	wal_usage;
 } WorkerResult;
@@ -49,6 +50,7 @@ typedef struct SharedBuild
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
+	bool		unique;			/* as the leader has it: CLUSTER does not look for duplicates */
 	Size		memory;			/* for each process */
 	SharedFileSet files;
 	WorkerResult results[FLEXIBLE_ARRAY_MEMBER];
@@ -86,6 +88,7 @@ fill_shared_memory(LsmParallelBuild *p, Relation heap, Relation index, IndexInfo
 	p->shared->heap = RelationGetRelid(heap);
 	p->shared->index = RelationGetRelid(index);
 	p->shared->concurrent = info->ii_Concurrent;
+	p->shared->unique = info->ii_Unique;
 	p->shared->memory = (Size) maintenance_work_mem * 1024 / (context->nworkers + 1);
 	SharedFileSetInit(&p->shared->files, context->seg);
 	shm_toc_insert(context->toc, KEY_SHARED, p->shared);
@@ -113,8 +116,7 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	Size		scan_size;
 	Size		shared_size;
 
-	/* A unique build needs all entries, and all dead rows, in one spool. */
-	if (workers <= 0 || info->ii_Unique)
+	if (workers <= 0)
 		return NULL;
 	p = palloc0(sizeof(LsmParallelBuild));
 	EnterParallelMode();
@@ -191,7 +193,7 @@ lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildSpool *spool, Relation heap
 		if (result->rows > 0)
 			lsm_mode_join(&spool->mode, &result->mode);
 		info->ii_BrokenHotChain |= result->broken_chain;
-		lsm_sorter_import(spool->sorter, &p->shared->files, i, &result->share);
+		lsm_spool_import(spool, &p->shared->files, i, &result->share);
 		InstrAccumParallelQuery(&result->buffer_usage, &result->wal_usage);
 	}
 	return heap_rows;
@@ -220,15 +222,15 @@ lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 	InstrStartParallelQuery();
 	info = BuildIndexInfo(index);
 	info->ii_Concurrent = shared->concurrent;
-	lsm_spool_begin(&spool, lsm_index_open(index), false, shared->memory);
-	lsm_sorter_share(spool.sorter, &shared->files, ParallelWorkerNumber);
+	lsm_spool_begin(&spool, lsm_index_open(index), shared->unique, shared->memory);
+	lsm_spool_share(&spool, &shared->files, ParallelWorkerNumber);
 	result->heap_rows = scan_share(shm_toc_lookup(toc, KEY_SCAN, false), &spool, heap, index,
 								   info, false);
 	result->rows = spool.rows;
 	result->bytes = spool.bytes;
 	result->mode = spool.mode;
 	result->broken_chain = info->ii_BrokenHotChain;
-	lsm_sorter_export(spool.sorter, &result->share);
+	lsm_spool_export(&spool, &result->share);
 	lsm_spool_end(&spool);
 	InstrEndParallelQuery(&result->buffer_usage, &result->wal_usage);
 	index_close(index, index_lock);

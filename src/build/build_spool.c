@@ -14,6 +14,10 @@
 /* About the bytes of an entry besides its key and rest. */
 #define ENTRY_OVERHEAD	4
 
+/* Numbers of a worker's files. */
+#define LIVE_FILE(worker)	(2 * (worker))
+#define DEAD_FILE(worker)	(2 * (worker) + 1)
+
 /* Begin to collect entries.  The sorter may use `memory` bytes. */
 void
 lsm_spool_begin(LsmBuildSpool *spool, LsmIndex *index, bool unique, Size memory)
@@ -40,6 +44,8 @@ get_dead_sorter(LsmBuildSpool *spool)
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(spool->sorter));
 
 		spool->dead = lsm_sorter_begin(spool->ks, (Size) work_mem * 1024);
+		if (spool->files != NULL)
+			lsm_sorter_share(spool->dead, spool->files, DEAD_FILE(spool->worker));
 		MemoryContextSwitchTo(old);
 	}
 	return spool->dead;
@@ -60,6 +66,33 @@ lsm_spool_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, 
 	spool->bytes += entry.keylen + entry.restlen + ENTRY_OVERHEAD;
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(spool->context);
+}
+
+/* In a worker: leave the entries to the leader.  Called before the first row. */
+void
+lsm_spool_share(LsmBuildSpool *spool, SharedFileSet *files, int worker)
+{
+	spool->files = files;
+	spool->worker = worker;
+	lsm_sorter_share(spool->sorter, files, LIVE_FILE(worker));
+}
+
+/* In a worker, after the last row.  After this the spool can only be ended. */
+void
+lsm_spool_export(LsmBuildSpool *spool, LsmSpoolShare *share)
+{
+	lsm_sorter_export(spool->sorter, &share->live);
+	if (spool->dead != NULL)
+		lsm_sorter_export(spool->dead, &share->dead);
+}
+
+/* In the leader: add the entries of a worker that has ended. */
+void
+lsm_spool_import(LsmBuildSpool *spool, SharedFileSet *files, int worker, const LsmSpoolShare *share)
+{
+	lsm_sorter_import(spool->sorter, files, LIVE_FILE(worker), &share->live);
+	if (share->dead.batch_count > 0)
+		lsm_sorter_import(get_dead_sorter(spool), files, DEAD_FILE(worker), &share->dead);
 }
 
 void

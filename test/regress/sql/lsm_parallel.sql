@@ -55,6 +55,23 @@ SELECT lsm_check('wu_k', true);
 VACUUM FULL wu;
 SELECT lsm_check('wu_k', true);
 DROP TABLE wu;
+-- Unique indexes: duplicates in the shares of different processes, and rows that are dead, but not to all.
+CREATE TABLE pu (k int, t text COLLATE "C", n numeric) WITH (autovacuum_enabled = off, parallel_workers = 2);
+INSERT INTO pu SELECT i, 'key ' || i, nullif(i % 1500, 7) FROM generate_series(1, 20000) i;
+CREATE UNIQUE INDEX pu_k ON pu USING lsm (k);
+CREATE UNIQUE INDEX CONCURRENTLY pu_tk ON pu USING lsm (t DESC, k);
+CREATE UNIQUE INDEX pu_n ON pu USING lsm (n) WHERE k % 1500 = 7;
+SELECT index, lsm_check(index, true) FROM unnest('{pu_k,pu_tk,pu_n}'::regclass[]) index;
+CREATE UNIQUE INDEX pu_not_distinct ON pu USING lsm (n) NULLS NOT DISTINCT WHERE k % 1500 = 7;
+DROP INDEX pu_k;
+INSERT INTO pu VALUES (15000, 'twice', -1), (33, 'twice', -1);
+CREATE UNIQUE INDEX pu_k ON pu USING lsm (k);
+BEGIN;
+DELETE FROM pu WHERE n = -1;
+CREATE UNIQUE INDEX pu_k ON pu USING lsm (k);
+SELECT lsm_check('pu_k', true), t.same('SELECT * FROM pu WHERE k IN (33, 15000)'), t.same('SELECT k FROM pu ORDER BY k');
+ROLLBACK;
+DROP TABLE pu;
 -- What workers must not run, and tables that they cannot see.
 CREATE FUNCTION unsafe(i int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS 'SELECT i + 1';
 CREATE INDEX w_u ON w USING lsm (public.unsafe(k));
