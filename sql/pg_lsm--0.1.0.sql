@@ -43,6 +43,18 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION lsm_check(regclass, boolean) IS
 'verify the structure of an lsm index and, with true, that every table row has its entry; raises an error at the first fault';
 
+CREATE FUNCTION lsm_check_all(
+	schema regnamespace DEFAULT NULL,
+	heapallindexed boolean DEFAULT false,
+	OUT index regclass,
+	OUT problem text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_check_all(regnamespace, boolean) IS
+'verify all lsm indexes of a schema, or of the database; returns a row for each index with a fault';
+
 CREATE FUNCTION lsm_runs(
 	index regclass,
 	OUT run_id bigint,

@@ -6,6 +6,7 @@
  * in src/README.md:
  *
  *	  check.c			the SQL function and its rounds
+ *	  check_all.c		the same for many indexes
  *	  check_page.c		common parts: reporting faults, reading and checking pages
  *	  check_instant.c	copies a consistent state; checks the gates
  *	  check_manifest.c	run records, reservations, directories
@@ -18,6 +19,7 @@
 #ifndef LSM_INSPECT_H
 #define LSM_INSPECT_H
 
+#include "fmgr.h"
 #include "format/map_page.h"
 #include "index/index.h"
 #include "key/keyspace.h"
@@ -145,6 +147,9 @@ extern const LsmEntry *lsm_check_frontier(LsmCheck *c, const LsmRunRecord *run);
 
 /* check_map.c */
 extern void lsm_check_map(LsmCheck *c);
+
+/* check.c */
+extern PGDLLEXPORT Datum lsm_check(PG_FUNCTION_ARGS);
 
 /* check_segment.c */
 extern bool lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment);

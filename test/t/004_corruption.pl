@@ -282,6 +282,38 @@ $node->safe_psql('postgres', 'CREATE TABLE other (k int PRIMARY KEY); INSERT INT
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $node->restart;
 check_clean($node, 'preloaded again');
+
+# All indexes at once: a fault of one index does not hide the others.
+$node->safe_psql('postgres', q{
+	CREATE SCHEMA many;
+	CREATE TABLE many.a (k int, t text COLLATE "C");
+	CREATE INDEX a_k ON many.a USING lsm (k);
+	CREATE INDEX a_t ON many.a USING lsm (t);
+	CREATE INDEX a_sound ON many.a USING lsm (k, t);
+	INSERT INTO many.a SELECT i, 'row ' || i FROM generate_series(1, 1000) i;
+	SELECT lsm_compact('many.a_k'), lsm_compact('many.a_t');
+	CREATE ROLE owns_nothing LOGIN;
+});
+is($node->safe_psql('postgres', "SELECT count(*) FROM lsm_check_all('many', true)"), '0', 'lsm_check_all finds nothing');
+my @files = map { $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('many.$_')") } qw(a_k a_t);
+$node->stop;
+foreach my $file (@files)
+{
+	foreach my $leaf (grep { $_->{kind} eq 'leaf' } page_kinds($file))
+	{
+		my $page = page_read($file, $leaf->{block});
+
+		substr($page, unpack('S', substr($page, 12, 2)) - 1, 1) ^= chr(1);
+		page_write($file, $leaf->{block}, $page);
+	}
+}
+$node->start;
+is($node->safe_psql('postgres', "SELECT index, problem <> '' FROM lsm_check_all('many') ORDER BY index::text"),
+	"many.a_k|t\nmany.a_t|t", 'lsm_check_all finds both damaged indexes');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all()'), '2', 'and no others in the database');
+($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
+is($out, '0', 'it skips the indexes of others');
+like($err, qr/permission denied to check index "a_k", skipping it/, 'and says so');
 $node->stop;
 done_testing();
 

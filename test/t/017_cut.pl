@@ -113,7 +113,8 @@ $session->quit;
 $size = make_free_end();
 $primary->safe_psql('postgres', 'CREATE INDEX c_f ON c USING lsm (f)');
 my ($out, $err);
-$primary->psql('postgres', 'SET min_parallel_index_scan_size = 0; DELETE FROM c WHERE k > 90; VACUUM (PARALLEL 2, VERBOSE) c',
+change_settings($primary, 'pg_lsm.max_workers' => 2, 'pg_lsm.idle_delay' => '100ms');
+$primary->psql('postgres', 'SET min_parallel_index_scan_size = 0; DELETE FROM c WHERE k > 90; VACUUM (PARALLEL 2, INDEX_CLEANUP ON, VERBOSE) c',
 	stdout => \$out, stderr => \$err);
 like($err, qr/launched 1 parallel vacuum worker for index vacuuming/, 'two lsm indexes are vacuumed at once');
 ok($primary->poll_query_until('postgres', "SELECT pg_relation_size('c_k') < $size"), 'a worker cuts the file after a parallel VACUUM');

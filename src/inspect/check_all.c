@@ -1,0 +1,165 @@
+/*
+ * check_all.c
+ *	  lsm_check_all: verifies all indexes of a schema or of the database, and returns the faults as
+ *	  rows.
+ *
+ * Each index is verified in a subtransaction of its own, so that the fault of one index does not
+ * keep the next one from being verified.  lsm_check stops at the first fault of an index, so an
+ * index has at most one row.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "base/compat.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "commands/defrem.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(lsm_check_all);
+
+/* Is this an lsm index that has pages, and pages that this session can read? */
+static bool
+is_readable_index(Form_pg_class class, Oid method)
+{
+	return class->relkind == RELKIND_INDEX && class->relam == method &&
+		!isOtherTempNamespace(class->relnamespace) &&
+		!(class->relpersistence == RELPERSISTENCE_UNLOGGED && RecoveryInProgress());
+}
+
+/* List the indexes that the user may verify.  A schema of InvalidOid stands for all schemas. */
+static List *
+list_indexes(Oid schema)
+{
+	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	SysScanDesc scan = systable_beginscan(classes, InvalidOid, false, NULL, 0, NULL);
+	Oid			method = get_index_am_oid("lsm", false);
+	List	   *indexes = NIL;
+	HeapTuple	tuple;
+
+	while ((tuple = systable_getnext(scan)) != NULL)
+	{
+		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (!is_readable_index(class, method) ||
+			(OidIsValid(schema) && class->relnamespace != schema))
+			continue;
+		if (lsm_owns_relation(class->oid, GetUserId()))
+			indexes = lappend_oid(indexes, class->oid);
+		else
+			ereport(WARNING,
+					(errmsg("permission denied to check index \"%s\", skipping it",
+							NameStr(class->relname))));
+	}
+	systable_endscan(scan);
+	table_close(classes, AccessShareLock);
+	return indexes;
+}
+
+/* Is this index still there, and valid?  Returns false if CREATE INDEX CONCURRENTLY has failed. */
+static bool
+is_valid_index(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(index));
+	bool		valid;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	valid = ((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
+	ReleaseSysCache(tuple);
+	return valid;
+}
+
+/* Describe a fault as the server log would. */
+static char *
+describe_fault(const ErrorData *error)
+{
+	return error->detail == NULL ? pstrdup(error->message) :
+		psprintf("%s: %s", error->message, error->detail);
+}
+
+/*
+ * Verify an index.  Returns NULL if it is sound, else a description of its first fault.  Raises
+ * an error only if the user or the server wants the command to end.
+ */
+static char *
+find_fault(Oid index, bool heapallindexed)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	char	   *volatile fault = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
+			ReThrowError(error);
+		/* An index that was dropped meanwhile has no fault. */
+		if (is_valid_index(index))
+			fault = describe_fault(error);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return fault;
+}
+
+/*
+ * lsm_check_all(schema regnamespace, heapallindexed boolean).  Returns a row for each index that
+ * is damaged: the index, and the error that lsm_check raises.
+ */
+Datum
+lsm_check_all(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Oid			schema = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	bool		heapallindexed = !PG_ARGISNULL(1) && PG_GETARG_BOOL(1);
+	List	   *indexes;
+	ListCell   *cell;
+
+	InitMaterializedSRF(fcinfo, 0);
+	indexes = list_indexes(schema);
+	foreach(cell, indexes)
+	{
+		Oid			index = lfirst_oid(cell);
+		char	   *fault = is_valid_index(index) ? find_fault(index, heapallindexed) : NULL;
+
+		if (fault != NULL)
+		{
+			Datum		values[] = {ObjectIdGetDatum(index), CStringGetTextDatum(fault)};
+			bool		nulls[] = {false, false};
+
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (Datum) 0;
+}
