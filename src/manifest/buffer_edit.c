@@ -3,8 +3,8 @@
  *	  Edits that add entries: create an index, open and seal pages of the write buffer, add
  *	  a batch.
  *
- * Each edit is atomic and writes one WAL record (I1).  Putting an entry into an open page is
- * no edit; see ingest/write_buffer.c.
+ * Each edit is atomic and writes one WAL record (I1).  Inserting an entry into an open page is
+ * not an edit; see ingest/write_buffer.c.
  */
 #include "postgres.h"
 
@@ -96,7 +96,7 @@ seal_open_page(LsmChange *change, const LsmRunRecord *old)
 	change->edit.seals++;
 }
 
-/* Add a new open run: take a block for its page, and put its record. */
+/* Add a new open run: take a block for its page, and add its record to the edit. */
 static void
 open_new_page(LsmChange *change)
 {
@@ -124,10 +124,10 @@ open_new_page(LsmChange *change)
 }
 
 /*
- * Seal the open page of a run (0: of none), and open a new page unless at least `pages`
- * others are open.  Returns LSM_SEAL_RACED if the run is no longer open, or there was
- * nothing to do.  Sets *seals to the number of pages that the index has ever received, this
- * one included.
+ * Seal the open page of a run, unless run_id is 0.  Open a new page, unless at least `pages`
+ * others are open.  Returns LSM_SEAL_RACED if the run is no longer open, or if there was
+ * nothing to do.  Sets *seals to the number of pages that the index has ever received,
+ * including this one.
  */
 LsmSealResult
 lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
@@ -176,9 +176,9 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 }
 
 /*
- * Add a finished image to the index as a run of its own.  One WAL record covers its blocks,
- * its pages and its record in the manifest.  Sets *seals to the number of pages that the
- * index has ever received, these included.
+ * Add a finished image to the index as a new run.  One WAL record covers the run's blocks,
+ * pages and record in the manifest.  Sets *seals to the number of pages that the index has
+ * ever received, including the pages of the image.
  */
 LsmSealResult
 lsm_manifest_add_batch(LsmIndex *index, LsmBuilder *image, int level, uint64 *seals)

@@ -3,8 +3,8 @@
  *	  Edits of the manifest: lock the pages, change copies, log and apply them.
  *
  * Lock order: the meta page, then the other pages in the order in which they join the change.
- * This cannot deadlock: the meta page is locked exclusively, and whoever does not hold it
- * locks one page at a time.  Redo also locks these pages one at a time.
+ * This cannot deadlock: the meta page is locked exclusively, and a process that does not hold
+ * it locks one page at a time.  Redo also locks these pages one at a time.
  */
 #include "postgres.h"
 
@@ -124,8 +124,8 @@ append_change_data(LsmChange *change, LsmChangedPage *page, const void *data, Si
 }
 
 /*
- * Apply an operation to the copy of a page, and add it to what will be logged.  Raises an
- * error if the operation does not fit the page.
+ * Apply an operation to the copy of a page, and add the operation to the data to log.  Raises
+ * an error if the operation does not fit the page.
  */
 void
 lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind kind,
@@ -167,8 +167,8 @@ log_change(LsmChange *change)
 }
 
 /*
- * Apply the edit and all page changes, write one WAL record, and unlock. Raises an error, before
- * anything is changed, if the edit does not fit the manifest.
+ * Apply the edit and all page changes, write one WAL record, and unlock.  If the edit does
+ * not fit the manifest, raises an error before anything has changed.
  */
 void
 lsm_change_commit(LsmChange *change)

@@ -23,8 +23,8 @@ typedef struct LsmChangedPage
 	bool		changed;
 	Page		copy;			/* the page after the change */
 	char	   *data;			/* the operations to log; see page_change.h */
-	Size		size;			/* bytes of data in use, and allocated */
-	Size		room;
+	Size		size;			/* bytes of data in use */
+	Size		room;			/* bytes allocated for data */
 } LsmChangedPage;
 
 typedef struct LsmChange
@@ -52,7 +52,7 @@ extern void lsm_change_cancel(LsmChange *change);
 
 /*
  * space.c: an edit searches at most this many regions for free blocks.  An edit that frees no
- * blocks has at most one map page for each, and two for the end of the file.
+ * blocks changes at most one map page per region searched, and two for the end of the file.
  */
 #define LSM_MOST_REGIONS 4
 #define LSM_MOST_MAP_PAGES (LSM_MOST_REGIONS + 2)

@@ -67,7 +67,7 @@ get_directory_item(LsmIndex *index, BlockNumber block, Page page, int ordinal,
 		report_directory_item(index, block);
 }
 
-/* Returns the number of items on the page that begin (by_high: end) before the bound. */
+/* Returns how many items on the page begin before the bound or, with by_high, end before it. */
 static int
 count_items_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
 				   const LsmBound *bound, bool by_high)
@@ -161,9 +161,9 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 }
 
 /*
- * Search one page, at level 1 for a segment, above for a child.  Encoded keys are compared
- * under the page's lock.  Comparison functions may run arbitrary code, so for tuple keys the
- * page is copied and unlocked first.
+ * Search one page: for a segment on level 1, for a child on higher levels.  Compares encoded
+ * keys under the page's lock.  Comparison functions may run arbitrary code, so for tuple keys
+ * the function copies and unlocks the page first.
  */
 static LsmFindResult
 search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *child)
@@ -195,7 +195,7 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 }
 
 /*
- * Search a page and what is below it.  The page stays unlocked while its children are
+ * Search a page and everything below it.  The page stays unlocked while its children are
  * searched, since edits lock several directory pages in any order.
  */
 static LsmFindResult
@@ -222,8 +222,8 @@ search_below_page(Search *s, BlockNumber block, int level)
  * begins before it.  Returns LSM_FOUND_STALE if the search meets a page that has changed
  * since the edit `edits`.
  *
- * REQUIRES: the run has a directory.  found->low and found->high are zeroed or have been used
- * before.  They are allocated in the current memory context.
+ * REQUIRES: the run has a directory.  found->low and found->high are zeroed or set by an
+ * earlier search.  Their keys are allocated in the current memory context.
  */
 LsmFindResult
 lsm_directory_find(LsmIndex *index, LsmKeySpace *ks, const LsmRunRecord *run, uint64 edits,
@@ -246,8 +246,8 @@ lsm_directory_copy(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
 }
 
 /*
- * List the segments that the only page of a directory names, at most `most`; *count is their
- * number.  Returns LSM_FOUND_STALE if the page has changed since the edit `edits`.
+ * List the segments of a directory that has only one page.  Sets *count to their number, which
+ * must not exceed `most`.  Returns LSM_FOUND_STALE if the page has changed since the edit `edits`.
  */
 LsmFindResult
 lsm_directory_list(LsmIndex *index, const LsmRunRecord *run, uint64 edits, int most,
@@ -334,7 +334,7 @@ walk_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 /*
  * Visit all pages of a directory from the root down, and in key order all items of its lowest
  * pages, including items without blocks.  Returns false if the directory has changed since
- * the edit `edits`; some of it may have been visited by then.
+ * the edit `edits`.  Part of it may have been visited by then.
  */
 bool
 lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
@@ -429,7 +429,7 @@ append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, Block
 	append_directory_item(change, page, &entry);
 }
 
-/* Does the item fit the page?  Above level 1, items have a low key only. */
+/* Does the item fit the page?  Above level 1, items have only a low key. */
 static bool
 directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 {
@@ -573,8 +573,8 @@ names_no_segment(LsmIndex *index, const LsmChangedPage *page)
 
 /*
  * Does the path still lead from the run's root to the item?  Its pages join the change.  Items
- * keep their places, so a path can only end if the directory gets a new root, or if a page of it
- * is freed.
+ * keep their places, so a path breaks only if the directory gets a new root, or if a page of the
+ * path is freed.
  */
 bool
 lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run, const LsmDirectoryPath *path)
@@ -601,9 +601,9 @@ lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run, const LsmDi
 }
 
 /*
- * A segment is gone.  If the directory page with its item names no other segment, free that
- * page, and likewise the pages above it, so that searches need not pass them.  Pages of the
- * right edge stay: they tell where the run ends and take new items.
+ * A segment is gone.  If the directory page with its item names no other segment, free the
+ * page.  Do the same with the pages above it, so that searches need not visit them.  Pages of
+ * the right edge stay: they show where the run ends, and take new items.
  *
  * REQUIRES: the path held before the change cleared the segment's item.  The run is in no job.
  */

@@ -57,9 +57,9 @@ lsm_gate_flip(Relation rel)
 }
 
 /*
- * Wait until nobody pins a closed gate any more.  Replay waits likewise on standbys.
+ * Wait until nobody pins a closed gate.  On standbys, replay waits in the same way.
  *
- * REQUIRES: the caller holds no lock of numbers 2 to 7 (see src/README.md).
+ * REQUIRES: the caller holds none of locks 2 to 7 (see src/README.md).
  */
 void
 lsm_gate_drain(Relation rel, BlockNumber gate)

@@ -5,11 +5,10 @@
  *
  * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names the output.
  * The *frontier* is the last entry of the output.  Readers take nothing up to the frontier
- * from the inputs.  So a step counts with the very edit that adds its segment to the
- * output, and the segments of an input before the frontier can be freed at any later
- * time (I8).
+ * from the inputs.  So a step takes effect with the edit that adds its segment to the
+ * output.  Input segments before the frontier can be freed at any time after that (I8).
  *
- * Each function makes one atomic edit, or several edits, any prefix of which is valid.
+ * Each function makes one atomic edit, or several.  The index is consistent after each of them.
  */
 #include "postgres.h"
 
@@ -23,8 +22,8 @@
 #define MANY_PAGES (LSM_WAL_PAGES - 3)
 
 /*
- * Begin a job: add a record for its empty output, which the inputs name from now on.
- * Returns false if an input is not free any more, or the manifest is full.
+ * Begin a job: add a record for its empty output, and note the job in its inputs.  Returns
+ * false if an input is no longer free, or if the manifest is full.
  */
 bool
 lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int level,
@@ -58,7 +57,7 @@ lsm_manifest_begin_job(LsmIndex *index, const uint64 *inputs, int count, int lev
 	return true;
 }
 
-/* Give back what steps of a job have reserved, except the first `used` blocks of used_one. */
+/* Give back the reservations of a job, except for the first `used` blocks of used_one. */
 static void
 release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *used_one,
 					 uint32 used)
@@ -102,7 +101,7 @@ release_failed_steps(LsmIndex *index)
 	return any;
 }
 
-/* Can a step of the job reserve blocks?  The job's own reservation is from a step that failed. */
+/* Can a step of the job reserve blocks?  If the job already has a reservation, a step failed. */
 static bool
 has_free_reservation(const LsmMeta *meta, uint64 job_id)
 {
@@ -165,7 +164,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	return true;
 }
 
-/* Deduct the entries that a step has taken from those that its inputs have left. */
+/* Deduct the entries that a step has taken from the entry counts of its inputs. */
 static void
 take_from_inputs(LsmChange *change, uint64 job_id, const LsmTaken *taken, int count)
 {
@@ -217,9 +216,9 @@ prepare_append(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 
 /*
  * Install the segment that a step has written (entry), and note what the step has taken
- * from its inputs.  entry is NULL if nothing was written; then reservation may be NULL as
- * well.  With `finished`, nothing is left in the inputs: the job is done, its output
- * becomes an ordinary run, and the inputs wait to be freed.
+ * from its inputs.  If nothing was written, entry is NULL, and reservation may be NULL.  If
+ * `finished`, nothing is left in the inputs: the job is done, its output becomes an ordinary
+ * run, and the inputs wait to be freed.
  *
  * REQUIRES: the job lock.
  */
@@ -263,8 +262,8 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 }
 
 /*
- * Is the segment still where it was found, now that the meta page is locked?  *segment
- * becomes its current record.
+ * Is the segment still where it was found, now that the meta page is locked?  Sets *segment
+ * to its current record.
  */
 static bool
 is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,
@@ -290,7 +289,7 @@ is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSeg
  * again.  Returns false if VACUUM has dropped the segment.
  *
  * REQUIRES: the job lock.  All entries of the segment sort after the frontier, and before
- * all that the other inputs have after the frontier.
+ * all entries of the other inputs that are after the frontier.
  */
 bool
 lsm_manifest_move(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
@@ -371,8 +370,8 @@ free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 }
 
 /*
- * Free the segments of an input that lie as a whole between `from` (NULL: the beginning)
- * and the frontier.
+ * Free the segments of an input that lie entirely between `from` (NULL: the beginning) and
+ * the frontier.
  */
 void
 lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBound *from,
@@ -393,7 +392,7 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 		input = lsm_version_find(version, input_id);
 		if (input == NULL || lsm_run_is_single(input) || input->segments == 0)
 			break;
-		/* Keys are compared without a lock.  An item that was found keeps its place. */
+		/* Compare keys without a lock.  An item keeps its place, so the edit will find it. */
 		result = lsm_directory_find(index, ks, input, version->edits, from ? from : &start,
 									ForwardScanDirection, found);
 		if (result == LSM_FOUND && !bound_is_behind_segment(ks, frontier, found))
@@ -405,7 +404,7 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 	pfree(found);
 }
 
-/* Free spent runs of one segment, as many as fit an edit.  Returns their number. */
+/* Free as many spent runs without a directory as fit an edit.  Returns their number. */
 static int
 reap_single_runs(LsmChange *change)
 {
@@ -456,7 +455,7 @@ touch_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirect
 		lsm_space_touch(index, item->segment.start);
 }
 
-/* Read in what reaping will need, before the meta page is locked. */
+/* Read in the pages that reaping will need, before the meta page is locked. */
 static void
 touch_spent_runs(LsmIndex *index)
 {

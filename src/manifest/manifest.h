@@ -4,8 +4,8 @@
  *
  * The manifest is the list of runs on the meta page.  Readers copy it into a version.  Writers,
  * jobs and VACUUM change it by edits (change.h), each atomic.  Functions with an LsmChange
- * argument run under its locks.  Edits take the locks of numbers 4 and 5 (see src/README.md)
- * themselves, so their callers hold neither.
+ * argument run under its locks.  Functions that make an edit take locks 4 and 5 (see
+ * src/README.md) themselves, so their callers hold neither.
  */
 #ifndef LSM_MANIFEST_H
 #define LSM_MANIFEST_H
@@ -54,7 +54,7 @@ typedef enum LsmFindResult
 	LSM_FOUND_STALE				/* the directory has changed since the version was copied */
 } LsmFindResult;
 
-/* Search the current directory.  The caller holds the meta page. */
+/* As the argument `edits`: use the current directory.  The caller holds the meta page. */
 #define LSM_ANY_EDIT PG_UINT64_MAX
 
 /* A segment found in a directory, the bounds before and after it, and the place of its item. */
@@ -67,7 +67,7 @@ typedef struct LsmFoundSegment
 	int			ordinal;
 } LsmFoundSegment;
 
-/* The pages from the root to an item at level 1, and the place of the next one on each, by level. */
+/* The pages from the root to an item at level 1, and the item to follow on each, by level. */
 typedef struct LsmDirectoryPath
 {
 	int			height;
@@ -138,7 +138,7 @@ extern void lsm_manifest_reap(LsmIndex *index);
 typedef struct LsmRemoved
 {
 	uint32		all;
-	uint32		counted;		/* without those of a job's input that the output has as well */
+	uint32		counted;		/* less entries of a job's input that its output also has */
 	bool		empty;			/* no entries are left */
 } LsmRemoved;
 

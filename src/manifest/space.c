@@ -11,9 +11,9 @@
  * finds nothing, the edit takes new blocks at the end.
  *
  * Most functions run within a change, so their caller holds the meta page exclusively.  All
- * writers need that page, so nobody should do I/O under it: lsm_space_prepare and lsm_space_touch
- * read map pages in and extend the file before.  What they could not foresee is read and extended
- * under the lock.
+ * writers need that page, so nobody should do I/O while holding it.  lsm_space_prepare and
+ * lsm_space_touch read map pages in and extend the file beforehand.  The edit itself does only
+ * the I/O that they could not foresee.
  */
 #include "postgres.h"
 
@@ -95,9 +95,9 @@ search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to
 }
 
 /*
- * Returns the longest extent found from *place on, at most `want` blocks.  If it is shorter
- * than that, *place moves past the regions searched, so that repeated searches cover the
- * whole file.
+ * Returns the longest extent found from *place on, at most `want` blocks.  If the extent is
+ * shorter than `want`, *place moves past the regions searched, so that repeated searches cover
+ * the whole file.
  */
 static Extent
 find_extent(LsmChange *change, BlockNumber *place, uint32 want)
@@ -125,8 +125,8 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 }
 
 /*
- * Take `want` new blocks at the end.  If a region ends before that, take what it has left, but
- * at least `least` blocks: if it has fewer, leave them free and start the next region.
+ * Take `want` new blocks at the end, or as many as the last region has left.  If it has fewer
+ * than `least` left, leave them free and start the next region.
  */
 static Extent
 grow_space(LsmChange *change, uint32 want, uint32 least)
@@ -202,7 +202,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 		found = grow_space(change, want, least);
 	/*
 	 * Extending a file is not logged.  After a failover or a power failure, the file may end
-	 * before blocks that the map has, free ones included.
+	 * before mapped_end, so even free blocks may not exist in it.
 	 */
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
 		lsm_relation_extend_to(change->index->rel, found.start + found.length +
@@ -220,7 +220,7 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 	if (length == 0)
 		return;
 	set_map_bits(change, start, length, false);
-	/* Blocks at the end become blocks that were never used. */
+	/* If the blocks are the last ones, move mapped_end, as if they had never been used. */
 	if (start + length == change->edit.space.mapped_end &&
 		start > lsm_region_first(lsm_region_of(start)))
 		change->edit.space.mapped_end = start;

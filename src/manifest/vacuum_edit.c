@@ -17,7 +17,10 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Searches for a segment, at most.  One fails only if a job moves the segment, or its directory grows. */
+/*
+ * How often to search for a segment, at most.  A search fails only if a job moves the segment or
+ * its directory grows.
+ */
 #define MOST_SEARCHES 100
 
 /* Where a segment is. */
@@ -29,7 +32,7 @@ typedef struct SegmentPlace
 	LsmDirectoryPath path;		/* height 0: not known */
 } SegmentPlace;
 
-/* Entries were removed from the only segment of a run. */
+/* Note that entries were removed from the segment in a run's record. */
 static void
 note_in_single_run(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *removed)
 {
@@ -42,7 +45,7 @@ note_in_single_run(LsmChange *change, const LsmRunRecord *run, const LsmRemoved 
 		lsm_edit_deduct(&change->edit, run->run_id, removed->counted);
 }
 
-/* Entries were removed from a segment that a directory names. */
+/* Note that entries were removed from a segment that a directory names. */
 static void
 note_in_directory(LsmChange *change, const LsmRunRecord *run, const SegmentPlace *place,
 				  const LsmRemoved *removed)
@@ -65,7 +68,7 @@ note_in_directory(LsmChange *change, const LsmRunRecord *run, const SegmentPlace
 		return;
 	}
 	lsm_directory_prune(change, run, &place->path);
-	/* The sums of a run outside of any job are those of its remaining segments. */
+	/* The totals of a run that is in no job cover only its remaining segments. */
 	less.segments--;
 	less.blocks -= found->segment.blocks;
 	less.leaves -= found->segment.leaves;
@@ -160,8 +163,9 @@ touch_map(LsmIndex *index, LsmVersion *version, const SegmentPlace *place)
 }
 
 /*
- * VACUUM has removed entries from a segment, which begins after `low` and was in this run.
- * If no entries are left, drop the segment, unless it is all of a job's input.
+ * Note that VACUUM has removed entries from a segment, which begins after `low` and was in this
+ * run.  If no entries are left, drop the segment, unless it is a buffer page or in the
+ * record of a job's input.
  */
 void
 lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
@@ -183,7 +187,7 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 			LsmRunRecord *run;
 
 			touch_map(index, version, place);
-			/* The same locks as at vacuum-page.  The segment may go elsewhere now. */
+			/* The same locks as at vacuum-page.  A job may move the segment now. */
 			LSM_STOP_POINT("vacuum-found");
 			change = lsm_change_begin(index);
 			run = lsm_meta_find(change->meta, place->run_id);
@@ -254,7 +258,7 @@ lsm_manifest_drop_empty(LsmIndex *index)
 	pfree(found);
 }
 
-/* The number of blocks up to the last one that is in use. */
+/* Returns the end of the used blocks: no block from there on is in use. */
 BlockNumber
 lsm_manifest_used_end(LsmIndex *index)
 {
@@ -272,9 +276,9 @@ lsm_manifest_used_end(LsmIndex *index)
  * Give the free end of the file back to the operating system, if it has at least `least`
  * blocks.
  *
- * REQUIRES: AccessExclusiveLock on the index, so that nobody reads it, here or on a
- * standby, where the lock is replayed.  Or the index is being built, and nobody can read
- * it yet.
+ * REQUIRES: AccessExclusiveLock on the index, so that nobody reads it, here or on a standby,
+ * where the lock is replayed.  The lock is not needed while the index is being built, since
+ * nobody can read it yet.
  */
 void
 lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
@@ -292,8 +296,8 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	/* AccessExclusiveLock on the index.  The manifest ends before the file does. */
 	LSM_STOP_POINT("truncate-cut");
 	/*
-	 * After a crash, the manifest must not name blocks that were cut off.  Core ensures
-	 * that, but early minor versions only do so for relations with further forks.
+	 * After a crash, the manifest must not name blocks that were cut off.  So flush the edit's
+	 * record first.  Core does that, but early minor versions only for indexes with other forks.
 	 */
 	if (RelationNeedsWAL(index->rel))
 		XLogFlush(XactLastRecEnd);

@@ -48,14 +48,14 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 
 /*
  * Is the version still current?  The inner side of a nested loop asks this for each outer row,
- * and the answer is nearly always yes, so this takes no lock and tries the buffers that held
- * the pages before.  If the version is current and `gate` is given, also pins the gate.
- * Returns false as well if the buffers hold other pages by now.
+ * and the answer is nearly always yes.  So this function takes no lock, and tries the buffers
+ * that held the pages before.  Returns false also if those buffers hold other pages by now.  If
+ * the version is current and `gate` is given, also pins the gate.
  *
  * The two numbers are read one after the other, possibly while an edit changes the page.  If
  * both are still those of the version, the version was current a moment ago.  No entry that
- * the caller must see can have been published since: the caller knows of such an entry by a
- * lock or a snapshot, and taking either is a barrier.  (Two processes that publish and then
+ * the caller must see can have been published since: the caller knows of such an entry through
+ * a lock or a snapshot, and taking either is a barrier.  (Two processes that publish and then
  * look for each other, as with exclusion constraints, have a barrier in between, so at least
  * one sees the other.)
  *
@@ -155,7 +155,7 @@ lsm_run_is_read(const LsmRunRecord *run)
 	return run->state != LSM_RUN_SPENT && run->segments > 0;
 }
 
-/* Returns the height of a run, in pages.  With a directory, a low segment is assumed below it. */
+/* Returns the height of a run.  Below a directory, assumes a segment with one fence level. */
 static int
 run_height(const LsmRunRecord *run)
 {
@@ -190,7 +190,7 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 	}
 }
 
-/* Is this the number of the last edit?  Returns false as well if that takes a lock to tell. */
+/* Is this the number of the last edit?  Returns false also if only a lock could tell. */
 static bool
 is_last_edit(LsmIndex *index, uint64 edits)
 {
@@ -224,7 +224,7 @@ lsm_manifest_shape(LsmIndex *index, LsmShape *shape)
 	*shape = index->shape;
 }
 
-/* Return the open pages, which take inserts. */
+/* Return the open pages, which accept entries. */
 void
 lsm_manifest_open_pages(LsmIndex *index, LsmOpenPages *open)
 {
