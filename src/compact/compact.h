@@ -14,7 +14,7 @@ typedef struct LsmJob
 	int			level;			/* of the output */
 	int			count;
 	uint32		blocks;			/* of the inputs */
-	uint32		blocks_left;	/* less what is written already */
+	uint32		blocks_left;	/* those still to be merged */
 	uint64		job_id;			/* output run, if the job is under way, or 0 */
 	uint64		inputs[LSM_MAX_JOB_INPUTS];
 } LsmJob;
@@ -29,19 +29,20 @@ typedef struct LsmPickPlace
 /* The work that waits to be merged. */
 typedef struct LsmDebt
 {
-	uint64		blocks;			/* of all jobs due, less what is written */
+	uint64		blocks;			/* of all jobs due, less those already merged */
 	uint32		next_blocks;	/* of the smallest job; 0: none */
 	int			jobs;			/* jobs that are large or under way */
 	int			pressure;		/* percent: how much writers should slow down */
 } LsmDebt;
 
-/* An idle index merges a run only with others of at least a quarter of its size. */
+/* An idle index merges a run only with others that together have at least a quarter of its size. */
 #define LSM_IDLE_RATIO 4
 
 /*
- * Seeks in a run that cost as much as merging a block of it. A seek, a descent and a group of
- * entries, takes about a microsecond. A block is a thousand entries, their WAL and their
- * write. However small a job is, it costs as much as several blocks.
+ * How many seeks in a run cost as much as merging a block of it. A seek descends to a leaf and
+ * decodes a group of entries, which takes about a microsecond. Merging a block means
+ * merging, logging and writing about a thousand entries. Every job, however small, additionally
+ * costs as much as LSM_JOB_BLOCKS blocks.
  */
 #define LSM_READS_PER_BLOCK 64
 #define LSM_JOB_BLOCKS 16
@@ -70,7 +71,7 @@ typedef enum LsmStepResult
 {
 	LSM_STEP_DONE,				/* the job is complete */
 	LSM_STEP_MORE,				/* a step was taken */
-	LSM_STEP_BUSY				/* another process is at it, or VACUUM is at its end; or the job is gone */
+	LSM_STEP_BUSY				/* a lock is taken, or the job is gone or cannot begin */
 } LsmStepResult;
 
 extern LsmStepResult lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks,

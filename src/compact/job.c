@@ -85,7 +85,7 @@ seek_start(Step *step)
 					ForwardScanDirection);
 }
 
-/* Returns whether the source stands at a segment that can be moved as it is. */
+/* Returns whether a segment comes next that can be moved by reference. */
 static bool
 is_at_segment(Step *step, LsmWholeSegment *whole)
 {
@@ -96,8 +96,8 @@ is_at_segment(Step *step, LsmWholeSegment *whole)
 }
 
 /*
- * Move segments by reference if they come next and overlap nothing. Each costs an edit, but
- * no copy. Returns false if there may be more of them.
+ * Move segments by reference if they come next and overlap nothing. Each move costs an edit,
+ * but no copy. Returns false if there may be more segments to move.
  */
 static bool
 has_moved_all(Step *step)
@@ -110,7 +110,7 @@ has_moved_all(Step *step)
 			return true;
 		if (step->reader->cx.stale)
 			return false;
-		/* Merge lock (share) and job lock.  The segment is an input's still. */
+		/* Merge lock (share) and job lock.  The segment still belongs to an input. */
 		LSM_STOP_POINT("merge-move");
 		if (!lsm_manifest_move(step->index, step->job->job_id, &whole))
 			return false;
@@ -213,13 +213,13 @@ fill_segment(Step *step, LsmBuilder *builder)
 static uint32
 wanted_blocks(Step *step, uint32 most_blocks)
 {
-	/* Fence pages, and a coding that must serve all inputs, may need more blocks than these. */
+	/* Fence pages, and a coding that must fit all inputs, may need more blocks than are left. */
 	uint64		left = (uint64) step->job->blocks_left + step->job->blocks_left / 8 + 4;
 	uint32		want = step->segment_blocks;
 	bool		if_worth;
 	int			prefixes = lsm_filter_prefix(step->index->rel, step->ks->nkeys, &if_worth);
 
-	/* Most inputs of a small job have no filter. Prefixes may double it. */
+	/* Most inputs of a small job have no filter. Prefixes may double the output's filter. */
 	if (lsm_filter_bits(step->index->rel) > 0)
 		left += prefixes > 0 ? left / 2 : left / 4;
 	if (most_blocks > 0)
@@ -239,9 +239,9 @@ note_trimmed(LsmIndex *index, const LsmRunRecord *output)
 }
 
 /*
- * Returns whether this process has trimmed the inputs up to the frontier. Then the output,
- * which only ever gains segments, has as many as it had then. If another process has taken a
- * step since, that process may have failed to trim.
+ * Returns whether this process has trimmed the inputs up to the frontier. If so, the output has
+ * as many segments as it had at that time, since it only ever gains segments. If another process
+ * has taken a step since, that process may have failed to trim.
  */
 static bool
 is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
@@ -261,7 +261,7 @@ trim_inputs(Step *step)
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
 		return;
-	/* Merge lock (share) and job lock.  The step counts, and inputs have their blocks still. */
+	/* Merge lock (share) and job lock.  The step counts, and the inputs still have their blocks. */
 	LSM_STOP_POINT("merge-free");
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
@@ -275,9 +275,9 @@ trim_inputs(Step *step)
 }
 
 /*
- * Refuse a segment that does not end after the frontier, or begins before it.  In an index
- * that is not in order, a search for the frontier can lead to what was merged already, and the
- * merge would write the same entries again, without end.
+ * Raise an error if the segment does not lie entirely after the frontier.  If the index is not in
+ * order, a search for the frontier can lead to entries that were merged already.  The merge would
+ * then write the same entries again and again.
  */
 static void
 check_progress(Step *step, const LsmDirectoryEntry *entry)
@@ -321,7 +321,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 		lsm_builder_describe(builder, &entry);
 		check_progress(step, &entry);
 	}
-	/* The same.  The segment is complete, and not installed. */
+	/* The same locks.  The segment is complete, and not installed. */
 	LSM_STOP_POINT("merge-install");
 	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
 						 step->taken, step->taken_count, finished);
@@ -399,7 +399,7 @@ take_job_step(Step *step, uint32 most_blocks)
 	return finished ? LSM_STEP_DONE : LSM_STEP_MORE;
 }
 
-/* The same, in a memory context of its own and as the table's owner. */
+/* Take the step in its own memory context and as the table's owner. */
 static LsmStepResult
 take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
 {

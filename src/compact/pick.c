@@ -2,11 +2,11 @@
  * pick.c
  *	  Chooses what to merge next: a pure function of the manifest.
  *
- * Tiering: when a level holds enough runs that no job has taken, all of them
- * (up to LSM_MAX_JOB_INPUTS) become one run of the next level: `fanout` runs,
- * or twice as many of level 0, whose runs have a page or two and cost little
- * to read.  It does not matter to readers which runs are merged together, so
- * any number of jobs can be under way, each with inputs of its own.
+ * Tiering: when a level holds enough runs that no job has taken, a job merges
+ * all of them (up to LSM_MAX_JOB_INPUTS) into one run of the next level.  Enough
+ * are `fanout` runs, or twice as many on level 0, whose runs have a page or two
+ * and cost little to read.  Readers do not care which runs are merged together,
+ * so any number of jobs can be under way, each with its own inputs.
  */
 #include "postgres.h"
 
@@ -19,9 +19,9 @@ is_free_on(const LsmRunRecord *run, int level)
 }
 
 /*
- * Returns the fanout that the manifest has room for. With f, level 0 keeps up to 2f - 1 free
- * runs and each of the L levels above it f - 1: together at most FREE_RUNS, so f is at most
- * (FREE_RUNS + 1 + L) / (L + 2).
+ * Returns the fanout that the manifest has room for. With a fanout of f, level 0 keeps up to
+ * 2f - 1 free runs, and each of the L levels above it up to f - 1. Together these must be at most
+ * FREE_RUNS, so f is at most (FREE_RUNS + 1 + L) / (L + 2).
  */
 #define FREE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
@@ -54,7 +54,7 @@ lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 }
 
 /*
- * Returns whether a writer may do the job at once. Runs that arrived while it waited do not
+ * Returns whether a writer may do the job at once. Runs that arrived while the job waited do not
  * make it a large job.
  */
 bool
@@ -64,7 +64,7 @@ lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks)
 		(uint64) job->blocks * trigger <= (uint64) small_blocks * Max(job->count, trigger);
 }
 
-/* Blocks of segments: a 256th of a job, within bounds. */
+/* Returns how many blocks a job's segments should have: a 256th of the job's, within bounds. */
 uint32
 lsm_segment_size(uint64 job_blocks)
 {
@@ -90,10 +90,10 @@ add_input(const LsmRunRecord *run, LsmJob *job)
 }
 
 /*
- * Returns how much of a job is left: its blocks less those of the output, but no less than
- * the remaining entries need in blocks as full as the output's. The output may be larger than
- * the inputs because of filters that these lack. Moved segments are no longer in the inputs'
- * entry counts, nor, if the whole run was moved, in their blocks.
+ * Returns how many blocks of a job are left: its blocks less those of the output, but at least
+ * as many as the remaining entries need if these blocks are as full as the output's. The output
+ * may be larger than the inputs, which may lack filters. Moved segments are no longer in the
+ * inputs' entry counts, nor, if the whole run was moved, in their blocks.
  */
 static uint32
 count_blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
@@ -151,8 +151,8 @@ take_level(const LsmRunRecord *runs, int count, int level, LsmJob *job)
 }
 
 /*
- * Returns the jobs one per call, from the lowest level up: for each level those under way,
- * then the one to begin. Returns false when there are no more.
+ * Returns one job per call, from the lowest level up: for each level the jobs under way, then
+ * the job to begin. Returns false when there are no more.
  */
 bool
 lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *place, LsmJob *job)
@@ -209,11 +209,11 @@ percentage(int value, int soft, int hard)
 }
 
 /*
- * Returns what waits to be merged. The pressure says how late the merges are, whatever the
- * size of the index: a merge of half the index is no reason to hurry while runs arrive no
+ * Returns what waits to be merged. The pressure says how late the merges are. It does not depend
+ * on the size of the index: a merge of half the index is no reason to hurry while runs arrive no
  * faster than they are merged. The pressure is 0 until some level has two jobs' worth of free
- * runs, or three quarters of the manifest are in use. It is 100 with four jobs' worth, or
- * when the manifest is nearly full.
+ * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs'
+ * worth, or when the manifest is nearly full.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -255,7 +255,7 @@ compare_blocks(const void *a, const void *b)
 	return x->run_id < y->run_id ? -1 : x->run_id > y->run_id;
 }
 
-/* Collects the runs that no job has taken, smallest first. *busy: a job is under way. */
+/* Lists the runs that no job has taken, smallest first. Sets *busy if a job is under way. */
 static int
 sort_free(const LsmRunRecord *runs, int count, const LsmRunRecord **sorted, bool *busy)
 {
@@ -282,8 +282,8 @@ compare_input_ids(const void *a, const void *b)
 }
 
 /*
- * Make a job of the n smallest runs, whatever their levels. Its output goes to the level of
- * runs of that size, but not below any of its inputs.
+ * Make a job of the n smallest runs, whatever their levels. The output goes to the level of
+ * runs of its size, but not below the level of any input.
  */
 static void
 take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
@@ -308,11 +308,11 @@ is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 }
 
 /*
- * Returns a job that makes the manifest smaller when it must be: the one that costs least per
- * record it gives back, so that no process has to complete a merge of half the index for that. A
- * job under way gives back the records of its inputs. A new job needs a record for its output
- * first, so it is considered only while there is one. If there is none and no job is under
- * way, fewer than two runs can be merged.
+ * Returns a job that frees run records in a full manifest: the job that costs least per record
+ * freed, so that no process has to complete a merge of half the index first. A job under way
+ * frees the records of its inputs. A new job first needs a record for its output, so it is
+ * considered only while one is free. If no record is free and no job is under way, fewer than
+ * two runs can be merged.
  */
 bool
 lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -352,7 +352,7 @@ lsm_pick_any(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 	return freed > 0;
 }
 
-/* Returns whether VACUUM has removed more of a run than it has left. */
+/* Returns whether VACUUM has removed more entries of a run than it has left there. */
 static bool
 is_thinned(const LsmRunRecord *run)
 {
@@ -361,10 +361,10 @@ is_thinned(const LsmRunRecord *run)
 
 /*
  * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest
- * runs as are worth it. A run is rewritten only together with others that have at least a
- * quarter of its size. So the remaining runs grow fivefold from one to the next: they are
- * few, and a page is not rewritten forever. Otherwise, a run by itself of which VACUUM has
- * left less than half.
+ * runs as are worth it. A run is rewritten only together with others whose total size is at
+ * least a quarter of its own. So each remaining run is more than four times as large as all
+ * smaller ones together. Such runs are few, and no page is rewritten forever. If no runs are
+ * worth merging, returns a single run of which VACUUM has left less than half the entries.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -401,20 +401,20 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 
 /*
  * Choose a merge that readers have paid for.  reads[i] tells how often the index was read since
- * run i was written.  Each of those reads had to look into run i, and would have saved that if
- * the run had been merged with others.  Merge the n smallest runs when the reads of all but the
- * largest of them cost as much as merging them:
+ * run i was written.  Each of these reads had to seek in run i.  If the run had been merged with
+ * others, the reads would have saved these seeks.  Merge the n smallest runs when the reads of all
+ * but the largest of them cost as much as merging them:
  *
  *		reads of run 1 + ... + reads of run n-1  >=
  *			LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + blocks of run 1 + ... + blocks of run n)
  *
- * Take the largest such n.  Each read pays once, since the merge removes its run (reads during a
- * merge also count for the output).  So all merges together cost at most about as much as the
+ * Take the largest such n.  Each read pays once, since the merge removes its run.  (Reads during
+ * a merge also count for the output.)  So all merges together cost at most about as much as the
  * reads have cost already.  This is the ski rental rule: buy when the rent paid has reached the
  * price.  An index without reads is left alone.
  *
- * If there is no such n, returns false and sets *wait to the number of further reads after which
- * there is one if nothing else happens, or PG_UINT64_MAX if there is none.
+ * If there is no such n, returns false and sets *wait to the number of further reads that will
+ * make a merge worthwhile if nothing else happens, or to PG_UINT64_MAX if no number will.
  */
 bool
 lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint64 *reads,
@@ -437,7 +437,7 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 			*wait = Min(*wait, (price - paid + i - 1) / i);
 		paid += reads[sorted[i] - runs];
 	}
-	/* The last records are reserved for jobs that give more room. */
+	/* The last records are reserved for jobs that free more of them. */
 	if (best == 0 || count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
 		return false;
 	take_smallest(sorted, best, fanout, job);
@@ -445,9 +445,9 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * Returns the next job towards a single packed run: a job under way, or else everything there
- * is, from the smallest run on. A single run is rewritten if VACUUM has removed a tenth of
- * it. *last: the job leaves a single run.
+ * Returns the next job towards a single packed run: a job under way, or else a job of all runs,
+ * from the smallest on. A single run is rewritten if VACUUM has removed a tenth of it. Sets
+ * *last if the job leaves a single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)
