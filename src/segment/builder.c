@@ -4,17 +4,18 @@
  *	  the fence pages.
  *
  * A page is built in private memory and written once. Pages name each other by their number
- * in the segment, so a segment can be built before its place is known. A batch does that: its
- * segment is an *image*, which gets its blocks, its id and its checksums under the lock of
- * the meta page, in microseconds. A merge step reserves blocks and writes each leaf when it
+ * in the segment, so a segment can be built before its place is known. A batch builds such a
+ * segment, an *image*. The image gets its blocks, id and checksums under the lock of the meta
+ * page, in microseconds. A merge step reserves blocks and writes each leaf when it
  * is full.
  *
- * A segment ends when its blocks are used up. Each leaf updates an upper bound of the fence
- * pages (fences.h) and an estimate of the filter pages, which must do with what is left.
- * Spare blocks are given back.
+ * A segment ends when its blocks are used up. Each leaf updates an upper bound of the number of
+ * fence pages (fences.h) and an estimate of the number of filter pages. The filter gets only the
+ * blocks that leaves and fence pages leave. Unused blocks are given back.
  *
- * A merge may find a leaf whose entries all come next. It is copied as a whole (add_page):
- * the open leaf, if empty, becomes a copy and takes further entries. fill.h decides when.
+ * A merge may find a leaf whose entries all come next. The builder then copies the page
+ * (lsm_builder_add_page): it closes the open leaf, and the copy becomes the open leaf and takes
+ * further entries. fill.h decides when.
  */
 #include "postgres.h"
 
@@ -45,14 +46,14 @@ struct LsmBuilder
 	LsmLeafBuilder leaf;
 	Page		leaf_page;
 	bool		is_open;		/* there is a leaf under construction */
-	uint32		leaves;			/* complete ones */
+	uint32		leaves;			/* complete leaves */
 	uint32		blocks;			/* all pages, once finished */
 	int			height;			/* fence levels, once finished */
 	uint64		entries;
 	int			credit;			/* see fill.h */
 	bool		leaf_is_copy;
 	uint32		pages_copied;
-	LsmGroup	scratch;		/* for continuing a copied page; no scratch area until needed */
+	LsmGroup	scratch;		/* for resuming a copied page; allocated when first needed */
 
 	int			filter_bits;	/* of the filter, per key; 0: no filter */
 	LsmKeyHashes hashes;
@@ -85,8 +86,8 @@ make_builder(LsmKeySpace *ks, const LsmLeafMode *mode)
 
 /*
  * Begin a segment in the blocks [start, start + length), which nobody else uses. The mode
- * says what is known about the entries. An entry that does not fit the mode costs a page,
- * once.
+ * says what is known about the entries. An entry that does not fit the mode begins a new leaf and
+ * widens the mode for all later leaves.
  */
 LsmBuilder *
 lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber start,
@@ -104,8 +105,8 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Give the segment a filter, as the index's options say, if keys can be hashed. Not for an
- * image. Call before adding anything.
+ * Give the segment a filter if the index's options ask for one and keys can be hashed. Call this
+ * before adding anything, and not for an image.
  */
 void
 lsm_builder_want_filter(LsmBuilder *b)
@@ -126,7 +127,7 @@ lsm_builder_create_image(LsmKeySpace *ks, const LsmLeafMode *mode)
 	LsmBuilder *b = make_builder(ks, mode);
 
 	b->image = MemoryContextAlloc(b->context, LSM_IMAGE_PAGES * BLCKSZ);
-	/* Writing it pins all its pages at once. */
+	/* Writing the image pins all its pages at once. */
 	b->most_blocks = Min(LSM_IMAGE_PAGES, Max(NBuffers / 16, 3));
 	if (lsm_page_entries > 0)
 		b->most_blocks = Min(b->most_blocks, (uint32) Max(lsm_page_entries, 8) + 1);
@@ -145,7 +146,7 @@ lsm_builder_is_empty(const LsmBuilder *b)
 	return b->entries == 0;
 }
 
-/* Sets *entry to the entry added last, key and TID. Returns false if there is none. */
+/* Sets *entry to the key and TID of the last entry added. Returns false if there is none. */
 bool
 lsm_builder_last(const LsmBuilder *b, LsmEntry *entry)
 {
@@ -182,8 +183,8 @@ copy_key(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Set the separator before `entry`, the first entry of the next leaf, as short as possible.
- * It needs no TID if it was cut or the keys differ. Points into the entry.
+ * Returns a separator before `entry`, the first entry of the next leaf. The separator is as short
+ * as possible. It needs no TID if it was cut or if the keys differ. It points into the entry.
  */
 static LsmEntry
 make_separator(LsmBuilder *b, const LsmEntry *entry)
@@ -205,9 +206,9 @@ make_separator(LsmBuilder *b, const LsmEntry *entry)
 	return separator;
 }
 
-/* --- the fence pages that there will be -------------------------------------- */
+/* --- reckoning fence pages and filter pages ---------------------------------- */
 
-/* Returns about how many pages the filter will take with one more leaf. */
+/* Returns an estimate of the number of filter pages with one more leaf. */
 static uint32
 reckon_filter(const LsmBuilder *b)
 {
@@ -220,8 +221,8 @@ reckon_filter(const LsmBuilder *b)
 }
 
 /*
- * Returns whether one more leaf fits, with this separator, and counts it if so. A single leaf
- * has no fence page.
+ * Returns whether one more leaf with this separator fits. If so, counts it. A single leaf has no
+ * fence page.
  */
 static bool
 reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
@@ -262,7 +263,7 @@ close_leaf(LsmBuilder *b)
 	b->leaves++;
 	b->pages_copied += b->leaf_is_copy;
 	b->leaf_is_copy = false;
-	/* Long entries leave much unused on a page. */
+	/* Long entries leave much of a page unused, so the credit could become negative. */
 	b->credit = Max(0, lsm_fill_credit(b->credit, lsm_leaf_unused(b->leaf_page)));
 	b->is_open = false;
 }
@@ -325,9 +326,9 @@ add_to_new_leaf(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Append an entry. Returns false if the segment has no room for it and is complete.
+ * Append an entry. Returns false if the segment has no room for it. Then the segment is complete.
  *
- * REQUIRES: it sorts after the one before.
+ * REQUIRES: the entry sorts after the previous one.
  */
 bool
 lsm_builder_add(LsmBuilder *b, const LsmEntry *entry)
@@ -349,8 +350,8 @@ mode_covers(const LsmLeafMode *page, const LsmLeafMode *segment)
 }
 
 /*
- * Returns whether to close the open leaf, if not empty, and continue with a copy of this
- * page. A page with another mode may take no more entries.
+ * Returns whether to close the open leaf, if there is one, and continue with a copy of this
+ * page. A page with another mode may not be able to take more entries.
  */
 static bool
 may_copy(const LsmBuilder *b, Page page)
@@ -362,7 +363,7 @@ may_copy(const LsmBuilder *b, Page page)
 							 lsm_leaf_unused(page), !mode_covers(&mode, &b->mode));
 }
 
-/* Note the keys of the open leaf, a copy. */
+/* Note the keys of the open leaf, which is a copy. */
 static void
 hash_leaf(LsmBuilder *b)
 {
@@ -379,7 +380,7 @@ hash_leaf(LsmBuilder *b)
 /*
  * Append all entries of another segment's leaf by copying it.
  *
- * REQUIRES: its first entry sorts after the one added before.
+ * REQUIRES: its first entry sorts after the last entry added.
  */
 LsmPageResult
 lsm_builder_add_page(LsmBuilder *b, Page page)
@@ -415,7 +416,7 @@ lsm_builder_add_page(LsmBuilder *b, Page page)
 
 /* --- the filter ------------------------------------------------------------------ */
 
-/* Write the filter after the leaves, into the blocks that the fence pages leave. */
+/* Write the filter after the leaves, into blocks that the fence pages do not need. */
 static void
 write_filter(LsmBuilder *b)
 {
@@ -438,13 +439,13 @@ write_filter(LsmBuilder *b)
 	b->filter_blocks = pages;
 }
 
-/* --- the fence pages that there are ------------------------------------------- */
+/* --- writing fence pages ------------------------------------------------------ */
 
-/* Returns where page `number` is built: in the image, or in private memory for a moment. */
+/* Returns where to build page `number`: in the image, or in the spare page. */
 static Page
 fence_room(LsmBuilder *b, uint32 number, Page spare)
 {
-	/* The blocks after belong to others. */
+	/* The blocks after the segment's belong to others. */
 	if (number >= b->most_blocks)
 		elog(ERROR, "fence pages of a segment of index \"%s\" do not fit its %u blocks",
 			 b->ks->index_name, b->most_blocks);
@@ -483,7 +484,7 @@ write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Pag
 	return pages;
 }
 
-/* Complete the segment. A segment without entries has no blocks: do not install it. */
+/* Complete the segment. A segment without entries has no blocks and must not be installed. */
 void
 lsm_builder_finish(LsmBuilder *b)
 {

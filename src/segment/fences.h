@@ -1,13 +1,13 @@
 /*
  * fences.h
- *	  An upper bound of a segment's fence pages, kept as its leaves come.
+ *	  An upper bound of a segment's number of fence pages, updated with each leaf.
  *
  * A segment must end before its blocks are used up, and its fence pages are written after all
  * leaves. This code fills the lowest fence pages as the builder will, with entries that are
- * no shorter, so the builder will not need more of them. The borders between the real pages
- * may differ, and so may the entries one level up. So there each entry counts with the
- * largest size: every page of a level but the last holds at least as many entries of that
- * size as fit.
+ * no shorter, so the builder will not need more pages on that level. The builder's pages may
+ * begin at other entries, so the entries on the levels above may differ too. On those levels,
+ * each entry therefore counts with the size of the longest entry. Every page of a level except
+ * the last holds at least as many entries as fit with that size.
  */
 #ifndef LSM_FENCES_H
 #define LSM_FENCES_H
@@ -27,11 +27,11 @@ typedef struct LsmFences
 {
 	uint32		pages;			/* of the lowest level */
 	Size		used;			/* bytes on the last one */
-	uint32		entries;		/* on it */
-	Size		longest;		/* entry */
+	uint32		entries;		/* entries on the last one */
+	Size		longest;		/* size of the longest entry */
 } LsmFences;
 
-/* Entries that a fence page may have; tests want few. */
+/* The most entries that a fence page may have.  Tests set a low limit. */
 static inline uint32
 lsm_fences_most_entries(void)
 {
@@ -56,7 +56,7 @@ lsm_fences_add(LsmFences *fences, uint32 keylen)
 	fences->longest = Max(fences->longest, size);
 }
 
-/* Returns the pages of all levels. (A segment of a single leaf has none.) */
+/* Returns the number of pages of all levels. (A segment of a single leaf has none.) */
 static inline uint32
 lsm_fences_count(const LsmFences *fences)
 {

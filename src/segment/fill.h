@@ -2,11 +2,11 @@
  * fill.h
  *	  When a leaf may be closed before it is full: pure arithmetic (I11).
  *
- * To copy a page, the writer must close its open leaf. On average, leaves have at most
- * LSM_UNUSED_ALLOWED bytes unused: each closed leaf adds that to a credit and subtracts its
- * unused bytes, and a leaf that is closed early must not overdraw the credit. The credit is
- * capped at one page, so a long stretch of full leaves does not pay for an equally long
- * stretch of bad ones.
+ * To copy a page, the builder must close its open leaf. On average, leaves have at most
+ * LSM_UNUSED_ALLOWED bytes unused: each closed leaf adds that number to a credit and subtracts
+ * its unused bytes. A leaf that is closed early must not overdraw the credit. The credit is
+ * capped at one page, so a long stretch of full leaves does not pay for an equally long stretch
+ * of badly filled leaves.
  */
 #ifndef LSM_FILL_H
 #define LSM_FILL_H
@@ -15,7 +15,7 @@
 
 #define LSM_UNUSED_ALLOWED	((int) LSM_LEAF_CAPACITY / 10)
 
-/* Returns the credit after closing a leaf with that much unused. */
+/* Returns the credit after closing a leaf with this many unused bytes. */
 static inline int
 lsm_fill_credit(int credit, int unused)
 {
@@ -23,12 +23,13 @@ lsm_fill_credit(int credit, int unused)
 }
 
 /*
- * Returns whether to close the open leaf and continue with a copy of a page. Yes if the leaf
- * is nearly full; otherwise only for a page that is fuller than the required average, if
- * there is credit. A page that fits into the open leaf is not copied.
+ * Returns whether to close the open leaf and continue with a copy of a page. If the leaf is not
+ * nearly full, the page must be at least as full as required on average, and the credit must
+ * suffice.
+ * A page whose content fits into the open leaf is not copied.
  *
- * `whole`: the copy may turn out to take no more entries. Then it must not overdraw the
- * credit either.
+ * `whole`: the copy may be unable to take more entries, so it must not overdraw the credit
+ * either.
  */
 static inline bool
 lsm_fill_may_copy(int credit, bool leaf_is_empty, int leaf_unused, int page_unused, bool whole)

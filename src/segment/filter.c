@@ -9,10 +9,13 @@
 #include "segment/filter.h"
 #include "utils/memutils.h"
 
-/* Keys whose filter lines are being fetched while others are added. */
+/* Fetch the filter line of a key this many keys ahead. */
 #define KEYS_AHEAD	8
 
-/* Every filter may have this many prefixes. Tests see some given up. */
+/*
+ * How many more prefixes than keys a filter may have. With assertions, this number is low, so that
+ * tests see prefixes discarded.
+ */
 #ifdef USE_ASSERT_CHECKING
 #define PREFIXES_ALLOWED	64
 #else
@@ -32,9 +35,9 @@ lsm_hashes_grow(LsmKeyHashes *h)
 /* --- prefixes ------------------------------------------------------------------ */
 
 /*
- * Collect the prefixes of up to `columns` columns, in this memory context.
+ * Prepare to collect the prefixes of up to `columns` columns, in this memory context.
  *
- * REQUIRES: keys of more columns than that.
+ * REQUIRES: keys have more than `columns` columns.
  */
 void
 lsm_prefixes_init(LsmKeyPrefixes *p, LsmKeySpace *ks, int columns, bool if_worth,
@@ -68,7 +71,7 @@ note_prefix(LsmKeyPrefixes *p, int columns, uint64 hash)
 	p->count += hashes->count;
 }
 
-/* Note an encoded key whose longest prefix differs from that of the key before. */
+/* Note an encoded key whose longest prefix differs from that of the previous key. */
 void
 lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {
@@ -93,7 +96,7 @@ lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 	p->last_length = at;
 }
 
-/* lsm_filter_note_key for tuple keys: the hash of a key is made of those of its prefixes. */
+/* lsm_filter_note_key for tuple keys: the hash of a key is computed from its prefixes' hashes. */
 void
 lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const LsmEntry *entry)
 {
@@ -108,8 +111,8 @@ lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const
 }
 
 /*
- * Given the number of keys, give up the longest prefixes, but not the shortest, if there are
- * more prefixes than keys: prefixes may at most double the filter.
+ * Given the number of keys, discard the longest prefixes, but not the shortest, while there are
+ * more prefixes than keys.  So prefixes at most double the filter.
  */
 void
 lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
@@ -148,8 +151,8 @@ put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
 }
 
 /*
- * Returns the pages of the filter, without owner and place, in the memory context of the
- * hashes.
+ * Returns the pages of the filter in the memory context of the hashes. Their owner and block
+ * number are not set.
  */
 char *
 lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages)

@@ -1,10 +1,10 @@
 /*
  * filter.h
  *	  Builds the filter of a segment: collects the hashes of its keys, 8 bytes each, and
- *	  puts them into pages once their number is known.
+ *	  puts them into pages once the number of hashes is known.
  *
- * The filter also has the prefixes of keys: the values of the first column, of the first two,
- * and so on. Keys come in order, so each prefix counts once.
+ * The filter also has the prefixes of keys: the values of the first column, of the first two
+ * columns, and so on. Keys come in order, so each prefix counts once.
  */
 #ifndef LSM_FILTER_H
 #define LSM_FILTER_H
@@ -12,7 +12,7 @@
 #include "format/filter_page.h"
 #include "key/keyspace.h"
 
-/* A segment of fewer leaves is searched as quickly without a filter. */
+/* A segment with fewer leaves can be searched as quickly without a filter. */
 #define LSM_FILTER_LEAST_LEAVES	8
 
 typedef struct LsmKeyHashes
@@ -30,9 +30,9 @@ typedef struct LsmKeyPrefixes
 	bool		if_worth;		/* may decrease: see lsm_prefixes_limit */
 	uint64		count;			/* of all prefixes */
 	/* Encoded keys. */
-	uint8	   *last;			/* the longest prefix of the key before */
+	uint8	   *last;			/* the longest prefix of the previous key */
 	uint32		last_length;	/* 0: no key yet */
-	uint32	   *ends;			/* where each column ends in it */
+	uint32	   *ends;			/* where each column ends in `last` */
 
 	LsmKeyHashes *hashes;		/* of prefixes of i + 1 columns */
 } LsmKeyPrefixes;
@@ -46,7 +46,7 @@ extern void lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpac
 extern void lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys);
 extern char *lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages);
 
-/* Note the hash of a key or prefix. Hashes of equal ones follow each other. */
+/* Note the hash of a key or prefix. Equal keys are consecutive, and so are equal prefixes. */
 static inline void
 lsm_hashes_note(LsmKeyHashes *h, uint64 hash)
 {
@@ -57,7 +57,7 @@ lsm_hashes_note(LsmKeyHashes *h, uint64 hash)
 	h->hashes[h->count++] = hash;
 }
 
-/* Note the prefixes of an encoded key. Usually they are those of the key before. */
+/* Note the prefixes of an encoded key. Usually they equal those of the previous key. */
 static inline void
 lsm_prefixes_add(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 {

@@ -2,8 +2,8 @@
  * search.c
  *	  Binary search in packed pages.
  *
- * First among the groups, whose first entries are stored whole, then within one group, which
- * is decoded completely or in part.
+ * A search first finds the group, by comparing the groups' first entries, which are stored
+ * whole. Then it searches that group, which it decodes completely or in part.
  */
 #include "postgres.h"
 
@@ -13,7 +13,7 @@
 
 /*
  * Compare a group's first entry with the bound by the first eight bytes of the key. Returns 0
- * if they do not decide. Eight bytes can be read anywhere on the page.
+ * if these bytes do not decide. Eight bytes can be read anywhere on the page.
  */
 static inline int
 compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, uint32 keylen)
@@ -86,9 +86,10 @@ first_after(LsmKeySpace *ks, const LsmGroup *decoded, const LsmBound *bound, int
 }
 
 /*
- * Find the first entry after the bound and decode its group. If no entry of the page is after
- * the bound, the last group is decoded and pos is its count (the caller sees group_count 0
- * for an empty page). Returns false if the page is damaged.
+ * Find and decode the group around the bound, and set *pos to its first entry after the bound.
+ * If all entries of the group are before the bound, *pos is the number of these entries. Then the
+ * next group, if there is one, begins after the bound. Decodes nothing if the page is empty.
+ * Returns false if the page is damaged.
  */
 bool
 lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
@@ -112,9 +113,9 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 }
 
 /*
- * The same for a caller that wants about `most` entries after the bound, or before it. The
- * rest of the group is not decoded, and pos counts decoded entries. If the wanted entries are
- * not in the group, nothing is decoded: there is no entry at pos (backward: before it).
+ * Like lsm_leaf_search, for a caller that wants about `most` entries after the bound (backward:
+ * before it). Decodes only these entries of the group, and *pos counts only decoded entries. If
+ * the group has no such entries, there is no decoded entry at *pos (backward: before it).
  *
  * REQUIRES: encoded keys.
  */
@@ -147,16 +148,17 @@ typedef struct Comparison
 {
 	const LsmBound *bound;
 	const LsmLeafCoding *coding;
-	uint32		matched;		/* bytes that the last entry's key shares with the bound's */
-	uint32		keylen;			/* of its key */
+	uint32		matched;		/* bytes that the last entry's key shares with the bound's key */
+	uint32		keylen;			/* of the last entry's key */
 	uint64		tid_code;
 } Comparison;
 
 /*
- * Compare the next entry of the group with the bound. Negative: before it. The entry before
- * it, if any, was before the bound. So if a key shares more with the key before than that key
- * shares with the bound, it is before the bound, too. If it shares less, it is greater than
- * the key before, and thus after the bound. Neither key has to be reconstructed.
+ * Compare the next entry of the group with the bound. A negative result means that the entry is
+ * before the bound. The previous entry, if any, was before the bound. If the next key shares
+ * more bytes with the previous key than the previous key shares with the bound, the next key is
+ * before the bound as well. If it shares fewer, it is after the bound, since it is greater than
+ * the previous key. Neither key has to be reconstructed.
  */
 static int
 compare_next(Comparison *at, const LsmCodedEntry *next)

@@ -16,7 +16,7 @@ typedef struct LsmBuilder LsmBuilder;
 typedef enum LsmPageResult
 {
 	LSM_PAGE_TAKEN,
-	LSM_PAGE_REFUSED,			/* the copy would leave too much unused: add its entries */
+	LSM_PAGE_REFUSED,			/* a copy would leave too much unused: add the page's entries */
 	LSM_PAGE_NO_ROOM			/* the segment is full */
 } LsmPageResult;
 
