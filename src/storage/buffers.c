@@ -54,8 +54,8 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 }
 
 /*
- * Read a buffer. *missed tells whether it came from disk. Raises an error if no such block
- * can exist.
+ * Read a block into a buffer. Returns whether it came from disk. Raises an error if no such
+ * block can exist.
  */
 bool
 lsm_buffer_read_counted(Relation rel, BlockNumber block,
@@ -71,8 +71,8 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 }
 
 /*
- * Check the page in a buffer that is locked, at least in share mode. Returns NULL, or what is
- * wrong. `missed`: it has just been read from disk.
+ * Check the page in a buffer that is locked, at least in share mode. Returns what is wrong, or
+ * NULL. `missed`: the page has just been read from disk.
  */
 const char *
 lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
@@ -110,7 +110,7 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 
 /*
  * Read, lock and check a page that must be one of `kinds` and belong to `owner` (0: any).
- * Raises an error if it does not.
+ * Raises an error if the page fails the check.
  */
 Buffer
 lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
@@ -134,8 +134,8 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 }
 
 /*
- * Lock and check a page. Returns InvalidBuffer, and unpins the page, if it is not that
- * owner's.
+ * Lock and check a page. If the page is not of this kind and owner, unpins it and returns
+ * InvalidBuffer.
  */
 static Buffer
 lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, int lock_mode)
@@ -146,7 +146,7 @@ lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, 
 	const char *wrong;
 
 	LockBuffer(buffer, lock_mode);
-	/* A checked page needs no look at its other end, which may cost a cache miss. */
+	/* If the page was checked, skip its header, which may cost a cache miss. */
 	if (!missed && opaque->verified == verified_mark() && opaque->owner == owner &&
 		opaque->kind == kind && opaque->self == block)
 		return buffer;
@@ -163,12 +163,13 @@ lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, 
 }
 
 /*
- * The same for a page that may have another owner by now. Returns InvalidBuffer then: the
- * caller's version is old, or the index is damaged (I4).
+ * Like lsm_buffer_read, for a page that may have another owner by now. In that case returns
+ * InvalidBuffer: the caller's version is old, or the index is damaged (I4).
  *
  * Another process may be about to write the page for the first time, or a crash may have left
- * it. So an empty or damaged page counts as another owner's, unless it names the owner that
- * the caller wants. Whether the current version names the page decides what is reported.
+ * such a page. So an empty or damaged page counts as another owner's, unless it names the
+ * owner that the caller wants. The caller then looks at the current version: the index is damaged
+ * only if that version still names the page.
  */
 Buffer
 lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
@@ -181,12 +182,12 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * A caller that reads a page again and again may remember its buffer, which saves the server
- * the lookup.
+ * A caller that reads a page again and again may remember its buffer, which saves the buffer
+ * lookup.
  *
- * The server does not count such a read as a use, and might evict a page that is used all the
- * time. So one read in USUAL_WAY, at random, takes the usual way: searches read several pages
- * in turn, and each should get its turn.
+ * PostgreSQL does not count such a read as a use, and might evict a page that is used all the
+ * time. So one read in USUAL_WAY takes the usual way. These reads are chosen at random: searches
+ * read several pages in turn, and a fixed interval might always pick the same page.
  */
 #define USUAL_WAY		32
 
@@ -201,13 +202,13 @@ is_usual_turn(void)
 }
 
 /*
- * Pin a page in the buffer where it was last. Returns false if the page must be read the
- * usual way.
+ * Pin a page in the buffer that held it last. Returns false if the page must be read the usual
+ * way.
  */
 static bool
 pin_recent(Relation rel, BlockNumber block, Buffer recent)
 {
-	/* Files of temporary relations may share a number with another file. */
+	/* A temporary relation's file may have the same number as another file. */
 	if (recent == InvalidBuffer || RelationUsesLocalBuffers(rel) ||
 		is_usual_turn() ||
 		!ReadRecentBuffer(lsm_relation_locator(rel), MAIN_FORKNUM, block, recent))
@@ -218,8 +219,8 @@ pin_recent(Relation rel, BlockNumber block, Buffer recent)
 }
 
 /*
- * The same for a caller that looks at the page without a lock. It cannot check anything, so a
- * page that is not known to be sound, or has not changed since it was, is read the usual way.
+ * Like pin_recent, for a caller that looks at the page without a lock and so cannot check it.
+ * Returns false also unless the page has been checked, by its mark or because it is dirty.
  */
 bool
 lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent)
@@ -300,7 +301,7 @@ lsm_buffer_recall_many(void)
 		make_recent(count);
 }
 
-/* Fetch into the CPU's cache the place that remembers a page needed soon. */
+/* For a page needed soon, fetch the place that remembers its buffer into the CPU's cache. */
 void
 lsm_buffer_recall(Relation rel, BlockNumber block)
 {
@@ -308,8 +309,8 @@ lsm_buffer_recall(Relation rel, BlockNumber block)
 }
 
 /*
- * Fetch this part of a page that will be read soon, and perhaps its header. The buffer may
- * hold another page by now: then the wrong lines are fetched, and nothing else happens.
+ * For a page needed soon, fetch the part at `offset`, and the header if asked for, into the CPU's
+ * cache. If the buffer holds another page by now, this fetches useless lines and does no harm.
  */
 void
 lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)
@@ -352,7 +353,7 @@ lsm_buffer_read_recent(Relation rel, BlockNumber block, uint16 kind, uint64 owne
 	return lsm_buffer_read_again(rel, block, kind, owner, strategy, remembered_buffer(rel, block));
 }
 
-/* Prefetch a page. Returns false if it is in shared buffers. */
+/* Prefetch a page. Returns false if the page is already in shared buffers. */
 bool
 lsm_buffer_ask(Relation rel, BlockNumber block)
 {
@@ -360,8 +361,9 @@ lsm_buffer_ask(Relation rel, BlockNumber block)
 }
 
 /*
- * The same for an expected page. Looks at a remembered buffer without a lock: if the page is
- * just being evicted or loaded, the answer is outdated, and costs or saves one request.
+ * Like lsm_buffer_ask, for a page whose buffer may be remembered. Looks at the remembered buffer
+ * without a lock. If the page is being evicted or loaded at that moment, the answer may be wrong,
+ * which costs or saves one request.
  */
 bool
 lsm_buffer_ask_expected(Relation rel, BlockNumber block)

@@ -1,7 +1,7 @@
 /*
  * buffers.h
- *	  Reading and checking pages of an lsm index, reporting damaged ones; and the locks of
- *	  merges.
+ *	  Reads and checks the pages of an lsm index, reports damaged pages, and takes heavyweight
+ *	  locks.
  */
 #ifndef LSM_BUFFERS_H
 #define LSM_BUFFERS_H

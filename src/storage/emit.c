@@ -19,8 +19,8 @@ set_lsn(Buffer buffer, XLogRecPtr lsn)
 }
 
 /*
- * Make room for a record of `pages` pages besides the meta page.  Call this before the critical
- * section.
+ * Make room for a record with `pages` pages in addition to the meta page.  Call this before the
+ * critical section.
  */
 void
 lsm_wal_prepare_edit(int pages)
@@ -95,7 +95,7 @@ lsm_wal_delete(Buffer buffer, uint16 *ordinals, int count, TransactionId horizon
 	set_lsn(buffer, XLogInsert(LSM_RMGR_ID, XLOG_LSM_DELETE));
 }
 
-/* GATE_FLIP: one gate is closed, the other one opens. */
+/* GATE_FLIP: one gate closes, and the other opens. */
 void
 lsm_wal_gate_flip(Buffer meta, Buffer closed, Buffer opened)
 {

@@ -1,6 +1,6 @@
 /*
  * emit.h
- *	  Emits the WAL records of everything that changes pages.
+ *	  Emits WAL records.
  */
 #ifndef LSM_EMIT_H
 #define LSM_EMIT_H
@@ -12,7 +12,7 @@
 typedef struct LsmWalPage
 {
 	Buffer		buffer;
-	bool		init;			/* redo initialises it */
+	bool		init;			/* redo initializes the page */
 	bool		image;			/* logged as a whole, without data */
 	char	   *data;			/* the change; see page_change.h */
 	Size		size;

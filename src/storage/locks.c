@@ -1,6 +1,6 @@
 /*
  * locks.c
- *	  The heavyweight locks of merges and unique indexes: numbers 1a to 3 of the lock order.
+ *	  The heavyweight locks of merges and unique indexes: locks 1a to 3 of the lock order.
  *	  PostgreSQL releases them on error.
  *
  * Merge lock: a step holds it in share mode from before it reads its inputs until its output is
@@ -13,12 +13,12 @@
  * from before it looks for the key until its entry is in the index.
  *
  * Publish lock, one for each unique index: held in share mode while a row is inserted, and
- * exclusively while a batch is added.  It consists of stripes, so that not all inserts meet in one
- * partition of PostgreSQL's lock manager.  A row takes one stripe, a batch takes all.
+ * exclusively while a batch is added.  It consists of stripes, so that inserts do not all contend
+ * for one partition of PostgreSQL's lock manager.  A row takes one stripe, a batch takes all.
  *
- * All are tuple locks of the index, which nothing else uses.  Page locks would not do: some
- * versions assert that no relation is locked under them, and comparison functions may open
- * relations.
+ * All are tuple locks of the index, which nothing else uses.  Page locks cannot be used: some
+ * PostgreSQL versions assert that no relation is locked while a page lock is held, and comparison
+ * functions may open relations.
  */
 #include "postgres.h"
 

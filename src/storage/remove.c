@@ -13,9 +13,9 @@
 #include "storage/emit.h"
 
 /*
- * Ask for each entry of a checked, locked page whether it is dead. Returns the number of dead
- * entries and their ordinals; *total is the number of all entries. ordinals has room for
- * LSM_MAX_PAGE_ENTRIES.
+ * Test each entry of a checked, locked page for whether it is dead. Returns the number of dead
+ * entries. Fills `ordinals`, which has room for LSM_MAX_PAGE_ENTRIES, with their ordinals, and
+ * sets *total to the number of all entries.
  */
 int
 lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGroup *scratch,
@@ -58,8 +58,9 @@ lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGro
 }
 
 /*
- * Remove these entries from a page that is locked exclusively, and log that. horizon,
- * is_catalog: see xl_lsm_delete. Raises an error, with the page unchanged, if the page is damaged.
+ * Remove these entries from a page that is locked exclusively, and log the removal. For horizon
+ * and is_catalog, see xl_lsm_delete. Raises an error, with the page unchanged, if the page is
+ * damaged.
  */
 void
 lsm_remove(Relation rel, Buffer buffer, uint16 *ordinals, int count, TransactionId horizon,

@@ -7,8 +7,8 @@
  * virtual pages (key/virtual_pages.c).
  *
  * A scan locks before it takes a version. An insert checks once its entry can be found. So
- * either the insert finds the lock, or the scan finds the entry, and then the table tells of
- * the conflict. See docs/design/ssi.md.
+ * either the insert finds the lock, or the scan finds the entry. In the latter case, the table
+ * detects the conflict. See docs/design/ssi.md.
  */
 #include "postgres.h"
 
@@ -39,8 +39,8 @@ lsm_ssi_lock_range(LsmKeySpace *ks, Relation index, const LsmBound *low,
 }
 
 /*
- * Find the transactions that have locked what an entry belongs to, after the entry was
- * inserted. Raises an error if this transaction cannot be serialized. Does nothing unless the
+ * After inserting an entry, find the transactions that have locked virtual pages of the entry.
+ * Raises an error if this transaction cannot be serialized. Does nothing unless the
  * transaction is serializable.
  */
 void
