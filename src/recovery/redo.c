@@ -3,7 +3,7 @@
  *	  Replays pg_lsm's WAL records.
  *
  * Redo uses the mutators in src/format, as normal operation does.  It changes only blocks that
- * its record names.  It takes content locks in the order of normal operation, but holds fewer at
+ * the record names.  It takes content locks in the order of normal operation, but holds fewer at
  * once.
  */
 #include "postgres.h"
@@ -105,13 +105,13 @@ redo_page(XLogReaderState *record, uint8 block_id)
 }
 
 /*
- * Replay an edit.  The meta page stays locked until the last page is done, and the others are
- * locked one at a time: a server with the least shared_buffers can recover, whatever the edit.
+ * Replay an edit.  The meta page stays locked until the last page is done.  The other pages are
+ * locked one at a time, so a server with the smallest shared_buffers can replay any edit.
  *
  * A query with an older version may meet a page that has changed already.  The page has another
- * owner, or is a directory page with a later stamp, or has the same entries as before (a sealed
- * page).  In the first two cases, the query fetches the current version, so it waits for the meta
- * page.  Queries with the new version start after that.
+ * owner, or is a directory page with a later stamp, or is a newly sealed page, with the same
+ * entries as before.  In the first two cases, the query fetches the current version, so it waits
+ * for the meta page.  No query gets the new version before the meta page is unlocked.
  */
 static void
 redo_edit(XLogReaderState *record)
