@@ -58,7 +58,7 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 }
 
 /*
- * Check a segment unless an earlier round did.  Returns 1 if it was gone, else 0.
+ * Check a segment unless an earlier round did.  Returns 1 if the segment was gone, else 0.
  * Without a table to compare with, later rounds skip segments that no earlier round has
  * seen: merges have just written them.  They only look for segments that were missed,
  * since a job may have moved one to its output.
@@ -137,7 +137,10 @@ check_all_rounds(LsmCheck *c)
 	lsm_merge_unlock(c->rel, ExclusiveLock);
 }
 
-/* Check that the table has the highest block of all entries.  Our lock keeps it from shrinking. */
+/*
+ * Check that the table has the highest heap block of all entries.  Our lock keeps the table from
+ * shrinking.
+ */
 static void
 check_furthest(LsmCheck *c)
 {

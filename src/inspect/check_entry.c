@@ -184,7 +184,7 @@ lsm_check_tid(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordinal
 		entry_report(c, block, ordinal, "TID is invalid");
 }
 
-/* Check the included columns in the rest of an entry, which end it. */
+/* Check the included columns, which are at the end of an entry's rest. */
 static void
 entry_check_included(LsmCheck *c, const LsmEntry *entry, const uint8 *included, BlockNumber block,
 					 int ordinal)
@@ -201,8 +201,8 @@ entry_check_included(LsmCheck *c, const LsmEntry *entry, const uint8 *included, 
 }
 
 /*
- * Check the details of an entry: each belongs to the value that it gives, and there are no
- * others.
+ * Check the details of an entry: each must belong to the value that the key and the detail give,
+ * and there must be no others.
  *
  * REQUIRES: the key was checked.
  */

@@ -4,8 +4,8 @@
  *	  all directories, the space map.
  *
  * These change only with edits.  So the verifier copies them under the share lock of the meta
- * page, which blocks edits, and compares the copies after it has released the lock.  100 GB of
- * index have about 200 map pages and 200 directory pages.  The verifier reads them in before it
+ * page, which blocks edits, and compares the copies after it has released the lock.  An index of
+ * 100 GB has about 200 map pages and 200 directory pages.  The verifier reads them in before it
  * takes the lock, so copying them takes less than a millisecond, and blocks no reader.
  *
  * The verifier trusts no page, even if this server has checked the page before.  It checks the
@@ -32,7 +32,7 @@ instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Pag
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Copy the open pages.  Inserts that add entries meanwhile do no harm. */
+/* Copy the open pages.  Concurrent inserts into them do no harm. */
 static void
 instant_copy_open_pages(LsmCheck *c)
 {

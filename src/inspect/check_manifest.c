@@ -198,8 +198,8 @@ record_check_reservations(LsmCheck *c)
 }
 
 /*
- * Check the records of the manifest, each and among themselves (I7, I8).  Reads only the
- * version.
+ * Check each record of the manifest, and the records against each other (I7, I8).  Reads only
+ * the version.
  */
 void
 lsm_check_records(LsmCheck *c)
@@ -236,7 +236,7 @@ typedef struct DirectoryCheck
 	uint32		segments;		/* segments that exist, their leaves and blocks */
 	uint64		leaves;
 	uint64		blocks;
-	uint32		gone;			/* segments of which only the item is left, their leaves */
+	uint32		gone;			/* segments that are gone but still have an item, their leaves */
 	uint64		gone_leaves;
 	bool		lost_pages;		/* pages with more such items were freed */
 	LsmEntry	last;			/* high key of the last item; no key at first */
@@ -269,7 +269,7 @@ directory_covers(const LsmRunRecord *run, const LsmSegment *segment)
 		run->offset_bits >= segment->offset_bits;
 }
 
-/* Check an item of the lowest level: a segment, or the rest of one that is gone. */
+/* Check an item of the lowest level: a segment, or a segment that is gone. */
 static void
 directory_check_item(DirectoryCheck *d, const LsmDirectoryCopy *copy, int ordinal,
 					 const LsmDirectoryEntry *item)
@@ -335,7 +335,10 @@ directory_check_child(DirectoryCheck *d, const LsmDirectoryCopy *copy, int level
 		directory_check_page(d, level - 1, item);
 }
 
-/* Check a directory page and everything below it.  Its first key must be that of its parent. */
+/*
+ * Check a directory page and everything below it.  Its first key must equal the key of the item
+ * that names the page.
+ */
 static void
 directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *parent)
 {

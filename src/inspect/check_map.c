@@ -60,7 +60,7 @@ map_name_blocks(LsmCheck *c, uint64 *named, BlockNumber start, uint32 length)
 	}
 }
 
-/* Note everything that names blocks.  lsm_check_records and _segments have checked the extents. */
+/* Note all users of blocks.  Their extents have been checked (check_manifest.c). */
 static void
 map_name_all(LsmCheck *c, uint64 *named)
 {

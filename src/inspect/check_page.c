@@ -34,8 +34,8 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 }
 
 /*
- * Report what is not in order, "entry" of a block or so.  Does not return.  The pages may be
- * as they were written: the order of keys that compare by functions can change under them.
+ * Report an item of a block, such as "entry", that is out of order.  Does not return.  The page
+ * may still be as it was written: if functions compare the keys, their order can change later.
  */
 void
 lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ordinal,
@@ -53,7 +53,7 @@ lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ord
 			 errhint("Please REINDEX it.")));
 }
 
-/* Compare two entries.  What comparison functions allocate goes to the scratch context. */
+/* Compare two entries.  Comparison functions allocate memory in the scratch context. */
 int
 lsm_check_compare(LsmCheck *c, const LsmEntry *a, const LsmEntry *b)
 {

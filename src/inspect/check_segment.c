@@ -225,8 +225,8 @@ segment_filter_has(SegmentWalk *w, uint64 hash)
 }
 
 /*
- * Does the filter lack the first columns of an entry's key?  If hashes are not what they were
- * when it was made, nobody asks it, and so it lacks nothing.
+ * Does the filter lack the first columns of an entry's key?  If hashes have changed since the
+ * filter was built, nobody tests it, so it counts as lacking nothing.
  */
 static bool
 segment_filter_lacks(SegmentWalk *w, const LsmEntry *entry, int columns)
@@ -437,8 +437,8 @@ segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *l
 /* --- segments --------------------------------------------------------------- */
 
 /*
- * Are there more entries than the manifest counts?  For a segment in the record of a job's input,
- * the manifest does not count entries that the output has, so this cannot be told.
+ * Are there more entries than the manifest counts?  Returns false for a segment in the record of
+ * a job's input: the manifest does not count entries that the output has.
  */
 static bool
 has_more_than_counted(const SegmentWalk *w)

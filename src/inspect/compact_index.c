@@ -2,8 +2,8 @@
  * compact_index.c
  *	  lsm_compact: merges an index into a single run.
  *
- * It takes steps like any other merge.  The steps can be interrupted and resumed, and no merge
- * lock is held between two of them.  Entries inserted meanwhile stay in other runs.
+ * lsm_compact takes steps like any other merge.  The steps can be interrupted and resumed, and
+ * no merge lock is held between them.  Entries inserted meanwhile stay in other runs.
  */
 #include "postgres.h"
 
@@ -64,8 +64,8 @@ is_settled(LsmVersion *version, uint64 final_job)
 /*
  * Finish the jobs under way, then run a final job that covers all runs that exist when it begins.
  *
- * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.  To
- * make sure that this ends, every other step belongs to our own jobs.
+ * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.
+ * To make sure that the loop ends, every other step belongs to the final job once it has begun.
  */
 static void
 merge_all(LsmTarget *target)

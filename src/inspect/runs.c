@@ -33,8 +33,8 @@ run_state_name(const LsmRunRecord *run)
 }
 
 /*
- * Count the entries of the open pages, which the manifest learns only when a page is sealed.
- * Returns NULL, or a run whose page has another owner by now.
+ * Count the entries of the open pages.  The manifest learns these counts only when a page is
+ * sealed.  If a run's page has another owner by now, returns this run, otherwise NULL.
  */
 static const LsmRunRecord *
 runs_count_open(LsmIndex *index, LsmVersion *version)
