@@ -2,7 +2,7 @@
  * buffer_page.c
  *	  Mutators and readers of buffer pages.
  *
- * The mutators are called by normal operation and by redo alike.
+ * Normal operation and redo call the same mutators.
  */
 #include "postgres.h"
 
@@ -12,7 +12,7 @@
 #define slot_at(page, pos) \
 	(((uint16 *) ((char *) (page) + LSM_PAGE_CONTENT)) + (pos))
 
-/* Write an entry as an item; returns its size.  p has room for it. */
+/* Write an entry as an item at p, which has room for it.  Returns the item's size. */
 uint32
 lsm_item_encode(uint8 *p, const LsmEntry *entry)
 {
@@ -40,7 +40,7 @@ lsm_buffer_page_fits(Page page, uint32 item_size)
 /*
  * Insert an item before slot pos.
  *
- * REQUIRES: it fits; 0 <= pos <= count.
+ * REQUIRES: the item fits; 0 <= pos <= count.
  */
 void
 lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
@@ -55,11 +55,11 @@ lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
 	memmove(slot + 1, slot, (count - pos) * sizeof(uint16));
 	*slot = header->pd_upper;
 	header->pd_lower += sizeof(uint16);
-	/* An open page has no checksum, whose setting would do that. */
+	/* An open page has no checksum, and so no lsm_page_set_crc to remove the mark. */
 	lsm_page_unmark(page);
 }
 
-/* The entry of the item at p, in place.  False if it is damaged. */
+/* Sets *entry to the entry of the item at p, in place.  Returns false if the item is damaged. */
 bool
 lsm_item_decode(const uint8 *p, const uint8 *end, LsmEntry *entry)
 {
@@ -81,7 +81,7 @@ lsm_item_decode(const uint8 *p, const uint8 *end, LsmEntry *entry)
 	return true;
 }
 
-/* The entry in slot pos, in place.  False if the page is damaged. */
+/* Sets *entry to the entry in slot pos, in place.  Returns false if the page is damaged. */
 bool
 lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
 {
@@ -95,7 +95,7 @@ lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
 /*
  * Remove the entries at the given slots (ascending) and close the gaps.
  *
- * REQUIRES: lsm_buffer_page_check has passed the page, or redo.
+ * REQUIRES: lsm_buffer_page_check has found nothing, or redo calls this function.
  */
 void
 lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
@@ -121,7 +121,7 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 		if (!lsm_buffer_page_get((Page) copy.data, i, &entry))
 			continue;
 		size = lsm_item_size(&entry);
-		/* Only items that overlap could need more room than they had. */
+		/* Only overlapping items, on a damaged page, can need more room than they had. */
 		if (header->pd_upper - size < LSM_PAGE_CONTENT + old_count * sizeof(uint16))
 			break;
 		header->pd_upper -= size;
@@ -138,7 +138,7 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 		lsm_page_set_crc(page);
 }
 
-/* NULL, or what is wrong with the layout of a buffer page. */
+/* Returns what is wrong with the layout of a buffer page, or NULL. */
 const char *
 lsm_buffer_page_check(Page page)
 {

@@ -1,9 +1,9 @@
 /*
  * buffer_page.h
- *	  Buffer pages: the write buffer and, sealed, one-page runs of level 0.
+ *	  Buffer pages: the pages of the write buffer, and the sealed one-page runs of level 0.
  *
- * A slotted page.  Slots are in (key, TID) order.  The caller finds the position of
- * an entry, because only the caller can compare keys.
+ * A buffer page is a slotted page.  Slots are in (key, TID) order.  The caller finds the
+ * position of an entry, because only the caller can compare keys.
  *
  *		24			slots, up to pd_lower: uint16, offset of an item in the page
  *		pd_upper	items, unaligned, in any order, up to 8160:
@@ -13,8 +13,8 @@
  *						6	4	TID: block
  *						10		key, then rest
  *
- * While the page has the flag LSM_PAGE_OPEN it takes entries and has no checksum
- * (I7).  Sealing it clears the flag and sets the checksum.
+ * While the page has the flag LSM_PAGE_OPEN, it accepts entries and has no checksum
+ * (I7).  Sealing the page clears the flag and sets the checksum.
  */
 #ifndef LSM_BUFFER_PAGE_H
 #define LSM_BUFFER_PAGE_H

@@ -2,8 +2,8 @@
  * directory_page.c
  *	  Mutators and readers of directory pages.
  *
- * The mutators are called by normal operation and by redo alike.  Everything
- * that reads checks bounds.
+ * Normal operation and redo call the same mutators.  All functions that read a
+ * page check bounds.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@ lsm_directory_page_init(Page page, uint64 run_id, BlockNumber self, int level)
 	((PageHeader) page)->pd_lower = LSM_DIRECTORY_DATA;
 }
 
-/* Write an entry as an item; returns its size.  There is room for the longest one. */
+/* Write an entry as an item.  Returns the item's size.  `to` has room for the longest item. */
 uint32
 lsm_directory_item_encode(char *to, const LsmDirectoryEntry *entry)
 {
@@ -54,13 +54,13 @@ lsm_directory_page_fits(Page page, uint32 size)
 {
 	PageHeader	header = (PageHeader) page;
 
-	/* Pages of higher levels branch, however small a test wants pages to be. */
+	/* Tests may limit the entries of a page, but pages of higher levels must still branch. */
 	if (lsm_page_entries > 0 && lsm_directory_page_count(page) >= Max(lsm_page_entries, 2))
 		return false;
 	return header->pd_lower + size + sizeof(uint16) <= header->pd_upper;
 }
 
-/* Add an item after the last one.  False if it does not fit: a damaged record. */
+/* Add an item after the last one.  Returns false if it does not fit: the record is damaged. */
 bool
 lsm_directory_page_append(Page page, const char *item, uint32 size)
 {
@@ -77,7 +77,7 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 	return true;
 }
 
-/* Is there such an item, by the count and by the room for offsets? */
+/* Is there such an item?  The count and the space for offsets must both allow it. */
 static inline bool
 is_item_ordinal(Page page, int ordinal)
 {
@@ -88,7 +88,7 @@ is_item_ordinal(Page page, int ordinal)
 		ordinal < (int) ((LSM_PAGE_SPECIAL - header->pd_upper) / sizeof(uint16));
 }
 
-/* Where an item is; NULL if there is none, or the page is damaged. */
+/* Returns the item, or NULL if there is no such item or the page is damaged. */
 static inline const LsmDirectoryItem *
 find_item(Page page, int ordinal)
 {
@@ -127,7 +127,10 @@ set_high(const LsmDirectoryItem *item, LsmEntry *entry)
 	entry->tid = item->high_tid;
 }
 
-/* The item, its keys in place.  False if there is none, or the page is damaged. */
+/*
+ * Sets *entry to an item, with its keys in place.  Returns false if there is no such item or the
+ * page is damaged.
+ */
 bool
 lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry)
 {
@@ -141,7 +144,7 @@ lsm_directory_page_get(Page page, int ordinal, LsmDirectoryEntry *entry)
 	return true;
 }
 
-/* The first, or the last, entry of an item only. */
+/* Like lsm_directory_page_get, for only the first or (is_high) the last entry of an item. */
 bool
 lsm_directory_page_get_end(Page page, int ordinal, bool is_high, LsmEntry *entry)
 {
@@ -156,7 +159,7 @@ lsm_directory_page_get_end(Page page, int ordinal, bool is_high, LsmEntry *entry
 	return true;
 }
 
-/* Change the record of an item; the keys stay.  False if there is no such item. */
+/* Change the record of an item, but not its keys.  Returns false if there is no such item. */
 bool
 lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
 {
@@ -172,7 +175,7 @@ lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
 	return true;
 }
 
-/* NULL, or what is wrong with the layout of a directory page. */
+/* Returns what is wrong with the layout of a directory page, or NULL. */
 const char *
 lsm_directory_page_check(Page page)
 {

@@ -3,11 +3,11 @@
  *	  Directory pages: the segments of a run, in the order of their keys.
  *
  * A directory is a tree whose lowest pages (level 1) hold an item for each
- * segment: its record, and the first and the last entry that it was written
- * with.  Pages of higher levels hold an item for each child: its block, and the
- * first entry below it.  Items are only ever added after the last one, so the
- * tree grows at its right edge.  Only an item's record changes in place: its counts,
- * or blocks 0 when nothing is left of a segment or of a page below.
+ * segment: its record, and the first and last entries that it was written with.
+ * Pages of higher levels hold an item for each child: its block, and the first
+ * entry below it.  Items are only ever added after the last one, so the tree grows
+ * at its right edge.  Only an item's record changes in place.  Its counts change,
+ * and `blocks` becomes 0 when the segment or the child page is freed.
  *
  *		24		8	LsmDirectoryHeader
  *		32			items in key order, each MAXALIGNed, up to pd_lower:
@@ -15,7 +15,7 @@
  *						key of the first entry, low_keylen bytes
  *						key of the last entry, high_keylen bytes
  *						zeros up to the next multiple of 8
- *		pd_upper	offsets of the items in the page, uint16 each, the first one last
+ *		pd_upper	offsets of the items in the page, uint16 each, in reverse order
  *
  * TIDs are (block << 16 | offset).
  */
@@ -27,7 +27,7 @@
 typedef struct LsmDirectoryHeader
 {
 	uint16		count;			/* 0   items */
-	uint16		level;			/* 2   1: items are segments; above: child pages */
+	uint16		level;			/* 2   1: items are segments; higher: child pages */
 	uint32		reserved;		/* 4   zero */
 } LsmDirectoryHeader;
 
@@ -44,7 +44,7 @@ typedef struct LsmDirectoryItem
 
 StaticAssertDecl(sizeof(LsmDirectoryItem) == 72, "LsmDirectoryItem is part of the on-disk format");
 
-/* An item, and its keys as entries; they point into a page or private memory. */
+/* An item, and its keys as entries.  The keys are in a page or in private memory. */
 typedef struct LsmDirectoryEntry
 {
 	LsmSegment	segment;
@@ -56,7 +56,7 @@ typedef struct LsmDirectoryEntry
 	((LsmDirectoryHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
 #define LSM_DIRECTORY_DATA	(LSM_PAGE_CONTENT + sizeof(LsmDirectoryHeader))
 
-/* The longest item. */
+/* The size of the longest item. */
 #define LSM_MAX_DIRECTORY_ITEM \
 	(MAXALIGN(sizeof(LsmDirectoryItem) + 2 * LSM_MAX_ENTRY_SIZE))
 

@@ -7,21 +7,24 @@
 #include "common/hashfn.h"
 #include "format/filter_page.h"
 
-/* Of a whole key, as it is encoded. */
+/* Returns the hash of a whole encoded key. */
 uint64
 lsm_filter_hash(const uint8 *key, uint32 keylen)
 {
 	return hash_bytes_extended(key, (int) keylen, 0);
 }
 
-/* The hash of an encoded prefix: the first columns of a key, but not all. */
+/* Returns the hash of an encoded prefix: the first columns of a key, but not all. */
 uint64
 lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns)
 {
 	return hash_bytes_extended(key, (int) length, columns);
 }
 
-/* Pages of a filter for `keys` keys: at least one, and no further page for only a few keys. */
+/*
+ * Returns the number of pages of a filter for `keys` keys: at least one, and no additional page
+ * for only a few keys.
+ */
 uint32
 lsm_filter_pages(uint64 keys, int bits_per_key)
 {
@@ -31,9 +34,9 @@ lsm_filter_pages(uint64 keys, int bits_per_key)
 }
 
 /*
- * Bits to be set for each of so many keys.  Those that make the fewest false
- * answers are 0.69 times the bits that there are for a key; in blocks, which are
- * not filled alike, a few less.
+ * Returns how many bits to set for each of `keys` keys.  In a plain Bloom filter,
+ * 0.69 times the number of bits per key gives the fewest false positives.  Blocks
+ * are not filled evenly, so here the best number is slightly lower.
  */
 int
 lsm_filter_probes(uint64 keys, uint32 pages)
@@ -44,7 +47,7 @@ lsm_filter_probes(uint64 keys, uint32 pages)
 	return (int) Min(Max(probes, 1), LSM_FILTER_MOST_PROBES);
 }
 
-/* An empty page of a filter. */
+/* Initialize an empty page of a filter. */
 void
 lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix_columns)
 {
@@ -77,7 +80,7 @@ lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash)
 	lsm_filter_block_add(lsm_filter_page_block(page, place), lsm_filter_header(page)->probes, hash);
 }
 
-/* Can the page be used?  NULL, or what is wrong with it. */
+/* Returns what is wrong with the page, or NULL. */
 const char *
 lsm_filter_page_check(Page page)
 {

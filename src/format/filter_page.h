@@ -4,9 +4,10 @@
  *
  * The filter of a segment is a blocked Bloom filter (Putze, Sanders, Singler:
  * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash selects
- * one block of 64 bytes, a cache line, and some of its bits, which are set for
- * each key of the segment.  If one of them is clear the key is not there.  So
- * asking touches one page, and one cache line of it.
+ * one block of 64 bytes, a cache line, and some bits of this block.  The filter
+ * sets these bits for each key of the segment.  If one of a key's bits is clear,
+ * the segment does not contain the key.  So a test touches one cache line of one
+ * page.
  *
  *		24		8	LsmFilterHeader, the same on all pages of a filter
  *		32		32	zero
@@ -14,26 +15,26 @@
  *		...
  *		8064	64	block 125; pd_lower is 8128
  *
- * A *prefix* is the values of the first column, of the first two, and so on, up to
- * prefix_columns.  It is added like a key.  A prefix that consecutive keys share is
- * added once.
+ * A *prefix* is the values of a key's first columns: of the first, of the first two,
+ * and so on, up to prefix_columns.  A prefix is added like a key.  A prefix that
+ * consecutive keys share is added once.
  *
  * If keys are encoded, the hash is hash_bytes_extended of the bytes, with seed 0 for
- * a whole key and the number of columns for a prefix.  If keys are tuples, the hash of
- * n columns is that of n - 1, or 0, with the hash of column n added: see
- * lsm_filter_add_column.  The hash of a column is LSM_FILTER_NULL for null, and else
- * as LsmKeyCoding.hashes says (key/column.h): 0; hash_bytes_extended of its encoding
- * with seed 0; or the result of a hash function.  If those have changed, so that
- * LsmKeyCoding.hash_print is no longer right, filters are no longer asked.
+ * a whole key and the number of columns for a prefix.  If keys are tuples, the hash
+ * starts as 0, and lsm_filter_add_column adds the hash of each column.  The hash of a
+ * null is LSM_FILTER_NULL.  For other values, LsmKeyCoding.hashes determines the hash
+ * (key/column.h): 0; hash_bytes_extended of the value's encoding with seed 0; or the
+ * result of a hash function.  If anything that the hashes depend on has changed,
+ * LsmKeyCoding.hash_print no longer matches, and nobody tests the filters.
  *
- * The upper 32 bits of the hash, times the number of blocks of all pages, over
- * 2^32, are the number of the block.  Each further bit comes from mixing the
- * whole hash again: see lsm_filter_next_bit.  `probes` says how many bits are set
- * for a key: 6 with 10 bits a key.
+ * The number of a key's block is the upper 32 bits of the hash, times the number of
+ * blocks on all pages, divided by 2^32.  Mixing the whole hash again gives the next
+ * bit in the block: see lsm_filter_next_bit.  `probes` says how many bits are set for
+ * a key: 6 if the filter has 10 bits per key.
  *
  * The builder keeps the hashes of a segment's keys, 8 bytes each, until it knows
  * how many there are.  Entries that VACUUM has removed stay in the filter.
- * docs/design/lookups.md says which segments have a filter, and who asks it.
+ * docs/design/lookups.md says which segments have a filter, and who tests it.
  */
 #ifndef LSM_FILTER_PAGE_H
 #define LSM_FILTER_PAGE_H
@@ -47,14 +48,14 @@
 #define LSM_FILTER_DATA			64
 #define LSM_FILTER_PAGE_BLOCKS	((LSM_PAGE_SPECIAL - LSM_FILTER_DATA) / LSM_FILTER_BLOCK_BYTES)
 
-/* Bits that are set for a key, at most. */
+/* The most bits that are set for a key. */
 #define LSM_FILTER_MOST_PROBES	8
 
 typedef struct LsmFilterHeader
 {
 	uint16		probes;			/* 0   bits for each key, 1 to LSM_FILTER_MOST_PROBES */
 	uint16		prefix_columns; /* 2   the most columns of a prefix in the filter */
-	uint32		pages;			/* 4   of the filter */
+	uint32		pages;			/* 4   number of pages of the filter */
 } LsmFilterHeader;
 
 StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmFilterHeader) <= LSM_FILTER_DATA,
@@ -62,7 +63,7 @@ StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmFilterHeader) <= LSM_FILTER_DATA,
 
 #define lsm_filter_header(page) ((LsmFilterHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
 
-/* Where the bits of a key are in a filter of pages. */
+/* Where the bits of a key are. */
 typedef struct LsmFilterPlace
 {
 	uint32		page;			/* of the filter */
@@ -81,14 +82,14 @@ extern void lsm_filter_page_init(Page page, int probes, uint32 pages, int prefix
 extern void lsm_filter_page_add(Page page, const LsmFilterPlace *place, uint64 hash);
 extern const char *lsm_filter_page_check(Page page);
 
-/* The number of a hash's block, of `blocks`. */
+/* Returns which of `blocks` blocks a hash selects. */
 static inline uint64
 lsm_filter_block(uint64 hash, uint64 blocks)
 {
 	return ((hash >> 32) * blocks) >> 32;
 }
 
-/* The place of a hash in a filter of `pages` pages. */
+/* Returns the place of a hash in a filter of `pages` pages. */
 static inline LsmFilterPlace
 lsm_filter_place(uint64 hash, uint32 pages)
 {
@@ -102,7 +103,7 @@ lsm_filter_place(uint64 hash, uint32 pages)
 
 #define LSM_FILTER_MIX UINT64CONST(0x9E3779B97F4A7C15)
 
-/* The next bit of a key in its block: the hash is mixed anew for each. */
+/* Returns the next bit of a key in its block.  Mixes the hash again for each bit. */
 static inline uint32
 lsm_filter_next_bit(uint64 *hash)
 {
@@ -110,7 +111,7 @@ lsm_filter_next_bit(uint64 *hash)
 	return (uint32) (*hash >> 55);
 }
 
-/* The hash of the first columns of a tuple key, with one column more. */
+/* Adds a column to the hash of the previous columns of a tuple key. */
 static inline uint64
 lsm_filter_add_column(uint64 hash, uint64 column)
 {
@@ -125,7 +126,7 @@ lsm_filter_add_column(uint64 hash, uint64 column)
 
 StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");
 
-/* May the key be there?  False: it is not. */
+/* Returns false if the key is not in the segment, true if it may be. */
 static inline bool
 lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
 {

@@ -6,7 +6,7 @@
 
 #include "format/frame.h"
 
-/* The window of a key as an integer.  Eight bytes after the key can be read. */
+/* Returns the window of a key as an integer.  Eight bytes after the key can be read. */
 static inline uint64
 window_of(const uint8 *key, const LsmFrame *f)
 {
@@ -23,12 +23,12 @@ set_window(LsmFrame *f)
 }
 
 /*
- * Measure the frame of `count` entries with keys from `first` to `last` and these codes of
- * TIDs.  Eight bytes after both keys can be read.
+ * Measure the frame of `count` entries with keys from `first` to `last` and TID codes from
+ * lowest_tid to highest_tid.  Eight bytes after both keys can be read.
  *
- * Removing entries never makes a frame larger (I6).  The bytes that all keys share can only
- * grow.  For each byte that they grow by, the window moves by one byte, and the tail loses
- * one.  The lowest TID always takes the same space.
+ * Removing entries never makes a frame larger (I6).  The number of bytes that all keys share
+ * can only grow.  For each byte that it grows by, the window moves by one byte, and the tail
+ * loses one byte.  The lowest TID, where it is written, always takes the same space.
  */
 void
 lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
@@ -60,7 +60,7 @@ lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
 typedef struct BitWriter
 {
 	uint8	   *p;
-	uint64		bits;			/* that do not fill a byte yet */
+	uint64		bits;			/* bits that do not fill a byte yet */
 	int			count;
 } BitWriter;
 
@@ -75,7 +75,7 @@ put_bits(BitWriter *w, uint64 value, int bits)
 	w->count &= 7;
 }
 
-/* The end, at a byte. */
+/* Returns the end of the integers, at a byte boundary. */
 static inline uint8 *
 end_bits(BitWriter *w)
 {
@@ -84,7 +84,7 @@ end_bits(BitWriter *w)
 
 /*
  * Write a frame that was measured for these entries, without their rests.  Returns
- * its end; eight bytes more may be written.
+ * its end.  May write up to eight bytes beyond the end.
  *
  * REQUIRES: keys ascend as bytes, and eight bytes after each can be read.
  */
@@ -119,8 +119,8 @@ lsm_frame_encode(uint8 *p, const LsmFrame *f, const LsmEntry *entries, const Lsm
 }
 
 /*
- * Read the head, and find the lowest TID.  Returns what follows the first key,
- * or NULL if the frame cannot be one.
+ * Read the head and the lowest TID.  Returns what follows the lowest TID, or NULL
+ * if the frame is damaged.
  */
 static inline const uint8 *
 read_head(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmFrame *f)
@@ -145,7 +145,7 @@ read_head(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmFrame *f)
 	return p + f->lowest_bytes;
 }
 
-/* Integer number `i` of those that were written at p; eight bytes can be read anywhere there. */
+/* Returns integer `i` of those written at p.  Eight bytes can be read at any of them. */
 static inline uint64
 get_bits(const uint8 *p, int i, int bits)
 {
@@ -154,7 +154,7 @@ get_bits(const uint8 *p, int i, int bits)
 	return (lsm_load_low_first(p + at / 8) >> at % 8) & ((UINT64CONST(1) << bits) - 1);
 }
 
-/* By how much the window of key `i` is above that of the first one; `p`: after the head. */
+/* Returns the window of key `i` less that of the first key.  `p`: see read_head. */
 static inline uint64
 window_above(const uint8 *p, const LsmFrame *f, int i)
 {
@@ -162,10 +162,10 @@ window_above(const uint8 *p, const LsmFrame *f, int i)
 }
 
 /*
- * Decode the keys of a part of the entries.  If windows hold the rest of each key (is_short),
- * keys are assembled as integers.  Callers pass a constant `stride` where that is faster.
- * Returns false if a key exceeds the window.  One test at the end finds that: all windows are
- * ORed, so the result has every high bit that any of them has.
+ * Decode the keys of some of the entries.  If keys have at most FRAME_WINDOW bytes (is_short),
+ * assembles them as integers.  Callers pass a constant `stride` where this is faster.  Returns
+ * false if a key exceeds the window.  A single test at the end finds such a key: all windows are
+ * ORed, so the result has every high bit that any window has.
  */
 static pg_attribute_always_inline bool
 decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart part,
@@ -212,7 +212,7 @@ decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart 
 	return most >> (8 * f->window) == 0;
 }
 
-/* Decode a part of a frame, whose head has been read, after what has been decoded. */
+/* Decode a part of a frame, and append it to *out.  The frame's head has been read. */
 static inline bool
 decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmFrame *f,
 			const uint8 *first, LsmFramePart part, LsmGroup *out)
@@ -257,9 +257,9 @@ decode_part(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, const LsmF
 }
 
 /*
- * Decode a frame after what has been decoded; there is room for a whole group.
- * False if the page is damaged.  Eight bytes can be read anywhere up to `end`,
- * since the special area follows.
+ * Decode a frame, and append it to *out, which has room for a whole group.  Returns
+ * false if the page is damaged.  Eight bytes can be read anywhere up to `end`, since
+ * the special area follows.
  */
 bool
 lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGroup *out)
@@ -274,8 +274,8 @@ lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGr
 
 /*
  * Find the entries whose shared bytes and windows equal those of the sought key.  Entries
- * before them are less than the key, entries after them greater.  On a damaged page the result
- * is an arbitrary part.
+ * before them are less than the key, and entries after them are greater.  On a damaged page,
+ * the result is an arbitrary part.
  */
 static LsmFramePart
 find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlaceOfKey *sought)
@@ -283,8 +283,8 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 	LsmFramePart alike = {0, f->count};
 	int			order = memcmp(sought->key, first, Min(sought->keylen, f->shared));
 	uint64		lowest = window_of(first, f);
-	uint32		bytes;			/* of the window that the key has, too */
-	int			others;			/* bits of the others */
+	uint32		bytes;			/* bytes of the window that the sought key has */
+	int			others;			/* bits in the other bytes of the window */
 	uint64		wanted;
 
 	if (order != 0)
@@ -306,7 +306,7 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 	}
 	for (int low = alike.from, high = f->count; low < high;)
 	{
-		/* Mostly there are few. */
+		/* Usually few entries are alike, so try the next one first. */
 		int			middle = low == alike.from ? low : (low + high) / 2;
 
 		if ((lowest + window_above(p, f, middle)) >> others <= wanted)
@@ -319,8 +319,8 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 }
 
 /*
- * Narrow the position of the key down to some of the entries that are alike.  The result is exact
- * if the key is no longer than shared bytes and window.
+ * Returns the entries that the key's position may be among.  The position is exact, and the result
+ * empty, if the key is the beginning of keys and no longer than the shared bytes and the window.
  */
 static LsmFramePart
 find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
@@ -331,10 +331,10 @@ find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
 		(LsmFramePart) {alike.to, alike.to};
 }
 
-/* Decode at most this number of alike entries, since the query probably wants them. */
+/* Decode up to this many alike entries, since the query probably wants them. */
 #define MOST_ALIKE	16
 
-/* Returns the entries to decode: those that the query wants, and those alike if they are few. */
+/* Returns the entries to decode: those that the caller wants, and a few of those alike. */
 static LsmFramePart
 part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, LsmFramePart alike)
 {
@@ -356,10 +356,10 @@ part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, 
 }
 
 /*
- * Append to the decoded entries those around the position of a key: the entries that it may
- * be among, and `most` more after these (backward: before them).  Sets *place to the former.
- * Decoded entries before *place are less than the key, those after it greater.  Returns false
- * if the page is damaged.
+ * Decode the entries around the position of a key, and append them to *out: the entries among
+ * which the position may lie, and about `most` entries after these (backward: before).  Sets
+ * *place to the former.  Decoded entries before *place are less than the key, and those after
+ * it are greater.  Returns false if the page is damaged.
  *
  * REQUIRES: as lsm_frame_decode; entries without rests.
  */
@@ -383,7 +383,7 @@ lsm_frame_decode_around(const uint8 *p, const uint8 *end, const LsmLeafCoding *c
 	return decode_part(p, end, c, &f, first, part, out);
 }
 
-/* The first entry, whose key stays in the page.  False if the page is damaged. */
+/* Sets *entry to the first entry, with its key in place.  Returns false if the page is damaged. */
 bool
 lsm_frame_first(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *entry)
 {

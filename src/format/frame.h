@@ -1,30 +1,30 @@
 /*
  * frame.h
- *	  Framed groups: entries of a leaf whose keys have all the same length.
+ *	  Framed groups: entries of a leaf whose keys all have the same length.
  *
- * The first key is whole.  Each further key is written as its difference to the
- * first one, in as many bits as the greatest difference takes, and each TID as its
- * difference to the lowest one.  So an entry takes few bytes, none depends on the
- * one before, and decoding does the same for each entry.  (Frame of reference
+ * The first key is whole.  Each further key is written as its difference from the
+ * first key, in as many bits as the largest difference needs.  Each TID is written as
+ * its difference from the lowest TID.  So an entry takes few bytes and does not depend
+ * on the previous entry, and decoding does the same for each entry.  (Frame of reference
  * coding: Goldstein, Ramakrishnan and Shaft, "Compressing relations and indexes",
  * ICDE 1998.)
  *
  *		uint8		entries - 1 (lowest five bits); 0x20: the lowest TID is written;
  *					0x80 alone: no frame, see leaf_coding.h
  *		uint8		key_bits, 0 to 56
- *		uint8		shared: bytes at their beginning in which all keys are alike
+ *		uint8		shared: how many bytes at the beginning all keys have in common
  *		uint8		tid_bits, 0 to 48
- *		key			of the first entry
- *		tid			code of the lowest TID, in as many bytes as tid_bytes of the page's
- *					header says, low byte first; if not written it counts as 0
- *		keys		of each further entry the difference to the first one, of the up to
- *					seven bytes after the shared ones (the *window*, big-endian), in
- *					key_bits bits
- *		tails		of each further entry the bytes after the window
- *		tids		of each entry its code, less the lowest one's, in tid_bits bits
- *		rests		of each entry varint length and bytes, on pages that have rests
+ *		key			key of the first entry
+ *		tid			code of the lowest TID, low byte first, in as many bytes as tid_bytes
+ *					in the page's header says; if not written, the lowest code is 0
+ *		keys		for each further entry, the difference of its window from that of the
+ *					first key, in key_bits bits; the *window* is the up to seven bytes
+ *					after the shared ones, big-endian
+ *		tails		for each further entry, the bytes of its key after the window
+ *		tids		for each entry, the code of its TID less the lowest code, in tid_bits bits
+ *		rests		for each entry, varint length and bytes; only on pages that have rests
  *
- * Keys, tails and tids begin at a byte each; bits are counted from the lowest.
+ * Keys, tails and tids each begin at a byte boundary.  Bits are counted from the lowest.
  */
 #ifndef LSM_FRAME_H
 #define LSM_FRAME_H
@@ -34,13 +34,13 @@
 #define FRAME_COUNT_MASK	0x1F
 #define FRAME_LOWEST_TID	0x20
 
-#define FRAME_WINDOW		7	/* bytes: with 7 bits of a shift they fit an integer */
+#define FRAME_WINDOW		7	/* bytes; with a shift of up to 7 bits, they fit a uint64 */
 
-/* A frame, without its rests, has fewer bytes; some may be written after it. */
+/* Room for any frame without its rests, and for the bytes that may be written after it. */
 #define FRAME_ROOM \
 	(FRAME_HEAD + LSM_GROUP_ENTRIES * (LSM_FRAMED_KEYLEN + MAX_TID_BYTES + 2) + 64)
 
-/* What the head of a frame says, and what follows from that. */
+/* What the head of a frame says, and values computed from it. */
 typedef struct LsmFrame
 {
 	int			count;
@@ -51,10 +51,10 @@ typedef struct LsmFrame
 	int			key_bits;
 	int			tid_bits;
 	uint64		lowest_tid;		/* as a code */
-	int			lowest_bytes;	/* 0: it is 0, and not written */
+	int			lowest_bytes;	/* 0: the lowest code is 0 and not written */
 } LsmFrame;
 
-/* Entries of a frame: from this one on, up to before that one. */
+/* Some entries of a frame: from entry `from` to entry `to` - 1. */
 typedef struct LsmFramePart
 {
 	int			from;
@@ -73,7 +73,7 @@ extern bool lsm_frame_decode_around(const uint8 *p, const uint8 *end, const LsmL
 extern bool lsm_frame_first(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
 							LsmEntry *entry);
 
-/* Bytes of a frame, without its rests. */
+/* Returns the size of a frame without its rests. */
 static inline uint32
 lsm_frame_size(const LsmFrame *f)
 {

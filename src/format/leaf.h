@@ -4,31 +4,31 @@
  *
  *		24		16	LsmLeafHeader
  *		40			entries in groups, from low to high, up to pd_lower
- *		pd_upper	offsets of the groups in the page, uint16 each, the first one last
+ *		pd_upper	offsets of the groups in the page, uint16 each, in reverse order
  *
  * The first key of a group is whole.  So a search compares first keys, and then
  * decodes one group.  There are two kinds of groups:
- * - framed ones (frame.h), of up to 32 entries whose keys have the length that
+ * - framed groups (frame.h), of up to 32 entries whose keys have the length that
  *   the header gives: integers, timestamps, uuid, and combinations of them;
  * - groups in the variable coding (leaf_coding.h), of up to 16 entries.  Fence
- *   pages, leaves whose header has no key length, and keys that compare by a
- *   function have no others.  Other leaves use them for keys of other lengths,
- *   such as nulls.
+ *   pages, leaves whose header has no key length, and leaves with tuple keys have
+ *   only such groups.  Other leaves use them for keys of other lengths, such as
+ *   nulls.
  *
- * On a fence page key and TID are a separator, and the rest is the number of the
- * child in the segment, a uint32.  Where keys compare as bytes, separators are cut
- * as short as they can be.  Key and rest have up to LSM_MAX_ENTRY_SIZE bytes (2674),
- * so that two entries fit a page and fence pages branch.
+ * On a fence page, key and TID are a separator, and the rest is the number of the
+ * child in the segment, a uint32.  Encoded separators are cut as short as possible.
+ * Key and rest together have up to LSM_MAX_ENTRY_SIZE bytes (2674), so that at least
+ * two entries fit a page and fence pages branch.
  *
- * The *code* of a TID is (block - base_block) << offset_bits | offset.  Where
- * groups are framed it fits tid_bytes bytes.  Fence pages count from block 0 and
- * have 9 offset bits, or 16 where a separator has a larger offset.
+ * The *code* of a TID is (block - base_block) << offset_bits | offset.  On leaves
+ * with framed groups, codes fit tid_bytes bytes.  On fence pages, base_block is 0,
+ * and offset_bits is 9, or 16 if a separator has an offset that needs more than 9.
  *
- * When entries are removed, a group is coded again without them, and never gets
- * larger (I6): see lsm_frame_measure.
+ * When entries are removed, their group is coded again without them.  The group
+ * never gets larger (I6): see lsm_frame_measure and lsm_leaf_delete.
  *
- * Everything that reads checks bounds: a damaged page gives an error return,
- * never an access beyond the page.
+ * All functions that read a page check bounds.  On a damaged page they return an
+ * error, and never access memory beyond the page.
  */
 #ifndef LSM_LEAF_H
 #define LSM_LEAF_H
@@ -36,7 +36,7 @@
 #include "base/limits.h"
 #include "format/page.h"
 
-/* An entry, decoded.  Pointers go into a page or a scratch area. */
+/* A decoded entry.  Pointers point into a page or a scratch area. */
 typedef struct LsmEntry
 {
 	const uint8 *key;
@@ -45,10 +45,10 @@ typedef struct LsmEntry
 	uint32		restlen;
 	uint64		tid;			/* see lsm_tid_to_int */
 	bool		aligned;		/* key is MAXALIGNed, 8 zero bytes follow it */
-	uint32		page;			/* for readers: where it was read, see LsmPageRef */
+	uint32		page;			/* for readers: the page it was read from, see LsmPageRef */
 } LsmEntry;
 
-/* A page that was read, and what tells whether entries were removed from it since. */
+/* A page that was read, and its stamp, which shows whether entries were removed since. */
 typedef struct LsmPageRef
 {
 	BlockNumber block;
@@ -57,7 +57,7 @@ typedef struct LsmPageRef
 	uint64		stamp;
 } LsmPageRef;
 
-/* Is it the same page, with nothing removed in between? */
+/* Is this the same page, with no entries removed in between? */
 static inline bool
 lsm_page_ref_equal(const LsmPageRef *a, const LsmPageRef *b)
 {
@@ -70,32 +70,32 @@ typedef struct LsmLeafHeader
 	uint16		group_count;	/* 2  */
 	BlockNumber base_block;		/* 4   leaf: TIDs are coded relative to it; fence: 0 */
 	BlockNumber last_block;		/* 8   leaf: highest heap block expected in its segment */
-	uint16		keylen;			/* 12  leaf: of keys in framed groups; 0: there are none */
-	uint8		offset_bits;	/* 14  of a coded TID, the others are the block */
-	uint8		tid_bytes;		/* 15  of a coded TID, where there are framed groups */
+	uint16		keylen;			/* 12  leaf: of keys in framed groups; 0: no such groups */
+	uint8		offset_bits;	/* 14  of a coded TID; its other bits are the block */
+	uint8		tid_bytes;		/* 15  of a coded TID, if keylen is not 0 */
 } LsmLeafHeader;
 
 StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-disk format");
 
 /*
- * What is known of the entries of a segment when the segment is begun.  The better
- * the mode is known, the shorter leaves are.  A batch and CREATE INDEX know it
- * exactly; a merge joins the modes of its inputs.  Records of segments and runs keep it.
+ * What is known about the entries of a segment when the segment is begun.  The more
+ * exact the mode, the less space entries take.  A batch and CREATE INDEX know the mode
+ * exactly.  A merge joins the modes of its inputs.  Records of segments and runs store it.
  *
- * A mode only widens.  An entry whose TID does not fit begins a new leaf, and
- * further leaves have room for it.  When more than half of a leaf's keys had
- * another length, and were not the same key again, the rest of the segment is in
- * the variable coding.
+ * A mode only widens.  An entry whose TID does not fit the mode begins a new leaf,
+ * and the mode of this leaf and all later ones covers the TID.  If more than half of
+ * a leaf's keys have another length than the mode's and differ from the previous key,
+ * the rest of the segment uses the variable coding.
  */
 typedef struct LsmLeafMode
 {
 	BlockNumber base_block;		/* lowest heap block; invalid: no entries yet */
 	BlockNumber last_block;		/* highest one */
-	uint16		keylen;			/* of all keys, or LSM_KEYLEN_* */
-	uint8		offset_bits;	/* that the offsets of TIDs take */
+	uint16		keylen;			/* length of all keys, or LSM_KEYLEN_* */
+	uint8		offset_bits;	/* bits that the offsets of TIDs need */
 } LsmLeafMode;
 
-/* Bits that offsets take on pages with up to 511 line pointers: nearly all. */
+/* Bits that offsets need on heap pages with up to 511 line pointers, which nearly all have. */
 #define LSM_NARROW_OFFSET_BITS	9
 
 #define LSM_KEYLEN_MIXED	0
@@ -112,23 +112,25 @@ typedef struct LsmLeafCoding
 } LsmLeafCoding;
 
 #define lsm_leaf_header(page) ((LsmLeafHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
-/* In framed groups of the same key TIDs that differ take five bits each, and groups a few bytes. */
+/*
+ * Entries are smallest in frames with equal keys: their TIDs differ and take five bits each, and
+ * the frame takes a few bytes more.
+ */
 #define LSM_MAX_PAGE_ENTRIES (2 * BLCKSZ)
 
 #define LSM_LEAF_DATA (LSM_PAGE_CONTENT + sizeof(LsmLeafHeader))
 #define LSM_LEAF_CAPACITY (LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
 /*
- * Neighbouring entries of a page, decoded: those of a group, or of several
- * groups.  Each key starts MAXALIGNed and is followed by at least eight zero
- * bytes, so that a key which is an index tuple without its padding can be used
- * as one.
+ * Decoded neighboring entries of a page, from one group or several.  Each key
+ * starts MAXALIGNed and is followed by at least eight zero bytes.  So a tuple key
+ * can be used as an index tuple although its padding is not stored.
  */
 typedef struct LsmGroup
 {
 	int			count;
-	uint32		page;			/* for the entries; set by who decodes */
-	uint32		max_keylen;		/* longest key that is accepted */
+	uint32		page;			/* for the entries; set by the caller of decoding functions */
+	uint32		max_keylen;		/* length of the longest key accepted */
 	Size		used;			/* bytes of scratch */
 	Size		size;
 	uint8	   *scratch;		/* keys */
@@ -138,9 +140,9 @@ typedef struct LsmGroup
 /* The key to seek, and how many entries the caller wants after it (backward: before it). */
 typedef struct LsmPlaceOfKey
 {
-	const uint8 *key;			/* or the beginning of keys */
+	const uint8 *key;			/* a whole key, or the beginning of keys */
 	uint32		keylen;
-	int			side;			/* +1: before all that begin so; -1: after them; 0: among them */
+	int			side;			/* +1: before all keys with it; -1: after them; 0: among them */
 	bool		forward;
 	int			most;
 } LsmPlaceOfKey;
@@ -148,7 +150,7 @@ typedef struct LsmPlaceOfKey
 /* Zero bytes after a decoded key. */
 #define LSM_KEY_PAD 8
 
-/* Room for the keys of one group, whatever they are. */
+/* Returns the room that the keys of any group need. */
 static inline Size
 lsm_group_scratch_size(uint32 max_keylen)
 {
@@ -165,7 +167,7 @@ lsm_leaf_group_count(Page page)
 	return lsm_leaf_header(page)->group_count;
 }
 
-/* Where in the page a group begins. */
+/* Returns the offset of a group in the page. */
 static inline uint16
 lsm_leaf_group_offset(Page page, int group)
 {
@@ -180,8 +182,8 @@ lsm_leaf_group_offset(Page page, int group)
 #define LSM_NO_CHILD	PG_UINT32_MAX
 
 /*
- * The child that a separator leads to, as a page of the segment: 0 is its first leaf.  It
- * is the rest of an entry.
+ * Returns the child that a separator leads to, as a page number in the segment, where 0 is the
+ * first leaf.  The number is the rest of the separator's entry.
  */
 static inline uint32
 lsm_fence_child(const uint8 *rest, uint32 restlen)

@@ -9,10 +9,10 @@
 #include "format/leaf_mode.h"
 #include "format/leaf_read.h"
 
-/* What an entry takes on a page, at most, beyond its key and rest. */
+/* The most bytes that an entry takes on a page, in addition to its key and rest. */
 #define ENTRY_OVERHEAD		32
 
-/* Room for coding a group again, also one that a damaged page gave. */
+/* Room for coding a group again, even a group from a damaged page. */
 #define TRIM_ROOM	(LSM_GROUP_ENTRIES * (2 * LSM_MAX_ENTRY_SIZE + ENTRY_OVERHEAD) + FRAME_ROOM)
 
 /* Does the page's coding have room for the TID? */
@@ -24,7 +24,7 @@ can_code_tid(uint64 tid, const LsmLeafCoding *c)
 	return c->keylen == 0 || lsm_code_tid(tid, c) >> (8 * c->tid_bytes) == 0;
 }
 
-/* Do offsets of the TID take more bits than they do nearly everywhere? */
+/* Does the offset of the TID need more than LSM_NARROW_OFFSET_BITS bits? */
 bool
 lsm_leaf_needs_wide(uint64 tid)
 {
@@ -44,8 +44,8 @@ put_rest(uint8 *p, const LsmEntry *entry, const LsmLeafCoding *c)
 }
 
 /*
- * Write one entry at p in the variable coding, as a difference to prev unless that
- * is NULL.  Returns the end.  Both building and trimming a page go through here.
+ * Write one entry at p in the variable coding, as a difference from prev unless prev
+ * is NULL.  Returns the end.  Used for building pages and for trimming them.
  */
 static inline uint8 *
 encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
@@ -56,7 +56,7 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 	bool		same = prev != NULL && unshared == 0 && shared == prev->keylen &&
 		entry->tid >= prev->tid;
 
-	/* A key that is a pure prefix of the last must not look the same. */
+	/* The head of a key that is a prefix of the previous key must not look like SAME_KEY. */
 	if (unshared == 0 && shared > 0 && !same)
 	{
 		shared--;
@@ -82,8 +82,8 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 }
 
 /*
- * An upper bound of what encode_entry writes is enough: it is close.  There is
- * a byte for a key which is a pure prefix of the one before.
+ * Returns a close upper bound of what encode_entry writes.  The bound includes a
+ * byte for a key that is a prefix of the previous key.
  */
 static inline uint32
 most_bytes(const LsmEntry *entry, uint32 shared, const LsmLeafCoding *c)
@@ -107,7 +107,7 @@ open_group(Page page, uint8 *p)
 	lsm_leaf_header(page)->group_count++;
 }
 
-/* Start an empty page in private memory.  What its header says of TIDs is not filled in. */
+/* Start an empty page in private memory.  The caller fills in the header's coding fields. */
 static void
 begin_page(LsmLeafBuilder *b, Page page, uint16 kind, bool has_rest, uint64 owner,
 		   BlockNumber self)
@@ -138,7 +138,7 @@ set_coding(LsmLeafBuilder *b)
 /*
  * Start an empty leaf.
  *
- * REQUIRES: the mode has seen an entry, and is settled.
+ * REQUIRES: the mode covers at least one entry and is settled.
  */
 void
 lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *mode,
@@ -159,8 +159,9 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *m
 }
 
 /*
- * Start the leaf after the one that was built, for an entry with this TID: the
- * mode learns from why that could not go on, once for the rest of the run.
+ * Start the leaf after the one just built, for an entry with this TID.  Widens the
+ * mode for this leaf and all later ones if it did not fit the previous leaf's keys
+ * or does not fit the TID.
  *
  * REQUIRES: b is zeroed if there was no leaf before.
  */
@@ -168,7 +169,7 @@ void
 lsm_leaf_begin_next(LsmLeafBuilder *b, Page page, bool has_rest, LsmLeafMode *mode,
 					uint64 first_tid, uint64 owner, BlockNumber self)
 {
-	/* Keys of other lengths in between make groups short. */
+	/* If keys of other lengths are common, they break up framed groups: stop framing. */
 	if (b->page != NULL && lsm_leaf_header(b->page)->keylen == mode->keylen &&
 		b->odd_keys > lsm_leaf_header(b->page)->entry_count / 2)
 		mode->keylen = 0;
@@ -185,7 +186,7 @@ lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner, BlockNumb
 	set_coding(b);
 }
 
-/* How many bytes does a key have in common with the last one? */
+/* Returns how many bytes at its beginning a key shares with the last key. */
 static inline uint32
 shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
 {
@@ -202,7 +203,7 @@ shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
 
 /* --- framed groups ------------------------------------------------------------- */
 
-/* The frame of the entries that wait, and of one more (padded) unless that is NULL. */
+/* Measure the frame of the waiting entries and of `more`, a padded entry or NULL. */
 static void
 measure_waiting(const LsmLeafBuilder *b, const LsmEntry *more, LsmFrame *frame)
 {
@@ -215,7 +216,7 @@ measure_waiting(const LsmLeafBuilder *b, const LsmEntry *more, LsmFrame *frame)
 					  b->framed > 0 ? Max(b->highest_tid, code) : code, &b->coding);
 }
 
-/* Bytes that the entries which wait will take. */
+/* Returns how many bytes the waiting entries will take. */
 static uint32
 waiting_size(const LsmLeafBuilder *b)
 {
@@ -227,7 +228,7 @@ waiting_size(const LsmLeafBuilder *b)
 	return sizeof(uint16) + lsm_frame_size(&frame) + b->rest_used;
 }
 
-/* Write the entries that wait to the page, as a group. */
+/* Write the waiting entries to the page, as a framed group. */
 static void
 close_frame(LsmLeafBuilder *b)
 {
@@ -249,7 +250,7 @@ close_frame(LsmLeafBuilder *b)
 	b->rest_used = 0;
 }
 
-/* Let an entry wait for its frame.  Its key has padding after it. */
+/* Add an entry to those that wait for their frame.  Pads the copy of its key. */
 static inline void
 await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
 {
@@ -267,8 +268,8 @@ await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Would the group that waits fit the page with one entry more?  Until the page is
- * nearly full it would, whatever that entry is.
+ * Does the waiting group fit the page with one more entry?  Until the page is nearly
+ * full, any entry fits, and the frame need not be measured.
  */
 static inline bool
 frame_fits(const LsmLeafBuilder *b, const LsmEntry *entry)
@@ -298,13 +299,13 @@ add_framed(LsmLeafBuilder *b, const LsmEntry *entry)
 	if (!frame_fits(b, entry))
 		return false;
 	await_frame(b, entry);
-	/* The group before, of keys of other lengths, has ended. */
+	/* The previous group, if it was in the variable coding, has ended. */
 	b->in_group = LSM_UNFRAMED_ENTRIES;
 	return true;
 }
 
 /*
- * Complete the page.  Nothing is added to it any more, unless it is resumed.
+ * Complete the page.  Only lsm_leaf_resume lets it take further entries.
  */
 void
 lsm_leaf_finish(LsmLeafBuilder *b)
@@ -348,9 +349,9 @@ add_variable(LsmLeafBuilder *b, const LsmEntry *entry, uint32 shared)
 }
 
 /*
- * Append an entry.  Returns false, with the page unchanged, when it does not
- * fit, or the page's coding has no room for its TID.  The page is complete after
- * lsm_leaf_finish only.
+ * Append an entry.  Returns false, with the page unchanged, if the entry does not
+ * fit the page, or its TID does not fit the page's coding.  The page is complete only
+ * after lsm_leaf_finish.
  *
  * REQUIRES: entries come in order, as bytes if the mode has a length for them;
  * keylen + restlen <= LSM_MAX_ENTRY_SIZE.
@@ -363,7 +364,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		lsm_key_prefix(entry->key, entry->keylen);
 	uint32		shared = 0;
 
-	/* Fence pages must branch enough for LSM_MAX_HEIGHT to do. */
+	/* Fence pages must branch enough, so that LSM_MAX_HEIGHT levels suffice. */
 	if (lsm_page_entries > 0 && leaf->entry_count >=
 		(lsm_page_opaque(b->page)->kind == LSM_PAGE_FENCE ? Max(lsm_page_entries, 8) : lsm_page_entries))
 		return false;
@@ -380,7 +381,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		shared = shared_with_last(b, entry, prefix);
 		if (!add_variable(b, entry, shared))
 			return false;
-		/* The same key again, such as null, takes as little in either coding. */
+		/* A repeated key, such as null, takes little space in the variable coding too. */
 		b->odd_keys += entry->keylen != b->coding.keylen &&
 			!(shared == entry->keylen && b->last_keylen == entry->keylen);
 	}
@@ -392,7 +393,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	return true;
 }
 
-/* Take a framed group off the page again, the last one, so that it can grow. */
+/* Take the last group, a framed one, off the page again, so that it can grow. */
 static void
 reopen_frame(LsmLeafBuilder *b, const LsmGroup *group, uint16 offset)
 {
@@ -408,8 +409,8 @@ reopen_frame(LsmLeafBuilder *b, const LsmGroup *group, uint16 offset)
 }
 
 /*
- * Go on with a page that was written before: find the last entry, which the
- * next one is coded against.  False if the page is damaged.
+ * Resume a complete page.  Finds the last entry, from which the next entry is coded
+ * as a difference.  Returns false if the page is damaged.
  */
 bool
 lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
@@ -443,8 +444,8 @@ lsm_leaf_resume(LsmLeafBuilder *b, Page page, LsmGroup *scratch)
 }
 
 /*
- * How much of a page is unused, in bytes.  Where the number of entries is
- * limited, as tests do, the page counts as full when it has as many.
+ * Returns how many bytes of a page are unused.  If a test limits the number of
+ * entries per page, a page with this number of entries counts as full.
  */
 static uint32
 unused_with(Page page, uint32 waiting)
@@ -466,14 +467,14 @@ lsm_leaf_unused(Page page)
 	return unused_with(page, 0);
 }
 
-/* The same of a page under construction. */
+/* Like lsm_leaf_unused, for a page under construction. */
 uint32
 lsm_leaf_builder_unused(const LsmLeafBuilder *b)
 {
 	return unused_with(b->page, waiting_size(b));
 }
 
-/* Code what is left of a group in the variable coding.  Returns the end. */
+/* Write the remaining entries of a group in the variable coding.  Returns the end. */
 static uint8 *
 encode_variable(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding *c)
 {
@@ -489,7 +490,7 @@ encode_variable(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCodin
 	return p;
 }
 
-/* The same, framed. */
+/* Write the remaining entries of a group as a frame.  Returns the end. */
 static uint8 *
 encode_framed(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding *c)
 {
@@ -510,9 +511,9 @@ encode_framed(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding 
 }
 
 /*
- * Code a group again without the entries that are to be removed, at *p in the
- * page, and not beyond `limit`: on a sound page the group does not get there.
- * *ordinal is that of its first entry, *next the next one to remove.
+ * Code a group again without the entries to remove, at *p in the page.  Returns false
+ * if the group would exceed `limit`, which happens only on a damaged page.  *ordinal is
+ * the ordinal of the group's first entry; ordinals[*next] is the next one to remove.
  */
 static bool
 trim_group(Page page, LsmGroup *group, bool framed, const LsmLeafCoding *c, uint8 **p,
@@ -549,12 +550,11 @@ trim_group(Page page, LsmGroup *group, bool framed, const LsmLeafCoding *c, uint
 }
 
 /*
- * Remove the entries at the given ordinals (ascending).  Groups are kept: each
- * is coded again without its removed entries, an emptied one disappears.  So
- * the page never grows (I6): dropping an entry makes its successor longer by
- * at most the bytes that the dropped one carried itself.  The page's stamp
- * counts it.  Used by VACUUM, by scans, and by redo.  False, with the page unchanged, if it is
- * damaged.
+ * Remove the entries at the given ordinals (ascending).  Used by VACUUM, by scans, and
+ * by redo.  Codes each group again without its removed entries, and removes emptied
+ * groups.  The page never grows (I6): removing an entry makes the next entry longer by
+ * at most the bytes that the removed entry took.  Increments the page's stamp.  Returns
+ * false, with the page unchanged, if the page is damaged.
  */
 bool
 lsm_leaf_delete(Page page, const uint16 *ordinals, int count, LsmGroup *scratch)

@@ -8,8 +8,8 @@
 #include "format/leaf.h"
 
 /*
- * A page under construction.  The entries of a last group that will be framed wait
- * here until the group is complete.
+ * A page under construction.  If the last group will be framed, its entries wait here
+ * until the group is complete.
  */
 typedef struct LsmLeafBuilder
 {
@@ -17,11 +17,11 @@ typedef struct LsmLeafBuilder
 	LsmLeafCoding coding;
 	int			odd_keys;		/* keys whose length is not the coding's */
 	int			in_group;		/* entries in the last group, if it is not framed */
-	int			framed;			/* entries that wait for their frame: */
-	uint32		most_frame;		/* maximal size of their frame, without rests */
-	uint64		lowest_tid;		/* of their TIDs, as a code */
-	uint64		highest_tid;
-	uint32		rest_used;		/* bytes of their rests, lengths included */
+	int			framed;			/* number of entries that wait for their frame */
+	uint32		most_frame;		/* maximum size of their frame, without rests */
+	uint64		lowest_tid;		/* the lowest code of their TIDs */
+	uint64		highest_tid;	/* and the highest */
+	uint32		rest_used;		/* bytes of their rests, including lengths */
 	LsmEntry	waiting[LSM_GROUP_ENTRIES];
 	uint8		waiting_keys[LSM_GROUP_ENTRIES][LSM_FRAMED_KEYLEN + LSM_KEY_PAD];
 	uint8		waiting_rests[BLCKSZ];

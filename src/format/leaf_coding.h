@@ -1,18 +1,18 @@
 /*
  * leaf_coding.h
- *	  What writing (leaf_build.c) and reading (leaf_read.c) packed pages share: the
- *	  variable coding of entries.
+ *	  The variable coding of entries, which writing (leaf_build.c) and reading
+ *	  (leaf_read.c) packed pages share.
  *
- * The first entry of a group is whole.  The others are differences to the entry
- * before:
+ * The first entry of a group is whole.  The others are differences from the previous
+ * entry:
  *
- *		byte		bytes shared with the key before (high nibble), and further bytes
- *					of the key (low nibble); 15: a varint follows with the number,
- *					that of the high nibble first; 0xF0 alone: the key of the entry before
+ *		byte		number of bytes shared with the previous key (high nibble), and of
+ *					further bytes of the key (low nibble); 15: a varint follows with the
+ *					number, first for the high nibble; 0xF0 alone: the previous key
  *		suffix		the further bytes of the key
  *		rest		varint length, and bytes; only on pages with LSM_PAGE_HAS_REST
- *		tid			varint of the TID's code (leaf.h); after 0xF0 the difference to
- *					the code before
+ *		tid			varint of the TID's code (leaf.h); after 0xF0, the difference from
+ *					the previous code
  *
  * On a leaf whose header has a key length, the group begins with the byte 0x80.
  */
@@ -22,25 +22,25 @@
 #include "base/coding.h"
 #include "format/leaf.h"
 
-#define SAME_KEY	0xF0		/* head: key of the entry before */
+#define SAME_KEY	0xF0		/* head: the previous entry's key */
 #define NIBBLE_MORE 15			/* nibble of the head: a varint follows */
 
 /*
- * Where keys have a length that the page's header gives, groups are framed (see
- * frame.h).  In between a group may have keys of other lengths; it begins with
- * this byte, and the entries follow in the variable coding.
+ * If the page's header gives a key length, groups with keys of this length are framed
+ * (see frame.h).  A group with keys of other lengths begins with this byte, and its
+ * entries follow in the variable coding.
  */
 #define NO_FRAME	0x80
 #define FRAME_HEAD	4			/* bytes before the first key of a frame */
 
 #define MAX_TID_BYTES	6
 
-/* An entry in the variable coding, as it is written. */
+/* An entry as written in the variable coding. */
 typedef struct LsmCodedEntry
 {
-	bool		same_key;		/* as the entry before it; its TID is a difference */
-	uint32		shared;			/* bytes of the key before, */
-	uint32		unshared;		/* and of its own: */
+	bool		same_key;		/* same key as the previous entry; the TID is a difference */
+	uint32		shared;			/* bytes shared with the previous key */
+	uint32		unshared;		/* bytes of the suffix */
 	const uint8 *suffix;
 	const uint8 *rest;
 	uint32		restlen;
@@ -61,7 +61,7 @@ lsm_leaf_coding(Page page)
 	return coding;
 }
 
-/* A TID in few bits.  The order is kept. */
+/* Returns the code of a TID.  Codes sort like their TIDs. */
 static inline uint64
 lsm_code_tid(uint64 tid, const LsmLeafCoding *c)
 {
@@ -77,8 +77,8 @@ lsm_decode_tid(uint64 code, const LsmLeafCoding *c)
 }
 
 /*
- * Where the first key of a group lies, and how long it is; 0 if that is not told in
- * one byte.  The page need not be sound: eight bytes can be read there.
+ * Sets *key to the first key of a group.  Returns its length, or 0 if the length is not
+ * in one byte.  Even on a damaged page, eight bytes can be read at *key.
  */
 static inline uint32
 lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **key)
@@ -95,7 +95,7 @@ lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **k
 	return *p < NIBBLE_MORE ? *p : 0;
 }
 
-/* Where a group begins, and where it ends.  False if that cannot be. */
+/* Find the beginning and the end of a group.  Returns false if the page is damaged. */
 static inline bool
 lsm_leaf_find_group(Page page, int group, const uint8 **begin, const uint8 **end)
 {
@@ -107,7 +107,7 @@ lsm_leaf_find_group(Page page, int group, const uint8 **begin, const uint8 **end
 	return *begin < *end;
 }
 
-/* Decode a rest.  Returns its end or NULL. */
+/* Decode a rest.  Returns its end, or NULL if the page is damaged. */
 static inline const uint8 *
 lsm_get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *out)
 {
@@ -126,8 +126,8 @@ lsm_get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry 
 }
 
 /*
- * Read the entry at p, in the variable coding; is_first: of a group.  Returns the end of
- * the entry or NULL.
+ * Read the entry at p, in the variable coding.  is_first: it is the first of a group.
+ * Returns the end of the entry, or NULL if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing.
  */

@@ -1,18 +1,18 @@
 /*
  * leaf_mode.c
- *	  What is known of a run's entries before they are coded: the heap blocks
- *	  and offsets of their TIDs, and the length of their keys.
+ *	  What is known about a segment's entries before they are coded: the heap
+ *	  blocks and offsets of their TIDs, and the length of their keys.
  *
  * A mode is collected entry by entry (a batch, CREATE INDEX) or joined from the
- * leaves of several runs (a merge).  It decides how many bytes each entry of
- * the run takes, nothing else.
+ * modes of several runs (a merge).  It decides only how many bytes each entry of
+ * the segment takes.
  */
 #include "postgres.h"
 
 #include "base/coding.h"
 #include "format/leaf_mode.h"
 
-/* Nothing is known. */
+/* Initialize a mode that covers no entries. */
 void
 lsm_mode_init(LsmLeafMode *mode)
 {
@@ -22,7 +22,7 @@ lsm_mode_init(LsmLeafMode *mode)
 	mode->offset_bits = 1;
 }
 
-/* There will be an entry with this TID. */
+/* Widen the mode to cover this TID. */
 void
 lsm_mode_cover(LsmLeafMode *mode, uint64 tid)
 {
@@ -43,7 +43,7 @@ join_keylen(LsmLeafMode *mode, uint16 keylen)
 		mode->keylen = LSM_KEYLEN_MIXED;
 }
 
-/* There will be this entry. */
+/* Widen the mode to cover this entry. */
 void
 lsm_mode_add(LsmLeafMode *mode, const LsmEntry *entry)
 {
@@ -51,7 +51,7 @@ lsm_mode_add(LsmLeafMode *mode, const LsmEntry *entry)
 	join_keylen(mode, (uint16) entry->keylen);
 }
 
-/* All the entries that `other` stands for will come, too. */
+/* Widen the mode to cover all entries that `other` covers. */
 void
 lsm_mode_join(LsmLeafMode *mode, const LsmLeafMode *other)
 {
@@ -61,7 +61,7 @@ lsm_mode_join(LsmLeafMode *mode, const LsmLeafMode *other)
 	join_keylen(mode, other->keylen);
 }
 
-/* The mode that a run had when this leaf of it was begun. */
+/* Sets *mode to the mode that this leaf was begun with. */
 void
 lsm_mode_of_page(Page page, LsmLeafMode *mode)
 {
@@ -74,8 +74,9 @@ lsm_mode_of_page(Page page, LsmLeafMode *mode)
 }
 
 /*
- * All is known that will be.  Where the keys have several lengths, usual_keylen
- * is that of nearly all, or 0.  Long keys are not framed.
+ * Complete the mode: choose the key length of framed groups, or none.  If keys have
+ * several lengths, this is usual_keylen, the length of nearly all keys, or 0.  Long keys
+ * are not framed.
  */
 void
 lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen)
@@ -86,7 +87,7 @@ lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen)
 		mode->keylen = LSM_KEYLEN_MIXED;
 }
 
-/* Bytes of a coded TID where groups are framed. */
+/* Returns how many bytes a TID's code takes on leaves with framed groups. */
 int
 lsm_mode_tid_bytes(BlockNumber base_block, BlockNumber last_block, int offset_bits)
 {

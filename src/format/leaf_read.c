@@ -7,7 +7,7 @@
 #include "format/frame.h"
 #include "format/leaf_read.h"
 
-/* Beyond what one group may need, for decoding several in one go. */
+/* Scratch space beyond the needs of one group, for decoding several groups at once. */
 #define MORE_SCRATCH	(16 * 1024)
 
 /* Check the layout of a packed page.  Returns what is wrong, or NULL. */
@@ -36,7 +36,7 @@ lsm_leaf_check(Page page)
 	return NULL;
 }
 
-/* Room for decoding groups whose keys have at most max_keylen bytes. */
+/* Allocate room for decoding groups whose keys have at most max_keylen bytes. */
 void
 lsm_group_init(LsmGroup *group, uint32 max_keylen)
 {
@@ -58,8 +58,8 @@ lsm_group_free(LsmGroup *group)
 }
 
 /*
- * Build a key of two parts at `key`, which has room for max_keylen and padding: some
- * bytes of the key before, and those that are the entry's own.  False if it is too long.
+ * Build a key at `key`, which has room for max_keylen bytes and padding.  The key consists of
+ * the bytes shared with the previous key and the suffix.  Returns false if it is too long.
  */
 static inline bool
 join_key(const LsmCodedEntry *coded, const LsmEntry *prev, uint8 *key, uint32 max_keylen,
@@ -80,8 +80,8 @@ join_key(const LsmCodedEntry *coded, const LsmEntry *prev, uint8 *key, uint32 ma
 }
 
 /*
- * Decode the entry at p, in the variable coding, whose predecessor (not for the
- * first of a group) is prev.  Returns the end of the entry or NULL.
+ * Decode the entry at p, in the variable coding.  prev is the previous entry of the
+ * group, or NULL.  Returns the end of the entry, or NULL if the page is damaged.
  */
 static const uint8 *
 decode_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c,
@@ -134,7 +134,7 @@ is_framed(const LsmLeafCoding *coding, const uint8 *group)
 	return coding->keylen > 0 && *group != NO_FRAME;
 }
 
-/* Decode a group after what has been decoded.  False if the page is damaged. */
+/* Decode a group, and append it to *out.  Returns false if the page is damaged. */
 static bool
 append_group(Page page, int group, const LsmLeafCoding *coding, LsmGroup *out)
 {
@@ -158,7 +158,7 @@ has_room_for_group(const LsmGroup *out)
 
 /*
  * Decode a whole group.  Keys are copied to the scratch area; rests stay in
- * the page.  False if the page is damaged.
+ * the page.  Returns false if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing.
  */
@@ -173,12 +173,12 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 }
 
 /*
- * Decode what is wanted of a group: all of it, or what is around a place, if that is
- * easily found.  The place is before, after or between the entries from *from on, up to
- * before *to: those before are less than the key, those after are greater.  False if the
- * page is damaged.
+ * Decode the entries of a group around the sought place, or the whole group if it is not
+ * framed or has rests.  Decoded entries before *from are less than the key, and those from
+ * *to on are greater.  The place is before, after or between the others.  Returns false if
+ * the page is damaged.
  *
- * REQUIRES: as above; encoded keys.
+ * REQUIRES: lsm_leaf_check has found nothing; encoded keys.
  */
 bool
 lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought, int *from, int *to,
@@ -209,10 +209,10 @@ lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought, int *f
 }
 
 /*
- * Decode groups from `first` on to `last` at most, as many as there is room
- * for.  Returns the number of groups, or -1 if the page is damaged.
+ * Decode groups from `first` on, as many as there is room for, but none after
+ * `last`.  Returns the number of groups, or -1 if the page is damaged.
  *
- * REQUIRES: as above.
+ * REQUIRES: lsm_leaf_check has found nothing.
  */
 int
 lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
@@ -231,8 +231,9 @@ lsm_leaf_decode_groups(Page page, int first, int last, LsmGroup *out)
 }
 
 /*
- * Decode the groups that end with `group`, for reading backward.  Keys have any
- * length, so fewer are tried when they do not fit.  Returns the number of groups, or -1 if the page is damaged.
+ * Decode `group` and the groups before it, for reading backward.  If keys are long, not
+ * all groups may fit, so the function tries again with fewer.  Returns the number of
+ * groups, or -1 if the page is damaged.
  */
 int
 lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
@@ -251,8 +252,8 @@ lsm_leaf_decode_groups_before(Page page, int group, LsmGroup *out)
 }
 
 /*
- * The first entry of a group in the variable coding, whose key is whole, without
- * copying.
+ * Sets *entry to the first entry of a group in the variable coding, without copying its
+ * key, which is whole.
  */
 static bool
 first_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry *entry)
@@ -271,8 +272,8 @@ first_variable(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntr
 }
 
 /*
- * The first entry of a group, without copying: its key is whole and stays in
- * the page.  False if the page is damaged.
+ * Sets *entry to the first entry of a group, without copying its key, which is whole
+ * and stays in the page.  Returns false if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing.
  */

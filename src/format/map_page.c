@@ -2,15 +2,15 @@
  * map_page.c
  *	  Bits of the space map: finding, setting, counting.
  *
- * Words without a free block, or without one in use, are passed over whole, so
- * that a page is searched in about a microsecond.
+ * Searches skip whole words if none or all of their blocks are in use, so a page is
+ * searched in about a microsecond.
  */
 #include "postgres.h"
 
 #include "format/map_page.h"
 #include "port/pg_bitutils.h"
 
-/* An empty map: only what every region has is in use. */
+/* Initialize a map page whose only used blocks are the fixed blocks or the page itself. */
 void
 lsm_map_page_init(Page page, BlockNumber self)
 {
@@ -22,7 +22,7 @@ lsm_map_page_init(Page page, BlockNumber self)
 	lsm_map_set(page, 0, self == LSM_BLOCK_MAP ? LSM_FIXED_BLOCKS : 1, true);
 }
 
-/* Set or clear bits.  False if one of them is so already, or there is no such. */
+/* Set or clear bits.  Returns false if a bit has that value already, or does not exist. */
 bool
 lsm_map_set(Page page, uint32 first, uint32 count, bool used)
 {
@@ -46,7 +46,7 @@ lsm_map_set(Page page, uint32 first, uint32 count, bool used)
 	return true;
 }
 
-/* The first bit from `from` on, below `to`, that is set (or clear); else `to`. */
+/* Returns the first bit from `from` up to `to` - 1 that is set (or clear), or `to`. */
 static uint32
 next_bit(const uint64 *words, uint32 from, uint32 to, bool set)
 {
@@ -63,8 +63,9 @@ next_bit(const uint64 *words, uint32 from, uint32 to, bool set)
 }
 
 /*
- * Find free blocks: the first extent between `from` and `to` of at least `want`
- * blocks, of which *count is `want`; or else the longest one, if it has `least`.
+ * Find free blocks between `from` and `to`: the first extent of `want` blocks, or else the
+ * longest extent.  Sets *first and *count.  Returns false if the longest extent has fewer
+ * than `least` blocks.
  */
 bool
 lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
@@ -91,7 +92,7 @@ lsm_map_find(Page page, uint32 from, uint32 to, uint32 want, uint32 least,
 	return longest > 0 && longest >= least;
 }
 
-/* The bit after the last one before `to` that is set. */
+/* Returns the bit after the last set bit before `to`. */
 uint32
 lsm_map_used_end(Page page, uint32 to)
 {

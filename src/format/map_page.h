@@ -2,8 +2,8 @@
  * map_page.h
  *	  Pages of the space map: a bit for each block, set while it is in use.
  *
- * A map page describes a region, LSM_REGION_BLOCKS neighbouring blocks, of which
- * it is the first one (in the first region: block 3).  No extent crosses the
+ * A map page describes a region of LSM_REGION_BLOCKS neighboring blocks.  It is the
+ * first block of the region, or block 3 in the first region.  No extent crosses the
  * border of a region.
  *
  *		24	8136	1017 words of 64 bits, native byte order.  Bit i % 64 of word
@@ -25,14 +25,14 @@
 #define lsm_region_of(block)	((block) / LSM_REGION_BLOCKS)
 #define lsm_region_start(region) ((BlockNumber) (region) * LSM_REGION_BLOCKS)
 
-/* The map page of a region. */
+/* Returns the block of a region's map page. */
 static inline BlockNumber
 lsm_region_map_block(uint32 region)
 {
 	return region == 0 ? LSM_BLOCK_MAP : lsm_region_start(region);
 }
 
-/* The first block of a region that can hold anything else. */
+/* Returns the first block of a region after the fixed blocks or the map page. */
 static inline BlockNumber
 lsm_region_first(uint32 region)
 {

@@ -39,7 +39,7 @@ lsm_meta_init(Page page, const LsmKeyCoding *coding)
 	lsm_page_set_crc(page);
 }
 
-/* NULL, or what is wrong.  The caller tells a future version by itself. */
+/* Returns what is wrong, or NULL.  The caller checks for a future version itself. */
 const char *
 lsm_meta_check(Page page)
 {
@@ -88,7 +88,7 @@ remove_run(LsmMeta *meta, LsmRunRecord *run)
 	return true;
 }
 
-/* Add a reservation, or drop the one of that segment (length 0). */
+/* Add a reservation, or drop the reservation of the given segment.  Length 0: a free slot. */
 static bool
 set_reservation(LsmMeta *meta, const LsmReservation *reservation, bool add)
 {
@@ -109,10 +109,10 @@ set_reservation(LsmMeta *meta, const LsmReservation *reservation, bool add)
 }
 
 /*
- * Apply an edit.  False, with the page in an unspecified state, if it does not fit the
- * manifest.  Normal operation applies it to a copy first.
+ * Apply an edit.  Returns false, with the page in an unspecified state, if the edit does not
+ * fit the manifest.  Normal operation applies the edit to a copy first.
  *
- * Records stay in the order in which their runs were added: by age.
+ * Records stay in the order in which their runs were added.
  */
 bool
 lsm_meta_apply(Page page, const LsmEdit *edit)
@@ -139,7 +139,7 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 					run->job_id = op->u.run.job_id;
 				break;
 			case LSM_EDIT_DEDUCT:
-				/* The run may have been merged since; then its output counts. */
+				/* The run may have been merged since.  Then its output counts the entries. */
 				if (run != NULL)
 				{
 					run->removed = add_removed(run->removed, op->u.run.removed);
@@ -178,7 +178,7 @@ lsm_meta_flip_gate(Page page)
 	lsm_page_set_crc(page);
 }
 
-/* An edit that changes nothing yet. */
+/* Begin an edit.  It changes nothing yet. */
 void
 lsm_edit_init(LsmEdit *edit, const LsmMeta *meta)
 {
@@ -251,7 +251,7 @@ lsm_edit_release(LsmEdit *edit, uint64 segment_id)
 	add_op(edit, LSM_EDIT_RELEASE)->u.reservation.segment_id = segment_id;
 }
 
-/* The segment that a run's record describes. */
+/* Sets *segment to the segment that a run's record describes. */
 void
 lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
 {
@@ -272,7 +272,7 @@ lsm_run_segment(const LsmRunRecord *run, LsmSegment *segment)
 	segment->prefix_columns = run->prefix_columns;
 }
 
-/* The record of a run of one segment, whose id it takes. */
+/* Initialize the record of a run with one segment.  The run's id is that of the segment. */
 void
 lsm_run_init_single(LsmRunRecord *run, const LsmSegment *segment, int level, LsmRunState state)
 {
@@ -286,7 +286,7 @@ lsm_run_init_single(LsmRunRecord *run, const LsmSegment *segment, int level, Lsm
 	run->prefix_columns = segment->prefix_columns;
 }
 
-/* Count a segment in. */
+/* Add a segment to the totals of a run. */
 void
 lsm_run_add_segment(LsmRunRecord *run, const LsmSegment *segment)
 {
@@ -308,7 +308,7 @@ lsm_run_add_segment(LsmRunRecord *run, const LsmSegment *segment)
 	run->segments++;
 }
 
-/* What is known of the entries of a run, for coding those of a merge. */
+/* Sets *mode to what is known about the entries of a run, for coding the output of a merge. */
 void
 lsm_run_mode(const LsmRunRecord *run, LsmLeafMode *mode)
 {

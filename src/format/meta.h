@@ -4,7 +4,8 @@
  *	  epoch, the state of the space map, and the manifest.
  *
  * The content of block 0 is an LsmMeta, from byte 24 on.  Its array of run records
- * is the manifest, in no particular order.  Records from run_count on are no content.
+ * is the manifest, in the order in which the runs were added.  The page has no content
+ * after run_count records.
  *
  * Edits change the manifest.  An edit is a short list of operations that is applied
  * as a whole and logged as one WAL record (I1).  Normal operation and redo apply it
@@ -19,7 +20,7 @@
 
 #define LSM_META_MAGIC 0x4C534D49	/* "LSMI" */
 
-/* Ids of runs and segments begin here: what is below it means something else. */
+/* Ids of runs and segments begin here.  Lower numbers have other meanings. */
 #define LSM_FIRST_ID		16
 
 typedef enum LsmRunState
@@ -31,26 +32,27 @@ typedef enum LsmRunState
 } LsmRunState;
 
 /* Run flags. */
-#define LSM_RUN_MERGING 0x01	/* output of a job: more will come (I8) */
+#define LSM_RUN_MERGING 0x01	/* output of a job under way (I8) */
 
 /*
- * A run.  While segments is 1 and dir_height 0 the record describes the segment
- * itself, whose id is run_id; a page of the write buffer, too.  Otherwise the
- * segments are in a directory of pages, and blocks, leaves and so on are sums.
+ * A run.  If dir_height is 0, the record describes the run's only segment, if it has one.
+ * The segment's id is run_id.  A page of the write buffer is such a segment, too.
+ * Otherwise, a directory names the segments, and the record has the totals of their
+ * blocks, leaves and so on.
  */
 typedef struct LsmRunRecord
 {
 	uint64		run_id;			/* 0   never used again (I4) */
 	uint64		job_id;			/* 8   run that this one is merged into, or 0 */
 	uint64		entries;		/* 16  less those that VACUUM has removed */
-	uint32		removed;		/* 24  by VACUUM since they were written; at most UINT32_MAX */
+	uint32		removed;		/* 24  entries VACUUM removed since writing; at most UINT32_MAX */
 	uint32		filter_blocks;	/* 28  of the segments' filters */
 	BlockNumber start;			/* 32  of the segment; or the directory's root */
 	uint32		blocks;			/* 36  of the segments, filters included */
 	uint32		leaves;			/* 40  of the segments */
 	BlockNumber heap_low;		/* 44  lowest heap block of its entries */
 	BlockNumber heap_high;		/* 48  highest one */
-	uint32		segments;		/* 52  how many */
+	uint32		segments;		/* 52  number of segments */
 	uint16		keylen;			/* 56  see LsmLeafMode */
 	uint8		offset_bits;	/* 58  see LsmLeafMode */
 	uint8		height;			/* 59  of the segment: fence pages above a leaf */
@@ -58,7 +60,7 @@ typedef struct LsmRunRecord
 	uint8		level;			/* 61  about how often its entries were merged */
 	uint8		state;			/* 62  LsmRunState */
 	uint8		flags:3,		/* 63  LSM_RUN_* */
-				prefix_columns:5;	/* of the segment, if that is in the record; else 0 */
+				prefix_columns:5;	/* of the only segment; with a directory: 0 */
 } LsmRunRecord;
 
 StaticAssertDecl(sizeof(LsmRunRecord) == 64, "LsmRunRecord is part of the on-disk format");
@@ -69,35 +71,35 @@ typedef struct LsmReservation
 {
 	BlockNumber start;			/* 0   first block */
 	uint32		length;			/* 4   blocks; 0: the slot is unused */
-	uint64		segment_id;		/* 8   that is written there */
+	uint64		segment_id;		/* 8   the segment that is written there */
 	uint64		job_id;			/* 16  output run of the job */
 } LsmReservation;
 
 StaticAssertDecl(sizeof(LsmReservation) == 24, "LsmReservation is part of the on-disk format");
 
-/* How the keys of an index are compared and hashed: fixed when it is made. */
+/* How the keys of an index are compared and hashed.  Fixed when the index is created. */
 typedef struct LsmKeyCoding
 {
 	uint8		nkeys;			/* 0   key columns */
-	uint8		encoded;		/* 1   bytes compare; else the support functions decide */
+	uint8		encoded;		/* 1   keys compare as bytes; 0: with support functions */
 	uint8		encodings[INDEX_MAX_KEYS];	/* 2   LsmEncoding of each key column */
 	uint16		expected[INDEX_MAX_KEYS];	/* 34  what decoding assumes of a column's values,
 											 * from its type; numeric: 1 + the display scale;
 											 * char(n): n; 0: nothing */
 	uint8		hashes[INDEX_MAX_KEYS];	/* 98  LsmHashKind of each key column */
 	uint8		reserved[2];	/* 130 zero */
-	uint32		hash_print;		/* 132 of all that the hashes depend on: key/hashable.c */
+	uint32		hash_print;		/* 132 fingerprint of all that hashes depend on: key/hashable.c */
 } LsmKeyCoding;
 
 StaticAssertDecl(sizeof(LsmKeyCoding) == 136, "LsmKeyCoding is part of the on-disk format");
 
-/* The state of the space map, but for the map pages. */
+/* The state of the space map, in addition to the map pages. */
 typedef struct LsmSpace
 {
-	BlockNumber mapped_end;		/* 0   blocks from here on were never used, or were cut off */
-	uint32		free_blocks;	/* 4   before that */
-	BlockNumber search_small;	/* 8   where to look for a small extent next */
-	BlockNumber search_large;	/* 12  and for a large one */
+	BlockNumber mapped_end;		/* 0   blocks from here on were never used or were truncated */
+	uint32		free_blocks;	/* 4   free blocks before mapped_end */
+	BlockNumber search_small;	/* 8   where the next search for a small extent starts */
+	BlockNumber search_large;	/* 12  the same for a large extent */
 } LsmSpace;
 
 typedef struct LsmMeta
@@ -105,8 +107,8 @@ typedef struct LsmMeta
 	uint32		magic;			/* 0   LSM_META_MAGIC */
 	uint32		version;		/* 4   LSM_FORMAT_VERSION */
 	uint64		edits;			/* 8   number of edits so far */
-	uint64		next_id;		/* 16  of a run or segment */
-	uint64		seals;			/* 24  pages that came in so far: paces steps */
+	uint64		next_id;		/* 16  id of the next run or segment */
+	uint64		seals;			/* 24  number of pages received so far; paces steps */
 	uint32		gate_epoch;		/* 32  current gate: block 1 + epoch % 2 */
 	uint32		run_count;		/* 36  records in use */
 	LsmSpace	space;			/* 40 */
@@ -123,7 +125,7 @@ StaticAssertDecl(LSM_PAGE_CONTENT + sizeof(LsmMeta) <= LSM_PAGE_SPECIAL,
 /* Operations of an edit. */
 typedef enum LsmEditKind
 {
-	LSM_EDIT_PUT = 1,			/* add the record, or replace the one of its id */
+	LSM_EDIT_PUT = 1,			/* add the record, or replace the record with its id */
 	LSM_EDIT_REMOVE = 2,		/* remove the record with that id */
 	LSM_EDIT_SET_JOB = 3,		/* set job_id of the record with that id */
 	LSM_EDIT_DEDUCT = 4,		/* VACUUM removed this number of entries */
@@ -149,9 +151,9 @@ typedef struct LsmEditOp
 typedef struct LsmEdit
 {
 	uint32		count;			/* 0   operations */
-	uint32		seals;			/* 4   pages that come in with this edit */
-	uint64		next_id;		/* 8   as it is after the edit */
-	LsmSpace	space;			/* 16  likewise */
+	uint32		seals;			/* 4   pages received with this edit */
+	uint64		next_id;		/* 8   the value after the edit */
+	LsmSpace	space;			/* 16  the value after the edit */
 	LsmEditOp	ops[LSM_MAX_EDIT_OPS];	/* 32  72 bytes each */
 } LsmEdit;
 
@@ -173,7 +175,7 @@ extern void lsm_edit_take(LsmEdit *edit, uint64 run_id, uint64 entries);
 extern void lsm_edit_reserve(LsmEdit *edit, const LsmReservation *reservation);
 extern void lsm_edit_release(LsmEdit *edit, uint64 segment_id);
 
-/* May a job take this run as an input, and VACUUM take segments out of its sums? */
+/* May a job take this run as an input, and may VACUUM deduct segments from its totals? */
 static inline bool
 lsm_run_is_free(const LsmRunRecord *run)
 {
@@ -181,7 +183,7 @@ lsm_run_is_free(const LsmRunRecord *run)
 		(run->state == LSM_RUN_SEALED || run->state == LSM_RUN_PACKED);
 }
 
-/* Has this run its segment in its record? */
+/* Does the run have no directory, so that its record describes its only segment? */
 static inline bool
 lsm_run_is_single(const LsmRunRecord *run)
 {

@@ -20,14 +20,14 @@ lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self)
 	opaque->kind = kind;
 }
 
-/* Copy a page without its hole. */
+/* Copy a page, except for its hole. */
 void
 lsm_page_copy(Page to, Page from)
 {
 	uint32		lower = Min(((PageHeader) from)->pd_lower, BLCKSZ);
 	uint32		upper = Min(((PageHeader) from)->pd_upper, BLCKSZ);
 
-	/* A damaged header may have them in any order. */
+	/* In a damaged header, the two may have any values. */
 	if (lower > upper)
 		lower = upper = 0;
 	memcpy(to, from, lower);
@@ -36,7 +36,7 @@ lsm_page_copy(Page to, Page from)
 
 /*
  * The checksum leaves out what PostgreSQL changes by itself (LSN, checksum and
- * flag bits of the header), the checksum itself, and the `verified` hint.
+ * flag bits of the header), the field `crc`, and the mark `verified`.
  */
 uint32
 lsm_page_compute_crc(Page page)
@@ -49,7 +49,7 @@ lsm_page_compute_crc(Page page)
 	pg_crc32c	crc;
 
 	INIT_CRC32C(crc);
-	/* Whatever lies in the hole is no content: redo may have zeroed it. */
+	/* The hole is not content: redo may have zeroed it. */
 	COMP_CRC32C(crc, bytes + from, header->pd_lower - from);
 	COMP_CRC32C(crc, bytes + header->pd_upper, crc_at - header->pd_upper);
 	COMP_CRC32C(crc, bytes + rest_at, BLCKSZ - rest_at);
@@ -57,7 +57,7 @@ lsm_page_compute_crc(Page page)
 	return crc;
 }
 
-/* Who changes a page, in whatever way, takes the `verified` mark away. */
+/* Remove the `verified` mark.  All code that changes a page must do this. */
 void
 lsm_page_unmark(Page page)
 {
@@ -83,8 +83,8 @@ lsm_gate_set_closed(Page page, bool closed)
 }
 
 /*
- * Is this a page of ours that may be looked at?  Returns NULL or what is wrong
- * with it, for an error message.  Does not look at the checksum.
+ * Check the header and the special area of a page.  Returns what is wrong, for an
+ * error message, or NULL.  Does not check the checksum.
  */
 const char *
 lsm_page_check_header(Page page, BlockNumber self)

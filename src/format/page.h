@@ -13,7 +13,7 @@
  *
  *		block	page										kind
  *		0		meta page, meta.h							LSM_PAGE_META
- *		1, 2	gates: no content, only the flag CLOSED		LSM_PAGE_GATE
+ *		1, 2	gates: only flag LSM_PAGE_CLOSED, no content	LSM_PAGE_GATE
  *		3		map page of the first region, map_page.h	LSM_PAGE_MAP
  *		others	map pages of further regions				LSM_PAGE_MAP
  *				leaves of segments, leaf.h					LSM_PAGE_LEAF
@@ -21,16 +21,16 @@
  *				filter pages of segments, filter_page.h		LSM_PAGE_FILTER
  *				directory pages of runs, directory_page.h	LSM_PAGE_DIRECTORY
  *				buffer pages, buffer_page.h					LSM_PAGE_BUFFER
- *				free blocks: whatever they held last
+ *				free blocks: any former content
  *
- * An init fork has the four fixed pages.  segment_record.h says how the pages of
- * a segment follow each other.
+ * An init fork has the four fixed pages.  segment_record.h gives the order of a
+ * segment's pages.
  *
  * Every page is a standard PostgreSQL page:
  *
  *		0		24	PageHeaderData; pd_special is 8160
  *		24			content, up to pd_lower
- *					hole, up to pd_upper: no content, whatever its bytes
+ *					hole, up to pd_upper: its bytes have no meaning
  *					content, up to the special area
  *		8160	32	LsmPageOpaque
  *
@@ -39,13 +39,13 @@
  * PostgreSQL changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages
  * have no valid checksum (I7).
  *
- * A reader checks a page after the page came from disk, whoever read it in, and
- * then marks it: `verified` gets a number that only this server uses.  The mark
- * is set only while the buffer is clean, and whoever changes a page clears the
- * mark.  So the mark never reaches the disk, where the page could be damaged and
- * be read in again by another process.  A page in a dirty buffer needs no mark: it
- * was checked before it was changed.  For an open page the mark means that its
- * layout was checked.  See lsm_buffer_verify.
+ * The first reader of a page that came from disk checks the page, whichever
+ * process read it in, and then marks it: `verified` gets a number that only this
+ * server uses.  The mark is set only while the buffer is clean, and all code that
+ * changes a page clears the mark.  So the mark never reaches the disk, where the
+ * page could be damaged before it is read again.  A page in a dirty buffer needs
+ * no mark: it was checked before it was changed.  On an open page, the mark means
+ * that its layout was checked.  See lsm_buffer_verify.
  */
 #ifndef LSM_PAGE_H
 #define LSM_PAGE_H
@@ -61,7 +61,7 @@
 #define LSM_BLOCK_MAP		3	/* map page of the first region */
 #define LSM_FIXED_BLOCKS	4
 
-/* Page kinds; unlikely values, so that a foreign page is noticed. */
+/* Page kinds.  The values are unlikely, so that a foreign page is detected. */
 #define LSM_PAGE_META		0xA501
 #define LSM_PAGE_GATE		0xA502
 #define LSM_PAGE_MAP		0xA503
@@ -72,7 +72,7 @@
 #define LSM_PAGE_FILTER		0xA508
 
 /* Page flags. */
-#define LSM_PAGE_OPEN		0x0001	/* buffer page: takes entries (I7) */
+#define LSM_PAGE_OPEN		0x0001	/* buffer page: accepts entries (I7) */
 #define LSM_PAGE_HAS_REST	0x0002	/* entries have a rest part */
 #define LSM_PAGE_CLOSED		0x0008	/* gate: no longer the current one */
 
@@ -84,19 +84,19 @@ typedef struct LsmPageOpaque
 								 * leaf and buffer page: how often entries were removed */
 	BlockNumber self;			/* 16  the page's own block number */
 	uint32		crc;			/* 20  CRC-32C, see above */
-	uint32		verified;		/* 24  in clean buffers the mark, see above; has no meaning
-								 * on disk and in WAL */
+	uint32		verified;		/* 24  in clean buffers, the mark, see above; has no
+								 * meaning on disk and in WAL */
 	uint16		kind;			/* 28  LSM_PAGE_* */
 	uint16		flags;			/* 30  LSM_PAGE_*, see above */
 } LsmPageOpaque;
 
 StaticAssertDecl(sizeof(LsmPageOpaque) == 32, "LsmPageOpaque is part of the on-disk format");
 
-/* Where a page's content begins, and where the special area does. */
+/* Where a page's content and its special area begin. */
 #define LSM_PAGE_CONTENT	MAXALIGN(SizeOfPageHeaderData)
 #define LSM_PAGE_SPECIAL	(BLCKSZ - sizeof(LsmPageOpaque))
 
-/* Of any page: whether it is one of ours is for lsm_page_check_header to tell. */
+/* The special area of any page.  lsm_page_check_header tells whether the page is one of ours. */
 #define lsm_page_opaque(page) ((LsmPageOpaque *) ((char *) (page) + LSM_PAGE_SPECIAL))
 
 extern void lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self);

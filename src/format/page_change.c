@@ -44,7 +44,7 @@ apply_open(Page page, const void *data)
 	lsm_page_opaque(page)->flags = (uint16) init.flags;
 }
 
-/* Bytes of data that an operation has; -1: any number. */
+/* Returns how many bytes of data an operation has; -1: any number; -2: unknown operation. */
 static int
 data_size(LsmPageOpKind kind)
 {
@@ -69,8 +69,8 @@ data_size(LsmPageOpKind kind)
 }
 
 /*
- * Apply one operation.  False if it does not fit the page: a damaged record, or
- * in normal operation a mistake of ours.
+ * Apply one operation.  Returns false if it does not fit the page: the record is
+ * damaged, or, in normal operation, our code has a bug.
  */
 bool
 lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)
@@ -106,8 +106,8 @@ lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)
 }
 
 /*
- * All operations are applied.  Pages that readers check against their version
- * remember the edit.
+ * Complete a change after all operations.  Map and directory pages get the edit's
+ * number as their stamp.  Sets the checksum unless the page is open.
  */
 void
 lsm_page_end_change(Page page, uint64 stamp)
@@ -120,7 +120,7 @@ lsm_page_end_change(Page page, uint64 stamp)
 		lsm_page_set_crc(page);
 }
 
-/* Apply a whole change, as a record has it.  False if it is damaged. */
+/* Apply a whole change from a WAL record.  Returns false if the record is damaged. */
 bool
 lsm_page_apply(Page page, const char *change, Size size)
 {

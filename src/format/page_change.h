@@ -1,10 +1,10 @@
 /*
  * page_change.h
- *	  Changes of pages that go with an edit of the manifest: bytes that are
- *	  applied by normal operation and by redo alike.
+ *	  Page changes that belong to an edit of the manifest.  Normal operation and
+ *	  redo apply the same bytes.
  *
- * A change is the edit's number (uint64), and then one operation after the
- * other: LsmPageOp and its data.
+ * A change is the edit's number (uint64), followed by operations.  Each operation
+ * is an LsmPageOp and its data.
  */
 #ifndef LSM_PAGE_CHANGE_H
 #define LSM_PAGE_CHANGE_H
@@ -20,7 +20,7 @@ typedef enum LsmPageOpKind
 	LSM_OP_DIRECTORY_APPEND,	/* an item */
 	LSM_OP_DIRECTORY_SET,		/* LsmDirectorySet */
 	LSM_OP_OPEN,				/* LsmOpenInit: a page of the write buffer */
-	LSM_OP_SEAL					/* nothing: it takes no more entries */
+	LSM_OP_SEAL					/* no data: the page accepts no more entries */
 } LsmPageOpKind;
 
 typedef struct LsmPageOp

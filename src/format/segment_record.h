@@ -1,8 +1,8 @@
 /*
  * segment_record.h
- *	  What the manifest and the directories say of a segment.
+ *	  What the manifest and the directories say about a segment.
  *
- * A segment is a packed B+tree in neighbouring blocks, written once:
+ * A segment is a packed B+tree in contiguous blocks, written once:
  *
  *		start							leaves, from the lowest key on
  *		start + leaves					filter pages, if there are any
@@ -21,9 +21,9 @@ typedef struct LsmSegment
 {
 	uint64		id;				/* 0   never used again (I4) */
 	uint32		entries;		/* 8   less those that VACUUM has removed */
-	uint32		removed;		/* 12  by VACUUM since it was written */
+	uint32		removed;		/* 12  entries VACUUM removed since writing */
 	BlockNumber start;			/* 16  first block */
-	uint32		blocks;			/* 20  all of its pages; 0: nothing is left of it */
+	uint32		blocks;			/* 20  number of all pages; 0: the segment is gone */
 	uint32		leaves;			/* 24  pages that are leaves */
 	BlockNumber heap_low;		/* 28  lowest heap block of its entries */
 	BlockNumber heap_high;		/* 32  highest one */
@@ -37,7 +37,7 @@ typedef struct LsmSegment
 
 StaticAssertDecl(sizeof(LsmSegment) == 48, "LsmSegment is part of the on-disk format");
 
-/* What is known of the entries of a segment, for coding those of a merge. */
+/* Sets *mode to what is known about a segment's entries, for coding the output of a merge. */
 static inline void
 lsm_segment_mode(const LsmSegment *segment, LsmLeafMode *mode)
 {

@@ -3,8 +3,9 @@
  *	  WAL records of the pg_lsm resource manager.
  *
  * Redo changes only the blocks that a record names, with the mutators of this
- * directory.  It locks them in the order of normal operation.  Pages of a segment
- * that a step writes, and the fixed pages, are core's full page images (XLOG_FPI).
+ * directory.  It locks the blocks in the order of normal operation.  The fixed pages,
+ * and the pages of segments that steps write, are logged as core's full page images
+ * (XLOG_FPI).
  *
  *		INSERT		one entry goes into a buffer page
  *		EDIT		the manifest changes, with all pages that change with it
@@ -50,7 +51,7 @@ typedef struct xl_lsm_insert
  * block 1...: a page; its data is a change (format/page_change.h), or it has a
  * full image and no data: a page of a batch
  */
-#define LSM_WAL_PAGES		31	/* most pages of an edit besides the meta page */
+#define LSM_WAL_PAGES		31	/* the most pages of an edit, not counting the meta page */
 
 StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "too many blocks for a WAL record");
 
@@ -58,22 +59,23 @@ StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "too many blocks for a WAL r
  * DELETE: VACUUM, or a scan, removed entries from a page.
  * block 0: buffer page or leaf; its data is an array of uint16 ordinals
  *
- * What VACUUM removes, the heap's own records have settled with the queries of a
- * standby.  What a scan removes they have not, so its record has the horizon.
+ * Before VACUUM removes entries, the heap's own records have resolved conflicts with
+ * queries on a standby.  They have not done so for entries that a scan
+ * removes, so its record has a horizon.
  */
 typedef struct xl_lsm_delete
 {
 	TransactionId horizon;		/* 0   snapshots that see no later transaction may need
-								 * the entries; invalid: none does */
+								 * the entries; invalid: no snapshot does */
 	uint16		count;			/* 4   ordinals */
-	bool		is_catalog;		/* 6   of a table that logical decoding reads */
+	bool		is_catalog;		/* 6   logical decoding may read the table */
 } xl_lsm_delete;
 
 /*
  * GATE_FLIP: the other gate becomes the current one.
  * block 0: meta page  block 1: gate that is closed  block 2: gate that opens
  *
- * GATE_DRAIN: nobody uses a closed gate any more; redo waits for that.
+ * GATE_DRAIN: nobody uses a closed gate any more.  Redo waits until this is true.
  * block 0: the closed gate, under a cleanup lock
  */
 
