@@ -160,8 +160,8 @@ catch_up(Step *step, LsmBuilder *builder)
 }
 
 /*
- * Fill a segment from the inputs until the segment is full, the inputs have no more, or a
- * segment comes next that can be moved.  A page that overlaps no other input is copied
+ * Fill a segment from the inputs until the segment is full, the inputs have no more entries, or
+ * a segment comes next that can be moved.  A page that overlaps no other input is copied
  * whole if that pays; otherwise entries are taken one by one.
  */
 static void
@@ -228,8 +228,8 @@ wanted_blocks(Step *step, uint32 most_blocks)
 }
 
 /*
- * Note how far the inputs are trimmed; *output is NULL if unknown. The note is kept in the
- * handle, because a job's id is that of a run, and other indexes use the same ids.
+ * Note how far the inputs are trimmed. output is NULL if this is unknown. The note is kept in the
+ * index's handle, because a job has the id of its output run, and other indexes use the same ids.
  */
 static void
 note_trimmed(LsmIndex *index, const LsmRunRecord *output)
@@ -249,7 +249,7 @@ is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
 	return index->trimmed_job == output->run_id && index->trimmed_segments == output->segments;
 }
 
-/* Remove from inputs with a directory the segments that the output has passed. */
+/* Free the segments that the output has passed, in inputs that have a directory. */
 static void
 trim_inputs(Step *step)
 {

@@ -3,8 +3,8 @@
  *	  Chooses what to merge next: a pure function of the manifest.
  *
  * Tiering: when a level holds enough runs that no job has taken, a job merges
- * all of them (up to LSM_MAX_JOB_INPUTS) into one run of the next level.  Enough
- * are `fanout` runs, or twice as many on level 0, whose runs have a page or two
+ * all of them (up to LSM_MAX_JOB_INPUTS) into one run of the next level.  A job
+ * needs `fanout` runs, or twice as many on level 0, whose runs have a page or two
  * and cost little to read.  Readers do not care which runs are merged together,
  * so any number of jobs can be under way, each with its own inputs.
  */
@@ -182,7 +182,7 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *plac
 }
 
 /*
- * Returns the level whose runs are about this large: the highest one whose merges would give
+ * Returns the level whose runs are about this large: the highest level whose merges would produce
  * a run of this size or less.
  */
 int
