@@ -45,7 +45,7 @@ typedef struct SeenSegment
 	bool		is_checked;		/* false: it was gone before we read it all */
 } SeenSegment;
 
-/* Is the segment one that no reader needs any more?  Then it may be freed at any time. */
+/* Do readers no longer need the segment?  If so, it may be freed at any time. */
 static bool
 segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 {

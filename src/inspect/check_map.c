@@ -3,7 +3,7 @@
  *	  Verifies the space map (I2).
  *
  * A block in use has one user: the fixed pages, the map, a segment, a directory, or a
- * reservation.  An edit changes the map and the names of blocks together, and the verifier copied
+ * reservation.  An edit changes the map together with the users of blocks, and the verifier copied
  * both at one instant.  So a used bit without a user is a fault, and so is a user without a used
  * bit.
  */
