@@ -130,8 +130,8 @@ search_segments(Search *s, BlockNumber block, Page page)
 }
 
 /*
- * Find the next child to search below a page above level 1: number *at, or the first one
- * after it that has not been freed.  Returns LSM_FOUND_NONE if none is left.
+ * Find the next child to search below a page above level 1: child *at, or the first child
+ * after it that has not been freed.  Returns LSM_FOUND_NONE if no child is left.
  */
 static LsmFindResult
 search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *child)
