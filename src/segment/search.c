@@ -114,7 +114,7 @@ lsm_leaf_search(LsmKeySpace *ks, Page page, const LsmBound *bound,
 
 /*
  * Like lsm_leaf_search, for a caller that wants about `most` entries after the bound (backward:
- * before it). Decodes only these entries of the group, and *pos counts only decoded entries. If
+ * before it). Decodes at least these entries of the group, and *pos counts decoded entries. If
  * the group has no such entries, there is no decoded entry at *pos (backward: before it).
  *
  * REQUIRES: encoded keys.
