@@ -6,8 +6,8 @@
  * limit. Moving on needs no lock. Further seeks use the copy until the context's generation
  * changes: by then inserts may have added entries.
  *
- * Lookups of whole keys first ask a filter in private memory (page_filter.h). It catches up with
- * the page once in a generation, and needs that no more when it has all of a sealed page.
+ * Lookups of whole keys first ask a filter in private memory (page_filter.h). The filter catches up
+ * with the page once per generation, and stops once it has all entries of a sealed page.
  */
 #include "postgres.h"
 
@@ -34,11 +34,11 @@ typedef struct BufferCursor
 	int			count;
 	uint64		generation;		/* of the copy; 0: no copy */
 	Page		copy;			/* NULL until needed */
-	Buffer		recent;			/* where the page was last */
+	Buffer		recent;			/* buffer that held the page last */
 	uint32		page;			/* see LsmEntry */
-	bool		is_sealed;		/* nothing is added to the page any more */
+	bool		is_sealed;		/* the page gets no more entries */
 	LsmPageFilter *filter;		/* NULL: the context has no filters */
-	uint64		filter_generation;	/* in which it has caught up last */
+	uint64		filter_generation;	/* generation of the last catch-up */
 	LsmEntry	entries[BATCH];
 } BufferCursor;
 
@@ -114,8 +114,8 @@ buffer_lock(BufferCursor *c)
 /* --- the filter --------------------------------------------------------------- */
 
 /*
- * Let the filter catch up with the page, if `lookups` more lookups make that worth it. Returns
- * false if there is no filter that has all entries, or the cursor is stale.
+ * Let the filter catch up with the page if `lookups` more lookups are worth it. Returns false if
+ * the filter does not have all entries, or the cursor is stale.
  */
 static bool
 filter_catch_up(BufferCursor *c, uint32 lookups)
@@ -142,7 +142,7 @@ filter_catch_up(BufferCursor *c, uint32 lookups)
 	return true;
 }
 
-/* Does the filter say that the page has nothing of what a seek looks for? True, too, if stale. */
+/* Does the filter say that the page lacks the key of the seek? Also true if the cursor is stale. */
 static bool
 filter_lacks(BufferCursor *c)
 {
@@ -176,7 +176,7 @@ is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection
 	return !lsm_beyond(c->cx->ks, limit, &entry, direction);
 }
 
-/* Search the page, or the copy of it that this generation has, and stand on what is found. */
+/* Search the page, or this generation's copy of it, and stand on the entry found. */
 static void
 search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
@@ -246,8 +246,8 @@ buffer_close(LsmCursor *base)
 static const LsmCursorOps buffer_cursor_ops = {buffer_seek, buffer_fill, buffer_close};
 
 /*
- * Look for keys in the page: marks those of which it has an entry; of repeated keys, the first
- * one. Returns false if that is better done without a filter, and then has done nothing.
+ * Look for keys in the page. Marks the keys that have an entry there; of repeated keys, only the
+ * first. Returns false, and does nothing, if searching without a filter is better.
  */
 bool
 lsm_buffer_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,

@@ -1,12 +1,12 @@
 /*
  * joint_filter.c
- *	  One filter in private memory of the keys of many small runs: its rounds.
+ *	  The joint filter of many small runs: its rounds.
  */
 #include "postgres.h"
 
 #include "read/joint_filter.h"
 
-/* Least room, in keys.  Tests should see many rounds. */
+/* Least room, in keys.  With assertions it is small, so that tests see many rounds. */
 #ifdef USE_ASSERT_CHECKING
 #define LEAST_ROOM	500
 #else
@@ -14,8 +14,8 @@
 #endif
 
 /*
- * Make room for so many more keys.  If there is none, begin a new round with room for
- * three times the keys that are to join then (`all`).
+ * Make room for `more` keys.  If the filter is full, begin a new round with room for 3 * `all`
+ * keys.  `all` counts the keys of the runs that will join then.
  */
 void
 lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all)
@@ -25,7 +25,7 @@ lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all)
 
 	if (exists && joint->count + more <= joint->room)
 		return;
-	/* First of all, so that no run counts as a member if the allocation fails. */
+	/* Do this first: no run may count as a member if the allocation fails. */
 	joint->round++;
 	joint->count = 0;
 	if (exists && room <= joint->room && room >= joint->room / 4)
@@ -37,7 +37,7 @@ lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all)
 	joint->room = room;
 }
 
-/* A run joins: these are the hashes of all its keys. */
+/* Let a run join.  `hashes` are the hashes of all its keys. */
 void
 lsm_joint_filter_add(LsmJointFilter *joint, LsmJointMember *member, const uint64 *hashes,
 					 uint32 count)

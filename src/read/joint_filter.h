@@ -1,10 +1,10 @@
 /*
  * joint_filter.h
- *	  One filter in private memory of the keys of many small runs.
+ *	  The joint filter: one filter in private memory for the keys of many small runs.
  *
- * Runs join it one by one.  It keeps the keys of runs that are gone, which costs some
- * wrong answers, until it is full.  Then a new *round* begins: the filter is emptied, and
- * the runs that are still there join again.
+ * Runs join the filter one by one.  It keeps the keys of runs that are gone until it is full, at
+ * the cost of some false positives.  Then a new *round* begins: the filter is emptied, and the runs
+ * that still exist join again.
  */
 #ifndef LSM_JOINT_FILTER_H
 #define LSM_JOINT_FILTER_H
@@ -26,7 +26,7 @@ typedef struct LsmJointMember
 {
 	uint64		lookups;		/* of keys, in the run itself, before it joined */
 	uint64		round;			/* in which it joined last; 0: never */
-	uint32		key_count;		/* then; a job may have taken some of its entries since */
+	uint32		key_count;		/* when it joined; a job may have taken some entries since */
 	uint64		low;			/* lsm_entry_prefix of its first key */
 	uint64		high;			/* and of its last one */
 } LsmJointMember;
@@ -49,14 +49,14 @@ lsm_joint_filter_has(const LsmJointFilter *joint, uint64 hash)
 	return lsm_memory_filter_has(&joint->filter, hash);
 }
 
-/* Can the member have keys between those with these prefixes? */
+/* Can the member have keys in this range of prefixes? */
 static inline bool
 lsm_joint_member_overlaps(const LsmJointMember *member, uint64 low, uint64 high)
 {
 	return high >= member->low && low <= member->high;
 }
 
-/* So many more keys are to be looked for in the run.  Should it join first? */
+/* A batch is about to look for `more` keys in the run.  Should the run join first? */
 static inline bool
 lsm_joint_member_is_due(LsmJointMember *member, uint64 more, uint64 entries)
 {

@@ -1,11 +1,11 @@
 /*
  * looked_for.c
- *	  Keys that are looked for together: what is known of each afterwards.
+ *	  Keys that were looked for together, and whether each was found.
  *
- * A version was read as a whole, without a lock.  A key that it lacked can only have
- * come since: into a page of the write buffer that was open then, or into a run with a
- * later id.  For ids are never reused, and the output of a merge has an earlier id only
- * if the version had the inputs.  So a lookup of the key skips all other runs.
+ * The statement has read a version as a whole, without a lock.  A key that the version lacked can
+ * have arrived since in two places only: a page of the write buffer that was open then, or a run
+ * with a later id.  Ids are never reused.  The output of a merge has an earlier id only if the
+ * version had the inputs.  So a lookup of the key skips all other runs.
  */
 #include "postgres.h"
 
@@ -44,7 +44,10 @@ slot_of(const LsmLookedFor *known, uint64 hash)
 	return (uint32) hash & (known->slot_count - 1);
 }
 
-/* Make *known of probes for keys in that version.  Lives in the current memory context. */
+/*
+ * Build *known from the probes that looked for keys in the version `seen`.  Allocates in the
+ * current memory context.
+ */
 void
 lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen, const LsmProbe *probes,
 					Size count)
@@ -68,8 +71,7 @@ lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen, const LsmPr
 }
 
 /*
- * Was the key between two bounds looked for, and not found?  There is only one key between
- * them, with that hash.
+ * Was the only key between two bounds looked for, and not found?  `hash` is the hash of this key.
  */
 bool
 lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash, const LsmBound *from,
@@ -88,8 +90,8 @@ lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash, const Ls
 }
 
 /*
- * What the running statement knows about keys of one index.  The set belongs to whoever
- * called lsm_looked_for_set, and who calls lsm_looked_for_release before freeing it.
+ * What the running statement knows about keys of one index.  The caller of lsm_looked_for_set owns
+ * the set, and calls lsm_looked_for_release before freeing it.
  */
 static Oid	known_index = InvalidOid;
 static const LsmLookedFor *known_keys = NULL;
@@ -101,7 +103,7 @@ lsm_looked_for_set(Oid index, const LsmLookedFor *keys)
 	known_keys = keys;
 }
 
-/* What is known about keys of the index, or NULL. */
+/* Returns the set for the index, or NULL. */
 const LsmLookedFor *
 lsm_looked_for_get(Oid index)
 {
@@ -116,7 +118,7 @@ lsm_looked_for_release(const LsmLookedFor *keys)
 		known_keys = NULL;
 }
 
-/* Forget all: an index is rebuilt, and its ids start over. */
+/* Forget the set: an index is being rebuilt, and its ids start over. */
 void
 lsm_looked_for_forget(void)
 {

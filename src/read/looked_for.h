@@ -1,6 +1,6 @@
 /*
  * looked_for.h
- *	  Keys that are looked for together, and what is known of them afterwards.
+ *	  Keys that are looked for together, and the results.
  */
 #ifndef LSM_LOOKED_FOR_H
 #define LSM_LOOKED_FOR_H
@@ -8,10 +8,10 @@
 #include "base/limits.h"
 #include "manifest/manifest.h"
 
-/* A key to look for in one run after the other. */
+/* A key to look for in several runs. */
 typedef struct LsmProbe
 {
-	LsmEntry	entry;			/* with that key */
+	LsmEntry	entry;			/* has the key */
 	uint64		hash;			/* of the key, as filters know it */
 	uint64		prefix;			/* see lsm_entry_prefix */
 	bool		repeats;		/* the probe before has the same key and answers for it */

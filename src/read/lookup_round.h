@@ -2,8 +2,8 @@
  * lookup_round.h
  *	  Keys to look for together in one run, and the filter pages that know them.
  *
- * Mostly each key is in a segment of its own.  So the filter lines that the keys need are
- * not in the processor's cache, and a round fetches many at a time.
+ * Usually each key is in a different segment.  So the cache lines of filters that the keys need are
+ * not in the processor's cache, and a round fetches many of them at a time.
  */
 #ifndef LSM_LOOKUP_ROUND_H
 #define LSM_LOOKUP_ROUND_H
@@ -75,8 +75,8 @@ lsm_round_clear_lists(LsmLookupRound *r)
 }
 
 /*
- * Put key `i` into the list of its filter page.  A list may mix several pages, but keys of
- * one page are in one list.  False, and in no list, if the segment has no filter.
+ * Put key `i` into the list of its filter page.  A list may mix several pages, but keys of one page
+ * are in one list.  If the segment has no filter, returns false and puts the key into no list.
  */
 static inline bool
 lsm_round_list_key(LsmLookupRound *r, int i)

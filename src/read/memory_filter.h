@@ -1,6 +1,6 @@
 /*
  * memory_filter.h
- *	  A filter in private memory.  It has the blocks of filters on disk, without pages.
+ *	  A filter in private memory.  It has the same blocks as a filter on disk, without pages.
  */
 #ifndef LSM_MEMORY_FILTER_H
 #define LSM_MEMORY_FILTER_H
@@ -30,7 +30,7 @@ lsm_memory_filter_is_due(uint64 lookups, uint64 entries)
 	return lookups * LSM_ENTRIES_A_LOOKUP >= entries;
 }
 
-/* May the key, or prefix, with this hash be there? */
+/* May the filter contain the key or prefix with this hash? */
 static inline bool
 lsm_memory_filter_has(const LsmMemoryFilter *filter, uint64 hash)
 {

@@ -18,7 +18,7 @@ typedef struct LsmNearLeaf
 	uint64		segment;		/* 0: no leaf is known */
 	uint32		user;			/* number of the reader's user who entered it */
 	uint32		leaf;			/* its number in the segment */
-	Buffer		buffer;			/* where it was */
+	Buffer		buffer;			/* that held it */
 	bool		has_keys;		/* the prefixes are known: */
 	uint64		low;			/* lsm_key_prefix of its first key */
 	uint64		high;			/* and of its last group's first key */
@@ -54,8 +54,8 @@ lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, 
 }
 
 /*
- * Does this position, the beginning of a key, surely lie between entries that the leaf
- * was written with?  Only keys that differ in their first eight bytes count.
+ * Does this position surely lie between entries that the leaf was written with?  The position is
+ * the beginning of a key.  Compares only the first eight bytes of keys.
  */
 static inline bool
 lsm_near_leaf_covers(const LsmNearLeaf *near, uint64 segment, uint32 user, const uint8 *key,

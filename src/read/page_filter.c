@@ -1,6 +1,6 @@
 /*
  * page_filter.c
- *	  Filters in private memory of pages of the write buffer: how they catch up.
+ *	  Filters in private memory for pages of the write buffer: how they catch up.
  */
 #include "postgres.h"
 
@@ -8,8 +8,8 @@
 #include "read/page_filter.h"
 
 /*
- * A lookup that goes without a filter takes about as long as reading so many entries for one:
- * of encoded keys, and of others.  Tests should not need many lookups.
+ * The number of entries that a filter can read in the time of a lookup without a filter: for
+ * encoded keys, and for tuple keys.  With assertions it is large, so that tests need few lookups.
  */
 #ifdef USE_ASSERT_CHECKING
 #define ENTRIES_A_SEARCH		200
@@ -26,9 +26,9 @@
 #define SPARE_ROOM		16
 
 /*
- * Look at a page, under its lock: which of its items are new to the filter?  Returns false if
- * there are more of them than `lookups` and earlier lookups pay for, or if the page is damaged.
- * Else lsm_page_filter_add follows, when the page is unlocked.
+ * Copy the items that are new to the filter from a page.  Caller holds the page's lock.  Returns
+ * false if the page is empty or damaged, or if `lookups` and earlier lookups do not pay for the
+ * items.  Otherwise the caller unlocks the page and calls lsm_page_filter_add.
  */
 bool
 lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 lookups,
@@ -40,7 +40,7 @@ lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 
 	news->count = lsm_buffer_page_count(page);
 	news->stamp = lsm_page_opaque(page)->stamp;
 	news->upper = header->pd_upper;
-	/* Removal moves items.  The filter may keep what it has of those that are gone. */
+	/* Removal moves items and changes the stamp.  Then the filter is rebuilt. */
 	news->anew = f->room < news->count || f->stamp != news->stamp || f->upper < news->upper;
 	news->end = news->anew ? LSM_PAGE_SPECIAL : f->upper;
 	f->credit = Min(f->credit + (uint64) lookups * each, MOST_CREDIT);
@@ -52,7 +52,7 @@ lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 
 	return true;
 }
 
-/* How many entries will the page have when it is full, if they go on as they are? */
+/* How many entries will the full page have if their average size stays the same? */
 static uint32
 expected_count(const LsmPageNews *news)
 {
@@ -62,8 +62,8 @@ expected_count(const LsmPageNews *news)
 }
 
 /*
- * Add the new items.  Returns false if they are damaged, or if keys have other hashes now than
- * filters expect: then there is no filter.
+ * Add the new items.  If they are damaged, or if keys now have other hashes than filters expect,
+ * drops the filter and returns false.
  */
 bool
 lsm_page_filter_add(LsmPageFilter *f, LsmKeySpace *ks, MemoryContext context, int bits_per_key,

@@ -1,11 +1,11 @@
 /*
  * page_filter.h
- *	  Filters in private memory of pages of the write buffer.
+ *	  Filters in private memory for pages of the write buffer.
  *
- * A page of the write buffer takes entries all the time, so its filter has to catch up: new
- * items lie before the older ones on the page.  A lookup that the filter turns away compares
- * nothing.  That counts where keys are compared by functions, and where there are many sealed
- * pages: once the filter has all entries of a sealed page, nobody needs to lock that page.
+ * A page of the write buffer keeps getting entries, so its filter has to catch up.  New items lie
+ * before the older items on the page.  A lookup that the filter rejects compares no keys.  This
+ * matters for tuple keys, and if there are many sealed pages.  Once the filter has all entries of a
+ * sealed page, a rejected lookup does not even lock the page.
  */
 #ifndef LSM_PAGE_FILTER_H
 #define LSM_PAGE_FILTER_H
@@ -19,9 +19,9 @@ typedef struct LsmPageFilter
 	LsmMemoryFilter filter;
 	uint32		room;			/* in entries; 0: there is no filter */
 	uint32		count;			/* entries that it has */
-	uint16		upper;			/* pd_upper of the page then */
-	uint64		stamp;			/* of the page then */
-	uint32		credit;			/* entries that it may read, since lookups went without it */
+	uint16		upper;			/* pd_upper of the page at the last catch-up */
+	uint64		stamp;			/* of the page at the last catch-up */
+	uint32		credit;			/* entries that it may read: lookups without it have paid */
 	bool		is_final;		/* it has all entries of a sealed page */
 } LsmPageFilter;
 
@@ -32,7 +32,7 @@ typedef struct LsmPageNews
 	uint16		upper;			/* where they begin on the page */
 	uint16		end;
 	uint32		count;			/* of all entries on the page */
-	bool		anew;			/* the filter is to be made anew */
+	bool		anew;			/* the filter must be rebuilt */
 	char		items[BLCKSZ];
 } LsmPageNews;
 

@@ -1,21 +1,21 @@
 /*
  * read_ahead.c
- *	  Prefetching pages of a run, so that several reads are in flight where one after the
- *	  other would be waited for.
+ *	  Prefetches pages of a run, so that several reads are in flight at once.
  *
  * Nothing is prefetched while pages are found in memory.  There are three cases:
  *
- * - A seek looks into one run after the other.  Once it has waited in one of them, the
- *   remaining runs prefetch the leaves or filter pages that they will need (merge.c calls
- *   lsm_run_expect).  A whole key is mostly in one run, so its filters decide.  A prefix may
- *   be in many, so a missing filter page is prefetched together with the leaf.  Pages in the
- *   kernel's cache come at once, and prefetching them costs more than it saves.  So reads
- *   are timed, in some seeks after one that has read anything.
+ * - A seek looks into the runs one by one.  Once it has waited for a read in one run, the remaining
+ *   runs prefetch the leaves or filter pages that they will need (merge.c calls lsm_run_expect).  A
+ *   whole key is usually in one run only, so a lookup of it prefetches the filter page instead of
+ *   the leaf.  A prefix may be in many runs, so its lookup prefetches a missing filter page
+ *   together with the leaf.  Pages in the kernel's cache arrive at once, and prefetching them costs
+ *   more than it saves.  So after a seek that has read a page, the next SEEKS_TIMED seeks measure
+ *   how long reads take.
  *
- * - A backward scan goes from leaf to leaf.  After two leaves that were not in memory, it
- *   prefetches the next ones: twice as many with each leaf, up to the number of reads that
- *   may be in flight, and fewer again when leaves are in memory.  Forward the kernel reads
- *   ahead by itself, in larger pieces that our requests would break up.
+ * - A backward scan prefetches the next leaves after two leaves in a row that were not in memory.
+ *   Their number doubles with each leaf, up to the number of reads that may be in flight.  The
+ *   number falls again when leaves are in memory.  For a forward scan the kernel reads ahead by
+ *   itself, in larger pieces that our requests would break up.
  *
  * - A round looks for many keys in a run (run_probe.c).  After a round with slow reads, the
  *   next rounds prefetch the filter pages, and then the leaves, that their keys need.
@@ -29,13 +29,13 @@
 #include "read/run_lookup.h"
 #include "storage/buffers.h"
 
-/* Seeks in runs that are timed after one that has read a page. */
+/* Seeks in runs that are timed after a seek that has read a page. */
 #define SEEKS_TIMED		64
 
-/* Leaves in a row that were not in memory, before the next ones are prefetched. */
+/* A backward scan prefetches after this many leaves in a row that were not in memory. */
 #define MISSES_TO_START	2
 
-/* Rounds of keys that prefetch after one whose reads were slow. */
+/* Rounds of keys that prefetch after a round whose reads were slow. */
 #define ROUNDS_AHEAD	64
 
 /* How many reads may be in flight; 0: one at a time. */
@@ -63,7 +63,7 @@ lsm_run_ask_expected(LsmRunCursor *c, uint32 number)
 														  c->segment.start + number);
 }
 
-/* A seek has ended that has read pages.  (Debugging: any seek.) */
+/* A seek that has read pages has ended.  (When debugging: any seek.) */
 void
 lsm_run_note_reads(LsmRunCursor *c, LsmReadWatch *watch)
 {
@@ -112,7 +112,7 @@ lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 	LsmReadCounters counted = c->cx->counters;
 
 	ask_for_seek(c, from, direction);
-	/* Only the prefetches count: the seek itself will go the same way. */
+	/* Count only the prefetches: the seek itself will visit the same pages. */
 	counted.prefetched = c->cx->counters.prefetched;
 	c->cx->counters = counted;
 }
@@ -176,7 +176,7 @@ lsm_run_end_round(LsmRunCursor *c, LsmReadWatch *watch, int keys)
 		c->cx->rounds_ahead = ROUNDS_AHEAD;
 }
 
-/* Prefetch the leaf of a segment that a position lies in. */
+/* Prefetch the leaf of a segment that contains a position. */
 void
 lsm_run_ask_for_leaf(LsmRunCursor *c, const LsmSegment *segment, const LsmBound *from)
 {
@@ -186,7 +186,7 @@ lsm_run_ask_for_leaf(LsmRunCursor *c, const LsmSegment *segment, const LsmBound 
 	c->is_near = false;
 	if (lsm_run_find_leaf(c, from))
 		ask_for_page(c, c->leaf);
-	/* Only the prefetch counts: the seek itself will go the same way. */
+	/* Count only the prefetch: the seek itself will visit the same pages. */
 	counted.prefetched = c->cx->counters.prefetched;
 	c->cx->counters = counted;
 }

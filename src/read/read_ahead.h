@@ -9,11 +9,11 @@
 #include "portability/instr_time.h"
 #include "read/run_search.h"
 
-/* What a seek, or a round of keys, reads. */
+/* Measures what a seek, or a round of keys, reads. */
 typedef struct LsmReadWatch
 {
-	int64		pages;			/* that the backend had read before */
-	bool		timed;			/* since: */
+	int64		pages;			/* the backend had read before */
+	bool		timed;			/* reads are timed from `start` on */
 	instr_time	start;
 } LsmReadWatch;
 

@@ -29,31 +29,31 @@ typedef struct LsmReadContext
 	int			rounds_ahead;	/* rounds of keys still to prefetch, see read_ahead.c */
 
 	/* What a seek looks for, if filters can be asked about it. */
-	const LsmBound *lookup;		/* begins with the columns that are looked for */
-	int			lookup_columns; /* that many: the whole key, or fewer; 0: ask no filter */
-	int			hashed_columns; /* number of columns that `hash` is of; 0: none */
+	const LsmBound *lookup;		/* begins with the columns to look for */
+	int			lookup_columns; /* how many: the whole key, or fewer; 0: ask no filter */
+	int			hashed_columns; /* columns that `hash` covers; 0: none */
 	uint64		hash;
-	const struct LsmLookedFor *looked_for;	/* keys whose lookup is known to fail, or NULL */
-	const struct LsmSeenVersion *without;	/* its runs lack what is looked for; or NULL */
+	const struct LsmLookedFor *looked_for;	/* keys that the statement has looked for, or NULL */
+	const struct LsmSeenVersion *without;	/* its runs lack the key; or NULL */
 
 	/* Filters in private memory. */
-	int			prefix_columns; /* the most columns of a prefix in them */
+	int			prefix_columns; /* the most columns of their prefixes */
 	bool		prefixes_if_worth;	/* or fewer: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
 
 	uint64		generation;		/* when it changes, cursors read open pages anew */
 	bool		stale;			/* the version is old, or the index is damaged: */
-	BlockNumber stale_block;	/* here */
+	BlockNumber stale_block;	/* the first block that shows it */
 	LsmReadCounters counters;
-	uint64		spared;			/* of seeks in runs, by filters, in 16ths */
+	uint64		spared;			/* seeks in runs that filters have spared, in 16ths */
 	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
 	uint32		seen_count;
 } LsmReadContext;
 
 /*
- * A filter that says no on disk costs about half a seek, and one in private memory next to
- * nothing.
+ * The part of a seek that a filter spares by saying no, in 16ths.  A filter on disk costs about
+ * half a seek, and a filter in private memory costs next to nothing.
  */
 #define LSM_SPARED_BY_DISK		8
 #define LSM_SPARED_BY_MEMORY	15
@@ -78,7 +78,7 @@ lsm_read_see_page(LsmReadContext *cx, BlockNumber block, Page page)
 	return cx->seen_count;
 }
 
-/* The version is old, or the index is damaged: the first block that shows it is kept. */
+/* Note that the version is old, or the index is damaged.  Keeps the first block that shows it. */
 static inline void
 lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
 {

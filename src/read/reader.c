@@ -2,15 +2,15 @@
  * reader.c
  *	  Readers: taking a version, seeking in it, and continuing in a newer one.
  *
- * Nothing protects what a reader reads. If a page belongs to another segment by now, or a
- * directory page is newer than the reader's version, then the version is old. The reader
- * takes the current version and seeks to the last entry it returned. Both versions hold the
- * same entries as far as its snapshot can see; docs/design/reading.md proves it. If there is
- * no newer version, the index is damaged.
+ * Nothing protects the pages that a reader reads. If a page belongs to another segment by now, or a
+ * directory page is newer than the reader's version, then the version is old. The reader takes the
+ * current version and seeks to the last entry it returned. Both versions hold the same entries as
+ * far as its snapshot can see; docs/design/reading.md proves it. If there is no newer version, the
+ * index is damaged.
  *
- * Each restart brings the reader at least one entry further, unless an edit overtakes the
- * seek itself. After several overtaken seeks in a row, the reader seeks under the share lock
- * of the meta page. No edit can happen then, so nothing that it reads changes hands.
+ * Each restart brings the reader at least one entry further, unless an edit overtakes the seek
+ * itself. After several overtaken seeks in a row, the reader seeks under the share lock of the meta
+ * page. No edit can happen then, so the pages that it reads keep their owners.
  */
 #include "postgres.h"
 
@@ -52,7 +52,7 @@ frontier_of_job(LsmReader *reader, uint64 job_id)
 	return NULL;
 }
 
-/* Returns room for the frontier of a job: that of a job that is over, or new room. */
+/* Returns memory for the frontier of a job. Reuses the memory of a finished job if possible. */
 static LsmFrontier *
 make_frontier(LsmReader *reader)
 {
@@ -124,7 +124,7 @@ lsm_reader_frontier(LsmReader *reader, uint64 job_id)
 	return frontier != NULL && frontier->is_used ? &frontier->bound : NULL;
 }
 
-/* Append a cursor to an array of cursors. */
+/* Returns cursor number `used` of an array. Creates the cursor if it does not exist yet. */
 static LsmCursor *
 reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
 			 LsmCursor *(*create) (LsmReadContext *cx))
@@ -195,9 +195,9 @@ set_cursors(LsmReader *reader)
 }
 
 /*
- * Take the current version, and pin its gate if one is needed. Returns true if the version
- * changed, or if the cursors do not belong to it: an error may have interrupted the reader
- * anywhere, and its next user must not read with what that left.
+ * Take the current version, and pin its gate if one is needed. Returns true if the version changed,
+ * or if the cursors do not belong to it. An error may have interrupted the reader anywhere, and its
+ * next user must not read with leftover cursors.
  */
 static bool
 update_version(LsmReader *reader)
@@ -227,8 +227,8 @@ take_version(LsmReader *reader)
 }
 
 /*
- * With old_snapshot_threshold, VACUUM may have removed entries that this snapshot sees,
- * together with their pages, so that no page is left to tell. The edit that freed the pages
+ * With old_snapshot_threshold, VACUUM may have removed entries that this snapshot sees, together
+ * with their pages. Then no page is left that shows the removal. The edit that freed the pages
  * changed the meta page.
  */
 static void
@@ -245,8 +245,8 @@ report_stale(LsmReader *reader)
 }
 
 /*
- * Take the version, and seek unless `from` is NULL, while the meta page is locked, so that
- * the version stays current. Any page that does not fit the version then is damaged.
+ * Take the version, and seek unless `from` is NULL. The lock on the meta page keeps the version
+ * current, so a page that does not fit the version is damaged.
  */
 static void
 read_locked(LsmReader *reader, const LsmBound *from)
@@ -361,7 +361,7 @@ note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 {
 	uint64		hash;
 
-	/* Seeks go both ways. */
+	/* In a backward seek, `from` is the high bound. */
 	if (from->tie < 0)
 	{
 		const LsmBound *high = from;
@@ -375,9 +375,10 @@ note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 }
 
 /*
- * Note what filters can be asked about everything between two bounds: whether there is only
- * one key; or, if there are several runs, how many of the first columns have only one value.
- * What the bounds share, all keys between them share.
+ * Note the question that filters can answer about the keys between two bounds. If there is only one
+ * key, the question is about this key. Otherwise, if there are several packed runs, the question is
+ * about the first columns that have only one value there. All keys between two bounds share the
+ * columns that the bounds share.
  */
 static void
 note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
@@ -499,8 +500,8 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 }
 
 /*
- * The same in a page of the write buffer. Sets *done to false, and does nothing, if that is
- * better done without a filter.
+ * The same in a page of the write buffer. Sets *done to false, and does nothing, if searching
+ * without a filter is better.
  */
 bool
 lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count, bool *done)
@@ -548,10 +549,10 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 }
 
 /*
- * The reader's own user has removed entries from a page that had not changed since it was
- * read. Everything else read from a leaf still holds. Entries of the write buffer do not:
- * cursors have copies that still hold the removed entries, and the page may get entries with
- * the same TIDs again.
+ * The reader's own user has removed entries from a page that had not changed since it was read. The
+ * other entries read from a leaf are still valid. Entries of the write buffer are not: cursors have
+ * copies that still contain the removed entries, and the page may get entries with the same TIDs
+ * again.
  */
 void
 lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)

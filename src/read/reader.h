@@ -42,7 +42,7 @@ typedef struct LsmReader
 	int			frontier_count;
 	LsmFrontier **frontiers;
 
-	/* Existing cursors, and those of the version. */
+	/* All cursors, and those that the version uses. */
 	LsmCursor **run_cursors;
 	int			run_cursor_count;
 	LsmCursor **buffer_cursors;
@@ -58,10 +58,10 @@ typedef struct LsmReader
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
 	uint64		child_seeks;	/* seeks, times the runs of the version; not yet counted as paid */
-	double		unpaid;			/* less than one, of what was paid */
-	LsmBound	here;			/* the last entry of the array before */
+	double		unpaid;			/* the fraction of a seek that is not yet counted as paid */
+	LsmBound	here;			/* the position after the previous array */
 	LsmBound	probe[2];		/* before and after the key to look for in a run */
-	LsmBound	split[2];		/* the latest split, and room for another */
+	LsmBound	split[2];		/* the latest split, and room for the next one */
 } LsmReader;
 
 /* reader_pool.c */

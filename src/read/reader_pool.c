@@ -12,9 +12,9 @@
 #include "utils/memutils.h"
 
 /*
- * Keys of a batch that pay for a run as much as one seek does.  Asking its filter for one of
- * many keys takes a tenth of a seek.  But a writer waits for the answer, while the worker that
- * merges has time.
+ * This many keys of a batch pay as much for a run as one seek does.  Asking the run's filter for
+ * one of many keys takes a tenth of a seek.  But a writer waits for the answer, while the merging
+ * worker has time.
  */
 #define PROBES_PER_SEEK 3
 
@@ -28,14 +28,14 @@ free_reader(LsmReader **at)
 	MemoryContextDelete(reader->context);
 }
 
-/* How many keys do a reader's filters know, which it would be a pity to lose? */
+/* How many keys does a reader's joint filter know?  They are lost with the reader. */
 static uint64
 count_known_keys(const LsmReader *reader)
 {
 	return reader->cx.filters == NULL ? 0 : lsm_joint_filter(reader->cx.filters)->count;
 }
 
-/* Of readers that are as good as new, the one whose filters know most. */
+/* Returns the reader whose joint filter knows the most keys, or NULL.  Skips readers of jobs. */
 static LsmReader *
 choose_reader_to_keep(LsmIndex *index)
 {
@@ -51,8 +51,8 @@ choose_reader_to_keep(LsmIndex *index)
 }
 
 /*
- * Forget readers at the end of a transaction, when nobody uses them: an error may have left
- * some in use.  One may be kept for the next transaction.
+ * Forget readers at the end of a transaction, when nobody uses them any more.  An error may have
+ * left some of them marked as in use.  One may be kept for the next transaction.
  */
 static void
 forget_users(LsmIndex *index, LsmForget which)
@@ -113,9 +113,9 @@ make_reader(LsmIndex *index)
 }
 
 /*
- * A reader for the caller alone, until it is released or the transaction ends.  With job_id
- * it reads the inputs of that job, entry by entry; with 0, all runs.  With needs_gate its
- * TIDs are used only under the gate of its version (I10).
+ * Returns a reader for the caller alone, until it is released or the transaction ends.  If job_id
+ * is 0, the reader reads all runs; otherwise, the inputs of that job, entry by entry.  With
+ * needs_gate, the caller uses its TIDs only under the gate of its version (I10).
  */
 LsmReader *
 lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
@@ -153,7 +153,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 
 /*
  * Record that the caller keeps the reader at *holder.  The caller calls lsm_reader_release or
- * lsm_reader_abandon before that memory goes.
+ * lsm_reader_abandon before it frees *holder.
  */
 void
 lsm_reader_hold(LsmReader *reader, LsmReader **holder)
@@ -163,8 +163,8 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 }
 
 /*
- * Count what a scan has paid because there are several runs, in seeks in each of them: its
- * seeks, less what filters have spared, and their share of the cost of merging their entries.
+ * Count what a scan has paid because there are several runs, averaged over the runs of the version.
+ * The scan pays for the seeks in runs that filters have not spared, and for merging the entries.
  */
 static void
 count_paid(LsmReader *reader)
@@ -185,8 +185,8 @@ count_paid(LsmReader *reader)
 }
 
 /*
- * A batch has looked for so many keys in so many runs.  It pays for these runs only: looking
- * into all the small ones at once costs next to nothing.
+ * A batch has looked for `count` keys in `runs` runs.  The batch pays for these runs only: looking
+ * into all small runs at once costs next to nothing.
  */
 void
 lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
@@ -206,7 +206,7 @@ prepare_counters(LsmReader *reader)
 		count_paid(reader);
 }
 
-/* Give up a reader after an error: its user is gone, and others release its pins. */
+/* Give up a reader after an error.  Its user is gone, and its pins are released elsewhere. */
 void
 lsm_reader_abandon(LsmReader *reader)
 {
@@ -238,8 +238,9 @@ lsm_reader_release(LsmReader *reader)
 	reader->cx.strategy = NULL;
 
 	/*
-	 * Nobody else can use a job's reader, or one of a handle that was replaced.  A reader that
-	 * has given up filters, because a type was being changed, makes way for a new one.
+	 * Free a reader that nobody else can use: the reader of a job, or of a handle that was
+	 * replaced.  Also free a reader that has given up filters because a type was being changed.
+	 * The next user gets a new one.
 	 */
 	if (reader->job_id != 0 || !index->valid ||
 		reader->cx.ks->hashing.outdated)

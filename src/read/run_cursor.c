@@ -2,15 +2,15 @@
  * run_cursor.c
  *	  A cursor over a run of packed segments.
  *
- * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share
- * lock.  Only when the cursor moves beyond that part it copies the leaf; a point lookup never
- * gets there.  The next leaf is the next block.  After the last leaf of a segment the
- * directory names the next segment.
+ * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
+ * The cursor copies the leaf only when it moves beyond that part, which a point lookup never does.
+ * The next leaf is the next block.  After the last leaf of a segment the directory names the next
+ * segment.
  *
  * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
  * finds its position by its last entry.
  *
- * A merge may take the copy as a whole instead of its entries.
+ * A merge may take the whole copied page instead of its entries.
  */
 #include "postgres.h"
 
@@ -24,15 +24,15 @@
 #include "storage/buffers.h"
 
 /*
- * A seek in several runs decodes about this many entries of all runs together, and at least
- * so many of each: a query for a few rows wants no more.
+ * A seek in several runs decodes about WANTED_OF_ALL entries in total, and at least WANTED_OF_EACH
+ * of each run.  A query for a few rows needs no more.
  */
 #define WANTED_OF_ALL	24
 #define WANTED_OF_EACH	4
 
 /* --- moving on ------------------------------------------------------------------- */
 
-/* Stand on entry `pos` of the decoded ones.  Backward, entries before the clip do not count. */
+/* Stand on decoded entry `pos`.  Backward, entries before the clip do not count. */
 static void
 stand_on(LsmRunCursor *c, int pos)
 {
@@ -150,7 +150,7 @@ seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 	c->group += c->forward ? 1 : -1;
 	if (c->forward ? pos < c->decoded.count : pos > 0)
 	{
-		/* Those before were counted, if they were read. */
+		/* Earlier entries were counted if they were read. */
 		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
 		stand_on(c, c->forward ? pos : pos - 1);
 	}
@@ -192,7 +192,7 @@ run_fill(LsmCursor *base)
 /* --- seeking --------------------------------------------------------------------- */
 
 /*
- * Find the position in a leaf, and decode what will be wanted from there on; see
+ * Find the position in a leaf, and decode the entries that the seek needs from there on; see
  * lsm_leaf_search.  False if the page is damaged.
  */
 static bool
@@ -201,7 +201,7 @@ search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
 	LsmReadContext *cx = c->cx;
 	int			most = LSM_GROUP_ENTRIES;
 
-	/* A merge may take the page as it is, so it needs to know its place there. */
+	/* A merge may take the whole page, so it must know its position on the page. */
 	if (cx->is_merge || !cx->ks->encoded ||
 		(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0)
 		return lsm_leaf_search(cx->ks, page, from, &c->group, pos, &c->decoded);
@@ -212,7 +212,7 @@ search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
 	return lsm_leaf_seek(cx->ks, page, from, most, c->forward, pos, &c->decoded);
 }
 
-/* Copy the rests of decoded entries, which are in the page.  Most have none. */
+/* Copy the rests of decoded entries out of the page.  Most entries have no rest. */
 static void
 keep_rests(LsmRunCursor *c)
 {
@@ -232,7 +232,7 @@ keep_rests(LsmRunCursor *c)
 }
 
 /*
- * Seek in the segment that the cursor is in, and on from its end.
+ * Seek in the segment that the cursor is in.  At the end of the segment, go on to the next one.
  *
  * REQUIRES: if the run has a directory, c->found is the segment.
  */
@@ -249,7 +249,7 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 	page = BufferGetPage(buffer);
 	c->copied = false;
 
-	/* One group will do, mostly.  Decoding copies its keys. */
+	/* One group is usually enough.  Decoding copies its keys. */
 	c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), page);
 	if (!search_leaf(c, page, from, &pos))
 		lsm_run_damaged(c, c->leaf);
@@ -361,7 +361,7 @@ read_high_entry(LsmRunCursor *c, LsmEntry *high)
 	page = BufferGetPage(buffer);
 	if (c->last.scratch == NULL)
 		lsm_group_init(&c->last, c->cx->ks->max_keylen);
-	/* VACUUM may have emptied the leaf: then the segment is better written anew. */
+	/* If VACUUM has emptied the leaf, the merge should rewrite the segment. */
 	found = lsm_leaf_group_count(page) > 0;
 	if (found && !lsm_leaf_decode_group(page, lsm_leaf_group_count(page) - 1, &c->last))
 		lsm_run_damaged(c, c->segment.leaves - 1);
@@ -377,13 +377,13 @@ run_whole_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 	LsmRunCursor *c = (LsmRunCursor *) base;
 	const LsmSegment *segment = &c->segment;
 
-	/* A segment that VACUUM has thinned is better written anew. */
+	/* The merge should rewrite a segment from which VACUUM has removed many entries. */
 	if (c->leaf != 0 || segment->blocks < least_blocks || segment->removed > segment->entries / 10)
 		return false;
 	memset(whole, 0, sizeof(LsmWholeSegment));
 	whole->run_id = c->run.run_id;
 	whole->entry.segment = *segment;
-	/* Not the low key of the directory: VACUUM may have removed that, or it is before the clip. */
+	/* Not the directory's low entry: VACUUM may have removed it, or it lies before the clip. */
 	whole->entry.low = *base->entry;
 	if (!lsm_run_is_single(&c->run))
 	{
@@ -431,7 +431,7 @@ run_close(LsmCursor *base)
 static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_whole_page, run_skip_page,
 run_whole_segment, lsm_run_expect};
 
-/* A cursor over no run yet.  It allocates in the current memory context, now and later. */
+/* Create a cursor over no run yet.  It allocates in the current memory context, now and later. */
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {
@@ -490,10 +490,9 @@ split_before_leaf(LsmRunCursor *c, uint32 leaf, LsmBound *split)
 }
 
 /*
- * Find a position about `leaves` leaves after `from` (backward: before it), or fewer at the
- * end of a segment.  The position is always beyond `from`, so the caller makes progress.
- * False if the run ends before, or the cursor is stale.  The cursor stands nowhere
- * afterwards.
+ * Find a position about `leaves` leaves after `from` (backward: before it), or fewer at the end of
+ * a segment.  The position is always beyond `from`, so the caller makes progress.  False if the run
+ * ends earlier, or the cursor is stale.  The cursor stands nowhere afterwards.
  */
 bool
 lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
@@ -527,7 +526,10 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 			return false;
 		CHECK_FOR_INTERRUPTS();
 	}
-	/* The end of the segment as it was written.  The search has found it beyond `from`. */
+	/*
+	 * Take the end that the segment had when it was written.  The search has found it beyond
+	 * `from`.
+	 */
 	if (lsm_run_is_single(&c->run))
 		return false;
 	lsm_bound_entry(c->forward ? &c->found->high : &c->found->low, &at);

@@ -1,6 +1,6 @@
 /*
  * run_filter.c
- *	  Filters that a reader makes for small runs: the set of them.
+ *	  The set of filters that a reader makes for small runs.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-/* The number of filters from which on those of vanished runs are freed. */
+/* If more filters than this belong to runs that are gone, they are freed. */
 #define MOST_GONE	8
 
 struct LsmRunFilterSet
@@ -20,7 +20,7 @@ struct LsmRunFilterSet
 	LsmJointFilter joint;
 };
 
-/* An empty set, in the current memory context. */
+/* Create an empty set in the current memory context. */
 LsmRunFilterSet *
 lsm_run_filters_create(int bits_per_key)
 {
@@ -35,7 +35,7 @@ lsm_run_filters_create(int bits_per_key)
 	return set;
 }
 
-/* A version is taken.  A call of lsm_run_filters_get follows for each of its small runs. */
+/* The reader takes a version.  It then calls lsm_run_filters_get for each small run. */
 void
 lsm_run_filters_begin(LsmRunFilterSet *set)
 {
@@ -43,7 +43,7 @@ lsm_run_filters_begin(LsmRunFilterSet *set)
 	set->in_use = 0;
 }
 
-/* The filter of a run, made or not.  It stays in place while the run is in the version. */
+/* Returns the filters of a run, made or not.  They stay in place while the version has the run. */
 LsmRunFilter *
 lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id)
 {
@@ -90,8 +90,9 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 }
 
 /*
- * Make a filter of a run's keys, which have so many columns; or of its prefixes of one
- * column, two columns, and so on.  `hashes` has `count` elements.
+ * Make a filter of a run's keys, or of its prefixes.  Keys have `columns` columns, and `hashes` has
+ * one element.  Prefixes have from 1 to `columns` columns, and `hashes` has an element for each
+ * length.  `count` is the number of elements.
  */
 void
 lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *own, int columns,
@@ -107,7 +108,7 @@ lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *own, int columns,
 		lsm_memory_filter_add(&own->filter, hashes[i].hashes, hashes[i].count);
 }
 
-/* A page of the write buffer has new items.  Returns as lsm_page_filter_add does. */
+/* Add the new items of a page of the write buffer.  Returns as lsm_page_filter_add does. */
 bool
 lsm_run_filters_note_page(LsmRunFilterSet *set, LsmPageFilter *filter, LsmKeySpace *ks,
 						  const LsmPageNews *news)

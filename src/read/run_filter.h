@@ -2,14 +2,14 @@
  * run_filter.h
  *	  Filters that a reader makes for small runs, in private memory.
  *
- * Batches and small merges come and go too fast for a filter on disk to be worth writing.
- * But while rows pour in, they are most of the runs.  A lookup reads such a run the
- * ordinary way at first.  When lookups have cost as much as a filter, the next one makes it:
- * of the run's keys, or of their prefixes if it looks for a prefix.  Batches, which look for many keys at once, ask one
- * filter of all these runs (joint_filter.h).
+ * Runs of batches and of small merges do not exist long enough for a filter on disk to pay.  But
+ * during heavy inserts, most runs are such runs.  At first a lookup searches such a run without a
+ * filter.  When lookups have cost as much as making a filter, the next lookup makes one: of the
+ * run's keys, or of their prefixes if it looks for a prefix.  Batches look for many keys at once,
+ * and ask the joint filter of all these runs (joint_filter.h).
  *
- * A run's id is never reused and nothing is added to a run of segments.  So its filter is good
- * for as long as the run exists, in any version.  Pages of the write buffer have filters that
+ * A run's id is never reused, and a run of one segment never gets more entries.  So its filter is
+ * valid as long as the run exists, in any version.  Pages of the write buffer have filters that
  * grow with them (page_filter.h).
  */
 #ifndef LSM_RUN_FILTER_H
@@ -19,10 +19,10 @@
 #include "read/page_filter.h"
 #include "segment/filter.h"
 
-/* A run that is looked into less often gets no filter of its own. */
+/* A run with fewer lookups gets no filter of its own. */
 #define LSM_LEAST_LOOKUPS			32
 
-/* Larger runs have a filter on disk, or are not worth it. */
+/* Larger runs have a filter on disk, or are not worth a filter. */
 #define LSM_RUN_FILTER_MOST_LEAVES	32
 
 /* Larger runs are not worth reading for the joint filter. */
@@ -49,10 +49,7 @@ typedef struct LsmRunFilter
 /* The filters of a reader. */
 typedef struct LsmRunFilterSet LsmRunFilterSet;
 
-/*
- * One more lookup.  Is it time to make the filter?  Tests should not need as many lookups as
- * cost what the filter does.
- */
+/* Count a lookup.  Is it time to make the filter?  With assertions the second lookup makes it. */
 static inline bool
 lsm_own_filter_is_due(LsmOwnFilter *own, uint64 entries)
 {

@@ -1,6 +1,6 @@
 /*
  * run_lookup.h
- *	  Asking filters whether a run may hold what a seek looks for.
+ *	  Asks filters whether a run may contain the key or prefix that a seek looks for.
  */
 #ifndef LSM_RUN_LOOKUP_H
 #define LSM_RUN_LOOKUP_H

@@ -1,6 +1,6 @@
 /*
  * run_probe.c
- *	  Looking for many keys in a run: those of a batch, for a unique index.
+ *	  Looks for many keys in a run: the keys of a batch of a unique index.
  *
  * The keys come in order.  A walk through the directory finds their segments.  Rounds of
  * keys ask the filters, so that many cache lines of filters are fetched at once, and seek
@@ -17,13 +17,13 @@
 #include "read/segment_walk.h"
 #include "storage/buffers.h"
 
-/* Copying a directory page pays if keys go to at least this number of its segments. */
+/* Copying directory pages pays if the run has at most this many segments for each key. */
 #define SEGMENTS_A_KEY	16
 
 /* --- segments -------------------------------------------------------------------- */
 
 /*
- * Move to the segment that the key is in, or the first one after the key.  False if there
+ * Move to the segment that contains the key, or to the first segment after the key.  False if there
  * is none, or the cursor is stale.
  */
 static bool
@@ -67,8 +67,8 @@ walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProb
 /* --- filters --------------------------------------------------------------------- */
 
 /*
- * The bits that a segment's filter sets for each key.  Each of its pages tells, but to look
- * there is one cache line more to wait for.
+ * The number of bits that a segment's filter sets for each key.  Each filter page has this number,
+ * but reading the page means waiting for one more cache line.
  */
 typedef struct LsmKnownProbes
 {
@@ -84,7 +84,7 @@ bits_of_segment(LsmRunCursor *c, uint64 segment)
 	return &c->cx->known_probes[segment % KNOWN_SEGMENTS];
 }
 
-/* The same, from a page of the filter if it is not known. */
+/* Returns that number.  Takes it from a page of the filter if it is not known. */
 static inline int
 bits_from_page(LsmRunCursor *c, uint64 segment, Page page)
 {
@@ -99,7 +99,7 @@ bits_from_page(LsmRunCursor *c, uint64 segment, Page page)
 }
 
 /*
- * Put the keys of the round into lists by filter page, and fetch the lines of the filters
+ * Put the keys of the round into lists by filter page, and fetch the cache lines of filter pages
  * that are in memory.
  */
 static void
@@ -123,7 +123,7 @@ list_by_filter_page(LsmRunCursor *c, LsmLookupRound *r)
 	}
 }
 
-/* Ask filters about a list of keys.  Mostly keys of the same page follow each other. */
+/* Ask filters about a list of keys.  Keys of the same page are usually adjacent. */
 static void
 ask_list(LsmRunCursor *c, LsmLookupRound *r, int first, bool *perhaps)
 {
@@ -201,8 +201,8 @@ ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
 }
 
 /*
- * Which keys of the round may be there?  If the cursor is stale, the answer does not count.
- * `ahead` lists may have their filter pages prefetched.  True if a filter in private memory
+ * Which keys of the round may be in the run?  The answer is meaningless if the cursor is stale.
+ * Prefetches the filter pages of up to `ahead` lists at a time.  True if a filter in private memory
  * has answered for all keys.
  */
 static bool
@@ -242,8 +242,9 @@ note_if_found(LsmRunCursor *c, LsmProbe *probe)
 }
 
 /*
- * Seek a key that may be there.  The directory is searched anew: if VACUUM has emptied the
- * end of the segment, or the key continues in the next one, the seek goes on there.
+ * Seek a key that may be in the run.  Searches the directory again, since the seek may have to go
+ * on to the next segment: VACUUM may have emptied the end of the segment, or the key may continue
+ * in the next one.
  */
 static void
 seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
@@ -266,7 +267,7 @@ look_up_round(LsmRunCursor *c, LsmLookupRound *r, LsmBound *low, LsmBound *high)
 	bool		perhaps[LSM_ROUND_KEYS];
 	LsmReadWatch watch;
 	int			ahead;			/* leaves that may be prefetched now */
-	int			asked = 0;		/* keys before this one have been */
+	int			asked = 0;		/* leaves of keys before this one have been prefetched */
 	bool		is_private;		/* a filter in private memory has answered */
 
 	if (r->count == 0)
@@ -317,7 +318,7 @@ set_clip(Clip *clip, const LsmRunCursor *c)
 }
 
 /*
- * Does a key need no look: it is found, has the key of the probe before, or lies before the
+ * Can the probe be skipped, because it is found, repeats the key before it, or lies before the
  * clip?
  */
 static inline bool
@@ -327,7 +328,7 @@ needs_no_look(LsmKeySpace *ks, const LsmProbe *probe, const Clip *clip)
 		(clip->exists && lsm_probe_compare(ks, probe, &clip->entry, clip->prefix) < 0);
 }
 
-/* The cursor is to look for keys, and stands nowhere. */
+/* Prepare the cursor to look for keys.  It stands nowhere. */
 static void
 prepare_probes(LsmRunCursor *c)
 {
@@ -358,9 +359,9 @@ lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *lo
 }
 
 /*
- * Look for keys, in their order, in the run.  Marks those of which it has an entry; of
- * repeated keys, the first one.  Entries before the clip may or may not count: the output
- * of the job has them.  False if the version is old.  low and high are room for bounds.
+ * Look for keys, in their order, in the run.  Marks the keys that have an entry there; of repeated
+ * keys, only the first.  Entries before the clip may or may not count: the output of the job has
+ * them.  False if the version is old. low and high are room for bounds.
  *
  * REQUIRES: at least one key; the hashes are what filters expect.
  */
@@ -410,8 +411,8 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 }
 
 /*
- * Does the run have a filter, on disk or, once it is due, in private memory?  Without a
- * filter, many keys are looked for as well by reading.
+ * Does the run have a filter, on disk or, once it is due, in private memory?  Without a filter, a
+ * caller with many keys may as well read the run.
  */
 bool
 lsm_run_has_filter(LsmCursor *cursor)

@@ -3,8 +3,8 @@
  *	  Searching a run for a position: from the run's record or directory to the segment,
  *	  and down its fence pages to the leaf.
  *
- * Each page is locked by itself.  Any page may belong to another segment by now; then the
- * cursor is stale.
+ * The search locks one page at a time.  If a page belongs to another segment by now, the cursor is
+ * stale.
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@ run_page_block(LsmRunCursor *c, uint32 number)
 	return c->segment.start + number;
 }
 
-/* Account for a page that was read.  An invalid buffer: it has another owner by now. */
+/* Count a page that was read.  An invalid buffer means that the page has another owner by now. */
 static Buffer
 note_page_read(LsmRunCursor *c, uint32 number, Buffer buffer)
 {
@@ -50,9 +50,7 @@ is_read_often(LsmRunCursor *c, uint16 kind)
 	return !c->cx->is_merge && (kind != LSM_PAGE_LEAF || lsm_run_is_single(&c->run));
 }
 
-/*
- * Lock a page of the segment in share mode.  InvalidBuffer if the version is old.
- */
+/* Lock a page of the segment in share mode.  Returns InvalidBuffer if the version is old. */
 Buffer
 lsm_run_read_page(LsmRunCursor *c, uint32 number, uint16 kind)
 {
@@ -90,7 +88,7 @@ lsm_run_search_directory(LsmRunCursor *c, const LsmBound *bound, LsmFoundSegment
 	return true;
 }
 
-/* Move the cursor to the segment for a position.  Returns as above. */
+/* Move the cursor to the segment for a position.  Returns as lsm_run_search_directory does. */
 bool
 lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound)
 {
@@ -100,7 +98,9 @@ lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound)
 	return true;
 }
 
-/* Move to the next segment in the direction of the scan.  Returns as above. */
+/*
+ * Move to the next segment in the direction of the scan.  Returns as lsm_run_search_directory does.
+ */
 bool
 lsm_run_next_segment(LsmRunCursor *c)
 {
@@ -111,7 +111,7 @@ lsm_run_next_segment(LsmRunCursor *c)
 		return false;
 	/* The seek found the segment in the directory. */
 	Assert(c->found->segment.id == c->segment.id);
-	/* The search overwrites what it finds. */
+	/* The search overwrites *c->found. */
 	from = c->forward ? c->found->high : c->found->low;
 	from.key = palloc(from.keylen + LSM_KEY_PAD);
 	memcpy(from.key, c->forward ? c->found->high.key : c->found->low.key,
@@ -185,7 +185,7 @@ lsm_run_enter_segment(LsmRunCursor *c, const LsmBound *from)
 	return true;
 }
 
-/* Both. */
+/* Begin a seek, and find its segment. */
 bool
 lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction)
 {
@@ -227,7 +227,7 @@ lsm_run_find_leaf(LsmRunCursor *c, const LsmBound *from)
 	return true;
 }
 
-/* The cursor has entered c->leaf. */
+/* Note that the cursor has entered c->leaf. */
 void
 lsm_run_note_near(LsmRunCursor *c, Buffer buffer)
 {
@@ -236,9 +236,7 @@ lsm_run_note_near(LsmRunCursor *c, Buffer buffer)
 	c->near.buffer = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
 }
 
-/*
- * Find and lock the leaf for a position.  InvalidBuffer if the version is old.
- */
+/* Find and lock the leaf for a position.  Returns InvalidBuffer if the version is old. */
 Buffer
 lsm_run_read_leaf(LsmRunCursor *c, const LsmBound *from)
 {

@@ -3,8 +3,8 @@
  *	  The state of a cursor over a run, and the search for a position in the run: the
  *	  segment, its fence pages, the leaf.
  *
- * run_lookup.c asks filters, read_ahead.c prefetches, run_cursor.c reads entries, and
- * run_probe.c looks for many keys.  All work on this state.
+ * run_lookup.c asks filters, read_ahead.c prefetches, run_cursor.c reads entries, and run_probe.c
+ * looks for many keys.  All of them work on this state.
  */
 #ifndef LSM_RUN_SEARCH_H
 #define LSM_RUN_SEARCH_H
@@ -20,7 +20,7 @@ typedef struct LsmReadAhead
 	int			misses;			/* leaves in a row that were not in memory, since the seek */
 	int			depth;			/* leaves to prefetch; 0: none */
 	int			most;			/* limit of depth */
-	uint64		segment;		/* of the lowest leaf that was prefetched: */
+	uint64		segment;		/* of `asked`, the lowest prefetched leaf */
 	uint32		asked;
 } LsmReadAhead;
 
@@ -35,8 +35,8 @@ typedef struct LsmRunCursor
 	LsmRunRecord run;
 	const LsmBound *clip;		/* entries before it do not count; or NULL */
 	LsmFilterHabit habits[INDEX_MAX_KEYS];	/* of asking about 1, 2, ... columns */
-	struct LsmRunFilter *filter;	/* of a small run, or NULL; the run may have a filter on
-									 * disk, too */
+	struct LsmRunFilter *filter;	/* or NULL; of a small run, which may also have a filter on
+									 * disk */
 	ScanDirection direction;
 	bool		forward;
 	bool		ends;			/* backward: no entries follow the array */
@@ -45,8 +45,8 @@ typedef struct LsmRunCursor
 	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
 	LsmSegment	few[LSM_FEW_SEGMENTS];	/* all segments of a small run: see run_lookup.c */
 	int			few_count;
-	uint64		few_edits;		/* the version that they are of */
-	uint64		few_run;		/* the run that they are of; 0: none */
+	uint64		few_edits;		/* the version that they belong to */
+	uint64		few_run;		/* the run that they belong to; 0: none */
 	LsmFoundSegment *walked;	/* where a walk is, see run_probe.c; NULL until needed */
 	uint32		leaf;			/* number in the segment */
 	LsmNearLeaf near;

@@ -1,15 +1,15 @@
 /*
  * small_runs.c
- *	  Looking for the keys of a batch in all small runs at once.
+ *	  Looks for the keys of a batch in all small runs at once.
  *
- * While rows pour in, most runs are small: batches, and the first merges of batches.  Asking
- * each of them for all keys would cost more than asking the large runs, and hardly any key is
- * in one.  So one filter in private memory knows the keys of all small runs, the joint filter.
- * Only keys that it lets through are looked for run by run.
+ * During heavy inserts, most runs are small: batches, and the first merges of batches.  Asking each
+ * of them for all keys would cost more than asking the large runs, and small runs contain hardly
+ * any of the keys.  So the joint filter, in private memory, knows the keys of all small runs.  Only
+ * keys that it lets through are looked for run by run.
  *
- * A run joins the filter when it has been looked into so often that reading it pays.  A run
- * with nothing between the first and the last key of a batch is passed over and need not
- * join.  So it is while keys ascend.
+ * A run joins the filter after so many lookups that reading the run pays.  The batch skips a run
+ * that has nothing between the batch's first and last key, so such a run need not join.  This is
+ * the usual case while keys ascend.
  */
 #include "postgres.h"
 
@@ -28,7 +28,10 @@ lsm_run_is_small(LsmCursor *cursor)
 	return ((LsmRunCursor *) cursor)->filter != NULL;
 }
 
-/* Let a run join, unless keys have other hashes by now.  False if the cursor is stale. */
+/*
+ * Let a run join, unless keys now have other hashes than filters expect.  False if the cursor is
+ * stale.
+ */
 static bool
 join_filter(LsmRunCursor *c)
 {
@@ -44,8 +47,8 @@ join_filter(LsmRunCursor *c)
 }
 
 /*
- * Does a run need the joint filter for these keys?  Not if it has none of them, or if it is
- * not due to join: then the keys are looked for in the run itself.
+ * Does a run need the joint filter for these keys?  It does not if it has nothing between the first
+ * and the last key.  If the run is not due to join, this looks for the keys in the run itself.
  */
 static bool
 needs_joint_filter(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low, LsmBound *high)
@@ -61,9 +64,9 @@ needs_joint_filter(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low,
 }
 
 /*
- * Move the runs that the joint filter is to be asked for to the beginning of the array, and
- * let them join.  The other runs are done.  Returns the number of runs; it does not count if
- * a cursor is stale.
+ * Move the runs that need the joint filter to the beginning of the array, and let them join.  The
+ * other runs are done.  Returns the number of runs moved, which is meaningless if a cursor is
+ * stale.
  */
 static int
 choose_members(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes,
@@ -105,7 +108,7 @@ choose_members(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmPro
 	return cx->stale ? 0 : joined;
 }
 
-/* Look for some of the probes, those at these places in the array, in each of the runs. */
+/* Look for the probes at the places `at` of the array, in each of the runs. */
 static void
 look_run_by_run(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes,
 				const Size *at, int count, LsmBound *low, LsmBound *high)

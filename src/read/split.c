@@ -2,10 +2,10 @@
  * split.c
  *	  Where to divide what a scan reads among several processes.
  *
- * A split is a position between entries, taken from the pages of the runs. Any position
- * beyond the previous split will do: one process reads what lies between two splits, and no
- * other does, whatever versions they read. So nothing here depends on the version being
- * current. A good split leaves about as much before it as was asked for.
+ * A split is a position between entries, taken from the pages of the runs. Any position beyond the
+ * previous split is correct: exactly one process reads the entries between two splits, whatever
+ * versions the processes read. So nothing here depends on the version being current. A good split
+ * has about the requested number of leaves before it.
  */
 #include "postgres.h"
 
@@ -17,9 +17,9 @@
 #define PATIENCE 8
 
 /*
- * Returns about how many leaves of one run to pass for `leaves` leaves of all runs. If the
- * runs share a range, that is the largest run's share. If they have ranges of their own, the
- * result is less than was asked for.
+ * Returns about how many leaves of one run correspond to `leaves` leaves of all runs. If the runs
+ * cover the same range, this is the largest run's share. If they cover different ranges, the split
+ * gets fewer leaves than requested.
  */
 static uint32
 leaves_of_a_run(const LsmReader *reader, uint32 leaves)
@@ -75,11 +75,11 @@ find_nearest_split(LsmReader *reader, const LsmBound *from, const LsmBound *limi
 }
 
 /*
- * Returns a position after `from` and before `limit` (backward: the other way round) with
- * about `leaves` leaves before it. Returns NULL if there are fewer, or if the runs keep
- * changing hands. The position is valid until the next call.
+ * Returns a position after `from` and before `limit` (backward: the other way round) with about
+ * `leaves` leaves before it. Returns NULL if there are fewer, or if the versions keep becoming old.
+ * The position is valid until the next call.
  *
- * REQUIRES: the reader was refreshed. It stands nowhere afterwards: seek.
+ * REQUIRES: the reader was refreshed. It stands nowhere afterwards, so the caller must seek.
  */
 const LsmBound *
 lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
