@@ -1,22 +1,21 @@
 /*
  * kill_dead.c
- *	  Removes entries that scans find dead.
+ *	  Removes entries whose rows scans have found dead.
  *
- * The executor says (kill_prior_tuple) that a row is dead to every snapshot.  A B-tree marks
- * the entry, and removes it when an insert needs room on the page.  Nobody inserts into our
- * leaves, so a scan removes the entries itself when it has found enough of them on a page.
- * The next scan then passes a stretch of deleted rows, such as the head of a queue, without
- * visiting the table.
+ * The executor says (kill_prior_tuple) that a row is dead to every snapshot.  A B-tree marks the
+ * entry, and removes it when an insert needs room on the page.  Nobody inserts into our leaves.  So
+ * a scan removes the entries itself when it has found enough of them on a page.  The next scan then
+ * passes a stretch of deleted rows, such as the head of a queue, without visiting the table.
  *
- * The TID must not belong to another row by then.  VACUUM frees a TID only after it has
- * removed its entries.  So it is enough that nobody has removed entries from the page since
- * the scan read it, which the page's stamp shows.  (After our own removal the other TIDs read
- * from a leaf still hold, since a leaf never gains entries.  We forget those of other pages.)
- * If a merge has moved the entry, the page belongs to another segment or to none.  Changing it
- * is harmless, since we remove dead entries only.
+ * At the time of removal, the TID must not belong to another row.  VACUUM frees a TID only after it
+ * has removed the entries with that TID.  So it is enough that nobody has removed entries from the
+ * page since the scan read the page.  The page's stamp shows this.  (After our own removal the
+ * other TIDs read from a leaf are still valid, since a leaf never gains entries.  We forget the
+ * TIDs of other pages.)  If a merge has moved the entry, the page belongs to another segment or to
+ * none.  Changing the page is harmless, since we remove only dead entries.
  *
- * Queries on a standby may still need the entries.  The WAL record has the conflict horizon,
- * which we compute from the table's pages, as B-trees do.
+ * Queries on a standby may still need the entries.  So the WAL record contains the conflict
+ * horizon, which we compute from the table's pages, as B-trees do.
  */
 #include "postgres.h"
 
@@ -134,7 +133,7 @@ advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 			offset = ItemIdGetRedirect(item);
 			continue;
 		}
-		/* The version was pruned, and that record had its horizon. */
+		/* The version was pruned, and the WAL record of the pruning had its horizon. */
 		if (!ItemIdIsNormal(item))
 			return;
 		tuple = (HeapTupleHeader) PageGetItem(page, item);
@@ -171,7 +170,9 @@ find_horizon(Relation heap, const PageKills *kills)
 			if (BufferIsValid(buffer))
 				UnlockReleaseBuffer(buffer);
 			CHECK_FOR_INTERRUPTS();
-			/* The scan has visited the block, and nobody can have truncated the table since. */
+			/*
+			 * The scan has visited the block, and nobody can have truncated the table since then.
+			 */
 			buffer = ReadBuffer(heap, block);
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		}
@@ -197,8 +198,8 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	if (RelationNeedsWAL(index->rel))
 		horizon = find_horizon(heap, kills);
 	/*
-	 * If these rows are not dead to everybody, the TIDs belong to other rows by now.  The page
-	 * belongs to nobody then, although it may look unchanged.
+	 * If these rows are not dead to everybody, the TIDs belong to other rows by now.  Then the page
+	 * belongs to no segment, although it may look unchanged.
 	 */
 	if (TransactionIdIsValid(horizon) && !GlobalVisCheckRemovableXid(heap, horizon))
 		return;
@@ -220,7 +221,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Remove the entries that were noted, where a page has enough of them, and forget the others. */
+/* Remove the noted entries of pages that have enough of them, and forget the other entries. */
 void
 lsm_kill_flush(LsmKills *kills, LsmReader *reader, Relation heap)
 {

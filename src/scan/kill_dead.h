@@ -1,6 +1,6 @@
 /*
  * kill_dead.h
- *	  Removal of entries that a scan finds dead.
+ *	  Removal of entries whose rows a scan has found dead.
  */
 #ifndef LSM_KILL_DEAD_H
 #define LSM_KILL_DEAD_H

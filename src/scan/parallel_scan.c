@@ -1,19 +1,19 @@
 /*
  * parallel_scan.c
- *	  Parallel scans: their processes claim ranges, one after the other.
+ *	  Parallel scans: the processes claim ranges one by one.
  *
- * The scan reads the entries between its bounds, in index order or backward.  The processes
- * share one position among these entries.  A process that needs work takes the turn, finds a
- * split beyond the position (read/split.c), and moves the position there.  It reads the range
- * between as a scan of its own would: with its own version and, if it needs one, its own gate.
+ * The scan reads the entries between its bounds, in index order or backward.  The processes share
+ * one position among these entries.  A process that needs work takes the turn, finds a split beyond
+ * the position (read/split.c), and moves the position to the split.  The process reads the range up
+ * to the split like a scan of its own: with its own version and, if it needs one, its own gate.
  *
  * A position is next to an entry, (key, TID), so it lies between any two entries that exist or
  * will exist.  It only moves forward.  So each entry lies in one range: no row is returned
  * twice and none is lost, though the versions differ (docs/design/parallel-scans.md).  A
  * process claims its ranges in index order, so its rows come in that order.
  *
- * Ranges are small at first and grow with the total that was claimed, so that small scans are
- * divided, too, and the last range does not keep the other processes waiting.
+ * Ranges are small at first, so that small scans are divided too.  They grow with the total claimed
+ * so far, up to a limit, so that the last range does not keep the other processes waiting.
  */
 #include "postgres.h"
 
@@ -42,7 +42,7 @@ typedef struct LsmParallel
 	ConditionVariable turn;
 
 	uint64		leaves;			/* claimed so far, about */
-	bool		is_inside;		/* the position is the following bound, not the scan's beginning */
+	bool		is_inside;		/* the position is the bound below, not the scan's beginning */
 	int			tie;
 	uint64		tid;
 	uint32		keylen;
@@ -81,7 +81,10 @@ lsm_am_parallel_rescan(IndexScanDesc scan)
 	reset_position(lsm_parallel_area(scan));
 }
 
-/* Wait for the turn.  Returns the state before.  PARALLEL_DONE: there is no turn any more. */
+/*
+ * Wait for the turn.  Returns the state before it.  If that is PARALLEL_DONE, the caller gets no
+ * turn.
+ */
 static ParallelState
 take_turn(LsmParallel *p)
 {
@@ -156,9 +159,9 @@ copy_position(LsmBound *bound, const LsmBound *position)
 }
 
 /*
- * Claim a range: the bounds of the scan, which the caller has just made, become those of the
- * range.  The caller must seek then.  The first entry found tells its combination.  *start
- * keeps the memory of the position.  False if everything is claimed.
+ * Claim a range: the bounds of the scan, which the caller has just made, become the bounds of the
+ * range.  The caller must seek next, and takes the combination from the first entry found.  *start
+ * owns the memory for the position.  False if everything is claimed.
  *
  * REQUIRES: the reader has been refreshed.  An error while we have the turn ends the query in
  * all processes.

@@ -2,7 +2,7 @@
  * scan.c
  *	  The callbacks of index scans: plain, index-only and bitmap scans, mark and restore.
  *
- * scan_search.c finds the entries; scan_reader.c has the reader; parallel_scan.c has the
+ * scan_search.c finds the entries, scan_reader.c manages the reader, and parallel_scan.c has the
  * callbacks of parallel scans.
  */
 #include "postgres.h"
@@ -72,7 +72,9 @@ lsm_am_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	lsm_scan_stop_reading(s);
 	lsm_kill_flush(&s->kills, s->reader, scan->heapRelation);
-	/* The inner side of a join rescans often: workers should learn its costs before it ends. */
+	/*
+	 * The inner side of a join rescans often.  Workers should learn its costs before the scan ends.
+	 */
 	if (s->reader != NULL && s->reader->cx.counters.seeks >= SEEKS_KEPT)
 	{
 		lsm_counters_add(&s->counted, &s->reader->cx.counters);
@@ -120,8 +122,8 @@ lsm_am_get_tuple(IndexScanDesc scan, ScanDirection direction)
 }
 
 /*
- * A bitmap has no order, but the scan reads in order all the same: a reader that takes a newer
- * version must know where to go on.  Bitmap scans have MVCC snapshots and need no gate.
+ * A bitmap has no order, but the scan still reads in order: a reader that takes a newer version
+ * must know where to continue.  Bitmap scans have MVCC snapshots and need no gate.
  */
 int64
 lsm_am_get_bitmap(IndexScanDesc scan, TIDBitmap *tbm)
@@ -195,7 +197,10 @@ lsm_am_mark(IndexScanDesc scan)
 	LsmScan    *s = scan->opaque;
 	MemoryContext old = MemoryContextSwitchTo(s->key_context);
 
-	/* Ranges that others have claimed since cannot be read again.  Core does not ask for it. */
+	/*
+	 * A parallel scan cannot read again the ranges that others have claimed since the mark.  Core
+	 * does not ask for marks in parallel scans.
+	 */
 	if (scan->parallel_scan != NULL)
 		elog(ERROR, "a parallel scan cannot be marked");
 	if (s->place == PLACE_ON_ENTRY)

@@ -1,9 +1,9 @@
 /*
  * scan_keys.c
- *	  What a scan does with its keys at the first fetch after a rescan.
+ *	  Prepares the keys of a scan at the first fetch after a rescan.
  *
- * As in nbtree, keys are translated only then: some callers fill in the arguments of
- * scan->keyData after index_rescan.
+ * Like nbtree, we translate keys only then: some callers fill in the arguments of scan->keyData
+ * after index_rescan.
  */
 #include "postgres.h"
 
@@ -66,7 +66,7 @@ lock_predicates(IndexScanDesc scan)
 
 /*
  * Prepare for the first fetch after a rescan.  Must come before the scan takes a version: a
- * serializable transaction locks first and reads then (storage/ssi.c).
+ * serializable transaction locks before it reads (storage/ssi.c).
  */
 void
 lsm_scan_prepare(IndexScanDesc scan)

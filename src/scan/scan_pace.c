@@ -1,19 +1,18 @@
 /*
  * scan_pace.c
- *	  How a scan gets to the next combination, judged by its latest moves.
+ *	  Decides how a scan gets to the next combination, judging by its latest moves.
  *
- * scan_search.c asks here whether to read on or to seek, and whether to look a combination up.
- * Any answer is correct.  The answers matter for speed only, so this file could go, with
- * LsmPace.
+ * scan_search.c asks this file whether to read on or to seek, and whether to look up a combination.
+ * Any answer is correct: the answers affect only speed, so this file and LsmPace could be removed.
  *
- * To read on is cheap within the array that the reader has decoded.  Beyond the array, a seek
- * costs as much as reading some entries, and nobody knows how many entries lie between.  So
- * the scan tries to read on.  If that fails, it seeks, and tries again after a number of seeks
- * that doubles with each failure.
+ * Reading on is cheap within the array that the reader has decoded.  Beyond the array, a seek costs
+ * as much as reading some entries, and the scan does not know how many entries lie in between.  So
+ * the scan tries to read on.  If that fails, the scan seeks, and tries again after a number of
+ * seeks that doubles with each failure.
  *
- * If filters tell which runs lack a combination, the scan may look it up, that is, seek it
- * alone.  The reader stands nowhere after the combination then.  So the scan sometimes seeks
- * instead, in order to try to read on.
+ * If filters tell which runs lack a combination, the scan may look up the combination, that is,
+ * seek only its entries.  But then the reader does not stand on an entry after the combination.  So
+ * the scan sometimes seeks instead, in order to try to read on.
  */
 #include "postgres.h"
 
@@ -55,11 +54,11 @@ lsm_pace_begin(LsmScan *s)
 }
 
 /*
- * The scan has placed an entry after a combination, and the next combination is the current
- * one.  If the scan sought the one before, decide whether lookups may pay.  They may if the
- * two are neighbours.  They do not if the seek passed others: lookups do not tell how far the
- * next one is.  Nor do they in a single run that has the combination, since its filter cannot
- * skip it.
+ * The scan has placed an entry after a combination, and the next combination is the current one.
+ * If the scan sought the combination before, decide whether lookups may pay.  They may pay if the
+ * two combinations are neighbors.  They do not pay if the seek passed other combinations: lookups
+ * do not tell how far away the next entry is.  Nor do they pay in a single run that has the
+ * combination, since its filter cannot rule out the combination.
  */
 void
 lsm_pace_note_next(LsmScan *s)
@@ -95,8 +94,8 @@ lsm_pace_note_try(LsmScan *s, bool succeeded)
 }
 
 /*
- * Should the scan look up the current combination?  If not, it seeks it.  A parallel scan
- * always seeks: its range may end within the combination.
+ * Should the scan look up the current combination?  Otherwise it seeks the combination.  A parallel
+ * scan always seeks: its range may end within the combination.
  */
 bool
 lsm_pace_looks_up(LsmScan *s, bool is_parallel)

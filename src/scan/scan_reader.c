@@ -2,8 +2,8 @@
  * scan_reader.c
  *	  The reader of a scan: its version, its gate, and seeks in it.
  *
- * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  It leaves the gate
- * when VACUUM waits: it takes a new version with the current gate, and seeks past the entry
+ * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  The scan leaves the gate
+ * when VACUUM waits.  It then takes a new version with the current gate, and seeks past the entry
  * that it stands on.
  */
 #include "postgres.h"
@@ -71,7 +71,7 @@ lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
 	lsm_scan_seek(s, &s->here, direction);
 }
 
-/* VACUUM waits: take another gate with the current version, and go on after the entry. */
+/* VACUUM waits.  Take the current version and its gate, and continue after the entry. */
 void
 lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)
 {

@@ -2,10 +2,10 @@
  * scan_search.c
  *	  Finds the next match of a scan.
  *
- * The scan moves its reader from combination to combination (scankey/combinations.c), within
- * bounds that hold for the whole scan.  The place of the scan is the entry that it returned
- * last, on which the reader stands.  To change direction, to restore a mark and to leave a
- * gate is to seek such an entry.  See docs/design/scan-keys.md.
+ * The scan moves its reader from combination to combination (scankey/combinations.c), within bounds
+ * that hold for the whole scan.  The place of the scan is the entry returned last, on which the
+ * reader stands.  Changing direction, restoring a mark, and leaving a gate are all seeks to such an
+ * entry.  See docs/design/scan-keys.md.
  *
  * A process of a parallel scan does the same within each range that it claims
  * (parallel_scan.c).
@@ -18,12 +18,12 @@
 #include "utils/memutils.h"
 
 /*
- * Entries that cost as much to read as a seek in one run, when several runs are merged.
- * With 8, an array of every 300th key took twice as long in 20 runs.
+ * When several runs are merged, reading this many entries costs as much as a seek in one run.  With
+ * 8, a scan for an array of every 300th key took twice as long in 20 runs.
  */
 #define MERGED_ENTRIES_PER_SEEK 4
 
-/* Memory for one entry: the next call resets it. */
+/* Returns memory for one entry.  The next call resets the memory. */
 static MemoryContext
 get_entry_context(LsmScan *s)
 {
@@ -49,8 +49,8 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 }
 
 /*
- * Seek the first entry in this direction.  In a parallel scan this is the first entry of the
- * next range that we claim; false if there is none.
+ * Seek the first entry in this direction.  A parallel scan claims its next range, and seeks the
+ * first entry of the range.  False if no range is left.
  */
 bool
 lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
@@ -72,7 +72,7 @@ lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* The range is read.  Start the next one; false if there is none. */
+/* The range is read.  Start the next range; false if no range is left. */
 static bool
 start_next_range(IndexScanDesc scan, ScanDirection direction)
 {
@@ -107,7 +107,7 @@ move_to_candidate(IndexScanDesc scan, ScanDirection direction)
 		lsm_scan_start_reading(scan);
 	if (s->place == PLACE_AT_MARK)
 	{
-		/* The entry that the seek finds tells the combination. */
+		/* The scan takes the combination from the entry that the seek finds. */
 		begin_combinations(s, direction);
 		s->mark.tie = ScanDirectionIsForward(direction) ? -1 : 1;
 		lsm_scan_seek(s, &s->mark, direction);
@@ -137,7 +137,9 @@ seek_combination(IndexScanDesc scan)
 	lsm_pace_note_lookup(s);
 }
 
-/* The combination that was looked up is read.  Go to the next one; false if there is none. */
+/*
+ * The combination that was looked up is read.  Go to the next combination; false if none is left.
+ */
 static bool
 go_behind_lookup(IndexScanDesc scan)
 {
@@ -154,8 +156,8 @@ go_behind_lookup(IndexScanDesc scan)
 }
 
 /*
- * Move the reader to the beginning of the current combination, which is after the entry that
- * the reader stands on.  The reader may stop before: the scan places whatever entry comes next.
+ * Move the reader to the beginning of the current combination, which is after the entry that the
+ * reader stands on.  The reader may stop earlier: the scan places whatever entry comes next.
  */
 static void
 go_to_combination(IndexScanDesc scan)
@@ -171,7 +173,7 @@ go_to_combination(IndexScanDesc scan)
 		lsm_scan_start_reading(scan);
 	else
 	{
-		/* After a seek a merge has decoded next to nothing, so reading a little is cheap. */
+		/* After a seek, a merge has decoded next to nothing, but reading a little is cheap. */
 		moved = lsm_reader_step(reader, &s->next,
 								reader->child_count > 1 ? MERGED_ENTRIES_PER_SEEK : 0);
 		if (moved == 0 && lsm_pace_tries_to_read_on(s))
@@ -224,7 +226,7 @@ passes_filters(LsmScan *s)
 
 /*
  * Move the reader to the first match from the entry that it stands on.  False if the range has
- * none.  The scan leaves its gate for VACUUM also while it looks for a match.
+ * none.  The scan also leaves its gate for VACUUM while it looks for a match.
  */
 bool
 lsm_scan_find_match(IndexScanDesc scan)
@@ -275,7 +277,7 @@ kill_last_entry(IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Move to the next match, wherever it is.  False if there is none. */
+/* Move to the next match, in this range or a later one.  False if there is none. */
 bool
 lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 {
@@ -283,7 +285,7 @@ lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 	bool		more;
 
 	s->matches = 0;
-	/* The scan throws away answers about pages: ask about few again (index_only.c). */
+	/* The scan has thrown away answers about pages: begin with few pages again (index_only.c). */
 	if (s->asked > 0)
 		s->window = 0;
 	s->asked = 0;
@@ -299,7 +301,7 @@ lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 		more = start_next_range(scan, direction);
 	if (!more)
 	{
-		/* A later call comes back from this end. */
+		/* A later call starts again from one end. */
 		lsm_scan_stop_reading(s);
 		s->place = PLACE_NOWHERE;
 		return false;

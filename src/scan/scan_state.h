@@ -17,7 +17,7 @@ typedef enum ScanPlace
 {
 	PLACE_NOWHERE,				/* the next call starts from one end */
 	PLACE_ON_ENTRY,				/* the reader stands on the entry returned last */
-	PLACE_AT_MARK				/* restored: the next call goes on from the mark */
+	PLACE_AT_MARK				/* restored: the next call continues from the mark */
 } ScanPlace;
 
 /* The latest moves between combinations: scan_pace.c. */
@@ -47,7 +47,7 @@ typedef struct LsmScan
 	ScanDirection direction;	/* of the reader */
 	ScanPlace	place;
 	LsmKills	kills;			/* entries whose rows are dead */
-	LsmReadCounters counted;	/* counters that the reader does not have any more */
+	LsmReadCounters counted;	/* counters that were taken from the reader */
 
 	bool		has_mark;
 	bool		is_lookup;		/* the reader has entries of the current combination only */
@@ -56,11 +56,11 @@ typedef struct LsmScan
 	LsmPace		pace;
 
 	/* The visibility map, index_only.c. */
-	int			asked;			/* further entries about which the map was asked */
-	uint64		visible;		/* a bit for each, the next entry's lowest: its page is all visible */
-	int			window;			/* the number asked about last; 0: begin anew */
+	int			asked;			/* further entries that were looked up in the map */
+	uint64		visible;		/* a bit for each, from the lowest: its page is all visible */
+	int			window;			/* the number looked up last; 0: begin anew */
 
-	/* Large, and after all else: the first fetch initialises them. */
+	/* Large, so they come last: the first fetch initializes them. */
 	LsmScanKeys keys;
 	LsmBound	claim;			/* parallel: where the claimed range begins */
 	LsmBound	mark;
@@ -76,7 +76,7 @@ lsm_scan_next_entry(LsmScan *s)
 	lsm_reader_next(s->reader);
 }
 
-/* Is the next entry the next match, so that lsm_scan_step gets there? */
+/* Is the next entry the next match, so that lsm_scan_step may go to it? */
 static inline bool
 lsm_scan_can_step(IndexScanDesc scan, ScanDirection direction)
 {
