@@ -1,10 +1,10 @@
 /*
  * array_keys.c
- *	  Scan keys = ANY (array): their elements, sorted, without NULLs and duplicates.
+ *	  Scan keys of the form = ANY (array): their elements, sorted, without NULLs and duplicates.
  *
- * combinations.c lets one array of a column drive the scan, if the scan can seek all its
- * elements.  The elements of such an array are in index order, and encoded if keys are.  Other
- * arrays are filters, and their elements ascend.
+ * combinations.c lets one array of a column drive the scan, if the scan can seek all elements of
+ * the array.  Its elements are then in index order, and encoded if keys are encoded.  Other arrays
+ * are filters, and their elements are in ascending order.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* A date or timestamp as a timestamptz column sees it.  False if it is out of range. */
+/* Convert a date or timestamp as a timestamptz column does.  False if it is out of range. */
 static bool
 convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 {
@@ -30,9 +30,9 @@ convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 }
 
 /*
- * Compare two elements in the order in which the column compares with them.  A timestamptz
- * column sees local times that the clock skips when daylight saving begins as later than the
- * first times after them, and two dates as equal where a time zone skips a day.
+ * Compare two elements in the order that the column's comparisons imply.  For a timestamptz column,
+ * local times that the clock skips when daylight saving begins are later than the first times after
+ * them.  Two dates are equal where a time zone skips a day.
  */
 static int
 compare_elements(const void *a, const void *b, void *arg)
@@ -145,7 +145,7 @@ compare_as_column(const void *a, const void *b, void *arg)
 							  *(const Datum *) b, false);
 }
 
-/* Let an array drive whose elements need no conversion. */
+/* Let an array drive the scan.  Its elements need no conversion. */
 static void
 drive_unconverted(LsmScanKeys *keys, LsmArrayKey *array)
 {
@@ -162,8 +162,8 @@ drive_unconverted(LsmScanKeys *keys, LsmArrayKey *array)
 }
 
 /*
- * Let an array drive whose elements must be converted, if all conversions are exact.  If not,
- * the least and the greatest element bound the column.
+ * Convert the elements of an array, and let the array drive the scan if all conversions are exact.
+ * Otherwise the least and the greatest element bound the column.
  */
 static void
 drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
@@ -202,7 +202,7 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 		lsm_range_note_ends(keys, array->column, first, last);
 	else
 	{
-		/* Conversion to another time zone may change the order, and make two equal. */
+		/* Conversion to another time zone may change the order, and make two elements equal. */
 		array->count = sort_unique(values, count, compare_as_column, column);
 		array->elements = values;
 		array->order = &column->cmp;
@@ -211,8 +211,8 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 }
 
 /*
- * Let the array drive the scan if the scan can seek each element exactly.  Elements that equal
- * no value of the column are dropped.  The elements are in index order then.
+ * Let the array drive the scan if the scan can seek each element exactly.  Elements that equal no
+ * value of the column are dropped.  If the array drives, its elements are in index order.
  */
 bool
 lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)

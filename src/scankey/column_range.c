@@ -1,6 +1,6 @@
 /*
  * column_range.c
- *	  The range of a column that inequalities leave.
+ *	  The range to which inequalities restrict a column.
  *
  * Each end keeps the tightest condition.  Ends are in index order: with DESC, "<" makes a low
  * end.
@@ -10,7 +10,7 @@
 #include "access/nbtree.h"
 #include "scankey/scankey_parts.h"
 
-/* Does this value bound the range tighter than the end that is there? */
+/* Does this value bound the range more tightly than the present end? */
 static bool
 is_tighter_end(LsmColumn *c, const LsmRangeEnd *end, Datum value, bool inclusive,
 			   FmgrInfo *cmp, bool is_low)
@@ -51,8 +51,8 @@ lsm_range_note_ends(LsmScanKeys *keys, int column, Datum first, Datum last)
 }
 
 /*
- * Note an inequality, or an inexact equality, as ends of the column's range.  Returns true if
- * the range implies the key.  A tighter key implies this one, too.
+ * Note an inequality, or an inexact equality, as ends of the column's range.  Returns true if the
+ * range implies the key.  A tighter key implies this key, too.
  */
 bool
 lsm_range_note(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subtype, Datum value)
@@ -89,7 +89,7 @@ lsm_range_note(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subty
 	if (wants_high && is_tighter_end(c, &range->high, high, inclusive, cmp, false))
 		set_range_end(&range->high, high, inclusive, cmp);
 
-	/* Ends that come from different comparison functions need not imply each other. */
+	/* If two ends come from different comparison functions, neither need imply the other. */
 	return exact && cmp == &c->cmp &&
 		(!wants_low || range->low.cmp == &c->cmp) &&
 		(!wants_high || range->high.cmp == &c->cmp);

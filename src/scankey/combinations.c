@@ -2,18 +2,17 @@
  * combinations.c
  *	  Array keys and skip scans: the combinations of values of the leading columns.
  *
- * The columns up to the last one with a condition worth seeking drive the scan.  Each has one
- * value, or the elements of an array.  A column that no key fixes is skipped: it takes all
- * values that exist.  A combination has a value for each driving column.  Within a combination
- * the range of the next column bounds the entries.
+ * The driving columns are those up to the last column with a condition worth seeking.  Each has one
+ * value, or the elements of an array.  A column that no key fixes is skipped: it takes all values
+ * that exist.  A combination has a value for each driving column.  Within a combination, the range
+ * of the column after the driving ones bounds the entries.
  *
- * lsm_combination_place finds the combination of an entry.  If there is none, the first
- * combination after the entry becomes the current one.  So combinations without entries cost
- * nothing, and the result depends on the entry only, not on the combination before.  A skipped
- * column takes its values from the entries: after the last entry of a value the scan seeks
- * whatever comes next.
+ * lsm_combination_place finds the combination of an entry.  If there is none, the first combination
+ * after the entry becomes the current one.  So combinations without entries cost nothing, and the
+ * result depends only on the entry, not on the previous combination.  A skipped column takes its
+ * values from the entries: after the last entry with a value, the scan seeks whatever comes next.
  *
- * Encoded keys compare as bytes: the current combination is a prefix of keys.  See
+ * Encoded keys compare as bytes, so the current combination is a prefix of keys.  See
  * docs/design/scan-keys.md.
  */
 #include "postgres.h"
@@ -29,9 +28,9 @@ typedef struct LsmDriver
 {
 	LsmBoundColumn value;		/* tuple keys: of the current combination */
 	bool		owns_value;		/* it was copied */
-	uint8	   *code;			/* encoded: what it has to equal, or NULL */
+	uint8	   *code;			/* encoded: the code that it must equal, or NULL */
 	uint32		code_len;
-	uint32		end;			/* encoded: of its part of the prefix */
+	uint32		end;			/* encoded: where its part of the prefix ends */
 } LsmDriver;
 
 /* A column of the entry that is being placed. */
@@ -64,7 +63,7 @@ encode_end(LsmColumn *column, LsmRangeEnd *end)
 		end->code = encode_value(column, end->value, false, &end->code_len);
 }
 
-/* The first array on this column that can drive, or NULL. */
+/* Returns the first array on this column that can drive the scan, or NULL. */
 static LsmArrayKey *
 find_array(LsmScanKeys *keys, int column)
 {
@@ -142,7 +141,7 @@ lsm_combination_choose(LsmScanKeys *keys)
 
 /* --- the current combination ------------------------------------------------ */
 
-/* Put the code of column i after those of the columns before. */
+/* Put the code of column i after the codes of the columns before it. */
 static void
 put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
 {
@@ -263,9 +262,9 @@ compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 }
 
 /*
- * Let a skipped column have the next value of its type.  That saves a seek if there are
- * entries with it.  The next value is known for codes of a fixed length, read as numbers;
- * else this sets keys->past.  False if the next value is not within the range.
+ * Let a skipped column have the next value of its type.  This saves a seek if there are entries
+ * with that value.  The next value is known for codes of a fixed length, read as numbers; otherwise
+ * this sets keys->past.  False if the next value is not within the range.
  */
 static bool
 advance_skipped_value(LsmScanKeys *keys, int i, bool forward)
@@ -358,8 +357,9 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 }
 
 /*
- * Let the array stand on the first element that is not before the entry's column, in the
- * direction of the scan.  Returns 0: the element is equal; -1: it is after; 1: there is none.
+ * Let the array stand on the first element that is not before the entry's column, in the direction
+ * of the scan.  Returns 0 if the element is equal, -1 if it comes after the column, and 1 if there
+ * is none.
  */
 static int
 seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -369,7 +369,7 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	int			high = array->count;
 	int			n = array->current;
 
-	/* Try the current element and its neighbour first. */
+	/* Try the current element and its neighbor first. */
 	for (int try = 0; low < high; try++)
 	{
 		int			c = compare_element(keys, i, array, n, placed);
@@ -394,8 +394,8 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 }
 
 /*
- * Place one column.  Returns, in the direction of the scan, -1, 0 or 1: it is before the
- * combination, in it as far as columns were placed, or after it.
+ * Place one column of an entry.  Returns -1 if the entry is before the combination in the direction
+ * of the scan, 1 if it is after, and 0 if it is in the combination as far as columns were placed.
  */
 static int
 place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -471,7 +471,7 @@ has_current_values(LsmScanKeys *keys, const LsmEntry *entry, const Datum *values
 	return true;
 }
 
-/* Is an entry in the current combination?  REQUIRES: another entry is in it. */
+/* Is an entry in the current combination?  REQUIRES: the entry placed last is in it. */
 bool
 lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 {
@@ -489,7 +489,7 @@ lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 		lsm_bound_compare(keys->ks, &keys->last, entry) < 0;
 }
 
-/* The part of an entry that is column i.  REQUIRES: the columns before have been placed. */
+/* Get column i of an entry.  REQUIRES: the columns before it have been placed. */
 static void
 get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *values,
 		   const bool *isnull, PlacedColumn *placed)
@@ -509,9 +509,9 @@ get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *
 }
 
 /*
- * Place an entry that lies within the bounds of the scan.  LSM_PLACE_BEHIND: it is in no
- * combination, and the next one after it is now the current one.  LSM_PLACE_END: there is
- * none after it.
+ * Place an entry that lies within the bounds of the scan.  LSM_PLACE_BEHIND: the entry is in no
+ * combination, and the next combination after it is now the current one.  LSM_PLACE_END: no
+ * combination comes after the entry.
  */
 LsmPlace
 lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)

@@ -3,8 +3,8 @@
  *	  Conditions on values of another type than the column's, such as int8 = int4.
  *
  * A scan can seek encoded keys only with values of the column's own type.  So it converts the
- * value.  If the conversion is not exact, it gives a range that contains every column value
- * that is equal, and the operator itself checks each entry.
+ * value.  An inexact conversion gives a range that contains every column value equal to the value.
+ * Then the operator itself checks each entry.
  */
 #include "postgres.h"
 
@@ -117,15 +117,15 @@ get_micros(Oid type, Datum value, int64 *result)
 }
 
 /*
- * How far apart a date, a timestamp and a timestamptz can be that compare equal.  SET timezone
- * takes up to 167 hours, a POSIX zone seconds more, and its daylight saving an hour.
- * date_from_micros() cuts off a part of a day.
+ * A date, a timestamp and a timestamptz that compare equal are at most this far apart.  SET
+ * timezone takes up to 167 hours, a POSIX zone adds seconds, and its daylight saving adds an hour.
+ * date_from_micros() cuts off part of a day.
  */
 #define MARGIN_DAYS 9
 
 /*
- * Core gives a local time an offset that is in effect at some time between a day before it and
- * the length of an offset after it.  OFFSET_DAYS is longer than that.
+ * For a local time, core uses an offset that is in effect at some time between a day before the
+ * local time and the length of an offset after it.  OFFSET_DAYS is longer than that.
  */
 #define OFFSET_DAYS 19
 
@@ -153,9 +153,9 @@ date_from_micros(int64 micros)
 }
 
 /*
- * Core compares a timestamp or timestamptz with a date by converting the date, and a
- * timestamptz with a timestamp by converting the timestamp.  So these conversions are exact,
- * except at the ends of what the types hold.  False there, and for other pairs of types.
+ * Core compares a timestamp or timestamptz with a date by converting the date, and a timestamptz
+ * with a timestamp by converting the timestamp.  So these conversions are exact, except at the ends
+ * of the types' ranges.  False there, and for other pairs of types.
  */
 static bool
 convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
@@ -175,8 +175,8 @@ convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
 }
 
 /*
- * Find the least and the greatest offset of local time, in microseconds, that are in effect
- * around this time.  False if they are not known.
+ * Find the least and the greatest offset of local time in effect around this time, in microseconds.
+ * False if they are not known.
  */
 static bool
 find_offsets(TimestampTz time, int64 *least, int64 *greatest)
@@ -204,14 +204,14 @@ find_offsets(TimestampTz time, int64 *least, int64 *greatest)
 	return found >= 0;
 }
 
-/* Days, rounded down. */
+/* Convert to days, rounding down. */
 static int64
 floor_days(int64 micros)
 {
 	return micros / USECS_PER_DAY - (micros % USECS_PER_DAY < 0);
 }
 
-/* The values of a date or timestamp column that are equal to one of these local times. */
+/* Find the values of a date or timestamp column that are equal to one of these local times. */
 static LsmConversion
 make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 {
@@ -231,8 +231,9 @@ make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 }
 
 /*
- * For the other pairs of types core converts the column's values, by their offsets.  For most
- * of a year all offsets that may apply are the same.
+ * For the other pairs of types, core converts the column's values by their offsets.  During most of
+ * a year, all offsets that may apply are the same.  False if this function cannot convert the
+ * value.
  */
 static bool
 convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Datum *high,
@@ -254,7 +255,7 @@ convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Dat
 	return true;
 }
 
-/* Convert whatever the offsets are, and also at the ends of what the types hold. */
+/* Convert to a range that is wide enough for all offsets, and for the ends of the types' ranges. */
 static LsmConversion
 convert_roughly(Oid column_type, int64 micros, Datum *low, Datum *high)
 {
@@ -322,10 +323,10 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *
 }
 
 /*
- * Convert a value for a seek.  EXACT: *low compares with the column as the value does.
- * RANGE: every column value that is equal to the value lies within [*low, *high], the smaller
- * ones are not above *high, and the greater ones are not below *low.  UNEQUAL: as RANGE, and
- * no column value is equal to the value.
+ * Convert a value for a seek.  EXACT: *low compares with the column as the value does.  RANGE:
+ * every column value equal to the value lies within [*low, *high].  Smaller column values are not
+ * above *high, and greater column values are not below *low.  UNEQUAL: as RANGE, and no column
+ * value is equal to the value.
  *
  * Where time zones matter, the result holds until the setting changes.
  */
@@ -351,9 +352,9 @@ lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datu
 /* --- for a column of the index ------------------------------------------------ */
 
 /*
- * The family's comparison function of two types, or NULL.  For the column's own type we return
- * the column's own FmgrInfo: in a copy, comparisons of records and arrays would look their
- * types up again for each scan, and leave that in memory that outlives the scan.
+ * Returns the family's comparison function of two types, or NULL.  For the column's own type we
+ * return the column's own FmgrInfo.  With a copy, comparisons of records and arrays would look up
+ * their types again for each scan, and leave the results in memory that outlives the scan.
  */
 FmgrInfo *
 lsm_convert_find_order(LsmColumn *column, Oid left, Oid right)
@@ -374,9 +375,9 @@ lsm_convert_find_order(LsmColumn *column, Oid left, Oid right)
 }
 
 /*
- * Does the column compare with this type in another order than the index's?  As timestamptz,
- * local times that the clock skips when daylight saving begins are later than the first times
- * after them, and two dates are equal where a time zone skips a day.
+ * Do the column's comparisons with this type imply another order than the index's?  As timestamptz,
+ * local times that the clock skips when daylight saving begins are later than the first times after
+ * them.  Two dates are equal where a time zone skips a day.
  */
 static inline bool
 compares_in_other_order(const LsmColumn *column, Oid subtype)
@@ -386,8 +387,8 @@ compares_in_other_order(const LsmColumn *column, Oid subtype)
 }
 
 /*
- * Must values of this type be converted to the column's?  Else they are compared as they are.
- * In tuple keys, too, values are converted if the column has an encoding: filters know only
+ * Must values of this type be converted to the column's type?  Otherwise they are compared as they
+ * are.  For tuple keys, too, values are converted if the column has an encoding: filters know only
  * values of the column's own type.
  */
 bool
@@ -408,8 +409,8 @@ compare_unconverted(LsmColumn *column, Oid subtype, FmgrInfo **cmp)
 }
 
 /*
- * What to seek for a value in this column, from *low to *high, and the comparison function for
- * that.  See lsm_convert_value.
+ * Find the range to seek for a value in this column, from *low to *high, and the comparison
+ * function.  See lsm_convert_value.
  */
 LsmConversion
 lsm_convert_for_column(LsmScanKeys *keys, int column, Oid subtype, Datum value,

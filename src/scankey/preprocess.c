@@ -1,10 +1,11 @@
 /*
  * preprocess.c
- *	  Prepares scan keys: which part of the index to read, and what to check of each entry.
+ *	  Prepares scan keys: which part of the index to read, and which conditions to check on each
+ *	  entry.
  *
- * Each scan key becomes a fact about its column: what the column equals (a value, NULL, the
- * elements of an array), its range, or a row comparison that begins with it.  combinations.c
- * makes bounds of these facts.  Keys that the bounds do not imply are filters.
+ * Each scan key becomes a fact about its column.  The column equals a value, NULL, or an element of
+ * an array; it has a range; or a row comparison begins with it. combinations.c turns these facts
+ * into bounds.  Keys that the bounds do not imply are filters.
  */
 #include "postgres.h"
 
@@ -60,7 +61,7 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	Datum		high;
 	FmgrInfo   *cmp;
 
-	/* drop_implied_filters removes it again if the bounds imply it. */
+	/* drop_implied_filters removes the filter again if the bounds imply it. */
 	add_filter(keys, key);
 	if (key->sk_flags & SK_SEARCHNULL)
 	{
@@ -162,7 +163,10 @@ drop_implied_filters(LsmScanKeys *keys)
 	}
 }
 
-/* Clear all but the columns of the bounds, which would be noticeable in nested loops. */
+/*
+ * Clear everything except the columns of the bounds.  Clearing these would be noticeable in nested
+ * loops.
+ */
 static void
 clear_keys(LsmScanKeys *keys)
 {

@@ -6,10 +6,10 @@
  * keys, each with the comparison function of its column.  Members are compared from the left
  * until two differ.  If either side has a NULL before that, the entry does not match.
  *
- * A bound takes members from the left while their columns follow each other in the index,
- * have the same direction there, and can be sought exactly.  If members are left over, the
- * bound includes entries that are equal so far.  But if the next member is NULL, none of these
- * entries matches, and the bound excludes them.
+ * A bound takes members from the left while their columns follow each other in the index, have the
+ * same direction there, and can be sought exactly.  If members are left over, the bound includes
+ * entries that are equal so far.  But if the next member is NULL, none of these entries match, and
+ * the bound excludes them.
  */
 #include "postgres.h"
 
@@ -107,7 +107,7 @@ is_tighter_value(LsmColumn *column, Datum value, Datum other, bool is_low, bool 
 	return is_low ? order > 0 : order < 0;
 }
 
-/* Is a row's first member a tighter end than that of another row?  False if it is not known. */
+/* Is a row's first member a tighter end than the first member of another row?  False if unknown. */
 bool
 lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *other)
 {
@@ -116,9 +116,9 @@ lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *
 }
 
 /*
- * Should a row bound the scan instead of this end of the column's range?  If the end does not
- * come from the column's own comparison, its keys are filters, and either will do.  Else its
- * keys may be no filters, so the row must imply them.
+ * Should a row bound the scan instead of this end of the column's range?  If the end does not come
+ * from the column's own comparison, its keys are filters, and either may bound the scan.  Otherwise
+ * its keys may not be filters, so the row must imply them.
  */
 bool
 lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)

@@ -14,7 +14,7 @@
 typedef enum LsmPlace
 {
 	LSM_PLACE_IN,				/* in the current one */
-	LSM_PLACE_BEHIND,			/* before the current one, after the one before */
+	LSM_PLACE_BEHIND,			/* between the previous one and the current one */
 	LSM_PLACE_END				/* after the last one */
 } LsmPlace;
 
@@ -26,25 +26,25 @@ typedef struct LsmScanKeys
 	struct LsmArrayKey *arrays;
 	struct LsmColumnRange *columns; /* one for each key column */
 	int			filter_count;
-	ScanKey    *filters;		/* keys without array that the bounds do not imply */
+	ScanKey    *filters;		/* keys without an array that the bounds do not imply */
 	int			filter_columns; /* number of first columns needed to check filters and arrays */
 
 	/* Combinations, combinations.c. */
-	int			driving;		/* columns that drive the scan */
-	bool		has_combinations;	/* else these have one value each */
+	int			driving;		/* the number of driving columns */
+	bool		has_combinations;	/* otherwise the driving columns have one value each */
 	bool		are_keys;		/* combinations are whole keys, which filters know; */
 	bool		are_prefixes;	/* or the first columns of keys, which filters may know */
-	bool		has_range;		/* the column after them is bounded, too */
+	bool		has_range;		/* the column after the driving ones is bounded, too */
 	MemoryContext context;		/* until the next rescan */
 	struct LsmDriver *drivers;
 	int			known;			/* columns whose value in the current one is known */
 	bool		past;			/* the current one is whatever comes after these values */
-	bool		is_same;		/* the entry placed last was in the one before it */
+	bool		is_same;		/* the entry placed last was already in the current one */
 	uint8	   *prefix;			/* encoded: these values */
 	uint32		prefix_room;
 	bool		has_ends;		/* first and last are those of the current one */
 
-	/* Large, and after all else: clear_keys in preprocess.c. */
+	/* Large, so they come last: see clear_keys in preprocess.c. */
 	LsmBound	low;			/* of the scan */
 	LsmBound	high;
 	LsmBound	first;			/* of the current combination */

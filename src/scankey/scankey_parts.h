@@ -1,6 +1,6 @@
 /*
  * scankey_parts.h
- *	  Arrays, row comparisons and ranges that scan keys consist of.  For this directory only.
+ *	  The parts of scan keys: arrays, row comparisons and ranges.  For this directory only.
  */
 #ifndef LSM_SCANKEY_PARTS_H
 #define LSM_SCANKEY_PARTS_H
@@ -16,11 +16,11 @@ typedef struct LsmArrayKey
 	Datum	   *elements;
 	FmgrInfo   *order;			/* compares the column with an element */
 	FmgrInfo   *element_order;	/* compares two elements */
-	Oid			local_type;		/* of elements in local time that a timestamptz column sees; or invalid */
+	Oid			local_type;		/* type of local-time elements of a timestamptz column */
 	bool		drives;			/* else it is a filter */
 	int			current;		/* element of the current combination */
 	uint8	   *codes;			/* elements that drive, encoded */
-	uint32	   *code_ends;		/* of element n - 1, where the n-th begins */
+	uint32	   *code_ends;		/* element n begins at [n] and ends at [n + 1] */
 } LsmArrayKey;
 
 /* One end of a column's range. */
@@ -30,14 +30,13 @@ typedef struct LsmRangeEnd
 	bool		inclusive;
 	Datum		value;
 	FmgrInfo   *cmp;
-	uint8	   *code;			/* of columns that are skipped, encoded */
+	uint8	   *code;			/* encoded; only for skipped columns */
 	uint32		code_len;
 } LsmRangeEnd;
 
 /*
- * A row comparison, (a, b) > (1, 2), and the bound that it gives: all but the
- * first column are used only while they follow each other in the index and
- * ascend alike there.
+ * A row comparison, (a, b) > (1, 2), and its bound.  The bound uses further columns only while they
+ * follow each other in the index and have the same direction there.
  */
 typedef struct LsmRowKey
 {
@@ -65,12 +64,12 @@ typedef struct LsmColumnRange
 	LsmArrayKey *array;			/* drives the scan, or NULL */
 } LsmColumnRange;
 
-/* What the value of another type is in terms of a column's: see lsm_convert_value. */
+/* The result of converting a value to a column's type: see lsm_convert_value. */
 typedef enum LsmConversion
 {
 	LSM_CONVERT_EXACT,			/* *low is the value */
 	LSM_CONVERT_RANGE,			/* equal values lie in [*low, *high] */
-	LSM_CONVERT_UNEQUAL,		/* likewise, and there are none */
+	LSM_CONVERT_UNEQUAL,		/* likewise, but no value is equal */
 	LSM_CONVERT_NONE			/* nothing is known */
 } LsmConversion;
 
