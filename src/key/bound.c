@@ -7,10 +7,10 @@
 #include "key/encode.h"
 #include "key/keyspace.h"
 
-/* The key of bounds that have none: memcmp must not get NULL, even for no bytes. */
+/* The key of bounds without a key: memcmp must not get NULL, even for zero bytes. */
 static uint8 no_key[LSM_KEY_PAD];
 
-/* A bound without columns: before (+1) or after (-1) all entries. */
+/* Make a bound without columns: before (+1) or after (-1) all entries. */
 void
 lsm_bound_init(LsmBound *bound, int tie)
 {

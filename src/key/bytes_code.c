@@ -7,9 +7,9 @@
  *		uint8		bytea: 1; bit strings: 1 + the number of bits in the last byte, which
  *					is 1 to 8, and 0 if there are no bytes
  *
- * Of two values one of which is the beginning of the other one, the shorter one is less:
- * its 00 meets a greater byte, or a 00 that FF follows.  Bit strings are compared like that,
- * too (bit_cmp), and those with the same bytes by their number of bits.
+ * If a value is the beginning of a longer value, the shorter value is less: its 00 meets a greater
+ * byte, or a 00 that FF follows.  Bit strings compare in the same order (bit_cmp).  Bit strings
+ * with the same bytes compare by their number of bits.
  */
 #include "postgres.h"
 
@@ -54,7 +54,7 @@ get_escaped(uint8 *out, const uint8 *from, uint32 len)
 	return out;
 }
 
-/* The length of the code at p, or 0 if it is damaged.  Its bits are inverted by `flip`. */
+/* Returns the length of the code at p, or 0 if the code is damaged.  `flip` inverts its bits. */
 uint32
 lsm_bytes_length(const uint8 *p, const uint8 *end, uint8 flip, int most)
 {
@@ -113,7 +113,7 @@ lsm_bytea_decode(const uint8 *code, uint32 len)
 
 /* --- bit strings --------------------------------------------------------------- */
 
-/* The bytes of a bit string, which may have a short header, and the last byte of its code. */
+/* Get the bytes of a bit string, which may have a short header, and the last byte of its code. */
 static inline const uint8 *
 bits_of(Datum value, uint32 *len, uint8 *last)
 {

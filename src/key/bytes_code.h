@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-/* The last byte of a code is from 1 to this. */
+/* The last byte of a code is between 1 and this number. */
 #define LSM_BYTEA_LAST	1
 #define LSM_BIT_LAST	9
 

@@ -2,17 +2,17 @@
  * collation.c
  *	  Collations whose order is that of bytes.
  *
- * Core itself compares bytes under C and POSIX, and under all locales of the builtin
- * provider.  Locales of libc are compared by strcoll, and strings that it calls equal
- * by strcmp (varstr_cmp).  That of glibc begins with
+ * Core itself compares bytes under C and POSIX, and under all locales of the builtin provider.
+ * Under locales of libc, core compares strings with strcoll, and equal strings with strcmp
+ * (varstr_cmp).  The strcoll of glibc begins with
  *
  *		if (nrules == 0)
  *			return STRCMP (s1, s2);
  *
- * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  From
- * 2.35 on its C.UTF-8 has the keyword codepoint_collation, and so no rules; the older
- * C.UTF-8 of some distributions has rules.  So the answer depends on the library that is
- * installed.  The meta page of an index keeps it, see check_coding in keyspace.c.
+ * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  From glibc 2.35
+ * on, C.UTF-8 has the keyword codepoint_collation, and so no rules.  The older C.UTF-8 of some
+ * distributions has rules.  So the answer depends on the installed library.  The meta page of an
+ * index records the answer, see check_coding in keyspace.c.
  */
 #include "postgres.h"
 
@@ -35,7 +35,7 @@
 
 #ifdef __GLIBC__
 
-/* Does this locale have no rules of collation? */
+/* Does this locale have no collation rules? */
 static bool
 locale_has_no_rules(const char *name)
 {
@@ -48,16 +48,16 @@ locale_has_no_rules(const char *name)
 		return false;
 	item = nl_langinfo_l(_NL_COLLATE_NRULES, locale);
 
-	/* The item is a word in a union with a pointer: it is in the first bytes. */
+	/* The item is a word in a union with a pointer, so it is in the first bytes. */
 	memcpy(&rules, &item, sizeof(rules));
 
-	/* Any rules for letters would have this the other way round. */
+	/* Any rules for letters would sort these the other way round. */
 	result = rules == 0 && strcoll_l("a", "B", locale) > 0;
 	freelocale(locale);
 	return result;
 }
 
-/* What is known of a locale.  A process always loads the same locale by one name. */
+/* The answer for a locale.  A process always loads the same locale for a name. */
 typedef struct KnownLocale
 {
 	struct KnownLocale *next;
@@ -85,7 +85,7 @@ is_known_to_have_no_rules(const char *name)
 	return known->has_no_rules;
 }
 
-/* The name of a collation's locale, palloc'd, or NULL if it is none of libc's. */
+/* Returns the palloc'd name of a collation's locale, or NULL if the locale is not libc's. */
 static char *
 libc_locale(Oid collation)
 {
@@ -132,7 +132,7 @@ libc_has_no_rules(Oid collation)
 
 #endif
 
-/* Do texts compare as their bytes do, as far as is known for sure? */
+/* Do texts surely compare as their bytes do? */
 bool
 lsm_collation_is_bytewise(Oid collation)
 {

@@ -7,7 +7,7 @@
 
 #include "fmgr.h"
 
-/* Order-preserving encodings of a column.  The meta page keeps these numbers. */
+/* Order-preserving encodings of a column.  The meta page stores these numbers. */
 typedef enum LsmEncoding
 {
 	LSM_ENC_NONE = 0,			/* compared by the support function */
@@ -36,10 +36,10 @@ typedef enum LsmEncoding
 /* How a column's values are hashed, for filters and key locks. */
 typedef enum LsmHashKind
 {
-	LSM_HASH_NONE = 0,			/* not at all: every value has the hash 0 */
+	LSM_HASH_NONE = 0,			/* not hashed: every value has the hash 0 */
 	LSM_HASH_BYTES = 1,			/* the bytes of their encoding */
-	LSM_HASH_STANDARD = 2,		/* by the hash function of 32 bits that goes with the class's "=" */
-	LSM_HASH_EXTENDED = 3		/* by the one of 64 bits, with seed 0 */
+	LSM_HASH_STANDARD = 2,		/* the 32-bit hash function that belongs to the class's "=" */
+	LSM_HASH_EXTENDED = 3		/* the 64-bit hash function, with seed 0 */
 } LsmHashKind;
 
 typedef struct LsmColumn
@@ -53,18 +53,18 @@ typedef struct LsmColumn
 	Oid			opcintype;
 	Oid			opfamily;
 	Oid			collation;
-	Oid			index;			/* whose column it is */
+	Oid			index;			/* the index of the column */
 	FmgrInfo	cmp;			/* support function 1 of the operator class */
-	bool		keeps_details;	/* its code does not tell all of a value; see encode.c */
+	bool		keeps_details;	/* values may have details; see encode.c */
 	uint16		expected;		/* what decoding assumes unless it gets a detail; see LsmKeyCoding */
 	LsmHashKind hash_kind;
 	bool		hash_may_change;	/* hashes depend on composite types, which ALTER TYPE changes */
 	FmgrInfo	hash;			/* LSM_HASH_STANDARD and LSM_HASH_EXTENDED */
 	struct SortSupportData *sort;	/* tuple keys: compares faster than cmp, or NULL */
-	bool		asked_for_abbreviation; /* these two belong to sort_support.c */
+	bool		asked_for_abbreviation; /* this and the next field belong to sort_support.c */
 	struct SortSupportData *abbreviation;
-	bool		hashes_string;	/* that hashes the bytes of a string, */
-	bool		hashes_trimmed; /* or those without blanks at the end */
+	bool		hashes_string;	/* `hash` hashes the bytes of a string, */
+	bool		hashes_trimmed; /* or its bytes without trailing blanks */
 } LsmColumn;
 
 #endif							/* LSM_COLUMN_H */

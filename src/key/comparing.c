@@ -1,18 +1,18 @@
 /*
  * comparing.c
- *	  Calls of comparison and hash functions, and the indexes they are running for.
+ *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
- * Tuple keys are compared by functions that anybody may have written, while a page
- * of the index is locked.  A function that uses the same index would wait for that
- * lock, and nothing could interrupt the wait.  So this file records the index of
- * each comparison under way, and whoever opens an index calls lsm_compare_check.
+ * Functions that anybody may have written compare tuple keys, while a page of the index is locked.
+ * A function that uses the same index would wait for that lock, and nothing could interrupt the
+ * wait.  So this file records the index of each running comparison, and code that opens an index
+ * calls lsm_compare_check.
  *
- * Functions may leave memory behind, which must not pile up in merges and in readers
- * that outlive statements.  So they run in a memory context of their own.
+ * Functions may leak memory, which must not pile up in merges and in readers that outlive
+ * statements.  So functions run in a separate memory context.
  *
- * An error leaves a comparison without its end.  The abort of a (sub)transaction
- * drops the comparisons that began in it or below it.  Outer ones stay: their
- * function may have caught the error, and goes on.
+ * An error skips the end of a comparison.  So the abort of a (sub)transaction drops the comparisons
+ * that began in it or in its subtransactions.  Outer comparisons stay: their function may have
+ * caught the error, and continue.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 
-/* Comparisons that call each other, each for another index. */
+/* The most nested comparisons, each for a different index. */
 #define MOST_NESTED 32
 
 typedef struct Comparison
@@ -35,13 +35,13 @@ typedef struct Comparison
 static Comparison comparisons[MOST_NESTED];
 static int	depth = 0;
 
-/* Calls before the memory that functions have left behind is freed. */
+/* The memory that functions have leaked is freed after this many calls. */
 #define CALLS_BEFORE_RESET 64
 
 static MemoryContext scratch = NULL;
 static int	calls = 0;
 
-/* What a call has to restore. */
+/* The state that a call must restore. */
 typedef struct Call
 {
 	uint32		holdoff;
@@ -69,16 +69,16 @@ begin_call(Call *call, const LsmColumn *column)
 /*
  * The call is over.
  *
- * A function that catches an error has lost the lock of the page, since the abort of
- * its subtransaction releases all locks.  InterruptHoldoffCount shows that: each lock
- * raises it, and an error resets it.
+ * If a function has caught an error, the lock on the page is lost, since the abort of its
+ * subtransaction releases all such locks.  InterruptHoldoffCount shows the loss: each lock raises
+ * the count, and an error resets it.
  */
 static inline void
 end_call(const Call *call, const LsmColumn *column)
 {
 	depth--;
 	MemoryContextSwitchTo(call->context);
-	/* A call within another one must not free the other's memory. */
+	/* A nested call must not free the memory of the outer call. */
 	if (unlikely(++calls >= CALLS_BEFORE_RESET) && depth == 0)
 	{
 		calls = 0;
@@ -108,8 +108,8 @@ lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 }
 
 /*
- * Call the hash function of a column.  Not under the lock of a page: unlike comparing,
- * that is never needed.
+ * Call the hash function of a column.  REQUIRES: the caller holds no lock on a page.  Unlike
+ * comparing, hashing never needs one.
  */
 uint64
 lsm_compare_hash(LsmColumn *column, Datum value)

@@ -3,7 +3,7 @@
  *	  The cursor interface: a sorted source of entries, read in arrays.
  *
  * A cursor stands on an entry (valid), or beyond the last entry in the direction of its
- * latest move. It decodes several neighbouring entries at a time into an array, and moves
+ * latest move. It decodes several neighboring entries at a time into an array, and moves
  * within the array without a call. Only for the next array does it ask the source. Runs,
  * buffer pages, the merge of several cursors, and sorted files implement the interface.
  */
@@ -55,8 +55,8 @@ typedef struct LsmCursorOps
 	 */
 	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
 	/*
-	 * The same seek will follow soon: prefetch the page that it may wait for. May be NULL if
-	 * the cursor never waits.
+	 * The same seek will follow soon. Prefetch the page that it may wait for. NULL if the cursor
+	 * never waits.
 	 */
 	void		(*expect) (LsmCursor *cursor, const LsmBound *from, ScanDirection direction);
 } LsmCursorOps;
@@ -65,13 +65,16 @@ struct LsmCursor
 {
 	const LsmCursorOps *ops;
 	bool		valid;
-	bool		at_page;		/* `page` may return a page; needs these operations */
+	bool		at_page;		/* `page` may return a page; only cursors with these operations
+								 * set this */
 	int			stride;			/* to the next entry: 1, or -1 backward */
 	int			left;			/* entries of the array after the current one */
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
-	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or one it merges */
+	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or a merged
+								 * cursor */
 	uint64		taken;			/* for its user: entries used up */
-	int			waited;			/* its latest seek waited: reads that may be in flight; or 0 */
+	int			waited;			/* if its latest seek waited, the reads that may be in flight;
+								 * otherwise 0 */
 };
 
 static inline void

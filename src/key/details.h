@@ -2,13 +2,13 @@
  * details.h
  *	  Details of key columns, in the rest of an entry.
  *
- * A detail is what a column's code does not tell of a value (encode.c).  The list of an
- * entry's details has only those that are not 0, in the order of their columns:
+ * A detail is the information that a column's code lacks about a value (encode.c).  An entry's list
+ * of details has only those that are not 0, in the order of their columns:
  *
  *		uint8		number of the column, from 0, in the upper five bits; bytes - 1 below
  *		bytes		the detail, in as few bytes as it takes (1 to 8), lowest first
  *
- * The list has no end of its own: see keyspace.c.
+ * The list does not mark its end: see keyspace.c.
  */
 #ifndef LSM_DETAILS_H
 #define LSM_DETAILS_H
@@ -17,7 +17,7 @@
 
 StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "a column's number must take five bits");
 
-/* The most bytes that a detail takes. */
+/* The most bytes of a detail in the list. */
 #define LSM_DETAIL_SIZE 9
 
 /* A list of details that is read from column to column. */
@@ -40,8 +40,8 @@ lsm_detail_put(uint8 *p, int column, uint64 detail)
 }
 
 /*
- * Returns the detail of a column, or 0 if it has none.  Columns come in their order.  Of a
- * damaged list, details are left over.
+ * Returns the detail of a column, or 0 if it has none.  Callers ask for columns in order.  If a
+ * list is damaged, details are left over.
  */
 static inline uint64
 lsm_detail_next(LsmDetails *list, int column)

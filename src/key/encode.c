@@ -8,9 +8,9 @@
  *		01		a value; its code follows
  *		02		null, NULLS LAST
  *
- * All bytes but the marker are inverted for DESC.  Codes compare as the values do, and
- * values that are equal have the same code.  No code is the beginning of another one of
- * the same column, so columns can simply follow each other.  The codes:
+ * For DESC, all bytes except the marker are inverted.  Codes compare as the values do, and equal
+ * values have the same code.  Within a column, no code is the beginning of another code, so the
+ * codes of columns can simply follow each other.  The codes:
  *
  *		bool						a byte, 0 or 1
  *		"char"						the byte
@@ -27,8 +27,9 @@
  *		interval, timetz			see time_code.c
  *		tid							block as uint32, offset as uint16, big-endian
  *
- * A *detail* is what a code does not tell, because equal values differ in it: an integer,
- * or 0 if decoding gives exactly the value.  Entries keep details apart from keys (details.h).
+ * A *detail* is the information that a code lacks, because equal values differ in it.  The detail
+ * is an integer, or 0 if decoding the code gives exactly the value.  Entries keep details apart
+ * from keys (details.h).
  *
  *		float4, float8				the bits of -0.0 and of NaNs other than core's
  *		numeric						1 + the display scale, if it is not the expected one
@@ -63,9 +64,8 @@
 #define MARK_NULL_LAST	2
 
 /*
- * The encoding of a column with this comparison function, or LSM_ENC_NONE.
- * Going by the function, not the type, makes the choice exact: it is what
- * defines the order.
+ * Returns the encoding of a column with this comparison function, or LSM_ENC_NONE.  The choice
+ * depends on the function, not on the type, since the function defines the order.
  */
 LsmEncoding
 lsm_encoding_for(Oid cmp_function, Oid collation)
@@ -133,7 +133,7 @@ lsm_encoding_for(Oid cmp_function, Oid collation)
 	}
 }
 
-/* Are there values of which the code does not tell all? */
+/* May values with this encoding have details? */
 bool
 lsm_encoding_keeps_details(LsmEncoding encoding)
 {
@@ -141,7 +141,7 @@ lsm_encoding_keeps_details(LsmEncoding encoding)
 		encoding == LSM_ENC_NUMERIC || encoding == LSM_ENC_INTERVAL || encoding == LSM_ENC_BPCHAR;
 }
 
-/* What decoding assumes of the values of a column with this type modifier; see LsmKeyCoding. */
+/* Returns what decoding assumes about values with this type modifier; see LsmKeyCoding. */
 uint16
 lsm_encoding_expected(LsmEncoding encoding, int32 typmod)
 {
@@ -149,7 +149,7 @@ lsm_encoding_expected(LsmEncoding encoding, int32 typmod)
 		encoding == LSM_ENC_BPCHAR ? lsm_bpchar_expected(typmod) : 0;
 }
 
-/* The width of a column's encoded values, without the marker; 0 if it varies. */
+/* Returns the width of a column's encoded values, without the marker; 0 if it varies. */
 static inline uint32
 fixed_width(const LsmColumn *column)
 {
@@ -180,7 +180,7 @@ fixed_width(const LsmColumn *column)
 	}
 }
 
-/* An upper bound of the encoded size in bytes, with the marker. */
+/* Returns an upper bound of the encoded size in bytes, with the marker. */
 uint32
 lsm_encode_size(const LsmColumn *column, Datum value, bool isnull)
 {
@@ -207,7 +207,7 @@ lsm_encode_size(const LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
-/* An upper bound of the encoded size of all values, or LSM_MAX_ENTRY_SIZE. */
+/* Returns an upper bound of the encoded size of all values, or LSM_MAX_ENTRY_SIZE. */
 uint32
 lsm_encoding_most(const LsmColumn *column)
 {
@@ -224,7 +224,7 @@ lsm_encoding_most(const LsmColumn *column)
 	}
 }
 
-/* The length of a column's encoded values, with the marker; 0 if it varies. */
+/* Returns the length of a column's encoded values, with the marker; 0 if it varies. */
 uint32
 lsm_encoded_length(const LsmColumn *column)
 {
@@ -233,7 +233,7 @@ lsm_encoded_length(const LsmColumn *column)
 	return width > 0 ? 1 + width : 0;
 }
 
-/* Bits of a float such that they compare as unsigned integers. */
+/* Returns the bits of a float, changed so that they compare as unsigned integers. */
 static uint32
 float4_to_bits(float4 value)
 {
@@ -289,7 +289,7 @@ lsm_encode_padding(const LsmColumn *column, Datum value)
 	return column->encoding == LSM_ENC_BPCHAR ? lsm_bpchar_blanks(value) : 0;
 }
 
-/* Returns what the code does not tell of this value, or 0.  Varlenas come detoasted (packed). */
+/* Returns the detail of a value.  Varlenas must be detoasted (packed). */
 uint64
 lsm_encode_detail(const LsmColumn *column, Datum value)
 {
@@ -325,8 +325,8 @@ lsm_encode_detail(const LsmColumn *column, Datum value)
 }
 
 /*
- * Append the encoding of a value; returns its end.  There is room for
- * lsm_encode_size.  Varlenas come detoasted (packed).
+ * Append the encoding of a value.  Returns its end.  REQUIRES: room for lsm_encode_size bytes;
+ * varlenas are detoasted (packed).
  */
 uint8 *
 lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out)
@@ -418,7 +418,7 @@ lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out)
 	return out;
 }
 
-/* Encode a value by itself; it may be toasted.  lsm_code_free follows. */
+/* Encode a single value, which may be toasted.  The caller then calls lsm_code_free. */
 void
 lsm_code_make(LsmCode *code, const LsmColumn *column, Datum value, bool isnull)
 {
@@ -441,7 +441,7 @@ lsm_code_free(LsmCode *code)
 		pfree(code->bytes);
 }
 
-/* The length of the encoded value at p, without the marker; 0 if it is damaged. */
+/* Returns the length of the encoded value at p, without the marker; 0 if it is damaged. */
 static uint32
 value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {
@@ -468,7 +468,7 @@ value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 	}
 }
 
-/* The length of the encoded column at p, with the marker; 0 if it is damaged. */
+/* Returns the length of the encoded column at p, with the marker; 0 if it is damaged. */
 uint32
 lsm_encoded_column_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {
@@ -499,7 +499,7 @@ walk_columns(const LsmColumn *columns, const uint8 *key, uint32 length, int most
 	return count;
 }
 
-/* How many whole columns, up to `most`, the first `length` bytes of a key hold. */
+/* Returns how many whole columns, up to `most`, the first `length` bytes of a key contain. */
 int
 lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint32 length, int most)
 {
@@ -509,8 +509,8 @@ lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint32 length, i
 }
 
 /*
- * The length of a key's first `count` columns, or 0 if the key is damaged.  Two keys
- * have equal values in these columns exactly if they agree in these bytes.
+ * Returns the length of a key's first `count` columns, or 0 if the key is damaged.  Two keys have
+ * equal values in these columns exactly if these bytes are equal.
  */
 uint32
 lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key, uint32 keylen, int count)
@@ -566,8 +566,8 @@ float8_from_detail(uint64 detail)
 }
 
 /*
- * Decode a value that value_length has accepted.  A damaged value by reference may give 0;
- * others give some value.
+ * Decode a value that value_length has accepted.  For damaged bytes, a type passed by reference may
+ * give 0, and other types give some value.
  */
 static inline Datum
 decode_value(const LsmColumn *column, const uint8 *v, uint32 len, uint64 detail)
@@ -624,8 +624,8 @@ decode_value(const LsmColumn *column, const uint8 *v, uint32 len, uint64 detail)
 }
 
 /*
- * Decode the column at p, whose value has this detail, or 0.  Returns the column's end, or
- * NULL if the bytes are damaged.  A value by reference is palloc'd.
+ * Decode the column at p.  `detail` is the detail of its value, or 0.  Returns the column's end, or
+ * NULL if the bytes are damaged.  A value passed by reference is palloc'd.
  */
 const uint8 *
 lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end, uint64 detail,

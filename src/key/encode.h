@@ -15,7 +15,7 @@ extern uint32 lsm_encoding_most(const LsmColumn *column);
 extern uint32 lsm_encode_padding(const LsmColumn *column, Datum value);
 extern uint64 lsm_encode_detail(const LsmColumn *column, Datum value);
 
-/* A value's encoding by itself. */
+/* The encoding of a single value. */
 typedef struct LsmCode
 {
 	uint32		length;

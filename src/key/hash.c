@@ -1,11 +1,11 @@
 /*
  * hash.c
- *	  Hashes of keys and of their first columns: equal ones have equal hashes.
+ *	  Hashes of keys and of their first columns.  Equal keys have equal hashes.
  *
- * An encoded key is hashed as the bytes that it is.  For a tuple key, the hash of the first n
- * columns is made of that of the first n - 1 and that of column n.  format/filter_page.h has
- * the details, since filters on disk depend on them.  Functions of operator classes run here,
- * so nobody may hold a page's lock.
+ * The hash of an encoded key is that of its bytes.  For a tuple key, the hash of the first n
+ * columns combines the hash of the first n - 1 columns with that of column n. format/filter_page.h
+ * specifies the hashes, since filters on disk depend on them.  Functions of operator classes run
+ * here, so callers hold no lock on a page.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 
-/* The hash of a value's encoding. */
+/* Returns the hash of a value's encoding. */
 static uint64
 hash_code(LsmColumn *column, Datum value)
 {
@@ -31,7 +31,7 @@ hash_code(LsmColumn *column, Datum value)
 	return hash;
 }
 
-/* The hash of a string, as core's extended function makes it with seed 0. */
+/* Returns the hash of a string, as core's extended function computes it with seed 0. */
 static uint64
 hash_string(Datum value, bool is_trimmed)
 {
@@ -47,7 +47,7 @@ hash_string(Datum value, bool is_trimmed)
 	return hash;
 }
 
-/* The hash of a column's value. */
+/* Returns the hash of a column's value. */
 static uint64
 hash_value(LsmColumn *column, Datum value, bool isnull)
 {
@@ -66,7 +66,7 @@ hash_value(LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
-/* The hashes of the first column of a tuple key, of the first two, and so on. */
+/* Compute the hashes of the first column of a tuple key, of the first two columns, and so on. */
 void
 lsm_hash_tuple_key(LsmKeySpace *ks, const LsmEntry *entry, int columns, uint64 *hashes)
 {
@@ -83,7 +83,7 @@ lsm_hash_tuple_key(LsmKeySpace *ks, const LsmEntry *entry, int columns, uint64 *
 	}
 }
 
-/* The hash of the first `columns` columns, encoded in `keylen` bytes. */
+/* Returns the hash of the first `columns` columns of a key that is encoded in `keylen` bytes. */
 static uint64
 hash_bytes_of_key(const LsmKeySpace *ks, const uint8 *key, uint32 keylen, int columns)
 {
@@ -95,7 +95,7 @@ hash_bytes_of_key(const LsmKeySpace *ks, const uint8 *key, uint32 keylen, int co
 	return lsm_filter_prefix_hash(key, length, columns);
 }
 
-/* The hash of an entry's first columns, as filters know it. */
+/* Returns the hash of an entry's first columns, as filters know it. */
 uint64
 lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 {
@@ -108,9 +108,9 @@ lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 }
 
 /*
- * The hash of a bound's first columns.
+ * Returns the hash of a bound's first columns.
  *
- * REQUIRES: encoded keys, or lsm_hash_shared_columns counts as many columns.
+ * REQUIRES: encoded keys, or lsm_hash_shared_columns has counted at least this many columns.
  */
 uint64
 lsm_hash_bound(LsmKeySpace *ks, const LsmBound *bound, int columns)
@@ -125,7 +125,7 @@ lsm_hash_bound(LsmKeySpace *ks, const LsmBound *bound, int columns)
 	return hash;
 }
 
-/* Do two bounds surely have the same value in a column, one that the column's function hashes? */
+/* Do two bounds surely have the same value in a column, and can the column's function hash it? */
 static bool
 share_column(const LsmColumn *column, const LsmBoundColumn *a, const LsmBoundColumn *b)
 {
@@ -157,8 +157,8 @@ lsm_hash_shared_columns(const LsmKeySpace *ks, const LsmBound *from, const LsmBo
 }
 
 /*
- * Add a column to the hash of those before it, for locks; begin with 0.  Unlike a filter's hash,
- * equal values must have the same one in all sessions, while ALTER TYPE is under way, too.
+ * Add a column to the hash of the columns before it, for locks.  The first hash is 0.  Unlike a
+ * filter's hash, the hash of equal values must be the same in all sessions, even during ALTER TYPE.
  *
  * REQUIRES: tuple keys.
  */
@@ -170,7 +170,7 @@ lsm_hash_add_for_lock(LsmKeySpace *ks, uint64 hash, int column, Datum value, boo
 	return lsm_filter_add_column(hash, c->hash_may_change ? 0 : hash_value(c, value, isnull));
 }
 
-/* The hash of the key for its lock. */
+/* Returns the hash of the key for its lock. */
 uint32
 lsm_hash_for_lock(LsmKeySpace *ks, const LsmEntry *entry)
 {

@@ -1,21 +1,22 @@
 /*
  * hashable.c
- *	  Which hash functions go with the operator classes of an index, and what they depend on.
+ *	  Chooses hash functions that fit the operator classes of an index, and tracks what they depend
+ *	  on.
  *
- * A column is hashed by its encoding if it has one, else by the hash function that belongs to
- * the very operator that the column's class calls "=".  So equal values have equal hashes.
- * That is chosen when the index is made and kept in its meta page: filters on disk must stay
- * readable when a type gets a hash function, or an extended one, later.
+ * A column is hashed by its encoding if it has one.  Otherwise it is hashed by the hash function of
+ * the operator that is "=" in the column's class.  So equal values have equal hashes.  The choice
+ * is made when the index is built, and is kept on the meta page.  Filters on disk must stay
+ * readable when a type later gets a hash function, or an extended one.
  *
- * Arrays, ranges and composites hash their elements, and call for that whatever is the default
- * for the element's type.  Such a column is hashed only if all elements can be.  What its
- * hashes depend on is put into a number, the *print*: the functions, and of composites the
- * attributes.  ALTER TYPE may add an attribute or drop one, in which case old values get new
- * hashes.  Then the print differs from the one on the meta page, and filters are neither asked
- * nor made.  REINDEX helps.
+ * Arrays, ranges and composites hash their elements with the default function of the element's
+ * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
+ * functions and on the attributes of composites.  A number, the *print*, summarizes what hashes
+ * depend on.  ALTER TYPE may add or drop an attribute, and then old values get new hashes.  In this
+ * case the print differs from that on the meta page, and filters are neither asked nor made until
+ * REINDEX.
  *
- * A print has no OIDs of functions that users have made: pg_upgrade changes them.  That their
- * results stay the same is up to the user, as with hash indexes.
+ * A print does not include the OIDs of users' functions, since pg_upgrade changes them.  As with
+ * hash indexes, users must make sure that their functions' results stay the same.
  */
 #include "postgres.h"
 
@@ -37,10 +38,10 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
-/* What the hashes of columns depend on, as far as it was looked at. */
+/* What the hashes of the columns visited so far depend on. */
 typedef struct Walk
 {
-	bool		extended;		/* the function is an extended one, and so are its elements' */
+	bool		extended;		/* the function is extended, and so are those of its elements */
 	uint32		print;
 	int			type_count;
 	int			room;
@@ -93,7 +94,10 @@ note_attributes(Walk *w, Oid type)
 	return hashable;
 }
 
-/* Note the bounds of a range.  False if they cannot be hashed, or are equal in another way. */
+/*
+ * Note the bounds of a range.  False if they cannot be hashed, or if the range compares them with
+ * another function.
+ */
 static bool
 note_bounds(Walk *w, Oid range)
 {
@@ -108,10 +112,10 @@ note_bounds(Walk *w, Oid range)
 }
 
 /*
- * Does a hash function heed what its collation calls equal?  Strings are hashed as bytes unless
- * the collation is nondeterministic.  Then we trust only what we know: hashname() does not look
- * at the collation, nor do those of citext, and hashbpcharextended() counts blanks at the end
- * before 16.
+ * Does a hash function respect which strings its collation treats as equal?  A deterministic
+ * collation treats only equal bytes as equal.  For a nondeterministic collation we trust only
+ * functions that we know. hashname() and the functions of citext ignore the collation, and before
+ * 16 hashbpcharextended() counts trailing blanks.
  */
 static bool
 heeds_collation(Oid function, Oid collation)
@@ -121,8 +125,8 @@ heeds_collation(Oid function, Oid collation)
 }
 
 /*
- * Note a hash function of a type and what it calls.  False if a value of the type may not be
- * hashed, or equal ones not alike.
+ * Note a hash function of a type and the functions that it calls.  False if some values of the type
+ * cannot be hashed, or if equal values may have different hashes.
  */
 static bool
 note_function(Walk *w, Oid function, Oid type, Oid collation)
@@ -148,7 +152,7 @@ note_function(Walk *w, Oid function, Oid type, Oid collation)
 	}
 }
 
-/* Note the type of elements, which core hashes and compares by the type's default classes. */
+/* Note the type of elements.  Core hashes and compares elements with the type's default classes. */
 static bool
 note_element(Walk *w, Oid type, Oid collation)
 {
@@ -158,7 +162,7 @@ note_element(Walk *w, Oid type, Oid collation)
 	if (!OidIsValid(type))
 		return false;
 	type = getBaseType(type);
-	/* Core finds a hash function only if it goes with the operator. */
+	/* Core finds a hash function only if it belongs to the operator. */
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
 							  (w->extended ? TYPECACHE_HASH_EXTENDED_PROC : TYPECACHE_HASH_PROC));
 	function = w->extended ? cache->hash_extended_proc : cache->hash_proc;
@@ -167,8 +171,8 @@ note_element(Walk *w, Oid type, Oid collation)
 }
 
 /*
- * The hash function that goes with a column's "=", standard or extended.  All families that
- * have the operator will do; the lowest number makes the choice certain.
+ * Returns the standard or extended hash function that belongs to a column's "=".  Any family with
+ * the operator is suitable.  Taking the lowest OID makes the choice definite.
  */
 static Oid
 find_function(const LsmColumn *column, int number)
@@ -198,7 +202,7 @@ find_function(const LsmColumn *column, int number)
 	return found;
 }
 
-/* A function of any type hashes elements.  Do we know which ones? */
+/* A hash function for a pseudo-type hashes elements.  Do we know which elements? */
 static bool
 is_known_function(Oid function)
 {
@@ -220,7 +224,7 @@ is_known_function(Oid function)
 	}
 }
 
-/* Find a column's hash function of this kind.  Without one *w is as before. */
+/* Find a column's hash function of this kind.  If there is none, *w is unchanged. */
 static Oid
 find_column_function(Walk *w, const LsmColumn *column, LsmHashKind kind)
 {
@@ -238,7 +242,7 @@ find_column_function(Walk *w, const LsmColumn *column, LsmHashKind kind)
 	return InvalidOid;
 }
 
-/* Calls of the hash functions of strings can be spared where these look at bytes only. */
+/* Note whether we can hash strings ourselves, because their hash function uses only the bytes. */
 static void
 note_string_function(LsmColumn *column)
 {
@@ -250,8 +254,7 @@ note_string_function(LsmColumn *column)
 }
 
 /*
- * Look for a column's hash function of this kind, and note what it depends on.  False if there
- * is none.
+ * Set a column's hash function of this kind, and note what it depends on.  False if there is none.
  */
 static bool
 set_hash(Walk *w, LsmColumn *column, LsmHashKind kind)
@@ -280,9 +283,7 @@ set_hash(Walk *w, LsmColumn *column, LsmHashKind kind)
 	return true;
 }
 
-/*
- * Choose how the columns of a new index are hashed.  The print depends on all columns that are.
- */
+/* Choose how the columns of a new index are hashed.  The print depends on all hashed columns. */
 void
 lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 {
@@ -301,8 +302,8 @@ lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 }
 
 /*
- * Find the hash functions that the coding names, and what they depend on now.  *w is empty.
- * A column whose function is gone is no longer hashed, which makes another print.
+ * Find the hash functions that the coding names, and what they depend on now.  *w is empty.  A
+ * column whose function is gone is no longer hashed, which changes the print.
  */
 static void
 find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)
@@ -317,8 +318,8 @@ find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)
 }
 
 /*
- * Set the hash functions of an index's columns, in the current memory context.  If they may
- * give other hashes than those that the index has been written with, it has no filters.
+ * Set the hash functions of an index's columns, in the current memory context.  If the hashes may
+ * differ from those with which the index was written, filters are not used.
  */
 void
 lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count, const LsmKeyCoding *coding)
@@ -342,7 +343,7 @@ lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count, const LsmK
 	}
 }
 
-/* Let a copy refer to a copy of the columns. */
+/* Make a copied LsmHashing refer to a copy of the columns. */
 void
 lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns)
 {
@@ -353,7 +354,7 @@ lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns)
 		hashing->types = memcpy(palloc(size), hashing->types, size);
 }
 
-/* Have composite types another definition than they had? */
+/* Has the definition of a composite type changed? */
 static bool
 has_type_changed(const LsmHashing *hashing)
 {
@@ -376,7 +377,7 @@ lsm_hashable_recheck(LsmHashing *hashing)
 
 	if (!has_type_changed(hashing))
 		return true;
-	/* Core numbers definitions anew whenever anything about the type may have changed. */
+	/* Core gives a definition a new number whenever anything about the type may have changed. */
 	copies = palloc(hashing->count * sizeof(LsmColumn));
 	kinds = palloc(hashing->count);
 	memcpy(copies, hashing->columns, hashing->count * sizeof(LsmColumn));

@@ -1,6 +1,6 @@
 /*
  * hashable.h
- *	  Which hash functions go with the operator classes of an index.
+ *	  The hash functions that fit the operator classes of an index.
  */
 #ifndef LSM_HASHABLE_H
 #define LSM_HASHABLE_H
@@ -12,14 +12,14 @@
 typedef struct LsmHashedType
 {
 	Oid			type;
-	uint64		definition;		/* core's number for the definition that it had */
+	uint64		definition;		/* core's number for its definition when it was noted */
 } LsmHashedType;
 
 typedef struct LsmHashing
 {
 	int			least_columns;	/* fewest columns of a prefix in filters; 0: there are no filters */
-	bool		outdated;		/* hashes are not what they were when the index was made */
-	uint32		print;			/* what they depended on then */
+	bool		outdated;		/* hashes may differ from those when the index was made */
+	uint32		print;			/* the print when the index was made */
 	LsmColumn  *columns;
 	int			count;			/* of these */
 	int			type_count;
@@ -33,8 +33,8 @@ extern void lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns);
 extern bool lsm_hashable_recheck(LsmHashing *hashing);
 
 /*
- * Have all hashes so far been made the way filters expect?  Ask after making some.  Once
- * false, filters are neither asked nor made with this keyspace.
+ * Are all hashes made so far those that filters expect?  Call this after making hashes.  Once the
+ * answer is false, filters are neither asked nor made with this keyspace.
  */
 static inline bool
 lsm_hashing_holds(LsmHashing *hashing)

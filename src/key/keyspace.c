@@ -1,9 +1,9 @@
 /*
  * keyspace.c
- *	  Forming, comparing and deforming the keys of an index.
+ *	  Forms, compares and deforms the keys of an index.
  *
- * An encoded keyspace codes columns back to back (encode.c).  The rest of an entry has
- * what the key does not tell:
+ * In an encoded keyspace, a key consists of the codes of the columns (encode.c).  The rest of an
+ * entry has the information that the key lacks:
  *
  *		uint8		number of details; only if there are included columns, and key
  *					columns whose encodings keep details
@@ -48,12 +48,15 @@ column_init(LsmColumn *column, Relation index, int i, const LsmKeyCoding *coding
 				   CurrentMemoryContext);
 	column->keeps_details = lsm_encoding_keeps_details(coding->encodings[i]);
 	column->expected = coding->expected[i];
-	/* Tuple keys have no codes, but values are hashed by what their codes would be. */
+	/* Tuple keys have no codes, but values that could have codes are hashed by them. */
 	column->encoding = coding->encoded ? coding->encodings[i] :
 		lsm_encoding_for(column->cmp.fn_oid, column->collation);
 }
 
-/* Where all columns have a fixed length keys are short, and so is what they need. */
+/*
+ * Returns the length of the longest possible key.  Keys are short if all columns have a fixed
+ * length, and then their buffers are small.
+ */
 static uint32
 longest_key(LsmKeySpace *ks)
 {
@@ -66,7 +69,7 @@ longest_key(LsmKeySpace *ks)
 	return Min(size, LSM_MAX_ENTRY_SIZE);
 }
 
-/* The length of all keys without nulls, or 0 if they have several. */
+/* Returns the length of all keys without nulls, or 0 if their lengths vary. */
 static uint32
 usual_length(const LsmKeySpace *ks)
 {
@@ -100,7 +103,9 @@ make_rooms(LsmKeySpace *ks)
 	}
 }
 
-/* What decoding assumes of a column's values, by its type or that of its domain. */
+/*
+ * Returns what decoding assumes about a column's values, from its type or its domain's base type.
+ */
 static uint16
 expected_of(Relation index, int i, LsmEncoding encoding)
 {
@@ -112,8 +117,8 @@ expected_of(Relation index, int i, LsmEncoding encoding)
 }
 
 /*
- * Decide how the keys of a new index are compared: as bytes, if all its columns
- * have an encoding.  And how they are hashed.
+ * Decide how the keys of a new index are compared and hashed.  They are compared as bytes if all
+ * columns have an encoding.
  */
 void
 lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
@@ -135,7 +140,7 @@ lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
 	if (!coding->encoded)
 		memset(coding->encodings, LSM_ENC_NONE, sizeof(coding->encodings));
 
-	/* Types may change under an index file, so this must be kept (ALTER TABLE reuses files). */
+	/* ALTER TABLE may change a type and reuse the index file, so the file must keep this. */
 	for (int i = 0; i < coding->nkeys && coding->encoded; i++)
 		coding->expected[i] = expected_of(index, i, coding->encodings[i]);
 	lsm_hashable_choose(columns, nkeys, coding);
@@ -143,8 +148,8 @@ lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
 }
 
 /*
- * Is a column stored as it must be?  Where keys are tuples, all encodings are LSM_ENC_NONE,
- * whatever there is today.
+ * Is a column stored as it must be?  For tuple keys all encodings are LSM_ENC_NONE, even if this
+ * version has an encoding for the column.
  */
 static bool
 is_column_coded_right(Relation index, const LsmKeyCoding *coding, int i)
@@ -179,7 +184,7 @@ check_coding(Relation index, const LsmKeyCoding *coding)
 			 errhint("Please REINDEX it.")));
 }
 
-/* Note what the rest of entries has. */
+/* Note what the rest of entries contains. */
 static void
 describe_rest(LsmKeySpace *ks)
 {
@@ -198,8 +203,8 @@ describe_rest(LsmKeySpace *ks)
 }
 
 /*
- * Build the keyspace of an index in the current memory context.  Raises an error if
- * its operator classes ask for another coding.
+ * Build the keyspace of an index in the current memory context.  Raises an error if its operator
+ * classes require another coding.
  */
 LsmKeySpace *
 lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
@@ -208,7 +213,7 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 	LsmKeySpace *ks = palloc0(offsetof(LsmKeySpace, columns) + nkeys * sizeof(LsmColumn));
 
 	check_coding(index, coding);
-	/* Copies: the relcache entry may be rebuilt while the index is open. */
+	/* Copy these: the relcache entry may be rebuilt while the index is open. */
 	ks->desc = CreateTupleDescCopy(RelationGetDescr(index));
 	ks->index_name = pstrdup(RelationGetRelationName(index));
 	ks->nkeys = nkeys;
@@ -228,8 +233,8 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 }
 
 /*
- * Copy a keyspace for another user, into the current memory context.  The copy looks up nothing
- * anew, and must not outlive the original.
+ * Copy a keyspace for another user, into the current memory context.  Makes no lookups.  The copy
+ * must not outlive the original.
  */
 LsmKeySpace *
 lsm_keyspace_copy(LsmKeySpace *from)
@@ -365,7 +370,9 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	entry->keylen = p - ks->form_key;
 	if (!ks->has_rest)
 		return;
-	/* An index-only scan must be able to make a tuple again.  It is compressed, as now. */
+	/*
+	 * Check that an index-only scan can form the tuple, which compresses values as here.
+	 */
 	if (padding > LSM_MAX_ENTRY_SIZE)
 		pfree(index_form_tuple(ks->desc, values, isnull));
 	if (entry->keylen + (rest - ks->form_rest) > LSM_MAX_ENTRY_SIZE)
@@ -378,8 +385,8 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 }
 
 /*
- * An entry's key as an index tuple.  `room` is used when the key lies in a
- * page, unaligned and without zero bytes after it.
+ * Returns an entry's key as an index tuple.  Copies the key to `room` if it lies in a page,
+ * unaligned and without zero bytes after it.
  */
 IndexTuple
 lsm_key_as_tuple(const LsmEntry *entry, char *room)
@@ -391,7 +398,7 @@ lsm_key_as_tuple(const LsmEntry *entry, char *room)
 	return (IndexTuple) room;
 }
 
-/* Report an entry that does not hold the columns it should. */
+/* Report an entry that does not contain the expected columns. */
 void
 lsm_keyspace_report_entry(LsmKeySpace *ks)
 {
@@ -420,7 +427,7 @@ lsm_rest_split(const LsmKeySpace *ks, const LsmEntry *entry, LsmDetails *details
 	return *included != NULL;
 }
 
-/* The included columns in an entry's rest.  Values by reference are palloc'd. */
+/* Get the included columns from an entry's rest.  Values passed by reference are palloc'd. */
 static void
 deform_included(LsmKeySpace *ks, const uint8 *bytes, Size len, int count, Datum *values,
 				bool *isnull)
@@ -441,8 +448,8 @@ deform_included(LsmKeySpace *ks, const uint8 *bytes, Size len, int count, Datum 
 }
 
 /*
- * Returns the first ncolumns column values of an entry. Values by reference are palloc'd or
- * point into the entry's key. Raises an error if the entry is damaged.
+ * Returns the first ncolumns column values of an entry.  Values passed by reference are palloc'd or
+ * point into the entry's key.  Raises an error if the entry is damaged.
  */
 void
 lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
@@ -478,7 +485,7 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 						ncolumns - ks->nkeys, values + ks->nkeys, isnull + ks->nkeys);
 }
 
-/* An index tuple with the entry's columns and TID, palloc'd. */
+/* Returns a palloc'd index tuple with the entry's columns and TID. */
 IndexTuple
 lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry)
 {
@@ -501,7 +508,7 @@ lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry)
 	return tuple;
 }
 
-/* Compare two values of a column in index order: direction, NULL placement. */
+/* Compare two values of a column in index order, with its direction and NULL placement. */
 int
 lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_null,
 				   Datum b, bool b_null)
@@ -546,9 +553,9 @@ lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 }
 
 /*
- * Returns how many bytes of right's key make a separator between left and right, two
- * neighbouring entries. Returns the whole length (and the TID counts) if they do not differ
- * in a way that allows a cut.
+ * Returns how many bytes of right's key make a separator between the neighboring entries left and
+ * right.  Returns the whole length, so that the TID counts too, if no shorter key separates them,
+ * or if keys are tuples.
  */
 uint32
 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right)
@@ -578,7 +585,7 @@ lsm_nulls_may_repeat(const LsmKeySpace *ks, Relation index, const bool *isnull)
 	return false;
 }
 
-/* The same for an entry's key. */
+/* lsm_nulls_may_repeat for an entry's key. */
 bool
 lsm_key_may_repeat(LsmKeySpace *ks, Relation index, const LsmEntry *entry)
 {

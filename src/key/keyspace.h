@@ -21,9 +21,9 @@ typedef struct LsmKeySpace
 {
 	bool		encoded;		/* keys compare with memcmp */
 	bool		has_rest;		/* entries have a rest part */
-	bool		has_details;	/* which begins with details of key columns; see details.h */
-	uint32		max_keylen;		/* no key is longer, in bytes */
-	uint32		usual_keylen;	/* all keys without nulls have this length, or 0 */
+	bool		has_details;	/* the rest begins with details of key columns; see details.h */
+	uint32		max_keylen;		/* length of the longest possible key, in bytes */
+	uint32		usual_keylen;	/* length of all keys without nulls, or 0 if it varies */
 	int			nkeys;
 	int			natts;			/* with included columns */
 	TupleDesc	desc;
@@ -85,7 +85,7 @@ extern int	lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_
 							   Datum b, bool b_null);
 extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right);
 
-/* Reset a bound to nothing, memory included. Its columns count only up to `ncolumns`. */
+/* Reset a bound and forget its memory.  Columns from `ncolumns` on are not in use. */
 static inline void
 lsm_bound_clear(LsmBound *bound)
 {
@@ -139,8 +139,8 @@ lsm_key_order(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 }
 
 /*
- * Compare an entry (or separator) with a bound. Negative: before it. Positive: after it.
- * Never 0.
+ * Compare an entry (or separator) with a bound.  Returns a negative number if the entry is before
+ * the bound, and a positive number if it is after the bound.  Never returns 0.
  */
 static inline int
 lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
@@ -166,7 +166,7 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 
 /*
  * The first bytes of an entry's key, or of its order code, as a number.  A key with a greater
- * prefix is greater.  Not for the disk.
+ * prefix is greater.  Never written to disk.
  */
 static inline uint64
 lsm_entry_prefix(LsmKeySpace *ks, const LsmEntry *entry)
@@ -174,7 +174,7 @@ lsm_entry_prefix(LsmKeySpace *ks, const LsmEntry *entry)
 	return ks->encoded ? lsm_key_prefix(entry->key, entry->keylen) : lsm_tuple_prefix(ks, entry);
 }
 
-/* The entry that such a bound is next to. */
+/* Get the entry that a bound is next to.  REQUIRES: the bound was made from an entry. */
 static inline void
 lsm_bound_entry(const LsmBound *bound, LsmEntry *entry)
 {

@@ -1,19 +1,18 @@
 /*
  * merge.c
- *	  k-way merge, in both directions, with a tree of losers.
+ *	  A k-way merge in both directions, with a tree of losers.
  *
- * Each inner node of the tree keeps the cursor that lost the comparison there;
- * the winner of all is kept beside it.  When the winner moves on, only the
- * nodes between its leaf and the root are played again: one comparison a level,
- * where a heap takes two (Knuth, The Art of Computer Programming, volume 3,
- * 5.4.1).
+ * Each inner node of the tree keeps the cursor that lost the comparison there.  The overall winner
+ * is kept beside the tree.  When the winner moves on, only the nodes between its leaf and the root
+ * are played again.  This takes one comparison per level, while a heap takes two (Knuth, The Art of
+ * Computer Programming, volume 3, 5.4.1).
  *
- * A scan reads ahead: entries are taken over into an array for as long as no
- * child has to be asked for more, few at first, since the scan may want no more.
- * Who may copy whole pages of a child goes entry by entry.
+ * A scan reads ahead: the merge copies entries into an array until a child has no more decoded
+ * entries.  It copies few entries at first, since the scan may not need more.  A merge whose user
+ * may copy whole pages of a child moves entry by entry.
  *
- * Knows neither runs nor buffer pages.  Since (key, TID) is a total order the
- * result does not depend on the order of the children.
+ * The merge knows neither runs nor buffer pages.  Since (key, TID) is a total order, the result
+ * does not depend on the order of the children.
  */
 #include "postgres.h"
 
@@ -24,7 +23,7 @@
 typedef struct Player
 {
 	uint64		rank;			/* prefix of the key; inverted if backward */
-	LsmCursor  *cursor;			/* NULL at its end, where it loses every comparison */
+	LsmCursor  *cursor;			/* NULL at its end: then it loses every comparison */
 } Player;
 
 typedef struct MergeCursor
@@ -130,7 +129,7 @@ replay_winner(MergeCursor *m)
 
 		if (unlikely(other->rank == moving.rank))
 			loses = comes_first(m, other, &moving);
-		/* Nobody can predict the winner, so exchange the two without a branch. */
+		/* The processor cannot predict the winner, so exchange the two without a branch. */
 		mask = -(uint64) loses;
 		ranks = (other->rank ^ moving.rank) & mask;
 		cursors = ((uintptr_t) other->cursor ^ (uintptr_t) moving.cursor) & (uintptr_t) mask;
@@ -147,8 +146,8 @@ replay_winner(MergeCursor *m)
 }
 
 /*
- * Take over entries of the winners until one of them needs a new array: that would invalidate
- * its current one.
+ * Copy entries of the winners until a winner needs a new array, which would invalidate its current
+ * array.
  */
 static void
 take_batch(MergeCursor *m)
@@ -213,7 +212,7 @@ take_winner(MergeCursor *m)
 }
 
 /*
- * A child has waited for the disk: let the children from *next up to `last` prefetch what
+ * A child has waited for the disk.  Let the children from *next to `last` prefetch the pages that
  * they will need.
  */
 static void
@@ -236,7 +235,7 @@ static void
 seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
 	int			in_flight = 0;
-	int			expected = 0;	/* children before this one have prefetched */
+	int			expected = 0;	/* children before this one were asked to prefetch */
 
 	for (int i = 0; i < m->count; i++)
 	{
@@ -251,7 +250,7 @@ seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanD
 	}
 }
 
-/* At most one child has entries, as in most lookups of a key: nothing to compare. */
+/* At most one child has entries, as in most lookups of a key.  There is nothing to compare. */
 static void
 find_only_one(MergeCursor *m)
 {
@@ -314,8 +313,8 @@ merge_fill(LsmCursor *base)
 }
 
 /*
- * Returns whether all other children stand after this entry of the winner's. Only those that
- * lost to the winner itself need a comparison: they have beaten the rest.
+ * Returns whether all other children stand after this entry of the winner.  Only children that lost
+ * to the winner itself need a comparison: they have beaten the other children.
  */
 static bool
 is_before_losers(MergeCursor *m, const LsmEntry *last)
@@ -354,7 +353,7 @@ merge_skip_page(LsmCursor *base)
 {
 	MergeCursor *m = (MergeCursor *) base;
 
-	Assert(!m->ahead);			/* so there is a tree */
+	Assert(!m->ahead);			/* so the tree exists */
 	lsm_cursor_skip_page(m->winner.cursor);
 	m->alive -= !m->winner.cursor->valid;
 	replay_winner(m);
@@ -383,8 +382,8 @@ static const LsmCursorOps merge_ops = {merge_seek, merge_fill, merge_close, merg
 merge_segment};
 
 /*
- * Create a merge without children. ahead: it serves a scan, which copies no pages. owns: it
- * closes its children when it closes.
+ * Create a merge without children.  With `ahead`, it serves a scan, which copies no pages.  With
+ * `owns`, it closes its children when it is closed.
  */
 LsmCursor *
 lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)
@@ -400,7 +399,7 @@ lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)
 	return &m->base;
 }
 
-/* Set the children. They must be sought next. */
+/* Set the children.  The caller must seek next. */
 void
 lsm_merge_set(LsmCursor *merge, LsmCursor **children, int count)
 {

@@ -7,12 +7,12 @@
  *		uint8		bits of the netmask
  *		host		the bytes of the address from the one on in which the netmask ends
  *
- * This is the order of network_cmp.  It compares the family, then as many bits of the
- * addresses as the shorter netmask has, then the lengths of the netmasks, then all bits.
- * Let a's netmask be no longer than b's.  If their addresses differ within a's netmask,
- * both networks show these bits, and so they decide.  Otherwise b's network is a's, or it
- * has further bits that are not zero and is greater, as b is by its longer netmask.  If
- * the networks are equal, the lengths decide.  If these are equal, the addresses can only
+ * This is the order of network_cmp.  It compares the family, then as many bits of the addresses as
+ * the shorter netmask has, then the lengths of the netmasks, then all bits.  Let a's netmask be no
+ * longer than b's.  If the addresses differ within a's netmask, both networks contain these bits,
+ * and so the bits decide.  Otherwise b's network equals a's, or it has further bits that are not
+ * zero.  In the latter case b's network is greater, and so is b, by its longer netmask.  If the
+ * networks are equal, the lengths decide.  If the lengths are equal too, the addresses can only
  * differ after the netmask.
  *
  * The family tells how long the network is, and the netmask how long the host is.  So no
@@ -46,7 +46,7 @@ lsm_network_encode(Datum value, uint8 *out)
 	return out + size - whole;
 }
 
-/* The length of the code at p, or 0 if the code is damaged.  Its bits are inverted by `flip`. */
+/* Returns the length of the code at p, or 0 if the code is damaged.  `flip` inverts its bits. */
 uint32
 lsm_network_length(const uint8 *p, const uint8 *end, uint8 flip)
 {

@@ -7,7 +7,7 @@
 
 #include "postgres.h"
 
-/* The most bytes that a code has. */
+/* The most bytes of a code. */
 #define LSM_NETWORK_MOST (1 + 16 + 1 + 16)
 
 extern uint8 *lsm_network_encode(Datum value, uint8 *out);

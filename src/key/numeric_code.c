@@ -2,16 +2,16 @@
  * numeric_code.c
  *	  The order-preserving code of numeric values.
  *
- * A code is a lead byte, perhaps an exponent, and digits of base 100.  Some values are
- * a lead byte only:
+ * A code is a lead byte, sometimes an exponent, and digits of base 100.  For some values the code
+ * is only a lead byte:
  *
  *		02		-Infinity
  *		80		0
  *		FD		Infinity
  *		FE		NaN, which is above all
  *
- * Another value is 0.DDDD... * 100^e, and neither the first nor the last digit D is 0.
- * If the value is positive, its code is
+ * Every other value is 0.DDDD... * 100^e, and neither the first nor the last digit D is 0.  If the
+ * value is positive, its code is
  *
  *		lead		82 to FB: 0x98 + e, for e from -22 to 99; 81: e is smaller; FC: larger
  *		exponent	uint16, big-endian: after 81, e + 65536; after FC, e - 100
@@ -19,18 +19,18 @@
  *
  * The code of a negative value is that of its absolute value with all bits inverted.
  *
- * This is the order of numeric_cmp: lead and exponent come in the order of e, and then
- * digits decide.  If a value's digits are the beginning of another one's, the byte of its
- * last digit is the smaller one.  That byte is the only even one, so no code is the
+ * This is the order of numeric_cmp: lead and exponent are in the order of e, and then the digits
+ * decide.  If a value's digits are the beginning of another value's digits, the byte of the shorter
+ * value's last digit is less.  The byte of the last digit is the only even one, so no code is the
  * beginning of another code.
  *
- * Equal values have equal codes, so the display scale is not in the code.  Decoding
- * assumes the scale that the column's type says, or else the least one that shows all
- * digits.  If the value has another scale, its detail is that scale plus 1.
+ * Equal values have equal codes, so the display scale is not in the code.  Decoding assumes the
+ * scale of the column's type, or, if the type has none, the least scale that shows all digits.  If
+ * the value has another scale, its detail is that scale plus 1.
  *
- * Core keeps the layout of stored numerics to itself (numeric.c), but cannot change it:
- * pg_upgrade takes tables as they are.  A value is a header of one or two uint16 and
- * digits of base 10000, each an int16.
+ * The layout of stored numerics is private to core (numeric.c).  But core cannot change the layout,
+ * since pg_upgrade keeps tables as they are.  A value is a header of one or two uint16 and digits
+ * of base 10000, each an int16.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@
 
 /* The first uint16 of the header. */
 #define KIND_MASK			0xC000
-#define KIND_SHORT			0x8000	/* of the header; else an int16 follows, the weight */
+#define KIND_SHORT			0x8000	/* of the header; otherwise an int16 follows, the weight */
 #define KIND_SPECIAL		0xC000
 #define LONG_NEGATIVE		0x4000
 #define LONG_SCALE_MASK		0x3FFF
@@ -72,7 +72,7 @@ typedef struct StoredNumeric
 	bool		negative;
 	int			scale;			/* digits that are shown after the point */
 	int			weight;
-	int			count;			/* of digits; neither the first nor the last one is 0 */
+	int			count;			/* of digits; neither the first nor the last digit is 0 */
 	const char *digits;			/* perhaps not aligned */
 } StoredNumeric;
 
@@ -85,7 +85,7 @@ digit_at(const StoredNumeric *n, int i)
 	return digit;
 }
 
-/* Core stores no zero digits at the ends, and its comparisons do not rely on that. */
+/* Core stores no zero digits at the ends, but its comparisons do not rely on that. */
 static void
 strip_zeros(StoredNumeric *n)
 {
@@ -137,7 +137,7 @@ read_numeric(Datum value, StoredNumeric *n)
 	strip_zeros(n);
 }
 
-/* An upper bound of the size of a value's code. */
+/* Returns an upper bound of the size of a value's code. */
 uint32
 lsm_numeric_size(Datum value)
 {
@@ -197,7 +197,7 @@ lsm_numeric_encode(Datum value, uint8 *out)
 	return out;
 }
 
-/* The length of the code at p, or 0 if the code is damaged.  Its bits are inverted by `flip`. */
+/* Returns the length of the code at p, or 0 if the code is damaged.  `flip` inverts its bits. */
 uint32
 lsm_numeric_length(const uint8 *p, const uint8 *end, uint8 flip)
 {
@@ -230,7 +230,9 @@ lsm_numeric_length(const uint8 *p, const uint8 *end, uint8 flip)
 	return 0;
 }
 
-/* What decoding assumes of a column with this type modifier: 1 + the display scale, or 0. */
+/*
+ * Returns what decoding assumes for a column with this type modifier: 1 + the display scale, or 0.
+ */
 uint16
 lsm_numeric_expected(int32 typmod)
 {
@@ -242,14 +244,16 @@ lsm_numeric_expected(int32 typmod)
 	return 1 + Max(scale, 0);
 }
 
-/* The least scale that shows all digits: the last of `digits`, base 100, is `last`. */
+/*
+ * Returns the least scale that shows all `digits` digits of base 100, where `last` is the last one.
+ */
 static int
 least_scale(int exponent, int digits, int last)
 {
 	return Max(2 * (digits - exponent) - (last % 10 == 0), 0);
 }
 
-/* What the code does not tell, or 0. */
+/* Returns the detail of a value. */
 uint64
 lsm_numeric_detail(Datum value, uint16 expected)
 {
@@ -266,7 +270,10 @@ lsm_numeric_detail(Datum value, uint16 expected)
 		int			last = digit_at(&n, n.count - 1);
 		bool		odd = last % 100 == 0;
 
-		/* As if the weight of the first digit were that of digits of base 100. */
+		/*
+		 * Compute as if the first digit consisted of two digits of base 100, even if the first of
+		 * them is 0.
+		 */
 		scale = least_scale(2 * n.weight + 2, 2 * n.count - odd, odd ? last / 100 : last % 100);
 	}
 	return n.scale == scale ? 0 : (uint64) n.scale + 1;
@@ -297,7 +304,9 @@ make_numeric(const StoredNumeric *n, char **digits)
 	return result;
 }
 
-/* Read lead and exponent of a code that lsm_numeric_length has accepted.  Returns the digits. */
+/*
+ * Read the lead and exponent of a code that lsm_numeric_length has accepted.  Returns the digits.
+ */
 static const uint8 *
 read_exponent(const uint8 *code, uint8 flip, int *exponent)
 {
@@ -312,7 +321,7 @@ read_exponent(const uint8 *code, uint8 flip, int *exponent)
 	return code + 3;
 }
 
-/* The special value of a lead byte, or 0. */
+/* Returns the special value of a lead byte, or 0. */
 static uint16
 special_of(uint8 lead)
 {
@@ -321,7 +330,7 @@ special_of(uint8 lead)
 }
 
 /*
- * Decode a code that lsm_numeric_length has accepted.  Returns 0 if code or detail are
+ * Decode a code that lsm_numeric_length has accepted.  Returns 0 if the code or the detail is
  * damaged.
  */
 Datum
@@ -354,7 +363,7 @@ lsm_numeric_decode(const uint8 *code, uint32 len, uint64 detail, uint16 expected
 		return (Datum) 0;
 
 	result = make_numeric(&n, &digits);
-	at = exponent % 2 != 0;		/* the first one is the low half of a digit */
+	at = exponent % 2 != 0;		/* the first digit is the low half of a stored digit */
 	for (; from < code + len; from++, at++)
 	{
 		char	   *to = digits + at / 2 * sizeof(int16);

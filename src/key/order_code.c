@@ -1,11 +1,11 @@
 /*
  * order_code.c
- *	  The first bytes of the order of tuple keys.
+ *	  Order codes: bytes that decide most comparisons of tuple keys.
  *
- * An order code is made of the codes of leading columns that have one (encode.c), and of the
- * marker and the abbreviation of the column after them (sort_support.c). A lesser key never has
- * a greater order code; keys that differ may have the same. Order codes depend on the version of
- * the ICU library, so they live in memory only.
+ * An order code consists of the codes of leading columns that have a code (encode.c), and of the
+ * marker and the abbreviation of the column after them (sort_support.c).  A lesser key never has a
+ * greater order code.  Different keys may have the same order code.  Order codes depend on the
+ * version of the ICU library, so they live in memory only.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ is_abbreviated(LsmKeySpace *ks, int column)
 	return lsm_has_abbreviations(&ks->columns[column], GetMemoryChunkContext(ks->form_key));
 }
 
-/* Have the keys of the index order codes?  Else all are empty. */
+/* Do the keys of the index have order codes?  Otherwise all order codes are empty. */
 bool
 lsm_has_order_codes(LsmKeySpace *ks)
 {
@@ -45,7 +45,7 @@ append_code(LsmOrderCode *order, const LsmColumn *column, Datum value, bool isnu
 	lsm_code_free(&code);
 }
 
-/* The marker of a null or a value, as codes have it, and the abbreviation. */
+/* Append the marker of a null or a value, as in codes, and the abbreviation. */
 static void
 append_abbreviation(LsmOrderCode *order, LsmColumn *c, Datum value, bool isnull)
 {
@@ -62,7 +62,7 @@ append_abbreviation(LsmOrderCode *order, LsmColumn *c, Datum value, bool isnull)
 	append(order, code + 1, sizeof(number));
 }
 
-/* Append a column to those before it.  False if nothing may follow. */
+/* Append a column.  False if no column may follow. */
 bool
 lsm_order_add(LsmOrderCode *order, LsmKeySpace *ks, int column, Datum value, bool isnull)
 {

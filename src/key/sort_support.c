@@ -1,13 +1,13 @@
 /*
  * sort_support.c
- *	  Core's faster ways to compare text that is not in the order of its bytes.
+ *	  Core's faster comparisons of text whose order is not that of its bytes.
  *
- * The comparison for sorts gives the result of bttextcmp, but looks up the collation only once
- * and remembers the texts that it compared last.
+ * The comparison for sorts returns the same as bttextcmp, but looks up the collation only once and
+ * remembers the texts that it compared last.
  *
- * An abbreviation is a number. Of two values the greater one never has the lesser number: core
- * takes the first 8 bytes of the ICU sort key. They depend on the version of the library, so
- * none may get to disk. Core trusts no sort keys of libc.
+ * An abbreviation is a number.  The greater of two values never has the lesser number: core takes
+ * the first 8 bytes of the ICU sort key.  These bytes depend on the version of the library, so
+ * abbreviations must not get to disk.  Core does not trust sort keys of libc.
  */
 #include "postgres.h"
 
@@ -16,7 +16,10 @@
 #include "utils/fmgroids.h"
 #include "utils/sortsupport.h"
 
-/* Ask core for its support of a column's sorts, in the current memory context.  NULL if there is none. */
+/*
+ * Get core's sort support for a column, in the current memory context.  Returns NULL if there is
+ * none.
+ */
 static SortSupport
 ask_core(const LsmColumn *column, bool abbreviate)
 {
@@ -38,8 +41,8 @@ ask_core(const LsmColumn *column, bool abbreviate)
 }
 
 /*
- * The comparison of a column's values for sorts, in the current memory context, or NULL.  It
- * calls no user's code and leaves no memory behind.
+ * Returns the comparison for sorts of a column's values, in the current memory context, or NULL.
+ * The comparison calls no user code and leaks no memory.
  */
 SortSupport
 lsm_sort_support(const LsmColumn *column)
@@ -50,8 +53,8 @@ lsm_sort_support(const LsmColumn *column)
 }
 
 /*
- * Can values of this column be abbreviated?  They have no code then.  What that needs is made in
- * `context`, which is the column's own.
+ * Can values of this column be abbreviated?  Then they have no code.  Allocates the state for this
+ * in `context`, the column's memory context.
  */
 bool
 lsm_has_abbreviations(LsmColumn *column, MemoryContext context)
@@ -60,7 +63,7 @@ lsm_has_abbreviations(LsmColumn *column, MemoryContext context)
 		return false;
 	if (!column->asked_for_abbreviation)
 	{
-		/* One of its own: converting and comparing share buffers otherwise. */
+		/* Use a separate SortSupport: otherwise converting and comparing would share buffers. */
 		MemoryContext old = MemoryContextSwitchTo(context);
 
 		column->abbreviation = ask_core(column, true);
@@ -80,6 +83,6 @@ lsm_abbreviate(LsmColumn *column, Datum value)
 {
 	Datum		result = column->abbreviation->abbrev_converter(value, column->abbreviation);
 
-	/* Where a Datum has four bytes they are the first ones. */
+	/* If a Datum has four bytes, these are the first four. */
 	return sizeof(Datum) == 8 ? (uint64) result : (uint64) result << 32;
 }

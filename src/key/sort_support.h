@@ -1,6 +1,6 @@
 /*
  * sort_support.h
- *	  Core's faster ways to compare text that is not in the order of its bytes.
+ *	  Core's faster comparisons of text whose order is not that of its bytes.
  */
 #ifndef LSM_SORT_SUPPORT_H
 #define LSM_SORT_SUPPORT_H

@@ -2,12 +2,11 @@
  * string_code.c
  *	  The order-preserving codes of text, name and char(n) values.
  *
- * A code is the bytes of the string, of which none is 0, and a zero byte.
+ * A code is the bytes of the string, and a zero byte.  The string itself contains no zero byte.
  *
- * Blanks at the end of a char(n) value do not count in comparisons, and are not in the
- * code.  Decoding adds as many as make the length that the column's type says, or none if
- * it says nothing.  If a value has another number of blanks, its detail is that number
- * plus 1.
+ * Trailing blanks of a char(n) value do not count in comparisons, and are not in the code.
+ * Decoding pads the value with blanks to the length of the column's type, or adds none if the type
+ * has no length.  If a value has another number of blanks, its detail is that number plus 1.
  */
 #include "postgres.h"
 
@@ -17,7 +16,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-/* The length of the code at p, or 0 if it is damaged.  Its bits are inverted by `flip`. */
+/* Returns the length of the code at p, or 0 if the code is damaged.  `flip` inverts its bits. */
 uint32
 lsm_string_length(const uint8 *p, const uint8 *end, uint8 flip)
 {
@@ -69,7 +68,7 @@ lsm_name_decode(const uint8 *code, uint32 len)
 
 /* --- char(n) ------------------------------------------------------------------------ */
 
-/* The bytes of a value without blanks at its end. */
+/* Returns the length of a value in bytes, without trailing blanks. */
 static uint32
 trimmed_length(Datum value)
 {
@@ -93,14 +92,14 @@ lsm_bpchar_encode(Datum value, uint8 *out)
 	return put_string(out, VARDATA_ANY(DatumGetPointer(value)), trimmed_length(value));
 }
 
-/* The blanks at the end of a value. */
+/* Returns the number of trailing blanks of a value. */
 uint32
 lsm_bpchar_blanks(Datum value)
 {
 	return VARSIZE_ANY_EXHDR(DatumGetPointer(value)) - trimmed_length(value);
 }
 
-/* What decoding assumes of a column with this type modifier: the length in characters, or 0. */
+/* Returns what decoding assumes for this type modifier: the length in characters, or 0. */
 uint16
 lsm_bpchar_expected(int32 typmod)
 {
@@ -109,7 +108,7 @@ lsm_bpchar_expected(int32 typmod)
 	return length > 0 && length <= PG_UINT16_MAX ? length : 0;
 }
 
-/* The blanks that are expected after such a string. */
+/* Returns the number of blanks that decoding adds to a string. */
 static uint32
 expected_blanks(const char *string, uint32 len, uint16 expected)
 {
@@ -118,7 +117,7 @@ expected_blanks(const char *string, uint32 len, uint16 expected)
 	return Max((int) expected - length, 0);
 }
 
-/* What the code does not tell, or 0. */
+/* Returns the detail of a value. */
 uint64
 lsm_bpchar_detail(Datum value, uint16 expected)
 {

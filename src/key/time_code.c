@@ -2,29 +2,29 @@
  * time_code.c
  *	  The order-preserving codes of interval and timetz values.
  *
- * An interval compares as its months of 30 days, its days of 24 hours and its time
- * together (interval_cmp).  Its code is that span:
+ * An interval compares as the sum of its months of 30 days, its days of 24 hours, and its time
+ * (interval_cmp).  Its code is that span:
  *
  *		int40		days, rounded down; big-endian, 2^39 added
  *		uint40		microseconds within the day, big-endian
  *
- * The infinite intervals of 17 are the least and the greatest value of all three fields,
+ * The infinite intervals of PostgreSQL 17 have the least or the greatest value in all three fields,
  * and so come first and last.
  *
- * Many intervals have the same span.  Decoding assumes one without months, whose days and
- * time have the same sign, and whose time is less than a day.  (If there are too many days
- * for the field, it assumes months, and if these are too many, time.)  If an interval is
- * another one, its detail tells months and days, and the time is what the span leaves:
+ * Many intervals have the same span.  Decoding assumes the interval that has no months, days and
+ * time with the same sign, and a time of less than a day.  (If the days do not fit their field,
+ * decoding assumes months.  If the months do not fit either, it assumes a longer time.)  If the
+ * interval differs, its detail has the months and days, and the time is the remainder of the span:
  *
- *		bits 0-1	0: days are as expected with these months; 1: there are none; 2: others
- *		bits 2-33	months less those that are expected, modulo 2^32
- *		bits 34-63	after 2: days less those that are expected (fewer than 2^28: else the time
+ *		bits 0-1	0: days are as assumed for these months; 1: no days; 2: other days
+ *		bits 2-33	months minus the assumed months, modulo 2^32
+ *		bits 34-63	after 2: days minus the assumed days (less than 2^28, since otherwise the time
  *					would not fit its field)
  *
- * Differences are folded, so that numbers near 0 take few bits: n >= 0 as 2n, others as
- * -2n - 1.
+ * Differences are folded, so that numbers near 0 take few bits: n becomes 2n if n >= 0, and -2n - 1
+ * otherwise.
  *
- * A timetz compares as the time in UTC, and then as its zone (timetz_cmp):
+ * A timetz compares by its time in UTC, and then by its zone (timetz_cmp):
  *
  *		int64		time + zone, in microseconds; big-endian, sign bit inverted
  *		int32		zone, in seconds west of UTC; big-endian, sign bit inverted
@@ -97,14 +97,14 @@ clamp(int64 n)
 	return (int32) Min(Max(n, PG_INT32_MIN), PG_INT32_MAX);
 }
 
-/* The months that are expected of an interval. */
+/* Returns the months that decoding assumes. */
 static int32
 expected_months(const Span *span)
 {
 	return span->days == clamp(span->days) ? 0 : clamp(span->days / 30);
 }
 
-/* The days that are expected of an interval with these months. */
+/* Returns the days that decoding assumes for an interval with these months. */
 static int32
 expected_days(const Span *span, int32 months)
 {
@@ -113,7 +113,7 @@ expected_days(const Span *span, int32 months)
 	return clamp(days < 0 && span->micros > 0 ? days + 1 : days);
 }
 
-/* Numbers modulo 2^32. */
+/* Arithmetic modulo 2^32. */
 static int32
 add(int32 a, int32 b)
 {
@@ -126,7 +126,7 @@ subtract(int32 a, int32 b)
 	return (int32) ((uint32) a - (uint32) b);
 }
 
-/* What the code of an interval does not tell, or 0. */
+/* Returns the detail of an interval. */
 uint64
 lsm_interval_detail(Datum value)
 {
@@ -140,7 +140,7 @@ lsm_interval_detail(Datum value)
 		(uint64) (kind == DAYS_OTHER ? days : 0) << DAYS_SHIFT;
 }
 
-/* Decode an interval.  Returns 0 if code or detail are damaged. */
+/* Decode an interval.  Returns 0 if the code or the detail is damaged. */
 Datum
 lsm_interval_decode(const uint8 *code, uint64 detail)
 {
@@ -156,7 +156,7 @@ lsm_interval_decode(const uint8 *code, uint64 detail)
 		interval->day = add(expected_days(&span, interval->month),
 							unfold((uint32) (detail >> DAYS_SHIFT)));
 
-	/* The product may be out of range where the sum is not. */
+	/* Avoid a product that is out of range although the sum is not. */
 	days = span.days - interval->month * INT64CONST(30) - interval->day;
 	if (days < 0)
 	{

@@ -2,9 +2,9 @@
  * tuple.c
  *	  Makes the index tuples that index-only scans return.
  *
- * If all columns are encoded, have a fixed length and belong to the key, the tuples of all
- * entries without nulls have the same layout. Then one tuple is laid out in advance, and each
- * entry only fills in its values. Other tuples are formed one by one.
+ * If all columns are encoded, have a fixed length and belong to the key, the tuples of all entries
+ * without nulls have the same layout. Then one tuple is laid out in advance, and only the values of
+ * each entry are filled in. Other tuples are formed one by one.
  */
 #include "postgres.h"
 

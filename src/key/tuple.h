@@ -16,7 +16,7 @@ typedef struct LsmFixedColumn
 	uint64		mask;			/* mask of the bits that the key inverts */
 } LsmFixedColumn;
 
-/* Makes tuples, each in place of the one before if possible. */
+/* Makes tuples. If possible, each tuple overwrites the previous one in place. */
 typedef struct LsmTupleMaker
 {
 	LsmKeySpace *ks;

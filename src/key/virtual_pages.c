@@ -1,15 +1,15 @@
 /*
  * virtual_pages.c
- *	  The virtual pages of an index: numbers that come from keys alone.
+ *	  The virtual pages of an index: page numbers computed only from keys.
  *
- * - Each number of leading columns has pages: hashes of these columns.
- * - Encoded keys, padded with zeros, form a tree. A node of depth d holds the keys with the same
+ * - For each number of leading columns, the hashes of these columns are pages.
+ * - Encoded keys, padded with zeros, form a tree. A node of depth d contains the keys with the same
  *   first d nibbles. Each node from LSM_LEAST_DEPTH to LSM_MOST_DEPTH is a page. (The first two
  *   nibbles are the marker of the first column.)
- * - Tuple keys form such a tree by their order codes (order_code.c).
+ * - The order codes of tuple keys form such a tree too (order_code.c).
  *
- * The pages of a range cover it. So a key within the range is on one of them, whatever the
- * version of the index. Different pages may have the same number.
+ * The pages of a range cover the range. So a key within the range is on one of these pages,
+ * whatever the version of the index. Different pages may have the same number.
  */
 #include "postgres.h"
 
@@ -21,7 +21,7 @@
 
 StaticAssertDecl(LSM_MOST_DEPTH == 2 * LSM_ORDER_BYTES, "nodes must have all of an order code");
 
-/* Seeds of hashes: depths of nodes, and from here on numbers of columns. */
+/* Seeds of hashes: the depths of nodes, and, from SEED_COLUMNS on, numbers of columns. */
 #define SEED_COLUMNS		1000
 
 static BlockNumber
@@ -45,7 +45,7 @@ typedef struct Nibbles
 	uint8		nibble[LSM_MOST_DEPTH];
 } Nibbles;
 
-/* Take the first nibbles of a key. Behind its end all nibbles are `pad`. */
+/* Take the first nibbles of a key. After its end all nibbles are `pad`. */
 static void
 take_nibbles(Nibbles *n, const uint8 *key, uint32 length, uint8 pad)
 {
@@ -85,8 +85,8 @@ greatest_depth(LsmKeySpace *ks)
 }
 
 /*
- * Returns the greatest depth where at most LSM_RANGE_PAGES nodes cover what lies between two
- * keys, and their number: 0 if nothing lies between.
+ * Returns the greatest depth where at most LSM_RANGE_PAGES nodes cover the range between two keys.
+ * *count is the number of these nodes, 0 if the range is empty.
  */
 static int
 find_cover(LsmKeySpace *ks, const Nibbles *low, const Nibbles *high, int *count)
@@ -106,7 +106,7 @@ find_cover(LsmKeySpace *ks, const Nibbles *low, const Nibbles *high, int *count)
 	return depth;
 }
 
-/* Do nodes tell the keys with these leading columns from others? */
+/* Do leading columns of this length have a node of their own? */
 static bool
 has_own_node(LsmKeySpace *ks, uint32 length)
 {
@@ -114,7 +114,7 @@ has_own_node(LsmKeySpace *ks, uint32 length)
 }
 
 /*
- * Finds the nodes that cover what lies between two codes, if they are at least `least` nibbles
+ * Finds the nodes that cover the range between two codes, if they are at least `least` nibbles
  * deep. Returns their number, or -1.
  */
 static int
@@ -178,7 +178,7 @@ tuple_columns_page(uint64 hash, int columns)
 	return columns_page((const uint8 *) &hash, sizeof(hash), columns);
 }
 
-/* Complete the order code of a bound, which has that of the columns before `column`. */
+/* Complete the order code of a bound, which already covers the columns before `column`. */
 static void
 complete_order(LsmOrderCode *order, LsmKeySpace *ks, const LsmBound *bound, int column)
 {
@@ -193,7 +193,7 @@ complete_order(LsmOrderCode *order, LsmKeySpace *ks, const LsmBound *bound, int 
 
 /*
  * Finds the nodes of a range of tuple keys, if they are finer than the page of the columns that
- * have one value in it: these must end in the order code.
+ * have only one value in the range. So the codes of these columns must end within the order code.
  */
 static int
 nodes_of_tuple_range(LsmKeySpace *ks, const LsmBound *low, const LsmBound *high, int shared,
@@ -241,8 +241,8 @@ pages_of_tuple_range(LsmKeySpace *ks, const LsmBound *low, const LsmBound *high,
 }
 
 /*
- * Finds the pages of what lies between two bounds. Returns their number, at most
- * LSM_RANGE_PAGES; or -1 if only the whole index covers it. Runs hash functions.
+ * Finds the pages of the range between two bounds. Returns their number, at most LSM_RANGE_PAGES,
+ * or -1 if only the whole index covers the range. Runs hash functions.
  */
 int
 lsm_pages_of_range(LsmKeySpace *ks, const LsmBound *low, const LsmBound *high, BlockNumber *pages)
