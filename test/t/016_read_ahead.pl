@@ -127,7 +127,8 @@ sub reads_of
 	return table_reads() - $before;
 }
 my $all_there = q{INSERT INTO c SELECT hashint8extended(i * 50, 1), 'z' FROM generate_series(1, 1200) i ON CONFLICT DO NOTHING};
-cmp_ok(reads_of($all_there), '>', 1000, 'ON CONFLICT: the rows that are there are read');
+# From 19 on, the queries above have marked some of the pages as visible to everybody.
+cmp_ok(reads_of($all_there), '>', 300, 'ON CONFLICT: the rows that are there are read');
 $node->safe_psql('postgres', 'VACUUM c');
 cmp_ok(reads_of($all_there), '<', 10, 'ON CONFLICT: after VACUUM they are not');
 is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE f = 'z') FROM c}), '60300|0', 'ON CONFLICT: no row was added');
