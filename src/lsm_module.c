@@ -22,6 +22,7 @@
 #include "recovery/recovery.h"
 #include "schedule/schedule.h"
 #include "unique/on_conflict.h"
+#include "utils/guc.h"
 
 PG_MODULE_MAGIC;
 
@@ -38,6 +39,7 @@ static RmgrData lsm_rmgr = {
 void
 _PG_init(void)
 {
+	lsm_require_block_size(atoi(GetConfigOption("block_size", false, false)));
 	lsm_guc_define();
 	lsm_options_init();
 	lsm_compare_init();

@@ -1,6 +1,7 @@
 /*
  * preload.c
- *	  Prevents writes unless the library is preloaded.
+ *	  Prevents use by a server that the library was not built for, and writes unless the library is
+ *	  preloaded.
  *
  * A custom resource manager can only be registered at server start.  Without it, our WAL records
  * could not be replayed, so nothing may write them.
@@ -13,6 +14,22 @@
 #define WHAT_TO_ADD	"Add \"shared_preload_libraries = 'pg_lsm'\" to postgresql.conf and restart the server."
 
 bool		lsm_preloaded = false;
+
+/*
+ * Raise an error if the server's blocks have another size, in bytes, than those that the library
+ * was built for.  The server itself compares only the major versions.
+ */
+void
+lsm_require_block_size(int server_size)
+{
+	if (server_size != BLCKSZ)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("pg_lsm was built for another block size"),
+				 errdetail("The library uses blocks of %d bytes, but the server uses blocks of %d bytes.",
+						   BLCKSZ, server_size),
+				 errhint("Build pg_lsm with the pg_config of this server.")));
+}
 
 /*
  * Raise an error unless the library is preloaded.  way_out is empty, or a sentence for the hint

@@ -1,6 +1,6 @@
 /*
  * preload.h
- *	  Was the library loaded at server start?
+ *	  Does the library fit the server, and was it loaded at server start?
  */
 #ifndef LSM_PRELOAD_H
 #define LSM_PRELOAD_H
@@ -11,6 +11,7 @@
 
 extern bool lsm_preloaded;
 
+extern PGDLLEXPORT void lsm_require_block_size(int server_size);
 extern void lsm_require_preload(const char *way_out);
 extern bool lsm_warn_of_preload(Relation index);
 

@@ -25,6 +25,10 @@ PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(late_keys);
 PG_FUNCTION_INFO_V1(insert_outside);
+PG_FUNCTION_INFO_V1(server_of_block_size);
+
+/* In pg_lsm. */
+extern void lsm_require_block_size(int server_size);
 
 #if PG_VERSION_NUM >= 190000
 #define BEGIN_SCAN(heap, index, snapshot, keys) \
@@ -160,4 +164,12 @@ insert_outside(PG_FUNCTION_ARGS)
 		PopActiveSnapshot();
 		PG_RETURN_DATUM(counts);
 	}
+}
+
+/* server_of_block_size(bytes int): loads pg_lsm as a server with such blocks does. */
+Datum
+server_of_block_size(PG_FUNCTION_ARGS)
+{
+	lsm_require_block_size(PG_GETARG_INT32(0));
+	PG_RETURN_VOID();
 }

@@ -16,5 +16,9 @@ SELECT insert_outside('called_lsm', 7, 1), insert_outside('called_btree', 7, 11)
 SELECT t.error_of('SELECT insert_outside(''called_lsm'', 8, 1)');
 SELECT insert_outside('called_lsm', 7, 31);
 SELECT lsm_check('called_lsm', true), lsm_check('called_unique', true);
+-- A server with blocks of another size than the library's.
+CREATE FUNCTION server_of_block_size(bytes int) RETURNS void AS 'lsm_callers' LANGUAGE C STRICT;
+SELECT server_of_block_size(current_setting('block_size')::int);
+SELECT server_of_block_size(4096);
 DROP TABLE called;
-DROP FUNCTION late_keys, insert_outside;
+DROP FUNCTION late_keys, insert_outside, server_of_block_size;

@@ -8,6 +8,8 @@ CREATE INDEX t1_k ON t1 USING lsm (k);
 SELECT t.error_of('ALTER TABLE t1 ADD CONSTRAINT t1_pk PRIMARY KEY USING INDEX t1_k');
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (k) WITH (no_such_parameter = 1)'), t.error_of('ALTER INDEX t1_k SET (no_such_parameter = 1)');
 SELECT t.error_of('SET pg_lsm.debug_merge_fanout = 1'), t.error_of('SET pg_lsm.debug_buffer_entries = -1'), t.error_of('SET pg_lsm.debug_segment_size = -1');
+ALTER SYSTEM SET pg_lsm.max_workers = 65;
+SET pg_lsm.prefetch_depth = -1;
 SELECT t.error_of('SET pg_lsm.no_such_setting = 1');
 -- Too many columns is a limit of PostgreSQL.
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (' || (SELECT string_agg('k', ', ') FROM generate_series(1, 33)) || ')');

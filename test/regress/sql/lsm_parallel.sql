@@ -71,6 +71,14 @@ DELETE FROM pu WHERE n = -1;
 CREATE UNIQUE INDEX pu_k ON pu USING lsm (k);
 SELECT lsm_check('pu_k', true), t.same('SELECT * FROM pu WHERE k IN (33, 15000)'), t.same('SELECT k FROM pu ORDER BY k');
 ROLLBACK;
+-- No workers are to be had: one process does it all.
+SET max_parallel_workers = 0;
+DELETE FROM pu WHERE n = -1;
+CREATE UNIQUE INDEX pu_k ON pu USING lsm (k);
+CREATE INDEX pu_t ON pu USING lsm (t);
+VACUUM (PARALLEL 2, INDEX_CLEANUP ON) pu;
+SELECT lsm_check('pu_k', true), lsm_check('pu_t', true);
+RESET max_parallel_workers;
 DROP TABLE pu;
 -- What workers must not run, and tables that they cannot see.
 CREATE FUNCTION unsafe(i int) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL UNSAFE AS 'SELECT i + 1';
