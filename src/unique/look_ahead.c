@@ -1,19 +1,21 @@
 /*
  * look_ahead.c
- *	  INSERT ... ON CONFLICT of many rows: takes rows ahead, and prefetches what they will read.
+ *	  INSERT ... ON CONFLICT of many rows: takes rows ahead, and prefetches the pages that
+ *	  the executor will read for them.
  *
- * The executor inserts one row after the other.  It looks for the row's key and, if the key is
- * there, for the row that has it.  Then it inserts the new row, whose entry looks for the key
- * again.  Each search asks all runs.  In an index larger than memory, a key that is there
- * costs a read of a leaf and a read of a page of the table, and the executor waits for both.
+ * The executor inserts the rows one by one.  For each row, it searches the index for the key.  If
+ * the key exists, the executor reads the table row that has it.  Otherwise it inserts the new row,
+ * and aminsert searches for the key again.  Each search asks all runs.  If the index is larger than
+ * memory, a key that exists costs a read of a leaf and a read of a table page.  The executor waits
+ * for both.
  *
- * So we put a function between the ModifyTable node and the plan below it.  It takes many rows
- * at once, looks for their keys together (look_ahead_keys.c), prefetches the table's pages,
- * and hands the rows on one by one.  The executor still looks for each key that is there, but it
- * finds the pages in memory.  A missing key is looked for by its insert only, in what is new.
+ * So we put a function between the ModifyTable node and the plan below it.  The function takes many
+ * rows at once, searches for their keys together (look_ahead_keys.c), prefetches the table's pages,
+ * and hands the rows on one by one.  The executor still searches for each key that exists, but it
+ * finds the pages in memory.  For a missing key, only aminsert searches, and only in new runs.
  *
- * With DO NOTHING we keep some rows back altogether: keep_back.c.  look_ahead_plan.c says
- * which plans may run ahead.
+ * With DO NOTHING, keep_back.c keeps some rows back.  look_ahead_plan.c decides which plans may run
+ * ahead.
  */
 #include "postgres.h"
 
@@ -27,12 +29,12 @@
 #include "utils/memutils.h"
 
 /*
- * If most keys are there, looking ahead pays only if at least one page in so many rows had to
- * be read.
+ * If most keys exist, looking ahead pays only if at least one page had to be read for each
+ * ROWS_PER_READ rows.
  */
 #define ROWS_PER_READ	16
 
-/* Rows that pass without looking ahead after it did not pay. */
+/* After looking ahead did not pay, this many rows pass without it. */
 #define ROWS_TO_PASS	2048
 
 static LsmLookAhead *current;
@@ -45,8 +47,8 @@ needs_block(const LsmLookAhead *a, int row)
 }
 
 /*
- * All taken rows are handed on.  If most keys were there, and their rows in memory, looking
- * ahead did not pay, and some rows pass.
+ * Called when all taken rows have been handed on.  If most keys existed and their rows were in
+ * memory, looking ahead did not pay, and the next ROWS_TO_PASS rows pass without it.
  */
 static void
 judge_look_ahead(LsmLookAhead *a, LsmIndex *index)
@@ -80,7 +82,10 @@ keep_copy(LsmLookAhead *a, TupleTableSlot *row)
 {
 	MemoryContext old = MemoryContextSwitchTo(a->row_context);
 
-	/* A copy of the descriptor: each slot would take a reference to a relation's own. */
+	/*
+	 * Use a copy of the descriptor.  Otherwise each slot would take a reference to the relation's
+	 * descriptor.
+	 */
 	if (a->descriptor == NULL)
 		a->descriptor = CreateTupleDescCopyConstr(row->tts_tupleDescriptor);
 	if (a->rows[a->count] == NULL)
@@ -117,7 +122,7 @@ take_rows(LsmLookAhead *a)
 	} while (a->count < LSM_ROWS_AHEAD && !is_row_memory_full(a));
 }
 
-/* Prefetch pages of the table for the rows from the next one on. */
+/* Prefetch table pages for the rows that come next. */
 static void
 prefetch_blocks(LsmLookAhead *a)
 {
@@ -133,9 +138,9 @@ prefetch_blocks(LsmLookAhead *a)
 }
 
 /*
- * The executor is about to get a row.  Before it inserts the row it checks whether there is a
- * conflict, unless the key is absent.  If another session has inserted the key since, the
- * insert itself finds that out (am/insert.c), and the executor starts again, with a check.
+ * Called when the executor is about to get a row.  Let the executor check for a conflict, unless
+ * the key is absent.  If another session inserts the key in the meantime, aminsert finds the
+ * conflict (am/insert.c), and the executor tries again with the check.
  */
 static inline void
 let_check(LsmLookAhead *a, bool is_absent)
@@ -144,7 +149,7 @@ let_check(LsmLookAhead *a, bool is_absent)
 		a->info->ii_Unique = !is_absent;
 }
 
-/* The next row for the executor, or NULL if all taken rows are done. */
+/* Returns the next row for the executor, or NULL if all taken rows are done. */
 static TupleTableSlot *
 hand_on_row(LsmLookAhead *a)
 {
@@ -172,7 +177,7 @@ clear_rows(LsmLookAhead *a)
 	a->count = a->next = 0;
 }
 
-/* The function that replaces the source's own. */
+/* The function that replaces the source's own function. */
 static TupleTableSlot *
 get_row_ahead(PlanState *source)
 {
@@ -218,7 +223,7 @@ forget_statement(void *arg)
 	lsm_looked_for_release(&((LsmLookAhead *) arg)->keys);
 }
 
-/* The executor has initialised a plan: take rows ahead if the plan allows it. */
+/* Called when the executor has initialized a plan.  Makes it take rows ahead if it may. */
 void
 lsm_look_ahead_start(QueryDesc *query)
 {
@@ -242,13 +247,13 @@ lsm_look_ahead_start(QueryDesc *query)
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &a->on_reset);
 	a->outer = current;
 	current = a;
-	/* ExecProcNode calls it from the first row on, within what EXPLAIN measures. */
+	/* ExecProcNode calls this function from the first row on, and EXPLAIN's timing includes it. */
 	a->source->ExecProcNodeReal = get_row_ahead;
 }
 
 /*
- * A statement's memory may outlive its failure, and its table may be truncated then.  What the
- * statement has found must not outlive it.
+ * A failed statement's memory may outlive the (sub)transaction, and its table may be truncated
+ * after that.  So forget what the statement knew about keys.
  */
 static void
 forget_at_transaction_end(XactEvent event, void *unused)

@@ -1,10 +1,10 @@
 /*
  * look_ahead_keys.c
- *	  INSERT ... ON CONFLICT of many rows: finds which of the taken rows' keys are there.
+ *	  INSERT ... ON CONFLICT of many rows: finds out which keys of the taken rows exist.
  *
- * The keys of all taken rows are looked for together, as for a batch of a unique index.  That
- * tells for each key the block of the table that has its row, and lets the executor's own
- * search skip the runs in which a missing key was looked for (read/looked_for.c).
+ * This file searches for the keys of all taken rows together, as for a batch of a unique index.
+ * The search finds the table block that each existing key leads to.  It also lets later searches
+ * for a missing key skip the runs that this search has read (read/looked_for.c).
  */
 #include "postgres.h"
 
@@ -18,12 +18,12 @@
 #include "unique/look_ahead_state.h"
 #include "utils/memutils.h"
 
-/* A key with more bytes of strings is not looked for: it may be too long for the index. */
+/* A key with more string bytes is not searched for, since it may be too long for the index. */
 #define LONGEST_STRINGS	(LSM_MAX_ENTRY_SIZE / 4)
 
 /* --- the index --------------------------------------------------------------- */
 
-/* Can keys of this index be formed from a row of the plan, and be looked for together? */
+/* Can we form keys of this index from a row of the plan, and search for them together? */
 static bool
 can_find_keys(Relation index, const IndexInfo *info)
 {
@@ -32,7 +32,7 @@ can_find_keys(Relation index, const IndexInfo *info)
 		lsm_index_open(index)->ks->hashing.least_columns > 0;
 }
 
-/* Does each row get a new key in this index, for example of a sequence? */
+/* Does each row get a new key in this index, for example from a sequence? */
 static bool
 generates_keys(const LsmLookAhead *a, const IndexInfo *info)
 {
@@ -62,9 +62,9 @@ is_only_constraint(const ResultRelInfo *target, Relation index)
 }
 
 /*
- * May the executor go without its check for rows whose keys are absent?  It goes without if we
- * tell it that the index is not unique.  But it insists on checking an arbiter that the
- * statement names.  If there is no other constraint, the arbiter need not be named.
+ * May the executor skip its check for rows whose keys are absent?  It skips the check if we tell it
+ * that the index is not unique.  But it always checks an arbiter that the statement names.  If the
+ * table has no other unique or exclusion constraint, we can remove the name.
  */
 static bool
 may_skip_checks(LsmLookAhead *a)
@@ -81,8 +81,8 @@ may_skip_checks(LsmLookAhead *a)
 }
 
 /*
- * Choose the index in which keys are looked for, once core has opened the indexes.  An arbiter
- * is best, then one whose keys may exist.
+ * Choose the index to search, once core has opened the indexes.  Prefers an arbiter, then an index
+ * whose keys may exist.
  */
 void
 lsm_look_ahead_choose_index(LsmLookAhead *a)
@@ -116,7 +116,7 @@ lsm_look_ahead_choose_index(LsmLookAhead *a)
 
 /* --- keys -------------------------------------------------------------------- */
 
-/* The block of an entry's TID. */
+/* Returns the block of an entry's TID. */
 static inline BlockNumber
 block_of_tid(uint64 tid)
 {
@@ -124,8 +124,8 @@ block_of_tid(uint64 tid)
 }
 
 /*
- * Form the key of a row, with the row's number as the block of the TID.  False if the key is
- * not to be looked for.
+ * Form the key of a row, with the row's number as the block of the TID.  Returns false if we should
+ * not search for the key.
  */
 static bool
 form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int number,
@@ -156,9 +156,9 @@ form_row_key(LsmKeySpace *ks, const IndexInfo *info, TupleTableSlot *row, int nu
 }
 
 /*
- * Find the blocks of the table that the keys lead to, and whether the rows can be kept back.
- * While the reader keeps the gate, no other row gets a TID that it finds.  Rows with the same
- * key lead to the same block.
+ * Find out which table blocks the keys lead to, and which rows can be kept back.  While the reader
+ * pins the gate, no other row gets a TID that the reader finds.  Rows with the same key lead to the
+ * same block.
  */
 static void
 find_blocks(LsmLookAhead *a)
@@ -183,7 +183,9 @@ find_blocks(LsmLookAhead *a)
 			block = InvalidBlockNumber;
 			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
 				block = block_of_tid(lsm_reader_entry(reader)->tid);
-			/* Without the gate the TID may be anything.  The table may have grown since, too. */
+			/*
+			 * Without the gate, the TID may be out of date.  The table may also have grown since.
+			 */
 			if (block >= end)
 				block = InvalidBlockNumber;
 			conflicts = a->keeps_back && BlockNumberIsValid(block) &&
@@ -199,7 +201,7 @@ find_blocks(LsmLookAhead *a)
 		ReleaseBuffer(map);
 }
 
-/* Forget what is known of the keys. */
+/* Forget what we know about the keys. */
 void
 lsm_look_ahead_forget_keys(LsmLookAhead *a)
 {
@@ -207,7 +209,7 @@ lsm_look_ahead_forget_keys(LsmLookAhead *a)
 	MemoryContextReset(a->key_context);
 }
 
-/* Prepare to look for keys, for the length of the statement. */
+/* Prepare to search for keys until the end of the statement. */
 static void
 prepare_to_find(LsmLookAhead *a, LsmIndex *index)
 {
@@ -218,7 +220,7 @@ prepare_to_find(LsmLookAhead *a, LsmIndex *index)
 	MemoryContextSwitchTo(old);
 }
 
-/* Look for the keys of the taken rows. */
+/* Search for the keys of the taken rows. */
 void
 lsm_look_ahead_find_keys(LsmLookAhead *a)
 {

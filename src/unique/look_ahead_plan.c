@@ -2,10 +2,10 @@
  * look_ahead_plan.c
  *	  INSERT ... ON CONFLICT of many rows: may the plan run ahead of the inserts?
  *
- * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.
- * Only functions that the plan calls, and rows that it locks, could notice.  So the plan may
- * have only nodes that we know, and no volatile functions except those that generate values,
- * as column defaults do: nextval, gen_random_uuid.
+ * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.  Only
+ * two things could reveal this: functions that the plan calls, and locks that it takes on rows.  So
+ * the plan may contain only nodes that we know.  It may call no volatile functions except those
+ * that generate values, such as nextval and gen_random_uuid in column defaults.
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* The fewest rows that the planner must expect for looking ahead. */
+/* We look ahead only if the planner expects at least this many rows. */
 #define LEAST_ROWS		4
 
 /* Is this a volatile function that reads no table? */
@@ -57,7 +57,9 @@ may_see_inserts(Node *node, void *may_generate)
 {
 	if (node == NULL)
 		return false;
-	/* The expression does not show what domains check, and aggregates never count as volatile. */
+	/*
+	 * The expression does not contain a domain's checks, and aggregates are never marked volatile.
+	 */
 	if (IsA(node, CoerceToDomain) || IsA(node, WindowFunc) ||
 		(IsA(node, Aggref) && ((Aggref *) node)->aggfnoid >= FirstNormalObjectId) ||
 		(IsA(node, NextValueExpr) && !*(bool *) may_generate))
@@ -86,8 +88,8 @@ are_harmless_functions(List *functions, bool *may_generate)
 }
 
 /*
- * Are those expressions harmless that only this kind of node has?  False for unknown kinds.
- * LockRows, for instance, may lock rows that the statement changes.
+ * Are the expressions harmless that only this kind of node has?  Returns false for unknown kinds.
+ * LockRows, for example, may lock rows that the statement changes.
  */
 static bool
 has_harmless_kind(Plan *plan, bool *may_generate)
@@ -145,7 +147,7 @@ scans_sequence(PlanState *state)
 		((SeqScanState *) state)->ss.ss_currentRelation->rd_rel->relkind == RELKIND_SEQUENCE;
 }
 
-/* Might a plan notice that it runs ahead of the inserts? */
+/* Could a plan see a difference if it runs ahead of the inserts? */
 static bool
 may_plan_see_inserts(PlanState *state, void *may_generate)
 {
@@ -156,7 +158,7 @@ may_plan_see_inserts(PlanState *state, void *may_generate)
 		planstate_tree_walker(state, may_plan_see_inserts, may_generate);
 }
 
-/* Might a plan of WITH or of a subquery notice that? */
+/* Could the plan of a CTE or a subquery see a difference? */
 static bool
 may_subplans_see_inserts(EState *estate, bool *may_generate)
 {
@@ -171,8 +173,8 @@ may_subplans_see_inserts(EState *estate, bool *may_generate)
 }
 
 /*
- * May the plan take numbers from a sequence before earlier rows are inserted?  Not if anything
- * that runs for each row could ask for the latest number.
+ * May the plan take numbers from a sequence before earlier rows are inserted?  No, if code that
+ * runs for each row could ask for the sequence's latest number.
  */
 static bool
 may_generate_values(ModifyTableState *state)
@@ -201,7 +203,7 @@ lsm_may_look_ahead(QueryDesc *query)
 		return false;
 	plan = (ModifyTable *) state->ps.plan;
 	table = state->resultRelInfo->ri_RelationDesc;
-	/* Most statements end here, before any expression is looked at. */
+	/* Most statements leave here, before we look at any expression. */
 	if (plan->operation != CMD_INSERT || plan->onConflictAction == ONCONFLICT_NONE ||
 		outerPlan(plan)->plan_rows < LEAST_ROWS || query->estate->es_auxmodifytables != NIL ||
 		table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||

@@ -8,10 +8,10 @@
 #include "executor/executor.h"
 #include "unique/unique.h"
 
-/* Rows that are taken at once: as many keys as a run is probed for together. */
+/* Rows taken at once: as many as the keys that one probe of a run handles (LSM_ROUND_KEYS). */
 #define LSM_ROWS_AHEAD	256
 
-/* Of a statement.  Freed with the memory of its executor. */
+/* The state of a statement.  Freed with its executor's memory. */
 typedef struct LsmLookAhead
 {
 	ResultRelInfo *target;
@@ -33,12 +33,12 @@ typedef struct LsmLookAhead
 
 	/* Keys, look_ahead_keys.c. */
 	bool		is_decided;		/* the index is chosen */
-	Relation	index;			/* the index in which keys are looked for, or NULL */
+	Relation	index;			/* the index to search, or NULL */
 	IndexInfo  *info;			/* of the index */
-	LsmUnique  *unique;			/* looks for keys; keeps its reader, which has filters */
+	LsmUnique  *unique;			/* searches for keys; keeps its reader, which has filters */
 	LsmKeySpace *ks;
 	MemoryContext key_context;	/* until the next keys */
-	LsmLookedFor keys;			/* what is known of the rows' keys */
+	LsmLookedFor keys;			/* what we know about the rows' keys */
 	BlockNumber blocks[LSM_ROWS_AHEAD]; /* of the rows in the table that have the keys, or invalid */
 	bool		absent[LSM_ROWS_AHEAD]; /* the index had no entry with the row's key */
 	bool		skips_checks;	/* the executor need not look for the keys of such rows */
@@ -48,10 +48,10 @@ typedef struct LsmLookAhead
 	bool		conflicts[LSM_ROWS_AHEAD];	/* the row may be kept back; its block is not prefetched */
 
 	MemoryContextCallback on_reset;
-	struct LsmLookAhead *outer; /* of the statement around */
+	struct LsmLookAhead *outer; /* of the outer statement */
 } LsmLookAhead;
 
-/* Does a row in this index keep out another one with its key? */
+/* Is this index an arbiter? */
 static inline bool
 lsm_look_ahead_is_arbiter(const LsmLookAhead *a, Relation index)
 {

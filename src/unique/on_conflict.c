@@ -2,13 +2,13 @@
  * on_conflict.c
  *	  INSERT ... ON CONFLICT with unique lsm indexes, before PostgreSQL 18.
  *
- * Before 18 the executor refuses to prepare a unique index of another method than btree for ON
- * CONFLICT.  Preparing means to note which operator means "equal", and we can do that
- * ourselves: when the executor has initialised a plan, and before it runs, we open the
+ * Before 18, the executor prepares only unique B-trees for ON CONFLICT and refuses other unique
+ * indexes.  To prepare an index means to note which of its operators means "equal".  We do that
+ * ourselves.  When the executor has initialized a plan, and before it runs the plan, we open the
  * table's indexes and note their operators.  The executor does not open them again.
  *
- * The executor opens partitions only when rows are routed to them, and no hook is called
- * there.  So the statement fails, and we add a hint to core's error.
+ * The executor opens a partition only when it routes a row there, and calls no hook.  So the
+ * statement fails, and we add a hint to core's error.
  *
  * From 18 on this file is empty.
  */
@@ -69,7 +69,7 @@ has_unique_lsm(Relation table)
 	return found;
 }
 
-/* Open the indexes of a table as the executor would, if it has a unique lsm index. */
+/* If a table has a unique lsm index, open the table's indexes as the executor would. */
 static void
 open_unique_indexes(ResultRelInfo *target)
 {
@@ -111,7 +111,7 @@ prepare_conflict_targets(PlanState *state)
 		open_unique_indexes(&modify->resultRelInfo[i]);
 }
 
-/* The executor has initialised a plan, and query memory is current. */
+/* Called when the executor has initialized a plan, with the query's memory context current. */
 void
 lsm_on_conflict_start(QueryDesc *query)
 {
@@ -132,7 +132,7 @@ routes_conflicts(PlanState *state)
 		RELKIND_PARTITIONED_TABLE;
 }
 
-/* May the executor fail because it refuses a partition's lsm index for ON CONFLICT? */
+/* Could the executor fail because it refuses a partition's lsm index for ON CONFLICT? */
 bool
 lsm_on_conflict_may_route(QueryDesc *query)
 {

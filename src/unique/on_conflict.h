@@ -1,6 +1,6 @@
 /*
  * on_conflict.h
- *	  INSERT ... ON CONFLICT: preparation before 18, and looking ahead.
+ *	  INSERT ... ON CONFLICT: preparing indexes before PostgreSQL 18, and looking ahead.
  */
 #ifndef LSM_ON_CONFLICT_H
 #define LSM_ON_CONFLICT_H

@@ -2,11 +2,11 @@
  * unique.c
  *	  The unique check of a single row: is there another row with this key?
  *
- * An inserter holds the lock of the key from before it looks for the key until its entry is in
- * the index.  So of two sessions that insert the same key, the second finds the entry of the
- * first.  The table says whether the row of an entry counts, under a dirty snapshot, which
- * sees rows of transactions in progress.  Nobody waits for such a transaction while holding a
- * lock or a pin of ours.  See docs/design/unique.md.
+ * An inserter takes the key lock before it searches for the key, and holds the lock until its entry
+ * is in the index.  So if two sessions insert the same key, the second finds the first one's entry.
+ * To find out whether an entry's row counts, the check looks the row up under a dirty snapshot,
+ * which also sees rows of transactions in progress.  Nobody waits for such a transaction while
+ * holding one of our locks or pins.  See docs/design/unique.md.
  */
 #include "postgres.h"
 
@@ -45,7 +45,7 @@ unlock_key(LsmUnique *unique)
 
 /* --- readers ----------------------------------------------------------------- */
 
-/* A callback for the reset of the memory.  After an error the reader is still held. */
+/* Called when the memory context is reset.  After an error, the reader is still held. */
 static void
 abandon_probe_reader(void *arg)
 {
@@ -56,7 +56,7 @@ abandon_probe_reader(void *arg)
 	unique->reader = NULL;
 }
 
-/* Prepare for checks.  Lives as long as the current memory context. */
+/* Prepare for checks.  The state lives in the current memory context. */
 LsmUnique *
 lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 {
@@ -71,7 +71,7 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 	return unique;
 }
 
-/* Release the reader.  Further checks acquire one again. */
+/* Release the reader.  The next check acquires a reader again. */
 void
 lsm_unique_end(LsmUnique *unique)
 {
@@ -81,8 +81,8 @@ lsm_unique_end(LsmUnique *unique)
 }
 
 /*
- * A reader of the current version.  A caller that uses TIDs needs the gate, since it looks
- * them up under a snapshot that is not an MVCC snapshot (I10).
+ * Returns a reader of the current version.  A caller that uses TIDs needs the gate, since it looks
+ * rows up under a snapshot that is not an MVCC snapshot (I10).
  */
 LsmReader *
 lsm_unique_reader(LsmUnique *unique, bool needs_gate)
@@ -112,8 +112,8 @@ go_to_next_probed(LsmReader *reader)
 /* --- checks ------------------------------------------------------------------ */
 
 /*
- * Look for a row with this key that counts, other than our own.  Notes entries whose rows are
- * dead to everybody in *kills.
+ * Search for a row with this key that counts, other than our own row.  Adds entries whose rows are
+ * dead to everybody to *kills.
  */
 void
 lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict,
@@ -156,7 +156,7 @@ lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConfl
 	lsm_request_after_reads(unique->index);
 }
 
-/* Remove the dead entries that probes have noted, and forget them. */
+/* Remove the dead entries that probes have noted, and clear *kills. */
 void
 lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills)
 {
@@ -177,7 +177,7 @@ probe_and_kill(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflic
 
 /*
  * Wait for the transaction that decides whether there is a conflict, or for its speculative
- * insertion.  REQUIRES: we hold no lock of ours and no pin.
+ * insertion.  REQUIRES: the process holds none of our locks and no pin.
  */
 void
 lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict)
@@ -192,9 +192,9 @@ lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *confl
 }
 
 /*
- * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may be
- * dead by then.  Any live member of its HOT chain will do: the other row is none of them,
- * since it has an entry of its own.
+ * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may have died
+ * since.  Any live member of the row's HOT chain counts.  The other row is not a member, since it
+ * has an entry of its own.
  */
 bool
 lsm_unique_is_alive(Relation heap, const LsmEntry *own)
@@ -245,9 +245,10 @@ lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const Ls
 }
 
 /*
- * Lock the key of an entry that is about to be inserted, and check that it is unique.  Raises
- * an error if it is not.  With UNIQUE_CHECK_PARTIAL returns false then, and also if another
- * transaction decides.  Returns with the key locked.
+ * Lock the key of an entry that is about to be inserted, and check that the key is unique.  If it
+ * is not, raises an error, after waiting for a transaction that decides.  With
+ * UNIQUE_CHECK_PARTIAL, never waits, and returns false if the key is or may become a duplicate.
+ * Returns with the key locked.
  */
 bool
 lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entry,
@@ -273,14 +274,14 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	}
 	if (!lsm_unique_is_alive(heap, entry))
 		return true;
-	/* The unique violation would hide a serialization failure. */
+	/* Otherwise the unique violation would hide a serialization failure. */
 	lsm_ssi_check(unique->ks, rel, entry);
 	unlock_key(unique);
 	lsm_unique_report(unique, heap, entry);
 	return false;
 }
 
-/* The entry is in the index: unlock its key. */
+/* Unlock the key, once the entry is in the index. */
 void
 lsm_unique_unlock(LsmUnique *unique)
 {
@@ -288,8 +289,8 @@ lsm_unique_unlock(LsmUnique *unique)
 }
 
 /*
- * A deferred check: the entry is in the index, and no other row with its key may count.  This
- * needs no lock, since everybody who inserts the key from now on finds the entry.
+ * A deferred check.  The entry is in the index.  Raises an error if another row with its key
+ * counts.  This needs no lock, since everybody who inserts the key from now on finds the entry.
  */
 void
 lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)

@@ -17,8 +17,8 @@ typedef struct LsmConflict
 {
 	bool		found;			/* another row that counts */
 	TransactionId xid;			/* found: the transaction in progress that decides, or invalid */
-	uint32		token;			/* found: of its speculative insertion, or 0 */
-	bool		found_own;		/* the entry of the new row */
+	uint32		token;			/* found: token of its speculative insertion, or 0 */
+	bool		found_own;		/* the new row's entry was found */
 } LsmConflict;
 
 extern LsmUnique *lsm_unique_create(LsmIndex *index, LsmKeySpace *ks);

@@ -2,12 +2,12 @@
  * unique_batch.c
  *	  The unique check of a batch.
  *
- * First we look for the sorted keys without a lock, in one run of the current version after
- * the other.  Only keys that have an entry are checked like single rows, with the table and
- * under the gate.  That takes a read or two for each of them.  (If a failed load is repeated,
- * all keys have entries of dead rows.)  Then we take the publish lock, so that nobody else
- * adds entries, and do the same in the runs that are new.  Entries that led to dead rows
- * before still do.  docs/design/unique.md has the proof.
+ * First we search for the sorted keys without a lock, in each run of the current version.  Only
+ * keys that have an entry are checked like single rows: in the table, and under the gate.  Each
+ * such check takes one or two reads.  (If somebody repeats a failed load, all keys have entries of
+ * dead rows.)  Then we take the publish lock, so that nobody else adds entries, and do the same in
+ * the runs that are new.  Entries that led to dead rows before still do.  docs/design/unique.md has
+ * the proof.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@
 /* Initial room for dead entries. */
 #define FIRST_KILLS 64
 
-/* Sweeps that merges may overtake before the reader restarts by itself. */
+/* After this many sweeps that merges overtook, use a reader that restarts by itself. */
 #define MOST_SWEEPS 4
 
 typedef struct BatchCheck
@@ -40,14 +40,14 @@ typedef struct BatchCheck
 	Size		count;
 	bool		is_hashed;		/* filters can be asked for the keys */
 	bool		raises;			/* else a later check reports violations */
-	LsmProbe   *probes;			/* of the entries: is there an entry with the key? */
-	int			runs_read;		/* by the latest sweep, the small ones as one */
+	LsmProbe   *probes;			/* for each entry: does its key have an entry in the index? */
+	int			runs_read;		/* by the latest sweep; all small runs together count as one */
 	LsmSeenVersion seen;		/* the version that the latest sweep has read */
 	MemoryContext scratch;		/* for the check of one key */
 	LsmKills	kills;			/* entries that checks have found dead */
 } BatchCheck;
 
-/* Prepare to look for the keys of entries, which are in order. */
+/* Prepare to search for the keys of sorted entries. */
 static void
 begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 			const LsmItemRef *refs, Size count)
@@ -76,7 +76,10 @@ begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 
 /* --- looking for the keys ---------------------------------------------------- */
 
-/* Look for the keys by reading a run from the first key to the last.  False if its version is old. */
+/*
+ * Search for the keys by reading a run from the first key to the last.  Returns false if the
+ * version is out of date.
+ */
 static bool
 sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 {
@@ -109,7 +112,10 @@ sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 	return !reader->cx.stale;
 }
 
-/* Look for the keys by seeking each in a run.  False if its version is old. */
+/*
+ * Search for the keys by seeking each of them in a run.  Returns false if the version is out of
+ * date.
+ */
 static bool
 sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 {
@@ -145,9 +151,9 @@ sweep_by_seeks(BatchCheck *b, LsmReader *reader, int child)
 }
 
 /*
- * Look for the keys in a run, and count the run if that may cost as much as seeks.  Sets
- * *is_small, and does nothing, if it is to be asked together with other small runs.  False if
- * the version is old.
+ * Search for the keys in a run.  Counts the run in runs_read if the search may cost as much as
+ * seeks.  If the run should be probed together with other small runs, sets *is_small and does
+ * nothing.  Returns false if the version is out of date.
  */
 static bool
 sweep_run(BatchCheck *b, LsmReader *reader, int child, bool *is_small)
@@ -171,13 +177,16 @@ sweep_run(BatchCheck *b, LsmReader *reader, int child, bool *is_small)
 	}
 	else
 		b->runs_read++;
-	/* If the run has few entries for each key, reading it is cheaper than seeks. */
+	/* If the run has few entries for each key, reading the run is cheaper than seeks. */
 	if (run->entries <= b->count * LSM_ENTRIES_PER_SEEK)
 		return sweep_by_reading(b, reader, child);
 	return sweep_by_seeks(b, reader, child);
 }
 
-/* Look for the keys in the runs that the latest sweep has not read.  False if the version is old. */
+/*
+ * Search for the keys in the runs that the latest sweep has not read.  Returns false if the version
+ * is out of date.
+ */
 static bool
 sweep_runs(BatchCheck *b, LsmReader *reader)
 {
@@ -218,9 +227,9 @@ seek_all_keys(BatchCheck *b, LsmReader *reader)
 }
 
 /*
- * Look for the keys in the runs of the current version that b->seen does not have, and let
- * b->seen be the current version.  If a page belongs to another segment by now, the version is
- * old, and we begin again with a newer one.
+ * Search for the keys in the runs of the current version that are not in b->seen.  Then set b->seen
+ * to that version.  If a page belongs to another segment by now, the version is out of date, and we
+ * start again with a newer one.
  */
 static void
 sweep_new_runs(BatchCheck *b)
@@ -245,8 +254,7 @@ sweep_new_runs(BatchCheck *b)
 }
 
 /*
- * Look for keys, which are in order, in the current version.  The result lives in the current
- * memory context.
+ * Search for sorted keys in the current version.  The result lives in the current memory context.
  */
 void
 lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const LsmItemRef *refs,
@@ -268,9 +276,9 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 /* --- checking ---------------------------------------------------------------- */
 
 /*
- * Check the entries first to end - 1, which have the same key.  Raises an error if two rows
- * count, unless a later check reports that.  False if another transaction decides: *own must
- * wait for it.
+ * Check the entries first to end - 1, which have the same key.  Raises an error if two rows count,
+ * unless a later check reports violations.  Returns false if another transaction decides.  Then the
+ * caller must wait for it, with *own.
  */
 static bool
 check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -280,7 +288,7 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 	*own = b->probes[first].entry;
 	if (lsm_key_may_repeat(b->ks, b->index->rel, own))
 		return true;
-	/* The statement may have deleted rows that it inserted itself. */
+	/* The statement may have deleted rows that it inserted. */
 	for (Size i = first; i < end && end - first > 1; i++)
 	{
 		const LsmEntry *entry = &b->probes[i].entry;
@@ -304,9 +312,10 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 }
 
 /*
- * Check the keys that were found.  False if another transaction decides: *own must wait for
- * it.  A key that is unique counts as not found from then on, until a later sweep finds it.
- * That is enough: a dead row stays dead, and a row that gets its TID has an entry of its own.
+ * Check the keys that were found.  Returns false if another transaction decides.  Then the caller
+ * must wait for it, with *own.  After a key has passed the check, it counts as not found until a
+ * later sweep finds it.  This is enough: a dead row stays dead, and a row that gets its TID has an
+ * entry of its own.
  */
 static bool
 check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
@@ -335,9 +344,9 @@ check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 }
 
 /*
- * Check a batch.  From the return until leave_batch nobody else adds entries.  If a later check
- * reports violations, this only waits for transactions that decide, as the later check will:
- * if two transactions wrote the same keys without waiting, they would deadlock then.
+ * Check a batch.  From the return until leave_batch, nobody else adds entries.  If a later check
+ * reports violations, this function only waits for transactions that decide.  It must wait: two
+ * transactions that wrote the same keys without waiting would deadlock in their later checks.
  */
 static void
 enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
@@ -352,7 +361,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 	b.raises = raises;
 	b.scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm unique check",
 									  ALLOCSET_SMALL_SIZES);
-	/* Allocated here, so that it does not grow in the scratch context. */
+	/* Allocate the array here, so that it does not grow in the scratch context. */
 	b.kills.room = FIRST_KILLS;
 	b.kills.killed = palloc(FIRST_KILLS * sizeof(LsmKilled));
 	for (;;)
@@ -365,7 +374,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 		lsm_unique_flush_kills(b.unique, heap, &b.kills);
 		if (decided)
 		{
-			/* Nothing.  No row with a key of the batch counts yet. */
+			/* No lock is held.  No row with a key of the batch counts yet. */
 			LSM_STOP_POINT("unique-checked");
 			lsm_publish_lock_exclusive(index->rel);
 			if (count > 0)
@@ -382,7 +391,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 	LSM_STOP_POINT("unique-publish");
 }
 
-/* The batch is written: let others add entries again. */
+/* Called when the batch is written.  Let others add entries again. */
 static void
 leave_batch(LsmIndex *index)
 {
