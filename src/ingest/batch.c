@@ -1,20 +1,20 @@
 /*
  * batch.c
- *	  Statement batches: entries wait in backend memory and enter the index as sorted runs.
+ *	  Statement batches: collects entries in backend memory and writes them as sorted runs.
  *
  * A batch belongs to one index and lives in a child of TopTransactionContext. All its entries
- * belong to heap tuples that this transaction inserted, so no other transaction misses them
- * before the commit. This backend could see the tuples earlier; its scans flush first.
+ * belong to heap tuples that this transaction inserted, so no other transaction misses them before
+ * the commit. This backend can see the tuples earlier, so its scans write the batch first.
  *
  * An entry whose tuple belongs to an aborted subtransaction must never reach the index,
  * because the tuple's line pointer may be reused at once. So a batch remembers at which entry
  * each subtransaction began, and an abort cuts the batch there.
  *
  * The entries of a unique index are checked at the nesting level of their rows. A deeper
- * subtransaction may have to write them, for example a trigger that handles errors and reads
- * the table. Then the entries stay in the batch and are checked before the next row of their
- * statement, or at its end: that subtransaction may roll back what it did to rows with the
- * same keys, and a violation is not its own.
+ * subtransaction may have to write them, for example if a trigger handles errors and reads the
+ * table. Then the entries stay in the batch, and are checked before the next row of their statement
+ * or at its end. The subtransaction cannot check them. It may roll back what it did to rows with
+ * the same keys, and a violation would be the statement's error, not its own.
  */
 #include "postgres.h"
 
@@ -60,7 +60,7 @@ struct LsmBatch
 	Size		packed_size;	/* estimated size of the entries in a run, bytes */
 	bool		flushing;
 	bool		failed;			/* writing began, and some entries may be in the index */
-	Size		unchecked;		/* unique: number of first entries that are in the index, unchecked */
+	Size		unchecked;		/* unique: leading entries that are in the index, unchecked */
 	int			flush_level;	/* nesting level that writes the batch */
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
@@ -74,9 +74,9 @@ struct LsmBatch
 	int			mark_room;
 };
 
-/* A batch of this packed size is written: it fills an image. */
+/* A batch is written at this packed size, which fills an image. */
 #define FULL_SIZE			((LSM_IMAGE_PAGES - 2) * (Size) (LSM_PAGE_SPECIAL - LSM_LEAF_DATA))
-#define ENTRY_OVERHEAD		4	/* per entry in a run, estimated */
+#define ENTRY_OVERHEAD		4	/* estimated bytes per entry in a run, besides key and rest */
 
 /* An item of the hash table of batches. */
 typedef struct BatchSlot
@@ -136,7 +136,7 @@ create_batch(Relation index, Relation heap)
 	return batch;
 }
 
-/* Returns the batch of an index. Creates it if there is none. */
+/* Returns the batch of an index, created if necessary. */
 LsmBatch *
 lsm_batch_get(Relation index, Relation heap)
 {
@@ -187,8 +187,9 @@ sort_all_entries(LsmBatch *batch)
 }
 
 /*
- * Returns the entries that are not in the index yet, likewise. If writing fails in a
- * subtransaction, entries added before it may have to be written later, and only those.
+ * Like sort_all_entries, but returns only entries that are not in the index yet. If writing fails
+ * in a subtransaction, the entries added before it may have to be written later. Some of them may
+ * be in the index already.
  */
 static LsmItemRef *
 sort_unwritten_entries(LsmBatch *batch, Size *count)
@@ -225,7 +226,7 @@ is_batch_due(const LsmBatch *batch)
 	return batch->guard == NULL || batch->entries.count > batch->unchecked || !is_deeper(batch);
 }
 
-/* Note how many pages had been sealed before this flush, and after it. */
+/* Note the index's number of sealed pages before and after this write. */
 static void
 note_seals(LsmBatch *batch, uint64 before, uint64 after)
 {
@@ -235,7 +236,7 @@ note_seals(LsmBatch *batch, uint64 before, uint64 after)
 	batch->seals_after = after;
 }
 
-/* Write the image as a run, install the run, and free the image. */
+/* Write the image as a run of the index, and free the image. */
 static void
 install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRef *refs,
 			  Size entries)
@@ -291,7 +292,7 @@ write_runs(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 		install_image(batch, heap, image, refs + first, count - first);
 }
 
-/* Too few entries for a page of their own. */
+/* Write entries into the write buffer, because they are too few for a page of their own. */
 static void
 write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 {
@@ -311,7 +312,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 	}
 }
 
-/* Keep the list of waiting batches: this one has got its first entry, or lost all. */
+/* Update the list of waiting batches when a batch gets its first entry or loses all. */
 static void
 set_waiting(LsmBatch *batch, bool is_waiting)
 {
@@ -325,9 +326,9 @@ set_waiting(LsmBatch *batch, bool is_waiting)
 }
 
 /*
- * All commands that give an index a new file write the batches first. If an extension
- * replaces the file without a command, the entries must not reach the new file: their tuples
- * may be gone, or their entries there already.
+ * All commands that give an index a new file write the batches first. An extension may replace the
+ * file without a command. Then the entries must not reach the new file, because their tuples may be
+ * gone, or the new file may contain the entries already.
  */
 static inline void
 check_index_file(LsmBatch *batch, Relation index)
@@ -342,7 +343,7 @@ check_index_file(LsmBatch *batch, Relation index)
 				 errhint("Set pg_lsm.batch_inserts to off for this command.")));
 }
 
-/* Forget all entries and what is known of them. */
+/* Forget all entries and what we know about them. */
 static void
 clear_batch(LsmBatch *batch)
 {
@@ -359,8 +360,8 @@ clear_batch(LsmBatch *batch)
 }
 
 /*
- * Write the collected entries. Afterwards the batch is empty, or has only entries that still
- * have to be checked.
+ * Write the collected entries. Afterwards the batch is empty, or contains only entries that still
+ * must be checked.
  */
 static void
 flush_batch(LsmBatch *batch, Relation index, Relation heap)
@@ -377,8 +378,8 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	if (!is_batch_due(batch))
 		return;
 	/*
-	 * Comparison functions may run queries, and checks read the table. After FETCH and at the
-	 * end of a transaction there is no active snapshot.
+	 * Comparison functions may run queries, and checks read the table. There is no active snapshot
+	 * after FETCH or at the end of a transaction.
 	 */
 	needs_snapshot = (!batch->ks->encoded || batch->guard != NULL) && !ActiveSnapshotSet();
 	if (needs_snapshot)
@@ -432,7 +433,7 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	}
 }
 
-/* Write a batch whose statement has closed its relations. The locks of the insert remain. */
+/* Write a batch whose statement has closed its relations. The insert's locks are still held. */
 static void
 open_and_flush(LsmBatch *batch)
 {
@@ -449,8 +450,8 @@ open_and_flush(LsmBatch *batch)
 }
 
 /*
- * Let a guarded batch take entries of this statement. All its entries belong to one
- * statement, whose end writes them. Returns false if another statement's entries wait in the
+ * Let a guarded batch take entries of this statement. All entries of a guarded batch belong to one
+ * statement, and are written when it ends. Returns false if another statement's entries wait in the
  * batch.
  */
 bool
@@ -467,15 +468,17 @@ lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 stat
 }
 
 /*
- * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see its
- * row. Writes the batch if it is full, and all batches if together they take more than
- * work_mem, since a table may have many partitions.
+ * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see its row.
+ * Writes the batch if it is full. Since a table may have many partitions, writes all batches if
+ * together they take more than work_mem.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
 			  CommandId seen_from)
 {
-	/* Entries of one batch are compared as one user.  A guarded batch has those of one statement. */
+	/*
+	 * One user compares all entries of a batch. A guarded batch has entries of one statement only.
+	 */
 	if (!batch->ks->encoded && batch->entries.count > 0 && batch->guard == NULL &&
 		!batch->flushing && !lsm_caller_is_current(&batch->caller))
 		flush_batch(batch, index, heap);
@@ -484,12 +487,12 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		if (!batch->ks->encoded)
 			lsm_caller_note(&batch->caller, batch->context);
 		/*
-		 * Keep the lock to the end of the transaction. The statement releases its own, and
-		 * the index must not move while entries wait.
+		 * Keep the lock until the end of the transaction. The statement releases its own lock, but
+		 * the index must not get a new file while entries wait.
 		 */
 		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
-		/* Running out of memory at the last entry may have left a mark. */
+		/* If we ran out of memory at an earlier entry, a mark may be left. */
 		batch->mark_count = 0;
 	}
 	else
@@ -535,7 +538,7 @@ lsm_batch_flush_all(void)
 		open_and_flush(batch);
 }
 
-/* A statement ends: write its guarded batches. */
+/* Write the guarded batches of a statement that ends. */
 void
 lsm_batch_flush_statement(uint64 statement)
 {
@@ -571,8 +574,8 @@ lsm_batch_flush_index(Relation index)
 }
 
 /*
- * Write the batch of this index before a scan, unless the scan could see none of its rows: a
- * snapshot sees only what earlier commands inserted.
+ * Write the batch of this index before a scan, unless the scan can see none of its rows. A snapshot
+ * sees only rows that earlier commands inserted.
  */
 void
 lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
@@ -588,7 +591,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 	open_and_flush(batch);
 }
 
-/* A subtransaction ended well: its marks become its parent's. */
+/* A subtransaction has committed: hand its marks to its parent. */
 static void
 hand_to_parent(LsmBatch *batch, int level)
 {
@@ -603,7 +606,7 @@ hand_to_parent(LsmBatch *batch, int level)
 	}
 }
 
-/* A subtransaction aborted: forget its entries. */
+/* A subtransaction has aborted: forget its entries. */
 static void
 cut_aborted_entries(LsmBatch *batch, int level)
 {
@@ -612,7 +615,7 @@ cut_aborted_entries(LsmBatch *batch, int level)
 	batch->unchecked = Min(batch->unchecked, batch->entries.count);
 }
 
-/* The subtransaction at this nesting level ends. */
+/* Called when the subtransaction at this nesting level ends. */
 void
 lsm_batch_end_subtransaction(int level, bool commit)
 {
@@ -627,7 +630,7 @@ lsm_batch_end_subtransaction(int level, bool commit)
 		else
 		{
 			cut_aborted_entries(batch, level);
-			/* A comparison function may have subtransactions of its own; they do not count. */
+			/* Ignore subtransactions that a comparison function starts. */
 			if (level <= batch->flush_level)
 				batch->flushing = false;
 			if (batch->entries.count == 0)
@@ -636,7 +639,7 @@ lsm_batch_end_subtransaction(int level, bool commit)
 	}
 }
 
-/* Forget all batches at the end of the transaction, which frees their memory. */
+/* Forget all batches at the end of the transaction. Core frees their memory. */
 void
 lsm_batch_forget_all(void)
 {

@@ -2,8 +2,8 @@
  * batch.h
  *	  Entries that wait in backend memory until their statement ends.
  *
- * ingest/statement.c decides which entries may wait; docs/design/batches.md says
- * why that is sound.
+ * ingest/statement.c decides which entries may wait. docs/design/batches.md explains why waiting is
+ * sound.
  */
 #ifndef LSM_BATCH_H
 #define LSM_BATCH_H
@@ -13,7 +13,7 @@
 
 typedef struct LsmBatch LsmBatch;
 
-/* Changes when batches that others remember are gone. */
+/* Changes when the transaction's batches are freed, so that callers do not use old pointers. */
 extern uint64 lsm_batch_generation;
 
 extern LsmBatch *lsm_batch_get(Relation index, Relation heap);
@@ -21,10 +21,10 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId seen_from);
 
 /*
- * Called when the batch of a unique index is written. `enter` checks the sorted entries, some
- * of which may be in the index. From then until `leave` nobody else adds entries. If `enter`
- * does not raise the violation it finds, the entries are checked again once they are in the
- * index.
+ * Called when the batch of a unique index is written. `enter` checks the sorted entries. Some of
+ * them may be in the index already. From then until `leave`, nobody else adds entries. If `raises`
+ * is false, `enter` raises no error for a violation, and the entries are checked again once they
+ * are in the index.
  */
 typedef struct LsmBatchGuard
 {

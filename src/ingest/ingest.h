@@ -1,7 +1,6 @@
 /*
  * ingest.h
- *	  Single entries go to the write buffer (open_pages.c, write_buffer.c). batch.h has
- *	  batches.
+ *	  Inserts single entries into the write buffer.  batch.h declares the batches.
  */
 #ifndef LSM_INGEST_H
 #define LSM_INGEST_H

@@ -1,15 +1,14 @@
 /*
  * open_pages.c
- *	  Inserting one entry into the write buffer: finding a page for it, and opening and
- *	  sealing pages.
+ *	  Inserts one entry into the write buffer: finds a page for it, and opens and seals pages.
  *
- * Usually one page is open.  A writer that finds the page locked tries the other open
- * pages, and waits if all are locked.  A writer that waits too often opens one more page
- * (I7).  When a page is full and nobody has waited lately, the page is sealed and no other
- * is opened in its place, down to one (page_choice.c).
+ * Usually one page is open.  A writer that finds the page locked tries the other open pages, and
+ * waits if all are locked.  A writer that waits too often opens one more page (I7).  When a page is
+ * full, the writer seals it and opens another in its place.  If nobody has waited lately, the
+ * writer opens none as long as one open page remains (page_choice.c).
  *
- * The handle remembers the open pages, so that an insert need not lock the meta page.
- * What the handle remembers may be outdated: the page itself knows whether it is open (I7).
+ * The handle remembers the open pages, so that an insert need not lock the meta page.  The handle
+ * may be out of date, but the page itself shows whether it is open (I7).
  */
 #include "postgres.h"
 
@@ -29,13 +28,13 @@ read_open_pages(LsmIndex *index, LsmOpenPages *open)
 {
 	lsm_manifest_open_pages(index, open);
 	index->open = *open;
-	/* The value means nothing.  PostgreSQL resets it when the file is truncated. */
+	/* Only whether this value is set matters.  PostgreSQL resets it when the file is truncated. */
 	RelationSetTargetBlock(index->rel, LSM_BLOCK_META);
 }
 
 /*
- * The pages that the handle remembers.  None, if VACUUM has truncated the file: pages that
- * are closed by now may lie beyond its end.
+ * Get the open pages that the handle remembers.  There are none if VACUUM has truncated the file,
+ * because pages that were sealed since may lie beyond its end.
  */
 static void
 recall_open_pages(LsmIndex *index, LsmOpenPages *open)
@@ -46,8 +45,8 @@ recall_open_pages(LsmIndex *index, LsmOpenPages *open)
 }
 
 /*
- * Seal the page of a run, and open another unless `pages` others are open.  Makes room in
- * the manifest first, if necessary.  Returns false if another process was faster.
+ * Seal the page of a run, and open a new page unless `pages` other pages are open.  Makes room in
+ * the manifest first if necessary.  Returns false if another process was faster.
  */
 static bool
 seal_page(LsmIndex *index, Relation heap, uint64 run_id, uint32 pages, uint64 *seals)
@@ -69,8 +68,8 @@ seal_page(LsmIndex *index, Relation heap, uint64 run_id, uint32 pages, uint64 *s
 }
 
 /*
- * Open another page unless `pages` are open, and read *open again.  Returns false if the
- * manifest has no room for another page besides the open ones.
+ * Open a new page unless `pages` pages are open, and update *open.  Returns false if some page is
+ * open and the manifest has no room for another run.
  */
 static bool
 open_another(LsmIndex *index, Relation heap, uint32 pages, LsmOpenPages *open)
@@ -86,7 +85,7 @@ open_another(LsmIndex *index, Relation heap, uint32 pages, LsmOpenPages *open)
 
 		if (result == LSM_SEAL_NO_ROOM)
 			return false;
-		/* Even if no page gets full any more, a worker must come to seal the spare ones. */
+		/* Even if no page fills up any more, a worker must seal the spare pages. */
 		if (result == LSM_SEALED && slot != NULL)
 		{
 			pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
@@ -97,7 +96,7 @@ open_another(LsmIndex *index, Relation heap, uint32 pages, LsmOpenPages *open)
 	return true;
 }
 
-/* All pages were locked by others.  Is it time to open one more? */
+/* Note that other processes had locked all pages.  Is it time to open one more? */
 static bool
 note_wait_for_page(LsmIndex *index)
 {
@@ -108,7 +107,7 @@ note_wait_for_page(LsmIndex *index)
 	return lsm_choice_note_wait(&index->pressure);
 }
 
-/* One of `count` open pages is full.  How many are to be open when it is sealed? */
+/* One of `count` open pages is full.  Returns how many pages should be open once it is sealed. */
 static uint32
 count_pages_to_keep(LsmIndex *index, uint32 count)
 {
@@ -121,8 +120,8 @@ count_pages_to_keep(LsmIndex *index, uint32 count)
 }
 
 /*
- * Insert into the first page that nobody has locked, beginning with this backend's own.
- * *at becomes that page, or the backend's own if all are locked.
+ * Insert into the first page that nobody has locked, starting with this backend's own page.  Sets
+ * *at to that page, or to the backend's own page if all are locked.
  */
 static LsmInsertResult
 insert_without_waiting(LsmIndex *index, LsmKeySpace *ks, const LsmOpenPages *open, const LsmEntry *entry,
@@ -143,7 +142,9 @@ insert_without_waiting(LsmIndex *index, LsmKeySpace *ks, const LsmOpenPages *ope
 	return result;
 }
 
-/* Another process has sealed a page: the manifest must not name it as open any more (I7). */
+/*
+ * Called when another process has sealed a page.  The manifest must no longer list it as open (I7).
+ */
 static void
 read_open_pages_again(LsmIndex *index, LsmOpenPages *open, const LsmOpenPage *closed)
 {
@@ -158,7 +159,7 @@ read_open_pages_again(LsmIndex *index, LsmOpenPages *open, const LsmOpenPage *cl
 }
 
 /*
- * Insert an entry.  Returns true if a page was sealed on the way.  Then the caller calls
+ * Insert an entry.  Returns true if this sealed a page.  Then the caller calls
  * lsm_schedule_after_seal with *seals, after it has noted that the entry is in the index.
  */
 bool

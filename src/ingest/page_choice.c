@@ -1,23 +1,26 @@
 /*
  * page_choice.c
- *	  Which open page of the write buffer a writer takes, and how many pages are open.
+ *	  Chooses which open page of the write buffer a writer takes, and how many pages are open.
  *
- * A backend counts how often it finds all pages locked (pressure).  If it waits at more
- * than one in seventeen inserts, the pressure grows until the backend opens another page.
- * The index counts the seals since the last wait of anybody (restless).  After
- * LSM_RESTLESS_SEALS of them, full pages are sealed without opening others in their place.
+ * A backend keeps a measure of how often it finds all pages locked (pressure).  If it waits in more
+ * than one of seventeen inserts, the pressure grows until the backend opens another page.  The
+ * index counts the seals since any backend last waited (restless, counted down).  After
+ * LSM_RESTLESS_SEALS seals, writers seal full pages without opening others in their place.
  */
 #include "postgres.h"
 
 #include "ingest/page_choice.h"
 
-/* What a wait adds to the pressure, of which each insert without a wait takes 1 off. */
+/* Each wait adds this to the pressure.  Each insert without a wait subtracts 1. */
 #define PRESSURE_OF_WAIT 16
 
 /* The pressure that opens a page. */
 #define PRESSURE_TO_OPEN 64
 
-/* The page to try, of `count`: the backend's own one first, then the others in turn. */
+/*
+ * Returns the number of the page to try.  The backend tries its own page first, then the others in
+ * turn.
+ */
 uint32
 lsm_choice_page(uint32 own, uint32 attempt, uint32 count)
 {
@@ -32,7 +35,7 @@ lsm_choice_note_insert(int *pressure)
 		(*pressure)--;
 }
 
-/* All pages were locked by others.  Is it time to open one more? */
+/* Note that other processes had locked all pages.  Is it time to open one more? */
 bool
 lsm_choice_note_wait(int *pressure)
 {
@@ -43,14 +46,14 @@ lsm_choice_note_wait(int *pressure)
 	return true;
 }
 
-/* `restless` after another seal. */
+/* Returns `restless` as of the next seal. */
 uint32
 lsm_choice_calm(uint32 restless)
 {
 	return restless > 0 ? restless - 1 : 0;
 }
 
-/* One of `count` open pages is full.  How many are to be open when it is sealed? */
+/* One of `count` open pages is full.  Returns how many pages should be open once it is sealed. */
 uint32
 lsm_choice_pages_to_keep(uint32 count, uint32 least, uint32 restless)
 {

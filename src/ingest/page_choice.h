@@ -1,7 +1,7 @@
 /*
  * page_choice.h
- *	  Which open page of the write buffer a writer takes, and how many pages are open.
- *	  Pure.
+ *	  Chooses which open page of the write buffer a writer takes, and how many pages are open.  All
+ *	  functions are pure.
  */
 #ifndef LSM_PAGE_CHOICE_H
 #define LSM_PAGE_CHOICE_H
@@ -14,7 +14,7 @@ extern bool lsm_choice_note_wait(int *pressure);
 extern uint32 lsm_choice_calm(uint32 restless);
 extern uint32 lsm_choice_pages_to_keep(uint32 count, uint32 least, uint32 restless);
 
-/* Seals after a wait that keep the number of open pages as it is. */
+/* After a wait, this many seals keep the number of open pages. */
 #define LSM_RESTLESS_SEALS 4
 
 #endif							/* LSM_PAGE_CHOICE_H */

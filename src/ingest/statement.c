@@ -1,15 +1,15 @@
 /*
  * statement.c
- *	  Which statements may batch, and when their batches are written.
+ *	  Decides which statements may batch, and when their batches are written.
  *
- * hooks/ calls this file at the beginning and the end of statements and utility commands.  The
- * hooks keep the outer statements on the C stack.  Entries may wait only in a statement whose
- * end we see: COPY FROM, INSERT, UPDATE, MERGE.  All other inserts, such as those of logical
- * replication, go into the write buffer row by row.
+ * The hooks call this file at the beginning and the end of statements and utility commands, and
+ * keep the outer statements on the C stack.  Entries may wait only in a statement whose end we see:
+ * COPY FROM, INSERT, UPDATE, MERGE.  All other inserts, such as those of logical replication, go
+ * into the write buffer row by row.
  *
- * Batches are written when the outermost statement ends, so a function that inserts single
- * rows in a loop fills batches, too.  Batches of unique indexes are written when their own
- * statement ends.  docs/design/batches.md lists what is written earlier.
+ * Batches are written when the outermost statement ends, so even a function that inserts single
+ * rows in a loop fills batches.  Batches of unique indexes are written when their own statement
+ * ends.  docs/design/batches.md lists what is written earlier.
  */
 #include "postgres.h"
 
@@ -24,19 +24,19 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-/* An outermost statement inserts its first rows singly, since there may be no more. */
+/* An outermost statement inserts this many rows singly first, since it may have no more. */
 #define SINGLE_ROWS 4
 
-/* The innermost statement that runs. */
+/* The innermost running statement. */
 static LsmStatement current;
 
 /*
  * May an entry of this index wait?  `rows` is the number of rows that the statement has
  * inserted singly.  Snapshots with a command id below *seen_from do not see the row.
  *
- * An entry cannot wait if somebody must find it at once: exclusion constraints look for
- * conflicts after the insert, and serializable transactions look for readers.  Nor can it wait
- * in a security-restricted operation, which may end before the statement does.
+ * An entry cannot wait if somebody must find it at once.  Exclusion constraints search for
+ * conflicts right after the insert, and serializable transactions check for readers.  Nor can it
+ * wait in a security-restricted operation, which may end before the statement does.
  */
 bool
 lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
@@ -50,9 +50,9 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
 }
 
 /*
- * May an entry of this unique index wait?  Only in a statement that changes no rows.  With an
- * UPDATE it would depend on the time of the flush whether a row's old key still counts.
- * *statement becomes the statement's serial number.
+ * May an entry of this unique index wait?  Only in a statement that only inserts.  In an UPDATE,
+ * the time of the flush would decide whether a row's old key still counts.  Sets *statement to the
+ * statement's serial number.
  */
 bool
 lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
@@ -63,7 +63,7 @@ lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 		lsm_statement_batches(info, rows, seen_from);
 }
 
-/* Does another extension's node run a ModifyTable, of whose rows only that node knows? */
+/* Does another extension's node run a ModifyTable that only that node controls? */
 static bool
 hides_changes(const CustomScan *node)
 {
@@ -78,8 +78,8 @@ hides_changes(const CustomScan *node)
 }
 
 /*
- * May this node batch?  A ModifyTable may unless it inserts speculatively: if that fails, the
- * tuple is killed, and its line pointer is free at once.
+ * May this node batch?  A ModifyTable may, unless it inserts speculatively.  If a speculative
+ * insertion fails, the tuple is killed and its line pointer is free at once.
  */
 static bool
 node_may_batch(Plan *plan, bool *modifies, bool *only_inserts)
@@ -119,7 +119,7 @@ query_may_batch(QueryDesc *query, bool *only_inserts)
 	return modifies;
 }
 
-/* Begin a statement.  Returns the outer one, for lsm_statement_leave. */
+/* Begin a statement.  Returns the outer statement, for lsm_statement_leave. */
 static LsmStatement
 begin_statement(bool batches, CommandId seen_from)
 {
@@ -147,7 +147,7 @@ begin_query(QueryDesc *query)
 	return outer;
 }
 
-/* ExecutorRun begins.  Returns the outer statement, for lsm_statement_leave. */
+/* Called when ExecutorRun begins.  Returns the outer statement, for lsm_statement_leave. */
 LsmStatement
 lsm_statement_begin_run(QueryDesc *query)
 {
@@ -157,7 +157,7 @@ lsm_statement_begin_run(QueryDesc *query)
 	return begin_query(query);
 }
 
-/* ExecutorFinish begins.  It runs AFTER triggers, and data-modifying CTEs to their end. */
+/* Called when ExecutorFinish begins.  It runs AFTER triggers, and completes data-modifying CTEs. */
 LsmStatement
 lsm_statement_begin_finish(QueryDesc *query)
 {
@@ -170,8 +170,8 @@ lsm_statement_begin_finish(QueryDesc *query)
 
 /*
  * Does this command only run statements, and change no table or index itself?  In all other
- * commands (TRUNCATE, ALTER TABLE, DROP), triggers, event triggers and expressions may insert
- * into an index that the command then rebuilds or drops.  So there each statement counts as
+ * commands (TRUNCATE, ALTER TABLE, DROP), triggers, event triggers and expressions may insert into
+ * an index that the command then rebuilds or drops.  So each statement in such a command counts as
  * an outermost one.
  */
 static bool
@@ -191,7 +191,10 @@ only_runs_statements(Node *node)
 	}
 }
 
-/* The lowest command id of a snapshot that sees COPY's rows.  Every snapshot sees frozen rows. */
+/*
+ * Returns the lowest command id of a snapshot that sees COPY's rows.  All snapshots see frozen
+ * rows.
+ */
 static CommandId
 copy_is_seen_from(const CopyStmt *copy)
 {
@@ -205,7 +208,7 @@ copy_is_seen_from(const CopyStmt *copy)
 	return GetCurrentCommandId(false) + 1;
 }
 
-/* A utility command begins. */
+/* Called when a utility command begins. */
 LsmStatement
 lsm_statement_begin_utility(PlannedStmt *statement)
 {
@@ -213,7 +216,7 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 	bool		batches = IsA(node, CopyStmt) && ((CopyStmt *) node)->is_from;
 	LsmStatement outer;
 
-	/* Commands may read indexes by other ways than scans. */
+	/* Commands may read indexes without a scan. */
 	lsm_batch_flush_all();
 	outer = begin_statement(batches, batches ? copy_is_seen_from((CopyStmt *) node) :
 							FirstCommandId);
@@ -225,8 +228,8 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 }
 
 /*
- * ExecutorRun or a command has succeeded: write the batches of unique indexes.  An error of
- * their checks is the statement's, so whoever runs the statement may catch it.
+ * Called when ExecutorRun or a command has succeeded.  Writes the batches of unique indexes.  An
+ * error in their checks is an error of the statement, so whoever runs the statement can catch it.
  */
 void
 lsm_statement_flush(void)
@@ -241,7 +244,7 @@ lsm_statement_leave(const LsmStatement *outer)
 	current = *outer;
 }
 
-/* A statement has succeeded, and lsm_statement_leave was called. */
+/* Called when a statement has succeeded, after lsm_statement_leave. */
 void
 lsm_statement_end(void)
 {
@@ -249,7 +252,7 @@ lsm_statement_end(void)
 		lsm_batch_flush_all();
 }
 
-/* The last net.  Entries still wait here only if a procedure commits. */
+/* The safety net.  Entries still wait at this point only if a procedure commits. */
 static void
 end_batches_of_transaction(XactEvent event, void *arg)
 {
@@ -280,7 +283,7 @@ end_batches_of_subtransaction(SubXactEvent event, SubTransactionId mine, SubTran
 									 event == SUBXACT_EVENT_COMMIT_SUB);
 }
 
-/* At server start. */
+/* Called at server start. */
 void
 lsm_statement_init(void)
 {

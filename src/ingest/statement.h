@@ -11,7 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* The innermost statement that runs, and what is known of the outer ones. */
+/* The innermost running statement, and its nesting depth. */
 typedef struct LsmStatement
 {
 	int			depth;			/* 1: the outermost one; 0: none */
@@ -19,7 +19,7 @@ typedef struct LsmStatement
 	bool		batches;		/* it may batch */
 	bool		only_inserts;	/* it is an INSERT or COPY */
 	uint64		serial;			/* unique in this backend */
-	CommandId	seen_from;		/* snapshots with a lower command id see none of its rows */
+	CommandId	seen_from;		/* snapshots with lower command ids see none of its rows */
 } LsmStatement;
 
 extern void lsm_statement_init(void);

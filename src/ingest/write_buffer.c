@@ -1,6 +1,6 @@
 /*
  * write_buffer.c
- *	  The write buffer: open pages that take entries in sorted order.
+ *	  The write buffer: inserts entries into the sorted slots of open pages.
  *
  * open_pages.c chooses the page, and decides what happens to a full one.
  */
@@ -12,7 +12,7 @@
 #include "storage/buffers.h"
 #include "storage/emit.h"
 
-/* Returns the slot before which the entry goes. The page is locked and checked. */
+/* Returns the slot before which the entry goes. Caller has locked and checked the page. */
 static int
 find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 {
@@ -34,7 +34,7 @@ find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *e
 	return low;
 }
 
-/* Returns whether this is the open page of that run. The block may have another use by now. */
+/* Returns whether this is the open page of that run. The block may be in other use by now. */
 static bool
 is_open_page_of_run(Page page, uint64 run_id)
 {
@@ -48,8 +48,8 @@ is_open_page_of_run(Page page, uint64 run_id)
 }
 
 /*
- * Insert into a page that was open at some time, perhaps long ago. The page itself tells
- * whether it still is (I7), because run ids are never reused.
+ * Insert into a page that was open at some time, perhaps long ago. The page itself shows whether it
+ * is still open (I7), because run ids are never reused.
  */
 LsmInsertResult
 lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
