@@ -17,7 +17,7 @@
 #define FIRST_REFS	256
 #define SMALL_ITEM	(sizeof(LsmItem) + 8)	/* size of an item with an int4 key */
 
-/* Items of different prefixes never get here. */
+/* Compare items that have the same prefix. */
 static int
 compare_items(const LsmItem *a, const LsmItem *b, LsmKeySpace *ks)
 {
@@ -118,8 +118,8 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 }
 
 /*
- * Sorting by buckets takes at least this many entries, and at most this many buckets, a power
- * of 2.
+ * Entries are sorted in buckets if there are at least LEAST_FOR_BUCKETS. There are at most 1 <<
+ * BUCKET_BITS buckets.
  */
 #define LEAST_FOR_BUCKETS	64
 #define BUCKET_BITS			10
@@ -137,10 +137,10 @@ are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 }
 
 /*
- * Sort a copy. Rows that come in key order, or in reverse, need no sorting; the second or
- * third row shows whether they do. Other entries go to buckets by their prefixes. Random keys
- * fill the buckets evenly, so little is left to sort. Skewed keys lose the time for one look
- * at each.
+ * Sort a copy. Entries that come in key order or in reverse order need no sorting. For other
+ * entries, the second or third usually shows that. They go to buckets by their prefixes. Random
+ * keys fill the buckets evenly, so little is left to sort. With skewed keys, this pass over the
+ * entries gains nothing.
  */
 void
 lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmKeySpace *ks)

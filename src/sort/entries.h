@@ -1,7 +1,6 @@
 /*
  * entries.h
- *	  Entries collected and sorted in memory, for batches and for parts of CREATE INDEX's
- *	  sort.
+ *	  Collects and sorts entries in memory, for batches and for the sorter of CREATE INDEX.
  */
 #ifndef LSM_ENTRIES_H
 #define LSM_ENTRIES_H
@@ -9,7 +8,7 @@
 #include "base/coding.h"
 #include "key/cursor.h"
 
-/* Set in the TID (48 bits) of a batch's item when its entry is in the index. */
+/* A bit set in the TID of a batch's item when its entry is in the index.  TIDs have 48 bits. */
 #define LSM_ITEM_WRITTEN	(UINT64CONST(1) << 63)
 
 /* An entry in memory, and in temporary files; key and rest follow. */
@@ -37,7 +36,7 @@ typedef struct LsmEntries
 	Size		chunk_left;
 	Size		next_chunk;		/* size of the chunk after this one */
 	Size		used;			/* bytes of chunks and refs */
-	Size		limit;			/* the memory it may use, or 0: unknown */
+	Size		limit;			/* bytes it may use; 0: unknown */
 	LsmItemRef *refs;
 	Size		count;
 	Size		room;

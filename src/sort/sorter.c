@@ -4,12 +4,11 @@
  *
  * Core's tuplesort does not know encoded keys, and in some versions sorts index tuples for btree
  * only.  The sorter collects and sorts entries in memory (entries.c).  When the memory is full, it
- * writes the entries to a temporary file as a sorted batch.  At the end, a merge cursor merges
- * the batches.
- * Their read buffers share the memory.  If there are too many batches for that, the sorter first
- * merges some of them into one.
+ * writes the entries to a temporary file as a sorted batch.  At the end, a merge cursor merges the
+ * batches, whose read buffers share the memory.  If there are too many batches for that, the sorter
+ * first merges some of them into one.
  *
- * Several processes can sort a share each.  All but one export their batches to shared files, and
+ * Several processes can each sort a share.  All but one export their batches to shared files, and
  * the last one merges these batches with its own.
  */
 #include "postgres.h"
@@ -35,7 +34,7 @@ struct LsmSorter
 	MemoryContext context;		/* of the sorter */
 	LsmEntries	entries;		/* in memory */
 	BufFile    *file;			/* NULL until it is needed */
-	SharedFileSet *files;		/* of the file, if named; or NULL */
+	SharedFileSet *files;		/* where `file` has a name; NULL: a private temporary file */
 	int			number;			/* of the share */
 	List	   *imported;		/* files of other shares */
 	SortBatch  *batches;
@@ -49,7 +48,9 @@ struct LsmSorter
 #define MIN_BUFFER	(4 * BLCKSZ)
 #define MAX_BUFFER	(256 * 1024)
 
-/* A sort uses at least this much, as core's does: with less, each entry would be a batch. */
+/*
+ * Like core's sort, ours uses at least this much memory.  With less, each entry would be a batch.
+ */
 #define LEAST_MEMORY	(64 * 1024)
 
 /* Start a sort that uses about `memory` bytes. It lives in the current memory context. */
@@ -155,7 +156,7 @@ typedef struct SortCursor
 	Size		pos;
 } SortCursor;
 
-/* Buffer at least `need` bytes from pos on, or all that the batch has. */
+/* Buffer at least `need` bytes from pos on.  Returns false if the batch has fewer. */
 static bool
 fill_read_buffer(SortCursor *c, Size need)
 {
@@ -205,7 +206,7 @@ sort_cursor_stand(SortCursor *c)
 	lsm_cursor_stand(&c->base, &c->entry, 0);
 }
 
-/* Only from the start and forward: a build needs no more. */
+/* Seek to the start.  A build reads entries only once, forward. */
 static void
 sort_cursor_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit,
 				 ScanDirection direction)
@@ -272,7 +273,10 @@ create_merge_cursor(LsmSorter *s, int count)
 	return result;
 }
 
-/* Write the buffer to the end of the file. Cursors read elsewhere in it. */
+/*
+ * Write the buffer to the end of the file.  Seeks first, because cursors read other parts of the
+ * file.
+ */
 static void
 append_to_file(LsmSorter *s, const char *buffer, Size bytes)
 {
@@ -325,7 +329,7 @@ merge_sort_batches(LsmSorter *s, int count)
 	memmove(s->batches, s->batches + count, s->batch_count * sizeof(SortBatch));
 }
 
-/* Sort. Returns a cursor over the result, to be sought from the start. */
+/* Sort.  Returns a cursor over the result.  The caller seeks it to the start. */
 LsmCursor *
 lsm_sorter_finish(LsmSorter *s)
 {
@@ -347,7 +351,7 @@ lsm_sorter_finish(LsmSorter *s)
 		if (s->entries.count > 0)
 			write_sort_batch(s);
 		lsm_entries_clear(&s->entries, false);
-		/* Merge as few as possible, because they are written twice. */
+		/* Merge as few batches as possible, because merged batches are written twice. */
 		while (s->batch_count > most)
 			merge_sort_batches(s, Min(most, s->batch_count - most + 1));
 		result = create_merge_cursor(s, s->batch_count);
@@ -356,7 +360,7 @@ lsm_sorter_finish(LsmSorter *s)
 	return result;
 }
 
-/* Make this the share with that number, which another process will merge. */
+/* Make this sort the share with this number.  Another process will merge it. */
 void
 lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 {
@@ -365,8 +369,8 @@ lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 }
 
 /*
- * Sort, and leave the result to the other process. After that the sorter can only be ended,
- * which does not remove the file.
+ * Sort, and leave the result to the other process.  After that, the caller can only end the sorter.
+ * This does not remove the file.
  */
 void
 lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)

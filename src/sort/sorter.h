@@ -10,11 +10,11 @@
 
 typedef struct LsmSorter LsmSorter;
 
-/* Where to find the batches that a process has sorted for another one. */
+/* Where to find the batches that a process has sorted for another process. */
 typedef struct LsmSortedShare
 {
 	int			batch_count;	/* 0: there is no file */
-	int			fileno;			/* their list in the file */
+	int			fileno;			/* where the list of batches is in the file */
 	off_t		offset;
 } LsmSortedShare;
 
