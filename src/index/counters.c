@@ -1,12 +1,12 @@
 /*
  * counters.c
- *	  What reading an index has cost, on its way to shared memory.
+ *	  Counts what reading an index costs, and publishes the counts in shared memory.
  *
- * A reader counts for itself.  When a scan ends, its counts go to the handle of the
- * index.  From there they go to shared memory when there are many, or when a
- * transaction is about to commit, unless an earlier one published less than a millisecond ago.
- * Otherwise sessions that look up single rows of one index would spend their time
- * moving a cache line between them.
+ * A reader counts for itself.  When a scan ends, its counts go to the handle of the index.  The
+ * handle publishes them in shared memory when there are many.  It also publishes them when a
+ * transaction is about to commit, unless an earlier one did so less than a millisecond ago.
+ * Publishing more often would be slow: sessions that look up single rows of one index would spend
+ * their time passing a cache line around.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@ lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
 static bool
 is_nothing(const LsmReadCounters *counters)
 {
-	/* Nothing is removed, or paid for, without having been read. */
+	/* An entry is removed or paid for only after something was read. */
 	return counters->seeks == 0 && counters->pages == 0 && counters->removed == 0;
 }
 
@@ -57,7 +57,7 @@ lsm_reads_note(LsmPendingReads *pending, LsmReadCounters *counters)
 	memset(counters, 0, sizeof(LsmReadCounters));
 }
 
-/* The same, and publish if there are many. */
+/* Like lsm_reads_note, but publish if there are many counts. */
 void
 lsm_reads_count(LsmPendingReads *pending, LsmReadCounters *counters)
 {
@@ -89,7 +89,7 @@ lsm_reads_publish(LsmPendingReads *pending)
 	pending->has_published = true;
 }
 
-/* A transaction is about to end: publish, unless an earlier one did so just before. */
+/* Called when a transaction is about to commit.  Publishes, unless an earlier one just did so. */
 void
 lsm_reads_publish_if_due(LsmPendingReads *pending, TimestampTz now)
 {

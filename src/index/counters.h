@@ -1,22 +1,22 @@
 /*
  * counters.h
- *	  What reading an index has cost, on its way to shared memory.
+ *	  Counts what reading an index costs, and publishes the counts in shared memory.
  */
 #ifndef LSM_COUNTERS_H
 #define LSM_COUNTERS_H
 
 #include "base/shared.h"
 
-/* What reading has cost.  All fields have one type, so that loops can add them. */
+/* The read counters.  All fields have one type, so that loops can add them. */
 typedef struct LsmReadCounters
 {
 #define LSM_READ_COUNTER(field, column, label, description) uint64 field;
 #include "base/counter_list.h"
-	/* Not shown: what there being several runs has cost, in seeks in each of them. */
+	/* Not shown: the extra seeks in runs that readers made because there are several runs. */
 	uint64		paid;
 } LsmReadCounters;
 
-/* Those that are shown; they come first. */
+/* The number of counters that are shown.  They come first. */
 #define LSM_READ_COUNTERS (offsetof(LsmReadCounters, paid) / sizeof(uint64))
 
 typedef struct LsmReadColumn
@@ -34,10 +34,10 @@ lsm_read_count(const LsmReadCounters *counters, int column)
 	return ((const uint64 *) counters)[column];
 }
 
-/* What this backend has read of an index and not yet added to shared memory. */
+/* Counts of this backend that have not been added to shared memory yet. */
 typedef struct LsmPendingReads
 {
-	Oid			index;			/* InvalidOid: of a temporary table, which has no slot */
+	Oid			index;			/* InvalidOid: a temporary index, which has no slot */
 	LsmReadCounters counters;
 	TimestampTz published_at;	/* by the end of a transaction */
 	bool		has_published;	/* since lsm_request_after_reads looked last */

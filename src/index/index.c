@@ -2,18 +2,17 @@
  * index.c
  *	  The handles of this backend's indexes.
  *
- * A hash table finds the handle of an index. When the relation cache forgets the index, or
- * the index gets another file, a new handle replaces the old one. The end of the transaction
- * frees the old handle: until then a scan may use it. No scan, batch or merge outlives its
- * transaction.
+ * A hash table finds the handle of an index. When the relation cache forgets the index, or the
+ * index gets another file, a new handle replaces the old one. The end of the transaction frees the
+ * old handle. Until then a scan may use it. No scan, batch or merge outlives its transaction.
  *
- * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the
- * handles that the transaction used, the stale ones, and at most MOST_KEPT others. Idle
- * handles cost a commit nothing, however many there are.
+ * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the handles
+ * that the transaction used, the stale ones, and at most MOST_KEPT others. A commit never visits
+ * idle handles.
  *
- * The keyspace of encoded keys calls no operator class functions, so all users of a handle
- * share it. The others call comparison functions, which may use the same index again, and a
- * keyspace has buffers for the keys being compared. So each user of such an index has a
+ * The keyspace of encoded keys calls no operator class functions, so all users of a handle share
+ * it. With tuple keys, a keyspace calls comparison functions, which may use the same index again.
+ * Since a keyspace has buffers for the keys being compared, each user of such an index has a
  * keyspace of its own (lsm_index_keyspace).
  */
 #include "postgres.h"
@@ -33,7 +32,7 @@ typedef struct IndexSlot
 	LsmIndex   *index;
 } IndexSlot;
 
-/* Handles that keep a reader from one transaction to the next. */
+/* This many handles keep a reader from one transaction to the next. */
 #define MOST_KEPT 16
 
 static HTAB *table = NULL;
@@ -42,8 +41,8 @@ static LsmIndex *last_used = NULL;
 static LsmForgetCallback forget_callback = NULL;
 
 /*
- * Lock the meta page and check it. The format version is checked first, because everything
- * else may have moved.
+ * Lock the meta page and check it. Check the format version first, because other versions may place
+ * everything else differently.
  */
 Buffer
 lsm_meta_lock(Relation rel, int mode)
@@ -100,8 +99,9 @@ invalidate_handle(LsmIndex *index)
 }
 
 /*
- * Another handle replaces this one. Running scans use it until the transaction ends. Readers
- * that no scan uses go now, because a transaction may replace handles thousands of times.
+ * Called when another handle replaces this one. Running scans use the old handle until the
+ * transaction ends. Free readers that no scan uses at once, because a transaction may replace
+ * handles thousands of times.
  */
 static void
 retire_handle(LsmIndex *index)
@@ -112,7 +112,7 @@ retire_handle(LsmIndex *index)
 		last_used = NULL;
 }
 
-/* The relation cache forgets one index, or (InvalidOid) all of them. */
+/* Called when the relation cache forgets one index, or with InvalidOid all indexes. */
 static void
 on_relcache_inval(Datum arg, Oid id)
 {
@@ -133,7 +133,7 @@ on_relcache_inval(Datum arg, Oid id)
 		invalidate_handle(slot->index);
 }
 
-/* Free a handle.  The table may hold its successor already. */
+/* Free a handle. The table may already hold its successor. */
 static void
 drop_handle(LsmIndex *index)
 {
@@ -148,7 +148,7 @@ drop_handle(LsmIndex *index)
 	MemoryContextDelete(index->context);
 }
 
-/* The transaction that used a valid handle has ended. */
+/* Called when the transaction that used a valid handle has ended. */
 static void
 rest_handle(LsmIndex *index, bool keeps_reader)
 {
@@ -156,13 +156,13 @@ rest_handle(LsmIndex *index, bool keeps_reader)
 	set_state(index, keeps_reader ? LSM_HANDLE_KEPT : LSM_HANDLE_IDLE);
 }
 
-/* Nobody uses a handle any more. */
+/* Called when nobody uses a handle any more. */
 static void
 release_handles(void)
 {
 	int			kept = 0;
 
-	/* Those kept until now lose their places to those just used. */
+	/* The handles kept so far make room for those just used. */
 	while (!dlist_is_empty(&handles[LSM_HANDLE_KEPT]))
 		rest_handle(dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_KEPT]), false);
 	while (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
@@ -179,8 +179,8 @@ release_handles(void)
 }
 
 /*
- * Publish what this transaction has counted.  That may allocate and take a lock, so it comes
- * before the commit record.  An aborted transaction leaves its counts to the next one.
+ * Publish what this transaction has counted. This may allocate memory and take a lock, so it must
+ * happen before the commit record. An aborted transaction leaves its counts to the next one.
  */
 static void
 publish_reads(void)
@@ -226,8 +226,8 @@ at_transaction_end(XactEvent event, void *arg)
 }
 
 /*
- * Called for a handle when a transaction that used it ends, when the handle goes to
- * make room for others, and when another handle replaces it.
+ * Register a callback. It is called for a handle when a transaction that used it ends, when the
+ * handle makes room for others, and when another handle replaces it.
  */
 void
 lsm_index_on_forget(LsmForgetCallback callback)
@@ -255,7 +255,7 @@ lsm_index_init(void)
 static LsmIndex *
 make_handle(Relation rel)
 {
-	/* An error before lsm_index_open can find it frees it. */
+	/* An error before install_handle frees the handle. */
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm index",
 												  ALLOCSET_SMALL_SIZES);
 	LsmIndex   *index = MemoryContextAllocZero(context, sizeof(LsmIndex));
@@ -269,7 +269,7 @@ make_handle(Relation rel)
 	return index;
 }
 
-/* Make a complete handle the one that lsm_index_open finds. */
+/* Install a complete handle, so that lsm_index_open finds it. */
 static void
 install_handle(LsmIndex *index)
 {
@@ -357,7 +357,7 @@ lsm_index_create(Relation rel)
 }
 
 /*
- * Returns a keyspace for a scan, a merge or a batch: the handle's, or one of its own in the
+ * Returns a keyspace for a scan, a merge or a batch: the handle's keyspace, or a new one in the
  * current memory context.
  */
 LsmKeySpace *
@@ -369,7 +369,7 @@ lsm_index_keyspace(LsmIndex *index)
 		return index->ks;
 	if (likely(!index->ks->hashing.outdated))
 		return lsm_keyspace_copy(index->ks);
-	/* Whatever has changed its hashes may have been rolled back. */
+	/* The change that outdated its hashes may have been rolled back. */
 	ks = lsm_keyspace_create(index->rel, &index->coding);
 	if (!ks->hashing.outdated)
 		make_keyspace(index);

@@ -2,9 +2,9 @@
  * index.h
  *	  The handle of an index: what a backend knows about it.
  *
- * There is one per index and backend. The index's OID finds it. It outlives statements, and
- * is replaced when the relation cache forgets the index. Its users have the relation open, so
- * `rel` is valid: it is the relation of the latest lsm_index_open.
+ * A backend has one handle per index, found by the index's OID. A handle outlives statements.
+ * Another handle replaces it when the relation cache forgets the index. Users of a handle have the
+ * relation open, so `rel`, the relation of the latest lsm_index_open, is valid.
  */
 #ifndef LSM_INDEX_H
 #define LSM_INDEX_H
@@ -17,8 +17,8 @@
 #include "utils/rel.h"
 
 /*
- * What costs depend on: the runs that a search descends, and their height. Only an edit
- * changes it.
+ * The runs that a search descends, and their height. The planner's costs depend on them. Only an
+ * edit changes them.
  */
 typedef struct LsmShape
 {
@@ -29,7 +29,7 @@ typedef struct LsmShape
 	double		further_share;	/* the share of the index in these runs */
 } LsmShape;
 
-/* A page of the write buffer that was open when the handle last asked. */
+/* A page of the write buffer that was open when we last asked the manifest. */
 typedef struct LsmOpenPage
 {
 	uint64		run_id;
@@ -45,13 +45,13 @@ typedef struct LsmOpenPages
 
 struct LsmReader;
 
-/* The list that a handle is in.  The end of a transaction moves or frees it. */
+/* The list that a handle is in, and what the end of a transaction does with the handle. */
 typedef enum LsmHandleState
 {
 	LSM_HANDLE_USED,			/* this transaction opened it: becomes kept or idle; if invalid, freed */
-	LSM_HANDLE_KEPT,			/* an earlier one did, and left a reader: becomes idle */
-	LSM_HANDLE_IDLE,			/* an earlier one did: stays */
-	LSM_HANDLE_STALE,			/* the same, but invalid: freed */
+	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle */
+	LSM_HANDLE_IDLE,			/* opened earlier: stays idle */
+	LSM_HANDLE_STALE,			/* like idle, but invalid: is freed */
 } LsmHandleState;
 
 #define LSM_HANDLE_STATES (LSM_HANDLE_STALE + 1)
@@ -65,26 +65,29 @@ typedef struct LsmIndex
 	LsmKeyCoding coding;		/* as on the meta page */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
 	LsmShape	shape;			/* as the planner last saw it */
-	Buffer		meta_buffer;	/* where these pages were last */
+	Buffer		meta_buffer;	/* the buffers that last held these pages */
 	Buffer		gate_buffers[2];
 
 	LsmPendingReads reads;
 
-	/* The write buffer, ingest/open_pages.c. May be outdated: pages know themselves. */
+	/*
+	 * The write buffer, ingest/open_pages.c. May be out of date; the pages show whether they are
+	 * open.
+	 */
 	LsmOpenPages open;
 	int			pressure;		/* waits lately */
-	uint32		turn;			/* where pages are taken in turn */
+	uint32		turn;			/* next page, where entries go to the pages in turn */
 
-	int			rows_to_pass;	/* rows that pass without a look ahead: unique/look_ahead.c */
+	int			rows_to_pass;	/* rows that pass without looking ahead: unique/look_ahead.c */
 
 	/*
-	 * The job whose inputs were trimmed last, and the segments its output had then:
+	 * The job whose inputs were trimmed last, and how many segments its output had then:
 	 * compact/job.c.
 	 */
 	uint64		trimmed_job;
 	uint32		trimmed_segments;
 
-	LsmLocator	locator;		/* the file that all this describes */
+	LsmLocator	locator;		/* the file that the handle describes */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	LsmHandleState state;
 	dlist_node	node;			/* in the list of its state */
@@ -97,7 +100,7 @@ extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
 /* Called for each handle when a transaction ends or another handle replaces it. */
 typedef enum LsmForget
 {
-	LSM_FORGET_UNUSED,			/* readers that nobody uses now: the handle is being replaced */
+	LSM_FORGET_UNUSED,			/* readers that nobody uses; the handle is being replaced */
 	LSM_FORGET_BUT_ONE,			/* all but one, for the next transaction */
 	LSM_FORGET_ALL
 } LsmForget;
@@ -117,7 +120,7 @@ typedef struct LsmOwnerContext
 	int			guc_level;		/* 0: nothing was switched */
 } LsmOwnerContext;
 
-/* Who runs a statement, and with which search_path. */
+/* The user who runs a statement, and the search_path. */
 typedef struct LsmCaller
 {
 	Oid			user;

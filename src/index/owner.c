@@ -1,11 +1,11 @@
 /*
  * owner.c
- *	  Who runs operator class functions.
+ *	  Chooses the user who runs operator class functions.
  *
- * Merges and checks run them as the table's owner, in a security-restricted operation, whichever
- * user's insert triggers the work.  A statement's own batch runs them as the statement would have
- * done, had it inserted row by row: as its user, with its search_path.  Encoded keys compare as
- * bytes, which runs no user's code, so they need no switch.
+ * Merges and checks run them as the table's owner, in a security-restricted operation, no matter
+ * whose insert triggers the work.  A statement's batch runs them as the statement's user and with
+ * its search_path, as inserting row by row would.  Encoded keys compare as bytes and run no user
+ * code, so they need no switch.
  */
 #include "postgres.h"
 
@@ -49,9 +49,9 @@ lsm_owner_become(Relation heap, LsmOwnerContext *saved)
 
 /*
  * Add the schemas of the comparison functions to the safe search_path, since these functions may
- * call others of their schema by name only.
+ * call functions of their own schema without naming the schema.
  *
- * REQUIRES: this runs as the table's owner, and lsm_owner_leave follows.
+ * REQUIRES: the table's owner is the current user, and lsm_owner_leave follows.
  */
 void
 lsm_owner_add_schemas(const LsmKeySpace *ks)
@@ -89,8 +89,8 @@ lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 }
 
 /*
- * The same where core runs as the table's owner already, as in VACUUM.  From 17 on it has a safe
- * search_path then, too.
+ * Like lsm_owner_enter, for code that core already runs as the table's owner, such as VACUUM.  From
+ * 17 on, core also sets a safe search_path there.
  */
 void
 lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)
@@ -102,7 +102,7 @@ lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)
 	lsm_owner_add_schemas(ks);
 }
 
-/* Note who runs the current statement. */
+/* Note the user and the search_path of the current statement. */
 void
 lsm_caller_note(LsmCaller *caller, MemoryContext context)
 {
@@ -124,7 +124,7 @@ lsm_caller_is_current(const LsmCaller *caller)
 }
 
 /*
- * Be the caller again: another function, of another user, may be the first to need the caller's
+ * Switch back to the caller.  Another user's function may be the first to need the caller's
  * entries.  Saves the former state in *saved, for lsm_owner_leave.
  */
 void
