@@ -2,10 +2,9 @@
  * launcher.c
  *	  The launcher: starts background workers for databases that ask for them.
  *
- * It is connected to no database, and looks at shared memory only.  It starts a worker
- * when more indexes of a database wait than its idle workers can take, up to
- * pg_lsm.max_workers.  If no worker can be registered, the launcher tells the writers to
- * help themselves and tries again later.
+ * The launcher connects to no database and reads shared memory only.  It starts a worker when more
+ * indexes of a database wait than the database has idle workers, up to pg_lsm.max_workers.  If the
+ * launcher cannot register a worker, it lets the writers merge and tries again later.
  *
  * Locks: the lock of shared memory.
  */
@@ -33,23 +32,23 @@
 #define FIRST_RETRY_MS 1000
 #define MOST_RETRY_MS 60000
 
-/* Indexes of a database that wait, and its workers. */
+/* How many indexes of a database wait, and its workers. */
 typedef struct Demand
 {
 	Oid			database;
 	int			waiting;
-	int			idle;			/* workers, those being started included */
+	int			idle;			/* idle workers, including those being started */
 	int			workers;
 } Demand;
 
-/* The workers that this launcher has started, by slot. */
+/* The handles of the workers that this launcher has started, by slot number. */
 static BackgroundWorkerHandle *handles[LSM_WORKER_SLOTS];
 
-/* Attempts to start a worker that have failed in a row, and when to try again. */
+/* Consecutive failed attempts to start a worker, and when to try again. */
 static int	failures = 0;
 static TimestampTz retry_at = 0;
 
-/* Fill in the parts that the launcher and its workers have in common. */
+/* Fill in the fields that the launcher and its workers have in common. */
 static void
 init_background_process(BackgroundWorker *worker, const char *function, const char *type)
 {
@@ -88,8 +87,9 @@ launcher_exit(int code, Datum arg)
 }
 
 /*
- * No worker can be started for the database, or none can connect to it (forget): its
- * writers are on their own.  They go on asking.  Caller holds the lock exclusively.
+ * Called if no worker can be started for the database, or if none can connect to it (forget).  Lets
+ * the writers of its indexes merge.  They keep asking for workers.  Caller holds the lock
+ * exclusively.
  */
 static void
 leave_database_alone(Oid database, bool forget)
@@ -112,8 +112,8 @@ leave_database_alone(Oid database, bool forget)
 }
 
 /*
- * Free the slots of workers that have ended.  A worker that never connected met a
- * database that is gone or refuses connections.
+ * Free the slots of workers that have ended.  If a worker never connected, the database is gone or
+ * refuses connections.
  */
 static void
 reap_workers(void)
@@ -151,8 +151,8 @@ find_demand(Demand *demands, int *count, Oid database)
 }
 
 /*
- * Collect the databases that have work or workers.  *when becomes the earliest time at
- * which more work will be due.
+ * Collect the databases that have work or workers.  Sets *when to the earlier of its old value and
+ * the time at which more work will be due.
  */
 static int
 collect_demands(Demand *demands, TimestampTz now, TimestampTz *when)
@@ -183,7 +183,7 @@ collect_demands(Demand *demands, TimestampTz now, TimestampTz *when)
 		demand->workers++;
 		if (slot->pid == 0 || slot->idle)
 			demand->idle++;
-		/* The worker sleeps until something that it knows of is due. */
+		/* Wake the worker.  It sleeps until work that it knows about is due. */
 		if (slot->idle && slot->latch != NULL && demand->waiting > 0)
 			SetLatch(slot->latch);
 	}
@@ -202,7 +202,7 @@ reserve_worker_slot(Oid database, uint32 *generation)
 	{
 		LsmWorkerSlot *slot = &lsm_shared->workers[i];
 
-		/* A slot whose handle is left must be reaped first. */
+		/* A slot that still has a handle must be reaped first. */
 		if (OidIsValid(slot->database) || handles[i] != NULL)
 			continue;
 		slot->database = database;
@@ -216,7 +216,7 @@ reserve_worker_slot(Oid database, uint32 *generation)
 	return found;
 }
 
-/* Start a worker for a database.  Returns false if that is impossible now. */
+/* Start a worker for a database.  Returns false if this is not possible now. */
 static bool
 start_worker(Oid database)
 {
@@ -242,8 +242,8 @@ start_worker(Oid database)
 }
 
 /*
- * Start the workers that a database lacks.  Returns false if one could not be started; a
- * database without workers is left alone then.
+ * Start the workers that a database lacks.  Returns false if one could not be started.  If the
+ * database then has no workers, its writers must merge.
  */
 static bool
 start_missing_workers(Demand *demand)
@@ -296,7 +296,7 @@ start_all_workers(void)
 	return Min(when, retry_at);
 }
 
-/* Become the launcher.  An earlier one may have left slots whose workers never came. */
+/* Become the launcher.  An earlier launcher may have left slots whose workers never connected. */
 static void
 take_over_pool(void)
 {
@@ -324,7 +324,7 @@ lsm_launcher_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
-	/* Connect to no database, only to be listed in pg_stat_activity. */
+	/* Connect without a database, to be listed in pg_stat_activity. */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	wait_event = lsm_wait_event("LsmLauncherMain");
 	before_shmem_exit(launcher_exit, (Datum) 0);

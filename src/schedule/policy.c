@@ -2,10 +2,10 @@
  * policy.c
  *	  Decides what a writer merges itself after it has sealed pages.
  *
- * Writers leave jobs to the background workers as long as these keep up.  If they do not,
- * or no worker is there, a writer does a small job at once: no worker is started for it.
- * If no worker can be had at all, writers also take steps of larger jobs, one every so
- * many sealed pages (rules.c).
+ * Writers leave jobs to the background workers as long as the workers keep up.  If the workers fall
+ * behind, or if there are none, a writer does a small job at once.  No worker is started for a
+ * small job.  If workers cannot help at all, writers also take steps of larger jobs, at intervals
+ * of sealed pages (rules.c).
  */
 #include "postgres.h"
 
@@ -15,10 +15,10 @@
 #include "schedule/rules.h"
 #include "schedule/schedule.h"
 
-/* Runs that a batch and its competitors add. */
+/* Runs that a batch and concurrent writers are expected to add. */
 #define EXPECTED_RUNS 4
 
-/* Blocks that one step of a writer writes. */
+/* Returns how many blocks a writer's step writes. */
 static uint32
 writer_step_blocks(void)
 {
@@ -26,7 +26,7 @@ writer_step_blocks(void)
 		LSM_MIN_SEGMENT_BLOCKS;
 }
 
-/* The number of runs of a level that make a job now. */
+/* Returns how many runs of a level currently make a job due. */
 static int
 trigger_of(LsmIndex *index, const LsmVersion *version, int level)
 {
@@ -35,8 +35,8 @@ trigger_of(LsmIndex *index, const LsmVersion *version, int level)
 }
 
 /*
- * How many steps of a job at this level must this writer take?  A batch brings several
- * pages at once.
+ * Returns how many steps of a job at this level this writer must take.  A batch adds several pages
+ * at once.
  */
 static uint32
 count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_before,
@@ -44,7 +44,7 @@ count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_
 {
 	uint32		turns = lsm_rule_turns(level, writer_step_blocks(), seals_before, seals);
 
-	/* The level is behind: writers missed their turns because others held the job. */
+	/* If the level is behind, writers missed their turns because others held the job. */
 	if (lsm_pick_count_free(version->runs, version->run_count, level - 1) >=
 		2 * trigger_of(index, version, level - 1) ||
 		version->run_count + 2 * LSM_RUNS_RESERVE > LSM_MAX_RUNS)
@@ -61,9 +61,9 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 }
 
 /*
- * May this small job wait for a worker?  Yes, until half as many runs again have come in.
- * A worker looks for new jobs after each segment that it writes, so by then it has taken
- * this job, unless it is late.
+ * May this small job wait for a worker?  Yes, until the level has 1.5 times as many runs as the
+ * trigger.  A worker looks for new jobs after each segment that it writes.  So by then it has taken
+ * this job, unless it is behind.
  */
 static bool
 can_wait_for_worker(const LsmVersion *version, const LsmHelp *help, int level, int trigger)
@@ -74,8 +74,8 @@ can_wait_for_worker(const LsmVersion *version, const LsmHelp *help, int level, i
 }
 
 /*
- * Merge what is due.  Returns false if other processes were working on all of it.  A small job
- * that is finished may fill the next level, which is looked at then.
+ * Merge what is due.  Returns false if other processes were working on all due jobs.  A small job
+ * may fill the next level, so we look at that level afterwards.
  */
 static bool
 merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *help,
@@ -104,7 +104,7 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 				CHECK_FOR_INTERRUPTS();
 			any |= result == LSM_STEP_DONE;
 			lsm_version_update(index, version, NULL);
-			/* The runs have new places: start the next level from the beginning. */
+			/* The list of runs has changed.  Start the next level from its beginning. */
 			place.level++;
 			place.run = 0;
 			continue;
@@ -126,8 +126,8 @@ merge_due(LsmIndex *index, Relation heap, LsmVersion *version, const LsmHelp *he
 }
 
 /*
- * Pages have been sealed: seals_before of the index before, and `seals` now.  Merge what
- * is due unless other processes are at it.
+ * Called after pages have been sealed, which raised the index's number of seals from seals_before
+ * to `seals`.  Merges what is due, unless other processes are merging it.
  */
 void
 lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before, uint64 seals)
@@ -144,7 +144,10 @@ lsm_schedule_after_seal(LsmIndex *index, Relation heap, uint64 seals_before, uin
 	pfree(version);
 }
 
-/* The manifest is full.  Merge until there is room, waiting for other processes that merge. */
+/*
+ * Called when the manifest is full.  Merges until there is room, and waits for other processes that
+ * merge.
+ */
 void
 lsm_schedule_make_room(LsmIndex *index, Relation heap)
 {
@@ -153,7 +156,7 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	LsmJob		job;
 
 	INSTR_TIME_SET_CURRENT(start);
-	/* Runs that a crash or another process has left to be freed take up records. */
+	/* Free spent runs that a crash or another process has left, since they take up records. */
 	lsm_manifest_reap(index);
 	lsm_version_update(index, version, NULL);
 	while (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
@@ -167,7 +170,7 @@ lsm_schedule_make_room(LsmIndex *index, Relation heap)
 	lsm_request_count_time(index, start);
 }
 
-/* Make room ahead of time, for a caller that will then hold a lock that others wait for. */
+/* Make room in advance, for a caller that is about to take a lock that others wait for. */
 void
 lsm_schedule_expect_room(LsmIndex *index, Relation heap)
 {

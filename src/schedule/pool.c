@@ -1,6 +1,6 @@
 /*
  * pool.c
- *	  Looks up the running background workers, and wakes one of them or the launcher.
+ *	  Finds the running background workers, and wakes one of them or the launcher.
  *
  * launcher.c starts the workers; worker.c has their main loop.
  */
@@ -10,7 +10,7 @@
 #include "schedule/schedule.h"
 #include "storage/latch.h"
 
-/* A database has work: wake an idle worker of it, or else the launcher. */
+/* Called when a database has work.  Wakes one of its idle workers, or else the launcher. */
 void
 lsm_pool_wake(Oid database)
 {

@@ -1,10 +1,9 @@
 /*
  * request.c
- *	  Requests of writers and readers to the workers, and the delay of writers while workers
- *	  are late.
+ *	  Requests of writers and readers to the workers, and the delay of writers while workers are
+ *	  behind.
  *
- * All of this is hints in shared memory.  If a request is lost, the next sealed page makes
- * it again.
+ * All requests are hints in shared memory.  If one is lost, the next sealed page repeats it.
  */
 #include "postgres.h"
 
@@ -21,19 +20,19 @@
 #include "utils/timestamp.h"
 
 /*
- * Bounds for the number of reads after which a worker checks whether they pay for a merge.  The
- * lower bound keeps checking cheap; the upper bound makes sure that no index is forgotten.
+ * Bounds for the number of reads after which a worker checks whether the reads pay for a merge.
+ * The lower bound keeps the checks cheap.  The upper bound ensures that no index is forgotten.
  */
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
-/* A worker tries once a second.  VACUUM itself has the index open until it ends. */
+/* How often a worker tries, once a second.  VACUUM itself has the index open until it ends. */
 #define TRUNCATE_TRIES 300
 
 /*
- * Note what waits to be merged, and ask for a worker if there is work for one: at once
- * (ask), or when the index has been idle (when_idle).  Small jobs start no worker, since
- * writers do them at once.  Returns the pressure.
+ * Note what waits to be merged.  If there is work for a worker, ask for a visit: at once (ask), or
+ * once the index is idle (when_idle).  Small jobs start no worker, since writers do them at once.
+ * Returns the pressure.
  */
 static int
 note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask, bool when_idle)
@@ -62,10 +61,10 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 }
 
 /*
- * note_debt for a process that does not write.  when_idle: an idle index may need more
- * work.  If not, a worker has just found that it does not.  idle_check is cleared before
- * anything is noted: if a slow writer then notes an outdated state, it sets the flag
- * again, and a worker looks once more.
+ * Call note_debt in a process that does not write.  when_idle says whether the index may need more
+ * work once it is idle.  If not, a worker has just found that it needs none, and we clear
+ * idle_check.  We clear it before we read the version.  If a slow writer then notes an outdated
+ * state, it sets the flag again, and a worker looks once more.
  */
 void
 lsm_request_note(LsmIndex *index, bool when_idle)
@@ -95,7 +94,7 @@ lsm_request_truncate(LsmIndex *index)
 	lsm_pool_wake(MyDatabaseId);
 }
 
-/* Have a worker check, after `wait` more reads, whether they pay for a merge. */
+/* Let a worker check after `wait` more reads whether the reads pay for a merge. */
 static void
 expect_reads(LsmIndexSlot *slot, uint64 wait)
 {
@@ -106,15 +105,15 @@ expect_reads(LsmIndexSlot *slot, uint64 wait)
 }
 
 /*
- * A scan has ended or restarts.  If readers have paid enough for the number of runs, ask
- * for a worker.
+ * Called when a scan has ended or restarts.  Asks for a worker if readers may have paid enough for
+ * a merge.
  */
 void
 lsm_request_after_reads(LsmIndex *index)
 {
 	LsmIndexSlot *slot;
 
-	/* Shared memory has not changed while this process counts for itself. */
+	/* While this process only counts in its own memory, nothing has changed in shared memory. */
 	if (!index->reads.has_published)
 		return;
 	index->reads.has_published = false;
@@ -128,21 +127,21 @@ lsm_request_after_reads(LsmIndex *index)
 }
 
 /*
- * A worker is about to look at the index.  If it does not come to an end, it is asked
- * again after MOST_READS.
+ * Called when a worker is about to look at the index.  If the worker does not finish, readers ask
+ * again after MOST_READS reads.
  */
 void
 lsm_request_begin(LsmIndexSlot *slot)
 {
-	/* Clear first, then look: a later request stays. */
+	/* Clear the requests before looking, so that later requests stay. */
 	pg_atomic_write_u32(&slot->asked, 0);
 	pg_atomic_write_u32(&slot->read_check, 0);
 	pg_atomic_write_u64(&slot->reads_wanted, pg_atomic_read_u64(&slot->reads) + MOST_READS);
 }
 
 /*
- * Note the reads so far in the history of the index's file.  Returns their number, and a
- * copy of the history.
+ * Note the reads so far in the history of the index's file.  Returns their number, and copies the
+ * history to *history.
  */
 static uint64
 note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *history)
@@ -156,7 +155,7 @@ note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *
 		memset(&slot->history, 0, sizeof(LsmReadHistory));
 		slot->history_of = index->locator;
 	}
-	/* Read under the lock, or another process might have noted more already. */
+	/* Read under the lock.  Otherwise another process might already have noted more reads. */
 	reads = pg_atomic_read_u64(&slot->reads);
 	lsm_read_history_note(&slot->history, reads, next_id);
 	*history = slot->history;
@@ -165,7 +164,7 @@ note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *
 }
 
 /*
- * Have readers paid for a job?  If not, this function notes after how many reads a worker
+ * Have readers paid for a job?  If so, sets *job.  If not, notes after how many reads a worker
  * should look again.
  */
 bool
@@ -191,9 +190,9 @@ lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job)
 }
 
 /*
- * A writer has sealed pages: count them, ask for a worker, and report whether one is at
- * hand.  Workers can neither see nor lock an index that this transaction has created or
- * rewritten.
+ * Called when a writer has sealed pages.  Counts the pages, asks for a worker, and reports in *help
+ * whether workers can help.  Workers can neither see nor lock an index that this transaction has
+ * created or rewritten.
  */
 void
 lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint64 sealed,
@@ -214,7 +213,7 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 		pg_atomic_read_u32(&slot->helpless) == 0 && !is_new;
 }
 
-/* Count the time since `start` as time that large merges have cost a writer. */
+/* Add the time since `start` to throttled_time. */
 void
 lsm_request_count_time(LsmIndex *index, instr_time start)
 {
@@ -225,7 +224,10 @@ lsm_request_count_time(LsmIndex *index, instr_time start)
 	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
 }
 
-/* Take a writer's step of a large job: a small one, so that the writer is not held up long. */
+/*
+ * Take a step of a large job for a writer.  The step is small, so that it does not delay the writer
+ * for long.
+ */
 LsmStepResult
 lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
 {
@@ -238,7 +240,10 @@ lsm_request_step(LsmIndex *index, Relation heap, LsmJob *job)
 	return result;
 }
 
-/* Workers are at work, but late: give way, the longer the later they are.  Caller holds no lock. */
+/*
+ * If workers are running but behind, pause the writer.  The pause grows with the pressure.  Caller
+ * holds no lock.
+ */
 void
 lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 {
@@ -261,8 +266,8 @@ lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 }
 
 /*
- * Is there work for another worker now?  If there will be later, *when becomes the earlier
- * of that time and its old value.  Caller holds the lock of shared memory.
+ * Is there work for one more worker now?  If there will be work later, sets *when to the earlier of
+ * that time and its old value.  Caller holds the lock of shared memory.
  */
 bool
 lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)

@@ -1,17 +1,17 @@
 /*
  * rules.c
- *	  The arithmetic of scheduling: when a worker is due, how many workers a database
- *	  gets, and how much a writer does itself.
+ *	  The arithmetic of scheduling: when a worker's visit is due, how many workers a database gets,
+ *	  and how much a writer merges itself.
  *
- * All functions are pure.  They get the time from their callers, and stay sensible if
- * the clock is set back.
+ * All functions are pure.  They get the time from their callers, and give sensible results if the
+ * clock is set back.
  */
 #include "postgres.h"
 
 #include "base/clock.h"
 #include "schedule/rules.h"
 
-/* The longest pause of a writer for a page that it seals, and the most pauses at once. */
+/* The longest pause of a writer for each page that it seals, and the most pauses in a row. */
 #define DELAY_US 10000
 #define MOST_DELAYS 10
 
@@ -32,8 +32,8 @@ lsm_rule_is_idle(TimestampTz last_write, TimestampTz now, int idle_delay_ms)
 }
 
 /*
- * Is a visit of a worker due?  If it will be later, *when becomes the earlier of that
- * time and its old value.
+ * Is a visit of a worker due?  If it will be due later, sets *when to the earlier of that time and
+ * its old value.
  */
 bool
 lsm_rule_is_due(const LsmAsk *ask, int idle_delay_ms, TimestampTz now, TimestampTz *when)
@@ -53,8 +53,8 @@ lsm_rule_is_due(const LsmAsk *ask, int idle_delay_ms, TimestampTz now, Timestamp
 }
 
 /*
- * Workers take the index with the lowest rank: the one with the smallest job.  The rank
- * halves each second, so that no index waits forever.
+ * Returns the rank of an index.  Workers take the index with the lowest rank.  The rank is the size
+ * of the smallest job, and halves each second, so that no index waits forever.
  */
 uint64
 lsm_rule_rank(uint64 blocks, int64 waited_us)
@@ -64,7 +64,10 @@ lsm_rule_rank(uint64 blocks, int64 waited_us)
 	return blocks >> Max(Min(waited_s, 63), 0);
 }
 
-/* Returns how long to wait after a failure that follows `failures` others: it doubles each time. */
+/*
+ * Returns how long to wait after a failure that follows `failures` others.  The wait doubles each
+ * time.
+ */
 int64
 lsm_rule_backoff_ms(int failures, int64 first_ms, int64 most_ms)
 {
@@ -72,8 +75,8 @@ lsm_rule_backoff_ms(int failures, int64 first_ms, int64 most_ms)
 }
 
 /*
- * Workers to start for a database: one for each index that waits, less the idle ones,
- * which include those being started.
+ * Returns how many workers to start for a database: one for each index that waits, minus the idle
+ * workers, including those being started.
  */
 int
 lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers)
@@ -82,9 +85,9 @@ lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers)
 }
 
 /*
- * A worker is at hand, but late.  Should a writer that has just sealed `sealed` pages,
- * `seals` of the index in all, take a step of a job at this level?  Under little
- * pressure it does so rarely, under full pressure for every page.
+ * Workers can help, but are behind.  A writer has just sealed `sealed` pages, and the index has
+ * `seals` seals in all.  Should the writer take a step of a job at this level?  Under little
+ * pressure it rarely does, under full pressure it does for every page.
  */
 bool
 lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)
@@ -99,9 +102,9 @@ lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)
 }
 
 /*
- * No worker is at hand.  How many steps of a job at this level does a writer take whose
- * pages bring the index from seals_before to `seals`?  A job writes at most one page per
- * sealed page, so a step every half of its blocks keeps up with twice the pace.
+ * Workers cannot help.  Returns how many steps of a job at this level a writer takes whose pages
+ * raise the number of seals from seals_before to `seals`.  A job writes at most one page per sealed
+ * page, so one step for every step_blocks / 2 seals keeps up with twice the pace.
  */
 uint32
 lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals)
@@ -112,7 +115,7 @@ lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals)
 	return (seals + shift) / every - (seals_before + shift) / every;
 }
 
-/* The length of one pause of a writer, and the number of pauses for `sealed` pages. */
+/* Return the length of a writer's pause, and the number of pauses for `sealed` pages. */
 int64
 lsm_rule_delay_us(int pressure)
 {

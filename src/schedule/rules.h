@@ -16,7 +16,7 @@ typedef struct LsmAsk
 	TimestampTz last_write;
 } LsmAsk;
 
-/* When a worker is due. */
+/* When a worker's visit is due. */
 extern bool lsm_rule_is_idle(TimestampTz last_write, TimestampTz now, int idle_delay_ms);
 extern bool lsm_rule_is_due(const LsmAsk *ask, int idle_delay_ms, TimestampTz now,
 							TimestampTz *when);
@@ -26,7 +26,7 @@ extern int64 lsm_rule_backoff_ms(int failures, int64 first_ms, int64 most_ms);
 /* How many workers a database gets. */
 extern int	lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers);
 
-/* What a writer does itself. */
+/* How much a writer merges itself. */
 extern bool lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals);
 extern uint32 lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals);
 extern int64 lsm_rule_delay_us(int pressure);

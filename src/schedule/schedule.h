@@ -1,9 +1,9 @@
 /*
  * schedule.h
- *	  When merges are done, and by whom: by writers (policy.c), by background workers
- *	  (worker.c, which launcher.c starts), or by lsm_compact (inspect/compact_index.c).
+ *	  Decides who merges and when: writers (policy.c), background workers (worker.c, started by
+ *	  launcher.c), or lsm_compact (inspect/compact_index.c).
  *
- * request.c is what writers and readers ask of the workers; rules.c has the arithmetic.
+ * request.c has the requests of writers and readers to the workers.  rules.c has the arithmetic.
  */
 #ifndef LSM_SCHEDULE_H
 #define LSM_SCHEDULE_H
@@ -37,12 +37,12 @@ extern void lsm_target_close(LsmTarget *target);
 
 /* request.c */
 
-/* The help that a writer has from workers. */
+/* The help that a writer gets from workers. */
 typedef struct LsmHelp
 {
 	uint64		sealed;			/* pages that the writer has just sealed */
 	bool		at_hand;		/* workers do the large merges */
-	int			pressure;		/* percent: how late the merges are */
+	int			pressure;		/* percent: how far the workers are behind */
 } LsmHelp;
 
 extern void lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version,

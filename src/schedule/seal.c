@@ -1,7 +1,7 @@
 /*
  * seal.c
- *	  Sealing pages of the write buffer that need not be open: those of an idle index, and
- *	  those that lsm_compact finds.
+ *	  Seals pages of the write buffer that need not be open: the spare pages of an idle index, and
+ *	  the pages that lsm_compact merges.
  */
 #include "postgres.h"
 
@@ -23,8 +23,8 @@ seal_open_run(LsmIndex *index, uint64 run_id)
 }
 
 /*
- * Seal all open pages but one, even empty ones: a run without entries disappears with the
- * next merge.  Needs no room in the manifest.
+ * Seal all open pages but one, including empty pages.  A run without entries disappears with the
+ * next merge.  This needs no room in the manifest.
  */
 void
 lsm_seal_spare_pages(LsmIndex *index)
@@ -37,8 +37,8 @@ lsm_seal_spare_pages(LsmIndex *index)
 }
 
 /*
- * Seal the last open page as well, unless it is empty.  Returns false if the manifest has
- * no room for another run.
+ * Seal the last open page, unless it is empty.  Returns false if the manifest has no room for
+ * another run.
  */
 bool
 lsm_seal_last_page(LsmIndex *index)
@@ -52,7 +52,7 @@ lsm_seal_last_page(LsmIndex *index)
 		return true;
 	buffer = lsm_buffer_read_owned(index->rel, open.pages[0].block, LSM_PAGE_BUFFER,
 								   open.pages[0].run_id, BUFFER_LOCK_SHARE, NULL);
-	/* Others have sealed and merged the page meanwhile. */
+	/* In the meantime, others have sealed and merged the page. */
 	if (!BufferIsValid(buffer))
 		return true;
 	entries = lsm_buffer_page_count(BufferGetPage(buffer));

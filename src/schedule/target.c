@@ -1,11 +1,11 @@
 /*
  * target.c
- *	  Opening an index for merging: the locks, whether the index can be merged, and the
- *	  user to be (the table's owner, restricted).
+ *	  Opens an index for merging: takes the locks, checks that the index can be merged, and switches
+ *	  to the table's owner, in a security-restricted operation.
  *
- * The locks are those of an inserter: RowExclusiveLock on the table, then on the index.
- * So what cannot run together with inserts cannot run together with merges: TRUNCATE, REINDEX, DROP, and
- * the phases of their CONCURRENTLY variants.
+ * The locks are those of an inserter: RowExclusiveLock on the table, then on the index.  So
+ * commands that conflict with inserts also conflict with merges: TRUNCATE, REINDEX, DROP, and the
+ * corresponding phases of their CONCURRENTLY variants.
  */
 #include "postgres.h"
 
@@ -24,8 +24,8 @@
 #include "utils/syscache.h"
 
 /*
- * Is this a partitioned lsm index, or one that has pages?  Raises an error for anything
- * else.  Takes no lock.
+ * Returns true for a partitioned lsm index, false for an lsm index that has pages.  Raises an error
+ * for any other relation.  Takes no lock.
  */
 bool
 lsm_index_is_partitioned(Oid oid)
@@ -59,8 +59,8 @@ lock_relation_oid(Oid oid, bool wait)
 }
 
 /*
- * Lock and open both relations.  Until they are locked, each may be dropped, and the OID
- * may pass to another table's index.
+ * Lock and open both relations.  Until they are locked, either may be dropped, and another table's
+ * index may get the OID.
  */
 static LsmOpenResult
 open_target_relations(LsmTarget *target, Oid index_oid, bool wait)
@@ -89,7 +89,7 @@ open_target_relations(LsmTarget *target, Oid index_oid, bool wait)
 	return LSM_OPEN_GONE;
 }
 
-/* Is this an lsm index that takes inserts, and that this session can read? */
+/* Is this an lsm index that accepts inserts and that this session can read? */
 static bool
 is_mergeable(Relation index)
 {
@@ -101,8 +101,8 @@ is_mergeable(Relation index)
 }
 
 /*
- * Open an index for merging and become its table's owner.  Waits for locks only with
- * `wait`.  After an error, the abort of the transaction restores everything.
+ * Open an index for merging and switch to its table's owner.  Waits for locks only if `wait` is
+ * set.  After an error, the abort of the transaction restores everything.
  */
 LsmOpenResult
 lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
@@ -131,7 +131,7 @@ lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
 	return LSM_OPENED;
 }
 
-/* Close and unlock the index, and be the former user again. */
+/* Close and unlock the index, and switch back to the former user. */
 void
 lsm_target_close(LsmTarget *target)
 {

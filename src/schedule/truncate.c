@@ -1,16 +1,17 @@
 /*
  * truncate.c
- *	  Returns the free end of the index file to the system: at the end of VACUUM, or in a worker
- *	  after a parallel VACUUM, which cannot assign the transaction ID that the lock needs.
+ *	  Truncates free space at the end of the index file.  VACUUM does this at its end.  After a
+ *	  parallel VACUUM a worker does it, because in parallel mode VACUUM cannot assign the
+ *	  transaction ID that the lock needs.
  *
- * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the
- * index open, here or on a standby.  The lock is logged, and a standby holds it until the
- * (sub)transaction that took it ends.  VACUUM truncates a table last, so there the lock is
- * short.  After an index, VACUUM may clean up other indexes for hours.  So we truncate in a
- * subtransaction and abort it, and standbys normally release the lock at once.  (If a
- * checkpoint or the background writer logs the running transactions while we hold the lock,
- * it logs the lock as one of the whole transaction.  Standbys then keep it until VACUUM ends.)
- * The abort undoes nothing: neither edits nor the length of a file are transactional.
+ * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the index
+ * open, here or on a standby.  The lock is logged, and a standby holds it until the
+ * (sub)transaction that took it ends.  VACUUM truncates a table last, so a table's lock is short.
+ * After truncating an index, however, VACUUM may clean up other indexes for hours.  So we truncate
+ * in a subtransaction and abort it.  Then standbys normally release the lock at once.  (If a
+ * checkpoint or the background writer logs the running transactions while we hold the lock, it logs
+ * the lock as held by the whole transaction.  Standbys then keep it until VACUUM ends.)  The abort
+ * undoes nothing: neither edits nor the length of a file are transactional.
  */
 #include "postgres.h"
 
@@ -27,7 +28,10 @@
 #include "utils/backend_status.h"
 #include "utils/resowner.h"
 
-/* The least to truncate: a number of blocks, or a fraction of the file if that is less. */
+/*
+ * The least worth truncating: TRUNCATE_BLOCKS blocks, or 1/TRUNCATE_FRACTION of the file if that is
+ * less, but at least TRUNCATE_LEAST blocks.
+ */
 #define TRUNCATE_BLOCKS		1000
 #define TRUNCATE_FRACTION	16
 #define TRUNCATE_LEAST		8
@@ -76,9 +80,9 @@ abort_subtransaction(MemoryContext context, ResourceOwner owner, const Progress 
 }
 
 /*
- * Truncate the file, or return false if somebody has the index open.  An error must end the subtransaction, too,
- * before the command fails.  Otherwise the session would be left in a transaction that nobody
- * has begun.
+ * Truncate the file.  Returns false if somebody has the index open.  After an error, also end the
+ * subtransaction before the command fails.  Otherwise the session would be left in a transaction
+ * that nobody has begun.
  */
 static bool
 truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
@@ -114,13 +118,16 @@ truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 	PG_END_TRY();
 	abort_subtransaction(context, owner, &progress);
 
-	/* Standbys get the release only when it is flushed.  Nobody else may flush for a while. */
+	/*
+	 * Standbys learn of the release only when its WAL is flushed.  Nobody else may flush for a
+	 * while.
+	 */
 	if (locked && XLogStandbyInfoActive())
 		XLogFlush(XactLastRecEnd);
 	return locked;
 }
 
-/* Does the table's vacuum_truncate allow it?  VACUUM has the table locked. */
+/* Does the table's vacuum_truncate allow truncation?  Caller holds a lock on the table. */
 static bool
 is_truncation_allowed(LsmIndex *index)
 {
@@ -132,9 +139,9 @@ is_truncation_allowed(LsmIndex *index)
 }
 
 /*
- * Truncate the free end of the file if it is large enough and truncation is allowed.  Returns
- * false if somebody has the index open.  We do not take the lock for nothing: queries on a
- * standby wait for it, or are cancelled.
+ * Truncate the free end of the file if it is large enough and truncation is allowed.  Returns false
+ * if somebody has the index open.  We take the lock only if truncation is worthwhile, because
+ * queries on a standby wait for the lock or are canceled.
  */
 bool
 lsm_truncate(LsmIndex *index)

@@ -2,12 +2,12 @@
  * worker.c
  *	  A background worker: merges the indexes of one database.
  *
- * The worker takes the index with the smallest job, visits it for a tenth of a second in a
- * transaction of its own, and chooses again.  It holds no merge lock between two steps, so
- * that VACUUM gets its turn, and no lock at all between two transactions.  It exits after
- * a second without work, and as soon as a command needs exclusive use of the database.
+ * The worker chooses the index with the smallest job, visits it for a tenth of a second in a
+ * transaction of its own, and chooses again.  It holds no merge lock between two steps, so that
+ * VACUUM gets its turn.  It holds no lock at all between two transactions.  It exits after a second
+ * without work, or when a command needs exclusive use of the database.
  *
- * Several workers may be at one index, each with a job of its own.
+ * Several workers may merge one index, each with its own job.
  */
 #include "postgres.h"
 
@@ -42,8 +42,8 @@
 #define TRANSACTION_MS 100
 #define IDLE_EXIT_MS 1000
 
-/* How long an index is left alone: at first, and at most. */
-#define BUSY_MS 20				/* others are at all of its jobs, or VACUUM is at its end */
+/* How long workers stay away from an index, initially and at most. */
+#define BUSY_MS 20				/* others hold all of its jobs, or VACUUM is about to end */
 #define REFUSED_MS 200			/* the index cannot be locked or seen */
 #define MOST_REFUSED_MS 30000
 #define TRUNCATE_MS 1000			/* the file waits to be truncated */
@@ -68,7 +68,7 @@ static LsmWorkerSlot *my_slot;
 static uint32 my_generation;
 static uint32 wait_event;
 
-/* For the error context, which cannot read catalogs. */
+/* The name for the error context, whose callback cannot read catalogs. */
 static char index_name[3 * NAMEDATALEN];
 
 static void
@@ -92,7 +92,7 @@ detach_worker(int code, Datum arg)
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* The database to work in, or InvalidOid if the slot is not ours any more. */
+/* Returns the database to work in, or InvalidOid if the slot is no longer ours. */
 static Oid
 find_worker_database(Datum arg)
 {
@@ -107,7 +107,7 @@ find_worker_database(Datum arg)
 	return database;
 }
 
-/* Enter this process into its slot.  Returns false if the slot is not ours any more. */
+/* Enter this process into its slot.  Returns false if the slot is no longer ours. */
 static bool
 attach_worker(void)
 {
@@ -127,8 +127,9 @@ attach_worker(void)
 }
 
 /*
- * Override settings of the database or the role that would get in the way.  Nobody waits
- * for our commits, and we must not wait for a standby while we hold locks.
+ * Override settings of the database or the role that would disturb the worker.  synchronous_commit
+ * is off because nobody waits for our commits, and we must not wait for a standby while we hold
+ * locks.
  */
 static void
 override_settings(void)
@@ -155,14 +156,14 @@ override_settings(void)
 }
 
 /*
- * Does a command want to drop, move, rename or copy the database?  Such a command holds this
- * lock and waits a short time for all connections to end.  We keep the lock until the end of
- * the transaction, as connecting to a database does.
+ * Does a command want to drop, move, rename or copy the database?  Such a command holds a
+ * conflicting lock on the database and waits a short time for all connections to end.  We keep our
+ * lock until the end of the transaction, as connecting to a database does.
  *
- * We also ask before we connect.  Connecting waits for the lock, and logs an error if the
- * database is dropped meanwhile.  At that point there is no transaction, so the lock is
- * released by hand.  A command that arrives between this check and the connection still
- * makes us wait.
+ * We also check before we connect.  Connecting waits for the lock, and logs an error if the
+ * database is dropped in the meantime.  Before we connect there is no transaction, so we release
+ * the lock explicitly.  A command that arrives between this check and the connection still makes us
+ * wait.
  */
 static bool
 database_is_wanted(Oid database)
@@ -178,7 +179,10 @@ database_is_wanted(Oid database)
 	return false;
 }
 
-/* Choose and claim the next index.  Returns NULL if none is due: look again at *when. */
+/*
+ * Choose and claim the next index.  Returns NULL if none is due, and sets *when to the time to look
+ * again.
+ */
 static LsmIndexSlot *
 choose_next_index(TimestampTz *when)
 {
@@ -216,7 +220,10 @@ choose_next_index(TimestampTz *when)
 	return best;
 }
 
-/* Take the first step of a job that readers have paid for.  After that, the job is due anyway. */
+/*
+ * Take the first step of a job that readers have paid for.  After the first step, the job is due
+ * anyway.
+ */
 static bool
 step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
 {
@@ -229,8 +236,9 @@ step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
 }
 
 /*
- * Take one step: of a job that is due, the lowest levels first; or else of one that
- * readers have paid for; or else, if the index is idle, of one that is worthwhile then.
+ * Take one step of a job.  Jobs that are due come first, lowest levels first.  Then comes a job
+ * that readers have paid for.  Last, if the index is idle, comes a job that is worthwhile for an
+ * idle index.
  */
 static WorkResult
 take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
@@ -241,7 +249,7 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 	bool		any = false;
 
 	lsm_version_update(target->index, version, NULL);
-	/* The manifest is nearly full: first comes what makes room soonest. */
+	/* If the manifest is nearly full, first take the job that makes room soonest. */
 	if (version->run_count + 2 * LSM_RUNS_RESERVE >= LSM_MAX_RUNS &&
 		lsm_pick_any(version->runs, version->run_count, fanout, &job) &&
 		lsm_job_step(target->index, target->heap, &job, 0, false) != LSM_STEP_BUSY)
@@ -263,7 +271,7 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 	return any ? WORK_BUSY : WORK_DONE;
 }
 
-/* Truncate the file of an idle index, if a parallel VACUUM has asked for that. */
+/* Truncate the file of an idle index if a parallel VACUUM has requested it. */
 static WorkResult
 truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 {
@@ -279,7 +287,7 @@ truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 	return tries == 0 ? WORK_DONE : WORK_TRUNCATE;
 }
 
-/* Have `ms` milliseconds passed, by a clock that cannot be set? */
+/* Have `ms` milliseconds passed, by a monotonic clock? */
 static bool
 has_passed(instr_time since, int ms)
 {
@@ -290,7 +298,7 @@ has_passed(instr_time since, int ms)
 	return INSTR_TIME_GET_MILLISEC(now) >= ms;
 }
 
-/* Visit an index: take steps for the time of one transaction. */
+/* Visit an index: take steps for at most TRANSACTION_MS. */
 static WorkResult
 visit_index(LsmIndexSlot *slot)
 {
@@ -319,7 +327,10 @@ visit_index(LsmIndexSlot *slot)
 	if (idle)
 		lsm_seal_spare_pages(target.index);
 	version = lsm_version_read(target.index);
-	/* Readers get a turn in each visit, so they need not wait for the end of a large merge. */
+	/*
+	 * In each visit, take a step for readers, so that they need not wait for the end of a large
+	 * merge.
+	 */
 	(void) step_for_readers(&target, version, &any);
 	do
 	{
@@ -334,7 +345,7 @@ visit_index(LsmIndexSlot *slot)
 	return result;
 }
 
-/* Note what follows from a visit. */
+/* Note the result of a visit in the index's slot. */
 static void
 conclude_visit(LsmIndexSlot *slot, WorkResult result)
 {
@@ -366,7 +377,7 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 		case WORK_LEAVE:
 			break;
 	}
-	/* An index that is gone may only be not visible yet: then its writers ask again. */
+	/* An index that seems gone may just not be visible yet.  Then its writers ask again. */
 	if (result == WORK_GONE)
 		pg_atomic_write_u32(&slot->idle_check, 0);
 	else if (result != WORK_DONE)
@@ -382,8 +393,8 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 }
 
 /*
- * Visit a claimed index.  If that raises an error, the worker logs it, leaves the index
- * alone for some time, and goes on with others.
+ * Visit a claimed index.  If the visit raises an error, the worker logs it, stays away from the
+ * index for some time, and goes on with others.
  */
 static WorkResult
 visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
@@ -421,7 +432,7 @@ visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
 	return result;
 }
 
-/* Visit indexes until the worker has been idle for IDLE_EXIT_MS, or is not wanted any more. */
+/* Visit indexes until the worker has been idle for IDLE_EXIT_MS or must leave. */
 static void
 worker_loop(MemoryContext context)
 {
@@ -473,7 +484,7 @@ lsm_worker_main(Datum arg)
 	if (database_is_wanted(database))
 	{
 		lsm_slots_postpone_database(database, DATABASE_WANTED_MS);
-		/* The exit gives the slot back. */
+		/* Attach so that the exit frees the slot. */
 		(void) attach_worker();
 		proc_exit(0);
 	}
