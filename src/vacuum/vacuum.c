@@ -1,6 +1,6 @@
 /*
  * vacuum.c
- *	  ambulkdelete and amvacuumcleanup.
+ *	  The callbacks ambulkdelete and amvacuumcleanup.
  *
  * docs/design/vacuum.md has the phases and the proof that they suffice (I9).
  */
@@ -19,15 +19,16 @@
 #include "vacuum/vacuum.h"
 
 /*
- * Merges go on while we visit what they have written.  When they have written only few leaves
- * meanwhile, we visit these while merges wait.  Merges may be faster than we are: we do the
- * same after MOST_ROUNDS, and cost delays apply to the first rounds only.
+ * While we visit segments, merges write new ones.  So we visit in rounds.  Once merges have written
+ * at most FEW_LEAVES leaves during a round, we make them wait and visit these leaves.  Merges may
+ * be faster than we are.  So we also make them wait after MOST_ROUNDS rounds, and cost delays apply
+ * only up to SLOW_ROUNDS.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
 #define SLOW_ROUNDS	3
 
-/* Attempts to read the directories of a version before we lock the meta page for that. */
+/* Attempts to read the directories of a version before we lock the meta page to read them. */
 #define MOST_ATTEMPTS	8
 
 /* A segment to visit, or a page of the write buffer. */
@@ -40,7 +41,7 @@ typedef struct VacuumSegment
 	uint64		entries;		/* by the manifest; 0: of an open page, or of an input
 								 * of which a part has been merged */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
-	bool		is_missed;		/* the latest visit found another's page */
+	bool		is_missed;		/* the latest visit found a page of another owner */
 	bool		in_directory;
 	LsmEntry	low;			/* in_directory: its first key, palloc'd */
 	LsmBound   *frontier;		/* entries before it have been merged; or NULL */
@@ -63,17 +64,17 @@ typedef struct VacuumState
 	IndexBulkDeleteResult *stats;
 	IndexBulkDeleteCallback callback;
 	void	   *callback_state;
-	bool		hurries;		/* merges wait, or are faster than the visits */
+	bool		hurries;		/* no cost delays: merges wait, or are faster than we are */
 
 	LsmVersion *version;
-	uint64		run_id;			/* whose segments are being listed */
-	LsmBound   *frontier;		/* of the job that it goes into, or NULL */
-	MemoryContext listing;		/* of frontiers and keys of the segments */
+	uint64		run_id;			/* the run whose segments are being listed */
+	LsmBound   *frontier;		/* of the job that merges this run, or NULL */
+	MemoryContext listing;		/* holds frontiers and keys of the segments */
 	VacuumSegment *segments;	/* to be visited */
 	Size		segment_count;
 	Size		segment_room;
 	IdSet		visited;		/* segments */
-	IdSet		missed;			/* segments of which a page was another's */
+	IdSet		missed;			/* segments with a page of another owner */
 
 	LsmGroup	group;
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
@@ -107,7 +108,7 @@ has_id(const IdSet *set, uint64 id)
 		bsearch(&id, set->ids, set->count, sizeof(uint64), compare_ids) != NULL;
 }
 
-/* Add an id.  The caller sorts the set before has_id. */
+/* Add an id.  The caller sorts the set before it calls has_id. */
 static void
 add_id(IdSet *set, uint64 id)
 {
@@ -168,14 +169,14 @@ note_directory_item(void *arg, BlockNumber block, Page page, int ordinal, const 
 	s->in_directory = true;
 	s->low = item->low;
 	s->low.key = key;
-	/* The merge has not reached this segment.  It may still move the segment as it is. */
+	/* The merge has not reached this segment, and may still move it. */
 	if (s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) > 0)
 		s->entries = item->segment.entries;
 }
 
 /*
- * Find the frontier of the job whose input a run is.  Entries before it are in the job's
- * output, too, and count there.  False if the version is old.
+ * Find the frontier of the job that merges a run.  Entries before the frontier are also in the
+ * job's output, and count there.  Returns false if the version is out of date.
  */
 static bool
 find_job_frontier(VacuumState *v, const LsmRunRecord *run)
@@ -194,7 +195,10 @@ find_job_frontier(VacuumState *v, const LsmRunRecord *run)
 	return result == LSM_FOUND;
 }
 
-/* List the segments of the version that have not been visited.  False if the version is old. */
+/*
+ * List the segments of the version that have not been visited.  Returns false if the version is out
+ * of date.
+ */
 static bool
 list_segments(VacuumState *v)
 {
@@ -266,7 +270,7 @@ list_unvisited(VacuumState *v)
 
 /* --- visiting segments ------------------------------------------------------- */
 
-/* How many of the dead entries does the run's count include? */
+/* Returns how many of the dead entries the run's count includes. */
 static int
 count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 {
@@ -274,7 +278,7 @@ count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 	int			ordinal = 0;
 	int			next = 0;
 
-	/* An open page is counted when it is sealed (I7). */
+	/* The manifest counts the entries of a page when it is sealed (I7). */
 	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
 		return 0;
 	if (s->frontier == NULL)
@@ -305,7 +309,10 @@ count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 	return counted;
 }
 
-/* Remove the dead entries of a page, and count its entries.  False if the page is another's. */
+/*
+ * Remove the dead entries of a page, and count its entries.  Returns false if the page has another
+ * owner.
+ */
 static bool
 visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		   uint64 *found, LsmRemoved *removed)
@@ -319,7 +326,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		CHECK_FOR_INTERRUPTS();
 	else
 		lsm_vacuum_delay_point();
-	/* Nothing, or in the last rounds the merge lock (exclusive). */
+	/* No lock is held, or in the last rounds the merge lock (exclusive). */
 	LSM_STOP_POINT("vacuum-page");
 	buffer = lsm_buffer_read_owned(v->rel, block, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE,
 								   v->strategy);
@@ -348,8 +355,8 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 }
 
 /*
- * Visit a segment.  Returns the number of leaves visited.  If these are not all, a merge has
- * put the entries into other segments, which we will visit, too.
+ * Visit a segment.  Returns the number of leaves visited.  If some leaves are missing, a merge has
+ * put the entries into other segments, which we visit later.
  */
 static uint32
 visit_segment(VacuumState *v, const VacuumSegment *s)
@@ -380,9 +387,9 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 }
 
 /*
- * Visit the listed segments.  False if one was missed.  A missed segment should not be in the
- * next list.  If it is, the index is damaged: we would leave dead entries behind, which would
- * lead to whatever rows get their TIDs.
+ * Visit the listed segments.  Returns false if one was missed.  A missed segment must not be in the
+ * next list.  If it is, the index is damaged, and we raise an error.  Otherwise we would leave dead
+ * entries behind, which would lead to any new rows with the same TIDs.
  */
 static bool
 visit_listed(VacuumState *v)
@@ -408,7 +415,7 @@ visit_listed(VacuumState *v)
 
 /* --- callbacks ------------------------------------------------------------------ */
 
-/* The number of entries on an open page; 0 if the page is another's by now. */
+/* Returns the number of entries on an open page, or 0 if the page has another owner by now. */
 static double
 count_open_page(LsmIndex *index, const LsmRunRecord *run)
 {
@@ -491,8 +498,9 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	LsmOwnerContext saved;
 
 	/*
-	 * Without the library we cannot write, and we must not return without an error: VACUUM
-	 * would free the line pointers, and our entries would lead to whatever rows get them.
+	 * Unless the library is preloaded, we cannot write.  We must raise an error then.  Otherwise
+	 * VACUUM would free the line pointers, and our entries would lead to any new rows that get
+	 * them.
 	 */
 	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
 						"of dead rows unused; or use DROP INDEX.");
@@ -502,13 +510,13 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	lsm_owner_enter_schemas(v->ks, &saved);
 
 	/*
-	 * An interrupted VACUUM may have left scans under the gate that our flip makes current
-	 * again.  We wait for them first.  Later we would visit what was merged during this wait
-	 * while merges wait for us.
+	 * An interrupted VACUUM may have left scans under the gate that our flip makes current again.
+	 * Wait for these scans first.  If we waited later, we would have to visit what was merged
+	 * during this wait while merges wait for us.
 	 */
 	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
-	/* Visit all segments, then those that merges have written meanwhile. */
+	/* Visit all segments, then those that merges have written in the meantime. */
 	list_unvisited(v);
 	visit_listed(v);
 	for (int round = 0; round < MOST_ROUNDS && list_unvisited(v) > FEW_LEAVES; round++)
@@ -529,7 +537,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	gate = lsm_gate_flip(v->rel);
 	lsm_merge_unlock(v->rel, ExclusiveLock);
 
-	/* Nothing.  The gate that old scans hold is closed, and not drained. */
+	/* No lock is held.  The gate that old scans pin is no longer current, and not drained. */
 	LSM_STOP_POINT("vacuum-drain");
 	lsm_gate_drain(v->rel, gate);
 	lsm_owner_leave(&saved);
@@ -554,7 +562,7 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		lsm_request_truncate(index);
 	else
 		(void) lsm_truncate(index);
-	/* After a restart nobody else may know of a merge that was under way. */
+	/* After a restart, nobody else may know about an unfinished merge. */
 	lsm_request_note(index, true);
 	fill_stats(index, stats);
 	return stats;
