@@ -29,7 +29,7 @@ COMMENT ON FUNCTION lsm_handler(internal) IS
 CREATE ACCESS METHOD lsm TYPE INDEX HANDLER lsm_handler;
 
 COMMENT ON ACCESS METHOD lsm IS
-'lsm index access method: a write-optimised ordered index (LSM tree)';
+'lsm index access method: a write-optimized ordered index (LSM tree)';
 
 --
 -- Inspection
@@ -41,7 +41,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_check(regclass, boolean) IS
-'verify the structure of an lsm index and, with true, that every table row has its entry; raises an error at the first fault';
+'verify the structure of an lsm index and, if heapallindexed is true, that every table row has its entry; raises an error at the first fault';
 
 CREATE FUNCTION lsm_check_all(
 	schema regnamespace DEFAULT NULL,
@@ -70,7 +70,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_runs(regclass) IS
-'list the runs of an lsm index with state, level and size';
+'list the runs of an lsm index with their state, level and size';
 
 CREATE FUNCTION lsm_index_columns(
 	index regclass,
@@ -98,7 +98,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION lsm_compact(regclass) IS
-'merge an lsm index into a single run; holds RowExclusiveLock on table and index, as an insert does';
+'merge all runs of an lsm index into one; holds RowExclusiveLock on the table and the index, as an insert does';
 
 --
 -- Statistics
@@ -208,7 +208,7 @@ FROM pg_catalog.pg_index i
 WHERE a.amname = 'lsm' AND c.relkind = 'i';
 
 COMMENT ON VIEW pg_stat_lsm_indexes IS
-'one row for each lsm index of this database; the counters are kept in shared memory and vanish when the server restarts';
+'one row for each lsm index of this database; the counters are in shared memory and are lost when the server restarts';
 -- generated: comments
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries inserted';
 COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches written, each with entries of one statement';
@@ -217,8 +217,8 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages that merges copied whole from a run';
-COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written by flushes and merges for each page flushed; NULL if none was';
-COMMENT ON COLUMN pg_stat_lsm_indexes.runs IS 'runs as of the latest flush or merge; NULL if there was none since the server started';
+COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written by flushes and merges for each flushed page; NULL if no page was flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs IS 'runs as of the latest flush or merge; NULL if there has been neither since the server started';
 COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes waiting to be merged, as of the latest flush or merge';
 COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'milliseconds that writers spent on large merges, or waiting for them';
 COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'searches of the index, by scans, unique checks, lsm_check and the planner';
@@ -226,14 +226,14 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that the searches looke
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
-COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to take a newer version of the index';
+COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to switch to a newer version of the index';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to everybody';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments, and of pages of the write buffer, asked for a key, or for its first columns';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that said the key is not there, so that nobody searched the segment or the page';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not say so although nothing was there: mostly false positives';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were asked for a key or its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that nobody searched the segment or the page';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
-COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the server started';
-COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'since when the counters count; NULL if nothing was counted';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if no merge has completed since the server started';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'when counting started; NULL if nothing has been counted';
 -- generated: end
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS
@@ -255,10 +255,10 @@ FROM lsm_stat_progress() s
 
 COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
 'one row for each process that merges an lsm index: background workers and callers of lsm_compact';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS 'sealing write buffer, merging, or between steps, when other processes may take the next step';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS '"sealing write buffer", "merging" or "between steps"; between steps, another process may take the next step';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run being written';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'number of runs being merged';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of these runs; the result has about as many, or fewer';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the runs being merged; the result has about as many or fewer';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written so far';
 
 GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction TO PUBLIC;

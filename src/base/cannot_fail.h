@@ -2,9 +2,9 @@
  * cannot_fail.h
  *	  Marks code that must not fail, because it runs after the commit record.
  *
- * An error there would be an error of a transaction that has committed.  With assertions,
- * allocating in it is a failed assertion, and any error ends the server.  tools/check_layers.py
- * looks for the rest.
+ * An error in such code would be an error of a transaction that has committed.  In builds with
+ * assertions, allocating memory in it fails an assertion, and any error stops the server.
+ * tools/check_layers.py finds other violations.
  */
 #ifndef LSM_CANNOT_FAIL_H
 #define LSM_CANNOT_FAIL_H

@@ -1,9 +1,9 @@
 /*
  * claims.c
- *	  Claims: which processes compact an index, and how far each is.
+ *	  Claims: record which processes compact an index, and their progress.
  *
- * A claim does not lock the index; merges have locks of their own.  It only tells which process
- * is at work.  A process has at most one claim, and releases it at exit at the latest.
+ * A claim does not lock the index, because merges have locks of their own.  It only shows which
+ * process is working.  A process has at most one claim, and releases it at exit at the latest.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@ release_claim_at_exit(int code, Datum arg)
 	lsm_slot_release();
 }
 
-/* The number of processes that have claimed the index.  Caller holds the lock. */
+/* Returns how many processes have claimed the index.  Caller holds the lock. */
 int
 lsm_slot_claims(LsmIndexSlot *slot)
 {
@@ -49,7 +49,8 @@ drop_dead_claims(LsmIndexSlot *slot)
 
 /*
  * Claim an index for this process.  With `exclusive`, no worker claims the index from now on.
- * Returns false if another process has claimed the index exclusively, or all places are taken.
+ * Returns false if another process has claimed the index exclusively, or LSM_INDEX_CLAIMS processes
+ * have claimed it.
  *
  * REQUIRES: the caller holds the lock exclusively, and this process has no claim.
  */
@@ -84,8 +85,8 @@ lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
 
 /*
  * Claim an index exclusively, unless this process has claimed it already.  Returns whether this
- * process has the claim.  If the process has claimed another index, that claim stays: a
- * comparison function may bring us here.
+ * process has the claim.  If the process has claimed another index, that claim stays.  This happens
+ * if a comparison function calls lsm_compact.
  */
 bool
 lsm_slot_claim(LsmIndexSlot *slot)
@@ -121,7 +122,7 @@ lsm_slot_release(void)
 		if (my_claim_is_exclusive)
 		{
 			my_slot->exclusive = false;
-			/* Requests that came in meanwhile become due now. */
+			/* Requests that arrived in the meantime become due now. */
 			if (lsm_shared->launcher_latch != NULL)
 				SetLatch(lsm_shared->launcher_latch);
 		}

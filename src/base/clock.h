@@ -2,7 +2,7 @@
  * clock.h
  *	  Wall-clock times, robust against a clock that is set back.
  *
- * Times in shared memory are wall-clock times, since all processes must read them alike.  For an
+ * Times in shared memory are wall-clock times, since all processes must agree on them.  For an
  * interval that one process measures, use instr_time: that clock only goes forward.
  */
 #ifndef LSM_CLOCK_H
@@ -15,7 +15,7 @@
 /* Tolerated delay between reading the clock and storing the time. */
 #define LSM_CLOCK_SLACK_MS 1000
 
-/* The longest time for which an index is postponed. */
+/* The longest time for which workers stay away from an index. */
 #define LSM_LONGEST_POSTPONE_MS 300000
 
 /* Returns the microseconds since a past time, or 0 if the clock was set back. */

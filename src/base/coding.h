@@ -153,8 +153,8 @@ lsm_high_bytes_mask(uint32 bytes)
 }
 
 /*
- * An inline memcpy for keys.  Most keys, and the bytes in which neighbors differ, are so short that
- * a call would cost more than the copy.
+ * An inline memcpy for keys.  Most copies are so short that a call would cost more than the copy:
+ * whole keys, and the bytes in which neighboring keys differ.
  */
 static inline void
 lsm_copy(uint8 *to, const uint8 *from, uint32 n)

@@ -64,7 +64,7 @@
 
 /* --- drop with 15 ------------------------------------------------------------- */
 
-/* The physical identity of a relation, as in WAL records, and buffer tags. */
+/* Buffer tags, and the physical identity of a relation as in WAL records. */
 #if PG_VERSION_NUM >= 160000
 #include "storage/relfilelocator.h"
 typedef RelFileLocator LsmLocator;
@@ -200,8 +200,8 @@ lsm_owns_relation(Oid relation, Oid role)
 #endif
 
 /*
- * Returns how many workers CREATE INDEX should request.  From 17 on, core asks the planner if the
- * access method supports parallel builds; before, it asks only for btree.
+ * Returns how many workers CREATE INDEX should request.  From 17 on, core asks the planner for each
+ * access method that supports parallel builds.  Before 17, it asks only for btree.
  */
 static inline int
 lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
@@ -211,7 +211,7 @@ lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
 	(void) index;
 	return info->ii_ParallelWorkers;
 #else
-	/* TRUNCATE also builds the index, and needs no workers. */
+	/* TRUNCATE also builds the index, but needs no workers. */
 	if (!IsNormalProcessingMode() || RelationGetNumberOfBlocks(heap) == 0)
 		return 0;
 	info->ii_ParallelWorkers = plan_create_index_workers(RelationGetRelid(heap),
@@ -258,8 +258,8 @@ read_stream_end(ReadStream *stream)
 #endif
 
 /*
- * Raise an error if old_snapshot_threshold forbids a scan under this snapshot to read the page.  A
- * snapshot of NULL means that this is no scan.  17 has removed the feature.
+ * Raise an error if old_snapshot_threshold forbids a scan with this snapshot to read the page.
+ * `snapshot` is NULL if the caller is not a scan.  17 removed the feature.
  */
 static inline void
 lsm_test_old_snapshot(Snapshot snapshot, Relation rel, Page page)
@@ -367,7 +367,7 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #define LSM_AM_SUPPORT_PROCS 5
 #endif
 
-/* The parameters of ExecutorRun, and the arguments to pass on. */
+/* The parameters of ExecutorRun, and the arguments to pass to the next hook. */
 #if PG_VERSION_NUM >= 180000
 #define LSM_EXECUTOR_RUN_ARGS	QueryDesc *query, ScanDirection direction, uint64 count
 #define LSM_EXECUTOR_RUN_PASS	query, direction, count
@@ -432,19 +432,19 @@ lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
 #endif
 }
 
-/* Treat a path as disabled if the other one is.  Before 18, the costs show that. */
+/* Mark a path as disabled if `from` is disabled.  Before 18, the costs include that. */
 static inline void
 lsm_copy_disabled(Path *path, const Path *from)
 {
 #if PG_VERSION_NUM >= 180000
 	path->disabled_nodes = from->disabled_nodes;
 #else
-	(void) path;				/* the costs show it */
+	(void) path;				/* the costs include it */
 	(void) from;
 #endif
 }
 
-/* Would the planner sort this path before the other one? */
+/* Would the planner sort this path before the other path? */
 static inline bool
 lsm_path_is_cheaper(const Path *path, const Path *other)
 {
@@ -469,7 +469,7 @@ lsm_can_stream(void)
 #endif
 }
 
-/* Try to lock a tuple tag.  18 could also log a failure, but for us a failure is normal. */
+/* Try to lock a tuple tag.  18 can log a failure, but for us a failure is normal. */
 static inline bool
 lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
 {
@@ -480,7 +480,7 @@ lsm_conditional_lock_tuple(Relation rel, ItemPointer tid, LOCKMODE mode)
 #endif
 }
 
-/* Does this collation sort like strcmp? */
+/* Does this collation sort as strcmp does? */
 static inline bool
 lsm_collation_is_c(Oid collation)
 {
@@ -502,8 +502,8 @@ lsm_vacuum_delay_point(void)
 }
 
 /*
- * May VACUUM truncate the table's files?  The storage parameter vacuum_truncate decides.  From 18
- * on, the setting of that name decides if the parameter is not set.
+ * May VACUUM truncate the table's files?  The storage parameter vacuum_truncate decides.  If the
+ * parameter is not set, the setting of the same name decides from 18 on.
  */
 static inline bool
 lsm_vacuum_truncates(Relation table)
@@ -525,7 +525,7 @@ lsm_vacuum_truncates(Relation table)
 
 /* --- drop with 18 ------------------------------------------------------------- */
 
-/* Returns what the handler returns for this routine.  Before 19, core frees it. */
+/* Returns the routine for the handler to return.  Before 19, returns a copy, which core frees. */
 static inline const IndexAmRoutine *
 lsm_give_routine(const IndexAmRoutine *routine)
 {
@@ -536,7 +536,7 @@ lsm_give_routine(const IndexAmRoutine *routine)
 #endif
 }
 
-/* The hook that follows the reading of a table's indexes, its parameters and those to pass on. */
+/* The hook that core calls once it has read a table's indexes, its parameters and arguments. */
 #if PG_VERSION_NUM >= 190000
 #include "optimizer/pathnode.h"
 typedef build_simple_rel_hook_type LsmRelationHook;
@@ -552,8 +552,8 @@ typedef get_relation_info_hook_type LsmRelationHook;
 #endif
 
 /*
- * Register a boolean option of EXPLAIN.  From 19 on, auto_explain.log_extension_options can name
- * it, too.
+ * Register a boolean option of EXPLAIN.  From 19 on, auto_explain.log_extension_options can also
+ * name the option.
  */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS
 static inline void
@@ -567,7 +567,7 @@ lsm_register_explain_option(const char *name, ExplainOptionHandler handler)
 }
 #endif
 
-/* A background worker leaves when its database is dropped, moved, renamed, or used as a template. */
+/* Lets commands that drop, move, rename or copy a database end its background workers. */
 #if PG_VERSION_NUM >= 190000
 #define LSM_BGWORKER_INTERRUPTIBLE BGWORKER_INTERRUPTIBLE
 #else
@@ -585,8 +585,8 @@ lsm_beginscan_parallel(Relation heap, ParallelTableScanDesc shared_scan)
 }
 
 /*
- * Make this page of the heap the one that an index scan's fetches hold.  Takes over the pin.  The
- * caller has released the previous page with lsm_fetch_drop_page, or knows that it is this one.
+ * Make this page of the heap the page that an index scan's fetches hold.  Takes over the pin.  The
+ * caller has released the previous page with lsm_fetch_drop_page, or it is the same page.
  */
 static inline void
 lsm_fetch_hold_page(IndexFetchHeapData *fetch, Buffer buffer, BlockNumber block)
@@ -608,7 +608,7 @@ lsm_fetch_drop_page(IndexFetchHeapData *fetch)
 		ReleaseBuffer(buffer);
 }
 
-/* Prune the page that an index scan's fetches hold, as core does when it has read one. */
+/* Prune the page that an index scan's fetches hold, as core does after it reads a page. */
 static inline void
 lsm_fetch_prune_page(IndexFetchHeapData *fetch)
 {
@@ -620,7 +620,7 @@ lsm_fetch_prune_page(IndexFetchHeapData *fetch)
 #endif
 }
 
-/* Convert as core does when it compares the types.  False if the result is out of range. */
+/* Convert as core does when it compares the types.  Return false if the result is out of range. */
 #if PG_VERSION_NUM >= 190000
 #include "nodes/miscnodes.h"
 #endif
@@ -673,7 +673,7 @@ lsm_timestamp_to_timestamptz(Timestamp timestamp, TimestampTz *result)
 #endif
 }
 
-/* --- the same in all versions, but internal to core ---------------------------- */
+/* --- similar in all versions, but internal to core ---------------------------- */
 
 /*
  * Has the page in this buffer been changed since it was read or written?  Without a lock on the

@@ -6,14 +6,15 @@
  * macros and include this file, which undefines them again:
  *
  *	  LSM_COUNTER(id, column, kind, description)
- *			LSM_COUNT_<id>, for lsm_stats_add().  kind is count; blocks, shown as bytes; or
- *			microseconds, shown as milliseconds.
+ *			Defines LSM_COUNT_<id>, for lsm_stats_add().  kind is count, blocks (shown as
+ *			bytes), or microseconds (shown as milliseconds).
  *	  LSM_READ_COUNTER(field, column, label, description)
- *			a field of LsmReadCounters, and LSM_COUNT_READ_<field> in shared memory.
- *			EXPLAIN (LSM) shows the field's name in text format, the label in others.
+ *			Defines a field of LsmReadCounters, and LSM_COUNT_READ_<field> in shared memory.
+ *			EXPLAIN (LSM) shows the field's name in text format, and the label in other formats.
  *	  LSM_STATE(column, kind, description)
- *			not a counter, so a reset does not change it.  inspect/stats.c has a function
- *			stat_<column>.  kind is bytes; or number, ratio or time, which can be NULL.
+ *			Defines a column that is not a counter, so a reset does not change it.
+ *			inspect/stats.c has a function stat_<column>.  kind is bytes, number, ratio or time.
+ *			All but bytes can be NULL.
  *
  * tools/make_counters.py generates the view's columns, their comments and the table in
  * docs/monitoring-counters.md from this file.  Run it after a change.
@@ -45,9 +46,9 @@ LSM_COUNTER(BLOCKS_WRITTEN, bytes_merged, blocks,
 LSM_COUNTER(PAGES_COPIED, pages_copied, count,
 			"pages that merges copied whole from a run")
 LSM_STATE(write_amplification, ratio,
-		  "pages written by flushes and merges for each page flushed; NULL if none was")
+		  "pages written by flushes and merges for each flushed page; NULL if no page was flushed")
 LSM_STATE(runs, number,
-		  "runs as of the latest flush or merge; NULL if there was none since the server started")
+		  "runs as of the latest flush or merge; NULL if there has been neither since the server started")
 LSM_STATE(debt_bytes, bytes,
 		  "bytes waiting to be merged, as of the latest flush or merge")
 LSM_COUNTER(THROTTLED_US, throttled_time, microseconds,
@@ -65,22 +66,22 @@ LSM_READ_COUNTER(pages, pages_read, "LSM Pages Read",
 LSM_READ_COUNTER(entries, entries_read, "LSM Entries Read",
 				 "entries decoded")
 LSM_READ_COUNTER(restarts, restarts, "LSM Restarts",
-				 "times that a scan had to take a newer version of the index")
+				 "times that a scan had to switch to a newer version of the index")
 LSM_READ_COUNTER(removed, entries_removed, "LSM Entries Removed",
 				 "entries that scans removed because their rows were dead to everybody")
 LSM_READ_COUNTER(filter_checks, filter_checks, "LSM Filter Checks",
-				 "filters of segments, and of pages of the write buffer, asked for a key, or for its first columns")
+				 "filters of segments and write buffer pages that were asked for a key or its first columns")
 LSM_READ_COUNTER(filter_skips, filter_skips, "LSM Filter Skips",
-				 "filters that said the key is not there, so that nobody searched the segment or the page")
+				 "filters that ruled out a key, so that nobody searched the segment or the page")
 LSM_READ_COUNTER(filter_misses, filter_misses, "LSM Filter Misses",
-				 "filters that did not say so although nothing was there: mostly false positives")
+				 "filters that did not rule out a key although it was absent: mostly false positives")
 LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
 				 "pages prefetched because they were not in shared buffers")
 
 LSM_STATE(last_compaction, time,
-		  "when the last merge completed; NULL if none has since the server started")
+		  "when the last merge completed; NULL if no merge has completed since the server started")
 LSM_STATE(stats_reset, time,
-		  "since when the counters count; NULL if nothing was counted")
+		  "when counting started; NULL if nothing has been counted")
 
 #undef LSM_COUNTER
 #undef LSM_READ_COUNTER

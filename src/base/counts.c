@@ -1,6 +1,6 @@
 /*
  * counts.c
- *	  Counts in shared memory.
+ *	  The counters in shared memory.
  */
 #include "postgres.h"
 
@@ -8,7 +8,7 @@
 #include "base/index_slots.h"
 #include "utils/timestamp.h"
 
-/* Add n to a counter of an index.  Cheap.  Do not call this in a critical section. */
+/* Add n to a counter of an index.  This is cheap, but must not be called in a critical section. */
 void
 lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 {

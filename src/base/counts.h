@@ -1,6 +1,6 @@
 /*
  * counts.h
- *	  Counts in shared memory.
+ *	  The counters in shared memory.
  */
 #ifndef LSM_COUNTS_H
 #define LSM_COUNTS_H

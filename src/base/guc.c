@@ -2,12 +2,12 @@
  * guc.c
  *	  The settings of pg_lsm.
  *
- * Administrators set those of the background workers.  Any user sets those of batches and of the
- * prefetching scan.
+ * Administrators control the settings of the background workers.  Any user can change the settings
+ * of batches and of the prefetching scan.
  *
  * The settings pg_lsm.debug_* are for tests.  Most of them make batches, merges and levels happen
- * at small sizes.  SHOW ALL and pg_settings leave them out.  They shape indexes that others use,
- * so only superusers and roles with GRANT SET ON PARAMETER can set them.
+ * at small sizes.  SHOW ALL and pg_settings leave them out.  They affect indexes that others use,
+ * so only superusers and roles with GRANT SET ON PARAMETER can change them.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@
 /* Flags of the debug_ settings. */
 #define DEBUG_SETTING	(GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
 
-/* The words for a boolean work, too. */
+/* The words for a boolean also work. */
 static const struct config_enum_entry prefetch_scan_values[] = {
 	{"off", LSM_PREFETCH_OFF, false},
 	{"on", LSM_PREFETCH_LSM, false},

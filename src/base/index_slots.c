@@ -3,12 +3,13 @@
  *	  The table of indexes in shared memory.
  *
  * An index gets a slot when something about it is counted for the first time.  Temporary indexes
- * get none, since no other process can see or merge them.  When the table is full, a new index
- * replaces the index that has not been written to for the longest time, at least ten minutes.  If
- * there is none, the new index gets no slot.  Dropping an index or its database frees the slot.
+ * get no slot, since no other process can see or merge them.  When the table is full, a new index
+ * replaces the index that has not been written to for the longest time, which must be at least ten
+ * minutes.  If there is no such index, the new index gets no slot.  Dropping an index or its
+ * database frees the slot.
  *
  * Each process caches which slot each of its indexes has, or that the index has none.  Without the
- * cache, inserting into thousands of partitions in turn would walk the table for each row.
+ * cache, inserts into thousands of partitions in turn would walk the table for each row.
  *
  * Locks: lsm_shared->lock (number 7 of the lock order) is held for one walk over the table at
  * most, and no other lock is taken under it.
@@ -27,7 +28,7 @@
 
 #define EVICT_AFTER_MS (10 * 60 * 1000)
 #define RETRY_MS (10 * 1000)	/* an index without a slot tries again after this time */
-#define RETRY_USES 100			/* but reads the clock only once in this many uses */
+#define RETRY_USES 100			/* but reads the clock only once per this many uses */
 #define CACHE_MOST 16384
 
 /* An index that this process has looked up. */
@@ -54,9 +55,9 @@ typedef struct CachedSlot
 static slot_cache_hash *slot_cache = NULL;
 static LsmIndexSlot *latest = NULL; /* the slot looked up last */
 static Oid	dropped_database = InvalidOid;	/* the database that this transaction drops */
-static List *dropped_indexes = NIL; /* those that it drops, in TopTransactionContext */
+static List *dropped_indexes = NIL; /* the indexes that it drops, in TopTransactionContext */
 
-/* The key of an index of this database, see lsm_slot_database. */
+/* Returns the key of an index of this database.  See lsm_slot_database. */
 static inline uint64
 key_of_index(Oid index)
 {
@@ -103,8 +104,8 @@ find_index_slot(uint64 key)
 }
 
 /*
- * Find or assign the slot of an index.  Returns NULL if the table is full; then no process takes
- * the lock exclusively for some time.
+ * Find or assign the slot of an index.  Returns NULL if the table is full.  In that case, no
+ * process takes the lock exclusively for RETRY_MS.
  */
 static LsmIndexSlot *
 find_or_make_slot(uint64 key, TimestampTz now)
@@ -178,8 +179,8 @@ lsm_slot_get(Relation index)
 }
 
 /*
- * Like lsm_slot_get, for an index that is known not to be temporary.  May allocate and take a
- * lock, so a session may call it only until its commit record.
+ * Like lsm_slot_get, for an index that is known not to be temporary.  May allocate memory and take
+ * a lock, so a session may call this only before its commit record.
  */
 LsmIndexSlot *
 lsm_slot_of(Oid index)
@@ -250,9 +251,9 @@ free_slot_of_index(Oid index)
 }
 
 /*
- * Free the slots of what was dropped just before the commit.  DROP DATABASE may fail before that,
- * a subtransaction may have restored an index, and nothing that takes a lock may come after the
- * commit record.
+ * Free the slots of dropped objects just before the commit.  Earlier would be wrong, because DROP
+ * DATABASE may fail, and the rollback of a subtransaction may restore an index.  After the commit
+ * record, we may not take a lock.
  */
 static void
 free_slots_at_commit(XactEvent event, void *arg)
@@ -278,8 +279,9 @@ free_slots_at_commit(XactEvent event, void *arg)
 
 /*
  * Watch for transactions that drop something.  Callbacks run in the reverse order of their
- * registration, and this one must come after those that count, which could make a slot again:
- * the server registers it when it loads the library.
+ * registration.  The callback that writes batches must run before this one, because it counts, and
+ * counting could assign a slot again.  So the server registers this one first, when it loads the
+ * library.
  */
 void
 lsm_slots_watch_drops(void)

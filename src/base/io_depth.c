@@ -1,6 +1,6 @@
 /*
  * io_depth.c
- *	  How many reads may be in flight, for the prefetching scan and for reads of indexes.
+ *	  Determines how many reads may be in flight, for the prefetching scan and for reads of indexes.
  */
 #include "postgres.h"
 
@@ -15,7 +15,7 @@
 #include "utils/spccache.h"
 #include "utils/syscache.h"
 
-/* Has effective_io_concurrency been set, as a setting or for this tablespace? */
+/* Has effective_io_concurrency been set, either as a setting or for this tablespace? */
 static bool
 concurrency_is_set(Oid tablespace)
 {
@@ -44,9 +44,10 @@ concurrency_is_set(Oid tablespace)
 }
 
 /*
- * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  1 was the
- * default of the former up to 17, so if it has not been set, our own default replaces it.  If it
- * has been set, the disk serves one request at a time, and prefetching gains nothing.
+ * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  Up to 17,
+ * effective_io_concurrency had the default 1.  So if it is 1 and nobody has set it, we use
+ * LSM_DEFAULT_READ_DEPTH.  If somebody has set it to 1, the disk serves one request at a time, and
+ * prefetching gains nothing.
  */
 static int
 tablespace_reads_in_flight(Oid tablespace, bool maintenance)
@@ -61,8 +62,8 @@ tablespace_reads_in_flight(Oid tablespace, bool maintenance)
 }
 
 /*
- * Returns how many reads of a relation in this tablespace may be in flight with PrefetchBuffer.
- * 0 means: do not prefetch.
+ * Returns how many reads of a relation in this tablespace may be in flight with PrefetchBuffer.  0
+ * means no prefetching.
  */
 int
 lsm_reads_in_flight(Oid tablespace, bool maintenance)

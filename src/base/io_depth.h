@@ -1,6 +1,6 @@
 /*
  * io_depth.h
- *	  How many reads may be in flight.
+ *	  Determines how many reads may be in flight.
  */
 #ifndef LSM_IO_DEPTH_H
 #define LSM_IO_DEPTH_H

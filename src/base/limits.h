@@ -1,6 +1,6 @@
 /*
  * limits.h
- *	  Constants of the format, limits, and the settings (guc.c).
+ *	  Constants of the on-disk format, limits, and the settings (guc.c).
  */
 #ifndef LSM_LIMITS_H
 #define LSM_LIMITS_H
@@ -17,8 +17,8 @@
 #define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
 
 /*
- * The most entries in a group of a packed page, which is decoded as a whole; and in an unframed
- * group, where each entry is coded against the previous one.
+ * The most entries in a group of a packed page, which is decoded as a whole.  Unframed groups have
+ * a lower limit, since each entry is coded against the previous one.
  */
 #define LSM_GROUP_ENTRIES		32
 #define LSM_UNFRAMED_ENTRIES	16
@@ -26,13 +26,13 @@
 /* The longest key in a framed group, in bytes. */
 #define LSM_FRAMED_KEYLEN		64
 
-/* The most entries that a cursor decodes at once: several groups. */
+/* The most entries that a cursor decodes at once.  This is several groups. */
 #define LSM_DECODED_ENTRIES		128
 
 /* Number of run records that fit on the meta page (I12). */
 #define LSM_MAX_RUNS			118
 
-/* Number of steps that can be under way in an index at once (I3). */
+/* Number of steps that can be in progress in an index at once (I3). */
 #define LSM_MAX_RESERVATIONS	16
 
 /* Seals and batches need room first when no more than this many run records are free (I12). */
@@ -44,7 +44,7 @@
 /* The most runs that one job merges. */
 #define LSM_MAX_JOB_INPUTS		64
 
-/* The most fence levels of a segment, and levels of a directory; far more than needed. */
+/* The most fence levels of a segment, and levels of a directory.  Far more than needed. */
 #define LSM_MAX_HEIGHT			24
 
 /* Number of levels of runs. */
@@ -64,7 +64,7 @@
 #define LSM_MAX_SEGMENT_BLOCKS	1024
 #define LSM_JOB_SEGMENTS		256
 
-/* Reads in flight if effective_io_concurrency has its old default, 1.  18's default is 16. */
+/* Reads in flight if effective_io_concurrency has its old default, 1.  The default of 18 is 16. */
 #define LSM_DEFAULT_READ_DEPTH	16
 
 /* A read that takes less than this, in microseconds, came from the kernel's cache. */
@@ -82,7 +82,7 @@ extern int	lsm_idle_delay_ms;
 #define LSM_UNIQUE_FILTER_BITS	16
 #define LSM_MAX_FILTER_BITS		32
 
-/* For filter_prefix: cover as many columns as are useful. */
+/* Value of filter_prefix: filters cover as many columns as are useful. */
 #define LSM_USEFUL_PREFIXES		(-1)
 
 /* Bounds for the number of runs of a level that are merged into one of the next. */
@@ -105,7 +105,7 @@ typedef enum LsmPrefetchScan
 {
 	LSM_PREFETCH_OFF,
 	LSM_PREFETCH_LSM,			/* "on": lsm indexes */
-	LSM_PREFETCH_ALL			/* B-trees, too */
+	LSM_PREFETCH_ALL			/* lsm indexes and B-trees */
 } LsmPrefetchScan;
 
 extern int	lsm_enable_prefetch_scan;	/* LsmPrefetchScan */

@@ -2,8 +2,8 @@
  * options.c
  *	  The storage parameters of an lsm index.
  *
- * Those of btree are accepted, so that definitions can be moved over.  They have no effect: pages
- * of runs are always full, and equal keys always share their bytes.
+ * The parameters of btree are accepted, so that index definitions can be reused.  They have no
+ * effect, because pages of runs are always full, and equal keys always share their bytes.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@ typedef struct LsmOptions
 	int			filter_prefix;	/* LSM_USEFUL_PREFIXES: the default */
 	int			fillfactor;
 	bool		deduplicate_items;
-	bool		lsm;			/* for constraints; see planner/constraint.c */
+	bool		lsm;			/* for constraints, see planner/constraint.c */
 } LsmOptions;
 
 static relopt_kind lsm_relopt_kind;
@@ -75,7 +75,7 @@ lsm_fanout(Relation index)
 
 	if (options != NULL && options->merge_fanout != 0)
 		return options->merge_fanout;
-	/* A unique index looks for each new key in all runs, so having fewer is worth more merging. */
+	/* A unique index searches all runs for each new key, so fewer runs are worth more merging. */
 	if (index->rd_index->indisunique)
 		return Max(lsm_merge_fanout / 2, LSM_MIN_FANOUT);
 	return lsm_merge_fanout;

@@ -1,6 +1,6 @@
 /*
  * pages_read.h
- *	  How many pages this backend has read.
+ *	  Returns how many pages this backend has read.
  */
 #ifndef LSM_PAGES_READ_H
 #define LSM_PAGES_READ_H

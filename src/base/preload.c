@@ -48,7 +48,7 @@ lsm_require_preload(const char *way_out)
 }
 
 /*
- * For cleanup that may be skipped: returns whether it must be, and raises a warning then, because
+ * For optional cleanup.  Returns true, with a warning, if the caller must skip the cleanup because
  * the library is not preloaded.
  */
 bool

@@ -1,6 +1,6 @@
 /*
  * shared.c
- *	  Shared memory: requests it and initializes it.
+ *	  Requests and initializes shared memory.
  */
 #include "postgres.h"
 
@@ -51,7 +51,7 @@ clear_claim(LsmClaim *claim, bool is_first)
 	set_u32(&claim->blocks_done, 0, is_first);
 }
 
-/* Clear a slot and set its key.  The key comes last, so nobody finds the slot before that. */
+/* Clear a slot and set its key.  Set the key last, so that nobody finds the slot earlier. */
 static void
 clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 {

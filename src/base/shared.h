@@ -3,8 +3,8 @@
  *	  The layout of shared memory: a slot for each busy index, and the slots of the
  *	  background workers.
  *
- * index_slots.h finds the slot of an index, claims.h tells which processes compact it, and
- * counts.h counts.
+ * index_slots.h finds the slot of an index, claims.h records which processes compact the index, and
+ * counts.h changes the counters.
  *
  * Nothing here is durable: a restart empties the memory, and use fills it again.  If the library
  * is not preloaded, there is no shared memory, and all functions do nothing.
@@ -80,18 +80,19 @@ typedef struct LsmClaim
  *					it unless all is done, and clears it if the index is gone.
  *					lsm_request_note clears it after a visit to an idle index that left
  *					nothing to do.
- *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted;
+ *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted.
  *					conclude_visit sets it unless all is done or the index is gone.
  *					lsm_request_begin clears it.
- *	reads_wanted	lsm_request_begin raises it so far that reads hardly gets there.  A
- *					visit that knows when to look again lowers it, and so does each seal.
+ *	reads_wanted	lsm_request_begin sets it so far above reads that reads hardly ever
+ *					reaches it.  A visit that knows when to look again lowers it, and so
+ *					does each seal.
  *	helpless		conclude_visit sets it if the index was locked or gone, and clears it
  *					if a step was taken or nothing was left.  leave_database_alone sets it.
  *
- * Whoever finds a flag at 0 wakes the launcher, except conclude_visit, whose worker chooses
- * its next index anyway.  lsm_request_begin clears the flags before the worker looks, so
- * requests made during a visit stay.  If nobody can connect to the database,
- * leave_database_alone also clears the first three flags; the writers go on asking.
+ * Whoever changes a flag from 0 to 1 wakes a worker or the launcher.  The exception is
+ * conclude_visit, since its worker chooses its next index anyway.  lsm_request_begin clears the
+ * flags before the worker looks, so requests made during a visit stay.  If nobody can connect to
+ * the database, leave_database_alone also clears the first three flags.  The writers keep asking.
  */
 typedef struct LsmIndexSlot
 {
@@ -108,15 +109,15 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 last_merge;
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
 	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
-	pg_atomic_uint32 truncate_tries;	/* how often a worker may still try to truncate the file */
+	pg_atomic_uint32 truncate_tries;	/* attempts to truncate the file that are left */
 	pg_atomic_uint32 helpless;	/* workers cannot help, so writers must merge */
 
-	/* What readers pay because there are several runs. */
+	/* The pay of readers: extra seeks because there are several runs. */
 	pg_atomic_uint64 reads;		/* reads so far, in seeks of one run; never decreases */
 	pg_atomic_uint64 reads_wanted;	/* a worker should visit the index at this many reads */
 	pg_atomic_uint32 read_check;	/* a worker should visit the index now */
 
-	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal takes 1 off */
+	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal subtracts 1 */
 
 	/* Processes with a claim change these without the lock.  A lost change does no harm. */
 	int			failures;		/* errors since a visit left nothing to do */
@@ -126,7 +127,7 @@ typedef struct LsmIndexSlot
 	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact the index */
 	bool		exclusive;		/* one of the claims is exclusive */
 	TimestampTz not_before;		/* workers stay away until then */
-	TimestampTz asked_since;	/* when a worker first chose another index; 0: none has */
+	TimestampTz asked_since;	/* when a worker first found the index due; 0: none has */
 	LsmLocator	history_of;		/* the file that the history belongs to */
 	LsmReadHistory history;
 } LsmIndexSlot;
@@ -135,7 +136,7 @@ typedef struct LsmIndexSlot
 typedef struct LsmWorkerSlot
 {
 	Oid			database;		/* InvalidOid: unused */
-	uint32		generation;		/* counts the uses of the slot */
+	uint32		generation;		/* how often the slot has been used */
 	int			pid;			/* 0: not connected yet */
 	bool		idle;
 	Latch	   *latch;

@@ -40,7 +40,7 @@ static const char *const point_names[] = {
 	"unique-probed", "unique-checked", "unique-publish"
 };
 
-/* An item of the setting, as numbers in the lists above; -1 for unknown words. */
+/* An item of the setting, as indexes into the arrays above; -1 for unknown words. */
 typedef struct StopItem
 {
 	int			point;
@@ -49,7 +49,7 @@ typedef struct StopItem
 
 static char *stop_at = "";
 
-/* Returns the number of a word in a list, or -1. */
+/* Returns the index of a word in an array, or -1. */
 static int
 find_word(const char *const *words, int count, const char *word, size_t length)
 {
@@ -125,9 +125,9 @@ wait_at(const char *name)
 }
 
 /*
- * Perform the action, if any, that the setting has for a stop point.
+ * Perform the action, if any, that the setting specifies for a stop point.
  *
- * REQUIRES: the process holds no content lock, and is not in a critical section.
+ * REQUIRES: the process holds no content lock and is not in a critical section.
  */
 void
 lsm_stop_point_reach(const char *name)

@@ -15,8 +15,9 @@
  *		crash	flushes its own WAL and kills itself with SIGKILL, so everything that it has
  *				logged survives the crash.
  *
- * A process may hold heavyweight locks and pins at a point; the comment there says which.  It holds
- * no content lock and is not in a critical section, so a process that waits can be canceled.
+ * A process may hold heavyweight locks and pins at a point.  The comment at the point names them.
+ * The process holds no content lock and is not in a critical section, so it can be canceled while
+ * it waits.
  */
 #ifndef LSM_STOP_POINT_H
 #define LSM_STOP_POINT_H
