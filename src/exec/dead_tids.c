@@ -2,14 +2,14 @@
  * dead_tids.c
  *	  TIDs whose rows a scan found dead after the index had moved on.
  *
- * If the row of the TID that an index returned last is dead to everybody, the scan tells the
- * index, and the next scan skips that TID. Without this, the head of a queue would get slower
- * and slower. A scan that takes TIDs ahead cannot tell the index, which would take the
- * message to be about a later TID. So the scan keeps such TIDs. If there are many, it scans
- * the index again at its end, and reads only the pages of these TIDs from the table.
+ * If the row of the TID that an index returned last is dead to everybody, core's scan tells the
+ * index, and the next scan skips that TID. Without this, scans of a queue's head would get slower
+ * and slower. A scan that takes TIDs ahead cannot tell the index, because the index would apply the
+ * message to a later TID. So the scan keeps such TIDs. If there are many, the scan reads the index
+ * again at its end, and reads only the pages of these TIDs from the table.
  *
- * Core looks these rows up once more, as it always does. It is not enough that they were
- * dead: VACUUM may have run since, and the TID may belong to another row.
+ * In this second scan, core looks the rows up again. It is not enough that they were dead, because
+ * VACUUM may have run since, and the TID may belong to another row.
  */
 #include "postgres.h"
 
@@ -19,11 +19,17 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Fewer dead TIDs, or a smaller share of those looked up, are not worth a second scan. */
+/*
+ * A second scan pays only with at least this many dead TIDs, which are at least 1/LEAST_SHARE of
+ * those looked up.
+ */
 #define LEAST_DEAD 16
 #define LEAST_SHARE 8
 
-/* Further ones are left to the next scan: each costs another visit of a table page. */
+/*
+ * Keep at most this many dead TIDs, since each costs another visit to a table page. The next scan
+ * finds the others.
+ */
 #define MOST_DEAD 1024
 
 void
@@ -71,8 +77,8 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index, whose scan starts over, which of the TIDs are still dead. They are among
- * the first `most` TIDs that the index returns, unless others have removed some already.
+ * Tell the index which of the TIDs are still dead. The caller has restarted its scan. The dead TIDs
+ * are among the first `most` TIDs that the index returns, unless others have already removed some.
  * Leaves the slot empty.
  */
 void
@@ -84,7 +90,7 @@ lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 
 	qsort(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	dead->count = left = qunique(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
-	/* The index learns about a TID when it is asked for the next one. */
+	/* The index learns that a TID is dead when it is asked for the next TID. */
 	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0 && most-- > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -2,9 +2,9 @@
  * index_child.c
  *	  Core's node below the prefetching scan: an index scan or an index-only scan.
  *
- * The states of the two nodes have different types with nearly the same fields. This file
- * knows where these fields are, so that prefetch_scan.c need not distinguish the nodes, and
- * holds what only index-only scans need.
+ * The two node states have different types with nearly the same fields. This file knows where the
+ * fields are, so that prefetch_scan.c need not distinguish the nodes. It also contains the
+ * functions that only index-only scans need.
  */
 #include "postgres.h"
 
@@ -14,7 +14,7 @@
 #include "executor/executor.h"
 #include "utils/rel.h"
 
-/* The node has been initialised. Ordering by distance is not supported. */
+/* Set up the child. Core has initialized the node. Ordering by distance is not supported. */
 void
 lsm_child_init(LsmIndexChild *child, PlanState *node)
 {
@@ -63,7 +63,7 @@ lsm_child_rescan_index(const LsmIndexChild *child)
 	index_rescan(*child->scan, *child->keys, *child->key_count, NULL, 0);
 }
 
-/* Returns the index scan. Begins it when the first row is wanted, as core does. */
+/* Returns the index scan. Begins it at the first call, as core does. */
 IndexScanDesc
 lsm_child_open_index(const LsmIndexChild *child)
 {
@@ -78,7 +78,10 @@ lsm_child_open_index(const LsmIndexChild *child)
 	return *child->scan;
 }
 
-/* WHERE CURRENT OF takes our node for a table scan, and finds its row in the slot. */
+/*
+ * Set the TID in the slot. WHERE CURRENT OF treats our node as a table scan and finds its row
+ * there.
+ */
 static void
 set_place(const LsmIndexChild *child, ItemPointer place)
 {
@@ -89,8 +92,8 @@ set_place(const LsmIndexChild *child, ItemPointer place)
 }
 
 /*
- * Index only: put the row of this index entry into the node's slot. The row lives as long as
- * the entry.
+ * Index-only: put the row of this index entry into the node's slot. The row is valid as long as the
+ * entry.
  */
 void
 lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer place)
@@ -105,7 +108,10 @@ lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer 
 	set_place(child, place);
 }
 
-/* Index only: the same for the table row in heap_slot, if the index has no expressions. */
+/*
+ * Index-only: put the columns of the table row in heap_slot into the node's slot. The index has no
+ * expressions.
+ */
 void
 lsm_child_store_row(const LsmIndexChild *child)
 {
@@ -120,7 +126,7 @@ lsm_child_store_row(const LsmIndexChild *child)
 	set_place(child, &child->heap_slot->tts_tid);
 }
 
-/* Index only: core has put a row into the slot. */
+/* Index-only: set the TID after core has put a row into the slot. */
 void
 lsm_child_note_place(const LsmIndexChild *child)
 {

@@ -15,21 +15,23 @@
 #include "storage/buf.h"
 #include "storage/itemptr.h"
 
-/* The common parts of both kinds of node. */
+/* The fields that both kinds of nodes have. */
 typedef struct LsmIndexChild
 {
 	ScanState  *node;			/* one of the two states */
 	Relation	index;
 	IndexScanDesc *scan;		/* in the node; NULL there: not begun */
 	ScanDirection direction;	/* of the plan; forward if unordered */
-	/* The node's keys. Before PostgreSQL 18, row comparisons add some: planner/row_compare.c. */
+	/*
+	 * The node's keys. Before PostgreSQL 18, planner/row_compare.c adds keys for row comparisons.
+	 */
 	struct ScanKeyData **keys;
 	int		   *key_count;
 	int		   *runtime_key_count;
 	bool	   *keys_are_ready;
 	ExprState  *conditions;		/* rechecks rows if the index is lossy */
 	TupleTableSlot *heap_slot;	/* for a table row */
-	Buffer	   *map;			/* index only: its pin on the visibility map; else NULL */
+	Buffer	   *map;			/* index-only: its pin on the visibility map; else NULL */
 } LsmIndexChild;
 
 extern void lsm_child_init(LsmIndexChild *child, PlanState *node);
@@ -39,14 +41,14 @@ extern void lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, 
 extern void lsm_child_store_row(const LsmIndexChild *child);
 extern void lsm_child_note_place(const LsmIndexChild *child);
 
-/* Returns whether rows come from the index, and pages are read only to check visibility. */
+/* Returns whether rows come from the index and pages are read only to check visibility. */
 static inline bool
 lsm_child_is_index_only(const LsmIndexChild *child)
 {
 	return child->map != NULL;
 }
 
-/* Index only: count a TID that had to be looked up in the table. */
+/* Index-only: count TIDs that had to be looked up in the table. */
 static inline void
 lsm_child_count_fetches(const LsmIndexChild *child, int count)
 {

@@ -3,17 +3,17 @@
  *	  Reads pages of a table into shared buffers ahead of the reader, with core's read
  *	  stream.
  *
- * The stream asks a function of the reader for as many pages as it wants to have under way,
- * and returns them in this order, read and pinned. The stream chooses the number itself: more
- * while it has to wait for pages, fewer while they are in memory. It looks further ahead only
- * when the reader takes a page, so the reader must prime it when nothing is under way.
+ * The stream calls a function of the reader to get the pages to read, and returns them in the same
+ * order, read and pinned. The stream chooses how many pages it requests ahead: more while it must
+ * wait for pages, fewer while they are in memory. It looks further ahead only when the reader takes
+ * a page, so the reader must prime the stream when no page is requested.
  *
- * When the function has no page, the stream ends. Priming it after the reader has taken all
- * pages starts it again. The function may read index pages, which may wait for locks and call
- * any code, so the stream must not hold back reads in order to start several together.
+ * When the function returns no page, the stream ends. After the reader has taken all pages, priming
+ * starts the stream again. The function may read index pages, which may wait for locks and run
+ * arbitrary code. So the stream must not hold back reads to start several together.
  *
- * A pin belongs to the resource owner that is current when the page is requested, as with
- * core's scans: a portal has an owner of its own.
+ * A pin belongs to the resource owner that is current when the page is requested, as in core's
+ * scans. A portal has its own resource owner.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/spccache.h"
 
-/* The stream allocates from the context that is current when it begins. */
+/* Initialize a stream. It allocates from the memory context that is current now. */
 void
 lsm_stream_init(LsmPageStream *stream, Relation table, int depth, LsmNextPage next_page,
 				void *argument)
@@ -46,7 +46,10 @@ ask_reader(ReadStream *core_stream, void *argument, void *page_data)
 	return stream->next_page(stream->argument);
 }
 
-/* A setting gives the number of reads in flight. It is ours while the stream begins. */
+/*
+ * Begin core's stream. The setting effective_io_concurrency determines the reads in flight, so we
+ * change it while the stream begins.
+ */
 static void
 begin(LsmPageStream *stream)
 {
@@ -63,8 +66,8 @@ begin(LsmPageStream *stream)
 }
 
 /*
- * Look ahead when the reader has taken all pages that were requested. The pages go through
- * the ring, unless it is NULL.
+ * Look ahead, when the reader has taken all pages that were requested. If `ring` is not NULL, the
+ * pages are read into it.
  */
 void
 lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
@@ -84,7 +87,7 @@ lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
 	}
 }
 
-/* Returns the next page, which is this one, pinned. */
+/* Returns the next page, pinned. It must be `block`. */
 Buffer
 lsm_stream_take(LsmPageStream *stream, BlockNumber block)
 {

@@ -12,7 +12,7 @@
 #include "utils/rel.h"
 
 /*
- * The most pages a stream has under way per read, which may join neighbors
+ * The most pages that a stream requests per read in flight.  A read may join neighboring pages
  * (io_combine_limit).
  */
 #define LSM_STREAM_PAGES_PER_READ 16
@@ -30,8 +30,8 @@ typedef struct LsmPageStream
 	MemoryContext context;		/* of stream */
 
 	ReadStream *stream;			/* NULL: not begun */
-	BufferAccessStrategy ring;	/* the setting when the stream began */
-	Buffer		first;			/* pinned, and comes before those of `stream`; or invalid */
+	BufferAccessStrategy ring;	/* the ring when the stream began */
+	Buffer		first;			/* pinned; precedes the pages of `stream`; or invalid */
 } LsmPageStream;
 
 extern void lsm_stream_init(LsmPageStream *stream, Relation table, int depth,

@@ -1,6 +1,6 @@
 /*
  * prefetch.h
- *	  The prefetching scan: what its planner and its executor share.
+ *	  The prefetching scan: declarations that its planner and its executor share.
  */
 #ifndef LSM_PREFETCH_H
 #define LSM_PREFETCH_H

@@ -2,23 +2,23 @@
  * prefetch_cost.c
  *	  The costs of prefetching scans.
  *
- * A table page that is read at random and alone costs what core says. If it is prefetched,
- * its cost beyond that of a sequential read is divided by the square root of the depth: SSDs
- * get about that much faster (four times with 8 requests in flight, nine times with 128). The
- * first pages are not prefetched. That raises the cost before the first row, so a plan that
- * wants few rows takes core's scan.
+ * A single random read of a table page costs what core charges. If the page is prefetched, we
+ * divide its cost beyond that of a sequential read by the square root of the depth. SSDs get faster
+ * by about this factor: four times with 8 requests in flight, nine times with 128. The first pages
+ * are not prefetched. We add this to the startup cost, so a plan that wants few rows takes core's
+ * scan.
  *
- * By page, no table pages are read between the index pages. Core assumes that index pages are
- * read at random, too. But most pages of a range follow each other, and the kernel reads them
- * ahead: all pages of a run of an lsm index, and of a B-tree that was built from a table or
- * whose keys came in order; none of a B-tree that has grown by random keys, which the fill of
- * its pages shows.
+ * By page, no table pages are read between the index pages. Core assumes that index pages are also
+ * read at random. But most pages of a range may follow each other in the file, and the kernel reads
+ * those ahead. This holds for the runs of an lsm index, and for a B-tree that was built from a
+ * table or whose keys came in order. It does not hold for a B-tree that has grown by random keys,
+ * which shows in the fill of its pages.
  *
- * An index-only scan reads the pages that are not all-visible; like core, we assume a fixed
- * share.
+ * An index-only scan reads only the pages that are not all-visible. Like core, we assume that this
+ * is a fixed share.
  *
- * The processes of a parallel scan divide the rows but not the reading, as core assumes. By
- * page, each process sorts its own rows, so several may read the same page.
+ * The processes of a parallel scan divide the rows but not the cost of reading, as core assumes. By
+ * page, each process sorts its own rows, so several processes may read the same page.
  */
 #include "postgres.h"
 
@@ -36,21 +36,20 @@
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
-/* In index order, per row: this share of the cost of a sequential page. */
+/* In index order, copying a page costs this share of a sequential page for each row. */
 #define COPY_SHARE 0.6
-/* But at most this share of what prefetching saves. */
+/* But all copying costs at most this share of what prefetching saves. */
 #define COPY_BOUND 0.55
 
 /*
- * By page: the share of index pages that follow the one before, if index and file have the
- * same order.
+ * By page: the share of index pages that follow the previous page, if index and file have the same
+ * order.
  */
 #define INDEX_FOLLOWING 0.75
 
 /*
- * The fill of a B-tree's leaves: of one that was built, and of one that has grown, where each
- * split leaves two halves. (Average ln 2: Yao, On random 2-3 trees, Acta Informatica 9,
- * 1978.)
+ * The fill of a B-tree's leaves after a build, and after growth by random keys, where each split
+ * leaves two halves. (Average ln 2: Yao, On random 2-3 trees, Acta Informatica 9, 1978.)
  */
 #define FULL_BUILT 0.9
 #define FULL_GROWN 0.7
@@ -82,7 +81,10 @@ lsm_prefetch_read_share(IndexPath *path)
 	return path->path.pathtype == T_IndexOnlyScan ? 1 - path->path.parent->allvisfrac : 1;
 }
 
-/* Returns how many pages rows at random places are on, computed as core does for bitmap scans. */
+/*
+ * Returns how many pages contain `tuples` rows at random places, computed as core does for bitmap
+ * scans.
+ */
 static double
 distinct_pages(double table_pages, double tuples)
 {
@@ -91,7 +93,7 @@ distinct_pages(double table_pages, double tuples)
 	return Min(2 * pages * tuples / (2 * pages + tuples), pages);
 }
 
-/* Divide the rows among `processes` processes, each with rounds of its own. */
+/* Divide the rows among `processes` processes, each with its own rounds. */
 void
 lsm_prefetch_divide(LsmScanShape *shape, RelOptInfo *rel, double processes)
 {
@@ -122,8 +124,8 @@ entry_bytes(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
- * Returns the share of index pages that follow the one before. Leaves of a B-tree with many
- * equal keys, which it stores once, seem to be more than full.
+ * Returns the share of index pages that follow the previous page. A B-tree stores equal keys once,
+ * so with many equal keys its leaves seem more than full.
  */
 static double
 following_share(PlannerInfo *root, IndexOptInfo *index)
@@ -132,7 +134,7 @@ following_share(PlannerInfo *root, IndexOptInfo *index)
 	double		full;
 	double		order;
 
-	/* Not by relam: lsm indexes may be presented as B-trees. */
+	/* Do not test relam, since lsm indexes may be presented as B-trees. */
 	if ((amcostestimate_function) index->amcostestimate != btcostestimate)
 		return INDEX_FOLLOWING;
 	full = index->tuples / Max(index->pages, 1) * entry_bytes(root, index) / room;
@@ -140,7 +142,7 @@ following_share(PlannerInfo *root, IndexOptInfo *index)
 	return INDEX_FOLLOWING * Min(Max(order, 0), 1);
 }
 
-/* Returns what core charges for index pages beyond their cost by page. */
+/* Returns by how much core's charge for index pages exceeds their cost by page. */
 static double
 index_saving(PlannerInfo *root, IndexOptInfo *index, double pages)
 {
@@ -153,7 +155,7 @@ index_saving(PlannerInfo *root, IndexOptInfo *index, double pages)
 	return (pages - 1) * following_share(root, index) * (random_cost - sequential_cost);
 }
 
-/* Recompute what cost_index computed and did not keep. */
+/* Recompute the values that cost_index computed but did not keep. */
 void
 lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 {
@@ -172,8 +174,8 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
 	/*
-	 * Core assumes that the pages of an inner side are in memory after some time. And if no
-	 * table pages are read in between, core's scan saves as much.
+	 * Core assumes that the pages of an inner side are in memory after some time. If the scan reads
+	 * no table pages between the index pages, core's scan saves as much.
 	 */
 	shape->index_saved = loops > 1 ? 0 : share * index_saving(root, index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
@@ -207,9 +209,9 @@ prefetched_cost(const LsmScanShape *shape, double page_cost, int depth)
 }
 
 /*
- * Set the costs of a path in index order. A row at a random place costs finding its page, and
- * usually copying it from the kernel's cache. Core does not charge for that, because waiting
- * dominates. Here it is what remains, and what the cost of a later sort is compared with.
+ * Set the costs of a path in index order. For a row at a random place, the scan must find its page,
+ * and usually copy the page from the kernel's cache. Core does not charge for this, because waiting
+ * dominates. Here this cost remains, and the planner compares it with the cost of a later sort.
  */
 void
 lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int depth)
@@ -226,8 +228,8 @@ lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int dept
 }
 
 /*
- * Set the costs of a path by page. Core's bitmap scan assumes that the larger the share of
- * pages, the more of them are read sequentially.
+ * Set the costs of a path by page. Like core's bitmap scan, we assume that reads are the more
+ * sequential, the larger the share of the table's pages.
  */
 void
 lsm_prefetch_cost_by_page(CustomPath *path, const LsmScanShape *shape, int depth)

@@ -16,13 +16,13 @@
 /* The parts of an index scan's cost. */
 typedef struct LsmScanShape
 {
-	double		processes;		/* that divide the rows */
-	double		table_pages;	/* index only: not all-visible; else all */
+	double		processes;		/* processes that divide the rows */
+	double		table_pages;	/* index-only: those not all-visible; else all */
 	double		tuples;			/* fetched from the table */
-	double		pages;			/* read at random, if there is no correlation */
+	double		pages;			/* pages read, if there is no correlation */
 	double		rounds;			/* by page */
 	double		pages_by_round; /* as `pages`, summed over all rounds */
-	double		neighbours;		/* read, if the correlation is perfect */
+	double		neighbours;		/* pages read, if the correlation is perfect */
 	double		scattered;		/* 1: no correlation; 0: perfect */
 	double		random_cost;	/* of a page */
 	double		sequential_cost;

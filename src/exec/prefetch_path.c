@@ -1,13 +1,13 @@
 /*
  * prefetch_path.c
- *	  Plans the prefetching scan.
+ *	  Plans prefetching scans.
  *
- * When core has found the paths of a table, each index scan gets a rival that prefetches: in
- * index order, where the order is useful, and by page, where core would take a bitmap scan.
- * The rival has the index path as its child, with conditions, parameters and order, and core
- * plans the child. Where core considers parallel scans, each rival has a parallel variant.
+ * When core has found the paths of a table, we add rivals to each index scan. A rival prefetches
+ * pages: in index order, where the order is useful, or by page, where core would use a bitmap scan.
+ * The rival has the index path as its child, with conditions, parameters and order, and core plans
+ * the child. Where core considers parallel scans, each rival has a parallel variant.
  *
- * The rivals of an index-only scan are index-only scans, too.
+ * The rivals of an index-only scan are also index-only scans.
  *
  * prefetch_cost.c computes their costs.
  */
@@ -31,10 +31,10 @@
 #include "optimizer/paths.h"
 #include "utils/spccache.h"
 
-/* For tables of this many pages it pays to ask core for index paths a second time. */
+/* For tables with at least this many pages, it pays to ask core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
-/* Growth of rounds: if all rows are wanted, and if perhaps not. */
+/* The growth of rounds if all rows are wanted, and if perhaps fewer are wanted. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
 
@@ -62,7 +62,10 @@ wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 		bms_equal(root->all_baserels, rel->relids);
 }
 
-/* Returns whether the number of concurrent requests of this table's disk was set, not guessed. */
+/*
+ * Returns whether somebody set the number of concurrent requests for this table's disk, so that we
+ * need not guess it.
+ */
 static bool
 concurrency_is_known(RelOptInfo *rel)
 {
@@ -70,9 +73,9 @@ concurrency_is_known(RelOptInfo *rel)
 }
 
 /*
- * Core forgets an index path as soon as another path is better. If that is a scan of the
- * whole table, costs many times what planning does, and the disk is known to serve random
- * reads well, ask for the index paths again.
+ * Returns the paths that get rivals. Core forgets an index path as soon as another path is better.
+ * The better path may be a scan of a table so large that planning costs little in comparison. If
+ * the disk is also known to serve concurrent reads, ask for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
@@ -81,7 +84,7 @@ paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
 	List	   *partial_paths = rel->partial_pathlist;
 	List	   *result;
 
-	/* The first is the cheapest. */
+	/* The first path is the cheapest. */
 	if (rel->pages < RECONSIDERED_PAGES || rel->baserestrictinfo == NIL || paths == NIL ||
 		!concurrency_is_known(rel) || ((Path *) linitial(paths))->pathtype != T_SeqScan || wants_few_rows(root, rel, 1))
 		return paths;
@@ -100,11 +103,13 @@ plan_path(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
 
-	/* A node above us also checks conditions that involve no column. */
+	/*
+	 * Remove the Result node, since a node above us also checks conditions that involve no column.
+	 */
 	if (IsA(child, Result))
 		child = outerPlan(child);
 	Assert(IsA(child, IndexScan) || IsA(child, IndexOnlyScan));
-	/* The rows are the child's. */
+	/* Our node returns the child's rows. */
 	child->targetlist = copyObject(tlist);
 	child->startup_cost = path->path.startup_cost;
 	child->total_cost = path->path.total_cost;
@@ -125,7 +130,7 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_path,
 };
 
-/* Returns a path that does what this one does, with its costs so far. */
+/* Returns a prefetching path for an index path, with the costs of the index path. */
 static CustomPath *
 make_path(PlannerInfo *root, IndexPath *index_path, bool by_page, int depth)
 {
@@ -180,8 +185,8 @@ knows_arrays(IndexPath *path)
 }
 
 /*
- * B-trees and lsm indexes only: nobody knows what other methods do between two TIDs. (lsm
- * indexes whose families B-trees have are presented as B-trees.)
+ * Returns whether this is a B-tree or an lsm index. We do not know what other methods do between
+ * two TIDs. (lsm indexes with counterparts of B-tree families are presented as B-trees.)
  */
 static bool
 is_known_method(IndexOptInfo *index)
@@ -212,8 +217,8 @@ is_index_only(const IndexPath *path)
 }
 
 /*
- * Returns whether index entries that were read ahead can become rows. Unknown methods need
- * not hold on to the TIDs they return. B-trees store names as strings.
+ * Returns whether index entries that were read ahead can become rows. Unknown methods may not
+ * protect the TIDs that they return. B-trees store names as strings.
  */
 static bool
 can_keep_entries(IndexOptInfo *index)
@@ -227,8 +232,8 @@ can_keep_entries(IndexOptInfo *index)
 }
 
 /*
- * By page, an index-only scan makes rows from table rows if it has to visit them, but it does
- * not compute expressions.
+ * Returns whether this scan can work by page. By page, an index-only scan takes columns from the
+ * table rows that it must visit, but it cannot compute expressions.
  */
 static bool
 can_come_by_page(const IndexPath *path)
@@ -250,9 +255,9 @@ can_prefetch(IndexPath *path)
 }
 
 /*
- * Returns whether the query may be a cursor whose current row gets updated. A row that was
- * not looked up is known only by the root of its HOT chain, where UPDATE does not find it
- * after VACUUM. (Core's index-only scans have the same limit.)
+ * Returns whether the query may be a cursor whose current row gets updated. If a row was not looked
+ * up, we know only the root of its HOT chain, where UPDATE does not find the row after VACUUM.
+ * (Core's index-only scans have the same limit.)
  */
 static bool
 may_have_current_row(PlannerInfo *root)
@@ -271,9 +276,9 @@ may_have_current_row(PlannerInfo *root)
 }
 
 /*
- * Returns the index scan of a path, or the only input of a bitmap scan. The input becomes a
- * table scan if the index's entries do not suffice. Returns NULL if there is no such scan or
- * it cannot prefetch.
+ * Returns the index scan of a path, or the only input of a bitmap scan. If index entries do not
+ * suffice, an index-only input becomes a plain index scan. Returns NULL if there is no such scan,
+ * or if the scan cannot prefetch.
  */
 static IndexPath *
 index_scan_of(PlannerInfo *root, Path *path)
@@ -313,8 +318,8 @@ parallel_scan_of(PlannerInfo *root, IndexPath *path)
 }
 
 /*
- * Returns whether this is a cursor's scan. A cursor can go back, even without SCROLL, if the
- * plan can; by page it could not.
+ * Returns whether this is a cursor's scan. Even without SCROLL, a cursor can go backward if the
+ * plan can, but a scan by page cannot.
  */
 static bool
 is_cursor(PlannerInfo *root, RelOptInfo *rel)
@@ -325,7 +330,7 @@ is_cursor(PlannerInfo *root, RelOptInfo *rel)
 		root->parse->limitCount == NULL && bms_equal(root->all_baserels, relids);
 }
 
-/* Replace core's path by ours, if there is one, at the same costs. */
+/* Replace core's path by our path, if we have one, with the same costs. */
 static void
 replace_path(PlannerInfo *root, ListCell *cell, int depth)
 {
@@ -351,7 +356,7 @@ replace_path(PlannerInfo *root, ListCell *cell, int depth)
 	lfirst(cell) = ours;
 }
 
-/* For tests: wherever possible. */
+/* For tests: use our paths wherever possible. */
 static void
 replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 {
@@ -364,9 +369,9 @@ replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 }
 
 /*
- * Add a rival. Core later gives the paths of a partition parameters, so that all partitions
- * have the same. It cannot do that with our paths, so they must not displace the paths that
- * it needs.
+ * Add a rival. Core later adds parameters to the paths of partitions, so that all partitions have
+ * the same parameters. Core cannot do that with our paths, so a partition's rival must not displace
+ * the paths that core needs.
  */
 static void
 add_rival(RelOptInfo *rel, CustomPath *path)
@@ -381,14 +386,14 @@ add_rival(RelOptInfo *rel, CustomPath *path)
 	}
 	if (total >= ((Path *) linitial(path->custom_paths))->total_cost)
 		return;
-	/* Cheap ones first. */
+	/* Keep the list sorted by cost. */
 	while (position < list_length(rel->pathlist) &&
 		   lsm_path_is_cheaper(list_nth(rel->pathlist, position), &path->path))
 		position++;
 	rel->pathlist = list_insert_nth(rel->pathlist, position, path);
 }
 
-/* Returns whether a rival of this scan could win. Otherwise its costs need not be computed. */
+/* Returns whether a rival of this scan could win. If not, we need not compute its costs. */
 static bool
 could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 {
@@ -400,8 +405,8 @@ could_win(PlannerInfo *root, RelOptInfo *rel, IndexPath *path)
 }
 
 /*
- * Add rivals of a scan: in its order, if it has one; by page, if asked for; and in parallel.
- * Serializable transactions do not prefetch in index order.
+ * Add rivals of a scan: in index order if the order is useful, by page if `by_page` is set, and
+ * parallel variants of both. Serializable transactions do not prefetch in index order.
  */
 static void
 add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_page, int depth)
@@ -445,7 +450,7 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	}
 }
 
-/* Returns whether two scans return the same rows in the same way, perhaps in another order. */
+/* Returns whether two scans return the same rows in the same way, perhaps in different orders. */
 static bool
 take_the_same(const IndexPath *a, const IndexPath *b)
 {
@@ -465,8 +470,9 @@ take_the_same(const IndexPath *a, const IndexPath *b)
 }
 
 /*
- * Keep one of several scans that return the same rows in the same direction. The input of a
- * bitmap scan does not know that its order is useful.
+ * Add a scan to the list, but keep only one of several scans that return the same rows in the same
+ * direction. Prefer a scan with an order, since the input of a bitmap scan does not know that its
+ * order is useful.
  */
 static List *
 add_scan(List *scans, IndexPath *path)
@@ -487,8 +493,8 @@ add_scan(List *scans, IndexPath *path)
 }
 
 /*
- * Returns whether this is the first scan that returns its rows. By page, directions do not
- * matter.
+ * Returns whether this is the first scan in the list that returns its rows. Ignores directions,
+ * which do not matter by page.
  */
 static bool
 is_first(List *scans, IndexPath *path)
@@ -514,7 +520,7 @@ is_heap(Oid relation)
 	return result;
 }
 
-/* Core has made the paths of a table. */
+/* Called when core has made the paths of a table. */
 void
 lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 {
@@ -544,7 +550,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 		if (path != NULL && could_win(root, rel, path))
 			scans = add_scan(scans, path);
 	}
-	/* Most queries end here; short ones should not pay for more. */
+	/* Most queries leave here, so that short queries pay for no more. */
 	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 ||
 		!is_heap(entry->relid))
 		return;

@@ -9,7 +9,7 @@
  * pages.  See docs/design/prefetch-scan.md.
  *
  * While a TID waits in the queue, VACUUM may remove its row and another row may get its line
- * pointer.  That row is too young for an MVCC snapshot to see.  With any other snapshot, and in
+ * pointer.  That row is too young for an MVCC snapshot to see.  With any other snapshot and in
  * EvalPlanQual, core's node does all the work.
  *
  * PrefetchBuffer requests the pages, and the node reads each page when it needs the rows.  Where
@@ -17,9 +17,9 @@
  * block numbers.
  *
  * read_pace.c sets the depth.  In index order at depth 0, the node runs core's loop step by step.
- * Only that loop can report dead rows to the index at once, since an access method takes such a
- * report to be about the TID that it returned last.  Other dead rows are reported when the scan
- * ends (dead_tids.c).
+ * Only that loop can report dead rows to the index at once, since an access method applies such a
+ * report to the TID that it returned last.  Other dead rows are reported when the scan ends
+ * (dead_tids.c).
  *
  * If a scan in index order has to run backward, the index goes back to the current row, and
  * core's node takes over.
@@ -49,7 +49,7 @@
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 
-/* Report dead rows to the index only if it returned at most this many TIDs for each. */
+/* Report dead rows to the index only if it returned at most this many TIDs for each dead row. */
 #define TAKEN_A_DEAD 64
 
 typedef struct PrefetchScan
@@ -465,8 +465,8 @@ bypasses_queue(const PrefetchScan *scan)
  * Report the dead rows to the index, if there are enough of them.  Parallel scans do not, since
  * each process has seen only a part of the index.
  *
- * This scans the index again with the keys of the scan that ends.  Keys from an outer row may
- * point into that row, which may be gone by now unless the executor is asking us for a row
+ * This scans the index again with the keys of the scan that ends.  Keys from an outer row may point
+ * into that row.  The row may be gone by now, unless the executor is currently asking us for a row
  * (keys_are_there).
  */
 static void
@@ -559,9 +559,9 @@ next_result(PrefetchScan *scan)
 }
 
 /*
- * The scan turns round.  Move the index back to the current row, and leave the rest to core's
- * node.  The current row is visible, so its TID is still in the index.  Counting the TIDs back
- * would be wrong, since entries between them may have been added or removed.
+ * The scan turns around.  Move the index back to the current row, and leave the rest to core's
+ * node.  The current row is visible, so its TID is still in the index.  Counting TIDs backward
+ * would be wrong, since entries may have been added or removed.
  */
 static void
 turn_round(PrefetchScan *scan)
@@ -643,7 +643,7 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	ExplainPropertyInteger("Depth", NULL, scan->plan.depth, es);
 	if (!es->analyze)
 		return;
-	/* Figures of this process only, without those of parallel workers. */
+	/* These figures exclude parallel workers. */
 	ExplainPropertyInteger("Depth Reached", NULL, scan->max_ahead, es);
 	ExplainPropertyInteger("Pages Prefetched", NULL, scan->pace.missing, es);
 	ExplainPropertyInteger("Pages Read Again", NULL, scan->read_again, es);

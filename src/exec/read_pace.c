@@ -1,28 +1,30 @@
 /*
  * read_pace.c
- *	  How far a prefetching scan looks ahead: the depth, which follows from how pages are
- *	  read.
+ *	  Sets how far a prefetching scan looks ahead: the depth, which depends on how pages are read.
  *
- * Prefetching starts after some pages had to be read and were slow, and ends when pages are
- * found in memory. The scan looks `depth` pages ahead: twice as many after each page that had
- * to be read, one fewer after each page in shared buffers. Only the read itself shows whether
- * a page was in the kernel's cache, so now and then the scan reads and times a page that it
- * did not prefetch.
+ * Prefetching starts after several slow reads, and ends when pages are found in memory. The scan
+ * looks `depth` pages ahead. The depth doubles after each page ahead that must be read, and
+ * decreases by one after each page that is in shared buffers. Only a timed read shows whether a
+ * page was in the kernel's cache. So from time to time, the scan reads and times a page that it did
+ * not prefetch.
  *
- * A scan that takes its pages from a stream leaves the distance, and joining reads, to the
- * stream. It only obeys a depth of 0.
+ * If a scan takes its pages from a stream, the stream chooses the distance and joins reads. The
+ * depth matters only if it is 0.
  */
 #include "postgres.h"
 
 #include "base/limits.h"
 #include "exec/read_pace.h"
 
-/* After this many slow reads, one by one, prefetching starts ... */
+/* Prefetching starts after this many slow reads ... */
 #define MISSES_TO_START 4
 /* ... with this depth. */
 #define START_DEPTH 4
 
-/* If half of about this many pages follow each other, the kernel reads ahead. */
+/*
+ * The share of pages that follow the previous page, averaged over about FOLLOWING_PAGES pages.
+ * FOLLOWING_ONE means all. From one half on, the kernel reads ahead.
+ */
 #define FOLLOWING_ONE 65536
 #define FOLLOWING_PAGES 128
 
@@ -38,11 +40,11 @@ lsm_pace_init(LsmReadPace *pace, int limit, bool forced)
 	lsm_pace_start_over(pace);
 }
 
-/* The scan of the index starts over. */
+/* Called when the scan of the index starts over. */
 void
 lsm_pace_start_over(LsmReadPace *pace)
 {
-	/* A scan that has prefetched before need not wait as long. */
+	/* A scan that has prefetched before starts prefetching earlier. */
 	pace->misses = pace->has_read_ahead ? MISSES_TO_START - 1 : 0;
 	pace->depth = pace->forced ? pace->limit : 0;
 	pace->probe = pace->last_ahead = InvalidBlockNumber;
@@ -55,7 +57,10 @@ lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block)
 {
 	bool		follows = pace->last_ahead != InvalidBlockNumber && block == pace->last_ahead + 1;
 
-	/* The kernel reads in larger pieces; our requests would only break them up. */
+	/*
+	 * Where pages follow each other, the kernel reads larger pieces, and our requests would only
+	 * break them up.
+	 */
 	pace->last_ahead = block;
 	pace->following += ((follows ? FOLLOWING_ONE : 0) - pace->following) / FOLLOWING_PAGES;
 	if (pace->following >= FOLLOWING_ONE / 2)
@@ -69,7 +74,7 @@ lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block)
 	return true;
 }
 
-/* The next page ahead must be read (is_missing), or is in shared buffers. */
+/* Adjust the depth: the next page ahead must be read (is_missing), or is in shared buffers. */
 void
 lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing)
 {
@@ -82,7 +87,10 @@ lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing)
 		pace->depth--;
 }
 
-/* A page was timed. It had to be read (missed), or was in shared buffers. */
+/*
+ * Adjust the depth after a page was timed. The page had to be read (missed), or was in shared
+ * buffers.
+ */
 void
 lsm_pace_note_time(LsmReadPace *pace, const LsmReadWatch *watch, bool missed)
 {

@@ -1,7 +1,6 @@
 /*
  * read_pace.h
- *	  How far a prefetching scan looks ahead: the depth, which follows from how pages are
- *	  read.
+ *	  Sets how far a prefetching scan looks ahead: the depth, which depends on how pages are read.
  */
 #ifndef LSM_READ_PACE_H
 #define LSM_READ_PACE_H
@@ -20,16 +19,16 @@ typedef struct LsmReadPace
 
 	int			depth;			/* pages ahead that are wanted now */
 	int			misses;			/* slow reads while the depth is 0 */
-	bool		times_next;		/* with a depth of 0: the page before was read */
-	BlockNumber probe;			/* is not prefetched, but timed; or invalid */
-	int			since_probe;	/* pages */
-	BlockNumber last_ahead;		/* the page that was looked at last; or invalid */
-	int			following;		/* share of pages that follow the one before them */
-	bool		has_read_ahead; /* in this scan or one before */
-	uint64		missing;		/* pages that were looked at and had to be read */
+	bool		times_next;		/* at depth 0: the previous page had to be read, so time the next */
+	BlockNumber probe;			/* a page that is timed, not prefetched; or invalid */
+	int			since_probe;	/* pages since the last probe */
+	BlockNumber last_ahead;		/* the latest page ahead, or invalid */
+	int			following;		/* share of pages that follow the previous page */
+	bool		has_read_ahead; /* in this scan of the index or an earlier one */
+	uint64		missing;		/* pages ahead that had to be read */
 } LsmReadPace;
 
-/* How a page of the table is read, from before to after. */
+/* The observation of one read of a table page. */
 typedef struct LsmReadWatch
 {
 	int64		pages;
@@ -43,7 +42,7 @@ extern bool lsm_pace_wants_prefetch(LsmReadPace *pace, BlockNumber block);
 extern void lsm_pace_note_ahead(LsmReadPace *pace, bool is_missing);
 extern void lsm_pace_note_time(LsmReadPace *pace, const LsmReadWatch *watch, bool missed);
 
-/* This page is about to be read.  Clocks are read only where it may be slow. */
+/* Called before a page is read.  Reads the clock only if the read is to be timed. */
 static inline void
 lsm_pace_begin_watch(LsmReadPace *pace, BlockNumber block, LsmReadWatch *watch)
 {
@@ -67,7 +66,7 @@ lsm_pace_stop_clock(LsmReadWatch *watch)
 	watch->time = now;
 }
 
-/* It has been read, or was there.  Returns whether it had to be read. */
+/* Called after the page was read or found in shared buffers.  Returns whether it had to be read. */
 static inline bool
 lsm_pace_note_read(LsmReadPace *pace, const LsmReadWatch *watch)
 {

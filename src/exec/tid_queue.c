@@ -346,7 +346,7 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 	return NULL;
 }
 
-/* Make sure there is an item at this position.  Returns false if that cannot be done now. */
+/* Make sure that there is an item at this position.  Returns false if this is not possible now. */
 static bool
 provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection direction)
 {

@@ -2,7 +2,7 @@
  * tid_sort.h
  *	  Sorts the items of a queue of TIDs by page, for both item widths.
  *
- * Only tid_queue.c includes it, with ITEM_TYPE and ITEM_SUFFIX defined. It defines
+ * Only tid_queue.c includes this file, with ITEM_TYPE and ITEM_SUFFIX defined. The file defines
  * sort_items_SUFFIX(items, count).
  */
 
@@ -73,7 +73,7 @@ SORT_NAME(count_bucket)(ITEM_TYPE *items, Size count, BlockNumber mask)
 		items[next[SORT_BLOCK(copy[i]) & mask]++] = copy[i];
 }
 
-/* Sort by page; several times faster than comparing items with each other. */
+/* Sort by page. This is several times faster than a sort by comparisons. */
 static void
 SORT_NAME(sort_items)(ITEM_TYPE *items, Size count)
 {
