@@ -2,7 +2,8 @@
  * build.c
  *	  CREATE INDEX: writes the table's sorted entries as a single packed run.
  *
- * One process or several (build_parallel.c) read and sort (build_spool.c); one writes.
+ * One or more processes (build_parallel.c) read the table and sort its entries (build_spool.c).
+ * One process writes the run.
  */
 #include "postgres.h"
 
@@ -30,12 +31,12 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
-/* Phases, as pg_stat_progress_create_index shows them; 1 is core's. */
+/* Phases, as pg_stat_progress_create_index shows them.  Phase 1 is core's. */
 #define PHASE_SCAN	2
 #define PHASE_SORT	3
 #define PHASE_WRITE 4
 
-/* TRUNCATE, and commands that rewrite a table, come here, too. */
+/* TRUNCATE and commands that rewrite a table also build the index. */
 #define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
 
 /* Unique: the last entry of a live row. */
@@ -65,8 +66,8 @@ lsm_am_build_phase_name(int64 phase)
 }
 
 /*
- * Blocks to reserve for the next segment.  A job's segments grow with the run, and so do
- * these.  The last segment takes only what the remaining entries need.
+ * Returns how many blocks to reserve for the next segment.  As in a job, segments grow with the
+ * run.  The last segment takes only what the remaining entries need.
  */
 static uint32
 next_segment_blocks(const LsmBuildSpool *spool, uint32 written)
@@ -81,7 +82,10 @@ next_segment_blocks(const LsmBuildSpool *spool, uint32 written)
 	return (uint32) Min((double) want, Max(left, (double) LSM_LEAST_EXTENT));
 }
 
-/* A cursor over all entries, in order.  *live becomes the cursor over those of live rows. */
+/*
+ * Returns a cursor over all entries, in order.  Sets *live to the cursor over the entries of live
+ * rows.
+ */
 static LsmCursor *
 sorted_entries(LsmBuildSpool *spool, LsmCursor **live)
 {
@@ -99,7 +103,7 @@ sorted_entries(LsmBuildSpool *spool, LsmCursor **live)
 	return both;
 }
 
-/* Raise an error if the next entry of a live row has the same key as the one before. */
+/* Raise an error if the next entry of a live row has the same key as the previous one. */
 static void
 check_unique(LsmBuildSpool *spool, LastLive *last, const LsmEntry *entry)
 {
@@ -125,7 +129,7 @@ check_unique(LsmBuildSpool *spool, LastLive *last, const LsmEntry *entry)
 	last->entry.restlen = 0;
 }
 
-/* Write the sorted entries as the index's only run, by a job without inputs. */
+/* Write the sorted entries as the index's only run, in a job without inputs. */
 static void
 write_run(LsmBuildSpool *spool, Relation heap)
 {
@@ -142,7 +146,7 @@ write_run(LsmBuildSpool *spool, Relation heap)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) spool->rows);
 	lsm_bound_init(&start, 1);
 	lsm_cursor_seek(sorted, &start, NULL, ForwardScanDirection);
-	/* The level is a guess from the number of rows.  Nobody reads the index before this ends. */
+	/* Estimate the level from the number of rows.  Nobody reads the index before the build ends. */
 	if (!lsm_manifest_begin_job(index, NULL, 0,
 								lsm_level_for((uint32) (spool->rows / 1000), lsm_fanout(index->rel)),
 								&job_id))
@@ -183,8 +187,9 @@ write_run(LsmBuildSpool *spool, Relation heap)
 }
 
 /*
- * The pattern operator classes compare bytes, but their "=" is the type's own.  The two differ
- * under a nondeterministic collation.  Core refuses that for btree's classes by their names.
+ * Refuse pattern operator classes with nondeterministic collations.  These classes compare bytes,
+ * but their "=" is the type's own operator.  Under a nondeterministic collation, the two differ.
+ * Core refuses this only for btree's classes, which it knows by name.
  */
 static void
 check_collations(Relation index)
@@ -206,9 +211,9 @@ check_collations(Relation index)
 }
 
 /*
- * Warn if the default operator class is another type's.  A type of another extension, such as
- * citext, has a class for btree and may have none for lsm.  The default for lsm is then the
- * class of a type that it is binary-coercible to, text, but queries use citext's operators.
+ * Warn if the default operator class belongs to another type.  A type of another extension, such as
+ * citext, has a class for btree but may have none for lsm.  Then the default for lsm is the class
+ * of a type to which citext is binary-coercible: text.  But queries use citext's operators.
  */
 static void
 warn_of_foreign_class(Relation index, int column)
@@ -242,7 +247,7 @@ warn_of_foreign_class(Relation index, int column)
 					 quote_literal_cstr(name))));
 }
 
-/* Check the classes of a new index, but not whenever REINDEX or TRUNCATE builds it again. */
+/* Check the classes of a new index, but not when REINDEX or TRUNCATE builds it again. */
 static void
 warn_of_foreign_classes(Relation index)
 {

@@ -2,10 +2,10 @@
  * build_parallel.c
  *	  CREATE INDEX with parallel workers.
  *
- * A parallel scan of the table gives blocks to all processes.  Each process sorts its own
- * entries.  Workers leave theirs in temporary files.  When the workers have ended, the leader
- * merges these files with its own entries, looks for duplicates, and writes the index
- * (sort/sorter.c).
+ * A parallel scan of the table assigns blocks to all processes.  Each process sorts its own
+ * entries.  Workers leave their entries in temporary files (sort/sorter.c).  When the workers have
+ * ended, the leader merges these files with its own entries, checks for duplicates, and writes the
+ * index.
  *
  * Each worker fills a WorkerResult, which the leader reads after the worker has ended.  So
  * nothing here needs a lock.
@@ -32,7 +32,7 @@
 #define KEY_SCAN		UINT64CONST(0x4C534D0000000002)
 #define KEY_QUERY		UINT64CONST(0x4C534D0000000003)
 
-/* Written by one worker. */
+/* The results of one worker, which writes them. */
 typedef struct WorkerResult
 {
 	double		heap_rows;
@@ -50,7 +50,7 @@ typedef struct SharedBuild
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
-	bool		unique;			/* as the leader has it: CLUSTER does not look for duplicates */
+	bool		unique;			/* the leader's ii_Unique: CLUSTER does not check for duplicates */
 	Size		memory;			/* for each process */
 	SharedFileSet files;
 	WorkerResult results[FLEXIBLE_ARRAY_MEMBER];
@@ -66,7 +66,7 @@ struct LsmParallelBuild
 
 extern PGDLLEXPORT void lsm_build_worker_main(dsm_segment *segment, shm_toc *toc);
 
-/* The workers have ended, or there are none. */
+/* Clean up, when the workers have ended or none were started. */
 void
 lsm_parallel_build_end(LsmParallelBuild *p)
 {
@@ -105,7 +105,7 @@ fill_shared_memory(LsmParallelBuild *p, Relation heap, Relation index, IndexInfo
 }
 
 /*
- * Start workers.  Returns NULL if the planner wants none or none could be started.  Else the
+ * Start workers.  Returns NULL if the planner wants none or none could be started.  Otherwise the
  * process is in parallel mode until lsm_parallel_build_end.
  */
 LsmParallelBuild *
@@ -121,7 +121,10 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	p = palloc0(sizeof(LsmParallelBuild));
 	EnterParallelMode();
 	p->context = CreateParallelContext("pg_lsm", "lsm_build_worker_main", workers);
-	/* CONCURRENTLY indexes the rows that are visible now; else somebody may see any row. */
+	/*
+	 * CONCURRENTLY indexes the rows that are visible now.  Otherwise, the build must index every
+	 * row that somebody may see.
+	 */
 	p->snapshot = info->ii_Concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 
 	scan_size = table_parallelscan_estimate(heap, p->snapshot);
@@ -154,14 +157,14 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	return p;
 }
 
-/* The number of processes that share maintenance_work_mem. */
+/* Returns how many processes share maintenance_work_mem. */
 int
 lsm_parallel_build_processes(const LsmParallelBuild *p)
 {
 	return p != NULL ? p->context->nworkers + 1 : 1;
 }
 
-/* Read a share of the table into the spool.  Returns the number of its rows. */
+/* Read a share of the table into the spool.  Returns the number of rows read. */
 static double
 scan_share(ParallelTableScanDesc shared_scan, LsmBuildSpool *spool, Relation heap,
 		   Relation index, IndexInfo *info, bool progress)
@@ -173,8 +176,8 @@ scan_share(ParallelTableScanDesc shared_scan, LsmBuildSpool *spool, Relation hea
 }
 
 /*
- * Read the table together with the workers.  Returns the number of its rows.  The spool has
- * the entries of all processes then.
+ * Read the table together with the workers.  Returns the number of its rows.  Afterwards, the spool
+ * has the entries of all processes.
  */
 double
 lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildSpool *spool, Relation heap,
@@ -199,7 +202,7 @@ lsm_parallel_build_scan(LsmParallelBuild *p, LsmBuildSpool *spool, Relation heap
 	return heap_rows;
 }
 
-/* A worker: reads and sorts a share. */
+/* The main function of a worker: reads and sorts a share of the table. */
 void
 lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 {
@@ -216,7 +219,7 @@ lsm_build_worker_main(dsm_segment *segment, shm_toc *toc)
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	SharedFileSetAttach(&shared->files, segment);
 
-	/* The leader has these locks. */
+	/* The leader holds the same locks. */
 	heap = table_open(shared->heap, heap_lock);
 	index = index_open(shared->index, index_lock);
 	InstrStartParallelQuery();

@@ -1,6 +1,6 @@
 /*
  * build_spool.c
- *	  CREATE INDEX: takes the rows that one process reads, and sorts their entries.
+ *	  CREATE INDEX: collects the rows that one process reads, and sorts their entries.
  *
  * The sorter writes to temporary files when its memory is full (sort/sorter.c).
  */
@@ -11,10 +11,10 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* About the bytes of an entry besides its key and rest. */
+/* Estimated bytes of an entry besides its key and rest. */
 #define ENTRY_OVERHEAD	4
 
-/* Numbers of a worker's files. */
+/* The numbers of a worker's temporary files. */
 #define LIVE_FILE(worker)	(2 * (worker))
 #define DEAD_FILE(worker)	(2 * (worker) + 1)
 
@@ -33,8 +33,8 @@ lsm_spool_begin(LsmBuildSpool *spool, LsmIndex *index, bool unique, Size memory)
 }
 
 /*
- * The sorter of dead rows that old snapshots still see.  They are no duplicates.  There
- * should be few, so work_mem is enough.
+ * Returns the sorter of dead rows that old snapshots still see.  These rows do not count as
+ * duplicates.  There should be few, so work_mem is enough.
  */
 static LsmSorter *
 get_dead_sorter(LsmBuildSpool *spool)
@@ -68,7 +68,7 @@ lsm_spool_add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, 
 	MemoryContextReset(spool->context);
 }
 
-/* In a worker: leave the entries to the leader.  Called before the first row. */
+/* In a worker, before the first row: let the leader take the entries. */
 void
 lsm_spool_share(LsmBuildSpool *spool, SharedFileSet *files, int worker)
 {
@@ -77,7 +77,10 @@ lsm_spool_share(LsmBuildSpool *spool, SharedFileSet *files, int worker)
 	lsm_sorter_share(spool->sorter, files, LIVE_FILE(worker));
 }
 
-/* In a worker, after the last row.  After this the spool can only be ended. */
+/*
+ * In a worker, after the last row: export the sorted entries.  After that, the worker can only end
+ * the spool.
+ */
 void
 lsm_spool_export(LsmBuildSpool *spool, LsmSpoolShare *share)
 {

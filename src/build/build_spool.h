@@ -20,10 +20,10 @@ typedef struct LsmBuildSpool
 	LsmLeafMode mode;			/* of all entries */
 	MemoryContext context;		/* reset after each row */
 	double		rows;
-	double		bytes;			/* about what the entries take in a segment */
+	double		bytes;			/* estimated size of the entries in a segment */
 } LsmBuildSpool;
 
-/* What a worker has sorted. */
+/* Where to find the entries that a worker has sorted. */
 typedef struct LsmSpoolShare
 {
 	LsmSortedShare live;
