@@ -24,7 +24,7 @@ typedef struct InsertState
 	LsmKeySpace *ks;
 	MemoryContext context;		/* reset after each row; NULL before the second */
 	bool		again;			/* not the first row */
-	LsmBatch   *batch;			/* valid while lsm_batch_generation is the following */
+	LsmBatch   *batch;			/* valid while lsm_batch_generation equals generation */
 	uint64		generation;
 	int			rows;			/* inserted singly so far */
 	LsmUnique  *unique;			/* NULL before the first check */
@@ -48,8 +48,8 @@ get_insert_state(Relation index, IndexInfo *info)
 }
 
 /*
- * Memory for a row.  The first row uses the statement's own, since most statements insert no
- * other.
+ * Returns the memory context for a row.  The first row uses the current one, since most statements
+ * insert only one row.
  */
 static MemoryContext
 get_row_context(InsertState *state, IndexInfo *info)
@@ -90,8 +90,8 @@ get_unique(InsertState *state, IndexInfo *info)
 }
 
 /*
- * Check that the key is unique, and insert the entry unless mode says that it is there.
- * Returns whether the key is known to be unique.
+ * Check that the key is unique.  Insert the entry, unless mode says that the entry is already in
+ * the index.  Returns whether the key is known to be unique.
  */
 static bool
 insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUniqueCheck mode,
@@ -110,7 +110,9 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	/* The check must see the entries that wait in a batch. */
 	lsm_batch_flush_index(state->index->rel);
 	is_unique = lsm_unique_lock_and_check(unique, heap, entry, mode);
-	/* Publish lock (share) and key lock.  The row is checked, and its entry is nowhere. */
+	/*
+	 * Publish lock (share) and key lock.  The check is done, but the entry is not in the index yet.
+	 */
 	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 	lsm_unique_unlock(unique);
@@ -132,8 +134,8 @@ get_batch(InsertState *state, Relation index, Relation heap)
 }
 
 /*
- * May this entry wait in a batch?  If so, a batch of a unique index is made ready for it:
- * another statement's entries in the batch are written.
+ * May this entry wait in a batch?  If so, and if the index is unique, prepares the batch for
+ * entries of this statement.
  */
 static bool
 prepare_to_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCheck mode,
@@ -166,7 +168,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (prepare_to_wait(state, index, heap, check_unique, info, &seen_from))
 	{
-		/* Release the reader, so that the batch's check finds it, with its filters. */
+		/* Release the reader, so that the batch's check can use it and its filters. */
 		if (state->unique != NULL)
 			lsm_unique_end(state->unique);
 		lsm_batch_add(get_batch(state, index, heap), index, heap, &entry, seen_from);
@@ -178,14 +180,14 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 		else
 			insert_singly(state, heap, &entry);
 		state->rows++;
-		/* The entries of a batch count when it is written. */
+		/* The entries of a batch are counted when the batch is written. */
 		if (check_unique != UNIQUE_CHECK_EXISTING)
 			lsm_stats_add(index, LSM_COUNT_ENTRIES, 1);
 	}
 	MemoryContextSwitchTo(old);
 	if (state->context != NULL)
 		MemoryContextReset(state->context);
-	/* If ON CONFLICT went without a check (unique/look_ahead.c), it must make up for that. */
+	/* If ON CONFLICT skipped its check (unique/look_ahead.c), make it check when it tries again. */
 	if (!is_unique)
 		info->ii_Unique = true;
 	return is_unique;

@@ -1,14 +1,14 @@
 /*
  * validate.c
- *	  amvalidate and amadjustmembers: checks operator classes, and decides what their members
- *	  depend on.
+ *	  The callbacks amvalidate and amadjustmembers: check operator classes, and decide what their
+ *	  members depend on.
  *
- * An lsm index compares and searches as a B-tree does.  So a class needs five search operators
- * and an order function for each pair of types in its family.  The other support functions
- * are optional.
+ * An lsm index compares and searches as a B-tree does.  So for each pair of types in its family, a
+ * class needs five search operators and an order function.  The other support functions are
+ * optional.
  *
- * Only the SQL function amvalidate() calls the validator, so it keeps nobody from using an
- * unsound class.  It reports all faults that it finds.
+ * Only the SQL function amvalidate() calls the validator, so the validator prevents nobody from
+ * using an unsound class.  It reports all faults that it finds.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@ enum
 	SUPPORT_SKIP = 6
 };
 
-/* The operators that each pair of types must have: < <= = >= > */
+/* The strategies that each pair of types must have: < <= = >= > */
 #define ALL_STRATEGIES \
 	((UINT64CONST(1) << BTLessStrategyNumber) | \
 	 (UINT64CONST(1) << BTLessEqualStrategyNumber) | \
@@ -68,8 +68,8 @@ static void family_fault(Validation *v, const char *fault);
 static Oid	family_method(Oid family);
 
 /*
- * amvalidate callback.  Checks the whole family of the class, since a wrong cross-type operator
- * harms each class of the family.
+ * The amvalidate callback.  Checks the whole family of the class, since a wrong cross-type operator
+ * harms every class of the family.
  */
 bool
 lsm_am_validate(Oid opclassoid)
@@ -97,12 +97,12 @@ lsm_am_validate(Oid opclassoid)
 }
 
 /*
- * amadjustmembers callback: decide what new members of a family depend on.
+ * The amadjustmembers callback: decides what new members of a family depend on.
  *
  * A class needs the operators and the order function of its own type, so these have a hard
- * dependency on the class.  All others can be dropped from the family, and go when their
- * function does: cross-type members, optional support functions, and members of a type that
- * has no class (yet).
+ * dependency on the class.  All other members have a soft dependency on the family: cross-type
+ * members, optional support functions, and members of a type that has no class (yet).  They can be
+ * dropped from the family, and are dropped together with their operator or function.
  */
 void
 lsm_am_adjust_members(Oid opfamilyoid, Oid opclassoid,
@@ -231,9 +231,9 @@ check_operator(Validation *v, Form_pg_amop member)
 }
 
 /*
- * Each pair of types must be complete, and the family must have all pairs of its types.  A
- * missing pair is harmless, but the planner could not derive clauses from equivalence classes
- * that cross it.
+ * Each pair of types must be complete, and the family must have all pairs of its types.  A missing
+ * pair does no harm to scans, but the planner cannot derive clauses from equivalence classes with
+ * these two types.
  */
 static void
 check_type_pairs(Validation *v, List *groups)
@@ -249,7 +249,7 @@ check_type_pairs(Validation *v, List *groups)
 
 		/*
 		 * The offset of RANGE frames may have a type that the family does not sort, such as
-		 * interval for timestamps.  That makes no pair.
+		 * interval for timestamps.  Such a group is not a pair.
 		 */
 		if (group->operatorset == 0 &&
 			group->functionset == (UINT64CONST(1) << SUPPORT_IN_RANGE))
@@ -272,7 +272,7 @@ check_type_pairs(Validation *v, List *groups)
 									 format_type_be(group->righttype)));
 	}
 
-	/* The loop has checked the pair of the class's own type, if it is there. */
+	/* The loop has checked the pair of the class's own type, if the pair exists. */
 	if (!found_class)
 	{
 		ereport(INFO,
