@@ -3,10 +3,10 @@
  *	  The hooks ExecutorStart, ExecutorRun and ExecutorFinish.
  *
  * ExecutorStart first lets the executor initialize the plan.  Then:
- * 1. ON CONFLICT learns which operator of a unique lsm index means "equal" (before 18).
+ * 1. ON CONFLICT learns which operators of a unique lsm index mean "equal" (before 18).
  * 2. Index-only scans get our step function.
- * 3. The source of ON CONFLICT gets the node function that looks ahead.  This comes after 2,
- *    so that 2 sees only the executor's own functions.
+ * 3. The plan below ON CONFLICT gets a node function that looks ahead.  This comes after step 2, so
+ *    that step 2 sees only the executor's own functions.
  * 4. Scans get keys for row comparisons (before 18).
  *
  * ExecutorRun and ExecutorFinish begin and end the statement for batches (ingest/statement.c).
@@ -50,7 +50,7 @@ start_executor(QueryDesc *query, int flags)
 	MemoryContextSwitchTo(old);
 }
 
-/* Run the plan.  If core may refuse ON CONFLICT on a partition, add a hint to its error. */
+/* Run the plan.  If core may refuse ON CONFLICT on a partition, add a hint to core's error. */
 static void
 run_plan(LSM_EXECUTOR_RUN_ARGS)
 {

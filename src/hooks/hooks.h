@@ -1,6 +1,6 @@
 /*
  * hooks.h
- *	  Installs our hooks into core.  Each core hook is taken once, by one file.
+ *	  Installs our functions in core's hooks.  One file handles each hook.
  */
 #ifndef LSM_HOOKS_H
 #define LSM_HOOKS_H

@@ -2,7 +2,7 @@
  * planner_hooks.c
  *	  The hooks of the planner and of EXPLAIN.
  *
- * Each function first calls the previous hook, then our rooms.
+ * Each function first calls the previous hook, then our functions.
  */
 #include "postgres.h"
 

@@ -2,7 +2,7 @@
  * server_hooks.c
  *	  The hooks for shared memory at server start, and for dropped objects.
  *
- * They are installed only if the library is preloaded.
+ * The hooks are installed only if the library is preloaded.
  */
 #include "postgres.h"
 

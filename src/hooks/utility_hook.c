@@ -2,10 +2,10 @@
  * utility_hook.c
  *	  The hook ProcessUtility.
  *
- * 1. The command becomes the running statement.  That flushes waiting batches.
- * 2. Constraints WITH (lsm) get their access method.  What ALTER TABLE cannot do with their
- *    indexes is taken out of the command.
- * 3. The previous hook, or core, runs the command, and then we do what was taken out.
+ * 1. The command becomes the running statement.  This writes waiting batches.
+ * 2. Constraints WITH (lsm) get their access method.  Subcommands that ALTER TABLE cannot run with
+ *    lsm indexes are removed from the command.
+ * 3. The previous hook, or core, runs the command.  Then we do the removed work ourselves.
  */
 #include "postgres.h"
 
