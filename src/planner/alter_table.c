@@ -1,15 +1,15 @@
 /*
  * alter_table.c
- *	  What ALTER TABLE cannot do by itself with the lsm index of a key.
+ *	  Does the parts of ALTER TABLE that core cannot do with the lsm index of a key.
  *
- * ADD CONSTRAINT ... USING INDEX: core takes B-trees only, so we add the constraint after the
+ * ADD CONSTRAINT ... USING INDEX: core accepts only B-trees, so we add the constraint after the
  * other subcommands.
  *
- * ALTER COLUMN ... TYPE: core makes constraints again from their definitions, without a
- * command that we could see, and the definition alone makes a B-tree.  So we drop the
- * constraints WITH (lsm) that use such a column before the command, and add them again after
- * it, with their comments.  The same goes for foreign keys that reference them.  An error
- * anywhere aborts the transaction, so nothing is left half done.
+ * ALTER COLUMN ... TYPE: core recreates constraints from their definitions, without a command that
+ * our hook would see, and the definition alone creates a B-tree.  So before the command, we drop
+ * the constraints WITH (lsm) that use such a column.  After the command, we add them again, with
+ * their comments.  We do the same with foreign keys that reference them.  An error anywhere aborts
+ * the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -55,11 +55,11 @@ typedef struct SavedConstraint
 struct LsmAlterTable
 {
 	Oid			table;
-	List	   *indexes;		/* Constraints that take an index */
+	List	   *indexes;		/* Constraints that use an existing index */
 	List	   *saved;			/* SavedConstraints: foreign keys first */
 };
 
-/* Run commands, without a result. */
+/* Run commands that return no result. */
 static void
 run_commands(const char *text)
 {
@@ -101,7 +101,10 @@ is_lsm_index(Oid index)
 
 /* --- ADD CONSTRAINT ... USING INDEX ------------------------------------------- */
 
-/* Returns the constraint if a subcommand makes one from an lsm index of this table, or NULL. */
+/*
+ * If a subcommand adds a constraint that uses an existing lsm index of this table, returns the
+ * constraint, else NULL.
+ */
 static Constraint *
 constraint_of_index(const AlterTableCmd *command, Oid table)
 {
@@ -124,7 +127,7 @@ refuse_index(Relation index, const char *reason)
 			 errdetail("Cannot create a primary key or unique constraint using such an index.")));
 }
 
-/* Would the constraint's definition make the same index again? */
+/* Would the constraint's definition create the same index? */
 static bool
 has_default_sorting(Relation heap, Relation index)
 {
@@ -145,7 +148,7 @@ has_default_sorting(Relation heap, Relation index)
 	return true;
 }
 
-/* Raise an error if the index cannot be that of the constraint. */
+/* Raise an error if the constraint cannot use the index. */
 static void
 check_index(Relation heap, Relation index, const Constraint *constraint)
 {
@@ -176,7 +179,7 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 		refuse_index(index, "does not have default sorting behavior");
 }
 
-/* The commands that make the columns of a primary key not null. */
+/* Returns the commands that set the columns of a primary key to NOT NULL. */
 static List *
 not_null_commands(Relation heap, Relation index)
 {
@@ -197,8 +200,8 @@ not_null_commands(Relation heap, Relation index)
 }
 
 /*
- * Check an index, and prepare it for its constraint: columns, name, and the parameter that
- * dumps need (constraint.c).  Returns its OID.
+ * Check an index, and prepare it for its constraint: set columns to NOT NULL, rename the index, and
+ * set the parameter that dumps need (constraint.c).  Returns the index's OID.
  */
 static Oid
 prepare_index(Oid table, const Constraint *constraint, const char *name)
@@ -234,7 +237,7 @@ prepare_index(Oid table, const Constraint *constraint, const char *name)
 	return index_oid;
 }
 
-/* Let an index be that of a constraint.  The caller has locked the table. */
+/* Add a constraint that uses an existing index.  The caller has locked the table. */
 static void
 add_constraint(Oid table, const Constraint *constraint)
 {
@@ -263,7 +266,7 @@ add_constraint(Oid table, const Constraint *constraint)
 	CommandCounterIncrement();
 }
 
-/* Take the constraints that we add out of the command. */
+/* Move the constraints that we will add from the command to `alter`. */
 static void
 take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
 {
@@ -282,7 +285,7 @@ take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
 
 /* --- ALTER COLUMN ... TYPE ----------------------------------------------------- */
 
-/* Does a subcommand of this kind, with this name, exist? */
+/* Does the command have a subcommand of this kind with this name? */
 static bool
 has_command(const AlterTableStmt *statement, AlterTableType subtype, const char *name)
 {
@@ -299,7 +302,10 @@ has_command(const AlterTableStmt *statement, AlterTableType subtype, const char 
 	return false;
 }
 
-/* Does the command change the type of one of the index's columns, and drop none of them? */
+/*
+ * Does the command change the type or the expression of one of the index's columns, and drop none
+ * of them?
+ */
 static bool
 changes_index(const AlterTableStmt *statement, Relation heap, Relation index)
 {
@@ -359,7 +365,10 @@ save_foreign_keys(LsmAlterTable *alter, Oid table, Oid index)
 	table_close(constraints, AccessShareLock);
 }
 
-/* Save the constraint of an index if the command changes a column of it, and what references it. */
+/*
+ * If the command changes a column of an index, save the index's constraint and the foreign keys
+ * that reference it.
+ */
 static void
 save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Oid index_oid)
 {
@@ -389,7 +398,7 @@ save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, O
 	ReleaseSysCache(tuple);
 }
 
-/* Save the constraints of a table whose index is an lsm index with a column that changes. */
+/* Save the constraints of a table that use an lsm index with a column that changes. */
 static void
 save_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
 {
@@ -432,7 +441,7 @@ restore_saved(const SavedConstraint *saved)
 
 /* --- the command --------------------------------------------------------------- */
 
-/* Could a command need our help?  Looks at the command only. */
+/* Could a command need our help?  Looks only at the command itself. */
 static bool
 may_need_help(const AlterTableStmt *statement)
 {
@@ -452,8 +461,8 @@ may_need_help(const AlterTableStmt *statement)
 }
 
 /*
- * Prepare ALTER TABLE before core sees it: takes out of *statement what lsm_alter_table_finish
- * does, and drops constraints.  Returns NULL if core can do it all.
+ * Prepare ALTER TABLE before core sees it.  Removes from *statement the subcommands that
+ * lsm_alter_table_finish will do, and drops constraints.  Returns NULL if core can do everything.
  */
 LsmAlterTable *
 lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
@@ -466,7 +475,7 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 	if (!IsA(command, AlterTableStmt) || command->objtype != OBJECT_TABLE ||
 		!may_need_help(command) || !OidIsValid(get_index_am_oid("lsm", true)))
 		return NULL;
-	/* This checks that the user owns the table. */
+	/* AlterTableLookupRelation checks that the user owns the table. */
 	mode = AlterTableGetLockLevel(command->cmds);
 	alter = palloc0(sizeof(LsmAlterTable));
 	alter->table = AlterTableLookupRelation(command, mode);
@@ -500,7 +509,7 @@ lsm_alter_table_is_done(const PlannedStmt *statement)
 		((AlterTableStmt *) statement->utilityStmt)->cmds == NIL;
 }
 
-/* Core has done its part: do ours.  `alter` may be NULL. */
+/* Do our part of ALTER TABLE, after core has done its part.  `alter` may be NULL. */
 void
 lsm_alter_table_finish(LsmAlterTable *alter)
 {
@@ -509,7 +518,7 @@ lsm_alter_table_finish(LsmAlterTable *alter)
 	if (alter == NULL)
 		return;
 	CommandCounterIncrement();
-	/* Keys, before the foreign keys that reference them. */
+	/* Restore keys before the foreign keys that reference them. */
 	foreach(cell, alter->saved)
 	{
 		if (((SavedConstraint *) lfirst(cell))->is_key)

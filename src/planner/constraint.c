@@ -2,11 +2,12 @@
  * constraint.c
  *	  PRIMARY KEY and UNIQUE ... WITH (lsm): constraints with an lsm index.
  *
- * The grammar has no syntax for a constraint's access method, but the parsed constraint has a
- * field for it, which core uses.  So if a definition has the storage parameter "lsm", we set
- * the field before core sees the command.  The parameter stays with the index, so pg_dump
- * prints it and restores the same constraint.  Therefore nobody may reset it.  If this library
- * is not loaded, core builds a btree, which raises an error because of the parameter.
+ * The grammar has no syntax for a constraint's access method, but the parsed constraint has a field
+ * for it, which core uses.  So if a definition has the storage parameter "lsm", we set the field
+ * before core sees the command.  The parameter stays with the index.  So pg_dump prints it, and a
+ * restore creates the same constraint.  Therefore nobody may reset the parameter.  If this library
+ * is not loaded, core tries to build a btree, which does not know the parameter and raises an
+ * error.
  */
 #include "postgres.h"
 
@@ -21,7 +22,7 @@
 #include "tcop/utility.h"
 #include "utils/syscache.h"
 
-/* The storage parameter "lsm", or NULL. */
+/* Returns the storage parameter "lsm", or NULL. */
 static DefElem *
 find_lsm_parameter(List *options)
 {
@@ -51,8 +52,8 @@ wants_lsm(Constraint *constraint)
 }
 
 /*
- * Does any constraint in a command, a table's or column's definition, or a list of these want
- * an lsm index?  With `set`, these constraints get the method.
+ * Does any constraint in a command, in the definition of a table or column, or in a list of these
+ * want an lsm index?  If `set` is true, sets the access method of these constraints.
  */
 static bool
 find_lsm_constraints(Node *node, bool set)
@@ -100,7 +101,7 @@ is_lsm_constraint_index(Oid index)
 	ReleaseSysCache(tuple);
 	if (!found)
 		return false;
-	/* An exclusion constraint names its method itself. */
+	/* The definition of an exclusion constraint names its access method. */
 	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(index)));
 	if (!HeapTupleIsValid(tuple))
 		return false;
@@ -110,8 +111,8 @@ is_lsm_constraint_index(Oid index)
 }
 
 /*
- * Refuse to set the parameter to false or to its default.  A dump would then have a plain
- * PRIMARY KEY, and restore a btree.
+ * Refuse to reset the parameter or to set it to false.  Otherwise a dump would contain a plain
+ * PRIMARY KEY, and its restore would create a btree.
  */
 static void
 refuse_to_reset_parameter(AlterTableStmt *statement)

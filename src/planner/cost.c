@@ -1,6 +1,6 @@
 /*
  * cost.c
- *	  amcostestimate and amgettreeheight.
+ *	  The callbacks amcostestimate and amgettreeheight.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 #include "utils/selfuncs.h"
 #include "utils/spccache.h"
 
-/* Does a clause fix its column to one value (or to a list of them)? */
+/* Does a clause restrict its column to one value, or to a list of values? */
 static bool
 is_equality(Expr *clause, Oid opfamily)
 {
@@ -38,19 +38,19 @@ array_length(PlannerInfo *root, ScalarArrayOpExpr *clause)
 	return Max(lsm_array_length(root, lsecond(clause->args)), 1);
 }
 
-/* What a scan seeks, as far as the planner can tell. */
+/* The searches that the planner expects a scan to make. */
 typedef struct Searches
 {
-	List	   *clauses;		/* that bound what it reads */
-	double		count;			/* of descents, in each run */
-	bool		skips;			/* over values of columns without an equality */
+	List	   *clauses;		/* the clauses that bound what the scan reads */
+	double		count;			/* number of descents in each run */
+	bool		skips;			/* skips values of columns without an equality */
 	List	   *before_arrays;	/* for each array after another condition: Searches without it */
 } Searches;
 
 /*
- * The number of values at which a scan stops if it skips this column.  0: the number is not
- * known, or the column's own clauses are selective enough to bound the scan.  These are the
- * rules of btcostestimate from 18 on.
+ * Returns the number of values to which a scan descends if it skips this column.  Returns 0 if the
+ * number is not known, or if the column's own clauses are selective enough to bound the scan.
+ * These are the rules of btcostestimate from 18 on.
  */
 static double
 skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses)
@@ -76,8 +76,8 @@ skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses
 }
 
 /*
- * Skip the columns before the one that has the next clauses.  False if that does not pay, so
- * that these clauses do not bound the scan.
+ * Skip the columns before the column that has the next clauses.  Returns false if skipping does not
+ * pay.  Then the next clauses do not bound the scan.
  */
 static bool
 skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *clauses,
@@ -100,8 +100,8 @@ skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *cla
 }
 
 /*
- * Remember the searches without the array that is about to multiply them.  If elements are
- * close together, the scan reads on from one to the next, and at most what it would read
+ * Remember the searches before an array multiplies them.  If the array's elements are close
+ * together, the scan reads on from one element to the next.  It reads at most what it would read
  * without the array.
  */
 static void
@@ -117,7 +117,10 @@ note_before_array(Searches *searches)
 	searches->before_arrays = lappend(searches->before_arrays, before);
 }
 
-/* A scan does not descend to a page that it is on already.  The limit is btcostestimate's. */
+/*
+ * Limit the number of descents, since a scan does not descend to a page that it is already on.
+ * btcostestimate has the same limit.
+ */
 static double
 limit_searches(const IndexOptInfo *index, double count)
 {
@@ -126,7 +129,7 @@ limit_searches(const IndexOptInfo *index, double count)
 
 /*
  * Find the clauses that bound what a scan reads, and the number of its descents: one for each
- * combination of array elements and skipped values, up to the limit.
+ * combination of array elements and skipped values, up to the limit of limit_searches.
  */
 static void
 plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
@@ -174,11 +177,11 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 }
 
 /*
- * btcostestimate charges for one tree, but a search descends all runs.  For each run but the
- * largest we add what btcostestimate takes for a descent, 50 times cpu_operator_cost for each
- * page, and a leaf.  Small runs are young, and so in memory.  So we weight these leaves by
- * their runs' share of the index, which makes less than one page for each search.  Pages that
- * are read repeatedly count as in genericcostestimate.
+ * btcostestimate charges for one tree, but a search descends all runs.  For each run except the
+ * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
+ * for each page.  Small runs are young and therefore in memory.  So we weight these leaves by their
+ * runs' share of the index, which adds less than one page for each search.  Pages that are read
+ * repeatedly count as in genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
@@ -197,7 +200,7 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 }
 
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
-/* The costs of these searches by the formulas of btcostestimate in 18. */
+/* Returns the cost of these searches by the formulas of btcostestimate in 18. */
 static Cost
 cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count)
 {
@@ -223,11 +226,11 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 }
 
 /*
- * Before 18 a btree does not skip.  It reads the whole index for a condition on a later column
- * only, and it descends once for each combination of array elements, of which there may be
- * millions.  We take the costs of 18 if they are less.  This matters before 17, too: there the
- * planner may leave arrays on later columns to the executor, which compares each row with all
- * elements, and that must not seem cheaper.
+ * Before 18, a btree does not skip.  If only a later column has a condition, it reads the whole
+ * index.  It descends once for each combination of array elements, and there may be millions of
+ * combinations.  We take the costs of 18 if they are lower.  This also matters before 17.  There
+ * the planner may leave arrays on later columns to the executor, which compares each row with all
+ * elements.  That plan must not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
@@ -258,8 +261,8 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 #endif
 
 /*
- * A run looks like a btree to the planner, so the costs are a btree's, and the same query gets
- * the same plan.  Only searches cost more, in proportion to the number of runs.
+ * The amcostestimate callback.  Charges what btcostestimate charges, so that a query gets the same
+ * plan as with a btree.  Only searches cost more, in proportion to the number of runs.
  */
 void
 lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -278,10 +281,10 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 		index_close(index, NoLock);
 	}
 
-	/* The planner counts all pages of the file, fixed and free ones too. */
+	/* The planner counts all pages of the file, including fixed and free pages. */
 	if (shape.edits > 0)
 		info->pages = Max(Min(info->pages, shape.pages), 1);
-	/* Before 18 the planner knows the height of btrees only, and would charge no descents. */
+	/* Before 18, the planner knows only the height of btrees, and would charge for no descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,
@@ -297,7 +300,10 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 #endif
 }
 
-/* Levels above the leaves, in the highest run.  Called by 18 and later. */
+/*
+ * The amgettreeheight callback, which exists from 18 on.  Returns the number of levels above the
+ * leaves in the highest run.
+ */
 int
 lsm_am_tree_height(Relation rel)
 {

@@ -1,11 +1,11 @@
 /*
  * explain.c
- *	  EXPLAIN (ANALYZE, LSM): what the scan of each node has read.
+ *	  EXPLAIN (ANALYZE, LSM): shows what the scan of each node has read.
  *
- * Before 18 extensions cannot add options to EXPLAIN, and this file is empty.  The counters are
- * those of the scan descriptor, which lives until the plan is shut down: totals over all
- * loops.  They do not include parallel workers, whose descriptors are gone by then, and the
- * output says so.
+ * Before 18, extensions cannot add options to EXPLAIN, and this file is empty.  The counters come
+ * from the scan descriptor, which lives until the plan is shut down.  So they are totals over all
+ * loops.  They do not include parallel workers, whose descriptors are gone by then.  The output
+ * says so.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 
 static int	extension_id;
 
-/* The option's value, which EXPLAIN keeps for us. */
+/* Returns the option's value, which EXPLAIN keeps for us. */
 static bool *
 get_lsm_option(ExplainState *es)
 {
@@ -43,7 +43,7 @@ set_lsm_option(ExplainState *es, DefElem *option, ParseState *pstate)
 	*get_lsm_option(es) = defGetBoolean(option);
 }
 
-/* EXPLAIN has read its options. */
+/* Called when EXPLAIN has read its options. */
 void
 lsm_explain_validate(ExplainState *es)
 {
@@ -53,7 +53,7 @@ lsm_explain_validate(ExplainState *es)
 				 errmsg("EXPLAIN option %s requires ANALYZE", "LSM")));
 }
 
-/* The seeks, which come first, and what else is not 0. */
+/* Show the seeks, which come first, and all other counters that are not 0. */
 static void
 show_reads_as_text(const LsmReadCounters *reads, bool leader_only, ExplainState *es)
 {
@@ -77,7 +77,7 @@ show_reads_as_properties(const LsmReadCounters *reads, bool leader_only, Explain
 	ExplainPropertyBool("LSM Leader Only", leader_only, es);
 }
 
-/* Does this node scan an lsm index?  *scan is NULL if the scan was not started. */
+/* Does this node scan an lsm index?  Sets *scan to NULL if the scan was not started. */
 static bool
 find_lsm_scan(PlanState *state, IndexScanDesc *scan)
 {
@@ -103,7 +103,7 @@ find_lsm_scan(PlanState *state, IndexScanDesc *scan)
 	return lsm_is_own(index);
 }
 
-/* EXPLAIN has printed a node. */
+/* Called when EXPLAIN has printed a node. */
 void
 lsm_explain_node(PlanState *state, ExplainState *es)
 {

@@ -1,25 +1,25 @@
 /*
  * present_as_btree.c
- *	  Presents lsm indexes to the planner as btrees, so that it matches all conditions.
+ *	  Presents lsm indexes to the planner as btrees, so that the planner matches all conditions.
  *
- * The planner matches the operators of an operator family with any index.  But it matches
- * some conditions with btrees only, which it knows by the OID of the method or of a family:
- * row comparisons; LIKE, regular expressions and ^@ with pattern classes; inet <<; on 15
- * boolean columns.  These conditions need only an order and the operators of the btree
- * family, and an lsm index has both.  So when the planner has read the catalogs, we present
- * an lsm index as a btree with the btree families that have the same operators.  Core then
- * does all the matching: paths of all kinds, joins, OR, partitions.
+ * The planner matches the operators of an operator family with any index.  But it matches some
+ * conditions only with btrees, which it recognizes by the OID of the method or of a family: row
+ * comparisons; LIKE, regular expressions and ^@ with pattern classes; inet <<; and on 15, boolean
+ * columns.  These conditions need only an order and the operators of the btree family.  An lsm
+ * index has both.  So when the planner has read the catalogs, we present an lsm index as a btree
+ * with the btree families that have the same operators.  Then core does all the matching: paths of
+ * all kinds, joins, OR, partitions.
  *
- * We change the planner's description of the index only, which lives for one query (see
- * get_relation_info_hook).  The executor goes by the catalogs, so we present a family only if
- * it has exactly the operators of ours.
+ * We change only the planner's description of the index, which lives for one query (see
+ * get_relation_info_hook).  The executor uses the catalogs, so we present a btree family only if it
+ * has exactly the operators of our family.
  *
- * On 15 to 17 the planner also looks up the least and the greatest value of a column in a
- * btree to estimate how many rows a range has, and now in an lsm index, too.  18 does so with
- * all ordered indexes.
+ * To estimate how many rows a range has, the planner of 15 to 17 looks up the least and the
+ * greatest value of a column in a btree.  Now it also does so in an lsm index.  18 does so in all
+ * ordered indexes.
  *
- * Before 18 the executor refuses the row comparisons that the planner then matches:
- * row_compare.c.
+ * Before 18, the executor refuses the row comparisons that the planner then matches.  row_compare.c
+ * handles them.
  */
 #include "postgres.h"
 
@@ -41,10 +41,10 @@ typedef struct Counterpart
 {
 	struct
 	{
-		Oid			family;		/* of ours */
-		Oid			type;		/* of the column */
+		Oid			family;		/* our family */
+		Oid			type;		/* type of the column */
 	}			key;
-	Oid			btree_family;	/* with the same operators, or invalid */
+	Oid			btree_family;	/* family with the same operators, or invalid */
 } Counterpart;
 
 static HTAB *counterparts;		/* of this backend, or NULL */
@@ -57,7 +57,7 @@ has_btree_operator(Oid family, Form_pg_amop member)
 							   member->amopstrategy) == member->amopopr;
 }
 
-/* Do two families have the same operators, with the same strategies? */
+/* Do two families have the same operators with the same strategies? */
 static bool
 have_same_operators(Oid family, Oid btree_family)
 {
@@ -91,7 +91,9 @@ have_same_comparisons(Oid family, Oid btree_family)
 	return same;
 }
 
-/* The btree family that has the same operators as ours, found by their <. */
+/*
+ * Returns the btree family that has the same operators as our family.  The family's < leads to it.
+ */
 static Oid
 find_counterpart(Oid family, Oid type)
 {
@@ -121,7 +123,7 @@ mark_counterparts_stale(Datum arg, int cache, uint32 hash)
 	counterparts_stale = true;
 }
 
-/* find_counterpart, remembered until an operator family changes. */
+/* Like find_counterpart, but caches the result until an operator family changes. */
 static Oid
 find_counterpart_cached(Oid family, Oid type)
 {
@@ -171,7 +173,7 @@ present_as_btree(IndexOptInfo *index)
 	index->relam = BTREE_AM_OID;
 }
 
-/* The planner has read the catalogs' descriptions of a table's indexes. */
+/* Called when the planner has read the catalogs' descriptions of a table's indexes. */
 void
 lsm_present_indexes(RelOptInfo *rel)
 {
@@ -181,7 +183,7 @@ lsm_present_indexes(RelOptInfo *rel)
 	{
 		IndexOptInfo *index = lfirst_node(IndexOptInfo, cell);
 
-		/* Core could not map the order to a btree's, or the index is partitioned. */
+		/* Skip the index if core could not map its order to a btree's, or if it is partitioned. */
 		if (index->sortopfamily == NULL)
 			continue;
 		if (index->amcostestimate == lsm_am_cost_estimate)

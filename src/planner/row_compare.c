@@ -1,12 +1,12 @@
 /*
  * row_compare.c
- *	  Row comparisons as index conditions, before PostgreSQL 18.
+ *	  Handles row comparisons as index conditions, before PostgreSQL 18.
  *
- * Before 18 the executor refuses row comparisons as conditions of other indexes than btrees.
- * So when the planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row
- * comparison becomes a filter.  When the executor has initialised such a scan, and before it
- * runs, we add the scan key that 18 would have made.  The filter stays, so a scan without the
- * key returns the same rows, only slower: EvalPlanQual initialises plans without calling us.
+ * Before 18, the executor accepts row comparisons only as conditions of btrees.  So when the
+ * planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row comparison becomes a
+ * filter.  When the executor has initialized such a scan, and before the scan runs, we add the scan
+ * key that 18 would have created.  The filter stays, so a scan without the key returns the same
+ * rows, but more slowly.  This happens in EvalPlanQual, which initializes plans without calling us.
  *
  * From 18 on this file is empty.
  */
@@ -30,7 +30,7 @@
 /* --- the planner ------------------------------------------------------------ */
 
 /*
- * The condition on its first column that a row comparison implies.  The planner has put the
+ * Returns the condition on its first column that a row comparison implies.  The planner has put the
  * columns on the left.
  */
 static Expr *
@@ -90,7 +90,7 @@ lsm_row_compare_shorten(PlannerInfo *root, IndexPath *path)
 }
 /* --- the executor ------------------------------------------------------------ */
 
-/* What index scans of all kinds have in common. */
+/* The fields that index scans of all kinds have. */
 typedef struct RowScan
 {
 	PlanState  *state;
@@ -105,11 +105,11 @@ typedef struct RowScan
 	ExprContext **runtime_context;
 } RowScan;
 
-/* One side of a row comparison as members with an index column each. */
+/* One side of a row comparison, as members that each have an index column. */
 typedef struct RowMembers
 {
 	int			count;
-	bool		all;			/* the whole row */
+	bool		all;			/* the members are the whole row */
 	int			strategy;
 	int			columns[INDEX_MAX_KEYS];	/* from 1 */
 	Oid			operators[INDEX_MAX_KEYS];	/* with the column on the left */
@@ -146,9 +146,8 @@ is_column(RowScan *scan, Node *operand, int column, List *expressions)
 }
 
 /*
- * Find the column of the index for the next member, and note both.  Returns the
- * strategy of the operator, which must be that of the members before, or
- * InvalidStrategy if no column fits.
+ * Find the index column for the next member, and note both.  Returns the strategy of the operator,
+ * which must equal that of the previous members.  Returns InvalidStrategy if no column fits.
  */
 static int
 find_strategy(RowScan *scan, RowMembers *members, Node *operand, Oid operator, Oid collation)
@@ -177,7 +176,7 @@ find_strategy(RowScan *scan, RowMembers *members, Node *operand, Oid operator, O
 	return InvalidStrategy;
 }
 
-/* Can a value be computed before the scan, as often as the scan is started? */
+/* Can the value be computed each time the scan starts, before it reads any row? */
 static bool
 is_scan_constant(Node *value)
 {
@@ -185,7 +184,10 @@ is_scan_constant(Node *value)
 		!contain_volatile_functions(value);
 }
 
-/* Match the members from the left with columns of the index, on one side. */
+/*
+ * Match the members with columns of the index, from left to right.  The columns are on the left or
+ * on the right side of the comparison.
+ */
 static void
 match_members(RowScan *scan, RowCompareExpr *row, bool columns_left, RowMembers *members)
 {
@@ -215,7 +217,7 @@ match_members(RowScan *scan, RowCompareExpr *row, bool columns_left, RowMembers 
 }
 
 /*
- * Has the planner made a condition of the row's first member?  If not, it may have had a
+ * Has the planner made an index condition from the row's first member?  If not, it may have had a
  * reason, such as a security policy that must be checked first.
  */
 static bool
@@ -242,7 +244,9 @@ has_condition(RowScan *scan, RowMembers *members)
 	return false;
 }
 
-/* Set the value of a key.  If it is no constant, the executor computes it at each rescan. */
+/*
+ * Set the value of a key.  If the value is not a constant, the executor computes it at each rescan.
+ */
 static void
 set_key_value(RowScan *scan, ScanKey key, Expr *value, Oid type)
 {
@@ -268,7 +272,10 @@ set_key_value(RowScan *scan, ScanKey key, Expr *value, Oid type)
 		*scan->runtime_context = CreateExprContext(scan->state->state);
 }
 
-/* The keys of the members.  A part of a row includes what is equal to it. */
+/*
+ * Returns the keys of the members.  If the members are only a part of the row, the condition must
+ * include rows that are equal in that part.
+ */
 static ScanKey
 make_members(RowScan *scan, RowMembers *members)
 {
@@ -299,7 +306,10 @@ make_members(RowScan *scan, RowMembers *members)
 	return keys;
 }
 
-/* Append a key to those of the scan.  Runtime keys point into the array, which moves. */
+/*
+ * Append a key to the scan's keys.  This moves the array, so adjust the runtime keys, which point
+ * into it.
+ */
 static void
 append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 {
@@ -323,7 +333,7 @@ append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 	(*scan->key_count)++;
 }
 
-/* Add keys for the row comparisons of the filter.  False if there are none. */
+/* Add keys for the row comparisons of the filter.  Returns false if it added none. */
 static bool
 add_row_keys(RowScan *scan)
 {
@@ -340,7 +350,7 @@ add_row_keys(RowScan *scan)
 		match_members(scan, row, true, &members);
 		if (members.count == 0)
 			match_members(scan, row, false, &members);
-		/* The condition covers one member already. */
+		/* The condition already covers one member. */
 		if (members.count < 2 || !has_condition(scan, &members))
 			continue;
 		append_row_key(scan, &members, make_members(scan, &members));
@@ -373,7 +383,10 @@ extend_index_only_scan(IndexOnlyScanState *state)
 		(void) add_row_keys(&scan);
 }
 
-/* `filter` is that of the bitmap heap scan, whose conditions hold for each row. */
+/*
+ * Extend a bitmap index scan.  `filter` is the filter of the bitmap heap scan above, whose
+ * conditions hold for each row.
+ */
 static void
 extend_bitmap_scan(BitmapIndexScanState *state, List *filter)
 {
@@ -384,7 +397,7 @@ extend_bitmap_scan(BitmapIndexScanState *state, List *filter)
 
 	if (!lsm_is_own(scan.index) || !add_row_keys(&scan))
 		return;
-	/* The executor has begun the scan already, with the old number of keys. */
+	/* The executor has already begun the scan, with the old number of keys. */
 	index_endscan(state->biss_ScanDesc);
 	state->biss_ScanDesc = index_beginscan_bitmap(scan.index, state->ss.ps.state->es_snapshot,
 												  state->biss_NumScanKeys);
@@ -392,7 +405,7 @@ extend_bitmap_scan(BitmapIndexScanState *state, List *filter)
 		index_rescan(state->biss_ScanDesc, state->biss_ScanKeys, state->biss_NumScanKeys, NULL, 0);
 }
 
-/* `filter` is that of a bitmap heap scan above, or NIL. */
+/* Extend all scans of a plan.  `filter` is the filter of a bitmap heap scan above, or NIL. */
 static bool
 extend_scans_below(PlanState *state, void *filter)
 {
@@ -418,7 +431,7 @@ extend_scans_below(PlanState *state, void *filter)
 	return planstate_tree_walker(state, extend_scans_below, NIL);
 }
 
-/* The executor has initialised a plan, and query memory is current. */
+/* Called when the executor has initialized a plan, with the query's memory context current. */
 void
 lsm_row_compare_start(PlanState *plan)
 {
