@@ -67,6 +67,7 @@ clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 	set_u64(&slot->last_merge, 0, is_first);
 	set_u32(&slot->asked, 0, is_first);
 	set_u32(&slot->idle_check, 0, is_first);
+	set_u64(&slot->truncate_at, 0, is_first);
 	set_u32(&slot->truncate_tries, 0, is_first);
 	set_u32(&slot->helpless, 0, is_first);
 

@@ -109,7 +109,8 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 last_merge;
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
 	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
-	pg_atomic_uint32 truncate_tries;	/* attempts to truncate the file that are left */
+	pg_atomic_uint64 truncate_at;	/* when a worker should try to truncate the file; 0: never */
+	pg_atomic_uint32 truncate_tries;	/* attempts so far */
 	pg_atomic_uint32 helpless;	/* workers cannot help, so writers must merge */
 
 	/* The pay of readers: extra seeks because there are several runs. */

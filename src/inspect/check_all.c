@@ -55,7 +55,8 @@ list_indexes(Oid schema)
 		Form_pg_class class = (Form_pg_class) GETSTRUCT(tuple);
 
 		if (!is_readable_index(class, method) ||
-			(OidIsValid(schema) && class->relnamespace != schema))
+			(OidIsValid(schema) && class->relnamespace != schema) ||
+			!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(class->oid)))
 			continue;
 		if (lsm_owns_relation(class->oid, GetUserId()))
 			indexes = lappend_oid(indexes, class->oid);
@@ -91,16 +92,32 @@ describe_fault(const ErrorData *error)
 		psprintf("%s: %s", error->message, error->detail);
 }
 
-/*
- * Verify an index.  Returns NULL if it is sound, else a description of its first fault.  Raises
- * an error only if the user or the server wants the command to end.
- */
-static char *
-find_fault(Oid index, bool heapallindexed)
+/* Is this an error that says nothing of the index: a conflict, a full disk, a cancellation? */
+static bool
+is_not_of_index(int sqlerrcode)
 {
-	MemoryContext context = CurrentMemoryContext;
+	if (sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE || sqlerrcode == ERRCODE_OBJECT_IN_USE)
+		return true;
+	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
+	{
+		case ERRCODE_TRANSACTION_ROLLBACK:
+		case ERRCODE_INSUFFICIENT_RESOURCES:
+		case ERRCODE_OPERATOR_INTERVENTION:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Verify an index in this memory context.  Returns NULL if the index is sound, else its first fault.
+ * Raises all other errors.
+ */
+static ErrorData *
+verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
+{
 	ResourceOwner owner = CurrentResourceOwner;
-	char	   *volatile fault = NULL;
+	ErrorData  *volatile error = NULL;
 
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
@@ -111,24 +128,43 @@ find_fault(Oid index, bool heapallindexed)
 	}
 	PG_CATCH();
 	{
-		ErrorData  *error;
-
 		MemoryContextSwitchTo(context);
 		error = CopyErrorData();
 		FlushErrorState();
 		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		if (ERRCODE_TO_CATEGORY(error->sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION)
-			ReThrowError(error);
-		/* An index that was dropped meanwhile has no fault. */
-		if (is_valid_index(index))
-			fault = describe_fault(error);
-		FreeErrorData(error);
 	}
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
+	if (error != NULL && is_not_of_index(error->sqlerrcode))
+		ReThrowError(error);
+	return error;
+}
+
+/*
+ * Verify an index.  Returns NULL if it is sound, else a description of its first fault.  In recovery,
+ * raises an error instead: there the server would end the session, not the statement, if replay
+ * conflicts with a subtransaction.
+ */
+static char *
+find_fault(Oid index, bool heapallindexed)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(caller, "pg_lsm check of an index",
+												  ALLOCSET_DEFAULT_SIZES);
+	ErrorData  *error = NULL;
+	char	   *fault = NULL;
+
+	MemoryContextSwitchTo(context);
+	if (RecoveryInProgress())
+		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+	else
+		error = verify_in_subtransaction(index, heapallindexed, context);
+	MemoryContextSwitchTo(caller);
+	/* An index that was dropped meanwhile has no fault. */
+	if (error != NULL && is_valid_index(index))
+		fault = describe_fault(error);
+	MemoryContextDelete(context);
 	return fault;
 }
 

@@ -26,8 +26,6 @@
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
-/* How often a worker tries, once a second.  VACUUM itself has the index open until it ends. */
-#define TRUNCATE_TRIES 300
 
 /*
  * Note what waits to be merged.  If there is work for a worker, ask for a visit: at once (ask), or
@@ -89,8 +87,8 @@ lsm_request_truncate(LsmIndex *index)
 
 	if (slot == NULL || lsm_max_workers == 0)
 		return;
-	pg_atomic_write_u32(&slot->truncate_tries, TRUNCATE_TRIES);
-	pg_atomic_write_u32(&slot->idle_check, 1);
+	pg_atomic_write_u32(&slot->truncate_tries, 0);
+	pg_atomic_write_u64(&slot->truncate_at, (uint64) GetCurrentTimestamp());
 	lsm_pool_wake(MyDatabaseId);
 }
 
@@ -273,6 +271,7 @@ bool
 lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 {
 	LsmAsk		ask;
+	TimestampTz truncate_at;
 	int			claims = lsm_slot_claims(slot);
 
 	if (pg_atomic_read_u64(&slot->key) == 0 || slot->exclusive || claims == LSM_INDEX_CLAIMS)
@@ -284,5 +283,13 @@ lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 	ask.when_idle = pg_atomic_read_u32(&slot->idle_check) != 0;
 	ask.not_before = slot->not_before;
 	ask.last_write = (TimestampTz) pg_atomic_read_u64(&slot->last_write);
+	if (lsm_rule_is_due(&ask, lsm_idle_delay_ms, now, when))
+		return true;
+
+	/* An index may have nothing to merge, and a file to truncate. */
+	truncate_at = (TimestampTz) pg_atomic_read_u64(&slot->truncate_at);
+	ask.now = false;
+	ask.when_idle = truncate_at != 0;
+	ask.not_before = Max(ask.not_before, truncate_at);
 	return lsm_rule_is_due(&ask, lsm_idle_delay_ms, now, when);
 }

@@ -68,6 +68,7 @@ extern void lsm_seal_spare_pages(LsmIndex *index);
 extern bool lsm_seal_last_page(LsmIndex *index);
 
 /* truncate.c */
+extern bool lsm_truncation_is_wanted(LsmIndex *index);
 extern bool lsm_truncate(LsmIndex *index);
 
 /* pool.c */

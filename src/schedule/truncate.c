@@ -24,6 +24,7 @@
 #include "manifest/manifest.h"
 #include "schedule/schedule.h"
 #include "storage/lmgr.h"
+#include "storage/lock.h"
 #include "utils/backend_progress.h"
 #include "utils/backend_status.h"
 #include "utils/resowner.h"
@@ -79,6 +80,20 @@ abort_subtransaction(MemoryContext context, ResourceOwner owner, const Progress 
 	restore_progress(progress);
 }
 
+/* Does another session have the index locked? */
+static bool
+is_in_use(Relation index)
+{
+	LOCKTAG		tag;
+	int			count;
+	VirtualTransactionId *holders;
+
+	SET_LOCKTAG_RELATION(tag, index->rd_lockInfo.lockRelId.dbId, index->rd_lockInfo.lockRelId.relId);
+	holders = GetLockConflicts(&tag, AccessExclusiveLock, &count);
+	pfree(holders);
+	return count > 0;
+}
+
 /*
  * Truncate the file.  Returns false if somebody has the index open.  After an error, also end the
  * subtransaction before the command fails.  Otherwise the session would be left in a transaction
@@ -92,6 +107,9 @@ truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 	Progress	progress;
 	volatile bool locked = false;
 
+	/* An attempt to get the lock assigns transaction IDs, even if it fails. */
+	if (is_in_use(index->rel))
+		return false;
 	save_progress(&progress);
 	BeginInternalSubTransaction(NULL);
 	MemoryContextSwitchTo(context);
@@ -138,13 +156,9 @@ is_truncation_allowed(LsmIndex *index)
 	return allowed;
 }
 
-/*
- * Truncate the free end of the file if it is large enough and truncation is allowed.  Returns false
- * if somebody has the index open.  We take the lock only if truncation is worthwhile, because
- * queries on a standby wait for the lock or are canceled.
- */
-bool
-lsm_truncate(LsmIndex *index)
+/* The least number of blocks to truncate, or 0 if the file cannot have that many free ones. */
+static BlockNumber
+worthwhile_blocks(LsmIndex *index)
 {
 	LsmVersion *version = lsm_version_read(index);
 	BlockNumber blocks = RelationGetNumberOfBlocks(index->rel);
@@ -152,6 +166,27 @@ lsm_truncate(LsmIndex *index)
 	BlockNumber possible = version->space.free_blocks + (blocks - Min(blocks, version->space.mapped_end));
 
 	pfree(version);
-	return possible < worth || !is_truncation_allowed(index) ||
-		blocks < lsm_manifest_used_end(index) + worth || truncate_in_subtransaction(index, worth);
+	return possible < worth ? 0 : worth;
+}
+
+/* Should VACUUM truncate the file, or ask a worker to do so?  Caller holds a lock on the table. */
+bool
+lsm_truncation_is_wanted(LsmIndex *index)
+{
+	return worthwhile_blocks(index) > 0 && is_truncation_allowed(index);
+}
+
+/*
+ * Truncate the free end of the file if it is large enough.  Returns false if somebody has the index
+ * open.  We take the lock only if truncation is worthwhile, because queries on a standby wait for
+ * the lock or are canceled.
+ */
+bool
+lsm_truncate(LsmIndex *index)
+{
+	BlockNumber worth = worthwhile_blocks(index);
+
+	return worth == 0 ||
+		RelationGetNumberOfBlocks(index->rel) < lsm_manifest_used_end(index) + worth ||
+		truncate_in_subtransaction(index, worth);
 }

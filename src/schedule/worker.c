@@ -46,10 +46,14 @@
 #define BUSY_MS 20				/* others hold all of its jobs, or VACUUM is about to end */
 #define REFUSED_MS 200			/* the index cannot be locked or seen */
 #define MOST_REFUSED_MS 30000
-#define TRUNCATE_MS 1000			/* the file waits to be truncated */
 #define FAILED_MS 1000			/* the visit has raised an error */
 #define MOST_FAILED_MS LSM_LONGEST_POSTPONE_MS
 #define DATABASE_WANTED_MS 5000
+
+/* Waits between attempts to truncate a file, and the number of attempts: for about an hour. */
+#define TRUNCATE_MS 1000
+#define MOST_TRUNCATE_MS 60000
+#define TRUNCATE_TRIES 70
 
 /* How a visit to an index ends. */
 typedef enum WorkResult
@@ -57,7 +61,6 @@ typedef enum WorkResult
 	WORK_DONE,					/* nothing is left to do */
 	WORK_MORE,					/* there is more to do */
 	WORK_BUSY,					/* other processes hold the merge locks */
-	WORK_TRUNCATE,				/* the file should be truncated, but somebody has the index open */
 	WORK_LOCKED,				/* another process holds a relation lock */
 	WORK_GONE,					/* the index is dropped, or not visible yet */
 	WORK_FAILED,				/* the visit raised an error */
@@ -271,20 +274,27 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 	return any ? WORK_BUSY : WORK_DONE;
 }
 
-/* Truncate the file of an idle index if a parallel VACUUM has requested it. */
-static WorkResult
+/*
+ * Truncate the file of an idle index if a parallel VACUUM has asked for that.  Until that VACUUM
+ * ends, it has the index open itself.  So the worker tries again, after longer and longer waits.
+ */
+static void
 truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 {
-	uint32		tries = pg_atomic_read_u32(&slot->truncate_tries);
+	uint64		asked = pg_atomic_read_u64(&slot->truncate_at);
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		next = 0;
+	uint32		tries;
 
-	if (tries == 0)
-		return WORK_DONE;
-	if (lsm_truncate(index))
-		tries = 0;
-	else
-		tries--;
-	pg_atomic_write_u32(&slot->truncate_tries, tries);
-	return tries == 0 ? WORK_DONE : WORK_TRUNCATE;
+	if (asked == 0 || lsm_clock_is_ahead((TimestampTz) asked, now, LSM_LONGEST_POSTPONE_MS))
+		return;
+	tries = pg_atomic_fetch_add_u32(&slot->truncate_tries, 1);
+	if (tries < TRUNCATE_TRIES)
+		next = now + lsm_rule_backoff_ms(tries, TRUNCATE_MS, MOST_TRUNCATE_MS) * LSM_US_PER_MS;
+
+	/* Note the next attempt first: this one may raise an error.  VACUUM may have asked again. */
+	if (pg_atomic_compare_exchange_u64(&slot->truncate_at, &asked, next) && lsm_truncate(index))
+		(void) pg_atomic_compare_exchange_u64(&slot->truncate_at, &next, 0);
 }
 
 /* Have `ms` milliseconds passed, by a monotonic clock? */
@@ -339,7 +349,7 @@ visit_index(LsmIndexSlot *slot)
 	} while (result == WORK_MORE && !has_passed(begin, TRANSACTION_MS));
 	pfree(version);
 	if (result == WORK_DONE && idle)
-		result = truncate_file(slot, target.index);
+		truncate_file(slot, target.index);
 	lsm_request_note(target.index, result != WORK_DONE || !idle);
 	lsm_target_close(&target);
 	return result;
@@ -362,9 +372,6 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 			break;
 		case WORK_BUSY:
 			wait_ms = BUSY_MS;
-			break;
-		case WORK_TRUNCATE:
-			wait_ms = TRUNCATE_MS;
 			break;
 		case WORK_LOCKED:
 		case WORK_GONE:

@@ -558,10 +558,13 @@ lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	index = lsm_index_open(info->index);
 	lsm_manifest_reap(index);
-	if (IsInParallelMode())
-		lsm_request_truncate(index);
-	else
-		(void) lsm_truncate(index);
+	if (lsm_truncation_is_wanted(index))
+	{
+		if (IsInParallelMode())
+			lsm_request_truncate(index);
+		else
+			(void) lsm_truncate(index);
+	}
 	/* After a restart, nobody else may know about an unfinished merge. */
 	lsm_request_note(index, true);
 	fill_stats(index, stats);

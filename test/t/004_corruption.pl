@@ -313,6 +313,12 @@ is($node->safe_psql('postgres', "SELECT index, problem <> '' FROM lsm_check_all(
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all()'), '2', 'and no others in the database');
 ($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
 is($out, '0', 'it skips the indexes of others');
+my $locker = $node->background_psql('postgres');
+$locker->query_safe('BEGIN; LOCK TABLE many.a');
+($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; SELECT * FROM lsm_check_all('many')");
+like($err, qr/ERROR:  canceling statement due to lock timeout/, 'a lock is no fault of an index');
+$locker->quit;
+($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
 like($err, qr/permission denied to check index "a_k", skipping it/, 'and says so');
 $node->stop;
 done_testing();
