@@ -7,8 +7,8 @@
  * class needs five search operators and an order function.  The other support functions are
  * optional.
  *
- * Only the SQL function amvalidate() calls the validator, so the validator prevents nobody from
- * using an unsound class.  It reports all faults that it finds.
+ * Only the SQL function amvalidate() calls the validator, so nothing stops a user from using an
+ * unsound class.  The validator reports all faults that it finds.
  */
 #include "postgres.h"
 
@@ -29,7 +29,7 @@
 #include "utils/regproc.h"
 #include "utils/syscache.h"
 
-/* Support functions, by the numbers that core gives them for B-trees. */
+/* Support function numbers, the same as for B-trees. */
 enum
 {
 	SUPPORT_ORDER = 1,
@@ -48,7 +48,7 @@ enum
 	 (UINT64CONST(1) << BTGreaterEqualStrategyNumber) | \
 	 (UINT64CONST(1) << BTGreaterStrategyNumber))
 
-/* One run of the validator. */
+/* The state of one validation. */
 typedef struct Validation
 {
 	const char *am_name;
@@ -218,7 +218,7 @@ check_operator(Validation *v, Form_pg_amop member)
 								 format_operator(member->amopopr),
 								 member->amopstrategy));
 
-	/* There is no search by distance. */
+	/* lsm supports no ordering operators. */
 	if (member->amoppurpose != AMOP_SEARCH ||
 		OidIsValid(member->amopsortfamily))
 		family_fault(v, psprintf("contains invalid ORDER BY specification for operator %s",
@@ -231,9 +231,9 @@ check_operator(Validation *v, Form_pg_amop member)
 }
 
 /*
- * Each pair of types must be complete, and the family must have all pairs of its types.  A missing
- * pair does no harm to scans, but the planner cannot derive clauses from equivalence classes with
- * these two types.
+ * Each pair of types must be complete, and the family must have all pairs of its types.  Scans work
+ * even if a pair is missing, but the planner cannot derive clauses from equivalence classes that
+ * contain both types.
  */
 static void
 check_type_pairs(Validation *v, List *groups)

@@ -2,9 +2,10 @@
  * cannot_fail.h
  *	  Marks code that must not fail, because it runs after the commit record.
  *
- * An error in such code would be an error of a transaction that has committed.  In builds with
- * assertions, allocating memory in it fails an assertion, and any error stops the server.
- * tools/check_layers.py finds other violations.
+ * An error in such code would report the failure of a transaction that has already committed.  In
+ * builds with assertions, such code runs as a critical section: allocating memory fails an
+ * assertion, and any error is a PANIC.  tools/check_layers.py finds further violations, such as
+ * locks and interrupt checks.
  */
 #ifndef LSM_CANNOT_FAIL_H
 #define LSM_CANNOT_FAIL_H

@@ -23,7 +23,7 @@ release_claim_at_exit(int code, Datum arg)
 	lsm_slot_release();
 }
 
-/* Returns how many processes have claimed the index.  Caller holds the lock. */
+/* Returns how many processes have claimed the index.  Caller holds lsm_shared->lock. */
 int
 lsm_slot_claims(LsmIndexSlot *slot)
 {
@@ -48,11 +48,11 @@ drop_dead_claims(LsmIndexSlot *slot)
 }
 
 /*
- * Claim an index for this process.  With `exclusive`, no worker claims the index from now on.
- * Returns false if another process has claimed the index exclusively, or LSM_INDEX_CLAIMS processes
- * have claimed it.
+ * Claim an index for this process.  An exclusive claim keeps workers from claiming the index until
+ * this process releases it.  Returns false if another process has claimed the index exclusively, or
+ * LSM_INDEX_CLAIMS processes have claimed it.
  *
- * REQUIRES: the caller holds the lock exclusively, and this process has no claim.
+ * REQUIRES: the caller holds lsm_shared->lock exclusively, and this process has no claim.
  */
 bool
 lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
@@ -85,8 +85,8 @@ lsm_slot_claim_locked(LsmIndexSlot *slot, bool exclusive)
 
 /*
  * Claim an index exclusively, unless this process has claimed it already.  Returns whether this
- * process has the claim.  If the process has claimed another index, that claim stays.  This happens
- * if a comparison function calls lsm_compact.
+ * process has a claim on the index.  If the process has claimed a different index, it keeps that
+ * claim, and the function returns false.  This happens if a comparison function calls lsm_compact.
  */
 bool
 lsm_slot_claim(LsmIndexSlot *slot)

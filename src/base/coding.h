@@ -2,8 +2,9 @@
  * coding.h
  *	  Byte-level coding: varints, big-endian integers, heap TIDs as integers.
  *
- * Functions that read take an end pointer, and return NULL if there is no complete value before
- * it.  So a corrupted page is never read beyond its end.
+ * lsm_get_varint takes an end pointer, and returns NULL if no complete varint lies before the end.
+ * So it never reads beyond the end of a corrupted page.  Callers of the other functions make sure
+ * that the bytes exist.
  */
 #ifndef LSM_CODING_H
 #define LSM_CODING_H
@@ -153,8 +154,8 @@ lsm_high_bytes_mask(uint32 bytes)
 }
 
 /*
- * An inline memcpy for keys.  Most copies are so short that a call would cost more than the copy:
- * whole keys, and the bytes in which neighboring keys differ.
+ * An inline memcpy for keys, and for the bytes in which neighboring keys differ.  Most of these
+ * copies are so short that a call would cost more than the copy.
  */
 static inline void
 lsm_copy(uint8 *to, const uint8 *from, uint32 n)
@@ -215,7 +216,7 @@ lsm_key_prefix(const uint8 *key, uint32 len)
 		uint32		first;
 		uint32		last;
 
-		/* The two words may overlap, in equal bytes. */
+		/* The two words may overlap.  Both have the same bytes there. */
 		memcpy(&first, key, 4);
 		memcpy(&last, key + len - 4, 4);
 		return ((uint64) pg_ntoh32(first) << 32) |
@@ -243,7 +244,7 @@ lsm_common_prefix(const uint8 *a, uint32 alen, const uint8 *b, uint32 blen)
 	}
 	if (n >= 4)
 	{
-		/* Compare the rest at once, together with bytes that are known to be equal. */
+		/* Compare the rest in one step, with some equal bytes before it if n >= 8. */
 		uint64		x;
 
 		if (n >= 8)

@@ -2,8 +2,8 @@
  * counter_list.h
  *	  The columns of pg_stat_lsm_indexes, in their order.
  *
- * This is the only list of counters.  To generate code for each, define one or more of these
- * macros and include this file, which undefines them again:
+ * This is the only list of counters.  To generate code for each counter, define one or more of
+ * these macros and include this file.  The file undefines the macros at its end:
  *
  *	  LSM_COUNTER(id, column, kind, description)
  *			Defines LSM_COUNT_<id>, for lsm_stats_add().  kind is count, blocks (shown as
@@ -12,9 +12,9 @@
  *			Defines a field of LsmReadCounters, and LSM_COUNT_READ_<field> in shared memory.
  *			EXPLAIN (LSM) shows the field's name in text format, and the label in other formats.
  *	  LSM_STATE(column, kind, description)
- *			Defines a column that is not a counter, so a reset does not change it.
- *			inspect/stats.c has a function stat_<column>.  kind is bytes, number, ratio or time.
- *			All but bytes can be NULL.
+ *			Defines a column that has no counter of its own.  The function stat_<column> in
+ *			inspect/stats.c returns its value.  A reset changes only the counters and stats_reset.
+ *			kind is bytes, number, ratio or time.  All kinds except bytes can be NULL.
  *
  * tools/make_counters.py generates the view's columns, their comments and the table in
  * docs/monitoring-counters.md from this file.  Run it after a change.

@@ -5,9 +5,9 @@
  * Administrators control the settings of the background workers.  Any user can change the settings
  * of batches and of the prefetching scan.
  *
- * The settings pg_lsm.debug_* are for tests.  Most of them make batches, merges and levels happen
- * at small sizes.  SHOW ALL and pg_settings leave them out.  They affect indexes that others use,
- * so only superusers and roles with GRANT SET ON PARAMETER can change them.
+ * The settings pg_lsm.debug_* are for tests.  Most of them let a test reach batches, merges and
+ * several levels with little data.  SHOW ALL and pg_settings leave them out.  They affect indexes
+ * that others use, so only superusers and roles with GRANT SET ON PARAMETER can change them.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@
 /* Flags of the debug_ settings. */
 #define DEBUG_SETTING	(GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
 
-/* The words for a boolean also work. */
+/* The spellings of a boolean also work, but no list of values shows them. */
 static const struct config_enum_entry prefetch_scan_values[] = {
 	{"off", LSM_PREFETCH_OFF, false},
 	{"on", LSM_PREFETCH_LSM, false},

@@ -4,9 +4,9 @@
  *
  * An index gets a slot when something about it is counted for the first time.  Temporary indexes
  * get no slot, since no other process can see or merge them.  When the table is full, a new index
- * replaces the index that has not been written to for the longest time, which must be at least ten
- * minutes.  If there is no such index, the new index gets no slot.  Dropping an index or its
- * database frees the slot.
+ * takes over a slot.  Among the indexes that no process has claimed, the one with the oldest last
+ * write loses its slot, if that write is at least ten minutes old.  Otherwise the new index gets no
+ * slot.  Dropping an index or its database frees the slot.
  *
  * Each process caches which slot each of its indexes has, or that the index has none.  Without the
  * cache, inserts into thousands of partitions in turn would walk the table for each row.
@@ -55,7 +55,7 @@ typedef struct CachedSlot
 static slot_cache_hash *slot_cache = NULL;
 static LsmIndexSlot *latest = NULL; /* the slot looked up last */
 static Oid	dropped_database = InvalidOid;	/* the database that this transaction drops */
-static List *dropped_indexes = NIL; /* the indexes that it drops, in TopTransactionContext */
+static List *dropped_indexes = NIL; /* dropped by this transaction; in TopTransactionContext */
 
 /* Returns the key of an index of this database.  See lsm_slot_database. */
 static inline uint64
@@ -105,7 +105,7 @@ find_index_slot(uint64 key)
 
 /*
  * Find or assign the slot of an index.  Returns NULL if the table is full.  In that case, no
- * process takes the lock exclusively for RETRY_MS.
+ * process tries to assign a slot for RETRY_MS.
  */
 static LsmIndexSlot *
 find_or_make_slot(uint64 key, TimestampTz now)
@@ -251,9 +251,9 @@ free_slot_of_index(Oid index)
 }
 
 /*
- * Free the slots of dropped objects just before the commit.  Earlier would be wrong, because DROP
- * DATABASE may fail, and the rollback of a subtransaction may restore an index.  After the commit
- * record, we may not take a lock.
+ * Free the slots of dropped objects just before the commit.  Freeing them earlier would be wrong,
+ * because DROP DATABASE may fail, and the rollback of a subtransaction may restore an index.  After
+ * the commit record, we may not take a lock.
  */
 static void
 free_slots_at_commit(XactEvent event, void *arg)
@@ -279,9 +279,9 @@ free_slots_at_commit(XactEvent event, void *arg)
 
 /*
  * Watch for transactions that drop something.  Callbacks run in the reverse order of their
- * registration.  The callback that writes batches must run before this one, because it counts, and
- * counting could assign a slot again.  So the server registers this one first, when it loads the
- * library.
+ * registration.  The callback that writes batches must run before free_slots_at_commit, because
+ * writing a batch counts entries, and counting could assign a slot again.  So the library registers
+ * free_slots_at_commit first, when it is loaded.
  */
 void
 lsm_slots_watch_drops(void)
@@ -289,14 +289,14 @@ lsm_slots_watch_drops(void)
 	RegisterXactCallback(free_slots_at_commit, NULL);
 }
 
-/* Free the slots of a database's indexes when this transaction, which drops it, commits. */
+/* This transaction drops a database.  Free the slots of the database's indexes at commit. */
 void
 lsm_slots_drop_database(Oid database)
 {
 	dropped_database = database;
 }
 
-/* Free the slot of an index, if it has one, when this transaction, which drops it, commits. */
+/* This transaction drops an index.  Free the index's slot, if it has one, at commit. */
 void
 lsm_slots_drop_index(Oid index)
 {

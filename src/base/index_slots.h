@@ -1,6 +1,6 @@
 /*
  * index_slots.h
- *	  Finds the slot of an index in shared memory.
+ *	  Finds, postpones and frees the slots of indexes in shared memory.
  */
 #ifndef LSM_INDEX_SLOTS_H
 #define LSM_INDEX_SLOTS_H

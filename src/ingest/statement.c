@@ -9,7 +9,7 @@
  *
  * Batches are written when the outermost statement ends, so even a function that inserts single
  * rows in a loop fills batches.  Batches of unique indexes are written when their own statement
- * ends.  docs/design/batches.md lists what is written earlier.
+ * ends.  docs/design/batches.md lists the cases in which a batch is written earlier.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-/* An outermost statement inserts this many rows singly first, since it may have no more. */
+/* An outermost statement inserts its first rows singly, since most statements have no more. */
 #define SINGLE_ROWS 4
 
 /* The innermost running statement. */
@@ -157,7 +157,10 @@ lsm_statement_begin_run(QueryDesc *query)
 	return begin_query(query);
 }
 
-/* Called when ExecutorFinish begins.  It runs AFTER triggers, and completes data-modifying CTEs. */
+/*
+ * Called when ExecutorFinish begins.  ExecutorFinish runs AFTER triggers and completes
+ * data-modifying CTEs.
+ */
 LsmStatement
 lsm_statement_begin_finish(QueryDesc *query)
 {
@@ -228,8 +231,8 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 }
 
 /*
- * Called when ExecutorRun or a command has succeeded.  Writes the batches of unique indexes.  An
- * error in their checks is an error of the statement, so whoever runs the statement can catch it.
+ * Called when ExecutorRun or a command has succeeded.  Writes the batches of unique indexes.  The
+ * statement itself raises their unique violations, so its caller can catch them.
  */
 void
 lsm_statement_flush(void)
@@ -237,7 +240,7 @@ lsm_statement_flush(void)
 	lsm_batch_flush_statement(current.serial);
 }
 
-/* Return to the outer statement, also after an error. */
+/* Return to the outer statement, even after an error. */
 void
 lsm_statement_leave(const LsmStatement *outer)
 {

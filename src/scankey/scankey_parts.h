@@ -16,10 +16,10 @@ typedef struct LsmArrayKey
 	Datum	   *elements;
 	FmgrInfo   *order;			/* compares the column with an element */
 	FmgrInfo   *element_order;	/* compares two elements */
-	Oid			local_type;		/* type of local-time elements of a timestamptz column */
+	Oid			local_type;		/* timestamptz column: the elements' type, if local times */
 	bool		drives;			/* else it is a filter */
 	int			current;		/* element of the current combination */
-	uint8	   *codes;			/* elements that drive, encoded */
+	uint8	   *codes;			/* the elements' codes, if the array drives */
 	uint32	   *code_ends;		/* element n begins at [n] and ends at [n + 1] */
 } LsmArrayKey;
 
@@ -45,14 +45,14 @@ typedef struct LsmRowKey
 	bool		is_low;			/* the bound is a low one, in index order */
 	bool		inclusive;
 	int			used;			/* members in the bound */
-	Datum	   *values;			/* of these, in terms of the columns */
+	Datum	   *values;			/* values of these members, as the bound uses them */
 	FmgrInfo  **cmp;
 } LsmRowKey;
 
 /* What is known about a column from scalar keys and row comparisons. */
 typedef struct LsmColumnRange
 {
-	ScanKey		equal;			/* key that says = value, or IS NULL; or NULL */
+	ScanKey		equal;			/* the key `= value` or IS NULL; NULL if none */
 	bool		is_null;
 	Datum		value;
 	FmgrInfo   *cmp;
@@ -68,8 +68,8 @@ typedef struct LsmColumnRange
 typedef enum LsmConversion
 {
 	LSM_CONVERT_EXACT,			/* *low is the value */
-	LSM_CONVERT_RANGE,			/* equal values lie in [*low, *high] */
-	LSM_CONVERT_UNEQUAL,		/* likewise, but no value is equal */
+	LSM_CONVERT_RANGE,			/* all column values equal to it are in [*low, *high] */
+	LSM_CONVERT_UNEQUAL,		/* as RANGE, and no column value is equal to it */
 	LSM_CONVERT_NONE			/* nothing is known */
 } LsmConversion;
 

@@ -15,9 +15,9 @@ typedef struct LsmUnique LsmUnique;
 /* What a probe has found. */
 typedef struct LsmConflict
 {
-	bool		found;			/* another row that counts */
-	TransactionId xid;			/* found: the transaction in progress that decides, or invalid */
-	uint32		token;			/* found: token of its speculative insertion, or 0 */
+	bool		found;			/* another row has the key, or may have it */
+	TransactionId xid;			/* if found: the running transaction to wait for, or invalid */
+	uint32		token;			/* if found: the token of that row's speculative insertion, or 0 */
 	bool		found_own;		/* the new row's entry was found */
 } LsmConflict;
 
