@@ -1,10 +1,9 @@
-# Crashes in mid-load: after each, every committed row is found through every
-# index, and lsm_check is clean; at the end no block is lost.  The server dies in
-# several ways: stopped without a checkpoint, its postmaster killed, or one of its
-# processes: any client, one that takes a step of a merge, one that runs VACUUM
-# or truncates the file, one that compacts, a worker.
+# Crashes in the middle of a load. After each crash, every index finds every committed row, and lsm_check reports
+# nothing. At the end no block is lost. The server dies in several ways: it is stopped without a checkpoint, its
+# postmaster is killed, or one of its processes is killed. That process is any client, one that performs a step of a
+# merge, one that runs VACUUM or truncates the file, one that runs lsm_compact, or a worker.
 #
-# PG_LSM_KILLS: how many kills there are in this test and 009_segments together.
+# PG_LSM_KILLS: the number of kills in this test and 009_segments together.
 use strict;
 use warnings;
 
@@ -83,11 +82,11 @@ my @limits = (
 	'-c pg_lsm.debug_merge_fanout=2 -c pg_lsm.debug_buffer_entries=2 -c pg_lsm.debug_page_entries=4 -c pg_lsm.debug_foreground_blocks=0 -c pg_lsm.debug_segment_size=2',
 	'-c pg_lsm.debug_merge_fanout=2 -c pg_lsm.debug_foreground_blocks=100000 -c pg_lsm.debug_open_pages=3',
 	'-c pg_lsm.debug_merge_fanout=8 -c pg_lsm.debug_buffer_entries=0 -c pg_lsm.debug_page_entries=0 -c pg_lsm.debug_foreground_blocks=0 -c pg_lsm.debug_segment_size=5');
-# Which process is killed: a query that gives its pid, when there is one.
+# Which process is killed: a query that returns its pid if it exists.
 my $client = q{backend_type = 'client backend' AND pid <> pg_backend_pid()};
 my %victims = (
 	backend => "SELECT pid FROM pg_stat_activity WHERE $client ORDER BY random() LIMIT 1",
-	# Foreground merges are not shown, so their writer is as good.
+	# The view does not show merges by writers, so any process that inserts is as good.
 	step => "SELECT coalesce((SELECT pid FROM pg_stat_progress_lsm_compaction WHERE phase = 'merging' LIMIT 1),
 		(SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'INSERT%' LIMIT 1))",
 	vacuum => "SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'VACUUM%' LIMIT 1",
@@ -104,14 +103,14 @@ foreach my $round (1 .. $rounds)
 	my $limits = $limits[ int($round / 2) % @limits ];
 	my $seconds = 0.4 + rand(0.8);
 
-	# Without full-page images redo starts from pages as they were on disk:
-	# nothing is hidden.  (That is sound: no page can be torn by a kill.)
+	# Without full-page images redo starts from the pages as they were on disk, so it hides no error. (This is sound: a
+	# kill tears no page.)
 	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'off' : 'on'));
 	$node->append_conf('postgresql.conf', 'pg_lsm.max_workers = ' . ($death eq 'worker' || $round % 3 == 0 ? 2 : 0));
 	$node->reload;
 
 	my $load = load_start($node, name => "r$round", clients => 6, options => $limits, log => 1,
-		# Much goes at once when VACUUM is to die, so that it has segments to drop and a file to cut.
+		# When VACUUM is to die, delete many rows at once, so that VACUUM has segments to drop and a file to truncate.
 		scripts => [ [ 10, $insert ], [ 2, $delete ], [ $death eq 'vacuum' ? 1 : 0, $delete_all ],
 			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM (TRUNCATE off) t;\n" ],
 			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
@@ -128,11 +127,11 @@ foreach my $round (1 .. $rounds)
 	}
 	else
 	{
-		# All others die with it, and the server comes back by itself.
+		# All other processes die with it, and the server restarts by itself.
 		my $done = kill_process($node, $victims{$death});
 
 		$killed{$death} += $done;
-		# There may be nobody of that kind just now.
+		# There may be no such process at the moment.
 		ok($done || kill_process($node, $victims{backend}), "round $round: $death killed");
 	}
 	load_stop($load);
@@ -152,13 +151,13 @@ foreach my $round (1 .. $rounds)
 		'', "round $round: committed rows are there, and only those");
 	is(lost_commits($node, $load), '', "round $round: no commit is lost that was acknowledged");
 
-	# Nothing but the death has stopped the clients.
+	# Nothing but the crash stopped the clients.
 	my $log = slurp_file($node->logfile, $log_at);
 	$log_at = -s $node->logfile;
 	is(join("\n", grep { /(ERROR|PANIC|TRAP):? |terminated by signal (?!9:)/ && !/deadlock detected|terminating connection/ } split /\n/, $log),
 		'', "round $round: no errors in the server's log");
 
-	# Every third round goes on from a vacuumed table, some from an empty one.
+	# Every third round continues with a vacuumed table, some with an empty one.
 	$node->safe_psql('postgres', 'VACUUM t') if $round % 3 == 0;
 	if ($round % 7 == 0)
 	{
@@ -179,8 +178,7 @@ foreach my $index (qw(t_k t_sk t_n t_part))
 	is(lost_blocks($node, $index), '', "$index has lost no block");
 }
 
-# A crash between creating an index and the first checkpoint, and one in the
-# middle of CREATE INDEX and REINDEX.
+# A crash between CREATE INDEX and the first checkpoint, and one in the middle of CREATE INDEX and REINDEX.
 $node->safe_psql('postgres', q{
 	CREATE TABLE u AS SELECT i AS k, 'u' || i AS s FROM generate_series(1, 5000) i;
 	CREATE INDEX u_k ON u USING lsm (k);
@@ -192,8 +190,7 @@ $node->stop('immediate');
 $node->start;
 check_clean($node, 'indexes made just before a crash');
 
-# wal_level minimal writes no WAL for what a transaction creates: the files are
-# synced at commit instead.
+# wal_level minimal writes no WAL for what a transaction creates. Commit syncs the files instead.
 $node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\nfsync = on\n");
 $node->restart;
 $node->safe_psql('postgres', q{

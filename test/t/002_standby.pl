@@ -1,7 +1,6 @@
-# A streaming standby: answers like the primary while that loads, merges and
-# vacuums; redo gives the very same pages (wal_consistency_checking); merges and
-# the reuse of blocks cancel no query, of whatever table and however old, and do
-# not hold replay up; paused scans hold it up no longer than they must.
+# A streaming standby. It answers like the primary while the primary loads, merges and vacuums. Redo gives exactly the
+# same pages (wal_consistency_checking). Merges and the reuse of blocks cancel no query, whatever its table and age, and
+# do not delay replay. Paused scans delay replay no longer than they must.
 use strict;
 use warnings;
 
@@ -36,7 +35,7 @@ $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 catch_up($primary, $standby);
 
-# Both give the same answers, by index and without, at the same moment.
+# Both servers give the same answers, with and without indexes, at the same moment.
 my @queries = (
 	'SELECT * FROM t WHERE k = 7', 'SELECT k FROM t WHERE k BETWEEN 10 AND 40', 'SELECT k, s, f FROM t WHERE s = \'s3\' AND k > 50',
 	'SELECT * FROM t WHERE n < 20', 'SELECT n, who FROM t WHERE n > 100', 'SELECT * FROM t WHERE k IN (1, 5, 99) AND s > \'s5\'');
@@ -60,8 +59,8 @@ my $load = load_start($primary, name => 'standby', clients => 3, seconds => 6,
 		[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 3 AND who = :client_id;\n" ],
 		[ 1, "\\set k random(0, 100)\nBEGIN;\nUPDATE t SET k = k + 1, s = s || 'x' WHERE k = :k AND who = :client_id;\nROLLBACK;\n" ],
 		[ 1, "VACUUM (TRUNCATE off) t;\n" ] ]);
-# Meanwhile the standby is queried; what it says must hold at each moment.  There is
-# time enough for each query, so none is cancelled, and none has an error.
+# Meanwhile clients query the standby. Its answers must be right at each moment. The delay leaves enough time for each
+# query, so none is canceled and none fails.
 my $wrong = '';
 for (1 .. 40)
 {
@@ -83,18 +82,17 @@ compare('after VACUUM');
 $primary->safe_psql('postgres', 'REINDEX TABLE t; TRUNCATE t; INSERT INTO t SELECT i % 100, i, \'s\' || i % 10, i, 0 FROM generate_series(1, 800) i');
 compare('after REINDEX and TRUNCATE');
 
-# Every kind of record was among those whose pages were compared.
+# The compared pages cover every kind of record.
 flush_wal($primary);
 is( $primary->safe_psql('postgres', qq{
 		SELECT record_type FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'pg_lsm' GROUP BY 1 ORDER BY 1}),
 	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has had records of each kind');
 
-# A load that only inserts, so that no pruning of the heap can conflict.  Merges
-# free blocks and use them again while queries on the standby are older than all
-# of that: on the loaded table, by cursors and as a whole, and on another one.
-# Without feedback, and with no delay that would hide a conflict, none is
-# cancelled; what they read are the rows of their snapshot.
+# A load that only inserts, so that no pruning of the heap can conflict. Merges free blocks and use them again while
+# older queries run on the standby: on the loaded table, by cursors and as a whole, and on another table. There is no
+# feedback, and no delay that would hide a conflict. Still no query is canceled, and each reads the rows of its
+# snapshot.
 my $conflicts = "SELECT sum(confl_tablespace + confl_lock + confl_snapshot + confl_bufferpin + confl_deadlock) FROM pg_stat_database_conflicts";
 $primary->safe_psql('postgres', q{
 	CREATE TABLE r (k int, s text COLLATE "C");
@@ -147,7 +145,7 @@ foreach my $round (1 .. 12)
 }
 unlike(load_stop($load), qr/ERROR|aborted/, 'load with only inserts');
 is($cancelled, '', 'no query on the standby is cancelled, or wrong, while the primary merges');
-# Once more over all blocks, several times.
+# Write all blocks again, several times.
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')") foreach 1 .. 4;
 catch_up($primary, $standby);
 foreach my $name (sort keys %old)
@@ -167,8 +165,8 @@ is($standby->safe_psql('postgres', $conflicts), $before, 'the load has conflicte
 unlike(slurp_file($standby->logfile), qr/conflict with recovery[^\n]*\n[^\n]*User (query might have needed to see row|was holding a relation lock)/, 'and the log knows of none') if $before == 0;
 check_clean($standby, 'after the load with only inserts');
 
-# A paused index-only cursor, with a snapshot younger than the deletion: replay
-# of VACUUM waits for the cursor's next fetch, and then goes on.
+# A paused index-only cursor has a snapshot younger than the deletion. Replay of VACUUM waits for the cursor's next
+# fetch, and then continues.
 $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = -1");
 $standby->reload;
 $primary->safe_psql('postgres', q{
@@ -200,11 +198,11 @@ $paused->quit;
 catch_up($primary, $standby);
 check_clean($standby, 'after the paused cursor', no_check => 1);
 
-# lsm_check and lsm_runs work on a standby too, and nothing there writes.
+# lsm_check and lsm_runs work on a standby as well, where nothing is written.
 is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
 	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs on the standby');
 
-# Promoted in the middle of a load, with its merges half done.
+# The standby is promoted in the middle of a load, with unfinished merges.
 $load = load_start($primary, name => 'promote', clients => 3, seconds => 5,
 	scripts => [ [ 1, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ] ]);
 ok($standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging' AND segments > 0}),

@@ -1,5 +1,4 @@
-# Base backup under load, restore to a point in time, and unlogged indexes,
-# which are reset by a crash and by a restore.
+# Base backup under load, restore to a point in time, and unlogged indexes, which a crash or a restore resets.
 use strict;
 use warnings;
 
@@ -25,7 +24,7 @@ CREATE UNLOGGED TABLE u_empty (k int);
 CREATE INDEX u_empty_k ON u_empty USING lsm (k);
 });
 
-# The backup is taken while rows come and go and runs are merged.
+# The backup runs while clients insert and delete rows and merge runs.
 my @scripts = (
 	[ 5, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 30) i;\n" ],
 	[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n" ],
@@ -41,7 +40,7 @@ my $file = $node->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal())
 $node->poll_query_until('postgres', "SELECT last_archived_wal >= '$file' FROM pg_stat_archiver") or die 'WAL is not archived';
 check_clean($node, 'the server that was backed up');
 
-# To the restore point: what came before is there, what came after is not.
+# Restore to the restore point: earlier rows are there, later rows are not.
 my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $restored->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\narchive_mode = off\n");
@@ -52,7 +51,7 @@ is($restored->safe_psql('postgres', q{SET enable_seqscan = off;
 		SELECT count(*) FILTER (WHERE s = 'before'), count(*) FILTER (WHERE s = 'after') FROM t WHERE s IN ('before', 'after')}),
 	'77|0', 'rows before and after the restore point');
 
-# Unlogged tables are empty in a restored server, and their indexes work.
+# Unlogged tables are empty on a restored server, and their indexes work.
 is($restored->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'unlogged index is empty after a restore');
 $restored->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 500) i; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
 check_clean($restored, 'unlogged indexes take rows after a restore');
@@ -61,7 +60,7 @@ load_stop($load);
 check_clean($restored, 'the restored server goes on');
 $restored->stop;
 
-# To the end of the archive.
+# Restore to the end of the archive.
 my $whole = PostgreSQL::Test::Cluster->new('whole');
 $whole->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $whole->append_conf('postgresql.conf', "archive_mode = off\n");
@@ -83,7 +82,7 @@ is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM 
 $node->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 700) i; DELETE FROM u WHERE k % 3 = 0; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
 $node->safe_psql('postgres', 'VACUUM u');
 check_clean($node, 'unlogged indexes take rows after a crash');
-# And once more, now after the tables changed their persistence.
+# Again, after the tables changed their persistence.
 $node->safe_psql('postgres', 'ALTER TABLE u SET LOGGED; ALTER TABLE t SET UNLOGGED');
 $node->stop('immediate');
 $node->start;
@@ -92,8 +91,7 @@ is($node->safe_psql('postgres', 'SELECT (SELECT count(*) > 0 FROM u), (SELECT co
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'again', 1 FROM generate_series(1, 700) i});
 check_clean($node, 'the indexes of the emptied table');
 
-# All lsm pages of a backup pass pg_verifybackup's checksums: nothing is special
-# about their files.
+# All lsm pages of a backup pass pg_verifybackup's checksums: their files need no special treatment.
 command_ok([ 'pg_verifybackup', '-n', $node->backup_dir . '/backup' ], 'pg_verifybackup');
 $node->stop;
 done_testing();

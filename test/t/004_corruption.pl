@@ -1,6 +1,5 @@
-# Damaged index files.  Whatever is done to a page, each query gives the right
-# rows, or an error that names the index and the block; nothing crashes, nothing
-# hangs, and lsm_check finds the damage.
+# Damaged index files. Whatever the damage to a page, each query returns the right rows, or an error that names the
+# index and the block. Nothing crashes or hangs, and lsm_check finds the damage.
 use strict;
 use warnings;
 
@@ -15,7 +14,7 @@ my $seed = $ENV{PG_LSM_SEED} // 1;
 srand($seed);
 note("seed $seed");
 
-# The server's own checksums would find all this before us.
+# The server's own checksums would detect all this before lsm does.
 my $version = PostgreSQL::Test::Cluster->new('version')->pg_version;
 my $node = new_node('damaged', init => { extra => $version >= 18 ? ['--no-data-checksums'] : [] }, conf => "
 fsync = off
@@ -27,15 +26,14 @@ pg_lsm.batch_inserts = off		# there must be sealed pages
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 
-# One small table for each case: encoded keys in some, compared tuples in
-# others, both with included columns.
+# One small table for each case. Some have encoded keys, others tuple keys. All have included columns.
 my @cases;
 foreach my $kind (qw(meta gate map sealed open leaf filter fence directory))
 {
 	push @cases, map { { kind => $kind, what => 'flip', n => $_ } } 1 .. 10;
 	push @cases, map { { kind => $kind, what => $_ } } qw(zero garbage swap ignored);
-	# A page that belongs to another segment is one that was freed and used again,
-	# unless the newest version names it, too: a write was lost.
+	# A page that belongs to another segment was freed and used again. If the newest version also names it, a write was
+	# lost.
 	push @cases, { kind => $kind, what => 'stale' } if $kind =~ /sealed|open|leaf|filter|fence|directory/;
 }
 push @cases, { kind => 'file', what => $_ } foreach qw(truncate0 truncate1 truncate_half truncate_last);
@@ -78,12 +76,12 @@ judge($_) foreach @cases;
 is($node->safe_psql('postgres', 'SELECT 1'), 1, 'the server is alive');
 unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'nothing has crashed');
 
-# REINDEX repairs all of them.
+# REINDEX repairs all indexes.
 $node->safe_psql('postgres', join '', map { "REINDEX INDEX $_->{index};\n" } @cases);
 check_clean($node, 'after REINDEX');
 $node->stop;
 
-# Entries that lead beyond the end of the table.
+# Entries that point beyond the end of the table.
 $node->start;
 $node->safe_psql('postgres', q{
 	CREATE TABLE beyond (k int);
@@ -102,7 +100,8 @@ my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT ls
 like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ points to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
-# A leaf that is not what its segment names: what lies behind it would be left, and lead to other rows.
+# A leaf that does not belong to the segment that names it. If VACUUM passed over it, the entries there would stay and
+# later lead to wrong rows.
 foreach my $lost ('empty', "another's")
 {
 	$node->safe_psql('postgres', q{
@@ -129,7 +128,8 @@ foreach my $lost ('empty', "another's")
 	$node->safe_psql('postgres', 'DROP TABLE lost');
 }
 
-# An open page has no checksum: what its layout tells is told to everybody, not only to who has read it in.
+# An open page has no checksum. Every process that reads its layout reports damage, not only the process that read the
+# page from disk.
 $node->safe_psql('postgres', q{
 	CREATE TABLE open (k int) WITH (autovacuum_enabled = off);
 	CREATE INDEX open_k ON open USING lsm (k);
@@ -152,7 +152,7 @@ foreach my $query (('SET enable_seqscan = off; SELECT count(*) FROM open WHERE k
 }
 $node->safe_psql('postgres', 'DROP TABLE open');
 
-# A meta page, sound otherwise, that says another coding of the keys than the operator classes have.
+# A sound meta page whose coding of the keys differs from that of the operator classes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");
 	INSERT INTO coded SELECT i, 's' || i FROM generate_series(1, 50) i;
@@ -187,8 +187,8 @@ $node->safe_psql('postgres', 'REINDEX INDEX coded_k');
 check_clean($node, 'REINDEX mends the coding');
 $node->safe_psql('postgres', 'DROP TABLE coded');
 
-# A page that was checked while it was dirty, was written, and was damaged on
-# disk is checked again, though something that is not ours has read it in.
+# A page was checked while dirty, then written, then damaged on disk. Its next reader checks it again, although code
+# other than lsm's read it in.
 SKIP:
 {
 	skip 'there is no pg_prewarm and pg_buffercache', 3
@@ -234,8 +234,8 @@ SKIP:
 $node->safe_psql('postgres', 'VACUUM d2');
 $node->stop;
 
-# Without the library being preloaded nothing may be written: no server could
-# replay it.  The error says what to do; other tables are as usable as ever.
+# Without the library being preloaded nothing may be written, because no server could replay it. The error says what to
+# do. Other tables remain usable.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $node->start;
 my ($ret, $out, $err) = $node->psql('postgres', 'CREATE INDEX no_preload ON d0 USING lsm (id)');
@@ -259,7 +259,7 @@ is($node->safe_psql('postgres', "$through; $lookup"), $node->safe_psql('postgres
 is($ret, 0, 'not preloaded: VACUUM and ANALYZE of a table without dead rows work');
 like($err, qr/WARNING: .*"d2_idx".*\n.*shared_preload_libraries = 'pg_lsm'/, 'not preloaded: VACUUM warns');
 $node->safe_psql('postgres', 'DELETE FROM d0 WHERE id % 3 = 0');
-# Whatever the scans find, they remove no entries.
+# The scans remove no entries, whatever they find.
 my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM (SELECT * FROM d0 ORDER BY k OFFSET 0) q';
 is($node->safe_psql('postgres', $by_index) - $node->safe_psql('postgres', $by_index), 0, 'not preloaded: scans over dead rows work');
 ($ret, $out, $err) = $node->psql('postgres', 'VACUUM d0');
@@ -283,7 +283,7 @@ $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $node->restart;
 check_clean($node, 'preloaded again');
 
-# All indexes at once: a fault of one index does not hide the others.
+# Check all indexes at once: a fault in one index does not hide faults in others.
 $node->safe_psql('postgres', q{
 	CREATE SCHEMA many;
 	CREATE TABLE many.a (k int, t text COLLATE "C");
@@ -323,8 +323,7 @@ like($err, qr/permission denied to check index "a_k", skipping it/, 'and says so
 $node->stop;
 done_testing();
 
-# Damages the file of a case, and says what it did in $case->{at}; sets
-# $case->{must} to what has to happen.
+# Damages the file of a case. Sets $case->{at} to a description of the damage and $case->{must} to the required result.
 sub damage
 {
 	my ($case) = @_;
@@ -336,7 +335,7 @@ sub damage
 		my %to = (truncate0 => 0, truncate1 => 8192, truncate_half => int($size / 16384) * 8192, truncate_last => $size - 8192);
 
 		$case->{at} = "to $to{$what}";
-		# The last page may belong to nobody.
+		# The last page may have no owner.
 		$case->{must} = $what eq 'truncate_last' ? 'any' : 'found';
 		truncate $file, $to{$what} or die $!;
 		return;
@@ -354,23 +353,22 @@ sub damage
 	$case->{must} = 'found';
 	if ($what eq 'flip')
 	{
-		# Anywhere that means something: header from pd_lower on, content, and
-		# the special area but the hint in it.
+		# Any byte that counts: the header from pd_lower on, the content, and the special area except its hint.
 		my @places = (12 .. $lower - 1, $upper .. 8191 - 8, 8188 .. 8191);
-		# Half of them in the few bytes of header and special area.
+		# In half of the cases, one of the few bytes of the header and the special area.
 		@places = (12 .. 23, 8160 .. 8183, 8188 .. 8191) if $case->{n} % 2;
 		my $byte = $places[ int rand @places ];
 		my $bit = int rand 8;
 
 		substr($page, $byte, 1) ^= chr(1 << $bit);
 		$case->{at} = "block $block, bit $bit of byte $byte";
-		# Its content carries no checksum while it takes entries: there may be
-		# other errors, as of rows that are not there.
+		# While the page accepts entries, a checksum does not cover its content. Other errors may result, for example
+		# about rows that do not exist.
 		$case->{must} = 'alive' if $kind eq 'open';
 	}
 	elsif ($what eq 'ignored')
 	{
-		# The hint, and the hole where there is one.
+		# The hint, and the hole if there is one.
 		substr($page, 8184 + int rand 4, 1) ^= chr(1 << int rand 8);
 		substr($page, $lower + int rand($upper - $lower), 1) ^= chr(1 << int rand 8) if $upper > $lower;
 		$case->{at} = "block $block, nothing that counts";
@@ -383,7 +381,7 @@ sub damage
 	}
 	elsif ($what eq 'garbage')
 	{
-		# From the header's page size on, so that we get to see it at all.
+		# Leave the header up to the page size intact, so that lsm gets to see the page at all.
 		substr($page, 24) = join '', map { chr int rand 256 } 1 .. 8168;
 		$case->{at} = "block $block";
 		$case->{must} = 'alive' if $kind eq 'open';
@@ -416,7 +414,7 @@ sub damage
 	}
 	elsif ($what =~ /^version_(\d)$/)
 	{
-		# What has changed since is on the leaves, so all of them would be misread.
+		# The format of leaves changed since this version, so every leaf would be misread.
 		substr($page, 28, 4) = pack 'L', $1;
 		set_crc(\$page);
 		$case->{at} = "version $1";
@@ -454,7 +452,7 @@ sub judge
 	};
 	if (!$done)
 	{
-		# Not even statement_timeout has ended it.
+		# Not even statement_timeout ended the query.
 		push @bad, 'hangs';
 		$node->stop('immediate', fail_ok => 1);
 		$node->start;
@@ -474,7 +472,7 @@ sub judge
 		if ($e =~ /(ERROR|FATAL|PANIC|server closed|connection)/)
 		{
 			$found .= "$q ";
-			# Ours, or the server's when it could not even read the page.
+			# Our error, or the server's if it could not even read the page.
 			my $ours = $e =~ /ERROR:  XX00[12]: index "$index" .*block \d+/;
 			my $core = $e =~ /ERROR:  XX00[12]: (invalid page in block \d+|could not read blocks? \d+)/;
 			my $old = $e =~ /ERROR:  \w+: .*"$index".*version/;
@@ -493,8 +491,8 @@ sub judge
 	return;
 }
 
-# The checksum as the pages have it: CRC-32C of what is below pd_lower (from
-# pd_lower itself on) and from pd_upper on, without itself and the hint.
+# The checksum as pages store it: CRC-32C of the bytes below pd_lower (from the field pd_lower on) and from pd_upper on,
+# without the checksum itself and the hint.
 sub set_crc
 {
 	my ($page) = @_;

@@ -1,5 +1,5 @@
-# CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY under write load, some of
-# it in prepared transactions; prepared transactions over restarts and crashes.
+# CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY under write load, partly from prepared transactions. Prepared
+# transactions across restarts and crashes.
 use strict;
 use warnings;
 
@@ -18,8 +18,7 @@ CREATE INDEX t_k ON t USING lsm (k);
 INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 500) i;
 });
 
-# CONCURRENTLY waits for transactions, so the builder runs in a loop of its own
-# beside writers whose transactions are short.
+# CONCURRENTLY waits for transactions. So the builder runs in its own loop beside writers with short transactions.
 my $insert = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nUPDATE t SET k = k + 1 WHERE k = :k AND who = :client_id;\nCOMMIT;\n";
 my $abort = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nROLLBACK;\n";
 my $delete = "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n";
@@ -106,8 +105,7 @@ ok($reindex->quit, 'REINDEX CONCURRENTLY ends');
 check_clean($node, 'after REINDEX CONCURRENTLY over a prepared transaction');
 is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE s IN ('five', 'six')}), 200, 'rows of both');
 
-# An index that could not be finished is invalid, complete for new rows, and can
-# be rebuilt.
+# An index whose build failed is invalid, contains all new rows, and can be rebuilt.
 $node->safe_psql('postgres', q{BEGIN; INSERT INTO t VALUES (1, 'seven', 7); PREPARE TRANSACTION 'seven'});
 my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '1s'; CREATE INDEX CONCURRENTLY t_late ON t USING lsm (who)});
 isnt($ret, 0, 'CREATE INDEX CONCURRENTLY gives up');

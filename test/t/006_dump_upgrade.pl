@@ -1,4 +1,4 @@
-# Indexes go through pg_dump and pg_restore, and their files through pg_upgrade.
+# pg_dump and pg_restore recreate indexes; pg_upgrade takes over their files.
 use strict;
 use warnings;
 
@@ -54,7 +54,7 @@ my $want = $node->safe_psql('postgres', $definitions);
 my $rows = 'SELECT count(*), sum(k), sum(n) FROM t';
 my $want_rows = $node->safe_psql('postgres', $rows);
 
-# Plain, and in an archive that is restored in parallel.
+# A plain dump, and an archive that is restored in parallel.
 my $plain = $node->basedir . '/plain.sql';
 my $archive = $node->basedir . '/archive';
 $node->command_ok([ 'pg_dump', '-f', $plain, $node->connstr('postgres') ], 'pg_dump');
@@ -69,7 +69,7 @@ foreach my $db (qw(plain parallel))
 	check_clean($node, "$db: indexes", db => $db);
 	is($node->safe_psql($db, q{SELECT count(*) FROM pg_index WHERE indisclustered}), 1, "$db: clustered");
 }
-# The operator classes are where a B-tree's are, so the extension may be in another schema.
+# The operator classes are in the schema of a B-tree's classes, so the extension may be in another schema.
 $node->safe_psql('postgres', 'CREATE DATABASE elsewhere TEMPLATE template0');
 $node->safe_psql('elsewhere', 'CREATE SCHEMA own; CREATE EXTENSION pg_lsm SCHEMA own');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $plain, '-d', $node->connstr('elsewhere') ], 'restore where the extension is in another schema');
@@ -78,7 +78,7 @@ is($node->safe_psql('elsewhere', q{SET search_path = ''; CREATE INDEX ON public.
 $node->safe_psql('elsewhere', 'DROP TABLE t, e, p, c, u CASCADE; DROP OPERATOR CLASS back_ops USING lsm CASCADE; DROP EXTENSION pg_lsm');
 is($node->safe_psql('elsewhere', q{SELECT count(*) FROM pg_opclass c JOIN pg_opfamily f ON f.oid = opcfamily WHERE opcmethod NOT IN (SELECT oid FROM pg_am) OR opfmethod NOT IN (SELECT oid FROM pg_am)}), 0,
 	'DROP EXTENSION drops them');
-# A copy of a database takes the files as they are.
+# A copy of a database copies the index files unchanged.
 $node->safe_psql('postgres', 'CREATE DATABASE wal_copy TEMPLATE plain STRATEGY wal_log');
 $node->safe_psql('postgres', 'CREATE DATABASE file_copy TEMPLATE plain STRATEGY file_copy');
 foreach my $db (qw(wal_copy file_copy))
@@ -95,8 +95,8 @@ check_clean($node, 'wal_copy: indexes after a crash', db => 'wal_copy');
 $node->safe_psql('postgres', 'DROP DATABASE wal_copy');
 $node->safe_psql('postgres', 'DROP DATABASE parallel');
 
-# pg_upgrade takes the index files over, whatever it upgrades to; from a version
-# to itself it can be tried everywhere.
+# pg_upgrade takes over the index files, whatever the new version is. An upgrade from a version to itself can be tested
+# everywhere.
 $node->stop;
 my $bindir = $node->config_data('--bindir');
 my $sockets = PostgreSQL::Test::Utils::tempdir_short();
@@ -107,7 +107,7 @@ my $upgrade = sub {
 	return 'pg_upgrade', '--no-sync', '-d', $node->data_dir, '-D', $to->data_dir, '-b', $bindir, '-B', $bindir,
 	  '-s', $sockets, '-p', $node->port, '-P', $to->port;
 };
-# A server that does not preload the library cannot take them.
+# A server that does not preload the library cannot take over the files.
 my $bare = new_node('bare', conf => "fsync = off\nshared_preload_libraries = ''\n");
 $node->command_checks_all([ $upgrade->($bare) ], 1, [qr/Restoring database schemas/], [], 'pg_upgrade to a server without the library stops');
 my $new = new_node('new', conf => "fsync = off\n");

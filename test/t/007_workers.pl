@@ -1,6 +1,5 @@
-# Background workers: they merge what is large, leave when somebody wants the
-# database, survive errors and crashes, run as the table's owner, and nothing
-# breaks without them.  lsm_compact and the statistics.
+# Background workers. They do the large merges, leave when somebody needs the database, survive errors and crashes, and
+# run as the table's owner. Nothing breaks without them. Also lsm_compact and the statistics.
 use strict;
 use warnings;
 
@@ -18,7 +17,7 @@ pg_lsm.idle_delay = '200ms'
 max_worker_processes = 12
 ");
 
-# A merge with these compares slowly or not at all, as a table says.
+# A comparison function that a table makes slow or makes fail.
 my $opclass = q{
 CREATE FUNCTION NAME_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -68,7 +67,7 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
 foreach my $index (qw(t_k t_s))
 {
 	ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
-	# A worker says what is left when its transaction ends, and what an earlier one says may come late.
+	# A worker reports the remaining work when its transaction ends. The report of an earlier worker may arrive late.
 	my $counters = "SELECT concat_ws('|', entries_inserted, batches >= 0, pages_flushed > 100, merges > 10, bytes_merged > 0,
 		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes) FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'";
 	ok($node->poll_query_until('postgres', $counters, '12000|t|t|t|t|t|t|0'), "$index: counters")
@@ -84,7 +83,7 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activit
 $node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
 is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'counters are reset');
 
-# 2. A database can be dropped, copied and renamed while workers are at it.
+# 2. A database can be dropped, copied and renamed while workers are merging in it.
 $node->safe_psql('postgres', 'CREATE DATABASE scratch');
 $node->safe_psql('scratch', 'CREATE EXTENSION pg_lsm');
 $node->safe_psql('scratch', make_opclass('slow', 'PERFORM pg_sleep(0.0005);'));
@@ -114,8 +113,8 @@ like(($node->psql('postgres', 'DROP DATABASE copied'))[2], qr/cannot drop a temp
 is($node->safe_psql('copied', $counted), 100, 'and leaves the counters as they are');
 $node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE false');
 $node->safe_psql('postgres', 'DROP DATABASE copied');
-# Nobody comes to a database that is about to go.  DROP DATABASE has its lock, and waits up to five seconds for the last
-# session, which writes until then: its index is long due when the session ends.
+# No worker connects to a database that is about to be dropped. DROP DATABASE holds its lock and waits up to five
+# seconds for the last session. That session writes until then, so its index is long due when the session ends.
 $node->safe_psql('postgres', 'CREATE DATABASE leaving');
 $node->safe_psql('leaving', 'CREATE EXTENSION pg_lsm; CREATE TABLE t (k int); CREATE INDEX t_k ON t USING lsm (k)');
 my $last = $node->background_psql('leaving');
@@ -128,18 +127,18 @@ sleep 1;
 $last->quit;
 ok($drop->quit, 'it is dropped');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'leaving'}), 0, 'it is gone');
-# Workers have gone on to what came after that.
+# By then, workers have taken up the work that came later.
 $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 1000, \'x\' FROM generate_series(1, 6000) i');
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers go on');
 unlike(slurp_file($node->logfile), qr/does not exist/, 'nobody tries to connect to a dropped database');
 
-# 3. A worker that is terminated, a server that is killed.
+# 3. A terminated worker, a killed server.
 $node->safe_psql('postgres', make_opclass('slow', ''));
 $node->safe_psql('postgres', q{
 CREATE TABLE u (k int);
 CREATE INDEX u_k ON u USING lsm (k slow_ops);
 });
-# Slow only while it matters: checks compare, too.
+# Slow only while needed, because the checks compare as well.
 sub slow_down
 {
 	my ($seconds) = @_;
@@ -157,7 +156,7 @@ sub load_slow
 	return;
 }
 
-# A worker that is merging, or 0.  It may have finished what there was.
+# The pid of a worker that is merging, or 0. The worker may have finished all work.
 sub busy_worker
 {
 	foreach (1 .. 20)
@@ -184,12 +183,12 @@ kill_postmaster($node);
 $node->start;
 slow_down(0);
 check_clean($node, 'after the server was killed while a worker was merging');
-# Nothing is known after a restart, until somebody writes or VACUUM comes by.
+# After a restart no work is known until somebody writes or VACUUM visits the index.
 $node->safe_psql('postgres', 'VACUUM u');
 ok($node->poll_query_until('postgres', q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
 check_clean($node, 'after that');
 
-# Several large jobs of one index: two workers are at it, each at a job of its own.
+# One index has several large jobs. Two workers each perform a different job.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', q{
 TRUNCATE u;
@@ -202,7 +201,7 @@ my $jobs = q{SELECT count(*) >= %d FROM lsm_runs('u_k') WHERE state = 'merging'}
 change_settings($node, 'pg_lsm.max_workers' => 2);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 10)');
 ok($node->poll_query_until('postgres', sprintf $jobs, 1), 'a large job is under way');
-# What comes in then makes another one; more has to come if the first one is over by then.
+# These rows make one more job. If the first job ends too early, more rows are needed.
 my $two = 0;
 foreach (1 .. 20)
 {
@@ -226,8 +225,8 @@ ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('u_k'
 check_clean($node, 'after two workers at one index');
 is($node->safe_psql('postgres', q{SELECT (SELECT sum(entries) FROM lsm_runs('u_k')) = count(*) FROM u}), 't', 'each entry is counted once');
 
-# 4. A comparison function that fails in workers only: its index is tried again
-# ever less often, writers go on, and other indexes are merged.
+# 4. A comparison function fails in workers only. Workers retry the index at growing intervals, writers continue, and
+# other indexes are merged.
 $node->safe_psql('postgres', make_opclass('bad', q{
 	IF current_setting('application_name') = 'pg_lsm worker' THEN RAISE 'this operator class is broken'; END IF;}));
 my $log_start = -s $node->logfile;
@@ -252,7 +251,7 @@ like($log, qr/background compaction of index "public.b_k"/, 'the log names the i
 check_clean($node, 'after errors in workers');
 $node->safe_psql('postgres', 'DROP TABLE b');
 
-# 5. Workers are the table's owner, and restricted.
+# 5. Workers run as the table's owner, with restrictions.
 $node->safe_psql('postgres', 'CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
 $node->safe_psql('postgres', make_opclass('tell', q{
 	IF current_setting('application_name') = 'pg_lsm worker' THEN
@@ -282,7 +281,7 @@ $node->wait_for_log(qr/cannot set parameter "role" within security-restricted op
 pass('and cannot get out of that');
 $node->safe_psql('postgres', 'DROP TABLE a');
 
-# 6. What no worker can see or lock: temporary tables, new ones, locked ones.
+# 6. Tables that no worker can see or lock: temporary, new and locked ones.
 is($node->safe_psql('postgres', q{
 CREATE TEMP TABLE mine (k int);
 CREATE INDEX mine_k ON mine USING lsm (k);
@@ -333,7 +332,7 @@ foreach my $query (sort keys %wrong)
 	my ($ret, $out, $err) = $node->psql('postgres', $query);
 	like($err, $wrong{$query}, $query);
 }
-# Interrupted, by timeout, and gone on with.
+# Interrupted by a timeout, then resumed.
 load_slow();
 my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT lsm_compact('u_k')");
 like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
@@ -373,7 +372,7 @@ while (time < $end)
 unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
 check_clean($node, 'after DDL beside workers');
 
-# Workers can be turned off and on while the server runs.
+# Workers can be disabled and enabled while the server runs.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there are to be none');
 $node->safe_psql('postgres', "TRUNCATE t; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
@@ -402,7 +401,7 @@ ok($standby->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t
 check_clean($standby, 'after that');
 $standby->stop;
 
-# 10. A standby that a commit would have to wait for is missing: the workers do not wait.
+# 10. Commits would have to wait for a standby that is missing. The workers do not wait.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $node->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)") foreach 1 .. 2;
@@ -411,7 +410,7 @@ $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 check_clean($node, 'after that');
 
-# 11. No worker can be started: the writers do all.
+# 11. No worker can be started: the writers do all merges.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 1');
 $node->restart;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)") foreach 1 .. 3;
@@ -423,7 +422,7 @@ $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' F
 cmp_ok(runs('t_k'), '<', 50, 'and without a launcher');
 check_clean($node, 'without any');
 
-# Ending does not take long, with workers or without.
+# Shutdown is fast, with and without workers.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 8');
 $node->restart;
 load_slow();

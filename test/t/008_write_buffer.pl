@@ -1,6 +1,5 @@
-# Several open pages of the write buffer: they are opened when writers wait for
-# each other and closed when they do not; a crash finds them as they were, a
-# standby follows, idle indexes are left with one.
+# Several open pages of the write buffer. Pages are opened when writers wait for each other and closed when they do not.
+# After a crash the pages are as before, a standby follows, and an idle index ends with one open page.
 use strict;
 use warnings;
 
@@ -64,7 +63,7 @@ cmp_ok($open, '>', 1, 'writers that wait for each other open pages');
 cmp_ok($open, '<=', 8, 'but no more than are allowed');
 check_clean($node, "with $open open pages");
 
-# One writer alone needs one.
+# A single writer needs one page.
 $node->safe_psql('postgres', 'INSERT INTO s SELECT i, i FROM generate_series(1, 2000) i');
 is(open_pages('s_k'), 1, 'a writer alone closes all but one');
 check_clean($node, 'with one open page again');
@@ -74,7 +73,7 @@ cmp_ok($node->safe_psql('postgres', qq{
 	WHERE resource_manager = 'pg_lsm' AND record_type = 'EDIT' AND description LIKE 'pages 1, operations 1, seals 1,%'}),
 	'>', 0, 'WAL has had seals without a new page');
 
-# Crashes with several open pages, in which entries of all sorts are.
+# Crashes with several open pages that contain all kinds of entries.
 foreach my $round (1 .. 4)
 {
 	my $pages = $round * 2;
@@ -84,7 +83,7 @@ foreach my $round (1 .. 4)
 			[ 1, "BEGIN;\nINSERT INTO t SELECT i, 'aborted' FROM generate_series(1, 20) i;\nROLLBACK;\n" ],
 			[ 1, "\\set k random(0, 1000)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 5;\n" ],
 			$round % 2 ? [ 1, "VACUUM (TRUNCATE off) t;\n" ] : () ]);
-	# Entries on most pages, and all of them open.
+	# Most pages have entries, and all are open.
 	$node->poll_query_until('postgres', "SELECT count(*) = $pages AND sum(entries) > 50 FROM lsm_runs('t_k') WHERE state = 'open'")
 		or die 'the pages are not opened';
 	my $before = open_pages('t_k');
@@ -97,7 +96,7 @@ foreach my $round (1 .. 4)
 	$node->safe_psql('postgres', "SELECT lsm_compact('t_s')") if $round == 3;
 }
 
-# The standby has come along, page by page.
+# The standby has followed, page by page.
 catch_up($node, $standby);
 check_clean($standby, 'indexes on the standby', no_check => 1);
 is($standby->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'open'"), 8, 'the same pages are open there');
@@ -107,7 +106,7 @@ $node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
 is($node->safe_psql('postgres', "SELECT state, entries > 0 FROM lsm_runs('t_k') ORDER BY 1"), "open|f\npacked|t", 'lsm_compact closes all open pages');
 check_clean($node, 'after lsm_compact');
 
-# An index that is left alone has one open page before long.
+# An idle index soon has one open page.
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 1\npg_lsm.idle_delay = '100ms'\n");
 $node->reload;
 $node->safe_psql('postgres', "SET pg_lsm.debug_open_pages = 5; INSERT INTO t SELECT i, 'idle' FROM generate_series(1, 20) i");

@@ -1,8 +1,7 @@
-# Merges that write one segment a step: the space that they take, also while a
-# transaction is open or no more can be had; crashes in the midst of them; and
-# what a standby reads meanwhile.
+# Merges that write one segment per step. The space that they use, also while a transaction is open or the file cannot
+# grow; crashes in the middle of steps; and what a standby reads meanwhile.
 #
-# PG_LSM_KILLS: how many kills there are in this test and 001_crash together.
+# PG_LSM_KILLS: the number of kills in this test and 001_crash together.
 use strict;
 use warnings;
 
@@ -27,9 +26,8 @@ sub size
 	return $node->safe_psql('postgres', "SELECT pg_relation_size('$_[0]')");
 }
 
-# 1. An idle merge of a whole index, in segments of several sizes.  By how much
-# does the file grow?  The index is loaded in pieces, so nothing of it is free
-# before.
+# 1. An idle merge of a whole index, with several segment sizes: how much does the file grow? The index is loaded in
+# pieces, so nothing in it is free before.
 sub growth
 {
 	my ($table, $segment_size) = @_;
@@ -52,13 +50,13 @@ my $at_once = growth('whole', '64MB');
 my $in_segments = growth('segments', '512kB');
 note "the file grows by $at_once, in segments by $in_segments";
 cmp_ok($at_once, '>', 0.9, 'a merge of all at once needs the space of all');
-# About 60 of its inputs are single segments, and go when the job is done.
+# About 60 inputs are single segments, which are freed when the job ends.
 cmp_ok($in_segments, '<', 0.6, 'in segments, that of some of them and of small inputs');
 is($node->safe_psql('postgres', "SELECT lsm_check('segments_k', true)"), '', 'merged in segments');
 $node->safe_psql('postgres', 'DROP TABLE whole, segments');
 
-# A load with a transaction open all the while: what merges have freed is used
-# again though its snapshot is older.
+# A load while a transaction stays open. Blocks that merges freed are used again although the transaction's snapshot is
+# older.
 change_settings($node, 'pg_lsm.debug_segment_size' => 0, 'pg_lsm.max_workers' => 2);
 $node->safe_psql('postgres', q{
 	CREATE TABLE held (k int) WITH (autovacuum_enabled = off);
@@ -77,7 +75,7 @@ foreach my $i (1 .. 30)
 	$largest = $now if $now > $largest;
 }
 is($old->query_safe('SELECT count(*), sum(k::bigint) FROM held WHERE k IS NOT NULL'), $sum, 'the old snapshot sees its rows');
-# What waits to be merged is done, at last all at once.
+# Everything that waits to be merged is merged, finally all at once.
 ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'held_k'}), 'workers catch up');
 $node->safe_psql('postgres', q{SELECT lsm_compact('held_k')});
 my $compacted = size('held_k');
@@ -91,15 +89,14 @@ $old->quit;
 is($node->safe_psql('postgres', "SELECT lsm_check('held_k', true)"), '', 'held_k is clean');
 $node->safe_psql('postgres', 'DROP TABLE held');
 
-# 2. A standby reads while segments are installed and inputs freed, with snapshots
-# that are older.
+# 2. A standby reads with older snapshots while segments are installed and inputs freed.
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standby_streaming_delay = -1");
 $standby->start;
 
-# The writers merge, slowly: so jobs are under way at all times.
+# The writers merge slowly, so jobs are always under way.
 change_settings($node, 'pg_lsm.debug_segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.debug_merge_fanout' => 4,
 	'pg_lsm.debug_foreground_blocks' => 4, 'pg_lsm.debug_page_entries' => 20);
 $node->safe_psql('postgres', q{
@@ -107,7 +104,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_k ON t USING lsm (k);
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });
-# Before that the standby does not have the table.
+# Earlier, the standby does not have the table.
 catch_up($node, $standby);
 my @write = (scripts => [
 		[ 5, 'INSERT INTO t SELECT (random() * 1000)::int, \'s\' || i % 50 FROM generate_series(1, 100) i;' ],
@@ -122,7 +119,7 @@ foreach my $round (1 .. 2)
 		$jobs += $node->safe_psql('postgres', q{SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'merging' AND segments > 0});
 		foreach my $query ('SELECT k FROM t WHERE k BETWEEN 200 AND 700', q{SELECT s, k FROM t WHERE s > 's2'})
 		{
-			# One snapshot for both: all of it is in one transaction.
+			# One transaction, so both queries have the same snapshot.
 			my $result = $standby->safe_psql('postgres', "
 				BEGIN ISOLATION LEVEL REPEATABLE READ;
 				SET LOCAL enable_indexscan = off; SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off;
@@ -144,8 +141,7 @@ check_clean($standby, 'the standby at last');
 check_clean($node, 'and the primary');
 $standby->stop;
 
-# 3. Crashes while jobs are under way, in the midst of steps: of the whole server,
-# or of a process that merges.
+# 3. Crashes while jobs are under way, in the middle of steps: of the whole server, or of a process that merges.
 my $rounds = defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 2) : 6;
 my $found = 0;
 $node->safe_psql('postgres', q{
@@ -204,7 +200,7 @@ $node->safe_psql('postgres', 'VACUUM t');
 check_clean($node, 'at the end');
 is(lost_blocks($node, 't_k') . lost_blocks($node, 't_s'), '', 'no block is lost');
 
-# 4. VACUUM while jobs are under way: segments at which they go on may be gone.
+# 4. VACUUM while jobs are under way: it may drop the segments at which the jobs continue.
 change_settings($node, 'pg_lsm.debug_segment_size' => 4, 'pg_lsm.debug_merge_fanout' => 3, 'pg_lsm.debug_foreground_blocks' => 8,
 	'pg_lsm.debug_page_entries' => 7, 'pg_lsm.debug_batch_min_entries' => 4, 'pg_lsm.debug_batch_entries' => 50);
 foreach my $round (1 .. 3)
@@ -218,9 +214,8 @@ foreach my $round (1 .. 3)
 }
 $node->stop;
 
-# 5. A file that cannot grow any more, as on a full tablespace: writers get an
-# error, and nothing is lost.  After DELETE and VACUUM there is room for merges,
-# and for new rows, within what the index has.
+# 5. A file that cannot grow, as in a full tablespace. Writers get an error, and nothing is lost. After DELETE and
+# VACUUM the index has room for merges and for new rows.
 SKIP:
 {
 	my $small = new_node('full', init => { extra => ['--wal-segsize=1'] }, conf => "
@@ -229,7 +224,7 @@ pg_lsm.debug_buffer_entries = 0
 pg_lsm.debug_page_entries = 0
 pg_lsm.debug_merge_fanout = 4
 pg_lsm.debug_segment_size = 16
-work_mem = 64MB		# what the test sorts needs no files
+work_mem = 64MB		# the test's sorts need no files
 ");
 	$small->start;
 	$small->safe_psql('postgres', q{

@@ -1,5 +1,5 @@
-# Workers merge what readers have paid for: an index that is read ends with few
-# runs though it is not idle; one that nobody reads keeps its runs.
+# Workers merge what readers have paid for. An index that is read ends with few runs although it is not idle. An index
+# that nobody reads keeps its runs.
 use strict;
 use warnings;
 
@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep);
 
-# No other merges: too few runs for a level, and no index is ever idle.
+# No other merges: too few runs for a level, and no index ever counts as idle.
 my $node = start_new_node('readers', conf => "
 pg_lsm.max_workers = 2
 pg_lsm.idle_delay = '-1'
@@ -47,7 +47,7 @@ sub look_up
 	return;
 }
 
-# The runs, apart from the write buffer.
+# The number of runs, without the write buffer.
 sub runs
 {
 	my ($table, $on) = @_;
@@ -55,7 +55,7 @@ sub runs
 	return split /\n/, ($on // $node)->safe_psql('postgres', "SELECT run_id FROM lsm_runs('${table}_k') WHERE state <> 'open' ORDER BY 1");
 }
 
-# Read until there are few runs; whether it comes to that.
+# Reads until there are few runs. Returns whether this happened.
 sub read_to_few
 {
 	my ($table, $on) = @_;
@@ -98,7 +98,7 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'readers and writers have no errors'
 ok(read_to_few('often'), 'they leave few runs');
 check_clean($node, 'after readers and writers');
 
-# 3. Without workers nobody merges for readers; with them, the next read is enough.
+# 3. Without workers nobody merges for readers. Once workers are allowed, the next read is enough.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is left');
 batches('never', 30);
@@ -108,7 +108,7 @@ is(join(' ', runs('never')), $before, 'without workers all runs stay');
 change_settings($node, 'pg_lsm.max_workers' => 2);
 ok(read_to_few('never'), 'and are merged when there are some');
 
-# 4. A table that is locked, but can be read.
+# 4. A table that is locked but readable.
 batches('never', 30);
 $before = join ' ', runs('never');
 my $locker = $node->background_psql('postgres');
@@ -120,22 +120,22 @@ $locker->query_safe('COMMIT');
 $locker->quit;
 ok(read_to_few('never'), 'for no longer than it is locked');
 
-# 5. Another file: the ids of its runs begin anew, but its reads are its own.
+# 5. A new file: its run ids start over, but reads of the old file do not count for it.
 look_up($node, 'often', 20000);
 $node->safe_psql('postgres', 'TRUNCATE often');
 $node->safe_psql('postgres', q{SET pg_lsm.debug_batch_entries = 150;
 	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
 $before = join ' ', runs('often');
 cmp_ok(scalar(split / /, $before), '>=', 5, 'after TRUNCATE there are some runs');
-# Enough for a worker to look, less than what a merge costs.
+# Enough reads for a worker to look, but fewer than a merge costs.
 look_up($node, 'often', 1500);
-# It has looked when it has merged what is read after that.
+# The worker has looked once it has merged what is read later.
 batches('never', 30);
 ok(read_to_few('never'), 'a worker has looked');
 is(join(' ', runs('often')), $before, 'earlier reads do not count');
 ok(read_to_few('often'), 'only later ones');
 
-# 6. Who inserts rows that are all there, and that VACUUM has found visible to everybody, only reads, too.
+# 6. An INSERT whose rows all exist, and are all-visible since VACUUM, only reads. Such reads count too.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', 'CREATE TABLE ledger (k int); CREATE UNIQUE INDEX ledger_k ON ledger USING lsm (k)');
 $node->safe_psql('postgres', join ';', map { "INSERT INTO ledger SELECT i * 40 + $_ FROM generate_series(1, 50) i" } 1 .. 40);
@@ -152,8 +152,7 @@ foreach (1 .. 300)
 ok($few, 'has few when the same rows come again and again');
 is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM ledger'), '2000|2000', 'none of which is inserted');
 
-# 7. A standby only reads.  After promotion, and after a restart, it is enough that
-# somebody reads.
+# 7. A standby only reads. After its promotion, and after a restart, reads alone start a merge.
 batches('never', 30);
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');

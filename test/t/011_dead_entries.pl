@@ -1,6 +1,6 @@
-# Scans on the primary remove entries of dead rows.  A standby replays that: a
-# query whose snapshot may need them is cancelled, as with a B-tree, or holds them
-# back by its feedback; none gives wrong rows.  And after a crash all is well.
+# Scans on the primary remove entries of dead rows, and a standby replays the removals. A query whose snapshot may need
+# an entry is canceled, as with a B-tree, or delays the removal by its feedback. No query returns wrong rows. A crash
+# does no harm.
 use strict;
 use warnings;
 
@@ -41,7 +41,7 @@ my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
 my $count = 'SELECT count(*) FROM d WHERE k > 0';
 my $conflicts = "SELECT confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'";
 
-# How many rows of the table an index-only scan looks at.
+# How many heap rows an index-only scan fetches.
 sub fetches
 {
 	my ($node) = @_;
@@ -50,8 +50,8 @@ sub fetches
 	return $plan =~ /Heap Fetches: (\d+)/ ? $1 : -1;
 }
 
-# Scans until no more than so many rows are looked at, or for a minute: something may
-# have a snapshot still.  Returns their number.
+# Scans until at most this many rows are fetched, or for a minute, because some session may still hold a snapshot.
+# Returns the number of rows.
 sub scan_until
 {
 	my ($most) = @_;
@@ -66,7 +66,7 @@ sub scan_until
 	return $left;
 }
 
-# Records of removals since then.
+# The number of removal records since this position.
 sub removals
 {
 	my ($start) = @_;
@@ -115,7 +115,7 @@ $old->quit;
 # The feedback moves on within a second or two.
 cmp_ok(scan_until(1100), '<=', 1100, 'then it is removed');
 
-# A crash right after that.
+# A crash right after the removal.
 $primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2500');
 scan_until(600);
 $primary->stop('immediate');
@@ -131,10 +131,9 @@ is($standby->safe_psql('postgres', "$by_index; $count"), '3000', 'on the standby
 check_clean($standby, 'the standby, at the end', no_check => 1);
 $standby->stop;
 
-# VACUUM may remove what a snapshot that is too old sees, and whole segments with it:
-# nothing is left to be read then, but the snapshot must hear of it.  (A threshold of
-# zero keeps what the snapshot sees, but takes it for too old when it is five seconds
-# old and a page has changed: here the meta page alone.)
+# VACUUM may remove what a too old snapshot sees, including whole segments. Then nothing is left to read, but the query
+# must still get the error. (A threshold of zero keeps what the snapshot sees. Yet the snapshot is too old once it is
+# five seconds old and a page has changed: here only the meta page.)
 SKIP:
 {
 	skip 'old_snapshot_threshold is gone since 17', 3 if $primary->pg_version >= 17;

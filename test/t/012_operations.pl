@@ -1,7 +1,6 @@
-# What docs/operations.md and docs/monitoring.md say and no other test does: servers
-# that must preload the library and do not, sizes under UPDATE and DELETE, prepared
-# transactions, what to alert on, who may do what, and the way back to a B-tree.
-# The SQL of these pages is taken from there.
+# The statements of docs/operations.md and docs/monitoring.md that no other test covers: servers that must preload the
+# library and do not, sizes under UPDATE and DELETE, prepared transactions, what to alert on, permissions, and the way
+# back to a B-tree. The SQL comes from these pages.
 use strict;
 use warnings;
 
@@ -15,7 +14,7 @@ use Time::HiRes qw(sleep);
 
 my $pages = join '', map { slurp_file("$FindBin::RealBin/../../docs/$_.md") } qw(operations monitoring);
 
-# The statements of these pages that have this name.
+# The statements with this name on these pages.
 sub statements
 {
 	my ($name) = @_;
@@ -24,7 +23,7 @@ sub statements
 	return split /;\n/, $1 =~ s/^ {4}//gmr;
 }
 
-# No tiny limits: it is about an index as users have it.
+# No tiny limits: the test needs an index as users have it.
 my $node = new_node('primary', init => { allows_streaming => 1, has_archiving => 1 }, conf => "
 $full
 fsync = off
@@ -53,15 +52,15 @@ sub size
 	return sql("SELECT pg_relation_size('$_[0]')");
 }
 
-# A start that must fail, and what it logs.  Then the line is added.
+# A start that must fail, and its log message. Then the line is added.
 sub starts_only_with_library
 {
 	my ($server, $name) = @_;
 	my $log_at = -e $server->logfile ? -s $server->logfile : 0;
 
 	$server->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
-	# A standby may be up for a moment before it meets the first record.  Not by $server->start, which ends all tests if the
-	# server is gone when it looks for its process.
+	# A standby may be up for a moment before it replays the first record. Do not use $server->start: it ends all tests
+	# if the server is gone when it looks for the process.
 	local %ENV = $server->_get_env();
 	if (system_log('pg_ctl', '--wait', '--pgdata', $server->data_dir, '--log', $server->logfile, 'start') == 0)
 	{
@@ -82,7 +81,7 @@ sub starts_only_with_library
 	return;
 }
 
-# 1. Preloading.  A backup from before there is any index, and a standby of it.
+# 1. Preloading. A backup from before there was any index, and a standby made from it.
 sql(q{
 	CREATE TABLE events (device_id int, at timestamptz, value float8) WITH (autovacuum_enabled = off);
 	CREATE TABLE b (k int);
@@ -118,7 +117,7 @@ $node->stop('immediate');
 starts_only_with_library($node, 'after a crash');
 check_clean($node, 'after a crash');
 
-# A dump, into a server that gets the line later.
+# A dump, restored into a server that gets the line later.
 sql('CREATE TABLE pk (id int PRIMARY KEY WITH (lsm)); INSERT INTO pk SELECT generate_series(1, 1000)');
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('postgres') ], 'pg_dump');
@@ -132,7 +131,7 @@ my ($constraint) = slurp_file($dump) =~ /^(ALTER TABLE ONLY public\.pk\n.*PRIMAR
 like($constraint, qr/PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'the dump has the parameter of a primary key');
 is($target->safe_psql('postgres', q{SELECT count(*), count(c.oid) FROM pk LEFT JOIN pg_constraint c ON conrelid = 'pk'::regclass AND contype = 'p'}),
 	'1000|0', 'its rows are there, and no key of another kind');
-# Where nothing has loaded the library, core takes it for a B-tree's.
+# Where nothing has loaded the library, core takes an lsm index for a B-tree.
 $target->safe_psql('postgres', 'CREATE DATABASE bare');
 $target->safe_psql('bare', 'CREATE TABLE pk (id int NOT NULL)');
 my ($bare_ret, $bare_out, $bare_err) = $target->psql('bare', $constraint);
@@ -140,7 +139,7 @@ like($bare_err, qr/ERROR:  unrecognized parameter "lsm"/, 'without the library a
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $target->restart;
 
-# What the line does in a database that does not have the extension.
+# The effect of the line in a database without the extension.
 $target->safe_psql('bare', q{
 	CREATE TABLE scattered AS SELECT hashint4(i) AS k, repeat('x', 400) FROM generate_series(1, 20000) i;
 	CREATE INDEX scattered_k ON scattered (k);
@@ -191,7 +190,7 @@ sql('REINDEX INDEX kept_lsm');
 note "file with retention $largest, from REINDEX " . size('kept_lsm');
 cmp_ok($largest, '<', 2 * size('kept_lsm'), 'the file where rows come and go');
 
-# After a mass delete: lsm_compact writes anew what VACUUM has thinned.
+# After a mass delete, lsm_compact rewrites what VACUUM has thinned.
 sql('DELETE FROM kept WHERE id % 2 = 0');
 sql('VACUUM kept');
 my $entries = sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')');
@@ -199,7 +198,7 @@ sql('SELECT lsm_compact(\'kept_lsm\')');
 cmp_ok(sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')'), '<', 0.8 * $entries, 'lsm_compact writes anew what VACUUM has thinned');
 is(sql('SELECT count(*) FROM lsm_runs(\'kept_lsm\') WHERE state <> \'open\''), 1, 'as a single run');
 
-# What looks into B-trees refuses it.
+# Functions that inspect B-trees reject an lsm index.
 SKIP:
 {
 	skip 'there is no pgstattuple', 4 if sql(q{SELECT count(*) FROM pg_available_extensions WHERE name = 'pgstattuple'}) == 0;
@@ -208,7 +207,7 @@ SKIP:
 	sql('DROP EXTENSION pgstattuple');
 }
 
-# 3. A queue: the first row is found without looking at the dead ones each time.
+# 3. A queue: a query finds the first row without visiting all dead entries each time.
 sql(q{
 	CREATE TABLE queue (id bigint GENERATED ALWAYS AS IDENTITY, t text) WITH (autovacuum_enabled = off);
 	CREATE INDEX queue_lsm ON queue USING lsm (id);
@@ -224,7 +223,7 @@ is(sql($first), 19901, 'once more');
 my ($after) = sql($read) =~ /(\d+)$/;
 cmp_ok($after - $before, '<', 1000, 'scans have removed the entries of dead rows');
 
-# 4. A prepared transaction that nobody finishes.  The end of the file is free.
+# 4. A prepared transaction that nobody finishes. The end of the file is free.
 sql('INSERT INTO kept (t) SELECT \'x\' FROM generate_series(1, 100000)');
 sql('SELECT lsm_compact(\'kept_lsm\')');
 sql(q{BEGIN; INSERT INTO kept (t) VALUES ('prepared'); PREPARE TRANSACTION 'forgotten'});
@@ -246,8 +245,8 @@ sql(q{ROLLBACK PREPARED 'forgotten'});
 sql('VACUUM kept');
 is(sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')'), sql('SELECT count(*) FROM kept'), 'then VACUUM removes what it held');
 
-# What is free lies before what is in use: there is nothing to cut, and VACUUM takes no
-# lock that a standby would have to take, too.
+# All free blocks precede blocks in use. So there is nothing to truncate, and VACUUM takes no lock that a standby would
+# also have to take.
 sql(q{
 	CREATE EXTENSION pg_walinspect;
 	CREATE TABLE gaps (k int) WITH (autovacuum_enabled = off);
@@ -263,7 +262,7 @@ sql('CREATE TABLE behind ()');
 is(sql(sprintf q{SELECT count(*) FROM pg_get_wal_records_info('%s', '%s') WHERE resource_manager = 'Standby' AND record_type = 'LOCK'
 		AND description LIKE '%%%% rel %d %%%%'}, $wal_start, $node->lsn('flush'), sql(q{SELECT 'gaps_lsm'::regclass::oid})), 0, 'VACUUM that cuts nothing logs no lock');
 
-# On a standby the cut conflicts with whoever uses the index.
+# On a standby, truncation conflicts with every user of the index.
 sql(q{
 	CREATE TABLE cut (k int) WITH (autovacuum_enabled = off);
 	CREATE INDEX cut_lsm ON cut USING lsm (k);
@@ -279,7 +278,7 @@ $reader->query_safe('BEGIN');
 is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 100000, 'a transaction on the standby has used the index');
 sql('DELETE FROM cut WHERE k > 10');
 sql('VACUUM (TRUNCATE off) cut');
-# What is left moves to the front.
+# Segments in use move to the front.
 sql("SELECT lsm_compact('cut_lsm')");
 my $uncut = size('cut_lsm');
 sql('ALTER TABLE cut SET (vacuum_truncate = off)');
@@ -295,13 +294,14 @@ is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM 
 	't|0', 'the cut of the file has cancelled it');
 eval { $reader->quit };
 
-# 5. What to alert on.  Many large batches, and nobody to merge them; then somebody.
+# 5. What to alert on. Many large batches, first with nobody to merge them, then with a worker.
 my ($alerts) = statements('alerts');
 my $found = sub { return sql("SELECT * FROM ($alerts) q WHERE index = 'events_lsm'::regclass") };
 sql('CREATE ROLE watcher IN ROLE pg_monitor; CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
 like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|/m, 'the query works for members of pg_monitor');
 like($found->(), qr/\|f\|f$/, 'all is well');
-# What it cannot read, or may not, does not stop it: another session's temporary index, one that is locked, another owner's.
+# Indexes that the query cannot or may not read do not stop it: another session's temporary index, a locked one, another
+# owner's.
 sql('CREATE UNLOGGED TABLE unlogged (k int); CREATE INDEX unlogged_k ON unlogged USING lsm (k); INSERT INTO unlogged SELECT generate_series(1, 1000)');
 my $other = $node->background_psql('postgres');
 $other->query_safe('CREATE TEMP TABLE mine (k int); CREATE INDEX mine_k ON mine USING lsm (k); INSERT INTO mine SELECT generate_series(1, 1000)');
@@ -315,7 +315,7 @@ sql($insert);
 like($found->(), qr/^events_lsm\|@{[ sql(q{SELECT count(*) FROM lsm_runs('events_lsm')}) ]}\|/, 'the number of runs is that of lsm_runs');
 catch_up($node, $standby);
 like($standby->safe_psql('postgres', $alerts), qr/^unlogged_k\|\|0\|0\|f\|f$/m, 'on a standby, with an unlogged index');
-# Nobody merges but the writers, in steps: what is left when they stop, stays.
+# Only the writers merge, in steps. Unfinished work stays when they stop.
 foreach (1 .. 100)
 {
 	last if $found->() =~ /\|t$/;
@@ -324,7 +324,7 @@ foreach (1 .. 100)
 }
 like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
 like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see that');
-# What writers spend on that is counted.
+# The time that this costs the writers is counted.
 my $throttled = sub { return sql(q{SELECT throttled_time FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}) };
 foreach (1 .. 100)
 {
@@ -341,7 +341,7 @@ ok($node->poll_query_until('postgres', "SELECT NOT too_many_runs AND NOT nobody_
 	'and all is well again');
 check_clean($node, 'after the debt');
 
-# 6. Who may do what.
+# 6. Permissions.
 sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
 is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
 my $of_context = sub { return sql(qq{SELECT name FROM pg_settings WHERE name LIKE 'pg\\_lsm.%' AND context = '$_[0]' ORDER BY name COLLATE "C"}) };

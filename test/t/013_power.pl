@@ -1,7 +1,6 @@
-# A loss of power, simulated: the server runs with fsync, and dies; then of what it
-# has written and not flushed some sectors are as they were before, so that pages
-# are lost or torn.  WAL and full-page images must make up for that.  Which ones
-# is decided by PG_LSM_SEED.  See test/power/power.c.
+# A simulated loss of power. The server runs with fsync and dies. Then some of the sectors that it wrote but did not
+# flush get their earlier contents back, so pages are lost or torn. WAL and full-page images must make up for the loss.
+# PG_LSM_SEED decides which sectors. See test/power/power.c.
 use strict;
 use warnings;
 
@@ -40,7 +39,7 @@ sub start_noting
 	return;
 }
 
-# Take back some sectors that were not flushed.  How many, by kind of file.
+# Restores some sectors that were not flushed. Returns their number by kind of file.
 sub lose_power
 {
 	my (%unflushed, %path_of, %lost);
@@ -70,7 +69,7 @@ sub lose_power
 		my %goes;
 
 		open my $file, '+<:raw', $path_of{$inode} or die "$path_of{$inode}: $!";
-		# From the last write to the first, which leaves what was flushed.
+		# Go from the last write to the first. Flushed data remains.
 		foreach my $write (reverse @{ $unflushed{$inode} })
 		{
 			my ($offset, $length, $old) = @$write;
@@ -124,7 +123,7 @@ foreach my $round (1 .. 3)
 			[ 1, "VACUUM (TRUNCATE off) t;\n" ] ]);
 
 	$node->poll_query_until('postgres', 'SELECT sum(n) > 10 FROM commits') or die 'the load does not begin';
-	# What is flushed by then stays.
+	# Data flushed by then remains.
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	my $flushed = $node->safe_psql('postgres', 'SELECT sum(n) FROM commits');
 	$node->poll_query_until('postgres', "SELECT sum(n) > $flushed + 30 FROM commits") or die 'the load does not go on';

@@ -1,7 +1,8 @@
-# Unique indexes under load: many sessions insert, change and delete rows of few
-# keys, some in prepared transactions, while merges, VACUUM and REINDEX go on; with
-# kills of the server; and what a standby sees.  No two rows ever share a key.
-# PG_LSM_KILLS: a tenth as many kills, at least one.
+# Unique indexes under load. Many sessions insert, update and delete rows with few distinct keys, some in prepared
+# transactions, while merges, VACUUM and REINDEX run. Then the same with kills of the server, and what a standby sees.
+# No two rows ever share a key.
+#
+# PG_LSM_KILLS: this test does a tenth as many kills, at least one.
 use strict;
 use warnings;
 
@@ -22,7 +23,7 @@ CREATE UNIQUE INDEX t_k ON t USING lsm (k) INCLUDE (who);
 CREATE UNIQUE INDEX t_s ON t USING lsm (s, (k % 2)) WHERE who < 3;
 });
 
-# No two rows with the same key, as the table itself has them.
+# No two rows of the table itself share a key.
 sub is_unique
 {
 	my ($server, $name) = @_;
@@ -36,7 +37,7 @@ sub is_unique
 	return;
 }
 
-# Each script catches what it must expect.
+# Each script catches the errors that it must expect.
 sub try_to
 {
 	my ($sql) = @_;
@@ -60,7 +61,7 @@ while (time < $end)
 	$node->safe_psql('postgres', 'VACUUM t');
 	$node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
 	$node->safe_psql('postgres', "SELECT lsm_check('t_k', true), lsm_check('t_s', true)");
-	# It may be chosen as the victim of a deadlock.
+	# The session may be chosen as the victim of a deadlock.
 	$reindexed += $node->psql('postgres', 'REINDEX INDEX CONCURRENTLY t_k') == 0;
 }
 my $out = load_stop($load);
@@ -68,9 +69,9 @@ unlike($out, qr/aborted|ERROR/, 'the writers had no errors but those that they e
 cmp_ok($reindexed, '>', 0, 'REINDEX CONCURRENTLY beside writers');
 is_unique($node, 'after the load');
 
-# Batches of few keys, all the same ones, single rows beside them, and somebody who
-# looks for duplicates before he deletes all.  The first rows of a statement do not
-# wait: they get keys of their own, so that the batches meet and not these.
+# Batches of the same few keys, single rows beside them, and a session that looks for duplicates before it deletes all
+# rows. The first rows of a statement are not batched, so they get keys of their own. This way the batches meet, not
+# those rows.
 $node->safe_psql('postgres', q{
 CREATE TABLE b (k int); CREATE UNIQUE INDEX b_k ON b USING lsm (k);
 CREATE TABLE bn (k numeric); CREATE UNIQUE INDEX bn_k ON bn USING lsm (k)});
@@ -85,7 +86,7 @@ foreach my $table ('b', 'bn')
 $load = load_start($node, name => 'meet', clients => 6, seconds => 8, scripts => \@meet);
 $out = load_stop($load);
 unlike($out, qr/aborted|ERROR/, 'batches of the same keys meet');
-# Single rows of very few keys, and nothing else.
+# Only single rows, with very few keys.
 @meet = ();
 foreach my $table ('b', 'bn')
 {
@@ -113,7 +114,7 @@ for my $round (1 .. (defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 10) |
 	is_unique($node, "after kill $round");
 }
 
-# A prepared transaction's key is waited for, over a restart as well.
+# An insert waits for a prepared transaction with the same key, also after a restart.
 $node->safe_psql('postgres', "BEGIN; INSERT INTO t VALUES (5000, 5000, 1); PREPARE TRANSACTION 'held'");
 $node->restart;
 my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET lock_timeout = '200ms'; INSERT INTO t VALUES (5000, 5001, 1)");
@@ -122,7 +123,7 @@ $node->safe_psql('postgres', "COMMIT PREPARED 'held'");
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO t VALUES (5000, 5001, 1)');
 like($stderr, qr/duplicate key value violates unique constraint "t_k".*Key \(k\)=\(5000\) already exists/s, 'and is found');
 
-# A standby, and what it does when it is promoted.
+# A standby, before and after its promotion.
 $node->backup('b');
 my $standby = PostgreSQL::Test::Cluster->new('unique_standby');
 $standby->init_from_backup($node, 'b', has_streaming => 1);
@@ -140,7 +141,7 @@ $load = load_start($standby, name => 'promoted', clients => 3, seconds => 2, scr
 load_stop($load);
 is_unique($standby, 'promoted');
 
-# lsm_check finds a row that is there twice.
+# lsm_check finds a duplicate row.
 $standby->safe_psql('postgres', q{
 CREATE TABLE d (k int); CREATE INDEX d_k ON d USING lsm (k);
 INSERT INTO d SELECT i % 90 FROM generate_series(1, 100) i;

@@ -1,6 +1,5 @@
-# Logical replication into a table whose primary key is an lsm index: inserts,
-# updates and deletes are applied.  On 17 the subscriber does not know how to search
-# such an index, and says so.
+# Logical replication into a table whose primary key is an lsm index. The subscriber applies inserts, updates and
+# deletes. On 17 the subscriber cannot search such an index, and its error says so.
 use strict;
 use warnings;
 
@@ -46,7 +45,7 @@ else
 	my $rows = 'SELECT count(*), sum(id), sum(n), md5(string_agg(v, id::text ORDER BY id)) FROM t';
 	is($subscriber->safe_psql('postgres', $rows), $publisher->safe_psql('postgres', $rows), 'updates and deletes are applied');
 	check_clean($subscriber, 'subscriber');
-	# A conflict stops the subscription, and goes on when it is gone.
+	# A conflict stops the subscription. It continues once the conflict is resolved.
 	$subscriber->safe_psql('postgres', "INSERT INTO t VALUES (5000, 'mine', 5000)");
 	$publisher->safe_psql('postgres', "INSERT INTO t VALUES (5001, 'theirs', 5000)");
 	ok($subscriber->wait_for_log(qr/duplicate key value violates unique constraint "t_n_key"|conflict detected on relation "public.t"/), 'a conflict is told');

@@ -1,5 +1,5 @@
-# Pages of an index that are not in memory are asked for before they are read: those
-# that a seek needs in several runs, and the next leaves of a backward scan.
+# Scans prefetch index pages that are not in memory: those that a seek needs in several runs, and the next leaves of a
+# backward scan.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# The cache of the kernel is not ours to empty, so reads are taken to be slow.
+# The test cannot empty the kernel's cache, so it makes the server assume that reads are slow.
 my $node = new_node('ahead', conf => qq{
 	fsync = off
 	autovacuum = off
@@ -59,7 +59,8 @@ sub rows
 
 my $prefetched = 'SELECT sum(pages_prefetched) FROM pg_stat_lsm_indexes';
 
-# After a restart, when shared buffers are empty and all counters 0: what is found, and pages that were asked for.
+# After a restart shared buffers are empty and all counters 0. Returns the query's result and the number of prefetched
+# pages.
 sub asked
 {
 	my ($what) = @_;
@@ -80,7 +81,8 @@ foreach my $what (sort keys %query)
 	my $plan = $node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $prefetched");
 	like($plan, qr/\n0$/, "$what: none of them by the planner");
 }
-# Filters may say that many runs have the prefix, so the leaves are asked for, too, not only the pages of filters.
+# Filters may say that many runs have the prefix. Then the scan prefetches the leaves as well, not only the filter
+# pages.
 my $runs = $node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('p_dt')");
 my (undef, $prefix_asked) = asked('prefix');
 cmp_ok($prefix_asked, '>', 1.5 * $runs, 'prefix: of each run a page of the filter and a leaf are asked for');
@@ -94,7 +96,7 @@ my ($rows, $asked) = asked('backward');
 is($rows, $before{backward}, 'backward in a single run: the rows are the same');
 cmp_ok($asked, '>', 10, 'the next leaves were asked for');
 
-# INSERT ... ON CONFLICT of many rows: the leaves, and pages of the table, that they need.
+# INSERT ... ON CONFLICT of many rows prefetches the leaves and the table pages that it needs.
 $node->safe_psql('postgres', q{
 	CREATE TABLE c (k bigint PRIMARY KEY WITH (lsm), f char(200));
 	INSERT INTO c SELECT hashint8extended(i, 1), 'x' FROM generate_series(1, 40000) i;
@@ -111,12 +113,12 @@ is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '
 cmp_ok(pages_ahead() - $ahead, '>', 30, 'ON CONFLICT: leaves were asked for ahead');
 check_clean($node, 'after ON CONFLICT of many rows');
 
-# What VACUUM has found visible to everybody is known to be a conflict without its page.
+# A row on an all-visible page is known to be a conflict without reading its page.
 sub table_reads
 {
 	return $node->safe_psql('postgres', q{SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 'c'});
 }
-# Pages of the table that a statement reads when shared buffers are empty.
+# The table pages that a statement reads when shared buffers are empty.
 sub reads_of
 {
 	my ($statement) = @_;
@@ -127,13 +129,13 @@ sub reads_of
 	return table_reads() - $before;
 }
 my $all_there = q{INSERT INTO c SELECT hashint8extended(i * 50, 1), 'z' FROM generate_series(1, 1200) i ON CONFLICT DO NOTHING};
-# From 19 on, the queries above have marked some of the pages as visible to everybody.
+# From 19 on, the queries above have marked some of the pages all-visible.
 cmp_ok(reads_of($all_there), '>', 300, 'ON CONFLICT: the rows that are there are read');
 $node->safe_psql('postgres', 'VACUUM c');
 cmp_ok(reads_of($all_there), '<', 10, 'ON CONFLICT: after VACUUM they are not');
 is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE f = 'z') FROM c}), '60300|0', 'ON CONFLICT: no row was added');
 
-# The table of an application: each row takes a number, and the key that may be there is another one.
+# A typical application's table: each row takes a number from a sequence, and another column has the key that may exist.
 $node->safe_psql('postgres', q{
 	DROP TABLE c;
 	CREATE TABLE c (id bigserial PRIMARY KEY WITH (lsm), k bigint UNIQUE WITH (lsm), at timestamptz DEFAULT clock_timestamp());
@@ -143,7 +145,7 @@ $node->safe_psql('postgres', 'VACUUM c');
 cmp_ok(reads_of($numbered), '<', 10, 'ON CONFLICT: nor where a sequence numbers the rows');
 is($node->safe_psql('postgres', q{SELECT count(*), nextval('c_id_seq') FROM c}), '60000|61201', 'ON CONFLICT: each row took a number');
 
-# EXPLAIN tells of pages that are read again: in index order, where the table outgrows shared buffers.
+# EXPLAIN reports pages that are read again: in index order, where the table is larger than shared buffers.
 $node->safe_psql('postgres', q{
 	CREATE TABLE w (k int, f char(400));
 	INSERT INTO w SELECT hashint4(i), 'x' FROM generate_series(1, 60000) i;

@@ -1,5 +1,5 @@
-# VACUUM cuts the free end of an index file under a lock that standbys see.  Normally
-# they release it when the file is cut, however long VACUUM goes on with other indexes.
+# VACUUM truncates the free end of an index file under a lock that standbys see. Standbys normally release this lock
+# once the file is truncated, however long VACUUM continues with other indexes.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 
-# Make a free end of the file: whoever has the index open keeps VACUUM from cutting it.
+# Makes a free end of the file. A session that has the index open keeps VACUUM from truncating it.
 sub make_free_end
 {
 	$primary->safe_psql('postgres', q{
@@ -38,7 +38,7 @@ sub size_of
 	return $node->safe_psql('postgres', "SELECT pg_relation_size('c_k')");
 }
 
-# The index that is cleaned up second calls a function, which waits when we want it to.
+# The index cleaned up second calls a function that waits while the test wants it to.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE c (k int, f text) WITH (autovacuum_enabled = off);
 	CREATE INDEX c_k ON c USING lsm (k);
@@ -52,7 +52,7 @@ $primary->safe_psql('postgres', q{
 	CREATE INDEX c_slow ON c USING brin (slow(k)) WITH (pages_per_range = 1);
 });
 
-# Begin a VACUUM that cuts the file and waits at the other index.
+# Begins a VACUUM that truncates the file and waits at the other index.
 my ($blocker, $vacuum);
 
 sub begin_vacuum
@@ -74,8 +74,8 @@ sub end_vacuum
 	return;
 }
 
-# A lock that was logged with the running transactions, just when it was held, stays:
-# that does not happen again and again.
+# If the running transactions are logged just while the lock is held, the standby keeps the lock. This does not happen
+# every time, so try again.
 my ($size, $locks);
 foreach my $try (1 .. 4)
 {
@@ -95,7 +95,7 @@ is($standby->safe_psql('postgres', "SET statement_timeout = '20s'; SET enable_se
 cmp_ok(size_of($standby), '<', $size, 'though the file is cut there, too');
 end_vacuum();
 
-# An error there ends the command, and leaves the session as it was.
+# An error in the truncation ends the command and leaves the session as before.
 $size = make_free_end();
 my $session = $primary->background_psql('postgres', on_error_stop => 0);
 $session->query("SET pg_lsm.debug_stop_at = 'truncate-cut:error'");
@@ -109,7 +109,7 @@ $session->query_safe('VACUUM c');
 cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
 $session->quit;
 
-# A parallel VACUUM cannot cut the file. A worker does when it has ended and the index is idle.
+# A parallel VACUUM cannot truncate the file. A worker does so after VACUUM has ended, once the index is idle.
 $size = make_free_end();
 $primary->safe_psql('postgres', 'CREATE INDEX c_f ON c USING lsm (f)');
 my ($out, $err);

@@ -1,5 +1,5 @@
-# More busy indexes than shared memory has slots for: rows go to 1150 partitions in
-# turn.  Those without a slot have neither counters nor workers, and their writers merge.
+# More busy indexes than shared memory has slots for: rows go to 1150 partitions in turn. Indexes without a slot have
+# neither counters nor workers, so their writers merge.
 use strict;
 use warnings;
 

@@ -1,6 +1,5 @@
-# Prefetching scans that are index-only, in both modes and over both methods, and plain
-# ones that take simple steps, while rows move and VACUUM runs all the time: each sees
-# exactly the rows of its snapshot.
+# Prefetching index-only scans in both modes and over both access methods, and plain scans that take simple steps.
+# Meanwhile rows move and VACUUM runs all the time. Each scan sees exactly the rows of its snapshot.
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
-# A VACUUM that was cancelled while it waited for index-only scans leaves them under a
-# gate that the next one needs.  That one waits before it has done anything: what is
-# merged meanwhile would have to be visited while merges wait.
+# A VACUUM is canceled while it waits for index-only scans. The scans then hold a gate that the next VACUUM needs. That
+# VACUUM waits before it does anything else: otherwise it would have to visit what is merged meanwhile, while merges
+# wait.
 use strict;
 use warnings;
 
@@ -14,7 +14,7 @@ use Test::More;
 my $node = start_new_node('main', conf => "pg_lsm.max_workers = 0\nautovacuum = off\n");
 my $vacuum = 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) g';
 
-# Rows that never were: dead to everybody, whatever snapshots there are.
+# Entries of rows that never existed, so they are dead to every snapshot.
 sub make_dead_rows
 {
 	$node->safe_psql('postgres', 'BEGIN; INSERT INTO g SELECT generate_series(20001, 25000); ROLLBACK');
@@ -25,7 +25,7 @@ sub entries
 	return $node->safe_psql('postgres', q{SELECT sum(entries) FROM lsm_runs('g_k')});
 }
 
-# Begin to vacuum, until it waits for a pin.
+# Begins a VACUUM and returns once it waits for a pin.
 sub begin_vacuum
 {
 	my $session = $node->background_psql('postgres', on_error_stop => 0);

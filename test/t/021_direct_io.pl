@@ -1,5 +1,5 @@
-# With direct I/O the kernel keeps no pages that were asked for ahead.  Where the server reads asynchronously the
-# prefetching scan takes its pages from a read stream then; where it does not, it is not used.
+# With direct I/O the kernel does not keep prefetched pages. If the server reads asynchronously, the prefetching scan
+# then takes its pages from a read stream. Otherwise it is not used.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Smaller than the tables, and so small that a scan cannot pin as many pages as it would like to.
+# Smaller than the tables, and so small that a scan cannot pin as many pages as it wants.
 my $node = new_node('direct', conf => q{
 	fsync = off
 	shared_buffers = 2MB
@@ -88,7 +88,7 @@ foreach my $method (qw(worker io_uring))
 	$node->stop;
   SKIP:
 	{
-		# Neither every build of the server nor every kernel has it.
+		# Not every build of the server and not every kernel has this I/O method.
 		skip "no $method here", 1 unless $node->start(fail_ok => 1);
 		my $log = -s $node->logfile;
 
@@ -105,7 +105,7 @@ foreach my $method (qw(worker io_uring))
 					my $settings = "SET enable_bitmapscan = off; SET pg_lsm.debug_prefetch_scan = $forced; SET pg_lsm.prefetch_depth = 16; SET work_mem = '64kB';";
 
 					is($node->safe_psql('postgres', "$settings $query"), $want, "$method, $table, forced $forced, $name: the rows are the same");
-					# Unless it is forced, the planner may see it otherwise.
+					# Unless prefetching is forced, the planner may choose another plan.
 					like(plan_of($query, $settings), qr/Mode: $mode/, "$method, $table, $name: $mode") if $forced eq 'on';
 				}
 			}
@@ -116,7 +116,8 @@ foreach my $method (qw(worker io_uring))
 			is($node->safe_psql('postgres', "$settings SET pg_lsm.debug_prefetch_scan = on; $parallel"),
 				$node->safe_psql('postgres', "SET pg_lsm.enable_prefetch_scan = off; $parallel"), "$method, $table, parallel: the rows are the same");
 
-			# A cursor that stands still in a subtransaction, turns round, and outlives its transaction; errors while pages are under way.
+			# A cursor that stands still in a subtransaction, turns, and outlives its transaction; errors while reads
+			# are under way.
 			my $cursors = qq{SET enable_bitmapscan = off;
 				BEGIN;
 				DECLARE c SCROLL CURSOR FOR SELECT id FROM $table WHERE k > 100 ORDER BY k;
@@ -147,7 +148,7 @@ foreach my $method (qw(worker io_uring))
 		}
 		unlike(slurp_file($node->logfile, $log), qr/WARNING|PANIC|was not closed|leak/, "$method: nothing was left pinned");
 
-		# Nobody forces it to read ahead, but pages have to be read, and may be pinned.
+		# Prefetching is not forced, but pages have to be read and may be pinned.
 		$node->append_conf('postgresql.conf', 'shared_buffers = 16MB');
 		$node->restart;
 		my $plan = plan_of($in_order);
@@ -158,7 +159,7 @@ foreach my $method (qw(worker io_uring))
 	$node->stop('fast', fail_ok => 1);
 }
 
-# With this one reads are synchronous.
+# With this I/O method reads are synchronous.
 $node->append_conf('postgresql.conf', 'io_method = sync');
 $node->start;
 unlike(plan_of($in_order, 'SET pg_lsm.debug_prefetch_scan = on;'), qr/Prefetch/, 'sync: it is not used');

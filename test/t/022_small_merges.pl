@@ -1,5 +1,5 @@
-# Who does small merges: a worker that is there, the writer where it is late, and no
-# worker is started for them.  And lsm_compact keeps no worker from what comes after it.
+# Who does small merges: a worker if one is running, the writer if the worker is late. No worker is started for small
+# merges. And lsm_compact keeps no worker from the work that comes later.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Nothing is merged because it is idle.  The limits are those of users.
+# No merge starts because the index is idle. The limits are those of users.
 my $node = start_new_node('small', conf => "
 pg_lsm.max_workers = 1
 pg_lsm.idle_delay = -1
@@ -34,7 +34,7 @@ sub workers
 	return one(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'});
 }
 
-# A merge with this waits for a lock, in a session of that name.
+# With this function, merges by workers and by the session named stuck wait for an advisory lock.
 one(q{
 CREATE FUNCTION wait_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -51,12 +51,12 @@ CREATE TABLE u (k int);
 CREATE INDEX u_k ON u USING lsm (k wait_ops);
 });
 
-# A batch of these is a run of four blocks, of which 32 are a job of the size that writers do at once.
+# A batch of these rows is a run of four blocks. A job of 32 such runs has the size that writers merge at once.
 my $batch = 'INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 1000);';
 my $free = q{SELECT count(*) FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'};
 my $u_large = "SET pg_lsm.debug_foreground_blocks = 0;" . "INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 33;
 
-# The most runs of level 0 that there are while batches come in.
+# The largest number of runs on level 0 while batches come in.
 sub most_runs
 {
 	my ($batches) = @_;
@@ -75,7 +75,7 @@ cmp_ok(one(q{SELECT merges FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'})
 is(workers(), 0, 'none is started for them');
 unlike(slurp_file($node->logfile), qr/starting background worker process "pg_lsm worker/, 'nor was');
 
-# A worker is there, but late: it waits for our lock.
+# A worker is running but late: it waits for our lock.
 my $holder = $node->background_psql('postgres');
 $holder->query_until(qr/locked/, "SELECT pg_advisory_lock(1);\n\\echo locked\n");
 one($u_large);
@@ -85,11 +85,11 @@ $most = most_runs(120);
 cmp_ok($most, '>=', 32, 'small merges wait for it');
 cmp_ok($most, '<=', 48, 'until half as many runs have come in besides');
 $holder->query_until(qr/unlocked/, "SELECT pg_advisory_unlock(1);\n\\echo unlocked\n");
-# Half a minute at most: a worker that has nothing to do goes after a second.
+# Wait half a minute at most: a worker that has nothing to do exits after a second.
 ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'"), 'it does them when it can');
 check_clean($node, 'after small merges');
 
-# What is asked during lsm_compact does not wait for the launcher to look again by itself.
+# A request made during lsm_compact does not wait until the launcher next looks by itself.
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'}), 'the worker goes');
 $holder->query_until(qr/locked/, "SELECT pg_advisory_lock(1);\n\\echo locked\n");
 one("INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 2);

@@ -1,6 +1,5 @@
-# Index-only scans of a table whose visibility map has several pages: entries of both parts
-# of the table alternate, and their rows are the right ones, whatever is visible to all; the
-# map is not read anew for each of them.
+# Index-only scans of a table whose visibility map has several pages. Entries of both parts of the table alternate. The
+# scans return the right rows, whatever is all-visible, and do not read the map again for each row.
 use strict;
 use warnings;
 
@@ -12,7 +11,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# More pages of the table than one page of the map knows.
+# More table pages than one page of the map covers.
 my $pages = 33500;
 my $node = start_new_node('map', conf => $full . q{
 	enable_seqscan = off
@@ -27,7 +26,7 @@ $node->safe_psql('postgres', "
 	CREATE INDEX t_lsm ON t USING lsm (k, v);
 	" . sprintf($insert, 1, 5000));
 
-# The pages in between are never written: they are a hole in the file.
+# The pages in between are never written. They are a hole in the file.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
 $node->safe_psql('postgres', 'VACUUM t');
 $node->stop;
@@ -39,7 +38,7 @@ $node->safe_psql('postgres', 'VACUUM ANALYZE t');
 is($node->safe_psql('postgres', "SELECT pg_relation_size('t', 'vm') / current_setting('block_size')::int"),
 	2, 'the visibility map has two pages');
 
-# What a statement gives while there is this index only.
+# The result of a statement while this is the only index.
 sub with_only
 {
 	my ($index, $sql) = @_;
@@ -64,7 +63,7 @@ sub same
 	my ($when) = @_;
 	my %rows;
 
-	# A cursor that turns round again and again, within a group of rows and beyond.
+	# A cursor that turns again and again, within a group of rows and beyond.
 	my $cursor = 'DECLARE c SCROLL CURSOR FOR SELECT k, v FROM t ORDER BY k, v';
 	$cursor .= '; FETCH ' . ($_ % 2 ? "FORWARD $_" : 'BACKWARD ' . ($_ - 5)) . ' FROM c' foreach 1 .. 150;
 	foreach my $query ('SELECT k, v FROM t ORDER BY k, v', 'SELECT k, v FROM t ORDER BY k DESC, v DESC',

@@ -1,7 +1,6 @@
-# A crash at every stop point (src/base/stop_point.h), while a plain and a unique index are
-# written, merged, vacuumed and truncated.  After each crash the indexes pass lsm_check and
-# have the rows of a sequential scan, and the table has what was committed.  Then the same
-# command succeeds.
+# A crash at every stop point (src/base/stop_point.h), while a plain and a unique index are written, merged, vacuumed
+# and truncated. After each crash the indexes pass lsm_check and return the rows of a sequential scan, and the table has
+# all committed rows. Then the same command succeeds.
 use strict;
 use warnings;
 
@@ -17,7 +16,7 @@ my $node = start_new_node('stop_points', conf => "restart_after_crash = on\n");
 plan skip_all => 'pg_lsm was built without stop points'
   if ($node->psql('postgres', "LOAD 'pg_lsm'; SHOW pg_lsm.debug_stop_at"))[0] != 0;
 
-# The point, the index it is about, and the command that comes to it.
+# The stop point, its index, and the command that reaches it.
 my $batch = 'INSERT INTO %s SELECT i, 1 FROM generate_series(2001, 2080) i';
 my $large = 'INSERT INTO %s SELECT i, 1 FROM generate_series(100001, 130000) i';
 my $rows = 'SET pg_lsm.batch_inserts = off; INSERT INTO %s SELECT i, 1 FROM generate_series(2001, 2020) i';
@@ -32,7 +31,7 @@ my @cases = (
 	[ 'truncate-lock', $vacuum ], [ 'truncate-cut', $vacuum ],
 	[ 'unique-probed', $rows, 'u' ], [ 'unique-checked', $batch, 'u' ], [ 'unique-publish', $batch, 'u' ]);
 
-# Many small runs with rows to remove, and a file that has a free end; or an empty index.
+# Many small runs with rows to remove, in a file with a free end; or an empty index.
 sub fill
 {
 	my ($table, $empty) = @_;
@@ -67,7 +66,7 @@ sub checkpointer
 	return ($node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))[1] // '';
 }
 
-# Wait until the server has restarted.  Right after the crash it may still take connections, and break them.
+# Wait until the server has restarted. Right after the crash it may still accept connections and then break them.
 sub wait_for_restart
 {
 	my ($old) = @_;

@@ -1,6 +1,6 @@
-# Which collations order text as bytes, in databases of all providers; and what becomes of
-# an index when the order of its keys changes: an index of bytes is refused, and lsm_check
-# finds one that compares by a function.
+# Which collations order text as bytes, in databases of all providers. And what happens to an index when the order of
+# its keys changes: an index that compares bytes is rejected. If an index compares by a function, lsm_check finds the
+# change.
 use strict;
 use warnings;
 
@@ -23,7 +23,7 @@ sub storage
 	return $node->safe_psql($database, "SELECT string_agg(storage, ' ' ORDER BY ordinal) FROM lsm_index_columns('$index')");
 }
 
-# A database with such options: its default collation, and the order of some words.
+# A database with these options: its default collation, and the order of some words.
 sub check_database
 {
 	my ($name, $options, $expected) = @_;
@@ -53,7 +53,7 @@ sub check_database
 check_database('c', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'UTF8'}, 'bytes');
 check_database('ascii', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'SQL_ASCII'}, 'bytes');
 check_database('libc', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'UTF8'}, 'bytes');
-# C.UTF-8 counts in databases of its encoding only.
+# C.UTF-8 counts only in databases with this encoding.
 check_database('libc_ascii', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'SQL_ASCII'}, 'function');
 check_database('english', q{LC_COLLATE 'en_US.UTF-8' LC_CTYPE 'en_US.UTF-8' ENCODING 'UTF8'}, 'function');
 check_database('icu', q{LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C' ENCODING 'UTF8'}, 'function') if $icu;
@@ -61,7 +61,7 @@ check_database('builtin_c', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C' LOCALE 
 check_database('builtin', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
 check_database('unicode', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'PG_UNICODE_FAST' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
 
-# What an index says whose keys may be in another order than before.
+# The error about an index whose keys may now be ordered differently.
 sub check_refused
 {
 	my ($index, $name) = @_;
@@ -85,14 +85,14 @@ sub check_found
 	is($node->psql('postgres', "SELECT lsm_check('$index', true)"), 0, "$name: REINDEX mends it");
 }
 
-# Words, so many that there are several pages.
+# Enough words for several pages.
 my $words = q{SELECT w || i FROM unnest('{a,A,b,B,ä,o,ö,p,z,Z,_a,-b}'::text[]) w, generate_series(1, 40) i};
 
 $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 SKIP:
 {
 	skip 'no ICU', 24 if !$icu;
-	# libc's C.UTF-8, as an older library would have it: with rules.
+	# libc's C.UTF-8 as an older library would have it, with rules.
 	$node->safe_psql('postgres', qq{
 		CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8');
 		CREATE TABLE words (t text COLLATE plain);
@@ -107,7 +107,7 @@ SKIP:
 	is(storage('postgres', 'words_t'), 'function', 'after REINDEX its keys are compared by a function');
 	check_clean($node, 'and the index is sound');
 
-	# An index that was made for rules works on when there are none, if the order is the same.
+	# An index made with rules still works without them if the order is the same.
 	$node->safe_psql('postgres', qq{
 		DELETE FROM words WHERE t !~ '^[a-z][0-9]*\$';
 		REINDEX INDEX words_t;
@@ -130,7 +130,7 @@ SKIP:
 			INSERT INTO words SELECT w, 1 FROM ($words) x (w);
 			SELECT lsm_check('words_t', true);
 		});
-		# What a changed library and ALTER COLLATION ... REFRESH VERSION come to.
+		# This has the effect of a changed library and ALTER COLLATION ... REFRESH VERSION.
 		$node->safe_psql('postgres', qq{UPDATE pg_collation SET $icu_column = '$after', collversion = 'another' WHERE collname = 'moves'});
 		my ($ret, $out, $err) = $node->psql('postgres', q{SELECT count(*) FROM words WHERE t > 'b' COLLATE moves});
 
@@ -141,7 +141,7 @@ SKIP:
 	}
 }
 
-# A comparison function that is replaced stands for any change of an order.
+# A replaced comparison function stands for any change of an order.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN btint4cmp(a, b); END';
 	CREATE OPERATOR CLASS tens FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 by_tens(int, int);
@@ -159,7 +159,7 @@ foreach my $case ([ 'reverse order', 'btint4cmp(b, a)' ], [ 'another order of fe
 	$node->safe_psql('postgres', "CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \$\$BEGIN RETURN $expression; END\$\$");
 	check_found('numbers_k', $name);
 }
-# Work on such an index may fail, but harms nothing else, and REINDEX mends what comes of it.
+# Commands on such an index may fail but harm nothing else, and REINDEX repairs the index.
 foreach my $expression ('btint4cmp(b, a)', 'CASE WHEN a % 7 = 3 OR b % 7 = 3 THEN btint4cmp(b, a) ELSE btint4cmp(a, b) END', 'btint4cmp(a # 85, b # 85)', 'btint4cmp(a % 10, b % 10)', 'btint4cmp(a * 1000003 % 1009, b * 1000003 % 1009)', '1')
 {
 	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k; INSERT INTO numbers SELECT i, i FROM generate_series(1, 300) i');
@@ -168,13 +168,13 @@ foreach my $expression ('btint4cmp(b, a)', 'CASE WHEN a % 7 = 3 OR b % 7 = 3 THE
 		foreach 'INSERT INTO numbers SELECT i, i FROM generate_series(1, 300) i', 'INSERT INTO numbers VALUES (5, 5)', q{SELECT lsm_compact('numbers_k')}, 'SELECT count(*) FROM numbers WHERE k > 5',
 		'DELETE FROM numbers WHERE n % 3 = 0', 'VACUUM numbers', 'INSERT INTO numbers SELECT i, -1 FROM generate_series(1, 300) i', q{SELECT lsm_compact('numbers_k')},
 		'SELECT k FROM numbers ORDER BY k DESC', 'DELETE FROM numbers WHERE n = -1', 'VACUUM numbers';
-	# A merge that never ends would write the disk full.
+	# A merge that never ends would fill the disk.
 	cmp_ok($node->safe_psql('postgres', q{SELECT pg_relation_size('numbers_k')}), '<', 16 * 1024 * 1024, "work under the order $expression ends");
 	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k');
 	is($node->psql('postgres', q{SELECT lsm_check('numbers_k', true)}), 0, "work under the order $expression, and REINDEX");
 }
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|terminated by signal/, 'no crash');
-# Also where it makes two keys of a unique index equal.
+# Also if the change makes two keys of a unique index equal.
 $node->safe_psql('postgres', q{
 	DROP INDEX numbers_k;
 	CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$;
@@ -184,7 +184,7 @@ $node->safe_psql('postgres', q{
 });
 my ($ret, $out, $err) = $node->psql('postgres', q{SELECT lsm_check('numbers_k', true)});
 like($err, qr/ERROR:  .*"numbers_k"/, 'a unique index whose keys became equal');
-# The class of bytes is refused when its function is another one.
+# The operator class that compares bytes is rejected if its function has changed.
 $node->safe_psql('postgres', q{DROP TABLE numbers;
 	CREATE TABLE words (t int, n int);
 	CREATE OPERATOR CLASS own FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);

@@ -1,4 +1,4 @@
-# A server that comes up with the least shared_buffers recovers.
+# A server that starts with the smallest shared_buffers recovers.
 use strict;
 use warnings;
 

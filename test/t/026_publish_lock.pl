@@ -1,5 +1,5 @@
-# Single rows of a unique index take different parts of the publish lock, so they do not queue
-# at one of them.  A batch takes all parts, so it waits for every row under way, and finds its key.
+# Single rows of a unique index take different parts of the publish lock, so they do not queue at the same part. A batch
+# takes all parts, so it waits for every row under way and finds the row's key.
 use strict;
 use warnings;
 
@@ -17,7 +17,7 @@ plan skip_all => 'pg_lsm was built without stop points'
   if ($node->psql('postgres', "LOAD 'pg_lsm'; SHOW pg_lsm.debug_stop_at"))[0] != 0;
 $node->safe_psql('postgres', 'CREATE TABLE t (k int8); CREATE UNIQUE INDEX t_k ON t USING lsm (k)');
 
-# Locks of the index that a mode asks for or has: how many, of how many tags.
+# The FROM clause of a query about the index's tuple locks in this mode, granted or not.
 sub locks
 {
 	my ($mode, $granted) = @_;
@@ -35,7 +35,7 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions " . locks('S
 cmp_ok($node->safe_psql('postgres', 'SELECT count(DISTINCT (page, tuple)) ' . locks('ShareLock', 'true')), '>', 1,
 	'rows take different parts of the publish lock');
 
-# Each row ends by itself, the first ones first.  The batch has a key of the last row.
+# The inserts finish on their own, the first ones first. The batch has a key of the last row.
 my $batch = $node->background_psql('postgres', on_error_stop => 0);
 $batch->query_until(qr/started/, "\\echo started\nINSERT INTO t SELECT i FROM generate_series($#rows, 1000) i;\n");
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 ' . locks('ExclusiveLock', 'false')), 'a batch waits for the rows');

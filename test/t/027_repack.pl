@@ -1,5 +1,5 @@
-# REPACK and REPACK (CONCURRENTLY), of PostgreSQL 19: alone, while others write, killed midway,
-# and replayed on a standby.
+# REPACK and REPACK (CONCURRENTLY) of PostgreSQL 19: alone, while others write, killed midway, and replayed on a
+# standby.
 use strict;
 use warnings;
 
@@ -25,7 +25,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 
-# The key that REPACK looks rows up by is an lsm index; so are the others.
+# REPACK looks rows up by the key of an lsm index. The other indexes are lsm indexes as well.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE r (id int NOT NULL, k text NOT NULL, n numeric, f text) WITH (autovacuum_enabled = off);
 	ALTER TABLE r ADD PRIMARY KEY (id) WITH (lsm = true);
@@ -74,7 +74,7 @@ my $done = 0;
 foreach my $try (1 .. 6)
 {
 	my ($ret, $out, $err) = $primary->psql('postgres', $try % 2 ? 'REPACK (CONCURRENTLY) r' : 'REPACK (CONCURRENTLY) r USING INDEX r_pkey');
-	# Deadlocks and the like are the caller's to repeat.
+	# The caller repeats after deadlocks and similar errors.
 	diag($err) if $ret != 0;
 	$done++ if $ret == 0;
 }
@@ -85,7 +85,7 @@ catch_up($primary, $standby);
 is(rows_of($standby), rows_of($primary), 'the standby has the same rows');
 check_clean($standby, 'the standby, too');
 
-# 3. The server is killed midway, again and again.
+# 3. The server is killed midway, repeatedly.
 foreach my $try (1 .. 5)
 {
 	$load = load_start($primary, scripts => \@scripts, seconds => 30);

@@ -1,4 +1,4 @@
-# A library that was built for another major version: the server refuses it, and goes on.
+# A library built for another major version: the server rejects it and keeps running.
 use strict;
 use warnings;
 
@@ -28,7 +28,7 @@ chmod 0755, $other;
 my ($ret, $out, $err) = $node->psql('postgres', "LOAD '$other'");
 like($err, qr/incompatible library .*version mismatch/s, 'a library of another major version is refused');
 
-# At start, too.
+# The same at server start.
 $node->stop;
 my $settings = $node->data_dir . '/postgresql.conf';
 append_to_file($settings, "shared_preload_libraries = '$other'\n");

@@ -1,4 +1,4 @@
-# What the TAP tests share: nodes with tiny limits, the oracle, page surgery.
+# Functions that the TAP tests share: nodes with tiny limits, the comparison with sequential scans, page surgery.
 package LsmTest;
 
 use strict;
@@ -26,7 +26,7 @@ pg_lsm.debug_batch_entries = 50
 pg_lsm.max_workers = 0
 ";
 
-# Those that users have, but for the workers: added behind the tiny ones.
+# The limits that users have, except for the workers. Append them after the tiny ones.
 our $full = "
 pg_lsm.debug_buffer_entries = 0
 pg_lsm.debug_page_entries = 0
@@ -58,8 +58,7 @@ $tiny
 	return $node;
 }
 
-# A node that replicates, runs, does not care for crashes of the machine, and has the
-# extension.
+# A node that supports replication, runs, need not survive crashes of the machine, and has the extension.
 sub start_new_node
 {
 	my ($name, %params) = @_;
@@ -70,7 +69,7 @@ sub start_new_node
 	return $node;
 }
 
-# Settings of the server, from now on.
+# Changes settings of the server.
 sub change_settings
 {
 	my ($node, %settings) = @_;
@@ -90,11 +89,10 @@ sub indexes
 		  WHERE a.amname = 'lsm' AND c.relkind = 'i' ORDER BY c.relname});
 }
 
-# All that is wrong with the indexes of a database: what lsm_check says, and
-# each index whose entries, in its order, are not those of a sequential scan.
-# With no_check lsm_check is left out.  An index that its query does not use is a
-# fault, too, unless another order is the default one; and so is it if there is no
-# index at all, because then nothing was looked at.
+# Everything that is wrong with the indexes of a database: the errors of lsm_check, and each index whose entries in
+# index order differ from those of a sequential scan. With no_check, lsm_check is left out. If an index's query does not
+# use it, this is a fault, unless the index's operator classes are not the default. A database without any lsm index is
+# a fault as well, because then nothing was checked.
 sub problems
 {
 	my ($node, %params) = @_;
@@ -125,11 +123,12 @@ sub problems
 		my $query = "SELECT ROW($keys)::text || ctid FROM $table WHERE $where ORDER BY $columns";
 		my $seq = 'SET enable_indexscan = off; SET enable_bitmapscan = off';
 		my $idx = 'SET enable_seqscan = off; SET enable_sort = off; SET enable_bitmapscan = off';
-		# Other indexes may give the order as well.  (On a standby they have to do.)
+		# Other indexes may give the same order, so hide them. (On a standby this is impossible, and another index may
+		# be used.)
 		$idx .= "; BEGIN; UPDATE pg_index SET indisvalid = false WHERE indrelid = '$table'::regclass AND indexrelid <> '$index'::regclass"
 		  if $writes;
-		# The order among equal keys is known when this index gives it, without
-		# a sort (an operator class that is not the default one may not).
+		# The order among equal keys is known if this index gives the order without a sort. (With an operator class that
+		# is not the default, a sort may be needed.)
 		my $plan = $node->safe_psql($db, "$idx; EXPLAIN (COSTS OFF) $query");
 		my $order = $plan =~ /using \Q$index\E on/ && $plan !~ /Sort/ ? '' : ' ORDER BY x COLLATE "C"';
 		$found .= "$index is not used: $plan\n"
@@ -155,7 +154,7 @@ sub check_clean
 	return;
 }
 
-# The same query by index and by sequential scan, as sets.
+# The same query by index and by sequential scan, compared as sets.
 sub same_rows
 {
 	my ($node, $query, $db) = @_;
@@ -172,8 +171,8 @@ sub same_rows
 	  $node->safe_psql($db // 'postgres', "SET enable_seqscan = off; $sorted");
 }
 
-# Kill the postmaster, and wait until its children have noticed: before that the
-# server cannot be started.  It is stopped first, so that it has no more of them.
+# Kills the postmaster and waits until its children have noticed, because the server cannot start before. The postmaster
+# is stopped first, so that it creates no more children.
 sub kill_postmaster
 {
 	my ($node) = @_;
@@ -213,8 +212,8 @@ sub slurp_stat
 	return $stat;
 }
 
-# Kill a process of the server as the system would.  That of a query, when it is
-# there; whether one was.
+# Kills a process of the server as the system would: the one whose pid the query returns, if there is one. Returns
+# whether one was killed.
 sub kill_process
 {
 	my ($node, $query, $tries) = @_;
@@ -229,8 +228,8 @@ sub kill_process
 	return 0;
 }
 
-# Wait until the server has come back by itself.  It may still be on its way down when psql talks to it, which is then
-# no longer there for what we write to it.
+# Wait until the server has restarted by itself. When psql connects, the server may still be shutting down, and psql may
+# exit before it reads our input.
 sub wait_for_server
 {
 	my ($node) = @_;
@@ -243,8 +242,8 @@ sub wait_for_server
 	die 'server does not come back';
 }
 
-# Flush all WAL that has been written so far.  Records of scans and of workers do not do so
-# by themselves, and a commit waits only for a transaction that has written records of its own.
+# Flush all WAL written so far. Records of scans and workers are not flushed by themselves, and a commit waits only if
+# its transaction has written records of its own.
 sub flush_wal
 {
 	my ($node) = @_;
@@ -253,7 +252,7 @@ sub flush_wal
 	return;
 }
 
-# Wait until the standby has replayed all that the primary has done so far.
+# Wait until the standby has replayed everything that the primary has done so far.
 sub catch_up
 {
 	my ($primary, $standby) = @_;
@@ -263,10 +262,9 @@ sub catch_up
 	return;
 }
 
-# pgbench in the background.  With "log" it notes which transactions were
-# acknowledged, see lost_commits.  Where several clients VACUUM a table, they should do
-# so with TRUNCATE off: else the one that would cut the heap waits up to five seconds
-# for a lock, with all the others behind it, and there is no load.
+# pgbench in the background. With "log" it records which transactions were acknowledged, see lost_commits. If several
+# clients VACUUM a table, they should use TRUNCATE off. Otherwise the client that would truncate the heap waits up to
+# five seconds for a lock, all others wait behind it, and there is no load.
 sub load_start
 {
 	my ($node, %params) = @_;
@@ -296,7 +294,7 @@ sub load_start
 	return { handle => $h, out => \$out, log => $log };
 }
 
-# Wait for the load to end, by itself or because its server is gone.
+# Waits until the load ends, by itself or because its server is gone.
 sub load_stop
 {
 	my ($load) = @_;
@@ -305,10 +303,9 @@ sub load_stop
 	return ${ $load->{out} };
 }
 
-# Commits that were acknowledged to a load that has ended, and are not there.  The
-# server counts them in commits (who, script, n), where script is the number of a
-# script in the load, and we do, outside of it.  Of the last transaction of each
-# client nobody knows whether it was committed.  The counts begin anew.
+# Commits that were acknowledged to a finished load but are missing. The server counts commits in the table commits
+# (who, script, n), where script is the number of a script in the load. pgbench's logs count acknowledgments outside the
+# server. The last transaction of each client may have committed or not. The counts start anew.
 sub lost_commits
 {
 	my ($node, $load) = @_;
@@ -335,7 +332,7 @@ sub lost_commits
 	return $found;
 }
 
-# Pages of a file.
+# Reads and writes pages of a file.
 sub page_read
 {
 	my ($file, $block) = @_;
@@ -359,9 +356,8 @@ sub page_write
 	return;
 }
 
-# Kinds of the pages of an index file, as the special areas name them: a list
-# of hashes with block, kind, open (write buffer) and owner, that is, a run or
-# one of its segments.
+# Kinds of the pages of an index file, according to their special areas. Returns a list of hashes with block, kind, open
+# (write buffer) and owner. The owner is a run or one of its segments.
 sub page_kinds
 {
 	my ($file) = @_;
@@ -380,15 +376,14 @@ sub page_kinds
 	return @pages;
 }
 
-# What is wrong with the account of the blocks of an index of which lsm_compact and
-# VACUUM have left a single run: those of the run, its directory, the open page,
-# the fixed pages and what is free must be all that there are.
+# Checks the account of blocks of an index that lsm_compact and VACUUM have reduced to a single run, and returns what is
+# wrong. All blocks must be the run's, its directory's, the open page, the fixed pages, or free.
 sub lost_blocks
 {
 	my ($node, $index) = @_;
 	my $lost;
 
-	# Some process may be just at it: then what is counted does not fit together.
+	# Another process may be changing the index. Then the counts do not match.
 	foreach my $try (1 .. 20)
 	{
 		$lost = count_blocks($node, $index);
@@ -398,7 +393,7 @@ sub lost_blocks
 	return $lost;
 }
 
-# Has the space map the bit of this block, of the first region, set?
+# Is this block's bit set in the space map? The block is in the first region.
 sub is_in_use
 {
 	my ($file, $block) = @_;
@@ -418,11 +413,11 @@ sub count_blocks
 	foreach my $run (@runs)
 	{
 		return "$index: run $run->[0] is $run->[1]\n" unless $run->[1] =~ /^(open|packed)$/;
-		# A page that the directory had once may be free, and carry the run's id still.
+		# A page that the directory had earlier may be free and still carry the run's id.
 		my @directory = map { $_->{block} }
 		  grep { $_->{kind} eq 'directory' && $_->{owner} == $run->[0] && is_in_use($file, $_->{block}) } page_kinds($file);
 
-		# Its record counts in the segments that a run has lost to VACUUM while it was in a merge. Its directory does not.
+		# The run record also counts segments that the run lost to VACUUM during a merge. Its directory does not.
 		$live += @directory ? sum0(map { $_->{blocks} } map { directory_items($file, $_) } @directory) : $run->[2];
 		$pages += @directory;
 	}
@@ -430,8 +425,8 @@ sub count_blocks
 	  "$index: $free blocks are free, $live and $pages directory pages in use, of $mapped\n";
 }
 
-# Ids of all that may own a page of an index file: the runs that are given, and
-# what the directory pages of these name.
+# Ids of all possible page owners in an index file: the given runs, and the segments that the runs' directory pages
+# name.
 sub live_ids
 {
 	my ($file, @runs) = @_;
@@ -444,7 +439,8 @@ sub live_ids
 	return \%live;
 }
 
-# The segments, with id and number of blocks, that a directory page names; none, if it is not of the lowest level.
+# The segments, with id and number of blocks, that a directory page names. Returns none unless the page is on the lowest
+# level.
 sub directory_items
 {
 	my ($file, $block) = @_;
