@@ -2,9 +2,8 @@
  * backend.c
  *	  The few backend symbols that pure code refers to.
  *
- * Only what the tested files call: page initialisation, memory, assertions,
- * errors, and settings.  An error goes to the test that expects one, and else
- * ends the program.
+ * Only what the tested files call: page initialization, memory, assertions, errors, and settings.
+ * An error goes to the test that expects one. Otherwise it ends the program.
  */
 #include "postgres.h"
 
@@ -34,15 +33,15 @@ PageInit(Page page, Size page_size, Size special_size)
 	PageSetPageSizeAndVersion(page, page_size, PG_PAGE_LAYOUT_VERSION);
 }
 
-/* There is one context.  A test empties it when it likes. */
+/* There is one memory context. A test empties it at will. */
 static MemoryContextData the_context = {.type = T_AllocSetContext};
 MemoryContext CurrentMemoryContext = &the_context;
 
-/* What precedes each piece of memory. */
+/* The header of each piece of memory. */
 typedef struct Piece
 {
 	struct Piece *next;
-	struct Piece **link;		/* what points to this one */
+	struct Piece **link;		/* the pointer to this piece */
 	void	   *unused;
 	MemoryContext context;		/* core of 15 looks for it here */
 } Piece;
@@ -153,7 +152,7 @@ errfinish(const char *filename, int lineno, const char *funcname)
 	abort();
 }
 
-/* Bytes on either side of a guarded page: 16-bit ordinals of 2-byte slots reach so far. */
+/* Bytes on either side of a guarded page: 16-bit ordinals of 2-byte slots can reach this far. */
 #define GUARD_SIZE (256 * 1024)
 
 char *

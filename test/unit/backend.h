@@ -1,4 +1,4 @@
-/* backend.h -- what the backend symbols that are replaced offer to tests. */
+/* backend.h -- functions for tests from the replacements of backend symbols. */
 #ifndef BACKEND_H
 #define BACKEND_H
 
@@ -8,16 +8,19 @@
 
 #include "storage/bufpage.h"
 
-/* Where an error goes while a test expects one; else NULL. */
+/* The place to jump to after an error, while a test expects one; otherwise NULL. */
 extern sigjmp_buf *backend_catch;
 
-/* Free all memory that palloc has given. */
+/* Free all memory allocated by palloc. */
 extern void backend_free_all(void);
 
-/* A page beyond whose ends nothing may be touched, as far as any offset of 16 bits goes. */
+/*
+ * A page between guards: a test fails if code touches bytes beyond the page's ends within the reach
+ * of a 16-bit offset.
+ */
 extern char *backend_guarded_page(void);
 
-/* How many blocks are free by a page of the space map. */
+/* The number of blocks that are free according to a page of the space map. */
 extern uint32 backend_count_free(Page page);
 
 #endif

@@ -154,7 +154,7 @@ pg_detoast_datum(struct varlena *datum)
 	return datum;
 }
 
-/* Sometimes a copy, as of a value that was compressed. */
+/* Sometimes a copy, as if the value had been compressed. */
 struct varlena *
 pg_detoast_datum_packed(struct varlena *datum)
 {
@@ -382,7 +382,7 @@ bpchar_sortsupport(PG_FUNCTION_ARGS)
 
 /* --- hash functions, in place of hashable.c ----------------------------------------------- */
 
-/* The only type without an encoding here: strings whose case does not matter. */
+/* The only type here without an encoding: strings that ignore case. */
 static Datum
 hash_folded(PG_FUNCTION_ARGS)
 {
@@ -464,7 +464,7 @@ verify_compact_attribute(TupleDesc desc, int i)
 TupleDesc
 CreateTemplateTupleDesc(int natts)
 {
-	/* Room for whatever versions keep of an attribute. */
+	/* Room for the extra fields that some versions keep of an attribute. */
 	TupleDesc	desc = palloc0(sizeof(struct TupleDescData) +
 							   natts * 2 * sizeof(FormData_pg_attribute));
 
@@ -490,7 +490,7 @@ CreateTupleDescCopy(TupleDesc from)
 	return copy;
 }
 
-/* Put a value where it belongs in a tuple, without padding if it has a short header. */
+/* Put a value in its place in a tuple. A value with a short header gets no padding. */
 static char *
 put_attribute(Form_pg_attribute att, Datum value, char *start, char *to)
 {

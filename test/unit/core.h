@@ -4,12 +4,12 @@
 
 #include "postgres.h"
 
-/* An array as deconstruct_array takes it apart here: a header and what it would find. */
+/* An array in the form that this deconstruct_array expects: a header and the elements. */
 extern Datum core_make_array(Oid type, const Datum *values, const bool *isnull, int count);
 
 /*
- * Functions by number: those that compare two types, and the operators.  types.c
- * says what they do.
+ * Functions by number: the comparisons of two types, and the operators. types.c defines what they
+ * do.
  */
 extern Oid	core_order_function(Oid family, Oid left, Oid right);
 extern Datum core_call(Oid function, Oid collation, Datum left, Datum right);

@@ -2,8 +2,8 @@
  * index_file.c
  *	  An index file in memory.  Buffers are its blocks: number n + 1 is block n.
  *
- * There are no other processes, so locks are not taken; nor is anything logged.  But the file
- * knows when the meta page is locked, and counts what should not happen then.
+ * There are no other processes, so locks are not taken. Nothing is logged either. But the file
+ * knows when the meta page is locked, and it counts actions that must not happen under that lock.
  */
 #include "postgres.h"
 
@@ -274,7 +274,7 @@ file_key(uint64 number)
 
 /* --- checks ---------------------------------------------------------------------- */
 
-static uint8 users[FILE_BLOCKS];	/* who name each block */
+static uint8 users[FILE_BLOCKS];	/* the number of users of each block */
 static LsmRunRecord sums;		/* of the segments of a run */
 
 static void

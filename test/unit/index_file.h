@@ -10,34 +10,37 @@
 extern LsmIndex file_index;
 extern LsmKeySpace file_keyspace;
 
-/* The job that another process is at, or 0. */
+/* The job that another process is working on, or 0. */
 extern uint64 file_busy_job;
 
-/* Where the file was cut; 0: it was not. */
+/* Where the file was truncated; 0: it was not. */
 extern BlockNumber file_cut_at;
 
 /*
- * No page is in memory any more but the meta page.  From then on: pages that were not in memory
- * when they were read under the lock of the meta page, and pages of directories searched under it.
+ * Drop all pages but the meta page from memory. From then on, count the pages read from disk under
+ * the lock of the meta page, and the directory pages searched under that lock.
  */
 extern void file_go_cold(void);
 extern int	file_cold_reads;
 extern int	file_searches;
 
-/* Called once, before the next edit locks the meta page: what another process does then. */
+/*
+ * Called once, before the next edit locks the meta page. Plays another process that comes in
+ * between.
+ */
 extern void (*file_before_edit) (void);
 
 /* An empty index. */
 extern void file_make(void);
 extern Page file_page(BlockNumber block);
 
-/* An entry with that number for a key; it lives until backend_free_all(). */
+/* An entry whose key is this number. It lives until backend_free_all(). */
 extern LsmEntry file_key(uint64 number);
 
 /*
- * NULL, or what is wrong: a block that is used twice, or by nobody, or though it is free
- * (I2); a reservation without a job (I3); an input without an output (I8); sums that do
- * not fit the segments.
+ * NULL, or a description of the fault: a block with two users, without a user, or used although
+ * free (I2); a reservation without a job (I3); an input without an output (I8); sums that do not
+ * match the segments.
  */
 extern const char *file_fault(void);
 

@@ -48,7 +48,7 @@ as_entry(const Stored *s)
 	return e;
 }
 
-/* Keys of some shape: how many distinct bytes, how long, how alike; and how they are coded. */
+/* The shape of keys: how many distinct bytes, how long, how similar; and how they are coded. */
 typedef struct Shape
 {
 	const char *name;
@@ -57,7 +57,7 @@ typedef struct Shape
 	int			shared;
 	bool		wide;
 	bool		rest;
-	int			fixed_percent;	/* of the keys have the same length; 0: variable coding */
+	int			fixed_percent;	/* percentage of keys with the same length; 0: variable coding */
 } Shape;
 
 static const Shape shapes[] = {
@@ -83,7 +83,7 @@ static const Shape shapes[] = {
 	{"prefixes of others, nearly all as long", 1, 40, 0, false, false, 90},
 };
 
-/* Sort `stored`.  Sorts pointers first, since an entry is large. */
+/* Sort `stored`. Sort pointers first, since an entry is large. */
 static void
 sort_stored(int count)
 {
@@ -98,7 +98,7 @@ sort_stored(int count)
 		stored[i] = *sorted[i];
 }
 
-/* TIDs of a heap of `blocks` blocks that begins somewhere. */
+/* TIDs in a range of `blocks` heap blocks that begins at a random block. */
 static void
 make_entries(int count, const Shape *shape, uint32 blocks)
 {
@@ -129,7 +129,7 @@ make_all(int count, const Shape *shape)
 	make_entries(count, shape, 1 << rnd(21));
 }
 
-/* What a run of these entries would be begun with. */
+/* The mode with which a run of these entries would begin. */
 static LsmLeafMode
 mode_of(const Shape *shape)
 {
@@ -147,7 +147,7 @@ mode_of(const Shape *shape)
 	return mode;
 }
 
-/* As many entries as fit; returns their number. */
+/* Add as many entries as fit. Returns their number. */
 static int
 build(int count, const Shape *shape)
 {

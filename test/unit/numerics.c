@@ -34,7 +34,7 @@ numerics_normalize(Decimal *d)
 static int
 weight_of(const Decimal *d)
 {
-	int			at = d->exponent - 1;	/* the first digit counts 10^at */
+	int			at = d->exponent - 1;	/* the first digit counts for 10^at */
 
 	return d->count == 0 ? 0 : at >= 0 ? at / 4 : -((-at + 3) / 4);
 }
@@ -167,7 +167,9 @@ numerics_compare(Datum x, Datum y)
 
 /* --- values ---------------------------------------------------------------------- */
 
-/* The least scale that shows all digits; a bit more; the one that columns of a type have; any. */
+/*
+ * The smallest scale that shows all digits; a bit more; the scale of the type's columns; any scale.
+ */
 static void
 pick_scale(Decimal *d)
 {
@@ -198,7 +200,7 @@ numerics_value(void)
 		d.kind = chance(12) ? (NumericKind) pick(4) : FINITE;
 		d.negative = chance(3);
 		pick_digits(&d);
-		/* Small ones, where exponents begin to take more bytes, and any. */
+		/* Small exponents, those around which the encoding takes more bytes, and any. */
 		d.exponent = chance(2) ? (int) pick(8) : chance(2) ? (int) pick(12) - 50 :
 			chance(2) ? (int) pick(12) + 192 : (int) pick(160000) - 20000;
 		numerics_normalize(&d);
@@ -212,7 +214,7 @@ numerics_value(void)
 	return numerics_store(&d);
 }
 
-/* The same in another scale, or with a digit more, less, or changed. */
+/* The same value with another scale, or with a digit added, removed, or changed. */
 Datum
 numerics_value_near(Datum value)
 {
@@ -245,7 +247,7 @@ numerics_value_near(Datum value)
 	return numerics_can_store(&d) ? numerics_store(&d) : value;
 }
 
-/* Of a column: none, or some precision with a scale of 0 to 3, or a negative one. */
+/* The typmod of a column: none, or a precision with a scale of 0 to 3 or a negative scale. */
 int32
 numerics_typmod(void)
 {

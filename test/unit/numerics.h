@@ -14,7 +14,7 @@ typedef enum NumericKind
 	MINUS_INFINITY, FINITE, PLUS_INFINITY, NOT_A_NUMBER	/* in their order */
 } NumericKind;
 
-/* 0.DDDD... * 10^exponent, whose first and last digit is not 0; of 0 there are no digits. */
+/* 0.DDDD... * 10^exponent. The first and last digit are not 0. The value 0 has no digits. */
 typedef struct Decimal
 {
 	NumericKind kind;
@@ -27,7 +27,7 @@ typedef struct Decimal
 
 /* Drop zeros at both ends. */
 extern void numerics_normalize(Decimal *d);
-/* False if core could not store it. */
+/* Returns false if core could not store the value. */
 extern bool numerics_can_store(const Decimal *d);
 extern Datum numerics_store(const Decimal *d);
 extern void numerics_read(Datum value, Decimal *d);

@@ -23,7 +23,7 @@ compare(Instant a, Instant b)
 	return a < b ? -1 : a > b;
 }
 
-/* A small number, one at the ends of what so many bits hold, or any. */
+/* A small number, one at the limits of this many bits, or any number. */
 static int64
 pick_signed(int bits)
 {
@@ -69,7 +69,7 @@ pick_interval(void)
 						 micros);
 }
 
-/* Often of the same span: 30 days for a month, or 24 hours for a day. */
+/* Often a different interval of the same length: 30 days for a month, or 24 hours for a day. */
 static Datum
 near_interval(const Interval *interval)
 {
@@ -166,7 +166,7 @@ pick_inet(void)
 	return make_inet(&address);
 }
 
-/* Another netmask, or a bit changed; cidr has no bits behind the netmask. */
+/* Change the netmask, or one bit. In cidr all bits after the netmask are zero. */
 static Datum
 near_inet(Datum value)
 {
@@ -267,7 +267,7 @@ pick_bit_string(void)
 	return make_bits(&bits);
 }
 
-/* Longer, shorter, or one bit is another one. */
+/* Longer, shorter, or with one bit changed. */
 static Datum
 near_bit_string(Datum value)
 {
@@ -285,7 +285,7 @@ near_bit_string(Datum value)
 	return make_bits(&bits);
 }
 
-/* What core pads bit strings with are zeros. */
+/* Core pads bit strings with zeros. */
 static int
 compare_bit_strings(Datum x, Datum y)
 {
@@ -321,7 +321,7 @@ compare_tids(ItemPointer a, ItemPointer b)
 
 /* --- char(n) -------------------------------------------------------------------------------- */
 
-/* Bytes of UTF-8: é is two of them, and one character. */
+/* Bytes of UTF-8: é takes two bytes and is one character. */
 static Datum
 make_blanks(const TestType *type, const char *string, int len, int blanks)
 {
@@ -355,7 +355,7 @@ trimmed(Datum value)
 	return len;
 }
 
-/* Of as many characters as a column has, or some others. */
+/* A string with as many characters as the column has, or with another number of them. */
 static Datum
 near_blanks(const TestType *type, Datum value)
 {
@@ -372,7 +372,7 @@ compare_blanks(Datum x, Datum y)
 	return order != 0 ? order : compare(a, b);
 }
 
-/* Of a column: none, char(4), or one that is longer than keys. */
+/* The typmod of a column: none, char(4), or one longer than keys. */
 int32
 others_typmod(const TestType *type)
 {

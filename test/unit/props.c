@@ -18,7 +18,7 @@ static const char *const *property_names;
 static int64 checked[MOST_PROPERTIES];
 static int64 failed[MOST_PROPERTIES];
 
-/* Splitmix64: each seed gives another sequence, also 1, 2, 3. */
+/* Splitmix64: each seed, even 1, 2, 3, gives a different sequence. */
 uint64
 pick_bits(void)
 {
@@ -87,7 +87,7 @@ props_run(int rounds, void (*round) (void), const char *const *names, int count)
 		backend_catch = NULL;
 		backend_free_all();
 	}
-	/* A property that nobody looked at has not been tested. */
+	/* A property that was never checked has not been tested. */
 	for (int i = 0; i < count; i++)
 		ok(failed[i] == 0 && checked[i] > 0, names[i]);
 	return done();

@@ -23,14 +23,14 @@
 extern uint32 pick(uint32 below);
 extern uint64 pick_bits(void);
 
-/* True in one of so many cases. */
+/* Returns true in one of this many cases. */
 #define chance(n) (pick(n) == 0)
 
 /* --- rounds and properties, props.c ------------------------------------------ */
 
 /* Run rounds; then print a line for each property.  Returns the exit status. */
 extern int	props_run(int rounds, void (*round) (void), const char *const *names, int count);
-/* Note whether a property holds in this case.  Details are printed if it does not. */
+/* Record whether a property holds in this case. Print the details if it does not. */
 extern bool props_expect(int property, bool holds, const char *format,...)
 			pg_attribute_printf(3, 4);
 
@@ -45,7 +45,7 @@ typedef struct TestColumn
 	bool		desc;
 	bool		nulls_first;
 	int32		typmod;
-	int			nulls;			/* one value in so many is null, or 0: none */
+	int			nulls;			/* one value in this many is null; 0: none */
 	int			count;
 	Datum		values[MOST_VALUES];
 } TestColumn;

@@ -54,7 +54,7 @@ make_relation(const TestIndex *index)
 	return rel;
 }
 
-/* `like`: of the family of this type, if it is not NULL. */
+/* `like`: if not NULL, pick a type of this type's family. */
 static void
 pick_column(TestColumn *column, bool any_type, const TestType *like)
 {
@@ -93,7 +93,7 @@ rows_index(TestIndex *index, int most_keys)
 		encoded &= index->columns[i].type->encoded;
 	if (coding.encoded != encoded)
 		elog(ERROR, "keys should be %s", encoded ? "encoded" : "tuples");
-	/* Any type works as a column of a tuple, too. */
+	/* Any type can be a column of a tuple. */
 	if (as_tuples)
 	{
 		memset(coding.encodings, LSM_ENC_NONE, sizeof(coding.encodings));
@@ -126,8 +126,8 @@ rows_describe(const TestIndex *index)
 /* --- rows ------------------------------------------------------------------------ */
 
 /*
- * Keys as cursors have them: aligned, with zero bytes behind, or as they lie on a page,
- * with nothing that may be touched behind them.
+ * Keys as cursors return them: aligned and followed by zero bytes; or as they lie on a page,
+ * followed by bytes that nobody may touch.
  */
 static void
 keep_entry(LsmEntry *entry)

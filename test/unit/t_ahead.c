@@ -1,6 +1,6 @@
 /*
- * t_ahead.c -- what the prefetching scan decides without a table: the queue of TIDs, the
- * depth, and which dead TIDs are worth telling the index.
+ * t_ahead.c -- decisions of the prefetching scan that need no table: the queue of TIDs, the depth,
+ * and which dead TIDs to report to the index.
  *
  * An array takes the place of the index.
  */
@@ -22,7 +22,7 @@ static int	given;
 static int	fetched;
 static IndexScanDescData scan;
 
-/* --- what the server would do ------------------------------------------------ */
+/* --- replacements of server functions ------------------------------------------ */
 
 BufferUsage pgBufferUsage;
 int			work_mem = 64;
@@ -121,7 +121,7 @@ test_index_order(void)
 	lsm_queue_free(&queue);
 }
 
-/* Takes all TIDs by page, and checks that no page comes twice in a round. */
+/* Take all TIDs by page, and check that no page comes twice in a round. */
 static void
 take_by_page(BlockNumber table_pages, const char *name)
 {
@@ -182,7 +182,7 @@ note(LsmReadPace *pace, int64 us, bool missed)
 	LsmReadWatch watch = {0};
 	instr_time	begin;
 
-	/* A time of `us` microseconds, in whatever unit instr_time has. */
+	/* A time of `us` microseconds, in the unit of instr_time. */
 	INSTR_TIME_SET_CURRENT(begin);
 	do
 	{
@@ -242,7 +242,7 @@ test_dead(void)
 	ok(lsm_dead_are_many(&dead), "16 of 100 are many");
 	dead.looked_up = 1000;
 	ok(!lsm_dead_are_many(&dead), "of 1000 they are few");
-	/* The same TID is kept once. */
+	/* A TID is stored only once. */
 	for (int i = 0; i < 16; i++)
 		lsm_dead_note(&dead, &tids[i]);
 	fetched = 0;

@@ -24,7 +24,7 @@ static TestIndex the_index;
 static TestRow rows[40];
 static int	row_count;
 
-/* Values for the first columns of a bound: mostly those that a row has. */
+/* Values for the first columns of a bound: mostly those of a row. */
 typedef struct Prefix
 {
 	int			columns;
@@ -39,7 +39,7 @@ pick_tie(void)
 	return chance(2) ? 1 : -1;
 }
 
-/* Of tuple keys a column may be compared with another type. */
+/* A column of a tuple key may be compared with another type. */
 static void
 pick_prefix(Prefix *p)
 {
@@ -83,7 +83,10 @@ compare_with_row(const TestRow *row, const TestRow *other, int tie)
 	return order != 0 ? order : tie;
 }
 
-/* Fences lead to leaves by separators, so a bound must not fall on different sides of them. */
+/*
+ * Separators lead to leaves, so a bound must compare with a separator as with the entries beside
+ * it.
+ */
 static void
 check_separators(const LsmBound *bound)
 {
@@ -165,7 +168,7 @@ check_key(LsmBound *bound)
 	check_separators(bound);
 }
 
-/* Some columns as codes, as scans with combinations have them, and the others as values. */
+/* Some columns as codes, as in scans with combinations, and the others as values. */
 static void
 check_joined(LsmBound *bound)
 {
@@ -207,13 +210,16 @@ check_order(void)
 	lsm_bound_set_entry(&bound, &rows[at].entry, tie);
 	lsm_bound_set_entry(&other, &rows[other_at].entry, other_tie);
 	order = rows_compare(&the_index, &rows[other_at], &rows[at]);
-	/* At the same entry the position before it comes first: that with the tie +1. */
+	/* At the same entry, the position before the entry comes first: the one with tie +1. */
 	if (order == 0)
 		order = sign_of(tie - other_tie);
 	props_expect(BOUND_ORDER, sign_of(lsm_bound_order(the_index.ks, &bound, &other)) == order,
 				 "rows %d and %d, %s", at, other_at, rows_describe(&the_index));
 
-	/* And where a bound of columns has that entry on one side, it has what is next to it. */
+	/*
+	 * If a bound of columns has the entry on one side, it has the adjacent position on the same
+	 * side.
+	 */
 	check_prefix(&bound);
 	props_expect(BOUND_ORDER, sign_of(lsm_bound_order(the_index.ks, &bound, &other)) ==
 				 sign_of(lsm_bound_compare(the_index.ks, &bound, &rows[other_at].entry)),
@@ -223,7 +229,7 @@ check_order(void)
 static void
 round_of_bounds(void)
 {
-	LsmBound	bound = {0};	/* used again and again, as scans do */
+	LsmBound	bound = {0};	/* reused, as scans do */
 
 	rows_index(&the_index, 4);
 	rows_make(&the_index, rows, lengthof(rows));

@@ -6,7 +6,7 @@
 
 #define MAX_ENTRIES 2000
 
-/* What the page should hold, in its order. */
+/* The expected entries of the page, in order. */
 typedef struct Stored
 {
 	uint8		key[40];
@@ -74,7 +74,7 @@ matches(void)
 			return false;
 		size += lsm_item_size(&e);
 	}
-	/* Items lie without gaps: what is freed can be used. */
+	/* Items lie without gaps, so freed space can be used. */
 	return size == LSM_PAGE_SPECIAL - ((PageHeader) page)->pd_upper;
 }
 
@@ -154,7 +154,7 @@ test_seal(void)
 	ok(matches() && count == 0, "also when none is left");
 }
 
-/* Items that overlap may be more than a page can hold, once each is written by itself. */
+/* Overlapping items may be more than a page can hold once each is written separately. */
 static bool
 items_fit(void)
 {
@@ -166,7 +166,9 @@ items_fit(void)
 	return size <= LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT;
 }
 
-/* Under the sanitizers: damage may give any answer, but touches nothing else. */
+/*
+ * Run under the sanitizers: damage may give any answer, but code touches nothing outside the page.
+ */
 static void
 test_damage(void)
 {
@@ -192,7 +194,10 @@ test_damage(void)
 		if (lsm_buffer_page_check(page) != NULL)
 			continue;
 		sound++;
-		/* As redo may, which looks at no checksum; the test goes on with the rest. */
+		/*
+		 * Redo may do this without checking the checksum. The test continues with the remaining
+		 * entries.
+		 */
 		if (rnd(2) == 0 && items_fit())
 			remove_some(rnd(50));
 	}

@@ -64,7 +64,7 @@ test_prefixes(void)
 		pa = lsm_key_prefix(a, alen);
 		pb = lsm_key_prefix(b, blen);
 		c = memcmp(a, b, Min(alen, blen));
-		/* A prefix that differs must differ as the keys do. */
+		/* If a prefix differs, it must order like the keys. */
 		if (pa != pb && c != 0)
 			order &= (pa < pb) == (c < 0);
 		while (shared < Min(alen, blen) && a[shared] == b[shared])

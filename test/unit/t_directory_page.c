@@ -7,7 +7,7 @@
 
 #define MAX_ITEMS 200
 
-/* What the page should hold. */
+/* The expected items of the page. */
 typedef struct Stored
 {
 	LsmSegment	segment;
@@ -63,7 +63,7 @@ random_entry(Stored *s, uint32 longest)
 	return entry;
 }
 
-/* Append something; false if the page says that there is no room. */
+/* Append an item. Returns false if the page reports that it has no room. */
 static bool
 append(uint32 longest, bool *good)
 {
@@ -77,7 +77,7 @@ append(uint32 longest, bool *good)
 	*good &= size == MAXALIGN(sizeof(LsmDirectoryItem) + s.low_keylen + s.high_keylen);
 	if (!lsm_directory_page_fits(page, size))
 	{
-		/* Then appending it, as a damaged record might, changes nothing. */
+		/* Then appending the item, as a damaged record might, changes nothing. */
 		if (lsm_page_entries == 0)
 			*good &= !lsm_directory_page_append(page, item, size) &&
 				memcmp(before, page, BLCKSZ) == 0;
@@ -192,7 +192,7 @@ test_settings(void)
 	lsm_page_entries = 0;
 }
 
-/* What redo might be told by a damaged record. */
+/* Changes that a damaged record might ask redo to make. */
 static void
 test_refusals(void)
 {
@@ -223,7 +223,7 @@ test_refusals(void)
 	ok(matches(), "a sound page is sound");
 }
 
-/* Flip bits, half of them where they change the meaning of many others. */
+/* Flip bits. Flip half of them where they change the meaning of many others. */
 static void
 damage_page(void)
 {
@@ -241,8 +241,8 @@ damage_page(void)
 }
 
 /*
- * Items that a page can have slots for.  A count that is larger is damage which
- * lsm_directory_page_check finds, and whoever reads a page has called that.
+ * The number of items for which a page has slots. A larger count is damage.
+ * lsm_directory_page_check finds it, and every reader of a page has called that function.
  */
 #define MOST_SLOTS ((int) ((LSM_PAGE_SPECIAL - LSM_DIRECTORY_DATA) / sizeof(uint16)))
 
@@ -253,9 +253,8 @@ items_to_try(void)
 }
 
 /*
- * Between guards and under the sanitizers: damage may give any answer, but
- * nothing beyond the page is touched, even where only the header was checked, as
- * in redo.
+ * Run between guards and under the sanitizers. Damage may give any answer, but code touches nothing
+ * beyond the page, even where only the header was checked, as in redo.
  */
 static void
 test_damage(void)

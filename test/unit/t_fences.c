@@ -1,4 +1,4 @@
-/* t_fences.c -- the fence pages that are reckoned are never fewer than there will be. */
+/* t_fences.c -- the estimated number of fence pages is never less than the actual number. */
 #include "tap.h"
 
 #include "backend.h"
@@ -10,10 +10,10 @@
 typedef enum Shape
 {
 	SHORT,
-	ANY,						/* up to the longest */
+	ANY,						/* up to the maximum length */
 	LONG,
-	FEW_LONG,					/* one in twenty is as long as can be */
-	FIRST_LONG					/* only the first one is */
+	FEW_LONG,					/* one in twenty has the maximum length */
+	FIRST_LONG					/* only the first has it */
 } Shape;
 
 static uint32
@@ -36,8 +36,8 @@ random_length(Shape shape, int i)
 }
 
 /*
- * Fence pages as they are written: each level in order, a page when the one before is
- * full, and the first entry of each page goes up.
+ * Count fence pages as they are written. Each level is written in order and begins a page when the
+ * previous one is full. The first entry of each page goes to the next level up.
  */
 static uint32
 write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
@@ -71,7 +71,10 @@ write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
 	return all;
 }
 
-/* Rounds in which too few pages are reckoned; and the most that are left over, of the leaves. */
+/*
+ * Returns the number of rounds with too few estimated pages. Sets *left_over to the largest excess,
+ * relative to the number of leaves.
+ */
 static int
 count_short(Shape shape, double *left_over)
 {

@@ -5,7 +5,7 @@
 
 #define CAPACITY ((int) LSM_LEAF_CAPACITY)
 
-/* A writer that knows nothing but how much is in its leaf, in bytes. */
+/* A writer that knows only how many bytes its leaf contains. */
 typedef struct Writer
 {
 	int			used;			/* of the open leaf */
@@ -29,8 +29,8 @@ close_leaf(Writer *w)
 }
 
 /*
- * A page with that much in it comes; `below`: some of the entries to come have
- * TIDs below the bases of pages that were copied.
+ * A page with `used` bytes arrives. `below`: some of the later entries have TIDs below the base of
+ * a copied page.
  */
 static void
 take(Writer *w, int used, bool own_base, bool alone, bool below)
@@ -56,7 +56,7 @@ take(Writer *w, int used, bool own_base, bool alone, bool below)
 	w->used += used;
 }
 
-/* Batches of so many pages, the last of them part-filled: a load in key order. */
+/* A load in key order: batches of `pages` pages, the last of them partly filled. */
 static Writer
 load(int pages, bool own_base)
 {
@@ -86,7 +86,7 @@ test_loads(void)
 	ok(w.worst <= 0.1, "batches of part of a page: a tenth unused at most");
 }
 
-/* Whatever comes, at any time: in pages of any fill, alone or not. */
+/* Pages of any fill come at any time, alone or not. */
 static void
 test_any(void)
 {
@@ -111,7 +111,7 @@ test_any(void)
 	ok(copies > 0, "and some are copied");
 }
 
-/* Much room that full leaves have left over is not all used up at once. */
+/* Full leaves leave much credit, but it is not all spent at once. */
 static void
 test_limit(void)
 {

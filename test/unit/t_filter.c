@@ -1,4 +1,4 @@
-/* t_filter.c -- filters know each key that they were made of, and few others. */
+/* t_filter.c -- filters have every key that they were built from, and few others. */
 #include "tap.h"
 
 #include "format/filter_page.h"
@@ -13,7 +13,7 @@ hash_of(uint64 key)
 	return lsm_filter_hash((const uint8 *) &key, sizeof(key));
 }
 
-/* Keys 0, 2, 4, ...; returns the pages. */
+/* Build the filter of keys 0, 2, 4, ... Returns the number of pages. */
 static uint32
 make(uint64 keys, int bits)
 {
@@ -40,7 +40,7 @@ has(uint64 key, uint32 count)
 	return lsm_filter_page_has(pages[place.page].data, &place, hash_of(key));
 }
 
-/* No key is missed; of others not more than so many in a thousand are taken for one. */
+/* No key is missed. Of 1000 other keys, at most `most` pass the filter. */
 static void
 test_answers(uint64 keys, int bits, double most)
 {
@@ -65,7 +65,7 @@ test_answers(uint64 keys, int bits, double most)
 	ok(good == count, "its pages are good");
 }
 
-/* A prefix is not taken for a key of the same bytes, nor for a prefix of other columns. */
+/* A prefix passes neither as a key of the same bytes nor as a prefix of other columns. */
 static void
 test_prefixes(void)
 {

@@ -1,7 +1,7 @@
 /*
- * t_job_edit.c -- what merges and VACUUM do to the manifest, in an index file in memory.
+ * t_job_edit.c -- how merges and VACUUM change the manifest, in an index file in memory.
  *
- * After each change the file is checked: whoever names a block, and what the sums say.
+ * After each change the test checks the users of each block and the sums of each run.
  */
 #include "tap.h"
 
@@ -23,7 +23,7 @@ find(uint64 run_id)
 	return lsm_meta_find(meta(), run_id);
 }
 
-/* Blocks in use, but for the fixed ones. */
+/* Blocks in use, without the fixed ones. */
 static uint32
 used_blocks(void)
 {
@@ -61,7 +61,7 @@ describe(LsmDirectoryEntry *entry, uint64 id, BlockNumber start, uint32 blocks, 
 	entry->high = file_key(high);
 }
 
-/* A run of one segment, as a batch or a seal leaves it. */
+/* Add a run of one segment, as a batch or a seal does. */
 static uint64
 add_run(int level, uint32 blocks, uint32 entries)
 {
@@ -91,7 +91,7 @@ begin(const uint64 *inputs, int count, int level)
 	return job;
 }
 
-/* A step that writes `used` of `want` blocks, with keys from low to high. */
+/* A step that reserves `want` blocks, writes `used` of them, with keys from low to high. */
 static bool
 take_step(uint64 job, uint32 want, uint32 used, uint64 low, uint64 high, const LsmTaken *taken,
 		  int taken_count, bool finished)
@@ -109,7 +109,7 @@ take_step(uint64 job, uint32 want, uint32 used, uint64 low, uint64 high, const L
 	return true;
 }
 
-/* A finished run with a directory: segments of 4 blocks, each with 100 keys. */
+/* Add a finished run with a directory. Its segments have 4 blocks and 100 keys each. */
 static uint64
 add_long_run(int level, int segments)
 {
@@ -133,7 +133,7 @@ bound_behind(uint64 key)
 	return bound;
 }
 
-/* The segments of a run that are still there. */
+/* The number of segments that are left of a run. */
 static int
 count_segments(uint64 run_id)
 {
@@ -213,7 +213,10 @@ test_reserve(void)
 	report_checks("each time the file is sound");
 }
 
-/* All reservations belong to one job that somebody is at: which cannot be, but for the test. */
+/*
+ * All reservations belong to one job that another process works on. This state exists only in the
+ * test.
+ */
 static void
 test_no_reservation(void)
 {
@@ -315,7 +318,7 @@ test_trim(void)
 	report_checks("each time the file is sound");
 }
 
-/* The first segment of a run behind a bound. */
+/* The first segment of a run after a bound. */
 static LsmFoundSegment *
 segment_from(uint64 run_id, const LsmBound *from)
 {
@@ -443,7 +446,7 @@ test_moved_owner(void)
 	report_checks("each time the file is sound");
 }
 
-/* Another process comes between VACUUM's search and its edit. */
+/* Another process acts between VACUUM's search and its edit. */
 static uint64 other_run;
 static uint64 other_job;
 
@@ -469,7 +472,7 @@ finish_run(void)
 		take_step(other_run, 4, 4, 1000 + i, 1000 + i, NULL, 0, i == 199);
 }
 
-/* The merge has passed the segment, and its blocks are free. */
+/* The frontier has passed the segment, and its blocks are free. */
 static void
 trim_and_finish(void)
 {
@@ -594,7 +597,7 @@ is_quiet(void)
 	return quiet;
 }
 
-/* All writers need the meta page.  Whoever locks it has read before what it needs. */
+/* All writers need the meta page. So whoever locks it must first read all other pages it needs. */
 static void
 test_no_reads_under_lock(void)
 {
@@ -624,7 +627,7 @@ test_no_reads_under_lock(void)
 	ok(is_quiet() && count_segments(inputs[0]) == 3, "trim");
 	other_run = inputs[0];
 	other_job = job;
-	/* The search above would read the page in. */
+	/* Search first, because the search reads the page into memory. */
 	found = first_segment(inputs[0]);
 	{
 		LsmWholeSegment whole = {.run_id = inputs[0],.page = found->page,.ordinal = found->ordinal};

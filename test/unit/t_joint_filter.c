@@ -1,4 +1,4 @@
-/* t_joint_filter.c -- small runs that join a filter, round by round. */
+/* t_joint_filter.c -- small runs that are added to a joint filter, round by round. */
 #include "tap.h"
 
 #include "backend.h"
@@ -9,13 +9,13 @@
 #define STEPS		600
 #define BITS		10
 
-/* A run has the keys first, first + 1, ... up to its number of them. */
+/* A run has `keys` keys: first, first + 1, ... */
 typedef struct Run
 {
 	LsmJointMember member;
 	uint64		first;
 	uint32		keys;
-	uint32		entries;		/* that are left, by its record */
+	uint32		entries;		/* left, according to the run record */
 } Run;
 
 static Run runs[RUNS];
@@ -59,7 +59,7 @@ knows(const Run *run)
 	return true;
 }
 
-/* Some runs are asked for keys, as small_runs.c does. */
+/* Look up keys in some runs, as small_runs.c does. */
 static int
 choose_runs(Run **chosen, uint64 *more, uint64 *all)
 {
@@ -114,7 +114,7 @@ test_rounds(void)
 			known &= lsm_joint_filter_has_member(&joint, &chosen[i]->member) && knows(chosen[i]);
 		}
 		fits &= joint.count <= joint.room;
-		/* Runs are merged, or a job takes some of their entries; later ones are smaller. */
+		/* Runs are merged, or a job takes some of their entries. Later runs are smaller. */
 		for (int i = 0; i < RUNS; i++)
 		{
 			if (rnd(10) == 0)

@@ -47,7 +47,10 @@ check_order(const TestRow *a, const TestRow *b)
 				 rows_describe(&the_index));
 }
 
-/* Encode into as many bytes as are asked for, so that the sanitizer sees the next one. */
+/*
+ * Encode into a buffer of the requested size, so that the sanitizer notices an access to the next
+ * byte.
+ */
 static uint8 *
 encode(LsmColumn *column, Datum value, bool isnull, uint32 *len)
 {
@@ -98,12 +101,12 @@ check_codes(LsmColumn *column, const TestRow *a, const TestRow *b, int i)
 	int			order = rows_compare_value(&the_index.columns[i], a->values[i], a->isnull[i],
 										   the_index.columns[i].type, b->values[i], b->isnull[i]);
 
-	/* Where all bytes that both have are the same, so must be the values and the lengths. */
+	/* If one code begins with the other, the values and the lengths must be equal. */
 	props_expect(CODES, sign_of(memcmp(a_code, b_code, Min(a_len, b_len))) == order &&
 				 (order != 0 || a_len == b_len), "column %d of %s", i, rows_describe(&the_index));
 }
 
-/* What filters that know prefixes, and those who ask them, rely on. */
+/* What filters with prefixes, and lookups in them, rely on. */
 static void
 check_prefixes(const LsmEntry *a, const LsmEntry *b, const TestRow *a_row, const TestRow *b_row)
 {
@@ -203,7 +206,7 @@ check_columns(LsmTupleMaker *maker, const TestRow *row)
 	int			count = 1 + pick(the_index.natts);
 	IndexTuple	tuple;
 
-	/* Of tuple keys and rests values are within the entry. */
+	/* The values of tuple keys and rests are within the entry. */
 	lsm_keyspace_deform(the_index.ks, &row->entry, count, values, isnull);
 	props_expect(DEFORM, same_columns(row, values, isnull, count), "%s", rows_describe(&the_index));
 
@@ -219,7 +222,7 @@ check_separator(const LsmEntry *left, const LsmEntry *right)
 {
 	LsmEntry	separator = *right;
 
-	/* As builder.c makes them. */
+	/* As builder.c makes the rests. */
 	separator.aligned = false;
 	if (the_index.ks->encoded && !lsm_key_equal(the_index.ks, left, right))
 	{

@@ -1,7 +1,7 @@
 /* t_leaf.c -- packed pages: building, decoding, trimming. */
 #include "leaf_shapes.h"
 
-/* Does the page hold just the stored entries whose keep flag is set? */
+/* Does the page hold exactly the stored entries whose keep flag is set? */
 static bool
 holds(int count, const bool *keep)
 {
@@ -101,7 +101,7 @@ test_delete(void)
 	}
 }
 
-/* Not in byte order, as keys compared by a function may be: 256 before 0. */
+/* Keys compared by a function may not be in byte order: 256 before 0. */
 static void
 test_pure_prefix_fits(void)
 {
@@ -163,8 +163,8 @@ test_resume(void)
 }
 
 /*
- * Merges go on with copies of leaves, in whatever mode those are; what comes
- * next need not fit it.
+ * Merges append to copies of leaves, whatever the leaf's mode. The next entries may not fit that
+ * mode.
  */
 static void
 test_resume_leaf(const Shape *shape)
@@ -199,7 +199,7 @@ test_resume_leaf(const Shape *shape)
 		if (!lsm_leaf_add(&b, &e))
 			break;
 		good &= n < 10 || lsm_leaf_add(&resumed, &e);
-		/* Entries of a frame may take bits only. */
+		/* The entries of a framed group may take only bits. */
 		good &= lsm_leaf_builder_unused(&b) < unused ||
 			(lsm_leaf_builder_unused(&b) == unused && mode.keylen > 0);
 		unused = lsm_leaf_builder_unused(&b);
@@ -209,7 +209,7 @@ test_resume_leaf(const Shape *shape)
 	snprintf(name, sizeof(name), "%s: a leaf that is resumed becomes the same", shape->name);
 	ok(good && n > 10 && holds(n, NULL) && memcmp(whole.data, page, BLCKSZ) == 0, name);
 
-	/* After half of the entries, one that is outside of the page's range. */
+	/* After half of the entries, add one outside the page's range. */
 	good = lsm_leaf_unused(page) < 700;
 	for (int side = 0; side < 3; side++)
 	{
@@ -240,7 +240,7 @@ test_resume_leaf(const Shape *shape)
 	ok(good, "what is unused where the number of entries is limited");
 }
 
-/* VACUUM may come between two steps; the builder goes on from what is left. */
+/* VACUUM may run between two steps. The builder continues with the remaining entries. */
 static void
 test_resume_after_delete(void)
 {
@@ -283,7 +283,7 @@ test_resume_after_delete(void)
 	ok(good, "a page that lost entries is resumed after the last one left");
 }
 
-/* Fence pages must branch, whatever the entries are. */
+/* A fence page has room for several children, whatever the entries. */
 static void
 test_largest_entries(void)
 {
@@ -309,7 +309,7 @@ test_largest_entries(void)
 	ok(good, "and come back");
 }
 
-/* Decoded keys are aligned and have zero bytes behind them, in little room too. */
+/* Decoded keys are aligned and followed by zero bytes, even in little room. */
 static void
 test_small_scratch(void)
 {
@@ -339,7 +339,7 @@ test_small_scratch(void)
 		}
 		good &= n > 0;
 
-		/* A longer key than there is room for is damage. */
+		/* A key longer than the available room is damage. */
 		shape.shared = shape.length;
 		shape.length = 1;
 		make_all(1, &shape);
@@ -351,7 +351,7 @@ test_small_scratch(void)
 	ok(refused, "a key that is longer than the index has is refused");
 }
 
-/* What frames are for: rows that came in together, integers as keys. */
+/* The purpose of framed groups: rows inserted together, integers as keys. */
 static void
 test_size(void)
 {
@@ -368,7 +368,7 @@ test_size(void)
 	ok(fixed > variable * 6 / 5, "frames save a sixth of the room");
 }
 
-/* TIDs that a leaf has no room for; the next one has. */
+/* A leaf rejects TIDs for which its coding has no room. The next leaf accepts them. */
 static void
 test_modes(void)
 {
@@ -408,7 +408,7 @@ test_modes(void)
 					continue;
 				break;
 			default:
-				/* The first block that does not fit in the bytes that there are. */
+				/* The first block that does not fit into this number of bytes. */
 				e.tid = ((uint64) base + (UINT64CONST(1) << (8 * tid_bytes - bits))) << 16;
 				tight &= bits > 8 * tid_bytes - 8 ||
 					(uint64) (last - base) << bits >> (8 * tid_bytes - 8) != 0;
@@ -429,7 +429,7 @@ test_modes(void)
 	ok(tight, "no byte is spent that no TID needs");
 }
 
-/* Where few keys have the length that was announced, the others are coded shorter. */
+/* If few keys have the announced length, the others get a shorter coding. */
 static void
 test_odd_keys(void)
 {
@@ -464,7 +464,7 @@ test_odd_keys(void)
 	}
 	ok(good, "frames are given up when they do not pay");
 
-	/* Nulls sort before or after all else: whole leaves of one short key. */
+	/* Nulls sort first or last, so whole leaves contain a single short key. */
 	memset(&b, 0, sizeof(b));
 	lsm_mode_init(&nulls);
 	nulls.keylen = 5;
@@ -486,7 +486,7 @@ test_join(void)
 	LsmLeafMode none;
 	bool		good;
 
-	/* They are compared as bytes, and end with padding. */
+	/* Modes are compared as bytes, and end with padding. */
 	memset(&none, 0, sizeof(none));
 	memset(&a, 0, sizeof(a));
 	lsm_mode_init(&none);

@@ -1,7 +1,7 @@
-/* t_leaf_damage.c -- packed pages: several groups in one go, headers, damage. */
+/* t_leaf_damage.c -- packed pages: several groups decoded at once, headers, damage. */
 #include "leaf_shapes.h"
 
-/* Headers that say what cannot be. */
+/* Headers with impossible contents. */
 static void
 test_headers(void)
 {
@@ -35,7 +35,7 @@ damage_page(void)
 {
 	for (int flips = 1 + rnd(4); flips > 0; flips--)
 	{
-		/* Half of them where they change the meaning of many others. */
+		/* Flip half of the bits where they change the meaning of many others. */
 		int			at = rnd(2) ? rnd(LSM_PAGE_SPECIAL - LSM_PAGE_CONTENT) : rnd(200);
 
 		block.data[LSM_PAGE_CONTENT + at] ^= 1 << rnd(8);
@@ -73,7 +73,9 @@ same_as_groups(Page page, int first, int last, const LsmGroup *many)
 	return at == many->count;
 }
 
-/* Several groups in one go, forward and backward, are what they are one by one. */
+/*
+ * Several groups decoded at once, forward and backward, equal the same groups decoded one by one.
+ */
 static void
 test_many_groups(void)
 {
@@ -101,7 +103,7 @@ test_many_groups(void)
 
 			forward &= n >= 1 && n <= last - first + 1 && many.count <= LSM_DECODED_ENTRIES &&
 				same_as_groups(page, first, first + n - 1, &many);
-			/* With room for their keys, short of none. */
+			/* Enough room for the keys, or one byte too little. */
 			if (longest <= 40)
 				several &= n == last - first + 1 || many.count + LSM_GROUP_ENTRIES > LSM_DECODED_ENTRIES ||
 					many.max_keylen > longest;
@@ -115,7 +117,7 @@ test_many_groups(void)
 	ok(several, "as many as there is room for");
 }
 
-/* Each page says whose it is, as it was begun with. */
+/* Each page names the owner with which it was begun. */
 static void
 test_owner(void)
 {
@@ -139,7 +141,9 @@ test_owner(void)
 	   "a rest that is no page number leads nowhere");
 }
 
-/* Under the sanitizers: damage may give any answer, but touches nothing else. */
+/*
+ * Run under the sanitizers: damage may give any answer, but code touches nothing outside the page.
+ */
 static void
 test_damage(void)
 {
@@ -174,7 +178,7 @@ test_damage(void)
 	ok(read > 1000, "damaged pages are read without going astray");
 }
 
-/* Redo removes entries from pages whose checksum nobody has looked at. */
+/* Redo removes entries from pages whose checksum nobody has checked. */
 static void
 test_damage_and_delete(void)
 {

@@ -18,7 +18,7 @@ start(BlockNumber self)
 	memset(used, true, fixed);
 }
 
-/* Set or clear, if all of the bits are the other way round; as the page should. */
+/* Set or clear bits as the page should: only if all of them have the opposite value. */
 static bool
 model_set(uint32 first, uint32 count, bool value)
 {
@@ -42,7 +42,7 @@ matches(void)
 	return true;
 }
 
-/* The first extent that is long enough, else the first one of the longest. */
+/* The first extent that is long enough, otherwise the first of the longest. */
 static bool
 model_find(uint32 from, uint32 to, uint32 want, uint32 least, uint32 *first, uint32 *count)
 {
@@ -134,7 +134,7 @@ test_borders(void)
 
 			start(lsm_region_start(1));
 			good &= lsm_map_set(page, first, n, true) && model_set(first, n, true) && matches();
-			/* Each bit at its ends is in use, and the ones beside it are not. */
+			/* The first and last block of each extent are in use, and their neighbors are not. */
 			refused &= !lsm_map_set(page, first, 1, true) && !lsm_map_set(page, first + n - 1, 1, true);
 			refused &= !lsm_map_set(page, first + n, 1, false);
 			good &= lsm_map_used_end(page, LSM_REGION_BLOCKS) == first + n;
@@ -203,7 +203,7 @@ test_find(void)
 	   first == LSM_REGION_BLOCKS - 3 && count == 3, "up to the end of the region");
 }
 
-/* Whatever is set and cleared: every question has the answer that an array gives. */
+/* After any sequence of sets and clears, every query gives the same answer as an array. */
 static void
 test_random(void)
 {
@@ -229,7 +229,7 @@ test_random(void)
 			taken = lsm_map_set(page, first, n, value);
 			sets &= taken == model_set(first, n, value);
 			changed += taken;
-			/* Who is refused gives up the whole change: the page is a copy. */
+			/* If a change is rejected, the caller discards all of it: the page is a copy. */
 			if (!taken)
 				block = before;
 			if (i % 20 == 0)

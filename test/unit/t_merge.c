@@ -129,13 +129,13 @@ source_close(LsmCursor *base)
 	((Source *) base)->closed = true;
 }
 
-/* The page is known by its number. */
+/* A page is identified by its number. */
 static Page
 source_page(LsmCursor *base, const LsmEntry **last)
 {
 	Source	   *s = (Source *) base;
 
-	s->refused = chance(8);		/* it has changed */
+	s->refused = chance(8);		/* the page has changed */
 	if (s->refused)
 		return NULL;
 	*last = &s->rows[page_end(s, s->page) - 1].entry;
@@ -151,7 +151,7 @@ source_skip_page(LsmCursor *base)
 	source_fill(base);
 }
 
-/* All pages that are left are one segment. */
+/* All remaining pages are one segment. */
 static bool
 source_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 {
@@ -168,7 +168,7 @@ source_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 static const LsmCursorOps source_ops = {source_seek, source_fill, source_close, source_page,
 source_skip_page, source_segment};
 
-/* Rows for all sources; sometimes each source has a range of its own. */
+/* Make rows for all sources. Sometimes each source has a range of its own. */
 static void
 make_sources(void)
 {
@@ -197,7 +197,7 @@ make_sources(void)
 
 /* --- what must hold ------------------------------------------------------------------ */
 
-/* The row that a seek finds, among all. */
+/* The row that a seek finds among all rows. */
 static int
 find(const LsmBound *from, bool forward)
 {
@@ -230,7 +230,7 @@ has_row(const Source *s, const TestRow *row)
 	return false;
 }
 
-/* Are the next rows, from `at` to that of this entry, all of one source? */
+/* Are the next rows, from `at` to the row of this entry, all from one source? */
 static bool
 are_next_of(const Source *s, int at, const LsmEntry *last)
 {
@@ -280,7 +280,7 @@ check_page(LsmCursor *merge, int *at)
 	return true;
 }
 
-/* Read on for a while. */
+/* Read a number of entries. */
 static void
 check_entries(LsmCursor *merge, bool ahead, int at, const LsmBound *limit, ScanDirection direction)
 {
@@ -290,7 +290,7 @@ check_entries(LsmCursor *merge, bool ahead, int at, const LsmBound *limit, ScanD
 
 	for (int i = 0; i < steps; i++)
 	{
-		/* Beyond the limit anything may come. */
+		/* Beyond the limit any entry may come. */
 		if (limit != NULL && (at < 0 || at >= all_count ||
 							  lsm_beyond(the_index.ks, limit, &all[at].entry, direction)))
 		{

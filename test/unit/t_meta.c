@@ -36,7 +36,7 @@ random_record(LsmRunRecord *run, uint64 run_id)
 	run->state = 1 + rnd(4);
 }
 
-/* The place of a reservation, or of the first one that is unused (0); -1: none. */
+/* The place of a reservation, or for 0 the first unused place; -1: none. */
 static int
 find_place(uint64 segment_id)
 {
@@ -48,7 +48,7 @@ find_place(uint64 segment_id)
 	return -1;
 }
 
-/* Reserve blocks, or give some back. */
+/* Reserve blocks, or release some. */
 static void
 random_reservation(uint64 *next_id)
 {
@@ -72,7 +72,7 @@ random_reservation(uint64 *next_id)
 	}
 }
 
-/* Add one random operation to the edit, and do the same to the model. */
+/* Add one random operation to the edit, and apply it to the model. */
 static void
 random_op(uint64 *next_id)
 {
@@ -172,7 +172,7 @@ test_limits(void)
 	lsm_edit_put(&edit, &run);
 	ok(!lsm_meta_apply(page, &edit), "and refuses one more");
 
-	/* A job with the most inputs that there can be. */
+	/* A job with the maximum number of inputs. */
 	lsm_meta_init(page, &coding);
 	for (int i = 0; i < LSM_MAX_JOB_INPUTS; i++)
 	{
@@ -273,7 +273,7 @@ random_segment(uint64 id)
 	return segment;
 }
 
-/* A record holds all of a segment, and sums of several. */
+/* A record holds all of one segment, or sums of several. */
 static void
 test_run_helpers(void)
 {
@@ -328,7 +328,7 @@ test_run_helpers(void)
 	ok(modes, "and the mode that they have in common");
 }
 
-/* An empty run, as the output of a job begins, has the mode of no entries. */
+/* An empty run, the initial output of a job, has the mode of no entries. */
 static void
 test_empty_run(void)
 {
@@ -348,7 +348,7 @@ test_empty_run(void)
 	lsm_segment_mode(&segment, &none);
 	ok(memcmp(&mode, &none, sizeof(mode)) == 0, "the first segment gives it its own");
 
-	/* A page of the write buffer that has no entries yet, as manifest/buffer_edit.c opens it. */
+	/* An empty page of the write buffer, as manifest/buffer_edit.c opens it. */
 	memset(&segment, 0, sizeof(segment));
 	segment.id = 51;
 	segment.blocks = segment.leaves = 1;

@@ -1,4 +1,7 @@
-/* t_near_leaf.c -- a seek goes back to the leaf before only if its position is surely there. */
+/*
+ * t_near_leaf.c -- a seek returns to the previous leaf only if its position is certainly on that
+ * leaf.
+ */
 #include "leaf_shapes.h"
 
 #include "key/keyspace.h"
@@ -14,7 +17,7 @@
 static LsmKeySpace keyspace = {.encoded = true};
 static uint8 key[sizeof(stored[0].key) + LSM_KEY_PAD];
 
-/* The key of an entry, or something like it; perhaps only its beginning. */
+/* The key of an entry, or a similar key, perhaps only its beginning. */
 static LsmBound
 pick_bound(int count)
 {
@@ -31,7 +34,7 @@ pick_bound(int count)
 	return bound;
 }
 
-/* Is a position behind the first entry and before the last one? */
+/* Is the position after the first entry and before the last? */
 static bool
 is_between(const LsmBound *bound, int count)
 {
@@ -42,7 +45,10 @@ is_between(const LsmBound *bound, int count)
 		lsm_bound_compare(&keyspace, bound, &last) > 0;
 }
 
-/* Of all shapes, only what is between the entries is covered.  Returns how often. */
+/*
+ * With keys of every shape, a leaf covers only positions between its entries. Returns how often it
+ * covers one.
+ */
 static int
 test_shape(const Shape *shape, bool *good)
 {
@@ -104,7 +110,7 @@ test_users(const Shape *shape)
 	ok(!covers_middle(&near, SEGMENT, USER + 1, count), "a leaf that was forgotten covers nothing");
 }
 
-/* VACUUM may have removed all entries, or a wrong page be read. */
+/* VACUUM may have removed all entries, or the page may be the wrong one. */
 static void
 test_bad_pages(void)
 {

@@ -1,4 +1,4 @@
-/* t_page.c -- what all pages have in common: header checks, the checksum. */
+/* t_page.c -- properties common to all pages: header checks, the checksum. */
 #include "tap.h"
 
 #include "format/leaf.h"
@@ -24,7 +24,7 @@ crc_fits(void)
 	return lsm_page_opaque(page)->crc == lsm_page_compute_crc(page);
 }
 
-/* Flip each bit of [from, to) in turn: is it noticed, or is it not? */
+/* Flip each bit of [from, to) in turn. Is each flip detected, or no flip, as expected? */
 static bool
 each_bit(int from, int to, bool noticed)
 {
@@ -63,7 +63,7 @@ test_checksum(void)
 	ok(lsm_page_opaque(page)->verified == 0, "a new checksum takes the hint away");
 }
 
-/* Is a page with a field of its header changed refused? */
+/* Is a page rejected after a change to a field of its header? */
 #define refused(field, value) \
 	(make_page(), ((PageHeader) page)->field = (value), lsm_page_check_header(page, 5) != NULL)
 
@@ -95,7 +95,7 @@ test_gate(void)
 	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) == 0 && crc_fits(), "and opens");
 }
 
-/* Noise behind a plausible header: only the checksum tells. */
+/* Noise after a plausible header: only the checksum detects it. */
 static void
 test_noise(void)
 {

@@ -1,4 +1,4 @@
-/* t_page_change.c -- changes of pages: whole ones, one by one, and damaged ones. */
+/* t_page_change.c -- changes of pages: complete, piece by piece, and damaged. */
 #include "tap.h"
 
 #include "backend.h"
@@ -31,7 +31,7 @@ add_op(LsmPageOpKind kind, const void *data, uint32 size)
 	change_size += size;
 }
 
-/* The data of an operation that suits a page of that kind; its size. */
+/* Data of an operation that suits a page of this kind. Returns its size. */
 static uint32
 random_data(LsmPageOpKind kind, char *data)
 {
@@ -90,7 +90,7 @@ random_data(LsmPageOpKind kind, char *data)
 	return 0;
 }
 
-/* Operations come to pages of their kind only; the first one may make it anew. */
+/* Operations apply only to pages of their kind. The first one may initialize the page. */
 static LsmPageOpKind
 random_kind(int family, bool first)
 {
@@ -106,8 +106,8 @@ random_kind(int family, bool first)
 }
 
 /*
- * A page is changed by one operation after the other, as in normal operation,
- * and its copy by the recorded changes, as in redo.
+ * Normal operation changes a page by one operation after the other. Redo applies the recorded
+ * changes to a copy.
  */
 static void
 test_model(void)
@@ -191,7 +191,7 @@ test_kinds(void)
 	   backend_count_free(page) == LSM_REGION_BLOCKS - 1, "or one of the map");
 }
 
-/* Each kind with data of another size than it has; and kinds that there are not. */
+/* Each kind of operation with data of a wrong size, and kinds that do not exist. */
 static void
 test_sizes(void)
 {
@@ -209,7 +209,7 @@ test_sizes(void)
 		{
 			char		before[BLCKSZ];
 
-			/* Any size that keeps the alignment is one that an item may have. */
+			/* Any size that keeps the alignment is possible for an item. */
 			if (other == size || (kind == LSM_OP_DIRECTORY_APPEND && other == MAXALIGN(other)))
 				continue;
 			memcpy(before, page, BLCKSZ);
@@ -226,7 +226,7 @@ test_sizes(void)
 	refused = true;
 	for (Size size = 0; size < change_size; size++)
 	{
-		/* The number of an edit alone is a change of nothing. */
+		/* An edit number without operations changes nothing. */
 		if (size != sizeof(uint64))
 			refused &= !lsm_page_apply(page, change, size);
 	}
@@ -234,7 +234,7 @@ test_sizes(void)
 	ok(lsm_page_apply(page, change, change_size), "a whole one is not");
 }
 
-/* Operations that do not fit the page, in the middle of sound ones. */
+/* Operations that do not fit the page, among sound ones. */
 static void
 test_misfits(void)
 {
@@ -272,8 +272,8 @@ test_misfits(void)
 }
 
 /*
- * Any bytes, and pages of any kind, whose headers are sound: a yes or a no, but
- * nothing beyond the page or the change is touched.
+ * Any bytes, and pages of any kind with sound headers. The function accepts or rejects the change,
+ * but touches nothing beyond the page or the change.
  */
 static void
 test_damage(void)
@@ -301,7 +301,7 @@ test_damage(void)
 			if (rnd(4) == 0)
 				change_size = rnd(change_size + 1);
 		}
-		/* The sanitizer knows where it ends. */
+		/* The sanitizer knows where the allocation ends. */
 		exact = malloc(change_size);
 		memcpy(exact, change, change_size);
 		if (lsm_page_apply(page, exact, change_size))

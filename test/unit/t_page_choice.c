@@ -1,4 +1,7 @@
-/* t_page_choice.c -- which open page a writer takes, when it opens another, when fewer are kept. */
+/*
+ * t_page_choice.c -- which open page a writer takes, when it opens another page, and when fewer
+ * stay open.
+ */
 #include "tap.h"
 
 #include "ingest/page_choice.h"
@@ -24,7 +27,7 @@ test_page(void)
 	ok(each_once, "each page once, whatever the backend's number");
 }
 
-/* Inserts until a page is opened, of which every n-th has to wait; 0: none is. */
+/* The number of inserts until a page is opened, if every n-th insert waits; 0: none is opened. */
 static int
 inserts_until_open(int every)
 {

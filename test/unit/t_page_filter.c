@@ -26,7 +26,7 @@ static TestRow rows[300];
 static PGAlignedBlock page;
 static LsmPageFilter filter;
 
-/* Insert a row where it belongs.  Returns false if the page is full. */
+/* Insert a row in order. Returns false if the page is full. */
 static bool
 insert_row(const TestRow *row)
 {
@@ -123,7 +123,7 @@ round_of_pages(void)
 			catch_up();
 	}
 	catch_up();
-	/* One lookup for each entry pays for anything. */
+	/* One lookup for each entry pays for any filter. */
 	for (int i = 0; i < 300 && filter.count < (uint32) lsm_buffer_page_count(page.data); i++)
 		catch_up();
 	props_expect(PAID, filter.room > 0 || lsm_buffer_page_count(page.data) == 0, "%d entries, count %u, %s", lsm_buffer_page_count(page.data), filter.count, rows_describe(&the_index));

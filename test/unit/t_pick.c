@@ -24,7 +24,7 @@ add(int level, LsmRunState state, uint32 blocks)
 	return run;
 }
 
-/* The output of a job that is under way. */
+/* The output of a job under way. */
 static LsmRunRecord *
 add_output(int level, uint32 blocks)
 {
@@ -54,7 +54,7 @@ remove_run(uint64 run_id)
 	}
 }
 
-/* The first job of inputs of that level or a higher one. */
+/* The first job whose inputs have this level or a higher one. */
 static bool
 pick(int from_level, LsmJob *job)
 {
@@ -63,7 +63,7 @@ pick(int from_level, LsmJob *job)
 	return lsm_pick_job(runs, count, 8, &place, job);
 }
 
-/* How many jobs there are in all, as those who merge go through them. */
+/* The number of jobs, counted in the way that a worker goes through them. */
 static int
 count_jobs(void)
 {
@@ -207,7 +207,7 @@ begin(LsmJob *job)
 	}
 }
 
-/* Finish it. */
+/* Finish the job. */
 static void
 install(const LsmJob *job)
 {
@@ -223,7 +223,7 @@ install(const LsmJob *job)
 	}
 }
 
-/* Are the inputs of a job alike, idle (or its own), known, and each there once? */
+/* Are the inputs of a job of the same kind, idle or its own, known, and each listed once? */
 static bool
 job_is_sound(const LsmJob *job, bool one_level)
 {
@@ -246,7 +246,7 @@ job_is_sound(const LsmJob *job, bool one_level)
 			(run->flags & LSM_RUN_MERGING) ||
 			(i > 0 && job->inputs[i] <= job->inputs[i - 1]))
 			return false;
-		/* Of one level, or of several below the output's or on it. */
+		/* All of one level, or of several levels up to the output's. */
 		if (run->level > job->level ||
 			(one_level && run->level != job->level - 1 && run->level != LSM_MAX_LEVEL - 1))
 			return false;
@@ -256,8 +256,8 @@ job_is_sound(const LsmJob *job, bool one_level)
 }
 
 /*
- * Any manifest that jobs can lead to: whatever is picked is sound, and when
- * the manifest is half full there is always something to do (I12).
+ * Every manifest that jobs can lead to: each picked job is sound, and a manifest that is half full
+ * always has a job to pick (I12).
  */
 static void
 test_random(void)
@@ -277,7 +277,7 @@ test_random(void)
 			count = 0;
 			add(0, LSM_RUN_OPEN, 1);
 		}
-		/* New runs, as CREATE INDEX and seals make them, and dropped ones. */
+		/* Runs are added as by CREATE INDEX and seals, and dropped. */
 		if (count < LSM_MAX_RUNS - 1)
 			add(rnd(4) ? 0 : rnd(LSM_MAX_LEVEL - 1), LSM_RUN_PACKED, 1 + rnd(100));
 		if (rnd(10) == 0 && runs[count / 2].job_id == 0 && runs[count / 2].state == LSM_RUN_PACKED &&
@@ -310,8 +310,8 @@ test_random(void)
 }
 
 /*
- * Seals one page after the other, with merges done at once: the number of runs
- * stays small, and each page is written about once for each level.
+ * Seals one page after the other, and merges at once. The number of runs stays small, and each page
+ * is written about once per level.
  */
 static void
 test_steady_load(void)
@@ -417,7 +417,7 @@ test_idle(void)
 	ok(!lsm_pick_idle_job(runs, count, 8, &job), "not while a job is under way");
 }
 
-/* Goes on with what test_idle has left: a job is under way. */
+/* Continues with the state that test_idle left: a job is under way. */
 static void
 test_under_way(void)
 {
@@ -477,7 +477,7 @@ test_settling(void)
 	   "segments are a 256th of a job, from 1 MB to 8 MB");
 }
 
-/* Bursts with pauses between them: few runs are left, at a bounded price. */
+/* Bursts with pauses between them: few runs are left, at a bounded cost. */
 static void
 test_bursts(void)
 {
@@ -515,7 +515,7 @@ test_bursts(void)
 
 static uint64 reads[LSM_MAX_RUNS];
 
-/* All that is there was read so often. */
+/* All runs were read this often. */
 static void
 set_reads(uint64 n)
 {

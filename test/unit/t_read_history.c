@@ -1,6 +1,6 @@
 /*
- * t_read_history.c -- how often an index was read since its runs were written, and
- * what is merged for its readers.
+ * t_read_history.c -- how often an index was read since its runs were written, and what workers
+ * merge for its readers.
  */
 #include "tap.h"
 
@@ -33,7 +33,7 @@ test_samples(void)
 static void
 test_precision(void)
 {
-	const uint64 step = 100;	/* reads between two looks */
+	const uint64 step = 100;	/* reads between two checks */
 	bool		least = true;
 	bool		precise = true;
 
@@ -48,7 +48,7 @@ test_precision(void)
 			uint64		since = lsm_read_history_since(&history, reads - age, reads);
 
 			least &= since <= age;
-			/* Classes are looked at in steps, and have a first one. */
+			/* The limit allows for the steps between checks and for the size of the first class. */
 			precise &= 3 * since + 3 * step + 2 * LSM_READ_FIRST >= age;
 		}
 	}
@@ -64,11 +64,11 @@ static LsmRunRecord runs[LSM_MAX_RUNS];
 static int	count;
 static uint64 next_id;
 static uint64 reads;			/* of the index */
-static uint64 paid;				/* for more than one run, in seeks */
+static uint64 paid;				/* extra seeks because of several runs */
 static uint64 merged;			/* blocks */
 static uint64 jobs;
 static uint64 looks;
-static uint64 wanted;			/* look after so many reads */
+static uint64 wanted;			/* reads until the next check */
 
 static void
 add(int level, uint32 blocks)
@@ -93,7 +93,7 @@ start(void)
 	wanted = READS_PER_LOOK;
 }
 
-/* Do a job, all at once. */
+/* Do a whole job at once. */
 static void
 merge(const LsmJob *job)
 {
@@ -112,7 +112,7 @@ merge(const LsmJob *job)
 	add(job->level, job->blocks);
 }
 
-/* What a worker does. */
+/* A worker's visit. */
 static void
 look(void)
 {
@@ -198,7 +198,7 @@ test_ingest(uint64 reads_per_run, uint32 least_blocks, uint32 most_blocks)
 	const int	rounds = 20000;
 	char		name[128];
 
-	/* How many runs are there without readers? */
+	/* How many runs would exist without readers? */
 	start();
 	for (int i = 0; i < rounds; i++)
 	{

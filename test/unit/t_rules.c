@@ -1,6 +1,6 @@
 /*
- * t_rules.c -- when workers are due, how many a database gets, what writers do themselves;
- * and all of it with a clock that is set back.
+ * t_rules.c -- when workers are due, how many a database gets, and what writers do themselves; all
+ * of it also with a clock that is set back.
  */
 #include "tap.h"
 
@@ -14,7 +14,7 @@
 
 static TimestampTz when;
 
-/* Is a worker due?  `when` is NOW plus a day unless the rule lowers it. */
+/* Is a worker due? Sets `when` to the time when one will be due, at most a day after NOW. */
 static bool
 is_due(bool now, bool when_idle, TimestampTz not_before, TimestampTz last_write, int idle_delay_ms)
 {
@@ -63,7 +63,7 @@ test_due(void)
 	   "a write just after we have read the clock is no such case");
 }
 
-/* The two rules that a worker asks must agree, or it would come again and again. */
+/* The two rules that a worker asks must agree. Otherwise workers would start again and again. */
 static void
 test_idle_agrees(void)
 {
@@ -114,7 +114,7 @@ test_workers(void)
 	   "none if nothing waits, or idle ones suffice");
 }
 
-/* Turns of a writer that seals so many pages one by one. */
+/* The number of turns that a writer takes while it seals pages one by one. */
 static int
 count_turns(int pressure, int level, uint64 seals)
 {
