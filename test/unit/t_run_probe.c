@@ -18,9 +18,9 @@
 /* Keys that are their bytes. */
 static LsmKeySpace bytes = {.encoded = true};
 
-/* --- habits ------------------------------------------------------------------- */
+/* --- habits: whether lookups ask a filter -------------------------------------- */
 
-/* Lookups until the filter is asked, which then says "perhaps". */
+/* The number of lookups until the filter is asked and answers "perhaps". */
 static int
 lookups_until_asked(LsmFilterHabit *habit)
 {
@@ -82,7 +82,7 @@ make_segments(int count, uint32 most_pages)
 	}
 }
 
-/* How often key i is in the lists, and whether that list may have it. */
+/* How often key i is in the lists, and whether its list's segment may have the key. */
 static int
 count_in_lists(int i, bool *right_list)
 {
@@ -156,7 +156,7 @@ typedef struct Range
 {
 	uint8		low[8];
 	uint8		high[8];
-	bool		is_free;		/* nothing is left of the segment */
+	bool		is_free;		/* no entry of the segment is left */
 } Range;
 
 static Range ranges[MOST_SEGMENTS];
@@ -208,7 +208,7 @@ probe_for(uint8 *key, uint64 number)
 	return probe;
 }
 
-/* The first segment that does not end before the key; the count if there is none. */
+/* The first segment that does not end before the key, or the count if there is none. */
 static int
 expected_segment(int count, const uint8 *key)
 {
@@ -265,7 +265,7 @@ test_walks(void)
 	ok(!lsm_walk_next(&walk) && !walk.valid, "a damaged item is noticed");
 }
 
-/* --- what is known ------------------------------------------------------------ */
+/* --- keys known to be absent -------------------------------------------------- */
 
 static LsmProbe known[200];
 static TestRow rows[lengthof(known)];
@@ -289,7 +289,7 @@ look_for_rows(const TestIndex *index, int count, LsmLookedFor *set)
 	return count;
 }
 
-/* Was a row's key looked for, and not found? */
+/* Was a lookup made for a row's key without finding it? */
 static bool
 was_absent(const TestIndex *index, const TestRow *row, int count)
 {

@@ -1,9 +1,9 @@
 /*
  * t_scale.c -- the directory and the space map at the size of 1 TB.
  *
- * Models of manifest/directory.c and manifest/space.c with the real pages, in
- * memory: who changes the policy there changes it here, too.  What counts is how many pages an operation looks at or changes, not
- * how long it takes.  docs/scale.md has the figures.
+ * Models of manifest/directory.c and manifest/space.c with the real pages, in memory. A change of
+ * the policy there must be made here as well. The test counts how many pages an operation reads or
+ * changes, not how long it takes. docs/scale.md has the figures.
  */
 #include "tap.h"
 
@@ -89,7 +89,7 @@ add_root(Tree *t, const LsmEntry *low, BlockNumber child)
 	LsmDirectoryEntry copy;
 	uint8		key[LSM_MAX_ENTRY_SIZE];
 
-	/* The pages may move when there is a new one. */
+	/* A new page may move the pages in memory. */
 	lsm_directory_page_get(tree_page(t, old), 0, &first);
 	copy = first;
 	memcpy(key, first.low.key, first.low.keylen);
@@ -146,7 +146,7 @@ append_segment(Tree *t, const LsmDirectoryEntry *entry)
 	add_root(t, &entry->low, child);
 }
 
-/* Items of a page that begin (by_high: end) before the key. */
+/* The number of a page's items that begin (by_high: end) before the key. */
 static int
 count_before(Page page, const uint8 *key, uint32 keylen, bool by_high)
 {
@@ -191,7 +191,7 @@ seek(Tree *t, BlockNumber block, int level, const uint8 *key)
 	return 0;
 }
 
-/* The key of a number: so many bytes, in the order of the numbers. */
+/* The key of a number: as many bytes as the test uses, in the order of the numbers. */
 static void
 make_key(uint8 *key, uint32 keylen, uint64 number)
 {
@@ -227,7 +227,10 @@ add_segments(Tree *t, int *most_changed, uint64 *changed)
 	}
 }
 
-/* Seek to each key that matters: is the right segment found?  And how many pages are read? */
+/*
+ * Seek to each key that matters. Does each seek find the right segment, and how many pages does it
+ * read?
+ */
 static bool
 seek_all(Tree *t, int *most_read)
 {
@@ -250,7 +253,7 @@ seek_all(Tree *t, int *most_read)
 	return good;
 }
 
-/* Nothing is left on a page, nor on those below: the item above it says so. */
+/* No segment is left on a page or on those below it. The item above the page says so. */
 static bool
 is_empty(Page page)
 {
@@ -265,7 +268,10 @@ is_empty(Page page)
 	return true;
 }
 
-/* As lsm_directory_prune does: what is empty is freed, but for the right edge.  True if the page is empty. */
+/*
+ * As lsm_directory_prune: free empty pages, except at the right edge. Returns true if the page is
+ * empty.
+ */
 static bool
 prune_below(Tree *t, BlockNumber block, int level, bool at_edge)
 {
@@ -287,7 +293,7 @@ prune_below(Tree *t, BlockNumber block, int level, bool at_edge)
 	return !at_edge && is_empty(page);
 }
 
-/* VACUUM empties the segments before one, by and by: old rows are deleted. */
+/* VACUUM empties the segments before a given one, step by step, as old rows are deleted. */
 static void
 empty_segments(Tree *t, uint64 empty)
 {
@@ -310,7 +316,10 @@ empty_segments(Tree *t, uint64 empty)
 	}
 }
 
-/* Pages that a seek to the very beginning reads; -1 if it does not find the first segment that is left. */
+/*
+ * The number of pages read by a seek to the very beginning; -1 if the seek does not find the first
+ * segment left.
+ */
 static int
 seek_first(Tree *t, uint64 first)
 {
@@ -369,7 +378,7 @@ test_version(void)
 /* --- the space map -------------------------------------------------------------- */
 
 #define REGIONS		2100		/* 1.02 TB */
-#define MORE_REGIONS 400		/* that the file may grow by in the test */
+#define MORE_REGIONS 400		/* that the test lets the file grow by */
 #define MOST_REGIONS 4			/* as in manifest/space.c */
 
 static char *map_pages;
@@ -414,7 +423,7 @@ search(uint32 region, BlockNumber from, BlockNumber to, uint32 want, BlockNumber
 	return *length >= want;
 }
 
-/* As find does; *next becomes where to look when there was nothing. */
+/* As find. Sets *next to the place where the search continues if it found nothing. */
 static uint32
 find(BlockNumber at, uint32 want, BlockNumber *start, BlockNumber *next)
 {
@@ -477,7 +486,10 @@ take(uint32 want, uint32 least, bool large, BlockNumber *start)
 		least = Min(least, Max(LSM_LEAST_EXTENT, want / 16));
 	if (length >= least)
 		next = *start + length;
-	/* Or else the next search goes on where this one ended: it must get round the file. */
+	/*
+	 * Otherwise the next search continues where this one ended, so that searches get round the
+	 * file.
+	 */
 	else
 		length = grow(want, least, start);
 	set_bits(*start, length, true);
@@ -496,7 +508,7 @@ give(BlockNumber start, uint32 length)
 	space.free_blocks += length;
 }
 
-/* Extents in use, first in, first out, about. */
+/* Extents in use, roughly first in, first out. */
 typedef struct Extent
 {
 	BlockNumber start;
@@ -554,9 +566,9 @@ free_run(Run *run)
 }
 
 /*
- * Merge runs into one: segments are written, and those of the inputs that they
- * have got past are freed; runs of one extent at the end.  percent: how much of
- * the inputs is left, since rows were deleted.
+ * Merge runs into one. Write the output's segments, and free the input segments behind the
+ * frontier; free runs of one extent at the end. percent: how much of the inputs remains after
+ * deletions.
  */
 static Run
 merge(Run *inputs, int count, int percent)
@@ -597,7 +609,7 @@ merge(Run *inputs, int count, int percent)
 static Run	levels[TOP_LEVEL][2 * FANOUT];
 static int	level_count[TOP_LEVEL];
 
-/* A batch comes in; levels that are full are merged. */
+/* Add a batch. Merge levels that are full. */
 static bool
 add_batch(uint64 *written)
 {
@@ -632,7 +644,7 @@ live_blocks(void)
 	return used;
 }
 
-/* The index as it is at first: segments of 8 MB, one behind the other. */
+/* The initial index: segments of 8 MB, one after the other. */
 static void
 fill_file(Run *top)
 {
@@ -652,8 +664,8 @@ fill_file(Run *top)
 }
 
 /*
- * Take the next part of the large run, as much as what has come in takes the
- * place of: rows are replaced, so that the index stays as large as it is.
+ * Take the next part of the large run. The new rows replace as many old ones, so the part has as
+ * many blocks as the new runs, and the index keeps its size.
  */
 static Run
 part_of(Run *top, uint64 blocks)
@@ -689,7 +701,7 @@ test_space(void)
 
 		if (!add_batch(&written))
 			continue;
-		/* The highest level is merged with a part of the large run, and half of that is left. */
+		/* The highest level is merged with a part of the large run. Half of the entries remain. */
 		memcpy(inputs, levels[TOP_LEVEL - 1], FANOUT * sizeof(Run));
 		level_count[TOP_LEVEL - 1] = 0;
 		inputs[FANOUT] = (Run) {0};

@@ -1,14 +1,14 @@
 /*
  * t_scale_merge.c -- merges of an index that grows to 10^12 entries.
  *
- * Records of runs as compact/pick.c sees them, no entries.  Runs arrive, and who
- * merges has done so many blocks of work for each block that arrived: jobs in
- * the order of schedule/worker.c, the lowest level first.  Where the manifest
- * gets full the writer merges as lsm_schedule_make_room does.
+ * Simulates run records as compact/pick.c sees them, without entries. Runs arrive. For each block
+ * that arrived, merges do a fixed number of blocks of work, on jobs in the order of
+ * schedule/worker.c, lowest level first. When the manifest is full, the writer merges as
+ * lsm_schedule_make_room does.
  *
- * What the lowest levels do is known: to be quick, where the fanout is small,
- * runs of a higher level arrive, and the records that there may be below count
- * as used.  docs/scale.md has the figures.
+ * The work of the lowest levels is known. To be fast where the fanout is small, runs of a higher
+ * level arrive, and the records that the lower levels may use count as used. docs/scale.md has the
+ * figures.
  */
 #include "tap.h"
 
@@ -17,15 +17,15 @@
 /* A thousand entries on a page. */
 #define TOTAL_BLOCKS UINT64CONST(1000000000)
 
-/* Arrivals between two rounds of work, of runs and of batches. */
+/* Arrivals between two rounds of work: runs, and batches. */
 #define CHUNK 4
 #define CHUNK_BATCHES 32
 
-/* When batches and pages are refused, and when there is room again. */
+/* Run counts at which batches and pages are refused, and at which there is room again. */
 #define FULL (LSM_MAX_RUNS - LSM_RUNS_RESERVE)
 #define ROOM (LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
-/* Of temporary space: 500 MB, of 8 TB. */
+/* Limit of temporary space: 500 MB, of 8 TB. */
 #define MOST_TEMPORARY 64000
 
 /* How runs arrive with a fanout. */
@@ -41,13 +41,13 @@ typedef struct Arrival
 typedef struct Figures
 {
 	uint64		arrived;		/* blocks */
-	uint64		written;		/* with what was written below */
+	uint64		written;		/* including what the lowest levels wrote */
 	int			most_runs;
 	int			full;			/* times that the manifest was full */
 	uint64		first_full;		/* blocks that had arrived then */
-	uint64		stall_sum;		/* blocks that writers merged then */
-	uint64		stall_most;		/* at once */
-	uint64		most_temporary; /* blocks that merges needed beside what is live */
+	uint64		stall_sum;		/* blocks merged by writers at those times */
+	uint64		stall_most;		/* the most at one time */
+	uint64		most_temporary; /* blocks that merges needed beside live ones */
 	bool		always_room;
 	bool		sound;
 } Figures;
@@ -73,7 +73,7 @@ add_run(int level, uint32 blocks, uint8 flags)
 	return run;
 }
 
-/* Records of the levels that are not simulated: nothing can be done about them. */
+/* Records of the levels that are not simulated. No merge can free them. */
 static void
 add_records_below(int n)
 {
@@ -106,9 +106,9 @@ find_run(uint64 run_id)
 }
 
 /*
- * Blocks that a job under way needs beside what is live: the segment that it writes, and
- * what is used up of an input but not free yet.  That is up to a segment, and all of an
- * input of a single one.
+ * Blocks that a job under way needs beside live ones: the segment that it writes, and the part of
+ * each input that it has passed but not freed. That part is at most one segment; for an input with
+ * one segment it is the whole segment.
  */
 static uint64
 temporary_of_job(const LsmRunRecord *output, uint64 total)
@@ -126,7 +126,7 @@ temporary_of_job(const LsmRunRecord *output, uint64 total)
 	return sum;
 }
 
-/* A job has got further.  Each output keeps what its job needs in `entries`. */
+/* Note that a job has made progress. Each output stores its job's temporary blocks in `entries`. */
 static void
 note_temporary(LsmRunRecord *output, uint64 total)
 {
@@ -141,7 +141,7 @@ note_temporary(LsmRunRecord *output, uint64 total)
 	figures.most_temporary = Max(figures.most_temporary, sum);
 }
 
-/* Begin a job, if it is not under way.  False if there is no record for its output. */
+/* Begin a job unless it is under way. Returns false if no record is free for its output. */
 static bool
 begin(LsmJob *job)
 {
@@ -176,7 +176,7 @@ finish(uint64 job_id)
 	find_run(job_id)->flags = 0;
 }
 
-/* Write so many blocks of a job at most; returns how many that were. */
+/* Write at most this many blocks of a job. Returns how many were written. */
 static uint64
 work_on(const LsmJob *job, uint64 most)
 {
@@ -191,7 +191,7 @@ work_on(const LsmJob *job, uint64 most)
 	return n;
 }
 
-/* As take_next_step in schedule/worker.c: the first job that there is, again and again. */
+/* As take_next_step in schedule/worker.c: always work on the first job. */
 static void
 work(int fanout, uint64 budget)
 {
@@ -225,7 +225,7 @@ make_room(int fanout)
 			break;
 		}
 		stall += work_on(&job, PG_UINT64_MAX);
-		/* A record for the output, and those of two inputs or more go. */
+		/* The output takes one record, and at least two inputs free theirs. */
 		figures.always_room &= count < before;
 	}
 	figures.always_room &= count < ROOM;
@@ -233,7 +233,7 @@ make_room(int fanout)
 	figures.stall_most = Max(figures.stall_most, stall);
 }
 
-/* Let runs arrive until the index has so many blocks. */
+/* Let runs arrive until the index has this many blocks. */
 static void
 load(const Arrival *a, uint64 until)
 {
@@ -312,7 +312,7 @@ test_fanout(const Arrival *a, double most_written)
 	ok(figures.written <= most_written * figures.arrived, name);
 }
 
-/* The fanout is altered when half of the entries are there. */
+/* The fanout changes when half of the entries have arrived. */
 static void
 test_altered(const Arrival *from, const Arrival *to, double most_written)
 {

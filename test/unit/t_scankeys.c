@@ -3,10 +3,9 @@
  *	  Properties of scan keys: a scan within the bounds, combinations and filters
  *	  that are made of conditions finds the rows for which all conditions hold.
  *
- * The scan here is that of scan/scan_search.c over an array of entries.  Where that may
- * choose to seek or to read on, this one chooses at random.  (How row comparisons get to a
- * scan before 18, planner/row_compare.c, is a matter of the executor: see rowcompare in
- * test/regress.)
+ * The scan here is that of scan/scan_search.c over an array of entries. Where that code may either
+ * seek or read on, this scan chooses at random. (The executor decides how row comparisons reach a
+ * scan before 18, see planner/row_compare.c and rowcompare in test/regress.)
  */
 #include "backend.h"
 #include "props.h"
@@ -61,7 +60,7 @@ static int	match_count;
 
 /* --- conditions, as SQL has them ------------------------------------------------- */
 
-/* A value to compare a column with: mostly one that is there. */
+/* A value to compare a column with: mostly one that exists. */
 static Datum
 pick_value(const TestColumn *column, const TestType *type)
 {
@@ -111,7 +110,7 @@ pick_condition(Condition *c)
 	c->types[0] = c->count > 0 ? c->types[0] : type;
 }
 
-/* Of a row comparison the first members that differ decide; null tells nothing. */
+/* The first members that differ decide a row comparison. With a null the result is unknown. */
 static bool
 row_holds(const Condition *c, const TestRow *row)
 {
@@ -247,11 +246,11 @@ describe(void)
 
 /* --- a scan ---------------------------------------------------------------------------- */
 
-/* Where it is: a row, or -1. */
+/* The scan's position: a row, or -1. */
 static int	at;
 static int	surely_in;
 
-/* The first row behind a bound, in a direction. */
+/* The first row after a bound, in a direction. */
 static int
 seek(const LsmBound *from, bool forward)
 {
@@ -264,7 +263,7 @@ seek(const LsmBound *from, bool forward)
 	return r;
 }
 
-/* What lies ahead, up to some row, is in the combination if that one is. */
+/* All entries up to the chosen row are in the combination if that row is. */
 static void
 look_ahead(int r, bool forward)
 {
@@ -280,7 +279,10 @@ look_ahead(int r, bool forward)
 		props_expect(HAS, lsm_combination_has(&copy, &rows[i].entry), "row %d, %s", i, describe());
 }
 
-/* Move on to an entry of a combination that passes the filters.  False: nothing is left. */
+/*
+ * Move on to an entry that is in a combination and passes the filters. Returns false if none is
+ * left.
+ */
 static bool
 find_match(bool forward)
 {
@@ -307,7 +309,7 @@ find_match(bool forward)
 				continue;
 			lsm_combination_bound(&keys, &next, forward);
 			to = seek(&next, forward);
-			/* Ends that cannot be compared: a row may be the bound, and the scan reads on. */
+			/* Ends that cannot be compared: a row may equal the bound, and the scan reads on. */
 			if (!the_index.ks->encoded && (to - at) * step <= 0)
 				continue;
 			if (!props_expect(PROGRESS, (to - at) * step > 0, "from row %d to %d, %s", at, to,
@@ -331,7 +333,7 @@ start_scan(bool forward)
 	return find_match(forward);
 }
 
-/* From the row that was found last to the next one, perhaps in the other direction. */
+/* Move from the last row found to the next one, perhaps in the other direction. */
 static bool
 go_on(bool forward, bool turned)
 {
@@ -367,7 +369,7 @@ check_scan(bool forward)
 	props_expect(FOUND, !found, "row %d found, and should not be, %s", at, describe());
 }
 
-/* A cursor that goes to and fro.  Beyond an end it begins there again. */
+/* A cursor that moves back and forth. Beyond an end it starts there again. */
 static void
 check_walk(void)
 {

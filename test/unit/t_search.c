@@ -1,4 +1,7 @@
-/* t_search.c -- searching packed pages: what is found, and as much around it as is wanted. */
+/*
+ * t_search.c -- searching packed pages: the search finds the right entry and decodes enough entries
+ * around it.
+ */
 #include "leaf_shapes.h"
 
 #include "segment/segment.h"
@@ -53,7 +56,10 @@ is_stored(const LsmEntry *e, int at)
 		memcmp(e->key, stored[at].key, e->keylen) == 0;
 }
 
-/* `pos` is the place of what is decoded; is it the right one, and is enough decoded? */
+/*
+ * `pos` is the position of the decoded entry. Is the position right, and are enough entries
+ * decoded?
+ */
 static bool
 found_right(int before, int group_begin, int group_end, int pos, int most, bool forward)
 {
@@ -127,7 +133,7 @@ test_leaf(const Shape *shape)
 	ok(backward, name);
 }
 
-/* As many separators as fit; the child of each is its number.  Returns how many. */
+/* Add as many separators as fit. The child of each is its number. Returns how many. */
 static int
 build_fence(int count)
 {
@@ -180,7 +186,9 @@ test_fence(const Shape *shape)
 	ok(good, name);
 }
 
-/* Under the sanitizers: damage may give any answer, but touches nothing else. */
+/*
+ * Run under the sanitizers: damage may give any answer, but code touches nothing outside the page.
+ */
 static void
 test_damage(void)
 {

@@ -40,7 +40,7 @@ static int	row_count;
 
 /* --- files in memory ---------------------------------------------------------- */
 
-/* Places are told as core does, by segment and offset, with small segments. */
+/* File positions as core has them, by segment and offset, with small segments. */
 #define SEGMENT_SIZE 10000
 #define MOST_FILES 16
 
@@ -177,7 +177,7 @@ shuffle(void)
 		order[i] = order[other];
 		order[other] = &rows[i];
 	}
-	/* Some rounds have rows in their order, or against it, but for a few perhaps. */
+	/* In some rounds the rows come in order or in reverse order, perhaps except for a few. */
 	if (chance(3))
 	{
 		bool		forward = chance(2);
@@ -235,7 +235,7 @@ sort_by_one(int property, Size memory)
 	lsm_sorter_end(sorter);
 }
 
-/* All but the first one sort a share, perhaps an empty one, and export it. */
+/* All participants but the first sort a share, perhaps an empty one, and export it. */
 static void
 sort_by_several(void)
 {

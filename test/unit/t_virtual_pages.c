@@ -148,7 +148,7 @@ check_ranges_apart(void)
 				 "from %d, key %d, %d pages", start, far, count);
 }
 
-/* Texts that a function compares: "caseless" of types.c, by their abbreviations. */
+/* Texts compared by a function, by their abbreviations: "caseless" of types.c. */
 static void
 check_texts_apart(void)
 {

@@ -23,7 +23,7 @@ done(void)
 	return tap_failed != 0;
 }
 
-/* A small generator with a seed of our own, so that runs are alike. */
+/* A small generator with its own seed, so that runs are reproducible. */
 static uint64 tap_state = 42;
 
 static inline uint32

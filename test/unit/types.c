@@ -26,7 +26,7 @@ enum
 	OTHER = 1, INTEGERS, FLOATS, STRINGS, PATTERNS, FOLDEDS, TIMES
 };
 
-/* Those that can be compared with others come first. */
+/* Types that can be compared with others come first. */
 const TestType test_types[] = {
 	{"int4", INT4OID, INTEGERS, F_BTINT4CMP, 0, true, SIGNED, 4, true, 'i'},
 	{"int8", INT8OID, INTEGERS, F_BTINT8CMP, 0, true, SIGNED, 8, true, 'd'},
@@ -196,7 +196,7 @@ compare_bytes(const TestType *left, Datum x, const TestType *right, Datum y)
 	return x_len < y_len ? -1 : x_len > y_len;
 }
 
-/* Local time is ahead of UTC by so much, in microseconds, before and after a jump. */
+/* Local time is ahead of UTC by these microseconds, before and after a jump. */
 int64		types_zone;
 static int64 zone_after;
 static int64 zone_jump;
@@ -242,7 +242,7 @@ types_instant(const TestType *type, Datum value, bool in_utc)
 	return t;
 }
 
-/* As core has them; a zone is that of types_pick_zone. */
+/* As core has them. The zone is that of types_pick_zone. */
 int
 timestamp_cmp_internal(Timestamp a, Timestamp b)
 {
@@ -379,7 +379,7 @@ types_identical(const TestType *type, Datum x, Datum y)
 
 /* --- functions ------------------------------------------------------------------------ */
 
-/* Numbers of functions that are not those of core: strategy (0: order), then the types. */
+/* Numbers of functions that do not follow core's: strategy (0: order), then the types. */
 #define FIRST_FUNCTION 1000000
 
 static Oid
@@ -410,7 +410,7 @@ types_holds(int strategy, int order)
 		strategy == 4 ? order >= 0 : order > 0;
 }
 
-/* An operator gives a boolean; a comparison any integer of the right sign. */
+/* An operator returns a boolean, a comparison any integer of the right sign. */
 Datum
 core_call(Oid function, Oid collation, Datum x, Datum y)
 {

@@ -14,7 +14,7 @@ typedef enum TestKind
 	UNSIGNED,
 	FLOAT,						/* NaN is above all, and equal to NaN; -0.0 equals 0.0 */
 	FIXED,						/* bytes */
-	STRING,						/* bytes but zero; the shorter one first */
+	STRING,						/* bytes except zero; the shorter one first */
 	FOLDED,						/* strings; case does not count */
 	BYTEA,						/* bytes; the shorter one first */
 	NAME,						/* a string of up to 63 bytes */
@@ -50,7 +50,7 @@ extern const int test_type_count;
 extern const TestType *types_find(Oid family, Oid oid);
 /* Any type; more often one that can be compared with others. */
 extern const TestType *types_pick(void);
-/* A type that can be compared with this one; mostly itself. */
+/* A type that can be compared with this one, mostly the same type. */
 extern const TestType *types_pick_other(const TestType *type);
 
 extern int	types_compare(const TestType *left, Datum x, const TestType *right, Datum y);
@@ -75,13 +75,13 @@ typedef __int128 Instant;
 
 extern Instant types_instant(const TestType *type, Datum value, bool in_utc);
 
-/* So much is local time ahead of UTC, in microseconds; perhaps another value after a jump. */
+/* Local time is ahead of UTC by this many microseconds; perhaps by another number after a jump. */
 extern int64 types_zone;
 extern void types_pick_zone(bool with_jump);
 
 /* values.c */
 extern Datum types_value(const TestType *type);
-/* A value that is near one of another type of the family. */
+/* A value near a value of another type of the family. */
 extern Datum types_value_near(const TestType *type, const TestType *other, Datum value);
 
 #endif

@@ -162,7 +162,7 @@ types_value_near(const TestType *type, const TestType *other, Datum value)
 	switch (type->kind)
 	{
 		case SIGNED:
-			/* Just out of the range of a shorter type, or near the value. */
+			/* Just outside the range of a shorter type, or near the value. */
 			if (type->length > other->length && chance(4))
 				return types_from_integer(type, (chance(2) ? UINT64CONST(1) : ~UINT64CONST(0)) <<
 										  (8 * other->length - pick(2)));
