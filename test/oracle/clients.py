@@ -1,7 +1,7 @@
 """Seeds with several clients at once, and seeds where the server is killed.
 
-The table has only the index under test.  What it returns is compared with a
-sequential scan in the same snapshot, and each client knows which of its rows
+The table has only the index under test. Its answers are compared with a
+sequential scan in the same snapshot. Each client also knows which of its rows
 must be there: those of its committed transactions, whatever happened since.
 """
 
@@ -37,7 +37,7 @@ PARALLEL = ("SET max_parallel_workers_per_gather = 2; "
 SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
            "SET max_parallel_workers_per_gather = 0")
 
-# What concurrency may do to an innocent statement.
+# Errors that concurrency may cause in a correct statement.
 CANCELLED = "57014"
 CONCURRENT = {CANCELLED, DUPLICATE, "40P01", "55P03"}
 
@@ -92,8 +92,8 @@ class ClientsRound:
         if not self.crash:
             return
         rng = self.rng
-        # The server's own check stumbles over a heap page that was truncated
-        # away and is zero again, unless full page images hide it.
+        # The server's own check fails on a heap page that was truncated away
+        # and is zero again, unless full page images hide the page.
         images, check = rng.choice((("on", "''"), ("off", "''"),
                                     ("on", "'all'"), ("on", "'all'")))
         self.server.stop()
@@ -107,7 +107,8 @@ class ClientsRound:
         self.reconfigured = True
 
     def period(self):
-        """Let everybody work for a while, perhaps until the server is killed."""
+        """Let all clients work for a while, perhaps until the server is
+        killed."""
         self.stopping.clear()
         housekeeper = Housekeeper(self)
         workers = self.clients + [housekeeper]
@@ -132,7 +133,8 @@ class ClientsRound:
             raise self.failures[0]
 
     def guard(self, worker):
-        """A worker's thread: faults end the seed, lost connections may not."""
+        """A worker's thread: a fault ends the seed; a lost connection may not.
+        """
         try:
             worker.work()
         except ConnectionLost as error:
@@ -152,9 +154,9 @@ class ClientsRound:
         how = self.rng.choice(("immediate", "backend", "all"))
         if how == "backend" and self.kill_backend():
             self.log.lines.append("-- a backend was killed here")
-            # The postmaster ends the others and recovers by itself.  Only
-            # when all have gone can we tell the recovered server from the
-            # one before.
+            # The postmaster ends the other processes and recovers by itself.
+            # The recovered server can be told from the old one only once all
+            # of them are gone.
             for thread in threads:
                 thread.join(60)
             self.stopping.set()
@@ -169,9 +171,9 @@ class ClientsRound:
         self.server.start()
 
     def kill_backend(self):
-        """Kill the process of some client; False if it has none."""
+        """Kill the process of some client. Return False if it has none."""
         connection = self.rng.choice(self.clients).connection
-        # Its id may be an old one: only children of our server are ours.
+        # Its id may be outdated: only children of our server are ours.
         if connection is None or connection.pid not in self.server.children():
             return False
         try:
@@ -214,11 +216,11 @@ class Checker:
         self.where = f" WHERE {layout.predicate}" if layout.predicate else ""
 
     def both(self, sql, mode):
-        """The rows as the table has them, and as the index finds them.
+        """The rows according to the table, and according to the index.
 
-        None if the table gives an error that random queries may give.  An
-        index must not give one where the table gave none.  Within a transaction
-        that is rolled back, and the settings with it.
+        None if the table gives an error that random queries may give. An index
+        must not give an error where the table gave none. Runs in a transaction
+        that is rolled back, which also restores the settings.
         """
         self.statistics.queries += 1
         self.connection.query(THROUGH_TABLE)
@@ -241,11 +243,12 @@ class Checker:
                            f"only the index says: {error}") from error
 
     def need_index(self, sql):
-        """Count whether the plan has our index.
+        """Count whether the plan uses our index.
 
-        It may not: after REINDEX it may be too new for our snapshot, and of
-        some random queries no condition can be used, as in k <> 1.  Where the
-        planner knows that there are no rows (k = NULL), it needs none.
+        It may not. After REINDEX the index may be too new for our snapshot.
+        Some random queries, such as k <> 1, have no condition that an index
+        can use. If the planner knows that there are no rows (k = NULL), it
+        needs no index.
         """
         plan = self.connection.query(f"EXPLAIN (COSTS OFF) {sql}").rows
         if any("One-Time Filter: false" in line for line, in plan):
@@ -305,14 +308,14 @@ class Checker:
             names = self.layout.index_only_columns()
             if names:
                 self.same_rows(f"SELECT {', '.join(names)} {source}", "only")
-            # A condition that all rows meet, so that there is a bitmap.
+            # A condition that all rows meet, so that a bitmap is possible.
             self.same_rows(f"SELECT id {source} {'AND' if self.where else 'WHERE'}"
                            f" ({self.any_key()})", "bitmap")
         self.snapshot(checks)
 
     def any_key(self):
-        """A condition on the first key that all rows meet, but for nulls of a
-        type whose nulls an index cannot look for."""
+        """A condition on the first key that all rows meet, except nulls of a
+        type whose nulls an index cannot search."""
         key = self.layout.keys[0]
         name = key.sql()
         if key.tests_null:
@@ -322,7 +325,7 @@ class Checker:
                 f" {name} {key.operator('>')} {value}")
 
     def no_twins(self):
-        """A unique index has let no key in twice."""
+        """A unique index has accepted no key twice."""
         if not self.layout.unique or self.layout.twins() is None:
             return
         self.connection.query(THROUGH_TABLE)
@@ -358,7 +361,7 @@ class Checker:
                            + difference(expected, got))
 
     def own_rows(self, client):
-        """The rows that this client has committed, found by the index."""
+        """The index finds the rows that this client has committed."""
         if self.layout.predicate:
             return
         self.connection.query(THROUGH_INDEX["index"])
@@ -379,7 +382,8 @@ class Checker:
                 f"{sorted({n for n in found if found.count(n) > 1})[:5]}")
 
     def slow_cursor(self):
-        """A cursor that is read while others go on, against its snapshot."""
+        """A cursor that is read while others change rows, compared with its
+        snapshot."""
         rng = self.rng
         names = self.layout.index_only_columns() or ["id"]
         mode = rng.choice(("index", "only"))
@@ -429,7 +433,7 @@ class Client:
         self.layout.id_step = self.step
         self.connection = None
         self.alive = set()          # ids of committed rows
-        self.pending = None         # the same, after the open transaction
+        self.pending = None         # the same, including the open transaction
         self.doubt = None           # None, "commit" or "prepare"
 
     def work(self):
@@ -458,7 +462,7 @@ class Client:
         self.connection.close()
 
     def transaction(self):
-        """Some changes, and one of the ways to end."""
+        """Some changes, then one of the ways to end a transaction."""
         rng = self.rng
         query = self.connection.query
         query(THROUGH_INDEX[rng.choice(tuple(THROUGH_INDEX))])
@@ -485,7 +489,8 @@ class Client:
                 self.insist("ROLLBACK")
 
     def insist(self, sql):
-        """Run what must not be given up because somebody cancels it."""
+        """Run a statement that must not be given up when somebody cancels it.
+        """
         while True:
             try:
                 return self.connection.query(sql)
@@ -557,7 +562,8 @@ class Client:
                                       f" 5 WHERE id IN ({listed})")
 
     def resolve(self, connection):
-        """After the server's end: which of the transactions took place?"""
+        """After the end of the server: which of the transactions were
+        committed?"""
         if self.doubt is None:
             return
         name = f"client{self.number}"
@@ -578,7 +584,7 @@ class Client:
 
 
 class Housekeeper:
-    """VACUUM and its like, all the time."""
+    """VACUUM and similar commands, all the time."""
 
     def __init__(self, owner):
         self.owner = owner
@@ -593,7 +599,7 @@ class Housekeeper:
                  (f"ANALYZE {TABLE}", 2), ("CHECKPOINT", 3),
                  (f"REINDEX INDEX {LSM}", 0.5),
                  (f"REINDEX INDEX CONCURRENTLY {LSM}", 1),
-                 # What cancelled ones have left.
+                 # What canceled commands have left.
                  (f"DROP INDEX IF EXISTS {LSM}_ccnew, {LSM}_ccold", 0.5)]
         if self.owner.options.am == "lsm":
             tasks += [(f"SELECT lsm_check('{LSM}'::regclass)", 3),
@@ -611,7 +617,8 @@ class Housekeeper:
 
 
 class Canceller:
-    """Interrupts the others in the middle of things, merges for instance."""
+    """Interrupts the others in the middle of their work, for instance merges.
+    """
 
     def __init__(self, owner, victims):
         self.owner = owner

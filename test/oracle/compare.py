@@ -1,4 +1,4 @@
-"""One seed: a random life of a table, and the same answers from both indexes."""
+"""One seed: a random life of a table, with the same answers from both indexes."""
 
 import random
 import re
@@ -9,7 +9,7 @@ from operations import Operations
 from pgwire import ConnectionLost, PgError
 from queries import FIXED_SETTINGS, CursorScript, QueryMaker
 
-# Errors of random statements that tell nothing about the index.
+# Errors of random statements that say nothing about the index.
 EXPECTED = {
     "22003",        # numeric value out of range
     "22008",        # datetime field overflow
@@ -24,13 +24,13 @@ EXPECTED_TEXTS = {
     "54000": re.compile(r"index row size (\d+) exceeds .*maximum (\d+) for|"
                         r"index row requires (\d+) bytes, .* is (\d+)"),
     "0A000": re.compile(r"cannot cluster on (invalid|partial) index"),
-    # What a cancelled REINDEX CONCURRENTLY has left.
+    # The rest of a canceled REINDEX CONCURRENTLY.
     "55000": re.compile(r"cannot check index"),
 }
 
 
 def is_expected(error, layout):
-    """Does this error of a random statement tell nothing about the index?"""
+    """Does this error of a random statement say nothing about the index?"""
     if error.sqlstate not in EXPECTED_TEXTS:
         return error.sqlstate in EXPECTED
     match = EXPECTED_TEXTS[error.sqlstate].match(error.message)
@@ -52,22 +52,22 @@ class Statistics:
 
     def __init__(self):
         self.queries = 0
-        self.queries_compared = 0   # by btree and lsm; the others by the table
+        self.queries_compared = 0   # with btree and lsm; the others with the table
         self.fetches = 0
         self.changes = 0
         self.other_plans = 0
         self.without_index = 0
         self.btree_wrong = 0    # answers that the table itself refutes
         self.index_due = 0      # queries of several clients that need the index
-        self.index_missed = 0   # and did not use it
-        self.counts = 0         # tries to compare the manifest's counts
+        self.index_missed = 0   # and those that did not use it
+        self.counts = 0         # attempts to compare the manifest's counts
         self.counts_given_up = 0
         self.errors = {}
         self.plan_samples = []
         self.shapes = []        # runs, deepest level, runs being built
 
     def too_little(self):
-        """Was less compared than should be?  What, if so."""
+        """Was less compared than required? If so, return the part that fell short."""
         found = []
 
         def limit(what, count, total, percent):
@@ -86,7 +86,7 @@ class Statistics:
 
 
 class SqlLog:
-    """All that was sent, as a script for psql."""
+    """All statements sent, as a script for psql."""
 
     def __init__(self):
         self.lines = []
@@ -132,9 +132,9 @@ class Round:
         return self.connection.query(sql)
 
     def run(self, sql, connection=None):
-        """A change; tells whether it went well.  Unknown errors are faults."""
+        """A change. Return whether it succeeded. Unknown errors are faults."""
         connection = connection or self.connection
-        # That rolls a failed transaction back, and raises no error.
+        # This rolls back a failed transaction and raises no error.
         futile = connection.status == "E" and sql.startswith("PREPARE")
         self.statistics.changes += 1
         try:
@@ -163,15 +163,14 @@ class Round:
         self.statistics.errors[key] = self.statistics.errors.get(key, 0) + 1
 
     def check_first(self, error):
-        """Is this index the one that is asked first, and not the other one?
+        """Is this index asked first, before the other one?
 
-        Rows are put into the indexes in the order of their OIDs.  An error of
-        the second one tells that the first one has missed a duplicate, or
-        that the second one sees one where there is none.
+        Core inserts rows into the indexes in the order of their OIDs. An error of the second index means that the first
+        one has missed a duplicate, or that the second one reports a duplicate that does not exist.
         """
         if self.connection.status == "E" or "could not create" in error.message:
             return
-        # Entries of ours may wait until the statement ends.
+        # Our entries may wait until the statement ends.
         if (f'"{BTREE}"' in error.message and self.options.am == "lsm"
                 and self.query("SHOW pg_lsm.batch_inserts").scalar() == "on"):
             return
@@ -183,7 +182,7 @@ class Round:
                            f"statement: {shorten(error.sql)}") from error
 
     def use(self, index):
-        """Let the planner see one of the two indexes only, or both (None)."""
+        """Let the planner see only one of the two indexes, or both (None)."""
         valid = "true" if index is None else f"indexrelid = '{index}'::regclass"
         self.query(f"UPDATE pg_index SET indisvalid = {valid} WHERE indexrelid"
                    f" IN ('{BTREE}'::regclass, '{LSM}'::regclass)")
@@ -286,12 +285,11 @@ class Round:
     def check_counts(self):
         """Nothing was interrupted here, so the manifest's counts are exact.
 
-        But for merges that are under way when VACUUM comes: what a step has
-        read and VACUUM, or a scan, removes meanwhile is counted off twice, or
-        not at all.  And VACUUM looks only if it has something to remove.
+        Merges under way during VACUUM are the exception. An entry that a step has read and that VACUUM or a scan then
+        removes is subtracted twice or not at all. And VACUUM looks only if it has something to remove.
         """
         if self.layout.unique:
-            return          # the row that is to be taken back may be refused
+            return          # the row to be rolled back may be rejected
         self.use(LSM)
         self.settings = {}
         self.statistics.counts += 1
@@ -306,7 +304,7 @@ class Round:
             entries = check_no_stale_entries(self.connection, self.layout)
             after = self.runs()
             if before is None or after is None or before.keys() != after.keys():
-                continue        # a worker was at it
+                continue        # a worker was merging
             told = sum(after.values())
             if told != entries:
                 raise Mismatch(f"the index has {entries} entries, but lsm_runs "
@@ -315,7 +313,7 @@ class Round:
         self.statistics.counts_given_up += 1
 
     def runs(self):
-        """Entries by run, as the manifest tells; None while some are merged."""
+        """Entries by run according to the manifest; None while some are merged."""
         rows = self.query("SELECT run_id, entries, state FROM "
                           f"lsm_runs('{LSM}'::regclass)").rows
         if any(state == "merging" for _, _, state in rows):
@@ -349,7 +347,7 @@ class Round:
                    if self.settings.get(name) != value]
         if changed:
             self.query("; ".join(changed))
-            # A rollback takes settings back, so remember only outside.
+            # A rollback restores settings, so remember them only outside.
             if self.connection.status == "I":
                 self.settings.update(settings)
             else:
@@ -381,7 +379,7 @@ class Round:
         if "INDEX" not in "".join(other_plan):
             self.statistics.without_index += 1
         same_plan = flat(plan) == flat(other_plan)
-        # By one index only: then the plans are not meant to be alike.
+        # With one index only, the plans need not be alike.
         if not same_plan and query.prefetch != "lsm":
             self.statistics.other_plans += 1
             if len(self.statistics.plan_samples) < 5:
@@ -404,11 +402,10 @@ class Round:
 
     @staticmethod
     def alike(query, expected, got):
-        """May different plans give these rows?
+        """May different plans return these rows?
 
-        With a LIMIT, and of equal values, one may show other rows than the
-        other.  But there are as many of them, and what they are ordered by is
-        the same, one by one.
+        With a LIMIT, or among equal values, two plans may show different rows. But the number of rows is the same, and
+        so are the ordering columns, row by row.
         """
         if not query.limited and not query.lossy:
             return sorted(expected, key=str) == sorted(got, key=str)
@@ -418,12 +415,11 @@ class Round:
                    for row, other in zip(expected, got))
 
     def btree_is_wrong(self, query, expected, got):
-        """Does the table itself give what lsm gives, and not what btree gives?
+        """Does the table itself agree with lsm and not with btree?
 
-        17 returns rows with a null k1 from a btree on (k0, k1 NULLS FIRST)
-        for k0 = ANY (...) AND k1 < x.  18 fails where it skips over timestamps
-        that it compares with timestamptz: it looks for the one that comes after
-        -infinity, which is out of range.
+        17 returns rows with a null k1 from a btree on (k0, k1 NULLS FIRST) for k0 = ANY (...) AND k1 < x. 18 fails
+        where it skips over timestamps that it compares with timestamptz: it computes the successor of -infinity, which
+        is out of range.
         """
         failed = expected == "error 22008" and self.version >= 180000
         if (isinstance(got, str) or self.connection.status == "E"
@@ -443,12 +439,10 @@ class Round:
     def loose(self, sql, plan):
         """May equal rows of two btrees come in different orders here?
 
-        Before 17 btree runs through the elements of an array one by one, and
-        so out of index order when the array is not on the first column.  The
-        planner knows, and sorts where order matters, but ties stay.
-        Processes of a parallel plan are faster or slower.  A scan by page takes
-        so many TIDs at a time, those of dead rows, too, and an index may be rid
-        of these while the other is not.
+        Before 17 btree processes the elements of an array one by one, and so out of index order if the array is not on
+        the first column. The planner knows this and sorts where order matters, but the order of ties remains. Processes
+        of a parallel plan vary in speed. A scan by page takes a fixed number of TIDs at a time, including those of dead
+        rows, and one index may have removed these while the other has not.
         """
         text = "".join(plan)
         if "Gather" in text or "by page" in text:
@@ -490,7 +484,7 @@ class Round:
         for index in (BTREE, LSM):
             declare = f"DECLARE {name}_{index} SCROLL CURSOR FOR {script.sql}"
             self.use(index)
-            # A cursor's plan may differ from that of the query by itself.
+            # A cursor's plan may differ from the plan of its query alone.
             plans.append(shape_of(self.query(
                 f"EXPLAIN (COSTS OFF) {declare}").rows, index))
             self.query(declare)
@@ -519,7 +513,7 @@ class Round:
                 self.query(f"CLOSE {name}_{index}")
 
     def change_under_cursor(self):
-        """Changes of this session, and of another one that commits them."""
+        """Changes by this session, and by another one that commits them."""
         rng = self.rng
         self.end_vacuum(0.03)
         if (rng.random() < 0.4 or self.vacuuming
@@ -531,26 +525,25 @@ class Round:
                        else "ROLLBACK TO under")
             return
         kind = rng.random()
-        # A key that this session has inserted would make us wait, too.
+        # A key that this session has inserted would make the other one wait.
         if kind < 0.35 and not self.layout.unique:
             rows = [self.layout.row_sql() for _ in range(rng.randint(1, 40))]
             self.run(f"INSERT INTO {TABLE} VALUES {', '.join(rows)}",
                      self.other)
         elif kind < 0.65:
-            # What this session has locked must not make us wait for it.
+            # The other session must not wait for rows that this session has locked.
             self.run(f"DELETE FROM {TABLE} WHERE ctid = ANY (ARRAY(SELECT ctid"
                      f" FROM {TABLE} WHERE {self.operations.some_rows()}"
                      f" FOR UPDATE SKIP LOCKED))", self.other)
         else:
-            # VACUUM has to wait for the pages that our cursors rest on, so
-            # go on while it runs.
+            # VACUUM has to wait for the pages on which our cursors stand, so continue while it runs.
             self.statistics.changes += 1
             self.other.start(f"VACUUM (INDEX_CLEANUP ON) {TABLE}")
             self.vacuuming = True
             self.end_vacuum(0.03)
 
     def end_vacuum(self, seconds=None):
-        """Take the answer of the VACUUM that runs, or see that it still does."""
+        """Take the result of the running VACUUM, or note that it still runs."""
         if not self.vacuuming:
             return
         if seconds is not None and self.other.busy(seconds):
@@ -562,8 +555,8 @@ class Round:
 def vacuum_all(connection):
     """VACUUM until no dead row is left.
 
-    A worker that looks at the index has a snapshot for some milliseconds, and
-    what VACUUM meets meanwhile it has to leave.
+    A worker that looks at the index holds a snapshot for some milliseconds. VACUUM must keep the dead rows that it
+    meets meanwhile.
     """
     for _ in range(200):
         connection.query("SELECT pg_stat_force_next_flush()")
@@ -576,10 +569,9 @@ def vacuum_all(connection):
 
 
 def check_no_stale_entries(connection, layout):
-    """After VACUUM, with nobody else about, each row has exactly one entry.
+    """After VACUUM, with no other session active, each row has exactly one entry.
 
-    An entry more is one that some VACUUM has missed; its TID will be another
-    row's one day.
+    An additional entry is one that some VACUUM has missed. Its TID will one day belong to another row.
     """
     query = connection.query
     vacuum_all(connection)
@@ -603,7 +595,7 @@ def check_no_stale_entries(connection, layout):
 def shape_of(plan, index):
     """The nodes of a plan, without conditions and the index's name.
 
-    A scan that prefetches is like one that does not, if it keeps the order.
+    A prefetching scan equals a plain scan if it keeps the order.
     """
     shape = []
     for number, (line,) in enumerate(plan):
@@ -617,7 +609,7 @@ def shape_of(plan, index):
 
 
 def flat(shape):
-    """It does not count how deep a node is."""
+    """The depth of a node does not matter."""
     return [line.strip().removeprefix("->").strip() for line in shape]
 
 
@@ -626,7 +618,7 @@ def shorten(text, limit=600):
 
 
 def difference(expected, got):
-    """Where two answers part."""
+    """The place where two answers differ."""
     if isinstance(expected, str) or isinstance(got, str):
         return (f"btree: {expected if isinstance(expected, str) else 'rows'}\n"
                 f"tested: {got if isinstance(got, str) else 'rows'}")

@@ -1,7 +1,7 @@
-"""Types with their values: small domains, edges, and equal but not identical.
+"""Types with their values: small domains, edge cases, and equal values that are not identical.
 
-A value is the text that PostgreSQL reads it from.  Each type makes values from
-a random source; `long` is the length that strings may have.
+A value is its text form, as PostgreSQL reads it. Each type makes values from
+a random source; `long` is the maximum length of strings.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ CREATE TYPE odd AS (n numeric, f float8, i interval, c char(3), p pair);
 CREATE DOMAIN prices AS numeric[];
 """
 
-# What a server cannot make is not used.
+# Types that the server cannot create are not used.
 OPTIONAL_SETUP = """
 CREATE COLLATION caseless (provider = icu, locale = 'und-u-ks-level2',
                            deterministic = false);
@@ -43,7 +43,7 @@ class DataType:
 
     @property
     def cast(self):
-        """The type to give literals; char and bit would mean length one."""
+        """The type for literals; plain char and bit would have length one."""
         return {"char(8)": "bpchar", "varchar(20)": "text",
                 "numeric(12,2)": "numeric"}.get(self.sql, self.sql)
 
@@ -104,7 +104,7 @@ def _numeric(rng, _long):
 
 
 def _small_numeric(rng, _long):
-    """Of up to ten digits before the point; NaN, but no infinities."""
+    """Up to ten digits before the point; NaN, but no infinities."""
     if rng.random() < 0.1:
         return rng.choice(("NaN", "9999999999.99", "-9999999999.99", "0.01",
                            "-0.01", "100", "10000"))
@@ -411,9 +411,9 @@ TYPES = (
     DataType("tid", "tid", _tid),
 )
 
-# IS NULL means something else of these.
+# IS NULL means something else for these types.
 COMPOSITES = ("pair", "odd", "title")
 
-# The ones that real tables have most; half of all columns are of these.
+# The types that are most common in real tables. Half of all columns use them.
 COMMON = ("int4", "int8", "text", "timestamptz", "numeric", "float8", "uuid",
           "text_icu", "int2", "date", "bytea", "bool")

@@ -98,8 +98,8 @@ class Key:
 
     @property
     def tests_null(self):
-        """Can an index answer IS NULL?  Of a composite value that is about its
-        fields."""
+        """Can an index answer IS NULL? For a composite value, IS NULL concerns
+        its fields."""
         return not (self.is_column and self.sql_type in COMPOSITES)
 
     def sql(self, alias=""):
@@ -174,7 +174,7 @@ class Layout:
             usable = [t for t in usable if t.name in types]
         self.columns = self._random_columns(usable)
         self._random_index()
-        # Half of those that are unique call nulls equal.
+        # Half of the unique indexes treat nulls as equal.
         self.unique = rng.choices(("", "UNIQUE", "UNIQUE NULLS NOT DISTINCT"),
                                   (6, 1, 1))[0]
         self.persistence = rng.choices(("", "UNLOGGED ", "TEMP "),
@@ -214,7 +214,8 @@ class Layout:
             self.predicate = rng.choice(
                 ("sel < 6", "sel <> 3", f"{chosen[0].name} IS NOT NULL"))
 
-        # With few bits filters are often wrong: they may be only in one way.
+        # With few bits filters often answer "perhaps" wrongly, but never
+        # "absent".
         self.filter_bits = rng.choice((None, None, 0, 1, 2, 32))
         self.filter_prefix = rng.choice((None, None, None, 0, 1, 2))
 
@@ -287,8 +288,8 @@ class Layout:
         return "\t".join(copy_field(value) for value in self.row())
 
     def twins(self):
-        """A query for keys that several rows have; None if GROUP BY is another
-        equality than the index's."""
+        """A query for keys that several rows have. None if GROUP BY uses
+        another equality than the index."""
         if any(key.is_column and key.type.opclass == "record_image_ops"
                for key in self.keys):
             return None

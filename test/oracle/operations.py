@@ -33,7 +33,7 @@ class Operations:
         rng.choices([c for c, _ in choices], [w for _, w in choices])[0]()
 
     def insert_unless_there(self):
-        """Rows some of whose keys are there, perhaps."""
+        """Rows, some of whose keys may exist."""
         rows = [self.layout.row_sql()
                 for _ in range(self.rng.choice((1, 1, 5, 30, 60)))]
         self.run(f"INSERT INTO {TABLE} VALUES " + ", ".join(rows)
@@ -53,7 +53,7 @@ class Operations:
                   [self.layout.row_copy() for _ in range(count)])
 
     def duplicate(self):
-        """Rows with the keys of others."""
+        """Rows with the keys of other rows."""
         names = ", ".join(self.layout.column_names())
         self.run(f"INSERT INTO {TABLE} ({names}) SELECT {names} FROM {TABLE}"
                  f" WHERE {self.some_rows()} ORDER BY id, ctid"
@@ -76,7 +76,7 @@ class Operations:
         self.run(f"DELETE FROM {TABLE} WHERE {self.some_rows()}")
 
     def change_by_key(self):
-        """Change rows that are found through an index."""
+        """Change rows that an index scan finds."""
         where = self.maker.where() or f" WHERE {self.some_rows()}"
         limited = (f"ctid = ANY (ARRAY(SELECT ctid FROM {TABLE}{where}"
                    f" LIMIT {self.rng.choice((1, 5, 40))}))")
@@ -117,8 +117,8 @@ class Operations:
     def block(self, inside=None, prepared=None):
         """A transaction with savepoints, then commit, abort or prepare.
 
-        `inside` is called between the changes; it may change pg_index, whose
-        rows a prepared transaction would keep locked.  `prepared` is called
+        `inside` is called between the changes. It may change pg_index, whose
+        rows a prepared transaction would keep locked. `prepared` is called
         while the transaction is prepared.
         """
         rng = self.rng
@@ -215,7 +215,7 @@ class Operations:
             f"ALTER TABLE {TABLE} ALTER COLUMN id TYPE int4 USING id + 0")))
 
     def delete_most(self):
-        """Leaves runs and pages that are empty after VACUUM."""
+        """Leave empty runs and pages after VACUUM."""
         rng = self.rng
         self.run(rng.choice((
             f"DELETE FROM {TABLE}",

@@ -147,7 +147,7 @@ class Run:
                  if mode != "compare" else ""))
         print("last lines of the server's log:")
         print(self.server.log_tail(), flush=True)
-        # What is left behind must not make the next seed fail.
+        # Leftovers must not make the next seed fail.
         self.new_server()
 
     def mode(self, mode, seconds):
@@ -203,7 +203,7 @@ def main():
     modes = list(SHARES) if options.mode == "all" else [options.mode]
     total = sum(SHARES[mode] for mode in modes)
     run = Run(options)
-    # Leave no server behind when we are told to go.
+    # Leave no server behind when terminated by a signal.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     print(f"oracle: first seed {options.seed}, modes {', '.join(modes)}",
           flush=True)

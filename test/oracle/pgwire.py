@@ -25,7 +25,7 @@ class PgError(Exception):
 
 
 class ConnectionLost(Exception):
-    """The server went away, or refused us."""
+    """The server closed the connection or rejected it."""
 
 
 class Result:
@@ -86,7 +86,7 @@ class Connection:
         self._started = sql
 
     def busy(self, seconds=0):
-        """Is the started statement still without any answer?"""
+        """Has the started statement not answered yet?"""
         ready = select.select([self._socket], [], [], seconds)[0]
         return not ready
 

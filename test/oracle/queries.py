@@ -12,7 +12,7 @@ SCAN_MODES = {
 
 
 class Query:
-    """A statement, the settings it runs under, and what may be compared."""
+    """A statement, its settings, and what of its rows may be compared."""
 
     def __init__(self, sql, mode="index", join=None, work_mem="4MB",
                  limited=False, lossy=False, ordered=()):
@@ -22,19 +22,20 @@ class Query:
         self.limited = limited
         # but the same values in these columns of the output.
         self.ordered = ordered
-        # Of equal values one is shown, and another plan may show another.
+        # One of several equal values is shown; another plan may show a
+        # different one.
         self.lossy = lossy
-        # Has it a condition, or an order, for which the planner would take an
-        # index?
+        # Does it have a condition or an order for which the planner would use
+        # an index?
         self.for_index = True
-        # Through which indexes pages are prefetched: neither, lsm, or both.
+        # Which indexes use prefetching: neither, lsm, or both.
         self.prefetch = "neither"
         index, only, bitmap = SCAN_MODES[mode]
         self.settings = {
             "enable_indexscan": index,
             "enable_indexonlyscan": only,
             "enable_bitmapscan": bitmap,
-            # Only bitmaps are sorted; else the index's order is what we want.
+            # Sort only for bitmaps. Otherwise the index must give the order.
             "enable_sort": "on" if mode == "bitmap" else "off",
             "enable_mergejoin": "on" if join in (None, "merge") else "off",
             "enable_nestloop": "on" if join in (None, "loop") else "off",
@@ -43,18 +44,18 @@ class Query:
         self.set_workers(0)
 
     def set_workers(self, workers):
-        """More than none: a parallel plan, if there is one."""
+        """If not zero: use a parallel plan if possible."""
         self.settings.update({
             "max_parallel_workers_per_gather": workers,
             "parallel_leader_participation": "off" if workers == 2 else "on",
-            # Tables are small: make what can be divided look the cheapest.
+            # Tables are small, so make parallel plans look cheapest.
             "random_page_cost": 0 if workers else 4,
             "seq_page_cost": 0 if workers else 1,
             "cpu_operator_cost": 0 if workers else 0.0025,
         })
 
 
-# Types of which equal values are written alike.
+# Types whose equal values have the same text.
 LOOK_ALIKE = {"int2", "int4", "int8", "oid", "bool", "date", "timestamp",
               "timestamptz", "time", "uuid", "text", "name", "bytea", "macaddr"}
 
@@ -170,7 +171,7 @@ class QueryMaker:
         return f"{text} {key.operator(sign)} {key.literal(rng)}"
 
     def ordered_pair(self, key):
-        """Two constants; numbers in order, others as they come."""
+        """Two constants; numbers in order, others in any order."""
         rng = self.rng
         values = [key.column.probe(rng), key.column.probe(rng)]
         try:
@@ -227,7 +228,7 @@ class QueryMaker:
     def ordered(self, output):
         """Columns of the output that the latest ORDER BY clause determines.
 
-        Those of the leading keys of which equal values look alike.
+        These are the leading keys, as long as equal values look alike.
         """
         names = output.split(", ")
         found = []
@@ -268,8 +269,8 @@ class QueryMaker:
         query = Query(f"SELECT {output} FROM {TABLE}{where}{order}{limit}",
                       mode, limited=bool(limit), ordered=self.ordered(output),
                       work_mem=self.rng.choice(("4MB", "64kB")))
-        # A bitmap takes a condition; an index-only scan is taken for its
-        # columns alone, too.
+        # A bitmap scan needs a condition. The planner may also choose an
+        # index-only scan because of its columns.
         query.for_index = bool(where) or mode != "bitmap" and (
             bool(order)
             or mode == "only" and bool(self.layout.index_only_columns()))
@@ -332,7 +333,7 @@ class QueryMaker:
                            for n in range(self.rng.randint(1, 12)))
         sign = key.operator(self.rng.choice(("=", "=", "=", "<", ">=")))
         where = self.where("t.").replace(" WHERE ", " AND ", 1)
-        # A name of its own for the value's column keeps collations apart.
+        # A separate name for the value's column keeps collations apart.
         sql = (f"SELECT v.n, {self.output(mode, 't.')} FROM "
                f"(VALUES {values}) AS v(n, x) JOIN {TABLE} ON "
                f"{key.sql('t.')} {sign} v.x{where} LIMIT 1500")
@@ -351,7 +352,7 @@ class QueryMaker:
         return Query(sql, "index", join="loop", limited=True)
 
     def row_compare(self):
-        """A comparison of some neighbouring columns, perhaps after equal ones."""
+        """A comparison of some adjacent columns, perhaps after equal ones."""
         rng = self.rng
         keys = [key for key in self.keys if key.operator("<") == "<"]
         if len(keys) < 2 or len({key.column for key in keys}) < len(keys):
@@ -404,7 +405,7 @@ class QueryMaker:
 
 
 class CursorScript:
-    """A cursor's query and what is fetched from it, step by step."""
+    """A cursor's query and the steps that fetch from it."""
 
     def __init__(self, maker):
         rng = maker.rng

@@ -25,14 +25,14 @@ SETTINGS = {
     "timezone": "'UTC'",
 }
 
-# What must never be in the server's log, whatever the test did.
+# Patterns that must never appear in the server's log, whatever the test did.
 # (Tests kill by signal 9.)
 ALARMS = re.compile(r"PANIC:|TRAP:|was terminated by signal (?!9\b)|"
                     r"inconsistent page found|invalid page in block")
 
 
 class ServerFailed(Exception):
-    """The server did not start, or its log has something alarming."""
+    """The server did not start, or its log has an alarming message."""
 
 
 class Server:
@@ -52,7 +52,7 @@ class Server:
 
     @staticmethod
     def _account():
-        """PostgreSQL refuses to run as root; find somebody who may."""
+        """PostgreSQL refuses to run as root. Find a user who may run it."""
         if os.geteuid() != 0:
             return None
         for name in ("postgres", "nobody"):
@@ -106,7 +106,8 @@ class Server:
                 out.write(f"{name} = {value}\n")
 
     def start(self):
-        """Start the server as our child, and wait until it takes us."""
+        """Start the server as our child, and wait until it accepts
+        connections."""
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(
                 [os.path.join(self.bindir, "postgres"), "-D", self.data],
@@ -167,7 +168,7 @@ class Server:
         return Connection(self.directory, **options)
 
     def wait_ready(self, seconds=120):
-        """A connection, as soon as the server gives one again."""
+        """A connection, as soon as the server accepts one again."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -187,7 +188,7 @@ class Server:
             return ""
 
     def alarms(self):
-        """Alarming lines that the log has got since the last call."""
+        """Alarming lines in the log since the last call."""
         try:
             with open(self.log, encoding="utf-8", errors="replace") as file:
                 file.seek(self.log_read)
