@@ -5,11 +5,11 @@ import signal
 
 
 class BenchError(Exception):
-    """A measurement, or the whole run, cannot go on. The message is for the user."""
+    """A measurement, or the whole run, cannot continue. The message is for the user."""
 
 
 def positive(text):
-    """A number of something, as an option; 1_000_000 is fine."""
+    """An option's value that is a number; 1_000_000 is allowed."""
     value = int(text.replace("_", ""))
     if value < 1:
         raise argparse.ArgumentTypeError("must be positive")
@@ -17,13 +17,13 @@ def positive(text):
 
 
 def _interrupt(*_):
-    # Once: what is done then, stopping a server in order, is not to be interrupted again.
+    # Only the first signal: the cleanup that follows, stopping a server in order, must not be interrupted again.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def catch_interrupts():
-    """SIGINT and SIGTERM raise KeyboardInterrupt, also when we were started with them ignored."""
+    """SIGINT and SIGTERM raise KeyboardInterrupt, even if we were started with them ignored."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)

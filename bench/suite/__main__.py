@@ -1,4 +1,4 @@
-"""Runs the suite. bench/run.sh calls this with the programs that it has built."""
+"""Runs the suite. bench/run.sh calls this with the programs it built."""
 
 import datetime
 import sys
@@ -15,7 +15,7 @@ from .stats import duration
 
 
 def collect_facts(options, store, server, client, group):
-    """What the report says about the run. Kept of the first start when a run is resumed."""
+    """The report's facts about the run. A resumed run keeps those of the first start."""
     facts = store.run["facts"]
     facts.setdefault("begun", datetime.datetime.now().astimezone().isoformat(timespec="seconds"))
     facts["memory limit"] = group.note
@@ -36,7 +36,7 @@ def collect_facts(options, store, server, client, group):
 
 
 def measure(group, options, store, server, client):
-    """Measures a group; a failure of it is recorded and returned."""
+    """Measures a group. A failure is recorded and returned."""
     context = Context(group, options, server, client)
     begin = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""A memory control group, of version 1 or 2, that the server runs in, so that its page cache counts, too."""
+"""A memory control group, of version 1 or 2, in which the server runs, so that its page cache counts as well."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ from . import BenchError
 
 
 class ControlGroup:
-    """Without a limit (0), or where a group cannot be made and `required` is not set, it does nothing.
+    """Does nothing without a limit (0), or if a group cannot be made and `required` is not set.
 
-    `limit_mb` is the limit that is in force, `note` says what there is or why there is nothing.
+    `limit_mb` is the limit in force. `note` describes the group, or why there is none.
     """
 
     def __init__(self, limit_mb, required=False):
@@ -63,7 +63,7 @@ class ControlGroup:
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', os.path.join(self.path, "cgroup.procs")] + command
 
     def remove(self):
-        """Waits a little for processes that are just ending."""
+        """Waits briefly for processes that are just ending."""
         for attempt in range(20):
             if self.path is None:
                 return

@@ -1,4 +1,4 @@
-"""Calls the load generator, bench/client, and reads what it says."""
+"""Calls the load generator, bench/client, and reads its output."""
 
 import os
 import subprocess
@@ -23,13 +23,13 @@ class Report:
         return self.results[what, name]
 
     def cpu_share(self):
-        """Cores that the client itself used."""
+        """The number of cores that the client itself used."""
         wall = self.value("client", "wall_s")
         return self.value("client", "cpu_s") / wall if wall > 0 else 0.0
 
 
 class Client:
-    """The program, and the calls of it that run, so that they can be ended."""
+    """The program and its running calls, so that the calls can be ended."""
 
     def __init__(self, program):
         self.program = program
@@ -78,6 +78,6 @@ class Client:
         return self.finish(self.start(mode, options, conninfo, table, *classes, one_core=one_core))
 
     def generator_rate(self, kind, rows, seed):
-        """Rows a second that the client makes when there is no server to wait for, on one core."""
+        """Rows a second that the client makes on one core when it does not wait for a server."""
         report = self.call("load", {"n": True, "k": kind, "r": rows, "s": seed, "e": rows}, "", "")
         return report.value("load", "rows") / report.value("load", "seconds")

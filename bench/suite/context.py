@@ -6,7 +6,7 @@ import threading
 from . import BenchError, stats
 from .results import Result, Sample
 
-# Columns of the tables that the client's kinds of rows go into; the others are (k int4, f char(10)).
+# Columns of the tables for the client's kinds of rows. Other tables have (k int4, f char(10)).
 COLUMNS = {
     "int8_seq": "k int8, f char(10)",
     "int8_desc": "k int8, f char(10)",
@@ -28,7 +28,7 @@ SAMPLES_A_LOAD = 120
 
 
 class SizeWatch:
-    """Looks at the sizes of relations while something runs, by their files. To be used in a `with` statement."""
+    """Tracks the sizes of relations by their files while something runs. Use it in a `with` statement."""
 
     def __init__(self, server, paths, interval_s=0.1):
         self.server, self.paths, self.interval_s = server, paths, interval_s
@@ -56,7 +56,7 @@ class SizeWatch:
 
 
 class Context:
-    """For one group. Figures go to the group's experiment and case unless others are named."""
+    """The context of one group. Figures go to the group's experiment and case unless others are named."""
 
     def __init__(self, group, options, server, client):
         self.group, self.options, self.server, self.client = group, options, server, client
@@ -66,7 +66,7 @@ class Context:
 
     @property
     def seed(self):
-        """Repeats have keys of their own, the same for all systems."""
+        """Each repeat has its own keys, the same for all systems."""
         return self.options.seed + 1000 * (self.group.repeat - 1)
 
     def record(self, metric, value, unit="", x="", note=""):
@@ -80,7 +80,7 @@ class Context:
     # --- the schema
 
     def prepare_database(self):
-        """Extensions. One that has the name of an access method is taken to bring it."""
+        """Creates extensions. An extension with the name of an access method is assumed to provide it."""
         self.server.query("CREATE EXTENSION IF NOT EXISTS pg_lsm;")
         self.server.query("ALTER SYSTEM RESET pg_lsm.max_workers; SELECT pg_reload_conf();")
         if self.am not in ("none", "btree", "lsm"):
@@ -91,7 +91,7 @@ class Context:
             raise BenchError("this server has no access method \"%s\"" % self.am)
 
     def create_table(self, kind, indexes=("(k)",), table="t", with_options=""):
-        """A new table for rows of a kind, in place of an older one. Indexes are named t_1, t_2, ..."""
+        """Makes a table for rows of a kind, replacing an older one. Indexes are named t_1, t_2, ..."""
         self.server.query("DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)%s;" % (
             table, table, COLUMNS.get(kind, "k int4, f char(10)"), with_options))
         if self.am != "none":
@@ -99,27 +99,27 @@ class Context:
                 self.server.query("CREATE INDEX %s_%d ON %s USING %s %s;" % (table, number, table, self.am, columns))
 
     def index_paths(self, table="t"):
-        """Files of the indexes under test; a primary key is not among them."""
+        """Files of the indexes under test, without primary keys."""
         return self.server.query(
             "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = '%s'::regclass AND NOT indisprimary;"
             % table).split()
 
     def settle(self, table="t"):
-        """Brings indexes into their best form: by lsm_compact where there is such a function, by REINDEX otherwise."""
+        """Brings indexes into their best form: by lsm_compact if that function exists, otherwise by REINDEX."""
         compact = self.am == "lsm" and self.server.query("SELECT 1 FROM pg_proc WHERE proname = 'lsm_compact';")
         for name in self.server.query("SELECT indexrelid::regclass FROM pg_index WHERE indrelid = '%s'::regclass "
                                       "AND NOT indisprimary;" % table).split():
             self.server.query("SELECT lsm_compact('%s');" % name if compact else "REINDEX INDEX %s;" % name)
 
     def keep_fresh(self, keep=True):
-        """From now on no worker merges, not even what is due or what readers have paid for, so that a fresh index stays
-        fresh while it is read; or again, as usual."""
+        """Stops all merges by workers, including due ones and those that readers have paid for, so that a fresh index
+        stays fresh while it is read. Or allows merges again."""
         if self.am == "lsm":
             self.server.query("ALTER SYSTEM %s; SELECT pg_reload_conf(); SELECT pg_sleep(0.1);" % (
                 "SET pg_lsm.max_workers = 0" if keep else "RESET pg_lsm.max_workers"))
 
     def lsm_state(self, table="t"):
-        """{what: bytes or number} of the lsm indexes of a table: what is live, and what waits to be merged."""
+        """{name: bytes or number} of the lsm indexes of a table: live bytes, and bytes that wait to be merged."""
         runs, live, debt = self.server.query(
             "SELECT count(r), coalesce(sum(r.bytes), 0)::int8 FROM pg_index i, LATERAL lsm_runs(i.indexrelid) r "
             "WHERE i.indrelid = '{0}'::regclass AND NOT i.indisprimary; "
@@ -128,15 +128,15 @@ class Context:
         return {"runs": int(runs), "live bytes": int(live), "debt bytes": int(debt)}
 
     def freeze_heap(self, table="t"):
-        """Sets the visibility map, for index-only scans, without touching the indexes; and statistics."""
+        """Sets the visibility map for index-only scans, without changing the indexes, and collects statistics."""
         self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) %s; ANALYZE %s; CHECKPOINT;" % (table, table))
 
     # --- loads
 
     def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False, one_core=False):
-        """Fills a table by COPY, records what that gave, and returns the rows that are in the table.
+        """Fills a table by COPY, records the results, and returns the number of rows in the table.
 
-        one_core: the client must do with a single one.
+        one_core: the client may use only one core.
         """
         limit_s = limit_s or self.options.limit
         before = self.server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")

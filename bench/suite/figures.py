@@ -1,4 +1,4 @@
-"""How experiments say what is to be drawn; plots.py draws it."""
+"""How experiments describe their figures; plots.py draws them."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ class Panel:
     ylabel: str = ""
     logx: bool = False
     logy: bool = False
-    skip: tuple = ()                # systems that are not drawn; the tables have them
+    skip: tuple = ()                # systems that are not drawn; tables show them
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What the report says about the machine: read from /proc, and two cheap figures of the disk."""
+"""The report's facts about the machine, read from /proc, and two cheap disk measurements."""
 
 import mmap
 import os
@@ -31,7 +31,7 @@ def _file_system(folder):
 
 
 def fsync_ms(folder, count=50):
-    """Milliseconds that writing and syncing one block takes: the median."""
+    """Milliseconds to write and sync one block: the median."""
     path = os.path.join(folder, "disk-test")
     block, times = os.urandom(8192), []
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -50,7 +50,7 @@ def fsync_ms(folder, count=50):
 
 
 def random_reads(folder, size_mb, seconds):
-    """Blocks of 8 kB a second, read one after the other past the page cache; None where that is not possible."""
+    """Blocks of 8 kB a second, read sequentially past the page cache; None if that is impossible."""
     path = os.path.join(folder, "disk-test")
     block = mmap.mmap(-1, 8192)         # direct reads need aligned memory
     try:
@@ -75,7 +75,7 @@ def random_reads(folder, size_mb, seconds):
 
 
 def facts(folder, quick):
-    """A dictionary of what there is, for run.json and the report."""
+    """A dictionary of the machine's facts, for run.json and the report."""
     device, kind = _file_system(os.path.realpath(folder))
     memory_kb = int(_first_line_with("/proc/meminfo", "MemTotal").split()[0])
     reads = random_reads(folder, 16 if quick else 512, 0.1 if quick else 2.0)

@@ -13,7 +13,7 @@ to read the report."""
 QUICK = {"rows": 20000, "repeats": 1, "clients": "1,2", "limit": 20.0, "seconds": 0.1, "warmup": 0.02}
 FULL = {"rows": 20_000_000, "repeats": 2, "clients": "1,4,8", "limit": 240.0, "seconds": 4.0, "warmup": 1.0}
 
-# Options that decide what is measured; a resumed run must have the same.
+# Options that decide what is measured. A resumed run must use the same ones.
 RUN_OPTIONS = ("rows", "memory", "shared_buffers", "clients", "am", "experiments", "repeats", "limit", "seconds",
                "warmup", "set", "seed", "quick", "source", "server_version")
 
@@ -82,7 +82,7 @@ def parse(arguments):
 
 
 def run_options(options):
-    """What identifies a run, as it is kept in run.json."""
+    """The values that identify a run, as stored in run.json."""
     values = {name: getattr(options, name) for name in RUN_OPTIONS}
     values["clients"] = ",".join(map(str, options.clients))
     values["am"] = ",".join(options.am)

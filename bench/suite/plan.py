@@ -1,7 +1,7 @@
-"""What is measured, in which order, and how long it will take.
+"""The measurements, their order, and how long they will take.
 
-A group is the unit of a run: one system, in one repeat, from an empty cluster to its results. It is measured wholly or
-not at all, also when a run is interrupted and resumed.
+A group is the unit of a run: one system, in one repeat, from an empty cluster to its results. A group is measured
+completely or not at all, even if a run is interrupted and resumed.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Group:
 
 
 def interleave(experiment, case, ams, repeats, estimate, work):
-    """The groups of a case: all systems in each repeat, beginning with another one each time.
+    """The groups of a case: all systems in each repeat. Each repeat begins with a different system.
 
     estimate(am) gives seconds.
     """
@@ -39,7 +39,7 @@ def interleave(experiment, case, ams, repeats, estimate, work):
 
 
 class Progress:
-    """Estimates the time left from the estimates of groups and the time that finished ones took."""
+    """Estimates the time left from the estimates of groups and the time of finished ones."""
 
     def __init__(self, groups, finished_keys):
         self.total = len(groups)
@@ -55,7 +55,7 @@ class Progress:
         self.taken_s += seconds
 
     def remaining_s(self):
-        """As estimated, corrected by how wrong the estimates have been; the first minute counts for little."""
+        """The estimate, corrected by the error of earlier estimates. The first minute counts for little."""
         prior = 60.0
         factor = (self.taken_s + prior) / (self.estimated_s + prior)
         return max(self.left_s, 0) * factor
@@ -72,7 +72,7 @@ START_S = 0.5               # a fresh cluster
 
 
 def load_seconds(am, rows, limit_s, width=1.0, indexes=1):
-    """Of loading narrow rows; wider ones take `width` times as long."""
+    """Seconds to load narrow rows; wider rows take `width` times as long."""
     none = rows / COPY_RATES["none"] * width
     with_index = rows / COPY_RATES.get(am, OTHER_COPY_RATE)
     seconds = none if am == "none" else none + indexes * max(with_index - rows / COPY_RATES["none"], 0) * width

@@ -24,7 +24,7 @@ def color_of(am, ams):
 
 
 def _cases(panel):
-    """(case, label) pairs; the label is empty when there is one case only."""
+    """(case, label) pairs; the label is empty when there is only one case."""
     return [(c, "") if isinstance(c, str) else c for c in panel.cases]
 
 

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no other, with the plots, and these as PNG files beside it."""
+"""The report: one self-contained HTML file with the plots, and the plots as PNG files beside it."""
 
 import base64
 import html
@@ -27,10 +27,10 @@ SAME_ROWS = "rows/s, last tenth of the rows that all reached"
 
 
 class Data:
-    """The results, by what figures and tables ask for."""
+    """The results, in the form that figures and tables need."""
 
     def __init__(self, store, results=(), samples=()):
-        """results, samples: of others, beside those of the store."""
+        """results, samples: additional ones, beside those of the store."""
         self.ams = store.run["options"]["am"].split(",")
         self._values = defaultdict(dict)        # (experiment, case, metric, x, am) -> {repeat: value}
         self._notes = {}                        # the same -> note
@@ -55,7 +55,7 @@ class Data:
         self._units[experiment, case, metric] = unit
 
     def _add_same_rows(self):
-        """Where loads were stopped: the rate of each at the size that all reached."""
+        """For stopped loads: the rate of each at the size that all reached."""
         for experiment, case in {key[:2] for key in self._samples}:
             loads = {am: self.loads(experiment, case, am) for am in self.ams}
             repeats = set.intersection(*({r for r in by_repeat} for by_repeat in loads.values()))
@@ -175,7 +175,7 @@ def _module_cases(module, all_cases, modules):
 
 
 def _experiment(module, modules, data, folder, facts=None):
-    """facts: what the texts of the module have room for, if they have."""
+    """facts: values for the placeholders in the module's texts."""
     cases = _module_cases(module, data.cases(module.ID), modules)
     parts = ["<h2 id=\"%s\">Experiment %s: %s</h2>" % (module.NAME, module.ID, _escape(module.TITLE)),
              "<p><b>Source.</b> %s</p><p><b>What is done.</b> %s</p><p><b>How to read it.</b> %s</p>" % tuple(
@@ -240,7 +240,7 @@ def _failures(store):
 
 
 def write(store, bars=None):
-    """Draws everything; returns the path of the report. bars: a file of bars.sh that has a billion rows, or None."""
+    """Draws everything and returns the path of the report. bars: a file of bars.sh with a billion rows, or None."""
     results, samples, bars_options = e8_billion.read(bars) if bars else ((), (), None)
     data = Data(store, results, samples)
     names = store.run["options"]["experiments"].split(",")

@@ -39,7 +39,7 @@ def _write(path, kind, rows, mode):
 
 
 class ResultStore:
-    """The results in a folder, those of earlier runs with the same options included."""
+    """The results in a folder, including those of earlier runs with the same options."""
 
     def __init__(self, folder, run_options, fresh=False, must_exist=False):
         self.folder = folder
@@ -71,7 +71,7 @@ class ResultStore:
                              "Use --fresh to throw them away, or another --out." % (self.folder, "; ".join(other)))
 
     def _load(self):
-        """Keeps what belongs to finished groups; all else will be measured again."""
+        """Keeps the rows of finished groups. Everything else is measured again."""
         results, samples = _read(self.results_path, Result), _read(self.samples_path, Sample)
         finished = {r.group for r in results if r.metric == FINISHED}
         self.results = [r for r in results if r.group in finished and r.metric != FAILED]
@@ -94,7 +94,7 @@ class ResultStore:
         return [r for r in self.results if r.metric == FAILED]
 
     def add(self, results, samples):
-        """Writes what a group gave. The results decide whether the group counts, so they come last."""
+        """Writes the rows of a group. The results decide whether the group counts, so they come last."""
         results = [Result(*(str(v) for v in r)) for r in results]
         samples = [Sample(*(str(v) for v in s)) for s in samples]
         _write(self.samples_path, Sample, samples, "a")

@@ -1,7 +1,7 @@
-"""A server of our own: clusters that are made, restarted, killed and removed.
+"""A server of our own: clusters are made, restarted, killed and removed.
 
-A cluster is a copy of a template that initdb makes once. All systems that are compared get the same settings, pg_lsm's
-library included.
+A cluster is a copy of a template that initdb makes once. All compared systems get the same settings, including pg_lsm's
+library.
 """
 
 import os
@@ -15,14 +15,14 @@ from .cgroup import ControlGroup
 
 PORT = "54330"
 STANDBY_PORT = "54331"
-# What a load depends on, to be stated with its figures.
+# Settings that affect loads. The figures state them.
 STATED = ("shared_buffers", "max_wal_size", "checkpoint_timeout", "full_page_writes", "wal_compression", "fsync",
           "synchronous_commit", "autovacuum", "maintenance_work_mem", "work_mem", "effective_io_concurrency",
           "max_worker_processes")
 
 
 def _cpu_seconds(pid):
-    """Of a process and of those of its children that have ended."""
+    """CPU time of a process and of its children that have ended."""
     with open("/proc/%d/stat" % pid) as file:
         fields = file.read().rpartition(")")[2].split()
     return sum(int(value) for value in fields[11:15]) / os.sysconf("SC_CLK_TCK")
@@ -31,7 +31,7 @@ def _cpu_seconds(pid):
 class Server:
     """bindir: the server's programs. work: a folder that `user` may write to. group: a ControlGroup.
 
-    To be used in a `with` statement around `start_fresh`: what still runs at its end is stopped and removed.
+    Use it in a `with` statement around `start_fresh`. A server that still runs at the end is stopped and removed.
     """
 
     def __init__(self, bindir, work, user, group, settings):
@@ -55,7 +55,7 @@ class Server:
     # --- programs
 
     def conninfo(self, **session_settings):
-        """For libpq; the session settings are for this connection only."""
+        """A connection string for libpq. The session settings apply to this connection only."""
         text = "host=%s port=%s user=postgres dbname=postgres" % (self.sockets, self.port)
         if session_settings:
             text += " options='%s'" % " ".join("-c %s=%s" % item for item in sorted(session_settings.items()))
@@ -71,7 +71,7 @@ class Server:
         return command
 
     def _call(self, command):
-        # A process group of its own: an interrupt at the terminal is for us, who stop the server in order.
+        # A separate process group: an interrupt at the terminal goes to us, and we stop the server in order.
         result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                 cwd=self.work, start_new_session=True)
         if result.returncode != 0:
@@ -91,7 +91,7 @@ class Server:
         return result.stdout.decode().strip()
 
     def stated_settings(self):
-        """{name: value} of what is to be stated, and of what is not the server's default."""
+        """{name: value} of the settings to state, and of those that differ from the server's defaults."""
         return dict(line.split("|", 1) for line in self.query(
             "SELECT name || '|' || current_setting(name) FROM pg_settings WHERE name IN (%s) OR source = "
             "'configuration file' AND name NOT IN ('unix_socket_directories', 'port', 'listen_addresses') ORDER BY 1;"
@@ -110,7 +110,7 @@ class Server:
             return ""
 
     def complaints(self, lines=5):
-        """The last lines of the log that are about something worse than an error in a statement."""
+        """The last lines of the log that report more than an error in a statement."""
         return [line for line in self.log_tail(100).splitlines()
                 if any(word in line for word in ("FATAL:", "PANIC:", "TRAP:", "terminated by signal"))][-lines:]
 
@@ -129,7 +129,7 @@ class Server:
                 conf.write("%s = '%s'\n" % (name, value))
 
     def start_fresh(self):
-        """Stops what runs, and starts a new, empty cluster."""
+        """Stops any running server, and starts a new, empty cluster."""
         self.stop()
         self._make_template()
         subprocess.run(["cp", "-a", self.template, self.data], check=True)
@@ -138,14 +138,14 @@ class Server:
         self.start()
 
     def empty(self):
-        """As start_fresh, but keeps a cluster that runs and empties its database: quicker, and good for a smoke test."""
+        """As start_fresh, but keeps a running cluster and empties its database. Faster, and good for a smoke test."""
         if not self.running:
             self.start_fresh()
             return
         self.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
 
     def start(self):
-        # The log goes to a file: a pipe would keep us waiting for the server.
+        # The log goes to a file. With a pipe we would wait for the server.
         self.running = True
         try:
             self._call(self.group.wrap(self._as_user("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "600",
@@ -154,19 +154,19 @@ class Server:
             raise BenchError("%s\n%s" % (error, self.log_tail()))
 
     def stop(self):
-        """Ends the server at once, and removes its data."""
+        """Ends the server at once and removes its data."""
         if self.running:
             try:
                 self._call(self._as_user("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop"))
             except BenchError:
-                # It does not run any more, does not answer, or was interrupted while it started.
+                # The server no longer runs, does not answer, or was interrupted while it started.
                 time.sleep(0.5)
                 self.kill()
             self.running = False
         shutil.rmtree(self.data, ignore_errors=True)
 
     def restart_cold(self, drop=True):
-        """Restarts the server with empty caches. Returns whether the operating system's were emptied as well."""
+        """Restarts the server with empty caches. Returns whether the operating system's cache was emptied as well."""
         self._call(self._as_user("pg_ctl", "-D", self.data, "-m", "fast", "-w", "-t", "600", "stop"))
         dropped = False
         if drop:
@@ -191,13 +191,13 @@ class Server:
             return None, []
 
     def cpu_seconds(self):
-        """CPU time that the server has used since it was started: of all its processes, those that have ended included.
-        None when it does not run."""
+        """CPU time of all processes of the server since it was started, including those that have ended. None if it
+        does not run."""
         postmaster, children = self._processes()
         if postmaster is None:
             return None
         try:
-            # A process that has ended counts with its parent as soon as that has taken note of it.
+            # Once the parent has collected an ended process, the time of that process counts with the parent.
             seconds = _cpu_seconds(postmaster)
         except OSError:
             return None
@@ -220,7 +220,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        # The next postmaster takes a dead one that nobody has collected yet for a living one.
+        # The next postmaster takes a dead one for alive until somebody has collected it.
         deadline = time.monotonic() + 5
         while os.path.exists("/proc/%d" % postmaster) and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -250,7 +250,8 @@ class Server:
     # --- files
 
     def relation_bytes(self, paths):
-        """Bytes of relations by their files, without asking the server. Paths are those of pg_relation_filepath."""
+        """Sizes of relations in bytes, from their files, without asking the server. Paths are those of
+        pg_relation_filepath."""
         total = 0
         for path in paths:
             segment = 0
@@ -276,7 +277,7 @@ class Server:
 
 
 class Standby(Server):
-    """A standby of a server that runs. It has memory of its own, without a limit, as on another machine."""
+    """A standby of a running server. It has its own memory, without a limit, as on another machine."""
 
     def __init__(self, primary):
         super().__init__(primary.bindir, primary.work, primary.user, ControlGroup(0), {})
@@ -286,7 +287,7 @@ class Standby(Server):
         self.port = STANDBY_PORT
 
     def start_fresh(self, settings):
-        """Copies the primary and follows it. settings: {name: value} besides the primary's."""
+        """Copies the primary and follows it. settings: {name: value}, in addition to the primary's."""
         self.stop()
         self._call(self._as_user("pg_basebackup", "-D", self.data, "-d", self.primary.conninfo(), "-R", "-c", "fast",
                                  "-X", "stream"))

@@ -1,4 +1,4 @@
-"""Arithmetic of the report. Nothing here knows a server."""
+"""The arithmetic of the report. Nothing here depends on a server."""
 
 from statistics import median
 
@@ -18,9 +18,10 @@ def ratio_to(values, base):
 
 
 def time_at(samples, rows):
-    """Seconds at which so many rows were there. Samples are (rows, seconds), ascending; interpolated between them.
+    """The seconds after which this many rows were there. Samples are (rows, seconds), ascending; values between them
+    are interpolated.
 
-    With pairs the other way round: the rows that were there at a time.
+    With the pairs swapped, the result is the number of rows at a time.
     """
     before = (0, 0.0)
     for sample in samples:
@@ -45,7 +46,7 @@ def last_tenth(samples):
 
 
 def windows(samples, count=40):
-    """Throughput over table size: (rows in the table, rows a second then), for so many equal pieces of the time."""
+    """Throughput over table size: (rows in the table, rows a second at that size), for equal pieces of the time."""
     swapped = [(seconds, rows) for rows, seconds in samples]
     count = min(count, len(samples))
     length = samples[-1][1] / count
@@ -58,7 +59,7 @@ def windows(samples, count=40):
 
 
 def si(value):
-    """A number for people: three digits and k, M or G."""
+    """A number in readable form: three digits and k, M or G."""
     if value is None:
         return ""
     for limit, suffix in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
@@ -70,7 +71,7 @@ def si(value):
 
 
 def duration(seconds):
-    """Time for people."""
+    """A time in readable form."""
     if seconds < 90:
         return "%d s" % round(seconds)
     if seconds < 90 * 60:

@@ -1,8 +1,8 @@
 """Checks the bars that the project has set itself. bench/bars.sh starts it; bench/README.md says what it measures.
 
     command_line    the options
-    bench           one place to load, run, watch and settle, for all that is measured; the raw CSV
-    verdicts        a bar, and the table of all of them
+    bench           loading, running, watching and settling, for all measurements; the raw CSV
+    verdicts        a bar, and the table of all bars
     loads           bars on loads by COPY
     sessions        bars on single-row INSERTs, and on lookups beside a load
     reads           bars on reads, fresh and settled; on loops, updates and queues
@@ -12,6 +12,6 @@
     billion         a load of a billion rows, which is not among "all"
     builds          bars on CREATE INDEX and on small indexes
 
-An experiment is an object with `name`, `title`, `methods`, `measure(bench)`, which prints as it goes on, and `verdicts()`,
-for what has been measured until then.
+An experiment is an object with `name`, `title`, `methods`, `measure(bench)` and `verdicts()`. measure() prints as it
+proceeds. verdicts() covers what has been measured so far.
 """

@@ -1,4 +1,4 @@
-"""Measures what was asked for, and says which bars are reached."""
+"""Measures the requested experiments, and reports which bars are met."""
 
 import sys
 import time
@@ -21,7 +21,7 @@ def elapsed(begin):
 
 
 def measure(bench, experiment):
-    """Returns whether it could be measured."""
+    """Returns whether the measurement succeeded."""
     try:
         experiment.measure(bench)
         return True
@@ -51,7 +51,7 @@ def stalls(bench):
 
 
 def conclude(bench, measured):
-    """Shows and keeps all verdicts; returns whether a bar is missed."""
+    """Prints and stores all verdicts. Returns whether a bar is missed."""
     verdicts = [v for experiment in measured for v in experiment.verdicts()] + stalls(bench)
     if not verdicts:
         return False

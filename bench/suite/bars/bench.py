@@ -1,6 +1,6 @@
 """What all experiments on bars work with: a server, the client, and the raw CSV.
 
-A turn is one method in one repeat of an experiment. What is measured is written to the CSV at once, under the turn.
+A turn is one method in one repeat of an experiment. Measurements are written to the CSV at once, under their turn.
 """
 
 import csv
@@ -12,22 +12,22 @@ from .. import BenchError, stats
 from ..context import COLUMNS, SizeWatch
 from .verdicts import number
 
-# The plan of lookups is to be that of the index, whatever the statistics say.
+# Lookups must use the index, whatever the statistics say.
 SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 INDEX = "t_1"
 SIZE_INTERVAL_S = 0.5
 WAL_INTERVAL_S = 5.0
 SAMPLES_A_LOAD = 200
-# A btree that comes late: see create_late_btree.
+# A btree that is made late: see create_late_btree.
 LATE_FROM = 0.9             # of the rows
 LATE_FILLFACTOR = 70
 LATE_LIMIT_S = 600
-BEYOND_MEMORY = 1.5         # index of the server's memory, from which on a btree is well beyond it; the table comes on top
+BEYOND_MEMORY = 1.5         # times the memory: the index size from which a btree is well beyond it; the table comes on top
 MB = 1 << 20
 
 
 class RawLog:
-    """The CSV. Runs append to it; each has its time as its name."""
+    """The CSV. Runs append to it. A run is named by its time."""
 
     COLUMNS = ["run", "experiment", "method", "repeat", "record", "name", "x", "value", "extra"]
 
@@ -53,7 +53,7 @@ class RawLog:
 
 
 class Load:
-    """What a load gave, and, if it came to rest afterwards, what that gave. So many rows were there before: they count as
+    """The figures of a load and, if the index came to rest afterwards, of that phase. Rows that existed before count as
     rows of the table, not as loaded."""
 
     def __init__(self, report, first=0):
@@ -83,7 +83,7 @@ class Load:
         return self.rate(max(self.first, self.total * 0.9), self.total)
 
     def last_of_first(self):
-        """The rate over the last tenth, of that over the first one, or None."""
+        """The rate over the last tenth divided by the rate over the first one, or None."""
         return None if self.first else self.last_tenth() / self.rate(0, self.total * 0.1)
 
     def cpu_us_a_row(self):
@@ -99,8 +99,8 @@ class Load:
 
 
 class IndexState:
-    """Of an index now: bytes of its file, of what is live in it, of what waits to be merged, and its runs. Nothing of a
-    table without an index; of a btree the whole file is live."""
+    """The present state of an index: bytes of its file, live bytes, bytes that wait to be merged, and its runs. All
+    zero for a table without an index. The whole file of a btree is live."""
 
     def __init__(self, server, method):
         self.file_bytes = self.live_bytes = self.debt_bytes = self.runs = 0
@@ -114,7 +114,7 @@ class IndexState:
 
 
 class Settled(IndexState):
-    """The same when merges have come to rest, and the largest file until then."""
+    """The state once merges have come to rest, and the largest file until then."""
 
     def __init__(self, server, method, peak_bytes, seconds):
         super().__init__(server, method)
@@ -124,8 +124,8 @@ class Settled(IndexState):
 
 
 class Watch(SizeWatch):
-    """The size of an index over time, by its files, which costs the server nothing; and now and then the WAL, and the
-    runs of an lsm index."""
+    """The size of an index over time, from its files, which costs the server nothing. Occasionally also the WAL, and
+    the runs of an lsm index."""
 
     def __init__(self, server, paths, rows=lambda: 0, wal_from=None, method="none"):
         super().__init__(server, paths, SIZE_INTERVAL_S)
@@ -147,11 +147,11 @@ class Watch(SizeWatch):
                 if self.method == "lsm":
                     self.states.append((rows, IndexState(self.server, self.method)))
             except BenchError:
-                pass                    # the server has gone, which the load will say
+                pass                    # the server has gone; the load will report this
 
 
 class Printer:
-    """Shows how a load goes on, about twenty times, and knows how many rows there are."""
+    """Shows the progress of a load about twenty times, and knows the number of rows."""
 
     def __init__(self, method, rows, first=0):
         self.method, self.rows, self.first = method, rows, first
@@ -182,19 +182,19 @@ def wal_since(server, lsn):
 
 
 class Bench:
-    """One for the whole run. Tables are called t, their index t_1."""
+    """One object for the whole run. Tables are called t, their index t_1."""
 
     def __init__(self, options, server, client, raw):
         self.options, self.server, self.client, self.raw = options, server, client, raw
         self.method, self.repeat, self.experiment = "", "", ""
-        self.rests = {}                 # experiment -> seconds that its lsm index took to come to rest, the latest time
+        self.rests = {}                 # experiment -> seconds until its lsm index came to rest, the latest time
         self._stated = set()            # (experiment, settings of its own)
         self.longest = []               # (experiment, method, what, longest in ms, longest gap in ms)
 
     # --- turns
 
     def turns(self, experiment, repeats=1):
-        """Yields (method, repeat); each repeat begins with another method."""
+        """Yields (method, repeat). Each repeat begins with a different method."""
         methods = [method for method in self.options.methods if method in experiment.methods]
         for repeat in range(1, (self.options.repeats or repeats) + 1):
             for i in range(len(methods)):
@@ -217,7 +217,7 @@ class Bench:
         self.raw.add("figure", name, x, "%.6g" % value, unit)
 
     def begin_fresh(self, settings=None):
-        """settings: {name: value} of those that a reload can change, for this cluster only."""
+        """settings: {name: value}, for this cluster only; they must take effect on reload."""
         self.server.start_fresh()
         self.server.query("CREATE EXTENSION pg_lsm;")
         self.change_settings(settings or {})
@@ -228,7 +228,7 @@ class Bench:
                 self.raw.add("setting", name, "", value)
 
     def change_settings(self, settings):
-        """Until the next begin_fresh; a value of None is what it was before."""
+        """Changes settings until the next begin_fresh; None restores the earlier value."""
         for name, value in settings.items():
             self.server.query("ALTER SYSTEM RESET %s;" % name if value is None else
                               "ALTER SYSTEM SET %s = '%s';" % (name, value))
@@ -238,7 +238,7 @@ class Bench:
     # --- tables
 
     def create_table(self, kind="int4_random", columns=None, index="(k)", unique=False):
-        """With the index of this turn's method, unless `index` is None."""
+        """Makes t with the index of this turn's method, unless `index` is None."""
         self.server.query("CREATE TABLE t (%s);" % (columns or COLUMNS.get(kind, "k int4, f char(10)")))
         if index is not None:
             self.create_index(index, unique)
@@ -249,7 +249,7 @@ class Bench:
                 "UNIQUE " if unique else "", INDEX, self.method, index))
 
     def freeze_heap(self):
-        """So that autovacuum has nothing to do while something is measured."""
+        """Leaves autovacuum nothing to do during a measurement."""
         self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) t; ANALYZE t; CHECKPOINT;")
 
     def index_bytes(self):
@@ -259,27 +259,27 @@ class Bench:
         return self.server.query("SELECT pg_relation_filepath(oid) FROM pg_class WHERE relname = '%s';" % INDEX).split()
 
     def create_late_btree(self, index, unique, rows):
-        """To fill the largest tables with a btree in place takes hours. So it gets the last of their rows only: `rows` are
-        there, and CREATE INDEX makes it as full as random keys leave one that grows."""
+        """Filling the largest tables with a btree in place takes hours, so the btree is made late. `rows` rows are
+        there. CREATE INDEX makes the btree as full as random keys leave one that grows."""
         say("  %-6s made of %s rows" % (self.method, format(rows, ",")))
         self.create_index("%s WITH (fillfactor = %d)" % (index, LATE_FILLFACTOR), unique)
 
     def late_limit(self):
-        """Seconds after which the rate of such a btree is known, and no more than --limit."""
+        """Seconds after which the rate of a late btree is known, and at most --limit."""
         return min(self.options.limit or LATE_LIMIT_S, LATE_LIMIT_S)
 
     # --- measuring
 
     def fill(self, rows, kind="int4_random"):
-        """By COPY, as load, but it is no figure of the method. Returns the number of rows."""
+        """Loads by COPY, but does not count as a figure of the method. Returns the number of rows."""
         report = self.client.finish(self.client.start(
             "load", {"k": kind, "r": rows, "b": self.options.batch, "s": self.seed, "e": rows},
             self.server.conninfo(), "t"))
         return int(report.value("load", "rows"))
 
     def load(self, rows, kind="int4_random", clients=1, limit_s=None, in_one=False, rate=None, first=0):
-        """Fills t by COPY, with the index that it has. In one transaction it is not among the waits of clients. At most
-        `rate` rows a second. So many first rows are there already."""
+        """Fills t by COPY, with its present index, at most at `rate` rows a second. A load in one transaction does not
+        count among the waits of clients. `first` rows exist already."""
         options = self.options
         if self.method == "btree" and options.btree_rows:
             rows = min(rows, options.btree_rows)
@@ -349,7 +349,7 @@ class Bench:
             self.raw.add("sample", "index bytes, " + phase, "%.2f" % seconds, size, rows)
 
     def run(self, classes, rows, what="", **flags):
-        """Operations in a closed loop, for --seconds after --warmup; returns the client's report."""
+        """Runs operations in a closed loop, for --seconds after --warmup. Returns the client's report."""
         process = self.start_run(classes, rows, **flags)
         return self.finish_run(process, classes, what)
 
@@ -376,8 +376,8 @@ class Bench:
     # --- coming to rest
 
     def settle(self, what="settled", limit_s=None):
-        """Waits until the merges of an lsm index have come to rest, beyond the delay after which idle ones are merged.
-        Another method rests as long as lsm did in the same experiment, the latest time, and at least that delay."""
+        """Waits until the merges of an lsm index have come to rest, including the delay before idle indexes are merged.
+        Another method rests as long as lsm last did in the same experiment, and at least that delay."""
         limit_s = limit_s or self.options.settle_limit
         if self.method != "lsm":
             return self._rest(what)
@@ -423,7 +423,7 @@ class Bench:
         return settled
 
     def settle_load(self, load, limit_s=None):
-        """Lets it come to rest, and keeps what the server did in the meantime, too."""
+        """Lets the index come to rest, and also records the server's work in the meantime."""
         load.settled = self.settle(limit_s=limit_s)
         load.settled.wal_bytes = wal_since(self.server, load.wal_from)
         load.cpu_settled = self.cpu_seconds() - load.cpu_from
@@ -437,7 +437,7 @@ class Bench:
     # --- doubts
 
     def doubt_beyond_memory(self, index_bytes):
-        """Why a btree of this size is not well beyond the server's memory; "" if it is."""
+        """Says why a btree of this size is not well beyond the server's memory; "" if it is."""
         if not self.options.memory:
             return "memory is not limited"
         if index_bytes < BEYOND_MEMORY * self.options.memory * MB:

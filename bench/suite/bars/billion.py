@@ -1,6 +1,6 @@
-"""One large load, a billion rows unless --rows says otherwise: whether the rate falls, and what is there afterwards.
+"""One large load of a billion rows, unless --rows says otherwise: whether the rate falls, and the state afterwards.
 
-It takes hours and much disk, so it is measured only when it is asked for by name.
+It takes hours and much disk space, so it runs only if it is named.
 """
 
 import time
@@ -11,19 +11,19 @@ from .reads import READS
 from .verdicts import information, number
 
 ROWS = 1_000_000_000
-LOOKUPS = READS[:4]             # keys that are there, and that are not, by 1 and 8 clients
+LOOKUPS = READS[:4]             # keys that exist, and keys that do not, by 1 and 8 clients
 SETTLE_LIMIT_S = 6 * 3600.0
 
 
 class Billion(LoadExperiment):
-    """Nothing merges the index any more when the load has ended, until the fresh one has been looked at."""
+    """After the load, nothing merges the index until the fresh index has been measured."""
 
     only_by_name = True
     limit_s = 0
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.found = []                 # verdicts on what is there after the load
+        self.found = []                 # verdicts on the state after the load
 
     def after_load(self, bench, load):
         self._say_rates(bench, load)

@@ -11,7 +11,8 @@ SMALL_ROWS = 1000
 
 
 class Build:
-    """CREATE INDEX on one table, in turns, by one process and by several; then all entries counted, likewise."""
+    """CREATE INDEX on one table, in turns, by one process and by several. Then a count of all entries, by one process
+    and by several."""
 
     name, title, methods, share = "build", "CREATE INDEX and a count of all entries, serial and parallel", ("btree", "lsm"), 0.2
 
@@ -76,7 +77,7 @@ class Build:
 
 
 class Small:
-    """Indexes of a thousand rows, that were made before the rows came, and after."""
+    """Indexes of a thousand rows, made before the rows were inserted and after."""
 
     name, title, methods = "small", "size of indexes of %d rows" % SMALL_ROWS, ("lsm", "btree")
 

@@ -8,7 +8,7 @@ from . import billion, builds, flash, large_types, loads, reads, replay, session
 METHODS = ("none", "lsm", "btree")
 QUICK = {"rows": 2_000_000, "seconds": 8.0, "warmup": 1.0, "limit": 120.0}
 FULL = {"rows": 100_000_000, "seconds": 60.0, "warmup": 10.0, "limit": 1500.0}
-# What stands for an experiment because it has several bars.
+# Names that stand for several experiments.
 ALIASES = {"space": ["int4"], "wal": ["int4"], "worst": ["int4"],
            "walsize": ["wal-" + size for size in loads.MAX_WAL_SIZES],
            "types": [experiment.name for experiment in types.EXPERIMENTS],

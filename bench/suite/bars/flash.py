@@ -16,10 +16,10 @@ SUM = "SELECT sum(length(f)) FROM t WHERE %s"
 SUM_IN_ORDER = "SELECT sum(length(f)) FROM (SELECT f FROM t WHERE %s ORDER BY k OFFSET 0) q"
 SERIAL = {"max_parallel_workers_per_gather": "0"}
 PLANNER = dict(e6.PLANNER, **SERIAL)
-# What EXPLAIN shows of the way that the planner takes.
+# The nodes in EXPLAIN by which the planner's choice is recognized.
 SHOWN = (("Mode: by page", e6.BY_PAGE), ("Mode: in index order", e6.IN_ORDER), ("Bitmap Heap Scan", e6.BITMAP),
          ("Seq Scan", SEQUENTIAL), ("Index Scan", PLAIN))
-NEAR = 1.1                              # times the fastest: about what turns differ by
+NEAR = 1.1                              # times the fastest: about the variation between turns
 METHODS = ("lsm", "btree")
 
 
@@ -32,13 +32,14 @@ def fill(bench, rows):
 
 
 def condition(percent, place=0):
-    """On k, for a share of the rows; `place` says which."""
+    """A condition on k for a share of the rows; `place` selects the range."""
     low = -2 ** 31 + place % 10 * 2 ** 28
     return "k BETWEEN %d AND %d" % (low, low + round(percent / 100 * 2 ** 32))
 
 
 class Cold:
-    """One user, caches cold before each query; ways in turns. The plain index scan, which takes minutes, only once."""
+    """One user, with cold caches before each query. The ways take turns. The plain index scan takes minutes, so it runs
+    only once."""
 
     name, title = "flash", "cold ranges: prefetching scan, core's ways, the planner's choice"
     methods, share = METHODS, 0.025
@@ -85,7 +86,7 @@ class Cold:
             self.first.setdefault((bench.method, way, percent), []).append(ms)
 
     def _least(self, way, other):
-        """How many times as fast as the other way, where that is least; and where."""
+        """The smallest factor by which this way is faster than the other one, and where it occurs."""
         rates = {(m, p): median(self.times[m, other, p]) / median(self.times[m, way, p])
                  for m in METHODS for p in SELECTIVITIES if (m, way, p) in self.times and (m, other, p) in self.times}
         if not rates:
@@ -94,7 +95,7 @@ class Cold:
         return rates[point], "%s, %d percent; greatest %s" % (*point, number(max(rates.values())))
 
     def _standing(self):
-        """[(time of the planner's choice / that of the fastest way, what to say of it)] of all points."""
+        """[(time of the planner's choice / time of the fastest way, description)] of all points."""
         result = []
         for (method, percent), chosen in sorted(self.chosen.items()):
             way = max(set(chosen), key=chosen.count)
@@ -130,7 +131,7 @@ WARM_SESSION = dict(PLANNER, enable_hashjoin="off", enable_mergejoin="off", enab
 
 
 class Warm:
-    """All in shared buffers, planned as for a disk: with and without the node, by turns within a session."""
+    """All in shared buffers, planned as for a disk: with and without the node, alternating within a session."""
 
     name, title = "flash-memory", "ranges in memory: with the prefetching scan, and without"
     methods, share = METHODS, 0.008
@@ -151,7 +152,7 @@ class Warm:
                     say("  %-6s %s: %.3f of the time without" % (method, name, median(ratios)))
 
     def _pairs(self, bench, sql, times):
-        """With the node / without it, of each pair."""
+        """The time with the node divided by the time without it, for each pair."""
         part = "SET pg_lsm.enable_prefetch_scan = %%s;\n\\timing on\nDO $$ BEGIN FOR i IN 1 .. %d LOOP EXECUTE '%s'; " \
             "END LOOP; END $$;\n\\timing off\n" % (times, sql)
         answer = bench.server.query((part % "'all'" + part % "off") * (self.PAIRS + 1), **WARM_SESSION)

@@ -1,4 +1,4 @@
-"""Bars on loads by COPY: how much of the rate without an index, and of btree's, an lsm index leaves."""
+"""Bars on loads by COPY: how much of the rate without an index, and of btree's rate, remains with an lsm index."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ WORST_OF_NONE = 1.5         # longest batch
 LARGEST, LARGEST_MB = 1.15, 64.0    # times the settled size, and so much more
 BYTES_A_ROW = 8
 WAL_OF_NONE = 2.1
-MAX_WAL_SIZES = ("1GB", "16GB")     # the server's default, and what a server that takes loads has
+MAX_WAL_SIZES = ("1GB", "16GB")     # the server's default, and a size for servers with heavy loads
 INCLUDED = "(k) INCLUDE (%s)" % ", ".join("v%d" % i for i in range(1, 9))
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Rows a second of lsm, of another method's, over the rows that both loaded."""
+    """The ratio of lsm's rows a second to those of another method, over the rows that both loaded."""
     other: str
     part: str
     bound: float
@@ -24,7 +24,7 @@ class Ratio:
 
 
 class LoadExperiment:
-    """Each turn loads a table of its own in a fresh cluster."""
+    """Each turn loads a table of its own in a new cluster."""
 
     limit_s = None              # as --limit says
     in_one = False              # all rows in one transaction
@@ -53,7 +53,7 @@ class LoadExperiment:
         return bench.load(bench.rows(self.share), self.kind, self.clients, self.limit_s, self.in_one)
 
     def after_load(self, bench, load):
-        """All methods rest, so that what they do afterwards counts."""
+        """All methods rest, so that their work after the load counts."""
         bench.settle_load(load)
 
     def show(self):
@@ -111,7 +111,7 @@ class LoadExperiment:
                        WORST_OF_NONE * max(none, default=0), parts)
 
     def _last_of_first(self):
-        """Whether the rate falls, and how far the index has outgrown memory."""
+        """Whether the rate falls, and how far the index exceeds memory."""
         loads = self.results.get("lsm", {}).values()
         parts = []
         for method in ("none", "btree"):
@@ -127,7 +127,7 @@ class LoadExperiment:
                            "; ".join(parts))
 
     def _cpu(self):
-        """Of the whole server: sessions, workers, and the rest; and the same with what it does after the load."""
+        """CPU of the whole server: sessions, workers, and the rest. And the same including the work after the load."""
         for other, other_text in (("none", "no index"), ("btree", "btree")):
             for text, cpu in (("during the load", lambda l: l.cpu_seconds), ("until settled", lambda l: l.cpu_settled)):
                 loads = [pair for pair in of_repeats(self.results, "lsm", other) if all(cpu(load) for load in pair)]
@@ -143,7 +143,7 @@ class LoadExperiment:
 
 
 class LateBtree(LoadExperiment):
-    """The btree has the last tenth only."""
+    """The btree measures only the last tenth."""
 
     def load(self, bench):
         rows = bench.rows(self.share)
@@ -156,7 +156,7 @@ class LateBtree(LoadExperiment):
 
 
 class LargestLoad(LoadExperiment):
-    """Besides: the space of the index, and WAL."""
+    """In addition: the space of the index, and WAL."""
 
     def after_load(self, bench, load):
         super().after_load(bench, load)
@@ -171,7 +171,7 @@ class LargestLoad(LoadExperiment):
         if not loads:
             yield at_most(self.name, "index bytes/row, settled", None, BYTES_A_ROW)
             yield at_most(self.name, "largest index during the load, MB", None, LARGEST_MB)
-        # The repeat that is worst counts.
+        # The worst repeat counts.
         for load in sorted(loads, key=lambda load: load.settled.file_bytes)[-1:]:
             yield self._space(load)
         for load in sorted(loads, key=lambda load: largest_bytes(load) - LARGEST * load.settled.live_bytes)[-1:]:
@@ -218,7 +218,7 @@ class LargestLoad(LoadExperiment):
 
 
 class OneTransaction(LargestLoad):
-    """All rows in one transaction: there is neither a longest one nor a last tenth, and a client waits for all of it."""
+    """All rows in one transaction. There is no longest batch and no last tenth: a client waits for the whole load."""
 
     in_one = True
 
@@ -232,7 +232,7 @@ class OneTransaction(LargestLoad):
 
 
 def largest_bytes(load):
-    """The largest file of an index: under load, while it settled, while it was compacted."""
+    """The largest file of an index: during the load, while it settled, while it was compacted."""
     sizes = [load.peak_bytes, load.settled.peak_bytes]
     if load.settled.compacted:
         sizes += [load.settled.compacted.peak_bytes, load.settled.compacted.file_bytes]
@@ -263,7 +263,7 @@ EXPERIMENTS = [
                    [Ratio("btree", LAST, 8.0, beyond_memory=True)], "include8", index=INCLUDED,
                    methods=("none", "lsm", "btree")),
 ] + [
-    # The same load, with checkpoints often, and with few.
+    # The same load, with frequent checkpoints, and with few.
     LoadExperiment("wal-" + size, "random int4, max_wal_size %s" % size, 0.3, [
         Ratio("none", AVERAGE, None), Ratio("none", LAST, None), Ratio("btree", LAST, None)],
         methods=("none", "lsm", "btree"), settings={"max_wal_size": size})

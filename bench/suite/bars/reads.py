@@ -1,4 +1,5 @@
-"""Bars on reads: an lsm index as a load has left it, and settled, against a btree that CREATE INDEX made of the same rows."""
+"""Bars on reads: an lsm index as a load left it, and settled, against a btree that CREATE INDEX made from the same
+rows."""
 
 import time
 
@@ -6,7 +7,7 @@ from ..experiments.reads import INDEX_ONLY, WITH_ROWS
 from .bench import INDEX, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
 
-# A key that is most likely not there: rows take few of the four billion.
+# A key that most likely does not exist: rows use few of the four billion keys.
 MISSING = "SELECT count(*) FROM (SELECT k FROM %s WHERE k = $1::int4 # 1431655765 LIMIT $2) s"
 # (name, client's class, connections, rows of a range, statement)
 READS = [
@@ -26,9 +27,9 @@ STATES = ("held", "fresh", "settled")
 
 
 class Reads:
-    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. The index is "held" while
-    nothing merges it at all; "fresh" after that, when its readers have it merged, as they would, which may be done before
-    the first of them has ended; and "settled" after lsm_compact. Merges of idle indexes are off all the time."""
+    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. The index is first
+    "held": nothing merges it. Then it is "fresh": its readers have it merged as usual, perhaps before the first
+    reader has ended. It is "settled" after lsm_compact. Merges of idle indexes are off all the time."""
 
     methods = ("lsm", "btree")
 
@@ -60,7 +61,7 @@ class Reads:
                 self.results.setdefault(method, {})[repeat] = rates
 
     def _read(self, bench, rows, state):
-        """Operations a second of each of READS."""
+        """Operations a second for each entry of READS."""
         rates, runs = [], []
         for name, kind, clients, length, sql in READS:
             flags = {"l": length}
@@ -154,7 +155,7 @@ class Statements:
 
 
 class Updates:
-    """A small table of which an indexed column is updated again and again, with autovacuum as it comes."""
+    """A small table with an indexed column that is updated repeatedly, with normal autovacuum."""
 
     name, title, methods = "updates", "100,000 rows, 5 M updates of an indexed column", ("lsm", "btree")
     ROWS, UPDATES, BATCH = 100_000, 0.05, 1000
@@ -197,7 +198,8 @@ class Updates:
 
 
 class Queue:
-    """A queue: a row comes in, the first one is taken out. And the first row after a DELETE of the older half."""
+    """A queue: one row is inserted, the first one removed. And the time to the first row after a DELETE of the older
+    half."""
 
     name, title, methods = "queue", "insert and delete the first row; the first row after a DELETE", ("lsm", "btree")
     TURNS, PARTS = 0.002, 4

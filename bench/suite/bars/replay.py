@@ -1,4 +1,4 @@
-"""Bars on what runs beside a load: workers that merge, and a standby that replays it."""
+"""Bars on processes beside a load: workers that merge, and a standby that replays the load."""
 
 import os
 import signal
@@ -12,14 +12,14 @@ from .verdicts import at_most, number, of_repeats
 
 
 class SlowWorkers:
-    """Has each worker of the server run for a part of the time only, in slices of a tenth of a second, as if the machine's
-    other work left no more to it."""
+    """Lets each worker of the server run only part of the time, in slices of a tenth of a second, as if the machine's
+    other work left it no more."""
 
     SLICE_S = 0.1
     PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker';"
 
     def __init__(self, server, share):
-        """share: of the time that a worker runs."""
+        """share: the part of the time that a worker runs."""
         self.server, self.run_s = server, self.SLICE_S * share
         self.pids = []
         self.stopping = threading.Event()
@@ -53,10 +53,10 @@ class SlowWorkers:
 
 
 class Workers:
-    """The same load with one worker and with two, by a client that leaves them a core, while each of them gets a fifth of
-    one: the load is ahead of one worker then. (Left alone, a worker keeps up with a client, and where several clients are
-    ahead of it they need both cores of a small machine themselves.) What counts is the time from the first row until
-    nothing is due."""
+    """The same load with one worker and with two. The client leaves the workers a core, and each worker gets a fifth of
+    a core, so that the load outpaces one worker. (Unrestricted, a worker keeps up with one client, and several
+    clients that outpace it need both cores of a small machine.) The measure is the time from the first row until no
+    merge is due."""
 
     name, title, methods, share = "workers", "text in en-x-icu, workers with a fifth of a core: one and two", ("lsm",), 0.04
     NUMBERS, WORKER_SHARE, RATE = (1, 2), 0.2, 200_000
@@ -133,7 +133,7 @@ class Replay:
             "t": max(self._seconds(bench), 1)}, bench.server.conninfo(), "t"))
 
     def _beside(self, bench, standby, load, what):
-        """(queries, those of them that were cancelled, longest delay of replay in s)"""
+        """(queries, canceled queries, longest delay of replay in s)"""
         stop = threading.Event()
         queries, errors, delays = [], [], [0.0]
 
@@ -172,7 +172,7 @@ class Replay:
 
     @staticmethod
     def _delay(bench, standby, stop):
-        """Seconds until the standby has replayed what the primary has written by now."""
+        """Seconds until the standby has replayed everything that the primary has written so far."""
         lsn = bench.server.query("SELECT pg_current_wal_lsn();")
         begin = time.monotonic()
         while standby.query("SELECT pg_last_wal_replay_lsn() >= '%s';" % lsn) != "t" and not stop.is_set():

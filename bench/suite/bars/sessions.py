@@ -11,7 +11,7 @@ UNUSED_ROWS = 10 ** 8           # more than a turn inserts
 
 
 class Inserts:
-    """Prepared INSERTs of single rows by 8 clients. With `unique` the keys are random UUIDs, for which that holds."""
+    """Prepared INSERTs of single rows by 8 clients. With `unique` the index is unique and the keys are random UUIDs."""
 
     def __init__(self, name, title, share, bound, unique=False):
         self.name, self.title, self.share, self.bound, self.unique = name, title, share, bound, unique
@@ -76,8 +76,8 @@ class InsertsInMemory(Inserts):
 
 
 class InsertsBeyondMemory(Inserts):
-    """One table, filled once; each turn makes its index, inserts, and drops it. A btree that was loaded row by row would
-    be larger, and slower; to fill one would take hours."""
+    """One table, filled once. Each turn makes its index, inserts, and drops the index. A btree that was loaded row by
+    row would be larger and slower, but filling one would take hours."""
 
     def measure(self, bench):
         self.bench = bench
@@ -106,17 +106,18 @@ class InsertsBeyondMemory(Inserts):
         return self.bench.doubt_beyond_memory(self.btree_bytes)
 
 
-# Lookups beside a load: their report, the load's rows a second, and how many it loaded.
+# Lookups beside a load: their report, the load's rows a second, and the number of rows it loaded.
 BesideLoad = namedtuple("BesideLoad", "report rate loaded")
-# One turn of them: beside the load of the same table, idle, beside that of another table, beside one at a given pace.
+# One turn of lookups: beside a load of the same table, idle, beside a load of another table, beside a load at a given
+# pace.
 Turn = namedtuple("Turn", "during idle other paced")
 
 
 class Lookups:
-    """One connection looks up random keys that were there before while another loads as fast as it can; then the same
-    lookups when the load has ended and merges have come to rest; and then beside a load of another table, which has no
-    index: what a load costs lookups whatever the index does. Last beside a load of PACE rows a second, which is the same
-    for lsm and btree."""
+    """One connection looks up random keys of existing rows while another connection loads as fast as it can. The same
+    lookups follow once the load has ended and merges have come to rest. Then they run beside a load of another table
+    without an index, which shows what a load costs lookups whatever the index does. Last they run beside a load of
+    PACE rows a second, which is the same for lsm and btree."""
 
     name, title, methods = "lookups", "lookups while 1 client loads, and afterwards", ("lsm", "btree")
     share = 0.1
@@ -149,10 +150,9 @@ class Lookups:
                     *(report.value("lookup", key) / 1000 for key in ("p50_us", "p99_us", "max_us"))))
 
     def _beside_load(self, bench, rows, table, what, loaded=0, pace=0):
-        """Lookups of the first `rows` while a load goes on behind these and those that were loaded since, at `pace` rows a
-        second, or as fast as it can."""
+        """Lookups of the first `rows` rows while a load appends more, at `pace` rows a second, or as fast as it can."""
         options = bench.options
-        # Longer than the lookups, so that none is without it.
+        # The load runs longer than the lookups, so that it accompanies all of them.
         load = bench.client.start("load", {
             "k": "int4_random", "r": 10 ** 12, "f": rows + loaded, "a": pace, "b": options.batch, "s": bench.seed,
             "e": 50 * options.batch, "t": options.warmup + options.seconds + 1}, bench.server.conninfo(), table)
@@ -187,7 +187,7 @@ class Lookups:
         return information(self.name, "p99 of btree during the load, of idle", value, parts)
 
     def _of_btree(self):
-        """Each beside a load of its own, and beside one that is the same for both."""
+        """Each method beside a load of its own, and beside a load that is the same for both."""
         pairs = list(of_repeats(self.results, "lsm", "btree"))
         own = [[turn.during for turn in pair] for pair in pairs]
         same = [[turn.paced for turn in pair] for pair in pairs]
@@ -216,7 +216,7 @@ class Lookups:
         return tuple(number(median_or_none(figure(pair[method]) for pair in pairs)) for method in (0, 1))
 
     def _ratio_beside(self, method):
-        """What the load alone makes of it: the least that the bar's ratio can be."""
+        """The ratio that the load alone causes: the least that the bar's ratio can be."""
         results = [result for result, in of_repeats(self.results, method)]
         value = self._of_idle((turn.other, turn.idle) for turn in results)
         other = results[-1].other
@@ -234,14 +234,14 @@ class Lookups:
 
 
 class Ledger:
-    """A stream of events of which every tenth was there before: INSERT ... ON CONFLICT DO NOTHING, 1000 rows a statement.
-    The server makes the rows, the same for all. The btree has the last tenth only: before it there are all
-    rows of which any could be a duplicate."""
+    """A stream of events, every tenth of which exists already: INSERT ... ON CONFLICT DO NOTHING, 1000 rows a
+    statement. The server makes the rows, the same for all methods. The btree measures only the last tenth. By
+    then the table has all earlier rows, so any of them can recur."""
 
     name, title, methods, share = "ledger", "1000 rows a statement, a tenth there already, ON CONFLICT DO NOTHING", ("lsm", "btree"), 0.5
     STATEMENT, PARTS, BOUND = 1000, 50, 8.0
     ROW = "(h & 15)::int4, h, 'abcdefghij'"
-    # A few hashes of tens of millions are equal. Those that stay come in no order, as in the stream.
+    # Among tens of millions of hashes a few are equal. The remaining rows are in random order, as in the stream.
     FILL = ("SET work_mem = '16MB'; SET enable_sort = off; INSERT INTO t SELECT %s FROM (SELECT DISTINCT "
             "hashint8extended(i, %d) AS h FROM generate_series(0::int8, %d) i) r")
     SQL = ("DO $$ BEGIN FOR s IN %d .. %d LOOP "
@@ -278,7 +278,7 @@ class Ledger:
                 self.results.setdefault(method, {})[repeat] = rates
 
     def _prepare(self, bench, statements):
-        """The table and its index. Returns the part to begin with."""
+        """Makes the table and its index. Returns the first part of the stream to run."""
         bench.server.query("CREATE TABLE t (provider int4, event int8, f char(10));")
         columns, first_part = "(provider, event)", 0
         if bench.method == "btree":

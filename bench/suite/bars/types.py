@@ -1,6 +1,6 @@
-"""Bars on key types: what a unique index on each costs in memory, and what lookups in it take.
+"""Bars on key types: the cost in memory of a unique index on each type, and of lookups in it.
 
-For each type a table of random keys is made once per cluster. Each step then loads a table of its own from it, in
+For each type a table of random keys is made once per cluster. Each step loads a table of its own from it, in
 transactions of --batch rows, and counts the CPU time of the whole server until the last commit.
 """
 
@@ -13,10 +13,10 @@ ROWS = 200_000              # at most: the index stays in memory
 SHARE = 0.1                 # of --rows
 LOOKUPS = 20_000            # at most
 EXISTING = 0.1              # of the rows of a statement with ON CONFLICT
-TICK_S = 0.01               # in which CPU time is counted
+TICK_S = 0.01               # resolution of CPU times
 HEX = "md5(g::text)"
 
-# Bars: CPU of a btree's; rows a second of no index; lookups a second of a btree's.
+# Bars: CPU time relative to btree; rows a second relative to no index; lookups a second relative to btree.
 COPY, INSERT, RATE = {True: 1.0, False: 1.2}, {True: 1.0, False: 1.3}, {True: 0.85, False: 0.75}
 SETTLED, FRESH = 1.0, 0.9
 
@@ -27,7 +27,7 @@ class KeyType:
     columns: str                # of the table, without f
     keys: str                   # their values, from g
     is_bytes: bool              # compares as bytes
-    before: str = ""            # what the type needs; where that fails, the type is left out
+    before: str = ""            # setup that the type needs; if it fails, the type is left out
 
     @property
     def names(self):
@@ -79,7 +79,7 @@ DO $$ BEGIN
     END LOOP;
 END $$;
 """
-# Every tenth row of a piece has a key of the piece before.
+# Every tenth row of a piece has a key of the previous piece.
 ROWS_OF_PIECE = ("SELECT {names}, f FROM source WHERE id > i * {batch} - "
                  "CASE WHEN i = 0 THEN 0 ELSE {existing} END AND id <= (i + 1) * {batch} - {existing}")
 STATEMENTS = {
@@ -154,7 +154,7 @@ class KeyTypeBars:
             bench.method, step, cpu / self.rows * 1e6, number(self.rows / seconds)))
 
     def _look_up(self, bench, repeat):
-        """Of the plain index: as it was loaded, and when it has been merged into one run."""
+        """Lookups in the plain index: as loaded, and after it was merged into one run."""
         bench.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) t; ANALYZE t;")
         for when in ("fresh", "settled"):
             if when == "settled" and bench.method == "lsm":

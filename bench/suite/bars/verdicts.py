@@ -1,4 +1,4 @@
-"""Bars: what was found, what it should be, and whether it is."""
+"""Bars: the measured value, the bound, and whether the value meets it."""
 
 from dataclasses import dataclass
 from statistics import median
@@ -14,12 +14,12 @@ class Verdict:
     value: Optional[float]      # None: not measured
     bound: str                  # as the table shows it; "" if there is none
     state: str
-    parts: str                  # what the value is made of
-    turns: tuple = ()           # the values of the repeats that `value` is the median of
+    parts: str                  # the values that make up `value`
+    turns: tuple = ()           # the values of the repeats whose median is `value`
 
 
 def _median(values):
-    """(median, the values, "least to greatest in n turns") of one value or of several, which may be none."""
+    """(median, the values, "least to greatest in n turns") of one value or of a list, which may be empty."""
     if values is None:
         return None, (), ""
     if isinstance(values, (int, float)):
@@ -43,7 +43,8 @@ def _judge(name, text, values, sign, bound, parts, doubt):
 
 
 def at_least(name, text, values, bound, parts="", doubt=""):
-    """values: one, or those of the repeats, of which the median counts. doubt: why it cannot decide, if so."""
+    """values: one, or those of the repeats, whose median counts. doubt: the reason, if any, why the bar is not decided.
+    """
     return _judge(name, text, values, ">=", bound, parts, doubt)
 
 
@@ -57,7 +58,7 @@ def information(name, text, values, parts=""):
 
 
 def of_repeats(results, *methods):
-    """Yields for each repeat that all the methods have done what they gave. Results are {method: {repeat: ...}}."""
+    """Yields the results of each repeat that all methods have completed. Results are {method: {repeat: ...}}."""
     for repeat in sorted(results.get(methods[0], {})):
         if all(repeat in results.get(method, {}) for method in methods):
             yield tuple(results[method][repeat] for method in methods)
@@ -69,7 +70,7 @@ def median_or_none(values):
 
 
 def number(value):
-    """A figure for people."""
+    """A figure in readable form."""
     if value is None:
         return "-"
     if value >= 1000:

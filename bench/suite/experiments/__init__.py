@@ -11,7 +11,7 @@ MODULES = (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_
 
 
 def select(text):
-    """The modules that a list of numbers and names means, in order."""
+    """The modules selected by a list of numbers and names, in order."""
     if text == "all":
         return list(MODULES)
     wanted = text.split(",")

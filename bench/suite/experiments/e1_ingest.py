@@ -48,7 +48,7 @@ def _by_clients(rows, client_counts):
 
 
 def _one_core(rows):
-    """How fast the client can be when the server is not held up by an index."""
+    """The client's speed when no index slows the server down."""
     def work(context):
         for x, clients, binary in (("1 client, text", 1, False), ("1 client, binary", 1, True),
                                    ("4 clients, binary", 4, True)):
@@ -58,7 +58,7 @@ def _one_core(rows):
 
 
 def largest(options):
-    """The load of random keys by one client, beyond memory; experiment 2 reads what it leaves."""
+    """The load of random keys by one client, beyond memory. Experiment 2 reads the resulting table."""
     with_reads = any(m.ID == "2" for m in options.modules)
 
     def work(context):

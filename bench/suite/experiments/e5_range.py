@@ -1,4 +1,4 @@
-"""Experiment 5: Pachot's, the last 50000 rows of a growing table by index-only scan."""
+"""Experiment 5: Pachot's, an index-only scan of the last 50000 rows of a growing table."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def _query(limit):
 
 
 def _explain(context, sql):
-    """Five measured runs behind two for warm-up: (median ms, buffers, plan)."""
+    """Five measured runs after two warm-up runs: (median ms, buffers, plan)."""
     times = []
     for run in range(7):
         plan = json.loads(context.server.query("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) " + sql))[0]

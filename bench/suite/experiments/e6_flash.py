@@ -30,7 +30,7 @@ PREFETCH = dict(CORE_INDEX, **{"enable_sort": "off", "pg_lsm.enable_prefetch_sca
 BITMAP = "sorted scan, 128 reads ahead"
 BY_PAGE = "by page, 128 ahead"
 IN_ORDER = "in order, 128 ahead"
-# The planner is told the truth about an SSD.
+# The planner gets the costs of a real SSD.
 PLANNER = {"pg_lsm.enable_prefetch_scan": "all", "random_page_cost": "15", "effective_io_concurrency": "128",
            "effective_cache_size": "700MB"}
 WAYS = (
@@ -50,11 +50,11 @@ FIGURES = [Figure("e6-flash", "Cold range queries by selectivity", [
           "share of the rows, %", "ms", logy=True) for users in (ONE, MANY)], columns=1)]
 
 SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
-# With a LIMIT, since a cursor that may go back gets no rows by page.
+# With a LIMIT, because a cursor that may move backward gets no rows by page.
 SQL_ROWS = "BEGIN; DECLARE c CURSOR FOR SELECT f FROM t WHERE %s LIMIT 1000000000;"
 SQL_IN_ORDER = "SELECT sum(length(f)) FROM (SELECT f FROM %s WHERE k BETWEEN $1 AND $2 ORDER BY k OFFSET 0) q"
 
-PATIENCE_S = 3600           # no query is cancelled
+PATIENCE_S = 3600           # no query is canceled
 
 
 def _cold_query(context, rows, users, selectivity, way, session):

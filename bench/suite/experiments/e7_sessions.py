@@ -41,7 +41,7 @@ def plan(options):
         context.create_table("int4_random")
         loaded = context.load("int4_random", rows)
         for clients in options.clients:
-            # Each measurement goes on with keys that are not there yet.
+            # Each measurement continues with keys that do not exist yet.
             report = context.run(["insert:%d" % clients], loaded)
             context.record_latencies(report, "insert", "inserts", clients)
             loaded = int(context.server.query("SELECT count(*) FROM t;"))

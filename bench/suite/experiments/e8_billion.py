@@ -1,4 +1,4 @@
-"""Experiment 8: a billion rows. bench/bars.sh measures it; the report shows what that has written."""
+"""Experiment 8: a billion rows. bench/bars.sh measures it; the report shows its results."""
 
 import csv
 

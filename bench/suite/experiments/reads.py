@@ -1,14 +1,15 @@
-"""Lookups and range scans on a table t(k int4, f char(10)) with random k: what experiment 2 measures, wherever."""
+"""Lookups and range scans on a table t(k int4, f char(10)) with random k: the measurements of experiment 2, also used
+elsewhere."""
 
 SMALL, LARGEST = "small table", "largest table"
 STATES = ("fresh", "settled")
 
-# The plan is to be that of the index, for all systems. A table without an index sorts.
+# All systems must use the plan of the index. A table without an index sorts.
 SESSION = {"enable_seqscan": "off", "enable_bitmapscan": "off"}
 INDEX_ONLY = "SELECT count(*), sum(k) FROM (SELECT k FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"
 WITH_ROWS = "SELECT count(f) FROM (SELECT f FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"
 LONGEST_WITH_ROWS = 10000
-RANGE_SHARE = 0.25          # of the time of other measurements: there are many lengths
+RANGE_SHARE = 0.25          # part of the time of other measurements, because there are many lengths
 
 
 def lengths(rows):
@@ -16,7 +17,7 @@ def lengths(rows):
 
 
 def seconds(options, am, rows):
-    """An estimate of what measure() takes."""
+    """Estimates the time of measure()."""
     a_state = len(options.clients) * (options.seconds + options.warmup) + 11 * (options.seconds * RANGE_SHARE + 0.2)
     # Without an index each query scans and sorts the table.
     settle_and_overrun = rows / 1e6 * (11 * 0.3 if am == "none" else 3)
@@ -24,7 +25,7 @@ def seconds(options, am, rows):
 
 
 def _warmup(context):
-    """Whole tables are scanned without an index: nothing gets faster by repeating that, it only takes long."""
+    """Without an index whole tables are scanned. Repeating such scans makes nothing faster and takes long."""
     return 0 if context.am == "none" else context.options.warmup
 
 
@@ -46,7 +47,7 @@ def _ranges(context, rows, state):
 
 
 def _runs(context, when):
-    """How fresh an lsm index was."""
+    """Records how fresh an lsm index was."""
     if context.am == "lsm":
         context.record("runs, " + when, context.lsm_state()["runs"])
 
