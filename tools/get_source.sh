@@ -1,13 +1,13 @@
 #!/bin/bash
 #
-# Fetches PostgreSQL's own regression scripts, which Debian has in source packages only.
+# Fetches PostgreSQL's own regression scripts, which Debian has only in source packages.
 #
 #   tools/get_source.sh FOLDER
 #
-# Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a cache
-# ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set) or else from the distribution's source packages: of the same minor version
-# if it is to be had, else of the newest one, or of one before that. Uses package lists of its own and leaves the
-# system's alone.
+# Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a
+# cache ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set), otherwise from the distribution's source packages: of the same
+# minor version if available, otherwise of the newest one, or of an earlier one. Uses its own package lists and leaves
+# the system's alone.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -16,7 +16,7 @@ set -u -o pipefail
 CACHE=${PG_LSM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/pg_lsm}
 APT=
 
-# With the system's package sources turned into sources of sources.
+# The system's package sources, converted into sources of source packages.
 apt_source()
 {
 	local command=$1
@@ -35,7 +35,7 @@ download()
 		[ -e "$file" ] || continue
 		sed 's/^deb[[:space:]]/deb-src /; s/^Types:.*/Types: deb-src/' "$file" >"$APT/sources/$(basename "$file")"
 	done
-	# Repositories of others may have no sources, which does not matter.
+	# Third-party repositories may have no sources. Ignore this.
 	apt_source apt-get update >"$APT/log" 2>&1
 	cd "$APT/download" || return
 	for version in $(dpkg-query -W -f '${Version}\n' "postgresql-$major" 2>/dev/null) \
@@ -50,8 +50,8 @@ download()
 	return 1
 }
 
-# download_older MAJOR: a mirror may not have yet what its list names. Then the newest of the five minor versions before
-# that will do: their scripts are nearly the same. The list says nothing of it, so apt cannot tell whether it is genuine.
+# download_older MAJOR: a mirror may not yet have the version in its list. Then the newest of the five previous minor
+# versions will do: their scripts are nearly the same. The list does not contain it, so apt cannot verify it.
 download_older()
 {
 	local major=$1 url newest minor file

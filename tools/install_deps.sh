@@ -1,12 +1,12 @@
 #!/bin/bash
 #
-# Installs what building, testing and trying pg_lsm needs and is not there yet, from the distribution's packages.
+# Installs missing packages for building, testing and trying pg_lsm, from the distribution.
 #
 #   tools/install_deps.sh [build|demo|test|bench]...      (build is always included)
 #
-# For Debian and its relatives; elsewhere it only says what is missing. Needs root or sudo if there is something to do.
-# It is quick and changes nothing when all is there. A PostgreSQL server that it installs gets no cluster: it does not
-# start anything and does not touch clusters that exist.
+# For Debian and its relatives; elsewhere it only lists what is missing. Needs root or sudo if a package is missing. If
+# none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no cluster. It starts
+# nothing and does not touch existing clusters.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -35,7 +35,7 @@ update_once()
 	UPDATED=1
 }
 
-# Output only in the case of an error.
+# Shows the output only after an error.
 apt_get()
 {
 	local log status
@@ -52,7 +52,7 @@ apt_get()
 	rm -f "$log"
 }
 
-# The newest server version that the distribution has and we support.
+# The newest server version that the distribution has and that we support.
 newest_packaged_version()
 {
 	apt-cache search --names-only '^postgresql-server-dev-[0-9]+$' | sed 's/.*server-dev-\([0-9]*\).*/\1/' | sort -rn |
@@ -64,8 +64,8 @@ newest_packaged_version()
 		done
 }
 
-# Debian makes and starts a cluster when a server package is installed. We want none: this setting prevents it, and is
-# put back afterwards, also when the installation fails or is interrupted.
+# Debian makes and starts a cluster when a server package is installed. This setting prevents that. It is restored
+# afterwards, even if the installation fails or is interrupted.
 without_cluster()
 (
 	conf=/etc/postgresql-common/createcluster.conf
@@ -82,7 +82,7 @@ install_postgres()
 	local major
 
 	update_once
-	# A server without its development files: complete that one. Otherwise take the newest.
+	# If a server lacks its development files, complete that one. Otherwise take the newest.
 	major=$(find /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sed 's|/usr/lib/postgresql/\([0-9]*\)/.*|\1|' | sort -rn |
 		awk -v min=$LSM_PG_MIN -v max=$LSM_PG_MAX '$1 >= min && $1 <= max { print; exit }')
 	[ -n "$major" ] || major=$(newest_packaged_version)

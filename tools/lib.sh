@@ -59,8 +59,8 @@ as_root()
 	fi
 }
 
-# Decides who runs servers: ourselves, or an unprivileged user when we are root, as PostgreSQL refuses to run as root.
-# Sets SERVER_USER.
+# Decides who runs servers: ourselves, or an unprivileged user when we are root, because PostgreSQL refuses to run as
+# root. Sets SERVER_USER.
 choose_server_user()
 {
 	if [ "$(id -u)" -ne 0 ]; then
@@ -110,7 +110,7 @@ make_work()
 	chmod 700 "$WORK"
 }
 
-# copy_tree FROM TO: copies the sources without what a build or a test run leaves.
+# copy_tree FROM TO: copies the sources without the files that a build or a test run leaves.
 copy_tree()
 {
 	mkdir -p "$2"
@@ -128,7 +128,7 @@ pg_major()
 	"$1" --version 2>/dev/null | sed -n 's/^PostgreSQL \([0-9]*\).*/\1/p'
 }
 
-# Whether a pg_config is of a supported version and has what it takes to build extensions and run a server.
+# Whether a pg_config has a supported version and everything needed to build extensions and run a server.
 pg_usable()
 {
 	local major
@@ -138,8 +138,8 @@ pg_usable()
 	[ -e "$("$1" --pgxs)" ] && [ -x "$("$1" --bindir)/postgres" ] && [ -e "$("$1" --includedir-server)/postgres.h" ]
 }
 
-# Finds the PostgreSQL to use: $PG_CONFIG, else the one in PATH, else the newest one where Debian keeps them.
-# Sets PG_CONFIG and PG_MAJOR; returns 1 when there is none.
+# Finds the PostgreSQL to use: $PG_CONFIG, else the one in PATH, else the newest one in Debian's folders. Sets PG_CONFIG
+# and PG_MAJOR. Returns 1 if there is none.
 # shellcheck disable=SC2034
 find_postgres()
 {
@@ -169,8 +169,8 @@ require_postgres()
 		"Elsewhere: name the pg_config to use in the environment variable PG_CONFIG."
 }
 
-# Copies the server's files below $WORK/root, in the layout that they have below /, unless they are there. Sets PG_BIN
-# and PG_PKGLIB, folders within the copy, and PG_CONFIG_COPY, a pg_config that speaks of the copy.
+# Copies the server's files below $WORK/root, in their layout below /, unless they are there. Sets PG_BIN and PG_PKGLIB,
+# folders within the copy, and PG_CONFIG_COPY, a pg_config that describes the copy.
 private_server()
 {
 	local dir root=$WORK/root
@@ -194,7 +194,7 @@ private_server()
 }
 
 # build_extension TREE LOG [MAKE ARGUMENT...]: builds the sources in TREE and installs them into the copied server.
-# Bitcode for the JIT compiler is left out: it is of no use to an access method and takes as long as the rest.
+# Bitcode for the JIT compiler is left out: an access method does not use it, and it takes as long as the rest.
 build_extension()
 {
 	local tree=$1 log=$2

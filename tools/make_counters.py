@@ -19,7 +19,7 @@ DOCUMENT = "docs/monitoring-counters.md"
 ENTRY = re.compile(r'^LSM_(COUNTER|READ_COUNTER|STATE)\(((?:[^()"]|"[^"]*")*)\)$', re.M)
 ARGUMENT = re.compile(r'"[^"]*"|\w+')
 
-# The SQL type of each kind. The view shows a counter of an index that has none yet as 0, and so a number of bytes.
+# The SQL type of each kind. The view shows 0 for a counter that an index does not have yet, including byte counts.
 TYPES = {
     "count": "bigint",
     "blocks": "bigint",
@@ -70,7 +70,7 @@ def read_columns():
 
 
 def replace_part(text, path, name, lines):
-    """text, with the lines in the generated part of that name."""
+    """The text, with these lines in the generated part of that name."""
     pattern = re.compile(rf"(^.*generated: {name}\b.*\n)(?:.*\n)*?(^.*generated: end\b)", re.M)
     result, count = pattern.subn(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], text)
     if count != 1:

@@ -57,8 +57,8 @@ declare -A BEGAN=()			# when, in $SECONDS
 PASSED=0
 FAILED=0
 STRICT='-Wall -Werror'
-# Our assertions, in a server that has none of its own. What the server's headers assert comes along. And stop points
-# (src/base/stop_point.h), which no other build has.
+# Our assertions, in a server built without assertions. Those in the server's headers become active as well. And stop
+# points (src/base/stop_point.h), which no other build has.
 FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
 usage()
@@ -117,7 +117,7 @@ clean_up()
 	if [ -n "$WORK" ]; then
 		[ -z "${PG_BIN:-}" ] || stop_servers "$WORK/run"
 		cd /
-		# In CI nobody will look.
+		# In CI nobody will look at the folder.
 		if [ -n "$KEEP" ] || { [ $status -ne 0 ] && [ -z "${CI:-}" ]; }; then
 			say "What the suites left is in $WORK"
 		elif [ -z "$INCREMENTAL" ]; then
@@ -133,9 +133,9 @@ clean_up()
 
 # --- counting ----------------------------------------------------------------
 
-# count_cases LOG: prints "passed failed" for the output of a suite. Understood are a closing line "N passed, N failed"
-# (perhaps "NAME: N seeds passed, N failed"), which counts for everything before it since the last one, TAP as perl and PostgreSQL 16 and later
-# write it, and pg_regress as PostgreSQL 15 writes it.
+# count_cases LOG: prints "passed failed" for the output of a suite. It understands three formats. A closing line "N
+# passed, N failed" (or "NAME: N seeds passed, N failed") counts for everything since the previous one. TAP as perl and
+# PostgreSQL 16 and later write it. And the output of pg_regress in PostgreSQL 15.
 count_cases()
 {
 	awk '
@@ -154,7 +154,7 @@ count_cases()
 		END { print p + 0, f + 0 }' "$1"
 }
 
-# Shows what there is to see of a failure: what the output says of it, its end, and the differences that pg_regress found.
+# Shows the details of a failure: the relevant lines of the output, its end, and the differences that pg_regress found.
 show_failure()
 {
 	local suite=$1 file log=$WORK/log/$1.log last='/^--- the end of regress_log/,/^---$/'
@@ -162,7 +162,7 @@ show_failure()
 	say "--- $suite: what failed"
 	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout|make.*\*\*\*)|error: |undefined reference' |
 		head -n 80 | sed 's/^/    /'
-	# What a TAP test said last; this only once.
+	# The last output of a TAP test, only once.
 	sed -n "${last}p" "$log" | head -n 100 | sed 's/^/    /'
 	say "--- $suite: the end of its output"
 	sed "${last}d" "$log" | tail -n 40 | sed 's/^/    /'
@@ -173,7 +173,7 @@ show_failure()
 	say "---"
 }
 
-# begin_suite SUITE: runs a suite in the background. Its output goes to a log, its exit status to a file beside that.
+# begin_suite SUITE: runs a suite in the background. Its output goes to a log, its exit status to a file beside the log.
 begin_suite()
 {
 	mkdir -p "$WORK/run/$1"
@@ -195,7 +195,7 @@ end_suite()
 	unset "PROCESS[$suite]"
 	read -r status 2>/dev/null <"$WORK/log/$suite.status"
 	read -r passed failed < <(count_cases "$WORK/log/$suite.log") || failed=1
-	# A suite that ends badly without a failed case, or without any case, has failed.
+	# A suite with a bad exit status but no failed case has failed, and so has a suite without any case.
 	if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ "$passed" -eq 0 ]; }; then
 		failed=1
 		[ "$status" -ne 124 ] || say "$suite ran out of time"
@@ -208,13 +208,13 @@ end_suite()
 	stop_servers "$WORK/run/$suite"
 }
 
-# wait_for_suite: ends the suites that have finished, at least one.
+# wait_for_suite: waits until at least one suite has finished, and ends all finished suites.
 wait_for_suite()
 {
 	local suite before=${#PROCESS[@]}
 
 	while [ ${#PROCESS[@]} -eq "$before" ]; do
-		# In the background, because a signal interrupts "wait", but not a command.
+		# Sleep in the background, because a signal interrupts "wait" but not a command.
 		sleep 0.5 &
 		wait $!
 		for suite in "${!PROCESS[@]}"; do
@@ -240,7 +240,7 @@ run_suites()
 	done
 }
 
-# in_server_env SECONDS COMMAND...: as the server user, with a time limit, and with the environment of a test.
+# in_server_env SECONDS COMMAND...: runs a command as the server user, with a time limit and the environment of a test.
 in_server_env()
 {
 	local limit=$1
@@ -252,7 +252,7 @@ in_server_env()
 
 # --- suites ------------------------------------------------------------------
 
-# Here because prepare() has built pg_lsm with assertions, without warnings.
+# The first result needs no build here: prepare() has built pg_lsm with assertions and without warnings.
 suite_build()
 {
 	copy_tree "$TREE" "$WORK/build"
@@ -337,7 +337,7 @@ suite_core()
 	run_tests 1200 core core
 }
 
-# Names its seeds, so that they can be run again.
+# Prints its seeds, so that they can be run again.
 suite_oracle()
 {
 	TMPDIR="$WORK/run/oracle" in_server_env 900 python3 "$WORK/src/test/oracle/oracle.py" --pg-config "$PG_CONFIG_COPY" \
@@ -345,7 +345,7 @@ suite_oracle()
 		${PG_LSM_ORACLE_SEED:+--seed "$PG_LSM_ORACLE_SEED"}
 }
 
-# No timing is looked at: that it works is what counts.
+# Checks that the benchmark suite works. Timings do not matter.
 suite_bench()
 {
 	in_server_env 600 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
@@ -353,7 +353,7 @@ suite_bench()
 
 # --- the whole ---------------------------------------------------------------
 
-# The folder of --incremental. Begins anew if the server or the compiler's options have changed. Sets WORK.
+# The folder of --incremental. Starts over if the server or the compiler's options have changed. Sets WORK.
 keep_work()
 {
 	local made_for
@@ -371,7 +371,8 @@ keep_work()
 	rm -rf "$WORK/log" "$WORK/run" "$WORK/build"
 }
 
-# Removes what the tree no longer has from the copy of the sources, and the library, which would still contain that.
+# Removes files that the tree no longer has from the copy of the sources, and the library, which would still contain
+# them.
 remove_old_sources()
 {
 	local file
