@@ -16,7 +16,7 @@ ORDERED = re.compile(r'\border\s+by\b', re.IGNORECASE)
 
 
 def blocks(path):
-    """What stands between tables, line by line, and tables: (statement, heading, rows)."""
+    """The text between tables, line by line, and tables: (statement, heading, rows)."""
     statement = []
     lines = []
     with open(path, encoding='utf-8', errors='replace') as file:
@@ -25,7 +25,7 @@ def blocks(path):
     while i < len(text):
         end = i + 1
         if end < len(text) and RULE.match(text[end]) and text[i].startswith(' ') and text[i].strip() != '^':
-            # What \d prints has no count of rows, but a blank line after them.
+            # The output of \d has no row count, but a blank line after it.
             while end < len(text) and text[end] and not ROWS.match(text[end]):
                 end += 1
             lines.append(table(statement, text[i].strip(), text[i + 2:end]))

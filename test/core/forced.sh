@@ -1,8 +1,8 @@
 #!/bin/bash
 #
-# Runs PostgreSQL's own regression scripts twice, as they are: with the prefetching scan wherever it is possible, and
-# without. Both must return the same rows; where there is no ORDER BY, in any order. Plans are not compared. Prints "ok" or
-# "not ok", with the differences, for each script whose plans differ, and one line for all others.
+# Runs PostgreSQL's own regression scripts twice, unchanged: with the prefetching scan wherever possible, and without.
+# Both runs must return the same rows, in any order if there is no ORDER BY. Plans are not compared. Prints "ok" or "not
+# ok", with the differences, for each script whose plans differ, and one line for all others.
 #
 #   PG_CONFIG       pg_config of the server, with pg_lsm installed
 #   PG_SOURCE       a PostgreSQL source tree of the same major version
@@ -40,7 +40,7 @@ mkdir -p "$work/lib"
 gcc -O1 -w -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" -o "$work/lib/regress.so" "$source/regress.c" ||
 	echo "# regress.so did not build; statements that need it will fail in both runs"
 
-# schedule: core's, without what is skipped.
+# schedule: core's schedule, without the skipped scripts.
 schedule()
 {
 	awk -v skipped="$SKIPPED" -v kept="$KEPT" -v mode="${PG_LSM_FORCED:-some}" '
@@ -61,7 +61,7 @@ schedule()
 		}' "$source/parallel_schedule"
 }
 
-# Both runs have the same folder, which some output names, one after the other.
+# Both runs use the same folder, one after the other, because some output names it.
 # run NAME FORCED
 run()
 {
@@ -102,7 +102,7 @@ for result in "$work"/core/*.out; do
 		status=1
 	fi
 done
-# So many have little to do with each other: if none differs, the node was not there.
+# Some scripts must give the same output in both runs. But if no plan in select differs, the node was never used.
 if [ "$same" -gt 0 ] && [ -e "$work/select.diff" ]; then
 	echo "ok forced: $same scripts without a different plan"
 else

@@ -1,12 +1,14 @@
 #!/bin/bash
 #
-# Runs PostgreSQL's own scripts btree_index, create_index, index_including and indexing with plain indexes turned into
-# lsm indexes, and insert_conflict, constraints and the isolation specs insert-conflict-* with unique ones, and the
-# isolation specs of serializable transactions with both; and compares with the expected output. Prints "ok" or "not ok"
-# for each, with the differences.
+# Runs PostgreSQL's own scripts with lsm indexes and compares the output with the expected one. Prints "ok" or "not ok"
+# for each script, with the differences.
 #
-# Differences are allowed where the method's name is printed and where allowed.txt says so, with the reason. Scripts that
-# these need run before them, unchanged; what they print is not judged.
+# - Plain indexes become lsm indexes in btree_index, create_index, index_including and indexing.
+# - Unique indexes do in insert_conflict, constraints and the isolation specs insert-conflict-*.
+# - Both do in the isolation specs of serializable transactions.
+#
+# Differences are allowed where the method's name is printed and where allowed.txt lists them, with the reason. Scripts
+# that these need run first, unchanged. Their output is not judged.
 #
 #   PG_CONFIG        pg_config of the server, with pg_lsm installed
 #   PG_SOURCE        a PostgreSQL source tree of the same major version
@@ -28,13 +30,13 @@ fi
 
 PLAIN="create_index index_including btree_index indexing"
 UNIQUE="insert_conflict constraints"
-# Not those that are about partitioned tables.
+# Without those about partitioned tables.
 SPECS=$(cd "$isolation/specs" && grep -Lwi 'partition' insert-conflict-*.spec | sed 's/\.spec$//')
-# Those of serializable transactions that use an index which can be turned.
+# Specs of serializable transactions with an index that can become an lsm index.
 SERIALIZABLE=$(cd "$isolation/specs" && for spec in $(grep -li 'serializable' -- *.spec | grep -v '^insert-conflict'); do
 	python3 "$here/translate.py" --all sql "$spec" | grep -q 'USING lsm\|WITH (lsm)' && echo "${spec%.spec}"
 done)
-# Before 18, core refreshes a materialized view concurrently only by a unique B-tree.
+# Before 18, core needs a unique B-tree to refresh a materialized view concurrently.
 if [ "$("$PG_CONFIG" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')" -lt 18 ]; then
 	SERIALIZABLE=$(echo "$SERIALIZABLE" | grep -vx 'matview-write-skew')
 fi
@@ -89,7 +91,7 @@ cat >"$work/in/sql/lsm_setup.sql" <<-'END'
 	CREATE EXTENSION pg_lsm;
 END
 : >"$work/in/expected/lsm_setup.out"
-# The plans are to be core's; forced.sh has the prefetching scan.
+# The plans must be core's; forced.sh tests the prefetching scan.
 cat >"$work/temp.conf" <<-END
 	shared_preload_libraries = 'pg_lsm'
 	pg_lsm.enable_prefetch_scan = off
@@ -98,7 +100,7 @@ cat >"$work/temp.conf" <<-END
 END
 
 cd "$work" || exit 1
-# Its verdict is not ours: see above.
+# Its exit status does not count: see above.
 # shellcheck disable=SC2086
 "$libs/pg_regress" --inputdir="$work/in" --outputdir="$work" --temp-instance="$work/tmp/instance" \
 	--temp-config="$work/temp.conf" --bindir="$bindir" --dlpath="$work/lib" --dbname=regression --encoding=UTF8 --no-locale \
@@ -121,11 +123,11 @@ for t in $JUDGED $SPECS; do
 		status=1
 		continue
 	fi
-	# There may be several expected outputs: the best counts.
+	# There may be several expected outputs. The best match counts.
 	best=
 	for expected in "$from/$t.out" "$from/${t}"_[0-9].out; do
 		[ -f "$expected" ] || continue
-		# Status 1 and no differences: not even a comparison.
+		# Exit status 1 without differences: the comparison itself failed.
 		# shellcheck disable=SC2046
 		python3 "$here/translate.py" $(kind "$t") compare "$expected" "$result" "$here/allowed.txt" >"$work/$t.diff.new" ||
 			[ -s "$work/$t.diff.new" ] || echo "the comparison with $expected failed" >"$work/$t.diff.new"

@@ -63,12 +63,12 @@ def translate_all(text):
 
 
 def normalize(text):
-    """Hide the method's name where core prints it."""
+    """Hide the method's name in core's output."""
     text = re.sub(r'\busing (lsm|btree)\b', 'using METHOD', text, flags=re.IGNORECASE)
     text = re.sub(r'\b(lsm|btree) \(', 'METHOD (', text)
     text = re.sub(r'\b(lsm|btree), for (table|predicate)', r'METHOD, for \2', text)
     text = re.sub(r'(access method|method) "?(lsm|btree)"?', r'\1 METHOD', text)
-    # What a constraint says of its index, and where psql puts it.
+    # The index of a constraint, and where psql prints it.
     text = re.sub(r"[ \t]+with \(lsm(?:='true')?\)", '', text, flags=re.IGNORECASE)
     # Widths of columns and of rules under headings depend on the name's length.
     text = re.sub(r'-{2,}', '--', text)
