@@ -114,7 +114,7 @@ buffer_lock(BufferCursor *c)
 /* --- the filter --------------------------------------------------------------- */
 
 /*
- * Let the filter catch up with the page if `lookups` more lookups are worth it. Returns false if
+ * Let the filter catch up with the page if `lookups` more lookups pay for that. Returns false if
  * the filter does not have all entries, or the cursor is stale.
  */
 static bool

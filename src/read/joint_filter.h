@@ -2,9 +2,9 @@
  * joint_filter.h
  *	  The joint filter: one filter in private memory for the keys of many small runs.
  *
- * Runs join the filter one by one.  It keeps the keys of runs that are gone until it is full, at
- * the cost of some false positives.  Then a new *round* begins: the filter is emptied, and the runs
- * that still exist join again.
+ * Runs join the filter one by one.  Keys of runs that are gone stay in the filter, at the cost of
+ * some false positives.  When the filter is full, a new *round* begins: the filter is emptied, and
+ * the runs that still exist join again.
  */
 #ifndef LSM_JOINT_FILTER_H
 #define LSM_JOINT_FILTER_H

@@ -2,10 +2,10 @@
  * looked_for.c
  *	  Keys that were looked for together, and whether each was found.
  *
- * The statement has read a version as a whole, without a lock.  A key that the version lacked can
- * have arrived since in two places only: a page of the write buffer that was open then, or a run
- * with a later id.  Ids are never reused.  The output of a merge has an earlier id only if the
- * version had the inputs.  So a lookup of the key skips all other runs.
+ * The statement has read a version as a whole, without a lock.  Since then, a key that the version
+ * lacked can have arrived in only two places: a page of the write buffer that was open in the
+ * version, or a run with a later id.  Ids are never reused.  The output of a merge has an earlier
+ * id only if the version had the inputs.  So a lookup of the key skips all other runs.
  */
 #include "postgres.h"
 

@@ -18,7 +18,7 @@ typedef struct LsmProbe
 	bool		found;			/* some run has an entry with the key */
 } LsmProbe;
 
-/* Compare with an entry's key, whose prefix is known.  The prefix nearly always decides. */
+/* Compare a probe with an entry whose prefix is known.  The prefixes nearly always decide. */
 static inline int
 lsm_probe_compare(LsmKeySpace *ks, const LsmProbe *probe, const LsmEntry *entry, uint64 prefix)
 {

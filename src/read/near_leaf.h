@@ -16,9 +16,9 @@
 typedef struct LsmNearLeaf
 {
 	uint64		segment;		/* 0: no leaf is known */
-	uint32		user;			/* number of the reader's user who entered it */
+	uint32		user;			/* number of the reader's user who entered the leaf */
 	uint32		leaf;			/* its number in the segment */
-	Buffer		buffer;			/* that held it */
+	Buffer		buffer;			/* the buffer that held the leaf */
 	bool		has_keys;		/* the prefixes are known: */
 	uint64		low;			/* lsm_key_prefix of its first key */
 	uint64		high;			/* and of its last group's first key */

@@ -21,7 +21,8 @@ typedef struct LsmPageFilter
 	uint32		count;			/* entries that it has */
 	uint16		upper;			/* pd_upper of the page at the last catch-up */
 	uint64		stamp;			/* of the page at the last catch-up */
-	uint32		credit;			/* entries that it may read: lookups without it have paid */
+	uint32		credit;			/* entries that the filter may read; lookups without a
+								 * filter have paid for them */
 	bool		is_final;		/* it has all entries of a sealed page */
 } LsmPageFilter;
 

@@ -2,7 +2,7 @@
  * read_ahead.c
  *	  Prefetches pages of a run, so that several reads are in flight at once.
  *
- * Nothing is prefetched while pages are found in memory.  There are three cases:
+ * Nothing is prefetched while pages are found in memory.  Otherwise there are three cases:
  *
  * - A seek looks into the runs one by one.  Once it has waited for a read in one run, the remaining
  *   runs prefetch the leaves or filter pages that they will need (merge.c calls lsm_run_expect).  A
@@ -13,9 +13,9 @@
  *   how long reads take.
  *
  * - A backward scan prefetches the next leaves after two leaves in a row that were not in memory.
- *   Their number doubles with each leaf, up to the number of reads that may be in flight.  The
- *   number falls again when leaves are in memory.  For a forward scan the kernel reads ahead by
- *   itself, in larger pieces that our requests would break up.
+ *   The number of prefetched leaves doubles with each leaf that is read, up to the number of reads
+ *   that may be in flight.  The number falls again when leaves are in memory.  For a forward scan
+ *   the kernel reads ahead by itself, in larger pieces that our requests would break up.
  *
  * - A round looks for many keys in a run (run_probe.c).  After a round with slow reads, the
  *   next rounds prefetch the filter pages, and then the leaves, that their keys need.
@@ -29,7 +29,7 @@
 #include "read/run_lookup.h"
 #include "storage/buffers.h"
 
-/* Seeks in runs that are timed after a seek that has read a page. */
+/* After a seek that has read a page, this many seeks in runs are timed. */
 #define SEEKS_TIMED		64
 
 /* A backward scan prefetches after this many leaves in a row that were not in memory. */
@@ -149,7 +149,7 @@ lsm_run_look_ahead(LsmRunCursor *c, bool missed)
 	a->depth = missing > 0 ? Min(2 * a->depth, a->most) : Max(a->depth - in_memory, 0);
 }
 
-/* A round of keys begins.  Returns how many reads it may prefetch at a time. */
+/* A round of keys begins.  Returns how many pages the round may prefetch at a time. */
 int
 lsm_run_begin_round(LsmRunCursor *c, LsmReadWatch *watch)
 {
@@ -176,7 +176,7 @@ lsm_run_end_round(LsmRunCursor *c, LsmReadWatch *watch, int keys)
 		c->cx->rounds_ahead = ROUNDS_AHEAD;
 }
 
-/* Prefetch the leaf of a segment that contains a position. */
+/* Prefetch the leaf for a position in a segment. */
 void
 lsm_run_ask_for_leaf(LsmRunCursor *c, const LsmSegment *segment, const LsmBound *from)
 {

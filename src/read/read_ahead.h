@@ -12,7 +12,7 @@
 /* Measures what a seek, or a round of keys, reads. */
 typedef struct LsmReadWatch
 {
-	int64		pages;			/* the backend had read before */
+	int64		pages;			/* number of pages that the backend had read before */
 	bool		timed;			/* reads are timed from `start` on */
 	instr_time	start;
 } LsmReadWatch;

@@ -37,8 +37,8 @@ typedef struct LsmReadContext
 	const struct LsmSeenVersion *without;	/* its runs lack the key; or NULL */
 
 	/* Filters in private memory. */
-	int			prefix_columns; /* the most columns of their prefixes */
-	bool		prefixes_if_worth;	/* or fewer: see lsm_prefixes_limit */
+	int			prefix_columns; /* columns of the longest prefix in a filter */
+	bool		prefixes_if_worth;	/* or of a shorter one: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
 
@@ -58,7 +58,7 @@ typedef struct LsmReadContext
 #define LSM_SPARED_BY_DISK		8
 #define LSM_SPARED_BY_MEMORY	15
 
-/* Pages that a reader remembers: more than it has cursors. */
+/* The number of pages that a reader remembers.  A reader has fewer cursors. */
 #define LSM_PAGES_SEEN	256
 
 /* Remember a page that is being read.  Returns its number for LsmEntry.page. */

@@ -228,8 +228,8 @@ take_version(LsmReader *reader)
 
 /*
  * With old_snapshot_threshold, VACUUM may have removed entries that this snapshot sees, together
- * with their pages. Then no page is left that shows the removal. The edit that freed the pages
- * changed the meta page.
+ * with their pages. Then no page is left that shows the removal. But the edit that freed the pages
+ * changed the meta page, so this tests the meta page's LSN.
  */
 static void
 check_snapshot(LsmReader *reader)
@@ -447,7 +447,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 }
 
 /*
- * Stand on the first entry that has the key of this one. Returns false if there is none. The
+ * Stand on the first entry that has the same key as `key`. Returns false if there is none. The
  * caller zeroes the bounds at first, and does not change them until the next seek.
  *
  * REQUIRES: the reader was refreshed, and has not let go since.

@@ -3,9 +3,9 @@
  *	  Readers: all runs of the current version as one sorted source, write buffer included,
  *	  for a scan; or the inputs of a job, for a merge.
  *
- * A reader belongs to a backend's handle of the index and is reused, so a scan allocates
- * nothing if nothing has changed. The reader takes a newer version by itself when its own has
- * become old.
+ * A reader belongs to a backend's handle of the index and is reused, so a scan allocates nothing if
+ * the version has not changed. The reader takes a newer version by itself when its own has become
+ * old.
  */
 #ifndef LSM_READER_H
 #define LSM_READER_H
@@ -30,7 +30,8 @@ typedef struct LsmReader
 {
 	struct LsmReader *next;		/* of the same handle */
 	bool		in_use;
-	struct LsmReader **holder;	/* the user's pointer to it, or NULL; reset with it */
+	struct LsmReader **holder;	/* the user's pointer to the reader, cleared when
+								 * the reader is forgotten; or NULL */
 	MemoryContext context;		/* of the reader and everything below it */
 	LsmReadContext cx;
 	uint64		job_id;			/* read the inputs of this job; 0: all runs */
@@ -57,7 +58,8 @@ typedef struct LsmReader
 	const LsmBound *limit;		/* of the latest seek, or NULL */
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
-	uint64		child_seeks;	/* seeks, times the runs of the version; not yet counted as paid */
+	uint64		child_seeks;	/* sum of the version's runs over all seeks that are not
+								 * yet counted as paid */
 	double		unpaid;			/* the fraction of a seek that is not yet counted as paid */
 	LsmBound	here;			/* the position after the previous array */
 	LsmBound	probe[2];		/* before and after the key to look for in a run */

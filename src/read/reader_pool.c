@@ -12,7 +12,7 @@
 #include "utils/memutils.h"
 
 /*
- * This many keys of a batch pay as much for a run as one seek does.  Asking the run's filter for
+ * A batch that looks for this many keys in a run pays one seek.  Asking the run's filter for
  * one of many keys takes a tenth of a seek.  But a writer waits for the answer, while the merging
  * worker has time.
  */
@@ -51,8 +51,9 @@ choose_reader_to_keep(LsmIndex *index)
 }
 
 /*
- * Forget readers at the end of a transaction, when nobody uses them any more.  An error may have
- * left some of them marked as in use.  One may be kept for the next transaction.
+ * Forget readers, see LsmForget.  With LSM_FORGET_UNUSED, keeps the readers that are in use.
+ * Otherwise the transaction has ended and nobody uses readers, although an error may have left some
+ * marked as in use.
  */
 static void
 forget_users(LsmIndex *index, LsmForget which)
@@ -138,7 +139,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	{
 		MemoryContext old = MemoryContextSwitchTo(reader->context);
 
-		/* A merge may copy whole pages, so prefetching does not help it. */
+		/* A merge may copy whole pages, so it must not copy entries ahead into an array. */
 		reader->job_id = job_id;
 		reader->cx.is_merge = true;
 		pfree(reader->cx.seen);

@@ -35,7 +35,10 @@ lsm_run_filters_create(int bits_per_key)
 	return set;
 }
 
-/* The reader takes a version.  It then calls lsm_run_filters_get for each small run. */
+/*
+ * The reader takes a version.  It then calls lsm_run_filters_get for each small run and each page
+ * of the write buffer.
+ */
 void
 lsm_run_filters_begin(LsmRunFilterSet *set)
 {
@@ -67,7 +70,7 @@ free_own_filter(LsmOwnFilter *own)
 		pfree(own->filter.blocks);
 }
 
-/* The version has no further small runs: free filters of runs that are gone. */
+/* The reader has all filters of the version's runs.  Free filters of runs that are gone. */
 void
 lsm_run_filters_end(LsmRunFilterSet *set)
 {
@@ -90,8 +93,8 @@ lsm_run_filters_end(LsmRunFilterSet *set)
 }
 
 /*
- * Make a filter of a run's keys, or of its prefixes.  Keys have `columns` columns, and `hashes` has
- * one element.  Prefixes have from 1 to `columns` columns, and `hashes` has an element for each
+ * Make a filter of a run's keys, or of their prefixes.  Keys have `columns` columns, and `hashes`
+ * has one element.  Prefixes have from 1 to `columns` columns, and `hashes` has an element for each
  * length.  `count` is the number of elements.
  */
 void

@@ -4,7 +4,7 @@
  *
  * A lookup asks a filter before it reads a leaf of a run.  The filter is part of the segment, on
  * disk.  If a small run has no such filter, the filter is in private memory (run_filter.h).
- * Filters know whole keys and, if the index has that option, prefixes.
+ * Filters know whole keys and, depending on the storage parameter filter_prefix, prefixes.
  */
 #include "postgres.h"
 

@@ -84,7 +84,10 @@ bits_of_segment(LsmRunCursor *c, uint64 segment)
 	return &c->cx->known_probes[segment % KNOWN_SEGMENTS];
 }
 
-/* Returns that number.  Takes it from a page of the filter if it is not known. */
+/*
+ * Returns the number of bits that the segment's filter sets for each key.  Takes the number from a
+ * page of the filter if the number is not known.
+ */
 static inline int
 bits_from_page(LsmRunCursor *c, uint64 segment, Page page)
 {
@@ -182,8 +185,8 @@ is_key_filter_due(LsmRunCursor *c, int more)
 }
 
 /*
- * Ask the filter in private memory of a run of one segment, and make it first if it is due.
- * False if there is none.
+ * Ask the filter that a run of one segment has in private memory.  Make the filter first if it is
+ * due.  False if there is no filter.
  */
 static bool
 ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
@@ -267,7 +270,7 @@ look_up_round(LsmRunCursor *c, LsmLookupRound *r, LsmBound *low, LsmBound *high)
 	bool		perhaps[LSM_ROUND_KEYS];
 	LsmReadWatch watch;
 	int			ahead;			/* leaves that may be prefetched now */
-	int			asked = 0;		/* leaves of keys before this one have been prefetched */
+	int			asked = 0;		/* leaves of the keys before key `asked` were prefetched */
 	bool		is_private;		/* a filter in private memory has answered */
 
 	if (r->count == 0)

@@ -152,8 +152,8 @@ lsm_run_set_direction(LsmRunCursor *c, ScanDirection direction)
 }
 
 /*
- * Begin a seek.  Moves *from to the clip if it lies before the clip.  False if no entry can be
- * there.
+ * Begin a seek.  If *from lies before the clip, a forward seek moves *from to the clip, and a
+ * backward seek returns false, since entries before the clip do not count.
  */
 bool
 lsm_run_begin_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direction)

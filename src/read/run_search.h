@@ -41,11 +41,11 @@ typedef struct LsmRunCursor
 	bool		forward;
 	bool		ends;			/* backward: no entries follow the array */
 
-	LsmSegment	segment;		/* that the cursor is in */
+	LsmSegment	segment;		/* the segment that the cursor is in */
 	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
 	LsmSegment	few[LSM_FEW_SEGMENTS];	/* all segments of a small run: see run_lookup.c */
 	int			few_count;
-	uint64		few_edits;		/* the version that they belong to */
+	uint64		few_edits;		/* number of the last edit of their version */
 	uint64		few_run;		/* the run that they belong to; 0: none */
 	LsmFoundSegment *walked;	/* where a walk is, see run_probe.c; NULL until needed */
 	uint32		leaf;			/* number in the segment */

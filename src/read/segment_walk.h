@@ -14,7 +14,8 @@ typedef struct LsmSegmentWalk
 {
 	LsmKeySpace *ks;
 	LsmSegment	segment;
-	LsmEntry	low;			/* its first and its last entry; keys are in the copy or with the caller */
+	LsmEntry	low;			/* its first and its last entry; their keys are in the copy
+								 * or belong to the caller */
 	LsmEntry	high;
 	uint64		low_prefix;
 	uint64		high_prefix;

@@ -1,6 +1,6 @@
 /*
  * split.c
- *	  Where to divide what a scan reads among several processes.
+ *	  Finds the positions at which a parallel scan divides its range among processes.
  *
  * A split is a position between entries, taken from the pages of the runs. Any position beyond the
  * previous split is correct: exactly one process reads the entries between two splits, whatever
