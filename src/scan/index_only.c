@@ -35,8 +35,8 @@
 
 /*
  * The executor's own function, taken from the session's first index-only scan.  We leave nodes with
- * a different function alone: other code stands between them and their reader.  look_ahead.c
- * is such code, and comes after us.
+ * a different function alone: other code has replaced the function of such a node.  look_ahead.c
+ * does that, but only after us.
  */
 static ExecProcNodeMtd executor_next;
 
@@ -88,9 +88,9 @@ table_page(const LsmScan *s, int ahead)
  * after the next.  Otherwise, in a large table, each entry would need a different page of the map
  * than the entry before, which costs more than the rest of the step.
  *
- * We look after the array was read, and under the same gate, so no TID was given to another row in
- * between.  So the answer is valid as long as the array: rows that came later are not in the array,
- * and our snapshot still sees rows deleted since.
+ * We ask the map once the array has been read, and under the same gate.  So no TID was given to
+ * another row in between, and the answer is valid as long as the array: rows that came later are
+ * not in the array, and our snapshot still sees rows deleted since.
  */
 static void
 ask_map(IndexOnlyScanState *node, LsmScan *s)
@@ -188,7 +188,7 @@ next_row_or_step(PlanState *state)
 	}
 }
 
-/* May all entries without nulls have the same layout? */
+/* Do all columns have a fixed length, so that entries without nulls may have the same layout? */
 static bool
 has_fixed_columns(Relation index)
 {

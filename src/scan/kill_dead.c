@@ -11,8 +11,9 @@
  * has removed the entries with that TID.  So it is enough that nobody has removed entries from the
  * page since the scan read the page.  The page's stamp shows this.  (After our own removal the
  * other TIDs read from a leaf are still valid, since a leaf never gains entries.  We forget the
- * TIDs of other pages.)  If a merge has moved the entry, the page belongs to another segment or to
- * none.  Changing the page is harmless, since we remove only dead entries.
+ * TIDs of other pages.)  If a merge has moved the entry, its old page may belong to another segment
+ * by now.  Then we skip the page.  Otherwise changing the old page is harmless, since we remove
+ * only dead entries.
  *
  * Queries on a standby may still need the entries.  So the WAL record contains the conflict
  * horizon, which we compute from the table's pages, as B-trees do.
@@ -117,7 +118,10 @@ is_killed(void *arg, uint64 tid)
 	return low < kills->count && kills->first[low].tid == tid;
 }
 
-/* Advance the horizon so that no snapshot behind it sees a version of this row.  The page is locked. */
+/*
+ * Advance the horizon so that no snapshot later than the horizon sees a version of this row.  The
+ * page is locked.
+ */
 static void
 advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 {

@@ -7,10 +7,11 @@
  * the position (read/split.c), and moves the position to the split.  The process reads the range up
  * to the split like a scan of its own: with its own version and, if it needs one, its own gate.
  *
- * A position is next to an entry, (key, TID), so it lies between any two entries that exist or
- * will exist.  It only moves forward.  So each entry lies in one range: no row is returned
- * twice and none is lost, though the versions differ (docs/design/parallel-scans.md).  A
- * process claims its ranges in index order, so its rows come in that order.
+ * A position lies directly before or after some (key, TID).  So each entry that exists or will
+ * exist lies on one side of the position.  The position only moves in the direction of the scan.
+ * So each entry lies in one range: no row is returned twice and none is lost, though the versions
+ * differ (docs/design/parallel-scans.md).  A process claims its ranges in the order of the scan, so
+ * its rows come in that order.
  *
  * Ranges are small at first, so that small scans are divided too.  They grow with the total claimed
  * so far, up to a limit, so that the last range does not keep the other processes waiting.
@@ -82,8 +83,8 @@ lsm_am_parallel_rescan(IndexScanDesc scan)
 }
 
 /*
- * Wait for the turn.  Returns the state before it.  If that is PARALLEL_DONE, the caller gets no
- * turn.
+ * Wait for the turn.  Returns the state in which the caller took the turn.  If everything is
+ * claimed, returns PARALLEL_DONE, and the caller does not get the turn.
  */
 static ParallelState
 take_turn(LsmParallel *p)
@@ -120,7 +121,11 @@ give_turn(LsmParallel *p, ParallelState state)
 		ConditionVariableSignal(&p->turn);
 }
 
-/* Copy the position to *start.  False if it is the scan's beginning.  REQUIRES: the turn. */
+/*
+ * Copy the position to *start.  False if the position is the scan's beginning.
+ *
+ * REQUIRES: the turn.
+ */
 static bool
 get_position(LsmParallel *p, LsmBound *start)
 {
@@ -135,7 +140,7 @@ get_position(LsmParallel *p, LsmBound *start)
 	return true;
 }
 
-/* Let the next claim begin here.  REQUIRES: the turn. */
+/* Let the next claim begin at the split.  REQUIRES: the turn. */
 static void
 set_position(LsmParallel *p, const LsmBound *split)
 {

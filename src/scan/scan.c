@@ -28,7 +28,7 @@ lsm_am_can_return(Relation index, int attno)
 	return true;				/* keys are stored exactly, encoded or not */
 }
 
-/* A callback for the reset of the scan's memory.  After an error the scan still holds its reader. */
+/* Called when the scan's memory is reset.  After an error the scan still holds its reader. */
 static void
 abandon_scan_reader(void *arg)
 {

@@ -72,7 +72,7 @@ lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* The range is read.  Start the next range; false if no range is left. */
+/* The range has been read.  Start the next range; false if no range is left. */
 static bool
 start_next_range(IndexScanDesc scan, ScanDirection direction)
 {
@@ -138,7 +138,8 @@ seek_combination(IndexScanDesc scan)
 }
 
 /*
- * The combination that was looked up is read.  Go to the next combination; false if none is left.
+ * The combination that was looked up has been read.  Go to the next combination; false if none is
+ * left.
  */
 static bool
 go_behind_lookup(IndexScanDesc scan)

@@ -56,7 +56,7 @@ typedef struct LsmScan
 	LsmPace		pace;
 
 	/* The visibility map, index_only.c. */
-	int			asked;			/* further entries that were looked up in the map */
+	int			asked;			/* further entries whose pages were looked up in the map */
 	uint64		visible;		/* a bit for each, from the lowest: its page is all visible */
 	int			window;			/* the number looked up last; 0: begin anew */
 
