@@ -87,7 +87,7 @@ deconstruct_without_nulls(ScanKey key, Datum **elements)
 	return kept;
 }
 
-/* Make an array key of a scan key.  If it has no elements, no row can match. */
+/* Make an array key from a scan key.  If the array has no elements, no row can match. */
 void
 lsm_arraykey_init(LsmScanKeys *keys, LsmArrayKey *array, ScanKey key)
 {

@@ -52,7 +52,7 @@ lsm_range_note_ends(LsmScanKeys *keys, int column, Datum first, Datum last)
 
 /*
  * Note an inequality, or an inexact equality, as ends of the column's range.  Returns true if the
- * range implies the key.  A tighter key implies this key, too.
+ * range implies the key, even if a tighter key has set the end.
  */
 bool
 lsm_range_note(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subtype, Datum value)

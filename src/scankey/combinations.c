@@ -428,7 +428,10 @@ make_ends(LsmScanKeys *keys)
 	keys->has_ends = true;
 }
 
-/* Place an entry with the values of the current combination in the range of the next column. */
+/*
+ * Place an entry that has the values of the current combination, judging by the range of the next
+ * column.
+ */
 static LsmPlace
 place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
 {
@@ -553,7 +556,7 @@ lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection di
 
 /* --- bounds ----------------------------------------------------------------- */
 
-/* Add an end of the range of a column without an equality to a bound. */
+/* Add the low or the high end of a column's range to a bound.  The column has no equality. */
 static void
 add_range_end(LsmScanKeys *keys, int column, LsmBound *bound, bool is_low)
 {

@@ -88,7 +88,7 @@ convert_float(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *h
 	return LSM_CONVERT_UNEQUAL;
 }
 
-/* Dates and timestamps, with and without time zone, in microseconds. */
+/* Convert a date, timestamp or timestamptz to microseconds.  False for other types. */
 static bool
 get_micros(Oid type, Datum value, int64 *result)
 {
@@ -124,8 +124,9 @@ get_micros(Oid type, Datum value, int64 *result)
 #define MARGIN_DAYS 9
 
 /*
- * For a local time, core uses an offset that is in effect at some time between a day before the
- * local time and the length of an offset after it.  OFFSET_DAYS is longer than that.
+ * For a local time, core uses an offset that is in effect at some time within a period.  The period
+ * begins a day before the local time.  It ends after the local time, by the length of an offset.
+ * OFFSET_DAYS is longer than either part of the period.
  */
 #define OFFSET_DAYS 19
 
@@ -314,7 +315,10 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *
 		Name		name = palloc0(NAMEDATALEN);
 		Size		length = strlen(string);
 
-		/* Encoded names compare as bytes: the longest name with the same beginning sorts before the text. */
+		/*
+		 * Encoded names compare as bytes: the longest name with the same beginning sorts before
+		 * the text.
+		 */
 		memcpy(NameStr(*name), string, Min(length, NAMEDATALEN - 1));
 		*low = *high = NameGetDatum(name);
 		return length < NAMEDATALEN ? LSM_CONVERT_EXACT : LSM_CONVERT_UNEQUAL;
@@ -400,7 +404,7 @@ lsm_convert_is_needed(const LsmScanKeys *keys, int column, Oid subtype)
 		(c->encoding != LSM_ENC_NONE || compares_in_other_order(c, subtype));
 }
 
-/* Let the column be compared with a value of this type as it is, if that is possible. */
+/* Let the column be compared with unconverted values of this type, if that is possible. */
 static LsmConversion
 compare_unconverted(LsmColumn *column, Oid subtype, FmgrInfo **cmp)
 {

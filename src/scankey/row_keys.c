@@ -118,7 +118,7 @@ lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *
 /*
  * Should a row bound the scan instead of this end of the column's range?  If the end does not come
  * from the column's own comparison, its keys are filters, and either may bound the scan.  Otherwise
- * its keys may not be filters, so the row must imply them.
+ * its keys may have been dropped from the filters, so the row must imply them.
  */
 bool
 lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)
@@ -129,7 +129,7 @@ lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end
 		is_tighter_value(column, row->values[0], end->value, row->is_low, end->inclusive);
 }
 
-/* Append the row's columns to a bound.  Their values must outlive it. */
+/* Append the row's columns to a bound.  Their values must outlive the bound. */
 void
 lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *row)
 {
@@ -171,7 +171,7 @@ satisfies_strategy(StrategyNumber strategy, int32 order)
 	}
 }
 
-/* Does an entry match? */
+/* Does an entry with these values match the row comparison? */
 bool
 lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull)
 {

@@ -26,8 +26,8 @@ typedef struct LsmScanKeys
 	struct LsmArrayKey *arrays;
 	struct LsmColumnRange *columns; /* one for each key column */
 	int			filter_count;
-	ScanKey    *filters;		/* keys without an array that the bounds do not imply */
-	int			filter_columns; /* number of first columns needed to check filters and arrays */
+	ScanKey    *filters;		/* keys that the bounds do not imply, except arrays */
+	int			filter_columns; /* number of leading columns needed to check filters and arrays */
 
 	/* Combinations, combinations.c. */
 	int			driving;		/* the number of driving columns */
@@ -37,12 +37,12 @@ typedef struct LsmScanKeys
 	bool		has_range;		/* the column after the driving ones is bounded, too */
 	MemoryContext context;		/* until the next rescan */
 	struct LsmDriver *drivers;
-	int			known;			/* columns whose value in the current one is known */
-	bool		past;			/* the current one is whatever comes after these values */
-	bool		is_same;		/* the entry placed last was already in the current one */
+	int			known;			/* columns whose value in the current combination is known */
+	bool		past;			/* the current combination is whatever comes after these values */
+	bool		is_same;		/* the entry placed last has the values that were current before */
 	uint8	   *prefix;			/* encoded: these values */
 	uint32		prefix_room;
-	bool		has_ends;		/* first and last are those of the current one */
+	bool		has_ends;		/* first and last are those of the current combination */
 
 	/* Large, so they come last: see clear_keys in preprocess.c. */
 	LsmBound	low;			/* of the scan */
