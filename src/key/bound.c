@@ -103,7 +103,7 @@ lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int t
 		bound->ncolumns = ks->nkeys;
 		return;
 	}
-	/* The values stay in the copy. */
+	/* Values passed by reference point into bound->key, not into the caller's entry. */
 	copy.key = bound->key;
 	copy.aligned = true;
 	lsm_keyspace_deform(ks, &copy, ks->nkeys, values, isnull);
@@ -146,8 +146,8 @@ lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *e
 }
 
 /*
- * Compare `other`, a position next to an entry, with `bound`. Negative: before it; 0: the
- * same position; positive: after it.
+ * Compare `other`, a position next to an entry, with `bound`. Returns a negative number if
+ * `other` is before `bound`, 0 if they are the same position, and otherwise a positive number.
  */
 int
 lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)

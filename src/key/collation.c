@@ -11,8 +11,8 @@
  *
  * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  From glibc 2.35
  * on, C.UTF-8 has the keyword codepoint_collation, and so no rules.  The older C.UTF-8 of some
- * distributions has rules.  So the answer depends on the installed library.  The meta page of an
- * index records the answer, see check_coding in keyspace.c.
+ * distributions has rules.  So whether strings compare as their bytes do depends on the installed
+ * library.  The meta page of an index records the answer, see check_coding in keyspace.c.
  */
 #include "postgres.h"
 
@@ -48,7 +48,7 @@ locale_has_no_rules(const char *name)
 		return false;
 	item = nl_langinfo_l(_NL_COLLATE_NRULES, locale);
 
-	/* The item is a word in a union with a pointer, so it is in the first bytes. */
+	/* The item is a 32-bit word in a union with a pointer, so the word is in its first bytes. */
 	memcpy(&rules, &item, sizeof(rules));
 
 	/* Any rules for letters would sort these the other way round. */
@@ -57,7 +57,7 @@ locale_has_no_rules(const char *name)
 	return result;
 }
 
-/* The answer for a locale.  A process always loads the same locale for a name. */
+/* What we found out about a locale.  A process always loads the same locale for a name. */
 typedef struct KnownLocale
 {
 	struct KnownLocale *next;
@@ -132,7 +132,7 @@ libc_has_no_rules(Oid collation)
 
 #endif
 
-/* Do texts surely compare as their bytes do? */
+/* Returns true only if texts are certain to compare as their bytes do. */
 bool
 lsm_collation_is_bytewise(Oid collation)
 {

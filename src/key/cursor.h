@@ -4,8 +4,8 @@
  *
  * A cursor stands on an entry (valid), or beyond the last entry in the direction of its
  * latest move. It decodes several neighboring entries at a time into an array, and moves
- * within the array without a call. Only for the next array does it ask the source. Runs,
- * buffer pages, the merge of several cursors, and sorted files implement the interface.
+ * within the array without a call. At the end of the array it calls `fill`. Runs, buffer
+ * pages, the merge of several cursors, and sorted files implement the interface.
  */
 #ifndef LSM_CURSOR_H
 #define LSM_CURSOR_H
@@ -50,8 +50,8 @@ typedef struct LsmCursorOps
 	/* Move to the entry after that page. REQUIRES: `page` has returned it. */
 	void		(*skip_page) (LsmCursor *cursor);
 	/*
-	 * Likewise for the segment, of at least `least` blocks, whose entries come next. Returns
-	 * false if there is none.
+	 * Like `page`, but for a whole segment of at least `least_blocks` blocks. Describes the
+	 * segment in *whole. Returns false if no such segment comes next.
 	 */
 	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
 	/*
@@ -72,7 +72,7 @@ struct LsmCursor
 	const LsmEntry *entry;		/* the array is valid until the next fill or seek */
 	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or a merged
 								 * cursor */
-	uint64		taken;			/* for its user: entries used up */
+	uint64		taken;			/* entries the user has consumed; the user counts them */
 	int			waited;			/* if its latest seek waited, the reads that may be in flight;
 								 * otherwise 0 */
 };

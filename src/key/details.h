@@ -5,7 +5,8 @@
  * A detail is the information that a column's code lacks about a value (encode.c).  An entry's list
  * of details has only those that are not 0, in the order of their columns:
  *
- *		uint8		number of the column, from 0, in the upper five bits; bytes - 1 below
+ *		uint8		upper five bits: number of the column, from 0; lower three bits: length
+ *					of the detail in bytes, minus 1
  *		bytes		the detail, in as few bytes as it takes (1 to 8), lowest first
  *
  * The list does not mark its end: see keyspace.c.

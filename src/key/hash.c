@@ -95,7 +95,7 @@ hash_bytes_of_key(const LsmKeySpace *ks, const uint8 *key, uint32 keylen, int co
 	return lsm_filter_prefix_hash(key, length, columns);
 }
 
-/* Returns the hash of an entry's first columns, as filters know it. */
+/* Returns the hash of an entry's first columns, as filters store it. */
 uint64
 lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 {
@@ -125,7 +125,10 @@ lsm_hash_bound(LsmKeySpace *ks, const LsmBound *bound, int columns)
 	return hash;
 }
 
-/* Do two bounds surely have the same value in a column, and can the column's function hash it? */
+/*
+ * Returns true only if two bounds are certain to have the same value in a column, and the column's
+ * hash function accepts that value.
+ */
 static bool
 share_column(const LsmColumn *column, const LsmBoundColumn *a, const LsmBoundColumn *b)
 {

@@ -96,7 +96,7 @@ note_attributes(Walk *w, Oid type)
 
 /*
  * Note the bounds of a range.  False if they cannot be hashed, or if the range compares them with
- * another function.
+ * a function other than the default one of their type.
  */
 static bool
 note_bounds(Walk *w, Oid range)
@@ -114,8 +114,8 @@ note_bounds(Walk *w, Oid range)
 /*
  * Does a hash function respect which strings its collation treats as equal?  A deterministic
  * collation treats only equal bytes as equal.  For a nondeterministic collation we trust only
- * functions that we know. hashname() and the functions of citext ignore the collation, and before
- * 16 hashbpcharextended() counts trailing blanks.
+ * functions that we know.  hashname() and the functions of citext ignore the collation.  Before
+ * PostgreSQL 16, hashbpcharextended() counts trailing blanks.
  */
 static bool
 heeds_collation(Oid function, Oid collation)
@@ -162,7 +162,7 @@ note_element(Walk *w, Oid type, Oid collation)
 	if (!OidIsValid(type))
 		return false;
 	type = getBaseType(type);
-	/* Core finds a hash function only if it belongs to the operator. */
+	/* Core finds a hash function only if it belongs to the type's "=". */
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
 							  (w->extended ? TYPECACHE_HASH_EXTENDED_PROC : TYPECACHE_HASH_PROC));
 	function = w->extended ? cache->hash_extended_proc : cache->hash_proc;
@@ -172,7 +172,7 @@ note_element(Walk *w, Oid type, Oid collation)
 
 /*
  * Returns the standard or extended hash function that belongs to a column's "=".  Any family with
- * the operator is suitable.  Taking the lowest OID makes the choice definite.
+ * the operator is suitable.  Taking the lowest OID makes the choice deterministic.
  */
 static Oid
 find_function(const LsmColumn *column, int number)

@@ -18,7 +18,7 @@ typedef struct LsmHashedType
 typedef struct LsmHashing
 {
 	int			least_columns;	/* fewest columns of a prefix in filters; 0: there are no filters */
-	bool		outdated;		/* hashes may differ from those when the index was made */
+	bool		outdated;		/* hashes may differ from when the index was made */
 	uint32		print;			/* the print when the index was made */
 	LsmColumn  *columns;
 	int			count;			/* of these */

@@ -48,7 +48,7 @@ column_init(LsmColumn *column, Relation index, int i, const LsmKeyCoding *coding
 				   CurrentMemoryContext);
 	column->keeps_details = lsm_encoding_keeps_details(coding->encodings[i]);
 	column->expected = coding->expected[i];
-	/* Tuple keys have no codes, but values that could have codes are hashed by them. */
+	/* Tuple keys have no codes, but a column that could be encoded is hashed by its encoding. */
 	column->encoding = coding->encoded ? coding->encodings[i] :
 		lsm_encoding_for(column->cmp.fn_oid, column->collation);
 }
@@ -140,7 +140,10 @@ lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
 	if (!coding->encoded)
 		memset(coding->encodings, LSM_ENC_NONE, sizeof(coding->encodings));
 
-	/* ALTER TABLE may change a type and reuse the index file, so the file must keep this. */
+	/*
+	 * ALTER TABLE may change a type and reuse the index file.  So the file must keep what decoding
+	 * assumes.
+	 */
 	for (int i = 0; i < coding->nkeys && coding->encoded; i++)
 		coding->expected[i] = expected_of(index, i, coding->encodings[i]);
 	lsm_hashable_choose(columns, nkeys, coding);
@@ -149,7 +152,7 @@ lsm_keyspace_choose(Relation index, LsmKeyCoding *coding)
 
 /*
  * Is a column stored as it must be?  For tuple keys all encodings are LSM_ENC_NONE, even if this
- * version has an encoding for the column.
+ * version of pg_lsm has an encoding for the column.
  */
 static bool
 is_column_coded_right(Relation index, const LsmKeyCoding *coding, int i)
@@ -233,8 +236,8 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 }
 
 /*
- * Copy a keyspace for another user, into the current memory context.  Makes no lookups.  The copy
- * must not outlive the original.
+ * Copy a keyspace for another scan, merge or batch, into the current memory context.  Makes no
+ * lookups.  The copy must not outlive the original.
  */
 LsmKeySpace *
 lsm_keyspace_copy(LsmKeySpace *from)
@@ -371,7 +374,8 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	if (!ks->has_rest)
 		return;
 	/*
-	 * Check that an index-only scan can form the tuple, which compresses values as here.
+	 * Check that an index-only scan can form the tuple.  Forming it compresses values, here as in
+	 * the scan.
 	 */
 	if (padding > LSM_MAX_ENTRY_SIZE)
 		pfree(index_form_tuple(ks->desc, values, isnull));

@@ -29,7 +29,7 @@ typedef struct LsmKeySpace
 	TupleDesc	desc;
 	TupleDesc	rest_desc;		/* encoded: the included columns, or NULL */
 	const char *index_name;
-	LsmHashing	hashing;		/* what filters know of the keys */
+	LsmHashing	hashing;		/* how filters hash the keys */
 
 	/* Room for lsm_keyspace_form and, tuple keys only, for unaligned keys in comparisons. */
 	uint8	   *form_key;

@@ -31,10 +31,10 @@ typedef struct MergeCursor
 	LsmCursor	base;
 	LsmKeySpace *ks;
 	bool		forward;
-	bool		ahead;			/* takes entries over in batches */
+	bool		ahead;			/* copies entries ahead, into `batch` */
 	bool		owns;			/* closes its children */
 	bool		pending;		/* the winner has not moved past the last entry yet */
-	int			most;			/* entries of the next batch */
+	int			most;			/* the most entries to copy into `batch` next */
 	int			count;			/* children */
 	int			alive;			/* children that are not at their end */
 	int			room;

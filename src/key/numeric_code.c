@@ -8,7 +8,7 @@
  *		02		-Infinity
  *		80		0
  *		FD		Infinity
- *		FE		NaN, which is above all
+ *		FE		NaN, which is greater than all other values
  *
  * Every other value is 0.DDDD... * 100^e, and neither the first nor the last digit D is 0.  If the
  * value is positive, its code is

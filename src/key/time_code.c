@@ -11,10 +11,11 @@
  * The infinite intervals of PostgreSQL 17 have the least or the greatest value in all three fields,
  * and so come first and last.
  *
- * Many intervals have the same span.  Decoding assumes the interval that has no months, days and
- * time with the same sign, and a time of less than a day.  (If the days do not fit their field,
- * decoding assumes months.  If the months do not fit either, it assumes a longer time.)  If the
- * interval differs, its detail has the months and days, and the time is the remainder of the span:
+ * Many intervals have the same span.  Decoding assumes that the interval has no months, that its
+ * days and its time have the same sign, and that its time is less than a day.  (If the days do not
+ * fit their field, decoding assumes months.  If the months do not fit either, it assumes a longer
+ * time.)  If the interval differs, its detail has the months and days, and the time is the
+ * remainder of the span:
  *
  *		bits 0-1	0: days are as assumed for these months; 1: no days; 2: other days
  *		bits 2-33	months minus the assumed months, modulo 2^32
