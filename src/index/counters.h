@@ -39,8 +39,8 @@ typedef struct LsmPendingReads
 {
 	Oid			index;			/* InvalidOid: a temporary index, which has no slot */
 	LsmReadCounters counters;
-	TimestampTz published_at;	/* by the end of a transaction */
-	bool		has_published;	/* since lsm_request_after_reads looked last */
+	TimestampTz published_at;	/* when a commit last published counts */
+	bool		has_published;	/* since lsm_request_after_reads last looked */
 } LsmPendingReads;
 
 extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);

@@ -369,7 +369,7 @@ lsm_index_keyspace(LsmIndex *index)
 		return index->ks;
 	if (likely(!index->ks->hashing.outdated))
 		return lsm_keyspace_copy(index->ks);
-	/* The change that outdated its hashes may have been rolled back. */
+	/* The change of a type that outdated the handle's hashes may have been rolled back. */
 	ks = lsm_keyspace_create(index->rel, &index->coding);
 	if (!ks->hashing.outdated)
 		make_keyspace(index);

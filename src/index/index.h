@@ -75,8 +75,8 @@ typedef struct LsmIndex
 	 * open.
 	 */
 	LsmOpenPages open;
-	int			pressure;		/* waits lately */
-	uint32		turn;			/* next page, where entries go to the pages in turn */
+	int			pressure;		/* recent waits for a page: page_choice.c */
+	uint32		turn;			/* if entries go to the pages in turn: the next page */
 
 	int			rows_to_pass;	/* rows that pass without looking ahead: unique/look_ahead.c */
 
