@@ -22,9 +22,9 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 
 /*
  * Called when the batch of a unique index is written. `enter` checks the sorted entries. Some of
- * them may be in the index already. From then until `leave`, nobody else adds entries. If `raises`
- * is false, `enter` raises no error for a violation, and the entries are checked again once they
- * are in the index.
+ * them may be in the index already. From the return of `enter` until `leave`, nobody else adds
+ * entries. If `raises` is false, `enter` raises no error for a violation, and the entries are
+ * checked again once they are in the index.
  */
 typedef struct LsmBatchGuard
 {

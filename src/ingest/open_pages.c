@@ -28,7 +28,10 @@ read_open_pages(LsmIndex *index, LsmOpenPages *open)
 {
 	lsm_manifest_open_pages(index, open);
 	index->open = *open;
-	/* Only whether this value is set matters.  PostgreSQL resets it when the file is truncated. */
+	/*
+	 * Any block would do as the target block.  PostgreSQL resets the target block when the file is
+	 * truncated, and recall_open_pages checks for that.
+	 */
 	RelationSetTargetBlock(index->rel, LSM_BLOCK_META);
 }
 
