@@ -88,8 +88,8 @@ are_harmless_functions(List *functions, bool *may_generate)
 }
 
 /*
- * Are the expressions harmless that only this kind of node has?  Returns false for unknown kinds.
- * LockRows, for example, may lock rows that the statement changes.
+ * Returns whether the expressions specific to this kind of node are harmless.  Returns false for
+ * unknown kinds.  LockRows, for example, may lock rows that the statement changes.
  */
 static bool
 has_harmless_kind(Plan *plan, bool *may_generate)

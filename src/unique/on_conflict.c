@@ -144,7 +144,7 @@ lsm_on_conflict_may_route(QueryDesc *query)
 	return routes;
 }
 
-/* An error context callback for such a plan. */
+/* An error context callback for plans for which lsm_on_conflict_may_route returns true. */
 void
 lsm_on_conflict_give_hint(void *arg)
 {

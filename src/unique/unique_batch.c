@@ -278,7 +278,7 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 /*
  * Check the entries first to end - 1, which have the same key.  Raises an error if two rows count,
  * unless a later check reports violations.  Returns false if another transaction decides.  Then the
- * caller must wait for it, with *own.
+ * caller must pass *own and *conflict to lsm_unique_wait.
  */
 static bool
 check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -313,9 +313,9 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 
 /*
  * Check the keys that were found.  Returns false if another transaction decides.  Then the caller
- * must wait for it, with *own.  After a key has passed the check, it counts as not found until a
- * later sweep finds it.  This is enough: a dead row stays dead, and a row that gets its TID has an
- * entry of its own.
+ * must pass *own and *conflict to lsm_unique_wait.  After a key has passed the check, it counts as
+ * not found until a later sweep finds it.  This is enough: a dead row stays dead, and a new row
+ * that gets the dead row's TID has an entry of its own.
  */
 static bool
 check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
