@@ -441,7 +441,7 @@ directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 /*
  * Look at a page of the right edge as the change has left it.  Sets *has_room if an item for
  * the entry fits.  Returns the block that the page's last item names.  The page does not join
- * the change, since a tall directory has more of these pages than fit an edit.
+ * the change: in a tall directory, all pages of the edge and the new pages do not fit in one edit.
  */
 static BlockNumber
 look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level,

@@ -101,7 +101,10 @@ release_failed_steps(LsmIndex *index)
 	return any;
 }
 
-/* Can a step of the job reserve blocks?  If the job already has a reservation, a step failed. */
+/*
+ * Can a step of the job reserve blocks?  If the job already has a reservation, an earlier step has
+ * failed, and the new reservation replaces that one.
+ */
 static bool
 has_free_reservation(const LsmMeta *meta, uint64 job_id)
 {
@@ -121,7 +124,7 @@ reserve_blocks(LsmChange *change, const LsmRunRecord *output, uint32 want, uint3
 	memset(reservation, 0, sizeof(LsmReservation));
 	reservation->length = lsm_space_take(change, want, Min(least, want), true,
 										 &reservation->start);
-	/* The only segment of a run has the run's id, since the run's record stores no other. */
+	/* The only segment of a run has the run's id, since the run's record stores no other id. */
 	reservation->segment_id = output->segments == 0 ? output->run_id : change->edit.next_id++;
 	reservation->job_id = output->run_id;
 	lsm_edit_reserve(&change->edit, reservation);
@@ -404,7 +407,7 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 	pfree(found);
 }
 
-/* Free as many spent runs without a directory as fit an edit.  Returns their number. */
+/* Free as many spent runs without a directory as fit in an edit.  Returns their number. */
 static int
 reap_single_runs(LsmChange *change)
 {
@@ -443,7 +446,7 @@ reap_from_directory(LsmChange *change)
 	return false;
 }
 
-/* Read in the map page for a segment of a spent run. */
+/* Read in the map page that covers a directory page or a segment of a spent run. */
 static void
 touch_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
 {

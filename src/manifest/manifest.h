@@ -138,7 +138,7 @@ extern void lsm_manifest_reap(LsmIndex *index);
 typedef struct LsmRemoved
 {
 	uint32		all;
-	uint32		counted;		/* less entries of a job's input that its output also has */
+	uint32		counted;		/* not those up to the frontier of a job, or in an open page */
 	bool		empty;			/* no entries are left */
 } LsmRemoved;
 

@@ -7,8 +7,8 @@
  * so blocks freed long ago tend to be reused first.  Small and large extents have separate
  * search positions, so that small extents do not fragment the space for large ones.
  *
- * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If that
- * finds nothing, the edit takes new blocks at the end.
+ * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If the search
+ * finds nothing, the edit takes new blocks from mapped_end on.
  *
  * Most functions run within a change, so their caller holds the meta page exclusively.  All
  * writers need that page, so nobody should do I/O while holding it.  lsm_space_prepare and
@@ -70,7 +70,7 @@ set_map_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 }
 
 /*
- * Search a region between two blocks.  Sets *best to the extent found if it is longer.
+ * Search a region between two blocks.  If the extent found is longer than *best, sets *best to it.
  * Returns whether *best has the length wanted.
  */
 static bool
@@ -125,8 +125,8 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 }
 
 /*
- * Take `want` new blocks at the end, or as many as the last region has left.  If it has fewer
- * than `least` left, leave them free and start the next region.
+ * Take `want` new blocks from mapped_end on, or as many as the last region has left.  If the region
+ * has fewer than `least` left, leave them free and start the next region.
  */
 static Extent
 grow_space(LsmChange *change, uint32 want, uint32 least)
@@ -229,7 +229,7 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 }
 
 /*
- * Read in the map page of a block's region, for a change that frees or takes it.
+ * Read in the map page of a block's region, for a change that frees or takes the block.
  *
  * REQUIRES: the caller does not hold the meta page.
  */

@@ -18,8 +18,8 @@
 #include "storage/buffers.h"
 
 /*
- * How often to search for a segment, at most.  A search fails only if a job moves the segment or
- * its directory grows.
+ * The most searches for one segment.  A search is repeated only if a job has moved the segment or
+ * the directory has changed.
  */
 #define MOST_SEARCHES 100
 
@@ -28,11 +28,11 @@ typedef struct SegmentPlace
 {
 	uint64		run_id;
 	bool		single;			/* it is the only segment of that run */
-	LsmFoundSegment found;		/* if it is not */
+	LsmFoundSegment found;		/* unless single */
 	LsmDirectoryPath path;		/* height 0: not known */
 } SegmentPlace;
 
-/* Note that entries were removed from the segment in a run's record. */
+/* Note in a run's record that entries were removed from the run's only segment. */
 static void
 note_in_single_run(LsmChange *change, const LsmRunRecord *run, const LsmRemoved *removed)
 {
@@ -128,7 +128,7 @@ find_segment(LsmIndex *index, LsmKeySpace *ks, LsmVersion *version, uint64 run_i
 	return result;
 }
 
-/* Is the segment still in its place?  Updates its record. */
+/* Is the segment still in its place?  If a directory names it, updates place->found.segment. */
 static bool
 place_holds(LsmChange *change, const LsmRunRecord *run, SegmentPlace *place)
 {
@@ -293,11 +293,12 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	}
 	lsm_space_cut(change, end);
 	lsm_change_commit(change);
-	/* AccessExclusiveLock on the index.  The manifest ends before the file does. */
+	/* AccessExclusiveLock on the index.  mapped_end is before the end of the file. */
 	LSM_STOP_POINT("truncate-cut");
 	/*
 	 * After a crash, the manifest must not name blocks that were cut off.  So flush the edit's
-	 * record first.  Core does that, but early minor versions only for indexes with other forks.
+	 * record first.  Core flushes WAL too, but in early minor versions only if the index has other
+	 * forks.
 	 */
 	if (RelationNeedsWAL(index->rel))
 		XLogFlush(XactLastRecEnd);

@@ -49,7 +49,7 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 /*
  * Is the version still current?  The inner side of a nested loop asks this for each outer row,
  * and the answer is nearly always yes.  So this function takes no lock, and tries the buffers
- * that held the pages before.  Returns false also if those buffers hold other pages by now.  If
+ * that held the pages before.  Also returns false if those buffers hold other pages by now.  If
  * the version is current and `gate` is given, also pins the gate.
  *
  * The two numbers are read one after the other, possibly while an edit changes the page.  If
@@ -190,7 +190,7 @@ find_shape(const LsmMeta *meta, LsmShape *shape)
 	}
 }
 
-/* Is this the number of the last edit?  Returns false also if only a lock could tell. */
+/* Is this the number of the last edit?  Also returns false if only a lock could tell. */
 static bool
 is_last_edit(LsmIndex *index, uint64 edits)
 {
