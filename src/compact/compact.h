@@ -26,7 +26,7 @@ typedef struct LsmPickPlace
 	int			run;
 } LsmPickPlace;
 
-/* The work that waits to be merged. */
+/* The merge work that is due. */
 typedef struct LsmDebt
 {
 	uint64		blocks;			/* of all jobs due, less those already merged */
@@ -42,7 +42,7 @@ typedef struct LsmDebt
  * How many seeks in a run cost as much as merging a block of it. A seek descends to a leaf and
  * decodes a group of entries, which takes about a microsecond. Merging a block means
  * merging, logging and writing about a thousand entries. Every job, however small, additionally
- * costs as much as LSM_JOB_BLOCKS blocks.
+ * costs as much as merging LSM_JOB_BLOCKS blocks.
  */
 #define LSM_READS_PER_BLOCK 64
 #define LSM_JOB_BLOCKS 16
@@ -71,7 +71,7 @@ typedef enum LsmStepResult
 {
 	LSM_STEP_DONE,				/* the job is complete */
 	LSM_STEP_MORE,				/* a step was taken */
-	LSM_STEP_BUSY				/* a lock is taken, or the job is gone or cannot begin */
+	LSM_STEP_BUSY				/* cannot lock, begin or reserve, or the job is gone */
 } LsmStepResult;
 
 extern LsmStepResult lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks,

@@ -73,7 +73,7 @@ join_modes(Step *step, LsmLeafMode *mode)
 		mode->base_block = mode->last_block;
 }
 
-/* Set a bound before all entries, or after the frontier. */
+/* Seek the inputs to the frontier, or to their start if the output has no entries. */
 static void
 seek_start(Step *step)
 {
@@ -85,7 +85,7 @@ seek_start(Step *step)
 					ForwardScanDirection);
 }
 
-/* Returns whether a segment comes next that can be moved by reference. */
+/* Is the reader at the start of a segment that can be moved by reference? */
 static bool
 is_at_segment(Step *step, LsmWholeSegment *whole)
 {
@@ -96,7 +96,7 @@ is_at_segment(Step *step, LsmWholeSegment *whole)
 }
 
 /*
- * Move segments by reference if they come next and overlap nothing. Each move costs an edit,
+ * Move the next segments by reference while they overlap no other input. Each move costs an edit,
  * but no copy. Returns false if there may be more segments to move.
  */
 static bool
@@ -120,7 +120,7 @@ has_moved_all(Step *step)
 	return false;
 }
 
-/* Note what was taken from each input, before the cursors are set again or the step ends. */
+/* Note what was taken from each input, before the cursors seek again or the step ends. */
 static void
 note_taken(Step *step)
 {
@@ -143,7 +143,7 @@ note_taken(Step *step)
 	}
 }
 
-/* The version is old: continue after the last entry taken, or from the start. */
+/* The version is old: continue after the last entry taken, or where the step began. */
 static void
 catch_up(Step *step, LsmBuilder *builder)
 {
@@ -161,8 +161,8 @@ catch_up(Step *step, LsmBuilder *builder)
 
 /*
  * Fill a segment from the inputs until the segment is full, the inputs have no more entries, or
- * a segment comes next that can be moved.  A page that overlaps no other input is copied
- * whole if that pays; otherwise entries are taken one by one.
+ * the reader reaches a segment that can be moved.  A page that overlaps no other input is copied
+ * whole if fill.h allows it; otherwise entries are taken one by one.
  */
 static void
 fill_segment(Step *step, LsmBuilder *builder)
@@ -261,7 +261,7 @@ trim_inputs(Step *step)
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
 		return;
-	/* Merge lock (share) and job lock.  The step counts, and the inputs still have their blocks. */
+	/* Merge lock (share) and job lock.  The step is done; the inputs still have their blocks. */
 	LSM_STOP_POINT("merge-free");
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
@@ -342,7 +342,7 @@ note_job_done(Step *step)
 		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
 }
 
-/* Take the step. The caller holds all locks. */
+/* Take the step. The caller holds the merge lock (share) and the job lock. */
 static LsmStepResult
 take_job_step(Step *step, uint32 most_blocks)
 {

@@ -300,7 +300,7 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
 }
 
-/* Returns whether job a writes fewer blocks per record that it frees. */
+/* Returns whether job a writes fewer blocks than job b for each record that it frees. */
 static bool
 is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 {
@@ -361,10 +361,10 @@ is_thinned(const LsmRunRecord *run)
 
 /*
  * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest
- * runs as are worth it. A run is rewritten only together with others whose total size is at
+ * runs as are worth merging. A run is rewritten only together with others whose total size is at
  * least a quarter of its own. So each remaining run is more than four times as large as all
  * smaller ones together. Such runs are few, and no page is rewritten forever. If no runs are
- * worth merging, returns a single run of which VACUUM has left less than half the entries.
+ * worth merging, returns a job of a single run that has lost more than half its entries to VACUUM.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -445,9 +445,10 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * Returns the next job towards a single packed run: a job under way, or else a job of all runs,
- * from the smallest on. A single run is rewritten if VACUUM has removed a tenth of it. Sets
- * *last if the job leaves a single run.
+ * Returns the next job towards a single packed run: a job under way, or else a job of all runs.
+ * If a job cannot take all runs, it takes the smallest. A single packed run is rewritten only if
+ * VACUUM has removed more than a tenth as many entries as are left. Sets *last if the job leaves a
+ * single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)
