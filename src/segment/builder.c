@@ -41,7 +41,7 @@ struct LsmBuilder
 	BufferAccessStrategy strategy;
 	MemoryContext context;		/* of the builder and its separators */
 	LsmLeafMode mode;			/* how leaves code entries */
-	char	   *image;			/* a leaf is under construction */
+	char	   *image;			/* the pages of an image; NULL: not an image */
 
 	LsmLeafBuilder leaf;
 	Page		leaf_page;
@@ -326,7 +326,7 @@ add_to_new_leaf(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Append an entry. Returns false if the segment has no room for it. Then the segment is complete.
+ * Append an entry. Returns false if the segment has no room for it. Then the segment is full.
  *
  * REQUIRES: the entry sorts after the previous one.
  */

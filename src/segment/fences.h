@@ -3,8 +3,8 @@
  *	  An upper bound of a segment's number of fence pages, updated with each leaf.
  *
  * A segment must end before its blocks are used up, and its fence pages are written after all
- * leaves. This code fills the lowest fence pages as the builder will, with entries that are
- * no shorter, so the builder will not need more pages on that level. The builder's pages may
+ * leaves. This code fills the lowest fence pages as the builder will, with entries no shorter than
+ * the builder's, so the builder will not need more pages on that level. The builder's pages may
  * begin at other entries, so the entries on the levels above may differ too. On those levels,
  * each entry therefore counts with the size of the longest entry. Every page of a level except
  * the last holds at least as many entries as fit with that size.

@@ -23,10 +23,9 @@ lsm_fill_credit(int credit, int unused)
 }
 
 /*
- * Returns whether to close the open leaf and continue with a copy of a page. If the leaf is not
- * nearly full, the page must be at least as full as required on average, and the credit must
- * suffice.
- * A page whose content fits into the open leaf is not copied.
+ * Returns whether to close the open leaf and continue with a copy of a page. The credit must
+ * suffice. If the leaf is not nearly full, the page must also be at least as full as required on
+ * average. A page whose content fits into the open leaf is not copied.
  *
  * `whole`: the copy may be unable to take more entries, so it must not overdraw the credit
  * either.

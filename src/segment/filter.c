@@ -9,7 +9,7 @@
 #include "segment/filter.h"
 #include "utils/memutils.h"
 
-/* Fetch the filter line of a key this many keys ahead. */
+/* Fetch a key's part of the filter into the CPU's cache this many keys ahead. */
 #define KEYS_AHEAD	8
 
 /*

@@ -27,14 +27,14 @@ typedef struct LsmKeyPrefixes
 {
 	LsmKeySpace *ks;
 	int			columns;		/* prefixes have up to this many columns; 0: no prefixes */
-	bool		if_worth;		/* may decrease: see lsm_prefixes_limit */
+	bool		if_worth;		/* columns may decrease: see lsm_prefixes_limit */
 	uint64		count;			/* of all prefixes */
-	/* Encoded keys. */
+	/* Used for encoded keys only. */
 	uint8	   *last;			/* the longest prefix of the previous key */
 	uint32		last_length;	/* 0: no key yet */
 	uint32	   *ends;			/* where each column ends in `last` */
 
-	LsmKeyHashes *hashes;		/* of prefixes of i + 1 columns */
+	LsmKeyHashes *hashes;		/* element i: of prefixes of i + 1 columns */
 } LsmKeyPrefixes;
 
 extern void lsm_hashes_grow(LsmKeyHashes *h);

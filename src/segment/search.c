@@ -195,8 +195,8 @@ compare_next(Comparison *at, const LsmCodedEntry *next)
 }
 
 /*
- * lsm_fence_search within a group whose first separator is before the bound, or is the first
- * of all.
+ * lsm_fence_search within one group: a group whose first separator is before the bound, or the
+ * page's first group.
  */
 static bool
 search_fence_group(Page page, int group, const LsmBound *bound, uint32 *child)
