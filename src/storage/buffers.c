@@ -186,8 +186,8 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
  * lookup.
  *
  * PostgreSQL does not count such a read as a use, and might evict a page that is used all the
- * time. So one read in USUAL_WAY takes the usual way. These reads are chosen at random: searches
- * read several pages in turn, and a fixed interval might always pick the same page.
+ * time. So one read in USUAL_WAY looks up the buffer as usual. These reads are chosen at random:
+ * searches read several pages in turn, and a fixed interval might always pick the same page.
  */
 #define USUAL_WAY		32
 
@@ -220,7 +220,7 @@ pin_recent(Relation rel, BlockNumber block, Buffer recent)
 
 /*
  * Like pin_recent, for a caller that looks at the page without a lock and so cannot check it.
- * Returns false also unless the page has been checked, by its mark or because it is dirty.
+ * Also returns false if the page is neither marked as checked nor in a dirty buffer.
  */
 bool
 lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent)

@@ -16,9 +16,9 @@
  * exclusively while a batch is added.  It consists of stripes, so that inserts do not all contend
  * for one partition of PostgreSQL's lock manager.  A row takes one stripe, a batch takes all.
  *
- * All are tuple locks of the index, which nothing else uses.  Page locks cannot be used: some
- * PostgreSQL versions assert that no relation is locked while a page lock is held, and comparison
- * functions may open relations.
+ * All are tuple locks of the index.  Nothing else takes tuple locks of an index.  Page locks cannot
+ * be used: some PostgreSQL versions assert that no relation is locked while a page lock is held,
+ * and comparison functions may open relations.
  */
 #include "postgres.h"
 

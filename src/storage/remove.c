@@ -13,9 +13,9 @@
 #include "storage/emit.h"
 
 /*
- * Test each entry of a checked, locked page for whether it is dead. Returns the number of dead
- * entries. Fills `ordinals`, which has room for LSM_MAX_PAGE_ENTRIES, with their ordinals, and
- * sets *total to the number of all entries.
+ * Find the dead entries of a checked, locked page. Returns the number of dead entries. Fills
+ * `ordinals`, which has room for LSM_MAX_PAGE_ENTRIES, with their ordinals, and sets *total to the
+ * number of all entries.
  */
 int
 lsm_remove_find(Relation rel, Buffer buffer, LsmDeadTest test, void *arg, LsmGroup *scratch,
