@@ -79,8 +79,8 @@ redo_meta(XLogReaderState *record)
 }
 
 /*
- * Replay the change of another page: a new page, a full image, or a change in place.  Returns
- * the page's buffer locked, or InvalidBuffer if the page no longer exists.
+ * Replay an edit on a page other than the meta page: a new page, a full image, or a change in
+ * place.  Returns the page's buffer locked, or InvalidBuffer if the page no longer exists.
  */
 static Buffer
 redo_page(XLogReaderState *record, uint8 block_id)
