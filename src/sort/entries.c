@@ -118,13 +118,13 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 }
 
 /*
- * Entries are sorted in buckets if there are at least LEAST_FOR_BUCKETS. There are at most 1 <<
- * BUCKET_BITS buckets.
+ * At least LEAST_FOR_BUCKETS entries are sorted in buckets. There are at most 1 << BUCKET_BITS
+ * buckets.
  */
 #define LEAST_FOR_BUCKETS	64
 #define BUCKET_BITS			10
 
-/* Returns 1 if each is greater than the one before it, -1 if each is smaller, else 0. */
+/* Is each entry greater than the one before it (order is 1), or smaller (order is -1)? */
 static bool
 are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 {
@@ -137,10 +137,10 @@ are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 }
 
 /*
- * Sort a copy. Entries that come in key order or in reverse order need no sorting. For other
- * entries, the second or third usually shows that. They go to buckets by their prefixes. Random
- * keys fill the buckets evenly, so little is left to sort. With skewed keys, this pass over the
- * entries gains nothing.
+ * Sort a copy. Entries that come in key order or in reverse order need no sorting. If they come in
+ * neither order, the second or third entry usually shows it. Such entries go to buckets by their
+ * prefixes. Random keys fill the buckets evenly, so little is left to sort. With skewed keys, the
+ * pass that fills the buckets gains nothing.
  */
 void
 lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmKeySpace *ks)

@@ -360,7 +360,7 @@ lsm_sorter_finish(LsmSorter *s)
 	return result;
 }
 
-/* Make this sort the share with this number.  Another process will merge it. */
+/* Give this sorter the share with this number, which another process will merge. */
 void
 lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 {
@@ -370,7 +370,7 @@ lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 
 /*
  * Sort, and leave the result to the other process.  After that, the caller can only end the sorter.
- * This does not remove the file.
+ * Ending the sorter does not remove the file.
  */
 void
 lsm_sorter_export(LsmSorter *s, LsmSortedShare *share)
