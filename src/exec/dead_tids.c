@@ -3,13 +3,14 @@
  *	  TIDs whose rows a scan found dead after the index had moved on.
  *
  * If the row of the TID that an index returned last is dead to everybody, core's scan tells the
- * index, and the next scan skips that TID. Without this, scans of a queue's head would get slower
- * and slower. A scan that takes TIDs ahead cannot tell the index, because the index would apply the
- * message to a later TID. So the scan keeps such TIDs. If there are many, the scan reads the index
- * again at its end, and reads only the pages of these TIDs from the table.
+ * index, and the next scan skips that TID. If a table serves as a queue, scans of its oldest rows
+ * would otherwise get slower and slower. A scan that takes TIDs in advance cannot tell the index,
+ * because the index would apply the message to a later TID. So the scan keeps the dead TIDs. If
+ * they are many, the scan reads the index again at its end, and of the table only the pages of
+ * these TIDs.
  *
- * In this second scan, core looks the rows up again. It is not enough that they were dead, because
- * VACUUM may have run since, and the TID may belong to another row.
+ * In this second scan, core looks the rows up again. VACUUM may have run since the first scan, and
+ * a TID may now belong to another row.
  */
 #include "postgres.h"
 
@@ -20,8 +21,8 @@
 #include "utils/memutils.h"
 
 /*
- * A second scan pays only with at least this many dead TIDs, which are at least 1/LEAST_SHARE of
- * those looked up.
+ * A second scan pays only if at least LEAST_DEAD TIDs are dead, and at least 1/LEAST_SHARE of the
+ * TIDs that were looked up.
  */
 #define LEAST_DEAD 16
 #define LEAST_SHARE 8
@@ -90,7 +91,7 @@ lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 
 	qsort(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	dead->count = left = qunique(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
-	/* The index learns that a TID is dead when it is asked for the next TID. */
+	/* The index learns that a TID is dead when the scan asks for the next TID. */
 	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0 && most-- > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

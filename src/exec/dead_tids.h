@@ -18,8 +18,8 @@ typedef struct LsmDeadTids
 	ItemPointerData *tids;		/* NULL: none yet */
 	int			count;
 	int			capacity;
-	uint64		found;			/* dead, kept or not */
-	uint64		looked_up;		/* dead or not */
+	uint64		found;			/* dead TIDs, kept or not */
+	uint64		looked_up;		/* TIDs, dead or not */
 } LsmDeadTids;
 
 extern void lsm_dead_init(LsmDeadTids *dead);

@@ -79,8 +79,8 @@ lsm_child_open_index(const LsmIndexChild *child)
 }
 
 /*
- * Set the TID in the slot. WHERE CURRENT OF treats our node as a table scan and finds its row
- * there.
+ * Set the TID in the slot. WHERE CURRENT OF treats our node as a table scan and finds the
+ * current row in this slot.
  */
 static void
 set_place(const LsmIndexChild *child, ItemPointer place)

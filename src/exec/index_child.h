@@ -20,7 +20,7 @@ typedef struct LsmIndexChild
 {
 	ScanState  *node;			/* one of the two states */
 	Relation	index;
-	IndexScanDesc *scan;		/* in the node; NULL there: not begun */
+	IndexScanDesc *scan;		/* the node's field; holds NULL before the scan begins */
 	ScanDirection direction;	/* of the plan; forward if unordered */
 	/*
 	 * The node's keys. Before PostgreSQL 18, planner/row_compare.c adds keys for row comparisons.

@@ -9,8 +9,8 @@
  * a page, so the reader must prime the stream when no page is requested.
  *
  * When the function returns no page, the stream ends. After the reader has taken all pages, priming
- * starts the stream again. The function may read index pages, which may wait for locks and run
- * arbitrary code. So the stream must not hold back reads to start several together.
+ * starts the stream again. The function may read index pages, and so wait for locks and run
+ * arbitrary code. So the stream must not delay a read in order to start several reads together.
  *
  * A pin belongs to the resource owner that is current when the page is requested, as in core's
  * scans. A portal has its own resource owner.
@@ -47,8 +47,8 @@ ask_reader(ReadStream *core_stream, void *argument, void *page_data)
 }
 
 /*
- * Begin core's stream. The setting effective_io_concurrency determines the reads in flight, so we
- * change it while the stream begins.
+ * Begin core's stream. The setting effective_io_concurrency determines the number of reads in
+ * flight, so we change the setting while the stream begins.
  */
 static void
 begin(LsmPageStream *stream)
@@ -66,7 +66,7 @@ begin(LsmPageStream *stream)
 }
 
 /*
- * Look ahead, when the reader has taken all pages that were requested. If `ring` is not NULL, the
+ * Look ahead. Called when the reader has taken all requested pages. If `ring` is not NULL, the
  * pages are read into it.
  */
 void

@@ -9,10 +9,10 @@
  * scan.
  *
  * By page, no table pages are read between the index pages. Core assumes that index pages are also
- * read at random. But most pages of a range may follow each other in the file, and the kernel reads
- * those ahead. This holds for the runs of an lsm index, and for a B-tree that was built from a
- * table or whose keys came in order. It does not hold for a B-tree that has grown by random keys,
- * which shows in the fill of its pages.
+ * read at random. But if most index pages of a range follow each other in the file, the kernel
+ * reads these pages ahead. The pages do so in the runs of an lsm index, and in a B-tree that was
+ * built from a table or whose keys came in order. They do not in a B-tree that has grown by random
+ * keys. The fill of a B-tree's pages shows how the B-tree has grown.
  *
  * An index-only scan reads only the pages that are not all-visible. Like core, we assume that this
  * is a fixed share.
@@ -142,7 +142,7 @@ following_share(PlannerInfo *root, IndexOptInfo *index)
 	return INDEX_FOLLOWING * Min(Max(order, 0), 1);
 }
 
-/* Returns by how much core's charge for index pages exceeds their cost by page. */
+/* Returns by how much core's charge for index pages exceeds their cost in a scan by page. */
 static double
 index_saving(PlannerInfo *root, IndexOptInfo *index, double pages)
 {
@@ -174,8 +174,8 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	estimate(root, path, loops, &startup, &total, &selectivity, &correlation, &index_pages);
 	get_tablespace_page_costs(rel->reltablespace, &shape->random_cost, &shape->sequential_cost);
 	/*
-	 * Core assumes that the pages of an inner side are in memory after some time. If the scan reads
-	 * no table pages between the index pages, core's scan saves as much.
+	 * Core assumes that the pages of an inner side are in memory after some time. So core already
+	 * charges less for its own scan, and reading by page saves nothing more on index pages.
 	 */
 	shape->index_saved = loops > 1 ? 0 : share * index_saving(root, index, index_pages);
 	shape->tuples = clamp_row_est(selectivity * rel->tuples);
@@ -191,7 +191,7 @@ lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape)
 	shape->scattered = 1 - correlation * correlation;
 	shape->reading_cost = share * (shape->scattered * shape->pages * shape->random_cost +
 								   (1 - shape->scattered) * best);
-	/* Rows on other pages cost no read. */
+	/* Rows on all-visible pages cost an index-only scan no read. */
 	shape->table_pages = share * rel->pages;
 	shape->tuples *= share;
 	shape->pages *= share;
@@ -211,7 +211,8 @@ prefetched_cost(const LsmScanShape *shape, double page_cost, int depth)
 /*
  * Set the costs of a path in index order. For a row at a random place, the scan must find its page,
  * and usually copy the page from the kernel's cache. Core does not charge for this, because waiting
- * dominates. Here this cost remains, and the planner compares it with the cost of a later sort.
+ * dominates. A prefetching scan does not avoid this cost, and the planner compares it with the cost
+ * of a later sort.
  */
 void
 lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int depth)
@@ -228,8 +229,8 @@ lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int dept
 }
 
 /*
- * Set the costs of a path by page. Like core's bitmap scan, we assume that reads are the more
- * sequential, the larger the share of the table's pages.
+ * Set the costs of a path by page. Like core's bitmap scan, we assume that reads become more
+ * sequential as the scan reads a larger share of the table's pages.
  */
 void
 lsm_prefetch_cost_by_page(CustomPath *path, const LsmScanShape *shape, int depth)

@@ -4,8 +4,8 @@
  *
  * When core has found the paths of a table, we add rivals to each index scan. A rival prefetches
  * pages: in index order, where the order is useful, or by page, where core would use a bitmap scan.
- * The rival has the index path as its child, with conditions, parameters and order, and core plans
- * the child. Where core considers parallel scans, each rival has a parallel variant.
+ * The rival has the index path as its child, which brings the conditions, parameters and order.
+ * Core plans the child. Where core considers parallel scans, each rival has a parallel variant.
  *
  * The rivals of an index-only scan are also index-only scans.
  *
@@ -74,8 +74,8 @@ concurrency_is_known(RelOptInfo *rel)
 
 /*
  * Returns the paths that get rivals. Core forgets an index path as soon as another path is better.
- * The better path may be a scan of a table so large that planning costs little in comparison. If
- * the disk is also known to serve concurrent reads, ask for the index paths again.
+ * If the better path scans a large table, planning costs little in comparison. Then, if the disk is
+ * known to serve concurrent reads, ask core for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
@@ -218,7 +218,7 @@ is_index_only(const IndexPath *path)
 
 /*
  * Returns whether index entries that were read ahead can become rows. Unknown methods may not
- * protect the TIDs that they return. B-trees store names as strings.
+ * protect the TIDs that they return. B-trees store values of type name as C strings.
  */
 static bool
 can_keep_entries(IndexOptInfo *index)
@@ -450,7 +450,10 @@ add_rivals(PlannerInfo *root, RelOptInfo *rel, IndexPath *index_path, bool by_pa
 	}
 }
 
-/* Returns whether two scans return the same rows in the same way, perhaps in different orders. */
+/*
+ * Returns whether two scans read the same index with the same conditions, perhaps in different
+ * orders. Either both are index-only or neither is.
+ */
 static bool
 take_the_same(const IndexPath *a, const IndexPath *b)
 {
@@ -493,8 +496,8 @@ add_scan(List *scans, IndexPath *path)
 }
 
 /*
- * Returns whether this is the first scan in the list that returns its rows. Ignores directions,
- * which do not matter by page.
+ * Returns whether no earlier scan in the list returns the same rows. Ignores directions, which do
+ * not matter by page.
  */
 static bool
 is_first(List *scans, IndexPath *path)
@@ -550,7 +553,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 		if (path != NULL && could_win(root, rel, path))
 			scans = add_scan(scans, path);
 	}
-	/* Most queries leave here, so that short queries pay for no more. */
+	/* Most queries leave here, so short queries do not pay for the steps below. */
 	if (scans == NIL || (depth = lsm_scan_reads_in_flight(rel->reltablespace)) == 0 ||
 		!is_heap(entry->relid))
 		return;

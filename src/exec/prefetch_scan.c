@@ -335,7 +335,7 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 
 /*
  * By page: pin the page of these TIDs.  Replace the TIDs by the places of their visible rows, and
- * drop the others.  The pin, which is core's scan's, keeps the rows in place.
+ * drop TIDs without a visible row.  The pin belongs to core's scan and keeps the rows in place.
  */
 static void
 read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
@@ -486,7 +486,10 @@ tell_of_dead(PrefetchScan *scan, bool keys_are_there)
 		lsm_child_rescan_index(child);
 		lsm_dead_tell(&scan->dead, index, child->direction, child->heap_slot,
 					  scan->queue.taken);
-		/* Going backward, a new scan starts at the end, where the index was. */
+		/*
+		 * If the next fetch goes backward, the new scan starts at the end of the range.  The old
+		 * scan stopped at the same place.
+		 */
 		lsm_child_rescan_index(child);
 		PopActiveSnapshot();
 	}

@@ -8,8 +8,8 @@
  * page was in the kernel's cache. So from time to time, the scan reads and times a page that it did
  * not prefetch.
  *
- * If a scan takes its pages from a stream, the stream chooses the distance and joins reads. The
- * depth matters only if it is 0.
+ * If a scan takes its pages from a stream, the stream chooses the distance and joins reads. In that
+ * case, the depth matters only if it is 0.
  */
 #include "postgres.h"
 

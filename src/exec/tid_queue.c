@@ -120,8 +120,8 @@ lsm_queue_round_limit(BlockNumber pages)
 
 /*
  * Initialize a queue for a table that has `pages` pages.  The queue may skip TIDs of later pages.
- * It allocates items in the current memory context, when the first one comes.  An index-only
- * scan passes its pin of the visibility map, others NULL.
+ * When the first item comes, the queue allocates items in the memory context that is current now.
+ * An index-only scan passes its pin of the visibility map, other scans pass NULL.
  */
 void
 lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth, int depth,
@@ -291,7 +291,7 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 	return tid != NULL;
 }
 
-/* Returns the number of pages of the items, which are sorted. */
+/* Returns the number of pages of the items.  The items are sorted. */
 static Size
 count_pages(const LsmTidQueue *queue)
 {
@@ -320,9 +320,9 @@ sort_round(LsmTidQueue *queue)
 }
 
 /*
- * By page: read and sort the next round.  Returns NULL when the round is complete; it is empty at
- * the end of the index.  In an index-only scan, returns each TID on an all-visible page instead
- * of queueing it, and continues with the round in the next call.
+ * By page: read and sort the next round.  Returns NULL when the round is complete; the round is
+ * empty at the end of the index.  In an index-only scan, returns each TID on an all-visible page
+ * instead of queueing it, and continues with the round in the next call.
  */
 static ItemPointer
 fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
