@@ -7,9 +7,9 @@
  *
  * ALTER COLUMN ... TYPE: core recreates constraints from their definitions, without a command that
  * our hook would see, and the definition alone creates a B-tree.  So before the command, we drop
- * the constraints WITH (lsm) that use such a column.  After the command, we add them again, with
- * their comments.  We do the same with foreign keys that reference them.  An error anywhere aborts
- * the transaction, so nothing is left half done.
+ * the constraints WITH (lsm) that use a column whose type changes.  After the command, we add them
+ * again, with their comments.  We do the same with foreign keys that reference these constraints.
+ * An error anywhere aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 

@@ -15,8 +15,8 @@
  * has exactly the operators of our family.
  *
  * To estimate how many rows a range has, the planner of 15 to 17 looks up the least and the
- * greatest value of a column in a btree.  Now it also does so in an lsm index.  18 does so in all
- * ordered indexes.
+ * greatest value of a column in a btree.  Because we present lsm indexes as btrees, it does the
+ * same in an lsm index.  18 does so in all ordered indexes.
  *
  * Before 18, the executor refuses the row comparisons that the planner then matches.  row_compare.c
  * handles them.
@@ -92,7 +92,8 @@ have_same_comparisons(Oid family, Oid btree_family)
 }
 
 /*
- * Returns the btree family that has the same operators as our family.  The family's < leads to it.
+ * Returns the btree family that has the same operators as our family.  Looks for it among the
+ * btree families that contain our family's < operator.
  */
 static Oid
 find_counterpart(Oid family, Oid type)

@@ -6,7 +6,8 @@
  * planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row comparison becomes a
  * filter.  When the executor has initialized such a scan, and before the scan runs, we add the scan
  * key that 18 would have created.  The filter stays, so a scan without the key returns the same
- * rows, but more slowly.  This happens in EvalPlanQual, which initializes plans without calling us.
+ * rows, but more slowly.  EvalPlanQual runs such scans, since it initializes plans without calling
+ * us.
  *
  * From 18 on this file is empty.
  */
@@ -30,8 +31,8 @@
 /* --- the planner ------------------------------------------------------------ */
 
 /*
- * Returns the condition on its first column that a row comparison implies.  The planner has put the
- * columns on the left.
+ * Returns the condition that a row comparison implies for the comparison's first column.  The
+ * planner has put the columns on the left.
  */
 static Expr *
 first_column_condition(IndexOptInfo *index, IndexClause *clause, RowCompareExpr *row)
@@ -350,7 +351,7 @@ add_row_keys(RowScan *scan)
 		match_members(scan, row, true, &members);
 		if (members.count == 0)
 			match_members(scan, row, false, &members);
-		/* The condition already covers one member. */
+		/* The index condition already covers one member. */
 		if (members.count < 2 || !has_condition(scan, &members))
 			continue;
 		append_row_key(scan, &members, make_members(scan, &members));
