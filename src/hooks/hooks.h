@@ -1,6 +1,6 @@
 /*
  * hooks.h
- *	  Installs our functions in core's hooks.  One file handles each hook.
+ *	  Installs our functions in core's hooks.  Exactly one file handles each hook.
  */
 #ifndef LSM_HOOKS_H
 #define LSM_HOOKS_H
