@@ -258,7 +258,7 @@ COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS '"sealing write buffer", "merging" or "between steps"; between steps, another process may take the next step';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run being written';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'number of runs being merged';
-COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the runs being merged; the result has about as many or fewer';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the runs being merged; the run being written gets about as many blocks, or fewer';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written so far';
 
 GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction TO PUBLIC;
