@@ -55,7 +55,7 @@ lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
 	memmove(slot + 1, slot, (count - pos) * sizeof(uint16));
 	*slot = header->pd_upper;
 	header->pd_lower += sizeof(uint16);
-	/* An open page has no checksum, and so no lsm_page_set_crc to remove the mark. */
+	/* Remove the mark here, since nobody calls lsm_page_set_crc for an open page. */
 	lsm_page_unmark(page);
 }
 

@@ -77,7 +77,7 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 	return true;
 }
 
-/* Is there such an item?  The count and the space for offsets must both allow it. */
+/* Does the page have this item?  The count and the space for offsets must both allow the item. */
 static inline bool
 is_item_ordinal(Page page, int ordinal)
 {

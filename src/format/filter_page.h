@@ -44,7 +44,7 @@
 #define LSM_FILTER_BLOCK_BYTES	64
 #define LSM_FILTER_BLOCK_BITS	(LSM_FILTER_BLOCK_BYTES * 8)
 
-/* Blocks begin at a multiple of their size, after the page's header and ours. */
+/* Blocks begin at a multiple of their size, after the page header and LsmFilterHeader. */
 #define LSM_FILTER_DATA			64
 #define LSM_FILTER_PAGE_BLOCKS	((LSM_PAGE_SPECIAL - LSM_FILTER_DATA) / LSM_FILTER_BLOCK_BYTES)
 

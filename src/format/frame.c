@@ -28,7 +28,7 @@ set_window(LsmFrame *f)
  *
  * Removing entries never makes a frame larger (I6).  The number of bytes that all keys share
  * can only grow.  For each byte that it grows by, the window moves by one byte, and the tail
- * loses one byte.  The lowest TID, where it is written, always takes the same space.
+ * loses one byte.  If the lowest TID is written, it always takes the same space.
  */
 void
 lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
@@ -164,8 +164,9 @@ window_above(const uint8 *p, const LsmFrame *f, int i)
 /*
  * Decode the keys of some of the entries.  If keys have at most FRAME_WINDOW bytes (is_short),
  * assembles them as integers.  Callers pass a constant `stride` where this is faster.  Returns
- * false if a key exceeds the window.  A single test at the end finds such a key: all windows are
- * ORed, so the result has every high bit that any window has.
+ * false if the window of a key, as computed from its difference, has too many bytes.  A single test
+ * at the end finds such a key: all windows are ORed, so the result has every high bit that any
+ * window has.
  */
 static pg_attribute_always_inline bool
 decode_keys(const uint8 *p, const LsmFrame *f, const uint8 *first, LsmFramePart part,
@@ -334,7 +335,7 @@ find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)
 /* Decode up to this many alike entries, since the query probably wants them. */
 #define MOST_ALIKE	16
 
-/* Returns the entries to decode: those that the caller wants, and a few of those alike. */
+/* Returns the entries to decode: those that the caller wants, and a few alike entries. */
 static LsmFramePart
 part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, LsmFramePart alike)
 {
@@ -358,8 +359,8 @@ part_around(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart place, 
 /*
  * Decode the entries around the position of a key, and append them to *out: the entries among
  * which the position may lie, and about `most` entries after these (backward: before).  Sets
- * *place to the former.  Decoded entries before *place are less than the key, and those after
- * it are greater.  Returns false if the page is damaged.
+ * *place to the entries among which the position may lie.  Decoded entries before *place are less
+ * than the key, and those after *place are greater.  Returns false if the page is damaged.
  *
  * REQUIRES: as lsm_frame_decode; entries without rests.
  */

@@ -80,11 +80,11 @@ StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-d
 /*
  * What is known about the entries of a segment when the segment is begun.  The more
  * exact the mode, the less space entries take.  A batch and CREATE INDEX know the mode
- * exactly.  A merge joins the modes of its inputs.  Records of segments and runs store it.
+ * exactly.  A merge joins the modes of its inputs.  Records of segments and runs store the mode.
  *
  * A mode only widens.  An entry whose TID does not fit the mode begins a new leaf,
  * and the mode of this leaf and all later ones covers the TID.  If more than half of
- * a leaf's keys have another length than the mode's and differ from the previous key,
+ * a leaf's keys have a different length than the mode's and differ from the previous key,
  * the rest of the segment uses the variable coding.
  */
 typedef struct LsmLeafMode
@@ -142,7 +142,8 @@ typedef struct LsmPlaceOfKey
 {
 	const uint8 *key;			/* a whole key, or the beginning of keys */
 	uint32		keylen;
-	int			side;			/* +1: before all keys with it; -1: after them; 0: among them */
+	int			side;			/* +1: before all keys that begin with `key`; -1: after them;
+								 * 0: among them */
 	bool		forward;
 	int			most;
 } LsmPlaceOfKey;

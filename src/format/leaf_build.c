@@ -160,8 +160,8 @@ lsm_leaf_begin(LsmLeafBuilder *b, Page page, bool has_rest, const LsmLeafMode *m
 
 /*
  * Start the leaf after the one just built, for an entry with this TID.  Widens the
- * mode for this leaf and all later ones if it did not fit the previous leaf's keys
- * or does not fit the TID.
+ * mode for this leaf and all later ones if the mode did not fit the previous leaf's
+ * keys, or does not fit the TID.
  *
  * REQUIRES: b is zeroed if there was no leaf before.
  */
@@ -381,7 +381,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		shared = shared_with_last(b, entry, prefix);
 		if (!add_variable(b, entry, shared))
 			return false;
-		/* A repeated key, such as null, takes little space in the variable coding too. */
+		/* Do not count a repeated key, such as null: its variable coding is also short. */
 		b->odd_keys += entry->keylen != b->coding.keylen &&
 			!(shared == entry->keylen && b->last_keylen == entry->keylen);
 	}

@@ -6,8 +6,8 @@
  * The first entry of a group is whole.  The others are differences from the previous
  * entry:
  *
- *		byte		number of bytes shared with the previous key (high nibble), and of
- *					further bytes of the key (low nibble); 15: a varint follows with the
+ *		head		one byte: number of bytes shared with the previous key (high nibble),
+ *					and of further bytes of the key (low nibble); 15: a varint follows with the
  *					number, first for the high nibble; 0xF0 alone: the previous key
  *		suffix		the further bytes of the key
  *		rest		varint length, and bytes; only on pages with LSM_PAGE_HAS_REST
@@ -77,8 +77,8 @@ lsm_decode_tid(uint64 code, const LsmLeafCoding *c)
 }
 
 /*
- * Sets *key to the first key of a group.  Returns its length, or 0 if the length is not
- * in one byte.  Even on a damaged page, eight bytes can be read at *key.
+ * Sets *key to the first key of a group.  Returns its length, or 0 if the head does not
+ * hold the length.  Even on a damaged page, eight bytes can be read at *key.
  */
 static inline uint32
 lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **key)

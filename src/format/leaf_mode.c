@@ -75,8 +75,8 @@ lsm_mode_of_page(Page page, LsmLeafMode *mode)
 
 /*
  * Complete the mode: choose the key length of framed groups, or none.  If keys have
- * several lengths, this is usual_keylen, the length of nearly all keys, or 0.  Long keys
- * are not framed.
+ * several lengths, the choice is usual_keylen, the length of nearly all keys, or 0.  Long
+ * keys are not framed.
  */
 void
 lsm_mode_settle(LsmLeafMode *mode, uint32 usual_keylen)

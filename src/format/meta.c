@@ -39,7 +39,7 @@ lsm_meta_init(Page page, const LsmKeyCoding *coding)
 	lsm_page_set_crc(page);
 }
 
-/* Returns what is wrong, or NULL.  The caller checks for a future version itself. */
+/* Returns what is wrong, or NULL.  The caller checks the format version itself. */
 const char *
 lsm_meta_check(Page page)
 {
@@ -139,7 +139,7 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 					run->job_id = op->u.run.job_id;
 				break;
 			case LSM_EDIT_DEDUCT:
-				/* The run may have been merged since.  Then its output counts the entries. */
+				/* The run may have been merged since.  Then the job's output counts the entries. */
 				if (run != NULL)
 				{
 					run->removed = add_removed(run->removed, op->u.run.removed);

@@ -36,7 +36,7 @@ typedef enum LsmRunState
 
 /*
  * A run.  If dir_height is 0, the record describes the run's only segment, if it has one.
- * The segment's id is run_id.  A page of the write buffer is such a segment, too.
+ * The segment's id is run_id.  A page of the write buffer also counts as a segment.
  * Otherwise, a directory names the segments, and the record has the totals of their
  * blocks, leaves and so on.
  */

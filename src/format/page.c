@@ -71,7 +71,7 @@ lsm_page_set_crc(Page page)
 	lsm_page_opaque(page)->crc = lsm_page_compute_crc(page);
 }
 
-/* A closed gate tells the scans that hold it to move to the other one. */
+/* A closed gate tells the scans that pin it to move to the other gate. */
 void
 lsm_gate_set_closed(Page page, bool closed)
 {

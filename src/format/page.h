@@ -61,7 +61,7 @@
 #define LSM_BLOCK_MAP		3	/* map page of the first region */
 #define LSM_FIXED_BLOCKS	4
 
-/* Page kinds.  The values are unlikely, so that a foreign page is detected. */
+/* Page kinds.  A foreign page is unlikely to have these values, so it is detected. */
 #define LSM_PAGE_META		0xA501
 #define LSM_PAGE_GATE		0xA502
 #define LSM_PAGE_MAP		0xA503

@@ -1,6 +1,6 @@
 /*
  * page_change.c
- *	  Applying changes of pages, in normal operation and in redo.
+ *	  Applying page changes, in normal operation and in redo.
  */
 #include "postgres.h"
 

@@ -48,8 +48,8 @@ typedef struct xl_lsm_insert
 /*
  * EDIT: an edit of the manifest, and all other pages that change with it.
  * block 0: meta page; its data is the edit
- * block 1...: a page; its data is a change (format/page_change.h), or it has a
- * full image and no data: a page of a batch
+ * block 1...: another page; its data is a change (format/page_change.h).  A page of a
+ * batch has a full image instead of data.
  */
 #define LSM_WAL_PAGES		31	/* the most pages of an edit, not counting the meta page */
 
