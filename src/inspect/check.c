@@ -11,8 +11,8 @@
  * this round missed.
  *
  * No entry escapes.  Every version contains every entry, and the last round misses no
- * segment.  A segment's id is never reused, and a segment is written once; VACUUM only
- * removes entries (I6).  So a segment that was checked in one round needs no second look.
+ * segment.  A segment's id is never reused, and a segment is written once; later changes
+ * only remove entries (I6).  So a segment that was checked in one round needs no second look.
  *
  * The verifier trusts no page.  It checks a page against what it knows already before it follows
  * anything on that page.  The first fault raises an error.
@@ -60,8 +60,8 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 /*
  * Check a segment unless an earlier round did.  Returns 1 if the segment was gone, else 0.
  * Without a table to compare with, later rounds skip segments that no earlier round has
- * seen: merges have just written them.  They only look for segments that were missed,
- * since a job may have moved one to its output.
+ * seen: merges have just written them.  Later rounds only look for segments that were
+ * missed, since a job may have moved a missed segment to its output.
  */
 static int
 round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
@@ -121,7 +121,7 @@ check_all_rounds(LsmCheck *c)
 		if (round++ == most)
 			break;
 	}
-	/* Only a comparison with the table needs the entries that these merges have moved. */
+	/* Only a comparison with the table needs the entries of the missed segments. */
 	if (gone == 0 || !c->compares_heap)
 		return;
 	if (in_recovery)

@@ -31,7 +31,7 @@
 
 PG_FUNCTION_INFO_V1(lsm_check_all);
 
-/* Is this an lsm index that has pages, and pages that this session can read? */
+/* Is this an lsm index that has pages, and can this session read them? */
 static bool
 is_readable_index(Form_pg_class class, Oid method)
 {
@@ -92,7 +92,7 @@ describe_fault(const ErrorData *error)
 		psprintf("%s: %s", error->message, error->detail);
 }
 
-/* Is this an error that says nothing of the index: a conflict, a full disk, a cancellation? */
+/* Is this an error that says nothing about the index: a conflict, a full disk, a cancellation? */
 static bool
 is_not_of_index(int sqlerrcode)
 {

@@ -8,9 +8,9 @@
  * row has no entry.  A false positive can hide a missing entry; the next verification uses
  * another seed and will probably find it.
  *
- * The scan uses a snapshot taken before the first version was read.  A transaction that the
- * snapshot sees inserted its entries before it committed, so they are in that version.  VACUUM
- * cannot remove them, so they are in all later versions as well.
+ * The scan uses a snapshot taken before the first version was read.  If the snapshot sees a
+ * transaction, this transaction had inserted its entries before it committed, so they are in that
+ * version.  VACUUM cannot remove them, so they are in all later versions as well.
  */
 #include "postgres.h"
 
@@ -91,7 +91,7 @@ heap_make_image(LsmCheck *c, const Datum *values, const bool *isnull, uint64 tid
 			continue;
 		if (att->attbyval)
 		{
-			/* Use only the bytes of the type, since the others may differ. */
+			/* Use only the bytes of the type, since the other bytes of the Datum may differ. */
 			store_att_byval(room, values[i], att->attlen);
 			bytes = room;
 		}

@@ -113,7 +113,7 @@ instant_copy_map(LsmCheck *c)
 }
 
 /*
- * Check the gates.  The current one is open.  A flip closes the other one, so both are open only
+ * Check the gates.  The current gate is open.  A flip closes the other gate, so both are open only
  * before the first flip.
  */
 static void
@@ -145,7 +145,7 @@ instant_visit_nothing(void *arg, BlockNumber block, Page page, int ordinal,
 }
 
 /*
- * Read in the pages that will be copied, without a lock.  They may be those of an older version,
+ * Read in the pages that will be copied, without a lock.  The pages may belong to an older version,
  * so only a check that holds the lock can tell that a page is damaged.
  */
 static void
@@ -160,7 +160,7 @@ instant_read_in(LsmCheck *c)
 		CHECK_FOR_INTERRUPTS();
 		if (lsm_run_is_single(run))
 			continue;
-		/* A damaged record must be reported as such. */
+		/* Leave the report of a damaged record to lsm_check_records. */
 		if (run->start >= RelationGetNumberOfBlocks(c->rel))
 			break;
 		if (!lsm_directory_walk(c->index, run, version->edits, instant_visit_nothing, NULL))

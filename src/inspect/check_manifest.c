@@ -85,7 +85,7 @@ record_check_buffer(LsmCheck *c, const LsmRunRecord *run)
 		record_report(c, run, "an open run is the input of a job");
 }
 
-/* Check whether the run has no segments, one in its record, or a directory. */
+/* Check that the record fits a run with no segments, one segment, or a directory. */
 static void
 record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 {

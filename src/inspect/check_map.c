@@ -43,7 +43,10 @@ map_check_pages(LsmCheck *c)
 	}
 }
 
-/* Note a user of these blocks.  The map must show them as used, and they must have no other. */
+/*
+ * Note a user of these blocks.  The map must show the blocks as used, and they must have no
+ * other user.
+ */
 static void
 map_name_blocks(LsmCheck *c, uint64 *named, BlockNumber start, uint32 length)
 {

@@ -316,8 +316,8 @@ segment_visit_entry(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 }
 
 /*
- * Check a leaf.  Its entries must not sort before `lower`, and must sort before `upper`; each may
- * be NULL.  Returns false if the segment is gone.
+ * Check a leaf.  Its entries must not sort before `lower`, and must sort before `upper`.  Either
+ * bound may be NULL.  Returns false if the segment is gone.
  */
 static bool
 segment_check_leaf(SegmentWalk *w, uint32 number, const LsmEntry *lower, const LsmEntry *upper)
@@ -374,8 +374,8 @@ segment_check_separator(SegmentWalk *w, uint32 number, int ordinal, const LsmEnt
 }
 
 /*
- * Check the order of the separator in level->next.  The first separator of a page equals that of
- * the page in its parent; the others ascend.
+ * Check the order of the separator in level->next.  The first separator of a page equals the
+ * page's separator in its parent; the others ascend.
  */
 static void
 segment_check_separator_order(SegmentWalk *w, BlockNumber block, WalkLevel *level, int ordinal,
@@ -411,8 +411,8 @@ segment_visit_separator(SegmentWalk *w, PageWalk *p, const LsmEntry *entry)
 
 /*
  * Check a fence page `height` levels above the leaves, and everything below it.  Its first
- * separator must equal `lower`, and all must sort before `upper`; each may be NULL.  Returns
- * false if the segment is gone.
+ * separator must equal `lower`, and all must sort before `upper`.  Either bound may be NULL.
+ * Returns false if the segment is gone.
  */
 static bool
 segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *lower,
@@ -451,7 +451,7 @@ has_more_than_counted(const SegmentWalk *w)
 
 /*
  * Compare what a segment holds with its record.  There may be fewer entries than the record says,
- * since VACUUM removes entries before it updates the record, but never more than were written.
+ * but never more: VACUUM updates the record after it removes entries, and scans do not update it.
  */
 static void
 segment_check_totals(SegmentWalk *w)
