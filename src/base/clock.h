@@ -25,7 +25,7 @@ lsm_clock_elapsed_us(TimestampTz since, TimestampTz now)
 	return Max(now - since, 0);
 }
 
-/* Is a time that must be past in the future, because the clock was set back? */
+/* Was the clock set back, so that a time from the past now seems to be in the future? */
 static inline bool
 lsm_clock_was_set_back(TimestampTz past, TimestampTz now)
 {

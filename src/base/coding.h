@@ -29,7 +29,7 @@ lsm_int_to_tid(uint64 value, ItemPointer tid)
 	ItemPointerSet(tid, (BlockNumber) (value >> 16), (OffsetNumber) (value & 0xFFFF));
 }
 
-/* Write a varint: seven bits per byte, lowest first; all bytes but the last have the high bit. */
+/* Write a varint: seven bits per byte, lowest first; the high bit is set in all but the last. */
 static inline uint8 *
 lsm_put_varint(uint8 *p, uint64 value)
 {

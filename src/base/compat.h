@@ -620,7 +620,10 @@ lsm_fetch_prune_page(IndexFetchHeapData *fetch)
 #endif
 }
 
-/* Convert as core does when it compares the types.  Return false if the result is out of range. */
+/*
+ * Convert as core does when it compares values of the two types.  Return false if the result is out
+ * of range.
+ */
 #if PG_VERSION_NUM >= 190000
 #include "nodes/miscnodes.h"
 #endif

@@ -105,7 +105,7 @@ find_index_slot(uint64 key)
 
 /*
  * Find or assign the slot of an index.  Returns NULL if the table is full.  In that case, no
- * process tries to assign a slot for RETRY_MS.
+ * process tries again to assign a slot until RETRY_MS have passed.
  */
 static LsmIndexSlot *
 find_or_make_slot(uint64 key, TimestampTz now)
@@ -137,7 +137,7 @@ find_or_make_slot(uint64 key, TimestampTz now)
 	return slot;
 }
 
-/* Returns the slot of an index that is not the latest one, or NULL. */
+/* Returns the slot of an index, or NULL if it gets none.  The caller has compared `latest`. */
 static LsmIndexSlot *
 find_slot_in_cache(uint64 key)
 {

@@ -17,8 +17,8 @@
 #define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
 
 /*
- * The most entries in a group of a packed page, which is decoded as a whole.  Unframed groups have
- * a lower limit, since each entry is coded against the previous one.
+ * The most entries in a group of a packed page.  Unframed groups have a lower limit: each entry is
+ * coded against the previous one, so such a group is decoded as a whole.
  */
 #define LSM_GROUP_ENTRIES		32
 #define LSM_UNFRAMED_ENTRIES	16
@@ -35,7 +35,7 @@
 /* Number of steps that can be in progress in an index at once (I3). */
 #define LSM_MAX_RESERVATIONS	16
 
-/* Seals and batches need room first when no more than this many run records are free (I12). */
+/* Seals and batches must first make room if at most this many run records are free (I12). */
 #define LSM_RUNS_RESERVE		16
 
 /* The most open pages of the write buffer (I7). */
@@ -58,13 +58,16 @@
 
 /*
  * A merge writes segments of 1/256 of its inputs, but at least 1 MB and at most 8 MB.  So it needs
- * little space beside its inputs, and a large index has few segments.
+ * little space besides its inputs, and a large index has few segments.
  */
 #define LSM_MIN_SEGMENT_BLOCKS	128
 #define LSM_MAX_SEGMENT_BLOCKS	1024
 #define LSM_JOB_SEGMENTS		256
 
-/* Reads in flight if effective_io_concurrency has its old default, 1.  The default of 18 is 16. */
+/*
+ * Reads in flight if effective_io_concurrency has its old default, 1.  From 18 on, the default is
+ * 16.
+ */
 #define LSM_DEFAULT_READ_DEPTH	16
 
 /* A read that takes less than this, in microseconds, came from the kernel's cache. */
@@ -85,7 +88,7 @@ extern int	lsm_idle_delay_ms;
 /* Value of filter_prefix: filters cover as many columns as are useful. */
 #define LSM_USEFUL_PREFIXES		(-1)
 
-/* Bounds for the number of runs of a level that are merged into one of the next. */
+/* Bounds for the number of runs of a level that are merged into one run of the next level. */
 #define LSM_MIN_FANOUT			2
 #define LSM_MAX_FANOUT			32
 
@@ -100,7 +103,7 @@ extern bool lsm_batch_inserts;
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;
 
-/* The prefetching scan: over which indexes. */
+/* The indexes that the prefetching scan is used for. */
 typedef enum LsmPrefetchScan
 {
 	LSM_PREFETCH_OFF,

@@ -122,7 +122,7 @@ typedef struct LsmIndexSlot
 
 	/* Processes with a claim change these without the lock.  A lost change does no harm. */
 	int			failures;		/* errors since a visit left nothing to do */
-	int			refusals;		/* visits since one got its relation locks */
+	int			refusals;		/* visits since the last one that got its relation locks */
 
 	/* Guarded by the lock. */
 	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact the index */

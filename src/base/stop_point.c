@@ -112,7 +112,10 @@ check_stop_at(char **value, void **extra, GucSource source)
 	return true;
 }
 
-/* Wait until nobody holds the lock exclusively.  Its tag is that of pg_advisory_lock(bigint). */
+/*
+ * Wait until nobody holds the point's advisory lock exclusively.  The tag of the lock is that of
+ * pg_advisory_lock(bigint).
+ */
 static void
 wait_at(const char *name)
 {
