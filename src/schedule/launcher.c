@@ -68,7 +68,7 @@ lsm_launcher_init(void)
 {
 	BackgroundWorker worker;
 
-	/* pg_upgrade must find nothing changed. */
+	/* No worker may change an index while pg_upgrade runs. */
 	if (IsBinaryUpgrade)
 		return;
 	init_background_process(&worker, "lsm_launcher_main", "pg_lsm launcher");

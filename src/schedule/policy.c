@@ -35,8 +35,8 @@ trigger_of(LsmIndex *index, const LsmVersion *version, int level)
 }
 
 /*
- * Returns how many steps of a job at this level this writer must take.  A batch adds several pages
- * at once.
+ * Returns how many steps of a job at this level this writer must take.  There may be several, since
+ * a batch adds several pages at once.
  */
 static uint32
 count_turns(LsmIndex *index, const LsmVersion *version, int level, uint64 seals_before,

@@ -286,7 +286,7 @@ lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)
 	if (lsm_rule_is_due(&ask, lsm_idle_delay_ms, now, when))
 		return true;
 
-	/* An index may have nothing to merge, and a file to truncate. */
+	/* An index may have nothing to merge, but a file to truncate. */
 	truncate_at = (TimestampTz) pg_atomic_read_u64(&slot->truncate_at);
 	ask.now = false;
 	ask.when_idle = truncate_at != 0;

@@ -102,9 +102,10 @@ lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)
 }
 
 /*
- * Workers cannot help.  Returns how many steps of a job at this level a writer takes whose pages
- * raise the number of seals from seals_before to `seals`.  A job writes at most one page per sealed
- * page, so one step for every step_blocks / 2 seals keeps up with twice the pace.
+ * Workers cannot help.  A writer's pages have raised the number of seals from seals_before to
+ * `seals`.  Returns how many steps of a job at this level the writer takes.  A job writes at most
+ * one page per sealed page, so one step for every step_blocks / 2 seals keeps up with twice the
+ * pace.
  */
 uint32
 lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals)

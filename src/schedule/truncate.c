@@ -6,7 +6,7 @@
  *
  * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the index
  * open, here or on a standby.  The lock is logged, and a standby holds it until the
- * (sub)transaction that took it ends.  VACUUM truncates a table last, so a table's lock is short.
+ * (sub)transaction that took it ends.  VACUUM truncates a table last, so it soon releases the lock.
  * After truncating an index, however, VACUUM may clean up other indexes for hours.  So we truncate
  * in a subtransaction and abort it.  Then standbys normally release the lock at once.  (If a
  * checkpoint or the background writer logs the running transactions while we hold the lock, it logs
@@ -95,9 +95,9 @@ is_in_use(Relation index)
 }
 
 /*
- * Truncate the file.  Returns false if somebody has the index open.  After an error, also end the
- * subtransaction before the command fails.  Otherwise the session would be left in a transaction
- * that nobody has begun.
+ * Truncate the file.  Returns false if somebody has the index open.  After an error, this function
+ * also ends the subtransaction, and then raises the error again.  Otherwise the session would be
+ * left in a transaction that nobody has begun.
  */
 static bool
 truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
@@ -137,8 +137,8 @@ truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 	abort_subtransaction(context, owner, &progress);
 
 	/*
-	 * Standbys learn of the release only when its WAL is flushed.  Nobody else may flush for a
-	 * while.
+	 * Standbys learn of the release only when its WAL is flushed.  Without this flush, that could
+	 * take a while.
 	 */
 	if (locked && XLogStandbyInfoActive())
 		XLogFlush(XactLastRecEnd);
@@ -156,7 +156,7 @@ is_truncation_allowed(LsmIndex *index)
 	return allowed;
 }
 
-/* The least number of blocks to truncate, or 0 if the file cannot have that many free ones. */
+/* Returns the least number of blocks to truncate, or 0 if the file has fewer free blocks. */
 static BlockNumber
 worthwhile_blocks(LsmIndex *index)
 {

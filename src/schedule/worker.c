@@ -292,7 +292,10 @@ truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 	if (tries < TRUNCATE_TRIES)
 		next = now + lsm_rule_backoff_ms(tries, TRUNCATE_MS, MOST_TRUNCATE_MS) * LSM_US_PER_MS;
 
-	/* Note the next attempt first: this one may raise an error.  VACUUM may have asked again. */
+	/*
+	 * Note the next attempt first, since this attempt may raise an error.  Keep a new request that
+	 * VACUUM has made in the meantime.
+	 */
 	if (pg_atomic_compare_exchange_u64(&slot->truncate_at, &asked, next) && lsm_truncate(index))
 		(void) pg_atomic_compare_exchange_u64(&slot->truncate_at, &next, 0);
 }
