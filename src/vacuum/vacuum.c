@@ -38,8 +38,8 @@ typedef struct VacuumSegment
 	uint64		run_id;
 	BlockNumber start;
 	uint32		leaves;
-	uint64		entries;		/* by the manifest; 0: of an open page, or of an input
-								 * of which a part has been merged */
+	uint64		entries;		/* by the manifest; 0: an open page, or an input that is
+								 * partly merged */
 	uint16		kind;			/* of its leaves: LSM_PAGE_* */
 	bool		is_missed;		/* the latest visit found a page of another owner */
 	bool		in_directory;
@@ -389,7 +389,7 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 /*
  * Visit the listed segments.  Returns false if one was missed.  A missed segment must not be in the
  * next list.  If it is, the index is damaged, and we raise an error.  Otherwise we would leave dead
- * entries behind, which would lead to any new rows with the same TIDs.
+ * entries behind, and they would point to any new rows that reuse their TIDs.
  */
 static bool
 visit_listed(VacuumState *v)
@@ -499,7 +499,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 	/*
 	 * Unless the library is preloaded, we cannot write.  We must raise an error then.  Otherwise
-	 * VACUUM would free the line pointers, and our entries would lead to any new rows that get
+	 * VACUUM would free the line pointers, and our entries would point to any new rows that reuse
 	 * them.
 	 */
 	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
@@ -511,8 +511,8 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 
 	/*
 	 * An interrupted VACUUM may have left scans under the gate that our flip makes current again.
-	 * Wait for these scans first.  If we waited later, we would have to visit what was merged
-	 * during this wait while merges wait for us.
+	 * Wait for these scans first.  If we waited later, merges would write segments during the wait,
+	 * and we would have to visit these segments while merges wait for us.
 	 */
 	lsm_gate_drain(v->rel, lsm_gate_other(v->rel));
 
