@@ -39,7 +39,7 @@
 /* TRUNCATE and commands that rewrite a table also build the index. */
 #define BUILD_WAY_OUT "To empty or rewrite a table without that, use DROP INDEX on its lsm indexes first."
 
-/* Unique: the last entry of a live row. */
+/* For a unique index: the last entry of a live row. */
 typedef struct LastLive
 {
 	Relation	heap;
