@@ -200,8 +200,9 @@ class Layout:
         chosen = self.columns[:]
         rng.shuffle(chosen)
         chosen = chosen[:rng.randint(1, len(chosen))]
-        if rng.random() < 0.05:
-            chosen.append(rng.choice(chosen))   # the same column twice
+        # The same column twice. A B-tree has no room for two long values.
+        if rng.random() < 0.05 and self.long < 1600:
+            chosen.append(rng.choice(chosen))
         self.keys = [Key(rng, column, rng.random() < 0.12)
                      for column in chosen]
         self.include = []
