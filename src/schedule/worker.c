@@ -85,6 +85,9 @@ static void
 detach_worker(int code, Datum arg)
 {
 	lsm_slot_release();
+	/* From 19 on, a command that needs exclusive use of the database terminates its workers. */
+	if (code != 0)
+		lsm_slots_postpone_database(MyDatabaseId, DATABASE_WANTED_MS);
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	my_slot->database = InvalidOid;
 	my_slot->pid = 0;
