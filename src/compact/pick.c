@@ -413,8 +413,8 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
  * reads have cost already.  This is the ski rental rule: buy when the rent paid has reached the
  * price.  An index without reads is left alone.
  *
- * If there is no such n, returns false and sets *wait to the number of further reads that will
- * make a merge worthwhile if nothing else happens, or to PG_UINT64_MAX if no number will.
+ * If there is no such n, returns false and sets *wait.  After that number of further reads, a
+ * merge is worthwhile if nothing else happens.  PG_UINT64_MAX means that no number is enough.
  */
 bool
 lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint64 *reads,
