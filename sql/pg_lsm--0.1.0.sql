@@ -104,8 +104,8 @@ COMMENT ON FUNCTION lsm_compact(regclass) IS
 -- Statistics
 --
 
-CREATE FUNCTION lsm_stat_indexes(
-	OUT indexrelid oid,
+CREATE FUNCTION lsm_stat_index(
+	index oid,
 	-- generated: function
 	OUT entries_inserted bigint,
 	OUT batches bigint,
@@ -133,12 +133,12 @@ CREATE FUNCTION lsm_stat_indexes(
 	OUT stats_reset timestamptz
 	-- generated: end
 )
-RETURNS SETOF record
+RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
-COMMENT ON FUNCTION lsm_stat_indexes() IS
-'counters of the lsm indexes of this database that were written to or read since the server started; see pg_stat_lsm_indexes';
+COMMENT ON FUNCTION lsm_stat_index(oid) IS
+'counters of an lsm index of this database; see pg_stat_lsm_indexes';
 
 CREATE FUNCTION lsm_stat_progress(
 	OUT pid integer,
@@ -174,28 +174,28 @@ SELECT
 	t.relname,
 	c.relname AS indexrelname,
 	-- generated: view
-	coalesce(s.entries_inserted, 0) AS entries_inserted,
-	coalesce(s.batches, 0) AS batches,
-	coalesce(s.pages_flushed, 0) AS pages_flushed,
-	coalesce(s.merges, 0) AS merges,
-	coalesce(s.bytes_read, 0) AS bytes_read,
-	coalesce(s.bytes_merged, 0) AS bytes_merged,
-	coalesce(s.pages_copied, 0) AS pages_copied,
+	s.entries_inserted,
+	s.batches,
+	s.pages_flushed,
+	s.merges,
+	s.bytes_read,
+	s.bytes_merged,
+	s.pages_copied,
 	s.write_amplification,
 	s.runs,
-	coalesce(s.debt_bytes, 0) AS debt_bytes,
-	coalesce(s.throttled_time, 0) AS throttled_time,
-	coalesce(s.seeks, 0) AS seeks,
-	coalesce(s.runs_read, 0) AS runs_read,
-	coalesce(s.segments_read, 0) AS segments_read,
-	coalesce(s.pages_read, 0) AS pages_read,
-	coalesce(s.entries_read, 0) AS entries_read,
-	coalesce(s.restarts, 0) AS restarts,
-	coalesce(s.entries_removed, 0) AS entries_removed,
-	coalesce(s.filter_checks, 0) AS filter_checks,
-	coalesce(s.filter_skips, 0) AS filter_skips,
-	coalesce(s.filter_misses, 0) AS filter_misses,
-	coalesce(s.pages_prefetched, 0) AS pages_prefetched,
+	s.debt_bytes,
+	s.throttled_time,
+	s.seeks,
+	s.runs_read,
+	s.segments_read,
+	s.pages_read,
+	s.entries_read,
+	s.restarts,
+	s.entries_removed,
+	s.filter_checks,
+	s.filter_skips,
+	s.filter_misses,
+	s.pages_prefetched,
 	s.last_compaction,
 	s.stats_reset
 	-- generated: end
@@ -204,11 +204,11 @@ FROM pg_catalog.pg_index i
 	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
 	JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
 	JOIN pg_catalog.pg_am a ON a.oid = c.relam
-	LEFT JOIN lsm_stat_indexes() s ON s.indexrelid = i.indexrelid
+	CROSS JOIN LATERAL lsm_stat_index(i.indexrelid) s
 WHERE a.amname = 'lsm' AND c.relkind = 'i';
 
 COMMENT ON VIEW pg_stat_lsm_indexes IS
-'one row for each lsm index of this database; the counters are in shared memory and are lost when the server restarts';
+'one row for each lsm index of this database, with its cumulative statistics';
 -- generated: comments
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries inserted';
 COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches written, each with entries of one statement';
@@ -232,8 +232,8 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and 
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that nobody searched the segment or the page';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
-COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if no merge has completed since the server started';
-COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'when counting started; NULL if nothing has been counted';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the counters were reset';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'when the counters were last set to zero; NULL if never';
 -- generated: end
 
 CREATE VIEW pg_stat_progress_lsm_compaction AS

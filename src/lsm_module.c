@@ -4,6 +4,7 @@
  */
 #include "postgres.h"
 
+#include "base/counts.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -57,6 +58,7 @@ _PG_init(void)
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
+		lsm_stats_init();
 		lsm_server_hooks_install();
 		lsm_launcher_init();
 		lsm_statement_init();

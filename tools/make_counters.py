@@ -19,7 +19,7 @@ DOCUMENT = "docs/monitoring-counters.md"
 ENTRY = re.compile(r'^LSM_(COUNTER|READ_COUNTER|STATE)\(((?:[^()"]|"[^"]*")*)\)$', re.M)
 ARGUMENT = re.compile(r'"[^"]*"|\w+')
 
-# The SQL type of each kind. The view shows 0 for a counter that an index does not have yet, including byte counts.
+# The SQL type of each kind.
 TYPES = {
     "count": "bigint",
     "blocks": "bigint",
@@ -29,7 +29,6 @@ TYPES = {
     "ratio": "double precision",
     "time": "timestamptz",
 }
-NULLABLE = ("number", "ratio", "time")
 
 
 class Column:
@@ -50,7 +49,7 @@ class Column:
         return f"\tOUT {self.name} {self.type}"
 
     def in_view(self):
-        return f"\ts.{self.name}" if self.kind in NULLABLE else f"\tcoalesce(s.{self.name}, 0) AS {self.name}"
+        return f"\ts.{self.name}"
 
     def comment(self):
         text = self.description.replace("'", "''")

@@ -360,11 +360,25 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #define LSM_HAS_EXPLAIN_OPTIONS 1	/* extensions can add options to EXPLAIN */
 #define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate knows skip scans */
 #define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons can be keys of any ordered index */
+#define LSM_HAS_STATS_KINDS 1	/* cumulative statistics of extensions */
 #define LSM_SPECULATION_TAKES_ALL 1 /* ON CONFLICT works with unique indexes of any method */
 #define LSM_AM_SUPPORT_PROCS 6
 #include "access/cmptype.h"
 #else
 #define LSM_AM_SUPPORT_PROCS 5
+#endif
+
+/*
+ * The kind of our cumulative statistics, one of those for extensions without a reserved number, and
+ * how to fetch an entry.  Drop the macro's last branch with 18.
+ */
+#if PG_VERSION_NUM >= 180000
+#define LSM_STATS_KIND		PGSTAT_KIND_EXPERIMENTAL
+#if PG_VERSION_NUM >= 190000
+#define lsm_fetch_stats(kind, database, object) pgstat_fetch_entry(kind, database, object, NULL)
+#else
+#define lsm_fetch_stats(kind, database, object) pgstat_fetch_entry(kind, database, object)
+#endif
 #endif
 
 /* The parameters of ExecutorRun, and the arguments to pass to the next hook. */
@@ -621,60 +635,35 @@ lsm_fetch_prune_page(IndexFetchHeapData *fetch)
 }
 
 /*
- * Convert as core does when it compares values of the two types.  Return false if the result is out
- * of range.
+ * Define a function that converts as core does when it compares values of the two types.  The
+ * function returns false if the result is out of range.
  */
 #if PG_VERSION_NUM >= 190000
 #include "nodes/miscnodes.h"
-#endif
-
-static inline bool
-lsm_date_to_timestamp(DateADT date, Timestamp *result)
-{
-#if PG_VERSION_NUM >= 190000
-	ErrorSaveContext error = {T_ErrorSaveContext};
-
-	*result = date2timestamp_safe(date, (Node *) &error);
-	return !error.error_occurred;
-#else
-	int			overflow;
-
-	*result = date2timestamp_opt_overflow(date, &overflow);
-	return overflow == 0;
-#endif
+#define LSM_CONVERSION(name, core_name, from_type, to_type) \
+static inline bool \
+name(from_type value, to_type *result) \
+{ \
+	ErrorSaveContext error = {T_ErrorSaveContext}; \
+\
+	*result = core_name##_safe(value, (Node *) &error); \
+	return !error.error_occurred; \
 }
-
-static inline bool
-lsm_date_to_timestamptz(DateADT date, TimestampTz *result)
-{
-#if PG_VERSION_NUM >= 190000
-	ErrorSaveContext error = {T_ErrorSaveContext};
-
-	*result = date2timestamptz_safe(date, (Node *) &error);
-	return !error.error_occurred;
 #else
-	int			overflow;
-
-	*result = date2timestamptz_opt_overflow(date, &overflow);
-	return overflow == 0;
-#endif
+#define LSM_CONVERSION(name, core_name, from_type, to_type) \
+static inline bool \
+name(from_type value, to_type *result) \
+{ \
+	int			overflow; \
+\
+	*result = core_name##_opt_overflow(value, &overflow); \
+	return overflow == 0; \
 }
-
-static inline bool
-lsm_timestamp_to_timestamptz(Timestamp timestamp, TimestampTz *result)
-{
-#if PG_VERSION_NUM >= 190000
-	ErrorSaveContext error = {T_ErrorSaveContext};
-
-	*result = timestamp2timestamptz_safe(timestamp, (Node *) &error);
-	return !error.error_occurred;
-#else
-	int			overflow;
-
-	*result = timestamp2timestamptz_opt_overflow(timestamp, &overflow);
-	return overflow == 0;
 #endif
-}
+
+LSM_CONVERSION(lsm_date_to_timestamp, date2timestamp, DateADT, Timestamp)
+LSM_CONVERSION(lsm_date_to_timestamptz, date2timestamptz, DateADT, TimestampTz)
+LSM_CONVERSION(lsm_timestamp_to_timestamptz, timestamp2timestamptz, Timestamp, TimestampTz)
 
 /* --- similar in all versions, but internal to core ---------------------------- */
 

@@ -9,11 +9,11 @@
  *			Defines LSM_COUNT_<id>, for lsm_stats_add().  kind is count, blocks (shown as
  *			bytes), or microseconds (shown as milliseconds).
  *	  LSM_READ_COUNTER(field, column, label, description)
- *			Defines a field of LsmReadCounters, and LSM_COUNT_READ_<field> in shared memory.
+ *			Defines a field of LsmReadCounters, and LSM_COUNT_READ_<field>.
  *			EXPLAIN (LSM) shows the field's name in text format, and the label in other formats.
  *	  LSM_STATE(column, kind, description)
  *			Defines a column that has no counter of its own.  The function stat_<column> in
- *			inspect/stats.c returns its value.  A reset changes only the counters and stats_reset.
+ *			inspect/stats.c returns its value.  A reset leaves runs and debt_bytes alone.
  *			kind is bytes, number, ratio or time.  All kinds except bytes can be NULL.
  *
  * tools/make_counters.py generates the view's columns, their comments and the table in
@@ -79,9 +79,9 @@ LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
 				 "pages prefetched because they were not in shared buffers")
 
 LSM_STATE(last_compaction, time,
-		  "when the last merge completed; NULL if no merge has completed since the server started")
+		  "when the last merge completed; NULL if none has since the counters were reset")
 LSM_STATE(stats_reset, time,
-		  "when counting started; NULL if nothing has been counted")
+		  "when the counters were last set to zero; NULL if never")
 
 #undef LSM_COUNTER
 #undef LSM_READ_COUNTER

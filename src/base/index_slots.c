@@ -128,7 +128,9 @@ find_or_make_slot(uint64 key, TimestampTz now)
 		{
 			lsm_shared_assign_slot(slot, key);
 			pg_atomic_write_u64(&slot->last_write, (uint64) now);
+#ifndef LSM_HAS_STATS_KINDS
 			pg_atomic_write_u64(&slot->reset_time, (uint64) now);
+#endif
 		}
 		else
 			pg_atomic_write_u64(&lsm_shared->full_until, (uint64) (now + RETRY_MS * LSM_US_PER_MS));
@@ -196,6 +198,20 @@ lsm_slot_of(Oid index)
 	slot = find_slot_in_cache(key);
 	if (slot != NULL)
 		latest = slot;
+	return slot;
+}
+
+/* Returns the slot of an index, or NULL if it has none. */
+LsmIndexSlot *
+lsm_slot_find(Oid index)
+{
+	LsmIndexSlot *slot;
+
+	if (lsm_shared == NULL)
+		return NULL;
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	slot = find_index_slot(key_of_index(index));
+	LWLockRelease(lsm_shared->lock);
 	return slot;
 }
 

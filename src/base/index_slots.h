@@ -10,6 +10,7 @@
 
 extern LsmIndexSlot *lsm_slot_get(Relation index);
 extern LsmIndexSlot *lsm_slot_of(Oid index);
+extern LsmIndexSlot *lsm_slot_find(Oid index);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_slots_postpone_database(Oid database, int64 wait_ms);
 extern void lsm_slots_watch_drops(void);

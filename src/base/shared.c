@@ -55,16 +55,18 @@ clear_claim(LsmClaim *claim, bool is_first)
 static void
 clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 {
+#ifndef LSM_HAS_STATS_KINDS
 	for (int i = 0; i < LSM_COUNTERS; i++)
 		set_u64(&slot->counters[i], 0, is_first);
+	set_u64(&slot->last_merge, 0, is_first);
 	set_u64(&slot->reset_time, 0, is_first);
+#endif
 
 	set_u32(&slot->runs, 0, is_first);
 	set_u64(&slot->debt_blocks, 0, is_first);
 	set_u64(&slot->next_blocks, 0, is_first);
 	set_u32(&slot->jobs, 0, is_first);
 	set_u64(&slot->last_write, 0, is_first);
-	set_u64(&slot->last_merge, 0, is_first);
 	set_u32(&slot->asked, 0, is_first);
 	set_u32(&slot->idle_check, 0, is_first);
 	set_u64(&slot->truncate_at, 0, is_first);

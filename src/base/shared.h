@@ -3,8 +3,7 @@
  *	  The layout of shared memory: a slot for each busy index, and the slots of the
  *	  background workers.
  *
- * index_slots.h finds the slot of an index, claims.h records which processes compact the index, and
- * counts.h changes the counters.
+ * index_slots.h finds the slot of an index, and claims.h records which processes compact the index.
  *
  * Nothing here is durable: a restart empties the memory, and use fills it again.  If the library
  * is not preloaded, there is no shared memory, and all functions do nothing.
@@ -24,13 +23,13 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-/* Indexes that get a slot.  Others have no counters and no workers. */
+/* Indexes that get a slot.  Others have no workers, and before 18 no counters. */
 #define LSM_INDEX_SLOTS 1024
 
 /* Background workers of all databases together. */
 #define LSM_WORKER_SLOTS 64
 
-/* The counters of a slot.  A reset sets all of them to zero. */
+/* What is counted about an index (counts.h). */
 typedef enum LsmCounter
 {
 #define LSM_COUNTER(id, column, kind, description) LSM_COUNT_##id,
@@ -97,16 +96,18 @@ typedef struct LsmClaim
 typedef struct LsmIndexSlot
 {
 	pg_atomic_uint64 key;		/* database << 32 | index; 0: unused */
-	pg_atomic_uint64 counters[LSM_COUNTERS];
-	pg_atomic_uint64 reset_time;	/* TimestampTz, like all times here */
+#ifndef LSM_HAS_STATS_KINDS
+	pg_atomic_uint64 counters[LSM_COUNTERS];	/* see counts.c */
+	pg_atomic_uint64 last_merge;	/* TimestampTz, like all times here */
+	pg_atomic_uint64 reset_time;
+#endif
 
 	/* Requests to the workers. */
 	pg_atomic_uint32 runs;		/* number of runs, as in lsm_runs; 0: unknown */
 	pg_atomic_uint64 debt_blocks;	/* blocks that wait to be merged */
 	pg_atomic_uint64 next_blocks;	/* blocks of the smallest job */
 	pg_atomic_uint32 jobs;		/* large jobs that are due */
-	pg_atomic_uint64 last_write;
-	pg_atomic_uint64 last_merge;
+	pg_atomic_uint64 last_write;	/* TimestampTz, like all times here */
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
 	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
 	pg_atomic_uint64 truncate_at;	/* when a worker should try to truncate the file; 0: never */

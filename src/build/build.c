@@ -9,6 +9,7 @@
 
 #include "access/nbtree.h"
 #include "access/tableam.h"
+#include "base/counts.h"
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
@@ -271,6 +272,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	warn_of_foreign_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	lsm_stats_create_index(index);
 	handle = lsm_index_create(index);
 	lsm_looked_for_forget();
 	lsm_manifest_create(handle, MAIN_FORKNUM);

@@ -334,12 +334,9 @@ write_segment(Step *step, const LsmReservation *reservation)
 static void
 note_job_done(Step *step)
 {
-	LsmIndexSlot *slot = lsm_slot_get(step->index->rel);
-
 	lsm_stats_add(step->index->rel, LSM_COUNT_MERGES, 1);
 	lsm_stats_add(step->index->rel, LSM_COUNT_BLOCKS_READ, step->job->blocks);
-	if (slot != NULL)
-		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
+	lsm_stats_note_merge(step->index->rel);
 }
 
 /* Take the step. The caller holds the merge lock (share) and the job lock. */

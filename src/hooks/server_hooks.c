@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "base/counts.h"
 #include "base/index_slots.h"
 #include "base/shared.h"
 #include "catalog/objectaccess.h"
@@ -45,7 +46,10 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 		lsm_slots_drop_database(object);
 	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 &&
 		get_rel_relkind(object) == RELKIND_INDEX)
+	{
 		lsm_slots_drop_index(object);
+		lsm_stats_drop_index(object);
+	}
 }
 
 void

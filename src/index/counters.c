@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "base/clock.h"
+#include "base/counts.h"
 #include "base/index_slots.h"
 #include "index/counters.h"
 
@@ -75,14 +76,14 @@ lsm_reads_publish(LsmPendingReads *pending)
 
 	if (is_nothing(c))
 		return;
-	slot = OidIsValid(pending->index) ? lsm_slot_of(pending->index) : NULL;
-	for (int i = 0; slot != NULL && i < LSM_READ_COUNTERS; i++)
+	for (int i = 0; OidIsValid(pending->index) && i < LSM_READ_COUNTERS; i++)
 	{
 		uint64		n = lsm_read_count(c, i);
 
 		if (n != 0)
-			pg_atomic_fetch_add_u64(&slot->counters[lsm_read_columns[i].counter], n);
+			lsm_stats_add_read(pending->index, lsm_read_columns[i].counter, n);
 	}
+	slot = OidIsValid(pending->index) ? lsm_slot_of(pending->index) : NULL;
 	if (slot != NULL && c->paid != 0)
 		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
 	memset(c, 0, sizeof(LsmReadCounters));

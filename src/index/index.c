@@ -376,17 +376,12 @@ lsm_index_keyspace(LsmIndex *index)
 	return ks;
 }
 
-/* Add everything that this session has counted to shared memory. */
+/* Publish what this session has counted about an index. */
 void
-lsm_index_publish_all(void)
+lsm_index_publish(Oid id)
 {
-	HASH_SEQ_STATUS status;
-	IndexSlot  *slot;
+	IndexSlot  *slot = hash_search(table, &id, HASH_FIND, NULL);
 
-	hash_seq_init(&status, table);
-	while ((slot = hash_seq_search(&status)) != NULL)
-	{
-		if (slot->index->valid)
-			lsm_reads_publish(&slot->index->reads);
-	}
+	if (slot != NULL && slot->index->valid)
+		lsm_reads_publish(&slot->index->reads);
 }

@@ -110,7 +110,7 @@ typedef void (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
 extern void lsm_index_on_forget(LsmForgetCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
-extern void lsm_index_publish_all(void);
+extern void lsm_index_publish(Oid id);
 
 /* owner.c */
 typedef struct LsmOwnerContext

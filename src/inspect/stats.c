@@ -1,13 +1,15 @@
 /*
  * stats.c
  *	  The functions behind the views pg_stat_lsm_indexes, whose columns are in
- *	  base/counter_list.h, and pg_stat_progress_lsm_compaction.  All data is in shared memory.
+ *	  base/counter_list.h, and pg_stat_progress_lsm_compaction.
  */
 #include "postgres.h"
 
 #include "base/compat.h"
 #include "base/counts.h"
+#include "base/index_slots.h"
 #include "base/shared.h"
+#include "access/htup_details.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -19,7 +21,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-PG_FUNCTION_INFO_V1(lsm_stat_indexes);
+PG_FUNCTION_INFO_V1(lsm_stat_index);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
@@ -27,71 +29,76 @@ PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
 /* --- the counters ----------------------------------------------------------- */
 
-static Datum
-stat_count(LsmIndexSlot *slot, LsmCounter counter, bool *null)
+/* An index in the view: what was counted about it, and its slot or NULL. */
+typedef struct StatIndex
 {
-	return Int64GetDatum(pg_atomic_read_u64(&slot->counters[counter]));
+	LsmCounts	counts;
+	LsmIndexSlot *slot;
+} StatIndex;
+
+static Datum
+stat_count(const StatIndex *index, LsmCounter counter, bool *null)
+{
+	return Int64GetDatum(index->counts.values[counter]);
 }
 
 static Datum
-stat_blocks(LsmIndexSlot *slot, LsmCounter counter, bool *null)
+stat_blocks(const StatIndex *index, LsmCounter counter, bool *null)
 {
-	return Int64GetDatum(pg_atomic_read_u64(&slot->counters[counter]) * BLCKSZ);
+	return Int64GetDatum(index->counts.values[counter] * BLCKSZ);
 }
 
 static Datum
-stat_microseconds(LsmIndexSlot *slot, LsmCounter counter, bool *null)
+stat_microseconds(const StatIndex *index, LsmCounter counter, bool *null)
 {
-	return Float8GetDatum(pg_atomic_read_u64(&slot->counters[counter]) / 1000.0);
+	return Float8GetDatum(index->counts.values[counter] / 1000.0);
 }
 
 static Datum
-stat_write_amplification(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+stat_write_amplification(const StatIndex *index, LsmCounter unused, bool *null)
 {
-	double		flushed = (double) pg_atomic_read_u64(&slot->counters[LSM_COUNT_PAGES_FLUSHED]);
-	double		merged = (double) pg_atomic_read_u64(&slot->counters[LSM_COUNT_BLOCKS_WRITTEN]);
+	double		flushed = (double) index->counts.values[LSM_COUNT_PAGES_FLUSHED];
+	double		merged = (double) index->counts.values[LSM_COUNT_BLOCKS_WRITTEN];
 
 	*null = flushed == 0;
 	return Float8GetDatum(*null ? 0 : (flushed + merged) / flushed);
 }
 
 static Datum
-stat_runs(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+stat_runs(const StatIndex *index, LsmCounter unused, bool *null)
 {
-	uint32		runs = pg_atomic_read_u32(&slot->runs);
+	uint32		runs = index->slot == NULL ? 0 : pg_atomic_read_u32(&index->slot->runs);
 
 	*null = runs == 0;
 	return Int32GetDatum(runs);
 }
 
 static Datum
-stat_debt_bytes(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+stat_debt_bytes(const StatIndex *index, LsmCounter unused, bool *null)
 {
-	return Int64GetDatum(pg_atomic_read_u64(&slot->debt_blocks) * BLCKSZ);
+	uint64		blocks = index->slot == NULL ? 0 : pg_atomic_read_u64(&index->slot->debt_blocks);
+
+	return Int64GetDatum(blocks * BLCKSZ);
 }
 
 static Datum
-stat_last_compaction(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+stat_last_compaction(const StatIndex *index, LsmCounter unused, bool *null)
 {
-	TimestampTz time = (TimestampTz) pg_atomic_read_u64(&slot->last_merge);
-
-	*null = time == 0;
-	return TimestampTzGetDatum(time);
+	*null = index->counts.last_merge == 0;
+	return TimestampTzGetDatum(index->counts.last_merge);
 }
 
 static Datum
-stat_stats_reset(LsmIndexSlot *slot, LsmCounter unused, bool *null)
+stat_stats_reset(const StatIndex *index, LsmCounter unused, bool *null)
 {
-	TimestampTz time = (TimestampTz) pg_atomic_read_u64(&slot->reset_time);
-
-	*null = time == 0;
-	return TimestampTzGetDatum(time);
+	*null = index->counts.reset_time == 0;
+	return TimestampTzGetDatum(index->counts.reset_time);
 }
 
-/* A column of lsm_stat_indexes(). */
+/* A column of lsm_stat_index(). */
 typedef struct StatColumn
 {
-	Datum		(*value) (LsmIndexSlot *slot, LsmCounter counter, bool *null);
+	Datum		(*value) (const StatIndex *index, LsmCounter counter, bool *null);
 	LsmCounter	counter;
 } StatColumn;
 
@@ -104,32 +111,27 @@ static const StatColumn stat_columns[] =
 };
 
 /*
- * lsm_stat_indexes(): returns a row for each index of this database that was written or read since
- * the server started.  Includes all reads of this session; other sessions publish theirs from
- * time to time.
+ * lsm_stat_index(index): what was counted about an index of this database.  Includes all reads of
+ * this session; other sessions publish theirs from time to time.
  */
 Datum
-lsm_stat_indexes(PG_FUNCTION_ARGS)
+lsm_stat_index(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Oid			oid = PG_GETARG_OID(0);
+	StatIndex	index;
+	TupleDesc	desc;
+	Datum		values[lengthof(stat_columns)];
+	bool		nulls[lengthof(stat_columns)] = {false};
 
-	InitMaterializedSRF(fcinfo, 0);
-	lsm_index_publish_all();
-	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
-	{
-		LsmIndexSlot *slot = &lsm_shared->indexes[i];
-		Datum		values[1 + lengthof(stat_columns)];
-		bool		nulls[1 + lengthof(stat_columns)] = {false};
-
-		if (lsm_slot_database(slot) != MyDatabaseId)
-			continue;
-		Assert(result->setDesc->natts == lengthof(values));
-		values[0] = ObjectIdGetDatum(lsm_slot_index(slot));
-		for (int k = 0; k < lengthof(stat_columns); k++)
-			values[1 + k] = stat_columns[k].value(slot, stat_columns[k].counter, &nulls[1 + k]);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
-	}
-	return (Datum) 0;
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE ||
+		desc->natts != lengthof(values))
+		elog(ERROR, "lsm_stat_index is not declared as the library expects");
+	lsm_index_publish(oid);
+	lsm_stats_get(oid, &index.counts);
+	index.slot = lsm_slot_find(oid);
+	for (int i = 0; i < lengthof(stat_columns); i++)
+		values[i] = stat_columns[i].value(&index, stat_columns[i].counter, &nulls[i]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 
 /*
@@ -139,11 +141,7 @@ lsm_stat_indexes(PG_FUNCTION_ARGS)
 Datum
 lsm_stat_reset(PG_FUNCTION_ARGS)
 {
-	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
-	{
-		if (lsm_slot_database(&lsm_shared->indexes[i]) == MyDatabaseId)
-			lsm_stats_reset(&lsm_shared->indexes[i]);
-	}
+	lsm_stats_reset_database();
 	PG_RETURN_VOID();
 }
 

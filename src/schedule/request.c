@@ -201,9 +201,9 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 
 	memset(help, 0, sizeof(LsmHelp));
 	help->sealed = sealed;
+	lsm_stats_add(index->rel, LSM_COUNT_PAGES_FLUSHED, sealed);
 	if (slot == NULL)
 		return;
-	pg_atomic_fetch_add_u64(&slot->counters[LSM_COUNT_PAGES_FLUSHED], sealed);
 	pg_atomic_write_u64(&slot->last_write, (uint64) GetCurrentTimestamp());
 	help->pressure = note_debt(slot, index->rel, version, !is_new, true);
 	expect_reads(slot, 0);

@@ -475,6 +475,8 @@ worker_loop(MemoryContext context)
 		}
 		if (has_passed(idle_since, IDLE_EXIT_MS))
 			return;
+		/* Visits that follow each other closely leave counts behind. */
+		pgstat_report_stat(true);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 lsm_clock_timeout_ms(GetCurrentTimestamp(), when, IDLE_EXIT_MS),
 						 wait_event);

@@ -8,7 +8,7 @@ CREATE INDEX u_ab ON u USING lsm (a, b);
 VACUUM ANALYZE k, u;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-CREATE FUNCTION seeks() RETURNS int8 LANGUAGE sql VOLATILE AS $$ SELECT sum(seeks)::int8 FROM lsm_stat_indexes() $$;
+CREATE FUNCTION seeks() RETURNS int8 LANGUAGE sql VOLATILE AS $$ SELECT sum(seeks)::int8 FROM pg_stat_lsm_indexes $$;
 CREATE FUNCTION searched(query text, OUT rows int, OUT seeks int) LANGUAGE plpgsql AS $$
 DECLARE
 	before int8 := seeks();

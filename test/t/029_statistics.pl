@@ -1,0 +1,86 @@
+# The counters of pg_stat_lsm_indexes over the life of an index and of the server. From 18 on, PostgreSQL's cumulative
+# statistics system keeps them. Before, they are in shared memory only.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use LsmTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_new_node('primary');
+my $cumulative = $node->pg_version->major >= 18;
+
+sub sql
+{
+	return $node->safe_psql('postgres', @_);
+}
+
+sub counts
+{
+	return sql(q{SELECT entries_inserted, seeks, stats_reset IS NOT NULL, last_compaction IS NOT NULL
+		FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'});
+}
+
+# Does the server keep statistics of this index?
+sub has_stats
+{
+	my ($where, $index) = @_;
+
+	return $where->safe_psql('postgres', qq{SELECT pg_stat_have_stats('pg_lsm', oid, $index) FROM pg_database WHERE datname = 'postgres'});
+}
+
+# 1. Each session adds what it has counted, at its end at the latest.
+sql('CREATE TABLE t (k int); CREATE INDEX t_k ON t USING lsm (k)');
+sql('INSERT INTO t SELECT generate_series(1, 2000)');
+sql('INSERT INTO t SELECT generate_series(1, 2000)');
+sql('SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 7') for (1 .. 3);
+sql(q{SELECT lsm_compact('t_k')});
+like(counts(), qr/^4000\|[3-9]\|[tf]\|t$/, 'all sessions are counted');
+is(sql(q{SET enable_seqscan = off; SELECT lsm_stat_reset(); SELECT count(*) FROM t WHERE k = 7;
+	SELECT entries_inserted, seeks, stats_reset IS NOT NULL, last_compaction IS NULL FROM pg_stat_lsm_indexes}), "\n2\n0|1|t|t",
+	'lsm_stat_reset(), and what the same session reads after it');
+
+# 2. A restart.
+sql('INSERT INTO t SELECT generate_series(1, 500)');
+$node->restart;
+like(counts(), $cumulative ? qr/^500\|1\|t\|[tf]$/ : qr/^0\|0\|f\|f$/, $cumulative ? 'a restart keeps the counts' : 'a restart loses the counts');
+sql('INSERT INTO t SELECT generate_series(1, 700)');
+like(counts(), $cumulative ? qr/^1200\|/ : qr/^700\|/, 'the server goes on counting');
+$node->stop('immediate');
+$node->start;
+like(counts(), qr/^0\|0\|/, 'after a crash, the counters start from zero');
+
+if ($cumulative)
+{
+	# 3. PostgreSQL's own reset.
+	sql('INSERT INTO t SELECT generate_series(1, 10)');
+	like(counts(), qr/^10\|/, 'counted');
+	sql('SELECT pg_stat_reset()');
+	like(counts(), qr/^0\|0\|t\|f$/, 'pg_stat_reset() resets our counters');
+
+	# 4. Statistics live as long as their index.
+	$node->backup('base');
+	my $standby = PostgreSQL::Test::Cluster->new('standby');
+	$standby->init_from_backup($node, 'base', has_streaming => 1);
+	$standby->start;
+	my $index = sql(q{SELECT 't_k'::regclass::oid});
+	sql('INSERT INTO t SELECT generate_series(1, 10)');
+	catch_up($node, $standby);
+	$standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 7');
+	is(has_stats($node, $index) . has_stats($standby, $index), 'tt', 'the primary and the standby have statistics');
+	sql('BEGIN; DROP TABLE t; ROLLBACK');
+	is(has_stats($node, $index), 't', 'a DROP that is rolled back keeps them');
+	sql('DROP TABLE t');
+	catch_up($node, $standby);
+	is(has_stats($node, $index) . has_stats($standby, $index), 'ff', 'DROP removes them, on the standby too');
+	my $aborted = sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); INSERT INTO a SELECT generate_series(1, 3000);
+		SELECT lsm_compact('a_k'); SELECT 'a_k'::regclass::oid; ROLLBACK});
+	$aborted =~ s/\s//g;
+	is(has_stats($node, $aborted), 'f', 'CREATE INDEX that is rolled back leaves none');
+	$standby->stop;
+}
+$node->stop;
+done_testing();
