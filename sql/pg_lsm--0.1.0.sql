@@ -129,6 +129,7 @@ CREATE FUNCTION lsm_stat_index(
 	OUT filter_skips bigint,
 	OUT filter_misses bigint,
 	OUT pages_prefetched bigint,
+	OUT bytes_loaded bigint,
 	OUT last_compaction timestamptz,
 	OUT stats_reset timestamptz
 	-- generated: end
@@ -196,6 +197,7 @@ SELECT
 	s.filter_skips,
 	s.filter_misses,
 	s.pages_prefetched,
+	s.bytes_loaded,
 	s.last_compaction,
 	s.stats_reset
 	-- generated: end
@@ -232,6 +234,7 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and 
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that nobody searched the segment or the page';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_loaded IS 'bytes of index pages that were not in shared buffers: read from disk or the kernel''s cache';
 COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the counters were reset';
 COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'when the counters were last set to zero; NULL if never';
 -- generated: end

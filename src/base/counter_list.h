@@ -77,6 +77,8 @@ LSM_READ_COUNTER(filter_misses, filter_misses, "LSM Filter Misses",
 				 "filters that did not rule out a key although it was absent: mostly false positives")
 LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
 				 "pages prefetched because they were not in shared buffers")
+LSM_READ_COUNTER(bytes, bytes_loaded, "LSM Bytes Loaded",
+				 "bytes of index pages that were not in shared buffers: read from disk or the kernel's cache")
 
 LSM_STATE(last_compaction, time,
 		  "when the last merge completed; NULL if none has since the counters were reset")

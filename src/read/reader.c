@@ -30,6 +30,29 @@
 /* Overtaken seeks before the reader seeks under the meta page's lock. */
 #define PATIENCE 8
 
+/* What a call changes, or counts from. */
+typedef struct ReaderCall
+{
+	MemoryContext old;			/* the caller's context */
+	uint64		missed;			/* lsm_blocks_missed when the call began */
+} ReaderCall;
+
+/* A call that may read pages begins.  Such calls do not nest. */
+static inline ReaderCall
+begin_call(LsmReader *reader)
+{
+	ReaderCall	call = {MemoryContextSwitchTo(reader->context), lsm_blocks_missed};
+
+	return call;
+}
+
+static inline void
+end_call(LsmReader *reader, const ReaderCall *call)
+{
+	lsm_reader_count_missed(reader, call->missed);
+	MemoryContextSwitchTo(call->old);
+}
+
 /* Unpin the gate. The reader must be refreshed before it reads on. */
 void
 lsm_reader_let_go(LsmReader *reader)
@@ -279,7 +302,7 @@ read_locked(LsmReader *reader, const LsmBound *from)
 void
 lsm_reader_refresh(LsmReader *reader)
 {
-	MemoryContext old;
+	ReaderCall	call;
 	bool		done = false;
 
 	reader->cx.generation++;
@@ -292,7 +315,7 @@ lsm_reader_refresh(LsmReader *reader)
 		check_snapshot(reader);
 		return;
 	}
-	old = MemoryContextSwitchTo(reader->context);
+	call = begin_call(reader);
 	for (int i = 0; !done; i++)
 	{
 		if (i >= PATIENCE)
@@ -303,7 +326,7 @@ lsm_reader_refresh(LsmReader *reader)
 		done = !update_version(reader) || take_version(reader);
 		CHECK_FOR_INTERRUPTS();
 	}
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 	check_snapshot(reader);
 }
 
@@ -430,7 +453,7 @@ void
 lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 				ScanDirection direction)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 
 	reader->limit = limit;
 	reader->direction = direction;
@@ -443,7 +466,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	if (unlikely(reader->cx.stale))
 		restart_reader(reader, from);
 	check_limit(reader);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 }
 
 /*
@@ -471,12 +494,12 @@ lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
 LsmCursor *
 lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const LsmBound *limit)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 	LsmCursor  *cursor = reader->children[child];
 
 	note_lookup(reader, from, limit);
 	lsm_cursor_seek(cursor, from, limit, ForwardScanDirection);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 	return cursor;
 }
 
@@ -491,11 +514,11 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 	bool		fresh = lsm_run_probe(reader->children[child], probes, count,
 									  &reader->probe[0], &reader->probe[1]);
 
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 	return fresh;
 }
 
@@ -506,13 +529,13 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 bool
 lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count, bool *done)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 
 	reader->cx.lookup_columns = 0;
 	reader->cx.without = NULL;
 	*done = lsm_buffer_cursor_probe(reader->children[child], probes, count, &reader->probe[0],
 									&reader->probe[1]);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 	return !reader->cx.stale;
 }
 
@@ -521,7 +544,7 @@ bool
 lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 							LsmProbe *probes, Size count)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 	LsmCursor  *cursors[LSM_MAX_RUNS];
 	bool		fresh;
 
@@ -529,7 +552,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 		cursors[i] = reader->children[children[i]];
 	fresh = lsm_small_runs_probe(cursors, child_count, probes, count, &reader->probe[0],
 								 &reader->probe[1]);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 	return fresh;
 }
 
@@ -537,7 +560,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 void
 lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 
 	lsm_bound_set_entry(&reader->here, entry, ScanDirectionIsForward(reader->direction) ? -1 : 1);
 	/* Take the version again, even if it is current. */
@@ -545,7 +568,7 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 	reader->is_ready = false;
 	restart_reader(reader, &reader->here);
 	check_limit(reader);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 }
 
 /*
@@ -570,7 +593,7 @@ lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
 void
 lsm_reader_fill(LsmReader *reader)
 {
-	MemoryContext old = MemoryContextSwitchTo(reader->context);
+	ReaderCall	call = begin_call(reader);
 	LsmCursor  *c = reader->cursor;
 
 	lsm_bound_set_entry(&reader->here, c->entry,
@@ -579,7 +602,7 @@ lsm_reader_fill(LsmReader *reader)
 	if (unlikely(reader->cx.stale))
 		restart_reader(reader, &reader->here);
 	check_limit(reader);
-	MemoryContextSwitchTo(old);
+	end_call(reader, &call);
 }
 
 /*

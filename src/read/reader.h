@@ -13,6 +13,7 @@
 #include "manifest/manifest.h"
 #include "read/looked_for.h"
 #include "read/read_context.h"
+#include "storage/buffers.h"
 
 /* Reading or merging this many entries of a run costs about as much as a seek in it. */
 #define LSM_ENTRIES_PER_SEEK 64
@@ -144,6 +145,13 @@ lsm_reader_page_of(const LsmReader *reader, const LsmEntry *entry, LsmPageRef *r
 		return false;
 	*ref = reader->cx.seen[entry->page % LSM_PAGES_SEEN];
 	return true;
+}
+
+/* Count the blocks read into shared buffers since lsm_blocks_missed was `before`. */
+static inline void
+lsm_reader_count_missed(LsmReader *reader, uint64 before)
+{
+	reader->cx.counters.bytes += (lsm_blocks_missed - before) * BLCKSZ;
 }
 
 /* Returns whether VACUUM waits for this reader's gate. */

@@ -88,14 +88,17 @@ lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	MemoryContext old = MemoryContextSwitchTo(reader->context);
 	LsmBound   *split = NULL;
 	bool		stale = true;
+	uint64		missed;
 
 	for (int i = 0; i < PATIENCE && split == NULL && stale; i++)
 	{
 		/* The version is old, or the index is damaged: the seek will find out. */
 		if (i > 0)
 			lsm_reader_refresh(reader);
+		missed = lsm_blocks_missed;
 		split = find_nearest_split(reader, from, limit, direction,
 								   leaves_of_a_run(reader, leaves), &stale);
+		lsm_reader_count_missed(reader, missed);
 	}
 	MemoryContextSwitchTo(old);
 	return split;

@@ -195,6 +195,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	LsmIndex   *index = reader->cx.index;
 	const LsmPageRef *page = &kills->first->page;
 	TransactionId horizon = InvalidTransactionId;
+	uint64		missed = lsm_blocks_missed;
 	Buffer		buffer;
 	int			count;
 	int			total;
@@ -209,6 +210,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 		return;
 	buffer = lsm_buffer_read_owned(index->rel, page->block, page->kind, page->owner,
 								   BUFFER_LOCK_EXCLUSIVE, NULL);
+	lsm_reader_count_missed(reader, missed);
 	if (!BufferIsValid(buffer))
 		return;
 	if (lsm_page_opaque(BufferGetPage(buffer))->stamp == page->stamp)

@@ -36,6 +36,8 @@
 #include "storage/emit.h"
 #include "utils/memutils.h"
 
+uint64		lsm_blocks_missed = 0;
+
 /* Returns the mark of a page that this server has checked in this database. */
 static inline uint32
 verified_mark(void)
@@ -62,12 +64,15 @@ lsm_buffer_read_counted(Relation rel, BlockNumber block,
 						BufferAccessStrategy strategy, Buffer *buffer)
 {
 	int64		before = lsm_pages_read();
+	bool		missed;
 
 	/* ReadBuffer would extend the file for InvalidBlockNumber. */
 	if (unlikely(!BlockNumberIsValid(block)))
 		lsm_report_corruption(rel, block, "there is no such block");
 	*buffer = ReadBufferExtended(rel, MAIN_FORKNUM, block, RBM_NORMAL, strategy);
-	return lsm_pages_read() != before;
+	missed = lsm_pages_read() != before;
+	lsm_blocks_missed += missed;
+	return missed;
 }
 
 /*

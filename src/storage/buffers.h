@@ -12,6 +12,9 @@
 /* The kinds of page that a reader accepts, as a set. */
 #define LSM_KIND(kind) (1 << ((kind) - LSM_PAGE_META))
 
+/* Blocks of all lsm indexes that this backend did not find in shared buffers so far. */
+extern uint64 lsm_blocks_missed;
+
 extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			__attribute__((noreturn));
 extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,

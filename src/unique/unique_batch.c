@@ -88,11 +88,13 @@ sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 	LsmBound	low = {0};
 	LsmBound	high = {0};
 	LsmEntry	key = b->probes[0].entry;
+	uint64		missed;
 	Size		i = 0;
 
 	lsm_bound_set_key(b->ks, &high, &b->probes[b->count - 1].entry, -1);
 	lsm_bound_set_key(b->ks, &low, &key, 1);
 	cursor = lsm_reader_seek_run(reader, child, &low, &high);
+	missed = lsm_blocks_missed;
 	old = MemoryContextSwitchTo(reader->context);
 	while (cursor->valid && i < b->count)
 	{
@@ -108,6 +110,7 @@ sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 			key = b->probes[i].entry;
 		CHECK_FOR_INTERRUPTS();
 	}
+	lsm_reader_count_missed(reader, missed);
 	MemoryContextSwitchTo(old);
 	return !reader->cx.stale;
 }

@@ -70,6 +70,21 @@ sub asked
 	return (join("\n", @lines), $asked);
 }
 
+# Runs a query when shared buffers have only what the planner reads of the indexes. Returns what the index pages that the
+# query did not find there are by bytes_loaded, and by PostgreSQL's count; and bytes_loaded of the same query again.
+sub loaded
+{
+	my ($what) = @_;
+	my $counts = q{SELECT pg_stat_force_next_flush();
+		SELECT 'counts', l.loaded / current_setting('block_size')::int, i.missed
+		FROM (SELECT sum(bytes_loaded) AS loaded FROM pg_stat_lsm_indexes) l,
+			(SELECT sum(idx_blks_read) AS missed FROM pg_statio_user_indexes WHERE relname IN ('t', 'p')) i};
+	$node->restart;
+	my @counts = map { [ split /\|/ ] } grep { /^counts/ } split /\n/,
+		$node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $counts; $query{$what}; $counts; $query{$what}; $counts");
+	return ($counts[1][1] - $counts[0][1], $counts[1][2] - $counts[0][2], $counts[2][1] - $counts[1][1]);
+}
+
 cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k')"), '>', 5, 'there are several runs');
 my %before = map { $_ => rows($_) } keys %query;
 foreach my $what (sort keys %query)
@@ -80,6 +95,10 @@ foreach my $what (sort keys %query)
 	$node->restart;
 	my $plan = $node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $prefetched");
 	like($plan, qr/\n0$/, "$what: none of them by the planner");
+	my ($loaded, $missed, $again) = loaded($what);
+	cmp_ok($loaded, '>', 0, "$what: pages were not in shared buffers");
+	is($loaded, $missed, "$what: bytes_loaded counts these pages");
+	is($again, 0, "$what: bytes_loaded does not count pages that are in shared buffers") if $what eq 'forward';
 }
 # Filters may say that many runs have the prefix. Then the scan prefetches the leaves as well, not only the filter
 # pages.

@@ -134,7 +134,7 @@ DROP TABLE pr, tr;
 SELECT count(*) FROM r WHERE k = 1;
 CALL t.note_reads();
 SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
-SELECT index, seeks, format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": %s,\s*"LSM Entries Removed": %s,\s*"LSM Filter Checks": %s,\s*"LSM Filter Skips": %s,\s*"LSM Filter Misses": %s,\s*"LSM Pages Prefetched": %s,',
+SELECT index, seeks, format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": %s,\s*"LSM Entries Removed": %s,\s*"LSM Filter Checks": %s,\s*"LSM Filter Skips": %s,\s*"LSM Filter Misses": %s,\s*"LSM Pages Prefetched": %s,\s*"LSM Bytes Loaded": [0-9]+,',
 	seeks, runs_read, segments_read, pages_read, entries_read, restarts, entries_removed, filter_checks, filter_skips, filter_misses, pages_prefetched) AS totals FROM t.reads() \gset
 SELECT :'index' AS index, :seeks AS seeks, explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i', :'totals', 'json');
 -- Others see them when the transaction is over.
@@ -158,8 +158,8 @@ INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) 
 SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
 CALL t.note_reads();
 SELECT count(*) FROM r WHERE k = 2000;
-SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
-	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Filter Misses": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM t.reads() \gset
+SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s( bytes=[0-9]+)?', seeks, runs_read, segments_read, pages_read, entries_read) AS reads,
+	format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": 0,\s*"LSM Entries Removed": 0,\s*"LSM Filter Checks": [0-9]+,\s*"LSM Filter Skips": [0-9]+,\s*"LSM Filter Misses": [0-9]+,\s*"LSM Pages Prefetched": 0,\s*"LSM Bytes Loaded": [0-9]+,\s*"LSM Leader Only": false', seeks, runs_read, segments_read, pages_read, entries_read) AS json FROM t.reads() \gset
 SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
 	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
 SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
@@ -170,7 +170,7 @@ SET pg_lsm.debug_segment_size = 64;
 CREATE TABLE fr (k int) WITH (autovacuum_enabled = off);
 INSERT INTO fr SELECT i * 2 FROM generate_series(1, 60000) i;
 CREATE INDEX fr_k ON fr USING lsm (k);
-SELECT explained('SELECT count(*) FROM fr WHERE k = 2001', 'Index Only Scan[^-]*\n *LSM Reads: seeks=1 [^\n]*filter_checks=1 filter_skips=1\n');
+SELECT explained('SELECT count(*) FROM fr WHERE k = 2001', 'Index Only Scan[^-]*\n *LSM Reads: seeks=1 [^\n]*filter_checks=1 filter_skips=1( bytes=\d+)?\n');
 DROP TABLE fr;
 RESET pg_lsm.debug_segment_size;
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i WHERE i > 100', 'never executed.*LSM Reads: seeks=0\n');
@@ -187,7 +187,7 @@ SET enable_indexscan = on;
 -- What the scan finds dead it removes before it is shown.
 DELETE FROM r WHERE k < 2000;
 SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads:.* removed=\d\d\d\d');
-SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads: seeks=1 runs=\d+ segments=\d+ pages=\d+ entries=\d+( removed=\d)?\n');
+SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads: seeks=1 runs=\d+ segments=\d+ pages=\d+ entries=\d+( removed=\d)?( bytes=\d+)?\n');
 -- Workers' scans are over by then.
 INSERT INTO b SELECT generate_series(1, 2500);
 ANALYZE b;
