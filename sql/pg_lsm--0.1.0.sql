@@ -157,6 +157,22 @@ LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 COMMENT ON FUNCTION lsm_stat_progress() IS
 'processes that merge an lsm index; see pg_stat_progress_lsm_compaction';
 
+CREATE FUNCTION lsm_stat_check_progress(
+	OUT pid integer,
+	OUT datid oid,
+	OUT indexrelid oid,
+	OUT phase text,
+	OUT blocks_total bigint,
+	OUT blocks_done bigint,
+	OUT heap_blks_total bigint,
+	OUT heap_blks_scanned bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_check_progress() IS
+'processes that verify an lsm index; see pg_stat_progress_lsm_check';
+
 CREATE FUNCTION lsm_stat_reset()
 RETURNS void
 AS 'MODULE_PATHNAME'
@@ -258,13 +274,48 @@ FROM lsm_stat_progress() s
 
 COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
 'one row for each process that merges an lsm index: background workers and callers of lsm_compact';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.pid IS 'the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.datid IS 'the database of the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.datname IS 'name of the database';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.relid IS 'the table';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.indexrelid IS 'the index';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS '"sealing write buffer", "merging" or "between steps"; between steps, another process may take the next step';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run being written';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'number of runs being merged';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the runs being merged; the run being written gets about as many blocks, or fewer';
 COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written so far';
 
-GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction TO PUBLIC;
+CREATE VIEW pg_stat_progress_lsm_check AS
+SELECT
+	s.pid,
+	s.datid,
+	d.datname,
+	i.indrelid AS relid,
+	s.indexrelid,
+	s.phase,
+	s.blocks_total,
+	s.blocks_done,
+	s.heap_blks_total,
+	s.heap_blks_scanned
+FROM lsm_stat_check_progress() s
+	LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+	LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = s.indexrelid
+		AND d.datname = pg_catalog.current_database();
+
+COMMENT ON VIEW pg_stat_progress_lsm_check IS
+'one row for each process that runs lsm_check or lsm_check_all, with the index that it verifies';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.pid IS 'the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.datid IS 'the database of the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.datname IS 'name of the database';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.relid IS 'the table';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.indexrelid IS 'the index';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.phase IS '"checking manifest", "checking segments", "comparing with table", "checking for duplicate entries" or "checking unique keys"';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.blocks_total IS 'blocks of the index to read in this phase; 0 if the phase reads few or none';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.blocks_done IS 'blocks of the index read so far in this phase';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_total IS 'blocks of the table; 0 until the comparison with the table begins';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_scanned IS 'blocks of the table scanned so far';
+
+GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction, pg_stat_progress_lsm_check TO PUBLIC;
 
 --
 -- Operator classes

@@ -92,6 +92,16 @@ clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 	set_u64(&slot->key, key, is_first);
 }
 
+static void
+init_check(LsmCheckSlot *check)
+{
+	pg_atomic_init_u32(&check->phase, LSM_CHECK_MANIFEST);
+	pg_atomic_init_u32(&check->blocks_total, 0);
+	pg_atomic_init_u32(&check->blocks_done, 0);
+	pg_atomic_init_u32(&check->heap_total, 0);
+	pg_atomic_init_u32(&check->heap_done, 0);
+}
+
 /* Give a slot to an index (0: to none).  Caller holds the lock exclusively. */
 void
 lsm_shared_assign_slot(LsmIndexSlot *slot, uint64 key)
@@ -115,6 +125,8 @@ lsm_shared_startup(void)
 			lsm_shared->token = (uint32) (PgStartTime ^ (PgStartTime >> 32));
 		lsm_shared->token |= 1;
 		pg_atomic_init_u64(&lsm_shared->full_until, 0);
+		for (int i = 0; i < LSM_CHECK_SLOTS; i++)
+			init_check(&lsm_shared->checks[i]);
 		for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 			clear_slot(&lsm_shared->indexes[i], 0, true);
 	}

@@ -1,7 +1,7 @@
 /*
  * shared.h
  *	  The layout of shared memory: a slot for each busy index, and the slots of the
- *	  background workers.
+ *	  background workers and of the processes that verify an index.
  *
  * index_slots.h finds the slot of an index, and claims.h records which processes compact the index.
  *
@@ -144,6 +144,34 @@ typedef struct LsmWorkerSlot
 	Latch	   *latch;
 } LsmWorkerSlot;
 
+/* Calls of lsm_check that show their progress, in all databases together. */
+#define LSM_CHECK_SLOTS 64
+
+typedef enum LsmCheckPhase
+{
+	LSM_CHECK_MANIFEST,
+	LSM_CHECK_SEGMENTS,
+	LSM_CHECK_TABLE,
+	LSM_CHECK_DUPLICATES,
+	LSM_CHECK_UNIQUE
+} LsmCheckPhase;
+
+/*
+ * A process that verifies an index, and its progress.  The lock guards the first three fields.  The
+ * process writes the other fields without the lock.
+ */
+typedef struct LsmCheckSlot
+{
+	int			pid;			/* 0: unused */
+	Oid			database;
+	Oid			index;
+	pg_atomic_uint32 phase;		/* LsmCheckPhase */
+	pg_atomic_uint32 blocks_total;	/* of the index, to read in this phase */
+	pg_atomic_uint32 blocks_done;
+	pg_atomic_uint32 heap_total;	/* blocks of the table */
+	pg_atomic_uint32 heap_done;
+} LsmCheckSlot;
+
 typedef struct LsmShared
 {
 	LWLock	   *lock;
@@ -152,6 +180,7 @@ typedef struct LsmShared
 	uint32		token;			/* random, set once at server start; see storage/buffers.c */
 	pg_atomic_uint64 full_until;	/* a hint: all slots are in use until then */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
+	LsmCheckSlot checks[LSM_CHECK_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];
 } LsmShared;
 

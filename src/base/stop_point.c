@@ -37,7 +37,8 @@ static const char *const point_names[] = {
 	"space-extend", "space-reserved", "space-freed",
 	"vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
 	"truncate-lock", "truncate-cut",
-	"unique-probed", "unique-checked", "unique-publish"
+	"unique-probed", "unique-checked", "unique-publish",
+	"check-segment", "check-table", "check-duplicates", "check-unique"
 };
 
 /* An item of the setting, as indexes into the arrays above; -1 for unknown words. */

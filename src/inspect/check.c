@@ -22,6 +22,7 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "base/stop_point.h"
 #include "fmgr.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
@@ -57,6 +58,34 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 		lsm_check_compare(c, &segment->high, frontier) <= 0;
 }
 
+/* Will this round read the segment? */
+static bool
+is_due(LsmCheck *c, const LsmCheckSegment *segment, int round)
+{
+	SeenSegment *seen;
+
+	if (segment_is_dead(c, segment))
+		return false;
+	seen = hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL);
+	return seen != NULL ? !seen->is_checked : round == 1 || c->compares_heap;
+}
+
+/* Returns how many blocks the segments have that this round will read. */
+static uint64
+blocks_of_round(LsmCheck *c, int round)
+{
+	uint64		blocks = 0;
+
+	for (int i = 0; i < c->instant->segment_count; i++)
+	{
+		const LsmCheckSegment *segment = &c->instant->segments[i];
+
+		if (is_due(c, segment, round))
+			blocks += segment->segment.blocks;
+	}
+	return blocks;
+}
+
 /*
  * Check a segment unless an earlier round did.  Returns 1 if the segment was gone, else 0.
  * Without a table to compare with, later rounds skip segments that no earlier round has
@@ -83,6 +112,8 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 		return 0;
 	seen->is_checked = lsm_check_segment(c, segment);
 	MemoryContextReset(c->scratch);
+	/* We hold locks on the table and the index, and in the last round the merge lock. */
+	LSM_STOP_POINT("check-segment");
 	return seen->is_checked ? 0 : 1;
 }
 
@@ -92,11 +123,13 @@ check_round(LsmCheck *c, int round)
 {
 	int			gone = 0;
 
+	lsm_check_begin_phase(c, LSM_CHECK_MANIFEST, 0);
 	lsm_check_take_instant(c);
 	lsm_check_segments(c);
 	lsm_check_map(c);
 	if (round == 1 && c->compares_heap)
 		lsm_check_heap_begin(c);
+	lsm_check_begin_phase(c, LSM_CHECK_SEGMENTS, blocks_of_round(c, round));
 	for (int i = 0; i < c->instant->segment_count; i++)
 		gone += round_check_segment(c, &c->instant->segments[i], round);
 	MemoryContextDelete(c->instant->context);
@@ -153,7 +186,7 @@ check_furthest(LsmCheck *c)
 }
 
 static void
-verify_index(LsmInspected *in, bool heapallindexed)
+verify_index(LsmInspected *in, LsmCheckSlot *slot, bool heapallindexed)
 {
 	LsmCheck   *c = palloc0(sizeof(LsmCheck));
 	Snapshot	snapshot = InvalidSnapshot;
@@ -161,6 +194,7 @@ verify_index(LsmInspected *in, bool heapallindexed)
 
 	c->heap = in->heap;
 	c->rel = in->index;
+	c->slot = slot;
 	c->index = lsm_index_open(in->index);
 	c->ks = lsm_index_keyspace(c->index);
 	c->strategy = GetAccessStrategy(BAS_BULKREAD);
@@ -200,6 +234,7 @@ lsm_check(PG_FUNCTION_ARGS)
 	LsmInspected in;
 	MemoryContext context;
 	MemoryContext old_context;
+	LsmCheckSlot *slot;
 
 	lsm_inspect_open(&in, PG_GETARG_OID(0), LSM_INSPECT_OWNER);
 	if (!in.index->rd_index->indisvalid)
@@ -212,7 +247,16 @@ lsm_check(PG_FUNCTION_ARGS)
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check",
 									ALLOCSET_DEFAULT_SIZES);
 	old_context = MemoryContextSwitchTo(context);
-	verify_index(&in, PG_GETARG_BOOL(1));
+	slot = lsm_check_slot_take(RelationGetRelid(in.index));
+	PG_TRY();
+	{
+		verify_index(&in, slot, PG_GETARG_BOOL(1));
+	}
+	PG_FINALLY();
+	{
+		lsm_check_slot_return(slot);
+	}
+	PG_END_TRY();
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
 	lsm_inspect_close(&in);

@@ -20,6 +20,7 @@
 #include "access/transam.h"
 #include "access/tupmacs.h"
 #include "access/xact.h"
+#include "base/stop_point.h"
 #include "catalog/index.h"
 #include "common/pg_prng.h"
 #include "format/buffer_page.h"
@@ -135,6 +136,7 @@ heap_check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, boo
 	c->rows++;
 	MemoryContextSwitchTo(old_context);
 	MemoryContextReset(c->scratch);
+	lsm_check_note_row(c, ItemPointerGetBlockNumber(tid));
 }
 
 /* Scan the table, and check that each row has an entry.  Call this after all rounds. */
@@ -154,8 +156,10 @@ lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 	info->ii_ExclusionProcs = NULL;
 	info->ii_ExclusionStrats = NULL;
 
+	lsm_check_begin_table(c);
 	/* This also ends the scan. */
 	table_index_build_scan(c->heap, c->rel, info, true, false, heap_check_row, c, scan);
+	lsm_check_end_table(c);
 	ereport(DEBUG1,
 			(errmsg_internal("index \"%s\": " INT64_FORMAT " rows have entries, %.2f%% of the filter is set",
 							 RelationGetRelationName(c->rel), c->rows,
@@ -193,7 +197,10 @@ lsm_check_duplicates(LsmCheck *c)
 
 	lsm_bound_init(&start, 1);
 	lsm_reader_refresh(reader);
+	lsm_check_begin_reading(c, LSM_CHECK_DUPLICATES, reader);
 	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
+	/* We pin a gate. */
+	LSM_STOP_POINT("check-duplicates");
 	while (lsm_reader_is_valid(reader))
 	{
 		const LsmEntry *entry = lsm_reader_entry(reader);
@@ -210,6 +217,7 @@ lsm_check_duplicates(LsmCheck *c)
 		else
 			lsm_reader_next(reader);
 		MemoryContextReset(c->scratch);
+		lsm_check_note_blocks(c, reader->cx.counters.pages);
 		CHECK_FOR_INTERRUPTS();
 	}
 	lsm_reader_release(reader);

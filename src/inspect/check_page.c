@@ -212,5 +212,6 @@ lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number, uint1
 		 opaque->kind != kind) && !version_names_segment(c, segment))
 		return false;
 	lsm_check_page(c, block, kind, owner, copy);
+	lsm_check_note_blocks(c, c->blocks_done + 1);
 	return true;
 }

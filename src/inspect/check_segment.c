@@ -518,7 +518,10 @@ segment_check_buffer(SegmentWalk *w)
 	bool		open = page != NULL;
 
 	if (open)
+	{
 		lsm_check_page(c, block, LSM_PAGE_BUFFER, segment->segment.id, page);
+		lsm_check_note_blocks(c, c->blocks_done + 1);
+	}
 	else
 	{
 		page = palloc(BLCKSZ);

@@ -10,6 +10,7 @@
 
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "base/stop_point.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "read/reader.h"
@@ -94,6 +95,9 @@ lsm_check_unique(LsmCheck *c)
 	reader = lsm_reader_acquire(c->index, 0, u.snapshot, false, c->strategy);
 	lsm_bound_init(&start, 1);
 	lsm_reader_refresh(reader);
+	lsm_check_begin_reading(c, LSM_CHECK_UNIQUE, reader);
+	/* We hold locks on the table and the index. */
+	LSM_STOP_POINT("check-unique");
 	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
 	while (lsm_reader_is_valid(reader))
 	{
@@ -103,6 +107,7 @@ lsm_check_unique(LsmCheck *c)
 		MemoryContextSwitchTo(old_context);
 		MemoryContextReset(c->scratch);
 		lsm_reader_next(reader);
+		lsm_check_note_blocks(c, reader->cx.counters.pages);
 		CHECK_FOR_INTERRUPTS();
 	}
 	lsm_reader_release(reader);

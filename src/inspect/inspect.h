@@ -15,10 +15,12 @@
  *	  check_entry.c		single entries: keys, included columns, TIDs
  *	  check_heap.c		the table's rows against the entries; duplicate entries
  *	  check_unique.c	the keys of a unique index
+ *	  check_progress.c	the progress that other sessions see
  */
 #ifndef LSM_INSPECT_H
 #define LSM_INSPECT_H
 
+#include "base/check_slots.h"
 #include "fmgr.h"
 #include "format/map_page.h"
 #include "index/index.h"
@@ -26,6 +28,7 @@
 #include "lib/bloomfilter.h"
 #include "lib/stringinfo.h"
 #include "manifest/manifest.h"
+#include "read/reader.h"
 #include "storage/buffers.h"
 #include "utils/hsearch.h"
 #include "utils/snapshot.h"
@@ -111,6 +114,14 @@ typedef struct LsmCheck
 	bloom_filter *filter;		/* NULL unless entries are being collected */
 	StringInfoData image;		/* of the current entry or row; see check_heap.c */
 	int64		rows;			/* rows of the table checked so far */
+
+	/* Progress, see check_progress.c. */
+	LsmCheckSlot *slot;			/* NULL: the check is not shown */
+	uint64		blocks_total;	/* of the index, to read in this phase */
+	uint64		blocks_done;
+	BlockNumber heap_blocks;	/* blocks of the table */
+	BlockNumber heap_first;		/* the block of the first row, or invalid */
+	BlockNumber heap_at;		/* the block of the latest row, or invalid */
 } LsmCheck;
 
 /* An entry with a copy of its key. */
@@ -169,5 +180,34 @@ extern void lsm_check_duplicates(LsmCheck *c);
 
 /* check_unique.c */
 extern void lsm_check_unique(LsmCheck *c);
+
+/* check_progress.c */
+extern void lsm_check_begin_phase(LsmCheck *c, LsmCheckPhase phase, uint64 blocks);
+extern void lsm_check_begin_reading(LsmCheck *c, LsmCheckPhase phase, const LsmReader *reader);
+extern void lsm_check_begin_table(LsmCheck *c);
+extern void lsm_check_end_table(LsmCheck *c);
+extern void lsm_check_show_blocks(LsmCheck *c);
+extern void lsm_check_show_row(LsmCheck *c, BlockNumber block);
+
+/* `done` blocks of the index have been read in this phase.  Costs nothing if that is no news. */
+static inline void
+lsm_check_note_blocks(LsmCheck *c, uint64 done)
+{
+	if (done == c->blocks_done)
+		return;
+	c->blocks_done = done;
+	lsm_check_show_blocks(c);
+}
+
+/* The scan of the table has come to a row.  Costs nothing if its block is not a new one. */
+static inline void
+lsm_check_note_row(LsmCheck *c, BlockNumber block)
+{
+	if (block != c->heap_at)
+		lsm_check_show_row(c, block);
+}
+
+/* stats.c */
+extern bool lsm_stats_may_see(Oid database, Oid index);
 
 #endif							/* LSM_INSPECT_H */

@@ -163,8 +163,8 @@ phase_name(LsmClaim *claim)
 }
 
 /* May this user see the details?  Owners see their own indexes, pg_read_all_stats sees all. */
-static bool
-may_see(Oid database, Oid index)
+bool
+lsm_stats_may_see(Oid database, Oid index)
 {
 	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
 		return true;
@@ -192,7 +192,7 @@ put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
 		return;
 	values[0] = Int32GetDatum(pid);
 	values[1] = ObjectIdGetDatum(database);
-	if (may_see(database, index))
+	if (lsm_stats_may_see(database, index))
 	{
 		values[2] = ObjectIdGetDatum(index);
 		values[3] = CStringGetTextDatum(phase_name(claim));

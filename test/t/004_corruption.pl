@@ -98,6 +98,9 @@ page_write($beyond, $leaf->{block}, $leaf_page);
 $node->start;
 my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT lsm_check('beyond_k')});
 like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ points to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
+my (undef, $still_shown) = $node->psql('postgres', q{SELECT lsm_check('beyond_k'); SELECT count(*) FROM pg_stat_progress_lsm_check},
+	on_error_stop => 0);
+is($still_shown, '0', 'lsm_check shows no progress after an error');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
 # A leaf that does not belong to the segment that names it. If VACUUM passed over it, the entries there would stay and
@@ -311,6 +314,8 @@ $node->start;
 is($node->safe_psql('postgres', "SELECT index, problem <> '' FROM lsm_check_all('many') ORDER BY index::text"),
 	"many.a_k|t\nmany.a_t|t", 'lsm_check_all finds both damaged indexes');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all()'), '2', 'and no others in the database');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all(); SELECT count(*) FROM pg_stat_progress_lsm_check'), "2\n0",
+	'lsm_check_all shows no progress after faults');
 ($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
 is($out, '0', 'it skips the indexes of others');
 my $locker = $node->background_psql('postgres');

@@ -1,0 +1,163 @@
+/*
+ * check_progress.c
+ *	  The progress of lsm_check, and the function behind pg_stat_progress_lsm_check.
+ *
+ * A check reports to its slot in shared memory without a lock, once for each page.  A reader of the
+ * view may see the fields of two moments.
+ */
+#include "postgres.h"
+
+#include "base/stop_point.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "inspect/inspect.h"
+#include "miscadmin.h"
+#include "storage/procarray.h"
+#include "utils/builtins.h"
+
+PG_FUNCTION_INFO_V1(lsm_stat_check_progress);
+
+#define PROGRESS_COLUMNS 8
+
+/* --- reporting -------------------------------------------------------------- */
+
+/* A phase begins that reads `blocks` blocks of the index. */
+void
+lsm_check_begin_phase(LsmCheck *c, LsmCheckPhase phase, uint64 blocks)
+{
+	c->blocks_total = blocks;
+	c->blocks_done = 0;
+	if (c->slot == NULL)
+		return;
+	pg_atomic_write_u32(&c->slot->blocks_done, 0);
+	pg_atomic_write_u32(&c->slot->blocks_total, (uint32) Min(blocks, PG_UINT32_MAX));
+	pg_atomic_write_u32(&c->slot->phase, phase);
+}
+
+/* A phase begins that reads all entries in order. */
+void
+lsm_check_begin_reading(LsmCheck *c, LsmCheckPhase phase, const LsmReader *reader)
+{
+	uint64		blocks = 0;
+
+	for (int i = 0; i < reader->child_count; i++)
+		blocks += Max(reader->child_leaves[i], 1);
+	lsm_check_begin_phase(c, phase, blocks);
+}
+
+/* The scan of the table begins. */
+void
+lsm_check_begin_table(LsmCheck *c)
+{
+	lsm_check_begin_phase(c, LSM_CHECK_TABLE, 0);
+	c->heap_blocks = RelationGetNumberOfBlocks(c->heap);
+	c->heap_first = InvalidBlockNumber;
+	c->heap_at = InvalidBlockNumber;
+	if (c->slot != NULL)
+		pg_atomic_write_u32(&c->slot->heap_total, c->heap_blocks);
+}
+
+/* The scan of the table ends.  Its last blocks may have no rows. */
+void
+lsm_check_end_table(LsmCheck *c)
+{
+	if (c->slot != NULL)
+		pg_atomic_write_u32(&c->slot->heap_done, c->heap_blocks);
+}
+
+/*
+ * Show c->blocks_done.  Readers read some pages again, and pages above the leaves, so the number
+ * can exceed the total.
+ */
+void
+lsm_check_show_blocks(LsmCheck *c)
+{
+	if (c->slot != NULL)
+		pg_atomic_write_u32(&c->slot->blocks_done,
+							(uint32) Min(Min(c->blocks_done, c->blocks_total), PG_UINT32_MAX));
+}
+
+/*
+ * The scan of the table has come to another block.  It may have begun anywhere, to follow another
+ * scan of the table, and goes on at the first block after the last one.
+ */
+void
+lsm_check_show_row(LsmCheck *c, BlockNumber block)
+{
+	uint64		done;
+
+	c->heap_at = block;
+	if (c->heap_first == InvalidBlockNumber)
+		c->heap_first = block;
+	done = (uint64) block + 1 - c->heap_first + (block < c->heap_first ? c->heap_blocks : 0);
+	if (c->slot != NULL)
+		pg_atomic_write_u32(&c->slot->heap_done, (uint32) Min(done, c->heap_blocks));
+	/* The scan pins the block. */
+	LSM_STOP_POINT("check-table");
+}
+
+/* --- the view --------------------------------------------------------------- */
+
+static const char *
+phase_name(LsmCheckSlot *slot)
+{
+	switch ((LsmCheckPhase) pg_atomic_read_u32(&slot->phase))
+	{
+		case LSM_CHECK_MANIFEST:
+			return "checking manifest";
+		case LSM_CHECK_SEGMENTS:
+			return "checking segments";
+		case LSM_CHECK_TABLE:
+			return "comparing with table";
+		case LSM_CHECK_DUPLICATES:
+			return "checking for duplicate entries";
+		case LSM_CHECK_UNIQUE:
+			return "checking unique keys";
+	}
+	return "unknown";
+}
+
+/* Add a row for a slot, if a live process has it. */
+static void
+put_progress(ReturnSetInfo *result, LsmCheckSlot *slot)
+{
+	Datum		values[PROGRESS_COLUMNS];
+	bool		nulls[PROGRESS_COLUMNS] = {false};
+	Oid			database;
+	Oid			index;
+	int			pid;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	pid = slot->pid;
+	database = slot->database;
+	index = slot->index;
+	LWLockRelease(lsm_shared->lock);
+	if (pid == 0 || BackendPidGetProc(pid) == NULL)
+		return;
+	values[0] = Int32GetDatum(pid);
+	values[1] = ObjectIdGetDatum(database);
+	if (lsm_stats_may_see(database, index))
+	{
+		values[2] = ObjectIdGetDatum(index);
+		values[3] = CStringGetTextDatum(phase_name(slot));
+		values[4] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
+		values[5] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
+		values[6] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_total));
+		values[7] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_done));
+	}
+	else
+		memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/* lsm_stat_check_progress(): returns a row for each process that runs lsm_check, in all databases. */
+Datum
+lsm_stat_check_progress(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	InitMaterializedSRF(fcinfo, 0);
+	for (int i = 0; lsm_shared != NULL && i < LSM_CHECK_SLOTS; i++)
+		put_progress(result, &lsm_shared->checks[i]);
+	return (Datum) 0;
+}
