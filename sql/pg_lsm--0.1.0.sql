@@ -101,6 +101,272 @@ COMMENT ON FUNCTION lsm_compact(regclass) IS
 'merge all runs of an lsm index into one; holds RowExclusiveLock on the table and the index, as an insert does';
 
 --
+-- Conversion
+--
+
+CREATE FUNCTION lsm_convert_swap(new_index regclass, old_index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
+'give an index the name and the place of another index that differs only in its method; a step of lsm_convert_plan';
+
+-- Raises an error if the index cannot be moved to the method.  "item" is the row
+-- that lsm_convert_plan has read.
+CREATE FUNCTION lsm_convert_refuse(item record, method name)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	version		int := current_setting('server_version_num')::int;
+	reason		text;
+	advice		text;
+	missing		text;
+BEGIN
+	SELECT string_agg(format('%I.%I', n.nspname, c.opcname), ', ') INTO missing
+		FROM pg_opclass c JOIN pg_namespace n ON n.oid = c.opcnamespace
+		WHERE c.oid = ANY (item.classes) AND NOT EXISTS (
+			SELECT FROM pg_opclass o
+			WHERE o.opcmethod = item.method AND o.opcname = c.opcname
+				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype);
+	IF item.relkind = 'I' OR item.relispartition THEN
+		reason := 'It is a partitioned index, or a part of one.';
+		advice := 'See the page on migrating in the documentation of pg_lsm.';
+	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
+		reason := format('It uses the method "%s".', item.amname);
+		advice := 'Only btree and lsm indexes can be converted.';
+	ELSIF NOT item.indisvalid OR NOT item.indisready OR NOT item.indislive THEN
+		reason := 'It is not valid.';
+		advice := 'Use REINDEX INDEX CONCURRENTLY, or drop the index.';
+	ELSIF item.indisexclusion THEN
+		reason := 'It belongs to an exclusion constraint.';
+		advice := 'Drop the constraint, and add it again with the other method.';
+	ELSIF NOT item.indimmediate THEN
+		reason := 'It belongs to a deferrable constraint, and the new index would refuse duplicates at once while it is built.';
+		advice := 'Drop the constraint and add it again in one ALTER TABLE.';
+	ELSIF missing IS NOT NULL THEN
+		reason := format('Method "%s" has no operator class %s.', method, missing);
+		advice := 'A superuser can create it with lsm_create_opclass.';
+	ELSIF EXISTS (SELECT FROM pg_attribute a
+				  WHERE a.attrelid = item.indexrelid AND a.attoptions IS NOT NULL) THEN
+		reason := 'An operator class has parameters.';
+		advice := 'Create the new index yourself.';
+	ELSIF method = 'lsm' AND version < 180000 AND EXISTS (
+			SELECT FROM pg_constraint
+			WHERE conindid = item.indexrelid AND contype = 'f') THEN
+		reason := 'Foreign keys refer to it. Before PostgreSQL 18, foreign keys need a btree.';
+		advice := 'Keep the btree, or drop the foreign keys.';
+	ELSIF method = 'lsm' AND version < 180000 AND item.tablekind = 'm' AND item.indisunique THEN
+		reason := 'Before PostgreSQL 18, REFRESH MATERIALIZED VIEW CONCURRENTLY needs a unique btree.';
+		advice := 'Keep the btree, and create an lsm index beside it.';
+	ELSIF method = 'lsm' AND version / 10000 = 17
+			AND (item.indisprimary OR item.indisreplident) AND EXISTS (
+			SELECT FROM pg_subscription_rel WHERE srrelid = item.indrelid) THEN
+		reason := 'A subscription writes to the table. Subscribers on PostgreSQL 17 find rows through a btree only.';
+		advice := 'Keep the btree.';
+	ELSE
+		RETURN;
+	END IF;
+	RAISE EXCEPTION 'cannot convert index % to method "%"', item.indexrelid::regclass, method
+		USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = reason, HINT = advice;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_refuse(record, name) IS
+'raise an error if lsm_convert cannot move an index; called by lsm_convert_plan';
+
+-- Returns the command that builds the copy of the index.
+CREATE FUNCTION lsm_convert_build(item record, method name, copy text)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	keys		text;
+	included	text;
+	options		text;
+	space		name;
+BEGIN
+	SELECT string_agg(
+			pg_get_indexdef(item.indexrelid, k, false)
+			|| CASE WHEN item.collations[k - 1] <> 0
+					AND item.collations[k - 1] IS DISTINCT FROM a.attcollation
+				THEN format(' COLLATE %s', item.collations[k - 1]::regcollation) ELSE '' END
+			|| CASE WHEN NOT o.opcdefault
+				THEN format(' %I.%I', n.nspname, o.opcname) ELSE '' END
+			|| CASE item.directions[k - 1]
+				WHEN 0 THEN '' WHEN 1 THEN ' DESC NULLS LAST'
+				WHEN 2 THEN ' NULLS FIRST' ELSE ' DESC' END,
+			', ' ORDER BY k)
+		INTO STRICT keys
+		FROM generate_series(1, item.indnkeyatts) k
+			JOIN pg_opclass c ON c.oid = item.classes[k - 1]
+			JOIN pg_opclass o ON o.opcmethod = item.method AND o.opcname = c.opcname
+				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype
+			JOIN pg_namespace n ON n.oid = o.opcnamespace
+			LEFT JOIN pg_attribute a ON a.attrelid = item.indrelid
+				AND a.attnum = item.columns[k - 1] AND a.attnum <> 0;
+	SELECT string_agg(pg_get_indexdef(item.indexrelid, k, false), ', ' ORDER BY k)
+		INTO included
+		FROM generate_series(item.indnkeyatts + 1, item.indnatts) k;
+
+	-- Only the parameters that both methods have, and the mark of a key.
+	SELECT string_agg(p.setting, ', ') INTO options FROM (
+		SELECT format('%I = %L', o.option_name, o.option_value) AS setting
+			FROM pg_options_to_table(item.reloptions) o
+			WHERE o.option_name IN ('fillfactor', 'deduplicate_items')
+		UNION ALL
+		SELECT 'lsm = true' WHERE method = 'lsm' AND item.is_key) p;
+
+	-- default_tablespace must not decide.
+	SELECT s.spcname INTO space FROM pg_tablespace s
+		WHERE s.oid = item.reltablespace;
+	IF space IS NULL AND current_setting('default_tablespace') <> '' THEN
+		SELECT s.spcname INTO STRICT space
+			FROM pg_database d JOIN pg_tablespace s ON s.oid = d.dattablespace
+			WHERE d.datname = current_database();
+	END IF;
+
+	RETURN format('CREATE %sINDEX CONCURRENTLY %I ON %s USING %I (%s)',
+				  CASE WHEN item.indisunique THEN 'UNIQUE ' ELSE '' END, copy,
+				  item.tablename, method, keys)
+		|| coalesce(' INCLUDE (' || included || ')', '')
+		|| CASE WHEN item.nulls_equal THEN ' NULLS NOT DISTINCT' ELSE '' END
+		|| coalesce(' WITH (' || options || ')', '')
+		|| coalesce(' TABLESPACE ' || quote_ident(space), '')
+		|| coalesce(' WHERE ' || item.predicate, '');
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_build(record, name, text) IS
+'return the command that builds an index with another method; called by lsm_convert_plan';
+
+-- The name of the copy contains the OID of the index.  After the swap, the name
+-- of the old index contains its own OID.  So the next call recognizes whatever an
+-- interrupted conversion has left.
+CREATE FUNCTION lsm_convert_plan(
+	index regclass,
+	method name DEFAULT 'lsm',
+	OUT step integer,
+	OUT action text,
+	OUT statement text)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	item		record;
+	left_over	record;
+	target		record;
+	copy		text := format('lsm_convert_%s', index::oid);
+	is_built	boolean := false;
+	own_schema	name;
+BEGIN
+	step := 0;
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	SELECT i.*, i.indclass::oid[] AS classes, i.indcollation::oid[] AS collations,
+			i.indoption::int2[] AS directions, i.indkey::int2[] AS columns,
+			pg_get_expr(i.indpred, i.indrelid) AS predicate,
+			i.indnullsnotdistinct AS nulls_equal,
+			c.relkind, c.relispartition, c.reloptions, c.reltablespace, a.amname,
+			t.relkind AS tablekind, format('%I.%I', n.nspname, t.relname) AS tablename,
+			n.nspname, (SELECT m.oid FROM pg_am m WHERE m.amname = method) AS method,
+			EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid
+					AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u')) AS is_key
+		INTO item
+		FROM pg_index i
+			JOIN pg_class c ON c.oid = i.indexrelid
+			JOIN pg_am a ON a.oid = c.relam
+			JOIN pg_class t ON t.oid = i.indrelid
+			JOIN pg_namespace n ON n.oid = t.relnamespace
+		WHERE i.indexrelid = index;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION '"%" is not an index', index
+			USING ERRCODE = 'wrong_object_type';
+	ELSIF method NOT IN ('btree', 'lsm') THEN
+		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'The method is lsm or btree.';
+	END IF;
+	IF item.amname <> method THEN
+		EXECUTE format('SELECT %I.lsm_convert_refuse($1, $2)', own_schema)
+			USING item, method;
+	END IF;
+
+	-- 1. What an interrupted conversion has left: old indexes of this table, and
+	-- a copy of this index.  A complete copy can be used.
+	FOR left_over IN
+		SELECT c.oid, format('%I.%I', item.nspname, c.relname) AS name,
+				i.indisvalid AND a.amname = method AND item.amname <> method AS is_copy
+			FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+				JOIN pg_am a ON a.oid = c.relam
+			WHERE i.indrelid = item.indrelid
+				AND (c.relname = copy
+					OR c.relname = format('lsm_convert_%s_old', c.oid) AND NOT i.indisvalid)
+			ORDER BY c.oid
+	LOOP
+		is_built := is_built OR left_over.is_copy;
+		CONTINUE WHEN left_over.is_copy;
+		step := step + 1;
+		action := 'drop';
+		statement := format('DROP INDEX CONCURRENTLY %s', left_over.name);
+		RETURN NEXT;
+	END LOOP;
+	IF item.amname = method THEN
+		RETURN;
+	END IF;
+
+	-- 2. The copy, with the statistics targets of its columns.
+	IF NOT is_built THEN
+		step := step + 1;
+		action := 'build';
+		EXECUTE format('SELECT %I.lsm_convert_build($1, $2, $3)', own_schema)
+			INTO STRICT statement USING item, method, copy;
+		RETURN NEXT;
+	END IF;
+	FOR target IN
+		SELECT a.attnum, a.attstattarget FROM pg_attribute a
+			WHERE a.attrelid = index AND a.attstattarget >= 0
+			ORDER BY a.attnum
+	LOOP
+		step := step + 1;
+		action := 'statistics';
+		statement := format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s',
+							item.nspname, copy, target.attnum, target.attstattarget);
+		RETURN NEXT;
+	END LOOP;
+
+	-- 3. The swap, in one transaction; then the old index is dropped.
+	step := step + 1;
+	action := 'swap';
+	statement := format('SELECT %I.lsm_convert_swap(%L, %L)',
+						own_schema, format('%I.%I', item.nspname, copy), index);
+	RETURN NEXT;
+	step := step + 1;
+	action := 'drop';
+	statement := format('DROP INDEX CONCURRENTLY %I.%I', item.nspname, copy || '_old');
+	RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_plan(regclass, name) IS
+'return the statements with which lsm_convert moves an index to another method, or finishes an interrupted conversion';
+
+CREATE PROCEDURE lsm_convert(
+	index regclass,
+	method name DEFAULT 'lsm',
+	dry_run boolean DEFAULT false)
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
+'move an index or key from btree to lsm, or back, while the table is in use; with dry_run, only shows the statements';
+
+--
 -- Statistics
 --
 

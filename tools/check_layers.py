@@ -41,7 +41,7 @@ LAYERS = [
     ["scan"],
     ["unique", "vacuum", "planner"],
     ["build"],
-    ["am", "inspect", "recovery", "exec"],
+    ["am", "inspect", "convert", "recovery", "exec"],
     ["hooks"],
     ["."],
 ]

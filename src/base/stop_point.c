@@ -38,7 +38,8 @@ static const char *const point_names[] = {
 	"vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
 	"truncate-lock", "truncate-cut",
 	"unique-probed", "unique-checked", "unique-publish",
-	"check-segment", "check-table", "check-duplicates", "check-unique"
+	"check-segment", "check-table", "check-duplicates", "check-unique",
+	"convert-build", "convert-swap", "convert-swapped", "convert-drop"
 };
 
 /* An item of the setting, as indexes into the arrays above; -1 for unknown words. */

@@ -1,0 +1,213 @@
+/*
+ * swap.c
+ *	  lsm_convert_swap: an index takes the place of another one that differs only in its method.
+ *
+ * REINDEX CONCURRENTLY ends with the same step, and core's function for that step does the work.
+ * It moves the name, the constraint, the foreign keys that refer to it, the comment, the
+ * statistics, and the marks for CLUSTER and REPLICA IDENTITY.  It also renames the old index, and
+ * marks it invalid.
+ * Writers still maintain the old index until DROP INDEX CONCURRENTLY has waited for them.
+ *
+ * Core's function also exchanges all dependencies of the two indexes, because the indexes of
+ * REINDEX have the same operator classes.  Ours have not, so we set these dependencies right.
+ * Without them, DROP EXTENSION pg_lsm would not find the index.
+ *
+ * Locks: ShareUpdateExclusiveLock on the table and both indexes, until the transaction ends.  This
+ * lock blocks other DDL and VACUUM, but no query and no writer.
+ */
+#include "postgres.h"
+
+#include "access/attmap.h"
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/xact.h"
+#include "base/compat.h"
+#include "base/stop_point.h"
+#include "catalog/dependency.h"
+#include "catalog/heap.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_opclass.h"
+#include "commands/comment.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+PG_FUNCTION_INFO_V1(lsm_convert_swap);
+
+/* The operator classes of an index. */
+static oidvector *
+index_classes(Relation index)
+{
+	bool		isnull;
+
+	return (oidvector *) DatumGetPointer(
+		SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indclass, &isnull));
+}
+
+/* Do two operator classes have the same name, schema and type? */
+static bool
+classes_match(Oid one, Oid other)
+{
+	HeapTuple	a = SearchSysCache1(CLAOID, ObjectIdGetDatum(one));
+	HeapTuple	b = SearchSysCache1(CLAOID, ObjectIdGetDatum(other));
+	bool		match = false;
+
+	if (HeapTupleIsValid(a) && HeapTupleIsValid(b))
+	{
+		Form_pg_opclass x = (Form_pg_opclass) GETSTRUCT(a);
+		Form_pg_opclass y = (Form_pg_opclass) GETSTRUCT(b);
+
+		match = strcmp(NameStr(x->opcname), NameStr(y->opcname)) == 0 &&
+			x->opcnamespace == y->opcnamespace && x->opcintype == y->opcintype;
+	}
+	if (HeapTupleIsValid(a))
+		ReleaseSysCache(a);
+	if (HeapTupleIsValid(b))
+		ReleaseSysCache(b);
+	return match;
+}
+
+/* Do the indexes differ in nothing but their methods? */
+static bool
+indexes_match(Relation heap, Relation new_index, Relation old_index)
+{
+	IndexInfo  *new_info = BuildIndexInfo(new_index);
+	IndexInfo  *old_info = BuildIndexInfo(old_index);
+	AttrMap    *same = make_attrmap(RelationGetNumberOfAttributes(heap));
+	bool		match;
+
+	for (int i = 0; i < same->maplen; i++)
+		same->attnums[i] = i + 1;
+	/* Core compares the methods, too, and operator families, of which each method has its own. */
+	new_info->ii_Am = old_info->ii_Am;
+	match = CompareIndexInfo(new_info, old_info, new_index->rd_indcollation,
+							 old_index->rd_indcollation, old_index->rd_opfamily,
+							 old_index->rd_opfamily, same);
+	for (int i = 0; match && i < IndexRelationGetNumberOfKeyAttributes(old_index); i++)
+		match = new_index->rd_indoption[i] == old_index->rd_indoption[i] &&
+			classes_match(index_classes(new_index)->values[i],
+						  index_classes(old_index)->values[i]);
+	free_attrmap(same);
+	return match;
+}
+
+static void
+refuse_swap(Relation new_index, Relation old_index, const char *reason)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" cannot take the place of index \"%s\"",
+					RelationGetRelationName(new_index), RelationGetRelationName(old_index)),
+			 errdetail("%s", reason)));
+}
+
+/* Can nobody but us have a use for the new index yet? */
+static bool
+is_unused(Relation index)
+{
+	return !OidIsValid(get_index_constraint(RelationGetRelid(index))) &&
+		get_index_ref_constraints(RelationGetRelid(index)) == NIL &&
+		!index->rd_rel->relispartition && !index->rd_index->indisclustered &&
+		!index->rd_index->indisreplident;
+}
+
+/* Raise an error unless the new index can take the place of the old one. */
+static void
+check_swap(Relation heap, Relation new_index, Relation old_index)
+{
+	if (RELATION_IS_OTHER_TEMP(heap))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	if (new_index->rd_index->indrelid != RelationGetRelid(heap) || new_index == old_index)
+		refuse_swap(new_index, old_index, "They must be two indexes of one table.");
+	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX ||
+		old_index->rd_rel->relispartition)
+		refuse_swap(new_index, old_index, "Partitioned indexes and their parts cannot be swapped.");
+	if (!new_index->rd_index->indisvalid || !old_index->rd_index->indisvalid)
+		refuse_swap(new_index, old_index, "Both indexes must be valid.");
+	if (!is_unused(new_index))
+		refuse_swap(new_index, old_index, "The new index is in use as a key, or by a command.");
+	if (old_index->rd_index->indisexclusion || !old_index->rd_index->indimmediate)
+		refuse_swap(new_index, old_index,
+					"Exclusion constraints and deferrable constraints are not supported.");
+	if (!indexes_match(heap, new_index, old_index))
+		refuse_swap(new_index, old_index, "The indexes differ in more than their methods.");
+}
+
+/* Make an index depend on its own operator classes instead of those of the other index. */
+static void
+exchange_classes(Relation index, Relation other)
+{
+	ObjectAddress depender = {RelationRelationId, RelationGetRelid(index), 0};
+	oidvector  *own_classes = index_classes(index);
+	oidvector  *other_classes = index_classes(other);
+
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		deleteDependencyRecordsForSpecific(RelationRelationId, RelationGetRelid(index),
+										   DEPENDENCY_NORMAL, OperatorClassRelationId,
+										   other_classes->values[i]);
+	CommandCounterIncrement();
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		ObjectAddress referenced = {OperatorClassRelationId, own_classes->values[i], 0};
+
+		recordDependencyOn(&depender, &referenced, DEPENDENCY_NORMAL);
+	}
+}
+
+/* Returns the table of an index.  Raises an error if the user does not own it. */
+static Oid
+owned_table(Oid index)
+{
+	Oid			table = IndexGetRelation(index, false);
+
+	if (!lsm_owns_relation(index, GetUserId()))
+		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
+	return table;
+}
+
+/*
+ * lsm_convert_swap(new_index regclass, old_index regclass)
+ */
+Datum
+lsm_convert_swap(PG_FUNCTION_ARGS)
+{
+	Oid			new_oid = PG_GETARG_OID(0);
+	Oid			old_oid = PG_GETARG_OID(1);
+	Relation	heap;
+	Relation	new_index;
+	Relation	old_index;
+
+	(void) owned_table(new_oid);
+	heap = table_open(owned_table(old_oid), ShareUpdateExclusiveLock);
+	old_index = index_open(old_oid, ShareUpdateExclusiveLock);
+	new_index = index_open(new_oid, ShareUpdateExclusiveLock);
+	check_swap(heap, new_index, old_index);
+
+	/* Core's function moves the old index's statistics and comment, and expects no others. */
+	RemoveStatistics(new_oid, 0);
+	DeleteComments(new_oid, RelationRelationId, 0);
+	CommandCounterIncrement();
+	index_concurrently_swap(new_oid, old_oid, psprintf("lsm_convert_%u_old", old_oid));
+	/* Plans that use the old index become invalid. */
+	CacheInvalidateRelcache(heap);
+	CommandCounterIncrement();
+	exchange_classes(new_index, old_index);
+	exchange_classes(old_index, new_index);
+	CommandCounterIncrement();
+
+	/* Here, the process holds the locks. */
+	LSM_STOP_POINT("convert-swapped");
+	index_close(new_index, NoLock);
+	index_close(old_index, NoLock);
+	table_close(heap, NoLock);
+	PG_RETURN_VOID();
+}
