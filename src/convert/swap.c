@@ -142,24 +142,40 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 		refuse_swap(new_index, old_index, "The indexes differ in more than their methods.");
 }
 
+/* Does an earlier column of the index have the same operator class as this one? */
+static bool
+is_repeated(const oidvector *classes, int column)
+{
+	for (int i = 0; i < column; i++)
+	{
+		if (classes->values[i] == classes->values[column])
+			return true;
+	}
+	return false;
+}
+
 /* Make an index depend on its own operator classes instead of those of the other index. */
 static void
 exchange_classes(Relation index, Relation other)
 {
 	ObjectAddress depender = {RelationRelationId, RelationGetRelid(index), 0};
-	oidvector  *own_classes = index_classes(index);
-	oidvector  *other_classes = index_classes(other);
+	oidvector  *own = index_classes(index);
+	oidvector  *others = index_classes(other);
 
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		deleteDependencyRecordsForSpecific(RelationRelationId, RelationGetRelid(index),
-										   DEPENDENCY_NORMAL, OperatorClassRelationId,
-										   other_classes->values[i]);
+	{
+		if (!is_repeated(others, i))
+			deleteDependencyRecordsForSpecific(RelationRelationId, RelationGetRelid(index),
+											   DEPENDENCY_NORMAL, OperatorClassRelationId,
+											   others->values[i]);
+	}
 	CommandCounterIncrement();
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		ObjectAddress referenced = {OperatorClassRelationId, own_classes->values[i], 0};
+		ObjectAddress referenced = {OperatorClassRelationId, own->values[i], 0};
 
-		recordDependencyOn(&depender, &referenced, DEPENDENCY_NORMAL);
+		if (!is_repeated(own, i))
+			recordDependencyOn(&depender, &referenced, DEPENDENCY_NORMAL);
 	}
 }
 

@@ -383,7 +383,8 @@ my $rows = 'SET enable_seqscan = off; SELECT count(*), sum(value) FROM events WH
 my $want = sql($rows);
 sql($_) foreach statements('back');
 is(sql($rows), $want, 'the B-tree gives the same');
-like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/events_btree/, 'and is used');
+like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/using events_lsm/, 'and is used');
+is(sql("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = 'events_lsm'::regclass"), 'btree', 'it is one');
 sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
 fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);

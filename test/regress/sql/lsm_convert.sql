@@ -27,9 +27,9 @@ $$;
 
 -- Everything that an index can have.
 CREATE SCHEMA conv;
-CREATE TABLE conv."T t" (id int PRIMARY KEY, a int, b text COLLATE "C", c text, d int);
-INSERT INTO conv."T t" SELECT i, i % 7, 'b' || i, 'c' || i % 11, i FROM generate_series(1, 500) i;
-CREATE INDEX plain ON conv."T t" (a DESC, b COLLATE "POSIX" text_pattern_ops NULLS FIRST, c DESC NULLS LAST)
+CREATE TABLE conv."T t" (id int PRIMARY KEY, a int, b text COLLATE "C", c text, d int, e int);
+INSERT INTO conv."T t" SELECT i, i % 7, 'b' || i, 'c' || i % 11, i, i FROM generate_series(1, 500) i;
+CREATE INDEX plain ON conv."T t" (a DESC, e, b COLLATE "POSIX" text_pattern_ops NULLS FIRST, c DESC NULLS LAST)
 	INCLUDE (d) WITH (fillfactor = 70, deduplicate_items = off) WHERE d > 10;
 CREATE UNIQUE INDEX "Un'iq" ON conv."T t" ((a + id), lower(b)) NULLS NOT DISTINCT;
 ALTER INDEX conv."Un'iq" ALTER COLUMN 1 SET STATISTICS 17;
