@@ -20,6 +20,7 @@
 #include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/compat.h"
@@ -28,9 +29,9 @@
 #include "catalog/heap.h"
 #include "catalog/index.h"
 #include "catalog/pg_class.h"
-#include "catalog/pg_constraint.h"
 #include "catalog/pg_opclass.h"
 #include "commands/comment.h"
+#include "commands/defrem.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -98,6 +99,48 @@ indexes_match(Relation heap, Relation new_index, Relation old_index)
 	return match;
 }
 
+static bool
+is_lsm(Relation index)
+{
+	return index->rd_rel->relam == get_index_am_oid("lsm", true);
+}
+
+/* Does an index have the storage parameter that makes pg_dump restore a key with lsm? */
+static bool
+has_lsm_parameter(Relation index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
+	Datum		options;
+	bool		isnull;
+	bool		found = false;
+	ListCell   *cell;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	options = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_reloptions, &isnull);
+	if (!isnull)
+	{
+		foreach(cell, untransformRelOptions(options))
+			found |= strcmp(lfirst_node(DefElem, cell)->defname, "lsm") == 0;
+	}
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+/*
+ * Do foreign keys refer to this index that would not be restored if it were an lsm index?  Since
+ * core has compare types, foreign keys can refer to an index of any method.
+ */
+static bool
+needs_btree(Relation index)
+{
+#ifdef LSM_HAS_COMPARE_TYPE
+	return false;
+#else
+	return get_index_ref_constraints(RelationGetRelid(index)) != NIL;
+#endif
+}
+
 static void
 refuse_swap(Relation new_index, Relation old_index, const char *reason)
 {
@@ -138,6 +181,11 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (old_index->rd_index->indisexclusion || !old_index->rd_index->indimmediate)
 		refuse_swap(new_index, old_index,
 					"Exclusion constraints and deferrable constraints are not supported.");
+	if (is_lsm(new_index) && needs_btree(old_index))
+		refuse_swap(new_index, old_index, "Foreign keys refer to the old index, and need a B-tree.");
+	if (is_lsm(new_index) && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
+		!has_lsm_parameter(new_index))
+		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
 	if (!indexes_match(heap, new_index, old_index))
 		refuse_swap(new_index, old_index, "The indexes differ in more than their methods.");
 }

@@ -188,6 +188,8 @@ SELECT lsm_convert_swap('conv.two', 'conv.plain');
 SELECT lsm_convert_swap('conv.two', 'conv.r_key');
 CREATE UNIQUE INDEX other ON conv."T t" USING lsm (d);
 SELECT lsm_convert_swap('conv.other', 'conv.two');
+ALTER INDEX conv.other SET (lsm = true);
+SELECT lsm_convert_swap('conv.other', 'conv.two');
 SELECT lsm_convert_swap('conv.other', 'conv.other');
 
 REVOKE USAGE ON SCHEMA conv FROM regress_convert;
