@@ -74,8 +74,11 @@ require_top_level(FunctionCallInfo fcinfo)
 
 	if (context == NULL || !IsA(context, CallContext))
 		elog(ERROR, "lsm_convert was not called by CALL");
-	PreventInTransactionBlock(!context->atomic && !SPI_inside_nonatomic_context(),
-							  "CALL lsm_convert");
+	PreventInTransactionBlock(true, "CALL lsm_convert");
+	if (context->atomic || SPI_inside_nonatomic_context())
+		ereport(ERROR,
+				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
+				 errmsg("CALL lsm_convert cannot be executed from a function or procedure")));
 }
 
 /* --- the plan ----------------------------------------------------------------- */
