@@ -182,7 +182,7 @@ foreach my $method ('lsm', 'btree', 'lsm')
 	unlike(${ $load->{out} }, qr/ERROR|aborted/, "to $method under load: no statement fails") or diag(${ $load->{out} });
 	is(facts('t'), $before, "to $method under load: nothing is lost or left");
 	is(join(' ', map { method_of($_) } 't_pkey', 't_v', 't_plain'), "$method $method $method", "to $method under load");
-	sql('SET enable_seqscan = on; DELETE FROM t WHERE id >= 100000');
+	sql('DELETE FROM t WHERE id >= 100000');
 }
 check_clean($node, 'after the loads');
 

@@ -93,6 +93,14 @@ SELECT count(*) FROM pg_depend d JOIN pg_opclass o ON o.oid = d.refobjid
 	WHERE d.refclassid = 'pg_opclass'::regclass AND d.classid = 'pg_class'::regclass
 	AND d.objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'conv."T t"'::regclass);
 
+-- Names in a plan do not depend on search_path.
+CREATE FUNCTION conv.lower(text) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT 'wrong' $$;
+SET search_path = conv, pg_catalog, public;
+CALL lsm_convert('"Un''iq"');
+SHOW search_path;
+RESET search_path;
+SELECT pg_get_indexdef('conv."Un''iq"'::regclass);
+
 -- What an interrupted conversion leaves.  A complete copy is used; the way back
 -- drops it.
 CREATE TABLE conv.r (k int, CONSTRAINT r_key UNIQUE (k));
@@ -172,9 +180,12 @@ CALL lsm_convert('conv.p1_a_idx');
 CALL lsm_convert('conv.x');
 CALL lsm_convert('conv.two', 'hash');
 CALL lsm_convert(NULL);
+-- They leave no lock.
+SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'ShareUpdateExclusiveLock';
 BEGIN;
 CALL lsm_convert('conv.two');
 ROLLBACK;
+SELECT 1 \; CALL lsm_convert('conv.two');
 DO $$ BEGIN CALL lsm_convert('conv.two'); END $$;
 CREATE PROCEDURE conv.wrapper() LANGUAGE plpgsql AS $$ BEGIN COMMIT; CALL public.lsm_convert('conv.two'); END $$;
 CALL conv.wrapper();
