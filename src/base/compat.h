@@ -27,6 +27,7 @@
 #if PG_VERSION_NUM >= 180000
 #include "commands/explain_format.h"
 #include "commands/explain_state.h"
+#include "storage/aio.h"
 #endif
 #include "commands/vacuum.h"
 #include "executor/executor.h"
@@ -39,9 +40,6 @@
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "storage/lmgr.h"
-#if PG_VERSION_NUM >= 180000
-#include "storage/aio.h"
-#endif
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
@@ -361,11 +359,13 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate knows skip scans */
 #define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons can be keys of any ordered index */
 #define LSM_HAS_STATS_KINDS 1	/* cumulative statistics of extensions */
-#define LSM_SPECULATION_TAKES_ALL 1 /* ON CONFLICT works with unique indexes of any method */
+#define LSM_UNIQUE_TAKES_ALL 1	/* nothing in core demands that a unique index is a B-tree */
 #define LSM_AM_SUPPORT_PROCS 6
+#define LSM_WITHOUT_OVERLAPS(constraint) ((constraint)->without_overlaps)
 #include "access/cmptype.h"
 #else
 #define LSM_AM_SUPPORT_PROCS 5
+#define LSM_WITHOUT_OVERLAPS(constraint) false
 #endif
 
 /*

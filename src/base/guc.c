@@ -3,7 +3,7 @@
  *	  The settings of pg_lsm.
  *
  * Administrators control the settings of the background workers.  Any user can change the settings
- * of batches and of the prefetching scan.
+ * of batches, of the prefetching scan and of the default method.
  *
  * The settings pg_lsm.debug_* are for tests.  Most of them let a test reach batches, merges and
  * several levels with little data.  SHOW ALL and pg_settings leave them out.  They affect indexes
@@ -34,6 +34,12 @@ static const struct config_enum_entry prefetch_scan_values[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry default_method_values[] = {
+	{"btree", LSM_DEFAULT_BTREE, false},
+	{"lsm", LSM_DEFAULT_LSM, false},
+	{NULL, 0, false}
+};
+
 int			lsm_max_workers = 2;
 int			lsm_idle_delay_ms = 10000;
 int			lsm_merge_fanout = 16;
@@ -45,6 +51,7 @@ int			lsm_segment_blocks = 0;
 bool		lsm_batch_inserts = true;
 int			lsm_batch_entries = 0;
 int			lsm_batch_min_entries = 48;
+int			lsm_default_method = LSM_DEFAULT_BTREE;
 int			lsm_enable_prefetch_scan = LSM_PREFETCH_LSM;
 int			lsm_prefetch_depth = 0;
 bool		lsm_debug_prefetch_scan = false;
@@ -109,6 +116,11 @@ lsm_guc_define(void)
 							"Smaller batches go into the write buffer.",
 							&lsm_batch_min_entries, 48, 1, 1000000,
 							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_lsm.default_method",
+							 "Sets the method of new indexes and keys whose definition names none.",
+							 "With \"lsm\", an index or key is still a B-tree if lsm does not support it.",
+							 &lsm_default_method, LSM_DEFAULT_BTREE, default_method_values,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_lsm.enable_prefetch_scan",
 							 "Enables the planner's use of prefetching index scans.",
 							 "\"on\" means scans of lsm indexes, \"all\" means scans of B-trees too.",

@@ -111,6 +111,14 @@ typedef enum LsmPrefetchScan
 	LSM_PREFETCH_ALL			/* lsm indexes and B-trees */
 } LsmPrefetchScan;
 
+/* The method of indexes and keys whose definition names none (planner/default_method.c). */
+typedef enum LsmDefaultMethod
+{
+	LSM_DEFAULT_BTREE,
+	LSM_DEFAULT_LSM
+} LsmDefaultMethod;
+
+extern int	lsm_default_method; /* LsmDefaultMethod */
 extern int	lsm_enable_prefetch_scan;	/* LsmPrefetchScan */
 extern int	lsm_prefetch_depth;
 extern bool lsm_debug_prefetch_scan;

@@ -25,6 +25,15 @@ typedef struct LsmOptions
 
 static relopt_kind lsm_relopt_kind;
 
+static const relopt_parse_elt parameters[] = {
+	{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
+	{"filter_bits", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_bits)},
+	{"filter_prefix", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_prefix)},
+	{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
+	{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
+	{"lsm", RELOPT_TYPE_BOOL, offsetof(LsmOptions, lsm)},
+};
+
 /* Define the parameters.  Called when the library is loaded. */
 void
 lsm_options_init(void)
@@ -54,17 +63,20 @@ lsm_options_init(void)
 bytea *
 lsm_options_parse(Datum reloptions, bool validate)
 {
-	static const relopt_parse_elt table[] = {
-		{"merge_fanout", RELOPT_TYPE_INT, offsetof(LsmOptions, merge_fanout)},
-		{"filter_bits", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_bits)},
-		{"filter_prefix", RELOPT_TYPE_INT, offsetof(LsmOptions, filter_prefix)},
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(LsmOptions, fillfactor)},
-		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(LsmOptions, deduplicate_items)},
-		{"lsm", RELOPT_TYPE_BOOL, offsetof(LsmOptions, lsm)},
-	};
-
 	return (bytea *) build_reloptions(reloptions, validate, lsm_relopt_kind,
-									  sizeof(LsmOptions), table, lengthof(table));
+									  sizeof(LsmOptions), parameters, lengthof(parameters));
+}
+
+/* Is this the name of a storage parameter? */
+bool
+lsm_options_has(const char *name)
+{
+	for (int i = 0; i < lengthof(parameters); i++)
+	{
+		if (strcmp(parameters[i].optname, name) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* Returns how many runs of a level are merged into one run of the next level. */

@@ -39,7 +39,7 @@ start_executor(QueryDesc *query, int flags)
 	if (query->planstate == NULL || (flags & EXEC_FLAG_EXPLAIN_ONLY))
 		return;
 	old = MemoryContextSwitchTo(query->estate->es_query_cxt);
-#ifndef LSM_SPECULATION_TAKES_ALL
+#ifndef LSM_UNIQUE_TAKES_ALL
 	lsm_on_conflict_start(query);
 #endif
 	lsm_index_only_start(query->planstate);
@@ -54,7 +54,7 @@ start_executor(QueryDesc *query, int flags)
 static void
 run_plan(LSM_EXECUTOR_RUN_ARGS)
 {
-#ifndef LSM_SPECULATION_TAKES_ALL
+#ifndef LSM_UNIQUE_TAKES_ALL
 	ErrorContextCallback hint = {error_context_stack, lsm_on_conflict_give_hint, NULL};
 
 	if (lsm_on_conflict_may_route(query))
@@ -64,7 +64,7 @@ run_plan(LSM_EXECUTOR_RUN_ARGS)
 		previous_run(LSM_EXECUTOR_RUN_PASS);
 	else
 		standard_ExecutorRun(LSM_EXECUTOR_RUN_PASS);
-#ifndef LSM_SPECULATION_TAKES_ALL
+#ifndef LSM_UNIQUE_TAKES_ALL
 	error_context_stack = hint.previous;
 #endif
 }

@@ -3,7 +3,7 @@
  *	  The hook ProcessUtility.
  *
  * 1. The command becomes the running statement.  This writes waiting batches.
- * 2. Constraints WITH (lsm) get their access method.  Subcommands that ALTER TABLE cannot run with
+ * 2. Indexes and constraints get their access method.  Subcommands that ALTER TABLE cannot run with
  *    lsm indexes are removed from the command.
  * 3. The previous hook, or core, runs the command.  Then we do the removed work ourselves.
  */
@@ -31,16 +31,50 @@ typedef struct UtilityCall
 } UtilityCall;
 
 static void
-run_command(UtilityCall *call)
+call_next(UtilityCall *call)
 {
 	ProcessUtility_hook_type next = previous_utility ? previous_utility : standard_ProcessUtility;
+
+	next(call->statement, call->text, call->read_only_tree, call->context, call->params,
+		 call->environment, call->dest, call->completion);
+}
+
+/* The same for a command that may create foreign keys.  CREATE TABLE uses ALTER TABLE for them. */
+static void
+call_next_explained(UtilityCall *call)
+{
+#ifndef LSM_UNIQUE_TAKES_ALL
+	MemoryContext context = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		call_next(call);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		lsm_constraint_explain_error();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+#else
+	call_next(call);
+#endif
+}
+
+static void
+run_command(UtilityCall *call)
+{
 	LsmAlterTable *alter;
 
+	call->statement = lsm_default_method_prepare(call->statement, call->text,
+												 &call->read_only_tree);
 	call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
 	alter = lsm_alter_table_begin(&call->statement, &call->read_only_tree);
-	if (alter == NULL || !lsm_alter_table_is_done(call->statement))
-		next(call->statement, call->text, call->read_only_tree, call->context, call->params,
-			 call->environment, call->dest, call->completion);
+	if (!IsA(call->statement->utilityStmt, AlterTableStmt))
+		call_next(call);
+	else if (alter == NULL || !lsm_alter_table_is_done(call->statement))
+		call_next_explained(call);
 	lsm_alter_table_finish(alter);
 }
 

@@ -1,6 +1,6 @@
 /*
  * constraint.c
- *	  PRIMARY KEY and UNIQUE ... WITH (lsm): constraints with an lsm index.
+ *	  PRIMARY KEY and UNIQUE ... WITH (lsm = true): constraints with an lsm index.
  *
  * The grammar has no syntax for a constraint's access method, but the parsed constraint has a field
  * for it, which core uses.  So if a definition has the storage parameter "lsm", we set the field
@@ -8,23 +8,28 @@
  * restore creates the same constraint.  Therefore nobody may reset the parameter.  If this library
  * is not loaded, core tries to build a btree, which does not know the parameter and raises an
  * error.
+ *
+ * WITH (lsm = false) asks for a B-tree, whatever the setting pg_lsm.default_method says.  We remove
+ * the parameter, because a B-tree does not know it.
  */
 #include "postgres.h"
 
 #include "access/htup_details.h"
 #include "catalog/dependency.h"
+#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "commands/defrem.h"
+#include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "planner/planner.h"
 #include "tcop/utility.h"
 #include "utils/syscache.h"
 
-/* Returns the storage parameter "lsm", or NULL. */
-static DefElem *
-find_lsm_parameter(List *options)
+/* Returns the storage parameter "lsm" in a list of parameters, or NULL. */
+DefElem *
+lsm_constraint_parameter(List *options)
 {
 	ListCell   *cell;
 
@@ -38,53 +43,131 @@ find_lsm_parameter(List *options)
 	return NULL;
 }
 
-/* Does this constraint ask for an lsm index, and have no method yet? */
-static bool
-wants_lsm(Constraint *constraint)
+/* Returns the parameters with "lsm" added. */
+List *
+lsm_constraint_add_parameter(List *options, bool value)
 {
-	DefElem    *option;
-
-	if ((constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
-		constraint->access_method != NULL)
-		return false;
-	option = find_lsm_parameter(constraint->options);
-	return option != NULL && defGetBoolean(option);
+	return lappend(options, makeDefElem("lsm", (Node *) makeString(value ? "true" : "false"), -1));
 }
 
-/*
- * Does any constraint in a command, in the definition of a table or column, or in a list of these
- * want an lsm index?  If `set` is true, sets the access method of these constraints.
- */
-static bool
-find_lsm_constraints(Node *node, bool set)
+/* Is this a PRIMARY KEY or UNIQUE constraint that will create its index? */
+bool
+lsm_constraint_is_key(const Constraint *constraint)
 {
-	bool		found = false;
+	return (constraint->contype == CONSTR_PRIMARY || constraint->contype == CONSTR_UNIQUE) &&
+		constraint->indexname == NULL;
+}
+
+static void
+visit(Node *node, const RangeVar *table, ColumnDef *column, LsmConstraintVisitor visitor, void *arg)
+{
 	ListCell   *cell;
 
 	if (node == NULL)
-		return false;
+		return;
 	switch (nodeTag(node))
 	{
 		case T_List:
 			foreach(cell, (List *) node)
-				found |= find_lsm_constraints(lfirst(cell), set);
-			return found;
+				visit(lfirst(cell), table, column, visitor, arg);
+			break;
+		case T_CreateSchemaStmt:
+			visit((Node *) ((CreateSchemaStmt *) node)->schemaElts, NULL, NULL, visitor, arg);
+			break;
 		case T_CreateStmt:
-			return find_lsm_constraints((Node *) ((CreateStmt *) node)->tableElts, set);
+			visit((Node *) ((CreateStmt *) node)->tableElts, ((CreateStmt *) node)->relation, NULL,
+				  visitor, arg);
+			break;
 		case T_AlterTableStmt:
-			return find_lsm_constraints((Node *) ((AlterTableStmt *) node)->cmds, set);
+			visit((Node *) ((AlterTableStmt *) node)->cmds, ((AlterTableStmt *) node)->relation,
+				  NULL, visitor, arg);
+			break;
 		case T_AlterTableCmd:
-			return find_lsm_constraints(((AlterTableCmd *) node)->def, set);
+			visit(((AlterTableCmd *) node)->def, table, NULL, visitor, arg);
+			break;
 		case T_ColumnDef:
-			return find_lsm_constraints((Node *) ((ColumnDef *) node)->constraints, set);
+			visit((Node *) ((ColumnDef *) node)->constraints, table, (ColumnDef *) node, visitor,
+				  arg);
+			break;
 		case T_Constraint:
-			found = wants_lsm((Constraint *) node);
-			if (found && set)
-				((Constraint *) node)->access_method = pstrdup("lsm");
-			return found;
+			visitor((Constraint *) node, table, column, arg);
+			break;
 		default:
-			return false;
+			break;
 	}
+}
+
+/* Call a function for each constraint that a command defines. */
+void
+lsm_constraint_visit(Node *command, LsmConstraintVisitor visitor, void *arg)
+{
+	visit(command, NULL, NULL, visitor, arg);
+}
+
+/* What a key's definition says about lsm. */
+typedef enum Wish
+{
+	WISH_NONE,
+	WISH_LSM,
+	WISH_BTREE
+} Wish;
+
+static Wish
+wish_of(List *options, const char *method)
+{
+	DefElem    *option = lsm_constraint_parameter(options);
+
+	if (option == NULL || (method != NULL && strcmp(method, DEFAULT_INDEX_TYPE) != 0))
+		return WISH_NONE;
+	return defGetBoolean(option) ? WISH_LSM : WISH_BTREE;
+}
+
+/* Does this constraint have the parameter, and no method yet? */
+static void
+find_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
+{
+	if (lsm_constraint_is_key(constraint) &&
+		wish_of(constraint->options, constraint->access_method) != WISH_NONE)
+		*(bool *) arg = true;
+}
+
+/*
+ * Set the method of a constraint WITH (lsm = true).  ALTER TABLE (*arg) creates the index from the
+ * constraint, so the parameter lsm = false goes.  CREATE TABLE makes a command for the index, which
+ * we will see.
+ */
+static void
+fulfill_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
+{
+	Wish		wish = WISH_NONE;
+
+	if (lsm_constraint_is_key(constraint))
+		wish = wish_of(constraint->options, constraint->access_method);
+	if (wish == WISH_LSM)
+		constraint->access_method = pstrdup("lsm");
+	else if (wish == WISH_BTREE && *(bool *) arg)
+		constraint->options = list_delete_ptr(constraint->options,
+											  lsm_constraint_parameter(constraint->options));
+}
+
+/* Remove the parameter lsm = false from the command for the index of a key. */
+static void
+make_btree(IndexStmt *index)
+{
+	if (wish_of(index->options, index->accessMethod) == WISH_BTREE)
+		index->options = list_delete_ptr(index->options, lsm_constraint_parameter(index->options));
+}
+
+static bool
+has_wish(Node *command)
+{
+	bool		found = false;
+
+	if (IsA(command, IndexStmt))
+		return wish_of(((IndexStmt *) command)->options,
+					   ((IndexStmt *) command)->accessMethod) == WISH_BTREE;
+	lsm_constraint_visit(command, find_wish, &found);
+	return found;
 }
 
 /* Is this the lsm index of a primary key or unique constraint? */
@@ -125,7 +208,7 @@ refuse_to_reset_parameter(AlterTableStmt *statement)
 		DefElem    *option = NULL;
 
 		if (command->subtype == AT_SetRelOptions || command->subtype == AT_ResetRelOptions)
-			option = find_lsm_parameter((List *) command->def);
+			option = lsm_constraint_parameter((List *) command->def);
 		if (option == NULL || (command->subtype == AT_SetRelOptions && defGetBoolean(option)))
 			continue;
 		if (is_lsm_constraint_index(RangeVarGetRelid(statement->relation, NoLock, true)))
@@ -134,26 +217,58 @@ refuse_to_reset_parameter(AlterTableStmt *statement)
 					 errmsg("cannot take the storage parameter \"lsm\" from the index \"%s\" of a constraint",
 							statement->relation->relname),
 					 errdetail("pg_dump would write a constraint with a B-tree."),
-					 errhint("For a B-tree drop the constraint, and add it again without the parameter.")));
+					 errhint("For a B-tree drop the constraint, and add it again WITH (lsm = false).")));
 	}
 }
 
 /*
- * Set the method of constraints WITH (lsm) in a command, before core sees the command.
- * Returns the command, or a copy of it.
+ * Set the method of constraints WITH (lsm = true or false) in a command, before core sees the
+ * command.  Returns the command, or a copy of it.
  */
 PlannedStmt *
 lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree)
 {
-	if (find_lsm_constraints(statement->utilityStmt, false))
+	if (has_wish(statement->utilityStmt))
 	{
+		Node	   *command;
+		bool		is_alter;
+
 		/* The command may be in a plan cache. */
 		if (*read_only_tree)
 			statement = copyObject(statement);
 		*read_only_tree = false;
-		find_lsm_constraints(statement->utilityStmt, true);
+		command = statement->utilityStmt;
+		is_alter = IsA(command, AlterTableStmt);
+		if (IsA(command, IndexStmt))
+			make_btree((IndexStmt *) command);
+		else
+			lsm_constraint_visit(command, fulfill_wish, &is_alter);
 	}
 	if (IsA(statement->utilityStmt, AlterTableStmt))
 		refuse_to_reset_parameter((AlterTableStmt *) statement->utilityStmt);
 	return statement;
 }
+
+#ifndef LSM_UNIQUE_TAKES_ALL
+/*
+ * If core refuses a foreign key because the key it refers to is not a B-tree, say what to do.
+ *
+ * REQUIRES: called in PG_CATCH, in the memory context from before PG_TRY.
+ */
+void
+lsm_constraint_explain_error(void)
+{
+	ErrorData  *error = CopyErrorData();
+
+	if (strcmp(error->message, "only b-tree indexes are supported for foreign keys") != 0 ||
+		error->hint != NULL)
+		return;
+	FlushErrorState();
+	error->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
+	error->detail = pstrdup("The key that the foreign key refers to has an index of another method. "
+							"PostgreSQL 18 and later accept lsm indexes here.");
+	error->hint = pstrdup("Drop the key, and add it again WITH (lsm = false), which makes a B-tree "
+						  "whatever pg_lsm.default_method says.");
+	ReThrowError(error);
+}
+#endif

@@ -1,6 +1,6 @@
 /*
  * planner.h
- *	  Costs, index descriptions, EXPLAIN, and constraints WITH (lsm).
+ *	  Costs, index descriptions, EXPLAIN, and the methods of indexes and constraints.
  */
 #ifndef LSM_PLANNER_H
 #define LSM_PLANNER_H
@@ -30,7 +30,26 @@ extern void lsm_row_compare_start(PlanState *plan);
 #endif
 
 /* constraint.c */
+
+/*
+ * Called for a constraint of a command.  `column` is the column whose definition contains it, or
+ * NULL.
+ */
+typedef void (*LsmConstraintVisitor) (Constraint *constraint, const RangeVar *table,
+									  ColumnDef *column, void *arg);
+
+extern void lsm_constraint_visit(Node *command, LsmConstraintVisitor visitor, void *arg);
+extern bool lsm_constraint_is_key(const Constraint *constraint);
+extern DefElem *lsm_constraint_parameter(List *options);
+extern List *lsm_constraint_add_parameter(List *options, bool value);
 extern PlannedStmt *lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree);
+#ifndef LSM_UNIQUE_TAKES_ALL
+extern void lsm_constraint_explain_error(void);
+#endif
+
+/* default_method.c */
+extern PlannedStmt *lsm_default_method_prepare(PlannedStmt *statement, const char *text,
+											   bool *read_only_tree);
 
 /* alter_table.c */
 typedef struct LsmAlterTable LsmAlterTable;

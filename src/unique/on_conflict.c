@@ -16,7 +16,7 @@
 
 #include "base/compat.h"
 
-#ifndef LSM_SPECULATION_TAKES_ALL
+#ifndef LSM_UNIQUE_TAKES_ALL
 #include "access/nbtree.h"
 #include "catalog/index.h"
 #include "executor/executor.h"

@@ -9,7 +9,7 @@
 
 #include "executor/execdesc.h"
 
-#ifndef LSM_SPECULATION_TAKES_ALL
+#ifndef LSM_UNIQUE_TAKES_ALL
 /* on_conflict.c */
 extern void lsm_on_conflict_start(QueryDesc *query);
 extern bool lsm_on_conflict_may_route(QueryDesc *query);

@@ -15,7 +15,9 @@ WHERE conrelid = 'c2'::regclass AND contype IN ('p', 'u') ORDER BY 1;
 -- ALTER TABLE, a schema, a function that does it again and again.
 CREATE TABLE c3 (id int, v int);
 ALTER TABLE c3 ADD PRIMARY KEY (id) WITH (lsm), ADD COLUMN w int UNIQUE WITH (lsm);
-ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm = false);
+ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm = false, fillfactor = 80);
+SELECT pg_get_indexdef('c3_v'::regclass);
+ALTER TABLE c3 DROP CONSTRAINT c3_v;
 ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE NULLS NOT DISTINCT (v) INCLUDE (w) WITH (lsm);
 \d c3
 CREATE SCHEMA c_schema CREATE TABLE t (id int PRIMARY KEY WITH (lsm));

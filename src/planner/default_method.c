@@ -1,0 +1,520 @@
+/*
+ * default_method.c
+ *	  The setting pg_lsm.default_method: makes lsm the method of new indexes and keys whose
+ *	  definition names no method.
+ *
+ * CREATE INDEX: the parsed command contains "btree" if there was no USING clause, so we look for
+ * the clause in the source text.
+ *
+ * Keys in ALTER TABLE: we add the storage parameter lsm to the constraint, and constraint.c does
+ * the rest.  Keys in CREATE TABLE: core makes an index command of each key once the table exists.
+ * That command comes to our hook like any other, and by then all columns have their types.
+ *
+ * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
+ * with a command that is marked as transformed.  Both keep their method.
+ *
+ * Nothing here runs functions of users.  The only new work is a lookup of the table and of the
+ * types of its columns, with the same locks and permission checks as core.
+ */
+#include "postgres.h"
+
+#include "access/table.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "base/preload.h"
+#include "catalog/catalog.h"
+#include "catalog/index.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "commands/extension.h"
+#include "commands/tablecmds.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "parser/parse_coerce.h"
+#include "parser/parse_collate.h"
+#include "parser/parse_expr.h"
+#include "parser/parse_relation.h"
+#include "parser/parse_type.h"
+#include "parser/scanner.h"
+#include "planner/planner.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+
+/* The index or key that a command defines. */
+typedef struct Wanted
+{
+	Relation	heap;
+	List	   *alter_commands; /* of the ALTER TABLE that defines it */
+	List	   *options;
+	bool		is_unique;
+	bool		is_concurrent;
+	const char *text;			/* the source text, or NULL */
+} Wanted;
+
+/*
+ * Does the setting apply now?  The script of an extension gets what its author has tested.
+ * pg_upgrade takes over the files of the old indexes, so their methods must not change.
+ */
+static bool
+is_active(void)
+{
+	return lsm_default_method == LSM_DEFAULT_LSM && lsm_preloaded && !creating_extension &&
+		!IsBinaryUpgrade && OidIsValid(get_index_am_oid("lsm", true));
+}
+
+/* --- does the source text of CREATE INDEX have a USING clause? ----------------- */
+
+/* Does the text of an identifier start here? */
+static bool
+starts_identifier(const char *text)
+{
+	unsigned char c = (unsigned char) *text;
+
+	return isalpha(c) || c == '_' || c == '"' || IS_HIGHBIT_SET(c);
+}
+
+/*
+ * Returns the source text from the name of the index's table on, or NULL if it is not known.
+ * Other extensions may run commands that have no source text.
+ */
+static char *
+text_from_table(const IndexStmt *index, const PlannedStmt *statement, const char *text)
+{
+	int			start = index->relation->location;
+	int			end = text == NULL ? 0 : (int) strlen(text);
+
+	if (statement->stmt_location >= 0 && statement->stmt_len > 0)
+		end = Min(end, statement->stmt_location + statement->stmt_len);
+	if (start < 0 || start >= end || !starts_identifier(text + start))
+		return NULL;
+	return pnstrdup(text + start, end - start);
+}
+
+/* Is this a part of the table's name?  CREATE SCHEMA adds a schema that the text may not have. */
+static bool
+is_part_of_name(const RangeVar *table, const char *part)
+{
+	return strcmp(table->relname, part) == 0 ||
+		(table->schemaname != NULL && strcmp(table->schemaname, part) == 0) ||
+		(table->catalogname != NULL && strcmp(table->catalogname, part) == 0);
+}
+
+/*
+ * Does the command name its method?  After the table's name comes USING, or the parenthesis of the
+ * columns.  ONLY (name) has a parenthesis of its own.  If in doubt, the method counts as named.
+ */
+static bool
+names_method(const IndexStmt *index, const PlannedStmt *statement, const char *text)
+{
+	char	   *from_table = text_from_table(index, statement, text);
+	int			using = ScanKeywordTokens[ScanKeywordLookup("using", &ScanKeywords)];
+	core_yy_extra_type extra;
+	core_yyscan_t scanner;
+	core_YYSTYPE value;
+	int			location;
+	int			token;
+	bool		is_escaped;
+
+	if (from_table == NULL)
+		return true;
+	is_escaped = pg_strncasecmp(from_table, "U&\"", 3) == 0;
+	scanner = scanner_init(from_table, &extra, &ScanKeywords, ScanKeywordTokens);
+	token = core_yylex(&value, &location, scanner);
+	if (token != 0 && (is_escaped || is_part_of_name(index->relation, value.str)))
+	{
+		do
+			token = core_yylex(&value, &location, scanner);
+		while (token != 0 && token != ';' && token != '(' && token != using);
+	}
+	scanner_finish(scanner);
+	return token != '(';
+}
+
+/* --- can the index be an lsm index? -------------------------------------------- */
+
+/* Returns why an index on this table is to be a B-tree, or NULL. */
+static const char *
+check_table(const Wanted *wanted)
+{
+	Form_pg_class form = wanted->heap->rd_rel;
+
+	if (form->relkind != RELKIND_RELATION && form->relkind != RELKIND_PARTITIONED_TABLE &&
+		form->relkind != RELKIND_MATVIEW)
+		return "The table is of another kind.";
+	if (form->relpersistence == RELPERSISTENCE_TEMP)
+		return "The table is temporary.";
+	if (IsSystemRelation(wanted->heap))
+		return "The table is a system catalog.";
+#ifndef LSM_UNIQUE_TAKES_ALL
+	if (wanted->is_unique && (form->relkind != RELKIND_RELATION || form->relispartition))
+		return "Before PostgreSQL 18, unique indexes of partitioned tables, of their partitions and of materialized views need B-trees.";
+#endif
+	return NULL;
+}
+
+static const char *
+check_options(const Wanted *wanted)
+{
+	ListCell   *cell;
+
+	foreach(cell, wanted->options)
+	{
+		DefElem    *option = lfirst_node(DefElem, cell);
+
+		if (option->defnamespace != NULL || !lsm_options_has(option->defname))
+			return "An lsm index does not have one of the storage parameters.";
+	}
+	return NULL;
+}
+
+/*
+ * Returns why a column of this type cannot be in an lsm index, or NULL.  Both methods must use the
+ * operators of the same type.  For example, citext has a class for btree, but without one of its
+ * own for lsm it would be indexed as text.
+ */
+static const char *
+check_type(Oid type, List *class_name)
+{
+	Oid			method = get_index_am_oid("lsm", true);
+	Oid			lsm_class;
+	Oid			btree_class;
+
+	if (!OidIsValid(type))
+		return "The type of a column is not known.";
+	if (class_name != NIL)
+	{
+		lsm_class = get_opclass_oid(method, class_name, true);
+		btree_class = get_opclass_oid(BTREE_AM_OID, class_name, true);
+	}
+	else
+	{
+		lsm_class = GetDefaultOpClass(type, method);
+		btree_class = GetDefaultOpClass(type, BTREE_AM_OID);
+	}
+	if (!OidIsValid(lsm_class) ||
+		(OidIsValid(btree_class) &&
+		 get_opclass_input_type(lsm_class) != get_opclass_input_type(btree_class)) ||
+		!IsBinaryCoercible(type, get_opclass_input_type(lsm_class)))
+		return "The type of a column has no such operator class for lsm.";
+	return NULL;
+}
+
+/* Returns the type of a column whose definition is part of the command. */
+static Oid
+type_of_definition(const ColumnDef *column)
+{
+	static const struct
+	{
+		const char *name;
+		Oid			type;
+	}			serials[] = {
+		{"smallserial", INT2OID}, {"serial2", INT2OID}, {"serial", INT4OID},
+		{"serial4", INT4OID}, {"bigserial", INT8OID}, {"serial8", INT8OID}
+	};
+	Type		tuple;
+	Oid			type;
+
+	if (column->typeName == NULL)
+		return InvalidOid;
+	if (list_length(column->typeName->names) == 1 && !column->typeName->pct_type)
+	{
+		for (int i = 0; i < lengthof(serials); i++)
+		{
+			if (strcmp(strVal(linitial(column->typeName->names)), serials[i].name) == 0)
+				return serials[i].type;
+		}
+	}
+	tuple = LookupTypeName(NULL, column->typeName, NULL, true);
+	if (tuple == NULL)
+		return InvalidOid;
+	type = typeTypeId(tuple);
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+/* Returns the type that a column will have after the command, or InvalidOid if there is none. */
+static Oid
+type_of_column(const Wanted *wanted, const char *name)
+{
+	ListCell   *cell;
+	AttrNumber	number;
+
+	foreach(cell, wanted->alter_commands)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if (command->subtype == AT_AddColumn &&
+			strcmp(((ColumnDef *) command->def)->colname, name) == 0)
+			return type_of_definition((ColumnDef *) command->def);
+		if (command->subtype == AT_AlterColumnType && strcmp(command->name, name) == 0)
+			return type_of_definition((ColumnDef *) command->def);
+	}
+	number = get_attnum(RelationGetRelid(wanted->heap), name);
+	return number == InvalidAttrNumber ? InvalidOid :
+		get_atttype(RelationGetRelid(wanted->heap), number);
+}
+
+/* Returns the type of an indexed expression.  Raises the errors that core would raise next. */
+static Oid
+type_of_expression(const Wanted *wanted, Node *expression)
+{
+	ParseState *state = make_parsestate(NULL);
+	ParseNamespaceItem *item;
+	Oid			type;
+
+	state->p_sourcetext = wanted->text;
+	item = addRangeTableEntryForRelation(state, wanted->heap, AccessShareLock, NULL, false, true);
+	addNSItemToQuery(state, item, false, true, true);
+	expression = transformExpr(state, copyObject(expression), EXPR_KIND_INDEX_EXPRESSION);
+	assign_expr_collations(state, expression);
+	type = exprType(expression);
+	free_parsestate(state);
+	return type;
+}
+
+static const char *
+check_element(const Wanted *wanted, const IndexElem *element)
+{
+	if (element->opclassopts != NIL)
+		return "An operator class has parameters.";
+	return check_type(element->name != NULL ? type_of_column(wanted, element->name) :
+					  type_of_expression(wanted, element->expr), element->opclass);
+}
+
+/* --- CREATE INDEX, and the indexes of CREATE TABLE's keys ----------------------- */
+
+static void
+report_btree(Relation heap, const char *reason)
+{
+	ereport(DEBUG1,
+			(errmsg_internal("an index of table \"%s\" is a B-tree although pg_lsm.default_method is lsm",
+							 RelationGetRelationName(heap)),
+			 errdetail_internal("%s", reason)));
+}
+
+static const char *
+check_index(const Wanted *wanted, const IndexStmt *index)
+{
+	const char *reason = check_table(wanted);
+	ListCell   *cell;
+
+	if (reason == NULL)
+		reason = check_options(wanted);
+	foreach(cell, index->indexParams)
+	{
+		if (reason == NULL)
+			reason = check_element(wanted, lfirst_node(IndexElem, cell));
+	}
+	return reason;
+}
+
+/*
+ * Make it an lsm index if possible.  Takes the lock on the table that core takes, so that the table
+ * does not change in between.
+ */
+static void
+choose_for_index(IndexStmt *index, const char *text)
+{
+	LOCKMODE	mode = index->concurrent ? ShareUpdateExclusiveLock : ShareLock;
+	Oid			table = RangeVarGetRelidExtended(index->relation, mode, RVR_MISSING_OK,
+												 RangeVarCallbackOwnsRelation, NULL);
+	Wanted		wanted = {.options = index->options,.is_unique = index->unique,.text = text};
+	const char *reason;
+
+	if (!OidIsValid(table))
+		return;
+	wanted.heap = relation_open(table, NoLock);
+	reason = check_index(&wanted, index);
+	if (reason != NULL)
+		report_btree(wanted.heap, reason);
+	else
+	{
+		index->accessMethod = pstrdup("lsm");
+		if (index->isconstraint)
+			index->options = lsm_constraint_add_parameter(index->options, true);
+	}
+	relation_close(wanted.heap, NoLock);
+}
+
+/* Does this index command leave the method to us?  Keys have no USING clause. */
+static bool
+leaves_method(const IndexStmt *index, const PlannedStmt *statement, const char *text)
+{
+	if (index->transformed || index->excludeOpNames != NIL ||
+		strcmp(index->accessMethod, DEFAULT_INDEX_TYPE) != 0 ||
+		lsm_constraint_parameter(index->options) != NULL)
+		return false;
+	return index->isconstraint || !names_method(index, statement, text);
+}
+
+/* --- ALTER TABLE ----------------------------------------------------------------- */
+
+/* Does this constraint leave the method of its index to us? */
+static bool
+is_undecided_key(const Constraint *constraint)
+{
+	return lsm_constraint_is_key(constraint) && constraint->access_method == NULL &&
+		!LSM_WITHOUT_OVERLAPS(constraint) && lsm_constraint_parameter(constraint->options) == NULL;
+}
+
+static void
+find_undecided_key(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
+{
+	if (is_undecided_key(constraint))
+		*(bool *) arg = true;
+}
+
+/* Make the key an lsm key if possible. */
+static void
+choose_for_key(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
+{
+	Wanted		wanted = *(Wanted *) arg;
+	const char *reason;
+	ListCell   *cell;
+
+	if (!is_undecided_key(constraint))
+		return;
+	wanted.options = constraint->options;
+	reason = check_table(&wanted);
+	if (reason == NULL)
+		reason = check_options(&wanted);
+	if (reason == NULL && column != NULL)
+		reason = check_type(type_of_definition(column), NIL);
+	foreach(cell, constraint->keys)
+	{
+		if (reason == NULL)
+			reason = check_type(type_of_column(&wanted, strVal(lfirst(cell))), NIL);
+	}
+	if (reason != NULL)
+		report_btree(wanted.heap, reason);
+	else
+		constraint->options = lsm_constraint_add_parameter(constraint->options, true);
+}
+
+static void
+choose_for_keys(AlterTableStmt *command)
+{
+	/* AlterTableLookupRelation checks that the user owns the table. */
+	Oid			table = AlterTableLookupRelation(command, AlterTableGetLockLevel(command->cmds));
+	Wanted		wanted = {.alter_commands = command->cmds,.is_unique = true};
+
+	if (!OidIsValid(table))
+		return;
+	wanted.heap = relation_open(table, NoLock);
+	lsm_constraint_visit((Node *) command, choose_for_key, &wanted);
+	relation_close(wanted.heap, NoLock);
+}
+
+/* --- foreign keys in the same command, before 18 -------------------------------- */
+
+#ifndef LSM_UNIQUE_TAKES_ALL
+static void
+collect_foreign_key(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
+{
+	List	  **foreign_keys = arg;
+
+	if (constraint->contype == CONSTR_FOREIGN)
+		*foreign_keys = lappend(*foreign_keys, constraint);
+}
+
+/* Could these be names of the same table? */
+static bool
+may_be_same_table(const RangeVar *a, const RangeVar *b)
+{
+	return strcmp(a->relname, b->relname) == 0 &&
+		(a->schemaname == NULL || b->schemaname == NULL ||
+		 strcmp(a->schemaname, b->schemaname) == 0);
+}
+
+static bool
+refers_to_key(const Constraint *foreign_key, const Constraint *key, List *columns)
+{
+	if (foreign_key->pk_attrs == NIL)
+		return key->contype == CONSTR_PRIMARY;
+	return list_length(foreign_key->pk_attrs) == list_length(columns) &&
+		list_difference(columns, foreign_key->pk_attrs) == NIL;
+}
+
+/* Let a key be a B-tree if a foreign key of the same command refers to it. */
+static void
+keep_btree_for_foreign_keys(Constraint *constraint, const RangeVar *table, ColumnDef *column,
+							void *arg)
+{
+	List	   *columns = column != NULL ? list_make1(makeString(column->colname)) :
+		constraint->keys;
+	ListCell   *cell;
+
+	if (!is_undecided_key(constraint))
+		return;
+	foreach(cell, *(List **) arg)
+	{
+		Constraint *foreign_key = lfirst_node(Constraint, cell);
+
+		if (may_be_same_table(foreign_key->pktable, table) &&
+			refers_to_key(foreign_key, constraint, columns))
+		{
+			constraint->options = lsm_constraint_add_parameter(constraint->options, false);
+			return;
+		}
+	}
+}
+#endif
+
+static void
+heed_foreign_keys(Node *command)
+{
+#ifndef LSM_UNIQUE_TAKES_ALL
+	List	   *foreign_keys = NIL;
+
+	lsm_constraint_visit(command, collect_foreign_key, &foreign_keys);
+	lsm_constraint_visit(command, keep_btree_for_foreign_keys, &foreign_keys);
+#endif
+}
+
+/* --- the command ------------------------------------------------------------------ */
+
+/* Could the command define an index or a key whose method we choose? */
+static bool
+is_affected(PlannedStmt *statement, const char *text)
+{
+	Node	   *command = statement->utilityStmt;
+	bool		found = false;
+
+	if (IsA(command, IndexStmt))
+		return leaves_method((IndexStmt *) command, statement, text);
+	if (IsA(command, AlterTableStmt) && ((AlterTableStmt *) command)->objtype != OBJECT_TABLE)
+		return false;
+	lsm_constraint_visit(command, find_undecided_key, &found);
+	return found;
+}
+
+/*
+ * Apply the setting to a command, before core sees the command.  Returns the command, or a copy of
+ * it.
+ */
+PlannedStmt *
+lsm_default_method_prepare(PlannedStmt *statement, const char *text, bool *read_only_tree)
+{
+	Node	   *command = statement->utilityStmt;
+
+	/* A command that ends an aborted transaction must not look at catalogs. */
+	if (!(IsA(command, IndexStmt) || IsA(command, CreateStmt) || IsA(command, AlterTableStmt) ||
+		  IsA(command, CreateSchemaStmt)) ||
+		!is_active() || !is_affected(statement, text))
+		return statement;
+	/* The command may be in a plan cache. */
+	if (*read_only_tree)
+		statement = copyObject(statement);
+	*read_only_tree = false;
+	command = statement->utilityStmt;
+	if (IsA(command, IndexStmt))
+		choose_for_index((IndexStmt *) command, text);
+	else
+		heed_foreign_keys(command);
+	if (IsA(command, AlterTableStmt))
+		choose_for_keys((AlterTableStmt *) command);
+	return statement;
+}
