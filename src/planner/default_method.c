@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "access/table.h"
 #include "base/limits.h"
 #include "base/options.h"
@@ -27,6 +28,8 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "commands/tablecmds.h"
@@ -39,6 +42,7 @@
 #include "parser/parse_type.h"
 #include "parser/scanner.h"
 #include "planner/planner.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
@@ -150,7 +154,7 @@ check_table(const Wanted *wanted)
 		return "The table is a system catalog.";
 #ifndef LSM_UNIQUE_TAKES_ALL
 	if (wanted->is_unique && (form->relkind != RELKIND_RELATION || form->relispartition))
-		return "Before PostgreSQL 18, unique indexes of partitioned tables, of their partitions and of materialized views need B-trees.";
+		return "Before PostgreSQL 18, a unique index of such a table needs a B-tree.";
 #endif
 	return NULL;
 }
@@ -284,6 +288,87 @@ check_element(const Wanted *wanted, const IndexElem *element)
 					  type_of_expression(wanted, element->expr), element->opclass);
 }
 
+/* --- keys that parents have, too ------------------------------------------------- */
+
+static Oid
+method_of(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Oid			method = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+		ReleaseSysCache(tuple);
+	}
+	return method;
+}
+
+/* Is this a unique B-tree on exactly these columns? */
+static bool
+is_btree_key(Form_pg_index index, const List *columns)
+{
+	bool		found = index->indisunique && index->indnkeyatts == list_length(columns);
+
+	for (int i = 0; found && i < index->indnkeyatts; i++)
+	{
+		char	   *name = get_attname(index->indrelid, index->indkey.values[i], true);
+
+		found = name != NULL && list_member(columns, makeString(name));
+	}
+	return found && method_of(index->indexrelid) == BTREE_AM_OID;
+}
+
+/*
+ * Does the table have a B-tree key on these columns?  Reads the catalog only, because the caller
+ * has locked a child, and the table's lock would have to come first.
+ */
+static bool
+has_btree_key(Oid table, const List *columns)
+{
+	Relation	indexes = table_open(IndexRelationId, AccessShareLock);
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	ScanKeyInit(&key, Anum_pg_index_indrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(indexes, IndexIndrelidIndexId, true, NULL, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = is_btree_key((Form_pg_index) GETSTRUCT(tuple), columns);
+	systable_endscan(scan);
+	table_close(indexes, AccessShareLock);
+	return found;
+}
+
+/*
+ * A key that copies a B-tree key of an inheritance parent is a B-tree.  TimescaleDB adds a
+ * hypertable's keys to each new chunk with ALTER TABLE, and looks there for an index of the same
+ * method.
+ */
+static const char *
+check_parents(const Wanted *wanted, const List *columns)
+{
+	Relation	inherits;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+	bool		found = false;
+
+	if (wanted->heap->rd_rel->relispartition || !has_superclass(RelationGetRelid(wanted->heap)))
+		return NULL;
+	inherits = table_open(InheritsRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(RelationGetRelid(wanted->heap)));
+	scan = systable_beginscan(inherits, InheritsRelidSeqnoIndexId, true, NULL, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = has_btree_key(((Form_pg_inherits) GETSTRUCT(tuple))->inhparent, columns);
+	systable_endscan(scan);
+	table_close(inherits, AccessShareLock);
+	return found ? "A parent has the same key with a B-tree." : NULL;
+}
+
 /* --- CREATE INDEX, and the indexes of CREATE TABLE's keys ----------------------- */
 
 static void
@@ -299,15 +384,22 @@ static const char *
 check_index(const Wanted *wanted, const IndexStmt *index)
 {
 	const char *reason = check_table(wanted);
+	List	   *columns = NIL;
 	ListCell   *cell;
 
 	if (reason == NULL)
 		reason = check_options(wanted);
 	foreach(cell, index->indexParams)
 	{
+		IndexElem  *element = lfirst_node(IndexElem, cell);
+
 		if (reason == NULL)
-			reason = check_element(wanted, lfirst_node(IndexElem, cell));
+			reason = check_element(wanted, element);
+		if (element->name != NULL)
+			columns = lappend(columns, makeString(element->name));
 	}
+	if (reason == NULL && index->isconstraint)
+		reason = check_parents(wanted, columns);
 	return reason;
 }
 
@@ -360,6 +452,13 @@ is_undecided_key(const Constraint *constraint)
 		!LSM_WITHOUT_OVERLAPS(constraint) && lsm_constraint_parameter(constraint->options) == NULL;
 }
 
+/* Returns the names of a key's columns. */
+static List *
+columns_of(const Constraint *constraint, const ColumnDef *column)
+{
+	return column != NULL ? list_make1(makeString(column->colname)) : constraint->keys;
+}
+
 static void
 find_undecided_key(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
 {
@@ -388,6 +487,8 @@ choose_for_key(Constraint *constraint, const RangeVar *table, ColumnDef *column,
 		if (reason == NULL)
 			reason = check_type(type_of_column(&wanted, strVal(lfirst(cell))), NIL);
 	}
+	if (reason == NULL)
+		reason = check_parents(&wanted, columns_of(constraint, column));
 	if (reason != NULL)
 		report_btree(wanted.heap, reason);
 	else
@@ -443,8 +544,7 @@ static void
 keep_btree_for_foreign_keys(Constraint *constraint, const RangeVar *table, ColumnDef *column,
 							void *arg)
 {
-	List	   *columns = column != NULL ? list_make1(makeString(column->colname)) :
-		constraint->keys;
+	List	   *columns = columns_of(constraint, column);
 	ListCell   *cell;
 
 	if (!is_undecided_key(constraint))

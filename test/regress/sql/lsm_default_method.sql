@@ -39,10 +39,12 @@ CREATE INDEX ON d_nothing (a);
 CREATE INDEX ON pg_am (amname);
 CREATE TABLE d_error (p point PRIMARY KEY);
 -- What lsm has no class for is a B-tree: here a type whose class exists for btree only.
+SET client_min_messages = warning;
 CREATE TYPE d_text;
 CREATE FUNCTION d_in(cstring) RETURNS d_text LANGUAGE internal IMMUTABLE STRICT AS 'textin';
 CREATE FUNCTION d_out(d_text) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
 CREATE TYPE d_text (INPUT = d_in, OUTPUT = d_out, LIKE = text);
+RESET client_min_messages;
 CREATE CAST (d_text AS text) WITHOUT FUNCTION AS IMPLICIT;
 CREATE FUNCTION d_lt(d_text, d_text) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1::text COLLATE "C" < $2::text $$;
 CREATE FUNCTION d_eq(d_text, d_text) RETURNS bool LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1::text COLLATE "C" = $2::text $$;
@@ -111,6 +113,13 @@ CREATE TABLE d_h1 PARTITION OF d_h FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 SELECT bool_and(method = d_unsuited()) AS as_documented FROM unnest('{d_h,d_h1}'::text[]) relname, d_methods(relname);
 INSERT INTO d_h VALUES (1, 1);
 INSERT INTO d_h VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING *;
+-- Children of inheritance take the B-tree of a parent's key. TimescaleDB needs that.
+CREATE TABLE d_parent (a int, b int, c int UNIQUE, PRIMARY KEY (a, b) WITH (lsm = false));
+CREATE TABLE d_child (d int, PRIMARY KEY (b, a), UNIQUE (a)) INHERITS (d_parent);
+CREATE TABLE d_child2 () INHERITS (d_parent);
+ALTER TABLE d_child2 ADD PRIMARY KEY (a, b), ADD UNIQUE (c);
+SELECT relname, index, method FROM unnest('{d_child,d_child2}'::text[]) relname, d_methods(relname);
+DROP TABLE d_child, d_child2, d_parent;
 -- Materialized views.
 CREATE MATERIALIZED VIEW d_m AS SELECT id, a FROM d1;
 CREATE INDEX d_m_a ON d_m (a);
@@ -167,7 +176,9 @@ EXCEPTION WHEN feature_not_supported THEN
 END $$;
 SELECT d_hint('CREATE TABLE d_ref (id int REFERENCES d_key)'), d_hint('ALTER TABLE d1 ADD FOREIGN KEY (a) REFERENCES d_key'),
   d_hint('ALTER TABLE d1 ADD COLUMN fk int REFERENCES d_key');
+SET client_min_messages = warning;
 ALTER TABLE d_key DROP CONSTRAINT d_key_pkey CASCADE, ADD PRIMARY KEY (id) WITH (lsm = false);
+RESET client_min_messages;
 SELECT * FROM d_methods('d_key');
 CREATE TABLE d_ref2 (id int REFERENCES d_key);
 -- Functions, DO, EXECUTE, cached plans.
