@@ -345,7 +345,7 @@ check_clean($node, 'after the debt');
 sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
 is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
 my $of_context = sub { return sql(qq{SELECT name FROM pg_settings WHERE name LIKE 'pg\\_lsm.%' AND context = '$_[0]' ORDER BY name COLLATE "C"}) };
-is($of_context->('user'), join("\n", map { "pg_lsm.$_" } qw(batch_inserts enable_prefetch_scan prefetch_depth)),
+is($of_context->('user'), join("\n", map { "pg_lsm.$_" } qw(batch_inserts default_method enable_prefetch_scan prefetch_depth)),
 	'what everybody may set');
 is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'what is for the whole server');
 is($of_context->('superuser'), '', 'the settings for tests are not shown');
@@ -386,6 +386,7 @@ is(sql($rows), $want, 'the B-tree gives the same');
 like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/using events_lsm/, 'and is used');
 is(sql("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = 'events_lsm'::regclass"), 'btree', 'it is one');
 sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
+like(sql(statements('left')), qr/^e\|e_k\|e_k$/m, 'a query finds what is left');
 fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
 	DROP TABLE unlogged; DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
