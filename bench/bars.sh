@@ -9,7 +9,9 @@
 #   bench/bars.sh [option]...               bench/bars.sh --help lists them; bench/README.md explains the bars
 #
 # Options of this script, besides those:
-#   --pg-config PATH   the PostgreSQL to use (otherwise PG_CONFIG, the one in PATH, or the newest one)
+#   --pg MAJOR         the version of PostgreSQL (default 18). If it is not installed, and you are root, the benchmark runs
+#                      in a chroot of a Debian release that has it. The first run makes the chroot.
+#   --pg-config PATH   the PostgreSQL to use, whatever its version (otherwise PG_CONFIG)
 #   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
 #                      pg_lsm built from this tree
 #   --no-install       do not install missing packages
@@ -22,6 +24,8 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
 . "$TREE/tools/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
+. "$TREE/tools/chroot.sh"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
@@ -37,7 +41,7 @@ parse_options()
 		fi
 		case $1 in
 			-h | --help)
-				sed -n '3,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+				sed -n '3,21s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 				exec "${PYTHON_MODULE[@]}" suite.bars --help
 				;;
 			*) BARS_ARGS+=("$1") ;;
@@ -52,10 +56,10 @@ main()
 	trap clean_up EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM HUP
+	choose_postgres "$@"
 	if [ -n "$INSTALL" ]; then
-		PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
+		PG_CONFIG=$PG_CONFIG "$TREE/tools/install_deps.sh" bench || exit 1
 	fi
-	require_postgres
 	choose_server_user
 	make_work pg_lsm-bench
 	say "Building"

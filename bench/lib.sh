@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# What bars.sh and run.sh share. To be sourced behind tools/lib.sh.
+# What bars.sh and run.sh share. To be sourced behind tools/lib.sh and tools/chroot.sh.
 
 # Debian's own Python: matplotlib is installed for that one, and another may come first in PATH.
 # shellcheck disable=SC2034
@@ -10,11 +10,16 @@ PYTHON=/usr/bin/python3
 # shellcheck disable=SC2034,SC2154
 PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 
+# The version that most new users install.
+PG_DEFAULT=18
+
 # What the options set that both have.
-# shellcheck disable=SC2034
 INSTALL=1
-# shellcheck disable=SC2034
 INSTALLED=
+PG_WANTED=
+# The program that runs, and whether it is one in a chroot.
+CHILD=
+IN_CHROOT=
 
 # parse_server_option ARGUMENT...: if an option that both have comes first, sets what it says and PARSED, the number of
 # arguments that it takes. Status 1: it is another one.
@@ -22,6 +27,8 @@ parse_server_option()
 {
 	PARSED=1
 	case $1 in
+		--pg) [ $# -ge 2 ] || die "--pg needs a value"; PG_WANTED=$2; PARSED=2 ;;
+		--pg=*) PG_WANTED=${1#*=} ;;
 		--pg-config) [ $# -ge 2 ] || die "--pg-config needs a value"; PG_CONFIG=$2; PARSED=2 ;;
 		--pg-config=*) PG_CONFIG=${1#*=} ;;
 		--installed) INSTALLED=1 ;;
@@ -60,6 +67,92 @@ source_commit()
 	echo "$commit"
 }
 
+# choose_postgres ARGUMENT...: sets PG_CONFIG to the server of the version that is asked for. If this machine lacks the
+# version, runs this script once more, with these arguments, in a chroot that has it, and exits with its status.
+choose_postgres()
+{
+	[ -z "$PG_WANTED" ] || [[ $PG_WANTED =~ ^[0-9]+$ && $PG_WANTED -ge $LSM_PG_MIN && $PG_WANTED -le $LSM_PG_MAX ]] ||
+		die "pg_lsm supports PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX, not \"$PG_WANTED\""
+	if [ -n "${PG_CONFIG:-}" ]; then
+		find_postgres || die "found no PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX with its development files at $PG_CONFIG"
+		[ "${PG_WANTED:-$PG_MAJOR}" = "$PG_MAJOR" ] ||
+			die "$PG_CONFIG has version $PG_MAJOR, not $PG_WANTED" "Leave out --pg-config and PG_CONFIG, or --pg."
+		return
+	fi
+	PG_WANTED=${PG_WANTED:-$PG_DEFAULT}
+	find_postgres "$PG_WANTED" && return
+	need_chroot
+	share_folders
+	# It has no git, and other options may come behind those that it sets.
+	chroot_command "$CHROOT_CACHE/$RELEASE" env -C "$PWD" TMPDIR="${TMPDIR:-/tmp}" \
+		"$HERE/$(basename "$0")" --pg "$PG_WANTED" "$@" --commit "$(source_commit)"
+	IN_CHROOT=1
+	# In the background of a shell without job control, the script could not catch SIGINT.
+	set -m
+	run_interruptible "${CHROOT[@]}" </dev/null
+	exit
+}
+
+# Makes sure that there is a chroot with PG_WANTED. Sets RELEASE.
+need_chroot()
+{
+	local installed log
+
+	installed=$(find_postgres && echo "Or measure the installed version: --pg $PG_MAJOR.")
+	RELEASE=$(chroot_release "$PG_WANTED") ||
+		die "PostgreSQL $PG_WANTED is not installed, and no Debian release has it" ${installed:+"$installed"}
+	[ "$(id -u)" -eq 0 ] || die "PostgreSQL $PG_WANTED is not installed, and a chroot with it needs root" \
+		"Run this as root, or install postgresql-$PG_WANTED and postgresql-server-dev-$PG_WANTED." ${installed:+"$installed"}
+	[ -z "$INSTALLED" ] || die "PostgreSQL $PG_WANTED is not installed, as --installed wants it" ${installed:+"$installed"}
+	if [ ! -e "$CHROOT_CACHE/$RELEASE/ready" ]; then
+		[ -n "$INSTALL" ] || die "there is no chroot with PostgreSQL $PG_WANTED, and --no-install forbids to make it" \
+			${installed:+"$installed"}
+		need_debootstrap
+		say "Making a chroot with PostgreSQL $PG_WANTED in $CHROOT_CACHE/$RELEASE"
+		log=$(mktemp)
+		if ! prepare_chroot "$RELEASE" </dev/null >"$log" 2>&1; then
+			tail -n 20 "$log" >&2
+			rm -f "$log"
+			die "could not make the chroot" "The end of the output is above. Is the network there?"
+		fi
+		rm -f "$log"
+	fi
+	[ -e "$CHROOT_CACHE/$RELEASE/usr/lib/postgresql/$PG_WANTED" ] ||
+		die "the chroot in $CHROOT_CACHE/$RELEASE has no PostgreSQL $PG_WANTED" "Delete the folder to make it anew."
+}
+
+# Lets the chroot see all folders of this machine but those of the system, so that paths mean the same in it. /sys has the
+# control groups. Folders that we need are shared even if they are some way below the system's.
+share_folders()
+{
+	local folder system='^/(bin|boot|dev|etc|lib[^/]*|proc|run|sbin|usr|var)(/|$)'
+
+	CHROOT_FOLDERS=()
+	for folder in /*; do
+		[ ! -d "$folder" ] || [[ $folder =~ $system ]] || CHROOT_FOLDERS+=("$folder")
+	done
+	for folder in "$TREE" "$PWD" "${TMPDIR:-/tmp}"; do
+		case $folder in
+			/var/tmp | /usr/*/* | /var/*/*) CHROOT_FOLDERS+=("$folder") ;;
+			*)
+				[ "$folder" != / ] && [[ ! $folder =~ $system ]] ||
+					die "the benchmark cannot use $folder in a chroot, which has a folder of its own there" \
+						"Keep the sources, the current folder and TMPDIR in /home, /root or /tmp, for example."
+				;;
+		esac
+	done
+}
+
+# signal_child SIGNAL: sends a signal to the program, or to the first process in its namespace.
+signal_child()
+{
+	local target=$CHILD
+
+	[ -z "$IN_CHROOT" ] || read -r target 2>/dev/null <"/proc/$CHILD/task/$CHILD/children"
+	# shellcheck disable=SC2086
+	kill "-$1" $target 2>/dev/null
+}
+
 # Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
 # it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
 run_interruptible()
@@ -68,8 +161,8 @@ run_interruptible()
 
 	"$@" &
 	CHILD=$!
-	trap 'kill -INT $CHILD 2>/dev/null' INT
-	trap 'kill -TERM $CHILD 2>/dev/null' TERM HUP
+	trap 'signal_child INT' INT
+	trap 'signal_child TERM' TERM HUP
 	while true; do
 		wait $CHILD
 		status=$?

@@ -138,23 +138,25 @@ pg_usable()
 	[ -e "$("$1" --pgxs)" ] && [ -x "$("$1" --bindir)/postgres" ] && [ -e "$("$1" --includedir-server)/postgres.h" ]
 }
 
-# Finds the PostgreSQL to use: $PG_CONFIG, else the one in PATH, else the newest one in Debian's folders. Sets PG_CONFIG
-# and PG_MAJOR. Returns 1 if there is none.
+# find_postgres [MAJOR]: finds the PostgreSQL to use: $PG_CONFIG, else the one in PATH, else the newest one in Debian's
+# folders. With MAJOR, only one of this version. Sets PG_CONFIG and PG_MAJOR. Returns 1 if there is none.
 # shellcheck disable=SC2034
 find_postgres()
 {
-	local candidate
+	local candidate wanted=${1:-}
 
 	if [ -n "${PG_CONFIG:-}" ]; then
 		pg_usable "$PG_CONFIG" || return 1
 		PG_MAJOR=$(pg_major "$PG_CONFIG")
-		return 0
+		[ "${wanted:-$PG_MAJOR}" = "$PG_MAJOR" ]
+		return
 	fi
 	for candidate in "$(command -v pg_config 2>/dev/null)" \
 		$(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config /usr/local/pgsql/bin/pg_config | sort -rV); do
 		if [ -x "$candidate" ] && pg_usable "$candidate"; then
-			PG_CONFIG=$candidate
 			PG_MAJOR=$(pg_major "$candidate")
+			[ "${wanted:-$PG_MAJOR}" = "$PG_MAJOR" ] || continue
+			PG_CONFIG=$candidate
 			return 0
 		fi
 	done

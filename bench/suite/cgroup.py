@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import time
 
 from . import BenchError
@@ -31,12 +32,11 @@ class ControlGroup:
                                  "Run this as root, or without the limit (--memory 0)." % error)
 
     def _make(self, limit):
-        name = "pg_lsm_bench_%d" % os.getpid()
+        # Not the process id: a chroot has numbers of its own.
+        prefix = "pg_lsm_bench_"
         if os.path.isdir("/sys/fs/cgroup/memory"):
             self.version = 1
-            path = os.path.join("/sys/fs/cgroup/memory", name)
-            os.mkdir(path)
-            self.path = path
+            self.path = path = tempfile.mkdtemp(prefix=prefix, dir="/sys/fs/cgroup/memory")
             self._write("memory.limit_in_bytes", str(limit))
             if os.path.exists(os.path.join(path, "memory.memsw.limit_in_bytes")):
                 self._write("memory.memsw.limit_in_bytes", str(limit))
@@ -45,9 +45,7 @@ class ControlGroup:
             root = "/sys/fs/cgroup"
             with open(os.path.join(root, "cgroup.subtree_control"), "w") as control:
                 control.write("+memory")
-            path = os.path.join(root, name)
-            os.mkdir(path)
-            self.path = path
+            self.path = path = tempfile.mkdtemp(prefix=prefix, dir=root)
             self._write("memory.max", str(limit))
             if os.path.exists(os.path.join(path, "memory.swap.max")):
                 self._write("memory.swap.max", "0")

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -65,6 +66,32 @@ def start(command, environment):
     # A shell that is started with SIGINT ignored, as in the background of another one, cannot catch it.
     return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+
+
+def major_version(pg_config):
+    return re.search(r"PostgreSQL (\d+)", subprocess.check_output([pg_config, "--version"]).decode()).group(1)
+
+
+def check_versions(tap, tree, pg_config):
+    """The options that choose the server. No server is started."""
+    def complaint(*options, **environment):
+        command = [os.path.join(tree, "bench", "bars.sh"), "--no-install", *options]
+        environment.update({name: value for name, value in os.environ.items() if name != "PG_CONFIG"})
+        run = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, timeout=60)
+        return run.stdout.decode() if run.returncode == 1 else ""
+
+    other = "17" if major_version(pg_config) == "18" else "18"
+    tap.check("not " + other in complaint("--pg", other, "--pg-config", pg_config),
+              "a server of another version than --pg is refused")
+    tap.check("supports" in complaint("--pg=14"), "a version that pg_lsm does not support is refused")
+    missing = [major for major in ("19", "17") if not os.path.exists("/usr/lib/postgresql/" + major)]
+    if missing and major_version(pg_config) not in missing:
+        # An empty folder has no chroot.
+        with tempfile.TemporaryDirectory() as folder:
+            text = complaint("--pg", missing[0], PG_LSM_CI_CACHE=folder)
+        tap.check("hint: " in text and ("root" in text or "--no-install" in text),
+                  "a version that is not installed is refused, with a hint, if there can be no chroot")
 
 
 def nothing_left(folder):
@@ -151,7 +178,7 @@ class Bars:
         self.csv = os.path.join(folder, "bars.csv")
         self.environment = dict(os.environ, TMPDIR=folder)
         self.command = [os.path.join(tree, "bench", "bars.sh"), "--installed", "--no-install", "--pg-config", pg_config,
-                        "--csv", self.csv, "--memory", "0", "--repeats", "1", "--seconds", "0.3", "--warmup", "0.1",
+                        "--pg", major_version(pg_config), "--csv", self.csv, "--memory", "0", "--repeats", "1", "--seconds", "0.3", "--warmup", "0.1",
                         "--rest", "0.3", "--set", "pg_lsm.idle_delay=100ms", "--set", "fsync=off",
                         "--set", "shared_buffers=32MB"]
 
@@ -220,6 +247,7 @@ def main():
     tree, pg_config, folder = sys.argv[1:]
     tap = Tap()
     unit_tests(tap, tree)
+    check_versions(tap, tree, pg_config)
     bars = Bars(tree, pg_config, folder)
     bars.interrupted(tap)
     bars.measured(tap)
