@@ -189,6 +189,7 @@ class Bench:
         self.method, self.repeat, self.experiment = "", "", ""
         self.rests = {}                 # experiment -> seconds until its lsm index came to rest, the latest time
         self._stated = set()            # (experiment, settings of its own)
+        self._cpu_before_run = 0.0      # server's, when the latest run was started
         self.longest = []               # (experiment, method, what, longest in ms, longest gap in ms)
 
     # --- turns
@@ -348,6 +349,13 @@ class Bench:
         for seconds, size, rows in watch.sizes:
             self.raw.add("sample", "index bytes, " + phase, "%.2f" % seconds, size, rows)
 
+    def timed(self, name, sql, **session_settings):
+        """Runs a statement, keeps the CPU time of the whole server, and returns the seconds."""
+        before = self.cpu_seconds()
+        seconds = self.server.timed(sql, **session_settings)
+        self.figure(name + ", server CPU", self.cpu_seconds() - before, "s")
+        return seconds
+
     def run(self, classes, rows, what="", **flags):
         """Runs operations in a closed loop, for --seconds after --warmup. Returns the client's report."""
         process = self.start_run(classes, rows, **flags)
@@ -357,16 +365,21 @@ class Bench:
         settings = {"k": "int4_random", "r": rows, "s": self.seed, "t": self.options.seconds, "w": self.options.warmup,
                     "i": max(self.options.seconds / 60, 0.1)}
         settings.update(flags)
+        self._cpu_before_run = self.cpu_seconds()
         return self.client.start("run", settings, self.server.conninfo(**SESSION), "t", *classes)
 
     def finish_run(self, process, classes, what=""):
         report = self.client.finish(process)
+        cpu = self.cpu_seconds() - self._cpu_before_run
         for name, second, ops, p50_us, p99_us, max_us in report.samples:
             self.raw.add("sample", " ".join([name, what]).strip(), second, ops,
                          "p50 %s us, p99 %s us, max %s us" % (p50_us, p99_us, max_us))
         for name in (c.split(":")[0] for c in classes):
             label = " ".join([name, what]).strip()
             self.figure(label + " rate", report.value(name, "rate"), "1/s")
+            if len(classes) == 1 and report.value(name, "rate") > 0:
+                operations = report.value(name, "rate") * (self.options.seconds + self.options.warmup)
+                self.figure(label + " server CPU", cpu / operations * 1e6, "us")
             for key in ("p50", "p95", "p99", "max", "gap"):
                 self.figure("%s %s" % (label, key), report.value(name, key + "_us") / 1000, "ms")
             self.longest.append((self.experiment, self.method, label, report.value(name, "max_us") / 1000,

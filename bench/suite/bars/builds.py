@@ -30,14 +30,15 @@ class Build:
             for method, repeat in bench.turns(self, 3):
                 for workers in (0, WORKERS):
                     bench.server.query("DROP INDEX IF EXISTS %s; CHECKPOINT;" % INDEX)
-                    seconds = bench.server.timed("CREATE INDEX %s ON t USING %s (k)" % (INDEX, method),
-                                                 max_parallel_maintenance_workers=workers,
-                                                 min_parallel_table_scan_size=0)
+                    seconds = bench.timed("CREATE INDEX, %d workers" % workers,
+                                          "CREATE INDEX %s ON t USING %s (k)" % (INDEX, method),
+                                          max_parallel_maintenance_workers=workers, min_parallel_table_scan_size=0)
                     self._keep(bench, self.builds, "CREATE INDEX", workers, seconds)
                 bench.figure("index bytes/row", bench.index_bytes() / self.rows, "bytes")
                 bench.server.query("VACUUM (INDEX_CLEANUP OFF) t;")
                 for workers in (0, WORKERS):
-                    seconds = min(bench.server.timed(COUNT, **dict(PARALLEL, max_parallel_workers_per_gather=workers))
+                    seconds = min(bench.timed("count, %d workers" % workers, COUNT,
+                                              **dict(PARALLEL, max_parallel_workers_per_gather=workers))
                                   for _ in range(3))
                     self._keep(bench, self.counts, "count", workers, seconds)
                 say("  %-6s CREATE INDEX %s s, count %s s, by one process and with %d workers; %.2f bytes/row" % (

@@ -1,8 +1,6 @@
 """Bars on reads: an lsm index as a load left it, and settled, against a btree that CREATE INDEX made from the same
 rows."""
 
-import time
-
 from ..experiments.reads import INDEX_ONLY, WITH_ROWS
 from .bench import INDEX, say
 from .verdicts import at_least, at_most, information, median_or_none, number, of_repeats
@@ -137,14 +135,10 @@ class Statements:
                 bench.server.query("VACUUM ANALYZE t; VACUUM ANALYZE pairs; CHECKPOINT;")
                 times = []
                 for name, sql, _ in STATEMENTS:
-                    times.append(min(self._seconds(bench, sql) for _ in range(3)))
+                    times.append(min(bench.timed(name, sql, **SESSION) for _ in range(3)))
                     bench.figure(name, times[-1], "s")
                 say("  %-6s %s s" % (method, ", ".join("%.3f" % seconds for seconds in times)))
                 self.results.setdefault(method, {})[repeat] = times
-
-    @staticmethod
-    def _seconds(bench, sql):
-        return bench.server.timed(sql, **SESSION)
 
     def verdicts(self):
         pairs = list(of_repeats(self.results, "lsm", "btree"))
@@ -173,15 +167,13 @@ class Updates:
                     "CREATE INDEX %s ON t USING %s (k); "
                     "INSERT INTO t SELECT i, hashint4(i), 'x' FROM generate_series(1, %d) i; "
                     "VACUUM ANALYZE t;" % (INDEX, method, self.ROWS))
-                begin = time.monotonic()
-                bench.server.query(
-                    "DO $$ BEGIN FOR b IN 1 .. %d LOOP UPDATE t SET k = hashint8(k::int8 + b) "
-                    "WHERE id BETWEEN b * %d %% %d + 1 AND b * %d %% %d + %d; COMMIT; END LOOP; END $$;" % (
+                seconds = bench.timed(
+                    "updates", "DO $$ BEGIN FOR b IN 1 .. %d LOOP UPDATE t SET k = hashint8(k::int8 + b) "
+                    "WHERE id BETWEEN b * %d %% %d + 1 AND b * %d %% %d + %d; COMMIT; END LOOP; END $$" % (
                         updates // self.BATCH, self.BATCH, self.ROWS, self.BATCH, self.ROWS, self.BATCH))
-                seconds = time.monotonic() - begin
                 size = bench.index_bytes()
-                lookups = min(bench.server.timed(
-                    "SELECT count(i.k) FROM (SELECT k FROM t ORDER BY f, k LIMIT 100000) o JOIN t i ON i.k = o.k",
+                lookups = min(bench.timed(
+                    "100,000 lookups", "SELECT count(i.k) FROM (SELECT k FROM t ORDER BY f, k LIMIT 100000) o JOIN t i ON i.k = o.k",
                     **SESSION) for _ in range(3))
                 for name, value, unit in (("updates/s", updates / seconds, "1/s"), ("index bytes", size, "bytes"),
                                           ("100,000 lookups", lookups, "s")):
@@ -220,8 +212,8 @@ class Queue:
                         method, INDEX, method))
                 rates = []
                 for part in range(self.PARTS):
-                    seconds = bench.server.timed(
-                        "DO $$ BEGIN FOR i IN %d .. %d LOOP INSERT INTO q VALUES (i, i); DELETE FROM q WHERE ctid = "
+                    seconds = bench.timed(
+                        "turns", "DO $$ BEGIN FOR i IN %d .. %d LOOP INSERT INTO q VALUES (i, i); DELETE FROM q WHERE ctid = "
                         "(SELECT ctid FROM q ORDER BY at LIMIT 1 FOR UPDATE SKIP LOCKED); COMMIT; END LOOP; END $$" % (
                             1001 + part * turns, 1000 + (part + 1) * turns), **{"enable_seqscan": "off"})
                     rates.append(turns / seconds)
