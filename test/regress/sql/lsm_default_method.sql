@@ -30,6 +30,7 @@ CREATE INDEX d1_false ON d1 (b) WITH (lsm = false);
 SELECT * FROM d_methods('d1');
 SELECT pg_get_indexdef('d1_b'::regclass);
 -- Errors are those of a B-tree.
+\set VERBOSITY sqlstate
 CREATE INDEX ON d1 (p);
 CREATE INDEX ON d1 (nothing);
 CREATE INDEX ON d1 (nothing(a));
@@ -38,6 +39,7 @@ CREATE INDEX ON d1 (a) WITH (nothing = 1);
 CREATE INDEX ON d_nothing (a);
 CREATE INDEX ON pg_am (amname);
 CREATE TABLE d_error (p point PRIMARY KEY);
+\set VERBOSITY default
 -- What lsm has no class for is a B-tree: here a type whose class exists for btree only.
 SET client_min_messages = warning;
 CREATE TYPE d_text;
