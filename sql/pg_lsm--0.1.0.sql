@@ -194,7 +194,7 @@ BEGIN
 			|| CASE WHEN item.collations[k - 1] <> 0
 					AND item.collations[k - 1] IS DISTINCT FROM a.attcollation
 				THEN format(' COLLATE %s', item.collations[k - 1]::regcollation) ELSE '' END
-			|| CASE WHEN NOT o.opcdefault
+			|| CASE WHEN NOT o.opcdefault OR o.opcintype <> b.atttypid
 				THEN format(' %I.%I', n.nspname, o.opcname) ELSE '' END
 			|| CASE item.directions[k - 1]
 				WHEN 0 THEN '' WHEN 1 THEN ' DESC NULLS LAST'
@@ -206,6 +206,7 @@ BEGIN
 			JOIN pg_opclass o ON o.opcmethod = item.method AND o.opcname = c.opcname
 				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype
 			JOIN pg_namespace n ON n.oid = o.opcnamespace
+			JOIN pg_attribute b ON b.attrelid = item.indexrelid AND b.attnum = k
 			LEFT JOIN pg_attribute a ON a.attrelid = item.indrelid
 				AND a.attnum = item.columns[k - 1] AND a.attnum <> 0;
 	SELECT string_agg(pg_get_indexdef(item.indexrelid, k, false), ', ' ORDER BY k)
@@ -301,7 +302,9 @@ BEGIN
 	-- a copy of this index.  A complete copy can be used.
 	FOR left_over IN
 		SELECT c.oid, format('%I.%I', item.nspname, c.relname) AS name,
-				i.indisvalid AND a.amname = method AND item.amname <> method AS is_copy
+				i.indisvalid AND a.amname = method AND item.amname <> method
+					AND (method <> 'lsm' OR NOT item.is_key
+						OR coalesce(c.reloptions @> '{lsm=true}', false)) AS is_copy
 			FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 				JOIN pg_am a ON a.oid = c.relam
 			WHERE i.indrelid = item.indrelid
@@ -343,7 +346,8 @@ BEGIN
 	-- 3. The swap, in one transaction; then the old index is dropped.
 	step := step + 1;
 	action := 'swap';
-	statement := format('SELECT %I.lsm_convert_swap(%L, %L)',
+	-- The types keep a function of the same name with other ones out.
+	statement := format('SELECT %I.lsm_convert_swap(%L::pg_catalog.regclass, %L::pg_catalog.regclass)',
 						own_schema, format('%I.%I', item.nspname, copy), index);
 	RETURN NEXT;
 	step := step + 1;

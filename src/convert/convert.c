@@ -14,7 +14,8 @@
  * Plans depend on nothing but the catalogs.
  *
  * Locks: a session-level ShareUpdateExclusiveLock on the table, from before the plan is made to the
- * end.  So no other DDL, and no other call for the same table, runs between two statements.
+ * end.  So no other DDL on the table, and no other call for it, runs between two statements.  ALTER
+ * INDEX locks only the index; if it renames the index, the swap does not find it.
  * Aborting a transaction releases this lock.
  */
 #include "postgres.h"

@@ -121,7 +121,8 @@ has_lsm_parameter(Relation index)
 	if (!isnull)
 	{
 		foreach(cell, untransformRelOptions(options))
-			found |= strcmp(lfirst_node(DefElem, cell)->defname, "lsm") == 0;
+			found |= strcmp(lfirst_node(DefElem, cell)->defname, "lsm") == 0 &&
+				defGetBoolean(lfirst_node(DefElem, cell));
 	}
 	ReleaseSysCache(tuple);
 	return found;

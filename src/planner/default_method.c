@@ -356,7 +356,7 @@ check_parents(const Wanted *wanted, const List *columns)
 	HeapTuple	tuple;
 	bool		found = false;
 
-	if (wanted->heap->rd_rel->relispartition || !has_superclass(RelationGetRelid(wanted->heap)))
+	if (!has_superclass(RelationGetRelid(wanted->heap)))
 		return NULL;
 	inherits = table_open(InheritsRelationId, AccessShareLock);
 	ScanKeyInit(&key, Anum_pg_inherits_inhrelid, BTEqualStrategyNumber, F_OIDEQ,
