@@ -57,14 +57,21 @@ sub rows
 	return $node->safe_psql('postgres', "$settings $query{$what}");
 }
 
+# Shared buffers are empty and all counters 0 afterwards.
+sub start_over
+{
+	$node->restart;
+	$node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
+	return;
+}
+
 my $prefetched = 'SELECT sum(pages_prefetched) FROM pg_stat_lsm_indexes';
 
-# After a restart shared buffers are empty and all counters 0. Returns the query's result and the number of prefetched
-# pages.
+# Returns a query's result and the number of prefetched pages.
 sub asked
 {
 	my ($what) = @_;
-	$node->restart;
+	start_over();
 	my @lines = split /\n/, $node->safe_psql('postgres', "$settings $query{$what}; $prefetched");
 	my $asked = pop(@lines);
 	return (join("\n", @lines), $asked);
@@ -79,7 +86,7 @@ sub loaded
 		SELECT 'counts', l.loaded / current_setting('block_size')::int, i.missed
 		FROM (SELECT sum(bytes_loaded) AS loaded FROM pg_stat_lsm_indexes) l,
 			(SELECT sum(idx_blks_read) AS missed FROM pg_statio_user_indexes WHERE relname IN ('t', 'p')) i};
-	$node->restart;
+	start_over();
 	my @counts = map { [ split /\|/ ] } grep { /^counts/ } split /\n/,
 		$node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $counts; $query{$what}; $counts; $query{$what}; $counts");
 	return ($counts[1][1] - $counts[0][1], $counts[1][2] - $counts[0][2], $counts[2][1] - $counts[1][1]);
@@ -92,7 +99,7 @@ foreach my $what (sort keys %query)
 	my ($rows, $asked) = asked($what);
 	is($rows, $before{$what}, "$what: the rows are the same");
 	cmp_ok($asked, '>', 0, "$what: pages were asked for ahead");
-	$node->restart;
+	start_over();
 	my $plan = $node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $prefetched");
 	like($plan, qr/\n0$/, "$what: none of them by the planner");
 	my ($loaded, $missed, $again) = loaded($what);
@@ -125,7 +132,7 @@ sub pages_ahead
 {
 	return $node->safe_psql('postgres', q{SELECT sum(pages_prefetched) FROM pg_stat_lsm_indexes WHERE relname = 'c'});
 }
-$node->restart;
+start_over();
 my $ahead = pages_ahead();
 $node->safe_psql('postgres', $conflicts);
 is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '60300|60300', 'ON CONFLICT: the new rows are there, once');
@@ -142,7 +149,7 @@ sub reads_of
 {
 	my ($statement) = @_;
 
-	$node->restart;
+	start_over();
 	my $before = table_reads();
 	$node->safe_psql('postgres', $statement);
 	return table_reads() - $before;
