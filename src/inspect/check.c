@@ -58,16 +58,19 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 		lsm_check_compare(c, &segment->high, frontier) <= 0;
 }
 
-/* Will this round read the segment? */
+/*
+ * Is the segment of interest to this round?  Sets *seen to what earlier rounds know of it, or NULL.
+ * Without a table to compare with, later rounds skip segments that no earlier round has seen:
+ * merges have just written them.  Later rounds only look for segments that were missed, since a job
+ * may have moved a missed segment to its output.
+ */
 static bool
-is_due(LsmCheck *c, const LsmCheckSegment *segment, int round)
+is_of_interest(LsmCheck *c, const LsmCheckSegment *segment, int round, SeenSegment **seen)
 {
-	SeenSegment *seen;
-
 	if (segment_is_dead(c, segment))
 		return false;
-	seen = hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL);
-	return seen != NULL ? !seen->is_checked : round == 1 || c->compares_heap;
+	*seen = hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL);
+	return *seen != NULL || round == 1 || c->compares_heap;
 }
 
 /* Returns how many blocks the segments have that this round will read. */
@@ -79,29 +82,22 @@ blocks_of_round(LsmCheck *c, int round)
 	for (int i = 0; i < c->instant->segment_count; i++)
 	{
 		const LsmCheckSegment *segment = &c->instant->segments[i];
+		SeenSegment *seen;
 
-		if (is_due(c, segment, round))
+		if (is_of_interest(c, segment, round, &seen) && (seen == NULL || !seen->is_checked))
 			blocks += segment->segment.blocks;
 	}
 	return blocks;
 }
 
-/*
- * Check a segment unless an earlier round did.  Returns 1 if the segment was gone, else 0.
- * Without a table to compare with, later rounds skip segments that no earlier round has
- * seen: merges have just written them.  Later rounds only look for segments that were
- * missed, since a job may have moved a missed segment to its output.
- */
+/* Check a segment unless an earlier round did.  Returns 1 if the segment was gone, else 0. */
 static int
 round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 {
 	SeenSegment *seen;
 	bool		found;
 
-	if (segment_is_dead(c, segment))
-		return 0;
-	if (round > 1 && !c->compares_heap &&
-		hash_search(c->seen, &segment->segment.id, HASH_FIND, NULL) == NULL)
+	if (!is_of_interest(c, segment, round, &seen))
 		return 0;
 	seen = hash_search(c->seen, &segment->segment.id, HASH_ENTER, &found);
 	if (found && seen->round == round)

@@ -12,12 +12,9 @@
 #include "funcapi.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
-#include "storage/procarray.h"
 #include "utils/builtins.h"
 
 PG_FUNCTION_INFO_V1(lsm_stat_check_progress);
-
-#define PROGRESS_COLUMNS 8
 
 /* --- reporting -------------------------------------------------------------- */
 
@@ -117,12 +114,10 @@ phase_name(LsmCheckSlot *slot)
 	return "unknown";
 }
 
-/* Add a row for a slot, if a live process has it. */
 static void
-put_progress(ReturnSetInfo *result, LsmCheckSlot *slot)
+put_check(ReturnSetInfo *result, LsmCheckSlot *slot)
 {
-	Datum		values[PROGRESS_COLUMNS];
-	bool		nulls[PROGRESS_COLUMNS] = {false};
+	Datum		details[LSM_PROGRESS_DETAILS];
 	Oid			database;
 	Oid			index;
 	int			pid;
@@ -132,22 +127,14 @@ put_progress(ReturnSetInfo *result, LsmCheckSlot *slot)
 	database = slot->database;
 	index = slot->index;
 	LWLockRelease(lsm_shared->lock);
-	if (pid == 0 || BackendPidGetProc(pid) == NULL)
+	if (pid == 0)
 		return;
-	values[0] = Int32GetDatum(pid);
-	values[1] = ObjectIdGetDatum(database);
-	if (lsm_stats_may_see(database, index))
-	{
-		values[2] = ObjectIdGetDatum(index);
-		values[3] = CStringGetTextDatum(phase_name(slot));
-		values[4] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
-		values[5] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
-		values[6] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_total));
-		values[7] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_done));
-	}
-	else
-		memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	details[0] = CStringGetTextDatum(phase_name(slot));
+	details[1] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
+	details[2] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
+	details[3] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_total));
+	details[4] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_done));
+	lsm_stats_put_progress(result, pid, database, index, details);
 }
 
 /* lsm_stat_check_progress(): returns a row for each process that runs lsm_check, in all databases. */
@@ -158,6 +145,6 @@ lsm_stat_check_progress(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (int i = 0; lsm_shared != NULL && i < LSM_CHECK_SLOTS; i++)
-		put_progress(result, &lsm_shared->checks[i]);
+		put_check(result, &lsm_shared->checks[i]);
 	return (Datum) 0;
 }

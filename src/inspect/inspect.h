@@ -208,6 +208,9 @@ lsm_check_note_row(LsmCheck *c, BlockNumber block)
 }
 
 /* stats.c */
-extern bool lsm_stats_may_see(Oid database, Oid index);
+#define LSM_PROGRESS_DETAILS 5	/* columns of each progress view */
+
+extern void lsm_stats_put_progress(ReturnSetInfo *result, int pid, Oid database, Oid index,
+								   const Datum details[LSM_PROGRESS_DETAILS]);
 
 #endif							/* LSM_INSPECT_H */

@@ -5,11 +5,11 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "base/compat.h"
 #include "base/counts.h"
 #include "base/index_slots.h"
 #include "base/shared.h"
-#include "access/htup_details.h"
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -24,8 +24,6 @@
 PG_FUNCTION_INFO_V1(lsm_stat_index);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
-
-#define PROGRESS_COLUMNS 8
 
 /* --- the counters ----------------------------------------------------------- */
 
@@ -163,8 +161,8 @@ phase_name(LsmClaim *claim)
 }
 
 /* May this user see the details?  Owners see their own indexes, pg_read_all_stats sees all. */
-bool
-lsm_stats_may_see(Oid database, Oid index)
+static bool
+may_see(Oid database, Oid index)
 {
 	if (has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS))
 		return true;
@@ -173,12 +171,33 @@ lsm_stats_may_see(Oid database, Oid index)
 		lsm_owns_relation(index, GetUserId());
 }
 
-/* Add a row for a claim, if a live process holds it. */
-static void
-put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
+/*
+ * Add a row about a process to a progress view, if the process is alive.  The row has the process,
+ * the database and the index, and then the details.
+ */
+void
+lsm_stats_put_progress(ReturnSetInfo *result, int pid, Oid database, Oid index,
+					   const Datum details[LSM_PROGRESS_DETAILS])
 {
-	Datum		values[PROGRESS_COLUMNS];
-	bool		nulls[PROGRESS_COLUMNS] = {false};
+	Datum		values[3 + LSM_PROGRESS_DETAILS];
+	bool		nulls[lengthof(values)] = {false};
+
+	Assert(result->setDesc->natts == lengthof(values));
+	if (BackendPidGetProc(pid) == NULL)
+		return;
+	values[0] = Int32GetDatum(pid);
+	values[1] = ObjectIdGetDatum(database);
+	values[2] = ObjectIdGetDatum(index);
+	memcpy(&values[3], details, LSM_PROGRESS_DETAILS * sizeof(Datum));
+	if (!may_see(database, index))
+		memset(&nulls[2], true, lengthof(nulls) - 2);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+static void
+put_claim(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
+{
+	Datum		details[LSM_PROGRESS_DETAILS];
 	Oid			database;
 	Oid			index;
 	int			pid;
@@ -188,22 +207,14 @@ put_progress(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
 	database = lsm_slot_database(slot);
 	index = lsm_slot_index(slot);
 	LWLockRelease(lsm_shared->lock);
-	if (pid == 0 || BackendPidGetProc(pid) == NULL)
+	if (pid == 0)
 		return;
-	values[0] = Int32GetDatum(pid);
-	values[1] = ObjectIdGetDatum(database);
-	if (lsm_stats_may_see(database, index))
-	{
-		values[2] = ObjectIdGetDatum(index);
-		values[3] = CStringGetTextDatum(phase_name(claim));
-		values[4] = Int32GetDatum(pg_atomic_read_u32(&claim->level));
-		values[5] = Int32GetDatum(pg_atomic_read_u32(&claim->inputs));
-		values[6] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_total));
-		values[7] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_done));
-	}
-	else
-		memset(&nulls[2], true, PROGRESS_COLUMNS - 2);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	details[0] = CStringGetTextDatum(phase_name(claim));
+	details[1] = Int32GetDatum(pg_atomic_read_u32(&claim->level));
+	details[2] = Int32GetDatum(pg_atomic_read_u32(&claim->inputs));
+	details[3] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_total));
+	details[4] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_done));
+	lsm_stats_put_progress(result, pid, database, index, details);
 }
 
 /*
@@ -219,7 +230,7 @@ lsm_stat_progress(PG_FUNCTION_ARGS)
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		for (int k = 0; k < LSM_INDEX_CLAIMS; k++)
-			put_progress(result, &lsm_shared->indexes[i], &lsm_shared->indexes[i].claims[k]);
+			put_claim(result, &lsm_shared->indexes[i], &lsm_shared->indexes[i].claims[k]);
 	}
 	return (Datum) 0;
 }
