@@ -10,7 +10,6 @@
 #include "base/check_slots.h"
 #include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/procarray.h"
 
 static LsmCheckSlot *my_slot = NULL;
 
@@ -20,7 +19,7 @@ return_slot_at_exit(int code, Datum arg)
 	lsm_check_slot_return(my_slot);
 }
 
-/* Returns a slot that no live process has, or NULL.  Caller holds the lock. */
+/* Returns a free slot, or NULL.  Caller holds the lock. */
 static LsmCheckSlot *
 find_free_slot(void)
 {
@@ -28,7 +27,7 @@ find_free_slot(void)
 	{
 		LsmCheckSlot *slot = &lsm_shared->checks[i];
 
-		if (slot->pid == 0 || BackendPidGetProc(slot->pid) == NULL)
+		if (slot->pid == 0)
 			return slot;
 	}
 	return NULL;
