@@ -128,42 +128,53 @@ has_entry(Oid index)
 	return pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, index, false, NULL) != NULL;
 }
 
-/* Returns this backend's pending counts of an index, or NULL if nothing is counted. */
 static LsmCounts *
 get_pending(Oid index)
 {
-	if (!is_registered)
-		return NULL;
 	return pgstat_prep_pending_entry(LSM_STATS_KIND, MyDatabaseId, index, NULL)->pending;
+}
+
+/* Returns this backend's pending counts of an open index, or NULL if it is not counted. */
+static LsmCounts *
+get_pending_of(Relation index)
+{
+	if (!is_registered || RelationUsesLocalBuffers(index))
+		return NULL;
+	return get_pending(RelationGetRelid(index));
 }
 
 /* Add n to a counter of an index that the caller has locked. */
 void
 lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 {
-	LsmCounts  *pending = RelationUsesLocalBuffers(index) ? NULL : get_pending(RelationGetRelid(index));
+	LsmCounts  *pending = get_pending_of(index);
 
 	if (pending != NULL)
 		pending->values[counter] += n;
 }
 
 /*
- * Add n to a counter of an index that the caller may have unlocked.  If the index no longer exists,
+ * Add to all counters of an index that the caller may have unlocked.  If the index no longer exists,
  * counting would leave an entry that nobody removes.
  */
 void
-lsm_stats_add_read(Oid index, LsmCounter counter, uint64 n)
+lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
-	if (is_registered &&
-		(has_entry(index) || SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index))))
-		get_pending(index)->values[counter] += n;
+	LsmCounts  *pending;
+
+	if (!is_registered ||
+		(!has_entry(index) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index))))
+		return;
+	pending = get_pending(index);
+	for (int i = 0; i < LSM_COUNTERS; i++)
+		pending->values[i] += counts[i];
 }
 
 /* A merge has completed. */
 void
 lsm_stats_note_merge(Relation index)
 {
-	LsmCounts  *pending = RelationUsesLocalBuffers(index) ? NULL : get_pending(RelationGetRelid(index));
+	LsmCounts  *pending = get_pending_of(index);
 
 	if (pending != NULL)
 		pending->last_merge = GetCurrentTimestamp();
@@ -259,14 +270,17 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Add n to a counter of an index that the caller may have unlocked. */
+/* Add to all counters of an index that the caller may have unlocked. */
 void
-lsm_stats_add_read(Oid index, LsmCounter counter, uint64 n)
+lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
 	LsmIndexSlot *slot = lsm_slot_of(index);
 
-	if (slot != NULL)
-		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
+	for (int i = 0; slot != NULL && i < LSM_COUNTERS; i++)
+	{
+		if (counts[i] != 0)
+			pg_atomic_fetch_add_u64(&slot->counters[i], counts[i]);
+	}
 }
 
 /* A merge has completed. */

@@ -18,7 +18,7 @@ typedef struct LsmCounts
 
 extern void lsm_stats_init(void);
 extern void lsm_stats_add(Relation index, LsmCounter counter, uint64 n);
-extern void lsm_stats_add_read(Oid index, LsmCounter counter, uint64 n);
+extern void lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS]);
 extern void lsm_stats_note_merge(Relation index);
 extern void lsm_stats_get(Oid index, LsmCounts *counts);
 extern void lsm_stats_reset_database(void);

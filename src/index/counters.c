@@ -67,25 +67,31 @@ lsm_reads_count(LsmPendingReads *pending, LsmReadCounters *counters)
 		lsm_reads_publish(pending);
 }
 
-/* Add the counts to shared memory. */
+/* Add the counts to those of the index, and tell workers what readers have paid. */
+static void
+publish_counts(Oid index, const LsmReadCounters *c)
+{
+	uint64		counts[LSM_COUNTERS] = {0};
+	LsmIndexSlot *slot;
+
+	for (int i = 0; i < LSM_READ_COUNTERS; i++)
+		counts[lsm_read_columns[i].counter] = lsm_read_count(c, i);
+	lsm_stats_add_all(index, counts);
+	slot = lsm_slot_of(index);
+	if (slot != NULL && c->paid != 0)
+		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
+}
+
+/* Make the counts visible to other processes. */
 void
 lsm_reads_publish(LsmPendingReads *pending)
 {
 	LsmReadCounters *c = &pending->counters;
-	LsmIndexSlot *slot;
 
 	if (is_nothing(c))
 		return;
-	for (int i = 0; OidIsValid(pending->index) && i < LSM_READ_COUNTERS; i++)
-	{
-		uint64		n = lsm_read_count(c, i);
-
-		if (n != 0)
-			lsm_stats_add_read(pending->index, lsm_read_columns[i].counter, n);
-	}
-	slot = OidIsValid(pending->index) ? lsm_slot_of(pending->index) : NULL;
-	if (slot != NULL && c->paid != 0)
-		pg_atomic_fetch_add_u64(&slot->reads, c->paid);
+	if (OidIsValid(pending->index))
+		publish_counts(pending->index, c);
 	memset(c, 0, sizeof(LsmReadCounters));
 	pending->has_published = true;
 }
