@@ -79,6 +79,15 @@ lsm_options_has(const char *name)
 	return false;
 }
 
+/* Does this lsm index have the storage parameter that makes pg_dump restore a key with lsm? */
+bool
+lsm_has_key_parameter(Relation index)
+{
+	LsmOptions *options = (LsmOptions *) index->rd_options;
+
+	return options != NULL && options->lsm;
+}
+
 /* Returns how many runs of a level are merged into one run of the next level. */
 int
 lsm_fanout(Relation index)

@@ -20,10 +20,10 @@
 #include "access/attmap.h"
 #include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/reloptions.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "base/compat.h"
+#include "base/options.h"
 #include "base/stop_point.h"
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
@@ -105,37 +105,11 @@ is_lsm(Relation index)
 	return index->rd_rel->relam == get_index_am_oid("lsm", true);
 }
 
-/* Does an index have the storage parameter that makes pg_dump restore a key with lsm? */
-static bool
-has_lsm_parameter(Relation index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(index)));
-	Datum		options;
-	bool		isnull;
-	bool		found = false;
-	ListCell   *cell;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	options = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_reloptions, &isnull);
-	if (!isnull)
-	{
-		foreach(cell, untransformRelOptions(options))
-			found |= strcmp(lfirst_node(DefElem, cell)->defname, "lsm") == 0 &&
-				defGetBoolean(lfirst_node(DefElem, cell));
-	}
-	ReleaseSysCache(tuple);
-	return found;
-}
-
-/*
- * Do foreign keys refer to this index that would not be restored if it were an lsm index?  Since
- * core has compare types, foreign keys can refer to an index of any method.
- */
+/* Do foreign keys refer to this index that would not be restored if it were an lsm index? */
 static bool
 needs_btree(Relation index)
 {
-#ifdef LSM_HAS_COMPARE_TYPE
+#ifdef LSM_UNIQUE_TAKES_ALL
 	return false;
 #else
 	return get_index_ref_constraints(RelationGetRelid(index)) != NIL;
@@ -185,7 +159,7 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (is_lsm(new_index) && needs_btree(old_index))
 		refuse_swap(new_index, old_index, "Foreign keys refer to the old index, and need a B-tree.");
 	if (is_lsm(new_index) && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
-		!has_lsm_parameter(new_index))
+		!lsm_has_key_parameter(new_index))
 		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
 	if (!indexes_match(heap, new_index, old_index))
 		refuse_swap(new_index, old_index, "The indexes differ in more than their methods.");
