@@ -84,21 +84,6 @@ quoted_relation_name(Oid relation)
 									  get_rel_name(relation));
 }
 
-static bool
-is_lsm_index(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	bool		found;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	found = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_INDEX ||
-		((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_PARTITIONED_INDEX;
-	found &= ((Form_pg_class) GETSTRUCT(tuple))->relam == get_index_am_oid("lsm", true);
-	ReleaseSysCache(tuple);
-	return found;
-}
-
 /* --- ADD CONSTRAINT ... USING INDEX ------------------------------------------- */
 
 /*
@@ -113,7 +98,7 @@ constraint_of_index(const AlterTableCmd *command, Oid table)
 	if (command->subtype != AT_AddConstraint || !IsA(constraint, Constraint) ||
 		constraint->indexname == NULL ||
 		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
-		!is_lsm_index(get_relname_relid(constraint->indexname, get_rel_namespace(table))))
+		!lsm_index_is_lsm(get_relname_relid(constraint->indexname, get_rel_namespace(table))))
 		return NULL;
 	return constraint;
 }
@@ -408,7 +393,7 @@ save_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
 
 	foreach(cell, indexes)
 	{
-		if (is_lsm_index(lfirst_oid(cell)))
+		if (lsm_index_is_lsm(lfirst_oid(cell)))
 			save_key(alter, statement, heap, lfirst_oid(cell));
 	}
 	table_close(heap, NoLock);

@@ -25,6 +25,7 @@
 #include "nodes/parsenodes.h"
 #include "planner/planner.h"
 #include "tcop/utility.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 /* Returns the storage parameter "lsm" in a list of parameters, or NULL. */
@@ -170,19 +171,38 @@ has_wish(Node *command)
 	return found;
 }
 
+/* Returns the access method of an index, or InvalidOid if there is no such index. */
+Oid
+lsm_index_method(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Oid			method = InvalidOid;
+
+	if (HeapTupleIsValid(tuple))
+	{
+		method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
+		ReleaseSysCache(tuple);
+	}
+	return method;
+}
+
+/* Is this an lsm index, or a partitioned one?  No other kind of relation has an index method. */
+bool
+lsm_index_is_lsm(Oid index)
+{
+	Oid			lsm = get_index_am_oid("lsm", true);
+
+	return OidIsValid(lsm) && lsm_index_method(index) == lsm;
+}
+
 /* Is this the lsm index of a primary key or unique constraint? */
 static bool
 is_lsm_constraint_index(Oid index)
 {
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	HeapTuple	tuple;
 	bool		found;
 
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	found = ((Form_pg_class) GETSTRUCT(tuple))->relkind == RELKIND_INDEX &&
-		((Form_pg_class) GETSTRUCT(tuple))->relam == get_index_am_oid("lsm", true);
-	ReleaseSysCache(tuple);
-	if (!found)
+	if (get_rel_relkind(index) != RELKIND_INDEX || !lsm_index_is_lsm(index))
 		return false;
 	/* The definition of an exclusion constraint names its access method. */
 	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(index)));

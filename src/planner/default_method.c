@@ -54,7 +54,6 @@ typedef struct Wanted
 	List	   *alter_commands; /* of the ALTER TABLE that defines it */
 	List	   *options;
 	bool		is_unique;
-	bool		is_concurrent;
 	const char *text;			/* the source text, or NULL */
 } Wanted;
 
@@ -290,20 +289,6 @@ check_element(const Wanted *wanted, const IndexElem *element)
 
 /* --- keys that parents have, too ------------------------------------------------- */
 
-static Oid
-method_of(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	Oid			method = InvalidOid;
-
-	if (HeapTupleIsValid(tuple))
-	{
-		method = ((Form_pg_class) GETSTRUCT(tuple))->relam;
-		ReleaseSysCache(tuple);
-	}
-	return method;
-}
-
 /* Is this a unique B-tree on exactly these columns? */
 static bool
 is_btree_key(Form_pg_index index, const List *columns)
@@ -316,7 +301,7 @@ is_btree_key(Form_pg_index index, const List *columns)
 
 		found = name != NULL && list_member(columns, makeString(name));
 	}
-	return found && method_of(index->indexrelid) == BTREE_AM_OID;
+	return found && lsm_index_method(index->indexrelid) == BTREE_AM_OID;
 }
 
 /*

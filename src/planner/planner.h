@@ -40,6 +40,8 @@ typedef void (*LsmConstraintVisitor) (Constraint *constraint, const RangeVar *ta
 
 extern void lsm_constraint_visit(Node *command, LsmConstraintVisitor visitor, void *arg);
 extern bool lsm_constraint_is_key(const Constraint *constraint);
+extern Oid	lsm_index_method(Oid index);
+extern bool lsm_index_is_lsm(Oid index);
 extern DefElem *lsm_constraint_parameter(List *options);
 extern List *lsm_constraint_add_parameter(List *options, bool value);
 extern PlannedStmt *lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree);
