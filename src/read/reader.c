@@ -37,7 +37,7 @@ typedef struct ReaderCall
 	uint64		missed;			/* lsm_blocks_missed when the call began */
 } ReaderCall;
 
-/* A call that may read pages begins.  Such calls do not nest. */
+/* A call that may read pages begins.  Calls of one reader do not nest. */
 static inline ReaderCall
 begin_call(LsmReader *reader)
 {

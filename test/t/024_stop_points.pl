@@ -60,26 +60,6 @@ sub contents
 		SELECT count(*), sum(k), sum(f) FROM $table");
 }
 
-# The process that every restart after a crash replaces.
-sub checkpointer
-{
-	return ($node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))[1] // '';
-}
-
-# Wait until the server has restarted. Right after the crash it may still accept connections and then break them.
-sub wait_for_restart
-{
-	my ($old) = @_;
-
-	foreach (1 .. 900)
-	{
-		my $new = eval { checkpointer() } // '';
-		return if $new ne '' && $new ne $old;
-		select(undef, undef, undef, 0.1);
-	}
-	die 'server does not restart';
-}
-
 foreach my $case (@cases)
 {
 	my ($point, $template, @tables) = @$case;
@@ -93,10 +73,10 @@ foreach my $case (@cases)
 		# The first row of an index opens a page; later a seal does.
 		fill($table, $point =~ /^page-open/);
 		my $before = contents($table);
-		my $checkpointer = checkpointer();
+		my $checkpointer = checkpointer($node);
 		my ($ret, $out, $err) = $node->psql('postgres', "SET pg_lsm.debug_stop_at = '$point:crash'; $command");
 		isnt($ret, 0, "$name: the server crashes");
-		wait_for_restart($checkpointer);
+		wait_for_restart($node, $checkpointer);
 		is(contents($table), $before, "$name: the table is as it was");
 		check_clean($node, "$name: the index is sound");
 		$node->safe_psql('postgres', $command);

@@ -61,25 +61,6 @@ is(method_of('t_pkey'), 'btree', 'and does nothing');
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
-sub checkpointer
-{
-	return ($node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))[1] // '';
-}
-
-# Right after the crash the server may still accept connections and then break them.
-sub wait_for_restart
-{
-	my ($old) = @_;
-
-	foreach (1 .. 900)
-	{
-		my $new = eval { checkpointer() } // '';
-		return if $new ne '' && $new ne $old;
-		select(undef, undef, undef, 0.1);
-	}
-	die 'server does not restart';
-}
-
 # The key must refuse a duplicate, whatever its method is.
 sub check_key
 {
@@ -104,11 +85,11 @@ SKIP:
 			{
 				my $name = "$index to $method, $point";
 				my $back = $method eq 'lsm' ? 'btree' : 'lsm';
-				my $old = checkpointer();
+				my $old = checkpointer($node);
 
 				($ret, $out, $err) = $node->psql('postgres', "SET pg_lsm.debug_stop_at = '$point:crash'; CALL lsm_convert('$index', '$method')");
 				isnt($ret, 0, "$name: the server crashes");
-				wait_for_restart($old);
+				wait_for_restart($node, $old);
 				check_key($name);
 				sql('UPDATE t SET v = -v WHERE id % 10 = 0');
 				sql("CALL lsm_convert('$index', '$method')");

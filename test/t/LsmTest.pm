@@ -12,7 +12,7 @@ use Test::More;
 
 our @EXPORT = qw($full new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
-  lost_blocks kill_process wait_for_server flush_wal catch_up);
+  lost_blocks kill_process wait_for_server checkpointer wait_for_restart flush_wal catch_up);
 
 # Merges and levels at small sizes.
 our $tiny = "
@@ -240,6 +240,29 @@ sub wait_for_server
 		select(undef, undef, undef, 0.2);
 	}
 	die 'server does not come back';
+}
+
+# The process that every restart after a crash replaces.
+sub checkpointer
+{
+	my ($node) = @_;
+
+	return ($node->psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))[1] // '';
+}
+
+# Wait until the server has restarted after a crash, where $old was its checkpointer. Right after the crash it may still
+# accept connections and then break them.
+sub wait_for_restart
+{
+	my ($node, $old) = @_;
+
+	foreach (1 .. 900)
+	{
+		my $new = eval { checkpointer($node) } // '';
+		return if $new ne '' && $new ne $old;
+		select(undef, undef, undef, 0.1);
+	}
+	die 'server does not restart';
 }
 
 # Flush all WAL written so far. Records of scans and workers are not flushed by themselves, and a commit waits only if
