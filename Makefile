@@ -5,7 +5,7 @@
 #   tools/test.sh                 run all tests
 MODULE_big = pg_lsm
 EXTENSION = pg_lsm
-DATA = sql/pg_lsm--0.1.0.sql
+DATA = sql/pg_lsm--0.2.0.sql sql/pg_lsm--0.1.0--0.2.0.sql
 PGFILEDESC = "pg_lsm - write-optimised ordered index"
 
 SOURCES = $(sort $(wildcard src/*.c src/*/*.c))

@@ -13,7 +13,7 @@ import sys
 
 TREE = pathlib.Path(__file__).resolve().parent.parent
 LIST = "src/base/counter_list.h"
-SQL = "sql/pg_lsm--0.1.0.sql"
+SQL = "sql/pg_lsm--0.2.0.sql"
 DOCUMENT = "docs/monitoring-counters.md"
 
 ENTRY = re.compile(r'^LSM_(COUNTER|READ_COUNTER|STATE)\(((?:[^()"]|"[^"]*")*)\)$', re.M)

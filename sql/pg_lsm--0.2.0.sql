@@ -1,0 +1,809 @@
+/* pg_lsm--0.2.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION pg_lsm" to load this file. \quit
+
+-- Only a warning, because a dump may be restored before its server is configured.
+DO $$
+BEGIN
+	IF NOT EXISTS (SELECT FROM pg_catalog.pg_shmem_allocations
+				   WHERE name OPERATOR(pg_catalog.=) 'pg_lsm') THEN
+		RAISE WARNING 'pg_lsm is not loaded via shared_preload_libraries, so its indexes cannot be written'
+			USING HINT = 'Add "shared_preload_libraries = ''pg_lsm''" to postgresql.conf and restart the server.';
+	END IF;
+END
+$$;
+
+--
+-- Access method
+--
+
+CREATE FUNCTION lsm_handler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+COMMENT ON FUNCTION lsm_handler(internal) IS
+'lsm index access method handler';
+
+CREATE ACCESS METHOD lsm TYPE INDEX HANDLER lsm_handler;
+
+COMMENT ON ACCESS METHOD lsm IS
+'lsm index access method: a write-optimized ordered index (LSM tree)';
+
+--
+-- Inspection
+--
+
+CREATE FUNCTION lsm_check(index regclass, heapallindexed boolean DEFAULT false)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_check(regclass, boolean) IS
+'verify the structure of an lsm index and, if heapallindexed is true, that every table row has its entry; raises an error at the first fault';
+
+CREATE FUNCTION lsm_check_all(
+	schema regnamespace DEFAULT NULL,
+	heapallindexed boolean DEFAULT false,
+	OUT index regclass,
+	OUT problem text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_check_all(regnamespace, boolean) IS
+'verify all lsm indexes of a schema, or of the database; returns a row for each index with a fault';
+
+CREATE FUNCTION lsm_runs(
+	index regclass,
+	OUT run_id bigint,
+	OUT state text,
+	OUT level integer,
+	OUT blocks bigint,
+	OUT leaves bigint,
+	OUT entries bigint,
+	OUT bytes bigint,
+	OUT segments bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_runs(regclass) IS
+'list the runs of an lsm index with their state, level and size';
+
+CREATE FUNCTION lsm_index_columns(
+	index regclass,
+	OUT ordinal integer,
+	OUT column_name name,
+	OUT type text,
+	OUT opclass text,
+	OUT collation regcollation,
+	OUT storage text,
+	OUT filtered boolean)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_index_columns(regclass) IS
+'list the key columns of an lsm index: type, operator class, collation, whether keys compare as bytes or by function, and whether filters cover the column';
+
+--
+-- Compaction
+--
+
+CREATE FUNCTION lsm_compact(index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_compact(regclass) IS
+'merge all runs of an lsm index into one; holds RowExclusiveLock on the table and the index, as an insert does';
+
+--
+-- Conversion
+--
+
+CREATE FUNCTION lsm_convert_swap(new_index regclass, old_index regclass)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
+'give an index the name and the place of another index that differs only in its method; a step of lsm_convert_plan';
+
+-- Raises an error if the index cannot be moved to the method.  "item" is the row
+-- that lsm_convert_plan has read.
+CREATE FUNCTION lsm_convert_refuse(item record, method name)
+RETURNS void
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	version		int := current_setting('server_version_num')::int;
+	reason		text;
+	advice		text;
+	missing		text;
+BEGIN
+	SELECT string_agg(format('%I.%I', n.nspname, c.opcname), ', ') INTO missing
+		FROM pg_opclass c JOIN pg_namespace n ON n.oid = c.opcnamespace
+		WHERE c.oid = ANY (item.classes) AND NOT EXISTS (
+			SELECT FROM pg_opclass o
+			WHERE o.opcmethod = item.method AND o.opcname = c.opcname
+				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype);
+	IF item.relkind = 'I' OR item.relispartition THEN
+		reason := 'It is a partitioned index, or a part of one.';
+		advice := 'See the page on migrating in the documentation of pg_lsm.';
+	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
+		reason := format('It uses the method "%s".', item.amname);
+		advice := 'Only btree and lsm indexes can be converted.';
+	ELSIF NOT item.indisvalid OR NOT item.indisready OR NOT item.indislive THEN
+		reason := 'It is not valid.';
+		advice := 'Use REINDEX INDEX CONCURRENTLY, or drop the index.';
+	ELSIF item.indisexclusion THEN
+		reason := 'It belongs to an exclusion constraint.';
+		advice := 'Drop the constraint, and add it again with the other method.';
+	ELSIF NOT item.indimmediate THEN
+		reason := 'It belongs to a deferrable constraint, and the new index would refuse duplicates at once while it is built.';
+		advice := 'Drop the constraint and add it again in one ALTER TABLE.';
+	ELSIF missing IS NOT NULL THEN
+		reason := format('Method "%s" has no operator class %s.', method, missing);
+		advice := 'A superuser can create it with lsm_create_opclass.';
+	ELSIF EXISTS (SELECT FROM pg_attribute a
+				  WHERE a.attrelid = item.indexrelid AND a.attoptions IS NOT NULL) THEN
+		reason := 'An operator class has parameters.';
+		advice := 'Create the new index yourself.';
+	ELSIF method = 'lsm' AND version < 180000 AND EXISTS (
+			SELECT FROM pg_constraint
+			WHERE conindid = item.indexrelid AND contype = 'f') THEN
+		reason := 'Foreign keys refer to it. Before PostgreSQL 18, foreign keys need a btree.';
+		advice := 'Keep the btree, or drop the foreign keys.';
+	ELSIF method = 'lsm' AND version < 180000 AND item.tablekind = 'm' AND item.indisunique THEN
+		reason := 'Before PostgreSQL 18, REFRESH MATERIALIZED VIEW CONCURRENTLY needs a unique btree.';
+		advice := 'Keep the btree, and create an lsm index beside it.';
+	ELSIF method = 'lsm' AND version / 10000 = 17
+			AND (item.indisprimary OR item.indisreplident) AND EXISTS (
+			SELECT FROM pg_subscription_rel WHERE srrelid = item.indrelid) THEN
+		reason := 'A subscription writes to the table. Subscribers on PostgreSQL 17 find rows through a btree only.';
+		advice := 'Keep the btree.';
+	ELSE
+		RETURN;
+	END IF;
+	RAISE EXCEPTION 'cannot convert index % to method "%"', item.indexrelid::regclass, method
+		USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = reason, HINT = advice;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_refuse(record, name) IS
+'raise an error if lsm_convert cannot move an index; called by lsm_convert_plan';
+
+-- Returns the command that builds the copy of the index.
+CREATE FUNCTION lsm_convert_build(item record, method name, copy text)
+RETURNS text
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	keys		text;
+	included	text;
+	options		text;
+	space		name;
+BEGIN
+	SELECT string_agg(
+			pg_get_indexdef(item.indexrelid, k, false)
+			|| CASE WHEN item.collations[k - 1] <> 0
+					AND item.collations[k - 1] IS DISTINCT FROM a.attcollation
+				THEN format(' COLLATE %s', item.collations[k - 1]::regcollation) ELSE '' END
+			|| CASE WHEN NOT o.opcdefault OR o.opcintype <> b.atttypid
+				THEN format(' %I.%I', n.nspname, o.opcname) ELSE '' END
+			|| CASE item.directions[k - 1]
+				WHEN 0 THEN '' WHEN 1 THEN ' DESC NULLS LAST'
+				WHEN 2 THEN ' NULLS FIRST' ELSE ' DESC' END,
+			', ' ORDER BY k)
+		INTO STRICT keys
+		FROM generate_series(1, item.indnkeyatts) k
+			JOIN pg_opclass c ON c.oid = item.classes[k - 1]
+			JOIN pg_opclass o ON o.opcmethod = item.method AND o.opcname = c.opcname
+				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype
+			JOIN pg_namespace n ON n.oid = o.opcnamespace
+			JOIN pg_attribute b ON b.attrelid = item.indexrelid AND b.attnum = k
+			LEFT JOIN pg_attribute a ON a.attrelid = item.indrelid
+				AND a.attnum = item.columns[k - 1] AND a.attnum <> 0;
+	SELECT string_agg(pg_get_indexdef(item.indexrelid, k, false), ', ' ORDER BY k)
+		INTO included
+		FROM generate_series(item.indnkeyatts + 1, item.indnatts) k;
+
+	-- Only the parameters that both methods have, and the mark of a key.
+	SELECT string_agg(p.setting, ', ') INTO options FROM (
+		SELECT format('%I = %L', o.option_name, o.option_value) AS setting
+			FROM pg_options_to_table(item.reloptions) o
+			WHERE o.option_name IN ('fillfactor', 'deduplicate_items')
+		UNION ALL
+		SELECT 'lsm = true' WHERE method = 'lsm' AND item.is_key) p;
+
+	-- default_tablespace must not decide.
+	SELECT s.spcname INTO space FROM pg_tablespace s
+		WHERE s.oid = item.reltablespace;
+	IF space IS NULL AND current_setting('default_tablespace') <> '' THEN
+		SELECT s.spcname INTO STRICT space
+			FROM pg_database d JOIN pg_tablespace s ON s.oid = d.dattablespace
+			WHERE d.datname = current_database();
+	END IF;
+
+	RETURN format('CREATE %sINDEX CONCURRENTLY %I ON %s USING %I (%s)',
+				  CASE WHEN item.indisunique THEN 'UNIQUE ' ELSE '' END, copy,
+				  item.tablename, method, keys)
+		|| coalesce(' INCLUDE (' || included || ')', '')
+		|| CASE WHEN item.nulls_equal THEN ' NULLS NOT DISTINCT' ELSE '' END
+		|| coalesce(' WITH (' || options || ')', '')
+		|| coalesce(' TABLESPACE ' || quote_ident(space), '')
+		|| coalesce(' WHERE ' || item.predicate, '');
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_build(record, name, text) IS
+'return the command that builds an index with another method; called by lsm_convert_plan';
+
+-- The name of the copy contains the OID of the index.  After the swap, the name
+-- of the old index contains its own OID.  So the next call recognizes whatever an
+-- interrupted conversion has left.
+CREATE FUNCTION lsm_convert_plan(
+	index regclass,
+	method name DEFAULT 'lsm',
+	OUT step integer,
+	OUT action text,
+	OUT statement text)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	item		record;
+	left_over	record;
+	target		record;
+	copy		text := format('lsm_convert_%s', index::oid);
+	is_built	boolean := false;
+	own_schema	name;
+BEGIN
+	step := 0;
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	SELECT i.*, i.indclass::oid[] AS classes, i.indcollation::oid[] AS collations,
+			i.indoption::int2[] AS directions, i.indkey::int2[] AS columns,
+			pg_get_expr(i.indpred, i.indrelid) AS predicate,
+			i.indnullsnotdistinct AS nulls_equal,
+			c.relkind, c.relispartition, c.reloptions, c.reltablespace, a.amname,
+			t.relkind AS tablekind, format('%I.%I', n.nspname, t.relname) AS tablename,
+			n.nspname, (SELECT m.oid FROM pg_am m WHERE m.amname = method) AS method,
+			EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid
+					AND k.conrelid = i.indrelid AND k.contype IN ('p', 'u')) AS is_key
+		INTO item
+		FROM pg_index i
+			JOIN pg_class c ON c.oid = i.indexrelid
+			JOIN pg_am a ON a.oid = c.relam
+			JOIN pg_class t ON t.oid = i.indrelid
+			JOIN pg_namespace n ON n.oid = t.relnamespace
+		WHERE i.indexrelid = index;
+	IF NOT FOUND THEN
+		RAISE EXCEPTION '"%" is not an index', index
+			USING ERRCODE = 'wrong_object_type';
+	ELSIF method NOT IN ('btree', 'lsm') THEN
+		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'The method is lsm or btree.';
+	END IF;
+	IF item.amname <> method THEN
+		EXECUTE format('SELECT %I.lsm_convert_refuse($1, $2)', own_schema)
+			USING item, method;
+	END IF;
+
+	-- 1. What an interrupted conversion has left: old indexes of this table, and
+	-- a copy of this index.  A complete copy can be used.
+	FOR left_over IN
+		SELECT c.oid, format('%I.%I', item.nspname, c.relname) AS name,
+				i.indisvalid AND a.amname = method AND item.amname <> method
+					AND (method <> 'lsm' OR NOT item.is_key
+						OR coalesce(c.reloptions @> '{lsm=true}', false)) AS is_copy
+			FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+				JOIN pg_am a ON a.oid = c.relam
+			WHERE i.indrelid = item.indrelid
+				AND (c.relname = copy
+					OR c.relname = format('lsm_convert_%s_old', c.oid) AND NOT i.indisvalid)
+			ORDER BY c.oid
+	LOOP
+		is_built := is_built OR left_over.is_copy;
+		CONTINUE WHEN left_over.is_copy;
+		step := step + 1;
+		action := 'drop';
+		statement := format('DROP INDEX CONCURRENTLY %s', left_over.name);
+		RETURN NEXT;
+	END LOOP;
+	IF item.amname = method THEN
+		RETURN;
+	END IF;
+
+	-- 2. The copy, with the statistics targets of its columns.
+	IF NOT is_built THEN
+		step := step + 1;
+		action := 'build';
+		EXECUTE format('SELECT %I.lsm_convert_build($1, $2, $3)', own_schema)
+			INTO STRICT statement USING item, method, copy;
+		RETURN NEXT;
+	END IF;
+	FOR target IN
+		SELECT a.attnum, a.attstattarget FROM pg_attribute a
+			WHERE a.attrelid = index AND a.attstattarget >= 0
+			ORDER BY a.attnum
+	LOOP
+		step := step + 1;
+		action := 'statistics';
+		statement := format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s',
+							item.nspname, copy, target.attnum, target.attstattarget);
+		RETURN NEXT;
+	END LOOP;
+
+	-- 3. The swap, in one transaction; then the old index is dropped.
+	step := step + 1;
+	action := 'swap';
+	-- The types keep a function of the same name with other ones out.
+	statement := format('SELECT %I.lsm_convert_swap(%L::pg_catalog.regclass, %L::pg_catalog.regclass)',
+						own_schema, format('%I.%I', item.nspname, copy), index);
+	RETURN NEXT;
+	step := step + 1;
+	action := 'drop';
+	statement := format('DROP INDEX CONCURRENTLY %I.%I', item.nspname, copy || '_old');
+	RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_plan(regclass, name) IS
+'return the statements with which lsm_convert moves an index to another method, or finishes an interrupted conversion';
+
+CREATE PROCEDURE lsm_convert(
+	index regclass,
+	method name DEFAULT 'lsm',
+	dry_run boolean DEFAULT false)
+AS 'MODULE_PATHNAME'
+LANGUAGE C;
+
+COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
+'move an index or key from btree to lsm, or back, while the table is in use; with dry_run, only shows the statements';
+
+--
+-- Statistics
+--
+
+CREATE FUNCTION lsm_stat_index(
+	index oid,
+	-- generated: function
+	OUT entries_inserted bigint,
+	OUT batches bigint,
+	OUT pages_flushed bigint,
+	OUT merges bigint,
+	OUT bytes_read bigint,
+	OUT bytes_merged bigint,
+	OUT pages_copied bigint,
+	OUT write_amplification double precision,
+	OUT runs integer,
+	OUT debt_bytes bigint,
+	OUT throttled_time double precision,
+	OUT seeks bigint,
+	OUT runs_read bigint,
+	OUT segments_read bigint,
+	OUT pages_read bigint,
+	OUT entries_read bigint,
+	OUT restarts bigint,
+	OUT entries_removed bigint,
+	OUT filter_checks bigint,
+	OUT filter_skips bigint,
+	OUT filter_misses bigint,
+	OUT pages_prefetched bigint,
+	OUT bytes_loaded bigint,
+	OUT last_compaction timestamptz,
+	OUT stats_reset timestamptz
+	-- generated: end
+)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_index(oid) IS
+'counters of an lsm index of this database; see pg_stat_lsm_indexes';
+
+CREATE FUNCTION lsm_stat_progress(
+	OUT pid integer,
+	OUT datid oid,
+	OUT indexrelid oid,
+	OUT phase text,
+	OUT level integer,
+	OUT inputs integer,
+	OUT blocks_total bigint,
+	OUT blocks_done bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_progress() IS
+'processes that merge an lsm index; see pg_stat_progress_lsm_compaction';
+
+CREATE FUNCTION lsm_stat_check_progress(
+	OUT pid integer,
+	OUT datid oid,
+	OUT indexrelid oid,
+	OUT phase text,
+	OUT blocks_total bigint,
+	OUT blocks_done bigint,
+	OUT heap_blks_total bigint,
+	OUT heap_blks_scanned bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_check_progress() IS
+'processes that verify an lsm index; see pg_stat_progress_lsm_check';
+
+CREATE FUNCTION lsm_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_reset() IS
+'set the counters of pg_stat_lsm_indexes in this database to zero';
+
+REVOKE ALL ON FUNCTION lsm_stat_reset() FROM PUBLIC;
+
+CREATE VIEW pg_stat_lsm_indexes AS
+SELECT
+	i.indrelid AS relid,
+	i.indexrelid,
+	n.nspname AS schemaname,
+	t.relname,
+	c.relname AS indexrelname,
+	-- generated: view
+	s.entries_inserted,
+	s.batches,
+	s.pages_flushed,
+	s.merges,
+	s.bytes_read,
+	s.bytes_merged,
+	s.pages_copied,
+	s.write_amplification,
+	s.runs,
+	s.debt_bytes,
+	s.throttled_time,
+	s.seeks,
+	s.runs_read,
+	s.segments_read,
+	s.pages_read,
+	s.entries_read,
+	s.restarts,
+	s.entries_removed,
+	s.filter_checks,
+	s.filter_skips,
+	s.filter_misses,
+	s.pages_prefetched,
+	s.bytes_loaded,
+	s.last_compaction,
+	s.stats_reset
+	-- generated: end
+FROM pg_catalog.pg_index i
+	JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+	JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
+	JOIN pg_catalog.pg_namespace n ON n.oid = t.relnamespace
+	JOIN pg_catalog.pg_am a ON a.oid = c.relam
+	CROSS JOIN LATERAL lsm_stat_index(i.indexrelid) s
+WHERE a.amname = 'lsm' AND c.relkind = 'i';
+
+COMMENT ON VIEW pg_stat_lsm_indexes IS
+'one row for each lsm index of this database, with its cumulative statistics';
+-- generated: comments
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries inserted';
+COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches written, each with entries of one statement';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_flushed IS 'pages that became runs: sealed pages of the write buffer, and pages of batches';
+COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges completed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_merged IS 'bytes written by merges';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_copied IS 'pages that merges copied whole from a run';
+COMMENT ON COLUMN pg_stat_lsm_indexes.write_amplification IS 'pages written by flushes and merges for each flushed page; NULL if no page was flushed';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs IS 'runs as of the latest flush or merge; NULL if there has been neither since the server started';
+COMMENT ON COLUMN pg_stat_lsm_indexes.debt_bytes IS 'bytes waiting to be merged, as of the latest flush or merge';
+COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'milliseconds that writers spent on large merges, or waiting for them';
+COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'searches of the index, by scans, unique checks, lsm_check and the planner';
+COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that the searches looked into';
+COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments read';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories read, from memory or disk';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
+COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to switch to a newer version of the index';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to everybody';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were asked for a key or its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that nobody searched the segment or the page';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
+COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_loaded IS 'bytes of index pages that were not in shared buffers: read from disk or the kernel''s cache';
+COMMENT ON COLUMN pg_stat_lsm_indexes.last_compaction IS 'when the last merge completed; NULL if none has since the counters were reset';
+COMMENT ON COLUMN pg_stat_lsm_indexes.stats_reset IS 'when the counters were last set to zero; NULL if never';
+-- generated: end
+
+CREATE VIEW pg_stat_progress_lsm_compaction AS
+SELECT
+	s.pid,
+	s.datid,
+	d.datname,
+	i.indrelid AS relid,
+	s.indexrelid,
+	s.phase,
+	s.level,
+	s.inputs,
+	s.blocks_total,
+	s.blocks_done
+FROM lsm_stat_progress() s
+	LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+	LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = s.indexrelid
+		AND d.datname = pg_catalog.current_database();
+
+COMMENT ON VIEW pg_stat_progress_lsm_compaction IS
+'one row for each process that merges an lsm index: background workers and callers of lsm_compact';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.pid IS 'the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.datid IS 'the database of the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.datname IS 'name of the database';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.relid IS 'the table';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.indexrelid IS 'the index';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.phase IS '"sealing write buffer", "merging" or "between steps"; between steps, another process may take the next step';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.level IS 'level of the run being written';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.inputs IS 'number of runs being merged';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_total IS 'blocks of the runs being merged; the run being written gets about as many blocks, or fewer';
+COMMENT ON COLUMN pg_stat_progress_lsm_compaction.blocks_done IS 'blocks written so far';
+
+CREATE VIEW pg_stat_progress_lsm_check AS
+SELECT
+	s.pid,
+	s.datid,
+	d.datname,
+	i.indrelid AS relid,
+	s.indexrelid,
+	s.phase,
+	s.blocks_total,
+	s.blocks_done,
+	s.heap_blks_total,
+	s.heap_blks_scanned
+FROM lsm_stat_check_progress() s
+	LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
+	LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = s.indexrelid
+		AND d.datname = pg_catalog.current_database();
+
+COMMENT ON VIEW pg_stat_progress_lsm_check IS
+'one row for each process that runs lsm_check or lsm_check_all, with the index that it verifies';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.pid IS 'the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.datid IS 'the database of the process';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.datname IS 'name of the database';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.relid IS 'the table';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.indexrelid IS 'the index';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.phase IS '"checking manifest", "checking segments", "comparing with table", "checking for duplicate entries" or "checking unique keys"';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.blocks_total IS 'blocks of the index to read in this phase; 0 if the phase reads few or none';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.blocks_done IS 'blocks of the index read so far in this phase';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_total IS 'blocks of the table; 0 until the comparison with the table begins';
+COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_scanned IS 'blocks of the table scanned so far';
+
+GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction, pg_stat_progress_lsm_check TO PUBLIC;
+
+--
+-- Operator classes
+--
+-- An lsm index has the strategies and support functions of a B-tree.  So each
+-- operator class is copied from a B-tree's, as the catalogs describe it.  That
+-- covers every class of the server, whatever its version, and works for the
+-- types of other extensions too.
+--
+
+CREATE FUNCTION lsm_create_opclass(btree_opclass text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	parts		text[] := parse_ident(btree_opclass);
+	btree_am	oid;
+	lsm_am		oid;
+	candidates	oid[];
+	source		record;
+	own			record;
+	lsm_family	oid;
+	family_sql	text;
+	class_sql	text;
+	items		text;
+	clash		text;
+BEGIN
+	SELECT a.oid INTO STRICT btree_am FROM pg_am a WHERE a.amname = 'btree';
+	SELECT a.oid INTO STRICT lsm_am FROM pg_am a WHERE a.amname = 'lsm';
+
+	-- 1. Find the B-tree's class.  A name without schema must be unique in the
+	-- database, so that the result does not depend on search_path.
+	IF cardinality(parts) > 2 THEN
+		RAISE EXCEPTION 'improper operator class name: %', btree_opclass
+			USING ERRCODE = 'syntax_error',
+				HINT = 'Write it as name or schema.name.';
+	END IF;
+	candidates := ARRAY(
+		SELECT c.oid
+		FROM pg_opclass c JOIN pg_namespace n ON n.oid = c.opcnamespace
+		WHERE c.opcmethod = btree_am
+			AND c.opcname = parts[cardinality(parts)]
+			AND (cardinality(parts) = 1 OR n.nspname = parts[1]));
+	IF cardinality(candidates) = 0 THEN
+		RAISE EXCEPTION 'operator class % does not exist for access method btree',
+			btree_opclass
+			USING ERRCODE = 'undefined_object';
+	ELSIF cardinality(candidates) > 1 THEN
+		RAISE EXCEPTION 'operator class name % is ambiguous', btree_opclass
+			USING ERRCODE = 'ambiguous_alias',
+				HINT = 'Write it as schema.name.';
+	END IF;
+	SELECT c.*, f.opfname, f.opfnamespace INTO STRICT source
+		FROM pg_opclass c JOIN pg_opfamily f ON f.oid = c.opcfamily
+		WHERE c.oid = candidates[1];
+
+	-- 2. Name the new class.  It gets the name and the schema of its model, so
+	-- that an index definition finds both in the same way.
+	class_sql := format('%s.%I', source.opcnamespace::regnamespace,
+						source.opcname);
+	family_sql := format('%s.%I', source.opfnamespace::regnamespace,
+						 source.opfname);
+
+	-- 3. The family.
+	SELECT f.oid INTO lsm_family
+		FROM pg_opfamily f
+		WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
+			AND f.opfnamespace = source.opfnamespace;
+	IF lsm_family IS NULL THEN
+		EXECUTE format('CREATE OPERATOR FAMILY %s USING lsm', family_sql);
+		EXECUTE format('COMMENT ON OPERATOR FAMILY %s USING lsm IS %L',
+					   family_sql, 'lsm counterpart of btree operator family '
+					   || source.opfname);
+		SELECT f.oid INTO STRICT lsm_family
+			FROM pg_opfamily f
+			WHERE f.opfmethod = lsm_am AND f.opfname = source.opfname
+				AND f.opfnamespace = source.opfnamespace;
+	END IF;
+
+	-- An existing family must agree, or queries would return wrong results.
+	SELECT b.amopopr::regoperator::text INTO clash
+		FROM pg_amop b JOIN pg_amop l USING (amoplefttype, amoprighttype,
+											 amopstrategy)
+		WHERE b.amopfamily = source.opcfamily AND l.amopfamily = lsm_family
+			AND b.amopopr <> l.amopopr
+		LIMIT 1;
+	IF clash IS NULL THEN
+		SELECT b.amproc::oid::regprocedure::text INTO clash
+			FROM pg_amproc b JOIN pg_amproc l USING (amproclefttype,
+													 amprocrighttype, amprocnum)
+			WHERE b.amprocfamily = source.opcfamily
+				AND l.amprocfamily = lsm_family
+				AND b.amproc <> l.amproc
+			LIMIT 1;
+	END IF;
+	IF clash IS NOT NULL THEN
+		RAISE EXCEPTION 'operator family % for access method lsm differs from that of btree',
+			family_sql
+			USING ERRCODE = 'duplicate_object',
+				DETAIL = format('It has another member in place of %s.', clash);
+	END IF;
+
+	-- 4. The class.  It gets the operators and functions of its own type, unless
+	-- another class of the family has them (as text_ops has those of
+	-- varchar_ops).  The list must not be empty, so STORAGE fills it then.
+	SELECT c.opcintype, c.opcfamily INTO own
+		FROM pg_opclass c
+		WHERE c.opcmethod = lsm_am AND c.opcname = source.opcname
+			AND c.opcnamespace = source.opcnamespace;
+	IF NOT FOUND THEN
+		SELECT string_agg(m.item, ', ' ORDER BY m.kind, m.number) INTO items
+			FROM (
+				SELECT 1 AS kind, o.amopstrategy AS number,
+						format('OPERATOR %s %s', o.amopstrategy,
+							   o.amopopr::regoperator) AS item
+					FROM pg_amop o
+					WHERE o.amopfamily = source.opcfamily
+						AND o.amoplefttype = source.opcintype
+						AND o.amoprighttype = source.opcintype
+				UNION ALL
+				SELECT 2, p.amprocnum,
+						format('FUNCTION %s (%s, %s) %s', p.amprocnum,
+							   p.amproclefttype::regtype,
+							   p.amprocrighttype::regtype,
+							   p.amproc::oid::regprocedure)
+					FROM pg_amproc p
+					WHERE p.amprocfamily = source.opcfamily
+						AND p.amproclefttype = source.opcintype
+						AND p.amprocrighttype = source.opcintype
+			) m
+			WHERE NOT EXISTS (
+				SELECT FROM pg_amproc p
+				WHERE p.amprocfamily = lsm_family AND p.amprocnum = 1
+					AND p.amproclefttype = source.opcintype
+					AND p.amprocrighttype = source.opcintype);
+		EXECUTE format('CREATE OPERATOR CLASS %s %s FOR TYPE %s USING lsm FAMILY %s AS %s',
+					   class_sql,
+					   CASE WHEN source.opcdefault THEN 'DEFAULT' ELSE '' END,
+					   source.opcintype::regtype, family_sql,
+					   coalesce(items, format('STORAGE %s',
+											  source.opcintype::regtype)));
+		EXECUTE format('COMMENT ON OPERATOR CLASS %s USING lsm IS %L',
+					   class_sql, 'lsm counterpart of btree operator class '
+					   || source.opcname);
+	ELSIF own.opcintype <> source.opcintype OR own.opcfamily <> lsm_family THEN
+		RAISE EXCEPTION 'operator class % for access method lsm already exists with another type or family',
+			class_sql
+			USING ERRCODE = 'duplicate_object';
+	ELSE
+		RAISE NOTICE 'operator class % for access method lsm already exists',
+			class_sql
+			USING DETAIL = 'Only members missing from its family are added.';
+	END IF;
+
+	-- 5. The rest of the family: members that compare different types, and those
+	-- that the B-tree's family got after ours was created.  Skip members of a
+	-- type that has no lsm class yet; its class will add them.
+	SELECT string_agg(m.item, ', ') INTO items
+		FROM (
+			SELECT o.amoplefttype AS lefttype, o.amoprighttype AS righttype,
+					format('OPERATOR %s %s', o.amopstrategy,
+						   o.amopopr::regoperator) AS item
+				FROM pg_amop o
+				WHERE o.amopfamily = source.opcfamily AND NOT EXISTS (
+					SELECT FROM pg_amop l
+					WHERE l.amopfamily = lsm_family
+						AND l.amoplefttype = o.amoplefttype
+						AND l.amoprighttype = o.amoprighttype
+						AND l.amopstrategy = o.amopstrategy)
+			UNION ALL
+			SELECT p.amproclefttype, p.amprocrighttype,
+					format('FUNCTION %s (%s, %s) %s', p.amprocnum,
+						   p.amproclefttype::regtype, p.amprocrighttype::regtype,
+						   p.amproc::oid::regprocedure)
+				FROM pg_amproc p
+				WHERE p.amprocfamily = source.opcfamily AND NOT EXISTS (
+					SELECT FROM pg_amproc l
+					WHERE l.amprocfamily = lsm_family
+						AND l.amproclefttype = p.amproclefttype
+						AND l.amprocrighttype = p.amprocrighttype
+						AND l.amprocnum = p.amprocnum)
+		) m
+		WHERE NOT EXISTS (
+			SELECT FROM pg_opclass c
+			WHERE c.opcfamily = source.opcfamily
+				AND c.opcintype IN (m.lefttype, m.righttype)
+				AND NOT EXISTS (
+					SELECT FROM pg_amproc l
+					WHERE l.amprocfamily = lsm_family AND l.amprocnum = 1
+						AND l.amproclefttype = c.opcintype
+						AND l.amprocrighttype = c.opcintype));
+	IF items IS NOT NULL THEN
+		EXECUTE format('ALTER OPERATOR FAMILY %s USING lsm ADD %s',
+					   family_sql, items);
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_create_opclass(text) IS
+'create the lsm counterpart of a btree operator class, so that its type can be indexed with lsm';
+
+-- Copy the classes that B-tree has on this server.  A type's default class comes
+-- first, so that the type's operators become part of that class.
+DO $$
+DECLARE
+	class		text;
+BEGIN
+	FOR class IN
+		SELECT pg_catalog.format('pg_catalog.%I', c.opcname)
+		FROM pg_catalog.pg_opclass c
+			JOIN pg_catalog.pg_am a ON a.oid OPERATOR(pg_catalog.=) c.opcmethod
+		WHERE a.amname OPERATOR(pg_catalog.=) 'btree'
+			AND c.opcnamespace OPERATOR(pg_catalog.=)
+				'pg_catalog'::pg_catalog.regnamespace
+		ORDER BY c.opcdefault DESC, c.oid
+	LOOP
+		PERFORM lsm_create_opclass(class);
+	END LOOP;
+END
+$$;
