@@ -65,6 +65,7 @@ struct LsmBatch
 	LsmLeafMode mode;			/* of the entries */
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
 	uint64		statement;		/* unique: the statement of all entries */
+	LsmCopyLines lines;			/* unique: where their rows come from */
 	bool		sealed;			/* writing it sealed pages */
 	uint64		seals_before;
 	uint64		seals_after;
@@ -350,6 +351,7 @@ clear_batch(LsmBatch *batch)
 	memory_used -= batch->memory;
 	batch->memory = 0;
 	lsm_entries_clear(&batch->entries, false);
+	lsm_copy_lines_clear(&batch->lines);
 	batch->packed_size = 0;
 	batch->failed = false;
 	batch->unchecked = 0;
@@ -403,9 +405,11 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 	{
 		lsm_schedule_expect_room(batch->index, heap);
 		if (checks)
-			batch->guard->enter(batch->index, batch->ks, heap, all, batch->entries.count, true);
+			batch->guard->enter(batch->index, batch->ks, heap, all, batch->entries.count, true,
+								&batch->lines);
 		else
-			batch->guard->enter(batch->index, batch->ks, heap, refs, count, false);
+			batch->guard->enter(batch->index, batch->ks, heap, refs, count, false,
+								&batch->lines);
 	}
 	if (count >= (Size) lsm_batch_min_entries)
 		write_runs(batch, heap, refs, count);
@@ -498,6 +502,8 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 	else
 		check_index_file(batch, index);
 	mark_level(batch);
+	if (batch->guard != NULL)
+		lsm_copy_lines_note(&batch->lines, entry->tid, batch->context);
 	lsm_entries_add(&batch->entries, entry);
 	set_waiting(batch, true);
 	memory_used += batch->entries.used - batch->memory;

@@ -9,6 +9,7 @@
 #define LSM_BATCH_H
 
 #include "index/index.h"
+#include "ingest/copy_lines.h"
 #include "sort/entries.h"
 
 typedef struct LsmBatch LsmBatch;
@@ -24,12 +25,13 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
  * Called when the batch of a unique index is written. `enter` checks the sorted entries. Some of
  * them may be in the index already. From the return of `enter` until `leave`, nobody else adds
  * entries. If `raises` is false, `enter` raises no error for a violation, and the entries are
- * checked again once they are in the index.
+ * checked again once they are in the index. `lines` tells which lines of a COPY the rows are from.
  */
 typedef struct LsmBatchGuard
 {
 	void		(*enter) (LsmIndex *index, LsmKeySpace *ks, Relation heap,
-						  const LsmItemRef *refs, Size count, bool raises);
+						  const LsmItemRef *refs, Size count, bool raises,
+						  const LsmCopyLines *lines);
 	void		(*leave) (LsmIndex *index);
 } LsmBatchGuard;
 

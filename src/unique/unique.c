@@ -217,7 +217,8 @@ describe_key(Relation index, LsmKeySpace *ks, const LsmEntry *entry)
 
 /* Raise the error for a row whose key another row has. */
 void
-lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
+lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own,
+				  const LsmCopyLines *lines)
 {
 	Relation	rel = unique->index->rel;
 	char	   *key = describe_key(rel, unique->ks, own);
@@ -227,6 +228,7 @@ lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own)
 			 errmsg("duplicate key value violates unique constraint \"%s\"",
 					RelationGetRelationName(rel)),
 			 key ? errdetail("Key %s already exists.", key) : 0,
+			 lsm_copy_lines_context(lines, own->tid),
 			 errtableconstraint(heap, RelationGetRelationName(rel))));
 }
 
@@ -277,7 +279,7 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	/* Otherwise the unique violation would hide a serialization failure. */
 	lsm_ssi_check(unique->ks, rel, entry);
 	unlock_key(unique);
-	lsm_unique_report(unique, heap, entry);
+	lsm_unique_report(unique, heap, entry, NULL);
 	return false;
 }
 
@@ -308,7 +310,7 @@ lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	if (conflict.found && lsm_unique_is_alive(heap, entry))
 	{
 		lsm_ssi_check(unique->ks, rel, entry);
-		lsm_unique_report(unique, heap, entry);
+		lsm_unique_report(unique, heap, entry, NULL);
 	}
 	if (!conflict.found && !conflict.found_own)
 		ereport(ERROR,

@@ -37,7 +37,8 @@ extern void lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *o
 extern void lsm_unique_flush_kills(LsmUnique *unique, Relation heap, LsmKills *kills);
 extern void lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *conflict);
 extern bool lsm_unique_is_alive(Relation heap, const LsmEntry *own);
-extern void lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own);
+extern void lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own,
+							  const LsmCopyLines *lines);
 
 /* unique_batch.c */
 extern const LsmBatchGuard lsm_unique_guard;

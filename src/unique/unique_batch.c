@@ -40,6 +40,7 @@ typedef struct BatchCheck
 	Size		count;
 	bool		is_hashed;		/* filters can be asked for the keys */
 	bool		raises;			/* else a later check reports violations */
+	const LsmCopyLines *lines;	/* of the rows */
 	LsmProbe   *probes;			/* for each entry: does its key have an entry in the index? */
 	int			runs_read;		/* by the latest sweep; all small runs together count as one */
 	LsmSeenVersion seen;		/* the version that the latest sweep has read */
@@ -299,7 +300,7 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 		if (!lsm_unique_is_alive(b->heap, entry))
 			continue;
 		if (alive++ > 0 && b->raises)
-			lsm_unique_report(b->unique, b->heap, entry);
+			lsm_unique_report(b->unique, b->heap, entry, b->lines);
 		*own = *entry;
 	}
 	if (!b->probes[first].found)
@@ -310,7 +311,7 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 	if (TransactionIdIsValid(conflict->xid))
 		return false;
 	if (b->raises && lsm_unique_is_alive(b->heap, own))
-		lsm_unique_report(b->unique, b->heap, own);
+		lsm_unique_report(b->unique, b->heap, own, b->lines);
 	return true;
 }
 
@@ -353,7 +354,7 @@ check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
  */
 static void
 enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
-			bool raises)
+			bool raises, const LsmCopyLines *lines)
 {
 	BatchCheck	b;
 	LsmConflict conflict;
@@ -362,6 +363,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 	begin_check(&b, lsm_unique_create(index, ks), index, ks, refs, count);
 	b.heap = heap;
 	b.raises = raises;
+	b.lines = lines;
 	b.scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm unique check",
 									  ALLOCSET_SMALL_SIZES);
 	/* Allocate the array here, so that it does not grow in the scratch context. */

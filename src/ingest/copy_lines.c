@@ -1,0 +1,112 @@
+/*
+ * copy_lines.c
+ *	  Finds the line of a COPY that a row of a batch came from.
+ *
+ * The check of a batch comes after COPY has read later lines, or has ended.  So the error of a
+ * violation must name the line by itself.
+ *
+ * COPY mostly puts the rows of consecutive lines behind each other on a page.  We keep a mark only
+ * where it does not: about one for each page of the table.
+ */
+#include "postgres.h"
+
+#include "commands/copyfrom_internal.h"
+#include "ingest/copy_lines.h"
+#include "utils/memutils.h"
+
+/* The row with this TID is from this line, and the rows right behind it are from the next lines. */
+typedef struct CopyMark
+{
+	uint64		tid;
+	uint64		line;
+} CopyMark;
+
+static void
+add_mark(LsmCopyLines *lines, uint64 tid, uint64 line, MemoryContext context)
+{
+	if (lines->count == lines->room)
+	{
+		int			room = Max(16, 2 * lines->room);
+
+		lines->marks = lines->marks ?
+			repalloc_huge(lines->marks, room * sizeof(CopyMark)) :
+			MemoryContextAlloc(context, room * sizeof(CopyMark));
+		lines->room = room;
+	}
+	lines->marks[lines->count].tid = tid;
+	lines->marks[lines->count].line = line;
+	lines->count++;
+}
+
+/*
+ * Note where the row with this TID comes from, if the innermost activity is a COPY.  The marks live
+ * in this memory context.
+ */
+void
+lsm_copy_lines_note(LsmCopyLines *lines, uint64 tid, MemoryContext context)
+{
+	CopyFromState copy;
+
+	if (error_context_stack == NULL || error_context_stack->callback != CopyFromErrorCallback)
+		return;
+	copy = (CopyFromState) error_context_stack->arg;
+	if (lines->count == 0)
+	{
+		lines->copy = copy;
+		lines->table = MemoryContextStrdup(context, copy->cur_relname);
+	}
+	if (lines->count == 0 || tid != lines->last_tid + 1 || copy->cur_lineno != lines->last_line + 1)
+		add_mark(lines, tid, copy->cur_lineno, context);
+	lines->last_tid = tid;
+	lines->last_line = copy->cur_lineno;
+}
+
+/* Forget all rows. */
+void
+lsm_copy_lines_clear(LsmCopyLines *lines)
+{
+	if (lines->count > 0)
+		pfree(lines->table);
+	lines->count = 0;
+}
+
+/* Returns the line of a row, or 0 if it is not noted. */
+static uint64
+find_line(const LsmCopyLines *lines, uint64 tid)
+{
+	const CopyMark *found = NULL;
+
+	for (int i = 0; i < lines->count; i++)
+	{
+		const CopyMark *mark = &lines->marks[i];
+
+		if (mark->tid >> 16 == tid >> 16 && mark->tid <= tid &&
+			(found == NULL || mark->tid > found->tid))
+			found = mark;
+	}
+	return found != NULL ? found->line + (tid - found->tid) : 0;
+}
+
+/*
+ * Let an error about a row name the line of COPY.  To be called within ereport; the result has no
+ * meaning.  `lines` may be NULL.
+ */
+int
+lsm_copy_lines_context(const LsmCopyLines *lines, uint64 tid)
+{
+	uint64		line = lines != NULL ? find_line(lines, tid) : 0;
+
+	if (line == 0)
+		return 0;
+	/* If COPY is still running, it names a line.  Correct it. */
+	for (ErrorContextCallback *c = error_context_stack; c != NULL; c = c->previous)
+	{
+		if (c->callback == CopyFromErrorCallback && c->arg == lines->copy)
+		{
+			lines->copy->cur_lineno = line;
+			lines->copy->line_buf_valid = false;
+			return 0;
+		}
+	}
+	return errcontext("COPY %s, line " UINT64_FORMAT, lines->table, line);
+}
