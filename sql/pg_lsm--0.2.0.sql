@@ -112,6 +112,14 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
 'give an index the name and the place of another index that differs only in its method; a step of lsm_convert_plan';
 
+CREATE FUNCTION lsm_convert_parent(index regclass, method name)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION lsm_convert_parent(regclass, name) IS
+'give a partitioned index the method of the indexes attached to it; a step of lsm_convert_plan';
+
 -- Raises an error if the index cannot be moved to the method.  "item" is the row
 -- that lsm_convert_plan has read.
 CREATE FUNCTION lsm_convert_refuse(item record, method name)
@@ -131,9 +139,10 @@ BEGIN
 			SELECT FROM pg_opclass o
 			WHERE o.opcmethod = item.method AND o.opcname = c.opcname
 				AND o.opcnamespace = c.opcnamespace AND o.opcintype = c.opcintype);
-	IF item.relkind = 'I' OR item.relispartition THEN
-		reason := 'It is a partitioned index, or a part of one.';
-		advice := 'See the page on migrating in the documentation of pg_lsm.';
+	IF method = 'lsm' AND version < 180000 AND item.indisunique
+			AND (item.relkind = 'I' OR item.relispartition) THEN
+		reason := 'Before PostgreSQL 18, a unique index of a partitioned table must be a btree.';
+		advice := 'Keep the btree.';
 	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
 		reason := format('It uses the method "%s".', item.amname);
 		advice := 'Only btree and lsm indexes can be converted.';
@@ -244,13 +253,13 @@ $$;
 COMMENT ON FUNCTION lsm_convert_build(record, name, text) IS
 'return the command that builds an index with another method; called by lsm_convert_plan';
 
+-- Returns the steps for one index that is not partitioned.
 -- The name of the copy contains the OID of the index.  After the swap, the name
 -- of the old index contains its own OID.  So the next call recognizes whatever an
 -- interrupted conversion has left.
-CREATE FUNCTION lsm_convert_plan(
+CREATE FUNCTION lsm_convert_steps(
 	index regclass,
-	method name DEFAULT 'lsm',
-	OUT step integer,
+	method name,
 	OUT action text,
 	OUT statement text)
 RETURNS SETOF record
@@ -265,7 +274,6 @@ DECLARE
 	is_built	boolean := false;
 	own_schema	name;
 BEGIN
-	step := 0;
 	SELECT n.nspname INTO STRICT own_schema
 		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 		WHERE e.extname = 'pg_lsm';
@@ -285,14 +293,6 @@ BEGIN
 			JOIN pg_class t ON t.oid = i.indrelid
 			JOIN pg_namespace n ON n.oid = t.relnamespace
 		WHERE i.indexrelid = index;
-	IF NOT FOUND THEN
-		RAISE EXCEPTION '"%" is not an index', index
-			USING ERRCODE = 'wrong_object_type';
-	ELSIF method NOT IN ('btree', 'lsm') THEN
-		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
-			USING ERRCODE = 'invalid_parameter_value',
-				HINT = 'The method is lsm or btree.';
-	END IF;
 	IF item.amname <> method THEN
 		EXECUTE format('SELECT %I.lsm_convert_refuse($1, $2)', own_schema)
 			USING item, method;
@@ -314,7 +314,6 @@ BEGIN
 	LOOP
 		is_built := is_built OR left_over.is_copy;
 		CONTINUE WHEN left_over.is_copy;
-		step := step + 1;
 		action := 'drop';
 		statement := format('DROP INDEX CONCURRENTLY %s', left_over.name);
 		RETURN NEXT;
@@ -325,7 +324,6 @@ BEGIN
 
 	-- 2. The copy, with the statistics targets of its columns.
 	IF NOT is_built THEN
-		step := step + 1;
 		action := 'build';
 		EXECUTE format('SELECT %I.lsm_convert_build($1, $2, $3)', own_schema)
 			INTO STRICT statement USING item, method, copy;
@@ -336,7 +334,6 @@ BEGIN
 			WHERE a.attrelid = index AND a.attstattarget >= 0
 			ORDER BY a.attnum
 	LOOP
-		step := step + 1;
 		action := 'statistics';
 		statement := format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s',
 							item.nspname, copy, target.attnum, target.attstattarget);
@@ -344,16 +341,82 @@ BEGIN
 	END LOOP;
 
 	-- 3. The swap, in one transaction; then the old index is dropped.
-	step := step + 1;
 	action := 'swap';
 	-- The types keep a function of the same name with other ones out.
-	statement := format('SELECT %I.lsm_convert_swap(%L::pg_catalog.regclass, %L::pg_catalog.regclass)',
-						own_schema, format('%I.%I', item.nspname, copy), index);
+	-- Somebody may rename the index meanwhile.
+	statement := format('SELECT %I.lsm_convert_swap(%L::pg_catalog.regclass, %s::pg_catalog.regclass)',
+						own_schema, format('%I.%I', item.nspname, copy), index::oid);
 	RETURN NEXT;
-	step := step + 1;
 	action := 'drop';
 	statement := format('DROP INDEX CONCURRENTLY %I.%I', item.nspname, copy || '_old');
 	RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_convert_steps(regclass, name) IS
+'return the statements that move an index that is not partitioned; called by lsm_convert_plan';
+
+-- The indexes attached to a partitioned index are moved one by one, and the
+-- partitioned indexes above them last.
+CREATE FUNCTION lsm_convert_plan(
+	index regclass,
+	method name DEFAULT 'lsm',
+	OUT step integer,
+	OUT action text,
+	OUT statement text)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+	own_schema	name;
+	item		record;
+	leaf		regclass;
+BEGIN
+	step := 0;
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	SELECT c.relkind, c.relispartition, a.amname INTO item
+		FROM pg_class c JOIN pg_am a ON a.oid = c.relam
+		WHERE c.oid = index AND c.relkind IN ('i', 'I');
+	IF NOT FOUND THEN
+		RAISE EXCEPTION '"%" is not an index', index
+			USING ERRCODE = 'wrong_object_type';
+	ELSIF method NOT IN ('btree', 'lsm') THEN
+		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
+			USING ERRCODE = 'invalid_parameter_value',
+				HINT = 'The method is lsm or btree.';
+	ELSIF item.relispartition THEN
+		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = 'It is attached to a partitioned index.',
+				HINT = format('Convert index %s.', pg_partition_root(index));
+	END IF;
+	FOR leaf IN
+		SELECT c.oid FROM pg_class c
+			WHERE c.relkind = 'i'
+				AND (c.oid = index OR c.oid IN (SELECT t.relid FROM pg_partition_tree(index) t))
+			ORDER BY c.relname, c.oid
+	LOOP
+		FOR action, statement IN
+			EXECUTE format('SELECT action, statement FROM %I.lsm_convert_steps($1, $2)', own_schema)
+				USING leaf, method
+		LOOP
+			step := step + 1;
+			RETURN NEXT;
+		END LOOP;
+	END LOOP;
+	IF item.relkind = 'I' AND EXISTS (
+			SELECT FROM pg_partition_tree(index) t
+				JOIN pg_class c ON c.oid = t.relid JOIN pg_am a ON a.oid = c.relam
+				WHERE c.relkind = 'I' AND a.amname <> method) THEN
+		step := step + 1;
+		action := 'parent';
+		statement := format('SELECT %I.lsm_convert_parent(%s::pg_catalog.regclass, %L::pg_catalog.name)',
+							own_schema, index::oid, method);
+		RETURN NEXT;
+	END IF;
 END
 $$;
 

@@ -14,9 +14,8 @@
  * Plans depend on nothing but the catalogs.
  *
  * Locks: a session-level ShareUpdateExclusiveLock on the table, from before the plan is made to the
- * end.  So no other DDL on the table, and no other call for it, runs between two statements.  ALTER
- * INDEX locks only the index; if it renames the index, the swap does not find it.
- * Aborting a transaction releases this lock.
+ * end.  So no other DDL on the table, and no other call for it, runs between two statements.  But
+ * partitions may be detached or dropped.  Aborting a transaction releases this lock.
  */
 #include "postgres.h"
 
@@ -27,6 +26,7 @@
 #include "base/stop_point.h"
 #include "catalog/index.h"
 #include "catalog/pg_type.h"
+#include "convert/convert.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"
@@ -221,9 +221,7 @@ table_of(Oid index)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not an index", get_rel_name(index))));
-	if (!lsm_owns_relation(index, GetUserId()))
-		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
-	heap = table_open(IndexGetRelation(index, false), AccessShareLock);
+	heap = table_open(lsm_owned_table(index), AccessShareLock);
 	id = heap->rd_lockInfo.lockRelId;
 	table_close(heap, AccessShareLock);
 	return id;

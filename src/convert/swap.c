@@ -32,6 +32,7 @@
 #include "catalog/pg_opclass.h"
 #include "commands/comment.h"
 #include "commands/defrem.h"
+#include "convert/convert.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -146,9 +147,13 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 				 errmsg("cannot access temporary tables of other sessions")));
 	if (new_index->rd_index->indrelid != RelationGetRelid(heap) || new_index == old_index)
 		refuse_swap(new_index, old_index, "They must be two indexes of one table.");
-	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX ||
-		old_index->rd_rel->relispartition)
-		refuse_swap(new_index, old_index, "Partitioned indexes and their parts cannot be swapped.");
+	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX)
+		refuse_swap(new_index, old_index, "Partitioned indexes cannot be swapped.");
+#ifndef LSM_UNIQUE_TAKES_ALL
+	if (is_lsm(new_index) && old_index->rd_rel->relispartition && old_index->rd_index->indisunique)
+		refuse_swap(new_index, old_index,
+					"Unique indexes of partitioned tables must be B-trees before PostgreSQL 18.");
+#endif
 	if (!new_index->rd_index->indisvalid || !old_index->rd_index->indisvalid)
 		refuse_swap(new_index, old_index, "Both indexes must be valid.");
 	if (!is_unused(new_index))
@@ -177,34 +182,31 @@ is_repeated(const oidvector *classes, int column)
 	return false;
 }
 
-/* Make an index depend on its own operator classes instead of those of the other index. */
-static void
-exchange_classes(Relation index, Relation other)
+/* Make an index with these key columns depend on other operator classes than before. */
+void
+lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after, int columns)
 {
-	ObjectAddress depender = {RelationRelationId, RelationGetRelid(index), 0};
-	oidvector  *own = index_classes(index);
-	oidvector  *others = index_classes(other);
+	ObjectAddress depender = {RelationRelationId, index, 0};
 
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	for (int i = 0; i < columns; i++)
 	{
-		if (!is_repeated(others, i))
-			deleteDependencyRecordsForSpecific(RelationRelationId, RelationGetRelid(index),
-											   DEPENDENCY_NORMAL, OperatorClassRelationId,
-											   others->values[i]);
+		if (!is_repeated(before, i))
+			deleteDependencyRecordsForSpecific(RelationRelationId, index, DEPENDENCY_NORMAL,
+											   OperatorClassRelationId, before->values[i]);
 	}
 	CommandCounterIncrement();
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	for (int i = 0; i < columns; i++)
 	{
-		ObjectAddress referenced = {OperatorClassRelationId, own->values[i], 0};
+		ObjectAddress referenced = {OperatorClassRelationId, after->values[i], 0};
 
-		if (!is_repeated(own, i))
+		if (!is_repeated(after, i))
 			recordDependencyOn(&depender, &referenced, DEPENDENCY_NORMAL);
 	}
 }
 
 /* Returns the table of an index.  Raises an error if the user does not own it. */
-static Oid
-owned_table(Oid index)
+Oid
+lsm_owned_table(Oid index)
 {
 	Oid			table = IndexGetRelation(index, false);
 
@@ -224,9 +226,10 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	Relation	heap;
 	Relation	new_index;
 	Relation	old_index;
+	int			columns;
 
-	(void) owned_table(new_oid);
-	heap = table_open(owned_table(old_oid), ShareUpdateExclusiveLock);
+	(void) lsm_owned_table(new_oid);
+	heap = table_open(lsm_owned_table(old_oid), ShareUpdateExclusiveLock);
 	old_index = index_open(old_oid, ShareUpdateExclusiveLock);
 	new_index = index_open(new_oid, ShareUpdateExclusiveLock);
 	check_swap(heap, new_index, old_index);
@@ -239,8 +242,9 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	/* Plans that use the old index become invalid. */
 	CacheInvalidateRelcache(heap);
 	CommandCounterIncrement();
-	exchange_classes(new_index, old_index);
-	exchange_classes(old_index, new_index);
+	columns = IndexRelationGetNumberOfKeyAttributes(old_index);
+	lsm_replace_classes(new_oid, index_classes(old_index), index_classes(new_index), columns);
+	lsm_replace_classes(old_oid, index_classes(new_index), index_classes(old_index), columns);
 	CommandCounterIncrement();
 
 	/* Here, the process holds the locks. */

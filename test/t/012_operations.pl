@@ -19,8 +19,8 @@ sub statements
 {
 	my ($name) = @_;
 
-	$pages =~ /<!-- run: \Q$name\E -->\n\n((?: {4}.*\n)+)/ or die "the pages have no SQL named $name";
-	return split /;\n/, $1 =~ s/^ {4}//gmr;
+	$pages =~ /<!-- run: \Q$name\E -->\n\n```sql\n(.*?)^```$/ms or die "the pages have no SQL named $name";
+	return split /;\n/, $1;
 }
 
 # No tiny limits: the test needs an index as users have it.

@@ -6,7 +6,8 @@ SET client_min_messages = warning;
 CREATE FUNCTION plan(index regclass, method name DEFAULT 'lsm')
 RETURNS TABLE (step int, action text, statement text)
 LANGUAGE sql AS $$
-	SELECT step, action, regexp_replace(statement, 'lsm_convert_\d+', 'lsm_convert_N', 'g')
+	SELECT step, action, regexp_replace(
+		regexp_replace(statement, 'lsm_convert_\d+', 'lsm_convert_N', 'g'), '\d+::', 'N::')
 	FROM lsm_convert_plan(index, method)
 $$;
 
@@ -160,13 +161,58 @@ $$;
 CALL lsm_convert('conv.g_k');
 INSERT INTO conv.g VALUES (1);
 
+-- Partitioned indexes: the attached indexes one by one, then the ones above.
+CREATE TABLE conv.p (a int, b text) PARTITION BY RANGE (a);
+CREATE TABLE conv.p1 PARTITION OF conv.p FOR VALUES FROM (1) TO (100);
+CREATE TABLE conv.p2 PARTITION OF conv.p FOR VALUES FROM (100) TO (200) PARTITION BY LIST (b);
+CREATE TABLE conv.p2x PARTITION OF conv.p2 FOR VALUES IN ('x');
+CREATE TABLE conv.p2y PARTITION OF conv.p2 FOR VALUES IN ('y');
+CREATE INDEX p_ab ON conv.p (a DESC, b text_pattern_ops) WITH (fillfactor = 70);
+INSERT INTO conv.p SELECT i, CASE WHEN i % 2 = 0 THEN 'x' ELSE 'y' END FROM generate_series(1, 199) i;
+CREATE FUNCTION tree() RETURNS TABLE (definition text, level int, valid bool, classes bigint)
+LANGUAGE sql AS $$
+	SELECT pg_get_indexdef(relid), level, indisvalid,
+		(SELECT count(*) FROM pg_depend d JOIN pg_opclass o ON o.oid = d.refobjid
+			WHERE d.objid = relid AND d.refclassid = 'pg_opclass'::regclass
+			AND o.opcmethod = (SELECT relam FROM pg_class WHERE oid = relid))
+	FROM pg_partition_tree('conv.p_ab') JOIN pg_index ON indexrelid = relid
+	ORDER BY level, relid::regclass::text
+$$;
+SELECT lsm_convert_parent('conv.p_ab', 'lsm');
+SELECT * FROM plan('conv.p_ab');
+SELECT * FROM plan('conv.p_ab', 'btree');
+CALL lsm_convert('conv.p_ab');
+SELECT * FROM tree();
+SELECT lsm_check(relid, true) FROM pg_partition_tree('conv.p_ab') WHERE isleaf;
+-- A new partition gets such an index, and an equal one is attached.
+CREATE TABLE conv.p3 PARTITION OF conv.p FOR VALUES FROM (200) TO (300);
+CREATE TABLE conv.p4 (a int, b text);
+CREATE INDEX p4_index ON conv.p4 USING lsm (a DESC, b text_pattern_ops);
+ALTER TABLE conv.p ATTACH PARTITION conv.p4 FOR VALUES FROM (300) TO (400);
+SELECT definition FROM tree() WHERE level = 1;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT * FROM conv.p ORDER BY a DESC LIMIT 3;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+CALL lsm_convert('conv.p_ab', 'btree');
+SELECT * FROM tree();
+-- Unique ones from 18 on.
+CREATE TABLE conv.pk (a int PRIMARY KEY) PARTITION BY RANGE (a);
+CREATE TABLE conv.pk1 PARTITION OF conv.pk FOR VALUES FROM (1) TO (100);
+DO $$
+BEGIN
+	PERFORM lsm_convert_plan('conv.pk_pkey');
+	ASSERT current_setting('server_version_num')::int >= 180000;
+EXCEPTION WHEN object_not_in_prerequisite_state THEN
+	ASSERT current_setting('server_version_num')::int < 180000 AND sqlerrm ~ 'cannot convert index conv.pk1_pkey';
+END
+$$;
+
 -- Refusals.
 \set SHOW_CONTEXT never
 CREATE TABLE conv.x (a int, b int4range, EXCLUDE USING btree (a WITH =), UNIQUE (a) DEFERRABLE);
 CREATE INDEX x_hash ON conv.x USING hash (a);
-CREATE TABLE conv.p (a int) PARTITION BY RANGE (a);
-CREATE TABLE conv.p1 PARTITION OF conv.p FOR VALUES FROM (1) TO (10);
-CREATE INDEX p_a ON conv.p (a);
 CREATE FUNCTION conv.cmp(int, int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT btint4cmp($1, $2)';
 CREATE OPERATOR CLASS conv.my_ops FOR TYPE int USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 conv.cmp(int, int);
@@ -175,8 +221,7 @@ CALL lsm_convert('conv.x_a_excl');
 CALL lsm_convert('conv.x_a_key');
 CALL lsm_convert('conv.x_hash');
 CALL lsm_convert('conv.x_my');
-CALL lsm_convert('conv.p_a');
-CALL lsm_convert('conv.p1_a_idx');
+CALL lsm_convert('conv.p1_a_b_idx');
 CALL lsm_convert('conv.x');
 CALL lsm_convert('conv.two', 'hash');
 CALL lsm_convert(NULL);
@@ -206,4 +251,4 @@ SELECT lsm_convert_swap('conv.other', 'conv.other');
 REVOKE USAGE ON SCHEMA conv FROM regress_convert;
 DROP ROLE regress_convert;
 DROP SCHEMA conv CASCADE;
-DROP FUNCTION plan, indexes;
+DROP FUNCTION plan, indexes, tree;

@@ -1,0 +1,2 @@
+CREATE TABLE events (device_id int, at timestamptz, value float8);
+CREATE INDEX events_device_id_at_idx ON events (device_id, at);
