@@ -245,11 +245,14 @@ lsm_stats_create_index(Relation index)
 		pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, RelationGetRelid(index));
 }
 
-/* This transaction drops an index.  A commit drops the counts, on standbys too. */
+/*
+ * This transaction has dropped an index and is about to commit, which drops the counts.  A standby
+ * drops its own too, which it may have even if this server has none.
+ */
 void
 lsm_stats_drop_index(Oid index)
 {
-	if (is_registered && has_entry(index))
+	if (is_registered)
 		pgstat_drop_transactional(LSM_STATS_KIND, MyDatabaseId, index);
 }
 

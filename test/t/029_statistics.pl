@@ -53,15 +53,61 @@ $node->stop('immediate');
 $node->start;
 like(counts(), qr/^0\|0\|/, 'after a crash, the counters start from zero');
 
+# What is left of a dropped index: its statistics, and its slot. Before 18 the slot has the statistics.
+sub remains
+{
+	my ($index) = @_;
+
+	return sql("SELECT entries_inserted, seeks, runs IS NULL FROM lsm_stat_index($index)") . ($cumulative ? has_stats($node, $index) : 'f');
+}
+
+# 3. DROP INDEX CONCURRENTLY. Its first transaction invalidates the index. Then it waits for a session that uses the
+# table. Meanwhile others write to the index.
+my $user = $node->background_psql('postgres');
+sub drop_concurrently
+{
+	my ($do) = @_;
+	my $dropping = $node->background_psql('postgres', on_error_stop => 0);
+
+	$user->query_safe('BEGIN; LOCK TABLE d IN ACCESS SHARE MODE');
+	$dropping->query_until(qr/start/, "\\echo start\nDROP INDEX CONCURRENTLY d_k;\n");
+	$node->poll_query_until('postgres', q{SELECT NOT indisvalid FROM pg_index WHERE indexrelid = 'd_k'::regclass})
+	  or die 'timed out';
+	sql('INSERT INTO d SELECT generate_series(1, 100)');
+	$do->();
+	$user->query_safe('COMMIT');
+	$dropping->quit;
+	return;
+}
+sql('CREATE TABLE d (k int); CREATE INDEX d_k ON d USING lsm (k)');
+sql('INSERT INTO d SELECT generate_series(1, 100)');
+my $dropped = sql(q{SELECT 'd_k'::regclass::oid});
+drop_concurrently(
+	sub {
+		my $dropping = q{FROM pg_stat_activity WHERE query LIKE 'DROP INDEX CONC%'};
+
+		sql("SELECT pg_cancel_backend(pid) $dropping");
+		$node->poll_query_until('postgres', "SELECT state = 'idle' $dropping") or die 'timed out';
+	});
+is(sql(q{SELECT entries_inserted FROM lsm_stat_index('d_k'::regclass)}), '200', 'DROP INDEX CONCURRENTLY that fails keeps the counts');
+sql('DROP INDEX d_k');
+is(remains($dropped), '0|0|tf', 'DROP INDEX removes what it has left');
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+$dropped = sql(q{SELECT 'd_k'::regclass::oid});
+drop_concurrently(sub { });
+is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes all, although others have used the index meanwhile');
+
+$user->quit;
+
 if ($cumulative)
 {
-	# 3. PostgreSQL's own reset.
+	# 4. PostgreSQL's own reset.
 	sql('INSERT INTO t SELECT generate_series(1, 10)');
 	like(counts(), qr/^10\|/, 'counted');
 	sql('SELECT pg_stat_reset()');
 	like(counts(), qr/^0\|0\|t\|f$/, 'pg_stat_reset() resets our counters');
 
-	# 4. Statistics live as long as their index.
+	# 5. Statistics live as long as their index.
 	$node->backup('base');
 	my $standby = PostgreSQL::Test::Cluster->new('standby');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -76,10 +122,24 @@ if ($cumulative)
 	sql('DROP TABLE t');
 	catch_up($node, $standby);
 	is(has_stats($node, $index) . has_stats($standby, $index), 'ff', 'DROP removes them, on the standby too');
+	sql('CREATE INDEX d_j ON d USING lsm (k)');
+	$index = sql(q{SELECT 'd_j'::regclass::oid});
+	sql(q{BEGIN; DROP INDEX d_j; PREPARE TRANSACTION 'p'});
+	is(has_stats($node, $index), 't', 'a DROP that is prepared keeps them');
+	sql(q{COMMIT PREPARED 'p'});
+	is(has_stats($node, $index), 'f', 'until its commit');
 	my $aborted = sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); INSERT INTO a SELECT generate_series(1, 3000);
 		SELECT lsm_compact('a_k'); SELECT 'a_k'::regclass::oid; ROLLBACK});
 	$aborted =~ s/\s//g;
 	is(has_stats($node, $aborted), 'f', 'CREATE INDEX that is rolled back leaves none');
+	sql('CREATE INDEX d_j ON d USING lsm (k)');
+	$index = sql(q{SELECT 'd_j'::regclass::oid});
+	catch_up($node, $standby);
+	$standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d WHERE k = 7');
+	is(has_stats($standby, $index), 't', 'the standby has statistics');
+	sql('DROP INDEX d_j');
+	catch_up($node, $standby);
+	is(has_stats($standby, $index), 'f', 'DROP removes those that only the standby has');
 	$standby->stop;
 }
 $node->stop;
