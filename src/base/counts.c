@@ -236,13 +236,21 @@ lsm_stats_reset_database(void)
 	list_free(indexes);
 }
 
-/* This transaction builds an index.  If it has also created it, an abort drops the counts. */
+/*
+ * This transaction builds an index.  If it has also created it, an abort drops the counts.  The
+ * entry tells that this is known, should the transaction build the index again.
+ */
 void
 lsm_stats_create_index(Relation index)
 {
-	if (is_registered && index->rd_createSubid != InvalidSubTransactionId &&
-		!RelationUsesLocalBuffers(index) && !has_entry(RelationGetRelid(index)))
-		pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, RelationGetRelid(index));
+	Oid			id = RelationGetRelid(index);
+
+	if (!is_registered || index->rd_createSubid == InvalidSubTransactionId ||
+		RelationUsesLocalBuffers(index) ||
+		has_entry(id))
+		return;
+	pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, id);
+	(void) pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, id, true, NULL);
 }
 
 /*

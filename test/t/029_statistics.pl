@@ -141,6 +141,15 @@ if ($cumulative)
 	catch_up($node, $standby);
 	is(has_stats($standby, $index), 'f', 'DROP removes those that only the standby has');
 	$standby->stop;
+
+	# 6. WAL names each statistics entry once.
+	my $start = sql('SELECT pg_current_wal_insert_lsn()');
+	$index = (split /\n/, sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); TRUNCATE a; TRUNCATE a;
+		SELECT 'a_k'::regclass::oid; ROLLBACK}))[-1];
+	flush_wal($node);
+	my ($out) = run_command(['pg_waldump', '-r', 'Transaction', '-s', $start, '-p', $node->data_dir . '/pg_wal']);
+	is(() = $out =~ m{\d+/\d+/$index\b}g, 2, 'PostgreSQL and we drop the statistics of the index once each');
+	is(has_stats($node, $index), 'f', 'and it has none');
 }
 $node->stop;
 done_testing();
