@@ -21,7 +21,6 @@
 #include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #ifdef LSM_HAS_STATS_KINDS
@@ -122,12 +121,6 @@ lsm_stats_init(void)
 	is_registered = true;
 }
 
-static bool
-has_entry(Oid index)
-{
-	return pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, index, false, NULL) != NULL;
-}
-
 static LsmCounts *
 get_pending(Oid index)
 {
@@ -153,17 +146,13 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pending->values[counter] += n;
 }
 
-/*
- * Add to all counters of an index that the caller may have unlocked.  If the index no longer exists,
- * counting would leave an entry that nobody removes.
- */
+/* Add to all counters of an index.  If it no longer exists, this leaves an entry that nobody removes. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
 	LsmCounts  *pending;
 
-	if (!is_registered ||
-		(!has_entry(index) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index))))
+	if (!is_registered)
 		return;
 	pending = get_pending(index);
 	for (int i = 0; i < LSM_COUNTERS; i++)
@@ -247,7 +236,7 @@ lsm_stats_create_index(Relation index)
 
 	if (!is_registered || index->rd_createSubid == InvalidSubTransactionId ||
 		RelationUsesLocalBuffers(index) ||
-		has_entry(id))
+		pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, id, false, NULL) != NULL)
 		return;
 	pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, id);
 	(void) pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, id, true, NULL);
@@ -281,7 +270,7 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Add to all counters of an index that the caller may have unlocked. */
+/* Add to all counters of an index.  If it no longer exists, this leaves a slot that nobody frees. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {

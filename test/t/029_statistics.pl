@@ -97,17 +97,32 @@ $dropped = sql(q{SELECT 'd_k'::regclass::oid});
 drop_concurrently(sub { });
 is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes all, although others have used the index meanwhile');
 
+# 4. The rollback of a subtransaction releases its lock. Then another session drops the index that it has read.
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+$dropped = sql(q{SELECT 'd_k'::regclass::oid});
+$user->query_safe('SET enable_seqscan = off; BEGIN; SAVEPOINT s; SELECT count(*) FROM d WHERE k = 7; ROLLBACK TO s');
+sql('DROP INDEX d_k');
+$user->query_safe('COMMIT');
 $user->quit;
+is(remains($dropped), '0|0|tf', 'nothing is counted for an index that is gone');
+
+# 5. Counts that the session has not published yet.
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+my $read = 'SET enable_seqscan = off; BEGIN; SELECT count(*) FROM d WHERE k = 7';
+sql("$read; ALTER INDEX d_k RENAME TO d_l; ALTER INDEX d_l RENAME TO d_k; COMMIT");
+is(sql(q{SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'}), '1', 'a change of the index loses no counts');
+is(sql("$read; SELECT lsm_stat_reset(); SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'; COMMIT") =~ s/.*\n//sr, '0',
+	'lsm_stat_reset() forgets what this transaction has read');
 
 if ($cumulative)
 {
-	# 4. PostgreSQL's own reset.
+	# 6. PostgreSQL's own reset.
 	sql('INSERT INTO t SELECT generate_series(1, 10)');
 	like(counts(), qr/^10\|/, 'counted');
 	sql('SELECT pg_stat_reset()');
 	like(counts(), qr/^0\|0\|t\|f$/, 'pg_stat_reset() resets our counters');
 
-	# 5. Statistics live as long as their index.
+	# 7. Statistics live as long as their index.
 	$node->backup('base');
 	my $standby = PostgreSQL::Test::Cluster->new('standby');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -142,7 +157,7 @@ if ($cumulative)
 	is(has_stats($standby, $index), 'f', 'DROP removes those that only the standby has');
 	$standby->stop;
 
-	# 6. WAL names each statistics entry once.
+	# 8. WAL names each statistics entry once.
 	my $start = sql('SELECT pg_current_wal_insert_lsn()');
 	$index = (split /\n/, sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); TRUNCATE a; TRUNCATE a;
 		SELECT 'a_k'::regclass::oid; ROLLBACK}))[-1];
