@@ -165,6 +165,18 @@ if ($cumulative)
 	my ($out) = run_command(['pg_waldump', '-r', 'Transaction', '-s', $start, '-p', $node->data_dir . '/pg_wal']);
 	is(() = $out =~ m{\d+/\d+/$index\b}g, 2, 'PostgreSQL and we drop the statistics of the index once each');
 	is(has_stats($node, $index), 'f', 'and it has none');
+
+	# 9. The server discards its statistics file if it starts without the library.
+	sql('INSERT INTO d SELECT generate_series(1, 100)');
+	my $rows = q{SELECT n_live_tup > 0 FROM pg_stat_user_tables WHERE relname = 'd'};
+	is(sql($rows), 't', 'PostgreSQL has statistics of tables');
+	$node->stop;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+	$node->start;
+	is(sql($rows), 'f', 'a start without the library loses them');
+	$node->stop;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_lsm'");
+	$node->start;
 }
 $node->stop;
 done_testing();
