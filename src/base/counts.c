@@ -21,7 +21,6 @@
 #include "utils/memutils.h"
 #include "utils/pgstat_internal.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #ifdef LSM_HAS_STATS_KINDS
@@ -122,12 +121,6 @@ lsm_stats_init(void)
 	is_registered = true;
 }
 
-static bool
-has_entry(Oid index)
-{
-	return pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, index, false, NULL) != NULL;
-}
-
 static LsmCounts *
 get_pending(Oid index)
 {
@@ -153,17 +146,13 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pending->values[counter] += n;
 }
 
-/*
- * Add to all counters of an index that the caller may have unlocked.  If the index no longer exists,
- * counting would leave an entry that nobody removes.
- */
+/* Add to all counters of an index.  If it no longer exists, this leaves an entry that nobody removes. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
 	LsmCounts  *pending;
 
-	if (!is_registered ||
-		(!has_entry(index) && !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index))))
+	if (!is_registered)
 		return;
 	pending = get_pending(index);
 	for (int i = 0; i < LSM_COUNTERS; i++)
@@ -236,20 +225,31 @@ lsm_stats_reset_database(void)
 	list_free(indexes);
 }
 
-/* This transaction builds an index.  If it has also created it, an abort drops the counts. */
+/*
+ * This transaction builds an index.  If it has also created it, an abort drops the counts.  The
+ * entry tells that this is known, should the transaction build the index again.
+ */
 void
 lsm_stats_create_index(Relation index)
 {
-	if (is_registered && index->rd_createSubid != InvalidSubTransactionId &&
-		!RelationUsesLocalBuffers(index) && !has_entry(RelationGetRelid(index)))
-		pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, RelationGetRelid(index));
+	Oid			id = RelationGetRelid(index);
+
+	if (!is_registered || index->rd_createSubid == InvalidSubTransactionId ||
+		RelationUsesLocalBuffers(index) ||
+		pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, id, false, NULL) != NULL)
+		return;
+	pgstat_create_transactional(LSM_STATS_KIND, MyDatabaseId, id);
+	(void) pgstat_get_entry_ref(LSM_STATS_KIND, MyDatabaseId, id, true, NULL);
 }
 
-/* This transaction drops an index.  A commit drops the counts, on standbys too. */
+/*
+ * This transaction has dropped an index and is about to commit, which drops the counts.  A standby
+ * drops its own too, which it may have even if this server has none.
+ */
 void
 lsm_stats_drop_index(Oid index)
 {
-	if (is_registered && has_entry(index))
+	if (is_registered)
 		pgstat_drop_transactional(LSM_STATS_KIND, MyDatabaseId, index);
 }
 
@@ -270,7 +270,7 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Add to all counters of an index that the caller may have unlocked. */
+/* Add to all counters of an index.  If it no longer exists, this leaves a slot that nobody frees. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {

@@ -24,7 +24,6 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 
 #define EVICT_AFTER_MS (10 * 60 * 1000)
 #define RETRY_MS (10 * 1000)	/* an index without a slot tries again after this time */
@@ -54,8 +53,6 @@ typedef struct CachedSlot
 
 static slot_cache_hash *slot_cache = NULL;
 static LsmIndexSlot *latest = NULL; /* the slot looked up last */
-static Oid	dropped_database = InvalidOid;	/* the database that this transaction drops */
-static List *dropped_indexes = NIL; /* dropped by this transaction; in TopTransactionContext */
 
 /* Returns the key of an index of this database.  See lsm_slot_database. */
 static inline uint64
@@ -181,8 +178,8 @@ lsm_slot_get(Relation index)
 }
 
 /*
- * Like lsm_slot_get, for an index that is known not to be temporary.  May allocate memory and take
- * a lock, so a session may call this only before its commit record.
+ * Like lsm_slot_get, for an index that is known to exist and not to be temporary.  May allocate
+ * memory and take a lock, so a session may call this only before its commit record.
  */
 LsmIndexSlot *
 lsm_slot_of(Oid index)
@@ -242,9 +239,11 @@ lsm_slots_postpone_database(Oid database, int64 wait_ms)
 	LWLockRelease(lsm_shared->lock);
 }
 
-static void
-free_slots_of_database(Oid database)
+void
+lsm_slots_free_database(Oid database)
 {
+	if (lsm_shared == NULL)
+		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	for (int i = 0; i < LSM_INDEX_SLOTS; i++)
 	{
@@ -254,70 +253,16 @@ free_slots_of_database(Oid database)
 	LWLockRelease(lsm_shared->lock);
 }
 
-static void
-free_slot_of_index(Oid index)
+void
+lsm_slot_free(Oid index)
 {
 	LsmIndexSlot *slot;
 
+	if (lsm_shared == NULL)
+		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	slot = find_index_slot(key_of_index(index));
 	if (slot != NULL)
 		lsm_shared_assign_slot(slot, 0);
 	LWLockRelease(lsm_shared->lock);
-}
-
-/*
- * Free the slots of dropped objects just before the commit.  Freeing them earlier would be wrong,
- * because DROP DATABASE may fail, and the rollback of a subtransaction may restore an index.  After
- * the commit record, we may not take a lock.
- */
-static void
-free_slots_at_commit(XactEvent event, void *arg)
-{
-	if (event == XACT_EVENT_PRE_COMMIT && lsm_shared != NULL)
-	{
-		ListCell   *lc;
-
-		if (OidIsValid(dropped_database))
-			free_slots_of_database(dropped_database);
-		foreach(lc, dropped_indexes)
-		{
-			if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(lc))))
-				free_slot_of_index(lfirst_oid(lc));
-		}
-	}
-	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_ABORT || event == XACT_EVENT_PREPARE)
-	{
-		dropped_database = InvalidOid;
-		dropped_indexes = NIL;
-	}
-}
-
-/*
- * Watch for transactions that drop something.  Callbacks run in the reverse order of their
- * registration.  The callback that writes batches must run before free_slots_at_commit, because
- * writing a batch counts entries, and counting could assign a slot again.  So the library registers
- * free_slots_at_commit first, when it is loaded.
- */
-void
-lsm_slots_watch_drops(void)
-{
-	RegisterXactCallback(free_slots_at_commit, NULL);
-}
-
-/* This transaction drops a database.  Free the slots of the database's indexes at commit. */
-void
-lsm_slots_drop_database(Oid database)
-{
-	dropped_database = database;
-}
-
-/* This transaction drops an index.  Free the index's slot, if it has one, at commit. */
-void
-lsm_slots_drop_index(Oid index)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-
-	dropped_indexes = lappend_oid(dropped_indexes, index);
-	MemoryContextSwitchTo(old);
 }

@@ -13,8 +13,7 @@ extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern LsmIndexSlot *lsm_slot_find(Oid index);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_slots_postpone_database(Oid database, int64 wait_ms);
-extern void lsm_slots_watch_drops(void);
-extern void lsm_slots_drop_database(Oid database);
-extern void lsm_slots_drop_index(Oid index);
+extern void lsm_slots_free_database(Oid database);
+extern void lsm_slot_free(Oid index);
 
 #endif							/* LSM_INDEX_SLOTS_H */

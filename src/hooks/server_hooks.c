@@ -3,23 +3,40 @@
  *	  The hooks for shared memory at server start, and for dropped objects.
  *
  * The hooks are installed only if the library is preloaded.
+ *
+ * What pg_lsm keeps about an index outside of the index goes just before the commit.  Earlier would
+ * be wrong: DROP DATABASE may fail, the rollback of a subtransaction may restore an index, and DROP
+ * INDEX CONCURRENTLY announces the drop in its first transaction and drops the index in its last.
+ * After the commit record, we may not take a lock.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "base/counts.h"
 #include "base/index_slots.h"
 #include "base/shared.h"
+#include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
+#include "planner/planner.h"
 #include "storage/ipc.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
 
 static shmem_request_hook_type previous_request;
 static shmem_startup_hook_type previous_startup;
 static object_access_hook_type previous_access;
+
+/* What this transaction drops. */
+static Oid	dropped_database = InvalidOid;
+static List *dropped_indexes = NIL; /* in TopTransactionContext */
+
+/* What a DROP INDEX CONCURRENTLY of several transactions drops. */
+static Oid	dropped_concurrently = InvalidOid;
 
 static void
 request_shared_memory(void)
@@ -37,21 +54,94 @@ start_shared_memory(void)
 	lsm_shared_startup();
 }
 
+static bool
+index_exists(Oid index)
+{
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index));
+}
+
+/*
+ * Drop the statistics of indexes that are gone, and free their slots.  A prepared transaction may be
+ * rolled back, so it frees no slots.
+ */
+static void
+forget_dropped_indexes(bool prepare)
+{
+	ListCell   *lc;
+
+	/* An index can be dropped twice: a subtransaction dropped it and was rolled back. */
+	list_sort(dropped_indexes, list_oid_cmp);
+	list_deduplicate_oid(dropped_indexes);
+	foreach(lc, dropped_indexes)
+	{
+		if (index_exists(lfirst_oid(lc)))
+			continue;
+		lsm_stats_drop_index(lfirst_oid(lc));
+		if (!prepare)
+			lsm_slot_free(lfirst_oid(lc));
+	}
+}
+
+static void
+note_dropped_index(Oid index)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
+
+	dropped_indexes = lappend_oid(dropped_indexes, index);
+	MemoryContextSwitchTo(old);
+}
+
+static void
+forget_dropped_objects(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT)
+	{
+		if (OidIsValid(dropped_concurrently) && !index_exists(dropped_concurrently))
+		{
+			note_dropped_index(dropped_concurrently);
+			dropped_concurrently = InvalidOid;
+		}
+		if (OidIsValid(dropped_database))
+			lsm_slots_free_database(dropped_database);
+	}
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+		forget_dropped_indexes(event == XACT_EVENT_PRE_PREPARE);
+	if (event == XACT_EVENT_ABORT)
+		dropped_concurrently = InvalidOid;
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_ABORT ||
+		event == XACT_EVENT_PRE_PREPARE)
+	{
+		dropped_database = InvalidOid;
+		dropped_indexes = NIL;
+	}
+}
+
 static void
 note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
 {
 	if (previous_access)
 		previous_access(access, class_id, object, sub_id, arg);
-	if (access == OAT_DROP && class_id == DatabaseRelationId)
-		lsm_slots_drop_database(object);
-	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0 &&
-		get_rel_relkind(object) == RELKIND_INDEX)
+	if (access != OAT_DROP)
+		return;
+	if (class_id == DatabaseRelationId)
+		dropped_database = object;
+	if (class_id == RelationRelationId && sub_id == 0 &&
+		get_rel_relkind(object) == RELKIND_INDEX &&
+		get_rel_persistence(object) != RELPERSISTENCE_TEMP && lsm_index_is_lsm(object))
 	{
-		lsm_slots_drop_index(object);
-		lsm_stats_drop_index(object);
+		if ((((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_CONCURRENTLY) != 0)
+			dropped_concurrently = object;
+		else
+			note_dropped_index(object);
 	}
 }
 
+/*
+ * Callbacks at the end of a transaction run in the reverse order of their registration.  The
+ * callback that writes batches must run before forget_dropped_objects, because writing a batch
+ * counts entries, and counting could assign a slot again.  So the library installs these hooks
+ * first, when it is loaded.
+ */
 void
 lsm_server_hooks_install(void)
 {
@@ -61,5 +151,5 @@ lsm_server_hooks_install(void)
 	shmem_startup_hook = start_shared_memory;
 	previous_access = object_access_hook;
 	object_access_hook = note_object_access;
-	lsm_slots_watch_drops();
+	RegisterXactCallback(forget_dropped_objects, NULL);
 }

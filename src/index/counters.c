@@ -96,14 +96,14 @@ lsm_reads_publish(LsmPendingReads *pending)
 	pending->has_published = true;
 }
 
-/* Called when a transaction is about to commit.  Publishes, unless an earlier one just did so. */
-void
-lsm_reads_publish_if_due(LsmPendingReads *pending, TimestampTz now)
+/*
+ * Are there counts to publish when a transaction is about to commit?  With `later`, a later commit
+ * may do so if an earlier one just did.
+ */
+bool
+lsm_reads_are_due(const LsmPendingReads *pending, TimestampTz now, bool later)
 {
-	if (is_nothing(&pending->counters) ||
-		(now - pending->published_at < PUBLISH_AFTER_US &&
-		 !lsm_clock_was_set_back(pending->published_at, now)))
-		return;
-	lsm_reads_publish(pending);
-	pending->published_at = now;
+	return !is_nothing(&pending->counters) &&
+		(!later || now - pending->published_at >= PUBLISH_AFTER_US ||
+		 lsm_clock_was_set_back(pending->published_at, now));
 }

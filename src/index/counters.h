@@ -47,6 +47,6 @@ extern void lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from);
 extern void lsm_reads_note(LsmPendingReads *pending, LsmReadCounters *counters);
 extern void lsm_reads_count(LsmPendingReads *pending, LsmReadCounters *counters);
 extern void lsm_reads_publish(LsmPendingReads *pending);
-extern void lsm_reads_publish_if_due(LsmPendingReads *pending, TimestampTz now);
+extern bool lsm_reads_are_due(const LsmPendingReads *pending, TimestampTz now, bool later);
 
 #endif							/* LSM_COUNTERS_H */

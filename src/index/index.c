@@ -25,6 +25,7 @@
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 typedef struct IndexSlot
 {
@@ -89,10 +90,15 @@ set_state(LsmIndex *index, LsmHandleState state)
 	index->state = state;
 }
 
-/* Take a handle out of the hash table. Cache callbacks call this, so it allocates nothing. */
+/*
+ * Note that a handle is out of date. Cache callbacks call this, so it allocates nothing. A handle
+ * does not move while publish_handles walks over its list.
+ */
 static void
 invalidate_handle(LsmIndex *index)
 {
+	if (!index->valid)
+		return;
 	index->valid = false;
 	if (index->state != LSM_HANDLE_USED)
 		set_state(index, LSM_HANDLE_STALE);
@@ -179,22 +185,49 @@ release_handles(void)
 }
 
 /*
+ * Publish the counts of a handle, unless the index is gone: they would leave statistics and a slot
+ * that nobody removes. The session may have released its lock on the index, in a subtransaction
+ * that was rolled back.
+ */
+static void
+publish_handle(LsmIndex *index)
+{
+	AcceptInvalidationMessages();
+	if (index->valid || SearchSysCacheExists1(RELOID, ObjectIdGetDatum(index->id)))
+		lsm_reads_publish(&index->reads);
+}
+
+/* The end of the transaction frees invalid handles, so their counts cannot wait. */
+static void
+publish_handles(LsmHandleState state, TimestampTz now)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &handles[state])
+	{
+		LsmIndex   *index = dlist_container(LsmIndex, node, iter.cur);
+
+		if (!lsm_reads_are_due(&index->reads, now, index->valid))
+			continue;
+		publish_handle(index);
+		index->reads.published_at = now;
+	}
+}
+
+/*
  * Publish what this transaction has counted. This may allocate memory and take a lock, so it must
  * happen before the commit record. An aborted transaction leaves its counts to the next one.
  */
 static void
 publish_reads(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	dlist_iter	iter;
+	TimestampTz now;
 
-	dlist_foreach(iter, &handles[LSM_HANDLE_USED])
-	{
-		LsmIndex   *index = dlist_container(LsmIndex, node, iter.cur);
-
-		if (index->valid)
-			lsm_reads_publish_if_due(&index->reads, now);
-	}
+	if (dlist_is_empty(&handles[LSM_HANDLE_USED]) && dlist_is_empty(&handles[LSM_HANDLE_STALE]))
+		return;
+	now = GetCurrentTimestamp();
+	publish_handles(LSM_HANDLE_USED, now);
+	publish_handles(LSM_HANDLE_STALE, now);
 }
 
 static void
@@ -205,8 +238,7 @@ at_transaction_end(XactEvent event, void *arg)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
-			if (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
-				publish_reads();
+			publish_reads();
 			return;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
@@ -382,6 +414,18 @@ lsm_index_publish(Oid id)
 {
 	IndexSlot  *slot = hash_search(table, &id, HASH_FIND, NULL);
 
-	if (slot != NULL && slot->index->valid)
-		lsm_reads_publish(&slot->index->reads);
+	if (slot != NULL)
+		publish_handle(slot->index);
+}
+
+/* Publish what this session has counted about all indexes. */
+void
+lsm_index_publish_all(void)
+{
+	HASH_SEQ_STATUS status;
+	IndexSlot  *slot;
+
+	hash_seq_init(&status, table);
+	while ((slot = hash_seq_search(&status)) != NULL)
+		publish_handle(slot->index);
 }

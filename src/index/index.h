@@ -111,6 +111,7 @@ extern void lsm_index_on_forget(LsmForgetCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
 extern void lsm_index_publish(Oid id);
+extern void lsm_index_publish_all(void);
 
 /* owner.c */
 typedef struct LsmOwnerContext

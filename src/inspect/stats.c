@@ -139,6 +139,8 @@ lsm_stat_index(PG_FUNCTION_ARGS)
 Datum
 lsm_stat_reset(PG_FUNCTION_ARGS)
 {
+	/* Otherwise what this session has counted so far would be published after the reset. */
+	lsm_index_publish_all();
 	lsm_stats_reset_database();
 	PG_RETURN_VOID();
 }

@@ -53,15 +53,76 @@ $node->stop('immediate');
 $node->start;
 like(counts(), qr/^0\|0\|/, 'after a crash, the counters start from zero');
 
+# What is left of a dropped index: its statistics, and its slot. Before 18 the slot has the statistics.
+sub remains
+{
+	my ($index) = @_;
+
+	return sql("SELECT entries_inserted, seeks, runs IS NULL FROM lsm_stat_index($index)") . ($cumulative ? has_stats($node, $index) : 'f');
+}
+
+# 3. DROP INDEX CONCURRENTLY. Its first transaction invalidates the index. Then it waits for a session that uses the
+# table. Meanwhile others write to the index.
+my $user = $node->background_psql('postgres');
+sub drop_concurrently
+{
+	my ($do) = @_;
+	my $dropping = $node->background_psql('postgres', on_error_stop => 0);
+
+	$user->query_safe('BEGIN; LOCK TABLE d IN ACCESS SHARE MODE');
+	$dropping->query_until(qr/start/, "\\echo start\nDROP INDEX CONCURRENTLY d_k;\n");
+	$node->poll_query_until('postgres', q{SELECT NOT indisvalid FROM pg_index WHERE indexrelid = 'd_k'::regclass})
+	  or die 'timed out';
+	sql('INSERT INTO d SELECT generate_series(1, 100)');
+	$do->();
+	$user->query_safe('COMMIT');
+	$dropping->quit;
+	return;
+}
+sql('CREATE TABLE d (k int); CREATE INDEX d_k ON d USING lsm (k)');
+sql('INSERT INTO d SELECT generate_series(1, 100)');
+my $dropped = sql(q{SELECT 'd_k'::regclass::oid});
+drop_concurrently(
+	sub {
+		my $dropping = q{FROM pg_stat_activity WHERE query LIKE 'DROP INDEX CONC%'};
+
+		sql("SELECT pg_cancel_backend(pid) $dropping");
+		$node->poll_query_until('postgres', "SELECT state = 'idle' $dropping") or die 'timed out';
+	});
+is(sql(q{SELECT entries_inserted FROM lsm_stat_index('d_k'::regclass)}), '200', 'DROP INDEX CONCURRENTLY that fails keeps the counts');
+sql('DROP INDEX d_k');
+is(remains($dropped), '0|0|tf', 'DROP INDEX removes what it has left');
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+$dropped = sql(q{SELECT 'd_k'::regclass::oid});
+drop_concurrently(sub { });
+is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes all, although others have used the index meanwhile');
+
+# 4. The rollback of a subtransaction releases its lock. Then another session drops the index that it has read.
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+$dropped = sql(q{SELECT 'd_k'::regclass::oid});
+$user->query_safe('SET enable_seqscan = off; BEGIN; SAVEPOINT s; SELECT count(*) FROM d WHERE k = 7; ROLLBACK TO s');
+sql('DROP INDEX d_k');
+$user->query_safe('COMMIT');
+$user->quit;
+is(remains($dropped), '0|0|tf', 'nothing is counted for an index that is gone');
+
+# 5. Counts that the session has not published yet.
+sql('CREATE INDEX d_k ON d USING lsm (k)');
+my $read = 'SET enable_seqscan = off; BEGIN; SELECT count(*) FROM d WHERE k = 7';
+sql("$read; ALTER INDEX d_k RENAME TO d_l; ALTER INDEX d_l RENAME TO d_k; COMMIT");
+is(sql(q{SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'}), '1', 'a change of the index loses no counts');
+is(sql("$read; SELECT lsm_stat_reset(); SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'; COMMIT") =~ s/.*\n//sr, '0',
+	'lsm_stat_reset() forgets what this transaction has read');
+
 if ($cumulative)
 {
-	# 3. PostgreSQL's own reset.
+	# 6. PostgreSQL's own reset.
 	sql('INSERT INTO t SELECT generate_series(1, 10)');
 	like(counts(), qr/^10\|/, 'counted');
 	sql('SELECT pg_stat_reset()');
 	like(counts(), qr/^0\|0\|t\|f$/, 'pg_stat_reset() resets our counters');
 
-	# 4. Statistics live as long as their index.
+	# 7. Statistics live as long as their index.
 	$node->backup('base');
 	my $standby = PostgreSQL::Test::Cluster->new('standby');
 	$standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -76,11 +137,46 @@ if ($cumulative)
 	sql('DROP TABLE t');
 	catch_up($node, $standby);
 	is(has_stats($node, $index) . has_stats($standby, $index), 'ff', 'DROP removes them, on the standby too');
+	sql('CREATE INDEX d_j ON d USING lsm (k)');
+	$index = sql(q{SELECT 'd_j'::regclass::oid});
+	sql(q{BEGIN; DROP INDEX d_j; PREPARE TRANSACTION 'p'});
+	is(has_stats($node, $index), 't', 'a DROP that is prepared keeps them');
+	sql(q{COMMIT PREPARED 'p'});
+	is(has_stats($node, $index), 'f', 'until its commit');
 	my $aborted = sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); INSERT INTO a SELECT generate_series(1, 3000);
 		SELECT lsm_compact('a_k'); SELECT 'a_k'::regclass::oid; ROLLBACK});
 	$aborted =~ s/\s//g;
 	is(has_stats($node, $aborted), 'f', 'CREATE INDEX that is rolled back leaves none');
+	sql('CREATE INDEX d_j ON d USING lsm (k)');
+	$index = sql(q{SELECT 'd_j'::regclass::oid});
+	catch_up($node, $standby);
+	$standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d WHERE k = 7');
+	is(has_stats($standby, $index), 't', 'the standby has statistics');
+	sql('DROP INDEX d_j');
+	catch_up($node, $standby);
+	is(has_stats($standby, $index), 'f', 'DROP removes those that only the standby has');
 	$standby->stop;
+
+	# 8. WAL names each statistics entry once.
+	my $start = sql('SELECT pg_current_wal_insert_lsn()');
+	$index = (split /\n/, sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); TRUNCATE a; TRUNCATE a;
+		SELECT 'a_k'::regclass::oid; ROLLBACK}))[-1];
+	flush_wal($node);
+	my ($out) = run_command(['pg_waldump', '-r', 'Transaction', '-s', $start, '-p', $node->data_dir . '/pg_wal']);
+	is(() = $out =~ m{\d+/\d+/$index\b}g, 2, 'PostgreSQL and we drop the statistics of the index once each');
+	is(has_stats($node, $index), 'f', 'and it has none');
+
+	# 9. The server discards its statistics file if it starts without the library.
+	sql('INSERT INTO d SELECT generate_series(1, 100)');
+	my $rows = q{SELECT n_live_tup > 0 FROM pg_stat_user_tables WHERE relname = 'd'};
+	is(sql($rows), 't', 'PostgreSQL has statistics of tables');
+	$node->stop;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+	$node->start;
+	is(sql($rows), 'f', 'a start without the library loses them');
+	$node->stop;
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_lsm'");
+	$node->start;
 }
 $node->stop;
 done_testing();
