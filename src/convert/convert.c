@@ -26,7 +26,7 @@
 #include "base/stop_point.h"
 #include "catalog/index.h"
 #include "catalog/pg_type.h"
-#include "convert/convert.h"
+#include "convert/swap.h"
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "miscadmin.h"

@@ -26,7 +26,7 @@
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_opclass.h"
 #include "commands/defrem.h"
-#include "convert/convert.h"
+#include "convert/swap.h"
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "planner/planner.h"

@@ -32,7 +32,7 @@
 #include "catalog/pg_opclass.h"
 #include "commands/comment.h"
 #include "commands/defrem.h"
-#include "convert/convert.h"
+#include "convert/swap.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/acl.h"

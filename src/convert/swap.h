@@ -1,12 +1,12 @@
 /*
- * convert.h
- *	  What the functions of lsm_convert share.
+ * swap.h
+ *	  What swap.c offers to the other steps of lsm_convert.
  */
-#ifndef LSM_CONVERT_H
-#define LSM_CONVERT_H
+#ifndef LSM_SWAP_H
+#define LSM_SWAP_H
 
 extern Oid	lsm_owned_table(Oid index);
 extern void lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after,
 								int columns);
 
-#endif							/* LSM_CONVERT_H */
+#endif							/* LSM_SWAP_H */
