@@ -2,7 +2,7 @@
 #
 # Installs missing packages for building, testing and trying pg_lsm, from the distribution.
 #
-#   tools/install_deps.sh [build|demo|test|bench]...      (build is always included)
+#   tools/install_deps.sh [build|demo|test|bench|frameworks]...      (build is always included)
 #
 # For Debian and its relatives; elsewhere it only lists what is missing. Needs root or sudo if a package is missing. If
 # none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no cluster. It starts
@@ -13,6 +13,7 @@ set -u -o pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 MISSING=()
+WANTED=()
 
 # need PACKAGE TEST...: notes PACKAGE when the command TEST fails.
 need()
@@ -20,6 +21,14 @@ need()
 	local package=$1
 	shift
 	"$@" >/dev/null 2>&1 || MISSING+=("$package")
+}
+
+# want PACKAGE TEST...: the same for a package that we can do without. Not every distribution has it.
+want()
+{
+	local package=$1
+	shift
+	"$@" >/dev/null 2>&1 || WANTED+=("$package")
 }
 
 have()
@@ -94,16 +103,16 @@ install_postgres()
 
 main()
 {
-	local purpose purposes=" build $* "
+	local purpose package purposes=" build $* "
 
 	for purpose in "$@"; do
 		case $purpose in
-			build | demo | test | bench) ;;
+			build | demo | test | bench | frameworks) ;;
 			-h | --help)
 				sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 				exit 0
 				;;
-			*) die "unknown purpose \"$purpose\"" "Try build, demo, test or bench." ;;
+			*) die "unknown purpose \"$purpose\"" "Try build, demo, test, bench or frameworks." ;;
 		esac
 	done
 
@@ -136,6 +145,22 @@ main()
 			;;
 	esac
 
+	case $purposes in
+		*" frameworks "*)
+			want python3-django /usr/bin/python3 -c 'import django'
+			want python3-psycopg2 /usr/bin/python3 -c 'import psycopg2'
+			want alembic test -e /usr/bin/alembic
+			want ruby-activerecord /usr/bin/ruby -e 'require "active_record"'
+			want ruby-pg /usr/bin/ruby -e 'require "pg"'
+			;;
+	esac
+
+	if [ ${#WANTED[@]} -gt 0 ] && have apt-get && (as_root true) 2>/dev/null; then
+		update_once
+		for package in "${WANTED[@]}"; do
+			apt-cache show "$package" >/dev/null 2>&1 && MISSING+=("$package")
+		done
+	fi
 	if [ ${#MISSING[@]} -gt 0 ] || ! find_postgres; then
 		have apt-get || die "missing: ${MISSING[*]:-} $(find_postgres || echo "PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX with development files")" \
 			"This script installs packages with apt-get only. Please install the above by other means."

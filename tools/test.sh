@@ -22,6 +22,7 @@
 #   isolation   concurrent sessions in fixed orders (test/isolation)
 #   oracle      random operations on an lsm index and a B-tree, compared (test/oracle)
 #   bench       the benchmark suite at its smallest size (test/bench)
+#   frameworks  the code of the pages in docs/frameworks (test/frameworks)
 #   quick       regress and isolation on one server; "make check" runs unit and quick with --incremental
 #
 # The script copies the tree, builds pg_lsm with assertions and stop points, and installs it into a copy of the server's
@@ -45,7 +46,7 @@ TREE=$(dirname "$HERE")
 . "$HERE/lib.sh"
 
 # The longest comes first, so that the others run beside it.
-ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench)
+ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench frameworks)
 SUITES=()
 KEEP=
 INCREMENTAL=
@@ -351,6 +352,12 @@ suite_bench()
 	in_server_env 600 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
 }
 
+# Skips the pages of frameworks that are not installed.
+suite_frameworks()
+{
+	in_server_env 900 /usr/bin/python3 "$WORK/src/test/frameworks/pages.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/frameworks"
+}
+
 # --- the whole ---------------------------------------------------------------
 
 # The folder of --incremental. Starts over if the server or the compiler's options have changed. Sets WORK.
@@ -384,8 +391,11 @@ remove_old_sources()
 
 prepare()
 {
+	local purposes=(test)
+
+	[[ " ${SUITES[*]} " != *" frameworks "* ]] || purposes+=(frameworks)
 	if [ -n "$INSTALL" ]; then
-		"$HERE/install_deps.sh" test || exit 1
+		"$HERE/install_deps.sh" "${purposes[@]}" || exit 1
 	fi
 	require_postgres
 	choose_server_user
