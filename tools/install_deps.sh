@@ -103,7 +103,7 @@ install_postgres()
 
 main()
 {
-	local purpose package purposes=" build $* "
+	local purpose package extensions purposes=" build $* "
 
 	for purpose in "$@"; do
 		case $purpose in
@@ -136,6 +136,12 @@ main()
 			need perl perl -MTest::More -MTime::HiRes -e 1
 			need libipc-run-perl perl -MIPC::Run -e 1
 			need bzip2 have bzip2
+			# Extensions that one test lets rebuild keys. If there is no server yet, the next run asks for them.
+			if find_postgres; then
+				extensions=$("$PG_CONFIG" --sharedir)/extension
+				want "postgresql-$PG_MAJOR-partman" test -e "$extensions/pg_partman.control"
+				want "postgresql-$PG_MAJOR-timescaledb" test -e "$extensions/timescaledb.control"
+			fi
 			;;
 	esac
 	case $purposes in
