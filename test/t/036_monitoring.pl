@@ -1,5 +1,6 @@
 # The collectors in monitoring/: a role that is only a member of pg_monitor can run each query of each collector, on a
 # primary and on a standby. The queries return the columns that the collectors name, and never wait for a lock on a table.
+# Then monitoring/check_all.sh, and auto_explain with LSM reads.
 use strict;
 use warnings;
 
@@ -123,5 +124,39 @@ is(as_monitor($node, "SET lock_timeout = 1; SELECT string_agg(indexrelname, ' ' 
 	'invalid u_k', 'a locked table is left out');
 unlike(as_monitor($node, "SET lock_timeout = 1; $asked->{$_}[0]"), qr/^error/, "$_ with a locked table") foreach (split / /, $names);
 $other->quit;
+
+# check_all.sh finds the damaged index of a database, which pg_amcheck passes over.
+{
+	local %ENV = $node->_get_env(PGUSER => $node->safe_psql('postgres', 'SELECT current_user'));
+	my $check = "$folder/check_all.sh";
+
+	$node->safe_psql('postgres', 'CREATE DATABASE "other; one"');
+	$node->safe_psql('other; one', 'CREATE SCHEMA s; CREATE EXTENSION pg_lsm SCHEMA s; CREATE TABLE t (k int);
+		CREATE INDEX t_k ON t USING lsm (k); INSERT INTO t SELECT generate_series(1, 5000)');
+	command_like([ $check, '--heap' ], qr/^$/, 'check_all.sh: all is sound');
+	my $file = $node->data_dir . '/' . $node->safe_psql('other; one', q{SELECT pg_relation_filepath('t_k')});
+	my $pages = (-s $file) / 8192;
+	$node->stop;
+	foreach my $block (4 .. $pages - 1)
+	{
+		my $page = page_read($file, $block);
+		substr($page, 200, 100) = 'x' x 100;
+		page_write($file, $block, $page);
+	}
+	$node->start;
+	command_checks_all([$check], 1, [qr/^other; one\|t_k\|.*\n\z/], [qr/^$/], 'check_all.sh: a fault');
+	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck passes over it');
+}
+
+SKIP:
+{
+	skip 'auto_explain has log_extension_options from 19 on', 1 if $node->pg_version->major < 19;
+	my $log_at = -s $node->logfile;
+
+	$node->safe_psql('postgres', q{LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
+		SET auto_explain.log_extension_options = 'lsm'; SET auto_explain.log_level = warning; SET enable_seqscan = off;
+		SELECT count(*) FROM t WHERE k = 7});
+	like(slurp_file($node->logfile, $log_at), qr/LSM Reads: seeks=1 /, 'auto_explain logs LSM reads');
+}
 
 done_testing();
