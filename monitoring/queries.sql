@@ -48,11 +48,12 @@ SELECT
 	relname::text AS relname,				-- label: table
 	indexrelname::text AS indexrelname,		-- label: index
 	free.bytes AS file_bytes,				-- gauge: size of the file
-	runs.bytes AS run_bytes,				-- gauge: size of the runs
+	runs.bytes AS run_bytes,				-- gauge: size of the runs; a merge under way counts with its inputs
 	greatest(free.bytes - runs.bytes, 0) AS reusable_bytes, -- gauge: bytes of the file outside the runs; the index reuses nearly all of them
 	runs.entries							-- gauge: entries, those of dead rows included
 FROM free CROSS JOIN LATERAL (
-	SELECT coalesce(sum(r.bytes), 0)::bigint AS bytes, coalesce(sum(r.entries), 0)::bigint AS entries
+	SELECT coalesce(sum(r.bytes) FILTER (WHERE r.state <> 'merging'), 0)::bigint AS bytes,
+		coalesce(sum(r.entries), 0)::bigint AS entries
 	FROM lsm_runs(free.indexrelid) r) runs;
 
 --- pg_lsm_database, every 15 seconds: the processes that merge; one row for each database
