@@ -1,6 +1,6 @@
 # The collectors in monitoring/: a role that is only a member of pg_monitor can run each query of each collector, on a
 # primary and on a standby. The queries return the columns that the collectors name, and never wait for a lock on a table.
-# Then monitoring/check_all.sh, and auto_explain with LSM reads.
+# Then monitoring/check_all.sh, and pg_lsm.explain_reads.
 use strict;
 use warnings;
 
@@ -148,15 +148,25 @@ $other->quit;
 	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck passes over it');
 }
 
+# auto_explain, and EXPLAIN with the setting. The option in the statement has precedence.
 SKIP:
 {
-	skip 'auto_explain has log_extension_options from 19 on', 1 if $node->pg_version->major < 19;
-	my $log_at = -s $node->logfile;
+	skip 'extensions can add lines to EXPLAIN from 18 on', 3 if $node->pg_version->major < 18;
+	my $query = 'SELECT count(*) FROM t WHERE k = 7';
 
-	$node->safe_psql('postgres', q{LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
-		SET auto_explain.log_extension_options = 'lsm'; SET auto_explain.log_level = warning; SET enable_seqscan = off;
-		SELECT count(*) FROM t WHERE k = 7});
-	like(slurp_file($node->logfile, $log_at), qr/LSM Reads: seeks=1 /, 'auto_explain logs LSM reads');
+	foreach my $setting ('pg_lsm.explain_reads = on', $node->pg_version->major < 19 ? () : "auto_explain.log_extension_options = 'lsm'")
+	{
+		my $log_at = -s $node->logfile;
+
+		$node->safe_psql('postgres', "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0; SET auto_explain.log_analyze = on;
+			SET auto_explain.log_level = warning; SET enable_seqscan = off; SET $setting; $query");
+		like(slurp_file($node->logfile, $log_at), qr/LSM Reads: seeks=1 /, "auto_explain with $setting");
+	}
+	my $explain = sub {
+		return $node->safe_psql('postgres', "SET enable_seqscan = off; SET pg_lsm.explain_reads = on; EXPLAIN ($_[0]) $query");
+	};
+	like($explain->('ANALYZE'), qr/LSM Reads: seeks=1 /, 'the setting adds the option');
+	unlike($explain->($_), qr/LSM Reads/, "EXPLAIN ($_) does without") foreach ('LSM off, ANALYZE', 'COSTS off');
 }
 
 done_testing();
