@@ -13,7 +13,7 @@
 # Suites (default: all but quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
-#   layers      the rules of tools/check_layers.py, and that what tools/make_counters.py makes is up to date
+#   layers      the rules of tools/check_layers.py; that what tools/make_*.py make is up to date; the alerts
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same scripts with production's settings, except those that show runs
@@ -266,21 +266,33 @@ suite_build()
 	fi
 }
 
-suite_layers()
+# layers_case NAME COMMAND...: one result of the suite. A failure sets $status of the caller.
+layers_case()
 {
-	local status=0
+	local name=$1
+	shift
 
-	if "$TREE/tools/check_layers.py" "$TREE"; then
-		echo "ok - layers"
+	if "$@"; then
+		echo "ok - $name"
 	else
-		echo "not ok - layers"
+		echo "not ok - $name"
 		status=1
 	fi
-	if "$TREE/tools/make_counters.py" --check; then
-		echo "ok - what is made from the list of counters"
+}
+
+suite_layers()
+{
+	local status=0 rules=$TREE/monitoring/prometheus
+
+	layers_case "layers" "$TREE/tools/check_layers.py" "$TREE"
+	layers_case "what is made from the list of counters" "$TREE/tools/make_counters.py" --check
+	layers_case "collectors, dashboard and alerts agree" "$TREE/tools/make_monitoring.py" --check
+	# promtool is in Debian's package prometheus.
+	if command -v promtool >/dev/null; then
+		layers_case "prometheus.yml" promtool check config "$rules/prometheus.yml"
+		layers_case "alerts" promtool test rules "$rules/pg_lsm.test.yml"
 	else
-		echo "not ok - what is made from the list of counters"
-		status=1
+		echo "ok - alerts # SKIP there is no promtool"
 	fi
 	return $status
 }

@@ -13,6 +13,7 @@
 
 #include <limits.h>
 
+#include "base/compat.h"
 #include "base/limits.h"
 #include "base/stop_point.h"
 #include "utils/guc.h"
@@ -55,6 +56,9 @@ int			lsm_default_method = LSM_DEFAULT_BTREE;
 int			lsm_enable_prefetch_scan = LSM_PREFETCH_LSM;
 int			lsm_prefetch_depth = 0;
 bool		lsm_debug_prefetch_scan = false;
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+bool		lsm_explain_reads = false;
+#endif
 
 void
 lsm_guc_define(void)
@@ -131,6 +135,13 @@ lsm_guc_define(void)
 							"Zero means effective_io_concurrency of the tablespace, or 16 if that is not set.",
 							&lsm_prefetch_depth, 0, 0, 1000,
 							PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+#ifdef LSM_HAS_EXPLAIN_OPTIONS
+	DefineCustomBoolVariable("pg_lsm.explain_reads",
+							 "Makes EXPLAIN (ANALYZE) and auto_explain show what scans of lsm indexes have read.",
+							 "The option LSM of EXPLAIN overrides this setting.",
+							 &lsm_explain_reads, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+#endif
 	DefineCustomBoolVariable("pg_lsm.debug_prefetch_scan",
 							 "Replaces index and bitmap scans by prefetching scans wherever possible.",
 							 "These scans prefetch from the first row on.",

@@ -100,6 +100,7 @@ extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
 extern int	lsm_segment_blocks;
 extern bool lsm_batch_inserts;
+extern bool lsm_explain_reads;	/* exists from 18 on */
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;
 

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "base/compat.h"
+#include "base/limits.h"
 
 #ifdef LSM_HAS_EXPLAIN_OPTIONS
 #include "commands/defrem.h"
@@ -23,7 +24,10 @@
 
 static int	extension_id;
 
-/* Returns the option's value, which EXPLAIN keeps for us. */
+/*
+ * Returns the option's value, which EXPLAIN keeps for us.  If the statement does not name the
+ * option, the setting pg_lsm.explain_reads decides.  auto_explain cannot name it before 19.
+ */
 static bool *
 get_lsm_option(ExplainState *es)
 {
@@ -31,7 +35,8 @@ get_lsm_option(ExplainState *es)
 
 	if (option == NULL)
 	{
-		option = palloc0(sizeof(bool));
+		option = palloc(sizeof(bool));
+		*option = lsm_explain_reads && es->analyze;
 		SetExplainExtensionState(es, extension_id, option);
 	}
 	return option;

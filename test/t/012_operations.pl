@@ -345,7 +345,8 @@ check_clean($node, 'after the debt');
 sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
 is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
 my $of_context = sub { return sql(qq{SELECT name FROM pg_settings WHERE name LIKE 'pg\\_lsm.%' AND context = '$_[0]' ORDER BY name COLLATE "C"}) };
-is($of_context->('user'), join("\n", map { "pg_lsm.$_" } qw(batch_inserts default_method enable_prefetch_scan prefetch_depth)),
+is($of_context->('user'), join("\n", map { "pg_lsm.$_" } (qw(batch_inserts default_method enable_prefetch_scan),
+		$node->pg_version->major >= 18 ? 'explain_reads' : (), 'prefetch_depth')),
 	'what everybody may set');
 is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'what is for the whole server');
 is($of_context->('superuser'), '', 'the settings for tests are not shown');
