@@ -146,3 +146,173 @@ $$;
 
 COMMENT ON FUNCTION lsm_advise() IS
 'return the B-trees of this database that would gain from lsm, judging by the statistics, with the reason, the gain, the loss and the statements to run';
+
+CREATE FUNCTION lsm_stat_merging(
+	index oid,
+	OUT has_launcher boolean,
+	OUT workers integer,
+	OUT jobs integer,
+	OUT failures integer,
+	OUT refusals integer,
+	OUT late_time double precision)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_merging(oid) IS
+'how merging an lsm index of this database goes; null if the library is not preloaded; see lsm_health';
+
+-- Reads the catalogs, shared memory, and the meta page and open pages of each index.
+CREATE FUNCTION lsm_health(
+	OUT index regclass,
+	OUT problem text,
+	OUT detail text,
+	OUT action text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+#variable_conflict use_column
+DECLARE
+	own_schema	name;
+	in_memory	bigint := pg_size_bytes(current_setting('shared_buffers'));
+	max_workers	int;
+	item		record;
+	merging		record;
+	runs		record;
+	filtered	boolean;
+	changed		text;
+BEGIN
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	FOR item IN
+		SELECT c.oid, c.relname, i.indisvalid, i.indcollation::oid[] AS collations,
+				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+						WHERE o.option_name = 'filter_bits' AND o.option_value = '0') AS is_off,
+				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+						WHERE o.option_name = 'merge_fanout') AS has_fanout
+			FROM pg_index i
+				JOIN pg_class c ON c.oid = i.indexrelid
+				JOIN pg_am a ON a.oid = c.relam
+			WHERE a.amname = 'lsm' AND c.relkind = 'i' AND c.relpersistence <> 't'
+				AND NOT (c.relpersistence = 'u' AND pg_is_in_recovery())
+				AND (pg_has_role(c.relowner, 'USAGE') OR pg_has_role('pg_stat_scan_tables', 'USAGE'))
+			ORDER BY c.oid::regclass::text
+	LOOP
+		EXECUTE format('SELECT * FROM %I.lsm_stat_merging($1)', own_schema)
+			INTO STRICT merging USING item.oid;
+
+		-- 1. The server, once.
+		IF max_workers IS NULL THEN
+			max_workers := current_setting('pg_lsm.max_workers');
+			problem := CASE
+				WHEN merging.has_launcher IS NULL THEN 'library not preloaded'
+				WHEN pg_is_in_recovery() THEN NULL
+				WHEN max_workers = 0 THEN 'no workers allowed'
+				WHEN NOT merging.has_launcher THEN 'launcher not running' END;
+			detail := CASE problem
+				WHEN 'library not preloaded' THEN 'Indexes can be read, but not written. A standby cannot replay their WAL.'
+				WHEN 'no workers allowed' THEN 'pg_lsm.max_workers is 0, so writers do all merging.'
+				ELSE 'Nobody starts workers, so writers do all merging.' END;
+			action := CASE problem
+				WHEN 'library not preloaded' THEN 'Add pg_lsm to shared_preload_libraries in postgresql.conf, and restart the server.'
+				WHEN 'no workers allowed' THEN 'ALTER SYSTEM RESET pg_lsm.max_workers; SELECT pg_reload_conf()'
+				ELSE format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
+							current_setting('max_worker_processes')::int + 8) END;
+			IF problem IS NOT NULL THEN
+				RETURN NEXT;
+			END IF;
+		END IF;
+
+		-- 2. An index that is of no use.
+		index := item.oid;
+		IF NOT item.indisvalid THEN
+			CONTINUE WHEN EXISTS (
+				SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = item.oid);
+			problem := 'invalid';
+			detail := 'Queries do not use the index, but writers maintain it.';
+			action := format(CASE WHEN item.relname ~ '(_ccnew|_ccold)[0-9]*$|^lsm_convert_[0-9]+'
+							 THEN 'DROP INDEX CONCURRENTLY %s' ELSE 'REINDEX INDEX CONCURRENTLY %s' END, index);
+			RETURN NEXT;
+			CONTINUE;
+		END IF;
+		BEGIN
+			EXECUTE format('SELECT count(*) AS number, coalesce(sum(bytes), 0) AS live FROM %I.lsm_runs($1)', own_schema)
+				INTO STRICT runs USING index;
+			EXECUTE format('SELECT bool_or(filtered) FROM %I.lsm_index_columns($1)', own_schema)
+				INTO STRICT filtered USING index;
+		EXCEPTION
+			WHEN lock_not_available OR undefined_table THEN
+				CONTINUE;
+			WHEN OTHERS THEN
+				problem := 'unreadable';
+				detail := SQLERRM;
+				action := format('REINDEX INDEX CONCURRENTLY %s', index);
+				RETURN NEXT;
+				CONTINUE;
+		END;
+
+		-- 3. Merges.
+		problem := CASE
+			WHEN merging.failures > 0 THEN 'merges fail'
+			WHEN merging.refusals > 8 THEN 'workers locked out'
+			WHEN merging.jobs > 0 AND merging.workers = 0 AND merging.refusals = 0
+				AND merging.has_launcher AND max_workers > 0 THEN 'no worker'
+			WHEN runs.number > 86 OR merging.late_time >= 1000 THEN 'merges are late' END;
+		detail := CASE problem
+			WHEN 'merges fail' THEN format('The last %s attempts of a worker raised an error. The server log has it.', merging.failures)
+			WHEN 'workers locked out' THEN 'For a minute, workers could not lock the table.'
+			WHEN 'no worker' THEN format('%s merges are due, and no worker runs.', merging.jobs)
+			ELSE format('The index has %s runs. Merges cost its writers %s ms in this minute.',
+						runs.number, round(merging.late_time)) END;
+		action := CASE problem
+			WHEN 'merges fail' THEN 'Remove the cause. Workers try again within 5 minutes.'
+			WHEN 'workers locked out' THEN format(
+				'SELECT pid, mode FROM pg_locks WHERE granted AND relation IN (SELECT indrelid FROM pg_index WHERE indexrelid = %s)',
+				item.oid)
+			WHEN 'no worker' THEN format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
+										 current_setting('max_worker_processes')::int + 8)
+			ELSE format('ALTER SYSTEM SET pg_lsm.max_workers = %s; SELECT pg_reload_conf()', max_workers + 2) END;
+		IF problem IS NOT NULL THEN
+			RETURN NEXT;
+		END IF;
+
+		-- 4. The file.
+		IF pg_relation_size(index) > 2 * runs.live + (64 << 20) THEN
+			problem := 'file too large';
+			detail := format('The file has %s, but only %s are in use.',
+							 pg_size_pretty(pg_relation_size(index)), pg_size_pretty(runs.live));
+			action := format('REINDEX INDEX CONCURRENTLY %s', index);
+			RETURN NEXT;
+		END IF;
+		IF (item.is_off OR NOT filtered AND NOT item.has_fanout) AND runs.number > 1 AND runs.live > in_memory THEN
+			problem := 'no filters';
+			detail := CASE WHEN item.is_off THEN 'filter_bits is 0' ELSE 'No column has a type with a hash' END
+				|| format(', so each lookup searches %s runs.', runs.number);
+			action := format(CASE WHEN item.is_off
+				THEN 'ALTER INDEX %1$s RESET (filter_bits); REINDEX INDEX CONCURRENTLY %1$s'
+				ELSE 'ALTER INDEX %s SET (merge_fanout = 4)' END, index);
+			RETURN NEXT;
+		END IF;
+		SELECT format('ALTER COLLATION %s REFRESH VERSION', k.oid::regcollation) INTO changed
+			FROM pg_collation k
+			WHERE k.oid = ANY (item.collations) AND k.collversion <> pg_collation_actual_version(k.oid)
+		UNION ALL
+		SELECT format('ALTER DATABASE %I REFRESH COLLATION VERSION', d.datname)
+			FROM pg_database d
+			WHERE d.datname = current_database() AND 'default'::regcollation = ANY (item.collations)
+				AND d.datcollversion <> pg_database_collation_actual_version(d.oid);
+		IF changed IS NOT NULL THEN
+			problem := 'collation changed';
+			detail := 'The operating system may now sort strings differently, so the index may be out of order.';
+			action := format('REINDEX INDEX CONCURRENTLY %s; then, after all indexes: %s', index, changed);
+			RETURN NEXT;
+		END IF;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_health() IS
+'return the problems of the lsm indexes that the caller owns or may monitor, and what to do; index is null if the server is the problem';

@@ -132,6 +132,8 @@ def main(arguments):
     except BenchError as error:
         print("error: %s" % error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     print("\n%d of %d agree, %d s" % (agreed, len(chosen), time.monotonic() - begin))
     return 0 if agreed == len(chosen) else 1
 
