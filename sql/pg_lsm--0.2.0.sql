@@ -434,6 +434,150 @@ COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
 'move an index or key from btree to lsm, or back, while the table is in use; with dry_run, only shows the statements';
 
 --
+-- Advice
+--
+
+-- The figures are those of docs/performance.md.  "pages" are the pages to which new
+-- entries go: one for each combination of values that precede a column in ascending
+-- or descending order, but not more than the index has.
+CREATE FUNCTION lsm_advise(
+	OUT index regclass,
+	OUT relation regclass,
+	OUT reason text,
+	OUT gain text,
+	OUT loss text,
+	OUT statements text)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+	memory		bigint := pg_size_bytes(current_setting('effective_cache_size'));
+	block		bigint := current_setting('block_size');
+	own_schema	name;
+	batch		numeric;	-- rows that an average transaction of this database writes
+	since		timestamptz;
+	unknown		bigint;
+	item		record;
+BEGIN
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	SELECT (d.tup_inserted + d.tup_updated) / greatest(d.xact_commit, 1)::numeric, d.stats_reset
+		INTO STRICT batch, since
+		FROM pg_stat_database d WHERE d.datname = current_database();
+	IF since > now() - interval '1 day' THEN
+		RAISE NOTICE 'statistics were reset less than a day ago'
+			USING HINT = 'Call lsm_advise again when the statistics cover a typical day.';
+	END IF;
+	SELECT count(*) INTO STRICT unknown
+		FROM pg_stat_user_tables s
+		WHERE s.n_tup_ins + s.n_tup_upd >= 1000 AND NOT EXISTS (
+			SELECT FROM pg_stats p
+			WHERE p.schemaname = s.schemaname AND p.tablename = s.relname);
+	IF unknown > 0 THEN
+		RAISE NOTICE 'left out % tables without statistics of their columns', unknown
+			USING HINT = 'Run ANALYZE, as a user who may read the tables.';
+	END IF;
+
+	FOR item IN
+		WITH trees AS (
+			SELECT i.indexrelid, i.indrelid, i.indnkeyatts, i.indkey::int2[] AS columns,
+					n.nspname, t.relname AS tablename, c.relname AS indexname,
+					greatest(c.reltuples, 1)::float8 AS entries,
+					pg_relation_size(c.oid) / block AS index_pages,
+					s.n_tup_ins, s.n_tup_del,
+					-- A partial index gets its share of the rows.
+					(s.n_tup_ins + s.n_tup_upd - s.n_tup_hot_upd)
+					* CASE WHEN i.indpred IS NULL THEN 1
+						ELSE least(c.reltuples / greatest(t.reltuples, 1), 1) END AS writes,
+					x.idx_scan, x.idx_tup_read, b.idx_blks_read
+				FROM pg_index i
+					JOIN pg_class c ON c.oid = i.indexrelid
+					JOIN pg_am a ON a.oid = c.relam
+					JOIN pg_class t ON t.oid = i.indrelid
+					JOIN pg_namespace n ON n.oid = t.relnamespace
+					JOIN pg_stat_user_tables s ON s.relid = i.indrelid
+					JOIN pg_stat_user_indexes x ON x.indexrelid = i.indexrelid
+					JOIN pg_statio_user_indexes b ON b.indexrelid = i.indexrelid
+				WHERE a.amname = 'btree' AND c.relkind = 'i' AND i.indisvalid
+					AND c.relpersistence <> 't'),
+		key_columns AS (
+			SELECT t.indexrelid,
+					-- Is this column, or one before it, in the order of the table?
+					bool_or(abs(coalesce(p.correlation, 0)) >= 0.9)
+						OVER (PARTITION BY t.indexrelid ORDER BY k.number) AS ordered,
+					greatest(CASE WHEN p.n_distinct < 0 THEN -p.n_distinct * t.entries
+								ELSE p.n_distinct END, 1) AS distinct_values,
+					p.n_distinct IS NOT NULL AS known
+				FROM trees t
+					CROSS JOIN LATERAL generate_series(1, t.indnkeyatts) k(number)
+					JOIN pg_attribute a ON a.attnum = k.number AND a.attrelid = t.indexrelid
+					LEFT JOIN pg_attribute o ON o.attnum = t.columns[k.number - 1]
+						AND o.attrelid = t.indrelid
+					LEFT JOIN pg_stats p ON p.schemaname = t.nspname AND NOT p.inherited
+						AND p.tablename = CASE WHEN o.attnum IS NULL THEN t.indexname ELSE t.tablename END
+						AND p.attname = coalesce(o.attname, a.attname)),
+		spread AS (
+			SELECT t.*, least(t.index_pages, exp(least(k.magnitude, 50))) AS pages,
+					t.writes + t.idx_scan + t.idx_tup_read / (t.entries / t.index_pages) AS accesses
+				FROM trees t JOIN (
+					SELECT indexrelid, coalesce(sum(ln(distinct_values))
+												FILTER (WHERE NOT ordered), 0) AS magnitude
+						FROM key_columns GROUP BY indexrelid HAVING bool_and(known)) k USING (indexrelid)
+				WHERE t.writes >= 1000 AND t.index_pages > 1),
+		-- Those that read pages in order to write.  They compete for the memory.
+		readers AS (
+			SELECT s.*, s.writes / s.accesses AS write_share, s.idx_blks_read / s.accesses AS read_share,
+					s.idx_blks_read / s.accesses >= 0.1 AS reads
+				FROM spread s
+				WHERE s.writes / s.accesses >= 0.2 AND s.pages * 10 >= s.index_pages)
+		SELECT q.*, q.reads AND q.total_pages * block > memory AS is_beyond
+			FROM (SELECT r.*, sum(pages) FILTER (WHERE reads) OVER () AS total_pages FROM readers r) q
+			WHERE q.reads AND q.total_pages * block > memory
+				-- In memory, only statements with many rows gain, and queries lose.
+				OR batch >= 48 AND q.write_share >= 0.9 AND q.index_pages * block >= (8 << 20)
+					AND q.n_tup_ins * 2 >= q.writes AND q.n_tup_del * 2 <= q.n_tup_ins
+			ORDER BY q.idx_blks_read DESC, q.writes DESC
+	LOOP
+		index := item.indexrelid;
+		relation := item.indrelid;
+		reason := 'Keys arrive in random order. '
+			|| format('Of 100 accesses to the index, %s write, and %s read a page that is not in shared_buffers. ',
+					  round(100 * item.write_share), round(100 * item.read_share))
+			|| CASE WHEN item.is_beyond
+				THEN format('New entries go to all of its %s. With other such indexes it needs %s, but the memory is %s (effective_cache_size).',
+							pg_size_pretty(item.index_pages * block),
+							pg_size_pretty((item.total_pages * block)::bigint), pg_size_pretty(memory))
+				ELSE format('Transactions write %s rows on average.', round(batch)) END;
+		gain := CASE WHEN item.is_beyond
+			THEN 'Inserts of many rows: 8 to 13 times the rows/s; of single rows: 1.6 times (docs/performance.md, "Loads", "Single rows and ON CONFLICT").'
+			ELSE 'Inserts of many rows: 1.8 times the rows/s; 7 times if the table has eight such indexes (docs/when-to-use.md, "UUIDv7"; docs/performance.md, "Loads").' END;
+		loss := 'While rows arrive, lookups run at 0.6 to 0.8 of the speed, and short ranges at 0.7 (docs/performance.md, "What it loses"). pg_lsm must be preloaded, on standbys too.'
+			|| CASE WHEN item.index_pages * block / item.entries > 80
+				THEN ' Entries are long, so there is not less WAL.' ELSE '' END;
+		statements := format('CALL %I.lsm_convert(%L)', own_schema, index);
+		BEGIN
+			EXECUTE format('SELECT FROM %I.lsm_convert_plan($1)', own_schema) USING index;
+		EXCEPTION WHEN object_not_in_prerequisite_state THEN
+			DECLARE
+				why		text;
+				way_out	text;
+			BEGIN
+				GET STACKED DIAGNOSTICS why = PG_EXCEPTION_DETAIL, way_out = PG_EXCEPTION_HINT;
+				statements := format('-- lsm_convert refuses: %s %s', why, way_out);
+			END;
+		END;
+		RETURN NEXT;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_advise() IS
+'return the B-trees of this database that would gain from lsm, judging by the statistics, with the reason, the gain, the loss and the statements to run';
+
+--
 -- Statistics
 --
 
@@ -649,6 +793,176 @@ COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_total IS 'blocks of the t
 COMMENT ON COLUMN pg_stat_progress_lsm_check.heap_blks_scanned IS 'blocks of the table scanned so far';
 
 GRANT SELECT ON pg_stat_lsm_indexes, pg_stat_progress_lsm_compaction, pg_stat_progress_lsm_check TO PUBLIC;
+
+CREATE FUNCTION lsm_stat_merging(
+	index oid,
+	OUT has_launcher boolean,
+	OUT workers integer,
+	OUT jobs integer,
+	OUT failures integer,
+	OUT refusals integer,
+	OUT late_time double precision)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION lsm_stat_merging(oid) IS
+'how merging an lsm index of this database goes; null if the library is not preloaded; see lsm_health';
+
+-- Reads the catalogs, shared memory, and the meta page and open pages of each index.
+CREATE FUNCTION lsm_health(
+	OUT index regclass,
+	OUT problem text,
+	OUT detail text,
+	OUT action text)
+RETURNS SETOF record
+LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '100ms'
+AS $$
+#variable_conflict use_column
+DECLARE
+	own_schema	name;
+	in_memory	bigint := pg_size_bytes(current_setting('shared_buffers'));
+	max_workers	int;
+	item		record;
+	merging		record;
+	runs		record;
+	filtered	boolean;
+	changed		text;
+BEGIN
+	SELECT n.nspname INTO STRICT own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'pg_lsm';
+	FOR item IN
+		SELECT c.oid, c.relname, i.indisvalid, i.indcollation::oid[] AS collations,
+				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+						WHERE o.option_name = 'filter_bits' AND o.option_value = '0') AS is_off,
+				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
+						WHERE o.option_name = 'merge_fanout') AS has_fanout
+			FROM pg_index i
+				JOIN pg_class c ON c.oid = i.indexrelid
+				JOIN pg_am a ON a.oid = c.relam
+			WHERE a.amname = 'lsm' AND c.relkind = 'i' AND c.relpersistence <> 't'
+				AND NOT (c.relpersistence = 'u' AND pg_is_in_recovery())
+				AND (pg_has_role(c.relowner, 'USAGE') OR pg_has_role('pg_stat_scan_tables', 'USAGE'))
+			ORDER BY c.oid::regclass::text
+	LOOP
+		EXECUTE format('SELECT * FROM %I.lsm_stat_merging($1)', own_schema)
+			INTO STRICT merging USING item.oid;
+
+		-- 1. The server, once.
+		IF max_workers IS NULL THEN
+			max_workers := current_setting('pg_lsm.max_workers');
+			problem := CASE
+				WHEN merging.has_launcher IS NULL THEN 'library not preloaded'
+				WHEN pg_is_in_recovery() THEN NULL
+				WHEN max_workers = 0 THEN 'no workers allowed'
+				WHEN NOT merging.has_launcher THEN 'launcher not running' END;
+			detail := CASE problem
+				WHEN 'library not preloaded' THEN 'Indexes can be read, but not written. A standby cannot replay their WAL.'
+				WHEN 'no workers allowed' THEN 'pg_lsm.max_workers is 0, so writers do all merging.'
+				ELSE 'Nobody starts workers, so writers do all merging.' END;
+			action := CASE problem
+				WHEN 'library not preloaded' THEN 'Add pg_lsm to shared_preload_libraries in postgresql.conf, and restart the server.'
+				WHEN 'no workers allowed' THEN 'ALTER SYSTEM RESET pg_lsm.max_workers; SELECT pg_reload_conf()'
+				ELSE format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
+							current_setting('max_worker_processes')::int + 8) END;
+			IF problem IS NOT NULL THEN
+				RETURN NEXT;
+			END IF;
+		END IF;
+
+		-- 2. An index that is of no use.
+		index := item.oid;
+		IF NOT item.indisvalid THEN
+			CONTINUE WHEN EXISTS (
+				SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = item.oid);
+			problem := 'invalid';
+			detail := 'Queries do not use the index, but writers maintain it.';
+			action := format(CASE WHEN item.relname ~ '(_ccnew|_ccold)[0-9]*$|^lsm_convert_[0-9]+'
+							 THEN 'DROP INDEX CONCURRENTLY %s' ELSE 'REINDEX INDEX CONCURRENTLY %s' END, index);
+			RETURN NEXT;
+			CONTINUE;
+		END IF;
+		BEGIN
+			EXECUTE format('SELECT count(*) AS number, coalesce(sum(bytes), 0) AS live FROM %I.lsm_runs($1)', own_schema)
+				INTO STRICT runs USING index;
+			EXECUTE format('SELECT bool_or(filtered) FROM %I.lsm_index_columns($1)', own_schema)
+				INTO STRICT filtered USING index;
+		EXCEPTION
+			WHEN lock_not_available OR undefined_table THEN
+				CONTINUE;
+			WHEN OTHERS THEN
+				problem := 'unreadable';
+				detail := SQLERRM;
+				action := format('REINDEX INDEX CONCURRENTLY %s', index);
+				RETURN NEXT;
+				CONTINUE;
+		END;
+
+		-- 3. Merges.
+		problem := CASE
+			WHEN merging.failures > 0 THEN 'merges fail'
+			WHEN merging.refusals > 8 THEN 'workers locked out'
+			WHEN merging.jobs > 0 AND merging.workers = 0 AND merging.refusals = 0
+				AND merging.has_launcher AND max_workers > 0 THEN 'no worker'
+			WHEN runs.number > 86 OR merging.late_time >= 1000 THEN 'merges are late' END;
+		detail := CASE problem
+			WHEN 'merges fail' THEN format('The last %s attempts of a worker raised an error. The server log has it.', merging.failures)
+			WHEN 'workers locked out' THEN 'For a minute, workers could not lock the table.'
+			WHEN 'no worker' THEN format('%s merges are due, and no worker runs.', merging.jobs)
+			ELSE format('The index has %s runs. Merges cost its writers %s ms in this minute.',
+						runs.number, round(merging.late_time)) END;
+		action := CASE problem
+			WHEN 'merges fail' THEN 'Remove the cause. Workers try again within 5 minutes.'
+			WHEN 'workers locked out' THEN format(
+				'SELECT pid, mode FROM pg_locks WHERE granted AND relation IN (SELECT indrelid FROM pg_index WHERE indexrelid = %s)',
+				item.oid)
+			WHEN 'no worker' THEN format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
+										 current_setting('max_worker_processes')::int + 8)
+			ELSE format('ALTER SYSTEM SET pg_lsm.max_workers = %s; SELECT pg_reload_conf()', max_workers + 2) END;
+		IF problem IS NOT NULL THEN
+			RETURN NEXT;
+		END IF;
+
+		-- 4. The file.
+		IF pg_relation_size(index) > 2 * runs.live + (64 << 20) THEN
+			problem := 'file too large';
+			detail := format('The file has %s, but only %s are in use.',
+							 pg_size_pretty(pg_relation_size(index)), pg_size_pretty(runs.live));
+			action := format('REINDEX INDEX CONCURRENTLY %s', index);
+			RETURN NEXT;
+		END IF;
+		IF (item.is_off OR NOT filtered AND NOT item.has_fanout) AND runs.number > 1 AND runs.live > in_memory THEN
+			problem := 'no filters';
+			detail := CASE WHEN item.is_off THEN 'filter_bits is 0' ELSE 'No column has a type with a hash' END
+				|| format(', so each lookup searches %s runs.', runs.number);
+			action := format(CASE WHEN item.is_off
+				THEN 'ALTER INDEX %1$s RESET (filter_bits); REINDEX INDEX CONCURRENTLY %1$s'
+				ELSE 'ALTER INDEX %s SET (merge_fanout = 4)' END, index);
+			RETURN NEXT;
+		END IF;
+		SELECT format('ALTER COLLATION %s REFRESH VERSION', k.oid::regcollation) INTO changed
+			FROM pg_collation k
+			WHERE k.oid = ANY (item.collations) AND k.collversion <> pg_collation_actual_version(k.oid)
+		UNION ALL
+		SELECT format('ALTER DATABASE %I REFRESH COLLATION VERSION', d.datname)
+			FROM pg_database d
+			WHERE d.datname = current_database() AND 'default'::regcollation = ANY (item.collations)
+				AND d.datcollversion <> pg_database_collation_actual_version(d.oid);
+		IF changed IS NOT NULL THEN
+			problem := 'collation changed';
+			detail := 'The operating system may now sort strings differently, so the index may be out of order.';
+			action := format('REINDEX INDEX CONCURRENTLY %s; then, after all indexes: %s', index, changed);
+			RETURN NEXT;
+		END IF;
+	END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_health() IS
+'return the problems of the lsm indexes that the caller owns or may monitor, and what to do; index is null if the server is the problem';
 
 --
 -- Operator classes

@@ -29,6 +29,7 @@
 #define RETRY_MS (10 * 1000)	/* an index without a slot tries again after this time */
 #define RETRY_USES 100			/* but reads the clock only once per this many uses */
 #define CACHE_MOST 16384
+#define LATE_MS (60 * 1000)		/* the time over which the losses of writers are added */
 
 /* An index that this process has looked up. */
 typedef struct CachedSlot
@@ -210,6 +211,32 @@ lsm_slot_find(Oid index)
 	slot = find_index_slot(key_of_index(index));
 	LWLockRelease(lsm_shared->lock);
 	return slot;
+}
+
+/* Returns the time that writers have lost to merges in the current minute, in microseconds. */
+int64
+lsm_slot_late_us(LsmIndexSlot *slot, TimestampTz now)
+{
+	TimestampTz since = (TimestampTz) pg_atomic_read_u64(&slot->late_since);
+
+	if (now - since >= LATE_MS * LSM_US_PER_MS || lsm_clock_was_set_back(since, now))
+		return 0;
+	return (int64) pg_atomic_read_u64(&slot->late_us);
+}
+
+/* Add time that a writer has lost to merges.  Returns the sum of the current minute before that. */
+int64
+lsm_slot_add_late(LsmIndexSlot *slot, int64 us, TimestampTz now)
+{
+	int64		before = lsm_slot_late_us(slot, now);
+
+	if (before == 0)
+	{
+		pg_atomic_write_u64(&slot->late_since, (uint64) now);
+		pg_atomic_write_u64(&slot->late_us, (uint64) us);
+		return 0;
+	}
+	return (int64) pg_atomic_fetch_add_u64(&slot->late_us, us);
 }
 
 /* Keep workers away from an index for wait_ms milliseconds. */

@@ -11,6 +11,8 @@
 extern LsmIndexSlot *lsm_slot_get(Relation index);
 extern LsmIndexSlot *lsm_slot_of(Oid index);
 extern LsmIndexSlot *lsm_slot_find(Oid index);
+extern int64 lsm_slot_late_us(LsmIndexSlot *slot, TimestampTz now);
+extern int64 lsm_slot_add_late(LsmIndexSlot *slot, int64 us, TimestampTz now);
 extern void lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms);
 extern void lsm_slots_postpone_database(Oid database, int64 wait_ms);
 extern void lsm_slots_free_database(Oid database);

@@ -79,8 +79,12 @@ clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 
 	set_u32(&slot->restless, 0, is_first);
 
+	set_u64(&slot->late_since, 0, is_first);
+	set_u64(&slot->late_us, 0, is_first);
+
 	slot->failures = 0;
 	slot->refusals = 0;
+	slot->trouble_logged = 0;
 
 	for (int i = 0; i < LSM_INDEX_CLAIMS; i++)
 		clear_claim(&slot->claims[i], is_first);

@@ -1,7 +1,7 @@
 /*
  * stats.c
  *	  The functions behind the views pg_stat_lsm_indexes, whose columns are in
- *	  base/counter_list.h, and pg_stat_progress_lsm_compaction.
+ *	  base/counter_list.h, and pg_stat_progress_lsm_compaction; and what lsm_health asks about.
  */
 #include "postgres.h"
 
@@ -22,8 +22,12 @@
 #include "utils/timestamp.h"
 
 PG_FUNCTION_INFO_V1(lsm_stat_index);
+PG_FUNCTION_INFO_V1(lsm_stat_merging);
 PG_FUNCTION_INFO_V1(lsm_stat_progress);
 PG_FUNCTION_INFO_V1(lsm_stat_reset);
+
+/* Columns of lsm_stat_merging(). */
+#define MERGING_COLUMNS 6
 
 /* --- the counters ----------------------------------------------------------- */
 
@@ -129,6 +133,51 @@ lsm_stat_index(PG_FUNCTION_ARGS)
 	index.slot = lsm_slot_find(oid);
 	for (int i = 0; i < lengthof(stat_columns); i++)
 		values[i] = stat_columns[i].value(&index, stat_columns[i].counter, &nulls[i]);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+}
+
+static int
+count_workers(Oid database)
+{
+	int			count = 0;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+		count += lsm_shared->workers[i].pid != 0 && lsm_shared->workers[i].database == database;
+	LWLockRelease(lsm_shared->lock);
+	return count;
+}
+
+/*
+ * lsm_stat_merging(index): how merging an index of this database goes.  All columns are null if the
+ * library is not preloaded.  An index without a slot waits for nothing.
+ */
+Datum
+lsm_stat_merging(PG_FUNCTION_ARGS)
+{
+	LsmIndexSlot *slot = lsm_slot_find(PG_GETARG_OID(0));
+	TimestampTz now = GetCurrentTimestamp();
+	TupleDesc	desc;
+	Datum		values[MERGING_COLUMNS] = {0};
+	bool		nulls[MERGING_COLUMNS] = {false};
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE ||
+		desc->natts != MERGING_COLUMNS)
+		elog(ERROR, "lsm_stat_merging is not declared as the library expects");
+	if (lsm_shared == NULL)
+		memset(nulls, true, sizeof(nulls));
+	else
+	{
+		values[0] = BoolGetDatum(lsm_shared->launcher_pid != 0);
+		values[1] = Int32GetDatum(count_workers(MyDatabaseId));
+	}
+	if (slot != NULL)
+	{
+		values[2] = Int32GetDatum(pg_atomic_read_u32(&slot->jobs));
+		values[3] = Int32GetDatum(slot->failures);
+		values[4] = Int32GetDatum(slot->refusals);
+		values[5] = Float8GetDatum(lsm_slot_late_us(slot, now) / 1000.0);
+	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
 }
 

@@ -31,6 +31,7 @@
 #define LONGEST_WAIT_MS 60000
 #define FIRST_RETRY_MS 1000
 #define MOST_RETRY_MS 60000
+#define LOG_INTERVAL_MS 60000
 
 /* How many indexes of a database wait, and its workers. */
 typedef struct Demand
@@ -216,6 +217,22 @@ reserve_worker_slot(Oid database, uint32 *generation)
 	return found;
 }
 
+/* Log, at most once a minute, that a worker could not be started. */
+static void
+log_missing_worker(Oid database, const char *detail, const char *hint)
+{
+	static TimestampTz next_at = 0;
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (lsm_clock_is_ahead(next_at, now, LOG_INTERVAL_MS))
+		return;
+	next_at = now + LOG_INTERVAL_MS * LSM_US_PER_MS;
+	ereport(LOG,
+			(errmsg("could not start a pg_lsm worker for the database with OID %u", database),
+			 errdetail_internal("%s", detail),
+			 errhint("%s", hint)));
+}
+
 /* Start a worker for a database.  Returns false if this is not possible now. */
 static bool
 start_worker(Oid database)
@@ -225,7 +242,11 @@ start_worker(Oid database)
 	int			number = reserve_worker_slot(database, &generation);
 
 	if (number < 0)
+	{
+		log_missing_worker(database, "All workers that pg_lsm can have are running.",
+						   "Reduce pg_lsm.max_workers, so that more databases can have workers.");
 		return false;
+	}
 	init_background_process(&worker, "lsm_worker_main", "pg_lsm worker");
 	worker.bgw_restart_time = BGW_NEVER_RESTART;
 	snprintf(worker.bgw_name, BGW_MAXLEN, "pg_lsm worker for database %u", database);
@@ -238,6 +259,8 @@ start_worker(Oid database)
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	lsm_shared->workers[number].database = InvalidOid;
 	LWLockRelease(lsm_shared->lock);
+	log_missing_worker(database, "All background worker processes are in use.",
+					   "Increase max_worker_processes.");
 	return false;
 }
 

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "base/claims.h"
+#include "base/clock.h"
 #include "base/compat.h"
 #include "base/counts.h"
 #include "base/index_slots.h"
@@ -17,6 +18,7 @@
 #include "pgstat.h"
 #include "schedule/rules.h"
 #include "schedule/schedule.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
 /*
@@ -26,6 +28,8 @@
 #define LEAST_READS LSM_READ_FIRST
 #define MOST_READS (UINT64CONST(1) << 24)
 
+/* Merges are late if they cost an index's writers this much time within a minute. */
+#define LATE_US INT64CONST(1000000)
 
 /*
  * Note what waits to be merged.  If there is work for a worker, ask for a visit: at once (ask), or
@@ -211,15 +215,41 @@ lsm_request_help(LsmIndex *index, Relation heap, const LsmVersion *version, uint
 		pg_atomic_read_u32(&slot->helpless) == 0 && !is_new;
 }
 
-/* Add the time since `start` to throttled_time. */
+static void
+log_late(LsmIndex *index, LsmIndexSlot *slot, int64 late_us)
+{
+	ereport(LOG,
+			(errmsg("merges of index \"%s.%s\" are late",
+					get_namespace_name(RelationGetNamespace(index->rel)),
+					RelationGetRelationName(index->rel)),
+			 errdetail("Merges cost writers %d ms within a minute. The index has %u runs, and " UINT64_FORMAT " kB wait to be merged.",
+					   (int) (late_us / LSM_US_PER_MS), pg_atomic_read_u32(&slot->runs),
+					   pg_atomic_read_u64(&slot->debt_blocks) * (BLCKSZ / 1024)),
+			 errhint("Allow more workers, use a faster disk, or slow down the load.")));
+}
+
+/*
+ * Add the time since `start` to throttled_time.  Logs, at most once a minute for each index, that
+ * writers lose much time.  A session that loads a new index, and any session if there are to be no
+ * workers, merges by itself, which is nothing to log.  Caller holds no lock but the publish lock.
+ */
 void
 lsm_request_count_time(LsmIndex *index, instr_time start)
 {
+	LsmIndexSlot *slot = lsm_slot_get(index->rel);
 	instr_time	now;
+	int64		us;
+	int64		before;
 
 	INSTR_TIME_SET_CURRENT(now);
 	INSTR_TIME_SUBTRACT(now, start);
-	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, INSTR_TIME_GET_MICROSEC(now));
+	us = (int64) INSTR_TIME_GET_MICROSEC(now);
+	lsm_stats_add(index->rel, LSM_COUNT_THROTTLED_US, us);
+	if (slot == NULL || lsm_max_workers == 0 || lsm_relation_is_new(index->rel))
+		return;
+	before = lsm_slot_add_late(slot, us, GetCurrentTimestamp());
+	if (before < LATE_US && before + us >= LATE_US)
+		log_late(index, slot, before + us);
 }
 
 /*

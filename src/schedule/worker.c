@@ -50,6 +50,10 @@
 #define MOST_FAILED_MS LSM_LONGEST_POSTPONE_MS
 #define DATABASE_WANTED_MS 5000
 
+/* Failures and refusals are logged once in this time, and refusals only after this many. */
+#define LOG_INTERVAL_MS 60000
+#define LOG_REFUSALS 9			/* after about a minute */
+
 /* Waits between attempts to truncate a file, and the number of attempts: for about an hour. */
 #define TRUNCATE_MS 1000
 #define MOST_TRUNCATE_MS 60000
@@ -314,6 +318,17 @@ has_passed(instr_time since, int ms)
 	return INSTR_TIME_GET_MILLISEC(now) >= ms;
 }
 
+/* Note the name for messages.  The index may be gone. */
+static void
+note_index_name(Oid index)
+{
+	char	   *name = get_rel_name(index);
+	char	   *schema = name == NULL ? NULL : get_namespace_name(get_rel_namespace(index));
+
+	if (schema != NULL)
+		snprintf(index_name, sizeof(index_name), "%s.%s", schema, name);
+}
+
 /* Visit an index: take steps for at most TRANSACTION_MS. */
 static WorkResult
 visit_index(LsmIndexSlot *slot)
@@ -333,12 +348,10 @@ visit_index(LsmIndexSlot *slot)
 
 	if (database_is_wanted(MyDatabaseId))
 		return WORK_LEAVE;
+	note_index_name(lsm_slot_index(slot));
 	opened = lsm_target_open(&target, lsm_slot_index(slot), false);
 	if (opened != LSM_OPENED)
 		return opened == LSM_OPEN_LOCKED ? WORK_LOCKED : WORK_GONE;
-	snprintf(index_name, sizeof(index_name), "%s.%s",
-			 get_namespace_name(RelationGetNamespace(target.rel)),
-			 RelationGetRelationName(target.rel));
 	pgstat_report_activity(STATE_RUNNING, psprintf("compaction of index %s", index_name));
 	if (idle)
 		lsm_seal_spare_pages(target.index);
@@ -359,6 +372,24 @@ visit_index(LsmIndexSlot *slot)
 	lsm_request_note(target.index, result != WORK_DONE || !idle);
 	lsm_target_close(&target);
 	return result;
+}
+
+/* Log, at most once a minute for each index, that workers cannot merge it. */
+static void
+log_trouble(LsmIndexSlot *slot, WorkResult result, int64 wait_ms)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (lsm_clock_is_ahead(slot->trouble_logged + LOG_INTERVAL_MS * LSM_US_PER_MS, now, LOG_INTERVAL_MS))
+		return;
+	slot->trouble_logged = now;
+	ereport(LOG,
+			(errmsg("could not merge index \"%s\"", index_name),
+			 result == WORK_FAILED ?
+			 errdetail("%d attempts in a row have failed.", slot->failures) :
+			 errdetail("For a minute, other sessions have held locks on it or on its table."),
+			 errhint("Remove the cause. A worker tries again in %d s.",
+					 (int) ((wait_ms + 999) / 1000))));
 }
 
 /* Note the result of a visit in the index's slot. */
@@ -401,6 +432,8 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 	if (result == WORK_BUSY || result == WORK_LOCKED || result == WORK_FAILED)
 		pg_atomic_write_u32(&slot->asked, 1);
 	lsm_slot_postpone(slot, wait_ms);
+	if (result == WORK_FAILED || (result == WORK_LOCKED && slot->refusals >= LOG_REFUSALS))
+		log_trouble(slot, result, wait_ms);
 	if (result == WORK_LEAVE)
 		lsm_slots_postpone_database(MyDatabaseId, DATABASE_WANTED_MS);
 }

@@ -1,0 +1,73 @@
+#!/bin/bash
+#
+# Checks that lsm_advise is right: runs workloads, asks for advice, and measures both methods.
+#
+#   bench/advise.sh                         all workloads, on an idle machine about twenty minutes
+#   bench/advise.sh --only queue            only workloads whose name contains this
+#   bench/advise.sh [option]...             bench/advise.sh --help lists the others
+#
+# Options of this script, besides those:
+#   --pg MAJOR         the version of PostgreSQL (default 18). If it is not installed, the benchmark runs in a chroot of a
+#                      Debian release that has it. The first run makes the chroot.
+#   --pg-config PATH   the PostgreSQL to use, whatever its version (otherwise PG_CONFIG)
+#   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
+#                      pg_lsm built from this tree
+#   --no-install       do not install missing packages
+#
+# Needs root, for memory control groups that the servers run in.
+
+set -u -o pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TREE=$(dirname "$HERE")
+# shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
+. "$TREE/tools/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
+. "$TREE/tools/chroot.sh"
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$HERE/lib.sh"
+
+WORK=
+ADVISE_ARGS=()
+
+parse_options()
+{
+	while [ $# -gt 0 ]; do
+		if parse_server_option "$@"; then
+			shift "$PARSED"
+			continue
+		fi
+		case $1 in
+			-h | --help)
+				sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+				exec "${PYTHON_MODULE[@]}" suite.advise --help
+				;;
+			*) ADVISE_ARGS+=("$1") ;;
+		esac
+		shift
+	done
+}
+
+main()
+{
+	parse_options "$@"
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	choose_postgres "$@"
+	if [ -n "$INSTALL" ]; then
+		PG_CONFIG=$PG_CONFIG "$TREE/tools/install_deps.sh" bench || exit 1
+	fi
+	choose_server_user
+	make_work pg_lsm-bench
+	say "Building"
+	if [ -n "$INSTALLED" ]; then
+		PG_BIN=$("$PG_CONFIG" --bindir)
+	else
+		build_server
+	fi
+	# Not by exec: the trap must run.
+	run_interruptible "${PYTHON_MODULE[@]}" suite.advise --bindir "$PG_BIN" --work "$WORK" --user "$SERVER_USER" \
+		--commit "$(source_commit)" ${ADVISE_ARGS[@]+"${ADVISE_ARGS[@]}"}
+}
+
+main "$@"
