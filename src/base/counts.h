@@ -1,6 +1,6 @@
 /*
  * counts.h
- *	  What is counted about an index: the columns of pg_stat_lsm_indexes.
+ *	  The counts that pg_stat_lsm_indexes shows for an index.
  */
 #ifndef LSM_COUNTS_H
 #define LSM_COUNTS_H
@@ -8,7 +8,6 @@
 #include "base/shared.h"
 #include "utils/relcache.h"
 
-/* What was counted about an index. */
 typedef struct LsmCounts
 {
 	uint64		values[LSM_COUNTERS];

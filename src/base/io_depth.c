@@ -44,10 +44,10 @@ concurrency_is_set(Oid tablespace)
 }
 
 /*
- * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  Up to 17,
- * effective_io_concurrency had the default 1.  So if it is 1 and nobody has set it, we use
- * LSM_DEFAULT_READ_DEPTH.  If somebody has set it to 1, the disk serves one request at a time, and
- * prefetching gains nothing.
+ * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  Up to release
+ * 17, effective_io_concurrency defaults to 1.  If it has this default, we use
+ * LSM_DEFAULT_READ_DEPTH instead.  If somebody has set it to 1, the disk serves one request at a
+ * time, so prefetching gains nothing.
  */
 static int
 tablespace_reads_in_flight(Oid tablespace, bool maintenance)

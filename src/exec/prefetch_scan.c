@@ -108,7 +108,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	node->ss.ps.resultops = ExecGetResultSlotOps(child, &node->ss.ps.resultopsfixed);
 	node->ss.ps.resultopsset = true;
 
-	/* In index order, a serializable transaction would lock entries that it never needs. */
+	/* Reading ahead in index order, a serializable scan would lock entries that it never needs. */
 	scan->is_plain = estate->es_epq_active != NULL || estate->es_snapshot == NULL ||
 		!IsMVCCSnapshot(estate->es_snapshot) ||
 		(!scan->plan.by_page && IsolationIsSerializable());
@@ -334,8 +334,8 @@ next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 }
 
 /*
- * By page: pin the page of these TIDs.  Replace the TIDs by the places of their visible rows, and
- * drop TIDs without a visible row.  The pin belongs to core's scan and keeps the rows in place.
+ * By page: pin the page of these TIDs.  Replace the TIDs with the places of their visible rows,
+ * and drop TIDs without a visible row.  The pin belongs to core's scan and keeps the rows in place.
  */
 static void
 read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
@@ -462,12 +462,12 @@ bypasses_queue(const PrefetchScan *scan)
 }
 
 /*
- * Report the dead rows to the index, if there are enough of them.  Parallel scans do not, since
- * each process has seen only a part of the index.
+ * Report the dead rows to the index, if there are enough of them.  Parallel scans report none,
+ * since each process has seen only a part of the index.
  *
- * This scans the index again with the keys of the scan that ends.  Keys from an outer row may point
- * into that row.  The row may be gone by now, unless the executor is currently asking us for a row
- * (keys_are_there).
+ * Reporting scans the index again with the keys of the scan that is ending.  Keys from an outer
+ * row may point into that row.  The outer row may be gone by now, unless the executor is currently
+ * asking us for a row (keys_are_there).
  */
 static void
 tell_of_dead(PrefetchScan *scan, bool keys_are_there)

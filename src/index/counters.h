@@ -22,7 +22,7 @@ typedef struct LsmReadCounters
 typedef struct LsmReadColumn
 {
 	const char *name;			/* in a line of EXPLAIN (LSM) */
-	const char *label;			/* in its other formats */
+	const char *label;			/* in other formats of EXPLAIN */
 	LsmCounter	counter;		/* of the index, for all sessions */
 } LsmReadColumn;
 

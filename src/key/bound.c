@@ -7,7 +7,7 @@
 #include "key/encode.h"
 #include "key/keyspace.h"
 
-/* The key of bounds without a key: memcmp must not get NULL, even for zero bytes. */
+/* The key of a bound without columns.  memcmp must not get NULL, even for zero bytes. */
 static uint8 no_key[LSM_KEY_PAD];
 
 /* Make a bound without columns: before (+1) or after (-1) all entries. */
@@ -35,8 +35,8 @@ reserve_key(LsmBound *bound, uint32 size)
 }
 
 /*
- * Append a column.  cmp compares the column with the value (tuple keyspaces;
- * NULL: the column's own).  The value must outlive the bound.
+ * Append a column.  With tuple keys, cmp compares the column with the value.  If cmp is NULL, the
+ * column's own comparison function does.  The value must outlive the bound.
  */
 void
 lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp)

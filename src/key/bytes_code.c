@@ -4,12 +4,12 @@
  *
  *		bytes		of the value; 00 is written as 00 FF
  *		00
- *		uint8		bytea: 1; bit strings: 1 + the number of bits in the last byte, which
- *					is 1 to 8, and 0 if there are no bytes
+ *		uint8		bytea: 1; bit strings: 1 + the number of bits in the last byte (1 to 8,
+ *					or 0 if there are no bytes)
  *
- * If a value is the beginning of a longer value, the shorter value is less: its 00 meets a greater
- * byte, or a 00 that FF follows.  Bit strings compare in the same order (bit_cmp).  Bit strings
- * with the same bytes compare by their number of bits.
+ * If a value is the beginning of a longer value, the shorter value is less: its final 00 meets a
+ * greater byte, or a 00 followed by FF.  This is also the order of bit_cmp, which compares the
+ * bytes of bit strings and then their numbers of bits.
  */
 #include "postgres.h"
 

@@ -55,8 +55,8 @@ typedef struct LsmCursorOps
 	 */
 	bool		(*segment) (LsmCursor *cursor, uint32 least_blocks, LsmWholeSegment *whole);
 	/*
-	 * The same seek will follow soon. Prefetch the page that it may wait for. NULL if the cursor
-	 * never waits.
+	 * The caller will soon make the same seek. Prefetch the page that the seek may wait for. This
+	 * callback is NULL if the cursor never waits.
 	 */
 	void		(*expect) (LsmCursor *cursor, const LsmBound *from, ScanDirection direction);
 } LsmCursorOps;

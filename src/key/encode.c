@@ -27,9 +27,9 @@
  *		interval, timetz			see time_code.c
  *		tid							block as uint32, offset as uint16, big-endian
  *
- * A *detail* is the information that a code lacks, because equal values differ in it.  The detail
- * is an integer, or 0 if decoding the code gives exactly the value.  Entries keep details apart
- * from keys (details.h).
+ * Equal values can still differ, say in their display scale.  Their code is the same, so we store
+ * the difference as a *detail*.  A detail is an integer.  It is 0 if decoding the code gives
+ * exactly the value.  Entries keep details apart from keys (details.h).
  *
  *		float4, float8				the bits of -0.0 and of NaNs other than core's
  *		numeric						1 + the display scale, if it is not the expected one
@@ -91,7 +91,7 @@ lsm_encoding_for(Oid cmp_function, Oid collation)
 			return LSM_ENC_UINT32;
 		case F_PG_LSN_CMP:
 		case F_XID8CMP:
-#ifdef F_BTOID8CMP				/* from 19 on */
+#ifdef F_BTOID8CMP				/* 19 and later */
 		case F_BTOID8CMP:
 #endif
 			return LSM_ENC_UINT64;
@@ -180,7 +180,7 @@ fixed_width(const LsmColumn *column)
 	}
 }
 
-/* Returns an upper bound of the encoded size in bytes, with the marker. */
+/* Returns an upper bound on the encoded size in bytes, with the marker. */
 uint32
 lsm_encode_size(const LsmColumn *column, Datum value, bool isnull)
 {
@@ -207,7 +207,7 @@ lsm_encode_size(const LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
-/* Returns an upper bound of the encoded size of all values, or LSM_MAX_ENTRY_SIZE. */
+/* Returns an upper bound on the encoded size of any value, or LSM_MAX_ENTRY_SIZE. */
 uint32
 lsm_encoding_most(const LsmColumn *column)
 {
@@ -418,7 +418,7 @@ lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out)
 	return out;
 }
 
-/* Encode a single value, which may be toasted.  The caller then calls lsm_code_free. */
+/* Encode a single value, which may be toasted.  Free the code with lsm_code_free. */
 void
 lsm_code_make(LsmCode *code, const LsmColumn *column, Datum value, bool isnull)
 {
@@ -510,7 +510,7 @@ lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint32 length, i
 
 /*
  * Returns the length of a key's first `count` columns, or 0 if the key is damaged.  Two keys have
- * equal values in these columns exactly if these bytes are equal.
+ * equal values in these columns if and only if these bytes are equal.
  */
 uint32
 lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key, uint32 keylen, int count)
@@ -526,7 +526,7 @@ lsm_encoded_is_null(const uint8 *p)
 	return *p != MARK_VALUE;
 }
 
-/* Undo the inversion of a DESC column, in `room` if the value fits there. */
+/* Returns the code of a DESC column's value without the inversion, in `room` if it fits. */
 static const uint8 *
 uninvert(const uint8 *p, uint32 len, uint8 *room, uint32 room_size)
 {
@@ -566,8 +566,8 @@ float8_from_detail(uint64 detail)
 }
 
 /*
- * Decode a value that value_length has accepted.  For damaged bytes, a type passed by reference may
- * give 0, and other types give some value.
+ * Decode a value that value_length has accepted.  If the bytes are damaged, returns an arbitrary
+ * value, or 0 for some types passed by reference.
  */
 static inline Datum
 decode_value(const LsmColumn *column, const uint8 *v, uint32 len, uint64 detail)

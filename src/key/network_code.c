@@ -5,17 +5,17 @@
  *		uint8		family: 2 or 3, that is, PGSQL_AF_INET or PGSQL_AF_INET6
  *		network		the address, 4 or 16 bytes, with zeros after the netmask
  *		uint8		bits of the netmask
- *		host		the bytes of the address from the one on in which the netmask ends
+ *		host		the bytes of the address again, from byte (bits / 8) to the end
  *
- * This is the order of network_cmp.  It compares the family, then as many bits of the addresses as
- * the shorter netmask has, then the lengths of the netmasks, then all bits.  Let a's netmask be no
- * longer than b's.  If the addresses differ within a's netmask, both networks contain these bits,
- * and so the bits decide.  Otherwise b's network equals a's, or it has further bits that are not
- * zero.  In the latter case b's network is greater, and so is b, by its longer netmask.  If the
- * networks are equal, the lengths decide.  If the lengths are equal too, the addresses can only
- * differ after the netmask.
+ * This is the order of network_cmp, which compares the family, then the address bits that both
+ * netmasks cover, then the lengths of the netmasks, then all bits.  Let a's netmask be no longer
+ * than b's.  If the addresses differ within a's netmask, the networks differ in the same bits, and
+ * those bits decide.  Otherwise b's network equals a's, or has further bits that are not zero.  In
+ * the latter case b's network is greater, and so is b, because its netmask is longer.  If the
+ * networks are equal, the lengths decide.  If the lengths are equal too, the addresses can differ
+ * only after the netmask.
  *
- * The family tells how long the network is, and the netmask how long the host is.  So no
+ * The family determines the length of the network, and the netmask the length of the host.  So no
  * code is the beginning of another code.
  */
 #include "postgres.h"

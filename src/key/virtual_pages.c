@@ -1,15 +1,15 @@
 /*
  * virtual_pages.c
- *	  The virtual pages of an index: page numbers computed only from keys.
+ *	  The virtual pages of an index: page numbers computed from keys alone.
  *
- * - For each number of leading columns, the hashes of these columns are pages.
+ * - For each n up to the number of key columns, each hash of the first n columns is a page.
  * - Encoded keys, padded with zeros, form a tree. A node of depth d contains the keys with the same
  *   first d nibbles. Each node from LSM_LEAST_DEPTH to LSM_MOST_DEPTH is a page. (The first two
  *   nibbles are the marker of the first column.)
  * - The order codes of tuple keys form such a tree too (order_code.c).
  *
- * The pages of a range cover the range. So a key within the range is on one of these pages,
- * whatever the version of the index. Different pages may have the same number.
+ * The pages of a range cover the range: every key in the range is on at least one of them, in any
+ * version of the index. Different pages may have the same number.
  */
 #include "postgres.h"
 
@@ -21,7 +21,7 @@
 
 StaticAssertDecl(LSM_MOST_DEPTH == 2 * LSM_ORDER_BYTES, "nodes must have all of an order code");
 
-/* Seeds of hashes: the depths of nodes, and, from SEED_COLUMNS on, numbers of columns. */
+/* The hash seed of a node is its depth; that of columns is SEED_COLUMNS plus their number. */
 #define SEED_COLUMNS		1000
 
 static BlockNumber
@@ -39,7 +39,7 @@ columns_page(const uint8 *key, uint32 length, int columns)
 
 /* --- nodes ------------------------------------------------------------------- */
 
-/* A key's first nibbles, a byte each. */
+/* A key's first nibbles, one per byte. */
 typedef struct Nibbles
 {
 	uint8		nibble[LSM_MOST_DEPTH];
@@ -86,7 +86,7 @@ greatest_depth(LsmKeySpace *ks)
 
 /*
  * Returns the greatest depth where at most LSM_RANGE_PAGES nodes cover the range between two keys.
- * *count is the number of these nodes, 0 if the range is empty.
+ * Sets *count to the number of these nodes, or to 0 or less if the range is empty.
  */
 static int
 find_cover(LsmKeySpace *ks, const Nibbles *low, const Nibbles *high, int *count)
@@ -178,7 +178,7 @@ tuple_columns_page(uint64 hash, int columns)
 	return columns_page((const uint8 *) &hash, sizeof(hash), columns);
 }
 
-/* Complete the order code of a bound, which already covers the columns before `column`. */
+/* Complete a bound's order code.  The code already covers the columns before `column`. */
 static void
 complete_order(LsmOrderCode *order, LsmKeySpace *ks, const LsmBound *bound, int column)
 {
@@ -192,8 +192,9 @@ complete_order(LsmOrderCode *order, LsmKeySpace *ks, const LsmBound *bound, int 
 }
 
 /*
- * Finds the nodes of a range of tuple keys, if they are finer than the page of the columns that
- * have only one value in the range. So the codes of these columns must end within the order code.
+ * Finds the nodes of a range of tuple keys. Returns -1 unless these nodes are finer than the page
+ * of the `shared` leading columns, which have a single value in the range. So the codes of the
+ * shared columns must end within the order code.
  */
 static int
 nodes_of_tuple_range(LsmKeySpace *ks, const LsmBound *low, const LsmBound *high, int shared,

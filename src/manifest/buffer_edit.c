@@ -139,7 +139,7 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 	bool		opens;
 
 	Assert(pages <= LSM_MAX_OPEN_RUNS);
-	/* Holds publish lock and key lock if the index is unique.  Others may seal the page first. */
+	/* In a unique index, holds the publish lock and a key lock.  Others may seal the page first. */
 	LSM_STOP_POINT(run_id != 0 ? "page-seal" : "page-open");
 	lsm_space_prepare(index, 1, false);
 	change = lsm_change_begin(index);
@@ -170,7 +170,7 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 		open_new_page(change);
 	*seals = meta->seals + change->edit.seals;
 	lsm_change_commit(change);
-	/* Holds the same locks.  The entry that needs room is not on any page yet. */
+	/* Holds the same locks.  The entry that needs room is on no page yet. */
 	LSM_STOP_POINT(run_id != 0 ? "page-sealed" : "page-opened");
 	return LSM_SEALED;
 }

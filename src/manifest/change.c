@@ -64,8 +64,8 @@ add_changed_page(LsmChange *change, BlockNumber block, Buffer buffer)
 }
 
 /*
- * Returns a page of the change.  If the block is not part of it yet, lock and copy the page.
- * Raises an error if the page is not of this kind and owner.
+ * Returns a page of the change.  If the page is not part of the change yet, locks and copies it,
+ * and raises an error unless it has this kind and owner.
  */
 LsmChangedPage *
 lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)

@@ -4,9 +4,9 @@
  *	  inputs are freed.
  *
  * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names the output.
- * The *frontier* is the last entry of the output.  Readers take nothing up to the frontier
- * from the inputs.  So a step takes effect with the edit that adds its segment to the
- * output.  Input segments before the frontier can be freed at any time after that (I8).
+ * The *frontier* is the last entry of the output.  Readers ignore entries of the inputs up to
+ * the frontier.  So a step takes effect with the edit that adds its segment to the output.
+ * After that, input segments before the frontier can be freed at any time (I8).
  *
  * Each function makes one atomic edit, or several.  The index is consistent after each of them.
  */
@@ -153,7 +153,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 		{
 			reserve_blocks(change, output, want, least, reservation);
 			lsm_change_commit(change);
-			/* Merge lock (share) and job lock.  The step is about to overwrite these blocks. */
+			/* Holds merge lock (share) and job lock.  The step will overwrite these blocks. */
 			LSM_STOP_POINT("space-reserved");
 			break;
 		}
@@ -365,7 +365,7 @@ free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 		item.segment.blocks = 0;
 		lsm_directory_set(change, run, found->page, found->ordinal, &item.segment);
 		lsm_change_commit(change);
-		/* Merge lock (share) and job lock.  Anybody may take the blocks. */
+		/* Holds merge lock (share) and job lock.  Anybody may take the blocks. */
 		LSM_STOP_POINT("space-freed");
 	}
 	else
@@ -493,7 +493,7 @@ lsm_manifest_reap(LsmIndex *index)
 			return;
 		}
 		lsm_change_commit(change);
-		/* Holds a step's locks, or none.  The blocks may be reused; more remain to be freed. */
+		/* Holds a step's locks, or none.  Anybody may take the blocks; more may be left to free. */
 		LSM_STOP_POINT("space-freed");
 		CHECK_FOR_INTERRUPTS();
 	}

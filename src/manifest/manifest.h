@@ -54,7 +54,7 @@ typedef enum LsmFindResult
 	LSM_FOUND_STALE				/* the directory has changed since the version was copied */
 } LsmFindResult;
 
-/* As the argument `edits`: use the current directory.  The caller holds the meta page. */
+/* Passed as `edits`: use the current directory.  The caller must hold the meta page. */
 #define LSM_ANY_EDIT PG_UINT64_MAX
 
 /* A segment found in a directory, the bounds before and after it, and the place of its item. */
@@ -138,7 +138,7 @@ extern void lsm_manifest_reap(LsmIndex *index);
 typedef struct LsmRemoved
 {
 	uint32		all;
-	uint32		counted;		/* not those up to the frontier of a job, or in an open page */
+	uint32		counted;		/* without those up to a job's frontier or in an open page */
 	bool		empty;			/* no entries are left */
 } LsmRemoved;
 

@@ -1,7 +1,7 @@
 /*
  * vacuum_edit.c
- *	  Edits of VACUUM: entries are removed, empty segments and runs are dropped, and the
- *	  free end of the file is cut off.
+ *	  VACUUM's edits: they note removed entries, drop empty segments and runs, and truncate
+ *	  free space at the end of the file.
  *
  * A job may move a segment to another run while VACUUM reads it.  So VACUUM looks for the run
  * that has the segment now.  It searches without a lock, because all writers need the meta page.
@@ -163,9 +163,9 @@ touch_map(LsmIndex *index, LsmVersion *version, const SegmentPlace *place)
 }
 
 /*
- * Note that VACUUM has removed entries from a segment, which begins after `low` and was in this
- * run.  If no entries are left, drop the segment, unless it is a buffer page or in the
- * record of a job's input.
+ * Note that VACUUM has removed entries from a segment that begins after `low` and was in this run.
+ * If no entries are left, drop the segment, unless it is a buffer page, or its run is a job's input
+ * without a directory.
  */
 void
 lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint64 segment_id,
@@ -187,7 +187,7 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 			LsmRunRecord *run;
 
 			touch_map(index, version, place);
-			/* The same locks as at vacuum-page.  A job may move the segment now. */
+			/* Holds the same locks as at vacuum-page.  A job may move the segment now. */
 			LSM_STOP_POINT("vacuum-found");
 			change = lsm_change_begin(index);
 			run = lsm_meta_find(change->meta, place->run_id);
@@ -273,8 +273,7 @@ lsm_manifest_used_end(LsmIndex *index)
 }
 
 /*
- * Give the free end of the file back to the operating system, if it has at least `least`
- * blocks.
+ * Truncate the free end of the file if it has at least `least` blocks.
  *
  * REQUIRES: AccessExclusiveLock on the index, so that nobody reads it, here or on a standby,
  * where the lock is replayed.  The lock is not needed while the index is being built, since
@@ -293,7 +292,7 @@ lsm_manifest_truncate(LsmIndex *index, BlockNumber least)
 	}
 	lsm_space_cut(change, end);
 	lsm_change_commit(change);
-	/* AccessExclusiveLock on the index.  mapped_end is before the end of the file. */
+	/* Holds AccessExclusiveLock on the index.  mapped_end is before the end of the file. */
 	LSM_STOP_POINT("truncate-cut");
 	/*
 	 * After a crash, the manifest must not name blocks that were cut off.  So flush the edit's

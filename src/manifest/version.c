@@ -49,7 +49,7 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
 /*
  * Is the version still current?  The inner side of a nested loop asks this for each outer row,
  * and the answer is nearly always yes.  So this function takes no lock, and tries the buffers
- * that held the pages before.  Also returns false if those buffers hold other pages by now.  If
+ * that held the pages before.  Also returns false if those buffers now hold other pages.  If
  * the version is current and `gate` is given, also pins the gate.
  *
  * The two numbers are read one after the other, possibly while an edit changes the page.  If
@@ -60,8 +60,7 @@ lsm_version_copy(LsmVersion *version, const LsmMeta *meta)
  * one sees the other.)
  *
  * The gate is pinned before its epoch is read.  A process that flips the gate changes the epoch
- * before it looks for pins in the drain.  So if we still see the old epoch, that process sees
- * our pin.
+ * before its drain looks for pins.  So if we still see the old epoch, that process sees our pin.
  */
 bool
 lsm_version_is_current(LsmIndex *index, const LsmVersion *version, Buffer *gate)

@@ -1,9 +1,9 @@
 /*
  * filter_habit.h
- *	  When lookups stop asking a filter because it keeps saying "perhaps".
+ *	  Lets lookups skip a filter that keeps answering "perhaps".
  *
- * The largest run holds most keys, so lookups read it whatever its filter says.  After
- * 16 "perhaps" in a row, lookups go without the filter 47 times, then try it again.
+ * The largest run holds most keys, so its filter rarely saves a lookup from reading the run.
+ * After 16 "perhaps" in a row, 47 lookups skip the filter, and the next one asks it again.
  */
 #ifndef LSM_FILTER_HABIT_H
 #define LSM_FILTER_HABIT_H
@@ -11,17 +11,20 @@
 #define LSM_HABIT_YES_IN_A_ROW	16
 #define LSM_HABIT_UNASKED		48
 
-/* "Perhaps" in a row; from LSM_HABIT_YES_IN_A_ROW on it counts lookups that did not ask. */
+/*
+ * The number of "perhaps" in a row.  Once it reaches LSM_HABIT_YES_IN_A_ROW, lookups that skip the
+ * filter are added.
+ */
 typedef uint8 LsmFilterHabit;
 
-/* Do lookups currently ask the filter?  For prefetching: this lookup is not counted. */
+/* Do lookups currently ask the filter?  For prefetching, which does not count as a lookup. */
 static inline bool
 lsm_habit_is_asking(LsmFilterHabit habit)
 {
 	return habit < LSM_HABIT_YES_IN_A_ROW;
 }
 
-/* A lookup comes.  Does it ask the filter? */
+/* Should this lookup ask the filter?  Call once per lookup. */
 static inline bool
 lsm_habit_ask(LsmFilterHabit *habit)
 {
@@ -29,7 +32,7 @@ lsm_habit_ask(LsmFilterHabit *habit)
 		++*habit >= LSM_HABIT_YES_IN_A_ROW + LSM_HABIT_UNASKED;
 }
 
-/* The filter has answered. */
+/* Note the filter's answer. */
 static inline void
 lsm_habit_note(LsmFilterHabit *habit, bool perhaps)
 {

@@ -1,7 +1,6 @@
 /*
  * segment_walk.h
- *	  A walk through the segments of a run, in the order of their keys, on a copy of a
- *	  directory page.
+ *	  Walks through the segments of a run, in key order, on a copy of a directory page.
  */
 #ifndef LSM_SEGMENT_WALK_H
 #define LSM_SEGMENT_WALK_H
@@ -14,7 +13,7 @@ typedef struct LsmSegmentWalk
 {
 	LsmKeySpace *ks;
 	LsmSegment	segment;
-	LsmEntry	low;			/* its first and its last entry; their keys are in the copy
+	LsmEntry	low;			/* the segment's first and last entries; their keys are in the copy
 								 * or belong to the caller */
 	LsmEntry	high;
 	uint64		low_prefix;
@@ -25,7 +24,7 @@ typedef struct LsmSegmentWalk
 	PGAlignedBlock copy;
 } LsmSegmentWalk;
 
-/* The walk comes to a segment with these first and last entries. */
+/* Put the walk on a segment with these first and last entries. */
 static inline void
 lsm_walk_stand(LsmSegmentWalk *w, const LsmSegment *segment, const LsmEntry *low,
 			   const LsmEntry *high)
@@ -39,8 +38,8 @@ lsm_walk_stand(LsmSegmentWalk *w, const LsmSegment *segment, const LsmEntry *low
 }
 
 /*
- * Move to the next segment of the copied page.  The walk is not valid if there is no copy,
- * or the page ends.  False if the page is damaged.
+ * Move to the next segment of the copied page.  If there is no copy or no further segment, the
+ * walk becomes invalid.  Returns false if the page is damaged.
  */
 static inline bool
 lsm_walk_next(LsmSegmentWalk *w)

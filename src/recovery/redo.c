@@ -108,10 +108,10 @@ redo_page(XLogReaderState *record, uint8 block_id)
  * Replay an edit.  The meta page stays locked until the last page is done.  The other pages are
  * locked one at a time, so a server with the smallest shared_buffers can replay any edit.
  *
- * A query with an older version may meet a page that has changed already.  The page has another
- * owner, or is a directory page with a later stamp, or is a newly sealed page, with the same
- * entries as before.  In the first two cases, the query fetches the current version, so it waits
- * for the meta page.  No query gets the new version before the meta page is unlocked.
+ * A query with an older version may meet a page that has already changed.  If the page has another
+ * owner, or is a directory page with a later stamp, the query fetches the current version.  For
+ * that it waits until the meta page is unlocked.  Otherwise the page was sealed and has the same
+ * entries as before.
  */
 static void
 redo_edit(XLogReaderState *record)

@@ -12,10 +12,10 @@
 #include "scan/scan_state.h"
 #include "utils/memutils.h"
 
-/* The most combinations of arrays that a serializable transaction locks one by one. */
+/* A serializable transaction locks at most this many combinations of arrays one by one. */
 #define MOST_COMBINATIONS_LOCKED 16
 
-/* Translate the keys, and forget all places. */
+/* Translate the keys, and clear all positions. */
 static void
 translate_keys(IndexScanDesc scan)
 {
@@ -31,7 +31,7 @@ translate_keys(IndexScanDesc scan)
 }
 
 /*
- * Lock each combination, at most MOST_COMBINATIONS_LOCKED.  False if there are more.
+ * Lock each combination.  Returns false if there are more than MOST_COMBINATIONS_LOCKED.
  *
  * REQUIRES: no column is skipped, so that each combination has a value for each column.
  */
@@ -51,7 +51,7 @@ lock_combinations(IndexScanDesc scan)
 	return false;
 }
 
-/* Lock what the scan is going to read. */
+/* Take predicate locks on all ranges that the scan may read. */
 static void
 lock_predicates(IndexScanDesc scan)
 {

@@ -1,10 +1,11 @@
 /*
  * array_keys.c
- *	  Scan keys of the form = ANY (array): their elements, sorted, without NULLs and duplicates.
+ *	  Scan keys of the form column = ANY (array).
  *
- * combinations.c lets one array of a column drive the scan, if the scan can seek all elements of
- * the array.  Its elements are then in index order, and encoded if keys are encoded.  Other arrays
- * are filters, and their elements are in ascending order.
+ * The elements of an array are sorted, and NULLs and duplicates are dropped.  combinations.c lets
+ * one array per column drive the scan, if the scan can seek all elements of the array.  A driving
+ * array has its elements in index order, and encoded if keys are encoded.  Other arrays are
+ * filters, and have their elements in ascending order.
  */
 #include "postgres.h"
 
@@ -17,7 +18,7 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-/* Convert a date or timestamp as a timestamptz column does.  False if it is out of range. */
+/* Convert a date or timestamp to timestamptz.  Returns false if the result is out of range. */
 static bool
 convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 {
@@ -32,7 +33,7 @@ convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 /*
  * Compare two elements in the order that the column's comparisons imply.  For a timestamptz column,
  * local times that the clock skips when daylight saving begins are later than the first times after
- * them.  Two dates are equal where a time zone skips a day.
+ * them.  If a time zone skips a day, two dates are equal.
  */
 static int
 compare_elements(const void *a, const void *b, void *arg)
@@ -202,7 +203,7 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 		lsm_range_note_ends(keys, array->column, first, last);
 	else
 	{
-		/* Conversion to another time zone may change the order, and make two elements equal. */
+		/* The conversion may have changed the order of elements, or made two of them equal. */
 		array->count = sort_unique(values, count, compare_as_column, column);
 		array->elements = values;
 		array->order = &column->cmp;
@@ -211,8 +212,9 @@ drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
 }
 
 /*
- * Let the array drive the scan if the scan can seek each element exactly.  Elements that equal no
- * value of the column are dropped.  If the array drives, its elements are in index order.
+ * Let the array drive the scan if the scan can seek each element exactly.  Returns whether the
+ * array drives.  If so, puts its elements in index order, and drops those that equal no value of
+ * the column.
  */
 bool
 lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)

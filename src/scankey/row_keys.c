@@ -1,15 +1,15 @@
 /*
  * row_keys.c
- *	  Row comparisons as scan keys: the bound that each gives, and its check.
+ *	  Row comparisons as scan keys: makes bounds from them, and checks entries against them.
  *
  * The executor passes (a, b) > (1, 2) as a header key.  Its argument is an array of member
  * keys, each with the comparison function of its column.  Members are compared from the left
  * until two differ.  If either side has a NULL before that, the entry does not match.
  *
- * A bound takes members from the left while their columns follow each other in the index, have the
- * same direction there, and can be sought exactly.  If members are left over, the bound includes
- * entries that are equal so far.  But if the next member is NULL, none of these entries match, and
- * the bound excludes them.
+ * A bound takes members from the left, as long as the index has their columns next to each other
+ * and in the same direction, and the values can be sought exactly.  If members are left over, the
+ * bound includes the entries that equal all members taken.  But if the next member is NULL, none
+ * of these entries match, and the bound excludes them.
  */
 #include "postgres.h"
 
@@ -40,7 +40,7 @@ bounds_low(LsmScanKeys *keys, ScanKey member)
 	return wants_greater(member) != keys->ks->columns[member->sk_attno - 1].desc;
 }
 
-/* Add the next member to the bound.  False if it is the last one; row->inclusive is final then. */
+/* Add the next member, if possible.  Returns false once the bound and row->inclusive are final. */
 static bool
 add_member_to_bound(LsmScanKeys *keys, LsmRowKey *row)
 {
@@ -76,7 +76,7 @@ add_member_to_bound(LsmScanKeys *keys, LsmRowKey *row)
 	return false;
 }
 
-/* Make the bound of a row comparison.  NULL if no row can match. */
+/* Make the bound of a row comparison.  Returns NULL if no row can match. */
 LsmRowKey *
 lsm_rowkey_create(LsmScanKeys *keys, ScanKey header)
 {
@@ -107,7 +107,7 @@ is_tighter_value(LsmColumn *column, Datum value, Datum other, bool is_low, bool 
 	return is_low ? order > 0 : order < 0;
 }
 
-/* Is a row's first member a tighter end than the first member of another row?  False if unknown. */
+/* Is a row's first member a tighter end than that of another row?  Returns false if unknown. */
 bool
 lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *other)
 {
@@ -116,9 +116,9 @@ lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *
 }
 
 /*
- * Should a row bound the scan instead of this end of the column's range?  If the end does not come
- * from the column's own comparison, its keys are filters, and either may bound the scan.  Otherwise
- * its keys may have been dropped from the filters, so the row must imply them.
+ * Should a row bound the scan instead of this end of the column's range?  If the end uses another
+ * function than the column's own, the end's keys are checked as filters, so either may bound the
+ * scan.  Otherwise the end's keys may no longer be filters, so the row must imply them.
  */
 bool
 lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)

@@ -6,16 +6,16 @@
  * A page is built in private memory and written once. Pages name each other by their number
  * in the segment, so a segment can be built before its place is known. A batch builds such a
  * segment, an *image*. The image gets its blocks, id and checksums under the lock of the meta
- * page, in microseconds. A merge step reserves blocks and writes each leaf when it
- * is full.
+ * page, in microseconds. A merge step reserves blocks and writes each leaf as soon as the leaf is
+ * full.
  *
- * A segment ends when its blocks are used up. Each leaf updates an upper bound of the number of
- * fence pages (fences.h) and an estimate of the number of filter pages. The filter gets only the
- * blocks that leaves and fence pages leave. Unused blocks are given back.
+ * A segment ends when its blocks are used up. With each leaf, the builder updates an upper bound on
+ * the number of fence pages (fences.h) and an estimate of the number of filter pages. The filter
+ * gets only the blocks that the other pages do not need. Unused blocks are given back.
  *
- * A merge may find a leaf whose entries all come next. The builder then copies the page
- * (lsm_builder_add_page): it closes the open leaf, and the copy becomes the open leaf and takes
- * further entries. fill.h decides when.
+ * A merge may find a leaf whose entries all come next. The builder may then copy the page
+ * (lsm_builder_add_page): it closes the open leaf, and continues with the copy as its open leaf.
+ * fill.h decides when a copy is allowed.
  */
 #include "postgres.h"
 
@@ -208,7 +208,7 @@ make_separator(LsmBuilder *b, const LsmEntry *entry)
 
 /* --- reckoning fence pages and filter pages ---------------------------------- */
 
-/* Returns an estimate of the number of filter pages with one more leaf. */
+/* Estimates the number of filter pages that the segment will need with one more leaf. */
 static uint32
 reckon_filter(const LsmBuilder *b)
 {
@@ -326,7 +326,7 @@ add_to_new_leaf(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Append an entry. Returns false if the segment has no room for it. Then the segment is full.
+ * Append an entry. Returns false if the segment is full.
  *
  * REQUIRES: the entry sorts after the previous one.
  */
@@ -363,7 +363,7 @@ may_copy(const LsmBuilder *b, Page page)
 							 lsm_leaf_unused(page), !mode_covers(&mode, &b->mode));
 }
 
-/* Note the keys of the open leaf, which is a copy. */
+/* Hash the keys of the open leaf, which is a copy. */
 static void
 hash_leaf(LsmBuilder *b)
 {
@@ -380,7 +380,7 @@ hash_leaf(LsmBuilder *b)
 /*
  * Append all entries of another segment's leaf by copying it.
  *
- * REQUIRES: its first entry sorts after the last entry added.
+ * REQUIRES: the leaf's first entry sorts after the last entry added.
  */
 LsmPageResult
 lsm_builder_add_page(LsmBuilder *b, Page page)
@@ -445,7 +445,7 @@ write_filter(LsmBuilder *b)
 static Page
 fence_room(LsmBuilder *b, uint32 number, Page spare)
 {
-	/* The blocks after the segment's belong to others. */
+	/* The blocks after the segment belong to others. */
 	if (number >= b->most_blocks)
 		elog(ERROR, "fence pages of a segment of index \"%s\" do not fit its %u blocks",
 			 b->ks->index_name, b->most_blocks);
@@ -454,7 +454,8 @@ fence_room(LsmBuilder *b, uint32 number, Page spare)
 
 /*
  * Write the fence pages above `count` pages that start with page `first`. The new pages start
- * with page `at`, and the builder's separators become theirs. Returns the number of new pages.
+ * with page `at`. Replaces the builder's separators with those of the new pages, and returns the
+ * number of new pages.
  */
 static uint32
 write_level(LsmBuilder *b, uint32 count, uint32 first, uint32 at, bool wide, Page spare)

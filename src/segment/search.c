@@ -13,7 +13,7 @@
 
 /*
  * Compare a group's first entry with the bound by the first eight bytes of the key. Returns 0
- * if these bytes do not decide. Eight bytes can be read anywhere on the page.
+ * if these bytes do not decide. Reading eight bytes of a shorter key is safe.
  */
 static inline int
 compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, uint32 keylen)
@@ -143,7 +143,7 @@ lsm_leaf_seek(LsmKeySpace *ks, Page page, const LsmBound *bound, int most, bool 
 
 /* --- fences ------------------------------------------------------------------ */
 
-/* How the entries of a group, taken one after the other, compare with a bound. */
+/* The state of comparing the entries of a group with a bound, one after the other. */
 typedef struct Comparison
 {
 	const LsmBound *bound;
@@ -155,10 +155,11 @@ typedef struct Comparison
 
 /*
  * Compare the next entry of the group with the bound. A negative result means that the entry is
- * before the bound. The previous entry, if any, was before the bound. If the next key shares
- * more bytes with the previous key than the previous key shares with the bound, the next key is
- * before the bound as well. If it shares fewer, it is after the bound, since it is greater than
- * the previous key. Neither key has to be reconstructed.
+ * before the bound. If the next key shares more bytes with the previous key than the previous key
+ * shares with the bound, the next key is before the bound as well. If it shares fewer, it is after
+ * the bound, since it is greater than the previous key. Neither key has to be reconstructed.
+ *
+ * REQUIRES: the previous entry, if there is one, is before the bound.
  */
 static int
 compare_next(Comparison *at, const LsmCodedEntry *next)
@@ -195,8 +196,8 @@ compare_next(Comparison *at, const LsmCodedEntry *next)
 }
 
 /*
- * lsm_fence_search within one group: a group whose first separator is before the bound, or the
- * page's first group.
+ * lsm_fence_search within one group. The group's first separator is before the bound, unless the
+ * group is the page's first.
  */
 static bool
 search_fence_group(Page page, int group, const LsmBound *bound, uint32 *child)

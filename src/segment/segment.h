@@ -10,13 +10,13 @@
 #include "key/keyspace.h"
 #include "storage/bufmgr.h"
 
-/* Builds a segment in private memory, or page by page in its place. */
+/* Builds a segment, either in private memory (an image) or page by page in its blocks. */
 typedef struct LsmBuilder LsmBuilder;
 
 typedef enum LsmPageResult
 {
 	LSM_PAGE_TAKEN,
-	LSM_PAGE_REFUSED,			/* a copy would leave too much unused: add the page's entries */
+	LSM_PAGE_REFUSED,			/* a copy would leave too much room unused: add entry by entry */
 	LSM_PAGE_NO_ROOM			/* the segment is full */
 } LsmPageResult;
 
@@ -34,7 +34,7 @@ extern void lsm_builder_finish(LsmBuilder *b);
 extern void lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result);
 extern void lsm_builder_free(LsmBuilder *b);
 
-/* A finished image. */
+/* For a finished image. */
 extern Page lsm_builder_page(const LsmBuilder *b, uint32 i);
 extern void lsm_builder_place(LsmBuilder *b, uint64 segment_id, BlockNumber start,
 							  LsmSegment *segment);

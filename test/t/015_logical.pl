@@ -37,7 +37,7 @@ $publisher->safe_psql('postgres', q{
 	DELETE FROM t WHERE id % 3 = 0});
 if ($version >= 170000 && $version < 180000)
 {
-	ok($subscriber->wait_for_log(qr/missing operator 0/), 'a subscriber of 17 says that it cannot');
+	ok($subscriber->wait_for_log(qr/missing operator 0/), 'a subscriber on 17 reports that it cannot search the index');
 }
 else
 {
@@ -48,10 +48,10 @@ else
 	# A conflict stops the subscription. It continues once the conflict is resolved.
 	$subscriber->safe_psql('postgres', "INSERT INTO t VALUES (5000, 'mine', 5000)");
 	$publisher->safe_psql('postgres', "INSERT INTO t VALUES (5001, 'theirs', 5000)");
-	ok($subscriber->wait_for_log(qr/duplicate key value violates unique constraint "t_n_key"|conflict detected on relation "public.t"/), 'a conflict is told');
+	ok($subscriber->wait_for_log(qr/duplicate key value violates unique constraint "t_n_key"|conflict detected on relation "public.t"/), 'a conflict is reported');
 	$subscriber->safe_psql('postgres', 'DELETE FROM t WHERE id = 5000');
 	$publisher->wait_for_catchup('s');
-	is($subscriber->safe_psql('postgres', 'SELECT id FROM t WHERE n = 5000'), '5001', 'and replication goes on');
+	is($subscriber->safe_psql('postgres', 'SELECT id FROM t WHERE n = 5000'), '5001', 'and then replication continues');
 }
 $subscriber->safe_psql('postgres', 'ALTER SUBSCRIPTION s DISABLE');
 $subscriber->stop('immediate');

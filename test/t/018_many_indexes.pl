@@ -36,13 +36,13 @@ my $all = q{SELECT indexrelid AS i, relid, entries_inserted > 0 AS is_counted, e
 is(sql("SELECT count(*), count(*) FILTER (WHERE is_counted) FROM ($all) q"), $indexes . '|' . ($counts_all ? $indexes : $slots),
 	$counts_all ? 'all indexes have counters' : 'all slots are taken, and some indexes have none');
 is(sql("SELECT DISTINCT entries_inserted FROM ($all) q WHERE is_counted"), 42, 'all entries are counted');
-is(sql("SELECT count(lsm_check(i, true)::text) FROM ($all) q"), $indexes, 'all are sound, and have all rows');
+is(sql("SELECT count(lsm_check(i, true)::text) FROM ($all) q"), $indexes, 'all indexes are sound and have all rows');
 is(sql("SELECT sum(entries) FROM ($all) q, lsm_runs(i)"), 42 * $indexes, 'each row once');
-# Where all have counters, nothing shows which have no slot.
+# If all indexes have counters, nothing shows which of them have no slot.
 my $without_slot = $counts_all ? 'true' : 'NOT is_counted';
 cmp_ok(sql("SELECT max(n) FROM (SELECT i, count(*) AS n FROM ($all) q, lsm_runs(i) WHERE $without_slot GROUP BY 1) r"), '<', 10,
-	'writers merge those that have no slot');
+	'writers merge indexes without a slot');
 my ($without) = split /\n/, sql("SELECT relid::regclass FROM ($all) q WHERE $without_slot LIMIT 1");
-ok(same_rows($node, "SELECT v FROM $without WHERE v > 0"), 'they are read like any other');
+ok(same_rows($node, "SELECT v FROM $without WHERE v > 0"), 'an index without a slot is read like any other');
 $node->stop;
 done_testing();

@@ -1,6 +1,5 @@
-# Which collations order text as bytes, in databases of all providers. And what happens to an index when the order of
-# its keys changes: an index that compares bytes is rejected. If an index compares by a function, lsm_check finds the
-# change.
+# Which collations order text as bytes, for each provider, and what happens to an index when the order of its keys
+# changes. An index that compares bytes is rejected. If an index compares with a function, lsm_check finds the change.
 use strict;
 use warnings;
 
@@ -23,7 +22,7 @@ sub storage
 	return $node->safe_psql($database, "SELECT string_agg(storage, ' ' ORDER BY ordinal) FROM lsm_index_columns('$index')");
 }
 
-# A database with these options: its default collation, and the order of some words.
+# Create a database with these options. Check how it stores text, and in which order the index has some words.
 sub check_database
 {
 	my ($name, $options, $expected) = @_;
@@ -53,7 +52,7 @@ sub check_database
 check_database('c', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'UTF8'}, 'bytes');
 check_database('ascii', q{LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'SQL_ASCII'}, 'bytes');
 check_database('libc', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'UTF8'}, 'bytes');
-# C.UTF-8 counts only in databases with this encoding.
+# C.UTF-8 orders text as bytes only if the database's encoding is UTF8.
 check_database('libc_ascii', q{LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8' ENCODING 'SQL_ASCII'}, 'function');
 check_database('english', q{LC_COLLATE 'en_US.UTF-8' LC_CTYPE 'en_US.UTF-8' ENCODING 'UTF8'}, 'function');
 check_database('icu', q{LOCALE_PROVIDER icu ICU_LOCALE 'en' LOCALE 'C' ENCODING 'UTF8'}, 'function') if $icu;
@@ -61,7 +60,7 @@ check_database('builtin_c', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C' LOCALE 
 check_database('builtin', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
 check_database('unicode', q{LOCALE_PROVIDER builtin BUILTIN_LOCALE 'PG_UNICODE_FAST' LOCALE 'C' ENCODING 'UTF8'}, 'bytes');
 
-# The error about an index whose keys may now be ordered differently.
+# Each command must report that the keys of the index may now be ordered differently.
 sub check_refused
 {
 	my ($index, $name) = @_;
@@ -82,7 +81,7 @@ sub check_found
 	like($err, qr/ERROR:  index "$index" is corrupted at block .*\nDETAIL:  Its keys are compared by functions\..*\n(.*\n)?HINT:  Please REINDEX it/,
 		"$name: lsm_check finds that entries are not in order");
 	$node->safe_psql('postgres', "REINDEX INDEX $index");
-	is($node->psql('postgres', "SELECT lsm_check('$index', true)"), 0, "$name: REINDEX mends it");
+	is($node->psql('postgres', "SELECT lsm_check('$index', true)"), 0, "$name: REINDEX repairs it");
 }
 
 # Enough words for several pages.
@@ -92,14 +91,14 @@ $node->safe_psql('postgres', 'CREATE EXTENSION pg_lsm');
 SKIP:
 {
 	skip 'no ICU', 24 if !$icu;
-	# libc's C.UTF-8 as an older library would have it, with rules.
+	# In an older libc, C.UTF-8 has rules. Simulate the change by switching the collation to ICU.
 	$node->safe_psql('postgres', qq{
 		CREATE COLLATION plain (provider = libc, locale = 'C.UTF-8');
 		CREATE TABLE words (t text COLLATE plain);
 		CREATE INDEX words_t ON words USING lsm (t);
 		INSERT INTO words $words;
 	});
-	is(storage('postgres', 'words_t'), 'bytes', 'C.UTF-8 is bytes');
+	is(storage('postgres', 'words_t'), 'bytes', 'C.UTF-8 is stored as bytes');
 	$node->safe_psql('postgres', qq{SET allow_system_table_mods = on;
 		UPDATE pg_collation SET collprovider = 'i', $icu_column = 'en', collcollate = NULL, collctype = NULL WHERE collname = 'plain'});
 	check_refused('words_t', 'bytes under another collation');
@@ -118,7 +117,7 @@ SKIP:
 		'and can be read');
 	$node->safe_psql('postgres', 'DROP TABLE words; DROP COLLATION plain');
 
-	# ICU with other rules, as another version of the library would have them.
+	# Switch to other ICU rules, as another version of the library might have.
 	foreach my $case ([ 'upper case first', 'en', 'en-u-kf-upper' ], [ 'letters of another language', 'en', 'sv' ], [ 'digits as numbers', 'en', 'en-u-kn-true' ])
 	{
 		my ($name, $before, $after) = @$case;
@@ -141,7 +140,7 @@ SKIP:
 	}
 }
 
-# A replaced comparison function stands for any change of an order.
+# Replacing the comparison function simulates any change of the order.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN btint4cmp(a, b); END';
 	CREATE OPERATOR CLASS tens FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 by_tens(int, int);
@@ -169,12 +168,12 @@ foreach my $expression ('btint4cmp(b, a)', 'CASE WHEN a % 7 = 3 OR b % 7 = 3 THE
 		'DELETE FROM numbers WHERE n % 3 = 0', 'VACUUM numbers', 'INSERT INTO numbers SELECT i, -1 FROM generate_series(1, 300) i', q{SELECT lsm_compact('numbers_k')},
 		'SELECT k FROM numbers ORDER BY k DESC', 'DELETE FROM numbers WHERE n = -1', 'VACUUM numbers';
 	# A merge that never ends would fill the disk.
-	cmp_ok($node->safe_psql('postgres', q{SELECT pg_relation_size('numbers_k')}), '<', 16 * 1024 * 1024, "work under the order $expression ends");
+	cmp_ok($node->safe_psql('postgres', q{SELECT pg_relation_size('numbers_k')}), '<', 16 * 1024 * 1024, "no endless merge under the order $expression");
 	$node->safe_psql('postgres', 'CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$; REINDEX INDEX numbers_k');
-	is($node->psql('postgres', q{SELECT lsm_check('numbers_k', true)}), 0, "work under the order $expression, and REINDEX");
+	is($node->psql('postgres', q{SELECT lsm_check('numbers_k', true)}), 0, "REINDEX repairs the index after work under the order $expression");
 }
 unlike(slurp_file($node->logfile), qr/PANIC|TRAP|terminated by signal/, 'no crash');
-# Also if the change makes two keys of a unique index equal.
+# The change may also make two keys of a unique index equal.
 $node->safe_psql('postgres', q{
 	DROP INDEX numbers_k;
 	CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a, b); END$$;
@@ -184,7 +183,7 @@ $node->safe_psql('postgres', q{
 });
 my ($ret, $out, $err) = $node->psql('postgres', q{SELECT lsm_check('numbers_k', true)});
 like($err, qr/ERROR:  .*"numbers_k"/, 'a unique index whose keys became equal');
-# The operator class that compares bytes is rejected if its function has changed.
+# An index that compares bytes is rejected if its operator class now has another function.
 $node->safe_psql('postgres', q{DROP TABLE numbers;
 	CREATE TABLE words (t int, n int);
 	CREATE OPERATOR CLASS own FOR TYPE int USING lsm AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
