@@ -3,6 +3,32 @@
 -- complain if script is sourced in psql, rather than via ALTER EXTENSION
 \echo Use "ALTER EXTENSION pg_lsm UPDATE TO '0.2.0'" to load this file. \quit
 
+-- The library that is in memory may be older than this script.
+DO $$
+DECLARE
+	needed CONSTANT text := '0.2.0';
+	loaded text;
+BEGIN
+	BEGIN
+		CREATE FUNCTION lsm_library_version()
+		RETURNS text
+		AS 'MODULE_PATHNAME'
+		LANGUAGE C STABLE STRICT PARALLEL SAFE;
+		loaded := lsm_library_version();
+	EXCEPTION WHEN undefined_function THEN
+		loaded := '0.1.0';			-- has no such function
+	END;
+	IF string_to_array(loaded, '.')::int[] < string_to_array(needed, '.')::int[] THEN
+		RAISE object_not_in_prerequisite_state
+			USING MESSAGE = format('pg_lsm %s needs version %s of the library, but the server has loaded version %s', needed, needed, loaded),
+			HINT = 'Restart the server. A preloaded library stays in memory until then, whatever is installed.';
+	END IF;
+END
+$$;
+
+COMMENT ON FUNCTION lsm_library_version() IS
+'version of the library that serves this session; pg_extension has the version of the SQL objects';
+
 --
 -- Conversion
 --

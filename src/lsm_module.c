@@ -25,7 +25,11 @@
 #include "unique/on_conflict.h"
 #include "utils/guc.h"
 
+#ifdef PG_MODULE_MAGIC_EXT
+PG_MODULE_MAGIC_EXT(.name = "pg_lsm",.version = LSM_VERSION);
+#else
 PG_MODULE_MAGIC;
+#endif
 
 void		_PG_init(void);
 

@@ -369,8 +369,8 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #endif
 
 /*
- * The kind of our cumulative statistics, one of those for extensions without a reserved number, and
- * how to fetch an entry.  Drop the macro's last branch with 18.
+ * The kind of our cumulative statistics, 24, which is for extensions without a reserved number (see
+ * RELEASING.md), and how to fetch an entry.  Drop the macro's last branch with 18.
  */
 #if PG_VERSION_NUM >= 180000
 #define LSM_STATS_KIND		PGSTAT_KIND_EXPERIMENTAL

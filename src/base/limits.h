@@ -7,6 +7,9 @@
 
 #include "postgres.h"
 
+/* The version of the library.  tools/check_versions.py names the other places that have it. */
+#define LSM_VERSION				"0.2.0"
+
 /* Bumped with each incompatible change of the on-disk format. */
 #define LSM_FORMAT_VERSION		7
 

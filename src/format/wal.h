@@ -25,7 +25,7 @@
 
 /*
  * 128 is RM_EXPERIMENTAL_ID.  A released version needs an id of its own,
- * reserved on the PostgreSQL wiki.
+ * reserved on the PostgreSQL wiki; see RELEASING.md.
  */
 #define LSM_RMGR_ID			128
 #define LSM_RMGR_NAME		"pg_lsm"

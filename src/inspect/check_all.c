@@ -181,7 +181,7 @@ lsm_check_all(PG_FUNCTION_ARGS)
 	List	   *indexes;
 	ListCell   *cell;
 
-	InitMaterializedSRF(fcinfo, 0);
+	lsm_init_set(fcinfo, 2);
 	indexes = list_indexes(schema);
 	foreach(cell, indexes)
 	{

@@ -143,7 +143,7 @@ lsm_stat_check_progress(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	InitMaterializedSRF(fcinfo, 0);
+	lsm_init_set(fcinfo, LSM_PROGRESS_COLUMNS);
 	for (int i = 0; lsm_shared != NULL && i < LSM_CHECK_SLOTS; i++)
 		put_check(result, &lsm_shared->checks[i]);
 	return (Datum) 0;

@@ -70,7 +70,7 @@ lsm_index_columns(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	LsmInspected in;
 
-	InitMaterializedSRF(fcinfo, 0);
+	lsm_init_set(fcinfo, COLUMNS_COLUMNS);
 	lsm_inspect_open(&in, PG_GETARG_OID(0), LSM_INSPECT_MONITOR);
 
 	/* Until CREATE INDEX CONCURRENTLY has built an index, its file is empty or incomplete. */

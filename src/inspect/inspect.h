@@ -132,6 +132,10 @@ typedef struct LsmSavedEntry
 	uint8	   *key;			/* buffer for the longest key and its padding */
 } LsmSavedEntry;
 
+/* library.c */
+extern void lsm_require_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns);
+extern void lsm_init_set(FunctionCallInfo fcinfo, int columns);
+
 /* access.c */
 extern void lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right);
 extern void lsm_inspect_close(LsmInspected *in);
@@ -208,7 +212,8 @@ lsm_check_note_row(LsmCheck *c, BlockNumber block)
 }
 
 /* stats.c */
-#define LSM_PROGRESS_DETAILS 5	/* columns of each progress view */
+#define LSM_PROGRESS_DETAILS 5	/* columns of each progress view after the first three */
+#define LSM_PROGRESS_COLUMNS (3 + LSM_PROGRESS_DETAILS)
 
 extern void lsm_stats_put_progress(ReturnSetInfo *result, int pid, Oid database, Oid index,
 								   const Datum details[LSM_PROGRESS_DETAILS]);

@@ -111,7 +111,7 @@ lsm_runs(PG_FUNCTION_ARGS)
 	LsmInspected in;
 	LsmVersion *version;
 
-	InitMaterializedSRF(fcinfo, 0);
+	lsm_init_set(fcinfo, RUN_COLUMNS);
 	lsm_inspect_open(&in, PG_GETARG_OID(0), LSM_INSPECT_MONITOR);
 
 	/* Until CREATE INDEX CONCURRENTLY has built an index, its file is empty or incomplete. */

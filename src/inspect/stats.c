@@ -125,9 +125,9 @@ lsm_stat_index(PG_FUNCTION_ARGS)
 	Datum		values[lengthof(stat_columns)];
 	bool		nulls[lengthof(stat_columns)] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE ||
-		desc->natts != lengthof(values))
-		elog(ERROR, "lsm_stat_index is not declared as the library expects");
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "lsm_stat_index does not return a row");
+	lsm_require_columns(fcinfo, desc, lengthof(values));
 	lsm_index_publish(oid);
 	lsm_stats_get(oid, &index.counts);
 	index.slot = lsm_slot_find(oid);
@@ -230,10 +230,9 @@ void
 lsm_stats_put_progress(ReturnSetInfo *result, int pid, Oid database, Oid index,
 					   const Datum details[LSM_PROGRESS_DETAILS])
 {
-	Datum		values[3 + LSM_PROGRESS_DETAILS];
-	bool		nulls[lengthof(values)] = {false};
+	Datum		values[LSM_PROGRESS_COLUMNS];
+	bool		nulls[LSM_PROGRESS_COLUMNS] = {false};
 
-	Assert(result->setDesc->natts == lengthof(values));
 	if (BackendPidGetProc(pid) == NULL)
 		return;
 	values[0] = Int32GetDatum(pid);
@@ -277,7 +276,7 @@ lsm_stat_progress(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	InitMaterializedSRF(fcinfo, 0);
+	lsm_init_set(fcinfo, LSM_PROGRESS_COLUMNS);
 	for (int i = 0; lsm_shared != NULL && i < LSM_INDEX_SLOTS; i++)
 	{
 		for (int k = 0; k < LSM_INDEX_CLAIMS; k++)

@@ -40,7 +40,7 @@ pg_lsm.debug_batch_entries = 0
 sub new_node
 {
 	my ($name, %params) = @_;
-	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $node = PostgreSQL::Test::Cluster->new($name, %{ $params{new} // {} });
 
 	$node->init(%{ $params{init} // {} });
 	$node->append_conf(
