@@ -22,6 +22,17 @@ chroot_release()
 	esac
 }
 
+# chroot_major RELEASE: the reverse.
+chroot_major()
+{
+	local major
+
+	for major in 15 17 18 19; do
+		[ "$(chroot_release $major)" != "$1" ] || { echo $major; return; }
+	done
+	return 1
+}
+
 need_debootstrap()
 {
 	command -v debootstrap >/dev/null && return
@@ -75,26 +86,33 @@ add_experimental()
 		'Pin-Priority: 990' >"$1/etc/apt/preferences.d/postgresql"
 }
 
-# Makes the chroot of a release with all that the tests need, unless it is there.
-prepare_chroot()
+# make_chroot RELEASE DIR: makes a chroot that has nothing but the smallest Debian.
+make_chroot()
 {
-	local release=$1 dir=$CHROOT_CACHE/$1 script
+	local release=$1 dir=$2 script=$1
 
-	[ -e "$dir/ready" ] && return
 	rm -rf "$dir"
 	mkdir -p "$dir"
 	# A release that this machine's debootstrap does not know yet is made as the newest one.
-	script=$release
 	[ -e "/usr/share/debootstrap/scripts/$release" ] || script=sid
 	# That release only adds to sid.
 	debootstrap --variant=minbase "${release/experimental/sid}" "$dir" "" "$script" || return
 	[ "$release" != experimental ] || add_experimental "$dir"
 	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"
 	chmod +x "$dir/usr/sbin/policy-rc.d"
-	printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/doc/*' 'path-exclude=/usr/share/man/*' \
-		>"$dir/etc/dpkg/dpkg.cfg.d/ci"
+	echo force-unsafe-io >"$dir/etc/dpkg/dpkg.cfg.d/ci"
 	# A mirror, or a clock, may be some weeks off. Signatures are checked all the same.
 	echo 'Acquire::Check-Valid-Until "false";' >"$dir/etc/apt/apt.conf.d/ci"
+}
+
+# prepare_chroot RELEASE: makes the chroot of a release with all that the tests need, unless it is there.
+prepare_chroot()
+{
+	local dir=$CHROOT_CACHE/$1
+
+	[ -e "$dir/ready" ] && return
+	make_chroot "$1" "$dir" || return
+	printf '%s\n' 'path-exclude=/usr/share/doc/*' 'path-exclude=/usr/share/man/*' >>"$dir/etc/dpkg/dpkg.cfg.d/ci"
 	put_tree "$dir"
 	in_chroot "$dir" /srv/pg_lsm/tools/install_deps.sh test || return
 	rm -rf "$dir"/var/cache/apt/archives/*.deb
