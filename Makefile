@@ -1,6 +1,7 @@
 # pg_lsm: build, install and test with PGXS.
 #
 #   make && make install          build against the server that pg_config names
+#   make dist                     pg_lsm-VERSION.zip of the last commit, for PGXN
 #   make check                    build and test a copy of the tree in .check/: unit, regress and isolation
 #   tools/test.sh                 run all tests
 MODULE_big = pg_lsm
@@ -14,6 +15,9 @@ OBJS = $(SOURCES:.c=.o)
 PG_CPPFLAGS = -I$(CURDIR)/src
 PG_CFLAGS = -Wall -Wmissing-prototypes -Wno-declaration-after-statement -MMD -MP
 EXTRA_CLEAN = $(OBJS:.o=.d)
+
+# Bitcode is for functions that queries call in expressions. An access method has none.
+override with_llvm = no
 
 PG_CONFIG ?= pg_config
 
@@ -31,6 +35,12 @@ endif
 else
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+dist: VERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" pg_lsm.control)
+dist:
+	tools/check_versions.py
+	git archive --format=zip --prefix=pg_lsm-$(VERSION)/ --output=pg_lsm-$(VERSION).zip HEAD
+.PHONY: dist
 
 -include $(wildcard src/*.d src/*/*.d)
 # Where the compiler has not written down which headers an object includes, the object depends on all of them.

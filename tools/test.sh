@@ -13,7 +13,7 @@
 # Suites (default: all but quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
-#   layers      the rules of tools/check_layers.py; that what tools/make_*.py make is up to date; the alerts
+#   layers      the rules of tools/check_layers.py; that what tools/make_*.py make is up to date; versions; the alerts
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same scripts with production's settings, except those that show runs
@@ -258,7 +258,7 @@ suite_build()
 {
 	copy_tree "$TREE" "$WORK/build"
 	echo "ok - builds with $STRICT $FOR_TESTS"
-	if make -C "$WORK/build" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" with_llvm=no COPT="$STRICT"; then
+	if make -C "$WORK/build" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT="$STRICT"; then
 		echo "ok - builds with $STRICT"
 	else
 		echo "not ok - builds with $STRICT"
@@ -286,6 +286,7 @@ suite_layers()
 
 	layers_case "layers" "$TREE/tools/check_layers.py" "$TREE"
 	layers_case "what is made from the list of counters" "$TREE/tools/make_counters.py" --check
+	layers_case "versions" "$TREE/tools/check_versions.py"
 	layers_case "collectors, dashboard and alerts agree" "$TREE/tools/make_monitoring.py" --check
 	# promtool is in Debian's package prometheus.
 	if command -v promtool >/dev/null; then
