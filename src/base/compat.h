@@ -103,29 +103,39 @@ lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 }
 
 /*
- * Extend the relation with zeroed pages until it has at least nblocks.  Before 16, this adds
- * one page at a time, so that other processes can extend the relation in between.
+ * Extend the relation with zeroed pages until it has at least nblocks.  Other processes can extend
+ * it in between.  With `buffered`, the pages enter shared buffers, so that whoever uses them under a
+ * lock finds them there.  Otherwise, no page has to leave shared buffers.
  */
 static inline void
-lsm_relation_extend_to(Relation rel, BlockNumber nblocks)
+lsm_relation_extend_to(Relation rel, BlockNumber nblocks, bool buffered)
 {
+	BlockNumber at;
+
 #if PG_VERSION_NUM >= 160000
-	if (RelationGetNumberOfBlocks(rel) < nblocks)
+	if (buffered && RelationGetNumberOfBlocks(rel) < nblocks)
 		ReleaseBuffer(ExtendBufferedRelTo(BMR_REL(rel), MAIN_FORKNUM, NULL, 0, nblocks,
 										  RBM_NORMAL));
-#else
+#endif
 	while (RelationGetNumberOfBlocks(rel) < nblocks)
 	{
-		Buffer		buffer = InvalidBuffer;
-
 		LockRelationForExtension(rel, ExclusiveLock);
-		if (RelationGetNumberOfBlocks(rel) < nblocks)
-			buffer = ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_NORMAL, NULL);
-		UnlockRelationForExtension(rel, ExclusiveLock);
-		if (BufferIsValid(buffer))
-			ReleaseBuffer(buffer);
-	}
+		at = RelationGetNumberOfBlocks(rel);
+		if (at < nblocks)
+		{
+#if PG_VERSION_NUM >= 160000
+			smgrzeroextend(RelationGetSmgr(rel), MAIN_FORKNUM, at, Min(nblocks - at, 64), false);
+#else
+			PGAlignedBlock zero = {0};
+
+			if (buffered)
+				ReleaseBuffer(ReadBufferExtended(rel, MAIN_FORKNUM, P_NEW, RBM_NORMAL, NULL));
+			else
+				smgrextend(RelationGetSmgr(rel), MAIN_FORKNUM, at, zero.data, false);
 #endif
+		}
+		UnlockRelationForExtension(rel, ExclusiveLock);
+	}
 }
 
 /* Does PrefetchBuffer do anything? */

@@ -157,13 +157,13 @@ write_run(LsmBuildSpool *spool, Relation heap)
 		LsmReservation reservation;
 		LsmDirectoryEntry entry;
 		LsmBuilder *builder;
-		BufferAccessStrategy strategy = GetAccessStrategy(BAS_BULKWRITE);
 
 		if (!lsm_manifest_reserve(index, job_id, next_segment_blocks(spool, written), LSM_LEAST_EXTENT,
 								  &reservation))
 			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, spool->ks, reservation.segment_id,
-									 reservation.start, reservation.length, &spool->mode, strategy);
+									 reservation.start, reservation.length, &spool->mode,
+									 lsm_ring(BAS_BULKWRITE));
 		lsm_builder_want_filter(builder);
 		while (sorted->valid && lsm_builder_add(builder, sorted->entry))
 		{
@@ -181,7 +181,6 @@ write_run(LsmBuildSpool *spool, Relation heap)
 		written += entry.segment.blocks;
 		lsm_manifest_install(index, job_id, &reservation, &entry, NULL, 0, !sorted->valid);
 		lsm_builder_free(builder);
-		FreeAccessStrategy(strategy);
 	}
 	lsm_cursor_close(sorted);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);

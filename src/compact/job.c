@@ -417,15 +417,10 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	/* A merge must not evict everything else, and should write its pages itself. */
 	if (job->blocks > (uint32) NBuffers / 16)
 	{
-		step->strategy = GetAccessStrategy(BAS_BULKREAD);
-		step->write_strategy = GetAccessStrategy(BAS_BULKWRITE);
+		step->strategy = lsm_ring(BAS_BULKREAD);
+		step->write_strategy = lsm_ring(BAS_BULKWRITE);
 	}
 	result = take_job_step(step, most_blocks);
-	if (step->strategy)
-	{
-		FreeAccessStrategy(step->strategy);
-		FreeAccessStrategy(step->write_strategy);
-	}
 	lsm_owner_leave(&saved);
 	lsm_progress(slot, LSM_PHASE_WAITING, job->level, job->count, job->blocks,
 				 result == LSM_STEP_DONE ? job->blocks : job->blocks - job->blocks_left);

@@ -193,7 +193,7 @@ verify_index(LsmInspected *in, LsmCheckSlot *slot, bool heapallindexed)
 	c->slot = slot;
 	c->index = lsm_index_open(in->index);
 	c->ks = lsm_index_keyspace(c->index);
-	c->strategy = GetAccessStrategy(BAS_BULKREAD);
+	c->strategy = lsm_ring(BAS_BULKREAD);
 	c->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm check of a page",
 									   ALLOCSET_DEFAULT_SIZES);
 	memset(&control, 0, sizeof(control));
@@ -217,7 +217,6 @@ verify_index(LsmInspected *in, LsmCheckSlot *slot, bool heapallindexed)
 		lsm_check_unique(c);
 	}
 	hash_destroy(c->seen);
-	FreeAccessStrategy(c->strategy);
 }
 
 /*

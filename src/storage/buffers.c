@@ -56,6 +56,26 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 }
 
 /*
+ * Returns this process's ring of buffers for reading (BAS_BULKREAD) or writing (BAS_BULKWRITE) more
+ * pages than it should take from others. A new ring takes its buffers from everybody, so there is
+ * one ring for all merges, builds and checks.
+ */
+BufferAccessStrategy
+lsm_ring(BufferAccessStrategyType type)
+{
+	static BufferAccessStrategy rings[BAS_VACUUM + 1];
+
+	if (rings[type] == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+
+		rings[type] = GetAccessStrategy(type);
+		MemoryContextSwitchTo(caller);
+	}
+	return rings[type];
+}
+
+/*
  * Read a block into a buffer. Returns whether it came from disk. Raises an error if no such
  * block can exist.
  */
