@@ -233,9 +233,14 @@ lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
 #define LSM_HAS_BUILD_PARALLEL_FLAG 1
 #endif
 
-/* Before 17, there are no read streams.  Callers check lsm_can_stream, so these stubs never run. */
-#if PG_VERSION_NUM < 170000
+/* Before 17, there are no read streams.  Callers check for that, so these stubs never run. */
+#if PG_VERSION_NUM >= 170000
+#define LSM_HAS_STREAMS true
+#else
+#define LSM_HAS_STREAMS false
 #define READ_STREAM_DEFAULT 0x00
+#define READ_STREAM_MAINTENANCE 0x00
+#define READ_STREAM_FULL 0x00
 
 typedef struct ReadStream ReadStream;
 typedef BlockNumber (*ReadStreamBlockNumberCB) (ReadStream *, void *, void *);
@@ -248,21 +253,9 @@ read_stream_begin_relation(int flags, BufferAccessStrategy strategy, Relation re
 	return NULL;
 }
 
-static inline Buffer
-read_stream_next_buffer(ReadStream *stream, void **data)
-{
-	return InvalidBuffer;
-}
-
-static inline void
-read_stream_reset(ReadStream *stream)
-{
-}
-
-static inline void
-read_stream_end(ReadStream *stream)
-{
-}
+#define read_stream_next_buffer(stream, data) InvalidBuffer
+#define read_stream_reset(stream) ((void) (stream))
+#define read_stream_end(stream) ((void) (stream))
 #endif
 
 /*

@@ -200,7 +200,7 @@ lsm_check_read(LsmCheck *c, const LsmCheckSegment *segment, uint32 number, uint1
 	/* The file does not shrink while we hold a lock on the index. */
 	if (block >= c->instant->file_blocks)
 		lsm_check_report(c, block, "the file ends before this block");
-	buffer = ReadBufferExtended(c->rel, MAIN_FORKNUM, block, RBM_NORMAL, c->strategy);
+	(void) lsm_block_range_read(&c->leaves, block, &buffer);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	memcpy(copy, BufferGetPage(buffer), BLCKSZ);
 	UnlockReleaseBuffer(buffer);

@@ -559,6 +559,7 @@ lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)
 	w->frontier = lsm_check_frontier(c, segment->run);
 	w->live = w->frontier == NULL;
 	lsm_check_saved_init(&w->last);
+	lsm_block_range_begin(&c->leaves, c->rel, segment->segment.start, segment->segment.leaves, c->strategy);
 	if (segment->run->state == LSM_RUN_PACKED)
 	{
 		const LsmSegment *record = &segment->segment;
@@ -574,6 +575,7 @@ lsm_check_segment(LsmCheck *c, const LsmCheckSegment *segment)
 	}
 	else
 		complete = segment_check_buffer(w);
+	lsm_block_range_end(&c->leaves);
 	MemoryContextSwitchTo(old_context);
 	MemoryContextDelete(context);
 	return complete;

@@ -29,6 +29,7 @@
 #include "lib/stringinfo.h"
 #include "manifest/manifest.h"
 #include "read/reader.h"
+#include "storage/block_range.h"
 #include "storage/buffers.h"
 #include "utils/hsearch.h"
 #include "utils/snapshot.h"
@@ -103,6 +104,7 @@ typedef struct LsmCheck
 	MemoryContext scratch;		/* reset after each page and each row */
 	LsmInstant *instant;		/* the instant of this round */
 	HTAB	   *seen;			/* segments that rounds have found; see check.c */
+	LsmBlockRange leaves;		/* of the segment being checked */
 
 	/* The entry with the highest block of the table. */
 	BlockNumber furthest;		/* that block */

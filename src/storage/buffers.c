@@ -159,11 +159,12 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 }
 
 /*
- * Lock and check a page. If the page is not of this kind and owner, unpins it and returns
- * InvalidBuffer.
+ * lsm_buffer_read_owned for a page that is in a buffer, pinned. `missed`: see lsm_buffer_verify. If
+ * it returns InvalidBuffer, the page is no longer pinned.
  */
-static Buffer
-lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner, int lock_mode)
+Buffer
+lsm_buffer_lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner,
+					  int lock_mode)
 {
 	BlockNumber block = BufferGetBlockNumber(buffer);
 	Page		page = BufferGetPage(buffer);
@@ -203,7 +204,7 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 	Buffer		buffer;
 	bool		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
 
-	return lock_owned(rel, buffer, missed, kind, owner, lock_mode);
+	return lsm_buffer_lock_owned(rel, buffer, missed, kind, owner, lock_mode);
 }
 
 /*
@@ -275,7 +276,7 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 		missed = lsm_buffer_read_counted(rel, block, strategy, &buffer);
 		*recent = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
 	}
-	return lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
+	return lsm_buffer_lock_owned(rel, buffer, missed, kind, owner, BUFFER_LOCK_SHARE);
 }
 
 /*

@@ -22,6 +22,8 @@ extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64
 							  int lock_mode, BufferAccessStrategy strategy);
 extern Buffer lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
 									int lock_mode, BufferAccessStrategy strategy);
+extern Buffer lsm_buffer_lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind,
+									uint64 owner, int lock_mode);
 extern void lsm_buffer_recall_many(void);
 extern void lsm_buffer_recall(Relation rel, BlockNumber block);
 extern bool lsm_buffer_pin_checked(Relation rel, BlockNumber block, Buffer recent);

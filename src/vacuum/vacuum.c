@@ -13,6 +13,7 @@
 #include "format/leaf_read.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
+#include "storage/block_range.h"
 #include "storage/buffers.h"
 #include "storage/remove.h"
 #include "utils/memutils.h"
@@ -75,6 +76,7 @@ typedef struct VacuumState
 	Size		segment_room;
 	IdSet		visited;		/* segments */
 	IdSet		missed;			/* segments with a page of another owner */
+	LsmBlockRange leaves;		/* of the segment being visited */
 
 	LsmGroup	group;
 	uint16		dead[LSM_MAX_PAGE_ENTRIES];
@@ -317,8 +319,8 @@ static bool
 visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		   uint64 *found, LsmRemoved *removed)
 {
-	BlockNumber block = s->start + leaf;
 	Buffer		buffer;
+	bool		missed;
 	int			dead;
 	int			total;
 
@@ -328,8 +330,8 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		lsm_vacuum_delay_point();
 	/* No lock is held, or in the last rounds the merge lock (exclusive). */
 	LSM_STOP_POINT("vacuum-page");
-	buffer = lsm_buffer_read_owned(v->rel, block, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE,
-								   v->strategy);
+	missed = lsm_block_range_read(&v->leaves, s->start + leaf, &buffer);
+	buffer = lsm_buffer_lock_owned(v->rel, buffer, missed, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return false;
 	dead = lsm_remove_find(v->rel, buffer, is_dead, v, &v->group, v->dead, &total);
@@ -369,8 +371,10 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 
 	if (s->in_directory)
 		lsm_bound_set_entry(&low, &s->low, 1);
+	lsm_block_range_begin(&v->leaves, v->rel, s->start, s->leaves, v->strategy);
 	while (leaf < s->leaves && visit_page(v, s, leaf, &low, &found, &removed))
 		leaf++;
+	lsm_block_range_end(&v->leaves);
 	is_there = leaf == s->leaves;
 	removed.empty &= is_there;
 	/* Scans remove entries without changing the manifest (kill_dead.c). */
