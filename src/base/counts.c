@@ -2,13 +2,13 @@
  * counts.c
  *	  Counts events and reads for each index.
  *
- * Since 18, PostgreSQL's cumulative statistics system keeps the counts, under a kind of our own.  A
- * backend first adds to its pending counts.  PostgreSQL adds pending counts to shared memory when
- * the session is idle, at most once per second.  It writes all counts to a file when the server
- * stops.
+ * Since 18, PostgreSQL's cumulative statistics system keeps the counts, under a kind of our own.
+ * A backend first adds to its pending counts.  PostgreSQL adds pending counts to shared memory
+ * when the session is idle, at most once per second.  It writes all counts to a file when the
+ * server stops.
  *
- * Earlier versions have no such kinds.  There, the slot of the index holds the counts, which are lost
- * when the server stops.  An index without a slot has no counts.
+ * Earlier versions have no such kinds.  There, the slot of the index holds the counts, which are
+ * lost when the server stops.  An index without a slot has no counts.
  *
  * None of these functions may be called in a critical section, or after a commit record.
  */

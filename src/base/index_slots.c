@@ -9,10 +9,11 @@
  * slot.  Dropping an index or its database frees the slot.
  *
  * Each process caches the slots of the indexes it uses, and remembers indexes without a slot.
- * Without the cache, inserts into thousands of partitions in turn would walk the table for each row.
+ * Without the cache, inserts into thousands of partitions in turn would walk the table for each
+ * row.
  *
- * Locks: each function holds lsm_shared->lock (number 7 of the lock order) for at most one walk over
- * the table, and takes no other lock meanwhile.
+ * Locks: each function holds lsm_shared->lock (number 7 of the lock order) for at most one walk
+ * over the table, and takes no other lock meanwhile.
  */
 #include "postgres.h"
 

@@ -5,8 +5,8 @@
  *
  * index_slots.h finds the slot of an index, and claims.h records which processes compact the index.
  *
- * Nothing here is durable: shared memory is empty after a restart, and fills up with use.  If the library
- * is not preloaded, there is no shared memory, and all functions do nothing.
+ * Nothing here is durable: shared memory is empty after a restart, and fills up with use.  If the
+ * library is not preloaded, there is no shared memory, and all functions do nothing.
  *
  * "The lock" is LsmShared.lock.
  */

@@ -4,8 +4,8 @@
  *
  * The manifest describes a job completely.  The output is a run that is complete up to its last
  * entry, the frontier.  The inputs are the runs with that job_id.  The next step continues after
- * the frontier, so any process that holds the job lock can take it.  Several jobs of an index can be
- * under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
+ * the frontier, so any process that holds the job lock can take it.  Several jobs of an index can
+ * be under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
  * reserved blocks.  The next step of the job gives these blocks back.
  *
  * See docs/design/compaction.md.
@@ -228,9 +228,9 @@ wanted_blocks(Step *step, uint32 most_blocks)
 }
 
 /*
- * Note that the inputs are trimmed up to the output's frontier. `output` is NULL if nothing is known.
- * The index's handle keeps the note, because a job has the id of its output run, and other indexes
- * use the same ids.
+ * Note that the inputs are trimmed up to the output's frontier. `output` is NULL if nothing is
+ * known. The index's handle keeps the note, because a job has the id of its output run, and other
+ * indexes use the same ids.
  */
 static void
 note_trimmed(LsmIndex *index, const LsmRunRecord *output)

@@ -90,8 +90,8 @@ add_input(const LsmRunRecord *run, LsmJob *job)
 }
 
 /*
- * Returns how many blocks of a job are left. This is the job's blocks less those of the output, but
- * at least what the remaining entries need if they fill blocks as the output's entries do. The
+ * Returns how many blocks of a job are left. This is the job's blocks less those of the output,
+ * but at least what the remaining entries need if they fill blocks as the output's entries do. The
  * output may be larger than the inputs, because inputs may lack filters. The inputs' entry counts
  * no longer include moved segments, and an input that was moved as a whole has no blocks left.
  */
@@ -209,11 +209,11 @@ percentage(int value, int soft, int hard)
 }
 
 /*
- * Computes the debt. Its pressure says how late the merges are. The pressure does not depend on the
- * size of the index: a merge of half the index is no reason to hurry while runs arrive no faster
- * than they are merged. The pressure is 0 until some level has two jobs' worth of free
- * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs'
- * worth, or when the manifest is nearly full.
+ * Computes the debt. Its pressure says how late the merges are. The pressure does not depend on
+ * the size of the index: a merge of half the index is no reason to hurry while runs arrive no
+ * faster than they are merged. The pressure is 0 until some level has two jobs' worth of free
+ * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs' worth,
+ * or when the manifest is nearly full.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -309,9 +309,9 @@ is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 
 /*
  * Returns a job that frees run records in a full manifest: the job that costs least per record
- * freed, so that no process has to complete a merge of half the index first. A job under way
- * frees the records of its inputs. A new job first needs a record for its output, so a new
- * job is considered only while a record is free. If no record is free and no job is under way, fewer than
+ * freed, so that no process has to complete a merge of half the index first. A job under way frees
+ * the records of its inputs. A new job first needs a record for its output, so a new job is
+ * considered only while a record is free. If no record is free and no job is under way, fewer than
  * two runs can be merged.
  */
 bool
@@ -360,11 +360,11 @@ is_thinned(const LsmRunRecord *run)
 }
 
 /*
- * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest
- * runs as are worth merging. A run is rewritten only together with smaller runs whose total size
- * is at least a quarter of the run's size. So each remaining run is more than four times as large
- * as all smaller runs together. Such runs are few, and no page is rewritten forever. If no runs are
- * worth merging, returns a job of a single run that has lost more than half its entries to VACUUM.
+ * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest runs as
+ * are worth merging. A run is rewritten only together with smaller runs whose total size is at
+ * least a quarter of the run's size. So each remaining run is more than four times as large as all
+ * smaller runs together. Such runs are few, and no page is rewritten forever. If no runs are worth
+ * merging, returns a job of a single run that has lost more than half its entries to VACUUM.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -445,9 +445,9 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * Returns the next job towards a single packed run: a job under way, or else a job of all runs.
- * If a job cannot take all runs, it takes the smallest runs. A single packed run is rewritten only
- * if the entries that VACUUM has removed are more than a tenth of those left. Sets *last if the job
+ * Returns the next job towards a single packed run: a job under way, or else a job of all runs. If
+ * a job cannot take all runs, it takes the smallest runs. A single packed run is rewritten only if
+ * the entries that VACUUM has removed are more than a tenth of those left. Sets *last if the job
  * leaves a single run.
  */
 bool

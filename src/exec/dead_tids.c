@@ -78,9 +78,9 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. The dead
- * TIDs are among the first `most` TIDs that the index returns, unless others have already removed
- * some. Leaves the slot empty.
+ * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. The
+ * dead TIDs are among the first `most` TIDs that the index returns, unless others have already
+ * removed some. Leaves the slot empty.
  */
 void
 lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,

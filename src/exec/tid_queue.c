@@ -6,9 +6,9 @@
  * looked for pages to prefetch up to `ahead`.  New TIDs from the index go to `tail`.
  *
  * In index order, lookahead takes TIDs from the index one by one, so `ahead` equals `tail`.  By
- * page, the queue holds one round of TIDs, sorted.  When the queue is empty, it reads the next round.
- * Unlike a bitmap, a round is never lossy: TIDs that do not fit go into the next round.  The
- * first round is small, so that the first row comes early; later rounds grow.
+ * page, the queue holds one round of TIDs, sorted.  When the queue is empty, it reads the next
+ * round. Unlike a bitmap, a round is never lossy: TIDs that do not fit go into the next round.
+ * The first round is small, so that the first row comes early; later rounds grow.
  *
  * An index-only scan checks the visibility map when the index returns a TID.  The index still
  * protects that TID, so VACUUM cannot have given it to another row.  If the page is
@@ -361,8 +361,8 @@ provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection di
 }
 
 /*
- * By page, index-only: returns the next TID on an all-visible page.  The row is the index's current
- * entry.  Returns NULL if the items of the round must be taken first.  Call this before
+ * By page, index-only: returns the next TID on an all-visible page.  The row is the index's
+ * current entry.  Returns NULL if the items of the round must be taken first.  Call this before
  * taking each page.
  */
 ItemPointer
@@ -375,8 +375,8 @@ lsm_queue_next_visible(LsmTidQueue *queue, IndexScanDesc index, ScanDirection di
 
 /*
  * Returns the next page that the scan will need.  Returns InvalidBlockNumber if `depth` pages are
- * already ahead, or if the queue cannot get another page now.  Returns each page once, even if many neighboring TIDs are
- * on it.
+ * already ahead, or if the queue cannot get another page now.  Returns each page once, even if
+ * many neighboring TIDs are on it.
  */
 BlockNumber
 lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction, int depth)

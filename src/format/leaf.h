@@ -24,8 +24,8 @@
  * with framed groups, codes fit tid_bytes bytes.  On fence pages, base_block is 0,
  * and offset_bits is 9, or 16 if a separator has an offset that needs more than 9.
  *
- * When entries are removed, the rest of their group is coded again.  The group
- * never gets larger (I6): see lsm_frame_measure and lsm_leaf_delete.
+ * When entries are removed, the rest of their group is coded again.  The group never gets larger
+ * (I6): see lsm_frame_measure and lsm_leaf_delete.
  *
  * All functions that read a page check bounds.  On a damaged page they return an
  * error, and never access memory beyond the page.

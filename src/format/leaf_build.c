@@ -305,7 +305,8 @@ add_framed(LsmLeafBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Complete the page.  Afterwards the page takes further entries only after lsm_leaf_resume.
+ * Complete the page.  Afterwards the page takes further entries only after
+ * lsm_leaf_resume.
  */
 void
 lsm_leaf_finish(LsmLeafBuilder *b)

@@ -59,7 +59,8 @@ lsm_group_free(LsmGroup *group)
 
 /*
  * Build a key at `key`, which has room for max_keylen bytes and padding.  The key consists of
- * the bytes shared with the previous key and the suffix.  Returns false if the key is too long.
+ * the bytes shared with the previous key and the suffix.  Returns false if the key is too
+ * long.
  */
 static inline bool
 join_key(const LsmCodedEntry *coded, const LsmEntry *prev, uint8 *key, uint32 max_keylen,

@@ -9,8 +9,8 @@
  *		24	8136	1017 words of 64 bits, native byte order.  Bit i % 64 of word
  *					i / 64 is block i of the region; 1: in use.
  *
- * The bits of the map page itself and of the fixed pages are set.  The bits of
- * mapped_end (LsmSpace) and all later blocks are clear.
+ * The bits of the map page itself and of the fixed pages are set.  The bits of mapped_end
+ * (LsmSpace) and all later blocks are clear.
  */
 #ifndef LSM_MAP_PAGE_H
 #define LSM_MAP_PAGE_H

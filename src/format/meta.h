@@ -1,15 +1,15 @@
 /*
  * meta.h
- *	  The meta page holds the format version, how keys are compared, the gate epoch,
- *	  the state of the space map, and the manifest.
+ *	  The meta page holds the format version, how keys are compared, the gate epoch, the
+ *	  state of the space map, and the manifest.
  *
  * The content of block 0 is an LsmMeta, beginning at byte 24.  Its array of run records
  * is the manifest, in the order in which the runs were added.  The page has no content
  * after run_count records.
  *
- * Edits change the manifest.  An edit is a short list of operations that is applied
- * as a whole and logged as one WAL record (I1).  Normal operation and redo apply
- * edits with lsm_meta_apply.
+ * Edits change the manifest.  An edit is a short list of operations that is applied as a
+ * whole and logged as one WAL record (I1).  Normal operation and redo apply edits with
+ * lsm_meta_apply.
  */
 #ifndef LSM_META_H
 #define LSM_META_H

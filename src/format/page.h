@@ -34,10 +34,10 @@
  *					content, up to the special area
  *		8160	32	LsmPageOpaque
  *
- * The checksum is a CRC-32C over all content, pd_lower and the rest of the page
- * header, and the special area without `crc` and `verified`.  It leaves out what
- * PostgreSQL changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages
- * have no valid checksum (I7).
+ * The checksum is a CRC-32C over all content, pd_lower and the rest of the page header,
+ * and the special area without `crc` and `verified`.  It leaves out what PostgreSQL
+ * changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages have no valid
+ * checksum (I7).
  *
  * The first reader of a page that came from disk checks the page, whichever
  * process read it in, and then marks it: `verified` gets a number that only this

@@ -69,8 +69,8 @@ data_size(LsmPageOpKind kind)
 }
 
 /*
- * Apply one operation.  Returns false if the operation does not fit the page: the record
- * is damaged, or, in normal operation, our code has a bug.
+ * Apply one operation.  Returns false if the operation does not fit the page: the record is
+ * damaged, or, in normal operation, our code has a bug.
  */
 bool
 lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)

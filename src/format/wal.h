@@ -3,9 +3,9 @@
  *	  Specifies the WAL records of the pg_lsm resource manager.
  *
  * Redo changes only the blocks that a record names, with the mutators of this
- * directory.  Redo locks the blocks in the order of normal operation.  The fixed pages,
- * and the pages of segments that steps write, are logged as core's full page images
- * (XLOG_FPI).
+ * directory.  Redo locks the blocks in the order of normal operation.  The fixed
+ * pages, and the pages of segments that steps write, are logged as core's full page
+ * images (XLOG_FPI).
  *
  *		INSERT		one entry goes into a buffer page
  *		EDIT		the manifest changes, with all pages that change with it

@@ -6,9 +6,9 @@
  * belong to heap tuples that this transaction inserted, so no other transaction misses them before
  * the commit. This backend can see the tuples earlier, so its scans write the batch first.
  *
- * An entry whose tuple belongs to an aborted subtransaction must never reach the index,
- * because the tuple's line pointer may be reused at once. So a batch remembers the first entry of
- * each subtransaction. An abort drops this entry and all later entries.
+ * An entry whose tuple belongs to an aborted subtransaction must never reach the index, because the
+ * tuple's line pointer may be reused at once. So a batch remembers the first entry of each
+ * subtransaction. An abort drops this entry and all later entries.
  *
  * The entries of a unique index are checked at the nesting level of their rows. A deeper
  * subtransaction may have to write the entries, for example if a trigger handles errors and reads
@@ -329,8 +329,9 @@ set_waiting(LsmBatch *batch, bool is_waiting)
 
 /*
  * Raise an error if the index has a new file. All commands that give an index a new file write the
- * batches first, but an extension may replace the file without a command. The entries must not reach
- * the new file, because their tuples may be gone, or the new file may already contain the entries.
+ * batches first, but an extension may replace the file without a command. The entries must not
+ * reach the new file, because their tuples may be gone, or the new file may already contain the
+ * entries.
  */
 static inline void
 check_index_file(LsmBatch *batch, Relation index)
@@ -473,9 +474,9 @@ lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 stat
 }
 
 /*
- * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see the entry's row.
- * Writes the batch if it is full. Since a table may have many partitions, writes all batches if
- * together they take more than work_mem.
+ * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see the entry's
+ * row. Writes the batch if it is full. Since a table may have many partitions, writes all batches
+ * if together they take more than work_mem.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,

@@ -5,8 +5,8 @@
  * A batch is checked after COPY has read later lines, or has ended.  So COPY itself can no longer
  * name the line of a violation.
  *
- * COPY mostly puts the rows of consecutive lines one after the other on a page.  We keep a mark only
- * where the order breaks: about one mark for each page of the table.
+ * COPY mostly puts the rows of consecutive lines one after the other on a page.  We keep a mark
+ * only where the order breaks: about one mark for each page of the table.
  */
 #include "postgres.h"
 

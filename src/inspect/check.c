@@ -14,8 +14,8 @@
  * segment.  A segment's id is never reused, and a segment is written once; later changes
  * only remove entries (I6).  So a segment that was checked in one round needs no second look.
  *
- * The verifier trusts no page.  It checks a page against what it already knows, and only then follows
- * anything on that page.  The first fault raises an error.
+ * The verifier trusts no page.  It checks a page against what it already knows, and only then
+ * follows anything on that page.  The first fault raises an error.
  *
  * On a standby, the verifier takes only locks that are allowed there, and writes nothing.
  */

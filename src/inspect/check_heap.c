@@ -9,8 +9,8 @@
  * another seed and will probably find it.
  *
  * The scan uses a snapshot taken before the first version was read.  If the snapshot sees a
- * transaction, that transaction had inserted its entries before it committed, so the first version
- * has the entries.  VACUUM cannot remove them, so all later versions have them as well.
+ * transaction, that transaction had inserted its entries before it committed, so the first
+ * version has the entries.  VACUUM cannot remove them, so all later versions have them as well.
  */
 #include "postgres.h"
 
@@ -31,8 +31,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * Returns the registered snapshot for the scan.  Raises an error if the transaction uses one snapshot
- * throughout and may see rows whose entries need not be in the index (see pg_index.indcheckxmin).
+ * Returns the registered snapshot for the scan.  Raises an error if the transaction uses one
+ * snapshot throughout and may see rows whose entries need not be in the index (see
+ * pg_index.indcheckxmin).
  */
 Snapshot
 lsm_check_heap_snapshot(LsmCheck *c)

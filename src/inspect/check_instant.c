@@ -8,8 +8,8 @@
  * 100 GB has about 200 map pages and 200 directory pages.  The verifier reads these pages in
  * before it takes the lock, so copying them takes less than a millisecond, and blocks no reader.
  *
- * The verifier trusts no page, even if this server has checked the page before.  It checks the
- * run records before it reads anything that the records name.  manifest/directory.c checks directory
+ * The verifier trusts no page, even if this server has checked the page before.  It checks the run
+ * records before it reads anything that the records name.  manifest/directory.c checks directory
  * pages as it reads them.
  */
 #include "postgres.h"

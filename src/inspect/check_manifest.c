@@ -382,8 +382,8 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 
 /*
  * Compare what a directory holds with the run's record.  The record counts all existing segments.
- * The record also counts segments that are gone, except those that the run lost while it was in no
- * job.  Directory pages may be gone together with their items.
+ * The record also counts segments that are gone, except those that the run lost while it was in
+ * no job.  Directory pages may be gone together with their items.
  */
 static void
 directory_check_totals(DirectoryCheck *d)
@@ -407,8 +407,8 @@ directory_check_totals(DirectoryCheck *d)
 }
 
 /*
- * Check the directories, and list all segments in the instant.  The list includes segments of spent
- * runs, since the blocks of spent runs are still in use.
+ * Check the directories, and list all segments in the instant.  The list includes segments of
+ * spent runs, since the blocks of spent runs are still in use.
  */
 void
 lsm_check_segments(LsmCheck *c)

@@ -75,8 +75,8 @@ lsm_check_show_blocks(LsmCheck *c)
 }
 
 /*
- * Called when the scan of the table has come to another block.  The scan may have begun anywhere, to
- * follow another scan of the table.  After the table's last block, it continues with the first.
+ * Called when the scan of the table has come to another block.  The scan may have begun anywhere,
+ * to follow another scan of the table.  After the table's last block, it continues with the first.
  */
 void
 lsm_check_show_row(LsmCheck *c, BlockNumber block)

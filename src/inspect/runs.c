@@ -33,8 +33,8 @@ run_state_name(const LsmRunRecord *run)
 }
 
 /*
- * Count the entries of the open pages.  The manifest has no counts of pages that are not yet sealed.
- * If a run's page now has another owner, returns this run, otherwise NULL.
+ * Count the entries of the open pages.  The manifest has no counts of pages that are not yet
+ * sealed.  If a run's page now has another owner, returns this run, otherwise NULL.
  */
 static const LsmRunRecord *
 runs_count_open(LsmIndex *index, LsmVersion *version)

@@ -3,9 +3,9 @@
  *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
  * Tuple keys are compared by functions that anybody may have written, while a page of the index is
- * locked.  A function that uses the same index would wait for that lock, and nothing could interrupt
- * the wait.  So this file records the index of each running comparison, and code that opens an index
- * calls lsm_compare_check.
+ * locked.  A function that uses the same index would wait for that lock, and nothing could
+ * interrupt the wait.  So this file records the index of each running comparison, and code that
+ * opens an index calls lsm_compare_check.
  *
  * Functions may leak memory, which must not pile up in merges and in readers that outlive
  * statements.  So functions run in a separate memory context.

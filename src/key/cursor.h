@@ -29,9 +29,9 @@ typedef struct LsmWholeSegment
 typedef struct LsmCursorOps
 {
 	/*
-	 * Forward: stand on the first entry after `from`. Backward: stand on the last entry
-	 * before `from`. The caller will stop at `limit`, if not NULL. A cursor whose first entry
-	 * lies beyond the limit may end at once, to save copying a page.
+	 * Forward: stand on the first entry after `from`. Backward: stand on the last entry before
+	 * `from`. The caller will stop at `limit`, if not NULL. A cursor whose first entry lies
+	 * beyond the limit may end at once, to save copying a page.
 	 */
 	void		(*seek) (LsmCursor *cursor, const LsmBound *from,
 						 const LsmBound *limit, ScanDirection direction);

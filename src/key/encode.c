@@ -28,8 +28,8 @@
  *		tid							block as uint32, offset as uint16, big-endian
  *
  * Equal values can still differ, say in their display scale.  Their code is the same, so we store
- * the difference as a *detail*.  A detail is an integer, and is 0 if decoding the code gives exactly
- * the value.  Entries keep details apart from keys (details.h).
+ * the difference as a *detail*.  A detail is an integer, and is 0 if decoding the code gives
+ * exactly the value.  Entries keep details apart from keys (details.h).
  *
  *		float4, float8				the bits of -0.0 and of NaNs other than core's
  *		numeric						1 + the display scale, if it is not the expected one

@@ -1,12 +1,12 @@
 /*
  * hashable.c
- *	  Chooses hash functions that fit the operator classes of an index, and tracks what their results
- *	  depend on.
+ *	  Chooses hash functions that fit the operator classes of an index, and tracks what their
+ *	  results depend on.
  *
- * If a column has an encoding, the encoding is hashed.  Otherwise the column is hashed with the hash
- * function of the operator that is "=" in the column's class.  So equal values have equal hashes.
- * The choice is made when the index is built, and is kept on the meta page.  Filters on disk must stay
- * readable when a type later gets a hash function, or an extended one.
+ * If a column has an encoding, the encoding is hashed.  Otherwise the column is hashed with the
+ * hash function of the operator that is "=" in the column's class.  So equal values have equal
+ * hashes.  The choice is made when the index is built, and is kept on the meta page.  Filters on
+ * disk must stay readable when a type later gets a hash function, or an extended one.
  *
  * Arrays, ranges and composites hash their elements with the default function of the element's
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
@@ -303,8 +303,8 @@ lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 }
 
 /*
- * Find the hash functions that the coding names, and what their results depend on now.  *w is empty.
- * A column whose function is gone is no longer hashed.  This changes the print.
+ * Find the hash functions that the coding names, and what their results depend on now.  *w is
+ * empty.  A column whose function is gone is no longer hashed.  This changes the print.
  */
 static void
 find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)

@@ -374,8 +374,8 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	if (!ks->has_rest)
 		return;
 	/*
-	 * Check that an index-only scan can form the tuple.  Forming the tuple compresses values, here as
-	 * in the scan.
+	 * Check that an index-only scan can form the tuple.  Forming the tuple compresses values, here
+	 * as in the scan.
 	 */
 	if (padding > LSM_MAX_ENTRY_SIZE)
 		pfree(index_form_tuple(ks->desc, values, isnull));

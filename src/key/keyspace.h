@@ -165,8 +165,8 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 }
 
 /*
- * Returns the first bytes of an entry's key, or of its order code, as a number.  A key with a greater
- * prefix is greater.  Prefixes are never written to disk.
+ * Returns the first bytes of an entry's key, or of its order code, as a number.  A key with a
+ * greater prefix is greater.  Prefixes are never written to disk.
  */
 static inline uint64
 lsm_entry_prefix(LsmKeySpace *ks, const LsmEntry *entry)

@@ -4,8 +4,8 @@
  *
  * Each inner node of the tree keeps the cursor that lost the comparison there.  The overall winner
  * is kept beside the tree.  When the winner moves on, only the nodes between its leaf and the root
- * are played again.  A replay takes one comparison per level, while a heap takes two (Knuth, The Art
- * of Computer Programming, volume 3, 5.4.1).
+ * are played again.  A replay takes one comparison per level, while a heap takes two (Knuth, The
+ * Art of Computer Programming, volume 3, 5.4.1).
  *
  * A scan reads ahead: the merge copies entries into an array until a child has no more decoded
  * entries.  It copies few entries at first, since the scan may not need more.  A merge whose user

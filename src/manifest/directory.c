@@ -218,9 +218,9 @@ search_below_page(Search *s, BlockNumber block, int level)
 }
 
 /*
- * Find the first segment that ends after the bound, or, backward, the last segment that
- * begins before the bound.  Returns LSM_FOUND_STALE if the search meets a page that has changed
- * since the edit `edits`.
+ * Find the first segment that ends after the bound, or, backward, the last segment that begins
+ * before the bound.  Returns LSM_FOUND_STALE if the search meets a page that has changed since the
+ * edit `edits`.
  *
  * REQUIRES: the run has a directory.  found->low and found->high are zeroed or set by an
  * earlier search.  Their keys are allocated in the current memory context.

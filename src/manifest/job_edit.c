@@ -75,8 +75,8 @@ release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *use
 }
 
 /*
- * Called when all reservations are taken.  Give back the reservations of jobs that no process works
- * on, since their steps have failed.  Returns whether there were any.
+ * Called when all reservations are taken.  Give back the reservations of jobs that no process
+ * works on, since their steps have failed.  Returns whether there were any.
  */
 static bool
 release_failed_steps(LsmIndex *index)
@@ -265,8 +265,8 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 }
 
 /*
- * Is the segment still where it was found, now that the meta page is locked?  Sets *segment
- * to the segment's current record.
+ * Is the segment still where it was found, now that the meta page is locked?  Sets *segment to the
+ * segment's current record.
  */
 static bool
 is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,

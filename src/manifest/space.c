@@ -95,8 +95,8 @@ search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to
 }
 
 /*
- * Returns the longest extent that a search from *place finds, at most `want` blocks.  If the extent is
- * shorter than `want`, *place moves past the regions searched, so that repeated searches cover
+ * Returns the longest extent that a search from *place finds, at most `want` blocks.  If the extent
+ * is shorter than `want`, *place moves past the regions searched, so that repeated searches cover
  * the whole file.
  */
 static Extent
@@ -176,11 +176,11 @@ search_start(const LsmSpace *space, bool large)
 
 /*
  * Take an extent of `want` blocks, or the longest extent found if that has at least `least` blocks.
- * Returns the extent's length in blocks, and its start in *start.  `large` selects the
- * search position for large extents.
+ * Returns the extent's length in blocks, and its start in *start.  `large` selects the search
+ * position for large extents.
  *
- * Raises an error if the index has reached the maximum size of a relation, or the disk is
- * full.  In both cases, nothing has changed.
+ * Raises an error if the index has reached the maximum size of a relation, or the disk is full.  In
+ * both cases, nothing has changed.
  */
 uint32
 lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNumber *start)

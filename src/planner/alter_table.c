@@ -8,8 +8,8 @@
  * ALTER COLUMN ... TYPE: core recreates constraints from their definitions, without a command that
  * our hook would see, and the definition alone creates a B-tree.  So before the command, we drop
  * the lsm keys that use a column whose type changes.  After the command, we add the keys again,
- * with their comments.  We do the same with foreign keys that reference these keys.
- * An error anywhere aborts the transaction, so nothing is left half done.
+ * with their comments.  We do the same with foreign keys that reference these keys. An error
+ * anywhere aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 

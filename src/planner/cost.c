@@ -228,9 +228,9 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 /*
  * Before 18, a btree scan does not skip.  If only a later column has a condition, the scan reads
  * the whole index.  The scan descends once for each combination of array elements, and there may be
- * millions of combinations.  We take the costs of 18 if they are lower.  The lower costs also matter
- * before 17.  There the planner may leave arrays on later columns to the executor, which compares
- * each row with all elements.  That plan must not seem cheaper.
+ * millions of combinations.  We take the costs of 18 if they are lower.  The lower costs also
+ * matter before 17.  There the planner may leave arrays on later columns to the executor, which
+ * compares each row with all elements.  That plan must not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,

@@ -7,8 +7,8 @@
  * the clause in the source text.
  *
  * Keys in ALTER TABLE: we add the storage parameter lsm to the constraint, and constraint.c does
- * the rest.  Keys in CREATE TABLE: once the table exists, core turns each key into an index command.
- * Our hook sees that command like any other, and by then all columns have their types.
+ * the rest.  Keys in CREATE TABLE: once the table exists, core turns each key into an index
+ * command. Our hook sees that command like any other, and by then all columns have their types.
  *
  * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
  * with a command that is marked as transformed.  Such copies keep the method of the original.
@@ -176,8 +176,8 @@ check_options(const Wanted *wanted)
 
 /*
  * Returns why a column of this type cannot be in an lsm index, or NULL.  Both methods must use the
- * operators of the same type.  For example, citext has a class for btree, but unless
- * citext also has a class for lsm, an lsm index would treat the column as text.
+ * operators of the same type.  For example, citext has a class for btree, but unless citext also
+ * has a class for lsm, an lsm index would treat the column as text.
  */
 static const char *
 check_type(Oid type, List *class_name)

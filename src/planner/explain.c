@@ -26,7 +26,8 @@ static int	extension_id;
 
 /*
  * Returns the option's value, which EXPLAIN keeps for us.  If the statement does not name the
- * option, the setting pg_lsm.explain_reads decides.  Before 19, auto_explain cannot name the option.
+ * option, the setting pg_lsm.explain_reads decides.  Before 19, auto_explain cannot name the
+ * option.
  */
 static bool *
 get_lsm_option(ExplainState *es)

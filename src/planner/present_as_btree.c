@@ -5,9 +5,10 @@
  * The planner matches the operators of an operator family with any index.  But it matches some
  * conditions only with btrees, recognized by the OID of the method or of a family: row comparisons;
  * LIKE, regular expressions and ^@ with pattern classes; inet <<; and on 15, boolean columns.  Such
- * conditions need only an order and the operators of the btree family.  An lsm index has both.  So when the planner has read the catalogs, we present an lsm index as a btree
- * with the btree families that have the same operators.  Then core does all the matching: paths of
- * all kinds, joins, OR, partitions.
+ * conditions need only an order and the operators of the btree family.  An lsm index has both.  So
+ * when the planner has read the catalogs, we present an lsm index as a btree with the btree
+ * families that have the same operators.  Then core does all the matching: paths of all kinds,
+ * joins, OR, partitions.
  *
  * We change only the planner's description of the index, which lives for one query (see
  * get_relation_info_hook).  The executor uses the catalogs, so we present a btree family only if it

@@ -148,7 +148,8 @@ is_column(RowScan *scan, Node *operand, int column, List *expressions)
 
 /*
  * Find the index column for the next member, and note the column and the operator.  Returns the
- * operator's strategy, which must equal that of the previous members.  Returns InvalidStrategy if no column fits.
+ * operator's strategy, which must equal that of the previous members.  Returns InvalidStrategy if
+ * no column fits.
  */
 static int
 find_strategy(RowScan *scan, RowMembers *members, Node *operand, Oid operator, Oid collation)
@@ -308,8 +309,8 @@ make_members(RowScan *scan, RowMembers *members)
 }
 
 /*
- * Append a key to the scan's keys.  The array of keys moves, so adjust the runtime keys, which point
- * into the array.
+ * Append a key to the scan's keys.  The array of keys moves, so adjust the runtime keys, which
+ * point into the array.
  */
 static void
 append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)

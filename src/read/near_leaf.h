@@ -34,8 +34,8 @@ lsm_near_leaf_forget(LsmNearLeaf *near)
 }
 
 /*
- * Record that a user has entered a leaf.  The keys are read when the same user enters
- * the leaf again: a seek in random order should not wait for more of the page than it needs.
+ * Record that a user has entered a leaf.  The keys are read when the same user enters the leaf
+ * again: a seek in random order should not wait for more of the page than it needs.
  */
 static inline void
 lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, bool encoded,

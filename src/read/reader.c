@@ -638,9 +638,9 @@ find_beyond(const LsmReader *reader, const LsmBound *to, int low)
 
 /*
  * Move to the first entry after `to`, in the direction of the latest seek, if that entry is in the
- * cursor's array or at most about `more` entries after the array. Returns how far the reader
- * moved, or 0 if the entry is farther away; the reader may have moved even then. A reader
- * that already stands after `to` moves by one entry.
+ * cursor's array or at most about `more` entries after the array. Returns how far the reader moved,
+ * or 0 if the entry is farther away; the reader may have moved even then. A reader that already
+ * stands after `to` moves by one entry.
  *
  * REQUIRES: valid.
  */

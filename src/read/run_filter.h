@@ -5,12 +5,12 @@
  * Runs of batches and of small merges do not exist long enough for a filter on disk to pay.  But
  * during heavy inserts, most runs are such runs.  At first a lookup searches such a run without a
  * filter.  When lookups have cost as much as making a filter, the next lookup makes one: of the
- * run's keys, or of the keys' prefixes if the lookup is for a prefix.  Batches look for many keys at
- * once, and ask the joint filter of all small runs (joint_filter.h).
+ * run's keys, or of the keys' prefixes if the lookup is for a prefix.  Batches look for many keys
+ * at once, and ask the joint filter of all small runs (joint_filter.h).
  *
- * A run's id is never reused, and a run of one segment never gets more entries.  So the run's filter
- * is valid as long as the run exists, in any version.  The filter of a page of the write buffer
- * grows with the page (page_filter.h).
+ * A run's id is never reused, and a run of one segment never gets more entries.  So the run's
+ * filter is valid as long as the run exists, in any version.  The filter of a page of the write
+ * buffer grows with the page (page_filter.h).
  */
 #ifndef LSM_RUN_FILTER_H
 #define LSM_RUN_FILTER_H

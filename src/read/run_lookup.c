@@ -341,8 +341,8 @@ all_few_lack(LsmRunCursor *c, uint64 hash)
 
 /*
  * Do the filters of a small run say that none of its segments contains the key?  Asking all filters
- * takes less time than finding the right segment by comparing keys.  Also returns true if the cursor
- * is stale.
+ * takes less time than finding the right segment by comparing keys.  Also returns true if the
+ * cursor is stale.
  *
  * Time of a lookup, where 1 is the time without asking all filters first (12 runs, 6 of them with
  * two segments; text keys, in memory):

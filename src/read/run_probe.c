@@ -67,8 +67,8 @@ walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProb
 /* --- filters --------------------------------------------------------------------- */
 
 /*
- * Remembers the number of bits that a segment's filter sets for each key.  Each filter page has this
- * number, but reading it from the page means waiting for one more cache line.
+ * Remembers the number of bits that a segment's filter sets for each key.  Each filter page has
+ * this number, but reading it from the page means waiting for one more cache line.
  */
 typedef struct LsmKnownProbes
 {
@@ -205,8 +205,8 @@ ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
 
 /*
  * Find out which keys of the round may be in the run.  The result is meaningless if the cursor is
- * stale.  Prefetches the filter pages of up to `ahead` lists at a time.  Returns true if a filter in
- * private memory has answered for all keys.
+ * stale.  Prefetches the filter pages of up to `ahead` lists at a time.  Returns true if a filter
+ * in private memory has answered for all keys.
  */
 static bool
 ask_filters(LsmRunCursor *c, LsmLookupRound *r, int ahead, bool *perhaps)

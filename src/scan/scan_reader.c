@@ -2,9 +2,9 @@
  * scan_reader.c
  *	  Manages the reader of a scan: takes versions and gates, and seeks.
  *
- * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  When VACUUM waits, the scan
- * leaves the gate, takes a new version with the current gate, and seeks past the entry on which the
- * reader stands.
+ * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  When VACUUM waits, the
+ * scan leaves the gate, takes a new version with the current gate, and seeks past the entry on
+ * which the reader stands.
  */
 #include "postgres.h"
 

@@ -4,8 +4,8 @@
  *
  * The driving columns are those up to the last column with a condition worth seeking.  Each driving
  * column has one value, or the elements of an array.  A column that no key fixes is skipped: it
- * takes all values that exist.  A combination has a value for each driving column.  Within a combination, the range
- * of the column after the driving ones bounds the entries.
+ * takes all values that exist.  A combination has a value for each driving column.  Within a
+ * combination, the range of the column after the driving ones bounds the entries.
  *
  * lsm_combination_place finds the combination of an entry.  If there is none, the first combination
  * after the entry becomes the current one.  So combinations without entries cost nothing, and the
@@ -514,8 +514,8 @@ get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *
 /*
  * Place an entry that lies within the bounds of the scan.  Returns LSM_PLACE_IN if the entry is in
  * the current combination.  Returns LSM_PLACE_BEHIND if it is in no combination; the next
- * combination after the entry is now the current one.  Returns LSM_PLACE_END if no combination comes
- * after the entry.
+ * combination after the entry is now the current one.  Returns LSM_PLACE_END if no combination
+ * comes after the entry.
  */
 LsmPlace
 lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)

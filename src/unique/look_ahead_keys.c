@@ -64,8 +64,8 @@ is_only_constraint(const ResultRelInfo *target, Relation index)
 /*
  * May the executor skip its check for rows whose keys are absent?  The executor skips the check if
  * the index's description says that it is not unique.  But it always checks an arbiter that the
- * statement names.  If the
- * table has no other unique or exclusion constraint, we can remove the name.
+ * statement names.  If the table has no other unique or exclusion constraint, we can remove the
+ * name.
  */
 static bool
 may_skip_checks(LsmLookAhead *a)
@@ -185,7 +185,8 @@ find_blocks(LsmLookAhead *a)
 			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
 				block = block_of_tid(lsm_reader_entry(reader)->tid);
 			/*
-			 * Without the gate, the TID may be out of date.  The table may also have grown meanwhile.
+			 * Without the gate, the TID may be out of date.  The table may also have grown
+			 * meanwhile.
 			 */
 			if (block >= end)
 				block = InvalidBlockNumber;

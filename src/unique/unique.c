@@ -193,8 +193,8 @@ lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *confl
 
 /*
  * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may have died
- * since.  Any live member of the row's HOT chain counts.  The conflicting row is not a member, since
- * it has an entry of its own.
+ * since.  Any live member of the row's HOT chain counts.  The conflicting row is not a member,
+ * since it has an entry of its own.
  */
 bool
 lsm_unique_is_alive(Relation heap, const LsmEntry *own)

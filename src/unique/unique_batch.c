@@ -317,9 +317,9 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 
 /*
  * Check the keys that were found.  Returns false if another transaction decides.  In that case, the
- * caller must pass *own and *conflict to lsm_unique_wait.  A key that has passed the check counts as
- * not found until a later sweep finds the key.  One check is enough: a dead row stays dead, and a
- * new row that gets the dead row's TID has an entry of its own.
+ * caller must pass *own and *conflict to lsm_unique_wait.  A key that has passed the check counts
+ * as not found until a later sweep finds the key.  One check is enough: a dead row stays dead, and
+ * a new row that gets the dead row's TID has an entry of its own.
  */
 static bool
 check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
@@ -349,8 +349,9 @@ check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 
 /*
  * Check a batch.  From the return until leave_batch, nobody else adds entries.  If a later check
- * reports violations, this function only waits for transactions that decide.  The wait is necessary:
- * two transactions that wrote the same keys without waiting would deadlock in their later checks.
+ * reports violations, this function only waits for transactions that decide.  The wait is
+ * necessary: two transactions that wrote the same keys without waiting would deadlock in their
+ * later checks.
  */
 static void
 enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,

@@ -17,7 +17,7 @@ extern uint64 file_busy_job;
 extern BlockNumber file_cut_at;
 
 /*
- * Drop all pages but the meta page from memory. From then on, count the pages read from disk under
+ * Drop all pages but the meta page from memory. After that, count the pages read from disk under
  * the lock of the meta page, and the directory pages searched under that lock.
  */
 extern void file_go_cold(void);

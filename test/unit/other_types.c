@@ -60,7 +60,7 @@ pick_interval(void)
 {
 	int64		micros;
 
-	/* Infinity, from 17 on. */
+	/* Infinity, which exists since 17. */
 	if (chance(10))
 		return chance(2) ? make_interval(PG_INT32_MIN, PG_INT32_MIN, PG_INT64_MIN) :
 			make_interval(PG_INT32_MAX, PG_INT32_MAX, PG_INT64_MAX);

@@ -520,7 +520,7 @@ typedef struct Run
 	Extent	   *extents;
 	uint32		count;
 	uint32		room;
-	uint32		freed;			/* of the extents, from the first on */
+	uint32		freed;			/* of the extents freed so far */
 	uint64		blocks;
 } Run;
 
