@@ -55,7 +55,7 @@ parse_options()
 			--port) value "$@"; PORT=$2; shift ;;
 			--set)
 				value "$@"
-				# split_options took "--set=a=b" apart at the first sign only, so $2 is "a=b" either way.
+				# split_options splits "--set=a=b" only at the first "=", so $2 is "a=b" either way.
 				SETTINGS+=("$2")
 				shift
 				;;
@@ -91,13 +91,14 @@ clean_up()
 	exit $status
 }
 
-# step TEXT: announces a step, with the seconds gone by.
+# step TEXT: announces a step, with the elapsed seconds.
 step()
 {
 	printf '[%4d s] %s\n' $SECONDS "$*"
 }
 
-# Needs on disk, per unit of scale: 0.75 GB of text, twice 1.1 GB of table and indexes, and some WAL.
+# Fails if the disk has too little space. Per unit of scale, the demo needs 0.75 GB for text, twice 1.1 GB for a table and
+# its indexes, and some WAL.
 check_space()
 {
 	local need_mb free_mb
@@ -170,7 +171,7 @@ generate_data()
 	[ -s "$WORK/tpch/lineitem.tbl" ] || die "tpchgen-cli wrote no lineitem.tbl" "Its options may have changed."
 	size_kb=$(du -k "$WORK/tpch/lineitem.tbl" | cut -f1)
 	available_kb=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
-	# Each line ends with a delimiter, which COPY does not want. shuf keeps everything in memory; sort does not.
+	# Each line ends with a delimiter, which COPY rejects. shuf keeps everything in memory; sort does not.
 	if [ "$((size_kb * 2))" -lt "$available_kb" ]; then
 		sed 's/|$//' "$WORK/tpch/lineitem.tbl" | shuf --random-source=<(fixed_random) -o "$WORK/lineitem.tbl"
 	else

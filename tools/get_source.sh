@@ -5,9 +5,9 @@
 #   tools/get_source.sh FOLDER
 #
 # Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a
-# cache ($PG_LSM_CACHE, ~/.cache/pg_lsm unless set), otherwise from the distribution's source packages: of the same
-# minor version if available, otherwise of the newest one, or of an earlier one. Uses its own package lists and leaves
-# the system's alone.
+# cache ($PG_LSM_CACHE, by default ~/.cache/pg_lsm). If the cache has none, downloads the distribution's source package:
+# the installed minor version if available, otherwise the newest one, or an earlier one. Uses its own package lists, and
+# does not change the system's lists.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -16,7 +16,7 @@ set -u -o pipefail
 CACHE=${PG_LSM_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/pg_lsm}
 APT=
 
-# The system's package sources, converted into sources of source packages.
+# apt_source COMMAND ARGUMENT...: runs apt-get or apt-cache with the system's package sources, for source packages.
 apt_source()
 {
 	local command=$1
@@ -35,7 +35,7 @@ download()
 		[ -e "$file" ] || continue
 		sed 's/^deb[[:space:]]/deb-src /; s/^Types:.*/Types: deb-src/' "$file" >"$APT/sources/$(basename "$file")"
 	done
-	# Third-party repositories may have no sources. Ignore this.
+	# Ignore errors: third-party repositories may have no source packages.
 	apt_source apt-get update >"$APT/log" 2>&1
 	cd "$APT/download" || return
 	for version in $(dpkg-query -W -f '${Version}\n' "postgresql-$major" 2>/dev/null) \
@@ -50,8 +50,9 @@ download()
 	return 1
 }
 
-# download_older MAJOR: a mirror may not yet have the version in its list. Then the newest of the five previous minor
-# versions will do: their scripts are nearly the same. The list does not contain it, so apt cannot verify it.
+# download_older MAJOR: downloads the newest of the five previous minor versions that the mirror has. A mirror may not yet
+# have the file that its list names, and the scripts of older minor versions are nearly the same. The list does not contain
+# the older file, so apt cannot verify it.
 download_older()
 {
 	local major=$1 url newest minor file

@@ -1,8 +1,8 @@
 /*
  * rows.c
- *		The kinds of rows, but for lineitem.
+ *		Makes rows of all kinds except lineitem.
  *
- * The key is always the column k, the others are filler:
+ * The key is column k, or the columns k1 to k8.  The other columns are filler:
  *
  *	int4_seq, int4_random, lowcard, zipf	t(k int4, f char(10))
  *	int8_seq, int8_desc						t(k int8, f char(10))
@@ -117,7 +117,7 @@ prepare_zipf(RowSource *source)
 	zipf.eta = (1 - pow(2.0 / ZIPF_VALUES, 1 - ZIPF_THETA)) / (1 - zeta2 / zipf.zeta);
 }
 
-/* The frequent values are scattered over the key range. */
+/* Returns a key.  Frequent keys are scattered over the key range. */
 static int32_t
 zipf_key(const RowSource *source, uint64_t i)
 {

@@ -1,6 +1,6 @@
 /*
  * am.h
- *	  The callbacks aminsert, amvalidate and amadjustmembers.
+ *	  Declares the callbacks aminsert, amvalidate and amadjustmembers.
  */
 #ifndef LSM_AM_H
 #define LSM_AM_H

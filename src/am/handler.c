@@ -1,6 +1,6 @@
 /*
  * handler.c
- *	  The IndexAmRoutine: the properties and callbacks of the access method.
+ *	  Returns the IndexAmRoutine, which has the properties and callbacks of the access method.
  */
 #include "postgres.h"
 

@@ -4,8 +4,7 @@
  *	  members depend on.
  *
  * An lsm index compares and searches as a B-tree does.  So for each pair of types in its family, a
- * class needs five search operators and an order function.  The other support functions are
- * optional.
+ * class needs five search operators and an order function.  Other support functions are optional.
  *
  * Only the SQL function amvalidate() calls the validator, so nothing stops a user from using an
  * unsound class.  The validator reports all faults that it finds.
@@ -101,8 +100,8 @@ lsm_am_validate(Oid opclassoid)
  *
  * A class needs the operators and the order function of its own type, so these have a hard
  * dependency on the class.  All other members have a soft dependency on the family: cross-type
- * members, optional support functions, and members of a type that has no class (yet).  They can be
- * dropped from the family, and are dropped together with their operator or function.
+ * members, optional support functions, and members of a type that has no class (yet).  Such members
+ * can be dropped from the family, and are dropped together with their operator or function.
  */
 void
 lsm_am_adjust_members(Oid opfamilyoid, Oid opclassoid,

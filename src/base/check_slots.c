@@ -68,7 +68,7 @@ lsm_check_slot_take(Oid index)
 	return slot;
 }
 
-/* Return a slot; NULL: do nothing. */
+/* Return a slot.  Does nothing if `slot` is NULL. */
 void
 lsm_check_slot_return(LsmCheckSlot *slot)
 {

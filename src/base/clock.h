@@ -15,7 +15,7 @@
 /* Tolerated delay between reading the clock and storing the time. */
 #define LSM_CLOCK_SLACK_MS 1000
 
-/* The longest time for which workers stay away from an index. */
+/* Workers stay away from an index for at most this long. */
 #define LSM_LONGEST_POSTPONE_MS 300000
 
 /* Returns the microseconds since a past time, or 0 if the clock was set back. */

@@ -104,8 +104,8 @@ lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 
 /*
  * Extend the relation with zeroed pages until it has at least nblocks.  Other processes can extend
- * it in between.  With `buffered`, the pages enter shared buffers, so that whoever uses them under a
- * lock finds them there.  Otherwise, no page has to leave shared buffers.
+ * the relation in between.  With `buffered`, the new pages enter shared buffers, so that whoever
+ * uses them under a lock finds them there.  Otherwise, no page has to leave shared buffers.
  */
 static inline void
 lsm_relation_extend_to(Relation rel, BlockNumber nblocks, bool buffered)
@@ -208,8 +208,8 @@ lsm_owns_relation(Oid relation, Oid role)
 #endif
 
 /*
- * Returns how many workers CREATE INDEX should request.  From 17 on, core asks the planner for each
- * access method that supports parallel builds.  Before 17, it asks only for btree.
+ * Returns how many workers CREATE INDEX should request.  Since 17, core asks the planner for each
+ * access method that supports parallel builds.  Before 17, core asks only for btree.
  */
 static inline int
 lsm_build_workers(Relation heap, Relation index, IndexInfo *info)
@@ -355,7 +355,7 @@ lsm_array_length(PlannerInfo *root, Node *array)
 
 /* --- drop with 17 ------------------------------------------------------------- */
 
-/* Features that core has from 18 on, and the number of support functions of an operator class. */
+/* Features that core has since 18, and the number of support functions of an operator class. */
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1
 #define LSM_HAS_EXPLAIN_OPTIONS 1	/* extensions can add options to EXPLAIN */
@@ -449,14 +449,14 @@ lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
 #endif
 }
 
-/* Mark a path as disabled if `from` is disabled.  Before 18, the costs include that. */
+/* Mark a path as disabled if `from` is disabled.  Before 18, a disabled path has higher costs instead. */
 static inline void
 lsm_copy_disabled(Path *path, const Path *from)
 {
 #if PG_VERSION_NUM >= 180000
 	path->disabled_nodes = from->disabled_nodes;
 #else
-	(void) path;				/* the costs include it */
+	(void) path;				/* its costs say so */
 	(void) from;
 #endif
 }
@@ -473,7 +473,7 @@ lsm_path_is_cheaper(const Path *path, const Path *other)
 }
 
 /*
- * Do read streams keep several reads in flight without PrefetchBuffer?  They do from 18 on, unless
+ * Do read streams keep several reads in flight without PrefetchBuffer?  Since 18, they do unless
  * io_method is sync.
  */
 static inline bool
@@ -520,7 +520,7 @@ lsm_vacuum_delay_point(void)
 
 /*
  * May VACUUM truncate the table's files?  The storage parameter vacuum_truncate decides.  If the
- * parameter is not set, the setting of the same name decides from 18 on.
+ * parameter is not set, the setting of the same name decides, which exists since 18.
  */
 static inline bool
 lsm_vacuum_truncates(Relation table)
@@ -553,7 +553,7 @@ lsm_give_routine(const IndexAmRoutine *routine)
 #endif
 }
 
-/* The hook that core calls once it has read a table's indexes, its parameters and arguments. */
+/* The hook that core calls after reading a table's indexes; the hook's parameters and arguments. */
 #if PG_VERSION_NUM >= 190000
 #include "optimizer/pathnode.h"
 typedef build_simple_rel_hook_type LsmRelationHook;
@@ -569,8 +569,8 @@ typedef get_relation_info_hook_type LsmRelationHook;
 #endif
 
 /*
- * Register a boolean option of EXPLAIN.  From 19 on, auto_explain.log_extension_options can also
- * name the option.
+ * Register a boolean option of EXPLAIN.  Since 19, auto_explain.log_extension_options can also name
+ * the option.
  */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS
 static inline void
@@ -602,8 +602,8 @@ lsm_beginscan_parallel(Relation heap, ParallelTableScanDesc shared_scan)
 }
 
 /*
- * Make this page of the heap the page that an index scan's fetches hold.  Takes over the pin.  The
- * caller has released the previous page with lsm_fetch_drop_page, or it is the same page.
+ * Make this page of the heap the page that an index scan's fetches hold.  Takes over the pin.
+ * REQUIRES: the fetches hold no page (lsm_fetch_drop_page), or this one.
  */
 static inline void
 lsm_fetch_hold_page(IndexFetchHeapData *fetch, Buffer buffer, BlockNumber block)

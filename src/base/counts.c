@@ -1,13 +1,14 @@
 /*
  * counts.c
- *	  Counts what happens to indexes.
+ *	  Counts events and reads for each index.
  *
- * From 18 on, PostgreSQL's cumulative statistics system keeps the counts, as a kind of its own.  A
- * backend adds to pending counts of its own.  PostgreSQL adds these to shared memory when the
- * session is idle, at most once per second, and writes them to a file when the server stops.
+ * Since 18, PostgreSQL's cumulative statistics system keeps the counts, under a kind of our own.
+ * A backend first adds to its pending counts.  PostgreSQL adds pending counts to shared memory
+ * when the session is idle, at most once per second.  It writes all counts to a file when the
+ * server stops.
  *
- * Earlier versions have no such kinds.  There, the counts are in the slot of the index, and are
- * lost when the server stops.  An index without a slot has none.
+ * Earlier versions have no such kinds.  There, the slot of the index holds the counts, which are
+ * lost when the server stops.  An index without a slot has no counts.
  *
  * None of these functions may be called in a critical section, or after a commit record.
  */
@@ -28,8 +29,8 @@
 /*
  * The counts of an index in shared memory, and in the file that PostgreSQL writes when the server
  * stops.  All versions of pg_lsm must agree on the length of the data: PostgreSQL discards the
- * whole file, with everybody's statistics, if a length differs.  The layout tells which counters
- * the data has.  Counts of another layout are ignored, and the next flush replaces them.
+ * whole file, with everybody's statistics, if a length differs.  The layout identifies the
+ * counters in the data.  Counts of another layout are ignored, and the next flush replaces them.
  */
 typedef struct SharedCounts
 {
@@ -127,7 +128,7 @@ get_pending(Oid index)
 	return pgstat_prep_pending_entry(LSM_STATS_KIND, MyDatabaseId, index, NULL)->pending;
 }
 
-/* Returns this backend's pending counts of an open index, or NULL if it is not counted. */
+/* Returns this backend's pending counts of an open index, or NULL if the index is not counted. */
 static LsmCounts *
 get_pending_of(Relation index)
 {
@@ -146,7 +147,7 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pending->values[counter] += n;
 }
 
-/* Add to all counters of an index.  If it no longer exists, this leaves an entry that nobody removes. */
+/* Add to all counters of an index.  If the index is gone, leaves an entry that nobody removes. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
@@ -170,8 +171,8 @@ lsm_stats_note_merge(Relation index)
 }
 
 /*
- * Get the counts of an index, with the pending ones of this backend.  Counts of other backends are
- * as stats_fetch_consistency demands.
+ * Get the counts of an index, including this backend's pending counts.  How recent the counts of
+ * other backends are depends on stats_fetch_consistency.
  */
 void
 lsm_stats_get(Oid index, LsmCounts *counts)
@@ -204,7 +205,7 @@ choose_entry(PgStatShared_HashEntry *entry, Datum list)
 	return true;
 }
 
-/* Set the counts of this database's indexes to zero, and the pending ones of this backend. */
+/* Set the counts of this database's indexes, and this backend's pending counts, to zero. */
 void
 lsm_stats_reset_database(void)
 {
@@ -226,8 +227,9 @@ lsm_stats_reset_database(void)
 }
 
 /*
- * This transaction builds an index.  If it has also created it, an abort drops the counts.  The
- * entry tells that this is known, should the transaction build the index again.
+ * Called when this transaction builds an index.  If the transaction has also created the index, an
+ * abort drops the counts.  The entry of the counts shows whether the creation was already noted,
+ * in case the transaction builds the index again.
  */
 void
 lsm_stats_create_index(Relation index)
@@ -243,8 +245,8 @@ lsm_stats_create_index(Relation index)
 }
 
 /*
- * This transaction has dropped an index and is about to commit, which drops the counts.  A standby
- * drops its own too, which it may have even if this server has none.
+ * Called when this transaction has dropped an index and is about to commit.  The commit drops the
+ * counts, also on a standby, which may have counts of the index even if this server has none.
  */
 void
 lsm_stats_drop_index(Oid index)
@@ -270,7 +272,7 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Add to all counters of an index.  If it no longer exists, this leaves a slot that nobody frees. */
+/* Add to all counters of an index.  If the index is gone, leaves a slot that nobody frees. */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
@@ -293,7 +295,7 @@ lsm_stats_note_merge(Relation index)
 		pg_atomic_write_u64(&slot->last_merge, (uint64) GetCurrentTimestamp());
 }
 
-/* Get the counts of an index.  They are zero if it has no slot. */
+/* Get the counts of an index.  The counts are zero if the index has no slot. */
 void
 lsm_stats_get(Oid index, LsmCounts *counts)
 {

@@ -6,8 +6,9 @@
  * of batches, of the prefetching scan and of the default method.
  *
  * The settings pg_lsm.debug_* are for tests.  Most of them let a test reach batches, merges and
- * several levels with little data.  SHOW ALL and pg_settings leave them out.  They affect indexes
- * that others use, so only superusers and roles with GRANT SET ON PARAMETER can change them.
+ * several levels with little data.  SHOW ALL and pg_settings leave these settings out.  Since they
+ * affect indexes that others use, only superusers and roles with GRANT SET ON PARAMETER can change
+ * them.
  */
 #include "postgres.h"
 

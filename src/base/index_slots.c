@@ -8,11 +8,12 @@
  * write loses its slot, if that write is at least ten minutes old.  Otherwise the new index gets no
  * slot.  Dropping an index or its database frees the slot.
  *
- * Each process caches which slot each of its indexes has, or that the index has none.  Without the
- * cache, inserts into thousands of partitions in turn would walk the table for each row.
+ * Each process caches the slots of the indexes it uses, and remembers indexes without a slot.
+ * Without the cache, inserts into thousands of partitions in turn would walk the table for each
+ * row.
  *
- * Locks: lsm_shared->lock (number 7 of the lock order) is held for one walk over the table at
- * most, and no other lock is taken under it.
+ * Locks: each function holds lsm_shared->lock (number 7 of the lock order) for at most one walk
+ * over the table, and takes no other lock meanwhile.
  */
 #include "postgres.h"
 
@@ -224,7 +225,7 @@ lsm_slot_late_us(LsmIndexSlot *slot, TimestampTz now)
 	return (int64) pg_atomic_read_u64(&slot->late_us);
 }
 
-/* Add time that a writer has lost to merges.  Returns the sum of the current minute before that. */
+/* Add time that a writer has lost to merges.  Returns the current minute's sum without that time. */
 int64
 lsm_slot_add_late(LsmIndexSlot *slot, int64 us, TimestampTz now)
 {

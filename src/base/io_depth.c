@@ -62,8 +62,8 @@ tablespace_reads_in_flight(Oid tablespace, bool maintenance)
 }
 
 /*
- * Returns how many reads of a relation in this tablespace may be in flight with PrefetchBuffer.  0
- * means no prefetching.
+ * Returns how many reads of a relation in this tablespace may be in flight with PrefetchBuffer, or
+ * 0 if prefetching is off.
  */
 int
 lsm_reads_in_flight(Oid tablespace, bool maintenance)

@@ -14,8 +14,8 @@
 #define LSM_FORMAT_VERSION		7
 
 /*
- * The largest key plus rest of an entry, in bytes.  Two of them and a group
- * offset each must fit on a page, so that fence pages can branch.
+ * The largest key plus rest of an entry, in bytes.  Two such entries and their group offsets must
+ * fit on a page, so that fence pages can branch.
  */
 #define LSM_MAX_ENTRY_SIZE		(BLCKSZ / 3 - 56)
 
@@ -68,12 +68,11 @@
 #define LSM_JOB_SEGMENTS		256
 
 /*
- * Reads in flight if effective_io_concurrency has its old default, 1.  From 18 on, the default is
- * 16.
+ * Reads in flight if effective_io_concurrency has its old default, 1.  Since 18, the default is 16.
  */
 #define LSM_DEFAULT_READ_DEPTH	16
 
-/* A read that takes less than this, in microseconds, came from the kernel's cache. */
+/* A read that takes fewer microseconds than this came from the kernel's cache. */
 #define LSM_SLOW_READ_US		20
 
 /* A reservation for a segment has at least this many blocks, even if space is fragmented. */
@@ -103,11 +102,11 @@ extern int	lsm_page_entries;
 extern int	lsm_foreground_blocks;
 extern int	lsm_segment_blocks;
 extern bool lsm_batch_inserts;
-extern bool lsm_explain_reads;	/* exists from 18 on */
+extern bool lsm_explain_reads;	/* exists since 18 */
 extern int	lsm_batch_entries;
 extern int	lsm_batch_min_entries;
 
-/* The indexes that the prefetching scan is used for. */
+/* Which indexes the prefetching scan may use. */
 typedef enum LsmPrefetchScan
 {
 	LSM_PREFETCH_OFF,

@@ -1,6 +1,6 @@
 /*
  * options.c
- *	  The storage parameters of an lsm index.
+ *	  Defines and reads the storage parameters of an lsm index.
  *
  * The parameters of btree are accepted, so that index definitions can be reused.  They have no
  * effect, because pages of runs are always full, and equal keys always share their bytes.

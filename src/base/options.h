@@ -1,6 +1,6 @@
 /*
  * options.h
- *	  The storage parameters of an lsm index.
+ *	  Defines and reads the storage parameters of an lsm index.
  */
 #ifndef LSM_OPTIONS_H
 #define LSM_OPTIONS_H

@@ -1,6 +1,6 @@
 /*
  * pages_read.h
- *	  Returns how many pages this backend has read.
+ *	  Counts the pages that this backend has read.
  */
 #ifndef LSM_PAGES_READ_H
 #define LSM_PAGES_READ_H

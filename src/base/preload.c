@@ -1,10 +1,10 @@
 /*
  * preload.c
- *	  Prevents use by a server that the library was not built for, and writes unless the library is
- *	  preloaded.
+ *	  Refuses to work with a server that the library was not built for, and to write unless the
+ *	  library is preloaded.
  *
- * A custom resource manager can only be registered at server start.  Without it, our WAL records
- * could not be replayed, so nothing may write them.
+ * A custom resource manager can only be registered at server start.  Without our resource manager,
+ * our WAL records cannot be replayed, so nothing may write such records.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * preload.h
- *	  Does the library fit the server, and was it loaded at server start?
+ *	  Checks that the library fits the server and was loaded at server start.
  */
 #ifndef LSM_PRELOAD_H
 #define LSM_PRELOAD_H

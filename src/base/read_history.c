@@ -2,9 +2,9 @@
  * read_history.c
  *	  Samples of how often an index was read.
  *
- * Each class keeps two samples.  When the newer one is one period old, it becomes the older one,
- * and a new sample replaces it.  If samples are taken often enough, the older one is one to two
- * periods old.  So the age of a run is known to within a factor of three.
+ * Each class keeps two samples.  When the newer sample is one period old, it becomes the older
+ * sample, and a new sample takes its place.  If samples are taken often enough, the older sample is
+ * one to two periods old.  So the age of a run is known to within a factor of three.
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@ lsm_read_history_note(LsmReadHistory *history, uint64 reads, uint64 next_id)
 }
 
 /*
- * Returns a lower bound for the reads since a run was written.  `reads` is the number of reads of
+ * Returns a lower bound on the reads since a run was written.  `reads` is the number of reads of
  * the index so far.
  */
 uint64

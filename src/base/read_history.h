@@ -2,9 +2,9 @@
  * read_history.h
  *	  Estimates how often an index was read since one of its runs was written.
  *
- * Reads are not counted for each run.  Instead, samples record the number of reads and the next id
- * at that time.  Ids ascend, so a sample shows which runs existed.  Older samples are sparser,
- * since an older run's age may be less exact.
+ * Reads are not counted for each run.  Instead, a sample records the number of reads and the next
+ * id at some time.  Ids ascend, so the sample shows which runs existed then.  Older samples are
+ * sparser, since an older run's age may be less exact.
  *
  * Readers count the reads (LsmIndexSlot.reads), in seeks of one run.
  */

@@ -21,7 +21,7 @@ lsm_shared_request(void)
 	RequestNamedLWLockTranche(TRANCHE, 1);
 }
 
-/* Set an atomic variable, which must be initialized before its first use (is_first). */
+/* Set an atomic variable.  is_first: initialize the variable, because this is its first use. */
 static void
 set_u64(pg_atomic_uint64 *field, uint64 value, bool is_first)
 {
@@ -51,7 +51,7 @@ clear_claim(LsmClaim *claim, bool is_first)
 	set_u32(&claim->blocks_done, 0, is_first);
 }
 
-/* Clear a slot and set its key.  Set the key last, so that nobody finds the slot earlier. */
+/* Clear a slot and set its key.  Sets the key last, so that nobody finds the slot earlier. */
 static void
 clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 {

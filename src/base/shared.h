@@ -1,12 +1,12 @@
 /*
  * shared.h
- *	  The layout of shared memory: a slot for each busy index, and the slots of the
- *	  background workers and of the processes that verify an index.
+ *	  Defines the layout of shared memory: slots for busy indexes, for background workers, and for
+ *	  processes that verify an index.
  *
  * index_slots.h finds the slot of an index, and claims.h records which processes compact the index.
  *
- * Nothing here is durable: a restart empties the memory, and use fills it again.  If the library
- * is not preloaded, there is no shared memory, and all functions do nothing.
+ * Nothing here is durable: shared memory is empty after a restart, and fills up with use.  If the
+ * library is not preloaded, there is no shared memory, and all functions do nothing.
  *
  * "The lock" is LsmShared.lock.
  */
@@ -23,13 +23,13 @@
 #include "storage/lwlock.h"
 #include "utils/timestamp.h"
 
-/* Indexes that get a slot.  Others have no workers, and before 18 no counters. */
+/* Number of indexes that get a slot.  Other indexes have no workers, and before 18 no counters. */
 #define LSM_INDEX_SLOTS 1024
 
 /* Background workers of all databases together. */
 #define LSM_WORKER_SLOTS 64
 
-/* What is counted about an index (counts.h). */
+/* The counters of an index (counts.h). */
 typedef enum LsmCounter
 {
 #define LSM_COUNTER(id, column, kind, description) LSM_COUNT_##id,
@@ -91,7 +91,7 @@ typedef struct LsmClaim
  * Whoever changes a flag from 0 to 1 wakes a worker or the launcher.  The exception is
  * conclude_visit, since its worker chooses its next index anyway.  lsm_request_begin clears the
  * flags before the worker looks, so requests made during a visit stay.  If nobody can connect to
- * the database, leave_database_alone also clears the first three flags.  The writers keep asking.
+ * the database, leave_database_alone also clears the first three flags.  Writers set them again.
  */
 typedef struct LsmIndexSlot
 {

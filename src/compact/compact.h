@@ -1,7 +1,7 @@
 /*
  * compact.h
- *	  Compaction: what to merge (pick.c) and how (job.c). schedule/ decides when, and which
- *	  process does it.
+ *	  Compaction: pick.c chooses what to merge, and job.c merges it. schedule/ decides when to
+ *	  merge, and in which process.
  */
 #ifndef LSM_COMPACT_H
 #define LSM_COMPACT_H
@@ -14,12 +14,12 @@ typedef struct LsmJob
 	int			level;			/* of the output */
 	int			count;
 	uint32		blocks;			/* of the inputs */
-	uint32		blocks_left;	/* those still to be merged */
+	uint32		blocks_left;	/* blocks of the inputs still to be merged */
 	uint64		job_id;			/* output run, if the job is under way, or 0 */
 	uint64		inputs[LSM_MAX_JOB_INPUTS];
 } LsmJob;
 
-/* Where lsm_pick_job continues; zeroed at first. */
+/* The place where lsm_pick_job continues.  Initially zeroed. */
 typedef struct LsmPickPlace
 {
 	int			level;			/* of the inputs */
@@ -40,9 +40,9 @@ typedef struct LsmDebt
 
 /*
  * How many seeks in a run cost as much as merging a block of it. A seek descends to a leaf and
- * decodes a group of entries, which takes about a microsecond. Merging a block means
- * merging, logging and writing about a thousand entries. Every job, however small, additionally
- * costs as much as merging LSM_JOB_BLOCKS blocks.
+ * decodes a group of entries, which takes about a microsecond. Merging a block means to merge, log
+ * and write about a thousand entries. In addition, every job, however small, costs as much as
+ * merging LSM_JOB_BLOCKS blocks.
  */
 #define LSM_READS_PER_BLOCK 64
 #define LSM_JOB_BLOCKS 16

@@ -4,9 +4,9 @@
  *
  * The manifest describes a job completely.  The output is a run that is complete up to its last
  * entry, the frontier.  The inputs are the runs with that job_id.  The next step continues after
- * the frontier, so any process can take it, under the job lock.  Several jobs of an index can be
- * under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
- * reserved blocks, which the next step of the job gives back.
+ * the frontier, so any process that holds the job lock can take it.  Several jobs of an index can
+ * be under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
+ * reserved blocks.  The next step of the job gives these blocks back.
  *
  * See docs/design/compaction.md.
  */
@@ -26,7 +26,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-/* The most segments that a step moves by reference. */
+/* A step moves at most this many segments by reference. */
 #define MOST_MOVES 64
 
 /* A step under way. */
@@ -53,7 +53,7 @@ least_move(const Step *step)
 	return Max(step->segment_blocks / 16, 1);
 }
 
-/* Returns what is known about the entries of all inputs. */
+/* Returns the mode that fits the entries of all inputs. */
 static void
 join_modes(Step *step, LsmLeafMode *mode)
 {
@@ -110,7 +110,7 @@ has_moved_all(Step *step)
 			return true;
 		if (step->reader->cx.stale)
 			return false;
-		/* Merge lock (share) and job lock.  The segment still belongs to an input. */
+		/* Holds merge lock (share) and job lock.  The segment still belongs to an input. */
 		LSM_STOP_POINT("merge-move");
 		if (!lsm_manifest_move(step->index, step->job->job_id, &whole))
 			return false;
@@ -143,7 +143,7 @@ note_taken(Step *step)
 	}
 }
 
-/* The version is old: continue after the last entry taken, or where the step began. */
+/* Called when the version is stale: continue after the last entry taken, or where the step began. */
 static void
 catch_up(Step *step, LsmBuilder *builder)
 {
@@ -228,8 +228,9 @@ wanted_blocks(Step *step, uint32 most_blocks)
 }
 
 /*
- * Note how far the inputs are trimmed. output is NULL if this is unknown. The note is kept in the
- * index's handle, because a job has the id of its output run, and other indexes use the same ids.
+ * Note that the inputs are trimmed up to the output's frontier. `output` is NULL if nothing is
+ * known. The index's handle keeps the note, because a job has the id of its output run, and other
+ * indexes use the same ids.
  */
 static void
 note_trimmed(LsmIndex *index, const LsmRunRecord *output)
@@ -241,7 +242,7 @@ note_trimmed(LsmIndex *index, const LsmRunRecord *output)
 /*
  * Returns whether this process has trimmed the inputs up to the frontier. If so, the output has
  * as many segments as it had at that time, since it only ever gains segments. If another process
- * has taken a step since, that process may have failed to trim.
+ * has taken a step since, the segment count differs, and that process may have failed to trim.
  */
 static bool
 is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
@@ -261,7 +262,7 @@ trim_inputs(Step *step)
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
 	if (frontier == NULL)
 		return;
-	/* Merge lock (share) and job lock.  The step is done; the inputs still have their blocks. */
+	/* Holds merge lock (share) and job lock.  The step is done; the inputs still have their blocks. */
 	LSM_STOP_POINT("merge-free");
 	for (uint32 i = 0; i < version->run_count; i++)
 	{
@@ -311,7 +312,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 	lsm_builder_want_filter(builder);
 	fill_segment(step, builder);
 	note_taken(step);
-	/* Merge lock (share) and job lock.  The leaves are written, the segment is not complete. */
+	/* Holds merge lock (share) and job lock.  The leaves are written; the segment is incomplete. */
 	LSM_STOP_POINT("merge-save");
 	finished = !step->reader->cursor->valid;
 	empty = lsm_builder_is_empty(builder);
@@ -321,7 +322,7 @@ write_segment(Step *step, const LsmReservation *reservation)
 		lsm_builder_describe(builder, &entry);
 		check_progress(step, &entry);
 	}
-	/* The same locks.  The segment is complete, and not installed. */
+	/* Holds the same locks.  The segment is complete but not yet installed. */
 	LSM_STOP_POINT("merge-install");
 	lsm_manifest_install(step->index, step->job->job_id, reservation, empty ? NULL : &entry,
 						 step->taken, step->taken_count, finished);
@@ -385,7 +386,7 @@ take_job_step(Step *step, uint32 most_blocks)
 	}
 	if (finished)
 	{
-		/* Merge lock (share) and job lock.  The job is done, and its inputs are spent. */
+		/* Holds merge lock (share) and job lock.  The job is done, and its inputs are spent. */
 		LSM_STOP_POINT("merge-free");
 		note_job_done(step);
 		lsm_manifest_reap(step->index);
@@ -430,8 +431,8 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 }
 
 /*
- * Returns whether the job is still under way, now that we hold its lock, and updates its
- * figures.
+ * Returns whether the job is still under way, and updates the job's figures. The caller holds the
+ * job lock.
  */
 static bool
 is_under_way(LsmIndex *index, LsmJob *job)
@@ -461,7 +462,7 @@ lsm_job_step(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks, bo
 		 lsm_manifest_begin_job(index, job->inputs, job->count, job->level, &job->job_id)) &&
 		lsm_job_lock(index->rel, job->job_id, wait))
 	{
-		/* Merge lock (share) and job lock.  The step has read nothing. */
+		/* Holds merge lock (share) and job lock.  The step has read nothing. */
 		LSM_STOP_POINT("merge-begun");
 		if (is_under_way(index, job))
 			result = take_job_step_as_owner(index, heap, job, most_blocks);

@@ -55,7 +55,7 @@ lsm_pick_count_free(const LsmRunRecord *runs, int count, int level)
 
 /*
  * Returns whether a writer may do the job at once. Runs that arrived while the job waited do not
- * make it a large job.
+ * turn a small job into a large one.
  */
 bool
 lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks)
@@ -64,7 +64,7 @@ lsm_pick_is_small(const LsmJob *job, int trigger, uint32 small_blocks)
 		(uint64) job->blocks * trigger <= (uint64) small_blocks * Max(job->count, trigger);
 }
 
-/* Returns how many blocks a job's segments should have: a 256th of the job's, within bounds. */
+/* Returns how many blocks a job's segments should have: 1/256 of the job's blocks, within bounds. */
 uint32
 lsm_segment_size(uint64 job_blocks)
 {
@@ -90,10 +90,10 @@ add_input(const LsmRunRecord *run, LsmJob *job)
 }
 
 /*
- * Returns how many blocks of a job are left: its blocks less those of the output, but at least
- * as many as the remaining entries need if these blocks are as full as the output's. The output
- * may be larger than the inputs, which may lack filters. Moved segments are no longer in the
- * inputs' entry counts, nor, if the whole run was moved, in their blocks.
+ * Returns how many blocks of a job are left. This is the job's blocks less those of the output,
+ * but at least what the remaining entries need if they fill blocks as the output's entries do. The
+ * output may be larger than the inputs, because inputs may lack filters. The inputs' entry counts
+ * no longer include moved segments, and an input that was moved as a whole has no blocks left.
  */
 static uint32
 count_blocks_left(const LsmJob *job, const LsmRunRecord *output, uint64 entries_left)
@@ -209,11 +209,11 @@ percentage(int value, int soft, int hard)
 }
 
 /*
- * Returns what waits to be merged. The pressure says how late the merges are. It does not depend
- * on the size of the index: a merge of half the index is no reason to hurry while runs arrive no
+ * Computes the debt. Its pressure says how late the merges are. The pressure does not depend on
+ * the size of the index: a merge of half the index is no reason to hurry while runs arrive no
  * faster than they are merged. The pressure is 0 until some level has two jobs' worth of free
- * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs'
- * worth, or when the manifest is nearly full.
+ * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs' worth,
+ * or when the manifest is nearly full.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -283,7 +283,7 @@ compare_input_ids(const void *a, const void *b)
 
 /*
  * Make a job of the n smallest runs, whatever their levels. The output goes to the level of
- * runs of its size, but not below the level of any input.
+ * runs of the output's size, but not below the level of any input.
  */
 static void
 take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
@@ -300,7 +300,7 @@ take_smallest(const LsmRunRecord **sorted, int n, int fanout, LsmJob *job)
 	job->level = Min(Max(level, lsm_level_for(job->blocks, fanout)), LSM_MAX_LEVEL - 1);
 }
 
-/* Returns whether job a writes fewer blocks than job b for each record that it frees. */
+/* Returns whether job a writes fewer blocks per freed record than job b. */
 static bool
 is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 {
@@ -309,9 +309,9 @@ is_cheaper(const LsmJob *a, int a_freed, const LsmJob *b, int b_freed)
 
 /*
  * Returns a job that frees run records in a full manifest: the job that costs least per record
- * freed, so that no process has to complete a merge of half the index first. A job under way
- * frees the records of its inputs. A new job first needs a record for its output, so it is
- * considered only while one is free. If no record is free and no job is under way, fewer than
+ * freed, so that no process has to complete a merge of half the index first. A job under way frees
+ * the records of its inputs. A new job first needs a record for its output, so a new job is
+ * considered only while a record is free. If no record is free and no job is under way, fewer than
  * two runs can be merged.
  */
 bool
@@ -360,11 +360,11 @@ is_thinned(const LsmRunRecord *run)
 }
 
 /*
- * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest
- * runs as are worth merging. A run is rewritten only together with others whose total size is at
- * least a quarter of its own. So each remaining run is more than four times as large as all
- * smaller ones together. Such runs are few, and no page is rewritten forever. If no runs are
- * worth merging, returns a job of a single run that has lost more than half its entries to VACUUM.
+ * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest runs as
+ * are worth merging. A run is rewritten only together with smaller runs whose total size is at
+ * least a quarter of the run's size. So each remaining run is more than four times as large as all
+ * smaller runs together. Such runs are few, and no page is rewritten forever. If no runs are worth
+ * merging, returns a job of a single run that has lost more than half its entries to VACUUM.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -402,8 +402,8 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
 /*
  * Choose a merge that readers have paid for.  reads[i] tells how often the index was read since
  * run i was written.  Each of these reads had to seek in run i.  If the run had been merged with
- * others, the reads would have saved these seeks.  Merge the n smallest runs when the reads of all
- * but the largest of them cost as much as merging them:
+ * others, the reads would have saved these seeks.  Merge the n smallest runs when the reads of
+ * these runs, without the largest of them, cost as much as the merge:
  *
  *		reads of run 1 + ... + reads of run n-1  >=
  *			LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + blocks of run 1 + ... + blocks of run n)
@@ -437,7 +437,7 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 			*wait = Min(*wait, (price - paid + i - 1) / i);
 		paid += reads[sorted[i] - runs];
 	}
-	/* The last records are reserved for jobs that free more of them. */
+	/* The last records are reserved for jobs that free more records. */
 	if (best == 0 || count + LSM_RUNS_RESERVE >= LSM_MAX_RUNS)
 		return false;
 	take_smallest(sorted, best, fanout, job);
@@ -445,10 +445,10 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * Returns the next job towards a single packed run: a job under way, or else a job of all runs.
- * If a job cannot take all runs, it takes the smallest. A single packed run is rewritten only if
- * VACUUM has removed more than a tenth as many entries as are left. Sets *last if the job leaves a
- * single run.
+ * Returns the next job towards a single packed run: a job under way, or else a job of all runs. If
+ * a job cannot take all runs, it takes the smallest runs. A single packed run is rewritten only if
+ * the entries that VACUUM has removed are more than a tenth of those left. Sets *last if the job
+ * leaves a single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)

@@ -7,15 +7,16 @@
  * several times while they run, so they refuse to run in a function, a procedure of SQL or
  * PL/pgSQL, or a transaction block.  But a procedure that CALL runs at top level may end its
  * transaction, as long as nothing outside it keeps state in the transaction.  The procedure must be
- * in C, because an SPI connection is such state.  Before each statement we commit, so the statement
- * finds what it finds at top level: a new transaction with one snapshot.
+ * in C, because an SPI connection is such state.  We commit before each statement.  So the
+ * statement runs as at top level, in a new transaction with one snapshot.
  *
- * If a statement fails or the server crashes, the next call computes a new plan from what is there.
- * Plans depend on nothing but the catalogs.
+ * If a statement fails or the server crashes, the next call makes a new plan.  Plans depend on
+ * nothing but the catalogs.
  *
- * Locks: a session-level ShareUpdateExclusiveLock on the table, from before the plan is made to the
- * end.  So no other DDL on the table, and no other call for it, runs between two statements.  But
- * partitions may be detached or dropped.  Aborting a transaction releases this lock.
+ * Locks: we hold a session-level ShareUpdateExclusiveLock on the table, from before we make the
+ * plan to the end.  So no other DDL on the table, and no other call for the table, runs between two
+ * statements.  But partitions may be detached or dropped.  Aborting a transaction releases the
+ * lock.
  */
 #include "postgres.h"
 
@@ -121,7 +122,7 @@ show_plan(List *steps)
 		ereport(NOTICE, (errmsg_internal("%s", ((ConvertStep *) lfirst(cell))->statement)));
 }
 
-/* --- running it --------------------------------------------------------------- */
+/* --- running the plan ----------------------------------------------------------- */
 
 static void
 describe_step(void *arg)
@@ -157,8 +158,8 @@ run_query(const char *text)
 
 /*
  * Run a statement in a transaction of its own.  Names in the statement are qualified, except those
- * of pg_catalog, so no other schema may come first.  The setting ends with the transaction; CREATE
- * INDEX CONCURRENTLY has looked up all names by then.
+ * of pg_catalog, so no other schema may come first.  The setting ends with the first transaction.
+ * By then, CREATE INDEX CONCURRENTLY has looked up all names.
  */
 static void
 run_step(ConvertStep *step, MemoryContext context)
@@ -178,7 +179,7 @@ run_step(ConvertStep *step, MemoryContext context)
 	next_transaction(context);
 }
 
-/* The process holds the session-level lock at these points. */
+/* At these points, the process holds the session-level lock. */
 static void
 reach_stop_point(const ConvertStep *step)
 {
@@ -210,7 +211,7 @@ run_plan(List *steps, MemoryContext context)
 
 /* --- the procedure ------------------------------------------------------------ */
 
-/* Returns what identifies the table of an index in locks. */
+/* Returns the id by which locks identify the table of an index. */
 static LockRelId
 table_of(Oid index)
 {

@@ -1,13 +1,14 @@
 /*
  * parent.c
- *	  lsm_convert_parent: a partitioned index gets the method of the indexes attached to it.
+ *	  lsm_convert_parent: gives a partitioned index the method of the indexes attached to it.
  *
  * A partitioned index has no file, only rows in the catalogs.  lsm_convert converts the attached
- * indexes one by one, and calls this function last.  Until then, the methods differ.  PostgreSQL
- * compares them only when somebody attaches an index, so a restore of a dump would fail.
+ * indexes one by one, and calls this function last.  Until then, the methods differ. PostgreSQL
+ * compares the methods only when somebody attaches an index, so a restore of a dump would fail.
  *
- * Backends that have the partitioned index open keep its old operator families until they open it
- * anew.  The planner uses these only to prove that rows are unique, and both proofs are right.
+ * Backends that have the partitioned index open keep its old operator families until they open the
+ * index anew.  The planner uses the families only to prove that rows are unique, and the proof is
+ * right with the old families and with the new.
  *
  * Locks: ShareUpdateExclusiveLock on the table and on all partitioned indexes of the tree, until
  * the transaction ends.
@@ -39,7 +40,7 @@
 
 PG_FUNCTION_INFO_V1(lsm_convert_parent);
 
-/* Returns the operator class of the method that has the name, schema and type of this one. */
+/* Returns the method's operator class with the same name, schema and type as this class. */
 static Oid
 find_counterpart(Oid opclass, Oid method)
 {
@@ -69,7 +70,7 @@ find_counterpart(Oid opclass, Oid method)
 	return result;
 }
 
-/* Returns the parameters that both methods have.  The key of a constraint that becomes lsm gets its mark. */
+/* Returns the parameters that both methods have.  Adds the parameter "lsm" to the key of a constraint. */
 static Datum
 convert_options(Datum options, bool is_lsm_key)
 {

@@ -1,16 +1,17 @@
 /*
  * swap.c
- *	  lsm_convert_swap: an index takes the place of another one that differs only in its method.
+ *	  lsm_convert_swap: puts an index in the place of another one that differs only in its method.
  *
  * REINDEX CONCURRENTLY ends with the same step, and core's function for that step does the work.
- * It moves the name, the constraint, the foreign keys that refer to it, the comment, the
- * statistics, and the marks for CLUSTER and REPLICA IDENTITY.  It also renames the old index, and
- * marks it invalid.
- * Writers still maintain the old index until DROP INDEX CONCURRENTLY has waited for them.
+ * Core's function moves the name, the constraint, the foreign keys that refer to the constraint,
+ * the comment, the statistics, and the marks for CLUSTER and REPLICA IDENTITY.  It also renames
+ * the old index, and marks it invalid. Writers still maintain the old index until DROP INDEX
+ * CONCURRENTLY has waited for them.
  *
- * Core's function also exchanges all dependencies of the two indexes, because the indexes of
- * REINDEX have the same operator classes.  Ours have not, so we set these dependencies right.
- * Without them, DROP EXTENSION pg_lsm would not find the index.
+ * Core's function also exchanges all dependencies of the two indexes, because in REINDEX both
+ * indexes have the same operator classes.  Our two indexes do not, so we correct their
+ * dependencies on operator classes.  Without these dependencies, DROP EXTENSION pg_lsm would not
+ * find the index.
  *
  * Locks: ShareUpdateExclusiveLock on the table and both indexes, until the transaction ends.  This
  * lock blocks other DDL and VACUUM, but no query and no writer.
@@ -43,7 +44,7 @@
 
 PG_FUNCTION_INFO_V1(lsm_convert_swap);
 
-/* The operator classes of an index. */
+/* Returns the operator classes of an index. */
 static oidvector *
 index_classes(Relation index)
 {
@@ -87,7 +88,7 @@ indexes_match(Relation heap, Relation new_index, Relation old_index)
 
 	for (int i = 0; i < same->maplen; i++)
 		same->attnums[i] = i + 1;
-	/* Core compares the methods, too, and operator families, of which each method has its own. */
+	/* Core also compares methods, and operator families, which differ between methods. */
 	new_info->ii_Am = old_info->ii_Am;
 	match = CompareIndexInfo(new_info, old_info, new_index->rd_indcollation,
 							 old_index->rd_indcollation, old_index->rd_opfamily,
@@ -106,7 +107,7 @@ is_lsm(Relation index)
 	return index->rd_rel->relam == get_index_am_oid("lsm", true);
 }
 
-/* Do foreign keys refer to this index that would not be restored if it were an lsm index? */
+/* Would a restore fail to create foreign keys that refer to this index if it were an lsm index? */
 static bool
 needs_btree(Relation index)
 {
@@ -127,7 +128,7 @@ refuse_swap(Relation new_index, Relation old_index, const char *reason)
 			 errdetail("%s", reason)));
 }
 
-/* Can nobody but us have a use for the new index yet? */
+/* Is the new index unused so far, except by us? */
 static bool
 is_unused(Relation index)
 {
@@ -247,7 +248,7 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	lsm_replace_classes(old_oid, index_classes(new_index), index_classes(old_index), columns);
 	CommandCounterIncrement();
 
-	/* Here, the process holds the locks. */
+	/* Holds ShareUpdateExclusiveLock on the table and both indexes. */
 	LSM_STOP_POINT("convert-swapped");
 	index_close(new_index, NoLock);
 	index_close(old_index, NoLock);

@@ -1,6 +1,6 @@
 /*
  * swap.h
- *	  What swap.c offers to the other steps of lsm_convert.
+ *	  Declares what swap.c offers to the other steps of lsm_convert.
  */
 #ifndef LSM_SWAP_H
 #define LSM_SWAP_H

@@ -6,8 +6,8 @@
  * index, and the next scan skips that TID. If a table serves as a queue, scans of its oldest rows
  * would otherwise get slower and slower. A scan that takes TIDs in advance cannot tell the index,
  * because the index would apply the message to a later TID. So the scan keeps the dead TIDs. If
- * they are many, the scan reads the index again at its end, and of the table only the pages of
- * these TIDs.
+ * there are many dead TIDs, the scan ends with a second scan of the index, which visits only the
+ * table pages of these TIDs.
  *
  * In this second scan, core looks the rows up again. VACUUM may have run since the first scan, and
  * a TID may now belong to another row.
@@ -78,9 +78,9 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index which of the TIDs are still dead. The caller has restarted its scan. The dead TIDs
- * are among the first `most` TIDs that the index returns, unless others have already removed some.
- * Leaves the slot empty.
+ * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. The
+ * dead TIDs are among the first `most` TIDs that the index returns, unless others have already
+ * removed some. Leaves the slot empty.
  */
 void
 lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,

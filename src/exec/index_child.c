@@ -1,6 +1,6 @@
 /*
  * index_child.c
- *	  Core's node below the prefetching scan: an index scan or an index-only scan.
+ *	  Gives access to core's node below the prefetching scan: an index scan or index-only scan.
  *
  * The two node states have different types with nearly the same fields. This file knows where the
  * fields are, so that prefetch_scan.c need not distinguish the nodes. It also contains the

@@ -1,6 +1,6 @@
 /*
  * index_child.h
- *	  Core's node below the prefetching scan: an index scan or an index-only scan.
+ *	  Gives access to core's node below the prefetching scan: an index scan or index-only scan.
  */
 #ifndef LSM_INDEX_CHILD_H
 #define LSM_INDEX_CHILD_H

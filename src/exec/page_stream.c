@@ -10,7 +10,8 @@
  *
  * When the function returns no page, the stream ends. After the reader has taken all pages, priming
  * starts the stream again. The function may read index pages, and so wait for locks and run
- * arbitrary code. So the stream must not delay a read in order to start several reads together.
+ * arbitrary code. For this reason, the stream must not delay a read in order to start several reads
+ * together.
  *
  * A pin belongs to the resource owner that is current when the page is requested, as in core's
  * scans. A portal has its own resource owner.

@@ -12,8 +12,8 @@
 #include "utils/rel.h"
 
 /*
- * The most pages that a stream requests per read in flight.  A read may join neighboring pages
- * (io_combine_limit).
+ * The most pages that a stream requests per read in flight.  A read may cover several neighboring
+ * pages (io_combine_limit).
  */
 #define LSM_STREAM_PAGES_PER_READ 16
 

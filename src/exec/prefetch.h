@@ -1,6 +1,6 @@
 /*
  * prefetch.h
- *	  The prefetching scan: declarations that its planner and its executor share.
+ *	  Declares what the planner and the executor of the prefetching scan share.
  */
 #ifndef LSM_PREFETCH_H
 #define LSM_PREFETCH_H
@@ -18,7 +18,7 @@ typedef struct LsmPrefetchPlan
 	bool		by_page;		/* rows by page, in rounds; else in index order */
 	int			depth;			/* largest number of pages ahead */
 	int			growth;			/* each round is this many times as large as the last */
-	bool		forced;			/* for tests: prefetch from the first row on */
+	bool		forced;			/* for tests: prefetch from the first row */
 } LsmPrefetchPlan;
 
 extern List *lsm_prefetch_write_plan(const LsmPrefetchPlan *plan);

@@ -1,24 +1,10 @@
 /*
  * prefetch_cost.c
- *	  The costs of prefetching scans.
+ *	  Computes the costs of prefetching scans.
  *
- * A single random read of a table page costs what core charges. If the page is prefetched, we
- * divide its cost beyond that of a sequential read by the square root of the depth. SSDs get faster
- * by about this factor: four times with 8 requests in flight, nine times with 128. The first pages
- * are not prefetched. We add this to the startup cost, so a plan that wants few rows takes core's
- * scan.
- *
- * By page, no table pages are read between the index pages. Core assumes that index pages are also
- * read at random. But if most index pages of a range follow each other in the file, the kernel
- * reads these pages ahead. The pages do so in the runs of an lsm index, and in a B-tree that was
- * built from a table or whose keys came in order. They do not in a B-tree that has grown by random
- * keys. The fill of a B-tree's pages shows how the B-tree has grown.
- *
- * An index-only scan reads only the pages that are not all-visible. Like core, we assume that this
- * is a fixed share.
- *
- * The processes of a parallel scan divide the rows but not the cost of reading, as core assumes. By
- * page, each process sorts its own rows, so several processes may read the same page.
+ * We start from core's costs and make prefetched pages cheaper, and for scans by page also index
+ * pages that the kernel reads ahead. docs/design/prefetch-cost.md has the formulas and the
+ * measurements behind them. prefetch_path.c decides which paths to cost.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * prefetch_cost.h
- *	  The costs of prefetching scans.
+ *	  Computes the costs of prefetching scans.
  */
 #ifndef LSM_PREFETCH_COST_H
 #define LSM_PREFETCH_COST_H

@@ -9,7 +9,7 @@
  *
  * The rivals of an index-only scan are also index-only scans.
  *
- * prefetch_cost.c computes their costs.
+ * prefetch_cost.c computes the costs of rivals.
  */
 #include "postgres.h"
 
@@ -34,7 +34,7 @@
 /* For tables with at least this many pages, it pays to ask core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
-/* The growth of rounds if all rows are wanted, and if perhaps fewer are wanted. */
+/* How fast rounds grow if the query wants all rows, and if it may want fewer. */
 #define FAST_GROWTH 1000000
 #define SLOW_GROWTH 4
 
@@ -74,8 +74,8 @@ concurrency_is_known(RelOptInfo *rel)
 
 /*
  * Returns the paths that get rivals. Core forgets an index path as soon as another path is better.
- * If the better path scans a large table, planning costs little in comparison. Then, if the disk is
- * known to serve concurrent reads, ask core for the index paths again.
+ * If the better path scans a large table, planning costs little in comparison. So if the table is
+ * large, and the disk is known to serve concurrent reads, we ask core for the index paths again.
  */
 static List *
 paths_to_rival(PlannerInfo *root, RelOptInfo *rel)
@@ -232,8 +232,8 @@ can_keep_entries(IndexOptInfo *index)
 }
 
 /*
- * Returns whether this scan can work by page. By page, an index-only scan takes columns from the
- * table rows that it must visit, but it cannot compute expressions.
+ * Returns whether this scan can work by page. By page, an index-only scan takes columns from those
+ * table rows that it must visit. It cannot compute expressions from them.
  */
 static bool
 can_come_by_page(const IndexPath *path)
@@ -262,7 +262,7 @@ can_prefetch(IndexPath *path)
 static bool
 may_have_current_row(PlannerInfo *root)
 {
-	/* Core also finds the row of a subquery's table. */
+	/* WHERE CURRENT OF also finds the row of a table in a subquery. */
 	for (; root != NULL; root = root->parent_root)
 	{
 		const Query *query = root->parse;
@@ -276,9 +276,9 @@ may_have_current_row(PlannerInfo *root)
 }
 
 /*
- * Returns the index scan of a path, or the only input of a bitmap scan. If index entries do not
- * suffice, an index-only input becomes a plain index scan. Returns NULL if there is no such scan,
- * or if the scan cannot prefetch.
+ * Returns the index scan of a path. This is the path itself, or the only input of a bitmap scan.
+ * If index entries do not suffice, turns an index-only input into a plain index scan. Returns NULL
+ * if there is no such scan, or if the scan cannot prefetch.
  */
 static IndexPath *
 index_scan_of(PlannerInfo *root, Path *path)
@@ -370,8 +370,8 @@ replace_paths(PlannerInfo *root, RelOptInfo *rel, int depth)
 
 /*
  * Add a rival. Core later adds parameters to the paths of partitions, so that all partitions have
- * the same parameters. Core cannot do that with our paths, so a partition's rival must not displace
- * the paths that core needs.
+ * the same parameters. Core cannot add parameters to our paths, so a partition's rival must not
+ * displace the paths that core needs.
  */
 static void
 add_rival(RelOptInfo *rel, CustomPath *path)

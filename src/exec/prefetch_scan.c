@@ -3,10 +3,10 @@
  *	  Executes the prefetching scan: an index scan that keeps many pages of the table in
  *	  flight.
  *
- * The node has core's index scan or index-only scan as its child.  It does the child's work
+ * The node has core's index scan or index-only scan as its child.  The node does the child's work
  * with the child's state: keys, conditions, filter, projection, statistics.  Only the order of
- * steps differs: the node takes TIDs from the index ahead of the rows, and prefetches their
- * pages.  See docs/design/prefetch-scan.md.
+ * steps differs: the node takes TIDs from the index ahead of the rows, and prefetches the table
+ * pages of these TIDs.  See docs/design/prefetch-scan.md.
  *
  * While a TID waits in the queue, VACUUM may remove its row and another row may get its line
  * pointer.  That row is too young for an MVCC snapshot to see.  With any other snapshot and in
@@ -18,7 +18,7 @@
  *
  * read_pace.c sets the depth.  In index order at depth 0, the node runs core's loop step by step.
  * Only that loop can report dead rows to the index at once, since an access method applies such a
- * report to the TID that it returned last.  Other dead rows are reported when the scan ends
+ * report to the TID that it returned last.  The node reports other dead rows when the scan ends
  * (dead_tids.c).
  *
  * If a scan in index order has to run backward, the index goes back to the current row, and
@@ -49,7 +49,7 @@
 #include "storage/bufmgr.h"
 #include "storage/predicate.h"
 
-/* Report dead rows to the index only if it returned at most this many TIDs for each dead row. */
+/* Report dead rows to the index only if one in this many TIDs, or more, had a dead row. */
 #define TAKEN_A_DEAD 64
 
 typedef struct PrefetchScan
@@ -272,7 +272,7 @@ take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
 	lsm_fetch_prune_page(fetch);
 }
 
-/* Fetch the row of a TID from the queue.  Returns whether it is visible. */
+/* Fetch the row of a TID from the queue.  Returns whether the row is visible. */
 static bool
 fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 {
@@ -562,9 +562,9 @@ next_result(PrefetchScan *scan)
 }
 
 /*
- * The scan turns around.  Move the index back to the current row, and leave the rest to core's
- * node.  The current row is visible, so its TID is still in the index.  Counting TIDs backward
- * would be wrong, since entries may have been added or removed.
+ * Called when the scan turns around.  Move the index back to the current row, and leave the rest to
+ * core's node.  The current row is visible, so its TID is still in the index.  Counting TIDs
+ * backward would be wrong, since entries may have been added or removed.
  */
 static void
 turn_round(PrefetchScan *scan)

@@ -1,6 +1,6 @@
 /*
  * read_pace.c
- *	  Sets how far a prefetching scan looks ahead: the depth, which depends on how pages are read.
+ *	  Sets the depth of a prefetching scan: how many pages it looks ahead.
  *
  * Prefetching starts after several slow reads, and ends when pages are found in memory. The scan
  * looks `depth` pages ahead. The depth doubles after each page ahead that must be read, and
@@ -23,7 +23,7 @@
 
 /*
  * The share of pages that follow the previous page, averaged over about FOLLOWING_PAGES pages.
- * FOLLOWING_ONE means all. From one half on, the kernel reads ahead.
+ * FOLLOWING_ONE means all. If the share is at least one half, the kernel reads ahead.
  */
 #define FOLLOWING_ONE 65536
 #define FOLLOWING_PAGES 128

@@ -1,6 +1,6 @@
 /*
  * read_pace.h
- *	  Sets how far a prefetching scan looks ahead: the depth, which depends on how pages are read.
+ *	  Sets the depth of a prefetching scan: how many pages it looks ahead.
  */
 #ifndef LSM_READ_PACE_H
 #define LSM_READ_PACE_H

@@ -1,14 +1,14 @@
 /*
  * tid_queue.c
- *	  The queue of TIDs that a prefetching scan has taken from the index in advance.
+ *	  Queues the TIDs that a prefetching scan has taken from the index in advance.
  *
- * The queue is an array with three positions.  The scan takes TIDs at `head`; lookahead has
- * looked for pages to prefetch up to `ahead`; the index appends at `tail`.
+ * The queue is an array with three positions.  The scan takes TIDs at `head`.  Lookahead has
+ * looked for pages to prefetch up to `ahead`.  New TIDs from the index go to `tail`.
  *
  * In index order, lookahead takes TIDs from the index one by one, so `ahead` equals `tail`.  By
- * page, the queue holds one round of TIDs, sorted, and reads the next round when it is empty.
- * Unlike a bitmap, a round is never lossy: TIDs that do not fit go into the next round.  The
- * first round is small, so that the first row comes early; later rounds grow.
+ * page, the queue holds one round of TIDs, sorted.  When the queue is empty, it reads the next
+ * round. Unlike a bitmap, a round is never lossy: TIDs that do not fit go into the next round.
+ * The first round is small, so that the first row comes early; later rounds grow.
  *
  * An index-only scan checks the visibility map when the index returns a TID.  The index still
  * protects that TID, so VACUUM cannot have given it to another row.  If the page is
@@ -16,8 +16,8 @@
  * entries wait in the queue with their TIDs, up to work_mem.  By page, such rows bypass the
  * queue.
  *
- * A page counts as ahead from the time lookahead meets the first of its neighboring TIDs until
- * that TID is taken.
+ * A page counts as ahead from the time lookahead meets the first of the page's neighboring TIDs
+ * until the scan takes that TID.
  *
  * The queue uses the index through core's interface only.
  */
@@ -37,7 +37,7 @@
 /* For tables of at most this many pages, items have 4 bytes. */
 #define NARROW_PAGES ((BlockNumber) 1 << (32 - LSM_ITEM_BLOCK_SHIFT))
 
-/* If entries are kept: the page of this item is all-visible, so it is not needed. */
+/* If entries are kept: the page of this item is all-visible, so the scan does not need the page. */
 #define ITEM_IS_VISIBLE ((uint64) 1 << 63)
 
 StaticAssertDecl(MaxHeapTuplesPerPage < 1 << (LSM_ITEM_BLOCK_SHIFT - 1),
@@ -322,7 +322,7 @@ sort_round(LsmTidQueue *queue)
 /*
  * By page: read and sort the next round.  Returns NULL when the round is complete; the round is
  * empty at the end of the index.  In an index-only scan, returns each TID on an all-visible page
- * instead of queueing it, and continues with the round in the next call.
+ * instead of queueing the TID, and the next call continues with the round.
  */
 static ItemPointer
 fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
@@ -361,7 +361,7 @@ provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection di
 }
 
 /*
- * By page, index-only: returns the next TID on an all-visible page.  Its row is the index's
+ * By page, index-only: returns the next TID on an all-visible page.  The row is the index's
  * current entry.  Returns NULL if the items of the round must be taken first.  Call this before
  * taking each page.
  */
@@ -374,9 +374,9 @@ lsm_queue_next_visible(LsmTidQueue *queue, IndexScanDesc index, ScanDirection di
 }
 
 /*
- * Returns the next page that the scan will need, or InvalidBlockNumber if `depth` pages are ahead
- * already or none can be had now.  Returns each page once, even if many neighboring TIDs are
- * on it.
+ * Returns the next page that the scan will need.  Returns InvalidBlockNumber if `depth` pages are
+ * already ahead, or if the queue cannot get another page now.  Returns each page once, even if
+ * many neighboring TIDs are on it.
  */
 BlockNumber
 lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction, int depth)

@@ -1,6 +1,6 @@
 /*
  * tid_queue.h
- *	  The queue of TIDs that a prefetching scan has taken from the index in advance.
+ *	  Queues the TIDs that a prefetching scan has taken from the index in advance.
  */
 #ifndef LSM_TID_QUEUE_H
 #define LSM_TID_QUEUE_H
@@ -45,7 +45,7 @@ typedef struct LsmTidQueue
 	bool		by_page;		/* sort rounds by page; else keep index order */
 	int			growth;			/* each round is this many times as large as the last */
 	bool		is_narrow;		/* items have 4 bytes, else 8 */
-	Size		capacity_limit; /* upper bound of capacity, in items */
+	Size		capacity_limit; /* upper bound on capacity, in items */
 	Buffer	   *map;			/* index-only: pin of the visibility map; else NULL */
 	MemoryContext context;		/* holds items and entries */
 

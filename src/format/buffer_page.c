@@ -1,6 +1,6 @@
 /*
  * buffer_page.c
- *	  Mutators and readers of buffer pages.
+ *	  Changes and reads buffer pages.
  *
  * Normal operation and redo call the same mutators.
  */
@@ -55,7 +55,7 @@ lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size)
 	memmove(slot + 1, slot, (count - pos) * sizeof(uint16));
 	*slot = header->pd_upper;
 	header->pd_lower += sizeof(uint16);
-	/* Remove the mark here, since nobody calls lsm_page_set_crc for an open page. */
+	/* Remove the mark here, since lsm_page_set_crc is not called for an open page. */
 	lsm_page_unmark(page);
 }
 

@@ -1,6 +1,6 @@
 /*
  * directory_page.c
- *	  Mutators and readers of directory pages.
+ *	  Changes and reads directory pages.
  *
  * Normal operation and redo call the same mutators.  All functions that read a
  * page check bounds.
@@ -60,7 +60,7 @@ lsm_directory_page_fits(Page page, uint32 size)
 	return header->pd_lower + size + sizeof(uint16) <= header->pd_upper;
 }
 
-/* Add an item after the last one.  Returns false if it does not fit: the record is damaged. */
+/* Add an item after the last.  Returns false if the item does not fit: the record is damaged. */
 bool
 lsm_directory_page_append(Page page, const char *item, uint32 size)
 {

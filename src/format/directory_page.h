@@ -2,12 +2,11 @@
  * directory_page.h
  *	  Directory pages: the segments of a run, in the order of their keys.
  *
- * A directory is a tree whose lowest pages (level 1) hold an item for each
- * segment: its record, and the first and last entries that it was written with.
- * Pages of higher levels hold an item for each child: its block, and the first
- * entry below it.  Items are only ever added after the last one, so the tree grows
- * at its right edge.  Only an item's record changes in place.  Its counts change,
- * and `blocks` becomes 0 when the segment or the child page is freed.
+ * A directory is a tree whose lowest pages (level 1) hold an item for each segment: its record, and
+ * the first and last entries that it was written with.  Pages of higher levels hold an item for
+ * each child: the child's block, and the first entry below the child.  Items are only ever added
+ * after the last one, so the tree grows at its right edge.  Only an item's record changes in place.
+ * Its counts change, and `blocks` becomes 0 when the segment or the child page is freed.
  *
  *		24		8	LsmDirectoryHeader
  *		32			items in key order, each MAXALIGNed, up to pd_lower:

@@ -1,6 +1,6 @@
 /*
  * filter_page.h
- *	  Filter pages: which keys a segment may hold.
+ *	  Filter pages say which keys a segment may contain.
  *
  * The filter of a segment is a blocked Bloom filter (Putze, Sanders, Singler:
  * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash selects
@@ -33,7 +33,7 @@
  * a key: 6 if the filter has 10 bits per key.
  *
  * The builder keeps the hashes of a segment's keys, 8 bytes each, until it knows
- * how many there are.  Entries that VACUUM has removed stay in the filter.
+ * the number of keys.  Entries that VACUUM has removed stay in the filter.
  * docs/design/lookups.md says which segments have a filter, and who tests it.
  */
 #ifndef LSM_FILTER_PAGE_H

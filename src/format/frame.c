@@ -1,6 +1,6 @@
 /*
  * frame.c
- *	  Writing and reading framed groups.
+ *	  Writes and reads framed groups.
  */
 #include "postgres.h"
 
@@ -26,9 +26,9 @@ set_window(LsmFrame *f)
  * Measure the frame of `count` entries with keys from `first` to `last` and TID codes from
  * lowest_tid to highest_tid.  Eight bytes after both keys can be read.
  *
- * Removing entries never makes a frame larger (I6).  The number of bytes that all keys share
- * can only grow.  For each byte that it grows by, the window moves by one byte, and the tail
- * loses one byte.  If the lowest TID is written, it always takes the same space.
+ * Removing entries never makes a frame larger (I6).  The number of bytes that all keys share can
+ * only grow.  For each byte more, the window moves by one byte, and the tail loses one byte.  If
+ * the lowest TID is written, it always takes the same space.
  */
 void
 lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
@@ -274,9 +274,9 @@ lsm_frame_decode(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmGr
 }
 
 /*
- * Find the entries whose shared bytes and windows equal those of the sought key.  Entries
- * before them are less than the key, and entries after them are greater.  On a damaged page,
- * the result is an arbitrary part.
+ * Find the entries whose shared bytes and windows equal those of the sought key.  Entries before
+ * this part are less than the key, and entries after it are greater.  On a damaged page, the result
+ * is an arbitrary part.
  */
 static LsmFramePart
 find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlaceOfKey *sought)

@@ -24,8 +24,8 @@
  * with framed groups, codes fit tid_bytes bytes.  On fence pages, base_block is 0,
  * and offset_bits is 9, or 16 if a separator has an offset that needs more than 9.
  *
- * When entries are removed, their group is coded again without them.  The group
- * never gets larger (I6): see lsm_frame_measure and lsm_leaf_delete.
+ * When entries are removed, the rest of their group is coded again.  The group never gets larger
+ * (I6): see lsm_frame_measure and lsm_leaf_delete.
  *
  * All functions that read a page check bounds.  On a damaged page they return an
  * error, and never access memory beyond the page.
@@ -45,7 +45,7 @@ typedef struct LsmEntry
 	uint32		restlen;
 	uint64		tid;			/* see lsm_tid_to_int */
 	bool		aligned;		/* key is MAXALIGNed, 8 zero bytes follow it */
-	uint32		page;			/* for readers: the page it was read from, see LsmPageRef */
+	uint32		page;			/* for readers: the page the entry was read from, see LsmPageRef */
 } LsmEntry;
 
 /* A page that was read, and its stamp, which shows whether entries were removed since. */

@@ -1,6 +1,6 @@
 /*
  * leaf_build.c
- *	  Building packed pages, and removing entries from them.
+ *	  Builds packed pages, and removes entries from them.
  */
 #include "postgres.h"
 
@@ -82,7 +82,7 @@ encode_entry(uint8 *p, const LsmEntry *entry, const LsmEntry *prev,
 }
 
 /*
- * Returns a close upper bound of what encode_entry writes.  The bound includes a
+ * Returns a close upper bound on what encode_entry writes.  The bound includes a
  * byte for a key that is a prefix of the previous key.
  */
 static inline uint32
@@ -305,7 +305,8 @@ add_framed(LsmLeafBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Complete the page.  Only lsm_leaf_resume lets it take further entries.
+ * Complete the page.  Afterwards the page takes further entries only after
+ * lsm_leaf_resume.
  */
 void
 lsm_leaf_finish(LsmLeafBuilder *b)

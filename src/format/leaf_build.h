@@ -1,6 +1,6 @@
 /*
  * leaf_build.h
- *	  Building packed pages, and removing entries from them.
+ *	  Builds packed pages, and removes entries from them.
  */
 #ifndef LSM_LEAF_BUILD_H
 #define LSM_LEAF_BUILD_H
@@ -18,10 +18,10 @@ typedef struct LsmLeafBuilder
 	int			odd_keys;		/* keys whose length is not the coding's */
 	int			in_group;		/* entries in the last group, if it is not framed */
 	int			framed;			/* number of entries that wait for their frame */
-	uint32		most_frame;		/* maximum size of their frame, without rests */
-	uint64		lowest_tid;		/* the lowest code of their TIDs */
-	uint64		highest_tid;	/* and the highest */
-	uint32		rest_used;		/* bytes of their rests, including lengths */
+	uint32		most_frame;		/* maximum size of the waiting entries' frame, without rests */
+	uint64		lowest_tid;		/* lowest code of the waiting entries' TIDs */
+	uint64		highest_tid;	/* highest code of these TIDs */
+	uint32		rest_used;		/* bytes of the waiting entries' rests, including lengths */
 	LsmEntry	waiting[LSM_GROUP_ENTRIES];
 	uint8		waiting_keys[LSM_GROUP_ENTRIES][LSM_FRAMED_KEYLEN + LSM_KEY_PAD];
 	uint8		waiting_rests[BLCKSZ];

@@ -126,8 +126,8 @@ lsm_get_rest(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, LsmEntry 
 }
 
 /*
- * Read the entry at p, in the variable coding.  is_first: it is the first of a group.
- * Returns the end of the entry, or NULL if the page is damaged.
+ * Read the entry at p, in the variable coding.  is_first: the entry is the first of a
+ * group.  Returns the end of the entry, or NULL if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing.
  */

@@ -1,7 +1,7 @@
 /*
  * leaf_mode.c
- *	  What is known about a segment's entries before they are coded: the heap
- *	  blocks and offsets of their TIDs, and the length of their keys.
+ *	  Determines the mode of a segment: what is known about its entries before they are coded, such
+ *	  as the heap blocks of their TIDs and the length of their keys.
  *
  * A mode is collected entry by entry (a batch, CREATE INDEX) or joined from the
  * modes of several runs (a merge).  It decides only how many bytes each entry of

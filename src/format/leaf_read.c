@@ -1,6 +1,6 @@
 /*
  * leaf_read.c
- *	  Checking and decoding packed pages.
+ *	  Checks and decodes packed pages.
  */
 #include "postgres.h"
 
@@ -59,7 +59,8 @@ lsm_group_free(LsmGroup *group)
 
 /*
  * Build a key at `key`, which has room for max_keylen bytes and padding.  The key consists of
- * the bytes shared with the previous key and the suffix.  Returns false if it is too long.
+ * the bytes shared with the previous key and the suffix.  Returns false if the key is too
+ * long.
  */
 static inline bool
 join_key(const LsmCodedEntry *coded, const LsmEntry *prev, uint8 *key, uint32 max_keylen,
@@ -174,9 +175,9 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 
 /*
  * Decode the entries of a group around the sought place, or the whole group if it is not
- * framed or has rests.  Decoded entries before *from are less than the key, and those from
- * *to on are greater.  The place is before, after or between the others.  Returns false if
- * the page is damaged.
+ * framed or has rests.  Decoded entries before *from are less than the key, and *to and all
+ * later entries are greater.  The place is before, after or between the others.  Returns
+ * false if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing; encoded keys.
  */
@@ -209,7 +210,7 @@ lsm_leaf_decode_around(Page page, int group, const LsmPlaceOfKey *sought, int *f
 }
 
 /*
- * Decode groups from `first` on, as many as there is room for, but none after
+ * Decode `first` and the groups after it, as many as there is room for, but none after
  * `last`.  Returns the number of groups, or -1 if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing.

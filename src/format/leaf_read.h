@@ -1,6 +1,6 @@
 /*
  * leaf_read.h
- *	  Checking and decoding packed pages.
+ *	  Checks and decodes packed pages.
  */
 #ifndef LSM_LEAF_READ_H
 #define LSM_LEAF_READ_H

@@ -1,6 +1,6 @@
 /*
  * map_page.h
- *	  Pages of the space map: a bit for each block, set while it is in use.
+ *	  Pages of the space map have a bit for each block, set while the block is in use.
  *
  * A map page describes a region of LSM_REGION_BLOCKS neighboring blocks.  It is the
  * first block of the region, or block 3 in the first region.  No extent crosses the
@@ -9,8 +9,8 @@
  *		24	8136	1017 words of 64 bits, native byte order.  Bit i % 64 of word
  *					i / 64 is block i of the region; 1: in use.
  *
- * The map page's own bit, and those of the fixed pages, are set.  Bits of blocks
- * from mapped_end on (LsmSpace) are clear.
+ * The bits of the map page itself and of the fixed pages are set.  The bits of mapped_end
+ * (LsmSpace) and all later blocks are clear.
  */
 #ifndef LSM_MAP_PAGE_H
 #define LSM_MAP_PAGE_H

@@ -1,6 +1,6 @@
 /*
  * meta.c
- *	  The meta page, run records, and edits of the manifest.
+ *	  Changes and reads the meta page and its run records, and applies edits.
  */
 #include "postgres.h"
 
@@ -139,7 +139,7 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 					run->job_id = op->u.run.job_id;
 				break;
 			case LSM_EDIT_DEDUCT:
-				/* The run may have been merged since.  Then the job's output counts the entries. */
+				/* If the run has been merged since, the job's output counts the entries. */
 				if (run != NULL)
 				{
 					run->removed = add_removed(run->removed, op->u.run.removed);
@@ -178,7 +178,7 @@ lsm_meta_flip_gate(Page page)
 	lsm_page_set_crc(page);
 }
 
-/* Begin an edit.  It changes nothing yet. */
+/* Begin an edit that changes nothing yet. */
 void
 lsm_edit_init(LsmEdit *edit, const LsmMeta *meta)
 {

@@ -1,15 +1,15 @@
 /*
  * meta.h
- *	  The meta page: identity, format version, how keys are compared, gate
- *	  epoch, the state of the space map, and the manifest.
+ *	  The meta page holds the format version, how keys are compared, the gate epoch, the
+ *	  state of the space map, and the manifest.
  *
- * The content of block 0 is an LsmMeta, from byte 24 on.  Its array of run records
+ * The content of block 0 is an LsmMeta, beginning at byte 24.  Its array of run records
  * is the manifest, in the order in which the runs were added.  The page has no content
  * after run_count records.
  *
- * Edits change the manifest.  An edit is a short list of operations that is applied
- * as a whole and logged as one WAL record (I1).  Normal operation and redo apply it
- * with lsm_meta_apply.
+ * Edits change the manifest.  An edit is a short list of operations that is applied as a
+ * whole and logged as one WAL record (I1).  Normal operation and redo apply edits with
+ * lsm_meta_apply.
  */
 #ifndef LSM_META_H
 #define LSM_META_H
@@ -50,8 +50,8 @@ typedef struct LsmRunRecord
 	BlockNumber start;			/* 32  of the segment; or the directory's root */
 	uint32		blocks;			/* 36  of the segments, filters included */
 	uint32		leaves;			/* 40  of the segments */
-	BlockNumber heap_low;		/* 44  lowest heap block of its entries */
-	BlockNumber heap_high;		/* 48  highest one */
+	BlockNumber heap_low;		/* 44  lowest heap block of the run's entries */
+	BlockNumber heap_high;		/* 48  highest heap block of the run's entries */
 	uint32		segments;		/* 52  number of segments */
 	uint16		keylen;			/* 56  see LsmLeafMode */
 	uint8		offset_bits;	/* 58  see LsmLeafMode */
@@ -96,7 +96,7 @@ StaticAssertDecl(sizeof(LsmKeyCoding) == 136, "LsmKeyCoding is part of the on-di
 /* The state of the space map, in addition to the map pages. */
 typedef struct LsmSpace
 {
-	BlockNumber mapped_end;		/* 0   blocks from here on were never used or were truncated */
+	BlockNumber mapped_end;		/* 0   this block and all later ones were never used or were truncated */
 	uint32		free_blocks;	/* 4   free blocks before mapped_end */
 	BlockNumber search_small;	/* 8   where the next search for a small extent starts */
 	BlockNumber search_large;	/* 12  the same for a large extent */

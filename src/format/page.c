@@ -1,6 +1,6 @@
 /*
  * page.c
- *	  Common parts of all pages of an lsm index.
+ *	  Handles what all pages of an lsm index have in common.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ lsm_page_copy(Page to, Page from)
 	uint32		lower = Min(((PageHeader) from)->pd_lower, BLCKSZ);
 	uint32		upper = Min(((PageHeader) from)->pd_upper, BLCKSZ);
 
-	/* In a damaged header, the two may have any values. */
+	/* In a damaged header, pd_lower and pd_upper may have any values. */
 	if (lower > upper)
 		lower = upper = 0;
 	memcpy(to, from, lower);

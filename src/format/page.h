@@ -1,6 +1,6 @@
 /*
  * page.h
- *	  What all pages of an lsm index have in common: the special area, page
+ *	  Specifies what all pages of an lsm index have in common: the special area, page
  *	  kinds, the checksum.  Start here to read the on-disk format.
  *
  * Bytes only: no Relation, no locks.  Normal operation and redo use the same code.
@@ -34,10 +34,10 @@
  *					content, up to the special area
  *		8160	32	LsmPageOpaque
  *
- * The checksum is a CRC-32C over all content, the page header from pd_lower on,
- * and the special area without `crc` and `verified`.  It leaves out what
- * PostgreSQL changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages
- * have no valid checksum (I7).
+ * The checksum is a CRC-32C over all content, pd_lower and the rest of the page header,
+ * and the special area without `crc` and `verified`.  It leaves out what PostgreSQL
+ * changes by itself: LSN, pd_checksum and pd_flags.  Open buffer pages have no valid
+ * checksum (I7).
  *
  * The first reader of a page that came from disk checks the page, whichever
  * process read it in, and then marks it: `verified` gets a number that only this
@@ -80,7 +80,7 @@ typedef struct LsmPageOpaque
 {
 	uint64		owner;			/* 0   id of the segment, or of a directory's run (I4);
 								 * fixed and map pages: 0 */
-	uint64		stamp;			/* 8   map and directory: the edit that changed it last;
+	uint64		stamp;			/* 8   map and directory: the edit that last changed the page;
 								 * leaf and buffer page: how often entries were removed */
 	BlockNumber self;			/* 16  the page's own block number */
 	uint32		crc;			/* 20  CRC-32C, see above */

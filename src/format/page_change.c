@@ -1,6 +1,6 @@
 /*
  * page_change.c
- *	  Applying page changes, in normal operation and in redo.
+ *	  Applies page changes, in normal operation and in redo.
  */
 #include "postgres.h"
 
@@ -69,7 +69,7 @@ data_size(LsmPageOpKind kind)
 }
 
 /*
- * Apply one operation.  Returns false if it does not fit the page: the record is
+ * Apply one operation.  Returns false if the operation does not fit the page: the record is
  * damaged, or, in normal operation, our code has a bug.
  */
 bool

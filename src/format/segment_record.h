@@ -1,10 +1,10 @@
 /*
  * segment_record.h
- *	  What the manifest and the directories say about a segment.
+ *	  Declares what the manifest and the directories record about a segment.
  *
  * A segment is a packed B+tree in contiguous blocks, written once:
  *
- *		start							leaves, from the lowest key on
+ *		start							leaves, in key order
  *		start + leaves					filter pages, if there are any
  *		start + leaves + filter_blocks	fence pages, level by level upward
  *		start + blocks - 1				the root, a fence page or the only leaf
@@ -25,8 +25,8 @@ typedef struct LsmSegment
 	BlockNumber start;			/* 16  first block */
 	uint32		blocks;			/* 20  number of all pages; 0: the segment is gone */
 	uint32		leaves;			/* 24  pages that are leaves */
-	BlockNumber heap_low;		/* 28  lowest heap block of its entries */
-	BlockNumber heap_high;		/* 32  highest one */
+	BlockNumber heap_low;		/* 28  lowest heap block of the segment's entries */
+	BlockNumber heap_high;		/* 32  highest heap block of the segment's entries */
 	uint32		filter_blocks;	/* 36  pages of the filter, or 0 */
 	uint8		prefix_columns; /* 40  the most columns of a prefix in the filter */
 	uint8		reserved[3];	/* 41  zero */

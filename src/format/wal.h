@@ -1,11 +1,11 @@
 /*
  * wal.h
- *	  WAL records of the pg_lsm resource manager.
+ *	  Specifies the WAL records of the pg_lsm resource manager.
  *
  * Redo changes only the blocks that a record names, with the mutators of this
- * directory.  It locks the blocks in the order of normal operation.  The fixed pages,
- * and the pages of segments that steps write, are logged as core's full page images
- * (XLOG_FPI).
+ * directory.  Redo locks the blocks in the order of normal operation.  The fixed
+ * pages, and the pages of segments that steps write, are logged as core's full page
+ * images (XLOG_FPI).
  *
  *		INSERT		one entry goes into a buffer page
  *		EDIT		the manifest changes, with all pages that change with it
@@ -60,8 +60,8 @@ StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "too many blocks for a WAL r
  * block 0: buffer page or leaf; its data is an array of uint16 ordinals
  *
  * Before VACUUM removes entries, the heap's own records have resolved conflicts with
- * queries on a standby.  They have not done so for entries that a scan
- * removes, so its record has a horizon.
+ * queries on a standby.  If a scan removes entries, nothing has resolved conflicts
+ * yet, so the scan's record has a horizon.
  */
 typedef struct xl_lsm_delete
 {

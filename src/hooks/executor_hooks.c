@@ -1,11 +1,11 @@
 /*
  * executor_hooks.c
- *	  The hooks ExecutorStart, ExecutorRun and ExecutorFinish.
+ *	  Handles the hooks ExecutorStart, ExecutorRun and ExecutorFinish.
  *
  * ExecutorStart first lets the executor initialize the plan.  Then:
  * 1. ON CONFLICT learns which operators of a unique lsm index mean "equal" (before 18).
  * 2. Index-only scans get our step function.
- * 3. The plan below ON CONFLICT gets a node function that looks ahead.  This comes after step 2, so
+ * 3. The plan below ON CONFLICT gets a node function that looks ahead.  Step 3 comes after step 2, so
  *    that step 2 sees only the executor's own functions.
  * 4. Scans get keys for row comparisons (before 18).
  *

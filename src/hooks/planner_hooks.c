@@ -1,6 +1,6 @@
 /*
  * planner_hooks.c
- *	  The hooks of the planner and of EXPLAIN.
+ *	  Handles the hooks of the planner and of EXPLAIN.
  *
  * Each function first calls the previous hook, then our functions.
  */

@@ -1,13 +1,13 @@
 /*
  * server_hooks.c
- *	  The hooks for shared memory at server start, and for dropped objects.
+ *	  Handles the hooks for shared memory at server start, and for dropped objects.
  *
  * The hooks are installed only if the library is preloaded.
  *
- * What pg_lsm keeps about an index outside of the index goes just before the commit.  Earlier would
- * be wrong: DROP DATABASE may fail, the rollback of a subtransaction may restore an index, and DROP
- * INDEX CONCURRENTLY announces the drop in its first transaction and drops the index in its last.
- * After the commit record, we may not take a lock.
+ * When an index is dropped, we remove its statistics and its slot just before the commit.  Removing
+ * them earlier would be wrong: DROP DATABASE may fail, the rollback of a subtransaction may restore
+ * an index, and DROP INDEX CONCURRENTLY announces the drop in its first transaction and drops the
+ * index in its last.  After the commit record, we may not take a lock.
  */
 #include "postgres.h"
 
@@ -61,8 +61,8 @@ index_exists(Oid index)
 }
 
 /*
- * Drop the statistics of indexes that are gone, and free their slots.  A prepared transaction may be
- * rolled back, so it frees no slots.
+ * Drop the statistics of indexes that are gone, and free their slots.  A prepared transaction frees
+ * no slots, since it may be rolled back.
  */
 static void
 forget_dropped_indexes(bool prepare)

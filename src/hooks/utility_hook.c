@@ -1,8 +1,8 @@
 /*
  * utility_hook.c
- *	  The hook ProcessUtility.
+ *	  Handles the hook ProcessUtility.
  *
- * 1. The command becomes the running statement.  This writes waiting batches.
+ * 1. The command becomes the running statement.  Waiting batches are written.
  * 2. Indexes and constraints get their access method.  Subcommands that ALTER TABLE cannot run with
  *    lsm indexes are removed from the command.
  * 3. The previous hook, or core, runs the command.  Then we do the removed work ourselves.
@@ -39,7 +39,7 @@ call_next(UtilityCall *call)
 		 call->environment, call->dest, call->completion);
 }
 
-/* The same for a command that may create foreign keys.  CREATE TABLE uses ALTER TABLE for them. */
+/* Like call_next, for a command that may create foreign keys.  CREATE TABLE does so with ALTER TABLE. */
 static void
 call_next_explained(UtilityCall *call)
 {

@@ -3,8 +3,8 @@
  *	  Counts what reading an index costs, and publishes the counts in shared memory.
  *
  * A reader counts for itself.  When a scan ends, its counts go to the handle of the index.  The
- * handle publishes them in shared memory when there are many.  It also publishes them when a
- * transaction is about to commit, unless an earlier one did so less than a millisecond ago.
+ * handle publishes its counts in shared memory when there are many.  It also publishes them when a
+ * transaction is about to commit, unless an earlier transaction did so less than a millisecond ago.
  * Publishing more often would be slow: sessions that look up single rows of one index would spend
  * their time passing a cache line around.
  */
@@ -19,7 +19,7 @@
 #define MOST_SEEKS_KEPT		32
 #define MOST_PAGES_KEPT		1000
 
-/* Transactions that follow each other more closely are published together. */
+/* The counts of transactions that follow each other more closely are published together. */
 #define PUBLISH_AFTER_US	1000
 
 const LsmReadColumn lsm_read_columns[LSM_READ_COUNTERS] =
@@ -41,7 +41,7 @@ lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
 static bool
 is_nothing(const LsmReadCounters *counters)
 {
-	/* An entry is removed or paid for only after something was read. */
+	/* Nobody removes or pays for an entry before reading something. */
 	return counters->seeks == 0 && counters->pages == 0 && counters->removed == 0;
 }
 
@@ -97,8 +97,8 @@ lsm_reads_publish(LsmPendingReads *pending)
 }
 
 /*
- * Are there counts to publish when a transaction is about to commit?  With `later`, a later commit
- * may do so if an earlier one just did.
+ * Are there counts to publish when a transaction is about to commit?  With `later`, returns false
+ * if an earlier commit has just published counts, since a later commit can publish these.
  */
 bool
 lsm_reads_are_due(const LsmPendingReads *pending, TimestampTz now, bool later)

@@ -16,7 +16,7 @@ typedef struct LsmReadCounters
 	uint64		paid;
 } LsmReadCounters;
 
-/* The number of counters that are shown.  They come first. */
+/* The number of counters that are shown.  The shown counters come first. */
 #define LSM_READ_COUNTERS (offsetof(LsmReadCounters, paid) / sizeof(uint64))
 
 typedef struct LsmReadColumn

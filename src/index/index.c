@@ -1,10 +1,11 @@
 /*
  * index.c
- *	  The handles of this backend's indexes.
+ *	  Keeps the handles of this backend's indexes.
  *
  * A hash table finds the handle of an index. When the relation cache forgets the index, or the
  * index gets another file, a new handle replaces the old one. The end of the transaction frees the
- * old handle. Until then a scan may use it. No scan, batch or merge outlives its transaction.
+ * old handle. Until then, a scan may use the old handle. No scan, batch or merge outlives its
+ * transaction.
  *
  * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the handles
  * that the transaction used, the stale ones, and at most MOST_KEPT others. A commit never visits
@@ -33,7 +34,7 @@ typedef struct IndexSlot
 	LsmIndex   *index;
 } IndexSlot;
 
-/* This many handles keep a reader from one transaction to the next. */
+/* At most this many handles keep a reader from one transaction to the next. */
 #define MOST_KEPT 16
 
 static HTAB *table = NULL;
@@ -185,9 +186,9 @@ release_handles(void)
 }
 
 /*
- * Publish the counts of a handle, unless the index is gone: they would leave statistics and a slot
- * that nobody removes. The session may have released its lock on the index, in a subtransaction
- * that was rolled back.
+ * Publish the counts of a handle, unless the index is gone. Counts of an index that is gone would
+ * leave statistics and a slot that nobody removes. The index can be gone if a subtransaction that
+ * was rolled back has released the session's lock on it.
  */
 static void
 publish_handle(LsmIndex *index)
@@ -258,8 +259,8 @@ at_transaction_end(XactEvent event, void *arg)
 }
 
 /*
- * Register a callback. It is called for a handle when a transaction that used it ends, when the
- * handle makes room for others, and when another handle replaces it.
+ * Register a callback, to be called for a handle when a transaction that used the handle ends, when
+ * the handle makes room for others, and when another handle replaces it.
  */
 void
 lsm_index_on_forget(LsmForgetCallback callback)
@@ -374,8 +375,8 @@ lsm_index_open(Relation rel)
 }
 
 /*
- * Creates the handle of an index whose file is still empty. Decides how the keys compare,
- * once for the life of the index.
+ * Create the handle of an index whose file is still empty. Decides how the keys compare, once for
+ * the life of the file.
  */
 LsmIndex *
 lsm_index_create(Relation rel)

@@ -1,6 +1,6 @@
 /*
  * index.h
- *	  The handle of an index: what a backend knows about it.
+ *	  Declares the handle of an index: what a backend knows about the index.
  *
  * A backend has one handle per index, found by the index's OID. A handle outlives statements.
  * Another handle replaces it when the relation cache forgets the index. Users of a handle have the
@@ -22,7 +22,7 @@
  */
 typedef struct LsmShape
 {
-	uint64		edits;			/* of the version it was taken from; 0: none */
+	uint64		edits;			/* of the version that the shape is from; 0: none */
 	int			height;			/* pages above a leaf, in the highest run */
 	double		pages;			/* of all runs, without filters */
 	double		further_pages;	/* pages to descend in all runs but the largest */
@@ -36,7 +36,7 @@ typedef struct LsmOpenPage
 	BlockNumber block;
 } LsmOpenPage;
 
-/* The open pages, in the order they were opened. */
+/* The open pages, in the order in which they were opened. */
 typedef struct LsmOpenPages
 {
 	uint32		count;
@@ -48,7 +48,7 @@ struct LsmReader;
 /* The list that a handle is in, and what the end of a transaction does with the handle. */
 typedef enum LsmHandleState
 {
-	LSM_HANDLE_USED,			/* this transaction opened it: becomes kept or idle; if invalid, freed */
+	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept or idle; if invalid, freed */
 	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle */
 	LSM_HANDLE_IDLE,			/* opened earlier: stays idle */
 	LSM_HANDLE_STALE,			/* like idle, but invalid: is freed */
@@ -64,14 +64,14 @@ typedef struct LsmIndex
 	LsmKeySpace *ks;			/* of encoded keys; others: see lsm_index_keyspace */
 	LsmKeyCoding coding;		/* as on the meta page */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
-	LsmShape	shape;			/* as the planner last saw it */
+	LsmShape	shape;			/* as last computed for the planner */
 	Buffer		meta_buffer;	/* the buffers that last held these pages */
 	Buffer		gate_buffers[2];
 
 	LsmPendingReads reads;
 
 	/*
-	 * The write buffer, ingest/open_pages.c. May be out of date; the pages show whether they are
+	 * The write buffer, ingest/open_pages.c. This may be out of date; each page shows whether it is
 	 * open.
 	 */
 	LsmOpenPages open;
@@ -90,7 +90,7 @@ typedef struct LsmIndex
 	LsmLocator	locator;		/* the file that the handle describes */
 	bool		valid;			/* false: the relation cache has forgotten the index */
 	LsmHandleState state;
-	dlist_node	node;			/* in the list of its state */
+	dlist_node	node;			/* in the list of the handle's state */
 } LsmIndex;
 
 extern void lsm_index_init(void);

@@ -2,10 +2,10 @@
  * owner.c
  *	  Chooses the user who runs operator class functions.
  *
- * Merges and checks run them as the table's owner, in a security-restricted operation, no matter
- * whose insert triggers the work.  A statement's batch runs them as the statement's user and with
- * its search_path, as inserting row by row would.  Encoded keys compare as bytes and run no user
- * code, so they need no switch.
+ * Merges and checks run these functions as the table's owner, in a security-restricted operation,
+ * no matter whose insert triggers the work.  A statement's batch runs them as the statement's user
+ * and with the statement's search_path, as inserting row by row would.  Encoded keys compare as
+ * bytes and run no user code, so they need no switch.
  */
 #include "postgres.h"
 
@@ -89,8 +89,8 @@ lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 }
 
 /*
- * Like lsm_owner_enter, for code that core already runs as the table's owner, such as VACUUM.  From
- * 17 on, core also sets a safe search_path there.
+ * Like lsm_owner_enter, for code that core already runs as the table's owner, such as VACUUM.
+ * Since 17, core also sets a safe search_path for such code.
  */
 void
 lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)
@@ -124,8 +124,8 @@ lsm_caller_is_current(const LsmCaller *caller)
 }
 
 /*
- * Switch back to the caller.  Another user's function may be the first to need the caller's
- * entries.  Saves the former state in *saved, for lsm_owner_leave.
+ * Switch to the caller, whose entries another user's function may be the first to need.  Saves the
+ * former state in *saved, for lsm_owner_leave.
  */
 void
 lsm_caller_enter(const LsmCaller *caller, LsmOwnerContext *saved)

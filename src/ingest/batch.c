@@ -6,15 +6,16 @@
  * belong to heap tuples that this transaction inserted, so no other transaction misses them before
  * the commit. This backend can see the tuples earlier, so its scans write the batch first.
  *
- * An entry whose tuple belongs to an aborted subtransaction must never reach the index,
- * because the tuple's line pointer may be reused at once. So a batch remembers at which entry
- * each subtransaction began, and an abort cuts the batch there.
+ * An entry whose tuple belongs to an aborted subtransaction must never reach the index, because the
+ * tuple's line pointer may be reused at once. So a batch remembers the first entry of each
+ * subtransaction. An abort drops this entry and all later entries.
  *
  * The entries of a unique index are checked at the nesting level of their rows. A deeper
- * subtransaction may have to write them, for example if a trigger handles errors and reads the
- * table. Then the entries stay in the batch, and are checked before the next row of their statement
- * or at its end. The subtransaction cannot check them. It may roll back what it did to rows with
- * the same keys, and a violation would be the statement's error, not its own.
+ * subtransaction may have to write the entries, for example if a trigger handles errors and reads
+ * the table. In that case, the entries stay in the batch, and are checked before the next row of
+ * their statement or at its end. The subtransaction cannot check the entries itself. It may roll
+ * back its changes of rows with the same keys, and a violation is the statement's error, not the
+ * subtransaction's.
  */
 #include "postgres.h"
 
@@ -37,7 +38,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-/* Entries from `start` on were added at this nesting level or deeper. */
+/* The entry `start` and all later entries were added at this nesting level or deeper. */
 typedef struct BatchMark
 {
 	int			level;
@@ -66,7 +67,7 @@ struct LsmBatch
 	const LsmBatchGuard *guard; /* of a unique index, or NULL */
 	uint64		statement;		/* unique: the statement of all entries */
 	LsmCopyLines lines;			/* unique: where their rows come from */
-	bool		sealed;			/* writing it sealed pages */
+	bool		sealed;			/* writing the batch has sealed pages */
 	uint64		seals_before;
 	uint64		seals_after;
 	CommandId	seen_from;		/* a snapshot with a lower command ID sees none of the rows */
@@ -189,8 +190,8 @@ sort_all_entries(LsmBatch *batch)
 
 /*
  * Like sort_all_entries, but returns only entries that are not in the index yet. If writing fails
- * in a subtransaction, the entries added before it may have to be written later. Some of them may
- * be in the index already.
+ * in a subtransaction, the entries added before the subtransaction may have to be written later.
+ * Some of these entries may already be in the index.
  */
 static LsmItemRef *
 sort_unwritten_entries(LsmBatch *batch, Size *count)
@@ -248,7 +249,7 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 
 	lsm_builder_finish(image);
 	lsm_builder_describe(image, &entry);
-	/* Unique: publish lock (exclusive).  The run is in this process's memory only. */
+	/* In a unique index, holds the publish lock (exclusive).  The run is only in private memory. */
 	LSM_STOP_POINT("batch-write");
 	level = lsm_level_for(entry.segment.blocks, lsm_fanout(batch->index->rel));
 	while (lsm_manifest_add_batch(batch->index, image, level, &seals) == LSM_SEAL_NO_ROOM)
@@ -258,7 +259,7 @@ install_image(LsmBatch *batch, Relation heap, LsmBuilder *image, const LsmItemRe
 	}
 	for (Size i = 0; i < entries; i++)
 		refs[i].item->tid |= LSM_ITEM_WRITTEN;
-	/* The same lock.  The run is in the index, and other runs of the batch are not. */
+	/* Holds the same lock.  This run is in the index; later runs of the batch are not. */
 	LSM_STOP_POINT("batch-written");
 	lsm_builder_free(image);
 	lsm_stats_add(batch->index->rel, LSM_COUNT_BATCHES, 1);
@@ -313,7 +314,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 	}
 }
 
-/* Update the list of waiting batches when a batch gets its first entry or loses all. */
+/* Update the list of waiting batches when a batch gets its first entry or loses its last. */
 static void
 set_waiting(LsmBatch *batch, bool is_waiting)
 {
@@ -327,9 +328,10 @@ set_waiting(LsmBatch *batch, bool is_waiting)
 }
 
 /*
- * All commands that give an index a new file write the batches first. An extension may replace the
- * file without a command. Then the entries must not reach the new file, because their tuples may be
- * gone, or the new file may contain the entries already.
+ * Raise an error if the index has a new file. All commands that give an index a new file write the
+ * batches first, but an extension may replace the file without a command. The entries must not
+ * reach the new file, because their tuples may be gone, or the new file may already contain the
+ * entries.
  */
 static inline void
 check_index_file(LsmBatch *batch, Relation index)
@@ -362,8 +364,8 @@ clear_batch(LsmBatch *batch)
 }
 
 /*
- * Write the collected entries. Afterwards the batch is empty, or contains only entries that still
- * must be checked.
+ * Write the collected entries. Afterwards the batch is empty, or contains only entries that must
+ * still be checked.
  */
 static void
 flush_batch(LsmBatch *batch, Relation index, Relation heap)
@@ -455,8 +457,8 @@ open_and_flush(LsmBatch *batch)
 
 /*
  * Let a guarded batch take entries of this statement. All entries of a guarded batch belong to one
- * statement, and are written when it ends. Returns false if another statement's entries wait in the
- * batch.
+ * statement, and are written when that statement ends. Returns false if another statement's entries
+ * wait in the batch.
  */
 bool
 lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 statement)
@@ -472,9 +474,9 @@ lsm_batch_begin_guarded(LsmBatch *batch, const LsmBatchGuard *guard, uint64 stat
 }
 
 /*
- * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see its row.
- * Writes the batch if it is full. Since a table may have many partitions, writes all batches if
- * together they take more than work_mem.
+ * Add a copy of an entry. A snapshot with a command ID below `seen_from` does not see the entry's
+ * row. Writes the batch if it is full. Since a table may have many partitions, writes all batches
+ * if together they take more than work_mem.
  */
 void
 lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *entry,
@@ -496,7 +498,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		 */
 		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
-		/* If we ran out of memory at an earlier entry, a mark may be left. */
+		/* A mark may be left if an earlier call ran out of memory. */
 		batch->mark_count = 0;
 	}
 	else
@@ -597,7 +599,7 @@ lsm_batch_flush_for_scan(Relation index, Snapshot snapshot)
 	open_and_flush(batch);
 }
 
-/* A subtransaction has committed: hand its marks to its parent. */
+/* Called when a subtransaction has committed: hand its marks to its parent. */
 static void
 hand_to_parent(LsmBatch *batch, int level)
 {
@@ -612,7 +614,7 @@ hand_to_parent(LsmBatch *batch, int level)
 	}
 }
 
-/* A subtransaction has aborted: forget its entries. */
+/* Called when a subtransaction has aborted: forget its entries. */
 static void
 cut_aborted_entries(LsmBatch *batch, int level)
 {

@@ -1,6 +1,6 @@
 /*
  * batch.h
- *	  Entries that wait in backend memory until their statement ends.
+ *	  Keeps entries in backend memory until their statement ends.
  *
  * ingest/statement.c decides which entries may wait. docs/design/batches.md explains why waiting is
  * sound.
@@ -22,10 +22,10 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId seen_from);
 
 /*
- * Called when the batch of a unique index is written. `enter` checks the sorted entries. Some of
- * them may be in the index already. From the return of `enter` until `leave`, nobody else adds
+ * Called when the batch of a unique index is written. `enter` checks the sorted entries, some of
+ * which may already be in the index. From the return of `enter` until `leave`, nobody else adds
  * entries. If `raises` is false, `enter` raises no error for a violation, and the entries are
- * checked again once they are in the index. `lines` tells which lines of a COPY the rows are from.
+ * checked again once they are in the index. `lines` says which lines of a COPY the rows came from.
  */
 typedef struct LsmBatchGuard
 {

@@ -2,11 +2,11 @@
  * copy_lines.c
  *	  Finds the line of a COPY that a row of a batch came from.
  *
- * The check of a batch comes after COPY has read later lines, or has ended.  So the error of a
- * violation must name the line by itself.
+ * A batch is checked after COPY has read later lines, or has ended.  So COPY itself can no longer
+ * name the line of a violation.
  *
- * COPY mostly puts the rows of consecutive lines behind each other on a page.  We keep a mark only
- * where it does not: about one for each page of the table.
+ * COPY mostly puts the rows of consecutive lines one after the other on a page.  We keep a mark
+ * only where the order breaks: about one mark for each page of the table.
  */
 #include "postgres.h"
 
@@ -14,7 +14,7 @@
 #include "ingest/copy_lines.h"
 #include "utils/memutils.h"
 
-/* The row with this TID is from this line, and the rows right behind it are from the next lines. */
+/* The row with this TID is from this line, and the rows with the next TIDs are from the next lines. */
 typedef struct CopyMark
 {
 	uint64		tid;
@@ -70,7 +70,7 @@ lsm_copy_lines_clear(LsmCopyLines *lines)
 	lines->count = 0;
 }
 
-/* Returns the line of a row, or 0 if it is not noted. */
+/* Returns the line of a row, or 0 if the line is not known. */
 static uint64
 find_line(const LsmCopyLines *lines, uint64 tid)
 {

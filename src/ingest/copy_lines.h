@@ -1,6 +1,6 @@
 /*
  * copy_lines.h
- *	  Which line of a COPY each row of a batch came from.
+ *	  Finds the line of a COPY that a row of a batch came from.
  */
 #ifndef LSM_COPY_LINES_H
 #define LSM_COPY_LINES_H

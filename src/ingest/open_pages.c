@@ -36,8 +36,8 @@ read_open_pages(LsmIndex *index, LsmOpenPages *open)
 }
 
 /*
- * Get the open pages that the handle remembers.  There are none if VACUUM has truncated the file,
- * because pages that were sealed since may lie beyond its end.
+ * Get the open pages that the handle remembers.  If VACUUM has truncated the file, returns none,
+ * because a remembered page may lie beyond the end of the file.
  */
 static void
 recall_open_pages(LsmIndex *index, LsmOpenPages *open)
@@ -110,7 +110,7 @@ note_wait_for_page(LsmIndex *index)
 	return lsm_choice_note_wait(&index->pressure);
 }
 
-/* One of `count` open pages is full.  Returns how many pages should be open once it is sealed. */
+/* Returns how many pages should be open once one of `count` open pages, which is full, is sealed. */
 static uint32
 count_pages_to_keep(LsmIndex *index, uint32 count)
 {
@@ -124,7 +124,7 @@ count_pages_to_keep(LsmIndex *index, uint32 count)
 
 /*
  * Insert into the first page that nobody has locked, starting with this backend's own page.  Sets
- * *at to that page, or to the backend's own page if all are locked.
+ * *at to the page chosen, or to the backend's own page if all pages are locked.
  */
 static LsmInsertResult
 insert_without_waiting(LsmIndex *index, LsmKeySpace *ks, const LsmOpenPages *open, const LsmEntry *entry,
@@ -146,7 +146,8 @@ insert_without_waiting(LsmIndex *index, LsmKeySpace *ks, const LsmOpenPages *ope
 }
 
 /*
- * Called when another process has sealed a page.  The manifest must no longer list it as open (I7).
+ * Called when another process has sealed a page.  Raises an error if the manifest still lists the
+ * page as open (I7).
  */
 static void
 read_open_pages_again(LsmIndex *index, LsmOpenPages *open, const LsmOpenPage *closed)
@@ -162,8 +163,8 @@ read_open_pages_again(LsmIndex *index, LsmOpenPages *open, const LsmOpenPage *cl
 }
 
 /*
- * Insert an entry.  Returns true if this sealed a page.  Then the caller calls
- * lsm_schedule_after_seal with *seals, after it has noted that the entry is in the index.
+ * Insert an entry.  Returns true if the insert sealed a page.  In that case, the caller must note
+ * that the entry is in the index, and then call lsm_schedule_after_seal with *seals.
  */
 bool
 lsm_insert_entry(LsmIndex *index, Relation heap, LsmKeySpace *ks, const LsmEntry *entry,

@@ -14,7 +14,7 @@
 /* Each wait adds this to the pressure.  Each insert without a wait subtracts 1. */
 #define PRESSURE_OF_WAIT 16
 
-/* The pressure that opens a page. */
+/* At this pressure, the backend opens another page. */
 #define PRESSURE_TO_OPEN 64
 
 /*
@@ -27,7 +27,7 @@ lsm_choice_page(uint32 own, uint32 attempt, uint32 count)
 	return ((uint64) own + attempt) % count;
 }
 
-/* An insert found a page that nobody had locked. */
+/* Note that an insert found a page that nobody had locked. */
 void
 lsm_choice_note_insert(int *pressure)
 {
@@ -46,14 +46,14 @@ lsm_choice_note_wait(int *pressure)
 	return true;
 }
 
-/* Returns `restless` as of the next seal. */
+/* Returns the value of `restless` after a seal. */
 uint32
 lsm_choice_calm(uint32 restless)
 {
 	return restless > 0 ? restless - 1 : 0;
 }
 
-/* One of `count` open pages is full.  Returns how many pages should be open once it is sealed. */
+/* Returns how many pages should be open once one of `count` open pages, which is full, is sealed. */
 uint32
 lsm_choice_pages_to_keep(uint32 count, uint32 least, uint32 restless)
 {

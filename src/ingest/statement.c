@@ -35,8 +35,8 @@ static LsmStatement current;
  * inserted singly.  Snapshots with a command id below *seen_from do not see the row.
  *
  * An entry cannot wait if somebody must find it at once.  Exclusion constraints search for
- * conflicts right after the insert, and serializable transactions check for readers.  Nor can it
- * wait in a security-restricted operation, which may end before the statement does.
+ * conflicts right after the insert, and serializable transactions check for readers.  Nor can an
+ * entry wait in a security-restricted operation, which may end before the statement does.
  */
 bool
 lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
@@ -50,9 +50,9 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
 }
 
 /*
- * May an entry of this unique index wait?  Only in a statement that only inserts.  In an UPDATE,
- * the time of the flush would decide whether a row's old key still counts.  Sets *statement to the
- * statement's serial number.
+ * May an entry of this unique index wait?  It may only in a statement that does nothing but insert.
+ * In an UPDATE, the time of the flush would decide whether a row's old key still counts.  Sets
+ * *statement to the statement's serial number.
  */
 bool
 lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
@@ -255,7 +255,7 @@ lsm_statement_end(void)
 		lsm_batch_flush_all();
 }
 
-/* The safety net.  Entries still wait at this point only if a procedure commits. */
+/* At commit, write what still waits.  Entries wait at this point only if a procedure commits. */
 static void
 end_batches_of_transaction(XactEvent event, void *arg)
 {

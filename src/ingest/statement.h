@@ -1,6 +1,6 @@
 /*
  * statement.h
- *	  The statements that are running, and which of them may batch.
+ *	  Tracks the running statements, and decides which of them may batch.
  */
 #ifndef LSM_STATEMENT_H
 #define LSM_STATEMENT_H
@@ -16,10 +16,10 @@ typedef struct LsmStatement
 {
 	int			depth;			/* 1: the outermost one; 0: none */
 	bool		many_rows;		/* COPY: expect more than a few rows */
-	bool		batches;		/* it may batch */
-	bool		only_inserts;	/* it is an INSERT or COPY */
+	bool		batches;		/* the statement may batch */
+	bool		only_inserts;	/* the statement is an INSERT or COPY */
 	uint64		serial;			/* unique in this backend */
-	CommandId	seen_from;		/* snapshots with lower command ids see none of its rows */
+	CommandId	seen_from;		/* snapshots with lower command ids see none of the statement's rows */
 } LsmStatement;
 
 extern void lsm_statement_init(void);

@@ -34,7 +34,7 @@ find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *e
 	return low;
 }
 
-/* Returns whether this is the open page of that run. The block may be in other use by now. */
+/* Returns whether this is the open page of that run. The block may have another use by now. */
 static bool
 is_open_page_of_run(Page page, uint64 run_id)
 {

@@ -14,8 +14,8 @@
  * segment.  A segment's id is never reused, and a segment is written once; later changes
  * only remove entries (I6).  So a segment that was checked in one round needs no second look.
  *
- * The verifier trusts no page.  It checks a page against what it knows already before it follows
- * anything on that page.  The first fault raises an error.
+ * The verifier trusts no page.  It checks a page against what it already knows, and only then
+ * follows anything on that page.  The first fault raises an error.
  *
  * On a standby, the verifier takes only locks that are allowed there, and writes nothing.
  */
@@ -32,8 +32,8 @@
 PG_FUNCTION_INFO_V1(lsm_check);
 
 /*
- * Number of rounds that run while merges run.  One more round then locks out merges.  That is
- * impossible in recovery, where the user has to try again.
+ * Number of rounds that run while merges run.  One more round then locks out merges.  Locking out
+ * merges is impossible in recovery, where the user has to try again.
  */
 #define MOST_ROUNDS 10
 #define MOST_ROUNDS_IN_RECOVERY 100
@@ -42,8 +42,8 @@ PG_FUNCTION_INFO_V1(lsm_check);
 typedef struct SeenSegment
 {
 	uint64		id;				/* key */
-	int			round;			/* the latest round that found it */
-	bool		is_checked;		/* false: it was gone before we read it all */
+	int			round;			/* the latest round that found the segment */
+	bool		is_checked;		/* false: the segment was gone before we had read all of it */
 } SeenSegment;
 
 /* Do readers no longer need the segment?  If so, it may be freed at any time. */
@@ -59,7 +59,7 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 }
 
 /*
- * Is the segment of interest to this round?  Sets *seen to what earlier rounds know of it, or NULL.
+ * Must this round check the segment?  Sets *seen to what earlier rounds know of it, or NULL.
  * Without a table to compare with, later rounds skip segments that no earlier round has seen:
  * merges have just written them.  Later rounds only look for segments that were missed, since a job
  * may have moved a missed segment to its output.
@@ -108,12 +108,12 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 		return 0;
 	seen->is_checked = lsm_check_segment(c, segment);
 	MemoryContextReset(c->scratch);
-	/* We hold locks on the table and the index, and in the last round the merge lock. */
+	/* Holds locks on the table and the index, and in the last round the merge lock. */
 	LSM_STOP_POINT("check-segment");
 	return seen->is_checked ? 0 : 1;
 }
 
-/* Take an instant and check everything new in it.  Returns how many segments were gone. */
+/* Take an instant and check everything new in that instant.  Returns how many segments were gone. */
 static int
 check_round(LsmCheck *c, int round)
 {

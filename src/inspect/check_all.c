@@ -70,7 +70,7 @@ list_indexes(Oid schema)
 	return indexes;
 }
 
-/* Is this index still there, and valid?  Returns false if CREATE INDEX CONCURRENTLY has failed. */
+/* Does this index still exist, and is it valid?  It is not after a failed CREATE INDEX CONCURRENTLY. */
 static bool
 is_valid_index(Oid index)
 {
@@ -92,7 +92,7 @@ describe_fault(const ErrorData *error)
 		psprintf("%s: %s", error->message, error->detail);
 }
 
-/* Is this an error that says nothing about the index: a conflict, a full disk, a cancellation? */
+/* Is this an error such as a conflict or a cancellation, which says nothing about the index? */
 static bool
 is_not_of_index(int sqlerrcode)
 {
@@ -142,9 +142,9 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 }
 
 /*
- * Verify an index.  Returns NULL if it is sound, else a description of its first fault.  In recovery,
- * raises an error instead: there the server would end the session, not the statement, if replay
- * conflicts with a subtransaction.
+ * Verify an index.  Returns NULL if the index is sound, else a description of its first fault.  In
+ * recovery, raises an error instead: if replay conflicts with a subtransaction in recovery, the
+ * server ends the session, not just the statement.
  */
 static char *
 find_fault(Oid index, bool heapallindexed)

@@ -3,8 +3,8 @@
  *	  Verifies single entries: keys, included columns, TIDs.
  *
  * Tuple keys, and the rest of an entry with an encoded key, are index tuples.  Core's functions
- * trust index tuples, so the verifier first walks each tuple with bounds.  It decodes encoded keys
- * and encodes them again, since each value has exactly one encoding.
+ * trust index tuples, so the verifier first walks each tuple with bounds.  The verifier decodes
+ * encoded keys and encodes them again, since each value has exactly one encoding.
  */
 #include "postgres.h"
 
@@ -21,7 +21,7 @@ entry_report(LsmCheck *c, BlockNumber block, int ordinal, const char *what)
 	lsm_check_report(c, block, "entry %d: %s", ordinal, what);
 }
 
-/* Returns the size of a column's value at p, or -1 if it does not end before `end`. */
+/* Returns the size of a column's value at p, or -1 if the value does not end before `end`. */
 static int64
 entry_value_size(Form_pg_attribute att, const char *p, const char *end)
 {
@@ -70,7 +70,7 @@ entry_nulls_are_clean(const uint8 *nulls, int natts, const char *data)
 
 /*
  * Returns what is wrong with an index tuple, or NULL.  The page stores `have` bytes of the tuple:
- * all but the zero bytes at its end.  A sound tuple has no TID.  Its padding is zero, as
+ * all but the zero bytes at its end.  A sound tuple has no TID.  The tuple's padding is zero, as
  * index_form_tuple leaves it, so equal tuples have equal bytes.
  *
  * REQUIRES: bytes is aligned, and LSM_KEY_PAD zero bytes follow.

@@ -9,8 +9,8 @@
  * another seed and will probably find it.
  *
  * The scan uses a snapshot taken before the first version was read.  If the snapshot sees a
- * transaction, this transaction had inserted its entries before it committed, so they are in that
- * version.  VACUUM cannot remove them, so they are in all later versions as well.
+ * transaction, that transaction had inserted its entries before it committed, so the first
+ * version has the entries.  VACUUM cannot remove them, so all later versions have them as well.
  */
 #include "postgres.h"
 
@@ -31,9 +31,9 @@
 #include "utils/snapmgr.h"
 
 /*
- * Returns the registered snapshot for the scan.  A transaction that uses one snapshot throughout
- * may see rows whose entries need not be in the index (see pg_index.indcheckxmin).  Then this
- * raises an error.
+ * Returns the registered snapshot for the scan.  Raises an error if the transaction uses one
+ * snapshot throughout and may see rows whose entries need not be in the index (see
+ * pg_index.indcheckxmin).
  */
 Snapshot
 lsm_check_heap_snapshot(LsmCheck *c)
@@ -157,7 +157,7 @@ lsm_check_heap_rows(LsmCheck *c, Snapshot snapshot)
 	info->ii_ExclusionStrats = NULL;
 
 	lsm_check_begin_table(c);
-	/* This also ends the scan. */
+	/* This call also ends the scan. */
 	table_index_build_scan(c->heap, c->rel, info, true, false, heap_check_row, c, scan);
 	lsm_check_end_table(c);
 	ereport(DEBUG1,
@@ -199,14 +199,14 @@ lsm_check_duplicates(LsmCheck *c)
 	lsm_reader_refresh(reader);
 	lsm_check_begin_reading(c, LSM_CHECK_DUPLICATES, reader);
 	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
-	/* We pin a gate. */
+	/* Holds a pin on a gate. */
 	LSM_STOP_POINT("check-duplicates");
 	while (lsm_reader_is_valid(reader))
 	{
 		const LsmEntry *entry = lsm_reader_entry(reader);
 		MemoryContext old_context = MemoryContextSwitchTo(c->scratch);
 
-		/* The bound after the last entry must lie before this entry. */
+		/* The bound after the previous entry must lie before this entry. */
 		if (last.is_entry && lsm_bound_compare(c->ks, &last, entry) < 0)
 			report_duplicate(c, entry);
 		MemoryContextSwitchTo(old_context);

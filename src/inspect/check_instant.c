@@ -1,15 +1,15 @@
 /*
  * check_instant.c
- *	  Copies at one instant what must be consistent: the manifest, the gates, the open pages,
- *	  all directories, the space map.
+ *	  Copies at one instant what must be consistent: the manifest, the gates, the open pages, all
+ *	  directories and the space map.
  *
- * These change only with edits.  So the verifier copies them under the share lock of the meta
+ * All of them change only with edits.  So the verifier copies them under the share lock of the meta
  * page, which blocks edits, and compares the copies after it has released the lock.  An index of
- * 100 GB has about 200 map pages and 200 directory pages.  The verifier reads them in before it
- * takes the lock, so copying them takes less than a millisecond, and blocks no reader.
+ * 100 GB has about 200 map pages and 200 directory pages.  The verifier reads these pages in
+ * before it takes the lock, so copying them takes less than a millisecond, and blocks no reader.
  *
- * The verifier trusts no page, even if this server has checked the page before.  It checks the
- * run records before it reads anything that they name.  manifest/directory.c checks directory
+ * The verifier trusts no page, even if this server has checked the page before.  It checks the run
+ * records before it reads anything that the records name.  manifest/directory.c checks directory
  * pages as it reads them.
  */
 #include "postgres.h"
@@ -199,7 +199,7 @@ lsm_check_take_instant(LsmCheck *c)
 	lsm_check_page(c, LSM_BLOCK_META, LSM_PAGE_META, 0, copy);
 	lsm_version_copy(&in->version, lsm_meta(copy));
 	in->file_blocks = RelationGetNumberOfBlocks(c->rel);
-	/* Check the records before following them.  This takes microseconds. */
+	/* Check the records before following them.  The check takes microseconds. */
 	lsm_check_records(c);
 	for (int i = 0; i < 2; i++)
 		instant_copy_page(c, LSM_BLOCK_GATE + i, LSM_PAGE_GATE, 0, in->gates[i]);

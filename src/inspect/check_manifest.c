@@ -4,7 +4,7 @@
  *	  segments.
  *
  * Everything was copied at one instant.  The records are checked under the lock of the meta page,
- * before anything that they name is read.  The directories are checked after the lock is
+ * before anything that the records name is read.  The directories are checked after the lock is
  * released.
  */
 #include "postgres.h"
@@ -13,7 +13,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* An upper bound for the entries on `leaves` leaves. */
+/* An upper bound on the number of entries on `leaves` leaves. */
 #define MOST_ENTRIES(leaves) ((uint64) (leaves) * LSM_MAX_PAGE_ENTRIES)
 
 /* Report a record of the manifest. */
@@ -382,8 +382,8 @@ directory_check_page(DirectoryCheck *d, int level, const LsmDirectoryEntry *pare
 
 /*
  * Compare what a directory holds with the run's record.  The record counts all existing segments.
- * It also counts those that are gone, except segments that the run lost while it was in no job.
- * Directory pages may be gone together with their items.
+ * The record also counts segments that are gone, except those that the run lost while it was in
+ * no job.  Directory pages may be gone together with their items.
  */
 static void
 directory_check_totals(DirectoryCheck *d)
@@ -407,8 +407,8 @@ directory_check_totals(DirectoryCheck *d)
 }
 
 /*
- * Check the directories, and list all segments in the instant.  The list includes those of spent
- * runs, since their blocks are still in use.
+ * Check the directories, and list all segments in the instant.  The list includes segments of
+ * spent runs, since the blocks of spent runs are still in use.
  */
 void
 lsm_check_segments(LsmCheck *c)

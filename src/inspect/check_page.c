@@ -1,7 +1,7 @@
 /*
  * check_page.c
- *	  Common parts of the verifier: report a fault, check a copy of a page, read a page of a
- *	  segment, compare and save entries.
+ *	  Common parts of the verifier: reports faults, checks copies of pages, reads pages of
+ *	  segments, compares and saves entries.
  *
  * The verifier trusts no page, even if this server has checked the page before.
  */

@@ -1,6 +1,6 @@
 /*
  * check_progress.c
- *	  The progress of lsm_check, and the function behind pg_stat_progress_lsm_check.
+ *	  Reports the progress of lsm_check, and shows it in pg_stat_progress_lsm_check.
  *
  * A check reports to its slot in shared memory without a lock, once for each page.  A reader of the
  * view may see the fields of two moments.
@@ -18,7 +18,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_check_progress);
 
 /* --- reporting -------------------------------------------------------------- */
 
-/* A phase begins that reads `blocks` blocks of the index. */
+/* Begin a phase that reads `blocks` blocks of the index. */
 void
 lsm_check_begin_phase(LsmCheck *c, LsmCheckPhase phase, uint64 blocks)
 {
@@ -31,7 +31,7 @@ lsm_check_begin_phase(LsmCheck *c, LsmCheckPhase phase, uint64 blocks)
 	pg_atomic_write_u32(&c->slot->phase, phase);
 }
 
-/* A phase begins that reads all entries in order. */
+/* Begin a phase that reads all entries in order. */
 void
 lsm_check_begin_reading(LsmCheck *c, LsmCheckPhase phase, const LsmReader *reader)
 {
@@ -42,7 +42,7 @@ lsm_check_begin_reading(LsmCheck *c, LsmCheckPhase phase, const LsmReader *reade
 	lsm_check_begin_phase(c, phase, blocks);
 }
 
-/* The scan of the table begins. */
+/* Called when the scan of the table begins. */
 void
 lsm_check_begin_table(LsmCheck *c)
 {
@@ -54,7 +54,7 @@ lsm_check_begin_table(LsmCheck *c)
 		pg_atomic_write_u32(&c->slot->heap_total, c->heap_blocks);
 }
 
-/* The scan of the table ends.  Its last blocks may have no rows. */
+/* Called when the scan of the table ends.  The table's last blocks may have no rows. */
 void
 lsm_check_end_table(LsmCheck *c)
 {
@@ -75,8 +75,8 @@ lsm_check_show_blocks(LsmCheck *c)
 }
 
 /*
- * The scan of the table has come to another block.  It may have begun anywhere, to follow another
- * scan of the table, and goes on at the first block after the last one.
+ * Called when the scan of the table has come to another block.  The scan may have begun anywhere,
+ * to follow another scan of the table.  After the table's last block, it continues with the first.
  */
 void
 lsm_check_show_row(LsmCheck *c, BlockNumber block)
@@ -89,7 +89,7 @@ lsm_check_show_row(LsmCheck *c, BlockNumber block)
 	done = (uint64) block + 1 - c->heap_first + (block < c->heap_first ? c->heap_blocks : 0);
 	if (c->slot != NULL)
 		pg_atomic_write_u32(&c->slot->heap_done, (uint32) Min(done, c->heap_blocks));
-	/* The scan pins the block. */
+	/* Holds the scan's pin on the block. */
 	LSM_STOP_POINT("check-table");
 }
 

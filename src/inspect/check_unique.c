@@ -2,9 +2,9 @@
  * check_unique.c
  *	  Verifies a unique index: no two rows that a snapshot sees have the same key.
  *
- * This reads all entries in order, and looks at rows only where neighbors have the same key.  It
- * needs no gate: if VACUUM has freed a TID that was read, an MVCC snapshot does not see the row
- * that has the TID now.
+ * The check reads all entries in order, and looks at rows only where neighbors have the same key.
+ * The check needs no gate: if VACUUM has freed a TID that was read, an MVCC snapshot does not see
+ * the row that has the TID now.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@ typedef struct UniqueCheck
 	LsmSavedEntry last;
 	bool		last_seen;		/* the row of the last entry has been checked */
 	bool		found;			/* a visible row with the last entry's key was found */
-	uint64		tid;			/* its TID */
+	uint64		tid;			/* TID of the visible row */
 } UniqueCheck;
 
 /* Does the snapshot see a row at this TID? */
@@ -37,7 +37,7 @@ sees_row(UniqueCheck *u, uint64 tid)
 	return table_index_fetch_tuple_check(u->c->heap, &pointer, u->snapshot, NULL);
 }
 
-/* If the snapshot sees the entry's row, note the row.  It must be the only one with its key. */
+/* Note the entry's row if the snapshot sees it.  Raises an error if the key has another such row. */
 static void
 note_visible_row(UniqueCheck *u, const LsmEntry *entry)
 {
@@ -96,7 +96,7 @@ lsm_check_unique(LsmCheck *c)
 	lsm_bound_init(&start, 1);
 	lsm_reader_refresh(reader);
 	lsm_check_begin_reading(c, LSM_CHECK_UNIQUE, reader);
-	/* We hold locks on the table and the index. */
+	/* Holds locks on the table and the index. */
 	LSM_STOP_POINT("check-unique");
 	lsm_reader_seek(reader, &start, NULL, ForwardScanDirection);
 	while (lsm_reader_is_valid(reader))

@@ -1,6 +1,6 @@
 /*
  * columns.c
- *	  lsm_index_columns: how an index stores its key columns.
+ *	  lsm_index_columns: shows how an index stores its key columns.
  *
  * The answer comes from the index's meta page, not from what a new index would get.
  */

@@ -64,8 +64,8 @@ is_settled(LsmVersion *version, uint64 final_job)
 /*
  * Finish the jobs under way, then run a final job that covers all runs that exist when it begins.
  *
- * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.
- * To make sure that the loop ends, every other step belongs to the final job once it has begun.
+ * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them. To
+ * make sure that the loop ends, every other step belongs to the final job once that has begun.
  */
 static void
 merge_all(LsmTarget *target)

@@ -1,6 +1,6 @@
 /*
  * inspect.h
- *	  Inspection of an index from SQL: lsm_runs, and the verifier, lsm_check.
+ *	  Declares the inspection of an index from SQL: lsm_runs, and the verifier, lsm_check.
  *
  * Nothing declared here changes an index.  The verifier checks the pages against the invariants
  * in src/README.md:
@@ -195,7 +195,7 @@ extern void lsm_check_end_table(LsmCheck *c);
 extern void lsm_check_show_blocks(LsmCheck *c);
 extern void lsm_check_show_row(LsmCheck *c, BlockNumber block);
 
-/* `done` blocks of the index have been read in this phase.  Costs nothing if that is no news. */
+/* Note that `done` blocks of the index have been read in this phase.  Cheap if that is no change. */
 static inline void
 lsm_check_note_blocks(LsmCheck *c, uint64 done)
 {
@@ -205,7 +205,7 @@ lsm_check_note_blocks(LsmCheck *c, uint64 done)
 	lsm_check_show_blocks(c);
 }
 
-/* The scan of the table has come to a row.  Costs nothing if its block is not a new one. */
+/* Note that the scan of the table has come to a row.  Cheap if the row is on the same block. */
 static inline void
 lsm_check_note_row(LsmCheck *c, BlockNumber block)
 {

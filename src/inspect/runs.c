@@ -1,6 +1,6 @@
 /*
  * runs.c
- *	  lsm_runs: the manifest of an index as rows.
+ *	  lsm_runs: shows the manifest of an index as rows.
  */
 #include "postgres.h"
 
@@ -33,8 +33,8 @@ run_state_name(const LsmRunRecord *run)
 }
 
 /*
- * Count the entries of the open pages.  The manifest learns these counts only when a page is
- * sealed.  If a run's page has another owner by now, returns this run, otherwise NULL.
+ * Count the entries of the open pages.  The manifest has no counts of pages that are not yet
+ * sealed.  If a run's page now has another owner, returns this run, otherwise NULL.
  */
 static const LsmRunRecord *
 runs_count_open(LsmIndex *index, LsmVersion *version)

@@ -1,7 +1,7 @@
 /*
  * stats.c
- *	  The functions behind the views pg_stat_lsm_indexes, whose columns are in
- *	  base/counter_list.h, and pg_stat_progress_lsm_compaction; and what lsm_health asks about.
+ *	  Functions behind the views pg_stat_lsm_indexes (base/counter_list.h lists its columns) and
+ *	  pg_stat_progress_lsm_compaction, and behind lsm_health.
  */
 #include "postgres.h"
 
@@ -31,7 +31,7 @@ PG_FUNCTION_INFO_V1(lsm_stat_reset);
 
 /* --- the counters ----------------------------------------------------------- */
 
-/* An index in the view: what was counted about it, and its slot or NULL. */
+/* An index in the view: its counts, and its slot or NULL. */
 typedef struct StatIndex
 {
 	LsmCounts	counts;
@@ -113,8 +113,8 @@ static const StatColumn stat_columns[] =
 };
 
 /*
- * lsm_stat_index(index): what was counted about an index of this database.  Includes all reads of
- * this session; other sessions publish theirs from time to time.
+ * lsm_stat_index(index): returns the counts of an index of this database.  Includes all reads of
+ * this session; other sessions publish their reads from time to time.
  */
 Datum
 lsm_stat_index(PG_FUNCTION_ARGS)
@@ -149,8 +149,8 @@ count_workers(Oid database)
 }
 
 /*
- * lsm_stat_merging(index): how merging an index of this database goes.  All columns are null if the
- * library is not preloaded.  An index without a slot waits for nothing.
+ * lsm_stat_merging(index): returns the state of merging in an index of this database.  All columns
+ * are null if the library is not preloaded.  An index without a slot waits for nothing.
  */
 Datum
 lsm_stat_merging(PG_FUNCTION_ARGS)
@@ -188,7 +188,7 @@ lsm_stat_merging(PG_FUNCTION_ARGS)
 Datum
 lsm_stat_reset(PG_FUNCTION_ARGS)
 {
-	/* Otherwise what this session has counted so far would be published after the reset. */
+	/* Otherwise this session would publish its earlier counts after the reset. */
 	lsm_index_publish_all();
 	lsm_stats_reset_database();
 	PG_RETURN_VOID();

@@ -1,6 +1,6 @@
 /*
  * bound.c
- *	  Bounds: positions between the entries of an index.
+ *	  Makes and compares bounds, that is, positions between the entries of an index.
  */
 #include "postgres.h"
 
@@ -162,7 +162,7 @@ lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)
 	if (!bound->is_entry)
 		return order;
 
-	/* Both are next to the same entry: their sides decide. */
+	/* Both bounds are next to the same entry, so their sides decide. */
 	turned = *bound;
 	turned.tie = -bound->tie;
 	if ((lsm_bound_compare(ks, &turned, &entry) < 0) != (order < 0))

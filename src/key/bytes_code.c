@@ -1,6 +1,6 @@
 /*
  * bytes_code.c
- *	  The order-preserving codes of bytea, bit and varbit values.
+ *	  Encodes bytea, bit and varbit values, preserving their order.
  *
  *		bytes		of the value; 00 is written as 00 FF
  *		00
@@ -146,7 +146,7 @@ lsm_bit_encode(Datum value, uint8 *out)
 	return put_escaped(out, bytes, len, last);
 }
 
-/* Decode a code that lsm_bytes_length has accepted.  Returns 0 if it is damaged. */
+/* Decode a code that lsm_bytes_length has accepted.  Returns 0 if the code is damaged. */
 Datum
 lsm_bit_decode(const uint8 *code, uint32 len)
 {

@@ -1,6 +1,6 @@
 /*
  * bytes_code.h
- *	  The order-preserving codes of bytea, bit and varbit values.
+ *	  Encodes bytea, bit and varbit values, preserving their order.
  */
 #ifndef LSM_BYTES_CODE_H
 #define LSM_BYTES_CODE_H

@@ -1,6 +1,6 @@
 /*
  * collation.c
- *	  Collations whose order is that of bytes.
+ *	  Finds out whether a collation orders strings as their bytes.
  *
  * Core itself compares bytes under C and POSIX, and under all locales of the builtin provider.
  * Under locales of libc, core compares strings with strcoll, and equal strings with strcmp
@@ -9,10 +9,10 @@
  *		if (nrules == 0)
  *			return STRCMP (s1, s2);
  *
- * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  From glibc 2.35
- * on, C.UTF-8 has the keyword codepoint_collation, and so no rules.  The older C.UTF-8 of some
+ * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  Since glibc
+ * 2.35, C.UTF-8 has the keyword codepoint_collation, and so no rules.  The older C.UTF-8 of some
  * distributions has rules.  So whether strings compare as their bytes do depends on the installed
- * library.  The meta page of an index records the answer, see check_coding in keyspace.c.
+ * library.  The meta page of an index records the answer; see check_coding in keyspace.c.
  */
 #include "postgres.h"
 
@@ -57,7 +57,7 @@ locale_has_no_rules(const char *name)
 	return result;
 }
 
-/* What we found out about a locale.  A process always loads the same locale for a name. */
+/* A locale and whether it has rules.  A process always loads the same locale for a name. */
 typedef struct KnownLocale
 {
 	struct KnownLocale *next;

@@ -1,6 +1,6 @@
 /*
  * collation.h
- *	  Collations whose order is that of bytes.
+ *	  Finds out whether a collation orders strings as their bytes.
  */
 #ifndef LSM_COLLATION_H
 #define LSM_COLLATION_H

@@ -1,6 +1,6 @@
 /*
  * column.h
- *	  A key column: how its values are encoded and compared.
+ *	  Declares a key column, and how its values are encoded, compared and hashed.
  */
 #ifndef LSM_COLUMN_H
 #define LSM_COLUMN_H
@@ -56,7 +56,7 @@ typedef struct LsmColumn
 	Oid			index;			/* the index of the column */
 	FmgrInfo	cmp;			/* support function 1 of the operator class */
 	bool		keeps_details;	/* values may have details; see encode.c */
-	uint16		expected;		/* what decoding assumes unless it gets a detail; see LsmKeyCoding */
+	uint16		expected;		/* what decoding assumes about a value without a detail; see LsmKeyCoding */
 	LsmHashKind hash_kind;
 	bool		hash_may_change;	/* hashes depend on composite types, which ALTER TYPE changes */
 	FmgrInfo	hash;			/* LSM_HASH_STANDARD and LSM_HASH_EXTENDED */

@@ -2,17 +2,17 @@
  * comparing.c
  *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
- * Functions that anybody may have written compare tuple keys, while a page of the index is locked.
- * A function that uses the same index would wait for that lock, and nothing could interrupt the
- * wait.  So this file records the index of each running comparison, and code that opens an index
- * calls lsm_compare_check.
+ * Tuple keys are compared by functions that anybody may have written, while a page of the index is
+ * locked.  A function that uses the same index would wait for that lock, and nothing could
+ * interrupt the wait.  So this file records the index of each running comparison, and code that
+ * opens an index calls lsm_compare_check.
  *
  * Functions may leak memory, which must not pile up in merges and in readers that outlive
  * statements.  So functions run in a separate memory context.
  *
  * An error skips the end of a comparison.  So the abort of a (sub)transaction drops the comparisons
- * that began in it or in its subtransactions.  Outer comparisons stay: their function may have
- * caught the error, and continue.
+ * that began in the (sub)transaction or in its children.  Outer comparisons stay: their functions
+ * may have caught the error, and continue.
  */
 #include "postgres.h"
 
@@ -23,13 +23,13 @@
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 
-/* The most nested comparisons, each for a different index. */
+/* At most this many comparisons may be nested, each for a different index. */
 #define MOST_NESTED 32
 
 typedef struct Comparison
 {
 	Oid			index;
-	int			nest_level;		/* of the transaction when it began */
+	int			nest_level;		/* of the transaction when the comparison began */
 } Comparison;
 
 static Comparison comparisons[MOST_NESTED];
@@ -48,7 +48,7 @@ typedef struct Call
 	MemoryContext context;
 } Call;
 
-/* A function of a column's operator class is about to be called. */
+/* Prepare to call a function of a column's operator class. */
 static inline void
 begin_call(Call *call, const LsmColumn *column)
 {
@@ -67,7 +67,7 @@ begin_call(Call *call, const LsmColumn *column)
 }
 
 /*
- * The call is over.
+ * Clean up after a call.
  *
  * If a function has caught an error, the lock on the page is lost, since the abort of its
  * subtransaction releases all such locks.  InterruptHoldoffCount shows the loss: each lock raises
@@ -108,8 +108,8 @@ lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 }
 
 /*
- * Call the hash function of a column.  REQUIRES: the caller holds no lock on a page.  Unlike
- * comparing, hashing never needs one.
+ * Call the hash function of a column.
+ * REQUIRES: the caller holds no lock on a page.
  */
 uint64
 lsm_compare_hash(LsmColumn *column, Datum value)

@@ -1,6 +1,6 @@
 /*
  * comparing.h
- *	  Calls of comparison and hash functions, and the indexes that they are running for.
+ *	  Calls comparison and hash functions, and records the indexes they are running for.
  */
 #ifndef LSM_COMPARING_H
 #define LSM_COMPARING_H

@@ -29,9 +29,9 @@ typedef struct LsmWholeSegment
 typedef struct LsmCursorOps
 {
 	/*
-	 * Forward: stand on the first entry after `from`. Backward: stand on the last entry
-	 * before it. The caller will stop at `limit`, if not NULL. A cursor whose first entry
-	 * lies beyond the limit may end at once, which saves copying a page.
+	 * Forward: stand on the first entry after `from`. Backward: stand on the last entry before
+	 * `from`. The caller will stop at `limit`, if not NULL. A cursor whose first entry lies
+	 * beyond the limit may end at once, to save copying a page.
 	 */
 	void		(*seek) (LsmCursor *cursor, const LsmBound *from,
 						 const LsmBound *limit, ScanDirection direction);
@@ -43,7 +43,7 @@ typedef struct LsmCursorOps
 	/*
 	 * Returns the packed page whose first entry the cursor stands on, if all entries of the
 	 * page come next and the page has not changed since the cursor read it; otherwise NULL.
-	 * *last is the page's last entry. Both are valid until the next call. Forward only.
+	 * *last is the page's last entry. Page and entry are valid until the next call. Forward only.
 	 * REQUIRES: at_page.
 	 */
 	Page		(*page) (LsmCursor *cursor, const LsmEntry **last);
@@ -73,7 +73,7 @@ struct LsmCursor
 	LsmCursor  *source;			/* the cursor that the entry comes from: itself, or a merged
 								 * cursor */
 	uint64		taken;			/* entries the user has consumed; the user counts them */
-	int			waited;			/* if its latest seek waited, the reads that may be in flight;
+	int			waited;			/* if the latest seek waited, the reads that may be in flight;
 								 * otherwise 0 */
 };
 

@@ -1,6 +1,6 @@
 /*
  * details.h
- *	  Details of key columns, in the rest of an entry.
+ *	  Reads and writes the details of key columns in the rest of an entry.
  *
  * A detail is the information that a column's code lacks about a value (encode.c).  An entry's list
  * of details has only those that are not 0, in the order of their columns:
@@ -41,8 +41,8 @@ lsm_detail_put(uint8 *p, int column, uint64 detail)
 }
 
 /*
- * Returns the detail of a column, or 0 if it has none.  Callers ask for columns in order.  If a
- * list is damaged, details are left over.
+ * Returns the detail of a column, or 0 if the column has none.  Callers ask for columns in order.
+ * If a list is damaged, some details remain unread at the end.
  */
 static inline uint64
 lsm_detail_next(LsmDetails *list, int column)

@@ -1,6 +1,6 @@
 /*
  * encode.c
- *	  Order-preserving encodings of single column values.
+ *	  Encodes single column values, preserving their order.
  *
  * An encoded column is a marker byte and, for a value, its code:
  *
@@ -28,7 +28,7 @@
  *		tid							block as uint32, offset as uint16, big-endian
  *
  * Equal values can still differ, say in their display scale.  Their code is the same, so we store
- * the difference as a *detail*.  A detail is an integer.  It is 0 if decoding the code gives
+ * the difference as a *detail*.  A detail is an integer, and is 0 if decoding the code gives
  * exactly the value.  Entries keep details apart from keys (details.h).
  *
  *		float4, float8				the bits of -0.0 and of NaNs other than core's
@@ -149,7 +149,7 @@ lsm_encoding_expected(LsmEncoding encoding, int32 typmod)
 		encoding == LSM_ENC_BPCHAR ? lsm_bpchar_expected(typmod) : 0;
 }
 
-/* Returns the width of a column's encoded values, without the marker; 0 if it varies. */
+/* Returns the width of a column's encoded values, without the marker, or 0 if widths vary. */
 static inline uint32
 fixed_width(const LsmColumn *column)
 {
@@ -224,7 +224,7 @@ lsm_encoding_most(const LsmColumn *column)
 	}
 }
 
-/* Returns the length of a column's encoded values, with the marker; 0 if it varies. */
+/* Returns the length of a column's encoded values, with the marker, or 0 if lengths vary. */
 uint32
 lsm_encoded_length(const LsmColumn *column)
 {
@@ -441,7 +441,7 @@ lsm_code_free(LsmCode *code)
 		pfree(code->bytes);
 }
 
-/* Returns the length of the encoded value at p, without the marker; 0 if it is damaged. */
+/* Returns the length of the encoded value at p, without the marker, or 0 if the value is damaged. */
 static uint32
 value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {
@@ -468,7 +468,7 @@ value_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 	}
 }
 
-/* Returns the length of the encoded column at p, with the marker; 0 if it is damaged. */
+/* Returns the length of the encoded column at p, with the marker, or 0 if the column is damaged. */
 uint32
 lsm_encoded_column_length(const LsmColumn *column, const uint8 *p, const uint8 *end)
 {

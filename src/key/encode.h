@@ -1,6 +1,6 @@
 /*
  * encode.h
- *	  Order-preserving encodings of column values.
+ *	  Encodes single column values, preserving their order.
  */
 #ifndef LSM_ENCODE_H
 #define LSM_ENCODE_H

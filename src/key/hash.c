@@ -1,8 +1,8 @@
 /*
  * hash.c
- *	  Hashes of keys and of their first columns.  Equal keys have equal hashes.
+ *	  Hashes keys and their first columns.  Equal keys have equal hashes.
  *
- * The hash of an encoded key is that of its bytes.  For a tuple key, the hash of the first n
+ * The hash of an encoded key is the hash of its bytes.  For a tuple key, the hash of the first n
  * columns combines the hash of the first n - 1 columns with that of column n. format/filter_page.h
  * specifies the hashes, since filters on disk depend on them.  Functions of operator classes run
  * here, so callers hold no lock on a page.
@@ -173,7 +173,7 @@ lsm_hash_add_for_lock(LsmKeySpace *ks, uint64 hash, int column, Datum value, boo
 	return lsm_filter_add_column(hash, c->hash_may_change ? 0 : hash_value(c, value, isnull));
 }
 
-/* Returns the hash of the key for its lock. */
+/* Returns the hash of an entry's key, for the key lock. */
 uint32
 lsm_hash_for_lock(LsmKeySpace *ks, const LsmEntry *entry)
 {

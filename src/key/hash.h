@@ -1,6 +1,6 @@
 /*
  * hash.h
- *	  Hashes of keys and of their first columns.
+ *	  Hashes keys and their first columns.
  */
 #ifndef LSM_HASH_H
 #define LSM_HASH_H

@@ -1,12 +1,12 @@
 /*
  * hashable.c
- *	  Chooses hash functions that fit the operator classes of an index, and tracks what they depend
- *	  on.
+ *	  Chooses hash functions that fit the operator classes of an index, and tracks what their
+ *	  results depend on.
  *
- * A column is hashed by its encoding if it has one.  Otherwise it is hashed by the hash function of
- * the operator that is "=" in the column's class.  So equal values have equal hashes.  The choice
- * is made when the index is built, and is kept on the meta page.  Filters on disk must stay
- * readable when a type later gets a hash function, or an extended one.
+ * If a column has an encoding, the encoding is hashed.  Otherwise the column is hashed with the
+ * hash function of the operator that is "=" in the column's class.  So equal values have equal
+ * hashes.  The choice is made when the index is built, and is kept on the meta page.  Filters on
+ * disk must stay readable when a type later gets a hash function, or an extended one.
  *
  * Arrays, ranges and composites hash their elements with the default function of the element's
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
@@ -70,7 +70,7 @@ note_composite_type(Walk *w, Oid type)
 	w->type_count++;
 }
 
-/* Note the attributes of a composite type.  False if some cannot be hashed. */
+/* Note the attributes of a composite type.  Returns false if some cannot be hashed. */
 static bool
 note_attributes(Walk *w, Oid type)
 {
@@ -95,8 +95,8 @@ note_attributes(Walk *w, Oid type)
 }
 
 /*
- * Note the bounds of a range.  False if they cannot be hashed, or if the range compares them with
- * a function other than the default one of their type.
+ * Note the bounds of a range.  Returns false if the bounds cannot be hashed, or if the range does
+ * not compare them with the default function of their type.
  */
 static bool
 note_bounds(Walk *w, Oid range)
@@ -125,8 +125,8 @@ heeds_collation(Oid function, Oid collation)
 }
 
 /*
- * Note a hash function of a type and the functions that it calls.  False if some values of the type
- * cannot be hashed, or if equal values may have different hashes.
+ * Note a hash function of a type and the functions that it calls.  Returns false if some values of
+ * the type cannot be hashed, or if equal values may have different hashes.
  */
 static bool
 note_function(Walk *w, Oid function, Oid type, Oid collation)
@@ -162,7 +162,7 @@ note_element(Walk *w, Oid type, Oid collation)
 	if (!OidIsValid(type))
 		return false;
 	type = getBaseType(type);
-	/* Core finds a hash function only if it belongs to the type's "=". */
+	/* Core finds a hash function only if the function belongs to the type's "=". */
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
 							  (w->extended ? TYPECACHE_HASH_EXTENDED_PROC : TYPECACHE_HASH_PROC));
 	function = w->extended ? cache->hash_extended_proc : cache->hash_proc;
@@ -254,7 +254,8 @@ note_string_function(LsmColumn *column)
 }
 
 /*
- * Set a column's hash function of this kind, and note what it depends on.  False if there is none.
+ * Set a column's hash function of this kind, and note what the function's results depend on.
+ * Returns false if there is none.
  */
 static bool
 set_hash(Walk *w, LsmColumn *column, LsmHashKind kind)
@@ -302,8 +303,8 @@ lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 }
 
 /*
- * Find the hash functions that the coding names, and what they depend on now.  *w is empty.  A
- * column whose function is gone is no longer hashed, which changes the print.
+ * Find the hash functions that the coding names, and what their results depend on now.  *w is
+ * empty.  A column whose function is gone is no longer hashed.  This changes the print.
  */
 static void
 find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)

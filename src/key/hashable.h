@@ -1,6 +1,6 @@
 /*
  * hashable.h
- *	  The hash functions that fit the operator classes of an index.
+ *	  Chooses hash functions that fit the operator classes of an index.
  */
 #ifndef LSM_HASHABLE_H
 #define LSM_HASHABLE_H
@@ -12,7 +12,7 @@
 typedef struct LsmHashedType
 {
 	Oid			type;
-	uint64		definition;		/* core's number for its definition when it was noted */
+	uint64		definition;		/* core's number for the type's definition when noted */
 } LsmHashedType;
 
 typedef struct LsmHashing
@@ -33,8 +33,8 @@ extern void lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns);
 extern bool lsm_hashable_recheck(LsmHashing *hashing);
 
 /*
- * Are all hashes made so far those that filters expect?  Call this after making hashes.  Once the
- * answer is false, filters are neither asked nor made with this keyspace.
+ * Do filters expect all the hashes made so far?  Call this after making hashes.  Once the answer is
+ * false, filters are neither asked nor made with this keyspace.
  */
 static inline bool
 lsm_hashing_holds(LsmHashing *hashing)

@@ -7,12 +7,12 @@
  *
  *		uint8		number of details; only if there are included columns, and key
  *					columns whose encodings keep details
- *		details		see details.h; without that number they end where the rest ends
+ *		details		see details.h; without that number, the details end where the rest ends
  *		tuple		an index tuple of the included columns, without its TID and the zero
  *					bytes at its end; only if there are included columns
  *
  * A tuple keyspace's key is an index tuple of all columns with a zero TID, without the zero
- * bytes at its end.  It has no rest.
+ * bytes at its end.  Entries have no rest.
  */
 #include "postgres.h"
 
@@ -117,7 +117,7 @@ expected_of(Relation index, int i, LsmEncoding encoding)
 }
 
 /*
- * Decide how the keys of a new index are compared and hashed.  They are compared as bytes if all
+ * Decide how the keys of a new index are compared and hashed.  Keys are compared as bytes if all
  * columns have an encoding.
  */
 void
@@ -206,8 +206,8 @@ describe_rest(LsmKeySpace *ks)
 }
 
 /*
- * Build the keyspace of an index in the current memory context.  Raises an error if its operator
- * classes require another coding.
+ * Build the keyspace of an index in the current memory context.  Raises an error if the index's
+ * operator classes require another coding.
  */
 LsmKeySpace *
 lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
@@ -374,8 +374,8 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	if (!ks->has_rest)
 		return;
 	/*
-	 * Check that an index-only scan can form the tuple.  Forming it compresses values, here as in
-	 * the scan.
+	 * Check that an index-only scan can form the tuple.  Forming the tuple compresses values, here
+	 * as in the scan.
 	 */
 	if (padding > LSM_MAX_ENTRY_SIZE)
 		pfree(index_form_tuple(ks->desc, values, isnull));
@@ -412,7 +412,7 @@ lsm_keyspace_report_entry(LsmKeySpace *ks)
 			 errhint("Please REINDEX it.")));
 }
 
-/* Find the details and the included columns in an entry's rest.  False if it is damaged. */
+/* Find the details and included columns in an entry's rest.  Returns false if the rest is damaged. */
 bool
 lsm_rest_split(const LsmKeySpace *ks, const LsmEntry *entry, LsmDetails *details,
 			   const uint8 **included)

@@ -1,6 +1,6 @@
 /*
  * keyspace.h
- *	  How the keys of one index are encoded, compared and decoded.
+ *	  Encodes, compares and decodes the keys of an index.
  *
  * A keyspace is built from the relcache entry of an index, in the current memory context.
  * Everything that orders entries goes through lsm_key_compare or lsm_bound_compare. See
@@ -23,7 +23,7 @@ typedef struct LsmKeySpace
 	bool		has_rest;		/* entries have a rest part */
 	bool		has_details;	/* the rest begins with details of key columns; see details.h */
 	uint32		max_keylen;		/* length of the longest possible key, in bytes */
-	uint32		usual_keylen;	/* length of all keys without nulls, or 0 if it varies */
+	uint32		usual_keylen;	/* length of all keys without nulls, or 0 if lengths vary */
 	int			nkeys;
 	int			natts;			/* with included columns */
 	TupleDesc	desc;
@@ -85,7 +85,7 @@ extern int	lsm_column_compare(LsmColumn *column, FmgrInfo *cmp, Datum a, bool a_
 							   Datum b, bool b_null);
 extern uint32 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right);
 
-/* Reset a bound and forget its memory.  Columns from `ncolumns` on are not in use. */
+/* Reset a bound and forget its memory. */
 static inline void
 lsm_bound_clear(LsmBound *bound)
 {
@@ -100,7 +100,7 @@ extern int	lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBoun
 extern void lsm_bound_set_key(LsmKeySpace *ks, LsmBound *bound, const LsmEntry *entry, int tie);
 extern int	lsm_bound_compare_slow(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry);
 
-/* Order of two entries: key, then TID. */
+/* Compare two entries by key, then by TID. */
 static inline int
 lsm_key_compare(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 {
@@ -128,7 +128,7 @@ lsm_key_equal(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 	return lsm_key_compare_slow(ks, a, &other) == 0;
 }
 
-/* Order of two entries' keys; TIDs do not count. */
+/* Compare the keys of two entries, without the TIDs. */
 static inline int
 lsm_key_order(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 {
@@ -165,8 +165,8 @@ lsm_bound_compare(LsmKeySpace *ks, const LsmBound *bound, const LsmEntry *entry)
 }
 
 /*
- * The first bytes of an entry's key, or of its order code, as a number.  A key with a greater
- * prefix is greater.  Never written to disk.
+ * Returns the first bytes of an entry's key, or of its order code, as a number.  A key with a
+ * greater prefix is greater.  Prefixes are never written to disk.
  */
 static inline uint64
 lsm_entry_prefix(LsmKeySpace *ks, const LsmEntry *entry)

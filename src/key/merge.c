@@ -1,11 +1,11 @@
 /*
  * merge.c
- *	  A k-way merge in both directions, with a tree of losers.
+ *	  Merges k cursors in both directions, with a tree of losers.
  *
  * Each inner node of the tree keeps the cursor that lost the comparison there.  The overall winner
  * is kept beside the tree.  When the winner moves on, only the nodes between its leaf and the root
- * are played again.  This takes one comparison per level, while a heap takes two (Knuth, The Art of
- * Computer Programming, volume 3, 5.4.1).
+ * are played again.  A replay takes one comparison per level, while a heap takes two (Knuth, The
+ * Art of Computer Programming, volume 3, 5.4.1).
  *
  * A scan reads ahead: the merge copies entries into an array until a child has no more decoded
  * entries.  It copies few entries at first, since the scan may not need more.  A merge whose user
@@ -23,7 +23,7 @@
 typedef struct Player
 {
 	uint64		rank;			/* prefix of the key; inverted if backward */
-	LsmCursor  *cursor;			/* NULL at its end: then it loses every comparison */
+	LsmCursor  *cursor;			/* NULL at its end: the child then loses every comparison */
 } Player;
 
 typedef struct MergeCursor
@@ -111,7 +111,7 @@ play_subtree(MergeCursor *m, int node, Player *winner)
 	return right_child;
 }
 
-/* The winner has moved: play its games again. */
+/* Play the winner's games again, after the winner has moved. */
 static inline void
 replay_winner(MergeCursor *m)
 {
@@ -146,8 +146,8 @@ replay_winner(MergeCursor *m)
 }
 
 /*
- * Copy entries of the winners until a winner needs a new array, which would invalidate its current
- * array.
+ * Copy entries of the winners until a winner needs a new array.  A new array would invalidate the
+ * winner's current array.
  */
 static void
 take_batch(MergeCursor *m)
@@ -212,8 +212,8 @@ take_winner(MergeCursor *m)
 }
 
 /*
- * A child has waited for the disk.  Let the children from *next to `last` prefetch the pages that
- * they will need.
+ * Called when a child has waited for the disk.  Let the children from *next to `last` prefetch the
+ * pages that they will need.
  */
 static void
 expect_seeks(MergeCursor *m, int *next, int last, const LsmBound *from, ScanDirection direction)
@@ -250,7 +250,7 @@ seek_children(MergeCursor *m, const LsmBound *from, const LsmBound *limit, ScanD
 	}
 }
 
-/* At most one child has entries, as in most lookups of a key.  There is nothing to compare. */
+/* Find the winner if at most one child has entries, as in most lookups of a key. */
 static void
 find_only_one(MergeCursor *m)
 {
@@ -382,8 +382,8 @@ static const LsmCursorOps merge_ops = {merge_seek, merge_fill, merge_close, merg
 merge_segment};
 
 /*
- * Create a merge without children.  With `ahead`, it serves a scan, which copies no pages.  With
- * `owns`, it closes its children when it is closed.
+ * Create a merge without children.  With `ahead`, the merge serves a scan, which copies no pages.
+ * With `owns`, closing the merge also closes its children.
  */
 LsmCursor *
 lsm_merge_create(LsmKeySpace *ks, bool ahead, bool owns)

@@ -1,6 +1,6 @@
 /*
  * merge.h
- *	  The merge of several cursors, itself a cursor.
+ *	  Merges several cursors.  The merge is itself a cursor.
  */
 #ifndef LSM_MERGE_H
 #define LSM_MERGE_H

@@ -1,6 +1,6 @@
 /*
  * network_code.c
- *	  The order-preserving code of inet and cidr values.
+ *	  Encodes inet and cidr values, preserving their order.
  *
  *		uint8		family: 2 or 3, that is, PGSQL_AF_INET or PGSQL_AF_INET6
  *		network		the address, 4 or 16 bytes, with zeros after the netmask

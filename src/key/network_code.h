@@ -1,6 +1,6 @@
 /*
  * network_code.h
- *	  The order-preserving code of inet and cidr values.
+ *	  Encodes inet and cidr values, preserving their order.
  */
 #ifndef LSM_NETWORK_CODE_H
 #define LSM_NETWORK_CODE_H

@@ -1,6 +1,6 @@
 /*
  * numeric_code.c
- *	  The order-preserving code of numeric values.
+ *	  Encodes numeric values, preserving their order.
  *
  * A code is a lead byte, sometimes an exponent, and digits of base 100.  For some values the code
  * is only a lead byte:
@@ -17,7 +17,7 @@
  *		exponent	uint16, big-endian: after 81, e + 65536; after FC, e - 100
  *		digits		a byte each: 2 * digit, plus 1 if another digit follows
  *
- * The code of a negative value is that of its absolute value with all bits inverted.
+ * The code of a negative value is the code of its absolute value with all bits inverted.
  *
  * This is the order of numeric_cmp: lead and exponent are in the order of e, and then the digits
  * decide.  If a value's digits are the beginning of another value's digits, the byte of the shorter
@@ -137,7 +137,7 @@ read_numeric(Datum value, StoredNumeric *n)
 	strip_zeros(n);
 }
 
-/* Returns an upper bound of the size of a value's code. */
+/* Returns an upper bound on the size of a value's code. */
 uint32
 lsm_numeric_size(Datum value)
 {

@@ -1,6 +1,6 @@
 /*
  * numeric_code.h
- *	  The order-preserving code of numeric values.
+ *	  Encodes numeric values, preserving their order.
  */
 #ifndef LSM_NUMERIC_CODE_H
 #define LSM_NUMERIC_CODE_H

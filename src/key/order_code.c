@@ -1,6 +1,6 @@
 /*
  * order_code.c
- *	  Order codes: bytes that decide most comparisons of tuple keys.
+ *	  Makes order codes: bytes that decide most comparisons of tuple keys.
  *
  * An order code consists of the codes of leading columns that have a code (encode.c), and of the
  * marker and the abbreviation of the column after them (sort_support.c).  A lesser key never has a
@@ -62,7 +62,7 @@ append_abbreviation(LsmOrderCode *order, LsmColumn *c, Datum value, bool isnull)
 	append(order, code + 1, sizeof(number));
 }
 
-/* Append a column.  False if no column may follow. */
+/* Append a column.  Returns false if no column may follow. */
 bool
 lsm_order_add(LsmOrderCode *order, LsmKeySpace *ks, int column, Datum value, bool isnull)
 {

@@ -1,6 +1,6 @@
 /*
  * order_code.h
- *	  Order codes: bytes that decide most comparisons of tuple keys.
+ *	  Makes order codes: bytes that decide most comparisons of tuple keys.
  */
 #ifndef LSM_ORDER_CODE_H
 #define LSM_ORDER_CODE_H

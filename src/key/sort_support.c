@@ -1,12 +1,12 @@
 /*
  * sort_support.c
- *	  Core's faster comparisons of text whose order is not that of its bytes.
+ *	  Uses core's faster comparisons for text whose order is not that of its bytes.
  *
  * The comparison for sorts returns the same as bttextcmp, but looks up the collation only once and
  * remembers the texts that it compared last.
  *
  * An abbreviation is a number.  The greater of two values never has the lesser number: core takes
- * the first 8 bytes of the ICU sort key.  These bytes depend on the version of the library, so
+ * the first 8 bytes of the ICU sort key.  Sort keys depend on the version of the library, so
  * abbreviations must not get to disk.  Core does not trust sort keys of libc.
  */
 #include "postgres.h"
@@ -53,8 +53,8 @@ lsm_sort_support(const LsmColumn *column)
 }
 
 /*
- * Can values of this column be abbreviated?  Then they have no code.  Allocates the state for this
- * in `context`, the column's memory context.
+ * Can values of this column be abbreviated?  If so, values have no code.  Allocates the state for
+ * abbreviations in `context`, the column's memory context.
  */
 bool
 lsm_has_abbreviations(LsmColumn *column, MemoryContext context)

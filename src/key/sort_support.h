@@ -1,6 +1,6 @@
 /*
  * sort_support.h
- *	  Core's faster comparisons of text whose order is not that of its bytes.
+ *	  Uses core's faster comparisons for text whose order is not that of its bytes.
  */
 #ifndef LSM_SORT_SUPPORT_H
 #define LSM_SORT_SUPPORT_H

@@ -1,6 +1,6 @@
 /*
  * string_code.c
- *	  The order-preserving codes of text, name and char(n) values.
+ *	  Encodes text, name and char(n) values, preserving their order.
  *
  * A code is the bytes of the string, and a zero byte.  The string itself contains no zero byte.
  *

@@ -1,6 +1,6 @@
 /*
  * string_code.h
- *	  The order-preserving codes of text, name and char(n) values.
+ *	  Encodes text, name and char(n) values, preserving their order.
  */
 #ifndef LSM_STRING_CODE_H
 #define LSM_STRING_CODE_H

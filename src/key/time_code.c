@@ -1,9 +1,9 @@
 /*
  * time_code.c
- *	  The order-preserving codes of interval and timetz values.
+ *	  Encodes interval and timetz values, preserving their order.
  *
  * An interval compares as the sum of its months of 30 days, its days of 24 hours, and its time
- * (interval_cmp).  Its code is that span:
+ * (interval_cmp).  The interval's code is that span:
  *
  *		int40		days, rounded down; big-endian, 2^39 added
  *		uint40		microseconds within the day, big-endian
@@ -13,8 +13,8 @@
  *
  * Many intervals have the same span.  Decoding assumes that the interval has no months, that its
  * days and its time have the same sign, and that its time is less than a day.  (If the days do not
- * fit their field, decoding assumes months.  If the months do not fit either, it assumes a longer
- * time.)  If the interval differs, its detail has the months and days, and the time is the
+ * fit their field, decoding assumes months.  If the months do not fit either, decoding assumes a
+ * longer time.)  If the interval differs, its detail has the months and days, and the time is the
  * remainder of the span:
  *
  *		bits 0-1	0: days are as assumed for these months; 1: no days; 2: other days

@@ -1,6 +1,6 @@
 /*
  * time_code.h
- *	  The order-preserving codes of interval and timetz values.
+ *	  Encodes interval and timetz values, preserving their order.
  */
 #ifndef LSM_TIME_CODE_H
 #define LSM_TIME_CODE_H

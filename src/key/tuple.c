@@ -3,8 +3,8 @@
  *	  Makes the index tuples that index-only scans return.
  *
  * If all columns are encoded, have a fixed length and belong to the key, the tuples of all entries
- * without nulls have the same layout. Then one tuple is laid out in advance, and only the values of
- * each entry are filled in. Other tuples are formed one by one.
+ * without nulls have the same layout. In that case, we lay out one tuple in advance, and fill in
+ * only the values of each entry. Other tuples are formed one by one.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * tuple.h
- *	  Index tuples for index-only scans.
+ *	  Makes the index tuples that index-only scans return.
  */
 #ifndef LSM_TUPLE_H
 #define LSM_TUPLE_H

@@ -1,6 +1,6 @@
 /*
  * virtual_pages.c
- *	  The virtual pages of an index: page numbers computed from keys alone.
+ *	  Computes the virtual pages of an index: page numbers that depend only on keys.
  *
  * - For each n up to the number of key columns, each hash of the first n columns is a page.
  * - Encoded keys, padded with zeros, form a tree. A node of depth d contains the keys with the same
@@ -30,7 +30,7 @@ number_page(const uint8 *bytes, uint32 length, uint64 seed)
 	return (BlockNumber) (hash_bytes_extended(bytes, length, seed) % InvalidBlockNumber);
 }
 
-/* The page of all keys with these encoded leading columns. */
+/* Returns the page of all keys with these encoded leading columns. */
 static BlockNumber
 columns_page(const uint8 *key, uint32 length, int columns)
 {
@@ -45,7 +45,7 @@ typedef struct Nibbles
 	uint8		nibble[LSM_MOST_DEPTH];
 } Nibbles;
 
-/* Take the first nibbles of a key. After its end all nibbles are `pad`. */
+/* Take the first nibbles of a key. After the key's end, all nibbles are `pad`. */
 static void
 take_nibbles(Nibbles *n, const uint8 *key, uint32 length, uint8 pad)
 {
@@ -75,7 +75,7 @@ go_to_next_node(Nibbles *n, int depth)
 	}
 }
 
-/* The depth where the longest key or order code ends, or 0 if there is no tree. */
+/* Returns the depth where the longest key or order code ends, or 0 if there is no tree. */
 static int
 greatest_depth(LsmKeySpace *ks)
 {

@@ -1,6 +1,6 @@
 /*
  * virtual_pages.h
- *	  The virtual pages of an index that serializable transactions lock: see storage/ssi.c.
+ *	  Computes the virtual pages of an index, which serializable transactions lock (storage/ssi.c).
  */
 #ifndef LSM_VIRTUAL_PAGES_H
 #define LSM_VIRTUAL_PAGES_H

@@ -35,7 +35,7 @@ lsm_change_begin(LsmIndex *index)
 	return change;
 }
 
-/* Returns a page of the change, or NULL if the block is not part of it. */
+/* Returns a page of the change, or NULL if the block is not part of the change. */
 LsmChangedPage *
 lsm_change_find(LsmChange *change, BlockNumber block)
 {
@@ -82,7 +82,7 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 }
 
 /*
- * Add a page whose old content does not matter.  The first operation must initialize it.
+ * Add a page whose old content does not matter.  The first operation must initialize the page.
  *
  * REQUIRES: the block is not part of the change yet.
  */

@@ -1,6 +1,6 @@
 /*
  * change.h
- *	  An edit of the manifest under construction, with all pages that change with it (I1).
+ *	  Collects an edit of the manifest, with all pages that change in the edit (I1).
  *
  * From lsm_change_begin to lsm_change_commit the meta page is locked exclusively.  Each other
  * page is locked exclusively from the time it joins the change.  A change modifies copies of

@@ -39,7 +39,7 @@ lock_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 	return InvalidBuffer;
 }
 
-/* Copy a directory page.  Returns false if it has changed since the edit `edits`. */
+/* Copy a directory page.  Returns false if the page has changed since the edit `edits`. */
 static bool
 read_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, BlockNumber block,
 					Page copy)
@@ -67,7 +67,7 @@ get_directory_item(LsmIndex *index, BlockNumber block, Page page, int ordinal,
 		report_directory_item(index, block);
 }
 
-/* Returns how many items on the page begin before the bound or, with by_high, end before it. */
+/* Returns how many items on the page begin (with by_high: end) before the bound. */
 static int
 count_items_before(LsmIndex *index, LsmKeySpace *ks, BlockNumber block, Page page,
 				   const LsmBound *bound, bool by_high)
@@ -218,9 +218,9 @@ search_below_page(Search *s, BlockNumber block, int level)
 }
 
 /*
- * Find the first segment that ends after the bound, or, backward, the last segment that
- * begins before it.  Returns LSM_FOUND_STALE if the search meets a page that has changed
- * since the edit `edits`.
+ * Find the first segment that ends after the bound, or, backward, the last segment that begins
+ * before the bound.  Returns LSM_FOUND_STALE if the search meets a page that has changed since the
+ * edit `edits`.
  *
  * REQUIRES: the run has a directory.  found->low and found->high are zeroed or set by an
  * earlier search.  Their keys are allocated in the current memory context.
@@ -429,7 +429,7 @@ append_child(LsmChange *change, LsmChangedPage *page, const LsmEntry *low, Block
 	append_directory_item(change, page, &entry);
 }
 
-/* Does the item fit the page?  Above level 1, items have only a low key. */
+/* Does the item fit on the page?  Above level 1, items have only a low key. */
 static bool
 directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 {
@@ -439,9 +439,9 @@ directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 }
 
 /*
- * Look at a page of the right edge as the change has left it.  Sets *has_room if an item for
- * the entry fits.  Returns the block that the page's last item names.  The page does not join
- * the change: in a tall directory, all pages of the edge and the new pages do not fit in one edit.
+ * Look at a page of the right edge as the change has left the page.  Sets *has_room if an item for
+ * the entry fits.  Returns the block that the page's last item names.  The page does not join the
+ * change: in a tall directory, all pages of the edge and the new pages do not fit in one edit.
  */
 static BlockNumber
 look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level,
@@ -467,7 +467,7 @@ look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int 
 StaticAssertDecl(LSM_MAX_HEIGHT + 1 + LSM_MOST_MAP_PAGES <= LSM_WAL_PAGES,
 				 "an append to the tallest directory fits an edit");
 
-/* All pages of the right edge are full: add a root above the old one. */
+/* Called when all pages of the right edge are full: add a root above the old one. */
 static void
 add_directory_root(LsmChange *change, LsmRunRecord *run, const LsmEntry *low, BlockNumber child)
 {
@@ -572,9 +572,9 @@ names_no_segment(LsmIndex *index, const LsmChangedPage *page)
 }
 
 /*
- * Does the path still lead from the run's root to the item?  Its pages join the change.  Items
- * keep their places, so a path breaks only if the directory gets a new root, or if a page of the
- * path is freed.
+ * Does the path still lead from the run's root to the item?  The path's pages join the change.
+ * Items keep their places, so a path breaks only if the directory gets a new root, or if a page of
+ * the path is freed.
  */
 bool
 lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run, const LsmDirectoryPath *path)
@@ -601,9 +601,9 @@ lsm_directory_path_holds(LsmChange *change, const LsmRunRecord *run, const LsmDi
 }
 
 /*
- * A segment is gone.  If the directory page with its item names no other segment, free the
- * page.  Do the same with the pages above it, so that searches need not visit them.  Pages of
- * the right edge stay: they show where the run ends, and take new items.
+ * Called when a segment is gone.  If the directory page with the segment's item names no other
+ * segment, free the page.  Do the same with the pages above, so that searches need not visit them.
+ * Pages of the right edge stay: they show where the run ends, and take new items.
  *
  * REQUIRES: the path held before the change cleared the segment's item.  The run is in no job.
  */
@@ -638,7 +638,7 @@ lsm_directory_prune(LsmChange *change, const LsmRunRecord *run, const LsmDirecto
 
 /*
  * Free one segment or directory page below a page, from the bottom up.  Returns false if
- * nothing is left below it.
+ * nothing is left below the page.
  */
 static bool
 free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level)
@@ -655,7 +655,7 @@ free_below(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int le
 			continue;
 		if (level > 1 && free_below(change, run, item.segment.start, level - 1))
 			return true;
-		/* The item names a segment, or a directory page that is empty by now. */
+		/* The item names a segment, or a directory page that is now empty. */
 		lsm_space_give(change, item.segment.start, item.segment.blocks);
 		gone = item.segment;
 		gone.blocks = 0;

@@ -1,9 +1,9 @@
 /*
  * gate.c
- *	  The gates: the interlock between VACUUM and scans (I9, I10).
+ *	  Flips and drains the gates, the interlock between VACUUM and scans (I9, I10).
  *
- * Two pages take turns as the current gate.  Scans pin the current one while they use TIDs.
- * VACUUM flips the gates and then drains the old one, holding no other lock.
+ * Two pages take turns as the current gate.  Scans pin the current gate while they use TIDs.
+ * VACUUM flips the gates and then drains the old gate, holding no other lock.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@ lsm_gate_other(Relation rel)
  * Make the other gate the current one, and close the old gate.  Returns the block of the old
  * gate, which the caller must drain.
  *
- * REQUIRES: the other gate has been drained, so nobody has pinned it.
+ * REQUIRES: the other gate has been drained, so nobody pins that gate.
  */
 BlockNumber
 lsm_gate_flip(Relation rel)

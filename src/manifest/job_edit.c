@@ -75,8 +75,8 @@ release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *use
 }
 
 /*
- * All reservations are taken.  Give back those of jobs that no process works on, since
- * their steps have failed.  Returns whether there were any.
+ * Called when all reservations are taken.  Give back the reservations of jobs that no process
+ * works on, since their steps have failed.  Returns whether there were any.
  */
 static bool
 release_failed_steps(LsmIndex *index)
@@ -103,7 +103,7 @@ release_failed_steps(LsmIndex *index)
 
 /*
  * Can a step of the job reserve blocks?  If the job already has a reservation, an earlier step has
- * failed, and the new reservation replaces that one.
+ * failed, and the new reservation replaces the old one.
  */
 static bool
 has_free_reservation(const LsmMeta *meta, uint64 job_id)
@@ -132,7 +132,7 @@ reserve_blocks(LsmChange *change, const LsmRunRecord *output, uint32 want, uint3
 
 /*
  * Reserve blocks for the next segment of a job's output.  If an earlier step has reserved
- * blocks and not installed them, the step has failed, and its blocks are freed.  Returns
+ * blocks without installing a segment, that step has failed, and its blocks are freed.  Returns
  * false if the job is gone, or too many steps are under way.
  *
  * REQUIRES: the job lock.
@@ -265,8 +265,8 @@ lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reser
 }
 
 /*
- * Is the segment still where it was found, now that the meta page is locked?  Sets *segment
- * to its current record.
+ * Is the segment still where it was found, now that the meta page is locked?  Sets *segment to the
+ * segment's current record.
  */
 static bool
 is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSegment *whole,
@@ -288,8 +288,8 @@ is_segment_there(LsmChange *change, const LsmRunRecord *input, const LsmWholeSeg
 }
 
 /*
- * Move a segment from an input to the output of the job by reference, without writing it
- * again.  Returns false if VACUUM has dropped the segment.
+ * Move a segment from an input to the output of the job by reference, without rewriting the
+ * segment.  Returns false if VACUUM has dropped the segment.
  *
  * REQUIRES: the job lock.  All entries of the segment sort after the frontier, and before
  * all entries of the other inputs that are after the frontier.
@@ -407,7 +407,7 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 	pfree(found);
 }
 
-/* Free as many spent runs without a directory as fit in an edit.  Returns their number. */
+/* Free as many spent runs without a directory as fit in an edit.  Returns how many it freed. */
 static int
 reap_single_runs(LsmChange *change)
 {

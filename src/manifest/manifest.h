@@ -1,6 +1,6 @@
 /*
  * manifest.h
- *	  The manifest: versions, directories, edits, and the gates.
+ *	  Declares the manifest's versions, directories, edits and gates.
  *
  * The manifest is the list of runs on the meta page.  Readers copy it into a version.  Writers,
  * jobs and VACUUM change it by edits (change.h), each atomic.  Functions with an LsmChange
@@ -156,7 +156,7 @@ extern void lsm_gate_drain(Relation rel, BlockNumber gate);
 
 /*
  * Has VACUUM closed this gate?  The flag is read without a lock.  A scan that misses the flag
- * sees it at its next call, and VACUUM waits for the pin in any case.
+ * sees the flag at its next call, and VACUUM waits for the pin in any case.
  */
 static inline bool
 lsm_gate_is_closed(Buffer gate)

@@ -1,6 +1,6 @@
 /*
  * space.c
- *	  Free blocks: edits take and give back extents.
+ *	  Takes free blocks for edits, and gives blocks back.
  *
  * A freed block can be reused at once, because a reader notices that the page has another
  * owner (I4).  To spare readers such restarts, each search starts where the last one ended,
@@ -8,12 +8,12 @@
  * search positions, so that small extents do not fragment the space for large ones.
  *
  * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If the search
- * finds nothing, the edit takes new blocks from mapped_end on.
+ * finds nothing, the edit takes new blocks, starting at mapped_end.
  *
  * Most functions run within a change, so their caller holds the meta page exclusively.  All
  * writers need that page, so nobody should do I/O while holding it.  lsm_space_prepare and
  * lsm_space_touch read map pages in and extend the file beforehand.  The edit itself does only
- * the I/O that they could not foresee.
+ * the I/O that these functions could not foresee.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@
 #include "miscadmin.h"
 #include "storage/buffers.h"
 
-/* Extend the file by up to this many more blocks than needed, so that it is extended rarely. */
+/* Extend the file by up to this many more blocks than needed, so that extensions are rare. */
 #define MOST_AHEAD 128
 
 typedef struct Extent
@@ -37,7 +37,7 @@ change_map_page(LsmChange *change, uint32 region)
 	return lsm_change_page(change, lsm_region_map_block(region), LSM_PAGE_MAP, 0);
 }
 
-/* May the edit search this region, or does it have too many map pages already? */
+/* May the edit search this region?  Returns false if the edit has too many map pages already. */
 static bool
 may_search(const LsmChange *change, uint32 region)
 {
@@ -70,8 +70,8 @@ set_map_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 }
 
 /*
- * Search a region between two blocks.  If the extent found is longer than *best, sets *best to it.
- * Returns whether *best has the length wanted.
+ * Search a region between two blocks.  If this finds a longer extent than *best, sets *best to the
+ * new extent.  Returns whether *best has the length wanted.
  */
 static bool
 search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint32 want,
@@ -95,8 +95,8 @@ search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to
 }
 
 /*
- * Returns the longest extent found from *place on, at most `want` blocks.  If the extent is
- * shorter than `want`, *place moves past the regions searched, so that repeated searches cover
+ * Returns the longest extent that a search from *place finds, at most `want` blocks.  If the extent
+ * is shorter than `want`, *place moves past the regions searched, so that repeated searches cover
  * the whole file.
  */
 static Extent
@@ -125,8 +125,8 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 }
 
 /*
- * Take `want` new blocks from mapped_end on, or as many as the last region has left.  If the region
- * has fewer than `least` left, leave them free and start the next region.
+ * Take `want` new blocks, starting at mapped_end, or as many as the last region has left.  If the
+ * region has fewer than `least` left, leave these blocks free and start the next region.
  */
 static Extent
 grow_space(LsmChange *change, uint32 want, uint32 least)
@@ -160,7 +160,7 @@ grow_space(LsmChange *change, uint32 want, uint32 least)
 	return extent;
 }
 
-/* Where the search for free blocks begins. */
+/* Returns the block at which the search for free blocks begins. */
 static BlockNumber
 search_start(const LsmSpace *space, bool large)
 {
@@ -175,12 +175,12 @@ search_start(const LsmSpace *space, bool large)
 }
 
 /*
- * Take an extent of `want` blocks, or a shorter one of at least `least` blocks if no longer
- * one is found.  Returns its length in blocks, and its start in *start.  `large` selects the
- * search position for large extents.
+ * Take an extent of `want` blocks, or the longest extent found if that has at least `least` blocks.
+ * Returns the extent's length in blocks, and its start in *start.  `large` selects the search
+ * position for large extents.
  *
- * Raises an error if the index has reached the maximum size of a relation, or the disk is
- * full.  Then nothing has changed.
+ * Raises an error if the index has reached the maximum size of a relation, or the disk is full.  In
+ * both cases, nothing has changed.
  */
 uint32
 lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNumber *start)
@@ -202,7 +202,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 		found = grow_space(change, want, least);
 	/*
 	 * Extending a file is not logged.  After a failover or a power failure, the file may end
-	 * before mapped_end, so even free blocks may not exist in it.
+	 * before mapped_end, so it may lack even free blocks.
 	 */
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
 		lsm_relation_extend_to(change->index->rel, found.start + found.length +
@@ -240,8 +240,8 @@ lsm_space_touch(LsmIndex *index, BlockNumber block)
 }
 
 /*
- * Prepare for an allocation of `want` blocks: read in the map pages that it may search, and extend
- * the file if it will need new blocks.  `large` as for lsm_space_take.
+ * Prepare for an allocation of `want` blocks: read in the map pages that the allocation may search,
+ * and extend the file if it will need new blocks.  `large` is as for lsm_space_take.
  *
  * REQUIRES: the caller does not hold the meta page.
  */
@@ -265,7 +265,7 @@ lsm_space_prepare(LsmIndex *index, uint32 want, bool large)
 	if (space.free_blocks >= want || space.mapped_end >= MaxBlockNumber - 2 * want ||
 		RelationGetNumberOfBlocks(index->rel) >= end)
 		return;
-	/* The same locks as at space-reserved, batch-write or page-seal. */
+	/* Holds the same locks as at space-reserved, batch-write or page-seal. */
 	LSM_STOP_POINT("space-extend");
 	/* A batch writes its pages under the lock of the meta page; a segment goes through a ring. */
 	lsm_relation_extend_to(index->rel, large ? end : end + Min(end / 64, MOST_AHEAD), !large);
@@ -302,7 +302,7 @@ lsm_space_touch_end(LsmIndex *index)
 	}
 }
 
-/* Returns the end of the used blocks: no block from there on is in use. */
+/* Returns the block after the last one in use. */
 BlockNumber
 lsm_space_used_end(LsmChange *change)
 {
@@ -314,7 +314,7 @@ lsm_space_used_end(LsmChange *change)
 		BlockNumber base = lsm_region_start(region);
 
 		end = base + lsm_map_used_end(change_map_page(change, region)->copy, end - base);
-		/* If a region has nothing left but its map page, cut that off as well. */
+		/* If a region has nothing left but its map page, cut off the map page as well. */
 		if (region == 0 || end > base + 1 || change->page_count >= LSM_WAL_PAGES - 1)
 			return end;
 		end = base;
@@ -323,7 +323,7 @@ lsm_space_used_end(LsmChange *change)
 }
 
 /*
- * Forget all blocks from `end` on.
+ * Forget the block `end` and all blocks after it.
  *
  * REQUIRES: `end` comes from lsm_space_used_end, in the same change.
  */

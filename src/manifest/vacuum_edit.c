@@ -3,9 +3,9 @@
  *	  VACUUM's edits: they note removed entries, drop empty segments and runs, and truncate
  *	  free space at the end of the file.
  *
- * A job may move a segment to another run while VACUUM reads it.  So VACUUM looks for the run
- * that has the segment now.  It searches without a lock, because all writers need the meta page.
- * The edit finds out whether the segment is still there.  If not, VACUUM searches again.
+ * A job may move a segment to another run while VACUUM reads the segment.  So VACUUM looks for the
+ * run that has the segment now.  The search takes no lock, because all writers need the meta page.
+ * The edit finds out whether the segment is still in that run.  If not, VACUUM searches again.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@
 typedef struct SegmentPlace
 {
 	uint64		run_id;
-	bool		single;			/* it is the only segment of that run */
+	bool		single;			/* the segment is the only one of that run */
 	LsmFoundSegment found;		/* unless single */
 	LsmDirectoryPath path;		/* height 0: not known */
 } SegmentPlace;
@@ -211,7 +211,7 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 
 /*
  * Remove runs whose directories name no segment any more.  A directory that is empty while no job
- * uses its run stays empty, so it need not be searched again under the lock.
+ * uses its run stays empty, so there is no need to search it again under the lock.
  */
 void
 lsm_manifest_drop_empty(LsmIndex *index)
@@ -258,7 +258,7 @@ lsm_manifest_drop_empty(LsmIndex *index)
 	pfree(found);
 }
 
-/* Returns the end of the used blocks: no block from there on is in use. */
+/* Returns the block after the last one in use. */
 BlockNumber
 lsm_manifest_used_end(LsmIndex *index)
 {
@@ -275,9 +275,9 @@ lsm_manifest_used_end(LsmIndex *index)
 /*
  * Truncate the free end of the file if it has at least `least` blocks.
  *
- * REQUIRES: AccessExclusiveLock on the index, so that nobody reads it, here or on a standby,
+ * REQUIRES: AccessExclusiveLock on the index, so that nobody reads the index, here or on a standby,
  * where the lock is replayed.  The lock is not needed while the index is being built, since
- * nobody can read it yet.
+ * nobody can read the index yet.
  */
 void
 lsm_manifest_truncate(LsmIndex *index, BlockNumber least)

@@ -1,6 +1,6 @@
 /*
  * version.c
- *	  Reading the manifest.
+ *	  Copies the manifest into versions.
  *
  * A version is a copy of the manifest, made under the share lock of the meta page.  The cost of
  * the copy does not depend on the size of the index.  One look at the meta page, without a

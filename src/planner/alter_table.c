@@ -7,9 +7,9 @@
  *
  * ALTER COLUMN ... TYPE: core recreates constraints from their definitions, without a command that
  * our hook would see, and the definition alone creates a B-tree.  So before the command, we drop
- * the lsm keys that use a column whose type changes.  After the command, we add them again, with
- * their comments.  We do the same with foreign keys that reference these keys.
- * An error anywhere aborts the transaction, so nothing is left half done.
+ * the lsm keys that use a column whose type changes.  After the command, we add the keys again,
+ * with their comments.  We do the same with foreign keys that reference these keys. An error
+ * anywhere aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -44,7 +44,7 @@ typedef struct SavedConstraint
 	char	   *name;			/* quoted */
 	Oid			table_oid;
 	char	   *plain_name;
-	char	   *definition;		/* the command that adds it */
+	char	   *definition;		/* the command that adds the constraint */
 	char	   *comment;		/* of the constraint, or NULL */
 	char	   *index_comment;	/* or NULL */
 	bool		is_key;			/* not a foreign key */
@@ -352,7 +352,7 @@ save_foreign_keys(LsmAlterTable *alter, Oid table, Oid index)
 
 /*
  * If the command changes a column of an index, save the index's constraint and the foreign keys
- * that reference it.
+ * that reference the constraint.
  */
 static void
 save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Oid index_oid)

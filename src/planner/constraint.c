@@ -3,11 +3,11 @@
  *	  PRIMARY KEY and UNIQUE ... WITH (lsm = true): constraints with an lsm index.
  *
  * The grammar has no syntax for a constraint's access method, but the parsed constraint has a field
- * for it, which core uses.  So if a definition has the storage parameter "lsm", we set the field
- * before core sees the command.  The parameter stays with the index.  So pg_dump prints it, and a
- * restore creates the same constraint.  Therefore nobody may reset the parameter.  If this library
- * is not loaded, core tries to build a btree, which does not know the parameter and raises an
- * error.
+ * for the method, which core uses.  So if a definition has the storage parameter "lsm", we set the
+ * field before core sees the command.  The index keeps the parameter, so pg_dump prints the
+ * parameter, and a restore creates the same constraint.  Therefore nobody may reset the parameter.
+ * If this library is not loaded, core tries to build a btree.  Since btree does not know the
+ * parameter, the command fails.
  *
  * WITH (lsm = false) asks for a B-tree, whatever the setting pg_lsm.default_method says.  We remove
  * the parameter, because a B-tree does not know it.
@@ -44,7 +44,7 @@ lsm_constraint_parameter(List *options)
 	return NULL;
 }
 
-/* Returns the parameters with "lsm" added. */
+/* Returns the list of parameters with "lsm" added. */
 List *
 lsm_constraint_add_parameter(List *options, bool value)
 {
@@ -123,7 +123,7 @@ wish_of(List *options, const char *method)
 	return defGetBoolean(option) ? WISH_LSM : WISH_BTREE;
 }
 
-/* Does this constraint have the parameter, and no method yet? */
+/* Note in *arg what the constraint's parameter asks for, unless the constraint has a method. */
 static void
 find_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
 {
@@ -134,8 +134,8 @@ find_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void
 
 /*
  * Set the method of a constraint WITH (lsm = true).  ALTER TABLE (*arg) creates the index from the
- * constraint, so the parameter lsm = false goes.  CREATE TABLE makes a command for the index, which
- * we will see.
+ * constraint, so remove the parameter lsm = false.  CREATE TABLE makes a command for the index, and
+ * we will see that command.
  */
 static void
 fulfill_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
@@ -271,7 +271,7 @@ lsm_constraint_prepare(PlannedStmt *statement, bool *read_only_tree)
 
 #ifndef LSM_UNIQUE_TAKES_ALL
 /*
- * If core refuses a foreign key because the key it refers to is not a B-tree, say what to do.
+ * If core refuses a foreign key because the referenced key is not a B-tree, say what to do.
  *
  * REQUIRES: called in PG_CATCH, in the memory context from before PG_TRY.
  */

@@ -50,7 +50,7 @@ typedef struct Searches
 /*
  * Returns the number of values to which a scan descends if it skips this column.  Returns 0 if the
  * number is not known, or if the column's own clauses are selective enough to bound the scan.
- * These are the rules of btcostestimate from 18 on.
+ * These are the rules of btcostestimate in 18 and later.
  */
 static double
 skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses)
@@ -77,7 +77,7 @@ skipped_values(PlannerInfo *root, IndexOptInfo *index, int column, List *clauses
 
 /*
  * Skip the columns before the column that has the next clauses.  Returns false if skipping does not
- * pay.  Then the next clauses do not bound the scan.
+ * pay; in that case the next clauses do not bound the scan.
  */
 static bool
 skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *clauses,
@@ -101,8 +101,8 @@ skip_columns(PlannerInfo *root, IndexOptInfo *index, int from, int to, List *cla
 
 /*
  * Remember the searches before an array multiplies them.  If the array's elements are close
- * together, the scan reads on from one element to the next.  It reads at most what it would read
- * without the array.
+ * together, the scan reads on from one element to the next.  The scan then reads at most what it
+ * would read without the array.
  */
 static void
 note_before_array(Searches *searches)
@@ -180,8 +180,8 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
  * btcostestimate charges for one tree, but a search descends all runs.  For each run except the
  * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
  * for each page.  Small runs are young and therefore in memory.  So we weight these leaves by their
- * runs' share of the index, which adds less than one page for each search.  Pages that are read
- * repeatedly count as in genericcostestimate.
+ * runs' share of the index.  Together they add less than one page for each search.  Pages that are
+ * read repeatedly count as in genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
@@ -228,9 +228,9 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 /*
  * Before 18, a btree scan does not skip.  If only a later column has a condition, the scan reads
  * the whole index.  The scan descends once for each combination of array elements, and there may be
- * millions of combinations.  We take the costs of 18 if they are lower.  This also matters before
- * 17.  There the planner may leave arrays on later columns to the executor, which compares each row
- * with all elements.  That plan must not seem cheaper.
+ * millions of combinations.  We take the costs of 18 if they are lower.  The lower costs also
+ * matter before 17.  There the planner may leave arrays on later columns to the executor, which
+ * compares each row with all elements.  That plan must not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
@@ -301,7 +301,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 }
 
 /*
- * The amgettreeheight callback, which exists from 18 on.  Returns the number of levels above the
+ * The amgettreeheight callback, which exists since 18.  Returns the number of levels above the
  * leaves in the highest run.
  */
 int

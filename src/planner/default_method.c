@@ -7,14 +7,14 @@
  * the clause in the source text.
  *
  * Keys in ALTER TABLE: we add the storage parameter lsm to the constraint, and constraint.c does
- * the rest.  Keys in CREATE TABLE: core makes an index command of each key once the table exists.
- * That command comes to our hook like any other, and by then all columns have their types.
+ * the rest.  Keys in CREATE TABLE: once the table exists, core turns each key into an index
+ * command. Our hook sees that command like any other, and by then all columns have their types.
  *
  * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
- * with a command that is marked as transformed.  Both keep their method.
+ * with a command that is marked as transformed.  Such copies keep the method of the original.
  *
- * Nothing here runs functions of users.  The only new work is a lookup of the table and of the
- * types of its columns, with the same locks and permission checks as core.
+ * Nothing here calls functions of users.  We only look up the table and the types of its columns,
+ * with the same locks and permission checks as core.
  */
 #include "postgres.h"
 
@@ -51,15 +51,16 @@
 typedef struct Wanted
 {
 	Relation	heap;
-	List	   *alter_commands; /* of the ALTER TABLE that defines it */
+	List	   *alter_commands; /* of the ALTER TABLE that defines the key */
 	List	   *options;
 	bool		is_unique;
 	const char *text;			/* the source text, or NULL */
 } Wanted;
 
 /*
- * Does the setting apply now?  The script of an extension gets what its author has tested.
- * pg_upgrade takes over the files of the old indexes, so their methods must not change.
+ * Does the setting apply now?  It does not apply to the script of an extension, whose author has
+ * tested the script with B-trees.  Nor does it apply in pg_upgrade, which takes over the files of
+ * the old indexes, so their methods must not change.
  */
 static bool
 is_active(void)
@@ -80,8 +81,8 @@ starts_identifier(const char *text)
 }
 
 /*
- * Returns the source text from the name of the index's table on, or NULL if it is not known.
- * Other extensions may run commands that have no source text.
+ * Returns the source text beginning with the name of the index's table, or NULL if the text is not
+ * known.  Other extensions may run commands that have no source text.
  */
 static char *
 text_from_table(const IndexStmt *index, const PlannedStmt *statement, const char *text)
@@ -175,8 +176,8 @@ check_options(const Wanted *wanted)
 
 /*
  * Returns why a column of this type cannot be in an lsm index, or NULL.  Both methods must use the
- * operators of the same type.  For example, citext has a class for btree, but without one of its
- * own for lsm it would be indexed as text.
+ * operators of the same type.  For example, citext has a class for btree, but unless citext also
+ * has a class for lsm, an lsm index would treat the column as text.
  */
 static const char *
 check_type(Oid type, List *class_name)
@@ -238,7 +239,7 @@ type_of_definition(const ColumnDef *column)
 	return type;
 }
 
-/* Returns the type that a column will have after the command, or InvalidOid if there is none. */
+/* Returns a column's type after the command, or InvalidOid if there is no such column. */
 static Oid
 type_of_column(const Wanted *wanted, const char *name)
 {
@@ -328,9 +329,9 @@ has_btree_key(Oid table, const List *columns)
 }
 
 /*
- * A key that copies a B-tree key of an inheritance parent is a B-tree.  TimescaleDB adds a
- * hypertable's keys to each new chunk with ALTER TABLE, and looks there for an index of the same
- * method.
+ * Returns why a key is to be a B-tree, or NULL.  A key that copies a B-tree key of an inheritance
+ * parent is a B-tree.  TimescaleDB adds a hypertable's keys to each new chunk with ALTER TABLE, and
+ * then looks in the chunk for an index of the same method.
  */
 static const char *
 check_parents(const Wanted *wanted, const List *columns)
@@ -389,8 +390,8 @@ check_index(const Wanted *wanted, const IndexStmt *index)
 }
 
 /*
- * Make it an lsm index if possible.  Takes the lock on the table that core takes, so that the table
- * does not change in between.
+ * Make the index an lsm index if possible.  Takes the same lock on the table as core, so that the
+ * table does not change in between.
  */
 static void
 choose_for_index(IndexStmt *index, const char *text)
@@ -577,8 +578,8 @@ is_affected(PlannedStmt *statement, const char *text)
 }
 
 /*
- * Apply the setting to a command, before core sees the command.  Returns the command, or a copy of
- * it.
+ * Apply the setting to a command, before core sees the command.  Returns the command or a changed
+ * copy.
  */
 PlannedStmt *
 lsm_default_method_prepare(PlannedStmt *statement, const char *text, bool *read_only_tree)

@@ -4,8 +4,8 @@
  *
  * Before 18, extensions cannot add options to EXPLAIN, and this file is empty.  The counters come
  * from the scan descriptor, which lives until the plan is shut down.  So they are totals over all
- * loops.  They do not include parallel workers, whose descriptors are gone by then.  The output
- * says so.
+ * loops.  The counters do not include parallel workers, whose descriptors are gone by then.  The
+ * output says so.
  */
 #include "postgres.h"
 
@@ -26,7 +26,8 @@ static int	extension_id;
 
 /*
  * Returns the option's value, which EXPLAIN keeps for us.  If the statement does not name the
- * option, the setting pg_lsm.explain_reads decides.  auto_explain cannot name it before 19.
+ * option, the setting pg_lsm.explain_reads decides.  Before 19, auto_explain cannot name the
+ * option.
  */
 static bool *
 get_lsm_option(ExplainState *es)

@@ -1,6 +1,7 @@
 /*
  * planner.h
- *	  Costs, index descriptions, EXPLAIN, and the methods of indexes and constraints.
+ *	  Declares what the planner, EXPLAIN and the processing of commands call: costs, descriptions of
+ *	  indexes, and the choice of an access method.
  */
 #ifndef LSM_PLANNER_H
 #define LSM_PLANNER_H
@@ -32,8 +33,8 @@ extern void lsm_row_compare_start(PlanState *plan);
 /* constraint.c */
 
 /*
- * Called for a constraint of a command.  `column` is the column whose definition contains it, or
- * NULL.
+ * Called for a constraint of a command.  `column` is the column whose definition contains the
+ * constraint, or NULL.
  */
 typedef void (*LsmConstraintVisitor) (Constraint *constraint, const RangeVar *table,
 									  ColumnDef *column, void *arg);

@@ -3,23 +3,23 @@
  *	  Presents lsm indexes to the planner as btrees, so that the planner matches all conditions.
  *
  * The planner matches the operators of an operator family with any index.  But it matches some
- * conditions only with btrees, which it recognizes by the OID of the method or of a family: row
- * comparisons; LIKE, regular expressions and ^@ with pattern classes; inet <<; and on 15, boolean
- * columns.  These conditions need only an order and the operators of the btree family.  An lsm
- * index has both.  So when the planner has read the catalogs, we present an lsm index as a btree
- * with the btree families that have the same operators.  Then core does all the matching: paths of
- * all kinds, joins, OR, partitions.
+ * conditions only with btrees, recognized by the OID of the method or of a family: row comparisons;
+ * LIKE, regular expressions and ^@ with pattern classes; inet <<; and on 15, boolean columns.  Such
+ * conditions need only an order and the operators of the btree family.  An lsm index has both.  So
+ * when the planner has read the catalogs, we present an lsm index as a btree with the btree
+ * families that have the same operators.  Then core does all the matching: paths of all kinds,
+ * joins, OR, partitions.
  *
  * We change only the planner's description of the index, which lives for one query (see
  * get_relation_info_hook).  The executor uses the catalogs, so we present a btree family only if it
  * has exactly the operators of our family.
  *
  * To estimate how many rows a range has, the planner of 15 to 17 looks up the least and the
- * greatest value of a column in a btree.  Because we present lsm indexes as btrees, it does the
- * same in an lsm index.  18 does so in all ordered indexes.
+ * greatest value of a column in a btree.  Because we present lsm indexes as btrees, the planner
+ * does the same in an lsm index.  18 does so in all ordered indexes.
  *
- * Before 18, the executor refuses the row comparisons that the planner then matches.  row_compare.c
- * handles them.
+ * Before 18, the executor refuses the row comparisons that the planner matches as a result.
+ * row_compare.c handles such row comparisons.
  */
 #include "postgres.h"
 
@@ -92,8 +92,8 @@ have_same_comparisons(Oid family, Oid btree_family)
 }
 
 /*
- * Returns the btree family that has the same operators as our family.  Looks for it among the
- * btree families that contain our family's < operator.
+ * Returns the btree family that has the same operators as our family.  Considers the btree families
+ * that contain our family's < operator.
  */
 static Oid
 find_counterpart(Oid family, Oid type)

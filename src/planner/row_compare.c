@@ -6,10 +6,10 @@
  * planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row comparison becomes a
  * filter.  When the executor has initialized such a scan, and before the scan runs, we add the scan
  * key that 18 would have created.  The filter stays, so a scan without the key returns the same
- * rows, but more slowly.  EvalPlanQual runs such scans, since it initializes plans without calling
- * us.
+ * rows, but more slowly.  EvalPlanQual runs scans without the key, since it initializes plans
+ * without calling us.
  *
- * From 18 on this file is empty.
+ * In 18 and later, this file is empty.
  */
 #include "postgres.h"
 
@@ -106,7 +106,7 @@ typedef struct RowScan
 	ExprContext **runtime_context;
 } RowScan;
 
-/* One side of a row comparison, as members that each have an index column. */
+/* The members of a row comparison that match index columns. */
 typedef struct RowMembers
 {
 	int			count;
@@ -147,8 +147,9 @@ is_column(RowScan *scan, Node *operand, int column, List *expressions)
 }
 
 /*
- * Find the index column for the next member, and note both.  Returns the strategy of the operator,
- * which must equal that of the previous members.  Returns InvalidStrategy if no column fits.
+ * Find the index column for the next member, and note the column and the operator.  Returns the
+ * operator's strategy, which must equal that of the previous members.  Returns InvalidStrategy if
+ * no column fits.
  */
 static int
 find_strategy(RowScan *scan, RowMembers *members, Node *operand, Oid operator, Oid collation)
@@ -218,8 +219,8 @@ match_members(RowScan *scan, RowCompareExpr *row, bool columns_left, RowMembers 
 }
 
 /*
- * Has the planner made an index condition from the row's first member?  If not, it may have had a
- * reason, such as a security policy that must be checked first.
+ * Has the planner made an index condition from the row's first member?  If not, the planner may
+ * have had a reason, such as a security policy that must be checked first.
  */
 static bool
 has_condition(RowScan *scan, RowMembers *members)
@@ -308,8 +309,8 @@ make_members(RowScan *scan, RowMembers *members)
 }
 
 /*
- * Append a key to the scan's keys.  This moves the array, so adjust the runtime keys, which point
- * into it.
+ * Append a key to the scan's keys.  The array of keys moves, so adjust the runtime keys, which
+ * point into the array.
  */
 static void
 append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
@@ -334,7 +335,7 @@ append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 	(*scan->key_count)++;
 }
 
-/* Add keys for the row comparisons of the filter.  Returns false if it added none. */
+/* Add keys for the row comparisons of the filter.  Returns false if there was none to add. */
 static bool
 add_row_keys(RowScan *scan)
 {

@@ -1,10 +1,10 @@
 /*
  * buffer_cursor.c
- *	  A cursor over one page of the write buffer, open or sealed.
+ *	  Reads one page of the write buffer, open or sealed, as a cursor.
  *
- * A seek searches the page under its share lock, and copies it if an entry lies within the
- * limit. Moving on needs no lock. Further seeks use the copy until the context's generation
- * changes: by then inserts may have added entries.
+ * A seek searches the page under the page's share lock, and copies the page if an entry lies within
+ * the limit. Moving on needs no lock. Further seeks use the copy until the context's generation
+ * changes. After that, inserts may have added entries to the page.
  *
  * Lookups of whole keys first ask a filter in private memory (page_filter.h). The filter catches up
  * with the page once per generation, and stops once it has all entries of a sealed page.
@@ -28,7 +28,7 @@ typedef struct BufferCursor
 	LsmReadContext *cx;
 	BlockNumber block;
 	uint64		segment_id;
-	const LsmBound *clip;		/* entries before it do not count; or NULL */
+	const LsmBound *clip;		/* entries before this bound do not count; or NULL */
 	bool		forward;
 	int			next;			/* next slot to decode */
 	int			count;
@@ -96,7 +96,7 @@ buffer_fill(LsmCursor *base)
 		lsm_cursor_stand(base, c->entries, n - 1);
 }
 
-/* Lock the page. Returns InvalidBuffer if the version is old. */
+/* Lock the page. Returns InvalidBuffer if the version is stale. */
 static Buffer
 buffer_lock(BufferCursor *c)
 {
@@ -142,7 +142,7 @@ filter_catch_up(BufferCursor *c, uint32 lookups)
 	return true;
 }
 
-/* Does the filter say that the page lacks the key of the seek? Also true if the cursor is stale. */
+/* Does the filter say that the page lacks the seek's key? Also returns true if the cursor is stale. */
 static bool
 filter_lacks(BufferCursor *c)
 {
@@ -176,7 +176,7 @@ is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection
 	return !lsm_beyond(c->cx->ks, limit, &entry, direction);
 }
 
-/* Search the page, or this generation's copy of it, and stand on the entry found. */
+/* Search the page, or this generation's copy, and stand on the entry found. */
 static void
 search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
@@ -246,8 +246,8 @@ buffer_close(LsmCursor *base)
 static const LsmCursorOps buffer_cursor_ops = {buffer_seek, buffer_fill, buffer_close};
 
 /*
- * Look for keys in the page. Marks the keys that have an entry there; of repeated keys, only the
- * first. Returns false, and does nothing, if searching without a filter is better.
+ * Look for keys in the page. Marks the keys that have an entry on the page. If a key is repeated,
+ * marks only the first. Returns false, and does nothing, if searching without a filter is better.
  */
 bool
 lsm_buffer_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
@@ -279,7 +279,7 @@ lsm_buffer_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBoun
 	return true;
 }
 
-/* Create a cursor over no page yet. It allocates in the current memory context. */
+/* Create a cursor without a page. The cursor allocates in the memory context that is current now. */
 LsmCursor *
 lsm_buffer_cursor_create(LsmReadContext *cx)
 {
@@ -291,7 +291,7 @@ lsm_buffer_cursor_create(LsmReadContext *cx)
 	return &c->base;
 }
 
-/* Let the cursor read the page of a run, from `clip` on unless that is NULL. */
+/* Let the cursor read the page of a run. Unless `clip` is NULL, entries before it do not count. */
 void
 lsm_buffer_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
 {

@@ -1,6 +1,6 @@
 /*
  * buffer_cursor.h
- *	  A cursor over one page of the write buffer.
+ *	  Reads one page of the write buffer as a cursor.
  */
 #ifndef LSM_BUFFER_CURSOR_H
 #define LSM_BUFFER_CURSOR_H

@@ -2,8 +2,8 @@
  * filter_habit.h
  *	  Lets lookups skip a filter that keeps answering "perhaps".
  *
- * The largest run holds most keys, so its filter rarely saves a lookup from reading the run.
- * After 16 "perhaps" in a row, 47 lookups skip the filter, and the next one asks it again.
+ * The largest run holds most keys, so its filter rarely saves a lookup from reading the run. After
+ * 16 "perhaps" in a row, 47 lookups skip the filter, and the next lookup asks the filter again.
  */
 #ifndef LSM_FILTER_HABIT_H
 #define LSM_FILTER_HABIT_H

@@ -1,6 +1,6 @@
 /*
  * joint_filter.c
- *	  The joint filter of many small runs: its rounds.
+ *	  Fills the joint filter of many small runs, in rounds.
  */
 #include "postgres.h"
 
@@ -25,7 +25,7 @@ lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all)
 
 	if (exists && joint->count + more <= joint->room)
 		return;
-	/* Do this first: no run may count as a member if the allocation fails. */
+	/* Increment the round first: no run may count as a member if the allocation fails. */
 	joint->round++;
 	joint->count = 0;
 	if (exists && room <= joint->room && room >= joint->room / 4)

@@ -1,6 +1,6 @@
 /*
  * joint_filter.h
- *	  The joint filter: one filter in private memory for the keys of many small runs.
+ *	  Keeps a joint filter: one filter in private memory for the keys of many small runs.
  *
  * Runs join the filter one by one.  Keys of runs that are gone stay in the filter, at the cost of
  * some false positives.  When the filter is full, a new *round* begins: the filter is emptied, and
@@ -15,7 +15,7 @@ typedef struct LsmJointFilter
 {
 	MemoryContext context;
 	int			bits_per_key;
-	uint64		round;			/* its number; 0: none has begun */
+	uint64		round;			/* number of the current round; 0: none has begun */
 	uint64		count;			/* keys */
 	uint64		room;			/* in keys */
 	LsmMemoryFilter filter;
@@ -27,8 +27,8 @@ typedef struct LsmJointMember
 	uint64		lookups;		/* of keys, in the run itself, before it joined */
 	uint64		round;			/* in which it joined last; 0: never */
 	uint32		key_count;		/* when it joined; a job may have taken some entries since */
-	uint64		low;			/* lsm_entry_prefix of its first key */
-	uint64		high;			/* and of its last one */
+	uint64		low;			/* lsm_entry_prefix of the run's first key */
+	uint64		high;			/* lsm_entry_prefix of the run's last key */
 } LsmJointMember;
 
 extern void lsm_joint_filter_reserve(LsmJointFilter *joint, uint64 more, uint64 all);
@@ -56,7 +56,7 @@ lsm_joint_member_overlaps(const LsmJointMember *member, uint64 low, uint64 high)
 	return high >= member->low && low <= member->high;
 }
 
-/* A batch is about to look for `more` keys in the run.  Should the run join first? */
+/* Should the run join before a batch looks for `more` keys in it? */
 static inline bool
 lsm_joint_member_is_due(LsmJointMember *member, uint64 more, uint64 entries)
 {
@@ -64,7 +64,7 @@ lsm_joint_member_is_due(LsmJointMember *member, uint64 more, uint64 entries)
 	return lsm_memory_filter_is_due(member->lookups, entries);
 }
 
-/* Room for a run whose record counts `entries` entries. */
+/* Returns the room, in keys, for a run whose record counts `entries` entries. */
 static inline uint64
 lsm_joint_member_room(const LsmJointMember *member, uint64 entries)
 {

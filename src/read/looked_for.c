@@ -1,6 +1,6 @@
 /*
  * looked_for.c
- *	  Keys that were looked for together, and whether each was found.
+ *	  Remembers keys that a statement has looked for together, and whether each was found.
  *
  * The statement has read a version as a whole, without a lock.  Since then, a key that the version
  * lacked can have arrived in only two places: a page of the write buffer that was open in the
@@ -24,7 +24,7 @@ lsm_seen_note(LsmSeenVersion *seen, const LsmVersion *version)
 	}
 }
 
-/* Did that version hold all of this run's entries?  An open run may have grown since. */
+/* Did the version hold all of this run's entries?  An open run may have grown since. */
 bool
 lsm_seen_has(const LsmSeenVersion *seen, uint64 run_id)
 {
@@ -71,7 +71,7 @@ lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen, const LsmPr
 }
 
 /*
- * Was the only key between two bounds looked for, and not found?  `hash` is the hash of this key.
+ * Was the only key between two bounds looked for, but not found?  `hash` is the key's hash.
  */
 bool
 lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash, const LsmBound *from,
@@ -118,7 +118,7 @@ lsm_looked_for_release(const LsmLookedFor *keys)
 		known_keys = NULL;
 }
 
-/* Forget the set: an index is being rebuilt, and its ids start over. */
+/* Forget the set.  Called when an index is rebuilt, because its ids start over. */
 void
 lsm_looked_for_forget(void)
 {

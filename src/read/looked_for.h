@@ -1,6 +1,6 @@
 /*
  * looked_for.h
- *	  Keys that are looked for together, and the results.
+ *	  Remembers keys that a statement has looked for together, and whether each was found.
  */
 #ifndef LSM_LOOKED_FOR_H
 #define LSM_LOOKED_FOR_H
@@ -14,7 +14,7 @@ typedef struct LsmProbe
 	LsmEntry	entry;			/* has the key */
 	uint64		hash;			/* of the key, as filters know it */
 	uint64		prefix;			/* see lsm_entry_prefix */
-	bool		repeats;		/* the probe before has the same key and answers for it */
+	bool		repeats;		/* the previous probe has the same key, and its result counts */
 	bool		found;			/* some run has an entry with the key */
 } LsmProbe;
 
@@ -32,7 +32,7 @@ typedef struct LsmSeenVersion
 {
 	uint64		next_id;		/* 0: no version was read */
 	int			open_count;
-	uint64		open[LSM_MAX_OPEN_RUNS];	/* its open runs */
+	uint64		open[LSM_MAX_OPEN_RUNS];	/* open runs of the version */
 } LsmSeenVersion;
 
 /* Keys that were looked for in that version. */

@@ -1,6 +1,6 @@
 /*
  * lookup_round.h
- *	  Keys to look for together in one run, and the filter pages that know them.
+ *	  Groups keys to look for together in one run by the filter pages that know them.
  *
  * Usually each key is in a different segment.  So the cache lines of filters that the keys need are
  * not in the processor's cache, and a round fetches many of them at a time.
@@ -12,7 +12,7 @@
 #include "format/segment_record.h"
 #include "read/looked_for.h"
 
-/* Keys of a round. */
+/* A round has at most this many keys. */
 #define LSM_ROUND_KEYS	256
 
 /* Lists of keys, by filter page. */
@@ -37,7 +37,7 @@ lsm_round_clear(LsmLookupRound *r)
 	r->segment_count = 0;
 }
 
-/* Add a key that is to be looked for in a segment.  The round has room for it. */
+/* Add a key to look for in a segment.  REQUIRES: the round has room for another key. */
 static inline void
 lsm_round_add(LsmLookupRound *r, LsmProbe *probe, const LsmSegment *segment)
 {
@@ -47,21 +47,21 @@ lsm_round_add(LsmLookupRound *r, LsmProbe *probe, const LsmSegment *segment)
 	r->probes[r->count++] = probe;
 }
 
-/* The segment of key `i`. */
+/* Returns the segment of key `i`. */
 static inline const LsmSegment *
 lsm_round_segment(const LsmLookupRound *r, int i)
 {
 	return &r->segments[r->segment[i]];
 }
 
-/* The filter page that knows key `i`: its number in the segment. */
+/* Returns the filter page that knows key `i`, as a page number in the segment. */
 static inline uint32
 lsm_round_filter_page(const LsmLookupRound *r, int i)
 {
 	return lsm_round_segment(r, i)->leaves + r->places[i].page;
 }
 
-/* The same page's block. */
+/* Returns the block of the same page. */
 static inline BlockNumber
 lsm_round_filter_block(const LsmLookupRound *r, int i)
 {

@@ -1,6 +1,6 @@
 /*
  * memory_filter.c
- *	  A filter in private memory.
+ *	  Makes and clears filters in private memory.
  */
 #include "postgres.h"
 
@@ -13,14 +13,14 @@ filter_bytes(const LsmMemoryFilter *filter)
 	return (Size) filter->block_count * LSM_FILTER_BLOCK_BYTES;
 }
 
-/* Make an empty filter for `keys` keys.  It replaces an earlier one. */
+/* Make an empty filter for `keys` keys, in place of an earlier filter if there is one. */
 void
 lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context, int bits_per_key,
 					   uint64 keys)
 {
 	uint8	   *old = filter->blocks;
 
-	/* There is no filter if the allocation fails. */
+	/* If the allocation fails, there is no filter. */
 	filter->blocks = NULL;
 	if (old != NULL)
 		pfree(old);

@@ -1,6 +1,6 @@
 /*
  * memory_filter.h
- *	  A filter in private memory.  It has the same blocks as a filter on disk, without pages.
+ *	  Filters in private memory.  They have the same blocks as filters on disk, but no pages.
  */
 #ifndef LSM_MEMORY_FILTER_H
 #define LSM_MEMORY_FILTER_H
@@ -23,7 +23,7 @@ extern void lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext contex
 extern void lsm_memory_filter_clear(LsmMemoryFilter *filter);
 extern void lsm_memory_filter_add(LsmMemoryFilter *filter, const uint64 *hashes, uint64 count);
 
-/* Have `lookups` lookups cost as much as making a filter of `entries` keys? */
+/* Do `lookups` lookups cost as much as making a filter of `entries` keys? */
 static inline bool
 lsm_memory_filter_is_due(uint64 lookups, uint64 entries)
 {

@@ -1,13 +1,13 @@
 /*
  * near_leaf.c
- *	  The leaf that a cursor entered last: its keys.
+ *	  Reads the first keys of the leaf that a cursor entered last.
  */
 #include "postgres.h"
 
 #include "format/leaf_coding.h"
 #include "read/near_leaf.h"
 
-/* The prefix of a group's first key.  False if the key's length takes several bytes. */
+/* Get the prefix of a group's first key.  Returns false if the key's length takes several bytes. */
 static bool
 group_prefix(Page page, int group, uint64 *prefix)
 {

@@ -1,6 +1,6 @@
 /*
  * near_leaf.h
- *	  The leaf that a cursor entered last, for seeks that end in the same leaf.
+ *	  Remembers the leaf that a cursor entered last, for seeks that end in the same leaf.
  *
  * A nested loop whose outer rows are sorted makes many such seeks.  A segment's
  * entries stay on their leaves, so the recorded keys stay true.  If the block has been
@@ -17,11 +17,11 @@ typedef struct LsmNearLeaf
 {
 	uint64		segment;		/* 0: no leaf is known */
 	uint32		user;			/* number of the reader's user who entered the leaf */
-	uint32		leaf;			/* its number in the segment */
+	uint32		leaf;			/* number of the leaf in the segment */
 	Buffer		buffer;			/* the buffer that held the leaf */
-	bool		has_keys;		/* the prefixes are known: */
-	uint64		low;			/* lsm_key_prefix of its first key */
-	uint64		high;			/* and of its last group's first key */
+	bool		has_keys;		/* low and high are known */
+	uint64		low;			/* lsm_key_prefix of the leaf's first key */
+	uint64		high;			/* lsm_key_prefix of the last group's first key */
 } LsmNearLeaf;
 
 extern void lsm_near_leaf_read_keys(LsmNearLeaf *near, Page page);
@@ -34,9 +34,8 @@ lsm_near_leaf_forget(LsmNearLeaf *near)
 }
 
 /*
- * Record that a user has entered a leaf.  The keys are read when the same user enters
- * the leaf again: seeks in random order should not wait for more of the page than they
- * need.
+ * Record that a user has entered a leaf.  The keys are read when the same user enters the leaf
+ * again: a seek in random order should not wait for more of the page than it needs.
  */
 static inline void
 lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, bool encoded,
@@ -54,7 +53,7 @@ lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, 
 }
 
 /*
- * Does this position surely lie between entries that the leaf was written with?  The position is
+ * Is this position certain to lie between entries that the leaf was written with?  The position is
  * the beginning of a key.  Compares only the first eight bytes of keys.
  */
 static inline bool

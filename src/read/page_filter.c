@@ -1,6 +1,6 @@
 /*
  * page_filter.c
- *	  Filters in private memory for pages of the write buffer: how they catch up.
+ *	  Lets filters in private memory catch up with pages of the write buffer.
  */
 #include "postgres.h"
 
@@ -9,7 +9,8 @@
 
 /*
  * The number of entries that a filter can read in the time of a lookup without a filter: for
- * encoded keys, and for tuple keys.  With assertions it is large, so that tests need few lookups.
+ * encoded keys, and for tuple keys.  With assertions the number is large, so that tests need few
+ * lookups.
  */
 #ifdef USE_ASSERT_CHECKING
 #define ENTRIES_A_SEARCH		200
@@ -62,8 +63,8 @@ expected_count(const LsmPageNews *news)
 }
 
 /*
- * Add the new items.  If they are damaged, or if keys now have other hashes than filters expect,
- * drops the filter and returns false.
+ * Add the new items.  If the items are damaged, or if keys now have other hashes than filters
+ * expect, drops the filter and returns false.
  */
 bool
 lsm_page_filter_add(LsmPageFilter *f, LsmKeySpace *ks, MemoryContext context, int bits_per_key,

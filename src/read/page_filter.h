@@ -1,11 +1,11 @@
 /*
  * page_filter.h
- *	  Filters in private memory for pages of the write buffer.
+ *	  Keeps filters in private memory for pages of the write buffer.
  *
  * A page of the write buffer keeps getting entries, so its filter has to catch up.  New items lie
- * before the older items on the page.  A lookup that the filter rejects compares no keys.  This
- * matters for tuple keys, and if there are many sealed pages.  Once the filter has all entries of a
- * sealed page, a rejected lookup does not even lock the page.
+ * before the older items on the page.  A lookup that the filter rejects compares no keys.  The
+ * saving matters for tuple keys, and if there are many sealed pages.  Once the filter has all
+ * entries of a sealed page, a rejected lookup does not even lock the page.
  */
 #ifndef LSM_PAGE_FILTER_H
 #define LSM_PAGE_FILTER_H
@@ -18,19 +18,19 @@ typedef struct LsmPageFilter
 {
 	LsmMemoryFilter filter;
 	uint32		room;			/* in entries; 0: there is no filter */
-	uint32		count;			/* entries that it has */
+	uint32		count;			/* entries in the filter */
 	uint16		upper;			/* pd_upper of the page at the last catch-up */
 	uint64		stamp;			/* of the page at the last catch-up */
 	uint32		credit;			/* entries that the filter may read; lookups without a
 								 * filter have paid for them */
-	bool		is_final;		/* it has all entries of a sealed page */
+	bool		is_final;		/* the filter has all entries of a sealed page */
 } LsmPageFilter;
 
 /* Items that a filter does not have yet. */
 typedef struct LsmPageNews
 {
 	uint64		stamp;
-	uint16		upper;			/* where they begin on the page */
+	uint16		upper;			/* where the items begin on the page */
 	uint16		end;
 	uint32		count;			/* of all entries on the page */
 	bool		anew;			/* the filter must be rebuilt */

@@ -6,9 +6,9 @@
  *
  * - A seek looks into the runs one by one.  Once it has waited for a read in one run, the remaining
  *   runs prefetch the leaves or filter pages that they will need (merge.c calls lsm_run_expect).  A
- *   whole key is usually in one run only, so a lookup of it prefetches the filter page instead of
- *   the leaf.  A prefix may be in many runs, so its lookup prefetches a missing filter page
- *   together with the leaf.  Pages in the kernel's cache arrive at once, and prefetching them costs
+ *   whole key is usually in one run only, so its lookup prefetches the filter page instead of the
+ *   leaf.  A prefix may be in many runs, so its lookup prefetches a missing filter page together
+ *   with the leaf.  Pages in the kernel's cache arrive at once, and prefetching them costs
  *   more than it saves.  So after a seek that has read a page, the next SEEKS_TIMED seeks measure
  *   how long reads take.
  *
@@ -35,17 +35,17 @@
 /* A backward scan prefetches after this many leaves in a row that were not in memory. */
 #define MISSES_TO_START	2
 
-/* Rounds of keys that prefetch after a round whose reads were slow. */
+/* After a round whose reads were slow, this many rounds prefetch. */
 #define ROUNDS_AHEAD	64
 
-/* How many reads may be in flight; 0: one at a time. */
+/* Returns how many reads may be in flight, or 0 if prefetching is off. */
 static int
 depth_of_reads(LsmRunCursor *c)
 {
 	return lsm_reads_in_flight(c->cx->index->rel->rd_rel->reltablespace, c->cx->is_merge);
 }
 
-/* Prefetch a page of the segment that the cursor is in.  False if it is in shared buffers. */
+/* Prefetch a page of the cursor's segment.  Returns false if the page is in shared buffers. */
 static bool
 ask_for_page(LsmRunCursor *c, uint32 number)
 {
@@ -55,7 +55,7 @@ ask_for_page(LsmRunCursor *c, uint32 number)
 	return asked;
 }
 
-/* The same for a page that was expected: see lsm_buffer_expect. */
+/* Like ask_for_page, for a page that was expected: see lsm_buffer_expect. */
 void
 lsm_run_ask_expected(LsmRunCursor *c, uint32 number)
 {
@@ -63,7 +63,7 @@ lsm_run_ask_expected(LsmRunCursor *c, uint32 number)
 														  c->segment.start + number);
 }
 
-/* A seek that has read pages has ended.  (When debugging: any seek.) */
+/* Called at the end of a seek that has read pages.  (When debugging: of any seek.) */
 void
 lsm_run_note_reads(LsmRunCursor *c, LsmReadWatch *watch)
 {
@@ -117,7 +117,7 @@ lsm_run_expect(LsmCursor *base, const LsmBound *from, ScanDirection direction)
 	c->cx->counters = counted;
 }
 
-/* A backward scan reads the leaf c->leaf, which was not in memory if `missed`. */
+/* Called when a backward scan reads leaf c->leaf.  `missed`: the leaf was not in memory. */
 void
 lsm_run_look_ahead(LsmRunCursor *c, bool missed)
 {
@@ -135,7 +135,7 @@ lsm_run_look_ahead(LsmRunCursor *c, bool missed)
 		a->depth = Min(2, a->most);
 		a->segment = 0;
 	}
-	/* Go on from the last leaf that was prefetched, if that is ahead. */
+	/* Go on from the last prefetched leaf, if that leaf is ahead. */
 	if (a->segment != c->segment.id || a->asked > c->leaf)
 		a->asked = c->leaf;
 	a->segment = c->segment.id;
@@ -149,7 +149,7 @@ lsm_run_look_ahead(LsmRunCursor *c, bool missed)
 	a->depth = missing > 0 ? Min(2 * a->depth, a->most) : Max(a->depth - in_memory, 0);
 }
 
-/* A round of keys begins.  Returns how many pages the round may prefetch at a time. */
+/* Begin a round of keys.  Returns how many pages the round may prefetch at a time. */
 int
 lsm_run_begin_round(LsmRunCursor *c, LsmReadWatch *watch)
 {
@@ -161,7 +161,7 @@ lsm_run_begin_round(LsmRunCursor *c, LsmReadWatch *watch)
 	return depth_of_reads(c);
 }
 
-/* The round ends.  Without any read, a key takes up to a microsecond. */
+/* End a round.  Without any read, a key takes up to a microsecond. */
 void
 lsm_run_end_round(LsmRunCursor *c, LsmReadWatch *watch, int keys)
 {

@@ -1,6 +1,6 @@
 /*
  * read_ahead.h
- *	  Prefetching pages of a run.
+ *	  Prefetches pages of a run.
  */
 #ifndef LSM_READ_AHEAD_H
 #define LSM_READ_AHEAD_H
@@ -13,7 +13,7 @@
 typedef struct LsmReadWatch
 {
 	int64		pages;			/* number of pages that the backend had read before */
-	bool		timed;			/* reads are timed from `start` on */
+	bool		timed;			/* reads are timed, since `start` */
 	instr_time	start;
 } LsmReadWatch;
 
@@ -26,7 +26,7 @@ extern void lsm_run_ask_expected(LsmRunCursor *c, uint32 number);
 extern void lsm_run_ask_for_leaf(LsmRunCursor *c, const LsmSegment *segment,
 								 const LsmBound *from);
 
-/* A seek begins. */
+/* Called when a seek begins. */
 static inline void
 lsm_run_begin_watch(LsmRunCursor *c, LsmReadWatch *watch)
 {

@@ -1,10 +1,10 @@
 /*
  * read_context.h
- *	  What the cursors of a reader share.
+ *	  Declares what the cursors of a reader share.
  *
- * Cursors read optimistically.  A page that is not the one their version names makes
- * them stale, and the context says so.  A stale cursor is not valid: the reader takes a
- * newer version and seeks again.
+ * Cursors read optimistically.  If a page is not the one that the version names, the cursors are
+ * stale, and the context says so.  A stale cursor is not valid: the reader takes a newer version
+ * and seeks again.
  */
 #ifndef LSM_READ_CONTEXT_H
 #define LSM_READ_CONTEXT_H
@@ -34,17 +34,17 @@ typedef struct LsmReadContext
 	int			hashed_columns; /* columns that `hash` covers; 0: none */
 	uint64		hash;
 	const struct LsmLookedFor *looked_for;	/* keys that the statement has looked for, or NULL */
-	const struct LsmSeenVersion *without;	/* its runs lack the key; or NULL */
+	const struct LsmSeenVersion *without;	/* a version whose runs lack the key; or NULL */
 
 	/* Filters in private memory. */
 	int			prefix_columns; /* columns of the longest prefix in a filter */
-	bool		prefixes_if_worth;	/* or of a shorter one: see lsm_prefixes_limit */
+	bool		prefixes_if_worth;	/* the longest may be shorter: see lsm_prefixes_limit */
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
 
 	uint64		generation;		/* when it changes, cursors read open pages anew */
-	bool		stale;			/* the version is old, or the index is damaged: */
-	BlockNumber stale_block;	/* the first block that shows it */
+	bool		stale;			/* the version is stale, or the index is damaged */
+	BlockNumber stale_block;	/* the first block that shows this */
 	LsmReadCounters counters;
 	uint64		spared;			/* seeks in runs that filters have spared, in 16ths */
 	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
@@ -58,7 +58,7 @@ typedef struct LsmReadContext
 #define LSM_SPARED_BY_DISK		8
 #define LSM_SPARED_BY_MEMORY	15
 
-/* The number of pages that a reader remembers.  A reader has fewer cursors. */
+/* A reader remembers this many pages.  A reader has fewer cursors. */
 #define LSM_PAGES_SEEN	256
 
 /* Remember a page that is being read.  Returns its number for LsmEntry.page. */
@@ -78,7 +78,7 @@ lsm_read_see_page(LsmReadContext *cx, BlockNumber block, Page page)
 	return cx->seen_count;
 }
 
-/* Note that the version is old, or the index is damaged.  Keeps the first block that shows it. */
+/* Note that the version is stale or the index damaged.  Keeps the first block that shows this. */
 static inline void
 lsm_read_set_stale(LsmReadContext *cx, BlockNumber block)
 {

@@ -1,16 +1,16 @@
 /*
  * reader.c
- *	  Readers: taking a version, seeking in it, and continuing in a newer one.
+ *	  Readers: take a version, seek in it, and continue in a newer version.
  *
- * Nothing protects the pages that a reader reads. If a page belongs to another segment by now, or a
- * directory page is newer than the reader's version, then the version is old. The reader takes the
- * current version and seeks to the last entry it returned. Both versions hold the same entries as
- * far as its snapshot can see; docs/design/reading.md proves it. If there is no newer version, the
- * index is damaged.
+ * Nothing protects the pages that a reader reads. If a page now belongs to another segment, or a
+ * directory page is newer than the reader's version, the version is stale. The reader then takes
+ * the current version and seeks to the last entry it returned. Both versions hold the same entries
+ * as far as the snapshot can see; docs/design/reading.md has the proof. If there is no newer
+ * version, the index is damaged.
  *
  * Each restart brings the reader at least one entry further, unless an edit overtakes the seek
  * itself. After several overtaken seeks in a row, the reader seeks under the share lock of the meta
- * page. No edit can happen then, so the pages that it reads keep their owners.
+ * page. While it holds that lock, no edit can happen, so the pages keep their owners.
  */
 #include "postgres.h"
 
@@ -27,17 +27,17 @@
 #include "storage/buffers.h"
 #include "utils/memutils.h"
 
-/* Overtaken seeks before the reader seeks under the meta page's lock. */
+/* After this many overtaken seeks, the reader seeks under the meta page's lock. */
 #define PATIENCE 8
 
-/* What a call changes, or counts from. */
+/* What a call must restore, and what its counts start from. */
 typedef struct ReaderCall
 {
 	MemoryContext old;			/* the caller's context */
 	uint64		missed;			/* lsm_blocks_missed when the call began */
 } ReaderCall;
 
-/* A call that may read pages begins.  Calls of one reader do not nest. */
+/* Begin a call that may read pages.  Calls of one reader do not nest. */
 static inline ReaderCall
 begin_call(LsmReader *reader)
 {
@@ -53,7 +53,7 @@ end_call(LsmReader *reader, const ReaderCall *call)
 	MemoryContextSwitchTo(call->old);
 }
 
-/* Unpin the gate. The reader must be refreshed before it reads on. */
+/* Unpin the gate. The caller must refresh the reader before reading on. */
 void
 lsm_reader_let_go(LsmReader *reader)
 {
@@ -97,7 +97,7 @@ make_frontier(LsmReader *reader)
 	return frontier;
 }
 
-/* Read the frontiers of all jobs. Returns false if the version is already old. */
+/* Read the frontiers of all jobs. Returns false if the version is already stale. */
 static bool
 read_frontiers(LsmReader *reader)
 {
@@ -136,8 +136,8 @@ read_frontiers(LsmReader *reader)
 }
 
 /*
- * Returns the frontier of a job, or NULL if it has no output yet. Valid until the next
- * refresh.
+ * Returns the frontier of a job, or NULL if the job has no output yet. The result is valid until
+ * the next refresh.
  */
 const LsmBound *
 lsm_reader_frontier(LsmReader *reader, uint64 job_id)
@@ -218,9 +218,9 @@ set_cursors(LsmReader *reader)
 }
 
 /*
- * Take the current version, and pin its gate if one is needed. Returns true if the version changed,
- * or if the cursors do not belong to it. An error may have interrupted the reader anywhere, and its
- * next user must not read with leftover cursors.
+ * Take the current version, and pin its gate if the reader needs the gate. Returns true if the
+ * version changed, or if the cursors belong to another version. An error may have interrupted the
+ * reader anywhere, and the reader's next user must not read with leftover cursors.
  */
 static bool
 update_version(LsmReader *reader)
@@ -236,7 +236,7 @@ update_version(LsmReader *reader)
 	return false;
 }
 
-/* Build what depends on the version just taken. Returns false if it is already old. */
+/* Build what depends on the version just taken. Returns false if that version is already stale. */
 static bool
 take_version(LsmReader *reader)
 {
@@ -250,9 +250,10 @@ take_version(LsmReader *reader)
 }
 
 /*
- * With old_snapshot_threshold, VACUUM may have removed entries that this snapshot sees, together
- * with their pages. Then no page is left that shows the removal. But the edit that freed the pages
- * changed the meta page, so this tests the meta page's LSN.
+ * Raise an error if the snapshot is too old. With old_snapshot_threshold, VACUUM may have removed
+ * entries that this snapshot sees, together with their pages, so that no remaining page shows the
+ * removal. But the edit that freed the pages changed the meta page, so this tests the meta page's
+ * LSN.
  */
 static void
 check_snapshot(LsmReader *reader)
@@ -296,8 +297,8 @@ read_locked(LsmReader *reader, const LsmBound *from)
 }
 
 /*
- * Take the current version, and its gate if one is needed. Costs next to nothing if the
- * reader already has that version.
+ * Take the current version, and its gate if the reader needs the gate. Costs next to nothing if
+ * the reader already has that version.
  */
 void
 lsm_reader_refresh(LsmReader *reader)
@@ -331,8 +332,8 @@ lsm_reader_refresh(LsmReader *reader)
 }
 
 /*
- * The version is old: take the current one and seek there. A new gate replaces the old one,
- * and no TID read under the old gate is used afterwards.
+ * Called when the version is stale: take the current version and seek in it. A new gate replaces
+ * the old gate. Nobody uses TIDs that were read under the old gate any more.
  */
 static void
 restart_reader(LsmReader *reader, const LsmBound *from)
@@ -355,7 +356,7 @@ restart_reader(LsmReader *reader, const LsmBound *from)
 	check_snapshot(reader);
 }
 
-/* The cursor has a new array. If its last entry is within the limit, all are. */
+/* Called when the cursor has a new array. If the last entry is within the limit, all entries are. */
 static void
 check_limit(LsmReader *reader)
 {
@@ -378,7 +379,7 @@ is_one_key(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit)
 	return lsm_hash_shared_columns(ks, from, limit, ks->nkeys) == ks->nkeys;
 }
 
-/* Note the runs that lack the only key between two bounds, if the statement has looked for it. */
+/* If the statement has looked for the only key between two bounds, note the runs that lack it. */
 static void
 note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 {
@@ -400,8 +401,8 @@ note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 /*
  * Note the question that filters can answer about the keys between two bounds. If there is only one
  * key, the question is about this key. Otherwise, if there are several packed runs, the question is
- * about the first columns that have only one value there. All keys between two bounds share the
- * columns that the bounds share.
+ * about the leading columns with a single value in this range. All keys between two bounds share
+ * the columns that the bounds share.
  */
 static void
 note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
@@ -444,7 +445,7 @@ count_runs_of_seek(const LsmReader *reader)
 
 /*
  * Forward: stand on the first entry after `from`. Backward: stand on the last entry before
- * it. The caller will stop at `limit`, if not NULL, and does not change it until the next
+ * `from`. The caller will stop at `limit`, if not NULL, and does not change `limit` until the next
  * seek.
  *
  * REQUIRES: the reader was refreshed, and has not let go since.
@@ -471,7 +472,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 
 /*
  * Stand on the first entry that has the same key as `key`. Returns false if there is none. The
- * caller zeroes the bounds at first, and does not change them until the next seek.
+ * caller passes bounds that are initially zeroed, and does not change them until the next seek.
  *
  * REQUIRES: the reader was refreshed, and has not let go since.
  */
@@ -485,9 +486,9 @@ lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
 }
 
 /*
- * Seek in one run of the version only. Its cursor stands on the first entry after `from`,
- * unless that is beyond the limit. The reader itself stands nowhere. If the version is old,
- * the context says so, and the caller must take a newer one.
+ * Seek in one run of the version only. The run's cursor stands on the first entry after `from`,
+ * unless that entry is beyond the limit. The reader itself stands nowhere. If the version is stale,
+ * the context says so, and the caller must take a newer version.
  *
  * REQUIRES: the reader was refreshed, and has not let go since.
  */
@@ -504,9 +505,9 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 }
 
 /*
- * Look for keys, in order, in one packed run of the version only, and mark those that have an
- * entry there. The reader itself stands nowhere. Returns false if the version is old: then
- * the caller must take a newer one and look for all keys again.
+ * Look for keys, in order, in one packed run of the version only, and mark the keys that have an
+ * entry in the run. The reader itself stands nowhere. Returns false if the version is stale; in
+ * that case, the caller must take a newer version and look for all keys again.
  *
  * REQUIRES: at least one key, with the hash that filters expect; the reader was refreshed, and
  * has not let go since.
@@ -523,8 +524,8 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 }
 
 /*
- * The same in a page of the write buffer. Sets *done to false, and does nothing, if searching
- * without a filter is better.
+ * Like lsm_reader_probe_run, for a page of the write buffer. Sets *done to false, and does nothing,
+ * if searching without a filter is better.
  */
 bool
 lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count, bool *done)
@@ -539,7 +540,7 @@ lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count
 	return !reader->cx.stale;
 }
 
-/* The same in several small runs: see small_runs.c. */
+/* Like lsm_reader_probe_run, for several small runs: see small_runs.c. */
 bool
 lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 							LsmProbe *probes, Size count)
@@ -572,10 +573,10 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 }
 
 /*
- * The reader's own user has removed entries from a page that had not changed since it was read. The
- * other entries read from a leaf are still valid. Entries of the write buffer are not: cursors have
- * copies that still contain the removed entries, and the page may get entries with the same TIDs
- * again.
+ * Called when the reader's own user has removed entries from a page that had not changed since it
+ * was read. If the page is a leaf, the other entries read from it are still valid. If the page
+ * belongs to the write buffer, they are not: cursors have copies that still contain the removed
+ * entries, and the page may get entries with the same TIDs again.
  */
 void
 lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
@@ -606,7 +607,7 @@ lsm_reader_fill(LsmReader *reader)
 }
 
 /*
- * Returns the offset of the first entry beyond `to` in the cursor's array, from `low` on. The
+ * Returns the offset of the first entry beyond `to` in the cursor's array, at `low` or later. The
  * last entry of the array is beyond `to`. Tries near entries first.
  */
 static int
@@ -636,10 +637,10 @@ find_beyond(const LsmReader *reader, const LsmBound *to, int low)
 }
 
 /*
- * Move to the first entry after `to`, in the direction of the latest seek, if it is in the
- * cursor's array or at most about `more` entries after the array. Returns how far the reader
- * moved, or 0 if the entry is farther away; the reader may have moved even then. A reader
- * that already stands after `to` moves by one entry.
+ * Move to the first entry after `to`, in the direction of the latest seek, if that entry is in the
+ * cursor's array or at most about `more` entries after the array. Returns how far the reader moved,
+ * or 0 if the entry is farther away; the reader may have moved even then. A reader that already
+ * stands after `to` moves by one entry.
  *
  * REQUIRES: valid.
  */

@@ -1,11 +1,11 @@
 /*
  * reader.h
- *	  Readers: all runs of the current version as one sorted source, write buffer included,
- *	  for a scan; or the inputs of a job, for a merge.
+ *	  Readers present all runs of the current version, write buffer included, as one sorted
+ *	  source to a scan, or the inputs of a job to a merge.
  *
  * A reader belongs to a backend's handle of the index and is reused, so a scan allocates nothing if
- * the version has not changed. The reader takes a newer version by itself when its own has become
- * old.
+ * the version has not changed. The reader takes a newer version by itself when its own version has
+ * become stale.
  */
 #ifndef LSM_READER_H
 #define LSM_READER_H

@@ -1,7 +1,6 @@
 /*
  * reader_pool.c
- *	  The readers of a backend's handle of an index: who uses them, and what their reads
- *	  cost.
+ *	  Hands out the readers of a backend's handle of an index, and counts what their reads cost.
  */
 #include "postgres.h"
 
@@ -28,7 +27,7 @@ free_reader(LsmReader **at)
 	MemoryContextDelete(reader->context);
 }
 
-/* How many keys does a reader's joint filter know?  They are lost with the reader. */
+/* Returns how many keys a reader's joint filter knows.  Freeing the reader loses the filter. */
 static uint64
 count_known_keys(const LsmReader *reader)
 {
@@ -51,9 +50,9 @@ choose_reader_to_keep(LsmIndex *index)
 }
 
 /*
- * Forget readers, see LsmForget.  With LSM_FORGET_UNUSED, keeps the readers that are in use.
+ * Forget readers; see LsmForget.  With LSM_FORGET_UNUSED, keeps the readers that are in use.
  * Otherwise the transaction has ended and nobody uses readers, although an error may have left some
- * marked as in use.
+ * readers marked as in use.
  */
 static void
 forget_users(LsmIndex *index, LsmForget which)
@@ -114,9 +113,9 @@ make_reader(LsmIndex *index)
 }
 
 /*
- * Returns a reader for the caller alone, until it is released or the transaction ends.  If job_id
- * is 0, the reader reads all runs; otherwise, the inputs of that job, entry by entry.  With
- * needs_gate, the caller uses its TIDs only under the gate of its version (I10).
+ * Returns a reader for the caller alone, until the caller releases it or the transaction ends.  If
+ * job_id is 0, the reader reads all runs; otherwise, the inputs of that job, entry by entry.  With
+ * needs_gate, the caller uses TIDs only under the gate of the reader's version (I10).
  */
 LsmReader *
 lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
@@ -186,8 +185,8 @@ count_paid(LsmReader *reader)
 }
 
 /*
- * A batch has looked for `count` keys in `runs` runs.  The batch pays for these runs only: looking
- * into all small runs at once costs next to nothing.
+ * Count the pay of a batch that has looked for `count` keys in `runs` runs.  The batch pays for
+ * these runs only: looking into all small runs at once costs next to nothing.
  */
 void
 lsm_reader_count_probes(LsmReader *reader, Size count, int runs)

@@ -1,10 +1,10 @@
 /*
  * run_cursor.c
- *	  A cursor over a run of packed segments.
+ *	  Reads a run of packed segments as a cursor.
  *
  * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
- * The cursor copies the leaf only when it moves beyond that part, which a point lookup never does.
- * The next leaf is the next block.  After the last leaf of a segment the directory names the next
+ * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  The
+ * next leaf is the next block.  After the last leaf of a segment, the directory names the next
  * segment.
  *
  * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
@@ -25,7 +25,7 @@
 
 /*
  * A seek in several runs decodes about WANTED_OF_ALL entries in total, and at least WANTED_OF_EACH
- * of each run.  A query for a few rows needs no more.
+ * entries of each run.  A query for a few rows needs no more.
  */
 #define WANTED_OF_ALL	24
 #define WANTED_OF_EACH	4
@@ -65,7 +65,7 @@ copy_leaf(LsmRunCursor *c, Buffer buffer)
 	c->decoded.page = lsm_read_see_page(c->cx, BufferGetBlockNumber(buffer), c->copy);
 }
 
-/* Decode up to `most` groups of the copy from c->group on, and stand on the first entry. */
+/* Decode up to `most` groups of the copy, beginning with c->group, and stand on the first entry. */
 static void
 decode_copy(LsmRunCursor *c, int most)
 {
@@ -90,8 +90,8 @@ decode_copy(LsmRunCursor *c, int most)
 }
 
 /*
- * Copy a leaf and stand on its first entry (backward: its last one).  False if the leaf is
- * empty, or the cursor is stale.
+ * Copy a leaf and stand on its first entry (backward: its last).  Returns false if the leaf is
+ * empty or the cursor is stale.
  */
 static bool
 enter_leaf(LsmRunCursor *c, uint32 leaf)
@@ -111,7 +111,7 @@ enter_leaf(LsmRunCursor *c, uint32 leaf)
 	if (lsm_leaf_group_count(c->copy) == 0)
 		return false;
 	c->group = c->forward ? 0 : lsm_leaf_group_count(c->copy) - 1;
-	/* One group only: a merge may take the whole page instead. */
+	/* Decode only one group, since a merge may take the whole page instead. */
 	decode_copy(c, 1);
 	c->base.at_page = c->forward;
 	return true;
@@ -138,7 +138,7 @@ leave_leaf(LsmRunCursor *c)
 	}
 }
 
-/* Find the position in the copied leaf, and stand on the entry there, or on the next leaf's. */
+/* Stand on the entry at the position in the copied leaf, or on the next leaf's first entry. */
 static void
 seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 {
@@ -154,7 +154,7 @@ seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
 		stand_on(c, c->forward ? pos : pos - 1);
 	}
-	/* Backward, position 0 is in the first group only. */
+	/* Backward, only the first group can have position 0. */
 	else if (c->forward && c->group < lsm_leaf_group_count(c->copy))
 		decode_copy(c, 1);
 	else
@@ -192,8 +192,8 @@ run_fill(LsmCursor *base)
 /* --- seeking --------------------------------------------------------------------- */
 
 /*
- * Find the position in a leaf, and decode the entries that the seek needs from there on; see
- * lsm_leaf_search.  False if the page is damaged.
+ * Find the position in a leaf, and decode the entries after it that the seek needs; see
+ * lsm_leaf_search.  Returns false if the page is damaged.
  */
 static bool
 search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
@@ -206,7 +206,7 @@ search_leaf(LsmRunCursor *c, Page page, const LsmBound *from, int *pos)
 		(lsm_page_opaque(page)->flags & LSM_PAGE_HAS_REST) != 0)
 		return lsm_leaf_search(cx->ks, page, from, &c->group, pos, &c->decoded);
 	if (cx->lookup_columns == cx->ks->nkeys)
-		most = 1;				/* the other entries of the key are decoded with it, if they are few */
+		most = 1;				/* decodes the other entries of the key, too, if there are few */
 	else if (cx->run_count > 1)
 		most = Max(WANTED_OF_ALL / cx->run_count, WANTED_OF_EACH);
 	return lsm_leaf_seek(cx->ks, page, from, most, c->forward, pos, &c->decoded);
@@ -302,8 +302,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 /* --- whole pages and segments, for merges ---------------------------------------- */
 
 /*
- * Copy the leaf in which a seek has found its position.  False if the first entry is no
- * longer the one that the cursor stands on, because VACUUM has removed it.
+ * Copy the leaf in which a seek has found its position.  Returns false if VACUUM has removed the
+ * first entry, on which the cursor stands.
  */
 static bool
 copy_found_leaf(LsmRunCursor *c)
@@ -312,7 +312,7 @@ copy_found_leaf(LsmRunCursor *c)
 	const LsmEntry *here = c->base.entry;
 	LsmEntry	first;
 
-	/* The version is old: the cursor notices when it moves on. */
+	/* The version is stale.  The cursor notices when it moves on. */
 	if (!BufferIsValid(buffer))
 		return false;
 	copy_leaf(c, buffer);
@@ -431,7 +431,7 @@ run_close(LsmCursor *base)
 static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_whole_page, run_skip_page,
 run_whole_segment, lsm_run_expect};
 
-/* Create a cursor over no run yet.  It allocates in the current memory context, now and later. */
+/* Create a cursor without a run.  Now and later, it allocates in the context that is current now. */
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {
@@ -444,7 +444,7 @@ lsm_run_cursor_create(LsmReadContext *cx)
 	return &c->base;
 }
 
-/* Let the cursor read a run, from `clip` on unless that is NULL. */
+/* Let the cursor read a run.  Unless `clip` is NULL, entries before it do not count. */
 void
 lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *clip)
 {
@@ -466,7 +466,7 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 /* --- splits of parallel scans ------------------------------------------------------ */
 
 /*
- * Set `split` before the first entry of a leaf.  False if the leaf is empty, or the cursor
+ * Set `split` before the first entry of a leaf.  Returns false if the leaf is empty or the cursor
  * is stale.
  */
 static bool
@@ -491,8 +491,8 @@ split_before_leaf(LsmRunCursor *c, uint32 leaf, LsmBound *split)
 
 /*
  * Find a position about `leaves` leaves after `from` (backward: before it), or fewer at the end of
- * a segment.  The position is always beyond `from`, so the caller makes progress.  False if the run
- * ends earlier, or the cursor is stale.  The cursor stands nowhere afterwards.
+ * a segment.  The position is always beyond `from`, so the caller makes progress.  Returns false if
+ * the run ends earlier or the cursor is stale.  The cursor stands nowhere afterwards.
  */
 bool
 lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
@@ -506,7 +506,7 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 
 	if (!lsm_run_prepare_seek(c, &from, direction) || !lsm_run_find_leaf(c, from))
 		return false;
-	/* VACUUM may have emptied that leaf: try the ones after it. */
+	/* VACUUM may have emptied that leaf.  Try the leaves after it. */
 	if (c->forward)
 	{
 		leaf = c->leaf + leaves;
@@ -527,8 +527,8 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 		CHECK_FOR_INTERRUPTS();
 	}
 	/*
-	 * Take the end that the segment had when it was written.  The search has found it beyond
-	 * `from`.
+	 * Take the end that the segment had when it was written.  The search has found that this end is
+	 * beyond `from`.
 	 */
 	if (lsm_run_is_single(&c->run))
 		return false;

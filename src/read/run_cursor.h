@@ -1,6 +1,6 @@
 /*
  * run_cursor.h
- *	  A cursor over a run of packed segments.
+ *	  Reads a run of packed segments as a cursor.
  */
 #ifndef LSM_RUN_CURSOR_H
 #define LSM_RUN_CURSOR_H

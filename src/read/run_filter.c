@@ -1,6 +1,6 @@
 /*
  * run_filter.c
- *	  The set of filters that a reader makes for small runs.
+ *	  Keeps the filters that a reader makes for small runs.
  */
 #include "postgres.h"
 
@@ -9,7 +9,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-/* If more filters than this belong to runs that are gone, they are freed. */
+/* If more filters than this belong to runs that are gone, these filters are freed. */
 #define MOST_GONE	8
 
 struct LsmRunFilterSet
@@ -36,8 +36,8 @@ lsm_run_filters_create(int bits_per_key)
 }
 
 /*
- * The reader takes a version.  It then calls lsm_run_filters_get for each small run and each page
- * of the write buffer.
+ * Called when the reader takes a version.  The reader then calls lsm_run_filters_get for each small
+ * run and each page of the write buffer.
  */
 void
 lsm_run_filters_begin(LsmRunFilterSet *set)
@@ -46,7 +46,7 @@ lsm_run_filters_begin(LsmRunFilterSet *set)
 	set->in_use = 0;
 }
 
-/* Returns the filters of a run, made or not.  They stay in place while the version has the run. */
+/* Returns the filters of a run, made or not.  The pointer is valid while the version has the run. */
 LsmRunFilter *
 lsm_run_filters_get(LsmRunFilterSet *set, uint64 run_id)
 {
@@ -70,7 +70,7 @@ free_own_filter(LsmOwnFilter *own)
 		pfree(own->filter.blocks);
 }
 
-/* The reader has all filters of the version's runs.  Free filters of runs that are gone. */
+/* Called when the reader has the filters of all the version's runs.  Frees those of other runs. */
 void
 lsm_run_filters_end(LsmRunFilterSet *set)
 {
@@ -111,7 +111,7 @@ lsm_own_filter_make(LsmRunFilterSet *set, LsmOwnFilter *own, int columns,
 		lsm_memory_filter_add(&own->filter, hashes[i].hashes, hashes[i].count);
 }
 
-/* Add the new items of a page of the write buffer.  Returns as lsm_page_filter_add does. */
+/* Add the new items of a page of the write buffer.  Returns what lsm_page_filter_add does. */
 bool
 lsm_run_filters_note_page(LsmRunFilterSet *set, LsmPageFilter *filter, LsmKeySpace *ks,
 						  const LsmPageNews *news)

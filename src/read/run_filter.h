@@ -1,16 +1,16 @@
 /*
  * run_filter.h
- *	  Filters that a reader makes for small runs, in private memory.
+ *	  Keeps filters that a reader makes for small runs, in private memory.
  *
  * Runs of batches and of small merges do not exist long enough for a filter on disk to pay.  But
  * during heavy inserts, most runs are such runs.  At first a lookup searches such a run without a
  * filter.  When lookups have cost as much as making a filter, the next lookup makes one: of the
- * run's keys, or of their prefixes if it looks for a prefix.  Batches look for many keys at once,
- * and ask the joint filter of all these runs (joint_filter.h).
+ * run's keys, or of the keys' prefixes if the lookup is for a prefix.  Batches look for many keys
+ * at once, and ask the joint filter of all small runs (joint_filter.h).
  *
- * A run's id is never reused, and a run of one segment never gets more entries.  So its filter is
- * valid as long as the run exists, in any version.  Pages of the write buffer have filters that
- * grow with them (page_filter.h).
+ * A run's id is never reused, and a run of one segment never gets more entries.  So the run's
+ * filter is valid as long as the run exists, in any version.  The filter of a page of the write
+ * buffer grows with the page (page_filter.h).
  */
 #ifndef LSM_RUN_FILTER_H
 #define LSM_RUN_FILTER_H
@@ -31,7 +31,7 @@
 /* A filter of one run. */
 typedef struct LsmOwnFilter
 {
-	uint32		lookups;		/* so far, while there is no filter */
+	uint32		lookups;		/* lookups so far, while there is no filter */
 	int			columns;		/* of keys; or of the longest prefixes */
 	LsmMemoryFilter filter;
 } LsmOwnFilter;
@@ -49,7 +49,7 @@ typedef struct LsmRunFilter
 /* The filters of a reader. */
 typedef struct LsmRunFilterSet LsmRunFilterSet;
 
-/* Count a lookup.  Is it time to make the filter?  With assertions the second lookup makes it. */
+/* Count a lookup.  Is the filter due?  With assertions, it is due at the second lookup. */
 static inline bool
 lsm_own_filter_is_due(LsmOwnFilter *own, uint64 entries)
 {

@@ -2,8 +2,8 @@
  * run_lookup.c
  *	  Asks filters whether a run may contain the key or prefix that a seek looks for.
  *
- * A lookup asks a filter before it reads a leaf of a run.  The filter is part of the segment, on
- * disk.  If a small run has no such filter, the filter is in private memory (run_filter.h).
+ * A lookup asks a filter before it reads a leaf of a run.  Usually the filter is part of the
+ * segment, on disk.  A small run without such a filter has one in private memory (run_filter.h).
  * Filters know whole keys and, depending on the storage parameter filter_prefix, prefixes.
  */
 #include "postgres.h"
@@ -17,7 +17,7 @@
 /* --- filters in private memory -------------------------------------------------- */
 
 /*
- * Pass all groups of a small run to a function, in the order of their keys.  False if the
+ * Pass all groups of a small run to a function, in the order of their keys.  Returns false if the
  * cursor is stale.
  */
 static bool
@@ -60,7 +60,7 @@ typedef struct ReadKeys
 	LsmKeySpace *ks;
 	LsmKeyHashes *hashes;
 	uint64		low;			/* lsm_entry_prefix of the first key */
-	uint64		high;			/* and of the last one */
+	uint64		high;			/* lsm_entry_prefix of the last key */
 } ReadKeys;
 
 static void
@@ -78,8 +78,9 @@ take_keys(LsmGroup *group, void *arg)
 
 /*
  * Read the hashes of all keys of a small run, and the prefixes (lsm_entry_prefix) of its first and
- * last key.  False if the cursor is stale; otherwise the caller frees the hashes.  Their memory
- * context ends with the transaction, since the reader may outlive an error.
+ * last key.  Returns false if the cursor is stale; otherwise the caller frees the hashes.  The
+ * hashes are in a memory context that ends with the transaction, since the reader may outlive an
+ * error.
  */
 bool
 lsm_run_read_keys(LsmRunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *high)
@@ -109,8 +110,8 @@ take_prefixes(LsmGroup *group, void *arg)
 }
 
 /*
- * Make a filter of the keys of a small run.  Makes none if keys now have other hashes than filters
- * expect.  False if the cursor is stale.
+ * Make a filter of the keys of a small run, unless keys now have other hashes than filters expect.
+ * Returns false if the cursor is stale.
  */
 bool
 lsm_run_make_key_filter(LsmRunCursor *c)
@@ -130,8 +131,8 @@ lsm_run_make_key_filter(LsmRunCursor *c)
 
 /*
  * Make a filter of the prefixes of a small run's keys.  The prefixes have as many columns as those
- * of a filter on disk, since later lookups may be of more columns than this one.  False if the
- * cursor is stale.
+ * of a filter on disk, since later lookups may be for more columns than this lookup.  Returns false
+ * if the cursor is stale.
  */
 static bool
 make_prefix_filter(LsmRunCursor *c)
@@ -157,8 +158,8 @@ make_prefix_filter(LsmRunCursor *c)
 /* --- asking ---------------------------------------------------------------------- */
 
 /*
- * Get the hash of the first columns that the seek looks for.  False if it is not the hash that
- * filters expect.  Then no filter may be asked.
+ * Get the hash of the first columns that the seek looks for.  Returns false if filters expect
+ * another hash; in that case, the caller must not ask a filter.
  */
 bool
 lsm_run_lookup_hash(LsmReadContext *cx, int columns, uint64 *hash)
@@ -214,8 +215,8 @@ choose_filter(LsmRunCursor *c)
 }
 
 /*
- * Will a seek ask a filter before it reads a leaf?  Then *number is the page of the segment
- * that holds the answer, or LSM_NO_CHILD if the filter is in private memory.
+ * Will a seek ask a filter before it reads a leaf?  If so, sets *number to the page of the segment
+ * that holds the answer, or to LSM_NO_CHILD if the filter is in private memory.
  */
 bool
 lsm_run_asks_filter(LsmRunCursor *c, uint32 *number)
@@ -233,7 +234,7 @@ lsm_run_asks_filter(LsmRunCursor *c, uint32 *number)
 	return true;
 }
 
-/* Ask the segment's filter.  Also false if the cursor is stale. */
+/* Ask the segment's filter.  Also returns false if the cursor is stale. */
 static bool
 ask_segment_filter(LsmRunCursor *c, uint64 hash)
 {
@@ -250,7 +251,7 @@ ask_segment_filter(LsmRunCursor *c, uint64 hash)
 
 /*
  * Ask the filter that lsm_run_asks_filter has named, for prefetching.  The filter page is in
- * memory.  Counts nothing.  Also false if the cursor is stale.
+ * memory.  Counts nothing.  Also returns false if the cursor is stale.
  */
 bool
 lsm_run_filter_admits(LsmRunCursor *c)
@@ -265,9 +266,9 @@ lsm_run_filter_admits(LsmRunCursor *c)
 }
 
 /*
- * Ask a filter in private memory, and make it first if it is due.  *asked tells whether there is a
- * filter; without a filter the answer is true.  A new filter of prefixes may know fewer columns
- * than expected.  Also false if the cursor is stale.
+ * Ask a filter in private memory, and make the filter first if it is due.  Sets *asked to whether
+ * there is a filter; without a filter the answer is true.  A new filter of prefixes may know fewer
+ * columns than expected.  Also returns false if the cursor is stale.
  */
 static bool
 ask_own_filter(LsmRunCursor *c, Question *q, bool *asked)
@@ -291,8 +292,8 @@ ask_own_filter(LsmRunCursor *c, Question *q, bool *asked)
 }
 
 /*
- * List the segments of a small run.  Lists none if a segment has no filter.  False if the cursor is
- * stale.
+ * List the segments of a small run.  Lists none if a segment has no filter.  Returns false if the
+ * cursor is stale.
  */
 static bool
 list_few(LsmRunCursor *c)
@@ -321,7 +322,7 @@ list_few(LsmRunCursor *c)
 
 /*
  * Does the filter of each segment of a small run say that the segment lacks the key?  Leaves the
- * cursor in the segment that c->found describes.  Also true if the cursor is stale.
+ * cursor in the segment that c->found describes.  Also returns true if the cursor is stale.
  */
 static bool
 all_few_lack(LsmRunCursor *c, uint64 hash)
@@ -339,9 +340,9 @@ all_few_lack(LsmRunCursor *c, uint64 hash)
 }
 
 /*
- * Do the filters of a small run say that none of its segments contains the key?  Asking all of them
- * takes less time than finding the right segment by comparing keys.  Also true if the cursor is
- * stale.
+ * Do the filters of a small run say that none of its segments contains the key?  Asking all filters
+ * takes less time than finding the right segment by comparing keys.  Also returns true if the
+ * cursor is stale.
  *
  * Time of a lookup, where 1 is the time without asking all filters first (12 runs, 6 of them with
  * two segments; text keys, in memory):
@@ -376,11 +377,11 @@ lsm_run_few_lack(LsmRunCursor *c)
 }
 
 /*
- * Does a filter say that the segment lacks the key or prefix?  Then the whole run lacks it.  The
+ * Does a filter say that the segment lacks the key or prefix?  If so, the whole run lacks it.  The
  * reason is that a seek goes to the first segment that ends after the position (backward: the last
- * segment that begins before it).  The entry at that end has another key or prefix, so all entries
- * with the wanted one lie before that end.  Removed entries stay in filters and do no harm.  Also
- * true if the cursor is stale.
+ * segment that begins before the position).  The entry at that end has another key or prefix, so
+ * all entries with the wanted key or prefix lie before that end.  Removed entries stay in filters
+ * and do no harm.  Also returns true if the cursor is stale.
  */
 bool
 lsm_run_lacks(LsmRunCursor *c)
@@ -419,7 +420,7 @@ lsm_run_lacks(LsmRunCursor *c)
 	return !found;
 }
 
-/* A seek that a filter let through has ended.  Count a false positive if it found nothing. */
+/* Called at the end of a seek that a filter let through.  Counts a miss if no entry was found. */
 void
 lsm_run_note_found(LsmRunCursor *c)
 {

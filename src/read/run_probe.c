@@ -2,9 +2,9 @@
  * run_probe.c
  *	  Looks for many keys in a run: the keys of a batch of a unique index.
  *
- * The keys come in order.  A walk through the directory finds their segments.  Rounds of
- * keys ask the filters, so that many cache lines of filters are fetched at once, and seek
- * only the keys that may be there.
+ * The keys come in order.  A walk through the directory finds their segments.  Keys are handled in
+ * rounds.  A round asks the filters about all its keys, so that many cache lines of filters are
+ * fetched at once, and seeks only the keys that may be in the run.
  */
 #include "postgres.h"
 
@@ -23,8 +23,8 @@
 /* --- segments -------------------------------------------------------------------- */
 
 /*
- * Move to the segment that contains the key, or to the first segment after the key.  False if there
- * is none, or the cursor is stale.
+ * Move to the segment that contains the key, or to the first segment after the key.  Returns false
+ * if there is none, or the cursor is stale.
  */
 static bool
 walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProbe *probe, LsmBound *low)
@@ -67,8 +67,8 @@ walk_to_key(LsmRunCursor *c, LsmSegmentWalk *w, bool copies_pages, const LsmProb
 /* --- filters --------------------------------------------------------------------- */
 
 /*
- * The number of bits that a segment's filter sets for each key.  Each filter page has this number,
- * but reading the page means waiting for one more cache line.
+ * Remembers the number of bits that a segment's filter sets for each key.  Each filter page has
+ * this number, but reading it from the page means waiting for one more cache line.
  */
 typedef struct LsmKnownProbes
 {
@@ -186,7 +186,7 @@ is_key_filter_due(LsmRunCursor *c, int more)
 
 /*
  * Ask the filter that a run of one segment has in private memory.  Make the filter first if it is
- * due.  False if there is no filter.
+ * due.  Returns false if there is no filter.
  */
 static bool
 ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
@@ -204,16 +204,16 @@ ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
 }
 
 /*
- * Which keys of the round may be in the run?  The answer is meaningless if the cursor is stale.
- * Prefetches the filter pages of up to `ahead` lists at a time.  True if a filter in private memory
- * has answered for all keys.
+ * Find out which keys of the round may be in the run.  The result is meaningless if the cursor is
+ * stale.  Prefetches the filter pages of up to `ahead` lists at a time.  Returns true if a filter
+ * in private memory has answered for all keys.
  */
 static bool
 ask_filters(LsmRunCursor *c, LsmLookupRound *r, int ahead, bool *perhaps)
 {
 	int			asked = 0;
 
-	/* Without a filter, any key may be there. */
+	/* Without a filter, any key may be in the run. */
 	for (int i = 0; i < r->count; i++)
 		perhaps[i] = lsm_round_segment(r, i)->filter_blocks == 0;
 	if (c->filter != NULL && r->segments[0].filter_blocks == 0)
@@ -237,7 +237,7 @@ ask_filters(LsmRunCursor *c, LsmLookupRound *r, int ahead, bool *perhaps)
 
 /* --- keys ------------------------------------------------------------------------ */
 
-/* The cursor was put before the key: is there an entry with the key? */
+/* Note whether there is an entry with the key.  The cursor was put before the key. */
 static void
 note_if_found(LsmRunCursor *c, LsmProbe *probe)
 {
@@ -246,8 +246,8 @@ note_if_found(LsmRunCursor *c, LsmProbe *probe)
 
 /*
  * Seek a key that may be in the run.  Searches the directory again, since the seek may have to go
- * on to the next segment: VACUUM may have emptied the end of the segment, or the key may continue
- * in the next one.
+ * on to the next segment: VACUUM may have emptied the end of the segment, or entries with the key
+ * may continue in the next segment.
  */
 static void
 seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
@@ -263,7 +263,7 @@ seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
 	note_if_found(c, probe);
 }
 
-/* Look for the keys of the round, and empty it. */
+/* Look for the keys of the round, and empty the round. */
 static void
 look_up_round(LsmRunCursor *c, LsmLookupRound *r, LsmBound *low, LsmBound *high)
 {
@@ -331,7 +331,7 @@ needs_no_look(LsmKeySpace *ks, const LsmProbe *probe, const Clip *clip)
 		(clip->exists && lsm_probe_compare(ks, probe, &clip->entry, clip->prefix) < 0);
 }
 
-/* Prepare the cursor to look for keys.  It stands nowhere. */
+/* Prepare the cursor to look for keys.  Afterwards it stands nowhere. */
 static void
 prepare_probes(LsmRunCursor *c)
 {
@@ -342,7 +342,7 @@ prepare_probes(LsmRunCursor *c)
 
 /*
  * Enter a run of one segment, which has no keys in a directory, and look for the first key.
- * False if the run has nothing between the first and the last key, as is common while keys
+ * Returns false if the run has nothing between the first and the last key, as is common while keys
  * ascend or descend.
  */
 bool
@@ -362,9 +362,10 @@ lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *lo
 }
 
 /*
- * Look for keys, in their order, in the run.  Marks the keys that have an entry there; of repeated
- * keys, only the first.  Entries before the clip may or may not count: the output of the job has
- * them.  False if the version is old. low and high are room for bounds.
+ * Look for keys, in their order, in the run.  Marks the keys that have an entry in the run.  If a
+ * key is repeated, marks only the first.  Entries before the clip may or may not count, because the
+ * output of the job has them.  Returns false if the version is stale.  low and high are room for
+ * bounds.
  *
  * REQUIRES: at least one key; the hashes are what filters expect.
  */
@@ -414,7 +415,7 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 }
 
 /*
- * Does the run have a filter, on disk or, once it is due, in private memory?  Without a filter, a
+ * Does the run have a filter, on disk or, once that is due, in private memory?  Without a filter, a
  * caller with many keys may as well read the run.
  */
 bool

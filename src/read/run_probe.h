@@ -1,6 +1,6 @@
 /*
  * run_probe.h
- *	  Looking for many keys in a run.
+ *	  Looks for many keys in a run.
  */
 #ifndef LSM_RUN_PROBE_H
 #define LSM_RUN_PROBE_H

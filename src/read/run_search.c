@@ -1,9 +1,9 @@
 /*
  * run_search.c
- *	  Searching a run for a position: from the run's record or directory to the segment,
- *	  and down its fence pages to the leaf.
+ *	  Searches a run for a position: from the run's record or directory to the segment, and down
+ *	  the segment's fence pages to the leaf.
  *
- * The search locks one page at a time.  If a page belongs to another segment by now, the cursor is
+ * The search locks one page at a time.  If a page now belongs to another segment, the cursor is
  * stale.
  */
 #include "postgres.h"
@@ -22,7 +22,7 @@ lsm_run_damaged(LsmRunCursor *c, uint32 page)
 	lsm_report_corruption(c->cx->index->rel, c->segment.start + page, "entries cannot be decoded");
 }
 
-/* The block of a page of the segment. */
+/* Returns the block of a page of the segment. */
 static BlockNumber
 run_page_block(LsmRunCursor *c, uint32 number)
 {
@@ -31,7 +31,7 @@ run_page_block(LsmRunCursor *c, uint32 number)
 	return c->segment.start + number;
 }
 
-/* Count a page that was read.  An invalid buffer means that the page has another owner by now. */
+/* Count a page that was read.  An invalid buffer means that the page now has another owner. */
 static Buffer
 note_page_read(LsmRunCursor *c, uint32 number, Buffer buffer)
 {
@@ -50,7 +50,7 @@ is_read_often(LsmRunCursor *c, uint16 kind)
 	return !c->cx->is_merge && (kind != LSM_PAGE_LEAF || lsm_run_is_single(&c->run));
 }
 
-/* Lock a page of the segment in share mode.  Returns InvalidBuffer if the version is old. */
+/* Lock a page of the segment in share mode.  Returns InvalidBuffer if the version is stale. */
 Buffer
 lsm_run_read_page(LsmRunCursor *c, uint32 number, uint16 kind)
 {
@@ -67,7 +67,7 @@ lsm_run_read_page(LsmRunCursor *c, uint32 number, uint16 kind)
 /* --- segments ----------------------------------------------------------------- */
 
 /*
- * Find the segment for a position in the directory.  False if there is none, or the
+ * Find the segment for a position in the directory.  Returns false if there is none, or the
  * cursor is stale.  *found is NULL, or an earlier result, which is overwritten.
  */
 bool
@@ -88,7 +88,7 @@ lsm_run_search_directory(LsmRunCursor *c, const LsmBound *bound, LsmFoundSegment
 	return true;
 }
 
-/* Move the cursor to the segment for a position.  Returns as lsm_run_search_directory does. */
+/* Move the cursor to the segment for a position.  Returns what lsm_run_search_directory does. */
 bool
 lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound)
 {
@@ -99,7 +99,8 @@ lsm_run_find_segment(LsmRunCursor *c, const LsmBound *bound)
 }
 
 /*
- * Move to the next segment in the direction of the scan.  Returns as lsm_run_search_directory does.
+ * Move to the next segment in the direction of the scan.  Returns what lsm_run_search_directory
+ * does.
  */
 bool
 lsm_run_next_segment(LsmRunCursor *c)
@@ -139,7 +140,7 @@ is_near_leaf(LsmRunCursor *c, const LsmBound *from)
 	return lsm_near_leaf_covers(&c->near, c->segment.id, c->cx->user, from->key, from->keylen);
 }
 
-/* A seek begins: the cursor stands nowhere. */
+/* Called when a seek begins.  The cursor stands nowhere. */
 void
 lsm_run_set_direction(LsmRunCursor *c, ScanDirection direction)
 {
@@ -170,8 +171,8 @@ lsm_run_begin_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection directi
 }
 
 /*
- * Find the segment to seek in, after lsm_run_begin_seek.  False if there is none, or the cursor
- * is stale.
+ * Find the segment to seek in, after lsm_run_begin_seek.  Returns false if there is none, or the
+ * cursor is stale.
  */
 bool
 lsm_run_enter_segment(LsmRunCursor *c, const LsmBound *from)
@@ -194,7 +195,7 @@ lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direc
 
 /* --- leaves ------------------------------------------------------------------- */
 
-/* Go down the fence pages to the leaf for a position.  False if the cursor is stale. */
+/* Go down the fence pages to the leaf for a position.  Returns false if the cursor is stale. */
 static bool
 descend_to_leaf(LsmRunCursor *c, const LsmBound *from)
 {
@@ -217,7 +218,7 @@ descend_to_leaf(LsmRunCursor *c, const LsmBound *from)
 	return true;
 }
 
-/* Set c->leaf for a seek that was prepared.  False if the cursor is stale. */
+/* Set c->leaf for a seek that was prepared.  Returns false if the cursor is stale. */
 bool
 lsm_run_find_leaf(LsmRunCursor *c, const LsmBound *from)
 {
@@ -236,7 +237,7 @@ lsm_run_note_near(LsmRunCursor *c, Buffer buffer)
 	c->near.buffer = BufferIsLocal(buffer) ? InvalidBuffer : buffer;
 }
 
-/* Find and lock the leaf for a position.  Returns InvalidBuffer if the version is old. */
+/* Find and lock the leaf for a position.  Returns InvalidBuffer if the version is stale. */
 Buffer
 lsm_run_read_leaf(LsmRunCursor *c, const LsmBound *from)
 {

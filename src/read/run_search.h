@@ -1,7 +1,6 @@
 /*
  * run_search.h
- *	  The state of a cursor over a run, and the search for a position in the run: the
- *	  segment, its fence pages, the leaf.
+ *	  Declares the state of a cursor over a run, and searches the run for a position.
  *
  * run_lookup.c asks filters, read_ahead.c prefetches, run_cursor.c reads entries, and run_probe.c
  * looks for many keys.  All of them work on this state.
@@ -33,7 +32,7 @@ typedef struct LsmRunCursor
 	LsmCursor	base;
 	LsmReadContext *cx;
 	LsmRunRecord run;
-	const LsmBound *clip;		/* entries before it do not count; or NULL */
+	const LsmBound *clip;		/* entries before this bound do not count; or NULL */
 	LsmFilterHabit habits[INDEX_MAX_KEYS];	/* of asking about 1, 2, ... columns */
 	struct LsmRunFilter *filter;	/* or NULL; of a small run, which may also have a filter on
 									 * disk */
@@ -45,9 +44,9 @@ typedef struct LsmRunCursor
 	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
 	LsmSegment	few[LSM_FEW_SEGMENTS];	/* all segments of a small run: see run_lookup.c */
 	int			few_count;
-	uint64		few_edits;		/* number of the last edit of their version */
-	uint64		few_run;		/* the run that they belong to; 0: none */
-	LsmFoundSegment *walked;	/* where a walk is, see run_probe.c; NULL until needed */
+	uint64		few_edits;		/* number of the last edit of the version of `few` */
+	uint64		few_run;		/* the run of these segments; 0: none */
+	LsmFoundSegment *walked;	/* the place of a walk, see run_probe.c; NULL until needed */
 	uint32		leaf;			/* number in the segment */
 	LsmNearLeaf near;
 	LsmReadAhead ahead;

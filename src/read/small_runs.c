@@ -3,13 +3,13 @@
  *	  Looks for the keys of a batch in all small runs at once.
  *
  * During heavy inserts, most runs are small: batches, and the first merges of batches.  Asking each
- * of them for all keys would cost more than asking the large runs, and small runs contain hardly
- * any of the keys.  So the joint filter, in private memory, knows the keys of all small runs.  Only
- * keys that it lets through are looked for run by run.
+ * small run for all keys would cost more than asking the large runs, and small runs contain hardly
+ * any of the keys.  So the joint filter, in private memory, knows the keys of all small runs.  The
+ * batch looks run by run only for keys that the joint filter lets through.
  *
  * A run joins the filter after so many lookups that reading the run pays.  The batch skips a run
- * that has nothing between the batch's first and last key, so such a run need not join.  This is
- * the usual case while keys ascend.
+ * that has nothing between the batch's first and last key, so such a run need not join.  While keys
+ * ascend, most runs are of this kind.
  */
 #include "postgres.h"
 
@@ -29,8 +29,8 @@ lsm_run_is_small(LsmCursor *cursor)
 }
 
 /*
- * Let a run join, unless keys now have other hashes than filters expect.  False if the cursor is
- * stale.
+ * Let a run join, unless keys now have other hashes than filters expect.  Returns false if the
+ * cursor is stale.
  */
 static bool
 join_filter(LsmRunCursor *c)
@@ -47,8 +47,9 @@ join_filter(LsmRunCursor *c)
 }
 
 /*
- * Does a run need the joint filter for these keys?  It does not if it has nothing between the first
- * and the last key.  If the run is not due to join, this looks for the keys in the run itself.
+ * Does a run need the joint filter for these keys?  A run does not if it has nothing between the
+ * first and the last key.  If the run is not due to join, looks for the keys in the run itself, and
+ * returns false.
  */
 static bool
 needs_joint_filter(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low, LsmBound *high)
@@ -124,8 +125,8 @@ look_run_by_run(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmPr
 }
 
 /*
- * Look for keys, in their order, in small runs of a reader's version: as lsm_run_probe does
- * in each of them.  False if the version is old.  Overwrites the array of cursors.
+ * Look for keys, in their order, in small runs of a reader's version, as lsm_run_probe does in one
+ * run.  Returns false if the version is stale.  Overwrites the array of cursors.
  */
 bool
 lsm_small_runs_probe(LsmCursor **cursors, int cursor_count, LsmProbe *probes, Size count,

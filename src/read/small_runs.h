@@ -1,6 +1,6 @@
 /*
  * small_runs.h
- *	  Looking for many keys in all small runs at once.
+ *	  Looks for many keys in all small runs at once.
  */
 #ifndef LSM_SMALL_RUNS_H
 #define LSM_SMALL_RUNS_H

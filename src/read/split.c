@@ -13,7 +13,7 @@
 #include "read/run_cursor.h"
 #include "utils/memutils.h"
 
-/* Attempts to find a split while versions become old. */
+/* The number of attempts to find a split while versions become stale. */
 #define PATIENCE 8
 
 /*
@@ -76,7 +76,7 @@ find_nearest_split(LsmReader *reader, const LsmBound *from, const LsmBound *limi
 
 /*
  * Returns a position after `from` and before `limit` (backward: the other way round) with about
- * `leaves` leaves before it. Returns NULL if there are fewer, or if the versions keep becoming old.
+ * `leaves` leaves before it. Returns NULL if there are fewer, or if versions keep becoming stale.
  * The position is valid until the next call.
  *
  * REQUIRES: the reader was refreshed. It stands nowhere afterwards, so the caller must seek.
@@ -92,7 +92,7 @@ lsm_reader_split(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 
 	for (int i = 0; i < PATIENCE && split == NULL && stale; i++)
 	{
-		/* The version is old, or the index is damaged: the seek will find out. */
+		/* The version is stale, or the index is damaged.  The seek will find out. */
 		if (i > 0)
 			lsm_reader_refresh(reader);
 		missed = lsm_blocks_missed;

@@ -1,6 +1,6 @@
 /*
  * recovery.h
- *	  The callbacks of the WAL resource manager.
+ *	  Declares the callbacks of the WAL resource manager.
  */
 #ifndef LSM_RECOVERY_H
 #define LSM_RECOVERY_H

@@ -3,8 +3,8 @@
  *	  Replays pg_lsm's WAL records.
  *
  * Redo uses the mutators in src/format, as normal operation does.  It changes only blocks that
- * the record names.  It takes content locks in the order of normal operation, but holds fewer at
- * once.
+ * the record names.  It takes content locks in the order of normal operation, but holds fewer
+ * locks at once.
  */
 #include "postgres.h"
 

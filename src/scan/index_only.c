@@ -1,6 +1,6 @@
 /*
  * index_only.c
- *	  Index-only scans: skips work of the executor that most rows do not need.
+ *	  Skips work of the executor that most rows of an index-only scan do not need.
  *
  * For each row of an index-only scan, the executor asks the access method for an index tuple,
  * deforms the tuple, looks into the visibility map, takes a predicate lock, and tests for
@@ -8,7 +8,7 @@
  * has decoded, the entry matches, and its page of the table is all visible.  When the executor has
  * initialized an index-only scan, we install a function that takes such steps itself.  In all other
  * cases the function calls the executor's own function, which continues from where the scan stands.
- * These cases are the first entry of each array, pages that are not all visible, a change of
+ * The other cases are the first entry of each array, pages that are not all visible, a change of
  * direction, and serializable transactions.
  *
  * Time of an index-only scan, compared with the executor's own function (2 M rows in memory,
@@ -35,8 +35,8 @@
 
 /*
  * The executor's own function, taken from the session's first index-only scan.  We leave nodes with
- * a different function alone: other code has replaced the function of such a node.  look_ahead.c
- * does that, but only after us.
+ * a different function alone, because other code has replaced the function of such a node.
+ * look_ahead.c also replaces functions, but only after us.
  */
 static ExecProcNodeMtd executor_next;
 
@@ -67,14 +67,14 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
-/* Entries whose pages are looked up together in the visibility map: at first, and at most. */
+/* The number of entries whose pages are looked up together in the visibility map, at first and at most. */
 #define FIRST_WINDOW	10
 #define MOST_WINDOW		64
 
 /* Pages of the table that a page of the visibility map covers, with two bits for each. */
 #define PAGES_PER_MAP_PAGE ((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
 
-/* The page of the table that an entry of the array points to: entry `ahead` after the next one. */
+/* Returns the table page that entry `ahead` after the next entry of the array points to. */
 static inline BlockNumber
 table_page(const LsmScan *s, int ahead)
 {
@@ -86,7 +86,7 @@ table_page(const LsmScan *s, int ahead)
 /*
  * Are the pages of the next entries all visible?  We look them up together, one page of the map
  * after the next.  Otherwise, in a large table, each entry would need a different page of the map
- * than the entry before, which costs more than the rest of the step.
+ * than the entry before.  Reading that page would cost more than the rest of the step.
  *
  * We ask the map once the array has been read, and under the same gate.  So no TID was given to
  * another row in between, and the answer is valid as long as the array: rows that came later are
@@ -137,7 +137,7 @@ ask_map(IndexOnlyScanState *node, LsmScan *s)
 	s->visible = visible;
 }
 
-/* Take a simple step.  False if the executor's own function must take the step. */
+/* Take a simple step.  Returns false if the executor's own function must take the step. */
 static inline bool
 take_step(IndexOnlyScanState *node, ScanDirection direction)
 {
@@ -211,8 +211,8 @@ put_function(PlanState *state, void *unused)
 		if (executor_next == NULL)
 			executor_next = state->ExecProcNodeReal;
 		/*
-		 * ExecProcNode, where others may have put their functions, calls ours from the first row
-		 * on.
+		 * ExecProcNode, where others may have put their functions, calls our function even for the
+		 * first row.
 		 */
 		if (state->ExecProcNodeReal == executor_next)
 			state->ExecProcNodeReal = next_row_or_step;
@@ -220,7 +220,7 @@ put_function(PlanState *state, void *unused)
 	return planstate_tree_walker(state, put_function, unused);
 }
 
-/* The executor has initialized a plan. */
+/* Called when the executor has initialized a plan. */
 void
 lsm_index_only_start(PlanState *plan)
 {

@@ -9,11 +9,11 @@
  *
  * At the time of removal, the TID must not belong to another row.  VACUUM frees a TID only after it
  * has removed the entries with that TID.  So it is enough that nobody has removed entries from the
- * page since the scan read the page.  The page's stamp shows this.  (After our own removal the
- * other TIDs read from a leaf are still valid, since a leaf never gains entries.  We forget the
- * TIDs of other pages.)  If a merge has moved the entry, its old page may belong to another segment
- * by now.  Then we skip the page.  Otherwise changing the old page is harmless, since we remove
- * only dead entries.
+ * page since the scan read the page.  The page's stamp shows such a removal.  (After our own
+ * removal the other TIDs read from a leaf are still valid, since a leaf never gains entries.  We
+ * forget the TIDs of other pages.)  If a merge has moved the entry, its old page may now belong to
+ * another segment.  In that case, we skip the page.  Otherwise changing the old page is harmless,
+ * since we remove only dead entries.
  *
  * Queries on a standby may still need the entries.  So the WAL record contains the conflict
  * horizon, which we compute from the table's pages, as B-trees do.
@@ -35,11 +35,11 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* The fewest entries to remove from a page, and the most to keep in memory. */
+/* The least number of entries to remove from a page, and the greatest to keep in memory. */
 #define LEAST_KILLED	16
 #define MOST_KILLED		4096
 
-/* LEAST_KILLED, or less if a test keeps pages small. */
+/* Returns LEAST_KILLED, or less if a test keeps pages small. */
 static int
 least_killed(void)
 {
@@ -153,8 +153,8 @@ advance_by_row(Page page, OffsetNumber offset, TransactionId *horizon)
 }
 
 /*
- * The conflict horizon of the rows.  B-trees use heap_index_delete_tuples, but that needs TIDs
- * that are in use.  Here VACUUM may have freed the TIDs since they were noted.
+ * Returns the conflict horizon of the rows.  B-trees use heap_index_delete_tuples, but that
+ * function needs TIDs that are in use.  Here VACUUM may have freed the TIDs since they were noted.
  */
 static TransactionId
 find_horizon(Relation heap, const PageKills *kills)
@@ -203,8 +203,8 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 	if (RelationNeedsWAL(index->rel))
 		horizon = find_horizon(heap, kills);
 	/*
-	 * If these rows are not dead to everybody, the TIDs belong to other rows by now.  Then the page
-	 * belongs to no segment, although it may look unchanged.
+	 * If these rows are not dead to everybody, the TIDs now belong to other rows.  In that case,
+	 * the page belongs to no segment, although it may look unchanged.
 	 */
 	if (TransactionIdIsValid(horizon) && !GlobalVisCheckRemovableXid(heap, horizon))
 		return;

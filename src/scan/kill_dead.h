@@ -1,6 +1,6 @@
 /*
  * kill_dead.h
- *	  Removal of entries whose rows a scan has found dead.
+ *	  Removes entries whose rows scans have found dead.
  */
 #ifndef LSM_KILL_DEAD_H
 #define LSM_KILL_DEAD_H

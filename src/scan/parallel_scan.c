@@ -1,6 +1,6 @@
 /*
  * parallel_scan.c
- *	  Parallel scans: the processes claim ranges one by one.
+ *	  Lets the processes of a parallel scan claim ranges one by one.
  *
  * The scan reads the entries between its bounds, in index order or backward.  The processes share
  * one position among these entries.  A process that needs work takes the turn, finds a split beyond
@@ -13,8 +13,8 @@
  * differ (docs/design/parallel-scans.md).  A process claims its ranges in the order of the scan, so
  * its rows come in that order.
  *
- * Ranges are small at first, so that small scans are divided too.  They grow with the total claimed
- * so far, up to a limit, so that the last range does not keep the other processes waiting.
+ * Ranges are small at first, so that small scans are divided too.  Ranges grow with the total
+ * claimed so far, up to a limit, so that the last range does not keep the other processes waiting.
  */
 #include "postgres.h"
 
@@ -35,7 +35,7 @@ typedef enum ParallelState
 	PARALLEL_DONE				/* everything is claimed */
 } ParallelState;
 
-/* In shared memory.  Only the process that has the turn uses the fields from `leaves` on. */
+/* In shared memory.  Only the process that has the turn uses `leaves` and the fields after it. */
 typedef struct LsmParallel
 {
 	slock_t		mutex;			/* protects state */
@@ -75,7 +75,7 @@ lsm_am_init_parallel_scan(void *area)
 	reset_position(p);
 }
 
-/* Nobody else is reading. */
+/* Called while no other process is reading. */
 void
 lsm_am_parallel_rescan(IndexScanDesc scan)
 {
@@ -122,7 +122,7 @@ give_turn(LsmParallel *p, ParallelState state)
 }
 
 /*
- * Copy the position to *start.  False if the position is the scan's beginning.
+ * Copy the position to *start.  Returns false if the position is the scan's beginning.
  *
  * REQUIRES: the turn.
  */
@@ -166,7 +166,7 @@ copy_position(LsmBound *bound, const LsmBound *position)
 /*
  * Claim a range: the bounds of the scan, which the caller has just made, become the bounds of the
  * range.  The caller must seek next, and takes the combination from the first entry found.  *start
- * owns the memory for the position.  False if everything is claimed.
+ * owns the memory for the position.  Returns false if everything is claimed.
  *
  * REQUIRES: the reader has been refreshed.  An error while we have the turn ends the query in
  * all processes.

@@ -1,6 +1,6 @@
 /*
  * parallel_scan.h
- *	  The callbacks of parallel scans, and the claims of their processes.
+ *	  Lets the processes of a parallel scan claim ranges; has the callbacks of parallel scans.
  */
 #ifndef LSM_PARALLEL_SCAN_H
 #define LSM_PARALLEL_SCAN_H

@@ -176,8 +176,8 @@ lsm_am_end_scan(IndexScanDesc scan)
 }
 
 /*
- * The counters of the scan, over all its rescans.  This first removes the entries that the
- * scan has found dead, since the counters include them.
+ * Get the counters of the scan, over all its rescans.  First removes the entries that the scan has
+ * found dead, since the counters include removed entries.
  */
 void
 lsm_scan_reads(IndexScanDesc scan, LsmReadCounters *reads)

@@ -26,7 +26,7 @@ extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
 extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
-/* Is this an lsm index?  False for NULL. */
+/* Is this an lsm index?  Returns false for NULL. */
 static inline bool
 lsm_is_own(Relation index)
 {

@@ -2,8 +2,8 @@
  * scan_keys.c
  *	  Prepares the keys of a scan at the first fetch after a rescan.
  *
- * Like nbtree, we translate keys only then: some callers fill in the arguments of scan->keyData
- * after index_rescan.
+ * Like nbtree, we do not translate keys earlier, since some callers fill in the arguments of
+ * scan->keyData after index_rescan.
  */
 #include "postgres.h"
 

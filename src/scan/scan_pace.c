@@ -18,11 +18,11 @@
 
 #include "scan/scan_state.h"
 
-/* Seeks until the scan tries to read on, at first and at most. */
+/* The number of seeks until the scan tries to read on, at first and at most. */
 #define FIRST_WAIT		2
 #define LONGEST_WAIT	64
 
-/* Lookups that may fail between two seeks. */
+/* The number of lookups that may fail between two seeks. */
 #define MOST_LOOKUPS	15
 
 /* Are there filters that tell which runs lack a combination? */
@@ -44,7 +44,7 @@ note_sought_combination(LsmScan *s)
 		s->pace.sought = lsm_combination_number(&s->keys);
 }
 
-/* The scan goes to its first combination. */
+/* Called when the scan goes to its first combination. */
 void
 lsm_pace_begin(LsmScan *s)
 {
@@ -54,11 +54,11 @@ lsm_pace_begin(LsmScan *s)
 }
 
 /*
- * The scan has placed an entry after a combination, and the next combination is the current one.
- * If the scan sought the combination before, decide whether lookups may pay.  They may pay if the
- * two combinations are neighbors.  They do not pay if the seek passed other combinations: lookups
- * do not tell how far away the next entry is.  Nor do they pay in a single run that has the
- * combination, since its filter cannot rule out the combination.
+ * Called when the scan has placed an entry after a combination.  The next combination is now
+ * current.  If the scan sought the combination before, decide whether lookups may pay.  They may
+ * pay if the two combinations are neighbors.  They do not pay if the seek passed other
+ * combinations: lookups do not tell how far away the next entry is.  Nor do they pay in a single
+ * run that has the combination, since its filter cannot rule out the combination.
  */
 void
 lsm_pace_note_next(LsmScan *s)
@@ -82,7 +82,7 @@ lsm_pace_tries_to_read_on(const LsmScan *s)
 	return s->pace.seeks >= s->pace.wait;
 }
 
-/* The scan has tried to read on. */
+/* Note that the scan has tried to read on. */
 void
 lsm_pace_note_try(LsmScan *s, bool succeeded)
 {
@@ -109,7 +109,7 @@ lsm_pace_looks_up(LsmScan *s, bool is_parallel)
 	return false;
 }
 
-/* The scan has looked up a combination. */
+/* Note that the scan has looked up a combination. */
 void
 lsm_pace_note_lookup(LsmScan *s)
 {

@@ -1,10 +1,10 @@
 /*
  * scan_reader.c
- *	  The reader of a scan: its version, its gate, and seeks in it.
+ *	  Manages the reader of a scan: takes versions and gates, and seeks.
  *
- * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  The scan leaves the gate
- * when VACUUM waits.  It then takes a new version with the current gate, and seeks past the entry
- * that it stands on.
+ * A scan needs a gate if its TIDs need the interlock with VACUUM (I10).  When VACUUM waits, the
+ * scan leaves the gate, takes a new version with the current gate, and seeks past the entry on
+ * which the reader stands.
  */
 #include "postgres.h"
 
@@ -71,7 +71,7 @@ lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
 	lsm_scan_seek(s, &s->here, direction);
 }
 
-/* VACUUM waits.  Take the current version and its gate, and continue after the entry. */
+/* Called when VACUUM waits.  Take the current version and its gate; continue after the entry. */
 void
 lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)
 {

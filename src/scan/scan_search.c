@@ -50,7 +50,7 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 
 /*
  * Seek the first entry in this direction.  A parallel scan claims its next range, and seeks the
- * first entry of the range.  False if no range is left.
+ * first entry of the range.  Returns false if no range is left.
  */
 bool
 lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
@@ -72,7 +72,7 @@ lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* The range has been read.  Start the next range; false if no range is left. */
+/* Start the next range once a range has been read.  Returns false if no range is left. */
 static bool
 start_next_range(IndexScanDesc scan, ScanDirection direction)
 {
@@ -86,7 +86,7 @@ start_next_range(IndexScanDesc scan, ScanDirection direction)
 	return lsm_scan_start_range(scan, direction);
 }
 
-/* Move the reader past the entry that was returned last.  False if nothing is left. */
+/* Move the reader past the entry that was returned last.  Returns false if nothing is left. */
 static bool
 move_to_candidate(IndexScanDesc scan, ScanDirection direction)
 {
@@ -138,8 +138,8 @@ seek_combination(IndexScanDesc scan)
 }
 
 /*
- * The combination that was looked up has been read.  Go to the next combination; false if none is
- * left.
+ * Go to the next combination once the one that was looked up has been read.  Returns false if none
+ * is left.
  */
 static bool
 go_behind_lookup(IndexScanDesc scan)
@@ -189,8 +189,8 @@ go_to_combination(IndexScanDesc scan)
 }
 
 /*
- * Find the combination of the entry that the reader stands on.  If it is the same as before,
- * the whole rest of the array may be in it.
+ * Find the combination of the entry that the reader stands on.  If the combination is the same as
+ * before, it may contain the whole rest of the array.
  */
 static LsmPlace
 enter_combination(LsmScan *s)
@@ -226,8 +226,8 @@ passes_filters(LsmScan *s)
 }
 
 /*
- * Move the reader to the first match from the entry that it stands on.  False if the range has
- * none.  The scan also leaves its gate for VACUUM while it looks for a match.
+ * Move the reader to the first match, which may be the entry that the reader stands on.  Returns
+ * false if the range has no match.  If VACUUM waits meanwhile, the scan leaves its gate.
  */
 bool
 lsm_scan_find_match(IndexScanDesc scan)
@@ -265,7 +265,7 @@ lsm_scan_find_match(IndexScanDesc scan)
 	}
 }
 
-/* The executor says that the row returned last is dead to everybody. */
+/* Called when the executor says that the row returned last is dead to everybody. */
 static void
 kill_last_entry(IndexScanDesc scan)
 {
@@ -278,7 +278,7 @@ kill_last_entry(IndexScanDesc scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Move to the next match, in this range or a later one.  False if there is none. */
+/* Move to the next match, in this range or a later one.  Returns false if there is none. */
 bool
 lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 {

@@ -12,7 +12,7 @@
 #include "key/tuple.h"
 #include "read/reader.h"
 
-/* Where a scan is. */
+/* The place of a scan. */
 typedef enum ScanPlace
 {
 	PLACE_NOWHERE,				/* the next call starts from one end */
@@ -20,15 +20,15 @@ typedef enum ScanPlace
 	PLACE_AT_MARK				/* restored: the next call continues from the mark */
 } ScanPlace;
 
-/* The latest moves between combinations: scan_pace.c. */
+/* The latest moves between combinations; see scan_pace.c. */
 typedef struct LsmPace
 {
 	int			seeks;			/* since the scan last tried to read on */
-	int			wait;			/* seeks until it tries again */
+	int			wait;			/* seeks until the scan tries again */
 	bool		is_sought;		/* the current combination was sought, not looked up */
-	uint64		sought;			/* is_sought: its number */
-	bool		found;			/* is_sought: it has entries */
-	int			lookups;		/* that may fail until the next seek */
+	uint64		sought;			/* is_sought: number of the combination */
+	bool		found;			/* is_sought: the combination has entries */
+	int			lookups;		/* lookups that may fail until the next seek */
 } LsmPace;
 
 typedef struct LsmScan
@@ -51,7 +51,7 @@ typedef struct LsmScan
 
 	bool		has_mark;
 	bool		is_lookup;		/* the reader has entries of the current combination only */
-	int			surely_in;		/* entries from here on that are in the current combination */
+	int			surely_in;		/* this many next entries are in the current combination */
 	int			matches;		/* further entries of the array that match */
 	LsmPace		pace;
 
@@ -66,7 +66,7 @@ typedef struct LsmScan
 	LsmBound	mark;
 	LsmBound	here;			/* after the entry returned last */
 	LsmBound	next;			/* where the current combination begins */
-	LsmBound	until;			/* is_lookup: where it ends */
+	LsmBound	until;			/* is_lookup: where the current combination ends */
 } LsmScan;
 
 static inline void
@@ -86,7 +86,7 @@ lsm_scan_can_step(IndexScanDesc scan, ScanDirection direction)
 		!lsm_reader_must_leave(s->reader);
 }
 
-/* The entry that a step leads to.  REQUIRES: lsm_scan_can_step. */
+/* Returns the entry that a step leads to.  REQUIRES: lsm_scan_can_step. */
 static inline const LsmEntry *
 lsm_scan_peek(const LsmScan *s)
 {

@@ -73,7 +73,7 @@ lsm_range_note(LsmScanKeys *keys, int column, StrategyNumber strategy, Oid subty
 	inclusive = !exact || (strategy != BTLessStrategyNumber &&
 						   strategy != BTGreaterStrategyNumber);
 
-	/* From here on low and high are in index order. */
+	/* Now low and high are in index order. */
 	if (c->desc)
 	{
 		Datum		swap = low;

@@ -1,11 +1,11 @@
 /*
  * combinations.c
- *	  Array keys and skip scans: the combinations of values of the leading columns.
+ *	  Enumerates the combinations of values of the leading columns, for array keys and skip scans.
  *
- * The driving columns are those up to the last column with a condition worth seeking.  Each has one
- * value, or the elements of an array.  A column that no key fixes is skipped: it takes all values
- * that exist.  A combination has a value for each driving column.  Within a combination, the range
- * of the column after the driving ones bounds the entries.
+ * The driving columns are those up to the last column with a condition worth seeking.  Each driving
+ * column has one value, or the elements of an array.  A column that no key fixes is skipped: it
+ * takes all values that exist.  A combination has a value for each driving column.  Within a
+ * combination, the range of the column after the driving ones bounds the entries.
  *
  * lsm_combination_place finds the combination of an entry.  If there is none, the first combination
  * after the entry becomes the current one.  So combinations without entries cost nothing, and the
@@ -27,17 +27,17 @@
 typedef struct LsmDriver
 {
 	LsmBoundColumn value;		/* tuple keys: of the current combination */
-	bool		owns_value;		/* it was copied */
-	uint8	   *code;			/* encoded: the code that it must equal, or NULL */
+	bool		owns_value;		/* the value was copied */
+	uint8	   *code;			/* encoded: the code that the column must equal, or NULL */
 	uint32		code_len;
-	uint32		end;			/* encoded: where its part of the prefix ends */
+	uint32		end;			/* encoded: where the column's part of the prefix ends */
 } LsmDriver;
 
 /* A column of the entry that is being placed. */
 typedef struct PlacedColumn
 {
-	const uint8 *key;			/* encoded: begins here */
-	uint32		left;			/* bytes of the key from here on */
+	const uint8 *key;			/* encoded: where the column begins */
+	uint32		left;			/* bytes from there to the end of the key */
 	Datum		value;			/* tuple keys */
 	bool		isnull;
 } PlacedColumn;
@@ -214,7 +214,7 @@ set_skipped_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 	}
 }
 
-/* Let the columns from i on have their first values. */
+/* Let column i and all later columns have their first values. */
 static void
 reset_columns_from(LsmScanKeys *keys, int i, bool forward)
 {
@@ -263,8 +263,8 @@ compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 
 /*
  * Let a skipped column have the next value of its type.  This saves a seek if there are entries
- * with that value.  The next value is known for codes of a fixed length, read as numbers; otherwise
- * this sets keys->past.  False if the next value is not within the range.
+ * with that value.  The next value is known for codes of a fixed length, read as numbers; for other
+ * codes, sets keys->past.  Returns false if the next value is not within the range.
  */
 static bool
 advance_skipped_value(LsmScanKeys *keys, int i, bool forward)
@@ -316,7 +316,7 @@ advance_from(LsmScanKeys *keys, int i, bool forward)
 	return LSM_PLACE_END;
 }
 
-/* The number of the current combination.  REQUIRES: no column is skipped. */
+/* Returns the number of the current combination.  REQUIRES: no column is skipped. */
 uint64
 lsm_combination_number(const LsmScanKeys *keys)
 {
@@ -359,7 +359,7 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 /*
  * Let the array stand on the first element that is not before the entry's column, in the direction
  * of the scan.  Returns 0 if the element is equal, -1 if it comes after the column, and 1 if there
- * is none.
+ * is no such element.
  */
 static int
 seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -385,7 +385,7 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 			high = n;
 		n = try == 0 && low < high ? (c > 0 ? low : high - 1) : (low + high) / 2;
 	}
-	/* All elements from `low` on are greater. */
+	/* Element `low` and all later elements are greater. */
 	n = forward ? low : low - 1;
 	if (n < 0 || n >= array->count)
 		return 1;
@@ -417,7 +417,7 @@ place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 	return forward ? c : -c;
 }
 
-/* Make the bounds of the current combination, if they are not known. */
+/* Make the bounds of the current combination, unless they are known. */
 static void
 make_ends(LsmScanKeys *keys)
 {
@@ -512,9 +512,10 @@ get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *
 }
 
 /*
- * Place an entry that lies within the bounds of the scan.  LSM_PLACE_BEHIND: the entry is in no
- * combination, and the next combination after it is now the current one.  LSM_PLACE_END: no
- * combination comes after the entry.
+ * Place an entry that lies within the bounds of the scan.  Returns LSM_PLACE_IN if the entry is in
+ * the current combination.  Returns LSM_PLACE_BEHIND if it is in no combination; the next
+ * combination after the entry is now the current one.  Returns LSM_PLACE_END if no combination
+ * comes after the entry.
  */
 LsmPlace
 lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection direction)

@@ -1,10 +1,10 @@
 /*
  * cross_type.c
- *	  Conditions on values of another type than the column's, such as int8 = int4.
+ *	  Converts values for conditions whose type is not the column's, such as int8 = int4.
  *
- * A scan can seek encoded keys only with values of the column's own type.  So it converts the
+ * A scan can seek encoded keys only with values of the column's own type.  So the scan converts the
  * value.  An inexact conversion gives a range that contains every column value equal to the value.
- * Then the operator itself checks each entry.
+ * The operator itself then checks each entry in the range.
  */
 #include "postgres.h"
 
@@ -88,7 +88,7 @@ convert_float(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *h
 	return LSM_CONVERT_UNEQUAL;
 }
 
-/* Convert a date, timestamp or timestamptz to microseconds.  False for other types. */
+/* Convert a date, timestamp or timestamptz to microseconds.  Returns false for other types. */
 static bool
 get_micros(Oid type, Datum value, int64 *result)
 {
@@ -156,7 +156,7 @@ date_from_micros(int64 micros)
 /*
  * Core compares a timestamp or timestamptz with a date by converting the date, and a timestamptz
  * with a timestamp by converting the timestamp.  So these conversions are exact, except at the ends
- * of the types' ranges.  False there, and for other pairs of types.
+ * of the types' ranges.  Returns false at these ends, and for other pairs of types.
  */
 static bool
 convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
@@ -177,7 +177,7 @@ convert_as_core(Oid column_type, Oid value_type, Datum value, Datum *low)
 
 /*
  * Find the least and the greatest offset of local time in effect around this time, in microseconds.
- * False if they are not known.
+ * Returns false if the offsets are not known.
  */
 static bool
 find_offsets(TimestampTz time, int64 *least, int64 *greatest)
@@ -233,8 +233,8 @@ make_local(Oid column_type, int64 from, int64 to, Datum *low, Datum *high)
 
 /*
  * For the other pairs of types, core converts the column's values by their offsets.  During most of
- * a year, all offsets that may apply are the same.  False if this function cannot convert the
- * value.
+ * a year, all offsets that may apply are the same.  Returns false if this function cannot convert
+ * the value.
  */
 static bool
 convert_by_offset(Oid column_type, Oid value_type, int64 micros, Datum *low, Datum *high,
@@ -381,7 +381,7 @@ lsm_convert_find_order(LsmColumn *column, Oid left, Oid right)
 /*
  * Do the column's comparisons with this type imply another order than the index's?  As timestamptz,
  * local times that the clock skips when daylight saving begins are later than the first times after
- * them.  Two dates are equal where a time zone skips a day.
+ * them.  If a time zone skips a day, two dates are equal.
  */
 static inline bool
 compares_in_other_order(const LsmColumn *column, Oid subtype)
@@ -391,7 +391,7 @@ compares_in_other_order(const LsmColumn *column, Oid subtype)
 }
 
 /*
- * Must values of this type be converted to the column's type?  Otherwise they are compared as they
+ * Must values of this type be converted to the column's type?  Other values are compared as they
  * are.  For tuple keys, too, values are converted if the column has an encoding: filters know only
  * values of the column's own type.
  */

@@ -1,7 +1,7 @@
 /*
  * preprocess.c
- *	  Prepares scan keys: which part of the index to read, and which conditions to check on each
- *	  entry.
+ *	  Prepares scan keys: decides which part of the index to read, and which conditions to check on
+ *	  each entry.
  *
  * Each scan key becomes a fact about its column.  The column equals a value, NULL, or an element of
  * an array; it has a range; or a row comparison begins with it. combinations.c turns these facts
@@ -12,7 +12,7 @@
 #include "access/nbtree.h"
 #include "scankey/scankey_parts.h"
 
-/* The number of columns, from the first, that a check of the key must decode. */
+/* Returns how many leading columns a check of the key must decode. */
 static int
 columns_to_check(ScanKey key)
 {
@@ -27,8 +27,8 @@ add_filter(LsmScanKeys *keys, ScanKey key)
 }
 
 /*
- * Note a row comparison.  It stays a filter, since NULLs in its later columns lie within its
- * bound but do not match.
+ * Note a row comparison.  The comparison stays a filter, since NULLs in its later columns lie
+ * within its bound but do not match.
  */
 static void
 note_row(LsmScanKeys *keys, ScanKey header)
@@ -88,7 +88,7 @@ note_key(LsmScanKeys *keys, ScanKey key)
 	(void) lsm_range_note(keys, column, key->sk_strategy, key->sk_subtype, key->sk_argument);
 }
 
-/* Note col < ANY (array) or the like: only the extreme element counts. */
+/* Note a condition such as column < ANY (array).  Only the extreme element counts. */
 static void
 note_array_inequality(LsmScanKeys *keys, LsmArrayKey *array)
 {
@@ -101,7 +101,7 @@ note_array_inequality(LsmScanKeys *keys, LsmArrayKey *array)
 	note_key(keys, key);
 }
 
-/* Note an array key.  Returns whether it is an equality, which needs the array. */
+/* Note an array key.  Returns whether the key is an equality, which needs the array. */
 static bool
 note_array(LsmScanKeys *keys, ScanKey key, LsmArrayKey *array)
 {
@@ -164,8 +164,8 @@ drop_implied_filters(LsmScanKeys *keys)
 }
 
 /*
- * Clear everything except the columns of the bounds.  Clearing these would be noticeable in nested
- * loops.
+ * Clear everything except the columns of the bounds, which are large: clearing them would be
+ * noticeable in nested loops.
  */
 static void
 clear_keys(LsmScanKeys *keys)

@@ -138,7 +138,7 @@ lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *row)
 	bound->tie = row->is_low == row->inclusive ? 1 : -1;
 }
 
-/* The greatest attribute number of the members. */
+/* Returns the greatest attribute number of the members. */
 int
 lsm_rowkey_last_column(ScanKey header)
 {

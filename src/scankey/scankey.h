@@ -1,6 +1,6 @@
 /*
  * scankey.h
- *	  From scan keys to bounds, combinations and filters.
+ *	  Turns scan keys into bounds, combinations and filters.
  */
 #ifndef LSM_SCANKEY_H
 #define LSM_SCANKEY_H
@@ -10,7 +10,7 @@
 #include "access/skey.h"
 #include "key/keyspace.h"
 
-/* Where an entry is among the combinations. */
+/* The place of an entry among the combinations. */
 typedef enum LsmPlace
 {
 	LSM_PLACE_IN,				/* in the current one */
@@ -21,7 +21,7 @@ typedef enum LsmPlace
 typedef struct LsmScanKeys
 {
 	LsmKeySpace *ks;
-	bool		impossible;		/* no row can satisfy them */
+	bool		impossible;		/* no row can satisfy the keys */
 	int			array_count;
 	struct LsmArrayKey *arrays;
 	struct LsmColumnRange *columns; /* one for each key column */
@@ -40,7 +40,7 @@ typedef struct LsmScanKeys
 	int			known;			/* columns whose value in the current combination is known */
 	bool		past;			/* the current combination is whatever comes after these values */
 	bool		is_same;		/* the entry placed last has the values that were current before */
-	uint8	   *prefix;			/* encoded: these values */
+	uint8	   *prefix;			/* encoded: the known values */
 	uint32		prefix_room;
 	bool		has_ends;		/* first and last are those of the current combination */
 

@@ -1,6 +1,6 @@
 /*
  * scankey_parts.h
- *	  The parts of scan keys: arrays, row comparisons and ranges.  For this directory only.
+ *	  Declares the parts of scan keys: arrays, row comparisons, ranges.  For this directory only.
  */
 #ifndef LSM_SCANKEY_PARTS_H
 #define LSM_SCANKEY_PARTS_H
@@ -61,7 +61,7 @@ typedef struct LsmColumnRange
 	LsmRangeEnd high;
 	LsmRowKey  *low_row;		/* row comparisons that begin here, or NULL */
 	LsmRowKey  *high_row;
-	LsmArrayKey *array;			/* drives the scan, or NULL */
+	LsmArrayKey *array;			/* the array that drives the scan, or NULL */
 } LsmColumnRange;
 
 /* The result of converting a value to a column's type: see lsm_convert_value. */

@@ -62,7 +62,7 @@ struct LsmBuilder
 
 	LsmEntry   *separators;		/* of each leaf, the open one included */
 	uint32		separator_room;
-	LsmFences	fences;			/* of these leaves */
+	LsmFences	fences;			/* of the complete leaves and the open leaf */
 	LsmEntry	low;			/* the first entry */
 	LsmEntry	high;			/* the last entry, once finished */
 };
@@ -184,7 +184,7 @@ copy_key(LsmBuilder *b, const LsmEntry *entry)
 
 /*
  * Returns a separator before `entry`, the first entry of the next leaf. The separator is as short
- * as possible. It needs no TID if it was cut or if the keys differ. It points into the entry.
+ * as possible. It has no TID if it was cut or if the keys differ. Its key points into the entry.
  */
 static LsmEntry
 make_separator(LsmBuilder *b, const LsmEntry *entry)
@@ -221,8 +221,8 @@ reckon_filter(const LsmBuilder *b)
 }
 
 /*
- * Returns whether one more leaf with this separator fits. If so, counts it. A single leaf has no
- * fence page.
+ * Returns whether one more leaf with this separator fits. If so, counts the leaf. A single leaf has
+ * no fence page.
  */
 static bool
 reckon_leaf(LsmBuilder *b, const LsmEntry *separator)
@@ -378,7 +378,7 @@ hash_leaf(LsmBuilder *b)
 }
 
 /*
- * Append all entries of another segment's leaf by copying it.
+ * Append all entries of another segment's leaf by copying the page.
  *
  * REQUIRES: the leaf's first entry sorts after the last entry added.
  */
@@ -552,7 +552,7 @@ lsm_builder_page(const LsmBuilder *b, uint32 i)
 }
 
 /*
- * Give a finished image its id and its blocks, from `start` on. Its pages are then ready to
+ * Give a finished image its id and its blocks, which begin at `start`. The pages are then ready to
  * be written.
  */
 void

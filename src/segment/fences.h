@@ -1,6 +1,6 @@
 /*
  * fences.h
- *	  An upper bound of a segment's number of fence pages, updated with each leaf.
+ *	  Updates an upper bound on a segment's number of fence pages, with each leaf.
  *
  * A segment must end before its blocks are used up, and its fence pages are written after all
  * leaves. This code fills the lowest fence pages as the builder will, with entries no shorter than
@@ -26,12 +26,12 @@ StaticAssertDecl(LSM_LEAF_CAPACITY / (LSM_MAX_ENTRY_SIZE + LSM_FENCE_OVERHEAD) >
 typedef struct LsmFences
 {
 	uint32		pages;			/* of the lowest level */
-	Size		used;			/* bytes on the last one */
-	uint32		entries;		/* entries on the last one */
+	Size		used;			/* bytes on the last page */
+	uint32		entries;		/* entries on the last page */
 	Size		longest;		/* size of the longest entry */
 } LsmFences;
 
-/* The most entries that a fence page may have.  Tests set a low limit. */
+/* Returns the most entries that a fence page may have.  Tests set a low limit. */
 static inline uint32
 lsm_fences_most_entries(void)
 {

@@ -1,6 +1,6 @@
 /*
  * fill.h
- *	  When a leaf may be closed before it is full: pure arithmetic (I11).
+ *	  Decides when a leaf may be closed before it is full: pure arithmetic (I11).
  *
  * To copy a page, the builder must close its open leaf. On average, leaves have at most
  * LSM_UNUSED_ALLOWED bytes unused: each closed leaf adds that number to a credit and subtracts

@@ -13,8 +13,8 @@
 #define KEYS_AHEAD	8
 
 /*
- * How many more prefixes than keys a filter may have. With assertions, this number is low, so that
- * tests see prefixes discarded.
+ * Prefixes are discarded only if there are more than this many more prefixes than keys. With
+ * assertions, the number is low, so that tests see prefixes discarded.
  */
 #ifdef USE_ASSERT_CHECKING
 #define PREFIXES_ALLOWED	64
@@ -96,7 +96,7 @@ lsm_prefixes_add_new(LsmKeyPrefixes *p, const uint8 *key, uint32 keylen)
 	p->last_length = at;
 }
 
-/* lsm_filter_note_key for tuple keys: the hash of a key is computed from its prefixes' hashes. */
+/* lsm_filter_note_key for tuple keys: computes the hash of a key from the hashes of its prefixes. */
 void
 lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const LsmEntry *entry)
 {

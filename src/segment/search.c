@@ -1,9 +1,9 @@
 /*
  * search.c
- *	  Binary search in packed pages.
+ *	  Searches packed pages by bisection.
  *
  * A search first finds the group, by comparing the groups' first entries, which are stored
- * whole. Then it searches that group, which it decodes completely or in part.
+ * whole. Then it decodes that group, completely or in part, and searches it.
  */
 #include "postgres.h"
 
@@ -87,7 +87,7 @@ first_after(LsmKeySpace *ks, const LsmGroup *decoded, const LsmBound *bound, int
 
 /*
  * Find and decode the group around the bound, and set *pos to its first entry after the bound.
- * If all entries of the group are before the bound, *pos is the number of these entries. Then the
+ * If all entries of the group are before the bound, *pos is the number of these entries, and the
  * next group, if there is one, begins after the bound. Decodes nothing if the page is empty.
  * Returns false if the page is damaged.
  */

@@ -1,6 +1,6 @@
 /*
  * segment.h
- *	  Building a segment from sorted entries (builder.c) and searching its pages (search.c).
+ *	  Builds a segment from sorted entries (builder.c), and searches its pages (search.c).
  */
 #ifndef LSM_SEGMENT_H
 #define LSM_SEGMENT_H

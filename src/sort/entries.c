@@ -3,8 +3,8 @@
  *	  Collects entries in memory and sorts them.
  *
  * Items lie in chunks that grow with their number, so few entries take little memory.  The sort
- * works on an array of pointers, each with a prefix of its key (lsm_entry_prefix), which decides
- * nearly all comparisons without touching the items.
+ * works on an array of pointers, each with a prefix of the item's key (lsm_entry_prefix).  Prefixes
+ * decide nearly all comparisons without touching the items.
  */
 #include "postgres.h"
 
@@ -57,7 +57,7 @@ lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
 	entries->next_chunk = FIRST_CHUNK;
 }
 
-/* Returns how many pointers to add: as many as there are, or as the limit still allows. */
+/* Returns how many pointers to add: as many as exist, or fewer if the limit demands it. */
 static Size
 more_refs(const LsmEntries *entries)
 {
@@ -138,7 +138,7 @@ are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 
 /*
  * Sort a copy. Entries that come in key order or in reverse order need no sorting. If they come in
- * neither order, the second or third entry usually shows it. Such entries go to buckets by their
+ * neither order, the second or third entry usually shows that. Such entries go to buckets by their
  * prefixes. Random keys fill the buckets evenly, so little is left to sort. With skewed keys, the
  * pass that fills the buckets gains nothing.
  */
@@ -196,7 +196,7 @@ lsm_item_refs_sort_copy(LsmItemRef *to, const LsmItemRef *from, Size count, LsmK
 	}
 }
 
-/* Forget all entries; optionally keep the array of pointers for the next ones. */
+/* Forget all entries.  keep_refs: keep the array of pointers for the next entries. */
 void
 lsm_entries_clear(LsmEntries *entries, bool keep_refs)
 {

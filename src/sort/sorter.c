@@ -1,9 +1,9 @@
 /*
  * sorter.c
- *	  External sort of entries.
+ *	  Sorts entries, in memory and in temporary files.
  *
- * Core's tuplesort does not know encoded keys, and in some versions sorts index tuples for btree
- * only.  The sorter collects and sorts entries in memory (entries.c).  When the memory is full, it
+ * Core's tuplesort does not know encoded keys, and in some versions sorts index tuples only for
+ * btree.  The sorter collects and sorts entries in memory (entries.c).  When the memory is full, it
  * writes the entries to a temporary file as a sorted batch.  At the end, a merge cursor merges the
  * batches, whose read buffers share the memory.  If there are too many batches for that, the sorter
  * first merges some of them into one.
@@ -53,7 +53,7 @@ struct LsmSorter
  */
 #define LEAST_MEMORY	(64 * 1024)
 
-/* Start a sort that uses about `memory` bytes. It lives in the current memory context. */
+/* Start a sort that uses about `memory` bytes. The sorter lives in the current memory context. */
 LsmSorter *
 lsm_sorter_begin(LsmKeySpace *ks, Size memory)
 {
@@ -140,13 +140,13 @@ lsm_sorter_add(LsmSorter *s, const LsmEntry *entry)
 	lsm_entries_add(&s->entries, entry);
 }
 
-/* A cursor over what is in memory, or over one batch of the file. */
+/* A cursor over the entries in memory, or over one batch of the file. */
 typedef struct SortCursor
 {
 	LsmCursor	base;
 	LsmSorter  *sorter;
 	LsmEntry	entry;			/* that the cursor stands on */
-	Size		at;				/* in memory: its index */
+	Size		at;				/* in memory: index of the entry */
 
 	BufFile    *file;			/* batch: NULL if in memory */
 	SortBatch	rest;			/* what has not been read yet */
@@ -156,7 +156,7 @@ typedef struct SortCursor
 	Size		pos;
 } SortCursor;
 
-/* Buffer at least `need` bytes from pos on.  Returns false if the batch has fewer. */
+/* Buffer at least `need` bytes, beginning at pos.  Returns false if the batch has fewer. */
 static bool
 fill_read_buffer(SortCursor *c, Size need)
 {
@@ -252,7 +252,7 @@ create_batch_cursor(LsmSorter *s, const SortBatch *batch, Size buffer_size)
 	return &c->base;
 }
 
-/* A cursor over the first `count` batches. */
+/* Returns a cursor over the first `count` batches. */
 static LsmCursor *
 create_merge_cursor(LsmSorter *s, int count)
 {
@@ -369,7 +369,7 @@ lsm_sorter_share(LsmSorter *s, SharedFileSet *files, int number)
 }
 
 /*
- * Sort, and leave the result to the other process.  After that, the caller can only end the sorter.
+ * Sort, and leave the result to another process.  After that, the caller can only end the sorter.
  * Ending the sorter does not remove the file.
  */
 void

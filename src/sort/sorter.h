@@ -1,6 +1,6 @@
 /*
  * sorter.h
- *	  External sort of entries for CREATE INDEX, by one process or several.
+ *	  Sorts entries for CREATE INDEX, in one process or several.
  */
 #ifndef LSM_SORTER_H
 #define LSM_SORTER_H

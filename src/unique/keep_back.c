@@ -3,10 +3,10 @@
  *	  ON CONFLICT DO NOTHING: keeps back rows that would conflict.
  *
  * Suppose the index has an entry with a new row's key, and the entry leads to an all-visible page.
- * Then everybody sees the row on that page, and nobody has begun to delete it.  DO NOTHING would
- * skip the new row, so look_ahead.c keeps it back.  The executor does not search for the key, and
- * nobody reads the table.  Keeping rows back only saves time.  Without this file, look_ahead.c
- * would hand on all rows.
+ * Then everybody sees the old row on that page, and nobody has begun to delete it.  DO NOTHING
+ * would skip the new row, so look_ahead.c keeps the new row back.  The executor does not search for
+ * the key, and nobody reads the table.  Keeping rows back only saves time.  Without this file,
+ * look_ahead.c would hand on all rows.
  *
  * Gain: 1.4 times the rate if a tenth of the keys exist, 2.5 times if all do; in memory 1.04 times
  * (docs/design/on-conflict.md has the conditions).
@@ -75,8 +75,9 @@ lsm_keep_back_is_visible(const LsmLookAhead *a, BlockNumber block, Buffer *map)
 }
 
 /*
- * Does the row that has the new row's key still exist?  Whoever deletes it clears its page's bit in
- * the visibility map, and VACUUM does not set that bit again while our snapshot lives.
+ * Does the old row that has the new row's key still exist?  Whoever deletes the old row clears its
+ * page's bit in the visibility map, and VACUUM does not set that bit again while our snapshot
+ * lives.
  */
 static bool
 is_conflict_alive(const LsmLookAhead *a, int row)

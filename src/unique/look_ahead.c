@@ -4,14 +4,14 @@
  *	  the executor will read for them.
  *
  * The executor inserts the rows one by one.  For each row, it searches the index for the key.  If
- * the key exists, the executor reads the table row that has it.  Otherwise it inserts the new row,
- * and aminsert searches for the key again.  Each search asks all runs.  If the index is larger than
- * memory, a key that exists costs a read of a leaf and a read of a table page.  The executor waits
- * for both.
+ * the key exists, the executor reads the table row with this key.  Otherwise it inserts the new
+ * row, and aminsert searches for the key again.  Each search asks all runs.  If the index is larger
+ * than memory, a key that exists costs a read of a leaf and a read of a table page.  The executor
+ * waits for both reads.
  *
  * So we put a function between the ModifyTable node and the plan below it.  The function takes many
  * rows at once, searches for their keys together (look_ahead_keys.c), prefetches the table's pages,
- * and hands the rows on one by one.  The executor still searches for each key that exists, but it
+ * and hands the rows on one by one.  The executor still searches for each key that exists, but now
  * finds the pages in memory.  For a missing key, only aminsert searches, and only in new runs.
  *
  * With DO NOTHING, keep_back.c keeps some rows back.  look_ahead_plan.c decides which plans may run
@@ -223,7 +223,7 @@ forget_statement(void *arg)
 	lsm_looked_for_release(&((LsmLookAhead *) arg)->keys);
 }
 
-/* Called when the executor has initialized a plan.  Makes it take rows ahead if it may. */
+/* Called when the executor has initialized a plan.  If the plan may take rows ahead, prepares that. */
 void
 lsm_look_ahead_start(QueryDesc *query)
 {
@@ -247,13 +247,13 @@ lsm_look_ahead_start(QueryDesc *query)
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &a->on_reset);
 	a->outer = current;
 	current = a;
-	/* ExecProcNode calls this function from the first row on, and EXPLAIN's timing includes it. */
+	/* ExecProcNode calls our function even for the first row, and EXPLAIN's timing includes it. */
 	a->source->ExecProcNodeReal = get_row_ahead;
 }
 
 /*
- * A failed statement's memory may outlive the (sub)transaction, and its table may be truncated
- * after that.  So forget what the statement knew about keys.
+ * Forget what a failed statement knew about keys.  The statement's memory may outlive the
+ * (sub)transaction, and the table may be truncated after that.
  */
 static void
 forget_at_transaction_end(XactEvent event, void *unused)

@@ -3,8 +3,8 @@
  *	  INSERT ... ON CONFLICT of many rows: finds out which keys of the taken rows exist.
  *
  * This file searches for the keys of all taken rows together, as for a batch of a unique index.
- * The search finds the table block that each existing key leads to.  It also lets later searches
- * for a missing key skip the runs that this search has read (read/looked_for.c).
+ * The search finds the table block that each existing key leads to.  Later searches for a missing
+ * key can skip the runs that this search has read (read/looked_for.c).
  */
 #include "postgres.h"
 
@@ -62,9 +62,10 @@ is_only_constraint(const ResultRelInfo *target, Relation index)
 }
 
 /*
- * May the executor skip its check for rows whose keys are absent?  It skips the check if we tell it
- * that the index is not unique.  But it always checks an arbiter that the statement names.  If the
- * table has no other unique or exclusion constraint, we can remove the name.
+ * May the executor skip its check for rows whose keys are absent?  The executor skips the check if
+ * the index's description says that it is not unique.  But it always checks an arbiter that the
+ * statement names.  If the table has no other unique or exclusion constraint, we can remove the
+ * name.
  */
 static bool
 may_skip_checks(LsmLookAhead *a)
@@ -81,8 +82,8 @@ may_skip_checks(LsmLookAhead *a)
 }
 
 /*
- * Choose the index to search, once core has opened the indexes.  Prefers an arbiter, then an index
- * whose keys may exist.
+ * Choose the index to search.  Prefers an arbiter, then an index whose keys may exist.
+ * REQUIRES: core has opened the indexes.
  */
 void
 lsm_look_ahead_choose_index(LsmLookAhead *a)
@@ -184,7 +185,8 @@ find_blocks(LsmLookAhead *a)
 			if (probe->found && lsm_reader_seek_key(reader, &probe->entry, bounds))
 				block = block_of_tid(lsm_reader_entry(reader)->tid);
 			/*
-			 * Without the gate, the TID may be out of date.  The table may also have grown since.
+			 * Without the gate, the TID may be out of date.  The table may also have grown
+			 * meanwhile.
 			 */
 			if (block >= end)
 				block = InvalidBlockNumber;

@@ -1,11 +1,11 @@
 /*
  * look_ahead_plan.c
- *	  INSERT ... ON CONFLICT of many rows: may the plan run ahead of the inserts?
+ *	  INSERT ... ON CONFLICT of many rows: decides whether the plan may run ahead of the inserts.
  *
- * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.  Only
- * two things could reveal this: functions that the plan calls, and locks that it takes on rows.  So
- * the plan may contain only nodes that we know.  It may call no volatile functions except those
- * that generate values, such as nextval and gen_random_uuid in column defaults.
+ * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.  The
+ * plan could notice only by calling functions or by locking rows.  So the plan may contain only
+ * nodes that we know.  It may call no volatile functions except those that generate values, such as
+ * nextval and gen_random_uuid in column defaults.
  */
 #include "postgres.h"
 

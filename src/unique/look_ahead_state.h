@@ -1,6 +1,7 @@
 /*
  * look_ahead_state.h
- *	  The rows that an INSERT ... ON CONFLICT has taken ahead.  For this directory only.
+ *	  Declares the state of an INSERT ... ON CONFLICT that takes rows ahead.  For this directory
+ *	  only.
  */
 #ifndef LSM_LOOK_AHEAD_STATE_H
 #define LSM_LOOK_AHEAD_STATE_H
@@ -41,7 +42,7 @@ typedef struct LsmLookAhead
 	LsmLookedFor keys;			/* what we know about the rows' keys */
 	BlockNumber blocks[LSM_ROWS_AHEAD]; /* of the rows in the table that have the keys, or invalid */
 	bool		absent[LSM_ROWS_AHEAD]; /* the index had no entry with the row's key */
-	bool		skips_checks;	/* the executor need not look for the keys of such rows */
+	bool		skips_checks;	/* the executor need not look for absent keys */
 
 	/* DO NOTHING, keep_back.c. */
 	bool		keeps_back;		/* rows with a conflict need not be handed on */

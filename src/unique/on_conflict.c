@@ -5,12 +5,12 @@
  * Before 18, the executor prepares only unique B-trees for ON CONFLICT and refuses other unique
  * indexes.  To prepare an index means to note which of its operators means "equal".  We do that
  * ourselves.  When the executor has initialized a plan, and before it runs the plan, we open the
- * table's indexes and note their operators.  The executor does not open them again.
+ * table's indexes and note their operators.  The executor does not open the indexes again.
  *
- * The executor opens a partition only when it routes a row there, and calls no hook.  So the
+ * The executor opens a partition only when it routes a row there, and calls no hook.  So such a
  * statement fails, and we add a hint to core's error.
  *
- * From 18 on this file is empty.
+ * In 18 and later, this file is empty.
  */
 #include "postgres.h"
 

@@ -1,6 +1,6 @@
 /*
  * on_conflict.h
- *	  INSERT ... ON CONFLICT: preparing indexes before PostgreSQL 18, and looking ahead.
+ *	  INSERT ... ON CONFLICT: prepares indexes before PostgreSQL 18, and takes rows ahead.
  */
 #ifndef LSM_ON_CONFLICT_H
 #define LSM_ON_CONFLICT_H

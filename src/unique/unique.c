@@ -1,6 +1,6 @@
 /*
  * unique.c
- *	  The unique check of a single row: is there another row with this key?
+ *	  Checks whether there is another row with the key of a new row.
  *
  * An inserter takes the key lock before it searches for the key, and holds the lock until its entry
  * is in the index.  So if two sessions insert the same key, the second finds the first one's entry.
@@ -193,8 +193,8 @@ lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *confl
 
 /*
  * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may have died
- * since.  Any live member of the row's HOT chain counts.  The other row is not a member, since it
- * has an entry of its own.
+ * since.  Any live member of the row's HOT chain counts.  The conflicting row is not a member,
+ * since it has an entry of its own.
  */
 bool
 lsm_unique_is_alive(Relation heap, const LsmEntry *own)
@@ -215,7 +215,7 @@ describe_key(Relation index, LsmKeySpace *ks, const LsmEntry *entry)
 	return BuildIndexValueDescription(index, values, isnull);
 }
 
-/* Raise the error for a row whose key another row has. */
+/* Raise the error for a row with the same key as another row. */
 void
 lsm_unique_report(LsmUnique *unique, Relation heap, const LsmEntry *own,
 				  const LsmCopyLines *lines)
@@ -247,8 +247,8 @@ lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const Ls
 }
 
 /*
- * Lock the key of an entry that is about to be inserted, and check that the key is unique.  If it
- * is not, raises an error, after waiting for a transaction that decides.  With
+ * Lock the key of an entry that is about to be inserted, and check that the key is unique.  If the
+ * key is not unique, raises an error, after waiting for a transaction that decides.  With
  * UNIQUE_CHECK_PARTIAL, never waits, and returns false if the key is or may become a duplicate.
  * Returns with the key locked.
  */
@@ -291,8 +291,8 @@ lsm_unique_unlock(LsmUnique *unique)
 }
 
 /*
- * A deferred check.  The entry is in the index.  Raises an error if another row with its key
- * counts.  This needs no lock, since everybody who inserts the key from now on finds the entry.
+ * Do the deferred check of an entry that is in the index.  Raises an error if another row with the
+ * entry's key counts.  Needs no lock, since everybody who inserts the key later finds the entry.
  */
 void
 lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)

@@ -1,13 +1,13 @@
 /*
  * unique_batch.c
- *	  The unique check of a batch.
+ *	  Checks that the keys of a batch are unique.
  *
  * First we search for the sorted keys without a lock, in each run of the current version.  Only
  * keys that have an entry are checked like single rows: in the table, and under the gate.  Each
  * such check takes one or two reads.  (If somebody repeats a failed load, all keys have entries of
  * dead rows.)  Then we take the publish lock, so that nobody else adds entries, and do the same in
- * the runs that are new.  Entries that led to dead rows before still do.  docs/design/unique.md has
- * the proof.
+ * the runs that are new.  Entries that led to dead rows in the first search still do.
+ * docs/design/unique.md has the proof.
  */
 #include "postgres.h"
 
@@ -21,7 +21,7 @@
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
-/* The fewest keys that are probed together. */
+/* At least this many keys are probed together. */
 #define LEAST_PROBES 16
 
 /* Initial room for dead entries. */
@@ -281,8 +281,8 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 
 /*
  * Check the entries first to end - 1, which have the same key.  Raises an error if two rows count,
- * unless a later check reports violations.  Returns false if another transaction decides.  Then the
- * caller must pass *own and *conflict to lsm_unique_wait.
+ * unless a later check reports violations.  Returns false if another transaction decides.  In that
+ * case, the caller must pass *own and *conflict to lsm_unique_wait.
  */
 static bool
 check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -316,10 +316,10 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 }
 
 /*
- * Check the keys that were found.  Returns false if another transaction decides.  Then the caller
- * must pass *own and *conflict to lsm_unique_wait.  After a key has passed the check, it counts as
- * not found until a later sweep finds it.  This is enough: a dead row stays dead, and a new row
- * that gets the dead row's TID has an entry of its own.
+ * Check the keys that were found.  Returns false if another transaction decides.  In that case, the
+ * caller must pass *own and *conflict to lsm_unique_wait.  A key that has passed the check counts
+ * as not found until a later sweep finds the key.  One check is enough: a dead row stays dead, and
+ * a new row that gets the dead row's TID has an entry of its own.
  */
 static bool
 check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
@@ -349,8 +349,9 @@ check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 
 /*
  * Check a batch.  From the return until leave_batch, nobody else adds entries.  If a later check
- * reports violations, this function only waits for transactions that decide.  It must wait: two
- * transactions that wrote the same keys without waiting would deadlock in their later checks.
+ * reports violations, this function only waits for transactions that decide.  The wait is
+ * necessary: two transactions that wrote the same keys without waiting would deadlock in their
+ * later checks.
  */
 static void
 enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
@@ -379,7 +380,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 		lsm_unique_flush_kills(b.unique, heap, &b.kills);
 		if (decided)
 		{
-			/* No lock is held.  No row with a key of the batch counts yet. */
+			/* Holds no lock.  No row with a key of the batch counts yet. */
 			LSM_STOP_POINT("unique-checked");
 			lsm_publish_lock_exclusive(index->rel);
 			if (count > 0)
@@ -392,7 +393,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 	}
 	lsm_unique_end(b.unique);
 	MemoryContextDelete(b.scratch);
-	/* Publish lock (exclusive).  The check is complete, and nothing is written. */
+	/* Holds the publish lock (exclusive).  The check is complete, and nothing is written. */
 	LSM_STOP_POINT("unique-publish");
 }
 
@@ -401,7 +402,7 @@ static void
 leave_batch(LsmIndex *index)
 {
 	lsm_publish_unlock_exclusive(index->rel);
-	/* The check has read all runs, which may make a merge due. */
+	/* The check has read all runs.  These reads may make a merge due. */
 	lsm_request_after_reads(index);
 }
 

@@ -148,8 +148,8 @@ foreach my $round (1 .. $rounds)
 			SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')
 			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who)
 			WHERE coalesce(have, 0) <> rows}),
-		'', "round $round: committed rows are there, and only those");
-	is(lost_commits($node, $load), '', "round $round: no commit is lost that was acknowledged");
+		'', "round $round: each table has exactly the committed rows");
+	is(lost_commits($node, $load), '', "round $round: no acknowledged commit is lost");
 
 	# Nothing but the crash stopped the clients. The workers of a parallel VACUUM may leave before their
 	# leader, and come after its end.
@@ -166,7 +166,7 @@ foreach my $round (1 .. $rounds)
 	}
 }
 
-cmp_ok($killed{$_} // 0, '>', 0, "$_: processes were killed at it") foreach $rounds >= @deaths * 2 ? qw(step vacuum compact worker) : ();
+cmp_ok($killed{$_} // 0, '>', 0, "processes that do this were killed: $_") foreach $rounds >= @deaths * 2 ? qw(step vacuum compact worker) : ();
 
 # No block is lost.
 $node->append_conf('postgresql.conf', 'pg_lsm.max_workers = 0');
@@ -175,7 +175,7 @@ foreach my $index (qw(t_k t_sk t_n t_part))
 {
 	$node->safe_psql('postgres', "SELECT lsm_compact('$index')");
 	$node->safe_psql('postgres', 'VACUUM t');
-	is($node->safe_psql('postgres', "SELECT lsm_check('$index', true)"), '', "$index is clean after all that");
+	is($node->safe_psql('postgres', "SELECT lsm_check('$index', true)"), '', "$index is sound after all crashes");
 	is(lost_blocks($node, $index), '', "$index has lost no block");
 }
 
@@ -189,7 +189,7 @@ $node->safe_psql('postgres', q{
 });
 $node->stop('immediate');
 $node->start;
-check_clean($node, 'indexes made just before a crash');
+check_clean($node, 'indexes made just before a crash are sound');
 
 # wal_level minimal writes no WAL for what a transaction creates. Commit syncs the files instead.
 $node->append_conf('postgresql.conf', "wal_level = minimal\nmax_wal_senders = 0\nwal_skip_threshold = 0\nfsync = on\n");
@@ -214,8 +214,8 @@ $node->safe_psql('postgres', q{
 });
 $node->stop('immediate');
 $node->start;
-check_clean($node, 'indexes after a crash at wal_level minimal');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM m'), 3200, 'rows of the skipped WAL are there');
+check_clean($node, 'indexes are sound after a crash at wal_level minimal');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM m'), 3200, 'rows written without WAL survive the crash');
 
 $node->stop;
 done_testing();

@@ -46,8 +46,8 @@ sub compare
 
 	catch_up($primary, $standby);
 	check_clean($standby, "$name: indexes on the standby", no_check => 1);
-	check_clean($primary, "$name: indexes on the primary");
-	is(join(' ', grep { !same_rows($standby, $_) } @queries), '', "$name: queries on the standby");
+	check_clean($primary, "$name: indexes on the primary are sound");
+	is(join(' ', grep { !same_rows($standby, $_) } @queries), '', "$name: queries on the standby return the primary's rows");
 	return;
 }
 
@@ -74,8 +74,8 @@ for (1 .. 40)
 	my ($by_index, $by_seq) = split /\n/, $out;
 	$wrong .= "$query: $err\n" if $ret != 0 || ($by_index // '') ne ($by_seq // 'nothing');
 }
-unlike(load_stop($load), qr/ERROR|aborted/, 'the load on the primary');
-is($wrong, '', 'no query on the standby was wrong or cancelled during the load');
+unlike(load_stop($load), qr/ERROR|aborted/, 'the load on the primary has no errors');
+is($wrong, '', 'during the load, no query on the standby is wrong or canceled');
 compare('after the load');
 $primary->safe_psql('postgres', 'VACUUM t');
 compare('after VACUUM');
@@ -87,7 +87,7 @@ flush_wal($primary);
 is( $primary->safe_psql('postgres', qq{
 		SELECT record_type FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'pg_lsm' GROUP BY 1 ORDER BY 1}),
-	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has had records of each kind');
+	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has records of each kind');
 
 # A load that only inserts, so that no pruning of the heap can conflict. Merges free blocks and use them again while
 # older queries run on the standby: on the loaded table, by cursors and as a whole, and on another table. There is no
@@ -117,7 +117,7 @@ foreach my $name (sort keys %old)
 	$old{$name}->query_safe($by_index . ($name eq 'plain' ? '; SET enable_indexonlyscan = off' : ''));
 	$old{$name}->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ');
 	$old{$name}->query_safe("DECLARE c SCROLL CURSOR FOR SELECT k FROM $table WHERE k > 0 ORDER BY k");
-	is($old{$name}->query_safe('FETCH 2 FROM c'), "1\n2", "cursor is open on the standby: $name");
+	is($old{$name}->query_safe('FETCH 2 FROM c'), "1\n2", "a cursor is open on the standby: $name");
 }
 $load = load_start($primary, name => 'inserts', clients => 3, transactions => 150,
 	scripts => [ [ 1, "\\set k random(0, 600)\nINSERT INTO r SELECT (:k * i) % 600, 's' || i % 7 FROM generate_series(1, 20) i;\n" ] ]);
@@ -143,27 +143,27 @@ foreach my $round (1 .. 12)
 	my ($ret, $out, $err) = $standby->psql('postgres', "SELECT lsm_check('r_k', true), lsm_check('r_s', true)");
 	$cancelled .= $err if $ret != 0;
 }
-unlike(load_stop($load), qr/ERROR|aborted/, 'load with only inserts');
-is($cancelled, '', 'no query on the standby is cancelled, or wrong, while the primary merges');
+unlike(load_stop($load), qr/ERROR|aborted/, 'a load with only inserts has no errors');
+is($cancelled, '', 'no query on the standby is wrong or canceled while the primary merges');
 # Write all blocks again, several times.
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')") foreach 1 .. 4;
 catch_up($primary, $standby);
 foreach my $name (sort keys %old)
 {
-	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH ALL FROM c')), join(' ', $next .. 500), "the old cursor sees its rows: $name");
-	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD 3 FROM c')), '500 499 498', "and backward: $name");
+	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH ALL FROM c')), join(' ', $next .. 500), "the old cursor sees the rows of its snapshot: $name");
+	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD 3 FROM c')), '500 499 498', "the old cursor reads backward: $name");
 }
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')");
 catch_up($primary, $standby);
 foreach my $name (sort keys %old)
 {
-	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD ALL FROM c')), join(' ', reverse 1 .. 497), "to the beginning: $name");
+	is(join(' ', split /\n/, $old{$name}->query_safe('FETCH BACKWARD ALL FROM c')), join(' ', reverse 1 .. 497), "the old cursor reads backward to the beginning: $name");
 	$old{$name}->query_safe('COMMIT');
 	$old{$name}->quit;
 }
-is($standby->safe_psql('postgres', $conflicts), $before, 'the load has conflicted with nothing');
-unlike(slurp_file($standby->logfile), qr/conflict with recovery[^\n]*\n[^\n]*User (query might have needed to see row|was holding a relation lock)/, 'and the log knows of none') if $before == 0;
-check_clean($standby, 'after the load with only inserts');
+is($standby->safe_psql('postgres', $conflicts), $before, 'replay of the load conflicts with no query');
+unlike(slurp_file($standby->logfile), qr/conflict with recovery[^\n]*\n[^\n]*User (query might have needed to see row|was holding a relation lock)/, 'the log reports no conflict') if $before == 0;
+check_clean($standby, 'the standby is sound after the load with only inserts');
 
 # A paused index-only cursor has a snapshot younger than the deletion. Replay of VACUUM waits for the cursor's next
 # fetch, and then continues.
@@ -185,36 +185,36 @@ my $paused = $standby->background_psql('postgres', on_error_stop => 0);
 $paused->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off');
 $paused->query_safe('BEGIN');
 $paused->query_safe('DECLARE c CURSOR FOR SELECT k FROM g WHERE k > 0 ORDER BY k');
-is($paused->query_safe('FETCH 1 FROM c'), '1', 'index-only cursor is open on the standby');
+is($paused->query_safe('FETCH 1 FROM c'), '1', 'an index-only cursor is open on the standby');
 $primary->safe_psql('postgres', 'VACUUM g');
 my $vacuumed = $primary->lsn('insert');
 $primary->safe_psql('postgres', q{INSERT INTO g SELECT 1000 + i, 'new' FROM generate_series(1, 300) i});
 ok($standby->poll_query_until('postgres', q{SELECT wait_event IN ('BufferPin', 'BufferCleanup') FROM pg_stat_activity WHERE backend_type = 'startup'}),
-	'replay waits for the cursor');
-is($paused->query_safe('FETCH 1 FROM c'), '2', 'the cursor goes on');
-ok($standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$vacuumed'"), 'replay goes on after its next fetch');
+	'replay waits for the paused cursor');
+is($paused->query_safe('FETCH 1 FROM c'), '2', 'the paused cursor continues');
+ok($standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$vacuumed'"), "replay continues after the cursor's next fetch");
 is(join(' ', split /\n/, $paused->query_safe('FETCH ALL FROM c')), '3 50 100 150 200 250 300', 'the cursor returns no removed row and no new one');
 $paused->quit;
 catch_up($primary, $standby);
-check_clean($standby, 'after the paused cursor', no_check => 1);
+check_clean($standby, 'the standby is sound after the paused cursor', no_check => 1);
 
 # lsm_check and lsm_runs work on a standby as well, where nothing is written.
 is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
-	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs on the standby');
+	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs work on the standby');
 
 # The standby is promoted in the middle of a load, with unfinished merges.
 $load = load_start($primary, name => 'promote', clients => 3, seconds => 5,
 	scripts => [ [ 1, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ] ]);
 ok($standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging' AND segments > 0}),
-	'a merge is half done on the standby');
+	'a merge is half done when the standby is promoted');
 $standby->promote;
 load_stop($load);
-check_clean($standby, 'after promotion');
+check_clean($standby, 'indexes are sound after promotion');
 $standby->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, i, 's' || i % 10, i, 9 FROM generate_series(1, 500) i; DELETE FROM t WHERE k < 30});
 $standby->safe_psql('postgres', 'VACUUM t');
-check_clean($standby, 'after the promoted standby has written');
+check_clean($standby, 'indexes are sound after the promoted standby has written');
 
-unlike(slurp_file($standby->logfile), qr/inconsistent page found|PANIC|TRAP/, 'redo gave the same pages');
+unlike(slurp_file($standby->logfile), qr/inconsistent page found|PANIC|TRAP/, 'redo has made the same pages');
 $standby->stop;
 $primary->stop;
 done_testing();

@@ -38,7 +38,7 @@ $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'after', 101 FROM g
 load_stop($load);
 my $file = $node->safe_psql('postgres', 'SELECT pg_walfile_name(pg_switch_wal())');
 $node->poll_query_until('postgres', "SELECT last_archived_wal >= '$file' FROM pg_stat_archiver") or die 'WAL is not archived';
-check_clean($node, 'the server that was backed up');
+check_clean($node, 'indexes of the server that was backed up are sound');
 
 # Restore to the restore point: earlier rows are there, later rows are not.
 my $restored = PostgreSQL::Test::Cluster->new('restored');
@@ -46,18 +46,18 @@ $restored->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $restored->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\narchive_mode = off\n");
 $restored->start;
 $restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
-check_clean($restored, 'restored to a point in time');
+check_clean($restored, 'indexes restored to a point in time are sound');
 is($restored->safe_psql('postgres', q{SET enable_seqscan = off;
 		SELECT count(*) FILTER (WHERE s = 'before'), count(*) FILTER (WHERE s = 'after') FROM t WHERE s IN ('before', 'after')}),
-	'77|0', 'rows before and after the restore point');
+	'77|0', 'only rows from before the restore point are restored');
 
 # Unlogged tables are empty on a restored server, and their indexes work.
-is($restored->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'unlogged index is empty after a restore');
+is($restored->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'an unlogged index is empty after a restore');
 $restored->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 500) i; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
-check_clean($restored, 'unlogged indexes take rows after a restore');
+check_clean($restored, 'unlogged indexes are sound after inserts into the restored server');
 $load = load_start($restored, name => 'restored', clients => 2, seconds => 1, scripts => \@scripts);
 load_stop($load);
-check_clean($restored, 'the restored server goes on');
+check_clean($restored, 'indexes are sound after more writes to the restored server');
 $restored->stop;
 
 # Restore to the end of the archive.
@@ -66,32 +66,32 @@ $whole->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $whole->append_conf('postgresql.conf', "archive_mode = off\n");
 $whole->start;
 $whole->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
-check_clean($whole, 'restored to the end');
+check_clean($whole, 'indexes restored to the end of the archive are sound');
 is($whole->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), 'all rows are restored');
 $whole->stop;
 
 # A crash resets unlogged indexes; a clean stop keeps them.
-is($node->safe_psql('postgres', 'SELECT count(*) FROM u'), 1000, 'unlogged rows before');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM u'), 1000, 'the unlogged table has rows before the restart');
 $node->restart;
-check_clean($node, 'unlogged indexes after a restart');
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 1000, 'unlogged rows after a restart');
+check_clean($node, 'unlogged indexes are sound after a clean restart');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 1000, 'unlogged rows survive a clean restart');
 $node->stop('immediate');
 $node->start;
-check_clean($node, 'unlogged indexes after a crash');
-is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'unlogged index is empty after a crash');
+check_clean($node, 'unlogged indexes are sound after a crash');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE k >= 0'), 0, 'an unlogged index is empty after a crash');
 $node->safe_psql('postgres', q{INSERT INTO u SELECT i % 100, 'new' || i FROM generate_series(1, 700) i; DELETE FROM u WHERE k % 3 = 0; INSERT INTO u_empty SELECT i FROM generate_series(1, 100) i});
 $node->safe_psql('postgres', 'VACUUM u');
-check_clean($node, 'unlogged indexes take rows after a crash');
+check_clean($node, 'unlogged indexes are sound after inserts that follow a crash');
 # Again, after the tables changed their persistence.
 $node->safe_psql('postgres', 'ALTER TABLE u SET LOGGED; ALTER TABLE t SET UNLOGGED');
 $node->stop('immediate');
 $node->start;
-check_clean($node, 'after SET LOGGED and SET UNLOGGED');
-is($node->safe_psql('postgres', 'SELECT (SELECT count(*) > 0 FROM u), (SELECT count(*) FROM t)'), 't|0', 'logged rows stay, unlogged ones go');
+check_clean($node, 'indexes are sound after SET LOGGED, SET UNLOGGED and a crash');
+is($node->safe_psql('postgres', 'SELECT (SELECT count(*) > 0 FROM u), (SELECT count(*) FROM t)'), 't|0', 'logged rows survive the crash, unlogged rows do not');
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'again', 1 FROM generate_series(1, 700) i});
-check_clean($node, 'the indexes of the emptied table');
+check_clean($node, 'indexes of the emptied table are sound after inserts');
 
 # All lsm pages of a backup pass pg_verifybackup's checksums: their files need no special treatment.
-command_ok([ 'pg_verifybackup', '-n', $node->backup_dir . '/backup' ], 'pg_verifybackup');
+command_ok([ 'pg_verifybackup', '-n', $node->backup_dir . '/backup' ], 'pg_verifybackup accepts the backup');
 $node->stop;
 done_testing();

@@ -1,4 +1,4 @@
-# Damaged index files. Whatever the damage to a page, each query returns the right rows, or an error that names the
+# Damages index files. Whatever the damage to a page, each query returns the right rows, or an error that names the
 # index and the block. Nothing crashes or hangs, and lsm_check finds the damage.
 use strict;
 use warnings;
@@ -73,12 +73,12 @@ damage($_) foreach @cases;
 $node->start;
 judge($_) foreach @cases;
 
-is($node->safe_psql('postgres', 'SELECT 1'), 1, 'the server is alive');
-unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'nothing has crashed');
+is($node->safe_psql('postgres', 'SELECT 1'), 1, 'the server is still alive');
+unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'no process has crashed');
 
 # REINDEX repairs all indexes.
 $node->safe_psql('postgres', join '', map { "REINDEX INDEX $_->{index};\n" } @cases);
-check_clean($node, 'after REINDEX');
+check_clean($node, 'REINDEX repairs all indexes');
 $node->stop;
 
 # Entries that point beyond the end of the table.
@@ -97,14 +97,14 @@ set_crc(\$leaf_page);
 page_write($beyond, $leaf->{block}, $leaf_page);
 $node->start;
 my ($beyond_ret, $beyond_out, $beyond_err) = $node->psql('postgres', q{SELECT lsm_check('beyond_k')});
-like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ points to block 1000000 of the table, which has 1 blocks/, 'lsm_check tells entries beyond the table');
+like($beyond_err, qr/index "beyond_k" .*block $leaf->{block}: entry \d+ points to block 1000000 of the table, which has 1 blocks/, 'lsm_check reports an entry beyond the end of the table');
 my (undef, $still_shown) = $node->psql('postgres', q{SELECT lsm_check('beyond_k'); SELECT count(*) FROM pg_stat_progress_lsm_check},
 	on_error_stop => 0);
 is($still_shown, '0', 'lsm_check shows no progress after an error');
 $node->safe_psql('postgres', 'DROP TABLE beyond');
 
-# A leaf that does not belong to the segment that names it. If VACUUM passed over it, the entries there would stay and
-# later lead to wrong rows.
+# A leaf does not belong to the segment that names it. If VACUUM passed over the leaf, its entries would stay and later
+# lead to wrong rows.
 foreach my $lost ('empty', "another's")
 {
 	$node->safe_psql('postgres', q{
@@ -115,7 +115,7 @@ foreach my $lost ('empty', "another's")
 	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('lost_k')});
 	$node->stop;
 	my @leaves = grep { $_->{kind} eq 'leaf' } page_kinds($file);
-	cmp_ok(scalar @leaves, '>', 10, 'a segment of many leaves');
+	cmp_ok(scalar @leaves, '>', 10, 'the segment has many leaves');
 	my $page = "\0" x 8192;
 	if ($lost ne 'empty')
 	{
@@ -127,7 +127,7 @@ foreach my $lost ('empty', "another's")
 	$node->start;
 	$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM lost WHERE k > 150');
 	my ($lost_ret, $lost_out, $lost_err) = $node->psql('postgres', 'VACUUM lost');
-	like($lost_err, qr/ERROR:  index "lost_k" is corrupted at block $leaves[5]{block}: page is not of the segment/, "$lost: VACUUM does not pass it by");
+	like($lost_err, qr/ERROR:  index "lost_k" is corrupted at block $leaves[5]{block}: page is not of the segment/, "$lost: VACUUM reports a leaf of another segment");
 	$node->safe_psql('postgres', 'DROP TABLE lost');
 }
 
@@ -165,7 +165,7 @@ my $coded = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_rel
 $node->stop;
 my $coded_page = page_read($coded, 0);
 my ($nkeys, $encoded, $first) = unpack 'C3', substr($coded_page, 80, 3);
-is("$nkeys $encoded", '2 1', 'this is where the coding is');
+is("$nkeys $encoded", '2 1', 'the meta page has the coding at the expected place');
 foreach my $wrong ([ 'columns', 3, 1, $first ], [ 'tuples', 2, 0, $first ], [ 'encoding', 2, 1, $first + 1 ], [ 'no encoding', 2, 1, 0 ])
 {
 	my ($name, @bytes) = @$wrong;
@@ -187,7 +187,7 @@ foreach my $wrong ([ 'columns', 3, 1, $first ], [ 'tuples', 2, 0, $first ], [ 'e
 }
 $node->start;
 $node->safe_psql('postgres', 'REINDEX INDEX coded_k');
-check_clean($node, 'REINDEX mends the coding');
+check_clean($node, 'REINDEX repairs the coding');
 $node->safe_psql('postgres', 'DROP TABLE coded');
 
 # A page was checked while dirty, then written, then damaged on disk. Its next reader checks it again, although code
@@ -223,15 +223,15 @@ SKIP:
 	my ($at) = grep { $_->{kind} eq 'leaf' && $live->{ $_->{owner} } } page_kinds($file);
 	my $count = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM warm WHERE k > 0';
 
-	ok($evict->(), 'the pages have left shared buffers');
+	ok($evict->(), 'the pages have been evicted from shared buffers');
 	my $page = page_read($file, $at->{block});
-	is(unpack('L', substr($page, 8184, 4)), 0, 'the mark of a page that was checked is not on disk');
+	is(unpack('L', substr($page, 8184, 4)), 0, 'the mark of a checked page does not reach the disk');
 	my ($lower) = unpack 'S', substr($page, 12, 2);
 	substr($page, $lower - 3, 1) ^= "\1";
 	page_write($file, $at->{block}, $page);
 	$node->safe_psql('postgres', q{SELECT pg_prewarm('warm_k')});
 	my ($warm_ret, $warm_out, $warm_err) = $node->psql('postgres', $count);
-	like($warm_err, qr/index "warm_k" is corrupted at block $at->{block}: checksum/, 'a damaged page that pg_prewarm has read is found');
+	like($warm_err, qr/index "warm_k" is corrupted at block $at->{block}: checksum/, 'a damaged page that pg_prewarm has read in is reported');
 	$node->safe_psql('postgres', 'DROP TABLE warm, filler; DROP EXTENSION pg_prewarm; DROP EXTENSION pg_buffercache');
 }
 $node->safe_psql('postgres', 'VACUUM d2');
@@ -255,11 +255,11 @@ foreach my $command ('UPDATE d0 SET id = id + 1 WHERE id < 10', q{COPY d0 (id) F
 my $lookup = 'SELECT count(*), sum(id) FROM d0 WHERE k = 5';
 my $through = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
 like($node->safe_psql('postgres', "$through; EXPLAIN $lookup"), qr/using d0_idx/, 'not preloaded: a query uses the index');
-like($node->safe_psql('postgres', $lookup), qr/^[1-9]\d*\|/, 'not preloaded: there is something to find');
+like($node->safe_psql('postgres', $lookup), qr/^[1-9]\d*\|/, 'not preloaded: the query has rows to find');
 is($node->safe_psql('postgres', "$through; $lookup"), $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $lookup"),
-	'not preloaded: and has the rows');
+	'not preloaded: the query returns the rows');
 ($ret, $out, $err) = $node->psql('postgres', 'VACUUM d2; ANALYZE d2');
-is($ret, 0, 'not preloaded: VACUUM and ANALYZE of a table without dead rows work');
+is($ret, 0, 'not preloaded: VACUUM and ANALYZE work on a table without dead rows');
 like($err, qr/WARNING: .*"d2_idx".*\n.*shared_preload_libraries = 'pg_lsm'/, 'not preloaded: VACUUM warns');
 $node->safe_psql('postgres', 'DELETE FROM d0 WHERE id % 3 = 0');
 # The scans remove no entries, whatever they find.
@@ -284,7 +284,7 @@ $node->safe_psql('postgres', 'DROP DATABASE not_preloaded');
 $node->safe_psql('postgres', 'CREATE TABLE other (k int PRIMARY KEY); INSERT INTO other VALUES (1)');
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $node->restart;
-check_clean($node, 'preloaded again');
+check_clean($node, 'preloaded again: indexes are sound');
 
 # Check all indexes at once: a fault in one index does not hide faults in others.
 $node->safe_psql('postgres', q{
@@ -297,7 +297,7 @@ $node->safe_psql('postgres', q{
 	SELECT lsm_compact('many.a_k'), lsm_compact('many.a_t');
 	CREATE ROLE owns_nothing LOGIN;
 });
-is($node->safe_psql('postgres', "SELECT count(*) FROM lsm_check_all('many', true)"), '0', 'lsm_check_all finds nothing');
+is($node->safe_psql('postgres', "SELECT count(*) FROM lsm_check_all('many', true)"), '0', 'lsm_check_all returns nothing if all indexes are sound');
 my @files = map { $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('many.$_')") } qw(a_k a_t);
 $node->stop;
 foreach my $file (@files)
@@ -312,19 +312,19 @@ foreach my $file (@files)
 }
 $node->start;
 is($node->safe_psql('postgres', "SELECT index, problem <> '' FROM lsm_check_all('many') ORDER BY index::text"),
-	"many.a_k|t\nmany.a_t|t", 'lsm_check_all finds both damaged indexes');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all()'), '2', 'and no others in the database');
+	"many.a_k|t\nmany.a_t|t", 'lsm_check_all reports both damaged indexes');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all()'), '2', 'lsm_check_all reports only the damaged indexes of the database');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all(); SELECT count(*) FROM pg_stat_progress_lsm_check'), "2\n0",
 	'lsm_check_all shows no progress after faults');
 ($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
-is($out, '0', 'it skips the indexes of others');
+is($out, '0', 'lsm_check_all skips indexes of other owners');
 my $locker = $node->background_psql('postgres');
 $locker->query_safe('BEGIN; LOCK TABLE many.a');
 ($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; SELECT * FROM lsm_check_all('many')");
-like($err, qr/ERROR:  canceling statement due to lock timeout/, 'a lock is no fault of an index');
+like($err, qr/ERROR:  canceling statement due to lock timeout/, 'lsm_check_all does not report a locked index as damaged');
 $locker->quit;
 ($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
-like($err, qr/permission denied to check index "a_k", skipping it/, 'and says so');
+like($err, qr/permission denied to check index "a_k", skipping it/, 'lsm_check_all warns about skipped indexes');
 $node->stop;
 done_testing();
 
@@ -358,7 +358,7 @@ sub damage
 	$case->{must} = 'found';
 	if ($what eq 'flip')
 	{
-		# Any byte that counts: the header from pd_lower on, the content, and the special area except its hint.
+		# Any byte that counts: pd_lower and the rest of the header, the content, and the special area except its hint.
 		my @places = (12 .. $lower - 1, $upper .. 8191 - 8, 8188 .. 8191);
 		# In half of the cases, one of the few bytes of the header and the special area.
 		@places = (12 .. 23, 8160 .. 8183, 8188 .. 8191) if $case->{n} % 2;
@@ -496,8 +496,8 @@ sub judge
 	return;
 }
 
-# The checksum as pages store it: CRC-32C of the bytes below pd_lower (from the field pd_lower on) and from pd_upper on,
-# without the checksum itself and the hint.
+# Returns the checksum as pages store it: CRC-32C of the bytes from the field pd_lower to the offset pd_lower, and from
+# pd_upper to the end, without the checksum itself and the hint.
 sub set_crc
 {
 	my ($page) = @_;

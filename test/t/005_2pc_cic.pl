@@ -51,10 +51,10 @@ while (time < $end)
 	$rounds++;
 }
 my $out = load_stop($load);
-unlike($out, qr/aborted|ERROR/, 'the writers had no errors');
-cmp_ok($rounds, '>', 0, 'indexes were built concurrently');
+unlike($out, qr/aborted|ERROR/, 'writers have no errors during concurrent builds');
+cmp_ok($rounds, '>', 0, 'indexes were built while writers were active');
 note("$rounds rounds");
-check_clean($node, 'after concurrent builds');
+check_clean($node, 'indexes built concurrently are sound');
 
 # Prepared transactions that outlive a restart and a crash, with merges and
 # VACUUM in between.
@@ -76,16 +76,16 @@ $node->safe_psql('postgres', q{
 });
 $node->safe_psql('postgres', 'VACUUM t');
 $node->restart;
-check_clean($node, 'prepared transactions after a restart');
+check_clean($node, 'indexes with prepared transactions are sound after a restart');
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'four', 4 FROM generate_series(1, 300) i});
 $node->safe_psql('postgres', 'VACUUM t');
 $node->stop('immediate');
 $node->start;
-check_clean($node, 'prepared transactions after a crash');
+check_clean($node, 'indexes with prepared transactions are sound after a crash');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'one'});
 $node->safe_psql('postgres', q{ROLLBACK PREPARED 'two'});
 $node->safe_psql('postgres', 'VACUUM t');
-check_clean($node, 'prepared transactions have ended');
+check_clean($node, 'indexes are sound after the prepared transactions end');
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT s, count(*) FROM t WHERE s >= \'a\' GROUP BY s ORDER BY s'),
 	"four|300\nold|270\none|100\nthree|300", 'the rows of each transaction');
 
@@ -101,9 +101,9 @@ $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity 
   or die 'REINDEX does not wait';
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'six', 6 FROM generate_series(1, 100) i});
 $node->safe_psql('postgres', q{COMMIT PREPARED 'five'});
-ok($reindex->quit, 'REINDEX CONCURRENTLY ends');
-check_clean($node, 'after REINDEX CONCURRENTLY over a prepared transaction');
-is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE s IN ('five', 'six')}), 200, 'rows of both');
+ok($reindex->quit, 'REINDEX CONCURRENTLY succeeds');
+check_clean($node, 'an index rebuilt while a transaction was prepared is sound');
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE s IN ('five', 'six')}), 200, 'the rebuilt index has the rows of both prepared transactions');
 
 # An index whose build failed is invalid, contains all new rows, and can be rebuilt.
 $node->safe_psql('postgres', q{BEGIN; INSERT INTO t VALUES (1, 'seven', 7); PREPARE TRANSACTION 'seven'});
@@ -111,6 +111,6 @@ my ($ret, $stdout, $stderr) = $node->psql('postgres', q{SET lock_timeout = '1s';
 isnt($ret, 0, 'CREATE INDEX CONCURRENTLY gives up');
 $node->safe_psql('postgres', q{COMMIT PREPARED 'seven'});
 $node->safe_psql('postgres', 'REINDEX INDEX CONCURRENTLY t_late');
-check_clean($node, 'an unfinished index, rebuilt');
+check_clean($node, 'REINDEX makes an invalid index sound');
 $node->stop;
 done_testing();

@@ -62,26 +62,26 @@ foreach (1 .. 100)
 	last if $seen;
 	sleep 0.02;
 }
-ok($seen, 'a worker is started');
-unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
+ok($seen, 'a worker is started during the load');
+unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors beside workers');
 foreach my $index (qw(t_k t_s))
 {
-	ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('$index')"), "$index is merged to a few runs when it is idle");
+	ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('$index')"), "idle index $index is merged to a few runs");
 	# A worker reports the remaining work when its transaction ends. The report of an earlier worker may arrive late.
 	my $counters = "SELECT concat_ws('|', entries_inserted, batches >= 0, pages_flushed > 100, merges > 10, bytes_merged > 0,
 		write_amplification > 1, last_compaction IS NOT NULL, debt_bytes) FROM pg_stat_lsm_indexes WHERE indexrelname = '$index'";
-	ok($node->poll_query_until('postgres', $counters, '12000|t|t|t|t|t|t|0'), "$index: counters")
+	ok($node->poll_query_until('postgres', $counters, '12000|t|t|t|t|t|t|0'), "$index: the counters match what was done")
 	  or diag $node->safe_psql('postgres', $counters);
 }
-check_clean($node, 'after the workers');
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there is nothing to do');
+check_clean($node, 'indexes are sound after the workers');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers exit when nothing is left to merge');
 my $launcher = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm launcher'});
-like($launcher, qr/^\d+$/, 'the launcher is in pg_stat_activity');
+like($launcher, qr/^\d+$/, 'the launcher is shown in pg_stat_activity');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($launcher)");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_lsm launcher' AND pid <> $launcher"),
-	'one that is terminated comes back');
+	'a terminated launcher is restarted');
 $node->safe_psql('postgres', 'SELECT lsm_stat_reset()');
-is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'counters are reset');
+is($node->safe_psql('postgres', "SELECT sum(entries_inserted + merges), count(write_amplification) FROM pg_stat_lsm_indexes"), '0|0', 'lsm_stat_reset() resets the counters');
 
 # 2. A database can be dropped, copied and renamed while workers are merging in it.
 $node->safe_psql('postgres', 'CREATE DATABASE scratch');
@@ -104,13 +104,13 @@ $node->safe_psql('postgres', 'ALTER DATABASE scratch RENAME TO renamed');
 $node->safe_psql('renamed', 'INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i');
 $node->safe_psql('postgres', 'DROP DATABASE renamed');
 cmp_ok(time - $begin, '<', 60, 'CREATE DATABASE ... TEMPLATE, ALTER and DROP DATABASE right after a load');
-is($node->safe_psql('copied', "SELECT lsm_check('t_k', true), lsm_check('u_k', true)"), '|', 'the copy is sound');
+is($node->safe_psql('copied', "SELECT lsm_check('t_k', true), lsm_check('u_k', true)"), '|', 'indexes of the copied database are sound');
 my $counted = q{SELECT entries_inserted FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'};
 $node->safe_psql('copied', 'INSERT INTO t SELECT i FROM generate_series(1, 100) i');
-is($node->safe_psql('copied', $counted), 100, 'it has counters of its own');
+is($node->safe_psql('copied', $counted), 100, 'the copied database has counters of its own');
 $node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE true');
 like(($node->psql('postgres', 'DROP DATABASE copied'))[2], qr/cannot drop a template database/, 'DROP DATABASE fails');
-is($node->safe_psql('copied', $counted), 100, 'and leaves the counters as they are');
+is($node->safe_psql('copied', $counted), 100, 'a failed DROP DATABASE leaves the counters as they were');
 $node->safe_psql('postgres', 'ALTER DATABASE copied IS_TEMPLATE false');
 $node->safe_psql('postgres', 'DROP DATABASE copied');
 # No worker connects to a database that is about to be dropped. DROP DATABASE holds its lock and waits up to five
@@ -125,12 +125,12 @@ ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks JOIN 
 $last->query_safe('INSERT INTO t SELECT random() * 1000 FROM generate_series(1, 6000) i') foreach 1 .. 2;
 sleep 1;
 $last->quit;
-ok($drop->quit, 'it is dropped');
-is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'leaving'}), 0, 'it is gone');
+ok($drop->quit, 'DROP DATABASE succeeds');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'leaving'}), 0, 'the database is gone');
 # By then, workers have taken up the work that came later.
 $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 1000, \'x\' FROM generate_series(1, 6000) i');
-ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers go on');
-unlike(slurp_file($node->logfile), qr/does not exist/, 'nobody tries to connect to a dropped database');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers continue in other databases');
+unlike(slurp_file($node->logfile), qr/does not exist/, 'no worker tries to connect to the dropped database');
 
 # 3. A terminated worker, a killed server.
 $node->safe_psql('postgres', make_opclass('slow', ''));
@@ -175,18 +175,18 @@ sub busy_worker
 }
 my $pid = busy_worker();
 cmp_ok($pid, '>', 0, 'pg_stat_progress_lsm_compaction shows a worker');
-is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)"), 't', 'it ends when it is terminated');
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)"), 't', 'a worker exits when it is terminated');
 slow_down(0);
-check_clean($node, 'after a worker was terminated');
-cmp_ok(busy_worker(), '>', 0, 'another one goes on');
+check_clean($node, 'indexes are sound after a worker was terminated');
+cmp_ok(busy_worker(), '>', 0, 'another worker continues the merge');
 kill_postmaster($node);
 $node->start;
 slow_down(0);
-check_clean($node, 'after the server was killed while a worker was merging');
+check_clean($node, "indexes are sound after the server was killed during a worker's merge");
 # After a restart no work is known until somebody writes or VACUUM visits the index.
 $node->safe_psql('postgres', 'VACUUM u');
 ok($node->poll_query_until('postgres', q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
-check_clean($node, 'after that');
+check_clean($node, 'indexes are sound after the resumed merge');
 
 # One index has several large jobs. Two workers each perform a different job.
 change_settings($node, 'pg_lsm.max_workers' => 0);
@@ -218,12 +218,12 @@ INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 400);
 	}
 	last if $two;
 }
-ok($two, 'two workers are at one index');
-is($node->safe_psql('postgres', "SELECT lsm_check('u_k')"), '', 'it is sound while both are at it');
+ok($two, 'two workers work on one index');
+is($node->safe_psql('postgres', "SELECT lsm_check('u_k')"), '', 'the index is sound while two workers work on it');
 slow_down(0);
-ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'and they come to an end');
-check_clean($node, 'after two workers at one index');
-is($node->safe_psql('postgres', q{SELECT (SELECT sum(entries) FROM lsm_runs('u_k')) = count(*) FROM u}), 't', 'each entry is counted once');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'two workers leave few runs in one index');
+check_clean($node, 'indexes are sound after two workers on one index');
+is($node->safe_psql('postgres', q{SELECT (SELECT sum(entries) FROM lsm_runs('u_k')) = count(*) FROM u}), 't', 'the manifest counts each entry once');
 
 # 4. A comparison function fails in workers only. Workers retry the index at growing intervals, writers continue, and
 # other indexes are merged.
@@ -237,7 +237,7 @@ CREATE INDEX b_k ON b USING lsm (k bad_ops);
 INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 1000);
 INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000) i;
 });
-ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'another index is merged');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers merge other indexes when one fails');
 while (time < $begin + 7)
 {
 	$node->safe_psql('postgres', 'INSERT INTO b SELECT (random() * 1000)::int FROM generate_series(1, 100)');
@@ -245,10 +245,10 @@ while (time < $begin + 7)
 }
 my $log = substr(slurp_file($node->logfile), $log_start);
 my $errors = () = $log =~ /ERROR:  this operator class is broken/g;
-cmp_ok($errors, '>', 0, 'the error is logged');
-cmp_ok($errors, '<', 8, 'but not again and again');
-like($log, qr/background compaction of index "public.b_k"/, 'the log names the index');
-check_clean($node, 'after errors in workers');
+cmp_ok($errors, '>', 0, 'an error in a worker is logged');
+cmp_ok($errors, '<', 8, 'workers do not log the error again and again');
+like($log, qr/background compaction of index "public.b_k"/, 'the log names the failing index');
+check_clean($node, 'indexes are sound after errors in workers');
 $node->safe_psql('postgres', 'DROP TABLE b');
 
 # 5. Workers run as the table's owner, with restrictions.
@@ -265,10 +265,10 @@ CREATE INDEX a_k ON a USING lsm (k tell_ops);
 INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
 });
 $node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200)');
-ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'an index of another owner is merged');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'a worker merges an index of another owner');
 $log = substr(slurp_file($node->logfile), $log_start);
-like($log, qr/compared by alice, path pg_catalog, public, pg_temp\n/, 'comparison functions run as the owner, with a safe search_path and the schema of the function');
-unlike($log, qr/compared by (?!alice)/, 'and as nobody else');
+like($log, qr/compared by alice, path pg_catalog, public, pg_temp\n/, "comparison functions run as the owner, with a safe search_path that has the function's schema");
+unlike($log, qr/compared by (?!alice)/, 'comparison functions run as nobody but the owner');
 $node->safe_psql('postgres', q{
 CREATE OR REPLACE FUNCTION tell_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -308,7 +308,7 @@ INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 3000);
 SELECT count(*) < 40 FROM lsm_runs('t_k');
 COMMIT;
 }), "t\nt\nt", 'new and locked tables are merged by their writer');
-check_clean($node, 'after these');
+check_clean($node, 'indexes are sound after merges by writers');
 
 # 7. lsm_compact.
 my $rows = $node->safe_psql('postgres', "SELECT count(*), sum(hashtext(k || s)) FROM t");
@@ -319,8 +319,8 @@ $rows = $node->safe_psql('postgres', $by_index);
 $node->safe_psql('postgres', "BEGIN; SELECT lsm_compact('t_k'); SELECT lsm_compact('t_s'); COMMIT");
 is($node->safe_psql('postgres', "SELECT count(*), min(state) FROM lsm_runs('$_') WHERE state <> 'open'"), '1|packed', "lsm_compact leaves one run of $_")
   foreach qw(t_k t_s);
-is($node->safe_psql('postgres', $by_index), $rows, 'and the same rows');
-check_clean($node, 'after lsm_compact');
+is($node->safe_psql('postgres', $by_index), $rows, 'the rows are the same after lsm_compact');
+check_clean($node, 'indexes are sound after lsm_compact');
 $node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
 my %wrong = (
 	"SET ROLE alice; SELECT lsm_compact('t_k')" => qr/must be owner of index t_k/,
@@ -335,23 +335,23 @@ foreach my $query (sort keys %wrong)
 # Interrupted by a timeout, then resumed.
 load_slow();
 my ($ret, $out, $err) = $node->psql('postgres', "SET statement_timeout = '100ms'; SELECT lsm_compact('u_k')");
-like($err, qr/statement timeout/, 'lsm_compact can be interrupted');
+like($err, qr/statement timeout/, 'a timeout interrupts lsm_compact');
 slow_down(0);
-check_clean($node, 'after that');
+check_clean($node, 'indexes are sound after lsm_compact is resumed');
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 300)');
 slow_down(0.005);
 my $compact = $node->background_psql('postgres');
 $compact->query_until(qr/started/, "\\echo started\nSELECT lsm_compact('u_k');\n");
 ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_progress_lsm_compaction p JOIN pg_stat_activity a USING (pid)
-	WHERE a.backend_type = 'client backend' AND p.indexrelid = 'u_k'::regclass AND p.relid = 'u'::regclass}), 'its progress is shown');
+	WHERE a.backend_type = 'client backend' AND p.indexrelid = 'u_k'::regclass AND p.relid = 'u'::regclass}), 'the progress of lsm_compact is shown');
 is($node->safe_psql('postgres', 'SET ROLE alice; SELECT count(*), count(phase), count(indexrelid) FROM pg_stat_progress_lsm_compaction'),
-	'1|0|0', 'but not what it is to others');
+	'1|0|0', 'other users do not see what lsm_compact works on');
 slow_down(0);
 $node->safe_psql('postgres', 'INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 20)');
 $node->safe_psql('postgres', 'VACUUM u');
-ok($compact->quit, 'inserts and VACUUM go on beside it');
-check_clean($node, 'after lsm_compact beside writers');
+ok($compact->quit, 'inserts and VACUUM continue beside lsm_compact');
+check_clean($node, 'indexes are sound after lsm_compact beside writers');
 change_settings($node, 'pg_lsm.max_workers' => 2);
 
 # 8. REINDEX, TRUNCATE and DROP INDEX CONCURRENTLY beside workers.
@@ -369,18 +369,18 @@ while (time < $end)
 	$node->safe_psql('postgres', 'TRUNCATE t');
 	$node->safe_psql('postgres', 'DROP INDEX CONCURRENTLY t_more');
 }
-unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors');
-check_clean($node, 'after DDL beside workers');
+unlike(load_stop($load), qr/ERROR|aborted/, 'writers have no errors beside DDL and workers');
+check_clean($node, 'indexes are sound after DDL beside workers');
 
 # Workers can be disabled and enabled while the server runs.
 change_settings($node, 'pg_lsm.max_workers' => 0);
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers end when there are to be none');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'workers exit when max_workers is 0');
 $node->safe_psql('postgres', "TRUNCATE t; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
-cmp_ok(runs('t_k'), '<', 50, 'writers merge again');
-cmp_ok(runs('t_k'), '>', 6, 'but not all');
-is(worker_pid(), '', 'and nobody else does');
+cmp_ok(runs('t_k'), '<', 50, 'without workers, writers merge');
+cmp_ok(runs('t_k'), '>', 6, 'writers do not merge everything');
+is(worker_pid(), '', 'no worker is running when max_workers is 0');
 change_settings($node, 'pg_lsm.max_workers' => 2);
-ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers come back');
+ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers start again when max_workers allows it');
 
 # 9. A standby starts no workers and writes nothing, until it is promoted.
 $node->backup('base');
@@ -389,16 +389,16 @@ $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
 catch_up($node, $standby);
-check_clean($standby, 'a standby has what it should have', no_check => 1);
+check_clean($standby, 'indexes on the standby are sound', no_check => 1);
 my $children = `ps --no-headers -o args --ppid @{[ (slurp_file($standby->data_dir . '/postmaster.pid') =~ /^(\d+)/)[0] ]}`;
-unlike($children, qr/pg_lsm/, 'and neither launcher nor workers');
+unlike($children, qr/pg_lsm/, 'a standby runs neither launcher nor workers');
 ($ret, $out, $err) = $standby->psql('postgres', "SELECT lsm_compact('t_k')");
-like($err, qr/cannot execute lsm_compact\(\) during recovery/, 'lsm_compact says that it cannot work there');
-is($standby->safe_psql('postgres', 'SELECT sum(merges) FROM pg_stat_lsm_indexes'), 0, 'the views work there');
+like($err, qr/cannot execute lsm_compact\(\) during recovery/, 'lsm_compact reports that it cannot run on a standby');
+is($standby->safe_psql('postgres', 'SELECT sum(merges) FROM pg_stat_lsm_indexes'), 0, 'the views work on a standby');
 $standby->promote;
 $standby->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)");
 ok($standby->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers start after promotion');
-check_clean($standby, 'after that');
+check_clean($standby, 'indexes are sound after promotion');
 $standby->stop;
 
 # 10. Commits would have to wait for a standby that is missing. The workers do not wait.
@@ -408,19 +408,19 @@ $node->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO t SELE
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers do not wait for a synchronous standby');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
-check_clean($node, 'after that');
+check_clean($node, 'indexes are sound after merges without the synchronous standby');
 
 # 11. No worker can be started: the writers do all merges.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 1');
 $node->restart;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)") foreach 1 .. 3;
-cmp_ok(runs('t_k'), '<', 50, 'runs are merged without workers');
-check_clean($node, 'without worker slots');
+cmp_ok(runs('t_k'), '<', 50, 'without free worker slots, writers merge');
+check_clean($node, 'indexes are sound without free worker slots');
 $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->restart;
 $node->safe_psql('postgres', "INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 2000)");
-cmp_ok(runs('t_k'), '<', 50, 'and without a launcher');
-check_clean($node, 'without any');
+cmp_ok(runs('t_k'), '<', 50, 'without a launcher, writers merge');
+check_clean($node, 'indexes are sound without a launcher');
 
 # Shutdown is fast, with and without workers.
 $node->append_conf('postgresql.conf', 'max_worker_processes = 8');
@@ -428,6 +428,6 @@ $node->restart;
 load_slow();
 $begin = time;
 $node->stop('fast');
-cmp_ok(time - $begin, '<', 10, 'the server stops while a worker merges');
-unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'nothing has crashed');
+cmp_ok(time - $begin, '<', 10, 'the server stops quickly while a worker merges');
+unlike(slurp_file($node->logfile), qr/terminated by signal|PANIC|TRAP/, 'no process has crashed');
 done_testing();

@@ -56,22 +56,22 @@ sub open_pages
 $node->safe_psql('postgres', 'UPDATE rests SET seconds = 0.002');
 my $load = load_start($node, name => 'wait', clients => 8, transactions => 40,
 	scripts => [ [ 1, "\\set k random(0, 1000)\nINSERT INTO s VALUES (:k, :k);\n" ] ]);
-unlike(load_stop($load), qr/ERROR|aborted/, 'writers that wait have no errors');
+unlike(load_stop($load), qr/ERROR|aborted/, 'writers that wait for each other have no errors');
 $node->safe_psql('postgres', 'UPDATE rests SET seconds = 0');
 my $open = open_pages('s_k');
 cmp_ok($open, '>', 1, 'writers that wait for each other open pages');
-cmp_ok($open, '<=', 8, 'but no more than are allowed');
-check_clean($node, "with $open open pages");
+cmp_ok($open, '<=', 8, 'no more open pages than allowed');
+check_clean($node, "indexes are sound with $open open pages");
 
 # A single writer needs one page.
 $node->safe_psql('postgres', 'INSERT INTO s SELECT i, i FROM generate_series(1, 2000) i');
-is(open_pages('s_k'), 1, 'a writer alone closes all but one');
-check_clean($node, 'with one open page again');
+is(open_pages('s_k'), 1, 'a single writer closes all open pages but one');
+check_clean($node, 'indexes are sound with one open page again');
 flush_wal($node);
 cmp_ok($node->safe_psql('postgres', qq{
 	SELECT count(*) FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 	WHERE resource_manager = 'pg_lsm' AND record_type = 'EDIT' AND description LIKE 'pages 1, operations 1, seals 1,%'}),
-	'>', 0, 'WAL has had seals without a new page');
+	'>', 0, 'WAL has records of seals without a new page');
 
 # Crashes with several open pages that contain all kinds of entries.
 foreach my $round (1 .. 4)
@@ -90,28 +90,28 @@ foreach my $round (1 .. 4)
 	$node->stop('immediate');
 	load_stop($load);
 	$node->start;
-	is($before, $pages, "round $round: $pages pages were open");
-	is(open_pages('t_k'), $pages, "round $round: they are after the crash");
-	check_clean($node, "round $round: indexes after a crash with open pages");
+	is($before, $pages, "round $round: $pages pages were open before the crash");
+	is(open_pages('t_k'), $pages, "round $round: the same number of pages is open after the crash");
+	check_clean($node, "round $round: indexes are sound after a crash with open pages");
 	$node->safe_psql('postgres', "SELECT lsm_compact('t_s')") if $round == 3;
 }
 
 # The standby has followed, page by page.
 catch_up($node, $standby);
-check_clean($standby, 'indexes on the standby', no_check => 1);
-is($standby->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'open'"), 8, 'the same pages are open there');
+check_clean($standby, 'indexes on the standby are sound', no_check => 1);
+is($standby->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'open'"), 8, 'the standby has the same number of open pages');
 
 # lsm_compact leaves a single page, empty.
 $node->safe_psql('postgres', "SELECT lsm_compact('t_k')");
-is($node->safe_psql('postgres', "SELECT state, entries > 0 FROM lsm_runs('t_k') ORDER BY 1"), "open|f\npacked|t", 'lsm_compact closes all open pages');
-check_clean($node, 'after lsm_compact');
+is($node->safe_psql('postgres', "SELECT state, entries > 0 FROM lsm_runs('t_k') ORDER BY 1"), "open|f\npacked|t", 'lsm_compact closes all open pages and leaves one empty page');
+check_clean($node, 'indexes are sound after lsm_compact');
 
 # An idle index soon has one open page.
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 1\npg_lsm.idle_delay = '100ms'\n");
 $node->reload;
 $node->safe_psql('postgres', "SET pg_lsm.debug_open_pages = 5; INSERT INTO t SELECT i, 'idle' FROM generate_series(1, 20) i");
 ok($node->poll_query_until('postgres', "SELECT count(*) = 1 FROM lsm_runs('t_k') WHERE state = 'open'"), 'an idle index is left with one open page');
-check_clean($node, 'after the workers');
+check_clean($node, 'indexes are sound after the workers');
 
 $standby->stop;
 $node->stop;

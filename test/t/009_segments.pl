@@ -1,5 +1,5 @@
-# Merges that write one segment per step. The space that they use, also while a transaction is open or the file cannot
-# grow; crashes in the middle of steps; and what a standby reads meanwhile.
+# Merges write one segment per step. The test checks how much space merges use, also while a transaction is open or the
+# file cannot grow; crashes in the middle of steps; and what a standby reads meanwhile.
 #
 # PG_LSM_KILLS: the number of kills in this test and 001_crash together.
 use strict;
@@ -41,7 +41,7 @@ sub growth
 	my $before = size("${table}_k");
 	change_settings($node, 'pg_lsm.debug_segment_size' => $segment_size, 'pg_lsm.idle_delay' => '50ms');
 	$node->safe_psql('postgres', "INSERT INTO $table VALUES (1)");
-	ok($node->poll_query_until('postgres', "SELECT count(*) <= 2 FROM lsm_runs('${table}_k')"), "$table is merged");
+	ok($node->poll_query_until('postgres', "SELECT count(*) <= 2 FROM lsm_runs('${table}_k')"), "$table is merged to a few runs");
 	change_settings($node, 'pg_lsm.idle_delay' => '-1');
 	return (size("${table}_k") - $before) / $before;
 }
@@ -49,10 +49,10 @@ sub growth
 my $at_once = growth('whole', '64MB');
 my $in_segments = growth('segments', '512kB');
 note "the file grows by $at_once, in segments by $in_segments";
-cmp_ok($at_once, '>', 0.9, 'a merge of all at once needs the space of all');
+cmp_ok($at_once, '>', 0.9, 'a merge into one segment needs as much space as the index');
 # About 60 inputs are single segments, which are freed when the job ends.
-cmp_ok($in_segments, '<', 0.6, 'in segments, that of some of them and of small inputs');
-is($node->safe_psql('postgres', "SELECT lsm_check('segments_k', true)"), '', 'merged in segments');
+cmp_ok($in_segments, '<', 0.6, 'a merge into many segments needs far less space than the index');
+is($node->safe_psql('postgres', "SELECT lsm_check('segments_k', true)"), '', 'an index merged into many segments is sound');
 $node->safe_psql('postgres', 'DROP TABLE whole, segments');
 
 # A load while a transaction stays open. Blocks that merges freed are used again although the transaction's snapshot is
@@ -76,17 +76,17 @@ foreach my $i (1 .. 30)
 }
 is($old->query_safe('SELECT count(*), sum(k::bigint) FROM held WHERE k IS NOT NULL'), $sum, 'the old snapshot sees its rows');
 # Everything that waits to be merged is merged, finally all at once.
-ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'held_k'}), 'workers catch up');
+ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'held_k'}), 'workers complete all merges while a transaction is open');
 $node->safe_psql('postgres', q{SELECT lsm_compact('held_k')});
 my $compacted = size('held_k');
 $largest = $compacted if $compacted > $largest;
-is($old->query_safe('SELECT count(*), sum(k::bigint) FROM held WHERE k IS NOT NULL'), $sum, 'and after lsm_compact');
+is($old->query_safe('SELECT count(*), sum(k::bigint) FROM held WHERE k IS NOT NULL'), $sum, 'the old snapshot sees its rows after lsm_compact');
 my $settled = $node->safe_psql('postgres', q{SELECT sum(bytes) FROM lsm_runs('held_k')});
 note "largest $largest, settled $settled";
-cmp_ok($largest, '<', 1.3 * $settled + 8 * 1024 * 1024, 'the file stays small though a transaction is open all the while');
+cmp_ok($largest, '<', 1.3 * $settled + 8 * 1024 * 1024, 'the file stays small while a transaction is open');
 $old->query_safe('COMMIT');
 $old->quit;
-is($node->safe_psql('postgres', "SELECT lsm_check('held_k', true)"), '', 'held_k is clean');
+is($node->safe_psql('postgres', "SELECT lsm_check('held_k', true)"), '', 'held_k is sound');
 $node->safe_psql('postgres', 'DROP TABLE held');
 
 # 2. A standby reads with older snapshots while segments are installed and inputs freed.
@@ -132,13 +132,13 @@ foreach my $round (1 .. 2)
 		}
 		$node->safe_psql('postgres', 'VACUUM t');
 	}
-	unlike(load_stop($load), qr/ERROR|aborted/, "load $round");
+	unlike(load_stop($load), qr/ERROR|aborted/, "round $round: the load has no errors");
 }
-cmp_ok($jobs, '>', 0, 'jobs were under way');
-is($wrong, '', 'a standby finds all rows, once');
+cmp_ok($jobs, '>', 0, 'jobs were under way during the load');
+is($wrong, '', 'a standby finds each row exactly once');
 catch_up($node, $standby);
-check_clean($standby, 'the standby at last');
-check_clean($node, 'and the primary');
+check_clean($standby, 'the standby is sound after the loads');
+check_clean($node, 'the primary is sound after the loads');
 $standby->stop;
 
 # 3. Crashes while jobs are under way, in the middle of steps: of the whole server, or of a process that merges.
@@ -182,22 +182,22 @@ foreach my $round (1 .. $rounds)
 		load_stop($load);
 		wait_for_server($node);
 	}
-	check_clean($node, "after crash $round");
+	check_clean($node, "indexes are sound after crash $round");
 	is($node->safe_psql('postgres', q{SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')
 			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who) WHERE coalesce(have, 0) <> rows}),
-		'', "after crash $round: committed rows are there, and only those");
-	is(lost_commits($node, $load), '', "after crash $round: no commit is lost that was acknowledged");
-	unlike(slurp_file($node->logfile, $log_at), qr/PANIC|TRAP|is corrupted|terminated by signal (?!9:)/, "crash $round: nothing else in the log");
+		'', "after crash $round: each table has exactly the committed rows");
+	is(lost_commits($node, $load), '', "after crash $round: no acknowledged commit is lost");
+	unlike(slurp_file($node->logfile, $log_at), qr/PANIC|TRAP|is corrupted|terminated by signal (?!9:)/, "crash $round: the log has no other errors");
 	$node->safe_psql('postgres', 'TRUNCATE t; UPDATE committed SET rows = 0') if $round % 6 == 0;
 }
 cmp_ok($found, '>', $rounds / 2, 'jobs were under way when the server was killed');
 change_settings($node, 'pg_lsm.max_workers' => 1, 'pg_lsm.idle_delay' => '20ms', 'pg_lsm.debug_merge_fanout' => 4);
 $node->safe_psql('postgres', 'VACUUM t');
-ok($node->poll_query_until('postgres', q{SELECT count(*) <= 8 FROM lsm_runs('t_k')}), 'merges go on');
+ok($node->poll_query_until('postgres', q{SELECT count(*) <= 8 FROM lsm_runs('t_k')}), 'merges are completed after the crashes');
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', q{SELECT lsm_compact('t_k'), lsm_compact('t_s')});
 $node->safe_psql('postgres', 'VACUUM t');
-check_clean($node, 'at the end');
+check_clean($node, 'indexes are sound after the last merge');
 is(lost_blocks($node, 't_k') . lost_blocks($node, 't_s'), '', 'no block is lost');
 
 # 4. VACUUM while jobs are under way: it may drop the segments at which the jobs continue.
@@ -245,21 +245,21 @@ work_mem = 64MB		# the test's sorts need no files
 		$rows += 1000;
 	}
 	like($err, qr/could not extend file/, 'the file cannot grow any more');
-	is($small->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM w WHERE md5(k::text) IS NOT NULL'), $rows, 'all rows are there');
-	check_clean($small, 'when it is full');
+	is($small->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM w WHERE md5(k::text) IS NOT NULL'), $rows, 'no row is lost when the file is full');
+	check_clean($small, 'a full index is sound');
 	$small->safe_psql('postgres', 'DELETE FROM w WHERE ctid NOT IN (SELECT ctid FROM w LIMIT (SELECT count(*) / 10 FROM w))');
 	$small->safe_psql('postgres', 'VACUUM w');
-	check_clean($small, 'after DELETE and VACUUM of a full index');
+	check_clean($small, 'a full index is sound after DELETE and VACUUM');
 	($ret, $out, $err) = $small->psql('postgres', q{SELECT lsm_compact('w_k')});
-	is($err, '', 'lsm_compact has room');
-	is($small->safe_psql('postgres', q{SELECT count(*) FROM lsm_runs('w_k') WHERE state <> 'open'}), 1, 'and leaves one run');
-	check_clean($small, 'after lsm_compact of a full index');
+	is($err, '', 'lsm_compact has room after VACUUM');
+	is($small->safe_psql('postgres', q{SELECT count(*) FROM lsm_runs('w_k') WHERE state <> 'open'}), 1, 'lsm_compact leaves one run in a full index');
+	check_clean($small, 'a full index is sound after lsm_compact');
 	($ret, $out, $err) = $small->psql('postgres', "INSERT INTO w SELECT hashint4(i) FROM generate_series(1, $rows / 2) i");
-	is($err, '', 'there is room for new rows');
+	is($err, '', 'an index that was full takes new rows');
 	$small->safe_psql('postgres', 'VACUUM w');
 	$small->safe_psql('postgres', q{SELECT lsm_compact('w_k')});
-	check_clean($small, 'and they are merged');
-	unlike(slurp_file($small->logfile), qr/PANIC|TRAP|terminated by signal/, 'nothing has crashed');
+	check_clean($small, 'an index that was full is sound after new rows');
+	unlike(slurp_file($small->logfile), qr/PANIC|TRAP|terminated by signal/, 'no process has crashed');
 	$small->stop;
 }
 done_testing();

@@ -73,20 +73,20 @@ sub read_to_few
 make('often', 30);
 make('never', 30);
 my @unread = runs('never');
-cmp_ok(scalar @unread, '>=', 30, 'an index with many runs');
-ok(read_to_few('often'), 'when it is read it has few before long');
+cmp_ok(scalar @unread, '>=', 30, 'the index has many runs');
+ok(read_to_few('often'), 'reads leave few runs');
 my $few = 1;
 foreach (1 .. 15)
 {
 	batches($_, 1) foreach qw(often never);
 	$few &&= read_to_few('often');
 }
-ok($few, 'also while rows come in');
+ok($few, 'reads leave few runs while rows come in');
 my %is_there = map { $_ => 1 } runs('never');
-is(scalar(grep { !$is_there{$_} } @unread), 0, 'what nobody reads keeps its runs');
-cmp_ok(scalar keys %is_there, '>=', 45, 'and the new ones');
-ok(read_to_few('never'), 'until somebody does');
-check_clean($node, 'after these merges');
+is(scalar(grep { !$is_there{$_} } @unread), 0, 'an index without reads keeps its runs');
+cmp_ok(scalar keys %is_there, '>=', 45, 'an index without reads keeps new runs, too');
+ok(read_to_few('never'), 'the index has few runs once it is read');
+check_clean($node, 'indexes are sound after merges for readers');
 
 # 2. Readers and writers at the same time.
 my $load = load_start($node, name => 'mixed', clients => 4, transactions => 200, scripts => [
@@ -95,18 +95,18 @@ my $load = load_start($node, name => 'mixed', clients => 4, transactions => 200,
 		[ 1, "\\set k random(0, 1000)\nDELETE FROM often WHERE k = :k;" ] ]);
 $node->safe_psql('postgres', 'VACUUM often') foreach 1 .. 10;
 unlike(load_stop($load), qr/ERROR|aborted/, 'readers and writers have no errors');
-ok(read_to_few('often'), 'they leave few runs');
-check_clean($node, 'after readers and writers');
+ok(read_to_few('often'), 'readers and writers leave few runs');
+check_clean($node, 'indexes are sound after readers and writers');
 
 # 3. Without workers nobody merges for readers. Once workers are allowed, the next read is enough.
 change_settings($node, 'pg_lsm.max_workers' => 0);
-ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is left');
+ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is running');
 batches('never', 30);
 my $before = join ' ', runs('never');
 look_up($node, 'never', 20000);
-is(join(' ', runs('never')), $before, 'without workers all runs stay');
+is(join(' ', runs('never')), $before, 'without workers, all runs stay');
 change_settings($node, 'pg_lsm.max_workers' => 2);
-ok(read_to_few('never'), 'and are merged when there are some');
+ok(read_to_few('never'), 'reads leave few runs once workers are allowed');
 
 # 4. A table that is locked but readable.
 batches('never', 30);
@@ -115,10 +115,10 @@ my $locker = $node->background_psql('postgres');
 $locker->query_safe('BEGIN');
 $locker->query_safe('LOCK TABLE never IN EXCLUSIVE MODE');
 look_up($node, 'never', 5000) foreach 1 .. 5;
-is(join(' ', runs('never')), $before, 'a locked table is left alone');
+is(join(' ', runs('never')), $before, 'no worker merges a locked table');
 $locker->query_safe('COMMIT');
 $locker->quit;
-ok(read_to_few('never'), 'for no longer than it is locked');
+ok(read_to_few('never'), 'reads leave few runs once the table is unlocked');
 
 # 5. A new file: its run ids start over, but reads of the old file do not count for it.
 look_up($node, 'often', 20000);
@@ -126,21 +126,21 @@ $node->safe_psql('postgres', 'TRUNCATE often');
 $node->safe_psql('postgres', q{SET pg_lsm.debug_batch_entries = 150;
 	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
 $before = join ' ', runs('often');
-cmp_ok(scalar(split / /, $before), '>=', 5, 'after TRUNCATE there are some runs');
+cmp_ok(scalar(split / /, $before), '>=', 5, 'the index has some runs after TRUNCATE');
 # Enough reads for a worker to look, but fewer than a merge costs.
 look_up($node, 'often', 1500);
 # The worker has looked once it has merged what is read later.
 batches('never', 30);
-ok(read_to_few('never'), 'a worker has looked');
-is(join(' ', runs('often')), $before, 'earlier reads do not count');
-ok(read_to_few('often'), 'only later ones');
+ok(read_to_few('never'), 'a worker has visited the index');
+is(join(' ', runs('often')), $before, 'reads of the old file do not start a merge');
+ok(read_to_few('often'), 'reads of the new file start a merge');
 
 # 6. An INSERT whose rows all exist, and are all-visible since VACUUM, only reads. Such reads count too.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 $node->safe_psql('postgres', 'CREATE TABLE ledger (k int); CREATE UNIQUE INDEX ledger_k ON ledger USING lsm (k)');
 $node->safe_psql('postgres', join ';', map { "INSERT INTO ledger SELECT i * 40 + $_ FROM generate_series(1, 50) i" } 1 .. 40);
 $node->safe_psql('postgres', 'VACUUM ledger');
-cmp_ok(scalar(runs('ledger')), '>=', 30, 'a ledger with many runs');
+cmp_ok(scalar(runs('ledger')), '>=', 30, 'the ledger has many runs');
 change_settings($node, 'pg_lsm.max_workers' => 2);
 $few = 0;
 foreach (1 .. 300)
@@ -149,8 +149,8 @@ foreach (1 .. 300)
 	last if $few = runs('ledger') <= 3;
 	sleep 0.1;
 }
-ok($few, 'has few when the same rows come again and again');
-is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM ledger'), '2000|2000', 'none of which is inserted');
+ok($few, 'inserts of rows that exist leave few runs');
+is($node->safe_psql('postgres', 'SELECT count(*), count(DISTINCT k) FROM ledger'), '2000|2000', 'no row that exists was inserted again');
 
 # 7. A standby only reads. After its promotion, and after a restart, reads alone start a merge.
 batches('never', 30);
@@ -162,12 +162,12 @@ $before = join ' ', runs('never', $standby);
 look_up($standby, 'never', 20000);
 is(join(' ', runs('never', $standby)), $before, 'a standby merges nothing');
 $standby->promote;
-ok(read_to_few('never', $standby), 'once it is promoted, it does');
-check_clean($standby, 'after promotion');
+ok(read_to_few('never', $standby), 'reads start merges on the promoted standby');
+check_clean($standby, 'indexes are sound after promotion');
 $standby->stop;
 $node->restart;
-ok(read_to_few('never'), 'after a restart reading is enough');
-check_clean($node, 'at the end');
-unlike(slurp_file($_->logfile), qr/ERROR|PANIC|TRAP|terminated by signal/, 'nothing in the log') foreach $node, $standby;
+ok(read_to_few('never'), 'after a restart, reads alone start merges');
+check_clean($node, 'indexes are sound after all merges');
+unlike(slurp_file($_->logfile), qr/ERROR|PANIC|TRAP|terminated by signal/, 'the log has no errors') foreach $node, $standby;
 $node->stop;
 done_testing();

@@ -84,15 +84,15 @@ is($old->query_safe($count), '3000', 'the standby sees all rows');
 my $before = $standby->safe_psql('postgres', $conflicts);
 my $start = $primary->lsn('insert');
 $primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 1000');
-cmp_ok(scan_until(2100), '<=', 2100, 'entries of dead rows are not looked at again');
-cmp_ok(removals($start), '>', 0, 'scans have removed them');
+cmp_ok(scan_until(2100), '<=', 2100, 'scans do not look at entries of dead rows again');
+cmp_ok(removals($start), '>', 0, 'scans have removed entries of dead rows');
 $old->{stderr} = '';
 eval { $old->query($count) };
-like($old->{stderr}, qr/conflict with recovery/, 'a transaction that may need them does not go without');
-cmp_ok($standby->safe_psql('postgres', $conflicts), '>', $before, 'it is cancelled');
+like($old->{stderr}, qr/conflict with recovery/, 'a query on the standby that may need the entries conflicts');
+cmp_ok($standby->safe_psql('postgres', $conflicts), '>', $before, 'the conflicting query is canceled');
 eval { $old->quit };
-is($standby->safe_psql('postgres', "$by_index; $count"), '2000', 'later ones see what is left');
-check_clean($standby, 'the standby', no_check => 1);
+is($standby->safe_psql('postgres', "$by_index; $count"), '2000', 'later queries on the standby see the remaining rows');
+check_clean($standby, 'indexes on the standby are sound after the removals', no_check => 1);
 
 # With feedback the primary keeps what the standby needs.
 $standby->append_conf('postgresql.conf', 'hot_standby_feedback = on');
@@ -107,28 +107,28 @@ $before = $standby->safe_psql('postgres', $conflicts);
 $start = $primary->lsn('insert');
 $primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2000');
 fetches($primary) for 1 .. 3;
-is(removals($start), '0', 'nothing is removed that a standby says it needs');
+is(removals($start), '0', 'with feedback, scans remove no entry that the standby needs');
 is($old->query_safe($count), '2000', 'the old query on the standby sees its rows');
-is($standby->safe_psql('postgres', $conflicts), $before, 'and is not cancelled');
+is($standby->safe_psql('postgres', $conflicts), $before, 'the old query on the standby is not canceled');
 $old->query_safe('COMMIT');
 $old->quit;
 # The feedback moves on within a second or two.
-cmp_ok(scan_until(1100), '<=', 1100, 'then it is removed');
+cmp_ok(scan_until(1100), '<=', 1100, 'scans remove the entries once the standby needs them no more');
 
 # A crash right after the removal.
 $primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2500');
 scan_until(600);
 $primary->stop('immediate');
 $primary->start;
-is($primary->safe_psql('postgres', "$by_index; $count"), '500', 'rows after a crash');
-check_clean($primary, 'after a crash');
+is($primary->safe_psql('postgres', "$by_index; $count"), '500', 'scans return the right rows after a crash');
+check_clean($primary, 'indexes are sound after a crash');
 $primary->safe_psql('postgres', 'VACUUM d');
 $primary->safe_psql('postgres', "INSERT INTO d SELECT i, 'new' FROM generate_series(1, 2500) i");
-is($primary->safe_psql('postgres', "$by_index; $count"), '3000', 'rows in the place of the dead ones');
-check_clean($primary, 'after VACUUM and inserts');
+is($primary->safe_psql('postgres', "$by_index; $count"), '3000', 'scans return new rows that got the TIDs of dead rows');
+check_clean($primary, 'indexes are sound after VACUUM and inserts');
 catch_up($primary, $standby);
-is($standby->safe_psql('postgres', "$by_index; $count"), '3000', 'on the standby, too');
-check_clean($standby, 'the standby, at the end', no_check => 1);
+is($standby->safe_psql('postgres', "$by_index; $count"), '3000', 'the standby returns the new rows');
+check_clean($standby, 'indexes on the standby are sound at the end', no_check => 1);
 $standby->stop;
 
 # VACUUM may remove what a too old snapshot sees, including whole segments. Then nothing is left to read, but the query
@@ -148,14 +148,14 @@ DELETE FROM o;
 });
 	my $late = $primary->background_psql('postgres', on_error_stop => 0);
 	$late->query_safe('SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN ISOLATION LEVEL REPEATABLE READ');
-	is($late->query('SELECT count(f) FROM o WHERE k <= 15000'), '0', 'a snapshot that is not too old yet');
+	is($late->query('SELECT count(f) FROM o WHERE k <= 15000'), '0', 'a snapshot that is not too old sees its rows');
 	$primary->safe_psql('postgres', 'VACUUM o');
 	is($primary->safe_psql('postgres', q{SELECT coalesce(sum(entries), 0) FROM lsm_runs('o_k')}), '0', 'VACUUM drops the segments');
 	sleep 6;
 	$primary->safe_psql('postgres', 'CREATE TABLE later ()');
 	$primary->safe_psql('postgres', 'VACUUM later');
 	$late->query('SELECT count(f) FROM o WHERE k <= 15000');
-	like($late->{stderr}, qr/snapshot too old/, 'an error, no missing rows');
+	like($late->{stderr}, qr/snapshot too old/, 'a query with too old a snapshot gets an error, not missing rows');
 	$late->quit;
 }
 $primary->stop;

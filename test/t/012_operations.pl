@@ -42,7 +42,7 @@ sub fails
 	my ($query, $error, $name) = @_;
 	my ($ret, $out, $err) = $node->psql('postgres', $query);
 
-	isnt($ret, 0, "$name: refused");
+	isnt($ret, 0, "$name: CREATE INDEX is refused");
 	like($err, $error, $name);
 	return;
 }
@@ -69,13 +69,13 @@ sub starts_only_with_library
 			last unless -e $server->data_dir . '/postmaster.pid';
 			sleep 0.1;
 		}
-		ok(!-e $server->data_dir . '/postmaster.pid', "$name: it stops");
+		ok(!-e $server->data_dir . '/postmaster.pid', "$name: the server stops");
 	}
 	else
 	{
 		pass("$name: it does not start");
 	}
-	like(slurp_file($server->logfile, $log_at), qr/resource manager with ID 128 not registered/, "$name: and says why");
+	like(slurp_file($server->logfile, $log_at), qr/resource manager with ID 128 not registered/, "$name: the log names the missing resource manager");
 	$server->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 	$server->start;
 	return;
@@ -99,23 +99,23 @@ sql("CREATE INDEX events_lsm ON events USING lsm (device_id, at); $insert");
 sql(q{SELECT pg_create_restore_point('loaded')});
 starts_only_with_library($standby, 'standby');
 catch_up($node, $standby);
-check_clean($standby, 'the standby goes on where it was', no_check => 1);
+check_clean($standby, 'the standby continues where it stopped', no_check => 1);
 
 my $file = sql('SELECT pg_walfile_name(pg_switch_wal())');
 $node->poll_query_until('postgres', "SELECT last_archived_wal >= '$file' FROM pg_stat_archiver") or die 'WAL is not archived';
 my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init_from_backup($node, 'before', has_restoring => 1, standby => 0);
 $restored->append_conf('postgresql.conf', "archive_mode = off\nrecovery_target_name = 'loaded'\nrecovery_target_action = 'promote'");
-starts_only_with_library($restored, 'restored backup');
+starts_only_with_library($restored, 'the backup is restored');
 $restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
 is($restored->safe_psql('postgres', 'SELECT count(*) FROM events'), 50000, 'the restored server has all rows');
-check_clean($restored, 'the restored server');
+check_clean($restored, 'indexes of the restored server are sound');
 $restored->stop;
 
 sql($insert);
 $node->stop('immediate');
 starts_only_with_library($node, 'after a crash');
-check_clean($node, 'after a crash');
+check_clean($node, 'indexes are sound after a crash');
 
 # A dump, restored into a server that gets the line later.
 sql('CREATE TABLE pk (id int PRIMARY KEY WITH (lsm)); INSERT INTO pk SELECT generate_series(1, 1000)');
@@ -125,17 +125,17 @@ my $target = new_node('target', conf => "fsync = off\n");
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $target->start;
 $target->command_checks_all([ 'psql', '-X', '-q', '-f', $dump, '-d', $target->connstr('postgres') ], 0, [],
-	[qr/WARNING:.*pg_lsm.*ERROR:  pg_lsm must be loaded via shared_preload_libraries/s], 'a dump warns, and fails to create the indexes');
-is($target->safe_psql('postgres', 'SELECT count(*) FROM events'), 100000, 'the rows are there');
+	[qr/WARNING:.*pg_lsm.*ERROR:  pg_lsm must be loaded via shared_preload_libraries/s], 'restoring a dump without the library warns and creates no lsm index');
+is($target->safe_psql('postgres', 'SELECT count(*) FROM events'), 100000, 'restoring a dump without the library restores the rows');
 my ($constraint) = slurp_file($dump) =~ /^(ALTER TABLE ONLY public\.pk\n.*PRIMARY KEY.*;\n)/m;
-like($constraint, qr/PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'the dump has the parameter of a primary key');
+like($constraint, qr/PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'a dump has the parameter of a primary key');
 is($target->safe_psql('postgres', q{SELECT count(*), count(c.oid) FROM pk LEFT JOIN pg_constraint c ON conrelid = 'pk'::regclass AND contype = 'p'}),
 	'1000|0', 'its rows are there, and no key of another kind');
 # Where nothing has loaded the library, core takes an lsm index for a B-tree.
 $target->safe_psql('postgres', 'CREATE DATABASE bare');
 $target->safe_psql('bare', 'CREATE TABLE pk (id int NOT NULL)');
 my ($bare_ret, $bare_out, $bare_err) = $target->psql('bare', $constraint);
-like($bare_err, qr/ERROR:  unrecognized parameter "lsm"/, 'without the library a primary key fails loudly');
+like($bare_err, qr/ERROR:  unrecognized parameter "lsm"/, 'without the library, creating a primary key fails with an error');
 $target->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'pg_lsm'");
 $target->restart;
 
@@ -146,31 +146,31 @@ $target->safe_psql('bare', q{
 	ANALYZE scattered});
 my $scan = q{SET effective_io_concurrency = 128; SET random_page_cost = 10; SET enable_seqscan = off;
 	EXPLAIN (COSTS OFF) SELECT * FROM scattered WHERE k > 1000000000 ORDER BY k};
-unlike($target->safe_psql('bare', $scan), qr/Prefetch/, 'the library leaves the plans of B-trees alone');
+unlike($target->safe_psql('bare', $scan), qr/Prefetch/, 'the library does not change plans with B-trees');
 like($target->safe_psql('bare', "SET pg_lsm.enable_prefetch_scan = 'all'; $scan"), qr/Custom Scan \(Prefetch\).*Index Scan using scattered_k/s,
-	'but can prefetch for them, in all databases');
+	'the prefetching scan works with B-trees in any database');
 ok($target->poll_query_until('bare', q{SELECT string_agg(backend_type, ' ') = 'pg_lsm launcher' FROM pg_stat_activity WHERE backend_type LIKE 'pg\_lsm%'}),
-	'there is a launcher, and no worker');
+	'the launcher runs, and no worker');
 $target->safe_psql('postgres', 'DROP DATABASE bare');
 $target->safe_psql('postgres', join '', slurp_file($dump) =~ /^CREATE INDEX .*USING lsm.*\n/gm, $constraint);
-is(join(' ', indexes($target)), 'events_lsm pk_pkey', 'the indexes can be created afterwards');
-check_clean($target, 'the indexes of the dump');
+is(join(' ', indexes($target)), 'events_lsm pk_pkey', 'the indexes of the dump can be created afterwards');
+check_clean($target, 'the indexes of the dump are sound');
 $target->stop;
 sql('DROP TABLE pk');
 
 # 2. The size of the file.
 my ($size) = statements('size');
-like(sql($size), qr/^\d+\|\d+\|100000$/, 'the query for the size');
+like(sql($size), qr/^\d+\|\d+\|100000$/, 'the query for the size works');
 sql('UPDATE events SET value = value + 1; VACUUM events') foreach 1 .. 5;
 my $updated = size('events_lsm');
 sql('SELECT lsm_compact(\'events_lsm\'); VACUUM events');
 my $compacted = size('events_lsm');
-check_clean($node, 'after UPDATE of all rows');
+check_clean($node, 'the index is sound after UPDATE of all rows');
 sql('REINDEX INDEX CONCURRENTLY events_lsm');
 my $reindexed = size('events_lsm');
 note "file after UPDATEs $updated, compacted $compacted, from REINDEX $reindexed";
-cmp_ok($updated, '<', 6 * $reindexed, 'the file after five UPDATEs of all rows');
-cmp_ok($compacted, '<=', $updated, 'compacting does not make it larger for good');
+cmp_ok($updated, '<', 6 * $reindexed, 'the file stays small after five UPDATEs of all rows');
+cmp_ok($compacted, '<=', $updated, 'lsm_compact does not make the file larger');
 
 sql(q{
 	CREATE TABLE kept (id bigint GENERATED ALWAYS AS IDENTITY, t text) WITH (autovacuum_enabled = off);
@@ -185,18 +185,18 @@ foreach (1 .. 15)
 	sql('VACUUM kept');
 	$largest = size('kept_lsm') if size('kept_lsm') > $largest;
 }
-check_clean($node, 'rows come and go');
+check_clean($node, 'the index is sound while rows come and go');
 sql('REINDEX INDEX kept_lsm');
 note "file with retention $largest, from REINDEX " . size('kept_lsm');
-cmp_ok($largest, '<', 2 * size('kept_lsm'), 'the file where rows come and go');
+cmp_ok($largest, '<', 2 * size('kept_lsm'), 'the file stays small while rows come and go');
 
 # After a mass delete, lsm_compact rewrites what VACUUM has thinned.
 sql('DELETE FROM kept WHERE id % 2 = 0');
 sql('VACUUM kept');
 my $entries = sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')');
 sql('SELECT lsm_compact(\'kept_lsm\')');
-cmp_ok(sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')'), '<', 0.8 * $entries, 'lsm_compact writes anew what VACUUM has thinned');
-is(sql('SELECT count(*) FROM lsm_runs(\'kept_lsm\') WHERE state <> \'open\''), 1, 'as a single run');
+cmp_ok(sql('SELECT sum(bytes) FROM lsm_runs(\'kept_lsm\')'), '<', 0.8 * $entries, 'lsm_compact rewrites runs from which VACUUM has removed many entries');
+is(sql('SELECT count(*) FROM lsm_runs(\'kept_lsm\') WHERE state <> \'open\''), 1, 'lsm_compact leaves a single run');
 
 # Functions that inspect B-trees reject an lsm index.
 SKIP:
@@ -216,12 +216,12 @@ sql(q{
 });
 my $first = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT id FROM queue ORDER BY id LIMIT 1';
 my $read = q{SELECT pg_stat_force_next_flush(); SELECT pg_stat_get_tuples_returned('queue_lsm'::regclass)};
-is(sql($first), 19901, 'the first row behind dead ones');
+is(sql($first), 19901, 'a query finds the first row after many dead entries');
 sql($first);
 my ($before) = sql($read) =~ /(\d+)$/;
-is(sql($first), 19901, 'once more');
+is(sql($first), 19901, 'the query finds the first row again');
 my ($after) = sql($read) =~ /(\d+)$/;
-cmp_ok($after - $before, '<', 1000, 'scans have removed the entries of dead rows');
+cmp_ok($after - $before, '<', 1000, 'the second query skips dead entries that scans have removed');
 
 # 4. A prepared transaction that nobody finishes. The end of the file is free.
 sql('INSERT INTO kept (t) SELECT \'x\' FROM generate_series(1, 100000)');
@@ -230,20 +230,20 @@ sql(q{BEGIN; INSERT INTO kept (t) VALUES ('prepared'); PREPARE TRANSACTION 'forg
 my $long = size('kept_lsm');
 sql('DELETE FROM kept WHERE id % 3 = 0');
 sql('VACUUM kept');
-cmp_ok(size('kept_lsm'), '<', $long, 'VACUUM cuts the file beside it');
+cmp_ok(size('kept_lsm'), '<', $long, 'VACUUM truncates the file beside a prepared transaction');
 my $held = sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')') - sql('SELECT count(*) FROM kept');
-cmp_ok($held, '>', 1000, 'it keeps VACUUM from removing entries');
+cmp_ok($held, '>', 1000, 'a prepared transaction keeps VACUUM from removing entries');
 my ($prepared) = statements('prepared');
-is(sql($prepared), '', 'it is young');
-like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'the query finds it');
-fails("SET lock_timeout = '100ms'; $_ kept_lsm", qr/lock timeout/, "$_ waits for it") foreach ('REINDEX INDEX', 'DROP INDEX');
+is(sql($prepared), '', 'the query leaves out young prepared transactions');
+like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'the query finds the prepared transaction');
+fails("SET lock_timeout = '100ms'; $_ kept_lsm", qr/lock timeout/, "$_ waits for the prepared transaction") foreach ('REINDEX INDEX', 'DROP INDEX');
 sql('SELECT lsm_compact(\'kept_lsm\')');
 pass('lsm_compact does not wait');
 $node->restart;
-like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'it outlives a restart');
+like(sql($prepared =~ s/1 hour/0/r), qr/^forgotten\|/, 'the prepared transaction survives a restart');
 sql(q{ROLLBACK PREPARED 'forgotten'});
 sql('VACUUM kept');
-is(sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')'), sql('SELECT count(*) FROM kept'), 'then VACUUM removes what it held');
+is(sql('SELECT sum(entries) FROM lsm_runs(\'kept_lsm\')'), sql('SELECT count(*) FROM kept'), 'VACUUM removes the entries once the transaction has ended');
 
 # All free blocks precede blocks in use. So there is nothing to truncate, and VACUUM takes no lock that a standby would
 # also have to take.
@@ -283,23 +283,23 @@ sql("SELECT lsm_compact('cut_lsm')");
 my $uncut = size('cut_lsm');
 sql('ALTER TABLE cut SET (vacuum_truncate = off)');
 sql('VACUUM cut');
-is(size('cut_lsm'), $uncut, 'the file is not cut where that is forbidden');
+is(size('cut_lsm'), $uncut, 'VACUUM does not truncate the file if that is disabled');
 catch_up($node, $standby);
-is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 10, 'and nobody is cancelled on the standby');
+is($reader->query_safe('SELECT count(*) FROM cut WHERE k > 0'), 10, 'no query on the standby is canceled');
 sql('ALTER TABLE cut RESET (vacuum_truncate)');
 sql('VACUUM (TRUNCATE off) cut');
-cmp_ok(size('cut_lsm'), '<', $uncut, 'the file is cut');
+cmp_ok(size('cut_lsm'), '<', $uncut, 'VACUUM truncates the file');
 catch_up($node, $standby);
 is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'}),
-	't|0', 'the cut of the file has cancelled it');
+	't|0', 'truncation cancels the query on the standby');
 eval { $reader->quit };
 
 # 5. What to alert on. Many large batches, first with nobody to merge them, then with a worker.
 my ($alerts) = statements('alerts');
 my $found = sub { return sql("SELECT * FROM ($alerts) q WHERE index = 'events_lsm'::regclass") };
 sql('CREATE ROLE watcher IN ROLE pg_monitor; CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
-like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|/m, 'the query works for members of pg_monitor');
-like($found->(), qr/\|f\|f$/, 'all is well');
+like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|/m, 'members of pg_monitor can run the query');
+like($found->(), qr/\|f\|f$/, 'the query reports a healthy index as healthy');
 # Indexes that the query cannot or may not read do not stop it: another session's temporary index, a locked one, another
 # owner's.
 sql('CREATE UNLOGGED TABLE unlogged (k int); CREATE INDEX unlogged_k ON unlogged USING lsm (k); INSERT INTO unlogged SELECT generate_series(1, 1000)');
@@ -307,14 +307,14 @@ my $other = $node->background_psql('postgres');
 $other->query_safe('CREATE TEMP TABLE mine (k int); CREATE INDEX mine_k ON mine USING lsm (k); INSERT INTO mine SELECT generate_series(1, 1000)');
 $other->query_safe('BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE; LOCK TABLE unlogged IN ACCESS EXCLUSIVE MODE');
 my $limited = "SET statement_timeout = '20s'; $alerts";
-like(sql("SET ROLE watcher; $limited"), qr/^pg_temp_\d+\.mine_k\|\|0\|0\|f\|f$/m, 'beside temporary indexes of others, and ones that are locked');
-like(sql("SET ROLE alice; $limited"), qr/^events_lsm\|/m, 'and for who owns none of them');
+like(sql("SET ROLE watcher; $limited"), qr/^pg_temp_\d+\.mine_k\|\|0\|0\|f\|f$/m, 'the query works beside temporary and locked indexes of others');
+like(sql("SET ROLE alice; $limited"), qr/^events_lsm\|/m, 'the query works for a user who owns no index');
 $other->query_safe('COMMIT');
 $other->quit;
 sql($insert);
-like($found->(), qr/^events_lsm\|@{[ sql(q{SELECT count(*) FROM lsm_runs('events_lsm')}) ]}\|/, 'the number of runs is that of lsm_runs');
+like($found->(), qr/^events_lsm\|@{[ sql(q{SELECT count(*) FROM lsm_runs('events_lsm')}) ]}\|/, 'the number of runs equals that of lsm_runs');
 catch_up($node, $standby);
-like($standby->safe_psql('postgres', $alerts), qr/^unlogged_k\|\|0\|0\|f\|f$/m, 'on a standby, with an unlogged index');
+like($standby->safe_psql('postgres', $alerts), qr/^unlogged_k\|\|0\|0\|f\|f$/m, 'the query works on a standby with an unlogged index');
 # Only the writers merge, in steps. Unfinished work stays when they stop.
 foreach (1 .. 100)
 {
@@ -323,7 +323,7 @@ foreach (1 .. 100)
 		INSERT INTO events SELECT hashint4(i), now(), i FROM generate_series(1, 5000) i});
 }
 like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
-like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see that');
+like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see the debt that nobody merges');
 # The time that this costs the writers is counted.
 my $throttled = sub { return sql(q{SELECT throttled_time FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}) };
 foreach (1 .. 100)
@@ -336,35 +336,35 @@ cmp_ok($throttled->(), '>', 0, 'throttled_time counts the merging that writers d
 $node->append_conf('postgresql.conf', "pg_lsm.max_workers = 2\npg_lsm.idle_delay = '200ms'");
 $node->reload;
 sql('INSERT INTO events SELECT i, now(), i FROM generate_series(1, 5000) i');
-ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}), 'workers pay the debt');
+ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}), 'workers merge what is due');
 ok($node->poll_query_until('postgres', "SELECT NOT too_many_runs AND NOT nobody_merges FROM ($alerts) q WHERE index = 'events_lsm'::regclass"),
-	'and all is well again');
-check_clean($node, 'after the debt');
+	'the query reports the index as healthy again');
+check_clean($node, 'the index is sound after the merges');
 
 # 6. Permissions.
 sql(q{SET ROLE alice; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k)});
-is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'everybody may turn batches off');
+is(sql(q{SET ROLE alice; SET pg_lsm.batch_inserts = off; SHOW pg_lsm.batch_inserts}), 'off', 'any user can turn batches off');
 my $of_context = sub { return sql(qq{SELECT name FROM pg_settings WHERE name LIKE 'pg\\_lsm.%' AND context = '$_[0]' ORDER BY name COLLATE "C"}) };
 is($of_context->('user'), join("\n", map { "pg_lsm.$_" } (qw(batch_inserts default_method enable_prefetch_scan),
 		$node->pg_version->major >= 18 ? 'explain_reads' : (), 'prefetch_depth')),
-	'what everybody may set');
-is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'what is for the whole server');
+	'ordinary users can set exactly these settings');
+is($of_context->('sighup'), "pg_lsm.idle_delay\npg_lsm.max_workers", 'only the configuration sets the settings of the workers');
 is($of_context->('superuser'), '', 'the settings for tests are not shown');
-fails("SET ROLE alice; SET $_ = 5", qr/permission denied to set parameter "\Q$_\E"/, "$_ is not for everybody")
+fails("SET ROLE alice; SET $_ = 5", qr/permission denied to set parameter "\Q$_\E"/, "$_ is refused to ordinary users")
   foreach map { "pg_lsm.debug_$_" }
   qw(batch_entries batch_min_entries buffer_entries foreground_blocks merge_fanout open_pages page_entries prefetch_scan segment_size);
-fails("SET $_ = 5", qr/cannot be changed now/, "$_ is for the whole server") foreach qw(pg_lsm.max_workers pg_lsm.idle_delay);
+fails("SET $_ = 5", qr/cannot be changed now/, "$_ cannot be set in a session") foreach qw(pg_lsm.max_workers pg_lsm.idle_delay);
 sql('GRANT SET ON PARAMETER pg_lsm.debug_merge_fanout TO alice');
-is(sql('SET ROLE alice; SET pg_lsm.debug_merge_fanout = 5; SHOW pg_lsm.debug_merge_fanout'), '5', 'but may be granted');
+is(sql('SET ROLE alice; SET pg_lsm.debug_merge_fanout = 5; SHOW pg_lsm.debug_merge_fanout'), '5', 'an ordinary user can change a test setting after GRANT SET');
 sql(q{SET ROLE alice; ALTER INDEX a_k SET (merge_fanout = 4); SELECT lsm_compact('a_k'), lsm_check('a_k', true), count(*) FROM lsm_runs('a_k')});
-pass('what an owner may do');
-fails("SET ROLE alice; SELECT $_", qr/must be owner of index events_lsm|permission denied/, "$_ of another's index")
+pass('an owner can alter, compact, check and inspect the index');
+fails("SET ROLE alice; SELECT $_", qr/must be owner of index events_lsm|permission denied/, "$_ is refused for another owner's index")
   foreach ("lsm_compact('events_lsm')", "lsm_check('events_lsm')", "count(*) FROM lsm_runs('events_lsm')");
 fails('SET ROLE alice; ALTER INDEX events_lsm SET (merge_fanout = 4)', qr/must be owner of index events_lsm/, 'ALTER INDEX of another\'s index');
 sql(q{SET ROLE watcher; SELECT count(*) FROM lsm_runs('a_k')});
 sql(q{RESET ROLE; CREATE ROLE reader IN ROLE pg_stat_scan_tables; SET ROLE reader; SELECT count(*) FROM lsm_runs('a_k')});
-cmp_ok(sql('SET ROLE alice; SELECT count(*) FROM pg_stat_lsm_indexes'), '>', 2, 'everybody sees the counters');
-fails('SET ROLE alice; SELECT lsm_stat_reset()', qr/permission denied/, 'lsm_stat_reset');
+cmp_ok(sql('SET ROLE alice; SELECT count(*) FROM pg_stat_lsm_indexes'), '>', 2, 'any user sees the counters');
+fails('SET ROLE alice; SELECT lsm_stat_reset()', qr/permission denied/, 'lsm_stat_reset is refused to ordinary users');
 sql('GRANT EXECUTE ON FUNCTION lsm_stat_reset TO alice; SET ROLE alice; SELECT lsm_stat_reset()');
 
 # 7. Partitions by time.
@@ -377,21 +377,21 @@ sql(q{
 });
 my $path = $node->data_dir . '/' . sql(q{SELECT pg_relation_filepath('p1_k_idx')});
 sql('DROP TABLE p1; CHECKPOINT');
-ok(!-e $path || -s $path == 0, 'the file of an index goes with its partition');
+ok(!-e $path || -s $path == 0, 'dropping a partition removes the index file');
 
 # 8. Back to a B-tree.
 my $rows = 'SET enable_seqscan = off; SELECT count(*), sum(value) FROM events WHERE device_id BETWEEN 1 AND 50';
 my $want = sql($rows);
 sql($_) foreach statements('back');
-is(sql($rows), $want, 'the B-tree gives the same');
-like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/using events_lsm/, 'and is used');
-is(sql("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = 'events_lsm'::regclass"), 'btree', 'it is one');
+is(sql($rows), $want, 'the B-tree returns the same rows');
+like(sql("SET enable_seqscan = off; SET enable_bitmapscan = off; EXPLAIN SELECT FROM events WHERE device_id = 1"), qr/using events_lsm/, 'the planner uses the B-tree');
+is(sql("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE c.oid = 'events_lsm'::regclass"), 'btree', 'the index is now a B-tree');
 sql('CREATE TABLE e (k int, CONSTRAINT e_k EXCLUDE USING lsm (k WITH =)); INSERT INTO e SELECT generate_series(1, 100)');
-like(sql(statements('left')), qr/^e\|e_k\|e_k$/m, 'a query finds what is left');
+like(sql(statements('left')), qr/^e\|e_k\|e_k$/m, 'the query finds remaining lsm indexes');
 fails('DROP EXTENSION pg_lsm', qr/index kept_lsm.*depends on/, 'DROP EXTENSION names the indexes that are left');
 sql(q{ALTER TABLE e DROP CONSTRAINT e_k; ALTER TABLE e ADD CONSTRAINT e_k EXCLUDE USING btree (k WITH =);
 	DROP TABLE unlogged; DROP INDEX kept_lsm; DROP INDEX queue_lsm; DROP INDEX cut_lsm; DROP INDEX gaps_lsm; DROP INDEX p_k; DROP INDEX a_k; DROP EXTENSION pg_lsm; CHECKPOINT});
-fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint holds');
+fails('INSERT INTO e VALUES (5)', qr/conflicting key value violates exclusion constraint/, 'the constraint still rejects duplicates');
 catch_up($node, $standby);
 $standby->safe_psql('postgres', 'CHECKPOINT');
 foreach my $server ($standby, $node)

@@ -133,13 +133,13 @@ foreach my $round (1 .. 3)
 	$total{$_} += $lost{$_} foreach keys %lost;
 	note "round $round: sectors lost: " . join ', ', map { "$_ $lost{$_}" } sort keys %lost;
 	start_noting();
-	check_clean($node, "round $round: indexes after a loss of power");
+	check_clean($node, "round $round: indexes are sound after a loss of power");
 	is($node->safe_psql('postgres', q{SELECT string_agg(format('%s: %s rows, should be %s', who, coalesce(have, 0), rows), ', ')
 			FROM committed LEFT JOIN (SELECT who, count(*) AS have FROM t GROUP BY who) x USING (who) WHERE coalesce(have, 0) <> rows}),
-		'', "round $round: committed rows are there, and only those");
-	is(lost_commits($node, $load), '', "round $round: no commit is lost that was acknowledged");
+		'', "round $round: each table has exactly the committed rows");
+	is(lost_commits($node, $load), '', "round $round: no acknowledged commit is lost");
 }
-cmp_ok($total{$_} // 0, '>', 0, "sectors were lost: $_") foreach ('base', 'base torn');
-unlike(slurp_file($node->logfile), qr/PANIC|TRAP|is corrupted/, 'nothing else in the log');
+cmp_ok($total{$_} // 0, '>', 0, "sectors of this kind were lost: $_") foreach ('base', 'base torn');
+unlike(slurp_file($node->logfile), qr/PANIC|TRAP|is corrupted/, 'the log has no other errors');
 $node->stop;
 done_testing();

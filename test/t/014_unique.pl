@@ -65,9 +65,9 @@ while (time < $end)
 	$reindexed += $node->psql('postgres', 'REINDEX INDEX CONCURRENTLY t_k') == 0;
 }
 my $out = load_stop($load);
-unlike($out, qr/aborted|ERROR/, 'the writers had no errors but those that they expect');
-cmp_ok($reindexed, '>', 0, 'REINDEX CONCURRENTLY beside writers');
-is_unique($node, 'after the load');
+unlike($out, qr/aborted|ERROR/, 'writers have only the errors that they expect');
+cmp_ok($reindexed, '>', 0, 'REINDEX CONCURRENTLY succeeds beside writers');
+is_unique($node, 'indexes are sound after the load');
 
 # Batches of the same few keys, single rows beside them, and a session that looks for duplicates before it deletes all
 # rows. The first rows of a statement are not batched, so they get keys of their own. This way the batches meet, not
@@ -85,7 +85,7 @@ foreach my $table ('b', 'bn')
 }
 $load = load_start($node, name => 'meet', clients => 6, seconds => 8, scripts => \@meet);
 $out = load_stop($load);
-unlike($out, qr/aborted|ERROR/, 'batches of the same keys meet');
+unlike($out, qr/aborted|ERROR/, 'batches with the same keys leave no duplicates');
 # Only single rows, with very few keys.
 @meet = ();
 foreach my $table ('b', 'bn')
@@ -96,8 +96,8 @@ foreach my $table ('b', 'bn')
 }
 $load = load_start($node, name => 'rows', clients => 6, seconds => 6, scripts => \@meet);
 $out = load_stop($load);
-unlike($out, qr/aborted|ERROR/, 'single rows of the same keys meet');
-is($node->safe_psql('postgres', "SELECT lsm_check('b_k', true), lsm_check('bn_k', true)"), '|', 'and leave sound indexes');
+unlike($out, qr/aborted|ERROR/, 'single rows with the same keys leave no duplicates');
+is($node->safe_psql('postgres', "SELECT lsm_check('b_k', true), lsm_check('bn_k', true)"), '|', 'indexes are sound after concurrent inserts of the same keys');
 
 # The same with kills.
 for my $round (1 .. (defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 10) || 1 : 3))
@@ -111,17 +111,17 @@ for my $round (1 .. (defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 10) |
 	$node->start;
 	$node->safe_psql('postgres', "ROLLBACK PREPARED '$_'")
 		foreach split /\n/, $node->safe_psql('postgres', 'SELECT gid FROM pg_prepared_xacts');
-	is_unique($node, "after kill $round");
+	is_unique($node, "indexes are sound after kill $round");
 }
 
 # An insert waits for a prepared transaction with the same key, also after a restart.
 $node->safe_psql('postgres', "BEGIN; INSERT INTO t VALUES (5000, 5000, 1); PREPARE TRANSACTION 'held'");
 $node->restart;
 my ($ret, $stdout, $stderr) = $node->psql('postgres', "SET lock_timeout = '200ms'; INSERT INTO t VALUES (5000, 5001, 1)");
-like($stderr, qr/canceling statement due to lock timeout/, 'a prepared insert is waited for');
+like($stderr, qr/canceling statement due to lock timeout/, 'an insert waits for a prepared transaction with the same key');
 $node->safe_psql('postgres', "COMMIT PREPARED 'held'");
 ($ret, $stdout, $stderr) = $node->psql('postgres', 'INSERT INTO t VALUES (5000, 5001, 1)');
-like($stderr, qr/duplicate key value violates unique constraint "t_k".*Key \(k\)=\(5000\) already exists/s, 'and is found');
+like($stderr, qr/duplicate key value violates unique constraint "t_k".*Key \(k\)=\(5000\) already exists/s, 'after a restart and commit, the prepared row is a duplicate');
 
 # A standby, before and after its promotion.
 $node->backup('b');
@@ -131,12 +131,12 @@ $standby->start;
 $load = load_start($node, name => 'standby', clients => 3, seconds => 3, scripts => \@scripts);
 load_stop($load);
 catch_up($node, $standby);
-is($standby->safe_psql('postgres', "SELECT lsm_check('t_k', true), lsm_check('t_s', true)"), '|', 'the standby is unique');
+is($standby->safe_psql('postgres', "SELECT lsm_check('t_k', true), lsm_check('t_s', true)"), '|', "the standby's indexes are sound and unique");
 is_unique($standby, 'standby');
 $node->stop('immediate');
 $standby->promote;
 ($ret, $stdout, $stderr) = $standby->psql('postgres', 'INSERT INTO t VALUES (5000, 5001, 1)');
-like($stderr, qr/duplicate key value/, 'the promoted standby knows the keys');
+like($stderr, qr/duplicate key value/, 'the promoted standby rejects a duplicate key');
 $load = load_start($standby, name => 'promoted', clients => 3, seconds => 2, scripts => \@scripts);
 load_stop($load);
 is_unique($standby, 'promoted');
@@ -147,6 +147,6 @@ CREATE TABLE d (k int); CREATE INDEX d_k ON d USING lsm (k);
 INSERT INTO d SELECT i % 90 FROM generate_series(1, 100) i;
 UPDATE pg_index SET indisunique = true WHERE indexrelid = 'd_k'::regclass});
 ($ret, $stdout, $stderr) = $standby->psql('postgres', "SELECT lsm_check('d_k', true)");
-like($stderr, qr/unique index "d_k" has two rows with the same key/, 'lsm_check finds duplicates');
+like($stderr, qr/unique index "d_k" has two rows with the same key/, 'lsm_check reports duplicate keys');
 $standby->stop;
 done_testing();

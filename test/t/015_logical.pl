@@ -28,7 +28,7 @@ $subscriber->wait_for_subscription_sync($publisher, 's') if $subscriber->can('wa
 $subscriber->poll_query_until('postgres', 'SELECT count(*) = 300 FROM t');
 $publisher->safe_psql('postgres', "INSERT INTO t SELECT i, 'second', i FROM generate_series(301, 500) i");
 $publisher->wait_for_catchup('s');
-is($subscriber->safe_psql('postgres', 'SELECT count(*), sum(id) FROM t'), '500|125250', 'inserts are applied');
+is($subscriber->safe_psql('postgres', 'SELECT count(*), sum(id) FROM t'), '500|125250', 'the subscriber applies inserts');
 
 my $version = $publisher->safe_psql('postgres', 'SHOW server_version_num');
 $publisher->safe_psql('postgres', q{
@@ -43,8 +43,8 @@ else
 {
 	$publisher->wait_for_catchup('s');
 	my $rows = 'SELECT count(*), sum(id), sum(n), md5(string_agg(v, id::text ORDER BY id)) FROM t';
-	is($subscriber->safe_psql('postgres', $rows), $publisher->safe_psql('postgres', $rows), 'updates and deletes are applied');
-	check_clean($subscriber, 'subscriber');
+	is($subscriber->safe_psql('postgres', $rows), $publisher->safe_psql('postgres', $rows), 'the subscriber applies updates and deletes');
+	check_clean($subscriber, "the subscriber's index is sound");
 	# A conflict stops the subscription. It continues once the conflict is resolved.
 	$subscriber->safe_psql('postgres', "INSERT INTO t VALUES (5000, 'mine', 5000)");
 	$publisher->safe_psql('postgres', "INSERT INTO t VALUES (5001, 'theirs', 5000)");

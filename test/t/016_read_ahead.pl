@@ -77,8 +77,8 @@ sub asked
 	return (join("\n", @lines), $asked);
 }
 
-# Runs a query when shared buffers have only what the planner reads of the indexes. Returns what the index pages that the
-# query did not find there are by bytes_loaded, and by PostgreSQL's count; and bytes_loaded of the same query again.
+# Runs a query when shared buffers have only the index pages that the planner reads. Returns how much of the indexes the
+# query read in, by bytes_loaded and by PostgreSQL's count, and bytes_loaded of the same query again.
 sub loaded
 {
 	my ($what) = @_;
@@ -92,35 +92,35 @@ sub loaded
 	return ($counts[1][1] - $counts[0][1], $counts[1][2] - $counts[0][2], $counts[2][1] - $counts[1][1]);
 }
 
-cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k')"), '>', 5, 'there are several runs');
+cmp_ok($node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k')"), '>', 5, 'the index has several runs');
 my %before = map { $_ => rows($_) } keys %query;
 foreach my $what (sort keys %query)
 {
 	my ($rows, $asked) = asked($what);
 	is($rows, $before{$what}, "$what: the rows are the same");
-	cmp_ok($asked, '>', 0, "$what: pages were asked for ahead");
+	cmp_ok($asked, '>', 0, "$what: the scan prefetches pages");
 	start_over();
 	my $plan = $node->safe_psql('postgres', "$settings EXPLAIN $query{$what}; $prefetched");
-	like($plan, qr/\n0$/, "$what: none of them by the planner");
+	like($plan, qr/\n0$/, "$what: the planner prefetches none");
 	my ($loaded, $missed, $again) = loaded($what);
-	cmp_ok($loaded, '>', 0, "$what: pages were not in shared buffers");
-	is($loaded, $missed, "$what: bytes_loaded counts these pages");
+	cmp_ok($loaded, '>', 0, "$what: the scan reads pages that were not in shared buffers");
+	is($loaded, $missed, "$what: bytes_loaded counts the pages that were read");
 	is($again, 0, "$what: bytes_loaded does not count pages that are in shared buffers") if $what eq 'forward';
 }
 # Filters may say that many runs have the prefix. Then the scan prefetches the leaves as well, not only the filter
 # pages.
 my $runs = $node->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('p_dt')");
 my (undef, $prefix_asked) = asked('prefix');
-cmp_ok($prefix_asked, '>', 1.5 * $runs, 'prefix: of each run a page of the filter and a leaf are asked for');
+cmp_ok($prefix_asked, '>', 1.5 * $runs, 'prefix: a lookup prefetches a filter page and a leaf of each run');
 my $once = $node->safe_psql('postgres', "$settings $query{forward}; $prefetched");
 is($node->safe_psql('postgres', "$settings $query{forward}; $prefetched"), $once,
-	'nothing is asked for that is in shared buffers');
+	'a scan prefetches no page that is in shared buffers');
 
 $node->safe_psql('postgres', 'VACUUM t');
 $node->safe_psql('postgres', q{SELECT lsm_compact('t_k')});
 my ($rows, $asked) = asked('backward');
 is($rows, $before{backward}, 'backward in a single run: the rows are the same');
-cmp_ok($asked, '>', 10, 'the next leaves were asked for');
+cmp_ok($asked, '>', 10, 'backward in a single run: the scan prefetches the next leaves');
 
 # INSERT ... ON CONFLICT of many rows prefetches the leaves and the table pages that it needs.
 $node->safe_psql('postgres', q{
@@ -135,16 +135,16 @@ sub pages_ahead
 start_over();
 my $ahead = pages_ahead();
 $node->safe_psql('postgres', $conflicts);
-is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '60300|60300', 'ON CONFLICT: the new rows are there, once');
-cmp_ok(pages_ahead() - $ahead, '>', 30, 'ON CONFLICT: leaves were asked for ahead');
-check_clean($node, 'after ON CONFLICT of many rows');
+is($node->safe_psql('postgres', q{SELECT count(*), count(DISTINCT k) FROM c}), '60300|60300', 'ON CONFLICT: each new row was inserted once');
+cmp_ok(pages_ahead() - $ahead, '>', 30, 'ON CONFLICT: the statement prefetches leaves');
+check_clean($node, 'indexes are sound after ON CONFLICT of many rows');
 
 # A row on an all-visible page is known to be a conflict without reading its page.
 sub table_reads
 {
 	return $node->safe_psql('postgres', q{SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 'c'});
 }
-# The table pages that a statement reads when shared buffers are empty.
+# Returns how many table pages a statement reads when shared buffers are empty.
 sub reads_of
 {
 	my ($statement) = @_;
@@ -155,10 +155,10 @@ sub reads_of
 	return table_reads() - $before;
 }
 my $all_there = q{INSERT INTO c SELECT hashint8extended(i * 50, 1), 'z' FROM generate_series(1, 1200) i ON CONFLICT DO NOTHING};
-# From 19 on, the queries above have marked some of the pages all-visible.
-cmp_ok(reads_of($all_there), '>', 300, 'ON CONFLICT: the rows that are there are read');
+# In 19 and later, the queries above have marked some of the pages all-visible.
+cmp_ok(reads_of($all_there), '>', 300, 'ON CONFLICT: the statement reads conflicting rows');
 $node->safe_psql('postgres', 'VACUUM c');
-cmp_ok(reads_of($all_there), '<', 10, 'ON CONFLICT: after VACUUM they are not');
+cmp_ok(reads_of($all_there), '<', 10, 'ON CONFLICT: after VACUUM, the statement does not read conflicting rows');
 is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE f = 'z') FROM c}), '60300|0', 'ON CONFLICT: no row was added');
 
 # A typical application's table: each row takes a number from a sequence, and another column has the key that may exist.
@@ -168,8 +168,8 @@ $node->safe_psql('postgres', q{
 	INSERT INTO c (k) SELECT hashint8extended(i, 1) FROM generate_series(1, 60000) i});
 my $numbered = q{INSERT INTO c (k) SELECT hashint8extended(i * 50, 1) FROM generate_series(1, 1200) i ON CONFLICT DO NOTHING};
 $node->safe_psql('postgres', 'VACUUM c');
-cmp_ok(reads_of($numbered), '<', 10, 'ON CONFLICT: nor where a sequence numbers the rows');
-is($node->safe_psql('postgres', q{SELECT count(*), nextval('c_id_seq') FROM c}), '60000|61201', 'ON CONFLICT: each row took a number');
+cmp_ok(reads_of($numbered), '<', 10, 'ON CONFLICT: with a sequence, the statement does not read conflicting rows');
+is($node->safe_psql('postgres', q{SELECT count(*), nextval('c_id_seq') FROM c}), '60000|61201', 'ON CONFLICT: each row took a number of the sequence');
 
 # EXPLAIN reports pages that are read again: in index order, where the table is larger than shared buffers.
 $node->safe_psql('postgres', q{
@@ -185,17 +185,17 @@ sub read_again
 	return $plan =~ /Mode: (in index order|by page).*Pages Read Again: (\d+)/s ? ($1, $2) : ($plan, -1);
 }
 my ($mode, $again) = read_again('SELECT * FROM w ORDER BY k');
-is($mode, 'in index order', 'a scan in index order');
-cmp_ok($again, '>', 10000, 'reads many pages again');
+is($mode, 'in index order', 'EXPLAIN shows a scan in index order');
+cmp_ok($again, '>', 10000, 'a scan in index order reads many pages again');
 ($mode, $again) = read_again('SELECT * FROM w WHERE k > -2147483648');
-is($mode, 'by page', 'a scan by page');
-cmp_ok($again, '<', 1000, 'reads few again, in its first rounds');
+is($mode, 'by page', 'EXPLAIN shows a scan by page');
+cmp_ok($again, '<', 1000, 'a scan by page reads few pages again, in its first rounds');
 
 foreach my $one (0, 1)
 {
 	$node->append_conf('postgresql.conf', "effective_io_concurrency = $one");
 	($rows, $asked) = asked('backward');
-	is($asked, 0, "nothing is asked for where only one read may be in flight, effective_io_concurrency = $one");
+	is($asked, 0, "no prefetching if only one read may be in flight, effective_io_concurrency = $one");
 }
 
 done_testing();

@@ -16,7 +16,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 
-# Makes a free end of the file. A session that has the index open keeps VACUUM from truncating it.
+# Makes a free end of the file. A session that has the index open keeps VACUUM from truncating the file.
 sub make_free_end
 {
 	$primary->safe_psql('postgres', q{
@@ -86,13 +86,13 @@ foreach my $try (1 .. 4)
 	last if $locks == 0 || $try == 4;
 	end_vacuum();
 }
-is($locks, '0', 'the standby has no lock');
-cmp_ok(size_of($primary), '<', $size, 'the file is cut');
+is($locks, '0', 'the standby has released the lock');
+cmp_ok(size_of($primary), '<', $size, 'VACUUM has truncated the file');
 is($primary->safe_psql('postgres', "SELECT phase, heap_blks_total > 0 FROM pg_stat_progress_vacuum WHERE relid = 'c'::regclass"),
 	'cleaning up indexes|t', 'VACUUM still tells its progress');
 is($standby->safe_psql('postgres', "SET statement_timeout = '20s'; SET enable_seqscan = off; SELECT count(*) FROM c WHERE k > 0"),
-	'100', 'and its queries do not wait');
-cmp_ok(size_of($standby), '<', $size, 'though the file is cut there, too');
+	'100', 'queries on the standby do not wait');
+cmp_ok(size_of($standby), '<', $size, 'the standby has truncated the file, too');
 end_vacuum();
 
 # An error in the truncation ends the command and leaves the session as before.
@@ -100,13 +100,13 @@ $size = make_free_end();
 my $session = $primary->background_psql('postgres', on_error_stop => 0);
 $session->query("SET pg_lsm.debug_stop_at = 'truncate-cut:error'");
 $session->query('VACUUM c');
-like($session->{stderr}, qr/stopped at "truncate-cut"/, 'cutting fails, and VACUUM with it');
+like($session->{stderr}, qr/stopped at "truncate-cut"/, 'an error in truncation ends VACUUM');
 $session->{stderr} = '';
-is($session->query_safe("SELECT count(*) FROM pg_locks WHERE relation >= 16384"), '0', 'the session goes on, and holds no lock');
-is(size_of($primary), $size, 'the file is not cut');
+is($session->query_safe("SELECT count(*) FROM pg_locks WHERE relation >= 16384"), '0', 'after the error, the session works and holds no lock');
+is(size_of($primary), $size, 'after the error, the file is not truncated');
 $session->query_safe('RESET pg_lsm.debug_stop_at');
 $session->query_safe('VACUUM c');
-cmp_ok(size_of($primary), '<', $size, 'the next VACUUM cuts it');
+cmp_ok(size_of($primary), '<', $size, 'the next VACUUM truncates the file');
 $session->quit;
 
 # A parallel VACUUM cannot truncate the file. A worker does so after VACUUM has ended, once the index is idle.
@@ -116,12 +116,12 @@ my ($out, $err);
 change_settings($primary, 'pg_lsm.max_workers' => 2, 'pg_lsm.idle_delay' => '100ms');
 $primary->psql('postgres', 'SET min_parallel_index_scan_size = 0; DELETE FROM c WHERE k > 90; VACUUM (PARALLEL 2, INDEX_CLEANUP ON, VERBOSE) c',
 	stdout => \$out, stderr => \$err);
-like($err, qr/launched 1 parallel vacuum worker for index vacuuming/, 'two lsm indexes are vacuumed at once');
-ok($primary->poll_query_until('postgres', "SELECT pg_relation_size('c_k') < $size"), 'a worker cuts the file after a parallel VACUUM');
+like($err, qr/launched 1 parallel vacuum worker for index vacuuming/, 'a parallel VACUUM vacuums two lsm indexes at once');
+ok($primary->poll_query_until('postgres', "SELECT pg_relation_size('c_k') < $size"), 'a worker truncates the file after a parallel VACUUM');
 catch_up($primary, $standby);
-cmp_ok(size_of($standby), '<', $size, 'also on the standby');
-check_clean($primary, 'the primary afterwards');
-check_clean($standby, 'the standby afterwards', no_check => 1);
+cmp_ok(size_of($standby), '<', $size, "the standby replays the worker's truncation");
+check_clean($primary, 'indexes on the primary are sound afterwards');
+check_clean($standby, 'indexes on the standby are sound afterwards', no_check => 1);
 
 $standby->stop;
 $primary->stop;

@@ -82,11 +82,11 @@ foreach my $table ('l', 'b')
 	{
 		my $mode = $plan =~ /ORDER/ ? 'in index order' : 'by page';
 		like($node->safe_psql('postgres', "$settings{$table} EXPLAIN (COSTS OFF) " . sprintf($plan, $table)),
-			qr/Mode: $mode.*Index Only Scan/s, "$table, $mode: the node reads the index only");
+			qr/Mode: $mode.*Index Only Scan/s, "$table, $mode: the plan is a prefetching index-only scan");
 	}
 }
 like($node->safe_psql('postgres', "$settings{steps} EXPLAIN (COSTS OFF) SELECT k, v FROM steps WHERE k > 0 ORDER BY k"),
-	qr/^Index Only Scan using steps_k/, 'steps: a plain index-only scan');
+	qr/^Index Only Scan using steps_k/, 'steps: the plan is a plain index-only scan');
 
 my %script = (
 	move => "\\set a random(1, $rows)
@@ -121,9 +121,9 @@ while (time < $end)
 		}
 	}
 }
-ok($_->finish, 'a client has come to its end') foreach @clients;
+ok($_->finish, 'a client has finished without errors') foreach @clients;
 is_deeply(\%wrong, {}, 'each scan has seen the rows of its snapshot');
-cmp_ok($reads{$_}, '>', 2, "$_: it has run several times") foreach sort keys %reads;
-is(problems($node), '', 'nothing is wrong with the index');
+cmp_ok($reads{$_}, '>', 2, "$_: the scan ran several times") foreach sort keys %reads;
+is(problems($node), '', 'all indexes are sound');
 
 done_testing();

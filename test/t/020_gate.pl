@@ -1,6 +1,6 @@
-# A VACUUM is canceled while it waits for index-only scans. The scans then hold a gate that the next VACUUM needs. That
-# VACUUM waits before it does anything else: otherwise it would have to visit what is merged meanwhile, while merges
-# wait.
+# A VACUUM is canceled while it waits for index-only scans. The scans then hold a gate that the next VACUUM needs. The
+# next VACUUM waits before it does anything else. Otherwise it would have to visit segments that are merged meanwhile,
+# while merges wait.
 use strict;
 use warnings;
 
@@ -44,15 +44,15 @@ $node->safe_psql('postgres', q{
 	VACUUM g;
 });
 make_dead_rows();
-is(entries(), 15000, 'entries of dead rows are in the index');
+is(entries(), 15000, 'the index has entries of dead rows');
 
 my $reader = $node->background_psql('postgres');
 $reader->query_safe(q{SET enable_seqscan = off; SET enable_bitmapscan = off; SET pg_lsm.enable_prefetch_scan = off});
-like($reader->query_safe('EXPLAIN SELECT k FROM g WHERE k > 0 ORDER BY k'), qr/Index Only Scan/, 'the reader reads the index only');
+like($reader->query_safe('EXPLAIN SELECT k FROM g WHERE k > 0 ORDER BY k'), qr/Index Only Scan/, 'the reader uses an index-only scan');
 $reader->query_safe('BEGIN; DECLARE c CURSOR FOR SELECT k FROM g WHERE k > 0 ORDER BY k; FETCH 1 FROM c');
 
 my $first = begin_vacuum();
-is(entries(), 10000, 'VACUUM has removed them, and waits for the reader');
+is(entries(), 10000, 'VACUUM has removed the entries, and waits for the reader');
 $node->safe_psql('postgres', qq{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '$vacuum%'});
 $node->poll_query_until('postgres', qq{SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND state = 'active'})
 	or die 'VACUUM is not cancelled';
@@ -60,15 +60,15 @@ $first->quit;
 
 make_dead_rows();
 my $second = begin_vacuum();
-is(entries(), 15000, 'the next one waits before it has visited anything');
+is(entries(), 15000, 'the next VACUUM waits before it visits any page');
 $node->safe_psql('postgres', q{INSERT INTO g SELECT generate_series(10001, 20000); SELECT lsm_compact('g_k')});
-is(entries(), 25000, 'and nobody waits for it');
-is($reader->query_safe('FETCH 1 FROM c'), 2, 'the reader goes on');
+is(entries(), 25000, 'inserts and merges do not wait for VACUUM');
+is($reader->query_safe('FETCH 1 FROM c'), 2, 'the reader continues');
 $reader->query_safe('COMMIT');
 $reader->quit;
 $second->quit;
-is(entries(), 20000, 'then it has removed all');
-check_clean($node, 'at the end');
+is(entries(), 20000, 'VACUUM then removes all dead entries');
+check_clean($node, 'the index is sound after VACUUM');
 
 $node->stop;
 done_testing();

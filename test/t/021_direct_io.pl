@@ -1,5 +1,5 @@
 # With direct I/O the kernel does not keep prefetched pages. If the server reads asynchronously, the prefetching scan
-# then takes its pages from a read stream. Otherwise it is not used.
+# then takes its pages from a read stream. Otherwise the planner does not use the prefetching scan.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# Smaller than the tables, and so small that a scan cannot pin as many pages as it wants.
+# Shared buffers are smaller than the tables, and so small that a scan cannot pin as many pages as it wants.
 my $node = new_node('direct', conf => q{
 	fsync = off
 	shared_buffers = 2MB
@@ -62,7 +62,7 @@ sub plan_of
 my $in_order = 'SELECT * FROM b WHERE k > 0 ORDER BY k';
 if ($node->pg_version < 18)
 {
-	unlike(plan_of($in_order, 'SET pg_lsm.debug_prefetch_scan = on;'), qr/Prefetch/, 'streams of this version would wait for each page');
+	unlike(plan_of($in_order, 'SET pg_lsm.debug_prefetch_scan = on;'), qr/Prefetch/, 'no prefetching if streams would wait for each page');
 	done_testing();
 	exit;
 }
@@ -146,15 +146,15 @@ foreach my $method (qw(worker io_uring))
 			is($node->safe_psql('postgres', "SET pg_lsm.debug_prefetch_scan = on; $cursors"),
 				$node->safe_psql('postgres', "SET pg_lsm.enable_prefetch_scan = off; $cursors"), "$method, $table, cursors: the rows are the same");
 		}
-		unlike(slurp_file($node->logfile, $log), qr/WARNING|PANIC|was not closed|leak/, "$method: nothing was left pinned");
+		unlike(slurp_file($node->logfile, $log), qr/WARNING|PANIC|was not closed|leak/, "$method: the scans leave nothing pinned");
 
 		# Prefetching is not forced, but pages have to be read and may be pinned.
 		$node->append_conf('postgresql.conf', 'shared_buffers = 16MB');
 		$node->restart;
 		my $plan = plan_of($in_order);
 		my ($reached, $prefetched) = $plan =~ /Mode: in index order.*Depth Reached: (\d+).*Pages Prefetched: (\d+)/s ? ($1, $2) : (0, 0);
-		cmp_ok($reached, '>', 3, "$method: it looks ahead") or diag $plan;
-		cmp_ok($prefetched, '>', 300, "$method: pages are read ahead") or diag $plan;
+		cmp_ok($reached, '>', 3, "$method: the scan looks several pages ahead") or diag $plan;
+		cmp_ok($prefetched, '>', 300, "$method: the scan prefetches pages") or diag $plan;
 	}
 	$node->stop('fast', fail_ok => 1);
 }
@@ -162,6 +162,6 @@ foreach my $method (qw(worker io_uring))
 # With this I/O method reads are synchronous.
 $node->append_conf('postgresql.conf', 'io_method = sync');
 $node->start;
-unlike(plan_of($in_order, 'SET pg_lsm.debug_prefetch_scan = on;'), qr/Prefetch/, 'sync: it is not used');
+unlike(plan_of($in_order, 'SET pg_lsm.debug_prefetch_scan = on;'), qr/Prefetch/, 'sync: no prefetching');
 
 done_testing();

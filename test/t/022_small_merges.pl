@@ -1,5 +1,5 @@
 # Who does small merges: a worker if one is running, the writer if the worker is late. No worker is started for small
-# merges. And lsm_compact keeps no worker from the work that comes later.
+# merges. lsm_compact keeps no worker from merges that become due later.
 use strict;
 use warnings;
 
@@ -70,44 +70,44 @@ sub most_runs
 }
 
 my $most = most_runs(70);
-cmp_ok($most, '<', 32, 'the writer does small merges at once where there is no worker');
-cmp_ok(one(q{SELECT merges FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'}), '>=', 2, 'it does');
-is(workers(), 0, 'none is started for them');
-unlike(slurp_file($node->logfile), qr/starting background worker process "pg_lsm worker/, 'nor was');
+cmp_ok($most, '<', 32, 'without a worker, the writer does small merges at once');
+cmp_ok(one(q{SELECT merges FROM pg_stat_lsm_indexes WHERE indexrelname = 't_k'}), '>=', 2, 'the writer has merged');
+is(workers(), 0, 'no worker is running for small merges');
+unlike(slurp_file($node->logfile), qr/starting background worker process "pg_lsm worker/, 'no worker was started for small merges');
 
 # A worker is running but late: it waits for our lock.
 my $holder = $node->background_psql('postgres');
 $holder->query_until(qr/locked/, "SELECT pg_advisory_lock(1);\n\\echo locked\n");
 one($u_large);
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker' AND wait_event_type = 'Lock'}),
-	'a worker is there, and is late');
+	'a worker is running, but late');
 $most = most_runs(120);
-cmp_ok($most, '>=', 32, 'small merges wait for it');
-cmp_ok($most, '<=', 48, 'until half as many runs have come in besides');
+cmp_ok($most, '>=', 32, 'small merges wait for the late worker');
+cmp_ok($most, '<=', 48, 'the writer merges once half as many runs again have come in');
 $holder->query_until(qr/unlocked/, "SELECT pg_advisory_unlock(1);\n\\echo unlocked\n");
 # Wait half a minute at most: a worker that has nothing to do exits after a second.
-ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'"), 'it does them when it can');
-check_clean($node, 'after small merges');
+ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'"), 'the worker does the small merges when it can');
+check_clean($node, 'indexes are sound after small merges');
 
 # A request made during lsm_compact does not wait until the launcher next looks by itself.
-ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'}), 'the worker goes');
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'}), 'the worker exits');
 $holder->query_until(qr/locked/, "SELECT pg_advisory_lock(1);\n\\echo locked\n");
 one("INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 2);
-# It must outlive the error.
+# The session must survive the error.
 my $stuck = $node->background_psql('postgres', on_error_stop => 0);
 $stuck->query_until(qr/started/, "SET application_name = 'stuck';\n\\echo started\nSELECT lsm_compact('u_k');\n");
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stuck' AND wait_event_type = 'Lock'}),
-	'lsm_compact waits');
+	'lsm_compact waits in a comparison');
 one($u_large);
-is(workers(), 0, 'no worker takes the index up meanwhile');
+is(workers(), 0, 'no worker takes the index during lsm_compact');
 $holder->query_until(qr/unlocked/, "SELECT pg_advisory_unlock(1);\n\\echo unlocked\n");
 my $cancelled = time;
 one(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'stuck'});
-ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('u_k') WHERE level = 0 AND state <> 'open'"), 'a worker merges what is left');
-cmp_ok(time - $cancelled, '<', 20, 'at once');
+ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('u_k') WHERE level = 0 AND state <> 'open'"), 'a worker merges the rest after lsm_compact');
+cmp_ok(time - $cancelled, '<', 20, 'the worker merges soon after lsm_compact');
 $stuck->quit;
 $holder->quit;
-check_clean($node, 'at the end');
+check_clean($node, 'indexes are sound after all merges');
 
 $node->stop;
 done_testing();

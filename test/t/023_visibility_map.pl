@@ -77,18 +77,18 @@ sub same
 
 my $all = 'SELECT k, v FROM t ORDER BY k, v';
 my %plan = map { $_ => index_only($_, $all) } qw(t_lsm t_btree);
-is($plan{$_}{'Heap Fetches'}, 0, "$_: nothing is read from the table") foreach sort keys %plan;
+is($plan{$_}{'Heap Fetches'}, 0, "$_: no table page is read") foreach sort keys %plan;
 cmp_ok($plan{t_btree}{'Shared Hit Blocks'}, '>', 4000, 'a B-tree reads the map for about every second row');
-cmp_ok($plan{t_lsm}{'Shared Hit Blocks'}, '<', 1000, 'lsm for a group of rows');
+cmp_ok($plan{t_lsm}{'Shared Hit Blocks'}, '<', 1000, 'an lsm index reads the map once for a group of rows');
 same('all visible');
 
 $node->safe_psql('postgres', '
 	DELETE FROM t WHERE v % 700 < 3;
 	UPDATE t SET v = v + 20000 WHERE v % 900 = 5');
-cmp_ok(index_only('t_lsm', $all)->{'Heap Fetches'}, '>', 100, 'some pages are not all visible');
+cmp_ok(index_only('t_lsm', $all)->{'Heap Fetches'}, '>', 100, 'some pages are not all-visible');
 same('not all visible');
 $node->safe_psql('postgres', 'VACUUM t');
 same('vacuumed');
-check_clean($node, 'nothing is wrong with the index');
+check_clean($node, 'the indexes are sound');
 
 done_testing();

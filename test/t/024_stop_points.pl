@@ -77,7 +77,7 @@ foreach my $case (@cases)
 		my ($ret, $out, $err) = $node->psql('postgres', "SET pg_lsm.debug_stop_at = '$point:crash'; $command");
 		isnt($ret, 0, "$name: the server crashes");
 		wait_for_restart($node, $checkpointer);
-		is(contents($table), $before, "$name: the table is as it was");
+		is(contents($table), $before, "$name: the table has exactly the committed rows");
 		check_clean($node, "$name: the index is sound");
 		$node->safe_psql('postgres', $command);
 		check_clean($node, "$name: the command succeeds afterwards");

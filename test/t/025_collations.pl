@@ -101,20 +101,20 @@ SKIP:
 	is(storage('postgres', 'words_t'), 'bytes', 'C.UTF-8 is stored as bytes');
 	$node->safe_psql('postgres', qq{SET allow_system_table_mods = on;
 		UPDATE pg_collation SET collprovider = 'i', $icu_column = 'en', collcollate = NULL, collctype = NULL WHERE collname = 'plain'});
-	check_refused('words_t', 'bytes under another collation');
+	check_refused('words_t', 'an index that compares bytes is refused under another collation');
 	$node->safe_psql('postgres', 'REINDEX INDEX words_t');
-	is(storage('postgres', 'words_t'), 'function', 'after REINDEX its keys are compared by a function');
-	check_clean($node, 'and the index is sound');
+	is(storage('postgres', 'words_t'), 'function', 'after REINDEX, a function compares the keys');
+	check_clean($node, 'after REINDEX, the index is sound');
 
 	# An index made with rules still works without them if the order is the same.
 	$node->safe_psql('postgres', qq{
 		DELETE FROM words WHERE t !~ '^[a-z][0-9]*\$';
 		REINDEX INDEX words_t;
 		UPDATE pg_collation SET collprovider = 'c', $icu_column = NULL, collcollate = 'C.UTF-8', collctype = 'C.UTF-8' WHERE collname = 'plain'});
-	is(storage('postgres', 'words_t'), 'function', 'an index stays as it was made');
+	is(storage('postgres', 'words_t'), 'function', 'an index keeps the coding that it was built with');
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM words WHERE t >= 'b' AND t < 'o'}),
 		$node->safe_psql('postgres', q{SET enable_seqscan = on; SET enable_indexscan = off; SET enable_indexonlyscan = off; SELECT count(*) FROM words WHERE t >= 'b' AND t < 'o'}),
-		'and can be read');
+		'an index built with rules can be read without them');
 	$node->safe_psql('postgres', 'DROP TABLE words; DROP COLLATION plain');
 
 	# Switch to other ICU rules, as another version of the library might have.
@@ -182,7 +182,7 @@ $node->safe_psql('postgres', q{
 	CREATE OR REPLACE FUNCTION by_tens(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$BEGIN RETURN btint4cmp(a / 10, b / 10); END$$;
 });
 my ($ret, $out, $err) = $node->psql('postgres', q{SELECT lsm_check('numbers_k', true)});
-like($err, qr/ERROR:  .*"numbers_k"/, 'a unique index whose keys became equal');
+like($err, qr/ERROR:  .*"numbers_k"/, 'lsm_check reports a unique index whose keys have become equal');
 # An index that compares bytes is rejected if its operator class now has another function.
 $node->safe_psql('postgres', q{DROP TABLE numbers;
 	CREATE TABLE words (t int, n int);

@@ -27,7 +27,7 @@ $node->stop('immediate');
 
 $node->append_conf('postgresql.conf', "shared_buffers = 128kB\n");
 $node->start;
-is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 120200, 'recovery with 16 buffers');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 120200, 'the server recovers with 16 buffers');
 $node->adjust_conf('postgresql.conf', 'shared_buffers', '8MB');
 $node->restart;
 check_clean($node, 'after it');

@@ -31,20 +31,20 @@ foreach my $i (0 .. $#rows)
 {
 	$rows[$i]->query_until(qr/started/, "SET pg_lsm.debug_stop_at = 'unique-probed';\n\\echo started\nINSERT INTO t VALUES ($i);\n");
 }
-ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions " . locks('ShareLock', 'true')), 'no row waits for another');
+ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions " . locks('ShareLock', 'true')), 'no single row waits for another');
 cmp_ok($node->safe_psql('postgres', 'SELECT count(DISTINCT (page, tuple)) ' . locks('ShareLock', 'true')), '>', 1,
-	'rows take different parts of the publish lock');
+	'single rows take different parts of the publish lock');
 
 # The inserts finish on their own, the first ones first. The batch has a key of the last row.
 my $batch = $node->background_psql('postgres', on_error_stop => 0);
 $batch->query_until(qr/started/, "\\echo started\nINSERT INTO t SELECT i FROM generate_series($#rows, 1000) i;\n");
-ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 ' . locks('ExclusiveLock', 'false')), 'a batch waits for the rows');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 ' . locks('ExclusiveLock', 'false')), 'a batch waits for single rows under way');
 $holder->quit;
-ok($_->quit, 'a row is inserted') foreach @rows;
+ok($_->quit, 'a single row is inserted') foreach @rows;
 $batch->query('SELECT 1');
-like($batch->{stderr}, qr/duplicate key value violates unique constraint "t_k"/, 'and the batch finds its key');
+like($batch->{stderr}, qr/duplicate key value violates unique constraint "t_k"/, 'the batch finds the key of the last row');
 $batch->quit;
-is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), $sessions, 'the rows are there');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), $sessions, 'the table has all single rows');
 check_clean($node, 'the index is sound');
 is($node->safe_psql('postgres', 'SELECT count(*) ' . locks('ShareLock', 'true')), 0, 'no lock is left');
 $node->stop;

@@ -47,8 +47,8 @@ foreach my $command ('REPACK r', 'REPACK r USING INDEX r_pkey', 'REPACK (CONCURR
 	my $before = rows_of($primary);
 	my ($ret, $out, $err) = $primary->psql('postgres', $command);
 	is($ret, 0, $command) or diag($err);
-	is(rows_of($primary), $before, 'the rows are the same');
-	check_clean($primary, "after $command");
+	is(rows_of($primary), $before, "the table has the same rows after $command");
+	check_clean($primary, "indexes are sound after $command");
 }
 
 # 2. While four clients insert, update their keys, delete and roll back.
@@ -79,11 +79,11 @@ foreach my $try (1 .. 6)
 	$done++ if $ret == 0;
 }
 load_stop($load);
-cmp_ok($done, '>', 0, 'REPACK CONCURRENTLY ends under load');
-check_clean($primary, 'after REPACK CONCURRENTLY under load');
+cmp_ok($done, '>', 0, 'REPACK CONCURRENTLY succeeds under load');
+check_clean($primary, 'indexes are sound after REPACK CONCURRENTLY under load');
 catch_up($primary, $standby);
 is(rows_of($standby), rows_of($primary), 'the standby has the same rows');
-check_clean($standby, 'the standby, too');
+check_clean($standby, "the standby's indexes are sound after REPACK CONCURRENTLY");
 
 # 3. The server is killed midway, repeatedly.
 foreach my $try (1 .. 5)
@@ -96,14 +96,14 @@ foreach my $try (1 .. 5)
 	load_stop($load);
 	eval { $session->quit };
 	$primary->start;
-	check_clean($primary, "after kill $try in REPACK CONCURRENTLY");
+	check_clean($primary, "indexes are sound after kill $try in REPACK CONCURRENTLY");
 }
 my ($ret, $out, $err) = $primary->psql('postgres', 'REPACK (CONCURRENTLY) r');
-is($ret, 0, 'it succeeds afterwards') or diag($err);
-check_clean($primary, 'and leaves all in order');
+is($ret, 0, 'REPACK CONCURRENTLY succeeds after the kills') or diag($err);
+check_clean($primary, 'indexes are sound after REPACK that follows kills');
 catch_up($primary, $standby);
-is(rows_of($standby), rows_of($primary), 'the standby has followed');
-check_clean($standby, 'the standby at the end');
+is(rows_of($standby), rows_of($primary), 'the standby has the same rows after the kills');
+check_clean($standby, "the standby's indexes are sound after the kills");
 
 $standby->stop;
 $primary->stop;

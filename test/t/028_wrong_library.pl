@@ -26,16 +26,16 @@ print $fh $bytes;
 close $fh;
 chmod 0755, $other;
 my ($ret, $out, $err) = $node->psql('postgres', "LOAD '$other'");
-like($err, qr/incompatible library .*version mismatch/s, 'a library of another major version is refused');
+like($err, qr/incompatible library .*version mismatch/s, 'LOAD refuses a library of another major version');
 
 # The same at server start.
 $node->stop;
 my $settings = $node->data_dir . '/postgresql.conf';
 append_to_file($settings, "shared_preload_libraries = '$other'\n");
-is($node->start(fail_ok => 1), 0, 'the server does not start with it');
-like(slurp_file($node->logfile), qr/incompatible library/, 'and says why');
+is($node->start(fail_ok => 1), 0, 'the server does not start with the wrong library');
+like(slurp_file($node->logfile), qr/incompatible library/, 'the log says that the library is incompatible');
 append_to_file($settings, "shared_preload_libraries = 'pg_lsm'\n");
 $node->start;
-check_clean($node, 'nothing is lost');
+check_clean($node, 'indexes are sound with the right library again');
 $node->stop;
 done_testing();

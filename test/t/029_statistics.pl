@@ -1,5 +1,5 @@
-# The counters of pg_stat_lsm_indexes over the life of an index and of the server. From 18 on, PostgreSQL's cumulative
-# statistics system keeps them. Before, they are in shared memory only.
+# The counters of pg_stat_lsm_indexes over the life of an index and of the server. Since PostgreSQL 18, the cumulative
+# statistics system keeps the counters. Before 18, the counters are in shared memory only.
 use strict;
 use warnings;
 
@@ -38,17 +38,17 @@ sql('INSERT INTO t SELECT generate_series(1, 2000)');
 sql('INSERT INTO t SELECT generate_series(1, 2000)');
 sql('SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 7') for (1 .. 3);
 sql(q{SELECT lsm_compact('t_k')});
-like(counts(), qr/^4000\|[3-9]\|[tf]\|t$/, 'all sessions are counted');
+like(counts(), qr/^4000\|[3-9]\|[tf]\|t$/, 'the counters include all sessions');
 is(sql(q{SET enable_seqscan = off; SELECT lsm_stat_reset(); SELECT count(*) FROM t WHERE k = 7;
 	SELECT entries_inserted, seeks, stats_reset IS NOT NULL, last_compaction IS NULL FROM pg_stat_lsm_indexes}), "\n2\n0|1|t|t",
-	'lsm_stat_reset(), and what the same session reads after it');
+	'lsm_stat_reset() keeps what the same session reads afterwards');
 
 # 2. A restart.
 sql('INSERT INTO t SELECT generate_series(1, 500)');
 $node->restart;
 like(counts(), $cumulative ? qr/^500\|1\|t\|[tf]$/ : qr/^0\|0\|f\|f$/, $cumulative ? 'a restart keeps the counts' : 'a restart loses the counts');
 sql('INSERT INTO t SELECT generate_series(1, 700)');
-like(counts(), $cumulative ? qr/^1200\|/ : qr/^700\|/, 'the server goes on counting');
+like(counts(), $cumulative ? qr/^1200\|/ : qr/^700\|/, 'the server continues to count after a restart');
 $node->stop('immediate');
 $node->start;
 like(counts(), qr/^0\|0\|/, 'after a crash, the counters start from zero');
@@ -91,11 +91,11 @@ drop_concurrently(
 	});
 is(sql(q{SELECT entries_inserted FROM lsm_stat_index('d_k'::regclass)}), '200', 'DROP INDEX CONCURRENTLY that fails keeps the counts');
 sql('DROP INDEX d_k');
-is(remains($dropped), '0|0|tf', 'DROP INDEX removes what it has left');
+is(remains($dropped), '0|0|tf', 'DROP INDEX removes the statistics and the slot');
 sql('CREATE INDEX d_k ON d USING lsm (k)');
 $dropped = sql(q{SELECT 'd_k'::regclass::oid});
 drop_concurrently(sub { });
-is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes all, although others have used the index meanwhile');
+is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes statistics and slot, although others have used the index meanwhile');
 
 # 4. The rollback of a subtransaction releases its lock. Then another session drops the index that it has read.
 sql('CREATE INDEX d_k ON d USING lsm (k)');
@@ -104,21 +104,21 @@ $user->query_safe('SET enable_seqscan = off; BEGIN; SAVEPOINT s; SELECT count(*)
 sql('DROP INDEX d_k');
 $user->query_safe('COMMIT');
 $user->quit;
-is(remains($dropped), '0|0|tf', 'nothing is counted for an index that is gone');
+is(remains($dropped), '0|0|tf', 'no counts are left for an index that another session has dropped');
 
 # 5. Counts that the session has not published yet.
 sql('CREATE INDEX d_k ON d USING lsm (k)');
 my $read = 'SET enable_seqscan = off; BEGIN; SELECT count(*) FROM d WHERE k = 7';
 sql("$read; ALTER INDEX d_k RENAME TO d_l; ALTER INDEX d_l RENAME TO d_k; COMMIT");
-is(sql(q{SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'}), '1', 'a change of the index loses no counts');
+is(sql(q{SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'}), '1', 'an ALTER of the index loses no counts');
 is(sql("$read; SELECT lsm_stat_reset(); SELECT seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'd_k'; COMMIT") =~ s/.*\n//sr, '0',
-	'lsm_stat_reset() forgets what this transaction has read');
+	'lsm_stat_reset() discards what this transaction has read');
 
 if ($cumulative)
 {
 	# 6. PostgreSQL's own reset.
 	sql('INSERT INTO t SELECT generate_series(1, 10)');
-	like(counts(), qr/^10\|/, 'counted');
+	like(counts(), qr/^10\|/, 'the counters have counted');
 	sql('SELECT pg_stat_reset()');
 	like(counts(), qr/^0\|0\|t\|f$/, 'pg_stat_reset() resets our counters');
 
@@ -131,30 +131,30 @@ if ($cumulative)
 	sql('INSERT INTO t SELECT generate_series(1, 10)');
 	catch_up($node, $standby);
 	$standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM t WHERE k = 7');
-	is(has_stats($node, $index) . has_stats($standby, $index), 'tt', 'the primary and the standby have statistics');
+	is(has_stats($node, $index) . has_stats($standby, $index), 'tt', 'both primary and standby have statistics');
 	sql('BEGIN; DROP TABLE t; ROLLBACK');
-	is(has_stats($node, $index), 't', 'a DROP that is rolled back keeps them');
+	is(has_stats($node, $index), 't', 'a DROP that is rolled back keeps the statistics');
 	sql('DROP TABLE t');
 	catch_up($node, $standby);
-	is(has_stats($node, $index) . has_stats($standby, $index), 'ff', 'DROP removes them, on the standby too');
+	is(has_stats($node, $index) . has_stats($standby, $index), 'ff', 'DROP removes the statistics, on the standby too');
 	sql('CREATE INDEX d_j ON d USING lsm (k)');
 	$index = sql(q{SELECT 'd_j'::regclass::oid});
 	sql(q{BEGIN; DROP INDEX d_j; PREPARE TRANSACTION 'p'});
-	is(has_stats($node, $index), 't', 'a DROP that is prepared keeps them');
+	is(has_stats($node, $index), 't', 'a prepared DROP keeps the statistics');
 	sql(q{COMMIT PREPARED 'p'});
-	is(has_stats($node, $index), 'f', 'until its commit');
+	is(has_stats($node, $index), 'f', 'COMMIT PREPARED of the DROP removes the statistics');
 	my $aborted = sql(q{BEGIN; CREATE TABLE a (k int); CREATE INDEX a_k ON a USING lsm (k); INSERT INTO a SELECT generate_series(1, 3000);
 		SELECT lsm_compact('a_k'); SELECT 'a_k'::regclass::oid; ROLLBACK});
 	$aborted =~ s/\s//g;
-	is(has_stats($node, $aborted), 'f', 'CREATE INDEX that is rolled back leaves none');
+	is(has_stats($node, $aborted), 'f', 'a CREATE INDEX that is rolled back leaves no statistics');
 	sql('CREATE INDEX d_j ON d USING lsm (k)');
 	$index = sql(q{SELECT 'd_j'::regclass::oid});
 	catch_up($node, $standby);
 	$standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM d WHERE k = 7');
-	is(has_stats($standby, $index), 't', 'the standby has statistics');
+	is(has_stats($standby, $index), 't', 'the standby has statistics that the primary lacks');
 	sql('DROP INDEX d_j');
 	catch_up($node, $standby);
-	is(has_stats($standby, $index), 'f', 'DROP removes those that only the standby has');
+	is(has_stats($standby, $index), 'f', 'DROP removes statistics that only the standby has');
 	$standby->stop;
 
 	# 8. WAL names each statistics entry once.
@@ -163,17 +163,17 @@ if ($cumulative)
 		SELECT 'a_k'::regclass::oid; ROLLBACK}))[-1];
 	flush_wal($node);
 	my ($out) = run_command(['pg_waldump', '-r', 'Transaction', '-s', $start, '-p', $node->data_dir . '/pg_wal']);
-	is(() = $out =~ m{\d+/\d+/$index\b}g, 2, 'PostgreSQL and we drop the statistics of the index once each');
-	is(has_stats($node, $index), 'f', 'and it has none');
+	is(() = $out =~ m{\d+/\d+/$index\b}g, 2, 'PostgreSQL and pg_lsm each drop the statistics of the index once');
+	is(has_stats($node, $index), 'f', 'the index has no statistics after the DROP');
 
 	# 9. The server discards its statistics file if it starts without the library.
 	sql('INSERT INTO d SELECT generate_series(1, 100)');
 	my $rows = q{SELECT n_live_tup > 0 FROM pg_stat_user_tables WHERE relname = 'd'};
-	is(sql($rows), 't', 'PostgreSQL has statistics of tables');
+	is(sql($rows), 't', 'the server has statistics of tables');
 	$node->stop;
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 	$node->start;
-	is(sql($rows), 'f', 'a start without the library loses them');
+	is(sql($rows), 'f', 'a start without the library discards the statistics of tables');
 	$node->stop;
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'pg_lsm'");
 	$node->start;

@@ -57,7 +57,7 @@ fill();
 my ($ret, $out, $err) = $node->psql('postgres', "CALL lsm_convert('t_pkey', dry_run => true)");
 like($err, qr/NOTICE:  CREATE UNIQUE INDEX CONCURRENTLY lsm_convert_\d+ ON public\.t USING lsm \(id\) WITH \(lsm = true\)\n.*NOTICE:  SELECT .*\n.*NOTICE:  DROP INDEX/,
 	'dry_run shows the statements');
-is(method_of('t_pkey'), 'btree', 'and does nothing');
+is(method_of('t_pkey'), 'btree', 'dry_run does not convert the index');
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ sub check_key
 	my ($name) = @_;
 
 	($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO t VALUES (7, -7)');
-	like($err, qr/violates unique constraint/, "$name: the table has its key");
+	like($err, qr/violates unique constraint/, "$name: the table's key rejects a duplicate");
 	return;
 }
 
@@ -93,8 +93,8 @@ SKIP:
 				check_key($name);
 				sql('UPDATE t SET v = -v WHERE id % 10 = 0');
 				sql("CALL lsm_convert('$index', '$method')");
-				is(method_of($index), $method, "$name: the same call finishes");
-				is(facts('t'), $before, "$name: nothing is lost or left");
+				is(method_of($index), $method, "$name: the same call completes the conversion");
+				is(facts('t'), $before, "$name: all indexes, constraints and comments are kept, and no copies are left");
 				sql("SELECT lsm_check('$index', true)") if $method eq 'lsm';
 				sql("CALL lsm_convert('$index', '$back')") if $point ne 'convert-drop';
 			}
@@ -119,7 +119,7 @@ foreach my $method ('lsm', 'btree')
 	$blocker->query_safe('ROLLBACK');
 	$blocker->quit;
 	sql("CALL lsm_convert('t_pkey', '$method')");
-	is(facts('t'), $before, "terminated while building for $method: the same call finishes");
+	is(facts('t'), $before, "terminated while building for $method: the same call completes the conversion");
 }
 
 # --- a second call, and other sessions --------------------------------------------------------------------------------
@@ -136,10 +136,10 @@ foreach my $method ('lsm', 'btree')
 	$blocker->query_safe('COMMIT');
 	$blocker->quit;
 	$_->quit foreach @calls;
-	is(method_of('t_pkey') . method_of('t_v'), 'lsmlsm', 'two calls for one table');
+	is(method_of('t_pkey') . method_of('t_v'), 'lsmlsm', 'two calls for one table both succeed');
 	sql('DELETE FROM t WHERE id = 100000');
-	is(facts('t'), $before, 'two calls leave nothing');
-	check_clean($node, 'two calls');
+	is(facts('t'), $before, 'two calls keep everything and leave no copies');
+	check_clean($node, 'indexes are sound after two calls');
 	sql("CALL lsm_convert('t_pkey', 'btree')");
 	sql("CALL lsm_convert('t_v', 'btree')");
 }
@@ -161,11 +161,11 @@ foreach my $method ('lsm', 'btree', 'lsm')
 	$load->{handle}->signal('INT');
 	$load->{handle}->finish;
 	unlike(${ $load->{out} }, qr/ERROR|aborted/, "to $method under load: no statement fails") or diag(${ $load->{out} });
-	is(facts('t'), $before, "to $method under load: nothing is lost or left");
-	is(join(' ', map { method_of($_) } 't_pkey', 't_v', 't_plain'), "$method $method $method", "to $method under load");
+	is(facts('t'), $before, "to $method under load: everything is kept and no copies are left");
+	is(join(' ', map { method_of($_) } 't_pkey', 't_v', 't_plain'), "$method $method $method", "to $method under load: all indexes are converted");
 	sql('DELETE FROM t WHERE id >= 100000');
 }
-check_clean($node, 'after the loads');
+check_clean($node, 'indexes are sound after the loads');
 
 # No query or writer needs to wait for a conversion: it holds no lock that conflicts with theirs.
 SKIP:
@@ -189,7 +189,7 @@ SKIP:
 		is($ret, 0, "$point: no statement waits") or diag($err);
 		$holder->quit;
 		$call->quit;
-		is(method_of('t_pkey'), 'btree', "$point: the conversion ends");
+		is(method_of('t_pkey'), 'btree', "$point: the conversion succeeds");
 		sql("CALL lsm_convert('t_pkey', 'lsm')");
 	}
 }
@@ -204,7 +204,7 @@ SKIP:
 	foreach my $method ('btree', 'lsm')
 	{
 		sql("CALL lsm_convert('t_pkey', '$method')");
-		is(sql("SELECT conindid::regclass, convalidated FROM pg_constraint WHERE conname = 'child_fk'"), 't_pkey|t', "to $method: the foreign key moves along");
+		is(sql("SELECT conindid::regclass, convalidated FROM pg_constraint WHERE conname = 'child_fk'"), 't_pkey|t', "to $method: the foreign key refers to the new index");
 		($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO child VALUES (-1)');
 		like($err, qr/violates foreign key constraint/, "to $method: the foreign key is checked");
 		sql('DELETE FROM t WHERE id = (SELECT min(t_id) FROM child)');
@@ -237,13 +237,13 @@ SKIP:
 			isnt($ret, 0, "parts to $method: the server crashes");
 			wait_for_restart($node, $old);
 			($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO parts VALUES (1400)');
-			like($err, qr/violates unique constraint/, "parts to $method: each partition has its key");
+			like($err, qr/violates unique constraint/, "parts to $method: the key of each partition rejects a duplicate");
 		}
 		sql("CALL lsm_convert('parts_pkey', '$method')");
-		is(sql("SELECT DISTINCT amname FROM pg_partition_tree('parts_pkey') JOIN pg_class c ON c.oid = relid JOIN pg_am a ON a.oid = relam"), $method, "parts to $method");
-		is(sql("SELECT c.relname, i.indisprimary, i.indisreplident, k.conname, k.conparentid <> 0 FROM pg_partition_tree('parts_pkey') t JOIN pg_class c ON c.oid = t.relid JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype = 'p' ORDER BY 1"), $same, "parts to $method: nothing is lost");
-		is(sql("SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relname LIKE 'lsm_convert%'"), 0, "parts to $method: nothing is left");
-		is(sql('INSERT INTO parts VALUES (7, 7), (1400, 7) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id'), "7\n1400", "parts to $method: ON CONFLICT");
+		is(sql("SELECT DISTINCT amname FROM pg_partition_tree('parts_pkey') JOIN pg_class c ON c.oid = relid JOIN pg_am a ON a.oid = relam"), $method, "parts to $method: the whole index tree is converted");
+		is(sql("SELECT c.relname, i.indisprimary, i.indisreplident, k.conname, k.conparentid <> 0 FROM pg_partition_tree('parts_pkey') t JOIN pg_class c ON c.oid = t.relid JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype = 'p' ORDER BY 1"), $same, "parts to $method: all properties of the keys are kept");
+		is(sql("SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relname LIKE 'lsm_convert%'"), 0, "parts to $method: no copies are left");
+		is(sql('INSERT INTO parts VALUES (7, 7), (1400, 7) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id'), "7\n1400", "parts to $method: ON CONFLICT works");
 		($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO refers VALUES (1600)');
 		like($err, qr/violates foreign key constraint/, "parts to $method: the foreign key is checked");
 		sql('DELETE FROM parts WHERE id = (SELECT max(id) FROM refers)');
@@ -251,13 +251,13 @@ SKIP:
 	}
 	sql("CREATE TABLE parts22 PARTITION OF parts2 FOR VALUES FROM (1500) TO (2000)");
 	is(method_of('parts22_pkey'), 'lsm', 'a new partition gets an lsm key');
-	check_clean($node, 'converted partitions');
+	check_clean($node, 'converted partitions are sound');
 }
 
 # --- dump, restore, DROP EXTENSION ------------------------------------------------------------------------------------
 
 ($ret, $out, $err) = $node->psql('postgres', 'DROP EXTENSION pg_lsm');
-like($err, qr/constraint t_v on table t depends on operator class/, 'the extension is in use by converted indexes');
+like($err, qr/constraint t_v on table t depends on operator class/, 'DROP EXTENSION is refused while converted indexes exist');
 sql('CREATE DATABASE copy');
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('postgres') ], 'dump');

@@ -59,14 +59,14 @@ my $restore = sub {
 	my ($db, $options) = @_;
 	local $ENV{PGOPTIONS} = $options;
 
-	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr($db) ], "restore into $db");
+	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr($db) ], "the dump is restored into $db");
 	check_clean($node, "$db: indexes", db => $db);
 	return $node->safe_psql($db, $methods);
 };
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0") foreach qw(plain as_dumped turned);
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET pg_lsm.default_method = lsm") foreach qw(as_dumped turned);
-is($restore->('plain', ''), $made, 'the same methods');
-is($restore->('as_dumped', '-c pg_lsm.default_method=btree'), $made, 'the same methods in spite of the setting of the database');
+is($restore->('plain', ''), $made, 'the restored indexes have the same methods');
+is($restore->('as_dumped', '-c pg_lsm.default_method=btree'), $made, "PGOPTIONS keeps the methods in spite of the database's setting");
 # If the default is lsm, keys that were B-trees become lsm; indexes stay what they were. Before 18, a foreign key that
 # comes later prevents this.
 if ($newer)
@@ -89,12 +89,12 @@ my $bindir = $node->config_data('--bindir');
 my $new = new_node('new', conf => "fsync = off\npg_lsm.default_method = lsm\n");
 chdir $new->basedir or die $!;
 $node->command_ok([ 'pg_upgrade', '--no-sync', '-d', $node->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $bindir,
-	'-s', PostgreSQL::Test::Utils::tempdir_short(), '-p', $node->port, '-P', $new->port ], 'pg_upgrade');
+	'-s', PostgreSQL::Test::Utils::tempdir_short(), '-p', $node->port, '-P', $new->port ], 'pg_upgrade succeeds');
 $new->start;
-is($new->safe_psql('made', $methods), $made, 'upgraded: the same methods');
-is($new->safe_psql('made', 'SHOW pg_lsm.default_method'), 'lsm', 'upgraded: the setting of the database');
-check_clean($new, 'upgraded: indexes', db => 'made');
+is($new->safe_psql('made', $methods), $made, 'upgraded: the methods are the same');
+is($new->safe_psql('made', 'SHOW pg_lsm.default_method'), 'lsm', 'upgraded: the database keeps its setting');
+check_clean($new, 'upgraded: indexes are sound', db => 'made');
 $new->safe_psql('made', 'INSERT INTO btree_keys VALUES (1) ON CONFLICT DO NOTHING; INSERT INTO lsm_keys VALUES (1) ON CONFLICT DO NOTHING');
-is($new->safe_psql('made', 'SELECT (SELECT count(*) FROM btree_keys), (SELECT count(*) FROM lsm_keys)'), '300|300', 'upgraded: keys work');
+is($new->safe_psql('made', 'SELECT (SELECT count(*) FROM btree_keys), (SELECT count(*) FROM lsm_keys)'), '300|300', 'upgraded: keys reject duplicates');
 $new->stop;
 done_testing();

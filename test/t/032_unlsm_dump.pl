@@ -62,18 +62,18 @@ my $plain = $node->basedir . '/plain.sql';
 my $clean = $node->basedir . '/clean.sql';
 my $inserts = $node->basedir . '/inserts.sql';
 $node->command_ok([ 'pg_dump', '-f', $plain, $node->connstr('postgres') ], 'pg_dump');
-$node->command_ok([ 'pg_dump', '--create', '--clean', '--if-exists', '-f', $clean, $node->connstr('postgres') ], 'pg_dump --create --clean');
-$node->command_ok([ 'pg_dump', '--inserts', '-f', $inserts, $node->connstr('postgres') ], 'pg_dump --inserts');
-command_ok([ 'sh', '-c', "'$filter' < '$_' > '$_.filtered'" ], "filter $_") foreach $plain, $clean, $inserts;
-command_fails([ 'sh', '-c', qq{(cat '$plain'; echo "SELECT 'open") | '$filter'} ], 'a dump that is cut off in a string');
-command_fails([ 'sh', '-c', "echo \"SET client_encoding = 'SJIS';\" | '$filter'" ], 'an encoding that cannot be read');
+$node->command_ok([ 'pg_dump', '--create', '--clean', '--if-exists', '-f', $clean, $node->connstr('postgres') ], 'pg_dump --create --clean succeeds');
+$node->command_ok([ 'pg_dump', '--inserts', '-f', $inserts, $node->connstr('postgres') ], 'pg_dump --inserts succeeds');
+command_ok([ 'sh', '-c', "'$filter' < '$_' > '$_.filtered'" ], "the filter accepts $_") foreach $plain, $clean, $inserts;
+command_fails([ 'sh', '-c', qq{(cat '$plain'; echo "SELECT 'open") | '$filter'} ], 'the filter rejects a dump that ends within a string');
+command_fails([ 'sh', '-c', "echo \"SET client_encoding = 'SJIS';\" | '$filter'" ], 'the filter rejects an encoding that it cannot read');
 
 # What the filter leaves alone: a dump without lsm does not change at all.
 $node->safe_psql('postgres', 'CREATE DATABASE none');
 $node->safe_psql('none', qq{CREATE TABLE t (id int PRIMARY KEY, v text); CREATE INDEX ON t (v); INSERT INTO t VALUES (1, \$text\$$look_alike\$text\$)});
 my $none = $node->basedir . '/none.sql';
-$node->command_ok([ 'pg_dump', '-f', $none, $node->connstr('none') ], 'pg_dump of a database without lsm');
-command_ok([ 'sh', '-c', "'$filter' < '$none' | cmp - '$none'" ], 'the same bytes');
+$node->command_ok([ 'pg_dump', '-f', $none, $node->connstr('none') ], 'pg_dump of a database without lsm succeeds');
+command_ok([ 'sh', '-c', "'$filter' < '$none' | cmp - '$none'" ], 'the filter does not change a dump without lsm');
 
 # Restore without the library.
 my $bare = PostgreSQL::Test::Cluster->new('bare');
@@ -84,7 +84,7 @@ $bare->safe_psql('postgres', 'CREATE ROLE reader; CREATE DATABASE plain; CREATE 
 my $restore = sub {
 	my ($db, $file) = @_;
 
-	$bare->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $bare->connstr($db) ], "restore of $file");
+	$bare->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $file, '-d', $bare->connstr($db) ], "$file is restored without the library");
 };
 $restore->('plain', "$plain.filtered");
 $restore->('inserts', "$inserts.filtered");
@@ -117,13 +117,13 @@ sub unlsm
 
 foreach my $db (qw(plain inserts postgres))
 {
-	is(join("\n", sort split /\n/, $bare->safe_psql($db, $definitions)), $want, "$db: the same definitions with B-trees");
-	is($bare->safe_psql($db, $rows), $want_rows, "$db: the same rows");
-	is($bare->safe_psql($db, q{SELECT count(*) FROM pg_opclass WHERE opcname = 'back_ops'}), 1, "$db: the operator class");
-	is($bare->safe_psql($db, q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE k BETWEEN 5 AND 9}), 40, "$db: an index works");
+	is(join("\n", sort split /\n/, $bare->safe_psql($db, $definitions)), $want, "$db: the definitions are the same with B-trees");
+	is($bare->safe_psql($db, $rows), $want_rows, "$db: the rows are the same");
+	is($bare->safe_psql($db, q{SELECT count(*) FROM pg_opclass WHERE opcname = 'back_ops'}), 1, "$db: the operator class is restored");
+	is($bare->safe_psql($db, q{SET enable_seqscan = off; SELECT count(*) FROM t WHERE k BETWEEN 5 AND 9}), 40, "$db: an index returns the right rows");
 	my ($ret, $out, $err) = $bare->psql($db, 'INSERT INTO c VALUES (1, 1)');
-	like($err, qr/duplicate key value violates unique constraint "c_/, "$db: a key works");
-	is($bare->safe_psql($db, q{SELECT has_table_privilege('reader', 'lsm', 'SELECT')}), 't', "$db: other grants stay");
+	like($err, qr/duplicate key value violates unique constraint "c_/, "$db: a key rejects duplicates");
+	is($bare->safe_psql($db, q{SELECT has_table_privilege('reader', 'lsm', 'SELECT')}), 't', "$db: other grants are kept");
 }
 is($bare->safe_psql('postgres', 'SELECT count(*) FROM pg_db_role_setting'), 0, 'no setting of pg_lsm is left');
 $node->stop;

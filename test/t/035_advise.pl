@@ -1,5 +1,5 @@
-# lsm_advise on databases with one workload each: it names the B-trees that would gain, and no others. Whether the gain
-# is real is measured by bench/advise.sh.
+# lsm_advise on databases with one workload each: it reports the B-trees that would gain, and no others. bench/advise.sh
+# measures whether the gain is real.
 use strict;
 use warnings;
 
@@ -56,25 +56,25 @@ sub advises
 my $yes = q{t_k|t|CALL public.lsm_convert('public.t_k')};
 
 database('beyond', "$table $bulk CALL load(40)");
-advises('beyond', $yes, 'random keys beyond memory');
+advises('beyond', $yes, 'random keys beyond memory: the B-tree is reported');
 like($node->safe_psql('beyond', 'SELECT reason, gain, loss FROM lsm_advise()'),
 	qr/^Keys arrive in random order\. .* the memory is 1024 kB.*\|.*8 to 13 times.*docs\/performance\.md.*\|.*preloaded/, 'in words');
 
 database('ascending', "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k uuid, n int); $bulk CALL load(40)");
-advises('ascending', '', 'ascending keys');
+advises('ascending', '', 'ascending keys: nothing is reported');
 
 database('memory_rows', "$table $single CALL load_rows(2000)", effective_cache_size => '1GB');
-advises('memory_rows', '', 'random keys in memory, row by row');
+advises('memory_rows', '', 'random keys in memory, row by row: nothing is reported');
 database('memory_bulk', "$table $bulk DROP INDEX t_k; CREATE INDEX t_k ON t ((k::text || repeat('x', 300))); CALL load(50)",
 	effective_cache_size => '1GB');
-advises('memory_bulk', $yes, 'random keys in memory, many rows per statement');
+advises('memory_bulk', $yes, 'random keys in memory, many rows per statement: the B-tree is reported');
 like($node->safe_psql('memory_bulk', 'SELECT reason, gain FROM lsm_advise()'), qr/write \d{3} rows on average\.\|.*1\.8 times/, 'in words');
 
 database('reads', "$table $bulk CALL load(40); $statistics SELECT pg_stat_reset(); CALL load(2);
 	SET enable_seqscan = off; SET enable_bitmapscan = off;
 	DO \$\$ DECLARE key uuid; BEGIN
 		FOR i IN 1 .. 20000 LOOP key := gen_random_uuid(); PERFORM FROM t WHERE k = key; END LOOP; END \$\$");
-advises('reads', '', 'mostly lookups');
+advises('reads', '', 'mostly lookups: nothing is reported');
 
 database('queue', "$table $bulk CREATE PROCEDURE turns(turns int) LANGUAGE plpgsql AS \$\$
 	BEGIN
@@ -84,7 +84,7 @@ database('queue', "$table $bulk CREATE PROCEDURE turns(turns int) LANGUAGE plpgs
 			COMMIT;
 		END LOOP;
 	END \$\$; DROP INDEX t_k; CALL load(1); CALL turns(20)");
-advises('queue', '', 'a queue');
+advises('queue', '', 'a queue: nothing is reported');
 
 my $updates = 'CREATE PROCEDURE updates(rows int) LANGUAGE plpgsql AS $$
 	DECLARE
@@ -97,14 +97,14 @@ my $updates = 'CREATE PROCEDURE updates(rows int) LANGUAGE plpgsql AS $$
 		END LOOP;
 	END $$;';
 database('updates', "$table $bulk $updates CALL load(40); SELECT pg_stat_reset(); CALL updates(2000)", effective_cache_size => '1GB');
-advises('updates', '', 'updates in memory');
+advises('updates', '', 'updates in memory: nothing is reported');
 database('updates_beyond', "$table $bulk $updates CALL load(40); SELECT pg_stat_reset(); CALL updates(2000)", effective_cache_size => '1MB');
-advises('updates_beyond', $yes, 'updates beyond memory');
+advises('updates_beyond', $yes, 'updates beyond memory: the B-tree is reported');
 database('hot', "$table $bulk ALTER TABLE t SET (fillfactor = 30); CALL load(20); SELECT pg_stat_reset();
 	UPDATE t SET n = 0 WHERE id % 3 = 0");
-advises('hot', '', 'HOT updates do not count');
+advises('hot', '', 'HOT updates: nothing is reported');
 
-# What precedes a column in ascending order determines to how many pages entries go.
+# If columns precede a column that ascends, they determine over how many pages new entries are spread.
 database('many', "CREATE TABLE t (k uuid, n int, at timestamptz DEFAULT clock_timestamp());
 	CREATE INDEX few_random ON t (n, k);
 	CREATE INDEX few_ascending ON t (n, at);
@@ -113,28 +113,28 @@ database('many', "CREATE TABLE t (k uuid, n int, at timestamptz DEFAULT clock_ti
 	CREATE INDEX t_few ON t (n);
 	$bulk CALL load(40)");
 is($node->safe_psql('many', 'SELECT index FROM lsm_advise() ORDER BY index::text COLLATE "C"'), "few_random\nt_expression\nt_partial",
-	'columns after the first, expressions and partial indexes');
+	'columns after the first, expressions and partial indexes are considered');
 
 # What lsm_convert refuses.
 database('refused', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k) DEFERRABLE; CALL load(40)");
-like($node->safe_psql('refused', $advice), qr/^t_k_key\|t\|-- lsm_convert refuses: It belongs to a deferrable constraint/, 'why lsm_convert would refuse');
+like($node->safe_psql('refused', $advice), qr/^t_k_key\|t\|-- lsm_convert refuses: It belongs to a deferrable constraint/, 'a deferrable constraint: the statements say why lsm_convert refuses');
 database('referred', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k);
 	CREATE TABLE r (k uuid REFERENCES t (k)); CALL load(40)");
-like($node->safe_psql('referred', $advice), $keys_need_btree ? qr/^t_k_key\|t\|-- .*Before PostgreSQL 18/ : qr/^t_k_key\|t\|CALL/, 'foreign keys');
+like($node->safe_psql('referred', $advice), $keys_need_btree ? qr/^t_k_key\|t\|-- .*Before PostgreSQL 18/ : qr/^t_k_key\|t\|CALL/, 'a key with foreign keys: the statements depend on the version');
 
-# What it cannot know.
+# What lsm_advise cannot know.
 my ($ret, $out, $err) = $node->psql('refused', 'TRUNCATE t; CREATE TABLE fresh AS SELECT generate_series(1, 2000) i;
 	SELECT pg_stat_force_next_flush(); SELECT * FROM lsm_advise()');
-like($err, qr/NOTICE:  left out 1 tables without statistics.*HINT:  Run ANALYZE/s, 'tables without statistics');
+like($err, qr/NOTICE:  left out 1 tables without statistics.*HINT:  Run ANALYZE/s, 'a notice counts tables without statistics');
 ($ret, $out, $err) = $node->psql('refused', 'SELECT pg_stat_reset(); SELECT * FROM lsm_advise()');
-like($err, qr/NOTICE:  statistics were reset less than a day ago/, 'young statistics');
+like($err, qr/NOTICE:  statistics were reset less than a day ago/, 'a notice says that statistics are young');
 $node->safe_psql('postgres', 'CREATE ROLE alice');
-is($node->safe_psql('beyond', "SET ROLE alice; $advice"), '', 'nothing of tables that a user may not read');
+is($node->safe_psql('beyond', "SET ROLE alice; $advice"), '', 'tables that a user may not read are left out');
 
-# It works whatever the search_path has, and what it says can be run.
+# lsm_advise works with any search_path, and its statements can be run.
 is($node->safe_psql('beyond', "CREATE SCHEMA evil; CREATE FUNCTION evil.round(numeric) RETURNS text LANGUAGE sql AS 'SELECT 1 / 0';
-	SET search_path = evil, public, pg_catalog; SET client_min_messages = error; $advice"), $yes =~ s/^t_k\|t/t_k|t/r, 'search_path');
+	SET search_path = evil, public, pg_catalog; SET client_min_messages = error; $advice"), $yes =~ s/^t_k\|t/t_k|t/r, 'the search_path does not matter');
 $node->safe_psql('beyond', $node->safe_psql('beyond', 'SELECT statements FROM lsm_advise()'));
-advises('beyond', '', 'nothing more after the conversion');
+advises('beyond', '', 'after the conversion, nothing is reported');
 $node->stop;
 done_testing();

@@ -46,7 +46,7 @@ sub blocks
 	return @blocks;
 }
 
-# Each returns what went wrong, or nothing.
+# Each of these functions returns what went wrong, or nothing.
 my %run = (
 	sql => sub {
 		my ($database, $code) = @_;

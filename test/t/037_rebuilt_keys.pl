@@ -69,7 +69,7 @@ SKIP:
 		SELECT partman.create_parent('public.metrics', 'at', '1 day');
 		CALL partman.run_maintenance_proc()");
 	is(methods_of_keys('partman', 'metrics'), 'lsm|t', 'pg_partman: the partitions have lsm keys');
-	is(upsert_twice('partman', 'metrics'), '600|2|2', 'pg_partman: ON CONFLICT at the root');
+	is(upsert_twice('partman', 'metrics'), '600|2|2', 'pg_partman: ON CONFLICT works at the root');
 	is($node->safe_psql('partman', 'SELECT count(*) FROM lsm_check_all(NULL, true)'), 0, 'pg_partman: the indexes are sound');
 }
 
@@ -83,7 +83,7 @@ SKIP:
 		CREATE EXTENSION timescaledb;
 		CREATE TABLE metrics (at timestamptz NOT NULL, device int, value int, PRIMARY KEY (at, device));
 		SELECT create_hypertable('metrics', 'at', chunk_time_interval => interval '1 day', create_default_indexes => false)");
-	is(upsert_twice('timescale', 'metrics'), '600|2|2', 'TimescaleDB: ON CONFLICT at the root');
+	is(upsert_twice('timescale', 'metrics'), '600|2|2', 'TimescaleDB: ON CONFLICT works at the root');
 	is(methods_of_keys('timescale', 'metrics'), 'lsm|t', 'TimescaleDB: the chunks have lsm keys');
 	is($node->safe_psql('timescale', 'SELECT count(*) FROM lsm_check_all(NULL, true)'), 0, 'TimescaleDB: the indexes are sound');
 }

@@ -1,9 +1,9 @@
 /*
  * backend.c
- *	  The few backend symbols that pure code refers to.
+ *	  Defines the few backend symbols that pure code refers to.
  *
- * Only what the tested files call: page initialization, memory, assertions, errors, and settings.
- * An error goes to the test that expects one. Otherwise it ends the program.
+ * The tested files call only page initialization, memory, assertions, errors, and settings. An
+ * error goes to the test that expects one. If no test does, the error ends the program.
  */
 #include "postgres.h"
 

@@ -20,7 +20,7 @@ extern void backend_free_all(void);
  */
 extern char *backend_guarded_page(void);
 
-/* The number of blocks that are free according to a page of the space map. */
+/* Returns how many blocks are free according to a page of the space map. */
 extern uint32 backend_count_free(Page page);
 
 #endif

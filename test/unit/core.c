@@ -2,9 +2,9 @@
  * core.c
  *	  The part of PostgreSQL that keys and scan keys call, without a server.
  *
- * Index tuples, arrays, texts and function calls as core documents them, in the
- * simplest way that works: no TOAST, no catalogs.  A function is known by its
- * number; types.c does what it has to do.
+ * Implements index tuples, arrays, texts and function calls as core documents them, in the simplest
+ * way that works: no TOAST, no catalogs.  Functions have numbers, and types.c defines what each
+ * function does.
  */
 #include "postgres.h"
 
@@ -154,7 +154,7 @@ pg_detoast_datum(struct varlena *datum)
 	return datum;
 }
 
-/* Sometimes a copy, as if the value had been compressed. */
+/* Sometimes returns a copy, as if the value had been compressed. */
 struct varlena *
 pg_detoast_datum_packed(struct varlena *datum)
 {

@@ -1,6 +1,6 @@
 /*
  * index_file.c
- *	  An index file in memory.  Buffers are its blocks: number n + 1 is block n.
+ *	  Simulates an index file in memory.  Buffer n + 1 is block n of the file.
  *
  * There are no other processes, so locks are not taken. Nothing is logged either. But the file
  * knows when the meta page is locked, and it counts actions that must not happen under that lock.

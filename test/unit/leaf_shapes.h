@@ -98,7 +98,7 @@ sort_stored(int count)
 		stored[i] = *sorted[i];
 }
 
-/* TIDs in a range of `blocks` heap blocks that begins at a random block. */
+/* Make entries with TIDs in a range of `blocks` heap blocks that begins at a random block. */
 static void
 make_entries(int count, const Shape *shape, uint32 blocks)
 {
@@ -129,7 +129,7 @@ make_all(int count, const Shape *shape)
 	make_entries(count, shape, 1 << rnd(21));
 }
 
-/* The mode with which a run of these entries would begin. */
+/* Returns the mode with which a run of these entries would begin. */
 static LsmLeafMode
 mode_of(const Shape *shape)
 {

@@ -1,7 +1,7 @@
 /*
  * numerics.c
- *	  Stored numerics for the property tests, as the comments of core's numeric.c
- *	  describe them: digits of base 10000 behind a header.
+ *	  Makes stored numerics for the property tests, as the comments of core's numeric.c describe
+ *	  them: a header, and digits of base 10000.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@ numerics_normalize(Decimal *d)
 	}
 }
 
-/* The weight of the first digit of base 10000: 10000^weight. */
+/* Returns the weight of the first digit of base 10000: the digit counts for 10000^weight. */
 static int
 weight_of(const Decimal *d)
 {
@@ -51,7 +51,7 @@ Datum
 numerics_store(const Decimal *d)
 {
 	int			weight = weight_of(d);
-	int			skip = d->count == 0 ? 0 : 4 * weight + 4 - d->exponent;	/* zeros before */
+	int			skip = d->count == 0 ? 0 : 4 * weight + 4 - d->exponent;	/* zeros before the first digit */
 	int			count = (skip + d->count + 3) / 4;
 	bool		is_short = d->scale <= 63 && weight >= -64 && weight <= 63;
 	int16		words[NUMERIC_MOST_DIGITS + 2];
@@ -214,7 +214,7 @@ numerics_value(void)
 	return numerics_store(&d);
 }
 
-/* The same value with another scale, or with a digit added, removed, or changed. */
+/* Returns the same value with another scale, or with a digit added, removed, or changed. */
 Datum
 numerics_value_near(Datum value)
 {
@@ -247,7 +247,7 @@ numerics_value_near(Datum value)
 	return numerics_can_store(&d) ? numerics_store(&d) : value;
 }
 
-/* The typmod of a column: none, or a precision with a scale of 0 to 3 or a negative scale. */
+/* Returns the typmod of a column: none, or a precision with a scale of 0 to 3 or a negative scale. */
 int32
 numerics_typmod(void)
 {

@@ -1,7 +1,7 @@
 /*
  * other_types.c
- *	  Intervals, addresses, bit strings and the like for the property tests: how core
- *	  stores them, and their order in plain words.
+ *	  Makes intervals, addresses, bit strings and the like for the property tests, as core stores
+ *	  them, and compares them by simple definitions of their order.
  */
 #include "other_types.h"
 
@@ -23,7 +23,7 @@ compare(Instant a, Instant b)
 	return a < b ? -1 : a > b;
 }
 
-/* A small number, one at the limits of this many bits, or any number. */
+/* Returns a small number, a number at the limits of this many bits, or any number. */
 static int64
 pick_signed(int bits)
 {
@@ -60,7 +60,7 @@ pick_interval(void)
 {
 	int64		micros;
 
-	/* Infinity, from 17 on. */
+	/* Infinity, which exists since 17. */
 	if (chance(10))
 		return chance(2) ? make_interval(PG_INT32_MIN, PG_INT32_MIN, PG_INT64_MIN) :
 			make_interval(PG_INT32_MAX, PG_INT32_MAX, PG_INT64_MAX);
@@ -355,7 +355,7 @@ trimmed(Datum value)
 	return len;
 }
 
-/* A string with as many characters as the column has, or with another number of them. */
+/* Returns a string with as many characters as the column has, or with more or fewer. */
 static Datum
 near_blanks(const TestType *type, Datum value)
 {

@@ -1,6 +1,6 @@
 /*
  * props.c
- *	  Rounds of property tests: seeds, and the report.
+ *	  Runs rounds of property tests, each with its own seed, and reports the results.
  */
 #include "props.h"
 

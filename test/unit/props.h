@@ -1,14 +1,14 @@
 /*
  * props.h
- *	  Property tests: random indexes and rows, and what must hold of them.
+ *	  Property tests: random indexes and rows, and the properties that must hold for them.
  *
- * A round has a seed; all that is random in it comes from pick().  If a property
- * fails, the seed is printed: PROPERTY_SEED=n makes it the first one, PROPERTY_ROUNDS
- * says how many rounds there are.
+ * Each round has a seed, and all its random values come from pick().  If a property fails, the test
+ * prints the seed.  PROPERTY_SEED=n starts with seed n, and PROPERTY_ROUNDS sets the number of
+ * rounds.
  *
- * The oracle is types.c: for each type, its order in plain words, written without
- * a look at how keys are encoded.  That it is the order of the operator classes is
- * what test/regress (types, random_values) and test/oracle tell: there core sorts.
+ * The oracle is types.c: it defines the order of each type in the simplest way, independently of
+ * how keys are encoded.  test/regress (types, random_values) and test/oracle check that this is the
+ * order of the operator classes: there core sorts.
  */
 #ifndef PROPS_H
 #define PROPS_H

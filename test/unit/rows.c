@@ -1,10 +1,10 @@
 /*
  * rows.c
- *	  Indexes and rows for the property tests.
+ *	  Makes indexes and rows for the property tests.
  *
- * An index has some columns of any types, in any order.  Each column has a few
- * values, so that rows often have the same ones.  The keyspace is made as it is
- * made for a real index, of a relation that has no more than what that asks for.
+ * An index has some columns of any types, in any order.  Each column has few distinct values, so
+ * rows often share values.  The keyspace is made as for a real index, from a relation that has only
+ * the fields that this needs.
  */
 #include "numerics.h"
 #include "other_types.h"

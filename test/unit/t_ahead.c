@@ -1,5 +1,5 @@
 /*
- * t_ahead.c -- decisions of the prefetching scan that need no table: the queue of TIDs, the depth,
+ * t_ahead.c -- parts of the prefetching scan that need no table: the queue of TIDs, the depth,
  * and which dead TIDs to report to the index.
  *
  * An array takes the place of the index.

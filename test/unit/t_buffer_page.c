@@ -29,7 +29,7 @@ start(void)
 	count = 0;
 }
 
-/* Insert something at a position; false if the page has no room. */
+/* Insert something at a position.  Returns false if the page has no room. */
 static bool
 insert(int pos, uint32 longest)
 {

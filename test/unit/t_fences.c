@@ -13,7 +13,7 @@ typedef enum Shape
 	ANY,						/* up to the maximum length */
 	LONG,
 	FEW_LONG,					/* one in twenty has the maximum length */
-	FIRST_LONG					/* only the first has it */
+	FIRST_LONG					/* only the first has the maximum length */
 } Shape;
 
 static uint32

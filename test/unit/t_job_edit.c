@@ -1,7 +1,7 @@
 /*
- * t_job_edit.c -- how merges and VACUUM change the manifest, in an index file in memory.
+ * t_job_edit.c -- merges and VACUUM change the manifest, in an index file in memory.
  *
- * After each change the test checks the users of each block and the sums of each run.
+ * After each change the test checks the users of each block and the totals of each run.
  */
 #include "tap.h"
 
@@ -9,7 +9,7 @@
 #include "format/map_page.h"
 #include "index_file.h"
 
-static bool sound;				/* all checks since the last report */
+static bool sound;				/* all checks since the last report have passed */
 
 static LsmMeta *
 meta(void)
@@ -23,7 +23,7 @@ find(uint64 run_id)
 	return lsm_meta_find(meta(), run_id);
 }
 
-/* Blocks in use, without the fixed ones. */
+/* Returns the number of blocks in use, without the fixed blocks. */
 static uint32
 used_blocks(void)
 {
@@ -91,7 +91,7 @@ begin(const uint64 *inputs, int count, int level)
 	return job;
 }
 
-/* A step that reserves `want` blocks, writes `used` of them, with keys from low to high. */
+/* Take a step that reserves `want` blocks and writes `used` of them, with keys from low to high. */
 static bool
 take_step(uint64 job, uint32 want, uint32 used, uint64 low, uint64 high, const LsmTaken *taken,
 		  int taken_count, bool finished)
@@ -133,7 +133,7 @@ bound_behind(uint64 key)
 	return bound;
 }
 
-/* The number of segments that are left of a run. */
+/* Returns how many segments of a run are left. */
 static int
 count_segments(uint64 run_id)
 {
@@ -318,7 +318,7 @@ test_trim(void)
 	report_checks("each time the file is sound");
 }
 
-/* The first segment of a run after a bound. */
+/* Returns the first segment of a run after a bound. */
 static LsmFoundSegment *
 segment_from(uint64 run_id, const LsmBound *from)
 {
@@ -338,7 +338,7 @@ first_segment(uint64 run_id)
 	return segment_from(run_id, &start);
 }
 
-/* The first segment of a run that add_long_run made, to be moved as a whole. */
+/* Describe the first segment of a run that add_long_run made, for moving the whole segment. */
 static void
 whole_first(uint64 run_id, const LsmFoundSegment *found, LsmWholeSegment *whole)
 {
@@ -423,7 +423,7 @@ test_vacuum(void)
 	report_checks("each time the file is sound");
 }
 
-/* The segment was moved to another run while VACUUM was reading it. */
+/* A job moves the segment to another run while VACUUM is reading the segment. */
 static void
 test_moved_owner(void)
 {
@@ -472,7 +472,7 @@ finish_run(void)
 		take_step(other_run, 4, 4, 1000 + i, 1000 + i, NULL, 0, i == 199);
 }
 
-/* The frontier has passed the segment, and its blocks are free. */
+/* Let the frontier pass the segment, so that the segment's blocks are freed. */
 static void
 trim_and_finish(void)
 {
@@ -597,7 +597,7 @@ is_quiet(void)
 	return quiet;
 }
 
-/* All writers need the meta page. So whoever locks it must first read all other pages it needs. */
+/* All writers need the meta page. So whoever locks that page must first read in all others needed. */
 static void
 test_no_reads_under_lock(void)
 {

@@ -1,7 +1,7 @@
 /*
  * t_keys.c
- *	  Properties of keys: they are in the order of the columns' types, and what was
- *	  put in comes out again.
+ *	  Properties of keys: keys sort like the columns' types, and decoding returns the values that
+ *	  were encoded.
  */
 #include "backend.h"
 #include "props.h"

@@ -42,7 +42,7 @@ matches(void)
 	return true;
 }
 
-/* The first extent that is long enough, otherwise the first of the longest. */
+/* Find the first extent that is long enough, otherwise the first of the longest. */
 static bool
 model_find(uint32 from, uint32 to, uint32 want, uint32 least, uint32 *first, uint32 *count)
 {

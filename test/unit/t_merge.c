@@ -1,11 +1,11 @@
 /*
  * t_merge.c
- *	  Properties of the merge of cursors: it is what sorting all entries gives,
- *	  in both directions, from wherever it is sought.
+ *	  Properties of the merge of cursors: the merge returns what sorting all entries gives, in both
+ *	  directions, after a seek to any position.
  *
- * The sources keep to the contract of cursor.h and to nothing more: an array is
- * gone when the next one is asked for, so that the sanitizer sees who still reads
- * it; a source whose first entry is beyond the limit may say that it has none.
+ * The sources keep to the contract of cursor.h and promise nothing more.  An array is freed when
+ * the next array is requested, so that the sanitizer detects later reads.  A source whose first
+ * entry is beyond the limit may say that it has no entries.
  */
 #include "backend.h"
 #include "props.h"
@@ -44,7 +44,7 @@ typedef struct Source
 	int			page;			/* row at which the page begins that the cursor may stand at */
 	LsmEntry   *array;			/* copies, also of keys */
 	int			array_count;
-	bool		refused;		/* to give its page, the last time */
+	bool		refused;		/* the source refused its page the last time */
 	bool		closed;
 } Source;
 
@@ -197,7 +197,7 @@ make_sources(void)
 
 /* --- what must hold ------------------------------------------------------------------ */
 
-/* The row that a seek finds among all rows. */
+/* Returns the row that a seek finds among all rows. */
 static int
 find(const LsmBound *from, bool forward)
 {
@@ -245,8 +245,8 @@ are_next_of(const Source *s, int at, const LsmEntry *last)
 }
 
 /*
- * At a page that is worth asking for: it is given if the source's entries up to its
- * last one are the next ones, unless the source refuses.  True: it was skipped.
+ * Ask for the page at which the merge stands.  The merge must return the page if the page's
+ * entries come next, unless the source refuses.  Returns true if the page was skipped.
  */
 static bool
 check_page(LsmCursor *merge, int *at)

@@ -36,7 +36,7 @@ random_record(LsmRunRecord *run, uint64 run_id)
 	run->state = 1 + rnd(4);
 }
 
-/* The place of a reservation, or for 0 the first unused place; -1: none. */
+/* Returns the place of a reservation, or for 0 the first unused place, or -1 if there is none. */
 static int
 find_place(uint64 segment_id)
 {
@@ -273,7 +273,7 @@ random_segment(uint64 id)
 	return segment;
 }
 
-/* A record holds all of one segment, or sums of several. */
+/* A record has all fields of one segment, or totals of several segments. */
 static void
 test_run_helpers(void)
 {

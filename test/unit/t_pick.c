@@ -54,7 +54,7 @@ remove_run(uint64 run_id)
 	}
 }
 
-/* The first job whose inputs have this level or a higher one. */
+/* Find the first job whose inputs have this level or a higher one. */
 static bool
 pick(int from_level, LsmJob *job)
 {
@@ -63,7 +63,7 @@ pick(int from_level, LsmJob *job)
 	return lsm_pick_job(runs, count, 8, &place, job);
 }
 
-/* The number of jobs, counted in the way that a worker goes through them. */
+/* Returns the number of jobs, counted in the order in which a worker goes through them. */
 static int
 count_jobs(void)
 {

@@ -29,7 +29,7 @@ test_samples(void)
 	   "after a long time, too");
 }
 
-/* A run for every read, so that an id tells when its run was written. */
+/* Write a run after each read, so that a run's id says when the run was written. */
 static void
 test_precision(void)
 {

@@ -1,6 +1,6 @@
 /*
- * t_rules.c -- when workers are due, how many a database gets, and what writers do themselves; all
- * of it also with a clock that is set back.
+ * t_rules.c -- when workers are due, how many workers a database gets, and what writers do
+ * themselves, also with a clock that is set back.
  */
 #include "tap.h"
 

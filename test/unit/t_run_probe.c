@@ -1,7 +1,7 @@
 /*
  * t_run_probe.c
- *	  What lookups decide without a page: whether to ask a filter, which keys go to which
- *	  filter page, which segment a key is in, which keys are known to be absent.
+ *	  Decisions that lookups make without a page: whether to ask a filter, which filter page
+ *	  knows a key, which segment has a key, and which keys are known to be absent.
  */
 #include "backend.h"
 #include "props.h"

@@ -1,8 +1,8 @@
 /*
  * t_scale.c -- the directory and the space map at the size of 1 TB.
  *
- * Models of manifest/directory.c and manifest/space.c with the real pages, in memory. A change of
- * the policy there must be made here as well. The test counts how many pages an operation reads or
+ * Models manifest/directory.c and manifest/space.c with the real pages, in memory. If their policy
+ * changes, this file must change as well. The test counts how many pages an operation reads or
  * changes, not how long it takes. docs/scale.md has the figures.
  */
 #include "tap.h"
@@ -520,7 +520,7 @@ typedef struct Run
 	Extent	   *extents;
 	uint32		count;
 	uint32		room;
-	uint32		freed;			/* of the extents, from the first on */
+	uint32		freed;			/* of the extents freed so far */
 	uint64		blocks;
 } Run;
 

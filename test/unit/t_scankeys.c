@@ -1,7 +1,7 @@
 /*
  * t_scankeys.c
- *	  Properties of scan keys: a scan within the bounds, combinations and filters
- *	  that are made of conditions finds the rows for which all conditions hold.
+ *	  Properties of scan keys: bounds, combinations and filters are made from conditions, and a scan
+ *	  with them finds the rows for which all conditions hold.
  *
  * The scan here is that of scan/scan_search.c over an array of entries. Where that code may either
  * seek or read on, this scan chooses at random. (The executor decides how row comparisons reach a

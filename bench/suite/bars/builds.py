@@ -11,8 +11,8 @@ SMALL_ROWS = 1000
 
 
 class Build:
-    """CREATE INDEX on one table, in turns, by one process and by several. Then a count of all entries, by one process
-    and by several."""
+    """Times CREATE INDEX on one table, serial and parallel, for each method in turn. Then times a count of all entries,
+    serial and parallel."""
 
     name, title, methods, share = "build", "CREATE INDEX and a count of all entries, serial and parallel", ("btree", "lsm"), 0.2
 
@@ -78,7 +78,7 @@ class Build:
 
 
 class Small:
-    """Indexes of a thousand rows, made before the rows were inserted and after."""
+    """Compares the sizes of indexes on a thousand rows, created before and after the rows are inserted."""
 
     name, title, methods = "small", "size of indexes of %d rows" % SMALL_ROWS, ("lsm", "btree")
 

@@ -22,7 +22,7 @@ bends up is where the length begins to matter more than the search for the first
 
 
 def _panels(metric, **axes):
-    """One for each size and state."""
+    """Returns a panel for each size and state."""
     return [Panel("lines", "%s, %s" % (case, state), [case], "%s, %s" % (metric, state), **axes)
             for case in (reads.SMALL, reads.LARGEST) for state in reads.STATES]
 

@@ -21,7 +21,6 @@ selectivity: where a line crosses it the index is no longer worth it. btree and 
 pages are the same."""
 
 SELECTIVITIES = (0.05, 0.10, 0.20, 0.30, 0.40)
-# name, session settings
 CORE = {"pg_lsm.enable_prefetch_scan": "off"}
 CORE_INDEX = dict(CORE, enable_seqscan="off", enable_bitmapscan="off")
 CORE_BITMAP = dict(CORE, enable_seqscan="off", enable_indexscan="off")
@@ -33,6 +32,7 @@ IN_ORDER = "in order, 128 ahead"
 # The planner gets the costs of a real SSD.
 PLANNER = {"pg_lsm.enable_prefetch_scan": "all", "random_page_cost": "15", "effective_io_concurrency": "128",
            "effective_cache_size": "700MB"}
+# name, session settings
 WAYS = (
     ("plain index scan", CORE_INDEX),
     ("sorted (bitmap) scan", dict(CORE_BITMAP, effective_io_concurrency="0")),
@@ -50,7 +50,7 @@ FIGURES = [Figure("e6-flash", "Cold range queries by selectivity", [
           "share of the rows, %", "ms", logy=True) for users in (ONE, MANY)], columns=1)]
 
 SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
-# With a LIMIT, because a cursor that may move backward gets no rows by page.
+# The LIMIT lets rows come by page. A cursor without LIMIT may move backward, which a scan by page cannot.
 SQL_ROWS = "BEGIN; DECLARE c CURSOR FOR SELECT f FROM t WHERE %s LIMIT 1000000000;"
 SQL_IN_ORDER = "SELECT sum(length(f)) FROM (SELECT f FROM %s WHERE k BETWEEN $1 AND $2 ORDER BY k OFFSET 0) q"
 
