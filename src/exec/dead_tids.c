@@ -83,7 +83,7 @@ compare_tids(const void *a, const void *b)
  * removed some. Leaves the slot empty.
  */
 void
-lsm_dead_tell(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
+lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 			  TupleTableSlot *slot, uint64 most)
 {
 	int			left;

@@ -50,7 +50,7 @@
 #include "storage/predicate.h"
 
 /* Report dead rows to the index only if one in this many TIDs, or more, had a dead row. */
-#define TAKEN_A_DEAD 64
+#define MOST_TIDS_PER_DEAD_ROW 64
 
 typedef struct PrefetchScan
 {
@@ -66,7 +66,7 @@ typedef struct PrefetchScan
 	LsmPageStream stream;
 	LsmDeadTids dead;			/* dead TIDs from the queue */
 	LsmPageTids page;			/* by page: visible rows of the current page */
-	int			next_of_page;	/* by page: the next of these rows to return */
+	int			next_row_on_page;	/* by page: the next of these rows to return */
 	BufferAccessStrategy ring;	/* by page: for rounds larger than shared buffers */
 	LsmReadPace pace;
 
@@ -81,7 +81,7 @@ static void
 start_over(PrefetchScan *scan)
 {
 	lsm_pace_start_over(&scan->pace);
-	scan->page.count = scan->next_of_page = 0;
+	scan->page.count = scan->next_row_on_page = 0;
 	scan->has_turned = scan->is_past_end = false;
 	ItemPointerSetInvalid(&scan->current);
 	ExecClearTuple(scan->child.heap_slot);
@@ -90,7 +90,7 @@ start_over(PrefetchScan *scan)
 	lsm_dead_reset(&scan->dead);
 }
 
-static BlockNumber next_of_stream(void *argument);
+static BlockNumber next_page_for_stream(void *argument);
 
 static void
 begin(CustomScanState *node, EState *estate, int flags)
@@ -119,7 +119,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 				   scan->child.map);
 	lsm_dead_init(&scan->dead);
 	lsm_pace_init(&scan->pace, scan->plan.depth, scan->plan.forced);
-	lsm_stream_init(&scan->stream, node->ss.ss_currentRelation, scan->plan.depth, next_of_stream,
+	lsm_stream_init(&scan->stream, node->ss.ss_currentRelation, scan->plan.depth, next_page_for_stream,
 					scan);
 	if (scan->plan.by_page)
 		scan->ring = GetAccessStrategy(BAS_BULKREAD);
@@ -181,7 +181,7 @@ note_read(PrefetchScan *scan, BlockNumber block, const LsmReadWatch *watch)
  * but ends when our depth falls to 0.
  */
 static BlockNumber
-next_of_stream(void *argument)
+next_page_for_stream(void *argument)
 {
 	PrefetchScan *scan = argument;
 	Relation	table = (*scan->child.scan)->heapRelation;
@@ -208,7 +208,7 @@ next_of_stream(void *argument)
  * such a round are read once, and would be evicted before another scan could use them.
  */
 static BufferAccessStrategy
-ring_of_round(const PrefetchScan *scan)
+choose_ring(const PrefetchScan *scan)
 {
 	return scan->queue.round_pages > (Size) NBuffers ? scan->ring : NULL;
 }
@@ -222,7 +222,7 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 	{
 		/* From here on, the stream looks further each time a page is taken from it. */
 		if (scan->pace.depth > 0 && lsm_queue_has_none_ahead(&scan->queue))
-			lsm_stream_prime(&scan->stream, ring_of_round(scan));
+			lsm_stream_prime(&scan->stream, choose_ring(scan));
 		return;
 	}
 	while ((block = lsm_queue_look_ahead(&scan->queue, index, direction, scan->pace.depth)) !=
@@ -263,7 +263,7 @@ note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, Index
 
 /* Take this page from the stream, and pin it in place of the previous page. */
 static void
-take_of_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
+take_page_from_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block)
 {
 	IndexFetchHeapData *fetch = (IndexFetchHeapData *) index->xs_heapfetch;
 
@@ -284,7 +284,7 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 
 	lsm_child_count_fetches(&scan->child, 1);
 	if (scan->is_streaming && taken->begins_page)
-		take_of_stream(scan, index, ItemPointerGetBlockNumber(&place));
+		take_page_from_stream(scan, index, ItemPointerGetBlockNumber(&place));
 	watch_read(scan, index, ItemPointerGetBlockNumber(&place), &watch);
 	found = table_index_fetch_tuple(index->xs_heapfetch, &place, index->xs_snapshot,
 									scan->child.heap_slot, &again, &is_dead);
@@ -304,7 +304,7 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 
 /* Fetch the next row without the queue, as core's loop does.  Returns false at the end. */
 static bool
-next_of_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found)
+fetch_next_from_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found)
 {
 	ItemPointer tid = index_getnext_tid(index, direction);
 	ItemPointerData first;		/* the TID that the index returned */
@@ -346,13 +346,13 @@ read_page(PrefetchScan *scan, IndexScanDesc index, LsmPageTids *page)
 	int			found = 0;
 
 	if (scan->is_streaming && page->was_ahead)
-		take_of_stream(scan, index, page->block);
+		take_page_from_stream(scan, index, page->block);
 	lsm_pace_begin_watch(&scan->pace, page->block, &watch);
 	if (!scan->is_streaming || !page->was_ahead)
 	{
 		lsm_fetch_drop_page(fetch);
 		lsm_fetch_hold_page(fetch, ReadBufferExtended(table, MAIN_FORKNUM, page->block, RBM_NORMAL,
-													  ring_of_round(scan)), page->block);
+													  choose_ring(scan)), page->block);
 		lsm_pace_stop_clock(&watch);
 		lsm_fetch_prune_page(fetch);
 	}
@@ -406,14 +406,14 @@ store_row(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, OffsetNumb
 
 /* By page: find the next visible row.  Returns false at the end. */
 static bool
-next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
+fetch_next_by_page(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
 			  bool *recheck)
 {
 	LsmPageTids *page = &scan->page;
 	ItemPointer tid;
 
 	*found = true;
-	while (scan->next_of_page == page->count)
+	while (scan->next_row_on_page == page->count)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (lsm_child_is_index_only(&scan->child) &&
@@ -424,7 +424,7 @@ next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 			return true;
 		}
 		look_ahead(scan, index, direction);
-		scan->next_of_page = 0;
+		scan->next_row_on_page = 0;
 		if (!lsm_queue_take_page(&scan->queue, index, direction, page))
 		{
 			page->count = 0;
@@ -432,8 +432,8 @@ next_of_pages(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 		}
 		read_page(scan, index, page);
 	}
-	*recheck = page->rechecks[scan->next_of_page];
-	store_row(scan, index, page->block, page->offsets[scan->next_of_page++]);
+	*recheck = page->rechecks[scan->next_row_on_page];
+	store_row(scan, index, page->block, page->offsets[scan->next_row_on_page++]);
 	return true;
 }
 
@@ -467,24 +467,24 @@ bypasses_queue(const PrefetchScan *scan)
  *
  * Reporting scans the index again with the keys of the scan that is ending.  Keys from an outer
  * row may point into that row.  The outer row may be gone by now, unless the executor is currently
- * asking us for a row (keys_are_there).
+ * asking us for a row (keys_are_valid).
  */
 static void
-tell_of_dead(PrefetchScan *scan, bool keys_are_there)
+report_dead_rows(PrefetchScan *scan, bool keys_are_valid)
 {
 	const LsmIndexChild *child = &scan->child;
 	IndexScanDesc index = *child->scan;
 
 	if (!lsm_dead_are_many(&scan->dead))
 		return;
-	if ((keys_are_there || *child->runtime_key_count == 0) &&
-		scan->queue.taken <= (uint64) scan->dead.count * TAKEN_A_DEAD &&
+	if ((keys_are_valid || *child->runtime_key_count == 0) &&
+		scan->queue.taken <= (uint64) scan->dead.count * MOST_TIDS_PER_DEAD_ROW &&
 		!index->xactStartedInRecovery && index->parallel_scan == NULL)
 	{
 		/* No snapshot is active when the scan of a query ends. */
 		PushActiveSnapshot(index->xs_snapshot);
 		lsm_child_rescan_index(child);
-		lsm_dead_tell(&scan->dead, index, child->direction, child->heap_slot,
+		lsm_dead_report(&scan->dead, index, child->direction, child->heap_slot,
 					  scan->queue.taken);
 		/*
 		 * If the next fetch goes backward, the new scan starts at the end of the range.  The old
@@ -512,12 +512,12 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 		CHECK_FOR_INTERRUPTS();
 		if (bypasses_queue(scan))
 		{
-			if (!next_of_index(scan, index, direction, &found))
+			if (!fetch_next_from_index(scan, index, direction, &found))
 				break;
 			recheck = index->xs_recheck;
 		}
 		else if (!(scan->plan.by_page ?
-				   next_of_pages(scan, index, direction, &found, &recheck) :
+				   fetch_next_by_page(scan, index, direction, &found, &recheck) :
 				   next_of_queue(scan, index, direction, &found, &recheck)))
 			break;
 		if (!found)
@@ -530,7 +530,7 @@ next_row(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
 		InstrCountFiltered2(child, 1);
 	}
 	scan->is_past_end = true;
-	tell_of_dead(scan, true);
+	report_dead_rows(scan, true);
 	ExecClearTuple(scan->child.heap_slot);
 	ExecClearTuple(slot);
 	return NULL;
@@ -567,7 +567,7 @@ next_result(PrefetchScan *scan)
  * backward would be wrong, since entries may have been added or removed.
  */
 static void
-turn_round(PrefetchScan *scan)
+turn_around(PrefetchScan *scan)
 {
 	IndexScanDesc index = *scan->child.scan;
 	ScanDirection back = ScanDirectionIsBackward(scan->child.direction) ? ForwardScanDirection :
@@ -598,7 +598,7 @@ next(CustomScanState *node)
 	TupleTableSlot *slot;
 
 	if (ScanDirectionIsBackward(child->state->es_direction) && !scan->has_turned && !scan->is_plain)
-		turn_round(scan);
+		turn_around(scan);
 	if (scan->is_plain || scan->has_turned)
 	{
 		slot = ExecProcNode(child);
@@ -619,7 +619,7 @@ rescan(CustomScanState *node)
 	PrefetchScan *scan = (PrefetchScan *) node;
 	PlanState  *child = &scan->child.node->ps;
 
-	tell_of_dead(scan, false);
+	report_dead_rows(scan, false);
 	if (node->ss.ps.chgParam != NULL)
 		UpdateChangedParamSet(child, node->ss.ps.chgParam);
 	start_over(scan);
@@ -632,7 +632,7 @@ end(CustomScanState *node)
 	PrefetchScan *scan = (PrefetchScan *) node;
 
 	lsm_stream_end(&scan->stream);
-	tell_of_dead(scan, false);
+	report_dead_rows(scan, false);
 	lsm_queue_free(&scan->queue);
 	ExecEndNode(&scan->child.node->ps);
 }

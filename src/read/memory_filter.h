@@ -16,7 +16,7 @@ typedef struct LsmMemoryFilter
 } LsmMemoryFilter;
 
 /* The number of keys that can be added to a filter in the time of a lookup. */
-#define LSM_ENTRIES_A_LOOKUP	32
+#define LSM_ENTRIES_PER_LOOKUP	32
 
 extern void lsm_memory_filter_make(LsmMemoryFilter *filter, MemoryContext context,
 								   int bits_per_key, uint64 keys);
@@ -27,7 +27,7 @@ extern void lsm_memory_filter_add(LsmMemoryFilter *filter, const uint64 *hashes,
 static inline bool
 lsm_memory_filter_is_due(uint64 lookups, uint64 entries)
 {
-	return lookups * LSM_ENTRIES_A_LOOKUP >= entries;
+	return lookups * LSM_ENTRIES_PER_LOOKUP >= entries;
 }
 
 /* May the filter contain the key or prefix with this hash? */

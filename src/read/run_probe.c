@@ -18,7 +18,7 @@
 #include "storage/buffers.h"
 
 /* Copying directory pages pays if the run has at most this many segments for each key. */
-#define SEGMENTS_A_KEY	16
+#define SEGMENTS_PER_KEY	16
 
 /* --- segments -------------------------------------------------------------------- */
 
@@ -377,7 +377,7 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 	LsmLookupRound r;
 	LsmSegmentWalk walk;
 	bool		is_single = lsm_run_is_single(&c->run);
-	bool		copies_pages = count * SEGMENTS_A_KEY >= c->run.segments;
+	bool		copies_pages = count * SEGMENTS_PER_KEY >= c->run.segments;
 	Clip		clip;
 
 	set_clip(&clip, c);

@@ -19,7 +19,7 @@
 #include "read/small_runs.h"
 
 /* Keys that are looked for together, run by run. */
-#define LEFT_A_ROUND	64
+#define LEFT_PER_ROUND	64
 
 /* May the run join the joint filter? */
 bool
@@ -114,7 +114,7 @@ static void
 look_run_by_run(LsmReadContext *cx, LsmCursor **cursors, int cursor_count, LsmProbe *probes,
 				const Size *at, int count, LsmBound *low, LsmBound *high)
 {
-	LsmProbe	left[LEFT_A_ROUND];
+	LsmProbe	left[LEFT_PER_ROUND];
 
 	for (int i = 0; i < count; i++)
 		left[i] = probes[at[i]];
@@ -135,7 +135,7 @@ lsm_small_runs_probe(LsmCursor **cursors, int cursor_count, LsmProbe *probes, Si
 	LsmReadContext *cx = ((LsmRunCursor *) cursors[0])->cx;
 	const LsmJointFilter *joint = lsm_joint_filter(cx->filters);
 	int			n = choose_members(cx, cursors, cursor_count, probes, count, low, high);
-	Size		at[LEFT_A_ROUND];
+	Size		at[LEFT_PER_ROUND];
 	int			left = 0;
 
 	for (Size i = 0; i < count && n > 0 && !cx->stale; i++)
@@ -149,7 +149,7 @@ lsm_small_runs_probe(LsmCursor **cursors, int cursor_count, LsmProbe *probes, Si
 			continue;
 		}
 		at[left++] = i;
-		if (left < LEFT_A_ROUND)
+		if (left < LEFT_PER_ROUND)
 			continue;
 		look_run_by_run(cx, cursors, n, probes, at, left, low, high);
 		left = 0;

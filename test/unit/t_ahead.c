@@ -247,7 +247,7 @@ test_dead(void)
 		lsm_dead_note(&dead, &tids[i]);
 	fetched = 0;
 	slot_ops.clear = clear_slot;
-	lsm_dead_tell(&dead, &scan, ForwardScanDirection, &slot, 1000);
+	lsm_dead_report(&dead, &scan, ForwardScanDirection, &slot, 1000);
 	ok(fetched >= 1 && fetched <= 16, "the index is told of each once");
 	lsm_dead_reset(&dead);
 	for (int i = 0; i < 5000; i++)
