@@ -84,7 +84,7 @@ compare_tids(const void *a, const void *b)
  */
 void
 lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
-			  TupleTableSlot *slot, uint64 most)
+				TupleTableSlot *slot, uint64 most)
 {
 	int			left;
 	ItemPointer tid;

@@ -27,6 +27,6 @@ extern void lsm_dead_reset(LsmDeadTids *dead);
 extern void lsm_dead_note(LsmDeadTids *dead, ItemPointer tid);
 extern bool lsm_dead_are_many(const LsmDeadTids *dead);
 extern void lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
-						  TupleTableSlot *slot, uint64 most);
+							TupleTableSlot *slot, uint64 most);
 
 #endif							/* LSM_DEAD_TIDS_H */

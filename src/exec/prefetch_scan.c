@@ -485,7 +485,7 @@ report_dead_rows(PrefetchScan *scan, bool keys_are_valid)
 		PushActiveSnapshot(index->xs_snapshot);
 		lsm_child_rescan_index(child);
 		lsm_dead_report(&scan->dead, index, child->direction, child->heap_slot,
-					  scan->queue.taken);
+						scan->queue.taken);
 		/*
 		 * If the next fetch goes backward, the new scan starts at the end of the range.  The old
 		 * scan stopped at the same place.
