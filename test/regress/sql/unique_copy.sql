@@ -6,7 +6,7 @@ COPY uc (id) FROM PROGRAM 'seq 1 300';
 COPY uc (id) FROM PROGRAM 'seq 301 999; echo 300';
 -- Lines without a row: a header, a value of several lines, rows that a condition leaves out.
 COPY uc (id, v) FROM PROGRAM 'echo id,v; for i in `seq 301 400`; do echo "$i,\"a\nb\""; done; echo 17,c' WITH (FORMAT csv, HEADER);
-COPY uc (id) FROM PROGRAM 'seq 1 400; echo 20' WHERE id > 300 OR id = 20;
+COPY uc (id) FROM PROGRAM 'seq 21 400; echo 20' WHERE id > 300 OR id = 20;
 -- Freed room on many pages.
 INSERT INTO uc SELECT i, repeat('x', i % 700) FROM generate_series(2001, 4000) i;
 DELETE FROM uc WHERE id > 2000 AND id % 3 > 0;
