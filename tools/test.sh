@@ -362,7 +362,7 @@ suite_oracle()
 # Checks that the benchmark suite works. Timings do not matter.
 suite_bench()
 {
-	in_server_env 600 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
+	in_server_env 1200 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
 }
 
 # Skips the pages of frameworks that are not installed.

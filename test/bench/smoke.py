@@ -17,7 +17,7 @@ import time
 import unittest
 
 AMS = ("none", "btree", "lsm")
-TIMEOUT_S = 400
+TIMEOUT_S = 800
 
 
 class Tap:
