@@ -163,7 +163,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 		CHECK_FOR_INTERRUPTS();
 	}
 	/* A power failure may have lost the latest extension, which is not logged. */
-	lsm_relation_extend_to(index->rel, reservation->start + reservation->length, false);
+	lsm_buffer_extend_file(index->rel, reservation->start + reservation->length, false);
 	return true;
 }
 

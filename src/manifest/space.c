@@ -148,7 +148,7 @@ grow_space(LsmChange *change, uint32 want, uint32 least)
 
 		space->free_blocks += region_end - space->mapped_end;
 		space->mapped_end = region_end + 1;
-		lsm_relation_extend_to(change->index->rel, space->mapped_end, true);
+		lsm_buffer_extend_file(change->index->rel, space->mapped_end, true);
 		page = lsm_change_new_page(change, self);
 		lsm_change_op(change, page, LSM_OP_MAP_INIT, &self, sizeof(self));
 		region_end += LSM_REGION_BLOCKS;
@@ -205,7 +205,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 	 * before mapped_end, so it may lack even free blocks.
 	 */
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
-		lsm_relation_extend_to(change->index->rel, found.start + found.length +
+		lsm_buffer_extend_file(change->index->rel, found.start + found.length +
 							   Min(space->mapped_end / 64, MOST_AHEAD), !large);
 	set_map_bits(change, found.start, found.length, true);
 	space->free_blocks -= found.length;
@@ -268,7 +268,7 @@ lsm_space_prepare(LsmIndex *index, uint32 want, bool large)
 	/* Holds the same locks as at space-reserved, batch-write or page-seal. */
 	LSM_STOP_POINT("space-extend");
 	/* A batch writes its pages under the lock of the meta page; a segment goes through a ring. */
-	lsm_relation_extend_to(index->rel, large ? end : end + Min(end / 64, MOST_AHEAD), !large);
+	lsm_buffer_extend_file(index->rel, large ? end : end + Min(end / 64, MOST_AHEAD), !large);
 }
 
 /*

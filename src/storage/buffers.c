@@ -55,6 +55,13 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			 errhint("Please REINDEX it.")));
 }
 
+/* Extend the file of an index to this number of blocks.  See lsm_relation_extend_to. */
+void
+lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered)
+{
+	lsm_relation_extend_to(rel, nblocks, buffered);
+}
+
 /*
  * Returns this process's ring of buffers for reading (BAS_BULKREAD) or writing (BAS_BULKWRITE) more
  * pages than it should take from others. A new ring takes its buffers from everybody, so there is

@@ -17,6 +17,7 @@ extern uint64 lsm_blocks_missed;
 
 extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			__attribute__((noreturn));
+extern void lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered);
 extern BufferAccessStrategy lsm_ring(BufferAccessStrategyType type);
 extern Buffer lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 							  int lock_mode, BufferAccessStrategy strategy);

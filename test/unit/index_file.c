@@ -17,7 +17,6 @@
 #include "port/pg_bswap.h"
 #include "storage/buffers.h"
 #include "storage/emit.h"
-#include "storage/lmgr.h"
 
 static PGAlignedBlock blocks[FILE_BLOCKS];
 static RelationData relation;
@@ -205,23 +204,9 @@ MarkBufferDirty(Buffer buffer)
 }
 
 void
-LockRelationForExtension(Relation rel, LOCKMODE mode)
+lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered)
 {
 }
-
-void
-UnlockRelationForExtension(Relation rel, LOCKMODE mode)
-{
-}
-
-#if PG_VERSION_NUM >= 160000
-Buffer
-ExtendBufferedRelTo(BufferManagerRelation bmr, ForkNumber fork, BufferAccessStrategy strategy,
-					uint32 flags, BlockNumber extend_to, ReadBufferMode mode)
-{
-	return InvalidBuffer;
-}
-#endif
 
 void
 XLogFlush(XLogRecPtr lsn)
