@@ -26,48 +26,16 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-WORK=
-ADVISE_ARGS=()
-
-parse_options()
-{
-	while [ $# -gt 0 ]; do
-		if parse_server_option "$@"; then
-			shift "$PARSED"
-			continue
-		fi
-		case $1 in
-			-h | --help)
-				sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-				exec "${PYTHON_MODULE[@]}" suite.advise --help
-				;;
-			*) ADVISE_ARGS+=("$1") ;;
-		esac
-		shift
-	done
-}
-
 main()
 {
-	parse_options "$@"
-	trap clean_up EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM HUP
+	take_options suite.advise 18 "$@"
+	catch_signals
 	choose_postgres "$@"
-	if [ -n "$INSTALL" ]; then
-		PG_CONFIG=$PG_CONFIG "$TREE/tools/install_deps.sh" bench || exit 1
-	fi
-	choose_server_user
-	make_work pg_lsm-bench
-	say "Building"
-	if [ -n "$INSTALLED" ]; then
-		PG_BIN=$("$PG_CONFIG" --bindir)
-	else
-		build_server
-	fi
+	install_packages
+	prepare_server
 	# Not by exec: the trap must run.
 	run_interruptible "${PYTHON_MODULE[@]}" suite.advise --bindir "$PG_BIN" --work "$WORK" --user "$SERVER_USER" \
-		--commit "$(source_commit)" ${ADVISE_ARGS[@]+"${ADVISE_ARGS[@]}"}
+		--commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }
 
 main "$@"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 #
-# What bars.sh and run.sh share. To be sourced behind tools/lib.sh and tools/chroot.sh.
+# What run.sh, bars.sh and advise.sh share. To be sourced behind tools/lib.sh and tools/chroot.sh.
 
 # Debian's own Python: matplotlib is installed for that one, and another may come first in PATH.
 # shellcheck disable=SC2034
@@ -13,7 +13,10 @@ PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 # The version that most new users install.
 PG_DEFAULT=18
 
-# What the options set that both have.
+# The folder of a run, and the options that are for the Python module.
+WORK=
+SUITE_ARGS=()
+# What the options set that all scripts have.
 INSTALL=1
 INSTALLED=
 PG_WANTED=
@@ -21,7 +24,7 @@ PG_WANTED=
 CHILD=
 IN_CHROOT=
 
-# parse_server_option ARGUMENT...: if an option that both have comes first, sets what it says and PARSED, the number of
+# parse_server_option ARGUMENT...: if an option that all scripts have comes first, sets what it says and PARSED, the number of
 # arguments that it takes. Status 1: it is another one.
 parse_server_option()
 {
@@ -35,6 +38,54 @@ parse_server_option()
 		--no-install) INSTALL= ;;
 		*) return 1 ;;
 	esac
+}
+
+# take_options MODULE LAST ARGUMENT...: sets what the options say, and keeps those of a module of bench/ in SUITE_ARGS. The
+# help is that of the script, which ends in line LAST, and that of the module.
+take_options()
+{
+	local module=$1 last=$2
+	shift 2
+
+	while [ $# -gt 0 ]; do
+		if parse_server_option "$@"; then
+			shift "$PARSED"
+			continue
+		fi
+		case $1 in
+			-h | --help)
+				sed -n "3,${last}s/^# \{0,1\}//p" "$0"
+				exec "${PYTHON_MODULE[@]}" "$module" --help
+				;;
+		esac
+		SUITE_ARGS+=("$1")
+		shift
+	done
+}
+
+catch_signals()
+{
+	trap clean_up EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+}
+
+install_packages()
+{
+	[ -z "$INSTALL" ] || PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
+}
+
+# Makes the folder WORK, and the server whose programs are in PG_BIN.
+prepare_server()
+{
+	choose_server_user
+	make_work pg_lsm-bench
+	say "Building"
+	if [ -n "$INSTALLED" ]; then
+		PG_BIN=$("$PG_CONFIG" --bindir)
+	else
+		build_server
+	fi
 }
 
 clean_up()

@@ -26,30 +26,6 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-WORK=
-SUITE_ARGS=()
-BUILD=1
-
-parse_options()
-{
-	while [ $# -gt 0 ]; do
-		if parse_server_option "$@"; then
-			shift "$PARSED"
-			continue
-		fi
-		case $1 in
-			-h | --help)
-				sed -n '3,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-				"${PYTHON_MODULE[@]}" suite --help
-				exit
-				;;
-			--report-only) BUILD=; SUITE_ARGS+=("$1") ;;
-			*) SUITE_ARGS+=("$1") ;;
-		esac
-		shift
-	done
-}
-
 # One number for all that is measured, so that a run is not resumed with another version.
 source_hash()
 {
@@ -59,30 +35,22 @@ source_hash()
 
 main()
 {
-	parse_options "$@"
-	if [ -n "$BUILD" ]; then
-		trap clean_up EXIT
-		trap 'exit 130' INT
-		trap 'exit 143' TERM HUP
+	local build=1
+
+	take_options suite 18 "$@"
+	[[ " ${SUITE_ARGS[*]-} " != *" --report-only "* ]] || build=
+	if [ -n "$build" ]; then
+		catch_signals
 		choose_postgres "$@"
 	fi
-	if [ -n "$INSTALL" ]; then
-		PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
-	fi
+	install_packages
 	"$PYTHON" -c 'import matplotlib' 2>/dev/null ||
 		die "$PYTHON has no matplotlib" "Debian and Ubuntu: tools/install_deps.sh bench, or install python3-matplotlib."
-	if [ -z "$BUILD" ]; then
+	if [ -z "$build" ]; then
 		"${PYTHON_MODULE[@]}" suite "${SUITE_ARGS[@]}"
 		exit
 	fi
-	choose_server_user
-	make_work pg_lsm-bench
-	say "Building"
-	if [ -n "$INSTALLED" ]; then
-		PG_BIN=$("$PG_CONFIG" --bindir)
-	else
-		build_server
-	fi
+	prepare_server
 	build_client
 	# matplotlib keeps a list of fonts; a home that cannot be written to would mean a warning.
 	[ -w "${HOME:-/}" ] || export MPLCONFIGDIR="${MPLCONFIGDIR:-$WORK/matplotlib}"
