@@ -42,6 +42,19 @@ lsm_clock_is_ahead(TimestampTz until, TimestampTz now, int64 longest_ms)
 	return until > now && until - now <= longest_ms * LSM_US_PER_MS;
 }
 
+/* A line about trouble that lasts is logged at most once in this time. */
+#define LSM_LOG_INTERVAL_MS 60000
+
+/* Is it time to log a line that was last logged at this time?  If so, sets the time to now. */
+static inline bool
+lsm_clock_log_is_due(TimestampTz *logged, TimestampTz now)
+{
+	if (lsm_clock_is_ahead(*logged + LSM_LOG_INTERVAL_MS * LSM_US_PER_MS, now, LSM_LOG_INTERVAL_MS))
+		return false;
+	*logged = now;
+	return true;
+}
+
 /* Returns the timeout of a wait until `when`, rounded up, at most longest_ms. */
 static inline long
 lsm_clock_timeout_ms(TimestampTz now, TimestampTz when, long longest_ms)

@@ -31,7 +31,6 @@
 #define LONGEST_WAIT_MS 60000
 #define FIRST_RETRY_MS 1000
 #define MOST_RETRY_MS 60000
-#define LOG_INTERVAL_MS 60000
 
 /* How many indexes of a database wait, and its workers. */
 typedef struct Demand
@@ -221,12 +220,10 @@ reserve_worker_slot(Oid database, uint32 *generation)
 static void
 log_missing_worker(Oid database, const char *detail, const char *hint)
 {
-	static TimestampTz next_at = 0;
-	TimestampTz now = GetCurrentTimestamp();
+	static TimestampTz logged = 0;
 
-	if (lsm_clock_is_ahead(next_at, now, LOG_INTERVAL_MS))
+	if (!lsm_clock_log_is_due(&logged, GetCurrentTimestamp()))
 		return;
-	next_at = now + LOG_INTERVAL_MS * LSM_US_PER_MS;
 	ereport(LOG,
 			(errmsg("could not start a pg_lsm worker for the database with OID %u", database),
 			 errdetail_internal("%s", detail),

@@ -50,9 +50,8 @@
 #define MOST_FAILED_MS LSM_LONGEST_POSTPONE_MS
 #define DATABASE_WANTED_MS 5000
 
-/* Failures and refusals are logged once in this time, and refusals only after this many. */
-#define LOG_INTERVAL_MS 60000
-#define LOG_REFUSALS 9			/* after about a minute */
+/* Refusals are logged only after this many, which takes about a minute. */
+#define LOG_REFUSALS 9
 
 /* Waits between attempts to truncate a file, and the number of attempts: for about an hour. */
 #define TRUNCATE_MS 1000
@@ -378,11 +377,8 @@ visit_index(LsmIndexSlot *slot)
 static void
 log_trouble(LsmIndexSlot *slot, WorkResult result, int64 wait_ms)
 {
-	TimestampTz now = GetCurrentTimestamp();
-
-	if (lsm_clock_is_ahead(slot->trouble_logged + LOG_INTERVAL_MS * LSM_US_PER_MS, now, LOG_INTERVAL_MS))
+	if (!lsm_clock_log_is_due(&slot->trouble_logged, GetCurrentTimestamp()))
 		return;
-	slot->trouble_logged = now;
 	ereport(LOG,
 			(errmsg("could not merge index \"%s\"", index_name),
 			 result == WORK_FAILED ?
