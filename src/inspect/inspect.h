@@ -135,7 +135,7 @@ typedef struct LsmSavedEntry
 } LsmSavedEntry;
 
 /* library.c */
-extern void lsm_require_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns);
+extern TupleDesc lsm_row_type(FunctionCallInfo fcinfo, int columns);
 extern void lsm_init_set(FunctionCallInfo fcinfo, int columns);
 
 /* access.c */

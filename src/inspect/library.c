@@ -26,8 +26,8 @@ lsm_library_version(PG_FUNCTION_ARGS)
 }
 
 /* Raise an error unless the function that is called is declared to return this many columns. */
-void
-lsm_require_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns)
+static void
+require_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns)
 {
 	if (desc->natts == columns)
 		return;
@@ -46,5 +46,17 @@ void
 lsm_init_set(FunctionCallInfo fcinfo, int columns)
 {
 	InitMaterializedSRF(fcinfo, 0);
-	lsm_require_columns(fcinfo, ((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, columns);
+	require_columns(fcinfo, ((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, columns);
+}
+
+/* Returns the type of the result of a function that returns a row with this many columns. */
+TupleDesc
+lsm_row_type(FunctionCallInfo fcinfo, int columns)
+{
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "function %s does not return a row", format_procedure(fcinfo->flinfo->fn_oid));
+	require_columns(fcinfo, desc, columns);
+	return BlessTupleDesc(desc);
 }

@@ -125,15 +125,13 @@ lsm_stat_index(PG_FUNCTION_ARGS)
 	Datum		values[lengthof(stat_columns)];
 	bool		nulls[lengthof(stat_columns)] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "lsm_stat_index does not return a row");
-	lsm_require_columns(fcinfo, desc, lengthof(values));
+	desc = lsm_row_type(fcinfo, lengthof(values));
 	lsm_index_publish(oid);
 	lsm_stats_get(oid, &index.counts);
 	index.slot = lsm_slot_find(oid);
 	for (int i = 0; i < lengthof(stat_columns); i++)
 		values[i] = stat_columns[i].value(&index, stat_columns[i].counter, &nulls[i]);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
 static int
@@ -161,9 +159,7 @@ lsm_stat_merging(PG_FUNCTION_ARGS)
 	Datum		values[MERGING_COLUMNS] = {0};
 	bool		nulls[MERGING_COLUMNS] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE ||
-		desc->natts != MERGING_COLUMNS)
-		elog(ERROR, "lsm_stat_merging is not declared as the library expects");
+	desc = lsm_row_type(fcinfo, MERGING_COLUMNS);
 	if (lsm_shared == NULL)
 		memset(nulls, true, sizeof(nulls));
 	else
@@ -178,7 +174,7 @@ lsm_stat_merging(PG_FUNCTION_ARGS)
 		values[4] = Int32GetDatum(slot->refusals);
 		values[5] = Float8GetDatum(lsm_slot_late_us(slot, now) / 1000.0);
 	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls)));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(desc, values, nulls)));
 }
 
 /*
