@@ -36,6 +36,7 @@
 #include "convert/swap.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "planner/planner.h"
 #include "utils/acl.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -101,12 +102,6 @@ indexes_match(Relation heap, Relation new_index, Relation old_index)
 	return match;
 }
 
-static bool
-is_lsm(Relation index)
-{
-	return index->rd_rel->relam == get_index_am_oid("lsm", true);
-}
-
 /* Would a restore fail to create foreign keys that refer to this index if it were an lsm index? */
 static bool
 needs_btree(Relation index)
@@ -142,6 +137,8 @@ is_unused(Relation index)
 static void
 check_swap(Relation heap, Relation new_index, Relation old_index)
 {
+	bool		becomes_lsm = lsm_index_is_lsm(RelationGetRelid(new_index));
+
 	if (RELATION_IS_OTHER_TEMP(heap))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -151,7 +148,7 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX)
 		refuse_swap(new_index, old_index, "Partitioned indexes cannot be swapped.");
 #ifndef LSM_UNIQUE_TAKES_ALL
-	if (is_lsm(new_index) && old_index->rd_rel->relispartition && old_index->rd_index->indisunique)
+	if (becomes_lsm && old_index->rd_rel->relispartition && old_index->rd_index->indisunique)
 		refuse_swap(new_index, old_index,
 					"Unique indexes of partitioned tables must be B-trees before PostgreSQL 18.");
 #endif
@@ -162,9 +159,9 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (old_index->rd_index->indisexclusion || !old_index->rd_index->indimmediate)
 		refuse_swap(new_index, old_index,
 					"Exclusion constraints and deferrable constraints are not supported.");
-	if (is_lsm(new_index) && needs_btree(old_index))
+	if (becomes_lsm && needs_btree(old_index))
 		refuse_swap(new_index, old_index, "Foreign keys refer to the old index, and need a B-tree.");
-	if (is_lsm(new_index) && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
+	if (becomes_lsm && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
 		!lsm_has_key_parameter(new_index))
 		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
 	if (!indexes_match(heap, new_index, old_index))

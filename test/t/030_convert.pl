@@ -214,6 +214,15 @@ SKIP:
 
 # --- keys of partitioned tables ----------------------------------------------------------------------------------------
 
+sub facts_of_parts
+{
+	return sql("
+		SELECT c.relname, i.indisprimary, i.indisreplident, k.conname, k.conparentid <> 0
+		FROM pg_partition_tree('parts_pkey') t JOIN pg_class c ON c.oid = t.relid JOIN pg_index i ON i.indexrelid = c.oid
+			LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype = 'p'
+		ORDER BY 1");
+}
+
 SKIP:
 {
 	skip 'keys of partitioned tables need a btree before 18', 1 if $version < 180000;
@@ -226,7 +235,7 @@ SKIP:
 		CREATE TABLE refers (id int CONSTRAINT refers_fk REFERENCES parts ON DELETE CASCADE);
 		INSERT INTO refers SELECT id FROM parts;
 		ALTER TABLE parts REPLICA IDENTITY USING INDEX parts_pkey");
-	my $same = sql("SELECT c.relname, i.indisprimary, i.indisreplident, k.conname, k.conparentid <> 0 FROM pg_partition_tree('parts_pkey') t JOIN pg_class c ON c.oid = t.relid JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype = 'p' ORDER BY 1");
+	my $same = facts_of_parts();
 	foreach my $method ('lsm', 'btree', 'lsm')
 	{
 		if ($has_stop_points)
@@ -241,7 +250,7 @@ SKIP:
 		}
 		sql("CALL lsm_convert('parts_pkey', '$method')");
 		is(sql("SELECT DISTINCT amname FROM pg_partition_tree('parts_pkey') JOIN pg_class c ON c.oid = relid JOIN pg_am a ON a.oid = relam"), $method, "parts to $method: the whole index tree is converted");
-		is(sql("SELECT c.relname, i.indisprimary, i.indisreplident, k.conname, k.conparentid <> 0 FROM pg_partition_tree('parts_pkey') t JOIN pg_class c ON c.oid = t.relid JOIN pg_index i ON i.indexrelid = c.oid LEFT JOIN pg_constraint k ON k.conindid = c.oid AND k.contype = 'p' ORDER BY 1"), $same, "parts to $method: all properties of the keys are kept");
+		is(facts_of_parts(), $same, "parts to $method: all properties of the keys are kept");
 		is(sql("SELECT count(*) FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE c.relname LIKE 'lsm_convert%'"), 0, "parts to $method: no copies are left");
 		is(sql('INSERT INTO parts VALUES (7, 7), (1400, 7) ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING id'), "7\n1400", "parts to $method: ON CONFLICT works");
 		($ret, $out, $err) = $node->psql('postgres', 'INSERT INTO refers VALUES (1600)');
