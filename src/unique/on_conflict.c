@@ -48,35 +48,17 @@ note_equality_operators(Relation index, IndexInfo *info)
 	}
 }
 
-/* Does the table have a unique lsm index, which core would refuse? */
-static bool
-has_unique_lsm(Relation table)
-{
-	List	   *ids = RelationGetIndexList(table);
-	bool		found = false;
-	ListCell   *cell;
-
-	foreach(cell, ids)
-	{
-		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
-
-		found = index->rd_index->indisunique && lsm_is_own(index);
-		index_close(index, RowExclusiveLock);
-		if (found)
-			break;
-	}
-	list_free(ids);
-	return found;
-}
-
-/* If a table has a unique lsm index, open the table's indexes as the executor would. */
+/*
+ * Open the table's indexes as the executor would.  If we left that to the executor where no unique
+ * lsm index is in sight, it would refuse one that another session adds before the first row.
+ */
 static void
-open_unique_indexes(ResultRelInfo *target)
+open_indexes(ResultRelInfo *target)
 {
 	Relation	table = target->ri_RelationDesc;
 
 	if (table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||
-		target->ri_IndexRelationDescs != NULL || !has_unique_lsm(table))
+		target->ri_IndexRelationDescs != NULL)
 		return;
 	ExecOpenIndices(target, false);
 	for (int i = 0; i < target->ri_NumIndices; i++)
@@ -108,7 +90,7 @@ prepare_conflict_targets(PlanState *state)
 	if (!has_conflict_action(state))
 		return;
 	for (int i = 0; i < modify->mt_nrels; i++)
-		open_unique_indexes(&modify->resultRelInfo[i]);
+		open_indexes(&modify->resultRelInfo[i]);
 }
 
 /* Called when the executor has initialized a plan, with the query's memory context current. */
