@@ -17,7 +17,6 @@ wal_consistency_checking = 'pg_lsm'
 hot_standby_feedback = off
 max_standby_streaming_delay = '200s'
 max_wal_size = 128MB
-wal_keep_size = 3GB
 ");
 $primary->start;
 $primary->safe_psql('postgres', q{

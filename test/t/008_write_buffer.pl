@@ -15,7 +15,6 @@ fsync = off
 pg_lsm.batch_inserts = off
 pg_lsm.debug_buffer_entries = 100
 wal_consistency_checking = 'pg_lsm'
-wal_keep_size = 1GB
 max_worker_processes = 12
 ");
 $node->start;

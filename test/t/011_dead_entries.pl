@@ -14,7 +14,6 @@ use Test::More;
 my $primary = new_node('primary', init => { allows_streaming => 1 }, conf => "
 fsync = off
 wal_consistency_checking = 'pg_lsm'
-wal_keep_size = 1GB
 ");
 $primary->start;
 # Half-empty pages are not pruned, so nothing but the index conflicts.

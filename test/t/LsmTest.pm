@@ -37,9 +37,11 @@ pg_lsm.debug_batch_min_entries = 48
 pg_lsm.debug_batch_entries = 0
 ";
 
+# A node whose standbys find the WAL they lack, however long they were behind.
 sub new_node
 {
 	my ($name, %params) = @_;
+	my $keep = $params{init}{allows_streaming} ? '3GB' : '0';
 	my $node = PostgreSQL::Test::Cluster->new($name, %{ $params{new} // {} });
 
 	$node->init(%{ $params{init} // {} });
@@ -53,6 +55,7 @@ max_prepared_transactions = 20
 max_connections = 40
 log_statement = none
 log_min_messages = warning
+wal_keep_size = $keep
 $tiny
 " . ($params{conf} // ''));
 	return $node;
@@ -177,7 +180,7 @@ sub kill_postmaster
 {
 	my ($node) = @_;
 	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-	my @children;
+	my (@children, @alive);
 
 	kill 'STOP', $pid;
 	foreach my $stat (glob '/proc/[0-9]*/stat')
@@ -187,10 +190,11 @@ sub kill_postmaster
 	$node->kill9;
 	foreach my $try (1 .. 300)
 	{
-		return unless kill(0, $pid) || grep { (process_state($_))[0] =~ /^[^ZX]/ } @children;
+		@alive = grep { (process_state($_))[0] =~ /^[^ZX]/ } @children;
+		return unless kill(0, $pid) || @alive;
 		select(undef, undef, undef, 0.1);
 	}
-	die 'processes of a killed server do not end';
+	die "processes of a killed server do not end:\n", map { slurp_stat(s/stat$/cmdline/r) . "\n" } @alive;
 }
 
 # State and parent, from a process's stat file.
