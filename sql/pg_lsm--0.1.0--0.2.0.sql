@@ -41,7 +41,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION lsm_convert_parent(regclass, name) IS
 'give a partitioned index the method of the indexes attached to it; a step of lsm_convert_plan';
 
--- Raises an error if the index cannot be moved to the method.  "item" is the row
+-- Raises an error if the index cannot be converted to the method.  "item" is the row
 -- that lsm_convert_plan has read.
 CREATE OR REPLACE FUNCTION lsm_convert_refuse(item record, method name)
 RETURNS void
@@ -205,9 +205,9 @@ END
 $$;
 
 COMMENT ON FUNCTION lsm_convert_steps(regclass, name) IS
-'return the statements that move an index that is not partitioned; called by lsm_convert_plan';
+'return the statements that convert an index that is not partitioned; called by lsm_convert_plan';
 
--- The indexes attached to a partitioned index are moved one by one, and the
+-- The indexes attached to a partitioned index are converted one by one, and the
 -- partitioned indexes above them last.
 CREATE OR REPLACE FUNCTION lsm_convert_plan(
 	index regclass,
@@ -428,7 +428,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_merging(oid) IS
-'how merging an lsm index of this database goes; null if the library is not preloaded; see lsm_health';
+'merge status of an lsm index of this database; null if the library is not preloaded; see lsm_health';
 
 -- Reads the catalogs, shared memory, and the meta page and open pages of each index.
 CREATE FUNCTION lsm_health(
@@ -584,3 +584,19 @@ $$;
 
 COMMENT ON FUNCTION lsm_health() IS
 'return the problems of the lsm indexes that the caller owns or may monitor, and what to do; index is null if the server is the problem';
+
+--
+-- Comments that say the same in other words
+--
+
+COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
+'replace old_index with new_index, which differs only in its method; a step of lsm_convert_plan';
+COMMENT ON FUNCTION lsm_convert_refuse(record, name) IS
+'raise an error if lsm_convert cannot convert an index; called by lsm_convert_plan';
+COMMENT ON FUNCTION lsm_convert_plan(regclass, name) IS
+'return the statements with which lsm_convert converts an index to another method, or finishes an interrupted conversion';
+COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
+'convert an index or key from btree to lsm, or back, while the table is in use; with dry_run, only show the statements';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to all transactions';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were checked for a key or its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that the segment or the page was not searched';

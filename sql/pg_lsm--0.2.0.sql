@@ -136,7 +136,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
-'give an index the name and the place of another index that differs only in its method; a step of lsm_convert_plan';
+'replace old_index with new_index, which differs only in its method; a step of lsm_convert_plan';
 
 CREATE FUNCTION lsm_convert_parent(index regclass, method name)
 RETURNS void
@@ -146,7 +146,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION lsm_convert_parent(regclass, name) IS
 'give a partitioned index the method of the indexes attached to it; a step of lsm_convert_plan';
 
--- Raises an error if the index cannot be moved to the method.  "item" is the row
+-- Raises an error if the index cannot be converted to the method.  "item" is the row
 -- that lsm_convert_plan has read.
 CREATE FUNCTION lsm_convert_refuse(item record, method name)
 RETURNS void
@@ -210,7 +210,7 @@ END
 $$;
 
 COMMENT ON FUNCTION lsm_convert_refuse(record, name) IS
-'raise an error if lsm_convert cannot move an index; called by lsm_convert_plan';
+'raise an error if lsm_convert cannot convert an index; called by lsm_convert_plan';
 
 -- Returns the command that builds the copy of the index.
 CREATE FUNCTION lsm_convert_build(item record, method name, copy text)
@@ -380,9 +380,9 @@ END
 $$;
 
 COMMENT ON FUNCTION lsm_convert_steps(regclass, name) IS
-'return the statements that move an index that is not partitioned; called by lsm_convert_plan';
+'return the statements that convert an index that is not partitioned; called by lsm_convert_plan';
 
--- The indexes attached to a partitioned index are moved one by one, and the
+-- The indexes attached to a partitioned index are converted one by one, and the
 -- partitioned indexes above them last.
 CREATE FUNCTION lsm_convert_plan(
 	index regclass,
@@ -447,7 +447,7 @@ END
 $$;
 
 COMMENT ON FUNCTION lsm_convert_plan(regclass, name) IS
-'return the statements with which lsm_convert moves an index to another method, or finishes an interrupted conversion';
+'return the statements with which lsm_convert converts an index to another method, or finishes an interrupted conversion';
 
 CREATE PROCEDURE lsm_convert(
 	index regclass,
@@ -457,7 +457,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C;
 
 COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
-'move an index or key from btree to lsm, or back, while the table is in use; with dry_run, only shows the statements';
+'convert an index or key from btree to lsm, or back, while the table is in use; with dry_run, only show the statements';
 
 --
 -- Advice
@@ -748,9 +748,9 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments read';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to switch to a newer version of the index';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to everybody';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were asked for a key or its first columns';
-COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that nobody searched the segment or the page';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to all transactions';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were checked for a key or its first columns';
+COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that the segment or the page was not searched';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_prefetched IS 'pages prefetched because they were not in shared buffers';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_loaded IS 'bytes of index pages that were not in shared buffers: read from disk or the kernel''s cache';
@@ -833,7 +833,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION lsm_stat_merging(oid) IS
-'how merging an lsm index of this database goes; null if the library is not preloaded; see lsm_health';
+'merge status of an lsm index of this database; null if the library is not preloaded; see lsm_health';
 
 -- Reads the catalogs, shared memory, and the meta page and open pages of each index.
 CREATE FUNCTION lsm_health(

@@ -68,11 +68,11 @@ LSM_READ_COUNTER(entries, entries_read, "LSM Entries Read",
 LSM_READ_COUNTER(restarts, restarts, "LSM Restarts",
 				 "times that a scan had to switch to a newer version of the index")
 LSM_READ_COUNTER(removed, entries_removed, "LSM Entries Removed",
-				 "entries that scans removed because their rows were dead to everybody")
+				 "entries that scans removed because their rows were dead to all transactions")
 LSM_READ_COUNTER(filter_checks, filter_checks, "LSM Filter Checks",
-				 "filters of segments and write buffer pages that were asked for a key or its first columns")
+				 "filters of segments and write buffer pages that were checked for a key or its first columns")
 LSM_READ_COUNTER(filter_skips, filter_skips, "LSM Filter Skips",
-				 "filters that ruled out a key, so that nobody searched the segment or the page")
+				 "filters that ruled out a key, so that the segment or the page was not searched")
 LSM_READ_COUNTER(filter_misses, filter_misses, "LSM Filter Misses",
 				 "filters that did not rule out a key although it was absent: mostly false positives")
 LSM_READ_COUNTER(prefetched, pages_prefetched, "LSM Pages Prefetched",
