@@ -586,7 +586,7 @@ COMMENT ON FUNCTION lsm_health() IS
 'return the problems of the lsm indexes that the caller owns or may monitor, and what to do; index is null if the server is the problem';
 
 --
--- Comments that say the same in other words
+-- Reworded comments
 --
 
 COMMENT ON FUNCTION lsm_convert_swap(regclass, regclass) IS
