@@ -1,4 +1,4 @@
-/* backend.h -- functions for tests from the replacements of backend symbols. */
+/* backend.h -- what the replacements of backend symbols offer to tests. */
 #ifndef BACKEND_H
 #define BACKEND_H
 

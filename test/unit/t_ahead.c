@@ -115,9 +115,9 @@ test_index_order(void)
 		begun += taken.begins_page;
 		n++;
 	}
-	ok(same && n == TIDS, "in index order TIDs come as the index gives them");
-	ok(within, "no more pages are ahead than were asked for");
-	ok(ahead == begun, "each page that was looked at begins once");
+	ok(same && n == TIDS, "in index order, TIDs come in the order in which the index returns them");
+	ok(within, "the queue looks no more pages ahead than requested");
+	ok(ahead == begun, "each page looked at begins once");
 	lsm_queue_free(&queue);
 }
 
@@ -150,9 +150,9 @@ take_by_page(BlockNumber table_pages, const char *name)
 	for (int i = 0; i < tid_count; i++)
 		expected += (int64) ItemPointerGetBlockNumber(&tids[i]) * 1000 +
 			ItemPointerGetOffsetNumber(&tids[i]);
-	ok(n == tid_count && sum == expected, psprintf("%s: by page each TID comes once", name));
+	ok(n == tid_count && sum == expected, psprintf("%s: by page, each TID comes once", name));
 	ok(ascends, psprintf("%s: pages ascend within a round", name));
-	ok(round > 1, psprintf("%s: there are several rounds", name));
+	ok(round > 1, psprintf("%s: the scan takes several rounds", name));
 	lsm_queue_free(&queue);
 }
 
@@ -168,10 +168,10 @@ test_by_page(void)
 	take_by_page(0x7fffffff, "wide items");
 	fill_index(0, 1);
 	lsm_queue_init(&queue, 1, true, 4, 8, NULL);
-	ok(!lsm_queue_take_page(&queue, &scan, ForwardScanDirection, page), "an empty index has no page");
+	ok(!lsm_queue_take_page(&queue, &scan, ForwardScanDirection, page), "an empty index gives no page");
 	lsm_queue_free(&queue);
 	ok(lsm_queue_round_limit(100) == 2 * lsm_queue_round_limit(InvalidBlockNumber),
-	   "twice as many narrow items fit into a round");
+	   "a round holds twice as many narrow items");
 }
 
 /* --- the depth ---------------------------------------------------------------- */
@@ -203,26 +203,26 @@ test_depth(void)
 		note(&pace, 50, true);
 	ok(pace.depth == 0, "three slow reads do not start prefetching");
 	note(&pace, 0, false);
-	ok(pace.depth == 0, "nor does a page in memory");
+	ok(pace.depth == 0, "a cached page does not start prefetching");
 	note(&pace, 50, true);
-	ok(pace.depth > 0, "a fourth slow read does");
+	ok(pace.depth > 0, "a fourth slow read starts it");
 	for (int i = 0; i < 10; i++)
 		lsm_pace_note_ahead(&pace, true);
-	ok(pace.depth == 64, "missing pages double the depth up to the limit");
+	ok(pace.depth == 64, "pages not in memory double the depth, up to the limit");
 	for (int i = 0; i < 64; i++)
 		lsm_pace_note_ahead(&pace, false);
-	ok(pace.depth == 0, "pages in memory lower it by one each");
+	ok(pace.depth == 0, "each page in memory reduces the depth by one");
 	lsm_pace_start_over(&pace);
 	note(&pace, 50, true);
-	ok(pace.depth > 0, "a scan that has prefetched before needs one slow read");
+	ok(pace.depth > 0, "a scan that has prefetched before starts again after one slow read");
 	lsm_pace_init(&pace, 16, true);
-	ok(pace.depth == 16, "a forced scan begins with the limit");
+	ok(pace.depth == 16, "a forced scan starts at the limit");
 	lsm_pace_init(&pace, 64, false);
 	pace.depth = 64;
 	for (BlockNumber block = 0; block < 1000; block++)
 		(void) lsm_pace_wants_prefetch(&pace, block);
-	ok(!lsm_pace_wants_prefetch(&pace, 1000), "pages in order are left to the kernel");
-	ok(!lsm_pace_wants_prefetch(&pace, 1001), "as long as they are");
+	ok(!lsm_pace_wants_prefetch(&pace, 1000), "sequential pages are left to the kernel's read-ahead");
+	ok(!lsm_pace_wants_prefetch(&pace, 1001), "as long as they stay sequential");
 }
 
 /* --- dead TIDs ----------------------------------------------------------------- */
@@ -241,18 +241,18 @@ test_dead(void)
 	lsm_dead_note(&dead, &tids[15]);
 	ok(lsm_dead_are_many(&dead), "16 of 100 are many");
 	dead.looked_up = 1000;
-	ok(!lsm_dead_are_many(&dead), "of 1000 they are few");
+	ok(!lsm_dead_are_many(&dead), "16 of 1000 are few");
 	/* A TID is stored only once. */
 	for (int i = 0; i < 16; i++)
 		lsm_dead_note(&dead, &tids[i]);
 	fetched = 0;
 	slot_ops.clear = clear_slot;
 	lsm_dead_report(&dead, &scan, ForwardScanDirection, &slot, 1000);
-	ok(fetched >= 1 && fetched <= 16, "the index is told of each once");
+	ok(fetched >= 1 && fetched <= 16, "each dead TID is reported to the index once");
 	lsm_dead_reset(&dead);
 	for (int i = 0; i < 5000; i++)
 		lsm_dead_note(&dead, &tids[i % 1000]);
-	ok(dead.count <= 1024 && dead.found == 5000, "no more are kept than there is room for");
+	ok(dead.count <= 1024 && dead.found == 5000, "the list keeps no more TIDs than it has room for");
 }
 
 int

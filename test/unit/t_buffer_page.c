@@ -116,9 +116,9 @@ test_model(void)
 			;
 		reused &= matches();
 	}
-	ok(filled, "takes entries at any place until it is full");
-	ok(trimmed, "keeps the others when some are removed");
-	ok(reused, "uses the room of those again");
+	ok(filled, "a page takes entries at any position until it is full");
+	ok(trimmed, "it keeps the others when some are removed");
+	ok(reused, "it reuses the space of the removed ones");
 }
 
 static void
@@ -127,7 +127,7 @@ test_small_entries(void)
 	start();
 	while (insert(count, 0))
 		;
-	ok(matches(), "entries without keys are entries too");
+	ok(matches(), "it takes entries without keys");
 	start();
 	lsm_buffer_entries = 7;
 	while (insert(count, 4))
@@ -146,12 +146,12 @@ test_seal(void)
 	lsm_page_opaque(page)->flags &= ~LSM_PAGE_OPEN;
 	lsm_page_end_change(page, 0);
 	ok(!(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) &&
-	   lsm_page_opaque(page)->crc == lsm_page_compute_crc(page), "has a checksum once it is sealed");
+	   lsm_page_opaque(page)->crc == lsm_page_compute_crc(page), "a sealed page has a checksum");
 	remove_some(50);
 	ok(matches() && lsm_page_opaque(page)->crc == lsm_page_compute_crc(page),
-	   "and keeps it when entries are removed");
+	   "the checksum stays valid when entries are removed");
 	remove_some(100);
-	ok(matches() && count == 0, "also when none is left");
+	ok(matches() && count == 0, "even if none is left");
 }
 
 /* Overlapping items may be more than a page can hold once each is written separately. */
@@ -201,7 +201,7 @@ test_damage(void)
 		if (rnd(2) == 0 && items_fit())
 			remove_some(rnd(50));
 	}
-	ok(read > 1000 && sound > 100, "is read and trimmed without going astray when it is damaged");
+	ok(read > 1000 && sound > 100, "reading and trimming a damaged page touches nothing outside it");
 }
 
 int

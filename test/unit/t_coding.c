@@ -24,9 +24,9 @@ test_varints(void)
 			short_refused &= lsm_get_varint(bytes, end - 1, &back) == NULL;
 		}
 	}
-	ok(round_trip, "varints come back");
-	ok(size_right, "their sizes are foretold");
-	ok(short_refused, "a varint that is cut short is refused");
+	ok(round_trip, "varints decode to the encoded values");
+	ok(size_right, "their sizes are predicted correctly");
+	ok(short_refused, "a truncated varint is rejected");
 }
 
 static void
@@ -36,7 +36,8 @@ test_endless_varint(void)
 	uint64		value;
 
 	memset(bytes, 0xFF, sizeof(bytes));
-	ok(lsm_get_varint(bytes, bytes + sizeof(bytes), &value) == NULL, "a varint without end is refused");
+	ok(lsm_get_varint(bytes, bytes + sizeof(bytes), &value) == NULL,
+	   "an unterminated varint is rejected");
 }
 
 static void
@@ -71,8 +72,8 @@ test_prefixes(void)
 			shared++;
 		common &= lsm_common_prefix(a, alen, b, blen) == shared;
 	}
-	ok(order, "key prefixes order like the keys");
-	ok(common, "common prefixes are found");
+	ok(order, "key prefixes sort like the keys");
+	ok(common, "common prefixes have the right length");
 }
 
 static void
@@ -83,7 +84,7 @@ test_tids(void)
 
 	ItemPointerSet(&tid, 0xFFFFFFFE, 291);
 	lsm_int_to_tid(lsm_tid_to_int(&tid), &back);
-	ok(memcmp(&tid, &back, sizeof(tid)) == 0, "a TID comes back");
+	ok(memcmp(&tid, &back, sizeof(tid)) == 0, "a TID decodes to the encoded one");
 }
 
 int

@@ -138,11 +138,11 @@ test_model(void)
 		set &= matches() && !lsm_directory_page_set(page, count, &model[0].segment) &&
 			!lsm_directory_page_set(page, -1, &model[0].segment) && matches();
 	}
-	ok(good, "items come back, whatever their keys, until the page is full");
-	ok(set, "a record is changed in place, and nothing else");
+	ok(good, "items with any keys can be read back, until the page is full");
+	ok(set, "a change of a record in place changes nothing else");
 }
 
-/* Pages branch, whatever the keys are. */
+/* Every inner page has room for several children, whatever the keys are. */
 static void
 test_longest(void)
 {
@@ -169,8 +169,8 @@ test_longest(void)
 			good &= size <= LSM_MAX_DIRECTORY_ITEM && lsm_directory_page_fits(page, size) &&
 				lsm_directory_page_append(page, item, size);
 		}
-		ok(good && matches(), keys[k] == 2 ? "a page of the lowest level takes the longest item" :
-		   "pages above have two children with the longest keys");
+		ok(good && matches(), keys[k] == 2 ? "a lowest-level page takes the longest item" :
+		   "a page above it has room for two children with the longest keys");
 	}
 }
 
@@ -188,7 +188,7 @@ test_settings(void)
 	start(2);
 	while (append(4, &good))
 		;
-	ok(good && count == 2 && matches(), "but it branches still");
+	ok(good && count == 2 && matches(), "but it still has room for two children");
 	lsm_page_entries = 0;
 }
 
@@ -203,24 +203,24 @@ test_refusals(void)
 	start(1);
 	for (int i = 0; i < 10; i++)
 		append(20, &good);
-	ok(!lsm_directory_page_append(page, item, 77) && matches(), "an item of an odd size is refused");
+	ok(!lsm_directory_page_append(page, item, 77) && matches(), "an item of an odd size is rejected");
 	ok(!lsm_directory_page_append(page, item, BLCKSZ) &&
 	   !lsm_directory_page_append(page, item, PG_UINT16_MAX - 7) && matches(),
-	   "and one that is larger than a page");
+	   "so is one larger than a page");
 	header->level = 0;
-	ok(lsm_directory_page_check(page) != NULL, "a page is of some level");
+	ok(lsm_directory_page_check(page) != NULL, "a level of 0 is rejected");
 	header->level = LSM_MAX_HEIGHT + 1;
-	ok(lsm_directory_page_check(page) != NULL, "of one that there can be");
+	ok(lsm_directory_page_check(page) != NULL, "so is a level that is too high");
 	header->level = 1;
 	header->count++;
-	ok(lsm_directory_page_check(page) != NULL, "items that the page's bounds do not know are noticed");
+	ok(lsm_directory_page_check(page) != NULL, "items outside the page's bounds are noticed");
 	header->count -= 2;
-	ok(lsm_directory_page_check(page) != NULL, "and so are missing ones");
+	ok(lsm_directory_page_check(page) != NULL, "so are missing ones");
 	header->count++;
 	((PageHeader) page)->pd_lower += 8;
-	ok(lsm_directory_page_check(page) != NULL, "and room between items and bounds");
+	ok(lsm_directory_page_check(page) != NULL, "and a gap between items and bounds");
 	((PageHeader) page)->pd_lower -= 8;
-	ok(matches(), "a sound page is sound");
+	ok(matches(), "a sound page passes the check");
 }
 
 /* Flip bits. Flip half of them where they change the meaning of many others. */
@@ -304,7 +304,7 @@ test_damage(void)
 	printf("# %d items read, %d refused, %d pages passed the check (%d)\n", read, refused, passed,
 		   (int) (sum % 10));
 	ok(read > 10000 && refused > 1000 && passed > 1000,
-	   "damaged pages are read and changed without going astray");
+	   "reading and changing damaged pages touches nothing outside them");
 }
 
 int

@@ -109,7 +109,7 @@ main(void)
 		const char *name;
 		double		most_left_over;
 	}			cases[] = {
-		{SHORT, "enough pages for short separators", 0.02},
+		{SHORT, "the estimate suffices for short separators", 0.02},
 		{ANY, "for separators of any length", 0.25},
 		{LONG, "for long separators", 0.25},
 		{FEW_LONG, "for a few long separators", 0.15},
@@ -124,8 +124,8 @@ main(void)
 			double		left_over = 0;
 
 			ok(count_short(cases[i].shape, &left_over) == 0, cases[i].name);
-			printf("# %.2f of the leaves are reckoned in vain\n", left_over);
-			ok(left_over <= cases[i].most_left_over, "they are not many too many");
+			printf("# the estimate is too high by at most %.2f of the leaves\n", left_over);
+			ok(left_over <= cases[i].most_left_over, "the estimate is not much too high");
 		}
 	}
 	return done();

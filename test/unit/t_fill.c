@@ -76,17 +76,17 @@ test_loads(void)
 {
 	Writer		w = load(7, true);
 
-	ok(w.worst <= 0.1, "batches of seven pages: a tenth unused at most");
+	ok(w.worst <= 0.1, "batches of seven pages: at most a tenth is unused");
 	ok(w.copies > w.leaves * 9 / 10, "and nearly all pages are copied");
 	w = load(20, true);
 	ok(w.worst <= 0.1 && w.copies > w.leaves * 95 / 100, "batches of twenty pages are copied");
 	w = load(2, false);
-	ok(w.worst <= 0.1, "batches of two pages: a tenth unused at most");
+	ok(w.worst <= 0.1, "batches of two pages: at most a tenth is unused");
 	w = load(1, true);
-	ok(w.worst <= 0.1, "batches of part of a page: a tenth unused at most");
+	ok(w.worst <= 0.1, "batches of part of a page: at most a tenth is unused");
 }
 
-/* Pages of any fill come at any time, alone or not. */
+/* Pages with any fill arrive at any time, alone or with others. */
 static void
 test_any(void)
 {
@@ -107,11 +107,11 @@ test_any(void)
 		worst = Max(worst, w.worst);
 		copies += w.copies;
 	}
-	ok(worst <= 0.1, "a tenth unused at most, whatever pages come");
-	ok(copies > 0, "and some are copied");
+	ok(worst <= 0.1, "at most a tenth is unused, whatever pages arrive");
+	ok(copies > 0, "and some pages are copied");
 }
 
-/* Full leaves leave much credit, but it is not all spent at once. */
+/* Full leaves earn much credit, but not all of it is spent at once. */
 static void
 test_limit(void)
 {
@@ -131,20 +131,23 @@ test_limit(void)
 	unused = w.unused - unused;
 	leaves = w.leaves - leaves;
 	ok(unused <= (int64) leaves * LSM_UNUSED_ALLOWED + CAPACITY,
-	   "after full leaves come bad ones for one more page's worth");
+	   "after full leaves, bad ones may waste at most one page more");
 }
 
 static void
 test_choice(void)
 {
-	ok(lsm_fill_may_copy(0, true, CAPACITY, CAPACITY - 100, false), "any page into an empty leaf");
-	ok(!lsm_fill_may_copy(0, true, CAPACITY, CAPACITY - 100, true), "but not if it may stay like that");
-	ok(lsm_fill_may_copy(0, false, LSM_UNUSED_ALLOWED, 0, true), "a full page after a nearly full leaf");
-	ok(!lsm_fill_may_copy(0, false, LSM_UNUSED_ALLOWED + 1, 0, true), "but not for nothing");
+	ok(lsm_fill_may_copy(0, true, CAPACITY, CAPACITY - 100, false), "an empty leaf takes any page");
+	ok(!lsm_fill_may_copy(0, true, CAPACITY, CAPACITY - 100, true),
+	   "but not if the leaf may stay nearly empty");
+	ok(lsm_fill_may_copy(0, false, LSM_UNUSED_ALLOWED, 0, true),
+	   "a full page is copied after a nearly full leaf");
+	ok(!lsm_fill_may_copy(0, false, LSM_UNUSED_ALLOWED + 1, 0, true), "but not after an emptier leaf");
 	ok(lsm_fill_may_copy(1, false, LSM_UNUSED_ALLOWED + 1, 0, true), "unless there is credit");
 	ok(!lsm_fill_may_copy(CAPACITY, false, LSM_UNUSED_ALLOWED + 1, LSM_UNUSED_ALLOWED + 1, false),
 	   "a leaf with room is not closed for a page with room");
-	ok(!lsm_fill_may_copy(CAPACITY, false, 700, CAPACITY - 700, false), "what fits the leaf goes there");
+	ok(!lsm_fill_may_copy(CAPACITY, false, 700, CAPACITY - 700, false),
+	   "entries that fit into the leaf go there");
 }
 
 int

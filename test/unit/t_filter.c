@@ -1,4 +1,4 @@
-/* t_filter.c -- filters have every key that they were built from, and few others. */
+/* t_filter.c -- filters pass every key that they were built from, and few others. */
 #include "tap.h"
 
 #include "format/filter_page.h"
@@ -40,7 +40,7 @@ has(uint64 key, uint32 count)
 	return lsm_filter_page_has(pages[place.page].data, &place, hash_of(key));
 }
 
-/* No key is missed. Of 1000 other keys, at most `most` pass the filter. */
+/* Every key passes. Of 1000 other keys, at most `most` pass the filter. */
 static void
 test_answers(uint64 keys, int bits, double most)
 {
@@ -55,14 +55,14 @@ test_answers(uint64 keys, int bits, double most)
 		missed += !has(2 * key, count);
 	for (uint64 key = 0; key < asked; key++)
 		wrong += has(2 * key + 1, count);
-	snprintf(name, sizeof(name), "%d bits, %d keys: no key is missed", bits, (int) keys);
+	snprintf(name, sizeof(name), "%d bits, %d keys: every key passes", bits, (int) keys);
 	ok(missed == 0, name);
-	snprintf(name, sizeof(name), "%d bits, %d keys: %.2f of 1000 others are taken for one",
+	snprintf(name, sizeof(name), "%d bits, %d keys: %.2f of 1000 other keys pass",
 			 bits, (int) keys, wrong * 1000.0 / asked);
 	ok(wrong * 1000.0 / asked <= most, name);
 	for (uint32 i = 0; i < count; i++)
 		good += lsm_filter_page_check(pages[i].data) == NULL;
-	ok(good == count, "its pages are good");
+	ok(good == count, "its pages pass the check");
 }
 
 /* A prefix passes neither as a key of the same bytes nor as a prefix of other columns. */
@@ -84,7 +84,7 @@ test_prefixes(void)
 			wrong += lsm_filter_page_has(pages[place.page].data, &place, hash);
 		}
 	}
-	ok(wrong <= 18000 * 16 / 10000, "prefixes and keys are told apart");
+	ok(wrong <= 18000 * 16 / 10000, "prefixes and keys are distinguished");
 }
 
 static void
@@ -92,9 +92,9 @@ test_sizes(void)
 {
 	const uint32 bits = LSM_FILTER_PAGE_BLOCKS * LSM_FILTER_BLOCK_BITS;
 
-	ok(lsm_filter_pages(1, 10) == 1, "there is a page at least");
-	ok(lsm_filter_pages(bits / 10 * 5 / 4, 10) == 1, "a quarter of a page too little is no page more");
-	ok(lsm_filter_pages(bits / 10 * 4 / 3, 10) == 2, "a third is");
+	ok(lsm_filter_pages(1, 10) == 1, "a filter has at least one page");
+	ok(lsm_filter_pages(bits / 10 * 5 / 4, 10) == 1, "a quarter of a page too many adds no page");
+	ok(lsm_filter_pages(bits / 10 * 4 / 3, 10) == 2, "a third of a page does");
 	ok(lsm_filter_pages(UINT64CONST(10000000000), 32) == 320000000000 / bits + 1,
 	   "sizes do not overflow");
 	ok(lsm_filter_probes(1, 1) == 8 && lsm_filter_probes(bits, 1) == 1, "1 to 8 bits are set");
@@ -114,7 +114,7 @@ test_damage(void)
 	ok(lsm_filter_page_check(pages[0].data) != NULL, "prefixes of too many columns are noticed");
 	make(1000, 10);
 	((PageHeader) pages[0].data)->pd_lower -= LSM_FILTER_BLOCK_BYTES;
-	ok(lsm_filter_page_check(pages[0].data) != NULL, "a block that is missing is noticed");
+	ok(lsm_filter_page_check(pages[0].data) != NULL, "a missing block is noticed");
 }
 
 int

@@ -163,18 +163,18 @@ test_begin(void)
 		inputs[i] = add_run(0, 2, 10);
 	job = begin(inputs, 2, 1);
 	ok(job != 0 && find(job)->flags == LSM_RUN_MERGING && find(job)->segments == 0 &&
-	   find(job)->level == 1, "begin: an output without segments");
+	   find(job)->level == 1, "begin: the output has no segments");
 	ok(find(inputs[0])->job_id == job && find(inputs[1])->job_id == job &&
-	   find(inputs[2])->job_id == 0, "which its inputs name");
+	   find(inputs[2])->job_id == 0, "begin: the inputs name the job");
 	ok(begin(inputs + 1, 2, 1) == 0 && find(inputs[2])->job_id == 0,
-	   "not if one of them has a job already");
-	ok(begin(&job, 1, 2) == 0, "nor with the output of a job");
+	   "begin: fails if an input already has a job");
+	ok(begin(&job, 1, 2) == 0, "begin: fails if an input is the output of a job");
 	inputs[0] = 999;
-	ok(begin(inputs, 1, 1) == 0, "nor with a run that is gone");
+	ok(begin(inputs, 1, 1) == 0, "begin: fails if an input no longer exists");
 	while (meta()->run_count < LSM_MAX_RUNS)
 		add_run(0, 1, 10);
-	ok(begin(inputs + 2, 1, 1) == 0, "nor if the manifest is full");
-	report_checks("each time the file is sound");
+	ok(begin(inputs + 2, 1, 1) == 0, "begin: fails if the manifest is full");
+	report_checks("the file is sound after each change");
 }
 
 static void
@@ -194,23 +194,24 @@ test_reserve(void)
 	}
 	before = used_blocks();
 	ok(lsm_manifest_reserve(&file_index, jobs[0], 20, 5, &r) && r.length == 20 &&
-	   used_blocks() == before + 20, "reserve: as many blocks as wanted");
+	   used_blocks() == before + 20, "reserve: takes as many blocks as requested");
 	ok(r.segment_id == jobs[0] && r.job_id == jobs[0], "the first segment has the run's id");
 	check_file();
 	ok(lsm_manifest_reserve(&file_index, jobs[0], 30, 5, &again) && used_blocks() == before + 30,
-	   "what a failed step has reserved is free again");
+	   "reserve: frees what a failed step had reserved");
 	check_file();
-	ok(!lsm_manifest_reserve(&file_index, inputs[0] + 9999, 4, 4, &r), "nothing for a job that is gone");
+	ok(!lsm_manifest_reserve(&file_index, inputs[0] + 9999, 4, 4, &r),
+	   "reserve: fails for a job that no longer exists");
 	for (int i = 1; i < LSM_MAX_RESERVATIONS; i++)
 		lsm_manifest_reserve(&file_index, jobs[i], 4, 4, &r);
 	check_file();
 	before = used_blocks();
 	file_busy_job = jobs[3];
 	ok(lsm_manifest_reserve(&file_index, jobs[LSM_MAX_RESERVATIONS], 4, 4, &r),
-	   "if all are taken, those of jobs that nobody is at are given up");
+	   "reserve: if none is left, releases those of jobs that nobody is working on");
 	check_file();
-	ok(used_blocks() == before - 30 - 14 * 4 + 4, "with their blocks");
-	report_checks("each time the file is sound");
+	ok(used_blocks() == before - 30 - 14 * 4 + 4, "reserve: frees their blocks");
+	report_checks("the file is sound after each change");
 }
 
 /*
@@ -232,8 +233,9 @@ test_no_reservation(void)
 	for (int i = 0; i < LSM_MAX_RESERVATIONS; i++)
 		meta()->reservations[i] = (LsmReservation) {.start = 0,.length = 1,.segment_id = i + 1,.job_id = 12345};
 	before = meta()->edits;
-	ok(!lsm_manifest_reserve(&file_index, job, 4, 4, &r), "reserve: not if too many steps are under way");
-	ok(meta()->edits == before, "then nothing changes");
+	ok(!lsm_manifest_reserve(&file_index, job, 4, 4, &r),
+	   "reserve: fails if too many steps are in progress");
+	ok(meta()->edits == before, "reserve: a failure changes nothing");
 }
 
 static void
@@ -253,19 +255,19 @@ test_install(void)
 	taken[1] = (LsmTaken) {inputs[1], 0};
 	take_step(job, 10, 6, 1, 100, taken, 2, false);
 	ok(find(job)->segments == 1 && find(job)->dir_height == 1 && find(job)->blocks == 6,
-	   "install: a directory while the job is under way");
-	ok(used_blocks() == before + 6 + 1, "blocks that were not used are free");
+	   "install: an unfinished job's output has a directory");
+	ok(used_blocks() == before + 6 + 1, "install: unused blocks are freed");
 	ok(find(inputs[0])->entries == 700 && find(inputs[1])->entries == 500,
-	   "the inputs have so many entries less");
+	   "install: the entries are deducted from the inputs");
 	take_step(job, 10, 7, 101, 200, NULL, 0, true);
 	ok(find(job)->segments == 2 && find(job)->flags == 0 && find(job)->entries == 130,
-	   "the last one makes the output a run like others");
+	   "install: the last one makes the output an ordinary run");
 	ok(find(inputs[0])->state == LSM_RUN_SPENT && find(inputs[1])->state == LSM_RUN_SPENT,
-	   "and the inputs are spent");
+	   "install: the last one makes the inputs spent");
 	lsm_manifest_reap(&file_index);
 	check_file();
 	ok(find(inputs[0]) == NULL && find(inputs[1]) == NULL && used_blocks() == 6 + 7 + 1,
-	   "reap: they are gone, with their blocks");
+	   "reap: removes them and frees their blocks");
 
 	inputs[0] = add_run(0, 3, 10);
 	job = begin(inputs, 1, 1);
@@ -277,11 +279,11 @@ test_install(void)
 	before = used_blocks();
 	job = begin(inputs, 1, 1);
 	take_step(job, 5, 0, 0, 0, NULL, 0, true);
-	ok(find(job) == NULL && used_blocks() == before, "an output without entries is gone");
+	ok(find(job) == NULL && used_blocks() == before, "an output without entries is removed");
 	lsm_manifest_reap(&file_index);
 	check_file();
-	ok(find(inputs[0]) == NULL && used_blocks() == before - 3, "with its inputs");
-	report_checks("each time the file is sound");
+	ok(find(inputs[0]) == NULL && used_blocks() == before - 3, "so are its inputs");
+	report_checks("the file is sound after each change");
 }
 
 static void
@@ -301,21 +303,22 @@ test_trim(void)
 	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], &from, &frontier);
 	check_file();
 	ok(count_segments(inputs[0]) == 5 && used_blocks() == before - 4,
-	   "trim: a segment between two places is freed");
+	   "trim: frees a segment between two positions");
 	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
 	check_file();
-	ok(count_segments(inputs[0]) == 3 && used_blocks() == before - 12, "or all before the frontier");
+	ok(count_segments(inputs[0]) == 3 && used_blocks() == before - 12,
+	   "trim: frees all segments before the frontier");
 	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
 	lsm_manifest_trim(&file_index, &file_keyspace, inputs[1], NULL, &frontier);
 	lsm_manifest_trim(&file_index, &file_keyspace, 999, NULL, &frontier);
 	check_file();
 	ok(count_segments(inputs[0]) == 3 && used_blocks() == before - 12,
-	   "nothing is freed twice, nor of a run without a directory");
+	   "trim: frees nothing twice, and nothing of a run without a directory");
 	take_step(job, 4, 4, 1, 600, NULL, 0, true);
 	lsm_manifest_reap(&file_index);
 	check_file();
-	ok(used_blocks() == 4 && meta()->run_count == 1, "reap: what is left of a directory is freed");
-	report_checks("each time the file is sound");
+	ok(used_blocks() == 4 && meta()->run_count == 1, "reap: frees the rest of a directory");
+	report_checks("the file is sound after each change");
 }
 
 /* Returns the first segment of a run after a bound. */
@@ -365,22 +368,22 @@ test_move(void)
 	found = first_segment(inputs[0]);
 	whole_first(inputs[0], found, &whole);
 	ok(lsm_manifest_move(&file_index, job, &whole) && count_segments(inputs[0]) == 2 &&
-	   count_segments(job) == 1, "move: the segment is the output's");
+	   count_segments(job) == 1, "move: the segment belongs to the output");
 	check_file();
-	ok(used_blocks() == before + 1 && find(inputs[0])->entries == 80, "nothing is written");
-	ok(!lsm_manifest_move(&file_index, job, &whole), "not twice");
+	ok(used_blocks() == before + 1 && find(inputs[0])->entries == 80, "move: writes nothing");
+	ok(!lsm_manifest_move(&file_index, job, &whole), "move: fails the second time");
 	whole.run_id = inputs[1];
 	describe(&whole.entry, inputs[1], find(inputs[1])->start, 2, 101, 200, 10);
 	ok(lsm_manifest_move(&file_index, job, &whole) && find(inputs[1]) == NULL &&
-	   count_segments(job) == 2, "a run of one segment is gone with it");
+	   count_segments(job) == 2, "move: a run of one segment disappears with its segment");
 	check_file();
-	ok(!lsm_manifest_move(&file_index, job, &whole), "and cannot be moved again");
+	ok(!lsm_manifest_move(&file_index, job, &whole), "move: such a segment cannot be moved again");
 	take_step(job, 4, 4, 201, 300, NULL, 0, true);
 	lsm_manifest_reap(&file_index);
 	check_file();
 	ok(find(job)->segments == 3 && find(job)->blocks == 10 && used_blocks() == 10 + 1,
-	   "reap: what was moved stays");
-	report_checks("each time the file is sound");
+	   "reap: keeps moved segments");
+	report_checks("the file is sound after each change");
 }
 
 static void
@@ -398,7 +401,7 @@ test_vacuum(void)
 	file_make();
 	single = add_run(0, 2, 10);
 	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &some);
-	ok(find(single)->entries == 7 && find(single)->removed == 3, "VACUUM: entries are deducted");
+	ok(find(single)->entries == 7 && find(single)->removed == 3, "VACUUM: removed entries are deducted");
 	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &all);
 	check_file();
 	ok(find(single) == NULL && used_blocks() == 0, "a run without entries is dropped");
@@ -407,7 +410,7 @@ test_vacuum(void)
 	lsm_manifest_note_removed(&file_index, &file_keyspace, single, single, &low, &all);
 	check_file();
 	ok(find(single) != NULL && find(single)->entries == 0 && used_blocks() == 2,
-	   "but not the input of a job");
+	   "VACUUM: the input of a job is not dropped");
 
 	run = add_long_run(1, 3);
 	found = segment_from(run, &behind_first);
@@ -420,7 +423,7 @@ test_vacuum(void)
 	lsm_manifest_note_removed(&file_index, &file_keyspace, run, second, &found->low, &all);
 	check_file();
 	ok(find(run)->segments == 2 && find(run)->entries == 80, "once");
-	report_checks("each time the file is sound");
+	report_checks("the file is sound after each change");
 }
 
 /* A job moves the segment to another run while VACUUM is reading the segment. */
@@ -442,8 +445,8 @@ test_moved_owner(void)
 	lsm_manifest_note_removed(&file_index, &file_keyspace, run, found->segment.id, &found->low, &some);
 	check_file();
 	ok(find(job)->entries == 35 && find(job)->removed == 5 && find(run)->entries == 80,
-	   "VACUUM: a segment that was moved is found where it is");
-	report_checks("each time the file is sound");
+	   "VACUUM: a moved segment is found in its new run");
+	report_checks("the file is sound after each change");
 }
 
 /* Another process acts between VACUUM's search and its edit. */
@@ -516,7 +519,7 @@ test_overtaken(void)
 							  &all);
 	check_file();
 	ok(find(other_run) == NULL && find(other_job)->entries == 40 && used_blocks() == 4,
-	   "one that is gone is nobody's");
+	   "overtaken: a segment that was freed is in no run");
 
 	file_make();
 	other_run = add_long_run(1, 3);
@@ -526,7 +529,7 @@ test_overtaken(void)
 							  &all);
 	check_file();
 	ok(find(other_run)->entries == 80 && find(other_run)->segments == 3 && count_segments(other_run) == 2,
-	   "the input of a new job keeps its sums");
+	   "overtaken: the input of a new job keeps its totals");
 
 	file_make();
 	input = add_run(0, 1, 10);
@@ -553,7 +556,7 @@ test_overtaken(void)
 	check_file();
 	ok(other_job != 0 && find(other_run) != NULL && find(other_run)->job_id == other_job,
 	   "an empty run that a job takes is not dropped");
-	report_checks("each time the file is sound");
+	report_checks("the file is sound after each change");
 }
 
 /* All segments of a page in the middle of a directory become empty. */
@@ -581,9 +584,9 @@ test_prune(void)
 	}
 	freed = before - used_blocks() - 200 * 4;
 	ok(freed >= 2 && count_segments(run) == 100 && find(run)->segments == 100,
-	   "directory pages that name nothing are freed");
+	   "prune: empty directory pages are freed");
 	ok(cold == 0, "nothing is read or searched under the lock of the meta page");
-	report_checks("each time the file is sound");
+	report_checks("the file is sound after each change");
 }
 
 static bool
@@ -597,7 +600,7 @@ is_quiet(void)
 	return quiet;
 }
 
-/* All writers need the meta page. So whoever locks that page must first read in all others needed. */
+/* All writers need the meta page. So whoever locks it must first have read all other pages it needs. */
 static void
 test_no_reads_under_lock(void)
 {
@@ -622,7 +625,7 @@ test_no_reads_under_lock(void)
 	ok(is_quiet(), "no reads under the lock: reserve");
 	describe(&entry, r.segment_id, r.start, 5, 1, 250, 50);
 	lsm_manifest_install(&file_index, job, &r, &entry, NULL, 0, false);
-	ok(is_quiet(), "install the first segment");
+	ok(is_quiet(), "no reads under the lock: install the first segment");
 	lsm_manifest_trim(&file_index, &file_keyspace, inputs[0], NULL, &frontier);
 	ok(is_quiet() && count_segments(inputs[0]) == 3, "trim");
 	other_run = inputs[0];
@@ -640,7 +643,7 @@ test_no_reads_under_lock(void)
 	file_go_cold();
 	describe(&entry, r.segment_id, r.start, 5, 401, 600, 50);
 	lsm_manifest_install(&file_index, job, &r, &entry, NULL, 0, true);
-	ok(is_quiet() && find(job)->segments == 3, "install the last segment");
+	ok(is_quiet() && find(job)->segments == 3, "no reads under the lock: install the last segment");
 	lsm_manifest_reap(&file_index);
 	ok(is_quiet() && find(inputs[0]) == NULL && find(inputs[1]) == NULL, "reap");
 	check_file();
@@ -648,28 +651,30 @@ test_no_reads_under_lock(void)
 	found = segment_from(job, &behind);
 	file_go_cold();
 	lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &some);
-	ok(is_quiet() && find(job)->removed == 1, "VACUUM: a segment lost entries");
+	ok(is_quiet() && find(job)->removed == 1,
+	   "no reads under the lock: VACUUM removes some of a segment's entries");
 	lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &all);
-	ok(is_quiet() && find(job)->segments == 2, "or all its entries");
+	ok(is_quiet() && find(job)->segments == 2, "no reads under the lock: VACUUM removes all of them");
 	inputs[1] = add_run(0, 4, 40);
 	file_go_cold();
 	lsm_manifest_note_removed(&file_index, &file_keyspace, inputs[1], inputs[1], &none, &all);
-	ok(is_quiet() && find(inputs[1]) == NULL, "or the only segment of a run has");
+	ok(is_quiet() && find(inputs[1]) == NULL,
+	   "no reads under the lock: VACUUM empties the only segment of a run");
 	lsm_manifest_drop_empty(&file_index);
-	ok(is_quiet(), "drop empty runs: there is none");
+	ok(is_quiet(), "no reads under the lock: there is no empty run to drop");
 	while (find(job)->segments > 0)
 	{
 		found = first_segment(job);
 		file_go_cold();
 		lsm_manifest_note_removed(&file_index, &file_keyspace, job, found->segment.id, &found->low, &all);
 	}
-	ok(is_quiet(), "the last segment of a run");
+	ok(is_quiet(), "no reads under the lock: VACUUM empties the last segment of a run");
 	lsm_manifest_drop_empty(&file_index);
-	ok(is_quiet() && find(job) == NULL, "drop empty runs: there is one");
+	ok(is_quiet() && find(job) == NULL, "no reads under the lock: drop an empty run");
 	lsm_manifest_used_end(&file_index);
-	ok(is_quiet(), "the end of the file");
+	ok(is_quiet(), "no reads under the lock: truncate the file");
 	check_file();
-	report_checks("each time the file is sound");
+	report_checks("the file is sound after each change");
 }
 
 static void
@@ -684,17 +689,19 @@ test_end_of_file(void)
 	first = add_run(0, 10, 10);
 	last = add_run(0, 20, 10);
 	add_run(0, 5, 10);
-	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35, "end of file: behind the last run");
+	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35,
+	   "truncate: the end of the file is after the last run");
 	lsm_manifest_note_removed(&file_index, &file_keyspace, last, last, &low, &all);
-	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35, "a hole before it does not count");
+	ok(lsm_manifest_used_end(&file_index) == LSM_FIXED_BLOCKS + 35,
+	   "truncate: free space before the last run does not count");
 	lsm_manifest_truncate(&file_index, FILE_BLOCKS);
-	ok(file_cut_at == 0, "not cut if there is less than wanted");
+	ok(file_cut_at == 0, "truncate: does nothing if too little is free");
 	lsm_manifest_truncate(&file_index, 1);
 	check_file();
-	ok(file_cut_at == LSM_FIXED_BLOCKS + 35, "else cut behind it");
+	ok(file_cut_at == LSM_FIXED_BLOCKS + 35, "truncate: otherwise truncates after the last run");
 	lsm_manifest_note_removed(&file_index, &file_keyspace, first, first, &low, &all);
 	check_file();
-	report_checks("each time the file is sound");
+	report_checks("the file is sound after each change");
 }
 
 /* Jobs, steps, failures and VACUUM in any order. */
@@ -742,8 +749,8 @@ test_random(void)
 		}
 		backend_free_all();
 	}
-	ok(finished > 100, "random: jobs are done");
-	report_checks("and the file is sound");
+	ok(finished > 100, "random: jobs get finished");
+	report_checks("random: the file is sound");
 }
 
 int

@@ -123,10 +123,10 @@ test_rounds(void)
 				runs[i].entries -= runs[i].entries / 2;
 		}
 	}
-	ok(known, "the filter knows each key of the runs that have joined");
-	ok(fits, "it never has more keys than room");
+	ok(known, "the filter has each key of its members");
+	ok(fits, "it never has more keys than it has room for");
 	ok(fresh, "no run is a member when a round begins");
-	ok(sized, "a round has room for three times the keys that are to join, and not for much more");
+	ok(sized, "a round has room for three times the keys that are to join, but not for much more");
 	ok(rounds > 10 && rounds < STEPS / 2, "rounds end, but not with each batch");
 }
 
@@ -137,7 +137,7 @@ test_wrong_answers(void)
 
 	for (int i = 0; i < 10000; i++)
 		wrong += lsm_joint_filter_has(&joint, hash_of(next_key + i));
-	ok(wrong < 300, "few other keys are taken for one of theirs");
+	ok(wrong < 300, "few other keys pass the filter");
 }
 
 static void
@@ -148,11 +148,11 @@ test_due(void)
 
 	while (!lsm_joint_member_is_due(&member, 10, 32000))
 		lookups += 10;
-	ok(lookups == 990, "a run is due when looking has cost as much as reading it");
-	ok(lsm_joint_member_is_due(&member, 0, 32000), "... and stays so");
+	ok(lookups == 990, "a run is due when searching it has cost as much as reading it");
+	ok(lsm_joint_member_is_due(&member, 0, 32000), "... and stays due");
 	ok(lsm_joint_member_room(&(LsmJointMember) {.key_count = 7}, 3) == 7 &&
 	   lsm_joint_member_room(&(LsmJointMember) {.key_count = 7}, 9) == 9,
-	   "its room is for its entries, or the keys that it had");
+	   "it has room for the run's entries, or for the keys that the run had");
 }
 
 static void
@@ -172,7 +172,7 @@ test_overlaps(void)
 			expected |= key >= member.low && key <= member.high;
 		good &= lsm_joint_member_overlaps(&member, low, high) == expected;
 	}
-	ok(good, "a run overlaps keys if one of them can be between its own");
+	ok(good, "a run overlaps keys if one of them may lie between the run's own");
 }
 
 int

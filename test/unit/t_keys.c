@@ -17,17 +17,17 @@ enum
 };
 
 static const char *const names[] = {
-	"entries are in the order of their columns, then of their TIDs",
+	"entries sort by their columns, then by TID",
 	"keys are equal if and only if the columns are",
-	"codes of values are in the order of the values, and none is the prefix of another",
-	"codes have the length that is foretold, and tell where they end",
-	"a damaged code is noticed or gives some value",
-	"an entry gives back its columns, bit for bit",
-	"so does the tuple of an index-only scan",
-	"a separator lies behind the left entry and not behind the right one",
+	"codes sort like their values, and none is a prefix of another",
+	"codes have the predicted length, and tell where they end",
+	"a damaged code is detected or decodes to some value",
+	"the columns decoded from an entry are equal to the originals, bit for bit",
+	"so are those of the tuple of an index-only scan",
+	"a separator is greater than the left entry and not greater than the right one",
 	"keys begin with the same bytes as far as their columns are equal, and tell how many these are",
 	"keys have the same hash of their first columns if these are equal, and only then if all are hashed",
-	"bounds of a key share all its columns, and have its hash; those of two keys share no unequal column",
+	"both bounds of a key share its columns and have its hash; bounds of two keys share no unequal one",
 };
 
 static TestIndex the_index;

@@ -55,7 +55,7 @@ test_round_trip(void)
 			for (int at = ((PageHeader) block.data)->pd_lower; at < ((PageHeader) block.data)->pd_upper; at++)
 				good &= block.data[at] == 0;
 		}
-		snprintf(name, sizeof(name), "%s come back", shapes[s].name);
+		snprintf(name, sizeof(name), "%s decode to the stored entries", shapes[s].name);
 		ok(good, name);
 	}
 }
@@ -94,7 +94,7 @@ test_delete(void)
 				lsm_page_opaque((Page) block.data)->crc == lsm_page_compute_crc((Page) block.data);
 			shrinks &= header->pd_lower + (LSM_PAGE_SPECIAL - header->pd_upper) <= used;
 		}
-		snprintf(name, sizeof(name), "%s: what is left after a removal is right", shapes[s].name);
+		snprintf(name, sizeof(name), "%s: a removal leaves the right entries", shapes[s].name);
 		ok(good, name);
 		snprintf(name, sizeof(name), "%s: a removal never makes the page larger (I6)", shapes[s].name);
 		ok(shrinks, name);
@@ -159,7 +159,7 @@ test_resume(void)
 		lsm_leaf_finish(&b);
 		good &= holds(total, NULL);
 	}
-	ok(good, "a page that is resumed goes on as if it had not been left");
+	ok(good, "a resumed page continues as if it had never been closed");
 }
 
 /*
@@ -206,7 +206,7 @@ test_resume_leaf(const Shape *shape)
 	}
 	lsm_leaf_finish(&b);
 	lsm_leaf_finish(&resumed);
-	snprintf(name, sizeof(name), "%s: a leaf that is resumed becomes the same", shape->name);
+	snprintf(name, sizeof(name), "%s: a resumed leaf ends up the same", shape->name);
 	ok(good && n > 10 && holds(n, NULL) && memcmp(whole.data, page, BLCKSZ) == 0, name);
 
 	/* After half of the entries, add one outside the page's range. */
@@ -225,7 +225,7 @@ test_resume_leaf(const Shape *shape)
 		if (side == 0 || mode.offset_bits < 16)
 			good &= !lsm_leaf_add(&resumed, &e) && memcmp(whole.data, page, BLCKSZ) == 0;
 	}
-	snprintf(name, sizeof(name), "%s: a leaf that is resumed takes no TID out of its range", shape->name);
+	snprintf(name, sizeof(name), "%s: a resumed leaf takes no TID outside its range", shape->name);
 	ok(good, name);
 
 	build(MAX_ENTRIES, shape);
@@ -237,7 +237,7 @@ test_resume_leaf(const Shape *shape)
 	lsm_page_entries = n;
 	good &= lsm_leaf_unused(page) == 0;
 	lsm_page_entries = 0;
-	ok(good, "what is unused where the number of entries is limited");
+	ok(good, "under a limit on entries, unused space is what further entries may use");
 }
 
 /* VACUUM may run between two steps. The builder continues with the remaining entries. */
@@ -280,7 +280,7 @@ test_resume_after_delete(void)
 		lsm_leaf_finish(&b);
 		good &= lsm_leaf_check((Page) block.data) == NULL && holds(total, keep);
 	}
-	ok(good, "a page that lost entries is resumed after the last one left");
+	ok(good, "a page that lost entries is resumed after its last remaining entry");
 }
 
 /* A fence page has room for several children, whatever the entries. */
@@ -306,7 +306,7 @@ test_largest_entries(void)
 		group.count == 2 && group.entries[1].keylen == LSM_MAX_ENTRY_SIZE &&
 		group.entries[1].key[LSM_MAX_ENTRY_SIZE - 1] == 'b' && group.entries[1].tid == e.tid &&
 		lsm_fence_child(group.entries[1].rest, group.entries[1].restlen) == child;
-	ok(good, "and come back");
+	ok(good, "and decode to the stored ones");
 }
 
 /* Decoded keys are aligned and followed by zero bytes, even in little room. */
@@ -348,7 +348,7 @@ test_small_scratch(void)
 		lsm_group_free(&small);
 	}
 	ok(good, "decoded keys are aligned and padded");
-	ok(refused, "a key that is longer than the index has is refused");
+	ok(refused, "a key longer than any in the index is rejected");
 }
 
 /* The purpose of framed groups: rows inserted together, integers as keys. */
@@ -365,7 +365,7 @@ test_size(void)
 	varying.fixed_percent = 0;
 	variable = build(2000, &varying);
 	printf("# %d integers on a page, %d without frames\n", fixed, variable);
-	ok(fixed > variable * 6 / 5, "frames save a sixth of the room");
+	ok(fixed > variable * 6 / 5, "frames save a sixth of the space");
 }
 
 /* A leaf rejects TIDs for which its coding has no room. The next leaf accepts them. */
@@ -424,9 +424,9 @@ test_modes(void)
 		taken &= lsm_leaf_decode_group((Page) block.data, 0, &group) &&
 			group.entries[0].tid == e.tid;
 	}
-	ok(refused, "a TID that the coding has no room for is refused, and nothing changes");
-	ok(taken, "the leaf that is begun for it takes it");
-	ok(tight, "no byte is spent that no TID needs");
+	ok(refused, "a TID that the coding has no room for is rejected, and nothing changes");
+	ok(taken, "a leaf begun for that TID takes it");
+	ok(tight, "the coding uses no more bytes than its TIDs need");
 }
 
 /* If few keys have the announced length, the others get a shorter coding. */
@@ -462,7 +462,7 @@ test_odd_keys(void)
 		lsm_leaf_begin_next(&b, (Page) block.data, false, &mode, stored[0].tid, 1, 1);
 		good &= lsm_leaf_header((Page) block.data)->keylen == (odd > 250 ? 0 : 5);
 	}
-	ok(good, "frames are given up when they do not pay");
+	ok(good, "frames are abandoned when they do not pay");
 
 	/* Nulls sort first or last, so whole leaves contain a single short key. */
 	memset(&b, 0, sizeof(b));

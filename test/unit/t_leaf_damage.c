@@ -27,7 +27,7 @@ test_headers(void)
 	leaf->keylen = LSM_FRAMED_KEYLEN + 1;
 	refused &= lsm_leaf_check((Page) block.data) != NULL;
 	*leaf = sound;
-	ok(refused && lsm_leaf_check((Page) block.data) == NULL, "a coding that cannot be is refused");
+	ok(refused && lsm_leaf_check((Page) block.data) == NULL, "an impossible coding is rejected");
 }
 
 static void
@@ -112,9 +112,9 @@ test_many_groups(void)
 		}
 		lsm_group_free(&many);
 	}
-	ok(forward, "several groups in one go are what they are one by one");
+	ok(forward, "decoding several groups at once gives the same as one by one");
 	ok(backward, "backward, too");
-	ok(several, "as many as there is room for");
+	ok(several, "as many are decoded as there is room for");
 }
 
 /* Each page names the owner with which it was begun. */
@@ -138,7 +138,7 @@ test_owner(void)
 	ok(lsm_page_opaque((Page) block.data)->owner == 99 && lsm_page_opaque((Page) block.data)->self == 7 &&
 	   lsm_page_opaque((Page) block.data)->kind == LSM_PAGE_FENCE, "and a fence page");
 	ok(lsm_fence_child((const uint8 *) "\7\0\0\0", 3) == LSM_NO_CHILD,
-	   "a rest that is no page number leads nowhere");
+	   "a rest that is not a page number leads nowhere");
 }
 
 /*
@@ -175,7 +175,7 @@ test_damage(void)
 		}
 		read++;
 	}
-	ok(read > 1000, "damaged pages are read without going astray");
+	ok(read > 1000, "reading damaged pages touches nothing outside them");
 }
 
 /* Redo removes entries from pages whose checksum nobody has checked. */
@@ -208,8 +208,8 @@ test_damage_and_delete(void)
 		else
 			unchanged &= memcmp(&before, &block, sizeof(block)) == 0;
 	}
-	ok(deleted > 100, "entries are removed from damaged pages without going astray");
-	ok(unchanged, "or nothing is done to them");
+	ok(deleted > 100, "removing entries from damaged pages touches nothing outside them");
+	ok(unchanged, "a removal that is refused changes nothing");
 }
 
 int

@@ -97,7 +97,7 @@ test_init(void)
 	ok(lsm_page_opaque(page)->crc != lsm_page_compute_crc(page), "its checksum covers the last bit");
 	start(lsm_region_start(7));
 	ok(matches() && backend_count_free(page) == LSM_REGION_BLOCKS - 1 &&
-	   lsm_page_opaque(page)->owner == 0, "another one with itself");
+	   lsm_page_opaque(page)->owner == 0, "other pages begin with themselves in use");
 }
 
 static void
@@ -142,11 +142,11 @@ test_borders(void)
 		}
 	}
 	ok(good, "extents of any length at any place in a word");
-	ok(refused, "what is in use is not taken again, nor freed twice");
+	ok(refused, "blocks in use are not taken again, nor freed twice");
 
 	start(lsm_region_start(1));
 	ok(lsm_map_set(page, LSM_REGION_BLOCKS - 1, 1, true) &&
-	   lsm_map_used_end(page, LSM_REGION_BLOCKS) == LSM_REGION_BLOCKS, "the last block");
+	   lsm_map_used_end(page, LSM_REGION_BLOCKS) == LSM_REGION_BLOCKS, "a region's last block can be taken");
 	ok(!lsm_map_set(page, LSM_REGION_BLOCKS, 1, true) &&
 	   !lsm_map_set(page, LSM_REGION_BLOCKS - 1, 2, false) &&
 	   !lsm_map_set(page, PG_UINT32_MAX, 1, true) && !lsm_map_set(page, 5, PG_UINT32_MAX, true) &&
@@ -170,7 +170,8 @@ test_double_set(void)
 		refused &= lsm_map_set(page, first, n, true) && lsm_map_set(page, other, 1, false) &&
 			!lsm_map_set(page, first, n, false);
 	}
-	ok(refused, "a single block in use is enough to refuse an extent, and a free one to refuse it back");
+	ok(refused,
+	   "one block in use is enough to refuse to take an extent, and one free block to refuse to free it");
 }
 
 static void
@@ -181,26 +182,27 @@ test_find(void)
 
 	start(lsm_region_start(1));
 	lsm_map_set(page, 1, LSM_REGION_BLOCKS - 1, true);
-	ok(!lsm_map_find(page, 0, LSM_REGION_BLOCKS, 1, 1, &first, &count), "nothing in a full region");
+	ok(!lsm_map_find(page, 0, LSM_REGION_BLOCKS, 1, 1, &first, &count), "find: nothing in a full region");
 	lsm_map_set(page, 100, 10, false);
 	lsm_map_set(page, 300, 30, false);
 	lsm_map_set(page, 500, 20, false);
 	ok(lsm_map_find(page, 0, LSM_REGION_BLOCKS, 10, 10, &first, &count) && first == 100 && count == 10,
-	   "the first one that is long enough");
+	   "find: the first extent that is long enough");
 	ok(lsm_map_find(page, 0, LSM_REGION_BLOCKS, 11, 1, &first, &count) && first == 300 && count == 11,
-	   "no more of it than is wanted");
+	   "find: no more blocks than requested");
 	ok(lsm_map_find(page, 0, LSM_REGION_BLOCKS, 31, 30, &first, &count) && first == 300 && count == 30,
-	   "else the longest one");
-	ok(!lsm_map_find(page, 0, LSM_REGION_BLOCKS, 32, 31, &first, &count), "unless that is too short");
+	   "find: otherwise the longest extent");
+	ok(!lsm_map_find(page, 0, LSM_REGION_BLOCKS, 32, 31, &first, &count),
+	   "find: unless that is too short");
 	ok(lsm_map_find(page, 310, LSM_REGION_BLOCKS, 25, 5, &first, &count) && first == 310 && count == 20,
-	   "only from the given block on");
+	   "find: only from the given block on");
 	ok(lsm_map_find(page, 0, 306, 20, 5, &first, &count) && first == 100 && count == 10 &&
 	   lsm_map_find(page, 200, 306, 20, 5, &first, &count) && first == 300 && count == 6,
-	   "and up to the given one");
-	ok(!lsm_map_find(page, 200, 200, 1, 1, &first, &count), "not in no blocks at all");
+	   "find: and up to the given block");
+	ok(!lsm_map_find(page, 200, 200, 1, 1, &first, &count), "find: nothing in an empty range");
 	lsm_map_set(page, LSM_REGION_BLOCKS - 3, 3, false);
 	ok(lsm_map_find(page, 600, LSM_REGION_BLOCKS, 3, 3, &first, &count) &&
-	   first == LSM_REGION_BLOCKS - 3 && count == 3, "up to the end of the region");
+	   first == LSM_REGION_BLOCKS - 3 && count == 3, "find: up to the end of the region");
 }
 
 /* After any sequence of sets and clears, every query gives the same answer as an array. */
@@ -245,7 +247,7 @@ test_random(void)
 	}
 	ok(sets && changed > 5000, "random extents are set and cleared");
 	ok(finds, "random extents are found");
-	ok(ends, "the end of the used ones is found");
+	ok(ends, "the end of the blocks in use is found");
 }
 
 int

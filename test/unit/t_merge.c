@@ -19,11 +19,11 @@ enum
 };
 
 static const char *const names[] = {
-	"a scan's merge is what sorting gives",
-	"a merge that copies pages is what sorting gives",
-	"up to a limit, too, if the sources make use of it",
-	"a page is given if its entries are the next ones, and only then",
-	"so is a segment",
+	"a scan's merge returns what sorting gives",
+	"a merge that copies pages returns what sorting gives",
+	"so does a merge up to a limit that the sources make use of",
+	"the merge returns a page if and only if its entries come next",
+	"the same holds for a segment",
 	"a merge that copies pages names the source of an entry",
 };
 
@@ -41,7 +41,7 @@ typedef struct Source
 	TestRow		rows[MOST_ROWS];
 	bool		forward;
 	int			next;			/* row behind the array, in the direction */
-	int			page;			/* row at which the page begins that the cursor may stand at */
+	int			page;			/* first row of the page at which the cursor may stand */
 	LsmEntry   *array;			/* copies, also of keys */
 	int			array_count;
 	bool		refused;		/* the source refused its page the last time */
@@ -80,7 +80,7 @@ source_fill(LsmCursor *base)
 	int			left = s->forward ? page_end(s, s->next) - s->next :
 		s->next - s->next / PAGE_ENTRIES * PAGE_ENTRIES + 1;
 	int			first = s->next;
-	bool		upward = s->forward || chance(2);	/* the order of the array is the source's affair */
+	bool		upward = s->forward || chance(2);	/* the source chooses the order of the array */
 
 	drop_array(s);
 	base->valid = false;

@@ -141,9 +141,9 @@ test_model(void)
 		ids &= meta->next_id == next_id;
 		spaces &= memcmp(&meta->space, &edit.space, sizeof(LsmSpace)) == 0;
 	}
-	ok(good, "edits do what they say, in their order");
-	ok(ids, "the next id is above all that were given out");
-	ok(spaces, "what is free is what the edit says");
+	ok(good, "edits apply their operations in order");
+	ok(ids, "the next id is above all assigned ids");
+	ok(spaces, "the number of free blocks is the one in the edit");
 	ok(meta->edits == 20000 && meta->seals == seals, "edits and seals are counted");
 }
 
@@ -166,11 +166,11 @@ test_limits(void)
 		good &= lsm_meta_apply(page, &edit);
 	}
 	ok(good && meta->run_count == LSM_MAX_RUNS && lsm_meta_check(page) == NULL,
-	   "takes as many runs as it has room for");
+	   "it takes as many runs as it has room for");
 	lsm_edit_init(&edit, meta);
 	random_record(&run, meta->next_id);
 	lsm_edit_put(&edit, &run);
-	ok(!lsm_meta_apply(page, &edit), "and refuses one more");
+	ok(!lsm_meta_apply(page, &edit), "and rejects one more");
 
 	/* A job with the maximum number of inputs. */
 	lsm_meta_init(page, &coding);
@@ -216,7 +216,7 @@ test_edit_overflow(void)
 	backend_catch = NULL;
 	for (int i = 0; i < lengthof(room.guard); i++)
 		intact &= room.guard[i] == 0x5A;
-	ok(added == LSM_MAX_EDIT_OPS && intact, "an edit refuses more operations than it has room for");
+	ok(added == LSM_MAX_EDIT_OPS && intact, "an edit rejects more operations than it has room for");
 }
 
 static void
@@ -233,20 +233,20 @@ test_reservations(void)
 		lsm_edit_reserve(&edit, &r);
 		good &= lsm_meta_apply(page, &edit);
 	}
-	ok(good && lsm_meta_check(page) == NULL, "as many steps reserve blocks as there may be");
+	ok(good && lsm_meta_check(page) == NULL, "the maximum number of steps can reserve blocks");
 	lsm_edit_init(&edit, meta);
 	r.segment_id = edit.next_id++;
 	lsm_edit_reserve(&edit, &r);
-	ok(!lsm_meta_apply(page, &edit), "one more is refused");
+	ok(!lsm_meta_apply(page, &edit), "one more is rejected");
 	lsm_edit_init(&edit, meta);
 	lsm_edit_release(&edit, LSM_FIRST_ID + 5);
 	lsm_edit_reserve(&edit, &r);
 	ok(lsm_meta_apply(page, &edit) && meta->reservations[5].segment_id == r.segment_id &&
 	   meta->reservations[5].length == 10 && meta->reservations[5].job_id == 3,
-	   "the place of one that is released is used again, in the same edit, too");
+	   "a released place is reused, even within the same edit");
 	lsm_edit_init(&edit, meta);
 	lsm_edit_release(&edit, LSM_FIRST_ID + 5);
-	ok(!lsm_meta_apply(page, &edit), "what is not reserved cannot be released");
+	ok(!lsm_meta_apply(page, &edit), "blocks that are not reserved cannot be released");
 	lsm_meta_init(page, &coding);
 	lsm_edit_init(&edit, meta);
 	lsm_edit_release(&edit, 0);
@@ -323,9 +323,9 @@ test_run_helpers(void)
 		sums &= run.entries == entries && run.blocks == blocks && run.leaves == leaves &&
 			run.removed == removed && run.segments == segments;
 	}
-	ok(back, "a record of a single segment is all of it");
-	ok(sums, "a record of several is their sums");
-	ok(modes, "and the mode that they have in common");
+	ok(back, "the record of a run with one segment describes that segment");
+	ok(sums, "the record of a run with several has their totals");
+	ok(modes, "and their common mode");
 }
 
 /* An empty run, the initial output of a job, has the mode of no entries. */
@@ -346,7 +346,7 @@ test_empty_run(void)
 	lsm_run_add_segment(&run, &segment);
 	lsm_run_mode(&run, &mode);
 	lsm_segment_mode(&segment, &none);
-	ok(memcmp(&mode, &none, sizeof(mode)) == 0, "the first segment gives it its own");
+	ok(memcmp(&mode, &none, sizeof(mode)) == 0, "it takes over the mode of its first segment");
 
 	/* An empty page of the write buffer, as manifest/buffer_edit.c opens it. */
 	memset(&segment, 0, sizeof(segment));
@@ -368,27 +368,27 @@ test_refusals(void)
 	lsm_meta_init(page, &coding);
 	lsm_edit_init(&edit, meta);
 	lsm_edit_remove(&edit, 123456);
-	ok(!lsm_meta_apply(page, &edit), "refuses to remove what is not there");
+	ok(!lsm_meta_apply(page, &edit), "an edit refuses to remove a missing run");
 	lsm_edit_init(&edit, meta);
 	lsm_edit_set_job(&edit, 123456, 1);
 	ok(!lsm_meta_apply(page, &edit), "or to give it to a job");
 	lsm_edit_init(&edit, meta);
 	lsm_edit_deduct(&edit, 123456, 1);
-	ok(lsm_meta_apply(page, &edit), "but entries of a run that is gone need no deduction");
+	ok(lsm_meta_apply(page, &edit), "but deducting entries from a missing run is no error");
 	lsm_edit_init(&edit, meta);
 	lsm_edit_take(&edit, 123456, 1);
 	ok(!lsm_meta_apply(page, &edit), "a merge takes no entries from it");
 	edit.ops[0].kind = 99;
-	ok(!lsm_meta_apply(page, &edit), "an operation of no known kind is refused");
+	ok(!lsm_meta_apply(page, &edit), "an operation of an unknown kind is rejected");
 
 	lsm_meta_init(page, &coding);
 	lsm_meta_flip_gate(page);
-	ok(meta->gate_epoch == 1 && matches(), "flips the gate");
+	ok(meta->gate_epoch == 1 && matches(), "an edit flips the gate");
 	meta->run_count = LSM_MAX_RUNS + 1;
 	ok(lsm_meta_check(page) != NULL, "a wrong number of runs is noticed");
 	lsm_meta_init(page, &coding);
 	meta->magic++;
-	ok(lsm_meta_check(page) != NULL, "and a page that is no meta page");
+	ok(lsm_meta_check(page) != NULL, "so is a page that is not a meta page");
 }
 
 int

@@ -107,7 +107,7 @@ test_users(const Shape *shape)
 	ok(!covers_middle(&near, SEGMENT, USER + 1, count), "tuple keys are never covered");
 	lsm_near_leaf_note(&near, SEGMENT, LEAF + 1, USER + 1, true, page);
 	lsm_near_leaf_forget(&near);
-	ok(!covers_middle(&near, SEGMENT, USER + 1, count), "a leaf that was forgotten covers nothing");
+	ok(!covers_middle(&near, SEGMENT, USER + 1, count), "a forgotten leaf covers nothing");
 }
 
 /* VACUUM may have removed all entries, or the page may be the wrong one. */

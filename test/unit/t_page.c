@@ -50,17 +50,17 @@ test_checksum(void)
 	make_page();
 	ok(crc_fits(), "a page has its checksum");
 	ok(each_bit(LSM_PAGE_CONTENT, header->pd_lower, true) &&
-	   each_bit(header->pd_upper, LSM_PAGE_SPECIAL, true), "each bit of the content is covered");
+	   each_bit(header->pd_upper, LSM_PAGE_SPECIAL, true), "it covers each bit of the contents");
 	ok(each_bit(opaque, opaque + offsetof(LsmPageOpaque, crc), true) &&
 	   each_bit(opaque + offsetof(LsmPageOpaque, kind), BLCKSZ, true),
-	   "and each bit that says what the page is");
+	   "and each bit of the page's identity");
 	ok(each_bit(header->pd_lower, header->pd_upper, false), "but not the hole");
-	ok(each_bit(0, offsetof(PageHeaderData, pd_lower), false), "nor what the server changes by itself");
+	ok(each_bit(0, offsetof(PageHeaderData, pd_lower), false), "nor the fields that the server changes");
 	ok(each_bit(opaque + offsetof(LsmPageOpaque, verified),
 				opaque + offsetof(LsmPageOpaque, kind), false), "nor the hint that it was checked");
 	lsm_page_opaque(page)->verified = 1;
 	lsm_page_set_crc(page);
-	ok(lsm_page_opaque(page)->verified == 0, "a new checksum takes the hint away");
+	ok(lsm_page_opaque(page)->verified == 0, "computing a new checksum clears the hint");
 }
 
 /* Is a page rejected after a change to a field of its header? */
@@ -71,18 +71,18 @@ static void
 test_header(void)
 {
 	make_page();
-	ok(lsm_page_check_header(page, 5) == NULL, "a page may be looked at");
-	ok(lsm_page_check_header(page, 6) != NULL, "not in the place of another one");
+	ok(lsm_page_check_header(page, 5) == NULL, "a sound page is accepted");
+	ok(lsm_page_check_header(page, 6) != NULL, "not in place of another page");
 	ok(refused(pd_lower, LSM_PAGE_CONTENT - 1) && refused(pd_lower, LSM_PAGE_SPECIAL) &&
 	   refused(pd_upper, LSM_PAGE_SPECIAL + 1) && refused(pd_upper, LSM_PAGE_CONTENT),
-	   "not when its bounds are wrong");
+	   "not with wrong bounds");
 	ok(refused(pd_special, LSM_PAGE_SPECIAL - 8) && refused(pd_special, BLCKSZ) &&
-	   refused(pd_special, 0xFFFF), "not when its special area is elsewhere");
+	   refused(pd_special, 0xFFFF), "not with its special area elsewhere");
 	make_page();
 	lsm_page_opaque(page)->kind = LSM_PAGE_META - 1;
-	ok(lsm_page_check_header(page, 5) != NULL, "not when it is of no known kind");
+	ok(lsm_page_check_header(page, 5) != NULL, "not if its kind is unknown");
 	memset(block.data, 0, BLCKSZ);
-	ok(lsm_page_check_header(page, 0) != NULL, "an empty page is not looked at");
+	ok(lsm_page_check_header(page, 0) != NULL, "an empty page is rejected");
 }
 
 static void
@@ -117,7 +117,7 @@ test_noise(void)
 		passed++;
 		told &= !crc_fits();
 	}
-	ok(passed > 100 && told, "noise has no checksum");
+	ok(passed > 100 && told, "noise has no valid checksum");
 }
 
 int

@@ -156,8 +156,8 @@ test_model(void)
 			same &= lsm_directory_page_check(page) == NULL;
 	}
 	ok(same && applied > 10000, "redo of recorded changes gives the same pages");
-	ok(stamped, "pages of the map and of directories remember the edit");
-	ok(summed, "all but open pages have their checksum");
+	ok(stamped, "map and directory pages store the number of the edit");
+	ok(summed, "all pages except open ones have a checksum");
 }
 
 static void
@@ -172,7 +172,7 @@ test_kinds(void)
 	ok(lsm_page_apply(page, change, change_size) && lsm_page_check_header(page, 9) == NULL &&
 	   lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER && lsm_page_opaque(page)->owner == 55 &&
 	   lsm_page_opaque(page)->flags == (LSM_PAGE_OPEN | LSM_PAGE_HAS_REST) &&
-	   lsm_buffer_page_count(page) == 0 && lsm_buffer_page_check(page) == NULL, "a page opens, empty");
+	   lsm_buffer_page_count(page) == 0 && lsm_buffer_page_check(page) == NULL, "a page is opened, empty");
 	begin_change(2);
 	add_op(LSM_OP_SEAL, NULL, 0);
 	ok(lsm_page_apply(page, change, change_size) &&
@@ -183,12 +183,12 @@ test_kinds(void)
 	ok(lsm_page_apply(page, change, change_size) && lsm_page_check_header(page, 8) == NULL &&
 	   lsm_page_opaque(page)->owner == 66 && lsm_directory_header(page)->level == 2 &&
 	   lsm_directory_page_count(page) == 0 && lsm_directory_page_check(page) == NULL,
-	   "a page becomes one of a directory");
+	   "a page becomes a directory page");
 	begin_change(4);
 	add_op(LSM_OP_MAP_INIT, &self, sizeof(self));
 	ok(lsm_page_apply(page, change, change_size) && lsm_page_check_header(page, self) == NULL &&
 	   lsm_page_opaque(page)->owner == 0 &&
-	   backend_count_free(page) == LSM_REGION_BLOCKS - 1, "or one of the map");
+	   backend_count_free(page) == LSM_REGION_BLOCKS - 1, "or a map page");
 }
 
 /* Each kind of operation with data of a wrong size, and kinds that do not exist. */
@@ -217,9 +217,9 @@ test_sizes(void)
 			sound &= memcmp(before, page, BLCKSZ) == 0;
 		}
 	}
-	ok(refused && sound, "data of another size are refused, and nothing changes");
+	ok(refused && sound, "data of a wrong size are rejected, and nothing changes");
 	ok(!lsm_page_apply_op(page, 0, data, 0) && !lsm_page_apply_op(page, LSM_OP_SEAL + 1, data, 0) &&
-	   !lsm_page_apply_op(page, 0xFFFF, data, 4), "kinds that there are not are refused");
+	   !lsm_page_apply_op(page, 0xFFFF, data, 4), "unknown kinds are rejected");
 
 	begin_change(7);
 	add_op(LSM_OP_MAP_INIT, &self, sizeof(self));
@@ -230,8 +230,8 @@ test_sizes(void)
 		if (size != sizeof(uint64))
 			refused &= !lsm_page_apply(page, change, size);
 	}
-	ok(refused, "a change that is cut short is refused");
-	ok(lsm_page_apply(page, change, change_size), "a whole one is not");
+	ok(refused, "a truncated change is rejected");
+	ok(lsm_page_apply(page, change, change_size), "a complete one is not");
 }
 
 /* Operations that do not fit the page, among sound ones. */
@@ -258,7 +258,7 @@ test_misfits(void)
 	memset(&set, 0, sizeof(set));
 	begin_change(1);
 	add_op(LSM_OP_DIRECTORY_SET, &set, sizeof(set));
-	ok(!lsm_page_apply(page, change, change_size), "an item that is not there is not changed");
+	ok(!lsm_page_apply(page, change, change_size), "a missing item is not changed");
 	begin_change(1);
 	add_op(LSM_OP_DIRECTORY_APPEND, item, size);
 	set.ordinal = PG_UINT32_MAX;
@@ -268,7 +268,7 @@ test_misfits(void)
 	add_op(LSM_OP_DIRECTORY_APPEND, item, size);
 	while (lsm_page_apply(page, change, change_size))
 		n++;
-	ok(n > 10 && lsm_directory_page_check(page) == NULL, "a full page takes no item more");
+	ok(n > 10 && lsm_directory_page_check(page) == NULL, "a full page takes no further item");
 }
 
 /*
@@ -313,7 +313,8 @@ test_damage(void)
 			lsm_map_page_init(page, LSM_BLOCK_MAP);
 	}
 	printf("# %d changes applied, %d refused\n", taken, refused);
-	ok(taken > 1000 && refused > 1000, "damaged changes are refused or applied without going astray");
+	ok(taken > 1000 && refused > 1000,
+	   "damaged changes are rejected, or applied without touching anything outside the page");
 }
 
 int

@@ -22,7 +22,7 @@ test_page(void)
 			each_once &= seen == (1u << count) - 1;
 		}
 	}
-	ok(lsm_choice_page(5, 0, 4) == 1, "page: the backend's own first");
+	ok(lsm_choice_page(5, 0, 4) == 1, "page: the backend's own page first");
 	ok(lsm_choice_page(3, 1, 4) == 0, "then the others in turn");
 	ok(each_once, "each page once, whatever the backend's number");
 }
@@ -50,15 +50,16 @@ test_wait(void)
 	int			opened = 0;
 
 	ok(inserts_until_open(1) == 4, "waits: the fourth in a row opens a page");
-	ok(inserts_until_open(4) > 4 && inserts_until_open(4) < 40, "one in four opens one soon");
-	ok(inserts_until_open(16) > 100, "one in sixteen opens one at last");
-	ok(inserts_until_open(17) == 0 && inserts_until_open(1000) == 0, "a rare one never does");
+	ok(inserts_until_open(4) > 4 && inserts_until_open(4) < 40,
+	   "waits: one insert in four opens a page soon");
+	ok(inserts_until_open(16) > 100, "waits: one insert in sixteen eventually opens a page");
+	ok(inserts_until_open(17) == 0 && inserts_until_open(1000) == 0, "waits: rare waits never do");
 	for (int i = 0; i < 100; i++)
 		opened += lsm_choice_note_wait(&pressure);
-	ok(opened == 49, "the next page takes further waits");
+	ok(opened == 49, "waits: opening the next page takes further waits");
 	for (int i = 0; i < 1000; i++)
 		lsm_choice_note_insert(&pressure);
-	ok(pressure == 0, "the pressure does not fall below nothing");
+	ok(pressure == 0, "waits: the pressure does not fall below zero");
 }
 
 static void
@@ -67,18 +68,19 @@ test_keep(void)
 	uint32		restless = LSM_RESTLESS_SEALS;
 	uint32		seals = 0;
 
-	ok(lsm_choice_pages_to_keep(5, 1, 1) == 5, "full page: as many as there were, after a wait");
-	ok(lsm_choice_pages_to_keep(5, 1, 0) == 1, "one, if nobody has waited lately");
+	ok(lsm_choice_pages_to_keep(5, 1, 1) == 5,
+	   "full page: after a wait, as many pages stay open as before");
+	ok(lsm_choice_pages_to_keep(5, 1, 0) == 1, "full page: one fewer if nobody has waited recently");
 	ok(lsm_choice_pages_to_keep(2, 3, 1) == 3 && lsm_choice_pages_to_keep(2, 3, 0) == 3,
-	   "but as many as are set at least");
-	ok(lsm_choice_pages_to_keep(0, 1, 1) == 1, "never none");
+	   "full page: but at least as many as configured");
+	ok(lsm_choice_pages_to_keep(0, 1, 1) == 1, "full page: never none");
 	while (lsm_choice_pages_to_keep(5, 1, restless) == 5 && seals < 100)
 	{
 		restless = lsm_choice_calm(restless);
 		seals++;
 	}
-	ok(seals == LSM_RESTLESS_SEALS, "a wait is remembered for some seals");
-	ok(lsm_choice_calm(0) == 0, "and no longer");
+	ok(seals == LSM_RESTLESS_SEALS, "full page: a wait is remembered for some seals");
+	ok(lsm_choice_calm(0) == 0, "full page: but no longer");
 }
 
 int

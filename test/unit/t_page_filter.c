@@ -1,6 +1,6 @@
 /*
  * t_page_filter.c
- *	  Properties of filters of pages of the write buffer: they know what is on the page.
+ *	  Properties of filters of pages of the write buffer: they have the keys on the page.
  */
 #include "backend.h"
 #include "props.h"
@@ -17,8 +17,8 @@ enum
 
 static const char *const names[] = {
 	"a filter that has caught up has all keys of the page, whatever was added and removed",
-	"it catches up as soon as lookups have paid for the items that are new",
-	"it turns most other keys away",
+	"it catches up as soon as lookups have paid for the new items",
+	"it rejects most other keys",
 };
 
 static TestIndex the_index;

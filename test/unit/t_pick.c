@@ -84,19 +84,19 @@ test_cases(void)
 	LsmPickPlace place = {0};
 
 	count = 0;
-	ok(!pick(0, &job), "nothing to do in an empty index");
+	ok(!pick(0, &job), "an empty index has nothing to do");
 	add(0, LSM_RUN_OPEN, 1);
 	add_many(15, 0, LSM_RUN_SEALED, 1);
 	ok(!pick(0, &job), "fifteen runs of level 0 and the open one are too few");
 	add(0, LSM_RUN_SEALED, 1);
 	ok(pick(0, &job) && job.count == 16 && job.level == 1 && job.blocks == 16 && job.job_id == 0 &&
 	   job.blocks_left == 16,
-	   "sixteen runs are merged, without the open one");
+	   "sixteen runs are merged, but not the open one");
 	add_many(7, 1, LSM_RUN_PACKED, 10);
 	ok(!pick(1, &job), "seven runs of a higher level are too few");
 	add(1, LSM_RUN_PACKED, 10);
 	ok(pick(1, &job) && job.count == 8 && job.level == 2 && job.blocks == 80,
-	   "eight runs are merged there");
+	   "eight runs of a higher level are merged");
 
 	add_many(8, 3, LSM_RUN_PACKED, 500);
 	ok(pick(0, &job) && job.level == 1, "the lowest level first");
@@ -110,30 +110,30 @@ test_cases(void)
 	}
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8 &&
 	   job.level == 4 && job.blocks == 4000 && job.blocks_left == 3990,
-	   "a job under way is gone on with");
+	   "an unfinished job is continued");
 	for (int i = 0; i < count; i++)
 		runs[i].entries = runs[i].level == 3 ? 50000 : 100;
 	output->blocks = 4100;
 	output->entries = 400000;
 	ok(pick(2, &job) && job.blocks == 4000 && job.blocks_left == 4000,
-	   "what is left of it is at most what the inputs had");
+	   "its remaining blocks are at most those of its inputs");
 	for (int i = 0; i < count; i++)
 		runs[i].entries = 1000;
 	output->blocks = 4000;
 	output->entries = 400000;
 	ok(pick(2, &job) && job.blocks_left == 80,
-	   "and not less than the entries left need, though the output is as large as its inputs");
+	   "and at least what its remaining entries need, even if its output is as large as its inputs");
 	output->blocks = 10;
 	output->entries = 0;
 	ok(lsm_pick_count_free(runs, count, 3) == 0, "its inputs are taken");
 	add_many(9, 3, LSM_RUN_PACKED, 500);
 	ok(pick(2, &job) && job.job_id == output->run_id && job.count == 8,
-	   "before another one from its level is begun");
+	   "it comes before a new job of its level");
 	place.level = 2;
 	ok(lsm_pick_job(runs, count, 8, &place, &job) && job.job_id == output->run_id &&
 	   lsm_pick_job(runs, count, 8, &place, &job) && job.job_id == 0 && job.count == 9 &&
 	   job.level == 4 && !lsm_pick_job(runs, count, 8, &place, &job),
-	   "but that comes next, with inputs of its own");
+	   "the new job comes next, with other inputs");
 	ok(count_jobs() == 4, "each job comes once");
 	for (int i = 0; i < count; i++)
 	{
@@ -141,12 +141,12 @@ test_cases(void)
 			runs[i].state = LSM_RUN_SPENT;
 	}
 	ok(lsm_pick_under_way(runs, count, output->run_id, &job) && job.count == 4 && job.level == 4,
-	   "what is spent is no input any more");
+	   "a spent run is no longer an input");
 
 	count = 0;
 	add_many(100, 0, LSM_RUN_SEALED, 1);
 	ok(pick(0, &job) && job.count == LSM_MAX_JOB_INPUTS && job.inputs[0] == runs[0].run_id,
-	   "a job has a largest number of inputs, the oldest ones");
+	   "a job has a limited number of inputs, and takes the oldest runs");
 }
 
 static void
@@ -158,35 +158,35 @@ test_room(void)
 	add_many(7, 1, LSM_RUN_PACKED, 5);
 	add_many(5, 2, LSM_RUN_PACKED, 50);
 	ok(lsm_pick_any(runs, count, 8, &job) && job.level == 2 && job.count == 7,
-	   "when there must be room, the fullest level");
+	   "a full manifest: the fullest level is merged");
 	count = 0;
 	add(1, LSM_RUN_PACKED, 5);
 	add(2, LSM_RUN_PACKED, 5);
 	ok(lsm_pick_any(runs, count, 8, &job) && job.count == 2 && job.blocks == 10 && job.level == 2,
-	   "single runs of several levels make room together");
+	   "single runs of several levels are merged together");
 	runs[0].state = LSM_RUN_OPEN;
-	ok(!lsm_pick_any(runs, count, 8, &job), "a single run cannot");
+	ok(!lsm_pick_any(runs, count, 8, &job), "a single run is not merged");
 	runs[0].state = LSM_RUN_PACKED;
 	add_many(3, 1, LSM_RUN_PACKED, 100);
 	runs[2].job_id = add_output(2, 50)->run_id;
 	runs[3].job_id = add_output(2, 60)->run_id;
 	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[3].job_id && job.blocks_left == 40,
-	   "what is under way comes first, the least left first");
+	   "unfinished jobs come first, the one with the least left first");
 	runs[3].entries = runs[count - 1].entries = 1000;
 	runs[count - 1].blocks = 100;
 	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[2].job_id && job.blocks_left == 50,
-	   "even where its output is as large as its inputs, of which some were moved to it");
+	   "even if its output is as large as its inputs, because segments were moved to it");
 	runs[3].state = LSM_RUN_SPENT;
 	runs[count - 1].flags = 0;
 	ok(lsm_pick_any(runs, count, 8, &job) && job.job_id == runs[2].job_id && job.count == 1,
-	   "as long as there is any");
+	   "when it is done, the other one comes next");
 	ok(lsm_level_for(1, 8) == 0 && lsm_level_for(15, 8) == 0 && lsm_level_for(16, 8) == 1 &&
 	   lsm_level_for(127, 8) == 1 && lsm_level_for(128, 8) == 2 &&
-	   lsm_level_for(8192, 8) == 4, "levels by size");
+	   lsm_level_for(8192, 8) == 4, "a run's size determines its level");
 	count = 0;
 	add_many(5, 0, LSM_RUN_PACKED, 1);
 	ok(lsm_pick_any(runs, count, 8, &job) && job.level == 1 && job.count == 5,
-	   "an odd number of runs of level 0 makes room, too");
+	   "an odd number of runs of level 0 can be merged, too");
 	ok(lsm_level_for(PG_UINT32_MAX, 2) < LSM_MAX_LEVEL - 1, "the largest run is below the top level");
 }
 
@@ -349,7 +349,7 @@ test_debt(void)
 	add_many(16, 0, LSM_RUN_SEALED, 1);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.blocks == 16 && debt.next_blocks == 16 && debt.jobs == 0 && debt.pressure == 0,
-	   "a small job is debt, but not one for a worker more");
+	   "a small job is debt, but needs no further worker");
 	add_many(8, 3, LSM_RUN_PACKED, 500);
 	add_many(9, 5, LSM_RUN_PACKED, 30000);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
@@ -367,34 +367,36 @@ test_debt(void)
 			runs[i].job_id = output->run_id;
 	}
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.blocks == 100 + 270000 && debt.next_blocks == 100, "less what is written of a job");
+	ok(debt.blocks == 100 + 270000 && debt.next_blocks == 100,
+	   "what a job has already written is no debt");
 	output->blocks = 5000;
 	lsm_pick_debt(runs, count, 8, 128, &debt);
 	ok(debt.blocks == 270000 && debt.next_blocks == 1,
-	   "an output that is larger than its inputs does no harm");
+	   "an output larger than its inputs causes no underflow");
 
 	count = 0;
 	add_many(16, 0, LSM_RUN_PACKED, 8);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.next_blocks == 128 && debt.jobs == 0, "a job of the most blocks that writers merge is small");
+	ok(debt.next_blocks == 128 && debt.jobs == 0,
+	   "a job of as many blocks as writers may merge is small");
 	add_many(7, 0, LSM_RUN_PACKED, 8);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.next_blocks == 184 && debt.jobs == 0, "it stays so while more runs come in");
+	ok(debt.next_blocks == 184 && debt.jobs == 0, "it stays small while more runs arrive");
 	lsm_pick_debt(runs, count, 8, 127, &debt);
-	ok(debt.jobs == 1, "one with a block more is large");
+	ok(debt.jobs == 1, "a job with one block more is large");
 
 	count = 0;
 	add_many(24, 2, LSM_RUN_PACKED, 50);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.pressure == 50, "three jobs' worth of runs on a level are some pressure");
+	ok(debt.pressure == 50, "enough runs on a level for three jobs: medium pressure");
 	add_many(8, 2, LSM_RUN_PACKED, 50);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.pressure == 100, "four are much");
+	ok(debt.pressure == 100, "for four jobs: full pressure");
 	count = 0;
 	for (int i = 0; i < 104; i++)
 		add(i % (LSM_MAX_LEVEL - 1), LSM_RUN_PACKED, 10);
 	lsm_pick_debt(runs, count, 8, 128, &debt);
-	ok(debt.pressure > 50, "so is a manifest that fills up");
+	ok(debt.pressure > 50, "a manifest that fills up causes pressure, too");
 }
 
 static void
@@ -411,13 +413,13 @@ test_idle(void)
 	add_many(3, 0, LSM_RUN_SEALED, 1);
 	add_many(2, 2, LSM_RUN_PACKED, 16);
 	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 6 && job.blocks == 36 && job.level == 2,
-	   "the small ones of all levels are merged");
+	   "the small runs of all levels are merged");
 	runs[count - 1].job_id = 99;
 	add_output(3, 4);
-	ok(!lsm_pick_idle_job(runs, count, 8, &job), "not while a job is under way");
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "but not while a job is unfinished");
 }
 
-/* Continues with the state that test_idle left: a job is under way. */
+/* Continues with the state that test_idle left: a job is unfinished. */
 static void
 test_under_way(void)
 {
@@ -426,20 +428,20 @@ test_under_way(void)
 	bool		last;
 
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 3 && !last,
-	   "settling: what is under way is finished first");
+	   "settling: unfinished jobs come first");
 	add(0, LSM_RUN_SEALED, 1)->job_id = add_output(1, 0)->run_id;
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.level == 1 && job.count == 1,
-	   "the lowest level before others");
+	   "the lowest level comes first");
 	for (int i = 0; i < count; i++)
 	{
 		if ((runs[i].flags & LSM_RUN_MERGING) && runs[i].level == 3)
 			ok(lsm_pick_under_way(runs, count, runs[i].run_id, &job) && job.level == 3 &&
-			   job.job_id == runs[i].run_id && job.count == 0, "or the job that is asked for");
+			   job.job_id == runs[i].run_id && job.count == 0, "or the requested job is picked");
 		else
 			sound &= lsm_pick_under_way(runs, count, runs[i].run_id, &job) ==
 				((runs[i].flags & LSM_RUN_MERGING) != 0);
 	}
-	ok(sound && !lsm_pick_under_way(runs, count, 0, &job), "a run that is not merged into has no job");
+	ok(sound && !lsm_pick_under_way(runs, count, 0, &job), "a run that is not a job's output has no job");
 }
 
 static void
@@ -455,7 +457,7 @@ test_settling(void)
 	   "a sealed page is packed");
 	add(4, LSM_RUN_PACKED, 5000);
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 2 && job.level == 4 && last,
-	   "a large run is rewritten when one asks for it");
+	   "a large run is rewritten on request");
 	add_many(100, 0, LSM_RUN_SEALED, 1);
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == LSM_MAX_JOB_INPUTS &&
 	   job.blocks == LSM_MAX_JOB_INPUTS && !last, "many runs take several jobs, the largest last");
@@ -466,7 +468,7 @@ test_settling(void)
 	runs[0].removed = 101;
 	ok(lsm_pick_settling(runs, count, 8, &job, &last) && job.count == 1 && last,
 	   "unless VACUUM has removed a tenth of it");
-	ok(!lsm_pick_idle_job(runs, count, 8, &job), "which is not enough for when nobody asks");
+	ok(!lsm_pick_idle_job(runs, count, 8, &job), "a tenth is not enough without a request");
 	runs[0].removed = 1001;
 	ok(lsm_pick_idle_job(runs, count, 8, &job) && job.count == 1 && job.level == 4,
 	   "but half of it is");
@@ -509,7 +511,7 @@ test_bursts(void)
 	ok(few, "an idle index keeps few runs");
 	for (int i = 0; i < count; i++)
 		pages += runs[i].blocks;
-	ok(written < pages * 40, "and a page is not rewritten for ever");
+	ok(written < pages * 40, "and each page is rewritten a bounded number of times");
 	printf("# each page was written %.1f times\n", (double) written / pages);
 }
 
@@ -539,32 +541,35 @@ test_for_readers(void)
 
 	count = 0;
 	set_reads(UINT64CONST(1) << 50);
-	ok(!pick_for_readers(&job, &wait) && wait == PG_UINT64_MAX, "readers: not of an empty index");
+	ok(!pick_for_readers(&job, &wait) && wait == PG_UINT64_MAX,
+	   "readers: an empty index has nothing to merge");
 	add(5, LSM_RUN_PACKED, 1000);
 	add(0, LSM_RUN_OPEN, 1);
 	ok(!pick_for_readers(&job, &wait) && wait == PG_UINT64_MAX,
-	   "a single run is not merged however often it is read");
+	   "a single run is not merged, however often it is read");
 
 	add(1, LSM_RUN_PACKED, 20);
 	add(0, LSM_RUN_PACKED, 10);
 	set_reads(0);
 	ok(!pick_for_readers(&job, &wait) && wait == price_of_two, "runs that nobody has read are left alone");
 	reads[3] = price_of_two - 7;
-	ok(!pick_for_readers(&job, &wait) && wait == 7, "it is told how many reads are missing");
+	ok(!pick_for_readers(&job, &wait) && wait == 7, "the number of missing reads is returned");
 	reads[3] += wait;
 	ok(pick_for_readers(&job, &wait) && job.count == 2 && job.blocks == 30 && job.level == 1 &&
 	   job.inputs[0] == runs[2].run_id && job.inputs[1] == runs[3].run_id,
-	   "the smallest runs are merged when they were read so often");
+	   "the smallest runs are merged once they were read that often");
 	reads[0] = UINT64CONST(1) << 50;
-	ok(pick_for_readers(&job, &wait) && job.count == 2, "how often the largest one was read is no matter");
+	ok(pick_for_readers(&job, &wait) && job.count == 2, "reads of the largest run do not matter");
 	reads[2] = price_of_all - reads[3] - 1;
-	ok(pick_for_readers(&job, &wait) && job.count == 2 && wait == 1, "what is not paid for is left");
+	ok(pick_for_readers(&job, &wait) && job.count == 2 && wait == 1,
+	   "a run that is not paid for is not merged");
 	reads[2]++;
 	ok(pick_for_readers(&job, &wait) && job.count == 3 && job.blocks == 1030 && job.level == 5,
-	   "what is paid for is merged");
+	   "a run that is paid for is merged");
 	reads[3] = 0;
 	reads[2] = price_of_all;
-	ok(pick_for_readers(&job, &wait) && job.count == 3, "all at once, where it is not for the smaller ones alone");
+	ok(pick_for_readers(&job, &wait) && job.count == 3,
+	   "all are merged even if the smaller ones alone are not paid for");
 
 	runs[0].job_id = add_output(6, 100)->run_id;
 	ok(!pick_for_readers(&job, &wait) && wait == price_of_two, "inputs and outputs of jobs do not count");
@@ -572,9 +577,10 @@ test_for_readers(void)
 	count = 0;
 	set_reads(UINT64CONST(1) << 60);
 	add_many(100, 0, LSM_RUN_SEALED, PG_UINT32_MAX / 64);
-	ok(pick_for_readers(&job, &wait) && job.count == LSM_MAX_JOB_INPUTS, "as many runs as a job can have");
+	ok(pick_for_readers(&job, &wait) && job.count == LSM_MAX_JOB_INPUTS,
+	   "a job takes as many runs as it can have");
 	add_many(LSM_MAX_RUNS - LSM_RUNS_RESERVE - count, 0, LSM_RUN_SEALED, 1);
-	ok(!pick_for_readers(&job, &wait), "but not of a manifest that is nearly full");
+	ok(!pick_for_readers(&job, &wait), "but not if the manifest is nearly full");
 	count = 0;
 	add_many(2, 0, LSM_RUN_SEALED, PG_UINT32_MAX / 2);
 	set_reads(0);

@@ -13,20 +13,20 @@ static void
 test_samples(void)
 {
 	memset(&history, 0, sizeof(history));
-	ok(lsm_read_history_since(&history, 5, 1000000) == 0, "nothing is known without samples");
+	ok(lsm_read_history_since(&history, 5, 1000000) == 0, "without samples nothing is known");
 	lsm_read_history_note(&history, 5000, 10);
 	ok(lsm_read_history_since(&history, 9, 5000) == 0, "reads before the first sample do not count");
 	ok(lsm_read_history_since(&history, 9, 5700) == 700, "those after it do");
-	ok(lsm_read_history_since(&history, 10, 5700) == 0, "for runs that it has");
+	ok(lsm_read_history_since(&history, 10, 5700) == 0, "for runs that existed then");
 	lsm_read_history_note(&history, 5000 + LSM_READ_FIRST - 1, 20);
-	ok(lsm_read_history_since(&history, 15, 9000) == 0, "a sample that comes too early is not kept");
+	ok(lsm_read_history_since(&history, 15, 9000) == 0, "a sample taken too soon is not kept");
 	lsm_read_history_note(&history, 5000 + LSM_READ_FIRST, 30);
 	ok(lsm_read_history_since(&history, 29, 9000) == 4000 - LSM_READ_FIRST &&
-	   lsm_read_history_since(&history, 9, 9000) == 4000, "a later one is, and the first one stays");
+	   lsm_read_history_since(&history, 9, 9000) == 4000, "a later one is kept, and so is the first one");
 	lsm_read_history_note(&history, UINT64CONST(1) << 60, 40);
 	ok(lsm_read_history_since(&history, 9, (UINT64CONST(1) << 60) + 7) > UINT64CONST(1) << 59 &&
 	   lsm_read_history_since(&history, 39, (UINT64CONST(1) << 60) + 7) == 7,
-	   "after a long time, too");
+	   "even after a long time");
 }
 
 /* Write a run after each read, so that a run's id says when the run was written. */
@@ -52,8 +52,8 @@ test_precision(void)
 			precise &= 3 * since + 3 * step + 2 * LSM_READ_FIRST >= age;
 		}
 	}
-	ok(least, "a run was read at least that often");
-	ok(precise, "and not more than three times as often");
+	ok(least, "a run was read at least as often as the history says");
+	ok(precise, "and at most three times as often");
 }
 
 /* --- an index ---------------------------------------------------------------- */
@@ -144,7 +144,7 @@ read_index(uint64 n)
 		look();
 }
 
-/* Merges that are due however little is read. */
+/* Merges that are due regardless of reads. */
 static void
 do_what_is_due(void)
 {
@@ -176,19 +176,20 @@ test_reads_only(void)
 	ok(count <= 10, "reads: after some, few runs are left");
 	while (reads < 4 * price && count > 1)
 		read_index(READS_PER_LOOK);
-	ok(count == 1, "after a number that is bounded, a single one");
+	ok(count == 1, "reads: after a bounded number, a single run is left");
 	printf("# %.2f reads for each that a merge of all costs, %.2f paid; %.1f times merged; %d jobs, %d looks\n",
 		   (double) reads / price, (double) paid / price, (double) merged / blocks, (int) jobs,
 		   (int) looks);
-	ok(LSM_READS_PER_BLOCK * (merged + LSM_JOB_BLOCKS * jobs) <= paid, "merges have cost no more than they");
-	ok(paid <= 6 * price, "and they not many times what a merge at once would have");
+	ok(LSM_READS_PER_BLOCK * (merged + LSM_JOB_BLOCKS * jobs) <= paid,
+	   "reads: merges cost no more than readers paid");
+	ok(paid <= 6 * price, "reads: readers paid at most six times the price of merging at once");
 	looks_before = looks;
 	for (int i = 0; i < 1000; i++)
 		read_index(READS_PER_LOOK);
-	ok(looks <= looks_before + 1, "nobody looks in vain at a single run");
+	ok(looks <= looks_before + 1, "reads: a single run is not checked again");
 }
 
-/* Runs come in while the index is read. */
+/* Runs arrive while the index is read. */
 static void
 test_ingest(uint64 reads_per_run, uint32 least_blocks, uint32 most_blocks)
 {

@@ -1,7 +1,7 @@
 /*
  * t_run_probe.c
- *	  Decisions that lookups make without a page: whether to ask a filter, which filter page
- *	  knows a key, which segment has a key, and which keys are known to be absent.
+ *	  Decisions that lookups make without a page: whether to test a filter, which filter
+ *	  page covers a key, which segment has a key, and which keys are known to be absent.
  */
 #include "backend.h"
 #include "props.h"
@@ -18,9 +18,9 @@
 /* Keys that are their bytes. */
 static LsmKeySpace bytes = {.encoded = true};
 
-/* --- habits: whether lookups ask a filter -------------------------------------- */
+/* --- habits: whether lookups test a filter ------------------------------------- */
 
-/* The number of lookups until the filter is asked and answers "perhaps". */
+/* The number of lookups until the filter is tested and answers "perhaps". */
 static int
 lookups_until_asked(LsmFilterHabit *habit)
 {
@@ -41,7 +41,7 @@ test_habit(void)
 
 	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW; i++)
 		asks &= lsm_habit_is_asking(habit) && lookups_until_asked(&habit) == 1;
-	ok(asks, "a filter is asked until it has said perhaps 16 times in a row");
+	ok(asks, "a filter is tested until it has answered perhaps 16 times in a row");
 	for (int i = 0; i < 5; i++)
 		pauses &= !lsm_habit_is_asking(habit) && lookups_until_asked(&habit) == LSM_HABIT_UNASKED;
 	ok(pauses, "... and from then on for one lookup in 48");
@@ -50,10 +50,10 @@ test_habit(void)
 	asks = true;
 	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW; i++)
 		asks &= lookups_until_asked(&habit) == 1;
-	ok(asks && !lsm_habit_is_asking(habit), "a no starts the count again");
+	ok(asks && !lsm_habit_is_asking(habit), "the answer no starts the count again");
 	for (int i = 0; i < LSM_HABIT_YES_IN_A_ROW - 1; i++)
 		lsm_habit_note(&habit, i > 0);
-	ok(lsm_habit_is_asking(habit), "... also when it comes between others");
+	ok(lsm_habit_is_asking(habit), "... even between other answers");
 }
 
 /* --- rounds ------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ test_rounds(void)
 					lsm_round_filter_block(r, i) < s->start + s->blocks;
 		}
 	}
-	ok(in_segments, "a round knows each key's segment");
+	ok(in_segments, "a round finds each key's segment");
 	ok(listed, "a key is in one list, that of its filter page; without a filter it is in none");
 	ok(in_filter, "the page is one of its segment's filter");
 }
@@ -253,9 +253,9 @@ test_walks(void)
 				ends &= i == count;
 		}
 	}
-	ok(found, "a walk comes to the segment of each key, past those that were freed");
-	ok(inside, "... and tells keys in front of it");
-	ok(ends, "it ends with the page");
+	ok(found, "a walk finds the segment of each key, and skips freed segments");
+	ok(inside, "... and recognizes keys before the segment");
+	ok(ends, "it ends at the end of the page");
 	walk.has_copy = false;
 	ok(lsm_walk_next(&walk) && !walk.valid, "... at once if there is no page");
 	make_directory();
@@ -328,7 +328,7 @@ test_known(void)
 		}
 		backend_free_all();
 	}
-	ok(good, "a key was absent if it was looked for and not found");
+	ok(good, "a key was absent if a lookup did not find it");
 }
 
 static void
@@ -336,9 +336,11 @@ test_seen(void)
 {
 	LsmSeenVersion seen = {.next_id = 100,.open_count = 2,.open = {40, 99}};
 
-	ok(lsm_seen_has(&seen, 39) && lsm_seen_has(&seen, 98), "a version had runs with ids before its next one");
-	ok(!lsm_seen_has(&seen, 100) && !lsm_seen_has(&seen, 1000), "... no later ones");
-	ok(!lsm_seen_has(&seen, 40) && !lsm_seen_has(&seen, 99), "... and not all of those that were open");
+	ok(lsm_seen_has(&seen, 39) && lsm_seen_has(&seen, 98),
+	   "a version had runs with ids below its next id");
+	ok(!lsm_seen_has(&seen, 100) && !lsm_seen_has(&seen, 1000), "... but no later ones");
+	ok(!lsm_seen_has(&seen, 40) && !lsm_seen_has(&seen, 99),
+	   "... and not all entries of runs that were open");
 }
 
 int

@@ -359,11 +359,12 @@ test_directory(uint32 keylen, uint64 segments, int most_height)
 		   keylen, (uint32) segments / 2, behind, unpruned);
 	ok(good && found, "a directory is sound, and each of its segments is found");
 	ok(t.height <= most_height, "its height is small");
-	ok(most_read <= 2 * t.height - 1, "a seek reads a page of each level, and its neighbour at most");
+	ok(most_read <= 2 * t.height - 1,
+	   "a seek reads one page of each level, or that page and its neighbor");
 	ok(most_changed <= t.height + 1 && changed <= segments * (keylen < 500 ? 2 : 4),
-	   "an append changes a page, seldom more, and one of each level at most");
-	ok(behind > 0 && unpruned > 0, "behind empty segments the right one is found");
-	ok(behind <= t.height, "and pages of which nothing is left are not read for that");
+	   "an append usually changes one page, and at most one of each level");
+	ok(behind > 0 && unpruned > 0, "a seek finds the right segment behind empty ones");
+	ok(behind <= t.height, "it does not read pages that have nothing left");
 	free(t.pages);
 }
 
@@ -372,7 +373,8 @@ test_version(void)
 {
 	printf("# a version has %d bytes, %d of them records of %d runs\n", (int) sizeof(LsmVersion),
 		   (int) (LSM_MAX_RUNS * sizeof(LsmRunRecord)), LSM_MAX_RUNS);
-	ok(sizeof(LsmVersion) <= BLCKSZ, "a version is no larger than a page, whatever the index is");
+	ok(sizeof(LsmVersion) <= BLCKSZ,
+	   "a version is no larger than a page, whatever the size of the index");
 }
 
 /* --- the space map -------------------------------------------------------------- */
@@ -487,7 +489,7 @@ take(uint32 want, uint32 least, bool large, BlockNumber *start)
 	if (length >= least)
 		next = *start + length;
 	/*
-	 * Otherwise the next search continues where this one ended, so that searches get round the
+	 * Otherwise the next search continues where this one ended, so that searches cycle through the
 	 * file.
 	 */
 	else
@@ -722,9 +724,9 @@ test_space(void)
 		   (int) allocations, (double) pages_looked_at / allocations, most_looked_at);
 	printf("# the file has grown by %.2f %%; it is %.3f times as large as what is in use, at most\n",
 		   100.0 * (space.mapped_end - first_end) / first_end, worst);
-	ok(most_looked_at <= MOST_REGIONS, "an allocation looks at four pages of the map at most");
-	ok(pages_looked_at < 2 * allocations, "and at less than two on average");
-	ok(worst < 1.1, "the file is less than a tenth larger than what is in use");
+	ok(most_looked_at <= MOST_REGIONS, "an allocation reads at most four map pages");
+	ok(pages_looked_at < 2 * allocations, "and fewer than two on average");
+	ok(worst < 1.1, "the file is less than a tenth larger than the space in use");
 	for (int level = 0; level < TOP_LEVEL; level++)
 	{
 		for (int i = 0; i < level_count[level]; i++)

@@ -47,7 +47,7 @@ typedef struct Figures
 	uint64		first_full;		/* blocks that had arrived then */
 	uint64		stall_sum;		/* blocks merged by writers at those times */
 	uint64		stall_most;		/* the most at one time */
-	uint64		most_temporary; /* blocks that merges needed beside live ones */
+	uint64		most_temporary; /* blocks that merges needed in addition to live ones */
 	bool		always_room;
 	bool		sound;
 } Figures;
@@ -106,9 +106,9 @@ find_run(uint64 run_id)
 }
 
 /*
- * Blocks that a job under way needs beside live ones: the segment that it writes, and the part of
- * each input that it has passed but not freed. That part is at most one segment; for an input with
- * one segment it is the whole segment.
+ * Blocks that an unfinished job needs besides live ones: the segment that it writes, and the part of each
+ * input that it has passed but not freed. That part is at most one segment; for an input with one segment
+ * it is the whole segment.
  */
 static uint64
 temporary_of_job(const LsmRunRecord *output, uint64 total)
@@ -141,7 +141,7 @@ note_temporary(LsmRunRecord *output, uint64 total)
 	figures.most_temporary = Max(figures.most_temporary, sum);
 }
 
-/* Begin a job unless it is under way. Returns false if no record is free for its output. */
+/* Begin a job unless it has begun. Returns false if no record is free for its output. */
 static bool
 begin(LsmJob *job)
 {
@@ -305,7 +305,7 @@ test_fanout(const Arrival *a, double most_written)
 	ok(figures.always_room, name);
 	snprintf(name, sizeof(name), "fanout %d: the manifest has room for all runs", a->fanout);
 	ok(figures.most_runs < LSM_MAX_RUNS, name);
-	snprintf(name, sizeof(name), "fanout %d: merges need little beside what is live", a->fanout);
+	snprintf(name, sizeof(name), "fanout %d: merges need little temporary space", a->fanout);
 	ok(figures.most_temporary > 0 && figures.most_temporary <= MOST_TEMPORARY, name);
 	snprintf(name, sizeof(name), "fanout %d: each byte is written %.0f times at most", a->fanout,
 			 most_written);
@@ -326,7 +326,7 @@ test_altered(const Arrival *from, const Arrival *to, double most_written)
 	snprintf(name, sizeof(name), "fanout %d, then %d: a full manifest can always be made smaller",
 			 from->fanout, to->fanout);
 	ok(figures.always_room && figures.sound && figures.most_runs < LSM_MAX_RUNS, name);
-	snprintf(name, sizeof(name), "fanout %d, then %d: merges need little beside what is live",
+	snprintf(name, sizeof(name), "fanout %d, then %d: merges need little temporary space",
 			 from->fanout, to->fanout);
 	ok(figures.most_temporary > 0 && figures.most_temporary <= MOST_TEMPORARY, name);
 	snprintf(name, sizeof(name), "fanout %d, then %d: each byte is written %.0f times at most",

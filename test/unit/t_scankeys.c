@@ -21,11 +21,11 @@ enum
 };
 
 static const char *const names[] = {
-	"a scan finds the rows for which the conditions hold, in order",
-	"also if it turns round",
-	"conditions are called impossible only if no row fulfils them",
-	"of encoded keys the next combination begins behind the entry that was in none",
-	"what is between two entries of a combination belongs to it",
+	"a scan finds the rows that satisfy the conditions, in order",
+	"also if it changes direction",
+	"conditions are reported impossible only if no row satisfies them",
+	"with encoded keys, the next combination begins after an entry that is in none",
+	"entries between two entries of a combination belong to it",
 };
 
 #define MOST_ROWS 60
@@ -362,11 +362,11 @@ check_scan(bool forward)
 		int			expected = matches[forward ? i : match_count - 1 - i];
 
 		if (!props_expect(FOUND, found && at == expected, "row %d of %d expected, %s %d, %s", expected,
-						  row_count, found ? "found" : "nothing found behind", at, describe()))
+						  row_count, found ? "found" : "nothing found after", at, describe()))
 			return;
 		found = go_on(forward, false);
 	}
-	props_expect(FOUND, !found, "row %d found, and should not be, %s", at, describe());
+	props_expect(FOUND, !found, "row %d found but not expected, %s", at, describe());
 }
 
 /* A cursor that moves back and forth. Beyond an end it starts there again. */
@@ -387,7 +387,7 @@ check_walk(void)
 		if (place >= match_count)
 			place = -1;
 		if (!props_expect(WALK, place < 0 ? !found : found && at == matches[place],
-						  "%s %d, %s", found ? "found" : "nothing found behind", at, describe()))
+						  "%s %d, %s", found ? "found" : "nothing found after", at, describe()))
 			return;
 	}
 }

@@ -127,9 +127,9 @@ test_leaf(const Shape *shape)
 	}
 	snprintf(name, sizeof(name), "%s are found", shape->name);
 	ok(whole, name);
-	snprintf(name, sizeof(name), "%s are found, with those behind them that are wanted", shape->name);
+	snprintf(name, sizeof(name), "%s are found, with the requested entries after them", shape->name);
 	ok(forward, name);
-	snprintf(name, sizeof(name), "%s are found, with those before them that are wanted", shape->name);
+	snprintf(name, sizeof(name), "%s are found, with the requested entries before them", shape->name);
 	ok(backward, name);
 }
 

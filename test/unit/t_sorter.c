@@ -1,9 +1,9 @@
 /*
  * t_sorter.c
- *	  Properties of the sort of CREATE INDEX, and of sorting in memory: whatever the order
- *	  of the rows, they come out in their order, each once.
+ *	  Properties of the sort of CREATE INDEX, and of sorting in memory: whatever the input
+ *	  order, each row comes out once, in order.
  *
- * The least memory that a sort has holds some hundred rows, so a round has several batches,
+ * With its minimum memory, a sort holds a few hundred rows, so a round has several batches,
  * and merges some of them into one before the end.
  */
 #include "backend.h"
@@ -26,7 +26,7 @@ static const char *const names[] = {
 	"so are rows that do not",
 	"and rows that several processes have sorted",
 	"pointers to entries are sorted in place",
-	"so are copies of them, also of rows in order and against it",
+	"so are copies of them, even if rows come in order or in reverse order",
 	"and copies of keys that are spread over all buckets",
 };
 
