@@ -86,7 +86,7 @@ my @limits = (
 my $client = q{backend_type = 'client backend' AND pid <> pg_backend_pid()};
 my %victims = (
 	backend => "SELECT pid FROM pg_stat_activity WHERE $client ORDER BY random() LIMIT 1",
-	# The view does not show merges by writers, so any process that inserts is as good.
+	# The view does not show merges by writers, so any process that inserts will do.
 	step => "SELECT coalesce((SELECT pid FROM pg_stat_progress_lsm_compaction WHERE phase = 'merging' LIMIT 1),
 		(SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'INSERT%' LIMIT 1))",
 	vacuum => "SELECT pid FROM pg_stat_activity WHERE $client AND state = 'active' AND query LIKE 'VACUUM%' LIMIT 1",
@@ -115,7 +115,7 @@ foreach my $round (1 .. $rounds)
 			[ 2, $abort ], [ 3, $update ], [ $death eq 'vacuum' ? 4 : 1, "VACUUM (TRUNCATE off) t;\n" ],
 			[ $death eq 'compact' ? 4 : 1, "SELECT lsm_compact(i) FROM unnest('{t_k,t_sk,t_n}'::regclass[]) i;\n" ],
 			$round % 5 == 0 ? [ 1, "REINDEX INDEX t_n;\n" ] : () ]);
-	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load did not begin';
 	select(undef, undef, undef, $seconds);
 	if ($death eq 'immediate')
 	{
@@ -132,7 +132,7 @@ foreach my $round (1 .. $rounds)
 
 		$killed{$death} += $done;
 		# There may be no such process at the moment.
-		ok($done || kill_process($node, $victims{backend}), "round $round: $death killed");
+		ok($done || kill_process($node, $victims{backend}), "round $round: killed $death");
 	}
 	load_stop($load);
 	if ($victims{$death})
@@ -151,8 +151,8 @@ foreach my $round (1 .. $rounds)
 		'', "round $round: each table has exactly the committed rows");
 	is(lost_commits($node, $load), '', "round $round: no acknowledged commit is lost");
 
-	# Nothing but the crash stopped the clients. The workers of a parallel VACUUM may leave before their
-	# leader, and come after its end.
+	# Only the crash stopped the clients. The workers of a parallel VACUUM may leave before their leader, and come
+	# after its end.
 	my $log = slurp_file($node->logfile, $log_at);
 	$log_at = -s $node->logfile;
 	is(join("\n", grep { /(ERROR|PANIC|TRAP):? |terminated by signal (?!9:)/ && !/deadlock detected|terminating connection|lost connection to parallel worker|could not attach to per-session DSM segment/ } split /\n/, $log),

@@ -1,6 +1,6 @@
 # A streaming standby. It answers like the primary while the primary loads, merges and vacuums. Redo gives exactly the
-# same pages (wal_consistency_checking). Merges and the reuse of blocks cancel no query, whatever its table and age, and
-# do not delay replay. Paused scans delay replay no longer than they must.
+# same pages (wal_consistency_checking). Merges and the reuse of blocks cancel no query, whatever its table and age,
+# and do not delay replay. Paused scans do not delay replay longer than necessary.
 use strict;
 use warnings;
 
@@ -58,7 +58,7 @@ my $load = load_start($primary, name => 'standby', clients => 3, seconds => 6,
 		[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 3 AND who = :client_id;\n" ],
 		[ 1, "\\set k random(0, 100)\nBEGIN;\nUPDATE t SET k = k + 1, s = s || 'x' WHERE k = :k AND who = :client_id;\nROLLBACK;\n" ],
 		[ 1, "VACUUM (TRUNCATE off) t;\n" ] ]);
-# Meanwhile clients query the standby. Its answers must be right at each moment. The delay leaves enough time for each
+# Meanwhile clients query the standby. Its answers must be right at all times. The delay leaves enough time for each
 # query, so none is canceled and none fails.
 my $wrong = '';
 for (1 .. 40)
@@ -86,11 +86,11 @@ flush_wal($primary);
 is( $primary->safe_psql('postgres', qq{
 		SELECT record_type FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
 		WHERE resource_manager = 'pg_lsm' GROUP BY 1 ORDER BY 1}),
-	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has records of each kind');
+	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has records of every kind');
 
 # A load that only inserts, so that no pruning of the heap can conflict. Merges free blocks and use them again while
 # older queries run on the standby: on the loaded table, by cursors and as a whole, and on another table. There is no
-# feedback, and no delay that would hide a conflict. Still no query is canceled, and each reads the rows of its
+# feedback, and no delay that would hide a conflict. Even so, no query is canceled, and each reads the rows of its
 # snapshot.
 my $conflicts = "SELECT sum(confl_tablespace + confl_lock + confl_snapshot + confl_bufferpin + confl_deadlock) FROM pg_stat_database_conflicts";
 $primary->safe_psql('postgres', q{
@@ -171,8 +171,8 @@ $standby->reload;
 $primary->safe_psql('postgres', q{
 	CREATE TABLE g (k int, f text) WITH (autovacuum_enabled = off);
 	CREATE INDEX g_k ON g USING lsm (k);
-	-- The first page has the rows that stay and are read first: the cursor takes
-	-- them from the index, without a pin on a page of the heap.
+	-- The first page has the rows that stay and are read first. The cursor takes them from the index, without pinning
+	-- a heap page.
 	ALTER TABLE g ALTER f SET STORAGE plain;
 	INSERT INTO g SELECT i, repeat('f', 2660) FROM generate_series(1, 3) i;
 	INSERT INTO g SELECT i, repeat('f', 100) FROM generate_series(4, 300) i;
@@ -197,7 +197,7 @@ $paused->quit;
 catch_up($primary, $standby);
 check_clean($standby, 'the standby is sound after the paused cursor', no_check => 1);
 
-# lsm_check and lsm_runs work on a standby as well, where nothing is written.
+# lsm_check and lsm_runs also work on a standby, where nothing is written.
 is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
 	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs work on the standby');
 
@@ -205,7 +205,7 @@ is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(
 $load = load_start($primary, name => 'promote', clients => 3, seconds => 5,
 	scripts => [ [ 1, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ] ]);
 ok($standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging' AND segments > 0}),
-	'a merge is half done when the standby is promoted');
+	'a merge is in progress when the standby is promoted');
 $standby->promote;
 load_stop($load);
 check_clean($standby, 'indexes are sound after promotion');
@@ -213,7 +213,7 @@ $standby->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, i, 's' || i % 10
 $standby->safe_psql('postgres', 'VACUUM t');
 check_clean($standby, 'indexes are sound after the promoted standby has written');
 
-unlike(slurp_file($standby->logfile), qr/inconsistent page found|PANIC|TRAP/, 'redo has made the same pages');
+unlike(slurp_file($standby->logfile), qr/inconsistent page found|PANIC|TRAP/, 'redo made the same pages');
 $standby->stop;
 $primary->stop;
 done_testing();

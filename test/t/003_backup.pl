@@ -30,7 +30,7 @@ my @scripts = (
 	[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n" ],
 	[ 1, "VACUUM (TRUNCATE off) t;\n" ]);
 my $load = load_start($node, name => 'backup', clients => 2, seconds => 5, scripts => \@scripts);
-$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging'}) or die 'no merge is under way';
+$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM lsm_runs('t_k') WHERE state = 'merging'}) or die 'no merge is in progress';
 $node->backup('backup');
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'before', 100 FROM generate_series(1, 77) i});
 $node->safe_psql('postgres', q{SELECT pg_create_restore_point('here')});
@@ -45,7 +45,7 @@ my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $restored->append_conf('postgresql.conf', "recovery_target_name = 'here'\nrecovery_target_action = 'promote'\narchive_mode = off\n");
 $restored->start;
-$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery did not end';
 check_clean($restored, 'indexes restored to a point in time are sound');
 is($restored->safe_psql('postgres', q{SET enable_seqscan = off;
 		SELECT count(*) FILTER (WHERE s = 'before'), count(*) FILTER (WHERE s = 'after') FROM t WHERE s IN ('before', 'after')}),
@@ -65,7 +65,7 @@ my $whole = PostgreSQL::Test::Cluster->new('whole');
 $whole->init_from_backup($node, 'backup', has_restoring => 1, standby => 0);
 $whole->append_conf('postgresql.conf', "archive_mode = off\n");
 $whole->start;
-$whole->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+$whole->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery did not end';
 check_clean($whole, 'indexes restored to the end of the archive are sound');
 is($whole->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM t'), 'all rows are restored');
 $whole->stop;

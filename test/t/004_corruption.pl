@@ -190,8 +190,8 @@ $node->safe_psql('postgres', 'REINDEX INDEX coded_k');
 check_clean($node, 'REINDEX repairs the coding');
 $node->safe_psql('postgres', 'DROP TABLE coded');
 
-# A page was checked while dirty, then written, then damaged on disk. Its next reader checks it again, although code
-# other than lsm's read it in.
+# A page was checked while dirty, then written, then damaged on disk. Its next reader checks it again, even if code
+# other than pg_lsm's read it in.
 SKIP:
 {
 	skip 'there is no pg_prewarm and pg_buffercache', 3
@@ -237,7 +237,7 @@ SKIP:
 $node->safe_psql('postgres', 'VACUUM d2');
 $node->stop;
 
-# Without the library being preloaded nothing may be written, because no server could replay it. The error says what to
+# If the library is not preloaded, nothing may be written, because no server could replay it. The error says what to
 # do. Other tables remain usable.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
 $node->start;
@@ -358,7 +358,7 @@ sub damage
 	$case->{must} = 'found';
 	if ($what eq 'flip')
 	{
-		# Any byte that counts: pd_lower and the rest of the header, the content, and the special area except its hint.
+		# Any byte that matters: the header from pd_lower on, the contents, and the special area except its hint.
 		my @places = (12 .. $lower - 1, $upper .. 8191 - 8, 8188 .. 8191);
 		# In half of the cases, one of the few bytes of the header and the special area.
 		@places = (12 .. 23, 8160 .. 8183, 8188 .. 8191) if $case->{n} % 2;
@@ -367,8 +367,8 @@ sub damage
 
 		substr($page, $byte, 1) ^= chr(1 << $bit);
 		$case->{at} = "block $block, bit $bit of byte $byte";
-		# While the page accepts entries, a checksum does not cover its content. Other errors may result, for example
-		# about rows that do not exist.
+		# While the page accepts entries, no checksum covers its contents. Other errors may result, for example about
+		# rows that do not exist.
 		$case->{must} = 'alive' if $kind eq 'open';
 	}
 	elsif ($what eq 'ignored')
@@ -376,7 +376,7 @@ sub damage
 		# The hint, and the hole if there is one.
 		substr($page, 8184 + int rand 4, 1) ^= chr(1 << int rand 8);
 		substr($page, $lower + int rand($upper - $lower), 1) ^= chr(1 << int rand 8) if $upper > $lower;
-		$case->{at} = "block $block, nothing that counts";
+		$case->{at} = "block $block, nothing that matters";
 		$case->{must} = 'right';
 	}
 	elsif ($what eq 'zero')

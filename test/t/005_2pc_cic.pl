@@ -18,7 +18,8 @@ CREATE INDEX t_k ON t USING lsm (k);
 INSERT INTO t SELECT i % 100, 's' || i % 10, -1 FROM generate_series(1, 500) i;
 });
 
-# CONCURRENTLY waits for transactions. So the builder runs in its own loop beside writers with short transactions.
+# CONCURRENTLY waits for transactions. So the builder runs in its own loop, and the writers use short
+# transactions.
 my $insert = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nUPDATE t SET k = k + 1 WHERE k = :k AND who = :client_id;\nCOMMIT;\n";
 my $abort = "\\set k random(0, 100)\nBEGIN;\nINSERT INTO t SELECT (:k * i) % 100, 's' || i % 10, :client_id FROM generate_series(1, 20) i;\nROLLBACK;\n";
 my $delete = "\\set k random(0, 100)\nDELETE FROM t WHERE k = :k AND who = :client_id;\n";
@@ -98,7 +99,7 @@ $node->safe_psql('postgres', q{
 my $reindex = $node->background_psql('postgres');
 $reindex->query_until(qr/started/, "\\echo started\nREINDEX INDEX CONCURRENTLY t_sk;\n");
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE query ~ 'REINDEX INDEX CONC' AND wait_event_type = 'Lock'})
-  or die 'REINDEX does not wait';
+  or die 'REINDEX did not wait';
 $node->safe_psql('postgres', q{INSERT INTO t SELECT i % 100, 'six', 6 FROM generate_series(1, 100) i});
 $node->safe_psql('postgres', q{COMMIT PREPARED 'five'});
 ok($reindex->quit, 'REINDEX CONCURRENTLY succeeds');

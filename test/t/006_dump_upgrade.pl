@@ -1,5 +1,6 @@
-# pg_dump and pg_restore recreate indexes; pg_upgrade takes over their files. If PG_LSM_OLD_SERVER names a server of another
-# version (the folder that has bin), with pg_lsm in it, the upgrade is from that version.
+# pg_dump and pg_restore recreate indexes; pg_upgrade takes over their files. If PG_LSM_OLD_SERVER names
+# the installation of another version with pg_lsm (the folder that contains bin), the upgrade is from that
+# version.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
-# Background workers. They do the large merges, leave when somebody needs the database, survive errors and crashes, and
-# run as the table's owner. Nothing breaks without them. Also lsm_compact and the statistics.
+# Background workers. They do the large merges, leave when somebody needs the database, survive errors and crashes,
+# and run as the table's owner. Nothing breaks without them. Also lsm_compact and the statistics.
 use strict;
 use warnings;
 
@@ -127,7 +127,7 @@ sleep 1;
 $last->quit;
 ok($drop->quit, 'DROP DATABASE succeeds');
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_database WHERE datname = 'leaving'}), 0, 'the database is gone');
-# By then, workers have taken up the work that came later.
+# By then, workers have started on the work that came later.
 $node->safe_psql('postgres', 'INSERT INTO t SELECT random() * 1000, \'x\' FROM generate_series(1, 6000) i');
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t_k')"), 'workers continue in other databases');
 unlike(slurp_file($node->logfile), qr/does not exist/, 'no worker tries to connect to the dropped database');
@@ -183,7 +183,7 @@ kill_postmaster($node);
 $node->start;
 slow_down(0);
 check_clean($node, "indexes are sound after the server was killed during a worker's merge");
-# After a restart no work is known until somebody writes or VACUUM visits the index.
+# After a restart, no work is known until somebody writes to the index or VACUUM visits it.
 $node->safe_psql('postgres', 'VACUUM u');
 ok($node->poll_query_until('postgres', q{SELECT count(*) <= 6 AND count(*) FILTER (WHERE state = 'merging') = 0 FROM lsm_runs('u_k')}), 'the merge is resumed after VACUUM');
 check_clean($node, 'indexes are sound after the resumed merge');
@@ -246,7 +246,7 @@ while (time < $begin + 7)
 my $log = substr(slurp_file($node->logfile), $log_start);
 my $errors = () = $log =~ /ERROR:  this operator class is broken/g;
 cmp_ok($errors, '>', 0, 'an error in a worker is logged');
-cmp_ok($errors, '<', 8, 'workers do not log the error again and again');
+cmp_ok($errors, '<', 8, 'workers do not log the error repeatedly');
 like($log, qr/background compaction of index "public.b_k"/, 'the log names the failing index');
 check_clean($node, 'indexes are sound after errors in workers');
 $node->safe_psql('postgres', 'DROP TABLE b');
@@ -268,7 +268,7 @@ $node->safe_psql('postgres', 'INSERT INTO a SELECT (random() * 1000)::int FROM g
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('a_k')"), 'a worker merges an index of another owner');
 $log = substr(slurp_file($node->logfile), $log_start);
 like($log, qr/compared by alice, path pg_catalog, public, pg_temp\n/, "comparison functions run as the owner, with a safe search_path that has the function's schema");
-unlike($log, qr/compared by (?!alice)/, 'comparison functions run as nobody but the owner');
+unlike($log, qr/compared by (?!alice)/, 'comparison functions run only as the owner');
 $node->safe_psql('postgres', q{
 CREATE OR REPLACE FUNCTION tell_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -278,7 +278,7 @@ END $$;
 INSERT INTO a SELECT (random() * 1000)::int FROM generate_series(1, 200);
 });
 $node->wait_for_log(qr/cannot set parameter "role" within security-restricted operation/, $log_start);
-pass('and cannot get out of that');
+pass('comparison functions cannot escape from that');
 $node->safe_psql('postgres', 'DROP TABLE a');
 
 # 6. Tables that no worker can see or lock: temporary, new and locked ones.
@@ -401,7 +401,7 @@ ok($standby->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('t
 check_clean($standby, 'indexes are sound after promotion');
 $standby->stop;
 
-# 10. Commits would have to wait for a standby that is missing. The workers do not wait.
+# 10. Commits would have to wait for a missing standby. The workers do not wait.
 $node->safe_psql('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
 $node->safe_psql('postgres', 'SELECT pg_reload_conf()');
 $node->safe_psql('postgres', "SET synchronous_commit = local; INSERT INTO t SELECT (random() * 1000)::int, 'x' FROM generate_series(1, 5000)") foreach 1 .. 2;

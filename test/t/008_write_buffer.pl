@@ -1,5 +1,6 @@
 # Several open pages of the write buffer. Pages are opened when writers wait for each other and closed when they do not.
-# After a crash the pages are as before, a standby follows, and an idle index ends with one open page.
+# A crash does not change the pages, a standby replays them, and an idle index ends with one open
+# page.
 use strict;
 use warnings;
 
@@ -23,7 +24,7 @@ CREATE EXTENSION pg_lsm;
 CREATE EXTENSION pg_walinspect;
 CREATE TABLE rests (seconds float8);
 INSERT INTO rests VALUES (0);
--- A comparison that may take its time: it does so while the page is locked.
+-- A comparison that can be made slow: it runs while the page is locked.
 CREATE FUNCTION slow_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
 	PERFORM pg_sleep(seconds) FROM public.rests WHERE seconds > 0;
@@ -84,7 +85,7 @@ foreach my $round (1 .. 4)
 			$round % 2 ? [ 1, "VACUUM (TRUNCATE off) t;\n" ] : () ]);
 	# Most pages have entries, and all are open.
 	$node->poll_query_until('postgres', "SELECT count(*) = $pages AND sum(entries) > 50 FROM lsm_runs('t_k') WHERE state = 'open'")
-		or die 'the pages are not opened';
+		or die 'the pages were not opened';
 	my $before = open_pages('t_k');
 	$node->stop('immediate');
 	load_stop($load);
@@ -95,7 +96,7 @@ foreach my $round (1 .. 4)
 	$node->safe_psql('postgres', "SELECT lsm_compact('t_s')") if $round == 3;
 }
 
-# The standby has followed, page by page.
+# The standby has the same pages.
 catch_up($node, $standby);
 check_clean($standby, 'indexes on the standby are sound', no_check => 1);
 is($standby->safe_psql('postgres', "SELECT count(*) FROM lsm_runs('t_k') WHERE state = 'open'"), 8, 'the standby has the same number of open pages');

@@ -75,7 +75,7 @@ foreach my $i (1 .. 30)
 	$largest = $now if $now > $largest;
 }
 is($old->query_safe('SELECT count(*), sum(k::bigint) FROM held WHERE k IS NOT NULL'), $sum, 'the old snapshot sees its rows');
-# Everything that waits to be merged is merged, finally all at once.
+# All pending merges are done, in the end all at once.
 ok($node->poll_query_until('postgres', q{SELECT debt_bytes = 0 FROM pg_stat_lsm_indexes WHERE indexrelname = 'held_k'}), 'workers complete all merges while a transaction is open');
 $node->safe_psql('postgres', q{SELECT lsm_compact('held_k')});
 my $compacted = size('held_k');
@@ -96,7 +96,7 @@ $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->append_conf('postgresql.conf', "hot_standby_feedback = off\nmax_standby_streaming_delay = -1");
 $standby->start;
 
-# The writers merge slowly, so jobs are always under way.
+# The writers merge slowly, so there are always unfinished jobs.
 change_settings($node, 'pg_lsm.debug_segment_size' => 8, 'pg_lsm.max_workers' => 0, 'pg_lsm.debug_merge_fanout' => 4,
 	'pg_lsm.debug_foreground_blocks' => 4, 'pg_lsm.debug_page_entries' => 20);
 $node->safe_psql('postgres', q{
@@ -104,7 +104,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX t_k ON t USING lsm (k);
 	CREATE INDEX t_s ON t USING lsm (s, k DESC);
 });
-# Earlier, the standby does not have the table.
+# Before that, the standby does not have the table.
 catch_up($node, $standby);
 my @write = (scripts => [
 		[ 5, 'INSERT INTO t SELECT (random() * 1000)::int, \'s\' || i % 50 FROM generate_series(1, 100) i;' ],
@@ -134,14 +134,14 @@ foreach my $round (1 .. 2)
 	}
 	unlike(load_stop($load), qr/ERROR|aborted/, "round $round: the load has no errors");
 }
-cmp_ok($jobs, '>', 0, 'jobs were under way during the load');
+cmp_ok($jobs, '>', 0, 'jobs were in progress during the load');
 is($wrong, '', 'a standby finds each row exactly once');
 catch_up($node, $standby);
 check_clean($standby, 'the standby is sound after the loads');
 check_clean($node, 'the primary is sound after the loads');
 $standby->stop;
 
-# 3. Crashes while jobs are under way, in the middle of steps: of the whole server, or of a process that merges.
+# 3. Crashes while jobs are in progress, in the middle of steps: of the whole server, or of a process that merges.
 my $rounds = defined $ENV{PG_LSM_KILLS} ? int($ENV{PG_LSM_KILLS} / 2) : 6;
 my $found = 0;
 $node->safe_psql('postgres', q{
@@ -163,7 +163,7 @@ foreach my $round (1 .. $rounds)
 			[ 1, "\\set k random(0, 1000)\nBEGIN;\nWITH gone AS (DELETE FROM t WHERE k BETWEEN :k AND :k + 30 AND who = :client_id RETURNING 1)\nUPDATE committed SET rows = rows - (SELECT count(*) FROM gone) WHERE who = :client_id;\nUPDATE commits SET n = n + 1 WHERE who = :client_id AND script = 1;\nEND;\n" ],
 			[ $round % 2, "SELECT lsm_compact('t_k');" ],
 			[ $round % 2, 'VACUUM (TRUNCATE off) t;' ] ]);
-	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load does not begin';
+	$node->poll_query_until('postgres', 'SELECT sum(n) > 0 FROM commits') or die 'the load did not begin';
 	foreach (1 .. 200)
 	{
 		my ($ret, $out) = $node->psql('postgres', q{SELECT count(*) FROM unnest('{t_k,t_s}'::regclass[]) i, lsm_runs(i) WHERE state = 'merging' AND segments > 0});
@@ -200,7 +200,7 @@ $node->safe_psql('postgres', 'VACUUM t');
 check_clean($node, 'indexes are sound after the last merge');
 is(lost_blocks($node, 't_k') . lost_blocks($node, 't_s'), '', 'no block is lost');
 
-# 4. VACUUM while jobs are under way: it may drop the segments at which the jobs continue.
+# 4. VACUUM while jobs are in progress: it may drop the segments at which the jobs continue.
 change_settings($node, 'pg_lsm.debug_segment_size' => 4, 'pg_lsm.debug_merge_fanout' => 3, 'pg_lsm.debug_foreground_blocks' => 8,
 	'pg_lsm.debug_page_entries' => 7, 'pg_lsm.debug_batch_min_entries' => 4, 'pg_lsm.debug_batch_entries' => 50);
 foreach my $round (1 .. 3)

@@ -69,7 +69,7 @@ sub read_to_few
 	return 0;
 }
 
-# 1. Reads only, and reads while rows come in.
+# 1. Reads only, and reads while rows arrive.
 make('often', 30);
 make('never', 30);
 my @unread = runs('never');
@@ -81,7 +81,7 @@ foreach (1 .. 15)
 	batches($_, 1) foreach qw(often never);
 	$few &&= read_to_few('often');
 }
-ok($few, 'reads leave few runs while rows come in');
+ok($few, 'reads leave few runs while rows arrive');
 my %is_there = map { $_ => 1 } runs('never');
 is(scalar(grep { !$is_there{$_} } @unread), 0, 'an index without reads keeps its runs');
 cmp_ok(scalar keys %is_there, '>=', 45, 'an index without reads keeps new runs, too');
@@ -127,9 +127,9 @@ $node->safe_psql('postgres', q{SET pg_lsm.debug_batch_entries = 150;
 	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
 $before = join ' ', runs('often');
 cmp_ok(scalar(split / /, $before), '>=', 5, 'the index has some runs after TRUNCATE');
-# Enough reads for a worker to look, but fewer than a merge costs.
+# Enough reads for a worker to check, but fewer than the price of a merge.
 look_up($node, 'often', 1500);
-# The worker has looked once it has merged what is read later.
+# Once the worker has merged the index that is read later, it has checked this one, too.
 batches('never', 30);
 ok(read_to_few('never'), 'a worker has visited the index');
 is(join(' ', runs('often')), $before, 'reads of the old file do not start a merge');

@@ -1,6 +1,6 @@
 # Scans on the primary remove entries of dead rows, and a standby replays the removals. A query whose snapshot may need
-# an entry is canceled, as with a B-tree, or delays the removal by its feedback. No query returns wrong rows. A crash
-# does no harm.
+# an entry is canceled, as with a B-tree, or delays the removal by its feedback. No query returns wrong rows.
+# Removals survive a crash.
 use strict;
 use warnings;
 
@@ -40,7 +40,7 @@ my $by_index = 'SET enable_seqscan = off; SET enable_bitmapscan = off';
 my $count = 'SELECT count(*) FROM d WHERE k > 0';
 my $conflicts = "SELECT confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'postgres'";
 
-# How many heap rows an index-only scan fetches.
+# The number of heap rows that an index-only scan fetches.
 sub fetches
 {
 	my ($node) = @_;
@@ -49,7 +49,7 @@ sub fetches
 	return $plan =~ /Heap Fetches: (\d+)/ ? $1 : -1;
 }
 
-# Scans until at most this many rows are fetched, or for a minute, because some session may still hold a snapshot.
+# Scans until at most this many rows are fetched, or for a minute, because another session may still hold a snapshot.
 # Returns the number of rows.
 sub scan_until
 {
@@ -112,7 +112,7 @@ is($standby->safe_psql('postgres', $conflicts), $before, 'the old query on the s
 $old->query_safe('COMMIT');
 $old->quit;
 # The feedback moves on within a second or two.
-cmp_ok(scan_until(1100), '<=', 1100, 'scans remove the entries once the standby needs them no more');
+cmp_ok(scan_until(1100), '<=', 1100, 'scans remove the entries once the standby no longer needs them');
 
 # A crash right after the removal.
 $primary->safe_psql('postgres', 'DELETE FROM d WHERE k <= 2500');

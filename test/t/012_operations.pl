@@ -23,7 +23,7 @@ sub statements
 	return split /;\n/, $1;
 }
 
-# No tiny limits: the test needs an index as users have it.
+# No tiny limits: the test needs an index like those of users.
 my $node = new_node('primary', init => { allows_streaming => 1, has_archiving => 1 }, conf => "
 $full
 fsync = off
@@ -107,7 +107,7 @@ my $restored = PostgreSQL::Test::Cluster->new('restored');
 $restored->init_from_backup($node, 'before', has_restoring => 1, standby => 0);
 $restored->append_conf('postgresql.conf', "archive_mode = off\nrecovery_target_name = 'loaded'\nrecovery_target_action = 'promote'");
 starts_only_with_library($restored, 'the backup is restored');
-$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery does not end';
+$restored->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'recovery did not end';
 is($restored->safe_psql('postgres', 'SELECT count(*) FROM events'), 50000, 'the restored server has all rows');
 check_clean($restored, 'indexes of the restored server are sound');
 $restored->stop;
@@ -130,8 +130,8 @@ is($target->safe_psql('postgres', 'SELECT count(*) FROM events'), 100000, 'resto
 my ($constraint) = slurp_file($dump) =~ /^(ALTER TABLE ONLY public\.pk\n.*PRIMARY KEY.*;\n)/m;
 like($constraint, qr/PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'a dump has the parameter of a primary key');
 is($target->safe_psql('postgres', q{SELECT count(*), count(c.oid) FROM pk LEFT JOIN pg_constraint c ON conrelid = 'pk'::regclass AND contype = 'p'}),
-	'1000|0', 'its rows are there, and no key of another kind');
-# Where nothing has loaded the library, core takes an lsm index for a B-tree.
+	'1000|0', 'the table has its rows, and no key of another kind');
+# In a session that has not loaded the library, core mistakes an lsm index for a B-tree.
 $target->safe_psql('postgres', 'CREATE DATABASE bare');
 $target->safe_psql('bare', 'CREATE TABLE pk (id int NOT NULL)');
 my ($bare_ret, $bare_out, $bare_err) = $target->psql('bare', $constraint);
@@ -294,7 +294,7 @@ is($standby->safe_psql('postgres', q{SELECT confl_lock > 0, confl_snapshot FROM 
 	't|0', 'truncation cancels the query on the standby');
 eval { $reader->quit };
 
-# 5. What to alert on. Many large batches, first with nobody to merge them, then with a worker.
+# 5. What to alert on. Many large batches, first without a worker to merge them, then with one.
 my ($alerts) = statements('alerts');
 my $found = sub { return sql("SELECT * FROM ($alerts) q WHERE index = 'events_lsm'::regclass") };
 sql('CREATE ROLE watcher IN ROLE pg_monitor; CREATE ROLE alice; GRANT CREATE ON SCHEMA public TO alice');
@@ -322,7 +322,7 @@ foreach (1 .. 100)
 	sql(q{SET pg_lsm.debug_foreground_blocks = 0; SET pg_lsm.debug_merge_fanout = 4;
 		INSERT INTO events SELECT hashint4(i), now(), i FROM generate_series(1, 5000) i});
 }
-like($found->(), qr/\|t$/, 'debt, and nobody merges it') or diag($found->());
+like($found->(), qr/\|t$/, 'the query reports debt that nobody merges') or diag($found->());
 like(sql("SET ROLE watcher; $alerts"), qr/^events_lsm\|.*\|t$/m, 'members of pg_monitor see the debt that nobody merges');
 # The time that this costs the writers is counted.
 my $throttled = sub { return sql(q{SELECT throttled_time FROM pg_stat_lsm_indexes WHERE indexrelname = 'events_lsm'}) };

@@ -1,6 +1,6 @@
 # Unique indexes under load. Many sessions insert, update and delete rows with few distinct keys, some in prepared
-# transactions, while merges, VACUUM and REINDEX run. Then the same with kills of the server, and what a standby sees.
-# No two rows ever share a key.
+# transactions, while merges, VACUUM and REINDEX run. Then the server is killed under the same load, and a standby is
+# checked. No two rows ever share a key.
 #
 # PG_LSM_KILLS: this test does a tenth as many kills, at least one.
 use strict;
@@ -70,8 +70,8 @@ cmp_ok($reindexed, '>', 0, 'REINDEX CONCURRENTLY succeeds beside writers');
 is_unique($node, 'indexes are sound after the load');
 
 # Batches of the same few keys, single rows beside them, and a session that looks for duplicates before it deletes all
-# rows. The first rows of a statement are not batched, so they get keys of their own. This way the batches meet, not
-# those rows.
+# rows. The first rows of a statement are not batched, so they get keys of their own. Thus only the batches have the
+# same keys.
 $node->safe_psql('postgres', q{
 CREATE TABLE b (k int); CREATE UNIQUE INDEX b_k ON b USING lsm (k);
 CREATE TABLE bn (k numeric); CREATE UNIQUE INDEX bn_k ON bn USING lsm (k)});

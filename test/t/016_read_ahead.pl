@@ -161,7 +161,8 @@ $node->safe_psql('postgres', 'VACUUM c');
 cmp_ok(reads_of($all_there), '<', 10, 'ON CONFLICT: after VACUUM, the statement does not read conflicting rows');
 is($node->safe_psql('postgres', q{SELECT count(*), count(*) FILTER (WHERE f = 'z') FROM c}), '60300|0', 'ON CONFLICT: no row was added');
 
-# A typical application's table: each row takes a number from a sequence, and another column has the key that may exist.
+# A typical table of an application: each row takes a number from a sequence, and another column has the key that may
+# exist.
 $node->safe_psql('postgres', q{
 	DROP TABLE c;
 	CREATE TABLE c (id bigserial PRIMARY KEY WITH (lsm), k bigint UNIQUE WITH (lsm), at timestamptz DEFAULT clock_timestamp());
@@ -169,9 +170,9 @@ $node->safe_psql('postgres', q{
 my $numbered = q{INSERT INTO c (k) SELECT hashint8extended(i * 50, 1) FROM generate_series(1, 1200) i ON CONFLICT DO NOTHING};
 $node->safe_psql('postgres', 'VACUUM c');
 cmp_ok(reads_of($numbered), '<', 10, 'ON CONFLICT: with a sequence, the statement does not read conflicting rows');
-is($node->safe_psql('postgres', q{SELECT count(*), nextval('c_id_seq') FROM c}), '60000|61201', 'ON CONFLICT: each row took a number of the sequence');
+is($node->safe_psql('postgres', q{SELECT count(*), nextval('c_id_seq') FROM c}), '60000|61201', 'ON CONFLICT: each row took a number from the sequence');
 
-# EXPLAIN reports pages that are read again: in index order, where the table is larger than shared buffers.
+# EXPLAIN reports pages that are read again. This happens in index order if the table is larger than shared buffers.
 $node->safe_psql('postgres', q{
 	CREATE TABLE w (k int, f char(400));
 	INSERT INTO w SELECT hashint4(i), 'x' FROM generate_series(1, 60000) i;

@@ -1,5 +1,5 @@
 # VACUUM truncates the free end of an index file under a lock that standbys see. Standbys normally release this lock
-# once the file is truncated, however long VACUUM continues with other indexes.
+# once the file is truncated, even if VACUUM continues with other indexes.
 use strict;
 use warnings;
 
@@ -38,7 +38,7 @@ sub size_of
 	return $node->safe_psql('postgres', "SELECT pg_relation_size('c_k')");
 }
 
-# The index cleaned up second calls a function that waits while the test wants it to.
+# The index that is cleaned up second calls a function that waits until the test lets it continue.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE c (k int, f text) WITH (autovacuum_enabled = off);
 	CREATE INDEX c_k ON c USING lsm (k);
@@ -74,7 +74,7 @@ sub end_vacuum
 	return;
 }
 
-# If the running transactions are logged just while the lock is held, the standby keeps the lock. This does not happen
+# If the running transactions are logged while the lock is held, the standby keeps the lock. This does not happen
 # every time, so try again.
 my ($size, $locks);
 foreach my $try (1 .. 4)
@@ -89,7 +89,7 @@ foreach my $try (1 .. 4)
 is($locks, '0', 'the standby has released the lock');
 cmp_ok(size_of($primary), '<', $size, 'VACUUM has truncated the file');
 is($primary->safe_psql('postgres', "SELECT phase, heap_blks_total > 0 FROM pg_stat_progress_vacuum WHERE relid = 'c'::regclass"),
-	'cleaning up indexes|t', 'VACUUM still tells its progress');
+	'cleaning up indexes|t', 'VACUUM still reports its progress');
 is($standby->safe_psql('postgres', "SET statement_timeout = '20s'; SET enable_seqscan = off; SELECT count(*) FROM c WHERE k > 0"),
 	'100', 'queries on the standby do not wait');
 cmp_ok(size_of($standby), '<', $size, 'the standby has truncated the file, too');

@@ -33,7 +33,7 @@ sub begin_vacuum
 	$session->query_until(qr/begun/, "\\echo begun\n$vacuum;\n");
 	$node->poll_query_until('postgres',
 		qq{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND wait_event IN ('BufferPin', 'BufferCleanup')})
-		or die 'VACUUM does not wait';
+		or die 'VACUUM did not wait';
 	return $session;
 }
 
@@ -55,7 +55,7 @@ my $first = begin_vacuum();
 is(entries(), 10000, 'VACUUM has removed the entries, and waits for the reader');
 $node->safe_psql('postgres', qq{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE query LIKE '$vacuum%'});
 $node->poll_query_until('postgres', qq{SELECT count(*) = 0 FROM pg_stat_activity WHERE query LIKE '$vacuum%' AND state = 'active'})
-	or die 'VACUUM is not cancelled';
+	or die 'VACUUM was not canceled';
 $first->quit;
 
 make_dead_rows();

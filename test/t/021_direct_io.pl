@@ -22,7 +22,7 @@ my $node = new_node('direct', conf => q{
 	pg_lsm.enable_prefetch_scan = 'all'
 });
 plan skip_all => 'direct I/O came with PostgreSQL 16' if $node->pg_version < 16;
-plan skip_all => 'no direct I/O here' unless $node->start(fail_ok => 1);
+plan skip_all => 'this system has no direct I/O' unless $node->start(fail_ok => 1);
 
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION pg_lsm;
@@ -35,7 +35,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX b_k ON b (k) INCLUDE (id);
 	CREATE INDEX l_k ON l USING lsm (k) INCLUDE (id);
 	VACUUM ANALYZE b, l;
-	-- So that a part of the pages is visible to all.
+	-- So that some of the pages are all-visible.
 	UPDATE b SET n = n + 1 WHERE id % 50 = 0;
 	UPDATE l SET n = n + 1 WHERE id % 50 = 0;
 	CREATE FUNCTION fail_at(k int, at int) RETURNS bool LANGUAGE plpgsql AS $$
@@ -67,7 +67,7 @@ if ($node->pg_version < 18)
 	exit;
 }
 
-# Each returns one value for all its rows, which depends on their order where the query has one.
+# Each query aggregates its rows into one value. If the query is ordered, the value depends on the order.
 my %query = (
 	'in order' => [ 'in index order', q{SELECT md5(string_agg(s::text, ',')) FROM (SELECT * FROM t WHERE k > 0 ORDER BY k OFFSET 0) s} ],
 	'backward' => [ 'in index order', q{SELECT md5(string_agg(s::text, ',')) FROM (SELECT * FROM t ORDER BY k DESC OFFSET 0) s} ],
@@ -89,7 +89,7 @@ foreach my $method (qw(worker io_uring))
   SKIP:
 	{
 		# Not every build of the server and not every kernel has this I/O method.
-		skip "no $method here", 1 unless $node->start(fail_ok => 1);
+		skip "this server has no $method", 1 unless $node->start(fail_ok => 1);
 		my $log = -s $node->logfile;
 
 		foreach my $table (qw(b l))
@@ -116,8 +116,8 @@ foreach my $method (qw(worker io_uring))
 			is($node->safe_psql('postgres', "$settings SET pg_lsm.debug_prefetch_scan = on; $parallel"),
 				$node->safe_psql('postgres', "SET pg_lsm.enable_prefetch_scan = off; $parallel"), "$method, $table, parallel: the rows are the same");
 
-			# A cursor that stands still in a subtransaction, turns, and outlives its transaction; errors while reads
-			# are under way.
+			# A cursor that pauses in a subtransaction, changes direction, and outlives its transaction; errors while
+			# reads are in progress.
 			my $cursors = qq{SET enable_bitmapscan = off;
 				BEGIN;
 				DECLARE c SCROLL CURSOR FOR SELECT id FROM $table WHERE k > 100 ORDER BY k;

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# No merge starts because the index is idle. The limits are those of users.
+# No merge starts because the index is idle. The limits are the defaults.
 my $node = start_new_node('small', conf => "
 pg_lsm.max_workers = 1
 pg_lsm.idle_delay = -1
@@ -56,7 +56,7 @@ my $batch = 'INSERT INTO t SELECT gen_random_uuid() FROM generate_series(1, 1000
 my $free = q{SELECT count(*) FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'};
 my $u_large = "SET pg_lsm.debug_foreground_blocks = 0;" . "INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 33;
 
-# The largest number of runs on level 0 while batches come in.
+# The largest number of runs on level 0 while batches arrive.
 sub most_runs
 {
 	my ($batches) = @_;
@@ -83,13 +83,13 @@ ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activi
 	'a worker is running, but late');
 $most = most_runs(120);
 cmp_ok($most, '>=', 32, 'small merges wait for the late worker');
-cmp_ok($most, '<=', 48, 'the writer merges once half as many runs again have come in');
+cmp_ok($most, '<=', 48, 'the writer merges once half as many runs again have arrived');
 $holder->query_until(qr/unlocked/, "SELECT pg_advisory_unlock(1);\n\\echo unlocked\n");
 # Wait half a minute at most: a worker that has nothing to do exits after a second.
-ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'"), 'the worker does the small merges when it can');
+ok($node->poll_query_until('postgres', "SELECT count(*) < 32 FROM lsm_runs('t_k') WHERE level = 0 AND state <> 'open'"), 'the worker does the small merges once it can');
 check_clean($node, 'indexes are sound after small merges');
 
-# A request made during lsm_compact does not wait until the launcher next looks by itself.
+# A request made during lsm_compact does not wait until the launcher's next timed check.
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'}), 'the worker exits');
 $holder->query_until(qr/locked/, "SELECT pg_advisory_lock(1);\n\\echo locked\n");
 one("INSERT INTO u SELECT (random() * 1000)::int FROM generate_series(1, 100);" x 2);
@@ -99,7 +99,7 @@ $stuck->query_until(qr/started/, "SET application_name = 'stuck';\n\\echo starte
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'stuck' AND wait_event_type = 'Lock'}),
 	'lsm_compact waits in a comparison');
 one($u_large);
-is(workers(), 0, 'no worker takes the index during lsm_compact');
+is(workers(), 0, 'no worker merges the index during lsm_compact');
 $holder->query_until(qr/unlocked/, "SELECT pg_advisory_unlock(1);\n\\echo unlocked\n");
 my $cancelled = time;
 one(q{SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE application_name = 'stuck'});

@@ -26,7 +26,7 @@ $node->safe_psql('postgres', "
 	CREATE INDEX t_lsm ON t USING lsm (k, v);
 	" . sprintf($insert, 1, 5000));
 
-# The pages in between are never written. They are a hole in the file.
+# The pages in between are never written; they are a hole in the file.
 my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('t')");
 $node->safe_psql('postgres', 'VACUUM t');
 $node->stop;
@@ -63,7 +63,7 @@ sub same
 	my ($when) = @_;
 	my %rows;
 
-	# A cursor that turns again and again, within a group of rows and beyond.
+	# A cursor that changes direction repeatedly, within a group of rows and beyond.
 	my $cursor = 'DECLARE c SCROLL CURSOR FOR SELECT k, v FROM t ORDER BY k, v';
 	$cursor .= '; FETCH ' . ($_ % 2 ? "FORWARD $_" : 'BACKWARD ' . ($_ - 5)) . ' FROM c' foreach 1 .. 150;
 	foreach my $query ('SELECT k, v FROM t ORDER BY k, v', 'SELECT k, v FROM t ORDER BY k DESC, v DESC',

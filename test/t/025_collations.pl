@@ -101,7 +101,7 @@ SKIP:
 	is(storage('postgres', 'words_t'), 'bytes', 'C.UTF-8 is stored as bytes');
 	$node->safe_psql('postgres', qq{SET allow_system_table_mods = on;
 		UPDATE pg_collation SET collprovider = 'i', $icu_column = 'en', collcollate = NULL, collctype = NULL WHERE collname = 'plain'});
-	check_refused('words_t', 'an index that compares bytes is refused under another collation');
+	check_refused('words_t', 'an index that compares bytes is rejected under another collation');
 	$node->safe_psql('postgres', 'REINDEX INDEX words_t');
 	is(storage('postgres', 'words_t'), 'function', 'after REINDEX, a function compares the keys');
 	check_clean($node, 'after REINDEX, the index is sound');

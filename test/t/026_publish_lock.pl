@@ -1,5 +1,6 @@
-# Single rows of a unique index take different parts of the publish lock, so they do not queue at the same part. A batch
-# takes all parts, so it waits for every row under way and finds the row's key.
+# Single rows of a unique index take different parts of the publish lock, so they do not
+# queue at the same part. A batch takes all parts, so it waits for every row that is being
+# inserted and finds its key.
 use strict;
 use warnings;
 
@@ -35,10 +36,11 @@ ok($node->poll_query_until('postgres', "SELECT count(*) = $sessions " . locks('S
 cmp_ok($node->safe_psql('postgres', 'SELECT count(DISTINCT (page, tuple)) ' . locks('ShareLock', 'true')), '>', 1,
 	'single rows take different parts of the publish lock');
 
-# The inserts finish on their own, the first ones first. The batch has a key of the last row.
+# The inserts finish on their own, in the order in which they began. The batch has a key of
+# the last row.
 my $batch = $node->background_psql('postgres', on_error_stop => 0);
 $batch->query_until(qr/started/, "\\echo started\nINSERT INTO t SELECT i FROM generate_series($#rows, 1000) i;\n");
-ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 ' . locks('ExclusiveLock', 'false')), 'a batch waits for single rows under way');
+ok($node->poll_query_until('postgres', 'SELECT count(*) = 1 ' . locks('ExclusiveLock', 'false')), 'a batch waits for single rows that are being inserted');
 $holder->quit;
 ok($_->quit, 'a single row is inserted') foreach @rows;
 $batch->query('SELECT 1');

@@ -40,7 +40,7 @@ sub rows_of
 	return $node->safe_psql('postgres', 'SELECT count(*), sum(id), sum(n), md5(string_agg(k, NULL ORDER BY id)) FROM r');
 }
 
-# 1. Nobody else is there.
+# 1. No other session.
 foreach my $command ('REPACK r', 'REPACK r USING INDEX r_pkey', 'REPACK (CONCURRENTLY) r', 'REPACK (CONCURRENTLY) r USING INDEX r_pkey')
 {
 	$primary->safe_psql('postgres', 'DELETE FROM r WHERE id % 17 = 3; UPDATE r SET n = n + 1 WHERE id % 13 = 5');

@@ -32,7 +32,7 @@ sub has_stats
 	return $where->safe_psql('postgres', qq{SELECT pg_stat_have_stats('pg_lsm', oid, $index) FROM pg_database WHERE datname = 'postgres'});
 }
 
-# 1. Each session adds what it has counted, at its end at the latest.
+# 1. Each session adds its counts, at the latest when it ends.
 sql('CREATE TABLE t (k int); CREATE INDEX t_k ON t USING lsm (k)');
 sql('INSERT INTO t SELECT generate_series(1, 2000)');
 sql('INSERT INTO t SELECT generate_series(1, 2000)');
@@ -53,7 +53,7 @@ $node->stop('immediate');
 $node->start;
 like(counts(), qr/^0\|0\|/, 'after a crash, the counters start from zero');
 
-# What is left of a dropped index: its statistics, and its slot. Before 18 the slot has the statistics.
+# What is left of a dropped index: its statistics, and its slot. Before 18, the slot has the statistics.
 sub remains
 {
 	my ($index) = @_;
@@ -97,14 +97,15 @@ $dropped = sql(q{SELECT 'd_k'::regclass::oid});
 drop_concurrently(sub { });
 is(remains($dropped), '0|0|tf', 'DROP INDEX CONCURRENTLY removes statistics and slot, although others have used the index meanwhile');
 
-# 4. The rollback of a subtransaction releases its lock. Then another session drops the index that it has read.
+# 4. The rollback of a subtransaction releases its lock. Then another session drops the index that the subtransaction
+# has read.
 sql('CREATE INDEX d_k ON d USING lsm (k)');
 $dropped = sql(q{SELECT 'd_k'::regclass::oid});
 $user->query_safe('SET enable_seqscan = off; BEGIN; SAVEPOINT s; SELECT count(*) FROM d WHERE k = 7; ROLLBACK TO s');
 sql('DROP INDEX d_k');
 $user->query_safe('COMMIT');
 $user->quit;
-is(remains($dropped), '0|0|tf', 'no counts are left for an index that another session has dropped');
+is(remains($dropped), '0|0|tf', 'no counts are left of an index that another session has dropped');
 
 # 5. Counts that the session has not published yet.
 sql('CREATE INDEX d_k ON d USING lsm (k)');

@@ -1,5 +1,6 @@
 # lsm_convert while a table is in use. Killed at each step, it leaves the table with its key, and the same call finishes
-# the conversion. Under a load of four clients, both ways, no statement fails or waits for long. Foreign keys move along.
+# the conversion. Under a load of four clients, conversions in both directions make no statement
+# fail or wait for long. Foreign keys move along.
 use strict;
 use warnings;
 
@@ -25,7 +26,7 @@ sub method_of
 	return sql("SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = '$index'::regclass");
 }
 
-# Everything about the indexes of a table that a conversion must keep. Copies must not be left.
+# Everything about a table's indexes that a conversion must keep. No copies may be left.
 sub facts
 {
 	my ($table) = @_;
@@ -111,7 +112,7 @@ foreach my $method ('lsm', 'btree')
 	my $call = $node->background_psql('postgres', on_error_stop => 0);
 	$call->query_until(qr/start/, "\\echo start\nCALL lsm_convert('t_pkey', '$method');\n");
 	$node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query ~ '^CALL lsm' AND wait_event_type = 'Lock')")
-	  or die 'lsm_convert does not wait';
+	  or die 'lsm_convert did not wait';
 	sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ '^CALL lsm'");
 	$node->poll_query_until('postgres', "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE query ~ '^CALL lsm')");
 	eval { $call->quit };
@@ -132,7 +133,7 @@ foreach my $method ('lsm', 'btree')
 	$blocker->query_safe('BEGIN; INSERT INTO t VALUES (100000, 100000)');
 	$calls[$_]->query_until(qr/start/, "\\echo start\nCALL lsm_convert('" . ('t_pkey', 't_v')[$_] . "');\n") foreach 0 .. 1;
 	$node->poll_query_until('postgres', "SELECT count(*) = 2 FROM pg_stat_activity WHERE query ~ '^CALL lsm' AND wait_event_type = 'Lock'")
-	  or die 'the calls do not wait';
+	  or die 'the calls did not wait';
 	$blocker->query_safe('COMMIT');
 	$blocker->quit;
 	$_->quit foreach @calls;
@@ -146,8 +147,8 @@ foreach my $method ('lsm', 'btree')
 
 # --- load -------------------------------------------------------------------------------------------------------------
 
-# No statement may wait for a lock on the table or its indexes. The limit for other waits is generous, because machines
-# of tests stall.
+# No statement may wait for a lock on the table or its indexes. The limit for other waits is
+# generous, because test machines stall.
 sql('INSERT INTO t SELECT i, i FROM generate_series(10000, 60000) i');
 foreach my $method ('lsm', 'btree', 'lsm')
 {
@@ -179,7 +180,7 @@ SKIP:
 		$holder->query_safe("SELECT pg_advisory_lock(hashtext('$point'))");
 		$call->query_until(qr/start/, "SET pg_lsm.debug_stop_at = '$point';\n\\echo start\nCALL lsm_convert('t_pkey', 'btree');\n");
 		$node->poll_query_until('postgres', "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query ~ '^CALL lsm' AND wait_event = 'advisory')")
-		  or die 'the point is not reached';
+		  or die 'the stop point was not reached';
 		($ret, $out, $err) = $node->psql('postgres', "
 			SET lock_timeout = '1s';
 			SELECT count(*) FROM t WHERE id = 7;

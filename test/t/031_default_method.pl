@@ -1,4 +1,4 @@
-# What pg_lsm.default_method makes survives pg_dump and pg_upgrade.
+# Indexes made under pg_lsm.default_method survive pg_dump and pg_upgrade.
 use strict;
 use warnings;
 
@@ -51,7 +51,7 @@ parts2_pkey|$unsuited
 parts_a|lsm|
 parts_pkey|$unsuited", 'methods');
 
-# A dump restores the same methods while the default is btree, and PGOPTIONS overrides what the database says.
+# A dump restores the same methods while the default is btree. PGOPTIONS overrides the database's setting.
 my $dump = $node->basedir . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-f', $dump, $node->connstr('made') ], 'pg_dump');
 like(slurp_file($dump), qr/ADD CONSTRAINT lsm_keys_pkey PRIMARY KEY \(id\) WITH \(lsm='true'\)/, 'a dump names the method of a key');
@@ -66,12 +66,12 @@ my $restore = sub {
 $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0") foreach qw(plain as_dumped turned);
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET pg_lsm.default_method = lsm") foreach qw(as_dumped turned);
 is($restore->('plain', ''), $made, 'the restored indexes have the same methods');
-is($restore->('as_dumped', '-c pg_lsm.default_method=btree'), $made, "PGOPTIONS keeps the methods in spite of the database's setting");
+is($restore->('as_dumped', '-c pg_lsm.default_method=btree'), $made, "PGOPTIONS keeps the methods despite the database's setting");
 # If the default is lsm, keys that were B-trees become lsm; indexes stay what they were. Before 18, a foreign key that
 # comes later prevents this.
 if ($newer)
 {
-	is($restore->('turned', ''), $made =~ s/(btree_keys_pkey)\|btree\|/$1|lsm|{lsm=true}/r, 'the default turns keys of a dump');
+	is($restore->('turned', ''), $made =~ s/(btree_keys_pkey)\|btree\|/$1|lsm|{lsm=true}/r, 'the default changes keys of a dump to lsm');
 }
 else
 {
@@ -79,7 +79,7 @@ else
 	$node->command_checks_all([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, '-d', $node->connstr('turned') ], 3, [],
 		[ qr/only b-tree indexes are supported for foreign keys.*HINT:.*lsm = false/s ], 'the error of a foreign key says what to do');
 	is($node->safe_psql('turned', $methods) =~ s/\bparents_pkey\|lsm\|\{lsm=true\}/parents_pkey|btree|/r,
-		$made =~ s/(btree_keys_pkey)\|btree\|/$1|lsm|{lsm=true}/r, 'the default turns keys of a dump');
+		$made =~ s/(btree_keys_pkey)\|btree\|/$1|lsm|{lsm=true}/r, 'the default changes keys of a dump to lsm');
 }
 $node->safe_psql('postgres', 'DROP DATABASE plain; DROP DATABASE as_dumped; DROP DATABASE turned');
 

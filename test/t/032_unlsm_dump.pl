@@ -68,7 +68,7 @@ command_ok([ 'sh', '-c', "'$filter' < '$_' > '$_.filtered'" ], "the filter accep
 command_fails([ 'sh', '-c', qq{(cat '$plain'; echo "SELECT 'open") | '$filter'} ], 'the filter rejects a dump that ends within a string');
 command_fails([ 'sh', '-c', "echo \"SET client_encoding = 'SJIS';\" | '$filter'" ], 'the filter rejects an encoding that it cannot read');
 
-# What the filter leaves alone: a dump without lsm does not change at all.
+# The filter does not change a dump without lsm at all.
 $node->safe_psql('postgres', 'CREATE DATABASE none');
 $node->safe_psql('none', qq{CREATE TABLE t (id int PRIMARY KEY, v text); CREATE INDEX ON t (v); INSERT INTO t VALUES (1, \$text\$$look_alike\$text\$)});
 my $none = $node->basedir . '/none.sql';
@@ -103,7 +103,7 @@ my $want = join "\n", sort map { unlsm($_) } split /\n/, $node->safe_psql('postg
 my $rows = q{SELECT (SELECT md5(string_agg(x::text, ' ' ORDER BY id)) FROM texts x), (SELECT md5(string_agg(x::text, ' ' ORDER BY id)) FROM t x), (SELECT count(*) FROM c), body()};
 my $want_rows = $node->safe_psql('postgres', $rows);
 
-# The lines of definitions that are an index's own.
+# The lines of the definitions that belong to an index itself.
 sub unlsm
 {
 	my ($line) = @_;

@@ -23,7 +23,7 @@ $node->safe_psql('postgres', "INSERT INTO t SELECT hashint4(i), repeat(md5(i::te
 # So that reads of the table do not set hint bits: core takes pages that such a read has changed out of its ring.
 $node->safe_psql('postgres', 'VACUUM t');
 
-# Returns how many pages of the hot table were in shared buffers, and reads the others.
+# Returns how many pages of the hot table were in shared buffers, and reads in the others.
 sub pages_found
 {
 	my $plan = $node->safe_psql('postgres', 'EXPLAIN (ANALYZE, BUFFERS) SELECT count(*) FROM hot');
@@ -35,7 +35,7 @@ sub stays_during
 {
 	my ($command) = @_;
 
-	# The pages have been used once, so they are the first to go.
+	# The pages have been used only once, so they are the first to be evicted.
 	$node->restart;
 	pages_found();
 	$node->safe_psql('postgres', $command);

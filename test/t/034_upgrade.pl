@@ -1,5 +1,5 @@
-# A database of version 0.1.0 becomes one of the current version, and is then the same as a new one. An old library with
-# new SQL objects, and the reverse, are told apart.
+# A database of version 0.1.0 is upgraded to the current version, and is then the same as a new one. An old library
+# with new SQL objects, and the reverse, are detected.
 use strict;
 use warnings;
 
@@ -55,11 +55,11 @@ sub fails
 	return;
 }
 
-# --- An old library in memory, and everything new on disk.
+# --- The old library in memory, and everything new on disk.
 
 my $without_function = $bytes =~ s/lsm_library_version/lsm_library_versiox/gr;
 my $of_past = $bytes =~ s/\Q$version\E\0/0.1.9\0/gr;
-ok($of_past ne $bytes, 'the library has its version');
+ok($of_past ne $bytes, 'the library reports its version');
 my $restart = qr/HINT:  Restart the server\. A preloaded library stays in memory/;
 
 install($without_function);
@@ -88,7 +88,7 @@ $node->restart;
 
 check_clean($node, 'the new library with the old objects', db => 'old');
 $node->safe_psql('old', $_) foreach q{INSERT INTO t (k, s) SELECT i % 100, 'new library' FROM generate_series(1, 300) i}, 'VACUUM t', q{SELECT lsm_compact('t_k')};
-check_clean($node, 'the same after writes', db => 'old');
+check_clean($node, 'the new library with the old objects, after writes', db => 'old');
 my $update = qr/ERROR:  function \S+ and the library are of different versions of pg_lsm\n.*version $version of the library returns \d+.*HINT:  .*ALTER EXTENSION pg_lsm UPDATE/s;
 $node->safe_psql('new', qq{
 	CREATE FUNCTION runs(regclass, OUT a bigint, OUT b text) RETURNS SETOF record LANGUAGE C AS '\$libdir/pg_lsm', 'lsm_runs';
@@ -99,7 +99,7 @@ foreach my $view (qw(pg_stat_lsm_indexes pg_stat_progress_lsm_compaction pg_stat
 {
 	my ($ret, $out, $err) = $node->psql('old', "SELECT * FROM $view");
 
-	ok($ret == 0 || $err =~ $update, "$view answers, or says what to do") or diag($err);
+	ok($ret == 0 || $err =~ $update, "$view works, or says what to do") or diag($err);
 }
 $node->safe_psql('new', 'DROP FUNCTION runs, stats');
 
@@ -135,13 +135,13 @@ $node->safe_psql('new', 'CREATE EXTENSION pg_lsm');
 $node->safe_psql('old', 'ALTER EXTENSION pg_lsm UPDATE');
 my $new = $node->safe_psql('new', $catalogs);
 my $upgraded = $node->safe_psql('old', $catalogs);
-cmp_ok(() = $new =~ /^\w+\|/mg, '>', 400, 'there are many objects');
+cmp_ok(() = $new =~ /^\w+\|/mg, '>', 400, 'the list of objects is long');
 my %have = map { $_ => 1 } split /\n/, $upgraded;
 my %want = map { $_ => 1 } split /\n/, $new;
 is(join("\n", grep { !$have{$_} } split /\n/, $new), '', 'the upgrade leaves nothing out');
 is(join("\n", grep { !$want{$_} } split /\n/, $upgraded), '', 'the upgrade adds nothing else');
-ok($upgraded eq $new, 'nor is anything in another place');
-is($node->safe_psql('old', 'SELECT lsm_library_version() = extversion FROM pg_extension WHERE extname = \'pg_lsm\''), 't', 'library and objects agree');
+ok($upgraded eq $new, 'both list everything in the same order');
+is($node->safe_psql('old', 'SELECT lsm_library_version() = extversion FROM pg_extension WHERE extname = \'pg_lsm\''), 't', 'library and objects match');
 
 check_clean($node, 'upgraded', db => 'old');
 $node->safe_psql('old', $_) foreach q{INSERT INTO t (k, s) SELECT i % 100, 'upgraded' FROM generate_series(1, 300) i}, 'DELETE FROM t WHERE k < 20', 'VACUUM t',

@@ -1,5 +1,5 @@
-# lsm_advise on databases with one workload each: it reports the B-trees that would gain, and no others. bench/advise.sh
-# measures whether the gain is real.
+# lsm_advise on databases with one workload each: it reports the B-trees that would benefit from lsm, and
+# no others. bench/advise.sh measures whether the gain is real.
 use strict;
 use warnings;
 
@@ -104,7 +104,7 @@ database('hot', "$table $bulk ALTER TABLE t SET (fillfactor = 30); CALL load(20)
 	UPDATE t SET n = 0 WHERE id % 3 = 0");
 advises('hot', '', 'HOT updates: nothing is reported');
 
-# If columns precede a column that ascends, they determine over how many pages new entries are spread.
+# If columns precede an ascending column, they determine over how many pages new entries are spread.
 database('many', "CREATE TABLE t (k uuid, n int, at timestamptz DEFAULT clock_timestamp());
 	CREATE INDEX few_random ON t (n, k);
 	CREATE INDEX few_ascending ON t (n, at);
@@ -115,7 +115,7 @@ database('many', "CREATE TABLE t (k uuid, n int, at timestamptz DEFAULT clock_ti
 is($node->safe_psql('many', 'SELECT index FROM lsm_advise() ORDER BY index::text COLLATE "C"'), "few_random\nt_expression\nt_partial",
 	'columns after the first, expressions and partial indexes are considered');
 
-# What lsm_convert refuses.
+# Indexes that lsm_convert refuses.
 database('refused', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k) DEFERRABLE; CALL load(40)");
 like($node->safe_psql('refused', $advice), qr/^t_k_key\|t\|-- lsm_convert refuses: It belongs to a deferrable constraint/, 'a deferrable constraint: the statements say why lsm_convert refuses');
 database('referred', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k);

@@ -59,7 +59,7 @@ sub upsert_twice
 
 SKIP:
 {
-	skip 'pg_partman is not there', 1 if available('pg_partman') eq '';
+	skip 'pg_partman is not installed', 1 if available('pg_partman') eq '';
 	skip 'before 18, keys of partitioned tables are B-trees', 1 if $version < 180000;
 	make_database('partman');
 	$node->safe_psql('partman', "
@@ -75,7 +75,7 @@ SKIP:
 
 SKIP:
 {
-	skip 'TimescaleDB is not there', 1 if available('timescaledb') eq '';
+	skip 'TimescaleDB is not installed', 1 if available('timescaledb') eq '';
 	$node->append_conf('postgresql.conf', "shared_preload_libraries = 'timescaledb,pg_lsm'\ntimescaledb.telemetry_level = off\n");
 	$node->restart;
 	make_database('timescale');

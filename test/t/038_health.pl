@@ -86,7 +86,7 @@ sql(q{DROP TABLE f; CREATE TABLE f (a bigint); CREATE INDEX f_a ON f USING lsm (
 reports('f_a no filters', 'an index without filters is reported: filters are off');
 sql($_) foreach split /; /, sql('SELECT action FROM lsm_health()');
 sql('INSERT INTO f VALUES (0)');
-is(sql($health), '', 'the action switches filters on');
+is(sql($health), '', 'the action turns filters on');
 sql('DROP TABLE f');
 
 # 5. A file much larger than its contents.

@@ -34,7 +34,7 @@ sub list
 	return join ',', $_[0] =~ /\w+/g;
 }
 
-# What a collector asks: query name => [query, its labels, its values].
+# The queries of a collector: name => [query, its labels, its values].
 sub queries
 {
 	my ($collector) = @_;
@@ -96,7 +96,7 @@ foreach my $collector (sort keys %collectors)
 		$columns =~ s/^tag_//mg;
 		is("$labels $values", "$asked->{$name}[1] $asked->{$name}[2]", "$collector: the columns of $name are those of the others");
 		is(join(',', $columns =~ /^(\w+)\|text$/mg) . ' ' . join(',', $columns =~ /^(\w+)\|(?:bigint|double precision)$/mg),
-			"$labels $values", "$collector: $name has the columns that it names");
+			"$labels $values", "$collector: $name returns the columns that the collector names");
 		unlike(as_monitor($_, $query), qr/^error/, "$collector: $name on the " . $_->name) foreach ($node, $standby);
 	}
 }
@@ -111,9 +111,9 @@ sub from
 is(from($node, 'pg_lsm_index', q{sum(entries_inserted) FILTER (WHERE indexrelname = 't_k')}), '5000',
 	'entries');
 like(from($node, 'pg_lsm_state', q{string_agg(indexrelname, ' ' ORDER BY indexrelname)}), qr/^t_k/, 'runs of the index with rows');
-is(from($node, 'pg_lsm_size', q{string_agg(indexrelname, ' ' ORDER BY indexrelname)}), 'invalid t_k u_k', 'sizes, without temporary indexes');
+is(from($node, 'pg_lsm_size', q{string_agg(indexrelname, ' ' ORDER BY indexrelname)}), 'invalid t_k u_k', 'sizes leave out temporary indexes');
 is(from($standby, 'pg_lsm_size', q{string_agg(indexrelname, ' ' ORDER BY indexrelname)}), 'invalid t_k',
-	'on a standby, without unlogged ones');
+	'on a standby, sizes leave out unlogged ones');
 is(from($node, 'pg_lsm_size', q{bool_and(file_bytes = run_bytes + reusable_bytes), sum(entries)}), 't|5000', 'sizes add up');
 is(from($node, 'pg_lsm_database', 'launchers, max_workers, in_recovery'), '1|0|0', 'the processes of the primary');
 is(from($standby, 'pg_lsm_database', 'launchers, in_recovery'), '0|1', 'the processes of the standby');
@@ -125,7 +125,7 @@ is(as_monitor($node, "SET lock_timeout = 1; SELECT string_agg(indexrelname, ' ' 
 unlike(as_monitor($node, "SET lock_timeout = 1; $asked->{$_}[0]"), qr/^error/, "$_ with a locked table") foreach (split / /, $names);
 $other->quit;
 
-# check_all.sh finds the damaged index of a database, which pg_amcheck passes over.
+# check_all.sh finds the damaged index of a database, which pg_amcheck skips.
 {
 	local %ENV = $node->_get_env(PGUSER => $node->safe_psql('postgres', 'SELECT current_user'));
 	my $check = "$folder/check_all.sh";
@@ -145,7 +145,7 @@ $other->quit;
 	}
 	$node->start;
 	command_checks_all([$check], 1, [qr/^other; one\|t_k\|.*\n\z/], [qr/^$/], 'check_all.sh: a fault');
-	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck passes over it');
+	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck skips it');
 }
 
 # auto_explain, and EXPLAIN with the setting. The option in the statement has precedence.
@@ -166,7 +166,7 @@ SKIP:
 		return $node->safe_psql('postgres', "SET enable_seqscan = off; SET pg_lsm.explain_reads = on; EXPLAIN ($_[0]) $query");
 	};
 	like($explain->('ANALYZE'), qr/LSM Reads: seeks=1 /, 'the setting adds the option');
-	unlike($explain->($_), qr/LSM Reads/, "EXPLAIN ($_) does without") foreach ('LSM off, ANALYZE', 'COSTS off');
+	unlike($explain->($_), qr/LSM Reads/, "EXPLAIN ($_) shows no reads") foreach ('LSM off, ANALYZE', 'COSTS off');
 }
 
 done_testing();

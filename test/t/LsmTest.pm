@@ -26,7 +26,7 @@ pg_lsm.debug_batch_entries = 50
 pg_lsm.max_workers = 0
 ";
 
-# The limits that users have, except for the workers. Append them after the tiny ones.
+# The default limits, except for the workers. Append them after the tiny ones.
 our $full = "
 pg_lsm.debug_buffer_entries = 0
 pg_lsm.debug_page_entries = 0
@@ -61,7 +61,7 @@ $tiny
 	return $node;
 }
 
-# A node that supports replication, runs, need not survive crashes of the machine, and has the extension.
+# A running node that supports replication, need not survive crashes of the machine, and has the extension.
 sub start_new_node
 {
 	my ($name, %params) = @_;
@@ -104,7 +104,7 @@ sub problems
 	my $writes = $node->safe_psql($db, 'SELECT NOT pg_is_in_recovery()') eq 't';
 	my @indexes = indexes($node, $db);
 
-	return "no lsm index is there\n" unless @indexes;
+	return "there is no lsm index\n" unless @indexes;
 	foreach my $index (@indexes)
 	{
 		my ($table, $default, $columns, $where) = split /\|/, $node->safe_psql($db, qq{
@@ -174,8 +174,8 @@ sub same_rows
 	  $node->safe_psql($db // 'postgres', "SET enable_seqscan = off; $sorted");
 }
 
-# Kills the postmaster and waits until its children have noticed, because the server cannot start before. The postmaster
-# is stopped first, so that it creates no more children.
+# Kills the postmaster and waits until its children have noticed, because the server cannot start before that. The
+# postmaster is stopped first, so that it creates no more children.
 sub kill_postmaster
 {
 	my ($node) = @_;
@@ -194,7 +194,7 @@ sub kill_postmaster
 		return unless kill(0, $pid) || @alive;
 		select(undef, undef, undef, 0.1);
 	}
-	die "processes of a killed server do not end:\n", map { slurp_stat(s/stat$/cmdline/r) . "\n" } @alive;
+	die "processes of a killed server did not end:\n", map { slurp_stat(s/stat$/cmdline/r) . "\n" } @alive;
 }
 
 # State and parent, from a process's stat file.
@@ -243,7 +243,7 @@ sub wait_for_server
 		return if eval { ($node->psql('postgres', 'SELECT true'))[0] == 0 };
 		select(undef, undef, undef, 0.2);
 	}
-	die 'server does not come back';
+	die 'server did not come back';
 }
 
 # The process that every restart after a crash replaces.
@@ -266,7 +266,7 @@ sub wait_for_restart
 		return if $new ne '' && $new ne $old;
 		select(undef, undef, undef, 0.1);
 	}
-	die 'server does not restart';
+	die 'server did not restart';
 }
 
 # Flush all WAL written so far. Records of scans and workers are not flushed by themselves, and a commit waits only if
@@ -352,7 +352,7 @@ sub lost_commits
 		my $known = delete $acknowledged{"$client|$script"} // 0;
 
 		$doubtful{$client} += $n - $known;
-		$found .= "client $client, script $script: $known commits were acknowledged, and $n are there\n"
+		$found .= "client $client, script $script: $known commits were acknowledged, but only $n are there\n"
 		  if $n < $known || $doubtful{$client} > 1;
 	}
 	$node->safe_psql('postgres', 'UPDATE commits SET n = 0');
@@ -403,8 +403,8 @@ sub page_kinds
 	return @pages;
 }
 
-# Checks the account of blocks of an index that lsm_compact and VACUUM have reduced to a single run, and returns what is
-# wrong. All blocks must be the run's, its directory's, the open page, the fixed pages, or free.
+# Checks that the blocks of an index that lsm_compact and VACUUM have reduced to a single run add up, and returns what
+# is wrong. All blocks must be the run's, its directory's, the open page, the fixed pages, or free.
 sub lost_blocks
 {
 	my ($node, $index) = @_;
@@ -452,8 +452,8 @@ sub count_blocks
 	  "$index: $free blocks are free, $live and $pages directory pages in use, of $mapped\n";
 }
 
-# Ids of all possible page owners in an index file: the given runs, and the segments that the runs' directory pages
-# name.
+# Ids of all possible page owners in an index file: the given runs, and the segments named by the runs' directory
+# pages.
 sub live_ids
 {
 	my ($file, @runs) = @_;
