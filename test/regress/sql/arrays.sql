@@ -1,4 +1,4 @@
--- column = ANY (array) and its relatives.
+-- column = ANY (array) and similar conditions.
 CREATE TABLE s (a int, b int, c text COLLATE "C", id serial);
 CREATE INDEX s_abc ON s USING lsm (a, b, c);
 INSERT INTO s (a, b, c)
@@ -45,7 +45,7 @@ SELECT q, t.same(format('SELECT b, a FROM s WHERE %s ORDER BY b DESC, a', q)),
 	t.same(format('SELECT b, a FROM s WHERE %s ORDER BY b, a DESC', q))
 FROM unnest(ARRAY['b IN (2, 9, 5)', 'b IN (2, 9, NULL) AND a IN (1, 2, 3)', 'b IN (4) AND a IN (9, 1)']) q;
 
--- Parameters, among them arrays that are long, NULL or change between scans.
+-- Parameters, including arrays that are long, NULL or change between scans.
 PREPARE p (int[], int[]) AS SELECT count(*), sum(id) FROM s WHERE a = ANY ($1) AND b = ANY ($2);
 SET plan_cache_mode = force_generic_plan;
 SET enable_seqscan = off;
@@ -78,7 +78,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
 
--- Texts and other types whose equality is more than the same bytes.
+-- Texts and other types whose equal values may differ in their bytes.
 CREATE TABLE n (k numeric, t text, d timestamptz);
 CREATE INDEX n_k ON n USING lsm (k);
 CREATE INDEX n_t ON n USING lsm (t);
@@ -90,7 +90,7 @@ SELECT t.same('SELECT * FROM n WHERE d IN (''2024-01-02 00:00+00'', ''2024-01-02
 SELECT t.same('SELECT * FROM n WHERE d = ANY (''{2024-01-02,2024-01-05}''::date[])');
 DROP TABLE s, n;
 
--- Arrays with millions of combinations, none of which is there, can be cancelled.
+-- A scan of arrays with millions of combinations, none of which exists, can be canceled.
 CREATE TABLE c (a int, b int);
 INSERT INTO c SELECT -1, -1 FROM generate_series(1, 1000);
 CREATE INDEX c_ab ON c USING lsm (a, b);
@@ -110,7 +110,8 @@ EXCEPTION WHEN query_canceled THEN
 	END IF;
 END $$;
 RESET statement_timeout;
--- A descent has its cost, or the planner would make conditions of any number of arrays.
+-- Each descent has a cost. Otherwise the planner would make index conditions of any
+-- number of arrays.
 INSERT INTO c SELECT i, i % 1000 FROM generate_series(1, 20000) i;
 CREATE FUNCTION cost_of_descent(am text) RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE
@@ -128,7 +129,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE c;
 
--- Memory does not grow with what has been searched, here for 100,000 elements.
+-- Memory does not grow with the number of searches, here for 100,000 elements.
 CREATE TABLE combinations (a int8, n jsonb);
 INSERT INTO combinations VALUES (100000, '1');
 CREATE INDEX combinations_an ON combinations USING lsm (a, n);

@@ -1,4 +1,4 @@
--- Statement batches: entries wait in memory until their statement ends. Each of the rules that make that sound.
+-- Statement batches: entries wait in memory until their statement ends. Tests each rule that makes this correct.
 CREATE TABLE b (k int, v text COLLATE "C", n numeric, id serial) WITH (autovacuum_enabled = off);
 CREATE INDEX b_k ON b USING lsm (k) INCLUDE (v);
 CREATE INDEX b_n ON b USING lsm (n, k);
@@ -27,7 +27,7 @@ MERGE INTO b USING generate_series(0, 60) g ON b.k = g WHEN MATCHED THEN UPDATE 
 SELECT t.same('SELECT k, v FROM b WHERE k < 70'), t.same('SELECT k, v FROM b WHERE k > 4000');
 WITH gone AS (DELETE FROM b WHERE k < 100 RETURNING k, v), new AS (INSERT INTO b (k, v) SELECT k + 10000, v FROM gone RETURNING k) SELECT count(*) > 0 FROM new;
 SELECT t.same('SELECT k, v FROM b WHERE k > 9000'), t.same('SELECT k, v FROM b WHERE k < 100');
--- A scan of the same session within the statement sees what earlier commands of it have inserted, and nothing else.
+-- A scan of the same session within the statement sees the rows of the statement's earlier commands, and no others.
 CREATE FUNCTION insert_and_count(n int) RETURNS TABLE (own bigint, all_rows bigint) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1..n LOOP
@@ -43,7 +43,7 @@ SELECT * FROM insert_and_count(100);
 CREATE FUNCTION seen(k int) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$ BEGIN RETURN by_index('SELECT count(*) FROM b WHERE v = ''self'' AND k >= 20000'); END $$;
 INSERT INTO b (k, v, n) SELECT 20000 + i, 'self', seen(i) FROM generate_series(1, 80) i;
 SELECT min(n), max(n), by_index('SELECT count(*) FROM b WHERE k >= 20000') FROM b WHERE v = 'self';
--- A trigger that looks for each row, before and after.
+-- A trigger looks for each row, before and after its insertion.
 CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	NEW.n := by_index(format('SELECT count(*) FROM tr WHERE k = %s', NEW.k));
@@ -85,7 +85,8 @@ BEGIN
 	RETURN NEXT;
 END $$;
 SELECT * FROM cursors();
--- Subtransactions: what an aborted one has inserted never gets there, what others have does; whoever flushes.
+-- Subtransactions: rows of an aborted one never become visible, those of others do, no matter which of them
+-- flushes.
 CREATE TABLE s2 (k int, v text) WITH (autovacuum_enabled = off);
 CREATE INDEX s2_k ON s2 USING lsm (k);
 CREATE FUNCTION nest(depth int, fail text, look boolean) RETURNS void LANGUAGE plpgsql AS $$
@@ -104,7 +105,7 @@ BEGIN
 END $$;
 SELECT nest(3, f, l) FROM unnest('{ooo,oox,oxo,xoo,oxx,xox,xxo,xxx}'::text[]) f, unnest('{f,t}'::bool[]) l;
 SELECT t.same('SELECT k, v FROM s2 WHERE k = 1'), t.same('SELECT k, v FROM s2 WHERE k = 12'), t.same_order('s2', 'k, v', 'k');
--- The line pointers of aborted rows are used again at once: no entry may lead there.
+-- The line pointers of aborted rows are reused at once: no entry may point to them.
 VACUUM s2;
 DO $$
 BEGIN
@@ -207,7 +208,7 @@ INSERT INTO pt SELECT i, -i FROM generate_series(5001, 15000) i;
 RESET work_mem;
 RESET pg_lsm.debug_batch_entries;
 SELECT t.same('SELECT k, v FROM pt WHERE k BETWEEN 7000 AND 7100'), t.same('SELECT k, v FROM pt WHERE v < -14950'), t.same_order('pt', 'k, v', 'k');
--- Foreign keys look for referencing rows with this index.
+-- Foreign keys use this index to look for referencing rows.
 CREATE TABLE pk (id int PRIMARY KEY);
 CREATE TABLE fk (id int REFERENCES pk ON DELETE CASCADE);
 CREATE INDEX fk_id ON fk USING lsm (id);
@@ -269,7 +270,7 @@ BEGIN;
 INSERT INTO q SELECT i FROM generate_series(1, 60) i;
 COMMIT;
 SELECT n FROM q WHERE k = 60;
--- COPY with FREEZE: a function that sees nothing of the command itself sees its rows.
+-- COPY with FREEZE: even a function that does not see the command's own changes sees its rows.
 CREATE TABLE fz (k int, n bigint);
 CREATE INDEX fz_k ON fz USING lsm (k);
 CREATE FUNCTION looks_back() RETURNS trigger LANGUAGE plpgsql STABLE AS $$

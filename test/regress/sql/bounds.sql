@@ -1,5 +1,5 @@
--- Positions: empty ranges, bounds between and outside the values, prefixes of
--- each other, long keys, rows larger than usual.
+-- Positions: empty ranges, bounds between and outside the values, keys that are prefixes
+-- of others, long keys, rows larger than usual.
 CREATE TABLE p (a text COLLATE "C", b text COLLATE "C", id serial);
 CREATE INDEX p_ab ON p USING lsm (a, b);
 INSERT INTO p (a, b)
@@ -11,7 +11,7 @@ SELECT q, t.same('SELECT * FROM p WHERE ' || q) FROM unnest(ARRAY[
 	'a >= ''aa'' AND a < ''aaa''', 'a > ''aa'' AND a <= ''aab''', E'a > ''aa'' AND a <= ''aa\x01''', E'a = ''aa\x01''', E'a = ''aa'' AND b > ''\x01''', E'a < ''aa\x01'' AND a > ''a\x01''']) q;
 SELECT t.same_order('p', 'a, b, id', 'a, b');
 
--- Keys near the size limit, beside short ones.
+-- Keys near the size limit, next to short ones.
 CREATE TABLE big (k text COLLATE "C", n int);
 ALTER TABLE big ALTER k SET STORAGE plain;
 CREATE INDEX big_k ON big USING lsm (k);
@@ -21,7 +21,7 @@ INSERT INTO big SELECT repeat('x', 2590) || i, i FROM generate_series(1, 30) i;
 SELECT lsm_check('big_k', true), lsm_check('big_nk', true);
 SELECT t.same_order('big', 'k, n', 'k'), t.same_order('big', 'k, n', 'n, k DESC');
 SELECT t.same('SELECT n FROM big WHERE k > repeat(''x'', 2590)'), t.same('SELECT n FROM big WHERE k = repeat(''x'', 2590) || ''17'''), t.same('SELECT n FROM big WHERE k < repeat(''b'', 1000)');
--- As variable-length keys that are compared by a function.
+-- The same with variable-length keys that a function compares.
 CREATE TABLE bignum (k numeric, n int);
 CREATE INDEX bignum_k ON bignum USING lsm (k);
 INSERT INTO bignum SELECT ('1' || repeat('0', i * 30))::numeric + i, i FROM generate_series(1, 120) i;
@@ -49,7 +49,7 @@ INSERT INTO far SELECT i % 10, repeat('f', 7000) FROM generate_series(1, 2000) i
 CREATE INDEX far_k ON far USING lsm (k);
 INSERT INTO far SELECT i % 10, repeat('f', 7000) FROM generate_series(1, 100) i;
 SELECT t.same('SELECT k, ctid FROM far WHERE k = 3'), t.same_order('far', 'k, ctid', 'k');
--- And line pointers above 255 in a page.
+-- Line pointers above 255 on a page.
 CREATE TABLE narrow (k bool);
 INSERT INTO narrow SELECT i % 3 = 0 FROM generate_series(1, 1000) i;
 CREATE INDEX narrow_k ON narrow USING lsm (k);

@@ -7,7 +7,7 @@ CREATE INDEX d_a ON d USING lsm (a);
 SELECT relname, reltuples, relpages BETWEEN 1 AND 40 AS dense FROM pg_class WHERE relname = 'd_a';
 RESET pg_lsm.debug_page_entries;
 CREATE INDEX d_bc ON d USING lsm (b, c DESC);
--- More memory than needed, and so little that the sort goes to disk.
+-- More memory than needed, and so little that the sort uses disk.
 SET maintenance_work_mem = '1MB';
 CREATE INDEX d_ca ON d USING lsm (c, a) INCLUDE (b);
 RESET maintenance_work_mem;
@@ -15,7 +15,7 @@ SELECT lsm_check('d_a', true), lsm_check('d_bc', true), lsm_check('d_ca', true);
 SELECT t.same_order('d', 'a, id', 'a'), t.same_order('d', 'b, c, id', 'b, c DESC'), t.same_order('d', 'c, a, b', 'c, a');
 SELECT t.same('SELECT * FROM d WHERE a = 77'), t.same('SELECT * FROM d WHERE b = ''b5'' AND c > 1'), t.same('SELECT c, a, b FROM d WHERE c = 2.5 AND a < 100');
 
--- Without rows, with one row, with NULLs only, with rows that are all equal.
+-- No rows, one row, only NULLs, only equal rows.
 CREATE TABLE e (k int);
 CREATE INDEX e_none ON e USING lsm (k);
 SELECT lsm_check('e_none', true), t.same('SELECT k FROM e ORDER BY k');
@@ -47,7 +47,7 @@ SELECT t.same('SELECT * FROM x WHERE lower(b) = ''name3'''), t.same('SELECT * FR
 	t.same('SELECT lower(b), a % 10 FROM x ORDER BY lower(b), a % 10 DESC');
 SELECT t.same('SELECT * FROM x WHERE a = 5 AND NOT deleted'), t.same('SELECT a FROM x WHERE NOT deleted ORDER BY a'),
 	t.same('SELECT * FROM x WHERE a + 1 < 9 AND b > ''Name2'' AND a IS NOT NULL');
--- Rows that come into the predicate, go out of it, and change within.
+-- Updates move rows into the predicate and out of it, and change rows within it.
 UPDATE x SET deleted = NOT deleted WHERE a < 10;
 UPDATE x SET a = a + 1 WHERE NOT deleted;
 UPDATE x SET b = 'name' WHERE a = 7;
@@ -73,8 +73,8 @@ SELECT t.same('SELECT * FROM d WHERE b = ''in transaction''');
 ROLLBACK;
 SELECT t.same('SELECT * FROM d WHERE b = ''in transaction'''), t.same('SELECT * FROM d WHERE b = ''new''');
 SELECT lsm_check('d_a', true), lsm_check('d_bc', true), lsm_check('d_ca', true);
--- Dead rows that somebody may still see are indexed too; HOT chains are not
--- broken: an index on a column that changed in place is not used too early.
+-- Dead rows that somebody may still see are indexed, too. Broken HOT chains: an index on
+-- a column that a HOT update changed is not used too early.
 CREATE TABLE hot (k int, v int) WITH (fillfactor = 50);
 INSERT INTO hot SELECT i, i FROM generate_series(1, 50) i;
 UPDATE hot SET v = v + 1;

@@ -14,7 +14,8 @@ REINDEX TABLE CONCURRENTLY c;
 SELECT lsm_check('c_a', true), lsm_check('c_part', true);
 SELECT t.same_order('c', 'a, id', 'a'), t.same('SELECT * FROM c WHERE b = ''b3'' AND a > 100');
 SELECT indexrelid::regclass, indisvalid, indisready FROM pg_index WHERE indrelid = 'c'::regclass ORDER BY indexrelid::regclass::text;
--- One that fails stays invalid, takes writes, and can be dropped or rebuilt.
+-- An index whose build failed stays invalid, accepts writes, and can be dropped or
+-- rebuilt.
 CREATE INDEX CONCURRENTLY c_fails ON c USING lsm ((1 / (a - 250)));
 SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 'c'::regclass ORDER BY indexrelid::regclass::text;
 DELETE FROM c WHERE a = 250;

@@ -1,5 +1,5 @@
--- Conditions that are no operators of the class, but imply some: booleans by
--- themselves, patterns, networks.  Each must find the index, as with a btree.
+-- Conditions that are not operators of the class but imply some: plain booleans, patterns, networks.
+-- Each must use the index, as with a btree.
 CREATE TABLE k (f bool, s text COLLATE "C", v varchar(40) COLLATE "C", p text, c char(20), y bytea, m name COLLATE "C", n inet, id serial);
 INSERT INTO k (f, s, v, p, c, y, m, n)
 SELECT nullif(i % 3, 2)::bool, t, t, t, t, convert_to(t, 'UTF8'), t, ('10.' || i % 7 || '.' || i % 11 || '.' || i % 250)::inet
@@ -21,7 +21,7 @@ SELECT q, t.same('SELECT id FROM k WHERE ' || q) FROM unnest(ARRAY[
 	'p LIKE ''abb1%''', 'p ~ ''^(abb1)''', 'p ^@ ''cbb''', 'p ~>~ ''d'' AND p LIKE ''d%''', E'p LIKE E''\x7f%''',
 	'c LIKE ''abb1%''', 'y LIKE ''abb1%''', 'm LIKE ''abb1%''', 'm ~ ''^cbb''',
 	'n << ''10.1.0.0/16''', 'n <<= ''10.1.2.0/24''', '''10.2.0.0/16'' >> n', '''10.2.0.0/16'' >>= n', 'n << ''::/0''', 'n <<= ''10.1.0.0/16'' ORDER BY n, id']) q;
--- In joins and prepared statements.  (A pattern that is not known to the planner gives no condition.)
+-- In joins and prepared statements.  (A pattern that the planner does not know gives no condition.)
 SET enable_seqscan = off;
 SET plan_cache_mode = force_generic_plan;
 PREPARE flagged(int) AS SELECT count(*) FROM k WHERE f AND id < $1;

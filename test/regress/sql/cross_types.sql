@@ -46,7 +46,7 @@ FROM unnest('{date,timestamp,timestamptz}'::text[]) l, unnest('{date,timestamp,t
 SELECT l, r, check_cross(l, r, '{a,b,bb,"",Z,_,aaaaaaaa,aaaaaaaab}')
 FROM unnest('{name,"text COLLATE \"C\""}'::text[]) l, unnest('{name,"text COLLATE \"C\""}'::text[]) r WHERE l <> r;
 
--- Out of the column type's range on either side.
+-- Outside the column type's range on either side.
 CREATE TABLE small (k int2, id int);
 CREATE INDEX small_k ON small USING lsm (k);
 INSERT INTO small SELECT i - 100, i FROM generate_series(1, 200) i;
@@ -60,7 +60,7 @@ SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = da
 	'at < timestamp ''2024-03-10 02:30''', 'd > timestamp ''2024-03-10 12:00''', 'd <= timestamptz ''2024-03-10 12:00+00''',
 	'd = timestamp ''2024-03-10''', 'd > timestamptz ''infinity''', 'd < timestamp ''-infinity''',
 	'at > timestamp ''infinity''', 'd < timestamptz ''294276-12-31 00:00+00''']) q;
--- The zones that are farthest from UTC: a day here is another one there.
+-- The zones that are farthest from UTC, where the dates differ.
 SET TimeZone = 167;
 SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = timestamp ''2024-03-17 12:00''',
 	'at >= date ''2024-03-17''', 'at < timestamp ''2024-03-17 12:00''', 'd = timestamptz ''2024-03-10 00:00''',
@@ -70,7 +70,7 @@ SELECT q, t.same('SELECT * FROM moments WHERE ' || q) FROM unnest(ARRAY['at = ti
 	'at <= date ''2024-03-04''', 'at > timestamp ''2024-03-03 12:00''', 'd = timestamptz ''2024-03-10 00:00''',
 	'd < timestamptz ''2024-03-17 00:00+00''', '(at, d) < (timestamp ''2024-03-03 12:00'', date ''2024-03-31'')']) q;
 RESET TimeZone;
--- The same float is not the same value in the other width.
+-- The same float literal is a different value in the other width.
 CREATE TABLE floats (k float4);
 CREATE INDEX floats_k ON floats USING lsm (k);
 INSERT INTO floats VALUES (0.1), (0.5), (1e38), ('NaN'), ('Infinity');

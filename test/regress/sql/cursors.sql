@@ -1,4 +1,4 @@
--- Cursors that change direction, move, and meet the ends.
+-- Cursors that change direction, move, and reach the ends.
 CREATE TABLE c (k int, id serial);
 CREATE INDEX c_k ON c USING lsm (k) INCLUDE (id);
 INSERT INTO c (k) SELECT (i * 7) % 30 FROM generate_series(1, 60) i;
@@ -8,7 +8,7 @@ SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
 
--- An index-only scan, and a plain one, give the same answers.
+-- An index-only scan and a plain one return the same rows.
 CREATE FUNCTION walk(query text, moves text[]) RETURNS TABLE (move text, answer text)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,12 +40,12 @@ SELECT * FROM walk('SELECT k, id FROM c WHERE k BETWEEN 5 AND 14 ORDER BY k', :'
 -- From high to low.
 SELECT * FROM walk('SELECT k, id FROM c WHERE k BETWEEN 5 AND 9 ORDER BY k DESC', '{FETCH 3,FETCH BACKWARD 2,FETCH 3,FETCH BACKWARD 100,FETCH 100,FETCH BACKWARD 2,FETCH 1}') WHERE answer !~ '\(';
 SELECT * FROM walk('SELECT k FROM c WHERE k BETWEEN 5 AND 9 ORDER BY k DESC', '{FETCH 3,FETCH BACKWARD 2,FETCH 3,FETCH BACKWARD 100,FETCH 100,FETCH BACKWARD 2,FETCH 1}');
--- The whole index, with its NULL, first from the wrong side.
+-- The whole index, with its NULL, starting in the wrong direction.
 SELECT move, length(answer), md5(answer) FROM walk('SELECT k FROM c ORDER BY k', '{FETCH BACKWARD 1,FETCH 100,FETCH BACKWARD 100,FETCH 100,FETCH BACKWARD 1,FETCH 1}');
 RESET enable_indexonlyscan;
 
--- A cursor does not see what happens after it was opened; it goes on through
--- merges, and holds past the commit.
+-- A cursor does not see changes made after it was opened. It continues across merges and,
+-- if held, after the commit.
 BEGIN;
 DECLARE x CURSOR FOR SELECT k FROM c WHERE k < 3 ORDER BY k;
 FETCH 2 FROM x;
@@ -78,7 +78,7 @@ DELETE FROM c WHERE CURRENT OF u;
 FETCH ALL FROM u;
 COMMIT;
 SELECT k, count(*) FROM c WHERE k BETWEEN 10 AND 12 OR k > 900 GROUP BY k ORDER BY k;
--- An update that moves rows ahead of the scan does not meet them again.
+-- An update that moves rows ahead of the scan does not find them again.
 UPDATE c SET k = k + 5 WHERE k >= 20;
 UPDATE c SET k = k + 5 WHERE k >= 20;
 SELECT k, count(*) FROM c WHERE k >= 20 GROUP BY k ORDER BY k;

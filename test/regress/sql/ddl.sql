@@ -1,9 +1,9 @@
--- Commands that move, rewrite or rename what an index stands on.
+-- Commands that move, rewrite or rename what an index depends on.
 CREATE TABLE d (a int, b text COLLATE "C", id serial);
 CREATE INDEX d_ab ON d USING lsm (a, b);
 INSERT INTO d (a, b) SELECT (i * 37) % 100, 'b' || i % 10 FROM generate_series(1, 500) i;
 
--- TRUNCATE, also of a table that was filled in the same transaction.
+-- TRUNCATE, including that of a table filled in the same transaction.
 BEGIN;
 TRUNCATE d;
 SELECT t.same('SELECT a, b FROM d ORDER BY a, b');
@@ -106,7 +106,7 @@ SELECT t.same('SELECT * FROM ty WHERE v > ''v5''');
 ALTER TABLE ty SET LOGGED;
 DROP TABLE ty;
 
--- Names, storage parameters that are not there, LIKE, dropping in a transaction.
+-- Names, unknown storage parameters, LIKE, dropping in a transaction.
 ALTER INDEX d_ab RENAME TO d_renamed;
 SELECT t.same('SELECT a, b FROM d WHERE a = 5');
 CREATE TABLE like_d (LIKE d INCLUDING INDEXES);
@@ -124,7 +124,7 @@ INSERT INTO d (a, b) VALUES (5, 'rolled back');
 ROLLBACK;
 SELECT to_regclass('d_rolled_back');
 SELECT lsm_check('d_renamed', true);
--- The table as it is seen by a statement of its own trigger.
+-- The table as a statement in its own trigger sees it.
 CREATE FUNCTION count_it() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	IF (SELECT count(*) FROM d WHERE a = NEW.a AND b = NEW.b) <> TG_ARGV[0]::int THEN
@@ -143,7 +143,7 @@ DROP TRIGGER after_row ON d;
 DROP TRIGGER deferred_row ON d;
 DROP FUNCTION count_it;
 
--- COPY, in and out and in again.
+-- COPY in, out, and in again.
 COPY d (a, b) FROM stdin;
 2000	copied
 2001	copied

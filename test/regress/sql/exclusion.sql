@@ -1,5 +1,4 @@
--- Exclusion constraints: the nearest thing to unique that there is for now.
--- Their scans see rows of transactions in progress.
+-- Exclusion constraints. Their scans see rows of transactions in progress.
 CREATE TABLE e (k int, v text COLLATE "C", CONSTRAINT e_k EXCLUDE USING lsm (k WITH =));
 INSERT INTO e SELECT i, 'v' || i FROM generate_series(1, 50) i;
 INSERT INTO e VALUES (51, 'fine'), (7, 'not fine');
@@ -42,7 +41,7 @@ INSERT INTO f VALUES (7, 'b1', true);
 SET CONSTRAINTS f_ab IMMEDIATE;
 ROLLBACK;
 SELECT t.same('SELECT * FROM f WHERE a = 5 AND lower(b) = ''b1'' AND c'), lsm_check('f_ab', true);
--- Built over rows that break it.
+-- A constraint added to rows that violate it.
 INSERT INTO f SELECT 9, 'x', false FROM generate_series(1, 2);
 ALTER TABLE f ADD CONSTRAINT f_bad EXCLUDE USING lsm (a WITH =, b WITH =);
 -- VACUUM and the constraint.

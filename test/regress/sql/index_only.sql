@@ -6,7 +6,7 @@ INSERT INTO io (k, id) SELECT i % 50, i FROM generate_series(401, 450) i;
 SELECT lsm_check('io_k', true);
 SET enable_bitmapscan = off;
 SET enable_indexscan = on;
--- Before VACUUM the heap decides what is visible, after it the map does.
+-- Before VACUUM, the heap decides what is visible; after VACUUM, the visibility map does.
 SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
 VACUUM io;
 SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'), t.same('SELECT * FROM io WHERE k = 7'), t.same('SELECT id, e, a FROM io WHERE k > 45');
@@ -19,7 +19,7 @@ SELECT t.same('SELECT * FROM io ORDER BY k', 'SELECT * FROM io ORDER BY k, ctid'
 SELECT lsm_check('io_k', true);
 -- A qual on an included column is checked within the index-only scan.
 SELECT t.same('SELECT id FROM io WHERE k < 10 AND id > 200 AND a LIKE ''a%''');
--- count(*) by the index.
+-- count(*) with the index.
 SET enable_seqscan = off;
 VACUUM io;
 SELECT count(*) FROM io;
@@ -52,13 +52,13 @@ SELECT t.same('SELECT b, a, c FROM io2 ORDER BY b DESC, a', 'SELECT b, a, c FROM
 SELECT t.same('SELECT b, a, c FROM io2 WHERE b = ''a''');
 SELECT t.same('SELECT c FROM io2 WHERE b IS NULL');
 SELECT t.same('SELECT a FROM io2 WHERE a = 5');
--- An included column of a type that has no order at all.
+-- An included column of a type without an order.
 CREATE TABLE io3 (k int, p point, x xml, j json);
 CREATE INDEX io3_idx ON io3 USING lsm (k) INCLUDE (p, j);
 INSERT INTO io3 SELECT i, point(i, -i), NULL, '{"a": 1}' FROM generate_series(1, 100) i;
 VACUUM io3;
 SELECT t.same('SELECT k, p, j FROM io3 WHERE k BETWEEN 5 AND 9 ORDER BY k');
--- Included values may be longer than a key, if not too long.
+-- Included values may be longer than a key, up to a limit.
 CREATE TABLE io4 (k int, v text);
 ALTER TABLE io4 ALTER v SET STORAGE plain;
 CREATE INDEX io4_idx ON io4 USING lsm (k) INCLUDE (v);
@@ -66,7 +66,7 @@ INSERT INTO io4 SELECT i % 5, repeat(chr(97 + i % 26), i * 20) FROM generate_ser
 VACUUM io4;
 SELECT t.same('SELECT k, v FROM io4 ORDER BY k', 'SELECT k, v FROM io4 ORDER BY k, ctid');
 SELECT lsm_check('io2_idx', true), lsm_check('io3_idx', true), lsm_check('io4_idx', true);
--- Values that a tuple holds compressed are returned whole.
+-- Values that a tuple stores compressed are returned in full.
 CREATE TABLE io5 (k int, v text[], f text);
 CREATE INDEX io5_idx ON io5 USING lsm (v) INCLUDE (k);
 CREATE INDEX io5_inc ON io5 USING lsm (k) INCLUDE (f, v);
@@ -77,7 +77,7 @@ SELECT t.same('SELECT v, k FROM io5 WHERE v = (SELECT max(v) FROM io5)');
 SELECT t.same('SELECT k, f, v FROM io5 ORDER BY k'), t.same('SELECT k, f FROM io5 WHERE k = 7');
 SELECT lsm_check('io5_idx', true), lsm_check('io5_inc', true);
 
--- Columns of fixed length: most rows are made without the executor.  All kinds, and NULLs.
+-- Columns of fixed length: most rows are formed without the executor.  All kinds, and NULLs.
 CREATE TABLE io6 (a int, b bigint, c smallint, d bool, e "char", f uuid, g oid, h timestamptz, i macaddr, j float8) WITH (autovacuum_enabled = off);
 CREATE INDEX io6_all ON io6 USING lsm (a, b DESC, c, d DESC, e, f DESC, g, h);
 CREATE INDEX io6_h ON io6 USING lsm (h DESC NULLS LAST);
@@ -101,7 +101,7 @@ CREATE FUNCTION io6_same() RETURNS TABLE (result text) LANGUAGE sql AS $$
 	UNION ALL SELECT t.same('SELECT x.h, y.h FROM io6 x, io6 y WHERE x.h = y.h AND x.h > ''2020-01-01 UTC''')
 $$;
 SELECT result FROM io6_same();
--- Some pages of the table are not all visible.
+-- Some pages of the table are not all-visible.
 UPDATE io6 SET j = -j WHERE c % 50 = 0;
 DELETE FROM io6 WHERE c % 40 = 1;
 SELECT result FROM io6_same();
@@ -155,7 +155,8 @@ FETCH 2 FROM x;
 ROLLBACK;
 RESET enable_seqscan;
 RESET enable_sort;
--- An INSERT that takes its rows ahead stands between, too; an open cursor goes on beside it.
+-- An INSERT that reads its rows ahead also stands between pages, and an open cursor
+-- continues beside it.
 CREATE TABLE io7 (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX io7_k ON io7 USING lsm (k);
 INSERT INTO io7 SELECT hashint4(i) % 100000 FROM generate_series(1, 5000) i;

@@ -1,4 +1,4 @@
--- Joins over the index: merge joins that mark and restore, nested loops.
+-- Joins that use the index: merge joins with mark and restore, nested loops.
 CREATE TABLE j (k int, t text, id serial);
 CREATE TABLE m (k int, t text, id serial);
 INSERT INTO j (k, t) SELECT i % 40, 't' || i % 9 FROM generate_series(1, 400) i;
@@ -46,7 +46,7 @@ FROM unnest(ARRAY[
 	'SELECT a.id, b.id, m.id FROM j a JOIN j b USING (k) JOIN m USING (k) WHERE a.k < 4']) WITH ORDINALITY q(query, n), LATERAL check_join(q.query)
 GROUP BY q.n ORDER BY q.n;
 
--- Full join: needs mark and restore with rows on both sides left over.
+-- A full join needs mark and restore with unmatched rows on both sides.
 SET enable_hashjoin = off;
 SET enable_seqscan = off;
 SET enable_sort = off;
@@ -69,7 +69,8 @@ SELECT count(DISTINCT rows_hash), min(rows) FROM check_join('SELECT a.id AS x, b
 DROP TABLE j, m, groups;
 DROP FUNCTION check_join;
 
--- Nested loops return to a leaf of the inner index, mostly if outer rows are sorted.  Entries come and go meanwhile.
+-- Nested loops return to a leaf of the inner index, mostly if outer rows are sorted.  Meanwhile entries are added
+-- and removed.
 CREATE TABLE n (k int, d text COLLATE "C", a int, b bigint) WITH (autovacuum_enabled = off);
 CREATE INDEX n_k ON n USING lsm (k);
 CREATE INDEX n_d ON n USING lsm (d);
@@ -116,7 +117,7 @@ VACUUM (INDEX_CLEANUP ON) n;
 SELECT * FROM check_lookups();
 INSERT INTO n SELECT i, 'd' || i, i % 40, i % 97 FROM generate_series(90, 310) i;
 SELECT * FROM check_lookups();
--- In one scan, with a cursor that stands while rows come.
+-- In one scan, with a cursor that is paused while rows are inserted.
 BEGIN;
 SET LOCAL enable_seqscan = off;
 DECLARE c CURSOR FOR SELECT i, k FROM o, LATERAL (SELECT k FROM n WHERE k >= i ORDER BY k LIMIT 1) x;

@@ -4,7 +4,7 @@ SELECT conrelid::regclass AS "table", conname, contype, condeferrable, amname, i
 	obj_description(c.oid, 'pg_constraint') AS comment, obj_description(i.oid, 'pg_class') AS index_comment, x.indisclustered, x.indisreplident
 FROM pg_constraint c JOIN pg_class i ON i.oid = conindid JOIN pg_am m ON m.oid = relam JOIN pg_index x ON x.indexrelid = i.oid
 WHERE contype IN ('p', 'u') AND conrelid::regclass::text LIKE 'at%';
--- Several keys, an identity column, and what belongs to a key.
+-- Several keys, an identity column, and all properties of a key.
 CREATE TABLE at1 (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY WITH (lsm = true), a int NOT NULL, b varchar(10), c text,
 	CONSTRAINT at1_ab UNIQUE (a, b) WITH (lsm, merge_fanout = 4) DEFERRABLE INITIALLY DEFERRED,
 	CONSTRAINT "at1 a" UNIQUE (a) INCLUDE (c) WITH (lsm), CONSTRAINT at1_c UNIQUE (c));
@@ -24,11 +24,11 @@ INSERT INTO at1 (a, b, c) VALUES (1000, 'x', 'new') RETURNING id;
 -- A failure leaves everything as it was.
 SELECT t.error_of('ALTER TABLE at1 ALTER COLUMN a TYPE int USING 1');
 SELECT count(*) FROM at_keys WHERE "table" = 'at1'::regclass AND amname = 'lsm';
--- Together with other subcommands, also those that drop a key.
+-- Together with other subcommands, including those that drop a key.
 ALTER TABLE at1 DROP CONSTRAINT at1_ab, ALTER COLUMN a TYPE numeric, ADD COLUMN d int UNIQUE WITH (lsm);
 ALTER TABLE at1 DROP COLUMN c, ALTER COLUMN a TYPE int;
 SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at1'::regclass ORDER BY 1;
--- A prepared statement, again and again; and a function.
+-- A prepared statement, executed repeatedly, and a function.
 CREATE FUNCTION at_retype(type text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN EXECUTE format('ALTER TABLE at1 ALTER id TYPE %s', type); END $$;
 SELECT at_retype('int'), at_retype('bigint');
 DO $$ BEGIN FOR i IN 1..2 LOOP ALTER TABLE at1 ALTER id TYPE int; END LOOP; END $$;
@@ -63,7 +63,7 @@ SELECT definition FROM at_keys WHERE conname = 'at4_pkey';
 SELECT lsm_check('at4_pkey', true), lsm_check('at4_ab', true);
 CREATE TABLE at5 (LIKE at4 INCLUDING ALL);
 SELECT conname, amname FROM at_keys WHERE "table" = 'at5'::regclass ORDER BY 1;
--- What a B-tree's index would be refused for, too.
+-- Indexes that would be refused if they were B-trees, too.
 CREATE UNIQUE INDEX at4_u ON at4 USING lsm (a);
 CREATE INDEX at4_n ON at4 USING lsm (a);
 CREATE UNIQUE INDEX at4_p ON at4 USING lsm (a) WHERE a > 0;
@@ -77,7 +77,7 @@ ALTER TABLE IF EXISTS at_nothing ADD UNIQUE USING INDEX at4_u;
 INSERT INTO at4 VALUES (1000, NULL, 1);
 ALTER TABLE at4 DROP CONSTRAINT at4_pkey;
 ALTER TABLE at4 ADD PRIMARY KEY USING INDEX at4_u;
--- Only the owner may.
+-- Only the owner may do this.
 CREATE ROLE at_other;
 GRANT USAGE ON SCHEMA t TO at_other;
 SET ROLE at_other;

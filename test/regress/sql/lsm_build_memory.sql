@@ -1,13 +1,12 @@
--- CREATE INDEX keeps to maintenance_work_mem, however many sorted batches it
--- has to merge.
+-- CREATE INDEX stays within maintenance_work_mem, however many sorted batches it merges.
 SET maintenance_work_mem = '1MB';
 SET pg_lsm.debug_page_entries = 0;
 SET client_min_messages = warning;
 SET enable_seqscan = off;
 SET enable_sort = off;
--- The comparison counts its calls, which parallel workers may not.
+-- The comparison counts its calls, so it cannot run in parallel workers.
 SET max_parallel_workers_per_gather = 0;
--- A comparison that looks now and then at the memory of its backend.
+-- A comparison that checks its backend's memory from time to time.
 CREATE SEQUENCE calls;
 CREATE SEQUENCE most_memory MINVALUE 0;
 CREATE FUNCTION watching_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
@@ -23,7 +22,7 @@ CREATE OPERATOR CLASS watching_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 watching_cmp (int, int);
 CREATE TABLE wide (k int, filler text) WITH (autovacuum_enabled = off);
 ALTER TABLE wide ALTER filler SET STORAGE plain;
--- Enough for 40 batches: more than are merged at once.
+-- Enough for 40 batches, more than are merged at once.
 INSERT INTO wide SELECT (i * 7919) % 20011, repeat('x', 2500) FROM generate_series(1, 16000) i;
 CREATE INDEX wide_k ON wide USING lsm (k watching_ops) INCLUDE (filler);
 SELECT last_value > 500000 AS watched, last_value < 1.2 * 1024 * 1024 AS bounded FROM most_memory;

@@ -3,8 +3,8 @@ SELECT NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') AS ski
 \if :skip
 \quit
 \endif
--- "=" of the pattern classes is the type's own, and under a nondeterministic
--- collation it is not that of the bytes that the class compares.
+-- The pattern classes use the type's own operator "=". Under a nondeterministic
+-- collation, that is not the equality of bytes by which the class compares.
 CREATE COLLATION ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE TABLE cased (t text COLLATE ignore_case);
 INSERT INTO cased VALUES ('Hello'), ('HELLO'), ('hello'), ('world');

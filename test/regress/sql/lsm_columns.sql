@@ -4,10 +4,10 @@ CREATE INDEX stored_bytes ON stored USING lsm (i, d DESC, c, p text_pattern_ops)
 SELECT ordinal, column_name, type, split_part(opclass, '.', 2) AS opclass, collation, storage, filtered FROM lsm_index_columns('stored_bytes');
 CREATE INDEX stored_function ON stored USING lsm (j);
 SELECT ordinal, column_name, type, split_part(opclass, '.', 2) AS opclass, storage FROM lsm_index_columns('stored_function');
--- An expression has the name that the index gives it.
+-- An expression has the name of the index's column.
 CREATE INDEX stored_expression ON stored USING lsm ((i + 1), lower(c));
 SELECT ordinal, column_name, type FROM lsm_index_columns('stored_expression');
--- Only lsm indexes, and only those with pages.
+-- The function takes only lsm indexes that have a file.
 CREATE INDEX stored_other ON stored (i);
 SELECT t.error_of('SELECT lsm_index_columns(''stored_other'')'), t.error_of('SELECT lsm_index_columns(''stored'')');
 CREATE TABLE parted (k int) PARTITION BY RANGE (k);
@@ -26,7 +26,7 @@ RESET ROLE;
 REVOKE USAGE ON SCHEMA t FROM stored_reader;
 DROP ROLE stored_reader;
 DROP TABLE stored, parted;
--- All operator classes of the extension: which keys are bytes.
+-- All operator classes of the extension: which of them compare keys as bytes.
 CREATE FUNCTION storage_of(class text, typ text, coll text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text;
@@ -45,16 +45,16 @@ FROM (SELECT opcname::text, typcollation, CASE opcintype WHEN 'anyarray'::regtyp
 	FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod JOIN pg_type t ON t.oid = opcintype
 	WHERE amname = 'lsm' AND opcname IN (SELECT opcname FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'btree' AND opcnamespace = 'pg_catalog'::regnamespace) AND opcname <> 'oid8_ops') classes
 GROUP BY 1 ORDER BY 1;
--- From 19 on.
+-- Since 19.
 SELECT count(*) FROM pg_opclass JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'lsm' AND opcname = 'oid8_ops' AND storage_of(opcname::text, 'oid8', NULL) <> 'bytes';
--- Text, by collation.  libc's C.UTF-8 has no rules of collation from glibc 2.35 on.
+-- Text, by collation.  From glibc 2.35 on, libc's C.UTF-8 has no collation rules.
 CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
 SELECT coll, storage_of('text_ops', 'text', coll), storage_of('bpchar_ops', 'char(5)', coll), storage_of('bpchar_pattern_ops', 'char(5)', coll), storage_of('name_ops', 'name', coll)
 FROM unnest('{C,POSIX,c_utf8,default}'::text[]) coll;
 SELECT DISTINCT storage_of('text_ops', 'text', collname), storage_of('varchar_pattern_ops', 'varchar', collname)
 FROM (SELECT collname FROM pg_collation WHERE collname = 'und-x-icu') icu
 UNION SELECT 'function', 'bytes';
--- The builtin provider of 17.
+-- The builtin provider, since 17.
 SELECT count(*) = 0 FROM pg_collation WHERE collprovider = 'b' AND (collencoding = -1 OR collencoding = 6) AND storage_of('text_ops', 'text', collname) <> 'bytes';
 DROP FUNCTION storage_of;
 DROP TYPE stored_enum, stored_pair;

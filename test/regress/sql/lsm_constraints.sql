@@ -12,7 +12,7 @@ INSERT INTO c1 VALUES (NULL, 3, 'w');
 CREATE TABLE c2 (LIKE c1 INCLUDING ALL);
 SELECT conname, amname FROM pg_constraint c JOIN pg_class i ON i.oid = conindid JOIN pg_am m ON m.oid = relam
 WHERE conrelid = 'c2'::regclass AND contype IN ('p', 'u') ORDER BY 1;
--- ALTER TABLE, a schema, a function that does it again and again.
+-- ALTER TABLE, a schema, a function that does it repeatedly.
 CREATE TABLE c3 (id int, v int);
 ALTER TABLE c3 ADD PRIMARY KEY (id) WITH (lsm), ADD COLUMN w int UNIQUE WITH (lsm);
 ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm = false, fillfactor = 80);
@@ -34,7 +34,7 @@ ALTER TABLE c3 DROP CONSTRAINT c3_v;
 ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm);
 ALTER TABLE c3 DROP CONSTRAINT c3_v, ALTER COLUMN v TYPE bigint;
 ALTER TABLE c3 ADD CONSTRAINT c3_v UNIQUE (v) WITH (lsm);
--- The parameter stays: what pg_dump prints would restore as a btree without it.
+-- The parameter stays, because without it a dump would restore the key as a btree.
 ALTER INDEX c3_v SET (lsm = false);
 ALTER INDEX c3_v RESET (merge_fanout, lsm);
 ALTER TABLE c_schema.t_pkey SET (lsm = off, merge_fanout = 4);
@@ -45,7 +45,7 @@ ALTER INDEX c3_w RESET (lsm);
 ALTER INDEX c_nothing RESET (lsm);
 DROP INDEX c3_w;
 SELECT relname, reloptions FROM pg_class WHERE relname IN ('c3_v', 't_pkey') ORDER BY 1;
--- What a primary key is good for.
+-- What a primary key is needed for.
 SELECT id, v FROM c3 GROUP BY id;
 INSERT INTO c1 VALUES (1, 1, 'q') ON CONFLICT ON CONSTRAINT c1_pkey DO UPDATE SET a = 10 RETURNING *;
 ALTER TABLE c1 REPLICA IDENTITY USING INDEX c1_pkey;

@@ -26,7 +26,7 @@ LANGUAGE sql AS $$
 	FROM pg_index i WHERE i.indrelid = t ORDER BY 1
 $$;
 
--- Everything that an index can have.
+-- An index with every possible property.
 CREATE SCHEMA conv;
 CREATE TABLE conv."T t" (id int PRIMARY KEY, a int, b text COLLATE "C", c text, d int, e int);
 INSERT INTO conv."T t" SELECT i, i % 7, 'b' || i, 'c' || i % 11, i, i FROM generate_series(1, 500) i;
@@ -77,7 +77,7 @@ SELECT count(*) FROM pg_depend d JOIN pg_opclass o ON o.oid = d.refobjid
 	AND d.objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = 'conv."T t"'::regclass)
 	AND o.opcmethod = (SELECT oid FROM pg_am WHERE amname = 'lsm');
 
--- Nothing is left to do.
+-- Nothing is left to convert.
 SET client_min_messages = notice;
 CALL lsm_convert('conv.plain');
 SET client_min_messages = warning;
@@ -102,8 +102,8 @@ SHOW search_path;
 RESET search_path;
 SELECT pg_get_indexdef('conv."Un''iq"'::regclass);
 
--- What an interrupted conversion leaves.  A complete copy is used; the way back
--- drops it.
+-- What an interrupted conversion leaves.  A complete copy is used; converting back drops
+-- it.
 CREATE TABLE conv.r (k int, CONSTRAINT r_key UNIQUE (k));
 INSERT INTO conv.r SELECT generate_series(1, 100);
 SELECT statement AS build FROM lsm_convert_plan('conv.r_key') WHERE action = 'build' \gset
@@ -112,7 +112,7 @@ SELECT * FROM plan('conv.r_key');
 SELECT * FROM plan('conv.r_key', 'btree');
 CALL lsm_convert('conv.r_key', 'btree');
 SELECT count(*) FROM pg_index WHERE indrelid = 'conv.r'::regclass;
--- A copy that a duplicate has spoiled is built again.
+-- A copy whose build failed because of a duplicate is built again.
 SELECT 'CREATE UNIQUE INDEX CONCURRENTLY lsm_convert_' || 'conv.r_key'::regclass::oid ||
 	' ON conv.r ((k / 2))' AS broken \gset
 \set VERBOSITY sqlstate
@@ -147,7 +147,7 @@ CALL lsm_convert('conv.u_pkey');
 SELECT indexrelid::regclass, am.amname FROM pg_index JOIN pg_class c ON c.oid = indexrelid JOIN pg_am am ON am.oid = relam
 	WHERE indrelid IN ('tt'::regclass, 'conv.u'::regclass) ORDER BY 1;
 
--- Foreign keys move along, from 18 on.
+-- Foreign keys are moved to the new index, from 18 on.
 CREATE TABLE conv.f (k int PRIMARY KEY);
 CREATE TABLE conv.g (k int REFERENCES conv.f, CONSTRAINT g_k UNIQUE (k));
 DO $$
@@ -161,7 +161,7 @@ $$;
 CALL lsm_convert('conv.g_k');
 INSERT INTO conv.g VALUES (1);
 
--- Partitioned indexes: the attached indexes one by one, then the ones above.
+-- Partitioned indexes: the attached indexes one by one, then their parents.
 CREATE TABLE conv.p (a int, b text) PARTITION BY RANGE (a);
 CREATE TABLE conv.p1 PARTITION OF conv.p FOR VALUES FROM (1) TO (100);
 CREATE TABLE conv.p2 PARTITION OF conv.p FOR VALUES FROM (100) TO (200) PARTITION BY LIST (b);
@@ -184,7 +184,7 @@ SELECT * FROM plan('conv.p_ab', 'btree');
 CALL lsm_convert('conv.p_ab');
 SELECT * FROM tree();
 SELECT lsm_check(relid, true) FROM pg_partition_tree('conv.p_ab') WHERE isleaf;
--- A new partition gets such an index, and an equal one is attached.
+-- A new partition gets an lsm index, and a matching index is attached.
 CREATE TABLE conv.p3 PARTITION OF conv.p FOR VALUES FROM (200) TO (300);
 CREATE TABLE conv.p4 (a int, b text);
 CREATE INDEX p4_index ON conv.p4 USING lsm (a DESC, b text_pattern_ops);
@@ -197,7 +197,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 CALL lsm_convert('conv.p_ab', 'btree');
 SELECT * FROM tree();
--- Unique ones from 18 on.
+-- Unique ones, from 18 on.
 CREATE TABLE conv.pk (a int PRIMARY KEY) PARTITION BY RANGE (a);
 CREATE TABLE conv.pk1 PARTITION OF conv.pk FOR VALUES FROM (1) TO (100);
 DO $$
@@ -225,7 +225,7 @@ CALL lsm_convert('conv.p1_a_b_idx');
 CALL lsm_convert('conv.x');
 CALL lsm_convert('conv.two', 'hash');
 CALL lsm_convert(NULL);
--- They leave no lock.
+-- The calls leave no locks.
 SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'ShareUpdateExclusiveLock';
 BEGIN;
 CALL lsm_convert('conv.two');

@@ -1,6 +1,6 @@
--- Merges take pages whole where an input is alone in the order.
+-- Merges copy whole pages where no other input has entries in between.
 CREATE TABLE c (k bigint, n numeric, v text COLLATE "C", i int) WITH (autovacuum_enabled = off);
--- Many batches of a number of rows, in key order or not.
+-- Inserts many batches of a given number of rows, in key order or not.
 CREATE PROCEDURE load(batches int, rows int, key text) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR b IN 0 .. batches - 1 LOOP
@@ -8,7 +8,8 @@ BEGIN
 		COMMIT;
 	END LOOP;
 END $$;
--- Packed runs, and whether there are no more leaves than so many entries in each ask for, with a tenth to spare, the last one left out.  Then the part of copies among what merges wrote.
+-- The number of packed runs, and whether their leaves, except for the last one, are at least nine tenths
+-- full of entries.  Then the proportion of copied pages among those that merges wrote.
 CREATE FUNCTION shape(index regclass, per_leaf int) RETURNS TABLE (runs bigint, full_leaves boolean) LANGUAGE sql AS $$
 	SELECT count(*), bool_and((leaves - 1) * per_leaf * 0.9 <= entries) FROM lsm_runs(index) WHERE state = 'packed'
 $$;
@@ -26,28 +27,27 @@ SET pg_lsm.debug_batch_entries = 400;
 SET pg_lsm.debug_batch_min_entries = 1;
 SET pg_lsm.debug_merge_fanout = 4;
 SET pg_lsm.debug_foreground_blocks = 1000;
--- Segments of some dozen pages: smaller runs are merged, not moved by reference (see lsm_moves).
+-- Segments have some dozen pages, so smaller runs are merged, not moved by reference (see lsm_moves).
 SET pg_lsm.debug_segment_size = 400;
--- Encoded and tuple keys, included columns, the other direction.
--- Filters are not copied.
+-- Encoded and tuple keys, included columns, descending order. Filters are not copied.
 CREATE INDEX c_k ON c USING lsm (k) WITH (filter_bits = 0);
 CREATE INDEX c_desc ON c USING lsm (k DESC) INCLUDE (v);
 CREATE INDEX c_n ON c USING lsm (n) INCLUDE (i);
 CREATE INDEX c_v ON c USING lsm (v);
--- Batches of whole pages, in order, except for v: nearly nothing is decoded.
+-- Batches of whole pages, in order except for v: almost nothing is decoded.
 CALL load(40, 400, 'i');
 SELECT lsm_compact('c_k'), lsm_compact('c_desc'), lsm_compact('c_n'), lsm_compact('c_v'), check_copy();
 SELECT i, (copied(i)).*, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
 SELECT i, (copied(i)).copied, (shape(i, 20)).* FROM unnest('{c_desc,c_v}'::regclass[]) i;
 SELECT t.same('SELECT * FROM c WHERE k BETWEEN 3990 AND 4010 ORDER BY k'), t.same('SELECT k FROM c ORDER BY k'), t.same('SELECT k FROM c ORDER BY k DESC'), t.same('SELECT n, i FROM c ORDER BY n'), t.same('SELECT * FROM c WHERE v = ''777-7''');
--- The last page of each batch is part-filled.
+-- The last page of each batch is partly filled.
 TRUNCATE c;
 SELECT lsm_stat_reset();
 CALL load(40, 350, 'i');
 SELECT i, (copied(i)).*, (shape(i, 20)).full_leaves FROM unnest('{c_k,c_n}'::regclass[]) i;
 SELECT lsm_compact('c_k'), lsm_compact('c_desc'), lsm_compact('c_n'), lsm_compact('c_v'), check_copy();
 SELECT i, (copied(i)).*, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
--- VACUUM thins the leaves, so they must be written anew, but for those that it has left alone.
+-- VACUUM removes entries from leaves, so those leaves must be rewritten, but not the others.
 SELECT lsm_stat_reset();
 DELETE FROM c WHERE i % 2 = 0 AND i < 10000;
 VACUUM c;
@@ -59,24 +59,24 @@ TRUNCATE c;
 CALL load(100, 13, 'i');
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), check_copy();
 SELECT i, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
--- Random keys: few pages are alone.
+-- Random keys: few pages do not overlap others.
 TRUNCATE c;
 SELECT lsm_stat_reset();
 CALL load(20, 400, 'hashint4(i)');
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), check_copy();
 SELECT i, (copied(i)).most, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
--- A little that is new among much that is old: most pages stay as they are.
+-- Few new entries among many old ones: most pages are copied.
 SELECT lsm_stat_reset();
 INSERT INTO c SELECT i * 1000, i * 1000, i, i FROM generate_series(-20, 20) i;
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), check_copy();
 SELECT i, (copied(i)).*, (shape(i, 20)).* FROM unnest('{c_k,c_n}'::regclass[]) i;
--- Segments of one page, and steps that fail, in the midst of copied pages.
+-- Segments of one page, and steps that fail among copied pages.
 TRUNCATE c;
 SET pg_lsm.debug_foreground_blocks = 0;
 SET pg_lsm.debug_segment_size = 1;
 CALL load(25, 370, '(i * 7919) % 100 + i / 500 * 100');
 SELECT check_copy();
--- Workers keep away from a locked table: they would complete what has failed.
+-- Workers skip a locked table; otherwise they would complete the failed steps.
 BEGIN;
 LOCK TABLE c IN SHARE MODE;
 \set ON_ERROR_ROLLBACK on
@@ -94,7 +94,7 @@ RESET pg_lsm.debug_stop_at;
 SELECT check_copy();
 SELECT lsm_compact('c_k'), lsm_compact('c_n'), lsm_compact('c_desc'), check_copy();
 SELECT t.same('SELECT k FROM c WHERE k BETWEEN 990 AND 1010 ORDER BY k'), t.same('SELECT n FROM c ORDER BY n');
--- Pages of normal size, some to a batch: few are part-filled.
+-- Pages of normal size, several in a batch: few are partly filled.
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_batch_entries = 0;
 SET pg_lsm.debug_foreground_blocks = 128;

@@ -1,5 +1,5 @@
--- A search descends every run, and the planner knows: with many runs it prefers
--- a btree on the same column, but still lsm to no index.
+-- A search descends every run, and the planner takes this into account: with many runs it
+-- prefers a btree on the same column, but still prefers lsm to no index.
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_merge_fanout = 32;
@@ -27,7 +27,7 @@ ALTER TABLE before ADD many numeric;
 UPDATE before SET many = cost('SELECT * FROM costs WHERE a = 5');
 SELECT lsm_compact('costs_l');
 SELECT many > btree AS more, cost('SELECT * FROM costs WHERE a = 5') < many AS less_again, cost('SELECT * FROM costs WHERE a = 5') - btree < 1 AS like_btree FROM before;
--- A small index costs what a B-tree costs: its fixed pages and its free ones are not read.
+-- A small index costs as much as a B-tree: its fixed and free pages are not read.
 CREATE TABLE small (k int, v text);
 CREATE INDEX small_l ON small USING lsm (k);
 INSERT INTO small SELECT i, md5(i::text) FROM generate_series(1, 264) i;

@@ -1,11 +1,11 @@
--- Scans remove entries that lead to rows which are dead to everybody, when there are enough of them on a page.
+-- Scans remove entries of rows that are dead to everybody, if a page has enough of them.
 CREATE TABLE d (k int, s text COLLATE "C", f float8) WITH (autovacuum_enabled = off);
 CREATE INDEX d_k ON d USING lsm (k);
 CREATE INDEX d_s ON d USING lsm (s, k) INCLUDE (f);
 INSERT INTO d SELECT i, 's' || i, i FROM generate_series(1, 6000) i;
 -- Single rows: pages of the write buffer.
 DO $$ BEGIN FOR i IN -200 .. 0 LOOP INSERT INTO d VALUES (i, 's' || i, i); END LOOP; END $$;
--- Rows of the table that an index-only scan looks at, nearly all of them dead.
+-- The number of table rows that an index-only scan fetches, nearly all of them dead.
 CREATE FUNCTION fetches(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	plan text;
@@ -19,7 +19,8 @@ SET enable_sort = off;
 DELETE FROM d WHERE k < 4000;
 SELECT fetches('SELECT k FROM d ORDER BY k LIMIT 1') > 4000 AS first, fetches('SELECT k FROM d ORDER BY k LIMIT 1') < 40 AS second;
 SELECT k FROM d ORDER BY k LIMIT 1;
--- In the other direction and of the other index, too, but not what somebody may still see.
+-- Also backward, and in the other index, but not entries of rows that somebody may still
+-- see.
 SELECT fetches('SELECT s FROM d ORDER BY s DESC, k DESC') > 4000 AS first, fetches('SELECT s FROM d ORDER BY s DESC, k DESC') < 2100 AS second;
 DELETE FROM d WHERE k > 5000;
 BEGIN;
@@ -31,12 +32,12 @@ SELECT k FROM d ORDER BY k DESC LIMIT 1;
 SELECT lsm_check('d_k', true), lsm_check('d_s', true);
 RESET enable_sort;
 SELECT t.same_order('d', 'k, s, f', 'k'), t.same_order('d', 's, k, f', 's, k');
--- VACUUM counts what is gone, and TIDs are used again.
+-- VACUUM counts the removed entries, and TIDs are reused.
 VACUUM d;
 SELECT sum(entries) AS entries FROM lsm_runs('d_k') WHERE state <> 'open';
 INSERT INTO d SELECT i % 500, 'again', i FROM generate_series(1, 3000) i;
 SELECT lsm_check('d_k', true), lsm_check('d_s', true), t.same_order('d', 'k, s, f', 'k'), t.same('SELECT * FROM d WHERE s = ''again''');
--- A queue: the head is always near.
+-- A queue: a scan always finds the first row quickly.
 CREATE TABLE q (id int, payload text) WITH (autovacuum_enabled = off);
 CREATE INDEX q_id ON q USING lsm (id);
 INSERT INTO q SELECT i, 'x' FROM generate_series(1, 300) i;
@@ -52,7 +53,7 @@ CALL turn(1500);
 SELECT min(id), max(id), count(*) FROM q;
 SELECT fetches('SELECT id FROM q ORDER BY id LIMIT 1') < 40 AS near;
 SELECT lsm_check('q_id', true), t.same('SELECT * FROM q WHERE id > 0');
--- Without WAL there is no horizon to look for.
+-- Without WAL, no conflict horizon is needed.
 CREATE UNLOGGED TABLE u (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX u_k ON u USING lsm (k);
 CREATE TEMP TABLE m (k int);

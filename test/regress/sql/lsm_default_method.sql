@@ -1,6 +1,6 @@
 -- pg_lsm.default_method: the method of indexes and keys whose definition names none.
 CREATE FUNCTION d_newer() RETURNS bool LANGUAGE sql AS $$ SELECT current_setting('server_version_num')::int >= 180000 $$;
--- The indexes of a table with their methods, and whether they have the parameter that dumps need.
+-- The indexes of a table, their methods, and whether they have the parameter that dumps need.
 CREATE FUNCTION d_methods(name text) RETURNS TABLE (index name, method name, parameter bool) LANGUAGE sql AS $$
   SELECT i.relname, m.amname, coalesce(i.reloptions @> '{lsm=true}', false)
   FROM pg_index x JOIN pg_class i ON i.oid = indexrelid JOIN pg_am m ON m.oid = relam
@@ -40,7 +40,8 @@ CREATE INDEX ON d_nothing (a);
 CREATE INDEX ON pg_am (amname);
 CREATE TABLE d_error (p point PRIMARY KEY);
 \set VERBOSITY default
--- What lsm has no class for is a B-tree: here a type whose class exists for btree only.
+-- An index for which lsm has no operator class is a B-tree: here on a type that has a class only
+-- for btree.
 SET client_min_messages = warning;
 CREATE TYPE d_text;
 CREATE FUNCTION d_in(cstring) RETURNS d_text LANGUAGE internal IMMUTABLE STRICT AS 'textin';
@@ -74,7 +75,7 @@ ALTER TABLE d4 ADD COLUMN e d_no_type UNIQUE;
 SELECT * FROM d_methods('d4');
 CREATE TABLE d5 (x int PRIMARY KEY WITH (lsm = false), y int UNIQUE WITH (lsm = on), z int UNIQUE WITH (fillfactor = 50));
 SELECT * FROM d_methods('d5');
--- A type that changes in the same command.
+-- A column whose type changes in the same command.
 CREATE TABLE d6 (x text);
 ALTER TABLE d6 ALTER COLUMN x TYPE point USING NULL, ADD UNIQUE (x);
 ALTER TABLE d6 ALTER COLUMN x TYPE int USING NULL, ADD UNIQUE (x);
@@ -115,7 +116,8 @@ CREATE TABLE d_h1 PARTITION OF d_h FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 SELECT bool_and(method = d_unsuited()) AS as_documented FROM unnest('{d_h,d_h1}'::text[]) relname, d_methods(relname);
 INSERT INTO d_h VALUES (1, 1);
 INSERT INTO d_h VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING *;
--- Children of inheritance take the B-tree of a parent's key. TimescaleDB needs that.
+-- Inheritance children take over the method of the parent's key, here btree. TimescaleDB needs
+-- that.
 CREATE TABLE d_parent (a int, b int, c int UNIQUE, PRIMARY KEY (a, b) WITH (lsm = false));
 CREATE TABLE d_child (d int, PRIMARY KEY (b, a), UNIQUE (a)) INHERITS (d_parent);
 CREATE TABLE d_child2 () INHERITS (d_parent);
@@ -128,13 +130,13 @@ CREATE INDEX d_m_a ON d_m (a);
 CREATE UNIQUE INDEX d_m_id ON d_m (id);
 SELECT index, method = CASE WHEN index = 'd_m_id' THEN d_unsuited() ELSE 'lsm' END AS as_documented FROM d_methods('d_m');
 REFRESH MATERIALIZED VIEW CONCURRENTLY d_m;
--- Temporary tables are left alone.
+-- The setting does not apply to temporary tables.
 CREATE TEMP TABLE d_temp (id int PRIMARY KEY, a int);
 CREATE INDEX d_temp_a ON d_temp (a);
 CREATE TABLE pg_temp.d_temp2 (id int PRIMARY KEY);
 ALTER TABLE d_temp ADD UNIQUE (a);
 SELECT DISTINCT method FROM (SELECT * FROM d_methods('d_temp') UNION ALL SELECT * FROM d_methods('d_temp2')) m;
--- So are keys without overlaps, which are GiST indexes.
+-- Nor does it apply to keys WITHOUT OVERLAPS, which are GiST indexes.
 DO $$ BEGIN
   IF d_newer() THEN
     CREATE TABLE d_over (a int4range, r int4range);
@@ -146,7 +148,7 @@ DO $$ BEGIN
     DROP TABLE d_over, d_over2;
   END IF;
 END $$;
--- Unlogged tables are not.
+-- It does apply to unlogged tables.
 CREATE UNLOGGED TABLE d_unlogged (id int PRIMARY KEY);
 SELECT * FROM d_methods('d_unlogged');
 -- Foreign keys. Before 18, a key is a B-tree if the same command refers to it.
@@ -214,7 +216,7 @@ SELECT * FROM d_methods('d_sql');
 -- Several commands in one message.
 CREATE TABLE d_multi (a int)\; CREATE INDEX d_multi_a ON d_multi (a)\; CREATE INDEX d_multi_b ON d_multi USING btree (a)\; CREATE INDEX d_multi_c ON public.d_multi (a);
 SELECT * FROM d_methods('d_multi');
--- The user of a function does not decide for the tables of others.
+-- The user of a function does not determine the methods for other users' tables.
 CREATE ROLE d_role;
 GRANT CREATE ON SCHEMA public TO d_role;
 SET ROLE d_role;
@@ -226,7 +228,7 @@ RESET ROLE;
 DROP TABLE d_own;
 REVOKE CREATE ON SCHEMA public FROM d_role;
 DROP ROLE d_role;
--- What a dump needs is in the storage parameters.
+-- The storage parameters contain what a dump needs.
 SELECT pg_get_indexdef('d4_pkey'::regclass), pg_get_indexdef('ab'::regclass);
 SELECT DISTINCT lsm_check(indexrelid::regclass, true) IS NULL AS failed FROM pg_index x JOIN pg_class i ON i.oid = indexrelid
 WHERE relkind = 'i' AND relname ~ '^d_?[0-9p]' AND relam = (SELECT oid FROM pg_am WHERE amname = 'lsm');

@@ -11,7 +11,7 @@ SELECT lsm_check('equal_keys_k', true);
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT count(*), min(id), max(id) FROM equal_keys WHERE k = 7;
--- All of them: the run is dropped.
+-- If all are dead, the run is dropped.
 DELETE FROM equal_keys;
 VACUUM equal_keys;
 SELECT count(*) FROM lsm_runs('equal_keys_k');

@@ -1,5 +1,4 @@
--- What is refused, and with which error.
--- Row by row, so that each insert searches.
+-- What is refused, and with which error. Rows are inserted one by one, so that each insert searches.
 SET pg_lsm.batch_inserts = off;
 CREATE TABLE t1 (k int, v text, p point);
 CREATE INDEX t1_point ON t1 USING lsm (p);
@@ -14,7 +13,7 @@ SELECT t.error_of('SET pg_lsm.no_such_setting = 1');
 -- Too many columns is a limit of PostgreSQL.
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (' || (SELECT string_agg('k', ', ') FROM generate_series(1, 33)) || ')');
 
--- Keys over the size limit: a clear error, and the index goes on.
+-- Keys over the size limit: a clear error, and the index remains usable.
 ALTER TABLE t1 ALTER v SET STORAGE plain;
 CREATE INDEX t1_v ON t1 USING lsm (v);
 CREATE INDEX t1_k_v ON t1 USING lsm (k) INCLUDE (v);
@@ -30,7 +29,7 @@ SELECT t.error_of('CREATE INDEX t1_kv ON t1 USING lsm (k) INCLUDE (v)', 't1_kv')
 SELECT t.error_of('CREATE INDEX t1_tuple ON t1 USING lsm ((ARRAY[v]))', 't1_tuple');
 SELECT to_regclass('t1_v'), to_regclass('t1_kv'), to_regclass('t1_tuple');
 DELETE FROM t1 WHERE k = 100;
--- Each size up to the limit is taken or refused, and never breaks a page.
+-- Each size is either accepted or refused, and never breaks a page.
 CREATE TABLE sizes (k bytea, n int);
 ALTER TABLE sizes ALTER k SET STORAGE plain;
 CREATE INDEX sizes_k ON sizes USING lsm (k);
@@ -58,7 +57,7 @@ SELECT split_part(t.same('SELECT n FROM sizes WHERE n % 2 = 1'), ' by ', 2);
 -- A key of 2000 bytes is not over any limit.
 SELECT t.error_of('INSERT INTO sizes SELECT decode(repeat(''ff'', 2000), ''hex''), 0');
 
--- The functions take lsm indexes only.
+-- The functions accept only lsm indexes.
 CREATE INDEX t1_btree ON t1 (k);
 CREATE VIEW view1 AS SELECT 1 AS k;
 CREATE SEQUENCE seq1;
@@ -70,7 +69,7 @@ SELECT f, t.error_of(format('SELECT * FROM %s(''nothing'')', f)), t.error_of(for
 SELECT lsm_check(NULL), lsm_check('t1_k', NULL);
 SELECT count(*) FROM lsm_runs(NULL);
 
--- Privileges: not for everybody, but for the owner.
+-- Privileges: the owner may call them, others may not.
 CREATE ROLE regress_lsm_owner;
 CREATE SCHEMA owned AUTHORIZATION regress_lsm_owner;
 SET ROLE regress_lsm_owner;
@@ -86,7 +85,7 @@ SET ROLE regress_lsm_nobody;
 SELECT f, t.error_of(format('SELECT * FROM %s(''owned.mine_k'')', f)) FROM unnest('{lsm_check,lsm_runs}'::text[]) f;
 SELECT t.error_of('SELECT lsm_check(''owned.mine_k'', true)');
 RESET ROLE;
--- Nor are the settings that shape the index for all, unless granted.
+-- Others may not change the settings that affect the index for everybody, unless granted.
 SET ROLE regress_lsm_nobody;
 SELECT s, t.error_of(format('SET pg_lsm.%s = DEFAULT', s)) FROM unnest('{debug_merge_fanout,debug_buffer_entries,debug_open_pages,debug_page_entries,debug_foreground_blocks,debug_segment_size,debug_batch_entries,debug_batch_min_entries,batch_inserts}'::text[]) s;
 RESET ROLE;
@@ -100,12 +99,12 @@ REVOKE SET ON PARAMETER pg_lsm.debug_merge_fanout FROM regress_lsm_nobody;
 DROP SCHEMA owned CASCADE;
 DROP ROLE regress_lsm_owner;
 
--- A merge and lsm_check call the owner's functions with the owner's rights,
--- not with those of whoever inserts or checks.
+-- A merge and lsm_check call the owner's functions with the owner's privileges, not with those of the user who
+-- inserts or checks.
 CREATE ROLE regress_lsm_owner;
 CREATE SCHEMA owned AUTHORIZATION regress_lsm_owner;
 CREATE TYPE owned.spy AS (v int);
--- The comparison tells who calls it, and nobody else may.
+-- The comparison records who calls it, and only the owner may call it.
 CREATE SEQUENCE owned.seen_regress_lsm_owner;
 CREATE SEQUENCE owned.seen_regress_lsm_nobody;
 GRANT USAGE ON SEQUENCE owned.seen_regress_lsm_owner TO regress_lsm_owner;
@@ -136,7 +135,7 @@ SET pg_lsm.debug_buffer_entries = 2;
 SET pg_lsm.debug_merge_fanout = 2;
 SET pg_lsm.debug_foreground_blocks = 128;
 SET ROLE regress_lsm_nobody;
--- Each statement's batch makes a run, and these are merged.
+-- Each statement's batch makes a run, and the runs are merged.
 INSERT INTO owned.spied SELECT ROW((i * 7919) % 1000)::owned.spy FROM generate_series(1, 60) i;
 INSERT INTO owned.spied SELECT ROW((i * 7919) % 1000)::owned.spy FROM generate_series(61, 120) i;
 INSERT INTO owned.spied SELECT ROW((i * 7919) % 1000)::owned.spy FROM generate_series(121, 180) i;
@@ -151,7 +150,7 @@ SELECT lsm_check('owned.spied_s', true);
 REINDEX INDEX owned.spied_s;
 VACUUM FULL owned.spied;
 SELECT is_called FROM owned.seen_regress_lsm_owner UNION ALL SELECT is_called FROM owned.seen_regress_lsm_nobody;
--- Functions in SQL need a snapshot, which is gone when rows are written that a query of a cursor has inserted.
+-- SQL functions need a snapshot. None is left when the rows that a cursor's query inserted are written.
 CREATE FUNCTION owned.sql_cmp(a owned.spy, b owned.spy) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN a.v < b.v THEN -1 WHEN a.v > b.v THEN 1 ELSE 0 END';
 CREATE OPERATOR CLASS owned.sql_ops FOR TYPE owned.spy USING lsm AS
 	OPERATOR 1 owned.<<, OPERATOR 2 owned.<<=, OPERATOR 3 owned.==, OPERATOR 4 owned.>>=, OPERATOR 5 owned.>>, FUNCTION 1 owned.sql_cmp (owned.spy, owned.spy);

@@ -1,6 +1,6 @@
--- Separators on fence pages that differ in length: those that lead to pages may be longer than
--- most, and a segment must not need more pages than it has.  Keys that are compared as tuples are
--- whole there, with what is included.
+-- Separators on fence pages differ in length. Those at page boundaries may be longer than most,
+-- and a segment must not need more pages than it has.  There, tuple keys are complete, with their
+-- included columns.
 SET client_min_messages = warning;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_buffer_entries = 0;
@@ -18,7 +18,7 @@ INSERT INTO f SELECT i, repeat('y', 1160 + (random() * 120)::int) FROM generate_
 CREATE INDEX f_k ON f USING lsm (k) INCLUDE (t);
 SELECT lsm_check('f_k', true);
 
--- Batches, merges, and what VACUUM leaves between them, with one long entry in twenty.
+-- Batches, merges, and leaves after VACUUM, with one long entry in twenty.
 TRUNCATE f;
 INSERT INTO f SELECT random() * 1e6, repeat('z', CASE WHEN random() < 0.05 THEN 2600 ELSE 600 END) FROM generate_series(1, 10000);
 DELETE FROM f WHERE k::int % 3 = 0;
@@ -27,7 +27,7 @@ INSERT INTO f SELECT random() * 1e6, repeat('z', CASE WHEN random() < 0.05 THEN 
 SELECT lsm_compact('f_k');
 SELECT lsm_check('f_k', true);
 
--- Of any length.
+-- Entries of any length.
 INSERT INTO f SELECT random() * 1e6, repeat('z', (random() * 2500)::int + 100) FROM generate_series(1, 10000);
 DELETE FROM f WHERE k::int % 3 = 1;
 VACUUM f;

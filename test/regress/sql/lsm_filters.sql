@@ -1,4 +1,4 @@
--- Filters: lookups of a key pass by the segments that do not have it.
+-- Filters: lookups of a key skip the segments that do not contain it.
 SET pg_lsm.debug_segment_size = 64;
 CREATE TABLE f (k int, t text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k);
@@ -15,14 +15,14 @@ END $$;
 CALL load(30);
 INSERT INTO f SELECT NULL, NULL, NULL FROM generate_series(1, 3);
 SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_none', true), lsm_check('f_n', true);
--- What the filters have spared, while a query is repeated; "asked" is whether they were asked at all.
+-- What the filters saved while a query was repeated. "asked" says whether they were tested at all.
 CREATE FUNCTION skips(index regclass, query text, OUT asked bool, OUT spared bool) LANGUAGE plpgsql AS $$
 DECLARE
 	checks bigint;
 	skips bigint;
 BEGIN
 	SELECT filter_checks, filter_skips INTO checks, skips FROM pg_stat_lsm_indexes WHERE indexrelid = index;
-	-- Backends add what they have counted from time to time.
+	-- Backends publish their counts from time to time.
 	FOR i IN 1 .. 64 LOOP
 		EXECUTE query;
 	END LOOP;
@@ -48,7 +48,7 @@ SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001');
 SELECT * FROM skips('f_kt', 'SELECT count(*) FROM f WHERE k = 4001 AND t = ''x1''');
 ROLLBACK;
 RESET enable_seqscan;
--- Filters that say "perhaps" of what is not there are counted: few of ten bits a key, many of one.
+-- False positives are counted: there are few with ten bits a key, and many with one.
 CREATE TABLE fm (k int, b int) WITH (autovacuum_enabled = off);
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_batch_entries = 0;
@@ -106,7 +106,7 @@ SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_n', true);
 REINDEX TABLE f;
 CALL check_all();
 SELECT lsm_check('f_k', true), lsm_check('f_kt', true), lsm_check('f_n', true);
--- The parameter holds for what is written from then on.
+-- The parameter applies to pages written from now on.
 ALTER INDEX f_none SET (filter_bits = 33);
 ALTER INDEX f_none SET (filter_bits = 32);
 ALTER INDEX f_k SET (filter_bits = 0);
@@ -118,7 +118,8 @@ SELECT pg_relation_size('f_k') < pg_relation_size('f_none') AS smaller_without;
 DROP TABLE f;
 DROP FUNCTION all_found, skips;
 DROP PROCEDURE check_all, load;
--- What is written may be larger than what it was merged from, by its filters: its segments are as large to the end.
+-- The output may be larger than its inputs because of its filters. All its segments, up to the last, have the same
+-- size.
 SET pg_lsm.debug_segment_size = 128;
 CREATE TABLE f (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX f_k ON f USING lsm (k) WITH (filter_bits = 0);

@@ -3,7 +3,7 @@ SELECT NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu') AS ski
 \if :skip
 \quit
 \endif
--- Filters of types that are compared by functions: equal values have equal hashes, and nobody is kept from a row.
+-- Filters of types that are compared by functions: equal values have equal hashes, so no row is missed.
 SET client_min_messages = warning;
 SET pg_lsm.debug_segment_size = 64;
 SET pg_lsm.debug_foreground_blocks = 128;
@@ -18,7 +18,7 @@ CREATE DOMAIN few AS numeric[] CHECK (cardinality(VALUE) < 9);
 CREATE TYPE caseless_range AS RANGE (subtype = text, collation = no_case);
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 
--- 1. Values that are equal and look different.
+-- 1. Values that are equal but look different.
 CREATE TABLE oddities (typ text, coll text, opclass text, vals text[]);
 INSERT INTO oddities VALUES
 	('numeric', NULL, '', '{1,1.0,1.00,0,0.000,-0,100,1e2,NaN,Infinity,1e-20}'),
@@ -50,7 +50,7 @@ INSERT INTO oddities VALUES
 	('mood', NULL, '', '{sad,ok,happy}'),
 	('odd', NULL, 'record_image_ops', '{"(1,0,1 mon,a,a,a)","(1.0,-0,30 days,\"a \",A,a)"}'),
 	('tsvector', NULL, '', '{a,"a b","b a",""}');
--- Looks for each value by a lookup, and inserts all into a unique index, and into a B-tree.
+-- Looks up each value, and inserts all of them into a unique lsm index and into a B-tree.
 CREATE FUNCTION check_oddity(o oddities, OUT lookups text, OUT rows bigint, OUT unique_as_btree bool) LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off SET enable_memoize = off AS $$
 DECLARE
@@ -214,7 +214,8 @@ BEGIN
 END $$;
 CALL load_points(6);
 SELECT find_points(), asks_filters();
--- A session that has made its filters notices, too, and so does one in its own transaction.
+-- A session that has already made its filters notices the change, too, and so does one within its own
+-- transaction.
 BEGIN;
 ALTER TYPE point3 ADD ATTRIBUTE w numeric;
 SELECT find_points(), asks_filters();
@@ -299,14 +300,14 @@ SELECT find_all();
 CALL t.note_reads();
 SELECT find_all();
 SELECT index, filter_checks > 0 AS asked FROM t.reads() ORDER BY 1;
--- A hash function that fails, or comes back to its table.
+-- A hash function that fails, or that queries its own table.
 SET regress.hash = 'fail';
 SELECT t.error_of('INSERT INTO m SELECT i, ''x'' FROM generate_series(1, 1000) i; SELECT lsm_compact(''m_standard'')');
 SET regress.hash = 'select';
 SELECT t.error_of('INSERT INTO m SELECT i, ''x'' FROM generate_series(1, 1000) i; SELECT lsm_compact(''m_standard'')', 'm_standard');
 RESET regress.hash;
 SELECT find_all();
--- Without the hash functions old filters are not asked, and no new ones are made.
+-- Without the hash functions, old filters are not tested and no new ones are made.
 DROP OPERATOR FAMILY mod_hash_ops USING hash;
 \c
 SET pg_lsm.debug_segment_size = 64;

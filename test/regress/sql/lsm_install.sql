@@ -1,4 +1,4 @@
--- What the extension brings.
+-- The objects of the extension.
 
 -- Every operator class of btree exists for lsm, with the same properties.  (A
 -- name is stored whole, so that name_ops has no other type to store.)
@@ -38,7 +38,7 @@ DROP VIEW classes, operators, comparisons;
 SELECT opcname FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod
 WHERE amname = 'lsm' AND NOT amvalidate(c.oid);
 
--- Properties: those of btree, but for the ones that are listed here.
+-- Properties: those of btree, except for the ones listed here.
 CREATE TABLE props (a int, b text, c int);
 CREATE INDEX props_btree ON props (a DESC NULLS LAST, b) INCLUDE (c);
 CREATE INDEX props_lsm ON props USING lsm (a DESC NULLS LAST, b) INCLUDE (c);
@@ -66,7 +66,7 @@ WHERE e.extname = 'pg_lsm' AND deptype = 'e'
 	AND obj_description(d.objid, d.classid::regclass::name) IS NULL
 ORDER BY 1;
 
--- It can be dropped, with the indexes if so asked, and comes back.
+-- The extension can be dropped, with its indexes if requested, and created again.
 BEGIN;
 CREATE TABLE gone (a int);
 CREATE INDEX gone_a ON gone USING lsm (a);

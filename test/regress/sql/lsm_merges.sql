@@ -1,13 +1,13 @@
--- Runs, levels and space, under several limits.
--- Row by row: the counts below are those of the write buffer.
+-- Runs, levels and space, under several limits. Rows are inserted one by one, so the counts below are those of
+-- the write buffer.
 SET pg_lsm.batch_inserts = off;
 CREATE TABLE m (k int, v text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
--- What lsm_runs shows must add up.
+-- The figures of lsm_runs must add up.
 CREATE FUNCTION check_runs(index regclass, rows bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
 BEGIN
-	-- A row is counted once: with the output of a merge, or with what is left of an input.
+	-- A row is counted once, either in the output of a merge or in the rest of an input.
 	SELECT sum(entries) AS entries, count(*) AS runs, max(level) AS top, sum(blocks) AS blocks, count(DISTINCT run_id) AS ids, count(*) FILTER (WHERE state = 'open') AS open, count(*) FILTER (WHERE state = 'merging') AS jobs,
 		bool_and(entries >= 0 AND bytes = blocks * current_setting('block_size')::int AND leaves <= blocks AND segments <= leaves AND level >= 0) AS sane,
 		bool_and(segments > 0 AND blocks > 0) FILTER (WHERE state <> 'merging') AS something, bool_and(segments = 1 AND blocks = 1) FILTER (WHERE state IN ('open', 'sealed')) AS single
@@ -55,7 +55,8 @@ SELECT * FROM load(10, 3, 8, 128, 2);
 SELECT * FROM load(20, 20, 32, 4, 100);
 SELECT * FROM load(7, 0, 2, 0, 8192);
 SELECT runs, answers FROM load(0, 0, 8, 128, 0);
--- Merges of a few pages that nobody completes at once: of the smallest segments, and of some larger than any run.
+-- Merges of a few pages that nobody completes at once, with the smallest segments and with some larger than any
+-- run.
 SELECT * FROM load(2, 2, 2, 0, 1);
 SELECT * FROM load(1, 3, 32, 0, 1);
 SELECT * FROM load(6, 4, 3, 0, 3);
@@ -70,8 +71,8 @@ TRUNCATE m;
 SELECT coalesce(sum(entries), 0) FROM lsm_runs('m_k');
 SET pg_lsm.debug_foreground_blocks = 100000;
 INSERT INTO m SELECT i, 'v' || i, i FROM generate_series(1, 5000) i;
--- VACUUM counts what it removes, and drops runs that are left empty, unless a
--- job is reading them: here all jobs are done at once.
+-- VACUUM counts the entries that it removes. It drops empty runs unless a job is reading them; here all jobs
+-- are done at once.
 DELETE FROM m WHERE k % 3 = 0;
 VACUUM m;
 SELECT string_agg(DISTINCT check_runs(i, 3334), ', ') FROM unnest('{m_k,m_vn,m_n}'::regclass[]) i;
@@ -82,7 +83,7 @@ SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
 
 RESET pg_lsm.debug_foreground_blocks;
 
--- Space is used again: the file does not grow with the number of rounds.
+-- Space is reused: the file does not grow with the number of rounds.
 CREATE PROCEDURE churn(rounds int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR r IN 1..rounds LOOP
@@ -108,8 +109,8 @@ VACUUM m;
 SELECT pg_relation_size('m_k') <= 2 * :size_k AS bounded_k, pg_relation_size('m_vn') <= 2 * :size_vn AS bounded_vn;
 SELECT lsm_check('m_k', true), lsm_check('m_vn', true), lsm_check('m_n', true);
 
--- Pages of normal size: a random int4 costs some 10 bytes, not those of a
--- btree; equal keys share what can be shared.
+-- Pages of normal size: a random int4 takes about 10 bytes, less than in a btree, and equal keys share their
+-- bytes.
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_merge_fanout = 8;
@@ -138,7 +139,7 @@ INSERT INTO loads SELECT i, -i, hashint4(i) FROM generate_series(1, 50000) i;
 SELECT lsm_check('loads_up', true), lsm_check('loads_down', true), lsm_check('loads_r', true);
 SELECT check_runs('loads_up', 50000), check_runs('loads_down', 50000), check_runs('loads_r', 50000);
 SELECT t.same('SELECT * FROM loads WHERE up = 777'), t.same('SELECT * FROM loads WHERE down BETWEEN -500 AND -400 ORDER BY down'), t.same('SELECT * FROM loads WHERE r = hashint4(4321)');
--- The storage parameter goes before the setting; it can be changed at any time.
+-- The storage parameter overrides the setting. It can be changed at any time.
 SET pg_lsm.debug_merge_fanout = 16;
 SET pg_lsm.debug_buffer_entries = 10;
 CREATE TABLE fan (k int);
@@ -154,9 +155,9 @@ INSERT INTO fan SELECT i FROM generate_series(1, 200) i;
 SELECT (SELECT count(*) FROM lsm_runs('fan_few')) > 15 AS many;
 ALTER INDEX fan_few SET (merge_fanout = 1);
 ALTER INDEX fan_few SET (merge_fanout = 33);
--- A step fails: when its pages are written, just before they are installed, and
--- when they are and the inputs' blocks are not free yet.  Whoever takes the next
--- step gives back what it had reserved, and goes on.
+-- A step fails: when its pages have been written, just before they are installed, and when they are installed
+-- but the inputs' blocks are not free yet.  Whoever takes the next step releases the blocks that it had
+-- reserved, and continues.
 SET pg_lsm.debug_buffer_entries = 10;
 CREATE TABLE twice (k int);
 CREATE INDEX twice_k ON twice USING lsm (k);
@@ -167,7 +168,7 @@ SET pg_lsm.debug_segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(1, 600) i;
 SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 600), t.same('SELECT k FROM twice WHERE k < -2000000000');
--- Others come in meanwhile, and the step is taken again, with segments of other sizes.
+-- Meanwhile rows are inserted, and the step is repeated with segments of other sizes.
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(601, 720) i;
 SELECT lsm_check('twice_k', true);
 SET pg_lsm.debug_page_entries = 5;
@@ -176,25 +177,25 @@ SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
 SELECT t.try_to_compact('twice_k', 'save'), (t.jobs('twice_k')).*;
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
--- One segment a step: each is installed though its inputs cannot be freed.
+-- One segment a step: each is installed even though its inputs cannot be freed.
 SELECT t.try_to_compact('twice_k', 'free'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720);
--- What is installed is not taken again.
+-- Installed segments are not written again.
 SELECT t.try_to_compact('twice_k', 'save'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
 SELECT t.try_to_compact('twice_k', 'install'), (t.jobs('twice_k')).* FROM generate_series(1, 3);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
 SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 720), t.same('SELECT k FROM twice WHERE k < -2000000000');
 SELECT state, segments > 20 AS many_segments FROM lsm_runs('twice_k') WHERE state <> 'open';
--- The last step of all, too: its inputs are freed by the next that comes by.
+-- The same for the very last step: the next process that merges frees its inputs.
 SET pg_lsm.debug_segment_size = 8192;
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(721, 1200) i;
 SELECT t.try_to_compact('twice_k', 'free') FROM generate_series(1, 4);
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200);
 SELECT lsm_compact('twice_k');
 SELECT lsm_check('twice_k', true), check_runs('twice_k', 1200), t.same('SELECT k FROM twice WHERE k < -2000000000');
--- Inserters fail with their own merges at each point, and others after them do
--- not: the row that the error took back is there for nobody.
+-- Inserts fail with their own merges at each point, but later inserts do not. The row that the error rolled
+-- back is visible to nobody.
 SET pg_lsm.debug_foreground_blocks = 100000;
 SET pg_lsm.debug_merge_fanout = 2;
 CREATE FUNCTION try_to_insert(since int, until int, at text, OUT failed bigint, OUT inserted bigint) LANGUAGE plpgsql AS $$
@@ -216,8 +217,8 @@ SELECT at, failed > 0 AS has_failed, failed + inserted AS tried FROM unnest('{sa
 SELECT lsm_check('twice_k', true), t.same('SELECT k FROM twice WHERE k < -1900000000');
 INSERT INTO twice SELECT hashint4(i) FROM generate_series(6000, 6100) i;
 SELECT lsm_check('twice_k', true), t.same('SELECT k FROM twice WHERE k < -1900000000');
--- VACUUM counts what it removes from inputs, before the frontier and behind it,
--- and from the output; not what a failed step has left.
+-- VACUUM counts the entries that it removes from inputs, before and after the frontier, and from the output,
+-- but not those that a failed step has left.
 SET pg_lsm.debug_foreground_blocks = 8;
 SET pg_lsm.debug_page_entries = 7;
 SET pg_lsm.debug_merge_fanout = 3;
@@ -237,8 +238,8 @@ SELECT jobs > 0 AS under_way FROM t.jobs('vp_k');
 SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp));
 SELECT lsm_compact('vp_k');
 SELECT lsm_check('vp_k', true), check_runs('vp_k', (SELECT count(*) FROM vp)), t.same('SELECT k FROM vp ORDER BY k');
--- A step has failed, and when the next one comes nothing is left to write: what
--- the first had reserved is not lost.
+-- A step has failed, and nothing is left to write for the next one: the blocks that the first had reserved are
+-- not lost.
 CREATE TABLE gone (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX gone_k ON gone USING lsm (k);
 INSERT INTO gone SELECT hashint4(i) FROM generate_series(1, 2000) i;
@@ -251,7 +252,7 @@ SELECT lsm_compact('gone_k');
 SELECT lsm_check('gone_k', true), count(*), sum(entries) FROM lsm_runs('gone_k');
 INSERT INTO gone SELECT hashint4(i) FROM generate_series(1, 2000) i;
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 2000);
--- The same after an output has something: the job ends with that.
+-- The same when the output already has a segment: the job ends with it.
 SELECT t.try_to_compact('gone_k', 'free');
 SELECT t.try_to_compact('gone_k', 'save');
 DELETE FROM gone WHERE k > (SELECT min(k) FROM gone);
@@ -259,7 +260,7 @@ VACUUM gone;
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 1);
 SELECT lsm_compact('gone_k');
 SELECT lsm_check('gone_k', true), check_runs('gone_k', 1), t.same('SELECT k FROM gone ORDER BY k');
--- Each level has its jobs: row by row, of one leaf and more.
+-- Each level has its jobs, of one leaf and more. Rows are inserted one by one.
 SET pg_lsm.debug_buffer_entries = 1;
 SET pg_lsm.debug_page_entries = 2;
 SET pg_lsm.debug_segment_size = 2;
@@ -277,8 +278,8 @@ BEGIN
 END $$;
 SELECT count(DISTINCT level) > 8 AS many_levels, count(DISTINCT level) = max(level) + 1 AS each_level, count(DISTINCT level) FILTER (WHERE state = 'merging') > 5 AS many_merged FROM seen;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 4000), t.same('SELECT k FROM levels WHERE k < -2100000000');
--- Many levels, each with almost enough for a job, then a fanout with which none
--- is due, and the smallest steps: no insert fails for want of room in the manifest.
+-- Many levels, each with almost enough runs for a job, then a fanout with which none is due, and the smallest
+-- steps: no insert fails because the manifest is full.
 SET pg_lsm.debug_merge_fanout = 3;
 INSERT INTO levels SELECT hashint4(i) FROM generate_series(4001, 20000) i;
 SELECT count(DISTINCT level) > 6 AS many_levels FROM lsm_runs('levels_k');
@@ -297,8 +298,8 @@ BEGIN
 	END IF;
 END $$;
 SELECT lsm_check('levels_k', true), check_runs('levels_k', 21500), t.same('SELECT k FROM levels WHERE k < -2100000000');
--- All merges fail for some time, each at another point.  The manifest gets full,
--- and inserts fail with the merges that would make room.  Then all is well again.
+-- All merges fail for some time, each at a different point.  The manifest fills up, and inserts fail with the
+-- merges that would make room.  Then everything works again.
 CREATE FUNCTION fail_for_long(times int, at text[], OUT failed int, OUT most int) LANGUAGE plpgsql AS $$
 BEGIN
 	failed := 0;

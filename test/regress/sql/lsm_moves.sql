@@ -1,13 +1,12 @@
--- Segments that overlap nothing in the other inputs of a merge move by
--- reference: keys that come in order, up or down, and disjoint ranges cost an
--- edit each, not a copy.
+-- Segments that overlap nothing in the other inputs of a merge are moved by reference. Keys in ascending
+-- or descending order, and disjoint ranges, cost an edit each, not a copy.
 SET pg_lsm.debug_page_entries = 10;
 SET pg_lsm.debug_buffer_entries = 10;
 SET pg_lsm.debug_batch_min_entries = 1;
 SET pg_lsm.debug_batch_entries = 0;
 SET pg_lsm.debug_merge_fanout = 2;
 SET pg_lsm.debug_foreground_blocks = 128;
--- Whatever has two blocks is large enough to be moved.
+-- Any segment of two blocks is large enough to be moved.
 SET pg_lsm.debug_segment_size = 8;
 CREATE TABLE a (k int, d int, s text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
 CREATE INDEX a_k ON a USING lsm (k);
@@ -27,7 +26,7 @@ END $$;
 CREATE FUNCTION add(since int, until int) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO a SELECT i, -i, lpad(i::text, 6, '0'), i / 7.0 FROM generate_series(since, until) i;
 $$;
--- A statement and a batch each.
+-- One statement, and so one batch, each.
 CREATE PROCEDURE load(since int, until int, step int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 0 .. (until - since) / step LOOP
@@ -40,7 +39,7 @@ CREATE VIEW moved AS SELECT indexrelid::regclass AS i, merges > 0 AS merges, byt
 CREATE FUNCTION shape() RETURNS TABLE (i regclass, entries numeric, few_runs boolean, segments boolean) LANGUAGE sql AS $$
 	SELECT i, sum(r.entries), count(*) FILTER (WHERE state = 'packed') < 12, max(r.segments) > 10 FROM unnest('{a_d,a_k,a_n,a_s}'::regclass[]) i, lsm_runs(i) r GROUP BY i ORDER BY i::text
 $$;
--- Ascending keys; of a_n, descending ones.  Nothing is written a second time.
+-- Ascending keys, and descending ones in a_n.  Nothing is written a second time.
 SELECT lsm_stat_reset();
 CALL load(0, 2000, 50);
 SELECT * FROM moved;
@@ -53,13 +52,13 @@ CALL load(2000, 0, -50);
 SELECT * FROM moved;
 SELECT * FROM shape();
 SELECT check_moves();
--- lsm_compact makes one run of them, of the same segments.
+-- lsm_compact combines them into one run of the same segments.
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT * FROM moved;
 SELECT * FROM shape();
 SELECT i, count(*) FROM unnest('{a_d,a_k,a_n,a_s}'::regclass[]) i, lsm_runs(i) r WHERE state <> 'open' GROUP BY i ORDER BY i::text;
 SELECT check_moves();
--- Batches of disjoint ranges, in no order.
+-- Batches of disjoint ranges, in random order.
 CREATE PROCEDURE load_mixed(since int, until int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR b IN since .. until LOOP
@@ -73,7 +72,7 @@ CALL load_mixed(0, 39);
 SELECT * FROM moved;
 SELECT * FROM shape();
 SELECT check_moves();
--- Two large ranges: each run's segments go as they are.
+-- Two large ranges: each run's segments are moved.
 TRUNCATE a;
 CALL load(0, 1000, 50);
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
@@ -82,14 +81,14 @@ SELECT lsm_stat_reset();
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT * FROM moved;
 SELECT check_moves();
--- Something that falls among them: what it overlaps is merged, the rest moves.
+-- A batch that overlaps some of them: those are merged, the others are moved.
 SELECT lsm_stat_reset();
 SELECT add(990, 1030), add(2995, 3005);
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT i, merges, pages BETWEEN 1 AND 100 AS few_pages FROM moved;
 SELECT * FROM shape();
 SELECT check_moves();
--- Equal keys: a segment whose last key is the next one's first.
+-- Equal keys: a segment whose last key is the first of the next segment.
 TRUNCATE a;
 CALL load(0, 500, 50);
 SELECT add(499, 499), add(499, 499);
@@ -97,7 +96,7 @@ SELECT count(add(499, 499)) FROM generate_series(1, 60);
 CALL load(499, 999, 50);
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
--- Cursors that are older see what they should while segments go from run to run.
+-- Older cursors see their rows while segments move from run to run.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
@@ -125,7 +124,8 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 RESET enable_sort;
 SELECT check_moves();
--- It fails just before what overlaps is installed, and is done again: what was moved before stays moved.
+-- The merge fails just before the overlapping part is installed, and is repeated: segments moved before
+-- stay moved.
 SELECT add(100, 130), add(2500, 2550), add(2550, 2550), add(2550, 2700);
 SET pg_lsm.debug_stop_at = 'merge-install:error';
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
@@ -137,8 +137,8 @@ CALL load(3550, 4000, 50);
 SELECT check_moves();
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
--- VACUUM removes the first entries of segments, and some last ones; then they
--- move, and what comes next may sort before what they began with.
+-- VACUUM removes the first entries of segments, and some last ones. Then the segments are moved, and the
+-- next entries may sort before the removed ones.
 TRUNCATE a;
 CALL load(1000, 2000, 50);
 DELETE FROM a WHERE k % 50 < 3 OR k % 50 = 49;
@@ -152,7 +152,7 @@ SELECT add(1050, 1052), add(1999, 1999), add(1000, 1002), add(1349, 1352);
 SELECT check_moves();
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
--- While jobs are under way, too: segments of inputs, moved ones and others.
+-- The same while jobs are unfinished: segments of inputs, moved and not moved.
 TRUNCATE a;
 SET pg_lsm.debug_foreground_blocks = 0;
 SET pg_lsm.debug_merge_fanout = 4;
@@ -179,7 +179,7 @@ SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 SELECT check_moves();
 SET pg_lsm.debug_foreground_blocks = 128;
 SET pg_lsm.debug_merge_fanout = 2;
--- VACUUM empties the last segments, or all.
+-- VACUUM empties the last segments, or all of them.
 DELETE FROM a WHERE k > 1500;
 VACUUM a;
 SELECT check_moves();
@@ -193,7 +193,7 @@ SELECT check_moves();
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;
 CALL load(500, 1000, 50);
 SELECT check_moves();
--- After CREATE INDEX, and beside a run of a single page, which has no fence pages.
+-- After CREATE INDEX, and next to a run of a single page, which has no fence pages.
 REINDEX TABLE a;
 SELECT lsm_stat_reset();
 CALL load(1000, 1500, 50);
@@ -204,7 +204,7 @@ SELECT add(1, 5);
 REINDEX TABLE a;
 CALL load(1000, 1500, 50);
 SELECT check_moves();
--- A window that moves over the keys: what is empty is gone, so the index stays small.
+-- A window that moves over the keys: empty segments are dropped, so the index stays small.
 TRUNCATE a;
 \set ECHO none
 \o /dev/null
@@ -214,7 +214,7 @@ SELECT format('SELECT add(%s, %s)', b * 100, b * 100 + 49), format('SELECT add(%
 \set ECHO all
 SELECT i, sum(entries), sum(blocks) < 400 AS is_small FROM unnest('{a_k,a_s,a_n}'::regclass[]) i, lsm_runs(i) GROUP BY i ORDER BY i::text;
 SELECT check_moves();
--- Of what is left of a run, VACUUM has removed a seventh.  lsm_compact writes it anew, once.
+-- VACUUM has removed a seventh of the rest of a run.  lsm_compact rewrites the run, once.
 TRUNCATE a;
 CALL load(0, 2000, 50);
 SELECT lsm_compact(i) FROM unnest('{a_k,a_d,a_s,a_n}'::regclass[]) i;

@@ -1,10 +1,11 @@
--- Operator classes that are not copies of the system's: made by hand, or from
--- a btree class with lsm_create_opclass.
--- Row by row, so that each insert searches.
+-- Operator classes that are not copies of the system's: made by hand, or from a btree
+-- class with lsm_create_opclass. Rows are inserted one by one, so that each insert
+-- searches.
 SET pg_lsm.batch_inserts = off;
 CREATE SCHEMA oc;
 SET search_path = oc, public, t;
--- (Not in SQL: such a function would be inlined, and the operator be gone.)
+-- (Not in SQL, because such a function would be inlined and the operator would
+-- disappear.)
 CREATE FUNCTION abs_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.btint4cmp(pg_catalog.abs(a), pg_catalog.abs(b)); END';
 CREATE FUNCTION abs_lt(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.<) pg_catalog.abs(b); END';
 CREATE FUNCTION abs_le(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN pg_catalog.abs(a) OPERATOR(pg_catalog.<=) pg_catalog.abs(b); END';
@@ -23,7 +24,7 @@ CREATE OPERATOR CLASS abs_ops FOR TYPE int USING btree AS
 CREATE OPERATOR CLASS abs_hand_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 |<, OPERATOR 2 |<=, OPERATOR 3 |=, OPERATOR 4 |>=, OPERATOR 5 |>, FUNCTION 1 abs_cmp (int, int);
 SELECT amvalidate(oid) FROM pg_opclass WHERE opcname = 'abs_hand_ops';
--- From the btree's class.
+-- From the btree class.
 SELECT lsm_create_opclass('abs_ops');
 SELECT lsm_create_opclass('oc.abs_ops');
 SELECT lsm_create_opclass('no_such_ops');
@@ -43,8 +44,8 @@ DELETE FROM a WHERE k |= 7;
 VACUUM a;
 SELECT lsm_check('a_k', true), t.same('SELECT k, id FROM a WHERE k |<= 8');
 
--- A comparison that fails: for a new key, and, worse, in the middle of a merge.
--- The statement fails, the index stays whole, and works again later.
+-- A comparison that fails for a new key and, worse, in the middle of a merge. The
+-- statement fails; the index stays intact and works again later.
 CREATE FUNCTION fail_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
 	IF current_setting('regress.fail', true) = 'all' OR current_setting('regress.fail', true) = 'key' AND 13 IN (a, b) THEN
@@ -80,8 +81,8 @@ SELECT lsm_check('f_k', true);
 INSERT INTO f (k) SELECT (i * 37) % 101 FROM generate_series(1, 200) i;
 SELECT lsm_check('f_k', true);
 SELECT bool_and(k >= before) FROM (SELECT k, lag(k) OVER () AS before FROM (SELECT k FROM f ORDER BY k) x) y;
--- A comparison that comes back to its own table, which may be locked in the
--- middle of a page: an error, not a wait for itself.
+-- A comparison that uses its own table while a page may be locked: an error, not a
+-- self-deadlock.
 CREATE TABLE own (k int);
 CREATE FUNCTION own_cmp(a int, b int) RETURNS int LANGUAGE plpgsql STRICT AS $$
 DECLARE
@@ -114,7 +115,7 @@ SELECT how, set_config('regress.own', how, false) AS now, t.error_of('INSERT INT
 	t.error_of('SELECT FROM oc.own WHERE k = 70', 'own_k') AS selects
 FROM unnest('{insert,select,catch,division}'::text[]) how;
 RESET regress.own;
--- All is as before, in the session as well.
+-- Everything is as before, in the session as well.
 SELECT count(*) FROM own;
 INSERT INTO own SELECT i * 10 + 1 FROM generate_series(1, 100) i;
 SELECT lsm_check('own_k', true), t.same('SELECT k FROM own WHERE k > 20 AND k < 120');
@@ -153,8 +154,8 @@ RESET regress.fail;
 RESET pg_lsm.debug_buffer_entries;
 SET pg_lsm.batch_inserts = off;
 SELECT lsm_check('half_k', true), entries_inserted FROM pg_stat_lsm_indexes WHERE indexrelname = 'half_k';
--- A step of a large merge that fails has not happened: what was installed before
--- stays, and the step is taken again from there, however often it fails.
+-- A failed step of a large merge has no effect: what was installed before stays, and the
+-- step is repeated from there, however often it fails.
 CREATE FUNCTION top_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS $$
 BEGIN
 	IF current_setting('regress.fail', true) = 'top' AND 1000 IN (a, b) THEN
@@ -194,8 +195,8 @@ SELECT lsm_check('r_k', true), t.same('SELECT k FROM r WHERE k > 900');
 DELETE FROM r;
 VACUUM r;
 SELECT lsm_check('r_k', true), count(*) FROM lsm_runs('r_k') WHERE entries > 0;
--- A comparison that compacts another index, while its own is being compacted: each
--- is done, and afterwards nobody keeps workers off.
+-- A comparison that compacts another index while its own is being compacted: both
+-- complete, and afterwards nothing keeps workers away.
 CREATE TABLE beside (k int);
 CREATE INDEX beside_k ON beside USING lsm (k);
 CREATE FUNCTION beside_cmp(a int, b int) RETURNS int LANGUAGE plpgsql STRICT AS $$
@@ -237,8 +238,8 @@ SELECT lsm_compact('nesting_k');
 RESET regress.beside;
 SELECT count(*) FROM pg_stat_progress_lsm_compaction WHERE pid = pg_backend_pid();
 SELECT lsm_check('nesting_k', true);
--- A type that has a class of its own for btree, but none for lsm, and can be
--- read as text: the default would be text_ops, which no query uses.
+-- A type that has its own class for btree but none for lsm, and is binary-coercible to
+-- text: the default would be text_ops, which no query uses.
 SET client_min_messages = warning;
 CREATE TYPE word;
 CREATE FUNCTION word_in(cstring) RETURNS word LANGUAGE internal IMMUTABLE STRICT AS 'textin';
@@ -266,7 +267,7 @@ INSERT INTO words (id, w) SELECT i, chr(65 + i % 26 + i % 2 * 32) FROM generate_
 CREATE INDEX words_w ON words USING lsm (id, w);
 CREATE INDEX words_d ON words USING lsm (d);
 CREATE INDEX CONCURRENTLY words_e ON words USING lsm (upper(v), (v::word));
--- No warning: the class was chosen, there is no other, or the index is not new.
+-- No warning: the class was named, there is no other, or the index is not new.
 CREATE INDEX ON words USING lsm (w text_pattern_ops);
 CREATE INDEX ON words USING lsm (v, c, wa);
 REINDEX INDEX words_w;
@@ -280,7 +281,7 @@ SELECT t.same('SELECT w, id FROM words WHERE w = ''x''');
 SET client_min_messages = warning;
 DROP SCHEMA oc CASCADE;
 
--- The planner takes a family for a btree's if the two are alike, and only then.
+-- The planner treats a family like a btree family if and only if the two are alike.
 CREATE TABLE odd (f bool, id int);
 INSERT INTO odd SELECT i % 3 = 0, i FROM generate_series(1, 600) i;
 CREATE OPERATOR FAMILY odd_ops USING lsm;

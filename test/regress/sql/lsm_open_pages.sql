@@ -1,4 +1,4 @@
--- Several open pages of the write buffer.  Rows go in one by one.
+-- Several open pages of the write buffer.  Rows are inserted one by one.
 SET pg_lsm.batch_inserts = off;
 SET pg_lsm.debug_buffer_entries = 20;
 SET pg_lsm.debug_open_pages = 4;
@@ -15,11 +15,11 @@ INSERT INTO o SELECT i * 7 % 40, 'v' || i, i / 10.0 FROM generate_series(2, 40) 
 SELECT open_pages('o_k'), open_pages('o_n');
 SELECT lsm_check('o_k', true), lsm_check('o_n', true);
 SELECT t.same('SELECT * FROM o WHERE k = 7'), t.same('SELECT k, v FROM o WHERE k BETWEEN 10 AND 20 ORDER BY k, v DESC'), t.same_order('o', 'k, v', 'k, v'), t.same('SELECT n FROM o WHERE n < 2');
--- Pages that get full are followed by others, as long as that many are wanted.
+-- Full pages are replaced by new ones, as long as that many are wanted.
 INSERT INTO o SELECT i * 7 % 40, 'w' || i, i / 10.0 FROM generate_series(1, 200) i;
 SELECT open_pages('o_k'), open_pages('o_n');
 SELECT lsm_check('o_k', true), lsm_check('o_n', true);
--- What is aborted stays, and is not seen.
+-- Entries of aborted transactions stay, but their rows are invisible.
 BEGIN;
 SAVEPOINT a;
 INSERT INTO o SELECT i, 'gone', i FROM generate_series(1, 3) i;
@@ -34,7 +34,7 @@ SELECT sum(entries) = (SELECT count(*) FROM o) AS all_removed, count(*) FILTER (
 SELECT lsm_check('o_k', true), lsm_check('o_n', true), t.same_order('o', 'k, v', 'k, v');
 INSERT INTO o SELECT i, 'after', i FROM generate_series(1, 10) i;
 SELECT lsm_check('o_k', true), t.same_order('o', 'k, v', 'k, v');
--- Nobody waits: one is enough again, and each page that gets full is one less.
+-- Nobody waits, so one page is enough again. Each page that fills up is not replaced.
 RESET pg_lsm.debug_open_pages;
 INSERT INTO o SELECT i, 'calm', i FROM generate_series(1, 100) i;
 SELECT count(*) FILTER (WHERE state = 'open') FROM lsm_runs('o_k');
@@ -43,7 +43,7 @@ SELECT lsm_check('o_k', true), lsm_check('o_n', true);
 SET pg_lsm.debug_open_pages = 8;
 INSERT INTO o SELECT i, 'many', i FROM generate_series(1, 20) i;
 SELECT count(*) FILTER (WHERE state = 'open') FROM lsm_runs('o_k');
--- lsm_compact closes them all, those without entries too.
+-- lsm_compact closes all of them, even those without entries.
 SELECT lsm_compact('o_k');
 SELECT count(*) FILTER (WHERE state = 'open') AS open, sum(entries) FILTER (WHERE state = 'open') AS in_it, count(*) AS runs, sum(entries) = (SELECT count(*) FROM o) AS entries FROM lsm_runs('o_k');
 DELETE FROM o;
@@ -52,7 +52,7 @@ SELECT count(*) FILTER (WHERE state = 'open'), sum(entries) FROM lsm_runs('o_n')
 SELECT lsm_compact('o_n');
 SELECT count(*), sum(entries) FROM lsm_runs('o_n');
 SELECT lsm_check('o_k', true), lsm_check('o_n', true);
--- The file is emptied: what was remembered of its pages is of no use.
+-- The file is truncated, so what the session remembered of its pages is out of date.
 INSERT INTO o SELECT i, 'old', i FROM generate_series(1, 50) i;
 TRUNCATE o;
 INSERT INTO o SELECT i, 'new', i FROM generate_series(1, 3) i;
@@ -73,12 +73,12 @@ ROLLBACK TO a;
 INSERT INTO now SELECT generate_series(6, 9);
 SELECT lsm_check('now_k', true), t.same('SELECT k FROM now WHERE k > 2');
 COMMIT;
--- Small batches go there too.
+-- Small batches use these pages, too.
 SET pg_lsm.batch_inserts = on;
 INSERT INTO now SELECT generate_series(21, 29);
 SELECT open_pages('now_k'), lsm_check('now_k', true), t.same('SELECT k FROM now WHERE k > 2');
 SET pg_lsm.batch_inserts = off;
--- Temporary and unlogged ones.
+-- Temporary and unlogged tables.
 CREATE TEMP TABLE tmp (k int) ON COMMIT DELETE ROWS;
 CREATE INDEX tmp_k ON tmp USING lsm (k);
 BEGIN;
@@ -94,7 +94,7 @@ CREATE UNLOGGED TABLE unl (k int);
 CREATE INDEX unl_k ON unl USING lsm (k);
 INSERT INTO unl SELECT generate_series(1, 200);
 SELECT count(*) FILTER (WHERE state = 'open') AS open, lsm_check('unl_k', true), t.same('SELECT k FROM unl WHERE k > 170') FROM lsm_runs('unl_k');
--- The manifest has room for the runs of a merge whatever is open.
+-- The manifest has room for a merge's output no matter how many pages are open.
 SET pg_lsm.debug_buffer_entries = 1;
 SET pg_lsm.debug_merge_fanout = 32;
 SET pg_lsm.debug_foreground_blocks = 0;

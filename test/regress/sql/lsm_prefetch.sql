@@ -1,11 +1,11 @@
--- The prefetching scan gives the rows of core's scan, in the same order, with indexes of lsm and of core.
+-- The prefetching scan returns the rows of core's scan, in the same order, with lsm indexes and with core's.
 SET max_parallel_workers_per_gather = 0;
 SET pg_lsm.prefetch_depth = 8;
 
 CREATE TABLE p (id int, k int, c text, n int, pad text) WITH (autovacuum_enabled = off);
 ALTER TABLE p ALTER pad SET STORAGE plain;
 INSERT INTO p SELECT i, i * 7919 % 997, 'c' || i % 50, nullif(i % 11, 0), repeat('x', 300) FROM generate_series(1, 3000) i;
--- Versions that are dead, in the way, or visible to nobody else.
+-- Row versions that are dead, superseded, or visible to nobody else.
 UPDATE p SET n = n + 100 WHERE id % 7 = 0;
 UPDATE p SET k = k + 1 WHERE id % 13 = 0;
 DELETE FROM p WHERE id % 17 = 0;
@@ -14,7 +14,7 @@ INSERT INTO p SELECT i, i % 997, 'aborted' FROM generate_series(1, 500) i;
 ROLLBACK;
 ANALYZE p;
 
--- Rows of a query without the node and with it.  `mode` is what the plan must show.
+-- The rows of a query without the node and with it.  `mode` is what the plan must show.
 CREATE FUNCTION same_rows(query text, mode text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	want text[];
@@ -79,7 +79,8 @@ SET work_mem = '64kB';
 SELECT same_rows('SELECT * FROM p WHERE k > -1', 'by page');
 RESET work_mem;
 
--- Joins: parameters and rescans; no mark and restore, so the inner side of a merge join is materialised.
+-- Joins: parameters and rescans. There is no mark and restore, so the inner side of a merge join is
+-- materialized.
 CREATE TABLE o AS SELECT i AS id, i % 97 AS k FROM generate_series(1, 150) i;
 SET enable_hashjoin = off;
 SET enable_memoize = off;
@@ -120,7 +121,7 @@ SELECT analyzed('SELECT id FROM p WHERE k < 100 AND n > 3');
 SELECT analyzed('SELECT id FROM p WHERE k < 100 AND n > 3 ORDER BY k');
 SELECT analyzed('SELECT id FROM p WHERE k < 100 AND n > 3 ORDER BY k LIMIT 1');
 
--- Cursors: forward, both ways, held, and the row that one is on.
+-- Cursors: forward, in both directions, held, and a cursor's current row.
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT id, k FROM p WHERE k > 200 ORDER BY k;
 FETCH 3 FROM c;
@@ -132,7 +133,7 @@ FETCH 3 FROM s;
 FETCH BACKWARD 2 FROM s;
 FETCH LAST FROM s;
 FETCH PRIOR FROM s;
--- Inserted by the same transaction, behind what the cursors have read, and for them invisible.
+-- Rows inserted by the same transaction, after the cursors' positions, are invisible to them.
 INSERT INTO p SELECT i, 201, 'new' FROM generate_series(9000, 9100) i;
 FETCH ABSOLUTE 4 FROM s;
 FETCH 2 FROM c;
@@ -143,7 +144,7 @@ ROLLBACK TO a;
 FETCH 1 FROM c;
 ROLLBACK;
 
--- A cursor can go back if a plain index scan could, though nobody has said SCROLL; from wherever it is.
+-- A cursor can move backward from any position if a plain index scan could, even without SCROLL.
 CREATE FUNCTION walk_both_ways(query text, moves text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	w refcursor := 'w';
@@ -184,7 +185,7 @@ CREATE TEMP TABLE walked AS SELECT query, moves, walk_both_ways(query, moves) AS
 SET LOCAL pg_lsm.debug_prefetch_scan = off;
 SELECT query, moves, answer, walk_both_ways(query, moves) FROM walked WHERE answer <> walk_both_ways(query, moves);
 SELECT moves, answer FROM walked WHERE query ~ 'LIMIT' AND length(answer) < 200 ORDER BY moves;
--- What came between since, or went.
+-- Rows inserted or deleted in between since then.
 SET LOCAL pg_lsm.debug_prefetch_scan = on;
 DECLARE w CURSOR FOR SELECT id, k FROM p WHERE k > 200 ORDER BY k;
 FETCH 3 FROM w;
@@ -192,14 +193,14 @@ INSERT INTO p SELECT i, 200 + i % 10, 'new' FROM generate_series(1, 300) i;
 DELETE FROM p WHERE k BETWEEN 201 AND 205;
 FETCH BACKWARD 5 FROM w;
 FETCH 5 FROM w;
--- By page there is no way back, so cursors without an order keep core's index scan.
+-- A scan by page cannot go backward, so cursors without an order keep core's index scan.
 DECLARE v CURSOR FOR SELECT k, id > 0 AS id FROM p WHERE k > 200;
 FETCH 1 FROM v;
 FETCH PRIOR FROM v;
 ROLLBACK;
 RESET enable_sort;
 
--- Changes that find their rows by the node, also such that move them forward in the index.
+-- Changes that find their rows through the node, including those that move rows forward in the index.
 BEGIN;
 WITH u AS (UPDATE p SET k = k + 50 WHERE k BETWEEN 100 AND 200 RETURNING id) SELECT count(*), count(DISTINCT id) FROM u;
 SELECT count(*) FROM p WHERE k BETWEEN 150 AND 250;
@@ -259,7 +260,7 @@ SET enable_sort = off;
 SELECT same_rows('SELECT * FROM tmp WHERE k < 100', 'by page'), same_rows('SELECT * FROM unl WHERE k < 900 ORDER BY k', 'in index order');
 RESET enable_sort;
 
--- Workers run it, each as a whole, where core's index scan would do so.
+-- Workers run the scan, each all of it, where they would run core's index scan.
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
@@ -273,7 +274,7 @@ SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
 SELECT bool_or(line ~ 'Depth Reached') FROM analyzed('SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3') line;
 SET pg_lsm.debug_prefetch_scan = off;
 SELECT count(*) FROM o JOIN p USING (k) WHERE p.n > 3;
--- Or divide it among themselves.
+-- Or they divide it among themselves.
 SET enable_seqscan = off;
 SET min_parallel_index_scan_size = 0;
 CREATE TABLE parallel_queries (query text);
@@ -296,7 +297,7 @@ SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM par
 SET parallel_leader_participation = off;
 SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
 RESET parallel_leader_participation;
--- No worker is to be had.
+-- No worker is available.
 SET max_parallel_workers = 0;
 SELECT bool_and(rows) AS same_rows, bool_or(is_parallel) AS in_parallel FROM parallel_queries, divided(query);
 RESET max_parallel_workers;
@@ -315,7 +316,8 @@ RESET parallel_tuple_cost;
 RESET min_parallel_table_scan_size;
 SET max_parallel_workers_per_gather = 0;
 
--- The planner's choice: many rows at random places, but neither a few nor those of one place.
+-- The planner chooses the scan for many rows at random places, but neither for few rows nor for rows in one
+-- place.
 CREATE TABLE near AS SELECT id, k, pad FROM p ORDER BY id;
 CREATE INDEX near_id ON near (id);
 ANALYZE near;
@@ -334,7 +336,7 @@ SELECT q, chosen(q) FROM unnest(ARRAY[
 	'SELECT * FROM p WHERE k = 5',
 	'SELECT * FROM near WHERE id < 300 ORDER BY id',
 	'SELECT * FROM o, p WHERE o.id < 5 AND p.k = o.k']) q;
--- So many at once as the disk serves, or as we think if nobody has said.
+-- As many reads at once as the disk can serve, or as we assume if the setting does not say.
 SET pg_lsm.prefetch_depth = 0;
 CREATE FUNCTION depth(query text) RETURNS text LANGUAGE sql AS $$ SELECT substring(line FROM 'Depth: \d+') FROM analyzed(query) line WHERE line ~ 'Depth:' $$;
 SELECT depth('SELECT * FROM p WHERE k < 300');
@@ -351,7 +353,7 @@ SELECT chosen('SELECT * FROM p WHERE k < 300');
 SET pg_lsm.enable_prefetch_scan = off;
 SELECT chosen('SELECT * FROM p WHERE k < 300');
 
--- Also where core has forgotten the index, since a sequential scan is better than what it has.
+-- Also where core has dropped its index path, because a sequential scan is better.
 CREATE TABLE large AS SELECT i * 7919 % 1500 AS k, i AS id FROM generate_series(1, 1500) i;
 ALTER TABLE large ADD pad text;
 ALTER TABLE large ALTER pad SET STORAGE plain;
@@ -364,7 +366,7 @@ SET random_page_cost = 10;
 SELECT chosen('SELECT * FROM large WHERE k < 500'), t.plan_has('SELECT * FROM large WHERE k < 500', 'Seq Scan');
 SET pg_lsm.enable_prefetch_scan = 'all';
 SELECT chosen('SELECT * FROM large WHERE k < 500'), chosen('SELECT * FROM large WHERE id < 500');
--- By default over lsm indexes only: the library must not change the plans of others.
+-- By default, only over lsm indexes: the library must not change plans that use other indexes.
 SET pg_lsm.enable_prefetch_scan = on;
 SELECT chosen('SELECT * FROM large WHERE k < 500');
 BEGIN;
@@ -376,7 +378,8 @@ SET pg_lsm.enable_prefetch_scan = 'all';
 SELECT count(*), sum(k), sum(length(pad)) FROM large WHERE k < 500;
 SET pg_lsm.enable_prefetch_scan = 'all';
 
--- Leaves of a B-tree that was built follow each other; those of one that has grown do not, which may decide.
+-- The leaves of a newly built B-tree are sequential. Those of one that has grown are not, which may decide the
+-- plan.
 CREATE TABLE grown (k int, pad text);
 CREATE INDEX grown_k ON grown (k);
 INSERT INTO grown SELECT hashint4(i), repeat('x', 300) FROM generate_series(1, 30000) i;
@@ -390,13 +393,13 @@ DROP TABLE grown;
 SET random_page_cost = 10;
 RESET enable_bitmapscan;
 
--- Other methods than B-tree and lsm only where that is forced.
+-- Methods other than B-tree and lsm, only if forced.
 CREATE INDEX ON areas USING hash (id);
 SET enable_bitmapscan = off;
 SELECT chosen('SELECT * FROM areas WHERE a && polygon(circle(point(10, 10), 30))');
 RESET enable_bitmapscan;
 
--- Partitions that core wants to give parameters which their paths do not have: ours must not be the only ones.
+-- Partitions for which core wants parameterized paths: ours must not be the only paths.
 CREATE TABLE both_sides (id int, k int, pad text) PARTITION BY RANGE (id);
 CREATE TABLE left_side PARTITION OF both_sides FOR VALUES FROM (0) TO (2000);
 CREATE TABLE right_side PARTITION OF both_sides FOR VALUES FROM (2000) TO (4001);
@@ -413,10 +416,10 @@ SELECT chosen('SELECT * FROM right_side WHERE k BETWEEN 10 AND 15');
 SELECT t.plan_has('SELECT * FROM few JOIN both_sides USING (id) WHERE k BETWEEN 10 AND 15', 'Index Cond: .*few.id');
 DROP TABLE few, both_sides;
 
--- The index is told of dead rows, so that they do not make each scan slower than the one before.
+-- The scan reports dead rows to the index, so that they do not make each scan slower than the one before.
 CREATE TABLE queue (id int, state int, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO queue SELECT i, i % 4, repeat('x', 100) FROM generate_series(1, 4000) i;
--- As much as from core's scan?
+-- As many as with core's scan?
 CREATE FUNCTION learns(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	first int := t.buffers(query);
@@ -446,7 +449,7 @@ SELECT learns('SELECT * FROM queue WHERE state = 1');
 DELETE FROM queue WHERE state = 2 AND id < 3980;
 SELECT learns('SELECT * FROM queue WHERE state >= 2 ORDER BY state LIMIT 2');
 SELECT count(*), sum(state) FROM queue WHERE state >= 0;
--- Others have told the index before: the scan looks for the rows no further than it has been.
+-- Others have reported the rows before: the scan searches for them no further than it has read.
 SET pg_lsm.debug_prefetch_scan = on;
 CREATE TABLE told (id int, f text);
 INSERT INTO told SELECT i, 'x' FROM generate_series(1, 100000) i;
@@ -464,7 +467,7 @@ CLOSE c;
 SELECT pg_stat_get_xact_tuples_returned('told_id'::regclass) - :before < 5000 AS looks_no_further;
 COMMIT;
 DROP TABLE told;
--- The keys of an inner scan that is not read to its end are gone with the outer row.
+-- The keys of an inner scan that is not read to its end are freed with the outer row.
 CREATE TABLE outer_rows (k text, f text);
 INSERT INTO outer_rows SELECT 'key' || lpad((i % 10)::text, 300, 'x'), md5(i::text) || repeat('p', 200) FROM generate_series(1, 12000) i;
 CREATE TABLE inner_rows (k text, v int, f text);
@@ -491,17 +494,17 @@ SET enable_seqscan = on;
 SELECT count(*), sum(state) FROM queue;
 DROP TABLE queue;
 
--- Index-only scans: what is in pages that are visible to all comes from the index, the rest is looked up ahead.
+-- Index-only scans: rows on all-visible pages come from the index, the others are looked up ahead.
 CREATE TABLE io (id int, k int, v text, n int, pad text) WITH (autovacuum_enabled = off);
 ALTER TABLE io ALTER pad SET STORAGE plain;
 INSERT INTO io SELECT i, i * 7919 % 997, 'v' || i % 50, nullif(i % 11, 0), repeat('x', 300) FROM generate_series(1, 3000) i;
 VACUUM io;
--- Some pages have changed since: rows have gone, others have versions that the index has no entries of, or has.
+-- Some pages have changed since: rows are deleted, others have new versions with or without index entries.
 DELETE FROM io WHERE id % 97 = 0 AND id < 2000;
 UPDATE io SET pad = 'y' WHERE id BETWEEN 1000 AND 1100;
 UPDATE io SET v = 'z' WHERE id BETWEEN 1500 AND 1600;
 ANALYZE io;
--- The same rows as from core's scan, and as many of them looked up.
+-- The same rows as from core's scan, and as many heap fetches.
 CREATE FUNCTION looked_up(query text) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(substring(line FROM 'Heap Fetches: \d+'), ', ') FROM analyzed(query) line
 $$;
@@ -578,7 +581,7 @@ RESET enable_memoize;
 RESET enable_nestloop;
 SET pg_lsm.debug_prefetch_scan = on;
 SELECT regexp_replace(line, 'Fetches: \d+', 'Fetches: N') FROM analyzed('SELECT k, v FROM io WHERE k BETWEEN 100 AND 200 ORDER BY k') line;
--- Cursors, and the row that one is on, wherever it came from.
+-- Cursors, and a cursor's current row, wherever it came from.
 TRUNCATE walks;
 INSERT INTO walks SELECT q, m FROM unnest(ARRAY['SELECT k, v, n FROM io WHERE k > 200 ORDER BY k',
 	'SELECT k FROM io WHERE k > 200 AND n > 4 ORDER BY k DESC', 'SELECT k, n FROM io WHERE k < 0 ORDER BY k']) q,
@@ -624,7 +627,7 @@ BEGIN;
 SELECT mark_rows(false), mark_rows(true);
 ROLLBACK;
 SET pg_lsm.debug_prefetch_scan = on;
--- Divided among processes.
+-- A scan divided among processes.
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
@@ -639,7 +642,7 @@ RESET min_parallel_index_scan_size;
 RESET enable_bitmapscan;
 SET max_parallel_workers_per_gather = 0;
 SET pg_lsm.debug_prefetch_scan = on;
--- B-trees have names as strings, which is for core to know; and by page no expressions are computed.
+-- B-trees store names as cstrings, which only core knows about. A scan by page computes no expressions.
 CREATE TABLE named (n name, k int);
 INSERT INTO named SELECT 'name' || i % 100, i FROM generate_series(1, 1000) i;
 CREATE INDEX ON named (n, k);
@@ -653,7 +656,7 @@ SELECT t.scan_of(q), t.plan_has(q, 'Prefetch') FROM unnest(ARRAY[
 RESET enable_bitmapscan;
 SELECT same_only('SELECT n + 1, n FROM io WHERE k < 100 AND n + 1 > 5 ORDER BY k', 'in index order');
 DROP TABLE named;
--- The planner's choice: not if everything is visible.
+-- The planner does not choose the scan if all pages are all-visible.
 DROP INDEX io_k, io_k_expr_n_idx;
 CREATE INDEX ON io (k) INCLUDE (v);
 SET pg_lsm.debug_prefetch_scan = off;
@@ -662,7 +665,7 @@ SET effective_cache_size = '1MB';
 SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
 VACUUM io;
 SELECT chosen(q), t.scan_of(q) FROM unnest(ARRAY['SELECT count(v) FROM io WHERE k < 300', 'SELECT k, v FROM io WHERE k < 300 ORDER BY k']) q;
--- Where nearly all pages are visible there is next to nothing to be gained by page: no sort is put above that.
+-- If nearly all pages are all-visible, a scan by page gains almost nothing, so no sort is put above it.
 CREATE TABLE wide (k int, t text, pad text) WITH (autovacuum_enabled = off);
 ALTER TABLE wide ALTER pad SET STORAGE plain, ALTER t SET STORAGE plain;
 INSERT INTO wide SELECT (i * 7919) % 20021, repeat(md5(i::text), 15), repeat('x', 6000) FROM generate_series(1, 4000) i;
@@ -674,7 +677,8 @@ SET work_mem = '64MB';
 EXPLAIN (COSTS OFF) SELECT k, t FROM wide WHERE k > 0 ORDER BY k;
 RESET work_mem;
 DROP TABLE wide;
--- A cursor's current row, of a HOT chain whose root VACUUM has made a redirection: not by page, index only.
+-- A cursor's current row, in a HOT chain whose root VACUUM has turned into a redirect: not by page,
+-- index-only.
 CREATE TABLE hot (k int, n int) WITH (fillfactor = 50, autovacuum_enabled = off);
 INSERT INTO hot SELECT i, 0 FROM generate_series(1, 2000) i;
 CREATE INDEX hot_k ON hot (k);
@@ -706,7 +710,8 @@ FETCH 3 FROM c;
 UPDATE hot SET n = 3 WHERE CURRENT OF c;
 COMMIT;
 SELECT k FROM hot WHERE n = 3;
--- Row comparisons: before PostgreSQL 18 they become keys when the node has been started, and values come when it runs.
+-- Row comparisons: before PostgreSQL 18 they become keys when the node starts, and get their values when it
+-- runs.
 CREATE TABLE rc (c text COLLATE "C", a int, b int, pad text) WITH (autovacuum_enabled = off);
 INSERT INTO rc SELECT 'c' || i % 5, i / 10, i % 10, repeat('x', 100) FROM generate_series(1, 3000) i;
 CREATE INDEX rc_cab ON rc USING lsm (c, a, b);

@@ -1,4 +1,5 @@
--- Filters know prefixes of keys: conditions on the first columns pass by the runs that have no such entry.
+-- Filters contain prefixes of keys: scans with conditions on the first columns skip the runs that have no such
+-- entry.
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 10;
 SET pg_lsm.debug_batch_entries = 0;
@@ -7,7 +8,7 @@ SET pg_lsm.debug_foreground_blocks = 1024;
 SET pg_lsm.debug_segment_size = 48;
 CREATE TABLE p (id int, device int, ts int, name text COLLATE "C", f float8, b bytea, n numeric)
 	WITH (autovacuum_enabled = off);
--- Batch i has 20 devices, which others come between, and some rows without one.
+-- Batch i has 20 devices, with others in between, and some rows without a device.
 CREATE PROCEDURE p_load(first int, last int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN first .. last LOOP
@@ -16,7 +17,7 @@ BEGIN
 		COMMIT;
 	END LOOP;
 END $$;
--- All kinds of conditions on leading columns of which `probes` are values.  What is not the usual answer is told.
+-- All kinds of conditions on leading columns of which `probes` are values.  Unusual results are returned.
 CREATE FUNCTION p_shapes(col text, probes text[], next text DEFAULT 'ts') RETURNS TABLE (what text) LANGUAGE plpgsql AS $$
 DECLARE
 	shape text;
@@ -51,7 +52,7 @@ BEGIN
 	what := count || ' queries';
 	RETURN NEXT;
 END $$;
--- Were filters asked, and did they spare anything?
+-- Were filters tested, and did they save anything?
 CREATE VIEW p_reads AS SELECT index, filter_checks > 0 AS asked, filter_skips > 0 AS spared FROM t.reads();
 SET enable_seqscan = off;
 SET enable_sort = off;
@@ -71,25 +72,25 @@ SELECT ts FROM p WHERE device = 431 ORDER BY ts DESC LIMIT 3;
 SELECT * FROM p_reads;
 SELECT count(*) FROM p WHERE device IS NULL;
 SELECT asked FROM p_reads;
--- Of devices that are in no run hardly any run is read.
+-- For devices that are in no run, hardly any run is read.
 SELECT count(*) FROM generate_series(1, 100) i, LATERAL (SELECT FROM p WHERE device = 1000000 + i AND ts > 5 OFFSET 0) x;
 SELECT filter_skips > 300 AS mostly, filter_skips >= filter_checks * 0.9 AS nearly_all FROM t.reads();
--- A range of devices, or all of them, asks nothing.
+-- A range of devices, or all of them, tests no filter.
 SELECT count(*) FROM p WHERE device BETWEEN 21 AND 22;
 SELECT * FROM p_reads;
 SELECT count(*) FROM p WHERE device > 21 AND ts = 5;
 SELECT * FROM p_reads;
--- Arrays do, where their elements are far from each other.
+-- Arrays do, if their elements are far apart.
 SELECT count(*) FROM p WHERE device = ANY (ARRAY[1000021, 1000400, 1100000, 1200000, 1300000, 1500000]) AND ts > 20;
 CALL t.note_reads();
 SELECT count(*) FROM p WHERE device = ANY (ARRAY(SELECT i * 2 FROM generate_series(10, 400) i)) AND ts BETWEEN 20 AND 700;
 SELECT * FROM p_reads;
--- The same rows, whatever the question.
+-- The rows are the same for all conditions.
 SELECT * FROM p_shapes('device', '{21,25::int8,400::int2,919,920,0,-5,100000::int8,10000000000::int8}');
 SELECT t.same('SELECT id FROM p WHERE device = ANY (ARRAY(SELECT i * 3 FROM generate_series(1, 400) i)) AND ts < 500');
 SELECT t.same('SELECT device, ts FROM p WHERE device = ANY (ARRAY(SELECT i * 7 FROM generate_series(1, 200) i)) AND ts BETWEEN 100 AND 300 ORDER BY device, ts');
 SELECT t.same('SELECT device, ts FROM p WHERE device = ANY (''{30,40,900,1000000,NULL}'') AND ts > 3 ORDER BY device DESC, ts DESC');
--- Rows are updated and deleted, and a part of the devices goes with all its rows.
+-- Rows are updated and deleted, and some devices lose all their rows.
 UPDATE p SET ts = ts + 1 WHERE device % 5 = 0;
 UPDATE p SET device = device + 1 WHERE device % 11 = 0;
 DELETE FROM p WHERE device BETWEEN 100 AND 260 OR device % 7 = 3;
@@ -99,7 +100,8 @@ SELECT lsm_check('p_dt', true);
 SELECT * FROM p_shapes('device', '{21,33,34,77,100,120,261,400,919,920}');
 CALL p_load(4, 12);
 SELECT * FROM p_shapes('device', '{21,80,81,100,120,261,919}');
--- The parameter holds for what is written from then on; segments that are there say themselves what they know.
+-- The parameter applies to segments written from now on. Existing segments say which prefixes their filters
+-- contain.
 ALTER INDEX p_dt SET (filter_prefix = 0);
 SELECT * FROM p_shapes('device', '{21,80,81,100,120,261,919}');
 CALL p_load(50, 70);
@@ -119,7 +121,7 @@ SELECT count(*) FROM p WHERE device = 21 AND ts > 0;
 SELECT * FROM p_reads;
 SELECT * FROM p_shapes('device', '{21,80,81,100,120,261,919,1001,1400,2000}');
 SELECT lsm_check('p_dt', true);
--- A cursor goes both ways and over the end.
+-- A cursor moves in both directions and beyond the end.
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT device, ts FROM p WHERE device = 81 ORDER BY ts;
 FETCH 2 FROM c;
@@ -161,7 +163,8 @@ SELECT * FROM p_shapes('b', ARRAY['''\x00001700''::bytea', '''\x000017''::bytea'
 SELECT t.same('SELECT ts FROM p WHERE b = (SELECT b FROM p WHERE id = 999) AND device = (SELECT device FROM p WHERE id = 999) ORDER BY ts LIMIT 2');
 SELECT lsm_check('p_x', true);
 DROP INDEX p_x;
--- Several prefixes.  Two columns make nearly all keys different: that prefix is given up unless it is asked for.
+-- Several prefixes.  With two columns nearly all keys are different, so that prefix is left out unless
+-- requested.
 TRUNCATE p;
 CREATE INDEX p_x ON p USING lsm (device, ts, id) WITH (merge_fanout = 4);
 CREATE INDEX p_2 ON p USING lsm (device, ts, id) WITH (merge_fanout = 4, filter_prefix = 2);
@@ -195,7 +198,7 @@ CALL t.note_reads();
 SELECT count(*) FROM p WHERE int4range(device, device + 1) = '[21,22)' AND ts > 0;
 SELECT * FROM p_reads;
 DROP INDEX p_x;
--- Unique indexes, and nulls that are equal.
+-- Unique indexes, with NULLS NOT DISTINCT.
 TRUNCATE p;
 CREATE UNIQUE INDEX p_x ON p USING lsm (device, id) NULLS NOT DISTINCT WITH (merge_fanout = 4);
 CALL p_load(1, 30);
@@ -205,7 +208,7 @@ INSERT INTO p (id, device) SELECT id, device + 1000000 FROM p WHERE id % 3 = 1;
 SELECT lsm_check('p_x', true);
 SELECT * FROM p_shapes('device', '{21,400,1000021,1500}', 'id');
 DROP INDEX p_x;
--- Small runs have filters in private memory, when they were looked into often enough.
+-- Small runs get filters in private memory once they were searched often enough.
 SET pg_lsm.debug_page_entries = 0;
 TRUNCATE p;
 CREATE INDEX p_x ON p USING lsm (device, ts) WITH (merge_fanout = 32);
@@ -227,7 +230,8 @@ ALTER INDEX p_x SET (filter_prefix = 32);
 ALTER INDEX p_x SET (filter_prefix = -2);
 DROP TABLE p;
 
--- What is asked about one column changes nothing for two: neither what a private filter knows, nor whether it is asked.
+-- Lookups by one column do not affect those by two: neither what a private filter contains, nor whether it is
+-- tested.
 CREATE TABLE two (device int, kind int, id int) WITH (autovacuum_enabled = off);
 CREATE PROCEDURE two_load(entries int) LANGUAGE plpgsql AS $$
 BEGIN

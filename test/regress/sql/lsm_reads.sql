@@ -1,4 +1,4 @@
--- What statements read of each index, and what the nodes of their plans do (from 18 on).
+-- What statements read from each index and, from 18 on, what the nodes of their plans read.
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_batch_entries = 0;
@@ -13,7 +13,7 @@ INSERT INTO r SELECT i, i % 100, repeat('f', 100) FROM generate_series(1, 3000) 
 VACUUM ANALYZE r;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
--- The runs that a search looks into.
+-- The number of runs that a search reads.
 SELECT count(*) AS runs FROM lsm_runs('r_k') \gset
 SELECT :runs > 3 AS several;
 
@@ -21,14 +21,14 @@ SELECT :runs > 3 AS several;
 CALL t.note_reads();
 SELECT k FROM r WHERE k = 5;
 SELECT index, seeks, runs_read = :runs AS all_runs, segments_read BETWEEN 1 AND runs_read AS segments, pages_read >= segments_read AS pages, entries_read BETWEEN 3 AND 200 AS entries, restarts, entries_removed FROM t.reads();
--- An array whose elements are close to each other needs one, too.
+-- An array whose elements are close to each other needs one search, too.
 SELECT count(*) FROM r WHERE k IN (5, 7, 9);
 SELECT index, seeks FROM t.reads();
--- Nothing, for what scans no index.
+-- A statement that scans no index reads nothing.
 SET work_mem = '1MB';
 SELECT count(*) FROM (SELECT 1) x;
 SELECT index, seeks FROM t.reads();
--- Elements of another type that no value of the column can be equal to do not matter; others bound the scan at least.
+-- Elements of another type that no value of the column can equal are ignored; others at least bound the scan.
 CREATE TABLE other (f4 real, n name COLLATE "C", at timestamp) WITH (autovacuum_enabled = off);
 INSERT INTO other SELECT i::real / 7, 'n' || i, timestamp '2024-11-01' + i * interval '1 minute' FROM generate_series(1, 9000) i;
 CREATE INDEX ON other USING lsm (f4);
@@ -62,7 +62,7 @@ SELECT count(f) FROM r WHERE k = 5 OR v = 7;
 SELECT index, seeks FROM t.reads() ORDER BY index::text;
 SET enable_bitmapscan = off;
 SET enable_indexscan = on;
--- One of the two seeks is the planner's, which looks at an end of the index.
+-- One of the two seeks is by the planner, which reads an end of the index.
 SELECT count(*) FROM r WHERE k BETWEEN 100 AND 2100;
 SELECT index, seeks, entries_read >= 3 * 2001 AND entries_read < 3 * 2300 AS entries FROM t.reads();
 -- Rescans, and statements within statements.
@@ -73,7 +73,7 @@ SELECT index, seeks FROM t.reads() ORDER BY index::text;
 CREATE FUNCTION look(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1 .. n LOOP PERFORM FROM r WHERE k = i; END LOOP; RETURN n; END $$;
 SELECT look(3), look(4);
 SELECT index, seeks FROM t.reads();
--- A cursor's when it is closed; before that the planner's.
+-- A cursor's reads are counted when it is closed; those of the planner before that.
 BEGIN;
 DECLARE c CURSOR FOR SELECT k FROM r WHERE k > 100 ORDER BY k;
 FETCH 2 FROM c;
@@ -81,12 +81,12 @@ SELECT index, seeks FROM t.reads();
 CLOSE c;
 SELECT index, seeks, entries_read > 2 AS entries FROM t.reads();
 COMMIT;
--- Of a statement that failed.
+-- The reads of a failed statement.
 SELECT 100 / (k - 7) FROM r WHERE k IN (5, 6, 7, 8);
 SELECT index, seeks FROM t.reads();
 DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM 100 / (k - 7) FROM r WHERE k = 7; EXCEPTION WHEN division_by_zero THEN PERFORM FROM r WHERE k = 9; END $$;
 SELECT index, seeks FROM t.reads();
--- Writing reads what it looks for.  Merges and checks are no scans.
+-- Writes count the reads of their lookups.  Merges and checks are not scans.
 UPDATE r SET f = 'x' WHERE k = 5;
 SELECT index, seeks FROM t.reads();
 SET pg_lsm.debug_merge_fanout = 2;
@@ -115,7 +115,7 @@ BEGIN
 	END LOOP;
 	RETURN CASE WHEN result ~ expected THEN 'as expected' ELSE result END;
 END $$;
--- Partitions and temporary tables.  These have no counters, but EXPLAIN shows what is read.
+-- Partitions and temporary tables.  Temporary tables have no counters, but EXPLAIN shows their reads.
 CREATE TABLE pr (k int) PARTITION BY RANGE (k);
 CREATE TABLE pr1 PARTITION OF pr FOR VALUES FROM (0) TO (10);
 CREATE TABLE pr2 PARTITION OF pr FOR VALUES FROM (10) TO (20);
@@ -137,14 +137,14 @@ SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i;
 SELECT index, seeks, format('"LSM Seeks": %s,\s*"LSM Runs Read": %s,\s*"LSM Segments Read": %s,\s*"LSM Pages Read": %s,\s*"LSM Entries Read": %s,\s*"LSM Restarts": %s,\s*"LSM Entries Removed": %s,\s*"LSM Filter Checks": %s,\s*"LSM Filter Skips": %s,\s*"LSM Filter Misses": %s,\s*"LSM Pages Prefetched": %s,\s*"LSM Bytes Loaded": [0-9]+,',
 	seeks, runs_read, segments_read, pages_read, entries_read, restarts, entries_removed, filter_checks, filter_skips, filter_misses, pages_prefetched) AS totals FROM t.reads() \gset
 SELECT :'index' AS index, :seeks AS seeks, explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i', :'totals', 'json');
--- Others see them when the transaction is over.
+-- Other sessions see the counts when the transaction has ended.
 SELECT seeks AS old_seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset
 SELECT pg_sleep(0.01);
 DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
 \c -
 SELECT seeks - :old_seeks AS seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
 
--- Dead entries that a scan takes out.
+-- Dead entries that a scan removes.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET pg_lsm.debug_page_entries = 0;
@@ -165,7 +165,7 @@ SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\
 SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
 -- All loops together.
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i', 'loops=700.*LSM Reads: seeks=700 runs=' || 700 * :runs || ' ');
--- Filters are told only where some have been asked.
+-- Filters are shown only if some have been tested.
 SET pg_lsm.debug_segment_size = 64;
 CREATE TABLE fr (k int) WITH (autovacuum_enabled = off);
 INSERT INTO fr SELECT i * 2 FROM generate_series(1, 60000) i;
@@ -174,7 +174,7 @@ SELECT explained('SELECT count(*) FROM fr WHERE k = 2001', 'Index Only Scan[^-]*
 DROP TABLE fr;
 RESET pg_lsm.debug_segment_size;
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 7) i WHERE i > 100', 'never executed.*LSM Reads: seeks=0\n');
--- Nodes that scan other indexes, or none, have nothing to say.
+-- Nodes that scan other indexes, or none, show nothing.
 CREATE TABLE b (k int PRIMARY KEY);
 SELECT explained('SELECT count(*) FROM b WHERE k = 5', '^((?!LSM).)*$');
 SELECT explained('SELECT count(*) FROM b, r WHERE r.k = b.k', '^((?!LSM).)*LSM Reads((?!LSM).)*$');
@@ -184,11 +184,11 @@ SET enable_indexscan = off;
 SELECT explained('SELECT count(f) FROM r WHERE k = 2000 OR v = 7', 'BitmapOr.*Bitmap Index Scan on r_k[^-]*\n *LSM Reads:' || :'reads' || E'\n.*Bitmap Index Scan on r_v[^-]*\n *LSM Reads: seeks=1 ');
 SET enable_bitmapscan = off;
 SET enable_indexscan = on;
--- What the scan finds dead it removes before it is shown.
+-- The scan removes dead entries before its counts are shown.
 DELETE FROM r WHERE k < 2000;
 SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads:.* removed=\d\d\d\d');
 SELECT explained('SELECT k FROM r ORDER BY k LIMIT 1', 'Index Only Scan[^-]*LSM Reads: seeks=1 runs=\d+ segments=\d+ pages=\d+ entries=\d+( removed=\d)?( bytes=\d+)?\n');
--- Workers' scans are over by then.
+-- Workers' scans have ended by then.
 INSERT INTO b SELECT generate_series(1, 2500);
 ANALYZE b;
 SET parallel_setup_cost = 0;
@@ -200,7 +200,7 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_memoize = off;
 SELECT explained('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather.*LSM Reads \(leader\): seeks=');
--- But they are counted with the others.
+-- But the counters include them.
 SELECT t.plan_has('SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k', 'Gather') AS parallel;
 CALL t.note_reads();
 SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k;
@@ -213,10 +213,10 @@ SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
 DROP TABLE r, b;
 DROP FUNCTION look, explained;
 
--- No worker is to merge meanwhile.
+-- No worker may merge meanwhile.
 ALTER SYSTEM SET pg_lsm.idle_delay = -1;
 SELECT pg_reload_conf();
--- To ask for the pages of further runs ahead looks where they are; that counts once.
+-- Prefetching the pages of further runs involves searching for them, which is counted once.
 CREATE TABLE ahead (k int);
 CREATE INDEX ahead_k ON ahead USING lsm (k);
 INSERT INTO ahead SELECT i FROM generate_series(1, 1000) i;
@@ -242,7 +242,7 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 DROP TABLE ahead;
 
--- A handle that is replaced gives back what nobody uses, also within a transaction.
+-- When an index handle is replaced, its unused memory is freed, even within a transaction.
 CREATE TABLE replaced (k int);
 CREATE INDEX replaced_k ON replaced USING lsm (k);
 DO $$
@@ -258,8 +258,8 @@ BEGIN
 END $$;
 DROP TABLE replaced;
 
--- Scans that begin again leave nothing behind, whatever comparisons remember: in a
--- session, and in an index of a single run, that has compared nothing before.
+-- Rescans leak no memory, whatever comparisons cache: in a session, and in an index of a single run, that has
+-- compared nothing before.
 CREATE TYPE pair AS (a int, b text);
 CREATE TABLE again (r pair, a int[]);
 CREATE INDEX again_r ON again USING lsm (r);
@@ -284,7 +284,7 @@ DROP FUNCTION memory_after;
 DROP TYPE pair;
 ALTER SYSTEM RESET pg_lsm.idle_delay;
 SELECT pg_reload_conf();
--- The counters of a dropped index make room for another one's.
+-- The counters of a dropped index make room for those of another.
 CREATE TABLE slots (k int) WITH (autovacuum_enabled = off);
 INSERT INTO slots SELECT generate_series(1, 100);
 DO $$

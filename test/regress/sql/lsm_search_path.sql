@@ -1,7 +1,7 @@
 -- Who runs the comparison functions of a user, and with which search_path.
 CREATE SCHEMA oc;
--- A comparison function that finds another one by search_path: a statement's own batch runs it as
--- the statement does, merges find its schema.
+-- A comparison function that finds another one through search_path: a statement's own batch uses
+-- the statement's path, and merges use the function's schema.
 CREATE FUNCTION oc.helped(a int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT a';
 CREATE FUNCTION oc.helped_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT AS 'BEGIN RETURN btint4cmp(helped(a), helped(b)); END';
 CREATE OPERATOR CLASS oc.helped_ops FOR TYPE int USING lsm AS
@@ -23,7 +23,7 @@ VACUUM helped_rows;
 SELECT lsm_compact('helped_k'), lsm_compact('helped_u'), lsm_check('helped_k', true), lsm_check('helped_u', true);
 SET enable_seqscan = off;
 SELECT count(*) FROM helped_rows WHERE k = 5;
--- Entries are compared as the user who inserted them, whoever is the first to need them.
+-- Entries are compared as the user who inserted them, whichever user needs them first.
 CREATE TABLE seen_users (who text);
 GRANT ALL ON seen_users TO public;
 CREATE FUNCTION oc.seen_cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN

@@ -1,6 +1,5 @@
--- Jobs that take many steps: each writes a segment and installs it, and what the
--- inputs have before that, the frontier, counts no more.  Freed blocks are used
--- again at once.
+-- Jobs that take many steps. Each step writes a segment and installs it. Input entries up to
+-- its end, the frontier, no longer count.  Freed blocks are reused at once.
 SET pg_lsm.debug_segment_size = 3;
 SET pg_lsm.debug_batch_min_entries = 12;
 SET pg_lsm.debug_batch_entries = 100;
@@ -24,14 +23,14 @@ BEGIN
 		t.same('SELECT n FROM f WHERE n < 20 ORDER BY n', 'SELECT n FROM f WHERE n < 20 ORDER BY n, ctid'), t.same('SELECT n FROM f ORDER BY n DESC', 'SELECT n FROM f ORDER BY n DESC, ctid DESC')]) a;
 	RETURN answers;
 END $$;
--- Takes a number of steps: each fails when it is installed.
+-- Takes a number of steps. Each fails once its segment is installed.
 CREATE FUNCTION take_steps(index regclass, steps int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. steps LOOP
 		PERFORM t.try_to_compact(index, 'free');
 	END LOOP;
 END $$;
--- Takes steps until a job has got somewhere.
+-- Takes steps until a job has made progress.
 CREATE FUNCTION start_job(index regclass) RETURNS bool LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
@@ -40,7 +39,7 @@ BEGIN
 	END LOOP;
 	RETURN false;
 END $$;
--- Inserting goes on while jobs are under way: at each stage all rows are found, once, in order.
+-- Inserts continue while jobs are unfinished: at each stage all rows are found, once, in order.
 CREATE TABLE seen (index regclass, jobs bigint, segments bigint, entries bigint, rows bigint);
 CREATE PROCEDURE grow(batches int) LANGUAGE plpgsql AS $$
 BEGIN
@@ -65,9 +64,8 @@ SET enable_seqscan = off;
 SELECT t.plan_has('SELECT * FROM f WHERE k BETWEEN 100 AND 110 OR v = ''v5''', 'BitmapOr') AS two_indexes;
 SELECT count(*) > 100 AS rows, count(*) = (SELECT count(*) FROM (SELECT k, v FROM f OFFSET 0) x WHERE k BETWEEN 100 AND 110 OR v = 'v5') AS same FROM f WHERE k BETWEEN 100 AND 110 OR v = 'v5';
 RESET enable_seqscan;
--- Cursors that were open before go on when all that they have read from was
--- merged, freed and used for others, again and again: upward and downward, over
--- all and over a part, index-only and not.
+-- Open cursors continue after all pages that they read were merged, freed and reused many
+-- times: forward and backward, over the whole index and over a part, index-only and not.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
@@ -81,7 +79,8 @@ BEGIN
 		INSERT INTO got (cur, k) VALUES (cur, r.k);
 	END LOOP;
 END $$;
--- Every block of the index gets new content: more rows than it has, merged to the end.
+-- Every block of the index gets new contents: more rows are inserted than it has, and merged
+-- completely.
 CREATE FUNCTION overwrite() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	FOR round IN 1 .. 3 LOOP
@@ -107,7 +106,7 @@ SELECT pass(c::refcursor, 200) FROM unnest('{up,down,part,plain}'::text[]) c;
 SELECT overwrite();
 SELECT pass(c::refcursor, 200) FROM unnest('{up,down,part,plain}'::text[]) c;
 SELECT overwrite();
--- Backward over what was read before that.
+-- Backward over the rows read before that.
 MOVE BACKWARD 1000 IN down;
 MOVE 1000 IN down;
 MOVE BACKWARD 1300 IN part;
@@ -121,7 +120,7 @@ SELECT cur, count(*) AS rows, count(*) FILTER (WHERE g.k IS DISTINCT FROM e.k) A
 FROM g LEFT JOIN expected e ON g.place = CASE cur WHEN 'down' THEN e.down WHEN 'part' THEN e.up - (SELECT count(*) FROM expected WHERE k < 200) ELSE e.up END
 GROUP BY cur ORDER BY cur;
 SELECT count(*) AS all_rows, count(*) FILTER (WHERE k BETWEEN 200 AND 800) AS part FROM expected;
--- And from the end back to the beginning, once more.
+-- Once more from the end back to the beginning.
 SELECT overwrite();
 MOVE BACKWARD 100 IN down;
 FETCH BACKWARD 2 FROM down;
@@ -134,7 +133,7 @@ RESET enable_bitmapscan;
 RESET enable_sort;
 SELECT check_segments();
 SELECT restarts > 5 AS have_restarted FROM pg_stat_lsm_indexes WHERE indexrelname = 'f_k';
--- Steps that fail at each point, again and again: what was installed is never given up.
+-- Steps that fail repeatedly at each point: installed segments are never lost.
 TRUNCATE f;
 CALL grow(30);
 SELECT lsm_compact('f_k');
@@ -151,7 +150,7 @@ SELECT check_segments();
 SELECT t.try_to_compact('f_k', 'free') FROM generate_series(1, 3);
 SELECT segments - :before AS more FROM t.jobs('f_k');
 SELECT check_segments();
--- VACUUM of inputs, before the frontier and behind it.
+-- VACUUM of inputs, before and after the frontier.
 SELECT sum(entries) = (SELECT count(*) FROM f) AS counted FROM lsm_runs('f_k');
 DELETE FROM f WHERE k < 30;
 VACUUM f;
@@ -160,7 +159,7 @@ SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT co
 DELETE FROM f WHERE k > 970;
 VACUUM f;
 SELECT check_segments(), (SELECT sum(entries) FROM lsm_runs('f_k')) = (SELECT count(*) FROM f) AS counted;
--- It empties the very segments at which the job goes on, and the output's last one.
+-- VACUUM empties the segments at which the job continues, and the output's last one.
 DELETE FROM f WHERE k < 500;
 VACUUM f;
 SELECT jobs FROM t.jobs('f_k');
@@ -178,8 +177,8 @@ VACUUM f;
 SELECT check_segments();
 SELECT lsm_compact('f_v'), lsm_compact('f_n');
 SELECT check_segments();
--- A step that fails again and again takes no more space each time, and what it
--- had reserved is free after the next.
+-- A step that fails repeatedly takes no more space each time, and its reserved blocks are free
+-- after the next step.
 CREATE TABLE fv (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX fv_k ON fv USING lsm (k);
 SET pg_lsm.debug_segment_size = 20;
@@ -217,7 +216,7 @@ SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('S
 SELECT pg_relation_size('fv_k') AS size \gset
 INSERT INTO fv SELECT x FROM generate_series(1000, 1300) x;
 SELECT pg_relation_size('fv_k') <= :size AS used_again, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
--- The first and the last ones, too; then all.
+-- The same with the first and the last ones, then with all.
 DELETE FROM fv WHERE k < 800 OR k > 2500;
 VACUUM fv;
 SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('SELECT k FROM fv ORDER BY k DESC');
@@ -225,8 +224,8 @@ DELETE FROM fv;
 VACUUM fv;
 SELECT count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
 SELECT lsm_check('fv_k', true);
--- VACUUM gives the free end of the file back: at once what nothing lies behind.
--- What comes in next goes to the front, so sooner or later the rest can go, too.
+-- VACUUM truncates the free end of the file. New entries go to the front, so sooner or later
+-- the rest can be truncated, too.
 SET pg_lsm.debug_page_entries = 100;
 INSERT INTO fv SELECT x FROM generate_series(1, 30000) x;
 SELECT lsm_compact('fv_k');
@@ -238,7 +237,7 @@ INSERT INTO fv SELECT x FROM generate_series(1, 100) x;
 SELECT lsm_compact('fv_k');
 VACUUM fv;
 SELECT pg_relation_size('fv_k') < :size / 10 AS smaller, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
--- It grows again, and is cut again.
+-- The file grows again, and is truncated again.
 INSERT INTO fv SELECT x FROM generate_series(1, 30000) x;
 SELECT pg_relation_size('fv_k') > :size / 2 AS has_grown, lsm_check('fv_k', true);
 DELETE FROM fv WHERE k > 100;
@@ -249,8 +248,8 @@ VACUUM fv;
 SELECT pg_relation_size('fv_k') < :size / 10 AS smaller, lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
 INSERT INTO fv SELECT x FROM generate_series(1, 3000) x;
 SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv WHERE k > 2500 ORDER BY k');
--- A run that VACUUM has thinned is written anew by lsm_compact, though it is
--- the only one; one that lost little is not.
+-- lsm_compact rewrites a run from which VACUUM has removed much, even if it is the only one,
+-- but not one that lost little.
 SELECT lsm_compact('fv_k');
 SELECT run_id AS id, blocks AS blocks_before FROM lsm_runs('fv_k') WHERE state = 'packed' \gset
 DELETE FROM fv WHERE k % 50 = 0;
@@ -263,7 +262,8 @@ SELECT count(*) AS runs, sum(blocks) > :blocks_before * 0.9 AS thin FROM lsm_run
 SELECT lsm_compact('fv_k');
 SELECT count(*) AS runs, sum(blocks) < :blocks_before * 0.4 AS dense, sum(entries) = (SELECT count(*) FROM fv) AS counted FROM lsm_runs('fv_k') WHERE state = 'packed';
 SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k');
--- One of many segments, of which some are thin: those are written anew, and the others stay.
+-- A run of many segments, some of which have lost entries: those are rewritten, and the others
+-- stay.
 TRUNCATE fv;
 SET pg_lsm.debug_page_entries = 10;
 INSERT INTO fv SELECT x FROM generate_series(1, 6000) x;
@@ -296,9 +296,9 @@ SELECT lsm_check('fv_k', true), t.same('SELECT k FROM fv ORDER BY k'), t.same('S
 DELETE FROM fv;
 VACUUM fv;
 SELECT lsm_check('fv_k', true), count(*) FROM lsm_runs('fv_k') WHERE state <> 'open';
--- Two indexes with jobs of the same number.  Steps in one of them fail before they
--- have freed what the output has got past.  Its next step does that, although this
--- process has trimmed the inputs of the other job as far as they go.
+-- Two indexes with jobs of the same id.  Steps in one of them fail before they have freed the
+-- input segments before the frontier.  Its next step frees them, although this process has
+-- already trimmed the inputs of the other job as far as possible.
 SET pg_lsm.debug_segment_size = 3;
 SET pg_lsm.debug_batch_entries = 0;
 SET pg_lsm.debug_page_entries = 10;

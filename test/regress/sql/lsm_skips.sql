@@ -1,4 +1,5 @@
--- How often scans search: combinations and values that are not there cost nothing, those that follow at once neither.
+-- How often scans search: combinations and values that do not exist cost no search, and neither do those that follow
+-- immediately.
 CREATE TABLE k (a int, b int);
 INSERT INTO k SELECT i / 1000, i % 1000 FROM generate_series(0, 99999) i;
 CREATE INDEX k_ab ON k USING lsm (a, b);
@@ -29,7 +30,7 @@ FROM (VALUES ('SELECT FROM k WHERE a = 5 AND b = 7', 1),
 	('SELECT FROM u WHERE b = 7', 10),
 	('SELECT FROM u WHERE a BETWEEN 100 AND 90000 AND b = 7', 10)) v (q, most), searched(q);
 
--- The planner knows, also before 18.
+-- The planner takes this into account, even before 18.
 RESET enable_seqscan;
 CREATE TABLE wide AS SELECT a, b, repeat('f', 100) AS f FROM k;
 CREATE INDEX wide_ab ON wide USING lsm (a, b);
@@ -38,7 +39,7 @@ SELECT t.plan_has('SELECT * FROM wide WHERE b = 7', 'wide_ab') AS skips;
 SET enable_seqscan = off;
 SET enable_bitmapscan = on;
 SELECT t.plan_has('SELECT * FROM wide WHERE a = ANY (ARRAY(SELECT generate_series(1, 50))) AND b = ANY (ARRAY(SELECT generate_series(1, 5)))', 'Index Cond: .*a = ANY.*b = ANY') AS both;
--- Nor is an array on a later column left to the executor because of what further descents would cost.
+-- Nor is an array on a later column left to the executor because of the cost of further descents.
 SET enable_bitmapscan = off;
 CREATE TABLE close_by AS SELECT i / 100 AS a, i % 100 AS b FROM generate_series(0, 99999) i;
 CREATE INDEX close_by_ab ON close_by USING lsm (a, b);
@@ -49,7 +50,7 @@ RESET enable_bitmapscan;
 DROP TABLE k, u, wide, close_by;
 DROP FUNCTION searched, seeks;
 
--- Nor do searches pass what VACUUM has emptied: the pages of a directory that name nothing any more are freed.
+-- Nor do searches visit what VACUUM has emptied: directory pages without segments are freed.
 CREATE TABLE e (k text COLLATE "C", n int);
 SET pg_lsm.debug_segment_size = 3;
 INSERT INTO e SELECT lpad(i::text, 6, '0') || (SELECT string_agg(md5((i * 30 + j)::text), '') FROM generate_series(1, 25) j), i FROM generate_series(1, 3000) i;

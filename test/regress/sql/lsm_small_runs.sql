@@ -1,9 +1,11 @@
--- Batches of a unique index, while most runs are small: one filter knows the keys of all of these.
+-- Batches of a unique index while most runs are small: one filter contains the keys of all small runs.
 CREATE TABLE usr (k int, v int) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX usr_k ON usr USING lsm (k) WITH (merge_fanout = 32);
--- Batch i has 100 keys in no order: those of numbers from i * 100 on, which never repeat (100003 is prime).
+-- Batch i has 100 keys in random order: those of the numbers from i * 100 on, which never repeat (100003 is
+-- prime).
 CREATE FUNCTION usr_key(n int) RETURNS int IMMUTABLE LANGUAGE sql AS $$ SELECT (n::int8 * 7919 % 100003)::int $$;
--- With one key of an earlier batch, or after their own, `again` of them; returns how many are found.
+-- Each batch gets one key of an earlier batch, or, after its own keys, `again` of them. Returns how many
+-- are found.
 CREATE FUNCTION usr_try(batches int, again int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	first int := coalesce((SELECT max(v) + 1 FROM usr), 0);
@@ -13,7 +15,7 @@ BEGIN
 	FOR i IN first .. first + batches - 1 LOOP
 		FOR n IN 1 .. CASE WHEN i = 0 THEN 0 ELSE again END LOOP
 			BEGIN
-				-- Also as the first and the last of the batch, in the order of the keys.
+				-- Also as the first and the last of the batch, in key order.
 				INSERT INTO usr
 				SELECT CASE WHEN j = 50 THEN k ELSE usr_key(i * 100 + j) END, i
 				FROM generate_series(0, 99) j, usr_key((i * 37 + n * 7919) % (i * 100)) k
@@ -30,7 +32,8 @@ BEGIN
 END $$;
 SELECT usr_try(20, 6);
 SELECT usr_try(180, 2);
--- More keys are there than are looked for together; half of them are, and the transaction has deleted none.
+-- More keys exist than are looked up together. Half of them are inserted again, and the transaction has
+-- deleted none.
 DO $$
 BEGIN
 	INSERT INTO usr SELECT usr_key(n), -1 FROM generate_series(0, 19999, 13) n;
@@ -38,7 +41,8 @@ BEGIN
 EXCEPTION WHEN unique_violation THEN
 	RAISE NOTICE 'caught';
 END $$;
--- They may come again when their rows have been deleted, whether the entries are there or VACUUM has emptied the runs.
+-- Keys can be inserted again after their rows were deleted, whether their entries still exist or VACUUM has
+-- emptied the runs.
 DELETE FROM usr WHERE v % 2 = 0;
 INSERT INTO usr SELECT usr_key(v * 100 + j), v FROM generate_series(0, 198, 4) v, generate_series(0, 99) j;
 VACUUM usr;
@@ -46,7 +50,7 @@ INSERT INTO usr SELECT usr_key(v * 100 + j), v FROM generate_series(2, 198, 4) v
 SELECT count(*), count(DISTINCT k) FROM usr;
 SELECT usr_try(10, 9);
 SELECT lsm_check('usr_k', true);
--- Keys that ascend, and then descend, pass small runs by.
+-- Lookups of keys that ascend, and then descend, skip small runs.
 TRUNCATE usr;
 DO $$
 BEGIN
@@ -70,7 +74,7 @@ BEGIN
 	RAISE NOTICE '% of 60 caught', caught;
 END $$;
 SELECT lsm_check('usr_k', true);
--- A batch that has the same new key twice, among keys that small runs have or not.
+-- A batch that has the same new key twice, among keys that small runs contain or not.
 DO $$
 BEGIN
 	INSERT INTO usr SELECT CASE WHEN j = 60 THEN 3000040 ELSE 3000000 + j END FROM generate_series(0, 99) j;

@@ -1,7 +1,8 @@
 -- Batches of a unique index, against runs of every shape.
 -- Segments that are large enough for filters.
 SET pg_lsm.debug_segment_size = 12;
--- One key of a batch is there already, wherever it is: in a run of many segments, or of one; first of a segment, or last.
+-- One key of a batch exists already, at different places: in a run of many segments or of one, as the first
+-- of a segment or the last.
 CREATE TABLE ubs (k int, v int);
 CREATE UNIQUE INDEX ubs_k ON ubs USING lsm (k);
 INSERT INTO ubs SELECT i * 2, 0 FROM generate_series(1, 80000) i;
@@ -9,7 +10,7 @@ SELECT lsm_compact('ubs_k');
 SELECT max(segments) > 3 AS many_segments FROM lsm_runs('ubs_k');
 INSERT INTO ubs SELECT i * 2, 1 FROM generate_series(80001, 83000) i;
 INSERT INTO ubs SELECT i * 2, 2 FROM generate_series(83001, 83100) i;
--- `step` may be negative: a reader that is used again stands behind the keys then.
+-- `step` may be negative. Then a reused reader stands after the keys.
 CREATE FUNCTION ubs_try(start int, stop int, step int, size int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	i int;
@@ -32,7 +33,7 @@ SELECT ubs_try(1, 83100, 977, 40), ubs_try(83100, 1, -977, 40);
 INSERT INTO ubs SELECT i * 2 + 1, 4 FROM generate_series(1, 83000) i;
 SELECT count(*), count(DISTINCT k) FROM ubs;
 SELECT lsm_check('ubs_k', true);
--- VACUUM has emptied segments in the middle, even pages of the directory.
+-- VACUUM has emptied segments in the middle, and even whole directory pages.
 SELECT lsm_compact('ubs_k');
 DELETE FROM ubs WHERE k BETWEEN 40001 AND 120000;
 VACUUM ubs;
@@ -56,8 +57,8 @@ END $$;
 SELECT count(*), count(DISTINCT k), count(*) FILTER (WHERE v = 6) AS new FROM ubs;
 INSERT INTO ubs SELECT i, 7 FROM generate_series(40001, 120000) i WHERE NOT EXISTS (SELECT FROM ubs WHERE k = i);
 SELECT lsm_check('ubs_k', true);
--- VACUUM has emptied the ends of segments, whose filters still know the keys: a batch of keys that have gone
--- does not lead past one that is there.  It is larger than a round of lookups.
+-- VACUUM has emptied the ends of segments, whose filters still contain the keys. A batch of removed keys does
+-- not make the check miss an existing key.  The batch is larger than a round of lookups.
 SET pg_lsm.debug_batch_entries = 0;
 CREATE FUNCTION ube_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT md5(i::text) || md5((i + 1)::text) || md5((i + 2)::text) || md5((i + 3)::text) $$;
 CREATE TABLE ube (k text COLLATE "C") WITH (autovacuum_enabled = off);
@@ -85,7 +86,7 @@ BEGIN
 END $$;
 SELECT lsm_check('ube_k', true);
 DROP TABLE ube;
--- A key goes on in the next segment, and its first entry, at the end of one, has gone.
+-- A key continues in the next segment, and its first entry, at the end of the first segment, was removed.
 CREATE TABLE ube (k text COLLATE "C") WITH (autovacuum_enabled = off);
 INSERT INTO ube SELECT ube_key(i) FROM generate_series(1, 4000) i;
 CREATE UNIQUE INDEX ube_k ON ube USING lsm (k);
@@ -112,7 +113,7 @@ SELECT lsm_check('ube_k', true);
 DROP TABLE ube;
 DROP FUNCTION ube_key;
 RESET pg_lsm.debug_batch_entries;
--- A reader is used again that has sought larger keys before: by a scan, by rows one by one, by another batch.
+-- A reader that has searched for larger keys is reused: by a scan, by single rows, by another batch.
 CREATE TABLE ubr (k text COLLATE "C");
 CREATE FUNCTION ubr_key(i int) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT lpad(i::text, 8, '0') || md5(i::text) $$;
 INSERT INTO ubr SELECT ubr_key(i * 2) FROM generate_series(1, 20000) i;
@@ -135,13 +136,13 @@ BEGIN
 	RAISE NOTICE '% caught', caught;
 END $$;
 SELECT count(*), count(DISTINCT k) FROM ubr;
--- Filters are turned off, and on again, while there are runs with and without.
+-- Filters are turned off and on again, while there are runs with and without filters.
 ALTER INDEX ubs_k SET (filter_bits = 0);
 INSERT INTO ubs SELECT 200000 + i * 2, 5 FROM generate_series(1, 5000) i;
 SELECT ubs_try(1, 83100, 977, 100), ubs_try(102500, 100001, -577, 100);
 ALTER INDEX ubs_k RESET (filter_bits);
 SELECT ubs_try(102500, 100001, -577, 100), ubs_try(1, 83100, 977, 40);
--- Many nulls are no keys, and equal to each other where the index says so.
+-- Many nulls, which are not equal to each other, unless the index has NULLS NOT DISTINCT.
 CREATE TABLE ubn (k int);
 CREATE UNIQUE INDEX ubn_k ON ubn USING lsm (k);
 INSERT INTO ubn SELECT CASE WHEN i % 5 = 0 THEN i END FROM generate_series(1, 3000) i;

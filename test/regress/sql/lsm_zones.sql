@@ -1,5 +1,6 @@
--- Local times that a clock leaves out when daylight saving begins are later, with their zone, than the first ones after
--- them: the order of timestamps is not that of their comparisons with timestamptz.  (A B-tree may miss rows here.)
+-- When daylight saving begins, the skipped local times, taken as timestamptz, are later than the first ones after
+-- them. So the order of timestamps is not that of their comparisons with timestamptz.  (A B-tree may miss rows
+-- here.)
 SET TimeZone = 'America/New_York';
 SET statement_timeout = '60s';
 SELECT timestamp '2024-03-10 02:30' < timestamp '2024-03-10 03:00' AS local, timestamp '2024-03-10 02:30' < timestamptz '2024-03-10 07:00+00' AS with_zone;
@@ -8,7 +9,7 @@ INSERT INTO zt SELECT 'd' || i % 3, ts, (ts + interval '5.5 hours') AT TIME ZONE
 FROM (SELECT i, timestamp '2024-03-10 01:30' + i * interval '3 s' AS ts FROM generate_series(0, 2999) i) s;
 CREATE TABLE ze (LIKE zt);
 INSERT INTO ze SELECT * FROM zt;
--- Keys that are tuples, as all with a numeric are, and encoded ones; the time behind an array, before it, and alone.
+-- Tuple keys, by means of a numeric, and encoded ones; the time after an array, before it, and alone.
 CREATE FUNCTION check_zones(layout text) RETURNS TABLE (tab text, query text, said text) LANGUAGE plpgsql AS $$
 BEGIN
 	FOREACH tab IN ARRAY '{zt,ze}'::text[] LOOP
@@ -31,8 +32,8 @@ SELECT * FROM check_zones('dev, ts, at');
 SELECT * FROM check_zones('ts, dev, at DESC');
 SELECT * FROM check_zones('at, dev, ts');
 SELECT * FROM check_zones('dev, at DESC, ts DESC');
--- Where offsets do not change, a value of another of these types leads to the entries that match it, and no others: a row
--- a minute, of 60 days.
+-- Where offsets do not change, a value of another of these types leads to exactly the matching entries: a row a
+-- minute, for 60 days.
 CREATE TABLE zm (at timestamptz, ts timestamp, d date) WITH (autovacuum_enabled = off);
 INSERT INTO zm SELECT ts, ts, ts FROM (SELECT timestamp '2024-06-01' + i * interval '1 min' AS ts FROM generate_series(0, 60 * 1440 - 1) i) s;
 CREATE INDEX ON zm USING lsm (at);
@@ -59,7 +60,7 @@ SELECT count(*) FROM zm WHERE ts = ANY ('{2024-06-20,2024-06-21 10:00:30,2024-07
 SELECT entries_read < 1000 AS few FROM t.reads();
 SELECT count(*) FROM zm WHERE d = ANY ('{2024-06-20,2024-06-21 10:00:30,2024-07-20}'::timestamp[]);
 SELECT entries_read < 4000 AS few FROM t.reads();
--- Where they change it is nearly so.
+-- Where offsets change, this is almost so.
 INSERT INTO zm SELECT ts, ts, ts FROM (SELECT timestamp '2024-10-20' + i * interval '1 min' AS ts FROM generate_series(0, 30 * 1440 - 1) i) s;
 CALL t.note_reads();
 SELECT count(*) FROM zm WHERE ts >= timestamptz '2024-11-03' AND ts < timestamptz '2024-11-04';
@@ -68,7 +69,7 @@ SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-11-03 01:15
 SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-11-03 01:15-05'' AND ''2024-11-03 01:20-05''');
 SELECT t.same('SELECT d FROM zm WHERE d = timestamptz ''2024-11-03 00:00-04''');
 SELECT t.same('SELECT d FROM zm WHERE d = ANY (''{2024-11-03 00:00-04,2024-11-04 00:00-05,2024-11-05 00:00-04}''::timestamptz[])');
--- A day that an island has left out: two dates are the same instant.
+-- A day that an island skipped: two dates are the same instant.
 SET TimeZone = 'Pacific/Apia';
 INSERT INTO zm SELECT timestamp '2011-12-29' + i * interval '1 hour' FROM generate_series(0, 95) i;
 SELECT t.same('SELECT at FROM zm WHERE at = ANY (''{2011-12-29,2011-12-30,2011-12-31,2012-01-01}''::date[])');
@@ -82,7 +83,7 @@ INSERT INTO zd SELECT '2011-12-31', i FROM generate_series(5, 10) i;
 SELECT t.same('SELECT d, n FROM zd WHERE d = timestamptz ''2011-12-30 10:00+00'' AND n < 5');
 SELECT t.same('SELECT d, n FROM zd WHERE d = timestamptz ''2011-12-30 10:00+00'' AND n > 5');
 SELECT t.same('SELECT d, n FROM zd WHERE d = ANY (''{2011-12-30 10:00+00,2012-01-05 10:00+00}''::timestamptz[]) AND n < 5');
--- Zones of another world.
+-- Invented zones.
 SET TimeZone = '<+167>-167<-167>+167,J100,J200';
 SELECT t.same('SELECT ts FROM zm WHERE ts BETWEEN timestamptz ''2024-06-20 01:15+00'' AND ''2024-06-20 01:20+00''');
 SELECT t.same('SELECT d FROM zm WHERE d BETWEEN timestamptz ''2024-06-20 01:15+00'' AND ''2024-06-20 01:20+00''');

@@ -1,5 +1,5 @@
--- NULLs: their place in the order, IS NULL, IS NOT NULL, and conditions that
--- never hold for them.
+-- NULLs: their place in the order, IS NULL, IS NOT NULL, and conditions that are never
+-- true for them.
 CREATE TABLE n (a int, b text, c float8, id serial);
 INSERT INTO n (a, b, c)
 SELECT NULLIF(i % 5, 0), NULLIF('t' || i % 4, 't0'), NULLIF(i % 3, 0) FROM generate_series(1, 120) i;
@@ -31,7 +31,7 @@ SELECT * FROM check_nulls('a, b DESC, c DESC NULLS LAST') WHERE result ~ 'DIFFER
 DROP TABLE n;
 DROP FUNCTION check_nulls;
 
--- Nothing but NULLs, and a row of them in all columns.
+-- Only NULLs, and a row with NULLs in all columns.
 CREATE TABLE only_nulls (a int, b int);
 CREATE INDEX only_nulls_idx ON only_nulls USING lsm (a, b);
 INSERT INTO only_nulls SELECT NULL, NULL FROM generate_series(1, 50);

@@ -1,4 +1,4 @@
--- INSERT ... ON CONFLICT with unique indexes, of all forms.
+-- INSERT ... ON CONFLICT with unique indexes, in all forms.
 CREATE TABLE oc (id int, a int, b text COLLATE "C", n int DEFAULT 0);
 CREATE UNIQUE INDEX oc_id ON oc USING lsm (id);
 CREATE UNIQUE INDEX oc_a ON oc USING lsm (a) INCLUDE (b);
@@ -46,7 +46,7 @@ END $$;
 CREATE VIEW oc_view AS SELECT id, a, b FROM oc;
 INSERT INTO oc_view VALUES (1, 1, 'v') ON CONFLICT (id) DO UPDATE SET b = 'view' RETURNING id, b;
 SELECT count(*), sum(id), sum(n), count(DISTINCT id), count(DISTINCT a) FROM oc;
--- In transactions that are undone in part.
+-- In transactions that are partly rolled back.
 BEGIN;
 INSERT INTO oc VALUES (9000, 9000, 's') ON CONFLICT DO NOTHING;
 SAVEPOINT s;
@@ -55,7 +55,7 @@ ROLLBACK TO s;
 INSERT INTO oc VALUES (9000, 9001, 's2'), (9001, 9001, 's3') ON CONFLICT DO NOTHING;
 COMMIT;
 SELECT id, a, b, n FROM oc WHERE id >= 9000 ORDER BY id;
--- A trigger that takes the row's place.
+-- A trigger that inserts the same key first.
 CREATE FUNCTION oc_first() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.n = 77 THEN INSERT INTO oc VALUES (NEW.id, NEW.a, 'by trigger', 78); END IF;
@@ -65,7 +65,7 @@ CREATE TRIGGER oc_t BEFORE INSERT ON oc FOR EACH ROW EXECUTE FUNCTION oc_first()
 INSERT INTO oc VALUES (9100, 9100, 'mine', 77) ON CONFLICT (id) DO NOTHING;
 INSERT INTO oc VALUES (9101, 9101, 'mine', 77);
 SELECT id, b, n FROM oc WHERE id > 9099;
--- Deferrable constraints cannot decide.
+-- Deferrable constraints cannot be arbiters.
 ALTER TABLE oc ADD CONSTRAINT oc_defer EXCLUDE USING lsm (id WITH =, a WITH =) DEFERRABLE;
 INSERT INTO oc VALUES (1, 1, 'z') ON CONFLICT ON CONSTRAINT oc_defer DO NOTHING;
 DROP VIEW oc_view;

@@ -1,8 +1,9 @@
--- INSERT ... ON CONFLICT of many rows: they are looked at ahead.
+-- INSERT ... ON CONFLICT of many rows, which looks up keys ahead.
 CREATE TABLE oa (a int, b bigint, c text, n int DEFAULT 0);
 CREATE UNIQUE INDEX oa_ab ON oa USING lsm (a, b) INCLUDE (n);
 CREATE INDEX oa_c ON oa USING lsm (c);
--- Keys that were there, that are new, and that come twice in the statement; plans of all kinds below.
+-- Keys that exist, that are new, and that occur twice in the statement; with all kinds of plans
+-- below.
 INSERT INTO oa SELECT i % 8, i, 'first ' || i FROM generate_series(1, 2000) i ON CONFLICT DO NOTHING;
 INSERT INTO oa SELECT i % 8, i / 2 * 2, 'second ' || i FROM generate_series(1001, 3000) i ON CONFLICT DO NOTHING;
 SELECT count(*), sum(b), count(*) FILTER (WHERE c LIKE 'first%') FROM oa;
@@ -17,7 +18,7 @@ SELECT count(*), sum(b), sum(n), count(DISTINCT (a, b)) FROM oa;
 SELECT count(*) FROM (SELECT a, b FROM oa WHERE a IS NOT NULL AND b IS NOT NULL GROUP BY a, b HAVING count(*) > 1) twice;
 -- A row may be changed only once.
 INSERT INTO oa SELECT 3, 3 + i / 400 * 8, 'again' FROM generate_series(1, 800) i ON CONFLICT (a, b) DO UPDATE SET n = 5;
--- An error in the midst of the rows; the statement is undone as a whole.
+-- An error among the rows: the whole statement is rolled back.
 INSERT INTO oa SELECT 9, 1000 / (500 - i), 'error' FROM generate_series(1, 1000) i ON CONFLICT DO NOTHING;
 SELECT count(*) FROM oa WHERE a = 9;
 DO $$
@@ -31,7 +32,8 @@ BEGIN
   END LOOP;
 END $$;
 SELECT a, count(*) FROM oa WHERE a IN (10, 11) GROUP BY a ORDER BY a;
--- Others insert the same keys meanwhile: a function of the UPDATE, whose rows the statement then meets; and a trigger.
+-- Others insert the same keys meanwhile: a function in the UPDATE, whose rows the statement then
+-- finds, and a trigger.
 CREATE FUNCTION oa_more() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO oa SELECT 12 + j % 2, NEW.b + j, 'trigger' FROM generate_series(1, 9) j ON CONFLICT DO NOTHING;
@@ -49,13 +51,13 @@ INSERT INTO oa SELECT 13, i, 'rows' FROM generate_series(1, 10) i ON CONFLICT (a
 INSERT INTO oa SELECT 13, i, 'rows' FROM generate_series(1, 40) i ON CONFLICT (a, b) DO UPDATE SET n = 1;
 SELECT c, count(*), min(b), max(b) FROM oa WHERE a IN (12, 13) GROUP BY c ORDER BY c;
 SELECT count(*) FROM (SELECT a, b FROM oa WHERE a IS NOT NULL AND b IS NOT NULL GROUP BY a, b HAVING count(*) > 1) twice;
--- The plan runs ahead of the inserts, but not where that could be seen.
+-- The plan runs ahead of the inserts, but not where this would be noticeable.
 CREATE FUNCTION oa_so_far() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM oa WHERE a = 14';
 INSERT INTO oa SELECT 14, oa_so_far() FROM generate_series(1, 300) i ON CONFLICT DO NOTHING;
 INSERT INTO oa SELECT 14, 1000 + i FROM generate_series(1, 300) i WHERE oa_so_far() < 350 ON CONFLICT DO NOTHING;
 INSERT INTO oa VALUES (14, oa_so_far()), (14, oa_so_far()), (14, oa_so_far()), (14, oa_so_far()), (14, oa_so_far()) ON CONFLICT DO NOTHING;
 SELECT count(*), max(b) FROM oa WHERE a = 14;
--- Rows that are large, columns that are gone or generated, a column that is included, other types.
+-- Large rows, dropped and generated columns, an included column, other types.
 CREATE TABLE ob (gone int, id text COLLATE "C", payload text, len int GENERATED ALWAYS AS (length(payload)) STORED, s serial);
 ALTER TABLE ob DROP COLUMN gone;
 CREATE UNIQUE INDEX ob_id ON ob USING lsm (id) INCLUDE (s);
@@ -71,7 +73,8 @@ INSERT INTO oc SELECT i, i FROM generate_series(1, 10) i;
 ALTER TABLE oc ADD c text DEFAULT 'missing', ADD n int DEFAULT 77;
 INSERT INTO oa TABLE oc ON CONFLICT DO NOTHING;
 SELECT c, n, count(*) FROM oa WHERE c = 'missing' GROUP BY c, n;
--- A statement fails in a function whose memory stays, and the index is emptied: what was known of its keys must not count.
+-- A statement fails in a function whose memory stays, and the index is emptied: what was known
+-- about its keys must be discarded.
 SET check_function_bodies = off;
 CREATE FUNCTION od_rows() RETURNS int LANGUAGE sql AS
   'INSERT INTO od SELECT g, g FROM generate_series(1, 200) g ON CONFLICT DO NOTHING; SELECT 1';
@@ -121,7 +124,7 @@ BEGIN
   RAISE NOTICE '% rows, % keys', (SELECT count(*) FROM od), (SELECT count(DISTINCT k) FROM od);
 END $$;
 DROP TABLE od;
--- Volatile functions in all places of a plan, and rows that are locked.
+-- Volatile functions in all parts of a plan, and locked rows.
 CREATE TABLE oe (k int, v int);
 CREATE UNIQUE INDEX oe_k ON oe USING lsm (k);
 INSERT INTO oe SELECT i, 0 FROM generate_series(1, 300) i;
@@ -142,14 +145,14 @@ INSERT INTO oa SELECT 1, k, oa_now(k) FROM oe GROUP BY k ON CONFLICT DO NOTHING;
 SELECT count(*), sum(c::int) <= 300 * 299 / 2 AS as_they_came FROM oa;
 INSERT INTO oe SELECT k + 1, 0 FROM (SELECT k FROM oe WHERE k < 20 ORDER BY k FOR UPDATE) s ON CONFLICT (k) DO UPDATE SET v = oe.v + 1;
 SELECT sum(v) FROM oe;
--- A key that is too long for one index, of a row that has a conflict in another one.
+-- A key that is too long for one index, in a row that has a conflict in another one.
 CREATE TABLE og (a text COLLATE "C", b int);
 CREATE UNIQUE INDEX og_a ON og USING lsm (a);
 CREATE UNIQUE INDEX og_b ON og USING lsm (b);
 INSERT INTO og SELECT i::text, i FROM generate_series(1, 10) i;
 INSERT INTO og SELECT string_agg(md5(i::text || j), ''), j FROM generate_series(1, 500) i, generate_series(1, 10) j GROUP BY j ON CONFLICT (b) DO NOTHING;
 SELECT count(*), max(length(a)) FROM og;
--- Keys that are compared by functions: they are not looked for ahead, and take no memory.
+-- Keys that are compared by functions are not looked up ahead, and take no memory.
 CREATE TABLE oh (k int[]);
 CREATE UNIQUE INDEX oh_k ON oh USING lsm (k);
 CREATE FUNCTION oh_memory() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -162,7 +165,7 @@ INSERT INTO oh SELECT ARRAY[i % 5000] FROM generate_series(1, 10000) i ON CONFLI
 SELECT count(*), min(k), max(k) FROM oh;
 DROP TABLE oh;
 DROP FUNCTION oh_memory();
--- A sequence is read as it is at the moment, also by who does not advance it.
+-- A sequence shows its current value, even to a reader that does not advance it.
 CREATE SEQUENCE os_numbers;
 CREATE TABLE os (k int, n bigint, seen bigint);
 CREATE UNIQUE INDEX os_k ON os USING lsm (k);

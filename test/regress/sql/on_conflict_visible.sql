@@ -1,10 +1,11 @@
--- INSERT ... ON CONFLICT DO NOTHING of many rows, in a table that VACUUM has been at: most rows that
--- have a conflict need not be looked at.  What the executor does with such rows happens all the same.
+-- INSERT ... ON CONFLICT DO NOTHING of many rows into a vacuumed table: most conflicting rows need
+-- not be read.  What the executor does with such rows still happens.
 CREATE TABLE ov (id int NOT NULL, v int CHECK (v < 1000), c text COLLATE "C" DEFAULT 'first', n int);
 CREATE UNIQUE INDEX ov_id ON ov USING lsm (id);
 INSERT INTO ov SELECT i, 0 FROM generate_series(1, 2000) i;
 VACUUM ov;
--- New rows among those that are there; twice in the statement; of one page that is not all visible.
+-- New rows among existing ones; keys that occur twice in the statement; rows of a page that is not
+-- all-visible.
 INSERT INTO ov SELECT i, 1, 'second' FROM generate_series(1001, 3000) i ON CONFLICT DO NOTHING;
 INSERT INTO ov SELECT i % 500, 2, 'third' FROM generate_series(0, 999) i ON CONFLICT (id) DO NOTHING;
 UPDATE ov SET v = 3 WHERE id = 10;
@@ -13,7 +14,8 @@ INSERT INTO ov SELECT i, 4, 'fourth' FROM generate_series(5, 2500) i ON CONFLICT
 SELECT c, v, count(*), sum(id) FROM ov GROUP BY c, v ORDER BY c, v;
 SELECT count(*), count(DISTINCT id) FROM ov;
 VACUUM ov;
--- A row that the transaction has deleted is inserted again, and one whose deletion was undone is not.
+-- A row that the transaction has deleted is inserted again; one whose deletion was rolled back is
+-- not.
 BEGIN;
 DELETE FROM ov WHERE id BETWEEN 700 AND 710;
 SAVEPOINT s;
@@ -31,7 +33,7 @@ COMMIT;
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 INSERT INTO ov SELECT i, 6 FROM generate_series(1, 1000) i ON CONFLICT DO NOTHING;
 COMMIT;
--- Constraints, in the order of the rows: of a row that is there, before and after one that is new.
+-- Constraints are checked in row order: for a row that exists, before and after a new one.
 INSERT INTO ov SELECT i, CASE i WHEN 100 THEN 1000 ELSE 1 END FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
 INSERT INTO ov SELECT 4000 - i, CASE i WHEN 1990 THEN 1001 WHEN 100 THEN 1002 END FROM generate_series(1, 2000) i ON CONFLICT DO NOTHING;
 INSERT INTO ov SELECT nullif(i, 150), 1 FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
@@ -40,7 +42,7 @@ UPDATE ov SET n = 0;
 ALTER TABLE ov ALTER n SET NOT NULL;
 VACUUM ov;
 INSERT INTO ov SELECT i, 1, 'not null', nullif(i, 150) FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
--- A check that calls a function: as often as ever.
+-- A check that calls a function calls it as often as without look-ahead.
 CREATE SEQUENCE ov_checked;
 CREATE FUNCTION ov_check(int) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM nextval(''ov_checked''); RETURN true; END';
 ALTER TABLE ov ADD CONSTRAINT called CHECK (ov_check(v)) NOT VALID;
@@ -61,13 +63,13 @@ END $$;
 SELECT ov_explain('INSERT INTO ov SELECT i, 8 FROM generate_series(2801, 3200) i ON CONFLICT DO NOTHING');
 SELECT ov_explain('INSERT INTO ov SELECT i, 8 FROM generate_series(1, 300) i ON CONFLICT (id) DO NOTHING');
 SELECT ov_explain('INSERT INTO ov SELECT i, 8 FROM generate_series(1, 300) i ON CONFLICT (id) DO UPDATE SET v = 9 WHERE ov.id = 5');
--- A plan that sorts by what is no column, and a table with fewer columns than it had.
+-- A plan that sorts by something that is not a column, and a table with dropped columns.
 INSERT INTO ov SELECT i, CASE i WHEN 100 THEN 1000 ELSE 1 END FROM generate_series(1, 200) i ORDER BY -i ON CONFLICT DO NOTHING;
 ALTER TABLE ov DROP c;
 VACUUM ov;
 INSERT INTO ov SELECT i, CASE i WHEN 100 THEN 1000 ELSE 1 END FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
 INSERT INTO ov SELECT i, 1, nullif(i, 120) FROM generate_series(1, 200) i ORDER BY -i ON CONFLICT DO NOTHING;
--- Another index has the conflict: it is an arbiter, or it is none.
+-- The conflict is in another index, which is an arbiter or not.
 CREATE UNIQUE INDEX ov_n ON ov USING lsm (n) WHERE n > 0;
 CREATE TABLE ow (a int, b int, c int);
 CREATE UNIQUE INDEX ow_a ON ow USING lsm (a);
@@ -81,11 +83,11 @@ INSERT INTO ow SELECT i, i + 5000, 2 FROM generate_series(1, 200) i ON CONFLICT 
 INSERT INTO ow SELECT i, i + 5000, 3 FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
 INSERT INTO ow SELECT i + 5000, i, 4 FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
 SELECT c, count(*), min(a), max(b) FROM ow GROUP BY c ORDER BY c;
--- A constraint that is checked at the end is no arbiter.
+-- A deferred constraint is not an arbiter.
 ALTER TABLE ow ADD d int, ADD CONSTRAINT ow_d UNIQUE (d) DEFERRABLE;
 INSERT INTO ow SELECT i, i, 5, i FROM generate_series(1, 200) i ON CONFLICT (a) DO NOTHING;
 INSERT INTO ow SELECT i, i, 5, i FROM generate_series(1, 200) i ON CONFLICT DO NOTHING;
--- An index that core asks first raises an error for a row that is there in another one.
+-- An index that core checks first raises an error for a row that exists in another one.
 CREATE TABLE oz (id int, d int);
 CREATE UNIQUE INDEX oz_d ON oz USING lsm ((100 / d));
 CREATE UNIQUE INDEX oz_id ON oz USING lsm (id);
@@ -128,7 +130,7 @@ SET ROLE regress_lsm_visible;
 INSERT INTO op SELECT i, CASE i WHEN 20 THEN 100 ELSE 1 END FROM generate_series(1, 30) i ON CONFLICT DO NOTHING;
 INSERT INTO op SELECT i, 1 FROM generate_series(1, 30) i ON CONFLICT DO NOTHING;
 RESET ROLE;
--- A partition, of which a row is not.
+-- A partition, and a row that does not belong to it.
 CREATE TABLE oq (id int, v int) PARTITION BY RANGE (id);
 CREATE TABLE oq_1 PARTITION OF oq FOR VALUES FROM (1) TO (500);
 CREATE UNIQUE INDEX oq_1_id ON oq_1 USING lsm (id);
@@ -138,7 +140,7 @@ VACUUM oq_1;
 INSERT INTO oq_1 SELECT i, i + 1000 FROM generate_series(201, 400) i ON CONFLICT DO NOTHING;
 INSERT INTO oq_1 SELECT i + 450, i FROM generate_series(1, 100) i ON CONFLICT (v) DO NOTHING;
 SELECT count(*), sum(id), sum(v) FROM oq_1;
--- Numbers and keys that defaults make: a row that has a conflict takes one, too.
+-- Numbers and keys from defaults: a row that has a conflict takes one, too.
 CREATE TABLE os (id bigserial, k int, made uuid DEFAULT gen_random_uuid(), at timestamptz DEFAULT clock_timestamp(), n int GENERATED BY DEFAULT AS IDENTITY);
 CREATE UNIQUE INDEX os_id ON os USING lsm (id);
 CREATE UNIQUE INDEX os_made ON os USING lsm (made);
@@ -150,7 +152,7 @@ INSERT INTO os (k) SELECT i FROM generate_series(701, 900) i ON CONFLICT (k) DO 
 INSERT INTO os (k) VALUES (1), (901), (2), (902), (3), (903), (903), (904) ON CONFLICT DO NOTHING RETURNING k, id, n;
 INSERT INTO os (k) SELECT i FROM generate_series(895, 910) i ON CONFLICT (k) DO NOTHING RETURNING k, id - currval('os_id_seq') AS same;
 INSERT INTO os (k) SELECT i FROM generate_series(890, 920) i ON CONFLICT (k) DO UPDATE SET n = currval('os_id_seq') - excluded.id;
--- A trigger may ask which number was the last one.
+-- A trigger may ask for the last number taken.
 CREATE FUNCTION os_last() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.n := NEW.id - currval(''os_id_seq''); RETURN NEW; END';
 CREATE TRIGGER os_last BEFORE UPDATE ON os FOR EACH ROW EXECUTE FUNCTION os_last();
 INSERT INTO os (k) SELECT i FROM generate_series(900, 930) i ON CONFLICT (k) DO UPDATE SET id = excluded.id;

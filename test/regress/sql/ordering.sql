@@ -13,7 +13,7 @@ DECLARE
 BEGIN
 	FOREACH d1 IN ARRAY ARRAY['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'] LOOP
 		FOREACH d2 IN ARRAY ARRAY['', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST'] LOOP
-			-- Encoded keys in one index, compared tuples in the other.
+			-- Encoded keys in one index, tuple keys in the other.
 			FOREACH index_columns IN ARRAY ARRAY[format('a%s, b%s, c DESC', d1, d2), format('d%s, a%s, b', d1, d2)] LOOP
 				EXECUTE format('CREATE INDEX o_idx ON o USING lsm (%s) INCLUDE (id)', index_columns);
 				INSERT INTO o (a, b, c, d) SELECT a, b, c, d FROM o WHERE id <= 10;
@@ -29,7 +29,7 @@ SELECT index_columns, result FROM check_orders() WHERE result !~ '^\d+ rows by i
 SELECT count(*) FROM o;
 DROP FUNCTION check_orders;
 
--- An index order that serves only a part of ORDER BY.
+-- An index order that covers only a part of ORDER BY.
 CREATE INDEX o_ab ON o USING lsm (a, b DESC);
 ANALYZE o;
 SELECT q, t.same('SELECT a, b, c, d, id FROM o ORDER BY ' || q) FROM unnest(ARRAY[

@@ -1,5 +1,5 @@
--- Parallel scans: several processes divide an index among themselves.  No row is
--- lost, none comes twice, and within a process they come in the index's order.
+-- Parallel scans: several processes divide an index among themselves.  No row is lost or
+-- returned twice, and each process returns rows in index order.
 CREATE TABLE p (k int, a text COLLATE "C", n numeric, d date, id int) WITH (autovacuum_enabled = off, parallel_workers = 3);
 CREATE INDEX p_k ON p USING lsm (k) INCLUDE (id);
 CREATE INDEX p_ak ON p USING lsm (a DESC, k, id);
@@ -11,8 +11,8 @@ INSERT INTO p SELECT NULL, NULL, NULL, NULL, i FROM generate_series(3001, 3060) 
 INSERT INTO p SELECT 55, 'a5', 5.50, date '2020-02-01', i FROM generate_series(3061, 3300) i;
 INSERT INTO p VALUES (1, 'single', 1, NULL, 3301);
 ANALYZE p;
--- The rows of a query by one process and no index, and by several processes with
--- one.  With ORDER BY rows that are equal in it should be equal in all.
+-- The rows of a query by one process without an index, and by several
+-- processes with one.  With ORDER BY, rows that are equal by it should be equal altogether.
 CREATE FUNCTION in_parallel(query text) RETURNS text LANGUAGE plpgsql
 SET max_parallel_workers_per_gather = 0 SET parallel_setup_cost = 0 SET parallel_tuple_cost = 0
 SET min_parallel_index_scan_size = 0 SET min_parallel_table_scan_size = 0
@@ -54,7 +54,7 @@ DECLARE
 	query text;
 BEGIN
 	FOREACH query IN ARRAY ARRAY[
-		-- All of an index, parts of it, nothing; both directions.
+		-- All of an index, parts of it, nothing; in both directions.
 		'SELECT id FROM p WHERE k IS NOT NULL', 'SELECT id, k FROM p WHERE k >= -200', 'SELECT id FROM p WHERE k BETWEEN -100 AND 100',
 		'SELECT k FROM p ORDER BY k', 'SELECT k FROM p ORDER BY k DESC', 'SELECT k FROM p WHERE k > 20 ORDER BY k',
 		'SELECT k FROM p WHERE k < 300 ORDER BY k DESC', 'SELECT id FROM p WHERE k = 55', 'SELECT id FROM p WHERE k = 100000',
@@ -73,7 +73,7 @@ BEGIN
 		-- Row comparisons, patterns.
 		'SELECT a, k, id FROM p WHERE (k, id) > (50, 1000) AND a = ''a5'' ORDER BY a DESC, k, id', 'SELECT id FROM p WHERE a = ''a5'' AND (k, id) < (55, 3100)',
 		'SELECT id FROM p WHERE a LIKE ''a1%''',
-		-- Above them: aggregates, joins, limits.
+		-- Nodes above the scans: aggregates, joins, limits.
 		'SELECT count(*), sum(k), min(id) FROM p WHERE k > -500', 'SELECT k, count(*) FROM p GROUP BY k ORDER BY k', 'SELECT k FROM p ORDER BY k LIMIT 100',
 		'SELECT k FROM p ORDER BY k DESC NULLS LAST OFFSET 50 LIMIT 7'] LOOP
 		RAISE NOTICE '%: %', query, in_parallel(query);
@@ -85,13 +85,13 @@ SET parallel_leader_participation = off;
 CALL all_in_parallel();
 RESET parallel_leader_participation;
 
--- A plan that is run again and again starts with the first range again.
+-- A plan that is rescanned starts with the first range again.
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_index_scan_size = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
--- Of pages as small as in these tests the processor time is not what counts.
+-- With pages as small as in these tests, CPU time does not matter.
 SET random_page_cost = 0;
 SET seq_page_cost = 0;
 SET enable_seqscan = off;
@@ -102,7 +102,7 @@ SET enable_mergejoin = off;
 SELECT t.plan_has('SELECT g, n FROM generate_series(1, 4) g LEFT JOIN (SELECT count(*) AS n FROM p WHERE k BETWEEN -600 AND 600) s ON g > 1', 'Parallel Index Only Scan');
 SELECT g, n FROM generate_series(1, 4) g LEFT JOIN (SELECT count(*) AS n FROM p WHERE k BETWEEN -600 AND 600) s ON g > 1 ORDER BY g;
 SELECT count(*) FROM p WHERE k BETWEEN -600 AND 600;
--- Values that are known at run time only.
+-- Values that are known only at run time.
 PREPARE between(int, int) AS SELECT count(*), sum(id) FROM p WHERE k >= $1 AND k < $2;
 SET plan_cache_mode = force_generic_plan;
 SELECT t.plan_has('EXECUTE between(10, 60)', 'Parallel Index Only Scan');
@@ -118,7 +118,7 @@ SET enable_nestloop = off;
 SELECT count(*), sum(x.id), sum(y.id) FROM p x JOIN p y ON x.k = y.k AND y.id < 100 WHERE x.k > 0;
 RESET enable_nestloop;
 
--- Own rows that have just come in, and rows that are gone.
+-- Rows just inserted by the same transaction, and deleted rows.
 BEGIN;
 INSERT INTO p SELECT i, 'new', NULL, NULL, 10000 + i FROM generate_series(1, 500) i;
 DELETE FROM p WHERE id % 7 = 0;
@@ -133,7 +133,7 @@ SELECT count(*), sum(id) FROM p WHERE k >= 0;
 VACUUM p;
 SELECT count(*), sum(id) FROM p WHERE k >= 0;
 SELECT lsm_check('p_k', true), lsm_check('p_n', true);
--- Nothing at all, and all dead.
+-- No rows at all, and only dead rows.
 DELETE FROM p;
 SELECT count(*) FROM p WHERE k >= 0;
 VACUUM p;

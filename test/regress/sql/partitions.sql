@@ -23,7 +23,7 @@ UPDATE p SET v = 'v1' WHERE k BETWEEN 100 AND 199 AND v = 'v4';
 SELECT t.same('SELECT * FROM p WHERE k BETWEEN 100 AND 199 AND v = ''v1'''), t.same('SELECT * FROM p WHERE k > 300 AND v = ''v3''');
 ALTER TABLE p DETACH PARTITION p4;
 SELECT t.same('SELECT * FROM p4 WHERE k = 310');
--- ON ONLY, attached one by one.
+-- ON ONLY, with indexes attached one by one.
 CREATE INDEX p_v ON ONLY p USING lsm (v);
 SELECT indisvalid FROM pg_index WHERE indexrelid = 'p_v'::regclass;
 CREATE INDEX p1_v ON p1 USING lsm (v);
@@ -40,7 +40,7 @@ SELECT lsm_check(i.indexrelid, true) FROM pg_index i JOIN pg_class c ON c.oid = 
 TRUNCATE p;
 SELECT t.same('SELECT * FROM p WHERE v = ''v2''');
 DROP TABLE p, p4;
--- Inheritance: each child has its own index, the order is merged.
+-- Inheritance: each child has its own index, and their order is merged.
 CREATE TABLE a (k int);
 CREATE TABLE b () INHERITS (a);
 CREATE INDEX a_k ON a USING lsm (k);

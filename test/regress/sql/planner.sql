@@ -1,5 +1,5 @@
--- The planner chooses for lsm what it chooses for a btree: the same tables,
--- one with each, and the same queries.  Pages of normal size.
+-- The planner chooses the same plans for lsm as for a btree: the same tables, one with
+-- each, and the same queries.  Pages of normal size.
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_merge_fanout = 8;
@@ -10,7 +10,7 @@ CREATE TABLE pb (a int, b int, c text COLLATE "C", d timestamptz, filler text);
 INSERT INTO pb
 SELECT (i * 7919) % 20000, i % 100, 'c' || (i * 31) % 1000, timestamptz '2024-01-01 00:00+00' + i * interval '1 minute', repeat('f', 100)
 FROM generate_series(1, 20000) i;
--- Not CREATE TABLE AS: from 16 on it extends tables beyond what it needs.
+-- Not CREATE TABLE AS: from 16 on, it extends tables by more than it needs.
 CREATE TABLE pl (LIKE pb);
 INSERT INTO pl SELECT * FROM pb;
 CREATE INDEX pb_a ON pb (a);
@@ -47,7 +47,7 @@ BEGIN
 	END IF;
 	rows_b := t.rows_of(replace(query, 'TAB', 'pb'));
 	rows_l := t.rows_of(replace(query, 'TAB', 'pl'));
-	-- With a LIMIT any of equal rows may come.
+	-- With a LIMIT, any of several equal rows may be returned.
 	IF query !~ 'LIMIT' AND ARRAY(SELECT unnest(rows_b) COLLATE "C" ORDER BY 1) <> ARRAY(SELECT unnest(rows_l) COLLATE "C" ORDER BY 1) THEN
 		RETURN 'DIFFERENT rows';
 	END IF;
@@ -74,7 +74,7 @@ SELECT query, compare(query) FROM unnest(ARRAY[
 	'SELECT x.a FROM TAB x WHERE x.a < 50 AND EXISTS (SELECT FROM TAB y WHERE y.b = x.a AND y.c = x.c)', 'SELECT x.a FROM TAB x JOIN (VALUES (1), (2), (3)) v(n) ON x.a = v.n', 'SELECT x.a FROM TAB x, LATERAL (SELECT * FROM TAB y WHERE y.a > x.a ORDER BY y.a LIMIT 1) z WHERE x.a < 30',
 	-- writes
 	'SELECT * FROM TAB WHERE a = 5 FOR UPDATE', 'SELECT a FROM TAB WHERE (a, b) = (5, 6)']) WITH ORDINALITY q(query, n) ORDER BY n;
--- The tables once more, loaded row by row: many runs, same shape of plans.
+-- The tables once more, loaded row by row: many runs, but plans of the same shape.
 CREATE TABLE pb2 (LIKE pb);
 CREATE TABLE pl2 (LIKE pl);
 CREATE INDEX pb2_a ON pb2 (a);

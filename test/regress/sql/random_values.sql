@@ -1,7 +1,6 @@
 -- Random values of each type whose keys are compared as bytes, and of some whose
--- keys are tuples: an index has them in the order of the type's own operators, and
--- gives them back.  test/unit (t_keys) does the same with many more values, but has
--- to take the order of a type from its own description.
+-- keys are tuples: an index stores them in the order of the type's own operators, and returns them unchanged.
+-- test/unit (t_keys) does the same with many more values, but has its own definition of each type's order.
 SET client_min_messages = warning;
 SELECT setseed(0.5);
 
@@ -37,7 +36,7 @@ CREATE FUNCTION some_float(most int) RETURNS text LANGUAGE sql VOLATILE AS $$
 		ELSE round(random()::numeric - 0.5, 4) || 'e' || ((random() - 0.5) * 2 * most)::int END
 $$;
 
--- Values of a type, made by an expression, with nulls, in indexes of either direction and behind another column.
+-- Values of a type, made by an expression, with nulls, in indexes of either direction and after another column.
 CREATE FUNCTION check_random(type text, expression text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	layout text;

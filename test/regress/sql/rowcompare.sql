@@ -1,7 +1,6 @@
--- Row comparisons as index conditions.  The oracle is a sort of a twin of the
--- table.  (It has the same indexes as btrees; what these do is told where lsm is
--- wrong.  Btree of 17.11 itself returns rows for (a, b, c) < (0, 2, 4) AND a IS
--- NULL, so it cannot be the oracle.)
+-- Row comparisons as index conditions.  The oracle is a sort of a copy of the table.  (The copy has
+-- the same indexes as btrees; their result is shown where lsm is wrong.  Btree of 17.11 itself returns rows
+-- for (a, b, c) < (0, 2, 4) AND a IS NULL, so it cannot be the oracle.)
 CREATE TABLE rb (a int4, b int8, c text COLLATE "C", d numeric, e date, id serial);
 INSERT INTO rb (a, b, c, d, e)
 SELECT nullif((i * 7919) % 7, 6), nullif((i * 104729) % 6, 5), nullif(chr(97 + (i * 31) % 5), 'e'), nullif((i * 17) % 9, 8) / 4.0,
@@ -10,8 +9,8 @@ FROM generate_series(1, 500) i;
 CREATE TABLE rl (LIKE rb);
 INSERT INTO rl SELECT * FROM rb;
 
--- Runs a query with TAB as each of the two.  Returns the number of rows, or what
--- differs.
+-- Runs a query with TAB as each of the two tables.  Returns the number of rows, or the
+-- difference.
 CREATE FUNCTION twins(query text, scans text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	want text[];
@@ -114,7 +113,7 @@ SELECT setseed(0.42);
 SELECT d, try_index(d, 60) FROM unnest(ARRAY['(a, b)', '(a, b, c)', '(a DESC, b DESC)', '(a, b DESC)', '(a NULLS FIRST, b NULLS FIRST)', '(a DESC NULLS LAST, b DESC, c DESC)', '(b, a NULLS FIRST, c)',
 	'(c, a)', '(c DESC, b)', '(d, a)', '(d DESC, c DESC, a DESC)', '(a, d NULLS FIRST, b)', '(a, d DESC)', '(e, a)', '(e DESC, e DESC, b DESC)', '((a+1), b)', '(a, b) INCLUDE (c, d)', '(a, b, c, d, e)']) d;
 
--- What the scan does not have to look at.
+-- Pages and rows that the scan need not read.
 SET enable_seqscan = off;
 SET enable_sort = off;
 SET enable_incremental_sort = off;
@@ -137,7 +136,7 @@ SELECT q, removed(q) FROM unnest(ARRAY[
 	'SELECT * FROM rl WHERE (a, b) > (2, 3) ORDER BY a, b LIMIT 10', 'SELECT * FROM rl WHERE (a, b) < (2, 3) ORDER BY a DESC, b DESC LIMIT 10', 'SELECT * FROM rl WHERE (2, 3) < (a, b) ORDER BY a, b LIMIT 10',
 	'SELECT a, b, c FROM rl WHERE (a, b, c) >= (2, 3, ''b'') ORDER BY a, b, c LIMIT 10', 'SELECT * FROM rl WHERE (a, b) > ((SELECT 2), (SELECT 3)) ORDER BY a, b LIMIT 10', 'SELECT * FROM rl WHERE (a, b) > (2, 3) AND (a, b) <= (3, 1) ORDER BY a, b',
 	'SELECT * FROM rl WHERE (a + 1, b) > (2, 3) ORDER BY a + 1, b LIMIT 10', 'SELECT * FROM rl WHERE (a, d) > (3, 1) ORDER BY a, d LIMIT 10', 'SELECT * FROM rl WHERE a = 3 AND (b, c) > (2, ''b'') ORDER BY b, c LIMIT 10']) q;
--- Far behind its start a range of equal first columns costs nothing.
+-- A start far inside a range of equal first columns costs nothing.
 CREATE TABLE far (a int, b int);
 INSERT INTO far SELECT 1, i FROM generate_series(1, 20000) i;
 CREATE INDEX far_ab ON far USING lsm (a, b);
@@ -188,7 +187,7 @@ RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_material;
 
--- A cursor that turns round.
+-- A cursor that changes direction.
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT a, b, c FROM rl WHERE (a, b) >= (5, 3) ORDER BY a, b, c;
 FETCH 3 FROM c;
@@ -209,7 +208,7 @@ DELETE FROM rb WHERE (a, b, c) <= (0, 2, 'b');
 SELECT twins('SELECT a, b, c, id FROM TAB WHERE (a, b) >= (0, 0)', 'index');
 ROLLBACK;
 
--- Partitions; a partial index; two indexes that serve.
+-- Partitions; a partial index; two usable indexes.
 CREATE TABLE pb (a int, b int, c int) PARTITION BY RANGE (a);
 CREATE TABLE pb1 PARTITION OF pb FOR VALUES FROM (MINVALUE) TO (50);
 CREATE TABLE pb2 PARTITION OF pb FOR VALUES FROM (50) TO (MAXVALUE);
@@ -234,7 +233,7 @@ CREATE INDEX rl_part ON rl USING lsm (b, d) WHERE c = 'b';
 CREATE INDEX rb_part ON rb (b, d) WHERE c = 'b';
 SELECT twins('SELECT b, d FROM TAB WHERE c = ''b'' AND (b, d) > (2, 1) ORDER BY b, d', 'index'), t.plan_has('SELECT * FROM rl WHERE c = ''b'' AND (b, d) > (2, 1) ORDER BY b, d', 'rl_part');
 
--- What must not be seen does not come to an operator before its time.
+-- Rows that must not be visible do not reach an operator too early.
 CREATE ROLE rowcompare_reader;
 ALTER TABLE rl ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON rl USING (id % 2 = 0);

@@ -1,6 +1,7 @@
--- Numerics: a key does not tell the display scale, and the scale comes back all the same.
+-- Numerics: a key does not contain the display scale, but the scale is returned all the
+-- same.
 SET client_min_messages = warning;
--- What the table has, and what an index-only scan gives, byte by byte.
+-- Compares the table with what an index-only scan returns, byte by byte.
 CREATE FUNCTION as_stored(tab text, col text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	by_index text;
@@ -45,7 +46,7 @@ SELECT t.same('SELECT n, p, id, z, f, m FROM s WHERE n >= -1 ORDER BY n, p DESC,
 SELECT t.same('SELECT z, n, id FROM s WHERE z = 100.0 ORDER BY z, n DESC', 'SELECT z, n, id FROM s WHERE z = 100.0 ORDER BY z, n DESC, ctid');
 SELECT t.same('SELECT n, p FROM s WHERE n = ANY (''{1.000,10,NaN,0.1}'') AND p = ANY (''{1,100.0}'') ORDER BY n, p DESC, id');
 SELECT t.same('SELECT n FROM s WHERE (n, p) > (1.0, 5) AND n < 11');
--- More digits, in a column that is a domain, and in an expression, whose type says nothing.
+-- More digits, in a column of a domain type and in an expression, whose type has no typmod.
 CREATE DOMAIN price AS numeric(8,3);
 CREATE TABLE d (k price, e numeric(8,3));
 CREATE INDEX d_k ON d USING lsm (k) INCLUDE (e);
@@ -54,7 +55,7 @@ INSERT INTO d SELECT i / 8.0, i / 8.0 FROM generate_series(-20, 20) i;
 SELECT t.same('SELECT k, e FROM d WHERE k > -1 ORDER BY k');
 SELECT t.same('SELECT e * 2.0, e::numeric(20,6), e FROM d WHERE e * 2.0 > -1 ORDER BY e * 2.0');
 SELECT lsm_check('d_k', true), lsm_check('d_x', true);
--- The type of the column may change under the index.
+-- The type of the column may change while the index stays.
 CREATE TABLE a (k numeric(10,2), id int);
 CREATE INDEX a_k ON a USING lsm (k) INCLUDE (id);
 INSERT INTO a VALUES (1, 1), (1.5, 2), (0, 3), (NULL, 4), ('NaN', 5);

@@ -31,7 +31,7 @@ FROM unnest(ARRAY['a < 5', 'a = 5', 'a > 15', 'a = 5 AND b > 5', 'a = 5 AND b = 
 SELECT t.same_order('s', 'a, b, c, id', 'a, b, c');
 SELECT t.same_order('s', 'c, b, id', 'c DESC, b');
 
--- min, max and LIMIT read an end of the index.
+-- min, max and LIMIT read one end of the index.
 CREATE TABLE ends (k int, g int);
 CREATE INDEX ends_k ON ends USING lsm (k);
 CREATE INDEX ends_gk ON ends USING lsm (g, k DESC NULLS LAST);
@@ -62,7 +62,7 @@ INSERT INTO empty VALUES (1);
 SELECT t.same('SELECT * FROM empty WHERE k = 1'), t.same('SELECT k FROM empty ORDER BY k'), t.same('SELECT k FROM empty ORDER BY k DESC');
 SELECT lsm_check('empty_k', true);
 
--- Many equal keys, found by each key and all of them in the order of the rows.
+-- Many equal keys, found by each key, all of them in TID order.
 CREATE TABLE dup (k int, id serial);
 CREATE INDEX dup_k ON dup USING lsm (k);
 INSERT INTO dup (k) SELECT 1 FROM generate_series(1, 1000);
@@ -72,7 +72,7 @@ SELECT t.same('SELECT * FROM dup WHERE k < 1'), t.same('SELECT * FROM dup WHERE 
 SELECT t.same_order('dup', 'k, id', 'k');
 SELECT lsm_check('dup_k', true);
 
--- A nested loop starts the scan anew for each outer row.
+-- A nested loop restarts the scan for each outer row.
 SELECT t.same('SELECT o.x, s.id FROM generate_series(-2, 22) o(x), LATERAL (SELECT id FROM s WHERE a = o.x AND b > o.x / 4 ORDER BY a, b, c, id LIMIT 5) s ORDER BY 1, 2');
 
 -- Prepared statements, generic and custom.
@@ -91,7 +91,7 @@ SELECT t.same('SELECT * FROM s WHERE a = (SELECT max(a) FROM s)');
 SELECT t.same('SELECT * FROM s WHERE a = length(current_setting(''TimeZone'')) - length(current_setting(''TimeZone'')) + 4');
 SELECT t.same('SELECT * FROM s WHERE a > (SELECT NULL::int)');
 
--- A scan is used within a function that itself writes to the table.
+-- A scan within a function that also writes to the table.
 CREATE FUNCTION add_and_count(v int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE n bigint;
 BEGIN

@@ -1,10 +1,9 @@
--- Helpers of all other scripts: the same query must give the same rows
--- through an index and without.
+-- Functions for all other scripts: a query must return the same rows with an index and without.
 CREATE SCHEMA t;
 ALTER DATABASE contrib_regression SET search_path = public, t;
 SET search_path = public, t;
 
--- The rows of a query in the order in which they come.
+-- The rows of a query in the order in which it returns them.
 CREATE FUNCTION t.rows_of(query text) RETURNS text[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -27,7 +26,7 @@ BEGIN
 	PERFORM set_config('enable_sort', (scans = 'seq')::text, true);
 END $$;
 
--- What scan of an index a query would use now.
+-- The kind of index scan that a query would use now.
 CREATE FUNCTION t.scan_of(query text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -44,7 +43,7 @@ BEGIN
 	RETURN result;
 END $$;
 
--- Does the plan of a query have such a line?
+-- Does the plan of a query have a matching line?
 CREATE FUNCTION t.plan_has(query text, pattern text) RETURNS bool
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -56,9 +55,8 @@ BEGIN
 	RETURN false;
 END $$;
 
--- Runs a query in every way that the planner has for it.  The oracle, when
--- given, is what the rows must be, else they are those of a sequential scan.
--- Without ORDER BY the order is not compared.
+-- Runs a query in every way that the planner has for it.  The oracle, if given, is a query for the expected rows;
+-- otherwise they are those of a sequential scan. Without ORDER BY the order is not compared.
 CREATE FUNCTION t.same(query text, oracle text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SET max_parallel_workers_per_gather = 0 AS $$
 DECLARE
@@ -75,7 +73,7 @@ BEGIN
 	END IF;
 	FOREACH scans IN ARRAY '{index,index only,bitmap}'::text[] LOOP
 		PERFORM t.allow(scans);
-		-- A bitmap has no order; what a sort makes of it is not our matter.
+		-- A bitmap has no order, and the sort above it is not under test.
 		CONTINUE WHEN t.scan_of(query) <> scans OR scans = 'bitmap' AND ordered;
 		used := used || scans;
 		got := t.rows_of(query);
@@ -91,7 +89,7 @@ BEGIN
 		coalesce(nullif(array_to_string(used, ', '), ''), 'NO INDEX'));
 END $$;
 
--- ORDER BY turned round.
+-- Reverses an ORDER BY.
 CREATE FUNCTION t.reverse(orderby text) RETURNS text
 LANGUAGE sql AS $$
 	SELECT string_agg(m[1] || CASE WHEN m[2] IS NULL THEN ' DESC' ELSE '' END
@@ -102,8 +100,8 @@ LANGUAGE sql AS $$
 $$;
 
 -- The whole index of a table in both directions, against a sort.  The order
--- among equal keys is that of the TIDs.  (Btree, when it stands in for lsm,
--- does not turn that one round within a posting list.)
+-- among equal keys is that of the TIDs.  (A btree in place of lsm does not reverse that order within a posting
+-- list.)
 CREATE FUNCTION t.same_order(tab text, cols text, orderby text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -123,7 +121,7 @@ BEGIN
 			format('SELECT %s FROM %s ORDER BY %s, %s', cols, tab, backward, ctid_back));
 END $$;
 
--- SQLSTATE and, on request, whether the message names something.
+-- The SQLSTATE and, on request, whether the message names something.
 CREATE FUNCTION t.error_of(command text, names text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -138,8 +136,7 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN sqlstate;
 END $$;
 
--- Merges under way, and what they have written.  (In plpgsql: with btree in place
--- of lsm there is no lsm_runs.)
+-- Unfinished merges, and what they have written.  (In plpgsql: with btree in place of lsm there is no lsm_runs.)
 CREATE FUNCTION t.jobs(index regclass, OUT jobs bigint, OUT segments bigint)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -147,7 +144,7 @@ BEGIN
 		FROM lsm_runs(index) r WHERE r.state = 'merging';
 END $$;
 
--- Pages that a query has looked at, in shared buffers or not.
+-- The number of pages that a query has read, from shared buffers or not.
 CREATE FUNCTION t.buffers(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
@@ -166,8 +163,8 @@ EXCEPTION WHEN internal_error THEN
 	PERFORM set_config('pg_lsm.debug_stop_at', '', true);
 	RETURN 'failed';
 END $$;
--- What all sessions have read of each lsm index since this session asked last: the counters of pg_stat_lsm_indexes,
--- less what they were. Planners, unique checks and lsm_check count, too. Temporary indexes have no counters.
+-- What all sessions have read from each lsm index since this session last asked: the increase of the counters of
+-- pg_stat_lsm_indexes. Planners, unique checks and lsm_check count, too. Temporary indexes have no counters.
 CREATE TYPE t.index_reads AS (index regclass, seeks int8, runs_read int8, segments_read int8, pages_read int8,
 	entries_read int8, restarts int8, entries_removed int8, filter_checks int8, filter_skips int8, filter_misses int8,
 	pages_prefetched int8);
@@ -186,7 +183,7 @@ BEGIN
 		jsonb_populate_record(NULL::t.index_reads, added || jsonb_build_object('index', n.key::oid::regclass)) r
 	WHERE r.seeks > 0 OR r.pages_read > 0 OR r.entries_removed > 0;
 END $$;
--- Let the next call of t.reads() begin here.
+-- Makes the next call of t.reads() count from here.
 CREATE PROCEDURE t.note_reads()
 LANGUAGE plpgsql AS $$
 BEGIN

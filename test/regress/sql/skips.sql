@@ -1,4 +1,5 @@
--- Conditions on columns behind ones without an equality: scans skip from value to value of those.
+-- Conditions on columns that follow columns without an equality: scans skip from value to value
+-- of the latter.
 CREATE TABLE s (a int, b int, c text COLLATE "C", d numeric, id serial);
 CREATE INDEX s_abc ON s USING lsm (a, b, c);
 CREATE INDEX s_cab ON s USING lsm (c DESC NULLS LAST, a NULLS FIRST, b DESC);
@@ -28,7 +29,7 @@ SELECT q, t.same(format('SELECT a, b, c FROM s WHERE %s ORDER BY a, b, c', q)),
 FROM unnest(ARRAY['b = 5', 'a = 3', 'a IN (2, 4) AND b IN (4, 44)', 'c = ''v1''', 'b > 57', 'a > 2 AND b IN (3, 33)', 'a IS NULL', 'b IS NULL', 'a IN (1, 3) AND b BETWEEN 20 AND 22 AND c = ''v1''',
 	'd > 0.5 AND a = 2']) q;
 
--- A cursor that turns round, and marks.
+-- A cursor that changes direction, and marks.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SET enable_sort = off;
@@ -59,7 +60,8 @@ SELECT v.x, count(s.id), sum(s.id) FROM (VALUES (5), (NULL), (59), (-1), (5)) v(
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 
--- Many values, few values, and both in turn: the rows are the same however the scan gets there.
+-- Many values, few values, and both in turn: the rows are the same, whether the scan skips or
+-- not.
 CREATE TABLE m (a int8, b int2, c text);
 CREATE INDEX m_ab ON m USING lsm (a, b);
 CREATE INDEX m_cb ON m USING lsm (c, b);
@@ -68,7 +70,8 @@ ANALYZE m;
 SELECT q, t.same('SELECT a, b, c FROM m WHERE ' || q), t.same(format('SELECT a, b FROM m WHERE %s ORDER BY a DESC, b DESC', q)), t.same(format('SELECT c, b FROM m WHERE %s ORDER BY c, b', q))
 FROM unnest(ARRAY['b = 77', 'b IN (7, 77, 477)', 'b > 497', 'a > 2000 AND b = 77', 'a IN (4, 5, 9001, 9100, 9200) AND b IN (100, 200)', 'c > ''t2'' AND b = 77']) q;
 
--- A row comparison and values of another type bound a column that is skipped, of keys that are tuples. Nobody can tell which is tighter.
+-- A row comparison and values of another type bound a skipped column of tuple keys. It is not
+-- known which bound is tighter.
 CREATE TABLE e (a int8, n numeric, c int);
 CREATE INDEX e_anc ON e USING lsm (a, n, c);
 INSERT INTO e SELECT i / 5, i % 5, i % 3 FROM generate_series(1, 500) i;

@@ -1,4 +1,4 @@
--- Values that are equal but not the same must come back as they were stored.
+-- Values that are equal but not identical must be returned as they were stored.
 SET client_min_messages = warning;
 -- The table's values by row and in the order of the index, as bytes.
 CREATE FUNCTION check_stored(typ text, vals text[], direction text DEFAULT '') RETURNS text
@@ -10,7 +10,7 @@ DECLARE
 BEGIN
 	DROP TABLE IF EXISTS v;
 	EXECUTE format('CREATE TABLE v (id serial, k %s) WITH (autovacuum_enabled = off)', typ);
-	-- Twice before the index is there, three times after.
+	-- Inserted twice before the index exists, three times afterwards.
 	EXECUTE format('INSERT INTO v (k) SELECT x::%s FROM generate_series(1, 2), unnest($1) x', typ) USING vals;
 	EXECUTE format('CREATE INDEX v_idx ON v USING lsm (k %s) INCLUDE (id)', direction);
 	EXECUTE format('INSERT INTO v (k) SELECT x::%s FROM generate_series(1, 3), unnest($1) x', typ) USING vals;
@@ -70,7 +70,7 @@ SELECT check_stored('pair', '{"(1,0)","(1.0,-0)","(1.00,0)","(,)","(NaN,NaN)"}')
 CREATE DOMAIN amount AS numeric CHECK (value >= 0);
 SELECT check_stored('amount', '{1,1.0,1.00}');
 
--- A NaN with the sign bit set can come from arithmetic.  It equals any other.
+-- A NaN with the sign bit set can result from arithmetic.  It equals any other NaN.
 CREATE TABLE nans (f float8, id int);
 CREATE INDEX nans_f ON nans USING lsm (f) INCLUDE (id);
 INSERT INTO nans SELECT CASE i % 3 WHEN 0 THEN 'NaN'::float8 WHEN 1 THEN -'NaN'::float8 ELSE 'NaN'::float8 * -1 END, i FROM generate_series(1, 30) i;
@@ -89,7 +89,7 @@ SELECT t.same('SELECT b, a, c, d, e, id FROM many ORDER BY b, a DESC, c', 'SELEC
 SELECT t.same('SELECT b, a, c, d, e, id FROM many WHERE b = 0 AND a = 1.000 AND c >= ''cc''');
 SELECT lsm_check('many_idx', true);
 
--- An expression's value is what the index holds.
+-- The value of an expression is stored only in the index.
 CREATE TABLE expr (a numeric);
 CREATE INDEX expr_idx ON expr USING lsm ((a * 1.0), (-a));
 INSERT INTO expr VALUES (1), (1.0), (2.50), (NULL), (2.5);

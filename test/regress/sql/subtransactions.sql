@@ -1,4 +1,4 @@
--- Rows of aborted transactions and subtransactions leave no trace in answers.
+-- Queries return no rows of aborted transactions and subtransactions.
 CREATE TABLE s (k int, v text COLLATE "C", id serial);
 CREATE INDEX s_k ON s USING lsm (k) INCLUDE (v);
 BEGIN;
@@ -25,7 +25,7 @@ ROLLBACK;
 SELECT t.same('SELECT k, v FROM s WHERE k < 4');
 SELECT lsm_check('s_k', true);
 
--- Many of them, by exceptions in a function; dead line pointers are used again.
+-- Many of them, caused by exceptions in a function; dead line pointers are reused.
 CREATE FUNCTION try(n int) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1..n LOOP
@@ -51,7 +51,8 @@ SELECT lsm_check('s_k', true), t.same_order('s', 'k, v', 'k');
 -- A statement that fails in the middle.
 INSERT INTO s (k, v) SELECT 1 / (50 - i), 'fails' FROM generate_series(1, 100) i;
 SELECT t.same('SELECT k, v FROM s WHERE v = ''fails'''), lsm_check('s_k', true);
--- ON CONFLICT, with a unique btree beside ours: a row that loses is taken back.
+-- ON CONFLICT, with a unique btree next to the lsm index: a row that loses is removed
+-- again.
 CREATE TABLE u (id int PRIMARY KEY, k int);
 CREATE INDEX u_k ON u USING lsm (k);
 INSERT INTO u SELECT i, i % 7 FROM generate_series(1, 50) i;

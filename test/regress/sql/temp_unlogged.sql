@@ -28,7 +28,7 @@ SELECT t.same('SELECT k FROM rows_go WHERE k > 9');
 ROLLBACK;
 SELECT lsm_check('rows_go_k', true), t.same('SELECT k FROM rows_go ORDER BY k');
 DROP TABLE rows_go;
--- More than the local buffers hold.
+-- More than fits into the local buffers.
 CREATE TEMP TABLE large (k int, f text);
 CREATE INDEX large_k ON large USING lsm (k);
 INSERT INTO large SELECT (i * 7919) % 20000, repeat('f', 100) FROM generate_series(1, 20000) i;

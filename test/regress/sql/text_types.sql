@@ -8,8 +8,8 @@ INSERT INTO words (w) SELECT x FROM unnest(ARRAY['', ' ', 'a', 'A', 'aa', 'ab', 
 	repeat('x', 500) || 'a', repeat('x', 499), repeat('x', 250) || 'y', 'prefix', 'prefix1', 'prefix2', 'prefiy', 'pre']) x;
 CREATE TABLE sought AS SELECT id AS n, w FROM words;
 
--- A table of the words in some type and collation, half of it before the
--- index is there; all operators, both directions.
+-- A table of the words in some type and collation, half of it filled before the index exists;
+-- all operators, both directions.
 CREATE FUNCTION check_text(typ text, coll text, opclass text DEFAULT '', ops text[] DEFAULT '{<,<=,=,>=,>}')
 RETURNS text LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_material = off SET enable_memoize = off AS $$
@@ -56,7 +56,7 @@ EXCEPTION WHEN feature_not_supported OR invalid_parameter_value OR undefined_fil
 	CREATE COLLATION no_case FROM "C";
 END $$;
 SELECT typ, check_text(typ, 'no_case') FROM unnest('{text,char(510)}'::text[]) typ;
--- libc, where the server has the locale: one that has no rules of collation, and one that has.
+-- libc, where the server has the locale: one without collation rules, and one with.
 DO $$
 DECLARE
 	name text;
@@ -73,7 +73,7 @@ SELECT typ, coll, check_text(typ, coll) FROM unnest('{text,varchar(600),char(510
 SELECT check_text('char(510)', '"libc en_US.UTF-8"', 'bpchar_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
 DROP TABLE v;
 DROP COLLATION "libc C.UTF-8", "libc en_US.UTF-8";
--- Pattern classes compare bytes whatever the collation.
+-- Pattern classes compare bytes, whatever the collation.
 SELECT check_text('text', '"default"', 'text_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
 SELECT check_text('varchar', '"default"', 'varchar_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
 SELECT check_text('char(510)', '"default"', 'bpchar_pattern_ops', '{~<~,~<=~,=,~>=~,~>~}');
@@ -99,7 +99,7 @@ SELECT q, t.same('SELECT * FROM names WHERE n ' || q) FROM unnest(ARRAY[
 	$$= 'prefix1'::text$$, $$< 'prefix1'::text$$, $$>= 'prefix1'::text$$, $$= 'prefix1'::name$$, $$LIKE 'prefix%'$$]) q;
 SELECT lsm_check('names_n', true);
 
--- Padding of char(n) says nothing about equality, but it comes back.
+-- The padding of char(n) does not matter for equality, but it is returned.
 CREATE TABLE padded (c char(5));
 CREATE INDEX padded_c ON padded USING lsm (c);
 INSERT INTO padded VALUES ('a'), ('a '), ('a  b'), (''), ('abcde');
@@ -110,7 +110,7 @@ SELECT '[' || c || ']' AS trimmed, octet_length(c) FROM padded WHERE c = 'a    '
 SELECT octet_length(c), bpcharout(c) FROM padded ORDER BY c;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
--- Padding counts characters, not bytes.  Without a length there is as much as was stored.
+-- Padding counts characters, not bytes.  Without a length, the padding is what was stored.
 CREATE TABLE blanks (c char(4), b bpchar, v varchar(8), n int);
 INSERT INTO blanks SELECT x, x::bpchar, x, n FROM unnest(ARRAY['', ' ', '    ', 'a', 'a ', 'a   ', 'aé中', 'é', 'é  ', 'abcd', 'abcd    ', E'a\x01', 'b', NULL]) WITH ORDINALITY u (x, n);
 INSERT INTO blanks SELECT 'x', repeat('y', i) || repeat(' ', i * i * i), 'x', 100 + i FROM generate_series(1, 12) i;
@@ -123,14 +123,14 @@ SELECT t.same('SELECT bpcharout(c), octet_length(c), v, n FROM blanks ORDER BY c
 SELECT t.same($$SELECT bpcharout(b), octet_length(b), bpcharout(c) FROM blanks WHERE b ~>=~ ''$$);
 SELECT q, t.same('SELECT bpcharout(b), octet_length(b), n FROM blanks WHERE b ' || q) FROM unnest(ARRAY[$$= 'a'$$, $$= 'a        '$$, $$IN ('a  ', 'é', 'yyy')$$, $$< 'a '$$,
 	$$> 'yyy  '$$, $$LIKE 'y%'$$, $$LIKE 'a %'$$, $$BETWEEN '' AND 'b'$$, $$IS NULL$$]) q;
--- The length may be given up under the index.
+-- The length may be removed while the index stays.
 SELECT pg_relation_filenode('blanks_c') AS before \gset
 ALTER TABLE blanks ALTER c TYPE bpchar;
 SELECT pg_relation_filenode('blanks_c') = :before AS same_file;
 INSERT INTO blanks (c, n) VALUES ('a', 200), ('a  ', 201), ('a    ', 202), ('a      ', 203), ('', 204);
 VACUUM blanks;
 SELECT lsm_check('blanks_c', true), lsm_check('blanks_p', true), t.same('SELECT bpcharout(c), octet_length(c), v, n FROM blanks ORDER BY c, n');
--- What no tuple could hold is refused, not only when a scan needs the tuple.
+-- A value too long for a tuple is refused at once, not only when a scan forms the tuple.
 CREATE TABLE wide (c char(8000));
 CREATE INDEX wide_c ON wide USING lsm (c);
 INSERT INTO wide VALUES ('a'), ('b'), (repeat('c', 500));
@@ -142,7 +142,7 @@ CREATE INDEX wider_c ON wider USING lsm (c);
 SELECT t.error_of($$INSERT INTO wider VALUES ('a')$$);
 DROP TABLE blanks, wide, wider;
 
--- Two collations on the same column: each index serves its own.
+-- Two collations on the same column: each index serves its own collation.
 CREATE TABLE two (k text COLLATE "C", p text COLLATE "POSIX");
 INSERT INTO two SELECT w, w FROM words;
 CREATE INDEX two_k ON two USING lsm (k, p);

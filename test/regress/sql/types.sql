@@ -6,8 +6,8 @@ CREATE TYPE pair AS (a int, b text);
 CREATE DOMAIN small AS int CHECK (value < 1000000);
 CREATE TYPE textrange AS RANGE (subtype = text, collation = "C");
 
--- A table of the values three times over, with NULLs and other rows between,
--- half of it before the index is there.
+-- A table with each value three times, with NULLs and other rows in between, half of it
+-- filled before the index exists.
 CREATE FUNCTION fill(typ text, vals text[], columns text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -22,7 +22,7 @@ BEGIN
 		USING vals;
 END $$;
 
--- Quals meet all values in one query, each through a rescan of the index.
+-- One query tests a qual with all values, each with a rescan of the index.
 CREATE FUNCTION check_type(typ text, vals text[], opclass text DEFAULT '', ops text[] DEFAULT '{<,<=,=,>=,>}')
 RETURNS TABLE (type text, checks bigint, problems text)
 LANGUAGE plpgsql
@@ -40,7 +40,7 @@ BEGIN
 		directions := layout;
 		PERFORM fill(typ, vals, regexp_replace(layout, 'k', 'k ' || opclass));
 		PERFORM lsm_check('v_idx', true);
-		-- The order, when the type's own operators are those of the class.
+		-- The order, if the type's own operators are those of the class.
 		IF opclass = '' THEN
 			said := t.same_order('v', 'id, k', directions);
 			IF said ~ 'DIFFERENT|NO INDEX' THEN
@@ -57,7 +57,7 @@ BEGIN
 			checks := checks + 1;
 		END LOOP;
 	END LOOP;
-	-- A qual that is known to the planner.
+	-- A qual that the planner knows.
 	said := t.same(format('SELECT id, k FROM v WHERE k %s %L::%s ORDER BY k DESC, g',
 		ops[array_upper(ops, 1)], vals[array_upper(vals, 1) / 2], typ),
 		format('SELECT id, k FROM v WHERE k %s %L::%s ORDER BY k DESC, g, ctid',
@@ -70,13 +70,13 @@ BEGIN
 	RETURN NEXT;
 END $$;
 
--- integers, with the bytes' edges
+-- integers, at byte boundaries
 SELECT * FROM check_type('int2', '{-32768,-257,-256,-255,-1,0,1,127,128,255,256,32767}');
 SELECT * FROM check_type('int4', '{-2147483648,-65537,-65536,-256,-1,0,1,255,256,65535,65536,16777216,2147483647}');
 SELECT * FROM check_type('int8', '{-9223372036854775808,-4294967297,-4294967296,-1,0,1,4294967295,4294967296,9223372036854775807}');
 SELECT * FROM check_type('oid', '{0,1,255,256,2147483647,2147483648,4294967295}');
 SELECT * FROM check_type('xid8', '{0,1,4294967295,4294967296,9223372036854775807,18446744073709551615}');
--- From 19 on there is oid8, too.
+-- From 19 on, there is oid8, too.
 SELECT checks, problems FROM check_type(coalesce(to_regtype('oid8')::text, 'xid8'), '{0,1,4294967295,4294967296,9223372036854775807,18446744073709551615}');
 SELECT * FROM check_type('"char"', ARRAY['', 'a', 'z', 'A', '~', '0', E'\\200', E'\\377']);
 SELECT * FROM check_type('bool', '{f,t}');
@@ -124,7 +124,7 @@ SELECT * FROM check_type('small', '{-5,0,7,999999}');
 -- classes that are not the default one
 SELECT * FROM check_type('pair', '{"(,)","(1,)","(1,a)","(1,b)","(2,a)","(-1,z)","(,a)"}', 'record_image_ops', '{*<,*<=,*=,*>=,*>}');
 
--- An enum value that is added between others.
+-- An enum value added between others.
 SELECT fill('color', '{red,green,blue,red,blue}', 'k');
 ALTER TYPE color ADD VALUE 'orange' AFTER 'red';
 INSERT INTO v (g, k) SELECT 1, k FROM unnest('{orange,green,orange,NULL}'::color[]) k;

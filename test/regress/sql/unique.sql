@@ -1,4 +1,4 @@
--- Unique indexes: all that one session can see of them.
+-- Unique indexes: everything that one session can test.
 CREATE TABLE uq (id int, v text, w numeric, note text) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX uq_id ON uq USING lsm (id) INCLUDE (note);
 CREATE UNIQUE INDEX uq_v ON uq USING lsm (v);
@@ -7,7 +7,7 @@ CREATE UNIQUE INDEX uq_expr ON uq USING lsm (lower(v), (id % 7));
 INSERT INTO uq SELECT i, 'v' || i, i FROM generate_series(1, 400) i;
 SELECT count(*) FROM uq;
 
--- Single rows, and statements of which one row is not unique: all of it is undone.
+-- Single rows, and statements with one duplicate: the whole statement is rolled back.
 INSERT INTO uq VALUES (17, 'x', 1000);
 INSERT INTO uq VALUES (1000, 'v17', 1000);
 INSERT INTO uq VALUES (1000, 'V17', 1000);
@@ -16,7 +16,7 @@ INSERT INTO uq VALUES (17 + 7001, 'V17', 1000);
 INSERT INTO uq SELECT i, 'w' || i, i FROM generate_series(500, 400, -1) i;
 INSERT INTO uq SELECT i % 250 + 1000, 'w' || i, i FROM generate_series(1, 300) i;
 SELECT count(*) FROM uq;
--- Where the rows wait in a batch the line is not told.
+-- If the rows wait in a batch, the error does not name the line.
 \set SHOW_CONTEXT never
 COPY uq (id, v) FROM stdin;
 2001	c1
@@ -48,16 +48,16 @@ INSERT INTO uq VALUES (NULL, 'nn2', 2);
 UPDATE uq SET v = NULL WHERE v = 'nn2';
 DROP INDEX uq_nulls;
 
--- A partial index counts the rows that it has.
+-- A partial index checks only its own rows.
 INSERT INTO uq VALUES (4000, 'p1', -1), (4001, 'p2', -1);
 UPDATE uq SET w = 8000, id = 4000 WHERE id = 4000;
 UPDATE uq SET w = 8000, id = 4000 WHERE v = 'p2';
 UPDATE uq SET w = 8000 WHERE v = 'p2';
 
--- Updates and deletes: old versions of a row are none of the others.
+-- Updates and deletes: old versions of a row do not conflict with the new one.
 UPDATE uq SET note = 'u';
 UPDATE uq SET id = id WHERE id < 100;
--- They are checked one by one: the key of the next one is still there.
+-- Rows are checked one by one: the next row's key still exists.
 UPDATE uq SET id = id + 1 WHERE id BETWEEN 50 AND 99;
 UPDATE uq SET id = id + 100000 WHERE id BETWEEN 50 AND 99;
 UPDATE uq SET id = 50 WHERE id = 100050;
@@ -87,7 +87,7 @@ VACUUM uq;
 INSERT INTO uq VALUES (20, 'v20b', 20);
 SELECT count(*), count(DISTINCT id), count(DISTINCT v) FROM uq;
 
--- A block that catches the error; what it inserted is gone.
+-- A block that catches the error; its rows are rolled back.
 CREATE FUNCTION uq_try(k int) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
   BEGIN
@@ -177,7 +177,7 @@ CREATE UNIQUE INDEX uq_un_k ON uq_un USING lsm (k);
 INSERT INTO uq_un SELECT generate_series(1, 100);
 INSERT INTO uq_un SELECT generate_series(50, 150);
 
--- The planner knows that there is one row at most.
+-- The planner knows that there is at most one row.
 EXPLAIN (COSTS OFF) SELECT x.id FROM uq x LEFT JOIN uq y ON x.id = y.id;
 EXPLAIN (COSTS OFF) SELECT x.id FROM uq x LEFT JOIN uq y ON x.w = y.w AND x.id = y.id;
 

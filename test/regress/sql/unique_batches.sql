@@ -1,9 +1,11 @@
--- Entries of unique indexes that wait until their statement ends: nobody can tell.
+-- Entries of unique indexes that wait until their statement ends. This has no visible
+-- effect.
 \set SHOW_CONTEXT never
 CREATE TABLE ub (id int, v text COLLATE "C", n numeric) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX ub_id ON ub USING lsm (id);
 CREATE UNIQUE INDEX ub_n ON ub USING lsm (n) WHERE n IS NOT NULL;
--- Larger than a batch, with the second one of a key in the same batch, the next, the last.
+-- A statement larger than a batch, with the duplicate of a key in the same batch, the next
+-- one, the last one.
 INSERT INTO ub SELECT i, 'a', i FROM generate_series(1, 1000) i;
 INSERT INTO ub SELECT CASE i WHEN 1020 THEN 1019 ELSE i END, 'b' FROM generate_series(1001, 1400) i;
 INSERT INTO ub SELECT CASE i WHEN 1170 THEN 1019 ELSE i END, 'b' FROM generate_series(1001, 1400) i;
@@ -13,7 +15,7 @@ INSERT INTO ub SELECT i, 'b', CASE i WHEN 1100 THEN 7 END FROM generate_series(1
 INSERT INTO ub SELECT i, 'b', CASE i WHEN 1100 THEN 1000.5 WHEN 1300 THEN 1000.50 END FROM generate_series(1001, 1400) i;
 INSERT INTO ub SELECT NULL, 'null', NULL FROM generate_series(1, 300) i;
 SELECT count(*), count(DISTINCT id) FROM ub;
--- A block catches the error of its statement, and goes on.
+-- A block catches the error of its statement, and continues.
 CREATE FUNCTION ub_try(first int, last int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   k text;
@@ -56,7 +58,7 @@ BEGIN
 END $$;
 INSERT INTO ub SELECT ub_inner(i), 'outer' FROM generate_series(5001, 5100) i;
 SELECT v, count(*), sum(id) FROM ub WHERE id >= 5000 GROUP BY v ORDER BY v;
--- A row that the statement's own function deletes does not count any more.
+-- A row that the statement's own function deletes no longer counts.
 CREATE FUNCTION ub_delete(i int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
   IF i > 6050 THEN DELETE FROM ub WHERE id = i - 50; RETURN i - 50; END IF;
@@ -64,7 +66,7 @@ BEGIN
 END $$;
 INSERT INTO ub SELECT ub_delete(i), 'deleting' FROM generate_series(6001, 6100) i;
 SELECT count(*), min(id), max(id) FROM ub WHERE v = 'deleting';
--- Triggers: AFTER ones see the index complete.
+-- Triggers: AFTER triggers see the complete index.
 CREATE FUNCTION ub_after() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   found_rows int;
@@ -84,7 +86,7 @@ CREATE TRIGGER ub_statement AFTER INSERT ON ub FOR EACH STATEMENT EXECUTE FUNCTI
 INSERT INTO ub SELECT i, 'trigger' FROM generate_series(7121, 7180) i;
 DROP TRIGGER ub_row ON ub;
 DROP TRIGGER ub_statement ON ub;
--- WITH, RETURNING in portions, cursors, prepared transactions, savepoints.
+-- WITH, RETURNING fetched in portions, cursors, prepared transactions, savepoints.
 WITH w AS (INSERT INTO ub SELECT i, 'with' FROM generate_series(8001, 8060) i RETURNING id)
 INSERT INTO ub SELECT id + 100, 'with2' FROM w;
 WITH w AS (INSERT INTO ub SELECT i, 'with' FROM generate_series(8201, 8260) i RETURNING id)
@@ -103,7 +105,7 @@ INSERT INTO ub SELECT i, 'b' FROM generate_series(9061, 9099) i;
 PREPARE TRANSACTION 'lsm_ub';
 COMMIT PREPARED 'lsm_ub';
 SELECT v, count(*) FROM ub WHERE id BETWEEN 9000 AND 9100 GROUP BY v ORDER BY v;
--- Rows that are selected from the table itself; keys of deleted rows.
+-- Rows selected from the table itself; keys of deleted rows.
 INSERT INTO ub SELECT id + 20000, v FROM ub WHERE id < 400;
 INSERT INTO ub SELECT id + 20000, v FROM ub WHERE id BETWEEN 399 AND 600;
 BEGIN;

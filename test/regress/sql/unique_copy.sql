@@ -7,12 +7,12 @@ COPY uc (id) FROM PROGRAM 'seq 301 999; echo 300';
 -- Lines without a row: a header, a value of several lines, rows that a condition leaves out.
 COPY uc (id, v) FROM PROGRAM 'echo id,v; for i in `seq 301 400`; do echo "$i,\"a\nb\""; done; echo 17,c' WITH (FORMAT csv, HEADER);
 COPY uc (id) FROM PROGRAM 'seq 21 400; echo 20' WHERE id > 300 OR id = 20;
--- Freed room on many pages.
+-- Free space on many pages.
 INSERT INTO uc SELECT i, repeat('x', i % 700) FROM generate_series(2001, 4000) i;
 DELETE FROM uc WHERE id > 2000 AND id % 3 > 0;
 VACUUM uc;
 COPY uc (id) FROM PROGRAM 'seq 5001 7000; echo 5801';
--- Full batches: COPY itself names the line, but not the one it has read last.
+-- Full batches: COPY itself names a line, but not the one that it has read last.
 SET pg_lsm.debug_batch_entries = 100;
 COPY uc (id) FROM PROGRAM 'seq 9001 9950; echo 9933; seq 9951 12000';
 COPY uc (id) FROM PROGRAM 'seq 9001 11000; echo 9005; seq 11001 12000';

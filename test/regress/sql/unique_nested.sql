@@ -1,10 +1,10 @@
--- Rows of a unique index wait while a trigger looks at their table in a block that handles errors.
+-- Rows of a unique index wait while a trigger queries their table in a block that handles errors.
 \set SHOW_CONTEXT never
 CREATE TABLE un (id int, act text, parent int) WITH (autovacuum_enabled = off);
 CREATE UNIQUE INDEX un_id ON un USING lsm (id);
 INSERT INTO un SELECT g, NULL FROM generate_series(1, 10) g;
 ANALYZE un;
--- What a block does and undoes lets no other row with the same key in.
+-- What a block does and rolls back does not let another row with the same key in.
 CREATE FUNCTION un_undo() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.act IS NULL THEN
@@ -28,7 +28,7 @@ INSERT INTO un SELECT CASE g WHEN 6 THEN 3 ELSE 100 + g END,
   CASE g WHEN 9 THEN 'UPDATE un SET id = 2000 WHERE id = 3 AND ctid = ''(0,3)''' END FROM generate_series(1, 12) g;
 INSERT INTO un SELECT CASE g WHEN 6 THEN 105 WHEN 3 THEN 105 ELSE 100 + g END,
   CASE g WHEN 9 THEN 'DELETE FROM un WHERE id = 105' END FROM generate_series(1, 12) g;
--- Nor when the violation is the only one of a later part of the batch.
+-- Nor if the violation is the only one in a later part of the batch.
 INSERT INTO un SELECT CASE g WHEN 11 THEN 3 ELSE 100 + g END,
   CASE g WHEN 9 THEN 'SELECT' WHEN 12 THEN 'DELETE FROM un WHERE id = 3' END FROM generate_series(1, 12) g;
 COPY un FROM stdin;
@@ -37,12 +37,12 @@ COPY un FROM stdin;
 102	DELETE FROM un WHERE id = 3	\N
 \.
 SELECT count(*), count(DISTINCT id), max(id) FROM un;
--- Without a violation all rows are there, once.
+-- Without a violation, all rows exist once.
 INSERT INTO un SELECT 100 + g, CASE WHEN g % 7 = 0 THEN 'DELETE FROM un WHERE id < 100 + ' || g END
   FROM generate_series(1, 700) g;
 SELECT count(*), count(DISTINCT id), max(id) FROM un;
 SELECT lsm_check('un_id', true);
--- If the statement is undone, so is what has been written for it.
+-- If the statement is rolled back, so are the entries written for it.
 DO $$ BEGIN
   INSERT INTO un SELECT 3000 + g, CASE WHEN g % 5 = 0 THEN 'SELECT' END FROM generate_series(1, 50) g;
   RAISE raise_exception;
@@ -59,7 +59,8 @@ END $$;
 SELECT count(*) FROM un WHERE id > 4000;
 SELECT lsm_check('un_id', true);
 DROP TRIGGER undo ON un;
--- A block catches the violations of its own statements only: the loop below would not end.
+-- A block catches only the violations of its own statements. Otherwise the loop below would not
+-- end.
 CREATE FUNCTION un_parent() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   tries int := 0;
@@ -86,7 +87,7 @@ INSERT INTO un (id, parent) SELECT CASE g WHEN 6 THEN 3 ELSE 5000 + g END, CASE 
 INSERT INTO un (id, parent) SELECT 5000 + g, CASE WHEN g > 8 THEN 6000 + g / 11 WHEN g = 6 THEN 5003 END
   FROM generate_series(1, 12) g;
 SELECT id, act FROM un WHERE id > 5000 ORDER BY id;
--- A row of the statement itself is in the way of one in a block, as of any other.
+-- A row of the statement itself conflicts with one inserted in a block, as with any other row.
 DROP TRIGGER parent ON un;
 CREATE FUNCTION un_twice() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

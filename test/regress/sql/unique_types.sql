@@ -1,5 +1,5 @@
--- Unique indexes and ON CONFLICT over types whose equal values may look different: what
--- is equal to the type's own operator is a duplicate, and nothing else is.
+-- Unique indexes and ON CONFLICT over types whose equal values may look different: values
+-- that are equal by the type's own operator are duplicates, and no others.
 SET client_min_messages = warning;
 CREATE FUNCTION check_unique(typ text, vals text[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -19,7 +19,7 @@ BEGIN
 		IF (SELECT count(*) FROM v) <> distinct_values THEN
 			RETURN format('(%s): %s rows, should be %s', layout, (SELECT count(*) FROM v), distinct_values);
 		END IF;
-		-- Each is there now.  A row that is updated gets the new look.
+		-- Each key exists now.  An updated row gets the new representation.
 		EXECUTE format('INSERT INTO v SELECT DISTINCT ON (x::%1$s) x::%1$s, 1, -i FROM w ORDER BY x::%1$s, i
 			ON CONFLICT (%2$s) DO UPDATE SET n = excluded.n, k = excluded.k', typ, regexp_replace(layout, ' (DESC|NULLS FIRST)', '', 'g'));
 		IF (SELECT count(*) FROM v WHERE n < 0) <> distinct_values THEN
@@ -34,7 +34,7 @@ BEGIN
 			END;
 			EXECUTE format('INSERT INTO v VALUES ($1::%s, 1, 0) ON CONFLICT DO NOTHING', typ) USING v;
 		END LOOP;
-		-- All of them, and a statement that must fail as a whole.
+		-- All values, and a statement that must fail as a whole.
 		BEGIN
 			EXECUTE format('INSERT INTO v SELECT x::%s, 1, i FROM w', typ);
 			RETURN format('(%s): no duplicate', layout);
@@ -45,7 +45,7 @@ BEGIN
 		EXECUTE 'DELETE FROM v WHERE n % 2 = 0';
 		EXECUTE format('INSERT INTO v SELECT x::%s, 1, i FROM w ON CONFLICT DO NOTHING', typ);
 		PERFORM lsm_check('v_idx', true);
-		-- A build over duplicates.
+		-- CREATE INDEX on duplicates.
 		DROP INDEX v_idx;
 		EXECUTE format('INSERT INTO v SELECT x::%s, 1, i FROM w LIMIT 1', typ);
 		BEGIN
@@ -74,7 +74,8 @@ SELECT check_unique('char(4)', '{a,"a ","a   ",b,""," ",é,"é ","a b"}');
 SELECT check_unique('bpchar', '{a,"a ","a       ",b,""," ",é,"é ","a b"}');
 SELECT check_unique('varchar(4)', '{a,"a ","a   ",b,""," ",é,"é ","a b"}');
 SELECT check_unique('jsonb', '{1,1.0,1.00,"\"a\"",[1],[1.0],"{\"a\": 1}","{\"a\": 1.0}"}');
--- Row by row in transactions of others, in one way and another: no matter who comes second.
+-- Row by row, in other transactions, in both orders: the result does not depend on which
+-- comes second.
 CREATE TABLE both_ways (k interval, n numeric);
 CREATE UNIQUE INDEX both_ways_k ON both_ways USING lsm (k, n);
 INSERT INTO both_ways VALUES ('1 mon', 1);

@@ -1,4 +1,4 @@
--- VACUUM removes entries of dead rows, whose line pointers are used again.
+-- VACUUM removes entries of dead rows, whose line pointers are then reused.
 CREATE TABLE v (k int, tag text, f float8) WITH (autovacuum_enabled = off, fillfactor = 100);
 CREATE INDEX v_k ON v USING lsm (k);
 CREATE INDEX v_tag ON v USING lsm (tag DESC, k) INCLUDE (f);
@@ -7,12 +7,12 @@ DELETE FROM v WHERE k % 2 = 0;
 VACUUM v;
 SELECT lsm_check('v_k', true), lsm_check('v_tag', true);
 SELECT t.same_order('v', 'k', 'k'), t.same('SELECT * FROM v WHERE k = 10'), t.same('SELECT tag, k, f FROM v WHERE tag = ''old3''');
--- New rows in the place of the old: nobody may find them by an old key.
+-- New rows in place of the old ones must not be found by an old key.
 INSERT INTO v SELECT 1000 + i, 'new', i FROM generate_series(1, 500) i;
 SELECT t.same('SELECT * FROM v WHERE k BETWEEN 0 AND 199'), t.same('SELECT * FROM v WHERE k >= 1000'), t.same('SELECT tag, k, f FROM v ORDER BY tag DESC, k', 'SELECT tag, k, f FROM v ORDER BY tag DESC, k, ctid');
 SELECT lsm_check('v_k', true), lsm_check('v_tag', true);
 
--- Round after round, with rows that are updated, aborted and kept.
+-- Many rounds, with rows that are updated, rolled back and kept.
 CREATE PROCEDURE rounds(n int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1..n LOOP
@@ -41,7 +41,7 @@ VACUUM (PARALLEL 2) v;
 SELECT lsm_check('v_k', true), lsm_check('v_tag', true), t.same('SELECT * FROM v WHERE k < 0');
 SELECT t.same_order('v', 'k, tag, f', 'k'), t.same_order('v', 'tag, k, f', 'tag DESC, k');
 
--- All rows go, from the top, from the bottom, and with them all entries.
+-- All rows are deleted, from the top, from the bottom, and with them all entries.
 DELETE FROM v WHERE k < 5000;
 VACUUM v;
 SELECT lsm_check('v_k', true), t.same('SELECT k FROM v ORDER BY k LIMIT 3');
@@ -54,13 +54,13 @@ SELECT lsm_check('v_k', true), t.same_order('v', 'k, f', 'k');
 VACUUM ANALYZE v;
 -- Statistics of the index are those of the table.
 SELECT relname, reltuples FROM pg_class WHERE relname IN ('v', 'v_k', 'v_tag') ORDER BY 1;
--- A partial index knows its own number.
+-- A partial index has its own number of rows.
 CREATE INDEX v_part ON v USING lsm (f) WHERE k < 3;
 DELETE FROM v WHERE f > 200;
 VACUUM ANALYZE v;
 SELECT relname, reltuples FROM pg_class WHERE relname IN ('v', 'v_k', 'v_part') ORDER BY 1;
 
--- Keys that are compared by functions, long ones, and equal ones without end.
+-- Keys that are compared by functions, long keys, and many equal keys.
 CREATE TABLE w (n numeric, t text COLLATE "C", same int) WITH (autovacuum_enabled = off);
 CREATE INDEX w_n ON w USING lsm (n, t);
 CREATE INDEX w_t ON w USING lsm (t) INCLUDE (n);
@@ -73,7 +73,7 @@ DELETE FROM w WHERE t LIKE '%3';
 VACUUM w;
 SELECT lsm_check('w_n', true), lsm_check('w_t', true), lsm_check('w_same', true);
 SELECT t.same_order('w', 'n, t', 'n, t'), t.same_order('w', 't, n', 't'), t.same_order('w', 'same, n', 'same');
--- A VACUUM with next to no memory passes over the index many times.
+-- A VACUUM with very little memory scans the index many times.
 SET maintenance_work_mem = '1MB';
 CREATE TABLE many (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX many_k ON many USING lsm (k);
