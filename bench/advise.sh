@@ -33,7 +33,7 @@ main()
 	choose_postgres "$@"
 	install_packages
 	prepare_server
-	# Not by exec: the trap must run.
+	# Not with exec, because the trap must run.
 	run_interruptible "${PYTHON_MODULE[@]}" suite.advise --bindir "$PG_BIN" --work "$WORK" --user "$SERVER_USER" \
 		--commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }

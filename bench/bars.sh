@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# Checks the bars that the project has set itself: what an lsm index costs while rows come in, compared with no index and
-# with a btree, one after the other under the same conditions.
+# Checks the goals ("bars") of the project: what an lsm index costs while rows arrive, compared with no index and with
+# a btree, one after the other under the same conditions.
 #
 #   bench/bars.sh                           all bars, with loads of 100 million rows: about two hours
 #   bench/bars.sh --quick                   with 2 million rows: a few minutes, a first idea
@@ -37,7 +37,7 @@ main()
 	install_packages
 	prepare_server
 	build_client
-	# Not by exec: the trap must run.
+	# Not with exec, because the trap must run.
 	run_interruptible "${PYTHON_MODULE[@]}" suite.bars --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
 		--user "$SERVER_USER" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }

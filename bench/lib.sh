@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 #
-# What run.sh, bars.sh and advise.sh share. To be sourced behind tools/lib.sh and tools/chroot.sh.
+# Functions shared by run.sh, bars.sh and advise.sh. To be sourced after tools/lib.sh and tools/chroot.sh.
 
-# Debian's own Python: matplotlib is installed for that one, and another may come first in PATH.
+# Debian's own Python, for which matplotlib is installed. Another Python may come first in PATH.
 # shellcheck disable=SC2034
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=python3
@@ -16,16 +16,16 @@ PG_DEFAULT=18
 # The folder of a run, and the options that are for the Python module.
 WORK=
 SUITE_ARGS=()
-# What the options set that all scripts have.
+# Set by the options that all scripts have.
 INSTALL=1
 INSTALLED=
 PG_WANTED=
-# The program that runs, and whether it is one in a chroot.
+# The running program, and whether it is in a chroot.
 CHILD=
 IN_CHROOT=
 
-# parse_server_option ARGUMENT...: if an option that all scripts have comes first, sets what it says and PARSED, the number of
-# arguments that it takes. Status 1: it is another one.
+# parse_server_option ARGUMENT...: if the first argument is an option that all scripts have, applies the option
+# and sets PARSED to the number of its arguments. Otherwise returns 1.
 parse_server_option()
 {
 	PARSED=1
@@ -108,7 +108,7 @@ build_client()
 	}
 }
 
-# The commit that is measured, for the results.
+# The measured commit, for the results.
 source_commit()
 {
 	local commit
@@ -118,7 +118,7 @@ source_commit()
 	echo "$commit"
 }
 
-# choose_postgres ARGUMENT...: sets PG_CONFIG to the server of the version that is asked for. If this machine lacks the
+# choose_postgres ARGUMENT...: sets PG_CONFIG to the server of the requested version. If this machine lacks the
 # version, runs this script once more, with these arguments, in a chroot that has it, and exits with its status.
 choose_postgres()
 {
@@ -134,7 +134,7 @@ choose_postgres()
 	find_postgres "$PG_WANTED" && return
 	need_chroot
 	share_folders
-	# It has no git, and other options may come behind those that it sets.
+	# The chroot has no git, and other options may follow those set here.
 	chroot_command "$CHROOT_CACHE/$RELEASE" env -C "$PWD" TMPDIR="${TMPDIR:-/tmp}" \
 		"$HERE/$(basename "$0")" --pg "$PG_WANTED" "$@" --commit "$(source_commit)"
 	IN_CHROOT=1
@@ -154,9 +154,9 @@ need_chroot()
 		die "PostgreSQL $PG_WANTED is not installed, and no Debian release has it" ${installed:+"$installed"}
 	[ "$(id -u)" -eq 0 ] || die "PostgreSQL $PG_WANTED is not installed, and a chroot with it needs root" \
 		"Run this as root, or install postgresql-$PG_WANTED and postgresql-server-dev-$PG_WANTED." ${installed:+"$installed"}
-	[ -z "$INSTALLED" ] || die "PostgreSQL $PG_WANTED is not installed, as --installed wants it" ${installed:+"$installed"}
+	[ -z "$INSTALLED" ] || die "PostgreSQL $PG_WANTED is not installed, but --installed requires it" ${installed:+"$installed"}
 	if [ ! -e "$CHROOT_CACHE/$RELEASE/ready" ]; then
-		[ -n "$INSTALL" ] || die "there is no chroot with PostgreSQL $PG_WANTED, and --no-install forbids to make it" \
+		[ -n "$INSTALL" ] || die "there is no chroot with PostgreSQL $PG_WANTED, and --no-install forbids making one" \
 			${installed:+"$installed"}
 		need_debootstrap
 		say "Making a chroot with PostgreSQL $PG_WANTED in $CHROOT_CACHE/$RELEASE"
@@ -164,16 +164,16 @@ need_chroot()
 		if ! prepare_chroot "$RELEASE" </dev/null >"$log" 2>&1; then
 			tail -n 20 "$log" >&2
 			rm -f "$log"
-			die "could not make the chroot" "The end of the output is above. Is the network there?"
+			die "could not make the chroot" "The end of the output is above. Is the network available?"
 		fi
 		rm -f "$log"
 	fi
 	[ -e "$CHROOT_CACHE/$RELEASE/usr/lib/postgresql/$PG_WANTED" ] ||
-		die "the chroot in $CHROOT_CACHE/$RELEASE has no PostgreSQL $PG_WANTED" "Delete the folder to make it anew."
+		die "the chroot in $CHROOT_CACHE/$RELEASE has no PostgreSQL $PG_WANTED" "Delete the folder."
 }
 
-# Lets the chroot see all folders of this machine but those of the system, so that paths mean the same in it. /sys has the
-# control groups. Folders that we need are shared even if they are some way below the system's.
+# Lets the chroot see all folders of this machine except system folders, so that paths mean the same in it. /sys
+# has the control groups. Folders that we need are shared even if they are inside system folders.
 share_folders()
 {
 	local folder system='^/(bin|boot|dev|etc|lib[^/]*|proc|run|sbin|usr|var)(/|$)'

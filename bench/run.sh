@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Reproduces the field's experiments and draws them: one report, bench-results/report.html.
+# Reproduces published experiments and draws the results: one report, bench-results/report.html.
 #
 #   bench/run.sh [option]...        bench/run.sh --help lists them; bench/README.md explains the report
 #
@@ -26,7 +26,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-# One number for all that is measured, so that a run is not resumed with another version.
+# A hash of everything that is measured, so that a run is not resumed with another version.
 source_hash()
 {
 	(cd "$TREE" && find src sql bench/client -type f -name '*.[chq]*' -print0 | LC_ALL=C sort -z | xargs -0 cat) |
@@ -52,9 +52,9 @@ main()
 	fi
 	prepare_server
 	build_client
-	# matplotlib keeps a list of fonts; a home that cannot be written to would mean a warning.
+	# matplotlib stores a list of fonts, and would warn if the home directory is not writable.
 	[ -w "${HOME:-/}" ] || export MPLCONFIGDIR="${MPLCONFIGDIR:-$WORK/matplotlib}"
-	# Not by exec: the trap must run.
+	# Not with exec, because the trap must run.
 	run_interruptible "${PYTHON_MODULE[@]}" suite --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
 		--user "$SERVER_USER" --source "$(source_hash)" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }

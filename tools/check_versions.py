@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that all places which have the version of pg_lsm agree, and that META.json is valid.
+"""Checks that all places that name the version of pg_lsm agree, and that META.json is valid.
 
     tools/check_versions.py
 
@@ -125,7 +125,7 @@ def check_meta():
         if check is None and key[:2] not in ("x_", "X_"):
             yield f"META.json: the spec has no key \"{key}\""
         elif check is not None and not check(value):
-            yield f"META.json: \"{key}\" is not what the spec says"
+            yield f"META.json: \"{key}\" violates the spec"
     for extension in meta.get("provides", {}).values():
         for key in ("file", "docfile"):
             if key in extension and not (TREE / extension[key]).exists():

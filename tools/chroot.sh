@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
-# Chroots of other Debian releases, for the PostgreSQL versions that this machine lacks. To be sourced behind lib.sh by
-# scripts that set TREE. All functions need root.
+# Chroots of other Debian releases, for the PostgreSQL versions that this machine lacks. Sourced after
+# lib.sh by scripts that set TREE. All functions need root.
 #
 # prepare_chroot makes a chroot in a folder that is kept ($PG_LSM_CI_CACHE, /var/cache/pg_lsm-ci unless set), and later runs
 # reuse it. To renew it, delete it. Mounts are made in a namespace of their own, so that they vanish with the last process.
@@ -38,7 +38,7 @@ need_debootstrap()
 	command -v debootstrap >/dev/null && return
 	apt-get -q=2 update </dev/null >/dev/null
 	apt-get -q=2 install --no-install-recommends debootstrap </dev/null >/dev/null ||
-		die "could not install debootstrap" "Is the network there?"
+		die "could not install debootstrap" "Is the network available?"
 }
 
 # chroot_command DIR COMMAND...: sets CHROOT, which runs a command in a chroot, in mount and process namespaces of its own. The
@@ -86,16 +86,16 @@ add_experimental()
 		'Pin-Priority: 990' >"$1/etc/apt/preferences.d/postgresql"
 }
 
-# make_chroot RELEASE DIR: makes a chroot that has nothing but the smallest Debian.
+# make_chroot RELEASE DIR: makes a chroot that has only a minimal Debian.
 make_chroot()
 {
 	local release=$1 dir=$2 script=$1
 
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	# A release that this machine's debootstrap does not know yet is made as the newest one.
+	# A release that this machine's debootstrap does not know yet is made like the newest one it knows.
 	[ -e "/usr/share/debootstrap/scripts/$release" ] || script=sid
-	# That release only adds to sid.
+	# experimental is an addition to sid.
 	debootstrap --variant=minbase "${release/experimental/sid}" "$dir" "" "$script" || return
 	[ "$release" != experimental ] || add_experimental "$dir"
 	printf '#!/bin/sh\nexit 101\n' >"$dir/usr/sbin/policy-rc.d"

@@ -248,7 +248,7 @@ def make_keys(server, data, total):
     return first, last
 
 
-# --- the whole ---------------------------------------------------------------
+# --- everything ------------------------------------------------------------
 
 
 def show_figures(rows, figures, times):

@@ -81,7 +81,7 @@ main()
 	require_postgres
 	tarball=$(find "$CACHE" -name "postgresql-${PG_MAJOR}_*.orig.tar.*" 2>/dev/null | sort -V | tail -n 1)
 	if [ -z "$tarball" ]; then
-		command -v apt-get >/dev/null || die "the sources of PostgreSQL $PG_MAJOR are fetched with apt-get only" \
+		command -v apt-get >/dev/null || die "the sources of PostgreSQL $PG_MAJOR can be fetched only with apt-get" \
 			"Set PG_SOURCE to a source tree of the same version."
 		APT=$(mktemp -d)
 		trap 'rm -rf "$APT"' EXIT

@@ -4,9 +4,9 @@
 #
 #   tools/install_deps.sh [build|demo|test|bench|frameworks]...      (build is always included)
 #
-# For Debian and its relatives; elsewhere it only lists what is missing. Needs root or sudo if a package is missing. If
-# none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no cluster. It starts
-# nothing and does not touch existing clusters.
+# Works on Debian and its derivatives; elsewhere it only lists what is missing. Needs root or sudo if a package is
+# missing. If none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no
+# cluster. It starts nothing and does not touch existing clusters.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -15,7 +15,7 @@ set -u -o pipefail
 MISSING=()
 WANTED=()
 
-# need PACKAGE TEST...: notes PACKAGE when the command TEST fails.
+# need PACKAGE TEST...: adds PACKAGE to the missing ones if the command TEST fails.
 need()
 {
 	local package=$1
@@ -23,7 +23,7 @@ need()
 	"$@" >/dev/null 2>&1 || MISSING+=("$package")
 }
 
-# want PACKAGE TEST...: the same for a package that we can do without. Not every distribution has it.
+# want PACKAGE TEST...: the same for an optional package, which not every distribution has.
 want()
 {
 	local package=$1
@@ -56,7 +56,7 @@ apt_get()
 	if [ $status -ne 0 ]; then
 		tail -n 20 "$log" >&2
 		rm -f "$log"
-		die "apt-get $1 failed" "Is the network there, and are the entries in /etc/apt right?"
+		die "apt-get $1 failed" "Is the network available, and are the entries in /etc/apt right?"
 	fi
 	rm -f "$log"
 }
@@ -91,7 +91,7 @@ install_postgres()
 	local major
 
 	update_once
-	# If a server lacks its development files, complete that one. Otherwise take the newest.
+	# If a server lacks its development files, install them. Otherwise install the newest server.
 	major=$(find /usr/lib/postgresql/*/bin/postgres 2>/dev/null | sed 's|/usr/lib/postgresql/\([0-9]*\)/.*|\1|' | sort -rn |
 		awk -v min=$LSM_PG_MIN -v max=$LSM_PG_MAX '$1 >= min && $1 <= max { print; exit }')
 	[ -n "$major" ] || major=$(newest_packaged_version)

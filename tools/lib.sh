@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 #
-# Functions that the commands of this folder share. To be sourced, not run.
+# Functions shared by the scripts in this folder. To be sourced, not run.
 #
 # The commands never touch the PostgreSQL installation of the machine. They copy the server's files (some 50 MB) to a
 # temporary folder, install the extension into that copy, and start servers from there: PostgreSQL finds its files
-# relative to the program, so a copy with the same layout below another root works. Several runs can therefore go on
-# side by side, and nothing has to be cleaned up but the folder.
+# relative to the program, so a copy with the same layout below another root works. So several runs can proceed at
+# the same time, and only the folder has to be cleaned up.
 #
 # What a caller may set:
 #   PG_CONFIG          the pg_config of the PostgreSQL to use (otherwise the one in PATH, or the newest one)
@@ -33,7 +33,7 @@ die()
 	exit 1
 }
 
-# Takes "--name=value" apart into two words, so that options can be parsed one word at a time. Sets ARGS.
+# Splits "--name=value" into two words, so that options can be parsed one word at a time. Sets ARGS.
 split_options()
 {
 	ARGS=()

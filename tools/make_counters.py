@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what SQL and the documentation say of the counters, from src/base/counter_list.h.
+"""Generates what SQL and the documentation say about the counters, from src/base/counter_list.h.
 
     tools/make_counters.py             brings the generated parts up to date
     tools/make_counters.py --check     changes nothing; the exit status is 1 if a part is out of date
@@ -91,7 +91,7 @@ def main():
     for path, name, lines in parts:
         new = replace_part(texts[path], path, name, lines)
         if new != texts[path] and "--check" in sys.argv:
-            print(f'{path}: the generated part "{name}" is out of date; call tools/make_counters.py')
+            print(f'{path}: the generated part "{name}" is out of date; run tools/make_counters.py')
             status = 1
         texts[path] = new
     if "--check" not in sys.argv:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the collectors in monitoring/ from monitoring/queries.sql, whose head says how queries look.
+"""Writes the collectors in monitoring/ from monitoring/queries.sql, whose header describes the form of the queries.
 
     tools/make_monitoring.py             brings the collectors up to date
     tools/make_monitoring.py --check     changes nothing; the exit status is 1 if a collector is out of date, if a panel
@@ -7,7 +7,7 @@
                                          and no rule uses a metric
 
 All collectors lead to the metrics NAME_COLUMN, for example pg_lsm_state_runs; monitoring/prometheus/prometheus.yml
-renames what needs it.
+renames those that need it.
 """
 
 import json
@@ -151,7 +151,7 @@ def main():
         if "--check" not in sys.argv:
             path.write_text(text)
         elif not path.exists() or path.read_text() != text:
-            problems.append(f"monitoring/{name} is out of date; call tools/make_monitoring.py")
+            problems.append(f"monitoring/{name} is out of date; run tools/make_monitoring.py")
     if "--check" in sys.argv:
         problems += check_uses(set().union(*(query.metrics() for query in queries)))
     print("\n".join(problems), end="\n" if problems else "")

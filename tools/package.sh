@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Builds the Debian packages and tests them as a user gets them.
+# Builds the Debian packages and tests them as users get them.
 #
 #   tools/package.sh [option]... [RELEASE]...
 #
@@ -84,7 +84,8 @@ build_packages()
 	rm -rf "$place"
 	copy_tree "$TREE" "$place/pg-lsm-$VERSION" || return
 	tar -C "$place" --exclude="pg-lsm-$VERSION/debian" -czf "$place/pg-lsm_$VERSION.orig.tar.gz" "pg-lsm-$VERSION" || return
-	# Packages of sid would build for 18. In that chroot, what the server's development package depends on suffices.
+	# Packages of sid would build for 18. In that chroot, the dependencies of the server's development package
+	# suffice.
 	in_chroot "$dir" env PG_SUPPORTED_VERSIONS="$(chroot_major "$1")" bash -euc '
 		cd "$1"
 		if [ "$2" = experimental ]; then
@@ -110,7 +111,7 @@ check_packages()
 		--suppress-tags initial-upload-closes-no-bugs,newer-standards-version /srv/pg_lsm_package/*.changes'
 }
 
-# prepare_clean RELEASE: makes a chroot that has nothing but the smallest Debian, unless it is there.
+# prepare_clean RELEASE: makes a chroot that has only a minimal Debian, unless it exists.
 prepare_clean()
 {
 	local dir=$CHROOT_CACHE/$1-clean
@@ -125,7 +126,7 @@ readme_lines()
 	sed -n '/^## Install/,$s/^sudo /&/p' "$TREE/README.md" | sed "/CREATE EXTENSION/q" | sed "s/\<18\>/$1/g"
 }
 
-# install_package MAJOR: with sudo, which the lines ask for.
+# install_package MAJOR: follows the lines, which need sudo.
 install_package()
 {
 	in_chroot "$WORK/root" bash -euxc '
@@ -142,7 +143,7 @@ run_smoke()
 	in_chroot "$WORK/root" /srv/packages/smoke
 }
 
-# remove_package MAJOR: the server goes on without it.
+# remove_package MAJOR: the server continues without the package.
 remove_package()
 {
 	in_chroot "$WORK/root" bash -euxc '

@@ -13,7 +13,7 @@
 # Suites (default: all but quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
-#   layers      the rules of tools/check_layers.py; that what tools/make_*.py make is up to date; versions; the alerts
+#   layers      the rules of tools/check_layers.py; whether files made by tools/make_*.py are current; versions; the alerts
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same scripts with production's settings, except those that show runs
@@ -45,7 +45,7 @@ TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
-# The longest comes first, so that the others run beside it.
+# The longest comes first, so that the others run at the same time.
 ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench frameworks)
 SUITES=()
 KEEP=
@@ -118,15 +118,15 @@ clean_up()
 	if [ -n "$WORK" ]; then
 		[ -z "${PG_BIN:-}" ] || stop_servers "$WORK/run"
 		cd /
-		# In CI nobody will look at the folder.
+		# In CI, nobody looks at the folder.
 		if [ -n "$KEEP" ] || { [ $status -ne 0 ] && [ -z "${CI:-}" ]; }; then
-			say "What the suites left is in $WORK"
+			say "The suites' files are in $WORK"
 		elif [ -z "$INCREMENTAL" ]; then
 			rm -rf "$WORK"
 		fi
 	fi
 	if [ -n "${COUNTED:-}" ]; then
-		say "all of it took $SECONDS s"
+		say "total time: $SECONDS s"
 		say "$PASSED passed, $FAILED failed"
 	fi
 	exit $status
@@ -160,7 +160,7 @@ show_failure()
 {
 	local suite=$1 file log=$WORK/log/$1.log last='/^--- the end of regress_log/,/^---$/'
 
-	say "--- $suite: what failed"
+	say "--- $suite: failures"
 	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout|make.*\*\*\*)|error: |undefined reference' |
 		head -n 80 | sed 's/^/    /'
 	# The last output of a TAP test, only once.

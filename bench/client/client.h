@@ -1,6 +1,7 @@
 /*
  * client.h
- *		What the files of the load generator share: its options, the clock, random numbers and latency histograms.
+ *		Shared by the files of the load generator: options, the clock, random numbers and latency
+ *		histograms.
  *
  * Copyright (c) 2026, pg_lsm developers
  */

@@ -2,8 +2,9 @@
  * load.c
  *		Fills a table, as fast as the server takes the rows or at a given rate.
  *
- * Each connection has a thread. They take transactions of rows from one common counter, so what is in the table is always
- * rows 0 to n - 1, also when the time limit ends the load: what a thread has taken it loads.
+ * Each connection has a thread. They take transactions of rows from one common counter, and
+ * a thread loads all rows that it has taken. So the table always contains rows 0 to n - 1,
+ * even if the time limit ends the load.
  *
  * Copyright (c) 2026, pg_lsm developers
  */

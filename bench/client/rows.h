@@ -2,8 +2,9 @@
  * rows.h
  *		The rows that the load generator can make.
  *
- * Row number i of a source is a pure function of kind, seed and i. So any number of connections can share a load, and the
- * keys that are in a table can be made again for lookups without remembering them.
+ * Row number i of a source is a pure function of kind, seed and i. So any number of
+ * connections can share a load, and lookups can recompute the keys in a table instead of
+ * remembering them.
  *
  * Copyright (c) 2026, pg_lsm developers
  */

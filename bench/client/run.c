@@ -1,10 +1,11 @@
 /*
  * run.c
- *		Operations in a closed loop: each thread has a connection and does one after the other, and measures each.
+ *		Operations in a closed loop: each thread has a connection, executes one operation after the other,
+ *		and measures each.
  *
  * Classes of threads, which may run side by side:
  *
- *	lookup	a prepared SELECT by a key that is in the table; it is an error when nothing is found
+ *	lookup	a prepared SELECT by a key that is in the table; finding nothing is an error
  *	range	a prepared statement with a random first key and, as a second parameter, the number of rows, or the last key when
  *			a selectivity is given; keys are int4 over the whole range
  *	insert	a prepared INSERT of one row, a transaction each
@@ -176,7 +177,7 @@ prepare_statement(Worker *worker)
 
 	if (sql == NULL)
 		return;
-	/* A statement of the caller's is for the reading class. */
+	/* A statement given by the caller is for the reading class. */
 	if (options->sql != NULL && (worker->op->work == work_lookup || worker->op->work == work_range))
 		sql = options->sql;
 	if (strstr(sql, "%s") != NULL)

@@ -1,6 +1,6 @@
 /*
  * util.c
- *		Clock, histograms, and how the program gives up.
+ *		Clock, histograms, and exit after an error.
  *
  * Copyright (c) 2026, pg_lsm developers
  */
@@ -66,7 +66,7 @@ must_connect(const char *conninfo)
 	return conn;
 }
 
-/* What this program itself has used, so that one sees whether it was the bottleneck. */
+/* CPU time of this program, which shows whether it was the bottleneck. */
 void
 print_cpu(double wall_s)
 {
@@ -128,7 +128,7 @@ histogram_merge(Histogram *into, const Histogram *from)
 		into->max_ns = from->max_ns;
 }
 
-/* The value in microseconds that so many percent of all do not exceed; 100 is the exact maximum. */
+/* A percentile, in microseconds; 100 is the exact maximum. */
 double
 histogram_us(const Histogram *histogram, double percentile)
 {

@@ -20,7 +20,7 @@ def collect_facts(options, store, server, client, group):
     facts.setdefault("begun", datetime.datetime.now().astimezone().isoformat(timespec="seconds"))
     facts["memory limit"] = group.note
     if "machine" not in facts:
-        print("Looking at the machine", flush=True)
+        print("Examining the machine", flush=True)
         facts["machine"] = machine.facts(server.work, options.quick)
         facts["server"] = server.version()
         facts["source"] = options.commit
@@ -70,7 +70,7 @@ def run(options, store, server, client, group):
     finished = store.finished_keys()
     progress = Progress(groups, finished)
     if finished:
-        print("%d of %d measurements are there already" % (progress.done, len(groups)))
+        print("%d of %d measurements exist already" % (progress.done, len(groups)))
     todo = [g for g in groups if g.key not in finished]
     print("%d measurements, about %s" % (len(todo), duration(progress.left_s)), flush=True)
     begin = time.monotonic()
@@ -103,7 +103,7 @@ def main(arguments):
             run(options, store, server, client, group)
         print("The report is %s" % report.write(store, options.bars))
     except KeyboardInterrupt:
-        print("\nInterrupted. The same command goes on from here.", flush=True)
+        print("\nInterrupted. The same command continues from here.", flush=True)
         return 130
     finally:
         if client is not None:

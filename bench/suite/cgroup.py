@@ -17,7 +17,7 @@ class ControlGroup:
     def __init__(self, limit_mb, required=False):
         self.path = None
         self.limit_mb = limit_mb
-        self.note = "no limit asked for"
+        self.note = "no limit requested"
         if limit_mb == 0:
             return
         try:
@@ -32,7 +32,7 @@ class ControlGroup:
                                  "Run this as root, or without the limit (--memory 0)." % error)
 
     def _make(self, limit):
-        # Not the process id: a chroot has numbers of its own.
+        # Not the process id, because a chroot has its own process ids.
         prefix = "pg_lsm_bench_"
         if os.path.isdir("/sys/fs/cgroup/memory"):
             self.version = 1

@@ -21,7 +21,7 @@ RUN_OPTIONS = ("rows", "memory", "shared_buffers", "clients", "am", "experiments
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Reproduces the field's experiments on indexes that must take many inserts, and draws them.",
+        description="Reproduces published experiments on indexes under heavy inserts, and draws the results.",
         epilog=EPILOG % "\n".join("  %s  %-12s %s" % (m.ID, m.NAME, m.TITLE) for m in experiments.MODULES))
     for name in ("--bindir", "--client", "--work", "--user", "--source", "--commit"):
         parser.add_argument(name, help=argparse.SUPPRESS)
@@ -44,12 +44,12 @@ def make_parser():
                         help="another setting for the server, the same for all systems; may be repeated")
     parser.add_argument("--seed", type=int, default=1, help="of all random keys (default 1)")
     parser.add_argument("--out", default="bench-results", metavar="DIR", help="folder for results (default bench-results)")
-    parser.add_argument("--quick", action="store_true", help="tiny tables: whether everything works, in a minute or so; "
+    parser.add_argument("--quick", action="store_true", help="tiny tables: shows in a minute whether everything works; "
                         "its figures mean nothing")
-    parser.add_argument("--fresh", action="store_true", help="throw away the results that are in the folder")
+    parser.add_argument("--fresh", action="store_true", help="delete the results in the folder")
     parser.add_argument("--bars", metavar="FILE", help="show the billion rows that bench/bars.sh has written to this file, "
                         "too")
-    parser.add_argument("--report-only", action="store_true", help="draw the report of the results that are there")
+    parser.add_argument("--report-only", action="store_true", help="only draw the report of the existing results")
     return parser
 
 

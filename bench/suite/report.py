@@ -192,9 +192,9 @@ def _experiment(module, modules, data, folder, facts=None):
 
 def _client_section(store, data):
     generator = store.run["facts"].get("generator", {})
-    parts = ["<h2>The load generator is not the bottleneck</h2><p>What it makes without a server to send to, on one core, "
-             "and what it used of the processors while it loaded tables without an index. As long as that is well below one "
-             "core a client, the server is what limits the load.</p>",
+    parts = ["<h2>The load generator is not the bottleneck</h2><p>The rows it makes on one core without a server, "
+             "and how much CPU it used while it loaded tables without an index. As long as that is well below one "
+             "core a client, the server limits the load.</p>",
              "<table><tr><th>kind of rows</th><th>generator alone, rows/s</th></tr>%s</table>" % "".join(
                  '<tr><td>%s</td><td class="n">%s</td></tr>' % (_escape(kind), si(value))
                  for kind, value in generator.items())]
@@ -225,7 +225,7 @@ def _head(store):
              "same order (about so with several clients); a repeat has keys of its own. Each case begins with an empty "
              "cluster; within a repeat the systems follow each other, and each repeat begins with another one. Values are medians, with the least and "
              "the greatest where a case was repeated (n); ratios are those within the same repeat. Loads have no warm-up: "
-             "they count from the first row on. What was stopped or failed is marked, nothing is extrapolated.</p>")
+             "they count from the first row on. Stopped and failed loads are marked; nothing is extrapolated.</p>")
     text += _facts_table(shown)
     text += ("<details><summary>Options of the run, and the settings of the server that matter or are not the default</summary>"
              "%s%s</details>") % (_facts_table(sorted(options.items())), _facts_table(settings))

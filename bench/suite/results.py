@@ -68,7 +68,7 @@ class ResultStore:
                  if self.run["options"].get(name) != run_options.get(name)]
         if other:
             raise BenchError("%s holds results of a run with other options (%s)\n"
-                             "Use --fresh to throw them away, or another --out." % (self.folder, "; ".join(other)))
+                             "Use --fresh to delete them, or another --out." % (self.folder, "; ".join(other)))
 
     def _load(self):
         """Keeps the rows of finished groups. Everything else is measured again."""

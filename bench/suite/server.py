@@ -220,7 +220,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        # The next postmaster takes a dead one for alive until somebody has collected it.
+        # The next postmaster considers a dead one alive until its parent has collected it.
         deadline = time.monotonic() + 5
         while os.path.exists("/proc/%d" % postmaster) and time.monotonic() < deadline:
             time.sleep(0.005)

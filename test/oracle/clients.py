@@ -37,7 +37,7 @@ PARALLEL = ("SET max_parallel_workers_per_gather = 2; "
 SESSION = ("SET enable_sort = off; SET jit = off; SET enable_tidscan = off; "
            "SET max_parallel_workers_per_gather = 0")
 
-# Errors that concurrency may cause in a correct statement.
+# Errors that a correct statement may get because of concurrency.
 CANCELLED = "57014"
 CONCURRENT = {CANCELLED, DUPLICATE, "40P01", "55P03"}
 
@@ -150,13 +150,13 @@ class ClientsRound:
             self.stopping.set()
 
     def kill(self, threads):
-        """One of the ways in which a server ends without notice."""
+        """One of the ways in which a server can die."""
         how = self.rng.choice(("immediate", "backend", "all"))
         if how == "backend" and self.kill_backend():
             self.log.lines.append("-- a backend was killed here")
             # The postmaster ends the other processes and recovers by itself.
-            # The recovered server can be told from the old one only once all
-            # of them are gone.
+            # Only when all of them are gone can we distinguish the recovered server from
+            # the old one.
             for thread in threads:
                 thread.join(60)
             self.stopping.set()
@@ -171,9 +171,9 @@ class ClientsRound:
         self.server.start()
 
     def kill_backend(self):
-        """Kill the process of some client. Return False if it has none."""
+        """Kill the process of some client. Return False if the client has none."""
         connection = self.rng.choice(self.clients).connection
-        # Its id may be outdated: only children of our server are ours.
+        # The process id may be outdated, so check that it is a child of our server.
         if connection is None or connection.pid not in self.server.children():
             return False
         try:

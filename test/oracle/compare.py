@@ -1,4 +1,4 @@
-"""One seed: a random life of a table, with the same answers from both indexes."""
+"""One seed: a table with random changes. Both indexes must return the same answers."""
 
 import random
 import re
@@ -44,11 +44,11 @@ DUPLICATE = "23505"
 
 
 class Mismatch(Exception):
-    """The two indexes do not agree, or something else is wrong."""
+    """The two indexes disagree, or something else is wrong."""
 
 
 class Statistics:
-    """Counts for the closing lines."""
+    """Counts for the summary."""
 
     def __init__(self):
         self.queries = 0
@@ -58,7 +58,7 @@ class Statistics:
         self.other_plans = 0
         self.without_index = 0
         self.btree_wrong = 0    # answers that the table itself refutes
-        self.index_due = 0      # queries of several clients that need the index
+        self.index_due = 0      # queries of several clients that should use the index
         self.index_missed = 0   # and those that did not use it
         self.counts = 0         # attempts to compare the manifest's counts
         self.counts_given_up = 0
@@ -78,9 +78,9 @@ class Statistics:
               self.queries_compared, 12)
         limit("queries had other plans with the two indexes",
               self.other_plans, self.queries_compared, 4)
-        limit("queries beside other clients went round the index",
+        limit("queries next to other clients did not use the index",
               self.index_missed, self.index_due, 5)
-        limit("comparisons of the manifest's counts were given up",
+        limit("comparisons of the manifest's counts were abandoned",
               self.counts_given_up, self.counts, 50)
         return found
 
@@ -123,7 +123,7 @@ class Round:
                                      self.copy)
         self.settings = {}
         self.vacuuming = False
-        # A few rounds have many rows and pages as full as they get.
+        # A few rounds have many rows and full pages.
         self.bulk = self.rng.random() < 0.06
 
     # -- statements ---------------------------------------------------------
@@ -484,7 +484,7 @@ class Round:
         for index in (BTREE, LSM):
             declare = f"DECLARE {name}_{index} SCROLL CURSOR FOR {script.sql}"
             self.use(index)
-            # A cursor's plan may differ from the plan of its query alone.
+            # A cursor's plan may differ from the plan of its query.
             plans.append(shape_of(self.query(
                 f"EXPLAIN (COSTS OFF) {declare}").rows, index))
             self.query(declare)
@@ -543,7 +543,7 @@ class Round:
             self.end_vacuum(0.03)
 
     def end_vacuum(self, seconds=None):
-        """Take the result of the running VACUUM, or note that it still runs."""
+        """Take the result of the running VACUUM, or note that it is still running."""
         if not self.vacuuming:
             return
         if seconds is not None and self.other.busy(seconds):

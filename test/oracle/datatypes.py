@@ -277,7 +277,7 @@ def _pair(rng, _long):
 
 
 def _odd(rng, long):
-    """Values that are equal and look different, in a composite."""
+    """Values that are equal but look different, in a composite."""
     fields = (_numeric(rng, long), _float(rng, long), _interval(rng, long),
               rng.choice(("a", "a ", "A", "")), _pair(rng, long))
     return "(" + ",".join("" if rng.random() < 0.1 else '"' + field + '"'

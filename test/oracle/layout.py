@@ -1,8 +1,8 @@
 """Random tables and the pair of indexes on them.
 
 One table carries both indexes, a btree and an lsm, over the same columns.  So
-every operation reaches both, the row identifiers are the same by construction,
-and only the planner's choice has to be turned from one to the other.
+every operation reaches both, TIDs are the same by construction, and only the
+planner's choice has to be switched from one to the other.
 """
 
 from datatypes import COMMON, COMPOSITES, TYPES
@@ -15,7 +15,7 @@ LSM = "t_ix"
 # Types of columns whose values may grow from row to row.
 RISING = ("int4", "int8", "oid", "numeric")
 
-# Settings that make many runs and levels out of few rows.
+# Settings that make many runs and levels from few rows.
 LIMITS = (
     ("pg_lsm.debug_merge_fanout", (2, 2, 3, 4, 8)),
     ("pg_lsm.debug_buffer_entries", (1, 2, 3, 4, 7, 12, 30, 0)),

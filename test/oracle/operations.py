@@ -7,14 +7,14 @@ class Operations:
     """Runs random changes on a connection.
 
     A statement that fails in an expected way (an entry too long, say) is no
-    fault; what is expected is decided by the caller's `run`.
+    fault.  The caller's `run` decides what is expected.
     """
 
     def __init__(self, layout, maker, run, copy):
         self.layout = layout
         self.maker = maker
         self.rng = layout.rng
-        self.run = run          # run(sql) -> bool: it went well
+        self.run = run          # run(sql) -> bool: whether it succeeded
         self.copy = copy        # copy(sql, lines) -> bool
 
     # -- changes ------------------------------------------------------------
@@ -87,7 +87,7 @@ class Operations:
                      f" note = note || '+' WHERE {limited}")
 
     def inner_blocks(self):
-        """Subtransactions by the dozen, every other one rolled back."""
+        """Dozens of subtransactions, every other one rolled back."""
         rows = [self.layout.row_sql() for _ in range(6)]
         inserts = "".join(
             f"BEGIN INSERT INTO {TABLE} VALUES {row}; "

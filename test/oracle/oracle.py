@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The random oracle: an lsm index must answer as a btree does.
+"""The random oracle: an lsm index must return the same answers as a btree.
 
 Starts a server of its own, makes random tables with a btree and an lsm index
-over the same columns, changes them at random, and asks both indexes the same
-random questions: the rows must be the same, in the same order.  Then come
+over the same columns, changes them at random, and runs the same random queries
+with both indexes: the rows must be the same, in the same order.  Then come
 seeds with several clients at once, and seeds where the server is killed.
 
 Each seed is printed; `--seed N --rounds 1` runs it again.  (With several
@@ -108,7 +108,7 @@ class Run:
                                     self.statistics, crash=mode == "crash")
 
     def one(self, mode, seed):
-        """Run a seed; report and remember how it went."""
+        """Run a seed; report and record the result."""
         started = time.monotonic()
         current = None
         try:
@@ -173,7 +173,7 @@ class Run:
               f"{counts.without_index} without an index, "
               f"{counts.btree_wrong} wrong by btree; "
               f"{counts.index_missed} of {counts.index_due} beside other "
-              "clients went round the index; counts compared "
+              "clients did not use the index; counts compared "
               f"{counts.counts - counts.counts_given_up} times of {counts.counts}")
         if counts.shapes:
             runs, levels, building = zip(*counts.shapes)

@@ -11,7 +11,7 @@ import struct
 
 
 class PgError(Exception):
-    """An error that the server reported; the connection goes on."""
+    """An error that the server reported; the connection remains usable."""
 
     def __init__(self, fields, sql):
         self.sqlstate = fields.get("C", "")

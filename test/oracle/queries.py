@@ -12,7 +12,7 @@ SCAN_MODES = {
 
 
 class Query:
-    """A statement, its settings, and what of its rows may be compared."""
+    """A statement, its settings, and what may be compared in its rows."""
 
     def __init__(self, sql, mode="index", join=None, work_mem="4MB",
                  limited=False, lossy=False, ordered=()):
@@ -326,7 +326,7 @@ class QueryMaker:
                      join="merge", limited=True)
 
     def loop_join(self):
-        """The index is searched again and again."""
+        """The index is searched repeatedly."""
         key = self.keys[0]
         mode = self.mode()
         values = ", ".join(f"({n}, {key.literal(self.rng, cast=False)})"

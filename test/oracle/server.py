@@ -15,7 +15,7 @@ SETTINGS = {
     "listen_addresses": "''",
     "shared_buffers": "'4MB'",          # small: pages get evicted and re-read
     "fsync": "off",
-    "autovacuum": "off",                # VACUUM comes when the seed says so
+    "autovacuum": "off",                # the seed decides when to VACUUM
     "max_prepared_transactions": "10",
     "max_connections": "40",
     "max_wal_size": "'128MB'",
@@ -122,7 +122,7 @@ class Server:
         try:
             self.process.wait(120)
         except subprocess.TimeoutExpired as error:
-            raise ServerFailed("server does not stop\n"
+            raise ServerFailed("server did not stop\n"
                                + self.log_tail()) from error
         finally:
             if self.process.poll() is None:
@@ -147,8 +147,8 @@ class Server:
         return found
 
     def kill(self):
-        """End all processes of the server at once, as a power cut would."""
-        self.process.send_signal(signal.SIGSTOP)    # it shall start no more
+        """End all processes of the server at once, like a power failure."""
+        self.process.send_signal(signal.SIGSTOP)    # it must not start more processes
         victims = self.children()
         self.process.kill()
         self.process.wait()
@@ -208,7 +208,7 @@ class Server:
 
 
 def _alive(pid):
-    """Running, and not a zombie that its parent has yet to collect."""
+    """Is the process running, and not a zombie that its parent has yet to collect?"""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"

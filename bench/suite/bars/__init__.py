@@ -1,4 +1,4 @@
-"""Checks the bars that the project has set itself. bench/bars.sh starts it; bench/README.md says what it measures.
+"""Checks the bars, the goals of the project. bench/bars.sh starts it; bench/README.md says what it measures.
 
     command_line    the options
     bench           loading, running, watching and settling, for all measurements; the raw CSV

@@ -39,7 +39,7 @@ class RawLog:
         if not is_new:
             with open(path, newline="") as file:
                 if next(csv.reader(file), None) != self.COLUMNS:
-                    raise BenchError("%s is something else; name another file with --csv" % path)
+                    raise BenchError("%s is not a file of this program; name another one with --csv" % path)
         self.file = open(path, "a", newline="")
         self.writer = csv.writer(self.file)
         if is_new:
@@ -250,7 +250,7 @@ class Bench:
                 "UNIQUE " if unique else "", INDEX, self.method, index))
 
     def freeze_heap(self):
-        """Leaves autovacuum nothing to do during a measurement."""
+        """Makes sure that autovacuum has nothing to do during a measurement."""
         self.server.query("VACUUM (INDEX_CLEANUP OFF, TRUNCATE OFF) t; ANALYZE t; CHECKPOINT;")
 
     def index_bytes(self):
