@@ -17,7 +17,7 @@
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
-/* Kept in IndexInfo.ii_AmCache for the length of a statement. */
+/* Kept in IndexInfo.ii_AmCache for the duration of a statement. */
 typedef struct InsertState
 {
 	LsmIndex   *index;
@@ -26,7 +26,7 @@ typedef struct InsertState
 	bool		again;			/* not the first row */
 	LsmBatch   *batch;			/* valid while lsm_batch_generation equals generation */
 	uint64		generation;
-	int			rows;			/* inserted singly so far */
+	int			rows;			/* inserted one by one so far */
 	LsmUnique  *unique;			/* NULL before the first check */
 } InsertState;
 

@@ -12,7 +12,7 @@
 
 /*
  * Note that the index has been read `reads` times so far, and that the next run gets the id
- * next_id.  An outdated next_id does no harm, because the sample just covers fewer runs.
+ * next_id.  An outdated next_id is harmless, because the sample just covers fewer runs.
  *
  * REQUIRES: reads is not less than in the last call.
  */

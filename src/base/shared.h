@@ -121,11 +121,11 @@ typedef struct LsmIndexSlot
 
 	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal subtracts 1 */
 
-	/* How late the merges are.  Any process may change these; a lost change does no harm. */
+	/* How late the merges are.  Any process may change these; a lost change is harmless. */
 	pg_atomic_uint64 late_since;	/* when the current minute of late_us began */
 	pg_atomic_uint64 late_us;	/* time that writers lost to merges in this minute */
 
-	/* Processes with a claim change these without the lock.  A lost change does no harm. */
+	/* Processes with a claim change these without the lock.  A lost change is harmless. */
 	int			failures;		/* errors since a visit left nothing to do */
 	int			refusals;		/* visits since the last one that got its relation locks */
 	TimestampTz trouble_logged; /* when a failure or a refusal was last logged */

@@ -160,7 +160,8 @@ write_run(LsmBuildSpool *spool, Relation heap)
 
 		if (!lsm_manifest_reserve(index, job_id, next_segment_blocks(spool, written), LSM_LEAST_EXTENT,
 								  &reservation))
-			elog(ERROR, "index \"%s\" is written to by others", RelationGetRelationName(index->rel));
+			elog(ERROR, "index \"%s\" is being written to by others",
+				 RelationGetRelationName(index->rel));
 		builder = lsm_builder_create(index->rel, spool->ks, reservation.segment_id,
 									 reservation.start, reservation.length, &spool->mode,
 									 lsm_ring(BAS_BULKWRITE));

@@ -10,8 +10,8 @@
  * in C, because an SPI connection is such state.  We commit before each statement.  So the
  * statement runs as at top level, in a new transaction with one snapshot.
  *
- * If a statement fails or the server crashes, the next call makes a new plan.  Plans depend on
- * nothing but the catalogs.
+ * If a statement fails or the server crashes, the next call makes a new plan.  Plans depend only on
+ * the catalogs.
  *
  * Locks: we hold a session-level ShareUpdateExclusiveLock on the table, from before we make the
  * plan to the end.  So no other DDL on the table, and no other call for the table, runs between two

@@ -6,8 +6,8 @@
  * indexes one by one, and calls this function last.  Until then, the methods differ. PostgreSQL
  * compares the methods only when somebody attaches an index, so a restore of a dump would fail.
  *
- * Backends that have the partitioned index open keep its old operator families until they open the
- * index anew.  The planner uses the families only to prove that rows are unique, and the proof is
+ * Backends that have the partitioned index open keep its old operator families until they reopen
+ * the index.  The planner uses the families only to prove that rows are unique, and the proof is
  * right with the old families and with the new.
  *
  * Locks: ShareUpdateExclusiveLock on the table and on all partitioned indexes of the tree, until

@@ -222,7 +222,7 @@ is_deeper(const LsmBatch *batch)
 static bool
 is_batch_due(const LsmBatch *batch)
 {
-	/* A comparison function that reads the table would come back here. */
+	/* A comparison function that reads the table would reenter this code. */
 	if (batch->entries.count == 0 || batch->flushing)
 		return false;
 	return batch->guard == NULL || batch->entries.count > batch->unchecked || !is_deeper(batch);

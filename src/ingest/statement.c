@@ -24,15 +24,15 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-/* An outermost statement inserts its first rows singly, since most statements have no more. */
+/* An outermost statement inserts its first rows one by one, since most statements have no more. */
 #define SINGLE_ROWS 4
 
 /* The innermost running statement. */
 static LsmStatement current;
 
 /*
- * May an entry of this index wait?  `rows` is the number of rows that the statement has
- * inserted singly.  Snapshots with a command id below *seen_from do not see the row.
+ * May an entry of this index wait?  `rows` is the number of rows that the statement has inserted
+ * one by one.  Snapshots with a command id below *seen_from do not see the row.
  *
  * An entry cannot wait if somebody must find it at once.  Exclusion constraints search for
  * conflicts right after the insert, and serializable transactions check for readers.  Nor can an
@@ -50,9 +50,9 @@ lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
 }
 
 /*
- * May an entry of this unique index wait?  It may only in a statement that does nothing but insert.
- * In an UPDATE, the time of the flush would decide whether a row's old key still counts.  Sets
- * *statement to the statement's serial number.
+ * May an entry of this unique index wait?  Only in a statement that does nothing but insert.  In an
+ * UPDATE, the time of the flush would decide whether a row's old key still counts.  Sets *statement
+ * to the statement's serial number.
  */
 bool
 lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,

@@ -59,7 +59,7 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 }
 
 /*
- * Must this round check the segment?  Sets *seen to what earlier rounds know of it, or NULL.
+ * Must this round check the segment?  Sets *seen to what earlier rounds know about it, or NULL.
  * Without a table to compare with, later rounds skip segments that no earlier round has seen:
  * merges have just written them.  Later rounds only look for segments that were missed, since a job
  * may have moved a missed segment to its output.

@@ -70,7 +70,10 @@ list_indexes(Oid schema)
 	return indexes;
 }
 
-/* Does this index still exist, and is it valid?  It is not after a failed CREATE INDEX CONCURRENTLY. */
+/*
+ * Does this index still exist, and is it valid?  A failed CREATE INDEX CONCURRENTLY leaves an
+ * invalid index.
+ */
 static bool
 is_valid_index(Oid index)
 {

@@ -32,7 +32,7 @@ instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Pag
 	UnlockReleaseBuffer(buffer);
 }
 
-/* Copy the open pages.  Concurrent inserts into them do no harm. */
+/* Copy the open pages.  Concurrent inserts into them are harmless. */
 static void
 instant_copy_open_pages(LsmCheck *c)
 {

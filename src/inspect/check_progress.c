@@ -3,7 +3,7 @@
  *	  Reports the progress of lsm_check, and shows it in pg_stat_progress_lsm_check.
  *
  * A check reports to its slot in shared memory without a lock, once for each page.  A reader of the
- * view may see the fields of two moments.
+ * view may see fields from different moments.
  */
 #include "postgres.h"
 
@@ -75,7 +75,7 @@ lsm_check_show_blocks(LsmCheck *c)
 }
 
 /*
- * Called when the scan of the table has come to another block.  The scan may have begun anywhere,
+ * Called when the scan of the table has reached another block.  The scan may have begun anywhere,
  * to follow another scan of the table.  After the table's last block, it continues with the first.
  */
 void

@@ -195,7 +195,10 @@ extern void lsm_check_end_table(LsmCheck *c);
 extern void lsm_check_show_blocks(LsmCheck *c);
 extern void lsm_check_show_row(LsmCheck *c, BlockNumber block);
 
-/* Note that `done` blocks of the index have been read in this phase.  Cheap if that is no change. */
+/*
+ * Note that `done` blocks of the index have been read in this phase.  Cheap if nothing has
+ * changed.
+ */
 static inline void
 lsm_check_note_blocks(LsmCheck *c, uint64 done)
 {
@@ -205,7 +208,7 @@ lsm_check_note_blocks(LsmCheck *c, uint64 done)
 	lsm_check_show_blocks(c);
 }
 
-/* Note that the scan of the table has come to a row.  Cheap if the row is on the same block. */
+/* Note that the scan of the table has reached a row.  Cheap if the row is on the same block. */
 static inline void
 lsm_check_note_row(LsmCheck *c, BlockNumber block)
 {

@@ -1,11 +1,11 @@
 /*
  * library.c
- *	  Do the library and the SQL objects of a database belong together?
+ *	  Checks whether the library and the SQL objects of a database match.
  *
  * They may not.  A preloaded library stays in memory until the server restarts, whatever is
  * installed, and ALTER EXTENSION UPDATE is run in each database at some other time.  The first
  * statement of the SQL scripts refuses a library that is older than the script.  A library that is
- * newer than the SQL objects serves them, except for functions whose columns have changed.
+ * newer than the SQL objects works with them, except for functions whose columns have changed.
  */
 #include "postgres.h"
 
@@ -25,7 +25,7 @@ lsm_library_version(PG_FUNCTION_ARGS)
 	PG_RETURN_TEXT_P(cstring_to_text(LSM_VERSION));
 }
 
-/* Raise an error unless the function that is called is declared to return this many columns. */
+/* Raise an error unless the called function is declared to return this many columns. */
 static void
 require_columns(FunctionCallInfo fcinfo, TupleDesc desc, int columns)
 {

@@ -138,7 +138,7 @@ lsm_compare_check(Relation index)
 					(errcode(ERRCODE_OBJECT_IN_USE),
 					 errmsg("index \"%s\" is being used by one of its comparison functions",
 							RelationGetRelationName(index)),
-					 errhint("A comparison function must neither read nor write the table that is indexed.")));
+					 errhint("A comparison function must neither read nor write the indexed table.")));
 	}
 }
 

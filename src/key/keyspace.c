@@ -180,7 +180,7 @@ check_coding(Relation index, const LsmKeyCoding *coding)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
-			 errmsg("keys of index \"%s\" are not coded as its operator classes and collations ask for",
+			 errmsg("keys of index \"%s\" are not coded as its operator classes and collations require",
 					RelationGetRelationName(index)),
 			 coding->nkeys == nkeys ?
 			 errdetail("The order of column %d has changed since the index was built.", i + 1) : 0,

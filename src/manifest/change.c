@@ -137,7 +137,7 @@ lsm_change_op(LsmChange *change, LsmChangedPage *page, LsmPageOpKind kind,
 	op.size = size;
 	if (!lsm_page_apply_op(page->copy, kind, data, size))
 		lsm_report_corruption(change->index->rel, page->block,
-							  "a change does not fit what is on the page");
+							  "change does not fit the page");
 	if (page->size == 0)
 		append_change_data(change, page, &change->stamp, sizeof(change->stamp));
 	append_change_data(change, page, &op, sizeof(op));

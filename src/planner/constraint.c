@@ -9,8 +9,8 @@
  * If this library is not loaded, core tries to build a btree.  Since btree does not know the
  * parameter, the command fails.
  *
- * WITH (lsm = false) asks for a B-tree, whatever the setting pg_lsm.default_method says.  We remove
- * the parameter, because a B-tree does not know it.
+ * WITH (lsm = false) asks for a B-tree, regardless of pg_lsm.default_method.  We remove the
+ * parameter, because a B-tree does not know it.
  */
 #include "postgres.h"
 
@@ -234,10 +234,10 @@ refuse_to_reset_parameter(AlterTableStmt *statement)
 		if (is_lsm_constraint_index(RangeVarGetRelid(statement->relation, NoLock, true)))
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("cannot take the storage parameter \"lsm\" from the index \"%s\" of a constraint",
+					 errmsg("cannot remove storage parameter \"lsm\" from index \"%s\" of a constraint",
 							statement->relation->relname),
 					 errdetail("pg_dump would write a constraint with a B-tree."),
-					 errhint("For a B-tree drop the constraint, and add it again WITH (lsm = false).")));
+					 errhint("For a B-tree, drop the constraint, and add it again WITH (lsm = false).")));
 	}
 }
 
@@ -288,7 +288,7 @@ lsm_constraint_explain_error(void)
 	error->detail = pstrdup("The key that the foreign key refers to has an index of another method. "
 							"PostgreSQL 18 and later accept lsm indexes here.");
 	error->hint = pstrdup("Drop the key, and add it again WITH (lsm = false), which makes a B-tree "
-						  "whatever pg_lsm.default_method says.");
+						  "regardless of pg_lsm.default_method.");
 	ReThrowError(error);
 }
 #endif

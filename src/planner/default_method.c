@@ -147,7 +147,7 @@ check_table(const Wanted *wanted)
 
 	if (form->relkind != RELKIND_RELATION && form->relkind != RELKIND_PARTITIONED_TABLE &&
 		form->relkind != RELKIND_MATVIEW)
-		return "The table is of another kind.";
+		return "The relation is not a table or materialized view.";
 	if (form->relpersistence == RELPERSISTENCE_TEMP)
 		return "The table is temporary.";
 	if (IsSystemRelation(wanted->heap))
@@ -169,7 +169,7 @@ check_options(const Wanted *wanted)
 		DefElem    *option = lfirst_node(DefElem, cell);
 
 		if (option->defnamespace != NULL || !lsm_options_has(option->defname))
-			return "An lsm index does not have one of the storage parameters.";
+			return "An lsm index does not have all of the storage parameters.";
 	}
 	return NULL;
 }
@@ -202,7 +202,7 @@ check_type(Oid type, List *class_name)
 		(OidIsValid(btree_class) &&
 		 get_opclass_input_type(lsm_class) != get_opclass_input_type(btree_class)) ||
 		!IsBinaryCoercible(type, get_opclass_input_type(lsm_class)))
-		return "The type of a column has no such operator class for lsm.";
+		return "The type of a column has no matching operator class for lsm.";
 	return NULL;
 }
 

@@ -380,8 +380,8 @@ lsm_run_few_lack(LsmRunCursor *c)
  * Does a filter say that the segment lacks the key or prefix?  If so, the whole run lacks it.  The
  * reason is that a seek goes to the first segment that ends after the position (backward: the last
  * segment that begins before the position).  The entry at that end has another key or prefix, so
- * all entries with the wanted key or prefix lie before that end.  Removed entries stay in filters
- * and do no harm.  Also returns true if the cursor is stale.
+ * all entries with the wanted key or prefix lie before that end.  Removed entries stay in filters,
+ * which is harmless.  Also returns true if the cursor is stale.
  */
 bool
 lsm_run_lacks(LsmRunCursor *c)

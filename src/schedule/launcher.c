@@ -240,7 +240,7 @@ start_worker(Oid database)
 
 	if (number < 0)
 	{
-		log_missing_worker(database, "All workers that pg_lsm can have are running.",
+		log_missing_worker(database, "All worker slots of pg_lsm are in use.",
 						   "Reduce pg_lsm.max_workers, so that more databases can have workers.");
 		return false;
 	}

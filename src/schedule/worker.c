@@ -95,7 +95,7 @@ detach_worker(int code, Datum arg)
 	my_slot->database = InvalidOid;
 	my_slot->pid = 0;
 	my_slot->latch = NULL;
-	/* Work may have come in since this worker decided to exit. */
+	/* Work may have arrived since this worker decided to exit. */
 	if (lsm_shared->launcher_latch != NULL)
 		SetLatch(lsm_shared->launcher_latch);
 	LWLockRelease(lsm_shared->lock);

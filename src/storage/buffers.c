@@ -343,7 +343,7 @@ lsm_buffer_recall(Relation rel, BlockNumber block)
 
 /*
  * For a page needed soon, fetch the part at `offset`, and the header if asked for, into the CPU's
- * cache. If the buffer holds another page by now, this fetches useless lines and does no harm.
+ * cache. If the buffer holds another page by now, this only fetches useless lines.
  */
 void
 lsm_buffer_expect(Relation rel, BlockNumber block, uint32 offset, bool header)

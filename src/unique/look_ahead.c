@@ -5,9 +5,9 @@
  *
  * The executor inserts the rows one by one.  For each row, it searches the index for the key.  If
  * the key exists, the executor reads the table row with this key.  Otherwise it inserts the new
- * row, and aminsert searches for the key again.  Each search asks all runs.  If the index is larger
- * than memory, a key that exists costs a read of a leaf and a read of a table page.  The executor
- * waits for both reads.
+ * row, and aminsert searches for the key again.  Each search reads all runs.  If the index is
+ * larger than memory, a key that exists costs a read of a leaf and a read of a table page.  The
+ * executor waits for both reads.
  *
  * So we put a function between the ModifyTable node and the plan below it.  The function takes many
  * rows at once, searches for their keys together (look_ahead_keys.c), prefetches the table's pages,

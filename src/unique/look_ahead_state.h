@@ -28,9 +28,9 @@ typedef struct LsmLookAhead
 	TupleTableSlot *rows[LSM_ROWS_AHEAD];
 
 	/* Prefetch of the table's pages. */
-	int			asked;			/* the first row whose page was not asked for */
-	int			ahead;			/* further rows whose pages may be asked for now */
-	int			missing;		/* pages asked for that were not in memory */
+	int			asked;			/* the first row whose page was not requested */
+	int			ahead;			/* further rows whose pages may be requested now */
+	int			missing;		/* requested pages that were not in memory */
 
 	/* Keys, look_ahead_keys.c. */
 	bool		is_decided;		/* the index is chosen */

@@ -49,8 +49,9 @@ note_equality_operators(Relation index, IndexInfo *info)
 }
 
 /*
- * Open the table's indexes as the executor would.  If we left that to the executor where no unique
- * lsm index is in sight, it would refuse one that another session adds before the first row.
+ * Open the table's indexes as the executor would.  Even if the table has no unique lsm index now,
+ * we do not leave this to the executor: it would refuse one that another session adds before the
+ * first row.
  */
 static void
 open_indexes(ResultRelInfo *target)
@@ -131,6 +132,6 @@ void
 lsm_on_conflict_give_hint(void *arg)
 {
 	if (geterrcode() == ERRCODE_INTERNAL_ERROR)
-		errhint("Before PostgreSQL 18, ON CONFLICT on a partitioned table fails where a partition has a unique lsm index. Insert into the partition itself.");
+		errhint("Before PostgreSQL 18, ON CONFLICT on a partitioned table fails if a partition has a unique lsm index. Insert into the partition itself.");
 }
 #endif

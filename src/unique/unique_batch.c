@@ -38,7 +38,7 @@ typedef struct BatchCheck
 	Relation	heap;
 	const LsmItemRef *refs;
 	Size		count;
-	bool		is_hashed;		/* filters can be asked for the keys */
+	bool		is_hashed;		/* filters can be tested for the keys */
 	bool		raises;			/* else a later check reports violations */
 	const LsmCopyLines *lines;	/* of the rows */
 	LsmProbe   *probes;			/* for each entry: does its key have an entry in the index? */

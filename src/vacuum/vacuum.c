@@ -261,7 +261,8 @@ list_unvisited(VacuumState *v)
 		lsm_version_copy(v->version, lsm_meta(BufferGetPage(meta)));
 		/* Nobody changes directories while we hold the meta page. */
 		if (!list_segments(v))
-			lsm_report_corruption(v->rel, LSM_BLOCK_META, "a directory is not the one that is named");
+			lsm_report_corruption(v->rel, LSM_BLOCK_META,
+								  "page is not the directory page that the manifest names");
 		UnlockReleaseBuffer(meta);
 	}
 	qsort(v->segments, v->segment_count, sizeof(VacuumSegment), compare_starts);
@@ -408,7 +409,7 @@ visit_listed(VacuumState *v)
 		s->is_missed = leaf < s->leaves;
 		if (s->is_missed && has_id(&v->missed, s->id))
 			lsm_report_corruption(v->rel, s->start + leaf,
-								  "page is not of the segment that names it");
+								  "page does not belong to the segment that names it");
 	}
 	for (Size i = 0; i < v->segment_count; i++)
 		add_id(v->segments[i].is_missed ? &v->missed : &v->visited, v->segments[i].id);
@@ -506,8 +507,8 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	 * VACUUM would free the line pointers, and our entries would point to any new rows that reuse
 	 * them.
 	 */
-	lsm_require_preload("Until then VACUUM (INDEX_CLEANUP off) leaves the index alone, and the places "
-						"of dead rows unused; or use DROP INDEX.");
+	lsm_require_preload("Until then, VACUUM (INDEX_CLEANUP off) skips the index and does not reuse the "
+						"space of dead rows. Or use DROP INDEX.");
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	v = begin_vacuum(info, stats, callback, state);

@@ -127,7 +127,7 @@ foreach my $lost ('empty', "another's")
 	$node->start;
 	$node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; DELETE FROM lost WHERE k > 150');
 	my ($lost_ret, $lost_out, $lost_err) = $node->psql('postgres', 'VACUUM lost');
-	like($lost_err, qr/ERROR:  index "lost_k" is corrupted at block $leaves[5]{block}: page is not of the segment/, "$lost: VACUUM reports a leaf of another segment");
+	like($lost_err, qr/ERROR:  index "lost_k" is corrupted at block $leaves[5]{block}: page does not belong to the segment/, "$lost: VACUUM reports a leaf of another segment");
 	$node->safe_psql('postgres', 'DROP TABLE lost');
 }
 
@@ -180,7 +180,7 @@ foreach my $wrong ([ 'columns', 3, 1, $first ], [ 'tuples', 2, 0, $first ], [ 'e
 	{
 		my ($coded_ret, $coded_out, $coded_err) = $node->psql('postgres', $query);
 
-		like($coded_err, qr/ERROR:  keys of index "coded_k" are not coded as its operator classes and collations ask for\n(.*\n)?HINT:  Please REINDEX it/,
+		like($coded_err, qr/ERROR:  keys of index "coded_k" are not coded as its operator classes and collations require\n(.*\n)?HINT:  Please REINDEX it/,
 			"wrong $name in the meta page: $query");
 	}
 	$node->stop;

@@ -69,7 +69,7 @@ sub check_refused
 	{
 		my ($ret, $out, $err) = $node->psql('postgres', $query);
 
-		like($err, qr/ERROR:  keys of index "$index" are not coded as .*ask for\nDETAIL:  The order of column 1 has changed.*\n(.*\n)?HINT:  Please REINDEX it/, "$name: $query");
+		like($err, qr/ERROR:  keys of index "$index" are not coded as .*require\nDETAIL:  The order of column 1 has changed.*\n(.*\n)?HINT:  Please REINDEX it/, "$name: $query");
 	}
 }
 
@@ -194,7 +194,7 @@ $node->restart;
 foreach my $query ('SELECT lsm_check(\'words_t\')', 'SELECT n FROM words WHERE t = 5', 'INSERT INTO words VALUES (1, 1)')
 {
 	($ret, $out, $err) = $node->psql('postgres', $query);
-	like($err, qr/ERROR:  keys of index "words_t" are not coded as .*ask for\nDETAIL:  The order of column 1 has changed/, "another function: $query");
+	like($err, qr/ERROR:  keys of index "words_t" are not coded as .*require\nDETAIL:  The order of column 1 has changed/, "another function: $query");
 }
 
 $node->stop;
