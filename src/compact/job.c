@@ -278,7 +278,7 @@ trim_inputs(Step *step)
 /*
  * Raise an error if the segment does not lie entirely after the frontier.  If the index is not in
  * order, a search for the frontier can lead to entries that were merged already.  The merge would
- * then write the same entries again and again.
+ * then write the same entries over and over.
  */
 static void
 check_progress(Step *step, const LsmDirectoryEntry *entry)

@@ -42,7 +42,7 @@ typedef struct LsmReadContext
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
 
-	uint64		generation;		/* when it changes, cursors read open pages anew */
+	uint64		generation;		/* when it changes, cursors reread open pages */
 	bool		stale;			/* the version is stale, or the index is damaged */
 	BlockNumber stale_block;	/* the first block that shows this */
 	LsmReadCounters counters;

@@ -430,7 +430,7 @@ note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
 	}
 }
 
-/* Returns how many runs the seek will look into. */
+/* Returns how many runs the seek will read. */
 static int
 count_runs_of_seek(const LsmReader *reader)
 {

@@ -232,7 +232,8 @@ keep_rests(LsmRunCursor *c)
 }
 
 /*
- * Seek in the segment that the cursor is in.  At the end of the segment, go on to the next one.
+ * Seek in the segment that the cursor is in.  At the end of the segment, continue with the next
+ * one.
  *
  * REQUIRES: if the run has a directory, c->found is the segment.
  */

@@ -245,9 +245,9 @@ note_if_found(LsmRunCursor *c, LsmProbe *probe)
 }
 
 /*
- * Seek a key that may be in the run.  Searches the directory again, since the seek may have to go
- * on to the next segment: VACUUM may have emptied the end of the segment, or entries with the key
- * may continue in the next segment.
+ * Seek a key that may be in the run.  Searches the directory again, since the seek may have to
+ * continue in the next segment: VACUUM may have emptied the end of the segment, or entries with the
+ * key may continue in the next segment.
  */
 static void
 seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)

@@ -38,7 +38,7 @@ typedef struct LsmScan
 	MemoryContext context;		/* everything of the scan */
 	MemoryContext key_context;	/* until the next rescan */
 	MemoryContext entry_context;	/* until the next entry; NULL until it is needed */
-	LsmTupleMaker *maker;		/* NULL until a tuple is asked for */
+	LsmTupleMaker *maker;		/* NULL until a tuple is requested */
 
 	LsmReader  *reader;			/* NULL until it is needed */
 	MemoryContextCallback on_reset; /* of context */
@@ -58,7 +58,7 @@ typedef struct LsmScan
 	/* The visibility map, index_only.c. */
 	int			asked;			/* further entries whose pages were looked up in the map */
 	uint64		visible;		/* a bit for each, from the lowest: its page is all visible */
-	int			window;			/* the number looked up last; 0: begin anew */
+	int			window;			/* the number looked up last; 0: start over */
 
 	/* Large, so they come last: the first fetch initializes them. */
 	LsmScanKeys keys;

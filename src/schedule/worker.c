@@ -436,7 +436,7 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 
 /*
  * Visit a claimed index.  If the visit raises an error, the worker logs it, stays away from the
- * index for some time, and goes on with others.
+ * index for some time, and continues with others.
  */
 static WorkResult
 visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)

@@ -105,7 +105,7 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Give the segment a filter if the index's options ask for one and keys can be hashed. Call this
+ * Give the segment a filter if the index's options require one and keys can be hashed. Call this
  * before adding anything, and not for an image.
  */
 void

@@ -215,8 +215,7 @@ lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * A caller that reads a page again and again may remember its buffer, which saves the buffer
- * lookup.
+ * A caller that reads a page repeatedly may remember its buffer, which saves the buffer lookup.
  *
  * PostgreSQL does not count such a read as a use, and might evict a page that is used all the
  * time. So one read in USUAL_WAY looks up the buffer as usual. These reads are chosen at random:
@@ -323,7 +322,7 @@ remembered_buffer(Relation rel, BlockNumber block)
 	return &recent_buffers[(block + RelationGetRelid(rel) * 0x9E3779B1) & recent_mask];
 }
 
-/* Enlarge the table for a caller that reads very many pages again and again. */
+/* Enlarge the table for a caller that reads very many pages repeatedly. */
 void
 lsm_buffer_recall_many(void)
 {
@@ -342,7 +341,7 @@ lsm_buffer_recall(Relation rel, BlockNumber block)
 }
 
 /*
- * For a page needed soon, fetch the part at `offset`, and the header if asked for, into the CPU's
+ * For a page needed soon, fetch the part at `offset`, and the header if requested, into the CPU's
  * cache. If the buffer holds another page by now, this only fetches useless lines.
  */
 void
