@@ -1,9 +1,9 @@
-"""Runs the benchmark suite at its smallest size and looks at what it leaves. Prints TAP lines; tools/test.sh calls it.
+"""Runs the benchmark suite at its smallest size and checks its results. Prints TAP lines; tools/test.sh calls it.
 
     smoke.py TREE PG_CONFIG FOLDER
 
-PG_CONFIG names a server in which pg_lsm is installed; FOLDER is for results. No timing is looked at. The run is
-interrupted once in the middle and goes on, so that all in all it is done once.
+PG_CONFIG names a server in which pg_lsm is installed; FOLDER is for results. Timings are not checked. The run is
+interrupted in the middle and then resumed.
 """
 
 import csv
@@ -120,7 +120,7 @@ def show(output):
 
 
 def interrupted(tap, suite, after):
-    """Starts a run, and interrupts it when so many groups are finished."""
+    """Starts a run, and interrupts it when this many groups are finished."""
     process = suite.start()
     deadline = time.monotonic() + TIMEOUT_S
     while len(finished(suite.out)) < after and process.poll() is None and time.monotonic() < deadline:

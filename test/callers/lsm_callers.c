@@ -72,7 +72,7 @@ count_rows(IndexScanDesc scan, ScanDirection direction, TupleTableSlot *slot)
 }
 
 /*
- * late_keys(index regclass, key int): looks for the key as pg_squeeze does, with the argument
+ * late_keys(index regclass, key int): looks up the key as pg_squeeze does, with the argument
  * filled in after index_rescan; then again, backward, after a rescan without keys; for another
  * key that is never fetched; and for the key again. Returns the counts.
  */

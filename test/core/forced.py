@@ -3,8 +3,8 @@
 
     forced.py EXPECTED RESULT ALLOWED
 
-Prints what differs, if it is neither a plan, nor only the order of rows that nobody has asked for, nor in ALLOWED (one
-regular expression a line, applied to lines that begin with "- " or "+ "). Exit status 1 if there is anything.
+Prints the differences, except for plans, the order of rows without ORDER BY, and what ALLOWED lists (one regular
+expression a line, applied to lines that begin with "- " or "+ "). The exit status is 1 if there are any.
 """
 import difflib
 import re

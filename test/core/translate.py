@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns indexes in PostgreSQL's regression scripts into lsm indexes, and compares what came out.
+"""Turns indexes in PostgreSQL's regression scripts into lsm indexes, and compares the outputs.
 
     translate.py [--unique | --all] sql FILE
                                 the script or expected output on standard output, with plain indexes as lsm indexes;
@@ -9,10 +9,12 @@
                                 prints the differences that name neither the method nor are in ALLOWED;
                                 exit status 1 if there are any
 
-Other access methods stay what they are, and so do unique indexes of partitioned tables and of partitions, which core
-matches with those of the partitioned table; those that name an operator class, as the target of ON CONFLICT does then:
-core looks for that class among B-trees' only; those that ADD CONSTRAINT ... USING INDEX wants, which takes B-trees only;
-and constraints that are a syntax error, of which psql shows the line.
+Indexes of other access methods are not changed. Nor are these:
+- unique indexes of partitioned tables, and those of partitions, because core matches the two;
+- unique indexes with an operator class: the target of ON CONFLICT names the class, too, and core looks for it only among
+  the classes of B-trees;
+- unique indexes for ADD CONSTRAINT ... USING INDEX, which takes only B-trees;
+- constraints with a syntax error, because psql shows the line.
 """
 import difflib
 import re

@@ -5,13 +5,13 @@
 
 A page is Markdown with comments that a reader does not see:
 
-    <!-- page needs: COMMAND -->   without success of the command, the page is skipped
+    <!-- page needs: COMMAND -->   if the command fails, the page is skipped
     <!-- needs: COMMAND -->        the same for the next block of code
     <!-- file: NAME -->            the next block is the file NAME; it replaces an earlier one
 
-A block of the kind "console" is run. A line "$ COMMAND" is a command, which lines "> ..." continue. What follows is its
-output, in which "..." stands for any text, and as a line of its own for any lines. Each page has a folder, and an empty
-database "shop", of its own. Prints TAP.
+A block of the kind "console" is run. A line "$ COMMAND" is a command, which lines "> ..." continue. Its output
+follows, in which "..." stands for any text, and a line "..." for any lines. Each page has its own folder, and its own
+empty database "shop". Prints TAP.
 
 PG_LSM_TEST_ONLY      only these pages, names separated by blanks
 PG_LSM_TEST_PROGRAMS  a folder of programs that come before those of the distribution, to test other versions

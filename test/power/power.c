@@ -2,12 +2,12 @@
  * power.c
  *	  A library for LD_PRELOAD that remembers what a loss of power could undo.
  *
- * Before a server overwrites a part of a file, what was there goes to the log
- * that LSM_POWER_LOG names; when a file has been flushed, that is noted.  After
- * the server was killed 013_power.pl takes back writes that were never flushed,
- * or halves of them.  Names of files, and their lengths, count as flushed at
- * once.  Writes that come while another process flushes the same file may count
- * as flushed, never the other way round.
+ * Before a server overwrites a part of a file, the library saves the old
+ * contents to the log that LSM_POWER_LOG names.  It also logs each flush of a
+ * file.  After the server was killed, 013_power.pl undoes writes that were never
+ * flushed, or halves of them.  Names and lengths of files count as flushed at
+ * once.  A write that happens while another process flushes the same file may
+ * count as flushed, but a flushed write never counts as unflushed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
