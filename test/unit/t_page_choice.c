@@ -70,7 +70,7 @@ test_keep(void)
 
 	ok(lsm_choice_pages_to_keep(5, 1, 1) == 5,
 	   "full page: after a wait, as many pages stay open as before");
-	ok(lsm_choice_pages_to_keep(5, 1, 0) == 1, "full page: one fewer if nobody has waited recently");
+	ok(lsm_choice_pages_to_keep(5, 1, 0) == 1, "full page: one page suffices if nobody has waited recently");
 	ok(lsm_choice_pages_to_keep(2, 3, 1) == 3 && lsm_choice_pages_to_keep(2, 3, 0) == 3,
 	   "full page: but at least as many as configured");
 	ok(lsm_choice_pages_to_keep(0, 1, 1) == 1, "full page: never none");

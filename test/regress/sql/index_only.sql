@@ -155,8 +155,8 @@ FETCH 2 FROM x;
 ROLLBACK;
 RESET enable_seqscan;
 RESET enable_sort;
--- An INSERT that reads its rows ahead also stands between pages, and an open cursor
--- continues beside it.
+-- An INSERT that takes rows ahead puts its own function between the executor and the scan,
+-- too. Meanwhile a cursor is open.
 CREATE TABLE io7 (k int) WITH (autovacuum_enabled = off);
 CREATE INDEX io7_k ON io7 USING lsm (k);
 INSERT INTO io7 SELECT hashint4(i) % 100000 FROM generate_series(1, 5000) i;

@@ -116,8 +116,7 @@ CREATE TABLE d_h1 PARTITION OF d_h FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 SELECT bool_and(method = d_unsuited()) AS as_documented FROM unnest('{d_h,d_h1}'::text[]) relname, d_methods(relname);
 INSERT INTO d_h VALUES (1, 1);
 INSERT INTO d_h VALUES (1, 2) ON CONFLICT (k) DO UPDATE SET v = excluded.v RETURNING *;
--- Inheritance children take over the method of the parent's key, here btree. TimescaleDB needs
--- that.
+-- A key of an inheritance child is a B-tree if the parent's key is one. TimescaleDB needs that.
 CREATE TABLE d_parent (a int, b int, c int UNIQUE, PRIMARY KEY (a, b) WITH (lsm = false));
 CREATE TABLE d_child (d int, PRIMARY KEY (b, a), UNIQUE (a)) INHERITS (d_parent);
 CREATE TABLE d_child2 () INHERITS (d_parent);

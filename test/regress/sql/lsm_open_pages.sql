@@ -34,7 +34,7 @@ SELECT sum(entries) = (SELECT count(*) FROM o) AS all_removed, count(*) FILTER (
 SELECT lsm_check('o_k', true), lsm_check('o_n', true), t.same_order('o', 'k, v', 'k, v');
 INSERT INTO o SELECT i, 'after', i FROM generate_series(1, 10) i;
 SELECT lsm_check('o_k', true), t.same_order('o', 'k, v', 'k, v');
--- Nobody waits, so one page is enough again. Each page that fills up is not replaced.
+-- Nobody waits, so one page is enough again. A page that fills up is not replaced.
 RESET pg_lsm.debug_open_pages;
 INSERT INTO o SELECT i, 'calm', i FROM generate_series(1, 100) i;
 SELECT count(*) FILTER (WHERE state = 'open') FROM lsm_runs('o_k');
