@@ -10,7 +10,7 @@ SELECT t.error_of('SET pg_lsm.debug_merge_fanout = 1'), t.error_of('SET pg_lsm.d
 ALTER SYSTEM SET pg_lsm.max_workers = 65;
 SET pg_lsm.prefetch_depth = -1;
 SELECT t.error_of('SET pg_lsm.no_such_setting = 1');
--- Too many columns is a limit of PostgreSQL.
+-- The limit on columns is PostgreSQL's.
 SELECT t.error_of('CREATE INDEX ON t1 USING lsm (' || (SELECT string_agg('k', ', ') FROM generate_series(1, 33)) || ')');
 
 -- Keys over the size limit: a clear error, and the index remains usable.
@@ -54,7 +54,7 @@ SELECT lsm_check('sizes_k', true), lsm_check('sizes_n', true);
 SELECT count(*) FILTER (WHERE get_byte(k, 0) = 0) > 10 AS zeroes, count(*) FILTER (WHERE get_byte(k, 0) > 0) > 250 / 2 AS others FROM sizes;
 SELECT split_part(t.same('SELECT n FROM sizes WHERE k > ''\x00'''), ' by ', 2);
 SELECT split_part(t.same('SELECT n FROM sizes WHERE n % 2 = 1'), ' by ', 2);
--- A key of 2000 bytes is not over any limit.
+-- A key of 2000 bytes is within all limits.
 SELECT t.error_of('INSERT INTO sizes SELECT decode(repeat(''ff'', 2000), ''hex''), 0');
 
 -- The functions accept only lsm indexes.

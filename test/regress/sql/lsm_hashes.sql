@@ -87,7 +87,7 @@ BEGIN
 	DROP TABLE h, sought;
 END $$;
 SELECT typ, coll, r.* FROM oddities o, check_oddity(o) r;
--- Which of them have filters.
+-- Which of the types have filters.
 CREATE FUNCTION is_filtered(o oddities) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	result bool;
@@ -100,7 +100,8 @@ BEGIN
 END $$;
 SELECT string_agg(concat_ws(' ', typ, coll, nullif(opclass, '')), ', ') AS without_filters FROM oddities o WHERE NOT is_filtered(o);
 
--- 2. Filters skip all runs but one: of eight, a lookup enters the one that has the key, and of absent keys none.
+-- 2. Filters skip all runs but one: a lookup enters only the one of eight runs that has the key, and none if the
+-- key is absent.
 CREATE FUNCTION count_entered(typ text, value text, OUT runs bigint, OUT present numeric, OUT absent numeric) LANGUAGE plpgsql
 SET pg_lsm.debug_buffer_entries = 0 SET pg_lsm.debug_merge_fanout = 8 SET pg_lsm.debug_foreground_blocks = 0
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$

@@ -66,7 +66,7 @@ TRUNCATE m;
 INSERT INTO m SELECT i, 'v' || i, i FROM generate_series(1, 5000) i;
 REINDEX TABLE m;
 SELECT i, count(*), min(state), sum(entries) FROM unnest('{m_k,m_vn,m_n}'::regclass[]) i, lsm_runs(i) GROUP BY i ORDER BY i::text;
--- An empty index has no more than its write buffer.
+-- An empty index has only its write buffer.
 TRUNCATE m;
 SELECT coalesce(sum(entries), 0) FROM lsm_runs('m_k');
 SET pg_lsm.debug_foreground_blocks = 100000;
@@ -122,7 +122,7 @@ CREATE INDEX dense_r ON dense USING lsm (r);
 CREATE INDEX dense_e ON dense USING lsm (e);
 CREATE INDEX dense_t ON dense USING lsm (t);
 SELECT pg_relation_size('dense_r') / 50000.0 < 11 AS random_int, pg_relation_size('dense_e') / 50000.0 < 5 AS equal_int, pg_relation_size('dense_t') / 50000.0 < 20 AS common_prefix;
--- A small index is not more than twice a btree.
+-- A small index is at most twice as large as a btree.
 CREATE TABLE small AS SELECT hashint4(i) AS k FROM generate_series(1, 1000) i;
 CREATE INDEX small_btree ON small (k);
 CREATE INDEX small_lsm ON small USING lsm (k);

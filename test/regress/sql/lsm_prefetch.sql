@@ -245,7 +245,7 @@ SELECT same_rows(q, 'in index order') FROM unnest(ARRAY[
 	'SELECT id, pad FROM p WHERE n IS NULL ORDER BY id']) q;
 RESET enable_sort;
 
--- A lossy index: what it returns is checked again.
+-- A lossy index: the rows that it returns are rechecked.
 CREATE TABLE areas AS SELECT i AS id, polygon(circle(point(i % 50, i / 50), 0.7)) AS a FROM generate_series(1, 2000) i;
 CREATE INDEX ON areas USING gist (a);
 SELECT same_rows('SELECT id FROM areas WHERE a && polygon(circle(point(10.4, 10.4), 3))', 'by page');
@@ -476,7 +476,7 @@ INSERT INTO inner_rows SELECT 'key' || lpad((i % 10)::text, 300, 'x'), i, repeat
 CREATE INDEX inner_k ON inner_rows (k);
 VACUUM ANALYZE outer_rows, inner_rows;
 DELETE FROM inner_rows WHERE v < 5000 AND (v % 3 > 0 OR v < 3000);
--- (A new session gives the memory of the sort back to the system.)
+-- (A new session returns the memory of the sort to the system.)
 \c
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;

@@ -190,7 +190,7 @@ CALL t.note_reads();
 SELECT count(*) FROM p WHERE n = 21.00 AND ts > 0;
 SELECT * FROM p_reads;
 DROP INDEX p_x;
--- Keys that compare by a function.
+-- Keys that a function compares.
 TRUNCATE p;
 CREATE INDEX p_x ON p USING lsm (int4range(device, device + 1), ts) WITH (merge_fanout = 4);
 CALL p_load(1, 20);

@@ -163,7 +163,7 @@ SELECT format(' seeks=%s runs=%s segments=%s pages=%s entries=%s( bytes=[0-9]+)?
 SELECT explained('SELECT count(*) FROM r WHERE k = 2000', 'Index Only Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n'), explained('SELECT count(*) FROM r WHERE k = 2000', :'json', 'json'),
 	explained('SELECT count(*) FROM r WHERE k = 2000', '<LSM-Seeks>1</LSM-Seeks>.*<LSM-Leader-Only>false</LSM-Leader-Only>', 'xml'), explained('SELECT count(*) FROM r WHERE k = 2000', 'LSM Seeks: 1\n *LSM Runs Read: ', 'yaml');
 SELECT explained('SELECT f FROM r WHERE k = 2000', 'Index Scan[^-]*\n *LSM Reads:' || :'reads' || E'\n');
--- All loops together.
+-- The counts include all loops.
 SELECT explained('SELECT sum((SELECT count(*) FROM r WHERE k = i)) FROM generate_series(1, 700) i', 'loops=700.*LSM Reads: seeks=700 runs=' || 700 * :runs || ' ');
 -- Filters are shown only if some have been tested.
 SET pg_lsm.debug_segment_size = 64;
@@ -207,7 +207,7 @@ SELECT count(*), sum(length(f)) FROM b LEFT JOIN r ON r.k = b.k;
 SELECT index, seeks FROM t.reads();
 RESET enable_hashjoin;
 RESET enable_mergejoin;
--- The option by itself.
+-- The option alone.
 SELECT t.error_of('EXPLAIN (LSM) SELECT 1') = CASE WHEN current_setting('server_version_num')::int < 180000 THEN '42601' ELSE '22023' END AS needs_analyze;
 SELECT t.error_of('EXPLAIN (LSM nonsense, ANALYZE) SELECT 1') AS not_boolean;
 DROP TABLE r, b;

@@ -8,7 +8,7 @@ INSERT INTO oc SELECT i, i, 'b' || i FROM generate_series(1, 100) i ON CONFLICT 
 INSERT INTO oc SELECT i, i, 'b' || i FROM generate_series(50, 150) i ON CONFLICT DO NOTHING;
 INSERT INTO oc SELECT i, i, 'b' || i FROM generate_series(150, 200) i ON CONFLICT (id) DO NOTHING;
 SELECT count(*), sum(id) FROM oc;
--- Twice in the same statement.
+-- The same key twice in a statement.
 INSERT INTO oc SELECT 300 + i % 10, 300 + i % 10, 'c' || i FROM generate_series(1, 40) i ON CONFLICT DO NOTHING;
 INSERT INTO oc VALUES (400, 400, 'x'), (400, 401, 'y') ON CONFLICT (id) DO UPDATE SET n = 5;
 SELECT count(*) FROM oc;
