@@ -35,6 +35,16 @@ compare_start(const LsmLeafCoding *coding, Page page, int group, uint64 prefix, 
 	return theirs < prefix ? -1 : theirs > prefix;
 }
 
+/* Load the first key of a group into the processor's cache. */
+static inline void
+prefetch_group(Page page, int group)
+{
+	const char *first = (char *) page + lsm_leaf_group_offset(page, group);
+
+	__builtin_prefetch(first);
+	__builtin_prefetch(first + CACHE_LINE);
+}
+
 /*
  * Returns the number of groups whose first entry is before the bound, or -1 if the page is
  * damaged.
@@ -53,6 +63,8 @@ groups_before(LsmKeySpace *ks, Page page, const LsmBound *bound)
 		int			c = 0;
 		LsmEntry	first;
 
+		prefetch_group(page, (low + middle) / 2);
+		prefetch_group(page, (middle + high) / 2);
 		if (ks->encoded)
 			c = compare_start(&coding, page, middle, prefix, bound->keylen);
 		if (c == 0)
