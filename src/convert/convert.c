@@ -34,6 +34,7 @@
 #include "nodes/parsenodes.h"
 #include "parser/parser.h"
 #include "storage/lmgr.h"
+#include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -173,8 +174,8 @@ run_step(ConvertStep *step, MemoryContext context)
 		run_query(step->statement);
 	else
 		run_utility(raw, step->statement);
-	/* A command that commits leaves no snapshot. */
-	if (ActiveSnapshotSet())
+	/* A command that commits leaves no snapshot, but an event trigger may leave the portal's. */
+	if (ActiveSnapshotSet() && ActivePortal->portalSnapshot == NULL)
 		PopActiveSnapshot();
 	next_transaction(context);
 }
@@ -218,6 +219,10 @@ table_of(Oid index)
 	Relation	heap;
 	LockRelId	id;
 
+	if (get_rel_name(index) == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("relation with OID %u does not exist", index)));
 	if (!OidIsValid(IndexGetRelation(index, true)))
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),

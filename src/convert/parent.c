@@ -31,6 +31,7 @@
 #include "fmgr.h"
 #include "nodes/makefuncs.h"
 #include "planner/planner.h"
+#include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/inval.h"
@@ -192,6 +193,27 @@ check_tree(Oid root, List *tree, Oid method)
 }
 
 /*
+ * Lock the partitioned tables of a tree, so that no partition is added.  The caller has locked the
+ * topmost one.
+ */
+static void
+lock_tables(Oid table)
+{
+	List	   *children = find_inheritance_children(table, NoLock);
+	ListCell   *cell;
+
+	foreach(cell, children)
+	{
+		Oid			child = lfirst_oid(cell);
+
+		if (get_rel_relkind(child) != RELKIND_PARTITIONED_TABLE)
+			continue;
+		LockRelationOid(child, ShareUpdateExclusiveLock);
+		lock_tables(child);
+	}
+}
+
+/*
  * lsm_convert_parent(index regclass, method name)
  */
 Datum
@@ -214,6 +236,7 @@ lsm_convert_parent(PG_FUNCTION_ARGS)
 	if (becomes_lsm && is_unique(root))
 		refuse_parent(root, "Unique indexes of partitioned tables must be B-trees before PostgreSQL 18.");
 #endif
+	lock_tables(table);
 	tree = find_all_inheritors(root, ShareUpdateExclusiveLock, NULL);
 	check_tree(root, tree, method);
 	foreach(cell, tree)

@@ -29,12 +29,14 @@
 #include "catalog/dependency.h"
 #include "catalog/heap.h"
 #include "catalog/index.h"
+#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_opclass.h"
 #include "commands/comment.h"
 #include "commands/defrem.h"
 #include "convert/swap.h"
 #include "fmgr.h"
+#include "index/index.h"
 #include "miscadmin.h"
 #include "planner/planner.h"
 #include "utils/acl.h"
@@ -133,11 +135,19 @@ is_unused(Relation index)
 		!index->rd_index->indisreplident;
 }
 
+static bool
+is_lsm_or_btree(Relation index)
+{
+	return index->rd_rel->relam == BTREE_AM_OID || lsm_index_is_lsm(RelationGetRelid(index));
+}
+
 /* Raise an error unless the new index can take the place of the old one. */
 static void
 check_swap(Relation heap, Relation new_index, Relation old_index)
 {
 	bool		becomes_lsm = lsm_index_is_lsm(RelationGetRelid(new_index));
+	LsmOwnerContext caller;
+	bool		match;
 
 	if (RELATION_IS_OTHER_TEMP(heap))
 		ereport(ERROR,
@@ -147,6 +157,8 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 		refuse_swap(new_index, old_index, "They must be two indexes of one table.");
 	if (new_index->rd_rel->relkind != RELKIND_INDEX || old_index->rd_rel->relkind != RELKIND_INDEX)
 		refuse_swap(new_index, old_index, "Partitioned indexes cannot be swapped.");
+	if (!is_lsm_or_btree(new_index) || !is_lsm_or_btree(old_index))
+		refuse_swap(new_index, old_index, "The methods must be lsm and btree.");
 #ifndef LSM_UNIQUE_TAKES_ALL
 	if (becomes_lsm && old_index->rd_rel->relispartition && old_index->rd_index->indisunique)
 		refuse_swap(new_index, old_index,
@@ -164,7 +176,11 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (becomes_lsm && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
 		!lsm_has_key_parameter(new_index))
 		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
-	if (!indexes_match(heap, new_index, old_index))
+	/* Core evaluates parts of the expressions. */
+	lsm_owner_become(heap, &caller);
+	match = indexes_match(heap, new_index, old_index);
+	lsm_owner_leave(&caller);
+	if (!match)
 		refuse_swap(new_index, old_index, "The indexes differ in more than their methods.");
 }
 

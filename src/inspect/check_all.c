@@ -87,34 +87,31 @@ is_valid_index(Oid index)
 	return valid;
 }
 
-/* Describe a fault as the server log would. */
+/*
+ * Describe a fault as the server log would.  Other errors say nothing about the index: a function
+ * of the table's owner may have raised them.
+ */
 static char *
 describe_fault(const ErrorData *error)
 {
-	return error->detail == NULL ? pstrdup(error->message) :
-		psprintf("%s: %s", error->message, error->detail);
+	const char *prefix = error->sqlerrcode == ERRCODE_INDEX_CORRUPTED ||
+		error->sqlerrcode == ERRCODE_DATA_CORRUPTED ? "" : "could not be verified: ";
+
+	return error->detail == NULL ? psprintf("%s%s", prefix, error->message) :
+		psprintf("%s%s: %s", prefix, error->message, error->detail);
 }
 
-/* Is this an error such as a conflict or a cancellation, which says nothing about the index? */
+/* Must this error end the statement? */
 static bool
-is_not_of_index(int sqlerrcode)
+is_of_statement(int sqlerrcode)
 {
-	if (sqlerrcode == ERRCODE_LOCK_NOT_AVAILABLE || sqlerrcode == ERRCODE_OBJECT_IN_USE)
-		return true;
-	switch (ERRCODE_TO_CATEGORY(sqlerrcode))
-	{
-		case ERRCODE_TRANSACTION_ROLLBACK:
-		case ERRCODE_INSUFFICIENT_RESOURCES:
-		case ERRCODE_OPERATOR_INTERVENTION:
-			return true;
-		default:
-			return false;
-	}
+	return ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_TRANSACTION_ROLLBACK ||
+		ERRCODE_TO_CATEGORY(sqlerrcode) == ERRCODE_OPERATOR_INTERVENTION;
 }
 
 /*
- * Verify an index in this memory context.  Returns NULL if the index is sound, else its first fault.
- * Raises all other errors.
+ * Verify an index in this memory context.  Returns NULL if the index is sound, else the error that
+ * lsm_check raised.
  */
 static ErrorData *
 verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
@@ -139,7 +136,7 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 	PG_END_TRY();
 	MemoryContextSwitchTo(context);
 	CurrentResourceOwner = owner;
-	if (error != NULL && is_not_of_index(error->sqlerrcode))
+	if (error != NULL && is_of_statement(error->sqlerrcode))
 		ReThrowError(error);
 	return error;
 }
@@ -173,7 +170,7 @@ find_fault(Oid index, bool heapallindexed)
 
 /*
  * lsm_check_all(schema regnamespace, heapallindexed boolean).  Returns a row for each index that
- * is damaged: the index, and the error that lsm_check raises.
+ * is damaged or could not be verified: the index, and the error that lsm_check raises.
  */
 Datum
 lsm_check_all(PG_FUNCTION_ARGS)

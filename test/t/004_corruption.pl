@@ -320,8 +320,8 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM lsm_check_all(); SELECT co
 is($out, '0', 'lsm_check_all skips indexes of other owners');
 my $locker = $node->background_psql('postgres');
 $locker->query_safe('BEGIN; LOCK TABLE many.a');
-($ret, $out, $err) = $node->psql('postgres', "SET lock_timeout = '100ms'; SELECT * FROM lsm_check_all('many')");
-like($err, qr/ERROR:  canceling statement due to lock timeout/, 'lsm_check_all does not report a locked index as damaged');
+is($node->safe_psql('postgres', "SET lock_timeout = '100ms'; SELECT DISTINCT problem FROM lsm_check_all('many')"),
+	'could not be verified: canceling statement due to lock timeout', 'lsm_check_all does not report a locked index as damaged');
 $locker->quit;
 ($ret, $out, $err) = $node->psql('postgres', "SELECT count(*) FROM lsm_check_all('many')", extra_params => [ '-U', 'owns_nothing' ]);
 like($err, qr/permission denied to check index "a_k", skipping it/, 'lsm_check_all warns about skipped indexes');
