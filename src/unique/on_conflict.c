@@ -4,8 +4,8 @@
  *
  * Before 18, the executor prepares only unique B-trees for ON CONFLICT and refuses other unique
  * indexes.  To prepare an index means to note which of its operators means "equal".  We do that
- * ourselves.  When the executor has initialized a plan, and before it runs the plan, we open the
- * table's indexes and note their operators.  The executor does not open the indexes again.
+ * ourselves: before the executor inserts the first row, we open the table's indexes and note their
+ * operators.  The executor does not open the indexes again.
  *
  * The executor opens a partition only when it routes a row there, and calls no hook.  So such a
  * statement fails, and we add a hint to core's error.
@@ -49,19 +49,17 @@ note_equality_operators(Relation index, IndexInfo *info)
 }
 
 /*
- * Open the table's indexes as the executor would.  Even if the table has no unique lsm index now,
- * we do not leave this to the executor: it would refuse one that another session adds before the
- * first row.
+ * Open the table's indexes as the executor would.  If there are none, make sure that the executor
+ * does not look again, because another session may have added one.
  */
 static void
 open_indexes(ResultRelInfo *target)
 {
-	Relation	table = target->ri_RelationDesc;
-
-	if (table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||
-		target->ri_IndexRelationDescs != NULL)
+	if (target->ri_IndexRelationDescs != NULL)
 		return;
 	ExecOpenIndices(target, false);
+	if (target->ri_IndexRelationDescs == NULL)
+		target->ri_IndexRelationDescs = palloc0(sizeof(Relation));
 	for (int i = 0; i < target->ri_NumIndices; i++)
 	{
 		Relation	index = target->ri_IndexRelationDescs[i];
@@ -76,6 +74,94 @@ open_indexes(ResultRelInfo *target)
 	}
 }
 
+/* --- tables without unique lsm indexes ---------------------------------------------- */
+
+/*
+ * Another session may add a unique lsm index after the statement has begun, and before the executor
+ * opens the indexes for the first row.  So a function between the ModifyTable node and the plan
+ * below it opens the indexes when it has fetched the first row.  It does not open them earlier,
+ * because functions and triggers may alter indexes before the first row.
+ */
+typedef struct LateOpening
+{
+	PlanState  *source;			/* the plan below the ModifyTable node */
+	ExecProcNodeMtd source_method;	/* the source's own function */
+	ResultRelInfo *target;
+	MemoryContextCallback at_end;
+	struct LateOpening *next;
+} LateOpening;
+
+static LateOpening *late_openings = NULL;
+
+/* Called when the query's memory context is deleted. */
+static void
+forget_opening(void *arg)
+{
+	LateOpening **link = &late_openings;
+
+	while (*link != arg)
+		link = &(*link)->next;
+	*link = (*link)->next;
+}
+
+/* Takes the place of the source's own function until the first row. */
+static TupleTableSlot *
+get_first_row(PlanState *source)
+{
+	LateOpening *opening = late_openings;
+	TupleTableSlot *slot;
+
+	while (opening->source != source)
+		opening = opening->next;
+	slot = opening->source_method(source);
+	source->ExecProcNodeReal = opening->source_method;
+	/* With EXPLAIN's timing, ExecProcNode is a function that calls ExecProcNodeReal. */
+	if (source->ExecProcNode == get_first_row)
+		source->ExecProcNode = opening->source_method;
+	if (!TupIsNull(slot))
+		open_indexes(opening->target);
+	return slot;
+}
+
+static void
+open_at_first_row(PlanState *source, ResultRelInfo *target)
+{
+	LateOpening *opening = palloc0(sizeof(LateOpening));
+
+	opening->source = source;
+	opening->source_method = source->ExecProcNodeReal;
+	opening->target = target;
+	opening->at_end.func = forget_opening;
+	opening->at_end.arg = opening;
+	opening->next = late_openings;
+	late_openings = opening;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &opening->at_end);
+	source->ExecProcNodeReal = get_first_row;
+}
+
+/* --- all tables ------------------------------------------------------------------------ */
+
+/* Does the table have a unique lsm index? */
+static bool
+has_unique_lsm(Relation table)
+{
+	List	   *ids = RelationGetIndexList(table);
+	bool		found = false;
+	ListCell   *cell;
+
+	foreach(cell, ids)
+	{
+		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
+
+		found = index->rd_index->indisunique && lsm_is_own(index);
+		index_close(index, RowExclusiveLock);
+		if (found)
+			break;
+	}
+	list_free(ids);
+	return found;
+}
+
 static bool
 has_conflict_action(PlanState *state)
 {
@@ -86,12 +172,17 @@ has_conflict_action(PlanState *state)
 static void
 prepare_conflict_targets(PlanState *state)
 {
-	ModifyTableState *modify = (ModifyTableState *) state;
+	ResultRelInfo *target;
 
 	if (!has_conflict_action(state))
 		return;
-	for (int i = 0; i < modify->mt_nrels; i++)
-		open_indexes(&modify->resultRelInfo[i]);
+	target = ((ModifyTableState *) state)->resultRelInfo;
+	if (target->ri_RelationDesc->rd_rel->relkind != RELKIND_RELATION)
+		return;
+	if (has_unique_lsm(target->ri_RelationDesc))
+		open_indexes(target);
+	else
+		open_at_first_row(outerPlanState(state), target);
 }
 
 /* Called when the executor has initialized a plan, with the query's memory context current. */

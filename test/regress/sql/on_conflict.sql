@@ -71,3 +71,28 @@ INSERT INTO oc VALUES (1, 1, 'z') ON CONFLICT ON CONSTRAINT oc_defer DO NOTHING;
 DROP VIEW oc_view;
 DROP TABLE oc;
 DROP FUNCTION oc_first();
+
+-- Triggers and functions may alter an index of a table before its first row.
+CREATE TABLE early (k int);
+CREATE UNIQUE INDEX early_k ON early USING btree (k);
+CREATE FUNCTION alter_early() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	ALTER INDEX early_k SET (fillfactor = 80);
+	RETURN NULL;
+END $$;
+CREATE TRIGGER early_alter BEFORE INSERT ON early FOR EACH STATEMENT EXECUTE FUNCTION alter_early();
+INSERT INTO early VALUES (1), (1), (2) ON CONFLICT DO NOTHING RETURNING k;
+DROP TRIGGER early_alter ON early;
+CREATE FUNCTION rebuild_early() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	REINDEX INDEX early_k;
+	RETURN 3;
+END $$;
+INSERT INTO early SELECT rebuild_early() ON CONFLICT DO NOTHING RETURNING k;
+WITH more AS (INSERT INTO early VALUES (3) ON CONFLICT (k) DO UPDATE SET k = excluded.k + 10)
+INSERT INTO early VALUES (2), (5) ON CONFLICT (k) DO NOTHING;
+EXPLAIN (COSTS OFF) INSERT INTO early VALUES (5) ON CONFLICT DO NOTHING;
+INSERT INTO early SELECT 6 WHERE false ON CONFLICT DO NOTHING;
+SELECT k FROM early ORDER BY k;
+DROP TABLE early;
+DROP FUNCTION alter_early, rebuild_early;
