@@ -15,6 +15,7 @@
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "base/compat.h"
+#include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
@@ -23,6 +24,7 @@
 #include "funcapi.h"
 #include "inspect/inspect.h"
 #include "miscadmin.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -141,6 +143,22 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 	return error;
 }
 
+/* Verify an index unless it was dropped meanwhile.  Raises its first fault. */
+static void
+verify_locked(Oid index, bool heapallindexed)
+{
+	Oid			table = IndexGetRelation(index, true);
+
+	if (!OidIsValid(table))
+		return;
+	LockRelationOid(table, AccessShareLock);
+	LockRelationOid(index, AccessShareLock);
+	if (is_valid_index(index))
+		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+	UnlockRelationOid(index, AccessShareLock);
+	UnlockRelationOid(table, AccessShareLock);
+}
+
 /*
  * Verify an index.  Returns NULL if the index is sound, else a description of its first fault.  In
  * recovery, raises an error instead: if replay conflicts with a subtransaction in recovery, the
@@ -157,7 +175,7 @@ find_fault(Oid index, bool heapallindexed)
 
 	MemoryContextSwitchTo(context);
 	if (RecoveryInProgress())
-		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+		verify_locked(index, heapallindexed);
 	else
 		error = verify_in_subtransaction(index, heapallindexed, context);
 	MemoryContextSwitchTo(caller);

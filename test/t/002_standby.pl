@@ -201,6 +201,26 @@ check_clean($standby, 'the standby is sound after the paused cursor', no_check =
 is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
 	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs work on the standby');
 
+# While lsm_check_all verifies one index, another one is dropped.
+SKIP:
+{
+	skip 'no stop points in this build', 1 if ($standby->psql('postgres', "LOAD 'pg_lsm'; SHOW pg_lsm.debug_stop_at"))[0] != 0;
+	$primary->safe_psql('postgres', 'CREATE TABLE gone (k int); CREATE INDEX gone_k ON gone USING lsm (k); INSERT INTO gone SELECT generate_series(1, 300)');
+	catch_up($primary, $standby);
+	my $holder = $standby->background_psql('postgres');
+	my $checker = $standby->background_psql('postgres', on_error_stop => 0);
+
+	$holder->query_safe(q{SELECT pg_advisory_lock(hashtext('check-segment'))});
+	$checker->query_safe(q{SET pg_lsm.debug_stop_at = 'check-segment'});
+	$checker->query_until(qr/begun/, "\\echo begun\nSELECT 'faults', count(*) FROM lsm_check_all();\n");
+	$standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'});
+	$primary->safe_psql('postgres', 'DROP TABLE gone');
+	catch_up($primary, $standby);
+	$holder->quit;
+	like($checker->query(q{SELECT 'end'}), qr/faults\|0/, 'lsm_check_all on a standby skips an index that was dropped meanwhile');
+	$checker->quit;
+}
+
 # The standby is promoted in the middle of a load, with unfinished merges.
 $load = load_start($primary, name => 'promote', clients => 3, seconds => 5,
 	scripts => [ [ 1, "\\set k random(0, 100)\nINSERT INTO t SELECT (:k * i) % 100, i, 's' || i % 10, :k + i / 10.0, :client_id FROM generate_series(1, 30) i;\n" ] ]);
