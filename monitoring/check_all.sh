@@ -10,14 +10,21 @@ set -u
 heap=false
 [ "${1:-}" != --heap ] || heap=true
 
-databases=$(psql -XAt -d postgres -c 'SELECT datname FROM pg_database WHERE datallowconn ORDER BY 1') || exit 2
+# The owner of a database sets its search_path, but must not decide which functions run.
+export PGOPTIONS="${PGOPTIONS:-} -c search_path=pg_catalog"
+oids=$(psql -XAt -d postgres -c 'SELECT oid FROM pg_database WHERE datallowconn ORDER BY datname') || exit 2
 faults=$(
-	printf '%s\n' "$databases" | while IFS= read -r database; do
-		# \gexec runs the statement that the query returns, if the database has the extension.
-		PGDATABASE=$database psql -XAt -v ON_ERROR_STOP=1 -v "heap=$heap" 2>&1 <<'END' || echo "$database: the check failed"
-SELECT format('SELECT current_database(), * FROM %s.lsm_check_all(heapallindexed => %L)', extnamespace::regnamespace, :'heap')
+	for oid in $oids; do
+		# A name may contain newlines. The period protects those at its end.
+		PGDATABASE=$(psql -XAt -d postgres -c "SELECT datname || '.' FROM pg_database WHERE oid = $oid") || exit
+		[ -n "$PGDATABASE" ] || continue # dropped meanwhile
+		export PGDATABASE="${PGDATABASE%.}"
+		# \gexec runs the statement that the query returns, if the database has the extension. The types of both
+		# arguments keep a function of the same name with other ones out.
+		psql -XAt -v ON_ERROR_STOP=1 -v "heap=$heap" 2>&1 <<'END' || printf '%s: the check failed\n' "$PGDATABASE"
+SELECT format('SELECT current_database(), * FROM %s.lsm_check_all(NULL::regnamespace, %L::boolean)', extnamespace::regnamespace, :'heap')
 FROM pg_extension WHERE extname = 'pg_lsm' \gexec
 END
 	done
-)
+) || exit 2
 [ -z "$faults" ] || { printf '%s\n' "$faults"; exit 1; }

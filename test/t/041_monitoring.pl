@@ -130,11 +130,30 @@ $other->quit;
 	local %ENV = $node->_get_env(PGUSER => $node->safe_psql('postgres', 'SELECT current_user'));
 	my $check = "$folder/check_all.sh";
 
-	$node->safe_psql('postgres', 'CREATE DATABASE "other; one"');
-	$node->safe_psql('other; one', 'CREATE SCHEMA s; CREATE EXTENSION pg_lsm SCHEMA s; CREATE TABLE t (k int);
+	# PostgreSQL 19 refuses names with newlines.
+	my $name = $node->pg_version->major < 19 ? "postgres\nother; one\n" : 'other; one';
+	$node->safe_psql('postgres', qq{CREATE DATABASE "$name"});
+	$node->safe_psql($name, 'CREATE SCHEMA s; CREATE EXTENSION pg_lsm SCHEMA s; CREATE TABLE t (k int);
 		CREATE INDEX t_k ON t USING lsm (k); INSERT INTO t SELECT generate_series(1, 5000)');
-	command_like([ $check, '--heap' ], qr/^$/, 'check_all.sh: all is sound');
-	my $file = $node->data_dir . '/' . $node->safe_psql('other; one', q{SELECT pg_relation_filepath('t_k')});
+
+	# The owner of a database cannot make it run the owner's code.
+	$node->safe_psql('postgres', 'CREATE ROLE mallory; CREATE DATABASE mdb OWNER mallory');
+	$node->safe_psql('mdb', q{CREATE EXTENSION pg_lsm;
+		SET ROLE mallory;
+		CREATE SCHEMA evil;
+		CREATE FUNCTION evil.format(text, regnamespace, text) RETURNS text LANGUAGE sql AS $$ SELECT 'ALTER ROLE mallory SUPERUSER'::text $$;
+		CREATE VIEW evil.pg_extension AS SELECT 'pg_lsm'::name AS extname, 'public'::regnamespace::oid AS extnamespace;
+		CREATE FUNCTION public.lsm_check_all(heapallindexed text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE mallory SUPERUSER; END $$;
+		CREATE FUNCTION public.lsm_check_all(heapallindexed boolean) RETURNS void LANGUAGE plpgsql AS $$ BEGIN ALTER ROLE mallory SUPERUSER; END $$});
+	foreach my $path ('evil, pg_catalog', 'public')
+	{
+		$node->safe_psql('postgres', "ALTER DATABASE mdb SET search_path = $path");
+		command_like([ $check, '--heap' ], qr/^$/, "check_all.sh: all is sound, search_path $path");
+		is($node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 'f', 'check_all.sh runs no code of a database owner');
+	}
+	$node->safe_psql('postgres', 'DROP DATABASE mdb');
+
+	my $file = $node->data_dir . '/' . $node->safe_psql($name, q{SELECT pg_relation_filepath('t_k')});
 	my $pages = (-s $file) / 8192;
 	$node->stop;
 	foreach my $block (4 .. $pages - 1)
@@ -144,7 +163,7 @@ $other->quit;
 		page_write($file, $block, $page);
 	}
 	$node->start;
-	command_checks_all([$check], 1, [qr/^other; one\|t_k\|.*\n\z/], [qr/^$/], 'check_all.sh: a fault');
+	command_checks_all([$check], 1, [qr/^\Q$name\E\|public\.t_k\|.*\n\z/], [qr/^$/], 'check_all.sh: a fault');
 	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck skips it');
 }
 
