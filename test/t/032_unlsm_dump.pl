@@ -56,17 +56,38 @@ CREATE ROLE reader;
 GRANT EXECUTE ON FUNCTION lsm_stat_reset() TO reader;
 GRANT SELECT ON lsm TO reader;
 ALTER DATABASE postgres SET pg_lsm.default_method = lsm;
+GRANT EXECUTE ON FUNCTION lsm_health() TO reader;
+GRANT SELECT (runs) ON pg_stat_lsm_indexes TO reader;
+CREATE SCHEMA app;
+CREATE FUNCTION app.lsm_check(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
+REVOKE ALL ON FUNCTION app.lsm_check(int) FROM PUBLIC;
+GRANT ALL ON FUNCTION app.lsm_check(int) TO reader;
+CREATE TABLE "with" (lsm int, x int);
+CREATE TABLE words ("with" int, "using" int, lsm int, "on" int, UNIQUE ("with", lsm) WITH (lsm = true));
+CREATE INDEX words_using ON words USING lsm ("using", lsm, "with");
 });
 
 my $plain = $node->basedir . '/plain.sql';
 my $clean = $node->basedir . '/clean.sql';
 my $inserts = $node->basedir . '/inserts.sql';
+my $quoted = $node->basedir . '/quoted.sql';
 $node->command_ok([ 'pg_dump', '-f', $plain, $node->connstr('postgres') ], 'pg_dump');
 $node->command_ok([ 'pg_dump', '--create', '--clean', '--if-exists', '-f', $clean, $node->connstr('postgres') ], 'pg_dump --create --clean succeeds');
 $node->command_ok([ 'pg_dump', '--inserts', '-f', $inserts, $node->connstr('postgres') ], 'pg_dump --inserts succeeds');
-command_ok([ 'sh', '-c', "'$filter' < '$_' > '$_.filtered'" ], "the filter accepts $_") foreach $plain, $clean, $inserts;
+$node->command_ok([ 'pg_dump', '--quote-all-identifiers', '-f', $quoted, $node->connstr('postgres') ], 'pg_dump --quote-all-identifiers succeeds');
+command_ok([ 'sh', '-c', "'$filter' < '$_' > '$_.filtered'" ], "the filter accepts $_") foreach $plain, $clean, $inserts, $quoted;
 command_fails([ 'sh', '-c', qq{(cat '$plain'; echo "SELECT 'open") | '$filter'} ], 'the filter rejects a dump that ends within a string');
 command_fails([ 'sh', '-c', "echo \"SET client_encoding = 'SJIS';\" | '$filter'" ], 'the filter rejects an encoding that it cannot read');
+
+# The filter knows all objects of the extension.
+my ($known) = slurp_file($filter) =~ /^LSM_OBJECTS = \{(.*?)\}/ms;
+is(join(' ', sort $known =~ /\w+/g), $node->safe_psql('postgres', q{
+	SELECT string_agg(DISTINCT name COLLATE "C", ' ' ORDER BY name COLLATE "C") FROM (
+		SELECT proname::text AS name, oid, 'pg_proc'::regclass AS kind FROM pg_proc
+		UNION ALL SELECT relname, oid, 'pg_class'::regclass FROM pg_class) o
+	JOIN pg_depend ON classid = kind AND objid = o.oid AND deptype = 'e'
+	JOIN pg_extension e ON refobjid = e.oid AND refclassid = 'pg_extension'::regclass AND extname = 'pg_lsm'}),
+	'the filter knows all functions and views');
 
 # The filter does not change a dump without lsm at all.
 $node->safe_psql('postgres', 'CREATE DATABASE none');
@@ -80,7 +101,7 @@ my $bare = PostgreSQL::Test::Cluster->new('bare');
 $bare->init;
 $bare->append_conf('postgresql.conf', "fsync = off\n");
 $bare->start;
-$bare->safe_psql('postgres', 'CREATE ROLE reader; CREATE DATABASE plain; CREATE DATABASE inserts; CREATE DATABASE other');
+$bare->safe_psql('postgres', 'CREATE ROLE reader; CREATE DATABASE plain; CREATE DATABASE inserts; CREATE DATABASE quoted; CREATE DATABASE other');
 my $restore = sub {
 	my ($db, $file) = @_;
 
@@ -88,6 +109,7 @@ my $restore = sub {
 };
 $restore->('plain', "$plain.filtered");
 $restore->('inserts', "$inserts.filtered");
+$restore->('quoted', "$quoted.filtered");
 $restore->('other', "$clean.filtered");
 
 # The definitions are those of the original with another method, and without the parameters.
@@ -115,7 +137,7 @@ sub unlsm
 	return $line =~ s/ WITH \(\)//r;
 }
 
-foreach my $db (qw(plain inserts postgres))
+foreach my $db (qw(plain inserts quoted postgres))
 {
 	is(join("\n", sort split /\n/, $bare->safe_psql($db, $definitions)), $want, "$db: the definitions are the same with B-trees");
 	is($bare->safe_psql($db, $rows), $want_rows, "$db: the rows are the same");
@@ -124,6 +146,9 @@ foreach my $db (qw(plain inserts postgres))
 	my ($ret, $out, $err) = $bare->psql($db, 'INSERT INTO c VALUES (1, 1)');
 	like($err, qr/duplicate key value violates unique constraint "c_/, "$db: a key rejects duplicates");
 	is($bare->safe_psql($db, q{SELECT has_table_privilege('reader', 'lsm', 'SELECT')}), 't', "$db: other grants are kept");
+	is($bare->safe_psql($db, q{SELECT has_function_privilege('reader', 'app.lsm_check(int)', 'EXECUTE')}), 't', "$db: grants on a user's function with such a name are kept");
+	is($bare->safe_psql($db, q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = '"with"'::regclass AND attnum > 0}), 'lsm x',
+		"$db: a table with the name of a keyword keeps its columns");
 }
 is($bare->safe_psql('postgres', 'SELECT count(*) FROM pg_db_role_setting'), 0, 'no setting of pg_lsm is left');
 $node->stop;
