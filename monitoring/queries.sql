@@ -3,7 +3,8 @@
 -- line that ends with "-- label|counter|gauge: description".
 --
 -- The queries run as a member of pg_monitor, on a primary and on a standby, in a database that has the extension. The
--- schema of the extension must be in search_path.
+-- schema of the extension must be in search_path. They cast each argument to the type of the parameter, so that a user's
+-- function of the same name cannot fit better.
 
 --- pg_lsm_index, every 15 seconds: what inserts, merges and queries have done to each index; reads shared memory
 SELECT
@@ -35,7 +36,7 @@ WHERE runs IS NOT NULL;
 
 --- pg_lsm_size, every 60 seconds: sizes; reads a few pages of each index, and leaves out indexes that somebody has locked
 WITH free AS MATERIALIZED (
-	SELECT i.*, pg_relation_size(i.indexrelid) AS bytes
+	SELECT i.*, pg_relation_size(i.indexrelid::regclass) AS bytes
 	FROM pg_stat_lsm_indexes i JOIN pg_class c ON c.oid = i.indexrelid
 	WHERE (c.relpersistence = 'p' OR c.relpersistence = 'u' AND NOT pg_is_in_recovery())
 		AND NOT EXISTS (
@@ -54,7 +55,7 @@ SELECT
 FROM free CROSS JOIN LATERAL (
 	SELECT coalesce(sum(r.bytes) FILTER (WHERE r.state <> 'merging'), 0)::bigint AS bytes,
 		coalesce(sum(r.entries), 0)::bigint AS entries
-	FROM lsm_runs(free.indexrelid) r) runs;
+	FROM lsm_runs(free.indexrelid::regclass) r) runs;
 
 --- pg_lsm_database, every 15 seconds: the processes that merge; one row for each database
 SELECT

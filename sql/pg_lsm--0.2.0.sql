@@ -433,6 +433,17 @@ BEGIN
 			RETURN NEXT;
 		END LOOP;
 	END LOOP;
+	-- The call must not fail at a later partition.
+	SELECT c.oid INTO leaf
+		FROM pg_class c
+		WHERE NOT pg_has_role(c.relowner, 'USAGE')
+			AND (c.oid = index OR c.relkind = 'i'
+				AND c.oid IN (SELECT t.relid FROM pg_partition_tree(index) t))
+		ORDER BY c.relname, c.oid LIMIT 1;
+	IF FOUND THEN
+		RAISE EXCEPTION 'must be owner of index %', leaf
+			USING ERRCODE = 'insufficient_privilege';
+	END IF;
 	IF item.relkind = 'I' AND EXISTS (
 			SELECT FROM pg_partition_tree(index) t
 				JOIN pg_class c ON c.oid = t.relid JOIN pg_am a ON a.oid = c.relam
@@ -486,6 +497,9 @@ DECLARE
 	since		timestamptz;
 	unknown		bigint;
 	item		record;
+	topmost		regclass;
+	why			text;
+	way_out		text;
 BEGIN
 	SELECT n.nspname INTO STRICT own_schema
 		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -583,17 +597,19 @@ BEGIN
 		loss := 'While rows arrive, lookups run at 0.6 to 0.8 of the speed, and short ranges at 0.7 (docs/performance.md, "What it loses"). pg_lsm must be preloaded, on standbys too.'
 			|| CASE WHEN item.index_pages * block / item.entries > 80
 				THEN ' Entries are long, so there is not less WAL.' ELSE '' END;
-		statements := format('CALL %I.lsm_convert(%L)', own_schema, index);
+		topmost := coalesce(pg_partition_root(index), index);
+		statements := format('CALL %I.lsm_convert(%L)', own_schema, topmost);
 		BEGIN
-			EXECUTE format('SELECT FROM %I.lsm_convert_plan($1)', own_schema) USING index;
-		EXCEPTION WHEN object_not_in_prerequisite_state THEN
-			DECLARE
-				why		text;
-				way_out	text;
-			BEGIN
+			EXECUTE format('SELECT FROM %I.lsm_convert_plan($1, $2)', own_schema)
+				USING topmost, 'lsm'::name;
+		EXCEPTION
+			WHEN insufficient_privilege THEN
+				NULL;	-- The owner can run the statement.
+			WHEN object_not_in_prerequisite_state THEN
 				GET STACKED DIAGNOSTICS why = PG_EXCEPTION_DETAIL, way_out = PG_EXCEPTION_HINT;
-				statements := format('-- lsm_convert refuses: %s %s', why, way_out);
-			END;
+				-- No comment in "statements": a name in it could end it with a newline.
+				statements := NULL;
+				loss := format('lsm_convert refuses the index: %s %s %s', why, way_out, loss);
 		END;
 		RETURN NEXT;
 	END LOOP;

@@ -31,7 +31,7 @@ my $single = q{CREATE PROCEDURE load_rows(rows int) LANGUAGE plpgsql AS $$
 		END LOOP;
 	END $$;};
 my $statistics = 'ANALYZE; SELECT pg_stat_force_next_flush();';
-my $advice = q{SELECT index, relation, statements FROM lsm_advise()};
+my $advice = q{SELECT index, relation, coalesce(statements, loss) FROM lsm_advise()};
 
 sub database
 {
@@ -117,10 +117,11 @@ is($node->safe_psql('many', 'SELECT index FROM lsm_advise() ORDER BY index::text
 
 # Indexes that lsm_convert refuses.
 database('refused', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k) DEFERRABLE; CALL load(40)");
-like($node->safe_psql('refused', $advice), qr/^t_k_key\|t\|-- lsm_convert refuses: It belongs to a deferrable constraint/, 'a deferrable constraint: the statements say why lsm_convert refuses');
+like($node->safe_psql('refused', $advice), qr/^t_k_key\|t\|lsm_convert refuses the index: It belongs to a deferrable constraint/, 'a deferrable constraint: the loss says why lsm_convert refuses');
 database('referred', "$table $bulk DROP INDEX t_k; ALTER TABLE t ADD UNIQUE (k);
 	CREATE TABLE r (k uuid REFERENCES t (k)); CALL load(40)");
-like($node->safe_psql('referred', $advice), $keys_need_btree ? qr/^t_k_key\|t\|-- .*Before PostgreSQL 18/ : qr/^t_k_key\|t\|CALL/, 'a key with foreign keys: the statements depend on the version');
+like($node->safe_psql('referred', $advice), $keys_need_btree ? qr/^t_k_key\|t\|lsm_convert refuses.*Before PostgreSQL 18/ : qr/^t_k_key\|t\|CALL/, 'a key with foreign keys: the statements depend on the version');
+is($node->safe_psql('refused', 'SELECT count(*) FROM lsm_advise() WHERE statements IS NULL'), '1', 'there is no statement to run');
 
 # What lsm_advise cannot know.
 my ($ret, $out, $err) = $node->psql('refused', 'TRUNCATE t; CREATE TABLE fresh AS SELECT generate_series(1, 2000) i;
@@ -130,9 +131,20 @@ like($err, qr/NOTICE:  left out 1 tables without statistics.*HINT:  Run ANALYZE/
 like($err, qr/NOTICE:  statistics were reset less than a day ago/, 'a notice says that statistics are young');
 $node->safe_psql('postgres', 'CREATE ROLE alice');
 is($node->safe_psql('beyond', "SET ROLE alice; $advice"), '', 'tables that a user may not read are left out');
+is($node->safe_psql('beyond', "GRANT SELECT ON t TO alice; SET ROLE alice; $advice"), $yes, 'a user who may read the table sees the statement for its owner');
+
+# No name becomes a statement. For a partition's index, the topmost index is converted.
+database('partitions', "CREATE TABLE t (k uuid, n int) PARTITION BY RANGE (n); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (9);
+	CREATE INDEX \"t_k\nCREATE TABLE captured ();\" ON t (k); $bulk CALL load(40)");
+is($node->safe_psql('partitions', 'SELECT index FROM lsm_advise()'), 't1_k_idx', 'the index of a partition is reported');
+$node->safe_psql('partitions', 'SELECT statements FROM lsm_advise() \gexec');
+is($node->safe_psql('partitions', q{SELECT string_agg(DISTINCT amname, ' ') FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname ~ '^t1?_k'}),
+	'lsm', 'the statement converts the topmost index');
+is($node->safe_psql('partitions', q{SELECT to_regclass('captured') IS NULL}), 't', 'a name with a newline is not run');
 
 # lsm_advise works with any search_path, and its statements can be run.
 is($node->safe_psql('beyond', "CREATE SCHEMA evil; CREATE FUNCTION evil.round(numeric) RETURNS text LANGUAGE sql AS 'SELECT 1 / 0';
+	CREATE FUNCTION public.lsm_convert_plan(regclass) RETURNS void LANGUAGE sql AS 'SELECT 1 / 0';
 	SET search_path = evil, public, pg_catalog; SET client_min_messages = error; $advice"), $yes =~ s/^t_k\|t/t_k|t/r, 'the search_path does not matter');
 $node->safe_psql('beyond', $node->safe_psql('beyond', 'SELECT statements FROM lsm_advise()'));
 advises('beyond', '', 'after the conversion, nothing is reported');

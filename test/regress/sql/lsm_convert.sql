@@ -236,10 +236,21 @@ CREATE PROCEDURE conv.wrapper() LANGUAGE plpgsql AS $$ BEGIN COMMIT; CALL public
 CALL conv.wrapper();
 CREATE ROLE regress_convert;
 GRANT USAGE ON SCHEMA conv TO regress_convert;
+-- A caller who does not own all partitions gets the error before the first step.
+CREATE TABLE conv.o (a int) PARTITION BY RANGE (a);
+CREATE TABLE conv.o1 PARTITION OF conv.o FOR VALUES FROM (1) TO (2);
+CREATE TABLE conv.o2 PARTITION OF conv.o FOR VALUES FROM (2) TO (3);
+CREATE INDEX o_a ON conv.o (a);
+ALTER TABLE conv.o OWNER TO regress_convert;
+ALTER TABLE conv.o1 OWNER TO regress_convert;
 SET ROLE regress_convert;
 CALL lsm_convert('conv.two');
 SELECT lsm_convert_swap('conv.two', 'conv.plain');
+SELECT lsm_convert_plan('conv.two');
+CALL lsm_convert('conv.o_a', dry_run => true);
+CALL lsm_convert('conv.o_a');
 RESET ROLE;
+DROP TABLE conv.o;
 SELECT lsm_convert_swap('conv.two', 'conv.plain');
 SELECT lsm_convert_swap('conv.two', 'conv.r_key');
 CREATE UNIQUE INDEX other ON conv."T t" USING lsm (d);
