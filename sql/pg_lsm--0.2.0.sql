@@ -877,7 +877,8 @@ BEGIN
 		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 		WHERE e.extname = 'pg_lsm';
 	FOR item IN
-		SELECT c.oid, c.relname, i.indisvalid, i.indcollation::oid[] AS collations,
+		SELECT c.oid, c.relname, i.indrelid, i.indisvalid, i.indcollation::oid[] AS collations,
+				c.relname ~ '^lsm_convert_[0-9]+(_old)?$' AS is_left_over,
 				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
 						WHERE o.option_name = 'filter_bits' AND o.option_value = '0') AS is_off,
 				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
@@ -885,15 +886,29 @@ BEGIN
 			FROM pg_index i
 				JOIN pg_class c ON c.oid = i.indexrelid
 				JOIN pg_am a ON a.oid = c.relam
-			WHERE a.amname = 'lsm' AND c.relkind = 'i' AND c.relpersistence <> 't'
+			WHERE (a.amname = 'lsm' OR c.relname ~ '^lsm_convert_[0-9]+(_old)?$')
+				AND c.relkind = 'i' AND c.relpersistence <> 't'
 				AND NOT (c.relpersistence = 'u' AND pg_is_in_recovery())
 				AND (pg_has_role(c.relowner, 'USAGE') OR pg_has_role('pg_stat_scan_tables', 'USAGE'))
 			ORDER BY c.oid::regclass::text
 	LOOP
+		-- 1. What lsm_convert has left, if it was interrupted: an index of either method.
+		IF item.is_left_over THEN
+			CONTINUE WHEN EXISTS (
+				SELECT FROM pg_locks l
+				WHERE l.relation = item.indrelid AND l.mode = 'ShareUpdateExclusiveLock' AND l.granted
+					AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()));
+			index := item.oid;
+			problem := 'left over';
+			detail := 'An interrupted lsm_convert has left the index. Writers maintain it.';
+			action := format('DROP INDEX CONCURRENTLY %s', index);
+			RETURN NEXT;
+			CONTINUE;
+		END IF;
 		EXECUTE format('SELECT * FROM %I.lsm_stat_merging($1)', own_schema)
 			INTO STRICT merging USING item.oid;
 
-		-- 1. The server, once.
+		-- 2. The server, once.
 		IF max_workers IS NULL THEN
 			max_workers := current_setting('pg_lsm.max_workers');
 			problem := CASE
@@ -911,18 +926,19 @@ BEGIN
 				ELSE format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
 							current_setting('max_worker_processes')::int + 8) END;
 			IF problem IS NOT NULL THEN
+				index := NULL;
 				RETURN NEXT;
 			END IF;
 		END IF;
 
-		-- 2. An index that is of no use.
+		-- 3. An index that is of no use.
 		index := item.oid;
 		IF NOT item.indisvalid THEN
 			CONTINUE WHEN EXISTS (
 				SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = item.oid);
 			problem := 'invalid';
 			detail := 'Queries do not use the index, but writers maintain it.';
-			action := format(CASE WHEN item.relname ~ '(_ccnew|_ccold)[0-9]*$|^lsm_convert_[0-9]+'
+			action := format(CASE WHEN item.relname ~ '(_ccnew|_ccold)[0-9]*$'
 							 THEN 'DROP INDEX CONCURRENTLY %s' ELSE 'REINDEX INDEX CONCURRENTLY %s' END, index);
 			RETURN NEXT;
 			CONTINUE;
@@ -943,7 +959,7 @@ BEGIN
 				CONTINUE;
 		END;
 
-		-- 3. Merges.
+		-- 4. Merges.
 		problem := CASE
 			WHEN merging.failures > 0 THEN 'merges fail'
 			WHEN merging.refusals > 8 THEN 'workers locked out'
@@ -968,7 +984,7 @@ BEGIN
 			RETURN NEXT;
 		END IF;
 
-		-- 4. The file.
+		-- 5. The file.
 		IF pg_relation_size(index) > 2 * runs.live + (64 << 20) THEN
 			problem := 'file too large';
 			detail := format('The file has %s, but only %s are in use.',

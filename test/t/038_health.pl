@@ -56,6 +56,21 @@ sql(sql('SELECT action FROM lsm_health()'));
 is(sql($health), '', 'the action repairs the invalid index');
 sql('DROP INDEX t_s');
 
+# What lsm_convert leaves if it is interrupted, even if a REINDEX of the table has made it valid, and of either method.
+sql(q{CREATE INDEX kept ON t (k)});
+my $name = 'lsm_convert_' . sql(q{SELECT 'kept'::regclass::oid}) . '_old';
+sql("ALTER INDEX kept RENAME TO $name");
+is(sql('SELECT index, problem, action FROM lsm_health()'), "$name|left over|DROP INDEX CONCURRENTLY public.$name", 'a valid leftover is reported');
+sql("UPDATE pg_index SET indisvalid = false WHERE indexrelid = '$name'::regclass");
+is(sql($health), "$name|left over", 'an invalid leftover is reported');
+is(sql("SET ROLE bob; $health"), '', 'other users do not see the leftover');
+my $call = $node->background_psql('postgres');
+$call->query_safe('BEGIN; LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE');
+is(sql($health), '', 'while lsm_convert may run, its indexes are not reported');
+$call->quit;
+sql(sql('SELECT action FROM lsm_health()'));
+is(sql($health), '', 'the action drops the leftover');
+
 # 3. A damaged index and a locked one do not hide others.
 sql(q{CREATE TABLE broken (k int); CREATE INDEX broken_k ON broken USING lsm (k); INSERT INTO broken SELECT generate_series(1, 1000)});
 my $file = $node->data_dir . '/' . sql("SELECT pg_relation_filepath('broken_k')");
