@@ -135,7 +135,7 @@ is($node->safe_psql('beyond', "GRANT SELECT ON t TO alice; SET ROLE alice; $advi
 
 # No name becomes a statement. For a partition's index, the topmost index is converted.
 database('partitions', "CREATE TABLE t (k uuid, n int) PARTITION BY RANGE (n); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (9);
-	CREATE INDEX \"t_k\nCREATE TABLE captured ();\" ON t (k); $bulk CALL load(40)");
+	CREATE INDEX \"t_k\nCREATE TABLE captured ();--\" ON t (k); $bulk CALL load(40)");
 is($node->safe_psql('partitions', 'SELECT index FROM lsm_advise()'), 't1_k_idx', 'the index of a partition is reported');
 $node->safe_psql('partitions', 'SELECT statements FROM lsm_advise() \gexec');
 is($node->safe_psql('partitions', q{SELECT string_agg(DISTINCT amname, ' ') FROM pg_class c JOIN pg_am a ON a.oid = relam WHERE relname ~ '^t1?_k'}),
