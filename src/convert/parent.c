@@ -29,6 +29,7 @@
 #include "commands/defrem.h"
 #include "convert/swap.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
@@ -202,6 +203,7 @@ lock_tables(Oid table)
 	List	   *children = find_inheritance_children(table, NoLock);
 	ListCell   *cell;
 
+	check_stack_depth();
 	foreach(cell, children)
 	{
 		Oid			child = lfirst_oid(cell);

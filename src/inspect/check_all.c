@@ -112,6 +112,25 @@ is_of_statement(int sqlerrcode)
 }
 
 /*
+ * Verify an index, unless it is invalid or was dropped meanwhile: then it has no fault.  Raises its
+ * first fault.
+ */
+static void
+verify_locked(Oid index, bool heapallindexed)
+{
+	Oid			table = IndexGetRelation(index, true);
+
+	if (!OidIsValid(table))
+		return;
+	LockRelationOid(table, AccessShareLock);
+	LockRelationOid(index, AccessShareLock);
+	if (is_valid_index(index))
+		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+	UnlockRelationOid(index, AccessShareLock);
+	UnlockRelationOid(table, AccessShareLock);
+}
+
+/*
  * Verify an index in this memory context.  Returns NULL if the index is sound, else the error that
  * lsm_check raised.
  */
@@ -125,7 +144,7 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 	MemoryContextSwitchTo(context);
 	PG_TRY();
 	{
-		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
+		verify_locked(index, heapallindexed);
 		ReleaseCurrentSubTransaction();
 	}
 	PG_CATCH();
@@ -141,22 +160,6 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 	if (error != NULL && is_of_statement(error->sqlerrcode))
 		ReThrowError(error);
 	return error;
-}
-
-/* Verify an index unless it was dropped meanwhile.  Raises its first fault. */
-static void
-verify_locked(Oid index, bool heapallindexed)
-{
-	Oid			table = IndexGetRelation(index, true);
-
-	if (!OidIsValid(table))
-		return;
-	LockRelationOid(table, AccessShareLock);
-	LockRelationOid(index, AccessShareLock);
-	if (is_valid_index(index))
-		DirectFunctionCall2(lsm_check, ObjectIdGetDatum(index), BoolGetDatum(heapallindexed));
-	UnlockRelationOid(index, AccessShareLock);
-	UnlockRelationOid(table, AccessShareLock);
 }
 
 /*
@@ -179,8 +182,7 @@ find_fault(Oid index, bool heapallindexed)
 	else
 		error = verify_in_subtransaction(index, heapallindexed, context);
 	MemoryContextSwitchTo(caller);
-	/* An index that was dropped meanwhile has no fault. */
-	if (error != NULL && is_valid_index(index))
+	if (error != NULL)
 		fault = describe_fault(error);
 	MemoryContextDelete(context);
 	return fault;
@@ -204,7 +206,7 @@ lsm_check_all(PG_FUNCTION_ARGS)
 	foreach(cell, indexes)
 	{
 		Oid			index = lfirst_oid(cell);
-		char	   *fault = is_valid_index(index) ? find_fault(index, heapallindexed) : NULL;
+		char	   *fault = find_fault(index, heapallindexed);
 
 		if (fault != NULL)
 		{
