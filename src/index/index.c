@@ -34,11 +34,12 @@ typedef struct IndexSlot
 	LsmIndex   *index;
 } IndexSlot;
 
-/* At most this many handles keep a reader from one transaction to the next. */
+/* At most this many handles keep a reader from one transaction to the next: the latest used. */
 #define MOST_KEPT 16
 
 static HTAB *table = NULL;
 static dlist_head handles[LSM_HANDLE_STATES];
+static int	handle_counts[LSM_HANDLE_STATES];
 static LsmIndex *last_used = NULL;
 static LsmForgetCallback forget_callback = NULL;
 
@@ -84,11 +85,25 @@ forget_readers(LsmIndex *index, LsmForget which)
 }
 
 static void
-set_state(LsmIndex *index, LsmHandleState state)
+enter_list(LsmIndex *index, LsmHandleState state)
+{
+	dlist_push_head(&handles[state], &index->node);
+	handle_counts[state]++;
+	index->state = state;
+}
+
+static void
+leave_list(LsmIndex *index)
 {
 	dlist_delete(&index->node);
-	dlist_push_head(&handles[state], &index->node);
-	index->state = state;
+	handle_counts[index->state]--;
+}
+
+static void
+set_state(LsmIndex *index, LsmHandleState state)
+{
+	leave_list(index);
+	enter_list(index, state);
 }
 
 /*
@@ -151,27 +166,17 @@ drop_handle(LsmIndex *index)
 	if (last_used == index)
 		last_used = NULL;
 	forget_readers(index, LSM_FORGET_ALL);
-	dlist_delete(&index->node);
+	leave_list(index);
 	MemoryContextDelete(index->context);
 }
 
-/* Called when the transaction that used a valid handle has ended. */
-static void
-rest_handle(LsmIndex *index, bool keeps_reader)
-{
-	forget_readers(index, keeps_reader ? LSM_FORGET_BUT_ONE : LSM_FORGET_ALL);
-	set_state(index, keeps_reader ? LSM_HANDLE_KEPT : LSM_HANDLE_IDLE);
-}
-
-/* Called when nobody uses a handle any more. */
+/*
+ * Called when nobody uses a handle any more. The handles just used keep a reader each. They push out
+ * those that were used longest ago.
+ */
 static void
 release_handles(void)
 {
-	int			kept = 0;
-
-	/* The handles kept so far make room for those just used. */
-	while (!dlist_is_empty(&handles[LSM_HANDLE_KEPT]))
-		rest_handle(dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_KEPT]), false);
 	while (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
 	{
 		LsmIndex   *index = dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_USED]);
@@ -181,7 +186,15 @@ release_handles(void)
 			drop_handle(index);
 			continue;
 		}
-		rest_handle(index, kept++ < MOST_KEPT);
+		forget_readers(index, LSM_FORGET_BUT_ONE);
+		set_state(index, LSM_HANDLE_KEPT);
+	}
+	while (handle_counts[LSM_HANDLE_KEPT] > MOST_KEPT)
+	{
+		LsmIndex   *index = dlist_tail_element(LsmIndex, node, &handles[LSM_HANDLE_KEPT]);
+
+		forget_readers(index, LSM_FORGET_ALL);
+		set_state(index, LSM_HANDLE_IDLE);
 	}
 }
 
@@ -311,8 +324,7 @@ install_handle(LsmIndex *index)
 
 	slot = hash_search(table, &index->id, HASH_ENTER, &found);
 	MemoryContextSetParent(index->context, TopMemoryContext);
-	dlist_push_head(&handles[LSM_HANDLE_USED], &index->node);
-	index->state = LSM_HANDLE_USED;
+	enter_list(index, LSM_HANDLE_USED);
 	if (found)
 	{
 		retire_handle(slot->index);

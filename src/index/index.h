@@ -48,8 +48,8 @@ struct LsmReader;
 /* The list that a handle is in, and what the end of a transaction does with the handle. */
 typedef enum LsmHandleState
 {
-	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept or idle; if invalid, freed */
-	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle */
+	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept; if invalid, freed */
+	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle in time */
 	LSM_HANDLE_IDLE,			/* opened earlier: stays idle */
 	LSM_HANDLE_STALE,			/* like idle, but invalid: is freed */
 } LsmHandleState;

@@ -258,6 +258,30 @@ BEGIN
 END $$;
 DROP TABLE replaced;
 
+-- Indexes that transactions use in turn keep a reader each, up to a limit.
+CREATE TABLE turns (k int) WITH (autovacuum_enabled = off);
+SELECT format('CREATE INDEX turns_%s ON turns USING lsm ((k + %s))', i, i) FROM generate_series(1, 20) i \gexec
+INSERT INTO turns SELECT generate_series(1, 20);
+\c -
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT count(*) FROM turns WHERE k + 1 = 7;
+SELECT count(*) FROM turns WHERE k + 2 = 7;
+SELECT count(*) FROM turns WHERE k + 3 = 7;
+SELECT count(*) AS three FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader';
+DO $$
+BEGIN
+	PERFORM set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false);
+	FOR i IN 1 .. 20 LOOP
+		EXECUTE format('SELECT FROM turns WHERE k + %s = 7', i);
+		COMMIT;
+	END LOOP;
+END $$;
+SELECT count(*) AS sixteen FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader';
+DROP TABLE turns;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+
 -- Rescans leak no memory, whatever comparisons cache: in a session, and in an index of a single run, that has
 -- compared nothing before.
 CREATE TYPE pair AS (a int, b text);
