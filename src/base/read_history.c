@@ -1,52 +1,50 @@
 /*
  * read_history.c
- *	  Samples of how often an index was read.
+ *	  Notes how often an index had been read when a worker first saw each of its runs.
  *
- * Each class keeps two samples.  When the newer sample is one period old, it becomes the older
- * sample, and a new sample takes its place.  If samples are taken often enough, the older sample is
- * one to two periods old.  So the age of a run is known to within a factor of three.
+ * A worker looks at the index while it merges, and after every thousand reads or so.  So few reads
+ * pass before a worker first sees a run.
  */
 #include "postgres.h"
 
 #include "base/read_history.h"
 
-/*
- * Note that the index has been read `reads` times so far, and that the next run gets the id
- * next_id.  An outdated next_id is harmless, because the sample just covers fewer runs.
- *
- * REQUIRES: reads is not less than in the last call.
- */
-void
-lsm_read_history_note(LsmReadHistory *history, uint64 reads, uint64 next_id)
+/* Returns the place of a run, or -1.  Searches from `start` on, then from the beginning. */
+static int
+find_seen_run(const LsmReadHistory *history, uint64 run_id, int start)
 {
-	const LsmReadSample now = {reads, next_id};
-
-	for (int i = 0; i < LSM_READ_CLASSES; i++)
+	for (int i = 0; i < history->count; i++)
 	{
-		uint64		period = (uint64) LSM_READ_FIRST << i;
+		int			at = (start + i) % history->count;
 
-		if (history->newer[i].next_id != 0 && reads - history->newer[i].reads < period)
-			continue;
-		history->older[i] = history->newer[i];
-		history->newer[i] = now;
+		if (history->runs[at].run_id == run_id)
+			return at;
 	}
+	return -1;
 }
 
 /*
- * Returns a lower bound on the reads since a run was written.  `reads` is the number of reads of
- * the index so far.
+ * Note that the index has been read `reads` times so far, and now has these runs.  Sets since[i] to
+ * a lower bound on the reads since run i was written.  Forgets runs that are gone.
+ *
+ * REQUIRES: reads is not less than in the last call, and there are at most LSM_MAX_RUNS runs.
  */
-uint64
-lsm_read_history_since(const LsmReadHistory *history, uint64 run_id, uint64 reads)
+void
+lsm_read_history_note(LsmReadHistory *history, uint64 reads, const uint64 *ids, int count,
+					  uint64 *since)
 {
-	uint64		first = reads;	/* reads at the first sample that covers the run */
+	LsmReadHistory old = *history;
+	int			next = 0;		/* runs keep their order, so the next run is probably here */
 
-	for (int i = 0; i < LSM_READ_CLASSES; i++)
+	for (int i = 0; i < count; i++)
 	{
-		if (run_id < history->newer[i].next_id)
-			first = Min(first, history->newer[i].reads);
-		if (run_id < history->older[i].next_id)
-			first = Min(first, history->older[i].reads);
+		int			at = find_seen_run(&old, ids[i], next);
+		uint64		first = at < 0 ? reads : old.runs[at].reads;
+
+		if (at >= 0)
+			next = at + 1;
+		history->runs[i] = (LsmSeenRun) {ids[i], first};
+		since[i] = reads - first;
 	}
-	return reads - first;
+	history->count = count;
 }

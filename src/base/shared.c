@@ -74,7 +74,7 @@ clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 	set_u32(&slot->helpless, 0, is_first);
 
 	set_u64(&slot->reads, 0, is_first);
-	set_u64(&slot->reads_wanted, LSM_READ_FIRST, is_first);
+	set_u64(&slot->reads_wanted, LSM_READS_PER_LOOK, is_first);
 	set_u32(&slot->read_check, 0, is_first);
 
 	set_u32(&slot->restless, 0, is_first);
@@ -92,7 +92,7 @@ clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 	slot->not_before = 0;
 	slot->asked_since = 0;
 	memset(&slot->history_of, 0, sizeof(slot->history_of));
-	memset(&slot->history, 0, sizeof(slot->history));
+	slot->history.count = 0;
 	set_u64(&slot->key, key, is_first);
 }
 

@@ -45,6 +45,7 @@ typedef struct LsmDebt
  * merging LSM_JOB_BLOCKS blocks.
  */
 #define LSM_READS_PER_BLOCK 64
+#define LSM_READS_PER_EVEN_BLOCK 16
 #define LSM_JOB_BLOCKS 16
 
 /* pick.c: pure */

@@ -413,6 +413,10 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
  * reads have cost already.  This is the ski rental rule: buy when the rent paid has reached the
  * price.  An index without reads is left alone.
  *
+ * If the largest of the n runs is at most LSM_IDLE_RATIO times as large as the others together, a
+ * fraction of the price suffices.  Such merges are as many as the levels of an index have anyway,
+ * since each makes the largest run a quarter larger.
+ *
  * If there is no such n, returns false and sets *wait.  After that number of further reads, a
  * merge is worthwhile if nothing else happens.  PG_UINT64_MAX means that no number is enough.
  */
@@ -425,12 +429,17 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 	int			n = sort_free(runs, count, sorted, &busy);
 	int			best = 0;
 	uint64		paid = 0;
-	uint64		price = LSM_READS_PER_BLOCK * LSM_JOB_BLOCKS;
+	uint64		blocks = 0;
 
 	*wait = PG_UINT64_MAX;
 	for (int i = 0; i < n && i < LSM_MAX_JOB_INPUTS; i++)
 	{
-		price += (uint64) LSM_READS_PER_BLOCK * sorted[i]->blocks;
+		bool		is_even = sorted[i]->blocks <= LSM_IDLE_RATIO * blocks;
+		uint64		price;
+
+		blocks += sorted[i]->blocks;
+		price = (LSM_JOB_BLOCKS + blocks) *
+			(is_even ? LSM_READS_PER_EVEN_BLOCK : LSM_READS_PER_BLOCK);
 		if (i > 0 && paid >= price)
 			best = i + 1;
 		else if (i > 0)

@@ -25,7 +25,7 @@
  * Bounds for the number of reads after which a worker checks whether the reads pay for a merge.
  * The lower bound keeps the checks cheap.  The upper bound ensures that no index is forgotten.
  */
-#define LEAST_READS LSM_READ_FIRST
+#define LEAST_READS LSM_READS_PER_LOOK
 #define MOST_READS (UINT64CONST(1) << 24)
 
 /* Merges are late if they cost an index's writers this much time within a minute. */
@@ -142,27 +142,27 @@ lsm_request_begin(LsmIndexSlot *slot)
 }
 
 /*
- * Note the reads so far in the history of the index's file.  Returns their number, and copies the
- * history to *history.
+ * Note the reads so far in the history of the index's file.  Sets since[i] to the reads since run i
+ * was written, or less.
  */
-static uint64
-note_reads(LsmIndexSlot *slot, LsmIndex *index, uint64 next_id, LsmReadHistory *history)
+static void
+note_reads(LsmIndexSlot *slot, LsmIndex *index, const LsmVersion *version, uint64 *since)
 {
-	uint64		reads;
+	uint64		ids[LSM_MAX_RUNS];
 
+	for (uint32 i = 0; i < version->run_count; i++)
+		ids[i] = version->runs[i].run_id;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	if (memcmp(&slot->history_of, &index->locator, sizeof(LsmLocator)) != 0)
 	{
 		/* A new file counts its ids from the beginning. */
-		memset(&slot->history, 0, sizeof(LsmReadHistory));
+		slot->history.count = 0;
 		slot->history_of = index->locator;
 	}
 	/* Read under the lock.  Otherwise another process might already have noted more reads. */
-	reads = pg_atomic_read_u64(&slot->reads);
-	lsm_read_history_note(&slot->history, reads, next_id);
-	*history = slot->history;
+	lsm_read_history_note(&slot->history, pg_atomic_read_u64(&slot->reads), ids,
+						  version->run_count, since);
 	LWLockRelease(lsm_shared->lock);
-	return reads;
 }
 
 /*
@@ -173,16 +173,12 @@ bool
 lsm_request_for_readers(LsmIndex *index, const LsmVersion *version, LsmJob *job)
 {
 	LsmIndexSlot *slot = lsm_slot_get(index->rel);
-	LsmReadHistory history;
 	uint64		since[LSM_MAX_RUNS];
-	uint64		reads;
 	uint64		wait;
 
 	if (slot == NULL)
 		return false;
-	reads = note_reads(slot, index, version->next_id, &history);
-	for (uint32 i = 0; i < version->run_count; i++)
-		since[i] = lsm_read_history_since(&history, version->runs[i].run_id, reads);
+	note_reads(slot, index, version, since);
 	if (lsm_pick_for_readers(version->runs, version->run_count, lsm_fanout(index->rel), since,
 							 job, &wait))
 		return true;

@@ -535,7 +535,7 @@ static void
 test_for_readers(void)
 {
 	const uint64 price_of_all = LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + 10 + 20 + 1000);
-	const uint64 price_of_two = LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + 10 + 20);
+	const uint64 price_of_two = LSM_READS_PER_EVEN_BLOCK * (LSM_JOB_BLOCKS + 10 + 20);
 	LsmJob		job;
 	uint64		wait;
 
@@ -585,8 +585,18 @@ test_for_readers(void)
 	add_many(2, 0, LSM_RUN_SEALED, PG_UINT32_MAX / 2);
 	set_reads(0);
 	ok(!pick_for_readers(&job, &wait) &&
-	   wait == LSM_READS_PER_BLOCK * ((uint64) PG_UINT32_MAX - 1 + LSM_JOB_BLOCKS),
+	   wait == LSM_READS_PER_EVEN_BLOCK * ((uint64) PG_UINT32_MAX - 1 + LSM_JOB_BLOCKS),
 	   "large runs have large prices");
+
+	count = 0;
+	add(0, LSM_RUN_PACKED, 30);
+	add(1, LSM_RUN_PACKED, 30 * LSM_IDLE_RATIO);
+	set_reads(LSM_READS_PER_EVEN_BLOCK * (LSM_JOB_BLOCKS + 30 * (1 + LSM_IDLE_RATIO)));
+	ok(pick_for_readers(&job, &wait) && job.count == 2,
+	   "a run that is not much larger than the others costs a fraction of the price");
+	runs[1].blocks++;
+	set_reads(LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + 30 * (1 + LSM_IDLE_RATIO)));
+	ok(!pick_for_readers(&job, &wait) && wait == LSM_READS_PER_BLOCK, "a larger one costs it all");
 }
 
 int
