@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 #
-# Functions shared by run.sh, bars.sh and advise.sh. To be sourced after tools/lib.sh and tools/chroot.sh.
+# Functions shared by run.sh, bars.sh, advise.sh and tools/scaleout.sh. To be sourced after tools/lib.sh and tools/chroot.sh.
 
 # Debian's own Python, for which matplotlib is installed. Another Python may come first in PATH.
 # shellcheck disable=SC2034
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=python3
-# Runs a module of bench/; the caller sets HERE.
+# Runs a module of bench/; the caller sets TREE.
 # shellcheck disable=SC2034,SC2154
-PYTHON_MODULE=(env PYTHONPATH="$HERE" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
+PYTHON_MODULE=(env PYTHONPATH="$TREE/bench" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 
 # The version that most new users install.
 PG_DEFAULT=18

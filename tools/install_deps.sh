@@ -2,7 +2,7 @@
 #
 # Installs missing packages for building, testing and trying pg_lsm, from the distribution.
 #
-#   tools/install_deps.sh [build|demo|test|bench|frameworks]...      (build is always included)
+#   tools/install_deps.sh [build|demo|test|bench|scaleout|frameworks]...      (build is always included)
 #
 # Works on Debian and its derivatives; elsewhere it only lists what is missing. Needs root or sudo if a package is
 # missing. If none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no
@@ -107,12 +107,12 @@ main()
 
 	for purpose in "$@"; do
 		case $purpose in
-			build | demo | test | bench | frameworks) ;;
+			build | demo | test | bench | scaleout | frameworks) ;;
 			-h | --help)
 				sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 				exit 0
 				;;
-			*) die "unknown purpose \"$purpose\"" "Try build, demo, test, bench or frameworks." ;;
+			*) die "unknown purpose \"$purpose\"" "Try build, demo, test, bench, scaleout or frameworks." ;;
 		esac
 	done
 
@@ -121,7 +121,7 @@ main()
 	need make have make
 	need libicu-dev test -e /usr/include/unicode/ucol.h		# the server's headers include it
 	case $purposes in
-		*" demo "* | *" bench "* | *" test "*) need python3 have python3 ;;
+		*" demo "* | *" bench "* | *" scaleout "* | *" test "*) need python3 have python3 ;;
 	esac
 	case $purposes in
 		*" demo "*)
@@ -145,8 +145,18 @@ main()
 			;;
 	esac
 	case $purposes in
-		*" bench "* | *" test "*)
+		*" scaleout "* | *" test "*)
+			! find_postgres || want "postgresql-$PG_MAJOR-plproxy" \
+				test -e "$("$PG_CONFIG" --sharedir)/extension/plproxy.control"
+			;;
+	esac
+	case $purposes in
+		*" bench "* | *" scaleout "* | *" test "*)
 			need libpq-dev test -e "$("${PG_CONFIG:-pg_config}" --includedir 2>/dev/null)/libpq-fe.h"
+			;;
+	esac
+	case $purposes in
+		*" bench "* | *" test "*)
 			need python3-matplotlib /usr/bin/python3 -c 'import matplotlib'
 			;;
 	esac

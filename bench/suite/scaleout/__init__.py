@@ -1,0 +1,1 @@
+"""One table on several servers, compared with the same table on one. tools/scaleout.sh starts it."""
