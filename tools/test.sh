@@ -22,6 +22,7 @@
 #   isolation   concurrent sessions in fixed orders (test/isolation)
 #   oracle      random operations on an lsm index and a B-tree, compared (test/oracle)
 #   bench       the benchmark suite at its smallest size (test/bench)
+#   scaleout    a table on several servers, and the statements of docs/scale-out.md (test/scaleout)
 #   frameworks  the code of the pages in docs/frameworks (test/frameworks)
 #   quick       regress and isolation on one server; "make check" runs unit and quick with --incremental
 #
@@ -46,7 +47,7 @@ TREE=$(dirname "$HERE")
 . "$HERE/lib.sh"
 
 # The longest comes first, so that the others run at the same time.
-ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench frameworks)
+ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench scaleout frameworks)
 SUITES=()
 KEEP=
 INCREMENTAL=
@@ -64,7 +65,7 @@ FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
 usage()
 {
-	sed -n '3,40s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,41s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -363,6 +364,11 @@ suite_oracle()
 suite_bench()
 {
 	in_server_env 1200 /usr/bin/python3 "$WORK/src/test/bench/smoke.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/bench"
+}
+
+suite_scaleout()
+{
+	in_server_env 300 /usr/bin/python3 "$WORK/src/test/scaleout/checks.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/scaleout"
 }
 
 # Skips the pages of frameworks that are not installed.

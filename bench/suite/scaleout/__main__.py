@@ -37,7 +37,8 @@ def parse(arguments):
     parser.add_argument("--limit", type=float, default=600.0, metavar="S",
                         help="stop a load by COPY after this time on one server, and load only as many rows on several "
                         "(default 600)")
-    parser.add_argument("--skip-one", action="store_true", help="measure only several servers, and compare nothing")
+    parser.add_argument("--only", choices=("one", "several"), help="measure only one server or only several, and compare "
+                        "nothing")
     parser.add_argument("--csv", metavar="FILE", help="append all figures to this file")
     parser.add_argument("--quick", action="store_true", help="a small table, for a first look; figures mean little")
     options = parser.parse_args(arguments)
@@ -86,7 +87,7 @@ def on_site(options, client, engine, count, rows):
         engine.make(site)
         loaded = work.load(*rows)
         work.queries()
-        return work.figures, {} if options.skip_one else work.answers(), loaded
+        return work.figures, {} if options.only else work.answers(), loaded
 
 
 def split_rows(options, engine, major):
@@ -130,21 +131,21 @@ def run(options):
     version = os.popen("%s --version" % os.path.join(options.bindir, "postgres")).read()
     major = int(re.search(r"\) (\d+)", version).group(1))
     step("%s, %s" % (version.strip(), engines.ENGINES[options.engine].title))
-    expected = None
+    expected = {}
     rows = split_rows(options, engines.ENGINES[options.engine]("lsm", options.batch), major)
     for method in wanted:
         several = engines.ENGINES[options.engine](method, options.batch)
-        if not options.skip_one:
+        if options.only != "several":
             figures, expected, rows = on_site(options, client, engines.Engine(method, options.batch), 0, rows)
             results["1", method] = figures
-        figures, answers, rows = on_site(options, client, several, options.nodes, rows)
-        results[str(options.nodes), method] = figures
-        if expected:
+        if options.only != "one":
+            figures, answers, rows = on_site(options, client, several, options.nodes, rows)
+            results[str(options.nodes), method] = figures
             different += compare(expected, answers, method)
     print_table(options, results)
     if options.csv:
         write_csv(options, results)
-    if options.skip_one:
+    if options.only:
         return 0
     for text in different:
         print("DIFFERENT: %s" % text)

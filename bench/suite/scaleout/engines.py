@@ -36,21 +36,19 @@ class Engine:
             raise Missing("the server has no extension %s" % self.extension)
 
     def make(self, site):
-        """Makes the table, without indexes, on all servers."""
+        """Makes the table and its indexes on all servers."""
         self.check(site)
         for server in site.servers:
             server.query("CREATE EXTENSION pg_lsm; %s" % ROWS_SQL)
-        for node in site.nodes:
-            node.query("%s;" % TABLE_SQL)
+        for number, node in enumerate(site.nodes):
+            node.query("%s; %s" % (self.node_table_sql(number, len(site.nodes)), self.index_sql()))
         self.make_front(site)
-        self.make_indexes(site)
+
+    def node_table_sql(self, number, count):
+        return TABLE_SQL
 
     def make_front(self, site):
         pass
-
-    def make_indexes(self, site):
-        for node in site.nodes:
-            node.query(self.index_sql())
 
     def index_sql(self):
         return "CREATE INDEX t_k ON t USING {0} (k); CREATE INDEX t_f ON t USING {0} (f, k);".format(self.method)
@@ -89,6 +87,11 @@ class ForeignTables(Engine):
     def copies(self, major):
         return major >= 16          # before, COPY sends each row by itself
 
+    def node_table_sql(self, number, count):
+        """The node's table is a partition as well, so the node rejects rows that belong to another node."""
+        return "%s PARTITION BY HASH (k); CREATE TABLE t_%d PARTITION OF t FOR VALUES WITH (MODULUS %d, REMAINDER %d)" % (
+            TABLE_SQL, number, count, number)
+
     def make_front(self, site):
         site.front.query("CREATE EXTENSION postgres_fdw; %s PARTITION BY HASH (k);" % TABLE_SQL)
         site.front.query("ALTER DATABASE postgres SET enable_partitionwise_aggregate = on; "
@@ -97,10 +100,10 @@ class ForeignTables(Engine):
             site.front.query("""
                 CREATE SERVER {name} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (
                     host '{host}', port '{port}', dbname 'postgres', async_capable 'true',
-                    batch_size '{batch}', fetch_size '1000', options '-c cursor_tuple_fraction=0.0001');
+                    batch_size '{batch}', fetch_size '1000', options '-c cursor_tuple_fraction=0.01');
                 CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS (user 'postgres');
                 CREATE FOREIGN TABLE t_{number} PARTITION OF t FOR VALUES WITH (MODULUS {count}, REMAINDER {number})
-                    SERVER {name} OPTIONS (table_name 't');
+                    SERVER {name} OPTIONS (table_name 't_{number}');
                 """.format(name=node.name, host=node.host, port=node.port, number=number, count=len(site.nodes),
                            batch=min(self.batch, 1000)))
 
@@ -131,9 +134,10 @@ _PROXY_FUNCTIONS = (
     ("t_range_f", "low text, high text", _ROWS, "RUN ON ALL;",
      "SELECT k, f FROM t WHERE f BETWEEN low::char(10) AND high::char(10) ORDER BY f, k;"),
     ("t_groups", "low int4, high int4", "TABLE (k int4, n int8, first char(10), last char(10))", "RUN ON ALL;",
-     "SELECT k, count(*), min(f), max(f) FROM t WHERE k BETWEEN low AND high GROUP BY k;"),
+     "SELECT k, count(*) AS n, min(f) AS first, max(f) AS last FROM t WHERE k BETWEEN low AND high GROUP BY k;"),
     ("t_totals", "", "TABLE (n int8, s int8, low int4, high int4, h int8)", "RUN ON ALL;",
-     "SELECT count(*), sum(k::int8)::int8, min(k), max(k), sum(hashtext(f::text)::int8 * (k % 1000))::int8 FROM t;"),
+     "SELECT count(*) AS n, sum(k::int8)::int8 AS s, min(k) AS low, max(k) AS high, "
+     "sum(hashtext(f::text)::int8 * (k % 1000))::int8 AS h FROM t;"),
     ("t_add", "keys int4[], fillers text[]", "SETOF int4", "SPLIT keys, fillers; RUN ON hashint4(keys);", ""),
 )
 _PROXY_ADD = """CREATE FUNCTION t_add(keys int4[], fillers text[]) RETURNS int4 LANGUAGE sql AS
@@ -161,7 +165,7 @@ class Proxy(Engine):
     def make_front(self, site):
         site.front.query("CREATE EXTENSION plproxy; CREATE SERVER nodes FOREIGN DATA WRAPPER plproxy OPTIONS (%s); "
                          "CREATE USER MAPPING FOR CURRENT_USER SERVER nodes OPTIONS (user 'postgres');" %
-                         ", ".join("\"%d\" 'host=%s port=%s dbname=postgres'" % (number, node.host, node.port)
+                         ", ".join("p%d 'host=%s port=%s dbname=postgres'" % (number, node.host, node.port)
                                    for number, node in enumerate(site.nodes)))
         for node in site.nodes:
             node.query(_PROXY_ADD)
