@@ -33,7 +33,11 @@ main()
 	take_options suite.scaleout 20 "$@"
 	catch_signals
 	[ -z "$PG_WANTED" ] || choose_postgres "$@"
-	[ -z "$INSTALL" ] || PG_CONFIG=${PG_CONFIG:-} "$HERE/install_deps.sh" scaleout || exit 1
+	# The second call knows the version that the first one has installed.
+	if [ -n "$INSTALL" ]; then
+		export PG_CONFIG=${PG_CONFIG:-}
+		"$HERE/install_deps.sh" && "$HERE/install_deps.sh" scaleout >/dev/null || exit 1
+	fi
 	require_postgres
 	prepare_server
 	build_client
