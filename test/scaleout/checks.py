@@ -144,13 +144,14 @@ def lost_server(tap, site):
 
 def proxy(tap, expected):
     engine = engines.Proxy("lsm", BATCH)
+    try:
+        engine.check(OPTIONS.bindir, 2)
+    except engines.Missing as error:
+        print("ok - PL/Proxy # SKIP %s" % error)
+        return
     with make_site(OPTIONS, engine, 2) as site:
         site.start()
-        try:
-            engine.make(site)
-        except engines.Missing as error:
-            print("ok - PL/Proxy # SKIP %s" % error)
-            return
+        engine.make(site)
         loader = load(site, engine)
         compare(tap, "PL/Proxy", expected, loader.answers())
         run_page(tap, site, "PL/Proxy")
@@ -219,9 +220,10 @@ def run_page(tap, site, section):
 
 def main():
     tap = Tap()
-    if not os.path.exists(os.path.join(subprocess.check_output([PG_CONFIG, "--sharedir"]).decode().strip(), "extension",
-                                       "postgres_fdw.control")):
-        print("ok - several servers # SKIP this PostgreSQL has no postgres_fdw")
+    try:
+        engines.ForeignTables.check(OPTIONS.bindir, 2)
+    except engines.Missing as error:
+        print("ok - several servers # SKIP %s" % error)
         return 0
     loaded, changed, inserted = answers_of_one()
     foreign_tables(tap, loaded, changed)

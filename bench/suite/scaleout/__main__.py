@@ -56,10 +56,10 @@ def step(text):
 step.begin = time.monotonic()
 
 
-def settings(options, engine):
-    values = {"shared_preload_libraries": engine.preload, "max_connections": 100, "max_worker_processes": 16,
+def settings(options):
+    values = {"max_connections": 100, "max_worker_processes": 16,
               "max_wal_size": "1GB", "maintenance_work_mem": "16MB", "jit": "off", "autovacuum": "off",
-              "max_prepared_transactions": 100 if engine.listens else 0}
+              "max_prepared_transactions": 100}
     if options.memory:
         values["shared_buffers"] = "%dMB" % max(options.memory // 4, 16)
         values["effective_cache_size"] = "%dMB" % (options.memory // 2)
@@ -72,7 +72,7 @@ def make_site(options, engine, count):
     """count 0: one server, without a front server."""
     def node(name, number):
         return Node(options.bindir, options.work, options.user, name, number, options.memory,
-                    settings(options, engine), engine.listens)
+                    settings(options), engine)
     nodes = [node("node%d" % number, number) for number in range(1, max(count, 1) + 1)]
     return Site(node("front", 0) if count else nodes[0], nodes)
 
@@ -127,6 +127,7 @@ def write_csv(options, results):
 def run(options):
     client = Client(options.client)
     results, different = {}, []
+    engines.ENGINES[options.engine].check(options.bindir, options.nodes)
     wanted = ("lsm", "btree") if options.method == "both" else (options.method,)
     version = os.popen("%s --version" % os.path.join(options.bindir, "postgres")).read()
     major = int(re.search(r"\) (\d+)", version).group(1))

@@ -3,6 +3,9 @@
 The table is t(k int4, f char(10)), spread by a hash of k, with an index on k and one on (f, k).
 """
 
+import os
+import subprocess
+
 from .. import BenchError
 
 ROWS_SQL = """CREATE FUNCTION made(first int4, last int4) RETURNS TABLE (k int4, f char(10)) LANGUAGE sql IMMUTABLE
@@ -17,6 +20,7 @@ class Engine:
     extension = "pg_lsm"
     preload = "pg_lsm"
     listens = False
+    session = {}            # settings of sessions that look at the nodes' tables
     # What clients send. {} is the number of the first row and of the last one.
     insert_sql = "INSERT INTO t SELECT * FROM made({}, {})"
     lookup_sql = "SELECT k, f FROM t WHERE k = $1"
@@ -30,14 +34,15 @@ class Engine:
         """Whether COPY is a good way to load on this version."""
         return True
 
-    def check(self, site):
-        """Raises an error if the servers lack the engine."""
-        if not site.front.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.extension):
-            raise Missing("the server has no extension %s" % self.extension)
+    @classmethod
+    def check(cls, bindir, nodes):
+        """Raises an error if the server lacks the engine."""
+        share = subprocess.check_output([os.path.join(bindir, "pg_config"), "--sharedir"]).decode().strip()
+        if not os.path.exists(os.path.join(share, "extension", cls.extension + ".control")):
+            raise Missing("the server has no extension %s" % cls.extension)
 
     def make(self, site):
         """Makes the table and its indexes on all servers."""
-        self.check(site)
         for server in site.servers:
             server.query("CREATE EXTENSION pg_lsm; %s" % ROWS_SQL)
         for number, node in enumerate(site.nodes):
@@ -157,10 +162,11 @@ class Proxy(Engine):
     def copies(self, major):
         return False
 
-    def check(self, site):
-        super().check(site)
-        if len(site.nodes) & (len(site.nodes) - 1):
-            raise BenchError("PL/Proxy needs a power of two nodes, not %d" % len(site.nodes))
+    @classmethod
+    def check(cls, bindir, nodes):
+        super().check(bindir, nodes)
+        if nodes & (nodes - 1):
+            raise BenchError("PL/Proxy needs a power of two nodes, not %d" % nodes)
 
     def make_front(self, site):
         site.front.query("CREATE EXTENSION plproxy; CREATE SERVER nodes FOREIGN DATA WRAPPER plproxy OPTIONS (%s); "
@@ -192,9 +198,9 @@ class Citus(Engine):
     extension = "citus"
     preload = "citus,pg_lsm"
     listens = True
+    session = {"citus.override_table_visibility": "off"}
 
     def make(self, site):
-        self.check(site)
         for server in site.servers:
             server.query("CREATE EXTENSION citus; CREATE EXTENSION pg_lsm; %s" %
                          (ROWS_SQL if server is site.front else ""))

@@ -19,15 +19,16 @@ def _io_bytes(pid):
 
 
 class Node(Server):
-    def __init__(self, bindir, work, user, name, number, memory_mb, settings, listen=False):
+    def __init__(self, bindir, work, user, name, number, memory_mb, settings, engine):
         folder = os.path.join(work, name)
         subprocess.run(["install", "-d"] + (["-o", user] if os.getuid() == 0 else []) + [folder], check=True)
         super().__init__(bindir, folder, user, ControlGroup(memory_mb), settings)
         self.name = name
         self.template = os.path.join(work, "template")
         self.host, self.port = self.sockets, str(FIRST_PORT + number)
-        self.own_settings = {"port": self.port, "unix_socket_directories": self.sockets, "cluster_name": name}
-        if listen:
+        self.own_settings = {"port": self.port, "unix_socket_directories": self.sockets, "cluster_name": name,
+                             "shared_preload_libraries": engine.preload}
+        if engine.listens:
             self.host = "127.0.0.1"
             self.own_settings["listen_addresses"] = self.host
 

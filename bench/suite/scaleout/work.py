@@ -106,7 +106,7 @@ class Work:
     def _record_sizes(self):
         sql = ("SELECT sum(pg_relation_size(indexrelid)) FROM pg_index JOIN pg_class c ON c.oid = indrelid "
                "WHERE c.relname ~ '^t(_[0-9]+)?$' AND c.relkind = 'r';")
-        sizes = [int(node.query(sql) or 0) for node in self.site.nodes]
+        sizes = [int(node.query(sql, **self.engine.session) or 0) for node in self.site.nodes]
         self.figures["index, MB/node"] = sum(sizes) / len(sizes) / 1e6
         if self.options.memory:
             self.figures["index / memory of a node"] = sum(sizes) / len(sizes) / (self.options.memory << 20)
