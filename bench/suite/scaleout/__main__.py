@@ -81,7 +81,7 @@ def on_site(options, client, engine, count, rows):
     """Loads and measures one site. Returns (figures, answers, rows of each kind that were loaded)."""
     label = "%s, %s" % (engine.method, "%d servers by %s" % (count, engine.title) if count else "one server")
     with make_site(options, engine, count) as site:
-        step("%s: starting" % label)
+        step("%s: starting, memory of each server: %s" % (label, site.front.group.note))
         site.start()
         work = Work(site, engine, client, options, lambda text: step("%s: %s" % (label, text)))
         engine.make(site)
@@ -94,7 +94,7 @@ def split_rows(options, engine, major):
     """Rows to load by COPY and by INSERT."""
     if not engine.copies(major):
         return 0 if options.engine == "plproxy" else options.rows // 50, options.rows
-    return options.rows - options.rows // 5, options.rows // 5
+    return options.rows - options.rows // 20, options.rows // 20
 
 
 def print_table(options, results):

@@ -47,10 +47,6 @@ class Node(Server):
                     conf.write("%s = '%s'\n" % (name, value))
         super().start()
 
-    def stop(self):
-        super().stop()
-        self.group.remove()
-
     def io_bytes(self):
         """(read, written) bytes of storage since the start. None without the right to know."""
         postmaster, children = self._processes()
@@ -88,6 +84,7 @@ class Site:
     def __exit__(self, *_):
         for server in self.servers:
             server.stop()
+            server.group.remove()
 
     def start(self):
         for server in self.servers:

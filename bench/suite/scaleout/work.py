@@ -64,6 +64,7 @@ class Work:
                 self._insert(inserted)
             self.figures["INSERT, rows/s"] = inserted / use.seconds
             self._record_use("INSERT", "row", inserted, use)
+        self.figures["rows"] = self.copied + self.inserted
         self._record_sizes()
         return self.copied, self.inserted
 
