@@ -5,18 +5,19 @@
 #   tools/scaleout.sh [option]...       tools/scaleout.sh --help lists them; docs/scale-out.md explains the rest
 #
 # Options of this script, besides those:
-#   --pg MAJOR         the version of PostgreSQL (default: the installed one). If this version is not installed, and you
-#                      are root, everything runs in a chroot of a Debian release that has it. The first run makes the chroot.
+#   --pg MAJOR         the version of PostgreSQL (default: the installed one). If this version is not installed, and
+#                      you are root, everything runs in a chroot of a Debian release that has it. The first run makes
+#                      the chroot.
 #   --pg-config PATH   the PostgreSQL to use, whatever its version (otherwise PG_CONFIG)
 #   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
 #                      pg_lsm built from this tree
 #   --no-install       do not install missing packages
 #
-# Installs what is missing (Debian packages; needs root or sudo only for that), builds pg_lsm, and starts servers of its own
-# in a temporary folder below TMPDIR: first one server, then a coordinator and N data servers. Root has the right to make
-# a memory control group for each server. The table is hash-partitioned over the data servers by postgres_fdw, PL/Proxy or
-# Citus. Loads it by COPY and by INSERT, runs the same queries on both, and prints the figures. Exit status: 0 if all answers
-# are equal, 1 if not, 77 if the engine is not installed. Removes everything at the end.
+# Installs what is missing (Debian packages; needs root or sudo only for that), builds pg_lsm, and starts servers of its
+# own in a temporary folder below TMPDIR: first one server, then a coordinator and N data servers. Root has the right to
+# make a memory control group for each server. The table is hash-partitioned over the data servers by postgres_fdw,
+# PL/Proxy or Citus. Loads it by COPY and by INSERT, runs the same queries on both, and prints the figures. Exit status:
+# 0 if all answers are equal, 1 if not, 77 if the engine is not installed. Removes everything at the end.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,7 +31,7 @@ TREE=$(dirname "$HERE")
 
 main()
 {
-	take_options suite.scaleout 20 "$@"
+	take_options suite.scaleout 21 "$@"
 	catch_signals
 	[ -z "$PG_WANTED" ] || choose_postgres "$@"
 	# The second call knows the version that the first one has installed.

@@ -81,7 +81,8 @@ def plans(tap, front):
     text = plan("SELECT k, f FROM t WHERE k = 5")
     tap.check(text.count("Foreign Scan") == 1 and "WHERE ((k = 5))" in text, "a lookup goes to one server")
     text = plan("SELECT k, count(*) FROM t GROUP BY k")
-    tap.check(text.count("GROUP BY") == 2 and text.count("Async Foreign Scan") == 2, "the servers compute groups, at once")
+    tap.check(text.count("GROUP BY") == 2 and text.count("Async Foreign Scan") == 2,
+              "the servers compute groups, at once")
     text = plan("SELECT count(*) FROM t")
     tap.check("Remote SQL: SELECT count" not in text, "a total over all partitions is not pushed down")
     text = plan("SELECT k FROM t ORDER BY k LIMIT 10")
@@ -109,7 +110,9 @@ def foreign_tables(tap, loaded, changed):
             node.query("SELECT lsm_check(indexrelid, true) FROM pg_stat_lsm_indexes;")
         tap.check(True, "the indexes are sound")
         lost_server(tap, site)
-        run_page(tap, site, "postgres_fdw")
+        clear(site, "postgres_fdw")
+        run_section(tap, site, "postgres_fdw")
+        run_section(tap, site, "Sharding in the application")
         keys(tap, site.front)
 
 
@@ -154,7 +157,8 @@ def proxy(tap, expected):
         engine.make(site)
         loader = load(site, engine)
         compare(tap, "PL/Proxy", expected, loader.answers())
-        run_page(tap, site, "PL/Proxy")
+        clear(site, "plproxy")
+        run_section(tap, site, "PL/Proxy")
         no_transaction(tap, site.front)
 
 
@@ -163,8 +167,8 @@ def no_transaction(tap, front):
         return int(front.query("SELECT sum(n) FROM totals();"))
 
     def add(first, more=""):
-        return "SELECT * FROM add_readings(array_cat('{%s}', (SELECT array_agg(i) FROM generate_series(%d, %d) i)));" % (
-            more, first, first + 99)
+        return ("SELECT * FROM add_readings(array_cat('{%s}', (SELECT array_agg(i) FROM generate_series(%d, %d) i)));"
+                % (more, first, first + 99))
     before = count()
     front.query("BEGIN; %s ROLLBACK;" % add(1000))
     tap.check(count() == before + 100, "ROLLBACK undoes nothing")
@@ -189,15 +193,18 @@ def for_test(site, text):
     return re.sub(r"(DATABASE |dbname '|dbname=)shop", r"\1postgres", text)
 
 
-def run_page(tap, site, section):
+def clear(site, extension):
+    """Drops what the page creates, and creates its role."""
+    for node in site.nodes:
+        node.query("CREATE ROLE app SUPERUSER LOGIN; DROP EXTENSION pg_lsm CASCADE;")
+    site.front.query("DROP TABLE IF EXISTS t; DROP EXTENSION %s CASCADE;" % extension)
+
+
+def run_section(tap, site, section):
     """Runs the blocks of a section, and checks its errors."""
     with open(PAGE) as file:
         part = re.search(r"^## %s\n(.*?)(?=^## )" % re.escape(section), file.read(), re.M | re.S).group(1)
     servers = {"coordinator": [site.front], "node 1": [site.nodes[0]], "node 2": [site.nodes[1]], "nodes": site.nodes}
-    for node in site.nodes:
-        node.query("CREATE ROLE app SUPERUSER LOGIN; DROP EXTENSION pg_lsm CASCADE;")
-    site.front.query("DROP TABLE IF EXISTS t; DROP EXTENSION %s CASCADE;" %
-                     ("plproxy" if section == "PL/Proxy" else "postgres_fdw"))
     pieces = re.split(r"<!-- (run|errors): (.*?) -->\n", part)
     for kind, name, text in zip(pieces[1::3], pieces[2::3], pieces[3::3]):
         if kind == "errors":

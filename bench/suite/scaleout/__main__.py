@@ -23,9 +23,11 @@ def parse(arguments):
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--nodes", type=positive, default=2, metavar="N", help="data servers (default 2)")
     parser.add_argument("--rows", type=positive, metavar="N", help="rows of the table (default 2000000)")
-    parser.add_argument("--method", choices=("lsm", "btree", "both"), default="both", help="of the indexes (default both)")
+    parser.add_argument("--method", choices=("lsm", "btree", "both"), default="both",
+                        help="of the indexes (default both)")
     parser.add_argument("--memory", type=int, default=128, metavar="MB",
-                        help="of each server, in a memory control group of its own (default 128, 0: no limit); needs root")
+                        help="of each server, in a memory control group of its own (default 128, 0: no limit); "
+                        "needs root")
     engine = parser.add_mutually_exclusive_group()
     engine.add_argument("--plproxy", dest="engine", action="store_const", const="plproxy", default="fdw",
                         help="use PL/Proxy instead of postgres_fdw")
@@ -33,12 +35,13 @@ def parse(arguments):
                         help="use Citus; exits with status 77 if it is not installed")
     parser.add_argument("--clients", type=positive, default=4, metavar="N", help="connections (default 4)")
     parser.add_argument("--batch", type=positive, default=1000, metavar="N", help="rows of a statement (default 1000)")
-    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="of each measurement of queries (default 5)")
+    parser.add_argument("--seconds", type=float, default=5.0, metavar="S",
+                        help="of each measurement of queries (default 5)")
     parser.add_argument("--limit", type=float, default=600.0, metavar="S",
                         help="stop a load by COPY after this time on one server, and load only as many rows on several "
                         "(default 600)")
-    parser.add_argument("--only", choices=("one", "several"), help="measure only one server or only several, and compare "
-                        "nothing")
+    parser.add_argument("--only", choices=("one", "several"),
+                        help="measure only one server or only several, and compare nothing")
     parser.add_argument("--csv", metavar="FILE", help="append all figures to this file")
     parser.add_argument("--quick", action="store_true", help="a small table, for a first look; figures mean little")
     options = parser.parse_args(arguments)
@@ -117,11 +120,12 @@ def write_csv(options, results):
     with open(options.csv, "a", newline="") as file:
         out = csv.writer(file)
         if is_new:
-            out.writerow(("commit", "engine", "nodes", "rows", "memory MB", "clients", "side", "method", "name", "value"))
+            out.writerow(("commit", "engine", "nodes", "rows", "memory MB", "clients", "side", "method", "name",
+                          "value"))
         for (side, method), figures in results.items():
             for name, value in figures.items():
-                out.writerow((options.commit, options.engine, options.nodes, options.rows, options.memory, options.clients,
-                              side, method, name, "%.6g" % value))
+                out.writerow((options.commit, options.engine, options.nodes, options.rows, options.memory,
+                              options.clients, side, method, name, "%.6g" % value))
 
 
 def run(options):

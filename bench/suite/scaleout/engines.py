@@ -94,8 +94,8 @@ class ForeignTables(Engine):
 
     def node_table_sql(self, number, count):
         """The node's table is a partition as well, so the node rejects rows that belong to another node."""
-        return "%s PARTITION BY HASH (k); CREATE TABLE t_%d PARTITION OF t FOR VALUES WITH (MODULUS %d, REMAINDER %d)" % (
-            TABLE_SQL, number, count, number)
+        return ("%s PARTITION BY HASH (k); CREATE TABLE t_%d PARTITION OF t FOR VALUES WITH "
+                "(MODULUS %d, REMAINDER %d)" % (TABLE_SQL, number, count, number))
 
     def make_front(self, site):
         site.front.query("CREATE EXTENSION postgres_fdw; %s PARTITION BY HASH (k);" % TABLE_SQL)
@@ -104,7 +104,7 @@ class ForeignTables(Engine):
         for number, node in enumerate(site.nodes):
             site.front.query("""
                 CREATE SERVER {name} FOREIGN DATA WRAPPER postgres_fdw OPTIONS (
-                    host '{host}', port '{port}', dbname 'postgres', async_capable 'true',
+                    host '{host}', port '{port}', dbname 'postgres', async_capable 'true', parallel_commit 'true',
                     batch_size '{batch}', fetch_size '1000', options '-c cursor_tuple_fraction=0.01');
                 CREATE USER MAPPING FOR CURRENT_USER SERVER {name} OPTIONS (user 'postgres');
                 CREATE FOREIGN TABLE t_{number} PARTITION OF t FOR VALUES WITH (MODULUS {count}, REMAINDER {number})
@@ -135,7 +135,8 @@ _PROXY_FUNCTIONS = (
      "SELECT k, f FROM t WHERE k BETWEEN low AND high ORDER BY k, f;"),
     ("t_last", "low int4, high int4, rows int4", _ROWS, "RUN ON ALL;",
      "SELECT k, f FROM t WHERE k BETWEEN low AND high ORDER BY k DESC, f DESC LIMIT rows;"),
-    ("t_first", "low int4, rows int4", _ROWS, "RUN ON ALL;", "SELECT k, f FROM t WHERE k >= low ORDER BY k, f LIMIT rows;"),
+    ("t_first", "low int4, rows int4", _ROWS, "RUN ON ALL;",
+     "SELECT k, f FROM t WHERE k >= low ORDER BY k, f LIMIT rows;"),
     ("t_range_f", "low text, high text", _ROWS, "RUN ON ALL;",
      "SELECT k, f FROM t WHERE f BETWEEN low::char(10) AND high::char(10) ORDER BY f, k;"),
     ("t_groups", "low int4, high int4", "TABLE (k int4, n int8, first char(10), last char(10))", "RUN ON ALL;",
@@ -154,7 +155,8 @@ class Proxy(Engine):
 
     title = "PL/Proxy"
     extension = "plproxy"
-    insert_sql = "SELECT sum(n) FROM t_add((SELECT array_agg(k) FROM made({0}, {1})), (SELECT array_agg(f::text) FROM made({0}, {1}))) n"
+    insert_sql = ("SELECT sum(n) FROM t_add((SELECT array_agg(k) FROM made({0}, {1})), "
+                  "(SELECT array_agg(f::text) FROM made({0}, {1}))) n")
     lookup_sql = "SELECT k, f FROM t_one($1)"
     lookup_made_sql = "SELECT k, f FROM t_one(hashint4($1::int4))"
     range_sql = "SELECT k, f FROM t_range($1, $2) ORDER BY k, f"
