@@ -20,7 +20,7 @@ from suite import BenchError                                            # noqa: 
 from suite.scaleout import engines, work                                # noqa: E402
 from suite.scaleout.__main__ import make_site                           # noqa: E402
 
-ROWS, BATCH = 30_000, 1000
+ROWS, COPIED, BATCH = 30_000, 5_000, 1000
 OPTIONS = types.SimpleNamespace(bindir=subprocess.check_output([PG_CONFIG, "--bindir"]).decode().strip(), work=FOLDER,
                                 user=None, memory=0, quick=True, batch=BATCH, clients=2)
 PAGE = os.path.join(TREE, "docs", "scale-out.md")
@@ -41,11 +41,11 @@ def error_of(server, sql):
 
 
 def load(site, engine):
-    """Two thirds by INSERT, one by COPY where there is a table; the same rows on every site."""
+    """By INSERT, and by COPY where there is a table; the same rows on every site."""
     loader = work.Work(site, engine, None, OPTIONS, lambda text: None)
     loader.load(0, ROWS)
     if engine.extension != "plproxy":
-        text = site.nodes[0].query("SELECT k, f FROM made(%d, %d);" % (ROWS, ROWS + ROWS // 2)).replace("|", "\t")
+        text = site.nodes[0].query("SELECT k, f FROM made(%d, %d);" % (ROWS, ROWS + COPIED - 1)).replace("|", "\t")
         site.front.query("COPY t FROM STDIN;\n%s\n\\.\n" % text)
     engine.analyze(site)
     return loader
@@ -100,7 +100,7 @@ def foreign_tables(tap, loaded, changed):
         plans(tap, site.front)
         for number, node in enumerate(site.nodes):
             rows = int(node.query("SELECT count(*) FROM t;"))
-            tap.check(0.45 < rows / (ROWS * 1.5) < 0.55, "server %d has its share of the rows" % (number + 1))
+            tap.check(0.45 < rows / (ROWS + COPIED) < 0.55, "server %d has its share of the rows" % (number + 1))
             text = node.query("EXPLAIN SELECT k, f FROM t_%d WHERE k = 5;" % number)
             tap.check("Index Scan using t_%d_k_idx" % number in text, "a lookup uses the lsm index there")
         for sql in CHANGES:
@@ -212,7 +212,8 @@ def run_section(tap, site, section):
                 site.front.query(FILL[section])
             for sql, message in re.findall(r"^\| `([^|]*?)` \| `([^|]*?)` \|", text, re.M):
                 found = error_of(servers[name][0], "BEGIN; %s;" % for_test(site, sql))
-                good = ("ERROR:  " + message) in found
+                # Which partition comes first is not ours to say.
+                good = ("ERROR:  " + message).replace("events_0", "events_1") in found.replace("events_0", "events_1")
                 tap.check(good, "error of: %s" % sql)
                 if not good:
                     show(found or "no error")
