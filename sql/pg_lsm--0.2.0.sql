@@ -169,6 +169,10 @@ BEGIN
 			AND (item.relkind = 'I' OR item.relispartition) THEN
 		reason := 'Before PostgreSQL 18, a unique index of a partitioned table must be a btree.';
 		advice := 'Keep the btree.';
+	ELSIF EXISTS (SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+				  WHERE t.tgrelid = item.indrelid AND p.proname = 'citus_truncate_trigger') THEN
+		reason := 'Citus distributes the table, and the conversion would not reach the shards.';
+		advice := 'Create the new index with CREATE INDEX CONCURRENTLY and drop the old one, or drop the constraint and add it again WITH (lsm = true).';
 	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
 		reason := format('It uses the method "%s".', item.amname);
 		advice := 'Only btree and lsm indexes can be converted.';
