@@ -188,6 +188,23 @@ write_run(LsmBuildSpool *spool, Relation heap)
 }
 
 /*
+ * Refuse tables whose rows are not in blocks, as those of Citus's columnar.  Their TIDs are row
+ * numbers, but lsm_check and the prefetching scan take TIDs for places in the table's file.
+ */
+static void
+check_table(Relation heap)
+{
+	if (heap->rd_tableam->relation_size != table_block_relation_size)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"lsm\" does not support table \"%s\"",
+						RelationGetRelationName(heap)),
+				 errdetail("Table access method \"%s\" does not store rows in blocks.",
+						   get_am_name(heap->rd_rel->relam)),
+				 errhint("Use a B-tree.")));
+}
+
+/*
  * Refuse pattern operator classes with nondeterministic collations.  These classes compare bytes,
  * but their "=" is the type's own operator.  Under a nondeterministic collation, the two differ.
  * Core refuses this only for btree's classes, which it knows by name.
@@ -268,6 +285,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	double		heap_rows;
 
 	lsm_require_preload(BUILD_WAY_OUT);
+	check_table(heap);
 	check_collations(index);
 	warn_of_foreign_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
