@@ -1,0 +1,1 @@
+SELECT lsm_create_opclass('citext_ops');
