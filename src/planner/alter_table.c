@@ -133,6 +133,20 @@ has_default_sorting(Relation heap, Relation index)
 	return true;
 }
 
+/* Does Citus distribute the table?  Citus gives such tables a trigger. */
+static bool
+is_distributed(Relation heap)
+{
+	for (int i = 0; heap->trigdesc != NULL && i < heap->trigdesc->numtriggers; i++)
+	{
+		char	   *function = get_func_name(heap->trigdesc->triggers[i].tgfoid);
+
+		if (function != NULL && strcmp(function, "citus_truncate_trigger") == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Raise an error if the constraint cannot use the index. */
 static void
 check_index(Relation heap, Relation index, const Constraint *constraint)
@@ -162,6 +176,13 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 		refuse_index(index, "is deferrable, and the constraint is not");
 	if (!has_default_sorting(heap, index))
 		refuse_index(index, "does not have default sorting behavior");
+	if (is_distributed(heap))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot add a constraint that uses lsm index \"%s\"",
+						RelationGetRelationName(index)),
+				 errdetail("Citus distributes the table, and the constraint would not reach the shards."),
+				 errhint("Add the constraint WITH (lsm = true) and without USING INDEX.")));
 }
 
 /* Returns the commands that set the columns of a primary key to NOT NULL. */
