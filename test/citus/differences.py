@@ -38,7 +38,7 @@ DIFFERENCES = [
     ("SELECT create_reference_table('people')", "SELECT 1"),
     ("INSERT INTO people VALUES (1, 'A'), (2, 'a')", "^23505"),
 
-    # lsm_convert does not reach shards, but works before a table is distributed. The steps by hand do.
+    # lsm_convert does not reach shards, but works before a table is distributed. The statements by hand do.
     ("CREATE TABLE converted (id int PRIMARY KEY, k int, UNIQUE (id, k))", "CREATE TABLE"),
     ("CREATE INDEX converted_k ON converted (k)", "CREATE INDEX"),
     ("CALL lsm_convert('d.converted_k')", "CALL"),
@@ -50,7 +50,10 @@ DIFFERENCES = [
     ("ALTER TABLE converted DROP CONSTRAINT converted_id_k_key", "ALTER TABLE"),
     (METHODS % "converted", "^lsm\n"),
     ("CREATE UNIQUE INDEX CONCURRENTLY converted_new ON converted USING lsm (id, k)", "CREATE INDEX"),
-    ("ALTER TABLE converted ADD CONSTRAINT converted_key UNIQUE USING INDEX converted_new", "ALTER TABLE"),
+    ("ALTER TABLE converted ADD CONSTRAINT converted_key UNIQUE USING INDEX converted_new",
+     '^0A000 cannot add a constraint that uses lsm index "converted_new" .Citus distributes the table'),
+    ("ALTER TABLE converted ADD CONSTRAINT converted_key UNIQUE (id, k) WITH (lsm = true)", "ALTER TABLE"),
+    ("DROP INDEX converted_new", "DROP INDEX"),
     (METHODS % "converted", "^lsm\n"),
 
     # The default method is a setting of each node.

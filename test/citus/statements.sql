@@ -14,7 +14,7 @@ CREATE TABLE events (
 	note text,
 	PRIMARY KEY (device, id) WITH (lsm = :lsm));
 CREATE INDEX events_at ON events USING :am (at DESC, device);
-SELECT create_distributed_table('events', 'device', shard_count := 8);
+SELECT create_distributed_table('events', 'device', shard_count := 8, colocate_with := 'none');
 CREATE INDEX events_kind ON events USING :am (kind, value) INCLUDE (note);
 CREATE INDEX events_part ON events USING :am (value) WHERE kind = 'k3';
 CREATE INDEX events_expression ON events USING :am ((id % 100), lower(kind));
@@ -58,7 +58,7 @@ COPY events (device, id, kind) FROM PROGRAM 'seq 20001 20060 | sed "s/.*/7\t&\tk
 -- fails
 COPY events FROM ':dir/events';
 INSERT INTO ledger SELECT md5(i::text)::uuid, i % 300, i, '2026-01-01'::date + i % 365 FROM generate_series(1, 5000) i;
-COPY ledger FROM PROGRAM 'seq 100000 100300 | sed "s/.*/00000000-0000-0000-0000-000000&\t7\t1\t2026-02-02/"';
+COPY ledger FROM PROGRAM 'seq 100000 100300 | sed "s/.*/00000000-0000-0000-0000-000000&\t290\t1\t2026-02-02/"';
 COPY (SELECT gen_random_uuid(), 1 LIMIT 0) TO ':dir/empty';
 COPY ledger (id, account) FROM ':dir/empty';
 ANALYZE events;
@@ -320,14 +320,12 @@ INSERT INTO ledger VALUES (md5('1')::uuid, 1, 1);
 ALTER TABLE ledger ADD PRIMARY KEY (id) WITH (lsm = :lsm);
 DELETE FROM ledger WHERE id = md5('1')::uuid;
 ALTER TABLE ledger ADD PRIMARY KEY (id) WITH (lsm = :lsm);
-CREATE UNIQUE INDEX CONCURRENTLY ledger_new ON ledger USING :am (id);
-BEGIN;
-ALTER TABLE ledger DROP CONSTRAINT ledger_pkey;
-ALTER TABLE ledger ADD CONSTRAINT ledger_key PRIMARY KEY USING INDEX ledger_new;
-COMMIT;
 -- fails
 INSERT INTO ledger SELECT id, 1, 1 FROM ledger ORDER BY id LIMIT 3;
 INSERT INTO ledger SELECT id, 1, 1 FROM ledger ORDER BY id LIMIT 3 ON CONFLICT (id) DO UPDATE SET amount = 77;
+ALTER TABLE devices DROP CONSTRAINT devices_pkey, ADD PRIMARY KEY (device) WITH (lsm = :lsm);
+-- fails
+INSERT INTO devices SELECT * FROM devices WHERE device = 3;
 ALTER TABLE ledger RENAME TO journal;
 SELECT count(*) FROM journal WHERE account = 20;
 ALTER TABLE journal RENAME TO ledger;
@@ -419,7 +417,7 @@ ALTER TABLE tagged ALTER COLUMN list TYPE bigint[];
 -- fails
 INSERT INTO tagged VALUES (5, 'tag 5');
 SELECT device, tag FROM tagged WHERE device = 6 AND tag > 'tag 5' ORDER BY tag;
-SELECT list, addr FROM tagged WHERE list > ARRAY[2, 1900] ORDER BY list, addr;
+SELECT list, addr FROM tagged WHERE list > ARRAY[2, 1900]::bigint[] ORDER BY list, addr;
 SELECT isolate_tenant_to_new_shard('events', 7, 'CASCADE', shard_transfer_mode := 'block_writes') > 0;
 SELECT * FROM events WHERE device = 7 ORDER BY id;
 -- may fail
