@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Measures small loads into distributed tables: the CPU time, the WAL and the time of a transaction.
 
-    measure.py PG_CONFIG FOLDER [--rows N] [--loads N] [--memory MB] [--connections N]
+    measure.py PG_CONFIG FOLDER [--rows N] [--loads N] [--shared-buffers SIZE] [--memory MB] [--connections N]
 
 A table with 32 shards on two workers gets N rows (default: 1 million), and then loads of 1000 rows each, so each shard
 gets about 31 rows of a load. The index is on a random column: none, a B-tree, and lsm with several values of
@@ -24,13 +24,14 @@ SHARDS = 32
 LOAD = 1000
 LIMITS = (48, 24, 12, 8)
 GROUPS = "/sys/fs/cgroup"
-SETTINGS = {"shared_buffers": "'32MB'", "enable_seqscan": "on", "max_wal_size": "'4GB'", "checkpoint_timeout": "'1h'",
+SETTINGS = {"enable_seqscan": "on", "max_wal_size": "'4GB'", "checkpoint_timeout": "'1h'",
             "pg_lsm.debug_merge_fanout": "16", "pg_lsm.debug_segment_size": "0", "pg_lsm.idle_delay": "'10s'",
             "pg_lsm.debug_batch_min_entries": "48"}
 WAYS = {
     "COPY": "COPY t FROM '{folder}/load{number}'",
     "INSERT SELECT": "INSERT INTO t SELECT id, k, f FROM staged",
 }
+FORMAT = "%-8s %-14s" + " %10s" * 5
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -73,7 +74,7 @@ class Measurement:
 
     def prepare(self):
         for node in self.cluster.nodes:
-            node.extra = SETTINGS
+            node.extra = {**SETTINGS, "shared_buffers": "'%s'" % self.options.shared_buffers}
         self.cluster.create()
         for node in self.cluster.workers:
             if self.options.memory:
@@ -86,12 +87,12 @@ class Measurement:
         session.query("CREATE TABLE staged (LIKE t)")
         session.query("SELECT create_distributed_table('t', 'id', shard_count := %d, colocate_with := 'none')" % SHARDS)
         session.query("SELECT create_distributed_table('staged', 'id', colocate_with := 't')")
-        if method != "none":
-            session.query("CREATE INDEX t_k ON t USING %s (k)" % method)
         session.query("SELECT setseed(0.5)")
         random = "SELECT i, (random() * 2e9)::int, 'x' FROM generate_series(%d, %d) i"
         session.query("INSERT INTO t " + random % (1, self.options.rows))
         session.query("INSERT INTO staged " + random % (1, LOAD))
+        if method != "none":
+            session.query("CREATE INDEX t_k ON t USING %s (k)" % method)
         for number in range(self.options.loads):
             first = self.options.rows + number * LOAD
             session.query("COPY (%s) TO '%s/load%d'" % (random % (first + 1, first + LOAD), self.options.folder, number))
@@ -115,14 +116,13 @@ class Measurement:
             "SELECT result FROM run_command_on_shards('t', $$SELECT pg_indexes_size('%s')$$)").rows)
         session.close()
         rows = self.options.loads * LOAD
-        print("%-16s %-14s %10.1f %10.1f %10.0f %12.1f %10.1f" % (
-            name, way, 1e6 * sum(cpu[1:]) / rows, 1e6 * sum(cpu) / rows, wal / rows,
-            1000 * seconds / self.options.loads, size / 1e6), flush=True)
+        print(FORMAT % (name, way, *("%.1f" % figure for figure in (
+            1e6 * sum(cpu[1:]) / rows, 1e6 * sum(cpu) / rows, wal / rows, 1000 * seconds / self.options.loads,
+            size / 1e6))), flush=True)
 
     def run(self):
-        print("%-16s %-14s %10s %10s %10s %12s %10s" % (
-            "index", "load", "us/row", "us/row", "WAL/row", "ms/1000 rows", "index"))
-        print("%-16s %-14s %10s %10s %10s %12s %10s" % ("", "", "workers", "all", "bytes", "", "MB"), flush=True)
+        print(FORMAT % ("index", "load", "us/row", "us/row", "WAL/row", "ms", "index"))
+        print(FORMAT % ("", "", "workers", "all", "bytes", "/1000 rows", "MB"), flush=True)
         for method in self.options.methods:
             kind, _, limit = method.partition("-")
             if limit:
@@ -140,6 +140,7 @@ def main():
     parser.add_argument("--loads", type=int, default=200)
     parser.add_argument("--connections", type=int, default=SHARDS // 2, metavar="N",
                         help="citus.max_cached_conns_per_worker")
+    parser.add_argument("--shared-buffers", default="32MB", metavar="SIZE")
     parser.add_argument("--memory", type=int, metavar="MB")
     parser.add_argument("--methods", type=lambda text: text.split(","),
                         default=["none", "btree"] + ["lsm-%d" % limit for limit in LIMITS])

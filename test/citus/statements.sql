@@ -323,7 +323,10 @@ ALTER TABLE ledger ADD PRIMARY KEY (id) WITH (lsm = :lsm);
 -- fails
 INSERT INTO ledger SELECT id, 1, 1 FROM ledger ORDER BY id LIMIT 3;
 INSERT INTO ledger SELECT id, 1, 1 FROM ledger ORDER BY id LIMIT 3 ON CONFLICT (id) DO UPDATE SET amount = 77;
-ALTER TABLE devices DROP CONSTRAINT devices_pkey, ADD PRIMARY KEY (device) WITH (lsm = :lsm);
+BEGIN;
+ALTER TABLE devices DROP CONSTRAINT devices_pkey;
+ALTER TABLE devices ADD PRIMARY KEY (device) WITH (lsm = :lsm);
+COMMIT;
 -- fails
 INSERT INTO devices SELECT * FROM devices WHERE device = 3;
 ALTER TABLE ledger RENAME TO journal;
