@@ -15,7 +15,7 @@
 
 #include "rows.h"
 
-#define MAX_CLASSES		5
+#define MAX_CLASSES		8
 #define MAX_THREADS		256
 
 typedef struct Options
@@ -24,10 +24,10 @@ typedef struct Options
 	const char *table;
 	RowSource	source;			/* which rows: kind, seed, format */
 	uint64_t	rows;			/* load: to load; run: that are in the table */
-	uint64_t	first_row;		/* load: number of the first one */
+	uint64_t	first_row;		/* number of the first one */
 	long		batch;			/* rows in a transaction */
 	int			clients;		/* load: connections */
-	double		rate;			/* load: rows a second at most, 0: no limit */
+	double		rate;			/* load, classes copy and trim: rows a second, 0: no limit */
 	uint64_t	sample_every;	/* load: rows between two samples */
 	double		interval_s;		/* run: seconds between two samples, 0: none */
 	double		limit_s;		/* load: stop after; run: measure for */

@@ -45,10 +45,11 @@ void
 batch_send(PGconn *conn, const Options *o, const Batch *batch)
 {
 	char		command[256];
+	const char *columns = o->source.kind->columns;
 	PGresult   *result;
 
-	snprintf(command, sizeof(command), "COPY %s FROM STDIN%s", o->table,
-			 o->source.binary ? " WITH (FORMAT binary)" : "");
+	snprintf(command, sizeof(command), "COPY %s%s%s%s FROM STDIN%s", o->table, columns ? " (" : "", columns ? columns : "",
+			 columns ? ")" : "", o->source.binary ? " WITH (FORMAT binary)" : "");
 	result = PQexec(conn, command);
 	if (PQresultStatus(result) != PGRES_COPY_IN)
 		die("%s: %s", command, PQerrorMessage(conn));

@@ -55,8 +55,8 @@ shuffle(const RowSource *source, uint64_t i)
 	return i;
 }
 
-static void
-put_decimal(RowOut *out, uint64_t cents)
+void
+row_cents(RowOut *out, uint64_t cents)
 {
 	row_column(out, 0);
 	out->p = put_digits(out->p, cents / 100);
@@ -66,8 +66,8 @@ put_decimal(RowOut *out, uint64_t cents)
 }
 
 /* Days since 1970 to a date, by counting in years that begin in March. */
-static void
-put_date(RowOut *out, int days)
+void
+row_date(RowOut *out, int days)
 {
 	int			z = days + 719468,
 				era = z / 146097,
@@ -173,19 +173,19 @@ put_lineitem(RowOut *out, const RowSource *source, uint64_t i)
 	row_int4(out, (int32_t) part);
 	row_int4(out, (int32_t) ((s >> 16) % 10000 + 1));
 	row_int4(out, line);
-	put_decimal(out, (uint64_t) quantity * 100);
-	put_decimal(out, (uint64_t) quantity * (90000 + part / 10 % 20001 + 100 * (part % 1000)));
-	put_decimal(out, (s >> 32) % 11);
-	put_decimal(out, (s >> 40) % 9);
+	row_cents(out, (uint64_t) quantity * 100);
+	row_cents(out, (uint64_t) quantity * (90000 + part / 10 % 20001 + 100 * (part % 1000)));
+	row_cents(out, (s >> 32) % 11);
+	row_cents(out, (s >> 40) % 9);
 	put_word(out, receipt_day > CURRENT_DAY ? "N" : (s & 1) ? "R" : "A");
 	put_word(out, ship_day > CURRENT_DAY ? "O" : "F");
-	put_date(out, ship_day);
-	put_date(out, order_day + 30 + (int) ((s >> 48) % 61));
-	put_date(out, receipt_day);
+	row_date(out, ship_day);
+	row_date(out, order_day + 30 + (int) ((s >> 48) % 61));
+	row_date(out, receipt_day);
 	put_word(out, instructions[(s >> 56) & 3]);
 	put_word(out, modes[(s >> 58) % 7]);
 	put_comment(out, mix64(s));
 	row_end(out);
 }
 
-const RowKind lineitem_kind = {"lineitem", 320, true, put_lineitem, NULL, prepare_lineitem};
+const RowKind lineitem_kind = {"lineitem", 320, true, put_lineitem, NULL, prepare_lineitem, NULL};

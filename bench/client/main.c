@@ -4,7 +4,7 @@
  *
  *	client load [option]... CONNINFO TABLE			fills a table by COPY
  *	client run  [option]... CONNINFO TABLE CLASS:THREADS...
- *												lookup, range, insert, copy, update: operations in a closed loop
+ *												lookup, range, insert, copy, update, trim, window, point: operations
  *
  *	-k KIND		kind of the rows (see rows.c; default int4_random)
  *	-r N		load: rows to load; run: rows that are in the table
@@ -13,9 +13,10 @@
  *	-x			COPY in binary format instead of text (lineitem: text only)
  *	-t S		load: stop after S seconds (default: no limit); run: measure for S seconds (default 5)
  *	-c N		load: connections (default 1)
- *	-f N		load: number of the first row (default 0)
+ *	-f N		number of the first row (default 0)
  *	-e N		load: a sample every N rows (default 100000)
- *	-a N		load: at most N rows a second (default: as fast as the server takes them)
+ *	-a N		load: at most N rows a second; run: exactly so many, of classes copy and trim (default: as fast as the server
+ *				takes them)
  *	-n			load: only make the rows, without a server: the speed of this program
  *	-w S		run: warm up for S seconds before (default 0)
  *	-i S		run: a sample every S seconds (default: none)

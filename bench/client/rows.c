@@ -1,6 +1,6 @@
 /*
  * rows.c
- *		Makes rows of all kinds except lineitem.
+ *		Makes rows of all kinds except lineitem and sales.
  *
  * The key is column k, or the columns k1 to k8.  The other columns are filler:
  *
@@ -323,19 +323,19 @@ put_fat(RowOut *out, const RowSource *source, uint64_t i)
 }
 
 static const RowKind kinds[] = {
-	{"int4_seq", 40, false, put_int4_seq, key_seq, NULL},
-	{"int4_random", 40, false, put_int4_random, key_int4_random, NULL},
-	{"lowcard", 40, false, put_lowcard, key_lowcard, NULL},
-	{"zipf", 40, false, put_zipf, key_zipf, prepare_zipf},
-	{"int8_seq", 48, false, put_int8_seq, key_seq, NULL},
-	{"int8_desc", 48, false, put_int8_desc, key_desc, NULL},
-	{"uuid4", 64, false, put_uuid4, key_uuid4, NULL},
-	{"uuid7", 64, false, put_uuid7, key_uuid7, NULL},
-	{"text", 48, false, put_text, key_text, NULL},
-	{"include8", 208, false, put_include8, key_include8, NULL},
-	{"wide", 128, false, put_wide, NULL, NULL},
-	{"churn", 64, false, put_churn, key_seq, NULL},
-	{"fat", FAT_FILLER + 40, false, put_fat, key_int4_random, NULL},
+	{"int4_seq", 40, false, put_int4_seq, key_seq, NULL, NULL},
+	{"int4_random", 40, false, put_int4_random, key_int4_random, NULL, NULL},
+	{"lowcard", 40, false, put_lowcard, key_lowcard, NULL, NULL},
+	{"zipf", 40, false, put_zipf, key_zipf, prepare_zipf, NULL},
+	{"int8_seq", 48, false, put_int8_seq, key_seq, NULL, NULL},
+	{"int8_desc", 48, false, put_int8_desc, key_desc, NULL, NULL},
+	{"uuid4", 64, false, put_uuid4, key_uuid4, NULL, NULL},
+	{"uuid7", 64, false, put_uuid7, key_uuid7, NULL, NULL},
+	{"text", 48, false, put_text, key_text, NULL, NULL},
+	{"include8", 208, false, put_include8, key_include8, NULL, NULL},
+	{"wide", 128, false, put_wide, NULL, NULL, NULL},
+	{"churn", 64, false, put_churn, key_seq, NULL, NULL},
+	{"fat", FAT_FILLER + 40, false, put_fat, key_int4_random, NULL, NULL},
 };
 
 const RowKind *
@@ -344,5 +344,7 @@ find_kind(const char *name)
 	for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		if (strcmp(kinds[k].name, name) == 0)
 			return &kinds[k];
-	return strcmp(lineitem_kind.name, name) == 0 ? &lineitem_kind : NULL;
+	if (strcmp(lineitem_kind.name, name) == 0)
+		return &lineitem_kind;
+	return strcmp(sales_kind.name, name) == 0 ? &sales_kind : NULL;
 }

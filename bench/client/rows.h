@@ -42,12 +42,14 @@ typedef struct RowKind
 	void		(*key) (char *text, const RowSource *source, uint64_t i);
 	/* Called once before all others; may be NULL. */
 	void		(*prepare) (RowSource *source);
+	const char *columns;		/* that COPY names; NULL: all */
 } RowKind;
 
 #define KEY_TEXT_MAX	64
 
 extern const RowKind *find_kind(const char *name);
 extern const RowKind lineitem_kind;
+extern const RowKind sales_kind;
 
 /* splitmix64's output function, and with it a random number that belongs to (seed, i, lane). */
 static inline uint64_t
@@ -144,6 +146,10 @@ row_int8(RowOut *out, int64_t v)
 	else
 		out->p = put_signed(out->p, v);
 }
+
+/* Both as text only. Days are those since 1970. */
+extern void row_cents(RowOut *out, uint64_t cents);
+extern void row_date(RowOut *out, int days);
 
 /* Letters a to p, chosen by the bits. */
 static inline void

@@ -1,7 +1,7 @@
 /*
  * run.c
- *		Operations in a closed loop: each thread has a connection, executes one operation after the other,
- *		and measures each.
+ *		Operations in a loop: each thread has a connection, executes one operation after the other, and
+ *		measures each.
  *
  * Classes of threads, which may run side by side:
  *
@@ -11,6 +11,11 @@
  *	insert	a prepared INSERT of one row, a transaction each
  *	copy	transactions of many rows, as "load" does
  *	update	a prepared UPDATE of column k of a row, chosen by column id (rows of kind churn)
+ *	trim, window, point		see sales.c
+ *
+ * With a rate, transactions of copy and trim have fixed times at which they are due. Their latency counts from then, even
+ * if the thread was late because the one before took too long. Without a rate, copy and trim wait for each other so that
+ * the table keeps its size.
  *
  * Operations that begin during the warm-up do not count. A thread that is in an operation when the time is over finishes
  * it, and it counts, with the time that it took, and each thread does at least one that counts: so slow systems have a
@@ -26,58 +31,49 @@
 #include <string.h>
 #include <time.h>
 
-#include "client.h"
+#include "run.h"
 
+#define TRIM_LAG		10			/* batches that trim may be behind copy */
 #define INT4_KEYS		4294967296.0
 
-typedef struct Worker
-{
-	const struct OpClass *op;
-	PGconn	   *conn;
-	uint64_t	random;
-	Batch		batch;			/* of class copy */
-	uint64_t	timeouts;
-	double		first_s;		/* begin of the first operation that counts */
-	double		last_s;			/* end of the last one */
-	uint64_t	gap_ns;			/* longest time without an end in its class that one of its own ended */
-	pthread_mutex_t lock;		/* for the two histograms */
-	Histogram	all;
-	Histogram	interval;		/* since the last sample */
-	pthread_t	thread;
-} Worker;
+const Options *run_options;
 
-typedef struct OpClass
-{
-	const char *name;
-	const char *sql;			/* "%s" is the table; NULL: not a prepared statement */
-	int			parameters;
-	void		(*work) (Worker *worker);
-} OpClass;
-
-static const Options *options;
 static double start_s,
 			count_from_s,
 			end_s;
 static atomic_uint_fast64_t next_row;	/* number of the next row to insert */
+static atomic_uint_fast64_t oldest_row; /* number of the next row to delete */
+static atomic_uint_fast64_t turns[MAX_CLASSES]; /* of a class that keeps a rate: transactions that threads have taken */
+
+/* Of classes copy and trim, if both run and have no rate. */
+static struct
+{
+	pthread_mutex_t lock;		/* for all that follows */
+	pthread_cond_t changed;
+	bool		is_used;
+	uint64_t	copied;			/* batches */
+	uint64_t	trimmed;
+}			pair = {.lock = PTHREAD_MUTEX_INITIALIZER,.changed = PTHREAD_COND_INITIALIZER};
+
 static atomic_uint_fast64_t class_done_ns[MAX_CLASSES];	/* when a class last finished an operation that counts */
 
-static uint64_t
-worker_random(Worker *worker)
+uint64_t
+run_random(Worker *worker)
 {
 	return mix64(worker->random += UINT64_C(0x9E3779B97F4A7C15));
 }
 
 static double
-worker_fraction(Worker *worker)
+random_fraction(Worker *worker)
 {
-	return (double) (worker_random(worker) >> 11) * 0x1p-53;
+	return (double) (run_random(worker) >> 11) * 0x1p-53;
 }
 
-/* Executes the statement and returns the number of rows of its result. */
-static int
-execute(Worker *worker, int parameters, const char *const *values)
+int
+run_execute(Worker *worker, int statement, int parameters, const char *const *values)
 {
-	PGresult   *result = PQexecPrepared(worker->conn, "op", parameters, values, NULL, NULL, 0);
+	char		name[] = {'o', 'p', '0' + statement, 0};
+	PGresult   *result = PQexecPrepared(worker->conn, name, parameters, values, NULL, NULL, 0);
 	ExecStatusType status = PQresultStatus(result);
 	int			rows = PQntuples(result);
 
@@ -99,10 +95,10 @@ work_lookup(Worker *worker)
 {
 	char		key[KEY_TEXT_MAX];
 	const char *values[1] = {key};
-	uint64_t	row = worker_random(worker) % options->rows;
+	uint64_t	row = run_random(worker) % run_options->rows;
 
-	options->source.kind->key(key, &options->source, row);
-	if (execute(worker, 1, values) == 0)
+	run_options->source.kind->key(key, &run_options->source, row);
+	if (run_execute(worker, 0, 1, values) == 0)
 		die("lookup: key %s of row %llu was not found", key, (unsigned long long) row);
 }
 
@@ -112,20 +108,20 @@ work_range(Worker *worker)
 	char		low[KEY_TEXT_MAX],
 				second[KEY_TEXT_MAX];
 	const char *values[2] = {low, second};
-	double		share = options->selectivity > 0 ? options->selectivity : (double) options->length / options->rows;
+	double		share = run_options->selectivity > 0 ? run_options->selectivity : (double) run_options->length / run_options->rows;
 	double		room = share < 1 ? 1 - share : 0;
-	double		begin = -INT4_KEYS / 2 + worker_fraction(worker) * room * INT4_KEYS;
+	double		begin = -INT4_KEYS / 2 + random_fraction(worker) * room * INT4_KEYS;
 
 	snprintf(low, sizeof(low), "%.0f", begin);
-	if (options->selectivity > 0)
+	if (run_options->selectivity > 0)
 	{
 		double		last = begin + share * INT4_KEYS - 1;
 
 		snprintf(second, sizeof(second), "%.0f", last < INT4_KEYS / 2 - 1 ? last : INT4_KEYS / 2 - 1);
 	}
 	else
-		snprintf(second, sizeof(second), "%llu", (unsigned long long) options->length);
-	execute(worker, 2, values);
+		snprintf(second, sizeof(second), "%llu", (unsigned long long) run_options->length);
+	run_execute(worker, 0, 2, values);
 }
 
 static void
@@ -134,16 +130,31 @@ work_insert(Worker *worker)
 	char		key[KEY_TEXT_MAX];
 	const char *values[2] = {key, "abcdefghij"};
 
-	options->source.kind->key(key, &options->source, atomic_fetch_add(&next_row, 1));
-	execute(worker, 2, values);
+	run_options->source.kind->key(key, &run_options->source, atomic_fetch_add(&next_row, 1));
+	run_execute(worker, 0, 2, values);
 }
 
 static void
 work_copy(Worker *worker)
 {
-	batch_fill(&worker->batch, &options->source, atomic_fetch_add(&next_row, (uint64_t) options->batch), options->batch);
-	batch_send(worker->conn, options, &worker->batch);
+	batch_fill(&worker->batch, &run_options->source, atomic_fetch_add(&next_row, (uint64_t) run_options->batch),
+			   run_options->batch);
+	batch_send(worker->conn, run_options, &worker->batch);
 	batch_finish(worker->conn);
+}
+
+uint64_t
+run_take_oldest(void)
+{
+	return atomic_fetch_add(&oldest_row, (uint64_t) run_options->batch);
+}
+
+uint64_t
+run_any_row(Worker *worker)
+{
+	uint64_t	oldest = atomic_load(&oldest_row);
+
+	return oldest + run_random(worker) % (atomic_load(&next_row) - oldest);
 }
 
 static void
@@ -153,44 +164,78 @@ work_update(Worker *worker)
 				key[KEY_TEXT_MAX];
 	const char *values[2] = {id, key};
 
-	*put_digits(id, worker_random(worker) % options->rows) = '\0';
-	*put_signed(key, (int32_t) (uint32_t) worker_random(worker)) = '\0';
-	execute(worker, 2, values);
+	*put_digits(id, run_random(worker) % run_options->rows) = '\0';
+	*put_signed(key, (int32_t) (uint32_t) run_random(worker)) = '\0';
+	run_execute(worker, 0, 2, values);
 }
 
 static const OpClass op_classes[] = {
-	{"lookup", "SELECT * FROM %s WHERE k = $1", 1, work_lookup},
-	{"range", "SELECT count(*) FROM (SELECT k FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s", 2, work_range},
-	{"insert", "INSERT INTO %s VALUES ($1, $2)", 2, work_insert},
-	{"copy", NULL, 0, work_copy},
-	{"update", "UPDATE %s SET k = $2 WHERE id = $1", 2, work_update},
+	{"lookup", work_lookup, false, {"SELECT * FROM %s WHERE k = $1"}},
+	{"range", work_range, false, {"SELECT count(*) FROM (SELECT k FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"}},
+	{"insert", work_insert, false, {"INSERT INTO %s VALUES ($1, $2)"}},
+	{"copy", work_copy, true, {NULL}},
+	{"update", work_update, false, {"UPDATE %s SET k = $2 WHERE id = $1"}},
+	{"trim", work_trim, true, {"DELETE FROM %s WHERE id BETWEEN $1 AND $2"}},
+	{"window", work_window, false, {
+		"SELECT price, customer, product FROM %s WHERE price >= $1 ORDER BY price, customer, product LIMIT 10",
+		"SELECT till, price, customer FROM %s WHERE till = $1 AND price >= $2 ORDER BY till, price, customer LIMIT 10",
+		"SELECT price, at, customer FROM %s WHERE price >= $1 ORDER BY price, at, customer LIMIT 10"}},
+	{"point", work_point, false, {"SELECT data FROM %s WHERE id = $1"}},
 };
 
 _Static_assert(sizeof(op_classes) / sizeof(op_classes[0]) == MAX_CLASSES, "each class may be named once");
 
 static void
-prepare_statement(Worker *worker)
+prepare_statement(Worker *worker, int number)
 {
-	char		text[2048];
-	const char *sql = worker->op->sql;
+	char		text[2048],
+				name[] = {'o', 'p', '0' + number, 0};
+	const char *sql = worker->op->sql[number];
 	PGresult   *result;
 
 	if (sql == NULL)
 		return;
 	/* A statement given by the caller is for the reading class. */
-	if (options->sql != NULL && (worker->op->work == work_lookup || worker->op->work == work_range))
-		sql = options->sql;
+	if (run_options->sql != NULL && (worker->op->work == work_lookup || worker->op->work == work_range))
+		sql = run_options->sql;
 	if (strstr(sql, "%s") != NULL)
 	{
 		const char *mark = strstr(sql, "%s");
 
-		snprintf(text, sizeof(text), "%.*s%s%s", (int) (mark - sql), sql, options->table, mark + 2);
+		snprintf(text, sizeof(text), "%.*s%s%s", (int) (mark - sql), sql, run_options->table, mark + 2);
 		sql = text;
 	}
-	result = PQprepare(worker->conn, "op", sql, 0, NULL);
+	result = PQprepare(worker->conn, name, sql, 0, NULL);
 	if (PQresultStatus(result) != PGRES_COMMAND_OK)
 		die("%s: %s", sql, PQerrorMessage(worker->conn));
 	PQclear(result);
+}
+
+/* Waits, until the time is over, while the class would run too far ahead of the other one. */
+static void
+wait_for_pair(Worker *worker)
+{
+	bool		is_copy = worker->op->work == work_copy;
+
+	pthread_mutex_lock(&pair.lock);
+	while (now_s() < end_s && (is_copy ? pair.copied >= pair.trimmed + TRIM_LAG : pair.trimmed >= pair.copied))
+	{
+		struct timespec until;
+
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec++;
+		pthread_cond_timedwait(&pair.changed, &pair.lock, &until);
+	}
+	pthread_mutex_unlock(&pair.lock);
+}
+
+static void
+advance_pair(Worker *worker)
+{
+	pthread_mutex_lock(&pair.lock);
+	*(worker->op->work == work_copy ? &pair.copied : &pair.trimmed) += 1;
+	pthread_cond_broadcast(&pair.changed);
+	pthread_mutex_unlock(&pair.lock);
 }
 
 /* An operation has ended at now_ns. Others of the class may have noted a later time already. */
@@ -203,20 +248,47 @@ note_gap(Worker *worker, uint64_t now_ns)
 		worker->gap_ns = now_ns - before_ns;
 }
 
+/*
+ * Waits until the worker may begin its next operation. Returns the time from which its latency counts, or end_s if the
+ * time is over.
+ */
+static double
+next_begin(Worker *worker)
+{
+	double		due;
+
+	if (!worker->op->is_paced)
+		return now_s();
+	if (run_options->rate <= 0)
+	{
+		if (pair.is_used)
+			wait_for_pair(worker);
+		return now_s();
+	}
+	due = start_s + (double) atomic_fetch_add(&turns[worker->op - op_classes], 1) * run_options->batch / run_options->rate;
+	if (due >= end_s || now_s() >= end_s)
+		return end_s;
+	sleep_until(due);
+	return due;
+}
+
 static void *
 worker_thread(void *argument)
 {
 	Worker	   *worker = argument;
+	bool		keeps_rate = worker->op->is_paced && run_options->rate > 0;
 	uint64_t	counted = 0;
 
 	for (;;)
 	{
-		double		begin = now_s(),
+		double		begin = next_begin(worker),
 					end;
 
-		if ((begin >= end_s && counted > 0) || (options->max_ops > 0 && counted >= options->max_ops))
+		if ((begin >= end_s && (counted > 0 || keeps_rate)) || (run_options->max_ops > 0 && counted >= run_options->max_ops))
 			break;
 		worker->op->work(worker);
+		if (pair.is_used && worker->op->is_paced)
+			advance_pair(worker);
 		if (begin < count_from_s)
 			continue;
 		end = now_s();
@@ -301,12 +373,13 @@ static void
 init_worker(Worker *worker, const OpClass *op, int number)
 {
 	worker->op = op;
-	worker->random = mix64(options->source.seed * 1000003 + (uint64_t) number);
+	worker->random = mix64(run_options->source.seed * 1000003 + (uint64_t) number);
 	pthread_mutex_init(&worker->lock, NULL);
-	worker->conn = must_connect(options->conninfo);
-	prepare_statement(worker);
+	worker->conn = must_connect(run_options->conninfo);
+	for (int s = 0; s < MAX_STATEMENTS; s++)
+		prepare_statement(worker, s);
 	if (op->work == work_copy)
-		batch_init(&worker->batch, &options->source, options->batch);
+		batch_init(&worker->batch, &run_options->source, run_options->batch);
 }
 
 /* Makes the workers of one "name:threads". */
@@ -334,11 +407,21 @@ run(const Options *o)
 {
 	Worker	   *workers = must_alloc(MAX_THREADS * sizeof(Worker));
 	int			count = 0;
+	bool		copies = false,
+				trims = false;
 
-	options = o;
-	atomic_store(&next_row, o->rows);
+	run_options = o;
+	atomic_store(&next_row, o->first_row + o->rows);
+	atomic_store(&oldest_row, o->first_row);
 	for (int c = 0; c < o->class_count; c++)
 		count = add_class(workers, count, o->classes[c]);
+
+	for (int w = 0; w < count; w++)
+	{
+		copies |= workers[w].op->work == work_copy;
+		trims |= workers[w].op->work == work_trim;
+	}
+	pair.is_used = copies && trims && o->rate <= 0;
 
 	start_s = now_s();
 	count_from_s = start_s + o->warmup_s;

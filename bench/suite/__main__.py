@@ -43,7 +43,7 @@ def measure(group, options, store, server, client):
         if options.quick:
             server.empty()
         else:
-            server.start_fresh()
+            server.start_fresh(group.memory_share)
         context.prepare_database()
         group.work(context)
         if not options.quick:

@@ -31,6 +31,20 @@ class ControlGroup:
                 raise BenchError("could not make a memory control group: %s\n"
                                  "Run this as root, or without the limit (--memory 0)." % error)
 
+    def set_share(self, share):
+        """Allows a share of the memory, or all of it again. No process must be in the group."""
+        if self.path is None:
+            return
+        limit = str(int((self.limit_mb << 20) * share))
+        if self.version == 2:
+            self._write("memory.max", limit)
+            return
+        # Memory must never be allowed more than memory and swap together.
+        names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
+        for name in names if share < 1 else names[::-1]:
+            if os.path.exists(os.path.join(self.path, name)):
+                self._write(name, limit)
+
     def _make(self, limit):
         # Not the process id, because a chroot has its own process ids.
         prefix = "pg_lsm_bench_"

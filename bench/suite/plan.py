@@ -13,19 +13,20 @@ from .stats import duration
 @dataclass
 class Group:
     """One system in one repeat of a case."""
-    experiment: str         # "1" to "7"
+    experiment: str         # its ID
     case: str               # unique within the experiment
     am: str                 # access method, or "none"
     repeat: int             # from 1
     estimate_s: float
     work: Callable = field(repr=False)      # work(context) measures
+    memory_share: float = 1.0               # of the memory that the options give the server
 
     @property
     def key(self):
         return "%s/%s/%s/%d" % (self.experiment, self.case, self.am, self.repeat)
 
 
-def interleave(experiment, case, ams, repeats, estimate, work):
+def interleave(experiment, case, ams, repeats, estimate, work, memory_share=1.0):
     """The groups of a case: all systems in each repeat. Each repeat begins with a different system.
 
     estimate(am) gives seconds.
@@ -34,7 +35,7 @@ def interleave(experiment, case, ams, repeats, estimate, work):
     for repeat in range(1, repeats + 1):
         turn = (repeat - 1) % len(ams)
         for am in ams[turn:] + ams[:turn]:
-            groups.append(Group(experiment, case, am, repeat, estimate(am), work))
+            groups.append(Group(experiment, case, am, repeat, estimate(am), work, memory_share))
     return groups
 
 

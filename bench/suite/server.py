@@ -5,6 +5,7 @@ library.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,13 @@ def _cpu_seconds(pid):
     with open("/proc/%d/stat" % pid) as file:
         fields = file.read().rpartition(")")[2].split()
     return sum(int(value) for value in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+
+
+def _io_bytes(pid):
+    """(read, written) bytes of a process and of its children that have ended."""
+    with open("/proc/%s/io" % pid) as file:
+        values = dict(line.split(": ") for line in file)
+    return int(values["read_bytes"]), int(values["write_bytes"])
 
 
 class Server:
@@ -128,11 +136,16 @@ class Server:
             for name, value in self.settings.items():
                 conf.write("%s = '%s'\n" % (name, value))
 
-    def start_fresh(self):
-        """Stops any running server, and starts a new, empty cluster."""
+    def start_fresh(self, memory_share=1.0):
+        """Stops any running server, and starts a new, empty cluster. It may have only a share of the memory."""
         self.stop()
         self._make_template()
         subprocess.run(["cp", "-a", self.template, self.data], check=True)
+        self.group.set_share(memory_share)
+        if memory_share != 1.0:
+            number, unit = re.fullmatch(r"(\d+)(\w+)", self.settings["shared_buffers"]).groups()
+            with open(os.path.join(self.data, "postgresql.conf"), "a") as conf:
+                conf.write("shared_buffers = '%d%s'\n" % (int(number) * memory_share, unit))
         if os.path.exists(self.log):
             os.remove(self.log)
         self.start()
@@ -207,6 +220,22 @@ class Server:
             except OSError:
                 pass
         return seconds
+
+    def io_bytes(self):
+        """(read, written) bytes of all processes of the server since it was started, as cpu_seconds. Reads are those from
+        the disk, writes those to files, which the kernel may write to the disk later. None if we may not know."""
+        postmaster, children = self._processes()
+        try:
+            read, written = _io_bytes(postmaster)
+        except OSError:
+            return None
+        for pid in children:
+            try:
+                more = _io_bytes(pid)
+                read, written = read + more[0], written + more[1]
+            except OSError:
+                pass
+        return read, written
 
     def kill(self):
         """kill -9 for all processes of the server at the same moment; the data stays."""

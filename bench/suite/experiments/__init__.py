@@ -5,9 +5,11 @@ plan(options), which returns groups. Sections of one experiment that is large ar
 no plan: bench/bars.sh measures it, and report.py shows it when it is given the file.
 """
 
-from . import (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep)
+from . import (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep,
+               e9_insert_benchmark)
 
-MODULES = (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep)
+MODULES = (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep,
+           e9_insert_benchmark)
 
 
 def select(text):

@@ -1,0 +1,59 @@
+/*
+ * run.h
+ *		What the operations of the load generator share with the loop that executes them.
+ *
+ * Copyright (c) 2026, pg_lsm developers
+ */
+#ifndef BENCH_RUN_H
+#define BENCH_RUN_H
+
+#include <pthread.h>
+
+#include "client.h"
+
+#define MAX_STATEMENTS	3
+
+struct OpClass;
+
+typedef struct Worker
+{
+	const struct OpClass *op;
+	PGconn	   *conn;
+	uint64_t	random;
+	Batch		batch;			/* of class copy */
+	uint64_t	timeouts;
+	double		first_s;		/* begin of the first operation that counts */
+	double		last_s;			/* end of the last one */
+	uint64_t	gap_ns;			/* longest time without an end in its class that one of its own ended */
+	pthread_mutex_t lock;		/* for the two histograms */
+	Histogram	all;
+	Histogram	interval;		/* since the last sample */
+	pthread_t	thread;
+} Worker;
+
+typedef struct OpClass
+{
+	const char *name;
+	void		(*work) (Worker *worker);
+	bool		is_paced;		/* keeps the rate of option -a, if there is one */
+	const char *sql[MAX_STATEMENTS];	/* prepared; "%s" is the table */
+} OpClass;
+
+extern const Options *run_options;
+
+/* Executes a statement of the class and returns the number of rows of its result. */
+extern int	run_execute(Worker *worker, int statement, int parameters, const char *const *values);
+extern uint64_t run_random(Worker *worker);
+
+/* The first of the oldest rows, a batch, which the caller must delete. */
+extern uint64_t run_take_oldest(void);
+/* A row that is in the table, or was a moment ago. */
+extern uint64_t run_any_row(Worker *worker);
+
+/* --- sales.c --- */
+
+extern void work_trim(Worker *worker);
+extern void work_window(Worker *worker);
+extern void work_point(Worker *worker);
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * sales.c
+ *		Rows and operations of the insert benchmark (experiment 9).
+ *
+ * Rows of kind sales: t(id bigserial, at timestamptz, till int4, customer int4, product int4, price float8, data text).
+ * The server makes the ids, so row i has id i + 1 as long as no load failed. Column "at" ascends with the rows, everything
+ * else is random.
+ *
+ *	trim	deletes the oldest rows, as many as class "copy" inserts; a transaction of a batch each
+ *	window	ten rows in the order of one of the three secondary indexes, from a random place on; index-only
+ *	point	a row by its id
+ *
+ * Copyright (c) 2026, pg_lsm developers
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "run.h"
+
+#define TILLS			1000
+#define CUSTOMERS		100000
+#define PRODUCTS		10000
+#define PRICE_STEPS		50000
+#define DATA_LETTERS	10
+#define FIRST_DAY		20454	/* 2026-01-01, in days since 1970 */
+#define ROWS_A_SECOND	1000
+#define DAY_S			86400
+
+typedef struct Sale
+{
+	uint64_t	till;
+	uint64_t	customer;
+	uint64_t	product;
+	uint64_t	price_cents;
+} Sale;
+
+static Sale
+make_sale(const RowSource *source, uint64_t i)
+{
+	uint64_t	r = row_random(source, i);
+	Sale		sale = {.till = r % TILLS,.customer = (r >> 10) % CUSTOMERS,.product = (r >> 28) % PRODUCTS};
+
+	/* A customer's prices are near each other. */
+	sale.price_cents = (r >> 42) % PRICE_STEPS + sale.customer;
+	return sale;
+}
+
+static void
+put_two_digits(RowOut *out, char before, uint64_t v)
+{
+	*out->p++ = before;
+	*out->p++ = '0' + v / 10 % 10;
+	*out->p++ = '0' + v % 10;
+}
+
+static void
+put_time(RowOut *out, uint64_t i)
+{
+	uint64_t	second = i / ROWS_A_SECOND % DAY_S,
+				ms = i % ROWS_A_SECOND;
+
+	row_date(out, FIRST_DAY + (int) (i / ROWS_A_SECOND / DAY_S));
+	put_two_digits(out, ' ', second / 3600);
+	put_two_digits(out, ':', second / 60 % 60);
+	put_two_digits(out, ':', second % 60);
+	*out->p++ = '.';
+	*out->p++ = '0' + ms / 100;
+	*out->p++ = '0' + ms / 10 % 10;
+	*out->p++ = '0' + ms % 10;
+}
+
+static void
+put_sale(RowOut *out, const RowSource *source, uint64_t i)
+{
+	Sale		sale = make_sale(source, i);
+
+	row_begin(out, 6);
+	put_time(out, i);
+	row_int4(out, (int32_t) sale.till);
+	row_int4(out, (int32_t) sale.customer);
+	row_int4(out, (int32_t) sale.product);
+	row_cents(out, sale.price_cents);
+	row_letters(out, DATA_LETTERS, row_random(source, i));
+	row_end(out);
+}
+
+static void
+key_sale(char *text, const RowSource *source, uint64_t i)
+{
+	(void) source;
+	*put_digits(text, i + 1) = '\0';
+}
+
+const RowKind sales_kind = {"sales", 128, true, put_sale, key_sale, NULL, "at, till, customer, product, price, data"};
+
+/* --- operations --- */
+
+void
+work_trim(Worker *worker)
+{
+	char		first[KEY_TEXT_MAX],
+				last[KEY_TEXT_MAX];
+	const char *values[2] = {first, last};
+	uint64_t	row = run_take_oldest();
+
+	key_sale(first, &run_options->source, row);
+	key_sale(last, &run_options->source, row + run_options->batch - 1);
+	run_execute(worker, 0, 2, values);
+}
+
+void
+work_window(Worker *worker)
+{
+	char		till[KEY_TEXT_MAX],
+				price[KEY_TEXT_MAX];
+	const char *by_price[1] = {price};
+	const char *by_till[2] = {till, price};
+	Sale		sale = make_sale(&run_options->source, run_random(worker));
+	int			statement = (int) (run_random(worker) % 3);
+
+	*put_digits(till, sale.till) = '\0';
+	snprintf(price, sizeof(price), "%llu.%02llu", (unsigned long long) (sale.price_cents / 100),
+			 (unsigned long long) (sale.price_cents % 100));
+	if (statement == 1)
+		run_execute(worker, statement, 2, by_till);
+	else
+		run_execute(worker, statement, 1, by_price);
+}
+
+void
+work_point(Worker *worker)
+{
+	char		id[KEY_TEXT_MAX];
+	const char *values[1] = {id};
+
+	/* Another thread may just have deleted the row. */
+	key_sale(id, &run_options->source, run_any_row(worker));
+	run_execute(worker, 0, 1, values);
+}

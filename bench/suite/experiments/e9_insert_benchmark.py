@@ -1,0 +1,185 @@
+"""Experiment 9: the steps of the Insert Benchmark (Mark Callaghan)."""
+
+import threading
+import time
+
+from ..figures import Figure, Panel
+from ..plan import interleave, load_seconds
+
+ID, NAME = "9", "insert-benchmark"
+TITLE = "The Insert Benchmark: three indexes, inserts with as many deletes, queries beside them"
+SOURCE = """The steps are those of Mark Callaghan's Insert Benchmark
+(<a href="https://smalldatum.blogspot.com/2023/12/updates-for-insert-benchmark-december.html">description</a>), the
+client and the table are ours."""
+WHAT = """t(id bigserial primary key, at, till, customer, product, price, data), a row of some 80 bytes, and three secondary
+indexes on (price, customer, product), (till, price, customer) and (price, at, customer). The server has a quarter of the
+memory, a third of the size of three such B-trees at the default size. The primary key is a B-tree in all systems, and
+autovacuum has its defaults. Steps: <b>l.i0</b> loads without secondary indexes; <b>l.x</b> builds them, then VACUUM
+ANALYZE; <b>l.i1</b> inserts at full speed, 50 rows to a transaction, while another connection deletes as many of the
+oldest rows; <b>qr1000</b>, at once after that, is one connection with range queries of ten rows at full speed, in turn on
+the three indexes, beside 1000 inserts and 1000 deletes a second; then <b>qr500</b>, <b>qr100</b>; <b>qp1000</b>,
+<b>qp500</b>, <b>qp100</b> are the same with lookups by primary key. A table without secondary indexes has no range
+queries. The time of an insert at a fixed rate counts from when it was due, so a stall counts for all inserts that it
+delays."""
+READ = """Inserts and queries: higher is better. A rate is kept if at least 95% of the inserts that were due are there. KB
+read are those from the disk, KB written are what the server wrote to files. CPU is that of the whole server; by
+operation is by insert in the steps l, otherwise by query, which includes what the inserts beside them cost."""
+
+CASE = "insert benchmark"
+INDEXES = ("(price, customer, product)", "(till, price, customer)", "(price, at, customer)")
+MEMORY_SHARE = 0.25
+BATCH = 50
+RATES = (1000, 500, 100)
+KEPT = 0.95
+FIRST_S = 15            # just after the load
+POINTS = 18             # samples of a long step
+
+FIGURES = [
+    Figure("e9-inserts", "Flat out, with three indexes larger than memory: inserts a second, as many deletes beside them", [
+        Panel("series", "step l.i1", [CASE], "inserts/s, l.i1", "seconds", "inserts/s")], columns=1),
+    Figure("e9-queries", "Range queries just after the load, beside 1000 inserts and deletes a second", [
+        Panel("series", "step qr1000", [CASE], "queries/s, qr1000", "seconds since the load", "queries/s",
+              skip=("none",))], columns=1),
+    Figure("e9-size", "Size of the three indexes while rows come and go", [
+        Panel("series", "index files; steps l.i1 and qr1000", [CASE], "index MB", "seconds since the start of l.i1", "MB",
+              skip=("none",))], columns=1),
+]
+
+
+class _Sizes:
+    """Samples the sizes of the indexes in the background, in a `with` statement."""
+
+    def __init__(self, context, interval_s):
+        self.context, self.interval_s = context, interval_s
+        self.paths = context.index_paths()
+        self.begin = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def sample(self):
+        size = self.context.server.relation_bytes(self.paths)
+        live = self.context.lsm_state()["live bytes"] if self.context.am == "lsm" else size
+        second = "%.1f" % (time.monotonic() - self.begin)
+        self.context.sample("index MB", second, size / 1e6)
+        self.context.sample("live index MB", second, live / 1e6)
+        return size, live
+
+    def record(self, step):
+        """Records the sizes at the end of a step."""
+        if not self.paths:
+            return
+        size, live = self.sample()
+        self.context.record("index size", size / 1e6, "MB", step)
+        self.context.record("index size / live", size / max(live, 1), "", step)
+        if self.context.am == "lsm":
+            self.context.record("runs of the three indexes", self.context.lsm_state()["runs"], "", step)
+
+    def _watch(self):
+        while self.paths and not self._stop.wait(self.interval_s):
+            self.sample()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
+class _Table:
+    """Which rows the table has, and the measurement of a step on it."""
+
+    def __init__(self, context, rows):
+        self.context, self.first, self.rows = context, 0, rows
+
+    def step(self, name, classes, seconds, rate=0):
+        context, server = self.context, self.context.server
+        flags = {"f": self.first, "b": BATCH, "i": seconds / POINTS}
+        if rate:
+            flags["a"] = rate
+        cpu, io = server.cpu_seconds(), server.io_bytes()
+        wal = server.query("SELECT pg_current_wal_insert_lsn();")
+        report = context.run(classes + ["copy:1", "trim:1"], self.rows, kind="sales", seconds=seconds, warmup=0, **flags)
+        wal = float(server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % wal))
+        cpu, io_end = server.cpu_seconds() - cpu, server.io_bytes()
+        inserted, deleted = (int(report.value(kind, "ops")) * BATCH for kind in ("copy", "trim"))
+        self.first += deleted
+        self.rows += inserted - deleted
+
+        wall = report.value("client", "wall_s")
+        context.record("inserts/s", inserted / wall, "rows/s", name)
+        context.record("deletes/s", deleted / wall, "rows/s", name)
+        if rate:
+            share = inserted / (rate * seconds)
+            context.record("share of the rate", share, "", name, "" if share >= KEPT else "rate not kept")
+        context.record("slowest insert", report.value("copy", "max_us") / 1000, "ms", name)
+        context.record("insert p99", report.value("copy", "p99_us") / 1000, "ms", name)
+        context.record("WAL bytes/insert", wal / inserted, "bytes", name)
+        if io and io_end:
+            context.record("KB read/insert", (io_end[0] - io[0]) / inserted / 1024, "KB", name)
+            context.record("KB written/insert", (io_end[1] - io[1]) / inserted / 1024, "KB", name)
+        operations = inserted
+        if classes:
+            kind = classes[0].partition(":")[0]
+            operations = report.value(kind, "ops")
+            context.record_latencies(report, kind, "queries", name)
+        context.record("server CPU/operation", cpu / operations * 1e6, "us", name)
+        return report
+
+    def record_series(self, report, kind, label, scale=1):
+        before, first_ops = 0.0, [0, 0.0]
+        for sampled, second, ops in (words[:3] for words in report.samples):
+            if sampled == kind:
+                self.context.sample(label, second, float(ops) * scale / max(float(second) - before, 1e-3))
+                before = float(second)
+                if before <= FIRST_S + 0.1:
+                    first_ops = [first_ops[0] + int(ops), before]
+        return first_ops[0] * scale / max(first_ops[1], 1e-3)
+
+
+def _build(context, rows):
+    """Step l.x."""
+    server = context.server
+    wal = server.query("CHECKPOINT; SELECT pg_current_wal_insert_lsn();")
+    cpu, seconds = server.cpu_seconds(), 0
+    for number, columns in enumerate(INDEXES if context.am != "none" else (), 1):
+        seconds += server.timed("CREATE INDEX t_%d ON t USING %s %s" % (number, context.am, columns))
+    if seconds:
+        context.record("CREATE INDEX, all three", seconds, "s", "l.x")
+        context.record("server CPU/operation", (server.cpu_seconds() - cpu) / rows * 1e6, "us", "l.x")
+        wal = float(server.query("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '%s');" % wal))
+        context.record("WAL bytes/insert", wal / rows, "bytes", "l.x")
+    server.query("VACUUM ANALYZE t; CHECKPOINT;")
+
+
+def _work(rows):
+    def work(context):
+        seconds = context.options.seconds
+        queries = ["window:1"] if context.am != "none" else []
+        context.create_table("sales", ())
+        table = _Table(context, context.load("sales", rows, x="l.i0", limit_s=context.options.limit / 2))
+        _build(context, table.rows)
+        with _Sizes(context, seconds * 0.5) as sizes:
+            sizes.record("l.x")
+            report = table.step("l.i1", [], seconds * 7.5)
+            table.record_series(report, "copy", "inserts/s, l.i1", BATCH)
+            sizes.record("l.i1")
+            if queries:
+                report = table.step("qr1000", queries, seconds * 22.5, 1000)
+                first = table.record_series(report, "window", "queries/s, qr1000")
+                context.record("queries/s, first %d s after the load" % FIRST_S, first, "1/s", "qr1000")
+                sizes.record("qr1000")
+                for rate in RATES[1:]:
+                    table.step("qr%d" % rate, queries, seconds * 2.5, rate)
+            for rate in RATES:
+                table.step("qp%d" % rate, ["point:1"], seconds * 1.25, rate)
+            sizes.record("end")
+    return work
+
+
+def plan(options):
+    rows = options.rows * 3 // 10
+    return interleave(ID, CASE, options.am, 1,
+                      lambda am: load_seconds("none", rows, options.limit / 2, 2.0) + options.seconds * 40, _work(rows),
+                      MEMORY_SHARE)
