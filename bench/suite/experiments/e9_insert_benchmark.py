@@ -9,7 +9,7 @@ from ..plan import interleave, load_seconds
 ID, NAME = "9", "insert-benchmark"
 TITLE = "The Insert Benchmark: three indexes, inserts with as many deletes, queries beside them"
 SOURCE = """The steps are those of Mark Callaghan's Insert Benchmark
-(<a href="https://smalldatum.blogspot.com/2023/12/updates-for-insert-benchmark-december.html">description</a>), the
+(<a href="https://smalldatum.blogspot.com/search/label/insert%20benchmark">posts</a>), the
 client and the table are ours."""
 WHAT = """t(id bigserial primary key, at, till, customer, product, price, data), a row of some 80 bytes, and three secondary
 indexes on (price, customer, product), (till, price, customer) and (price, at, customer). The server has a quarter of the
