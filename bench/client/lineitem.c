@@ -55,8 +55,8 @@ shuffle(const RowSource *source, uint64_t i)
 	return i;
 }
 
-void
-row_cents(RowOut *out, uint64_t cents)
+static void
+put_decimal(RowOut *out, uint64_t cents)
 {
 	row_column(out, 0);
 	out->p = put_digits(out->p, cents / 100);
@@ -173,10 +173,10 @@ put_lineitem(RowOut *out, const RowSource *source, uint64_t i)
 	row_int4(out, (int32_t) part);
 	row_int4(out, (int32_t) ((s >> 16) % 10000 + 1));
 	row_int4(out, line);
-	row_cents(out, (uint64_t) quantity * 100);
-	row_cents(out, (uint64_t) quantity * (90000 + part / 10 % 20001 + 100 * (part % 1000)));
-	row_cents(out, (s >> 32) % 11);
-	row_cents(out, (s >> 40) % 9);
+	put_decimal(out, (uint64_t) quantity * 100);
+	put_decimal(out, (uint64_t) quantity * (90000 + part / 10 % 20001 + 100 * (part % 1000)));
+	put_decimal(out, (s >> 32) % 11);
+	put_decimal(out, (s >> 40) % 9);
 	put_word(out, receipt_day > CURRENT_DAY ? "N" : (s & 1) ? "R" : "A");
 	put_word(out, ship_day > CURRENT_DAY ? "O" : "F");
 	row_date(out, ship_day);

@@ -147,8 +147,7 @@ row_int8(RowOut *out, int64_t v)
 		out->p = put_signed(out->p, v);
 }
 
-/* Both as text only. Days are those since 1970. */
-extern void row_cents(RowOut *out, uint64_t cents);
+/* As text only. Days are those since 1970. */
 extern void row_date(RowOut *out, int days);
 
 /* Letters a to p, chosen by the bits. */

@@ -2,7 +2,7 @@
  * sales.c
  *		Rows and operations of the insert benchmark (experiment 9).
  *
- * Rows of kind sales: t(id bigserial, at timestamptz, till int4, customer int4, product int4, price float8, data text).
+ * Rows of kind sales: t(id bigserial, at timestamptz, till int4, customer int4, product int4, price int4, data text).
  * The server makes the ids, so row i has id i + 1 as long as no load failed. Column "at" ascends with the rows, everything
  * else is random.
  *
@@ -31,7 +31,7 @@ typedef struct Sale
 	uint64_t	till;
 	uint64_t	customer;
 	uint64_t	product;
-	uint64_t	price_cents;
+	uint64_t	price;
 } Sale;
 
 static Sale
@@ -41,7 +41,7 @@ make_sale(const RowSource *source, uint64_t i)
 	Sale		sale = {.till = r % TILLS,.customer = (r >> 10) % CUSTOMERS,.product = (r >> 28) % PRODUCTS};
 
 	/* A customer's prices are near each other. */
-	sale.price_cents = (r >> 42) % PRICE_STEPS + sale.customer;
+	sale.price = (r >> 42) % PRICE_STEPS + sale.customer;
 	return sale;
 }
 
@@ -79,7 +79,7 @@ put_sale(RowOut *out, const RowSource *source, uint64_t i)
 	row_int4(out, (int32_t) sale.till);
 	row_int4(out, (int32_t) sale.customer);
 	row_int4(out, (int32_t) sale.product);
-	row_cents(out, sale.price_cents);
+	row_int4(out, (int32_t) sale.price);
 	row_letters(out, DATA_LETTERS, row_random(source, i));
 	row_end(out);
 }
@@ -111,20 +111,15 @@ work_trim(Worker *worker)
 void
 work_window(Worker *worker)
 {
-	char		till[KEY_TEXT_MAX],
-				price[KEY_TEXT_MAX];
-	const char *by_price[1] = {price};
-	const char *by_till[2] = {till, price};
+	char		first[KEY_TEXT_MAX],
+				second[KEY_TEXT_MAX];
+	const char *values[2] = {first, second};
 	Sale		sale = make_sale(&run_options->source, run_random(worker));
 	int			statement = (int) (run_random(worker) % 3);
 
-	*put_digits(till, sale.till) = '\0';
-	snprintf(price, sizeof(price), "%llu.%02llu", (unsigned long long) (sale.price_cents / 100),
-			 (unsigned long long) (sale.price_cents % 100));
-	if (statement == 1)
-		run_execute(worker, statement, 2, by_till);
-	else
-		run_execute(worker, statement, 1, by_price);
+	*put_digits(first, statement == 0 ? sale.product : statement == 1 ? sale.till : sale.price) = '\0';
+	*put_digits(second, statement == 0 ? sale.customer : sale.price) = '\0';
+	run_execute(worker, statement, statement < 2 ? 2 : 1, values);
 }
 
 void

@@ -17,7 +17,7 @@ COLUMNS = {
     "wide": ", ".join("k%d int4" % i for i in range(1, 9)),
     "churn": "id int4 PRIMARY KEY, k int4, f char(10)",
     "fat": "k int4, f text",
-    "sales": "id bigserial PRIMARY KEY, at timestamptz, till int4, customer int4, product int4, price float8, data text",
+    "sales": "id bigserial PRIMARY KEY, at timestamptz, till int4, customer int4, product int4, price int4, data text",
     "lineitem": """l_orderkey int8 NOT NULL, l_partkey int4 NOT NULL, l_suppkey int4 NOT NULL, l_linenumber int4 NOT NULL,
         l_quantity numeric(15,2) NOT NULL, l_extendedprice numeric(15,2) NOT NULL, l_discount numeric(15,2) NOT NULL,
         l_tax numeric(15,2) NOT NULL, l_returnflag char(1) NOT NULL, l_linestatus char(1) NOT NULL,
