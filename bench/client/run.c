@@ -177,7 +177,8 @@ static const OpClass op_classes[] = {
 	{"update", work_update, false, {"UPDATE %s SET k = $2 WHERE id = $1"}},
 	{"trim", work_trim, true, {"DELETE FROM %s WHERE id BETWEEN $1 AND $2"}},
 	{"window", work_window, false, {
-		"SELECT product, customer, price FROM %s WHERE product = $1 AND customer >= $2 ORDER BY product, customer, price LIMIT 10",
+		"SELECT product, customer, price FROM %s WHERE product = $1 AND customer >= $2 ORDER BY product, customer, price LIMIT "
+		"10",
 		"SELECT till, price, customer FROM %s WHERE till = $1 AND price >= $2 ORDER BY till, price, customer LIMIT 10",
 		"SELECT price, at, customer FROM %s WHERE price >= $1 ORDER BY price, at, customer LIMIT 10"}},
 	{"point", work_point, false, {"SELECT data FROM %s WHERE id = $1"}},

@@ -9,7 +9,7 @@ from ..plan import interleave, load_seconds
 ID, NAME = "9", "insert-benchmark"
 TITLE = "The Insert Benchmark: three indexes, inserts with as many deletes, queries beside them"
 SOURCE = """The steps are those of Mark Callaghan's Insert Benchmark
-(<a href="https://smalldatum.blogspot.com/search/label/insert%20benchmark">posts</a>), the
+(<a href="https://smalldatum.blogspot.com/2023/12/updates-for-insert-benchmark-december.html">description</a>), the
 client and the table are ours."""
 WHAT = """t(id bigserial primary key, at, till, customer, product, price, data), a row of some 80 bytes, and three secondary
 indexes on (product, customer, price), (till, price, customer) and (price, at, customer). The server has a quarter of the
@@ -171,9 +171,9 @@ def _work(rows):
                 context.record("queries/s, first %d s after the load" % FIRST_S, first, "1/s", "qr1000")
                 sizes.record("qr1000")
                 for rate in RATES[1:]:
-                    table.step("qr%d" % rate, queries, seconds * 2.5, rate)
+                    table.step("qr%d" % rate, queries, seconds * 1.75, rate)
             for rate in RATES:
-                table.step("qp%d" % rate, ["point:1"], seconds * 1.25, rate)
+                table.step("qp%d" % rate, ["point:1"], seconds, rate)
             sizes.record("end")
     return work
 
