@@ -15,7 +15,7 @@
 
 #include "rows.h"
 
-#define MAX_CLASSES		8
+#define MAX_CLASSES		12
 #define MAX_THREADS		256
 
 typedef struct Options

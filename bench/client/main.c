@@ -4,7 +4,7 @@
  *
  *	client load [option]... CONNINFO TABLE			fills a table by COPY
  *	client run  [option]... CONNINFO TABLE CLASS:THREADS...
- *												lookup, range, insert, copy, update, trim, window, point: operations
+ *												operations; the heads of run.c, sales.c and events.c list the classes
  *
  *	-k KIND		kind of the rows (see rows.c; default int4_random)
  *	-r N		load: rows to load; run: rows that are in the table

@@ -1,6 +1,6 @@
 /*
  * rows.c
- *		Makes rows of all kinds except lineitem and sales.
+ *		Makes rows of all kinds except those of lineitem.c, sales.c and events.c.
  *
  * The key is column k, or the columns k1 to k8.  The other columns are filler:
  *
@@ -28,6 +28,8 @@
 #define FAT_FILLER		292
 #define UUID7_EPOCH_MS	UINT64_C(1767225600000)	/* 2026-01-01 */
 #define UUID7_ROWS_A_MS	256
+#define FIRST_DAY		20454	/* 2026-01-01, in days since 1970 */
+#define DAY_S			86400
 
 /* --- int4 --- */
 
@@ -201,39 +203,45 @@ put_uuid_text(char *p, const uint64_t uuid[2])
 	return p;
 }
 
-static void
-put_uuid_row(RowOut *out, const uint64_t uuid[2])
+void
+row_uuid(RowOut *out, const RowSource *source, uint64_t i, int version)
 {
-	row_begin(out, 2);
+	uint64_t	uuid[2];
+
+	if (version == 7)
+		make_uuid7(source, i, uuid);
+	else
+		make_uuid4(source, i, uuid);
 	row_column(out, 16);
 	if (out->binary)
 		for (int j = 0; j < 4; j++)
 			out->p = put_be32(out->p, (uint32_t) (uuid[j / 2] >> (j % 2 ? 0 : 32)));
 	else
 		out->p = put_uuid_text(out->p, uuid);
-	row_letters(out, FILLER, uuid[1]);
+}
+
+static void
+put_uuid_row(RowOut *out, const RowSource *source, uint64_t i, int version)
+{
+	row_begin(out, 2);
+	row_uuid(out, source, i, version);
+	row_letters(out, FILLER, row_random(source, i));
 	row_end(out);
 }
 
 static void
 put_uuid4(RowOut *out, const RowSource *source, uint64_t i)
 {
-	uint64_t	uuid[2];
-
-	make_uuid4(source, i, uuid);
-	put_uuid_row(out, uuid);
+	put_uuid_row(out, source, i, 4);
 }
 
 static void
 put_uuid7(RowOut *out, const RowSource *source, uint64_t i)
 {
-	uint64_t	uuid[2];
-
-	make_uuid7(source, i, uuid);
-	put_uuid_row(out, uuid);
+	put_uuid_row(out, source, i, 7);
 }
 
-static void
+void
 key_uuid4(char *text, const RowSource *source, uint64_t i)
 {
 	uint64_t	uuid[2];
@@ -242,7 +250,7 @@ key_uuid4(char *text, const RowSource *source, uint64_t i)
 	*put_uuid_text(text, uuid) = '\0';
 }
 
-static void
+void
 key_uuid7(char *text, const RowSource *source, uint64_t i)
 {
 	uint64_t	uuid[2];
@@ -270,6 +278,29 @@ key_text(char *text, const RowSource *source, uint64_t i)
 	for (int j = 0; j < 12; j++, bits >>= 4)
 		*text++ = 'a' + (bits & 15);
 	*text = '\0';
+}
+
+/* --- times --- */
+
+static void
+put_two_digits(RowOut *out, char before, uint64_t v)
+{
+	*out->p++ = before;
+	*out->p++ = '0' + v / 10 % 10;
+	*out->p++ = '0' + v % 10;
+}
+
+void
+row_time(RowOut *out, uint64_t ms)
+{
+	uint64_t	second = ms / 1000 % DAY_S;
+
+	row_date(out, FIRST_DAY + (int) (ms / 1000 / DAY_S));
+	put_two_digits(out, ' ', second / 3600);
+	put_two_digits(out, ':', second / 60 % 60);
+	put_two_digits(out, ':', second % 60);
+	put_two_digits(out, '.', ms % 1000 / 10);
+	*out->p++ = '0' + ms % 10;
 }
 
 /* --- several columns --- */
@@ -338,13 +369,16 @@ static const RowKind kinds[] = {
 	{"fat", FAT_FILLER + 40, false, put_fat, key_int4_random, NULL, NULL},
 };
 
+static const RowKind *const other_kinds[] = {&lineitem_kind, &sales_kind, &event4_kind, &event7_kind};
+
 const RowKind *
 find_kind(const char *name)
 {
 	for (unsigned k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		if (strcmp(kinds[k].name, name) == 0)
 			return &kinds[k];
-	if (strcmp(lineitem_kind.name, name) == 0)
-		return &lineitem_kind;
-	return strcmp(sales_kind.name, name) == 0 ? &sales_kind : NULL;
+	for (unsigned k = 0; k < sizeof(other_kinds) / sizeof(other_kinds[0]); k++)
+		if (strcmp(other_kinds[k]->name, name) == 0)
+			return other_kinds[k];
+	return NULL;
 }

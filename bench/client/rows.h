@@ -50,6 +50,8 @@ typedef struct RowKind
 extern const RowKind *find_kind(const char *name);
 extern const RowKind lineitem_kind;
 extern const RowKind sales_kind;
+extern const RowKind event4_kind;
+extern const RowKind event7_kind;
 
 /* splitmix64's output function, and with it a random number that belongs to (seed, i, lane). */
 static inline uint64_t
@@ -147,7 +149,12 @@ row_int8(RowOut *out, int64_t v)
 		out->p = put_signed(out->p, v);
 }
 
-/* As text only. Days are those since 1970. */
+extern void key_uuid4(char *text, const RowSource *source, uint64_t i);
+extern void key_uuid7(char *text, const RowSource *source, uint64_t i);
+extern void row_uuid(RowOut *out, const RowSource *source, uint64_t i, int version);
+
+/* As text only: days since 1970; milliseconds since 2026. */
+extern void row_time(RowOut *out, uint64_t ms);
 extern void row_date(RowOut *out, int days);
 
 /* Letters a to p, chosen by the bits. */

@@ -11,7 +11,8 @@
  *	insert	a prepared INSERT of one row, a transaction each
  *	copy	transactions of many rows, as "load" does
  *	update	a prepared UPDATE of column k of a row, chosen by column id (rows of kind churn)
- *	trim, window, point		see sales.c
+ *	trim, window, point, reprice	see sales.c
+ *	dated, span, upsert				see events.c
  *
  * With a rate, transactions of copy and trim have fixed times at which they are due. Their latency counts from then, even
  * if the thread was late because the one before took too long. Without a rate, copy and trim wait for each other so that
@@ -182,6 +183,12 @@ static const OpClass op_classes[] = {
 		"SELECT till, price, customer FROM %s WHERE till = $1 AND price >= $2 ORDER BY till, price, customer LIMIT 10",
 		"SELECT price, at, customer FROM %s WHERE price >= $1 ORDER BY price, at, customer LIMIT 10"}},
 	{"point", work_point, false, {"SELECT data FROM %s WHERE id = $1"}},
+	{"reprice", work_reprice, false, {"UPDATE %s SET price = 150000 * random() WHERE id = ANY ($1::int8[])"}},
+	{"dated", work_dated, false, {"SELECT * FROM %s WHERE k = $1 AND at = $2"}},
+	{"span", work_span, false, {"SELECT count(f) FROM %s WHERE at >= $1 AND at < $2"}},
+	{"upsert", work_upsert, false, {
+		"INSERT INTO %s SELECT DISTINCT k, 'abcdefghij' FROM unnest($1::uuid[]) k "
+		"ON CONFLICT (k) DO UPDATE SET f = excluded.f"}},
 };
 
 _Static_assert(sizeof(op_classes) / sizeof(op_classes[0]) == MAX_CLASSES, "each class may be named once");

@@ -55,5 +55,12 @@ extern uint64_t run_any_row(Worker *worker);
 extern void work_trim(Worker *worker);
 extern void work_window(Worker *worker);
 extern void work_point(Worker *worker);
+extern void work_reprice(Worker *worker);
+
+/* --- events.c --- */
+
+extern void work_dated(Worker *worker);
+extern void work_span(Worker *worker);
+extern void work_upsert(Worker *worker);
 
 #endif

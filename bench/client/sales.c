@@ -9,11 +9,11 @@
  *	trim	deletes the oldest rows, as many as class "copy" inserts; a transaction of a batch each
  *	window	ten rows in the order of one of the three secondary indexes, from a random place on; index-only
  *	point	a row by its id
+ *	reprice	updates a batch of random rows; the price is in three indexes
  *
  * Copyright (c) 2026, pg_lsm developers
  */
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "run.h"
 
@@ -22,9 +22,6 @@
 #define PRODUCTS		10000
 #define PRICE_STEPS		50000
 #define DATA_LETTERS	10
-#define FIRST_DAY		20454	/* 2026-01-01, in days since 1970 */
-#define ROWS_A_SECOND	1000
-#define DAY_S			86400
 
 typedef struct Sale
 {
@@ -46,36 +43,12 @@ make_sale(const RowSource *source, uint64_t i)
 }
 
 static void
-put_two_digits(RowOut *out, char before, uint64_t v)
-{
-	*out->p++ = before;
-	*out->p++ = '0' + v / 10 % 10;
-	*out->p++ = '0' + v % 10;
-}
-
-static void
-put_time(RowOut *out, uint64_t i)
-{
-	uint64_t	second = i / ROWS_A_SECOND % DAY_S,
-				ms = i % ROWS_A_SECOND;
-
-	row_date(out, FIRST_DAY + (int) (i / ROWS_A_SECOND / DAY_S));
-	put_two_digits(out, ' ', second / 3600);
-	put_two_digits(out, ':', second / 60 % 60);
-	put_two_digits(out, ':', second % 60);
-	*out->p++ = '.';
-	*out->p++ = '0' + ms / 100;
-	*out->p++ = '0' + ms / 10 % 10;
-	*out->p++ = '0' + ms % 10;
-}
-
-static void
 put_sale(RowOut *out, const RowSource *source, uint64_t i)
 {
 	Sale		sale = make_sale(source, i);
 
 	row_begin(out, 6);
-	put_time(out, i);
+	row_time(out, i);
 	row_int4(out, (int32_t) sale.till);
 	row_int4(out, (int32_t) sale.customer);
 	row_int4(out, (int32_t) sale.product);
@@ -131,4 +104,22 @@ work_point(Worker *worker)
 	/* Another thread may just have deleted the row. */
 	key_sale(id, &run_options->source, run_any_row(worker));
 	run_execute(worker, 0, 1, values);
+}
+
+void
+work_reprice(Worker *worker)
+{
+	char	   *ids = must_alloc((size_t) run_options->batch * KEY_TEXT_MAX + 2),
+			   *p = ids;
+	const char *values[1] = {ids};
+
+	for (long i = 0; i < run_options->batch; i++)
+	{
+		*p++ = i == 0 ? '{' : ',';
+		p = put_digits(p, run_any_row(worker) + 1);
+	}
+	*p++ = '}';
+	*p = '\0';
+	run_execute(worker, 0, 1, values);
+	free(ids);
 }

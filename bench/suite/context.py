@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 
 from . import BenchError, stats
 from .results import Result, Sample
@@ -56,6 +57,51 @@ class SizeWatch:
         self._look()
 
 
+class SizeSamples:
+    """Samples the sizes of the indexes in the background, in a `with` statement: their files, and what of it is live,
+    which only lsm tells."""
+
+    def __init__(self, context, interval_s):
+        self.context, self.interval_s = context, interval_s
+        self.paths = context.index_paths()
+        self.begin = time.monotonic()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def sample(self):
+        size = live = self.context.server.relation_bytes(self.paths)
+        runs = None
+        if self.context.am == "lsm":
+            state = self.context.lsm_state()
+            live, runs = state["live bytes"], state["runs"]
+        second = "%.1f" % (time.monotonic() - self.begin)
+        self.context.sample("index MB", second, size / 1e6)
+        self.context.sample("live index MB", second, live / 1e6)
+        return size, live, runs
+
+    def record(self, x):
+        """Records the sizes as figures, too."""
+        if not self.paths:
+            return
+        size, live, runs = self.sample()
+        self.context.record("index size", size / 1e6, "MB", x)
+        if runs is not None:
+            self.context.record("index size / live", size / max(live, 1), "", x)
+            self.context.record("runs of all indexes", runs, "", x)
+
+    def _watch(self):
+        while self.paths and not self._stop.wait(self.interval_s):
+            self.sample()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+
 class Context:
     """The context of one group. Figures go to the group's experiment and case unless others are named."""
 
@@ -82,14 +128,15 @@ class Context:
 
     def prepare_database(self):
         """Creates extensions. An extension with the name of an access method is assumed to provide it."""
+        method = self.am.partition(",")[0]      # a variant may follow
         self.server.query("CREATE EXTENSION IF NOT EXISTS pg_lsm;")
         self.server.query("ALTER SYSTEM RESET pg_lsm.max_workers; SELECT pg_reload_conf();")
-        if self.am not in ("none", "btree", "lsm"):
-            if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % self.am):
-                self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % self.am)
-        known = "SELECT 1 FROM pg_am WHERE amtype = 'i' AND amname = '%s';" % self.am
-        if self.am != "none" and not self.server.query(known):
-            raise BenchError("this server has no access method \"%s\"" % self.am)
+        if method not in ("none", "btree", "lsm"):
+            if self.server.query("SELECT 1 FROM pg_available_extensions WHERE name = '%s';" % method):
+                self.server.query('CREATE EXTENSION IF NOT EXISTS "%s";' % method)
+        known = "SELECT 1 FROM pg_am WHERE amtype = 'i' AND amname = '%s';" % method
+        if method != "none" and not self.server.query(known):
+            raise BenchError("this server has no access method \"%s\"" % method)
 
     def create_table(self, kind, indexes=("(k)",), table="t", with_options=""):
         """Makes a table for rows of a kind, replacing an older one. Indexes are named t_1, t_2, ..."""
@@ -102,8 +149,8 @@ class Context:
     def index_paths(self, table="t"):
         """Files of the indexes under test, without primary keys."""
         return self.server.query(
-            "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE indrelid = '%s'::regclass AND NOT indisprimary;"
-            % table).split()
+            "SELECT pg_relation_filepath(indexrelid) FROM pg_index WHERE (indrelid = '{0}'::regclass OR indrelid IN (SELECT "
+            "relid FROM pg_partition_tree('{0}'))) AND NOT indisprimary;".format(table)).split()
 
     def settle(self, table="t"):
         """Brings indexes into their best form: by lsm_compact if that function exists, otherwise by REINDEX."""
@@ -134,8 +181,8 @@ class Context:
 
     # --- loads
 
-    def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False, one_core=False):
-        """Fills a table by COPY, records the results, and returns the number of rows in the table.
+    def load(self, kind, rows, clients=1, x="", table="t", limit_s=None, binary=False, one_core=False, first_row=0):
+        """Fills a table by COPY, records the results, and returns the number of rows that it loaded.
 
         one_core: the client may use only one core.
         """
@@ -146,6 +193,8 @@ class Context:
                    "e": max(rows // SAMPLES_A_LOAD, 1000)}
         if binary:
             options["x"] = True
+        if first_row:
+            options["f"] = first_row
         cpu_before = self.server.cpu_seconds()
         with SizeWatch(self.server, paths) as watch:
             report = self.client.call("load", options, self.server.conninfo(), table, one_core=one_core)
@@ -164,7 +213,7 @@ class Context:
         self.record("client CPU", report.cpu_share(), "cores", x)
         if cpu_before is not None and cpu_after is not None:
             self.record("server CPU/row", (cpu_after - cpu_before) / loaded * 1e6, "us", x)
-        if paths:
+        if paths and not first_row:
             size = live = self.server.relation_bytes(paths)
             self.record("index bytes/row", size / loaded, "bytes", x)
             debt = 0
@@ -187,6 +236,13 @@ class Context:
                    "w": self.options.warmup if warmup is None else warmup}
         options.update(flags)
         return self.client.call("run", options, self.server.conninfo(**(session or {})), table, *classes)
+
+    def sample_rate(self, report, name, series, scale=1):
+        """Keeps the rate of a class of operations in each interval."""
+        before = 0.0
+        for second, ops in (words[1:3] for words in report.samples if words[0] == name):
+            self.sample(series, second, int(ops) * scale / max(float(second) - before, 1e-3))
+            before = float(second)
 
     def record_latencies(self, report, name, label, x="", suffix=""):
         self.record("%s/s%s" % (label, suffix), report.value(name, "rate"), "1/s", x)

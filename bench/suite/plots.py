@@ -131,7 +131,7 @@ def draw(figure, experiment, data, folder):
     drawn = False
     for number, panel in enumerate(figure.panels):
         axes = grid[number // columns][number % columns]
-        DRAW[panel.kind](axes, panel, experiment, data, [am for am in data.ams if am not in panel.skip])
+        DRAW[panel.kind](axes, panel, experiment, data, [am for am in data.ams_of(experiment) if am not in panel.skip])
         axes.set_title(panel.title, fontsize=9)
         axes.set_xlabel(panel.xlabel, fontsize=8)
         axes.set_ylabel(panel.ylabel, fontsize=8)

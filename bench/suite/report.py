@@ -32,6 +32,7 @@ class Data:
     def __init__(self, store, results=(), samples=()):
         """results, samples: additional ones, beside those of the store."""
         self.ams = store.run["options"]["am"].split(",")
+        self._variants = defaultdict(list)      # of methods, by experiment
         self._values = defaultdict(dict)        # (experiment, case, metric, x, am) -> {repeat: value}
         self._notes = {}                        # the same -> note
         self._units = {}                        # (experiment, case, metric) -> unit
@@ -49,6 +50,8 @@ class Data:
         key = (experiment, case, metric, x)
         if key not in self._order:
             self._order.append(key)
+        if am not in self.ams and am not in self._variants[experiment]:
+            self._variants[experiment].append(am)
         self._values[key + (am,)][repeat] = value
         if note:
             self._notes[key + (am,)] = note
@@ -71,6 +74,10 @@ class Data:
         """{x: {repeat: value}}"""
         return {key[3]: self._values[key + (am,)] for key in self._order
                 if key[:3] == (experiment, case, metric) and key + (am,) in self._values}
+
+    def ams_of(self, experiment):
+        """The methods of the run, and the variants of them that an experiment has."""
+        return self.ams + self._variants.get(experiment, [])
 
     def loads(self, experiment, case, am):
         """{repeat: samples} of the load of a case."""
@@ -97,8 +104,8 @@ class Data:
             for key in keys:
                 if key[2] == metric:
                     yield (metric, key[3], self._units[experiment, case, metric],
-                           {am: self._values[key + (am,)] for am in self.ams if key + (am,) in self._values},
-                           {am: self._notes[key + (am,)] for am in self.ams if key + (am,) in self._notes})
+                           {am: self._values[key + (am,)] for am in self.ams_of(experiment) if key + (am,) in self._values},
+                           {am: self._notes[key + (am,)] for am in self.ams_of(experiment) if key + (am,) in self._notes})
 
     def client_shares(self):
         """(experiment, case, x, rows/s, cores of the client) of all loads without an index; the fastest first."""
@@ -136,13 +143,14 @@ def _cell(values, note):
 def _table(data, experiment, case):
     """One row for each metric and x: values of all systems, and ratios to no index and to btree in the same repeat."""
     bases = [b for b in ("none", "btree") if b in data.ams]
+    ams = data.ams_of(experiment)
     head = "<th>measured</th><th>at</th><th>unit</th>" + "".join(
-        "<th>%s</th>" % _escape(plots.LABELS.get(am, am)) for am in data.ams)
+        "<th>%s</th>" % _escape(plots.LABELS.get(am, am)) for am in ams)
     pairs = [(am, base) for base in bases for am in data.ams if am != base and am != "none"]
     head += "".join("<th>%s / %s</th>" % (_escape(am), _escape(plots.LABELS.get(base, base))) for am, base in pairs)
     lines, notes = [], []
     for metric, x, unit, values, row_notes in data.rows(experiment, case):
-        cells = "".join(_cell(values.get(am), row_notes.get(am)) for am in data.ams)
+        cells = "".join(_cell(values.get(am), row_notes.get(am)) for am in ams)
         for am, base in pairs:
             comparable = unit != "rows" and am in values and base in values
             ratio = ratio_to(values[am], values[base]) if comparable else None

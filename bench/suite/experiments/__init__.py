@@ -6,10 +6,10 @@ no plan: bench/bars.sh measures it, and report.py shows it when it is given the 
 """
 
 from . import (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep,
-               e9_insert_benchmark)
+               e9_insert_benchmark, e10_alternatives, e11_updates)
 
 MODULES = (e1_ingest, e2_reads, e3_include, e4_lineitem, e5_range, e6_flash, e7_keys, e7_sessions, e7_upkeep,
-           e9_insert_benchmark)
+           e9_insert_benchmark, e10_alternatives, e11_updates)
 
 
 def select(text):

@@ -1,8 +1,6 @@
 """Experiment 9: the steps of the Insert Benchmark (Mark Callaghan)."""
 
-import threading
-import time
-
+from ..context import SizeSamples
 from ..figures import Figure, Panel
 from ..plan import interleave, load_seconds
 
@@ -46,47 +44,6 @@ FIGURES = [
 ]
 
 
-class _Sizes:
-    """Samples the sizes of the indexes in the background, in a `with` statement."""
-
-    def __init__(self, context, interval_s):
-        self.context, self.interval_s = context, interval_s
-        self.paths = context.index_paths()
-        self.begin = time.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def sample(self):
-        size = self.context.server.relation_bytes(self.paths)
-        live = self.context.lsm_state()["live bytes"] if self.context.am == "lsm" else size
-        second = "%.1f" % (time.monotonic() - self.begin)
-        self.context.sample("index MB", second, size / 1e6)
-        self.context.sample("live index MB", second, live / 1e6)
-        return size, live
-
-    def record(self, step):
-        """Records the sizes at the end of a step."""
-        if not self.paths:
-            return
-        size, live = self.sample()
-        self.context.record("index size", size / 1e6, "MB", step)
-        self.context.record("index size / live", size / max(live, 1), "", step)
-        if self.context.am == "lsm":
-            self.context.record("runs of the three indexes", self.context.lsm_state()["runs"], "", step)
-
-    def _watch(self):
-        while self.paths and not self._stop.wait(self.interval_s):
-            self.sample()
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
-
-
 class _Table:
     """Which rows the table has, and the measurement of a step on it."""
 
@@ -127,15 +84,12 @@ class _Table:
         context.record("server CPU/operation", cpu / operations * 1e6, "us", name)
         return report
 
-    def record_series(self, report, kind, label, scale=1):
-        before, first_ops = 0.0, [0, 0.0]
-        for sampled, second, ops in (words[:3] for words in report.samples):
-            if sampled == kind:
-                self.context.sample(label, second, float(ops) * scale / max(float(second) - before, 1e-3))
-                before = float(second)
-                if before <= FIRST_S + 0.1:
-                    first_ops = [first_ops[0] + int(ops), before]
-        return first_ops[0] * scale / max(first_ops[1], 1e-3)
+
+def _first_rate(report):
+    """Queries per second in the first FIRST_S seconds, or in the first sample if that is longer."""
+    samples = [(float(second), int(ops)) for name, second, ops in (words[:3] for words in report.samples) if name == "window"]
+    chosen = [s for s in samples if s[0] <= FIRST_S + 0.5] or samples[:1]
+    return sum(ops for _, ops in chosen) / chosen[-1][0]
 
 
 def _build(context, rows):
@@ -160,15 +114,15 @@ def _work(rows):
         context.create_table("sales", ())
         table = _Table(context, context.load("sales", rows, x="l.i0", limit_s=context.options.limit / 2))
         _build(context, table.rows)
-        with _Sizes(context, seconds * 0.5) as sizes:
+        with SizeSamples(context, seconds * 0.5) as sizes:
             sizes.record("l.x")
             report = table.step("l.i1", [], seconds * 7.5)
-            table.record_series(report, "copy", "inserts/s, l.i1", BATCH)
+            context.sample_rate(report, "copy", "inserts/s, l.i1", BATCH)
             sizes.record("l.i1")
             if queries:
                 report = table.step("qr1000", queries, seconds * 22.5, 1000)
-                first = table.record_series(report, "window", "queries/s, qr1000")
-                context.record("queries/s, first %d s after the load" % FIRST_S, first, "1/s", "qr1000")
+                context.sample_rate(report, "window", "queries/s, qr1000")
+                context.record("queries/s, first %d s after the load" % FIRST_S, _first_rate(report), "1/s", "qr1000")
                 sizes.record("qr1000")
                 for rate in RATES[1:]:
                     table.step("qr%d" % rate, queries, seconds * 1.75, rate)

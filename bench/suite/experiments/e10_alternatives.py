@@ -1,0 +1,101 @@
+"""Experiment 10: what one would try before another index method."""
+
+from collections import namedtuple
+
+from ..figures import Figure, Panel
+from ..plan import interleave
+
+ID, NAME = "10", "alternatives"
+TITLE = "The alternatives: UUIDv7, hash, BRIN, partitions"
+SOURCE = "Ours."
+WHAT = """t(k uuid, at timestamptz, f char(10)), whose rows come in the order of time, five a second, and one index. On k,
+random UUIDs (version 4): lsm, B-tree, hash, and a local B-tree in each of the partitions by day. On k, UUIDs of version 7,
+which ascend: B-tree. On the time: BRIN, B-tree, lsm. The server has a sixth of the memory; at the default size, the random
+B-tree is some two and a half times as large. The first four fifths of the rows are there before the measurement; CREATE
+INDEX builds random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and hash indexes over
+them, because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads the last fifth
+through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by their
+key, rows by their key and time, 1000 consecutive rows by time, as far as the index helps."""
+READ = "Rate and WAL are those of the last fifth of the load. Sizes are at its end."
+
+CASE = "alternatives"
+MEMORY_SHARE = 1 / 6
+DAY_ROWS = 5 * 86400        # the client makes five rows a second
+FIRST = 0.8                 # share of the rows that are there before
+SPAN = 1000
+BY_KEY, DATED, BY_TIME = "lookups", "lookups by key and time", "spans of %d rows" % SPAN
+
+Variant = namedtuple("Variant", "name method kind column late queries days", defaults=(False,))
+# A variant is measured if its method is among those of the run. late: CREATE INDEX builds it over the first rows.
+VARIANTS = (
+    Variant("none", "none", "event4", None, False, ()),
+    Variant("lsm", "lsm", "event4", "k", False, (BY_KEY,)),
+    Variant("btree", "btree", "event4", "k", True, (BY_KEY,)),
+    Variant("hash", "btree", "event4", "k", True, (BY_KEY,)),
+    Variant("btree, days", "btree", "event4", "k", False, (BY_KEY, DATED), True),
+    Variant("btree, UUIDv7", "btree", "event7", "k", False, (BY_KEY,)),
+    Variant("brin, time", "btree", "event4", "at", False, (BY_TIME,)),
+    Variant("btree, time", "btree", "event4", "at", False, (BY_TIME,)),
+    Variant("lsm, time", "lsm", "event4", "at", False, (BY_TIME,)),
+)
+LATE_OPTIONS = {"btree": " WITH (fillfactor = 70)"}
+
+FIGURES = [
+    Figure("e10-load", "The last fifth of a load that outgrew memory", [
+        Panel("bars", "one index each", [CASE], "rows/s", ylabel="rows/s")], columns=1),
+    Figure("e10-size", "What the index takes", [
+        Panel("bars", "at the end of the load", [CASE], "index bytes/row", ylabel="bytes a row", skip=("none",))], columns=1),
+    Figure("e10-lookups", "Lookups by key, one client", [
+        Panel("bars", "from an index and a table larger than memory", [CASE], BY_KEY + "/s", ylabel="lookups/s")],
+        columns=1),
+]
+
+
+def _make_table(context, variant, rows):
+    server = context.server
+    server.query("DROP TABLE IF EXISTS t; CREATE TABLE t (k uuid, at timestamptz, f char(10))%s;" % (
+        " PARTITION BY RANGE (at)" if variant.days else ""))
+    if variant.days:
+        server.query("SELECT format('CREATE TABLE t_%s PARTITION OF t FOR VALUES FROM (%L) TO (%L);', d, date '2026-01-01' "
+                     "+ d, date '2026-01-01' + d + 1) FROM generate_series(0, {}) d\n\\gexec".format(rows // DAY_ROWS))
+
+
+def _make_index(context, variant):
+    if variant.column:
+        method = variant.name.partition(",")[0]
+        context.server.query("SET maintenance_work_mem = '16MB'; SET max_parallel_maintenance_workers = 0; "
+                             "CREATE INDEX t_1 ON t USING %s (%s)%s;" % (
+                                 method, variant.column, LATE_OPTIONS.get(method, "") if variant.late else ""))
+
+
+def _work(variant, rows):
+    def work(context):
+        server, options = context.server, context.options
+        first = int(rows * FIRST)
+        _make_table(context, variant, rows)
+        if not variant.late:
+            _make_index(context, variant)
+        common = {"k": variant.kind, "s": context.seed}
+        context.client.call("load", dict(common, r=first), server.conninfo(), "t")
+        if variant.late:
+            _make_index(context, variant)
+        loaded = first + context.load(variant.kind, rows - first, limit_s=options.seconds * 7.5, first_row=first)
+        paths = context.index_paths()
+        if paths:
+            context.record("index bytes/row", server.relation_bytes(paths) / loaded, "bytes")
+        server.query("VACUUM ANALYZE t; CHECKPOINT;")
+        for label in variant.queries:
+            kind = {BY_KEY: "lookup", DATED: "dated", BY_TIME: "span"}[label]
+            report = context.run([kind + ":1"], loaded, kind=variant.kind, l=SPAN)
+            context.record_latencies(report, kind, label)
+    return work
+
+
+def plan(options):
+    rows = options.rows * 2 // 5
+    groups = []
+    for variant in VARIANTS:
+        if variant.method in options.am:
+            groups += interleave(ID, CASE, [variant.name], 1, lambda am: rows / 300e3 + 3 * options.seconds,
+                                 _work(variant, rows), MEMORY_SHARE)
+    return groups
