@@ -94,6 +94,34 @@ def check_versions(tap, tree, pg_config):
                   "a version that is not installed is refused, with a hint, if there can be no chroot")
 
 
+def check_due_times(tap, tree, pg_config, folder):
+    """A stall makes all transactions late that are due during it, not only the one that waits."""
+    from suite.cgroup import ControlGroup
+    from suite.client import Client
+    from suite.server import Server
+
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        subprocess.check_call(["make", "-s", "-C", os.path.join(tree, "bench", "client"), "OUT=" + work,
+                               "PG_CONFIG=" + pg_config])
+        bindir = subprocess.check_output([pg_config, "--bindir"]).decode().strip()
+        with Server(bindir, work, "", ControlGroup(0), {"fsync": "off"}) as server:
+            server.start_fresh()
+            server.query("CREATE TABLE t (id bigserial PRIMARY KEY, at timestamptz, till int4, customer int4, product int4, "
+                         "price int4, data text);")
+            client = Client(os.path.join(work, "client"))
+            client.call("load", {"k": "sales", "r": 10000}, server.conninfo(), "t")
+            run = client.start("run", {"k": "sales", "r": 10000, "b": 50, "a": 1000, "t": 2}, server.conninfo(), "t",
+                               "copy:1", "trim:1")
+            server.query("BEGIN; LOCK TABLE t; SELECT pg_sleep(1); COMMIT;")
+            report = client.finish(run)
+            rows = int(server.query("SELECT count(*) FROM t;"))
+    for name in ("copy", "trim"):
+        # 40 transactions, of which the lock makes some 20 wait, up to a second.
+        tap.check(report.value(name, "ops") == 40, "a fixed rate is caught up with after a stall: " + name)
+        tap.check(report.value(name, "p95_us") > 300_000, "the time of a late transaction counts from when it was due: " + name)
+    tap.check(rows == 10000, "as many rows are deleted as inserted")
+
+
 def nothing_left(folder):
     return not [name for name in os.listdir(folder) if name.startswith("pg_lsm-bench")]
 
@@ -154,7 +182,7 @@ def check_report(tap, out):
 def check_results(tap, out):
     results = read_csv(os.path.join(out, "results.csv"))
     there = {(r["experiment"], r["am"]) for r in results if r["metric"] == "finished"}
-    for experiment in "1234567":
+    for experiment in ("1", "2", "3", "4", "5", "6", "7", "9", "10", "11"):
         tap.check(all((experiment, am) in there for am in AMS), "experiment %s has results of all systems" % experiment)
     failed = [r for r in results if r["metric"] == "failed"]
     for r in failed:
@@ -164,6 +192,14 @@ def check_results(tap, out):
     tap.check(len(groups) == len(set(groups)), "no group was measured twice")
     loads = [r for r in results if r["metric"] == "rows" and r["note"] == ""]
     tap.check(loads and all(float(r["value"]) >= 500 for r in loads), "tables were loaded")
+    figures = {(r["experiment"], r["am"], r["metric"], r["x"]): float(r["value"]) for r in results}
+    steps = ["qr1000", "qr500", "qr100", "qp1000", "qp500", "qp100"]
+    tap.check(all(figures["9", am, metric, step] > 0 for am in AMS[1:] for step in steps
+                  for metric in ("inserts/s", "deletes/s", "queries/s", "share of the rate", "server CPU/operation")),
+              "the insert benchmark has all its steps")
+    tap.check(len({am for experiment, am, _, _ in figures if experiment == "10"}) == 9, "all alternatives are there")
+    tap.check(all(figures["11", am, metric, ""] > 0 for am in AMS[1:] for metric in ("upserts/s", "updates/s")) and
+              all(figures["11", am, "index size", "VACUUM 3"] > 0 for am in AMS[1:]), "updates have rates and sizes")
     runs = {when: [float(r["value"]) for r in results if r["metric"] == "runs, fresh, " + when]
             for when in ("before", "afterwards")}
     tap.check(runs["before"] and max(runs["before"]) > 1 and runs["before"] == runs["afterwards"],
@@ -248,6 +284,7 @@ def main():
     tap = Tap()
     unit_tests(tap, tree)
     check_versions(tap, tree, pg_config)
+    check_due_times(tap, tree, pg_config, folder)
     bars = Bars(tree, pg_config, folder)
     bars.interrupted(tap)
     bars.measured(tap)
