@@ -18,9 +18,14 @@ MOST_INSIDE = 4             # longer legends go beside the diagram
 STYLES = ("-", "--", ":", "-.", (0, (8, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (12, 3)))
 
 
+def _method(am):
+    """Without the variant, which may follow the method."""
+    return am.partition(",")[0]
+
+
 def color_of(am, ams):
-    others = [a for a in ams if a not in COLORS]
-    return COLORS.get(am) or MORE_COLORS[others.index(am) % len(MORE_COLORS)]
+    others = [a for a in ams if _method(a) not in COLORS]
+    return COLORS.get(_method(am)) or MORE_COLORS[others.index(am) % len(MORE_COLORS)]
 
 
 def _cases(panel):
@@ -80,6 +85,7 @@ def _draw_lines(axes, panel, experiment, data, ams):
 
 
 def _draw_bars(axes, panel, experiment, data, ams):
+    """Returns whether each bar has its label below, so that there is no need for a legend."""
     groups = []                         # (label, {am: {repeat: value}})
     for case, label in _cases(panel):
         by_x = defaultdict(dict)
@@ -106,10 +112,16 @@ def _draw_bars(axes, panel, experiment, data, ams):
                           rotation=90 if len(groups) * len(shown) > 8 else 0, xytext=(0, 2),
                           textcoords="offset points")
             top = max(top, greatest)
-    axes.set_xticks(range(len(groups)))
-    axes.set_xticklabels([label for label, _ in groups])
+    direct = len(groups) == 1 and not groups[0][0]
+    if direct:
+        axes.set_xticks([(column - (len(shown) - 1) / 2) * width for column in range(len(shown))])
+        axes.set_xticklabels([_label(am, "").replace(", ", "\n") for am in shown])
+    else:
+        axes.set_xticks(range(len(groups)))
+        axes.set_xticklabels([label for label, _ in groups])
     if top > 0:
         axes.set_ylim(0, top * 1.3)
+    return direct
 
 
 def _draw_series(axes, panel, experiment, data, ams):
@@ -131,7 +143,7 @@ def draw(figure, experiment, data, folder):
     drawn = False
     for number, panel in enumerate(figure.panels):
         axes = grid[number // columns][number % columns]
-        DRAW[panel.kind](axes, panel, experiment, data, [am for am in data.ams_of(experiment) if am not in panel.skip])
+        labelled = DRAW[panel.kind](axes, panel, experiment, data, [am for am in data.ams_of(experiment) if am not in panel.skip])
         axes.set_title(panel.title, fontsize=9)
         axes.set_xlabel(panel.xlabel, fontsize=8)
         axes.set_ylabel(panel.ylabel, fontsize=8)
@@ -140,7 +152,9 @@ def draw(figure, experiment, data, folder):
         axes.set_axisbelow(True)
         _number_axes(axes, panel)
         if axes.get_legend_handles_labels()[0]:
-            if len(axes.get_legend_handles_labels()[0]) > MOST_INSIDE:
+            if labelled:
+                pass
+            elif len(axes.get_legend_handles_labels()[0]) > MOST_INSIDE:
                 axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), handlelength=4)
             else:
                 axes.legend(fontsize=6.5, framealpha=0.6)

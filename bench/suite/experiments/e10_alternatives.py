@@ -41,12 +41,12 @@ VARIANTS = (
 LATE_OPTIONS = {"btree": " WITH (fillfactor = 70)"}
 
 FIGURES = [
-    Figure("e10-load", "The last fifth of a load that outgrew memory", [
-        Panel("bars", "one index each", [CASE], "rows/s", ylabel="rows/s")], columns=1),
-    Figure("e10-size", "What the index takes", [
+    Figure("e10-load", "Which index keeps the rate of the load when it outgrows memory?", [
+        Panel("bars", "the last fifth of the load, one index each", [CASE], "rows/s", ylabel="rows/s")], columns=1),
+    Figure("e10-size", "How large is the index?", [
         Panel("bars", "at the end of the load", [CASE], "index bytes/row", ylabel="bytes a row", skip=("none",))], columns=1),
-    Figure("e10-lookups", "Lookups by key, one client", [
-        Panel("bars", "from an index and a table larger than memory", [CASE], BY_KEY + "/s", ylabel="lookups/s")],
+    Figure("e10-lookups", "How fast is a lookup by key?", [
+        Panel("bars", "one client, the table larger than memory", [CASE], BY_KEY + "/s", ylabel="lookups/s")],
         columns=1),
 ]
 

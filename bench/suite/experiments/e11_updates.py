@@ -23,13 +23,13 @@ ROUNDS = 3
 POINTS = 20
 
 FIGURES = [
-    Figure("e11-upserts", "Upserts of random keys while the unique index outgrows memory", [
-        Panel("series", "half of the keys exist at first", [UPSERTS], "rows/s", "seconds", "rows/s")], columns=1),
-    Figure("e11-updates", "Updates that change three indexes larger than memory", [
-        Panel("series", "random rows", [UPDATES], "rows/s", "seconds", "rows/s")], columns=1),
-    Figure("e11-size", "Size of the three indexes under updates, then under DELETE, VACUUM and new rows", [
-        Panel("series", "index files", [UPDATES], "index MB", "seconds", "MB", skip=("none",))], columns=1),
-    Figure("e11-retention", "DELETE of the oldest tenth, and VACUUM", [
+    Figure("e11-upserts", "How many upserts a second does a unique index larger than memory take?", [
+        Panel("series", "random keys, half of which exist at first", [UPSERTS], "rows/s", "seconds", "rows/s")], columns=1),
+    Figure("e11-updates", "How many updates a second do three indexes larger than memory take?", [
+        Panel("series", "random rows; each update is a new entry in each index", [UPDATES], "rows/s", "seconds", "rows/s")], columns=1),
+    Figure("e11-size", "How large do the indexes become under updates, DELETE and VACUUM?", [
+        Panel("series", "index files; first updates, then three rounds of DELETE, VACUUM, new rows", [UPDATES], "index MB", "seconds", "MB", skip=("none",))], columns=1),
+    Figure("e11-retention", "How long does VACUUM take after a tenth was deleted?", [
         Panel("lines", "VACUUM", [UPDATES], "VACUUM", "round", "seconds")], columns=1),
 ]
 

@@ -33,12 +33,12 @@ FIRST_S = 15            # just after the load
 POINTS = 18             # samples of a long step
 
 FIGURES = [
-    Figure("e9-inserts", "Flat out, with three indexes larger than memory: inserts a second, as many deletes beside them", [
-        Panel("series", "step l.i1", [CASE], "inserts/s, l.i1", "seconds", "inserts/s")], columns=1),
-    Figure("e9-queries", "Range queries just after the load, beside 1000 inserts and deletes a second", [
-        Panel("series", "step qr1000", [CASE], "queries/s, qr1000", "seconds since the load", "queries/s",
+    Figure("e9-inserts", "How many rows a second go into three indexes larger than memory?", [
+        Panel("series", "step l.i1, at full speed, as many deletes beside them", [CASE], "inserts/s, l.i1", "seconds", "inserts/s")], columns=1),
+    Figure("e9-queries", "How fast are range queries just after the load?", [
+        Panel("series", "step qr1000, beside 1000 inserts and 1000 deletes a second", [CASE], "queries/s, qr1000", "seconds since the load", "queries/s",
               skip=("none",))], columns=1),
-    Figure("e9-size", "Size of the three indexes while rows come and go", [
+    Figure("e9-size", "How large do the indexes become while rows come and go?", [
         Panel("series", "index files; steps l.i1 and qr1000", [CASE], "index MB", "seconds since the start of l.i1", "MB",
               skip=("none",))], columns=1),
 ]
