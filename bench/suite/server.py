@@ -137,7 +137,8 @@ class Server:
                 conf.write("%s = '%s'\n" % (name, value))
 
     def start_fresh(self, memory_share=1.0):
-        """Stops any running server, and starts a new, empty cluster. It may have only a share of the memory."""
+        """Stops any running server, and starts a new, empty cluster. It may have only a share of the memory, which a sort
+        with the default maintenance_work_mem could exceed."""
         self.stop()
         self._make_template()
         subprocess.run(["cp", "-a", self.template, self.data], check=True)
@@ -145,7 +146,8 @@ class Server:
         if memory_share != 1.0:
             number, unit = re.fullmatch(r"(\d+)(\w+)", self.settings["shared_buffers"]).groups()
             with open(os.path.join(self.data, "postgresql.conf"), "a") as conf:
-                conf.write("shared_buffers = '%d%s'\n" % (int(number) * memory_share, unit))
+                conf.write("shared_buffers = '%d%s'\nmaintenance_work_mem = '%dkB'\n" % (
+                    int(number) * memory_share, unit, 64 * 1024 * memory_share))
         if os.path.exists(self.log):
             os.remove(self.log)
         self.start()

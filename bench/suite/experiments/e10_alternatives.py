@@ -63,9 +63,8 @@ def _make_table(context, variant, rows):
 def _make_index(context, variant):
     if variant.column:
         method = variant.name.partition(",")[0]
-        context.server.query("SET maintenance_work_mem = '16MB'; SET max_parallel_maintenance_workers = 0; "
-                             "CREATE INDEX t_1 ON t USING %s (%s)%s;" % (
-                                 method, variant.column, LATE_OPTIONS.get(method, "") if variant.late else ""))
+        context.server.query("CREATE INDEX t_1 ON t USING %s (%s)%s;" % (
+            method, variant.column, LATE_OPTIONS.get(method, "") if variant.late else ""))
 
 
 def _work(variant, rows):

@@ -39,8 +39,7 @@ def _build(context, definitions, unique=""):
         return
     options = " WITH (fillfactor = 70)" if context.am == "btree" and unique else ""
     for number, columns in enumerate(definitions, 1):
-        context.server.query("SET maintenance_work_mem = '16MB'; SET max_parallel_maintenance_workers = 0; "
-                             "CREATE %s INDEX t_%d ON t USING %s %s%s;" % (unique, number, context.am, columns, options))
+        context.server.query("CREATE %s INDEX t_%d ON t USING %s %s%s;" % (unique, number, context.am, columns, options))
 
 
 def _fill(context, kind, rows):
