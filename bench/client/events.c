@@ -14,7 +14,7 @@
 
 #include "run.h"
 
-#define MS_A_ROW		200
+#define MS_A_ROW		216		/* 400,000 rows a day */
 #define EVENT_LETTERS	10
 
 static void
