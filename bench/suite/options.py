@@ -44,7 +44,7 @@ def make_parser():
                         help="another setting for the server, the same for all systems; may be repeated")
     parser.add_argument("--seed", type=int, default=1, help="of all random keys (default 1)")
     parser.add_argument("--out", default="bench-results", metavar="DIR", help="folder for results (default bench-results)")
-    parser.add_argument("--quick", action="store_true", help="tiny tables: shows in a minute whether everything works; "
+    parser.add_argument("--quick", action="store_true", help="tiny tables: shows in two minutes whether everything works; "
                         "its figures mean nothing")
     parser.add_argument("--fresh", action="store_true", help="delete the results in the folder")
     parser.add_argument("--bars", metavar="FILE", help="show the billion rows that bench/bars.sh has written to this file, "
