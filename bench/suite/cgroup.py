@@ -35,15 +35,15 @@ class ControlGroup:
         """Allows a share of the memory, or all of it again. No process must be in the group."""
         if self.path is None:
             return
-        limit = str(int((self.limit_mb << 20) * share))
+        full, limit = str(self.limit_mb << 20), str(int((self.limit_mb << 20) * share))
         if self.version == 2:
             self._write("memory.max", limit)
             return
         # Memory must never be allowed more than memory and swap together.
-        names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
-        for name in names if share < 1 else names[::-1]:
+        memory, both = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+        for name, value in ((both, full), (memory, full), (memory, limit), (both, limit)):
             if os.path.exists(os.path.join(self.path, name)):
-                self._write(name, limit)
+                self._write(name, value)
 
     def _make(self, limit):
         # Not the process id, because a chroot has its own process ids.

@@ -16,6 +16,7 @@ from suite.bars import command_line, verdicts
 from suite.bars.bench import Load, RawLog
 from suite.bars.flash import SEQUENTIAL, WAYS, Cold
 from suite.bars.loads import AVERAGE, LAST, LoadExperiment, Ratio
+from suite.cgroup import ControlGroup
 from suite.client import Report
 from suite.experiments import e6_flash, e8_billion
 from suite.plan import Group, Progress, interleave, load_seconds
@@ -87,6 +88,24 @@ class Plan(unittest.TestCase):
             groups = [g for m in parsed.modules for g in m.plan(parsed)]
             self.assertEqual(len(groups), len({g.key for g in groups}))
             self.assertTrue(all(g.estimate_s > 0 for g in groups))
+
+
+class Memory(unittest.TestCase):
+    def test_memory_alone_never_has_more_than_memory_and_swap(self):
+        group, limits = ControlGroup(0), {}
+
+        def write(name, value):
+            limits[name] = int(value)
+            self.assertLessEqual(limits.get(memory, 0), limits.get(both, 1 << 60))
+
+        memory, both = "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+        with tempfile.TemporaryDirectory() as folder:
+            for name in (memory, both):
+                open(os.path.join(folder, name), "w").close()
+            group.path, group.version, group.limit_mb, group._write = folder, 1, 512, write
+            for share in (0.25, 0.125, 0.5, 1.0):
+                group.set_share(share)
+                self.assertEqual(limits, {memory: int(share * (512 << 20)), both: int(share * (512 << 20))})
 
 
 class Selection(unittest.TestCase):
