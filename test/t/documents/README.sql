@@ -1,3 +1,3 @@
 CREATE EXTENSION pg_lsm;
-CREATE TABLE events (device_id int, at timestamptz, value float8);
-CREATE INDEX events_device_id_at_idx ON events (device_id, at);
+CREATE TABLE orders (id bigint PRIMARY KEY, customer int);
+CREATE INDEX orders_customer_idx ON orders (customer);
