@@ -174,11 +174,11 @@ sub same_rows
 	  $node->safe_psql($db // 'postgres', "SET enable_seqscan = off; $sorted");
 }
 
-# Kills the postmaster and waits until its children have noticed, because the server cannot start before that. The
-# postmaster is stopped first, so that it creates no more children.
+# Kills the postmaster, on request with its children, and waits until these have ended, because the server cannot start
+# before that. The postmaster is stopped first, so that it creates no more children.
 sub kill_postmaster
 {
-	my ($node) = @_;
+	my ($node, $with_children) = @_;
 	my ($pid) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
 	my (@children, @alive);
 
@@ -187,6 +187,7 @@ sub kill_postmaster
 	{
 		push @children, $stat if (process_state($stat))[1] == $pid;
 	}
+	kill 'KILL', map { m{^/proc/(\d+)/} } @children if $with_children;
 	$node->kill9;
 	foreach my $try (1 .. 300)
 	{
