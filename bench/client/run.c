@@ -20,8 +20,8 @@
  *
  * Operations that begin during the warm-up do not count. A thread that is in an operation when the time is over finishes
  * it, and it counts, with the time that it took, and each thread does at least one that counts: so slow systems have a
- * rate, too. A statement that the server cancels
- * (statement_timeout) counts as one that timed out.
+ * rate, too. A statement that the server cancels counts as well: as one that timed out (statement_timeout), or as one that
+ * conflicted with replay on a standby.
  *
  * Copyright (c) 2026, pg_lsm developers
  */
@@ -82,9 +82,12 @@ run_execute(Worker *worker, int statement, int parameters, const char *const *va
 	{
 		const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-		if (state == NULL || strcmp(state, "57014") != 0)
+		if (state != NULL && strcmp(state, "57014") == 0)
+			worker->timeouts++;
+		else if (state != NULL && strcmp(state, "40001") == 0)
+			worker->conflicts++;
+		else
 			die("%s: %s", worker->op->name, PQerrorMessage(worker->conn));
-		worker->timeouts++;
 		rows = -1;
 	}
 	PQclear(result);
@@ -351,6 +354,7 @@ print_results(Worker *workers, int count)
 		const char *name = op_classes[c].name;
 		double		rate = 0;
 		uint64_t	timeouts = 0,
+					conflicts = 0,
 					gap_ns = 0;
 		bool		any = false;
 
@@ -361,6 +365,7 @@ print_results(Worker *workers, int count)
 				any = true;
 				histogram_merge(&sum, &workers[w].all);
 				timeouts += workers[w].timeouts;
+				conflicts += workers[w].conflicts;
 				if (workers[w].gap_ns > gap_ns)
 					gap_ns = workers[w].gap_ns;
 				if (workers[w].last_s > workers[w].first_s)
@@ -372,8 +377,8 @@ print_results(Worker *workers, int count)
 		printf("result,%s,p50_us,%.1f\nresult,%s,p95_us,%.1f\nresult,%s,p99_us,%.1f\nresult,%s,max_us,%.1f\n",
 			   name, histogram_us(&sum, 50), name, histogram_us(&sum, 95), name, histogram_us(&sum, 99), name,
 			   histogram_us(&sum, 100));
-		printf("result,%s,timeouts,%llu\nresult,%s,gap_us,%.1f\n", name, (unsigned long long) timeouts, name,
-			   (double) gap_ns / 1000);
+		printf("result,%s,timeouts,%llu\nresult,%s,conflicts,%llu\nresult,%s,gap_us,%.1f\n", name,
+			   (unsigned long long) timeouts, name, (unsigned long long) conflicts, name, (double) gap_ns / 1000);
 	}
 }
 

@@ -22,6 +22,7 @@ typedef struct Worker
 	uint64_t	random;
 	Batch		batch;			/* of class copy */
 	uint64_t	timeouts;
+	uint64_t	conflicts;		/* with replay, on a standby */
 	double		first_s;		/* begin of the first operation that counts */
 	double		last_s;			/* end of the last one */
 	uint64_t	gap_ns;			/* longest time without an end in its class that one of its own ended */

@@ -15,7 +15,6 @@ from . import BenchError
 from .cgroup import ControlGroup
 
 PORT = "54330"
-STANDBY_PORT = "54331"
 # Settings that affect loads. The figures state them.
 STATED = ("shared_buffers", "max_wal_size", "checkpoint_timeout", "full_page_writes", "wal_compression", "fsync",
           "synchronous_commit", "autovacuum", "maintenance_work_mem", "work_mem", "effective_io_concurrency",
@@ -308,21 +307,23 @@ class Server:
 
 
 class Standby(Server):
-    """A standby of a running server. It has its own memory, without a limit, as on another machine."""
+    """A standby of a running server. It has its own memory, by default without a limit, as on another machine."""
 
-    def __init__(self, primary):
-        super().__init__(primary.bindir, primary.work, primary.user, ControlGroup(0), {})
+    def __init__(self, primary, number=1, group=None):
+        super().__init__(primary.bindir, primary.work, primary.user, group or ControlGroup(0), {})
         self.primary = primary
-        self.data = os.path.join(self.work, "standby")
-        self.log = os.path.join(self.work, "standby.log")
-        self.port = STANDBY_PORT
+        self.name = "standby%d" % number
+        self.data = os.path.join(self.work, self.name)
+        self.log = os.path.join(self.work, self.name + ".log")
+        self.port = str(int(PORT) + number)
 
     def start_fresh(self, settings):
         """Copies the primary and follows it. settings: {name: value}, in addition to the primary's."""
         self.stop()
-        self._call(self._as_user("pg_basebackup", "-D", self.data, "-d", self.primary.conninfo(), "-R", "-c", "fast",
-                                 "-X", "stream"))
+        # In the group, because the pages that it writes belong to the standby's cache.
+        self._call(self.group.wrap(self._as_user("pg_basebackup", "-D", self.data, "-d", self.primary.conninfo(), "-R",
+                                                 "-c", "fast", "-X", "stream")))
         with open(os.path.join(self.data, "postgresql.auto.conf"), "a") as conf:
-            for name, value in dict(settings, port=self.port).items():
+            for name, value in dict(settings, port=self.port, cluster_name=self.name).items():
                 conf.write("%s = '%s'\n" % (name, value))
         self.start()

@@ -279,6 +279,20 @@ class Bars:
             "lookup key there, 1 client, settled rate", "lsm_compact")), "the largest load has what belongs to it")
 
 
+def check_standby_reads(tap, tree, pg_config, folder):
+    command = [os.path.join(tree, "bench", "standby_reads.sh"), "--installed", "--no-install", "--pg-config", pg_config,
+               "--pg", major_version(pg_config), "--memory", "0", "--rows", "20000", "--seconds", "0.5", "--warmup", "0.1",
+               "--set", "fsync=off"]
+    process = start(command, dict(os.environ, TMPDIR=folder))
+    output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
+    tap.check(process.returncode == 0, "reads on standbys are measured, and the standbys answer as the primary does")
+    tap.check(all(re.search("^%s +both +[0-9,.]+ +[0-9,.]+ " % am, output, re.M) for am in AMS[1:]),
+              "both methods have figures for reads beside a load")
+    tap.check(nothing_left(folder), "standbys are stopped and removed")
+    if process.returncode != 0:
+        show(output)
+
+
 def main():
     tree, pg_config, folder = sys.argv[1:]
     tap = Tap()
@@ -288,6 +302,7 @@ def main():
     bars = Bars(tree, pg_config, folder)
     bars.interrupted(tap)
     bars.measured(tap)
+    check_standby_reads(tap, tree, pg_config, folder)
     suite = Suite(tree, pg_config, folder)
     done = interrupted(tap, suite, 3)
     status, output = suite.run()
