@@ -17,6 +17,12 @@
  */
 #define PROBES_PER_SEEK 3
 
+/*
+ * A block that must be read into shared buffers costs as much as this many seeks: a few if the
+ * operating system has it, and more than a hundred if it comes from disk.
+ */
+#define SEEKS_PER_MISS 32
+
 /* Unlink a reader from the list, and free it. */
 static void
 free_reader(LsmReader **at)
@@ -163,8 +169,21 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 }
 
 /*
+ * Returns how many blocks a scan has read because there are several runs.  A single run would need
+ * one per seek.  Blocks beyond one per run are those that a long range needs anyway.
+ */
+static uint64
+count_extra_misses(const LsmReadCounters *c)
+{
+	uint64		misses = Min(c->bytes / BLCKSZ, c->runs);
+
+	return misses - Min(misses, c->seeks);
+}
+
+/*
  * Count what a scan has paid because there are several runs, averaged over the runs of the version.
- * The scan pays for the seeks in runs that filters have not spared, and for merging the entries.
+ * The scan pays for the seeks in runs that filters have not spared, for the blocks that these seeks
+ * had to read, and for merging the entries.
  */
 static void
 count_paid(LsmReader *reader)
@@ -174,9 +193,10 @@ count_paid(LsmReader *reader)
 	if (reader->child_seeks > c->seeks)
 	{
 		double		seeks = c->runs - Min(reader->cx.spared / 16.0, c->runs);
+		double		misses = (double) SEEKS_PER_MISS * count_extra_misses(c);
 		double		merges = c->entries / LSM_ENTRIES_PER_SEEK;
 
-		reader->unpaid += (seeks + merges) * c->seeks / reader->child_seeks;
+		reader->unpaid += (seeks + misses + merges) * c->seeks / reader->child_seeks;
 		c->paid += (uint64) reader->unpaid;
 		reader->unpaid -= (uint64) reader->unpaid;
 	}
