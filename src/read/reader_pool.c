@@ -11,11 +11,10 @@
 #include "utils/memutils.h"
 
 /*
- * A batch that looks for this many keys in a run pays one seek.  Asking the run's filter for
- * one of many keys takes a tenth of a seek.  But a writer waits for the answer, while the merging
- * worker has time.
+ * A batch that looks for this many keys in a run pays one seek: asking the run's filter for one of
+ * many keys takes about a tenth of a seek.
  */
-#define PROBES_PER_SEEK 3
+#define PROBES_PER_SEEK 12
 
 /*
  * A block that must be read into shared buffers costs as much as this many seeks: a few if the
