@@ -4,7 +4,7 @@ import datetime
 import sys
 import time
 
-from . import BenchError, catch_interrupts, machine, options as options_module, report
+from . import BenchError, catch_interrupts, machine, options as options_module
 from .cgroup import ControlGroup
 from .client import Client
 from .context import COLUMNS, Context
@@ -82,12 +82,17 @@ def run(options, store, server, client, group):
     store.save_run()
 
 
+def write_report(store, options):
+    from . import report        # needs matplotlib, which --help does not
+    print("The report is %s" % report.write(store, options.bars))
+
+
 def main(arguments):
     options = options_module.parse(arguments)
     catch_interrupts()
     if options.report_only:
         store = ResultStore(options.out, None, must_exist=True)
-        print("The report is %s" % report.write(store, options.bars))
+        write_report(store, options)
         return 1 if store.failures() else 0
 
     group = client = None
@@ -101,7 +106,7 @@ def main(arguments):
         store = ResultStore(options.out, options_module.run_options(options), options.fresh)
         with server:
             run(options, store, server, client, group)
-        print("The report is %s" % report.write(store, options.bars))
+        write_report(store, options)
     except KeyboardInterrupt:
         print("\nInterrupted. The same command continues from here.", flush=True)
         return 130

@@ -1,173 +1,254 @@
-"""Draws the figures of the experiments as PNG files. Needs matplotlib."""
+"""Draws the plots of the experiments as PNG files of 800 by 450 pixels. Needs matplotlib."""
 
 import os
-from collections import defaultdict
+import textwrap
 
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
-from matplotlib.ticker import FuncFormatter, NullFormatter  # noqa: E402
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter  # noqa: E402
 
-from .stats import si, spread, windows  # noqa: E402
+from . import messages  # noqa: E402
+from .figures import MOST_LINES, color_of, label_of  # noqa: E402
+from .stats import outgrows, plain, spread, spread_apart, windows  # noqa: E402
 
-COLORS = {"none": "#888888", "btree": "#1f77b4", "lsm": "#d62728"}
-MORE_COLORS = ("#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf")
-LABELS = {"none": "no index"}
-MOST_INSIDE = 4             # longer legends go beside the diagram
-STYLES = ("-", "--", ":", "-.", (0, (8, 2, 1, 2, 1, 2)), (0, (1, 4)), (0, (12, 3)))
-
-
-def _method(am):
-    """Without the variant, which may follow the method."""
-    return am.partition(",")[0]
-
-
-def color_of(am, ams):
-    others = [a for a in ams if _method(a) not in COLORS]
-    return COLORS.get(_method(am)) or MORE_COLORS[others.index(am) % len(MORE_COLORS)]
+WIDTH, HEIGHT, DPI = 800, 450, 100
+SMALL, NORMAL, TITLE = 8.5, 9.5, 13         # points; a point is 1.4 pixels
+TITLE_CHARS, CONDITIONS_CHARS = 76, 115     # a line
+LABEL_CHARS = 24
+LABEL_GAP = 16                              # pixels from one label to the next
+CHAR = 7.3                                  # pixels of a character of a label
+INK, PALE = "#333333", "#999999"
+FORMATTER = FuncFormatter(lambda value, _: plain(value))
 
 
-def _cases(panel):
-    """(case, label) pairs; the label is empty when there is only one case."""
-    return [(c, "") if isinstance(c, str) else c for c in panel.cases]
+class Canvas:
+    """A figure with one diagram, its title, and the labels at the ends of its lines."""
+
+    def __init__(self, title, conditions, labels, left=62):
+        """labels: those at the right of the diagram, which need their width."""
+        lines = textwrap.wrap(title, TITLE_CHARS)
+        below = textwrap.wrap(conditions, CONDITIONS_CHARS)
+        self.figure = plt.figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI)
+        y = HEIGHT - 28
+        for line in lines:
+            self.figure.text(0.0175, y / HEIGHT, line, fontsize=TITLE, fontweight="bold", color=INK)
+            y -= 22
+        for line in below:
+            self.figure.text(0.0175, y / HEIGHT, line, fontsize=SMALL, color="#666666")
+            y -= 15
+        widest = max([len(line) for label in labels for line in textwrap.wrap(label, LABEL_CHARS)], default=0)
+        right = 20 + CHAR * widest if widest else 20
+        self.axes = self.figure.add_axes((left / WIDTH, 52 / HEIGHT, (WIDTH - left - right) / WIDTH, (y - 70) / HEIGHT))
+        self.ends = []                      # (label, color, x, y)
+        for side in ("top", "right"):
+            self.axes.spines[side].set_visible(False)
+        for side in ("left", "bottom"):
+            self.axes.spines[side].set_color(PALE)
+        self.axes.tick_params(labelsize=NORMAL, which="both", color=PALE, labelcolor=INK)
+        self.axes.set_axisbelow(True)
+
+    def label_ends(self):
+        """Writes the labels at the ends of lines, so that none covers another. The axes must have their limits."""
+        if not self.ends:
+            return
+        places = [self.axes.transData.transform((x, y)) for _, _, x, y in self.ends]
+        low, high = self.axes.bbox.ymin + LABEL_GAP / 2, self.axes.bbox.ymax
+        texts = ["\n".join(textwrap.wrap(label, LABEL_CHARS)) for label, _, _, _ in self.ends]
+        gap = LABEL_GAP * max(text.count("\n") + 1 for text in texts)
+        heights = spread_apart([y for _, y in places], gap, low, high)
+        for text, (_, color, _, _), (x, _), y in zip(texts, self.ends, places, heights):
+            self.figure.text((x + 8) / WIDTH, y / HEIGHT, text, fontsize=NORMAL, color=color, va="center")
+
+    def axis_names(self, unit, xlabel, logx, logy):
+        self.axes.set_title(unit + (", logarithmic" if logy else ""), fontsize=NORMAL, color=INK, loc="left", pad=8,
+                            x=-(self.axes.bbox.xmin - 14) / self.axes.bbox.width)
+        self.axes.set_xlabel(xlabel + (", logarithmic" if logx else ""), fontsize=NORMAL, color=INK)
+
+    def save(self, path):
+        self.figure.savefig(path, dpi=DPI)
+        plt.close(self.figure)
 
 
-def _label(am, case_label):
-    return LABELS.get(am, am) + (", " + case_label if case_label else "")
-
-
-def _number_axes(axes, panel):
-    formatter = FuncFormatter(lambda value, _: si(value))
-    axes.yaxis.set_major_formatter(formatter)
-    if panel.kind != "bars":
-        axes.xaxis.set_major_formatter(formatter)
-    ticks = sorted({x for line in axes.get_lines() for x in line.get_xdata()}) if panel.kind == "lines" else []
-    if panel.logx:
+def _set_scales(axes, plot, xs):
+    """Limits and ticks. A y axis begins at zero unless it is logarithmic."""
+    axes.grid(True, axis="y", linewidth=0.5, color="#dddddd")
+    if plot.logx:
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(formatter)
-    elif 0 < len(ticks) <= 8:
-        axes.set_xticks(ticks)
-    if panel.logy:
+    elif plot.kind == "lines" and 0 < len(xs) <= 8:
+        axes.xaxis.set_major_locator(FixedLocator(sorted(xs)))
+    axes.xaxis.set_major_formatter(FORMATTER)
+    if plot.logy:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(formatter)
         low, high = axes.get_ylim()
-        if high / low < 20:             # else the powers of ten have labels, which are enough
-            axes.yaxis.set_minor_formatter(formatter)
-        else:
-            axes.yaxis.set_minor_formatter(NullFormatter())
-    elif axes.get_ylim()[0] > 0:
-        axes.set_ylim(bottom=0)
-
-
-def _draw_throughput(axes, panel, experiment, data, ams):
-    for case, label in _cases(panel):
-        for am in ams:
-            for repeat, samples in sorted(data.loads(experiment, case, am).items()):
-                points = windows([(s.x, s.value) for s in samples])
-                axes.plot([p[0] for p in points], [p[1] for p in points], color=color_of(am, ams),
-                          alpha=1 if repeat == 1 else 0.45, linewidth=1.5,
-                          label=_label(am, label) if repeat == 1 else None)
-
-
-def _draw_lines(axes, panel, experiment, data, ams):
-    for number, (case, label) in enumerate(_cases(panel)):
-        for am in ams:
-            by_x = {x: values for x, values in data.values(experiment, case, panel.metric, am).items() if x != ""}
-            if not by_x:
-                continue
-            xs = sorted(by_x, key=float)
-            points = [spread(list(by_x[x].values())) for x in xs]
-            axes.errorbar([float(x) for x in xs], [p[0] for p in points],
-                          yerr=[[p[0] - p[1] for p in points], [p[2] - p[0] for p in points]],
-                          color=color_of(am, ams), linestyle=STYLES[number % len(STYLES)], marker="o", markersize=3.5,
-                          capsize=3, linewidth=1.5, label=_label(am, label))
-
-
-def _draw_bars(axes, panel, experiment, data, ams):
-    """Returns whether each bar has its label below, so that there is no need for a legend."""
-    groups = []                         # (label, {am: {repeat: value}})
-    for case, label in _cases(panel):
-        by_x = defaultdict(dict)
-        for am in ams:
-            for x, values in data.values(experiment, case, panel.metric, am).items():
-                by_x[x][am] = values
-        for x in by_x:
-            groups.append((x or label or (case if len(panel.cases) > 1 else ""), by_x[x]))
-    shown = [am for am in ams if any(am in values for _, values in groups)]
-    width = 0.8 / max(len(shown), 1)
-    top = 0
-    for column, am in enumerate(shown):
-        for place, (_, values) in enumerate(groups):
-            if am not in values:
-                continue
-            middle, least, greatest = spread(list(values[am].values()))
-            at = place + (column - (len(shown) - 1) / 2) * width
-            axes.bar(at, middle, width * 0.94, color=color_of(am, ams),
-                     label=_label(am, "") if place == min(i for i, g in enumerate(groups) if am in g[1]) else None)
-            if greatest > least:
-                axes.errorbar(at, middle, yerr=[[middle - least], [greatest - middle]], color="black", capsize=2,
-                              linewidth=1)
-            axes.annotate(si(middle), (at, greatest), ha="center", va="bottom", fontsize=6.5,
-                          rotation=90 if len(groups) * len(shown) > 8 else 0, xytext=(0, 2),
-                          textcoords="offset points")
-            top = max(top, greatest)
-    direct = len(groups) == 1 and not groups[0][0]
-    if direct:
-        axes.set_xticks([(column - (len(shown) - 1) / 2) * width for column in range(len(shown))])
-        axes.set_xticklabels([_label(am, "").replace(", ", "\n") for am in shown])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high / low > 100 else (1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_xticks(range(len(groups)))
-        axes.set_xticklabels([label for label, _ in groups])
-    if top > 0:
-        axes.set_ylim(0, top * 1.3)
-    return direct
+        axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1e-9))
+    axes.yaxis.set_major_formatter(FORMATTER)
+    if plot.kind in ("growth", "series"):
+        axes.set_xlim(left=0)
 
 
-def _draw_series(axes, panel, experiment, data, ams):
-    for case, label in _cases(panel):
-        for am in ams:
-            for repeat, samples in sorted(data.series(experiment, case, am, panel.metric).items()):
-                axes.plot([s.x for s in samples], [s.value for s in samples], color=color_of(am, ams), linewidth=1.2,
-                          alpha=1 if repeat == 1 else 0.45, label=_label(am, label) if repeat == 1 else None)
+def _mark_memory(canvas, plot, experiment, data, ams):
+    """A vertical line for each index that outgrows the cache within the diagram."""
+    if not data.memory_mb:
+        return
+    marks = []
+    for am in ams:
+        bytes_a_row = data.index_bytes(experiment, plot.parts[0].case, am)
+        rows = outgrows(bytes_a_row, data.memory_mb, data.shared_buffers_mb) if bytes_a_row else 0
+        if 0 < rows < canvas.axes.get_xlim()[1]:
+            marks.append((rows, am))
+    for number, (rows, am) in enumerate(sorted(marks)):
+        canvas.axes.axvline(rows, color=color_of(am), linewidth=1, linestyle=":", ymax=1)
+        canvas.axes.annotate("%s outgrows the cache " % label_of(am), (rows, 1 - 0.06 * number), ha="right", va="top",
+                             xycoords=("data", "axes fraction"), fontsize=SMALL, color=color_of(am))
 
 
-DRAW = {"throughput": _draw_throughput, "lines": _draw_lines, "bars": _draw_bars, "series": _draw_series}
+def _draw_growth(plot, experiment, data, title):
+    case = plot.parts[0].case
+    loads = [(am, data.median_load(experiment, case, am)) for am in data.shown(plot, experiment)]
+    loads = [(am, samples) for am, samples in loads if samples][:MOST_LINES]
+    if not loads:
+        return None
+    labels = [label_of(am) for am, _ in loads]
+    alone = len(loads) == 1
+    canvas = Canvas(title, plot.conditions, labels + (["at the start"] if alone else []))
+    for (am, samples), label in zip(loads, labels):
+        points = windows(samples)
+        canvas.axes.plot(*zip(*points), color=color_of(am), linewidth=2)
+        canvas.ends.append((label, color_of(am)) + points[-1])
+    if alone:
+        # No method to compare with, so the load's own first twentieth is the baseline.
+        first = windows(loads[0][1], 20)[0][1]
+        canvas.axes.axhline(first, color=PALE, linewidth=1, linestyle="--")
+        canvas.ends.append(("at the start", PALE, points[-1][0], first))
+    _set_scales(canvas.axes, plot, ())
+    canvas.axes.set_xlim(right=max(samples[-1][0] for _, samples in loads))
+    _mark_memory(canvas, plot, experiment, data, [am for am, _ in loads])
+    return canvas
 
 
-def draw(figure, experiment, data, folder):
-    """Writes the PNG of a figure and returns its name, or None if there is nothing to draw."""
-    columns = min(figure.columns, len(figure.panels))
-    rows = -(-len(figure.panels) // columns)
-    picture, grid = plt.subplots(rows, columns, figsize=(5.2 * columns if columns > 1 else 7.5, 3.2 * rows), squeeze=False)
-    drawn = False
-    for number, panel in enumerate(figure.panels):
-        axes = grid[number // columns][number % columns]
-        labelled = DRAW[panel.kind](axes, panel, experiment, data, [am for am in data.ams_of(experiment) if am not in panel.skip])
-        axes.set_title(panel.title, fontsize=9)
-        axes.set_xlabel(panel.xlabel, fontsize=8)
-        axes.set_ylabel(panel.ylabel, fontsize=8)
-        axes.tick_params(labelsize=7.5, which="both")
-        axes.grid(True, axis="y" if panel.kind == "bars" else "both", linewidth=0.3)
-        axes.set_axisbelow(True)
-        _number_axes(axes, panel)
-        if axes.get_legend_handles_labels()[0]:
-            if labelled:
-                pass
-            elif len(axes.get_legend_handles_labels()[0]) > MOST_INSIDE:
-                axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), handlelength=4)
-            else:
-                axes.legend(fontsize=6.5, framealpha=0.6)
-            drawn = True
-        else:
-            axes.text(0.5, 0.5, "not measured", transform=axes.transAxes, ha="center", fontsize=8)
-    for number in range(len(figure.panels), rows * columns):
-        grid[number // columns][number % columns].axis("off")
-    name = None
-    if drawn:
-        picture.suptitle(figure.title, fontsize=11)
-        picture.tight_layout(rect=(0, 0, 1, 0.98))
-        name = figure.name + ".png"
-        picture.savefig(os.path.join(folder, name), dpi=100)
-    plt.close(picture)
-    return name
+def _relative(lists):
+    """Curves divided by those of a B-tree in the same part and repeat; the B-tree's own are left out."""
+    result = []
+    for curves in lists:
+        base = next((curve for curve in curves if curve.am == "btree"), None)
+        for curve in curves:
+            if base is None or curve is base:
+                continue
+            points = {x: {r: v / base.points[x][r] for r, v in values.items() if base.points[x].get(r)}
+                      for x, values in curve.points.items() if x in base.points}
+            points = {x: values for x, values in points.items() if values}
+            if points:
+                result.append(curve._replace(points=points))
+    return result
+
+
+def _draw_lines(plot, experiment, data, title):
+    lists = data.curves(plot, experiment)
+    curves = _relative(lists) if plot.relative else [curve for curves in lists for curve in curves]
+    curves = [c._replace(points={x: v for x, v in c.points.items() if x != ""}) for c in curves]
+    curves = [c for c in curves if c.points][:MOST_LINES - plot.relative]
+    if not curves:
+        return None
+    canvas = Canvas(title, plot.conditions, [c.label for c in curves] + (["B-tree = 1"] if plot.relative else []))
+    all_xs = {float(x) for c in curves for x in c.points}
+    for curve in curves:
+        xs = sorted(curve.points, key=float)
+        points = [spread(list(curve.points[x].values())) for x in xs]
+        canvas.axes.errorbar([float(x) for x in xs], [p[0] for p in points],
+                             yerr=[[p[0] - p[1] for p in points], [p[2] - p[0] for p in points]], color=curve.color,
+                             linestyle="--" if curve.dashed and plot.dashed else "-", marker="o", markersize=4, capsize=3,
+                             linewidth=2, elinewidth=1)
+        canvas.ends.append((curve.label, curve.color, float(xs[-1]), points[-1][0]))
+    if plot.relative:
+        canvas.axes.axhline(1, color=color_of("btree"), linewidth=2)
+        canvas.ends.append(("B-tree = 1", color_of("btree"), max(all_xs), 1))
+    _set_scales(canvas.axes, plot, all_xs)
+    return canvas
+
+
+def _draw_series(plot, experiment, data, title):
+    part = plot.parts[0]
+    found = []
+    for am in data.shown(plot, experiment):
+        by_repeat = data.series(experiment, part.case, am, part.metric)
+        if by_repeat:
+            found.append((am, by_repeat[min(by_repeat)]))
+    found = found[:MOST_LINES]
+    if not found:
+        return None
+    canvas = Canvas(title, plot.conditions, [label_of(am) for am, _ in found])
+    for am, samples in found:
+        canvas.axes.plot([s.x for s in samples], [s.value for s in samples], color=color_of(am), linewidth=2)
+        canvas.ends.append((label_of(am), color_of(am), samples[-1].x, samples[-1].value))
+    _set_scales(canvas.axes, plot, ())
+    canvas.axes.set_xlim(right=max(samples[-1].x for _, samples in found))
+    return canvas
+
+
+def _groups(plot, lists):
+    """[(name, [(curve, {repeat: value})])]: the bars, by x if there are several, otherwise by part."""
+    groups = {}
+    for part, curves in zip(plot.parts, lists):
+        for curve in curves:
+            for x, values in curve.points.items():
+                groups.setdefault(", ".join(t for t in (part.label, x) if t), []).append((curve, values))
+    return list(groups.items())
+
+
+def _draw_bars(plot, experiment, data, title):
+    """Horizontal bars. Each has its method and its value at its end, in one group only the value."""
+    groups = _groups(plot, data.curves(plot, experiment))
+    if not groups:
+        return None
+    names = [name for name, _ in groups] if len(groups) > 1 else [label_of(c.am) for c, _ in groups[0][1]]
+    labels = ["%s  %s" % (label_of(c.am) if len(groups) > 1 else "", plain(1234)) for _, bars in groups for c, _ in bars]
+    canvas = Canvas(title, plot.conditions, [label.strip() for label in labels], 30 + CHAR * max(map(len, names)))
+    axes, y, ticks = canvas.axes, 0, []
+    for _, bars in groups:
+        first = y
+        for curve, values in bars:
+            middle, least, greatest = spread(list(values.values()))
+            axes.barh(y, middle, 0.85, color=curve.color)
+            if greatest > least:
+                axes.errorbar(middle, y, xerr=[[middle - least], [greatest - middle]], color=INK, capsize=2, linewidth=1)
+            text = plain(middle) if len(groups) == 1 else "%s  %s" % (label_of(curve.am), plain(middle))
+            axes.annotate(text, (greatest, y), xytext=(5, 0), textcoords="offset points", va="center",
+                          fontsize=NORMAL if len(groups) == 1 else SMALL, color=curve.color)
+            if len(groups) == 1:
+                ticks.append(y)
+            y += 1
+        if len(groups) > 1:
+            ticks.append((first + y - 1) / 2)
+        y += 0.6
+    axes.set_yticks(ticks)
+    axes.set_yticklabels(names)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(y - 0.6, -0.9)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(FORMATTER)
+    axes.grid(True, axis="x", linewidth=0.5, color="#dddddd")
+    return canvas
+
+
+DRAW = {"growth": _draw_growth, "lines": _draw_lines, "bars": _draw_bars, "series": _draw_series}
+
+
+def draw(plot, experiment, data, folder):
+    """Writes the PNG of a plot and returns its name and its title, or None if there is nothing to draw."""
+    title = messages.title(plot, data, experiment)
+    canvas = DRAW[plot.kind](plot, experiment, data, title)
+    if canvas is None:
+        return None
+    if plot.kind == "bars":
+        canvas.axis_names("", plot.unit, False, False)
+    else:
+        canvas.axis_names(plot.unit, plot.xlabel, plot.logx, plot.logy)
+    canvas.label_ends()
+    name = plot.name + ".png"
+    canvas.save(os.path.join(folder, name))
+    return name, title

@@ -77,3 +77,43 @@ def duration(seconds):
     if seconds < 90 * 60:
         return "%d min" % round(seconds / 60)
     return "%.1f h" % (seconds / 3600)
+
+
+def plain(value):
+    """A number for axes and labels, of at most three digits: 0.25, 12, 2.5 k, 100 k, 1.2 M."""
+    for limit, suffix in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= limit * 0.9995:
+            return "%.3g%s" % (value / limit, suffix)
+    return "%.3g" % value if abs(value) < 100 else "%.0f" % value
+
+
+def spread_apart(places, gap, low, high):
+    """Moves places, as little as it takes, so that they are at least `gap` apart, and within low and high if they fit.
+    Returns them in the given order."""
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    groups = []                 # [sum of (place - offset), members]: neighbors that touch
+    for number, i in enumerate(order):
+        groups.append([places[i] - number * gap, 1])
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, members = groups.pop()
+            groups[-1][0] += total
+            groups[-1][1] += members
+    firsts = [total / members for total, members in groups for _ in range(members)]
+    most = high - (len(places) - 1) * gap
+    result = [0.0] * len(places)
+    for number, i in enumerate(order):
+        result[i] = max(min(firsts[number], most), low) + number * gap
+    return result
+
+
+def outgrows(bytes_a_row, memory_mb, shared_buffers_mb):
+    """The number of rows at which an index is larger than the cache. A block may be in shared buffers and in the system's
+    cache at once, so only the larger of them counts."""
+    return max(shared_buffers_mb, memory_mb - shared_buffers_mb) * 2 ** 20 / bytes_a_row
+
+
+def megabytes(setting):
+    """The value of a memory setting, "384MB" or "1 GB", or None."""
+    number, unit = setting.strip().rstrip("kMGTB "), setting.strip().lstrip("0123456789 ")
+    factor = {"kB": 1 / 1024, "MB": 1, "GB": 1024, "TB": 1 << 20}.get(unit)
+    return int(number) * factor if factor and number.strip().isdigit() else None

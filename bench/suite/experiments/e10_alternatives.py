@@ -2,21 +2,12 @@
 
 from collections import namedtuple
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave
 
 ID, NAME = "10", "alternatives"
 TITLE = "The alternatives: UUIDv7, hash, BRIN, partitions"
 SOURCE = "Ours."
-WHAT = """t(k uuid, at timestamptz, f char(10)), whose rows come in the order of time, and one index. On k, random UUIDs
-(version 4): lsm, B-tree, hash, and a local B-tree in each of 20 partitions, by day at the default size. On k, UUIDs of
-version 7, which ascend: B-tree. On the time: BRIN, B-tree, lsm. The server has a sixth of the memory; at the default size,
-the random B-tree is some two and a half times as large. The first four fifths of the rows are there before the
-measurement; CREATE INDEX builds random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and
-hash indexes over them, because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads
-the last fifth through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows
-by their key, rows by their key and time, 1000 consecutive rows by time, as far as the index helps."""
-READ = "Rate and WAL are those of the last fifth of the load. Sizes are at its end."
 
 CASE = "alternatives"
 MEMORY_SHARE = 1 / 6
@@ -41,15 +32,22 @@ VARIANTS = (
 )
 LATE_OPTIONS = {"btree": " WITH (fillfactor = 70)"}
 
-FIGURES = [
-    Figure("e10-load", "Which index keeps the rate of the load when it outgrows memory?", [
-        Panel("bars", "the last fifth of the load, one index each", [CASE], "rows/s", ylabel="rows/s")], columns=1),
-    Figure("e10-size", "How large is the index?", [
-        Panel("bars", "at the end of the load", [CASE], "index bytes/row", ylabel="bytes a row", skip=("none",))], columns=1),
-    Figure("e10-lookups", "How fast is a lookup by key?", [
-        Panel("bars", "one client, the table larger than memory", [CASE], BY_KEY + "/s", ylabel="lookups/s")],
-        columns=1),
-]
+SECTIONS = [Section("What would one try first: UUIDv7, hash, BRIN, partitions?", """t(k uuid, at timestamptz, f char(10)), whose rows come in
+the order of time, and one index. On k, random UUIDs (version 4): lsm, B-tree, hash, and a local B-tree in each of 20 partitions, by
+day at the default size. On k, UUIDs of version 7, which ascend: B-tree. On the time: BRIN, B-tree, lsm. The server has a sixth of
+the memory; at the default size, the random B-tree is some two and a half times as large. The first four fifths of the rows are there
+before the measurement; CREATE INDEX builds random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and
+hash indexes over them, because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads the last
+fifth through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by their key, rows
+by their key and time, 1000 consecutive rows by time, as far as the index helps.""", [
+    Plot("e10-load", "bars", "Rows loaded per second through one index, beyond memory", [Part(CASE, "rows/s")], "rows/s",
+         claim="Beyond memory, {a} on random UUIDs loads {as many} rows as {b}",
+         conditions="the last fifth of a load through one index: on random UUIDs, unless the label says otherwise"),
+    Plot("e10-size", "bars", "Size of the index", [Part(CASE, "index bytes/row")], "bytes a row", skip=("none",),
+         claim="An index of {a} on random UUIDs is {as large} as {b}", conditions="index files at the end of the load"),
+    Plot("e10-lookups", "bars", "Lookups by key per second, beyond memory", [Part(CASE, BY_KEY + "/s")], "lookups/s",
+         claim="Beyond memory, {a} answers {as many} lookups of random UUIDs as {b}",
+         conditions="one client, random keys that exist, the table larger than memory")])]
 
 
 def _make_table(context, variant, rows):

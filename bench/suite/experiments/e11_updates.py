@@ -1,20 +1,13 @@
 """Experiment 11: upserts, updates and retention, beyond memory."""
 
 from ..context import SizeSamples
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave, load_seconds
 from .e9_insert_benchmark import INDEXES
 
 ID, NAME = "11", "updates"
 TITLE = "Upserts, updates of three indexes, and retention"
 SOURCE = "Ours."
-WHAT = """CREATE INDEX builds the indexes over a filled table, with fillfactor 70 for a B-tree on random keys; autovacuum has
-its defaults, and one client works. Upserts: INSERT ... ON CONFLICT DO UPDATE of 50 random UUIDs, half of which are there,
-into a unique index, in a server with a sixth of the memory. Updates: the table and the indexes of experiment 9 and a
-quarter of the memory; 50 random rows to a transaction get another price, which is a column of all three indexes, so
-each update is a new entry in each. Retention, on the same table: three times DELETE of the oldest tenth, VACUUM, and a load
-of as many new rows. At the default size, the B-trees are two and a half to three times as large as the memory."""
-READ = "Rates: higher is better. Size: a line that stays level is good. Times of DELETE and VACUUM: lower is better."
 
 UPSERTS, UPDATES = "upserts", "updates and retention"
 UPSERTS_SHARE, UPDATES_SHARE = 1 / 6, 0.25
@@ -22,15 +15,25 @@ BATCH = 50
 ROUNDS = 3
 POINTS = 20
 
-FIGURES = [
-    Figure("e11-upserts", "How many upserts a second does a unique index larger than memory take?", [
-        Panel("series", "random keys, half of which exist at first", [UPSERTS], "rows/s", "seconds", "rows/s")], columns=1),
-    Figure("e11-updates", "How many updates a second do three indexes larger than memory take?", [
-        Panel("series", "random rows; each update is a new entry in each index", [UPDATES], "rows/s", "seconds", "rows/s")], columns=1),
-    Figure("e11-size", "How large do the indexes become under updates, DELETE and VACUUM?", [
-        Panel("series", "index files; first updates, then three rounds of DELETE, VACUUM, new rows", [UPDATES], "index MB", "seconds", "MB", skip=("none",))], columns=1),
-    Figure("e11-retention", "How long does VACUUM take after a tenth was deleted?", [
-        Panel("lines", "VACUUM", [UPDATES], "VACUUM", "round", "seconds")], columns=1),
+SECTIONS = [
+    Section("How fast are upserts beyond memory?", """INSERT ... ON CONFLICT DO UPDATE of 50 random UUIDs, half of which are there, into
+a unique index, by one client in a server with a sixth of the memory. CREATE INDEX builds the index over a filled table, a B-tree
+with fillfactor 70. Autovacuum has its defaults. At the default size, the B-tree is two and a half times as large as the memory.""", [
+        Plot("e11-upserts", "series", "Upserts per second into a unique index", [Part(UPSERTS, "rows/s")], "rows/s", "seconds",
+             "Beyond memory, {a} takes {as many} upserts as {b}", figure=("upserts/s", ""),
+             conditions="random UUIDs, half of which exist at first, 50 to a transaction; more is better")]),
+    Section("How fast are updates and retention beyond memory?", """The table and the indexes of the Insert Benchmark and a quarter of the
+memory; CREATE INDEX builds the indexes over a filled table. One client gives 50 random rows to a transaction another price, a column
+of all three indexes, so each update is a new entry in each. Retention, on the same table: three times DELETE of the oldest tenth,
+VACUUM, and a load of as many new rows. At the default size, the B-trees are three times as large as the memory.""", [
+        Plot("e11-updates", "series", "Updates per second with three indexes", [Part(UPDATES, "rows/s")], "rows/s", "seconds",
+             "With three indexes beyond memory, {a} takes {as many} updates as {b}", figure=("updates/s", ""),
+             conditions="random rows, each update is a new entry in each index; more is better"),
+        Plot("e11-size", "series", "Size of three indexes under updates, DELETE and VACUUM", [Part(UPDATES, "index MB")], "MB", "seconds",
+             "After updates and retention, the indexes of {a} are {as large} as those of {b}", figure=("index size", "VACUUM 3"),
+             skip=("none",), conditions="index files: updates, then three rounds of DELETE, VACUUM, new rows"),
+        Plot("e11-retention", "lines", "Time of VACUUM after a tenth was deleted", [Part(UPDATES, "VACUUM")], "seconds", "round",
+             "VACUUM after DELETE of a tenth takes {a} {as long} as {b}", conditions="three indexes beyond memory; less is better")]),
 ]
 
 

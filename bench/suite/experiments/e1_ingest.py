@@ -1,34 +1,43 @@
 """Experiment 1: ingest of sequential and random int4 keys (Gurajada et al., figures 2a to 2d, and 3)."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import Group, interleave, load_seconds
 from . import reads
 
 ID, NAME = "1", "ingest"
 TITLE = "Ingest over table size, sequential and random keys"
 SOURCE = "Gurajada et al., an LSM-like index (SplinterDB) within PostgreSQL: figures 2a to 2d, and figure 3."
-WHAT = """t(k int4, f char(10)) with an index on k is filled by COPY, 1000 rows to a transaction, by one client and by
-many. Each load begins with an empty cluster and a checkpoint; nothing is left out as warm-up. A load that exceeds the
-limit is stopped, and its average is that of the rows until then. By number of clients: loads that fit into memory,
-one after the other in one cluster. The load generator alone on one core: loads without an index by a client that may
-use only one core, as text and in binary format; shown above with what the client itself needed."""
-READ = """Left: keys ascend; right: keys are uniform over all of int4. A line that falls means that the index costs
-more the larger it is. Lines of systems that were stopped end early. The tables have the rate over the last tenth of a
-load, which is what comes next, and the same over the last tenth of those rows that all systems reached."""
 
 RANDOM, SEQUENTIAL = "random keys, 1 client", "sequential keys, 1 client"
 RANDOM_MANY, SEQUENTIAL_MANY = "random keys, many clients", "sequential keys, many clients"
 BY_CLIENTS = "random keys, by clients"
 ONE_CORE = "load generator on one core"
 
-FIGURES = [
-    Figure("e1-table-size", "Ingest over table size", [
-        Panel("throughput", title, [case], xlabel="rows in the table", ylabel="rows/s")
-        for title, case in (("sequential, 1 client", SEQUENTIAL), ("random, 1 client", RANDOM),
-                            ("sequential, many clients", SEQUENTIAL_MANY), ("random, many clients", RANDOM_MANY))]),
-    Figure("e1-clients", "Ingest by number of clients", [
-        Panel("lines", "average throughput, random keys, in memory", [BY_CLIENTS], "rows/s", "clients", "rows/s")],
-        columns=1),
+GROWTH_CONDITIONS = """COPY fills t(k int4, f char(10)) with an index on k, 1000 rows to a transaction, %s. Each load begins
+with an empty cluster and a checkpoint, and has no warm-up. A load that exceeds the limit is stopped, and its line ends there. The
+dotted line marks where an index is larger than the cache: than shared_buffers, or the rest of the server's memory if that is
+larger, since both keep the same blocks."""
+
+
+def _growth(name, case, keys, clients):
+    return Plot(name, "growth", "Rows loaded per second while a table grows", [Part(case)], "rows/s", "rows in the table",
+                conditions="%s int4 keys, COPY of 1000 rows, %s" % (keys, clients))
+
+
+SECTIONS = [
+    Section("How fast is a load of random keys, by one client?", GROWTH_CONDITIONS % "by one client", [
+        _growth("e1-table-size", RANDOM, "random", "one client")]),
+    Section("How fast is a load of random keys, by many clients?", GROWTH_CONDITIONS % "by the largest number of clients", [
+        _growth("e1-random-many", RANDOM_MANY, "random", "many clients")]),
+    Section("How fast is a load of ascending keys?", GROWTH_CONDITIONS % "by one client, and by many", [
+        _growth("e1-sequential", SEQUENTIAL, "ascending", "one client"),
+        _growth("e1-sequential-many", SEQUENTIAL_MANY, "ascending", "many clients")]),
+    Section("Do more clients load more rows?", """Loads of random int4 keys that fit into memory, one after the other in one
+cluster. The load generator alone on one core: loads without an index by a client that may use only one core, as text and in
+binary format.""", [
+        Plot("e1-clients", "lines", "Rows loaded per second by number of clients", [Part(BY_CLIENTS, "rows/s")], "rows/s",
+             "clients", "With {x} clients, {a} loads {as many} rows a second as {b}",
+             conditions="random int4 keys, in memory, average of the load")]),
 ]
 
 

@@ -1,40 +1,42 @@
 """Experiment 2: point lookups and range scans (Gurajada et al., figures 4 and 5)."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave, load_seconds
 from . import e1_ingest, reads
 
 ID, NAME = "2", "reads"
 TITLE = "Point lookups by clients, range scans by length"
 SOURCE = "Gurajada et al., as before: figures 4 and 5."
-WHAT = """Lookups of keys that exist, uniformly chosen, by a prepared statement that reads the row. Range scans from a
-random key on: the first 10 to 10<sup>7</sup> rows in the order of the key, as far as the table has so many;
-index-only (count and sum of k), and with the rows (count of f) up to 10<sup>4</sup>. "Fresh" is the index as a load
-by COPY left it: nothing merges it while it is read, not even what was due or what its readers have paid for, since that
-may be done within a second; the tables have the runs before and afterwards. "Settled" is the same after lsm_compact, where the server
-has it, or else REINDEX, for every system. Before both the visibility map is set by VACUUM with INDEX_CLEANUP OFF. Sequential and bitmap scans are switched off
-for all. The small table fits into memory. The largest is what the largest load of experiment 1 left, at the default
-size some 880 MB without its index, so that it does not fit into the control group's 768 MB; a system that was stopped
-there has fewer rows here, see the table. Warm-up before each measurement as set; it is a tenth of that for ranges. A
-table without an index has no settled state and scans the whole table for each query; it has no warm-up."""
-READ = """Lookups: higher is better. Ranges: milliseconds a scan on logarithmic axes, lower is better; where a line
-bends up is where the length begins to matter more than the search for the first key."""
 
 
-def _panels(metric, **axes):
-    """Returns a panel for each size and state."""
-    return [Panel("lines", "%s, %s" % (case, state), [case], "%s, %s" % (metric, state), **axes)
-            for case in (reads.SMALL, reads.LARGEST) for state in reads.STATES]
+HERE = {reads.SMALL: "in memory", reads.LARGEST: "larger than memory"}
+FRESH_CONDITIONS = """<i>Fresh</i> is the index as COPY left it: nothing merges it while it is read. <i>Settled</i> is the same
+index after lsm_compact, or after REINDEX for other methods. VACUUM sets the visibility map before both; sequential and bitmap
+scans are off. The small table fits into memory. The largest is what the largest load left, at the default size some 880 MB
+without its index. If a load was stopped, its method has fewer rows here; see the tables."""
 
 
-RANGE_AXES = {"xlabel": "rows of the range", "ylabel": "ms", "logx": True, "logy": True}
+def _plots(name, metric, xlabel, unit, claim, **more):
+    """A plot for the small table and one for the largest: lsm, fresh and settled, relative to a B-tree in the same state."""
+    return [Plot(name + suffix, "lines", "%s, of those of a B-tree, %s" % (metric.capitalize(), HERE[case]),
+                 [Part(case, "%s, %s" % (metric, state), state) for state in reads.STATES], unit, xlabel,
+                 claim % HERE[case], relative=True, skip=("none",), **more)
+            for suffix, case in (("", reads.SMALL), ("-large", reads.LARGEST))]
 
 
-FIGURES = [
-    Figure("e2-lookups", "Point lookups by number of clients (no index: see the table)",
-           _panels("lookups/s", xlabel="clients", ylabel="lookups/s", skip=("none",))),
-    Figure("e2-ranges", "Index-only range scans by length", _panels("range", **RANGE_AXES)),
-    Figure("e2-ranges-rows", "Range scans that read the rows, by length", _panels("range with rows", **RANGE_AXES)),
+RANGE_CLAIM = "%%s, %s of {x} rows takes a fresh {a} index {as long} as {b}, a settled one {as long}"
+RANGES = {"at": "first", "logx": True, "conditions": "one client, a range from a random key on; less is better"}
+SECTIONS = [
+    Section("How fast are lookups?", """A prepared statement reads the row of a random key that exists. """ + FRESH_CONDITIONS, _plots(
+        "e2-lookups", "lookups/s", "clients", "lookups/s, B-tree = 1",
+        "%s, a fresh {a} index answers {as many} lookups as {b}, a settled one {as many}",
+        conditions="random keys that exist; more is better")),
+    Section("How fast are ranges from the index alone?", """The first 10 to 10<sup>7</sup> rows from a random key on, in the
+order of the key, by an index-only scan (count and sum of k). """ + FRESH_CONDITIONS, _plots(
+        "e2-ranges", "range", "rows of the range", "time, B-tree = 1", RANGE_CLAIM % "a range", **RANGES)),
+    Section("How fast are ranges that read the rows?", """The first 10 to 10<sup>4</sup> rows from a random key on, in the order
+of the key (count of f). Fetching the rows from the table takes most of the time. """ + FRESH_CONDITIONS, _plots(
+        "e2-ranges-rows", "range with rows", "rows of the range", "time, B-tree = 1", RANGE_CLAIM % "a fetch", **RANGES)),
 ]
 
 

@@ -1,25 +1,25 @@
 """Experiment 3: Knizhnik's table, a random bigint key with eight bigint columns included."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave, load_seconds
 
 ID, NAME = "3", "include"
 TITLE = "A wide covering index: random bigint key, eight bigint columns included"
 SOURCE = """Konstantin Knizhnik, "LSM tree for Postgres", pgsql-hackers, 4 August 2020
 (<a href="https://www.postgresql.org/message-id/20200804151136.3utkewh4ydcngiui%40development">thread</a>)."""
-WHAT = """t(k bigint, v1 ... v8 bigint) with an index on (k) INCLUDE (v1, ..., v8), so that the index is as large as
-the table; all values are random. Loaded by COPY, 1000 rows to a transaction, by 1 and by 10 clients, each into an
-empty cluster. Then, with the index as the load left it, lookups that are answered from the index alone."""
-READ = "Rows a second over table size; bars: the average and its spread over the repeats."
 
 CLIENTS = (1, 10)
-FIGURES = [Figure("e3-include", "Random bigint key, eight bigint columns included",
-                  [Panel("throughput", "over table size, 1 client", ["1 client"], xlabel="rows in the table",
-                         ylabel="rows/s"),
-                   Panel("throughput", "over table size, 10 clients", ["10 clients"], xlabel="rows in the table",
-                         ylabel="rows/s"),
-                   Panel("bars", "average, by clients", ["1 client", "10 clients"], "rows/s", ylabel="rows/s"),
-                   Panel("bars", "index size", ["1 client", "10 clients"], "index bytes/row", ylabel="bytes a row")])]
+SECTIONS = [Section("What does a wide covering index cost?", """t(k bigint, v1 ... v8 bigint) with an index on (k) INCLUDE (v1,
+..., v8), so that the index is as large as the table; all values are random. COPY, 1000 rows to a transaction, by 1 and by 10
+clients, each into an empty cluster. Then, with the index as the load left it, lookups that the index alone answers.""", [
+    Plot("e3-include", "growth", "Rows loaded per second into a wide covering index, one client", [Part("1 client")], "rows/s",
+         "rows in the table", conditions="random bigint key, eight bigint columns included, one client"),
+    Plot("e3-include-clients", "growth", "Rows loaded per second into a wide covering index, ten clients", [Part("10 clients")],
+         "rows/s", "rows in the table", conditions="random bigint key, eight bigint columns included, ten clients"),
+    Plot("e3-include-size", "bars", "Size of a wide covering index", [
+        Part("1 client", "index bytes/row", "1 client"), Part("10 clients", "index bytes/row", "10 clients")], "bytes a row",
+        claim="A wide covering index of {a} is {as large} as that of {b}",
+        conditions="random bigint key, eight bigint columns included, after the load")])]
 COLUMNS = ", ".join("v%d" % i for i in range(1, 9))
 
 

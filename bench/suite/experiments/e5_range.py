@@ -6,27 +6,23 @@ import re
 import subprocess
 
 from .. import BenchError
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave
 
 ID, NAME = "5", "last-rows"
 TITLE = "The last 50000 rows by index-only scan"
 SOURCE = """Franck Pachot, "Performance of range queries in B-Tree and LSM indexes"
 (<a href="https://dev.to/yugabyte/performance-of-range-queries-in-b-tree-and-lsm-indexes-3pbj">dev.to</a>)."""
-WHAT = """demo(id bigserial primary key, value timestamptz) with an index on (value desc, id), filled by INSERT ...
-SELECT clock_timestamp(), 10000 rows a statement. The query reads the latest 50000 rows in order. EXPLAIN (ANALYZE,
-BUFFERS) after two runs for warm-up; bytes are buffers times 8 kB, hits included; milliseconds are the median of five
-runs. Then pgbench with ten clients. All before and after VACUUM, which makes that the index alone is enough. The
-primary key is a btree in all systems; only the other index changes. Autovacuum is off for the table. Without an index
-the primary key does not help: the table is sorted."""
-READ = """Before VACUUM each row needs a look at the table as well: the buffers are those of the heap. Lower is better
-but for tps."""
 
-FIGURES = [Figure("e5-last-rows", "The last 50000 rows: before and after VACUUM", [
-    Panel("bars", "time of one query", ["before VACUUM", "after VACUUM"], "query", ylabel="ms"),
-    Panel("bars", "buffers of one query", ["before VACUUM", "after VACUUM"], "buffers", ylabel="buffers of 8 kB"),
-    Panel("bars", "pgbench, 10 clients", ["before VACUUM", "after VACUUM"], "pgbench tps", ylabel="queries/s"),
-    Panel("bars", "VACUUM", ["after VACUUM"], "VACUUM", ylabel="seconds")])]
+BEFORE, AFTER = "before VACUUM", "after VACUUM"
+SECTIONS = [Section("How fast does a query read the last rows?", """demo(id bigserial primary key, value timestamptz) with an
+index on (value desc, id), filled by INSERT ... SELECT clock_timestamp(), 10000 rows a statement. The query reads the latest
+50000 rows in order: the median of five runs after two for warm-up. Bytes are buffers times 8 kB, hits included. Then pgbench
+with ten clients. Before VACUUM, the scan looks up each row in the table; afterwards, it reads only the index. The primary key
+is a B-tree in all systems. Autovacuum is off for the table. Without an index, the query sorts the table.""", [
+    Plot("e5-last-rows", "bars", "Time to read the last 50,000 rows", [Part(BEFORE, "query", BEFORE), Part(AFTER, "query", AFTER)],
+         "ms", claim="The last 50,000 rows take {a} {as long} as {b} before VACUUM, {as long} after it",
+         conditions="one query, the latest rows in order of time, by index-only scan; less is better")])]
 
 CLIENTS = 10
 

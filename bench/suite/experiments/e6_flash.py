@@ -1,24 +1,12 @@
 """Experiment 6: Hwang et al., range queries on an unclustered index with cold caches."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave, load_seconds
 
 ID, NAME = "6", "flash"
 TITLE = "Cold range queries on an unclustered index: plain and sorted index scans"
 SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE Workshops 2015
 (<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and II, figure 6."""
-WHAT = """2.5 million rows of 300 bytes of data (or an eighth of the largest table, if that is less) in random order
-of an indexed int4 key. A query sums the length of a column over 5% to 40% of the keys, each user over a range of its
-own. Before each measurement the server is restarted and the operating system's cache dropped, where we may do so.
-Each user does one query, to its end. Ways of core: a plain index scan, row by row in the order of keys; the sorted
-scan, which is PostgreSQL's bitmap scan, with effective_io_concurrency = 0, and with 16 and 128, so that reads go out
-together as the paper's do. Ways of pg_lsm's prefetching scan, 128 pages ahead, over either index: in the order of keys,
-and by page. The base is a sequential scan. The planner's choice is that of all of them, with the settings of an SSD:
-random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off. "First row" is
-the time until the first row of such a range has come, without a sum over it."""
-READ = """Milliseconds of the slowest user's query; lower is better. The sequential scan does not depend on the
-selectivity: where a line crosses it the index is no longer worth it. btree and lsm differ in the index only, the heap
-pages are the same."""
 
 SELECTIVITIES = (0.05, 0.10, 0.20, 0.30, 0.40)
 CORE = {"pg_lsm.enable_prefetch_scan": "off"}
@@ -45,9 +33,25 @@ WAYS = (
 SEQUENTIAL = ("sequential scan", dict(CORE, enable_indexscan="off", enable_bitmapscan="off"))
 ONE, MANY = "1 user", "12 users"
 
-FIGURES = [Figure("e6-flash", "Cold range queries by selectivity", [
-    Panel("lines", users, [("%s, %s" % (way, users), way) for way, _ in WAYS + (SEQUENTIAL,)], "query",
-          "share of the rows, %", "ms", logy=True) for users in (ONE, MANY)], columns=1)]
+def _plot(name, users, topic):
+    return Plot(name, "lines", topic, [
+        Part("%s, %s" % (SEQUENTIAL[0], users), "query", "sequential scan", "none"),
+        Part("%s, %s" % (WAYS[0][0], users), "query", "B-tree, plain index scan", "btree"),
+        Part("%s, %s" % (BITMAP, users), "query", "B-tree, bitmap scan, 128 ahead", "btree"),
+        Part("%s, %s" % (BY_PAGE, users), "query", "lsm, by page, 128 ahead", "lsm")], "ms", "share of the rows, %",
+        "Cold, {x}% of a table by {a}'s prefetching scan takes {as long} as by a plain index scan", "20",
+        pairs=((3, 1),), conditions="cold caches, range of random rows, %s; less is better" % users, logy=True)
+
+
+SECTIONS = [Section("How fast are range queries with cold caches?", """2.5 million rows of 300 bytes of data (or an eighth of the
+largest table, if that is less) in random order of an indexed int4 key. A query sums the length of a column over 5% to 40% of the
+keys, each user over a range of its own. Before each measurement, the server is restarted and the operating system's cache
+dropped, where we may do so. Each user does one query; the time is that of the slowest. The tables have all ways, for both
+indexes: of core, a plain index scan, and the sorted scan, which is PostgreSQL's bitmap scan, with effective_io_concurrency 0, 16
+and 128; of pg_lsm's prefetching scan, 128 pages ahead, in the order of keys and by page; and what the planner takes, with the
+settings of an SSD: random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off.
+"First row" is the time until the first row of such a range has come, without a sum over it.""", [
+    _plot("e6-flash", ONE, "Time of cold range queries, one user"), _plot("e6-flash-users", MANY, "Time of cold range queries, twelve users")])]
 
 SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
 # The LIMIT lets rows come by page. A cursor without LIMIT may move backward, which a scan by page cannot.

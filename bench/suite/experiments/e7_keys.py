@@ -1,33 +1,37 @@
 """Experiment 7, first part: kinds of keys, and several indexes on a table."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import interleave, load_seconds
 
 ID, NAME = "7", "keys"
 TITLE = "Kinds of keys; several indexes on a table"
 SOURCE = "Ours."
-WHAT = """Loads by COPY, 1000 rows to a transaction, one client, in memory, each key type in a table of its own, one
-after the other in one cluster: bigint ascending; UUID version 4; version 7 (256 a millisecond); text of 12 random
-letters, C collation; 1000 distinct int4 values; int4 values with a Zipf distribution (a million values, theta 0.99).
-Then t(k1 ... k8 int4), all random, with an index on each of the first 1, 2, 4 and 8 columns. WAL is what the whole
-load wrote, the table's included; full_page_writes is on. The peak is the largest size of the index files during the
-load, of what is live at its end: of the runs of an lsm index, of the files of others."""
-READ = """Averages of whole loads, with the spread over the repeats. What no index does is the cost of the table
-itself."""
 
 KEYS, SEVERAL = "kinds of keys", "several indexes"
 KINDS = ("int8_seq", "uuid4", "uuid7", "text", "lowcard", "zipf")
 INDEXES = (1, 2, 4, 8)
 
-FIGURES = [
-    Figure("e7-keys", "Kinds of keys", [
-        Panel("bars", "throughput", [KEYS], "rows/s", ylabel="rows/s"),
-        Panel("bars", "index size after the load", [KEYS], "index bytes/row", ylabel="bytes a row"),
-        Panel("bars", "WAL", [KEYS], "WAL bytes/row", ylabel="bytes a row"),
-        Panel("bars", "largest size during the load / live at its end", [KEYS], "peak index size / live")]),
-    Figure("e7-several", "Several indexes on a table", [
-        Panel("lines", "throughput by number of indexes", [SEVERAL], "rows/s", "indexes", "rows/s"),
-        Panel("lines", "WAL by number of indexes", [SEVERAL], "WAL bytes/row", "indexes", "bytes a row")]),
+SECTIONS = [
+    Section("Which kinds of keys gain?", """COPY, 1000 rows to a transaction, one client, in memory, each kind of key in a table of
+its own, one after the other in one cluster: bigint ascending; UUID version 4; version 7 (256 a millisecond); text of 12 random
+letters, C collation; 1000 distinct int4 values; int4 values with a Zipf distribution (a million values, theta 0.99). WAL is what
+the whole load wrote, the table's included; full_page_writes is on. The peak in the table is the largest size of the index files
+during the load, of what is live at its end: of the runs of an lsm index, of the files of others.""", [
+        Plot("e7-keys", "bars", "Rows loaded per second, by kind of key", [Part(KEYS, "rows/s")], "rows/s",
+             claim="In memory, {a} loads {as many} rows with UUIDs of version 4 as {b}", at="uuid4",
+             conditions="COPY of 1000 rows, one client, in memory"),
+        Plot("e7-keys-size", "bars", "Size of the index after the load, by kind of key", [Part(KEYS, "index bytes/row")], "bytes a row",
+             claim="With UUIDs of version 4, an index of {a} is {as large} as that of {b}", at="uuid4",
+             conditions="index files at the end of the load, in memory"),
+        Plot("e7-keys-wal", "bars", "WAL of a load, by kind of key", [Part(KEYS, "WAL bytes/row")], "bytes a row",
+             claim="With UUIDs of version 4, {a} writes {as much} WAL as {b}", at="uuid4",
+             conditions="WAL of the whole load, the table's included, in memory")]),
+    Section("What does each further index cost?", """t(k1 ... k8 int4), all random, with an index on each of the first 1, 2, 4 and
+8 columns; COPY, 1000 rows to a transaction, one client, in memory.""", [
+        Plot("e7-several", "lines", "Rows loaded per second, by number of indexes", [Part(SEVERAL, "rows/s")], "rows/s", "indexes",
+             "With {x} indexes, {a} loads {as many} rows a second as {b}", conditions="random int4 columns, one client, in memory"),
+        Plot("e7-several-wal", "lines", "WAL of a load, by number of indexes", [Part(SEVERAL, "WAL bytes/row")], "bytes a row", "indexes",
+             "With {x} indexes, {a} writes {as much} WAL as {b}", conditions="random int4 columns, one client, in memory")]),
 ]
 
 

@@ -1,36 +1,36 @@
 """Experiment 7, third part: updates with VACUUM, CREATE INDEX, recovery after a crash."""
 
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..plan import START_S, interleave, load_seconds
 from ..context import SizeWatch
 
 ID, NAME = "7", "upkeep"
 TITLE = "UPDATE churn with VACUUM; CREATE INDEX; recovery"
 SOURCE = "Ours."
-WHAT = """Churn: churn(id int4 primary key, k int4, f) with an index on k; four clients (or the most, if fewer) change
-k of random rows, so that each update is a new index entry; then VACUUM. Three rounds, autovacuum off. The primary key
-is a btree in all systems. CREATE INDEX: on a filled table of random int4 keys, with the default maintenance_work_mem;
-peak temporary space is that of sort files. Recovery: while rows are loaded all server processes are killed with
-SIGKILL at seven tenths of the rows; the time is that from the start of the server until it answers. lsm_check then
-verifies the lsm index against the table; a btree is not verified."""
-READ = """Lower is better but for updates a second. Recovery time depends on how much WAL there is since the last
-checkpoint; the table has it."""
 
 CHURN, BUILD, RECOVERY = "churn", "create index", "recovery"
 ROUNDS = 3
 
-FIGURES = [
-    Figure("e7-churn", "UPDATE churn, round by round", [
-        Panel("lines", "updates", [CHURN], "updates/s", "round", "updates/s"),
-        Panel("lines", "VACUUM", [CHURN], "VACUUM", "round", "seconds"),
-        Panel("lines", "size of the index on k after VACUUM", [CHURN], "index bytes/row after VACUUM", "round",
-              "bytes a row", skip=("none",)),
-        Panel("lines", "99th percentile of updates", [CHURN], "updates p99", "round", "ms")]),
-    Figure("e7-upkeep", "CREATE INDEX, and recovery after kill -9", [
-        Panel("bars", "CREATE INDEX", [BUILD], "CREATE INDEX", ylabel="seconds", skip=("none",)),
-        Panel("bars", "size of the new index", [BUILD], "index bytes/row, new", ylabel="bytes a row", skip=("none",)),
-        Panel("bars", "recovery", [RECOVERY], "recovery time", ylabel="seconds"),
-        Panel("bars", "WAL to replay", [RECOVERY], "WAL to replay", ylabel="MB")]),
+SECTIONS = [
+    Section("How fast are updates, and how large does the index become?", """churn(id int4 primary key, k int4, f) with an index on k;
+four clients (or the most, if fewer) change k of random rows, so that each update is a new index entry; then VACUUM. Three
+rounds, autovacuum off. The primary key is a B-tree in all systems.""", [
+        Plot("e7-churn", "lines", "Updates per second, round by round", [Part(CHURN, "updates/s")], "updates/s", "round",
+             "In round {x} of updates, {a} takes {as many} a second as {b}", conditions="updates of an indexed column; more is better"),
+        Plot("e7-churn-vacuum", "lines", "Time of VACUUM after updates", [Part(CHURN, "VACUUM")], "seconds", "round",
+             "After updates, VACUUM takes {a} {as long} as {b}", conditions="VACUUM after each round of updates; less is better"),
+        Plot("e7-churn-size", "lines", "Size of the index after updates and VACUUM", [Part(CHURN, "index bytes/row after VACUUM")],
+             "bytes a row", "round", "After {x} rounds of updates, an index of {a} is {as large} as that of {b}", skip=("none",),
+             conditions="index files after VACUUM; growth is bloat")]),
+    Section("How long does CREATE INDEX take?", """On a filled table of random int4 keys, with the default maintenance_work_mem. Peak
+temporary space is that of sort files.""", [
+        Plot("e7-create-index", "bars", "Time of CREATE INDEX", [Part(BUILD, "CREATE INDEX")], "seconds",
+             claim="CREATE INDEX takes {a} {as long} as {b}", skip=("none",), conditions="random int4 keys; less is better")]),
+    Section("How long does recovery from a crash take?", """While rows are loaded, all server processes are killed with SIGKILL at
+seven tenths of the rows; the time is that from the start of the server until it answers. It depends on how much WAL there is
+since the last checkpoint; the table has it. lsm_check then verifies the lsm index against the table; a B-tree is not verified.""", [
+        Plot("e7-recovery", "bars", "Time of recovery after kill -9 during a load", [Part(RECOVERY, "recovery time")], "seconds",
+             claim="Recovery takes {a} {as long} as {b}", conditions="kill -9 during a load, until the server answers; less is better")]),
 ]
 
 

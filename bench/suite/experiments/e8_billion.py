@@ -3,24 +3,23 @@
 import csv
 
 from .. import BenchError
-from ..figures import Figure, Panel
+from ..figures import Part, Plot, Section
 from ..results import Result, Sample
 
 ID, NAME = "8", "billion"
 TITLE = "A load that outgrows memory several times"
 SOURCE = "Ours; <code>bench/bars.sh --bars billion</code>, at commit %(commit)s."
-WHAT = """t(k int4, f char(10)) with an index on random k is filled by COPY, 1000 rows to a transaction, by one client, in
-a server of %(memory)s MB. Then workers stop, and keys are looked up in the index as the load left it (<i>fresh</i>); then
-they merge until nothing is due, and the same is done again (<i>settled</i>); last come lsm_check, lsm_check with the
-table, and lsm_compact."""
-READ = """Level is good. The table is larger than the server's memory from the first pixels on. Below: the longest
-transaction in each two-hundredth of the load."""
 
 CASE = "a billion rows"
 LONGEST = "longest transaction, ms"
-FIGURES = [Figure("e8-billion", "A load that outgrows memory several times", [
-    Panel("throughput", "over table size", [CASE], xlabel="rows in the table", ylabel="rows/s"),
-    Panel("series", "longest transaction", [CASE], LONGEST, "rows in the table", "ms")], columns=1)]
+SECTIONS = [Section("How fast is a load of a billion rows?", """COPY fills t(k int4, f char(10)) with an index on random k, 1000 rows
+to a transaction, by one client, in a server of %(memory)s MB. Then workers stop, and keys are looked up in the index as the load
+left it (<i>fresh</i>); then they merge until nothing is due, and the same is done again (<i>settled</i>); last come lsm_check,
+lsm_check with the table, and lsm_compact. The table is larger than the server's memory from the first pixels on.""", [
+    Plot("e8-billion", "growth", "Rows loaded per second, up to a billion rows", [Part(CASE)], "rows/s", "rows in the table",
+         conditions="random int4 keys, COPY of 1000 rows, one client; dashed: the rate of the first twentieth"),
+    Plot("e8-billion-stalls", "series", "The longest transactions of a load of a billion rows", [Part(CASE, LONGEST)], "ms",
+         "rows in the table", conditions="the longest transaction of 1000 rows in each two-hundredth of the load")])]
 SHOWN_OF_LATENCIES = (" rate", " p50", " p99", " max")
 
 
