@@ -119,13 +119,13 @@ class Data:
     def curves(self, plot, experiment):
         """A list of curves for each part of a plot; of methods without values there is none."""
         lists = []
-        for number, part in enumerate(plot.parts):
+        for part in plot.parts:
             curves = []
             for am in ([part.am] if part.am else self.shown(plot, experiment)):
                 points = self.values(experiment, part.case, part.metric, am)
                 if points:
                     label = part.label if part.am else ", ".join(t for t in (label_of(am), part.label) if t)
-                    curves.append(Curve(label, am, color_of(am), number > 0, points))
+                    curves.append(Curve(label, am, color_of(am), part.dashed, points))
             lists.append(curves)
         return lists
 

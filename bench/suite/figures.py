@@ -18,6 +18,7 @@ class Part:
     metric: str = ""
     label: str = ""
     am: str = ""                # only this one; the label then says all
+    dashed: bool = False
 
 
 @dataclass
@@ -40,10 +41,10 @@ class Plot:
     figure: tuple = ()          # of a series: (metric, x) that the claim compares
     pairs: tuple = ()           # the parts that the claim compares, if not the methods of each: (part, base)
     conditions: str = ""        # the line below the title
-    relative: bool = False      # values divided by those of a B-tree
-    dashed: bool = True         # parts but the first have dashed lines
+    relative: bool = False      # values are divided by those of a B-tree
     logx: bool = False
     logy: bool = False
+    names: dict = field(default_factory=dict)       # of x, if they need any
     skip: tuple = ()            # methods that are not drawn; tables show them
 
 

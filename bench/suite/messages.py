@@ -22,7 +22,16 @@ def share(value):
     for fraction, words in FRACTIONS:
         if abs(value / fraction - 1) < 0.06:
             return words
+    return percent(value)
+
+
+def percent(value):
     return "%.2g%%" % (value * 100) if value < 0.1 else "%.0f%%" % (value * 100)
+
+
+def times(ratio):
+    """A ratio, to two digits."""
+    return "%.2g" % ratio if ratio < 100 else plain(ratio)
 
 
 def as_words(ratios, word):
@@ -30,9 +39,7 @@ def as_words(ratios, word):
     ratio, least, greatest = spread(ratios)
     if SAME[0] <= ratio <= SAME[1] or least < 1 < greatest:
         return "about as " + word
-    if ratio < 1:
-        return "%s as %s" % ("%.2g%%" % (ratio * 100) if ratio < 0.1 else "%.0f%%" % (ratio * 100), word)
-    return "%s times as %s" % (plain(ratio), word)
+    return "%s as %s" % (percent(ratio) if ratio < 1 else times(ratio) + " times", word)
 
 
 def pair_of(ams):
@@ -124,6 +131,11 @@ def growth(shares, ratio, topic):
 
     shares: {method: kept()}. ratio: the rate of the subject over that of the base, for each repeat, or None.
     """
+    if len(shares) == 1:
+        (am, value), = shares.items()
+        subject = _capital(name_of(am)) + "'s rate "
+        return subject + ("does not fall as the table grows" if value >= KEEPS else
+                          "falls to %s as the table grows" % share(value))
     ams = pair_of(list(shares))
     if not ams or ams[1] != "btree":
         return topic
@@ -166,8 +178,8 @@ def compared(values, unit):
     for base in ("none", "btree"):
         ratio = ratio_to(values[pair[0]], values[base]) if pair and base in values and base != pair[0] else None
         if ratio is not None:
-            ratios.append("%s of %s" % (plain(ratio), name_of(base)))
-    return text + ("; %s has %s" % (label_of(pair[0]), " and ".join(ratios)) if ratios else "")
+            ratios.append("%s times %s" % (times(ratio), name_of(base)))
+    return text + ("; %s is %s" % (label_of(pair[0]), " and ".join(ratios)) if ratios else "")
 
 
 def _growth_finding(plot, data, experiment):
@@ -181,6 +193,13 @@ def _growth_finding(plot, data, experiment):
     return ""
 
 
+def _place(plot, x):
+    """An x in words: "8 clients", "round 3"."""
+    if not x.isdigit() or not plot.xlabel:
+        return plot.names.get(x, x)
+    return "round " + x if plot.xlabel == "round" else "%s %s" % (plain(float(x)), plot.xlabel)
+
+
 def finding(plot, data, experiment):
     """One sentence with the numbers behind the title, or an empty one."""
     if plot.kind == "growth":
@@ -192,14 +211,17 @@ def finding(plot, data, experiment):
         found = {am: data.values(experiment, plot.parts[0].case, metric, am).get(x) for am in data.shown(plot, experiment)}
         found = {am: values for am, values in found.items() if values}
         return _capital("%s%s: %s." % (metric, ", " + x if x else "", compared(found, ""))) if found else ""
+    lists = data.curves(plot, experiment)
+    if plot.pairs:
+        curves = [curve for curves in lists for curve in curves]
+        x = _at(plot, curves) if curves else None
+        values = ["%s %s" % (c.label, si(spread(list(c.points[x].values()))[0])) for c in curves if x]
+        return _capital("%s: %s (%s)." % (_place(plot, x), "; ".join(values), plot.unit)) if x else ""
     sentences = []
-    for part, curves in zip(plot.parts, data.curves(plot, experiment)):
-        if not curves:
-            continue
-        x = _at(plot, curves)
-        if x is None:
-            continue
-        at = "%s %s" % (plot.xlabel or "at", plain(float(x)) if x.isdigit() else x) if x else ""
-        head = ", ".join(t for t in (part.label, at) if t)
-        sentences.append((head + ": " if head else "") + compared({c.am: c.points[x] for c in curves}, plot.unit))
-    return _capital(". ".join(_capital(s) for s in sentences) + ".") if sentences else ""
+    for part, curves in zip(plot.parts, lists):
+        x = _at(plot, curves) if curves else None
+        if x is not None:
+            head = ", ".join(t for t in (part.label, _place(plot, x)) if t)
+            text = compared({c.am: c.points[x] for c in curves}, plot.unit)
+            sentences.append(_capital((head + ": " if head else "") + text) + ".")
+    return " ".join(sentences)

@@ -10,7 +10,7 @@ EPILOG = """Experiments, by number or name:
 A run that was interrupted goes on where it was when it is started again with the same options. bench/README.md says how
 to read the report."""
 
-QUICK = {"rows": 20000, "repeats": 1, "clients": "1,2", "limit": 20.0, "seconds": 0.1, "warmup": 0.02}
+QUICK = {"rows": 20000, "repeats": 1, "clients": "1,2", "limit": 20.0, "seconds": 0.05, "warmup": 0.01}
 FULL = {"rows": 20_000_000, "repeats": 2, "clients": "1,4,8", "limit": 240.0, "seconds": 4.0, "warmup": 1.0}
 
 # Options that decide what is measured. A resumed run must use the same ones.
@@ -44,7 +44,7 @@ def make_parser():
                         help="another setting for the server, the same for all systems; may be repeated")
     parser.add_argument("--seed", type=int, default=1, help="of all random keys (default 1)")
     parser.add_argument("--out", default="bench-results", metavar="DIR", help="folder for results (default bench-results)")
-    parser.add_argument("--quick", action="store_true", help="tiny tables: shows in two minutes whether everything works; "
+    parser.add_argument("--quick", action="store_true", help="tiny tables: shows in about a minute whether everything works; "
                         "its figures mean nothing")
     parser.add_argument("--fresh", action="store_true", help="delete the results in the folder")
     parser.add_argument("--bars", metavar="FILE", help="show the billion rows that bench/bars.sh has written to this file, "

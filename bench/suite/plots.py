@@ -7,7 +7,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter  # noqa: E402
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator  # noqa: E402
 
 from . import messages  # noqa: E402
 from .figures import MOST_LINES, color_of, label_of  # noqa: E402
@@ -15,7 +15,7 @@ from .stats import outgrows, plain, spread, spread_apart, windows  # noqa: E402
 
 WIDTH, HEIGHT, DPI = 800, 450, 100
 SMALL, NORMAL, TITLE = 8.5, 9.5, 13         # points; a point is 1.4 pixels
-TITLE_CHARS, CONDITIONS_CHARS = 76, 115     # a line
+TITLE_CHARS, CONDITIONS_CHARS = 66, 115     # a line
 LABEL_CHARS = 24
 LABEL_GAP = 16                              # pixels from one label to the next
 CHAR = 7.3                                  # pixels of a character of a label
@@ -23,12 +23,22 @@ INK, PALE = "#333333", "#999999"
 FORMATTER = FuncFormatter(lambda value, _: plain(value))
 
 
+def wrapped(text, width):
+    """Lines of about the same length."""
+    def wrap(width):
+        return textwrap.wrap(text, width, break_on_hyphens=False)
+    count = len(wrap(width))
+    while width > 20 and len(wrap(width - 1)) == count:
+        width -= 1
+    return wrap(width)
+
+
 class Canvas:
     """A figure with one diagram, its title, and the labels at the ends of its lines."""
 
     def __init__(self, title, conditions, labels, left=62):
         """labels: those at the right of the diagram, which need their width."""
-        lines = textwrap.wrap(title, TITLE_CHARS)
+        lines = wrapped(title, TITLE_CHARS)
         below = textwrap.wrap(conditions, CONDITIONS_CHARS)
         self.figure = plt.figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI)
         y = HEIGHT - 28
@@ -76,6 +86,7 @@ def _set_scales(axes, plot, xs):
     axes.grid(True, axis="y", linewidth=0.5, color="#dddddd")
     if plot.logx:
         axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
     elif plot.kind == "lines" and 0 < len(xs) <= 8:
         axes.xaxis.set_major_locator(FixedLocator(sorted(xs)))
     axes.xaxis.set_major_formatter(FORMATTER)
@@ -101,9 +112,10 @@ def _mark_memory(canvas, plot, experiment, data, ams):
         rows = outgrows(bytes_a_row, data.memory_mb, data.shared_buffers_mb) if bytes_a_row else 0
         if 0 < rows < canvas.axes.get_xlim()[1]:
             marks.append((rows, am))
-    for number, (rows, am) in enumerate(sorted(marks)):
-        canvas.axes.axvline(rows, color=color_of(am), linewidth=1, linestyle=":", ymax=1)
-        canvas.axes.annotate("%s outgrows the cache " % label_of(am), (rows, 1 - 0.06 * number), ha="right", va="top",
+    for rows, am in marks:
+        canvas.axes.axvline(rows, color=color_of(am), linewidth=1, linestyle=":")
+        side = "left" if rows < canvas.axes.get_xlim()[1] / 2 else "right"
+        canvas.axes.annotate("%s outgrows the cache" % label_of(am), (rows, 1.02), ha=side, va="bottom",
                              xycoords=("data", "axes fraction"), fontsize=SMALL, color=color_of(am))
 
 
@@ -161,11 +173,11 @@ def _draw_lines(plot, experiment, data, title):
         points = [spread(list(curve.points[x].values())) for x in xs]
         canvas.axes.errorbar([float(x) for x in xs], [p[0] for p in points],
                              yerr=[[p[0] - p[1] for p in points], [p[2] - p[0] for p in points]], color=curve.color,
-                             linestyle="--" if curve.dashed and plot.dashed else "-", marker="o", markersize=4, capsize=3,
+                             linestyle="--" if curve.dashed else "-", marker="o", markersize=4, capsize=3,
                              linewidth=2, elinewidth=1)
         canvas.ends.append((curve.label, curve.color, float(xs[-1]), points[-1][0]))
     if plot.relative:
-        canvas.axes.axhline(1, color=color_of("btree"), linewidth=2)
+        canvas.axes.plot([min(all_xs), max(all_xs)], [1, 1], color=color_of("btree"), linewidth=2)
         canvas.ends.append(("B-tree = 1", color_of("btree"), max(all_xs), 1))
     _set_scales(canvas.axes, plot, all_xs)
     return canvas
@@ -177,8 +189,9 @@ def _draw_series(plot, experiment, data, title):
     for am in data.shown(plot, experiment):
         by_repeat = data.series(experiment, part.case, am, part.metric)
         if by_repeat:
-            found.append((am, by_repeat[min(by_repeat)]))
-    found = found[:MOST_LINES]
+            # In an interval without a finished operation the longest takes 0, which a logarithmic axis cannot have.
+            found.append((am, [s for s in by_repeat[min(by_repeat)] if s.value > 0 or not plot.logy]))
+    found = [(am, samples) for am, samples in found if samples][:MOST_LINES]
     if not found:
         return None
     canvas = Canvas(title, plot.conditions, [label_of(am) for am, _ in found])
@@ -196,7 +209,11 @@ def _groups(plot, lists):
     for part, curves in zip(plot.parts, lists):
         for curve in curves:
             for x, values in curve.points.items():
-                groups.setdefault(", ".join(t for t in (part.label, x) if t), []).append((curve, values))
+                groups.setdefault(", ".join(t for t in (part.label, plot.names.get(x, x)) if t), []).append((curve, values))
+    if len(groups) == 1:
+        for bars in groups.values():
+            if len(bars) > 3:           # more than the usual methods, whose order is always the same
+                bars.sort(key=lambda bar: -spread(list(bar[1].values()))[0])
     return list(groups.items())
 
 
@@ -228,7 +245,7 @@ def _draw_bars(plot, experiment, data, title):
     axes.set_yticks(ticks)
     axes.set_yticklabels(names)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(y - 0.6, -0.9)
+    axes.set_ylim(max(y - 0.6, 3), -0.9)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(FORMATTER)
     axes.grid(True, axis="x", linewidth=0.5, color="#dddddd")
@@ -247,7 +264,7 @@ def draw(plot, experiment, data, folder):
     if plot.kind == "bars":
         canvas.axis_names("", plot.unit, False, False)
     else:
-        canvas.axis_names(plot.unit, plot.xlabel, plot.logx, plot.logy)
+        canvas.axis_names(plot.unit + (", B-tree = 1" if plot.relative else ""), plot.xlabel, plot.logx, plot.logy)
     canvas.label_ends()
     name = plot.name + ".png"
     canvas.save(os.path.join(folder, name))

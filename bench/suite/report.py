@@ -1,6 +1,7 @@
 """The report: one self-contained HTML file with the plots, and the plots as PNG files beside it."""
 
 import base64
+import copy
 import html
 import os
 import re
@@ -9,7 +10,7 @@ from . import experiments, messages, plots
 from .data import Data
 from .experiments import e1_ingest, e8_billion, reads
 from .figures import label_of
-from .stats import duration, plain, ratio_to, si, spread
+from .stats import duration, megabytes, plain, ratio_to, si, spread
 
 STYLE = """
 body { font-family: sans-serif; max-width: 820px; margin: 2em auto; padding: 0 1em; color: #222; line-height: 1.5 }
@@ -253,7 +254,10 @@ def write(store, bars=None):
     sections = [(s, m) for m in modules for s in m.SECTIONS]
     texts = [(s.question, _section(s, m, modules, data, store.folder)) for s, m in sections]
     if bars:
-        texts += [(s.question, _section(s, e8_billion, [e8_billion], data, store.folder, bars_options))
+        largest = copy.copy(data)
+        largest.memory_mb = int(bars_options["memory"]) or None
+        largest.shared_buffers_mb = megabytes(bars_options["shared_buffers"])
+        texts += [(s.question, _section(s, e8_billion, [e8_billion], largest, store.folder, bars_options))
                   for s in e8_billion.SECTIONS]
     texts = [(question, text) for question, text in texts if text]
     contents = "<ul>%s</ul>" % "".join(

@@ -41,12 +41,12 @@ hash indexes over them, because they would take too long to fill. Then COPY, one
 fifth through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by their key, rows
 by their key and time, 1000 consecutive rows by time, as far as the index helps.""", [
     Plot("e10-load", "bars", "Rows loaded per second through one index, beyond memory", [Part(CASE, "rows/s")], "rows/s",
-         claim="Beyond memory, {a} on random UUIDs loads {as many} rows as {b}",
+         claim="Beyond memory, {a} loads {as many} random UUIDs as {b}",
          conditions="the last fifth of a load through one index: on random UUIDs, unless the label says otherwise"),
     Plot("e10-size", "bars", "Size of the index", [Part(CASE, "index bytes/row")], "bytes a row", skip=("none",),
-         claim="An index of {a} on random UUIDs is {as large} as {b}", conditions="index files at the end of the load"),
+         claim="On random UUIDs, the {a} index is {as large} as {b}", conditions="index files at the end of the load"),
     Plot("e10-lookups", "bars", "Lookups by key per second, beyond memory", [Part(CASE, BY_KEY + "/s")], "lookups/s",
-         claim="Beyond memory, {a} answers {as many} lookups of random UUIDs as {b}",
+         claim="Beyond memory, {a} answers {as many} lookups as {b}",
          conditions="one client, random keys that exist, the table larger than memory")])]
 
 

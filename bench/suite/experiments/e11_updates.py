@@ -30,7 +30,7 @@ VACUUM, and a load of as many new rows. At the default size, the B-trees are thr
              "With three indexes beyond memory, {a} takes {as many} updates as {b}", figure=("updates/s", ""),
              conditions="random rows, each update is a new entry in each index; more is better"),
         Plot("e11-size", "series", "Size of three indexes under updates, DELETE and VACUUM", [Part(UPDATES, "index MB")], "MB", "seconds",
-             "After updates and retention, the indexes of {a} are {as large} as those of {b}", figure=("index size", "VACUUM 3"),
+             "After updates and retention, three {a} indexes are {as large} as B-trees", figure=("index size", "VACUUM 3"),
              skip=("none",), conditions="index files: updates, then three rounds of DELETE, VACUUM, new rows"),
         Plot("e11-retention", "lines", "Time of VACUUM after a tenth was deleted", [Part(UPDATES, "VACUUM")], "seconds", "round",
              "VACUUM after DELETE of a tenth takes {a} {as long} as {b}", conditions="three indexes beyond memory; less is better")]),

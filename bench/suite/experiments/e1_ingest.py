@@ -68,7 +68,7 @@ def _one_core(rows):
 
 def largest(options):
     """The load of random keys by one client, beyond memory. Experiment 2 reads the resulting table."""
-    with_reads = any(m.ID == "2" for m in options.modules)
+    with_reads = any(m.ID == "2" for m in options.modules) and not options.quick
 
     def work(context):
         context.create_table("int4_random")
@@ -89,6 +89,8 @@ def plan(options):
             (SEQUENTIAL, "int4_seq", options.rows // 8, 1, 0.5),
             (SEQUENTIAL_MANY, "int4_seq", options.rows // 8, many, 0.5),
             (RANDOM_MANY, "int4_random", options.rows // 2, many, 0.5)):
+        if options.quick and clients > 1:
+            continue
         groups += interleave(ID, case, options.am, 1,
                              lambda am, rows=rows, share=share: load_seconds(am, rows, options.limit * share),
                              _loader(kind, rows, clients, share))

@@ -9,34 +9,35 @@ TITLE = "Point lookups by clients, range scans by length"
 SOURCE = "Gurajada et al., as before: figures 4 and 5."
 
 
-HERE = {reads.SMALL: "in memory", reads.LARGEST: "larger than memory"}
+HERE = {reads.SMALL: "in memory", reads.LARGEST: "beyond memory"}
 FRESH_CONDITIONS = """<i>Fresh</i> is the index as COPY left it: nothing merges it while it is read. <i>Settled</i> is the same
 index after lsm_compact, or after REINDEX for other methods. VACUUM sets the visibility map before both; sequential and bitmap
 scans are off. The small table fits into memory. The largest is what the largest load left, at the default size some 880 MB
 without its index. If a load was stopped, its method has fewer rows here; see the tables."""
 
 
-def _plots(name, metric, xlabel, unit, claim, **more):
+def _plots(name, topic, metric, xlabel, unit, claim, **more):
     """A plot for the small table and one for the largest: lsm, fresh and settled, relative to a B-tree in the same state."""
-    return [Plot(name + suffix, "lines", "%s, of those of a B-tree, %s" % (metric.capitalize(), HERE[case]),
-                 [Part(case, "%s, %s" % (metric, state), state) for state in reads.STATES], unit, xlabel,
-                 claim % HERE[case], relative=True, skip=("none",), **more)
+    return [Plot(name + suffix, "lines", "%s, compared with a B-tree, %s" % (topic, HERE[case]), [
+                Part(case, "%s, %s" % (metric, state), state, dashed=state == "fresh") for state in reads.STATES],
+                 unit, xlabel, claim % HERE[case].capitalize(), relative=True, skip=("none",), **more)
             for suffix, case in (("", reads.SMALL), ("-large", reads.LARGEST))]
 
 
-RANGE_CLAIM = "%%s, %s of {x} rows takes a fresh {a} index {as long} as {b}, a settled one {as long}"
+RANGE_CLAIM = "%%s, %s takes fresh {a} {as long} as {b}, settled {as long}"
 RANGES = {"at": "first", "logx": True, "conditions": "one client, a range from a random key on; less is better"}
 SECTIONS = [
     Section("How fast are lookups?", """A prepared statement reads the row of a random key that exists. """ + FRESH_CONDITIONS, _plots(
-        "e2-lookups", "lookups/s", "clients", "lookups/s, B-tree = 1",
-        "%s, a fresh {a} index answers {as many} lookups as {b}, a settled one {as many}",
+        "e2-lookups", "Lookups", "lookups/s", "clients", "lookups/s",
+        "%s, fresh {a} answers {as many} lookups as {b}, settled {as many}",
         conditions="random keys that exist; more is better")),
     Section("How fast are ranges from the index alone?", """The first 10 to 10<sup>7</sup> rows from a random key on, in the
 order of the key, by an index-only scan (count and sum of k). """ + FRESH_CONDITIONS, _plots(
-        "e2-ranges", "range", "rows of the range", "time, B-tree = 1", RANGE_CLAIM % "a range", **RANGES)),
+        "e2-ranges", "Ranges", "range", "rows of the range", "ms", RANGE_CLAIM % "a range of {x} rows", **RANGES)),
     Section("How fast are ranges that read the rows?", """The first 10 to 10<sup>4</sup> rows from a random key on, in the order
 of the key (count of f). Fetching the rows from the table takes most of the time. """ + FRESH_CONDITIONS, _plots(
-        "e2-ranges-rows", "range with rows", "rows of the range", "time, B-tree = 1", RANGE_CLAIM % "a fetch", **RANGES)),
+        "e2-ranges-rows", "Ranges that read the rows", "range with rows", "rows of the range", "ms",
+        RANGE_CLAIM % "fetching {x} rows", **RANGES)),
 ]
 
 

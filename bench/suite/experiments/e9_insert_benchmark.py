@@ -38,7 +38,7 @@ inserts beside them cost.""", [
          figure=("queries/s", "qr1000"), skip=("none",),
          conditions="step qr1000, beside 1000 inserts and 1000 deletes a second; more is better"),
     Plot("e9-size", "series", "Size of the three indexes while rows come and go", [Part(CASE, "index MB")], "MB",
-         "seconds since the start of l.i1", "After inserts and deletes, the indexes of {a} are {as large} as those of {b}",
+         "seconds since the start of l.i1", "After inserts and deletes, three {a} indexes are {as large} as B-trees",
          figure=("index size", "qr1000"), skip=("none",), conditions="index files, steps l.i1 and qr1000; growth is bloat")])]
 
 

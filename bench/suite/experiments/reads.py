@@ -39,7 +39,7 @@ def _ranges(context, rows, state):
     options = context.options
     for label, sql, longest in (("range", INDEX_ONLY, rows), ("range with rows", WITH_ROWS, LONGEST_WITH_ROWS)):
         plan = context.plan_nodes(sql.replace("%s", "t").replace("$1", "0").replace("$2", "1000"), **SESSION)
-        for length in lengths(min(rows, longest)):
+        for length in lengths(min(rows, longest))[:2 if options.quick else None]:
             report = context.run(["range:1"], rows, session=SESSION, seconds=options.seconds * RANGE_SHARE, l=length, q=sql,
                                  warmup=_warmup(context) / 10)
             rate = report.value("range", "rate")
