@@ -255,8 +255,8 @@ def _draw_bars(plot, experiment, data, title):
 DRAW = {"growth": _draw_growth, "lines": _draw_lines, "bars": _draw_bars, "series": _draw_series}
 
 
-def draw(plot, experiment, data, folder):
-    """Writes the PNG of a plot and returns its name and its title, or None if there is nothing to draw."""
+def render(plot, experiment, data):
+    """(canvas, title) of a plot, or None if there is nothing to draw."""
     title = messages.title(plot, data, experiment)
     canvas = DRAW[plot.kind](plot, experiment, data, title)
     if canvas is None:
@@ -266,6 +266,15 @@ def draw(plot, experiment, data, folder):
     else:
         canvas.axis_names(plot.unit + (", B-tree = 1" if plot.relative else ""), plot.xlabel, plot.logx, plot.logy)
     canvas.label_ends()
+    return canvas, title
+
+
+def draw(plot, experiment, data, folder):
+    """Writes the PNG of a plot and returns its name and its title, or None if there is nothing to draw."""
+    rendered = render(plot, experiment, data)
+    if rendered is None:
+        return None
+    canvas, title = rendered
     name = plot.name + ".png"
     canvas.save(os.path.join(folder, name))
     return name, title

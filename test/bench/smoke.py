@@ -174,6 +174,10 @@ def check_report(tap, out):
               all(r.startswith("https://") and 'href="%s"' % r in text for r in links),
               "the report needs no other file")
     tap.check(text.count("data:image/png") >= 15, "the report has its plots")
+    tap.check(0 < text.find("data:image/png") < text.find('class="main"') < text.find("<h2"),
+              "the report begins with the main plot and table")
+    tap.check("<table" not in re.sub(r"<details>.*?</details>", "", text[text.find("<h2"):], flags=re.S),
+              "the other tables are folded")
     pictures = [name for name in os.listdir(out) if name.endswith(".png")]
     tap.check(len(pictures) == text.count("data:image/png"), "the plots are there as PNG files")
     tap.check(all(os.path.getsize(os.path.join(out, name)) > 5000 for name in pictures), "no plot is empty")

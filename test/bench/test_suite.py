@@ -8,19 +8,23 @@ import contextlib
 import csv
 import io
 import os
+import subprocess
+import sys
 import tempfile
 import unittest
 
-from suite import BenchError, experiments, options, stats
+from suite import BenchError, experiments, messages, options, stats
 from suite.bars import command_line, verdicts
 from suite.bars.bench import Load, RawLog
 from suite.bars.flash import SEQUENTIAL, WAYS, Cold
 from suite.bars.loads import AVERAGE, LAST, LoadExperiment, Ratio
 from suite.cgroup import ControlGroup
 from suite.client import Report
-from suite.experiments import e6_flash, e8_billion
+from suite.data import Data
+from suite.experiments import e1_ingest, e2_reads, e6_flash, e7_keys, e8_billion, reads
+from suite.figures import MOST_LINES, color_of, in_order, label_of
 from suite.plan import Group, Progress, interleave, load_seconds
-from suite.results import FAILED, FINISHED, ResultStore
+from suite.results import FAILED, FINISHED, Result, ResultStore, Sample
 
 
 def finished(key, am="lsm"):
@@ -56,6 +60,182 @@ class Stats(unittest.TestCase):
     def test_numbers_for_people(self):
         self.assertEqual([stats.si(v) for v in (0, 0.123456, 12.3, 1234, 123456, 1.5e6, 2e9)],
                          ["0", "0.123", "12.3", "1,234", "123 k", "1.5 M", "2 G"])
+
+
+    def test_numbers_on_axes(self):
+        self.assertEqual([stats.plain(v) for v in (0, 0.25, 12, 999, 1000, 2500, 100000, 999999, 1.2e6, 1e9)],
+                         ["0", "0.25", "12", "999", "1 k", "2.5 k", "100 k", "1 M", "1.2 M", "1 G"])
+
+    def test_labels_do_not_cover_each_other(self):
+        for places in ([100, 101, 102], [50, 10, 11], [0, 0, 0, 0], [199, 200], [5, 100, 104, 195]):
+            moved = stats.spread_apart(places, 16, 0, 200)
+            in_line = sorted(moved)
+            self.assertTrue(all(b - a >= 16 - 1e-9 for a, b in zip(in_line, in_line[1:])), moved)
+            self.assertTrue(0 <= in_line[0] and in_line[-1] <= 200, moved)
+            self.assertEqual(sorted(range(len(places)), key=lambda i: (places[i], moved[i])),
+                             sorted(range(len(places)), key=lambda i: moved[i]))
+
+    def test_labels_with_room_stay(self):
+        self.assertEqual(stats.spread_apart([150, 10, 60], 16, 0, 200), [150, 10, 60])
+        self.assertEqual(stats.spread_apart([], 16, 0, 200), [])
+
+    def test_an_index_outgrows_the_larger_cache(self):
+        self.assertAlmostEqual(stats.outgrows(2 ** 20, 768, 128), 640)
+        self.assertAlmostEqual(stats.outgrows(2 ** 20, 768, 512), 512)
+
+    def test_memory_settings(self):
+        self.assertEqual([stats.megabytes(s) for s in ("384MB", "1 GB", "2048kB", "much")], [384, 1024, 2, None])
+
+
+def made_data(results=(), samples=(), ams="none,btree,lsm", facts=None):
+    """Data of figures (experiment, case, x, am, repeat, metric, value) and of loads {(case, am): [(rows, seconds)]}."""
+    store = argparse.Namespace(run={"options": {"am": ams, "shared_buffers": "384MB"}, "facts": facts or {}})
+    store.results = [Result("g", e, case, x, am, repeat, metric, value, "rows/s", "")
+                     for e, case, x, am, repeat, metric, value in results]
+    store.samples = [Sample("g", "1", case, am, 1, "load", rows, seconds, "")
+                     for (case, am), points in dict(samples).items() for rows, seconds in points]
+    return Data(store)
+
+
+class Messages(unittest.TestCase):
+    def test_ratios_in_words(self):
+        def said(*ratios):
+            return messages.as_words(ratios, "many")
+        self.assertEqual([said(3.14), said(1.02), said(0.62), said(0.041), said(38.9)],
+                         ["3.1 times as many", "about as many", "62% as many", "4.1% as many", "39 times as many"])
+
+    def test_repeats_that_disagree_are_no_difference(self):
+        self.assertEqual(messages.as_words([0.9, 1.3, 1.4], "long"), "about as long")
+        self.assertEqual(messages.as_words([1.2, 1.3, 1.4], "long"), "1.3 times as long")
+
+    def test_shares_in_words(self):
+        self.assertEqual([messages.share(s) for s in (0.5, 0.1, 0.34, 0.08, 0.41)], ["half", "a tenth", "a third", "8%", "41%"])
+
+    def test_who_is_compared_with_whom(self):
+        self.assertEqual(messages.pair_of(["none", "btree", "lsm"]), ("lsm", "btree"))
+        self.assertEqual(messages.pair_of(["none", "btree", "hash"]), ("hash", "btree"))
+        self.assertEqual(messages.pair_of(["none", "btree"]), ("btree", "none"))
+        self.assertEqual(messages.pair_of(["lsm", "none"]), ("lsm", "none"))
+        self.assertIsNone(messages.pair_of(["lsm"]))
+        self.assertIsNone(messages.pair_of([]))
+
+    def test_the_title_of_a_load_says_what_the_data_show(self):
+        def title(ratio=(2.0,), **shares):
+            return messages.growth(shares, ratio, "the topic")
+        self.assertEqual(title(none=1, btree=0.1, lsm=0.95), "A B-tree's rate falls to a tenth as the table grows; lsm's does not")
+        self.assertEqual(title(btree=0.1, lsm=0.5), "As the table grows, a B-tree's rate falls to a tenth, lsm's to half")
+        self.assertEqual(title(btree=0.9, lsm=0.5), "lsm loads 2 times as many rows a second as a B-tree")
+        self.assertEqual(title(ratio=None, btree=0.9, lsm=0.9), "the topic")
+        self.assertEqual(title(none=1, lsm=0.9), "the topic")
+        self.assertEqual(title(lsm=0.9), "lsm's rate does not fall as the table grows")
+        self.assertEqual(title(btree=0.25), "A B-tree's rate falls to a quarter as the table grows")
+
+    def test_the_title_follows_the_samples(self):
+        plot, case = e1_ingest.SECTIONS[0].plots[0], e1_ingest.RANDOM
+        last = [("1", case, "", am, 1, "rows/s, last tenth", 5) for am in ("none", "btree", "lsm")]
+        data = made_data(last, {(case, "none"): [(i, i) for i in range(1, 101)], (case, "lsm"): [(i, i) for i in range(1, 101)],
+                                  (case, "btree"): [(i, i * i) for i in range(1, 101)]})
+        self.assertIn("lsm's does not", messages.title(plot, data, "1"))
+        self.assertIn("lsm is 1 times no index", messages.finding(plot, data, "1"))
+
+    def test_a_claim_is_filled_in(self):
+        plot, case = e1_ingest.SECTIONS[3].plots[0], e1_ingest.BY_CLIENTS
+        results = [("1", case, x, am, 1, "rows/s", value)
+                   for x, am, value in (("4", "btree", 10), ("4", "lsm", 20), ("16", "btree", 10), ("16", "lsm", 30))]
+        data = made_data(results)
+        self.assertEqual(messages.title(plot, data, "1"), "With 16 clients, lsm loads 3 times as many rows a second as a B-tree")
+        self.assertEqual(messages.finding(plot, data, "1"), "16 clients: B-tree 10, lsm 30 rows/s; lsm is 3 times a B-tree.")
+
+    def test_without_data_a_title_claims_nothing(self):
+        data = made_data()
+        for module in experiments.MODULES + (e8_billion,):
+            for section in module.SECTIONS:
+                for plot in section.plots:
+                    self.assertEqual(messages.title(plot, data, module.ID), plot.topic)
+                    self.assertEqual(messages.finding(plot, data, module.ID), "")
+
+    def test_each_plot_is_described_once_and_whole(self):
+        plots = [plot for m in experiments.MODULES + (e8_billion,) for s in m.SECTIONS for plot in s.plots]
+        self.assertEqual(len({plot.name for plot in plots}), len(plots))
+        for plot in plots:
+            self.assertTrue(plot.conditions and plot.topic and plot.unit, plot.name)
+            # So many placeholders, so many comparisons.
+            self.assertLessEqual(plot.claim.count("{as "), max(len(plot.parts), 1), plot.name)
+            if any(part.am for part in plot.parts):
+                self.assertTrue(plot.pairs and len(plot.parts) <= MOST_LINES, plot.name)
+        questions = [s.question for m in experiments.MODULES + (e8_billion,) for s in m.SECTIONS]
+        self.assertEqual(len(set(questions)), len(questions))
+
+    def test_a_method_has_the_same_color_everywhere(self):
+        self.assertEqual(color_of("btree, UUIDv7"), color_of("btree"))
+        self.assertEqual(len({color_of(am) for am in ("none", "btree", "lsm", "hash", "brin")}), 5)
+        self.assertNotIn(color_of("unheard-of"), [color_of(am) for am in ("none", "btree", "lsm", "hash", "brin")])
+        self.assertEqual([label_of(am) for am in ("none", "btree, UUIDv7", "brin, time")],
+                         ["no index", "B-tree, UUIDv7", "BRIN, time"])
+        self.assertEqual(in_order(["hash", "lsm", "none"]), ["none", "lsm", "hash"])
+
+
+class Drawing(unittest.TestCase):
+    def setUp(self):
+        try:
+            from suite import plots
+        except ImportError:
+            self.skipTest("no matplotlib")
+        self.plots = plots
+
+    def check(self, plot, experiment, data):
+        canvas, title = self.plots.render(plot, experiment, data)
+        picture = canvas.figure
+        picture.canvas.draw()
+        self.assertEqual(tuple(picture.get_size_inches() * picture.dpi), (800, 450))
+        axes = canvas.axes
+        texts = picture.texts + axes.texts + axes.get_xticklabels() + axes.get_yticklabels() + [axes.xaxis.label]
+        for text in texts:
+            self.assertGreaterEqual(text.get_fontsize() * picture.dpi / 72, 11, text.get_text())
+            box = text.get_window_extent()
+            if text.get_text() and text in picture.texts:
+                self.assertTrue(0 <= box.x0 and box.x1 <= 800 and 0 <= box.y0 and box.y1 <= 450, text.get_text())
+        boxes = [text.get_window_extent() for text in picture.texts]
+        self.assertFalse([1 for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)], title)
+        if axes.get_yscale() == "linear" and plot.kind != "bars":
+            self.assertEqual(axes.get_ylim()[0], 0)
+        self.plots.plt.close(picture)
+        return [text.get_text() for text in picture.texts]
+
+    def test_a_load_has_labels_at_its_lines(self):
+        case = e1_ingest.RANDOM
+        loads = {(case, am): [(i * 1000, i * speed) for i in range(1, 101)]
+                 for am, speed in (("none", 1), ("btree", 1.02), ("lsm", 1.01))}
+        figures = [("1", case, "", "btree", 1, "index bytes/row", 10000)]
+        texts = self.check(e1_ingest.SECTIONS[0].plots[0], "1", made_data(figures, loads, facts={"memory limit": "x, 768 MB"}))
+        self.assertTrue({"no index", "B-tree", "lsm"} <= set(texts))
+
+    def test_at_most_four_lines(self):
+        ams, case = "none,btree,lsm,hash,other,more", e1_ingest.BY_CLIENTS
+        data = made_data([("1", case, x, am, 1, "rows/s", 7) for x in ("1", "8") for am in ams.split(",")], ams=ams)
+        texts = self.check(e1_ingest.SECTIONS[3].plots[0], "1", data)
+        self.assertIn("hash", texts)
+        self.assertNotIn("other", texts)
+
+    def test_a_comparison_has_the_tree_as_its_line(self):
+        results = [("2", reads.SMALL, x, am, 1, "lookups/s, " + state, value) for x in ("1", "8")
+                   for state in reads.STATES for am, value in (("btree", 10000), ("lsm", 9990))]
+        texts = self.check(e2_reads.SECTIONS[0].plots[0], "2", made_data(results))
+        self.assertTrue({"B-tree = 1", "lsm, fresh", "lsm, settled"} <= set(texts))
+
+    def test_bars(self):
+        results = [("7", e7_keys.KEYS, kind, am, 1, "rows/s", 1e5) for kind in e7_keys.KINDS for am in ("none", "btree", "lsm")]
+        self.check(e7_keys.SECTIONS[0].plots[0], "7", made_data(results))
+
+
+class Help(unittest.TestCase):
+    def test_help_needs_no_matplotlib(self):
+        program = ("import runpy, sys; sys.modules['matplotlib'] = None; sys.argv = ['run.sh', '--help']; "
+                   "runpy.run_module('suite', run_name='__main__')")
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+        run = subprocess.run([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(run.returncode, 0, run.stdout)
+        self.assertIn(b"--quick", run.stdout)
 
 
 class Plan(unittest.TestCase):
