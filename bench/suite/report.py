@@ -177,8 +177,8 @@ def _client_section(store, data):
     tables = "<table><tr><th>kind of rows</th><th>generator alone, rows/s</th></tr>%s</table>" % "".join(
         '<tr><td>%s</td><td class="n">%s</td></tr>' % (_escape(kind), si(value)) for kind, value in generator.items())
     if shares:
-        tables += "<table><tr><th>load without an index</th><th>rows/s</th><th>cores used by the client</th></tr>%s</table>" % (
-            "".join('<tr><td>experiment %s, %s %s</td><td class="n">%s</td><td class="n">%.2f</td></tr>' % (
+        head = "<th>load without an index</th><th>rows/s</th><th>cores used by the client</th>"
+        tables += "<table><tr>%s</tr>%s</table>" % (head, "".join('<tr><td>experiment %s, %s %s</td><td class="n">%s</td><td class="n">%.2f</td></tr>' % (
                 _escape(e), _escape(c), _escape(x), si(speed), cpu) for e, c, x, speed, cpu in shares))
     return "".join(parts) + _fold("All figures of the client", tables)
 
@@ -197,18 +197,20 @@ def opening(facts, options):
     limit = re.search(r"(\d+) MB$", facts.get("memory limit") or "")
     text = "This page compares loads of rows, and queries, with %s on %s. " % (listed, version_of(facts.get("server")))
     text += "pg_lsm is version %s, commit %s. " % (facts.get("extension"), facts.get("source"))
-    text += "The machine has %s, and %s of memory; " % (machine.get("CPU", "an unknown CPU"), machine.get("memory", "unknown"))
+    text += "The machine has %s, and %s of memory; " % (machine.get("CPU", "unknown CPUs"), machine.get("memory", "unknown"))
     text += "the server may use %s. " % (limit.group(1) + " MB of it" if limit else "all of it")
-    text += "The run began on %s and took %s. " % ((facts.get("begun") or "an unknown day")[:10], duration(facts.get("measured_s", 0)))
+    begun = (facts.get("begun") or "unknown day")[:10]
+    text += "The run began on %s and took %s. " % (begun, duration(facts.get("measured_s", 0)))
     text += "The largest table has %s rows." % plain(options["rows"])
     return _escape(text)
 
 
-HOW = """All systems have the same server, the same settings, pg_lsm's library loaded, and the same rows in the same order (about
-so with several clients); a repeat has keys of its own. Each case begins with an empty cluster. Within a repeat the systems follow
-each other, and each repeat begins with another one. Values are medians, with the least and the greatest where a case was repeated
-(n); whiskers show the same. Ratios are those within the same repeat. Gray is no index, blue is a B-tree, red is lsm. Loads have no
-warm-up: they count from the first row on. Stopped and failed loads are marked; nothing is extrapolated."""
+HOW = """All systems have the same server, the same settings, pg_lsm's library loaded, and the same rows in the same
+order (about so with several clients); a repeat has keys of its own. Each case begins with an empty cluster. Within a
+repeat the systems follow each other, and each repeat begins with another one. Values are medians, with the least and
+the greatest where a case was repeated (n); whiskers show the same. Ratios are those within the same repeat. Gray is
+no index, blue is a B-tree, red is lsm. Loads have no warm-up: they count from the first row on. Stopped and failed
+loads are marked; nothing is extrapolated."""
 
 
 def _facts(store):

@@ -1,7 +1,7 @@
 """The experiments: a module each.
 
-A module has ID, NAME, TITLE, SOURCE (HTML), WHAT and READ (HTML: what is done, how to read the plots), FIGURES, and
-plan(options), which returns groups. Sections of one experiment that is large are modules of the same ID. e8_billion has
+A module has ID, NAME, TITLE, SOURCE (HTML), SECTIONS (questions with their plots) and plan(options), which returns
+groups. Sections of one experiment that is large are modules of the same ID. e8_billion has
 no plan: bench/bars.sh measures it, and report.py shows it when it is given the file.
 """
 

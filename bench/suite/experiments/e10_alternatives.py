@@ -32,16 +32,17 @@ VARIANTS = (
 )
 LATE_OPTIONS = {"btree": " WITH (fillfactor = 70)"}
 
-SECTIONS = [Section("What would one try first: UUIDv7, hash, BRIN, partitions?", """t(k uuid, at timestamptz, f char(10)), whose rows come in
-the order of time, and one index. On k, random UUIDs (version 4): lsm, B-tree, hash, and a local B-tree in each of 20 partitions, by
-day at the default size. On k, UUIDs of version 7, which ascend: B-tree. On the time: BRIN, B-tree, lsm. The server has a sixth of
-the memory; at the default size, the random B-tree is some two and a half times as large. The first four fifths of the rows are there
-before the measurement; CREATE INDEX builds random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and
-hash indexes over them, because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads the last
-fifth through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by their key, rows
-by their key and time, 1000 consecutive rows by time, as far as the index helps.""", [
-    Plot("e10-load", "bars", "Rows loaded per second through one index, beyond memory", [Part(CASE, "rows/s")], "rows/s",
-         claim="Beyond memory, {a} loads {as many} random UUIDs as {b}",
+SECTIONS = [Section("What would one try first: UUIDv7, hash, BRIN, partitions?", """t(k uuid, at timestamptz, f
+char(10)), whose rows come in the order of time, and one index. On k, random UUIDs (version 4): lsm, B-tree, hash, and
+a local B-tree in each of 20 partitions, by day at the default size. On k, UUIDs of version 7, which ascend: B-tree.
+On the time: BRIN, B-tree, lsm. The server has a sixth of the memory; at the default size, the random B-tree is some
+two and a half times as large. The first four fifths of the rows are there before the measurement; CREATE INDEX builds
+random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and hash indexes over them,
+because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads the last fifth
+through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by
+their key, rows by their key and time, 1000 consecutive rows by time, as far as the index helps.""", [
+    Plot("e10-load", "bars", "Rows loaded per second through one index, beyond memory", [Part(CASE, "rows/s")],
+         "rows/s", claim="Beyond memory, {a} loads {as many} random UUIDs as {b}",
          conditions="the last fifth of a load through one index: on random UUIDs, unless the label says otherwise"),
     Plot("e10-size", "bars", "Size of the index", [Part(CASE, "index bytes/row")], "bytes a row", skip=("none",),
          claim="On random UUIDs, the {a} index is {as large} as {b}", conditions="index files at the end of the load"),

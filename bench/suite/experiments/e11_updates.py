@@ -16,24 +16,30 @@ ROUNDS = 3
 POINTS = 20
 
 SECTIONS = [
-    Section("How fast are upserts beyond memory?", """INSERT ... ON CONFLICT DO UPDATE of 50 random UUIDs, half of which are there, into
-a unique index, by one client in a server with a sixth of the memory. CREATE INDEX builds the index over a filled table, a B-tree
-with fillfactor 70. Autovacuum has its defaults. At the default size, the B-tree is two and a half times as large as the memory.""", [
-        Plot("e11-upserts", "series", "Upserts per second into a unique index", [Part(UPSERTS, "rows/s")], "rows/s", "seconds",
-             "Beyond memory, {a} takes {as many} upserts as {b}", figure=("upserts/s", ""),
+    Section("How fast are upserts beyond memory?", """INSERT ... ON CONFLICT DO UPDATE of 50 random UUIDs, half of
+which are there, into a unique index, by one client in a server with a sixth of the memory. CREATE INDEX builds the
+index over a filled table, a B-tree with fillfactor 70. Autovacuum has its defaults. At the default size, the B-tree
+is two and a half times as large as the memory.""", [
+        Plot("e11-upserts", "series", "Upserts per second into a unique index", [Part(UPSERTS, "rows/s")], "rows/s",
+             "seconds", "Beyond memory, {a} takes {as many} upserts as {b}", figure=("upserts/s", ""),
              conditions="random UUIDs, half of which exist at first, 50 to a transaction; more is better")]),
-    Section("How fast are updates and retention beyond memory?", """The table and the indexes of the Insert Benchmark and a quarter of the
-memory; CREATE INDEX builds the indexes over a filled table. One client gives 50 random rows to a transaction another price, a column
-of all three indexes, so each update is a new entry in each. Retention, on the same table: three times DELETE of the oldest tenth,
-VACUUM, and a load of as many new rows. At the default size, the B-trees are three times as large as the memory.""", [
-        Plot("e11-updates", "series", "Updates per second with three indexes", [Part(UPDATES, "rows/s")], "rows/s", "seconds",
+    Section("How fast are updates and retention beyond memory?", """The table and the indexes of the Insert Benchmark
+and a quarter of the memory; CREATE INDEX builds the indexes over a filled table. One client gives 50 random rows to a
+transaction another price, a column of all three indexes, so each update is a new entry in each. Retention, on the
+same table: three times DELETE of the oldest tenth, VACUUM, and a load of as many new rows. At the default size, the
+B-trees are three times as large as the memory.""", [
+        Plot("e11-updates", "series", "Updates per second with three indexes", [Part(UPDATES, "rows/s")], "rows/s",
+             "seconds",
              "With three indexes beyond memory, {a} takes {as many} updates as {b}", figure=("updates/s", ""),
              conditions="random rows, each update is a new entry in each index; more is better"),
-        Plot("e11-size", "series", "Size of three indexes under updates, DELETE and VACUUM", [Part(UPDATES, "index MB")], "MB", "seconds",
+        Plot("e11-size", "series", "Size of three indexes under updates, DELETE and VACUUM", [
+            Part(UPDATES, "index MB")], "MB", "seconds",
              "After updates and retention, three {a} indexes are {as large} as B-trees", figure=("index size", "VACUUM 3"),
              skip=("none",), conditions="index files: updates, then three rounds of DELETE, VACUUM, new rows"),
-        Plot("e11-retention", "lines", "Time of VACUUM after a tenth was deleted", [Part(UPDATES, "VACUUM")], "seconds", "round",
-             "VACUUM after DELETE of a tenth takes {a} {as long} as {b}", conditions="three indexes beyond memory; less is better")]),
+        Plot("e11-retention", "lines", "Time of VACUUM after a tenth was deleted", [Part(UPDATES, "VACUUM")],
+             "seconds", "round",
+             "VACUUM after DELETE of a tenth takes {a} {as long} as {b}",
+             conditions="three indexes beyond memory; less is better")]),
 ]
 
 

@@ -13,30 +13,31 @@ RANDOM_MANY, SEQUENTIAL_MANY = "random keys, many clients", "sequential keys, ma
 BY_CLIENTS = "random keys, by clients"
 ONE_CORE = "load generator on one core"
 
-GROWTH_CONDITIONS = """COPY fills t(k int4, f char(10)) with an index on k, 1000 rows to a transaction, %s. Each load begins
-with an empty cluster and a checkpoint, and has no warm-up. A load that exceeds the limit is stopped, and its line ends there. The
-dotted line marks where an index is larger than the cache: than shared_buffers, or the rest of the server's memory if that is
-larger, since both keep the same blocks."""
+GROWTH_CONDITIONS = """COPY fills t(k int4, f char(10)) with an index on k, 1000 rows to a transaction, %s. Each load
+begins with an empty cluster and a checkpoint, and has no warm-up. A load that exceeds the limit is stopped, and its
+line ends there. The dotted line marks where an index is larger than the cache: than shared_buffers, or the rest of
+the server's memory if that is larger, since both keep the same blocks."""
 
 
 def _growth(name, case, keys, clients):
-    return Plot(name, "growth", "Rows loaded per second while a table grows", [Part(case)], "rows/s", "rows in the table",
-                conditions="%s int4 keys, COPY of 1000 rows, %s" % (keys, clients))
+    return Plot(name, "growth", "Rows loaded per second while a table grows", [Part(case)], "rows/s",
+                "rows in the table", conditions="%s int4 keys, COPY of 1000 rows, %s" % (keys, clients))
 
 
 SECTIONS = [
     Section("How fast is a load of random keys, by one client?", GROWTH_CONDITIONS % "by one client", [
         _growth("e1-table-size", RANDOM, "random", "one client")]),
-    Section("How fast is a load of random keys, by many clients?", GROWTH_CONDITIONS % "by the largest number of clients", [
+    Section("How fast is a load of random keys, by many clients?",
+            GROWTH_CONDITIONS % "by the largest number of clients", [
         _growth("e1-random-many", RANDOM_MANY, "random", "many clients")]),
     Section("How fast is a load of ascending keys?", GROWTH_CONDITIONS % "by one client, and by many", [
         _growth("e1-sequential", SEQUENTIAL, "ascending", "one client"),
         _growth("e1-sequential-many", SEQUENTIAL_MANY, "ascending", "many clients")]),
-    Section("Do more clients load more rows?", """Loads of random int4 keys that fit into memory, one after the other in one
-cluster. The load generator alone on one core: loads without an index by a client that may use only one core, as text and in
-binary format.""", [
-        Plot("e1-clients", "lines", "Rows loaded per second by number of clients", [Part(BY_CLIENTS, "rows/s")], "rows/s",
-             "clients", "With {x} clients, {a} loads {as many} rows a second as {b}",
+    Section("Do more clients load more rows?", """Loads of random int4 keys that fit into memory, one after the other
+in one cluster. The load generator alone on one core: loads without an index by a client that may use only one core,
+as text and in binary format.""", [
+        Plot("e1-clients", "lines", "Rows loaded per second by number of clients", [Part(BY_CLIENTS, "rows/s")],
+             "rows/s", "clients", "With {x} clients, {a} loads {as many} rows a second as {b}",
              conditions="random int4 keys, in memory, average of the load")]),
 ]
 

@@ -15,13 +15,14 @@ SOURCE = """Franck Pachot, "Performance of range queries in B-Tree and LSM index
 (<a href="https://dev.to/yugabyte/performance-of-range-queries-in-b-tree-and-lsm-indexes-3pbj">dev.to</a>)."""
 
 BEFORE, AFTER = "before VACUUM", "after VACUUM"
-SECTIONS = [Section("How fast does a query read the last rows?", """demo(id bigserial primary key, value timestamptz) with an
-index on (value desc, id), filled by INSERT ... SELECT clock_timestamp(), 10000 rows a statement. The query reads the latest
-50000 rows in order: the median of five runs after two for warm-up. Bytes are buffers times 8 kB, hits included. Then pgbench
-with ten clients. Before VACUUM, the scan looks up each row in the table; afterwards, it reads only the index. The primary key
-is a B-tree in all systems. Autovacuum is off for the table. Without an index, the query sorts the table.""", [
-    Plot("e5-last-rows", "bars", "Time to read the last 50,000 rows", [Part(BEFORE, "query", BEFORE), Part(AFTER, "query", AFTER)],
-         "ms", claim="The last 50,000 rows take {a} {as long} as {b} before VACUUM, {as long} after it",
+SECTIONS = [Section("How fast does a query read the last rows?", """demo(id bigserial primary key, value timestamptz)
+with an index on (value desc, id), filled by INSERT ... SELECT clock_timestamp(), 10000 rows a statement. The query
+reads the latest 50000 rows in order: the median of five runs after two for warm-up. Bytes are buffers times 8 kB,
+hits included. Then pgbench with ten clients. Before VACUUM, the scan looks up each row in the table; afterwards, it
+reads only the index. The primary key is a B-tree in all systems. Autovacuum is off for the table. Without an index,
+the query sorts the table.""", [
+    Plot("e5-last-rows", "bars", "Time to read the last 50,000 rows", [
+        Part(BEFORE, "query", BEFORE), Part(AFTER, "query", AFTER)], "ms", claim="The last 50,000 rows take {a} {as long} as {b} before VACUUM, {as long} after it",
          conditions="one query, the latest rows in order of time, by index-only scan; less is better")])]
 
 CLIENTS = 10

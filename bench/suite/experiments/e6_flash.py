@@ -5,8 +5,9 @@ from ..plan import interleave, load_seconds
 
 ID, NAME = "6", "flash"
 TITLE = "Cold range queries on an unclustered index: plain and sorted index scans"
-SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE Workshops 2015
-(<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and II, figure 6."""
+SOURCE = """Da-som Hwang, Woon-hak Kang, Gihwan Oh, Sang-won Lee, "Flash-aware index scan in PostgreSQL", ICDE
+Workshops 2015 (<a href="https://doi.org/10.1109/icdew.2015.7129570">doi:10.1109/icdew.2015.7129570</a>): tables I and
+II, figure 6."""
 
 SELECTIVITIES = (0.05, 0.10, 0.20, 0.30, 0.40)
 CORE = {"pg_lsm.enable_prefetch_scan": "off"}
@@ -43,15 +44,17 @@ def _plot(name, users, topic):
         pairs=((3, 1),), conditions="cold caches, range of random rows, %s; less is better" % users, logy=True)
 
 
-SECTIONS = [Section("How fast are range queries with cold caches?", """2.5 million rows of 300 bytes of data (or an eighth of the
-largest table, if that is less) in random order of an indexed int4 key. A query sums the length of a column over 5% to 40% of the
-keys, each user over a range of its own. Before each measurement, the server is restarted and the operating system's cache
-dropped, where we may do so. Each user does one query; the time is that of the slowest. The tables have all ways, for both
-indexes: of core, a plain index scan, and the sorted scan, which is PostgreSQL's bitmap scan, with effective_io_concurrency 0, 16
-and 128; of pg_lsm's prefetching scan, 128 pages ahead, in the order of keys and by page; and what the planner takes, with the
-settings of an SSD: random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off.
-"First row" is the time until the first row of such a range has come, without a sum over it.""", [
-    _plot("e6-flash", ONE, "Time of cold range queries, one user"), _plot("e6-flash-users", MANY, "Time of cold range queries, twelve users")])]
+SECTIONS = [Section("How fast are range queries with cold caches?", """2.5 million rows of 300 bytes of data (or an
+eighth of the largest table, if that is less) in random order of an indexed int4 key. A query sums the length of a
+column over 5% to 40% of the keys, each user over a range of its own. Before each measurement, the server is restarted
+and the operating system's cache dropped, where we may do so. Each user does one query; the time is that of the
+slowest. The tables have all ways, for both indexes: of core, a plain index scan, and the sorted scan, which is
+PostgreSQL's bitmap scan, with effective_io_concurrency 0, 16 and 128; of pg_lsm's prefetching scan, 128 pages ahead,
+in the order of keys and by page; and what the planner takes, with the settings of an SSD: random_page_cost = 15,
+effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off. "First row" is the time until the
+first row of such a range has come, without a sum over it.""", [
+    _plot("e6-flash", ONE, "Time of cold range queries, one user"),
+    _plot("e6-flash-users", MANY, "Time of cold range queries, twelve users")])]
 
 SQL = "SELECT sum(length(f)) FROM %s WHERE k BETWEEN $1 AND $2"
 # The LIMIT lets rows come by page. A cursor without LIMIT may move backward, which a scan by page cannot.

@@ -10,28 +10,30 @@ SOURCE = "Ours."
 SINGLE, MIX = "single rows", "ingest and lookups"
 
 SECTIONS = [
-    Section("How fast are transactions of one row?", """Prepared INSERTs of random int4 keys into a table that has rows already, a
-transaction each (synchronous_commit as the settings say), by number of clients.""", [
+    Section("How fast are transactions of one row?", """Prepared INSERTs of random int4 keys into a table that has
+rows already, a transaction each (synchronous_commit as the settings say), by number of clients.""", [
         Plot("e7-single", "lines", "Transactions of one row per second, by number of clients", [Part(SINGLE, "inserts/s")],
              "transactions/s", "clients", "With {x} clients, {a} commits {as many} single rows as {b}",
              conditions="INSERT of a random int4 key, one row to a transaction; more is better"),
-        Plot("e7-single-p99", "lines", "99th percentile of transactions of one row", [Part(SINGLE, "inserts p99")], "ms", "clients",
-             "With {x} clients, the 99th percentile of single rows is {as long} with {a} as with {b}",
+        Plot("e7-single-p99", "lines", "99th percentile of transactions of one row", [Part(SINGLE, "inserts p99")],
+             "ms", "clients", "With {x} clients, the 99th percentile of single rows is {as long} with {a} as with {b}",
              conditions="99 of 100 transactions of one row take no longer; less is better")]),
-    Section("How fast are lookups beside a load?", """One client loads by COPY, 1000 rows to a transaction, as fast as it can, while
-others look up keys that were there before. The table without an index does not take part: each lookup would scan it. Stalls
-are peaks of the longest operation in each of 24 intervals.""", [
-        Plot("e7-mix-load", "bars", "Transactions of a load beside lookups", [Part(MIX, "copies/s")], "transactions of 1000 rows/s",
-             claim="Beside lookups, {a} loads {as many} rows as {b}", skip=("none",),
+    Section("How fast are lookups beside a load?", """One client loads by COPY, 1000 rows to a transaction, as fast as
+it can, while others look up keys that were there before. The table without an index does not take part: each lookup
+would scan it. Stalls are peaks of the longest operation in each of 24 intervals.""", [
+        Plot("e7-mix-load", "bars", "Transactions of a load beside lookups", [Part(MIX, "copies/s")],
+             "transactions of 1000 rows/s", claim="Beside lookups, {a} loads {as many} rows as {b}", skip=("none",),
              conditions="one client loads at full speed, others look up keys"),
         Plot("e7-mix-lookups", "bars", "Lookups beside a load", [Part(MIX, "lookups/s")], "lookups/s",
              claim="Beside its own load, {a} answers {as many} lookups as {b}", skip=("none",),
              conditions="each index takes rows as fast as it can; the loads differ, see the plot before"),
-        Plot("e7-mix-load-stalls", "series", "Longest transaction of a load beside lookups", [Part(MIX, "copy longest")], "ms", "seconds",
+        Plot("e7-mix-load-stalls", "series", "Longest transaction of a load beside lookups", [
+            Part(MIX, "copy longest")], "ms", "seconds",
              "Beside lookups, the longest transaction of a load takes {a} {as long} as {b}", figure=("copies max", ""),
-             conditions="the longest transaction of 1000 rows in each interval; less is better", logy=True, skip=("none",)),
-        Plot("e7-mix-lookup-stalls", "series", "Longest lookup beside a load", [Part(MIX, "lookup longest")], "ms", "seconds",
-             "Beside a load, the longest lookup takes {a} {as long} as {b}", figure=("lookups max", ""),
+             conditions="the longest transaction of 1000 rows in each interval; less is better", logy=True,
+             skip=("none",)),
+        Plot("e7-mix-lookup-stalls", "series", "Longest lookup beside a load", [Part(MIX, "lookup longest")], "ms",
+             "seconds", "Beside a load, the longest lookup takes {a} {as long} as {b}", figure=("lookups max", ""),
              conditions="the longest lookup in each interval; less is better", logy=True, skip=("none",))]),
 ]
 

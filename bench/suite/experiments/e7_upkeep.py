@@ -12,25 +12,32 @@ CHURN, BUILD, RECOVERY = "churn", "create index", "recovery"
 ROUNDS = 3
 
 SECTIONS = [
-    Section("How fast are updates, and how large does the index become?", """churn(id int4 primary key, k int4, f) with an index on k;
-four clients (or the most, if fewer) change k of random rows, so that each update is a new index entry; then VACUUM. Three
-rounds, autovacuum off. The primary key is a B-tree in all systems.""", [
-        Plot("e7-churn", "lines", "Updates per second, round by round", [Part(CHURN, "updates/s")], "updates/s", "round",
-             "In round {x}, {a} takes {as many} updates a second as {b}", conditions="updates of an indexed column; more is better"),
+    Section("How fast are updates, and how large does the index become?", """churn(id int4 primary key, k int4, f)
+with an index on k; four clients (or the most, if fewer) change k of random rows, so that each update is a new index
+entry; then VACUUM. Three rounds, autovacuum off. The primary key is a B-tree in all systems.""", [
+        Plot("e7-churn", "lines", "Updates per second, round by round", [Part(CHURN, "updates/s")], "updates/s",
+             "round",
+             "In round {x}, {a} takes {as many} updates a second as {b}",
+             conditions="updates of an indexed column; more is better"),
         Plot("e7-churn-vacuum", "lines", "Time of VACUUM after updates", [Part(CHURN, "VACUUM")], "seconds", "round",
-             "After updates, VACUUM takes {a} {as long} as {b}", conditions="VACUUM after each round of updates; less is better"),
-        Plot("e7-churn-size", "lines", "Size of the index after updates and VACUUM", [Part(CHURN, "index bytes/row after VACUUM")],
-             "bytes a row", "round", "After {x} rounds of updates, the {a} index is {as large} as {b}", skip=("none",),
+             "After updates, VACUUM takes {a} {as long} as {b}",
+             conditions="VACUUM after each round of updates; less is better"),
+        Plot("e7-churn-size", "lines", "Size of the index after updates and VACUUM", [
+            Part(CHURN, "index bytes/row after VACUUM")], "bytes a row", "round", "After {x} rounds of updates, the {a} index is {as large} as {b}", skip=("none",),
              conditions="index files after VACUUM; growth is bloat")]),
-    Section("How long does CREATE INDEX take?", """On a filled table of random int4 keys, with the default maintenance_work_mem. Peak
-temporary space is that of sort files.""", [
+    Section("How long does CREATE INDEX take?", """On a filled table of random int4 keys, with the default
+maintenance_work_mem. Peak temporary space is that of sort files.""", [
         Plot("e7-create-index", "bars", "Time of CREATE INDEX", [Part(BUILD, "CREATE INDEX")], "seconds",
-             claim="CREATE INDEX takes {a} {as long} as {b}", skip=("none",), conditions="random int4 keys; less is better")]),
-    Section("How long does recovery from a crash take?", """While rows are loaded, all server processes are killed with SIGKILL at
-seven tenths of the rows; the time is that from the start of the server until it answers. It depends on how much WAL there is
-since the last checkpoint; the table has it. lsm_check then verifies the lsm index against the table; a B-tree is not verified.""", [
-        Plot("e7-recovery", "bars", "Time of recovery after kill -9 during a load", [Part(RECOVERY, "recovery time")], "seconds",
-             claim="Recovery takes {a} {as long} as {b}", conditions="kill -9 during a load, until the server answers; less is better")]),
+             claim="CREATE INDEX takes {a} {as long} as {b}", skip=("none",),
+             conditions="random int4 keys; less is better")]),
+    Section("How long does recovery from a crash take?", """While rows are loaded, all server processes are killed
+with SIGKILL at seven tenths of the rows; the time is that from the start of the server until it answers. It depends
+on how much WAL there is since the last checkpoint; the table has it. lsm_check then verifies the lsm index against
+the table; a B-tree is not verified.""", [
+        Plot("e7-recovery", "bars", "Time of recovery after kill -9 during a load", [Part(RECOVERY, "recovery time")],
+             "seconds",
+             claim="Recovery takes {a} {as long} as {b}",
+             conditions="kill -9 during a load, until the server answers; less is better")]),
 ]
 
 

@@ -12,13 +12,16 @@ SOURCE = "Ours; <code>bench/bars.sh --bars billion</code>, at commit %(commit)s.
 
 CASE = "a billion rows"
 LONGEST = "longest transaction, ms"
-SECTIONS = [Section("How fast is a load of a billion rows?", """COPY fills t(k int4, f char(10)) with an index on random k, 1000 rows
-to a transaction, by one client, in a server of %(memory)s MB. Then workers stop, and keys are looked up in the index as the load
-left it (<i>fresh</i>); then they merge until nothing is due, and the same is done again (<i>settled</i>); last come lsm_check,
-lsm_check with the table, and lsm_compact. The table is larger than the server's memory from the first pixels on.""", [
-    Plot("e8-billion", "growth", "Rows loaded per second, up to a billion rows", [Part(CASE)], "rows/s", "rows in the table",
+SECTIONS = [Section("How fast is a load of a billion rows?", """COPY fills t(k int4, f char(10)) with an index on
+random k, 1000 rows to a transaction, by one client, in a server of %(memory)s MB. Then workers stop, and keys are
+looked up in the index as the load left it (<i>fresh</i>); then they merge until nothing is due, and the same is done
+again (<i>settled</i>); last come lsm_check, lsm_check with the table, and lsm_compact. The table is larger than the
+server's memory from the first pixels on.""", [
+    Plot("e8-billion", "growth", "Rows loaded per second, up to a billion rows", [Part(CASE)], "rows/s",
+         "rows in the table",
          conditions="random int4 keys, COPY of 1000 rows, one client; dashed: the rate of the first twentieth"),
-    Plot("e8-billion-stalls", "series", "The longest transactions of a load of a billion rows", [Part(CASE, LONGEST)], "ms",
+    Plot("e8-billion-stalls", "series", "The longest transactions of a load of a billion rows", [Part(CASE, LONGEST)],
+         "ms",
          "rows in the table", conditions="the longest transaction of 1000 rows in each two-hundredth of the load")])]
 SHOWN_OF_LATENCIES = (" rate", " p50", " p99", " max")
 

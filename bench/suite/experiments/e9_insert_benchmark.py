@@ -19,27 +19,30 @@ KEPT = 0.95
 FIRST_S = 15            # just after the load
 POINTS = 18             # samples of a long step
 
-SECTIONS = [Section("How does the Insert Benchmark go?", """t(id bigserial primary key, at, till, customer, product, price, data), a row
-of some 80 bytes, and three secondary indexes on (product, customer, price), (till, price, customer) and (price, at, customer). The
-server has a quarter of the memory, a third of the size of three such B-trees at the default size. The primary key is a B-tree in
-all systems, and autovacuum has its defaults. Steps: <b>l.i0</b> loads without secondary indexes; <b>l.x</b> builds them, then VACUUM
-ANALYZE; <b>l.i1</b> inserts at full speed, 50 rows to a transaction, while another connection deletes as many of the oldest rows;
-<b>qr1000</b>, at once after that, is one connection with range queries of ten rows at full speed, in turn on the three indexes,
-beside 1000 inserts and 1000 deletes a second; then <b>qr500</b>, <b>qr100</b>; <b>qp1000</b>, <b>qp500</b>, <b>qp100</b> are the same with
-lookups by primary key. A table without secondary indexes has no range queries. The time of an insert at a fixed rate counts from
-when it was due, so a stall counts for all inserts that it delays. A rate is kept if at least 95% of the inserts that were due are
-there. CPU is that of the whole server; by operation is by insert in the steps l, otherwise by query, which includes what the
-inserts beside them cost.""", [
-    Plot("e9-inserts", "series", "Inserts per second into three indexes", [Part(CASE, "inserts/s, l.i1")], "inserts/s", "seconds",
+SECTIONS = [Section("How does the Insert Benchmark go?", """t(id bigserial primary key, at, till, customer, product,
+price, data), a row of some 80 bytes, and three secondary indexes on (product, customer, price), (till, price,
+customer) and (price, at, customer). The server has a quarter of the memory, a third of the size of three such B-trees
+at the default size. The primary key is a B-tree in all systems, and autovacuum has its defaults. Steps: <b>l.i0</b>
+loads without secondary indexes; <b>l.x</b> builds them, then VACUUM ANALYZE; <b>l.i1</b> inserts at full speed, 50
+rows to a transaction, while another connection deletes as many of the oldest rows; <b>qr1000</b>, at once after that,
+is one connection with range queries of ten rows at full speed, in turn on the three indexes, beside 1000 inserts and
+1000 deletes a second; then <b>qr500</b>, <b>qr100</b>; <b>qp1000</b>, <b>qp500</b>, <b>qp100</b> are the same with
+lookups by primary key. A table without secondary indexes has no range queries. The time of an insert at a fixed rate
+counts from when it was due, so a stall counts for all inserts that it delays. A rate is kept if at least 95% of the
+inserts that were due are there. CPU is that of the whole server; by operation is by insert in the steps l, otherwise
+by query, which includes what the inserts beside them cost.""", [
+    Plot("e9-inserts", "series", "Inserts per second into three indexes", [Part(CASE, "inserts/s, l.i1")],
+         "inserts/s", "seconds",
          "With three indexes beyond memory, {a} takes {as many} inserts as {b}", figure=("inserts/s", "l.i1"),
          conditions="step l.i1, at full speed, as many deletes beside them; more is better"),
-    Plot("e9-queries", "series", "Range queries per second just after the inserts", [Part(CASE, "queries/s, qr1000")], "queries/s",
-         "seconds since the inserts", "Just after the inserts, {a} answers {as many} range queries as {b}",
+    Plot("e9-queries", "series", "Range queries per second just after the inserts", [Part(CASE, "queries/s, qr1000")],
+         "queries/s", "seconds since the inserts", "Just after the inserts, {a} answers {as many} range queries as {b}",
          figure=("queries/s", "qr1000"), skip=("none",),
          conditions="step qr1000, beside 1000 inserts and 1000 deletes a second; more is better"),
     Plot("e9-size", "series", "Size of the three indexes while rows come and go", [Part(CASE, "index MB")], "MB",
          "seconds since the start of l.i1", "After inserts and deletes, three {a} indexes are {as large} as B-trees",
-         figure=("index size", "qr1000"), skip=("none",), conditions="index files, steps l.i1 and qr1000; growth is bloat")])]
+         figure=("index size", "qr1000"), skip=("none",),
+         conditions="index files, steps l.i1 and qr1000; growth is bloat")])]
 
 
 class _Table:
