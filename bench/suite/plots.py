@@ -245,7 +245,8 @@ def _draw_bars(plot, experiment, data, title):
     axes.set_yticks(ticks)
     axes.set_yticklabels(names)
     axes.tick_params(axis="y", length=0)
-    axes.set_ylim(max(y - 0.6, 3), -0.9)
+    room = max(0, 3.9 - (y + 0.3)) / 2         # so that few bars are not thick
+    axes.set_ylim(y - 0.6 + room, -0.9 - room)
     axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter(FORMATTER)
     axes.grid(True, axis="x", linewidth=0.5, color="#dddddd")
@@ -264,7 +265,8 @@ def render(plot, experiment, data):
     if plot.kind == "bars":
         canvas.axis_names("", plot.unit, False, False)
     else:
-        canvas.axis_names(plot.unit + (", B-tree = 1" if plot.relative else ""), plot.xlabel, plot.logx, plot.logy)
+        unit = ("time" if plot.unit == "ms" else plot.unit) + ", B-tree = 1" if plot.relative else plot.unit
+        canvas.axis_names(unit, plot.xlabel, plot.logx, plot.logy)
     canvas.label_ends()
     return canvas, title
 
