@@ -96,7 +96,7 @@ def plan(options):
                              lambda am, rows=rows, share=share: load_seconds(am, rows, options.limit * share),
                              _loader(kind, rows, clients, share))
     small = options.rows // 20
-    if "none" in options.am:
+    if "none" in options.am and not options.quick:
         groups += interleave(ID, ONE_CORE, ["none"], options.repeats,
                              lambda am: 3 * load_seconds(am, 2 * small, options.limit), _one_core(2 * small))
     groups += interleave(ID, BY_CLIENTS, options.am, options.repeats,
