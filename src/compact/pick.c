@@ -414,8 +414,8 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
  * price.  An index without reads is left alone.
  *
  * If the largest of the n runs is at most LSM_IDLE_RATIO times as large as the others together, a
- * fraction of the price suffices.  Such merges are as many as the levels of an index have anyway,
- * since each makes the largest run a quarter larger.
+ * fraction of the price suffices.  Such merges are few, since each makes the largest run at least a
+ * quarter larger.
  *
  * If there is no such n, returns false and sets *wait.  After that number of further reads, a
  * merge is worthwhile if nothing else happens.  PG_UINT64_MAX means that no number is enough.

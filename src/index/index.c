@@ -34,12 +34,17 @@ typedef struct IndexSlot
 	LsmIndex   *index;
 } IndexSlot;
 
-/* At most this many handles keep a reader from one transaction to the next: the latest used. */
+/*
+ * At most this many handles keep a reader from one transaction to the next: the latest used.  If
+ * the readers have more than MOST_KEPT_BYTES, only the latest used keeps its reader in any case.
+ */
 #define MOST_KEPT 16
+#define MOST_KEPT_BYTES (8 * 1024 * 1024)
 
 static HTAB *table = NULL;
 static dlist_head handles[LSM_HANDLE_STATES];
-static int	handle_counts[LSM_HANDLE_STATES];
+static int	kept_count;			/* of handles that are kept, and the bytes of their readers */
+static Size kept_bytes;
 static LsmIndex *last_used = NULL;
 static LsmForgetCallback forget_callback = NULL;
 
@@ -77,26 +82,33 @@ lsm_meta_lock(Relation rel, int mode)
 	return buffer;
 }
 
-static void
+static Size
 forget_readers(LsmIndex *index, LsmForget which)
 {
-	if (forget_callback != NULL)
-		forget_callback(index, which);
+	return forget_callback != NULL ? forget_callback(index, which) : 0;
 }
 
 static void
 enter_list(LsmIndex *index, LsmHandleState state)
 {
 	dlist_push_head(&handles[state], &index->node);
-	handle_counts[state]++;
 	index->state = state;
+	if (state == LSM_HANDLE_KEPT)
+	{
+		kept_count++;
+		kept_bytes += index->kept_bytes;
+	}
 }
 
 static void
 leave_list(LsmIndex *index)
 {
 	dlist_delete(&index->node);
-	handle_counts[index->state]--;
+	if (index->state == LSM_HANDLE_KEPT)
+	{
+		kept_count--;
+		kept_bytes -= index->kept_bytes;
+	}
 }
 
 static void
@@ -128,7 +140,7 @@ invalidate_handle(LsmIndex *index)
 static void
 retire_handle(LsmIndex *index)
 {
-	forget_readers(index, LSM_FORGET_UNUSED);
+	(void) forget_readers(index, LSM_FORGET_UNUSED);
 	invalidate_handle(index);
 	if (last_used == index)
 		last_used = NULL;
@@ -165,35 +177,35 @@ drop_handle(LsmIndex *index)
 		hash_search(table, &index->id, HASH_REMOVE, NULL);
 	if (last_used == index)
 		last_used = NULL;
-	forget_readers(index, LSM_FORGET_ALL);
+	(void) forget_readers(index, LSM_FORGET_ALL);
 	leave_list(index);
 	MemoryContextDelete(index->context);
 }
 
 /*
- * Called when nobody uses a handle any more. The handles just used keep a reader each. They push out
- * those that were used longest ago.
+ * Called when nobody uses a handle any more. The handles just used that have readers keep one each.
+ * They push out those that were used longest ago.
  */
 static void
 release_handles(void)
 {
 	while (!dlist_is_empty(&handles[LSM_HANDLE_USED]))
 	{
-		LsmIndex   *index = dlist_head_element(LsmIndex, node, &handles[LSM_HANDLE_USED]);
+		LsmIndex   *index = dlist_tail_element(LsmIndex, node, &handles[LSM_HANDLE_USED]);
 
 		if (!index->valid)
 		{
 			drop_handle(index);
 			continue;
 		}
-		forget_readers(index, LSM_FORGET_BUT_ONE);
-		set_state(index, LSM_HANDLE_KEPT);
+		index->kept_bytes = forget_readers(index, LSM_FORGET_BUT_ONE);
+		set_state(index, index->readers != NULL ? LSM_HANDLE_KEPT : LSM_HANDLE_IDLE);
 	}
-	while (handle_counts[LSM_HANDLE_KEPT] > MOST_KEPT)
+	while (kept_count > MOST_KEPT || (kept_count > 1 && kept_bytes > MOST_KEPT_BYTES))
 	{
 		LsmIndex   *index = dlist_tail_element(LsmIndex, node, &handles[LSM_HANDLE_KEPT]);
 
-		forget_readers(index, LSM_FORGET_ALL);
+		(void) forget_readers(index, LSM_FORGET_ALL);
 		set_state(index, LSM_HANDLE_IDLE);
 	}
 }

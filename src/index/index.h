@@ -48,7 +48,7 @@ struct LsmReader;
 /* The list that a handle is in, and what the end of a transaction does with the handle. */
 typedef enum LsmHandleState
 {
-	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept; if invalid, freed */
+	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept or idle; if invalid, freed */
 	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle in time */
 	LSM_HANDLE_IDLE,			/* opened earlier: stays idle */
 	LSM_HANDLE_STALE,			/* like idle, but invalid: is freed */
@@ -64,6 +64,7 @@ typedef struct LsmIndex
 	LsmKeySpace *ks;			/* of encoded keys; others: see lsm_index_keyspace */
 	LsmKeyCoding coding;		/* as on the meta page */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
+	Size		kept_bytes;		/* of the readers, while the handle is kept */
 	LsmShape	shape;			/* as last computed for the planner */
 	Buffer		meta_buffer;	/* the buffers that last held these pages */
 	Buffer		gate_buffers[2];
@@ -105,7 +106,8 @@ typedef enum LsmForget
 	LSM_FORGET_ALL
 } LsmForget;
 
-typedef void (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
+/* Returns how many bytes the reader has that LSM_FORGET_BUT_ONE has left. */
+typedef Size (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
 
 extern void lsm_index_on_forget(LsmForgetCallback callback);
 extern Buffer lsm_meta_lock(Relation rel, int mode);

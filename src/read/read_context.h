@@ -47,6 +47,7 @@ typedef struct LsmReadContext
 	BlockNumber stale_block;	/* the first block that shows this */
 	LsmReadCounters counters;
 	uint64		spared;			/* seeks in runs that filters have spared, in 16ths */
+	uint64		missed_runs;	/* seeks in runs that had to read a block into shared buffers */
 	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
 	uint32		seen_count;
 } LsmReadContext;

@@ -17,8 +17,8 @@
 #define PROBES_PER_SEEK 12
 
 /*
- * A block that must be read into shared buffers costs as much as this many seeks: a few if the
- * operating system has it, and more than a hundred if it comes from disk.
+ * A seek in a run that must read blocks into shared buffers costs as much as this many others: a few
+ * if the operating system has the blocks, and more than a hundred if they come from disk.
  */
 #define SEEKS_PER_MISS 32
 
@@ -57,9 +57,9 @@ choose_reader_to_keep(LsmIndex *index)
 /*
  * Forget readers; see LsmForget.  With LSM_FORGET_UNUSED, keeps the readers that are in use.
  * Otherwise the transaction has ended and nobody uses readers, although an error may have left some
- * readers marked as in use.
+ * readers marked as in use.  Returns the memory of the reader that is kept for the next transaction.
  */
-static void
+static Size
 forget_users(LsmIndex *index, LsmForget which)
 {
 	LsmReader **at = &index->readers;
@@ -82,6 +82,7 @@ forget_users(LsmIndex *index, LsmForget which)
 		else
 			free_reader(at);
 	}
+	return kept != NULL ? MemoryContextMemAllocated(kept->context, true) : 0;
 }
 
 void
@@ -167,22 +168,20 @@ lsm_reader_hold(LsmReader *reader, LsmReader **holder)
 	reader->holder = holder;
 }
 
-/*
- * Returns how many blocks a scan has read because there are several runs.  A single run would need
- * one per seek.  Blocks beyond one per run are those that a long range needs anyway.
- */
-static uint64
-count_extra_misses(const LsmReadCounters *c)
+/* Count what a reader has paid, in seeks.  The fraction of a seek stays for the next time. */
+static void
+pay(LsmReader *reader, double seeks)
 {
-	uint64		misses = Min(c->bytes / BLCKSZ, c->runs);
-
-	return misses - Min(misses, c->seeks);
+	reader->unpaid += seeks;
+	reader->cx.counters.paid += (uint64) reader->unpaid;
+	reader->unpaid -= (uint64) reader->unpaid;
 }
 
 /*
  * Count what a scan has paid because there are several runs, averaged over the runs of the version.
- * The scan pays for the seeks in runs that filters have not spared, for the blocks that these seeks
- * had to read, and for merging the entries.
+ * The scan pays for the seeks in runs that filters have not spared, for those of them that had to
+ * read blocks, except one per seek of the scan, since a single run would need that one, and for
+ * merging the entries.
  */
 static void
 count_paid(LsmReader *reader)
@@ -191,16 +190,16 @@ count_paid(LsmReader *reader)
 
 	if (reader->child_seeks > c->seeks)
 	{
+		uint64		missed = reader->cx.missed_runs;
 		double		seeks = c->runs - Min(reader->cx.spared / 16.0, c->runs);
-		double		misses = (double) SEEKS_PER_MISS * count_extra_misses(c);
+		double		misses = SEEKS_PER_MISS * (double) (missed - Min(missed, c->seeks));
 		double		merges = c->entries / LSM_ENTRIES_PER_SEEK;
 
-		reader->unpaid += (seeks + misses + merges) * c->seeks / reader->child_seeks;
-		c->paid += (uint64) reader->unpaid;
-		reader->unpaid -= (uint64) reader->unpaid;
+		pay(reader, (seeks + misses + merges) * c->seeks / reader->child_seeks);
 	}
 	reader->child_seeks = 0;
 	reader->cx.spared = 0;
+	reader->cx.missed_runs = 0;
 }
 
 /*
@@ -211,7 +210,7 @@ void
 lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
 {
 	if (reader->child_count > 1)
-		reader->cx.counters.paid += count * runs / reader->child_count / PROBES_PER_SEEK;
+		pay(reader, (double) count * runs / reader->child_count / PROBES_PER_SEEK);
 }
 
 /* Complete the reader's counters before they are added up. */

@@ -296,8 +296,11 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 		if (c->is_perhaps)
 			lsm_run_note_found(c);
 	}
-	if (unlikely(lsm_pages_read() != watch.pages || lsm_debug_prefetch_scan))
-		lsm_run_note_reads(c, &watch);
+	if (unlikely(lsm_pages_read() != watch.pages))
+		c->cx->missed_runs++;
+	else if (likely(!lsm_debug_prefetch_scan))
+		return;
+	lsm_run_note_reads(c, &watch);
 }
 
 /* --- whole pages and segments, for merges ---------------------------------------- */

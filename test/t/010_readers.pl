@@ -169,5 +169,23 @@ $node->restart;
 ok(read_to_few('never'), 'after a restart, reads alone start merges');
 check_clean($node, 'indexes are sound after all merges');
 unlike(slurp_file($_->logfile), qr/ERROR|PANIC|TRAP|terminated by signal/, 'the log has no errors') foreach $node, $standby;
+
+# 8. Beyond shared buffers, most lookups in a large run must read a block. They would also without a tiny run beside it, so
+# they do not pay for merging the two.
+$node->stop;
+$node->append_conf('postgresql.conf', 'shared_buffers = 128kB');
+$node->start;
+$node->safe_psql('postgres', q{CREATE TABLE large (k int);
+	INSERT INTO large SELECT i * 7919::bigint % 300007 FROM generate_series(1, 300000) i;
+	CREATE INDEX large_k ON large USING lsm (k)});
+$node->safe_psql('postgres', q{SELECT lsm_compact('large_k')});
+batches('large', 1);
+$before = join ' ', runs('large');
+is(scalar(split / /, $before), 2, 'there are a large run and a tiny one');
+$node->safe_psql('postgres', q{SET enable_seqscan = off; SET enable_bitmapscan = off;
+	DO $$ BEGIN FOR i IN 1 .. 8000 LOOP PERFORM FROM large WHERE k = i * 31 % 300007; END LOOP; END $$});
+batches('never', 30);
+ok(read_to_few('never'), 'a worker has visited the index');
+is(join(' ', runs('large')), $before, 'blocks that a single run needs, too, pay for no merge');
 $node->stop;
 done_testing();

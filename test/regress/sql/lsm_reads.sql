@@ -269,6 +269,9 @@ SELECT count(*) FROM turns WHERE k + 1 = 7;
 SELECT count(*) FROM turns WHERE k + 2 = 7;
 SELECT count(*) FROM turns WHERE k + 3 = 7;
 SELECT count(*) AS three FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader';
+-- Indexes that need no reader push out none.
+INSERT INTO turns VALUES (21);
+SELECT count(*) AS still_three FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader';
 DO $$
 BEGIN
 	PERFORM set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false);
