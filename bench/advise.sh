@@ -19,10 +19,6 @@
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
-# shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
-. "$TREE/tools/lib.sh"
-# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
-. "$TREE/tools/chroot.sh"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
@@ -33,9 +29,7 @@ main()
 	choose_postgres "$@"
 	install_packages
 	prepare_server
-	# Not with exec, because the trap must run.
-	run_interruptible "${PYTHON_MODULE[@]}" suite.advise --bindir "$PG_BIN" --work "$WORK" --user "$SERVER_USER" \
-		--commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+	run_suite suite.advise
 }
 
 main "$@"

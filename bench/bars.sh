@@ -22,10 +22,6 @@
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
-# shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
-. "$TREE/tools/lib.sh"
-# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
-. "$TREE/tools/chroot.sh"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
@@ -37,9 +33,7 @@ main()
 	install_packages
 	prepare_server
 	build_client
-	# Not with exec, because the trap must run.
-	run_interruptible "${PYTHON_MODULE[@]}" suite.bars --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
-		--user "$SERVER_USER" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+	run_suite suite.bars --client "$WORK/client"
 }
 
 main "$@"

@@ -1,12 +1,17 @@
 # shellcheck shell=bash
 #
-# Functions shared by run.sh, bars.sh, advise.sh and tools/scaleout.sh. To be sourced after tools/lib.sh and tools/chroot.sh.
+# Functions shared by run.sh, bars.sh, advise.sh, standby_reads.sh and tools/scaleout.sh. The caller sets HERE and TREE.
+
+# shellcheck disable=SC2153 source-path=SCRIPTDIR source=../tools/lib.sh
+. "$TREE/tools/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
+. "$TREE/tools/chroot.sh"
 
 # Debian's own Python, for which matplotlib is installed. Another Python may come first in PATH.
 # shellcheck disable=SC2034
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=python3
-# Runs a module of bench/; the caller sets TREE.
+# Runs a module of bench/.
 # shellcheck disable=SC2034,SC2154
 PYTHON_MODULE=(env PYTHONPATH="$TREE/bench" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -m)
 
@@ -192,6 +197,17 @@ share_folders()
 				;;
 		esac
 	done
+}
+
+# run_suite MODULE [ARGUMENT]...: runs a module of bench/ on the server that prepare_server has made, with these arguments
+# and those of the command line. Not with exec, because the trap must run.
+run_suite()
+{
+	local module=$1
+	shift
+
+	run_interruptible "${PYTHON_MODULE[@]}" "$module" --bindir "$PG_BIN" --work "$WORK" --user "$SERVER_USER" \
+		--commit "$(source_commit)" "$@" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }
 
 # signal_child SIGNAL: sends a signal to the program, or to the first process in its namespace.

@@ -19,10 +19,6 @@
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
-# shellcheck source-path=SCRIPTDIR source=../tools/lib.sh
-. "$TREE/tools/lib.sh"
-# shellcheck source-path=SCRIPTDIR source=../tools/chroot.sh
-. "$TREE/tools/chroot.sh"
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
 
@@ -54,9 +50,7 @@ main()
 	build_client
 	# matplotlib stores a list of fonts, and would warn if the home directory is not writable.
 	[ -w "${HOME:-/}" ] || export MPLCONFIGDIR="${MPLCONFIGDIR:-$WORK/matplotlib}"
-	# Not with exec, because the trap must run.
-	run_interruptible "${PYTHON_MODULE[@]}" suite --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
-		--user "$SERVER_USER" --source "$(source_hash)" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+	run_suite suite --client "$WORK/client" --source "$(source_hash)"
 }
 
 main "$@"

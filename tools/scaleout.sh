@@ -22,10 +22,6 @@
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
-# shellcheck source-path=SCRIPTDIR source=lib.sh
-. "$HERE/lib.sh"
-# shellcheck source-path=SCRIPTDIR source=chroot.sh
-. "$HERE/chroot.sh"
 # shellcheck source-path=SCRIPTDIR source=../bench/lib.sh
 . "$TREE/bench/lib.sh"
 
@@ -42,9 +38,7 @@ main()
 	require_postgres
 	prepare_server
 	build_client
-	# Not with exec, because the trap must run.
-	run_interruptible "${PYTHON_MODULE[@]}" suite.scaleout --bindir "$PG_BIN" --client "$WORK/client" --work "$WORK" \
-		--user "$SERVER_USER" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
+	run_suite suite.scaleout --client "$WORK/client"
 }
 
 main "$@"
