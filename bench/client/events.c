@@ -10,8 +10,6 @@
  *
  * Copyright (c) 2026, pg_lsm developers
  */
-#include <stdlib.h>
-
 #include "run.h"
 
 #define MS_A_ROW		216		/* 400,000 rows a day */
@@ -81,22 +79,14 @@ work_span(Worker *worker)
 	run_execute(worker, 0, 2, values);
 }
 
+static uint64_t
+any_row_of_twice_as_many(Worker *worker)
+{
+	return run_random(worker) % (2 * run_options->rows);
+}
+
 void
 work_upsert(Worker *worker)
 {
-	char	   *keys = must_alloc((size_t) run_options->batch * KEY_TEXT_MAX + 2),
-			   *p = keys;
-	const char *values[1] = {keys};
-
-	for (long i = 0; i < run_options->batch; i++)
-	{
-		*p++ = i == 0 ? '{' : ',';
-		run_options->source.kind->key(p, &run_options->source, run_random(worker) % (2 * run_options->rows));
-		while (*p != '\0')
-			p++;
-	}
-	*p++ = '}';
-	*p = '\0';
-	run_execute(worker, 0, 1, values);
-	free(keys);
+	run_execute_batch(worker, any_row_of_twice_as_many);
 }

@@ -94,6 +94,25 @@ run_execute(Worker *worker, int statement, int parameters, const char *const *va
 	return rows;
 }
 
+void
+run_execute_batch(Worker *worker, uint64_t (*choose) (Worker *worker))
+{
+	char	   *keys = must_alloc((size_t) run_options->batch * KEY_TEXT_MAX + 2),
+			   *p = keys;
+	const char *values[1] = {keys};
+
+	for (long i = 0; i < run_options->batch; i++)
+	{
+		*p++ = i == 0 ? '{' : ',';
+		run_options->source.kind->key(p, &run_options->source, choose(worker));
+		p += strlen(p);
+	}
+	*p++ = '}';
+	*p = '\0';
+	run_execute(worker, 0, 1, values);
+	free(keys);
+}
+
 static void
 work_lookup(Worker *worker)
 {

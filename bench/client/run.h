@@ -44,6 +44,8 @@ extern const Options *run_options;
 
 /* Executes a statement of the class and returns the number of rows of its result. */
 extern int	run_execute(Worker *worker, int statement, int parameters, const char *const *values);
+/* Executes the first statement with an array of the keys of a batch of rows, each chosen by `choose`. */
+extern void run_execute_batch(Worker *worker, uint64_t (*choose) (Worker *worker));
 extern uint64_t run_random(Worker *worker);
 
 /* The first of the oldest rows, a batch, which the caller must delete. */

@@ -13,8 +13,6 @@
  *
  * Copyright (c) 2026, pg_lsm developers
  */
-#include <stdlib.h>
-
 #include "run.h"
 
 #define TILLS			1000
@@ -109,17 +107,5 @@ work_point(Worker *worker)
 void
 work_reprice(Worker *worker)
 {
-	char	   *ids = must_alloc((size_t) run_options->batch * KEY_TEXT_MAX + 2),
-			   *p = ids;
-	const char *values[1] = {ids};
-
-	for (long i = 0; i < run_options->batch; i++)
-	{
-		*p++ = i == 0 ? '{' : ',';
-		p = put_digits(p, run_any_row(worker) + 1);
-	}
-	*p++ = '}';
-	*p = '\0';
-	run_execute(worker, 0, 1, values);
-	free(ids);
+	run_execute_batch(worker, run_any_row);
 }
