@@ -74,6 +74,11 @@ class ControlGroup:
             return command
         return ["sh", "-c", 'echo $$ > "$0" && exec "$@"', os.path.join(self.path, "cgroup.procs")] + command
 
+    def add(self, pid):
+        """Moves a running process into the group."""
+        if self.path is not None:
+            self._write("cgroup.procs", str(pid))
+
     def remove(self):
         """Waits briefly for processes that are just ending."""
         for attempt in range(20):

@@ -29,21 +29,18 @@ COLUMNS = {
 SAMPLES_A_LOAD = 120
 
 
-class SizeWatch:
-    """Tracks the sizes of relations by their files while something runs. Use it in a `with` statement."""
+class BackgroundWatch:
+    """Calls `_look` again and again while something runs. Use it in a `with` statement."""
 
-    def __init__(self, server, paths, interval_s=0.1):
-        self.server, self.paths, self.interval_s = server, paths, interval_s
-        self.peak = 0
-        self.peak_temporary = 0
+    def __init__(self, interval_s):
+        self.interval_s = interval_s
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _look(self):
-        self.peak = max(self.peak, self.server.relation_bytes(self.paths))
-        self.peak_temporary = max(self.peak_temporary, self.server.temporary_bytes())
+        raise NotImplementedError
 
-    def _watch(self):
+    def _run(self):
         while not self._stop.wait(self.interval_s):
             self._look()
 
@@ -54,19 +51,38 @@ class SizeWatch:
     def __exit__(self, *_):
         self._stop.set()
         self._thread.join()
+
+
+class SizeWatch(BackgroundWatch):
+    """Tracks the sizes of relations by their files."""
+
+    def __init__(self, server, paths, interval_s=0.1):
+        super().__init__(interval_s)
+        self.server, self.paths = server, paths
+        self.peak = 0
+        self.peak_temporary = 0
+
+    def _look(self):
+        self.peak = max(self.peak, self.server.relation_bytes(self.paths))
+        self.peak_temporary = max(self.peak_temporary, self.server.temporary_bytes())
+
+    def __exit__(self, *_):
+        super().__exit__()
         self._look()
 
 
-class SizeSamples:
-    """Samples the sizes of the indexes in the background, in a `with` statement: their files, and what of it is live,
-    which only lsm tells."""
+class SizeSamples(BackgroundWatch):
+    """Samples the sizes of the indexes, if there are any: their files, and what of it is live, which only lsm tells."""
 
     def __init__(self, context, interval_s):
-        self.context, self.interval_s = context, interval_s
+        super().__init__(interval_s)
+        self.context = context
         self.paths = context.index_paths()
         self.begin = time.monotonic()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def _look(self):
+        if self.paths:
+            self.sample()
 
     def sample(self):
         size = live = self.context.server.relation_bytes(self.paths)
@@ -88,18 +104,6 @@ class SizeSamples:
         if runs is not None:
             self.context.record("index size / live", size / max(live, 1), "", x)
             self.context.record("runs of all indexes", runs, "", x)
-
-    def _watch(self):
-        while self.paths and not self._stop.wait(self.interval_s):
-            self.sample()
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join()
 
 
 class Context:

@@ -35,6 +35,15 @@ def _io_bytes(pid):
     return int(values["read_bytes"]), int(values["write_bytes"])
 
 
+def postgres_version(bindir):
+    """As the server's program states it."""
+    command = [os.path.join(bindir, "postgres"), "--version"]
+    try:
+        return subprocess.check_output(command).decode().strip()
+    except subprocess.CalledProcessError as error:
+        raise BenchError("failed: %s" % " ".join(command)) from error
+
+
 class Server:
     """bindir: the server's programs. work: a folder that `user` may write to. group: a ControlGroup.
 
@@ -86,7 +95,7 @@ class Server:
         return result.stdout.decode(errors="replace")
 
     def version(self):
-        return self._call([self.program("postgres"), "--version"]).strip()
+        return postgres_version(self.bindir)
 
     def query(self, sql, **session_settings):
         """Runs SQL and returns what psql prints, unaligned, without headers."""

@@ -15,13 +15,13 @@ import signal
 import struct
 import subprocess
 import sys
-import threading
 import time
 
 from . import BenchError, catch_interrupts, positive
 from .cgroup import ControlGroup
 from .client import Client
-from .server import PORT, Server, Standby
+from .context import BackgroundWatch
+from .server import PORT, Server, Standby, postgres_version
 
 QUICK = {"rows": 300_000, "seconds": 3.0, "warmup": 0.5}
 FULL = {"rows": 22_000_000, "seconds": 15.0, "warmup": 2.0}
@@ -30,6 +30,7 @@ PROXY_PORT = str(int(PORT) + 9)
 RANGE_ROWS = 10
 BATCH = 1000
 MB = 1 << 20
+LINE = "%-6s %-6s %9s %9s %8s %9s %8s %8s %7s %7s %7s %9s  %-7s %s"
 # A standby cancels a query that conflicts with replay at once, so no query delays replay.
 STANDBY_SETTINGS = {"hot_standby_feedback": "off", "max_standby_streaming_delay": "0"}
 CANCELED = ("SELECT confl_tablespace + confl_lock + confl_snapshot + confl_bufferpin + confl_deadlock "
@@ -102,37 +103,27 @@ class Proxy:
         return "host=%s port=%s" % (self.sockets, PROXY_PORT)
 
 
-class Lag(threading.Thread):
-    """Follows how far replay is behind the primary, in bytes and in seconds, for all standbys. Use it in a `with`
-    statement."""
-
-    INTERVAL_S = 0.5
+class Lag(BackgroundWatch):
+    """Follows how far replay is behind the primary, in bytes and in seconds, for all standbys."""
 
     def __init__(self, primary, standbys):
-        super().__init__(daemon=True)
+        super().__init__(0.5)
         self.primary, self.standbys = primary, standbys
         self.written = []           # (time, position) of the primary
         self.behind_bytes, self.behind_s = [0.0], [0.0]
         self.readers = [0 for _ in standbys]
-        self.stopping = threading.Event()
 
     def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.join()
-
-    def run(self):
-        while not self.stopping.is_set():
-            try:
-                self._look()
-            except BenchError:
-                pass                # the caller sees it when its own queries fail
-            self.stopping.wait(self.INTERVAL_S)
+        self._look()
+        return super().__enter__()
 
     def _look(self):
+        try:
+            self._measure()
+        except BenchError:
+            pass                    # the caller sees it when its own queries fail
+
+    def _measure(self):
         self.written.append((time.monotonic(), written(self.primary)))
         for i, standby in enumerate(self.standbys):
             position = replayed(standby)
@@ -219,7 +210,7 @@ class Measurement:
         canceled = sum(int(standby.query(CANCELED)) for standby in self.standbys) - canceled
         seen = sum(int(r.value(what, "conflicts")) for r in reports for what in ("lookup", "range"))
         rate = report.value("load", "rows") / report.value("load", "seconds") if load else None
-        say("%-6s %-6s %9s %9s %8s %9s %8s %8s %7s %7s %7s %9d  %-7s %s" % (
+        say(LINE % (
             self.method, name, number(rate), *self._reads(reports, "lookup"), *self._reads(reports, "range"),
             number(max(lag.behind_bytes) / MB), "%.2f" % (sum(lag.behind_s) / len(lag.behind_s)),
             "%.2f" % max(lag.behind_s), "%.2f" % caught_up, max(canceled, seen),
@@ -339,15 +330,15 @@ def parse(arguments):
 def main(arguments):
     options = parse(arguments)
     catch_interrupts()
-    version = subprocess.check_output([os.path.join(options.bindir, "postgres"), "--version"]).decode().strip()
+    version = postgres_version(options.bindir)
     if options.through == "random" and int(re.search(r"\d+", version).group()) < 16:
         print("error: libpq chooses at random from version 16 on", file=sys.stderr)
         return 2
     say("commit %s, %s, readers through %s\n" % (options.commit, version, options.through))
-    say("%-6s %-6s %9s %9s %8s %9s %8s %8s %7s %7s %7s %9s  %-7s %s" % (
+    say(LINE % (
         "method", "phase", "load", "lookups", "p99", "ranges", "p99", "behind", "mean", "most", "caught", "canceled",
         "readers", "cores used by"))
-    say("%-6s %-6s %9s %9s %8s %9s %8s %8s %7s %7s %7s %9s  %-7s %s" % (
+    say(LINE % (
         "", "", "rows/s", "/s", "ms", "/s", "ms", "MB", "s", "s", "up, s", "queries", "", "each server"))
     try:
         results = [measure(options, method) for method in options.am.split(",")]

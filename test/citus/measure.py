@@ -5,8 +5,8 @@
 
 A table with 32 shards on two workers gets N rows (default: 1 million), and then loads of 1000 rows each, so each shard
 gets about 31 rows of a load. The index is on a random column: none, a B-tree, and lsm with several values of
-pg_lsm.debug_batch_min_entries. With --memory, each worker may use only so much memory (needs root and version 1 of
-control groups). Prints a line for each, with the CPU time of the workers and of all servers.
+pg_lsm.debug_batch_min_entries. With --memory, each worker may use only so much memory (needs root). Prints a line for
+each, with the CPU time of the workers and of all servers.
 """
 
 import argparse
@@ -16,14 +16,15 @@ import time
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "oracle"))
+TREE = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [os.path.join(TREE, "test", "oracle"), os.path.join(TREE, "bench")]
 
 from cluster import Cluster
+from suite.cgroup import ControlGroup
 
 SHARDS = 32
 LOAD = 1000
 LIMITS = (48, 24, 12, 8)
-GROUPS = "/sys/fs/cgroup"
 SETTINGS = {"enable_seqscan": "on", "max_wal_size": "'4GB'", "checkpoint_timeout": "'1h'",
             "pg_lsm.debug_merge_fanout": "16", "pg_lsm.debug_segment_size": "0", "pg_lsm.idle_delay": "'10s'",
             "pg_lsm.debug_batch_min_entries": "48"}
@@ -48,16 +49,6 @@ def cpu_of(node):
     return total / TICKS
 
 
-def limit_memory(node, megabytes):
-    group = "%s/memory/pg_lsm_%s" % (GROUPS, node.name)
-    os.makedirs(group, exist_ok=True)
-    with open(group + "/memory.limit_in_bytes", "w") as file:
-        file.write("%dM" % megabytes)
-    for pid in [node.process.pid] + node.children():
-        with open(group + "/cgroup.procs", "w") as file:
-            file.write(str(pid))
-
-
 def wal_of(nodes):
     return sum(int(node.sql("SELECT pg_current_wal_insert_lsn() - '0/0'")[0][0]) for node in nodes)
 
@@ -66,6 +57,7 @@ class Measurement:
     def __init__(self, options):
         self.options = options
         self.cluster = Cluster(options.pg_config, options.folder)
+        self.groups = [ControlGroup(options.memory, required=True) for _ in self.cluster.workers]
 
     def set_everywhere(self, name, value):
         for node in self.cluster.nodes:
@@ -76,9 +68,14 @@ class Measurement:
         for node in self.cluster.nodes:
             node.extra = {**SETTINGS, "shared_buffers": "'%s'" % self.options.shared_buffers}
         self.cluster.create()
-        for node in self.cluster.workers:
-            if self.options.memory:
-                limit_memory(node, self.options.memory)
+        for node, group in zip(self.cluster.workers, self.groups):
+            for pid in [node.process.pid] + node.children():
+                group.add(pid)
+
+    def end(self):
+        self.cluster.destroy()
+        for group in self.groups:
+            group.remove()
 
     def make_table(self, method):
         session = self.cluster.coordinator.connect(timeout=600)
@@ -141,7 +138,7 @@ def main():
     parser.add_argument("--connections", type=int, default=SHARDS // 2, metavar="N",
                         help="citus.max_cached_conns_per_worker")
     parser.add_argument("--shared-buffers", default="32MB", metavar="SIZE")
-    parser.add_argument("--memory", type=int, metavar="MB")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB")
     parser.add_argument("--methods", type=lambda text: text.split(","),
                         default=["none", "btree"] + ["lsm-%d" % limit for limit in LIMITS])
     options = parser.parse_args()
@@ -151,7 +148,7 @@ def main():
         measurement.prepare()
         measurement.run()
     finally:
-        measurement.cluster.destroy()
+        measurement.end()
 
 
 if __name__ == "__main__":

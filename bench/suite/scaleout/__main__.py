@@ -9,6 +9,7 @@ import time
 
 from .. import BenchError, catch_interrupts, positive
 from ..client import Client
+from ..server import postgres_version
 from ..stats import si
 from . import engines
 from .nodes import Node, Site
@@ -133,9 +134,9 @@ def run(options):
     results, different = {}, []
     engines.ENGINES[options.engine].check(options.bindir, options.nodes)
     wanted = ("lsm", "btree") if options.method == "both" else (options.method,)
-    version = os.popen("%s --version" % os.path.join(options.bindir, "postgres")).read()
+    version = postgres_version(options.bindir)
     major = int(re.search(r"\) (\d+)", version).group(1))
-    step("%s, %s" % (version.strip(), engines.ENGINES[options.engine].title))
+    step("%s, %s" % (version, engines.ENGINES[options.engine].title))
     expected = {}
     rows = split_rows(options, engines.ENGINES[options.engine]("lsm", options.batch), major)
     for method in wanted:

@@ -11,13 +11,6 @@ from ..server import Server
 FIRST_PORT = 54340
 
 
-def _io_bytes(pid):
-    """(read, written) bytes of storage, by a process and its children that have ended."""
-    with open("/proc/%d/io" % pid) as file:
-        values = dict(line.split(": ") for line in file.read().splitlines())
-    return int(values["read_bytes"]), int(values["write_bytes"])
-
-
 class Node(Server):
     def __init__(self, bindir, work, user, name, number, memory_mb, settings, engine):
         folder = os.path.join(work, name)
@@ -46,19 +39,6 @@ class Node(Server):
                 for name, value in self.own_settings.items():
                     conf.write("%s = '%s'\n" % (name, value))
         super().start()
-
-    def io_bytes(self):
-        """(read, written) bytes of storage since the start. None without the right to know."""
-        postmaster, children = self._processes()
-        total = [0, 0]
-        for pid in [postmaster] + children if postmaster else []:
-            try:
-                total = [a + b for a, b in zip(total, _io_bytes(pid))]
-            except PermissionError:
-                return None
-            except OSError:
-                pass
-        return total
 
     def wal_bytes(self):
         return int(self.query("SELECT pg_current_wal_insert_lsn() - '0/0';"))
