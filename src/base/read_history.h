@@ -12,6 +12,9 @@
 
 #include "base/limits.h"
 
+/* Between two looks of workers at the reads of an index, there are at least this many reads. */
+#define LSM_READS_PER_LOOK 1024
+
 /* A run, and the reads of the index when the run was first seen. */
 typedef struct LsmSeenRun
 {

@@ -62,9 +62,6 @@ typedef struct LsmClaim
 	pg_atomic_uint32 blocks_done;
 } LsmClaim;
 
-/* Between two looks at the reads of an index, there are at least this many reads. */
-#define LSM_READS_PER_LOOK 1024
-
 /*
  * An index in shared memory.
  *

@@ -35,7 +35,10 @@ typedef struct LsmDebt
 	int			pressure;		/* percent: how much writers should slow down */
 } LsmDebt;
 
-/* An idle index merges a run only with others that together have at least a quarter of its size. */
+/*
+ * An idle index merges a run only with others that together have at least a quarter of its size.
+ * For readers, such merges cost less (LSM_READS_PER_EVEN_BLOCK).
+ */
 #define LSM_IDLE_RATIO 4
 
 /*

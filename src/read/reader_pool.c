@@ -179,9 +179,9 @@ pay(LsmReader *reader, double seeks)
 
 /*
  * Count what a scan has paid because there are several runs, averaged over the runs of the version.
- * The scan pays for the seeks in runs that filters have not spared, for those of them that had to
- * read blocks, except one per seek of the scan, since a single run would need that one, and for
- * merging the entries.
+ * The scan pays for merging the entries, and for the seeks in runs that filters have not spared.
+ * Seeks that had to read blocks cost more, except one per seek of the scan: a single run would need
+ * that one, too.
  */
 static void
 count_paid(LsmReader *reader)

@@ -22,10 +22,9 @@
 #include "utils/timestamp.h"
 
 /*
- * Bounds for the number of reads after which a worker checks whether the reads pay for a merge.
- * The lower bound keeps the checks cheap.  The upper bound ensures that no index is forgotten.
+ * The largest number of reads after which a worker checks whether the reads pay for a merge, so that
+ * no index is forgotten.  The smallest, LSM_READS_PER_LOOK, keeps the checks cheap.
  */
-#define LEAST_READS LSM_READS_PER_LOOK
 #define MOST_READS (UINT64CONST(1) << 24)
 
 /* Merges are late if they cost an index's writers this much time within a minute. */
@@ -100,7 +99,7 @@ lsm_request_truncate(LsmIndex *index)
 static void
 expect_reads(LsmIndexSlot *slot, uint64 wait)
 {
-	uint64		wanted = pg_atomic_read_u64(&slot->reads) + Max(wait, LEAST_READS);
+	uint64		wanted = pg_atomic_read_u64(&slot->reads) + Max(wait, LSM_READS_PER_LOOK);
 
 	if (wanted < pg_atomic_read_u64(&slot->reads_wanted))
 		pg_atomic_write_u64(&slot->reads_wanted, wanted);

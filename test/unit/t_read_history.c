@@ -45,8 +45,6 @@ test_notes(void)
 
 /* --- an index ---------------------------------------------------------------- */
 
-#define READS_PER_LOOK 1024
-
 static LsmRunRecord runs[LSM_MAX_RUNS];
 static int	count;
 static uint64 next_id;
@@ -67,7 +65,7 @@ add(int level, uint32 blocks)
 	run->level = level;
 	run->state = LSM_RUN_PACKED;
 	run->blocks = blocks;
-	wanted = Min(wanted, reads + READS_PER_LOOK);
+	wanted = Min(wanted, reads + LSM_READS_PER_LOOK);
 }
 
 static void
@@ -77,7 +75,7 @@ start(void)
 	count = 0;
 	next_id = 1;
 	reads = paid = merged = jobs = looks = 0;
-	wanted = READS_PER_LOOK;
+	wanted = LSM_READS_PER_LOOK;
 }
 
 /* Do a whole job at once. */
@@ -120,7 +118,7 @@ look(void)
 		jobs++;
 		merge(&job);
 	}
-	wanted = wait == PG_UINT64_MAX ? wait : reads + Max(wait, READS_PER_LOOK);
+	wanted = wait == PG_UINT64_MAX ? wait : reads + Max(wait, LSM_READS_PER_LOOK);
 }
 
 static void
@@ -160,10 +158,10 @@ test_reads_only(void)
 		blocks += runs[i].blocks;
 	price = LSM_READS_PER_BLOCK * (blocks + LSM_JOB_BLOCKS);
 	for (int i = 0; i < 100 && count > 10; i++)
-		read_index(READS_PER_LOOK);
+		read_index(LSM_READS_PER_LOOK);
 	ok(count <= 10, "reads: after some, few runs are left");
 	while (reads < 4 * price && count > 1)
-		read_index(READS_PER_LOOK);
+		read_index(LSM_READS_PER_LOOK);
 	ok(count == 1, "reads: after a bounded number, a single run is left");
 	printf("# %.2f reads for each that a merge of all costs, %.2f paid; %.1f times merged; %d jobs, %d looks\n",
 		   (double) reads / price, (double) paid / price, (double) merged / blocks, (int) jobs,
@@ -173,7 +171,7 @@ test_reads_only(void)
 	ok(paid <= 6 * price, "reads: readers paid at most six times the price of merging at once");
 	looks_before = looks;
 	for (int i = 0; i < 1000; i++)
-		read_index(READS_PER_LOOK);
+		read_index(LSM_READS_PER_LOOK);
 	ok(looks <= looks_before + 1, "reads: a single run is not checked again");
 }
 
