@@ -118,17 +118,16 @@ def foreign_tables(tap, loaded, changed):
 
 def keys(tap, front):
     """events is as docs/scale-out.md and FILL have left it."""
-    many = EVENTS
     before = front.query("SELECT count(*) FROM events;")
-    text = error_of(front, "INSERT INTO events (id, device) %s;" % (many % (3, 3000)))
+    text = error_of(front, "INSERT INTO events (id, device) %s;" % (EVENTS % (3, 3000)))
     tap.check("duplicate key value violates unique constraint" in text and "-000000000003) already exists" in text,
               "a duplicate is refused, by its key")
     tap.check(front.query("SELECT count(*) FROM events;") == before, "and nothing remains of the statement")
-    rows = front.query((many + ";") % (3, 3000)).replace("|", "\t")
+    rows = front.query((EVENTS + ";") % (3, 3000)).replace("|", "\t")
     text = error_of(front, "COPY events (id, device) FROM STDIN;\n%s\n\\.\n" % rows)
     tap.check("duplicate key value violates unique constraint" in text and
               front.query("SELECT count(*) FROM events;") == before, "the same by COPY")
-    front.query("INSERT INTO events (id, device) %s ON CONFLICT DO NOTHING;" % (many % (1, 3000)))
+    front.query("INSERT INTO events (id, device) %s ON CONFLICT DO NOTHING;" % (EVENTS % (1, 3000)))
     tap.check(front.query("SELECT count(*), count(DISTINCT id) FROM events;") == "3100|3100",
               "ON CONFLICT DO NOTHING adds the others")
 
