@@ -120,9 +120,13 @@ class Context:
         """Each repeat has its own keys, the same for all systems."""
         return self.options.seed + 1000 * (self.group.repeat - 1)
 
-    def record(self, metric, value, unit="", x="", note=""):
-        self.results.append(Result(self.group.key, self.experiment, self.case, x, self.am, self.group.repeat, metric,
-                                   "%.6g" % value, unit, note))
+    def record(self, metric, value, unit="", x="", note="", case=None):
+        self.results.append(Result(self.group.key, self.experiment, case or self.case, x, self.am, self.group.repeat, metric,
+                                   "%.6g" % float(value), unit, note))
+
+    def last(self, metric):
+        """The result of a metric that was recorded last."""
+        return next(result for result in reversed(self.results) if result.metric == metric)
 
     def sample(self, series, x, value, extra=""):
         self.samples.append(Sample(self.group.key, self.experiment, self.case, self.am, self.group.repeat, series, x,

@@ -35,7 +35,8 @@ def make_parser():
     parser.add_argument("--am", default="none,btree,lsm", metavar="NAME,...",
                         help="access methods to compare; none is a table without the index (default none,btree,lsm)")
     parser.add_argument("--experiments", default="all", metavar="NAME,...", help="which ones, see below (default all)")
-    parser.add_argument("--repeats", type=positive, help="of all but the largest loads (default 2)")
+    parser.add_argument("--repeats", type=positive, help="of each case (default 2); the largest loads of random keys always run "
+                        "three times, the other large ones once")
     parser.add_argument("--limit", type=float, metavar="S", help="a load that takes longer is stopped and reported as "
                         "such (default 240)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of each measurement of queries (default 4)")

@@ -1,7 +1,7 @@
 """Experiment 1: ingest of sequential and random int4 keys (Gurajada et al., figures 2a to 2d, and 3)."""
 
 from ..figures import Part, Plot, Section
-from ..plan import Group, interleave, load_seconds
+from ..plan import interleave, load_seconds
 from . import reads
 
 ID, NAME = "1", "ingest"
@@ -11,6 +11,7 @@ SOURCE = "Gurajada et al., an LSM-like index (SplinterDB) within PostgreSQL: fig
 RANDOM, SEQUENTIAL = "random keys, 1 client", "sequential keys, 1 client"
 RANDOM_MANY, SEQUENTIAL_MANY = "random keys, many clients", "sequential keys, many clients"
 BY_CLIENTS = "random keys, by clients"
+TURNS = 3                   # of these loads, the most important ones
 ONE_CORE = "load generator on one core"
 
 GROWTH_CONDITIONS = """COPY fills t(k int4, f char(10)) with an index on k, 1000 rows to a transaction, %s. Each load
@@ -33,12 +34,12 @@ SECTIONS = [
     Section("How fast is a load of ascending keys?", GROWTH_CONDITIONS % "by one client, and by many", [
         _growth("e1-sequential", SEQUENTIAL, "ascending", "one client"),
         _growth("e1-sequential-many", SEQUENTIAL_MANY, "ascending", "many clients")]),
-    Section("Do more clients load more rows?", """Loads of random int4 keys that fit into memory, one after the other
-in one cluster. The load generator alone on one core: loads without an index by a client that may use only one core,
-as text and in binary format.""", [
+    Section("Do more clients load more rows?", """The average rates of the loads above, and of those by other numbers
+of clients. The load generator alone on one core: loads without an index by a client that may use only one core, as
+text and in binary format.""", [
         Plot("e1-clients", "lines", "Rows loaded per second by number of clients", [Part(BY_CLIENTS, "rows/s")],
              "rows/s", "clients", "With {x} clients, {a} loads {as many} rows a second as {b}",
-             conditions="random int4 keys, in memory, average of the load")]),
+             conditions="random int4 keys, average of the load; one that takes too long is stopped")]),
 ]
 
 
@@ -46,14 +47,6 @@ def _loader(kind, rows, clients, share=1.0):
     def work(context):
         context.create_table(kind)
         context.load(kind, rows, clients, limit_s=context.options.limit * share)
-    return work
-
-
-def _by_clients(rows, client_counts):
-    def work(context):
-        for clients in client_counts:
-            context.create_table("int4_random")
-            context.load("int4_random", rows, clients, x=clients)
     return work
 
 
@@ -67,39 +60,45 @@ def _one_core(rows):
     return work
 
 
+def _random_case(clients, many):
+    if clients == 1:
+        return RANDOM
+    return RANDOM_MANY if clients == many else "random keys, %d clients" % clients
+
+
 def largest(options):
-    """The load of random keys by one client, beyond memory. Experiment 2 reads the resulting table."""
-    with_reads = any(m.ID == "2" for m in options.modules) and not options.quick
+    """The loads of random keys, beyond memory. Experiment 2 reads the first table of one client."""
+    many = max(options.clients)
+    measures_reads = any(m.ID == "2" for m in options.modules) and not options.quick
+    groups = []
+    for clients in [1] + ([c for c in options.clients if c > 1] if not options.quick else []):
+        def work(context, clients=clients):
+            context.create_table("int4_random")
+            loaded = context.load("int4_random", options.rows, clients)
+            average = context.last("rows/s")
+            context.record("rows/s", average.value, average.unit, clients, average.note, BY_CLIENTS)
+            if measures_reads and clients == 1 and context.group.repeat == 1:
+                context.experiment, context.case = "2", reads.LARGEST
+                reads.measure(context, loaded)
 
-    def work(context):
-        context.create_table("int4_random")
-        loaded = context.load("int4_random", options.rows)
-        if with_reads:
-            context.experiment, context.case = "2", reads.LARGEST
-            reads.measure(context, loaded)
-
-    def estimate(am):
-        return load_seconds(am, options.rows, options.limit) + (reads.seconds(options, am, options.rows) if with_reads else 0)
-    return [Group(ID, RANDOM, am, 1, estimate(am), work) for am in options.am]
+        def estimate(am, clients=clients):
+            with_reads = reads.seconds(options, am, options.rows) / TURNS if measures_reads and clients == 1 else 0
+            return load_seconds(am, options.rows, options.limit) + with_reads
+        groups += interleave(ID, _random_case(clients, many), options.am, 1 if options.quick else TURNS, estimate, work)
+    return groups
 
 
 def plan(options):
     many = max(options.clients)
     groups = largest(options)
-    for case, kind, rows, clients, share in (
-            (SEQUENTIAL, "int4_seq", options.rows // 8, 1, 0.5),
-            (SEQUENTIAL_MANY, "int4_seq", options.rows // 8, many, 0.5),
-            (RANDOM_MANY, "int4_random", options.rows // 2, many, 0.5)):
+    for case, clients in ((SEQUENTIAL, 1), (SEQUENTIAL_MANY, many)):
         if options.quick and clients > 1:
             continue
         groups += interleave(ID, case, options.am, 1,
-                             lambda am, rows=rows, share=share: load_seconds(am, rows, options.limit * share),
-                             _loader(kind, rows, clients, share))
-    small = options.rows // 20
+                             lambda am: load_seconds(am, options.rows // 8, options.limit / 2),
+                             _loader("int4_seq", options.rows // 8, clients, 0.5))
     if "none" in options.am and not options.quick:
+        rows = options.rows // 10
         groups += interleave(ID, ONE_CORE, ["none"], options.repeats,
-                             lambda am: 3 * load_seconds(am, 2 * small, options.limit), _one_core(2 * small))
-    groups += interleave(ID, BY_CLIENTS, options.am, options.repeats,
-                         lambda am: len(options.clients) * load_seconds(am, small, options.limit),
-                         _by_clients(small, options.clients))
+                             lambda am: 3 * load_seconds(am, rows, options.limit), _one_core(rows))
     return groups
