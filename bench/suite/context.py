@@ -146,8 +146,12 @@ class Context:
         if method != "none" and not self.server.query(known):
             raise BenchError("this server has no access method \"%s\"" % method)
 
-    def create_table(self, kind, indexes=("(k)",), table="t", with_options=""):
-        """Makes a table for rows of a kind, replacing an older one. Indexes are named t_1, t_2, ..."""
+    def create_table(self, kind, indexes=("(k)",), table="t", with_options=" WITH (autovacuum_enabled = off)"):
+        """Makes a table for rows of a kind, replacing an older one. Indexes are named t_1, t_2, ...
+
+        If checksums are on, a VACUUM after a checkpoint writes full images of the table's pages. Whether one comes during
+        a load depends on how long the load takes.
+        """
         self.server.query("DROP TABLE IF EXISTS %s; CREATE TABLE %s (%s)%s;" % (
             table, table, COLUMNS.get(kind, "k int4, f char(10)"), with_options))
         if self.am != "none":

@@ -72,7 +72,7 @@ def _measure(context, kind, op, rows, label, seconds):
 
 def _upserts(rows):
     def work(context):
-        context.create_table("uuid4", ())
+        context.create_table("uuid4", (), with_options="")
         _fill(context, "uuid4", rows)
         _build(context, ("(k)",), "UNIQUE")
         context.server.query("VACUUM ANALYZE t; CHECKPOINT;")
@@ -86,7 +86,7 @@ def _upserts(rows):
 def _updates(rows):
     def work(context):
         server = context.server
-        context.create_table("sales", ())
+        context.create_table("sales", (), with_options="")
         _fill(context, "sales", rows)
         _build(context, INDEXES)
         server.query("VACUUM ANALYZE t; CHECKPOINT;")

@@ -43,7 +43,7 @@ the table; a B-tree is not verified.""", [
 
 def _churn(context, rows):
     clients = min(max(context.options.clients), 4)
-    context.create_table("churn", with_options=" WITH (autovacuum_enabled = off)")
+    context.create_table("churn")
     loaded = context.load("churn", rows)
     for number in range(1, ROUNDS + 1):
         report = context.run(["update:%d" % clients], loaded, kind="churn", warmup=0)

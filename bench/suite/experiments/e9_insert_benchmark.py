@@ -112,7 +112,7 @@ def _work(rows):
     def work(context):
         seconds = context.options.seconds
         queries = ["window:1"] if context.am != "none" else []
-        context.create_table("sales", ())
+        context.create_table("sales", (), with_options="")
         table = _Table(context, context.load("sales", rows, x="l.i0", limit_s=context.options.limit / 2))
         _build(context, table.rows)
         with SizeSamples(context, seconds * 0.5) as sizes:
