@@ -122,6 +122,11 @@ copy_tree()
 
 # --- PostgreSQL --------------------------------------------------------------
 
+# Compiler options of test builds: our assertions, in a server built without assertions (those in the server's headers
+# become active as well), and stop points (src/base/stop_point.h), which no other build has.
+# shellcheck disable=SC2034
+FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
+
 # pg_major PG_CONFIG: prints the major version.
 pg_major()
 {
@@ -208,12 +213,13 @@ build_extension()
 	} >"$log" 2>&1
 }
 
-# Copies the server, and builds this tree ($TREE, as the caller sets it) into the copy. Sets PG_BIN.
+# build_server [ARGUMENT-OF-MAKE...]: copies the server, and builds this tree ($TREE, as the caller sets it) into the copy.
+# Sets PG_BIN.
 build_server()
 {
 	private_server
 	copy_tree "$TREE" "$WORK/src"
-	if ! build_extension "$WORK/src" "$WORK/build.log"; then
+	if ! build_extension "$WORK/src" "$WORK/build.log" "$@"; then
 		tail -n 30 "$WORK/build.log" >&2
 		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
 	fi

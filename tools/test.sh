@@ -21,6 +21,7 @@
 #   unit        code that needs no server (test/unit)
 #   isolation   concurrent sessions in fixed orders (test/isolation)
 #   oracle      random operations on an lsm index and a B-tree, compared (test/oracle)
+#   torture     servers that die, run out of room, or run hostile code (test/torture); tools/torture.sh does more of it
 #   bench       the benchmark suite at its smallest size (test/bench)
 #   scaleout    a table on several servers, and the statements of docs/scale-out.md (test/scaleout)
 #   frameworks  the code of the pages in docs/frameworks (test/frameworks)
@@ -36,6 +37,7 @@
 #   PG_LSM_CHECK_DIR        the folder of --incremental, if not .check
 #   PG_LSM_ORACLE_SECONDS   how long the oracle runs (default: 110)
 #   PG_LSM_ORACLE_SEED      the oracle's first seed (default: from the clock)
+#   PG_LSM_TORTURE_SECONDS  how long the suite torture runs (default: 60)
 #
 # The head of test/run lists more. The script prints a line for each suite when the suite ends, details of failures, and
 # "N passed, N failed" at the very end. A skipped case counts as neither. The exit status is 0 only if cases passed and
@@ -48,7 +50,7 @@ TREE=$(dirname "$HERE")
 . "$HERE/lib.sh"
 
 # The longest comes first, so that the others run at the same time.
-ALL_SUITES=(tap build layers core regress full control unit isolation oracle bench scaleout frameworks citus)
+ALL_SUITES=(tap build layers core regress full control unit isolation oracle torture bench scaleout frameworks citus)
 SUITES=()
 KEEP=
 INCREMENTAL=
@@ -60,13 +62,10 @@ declare -A BEGAN=()			# when, in $SECONDS
 PASSED=0
 FAILED=0
 STRICT='-Wall -Werror'
-# Our assertions, in a server built without assertions. Those in the server's headers become active as well. And stop
-# points (src/base/stop_point.h), which no other build has.
-FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
 usage()
 {
-	sed -n '3,41s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,43s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -211,7 +210,7 @@ end_suite()
 	PASSED=$((PASSED + passed))
 	FAILED=$((FAILED + failed))
 	printf '%-10s %5d passed, %d failed   %5d s\n' "$suite" "$passed" "$failed" $((SECONDS - BEGAN[$suite]))
-	[ "$suite" != oracle ] || sed -n '/first seed/s/^/           /p' "$WORK/log/oracle.log"
+	[[ $suite != oracle && $suite != torture ]] || sed -n '/first seed/s/^/           /p' "$WORK/log/$suite.log"
 	[ "$failed" -eq 0 ] || show_failure "$suite"
 	stop_servers "$WORK/run/$suite"
 }
@@ -364,6 +363,13 @@ suite_oracle()
 	TMPDIR="$WORK/run/oracle" in_server_env 900 python3 "$WORK/src/test/oracle/oracle.py" --pg-config "$PG_CONFIG_COPY" \
 		--keep "$WORK/run/oracle/failures" --seconds "${PG_LSM_ORACLE_SECONDS:-110}" \
 		${PG_LSM_ORACLE_SEED:+--seed "$PG_LSM_ORACLE_SEED"}
+}
+
+# Prints its seeds, so that they can be run again.
+suite_torture()
+{
+	TMPDIR="$WORK/run/torture" in_server_env 900 python3 "$WORK/src/test/torture/torture.py" --pg-config "$PG_CONFIG_COPY" \
+		--keep "$WORK/run/torture/failures" --seconds "${PG_LSM_TORTURE_SECONDS:-60}"
 }
 
 # Checks that the benchmark suite works. Timings do not matter.

@@ -39,17 +39,22 @@ static const char *const point_names[] = {
 	"truncate-lock", "truncate-cut",
 	"unique-probed", "unique-checked", "unique-publish",
 	"check-segment", "check-table", "check-duplicates", "check-unique",
-	"convert-build", "convert-swap", "convert-swapped", "convert-drop"
+	"convert-build", "convert-swap", "convert-swapped", "convert-drop",
+	"build-begun", "build-install", "redo"
 };
 
-/* An item of the setting, as indexes into the arrays above; -1 for unknown words. */
+/* An item of the setting: indexes into the arrays above, or -1 for unknown words. */
 typedef struct StopItem
 {
 	int			point;
 	int			action;
+	int			passes;			/* how often the process first passes the point; -1 for no number */
 } StopItem;
 
 static char *stop_at = "";
+
+/* How often this process has passed each point since the setting named it. */
+static int	passed[lengthof(point_names)];
 
 /* Returns the index of a word in an array, or -1. */
 static int
@@ -75,12 +80,24 @@ take_item(const char **list, StopItem *item)
 	length = strcspn(*list, ":, ");
 	item->point = find_word(point_names, lengthof(point_names), *list, length);
 	item->action = STOP_WAIT;
+	item->passes = 0;
 	*list += length;
 	if (**list == ':')
 	{
 		(*list)++;
-		length = strcspn(*list, ", ");
+		length = strcspn(*list, ":, ");
 		item->action = find_word(action_names, lengthof(action_names), *list, length);
+		*list += length;
+	}
+	if (**list == ':')
+	{
+		char	   *end;
+
+		(*list)++;
+		length = strcspn(*list, ", ");
+		item->passes = strtol(*list, &end, 10);
+		if (length == 0 || end != *list + length)
+			item->passes = -1;
 		*list += length;
 	}
 	return true;
@@ -105,13 +122,19 @@ check_stop_at(char **value, void **extra, GucSource source)
 
 	while (take_item(&list, &item))
 	{
-		if (item.point >= 0 && item.action >= 0)
+		if (item.point >= 0 && item.action >= 0 && item.passes >= 0)
 			continue;
-		GUC_check_errdetail("Items are NAME, NAME:wait, NAME:error or NAME:crash.");
+		GUC_check_errdetail("Items are NAME, NAME:ACTION or NAME:ACTION:PASSES, with action wait, error or crash.");
 		GUC_check_errhint("Points are: %s", list_points());
 		return false;
 	}
 	return true;
+}
+
+static void
+assign_stop_at(const char *value, void *extra)
+{
+	memset(passed, 0, sizeof(passed));
 }
 
 /*
@@ -145,7 +168,7 @@ lsm_stop_point_reach(const char *name)
 	Assert(InterruptHoldoffCount == 0 && CritSectionCount == 0);
 	while (take_item(&list, &item))
 	{
-		if (item.point != point)
+		if (item.point != point || passed[point]++ < item.passes)
 			continue;
 		switch (item.action)
 		{
@@ -170,7 +193,7 @@ lsm_stop_points_define(void)
 							   "Points at which processes wait, fail or crash, for tests.",
 							   NULL, &stop_at, "",
 							   PGC_SUSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
-							   check_stop_at, NULL, NULL);
+							   check_stop_at, assign_stop_at, NULL);
 }
 
 #endif							/* LSM_STOP_POINTS */

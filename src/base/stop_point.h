@@ -5,8 +5,9 @@
  * Only test builds have stop points: tools/test.sh defines LSM_STOP_POINTS.  In other builds, the
  * macro is empty and the setting does not exist.
  *
- * The setting pg_lsm.debug_stop_at is a list of NAME or NAME:ACTION.  At a point in the list, a
- * process takes the action:
+ * The setting pg_lsm.debug_stop_at is a list of NAME, NAME:ACTION or NAME:ACTION:PASSES.  At a point
+ * in the list, a process takes the action, from the time on at which it has passed the point so
+ * often:
  *
  *		wait	(the default) takes and releases a shared advisory lock with the key
  *				hashtext('NAME').  To stop the process there, a test runs

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/options.h"
 #include "base/preload.h"
+#include "base/stop_point.h"
 #include "build/build.h"
 #include "build/build_parallel.h"
 #include "catalog/index.h"
@@ -152,6 +153,7 @@ write_run(LsmBuildSpool *spool, Relation heap)
 								lsm_level_for((uint32) (spool->rows / 1000), lsm_fanout(index->rel)),
 								&job_id))
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index->rel));
+	LSM_STOP_POINT("build-begun");
 	while (sorted->valid)
 	{
 		LsmReservation reservation;
@@ -180,6 +182,7 @@ write_run(LsmBuildSpool *spool, Relation heap)
 		lsm_builder_finish(builder);
 		lsm_builder_describe(builder, &entry);
 		written += entry.segment.blocks;
+		LSM_STOP_POINT("build-install");
 		lsm_manifest_install(index, job_id, &reservation, &entry, NULL, 0, !sorted->valid);
 		lsm_builder_free(builder);
 	}

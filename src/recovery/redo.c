@@ -10,6 +10,7 @@
 
 #include "access/bufmask.h"
 #include "access/xlogutils.h"
+#include "base/stop_point.h"
 #include "format/buffer_page.h"
 #include "format/leaf_build.h"
 #include "format/leaf_read.h"
@@ -214,6 +215,7 @@ lsm_rmgr_redo(XLogReaderState *record)
 {
 	uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
 
+	LSM_STOP_POINT("redo");
 	switch (info)
 	{
 		case XLOG_LSM_INSERT:

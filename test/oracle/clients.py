@@ -66,6 +66,12 @@ class ClientsRound:
         self.failures = []
         self.reconfigured = False
 
+    def client(self, number, limits):
+        return Client(self, number, limits)
+
+    def housekeeper(self):
+        return Housekeeper(self)
+
     def run_all(self):
         self.configure()
         connection = self.server.connect(log=self.log.session(0))
@@ -74,7 +80,7 @@ class ClientsRound:
         connection.query(self.layout.create_index(LSM))
         connection.close()
         limits = self.layout.limits
-        self.clients = [Client(self, number, limits)
+        self.clients = [self.client(number, limits)
                         for number in range(1, self.options.clients + 1)]
         for _ in range(self.rng.randint(2, 4) if self.crash else 1):
             self.period()
@@ -110,7 +116,7 @@ class ClientsRound:
         """Let all clients work for a while, perhaps until the server is
         killed."""
         self.stopping.clear()
-        housekeeper = Housekeeper(self)
+        housekeeper = self.housekeeper()
         workers = self.clients + [housekeeper]
         if self.cancels:
             workers.append(Canceller(self, self.clients + [housekeeper]))
@@ -591,9 +597,8 @@ class Housekeeper:
         self.rng = random.Random(owner.seed * 1000 + 999)
         self.connection = None
 
-    def work(self):
-        rng = self.rng
-        connection = self.connection = self.owner.server.connect(log=self.owner.log.session(99))
+    def tasks(self):
+        """What it does, and how often."""
         tasks = [(f"VACUUM (INDEX_CLEANUP ON) {TABLE}", 20),
                  (f"VACUUM {TABLE}", 6), (f"VACUUM (FREEZE) {TABLE}", 2),
                  (f"ANALYZE {TABLE}", 2), ("CHECKPOINT", 3),
@@ -605,6 +610,12 @@ class Housekeeper:
             tasks += [(f"SELECT lsm_check('{LSM}'::regclass)", 3),
                       (f"SELECT lsm_check('{LSM}'::regclass, true)", 2),
                       (f"SELECT count(*) FROM lsm_runs('{LSM}'::regclass)", 1)]
+        return tasks
+
+    def work(self):
+        rng = self.rng
+        connection = self.connection = self.owner.server.connect(log=self.owner.log.session(99))
+        tasks = self.tasks()
         while not self.owner.stopping.is_set():
             task = rng.choices([t for t, _ in tasks], [w for _, w in tasks])[0]
             try:

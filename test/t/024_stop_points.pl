@@ -22,6 +22,7 @@ my $large = 'INSERT INTO %s SELECT i, 1 FROM generate_series(100001, 130000) i';
 my $rows = 'SET pg_lsm.batch_inserts = off; INSERT INTO %s SELECT i, 1 FROM generate_series(2001, 2020) i';
 my $compact = "SELECT lsm_compact('%s_k')";
 my $vacuum = 'VACUUM %s';
+my $build = "REINDEX INDEX %s_k";
 my @cases = (
 	[ 'batch-write', $batch ], [ 'batch-written', $batch ],
 	[ 'page-seal', $rows ], [ 'page-sealed', $rows ], [ 'page-open', $rows ], [ 'page-opened', $rows ],
@@ -29,6 +30,7 @@ my @cases = (
 	[ 'merge-install', $compact ], [ 'merge-free', $compact ], [ 'space-freed', $compact ],
 	[ 'vacuum-page', $vacuum ], [ 'vacuum-found', $vacuum ], [ 'vacuum-flip', $vacuum ], [ 'vacuum-drain', $vacuum ],
 	[ 'truncate-lock', $vacuum ], [ 'truncate-cut', $vacuum ],
+	[ 'build-begun', $build ], [ 'build-install', $build ],
 	[ 'unique-probed', $rows, 'u' ], [ 'unique-checked', $batch, 'u' ], [ 'unique-publish', $batch, 'u' ]);
 
 # Many small runs with rows to remove, in a file with a free end; or an empty index.

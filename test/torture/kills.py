@@ -1,0 +1,276 @@
+"""Kills: a server dies at every stop point (src/base/stop_point.h), while it
+recovers, and on the standby.
+
+The clients, their ledgers and the comparisons are those of the random oracle.
+After each death the server recovers. Then every committed row is there once,
+the index returns what a sequential scan returns, and lsm_check finds nothing.
+The same holds on the standby, and on the standby once it is promoted.
+"""
+
+import argparse
+import os
+import re
+import time
+
+import oracle
+from clients import SESSION, Checker, Client, ClientsRound, Housekeeper
+from compare import Mismatch, Statistics
+from layout import LSM, TABLE
+from pgwire import ConnectionLost, PgError
+from server import Server, ServerFailed
+
+# The points that the clients and the housekeeper can reach.
+POINTS = ("batch-write", "batch-written",
+          "page-seal", "page-sealed", "page-open", "page-opened",
+          "merge-begun", "merge-move", "merge-save", "merge-install",
+          "merge-free", "space-extend", "space-reserved", "space-freed",
+          "vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
+          "truncate-lock", "truncate-cut",
+          "unique-probed", "unique-checked", "unique-publish",
+          "check-segment", "check-table", "check-duplicates", "check-unique",
+          "build-begun", "build-install")
+UNIQUE = tuple(p for p in POINTS if p.startswith("unique-"))
+WAIT = 6                # seconds for a process to reach a point
+REPLICATION = {"wal_level": "replica", "max_wal_senders": "4",
+               "wal_keep_size": "'256MB'", "hot_standby": "on",
+               "restart_after_crash": "off", "autovacuum": "off"}
+DEATHS = re.compile(r'(server process|startup process|background worker "[^"]*"'
+                    r'|[a-z]+ process|[a-z]+ worker) \(PID \d+\) '
+                    r'was terminated by signal 9')
+
+
+class MortalServer(Server):
+    """A server that stays down when a process of it dies."""
+
+    def __init__(self, pg_config, extra):
+        super().__init__(pg_config)
+        self.extra = dict(REPLICATION, **extra)
+        self.deaths_read = 0
+
+    def configure(self, extra):
+        """Settings that stay until the next call."""
+        self.extra.update(extra)
+        super().configure(self.extra)
+
+    def stop_at(self, item):
+        """Let processes die at a stop point: from now on, and after a start."""
+        super().configure(dict(self.extra, **{"pg_lsm.debug_stop_at": f"'{item}'"}))
+
+    def go_on(self):
+        super().configure(self.extra)
+
+    def reload(self):
+        self._run("pg_ctl", "-D", self.data, "reload")
+
+    def wait_for_death(self, seconds):
+        """Has the server died by itself?"""
+        try:
+            self.process.wait(seconds)
+        except Exception:
+            return False
+        self.process = None
+        return True
+
+    def victims(self):
+        """The kinds of processes that died since the last call."""
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            file.seek(self.deaths_read)
+            text = file.read()
+            self.deaths_read = file.tell()
+        return [m.group(1).replace('background worker "', "").rstrip('"')
+                for m in DEATHS.finditer(text)]
+
+    def die_or_start(self):
+        """Start. Return False if the server dies while it starts."""
+        try:
+            self.start()
+        except ServerFailed:
+            if self.process.poll() is None:
+                raise
+            self.process = None
+            return False
+        return True
+
+
+class Standby(MortalServer):
+    """A streaming standby of a server."""
+
+    def __init__(self, pg_config, primary):
+        super().__init__(pg_config, {"primary_conninfo":
+                                     f"'host={primary.directory} user=postgres'",
+                                     "wal_retrieve_retry_interval": "'100ms'"})
+        self._run("pg_basebackup", "-h", primary.directory, "-U", "postgres",
+                  "-D", self.data, "-c", "fast", "-X", "stream")
+        open(os.path.join(self.data, "standby.signal"), "w").close()
+        self.configure({})
+        self.start()
+
+    def catch_up(self, primary, seconds=90):
+        """Wait until the standby has replayed what the primary has written."""
+        connection = primary.connect()
+        wanted = connection.query("SELECT pg_current_wal_insert_lsn()").scalar()
+        connection.close()
+        connection = self.wait_ready()
+        deadline = time.monotonic() + seconds
+        while connection.query(f"SELECT pg_last_wal_replay_lsn() >= '{wanted}'"
+                               ).scalar() != "t":
+            if time.monotonic() > deadline:
+                raise Mismatch(f"the standby does not reach {wanted}\n"
+                               + self.log_tail())
+            time.sleep(0.02)
+        return connection
+
+    def promote(self):
+        self._run("pg_ctl", "-D", self.data, "-w", "promote")
+
+
+class BusyHousekeeper(Housekeeper):
+    """Builds and checks more often."""
+
+    def tasks(self):
+        return super().tasks() + [
+            (f"REINDEX INDEX {LSM}", 2),
+            (f"SELECT lsm_compact('{LSM}'::regclass)", 3),
+            (f"VACUUM (TRUNCATE ON, INDEX_CLEANUP ON) {TABLE}", 5)]
+
+
+class ForgetfulClient(Client):
+    """Now and then deletes all of its rows, so that files have a free end."""
+
+    def change(self):
+        if self.pending and self.rng.random() < 0.04:
+            self.connection.query(f"DELETE FROM {TABLE} WHERE id % {self.step} "
+                                  f"= {self.number % self.step}")
+            self.pending = set()
+        else:
+            super().change()
+
+
+class Round(ClientsRound):
+    def __init__(self, torture, seed):
+        self.torture = torture
+        self.servers = []
+        options = argparse.Namespace(am="lsm", types=None, clients=4,
+                                     unavailable=set())
+        server = MortalServer(torture.options.pg_config, {})
+        self.servers.append(server)
+        server.create()
+        oracle.prepare(server, options)
+        super().__init__(server, seed, options, Statistics(), crash=True)
+        self.standby = None
+
+    def client(self, number, limits):
+        return ForgetfulClient(self, number, limits)
+
+    def housekeeper(self):
+        return BusyHousekeeper(self)
+
+    def configure(self):
+        super().configure()
+        if self.rng.random() < 0.6:
+            self.standby = Standby(self.torture.options.pg_config, self.server)
+            self.servers.append(self.standby)
+
+    def close(self):
+        for server in self.servers:
+            server.destroy()
+
+    def run(self):
+        self.run_all()
+        self.raise_alarms()
+        self.torture.count("comparisons", self.statistics.queries)
+
+    def raise_alarms(self):
+        alarms = [line for server in self.servers for line in server.alarms()]
+        if alarms:
+            raise Mismatch("the server's log has:\n" + "\n".join(alarms))
+
+    # --- deaths
+
+    def kill(self, threads):
+        if self.standby and self.rng.random() < 0.4:
+            self.kill_standby()
+        self.kill_primary()
+        self.stopping.set()
+        self.count_victims(self.server)
+        while self.rng.random() < 0.4:
+            self.kill_recovery()
+        self.server.go_on()
+        if self.server.process is None:
+            self.server.start()
+
+    def kill_primary(self):
+        point = self.rng.choice(POINTS)
+        while point in UNIQUE and not self.layout.unique:
+            point = self.rng.choice(POINTS)
+        item = f"{point}:crash:{self.rng.choice((0, 0, 1, 2, 5, 20))}"
+        self.log.lines.append(f"-- the server dies at {item}")
+        self.server.stop_at(item)
+        self.server.reload()
+        if self.server.wait_for_death(WAIT):
+            self.torture.count(f"kills: {point}")
+        else:
+            self.server.kill()
+            self.torture.count("kills: of all processes at once")
+
+    def kill_recovery(self):
+        """Start the server, which dies while it replays."""
+        self.server.stop_at(f"redo:crash:{int(10 ** self.rng.uniform(0, 3.3))}")
+        if self.server.process is not None:
+            self.server.kill()
+        if self.server.die_or_start():
+            self.torture.count("recoveries that ended before their kill")
+        else:
+            self.torture.count("kills: recovery")
+        self.count_victims(self.server)
+
+    def kill_standby(self):
+        """The standby dies beside the clients, and starts again."""
+        standby = self.standby
+        if self.rng.random() < 0.7:
+            standby.stop_at(f"redo:crash:{int(10 ** self.rng.uniform(0, 3))}")
+            standby.reload()
+        if standby.wait_for_death(1):
+            self.torture.count("kills: standby, in redo")
+        else:
+            standby.kill()
+            self.torture.count("kills: standby, all processes at once")
+        standby.go_on()
+        standby.start()
+
+    def count_victims(self, server):
+        for victim in server.victims():
+            self.torture.count(f"first to die: {victim}")
+
+    # --- what is left
+
+    def verify_all(self):
+        super().verify_all()
+        self.torture.count("verifications")
+        self.raise_alarms()
+        if self.standby:
+            self.verify_standby()
+
+    def verify_standby(self):
+        connection = self.standby.catch_up(self.server)
+        connection.log = self.log.session(0)
+        connection.query(SESSION)
+        checker = Checker(self.layout, connection, self.statistics)
+        try:
+            checker.whole_index()
+            for client in self.clients:
+                checker.own_rows(client)
+        except Mismatch as error:
+            raise Mismatch(f"on the standby: {error}") from error
+        self.torture.count("verifications of a standby")
+        connection.close()
+        if self.rng.random() < 0.3:
+            self.fail_over()
+
+    def fail_over(self):
+        """The standby becomes the primary. From now on there is no standby."""
+        self.server.kill()
+        self.standby.promote()
+        self.server, self.standby = self.standby, None
+        super().verify_all()
+        self.torture.count("failovers")
