@@ -28,7 +28,7 @@ SETTINGS = {"autovacuum": "on", "fsync": "off", "shared_buffers": "'64MB'",
             "max_wal_size": "'256MB'", "log_checkpoints": "on",
             "hot_standby_feedback": "on",
             # As in production, unlike other rounds.
-            "pg_lsm.idle_delay": "'10s'", "pg_lsm.debug_merge_fanout": "0",
+            "pg_lsm.idle_delay": "'10s'", "pg_lsm.debug_merge_fanout": "16",
             "pg_lsm.debug_segment_size": "0"}
 SCHEMA = f"""
 CREATE EXTENSION pg_lsm;
