@@ -47,6 +47,8 @@ def is_tolerated(error, layout):
 
 
 class ClientsRound:
+    verifying = SESSION         # the settings of verify_all
+
     def __init__(self, server, seed, options, statistics, crash):
         self.server = server
         self.seed = seed
@@ -65,6 +67,13 @@ class ClientsRound:
         self.stopping = threading.Event()
         self.failures = []
         self.reconfigured = False
+
+    def legal(self, error):
+        """Does the server lack something that this round has taken away?"""
+        return False
+
+    def tolerates(self, error):
+        return is_tolerated(error, self.layout) or self.legal(error)
 
     def client(self, number, limits):
         return Client(self, number, limits)
@@ -191,15 +200,17 @@ class ClientsRound:
     def verify_all(self):
         connection = self.server.wait_ready()
         connection.log = self.log.session(0)
-        connection.query(SESSION)
+        connection.query(self.verifying)
         for client in self.clients:
             client.resolve(connection)
         if self.options.am == "lsm":
             try:
                 connection.query(f"SELECT lsm_check('{LSM}'::regclass, true)")
             except PgError as error:
+                if self.legal(error):
+                    raise
                 raise Mismatch(f"lsm_check: {error}") from error
-        checker = Checker(self.layout, connection, self.statistics)
+        checker = Checker(self.layout, connection, self.statistics, self.legal)
         checker.whole_index()
         checker.no_twins()
         for client in self.clients:
@@ -213,10 +224,11 @@ class ClientsRound:
 class Checker:
     """Compares the index with the table, within one snapshot."""
 
-    def __init__(self, layout, connection, statistics):
+    def __init__(self, layout, connection, statistics, legal=lambda _: False):
         self.layout = layout
         self.connection = connection
         self.statistics = statistics
+        self.legal = legal
         self.maker = QueryMaker(layout)
         self.rng = layout.rng
         self.where = f" WHERE {layout.predicate}" if layout.predicate else ""
@@ -243,7 +255,7 @@ class Checker:
         try:
             return expected, self.connection.query(sql).rows
         except PgError as error:
-            if error.sqlstate in (CANCELLED, "40001"):
+            if error.sqlstate in (CANCELLED, "40001") or self.legal(error):
                 raise
             raise Mismatch(f"query: {sql}\nmode: {mode}\n"
                            f"only the index says: {error}") from error
@@ -448,7 +460,8 @@ class Client:
         self.insist(SESSION)
         for statement in self.limits:
             self.insist(statement)
-        checker = Checker(self.layout, self.connection, self.owner.statistics)
+        checker = Checker(self.layout, self.connection, self.owner.statistics,
+                          self.owner.legal)
         while not self.owner.stopping.is_set():
             kind = self.rng.random()
             try:
@@ -463,7 +476,7 @@ class Client:
                 else:
                     checker.whole_index()
             except PgError as error:
-                if error.sqlstate != CANCELLED:
+                if error.sqlstate != CANCELLED and not self.owner.legal(error):
                     raise
         self.connection.close()
 
@@ -488,20 +501,23 @@ class Client:
                     self.change()
             self.end()
         except PgError as error:
-            if not is_tolerated(error, self.layout):
+            if not self.owner.tolerates(error):
                 raise
             self.doubt = None
             while self.connection.status != "I":
                 self.insist("ROLLBACK")
 
     def insist(self, sql):
-        """Run a statement that must not be given up when somebody cancels it.
+        """Run a statement that must not be given up when somebody cancels it,
+        or while the server lacks something.
         """
         while True:
             try:
                 return self.connection.query(sql)
             except PgError as error:
-                if error.sqlstate != CANCELLED:
+                if self.owner.legal(error):
+                    time.sleep(0.02)
+                elif error.sqlstate != CANCELLED:
                     raise
 
     def end(self):
@@ -621,7 +637,7 @@ class Housekeeper:
             try:
                 connection.query(task)
             except PgError as error:
-                if not is_tolerated(error, self.owner.layout):
+                if not self.owner.tolerates(error):
                     raise Mismatch(f"{shorten(task)}: {error}") from error
             time.sleep(rng.choice((0, 0, 0.01, 0.1)))
         connection.close()

@@ -108,11 +108,16 @@ class Server:
     def start(self):
         """Start the server as our child, and wait until it accepts
         connections."""
+        self._launch()
+        self.wait_ready().close()
+
+    def _launch(self, **environment):
+        options = self._options()
+        options["env"].update(environment)
         with open(self.log, "ab") as out:
             self.process = subprocess.Popen(
                 [os.path.join(self.bindir, "postgres"), "-D", self.data],
-                stdout=out, stderr=out, **self._options())
-        self.wait_ready().close()
+                stdout=out, stderr=out, **options)
 
     def stop(self, mode="fast"):
         if self.process is None:
