@@ -146,7 +146,7 @@ class CalamityRound(ClientsRound):
         server = self.server
         hog = server.wait_ready()
         victim = self.rng.choice(server.children())
-        command = server.command_of(victim)
+        command = server.command_of(victim).strip("\0 ")
         try:
             with open(f"/proc/{victim}/oom_score_adj", "w", encoding="ascii") as file:
                 file.write("1000")
