@@ -145,15 +145,17 @@ class CalamityRound(ClientsRound):
         self.deadly = True
         server = self.server
         hog = server.wait_ready()
-        victim = self.rng.choice(server.children())
-        command = server.command_of(victim).strip("\0 ")
+        victims = {pid: server.command_of(pid) for pid in server.children()}
+        ours = [pid for pid in victims if "pg_lsm" in victims[pid]]
+        victim = self.rng.choice(ours if ours and self.rng.random() < 0.5
+                                 else list(victims))
         try:
             with open(f"/proc/{victim}/oom_score_adj", "w", encoding="ascii") as file:
                 file.write("1000")
         except OSError:
             pass                    # it has ended
         server.group.squeeze(self.rng.choice((0, 1 << 18, 1 << 20, 1 << 22)))
-        self.done.append(f"no memory for {command}")
+        self.done.append(f"no memory for {victims[victim]}")
         try:
             hog.start(HOG)
         except ConnectionLost:

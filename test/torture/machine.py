@@ -201,7 +201,7 @@ class Machine(Server):
     def command_of(self, pid):
         try:
             with open(f"/proc/{pid}/cmdline", encoding="latin-1") as file:
-                return file.read()
+                return file.read().strip("\0 ")
         except OSError:
             return ""
 
