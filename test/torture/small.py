@@ -32,9 +32,10 @@ BAD_DISK = ("58030", "Input/output error")
 
 # Settings that go together, with their values and legal errors. A round takes
 # each line with probability SHARE. None: the values that the server offers.
+# shared_buffers is in blocks, of whatever size.
 SHARE = 0.35
 SETTINGS = (
-    ({"shared_buffers": ("'128kB'", "'256kB'", "'512kB'", "'1MB'")}, NO_BUFFERS),
+    ({"shared_buffers": (16, 32, 64, 128)}, NO_BUFFERS),
     ({"max_worker_processes": (0, 1, 2), "pg_lsm.max_workers": (0, 1, 8)}, None),
     ({"work_mem": ("'64kB'",), "maintenance_work_mem": ("'1MB'",)}, None),
     ({"temp_file_limit": ("'64kB'", "'256kB'"), "work_mem": ("'64kB'",)},
