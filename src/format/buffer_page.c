@@ -122,7 +122,7 @@ lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count)
 			continue;
 		size = lsm_item_size(&entry);
 		/* Only overlapping items, on a damaged page, can need more room than they had. */
-		if (header->pd_upper - size < LSM_PAGE_CONTENT + old_count * sizeof(uint16))
+		if (header->pd_upper < LSM_PAGE_CONTENT + old_count * sizeof(uint16) + size)
 			break;
 		header->pd_upper -= size;
 		memcpy((char *) page + header->pd_upper, entry.key - LSM_ITEM_HEADER, size);

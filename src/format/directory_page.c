@@ -60,6 +60,19 @@ lsm_directory_page_fits(Page page, uint32 size)
 	return header->pd_lower + size + sizeof(uint16) <= header->pd_upper;
 }
 
+/* Is this an item of this size? */
+static bool
+is_item(const char *item, uint32 size)
+{
+	LsmDirectoryItem head;
+
+	if (size < sizeof(head))
+		return false;
+	memcpy(&head, item, sizeof(head));
+	return head.low_keylen <= LSM_MAX_ENTRY_SIZE && head.high_keylen <= LSM_MAX_ENTRY_SIZE &&
+		size == MAXALIGN(sizeof(head) + head.low_keylen + head.high_keylen);
+}
+
 /* Add an item after the last.  Returns false if the item does not fit: the record is damaged. */
 bool
 lsm_directory_page_append(Page page, const char *item, uint32 size)
@@ -67,7 +80,7 @@ lsm_directory_page_append(Page page, const char *item, uint32 size)
 	PageHeader	header = (PageHeader) page;
 	uint16		offset = header->pd_lower;
 
-	if (size != MAXALIGN(size) || size < sizeof(LsmDirectoryItem) || offset + size + sizeof(uint16) > header->pd_upper)
+	if (!is_item(item, size) || offset + size + sizeof(uint16) > header->pd_upper)
 		return false;
 	memcpy((char *) page + offset, item, size);
 	header->pd_lower += size;

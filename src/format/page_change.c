@@ -16,13 +16,16 @@ apply_map_set(Page page, const void *data)
 	return lsm_map_set(page, set.first, set.count, set.used != 0);
 }
 
-static void
+static bool
 apply_directory_init(Page page, const void *data)
 {
 	LsmDirectoryInit init;
 
 	memcpy(&init, data, sizeof(init));
+	if (init.level < 1 || init.level > LSM_MAX_HEIGHT)
+		return false;
 	lsm_directory_page_init(page, init.run_id, init.self, (int) init.level);
+	return true;
 }
 
 static bool
@@ -44,28 +47,46 @@ apply_open(Page page, const void *data)
 	lsm_page_opaque(page)->flags = (uint16) init.flags;
 }
 
-/* Returns how many bytes of data an operation has; -1: any number; -2: unknown operation. */
-static int
-data_size(LsmPageOpKind kind)
+/* Any number of bytes. */
+#define ANY_SIZE (-1)
+
+/*
+ * Sets *size to how many bytes of data an operation has, and *page_kind to the kind of pages it
+ * applies to; 0: any, since it initializes the page.  Returns false if there is no such operation.
+ */
+static bool
+describe_op(LsmPageOpKind kind, int *size, uint16 *page_kind)
 {
+	*page_kind = 0;
 	switch (kind)
 	{
 		case LSM_OP_MAP_INIT:
-			return sizeof(BlockNumber);
+			*size = sizeof(BlockNumber);
+			return true;
 		case LSM_OP_MAP_SET:
-			return sizeof(LsmMapSet);
+			*size = sizeof(LsmMapSet);
+			*page_kind = LSM_PAGE_MAP;
+			return true;
 		case LSM_OP_DIRECTORY_INIT:
-			return sizeof(LsmDirectoryInit);
+			*size = sizeof(LsmDirectoryInit);
+			return true;
 		case LSM_OP_DIRECTORY_APPEND:
-			return -1;
+			*size = ANY_SIZE;
+			*page_kind = LSM_PAGE_DIRECTORY;
+			return true;
 		case LSM_OP_DIRECTORY_SET:
-			return sizeof(LsmDirectorySet);
+			*size = sizeof(LsmDirectorySet);
+			*page_kind = LSM_PAGE_DIRECTORY;
+			return true;
 		case LSM_OP_OPEN:
-			return sizeof(LsmOpenInit);
+			*size = sizeof(LsmOpenInit);
+			return true;
 		case LSM_OP_SEAL:
-			return 0;
+			*size = 0;
+			*page_kind = LSM_PAGE_BUFFER;
+			return true;
 	}
-	return -2;
+	return false;
 }
 
 /*
@@ -75,10 +96,13 @@ data_size(LsmPageOpKind kind)
 bool
 lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)
 {
-	int			expected = data_size(kind);
+	int			expected;
+	uint16		page_kind;
 	BlockNumber self;
 
-	if (expected == -2 || (expected >= 0 && size != (uint32) expected))
+	if (!describe_op(kind, &expected, &page_kind) ||
+		(expected != ANY_SIZE && size != (uint32) expected) ||
+		(page_kind != 0 && lsm_page_opaque(page)->kind != page_kind))
 		return false;
 	switch (kind)
 	{
@@ -89,8 +113,7 @@ lsm_page_apply_op(Page page, LsmPageOpKind kind, const void *data, uint32 size)
 		case LSM_OP_MAP_SET:
 			return apply_map_set(page, data);
 		case LSM_OP_DIRECTORY_INIT:
-			apply_directory_init(page, data);
-			return true;
+			return apply_directory_init(page, data);
 		case LSM_OP_DIRECTORY_APPEND:
 			return lsm_directory_page_append(page, data, size);
 		case LSM_OP_DIRECTORY_SET:
@@ -143,6 +166,9 @@ lsm_page_apply(Page page, const char *change, Size size)
 			return false;
 		at += op.size;
 	}
+	/* The first operation must initialize a new page. */
+	if (PageIsNew(page))
+		return false;
 	lsm_page_end_change(page, stamp);
 	return true;
 }

@@ -29,18 +29,21 @@ void
 lsm_rmgr_desc(StringInfo buf, XLogReaderState *record)
 {
 	char	   *data = XLogRecGetData(record);
+	uint32		size = XLogRecGetDataLen(record);
 
 	switch (XLogRecGetInfo(record) & ~XLR_INFO_MASK)
 	{
 		case XLOG_LSM_INSERT:
-			appendStringInfo(buf, "slot %u", ((xl_lsm_insert *) data)->pos);
+			if (size >= sizeof(xl_lsm_insert))
+				appendStringInfo(buf, "slot %u", ((xl_lsm_insert *) data)->pos);
 			break;
 		case XLOG_LSM_EDIT:
 			desc_edit(buf, record);
 			break;
 		case XLOG_LSM_DELETE:
-			appendStringInfo(buf, "entries %u, horizon %u", ((xl_lsm_delete *) data)->count,
-							 ((xl_lsm_delete *) data)->horizon);
+			if (size >= sizeof(xl_lsm_delete))
+				appendStringInfo(buf, "entries %u, horizon %u", ((xl_lsm_delete *) data)->count,
+								 ((xl_lsm_delete *) data)->horizon);
 			break;
 		default:
 			break;

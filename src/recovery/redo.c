@@ -24,6 +24,35 @@ redo_damaged(const char *what, Buffer buffer)
 		 BufferGetBlockNumber(buffer));
 }
 
+/*
+ * Returns the record's own data, of this size.  The checksum of a record only tells that the record
+ * is as it was written.
+ */
+static void *
+record_data(XLogReaderState *record, Size size)
+{
+	if (XLogRecGetDataLen(record) < size)
+		elog(PANIC, "pg_lsm: WAL record is too short");
+	return XLogRecGetData(record);
+}
+
+/*
+ * Read a page that the record changes.  Nobody may have checked it since it came from disk.  If its
+ * header is damaged, changing the page could damage other memory.
+ */
+static XLogRedoAction
+read_page_for_redo(XLogReaderState *record, uint8 block_id, bool cleanup_lock, const char *what,
+				   Buffer *buffer)
+{
+	XLogRedoAction action = XLogReadBufferForRedoExtended(record, block_id, RBM_NORMAL,
+														  cleanup_lock, buffer);
+
+	if (action == BLK_NEEDS_REDO &&
+		lsm_page_check_header(BufferGetPage(*buffer), BufferGetBlockNumber(*buffer)) != NULL)
+		redo_damaged(what, *buffer);
+	return action;
+}
+
 static void
 finish_redo_page(Buffer buffer, XLogReaderState *record)
 {
@@ -34,19 +63,23 @@ finish_redo_page(Buffer buffer, XLogReaderState *record)
 static void
 redo_insert(XLogReaderState *record)
 {
-	xl_lsm_insert *xlrec = (xl_lsm_insert *) XLogRecGetData(record);
+	xl_lsm_insert *xlrec = record_data(record, sizeof(xl_lsm_insert));
 	Buffer		buffer;
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (read_page_for_redo(record, 0, false, "insert", &buffer) == BLK_NEEDS_REDO)
 	{
 		Size		size;
-		char	   *item = XLogRecGetBlockData(record, 0, &size);
+		uint8	   *item = (uint8 *) XLogRecGetBlockData(record, 0, &size);
 		Page		page = BufferGetPage(buffer);
+		LsmEntry	entry;
 
-		if (xlrec->pos > lsm_buffer_page_count(page) ||
-			((PageHeader) page)->pd_lower + sizeof(uint16) + size > ((PageHeader) page)->pd_upper)
+		if (lsm_page_opaque(page)->kind != LSM_PAGE_BUFFER ||
+			(lsm_page_opaque(page)->flags & LSM_PAGE_OPEN) == 0 ||
+			xlrec->pos > lsm_buffer_page_count(page) ||
+			((PageHeader) page)->pd_lower + sizeof(uint16) + size > ((PageHeader) page)->pd_upper ||
+			item == NULL || !lsm_item_decode(item, item + size, &entry) || lsm_item_size(&entry) != size)
 			redo_damaged("insert", buffer);
-		lsm_buffer_page_insert(page, xlrec->pos, (uint8 *) item, size);
+		lsm_buffer_page_insert(page, xlrec->pos, item, size);
 		finish_redo_page(buffer, record);
 	}
 	if (BufferIsValid(buffer))
@@ -62,16 +95,18 @@ redo_meta(XLogReaderState *record)
 {
 	Buffer		buffer;
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (read_page_for_redo(record, 0, false, "edit", &buffer) == BLK_NEEDS_REDO)
 	{
 		Size		size;
 		char	   *data = XLogRecGetBlockData(record, 0, &size);
 		LsmEdit    *edit = palloc0(sizeof(LsmEdit));
+		Page		page = BufferGetPage(buffer);
 
-		if (size > sizeof(LsmEdit))
+		if (size < offsetof(LsmEdit, ops) || size > sizeof(LsmEdit))
 			redo_damaged("edit", buffer);
 		memcpy(edit, data, size);
-		if (!lsm_meta_apply(BufferGetPage(buffer), edit))
+		if (lsm_edit_size(edit) != size || lsm_meta_check(page) != NULL ||
+			!lsm_meta_apply(page, edit))
 			redo_damaged("edit", buffer);
 		pfree(edit);
 		finish_redo_page(buffer, record);
@@ -94,7 +129,7 @@ redo_page(XLogReaderState *record, uint8 block_id)
 	if ((XLogRecGetBlock(record, block_id)->flags & BKPBLOCK_WILL_INIT) != 0)
 		buffer = XLogInitBufferForRedo(record, block_id);
 	else
-		action = XLogReadBufferForRedo(record, block_id, &buffer);
+		action = read_page_for_redo(record, block_id, false, "edit", &buffer);
 	if (action == BLK_NEEDS_REDO)
 	{
 		data = XLogRecGetBlockData(record, block_id, &size);
@@ -133,20 +168,20 @@ redo_edit(XLogReaderState *record)
 static void
 redo_delete(XLogReaderState *record)
 {
-	xl_lsm_delete *xlrec = (xl_lsm_delete *) XLogRecGetData(record);
+	xl_lsm_delete *xlrec = record_data(record, sizeof(xl_lsm_delete));
 	Buffer		buffer;
 
 	if (InHotStandby && TransactionIdIsValid(xlrec->horizon))
 		lsm_resolve_conflict(record, xlrec->horizon, xlrec->is_catalog);
 
-	if (XLogReadBufferForRedo(record, 0, &buffer) == BLK_NEEDS_REDO)
+	if (read_page_for_redo(record, 0, false, "deletion", &buffer) == BLK_NEEDS_REDO)
 	{
 		Size		size;
 		char	   *data = XLogRecGetBlockData(record, 0, &size);
 		Page		page = BufferGetPage(buffer);
 		uint16	   *ordinals = palloc(size);
 
-		if (size != xlrec->count * sizeof(uint16))
+		if (size == 0 || size != xlrec->count * sizeof(uint16))
 			redo_damaged("deletion", buffer);
 		memcpy(ordinals, data, size);
 		if (lsm_page_opaque(page)->kind == LSM_PAGE_BUFFER)
@@ -156,7 +191,8 @@ redo_delete(XLogReaderState *record)
 			LsmGroup	scratch;
 
 			lsm_group_init(&scratch, LSM_MAX_ENTRY_SIZE);
-			if (!lsm_leaf_delete(page, ordinals, xlrec->count, &scratch))
+			if (lsm_page_opaque(page)->kind != LSM_PAGE_LEAF ||
+				!lsm_leaf_delete(page, ordinals, xlrec->count, &scratch))
 				redo_damaged("deletion", buffer);
 			lsm_group_free(&scratch);
 		}
@@ -174,7 +210,7 @@ redo_gate_flip(XLogReaderState *record)
 
 	for (int i = 0; i < 3; i++)
 	{
-		if (XLogReadBufferForRedo(record, i, &buffers[i]) == BLK_NEEDS_REDO)
+		if (read_page_for_redo(record, i, false, "gate flip", &buffers[i]) == BLK_NEEDS_REDO)
 		{
 			Page		page = BufferGetPage(buffers[i]);
 
@@ -201,7 +237,7 @@ redo_gate_drain(XLogReaderState *record)
 	 * This record exists for its cleanup lock.  Index-only scans on the standby pin the gate
 	 * while they use TIDs that VACUUM is about to recycle (I9).
 	 */
-	if (XLogReadBufferForRedoExtended(record, 0, RBM_NORMAL, true, &buffer) == BLK_NEEDS_REDO)
+	if (read_page_for_redo(record, 0, true, "gate drain", &buffer) == BLK_NEEDS_REDO)
 	{
 		lsm_page_unmark(BufferGetPage(buffer));
 		finish_redo_page(buffer, record);
