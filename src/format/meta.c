@@ -50,6 +50,13 @@ lsm_meta_check(Page page)
 	if (meta->run_count > LSM_MAX_RUNS ||
 		((PageHeader) page)->pd_lower != (char *) &meta->runs[meta->run_count] - (char *) page)
 		return "number of runs does not fit the page";
+	for (uint32 i = 0; i < meta->run_count; i++)
+	{
+		if (meta->runs[i].dir_height > LSM_MAX_HEIGHT)
+			return "directory of a run has too many levels";
+	}
+	if (meta->space.mapped_end < LSM_FIXED_BLOCKS)
+		return "space map ends before the fixed pages";
 	return NULL;
 }
 
@@ -167,7 +174,7 @@ lsm_meta_apply(Page page, const LsmEdit *edit)
 	meta->space = edit->space;
 	set_lower(page);
 	lsm_page_set_crc(page);
-	return ok;
+	return ok && lsm_meta_check(page) == NULL;
 }
 
 /* Make the other gate the current one. */

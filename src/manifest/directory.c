@@ -502,7 +502,8 @@ lsm_directory_append(LsmChange *change, LsmRunRecord *run, const LsmDirectoryEnt
 	BlockNumber child;
 	LsmChangedPage *page;
 
-	Assert(run->segments == 0 || run->dir_height > 0);
+	if (run->segments > 0 && run->dir_height == 0)
+		lsm_report_corruption(change->index->rel, LSM_BLOCK_META, "output of a merge has no directory");
 	if (run->dir_height == 0)
 	{
 		page = new_directory_page(change, run, 1);

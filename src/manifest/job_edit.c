@@ -383,18 +383,21 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 	LsmFoundSegment *found = palloc0(sizeof(LsmFoundSegment));
 	LsmVersion *version = lsm_version_read(index);
 	LsmBound	start = {0};
-	LsmFindResult result = LSM_FOUND_STALE;
+	LsmFindResult result = LSM_FOUND_NONE;
 
 	lsm_bound_init(&start, 1);
 	do
 	{
 		LsmRunRecord *input;
+		uint64		edits = version->edits;
 
 		CHECK_FOR_INTERRUPTS();
 		lsm_version_update(index, version, NULL);
 		input = lsm_version_find(version, input_id);
 		if (input == NULL || lsm_run_is_single(input) || input->segments == 0)
 			break;
+		if (result == LSM_FOUND_STALE && version->edits == edits)
+			lsm_report_corruption(index->rel, input->start, "directory has pages that are not its own");
 		/* Compare keys without a lock.  An item keeps its place, so the edit will find it. */
 		result = lsm_directory_find(index, ks, input, version->edits, from ? from : &start,
 									ForwardScanDirection, found);

@@ -110,7 +110,7 @@ find_extent(LsmChange *change, BlockNumber *place, uint32 want)
 
 	for (uint32 n = 0; n < Min(regions, LSM_MOST_REGIONS) && may_search(change, region); n++)
 	{
-		BlockNumber from = n == 0 ? at : lsm_region_first(region);
+		BlockNumber from = Max(n == 0 ? at : 0, lsm_region_first(region));
 
 		if (search_region(change, region, from,
 						  Min(lsm_region_start(region) + LSM_REGION_BLOCKS, end), want, &best))
