@@ -110,6 +110,9 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 	const LsmEntry *prev = NULL;
 	int			most = out->count + LSM_UNFRAMED_ENTRIES;
 
+	/* Callers rely on an entry. */
+	if (p == end)
+		return false;
 	while (p < end)
 	{
 		LsmEntry   *entry;
