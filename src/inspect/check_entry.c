@@ -107,8 +107,8 @@ entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 
 		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
 			continue;
-		/* A short varlena is not aligned.  Its first byte shows that it is short. */
-		if (att->attlen != -1 || data + offset == end || !VARATT_NOT_PAD_BYTE(data + offset))
+		/* A short varlena is not aligned.  Its first byte shows that it is short.  All others are. */
+		if (att->attlen != -1 || data + offset == end || !VARATT_IS_1B(data + offset))
 			offset = att_align_nominal(offset, att->attalign);
 		if (data + offset > end || !entry_is_zero(data + before, data + offset))
 			return "index tuple has a damaged column";

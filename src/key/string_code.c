@@ -10,11 +10,11 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "base/compat.h"
 #include "key/string_code.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
-#include "utils/memutils.h"
 
 /* Returns the length of the code at p, or 0 if the code is damaged.  `flip` inverts its bits. */
 uint32
@@ -135,7 +135,8 @@ lsm_bpchar_decode(const uint8 *code, uint32 len, uint64 detail, uint16 expected)
 		expected_blanks((const char *) code, len - 1, expected);
 	char	   *result;
 
-	if (blanks > MaxAllocSize - VARHDRSZ - len)
+	/* Compressed, an index tuple of at most 8 kB holds far fewer blanks. */
+	if (blanks > MaxAttrSize)
 		return (Datum) 0;
 	result = palloc(VARHDRSZ + len - 1 + blanks);
 	SET_VARSIZE(result, VARHDRSZ + len - 1 + blanks);
