@@ -114,7 +114,7 @@ make_work()
 copy_tree()
 {
 	mkdir -p "$2"
-	tar -C "$1" --exclude=./.git --exclude=./.check --exclude=./test/unit/build \
+	tar -C "$1" --exclude=./.git --exclude=./.check --exclude=./.fuzz --exclude=./test/unit/build \
 		--exclude='*.o' --exclude='*.d' --exclude='*.bc' --exclude='*.so' --exclude='*.pyc' \
 		--exclude=tmp_check --exclude=results --exclude=output_iso --exclude='regression.*' -cf - . |
 		tar -C "$2" --no-same-owner -xf -

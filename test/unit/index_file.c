@@ -53,7 +53,8 @@ file_page(BlockNumber block)
 static Buffer
 buffer_of(BlockNumber block)
 {
-	Assert(block < FILE_BLOCKS);
+	if (block >= FILE_BLOCKS)
+		elog(ERROR, "the file has no block %u", block);
 	return block + 1;
 }
 
@@ -68,6 +69,7 @@ file_go_cold(void)
 static void
 note_read(BlockNumber block)
 {
+	(void) buffer_of(block);
 	file_cold_reads += meta_locked && !cached[block];
 	cached[block] = true;
 }
@@ -75,7 +77,7 @@ note_read(BlockNumber block)
 static bool
 is_page_of(BlockNumber block, int kinds, uint64 owner)
 {
-	LsmPageOpaque *opaque = lsm_page_opaque(file_page(block));
+	LsmPageOpaque *opaque = lsm_page_opaque(BufferGetPage(buffer_of(block)));
 
 	return lsm_page_check_header(file_page(block), block) == NULL &&
 		(LSM_KIND(opaque->kind) & kinds) != 0 && (owner == 0 || opaque->owner == owner);
@@ -84,8 +86,10 @@ is_page_of(BlockNumber block, int kinds, uint64 owner)
 void
 lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 {
-	fprintf(stderr, "block %u: %s\n", block, what);
-	abort();
+	if (backend_catch == NULL)
+		fprintf(stderr, "block %u: %s\n", block, what);
+	elog(ERROR, "index is corrupted at block %u: %s", block, what);
+	pg_unreachable();
 }
 
 Buffer
@@ -163,11 +167,13 @@ Buffer
 ReadBufferExtended(Relation rel, ForkNumber fork, BlockNumber block, ReadBufferMode mode,
 				   BufferAccessStrategy strategy)
 {
+	Buffer		buffer = buffer_of(block);
+
 	if (mode == RBM_NORMAL)
 		note_read(block);
 	else
 		cached[block] = true;
-	return buffer_of(block);
+	return buffer;
 }
 
 BlockNumber

@@ -35,6 +35,12 @@ pick(uint32 below)
 	return (uint32) (pick_bits() >> 32) % below;
 }
 
+void
+pick_seed(uint64 from)
+{
+	state = from;
+}
+
 bool
 props_expect(int property, bool holds, const char *format,...)
 {

@@ -22,6 +22,8 @@
 
 extern uint32 pick(uint32 below);
 extern uint64 pick_bits(void);
+/* Begin another sequence of random values. */
+extern void pick_seed(uint64 seed);
 
 /* Returns true in one of this many cases. */
 #define chance(n) (pick(n) == 0)
