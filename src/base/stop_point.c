@@ -37,6 +37,7 @@ static const char *const point_names[] = {
 	"space-extend", "space-reserved", "space-freed",
 	"vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
 	"truncate-lock", "truncate-cut",
+	"read-version",
 	"unique-probed", "unique-checked", "unique-publish",
 	"check-segment", "check-table", "check-duplicates", "check-unique",
 	"convert-build", "convert-swap", "convert-swapped", "convert-drop",

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "base/stop_point.h"
 #include "key/hash.h"
 #include "key/merge.h"
 #include "miscadmin.h"
@@ -217,6 +218,14 @@ set_cursors(LsmReader *reader)
 		lsm_merge_set(reader->merge, reader->children, reader->child_count);
 }
 
+/* The reader has taken a version. */
+static inline void
+reach_stop_point(void)
+{
+	/* Pins the gate if the reader needs it; holds the locks of a step or of a unique check, or none. */
+	LSM_STOP_POINT("read-version");
+}
+
 /*
  * Take the current version, and pin its gate if the reader needs the gate. Returns true if the
  * version changed, or if the cursors belong to another version. An error may have interrupted the
@@ -226,14 +235,15 @@ static bool
 update_version(LsmReader *reader)
 {
 	bool		was_ready = reader->is_ready;
+	bool		changed;
 
 	lsm_reader_let_go(reader);
 	reader->is_ready = false;
-	if (lsm_version_update(reader->cx.index, &reader->version,
-						   reader->needs_gate ? &reader->gate : NULL) || !was_ready)
-		return true;
-	reader->is_ready = true;
-	return false;
+	changed = lsm_version_update(reader->cx.index, &reader->version,
+								 reader->needs_gate ? &reader->gate : NULL) || !was_ready;
+	reach_stop_point();
+	reader->is_ready = !changed;
+	return changed;
 }
 
 /* Build what depends on the version just taken. Returns false if that version is already stale. */
@@ -313,6 +323,7 @@ lsm_reader_refresh(LsmReader *reader)
 		lsm_version_is_current(reader->cx.index, &reader->version,
 							   reader->needs_gate ? &reader->gate : NULL))
 	{
+		reach_stop_point();
 		check_snapshot(reader);
 		return;
 	}

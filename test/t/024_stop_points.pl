@@ -23,6 +23,7 @@ my $rows = 'SET pg_lsm.batch_inserts = off; INSERT INTO %s SELECT i, 1 FROM gene
 my $compact = "SELECT lsm_compact('%s_k')";
 my $vacuum = 'VACUUM %s';
 my $build = "REINDEX INDEX %s_k";
+my $scan = 'SET enable_seqscan = off; SELECT count(*) FROM %s WHERE k > 0';
 my @cases = (
 	[ 'batch-write', $batch ], [ 'batch-written', $batch ],
 	[ 'page-seal', $rows ], [ 'page-sealed', $rows ], [ 'page-open', $rows ], [ 'page-opened', $rows ],
@@ -31,6 +32,7 @@ my @cases = (
 	[ 'vacuum-page', $vacuum ], [ 'vacuum-found', $vacuum ], [ 'vacuum-flip', $vacuum ], [ 'vacuum-drain', $vacuum ],
 	[ 'truncate-lock', $vacuum ], [ 'truncate-cut', $vacuum ],
 	[ 'build-begun', $build ], [ 'build-install', $build ],
+	[ 'read-version', $scan ],
 	[ 'unique-probed', $rows, 'u' ], [ 'unique-checked', $batch, 'u' ], [ 'unique-publish', $batch, 'u' ]);
 
 # Many small runs with rows to remove, in a file with a free end; or an empty index.
