@@ -119,7 +119,8 @@ append_change_data(LsmChange *change, LsmChangedPage *page, const void *data, Si
 		page->data = page->data ? repalloc(page->data, page->room) :
 			MemoryContextAlloc(change->context, page->room);
 	}
-	memcpy(page->data + page->size, data, size);
+	if (size > 0)				/* otherwise data may be NULL */
+		memcpy(page->data + page->size, data, size);
 	page->size += size;
 }
 
