@@ -2,12 +2,12 @@
 #
 # Fetches PostgreSQL's own regression scripts, which Debian has only in source packages.
 #
-#   tools/get_source.sh FOLDER
+#   tools/get_source.sh [--all] FOLDER
 #
-# Unpacks src/test/regress and src/test/isolation of the installed major version into FOLDER. Takes the tarball from a
-# cache ($PG_LSM_CACHE, by default ~/.cache/pg_lsm). If the cache has none, downloads the distribution's source package:
-# the installed minor version if available, otherwise the newest one, or an earlier one. Uses its own package lists, and
-# does not change the system's lists.
+# Unpacks src/test/regress, src/test/isolation and Valgrind's suppressions of the installed major version into FOLDER, with
+# --all the whole source. Takes the tarball from a cache ($PG_LSM_CACHE, by default ~/.cache/pg_lsm). If the cache has
+# none, downloads the distribution's source package: the installed minor version if available, otherwise the newest one,
+# or an earlier one. Uses its own package lists, and does not change the system's lists.
 
 set -u -o pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -73,9 +73,14 @@ download_older()
 
 main()
 {
-	local folder=${1:-} tarball
+	local folder tarball members=('*/src/test/regress' '*/src/test/isolation' '*/src/tools/valgrind.supp')
 
-	[ -n "$folder" ] || die "no folder given" "tools/get_source.sh FOLDER"
+	if [ "${1:-}" = --all ]; then
+		members=()
+		shift
+	fi
+	folder=${1:-}
+	[ -n "$folder" ] || die "no folder given" "tools/get_source.sh [--all] FOLDER"
 	mkdir -p "$folder" || exit 1
 	folder=$(cd "$folder" && pwd)
 	require_postgres
@@ -88,7 +93,7 @@ main()
 		(download "$PG_MAJOR") || die "could not fetch the source package of PostgreSQL $PG_MAJOR"
 		tarball=$(find "$CACHE" -name "postgresql-${PG_MAJOR}_*.orig.tar.*" | sort -V | tail -n 1)
 	fi
-	tar -C "$folder" --strip-components=1 --wildcards --no-same-owner -xf "$tarball" '*/src/test/regress' '*/src/test/isolation' ||
+	tar -C "$folder" --strip-components=1 --wildcards --no-same-owner -xf "$tarball" "${members[@]}" ||
 		die "could not unpack $tarball" "Is it damaged, or is bzip2 missing? Delete it to have it fetched again."
 	say "$(basename "$tarball")"
 }

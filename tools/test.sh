@@ -8,6 +8,8 @@
 #   --jobs N       suites that run at the same time (default: 2, or 1 on a single processor)
 #   --keep         keep the work folder even if everything passed
 #   --no-install   do not install missing packages
+#   --sanitize     with AddressSanitizer and UndefinedBehaviorSanitizer
+#   --valgrind     with Valgrind, some 30 times as slow
 #   -h, --help     this text
 #
 # Suites (default: all but quick):
@@ -48,6 +50,8 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TREE=$(dirname "$HERE")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$HERE/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=checkers.sh
+. "$HERE/checkers.sh"
 
 # The longest comes first, so that the others run at the same time.
 ALL_SUITES=(tap build layers core regress full control unit isolation oracle torture bench scaleout frameworks citus)
@@ -65,7 +69,7 @@ STRICT='-Wall -Werror'
 
 usage()
 {
-	sed -n '3,43s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,46s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -82,6 +86,7 @@ parse_options()
 				shift
 				;;
 			--no-install) INSTALL= ;;
+			--sanitize | --valgrind) choose_checker "${1#--}" ;;
 			-h | --help) usage; exit 0 ;;
 			-*) die "unknown option \"$1\"" "See tools/test.sh --help." ;;
 			*)
@@ -161,6 +166,7 @@ show_failure()
 {
 	local suite=$1 file log=$WORK/log/$1.log last='/^--- the end of regress_log/,/^---$/'
 
+	show_reports "$suite"
 	say "--- $suite: failures"
 	sed "${last}d" "$log" | grep -E -A 4 '^(\[[0-9:]*\] .*(Dubious|Failed)|Dubious|# +Failed|not ok|# +(got|expected):|Timeout|make.*\*\*\*)|error: |undefined reference' |
 		head -n 80 | sed 's/^/    /'
@@ -180,6 +186,7 @@ begin_suite()
 {
 	mkdir -p "$WORK/run/$1"
 	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$WORK/run/$1"
+	checker_env "$1"
 	{
 		"suite_$1"
 		echo $? >"$WORK/log/$1.status"
@@ -195,6 +202,7 @@ end_suite()
 
 	wait "${PROCESS[$suite]}"
 	unset "PROCESS[$suite]"
+	stop_servers "$WORK/run/$suite"
 	read -r status 2>/dev/null <"$WORK/log/$suite.status"
 	read -r passed failed < <(count_cases "$WORK/log/$suite.log") || failed=1
 	skipped=$(sed -n 's/^1\.\.0 # SKIP //p' "$WORK/log/$suite.log")
@@ -207,12 +215,12 @@ end_suite()
 		failed=1
 		[ "$status" -ne 124 ] || say "$suite ran out of time"
 	fi
+	failed=$((failed + $(reports "$suite" | wc -l)))
 	PASSED=$((PASSED + passed))
 	FAILED=$((FAILED + failed))
 	printf '%-10s %5d passed, %d failed   %5d s\n' "$suite" "$passed" "$failed" $((SECONDS - BEGAN[$suite]))
 	[[ $suite != oracle && $suite != torture ]] || sed -n '/first seed/s/^/           /p' "$WORK/log/$suite.log"
 	[ "$failed" -eq 0 ] || show_failure "$suite"
-	stop_servers "$WORK/run/$suite"
 }
 
 # wait_for_suite: waits until at least one suite has finished, and ends all finished suites.
@@ -250,10 +258,10 @@ run_suites()
 # in_server_env SECONDS COMMAND...: runs a command as the server user, with a time limit and the environment of a test.
 in_server_env()
 {
-	local limit=$1
+	local limit=$(($1 * SLOWNESS))
 	shift
 
-	as_server env PG_CONFIG="$PG_CONFIG_COPY" LC_ALL=C.UTF-8 TZ=UTC ${PG_SOURCE:+PG_SOURCE="$PG_SOURCE"} \
+	as_server env PG_CONFIG="$PG_CONFIG_COPY" LC_ALL=C.UTF-8 TZ=UTC ${PG_SOURCE:+PG_SOURCE="$PG_SOURCE"} "${CHECKER_ENV[@]}" \
 		timeout --kill-after=20 "$limit" "$@"
 }
 
@@ -304,9 +312,14 @@ suite_layers()
 	return $status
 }
 
+# The sanitizers look for leaks, too.
 suite_unit()
 {
-	in_server_env 600 make -C "$WORK/src/test/unit" -j"$(nproc)" check PG_CONFIG="$PG_CONFIG"
+	local how=()
+
+	[ "$CHECKER" != valgrind ] || how=(SANITIZE= RUN='valgrind --quiet --error-exitcode=1')
+	in_server_env 600 env -u ASAN_OPTIONS -u UBSAN_OPTIONS make -C "$WORK/src/test/unit" -j"$(nproc)" check \
+		PG_CONFIG="$PG_CONFIG" "${how[@]}"
 }
 
 # run_tests SECONDS DIR SUITE...: runs suites of test/run in a folder below $WORK/run.
@@ -404,7 +417,7 @@ keep_work()
 	local made_for
 
 	WORK=${PG_LSM_CHECK_DIR:-$TREE/.check}
-	made_for="$PG_CONFIG $("$PG_CONFIG" --version) $(stat -c %Y "$("$PG_CONFIG" --bindir)/postgres") $STRICT $FOR_TESTS"
+	made_for="$PG_CONFIG $("$PG_CONFIG" --version) $(stat -c %Y "$("$PG_CONFIG" --bindir)/postgres") $STRICT $FOR_TESTS $CHECKER"
 	mkdir -p "$WORK" || exit 1
 	WORK=$(cd "$WORK" && pwd)
 	exec 9>"$WORK/lock"
@@ -413,7 +426,7 @@ keep_work()
 		rm -rf "$WORK/root" "$WORK/src"
 		echo "$made_for" >"$WORK/made_for"
 	fi
-	rm -rf "$WORK/log" "$WORK/run" "$WORK/build"
+	rm -rf "$WORK/log" "$WORK/run" "$WORK/build" "$WORK/reports"
 }
 
 # Removes files that the tree no longer has from the copy of the sources, and the library, which would still contain
@@ -450,11 +463,12 @@ prepare()
 	copy_tree "$TREE" "$WORK/src"
 	remove_old_sources
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVER_USER" "$WORK/src" "$WORK/run"
-	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS" ||
+	if ! build_extension "$WORK/src" "$WORK/log/install.log" COPT="$STRICT $FOR_TESTS $CHECKER_FLAGS" ||
 		! build_extension "$WORK/src/test/callers" "$WORK/log/callers.log" COPT="$STRICT"; then
 		tail -n 40 "$WORK/log/install.log" "$WORK/log/callers.log"
 		die "pg_lsm did not build with PostgreSQL $PG_MAJOR" "The end of the build's output is above."
 	fi
+	install_checker
 	say "built in $SECONDS s"
 }
 

@@ -5,6 +5,7 @@ each would take most of the time, and a driver would be one more thing to
 install; what we need of the protocol is a page of code.
 """
 
+import os
 import select
 import socket
 import struct
@@ -45,6 +46,10 @@ class Result:
         return int(self.tag.rsplit(" ", 1)[-1])
 
 
+# How many times as long the server may take, when it runs under a checker.
+SLOWNESS = int(os.environ.get("PG_LSM_SLOWNESS", "1"))
+
+
 class Connection:
     """One session.  `log` is called with each statement before it is sent."""
 
@@ -57,7 +62,7 @@ class Connection:
         self._buffer = bytearray()
         self._pos = 0
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout)
+        self._socket.settimeout(timeout * SLOWNESS)
         try:
             self._socket.connect(f"{directory}/.s.PGSQL.{port}")
             body = struct.pack("!i", 196608)

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-from pgwire import Connection, ConnectionLost
+from pgwire import Connection, ConnectionLost, SLOWNESS
 
 SETTINGS = {
     "listen_addresses": "''",
@@ -125,7 +125,7 @@ class Server:
         self._run("pg_ctl", "-D", self.data, "-m", mode, "-W", "stop",
                   check=False)
         try:
-            self.process.wait(120)
+            self.process.wait(120 * SLOWNESS)
         except subprocess.TimeoutExpired as error:
             raise ServerFailed("server did not stop\n"
                                + self.log_tail()) from error
@@ -163,7 +163,7 @@ class Server:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 30 * SLOWNESS
         while any(_alive(pid) for pid in victims):
             if time.monotonic() > deadline:
                 raise ServerFailed("server processes survive SIGKILL")
@@ -174,7 +174,7 @@ class Server:
 
     def wait_ready(self, seconds=120):
         """A connection, as soon as the server accepts one again."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * SLOWNESS
         while True:
             try:
                 return self.connect()
