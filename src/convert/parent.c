@@ -239,6 +239,7 @@ lsm_convert_parent(PG_FUNCTION_ARGS)
 		refuse_parent(root, "Unique indexes of partitioned tables must be B-trees before PostgreSQL 18.");
 #endif
 	lock_tables(table);
+	LockRelationOid(root, ShareUpdateExclusiveLock);	/* the next line locks what is below */
 	tree = find_all_inheritors(root, ShareUpdateExclusiveLock, NULL);
 	check_tree(root, tree, method);
 	foreach(cell, tree)

@@ -197,6 +197,11 @@ RESET enable_seqscan;
 RESET enable_bitmapscan;
 CALL lsm_convert('conv.p_ab', 'btree');
 SELECT * FROM tree();
+-- The topmost index is locked as those below.
+BEGIN;
+SELECT lsm_convert_parent('conv.p_ab', 'btree');
+SELECT count(*) FROM pg_locks WHERE relation = 'conv.p_ab'::regclass AND mode = 'ShareUpdateExclusiveLock';
+ROLLBACK;
 -- Unique ones, from 18 on.
 CREATE TABLE conv.pk (a int PRIMARY KEY) PARTITION BY RANGE (a);
 CREATE TABLE conv.pk1 PARTITION OF conv.pk FOR VALUES FROM (1) TO (100);
