@@ -47,6 +47,17 @@ lsm_change_find(LsmChange *change, BlockNumber block)
 	return NULL;
 }
 
+/*
+ * Raise an error if the change has this block locked already.  This happens if a damaged page names
+ * a block that is in use.  Locking the block again would wait forever.
+ */
+static void
+require_unlocked(LsmChange *change, BlockNumber block)
+{
+	if (block == LSM_BLOCK_META || lsm_change_find(change, block) != NULL)
+		lsm_report_corruption(change->index->rel, block, "block is in use twice");
+}
+
 static LsmChangedPage *
 add_changed_page(LsmChange *change, BlockNumber block, Buffer buffer)
 {
@@ -63,6 +74,13 @@ add_changed_page(LsmChange *change, BlockNumber block, Buffer buffer)
 	return page;
 }
 
+static inline bool
+is_page_of(Page page, uint16 kind, uint64 owner)
+{
+	return lsm_page_opaque(page)->kind == kind &&
+		(owner == 0 || lsm_page_opaque(page)->owner == owner);
+}
+
 /*
  * Returns a page of the change.  If the page is not part of the change yet, locks and copies it,
  * and raises an error unless it has this kind and owner.
@@ -72,8 +90,9 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 {
 	LsmChangedPage *page = lsm_change_find(change, block);
 
-	if (page != NULL)
+	if (page != NULL && is_page_of(page->copy, kind, owner))
 		return page;
+	require_unlocked(change, block);
 	page = add_changed_page(change, block,
 							lsm_buffer_read(change->index->rel, block, LSM_KIND(kind), owner,
 									BUFFER_LOCK_EXCLUSIVE, NULL));
@@ -81,18 +100,16 @@ lsm_change_page(LsmChange *change, BlockNumber block, uint16 kind, uint64 owner)
 	return page;
 }
 
-/*
- * Add a page whose old content does not matter.  The first operation must initialize the page.
- *
- * REQUIRES: the block is not part of the change yet.
- */
+/* Add a page whose old content does not matter.  The first operation must initialize the page. */
 LsmChangedPage *
 lsm_change_new_page(LsmChange *change, BlockNumber block)
 {
-	Buffer		buffer = ReadBufferExtended(change->index->rel, MAIN_FORKNUM, block,
-											RBM_ZERO_AND_LOCK, NULL);
-	LsmChangedPage *page = add_changed_page(change, block, buffer);
+	LsmChangedPage *page;
 
+	require_unlocked(change, block);
+	page = add_changed_page(change, block,
+							ReadBufferExtended(change->index->rel, MAIN_FORKNUM, block,
+											   RBM_ZERO_AND_LOCK, NULL));
 	page->init = true;
 	memset(page->copy, 0, BLCKSZ);
 	return page;

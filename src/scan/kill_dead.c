@@ -167,8 +167,9 @@ find_horizon(Relation heap, const PageKills *kills)
 		ItemPointerData tid;
 		BlockNumber block;
 
+		/* An entry of a damaged page may have the offset 0. */
 		lsm_int_to_tid(kills->first[i].tid, &tid);
-		block = ItemPointerGetBlockNumber(&tid);
+		block = ItemPointerGetBlockNumberNoCheck(&tid);
 		if (!BufferIsValid(buffer) || BufferGetBlockNumber(buffer) != block)
 		{
 			if (BufferIsValid(buffer))
@@ -180,7 +181,7 @@ find_horizon(Relation heap, const PageKills *kills)
 			buffer = ReadBuffer(heap, block);
 			LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		}
-		advance_by_row(BufferGetPage(buffer), ItemPointerGetOffsetNumber(&tid), &horizon);
+		advance_by_row(BufferGetPage(buffer), ItemPointerGetOffsetNumberNoCheck(&tid), &horizon);
 	}
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);

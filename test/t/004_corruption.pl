@@ -155,6 +155,50 @@ foreach my $query (('SET enable_seqscan = off; SELECT count(*) FROM open WHERE k
 }
 $node->safe_psql('postgres', 'DROP TABLE open');
 
+# Open pages with entries that no row can have: their offsets are 0.
+$node->safe_psql('postgres', q{
+	CREATE TABLE nowhere (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX nowhere_k ON nowhere USING lsm (k);
+	SET pg_lsm.debug_buffer_entries = 0;
+	INSERT INTO nowhere SELECT generate_series(1, 40);
+});
+my $nowhere = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('nowhere_k')});
+$node->stop;
+($buffer) = grep { $_->{open} } page_kinds($nowhere);
+my $nowhere_page = page_read($nowhere, $buffer->{block});
+substr($nowhere_page, $_ + 4, 2) = "\0\0" foreach unpack 'S*', substr($nowhere_page, 24, unpack('S', substr($nowhere_page, 12, 2)) - 24);
+page_write($nowhere, $buffer->{block}, $nowhere_page);
+$node->start;
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT count(k) FROM nowhere WHERE k > 0'),
+	'0', 'a scan survives entries with the offset 0');
+my (undef, undef, $nowhere_err) = $node->psql('postgres', q{SELECT lsm_check('nowhere_k')});
+like($nowhere_err, qr/index "nowhere_k" .*block $buffer->{block}: entry \d+: TID is invalid/, 'lsm_check reports entries with the offset 0');
+$node->safe_psql('postgres', 'DROP TABLE nowhere');
+
+# A map page that says that all blocks are free. The next edit takes a block that it has locked.
+$node->safe_psql('postgres', q{
+	CREATE TABLE twice (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX twice_k ON twice USING lsm (k);
+	INSERT INTO twice SELECT generate_series(1, 500);
+	DELETE FROM twice;
+	VACUUM twice;
+	INSERT INTO twice SELECT generate_series(1, 10);
+});
+my $twice = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('twice_k')});
+$node->stop;
+my $twice_map = page_read($twice, 3);
+substr($twice_map, 24, 8160 - 24) = "\x0F" . "\0" x (8160 - 25);
+set_crc(\$twice_map);
+page_write($twice, 3, $twice_map);
+my $twice_meta = page_read($twice, 0);
+substr($twice_meta, 24 + 44, 4) = pack 'L', 1000;		# free_blocks
+set_crc(\$twice_meta);
+page_write($twice, 0, $twice_meta);
+$node->start;
+my (undef, undef, $twice_err) = $node->psql('postgres', q{SELECT lsm_compact('twice_k')}, timeout => 60);
+like($twice_err, qr/ERROR:  index "twice_k" is corrupted at block \d+: block is in use twice/, 'an edit does not lock a block twice');
+$node->safe_psql('postgres', 'DROP TABLE twice');
+
 # A sound meta page whose coding of the keys differs from that of the operator classes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");
