@@ -13,7 +13,7 @@ from server import Server, ServerFailed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNLIMITED = 1 << 60
-DEATH = re.compile(r"([a-z][a-z ]*|background worker \"[^\"]*\") \(PID \d+\) "
+DEATH = re.compile(r"([A-Za-z][A-Za-z ]*|background worker \"[^\"]*\") \(PID \d+\) "
                    r"was terminated by signal 9")
 
 

@@ -144,6 +144,8 @@ class Round(CalamityRound):
         if "debug_io_direct" in settings and not self.direct():
             self.count("skipped: no direct I/O here")
             del settings["debug_io_direct"]
+        if self.calamity == "full_wal":     # checkpoints would make room
+            settings.pop("max_wal_size", None)
         if self.calamity == "faulty":
             settings.update(fsync="on", data_sync_retry=rng.choice(("on", "off")))
         if self.server.disk and rng.random() < 0.5:
