@@ -133,70 +133,46 @@ foreach my $lost ('empty', "another's")
 
 # An open page has no checksum. Every process that reads its layout reports damage, not only the process that read the
 # page from disk.
-$node->safe_psql('postgres', q{
-	CREATE TABLE open (k int) WITH (autovacuum_enabled = off);
-	CREATE INDEX open_k ON open USING lsm (k);
-	SET pg_lsm.debug_buffer_entries = 0;
-	INSERT INTO open SELECT generate_series(1, 40);
-});
-my $open = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('open_k')});
-$node->stop;
-my ($buffer) = grep { $_->{open} } page_kinds($open);
-my $open_page = page_read($open, $buffer->{block});
+my ($open, $open_block) = make_open_page('open');
+my $open_page = page_read($open, $open_block);
 substr($open_page, 12, 2) = pack 'S', unpack('S', substr($open_page, 12, 2)) - 20;		# pd_lower: ten items less
-page_write($open, $buffer->{block}, $open_page);
+page_write($open, $open_block, $open_page);
 $node->start;
 foreach my $query (('SET enable_seqscan = off; SELECT count(*) FROM open WHERE k > 0') x 2, 'INSERT INTO open VALUES (0)', 'DELETE FROM open; VACUUM open')
 {
 	my ($open_ret, $open_out, $open_err);
 
 	($open_ret, $open_out, $open_err) = $node->psql('postgres', $_) foreach split /(?<=open); /, $query;
-	like($open_err, qr/ERROR:  index "open_k" is corrupted at block $buffer->{block}: items do not fill their area/, "a damaged open page: $query");
+	like($open_err, qr/ERROR:  index "open_k" is corrupted at block $open_block: items do not fill their area/, "a damaged open page: $query");
 }
 $node->safe_psql('postgres', 'DROP TABLE open');
 
 # Open pages with entries that no row can have: their offsets are 0.
-$node->safe_psql('postgres', q{
-	CREATE TABLE nowhere (k int) WITH (autovacuum_enabled = off);
-	CREATE INDEX nowhere_k ON nowhere USING lsm (k);
-	SET pg_lsm.debug_buffer_entries = 0;
-	INSERT INTO nowhere SELECT generate_series(1, 40);
-});
-my $nowhere = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('nowhere_k')});
-$node->stop;
-($buffer) = grep { $_->{open} } page_kinds($nowhere);
-my $nowhere_page = page_read($nowhere, $buffer->{block});
+my ($nowhere, $nowhere_block) = make_open_page('nowhere');
+my $nowhere_page = page_read($nowhere, $nowhere_block);
 substr($nowhere_page, $_ + 4, 2) = "\0\0" foreach unpack 'S*', substr($nowhere_page, 24, unpack('S', substr($nowhere_page, 12, 2)) - 24);
-page_write($nowhere, $buffer->{block}, $nowhere_page);
+page_write($nowhere, $nowhere_block, $nowhere_page);
 $node->start;
+my (undef, undef, $nowhere_err) = $node->psql('postgres', q{SELECT lsm_check('nowhere_k')});
+like($nowhere_err, qr/index "nowhere_k" .*block $nowhere_block: entry \d+: TID is invalid/, 'lsm_check reports entries with the offset 0');
+# The scan takes the rows for dead and removes the entries.
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; SELECT count(k) FROM nowhere WHERE k > 0'),
 	'0', 'a scan survives entries with the offset 0');
-my (undef, undef, $nowhere_err) = $node->psql('postgres', q{SELECT lsm_check('nowhere_k')});
-like($nowhere_err, qr/index "nowhere_k" .*block $buffer->{block}: entry \d+: TID is invalid/, 'lsm_check reports entries with the offset 0');
 $node->safe_psql('postgres', 'DROP TABLE nowhere');
 
-# A map page that says that all blocks are free. The next edit takes a block that it has locked.
-$node->safe_psql('postgres', q{
-	CREATE TABLE twice (k int) WITH (autovacuum_enabled = off);
-	CREATE INDEX twice_k ON twice USING lsm (k);
-	INSERT INTO twice SELECT generate_series(1, 500);
-	DELETE FROM twice;
-	VACUUM twice;
-	INSERT INTO twice SELECT generate_series(1, 10);
-});
-my $twice = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('twice_k')});
-$node->stop;
+# A map page that says that all blocks are free. The edit that seals the open page takes its block for the next one.
+my ($twice, $twice_block) = make_open_page('twice');
 my $twice_map = page_read($twice, 3);
 substr($twice_map, 24, 8160 - 24) = "\x0F" . "\0" x (8160 - 25);
 set_crc(\$twice_map);
 page_write($twice, 3, $twice_map);
 my $twice_meta = page_read($twice, 0);
-substr($twice_meta, 24 + 44, 4) = pack 'L', 1000;		# free_blocks
+substr($twice_meta, 24 + 44, 8) = pack 'LL', 1000, $twice_block;		# free_blocks, search_small
 set_crc(\$twice_meta);
 page_write($twice, 0, $twice_meta);
 $node->start;
-my (undef, undef, $twice_err) = $node->psql('postgres', q{SELECT lsm_compact('twice_k')}, timeout => 60);
-like($twice_err, qr/ERROR:  index "twice_k" is corrupted at block \d+: block is in use twice/, 'an edit does not lock a block twice');
+my (undef, undef, $twice_err) = $node->psql('postgres', q{SET pg_lsm.debug_buffer_entries = 5; INSERT INTO twice VALUES (0)}, timeout => 60);
+like($twice_err, qr/ERROR:  index "twice_k" is corrupted at block $twice_block: block is in use twice/, 'an edit does not lock a block twice');
 $node->safe_psql('postgres', 'DROP TABLE twice');
 
 # A sound meta page whose coding of the keys differs from that of the operator classes.
@@ -373,6 +349,23 @@ $node->stop;
 done_testing();
 
 # Damages the file of a case. Sets $case->{at} to a description of the damage and $case->{must} to the required result.
+# Makes a table with an index whose entries are on an open page, and stops the server. Returns the index's file and the
+# page's block.
+sub make_open_page
+{
+	my ($table) = @_;
+
+	$node->safe_psql('postgres', "
+		CREATE TABLE $table (k int) WITH (autovacuum_enabled = off);
+		CREATE INDEX ${table}_k ON $table USING lsm (k);
+		SET pg_lsm.debug_buffer_entries = 0;
+		INSERT INTO $table SELECT generate_series(1, 40)");
+	my $file = $node->data_dir . '/' . $node->safe_psql('postgres', "SELECT pg_relation_filepath('${table}_k')");
+	$node->stop;
+	my ($page) = grep { $_->{open} } page_kinds($file);
+	return ($file, $page->{block});
+}
+
 sub damage
 {
 	my ($case) = @_;
