@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# Tortures lsm indexes: kills servers at every step, takes their memory and disks away, damages their files, and gives
-# them hostile functions. Then compares what is left with what must be there.
+# Tortures lsm indexes: kills servers at every step, takes their memory and disks away, and damages their files. Then
+# compares what is left with what must be there.
 #
 #   tools/torture.sh --seconds 3600         tools/torture.sh --help lists all options
 #
