@@ -83,10 +83,11 @@ class Server:
             raise ServerFailed(f"{command[0]} failed\n{self.log_tail()}")
         return done.returncode
 
-    def create(self):
+    def create(self, *options):
+        """Make and start the server. Options of initdb replace ours."""
         self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust",
-                  "--no-sync", "--data-checksums",
-                  "--encoding=UTF8", "--locale=C")
+                  "--no-sync", "--encoding=UTF8", "--locale=C",
+                  *(options or ("--data-checksums",)))
         self.configure({})
         self.start()
 
@@ -192,17 +193,20 @@ class Server:
         except OSError:
             return ""
 
-    def alarms(self):
-        """Alarming lines in the log since the last call."""
+    def new_lines(self):
+        """Lines of the log since the last call."""
         try:
             with open(self.log, encoding="utf-8", errors="replace") as file:
                 file.seek(self.log_read)
-                new = file.readlines()
+                text = file.read()
                 self.log_read = file.tell()
         except OSError:
             return []
-        return [line.rstrip() for line in new
-                if ALARMS.search(line)]
+        return text.splitlines()
+
+    def alarms(self):
+        """Alarming lines in the log since the last call."""
+        return [line for line in self.new_lines() if ALARMS.search(line)]
 
     def destroy(self):
         try:

@@ -10,14 +10,14 @@
  * count as flushed, but a flushed write never counts as unflushed.
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
+
+#include "../preload.h"
 
 typedef struct
 {
@@ -26,8 +26,6 @@ typedef struct
 	uint32_t	length;			/* of what is written; 0: the file was flushed, or is gone */
 	uint32_t	before;			/* bytes of it that were there before: they follow */
 } Record;
-
-#define REAL(name)	((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 
 /* One write to a file opened with O_APPEND, so records of several processes do not mix. */
 static void
@@ -80,16 +78,6 @@ note_fd(int fd, size_t length, off_t offset)
 
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		note(st.st_ino, fd, length, offset);
-}
-
-static size_t
-total(const struct iovec *iov, int count)
-{
-	size_t		length = 0;
-
-	for (int i = 0; i < count; i++)
-		length += iov[i].iov_len;
-	return length;
 }
 
 ssize_t

@@ -4,9 +4,9 @@ its locks or its disk are gone, or the disk fails."""
 import re
 import time
 
-from clients import SESSION, ClientsRound
-from compare import Mismatch, Statistics
-from kills import POINTS, UNIQUE
+from clients import SESSION
+from compare import Statistics
+from kills import TortureRound
 from machine import DEATH
 from pgwire import ConnectionLost, PgError
 from server import ServerFailed
@@ -17,7 +17,7 @@ MESSAGE = "SELECT pg_logical_emit_message(false, 'torture', repeat('x', 100000))
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
 
-class CalamityRound(ClientsRound):
+class CalamityRound(TortureRound):
     """A round of clients, with the calamity that self.calamity names."""
 
     verifying = SESSION + "; SET temp_file_limit = -1; SET work_mem = '4MB'"
@@ -94,11 +94,6 @@ class CalamityRound(ClientsRound):
         self.deadly = False
         self.count("verifications")
         self.raise_alarms()
-
-    def raise_alarms(self):
-        alarms = self.server.alarms()
-        if alarms:
-            raise Mismatch("the server's log has:\n" + "\n".join(alarms))
 
     # --- calamities
 
@@ -198,9 +193,7 @@ class CalamityRound(ClientsRound):
 
     def full_at_point(self, _):
         """The disk is full just when somebody is at a stop point."""
-        point = self.rng.choice(POINTS)
-        while point in UNIQUE and not self.layout.unique:
-            point = self.rng.choice(POINTS)
+        point = self.pick_point()
         room = self.rng.choice((0, 0, 0, 8192, 65536))
         self.done.append(f"at {point}: room for {room} bytes")
         holder = self.server.wait_ready()

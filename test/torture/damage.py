@@ -49,7 +49,7 @@ SETTINGS = {
     "full_page_writes": "off", "checkpoint_timeout": "'1h'",
     "max_wal_size": "'1GB'", "max_locks_per_transaction": "256",
     "max_parallel_maintenance_workers": "0", "jit": "off",
-    "client_min_messages": "error"}
+    "client_min_messages": "error", "pg_lsm.max_workers": "0"}
 CRASH = re.compile(r"PANIC:|TRAP:|was terminated by signal")
 # Redo refuses a record: pg_lsm's, and PostgreSQL's own if a record names strange blocks.
 REFUSALS = re.compile(r"pg_lsm: (cannot replay|unknown WAL record|WAL record is)|"
@@ -65,11 +65,7 @@ NEVER = re.compile(r"57014|53...|58...|.*invalid memory alloc request|.*pg_lsm:"
 class DamagedServer(Server):
     def create(self):
         checksums = ["--no-data-checksums"] if self.version >= 18 else []
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust",
-                  "--no-sync", "--encoding=UTF8", "--locale=C",
-                  f"--wal-segsize={SEGMENT >> 20}", *checksums)
-        self.configure({"pg_lsm.max_workers": "0"})
-        self.start()
+        super().create(f"--wal-segsize={SEGMENT >> 20}", *checksums)
 
     def configure(self, extra):
         super().configure(dict(SETTINGS, **extra))
@@ -94,14 +90,6 @@ class DamagedServer(Server):
     def restore(self, name):
         shutil.rmtree(self.data)
         subprocess.check_call(["cp", "-a", self.copy_of(name), self.data])
-
-    def new_lines(self):
-        """What the log has since the last call."""
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            file.seek(self.log_read)
-            text = file.read()
-            self.log_read = file.tell()
-        return text.splitlines()
 
     def crashes(self):
         """Lines about crashes in the log since the last call."""

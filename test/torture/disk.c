@@ -10,7 +10,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,8 +19,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
+
+#include "../preload.h"
 
 typedef struct
 {
@@ -32,7 +32,6 @@ typedef struct
 	char		folder[1024];	/* its real path, with a slash at the end */
 } Disk;
 
-#define REAL(name)	((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 #define SECTOR		4096
 
 static Disk *disk;
@@ -156,16 +155,6 @@ name(int fd, const void *data, size_t length, offset_type offset) \
 
 DEFINE_PWRITE(pwrite, off_t)
 DEFINE_PWRITE(pwrite64, off64_t)
-
-static size_t
-total(const struct iovec *iov, int count)
-{
-	size_t		length = 0;
-
-	for (int i = 0; i < count; i++)
-		length += iov[i].iov_len;
-	return length;
-}
 
 /* If not all fits, writes a part of the first element, or all of it. */
 #define DEFINE_PWRITEV(name, offset_type) \

@@ -9,14 +9,14 @@ The same holds on the standby, and on the standby once it is promoted.
 
 import argparse
 import os
-import re
+import subprocess
 import time
 
 import oracle
 from clients import SESSION, Checker, Client, ClientsRound, Housekeeper
 from compare import Mismatch, Statistics
 from layout import LSM, TABLE
-from pgwire import ConnectionLost, PgError
+from machine import DEATH
 from server import Server, ServerFailed
 
 # The points that the clients and the housekeeper can reach.
@@ -34,9 +34,6 @@ WAIT = 6                # seconds for a process to reach a point
 REPLICATION = {"wal_level": "replica", "max_wal_senders": "4",
                "wal_keep_size": "'256MB'", "hot_standby": "on",
                "restart_after_crash": "off", "autovacuum": "off"}
-DEATHS = re.compile(r'(server process|startup process|background worker "[^"]*"'
-                    r'|[a-z]+ process|[a-z]+ worker) \(PID \d+\) '
-                    r'was terminated by signal 9')
 
 
 class MortalServer(Server):
@@ -66,7 +63,7 @@ class MortalServer(Server):
         """Has the server died by itself?"""
         try:
             self.process.wait(seconds)
-        except Exception:
+        except subprocess.TimeoutExpired:
             return False
         self.process = None
         return True
@@ -77,8 +74,7 @@ class MortalServer(Server):
             file.seek(self.deaths_read)
             text = file.read()
             self.deaths_read = file.tell()
-        return [m.group(1).replace('background worker "', "").rstrip('"')
-                for m in DEATHS.finditer(text)]
+        return [match.group(1) for match in DEATH.finditer(text)]
 
     def die_or_start(self):
         """Start. Return False if the server dies while it starts."""
@@ -146,7 +142,31 @@ class ForgetfulClient(Client):
             super().change()
 
 
-class Round(ClientsRound):
+class TortureRound(ClientsRound):
+    """A round of clients with servers of its own."""
+
+    def client(self, number, limits):
+        return ForgetfulClient(self, number, limits)
+
+    def housekeeper(self):
+        return BusyHousekeeper(self)
+
+    def pick_point(self):
+        """A stop point that this round can reach."""
+        return self.rng.choice([point for point in POINTS
+                                if self.layout.unique or point not in UNIQUE])
+
+    def raise_alarms(self):
+        alarms = [line for server in self.servers for line in server.alarms()]
+        if alarms:
+            raise Mismatch("the server's log has:\n" + "\n".join(alarms))
+
+    def close(self):
+        for server in self.servers:
+            server.destroy()
+
+
+class Round(TortureRound):
     def __init__(self, torture, seed):
         self.torture = torture
         self.servers = []
@@ -159,31 +179,16 @@ class Round(ClientsRound):
         super().__init__(server, seed, options, Statistics(), crash=True)
         self.standby = None
 
-    def client(self, number, limits):
-        return ForgetfulClient(self, number, limits)
-
-    def housekeeper(self):
-        return BusyHousekeeper(self)
-
     def configure(self):
         super().configure()
         if self.rng.random() < 0.6:
             self.standby = Standby(self.torture.options.pg_config, self.server)
             self.servers.append(self.standby)
 
-    def close(self):
-        for server in self.servers:
-            server.destroy()
-
     def run(self):
         self.run_all()
         self.raise_alarms()
         self.torture.count("comparisons", self.statistics.queries)
-
-    def raise_alarms(self):
-        alarms = [line for server in self.servers for line in server.alarms()]
-        if alarms:
-            raise Mismatch("the server's log has:\n" + "\n".join(alarms))
 
     # --- deaths
 
@@ -200,9 +205,7 @@ class Round(ClientsRound):
             self.server.start()
 
     def kill_primary(self):
-        point = self.rng.choice(POINTS)
-        while point in UNIQUE and not self.layout.unique:
-            point = self.rng.choice(POINTS)
+        point = self.pick_point()
         item = f"{point}:crash:{self.rng.choice((0, 0, 1, 2, 5, 20))}"
         self.log.lines.append(f"-- the server dies at {item}")
         self.server.stop_at(item)

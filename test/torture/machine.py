@@ -128,13 +128,6 @@ class Machine(Server):
         if self.account:
             os.chown(self.space, self.account.pw_uid, self.account.pw_gid)
 
-    def create(self, *options):
-        """With options of initdb."""
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust",
-                  "--no-sync", "--encoding=UTF8", "--locale=C", *options)
-        self.configure({})
-        self.start()
-
     def _launch(self, **environment):
         if self.disk:
             environment.update(LD_PRELOAD=self.disk.library,

@@ -15,7 +15,6 @@ import random
 import oracle
 from calamities import CalamityRound
 from compare import Mismatch
-from kills import BusyHousekeeper, ForgetfulClient
 from layout import LSM, TABLE
 from machine import Disk, Machine, MemoryGroup
 from pgwire import ConnectionLost, PgError
@@ -65,10 +64,6 @@ FLUSH_PANIC = 'PANIC:  could not fsync file "pg_tblspc/.*Input/output error'
 
 
 class Round(CalamityRound):
-    def close(self):
-        for server in self.servers:
-            server.destroy()
-
     def run(self):
         try:
             self.set_up()
@@ -194,12 +189,6 @@ class Round(CalamityRound):
                               self.calamity, [])
 
     # --- the work
-
-    def client(self, number, limits):
-        return ForgetfulClient(self, number, limits)
-
-    def housekeeper(self):
-        return BusyHousekeeper(self)
 
     def run_all(self):
         self.configure()

@@ -216,11 +216,11 @@ class Round:
         rows = self.timed(connection, f"""SELECT id, account FROM ledger WHERE
             account = {account} ORDER BY at DESC LIMIT 10""").rows
         for key, found in rows:
-            rows = self.timed(connection, f"SELECT account FROM ledger WHERE id"
-                                          f" = '{key}'").rows
+            again = self.timed(connection, f"SELECT account FROM ledger WHERE id"
+                                           f" = '{key}'").rows
             # The row may have been deleted since.
-            if rows and rows != [(found,)] or found != str(account):
-                raise Mismatch(f"account {account} has {rows}")
+            if again and again != [(found,)] or found != str(account):
+                raise Mismatch(f"account {account} has {again}")
         self.lookups[place] += 1 + len(rows)
         time.sleep(0.002)               # leave some of the machine to others
 
@@ -257,11 +257,12 @@ class Round:
             writer.writerows([f"{value:.5g}" for value in sample]
                              for sample in self.samples)
 
-    def median(self, field, first, last):
-        """Of a part of the samples, in shares of the time."""
+    def early_and_late(self, field):
+        """Medians of two sixths of the time."""
         at, n = FIELDS.index(field), len(self.samples)
-        return statistics.median(s[at] for s in
-                                 self.samples[int(n * first):int(n * last) + 1])
+        return (statistics.median(sample[at] for sample in
+                                  self.samples[int(n * first):int(n * last) + 1])
+                for first, last in ((0.33, 0.5), (0.83, 1)))
 
     def judge(self):
         """Nothing has grown or slowed since the first third. It varies."""
@@ -269,13 +270,11 @@ class Round:
         for field, factor, extra in (("file MB", 1.5, 20), ("debt MB", 2, 20),
                                      ("backend MB", 1.3, 3), ("worker MB", 1.3, 8),
                                      ("slowest ms", 3, 300), ("lag MB", 2, 20)):
-            early, late = (self.median(field, *part) for part in
-                           ((0.33, 0.5), (0.83, 1)))
+            early, late = self.early_and_late(field)
             if late > early * factor + extra:
                 found.append(f"{field} grew from {early:.4g} to {late:.4g}")
         for field in ("lookups/s", "standby lookups/s"):
-            early, late = (self.median(field, *part) for part in
-                           ((0.33, 0.5), (0.83, 1)))
+            early, late = self.early_and_late(field)
             if late < early * 0.6:
                 found.append(f"{field} fell from {early:.4g} to {late:.4g}")
         if found:
