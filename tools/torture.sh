@@ -54,7 +54,7 @@ torture()
 		--pg-config "$PG_CONFIG_COPY" --commit "$(source_commit)" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 	status=$?
 	if [ -d "$WORK/run/torture-failures" ]; then
-		cp -r "$WORK/run/torture-failures" . && say "Logs of failures are in $PWD/torture-failures"
+		cp -r "$WORK/run/torture-failures" . && say "Logs of failures, and the figures of a soak, are in $PWD/torture-failures"
 	fi
 	return $status
 }

@@ -97,7 +97,7 @@ class Torture:
     def fail(self, mode, seed, current, error):
         self.failed.append(f"{mode} seed {seed}")
         print(f"FAILED {mode} seed {seed}: {type(error).__name__}: {error}")
-        print(f"again: {sys.argv[0]} --modes {mode} --seed {seed} --rounds 1",
+        print(f"again: tools/torture.sh --modes {mode} --seed {seed} --rounds 1",
               flush=True)
         path = os.path.join(self.options.keep, f"{mode}-{seed}")
         os.makedirs(path, exist_ok=True)
