@@ -2,12 +2,12 @@
 #
 # Functions shared by the scripts in this folder. To be sourced, not run.
 #
-# The commands never touch the PostgreSQL installation of the machine. They copy the server's files (some 50 MB) to a
+# The scripts never change the machine's PostgreSQL installation. They copy the server's files (some 50 MB) to a
 # temporary folder, install the extension into that copy, and start servers from there: PostgreSQL finds its files
-# relative to the program, so a copy with the same layout below another root works. So several runs can proceed at
-# the same time, and only the folder has to be cleaned up.
+# relative to the program, so a copy with the same layout below another root works. Several runs can therefore
+# proceed at the same time, and only the folder has to be cleaned up.
 #
-# What a caller may set:
+# A caller may set:
 #   PG_CONFIG          the pg_config of the PostgreSQL to use (otherwise the one in PATH, or the newest one)
 #   PG_LSM_USER        the user that runs servers when we are root (otherwise "postgres")
 #   TMPDIR             where temporary folders go
@@ -86,7 +86,7 @@ as_server()
 	fi
 }
 
-# kill_tree PID: ends a process and all that it started, children first.
+# kill_tree PID: ends a process and all its descendants, children first.
 kill_tree()
 {
 	local children child
@@ -110,7 +110,7 @@ make_work()
 	chmod 700 "$WORK"
 }
 
-# copy_tree FROM TO: copies the sources without the files that a build or a test run leaves.
+# copy_tree FROM TO: copies the sources without the files that a build or a test run leaves behind.
 copy_tree()
 {
 	mkdir -p "$2"
@@ -122,8 +122,8 @@ copy_tree()
 
 # --- PostgreSQL --------------------------------------------------------------
 
-# Compiler options of test builds: our assertions, in a server built without assertions (those in the server's headers
-# become active as well), and stop points (src/base/stop_point.h), which no other build has.
+# Compiler options of test builds. They enable our assertions, and those in the server's headers, even if the server was
+# built without assertions. They also enable stop points (src/base/stop_point.h), which no other build has.
 # shellcheck disable=SC2034
 FOR_TESTS='-DUSE_ASSERT_CHECKING=1 -DLSM_STOP_POINTS'
 
@@ -144,7 +144,7 @@ pg_usable()
 }
 
 # find_postgres [MAJOR]: finds the PostgreSQL to use: $PG_CONFIG, else the one in PATH, else the newest one in Debian's
-# folders. With MAJOR, only one of this version. Sets PG_CONFIG and PG_MAJOR. Returns 1 if there is none.
+# folders. With MAJOR, accepts only that version. Sets PG_CONFIG and PG_MAJOR. Returns 1 if there is none.
 # shellcheck disable=SC2034
 find_postgres()
 {
@@ -201,7 +201,7 @@ private_server()
 }
 
 # build_extension TREE LOG [MAKE ARGUMENT...]: builds the sources in TREE and installs them into the copied server.
-# Bitcode for the JIT compiler is left out: an access method does not use it, and it takes as long as the rest.
+# Skips the bitcode for the JIT compiler: an access method does not use it, and it takes as long to build as the rest.
 build_extension()
 {
 	local tree=$1 log=$2
@@ -213,7 +213,7 @@ build_extension()
 	} >"$log" 2>&1
 }
 
-# build_server [ARGUMENT-OF-MAKE...]: copies the server, and builds this tree ($TREE, as the caller sets it) into the copy.
+# build_server [MAKE ARGUMENT...]: copies the server, and builds the tree $TREE, which the caller sets, into the copy.
 # Sets PG_BIN.
 build_server()
 {

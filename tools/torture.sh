@@ -1,20 +1,20 @@
 #!/bin/bash
 #
-# Tortures lsm indexes: kills servers at every step, takes their memory and disks away, and damages their files. Then
-# compares what is left with what must be there.
+# Tortures lsm indexes: kills servers at every step, takes away their memory and disks, and damages their files. Then
+# compares what is left with what must have survived.
 #
 #   tools/torture.sh --seconds 3600         tools/torture.sh --help lists all options
 #
-# Options of this script, besides those:
+# This script adds these options:
 #   --pg MAJOR         the version of PostgreSQL (default: the installed one). If this version is not installed, and
 #                      you are root, everything runs in a chroot of a Debian release that has it. The first run makes
 #                      the chroot.
-#   --pg-config PATH   the PostgreSQL to use, whatever its version (otherwise PG_CONFIG)
+#   --pg-config PATH   the PostgreSQL to use, whatever its version (default: $PG_CONFIG)
 #   --no-install       do not install missing packages
 #
-# Builds pg_lsm with assertions and stop points into a copy of the server's files, and starts servers of its own in a
-# temporary folder below TMPDIR. Prints each round, and at the end what was done and "torture: N rounds passed, N failed".
-# Exit status 0 only if nothing failed. docs/reliability.md has the figures of long runs.
+# Builds pg_lsm with assertions and stop points into a copy of the server's files, and starts its own servers in a
+# temporary folder below TMPDIR. Prints each round, then a summary and "torture: N rounds passed, N failed". The exit
+# status is 0 only if nothing failed. docs/reliability.md has the figures of long runs.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +24,7 @@ TREE=$(dirname "$HERE")
 
 main()
 {
-	PYTHON_MODULE=("$PYTHON")		# that is a program
+	PYTHON_MODULE=("$PYTHON")		# torture.py is a program, not a module
 	take_options "$TREE/test/torture/torture.py" 17 "$@"
 	catch_signals
 	[ -z "$PG_WANTED" ] || choose_postgres "$@"

@@ -1,6 +1,6 @@
 /*
  * handler.c
- *	  Returns the IndexAmRoutine, which has the properties and callbacks of the access method.
+ *	  Returns the IndexAmRoutine, which lists the properties and callbacks of the access method.
  */
 #include "postgres.h"
 
@@ -17,7 +17,7 @@
 PG_FUNCTION_INFO_V1(lsm_handler);
 
 #ifdef LSM_HAS_COMPARE_TYPE
-/* Strategies have the numbers of B-tree strategies. */
+/* Strategies have the same numbers as in a B-tree. */
 static CompareType
 translate_strategy(StrategyNumber strategy, Oid opfamily)
 {

@@ -2,8 +2,8 @@
  * wal.h
  *	  Specifies the WAL records of the pg_lsm resource manager.
  *
- * Redo changes only the blocks that a record names, with the mutators of this
- * directory.  Redo locks the blocks in the order of normal operation.  The fixed
+ * Redo changes only the blocks that a record names, with the mutators in this
+ * directory.  It locks the blocks in the same order as normal operation.  The fixed
  * pages, and the pages of segments that steps write, are logged as core's full page
  * images (XLOG_FPI).
  *
@@ -51,7 +51,7 @@ typedef struct xl_lsm_insert
  * block 1...: another page; its data is a change (format/page_change.h).  A page of a
  * batch has a full image instead of data.
  */
-#define LSM_WAL_PAGES		31	/* the most pages of an edit, not counting the meta page */
+#define LSM_WAL_PAGES		31	/* most pages in an edit, not counting the meta page */
 
 StaticAssertDecl(LSM_WAL_PAGES <= XLR_MAX_BLOCK_ID, "too many blocks for a WAL record");
 

@@ -3,9 +3,9 @@
  *	  Scan keys of the form column = ANY (array).
  *
  * The elements of an array are sorted, and NULLs and duplicates are dropped.  combinations.c lets
- * one array per column drive the scan, if the scan can seek all elements of the array.  A driving
- * array has its elements in index order, and encoded if keys are encoded.  Other arrays are
- * filters, and have their elements in ascending order.
+ * one array per column drive the scan, if the scan can seek all elements of the array.  The
+ * elements of a driving array are in index order, and encoded if keys are encoded.  Other arrays
+ * are filters.  Their elements are in ascending order.
  */
 #include "postgres.h"
 
@@ -32,8 +32,8 @@ convert_to_timestamptz(Oid type, Datum value, TimestampTz *result)
 
 /*
  * Compare two elements in the order that the column's comparisons imply.  For a timestamptz column,
- * local times that the clock skips when daylight saving begins are later than the first times after
- * them.  If a time zone skips a day, two dates are equal.
+ * local times that the clock skips when daylight saving begins sort after the first times that
+ * follow them.  If a time zone skips a day, two dates are equal.
  */
 static int
 compare_elements(const void *a, const void *b, void *arg)
@@ -230,7 +230,7 @@ lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
 	return array->drives;
 }
 
-/* Is a value one of the elements of an array that does not drive? */
+/* Returns whether a value is an element of an array that does not drive the scan. */
 bool
 lsm_arraykey_contains(LsmArrayKey *array, Datum value)
 {

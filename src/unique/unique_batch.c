@@ -2,11 +2,11 @@
  * unique_batch.c
  *	  Checks that the keys of a batch are unique.
  *
- * First we search for the sorted keys without a lock, in each run of the current version.  Only
- * keys that have an entry are checked like single rows: in the table, and under the gate.  Each
- * such check takes one or two reads.  (If somebody repeats a failed load, all keys have entries of
- * dead rows.)  Then we take the publish lock, so that nobody else adds entries, and do the same in
- * the runs that are new.  Entries that led to dead rows in the first search still do.
+ * First we search for the sorted keys without a lock, in each run of the current version.  We check
+ * only keys that have an entry, and check them like single rows: in the table, and under the gate.
+ * Each such check takes one or two reads.  (If a failed load is repeated, every key has an entry of
+ * a dead row.)  Then we take the publish lock, so that nobody else adds entries, and do the same in
+ * the new runs.  Entries that led to dead rows in the first search still do.
  * docs/design/unique.md has the proof.
  */
 #include "postgres.h"
@@ -21,7 +21,7 @@
 #include "unique/unique.h"
 #include "utils/memutils.h"
 
-/* At least this many keys are probed together. */
+/* Probe a run for all keys together only if there are at least this many. */
 #define LEAST_PROBES 16
 
 /* Initial room for dead entries. */
@@ -40,7 +40,7 @@ typedef struct BatchCheck
 	Size		count;
 	bool		is_hashed;		/* filters can be tested for the keys */
 	bool		raises;			/* else a later check reports violations */
-	const LsmCopyLines *lines;	/* of the rows */
+	const LsmCopyLines *lines;	/* line numbers of the rows in COPY */
 	LsmProbe   *probes;			/* for each entry: does its key have an entry in the index? */
 	int			runs_read;		/* by the latest sweep; all small runs together count as one */
 	LsmSeenVersion seen;		/* the version that the latest sweep has read */
@@ -99,7 +99,7 @@ sweep_by_reading(BatchCheck *b, LsmReader *reader, int child)
 	old = MemoryContextSwitchTo(reader->context);
 	while (cursor->valid && i < b->count)
 	{
-		/* No entry has TID 0, so a lesser entry is before all entries with the key. */
+		/* No entry has TID 0, so a lesser entry precedes all entries with the key. */
 		key.tid = 0;
 		if (lsm_key_compare(b->ks, cursor->entry, &key) < 0)
 		{
@@ -232,7 +232,7 @@ seek_all_keys(BatchCheck *b, LsmReader *reader)
 
 /*
  * Search for the keys in the runs of the current version that are not in b->seen.  Then set b->seen
- * to that version.  If a page belongs to another segment by now, the version is out of date, and we
+ * to that version.  If a page now belongs to another segment, the version is out of date, and we
  * start again with a newer one.
  */
 static void
@@ -280,9 +280,9 @@ lsm_unique_look_for(LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks, const L
 /* --- checking ---------------------------------------------------------------- */
 
 /*
- * Check the entries first to end - 1, which have the same key.  Raises an error if two rows count,
- * unless a later check reports violations.  Returns false if another transaction decides.  In that
- * case, the caller must pass *own and *conflict to lsm_unique_wait.
+ * Check the entries first to end - 1, which have the same key.  Raises an error if two rows are
+ * alive, unless a later check reports violations.  Returns false if the outcome depends on another
+ * transaction.  In that case, the caller must pass *own and *conflict to lsm_unique_wait.
  */
 static bool
 check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *conflict)
@@ -316,10 +316,10 @@ check_key(BatchCheck *b, Size first, Size end, LsmEntry *own, LsmConflict *confl
 }
 
 /*
- * Check the keys that were found.  Returns false if another transaction decides.  In that case, the
- * caller must pass *own and *conflict to lsm_unique_wait.  A key that has passed the check counts
- * as not found until a later sweep finds the key.  One check is enough: a dead row stays dead, and
- * a new row that gets the dead row's TID has an entry of its own.
+ * Check the keys that were found.  Returns false if the outcome depends on another transaction.  In
+ * that case, the caller must pass *own and *conflict to lsm_unique_wait.  A key that has passed the
+ * check counts as not found until a later sweep finds the key.  One check is enough: a dead row
+ * stays dead, and a new row that gets the dead row's TID has an entry of its own.
  */
 static bool
 check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
@@ -348,10 +348,10 @@ check_found_keys(BatchCheck *b, LsmEntry *own, LsmConflict *conflict)
 }
 
 /*
- * Check a batch.  From the return until leave_batch, nobody else adds entries.  If a later check
- * reports violations, this function only waits for transactions that decide.  The wait is
- * necessary: two transactions that wrote the same keys without waiting would deadlock in their
- * later checks.
+ * Check a batch.  After this function returns, nobody else adds entries until leave_batch.  If a
+ * later check reports violations, this function only waits for the transactions that the outcome
+ * depends on.  The wait is necessary: two transactions that wrote the same keys without waiting
+ * would deadlock in their later checks.
  */
 static void
 enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *refs, Size count,
@@ -397,7 +397,7 @@ enter_batch(LsmIndex *index, LsmKeySpace *ks, Relation heap, const LsmItemRef *r
 	LSM_STOP_POINT("unique-publish");
 }
 
-/* Called when the batch is written.  Let others add entries again. */
+/* Let others add entries again.  Called when the batch is written. */
 static void
 leave_batch(LsmIndex *index)
 {

@@ -1,4 +1,4 @@
-# Autovacuum of PostgreSQL 19 gives the lsm indexes of a table to several workers.
+# Autovacuum in PostgreSQL 19 divides a table's lsm indexes among several workers.
 use strict;
 use warnings;
 

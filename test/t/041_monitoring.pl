@@ -1,6 +1,6 @@
 # The collectors in monitoring/: a role that is only a member of pg_monitor can run each query of each collector, on a
 # primary and on a standby. The queries return the columns that the collectors name, and never wait for a lock on a table.
-# Then monitoring/check_all.sh, and pg_lsm.explain_reads.
+# Also tests monitoring/check_all.sh and pg_lsm.explain_reads.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ my $folder = "$FindBin::RealBin/../../monitoring";
 my $node = start_new_node('primary', conf => $full);
 $node->safe_psql('postgres', q{
 	CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
-	-- A user's functions that would fit an oid better than those that the queries mean.
+	-- A user's functions that match an oid argument better than the functions that the queries mean.
 	CREATE FUNCTION lsm_runs(oid, OUT state text, OUT bytes bigint, OUT entries bigint) LANGUAGE plpgsql AS $$ BEGIN RAISE 'captured'; END $$;
 	CREATE FUNCTION pg_relation_size(oid) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RAISE 'captured'; END $$;
 	CREATE TABLE t (k int);
@@ -69,7 +69,7 @@ sub queries
 	return \%queries;
 }
 
-# What a query returns to the role.
+# Returns what a query returns to the role monitor, or its error.
 sub as_monitor
 {
 	my ($where, $query) = @_;
@@ -97,7 +97,7 @@ foreach my $collector (sort keys %collectors)
 		my $columns = as_monitor($node, "$query \\gdesc") =~ s/^(?:epoch_ns\|bigint\n)?//r;
 
 		$columns =~ s/^tag_//mg;
-		is("$labels $values", "$asked->{$name}[1] $asked->{$name}[2]", "$collector: the columns of $name are those of the others");
+		is("$labels $values", "$asked->{$name}[1] $asked->{$name}[2]", "$collector: $name has the same columns as in the other collectors");
 		is(join(',', $columns =~ /^(\w+)\|text$/mg) . ' ' . join(',', $columns =~ /^(\w+)\|(?:bigint|double precision)$/mg),
 			"$labels $values", "$collector: $name returns the columns that the collector names");
 		unlike(as_monitor($_, $query), qr/^error/, "$collector: $name on the " . $_->name) foreach ($node, $standby);
@@ -121,14 +121,14 @@ is(from($node, 'pg_lsm_size', q{bool_and(file_bytes = run_bytes + reusable_bytes
 is(from($node, 'pg_lsm_database', 'launchers, max_workers, in_recovery'), '1|0|0', 'the processes of the primary');
 is(from($standby, 'pg_lsm_database', 'launchers, in_recovery'), '0|1', 'the processes of the standby');
 
-# Nothing waits for a lock.
+# No query waits for a lock.
 $other->query_safe('BEGIN; LOCK TABLE t');
 is(as_monitor($node, "SET lock_timeout = 1; SELECT string_agg(indexrelname, ' ' ORDER BY indexrelname) FROM ($asked->{pg_lsm_size}[0]) q"),
 	'invalid u_k', 'a locked table is left out');
 unlike(as_monitor($node, "SET lock_timeout = 1; $asked->{$_}[0]"), qr/^error/, "$_ with a locked table") foreach (split / /, $names);
 $other->quit;
 
-# check_all.sh finds the damaged index of a database, which pg_amcheck skips.
+# check_all.sh finds a damaged index, which pg_amcheck skips.
 {
 	local %ENV = $node->_get_env(PGUSER => $node->safe_psql('postgres', 'SELECT current_user'));
 	my $check = "$folder/check_all.sh";
@@ -139,7 +139,7 @@ $other->quit;
 	$node->safe_psql($name, 'CREATE SCHEMA s; CREATE EXTENSION pg_lsm SCHEMA s; CREATE TABLE t (k int);
 		CREATE INDEX t_k ON t USING lsm (k); INSERT INTO t SELECT generate_series(1, 5000)');
 
-	# The owner of a database cannot make it run the owner's code.
+	# The owner of a database cannot make check_all.sh run the owner's code.
 	$node->safe_psql('postgres', 'CREATE ROLE mallory; CREATE DATABASE mdb OWNER mallory');
 	$node->safe_psql('mdb', q{CREATE EXTENSION pg_lsm;
 		SET ROLE mallory;
@@ -170,7 +170,7 @@ $other->quit;
 	command_checks_all([ 'pg_amcheck', '--all', '--install-missing' ], 0, [qr/^$/], [qr/^$/], 'pg_amcheck skips it');
 }
 
-# auto_explain, and EXPLAIN with the setting. The option in the statement has precedence.
+# auto_explain, and EXPLAIN with the setting. The option in the statement takes precedence.
 SKIP:
 {
 	skip 'extensions can add lines to EXPLAIN from 18 on', 3 if $node->pg_version->major < 18;

@@ -22,13 +22,13 @@ my @standbys = map {
 	my $standby = PostgreSQL::Test::Cluster->new("standby$_");
 
 	$standby->init_from_backup($primary, 'base', has_streaming => 1);
-	# No query delays replay, and every conflict cancels one.
+	# Queries never delay replay. Every conflict cancels a query.
 	$standby->append_conf('postgresql.conf', "max_standby_streaming_delay = 0\nhot_standby_feedback = off\n");
 	$standby->start;
 	$standby } 1, 2;
 catch_up($primary, $_) foreach @standbys;
 
-# What a session that libpq opens on one of the servers answers.
+# Runs a query on the server that libpq chooses. Returns the answer, or the error.
 sub ask
 {
 	my ($attributes, $query) = @_;
@@ -46,7 +46,7 @@ is(ask('prefer-standby', 'SELECT pg_is_in_recovery()'), 't', 'libpq prefers a st
 is(ask('primary', 'SELECT pg_is_in_recovery()'), 'f', 'libpq finds the primary');
 is(ask('prefer-standby', "$by_index; SELECT count(*) FROM t WHERE v = 7"), '10', 'the standby reads the index');
 $standbys[0]->stop;
-is(ask('prefer-standby', "SELECT pg_is_in_recovery(), current_setting('port')"), 't|' . $standbys[1]->port, 'libpq takes the standby that is left');
+is(ask('prefer-standby', "SELECT pg_is_in_recovery(), current_setting('port')"), 't|' . $standbys[1]->port, 'libpq chooses the remaining standby');
 $standbys[0]->start;
 
 # A commit waits until the standbys show its rows, while other sessions load and merges run.
@@ -67,20 +67,20 @@ foreach my $k (2001 .. 2100)
 is($found, '1' x 400, 'with remote_apply, both standbys show each row as soon as its commit returns');
 unlike(load_stop($load), qr/ERROR|aborted/, 'the load has no errors');
 
-# A standby that has stopped replaying holds up such commits, and only these.
+# A standby that has paused replay delays commits with remote_apply, and no others.
 $standbys[0]->safe_psql('postgres', 'SELECT pg_wal_replay_pause()');
 $standbys[0]->poll_query_until('postgres', q{SELECT pg_get_wal_replay_pause_state() = 'paused'});
 $writer->query_until(qr/begun/, "\\echo begun\nINSERT INTO t VALUES (3001, 3001);\n");
 ok($primary->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'}), 'the commit waits for the standby');
 $primary->safe_psql('postgres', q{SET synchronous_commit = local; INSERT INTO t VALUES (3002, 3002)});
 $standbys[0]->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
-is($writer->query_safe('SELECT count(*) FROM t WHERE k IN (3001, 3002)'), 2, 'the commit returns when the standby goes on');
+is($writer->query_safe('SELECT count(*) FROM t WHERE k IN (3001, 3002)'), 2, 'the commit returns when the standby resumes replay');
 is($readers[0]->query_safe('SELECT count(*) FROM t WHERE k = 3001'), 1, 'the standby shows its row');
 $writer->quit;
 change_settings($primary, synchronous_standby_names => '', synchronous_commit => 'on');
 catch_up($primary, $_) foreach @standbys;
 
-# Cursors on both standbys are open while the first standby is promoted, and the other one follows it.
+# Cursors stay open on both standbys while the first one is promoted and the other one follows it.
 my $query = 'SELECT v FROM t ORDER BY v, k';
 my @expected = split /\n/, $primary->safe_psql('postgres', $query);
 foreach my $reader (@readers)
@@ -105,7 +105,7 @@ foreach my $reader (@readers)
 is($readers[0]->query_safe('SHOW transaction_read_only'), 'on', 'the transaction that began on the standby remains read-only');
 $_->query_safe('COMMIT') foreach @readers;
 is($readers[0]->query_safe('SHOW transaction_read_only'), 'off', 'the next transaction of the session may write');
-is($readers[1]->query_safe('SHOW transaction_read_only'), 'on', 'that of the other standby may not');
+is($readers[1]->query_safe('SHOW transaction_read_only'), 'on', 'the session on the other standby may not');
 is(ask('primary', "SELECT current_setting('port')"), $standbys[0]->port, 'libpq finds the new primary');
 is($_->safe_psql('postgres', 'SELECT sum(confl_tablespace + confl_lock + confl_snapshot + confl_bufferpin + confl_deadlock) FROM pg_stat_database_conflicts'),
 	0, 'no query was cancelled on ' . $_->name) foreach @standbys;
