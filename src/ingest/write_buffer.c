@@ -12,7 +12,7 @@
 #include "storage/buffers.h"
 #include "storage/emit.h"
 
-/* Returns the slot before which the entry goes. Caller has locked and checked the page. */
+/* Returns the slot before which the entry goes. Caller has checked the page. */
 static int
 find_insert_position(Relation rel, LsmKeySpace *ks, Page page, const LsmEntry *entry)
 {
@@ -48,6 +48,62 @@ is_open_page_of_run(Page page, uint64 run_id)
 }
 
 /*
+ * Lock an open page with room for an item. Returns LSM_INSERTED, or what else must happen, with the
+ * page unlocked.
+ */
+static LsmInsertResult
+lock_open_page(Relation rel, Buffer buffer, bool missed, const LsmOpenPage *at, uint32 size, bool wait)
+{
+	Page		page = BufferGetPage(buffer);
+	LsmInsertResult result = LSM_INSERTED;
+	const char *wrong;
+
+	if (wait)
+		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	else if (!ConditionalLockBuffer(buffer))
+		return LSM_INSERT_BUSY;
+	if (!is_open_page_of_run(page, at->run_id))
+		result = LSM_INSERT_CLOSED;
+	else
+	{
+		wrong = lsm_buffer_verify(rel, buffer, missed);
+		if (unlikely(wrong != NULL))
+			lsm_report_corruption(rel, at->block, wrong);
+		if (!lsm_buffer_page_fits(page, size))
+			result = LSM_INSERT_FULL;
+	}
+	if (result != LSM_INSERTED)
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return result;
+}
+
+/*
+ * Find the slot for an entry with a tuple key, in a copy of the page; see lsm_buffer_leave. If
+ * another process has changed the page meanwhile, the page is busy, or with `wait`, we try again.
+ */
+static LsmInsertResult
+find_slot_in_copy(Relation rel, Buffer buffer, LsmKeySpace *ks, const LsmOpenPage *at,
+				  const LsmEntry *entry, uint32 size, bool wait, int *pos)
+{
+	PGAlignedBlock copy;
+	Page		page = BufferGetPage(buffer);
+	LsmInsertResult result;
+
+	do
+	{
+		memcpy(copy.data, page, BLCKSZ);
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+		CHECK_FOR_INTERRUPTS();
+		*pos = find_insert_position(rel, ks, (Page) copy.data, entry);
+		result = lock_open_page(rel, buffer, false, at, size, wait);
+		if (result != LSM_INSERTED || memcmp(copy.data, page, BLCKSZ) == 0)
+			return result;
+	} while (wait);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return LSM_INSERT_BUSY;
+}
+
+/*
  * Insert into a page that was open at some time, perhaps long ago. The page itself shows whether it
  * is still open (I7), because run ids are never reused.
  */
@@ -56,36 +112,23 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 					const LsmEntry *entry, bool wait)
 {
 	uint8		item[LSM_ITEM_HEADER + 2 * LSM_MAX_ENTRY_SIZE];
-	uint32		size;
+	uint32		size = lsm_item_encode(item, entry);
 	Buffer		buffer;
 	Page		page;
 	bool		missed = lsm_buffer_find(rel, at->block, &buffer);
-	const char *wrong;
-	int			pos;
+	LsmInsertResult result = lock_open_page(rel, buffer, missed, at, size, wait);
+	int			pos = 0;
 
-	if (wait)
-		LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
-	else if (!ConditionalLockBuffer(buffer))
+	if (result == LSM_INSERTED && !ks->encoded)
+		result = find_slot_in_copy(rel, buffer, ks, at, entry, size, wait, &pos);
+	if (result != LSM_INSERTED)
 	{
 		ReleaseBuffer(buffer);
-		return LSM_INSERT_BUSY;
+		return result;
 	}
 	page = BufferGetPage(buffer);
-	if (!is_open_page_of_run(page, at->run_id))
-	{
-		UnlockReleaseBuffer(buffer);
-		return LSM_INSERT_CLOSED;
-	}
-	wrong = lsm_buffer_verify(rel, buffer, missed);
-	if (unlikely(wrong != NULL))
-		lsm_report_corruption(rel, at->block, wrong);
-	size = lsm_item_encode(item, entry);
-	if (!lsm_buffer_page_fits(page, size))
-	{
-		UnlockReleaseBuffer(buffer);
-		return LSM_INSERT_FULL;
-	}
-	pos = find_insert_position(rel, ks, page, entry);
+	if (ks->encoded)
+		pos = find_insert_position(rel, ks, page, entry);
 
 	START_CRIT_SECTION();
 	lsm_buffer_page_insert(page, pos, item, size);

@@ -2,10 +2,10 @@
  * comparing.c
  *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
- * Tuple keys are compared by functions that anybody may have written, while a page of the index is
- * locked.  A function that uses the same index would wait for that lock, and nothing could
- * interrupt the wait.  So this file records the index of each running comparison, and code that
- * opens an index calls lsm_compare_check.
+ * Tuple keys are compared by functions that anybody may have written.  These functions may take
+ * long, write, wait for locks and catch errors, so no page is locked while they run.  A function that
+ * uses its own index would reenter code that is not reentrant.  So this file records the index of
+ * each running comparison, and code that opens an index calls lsm_compare_check.
  *
  * Functions may leak memory, which must not pile up in merges and in readers that outlive
  * statements.  So functions run in a separate memory context.
@@ -41,17 +41,14 @@ static int	depth = 0;
 static MemoryContext scratch = NULL;
 static int	calls = 0;
 
-/* The state that a call must restore. */
-typedef struct Call
+/*
+ * Prepare to call a function of a column's operator class.  Returns the memory context to which
+ * end_call returns.
+ */
+static inline MemoryContext
+begin_call(const LsmColumn *column)
 {
-	uint32		holdoff;
-	MemoryContext context;
-} Call;
-
-/* Prepare to call a function of a column's operator class. */
-static inline void
-begin_call(Call *call, const LsmColumn *column)
-{
+	Assert(InterruptHoldoffCount == 0);
 	if (unlikely(depth == MOST_NESTED))
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),
@@ -62,48 +59,35 @@ begin_call(Call *call, const LsmColumn *column)
 	comparisons[depth].index = column->index;
 	comparisons[depth].nest_level = GetCurrentTransactionNestLevel();
 	depth++;
-	call->holdoff = InterruptHoldoffCount;
-	call->context = MemoryContextSwitchTo(scratch);
+	return MemoryContextSwitchTo(scratch);
 }
 
-/*
- * Clean up after a call.
- *
- * If a function has caught an error, the lock on the page is lost, since the abort of its
- * subtransaction releases all such locks.  InterruptHoldoffCount shows the loss: each lock raises
- * the count, and an error resets it.
- */
+/* Clean up after a call. */
 static inline void
-end_call(const Call *call, const LsmColumn *column)
+end_call(MemoryContext caller)
 {
 	depth--;
-	MemoryContextSwitchTo(call->context);
+	MemoryContextSwitchTo(caller);
 	/* A nested call must not free the memory of the outer call. */
 	if (unlikely(++calls >= CALLS_BEFORE_RESET) && depth == 0)
 	{
 		calls = 0;
 		MemoryContextReset(scratch);
 	}
-	if (unlikely(InterruptHoldoffCount != call->holdoff))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a comparison function of index \"%s\" has caught an error",
-						get_rel_name(column->index)),
-				 errdetail("The lock on the page for which it was called is lost.")));
 }
 
 /* Call a comparison function of an index. */
 int32
 lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 {
-	Call		call;
+	MemoryContext caller;
 	int32		result;
 
 	if (column->sort != NULL && cmp->fn_oid == column->cmp.fn_oid)
 		return column->sort->comparator(a, b, column->sort);
-	begin_call(&call, column);
+	caller = begin_call(column);
 	result = DatumGetInt32(FunctionCall2Coll(cmp, column->collation, a, b));
-	end_call(&call, column);
+	end_call(caller);
 	return result;
 }
 
@@ -114,16 +98,16 @@ lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 uint64
 lsm_compare_hash(LsmColumn *column, Datum value)
 {
-	Call		call;
+	MemoryContext caller;
 	uint64		result;
 
-	begin_call(&call, column);
+	caller = begin_call(column);
 	if (column->hash_kind == LSM_HASH_EXTENDED)
 		result = DatumGetUInt64(FunctionCall2Coll(&column->hash, column->collation, value,
 												  Int64GetDatum(0)));
 	else
 		result = DatumGetUInt32(FunctionCall1Coll(&column->hash, column->collation, value));
-	end_call(&call, column);
+	end_call(caller);
 	return result;
 }
 

@@ -160,11 +160,7 @@ search_children(Search *s, BlockNumber block, Page page, int *at, BlockNumber *c
 	return LSM_FOUND_NONE;
 }
 
-/*
- * Search one page: for a segment on level 1, for a child on higher levels.  Compares encoded
- * keys under the page's lock.  Comparison functions may run arbitrary code, so for tuple keys
- * the function copies and unlocks the page first.
- */
+/* Search one page: for a segment on level 1, for a child on higher levels. */
 static LsmFindResult
 search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *child)
 {
@@ -177,12 +173,7 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 		return LSM_FOUND_STALE;
 	page = BufferGetPage(buffer);
 	if (!s->ks->encoded)
-	{
-		lsm_page_copy(copy.data, page);
-		page = copy.data;
-		UnlockReleaseBuffer(buffer);
-		buffer = InvalidBuffer;
-	}
+		page = lsm_buffer_leave(&buffer, &copy);
 	if (lsm_directory_header(page)->level != level)
 		lsm_report_corruption(s->index->rel, block, "directory page has the wrong level");
 	if (level == 1)

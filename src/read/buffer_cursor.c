@@ -3,7 +3,7 @@
  *	  Reads one page of the write buffer, open or sealed, as a cursor.
  *
  * A seek searches the page under the page's share lock, and copies the page if an entry lies within
- * the limit. Moving on needs no lock. Further seeks use the copy until the context's generation
+ * the limit. With tuple keys, it copies the page first, see lsm_buffer_leave. Moving on needs no lock. Further seeks use the copy until the context's generation
  * changes. After that, inserts may have added entries to the page.
  *
  * Lookups of whole keys first ask a filter in private memory (page_filter.h). The filter catches up
@@ -176,21 +176,37 @@ is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection
 	return !lsm_beyond(c->cx->ks, limit, &entry, direction);
 }
 
+static void
+copy_page(BufferCursor *c, Page page)
+{
+	if (c->copy == NULL)
+		c->copy = palloc(BLCKSZ);
+	memcpy(c->copy, page, BLCKSZ);
+	c->page = lsm_read_see_page(c->cx, c->block, page);
+	c->generation = c->cx->generation;
+}
+
 /* Search the page, or this generation's copy, and stand on the entry found. */
 static void
 search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDirection direction)
 {
-	bool		is_copied = c->generation == c->cx->generation;
 	Buffer		buffer = InvalidBuffer;
 	Page		page = c->copy;
 
 	c->base.valid = false;
-	if (!is_copied)
+	if (c->generation != c->cx->generation)
 	{
 		buffer = buffer_lock(c);
 		if (!BufferIsValid(buffer))
 			return;
 		page = BufferGetPage(buffer);
+		if (!c->cx->ks->encoded)
+		{
+			copy_page(c, page);
+			UnlockReleaseBuffer(buffer);
+			buffer = InvalidBuffer;
+			page = c->copy;
+		}
 	}
 	c->forward = ScanDirectionIsForward(direction);
 	c->count = lsm_buffer_page_count(page);
@@ -201,14 +217,8 @@ search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDi
 		c->next--;
 	if (!is_within_limit(c, page, limit, direction))
 		c->next = -1;
-	else if (!is_copied)
-	{
-		if (c->copy == NULL)
-			c->copy = palloc(BLCKSZ);
-		memcpy(c->copy, page, BLCKSZ);
-		c->page = lsm_read_see_page(c->cx, c->block, page);
-		c->generation = c->cx->generation;
-	}
+	else if (page != c->copy)
+		copy_page(c, page);
 	if (BufferIsValid(buffer))
 		UnlockReleaseBuffer(buffer);
 	if (c->next >= 0)

@@ -345,6 +345,10 @@ lsm_reader_refresh(LsmReader *reader)
 /*
  * Called when the version is stale: take the current version and seek in it. A new gate replaces
  * the old gate. Nobody uses TIDs that were read under the old gate any more.
+ *
+ * With tuple keys, the seek runs functions, which must not hold up the edits of the index. So only
+ * the version is taken under the lock, and the reader tries on. Each failure means that a merge or
+ * VACUUM has made progress.
  */
 static void
 restart_reader(LsmReader *reader, const LsmBound *from)
@@ -353,14 +357,16 @@ restart_reader(LsmReader *reader, const LsmBound *from)
 	{
 		reader->cx.counters.restarts++;
 		reader->cx.generation++;
-		if (i >= PATIENCE)
+		if (i >= PATIENCE && reader->cx.ks->encoded)
 		{
 			read_locked(reader, from);
 			break;
 		}
 		if (!update_version(reader))
 			report_stale(reader);
-		if (take_version(reader))
+		if (!take_version(reader) && i >= PATIENCE)
+			read_locked(reader, NULL);
+		if (!reader->cx.stale)
 			lsm_cursor_seek(reader->cursor, from, reader->limit, reader->direction);
 		CHECK_FOR_INTERRUPTS();
 	}

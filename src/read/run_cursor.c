@@ -3,8 +3,8 @@
  *	  Reads a run of packed segments as a cursor.
  *
  * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
- * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  The
- * next leaf is the next block.  After the last leaf of a segment, the directory names the next
+ * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  With
+ * tuple keys, the cursor copies the leaf before it searches, see lsm_buffer_leave.  The next leaf is the next block.  After the last leaf of a segment, the directory names the next
  * segment.
  *
  * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
@@ -138,9 +138,12 @@ leave_leaf(LsmRunCursor *c)
 	}
 }
 
-/* Stand on the entry at the position in the copied leaf, or on the next leaf's first entry. */
+/*
+ * Stand on the entry at the position in the copied leaf, unless the entry is beyond the limit, or on
+ * the next leaf's first entry.
+ */
 static void
-seek_in_copy(LsmRunCursor *c, const LsmBound *from)
+seek_in_copy(LsmRunCursor *c, const LsmBound *from, const LsmBound *limit)
 {
 	int			pos;
 
@@ -152,7 +155,9 @@ seek_in_copy(LsmRunCursor *c, const LsmBound *from)
 	{
 		/* Earlier entries were counted if they were read. */
 		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
-		stand_on(c, c->forward ? pos : pos - 1);
+		pos -= !c->forward;
+		if (limit == NULL || !lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
+			stand_on(c, pos);
 	}
 	/* Backward, only the first group can have position 0. */
 	else if (c->forward && c->group < lsm_leaf_group_count(c->copy))
@@ -177,7 +182,7 @@ run_fill(LsmCursor *base)
 			return;
 		copy_leaf(c, buffer);
 		UnlockReleaseBuffer(buffer);
-		seek_in_copy(c, &c->here);
+		seek_in_copy(c, &c->here, NULL);
 		return;
 	}
 	base->valid = false;
@@ -247,6 +252,14 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 
 	if (!BufferIsValid(buffer))
 		return;
+	if (!c->cx->ks->encoded)
+	{
+		/* Functions that compare keys run without the page's lock. */
+		copy_leaf(c, buffer);
+		UnlockReleaseBuffer(buffer);
+		seek_in_copy(c, from, limit);
+		return;
+	}
 	page = BufferGetPage(buffer);
 	c->copied = false;
 
@@ -273,7 +286,7 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 		copy_leaf(c, buffer);
 	UnlockReleaseBuffer(buffer);
 	if (!done)
-		seek_in_copy(c, from);
+		seek_in_copy(c, from, NULL);
 }
 
 static void

@@ -195,6 +195,24 @@ lsm_run_prepare_seek(LsmRunCursor *c, const LsmBound **from, ScanDirection direc
 
 /* --- leaves ------------------------------------------------------------------- */
 
+/* Find the child of a fence page for a position.  Returns false if the cursor is stale. */
+static bool
+search_fence_page(LsmRunCursor *c, uint32 number, const LsmBound *from, uint32 *child)
+{
+	Buffer		buffer = lsm_run_read_page(c, number, LSM_PAGE_FENCE);
+	PGAlignedBlock copy;
+	Page		page;
+
+	if (!BufferIsValid(buffer))
+		return false;
+	page = c->cx->ks->encoded ? BufferGetPage(buffer) : lsm_buffer_leave(&buffer, &copy);
+	if (!lsm_fence_search(c->cx->ks, page, from, &c->decoded, child) || *child >= number)
+		lsm_run_damaged(c, number);
+	if (BufferIsValid(buffer))
+		UnlockReleaseBuffer(buffer);
+	return true;
+}
+
 /* Go down the fence pages to the leaf for a position.  Returns false if the cursor is stale. */
 static bool
 descend_to_leaf(LsmRunCursor *c, const LsmBound *from)
@@ -203,16 +221,8 @@ descend_to_leaf(LsmRunCursor *c, const LsmBound *from)
 
 	for (int level = c->segment.height; level > 0; level--)
 	{
-		Buffer		buffer = lsm_run_read_page(c, page, LSM_PAGE_FENCE);
-		uint32		child;
-
-		if (!BufferIsValid(buffer))
+		if (!search_fence_page(c, page, from, &page))
 			return false;
-		if (!lsm_fence_search(c->cx->ks, BufferGetPage(buffer), from, &c->decoded, &child) ||
-			child >= page)
-			lsm_run_damaged(c, page);
-		UnlockReleaseBuffer(buffer);
-		page = child;
 	}
 	c->leaf = page;
 	return true;

@@ -8,6 +8,7 @@
 
 #include "base/compat.h"
 #include "format/page.h"
+#include "storage/bufmgr.h"
 
 /* The kinds of page that a reader accepts, as a set. */
 #define LSM_KIND(kind) (1 << ((kind) - LSM_PAGE_META))
@@ -54,5 +55,20 @@ extern void lsm_publish_lock_exclusive(Relation rel);
 extern void lsm_publish_unlock_exclusive(Relation rel);
 extern void lsm_key_lock(Relation rel, uint32 hash);
 extern void lsm_key_unlock(Relation rel, uint32 hash);
+
+/*
+ * Copy a locked page, and release it.  Returns the copy, and sets *buffer to InvalidBuffer.
+ *
+ * Whoever searches tuple keys searches a copy: comparison functions may run any code, which must
+ * neither hold up others who need the page, nor be impossible to cancel.
+ */
+static inline Page
+lsm_buffer_leave(Buffer *buffer, PGAlignedBlock *copy)
+{
+	lsm_page_copy(copy->data, BufferGetPage(*buffer));
+	UnlockReleaseBuffer(*buffer);
+	*buffer = InvalidBuffer;
+	return copy->data;
+}
 
 #endif							/* LSM_BUFFERS_H */

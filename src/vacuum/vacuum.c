@@ -171,9 +171,7 @@ note_directory_item(void *arg, BlockNumber block, Page page, int ordinal, const 
 	s->in_directory = true;
 	s->low = item->low;
 	s->low.key = key;
-	/* The merge has not reached this segment, and may still move it. */
-	if (s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) > 0)
-		s->entries = item->segment.entries;
+	s->entries = item->segment.entries;
 }
 
 /*
@@ -240,6 +238,17 @@ compare_starts(const void *a, const void *b)
 }
 
 /*
+ * If a merge has reached this segment, forget the count of its entries. Otherwise the merge may
+ * still move the segment.
+ */
+static void
+note_frontier(VacuumState *v, VacuumSegment *s)
+{
+	if (s->in_directory && s->frontier != NULL && lsm_bound_compare(v->ks, s->frontier, &s->low) <= 0)
+		s->entries = 0;
+}
+
+/*
  * List the segments of the current version that have not been visited, in the order of their
  * blocks.  Returns the number of their leaves.
  */
@@ -265,6 +274,8 @@ list_unvisited(VacuumState *v)
 								  "page is not the directory page that the manifest names");
 		UnlockReleaseBuffer(meta);
 	}
+	for (Size i = 0; i < v->segment_count; i++)
+		note_frontier(v, &v->segments[i]);
 	qsort(v->segments, v->segment_count, sizeof(VacuumSegment), compare_starts);
 	for (Size i = 0; i < v->segment_count; i++)
 		leaves += v->segments[i].leaves;
@@ -273,7 +284,10 @@ list_unvisited(VacuumState *v)
 
 /* --- visiting segments ------------------------------------------------------- */
 
-/* Returns how many of the dead entries the run's count includes. */
+/*
+ * Returns how many of the dead entries the run's count includes. The page is a copy from before
+ * their removal.
+ */
 static int
 count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 {
@@ -321,6 +335,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		   uint64 *found, LsmRemoved *removed)
 {
 	Buffer		buffer;
+	PGAlignedBlock before;
 	bool		missed;
 	int			dead;
 	int			total;
@@ -346,7 +361,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	}
 	if (dead > 0)
 	{
-		removed->counted += count_dead_of_run(v, s, BufferGetPage(buffer), dead);
+		memcpy(before.data, BufferGetPage(buffer), BLCKSZ);
 		removed->all += dead;
 		lsm_remove(v->rel, buffer, v->dead, dead, InvalidTransactionId, false, &v->group);
 		v->stats->tuples_removed += dead;
@@ -354,6 +369,8 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	removed->empty &= dead == total;
 	*found += total;
 	UnlockReleaseBuffer(buffer);
+	if (dead > 0)
+		removed->counted += count_dead_of_run(v, s, before.data, dead);
 	return true;
 }
 

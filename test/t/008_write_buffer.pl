@@ -24,7 +24,7 @@ CREATE EXTENSION pg_lsm;
 CREATE EXTENSION pg_walinspect;
 CREATE TABLE rests (seconds float8);
 INSERT INTO rests VALUES (0);
--- A comparison that can be made slow: it runs while the page is locked.
+-- A comparison that can be made slow: other writers change the page meanwhile.
 CREATE FUNCTION slow_cmp(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
 	PERFORM pg_sleep(seconds) FROM public.rests WHERE seconds > 0;
