@@ -2,8 +2,8 @@
  * index.c
  *	  Keeps the handles of this backend's indexes.
  *
- * A hash table finds the handle of an index. When the relation cache forgets the index, or the
- * index gets another file, a new handle replaces the old one. The end of the transaction frees the
+ * A hash table finds the handle of an index. When the relation cache forgets the index, the index
+ * gets another file or functions of tuple keys may have changed, a new handle replaces the old one. The end of the transaction frees the
  * old handle. Until then, a scan may use the old handle. No scan, batch or merge outlives its
  * transaction.
  *
@@ -167,6 +167,24 @@ on_relcache_inval(Datum arg, Oid id)
 		invalidate_handle(slot->index);
 }
 
+/*
+ * Called when some function changes. A keyspace keeps what languages have compiled for its
+ * functions. PL/pgSQL crashes if it is called with what is left of a failed compilation.
+ */
+static void
+on_function_inval(Datum arg, int cache, uint32 hash)
+{
+	HASH_SEQ_STATUS status;
+	IndexSlot  *slot;
+
+	hash_seq_init(&status, table);
+	while ((slot = hash_seq_search(&status)) != NULL)
+	{
+		if (!slot->index->coding.encoded)
+			invalidate_handle(slot->index);
+	}
+}
+
 /* Free a handle. The table may already hold its successor. */
 static void
 drop_handle(LsmIndex *index)
@@ -306,6 +324,7 @@ lsm_index_init(void)
 	control.hcxt = TopMemoryContext;
 	table = hash_create("pg_lsm indexes", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	CacheRegisterRelcacheCallback(on_relcache_inval, (Datum) 0);
+	CacheRegisterSyscacheCallback(PROCOID, on_function_inval, (Datum) 0);
 	RegisterXactCallback(at_transaction_end, NULL);
 }
 

@@ -44,8 +44,8 @@ column_init(LsmColumn *column, Relation index, int i, const LsmKeyCoding *coding
 	column->opfamily = index->rd_opfamily[i];
 	column->collation = index->rd_indcollation[i];
 	column->index = RelationGetRelid(index);
-	fmgr_info_copy(&column->cmp, index_getprocinfo(index, i + 1, BTORDER_PROC),
-				   CurrentMemoryContext);
+	/* Not what the relation cache has: the function may have got another language. */
+	fmgr_info(index_getprocid(index, i + 1, BTORDER_PROC), &column->cmp);
 	column->keeps_details = lsm_encoding_keeps_details(coding->encodings[i]);
 	column->expected = coding->expected[i];
 	/* Tuple keys have no codes, but a column that could be encoded is hashed by its encoding. */

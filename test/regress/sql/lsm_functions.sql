@@ -55,5 +55,16 @@ RESET statement_timeout;
 RESET regress.mood;
 SELECT clock_timestamp() - :'before' < interval '15 s' AS canceled_soon;
 SELECT lsm_check('fn.t_k', true);
+-- A function gets another language, does not compile, and gets well.
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE sql AS 'SELECT btint4cmp(a, b)';
+SELECT count(*) FROM fn.t WHERE k = 5;
+SELECT lsm_check('fn.t_k', true);
+SET check_function_bodies = off;
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'nonsense';
+SELECT count(*) FROM fn.t WHERE k = 5;
+SELECT count(*) FROM fn.t WHERE k = 5;
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN btint4cmp(a, b); END';
+SELECT count(*) FROM fn.t WHERE k = 5;
+SELECT lsm_check('fn.t_k', true);
 SET client_min_messages = warning;
 DROP SCHEMA fn CASCADE;
