@@ -34,7 +34,8 @@ from server import ServerFailed
 
 # The part of the time that each mode gets. Modes without one run only if they
 # are named.
-SHARES = {"kills": 0.4, "small": 0.3, "damage": 0.3, "soak": 0.0}
+SHARES = {"kills": 0.3, "small": 0.25, "damage": 0.2, "hostile": 0.25,
+          "soak": 0.0}
 
 
 def parse_arguments():
