@@ -108,6 +108,8 @@ lsm_compact(PG_FUNCTION_ARGS)
 
 	PreventCommandDuringRecovery("lsm_compact()");
 	PreventCommandIfReadOnly("lsm_compact()");
+	/* Merge and job locks do not keep processes of one parallel query from each other. */
+	PreventCommandIfParallelMode("lsm_compact()");
 	lsm_require_preload("");
 	check_compactable(oid);
 	if (lsm_target_open(&target, oid, true) != LSM_OPENED)

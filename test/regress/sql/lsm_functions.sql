@@ -66,5 +66,15 @@ SELECT count(*) FROM fn.t WHERE k = 5;
 CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN btint4cmp(a, b); END';
 SELECT count(*) FROM fn.t WHERE k = 5;
 SELECT lsm_check('fn.t_k', true);
+-- Processes of a parallel query must not compact, even if a function is marked as parallel safe.
+CREATE FUNCTION fn.compacts(a int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
+	PERFORM lsm_compact('fn.t_k');
+	RETURN true;
+END $$;
+RESET enable_seqscan;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SELECT count(*) FROM fn.t WHERE fn.compacts(n);
 SET client_min_messages = warning;
 DROP SCHEMA fn CASCADE;
