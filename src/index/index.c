@@ -2,10 +2,10 @@
  * index.c
  *	  Keeps the handles of this backend's indexes.
  *
- * A hash table finds the handle of an index. When the relation cache forgets the index, the index
- * gets another file or functions of tuple keys may have changed, a new handle replaces the old one. The end of the transaction frees the
- * old handle. Until then, a scan may use the old handle. No scan, batch or merge outlives its
- * transaction.
+ * A hash table finds the handle of an index. When the relation cache forgets the index, or the
+ * index gets another file, or functions that compare its keys may have changed, a new handle
+ * replaces the old one. The end of the transaction frees the old handle. Until then, a scan may use
+ * the old handle. No scan, batch or merge outlives its transaction.
  *
  * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the handles
  * that the transaction used, the stale ones, and at most MOST_KEPT others. A commit never visits

@@ -3,8 +3,8 @@
  *	  Declares the handle of an index: what a backend knows about the index.
  *
  * A backend has one handle per index, found by the index's OID. A handle outlives statements.
- * Another handle replaces it when the relation cache forgets the index; see index.c. Users of a handle have the
- * relation open, so `rel`, the relation of the latest lsm_index_open, is valid.
+ * Another handle replaces it when the relation cache forgets the index; see index.c. Users of a
+ * handle have the relation open, so `rel`, the relation of the latest lsm_index_open, is valid.
  */
 #ifndef LSM_INDEX_H
 #define LSM_INDEX_H

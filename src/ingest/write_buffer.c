@@ -78,7 +78,7 @@ lock_open_page(Relation rel, Buffer buffer, bool missed, const LsmOpenPage *at, 
 }
 
 /*
- * Find the slot for an entry with a tuple key, in a copy of the page; see lsm_buffer_leave. If
+ * Find the slot for an entry in a copy of the page; see lsm_buffer_leave. If
  * another process has changed the page meanwhile, the page is busy, or with `wait`, we try again.
  */
 static LsmInsertResult
@@ -119,7 +119,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 	LsmInsertResult result = lock_open_page(rel, buffer, missed, at, size, wait);
 	int			pos = 0;
 
-	if (result == LSM_INSERTED && !ks->encoded)
+	if (result == LSM_INSERTED && ks->runs_user_code)
 		result = find_slot_in_copy(rel, buffer, ks, at, entry, size, wait, &pos);
 	if (result != LSM_INSERTED)
 	{
@@ -127,7 +127,7 @@ lsm_write_buffer_insert(Relation rel, LsmKeySpace *ks, const LsmOpenPage *at,
 		return result;
 	}
 	page = BufferGetPage(buffer);
-	if (ks->encoded)
+	if (!ks->runs_user_code)
 		pos = find_insert_position(rel, ks, page, entry);
 
 	START_CRIT_SECTION();

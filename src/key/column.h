@@ -61,6 +61,7 @@ typedef struct LsmColumn
 	bool		hash_may_change;	/* hashes depend on composite types, which ALTER TYPE changes */
 	FmgrInfo	hash;			/* LSM_HASH_STANDARD and LSM_HASH_EXTENDED */
 	struct SortSupportData *sort;	/* tuple keys: compares faster than cmp, or NULL */
+	bool		runs_user_code; /* tuple keys: comparing may run code that users wrote */
 	bool		asked_for_abbreviation; /* this and the next field belong to sort_support.c */
 	struct SortSupportData *abbreviation;
 	bool		hashes_string;	/* `hash` hashes the bytes of a string, */

@@ -2,7 +2,7 @@
  * comparing.c
  *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
- * Tuple keys are compared by functions that anybody may have written.  These functions may take
+ * Tuple keys may be compared by functions that anybody may have written.  These functions may take
  * long, write, wait for locks and catch errors, so no page is locked while they run.  A function that
  * uses its own index would reenter code that is not reentrant.  So this file records the index of
  * each running comparison, and code that opens an index calls lsm_compare_check.
@@ -16,12 +16,17 @@
  */
 #include "postgres.h"
 
+#include "access/nbtree.h"
+#include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/pg_amproc.h"
 #include "key/comparing.h"
 #include "miscadmin.h"
+#include "utils/catcache.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
+#include "utils/syscache.h"
 
 /* At most this many comparisons may be nested, each for a different index. */
 #define MOST_NESTED 32
@@ -41,6 +46,33 @@ static int	depth = 0;
 static MemoryContext scratch = NULL;
 static int	calls = 0;
 
+/* Has somebody added order functions to an operator family? */
+static bool
+has_user_order(Oid family)
+{
+	CatCList   *functions = SearchSysCacheList1(AMPROCNUM, ObjectIdGetDatum(family));
+	bool		found = false;
+
+	for (int i = 0; i < functions->n_members && !found; i++)
+	{
+		Form_pg_amproc function = (Form_pg_amproc) GETSTRUCT(&functions->members[i]->tuple);
+
+		found = function->amprocnum == BTORDER_PROC && function->amproc >= FirstNormalObjectId;
+	}
+	ReleaseSysCacheList(functions);
+	return found;
+}
+
+/*
+ * Can comparing values of a column run code that users wrote?  Core's functions for types with an
+ * encoding or with sort support call no such code.  Those for arrays, records and ranges do.
+ */
+bool
+lsm_compare_runs_user_code(const LsmColumn *column)
+{
+	return (column->encoding == LSM_ENC_NONE && column->sort == NULL) || has_user_order(column->opfamily);
+}
+
 /*
  * Prepare to call a function of a column's operator class.  Returns the memory context to which
  * end_call returns.
@@ -48,7 +80,7 @@ static int	calls = 0;
 static inline MemoryContext
 begin_call(const LsmColumn *column)
 {
-	Assert(InterruptHoldoffCount == 0);
+	Assert(!column->runs_user_code || InterruptHoldoffCount == 0);
 	if (unlikely(depth == MOST_NESTED))
 		ereport(ERROR,
 				(errcode(ERRCODE_STATEMENT_TOO_COMPLEX),

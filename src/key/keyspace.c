@@ -225,8 +225,11 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 	for (int i = 0; i < ks->nkeys; i++)
 	{
 		column_init(&ks->columns[i], index, i, coding);
-		if (!ks->encoded)
-			ks->columns[i].sort = lsm_sort_support(&ks->columns[i]);
+		if (ks->encoded)
+			continue;
+		ks->columns[i].sort = lsm_sort_support(&ks->columns[i]);
+		ks->columns[i].runs_user_code = lsm_compare_runs_user_code(&ks->columns[i]);
+		ks->runs_user_code |= ks->columns[i].runs_user_code;
 	}
 	lsm_hashable_init(&ks->hashing, ks->columns, nkeys, coding);
 

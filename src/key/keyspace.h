@@ -20,6 +20,7 @@
 typedef struct LsmKeySpace
 {
 	bool		encoded;		/* keys compare with memcmp */
+	bool		runs_user_code; /* comparing keys may run code that users wrote */
 	bool		has_rest;		/* entries have a rest part */
 	bool		has_details;	/* the rest begins with details of key columns; see details.h */
 	uint32		max_keylen;		/* length of the longest possible key, in bytes */

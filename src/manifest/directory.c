@@ -172,7 +172,7 @@ search_one_page(Search *s, BlockNumber block, int level, int *at, BlockNumber *c
 	if (!BufferIsValid(buffer))
 		return LSM_FOUND_STALE;
 	page = BufferGetPage(buffer);
-	if (!s->ks->encoded)
+	if (s->ks->runs_user_code)
 		page = lsm_buffer_leave(&buffer, &copy);
 	if (lsm_directory_header(page)->level != level)
 		lsm_report_corruption(s->index->rel, block, "directory page has the wrong level");

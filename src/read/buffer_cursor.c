@@ -3,8 +3,9 @@
  *	  Reads one page of the write buffer, open or sealed, as a cursor.
  *
  * A seek searches the page under the page's share lock, and copies the page if an entry lies within
- * the limit. With tuple keys, it copies the page first, see lsm_buffer_leave. Moving on needs no lock. Further seeks use the copy until the context's generation
- * changes. After that, inserts may have added entries to the page.
+ * the limit. If comparing may run user code, it copies the page first (lsm_buffer_leave). Moving on
+ * needs no lock. Further seeks use the copy until the context's generation changes. After that,
+ * inserts may have added entries to the page.
  *
  * Lookups of whole keys first ask a filter in private memory (page_filter.h). The filter catches up
  * with the page once per generation, and stops once it has all entries of a sealed page.
@@ -200,7 +201,7 @@ search_page(BufferCursor *c, const LsmBound *from, const LsmBound *limit, ScanDi
 		if (!BufferIsValid(buffer))
 			return;
 		page = BufferGetPage(buffer);
-		if (!c->cx->ks->encoded)
+		if (c->cx->ks->runs_user_code)
 		{
 			copy_page(c, page);
 			UnlockReleaseBuffer(buffer);

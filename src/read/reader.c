@@ -346,9 +346,8 @@ lsm_reader_refresh(LsmReader *reader)
  * Called when the version is stale: take the current version and seek in it. A new gate replaces
  * the old gate. Nobody uses TIDs that were read under the old gate any more.
  *
- * With tuple keys, the seek runs functions, which must not hold up the edits of the index. So only
- * the version is taken under the lock, and the reader tries on. Each failure means that a merge or
- * VACUUM has made progress.
+ * If the seek may run user code, only the version is taken under the lock, and the reader tries on.
+ * Each failure means that a merge or VACUUM has made progress.
  */
 static void
 restart_reader(LsmReader *reader, const LsmBound *from)
@@ -357,7 +356,7 @@ restart_reader(LsmReader *reader, const LsmBound *from)
 	{
 		reader->cx.counters.restarts++;
 		reader->cx.generation++;
-		if (i >= PATIENCE && reader->cx.ks->encoded)
+		if (i >= PATIENCE && !reader->cx.ks->runs_user_code)
 		{
 			read_locked(reader, from);
 			break;

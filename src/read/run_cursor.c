@@ -3,9 +3,9 @@
  *	  Reads a run of packed segments as a cursor.
  *
  * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
- * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  With
- * tuple keys, the cursor copies the leaf before it searches, see lsm_buffer_leave.  The next leaf is the next block.  After the last leaf of a segment, the directory names the next
- * segment.
+ * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  If
+ * comparing may run user code, the cursor copies the leaf before it searches (lsm_buffer_leave).  The
+ * next leaf is the next block.  After the last leaf of a segment, the directory names the next segment.
  *
  * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
  * finds its position by its last entry.
@@ -252,9 +252,8 @@ lsm_run_seek_in_segment(LsmRunCursor *c, const LsmBound *from, const LsmBound *l
 
 	if (!BufferIsValid(buffer))
 		return;
-	if (!c->cx->ks->encoded)
+	if (c->cx->ks->runs_user_code)
 	{
-		/* Functions that compare keys run without the page's lock. */
 		copy_leaf(c, buffer);
 		UnlockReleaseBuffer(buffer);
 		seek_in_copy(c, from, limit);

@@ -205,7 +205,7 @@ search_fence_page(LsmRunCursor *c, uint32 number, const LsmBound *from, uint32 *
 
 	if (!BufferIsValid(buffer))
 		return false;
-	page = c->cx->ks->encoded ? BufferGetPage(buffer) : lsm_buffer_leave(&buffer, &copy);
+	page = c->cx->ks->runs_user_code ? lsm_buffer_leave(&buffer, &copy) : BufferGetPage(buffer);
 	if (!lsm_fence_search(c->cx->ks, page, from, &c->decoded, child) || *child >= number)
 		lsm_run_damaged(c, number);
 	if (BufferIsValid(buffer))

@@ -59,8 +59,8 @@ extern void lsm_key_unlock(Relation rel, uint32 hash);
 /*
  * Copy a locked page, and release it.  Returns the copy, and sets *buffer to InvalidBuffer.
  *
- * Whoever searches tuple keys searches a copy: comparison functions may run any code, which must
- * neither hold up others who need the page, nor be impossible to cancel.
+ * If comparing keys may run user code, searches use copies: such code must neither hold up others who
+ * need the page, nor be impossible to cancel.
  */
 static inline Page
 lsm_buffer_leave(Buffer *buffer, PGAlignedBlock *copy)
