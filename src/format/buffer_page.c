@@ -93,6 +93,32 @@ lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
 }
 
 /*
+ * Returns the slot that an entry needs to get next to the entries that were next to slot `pos` in
+ * `before`, an earlier copy of the open page.  Returns -1 if something was inserted between these
+ * two, or if entries were removed since.
+ */
+int
+lsm_buffer_page_find_gap(Page page, Page before, int pos)
+{
+	int			old_count = lsm_buffer_page_count(before);
+	int			count = lsm_buffer_page_count(page);
+
+	if (lsm_page_opaque(page)->stamp != lsm_page_opaque(before)->stamp)
+		return -1;
+	/* Inserts do not move items, so an item's offset tells it from the others. */
+	for (int i = pos; i <= pos + count - old_count; i++)
+	{
+		bool		follows = pos == 0 ? i == 0 :
+			*slot_at(page, i - 1) == *slot_at(before, pos - 1);
+
+		if (follows && (pos == old_count ? i == count :
+						*slot_at(page, i) == *slot_at(before, pos)))
+			return i;
+	}
+	return -1;
+}
+
+/*
  * Remove the entries at the given slots (ascending) and close the gaps.
  *
  * REQUIRES: lsm_buffer_page_check has found nothing, or redo calls this function.

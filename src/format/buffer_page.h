@@ -41,6 +41,7 @@ extern bool lsm_item_decode(const uint8 *p, const uint8 *end, LsmEntry *entry);
 extern bool lsm_buffer_page_fits(Page page, uint32 item_size);
 extern void lsm_buffer_page_insert(Page page, int pos, const uint8 *item, uint32 size);
 extern bool lsm_buffer_page_get(Page page, int pos, LsmEntry *entry);
+extern int	lsm_buffer_page_find_gap(Page page, Page before, int pos);
 extern void lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count);
 extern const char *lsm_buffer_page_check(Page page);
 

@@ -18,6 +18,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "access/xact.h"
 #include "base/cannot_fail.h"
 #include "index/index.h"
@@ -46,6 +47,9 @@ static dlist_head handles[LSM_HANDLE_STATES];
 static int	kept_count;			/* of handles that are kept, and the bytes of their readers */
 static Size kept_bytes;
 static LsmIndex *last_used = NULL;
+
+/* Counts changes of functions and operator families. */
+static uint64 function_changes = 0;
 static LsmForgetCallback forget_callback = NULL;
 
 /*
@@ -167,9 +171,24 @@ on_relcache_inval(Datum arg, Oid id)
 		invalidate_handle(slot->index);
 }
 
+/* Can comparing or hashing keys run code that users wrote? */
+static bool
+runs_user_code(const LsmKeySpace *ks)
+{
+	if (ks->runs_user_code)
+		return true;
+	for (int i = 0; i < ks->nkeys; i++)
+	{
+		if (ks->columns[i].hash.fn_oid >= FirstNormalObjectId)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Called when some function changes. A keyspace keeps what languages have compiled for its
- * functions. PL/pgSQL crashes if it is called with what is left of a failed compilation.
+ * Called when some function or operator family changes. A keyspace keeps what languages have
+ * compiled for its functions. PL/pgSQL crashes if it is called with what is left of a failed
+ * compilation.
  */
 static void
 on_function_inval(Datum arg, int cache, uint32 hash)
@@ -177,10 +196,11 @@ on_function_inval(Datum arg, int cache, uint32 hash)
 	HASH_SEQ_STATUS status;
 	IndexSlot  *slot;
 
+	function_changes++;
 	hash_seq_init(&status, table);
 	while ((slot = hash_seq_search(&status)) != NULL)
 	{
-		if (!slot->index->coding.encoded)
+		if (!slot->index->coding.encoded && (cache == AMPROCNUM || runs_user_code(slot->index->ks)))
 			invalidate_handle(slot->index);
 	}
 }
@@ -325,6 +345,7 @@ lsm_index_init(void)
 	table = hash_create("pg_lsm indexes", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 	CacheRegisterRelcacheCallback(on_relcache_inval, (Datum) 0);
 	CacheRegisterSyscacheCallback(PROCOID, on_function_inval, (Datum) 0);
+	CacheRegisterSyscacheCallback(AMPROCNUM, on_function_inval, (Datum) 0);
 	RegisterXactCallback(at_transaction_end, NULL);
 }
 
@@ -370,8 +391,12 @@ static void
 make_keyspace(LsmIndex *index)
 {
 	MemoryContext old = MemoryContextSwitchTo(index->context);
+	uint64		changes = function_changes;
 
 	index->ks = lsm_keyspace_create(index->rel, &index->coding);
+	/* The handle is not in the table yet, so on_function_inval cannot find it. */
+	if (changes != function_changes)
+		index->valid = false;
 	MemoryContextSwitchTo(old);
 }
 

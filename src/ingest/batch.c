@@ -367,6 +367,22 @@ clear_batch(LsmBatch *batch)
  * Write the collected entries. Afterwards the batch is empty, or contains only entries that must
  * still be checked.
  */
+/* Take the index's current handle.  If it is a new one, functions that compare keys may have changed. */
+static void
+refresh_handle(LsmBatch *batch, Relation index)
+{
+	LsmIndex   *handle = lsm_index_open(index);
+
+	if (handle != batch->index && !batch->ks->encoded)
+	{
+		MemoryContext old = MemoryContextSwitchTo(batch->context);
+
+		batch->ks = batch->entries.ks = lsm_index_keyspace(handle);
+		MemoryContextSwitchTo(old);
+	}
+	batch->index = handle;
+}
+
 static void
 flush_batch(LsmBatch *batch, Relation index, Relation heap)
 {
@@ -390,7 +406,7 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 		PushActiveSnapshot(GetTransactionSnapshot());
 	checks = batch->guard != NULL && !is_deeper(batch);
 	check_index_file(batch, index);
-	batch->index = lsm_index_open(index);
+	refresh_handle(batch, index);
 	batch->flushing = true;
 	batch->flush_level = GetCurrentTransactionNestLevel();
 	work = AllocSetContextCreate(CurrentMemoryContext, "pg_lsm flush", ALLOCSET_DEFAULT_SIZES);

@@ -78,8 +78,9 @@ lock_open_page(Relation rel, Buffer buffer, bool missed, const LsmOpenPage *at, 
 }
 
 /*
- * Find the slot for an entry in a copy of the page; see lsm_buffer_leave. If
- * another process has changed the page meanwhile, the page is busy, or with `wait`, we try again.
+ * Find the slot for an entry in a copy of the page; see lsm_buffer_leave. If another process has
+ * meanwhile added an entry in the same place, or removed entries, the page is busy, or with `wait`,
+ * we try again.
  */
 static LsmInsertResult
 find_slot_in_copy(Relation rel, Buffer buffer, LsmKeySpace *ks, const LsmOpenPage *at,
@@ -96,8 +97,11 @@ find_slot_in_copy(Relation rel, Buffer buffer, LsmKeySpace *ks, const LsmOpenPag
 		CHECK_FOR_INTERRUPTS();
 		*pos = find_insert_position(rel, ks, (Page) copy.data, entry);
 		result = lock_open_page(rel, buffer, false, at, size, wait);
-		if (result != LSM_INSERTED || memcmp(copy.data, page, BLCKSZ) == 0)
+		if (result != LSM_INSERTED)
 			return result;
+		*pos = lsm_buffer_page_find_gap(page, (Page) copy.data, *pos);
+		if (*pos >= 0)
+			return LSM_INSERTED;
 	} while (wait);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
 	return LSM_INSERT_BUSY;

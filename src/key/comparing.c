@@ -23,6 +23,7 @@
 #include "key/comparing.h"
 #include "miscadmin.h"
 #include "utils/catcache.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
@@ -65,12 +66,23 @@ has_user_order(Oid family)
 
 /*
  * Can comparing values of a column run code that users wrote?  Core's functions for types with an
- * encoding or with sort support call no such code.  Those for arrays, records and ranges do.
+ * encoding or with sort support, and the ones named here, call no such code.  Those for arrays,
+ * records and ranges may.
  */
 bool
 lsm_compare_runs_user_code(const LsmColumn *column)
 {
-	return (column->encoding == LSM_ENC_NONE && column->sort == NULL) || has_user_order(column->opfamily);
+	bool		is_closed = column->encoding != LSM_ENC_NONE || column->sort != NULL;
+
+	switch (column->cmp.fn_oid)
+	{
+		case F_ENUM_CMP:
+		case F_JSONB_CMP:
+		case F_TSVECTOR_CMP:
+		case F_BTNAMECMP:
+			is_closed = true;
+	}
+	return !is_closed || has_user_order(column->opfamily);
 }
 
 /*
@@ -133,6 +145,7 @@ lsm_compare_hash(LsmColumn *column, Datum value)
 	MemoryContext caller;
 	uint64		result;
 
+	Assert(InterruptHoldoffCount == 0);
 	caller = begin_call(column);
 	if (column->hash_kind == LSM_HASH_EXTENDED)
 		result = DatumGetUInt64(FunctionCall2Coll(&column->hash, column->collation, value,

@@ -44,8 +44,9 @@ column_init(LsmColumn *column, Relation index, int i, const LsmKeyCoding *coding
 	column->opfamily = index->rd_opfamily[i];
 	column->collation = index->rd_indcollation[i];
 	column->index = RelationGetRelid(index);
-	/* Not what the relation cache has: the function may have got another language. */
+	/* The function may have a new language, so take only the class's options from the cache. */
 	fmgr_info(index_getprocid(index, i + 1, BTORDER_PROC), &column->cmp);
+	column->cmp.fn_expr = copyObject(index_getprocinfo(index, i + 1, BTORDER_PROC)->fn_expr);
 	column->keeps_details = lsm_encoding_keeps_details(coding->encodings[i]);
 	column->expected = coding->expected[i];
 	/* Tuple keys have no codes, but a column that could be encoded is hashed by its encoding. */

@@ -121,6 +121,46 @@ test_model(void)
 	ok(reused, "it reuses the space of the removed ones");
 }
 
+/* Finding a place again after others have inserted. */
+static void
+test_gap(void)
+{
+	bool		found = true;
+	bool		missed = true;
+	bool		removed = true;
+
+	for (int round = 0; round < 2000; round++)
+	{
+		PGAlignedBlock before;
+		int			pos;
+		int			expected;
+		bool		is_taken = false;
+
+		start();
+		for (int i = rnd(20); i > 0; i--)
+			insert(rnd(count + 1), 40);
+		memcpy(before.data, page, BLCKSZ);
+		expected = pos = rnd(count + 1);
+		for (int i = rnd(8); i > 0; i--)
+		{
+			int			at = rnd(count + 1);
+
+			is_taken |= at == expected;
+			expected += at < expected;
+			insert(at, 40);
+		}
+		if (is_taken)
+			missed &= lsm_buffer_page_find_gap(page, (Page) before.data, pos) == -1;
+		else
+			found &= lsm_buffer_page_find_gap(page, (Page) before.data, pos) == expected;
+		remove_some(50);
+		removed &= lsm_buffer_page_find_gap(page, (Page) before.data, pos) == -1;
+	}
+	ok(found, "a place is found again after inserts elsewhere");
+	ok(missed, "it is not found if something was inserted there");
+	ok(removed, "nor if entries were removed");
+}
+
 static void
 test_small_entries(void)
 {
@@ -208,6 +248,7 @@ int
 main(void)
 {
 	test_model();
+	test_gap();
 	test_small_entries();
 	test_seal();
 	test_damage();

@@ -66,6 +66,24 @@ SELECT count(*) FROM fn.t WHERE k = 5;
 CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN btint4cmp(a, b); END';
 SELECT count(*) FROM fn.t WHERE k = 5;
 SELECT lsm_check('fn.t_k', true);
+-- The same within a transaction, whose batches outlive statements.
+BEGIN;
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE sql AS 'SELECT btint4cmp(a, b)';
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN btint4cmp(a, b); END';
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+SAVEPOINT s;
+CREATE OR REPLACE FUNCTION fn.cmp(a int, b int) RETURNS int LANGUAGE plpgsql AS 'nonsense';
+SAVEPOINT t;
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+ROLLBACK TO t;
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+ROLLBACK TO s;
+COPY fn.t (k) FROM PROGRAM 'seq 1 100';
+COMMIT;
+SELECT count(*) FROM fn.t WHERE k = 5;
+SELECT lsm_check('fn.t_k', true);
 -- Processes of a parallel query must not compact, even if a function is marked as parallel safe.
 CREATE FUNCTION fn.compacts(a int) RETURNS bool LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN
 	PERFORM lsm_compact('fn.t_k');
