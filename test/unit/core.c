@@ -23,11 +23,13 @@
 #include "props.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/catcache.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
+#include "utils/syscache.h"
 
 MemoryContext TopMemoryContext;
 
@@ -310,6 +312,27 @@ RegProcedure
 index_getprocid(Relation index, AttrNumber attribute, uint16 number)
 {
 	return index->rd_supportinfo[attribute - 1].fn_oid;
+}
+
+/* No function has class options. */
+void *
+copyObjectImpl(const void *from)
+{
+	return NULL;
+}
+
+/* No catalog has rows. */
+CatCList *
+SearchSysCacheList(int cache, int keys, Datum key1, Datum key2, Datum key3)
+{
+	static CatCList none;
+
+	return &none;
+}
+
+void
+ReleaseCatCacheList(CatCList *list)
+{
 }
 
 /* In place of key/collation.c, which reads catalogs. */
