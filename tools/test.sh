@@ -23,7 +23,7 @@
 #   unit        code that needs no server (test/unit)
 #   isolation   concurrent sessions in fixed orders (test/isolation)
 #   oracle      random operations on an lsm index and a B-tree, compared (test/oracle)
-#   torture     servers that die, run out of room, or have damaged files (test/torture); tools/torture.sh does more of it
+#   torture     servers that die, run out of room, have damaged files or hostile functions (test/torture); tools/torture.sh does more of it
 #   bench       the benchmark suite at its smallest size (test/bench)
 #   scaleout    a table on several servers, and the statements of docs/scale-out.md (test/scaleout)
 #   frameworks  the code of the pages in docs/frameworks (test/frameworks)

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# Tortures lsm indexes: kills servers at every step, takes away their memory and disks, and damages their files. Then
-# compares what is left with what must have survived.
+# Tortures lsm indexes: kills servers at every step, takes away their memory and disks, damages their files, and calls
+# hostile functions. Then compares what is left with what must have survived.
 #
 #   tools/torture.sh --seconds 3600         tools/torture.sh --help lists all options
 #
