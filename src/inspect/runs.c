@@ -58,8 +58,8 @@ runs_count_open(LsmIndex *index, LsmVersion *version)
 
 /*
  * Returns the current version, with the entries of its open runs.  A page may have been sealed,
- * merged and reused since the version was copied.  If the current version still names such a
- * page, the index is damaged.
+ * merged and reused since the version was copied.  If there was no edit since, the index is
+ * damaged.
  */
 static LsmVersion *
 read_runs_version(LsmIndex *index)
@@ -69,15 +69,13 @@ read_runs_version(LsmIndex *index)
 
 	while ((gone = runs_count_open(index, version)) != NULL)
 	{
-		uint64		run_id = gone->run_id;
 		BlockNumber block = gone->start;
-		LsmRunRecord *now;
+		uint64		edits = version->edits;
 
 		CHECK_FOR_INTERRUPTS();
 		pfree(version);
 		version = lsm_version_read(index);
-		now = lsm_version_find(version, run_id);
-		if (now != NULL && lsm_run_is_read(now))
+		if (version->edits == edits)
 			lsm_report_corruption(index->rel, block, "page does not belong to the run in the manifest");
 	}
 	return version;

@@ -76,6 +76,9 @@ take_keys(LsmGroup *group, void *arg)
 		lsm_filter_note_key(keys->hashes, NULL, keys->ks, &group->entries[i]);
 }
 
+/* Room for so many hashes is reserved at most. */
+#define MOST_EXPECTED 16384
+
 /*
  * Read the hashes of all keys of a small run, and the prefixes (lsm_entry_prefix) of its first and
  * last key.  Returns false if the cursor is stale; otherwise the caller frees the hashes.  The
@@ -90,7 +93,8 @@ lsm_run_read_keys(LsmRunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *hi
 
 	memset(hashes, 0, sizeof(LsmKeyHashes));
 	hashes->context = CurTransactionContext;
-	hashes->room = Max(c->run.entries, 1);
+	/* The array can grow, and the number of entries may be damaged. */
+	hashes->room = Min(Max(c->run.entries, 1), MOST_EXPECTED);
 	hashes->hashes = MemoryContextAlloc(hashes->context, hashes->room * sizeof(uint64));
 	fresh = take_all_groups(c, take_keys, &keys);
 	*low = keys.low;
