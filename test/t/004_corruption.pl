@@ -175,6 +175,32 @@ my (undef, undef, $twice_err) = $node->psql('postgres', q{SET pg_lsm.debug_buffe
 like($twice_err, qr/ERROR:  index "twice_k" is corrupted at block $twice_block: block is in use twice/, 'an edit does not lock a block twice');
 $node->safe_psql('postgres', 'DROP TABLE twice');
 
+# Two records with the id of the open run, whose page is not the one that the manifest names: lsm_runs ends.
+$node->safe_psql('postgres', q{
+	CREATE TABLE same_id (k int);
+	CREATE INDEX same_id_k ON same_id USING lsm (k);
+	INSERT INTO same_id SELECT generate_series(1, 500);
+	INSERT INTO same_id VALUES (1);
+});
+my $same_id = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('same_id_k')});
+$node->stop;
+my $same_id_meta = page_read($same_id, 0);
+my @records = map { 24 + 576 + 64 * $_ } 0 .. 1;
+my @states = map { unpack 'C', substr($same_id_meta, $_ + 62, 1) } @records;
+my ($open) = grep { $states[$_] == 1 } 0 .. 1;
+my $other = 1 - $open;
+isnt($states[$other], 1, 'the index has an open run and another one');
+substr($same_id_meta, $records[$open] + 32, 4) = pack 'L', 2;		# start
+my $record = substr($same_id_meta, $records[$open], 64);
+substr($record, 62, 1) = pack 'C', 4;		# spent
+substr($same_id_meta, $records[0], 128) = $record . substr($same_id_meta, $records[$open], 64);
+set_crc(\$same_id_meta);
+page_write($same_id, 0, $same_id_meta);
+$node->start;
+my (undef, undef, $same_id_err) = $node->psql('postgres', q{SET statement_timeout = '20s'; SELECT count(*) FROM lsm_runs('same_id_k')});
+like($same_id_err, qr/index "same_id_k" is corrupted at block 2: page does not belong to the run/, 'lsm_runs reports two runs with one id');
+$node->safe_psql('postgres', 'DROP TABLE same_id');
+
 # A sound meta page whose coding of the keys differs from that of the operator classes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");
