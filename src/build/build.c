@@ -191,8 +191,8 @@ write_run(LsmBuildSpool *spool, Relation heap)
 }
 
 /*
- * Refuse tables whose rows are not in blocks, as those of Citus's columnar.  Their TIDs are row
- * numbers, but lsm_check and the prefetching scan take TIDs for places in the table's file.
+ * Refuse tables whose rows are not in blocks, such as those of Citus's columnar.  Their TIDs are
+ * row numbers, but lsm_check and the prefetching scan take TIDs for positions in the table's file.
  */
 static void
 check_table(Relation heap)
@@ -268,7 +268,7 @@ warn_of_foreign_class(Relation index, int column)
 					 quote_literal_cstr(name))));
 }
 
-/* Check the classes of a new index, but not when REINDEX or TRUNCATE builds it again. */
+/* Check the classes of a new index, but not when REINDEX or TRUNCATE rebuilds it. */
 static void
 warn_of_foreign_classes(Relation index)
 {

@@ -5,8 +5,8 @@
  * The manifest describes a job completely.  The output is a run that is complete up to its last
  * entry, the frontier.  The inputs are the runs with that job_id.  The next step continues after
  * the frontier, so any process that holds the job lock can take it.  Several jobs of an index can
- * be under way at the same time.  A step that fails, by an error or a crash, leaves nothing but
- * reserved blocks.  The next step of the job gives these blocks back.
+ * be under way at the same time.  A step that fails, by an error or a crash, leaves only reserved
+ * blocks behind.  The next step of the job gives these blocks back.
  *
  * See docs/design/compaction.md.
  */
@@ -229,8 +229,8 @@ wanted_blocks(Step *step, uint32 most_blocks)
 
 /*
  * Note that the inputs are trimmed up to the output's frontier. `output` is NULL if nothing is
- * known. The index's handle keeps the note, because a job has the id of its output run, and other
- * indexes use the same ids.
+ * known. The note is in the index's handle, because a job has the id of its output run, which is
+ * unique only within the index.
  */
 static void
 note_trimmed(LsmIndex *index, const LsmRunRecord *output)
@@ -240,9 +240,9 @@ note_trimmed(LsmIndex *index, const LsmRunRecord *output)
 }
 
 /*
- * Returns whether this process has trimmed the inputs up to the frontier. If so, the output has
- * as many segments as it had at that time, since it only ever gains segments. If another process
- * has taken a step since, the segment count differs, and that process may have failed to trim.
+ * Returns whether this process has trimmed the inputs up to the frontier. Since then, the output
+ * must not have gained segments. If it has, another process has taken a step, and may have failed
+ * to trim.
  */
 static bool
 is_trimmed(const LsmIndex *index, const LsmRunRecord *output)
@@ -277,8 +277,8 @@ trim_inputs(Step *step)
 
 /*
  * Raise an error if the segment does not lie entirely after the frontier.  If the index is not in
- * order, a search for the frontier can lead to entries that were merged already.  The merge would
- * then write the same entries over and over.
+ * order, a search for the frontier can lead to entries that have already been merged.  The merge
+ * would then write the same entries over and over.
  */
 static void
 check_progress(Step *step, const LsmDirectoryEntry *entry)
@@ -415,7 +415,7 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	lsm_progress(slot, LSM_PHASE_MERGING, job->level, job->count, job->blocks,
 				 job->blocks - job->blocks_left);
 	lsm_owner_enter(heap, index->ks, &saved);
-	/* A merge must not evict everything else, and should write its pages itself. */
+	/* A large merge must not evict everything else, and should write its pages itself. */
 	if (job->blocks > (uint32) NBuffers / 16)
 	{
 		step->strategy = lsm_ring(BAS_BULKREAD);

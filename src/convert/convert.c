@@ -4,18 +4,18 @@
  *
  * The SQL function lsm_convert_plan returns the statements.  This file runs them one by one, each
  * as if the client had sent it.  CREATE INDEX CONCURRENTLY and DROP INDEX CONCURRENTLY commit
- * several times while they run, so they refuse to run in a function, a procedure of SQL or
- * PL/pgSQL, or a transaction block.  But a procedure that CALL runs at top level may end its
- * transaction, as long as nothing outside it keeps state in the transaction.  The procedure must be
- * in C, because an SPI connection is such state.  We commit before each statement.  So the
- * statement runs as at top level, in a new transaction with one snapshot.
+ * several times while they run, so they refuse to run in a function, a SQL or PL/pgSQL procedure,
+ * or a transaction block.  But a procedure that CALL runs at top level may end its transaction, as
+ * long as nothing outside the procedure keeps state in the transaction.  The procedure must be
+ * written in C, because an SPI connection is such state.  We commit before each statement, so the
+ * statement runs as if at top level, in a new transaction with one snapshot.
  *
  * If a statement fails or the server crashes, the next call makes a new plan.  Plans depend only on
  * the catalogs.
  *
  * Locks: we hold a session-level ShareUpdateExclusiveLock on the table, from before we make the
- * plan to the end.  So no other DDL on the table, and no other call for the table, runs between two
- * statements.  But partitions may be detached or dropped.  Aborting a transaction releases the
+ * plan until the end.  So neither other DDL on the table nor another lsm_convert of it runs between
+ * two statements.  But partitions may be detached or dropped.  Aborting a transaction releases the
  * lock.
  */
 #include "postgres.h"
@@ -134,7 +134,7 @@ describe_step(void *arg)
 		errcontext("lsm_convert, step \"%s\": %s", step->action, step->statement);
 }
 
-/* Run a command as if it were sent by the client. */
+/* Run a command as if the client had sent it. */
 static void
 run_utility(RawStmt *raw, const char *text)
 {
@@ -264,7 +264,10 @@ lsm_convert(PG_FUNCTION_ARGS)
 		lsm_require_preload("");
 	table = table_of(index);
 
-	/* Nobody who waits for old snapshots may wait for us while we wait for the lock. */
+	/*
+	 * Give up our snapshot.  Otherwise we could wait for a lock whose holder waits for old
+	 * snapshots to end.
+	 */
 	next_transaction(context);
 	LockRelationIdForSession(&table, ShareUpdateExclusiveLock);
 	steps = make_plan(index, method, schema, context);

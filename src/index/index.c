@@ -2,14 +2,13 @@
  * index.c
  *	  Keeps the handles of this backend's indexes.
  *
- * A hash table finds the handle of an index. When the relation cache forgets the index, or the
- * index gets another file, or functions that compare its keys may have changed, a new handle
- * replaces the old one. The end of the transaction frees the old handle. Until then, a scan may use
- * the old handle. No scan, batch or merge outlives its transaction.
+ * A hash table finds the handle of an index. A new handle replaces the old one when the relation
+ * cache forgets the index, when the index gets another file, or when functions that compare its
+ * keys may have changed. Running scans keep the old handle, which is freed at the end of the
+ * transaction. No scan, batch or merge outlives its transaction.
  *
- * Each handle is in one of four lists (LsmHandleState). The end of a transaction visits the handles
- * that the transaction used, the stale ones, and at most MOST_KEPT others. A commit never visits
- * idle handles.
+ * Each handle is in one of four lists (LsmHandleState). At its end, a transaction visits the
+ * handles that it used, the stale ones, and at most MOST_KEPT others, but never idle ones.
  *
  * The keyspace of encoded keys calls no operator class functions, so all users of a handle share
  * it. With tuple keys, a keyspace calls comparison functions, which may use the same index again.
@@ -36,15 +35,16 @@ typedef struct IndexSlot
 } IndexSlot;
 
 /*
- * At most this many handles keep a reader from one transaction to the next: the latest used.  If
- * the readers have more than MOST_KEPT_BYTES, only the latest used keeps its reader in any case.
+ * At most this many handles, the most recently used, keep a reader from one transaction to the
+ * next.  There are fewer if the readers would take more than MOST_KEPT_BYTES, but the most recently
+ * used handle always keeps its reader.
  */
 #define MOST_KEPT 16
 #define MOST_KEPT_BYTES (8 * 1024 * 1024)
 
 static HTAB *table = NULL;
 static dlist_head handles[LSM_HANDLE_STATES];
-static int	kept_count;			/* of handles that are kept, and the bytes of their readers */
+static int	kept_count;			/* number of kept handles, and the bytes of their readers */
 static Size kept_bytes;
 static LsmIndex *last_used = NULL;
 
@@ -123,8 +123,8 @@ set_state(LsmIndex *index, LsmHandleState state)
 }
 
 /*
- * Note that a handle is out of date. Cache callbacks call this, so it allocates nothing. A handle
- * does not move while publish_handles walks over its list.
+ * Note that a handle is out of date. Cache callbacks call this, so it allocates nothing. A used
+ * handle stays in its list, because publish_handles may be walking that list.
  */
 static void
 invalidate_handle(LsmIndex *index)
@@ -138,8 +138,8 @@ invalidate_handle(LsmIndex *index)
 
 /*
  * Called when another handle replaces this one. Running scans use the old handle until the
- * transaction ends. Free readers that no scan uses at once, because a transaction may replace
- * handles thousands of times.
+ * transaction ends. Unused readers are freed immediately, because a transaction may replace handles
+ * thousands of times.
  */
 static void
 retire_handle(LsmIndex *index)
@@ -150,7 +150,7 @@ retire_handle(LsmIndex *index)
 		last_used = NULL;
 }
 
-/* Called when the relation cache forgets one index, or with InvalidOid all indexes. */
+/* Called when the relation cache forgets an index, or all indexes if the OID is invalid. */
 static void
 on_relcache_inval(Datum arg, Oid id)
 {
@@ -186,9 +186,8 @@ runs_user_code(const LsmKeySpace *ks)
 }
 
 /*
- * Called when some function or operator family changes. A keyspace keeps what languages have
- * compiled for its functions. PL/pgSQL crashes if it is called with what is left of a failed
- * compilation.
+ * Called when some function or operator family changes. A keyspace caches the compiled form of its
+ * functions. PL/pgSQL crashes if it is called with the remains of a failed compilation.
  */
 static void
 on_function_inval(Datum arg, int cache, uint32 hash)
@@ -221,8 +220,8 @@ drop_handle(LsmIndex *index)
 }
 
 /*
- * Called when nobody uses a handle any more. The handles just used that have readers keep one each.
- * They push out those that were used longest ago.
+ * Called when nobody uses a handle any more. Each handle that was just used keeps one of its
+ * readers, if it has any. If too many handles keep a reader, those used longest ago lose theirs.
  */
 static void
 release_handles(void)
@@ -249,9 +248,9 @@ release_handles(void)
 }
 
 /*
- * Publish the counts of a handle, unless the index is gone. Counts of an index that is gone would
- * leave statistics and a slot that nobody removes. The index can be gone if a subtransaction that
- * was rolled back has released the session's lock on it.
+ * Publish the counts of a handle, unless the index is gone. The counts of a dropped index would
+ * leave behind statistics and a slot that nobody removes. The index can be gone if a rollback to a
+ * savepoint has released the session's lock on it.
  */
 static void
 publish_handle(LsmIndex *index)
@@ -261,7 +260,7 @@ publish_handle(LsmIndex *index)
 		lsm_reads_publish(&index->reads);
 }
 
-/* The end of the transaction frees invalid handles, so their counts cannot wait. */
+/* Invalid handles are freed at the end of the transaction, so their counts cannot wait. */
 static void
 publish_handles(LsmHandleState state, TimestampTz now)
 {
@@ -470,7 +469,7 @@ lsm_index_keyspace(LsmIndex *index)
 		return index->ks;
 	if (likely(!index->ks->hashing.outdated))
 		return lsm_keyspace_copy(index->ks);
-	/* The change of a type that outdated the handle's hashes may have been rolled back. */
+	/* The change to a type that made the handle's hashes outdated may have been rolled back. */
 	ks = lsm_keyspace_create(index->rel, &index->coding);
 	if (!ks->hashing.outdated)
 		make_keyspace(index);

@@ -14,7 +14,7 @@
  * subtransaction may have to write the entries, for example if a trigger handles errors and reads
  * the table. In that case, the entries stay in the batch, and are checked before the next row of
  * their statement or at its end. The subtransaction cannot check the entries itself. It may roll
- * back its changes of rows with the same keys, and a violation is the statement's error, not the
+ * back its changes to rows with the same keys, and a violation is the statement's error, not the
  * subtransaction's.
  */
 #include "postgres.h"
@@ -363,11 +363,7 @@ clear_batch(LsmBatch *batch)
 	set_waiting(batch, false);
 }
 
-/*
- * Write the collected entries. Afterwards the batch is empty, or contains only entries that must
- * still be checked.
- */
-/* Take the index's current handle.  If it is a new one, functions that compare keys may have changed. */
+/* Take the index's current handle. If it is new, functions that compare keys may have changed. */
 static void
 refresh_handle(LsmBatch *batch, Relation index)
 {
@@ -383,6 +379,10 @@ refresh_handle(LsmBatch *batch, Relation index)
 	batch->index = handle;
 }
 
+/*
+ * Write the collected entries. Afterwards the batch is empty, or contains only entries that must
+ * still be checked.
+ */
 static void
 flush_batch(LsmBatch *batch, Relation index, Relation heap)
 {
@@ -448,7 +448,7 @@ flush_batch(LsmBatch *batch, Relation index, Relation heap)
 		clear_batch(batch);
 	else
 	{
-		/* Other batches cannot use this memory. */
+		/* Writing batches would not free this memory, so it no longer counts. */
 		memory_used -= batch->memory;
 		batch->memory = 0;
 		batch->unchecked = batch->entries.count;
@@ -499,7 +499,8 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 			  CommandId seen_from)
 {
 	/*
-	 * One user compares all entries of a batch. A guarded batch has entries of one statement only.
+	 * All entries of a batch are compared as the same user. Those of a guarded batch come from a
+	 * single statement anyway.
 	 */
 	if (!batch->ks->encoded && batch->entries.count > 0 && batch->guard == NULL &&
 		!batch->flushing && !lsm_caller_is_current(&batch->caller))
@@ -514,7 +515,7 @@ lsm_batch_add(LsmBatch *batch, Relation index, Relation heap, const LsmEntry *en
 		 */
 		LockRelation(index, RowExclusiveLock);
 		batch->locator = lsm_relation_locator(index);
-		/* A mark may be left if an earlier call ran out of memory. */
+		/* An earlier call that ran out of memory may have left a mark. */
 		batch->mark_count = 0;
 	}
 	else
@@ -562,7 +563,7 @@ lsm_batch_flush_all(void)
 		open_and_flush(batch);
 }
 
-/* Write the guarded batches of a statement that ends. */
+/* Write the guarded batches of a statement that is ending. */
 void
 lsm_batch_flush_statement(uint64 statement)
 {

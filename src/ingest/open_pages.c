@@ -4,8 +4,8 @@
  *
  * Usually one page is open.  A writer that finds the page locked tries the other open pages, and
  * waits if all are locked.  A writer that waits too often opens one more page (I7).  When a page is
- * full, the writer seals it and opens another in its place.  If nobody has waited lately, the
- * writer opens none as long as one open page remains (page_choice.c).
+ * full, the writer seals it and opens another in its place.  But if nobody has waited lately and
+ * another page is still open, the writer only seals the full page (page_choice.c).
  *
  * The handle remembers the open pages, so that an insert need not lock the meta page.  The handle
  * may be out of date, but the page itself shows whether it is open (I7).
@@ -110,7 +110,7 @@ note_wait_for_page(LsmIndex *index)
 	return lsm_choice_note_wait(&index->pressure);
 }
 
-/* Returns how many pages should be open once one of `count` open pages, which is full, is sealed. */
+/* Returns how many pages should be open after one of the `count` open pages is full and sealed. */
 static uint32
 count_pages_to_keep(LsmIndex *index, uint32 count)
 {

@@ -3,9 +3,9 @@
  *	  Chooses which open page of the write buffer a writer takes, and how many pages are open.
  *
  * A backend keeps a measure of how often it finds all pages locked (pressure).  If it waits in more
- * than one of seventeen inserts, the pressure grows until the backend opens another page.  The
- * index counts the seals since any backend last waited (restless, counted down).  After
- * LSM_RESTLESS_SEALS seals, writers seal full pages without opening others in their place.
+ * than one in seventeen inserts, the pressure grows until the backend opens another page.  The
+ * index has a counter (restless) that a wait sets to LSM_RESTLESS_SEALS and each seal counts down.
+ * At zero, writers seal full pages without opening others in their place.
  */
 #include "postgres.h"
 
@@ -53,7 +53,7 @@ lsm_choice_calm(uint32 restless)
 	return restless > 0 ? restless - 1 : 0;
 }
 
-/* Returns how many pages should be open once one of `count` open pages, which is full, is sealed. */
+/* Returns how many pages should be open after one of the `count` open pages is full and sealed. */
 uint32
 lsm_choice_pages_to_keep(uint32 count, uint32 least, uint32 restless)
 {

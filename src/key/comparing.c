@@ -2,10 +2,10 @@
  * comparing.c
  *	  Calls comparison and hash functions, and records the indexes they are running for.
  *
- * Tuple keys may be compared by functions that anybody may have written.  These functions may take
- * long, write, wait for locks and catch errors, so no page is locked while they run.  A function that
- * uses its own index would reenter code that is not reentrant.  So this file records the index of
- * each running comparison, and code that opens an index calls lsm_compare_check.
+ * Anybody may have written the functions that compare tuple keys.  These functions may run for a
+ * long time, write, wait for locks and catch errors, so no page is locked while they run.  A
+ * function that uses its own index would reenter code that is not reentrant.  So this file records
+ * the index of each running comparison, and code that opens an index calls lsm_compare_check.
  *
  * Functions may leak memory, which must not pile up in merges and in readers that outlive
  * statements.  So functions run in a separate memory context.
@@ -48,7 +48,7 @@ static int	depth = 0;
 static MemoryContext scratch = NULL;
 static int	calls = 0;
 
-/* Has somebody added order functions to an operator family? */
+/* Have users added ordering functions to an operator family? */
 static bool
 has_user_order(Oid family)
 {
@@ -67,8 +67,8 @@ has_user_order(Oid family)
 
 /*
  * Can comparing values of a column run code that users wrote?  Core's functions for types with an
- * encoding or with sort support, and the ones named here, call no such code.  Those for arrays,
- * records and ranges may.
+ * encoding or with sort support, and the ones named here, call no such code.  Core's functions for
+ * arrays, records and ranges may.
  */
 bool
 lsm_compare_runs_user_code(const LsmColumn *column)
@@ -88,7 +88,7 @@ lsm_compare_runs_user_code(const LsmColumn *column)
 
 /*
  * Prepare to call a function of a column's operator class.  Returns the memory context to which
- * end_call returns.
+ * end_call switches back.
  */
 static inline MemoryContext
 begin_call(const LsmColumn *column)

@@ -1,13 +1,13 @@
 /*
  * sort_support.c
- *	  Uses core's faster comparisons for text whose order is not that of its bytes.
+ *	  Uses core's faster comparisons for text that does not sort in byte order.
  *
- * The comparison for sorts returns the same as bttextcmp, but looks up the collation only once and
- * remembers the texts that it compared last.
+ * Core's comparison for sorts returns the same results as bttextcmp, but looks up the collation
+ * only once and remembers the texts that it compared last.
  *
- * An abbreviation is a number.  The greater of two values never has the lesser number: core takes
- * the first 8 bytes of the ICU sort key.  Sort keys depend on the version of the library, so
- * abbreviations must not get to disk.  Core does not trust sort keys of libc.
+ * An abbreviation is a number: core takes the first 8 bytes of the ICU sort key.  A greater value
+ * never has a smaller number.  Sort keys depend on the version of ICU, so abbreviations must never
+ * reach the disk.  Core does not trust libc's sort keys.
  */
 #include "postgres.h"
 
@@ -53,7 +53,7 @@ lsm_sort_support(const LsmColumn *column)
 }
 
 /*
- * Can values of this column be abbreviated?  If so, values have no code.  Allocates the state for
+ * Can values of this column be abbreviated?  If so, they have no encoding.  Allocates the state for
  * abbreviations in `context`, the column's memory context.
  */
 bool
@@ -83,6 +83,6 @@ lsm_abbreviate(LsmColumn *column, Datum value)
 {
 	Datum		result = column->abbreviation->abbrev_converter(value, column->abbreviation);
 
-	/* If a Datum has four bytes, these are the first four. */
+	/* A Datum of four bytes has only the first four. */
 	return sizeof(Datum) == 8 ? (uint64) result : (uint64) result << 32;
 }

@@ -2,10 +2,10 @@
  * space.c
  *	  Takes free blocks for edits, and gives blocks back.
  *
- * A freed block can be reused at once, because a reader notices that the page has another
- * owner (I4).  To spare readers such restarts, each search starts where the last one ended,
- * so blocks freed long ago tend to be reused first.  Small and large extents have separate
- * search positions, so that small extents do not fragment the space for large ones.
+ * A freed block can be reused at once, because a reader notices that the page has another owner
+ * (I4), and restarts.  To make restarts rare, each search starts where the last one ended, so
+ * blocks freed long ago tend to be reused first.  Small and large extents have separate search
+ * positions, so that small extents do not fragment the space for large ones.
  *
  * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If the search
  * finds nothing, the edit takes new blocks, starting at mapped_end.
@@ -71,7 +71,7 @@ set_map_bits(LsmChange *change, BlockNumber start, uint32 length, bool used)
 
 /*
  * Search a region between two blocks.  If this finds a longer extent than *best, sets *best to the
- * new extent.  Returns whether *best has the length wanted.
+ * new extent.  Returns whether *best is at least as long as wanted.
  */
 static bool
 search_region(LsmChange *change, uint32 region, BlockNumber from, BlockNumber to, uint32 want,
@@ -202,7 +202,7 @@ lsm_space_take(LsmChange *change, uint32 want, uint32 least, bool large, BlockNu
 		found = grow_space(change, want, least);
 	/*
 	 * Extending a file is not logged.  After a failover or a power failure, the file may end
-	 * before mapped_end, so it may lack even free blocks.
+	 * before mapped_end, so even free blocks may be missing from it.
 	 */
 	if (RelationGetNumberOfBlocks(change->index->rel) < found.start + found.length)
 		lsm_buffer_extend_file(change->index->rel, found.start + found.length +

@@ -49,7 +49,7 @@ typedef struct Searches
 
 /*
  * Returns the number of values to which a scan descends if it skips this column.  Returns 0 if the
- * number is not known, or if the column's own clauses are selective enough to bound the scan.
+ * number is unknown, or if the column's own clauses are selective enough to bound the scan.
  * These are the rules of btcostestimate in 18 and later.
  */
 static double
@@ -179,7 +179,7 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 /*
  * btcostestimate charges for one tree, but a search descends all runs.  For each run except the
  * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
- * for each page.  Small runs are young and therefore in memory.  So we weight these leaves by their
+ * for each page.  Small runs are new and therefore in memory, so we weight these leaves by their
  * runs' share of the index.  Together they add less than one page for each search.  Pages that are
  * read repeatedly count as in genericcostestimate.
  */
@@ -228,9 +228,9 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 /*
  * Before 18, a btree scan does not skip.  If only a later column has a condition, the scan reads
  * the whole index.  The scan descends once for each combination of array elements, and there may be
- * millions of combinations.  We take the costs of 18 if they are lower.  The lower costs also
- * matter before 17.  There the planner may leave arrays on later columns to the executor, which
- * compares each row with all elements.  That plan must not seem cheaper.
+ * millions of combinations.  We take the costs of 18 if they are lower.  Before 17, the planner
+ * may also leave arrays on later columns to the executor, which compares each row with all
+ * elements.  With the lower costs, that plan does not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
@@ -284,7 +284,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	/* The planner counts all pages of the file, including fixed and free pages. */
 	if (shape.edits > 0)
 		info->pages = Max(Min(info->pages, shape.pages), 1);
-	/* Before 18, the planner knows only the height of btrees, and would charge for no descents. */
+	/* Before 18, the planner knows only btrees' heights, and would not charge for our descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;
 	btcostestimate(root, path, loop_count, startup_cost, total_cost,

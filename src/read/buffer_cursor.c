@@ -143,7 +143,7 @@ filter_catch_up(BufferCursor *c, uint32 lookups)
 	return true;
 }
 
-/* Does the filter say that the page lacks the seek's key? Also returns true if the cursor is stale. */
+/* Does the filter say that the page lacks the seek's key? Also true if the cursor is stale. */
 static bool
 filter_lacks(BufferCursor *c)
 {
@@ -163,7 +163,7 @@ filter_lacks(BufferCursor *c)
 
 /* --- seeking ------------------------------------------------------------------ */
 
-/* Is the entry at the cursor's place within the limit? */
+/* Is the entry at the cursor's position within the limit? */
 static bool
 is_within_limit(BufferCursor *c, Page page, const LsmBound *limit, ScanDirection direction)
 {
@@ -290,7 +290,7 @@ lsm_buffer_cursor_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBoun
 	return true;
 }
 
-/* Create a cursor without a page. The cursor allocates in the memory context that is current now. */
+/* Create a cursor without a page. It allocates in the memory context that is current now. */
 LsmCursor *
 lsm_buffer_cursor_create(LsmReadContext *cx)
 {

@@ -8,9 +8,8 @@
 #include "read/page_filter.h"
 
 /*
- * The number of entries that a filter can read in the time of a lookup without a filter: for
- * encoded keys, and for tuple keys.  With assertions the number is large, so that tests need few
- * lookups.
+ * How many entries a filter can read in the time that a lookup without a filter takes: for encoded
+ * keys, and for tuple keys.  With assertions, the number is large, so that tests need few lookups.
  */
 #ifdef USE_ASSERT_CHECKING
 #define ENTRIES_A_SEARCH		200
@@ -28,8 +27,8 @@
 
 /*
  * Copy the items that are new to the filter from a page.  Caller holds the page's lock.  Returns
- * false if the page is empty or damaged, or if `lookups` and earlier lookups do not pay for the
- * items.  Otherwise the caller unlocks the page and calls lsm_page_filter_add.
+ * false if the page is empty or damaged, or if `lookups` and earlier lookups together do not pay
+ * for the items.  Otherwise the caller unlocks the page and calls lsm_page_filter_add.
  */
 bool
 lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 lookups,
@@ -41,7 +40,7 @@ lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 
 	news->count = lsm_buffer_page_count(page);
 	news->stamp = lsm_page_opaque(page)->stamp;
 	news->upper = header->pd_upper;
-	/* Removal moves items and changes the stamp.  Then the filter is rebuilt. */
+	/* Removing entries moves items and changes the stamp, so the filter must be rebuilt. */
 	news->anew = f->room < news->count || f->stamp != news->stamp || f->upper < news->upper;
 	news->end = news->anew ? LSM_PAGE_SPECIAL : f->upper;
 	f->credit = Min(f->credit + (uint64) lookups * each, MOST_CREDIT);
@@ -63,7 +62,7 @@ expected_count(const LsmPageNews *news)
 }
 
 /*
- * Add the new items.  If the items are damaged, or if keys now have other hashes than filters
+ * Add the new items.  If the items are damaged, or if keys no longer have the hashes that filters
  * expect, drops the filter and returns false.
  */
 bool

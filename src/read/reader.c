@@ -8,9 +8,9 @@
  * as far as the snapshot can see; docs/design/reading.md has the proof. If there is no newer
  * version, the index is damaged.
  *
- * Each restart brings the reader at least one entry further, unless an edit overtakes the seek
- * itself. After several overtaken seeks in a row, the reader seeks under the share lock of the meta
- * page. While it holds that lock, no edit can happen, so the pages keep their owners.
+ * Each restart advances the reader by at least one entry, unless an edit overtakes the seek itself.
+ * After several overtaken seeks in a row, the reader seeks under the share lock of the meta page.
+ * While it holds that lock, no edit can happen, so the pages keep their owners.
  */
 #include "postgres.h"
 
@@ -163,7 +163,7 @@ reuse_cursor(LsmReader *reader, LsmCursor ***cursors, int *have, int used,
 	return (*cursors)[used];
 }
 
-/* Set the cursors to the runs of the version. */
+/* Point the cursors at the runs of the version. */
 static void
 set_cursors(LsmReader *reader)
 {
@@ -222,7 +222,7 @@ set_cursors(LsmReader *reader)
 static inline void
 reach_stop_point(void)
 {
-	/* Pins the gate if the reader needs it; holds the locks of a step or of a unique check, or none. */
+	/* Pins the gate if the reader needs it.  May hold the locks of a step or a unique check. */
 	LSM_STOP_POINT("read-version");
 }
 
@@ -280,7 +280,7 @@ report_stale(LsmReader *reader)
 
 /*
  * Take the version, and seek unless `from` is NULL. The lock on the meta page keeps the version
- * current, so a page that does not fit the version is damaged.
+ * current, so a page that does not match the version is damaged.
  */
 static void
 read_locked(LsmReader *reader, const LsmBound *from)
@@ -343,11 +343,11 @@ lsm_reader_refresh(LsmReader *reader)
 }
 
 /*
- * Called when the version is stale: take the current version and seek in it. A new gate replaces
- * the old gate. Nobody uses TIDs that were read under the old gate any more.
+ * Called when the version is stale: take the current version and seek in it. A new gate may replace
+ * the old one, since nobody still uses TIDs that were read under the old gate.
  *
- * If the seek may run user code, only the version is taken under the lock, and the reader tries on.
- * Each failure means that a merge or VACUUM has made progress.
+ * If the seek may run user code, the reader takes only the version under the lock, and keeps trying
+ * to seek. Each failed attempt means that a merge or VACUUM has made progress.
  */
 static void
 restart_reader(LsmReader *reader, const LsmBound *from)
@@ -372,7 +372,7 @@ restart_reader(LsmReader *reader, const LsmBound *from)
 	check_snapshot(reader);
 }
 
-/* Called when the cursor has a new array. If the last entry is within the limit, all entries are. */
+/* Called when the cursor has a new array. If its last entry is within the limit, so are all. */
 static void
 check_limit(LsmReader *reader)
 {
@@ -395,7 +395,7 @@ is_one_key(LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit)
 	return lsm_hash_shared_columns(ks, from, limit, ks->nkeys) == ks->nkeys;
 }
 
-/* If the statement has looked for the only key between two bounds, note the runs that lack it. */
+/* If the statement has already looked for the bounds' only key, note the runs that lack it. */
 static void
 note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 {
@@ -415,10 +415,9 @@ note_if_absent(LsmReadContext *cx, const LsmBound *from, const LsmBound *limit)
 }
 
 /*
- * Note the question that filters can answer about the keys between two bounds. If there is only one
- * key, the question is about this key. Otherwise, if there are several packed runs, the question is
- * about the leading columns with a single value in this range. All keys between two bounds share
- * the columns that the bounds share.
+ * Note what to ask the filters about the keys between two bounds. If the bounds allow only one key,
+ * ask for that key. Otherwise, if there are several packed runs, ask for the values of the leading
+ * columns that the bounds share, because all keys between the bounds share them too.
  */
 static void
 note_lookup(LsmReader *reader, const LsmBound *from, const LsmBound *limit)
@@ -573,7 +572,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 	return fresh;
 }
 
-/* Stand after an entry, in the direction of the latest seek, in the current version. */
+/* Stand on the entry after `entry`, in the direction of the latest seek, in the current version. */
 void
 lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 {
@@ -589,10 +588,10 @@ lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
 }
 
 /*
- * Called when the reader's own user has removed entries from a page that had not changed since it
- * was read. If the page is a leaf, the other entries read from it are still valid. If the page
- * belongs to the write buffer, they are not: cursors have copies that still contain the removed
- * entries, and the page may get entries with the same TIDs again.
+ * Called when the reader's own user has removed entries from a page that had not changed since the
+ * reader read it. If the page is a leaf, the other entries read from it are still valid. If the
+ * page belongs to the write buffer, they are not: cursors have copies that still contain the
+ * removed entries, and the page may get entries with the same TIDs again.
  */
 void
 lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)

@@ -3,12 +3,13 @@
  *	  Reads a run of packed segments as a cursor.
  *
  * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
- * The cursor copies the leaf only when it moves beyond that part.  A point lookup never does.  If
- * comparing may run user code, the cursor copies the leaf before it searches (lsm_buffer_leave).  The
- * next leaf is the next block.  After the last leaf of a segment, the directory names the next segment.
+ * The cursor copies the leaf only when it moves beyond that part, which a point lookup never does.
+ * But if comparing may run user code, the cursor copies the leaf before it searches
+ * (lsm_buffer_leave).  The next leaf is the next block.  After the last leaf of a segment, the
+ * directory names the next segment.
  *
- * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to the leaf
- * finds its position by its last entry.
+ * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to a leaf finds its
+ * position again by the last entry that it returned.
  *
  * A merge may take the whole copied page instead of its entries.
  */
@@ -139,8 +140,8 @@ leave_leaf(LsmRunCursor *c)
 }
 
 /*
- * Stand on the entry at the position in the copied leaf, unless the entry is beyond the limit, or on
- * the next leaf's first entry.
+ * Search the copied leaf, and stand on the entry found unless it is beyond the limit.  If there is
+ * none, stand on the next leaf's first entry.
  */
 static void
 seek_in_copy(LsmRunCursor *c, const LsmBound *from, const LsmBound *limit)
@@ -447,7 +448,7 @@ run_close(LsmCursor *base)
 static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_whole_page, run_skip_page,
 run_whole_segment, lsm_run_expect};
 
-/* Create a cursor without a run.  Now and later, it allocates in the context that is current now. */
+/* Create a cursor without a run.  It allocates in the memory context that is current now. */
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {

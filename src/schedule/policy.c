@@ -62,8 +62,8 @@ take_turns(LsmIndex *index, Relation heap, LsmJob *job, uint32 turns)
 
 /*
  * May this small job wait for a worker?  Yes, until the level has 1.5 times as many runs as the
- * trigger.  A worker looks for new jobs after each segment that it writes.  So by then it has taken
- * this job, unless it is behind.
+ * trigger.  A worker looks for new jobs after each segment that it writes.  So by then, a worker
+ * that keeps up has taken this job.
  */
 static bool
 can_wait_for_worker(const LsmVersion *version, const LsmHelp *help, int level, int trigger)

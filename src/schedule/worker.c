@@ -53,7 +53,7 @@
 /* Refusals are logged only after this many, which takes about a minute. */
 #define LOG_REFUSALS 9
 
-/* Waits between attempts to truncate a file, and the number of attempts: for about an hour. */
+/* Waits between attempts to truncate a file, and how many attempts: about an hour in total. */
 #define TRUNCATE_MS 1000
 #define MOST_TRUNCATE_MS 60000
 #define TRUNCATE_TRIES 70
@@ -281,8 +281,8 @@ take_next_step(LsmTarget *target, LsmVersion *version, bool idle)
 }
 
 /*
- * Truncate the file of an idle index if a parallel VACUUM has asked for that.  Until that VACUUM
- * ends, it has the index open itself.  So the worker tries again, after longer and longer waits.
+ * Truncate the file of an idle index if a parallel VACUUM has asked for that.  That VACUUM has the
+ * index open until it ends.  So the worker tries again, after longer and longer waits.
  */
 static void
 truncate_file(LsmIndexSlot *slot, LsmIndex *index)
@@ -306,7 +306,7 @@ truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 		(void) pg_atomic_compare_exchange_u64(&slot->truncate_at, &next, 0);
 }
 
-/* Have `ms` milliseconds passed, by a monotonic clock? */
+/* Have `ms` milliseconds passed on a monotonic clock? */
 static bool
 has_passed(instr_time since, int ms)
 {
@@ -355,10 +355,7 @@ visit_index(LsmIndexSlot *slot)
 	if (idle)
 		lsm_seal_spare_pages(target.index);
 	version = lsm_version_read(target.index);
-	/*
-	 * In each visit, take a step for readers, so that they need not wait for the end of a large
-	 * merge.
-	 */
+	/* Begin each visit with a step for readers, so that they need not wait for a large merge. */
 	(void) step_for_readers(&target, version, &any);
 	do
 	{
@@ -417,7 +414,7 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 		case WORK_LEAVE:
 			break;
 	}
-	/* An index that seems gone may just not be visible yet.  Then its writers ask again. */
+	/* An index that seems gone may just not be visible yet.  If so, its writers ask again. */
 	if (result == WORK_GONE)
 		pg_atomic_write_u32(&slot->idle_check, 0);
 	else if (result != WORK_DONE)
@@ -504,7 +501,7 @@ worker_loop(MemoryContext context)
 		}
 		if (has_passed(idle_since, IDLE_EXIT_MS))
 			return;
-		/* Visits that follow each other closely leave counts behind. */
+		/* Visits in quick succession may not have reported all their counts. */
 		pgstat_report_stat(true);
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 lsm_clock_timeout_ms(GetCurrentTimestamp(), when, IDLE_EXIT_MS),

@@ -1,14 +1,14 @@
 /*
  * on_conflict.c
- *	  INSERT ... ON CONFLICT with unique lsm indexes, before PostgreSQL 18.
+ *	  Makes INSERT ... ON CONFLICT work with unique lsm indexes before PostgreSQL 18.
  *
  * Before 18, the executor prepares only unique B-trees for ON CONFLICT and refuses other unique
- * indexes.  To prepare an index means to note which of its operators means "equal".  We do that
+ * indexes.  Preparing an index means noting which of its operators mean "equal".  We do that
  * ourselves: before the executor inserts the first row, we open the table's indexes and note their
  * operators.  The executor does not open the indexes again.
  *
- * The executor opens a partition only when it routes a row there, and calls no hook.  So such a
- * statement fails, and we add a hint to core's error.
+ * The executor opens a partition only when it routes a row there, and calls no hook then.  So a
+ * statement on a partitioned table fails, and we add a hint to core's error.
  *
  * In 18 and later, this file is empty.
  */
@@ -24,7 +24,7 @@
 #include "unique/on_conflict.h"
 #include "utils/lsyscache.h"
 
-/* Note the operators by which two keys are equal.  Strategies are numbered as btree's. */
+/* Note the operators by which two keys are equal.  Strategies have the same numbers as btree's. */
 static void
 note_equality_operators(Relation index, IndexInfo *info)
 {
@@ -77,9 +77,9 @@ open_indexes(ResultRelInfo *target)
 /* --- tables without unique lsm indexes ---------------------------------------------- */
 
 /*
- * Another session may add a unique lsm index after the statement has begun, and before the executor
+ * Another session may add a unique lsm index after the statement has begun, but before the executor
  * opens the indexes for the first row.  So a function between the ModifyTable node and the plan
- * below it opens the indexes when it has fetched the first row.  It does not open them earlier,
+ * below it opens the indexes once it has fetched the first row.  It does not open them earlier,
  * because functions and triggers may alter indexes before the first row.
  */
 typedef struct LateOpening
@@ -192,12 +192,12 @@ lsm_on_conflict_start(QueryDesc *query)
 	ListCell   *cell;
 
 	prepare_conflict_targets(query->planstate);
-	/* The INSERTs of WITH. */
+	/* INSERTs in WITH clauses have nodes of their own. */
 	foreach(cell, query->estate->es_auxmodifytables)
 		prepare_conflict_targets(lfirst(cell));
 }
 
-/* Does this node route rows to partitions, under ON CONFLICT? */
+/* Does this node route rows to partitions, with ON CONFLICT? */
 static bool
 routes_conflicts(PlanState *state)
 {
@@ -218,7 +218,7 @@ lsm_on_conflict_may_route(QueryDesc *query)
 	return routes;
 }
 
-/* An error context callback for plans for which lsm_on_conflict_may_route returns true. */
+/* An error context callback, for plans on which lsm_on_conflict_may_route returns true. */
 void
 lsm_on_conflict_give_hint(void *arg)
 {

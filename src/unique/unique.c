@@ -1,6 +1,6 @@
 /*
  * unique.c
- *	  Checks whether there is another row with the key of a new row.
+ *	  Checks whether another row has the same key as a new row.
  *
  * An inserter takes the key lock before it searches for the key, and holds the lock until its entry
  * is in the index.  So if two sessions insert the same key, the second finds the first one's entry.
@@ -99,7 +99,7 @@ lsm_unique_reader(LsmUnique *unique, bool needs_gate)
 	return unique->reader;
 }
 
-/* Go to the next entry, in a newer version if VACUUM waits for the gate. */
+/* Go to the next entry, in a newer version if VACUUM is waiting for the gate. */
 static void
 go_to_next_probed(LsmReader *reader)
 {
@@ -112,8 +112,8 @@ go_to_next_probed(LsmReader *reader)
 /* --- checks ------------------------------------------------------------------ */
 
 /*
- * Search for a row with this key that counts, other than our own row.  Adds entries whose rows are
- * dead to everybody to *kills.
+ * Search for another row that has this key and counts.  Adds entries whose rows are dead to every
+ * snapshot to *kills.
  */
 void
 lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own, LsmConflict *conflict,
@@ -192,8 +192,8 @@ lsm_unique_wait(LsmUnique *unique, const LsmEntry *own, const LsmConflict *confl
 }
 
 /*
- * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries of rows that may have died
- * since.  Any live member of the row's HOT chain counts.  The conflicting row is not a member,
+ * Is the new row still alive?  CREATE INDEX CONCURRENTLY inserts entries for rows that may have
+ * died since.  Any live member of the row's HOT chain counts.  The conflicting row is not a member,
  * since it has an entry of its own.
  */
 bool
@@ -247,10 +247,10 @@ lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks, const Ls
 }
 
 /*
- * Lock the key of an entry that is about to be inserted, and check that the key is unique.  If the
- * key is not unique, raises an error, after waiting for a transaction that decides.  With
- * UNIQUE_CHECK_PARTIAL, never waits, and returns false if the key is or may become a duplicate.
- * Returns with the key locked.
+ * Lock the key of an entry that is about to be inserted, and check that the key is unique.  Waits
+ * for transactions that decide this, and raises an error if the key is not unique.  With
+ * UNIQUE_CHECK_PARTIAL, neither waits nor raises an error, but returns false if the key is or may
+ * become a duplicate.  Returns with the key locked.
  */
 bool
 lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entry,
@@ -292,7 +292,7 @@ lsm_unique_unlock(LsmUnique *unique)
 
 /*
  * Do the deferred check of an entry that is in the index.  Raises an error if another row with the
- * entry's key counts.  Needs no lock, since everybody who inserts the key later finds the entry.
+ * entry's key counts.  Needs no lock, since anybody who inserts the key later finds the entry.
  */
 void
 lsm_unique_check_existing(LsmUnique *unique, Relation heap, const LsmEntry *entry)

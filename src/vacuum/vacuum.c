@@ -20,10 +20,10 @@
 #include "vacuum/vacuum.h"
 
 /*
- * While we visit segments, merges write new ones.  So we visit in rounds.  Once merges have written
- * at most FEW_LEAVES leaves during a round, we make them wait and visit these leaves.  Merges may
- * be faster than we are.  So we also make them wait after MOST_ROUNDS rounds, and cost delays apply
- * only up to SLOW_ROUNDS.
+ * While we visit segments, merges write new ones, so we work in rounds.  Once a round ends with at
+ * most FEW_LEAVES new leaves, we make merges wait and visit these leaves.  Merges may be faster
+ * than we are.  So we also make them wait after MOST_ROUNDS rounds, and drop the cost delays after
+ * SLOW_ROUNDS.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
@@ -154,7 +154,7 @@ add_segment(VacuumState *v, uint64 run_id, const LsmSegment *segment, uint16 kin
 	return s;
 }
 
-/* A callback for each item of a directory. */
+/* Called for each item of a directory. */
 static void
 note_directory_item(void *arg, BlockNumber block, Page page, int ordinal, const LsmDirectoryEntry *item)
 {
@@ -176,7 +176,7 @@ note_directory_item(void *arg, BlockNumber block, Page page, int ordinal, const 
 
 /*
  * Find the frontier of the job that merges a run.  Entries before the frontier are also in the
- * job's output, and count there.  Returns false if the version is out of date.
+ * job's output, and are counted there.  Returns false if the version is out of date.
  */
 static bool
 find_job_frontier(VacuumState *v, const LsmRunRecord *run)
@@ -295,7 +295,7 @@ count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 	int			ordinal = 0;
 	int			next = 0;
 
-	/* The manifest counts the entries of a page when it is sealed (I7). */
+	/* The manifest does not count the entries of a page until the page is sealed (I7). */
 	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
 		return 0;
 	if (s->frontier == NULL)
@@ -344,14 +344,14 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		CHECK_FOR_INTERRUPTS();
 	else
 		lsm_vacuum_delay_point();
-	/* No lock is held, or in the last rounds the merge lock (exclusive). */
+	/* Holds no lock, except the merge lock (exclusive) in the last rounds. */
 	LSM_STOP_POINT("vacuum-page");
 	missed = lsm_block_range_read(&v->leaves, s->start + leaf, &buffer);
 	buffer = lsm_buffer_lock_owned(v->rel, buffer, missed, s->kind, s->id, BUFFER_LOCK_EXCLUSIVE);
 	if (!BufferIsValid(buffer))
 		return false;
 	dead = lsm_remove_find(v->rel, buffer, is_dead, v, &v->group, v->dead, &total);
-	/* The segment may move to a directory before its counts are noted.  `low` finds it there. */
+	/* The segment may move to a directory before its counts are noted.  Then `low` locates it. */
 	if (low->key == NULL && total > 0 && s->kind == LSM_PAGE_LEAF)
 	{
 		LsmEntry	first;
@@ -376,7 +376,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 
 /*
  * Visit a segment.  Returns the number of leaves visited.  If some leaves are missing, a merge has
- * put the entries into other segments, which we visit later.
+ * put their entries into other segments, which we visit later.
  */
 static uint32
 visit_segment(VacuumState *v, const VacuumSegment *s)
@@ -409,9 +409,9 @@ visit_segment(VacuumState *v, const VacuumSegment *s)
 }
 
 /*
- * Visit the listed segments.  Returns false if one was missed.  A missed segment must not be in the
- * next list.  If it is, the index is damaged, and we raise an error.  Otherwise we would leave dead
- * entries behind, and they would point to any new rows that reuse their TIDs.
+ * Visit the listed segments.  Returns false if one was missed.  If the same segment is missed
+ * again, the index is damaged, and we raise an error.  Otherwise we would leave dead entries
+ * behind, and they would point to any new rows that reuse their TIDs.
  */
 static bool
 visit_listed(VacuumState *v)
@@ -520,7 +520,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	LsmOwnerContext saved;
 
 	/*
-	 * Unless the library is preloaded, we cannot write.  We must raise an error then.  Otherwise
+	 * Unless the library is preloaded, we cannot write, so we must raise an error.  Otherwise
 	 * VACUUM would free the line pointers, and our entries would point to any new rows that reuse
 	 * them.
 	 */
@@ -554,12 +554,12 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	do
 		list_unvisited(v);
 	while (!visit_listed(v));
-	/* Merge lock (exclusive).  No page has a dead entry, but scans may have copies. */
+	/* Holds merge lock (exclusive).  No page has a dead entry, but scans may have copies. */
 	LSM_STOP_POINT("vacuum-flip");
 	gate = lsm_gate_flip(v->rel);
 	lsm_merge_unlock(v->rel, ExclusiveLock);
 
-	/* No lock is held.  The gate that old scans pin is no longer current, and not drained. */
+	/* Holds no lock.  The gate that old scans pin is no longer current, but not yet drained. */
 	LSM_STOP_POINT("vacuum-drain");
 	lsm_gate_drain(v->rel, gate);
 	lsm_owner_leave(&saved);
@@ -568,7 +568,7 @@ lsm_am_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	return stats;
 }
 
-/* amvacuumcleanup: free spent runs, truncate the file, and count. */
+/* amvacuumcleanup: free spent runs, truncate the file, and fill in the statistics. */
 IndexBulkDeleteResult *
 lsm_am_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
