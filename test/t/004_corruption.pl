@@ -185,15 +185,16 @@ $node->safe_psql('postgres', q{
 my $same_id = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('same_id_k')});
 $node->stop;
 my $same_id_meta = page_read($same_id, 0);
-my @records = map { 24 + 576 + 64 * $_ } 0 .. 1;
-my @states = map { unpack 'C', substr($same_id_meta, $_ + 62, 1) } @records;
-my ($open) = grep { $states[$_] == 1 } 0 .. 1;
-my $other = 1 - $open;
-isnt($states[$other], 1, 'the index has an open run and another one');
-substr($same_id_meta, $records[$open] + 32, 4) = pack 'L', 2;		# start
-my $record = substr($same_id_meta, $records[$open], 64);
+my $same_id_count = unpack 'L', substr($same_id_meta, 24 + 36, 4);
+my %place = map { unpack('C', substr($same_id_meta, $_ + 62, 1)) => $_ } map { 24 + 576 + 64 * $_ } 0 .. $same_id_count - 1;
+my ($open, $packed) = @place{ 1, 3 };
+ok($open && $packed, 'the index has an open run and a packed one');
+substr($same_id_meta, $open + 32, 4) = pack 'L', 2;		# start
+my ($first, $second) = sort { $a <=> $b } $open, $packed;
+my $record = substr($same_id_meta, $open, 64);
+substr($same_id_meta, $second, 64) = $record;
 substr($record, 62, 1) = pack 'C', 4;		# spent
-substr($same_id_meta, $records[0], 128) = $record . substr($same_id_meta, $records[$open], 64);
+substr($same_id_meta, $first, 64) = $record;
 set_crc(\$same_id_meta);
 page_write($same_id, 0, $same_id_meta);
 $node->start;

@@ -1,11 +1,11 @@
 """Hostile functions: operator classes, hash functions and expressions that fail, sleep, recurse, allocate, lie, write,
-change the table that they serve, rob, or end their process.
+change the table that they serve, grab privileges, or end their process.
 
 Three sessions run random statements, and workers merge, while the functions of hostile.sql misbehave as the setting
-hostile.mood says. Whatever a function does, the statement ends with an error or the right answer, it can be canceled,
-nobody gains rights, and the session can go on. Then the functions turn honest. Unless they have lied, the index must be
-right. If they have, lsm_check finds the damage or the index is right, and REINDEX cures it. At last, the table and a
-twin with a B-tree must give the same answers to the same statements.
+hostile.mood says. Whatever a function does, its statement must end with an error or the right answer, and be
+cancelable. Nobody may gain rights, and the session must stay usable. Then the functions become honest again. If they
+have not lied, the index must be correct. If they have, lsm_check must find any damage, and REINDEX must repair it.
+Finally, the table and a twin with a B-tree must give the same answers to the same statements.
 """
 
 import os
@@ -21,7 +21,7 @@ from pgwire import ConnectionLost, PgError
 from server import Server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ACT = 2.5               # seconds of a mood
+ACT = 2.5               # seconds that a mood lasts
 GRACE = 8               # seconds in which a canceled statement must end, on a busy machine
 MEMORY = 800 << 20      # address space of each process
 
@@ -30,9 +30,9 @@ DEEDS = ("error", "caught", "nth", "null", "sleep", "sleep", "spin", "recurse", 
          "insert-self", "select-self", "select-cross", "insert-cross", "lock", "drop", "drop-index", "alter",
          "set-fillfactor", "truncate", "reindex", "create-index", "compact", "check", "vacuum", "rob", "rob",
          "checkpoint", "terminate", "cancel", "commit", "gone", "replace") + LIES
-# Deeds that may leave another table or index than there was.
+# Deeds after which the table or index may be a different one.
 CHANGES = ("drop", "drop-index", "alter", "truncate", "create-index")
-# Internal errors that follow from what the deeds do to the catalogs.
+# Internal errors that result from what the deeds do to the catalogs.
 INTERNAL = re.compile(r"returned NULL|cache lookup failed for|could not open relation with OID|"
                       r"tuple concurrently (updated|deleted)|during a parallel operation")
 LEAKS = re.compile(r"WARNING:.*(leak|not closed|still referenced|not released|don't own|you don't|"
@@ -85,7 +85,7 @@ class Round:
         self.query("SET hostile.mood = ''")
 
     def set_mood(self, mood):
-        """All processes follow, except the administrator's."""
+        """Set the mood of all processes except the administrator's session."""
         self.mood = mood
         self.server.configure(dict(self.settings, **{"hostile.mood": f"'{mood}'"}))
         os.kill(self.server.process.pid, signal.SIGHUP)
@@ -106,11 +106,11 @@ class Round:
                         + self.server.log_tail())
 
     def lies(self):
-        """Have the functions told the index something wrong?"""
+        """Have the functions lied to the index?"""
         place = self.mood.split(" ")[0]
         return (self.deed in LIES and place != "op" or
                 self.deed == "extremes" and place in ("expr", "pred", "hash") or
-                # Core's comparison of arrays takes NULL for 0.
+                # Core's comparison of arrays treats NULL as 0.
                 self.deed == "null" and (place in ("expr", "pred") or self.name == "array"))
 
     def judge(self, error):
@@ -120,7 +120,7 @@ class Round:
             if INTERNAL.search(error.message):
                 return
         elif self.lies() or self.deed == "check" and "lacks matching index tuple" in error.message:
-            return      # that check has seen a row before its entry
+            return      # that check saw a row whose entry was not there yet
         raise self.fault(f"{error}\nstatement: {error.sql}")
 
     def judge_lost(self, error, connection):
@@ -139,7 +139,7 @@ class Round:
         alarms += [line.rstrip() for line in lines
                    if LEAKS.search(line) or GAINED.search(line)]
         if alarms:
-            raise self.fault("the server's log has:\n" + "\n".join(alarms[:20]))
+            raise self.fault("the server log contains:\n" + "\n".join(alarms[:20]))
 
     # -- acts -------------------------------------------------------------------
 
@@ -191,19 +191,19 @@ class Round:
         self.check_sessions(sessions)
 
     def replace(self):
-        """Give functions other bodies that do the same."""
+        """Replace the bodies of functions with equivalent ones."""
         for old, new in (("num_cmp(a h.num, b h.num) RETURNS int", "btint4cmp(a.v, b.v)"),
                          ("int_cmp(a int, b int) RETURNS int", "btint4cmp(a, b)"),
                          ("num_hash(a h.num) RETURNS int", "hashint4(a.v)"), ("expr(a int) RETURNS int", "a"),
                          ("pred(a int) RETURNS bool", "a % 3 <> 1")):
             language, body = self.rng.choice((("sql", f"SELECT {new}"), ("plpgsql", f"BEGIN RETURN {new}; END")))
-            if self.name == "array":    # core keeps the functions of elements, and crashes
+            if self.name == "array":    # core caches the elements' functions, and would crash
                 language, body = "plpgsql", f"BEGIN RETURN {new}; END"
             self.query(f"CREATE OR REPLACE FUNCTION h.{old} LANGUAGE {language} IMMUTABLE STRICT "
                        f"PARALLEL SAFE AS '{body}'")
 
     def watch(self, session):
-        """Cancel a statement that takes long. It must end."""
+        """Cancel a statement that takes too long, and make sure that it ends."""
         current, now = session.current, time.monotonic()
         if current is None:
             return
@@ -216,11 +216,11 @@ class Round:
         if session.canceled[0] == serial and now - session.canceled[1] > GRACE:
             states = self.query("SELECT pid, backend_type, wait_event, state, left(query, 60) FROM pg_stat_activity "
                                 "WHERE state IS DISTINCT FROM 'idle' ORDER BY pid").rows
-            raise self.fault(f"canceled in vain, process {session.connection.pid}: {sql}\n"
+            raise self.fault(f"process {session.connection.pid} ignores a cancel request: {sql}\n"
                              + "\n".join(map(str, states)))
 
     def check_sessions(self, sessions):
-        """They must be able to go on, and hold no locks."""
+        """The sessions must be usable, and hold no locks."""
         for session in sessions:
             if session.connection.status != "I":
                 session.send("ROLLBACK")
@@ -237,7 +237,7 @@ class Round:
             session.connection.close()
 
     def recover(self):
-        """The functions turn honest, and the index is right or gets cured."""
+        """Make the functions honest again. Then check the index, and repair it if they have lied."""
         if self.deed in ("gone", "replace"):
             self.query("DELETE FROM pg_proc WHERE oid IN (SELECT oid FROM functions); "
                        "INSERT INTO pg_proc SELECT * FROM functions")
@@ -270,14 +270,14 @@ class Round:
         except PgError as error:
             if not lies or error.sqlstate not in ("XX001", "XX002"):
                 raise self.fault(f"lsm_check: {error}") from error
-        self.torture.count("damages by lies found and cured")
+        self.torture.count("damage by lies found and repaired")
         if self.unique:
             self.query(self.variant.fill("DELETE FROM {t} a USING {t} b WHERE a.ctid > b.ctid AND a.k = b.k", table))
         self.query(f"REINDEX INDEX {index}")
         self.query(f"SELECT lsm_check('{index}', true)")
 
     def end_workers(self):
-        """Workers with the old mood must follow a polite request to end."""
+        """Workers that still have the old mood must end when they are asked to."""
         chosen = "FROM pg_stat_activity WHERE backend_type IN ('pg_lsm worker', 'autovacuum worker')"
         pids = ", ".join(row[0] for row in self.query(f"SELECT pid {chosen}").rows) or "0"
         self.query(f"SELECT pg_terminate_backend(pid) {chosen} AND pid IN ({pids})")
@@ -289,7 +289,7 @@ class Round:
             time.sleep(0.05)
 
     def stop_asleep(self):
-        """A fast shutdown succeeds while functions sleep."""
+        """A fast shutdown must succeed while functions sleep."""
         self.deed = "sleep"
         self.set_mood(f"{self.rng.choice(self.variant.places)} sleep 50")
         sleeper = self.connect("villain")
@@ -310,7 +310,7 @@ class Round:
     # -- comparing --------------------------------------------------------------
 
     def compare(self, twin):
-        """The same statements on the table and on its twin."""
+        """Run the same statements on the table and on its twin, and compare the results."""
         self.scan("seq")
         self.query(f"TRUNCATE h.w; INSERT INTO h.w SELECT id, {self.variant.plain} FROM h.t")
         for _ in range(8):

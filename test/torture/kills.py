@@ -1,10 +1,11 @@
-"""Kills: a server dies at every stop point (src/base/stop_point.h), while it
-recovers, and on the standby.
+"""Kills: servers die at every stop point (src/base/stop_point.h), during
+recovery, and as standbys.
 
 The clients, their ledgers and the comparisons are those of the random oracle.
-After each death the server recovers. Then every committed row is there once,
-the index returns what a sequential scan returns, and lsm_check finds nothing.
-The same holds on the standby, and on the standby once it is promoted.
+After each death the server recovers. Then every committed row must be there
+exactly once, the index must return what a sequential scan returns, and
+lsm_check must find nothing. The same must hold on the standby, before and
+after it is promoted.
 """
 
 import argparse
@@ -37,7 +38,7 @@ REPLICATION = {"wal_level": "replica", "max_wal_senders": "4",
 
 
 class MortalServer(Server):
-    """A server that stays down when a process of it dies."""
+    """A server that stays down when one of its processes dies."""
 
     def __init__(self, pg_config, extra):
         super().__init__(pg_config)
@@ -45,12 +46,12 @@ class MortalServer(Server):
         self.deaths_read = 0
 
     def configure(self, extra):
-        """Settings that stay until the next call."""
+        """Change settings for good, unlike stop_at."""
         self.extra.update(extra)
         super().configure(self.extra)
 
     def stop_at(self, item):
-        """Let processes die at a stop point: from now on, and after a start."""
+        """Make processes die at a stop point, from the next reload or start on."""
         super().configure(dict(self.extra, **{"pg_lsm.debug_stop_at": f"'{item}'"}))
 
     def go_on(self):
@@ -60,7 +61,7 @@ class MortalServer(Server):
         self._run("pg_ctl", "-D", self.data, "reload")
 
     def wait_for_death(self, seconds):
-        """Has the server died by itself?"""
+        """Wait for the server to die by itself. Return whether it has died."""
         try:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -69,7 +70,7 @@ class MortalServer(Server):
         return True
 
     def victims(self):
-        """The kinds of processes that died since the last call."""
+        """Return the kinds of processes that have died since the last call."""
         with open(self.log, encoding="utf-8", errors="replace") as file:
             file.seek(self.deaths_read)
             text = file.read()
@@ -121,7 +122,7 @@ class Standby(MortalServer):
 
 
 class BusyHousekeeper(Housekeeper):
-    """Builds and checks more often."""
+    """Rebuilds, compacts and vacuums more often."""
 
     def tasks(self):
         return super().tasks() + [
@@ -131,7 +132,7 @@ class BusyHousekeeper(Housekeeper):
 
 
 class ForgetfulClient(Client):
-    """Now and then deletes all of its rows, so that files have a free end."""
+    """Now and then deletes all of its rows, which frees the ends of files."""
 
     def change(self):
         if self.pending and self.rng.random() < 0.04:
@@ -143,7 +144,7 @@ class ForgetfulClient(Client):
 
 
 class TortureRound(ClientsRound):
-    """A round of clients with servers of its own."""
+    """A round of clients that has its own servers."""
 
     def client(self, number, limits):
         return ForgetfulClient(self, number, limits)
@@ -159,7 +160,7 @@ class TortureRound(ClientsRound):
     def raise_alarms(self):
         alarms = [line for server in self.servers for line in server.alarms()]
         if alarms:
-            raise Mismatch("the server's log has:\n" + "\n".join(alarms))
+            raise Mismatch("the server log contains:\n" + "\n".join(alarms))
 
     def close(self):
         for server in self.servers:
@@ -217,7 +218,7 @@ class Round(TortureRound):
             self.torture.count("kills: of all processes at once")
 
     def kill_recovery(self):
-        """Start the server, which dies while it replays."""
+        """Start the server, and let it die while it replays WAL."""
         self.server.stop_at(f"redo:crash:{int(10 ** self.rng.uniform(0, 3.3))}")
         if self.server.process is not None:
             self.server.kill()
@@ -228,7 +229,7 @@ class Round(TortureRound):
         self.count_victims(self.server)
 
     def kill_standby(self):
-        """The standby dies beside the clients, and starts again."""
+        """Kill the standby while clients run, and start it again."""
         standby = self.standby
         if self.rng.random() < 0.7:
             standby.stop_at(f"redo:crash:{int(10 ** self.rng.uniform(0, 3))}")
@@ -271,7 +272,7 @@ class Round(TortureRound):
             self.fail_over()
 
     def fail_over(self):
-        """The standby becomes the primary. From now on there is no standby."""
+        """Promote the standby. From then on there is no standby."""
         self.server.kill()
         self.standby.promote()
         self.server, self.standby = self.standby, None
