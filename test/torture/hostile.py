@@ -254,6 +254,7 @@ class Round:
             if self.deed != "drop":
                 raise self.fault("the table is gone")
         if self.query("SELECT to_regclass('h.t_k') IS NULL").scalar() == "t":
+            self.remove_duplicates("h.t")
             self.query(self.variant.create("t", "lsm", self.unique))
             if self.deed != "drop-index":
                 raise self.fault("the index is gone")
@@ -271,10 +272,14 @@ class Round:
             if not lies or error.sqlstate not in ("XX001", "XX002"):
                 raise self.fault(f"lsm_check: {error}") from error
         self.torture.count("damage by lies found and repaired")
-        if self.unique:
-            self.query(self.variant.fill("DELETE FROM {t} a USING {t} b WHERE a.ctid > b.ctid AND a.k = b.k", table))
+        self.remove_duplicates(table)
         self.query(f"REINDEX INDEX {index}")
         self.query(f"SELECT lsm_check('{index}', true)")
+
+    def remove_duplicates(self, table):
+        """Without its index, or with one that was lied to, a table may have got some."""
+        if self.unique:
+            self.query(self.variant.fill("DELETE FROM {t} a USING {t} b WHERE a.ctid > b.ctid AND a.k = b.k", table))
 
     def end_workers(self):
         """Workers that still have the old mood must end when they are asked to."""
