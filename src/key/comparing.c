@@ -25,7 +25,6 @@
 #include "miscadmin.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"

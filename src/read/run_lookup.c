@@ -34,14 +34,9 @@ take_all_groups(LsmRunCursor *c, void (*take) (LsmGroup *group, void *arg), void
 		if (!BufferIsValid(buffer))
 			return false;
 		page = BufferGetPage(buffer);
+		/* Hash functions must not run under the page's lock. */
 		if (!c->cx->ks->encoded)
-		{
-			/* Hash functions must not run under the page's lock. */
-			memcpy(copy.data, page, BLCKSZ);
-			page = copy.data;
-			UnlockReleaseBuffer(buffer);
-			buffer = InvalidBuffer;
-		}
+			page = lsm_buffer_leave(&buffer, &copy);
 		for (int g = 0; g < lsm_leaf_group_count(page); g++)
 		{
 			if (!lsm_leaf_decode_group(page, g, &c->decoded))
@@ -76,7 +71,7 @@ take_keys(LsmGroup *group, void *arg)
 		lsm_filter_note_key(keys->hashes, NULL, keys->ks, &group->entries[i]);
 }
 
-/* Room for so many hashes is reserved at most. */
+/* Reserve room for at most this many hashes. */
 #define MOST_EXPECTED 16384
 
 /*

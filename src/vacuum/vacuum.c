@@ -285,21 +285,16 @@ list_unvisited(VacuumState *v)
 /* --- visiting segments ------------------------------------------------------- */
 
 /*
- * Returns how many of the dead entries the run's count includes. The page is a copy from before
- * their removal.
+ * Returns how many of the dead entries a merge has not reached, so that the run's count includes
+ * them. The page is a copy from before their removal.
  */
 static int
-count_dead_of_run(VacuumState *v, const VacuumSegment *s, Page page, int dead)
+count_dead_past_frontier(VacuumState *v, const VacuumSegment *s, Page page, int dead)
 {
 	int			counted = 0;
 	int			ordinal = 0;
 	int			next = 0;
 
-	/* The manifest does not count the entries of a page until the page is sealed (I7). */
-	if (lsm_page_opaque(page)->flags & LSM_PAGE_OPEN)
-		return 0;
-	if (s->frontier == NULL)
-		return dead;
 	if (s->kind == LSM_PAGE_BUFFER)
 	{
 		for (int i = 0; i < dead; i++)
@@ -337,6 +332,7 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	Buffer		buffer;
 	PGAlignedBlock before;
 	bool		missed;
+	bool		is_counted;
 	int			dead;
 	int			total;
 
@@ -359,9 +355,12 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 		if (lsm_leaf_first_of_group(BufferGetPage(buffer), 0, &first))
 			lsm_bound_set_entry(low, &first, 1);
 	}
+	/* The manifest does not count the entries of a page until the page is sealed (I7). */
+	is_counted = (lsm_page_opaque(BufferGetPage(buffer))->flags & LSM_PAGE_OPEN) == 0;
 	if (dead > 0)
 	{
-		memcpy(before.data, BufferGetPage(buffer), BLCKSZ);
+		if (is_counted && s->frontier != NULL)
+			memcpy(before.data, BufferGetPage(buffer), BLCKSZ);
 		removed->all += dead;
 		lsm_remove(v->rel, buffer, v->dead, dead, InvalidTransactionId, false, &v->group);
 		v->stats->tuples_removed += dead;
@@ -369,8 +368,10 @@ visit_page(VacuumState *v, const VacuumSegment *s, uint32 leaf, LsmBound *low,
 	removed->empty &= dead == total;
 	*found += total;
 	UnlockReleaseBuffer(buffer);
-	if (dead > 0)
-		removed->counted += count_dead_of_run(v, s, before.data, dead);
+	/* Comparing with the frontier may run user code, so the page is unlocked by now. */
+	if (dead > 0 && is_counted)
+		removed->counted += s->frontier == NULL ? dead :
+			count_dead_past_frontier(v, s, before.data, dead);
 	return true;
 }
 
