@@ -141,6 +141,7 @@ SELECT :'index' AS index, :seeks AS seeks, explained('SELECT sum((SELECT count(*
 SELECT seeks AS old_seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k' \gset
 SELECT pg_sleep(0.01);
 DO $$ BEGIN PERFORM FROM r WHERE k = 5; PERFORM FROM r WHERE k = 6; END $$;
+SELECT pg_stat_force_next_flush();
 \c -
 SELECT seeks - :old_seeks AS seeks FROM pg_stat_lsm_indexes WHERE indexrelname = 'r_k';
 
