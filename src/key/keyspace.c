@@ -493,25 +493,16 @@ lsm_keyspace_deform(LsmKeySpace *ks, const LsmEntry *entry, int ncolumns,
 						ncolumns - ks->nkeys, values + ks->nkeys, isnull + ks->nkeys);
 }
 
-/* Returns a palloc'd index tuple with the entry's columns and TID. */
+/* Returns a palloc'd index tuple with the columns and the TID of an entry with an encoded key. */
 IndexTuple
 lsm_keyspace_index_tuple(LsmKeySpace *ks, const LsmEntry *entry)
 {
 	IndexTuple	tuple;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
 
-	if (!ks->encoded)
-	{
-		tuple = palloc0(MAXALIGN(entry->keylen) + LSM_KEY_PAD);
-		memcpy(tuple, entry->key, entry->keylen);
-	}
-	else
-	{
-		Datum		values[INDEX_MAX_KEYS];
-		bool		isnull[INDEX_MAX_KEYS];
-
-		lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
-		tuple = index_form_tuple(ks->desc, values, isnull);
-	}
+	lsm_keyspace_deform(ks, entry, ks->natts, values, isnull);
+	tuple = index_form_tuple(ks->desc, values, isnull);
 	lsm_int_to_tid(entry->tid, &tuple->t_tid);
 	return tuple;
 }

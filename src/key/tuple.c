@@ -87,13 +87,35 @@ lsm_tuple_maker_create(LsmKeySpace *ks)
 	return maker;
 }
 
-/* lsm_tuple_make for an entry whose tuple must be formed. */
+/* Copy a tuple key, which is an index tuple without a TID. */
+static IndexTuple
+copy_tuple_key(LsmTupleMaker *maker, const LsmEntry *entry)
+{
+	Size		size = MAXALIGN(entry->keylen) + LSM_KEY_PAD;
+
+	if (size > maker->room)
+	{
+		if (maker->copy != NULL)
+			pfree(maker->copy);
+		maker->copy = NULL;
+		maker->copy = MemoryContextAlloc(GetMemoryChunkContext(maker), 2 * size);
+		maker->room = 2 * size;
+	}
+	memcpy(maker->copy, entry->key, entry->keylen);
+	memset((char *) maker->copy + entry->keylen, 0, size - entry->keylen);
+	lsm_int_to_tid(entry->tid, &maker->copy->t_tid);
+	return maker->copy;
+}
+
+/* lsm_tuple_make for an entry whose tuple has no fixed layout. */
 IndexTuple
 lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry)
 {
 	IndexTuple	tuple;
 	MemoryContext old;
 
+	if (!maker->ks->encoded)
+		return copy_tuple_key(maker, entry);
 	if (maker->context == NULL)
 		maker->context = AllocSetContextCreate(GetMemoryChunkContext(maker), "pg_lsm tuple",
 											   ALLOCSET_SMALL_SIZES);

@@ -22,6 +22,8 @@ typedef struct LsmTupleMaker
 	LsmKeySpace *ks;
 	MemoryContext context;		/* of the formed tuple; reset for the next one */
 	IndexTuple	tuple;			/* the tuple to fill in; NULL if layouts vary */
+	IndexTuple	copy;			/* of the last tuple key; NULL if there was none */
+	Size		room;			/* bytes of `copy` */
 	LsmFixedColumn columns[FLEXIBLE_ARRAY_MEMBER];
 } LsmTupleMaker;
 
