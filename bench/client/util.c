@@ -62,7 +62,7 @@ must_connect(const char *conninfo)
 	PGconn	   *conn = PQconnectdb(conninfo);
 
 	if (PQstatus(conn) != CONNECTION_OK)
-		die("connecting: %s", PQerrorMessage(conn));
+		die("could not connect: %s", PQerrorMessage(conn));
 	return conn;
 }
 

@@ -1,8 +1,8 @@
 """Checks lsm_advise: runs workloads on a B-tree, asks for advice, and measures what lsm would have gained.
 
-Each workload and method has an empty cluster. One session runs the workload, in a procedure, so that no client and no
-network hides the index. The advice agrees with the measurement if it names the index exactly when lsm gains at least
-GAIN in the rate, or with --cpu in the CPU time of the server.
+Each workload runs with each method in a new cluster. One session runs the workload in a procedure, so that the time of
+a client and a network does not hide the index's cost. The advice agrees with the measurement if it names an index
+exactly when lsm's rate is at least GAIN times the B-tree's. With --cpu, the server's CPU time decides instead.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from .cgroup import ControlGroup
 from .server import Server
 
 GAIN = 1.4
-# The group of workloads that fit in memory has this many times the memory of the others.
+# Workloads that fit in memory get this many times the memory of the others.
 ROOM = 8
 
 TABLE = """CREATE TABLE t (id bigint, k uuid, n int DEFAULT 0);
@@ -26,7 +26,7 @@ CREATE INDEX t_k ON t USING {method} (k);"""
 ASCENDING = """CREATE TABLE t (id bigint, k uuid, n int DEFAULT 0);
 INSERT INTO t SELECT i, md5(i::text)::uuid FROM generate_series(1, {preload}) i;
 CREATE UNIQUE INDEX t_id ON t USING {method} (id);"""
-# A turn is a transaction. first is the number of rows before the first turn, and i of the turn.
+# A turn is a transaction. first is the number of rows before the first turn, and i is the number of the turn.
 PROCEDURE = """CREATE PROCEDURE run(turns int, first bigint) LANGUAGE plpgsql AS $$
 DECLARE
 	key uuid;
@@ -92,8 +92,8 @@ def run(options, workload, method):
 
 
 def measure(options, workload):
-    """Prints a line. Returns whether the advice agrees with the measurement. Ratios are medians over the turns, of
-    turns that follow each other."""
+    """Prints a line. Returns whether the advice agrees with the measurement. Each repeat gives one ratio, between two
+    runs that follow each other. The line shows the median of the ratios."""
     turns = []
     for repeat in range(options.repeats):
         order = ("btree", "lsm") if repeat % 2 == 0 else ("lsm", "btree")
@@ -115,11 +115,12 @@ def main(arguments):
     for name in ("--bindir", "--work", "--user"):
         parser.add_argument(name, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
-    parser.add_argument("--rows", type=positive, default=1000000, help="of the tables beyond memory (default a million)")
+    parser.add_argument("--rows", type=positive, default=1000000,
+                        help="rows in workloads that exceed memory (default a million)")
     parser.add_argument("--memory", type=positive, default=64, metavar="MB",
-                        help="memory of their control group (default 64)")
+                        help="memory in workloads that exceed it (default 64)")
     parser.add_argument("--repeats", type=positive, default=3, help="turns of each method (default 3)")
-    parser.add_argument("--cpu", action="store_true", help="judge by CPU time, on a machine that does other work too")
+    parser.add_argument("--cpu", action="store_true", help="judge by CPU time, for a machine that also does other work")
     parser.add_argument("--only", default="", metavar="TEXT", help="only workloads whose name contains the text")
     options = parser.parse_args(arguments)
     catch_interrupts()

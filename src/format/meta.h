@@ -64,7 +64,7 @@ typedef struct LsmRunRecord
 } LsmRunRecord;
 
 StaticAssertDecl(sizeof(LsmRunRecord) == 64, "LsmRunRecord is part of the on-disk format");
-StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "prefix_columns must take one less than a key has columns");
+StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "prefix_columns must hold INDEX_MAX_KEYS - 1");
 
 /* Blocks that a step has taken and not installed yet (I3). */
 typedef struct LsmReservation
@@ -83,7 +83,7 @@ typedef struct LsmKeyCoding
 	uint8		nkeys;			/* 0   key columns */
 	uint8		encoded;		/* 1   keys compare as bytes; 0: with support functions */
 	uint8		encodings[INDEX_MAX_KEYS];	/* 2   LsmEncoding of each key column */
-	uint16		expected[INDEX_MAX_KEYS];	/* 34  what decoding assumes of a column's values,
+	uint16		expected[INDEX_MAX_KEYS];	/* 34  what decoding assumes about a column's values,
 											 * from its type; numeric: 1 + the display scale;
 											 * char(n): n; 0: nothing */
 	uint8		hashes[INDEX_MAX_KEYS];	/* 98  LsmHashKind of each key column */
@@ -108,7 +108,7 @@ typedef struct LsmMeta
 	uint32		version;		/* 4   LSM_FORMAT_VERSION */
 	uint64		edits;			/* 8   number of edits so far */
 	uint64		next_id;		/* 16  id of the next run or segment */
-	uint64		seals;			/* 24  number of pages received so far; paces steps */
+	uint64		seals;			/* 24  buffer pages sealed, plus batch leaves; paces steps */
 	uint32		gate_epoch;		/* 32  current gate: block 1 + epoch % 2 */
 	uint32		run_count;		/* 36  records in use */
 	LsmSpace	space;			/* 40 */
@@ -151,7 +151,7 @@ typedef struct LsmEditOp
 typedef struct LsmEdit
 {
 	uint32		count;			/* 0   operations */
-	uint32		seals;			/* 4   pages received with this edit */
+	uint32		seals;			/* 4   buffer pages that this edit seals, plus batch leaves */
 	uint64		next_id;		/* 8   the value after the edit */
 	LsmSpace	space;			/* 16  the value after the edit */
 	LsmEditOp	ops[LSM_MAX_EDIT_OPS];	/* 32  72 bytes each */

@@ -11,7 +11,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Report a fault of a block.  Does not return. */
+/* Report a fault in a block.  Does not return. */
 void
 lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 {
@@ -35,7 +35,8 @@ lsm_check_report(LsmCheck *c, BlockNumber block, const char *format,...)
 
 /*
  * Report an item of a block, such as "entry", that is out of order.  Does not return.  The page
- * may still be as it was written: if functions compare the keys, their order can change later.
+ * may be undamaged: if functions compare the keys, the order of keys can change after the page
+ * was written.
  */
 void
 lsm_check_report_order(LsmCheck *c, BlockNumber block, const char *item, int ordinal,
@@ -85,7 +86,7 @@ lsm_check_saved_set(LsmSavedEntry *saved, const LsmEntry *entry)
 	saved->valid = true;
 }
 
-/* Returns which header field is set although the page's kind does not use it, or NULL. */
+/* Returns what is wrong if a header field is set that the page's kind does not use, or NULL. */
 static const char *
 foreign_field_fault(Page page)
 {

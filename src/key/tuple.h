@@ -69,8 +69,8 @@ lsm_put_value(const LsmFixedColumn *c, const uint8 *p, char *to)
 }
 
 /*
- * Returns whether the entry's tuple has the maker's layout: keys without nulls have this
- * length.
+ * Returns whether the entry's tuple has the maker's layout.  It does if its key has the length
+ * of keys without nulls.
  */
 static inline bool
 lsm_tuple_is_fixed(const LsmTupleMaker *maker, const LsmEntry *entry)
@@ -90,7 +90,7 @@ lsm_tuple_make(LsmTupleMaker *maker, const LsmEntry *entry)
 
 	if (!lsm_tuple_is_fixed(maker, entry))
 		return lsm_tuple_form(maker, entry);
-	/* Each column has a byte before its value. */
+	/* In the key, each column has a byte before its value. */
 	for (int i = 0; i < maker->ks->nkeys; i++)
 		p = lsm_put_value(&maker->columns[i], p + 1,
 						  (char *) tuple + maker->columns[i].offset);

@@ -4,7 +4,7 @@
  *
  * A lookup asks a filter before it reads a leaf of a run.  Usually the filter is part of the
  * segment, on disk.  A small run without such a filter has one in private memory (run_filter.h).
- * Filters know whole keys and, depending on the storage parameter filter_prefix, prefixes.
+ * Filters cover whole keys and, depending on the storage parameter filter_prefix, key prefixes.
  */
 #include "postgres.h"
 
@@ -71,14 +71,14 @@ take_keys(LsmGroup *group, void *arg)
 		lsm_filter_note_key(keys->hashes, NULL, keys->ks, &group->entries[i]);
 }
 
-/* Reserve room for at most this many hashes. */
+/* Begin with room for at most this many hashes. */
 #define MOST_EXPECTED 16384
 
 /*
  * Read the hashes of all keys of a small run, and the prefixes (lsm_entry_prefix) of its first and
  * last key.  Returns false if the cursor is stale; otherwise the caller frees the hashes.  The
- * hashes are in a memory context that ends with the transaction, since the reader may outlive an
- * error.
+ * hashes are in a memory context that ends with the transaction, so an error frees them even if the
+ * reader lives on.
  */
 bool
 lsm_run_read_keys(LsmRunCursor *c, LsmKeyHashes *hashes, uint64 *low, uint64 *high)
@@ -109,8 +109,8 @@ take_prefixes(LsmGroup *group, void *arg)
 }
 
 /*
- * Make a filter of the keys of a small run, unless keys now have other hashes than filters expect.
- * Returns false if the cursor is stale.
+ * Make a filter of the keys of a small run, unless keys no longer have the hashes that filters
+ * expect.  Returns false if the cursor is stale.
  */
 bool
 lsm_run_make_key_filter(LsmRunCursor *c)
@@ -157,8 +157,8 @@ make_prefix_filter(LsmRunCursor *c)
 /* --- asking ---------------------------------------------------------------------- */
 
 /*
- * Get the hash of the first columns that the seek looks for.  Returns false if filters expect
- * another hash; in that case, the caller must not ask a filter.
+ * Get the hash of the first `columns` columns of the key that the seek looks for.  Returns false if
+ * filters expect a different hash; in that case, the caller must not ask a filter.
  */
 bool
 lsm_run_lookup_hash(LsmReadContext *cx, int columns, uint64 *hash)
@@ -249,8 +249,8 @@ ask_segment_filter(LsmRunCursor *c, uint64 hash)
 }
 
 /*
- * Ask the filter that lsm_run_asks_filter has named, for prefetching.  The filter page is in
- * memory.  Counts nothing.  Also returns false if the cursor is stale.
+ * Ask the filter that lsm_run_asks_filter chose, for prefetching.  REQUIRES: the filter page is in
+ * memory.  Does not update any counters.  Also returns false if the cursor is stale.
  */
 bool
 lsm_run_filter_admits(LsmRunCursor *c)
@@ -266,7 +266,7 @@ lsm_run_filter_admits(LsmRunCursor *c)
 
 /*
  * Ask a filter in private memory, and make the filter first if it is due.  Sets *asked to whether
- * there is a filter; without a filter the answer is true.  A new filter of prefixes may know fewer
+ * there is a filter; without a filter the answer is true.  A new filter of prefixes may cover fewer
  * columns than expected.  Also returns false if the cursor is stale.
  */
 static bool
@@ -376,10 +376,10 @@ lsm_run_few_lack(LsmRunCursor *c)
 }
 
 /*
- * Does a filter say that the segment lacks the key or prefix?  If so, the whole run lacks it.  The
- * reason is that a seek goes to the first segment that ends after the position (backward: the last
- * segment that begins before the position).  The entry at that end has another key or prefix, so
- * all entries with the wanted key or prefix lie before that end.  Removed entries stay in filters,
+ * Does a filter say that the segment lacks the key or prefix?  If so, the whole run lacks it,
+ * because a seek goes to the first segment that ends after the position (backward: the last segment
+ * that begins before the position).  The entry at that end has another key or prefix, so all
+ * entries with the wanted key or prefix lie before that end.  Removed entries stay in filters,
  * which is harmless.  Also returns true if the cursor is stale.
  */
 bool
@@ -394,7 +394,7 @@ lsm_run_lacks(LsmRunCursor *c)
 	c->is_perhaps = false;
 	if (cx->lookup_columns == 0 || (c->segment.filter_blocks == 0 && c->filter == NULL))
 		return false;
-	/* A single run usually has the key, and the near leaf costs hardly more than the filter. */
+	/* The only run usually has the key, and the near leaf costs hardly more than the filter. */
 	if (c->is_near && cx->run_count == 1)
 		return false;
 	q = choose_filter(c);

@@ -1,6 +1,6 @@
 /*
  * request.c
- *	  Requests of writers and readers to the workers, and the delay of writers while workers are
+ *	  Asks workers to merge on behalf of writers and readers, and delays writers while workers are
  *	  behind.
  *
  * All requests are hints in shared memory.  If one is lost, the next sealed page repeats it.
@@ -22,8 +22,8 @@
 #include "utils/timestamp.h"
 
 /*
- * The largest number of reads after which a worker checks whether the reads pay for a merge, so that
- * no index is forgotten.  The smallest, LSM_READS_PER_LOOK, keeps the checks cheap.
+ * After at most this many reads, readers ask a worker to check whether the reads pay for a merge.
+ * So no index is forgotten.  They wait for at least LSM_READS_PER_LOOK reads to keep checks cheap.
  */
 #define MOST_READS (UINT64CONST(1) << 24)
 
@@ -63,9 +63,9 @@ note_debt(LsmIndexSlot *slot, Relation rel, const LsmVersion *version, bool ask,
 
 /*
  * Call note_debt in a process that does not write.  when_idle says whether the index may need more
- * work once it is idle.  If not, a worker has just found that it needs none, and we clear
- * idle_check.  We clear it before we read the version.  If a slow writer then notes an outdated
- * state, it sets the flag again, and a worker looks once more.
+ * work once it is idle.  If when_idle is false, a worker has just found that the index needs none,
+ * and we clear idle_check.  We clear the flag before we read the version.  If a slow writer then
+ * notes an outdated state, the writer sets the flag again, and a worker looks once more.
  */
 void
 lsm_request_note(LsmIndex *index, bool when_idle)
@@ -114,7 +114,7 @@ lsm_request_after_reads(LsmIndex *index)
 {
 	LsmIndexSlot *slot;
 
-	/* While this process only counts in its own memory, nothing has changed in shared memory. */
+	/* There is nothing to check until this process adds its counts to shared memory. */
 	if (!index->reads.has_published)
 		return;
 	index->reads.has_published = false;
@@ -141,8 +141,8 @@ lsm_request_begin(LsmIndexSlot *slot)
 }
 
 /*
- * Note the reads so far in the history of the index's file.  Sets since[i] to the reads since run i
- * was written, or less.
+ * Note the reads so far in the history of the index's file.  Sets since[i] to a lower bound on the
+ * reads since run i was written.
  */
 static void
 note_reads(LsmIndexSlot *slot, LsmIndex *index, const LsmVersion *version, uint64 *since)
@@ -154,11 +154,11 @@ note_reads(LsmIndexSlot *slot, LsmIndex *index, const LsmVersion *version, uint6
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 	if (memcmp(&slot->history_of, &index->locator, sizeof(LsmLocator)) != 0)
 	{
-		/* A new file counts its ids from the beginning. */
+		/* Run ids start over in a new file. */
 		slot->history.count = 0;
 		slot->history_of = index->locator;
 	}
-	/* Read under the lock.  Otherwise another process might already have noted more reads. */
+	/* Get the count under the lock.  Otherwise another process might note a higher count first. */
 	lsm_read_history_note(&slot->history, pg_atomic_read_u64(&slot->reads), ids,
 						  version->run_count, since);
 	LWLockRelease(lsm_shared->lock);
@@ -225,8 +225,9 @@ log_late(LsmIndex *index, LsmIndexSlot *slot, int64 late_us)
 
 /*
  * Add the time since `start` to throttled_time.  Logs, at most once a minute for each index, that
- * writers lose much time.  A session that loads a new index, and any session if there are to be no
- * workers, merges by itself, which is nothing to log.  Caller holds no lock but the publish lock.
+ * merges cost writers a lot of time.  Logs nothing for a new index or if workers are disabled,
+ * because sessions are then expected to merge by themselves.  Caller holds no lock but the publish
+ * lock.
  */
 void
 lsm_request_count_time(LsmIndex *index, instr_time start)
@@ -290,7 +291,7 @@ lsm_request_delay(LsmIndex *index, const LsmHelp *help)
 
 /*
  * Is there work for one more worker now?  If there will be work later, sets *when to the earlier of
- * that time and its old value.  Caller holds the lock of shared memory.
+ * that time and its old value.  Caller holds lsm_shared->lock.
  */
 bool
 lsm_request_due(LsmIndexSlot *slot, TimestampTz now, TimestampTz *when)

@@ -1,5 +1,6 @@
-# Prefetching index-only scans in both modes and over both access methods, and plain scans that take simple steps.
-# Meanwhile rows move and VACUUM runs all the time. Each scan sees exactly the rows of its snapshot.
+# Prefetching index-only scans in both modes and over both access methods, and plain index-only scans that take simple
+# steps (scan/index_only.c). Meanwhile rows move and VACUUM runs all the time. Each scan sees exactly the rows of its
+# snapshot.
 use strict;
 use warnings;
 
@@ -32,10 +33,11 @@ $node->safe_psql('postgres', qq{
 	CREATE INDEX b_k ON b (k) INCLUDE (v);
 	INSERT INTO l SELECT i, 0, repeat('x', 300) FROM generate_series(1, $rows) i;
 	INSERT INTO b SELECT * FROM l;
-	-- Columns of fixed length, all of the key.
+	-- Simple steps need key columns of fixed length, and no others.
 	CREATE INDEX steps_k ON steps USING lsm (k, v);
 	INSERT INTO steps SELECT * FROM l;
-	-- The sums of values never change, nor do the keys.  Reads slowly, so that TIDs wait.
+	-- The sums of the values and of the keys never change.  The function reads slowly, so that the scan holds TIDs
+	-- while rows move.
 	CREATE FUNCTION check_rows(query text) RETURNS text LANGUAGE plpgsql AS \$\$
 	DECLARE
 		c refcursor;
@@ -121,8 +123,8 @@ while (time < $end)
 		}
 	}
 }
-ok($_->finish, 'a client has finished without errors') foreach @clients;
-is_deeply(\%wrong, {}, 'each scan has seen the rows of its snapshot');
+ok($_->finish, 'a client finished without errors') foreach @clients;
+is_deeply(\%wrong, {}, 'each scan saw the rows of its snapshot');
 cmp_ok($reads{$_}, '>', 2, "$_: the scan ran several times") foreach sort keys %reads;
 is(problems($node), '', 'all indexes are sound');
 

@@ -1,11 +1,11 @@
 # The commands in README.md and docs/: every block of code has a language, and the server accepts what a reader would type.
 #
-# - sql: psql runs the block in a database of the page. A file documents/PAGE.sql makes the tables that the page assumes.
+# - sql: psql runs the block in the page's own database. documents/PAGE.sql, if any, creates the page's tables.
 # - ini: the server reads the settings.
 # - sh: bash runs the block, in a folder with the tools. Blocks that install or start something are only parsed.
 # - text: output, syntax and pictures. Not run.
 #
-# Some pages need several servers. Their own suites run what they can, and only the languages are checked here.
+# Some pages need several servers. This test checks only the languages of their blocks. Other suites test those setups.
 use strict;
 use warnings;
 
@@ -23,7 +23,7 @@ my $work = PostgreSQL::Test::Utils::tempdir;
 my $node = start_new_node('documents', conf => $full);
 my %needs_servers = map { $_ => 1 } qw(citus scale-out standby-reads);
 
-# Returns the blocks of a page: language, code and line. A block without a fence counts as one without a language.
+# Returns the blocks of a page: language, code and line. An indented block counts as a block without a language.
 sub blocks
 {
 	my ($file) = @_;

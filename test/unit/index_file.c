@@ -2,8 +2,8 @@
  * index_file.c
  *	  Simulates an index file in memory.  Buffer n + 1 is block n of the file.
  *
- * There are no other processes, so locks are not taken. Nothing is logged either. But the file
- * knows when the meta page is locked, and it counts actions that must not happen under that lock.
+ * There are no other processes, so these functions take no locks. They log nothing either. But they
+ * track whether the meta page is locked, and count actions that must not happen under that lock.
  */
 #include "postgres.h"
 
@@ -33,7 +33,7 @@ void		(*file_before_edit) (void);
 static bool cached[FILE_BLOCKS];
 static bool meta_locked;
 
-/* --- what core and lower layers offer ------------------------------------------ */
+/* --- stand-ins for core and lower layers ---------------------------------------- */
 
 char	   *BufferBlocks;
 int			NBuffers = FILE_BLOCKS;
@@ -112,7 +112,7 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner, int lo
 				BufferAccessStrategy strategy)
 {
 	if (!is_page_of(block, kinds, owner))
-		lsm_report_corruption(rel, block, "not the page that is wanted");
+		lsm_report_corruption(rel, block, "not the expected page");
 	note_read(block);
 	return buffer_of(block);
 }
@@ -305,7 +305,7 @@ run_fault(LsmMeta *meta, const LsmRunRecord *run)
 	if (!lsm_directory_walk(&file_index, run, LSM_ANY_EDIT, add_item, NULL))
 		return "a directory cannot be read";
 	if (lsm_run_is_free(run) && (sums.segments != run->segments || sums.blocks != run->blocks))
-		return "the sums of a run are not those of its segments";
+		return "the totals of a run differ from the sums over its segments";
 	return NULL;
 }
 
@@ -339,8 +339,8 @@ file_fault(void)
 		if (users[block] > 1)
 			return "a block is used twice";
 		if (users[block] != lsm_map_is_used(file_page(LSM_BLOCK_MAP), block))
-			return users[block] > 0 ? "a block is used, but free in the map" :
-				"a block is used in the map, but by nobody";
+			return users[block] > 0 ? "a block is used, but the map says that it is free" :
+				"the map says that a block is used, but nothing uses it";
 		used += users[block];
 	}
 	if (used + meta->space.free_blocks != meta->space.mapped_end)

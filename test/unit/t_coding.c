@@ -25,7 +25,7 @@ test_varints(void)
 		}
 	}
 	ok(round_trip, "varints decode to the encoded values");
-	ok(size_right, "their sizes are predicted correctly");
+	ok(size_right, "lsm_varint_size returns the size of each encoded varint");
 	ok(short_refused, "a truncated varint is rejected");
 }
 
@@ -65,7 +65,7 @@ test_prefixes(void)
 		pa = lsm_key_prefix(a, alen);
 		pb = lsm_key_prefix(b, blen);
 		c = memcmp(a, b, Min(alen, blen));
-		/* If a prefix differs, it must order like the keys. */
+		/* If the prefixes differ, they must sort like the keys. */
 		if (pa != pb && c != 0)
 			order &= (pa < pb) == (c < 0);
 		while (shared < Min(alen, blen) && a[shared] == b[shared])
@@ -84,7 +84,7 @@ test_tids(void)
 
 	ItemPointerSet(&tid, 0xFFFFFFFE, 291);
 	lsm_int_to_tid(lsm_tid_to_int(&tid), &back);
-	ok(memcmp(&tid, &back, sizeof(tid)) == 0, "a TID decodes to the encoded one");
+	ok(memcmp(&tid, &back, sizeof(tid)) == 0, "an encoded TID decodes to the same TID");
 }
 
 int

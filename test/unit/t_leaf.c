@@ -1,4 +1,4 @@
-/* t_leaf.c -- packed pages: building, decoding, trimming. */
+/* t_leaf.c -- packed pages: building, decoding, removing entries, resuming. */
 #include "leaf_shapes.h"
 
 /* Does the page hold exactly the stored entries whose keep flag is set? */
@@ -101,7 +101,7 @@ test_delete(void)
 	}
 }
 
-/* Keys compared by a function may not be in byte order: 256 before 0. */
+/* If a function compares the keys, a key can follow a longer key that begins with it. */
 static void
 test_pure_prefix_fits(void)
 {
@@ -199,7 +199,7 @@ test_resume_leaf(const Shape *shape)
 		if (!lsm_leaf_add(&b, &e))
 			break;
 		good &= n < 10 || lsm_leaf_add(&resumed, &e);
-		/* The entries of a framed group may take only bits. */
+		/* An entry of a framed group may take less than a byte. */
 		good &= lsm_leaf_builder_unused(&b) < unused ||
 			(lsm_leaf_builder_unused(&b) == unused && mode.keylen > 0);
 		unused = lsm_leaf_builder_unused(&b);
@@ -283,7 +283,7 @@ test_resume_after_delete(void)
 	ok(good, "a page that lost entries is resumed after its last remaining entry");
 }
 
-/* A fence page has room for several children, whatever the entries. */
+/* A fence page has room for at least two children, even with the largest entries. */
 static void
 test_largest_entries(void)
 {
@@ -306,10 +306,10 @@ test_largest_entries(void)
 		group.count == 2 && group.entries[1].keylen == LSM_MAX_ENTRY_SIZE &&
 		group.entries[1].key[LSM_MAX_ENTRY_SIZE - 1] == 'b' && group.entries[1].tid == e.tid &&
 		lsm_fence_child(group.entries[1].rest, group.entries[1].restlen) == child;
-	ok(good, "and decode to the stored ones");
+	ok(good, "separators of the largest size decode to the stored ones");
 }
 
-/* Decoded keys are aligned and followed by zero bytes, even in little room. */
+/* Decoded keys are aligned and followed by zero bytes, even if the scratch space is small. */
 static void
 test_small_scratch(void)
 {
@@ -339,7 +339,7 @@ test_small_scratch(void)
 		}
 		good &= n > 0;
 
-		/* A key longer than the available room is damage. */
+		/* A key too long for the scratch space means that the page is damaged. */
 		shape.shared = shape.length;
 		shape.length = 1;
 		make_all(1, &shape);
@@ -429,7 +429,7 @@ test_modes(void)
 	ok(tight, "the coding uses no more bytes than its TIDs need");
 }
 
-/* If few keys have the announced length, the others get a shorter coding. */
+/* If fewer than half of a leaf's keys have the expected length, later leaves use no frames. */
 static void
 test_odd_keys(void)
 {
@@ -464,7 +464,7 @@ test_odd_keys(void)
 	}
 	ok(good, "frames are abandoned when they do not pay");
 
-	/* Nulls sort first or last, so whole leaves contain a single short key. */
+	/* Nulls sort first or last, so a leaf may contain only null keys, which are short. */
 	memset(&b, 0, sizeof(b));
 	lsm_mode_init(&nulls);
 	nulls.keylen = 5;
@@ -475,7 +475,7 @@ test_odd_keys(void)
 		good &= lsm_leaf_add(&b, &(LsmEntry) {.key = (const uint8 *) "\0",.keylen = 1,
 							 .tid = ((uint64) i << 16) | 1});
 	lsm_leaf_begin_next(&b, (Page) block.data, false, &nulls, 1, 1, 1);
-	ok(good && lsm_leaf_header((Page) block.data)->keylen == 5, "but not because of nulls");
+	ok(good && lsm_leaf_header((Page) block.data)->keylen == 5, "frames are kept despite nulls");
 }
 
 static void

@@ -1,6 +1,6 @@
 /*
  * t_virtual_pages.c
- *	  The pages of a range cover every key in it, and keys apart have pages apart.
+ *	  The pages of a range cover every key in the range, and keys far apart share no pages.
  */
 #include "backend.h"
 #include "key/encode.h"
@@ -18,8 +18,8 @@ enum
 static const char *const names[] = {
 	"a key between two bounds is on one of their pages",
 	"entries of the same key are on the same pages",
-	"a lookup of a key is on no page of another key",
-	"short ranges far apart share no page with keys in each other",
+	"a lookup of a key shares no page with another key",
+	"a short range shares no page with a key far outside it",
 	"keys and ranges are on a limited number of pages",
 };
 
@@ -89,7 +89,7 @@ all_are_hashed(void)
 	return true;
 }
 
-/* Find the pages of a lookup of a row's key. */
+/* Check the pages of a lookup of a row's key. */
 static void
 check_lookup(void)
 {
@@ -148,7 +148,7 @@ check_ranges_apart(void)
 				 "from %d, key %d, %d pages", start, far, count);
 }
 
-/* Texts compared by a function, by their abbreviations: "caseless" of types.c. */
+/* The same for texts that a function compares, with order codes: "caseless" in types.c. */
 static void
 check_texts_apart(void)
 {

@@ -1,5 +1,5 @@
-"""Bars on reads: an lsm index as a load left it, and settled, against a btree that CREATE INDEX made from the same
-rows."""
+"""Bars on reads: an lsm index, as a load left it and once settled, against a btree that CREATE INDEX built from the
+same rows."""
 
 from ..experiments.reads import INDEX_ONLY, WITH_ROWS
 from .bench import INDEX, say
@@ -25,9 +25,9 @@ STATES = ("held", "fresh", "settled")
 
 
 class Reads:
-    """Each turn fills a table by COPY, with the lsm index in place, or makes a btree afterwards. The index is first
-    "held": nothing merges it. Then it is "fresh": its readers have it merged as usual, perhaps before the first
-    reader has ended. It is "settled" after lsm_compact. Merges of idle indexes are off all the time."""
+    """Each turn fills a table by COPY. The lsm index exists before the load; the btree is built after it. The lsm index
+    is first "held": nothing merges it. Then it is "fresh": reads cause merges as usual, perhaps before the first
+    reader ends. It is "settled" after lsm_compact. Merges of idle indexes are off throughout."""
 
     methods = ("lsm", "btree")
 
@@ -77,7 +77,7 @@ class Reads:
 
     @staticmethod
     def _runs(bench, state, when):
-        """How fresh an lsm index is: its readers have it merged in the meantime."""
+        """Returns the number of runs of an lsm index, or 0 for a btree. The number falls when reads cause merges."""
         if bench.method != "lsm":
             return 0
         runs = int(bench.server.query("SELECT count(*) FROM lsm_runs('%s');" % INDEX))
@@ -99,7 +99,7 @@ class Reads:
                     yield at_least(self.name, text, value, bound, parts)
 
 
-# (name, statement, bound of btree's time, or None)
+# (name, statement, upper bound as a multiple of btree's time)
 STATEMENTS = [
     ("nested loop with 1 M inner lookups",
      "SELECT count(i.k) FROM (SELECT k FROM t ORDER BY f, k LIMIT 1000000) o JOIN t i ON i.k = o.k", 1 / 0.95),
@@ -190,8 +190,8 @@ class Updates:
 
 
 class Queue:
-    """A queue: one row is inserted, the first one removed. And the time to the first row after a DELETE of the older
-    half."""
+    """A queue: each turn inserts one row and deletes the first. In a second table, the time to the first row after a
+    DELETE of the older half."""
 
     name, title, methods = "queue", "insert and delete the first row; the first row after a DELETE", ("lsm", "btree")
     TURNS, PARTS = 0.002, 4
