@@ -29,23 +29,23 @@ typedef struct LsmPickPlace
 /* The merge work that is due. */
 typedef struct LsmDebt
 {
-	uint64		blocks;			/* of all jobs due, less those already merged */
-	uint32		next_blocks;	/* of the smallest job; 0: none */
+	uint64		blocks;			/* blocks still to be merged, over all jobs due */
+	uint32		next_blocks;	/* of these, blocks of the smallest job; 0: no job */
 	int			jobs;			/* jobs that are large or under way */
 	int			pressure;		/* percent: how much writers should slow down */
 } LsmDebt;
 
 /*
  * An idle index merges a run only with others that together have at least a quarter of its size.
- * For readers, such merges cost less (LSM_READS_PER_EVEN_BLOCK).
+ * Readers pay a lower price for such merges (LSM_READS_PER_EVEN_BLOCK).
  */
 #define LSM_IDLE_RATIO 4
 
 /*
  * How many seeks in a run cost as much as merging a block of it. A seek descends to a leaf and
- * decodes a group of entries, which takes about a microsecond. Merging a block means to merge, log
- * and write about a thousand entries. In addition, every job, however small, costs as much as
- * merging LSM_JOB_BLOCKS blocks.
+ * decodes a group of entries, which takes about a microsecond. Merging a block means merging,
+ * logging and writing about a thousand entries. In addition, every job, however small, costs as
+ * much as merging LSM_JOB_BLOCKS blocks.
  */
 #define LSM_READS_PER_BLOCK 64
 #define LSM_READS_PER_EVEN_BLOCK 16

@@ -19,9 +19,9 @@ is_free_on(const LsmRunRecord *run, int level)
 }
 
 /*
- * Returns the fanout that the manifest has room for. With a fanout of f, level 0 keeps up to
- * 2f - 1 free runs, and each of the L levels above it up to f - 1. Together these must be at most
- * FREE_RUNS, so f is at most (FREE_RUNS + 1 + L) / (L + 2).
+ * Returns `fanout`, or less if the manifest has no room for it. With a fanout of f, level 0 keeps
+ * up to 2f - 1 free runs, and each of the L levels above it up to f - 1. Together these must be at
+ * most FREE_RUNS, so f is at most (FREE_RUNS + 1 + L) / (L + 2).
  */
 #define FREE_RUNS	(LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE)
 
@@ -182,8 +182,8 @@ lsm_pick_job(const LsmRunRecord *runs, int count, int fanout, LsmPickPlace *plac
 }
 
 /*
- * Returns the level whose runs are about this large: the highest level whose merges would produce
- * a run of this size or less.
+ * Returns the level whose runs are about this large: the highest level that merges of one-block
+ * runs could reach with this many blocks.
  */
 int
 lsm_level_for(uint32 blocks, int fanout)
@@ -211,9 +211,9 @@ percentage(int value, int soft, int hard)
 /*
  * Computes the debt. Its pressure says how late the merges are. The pressure does not depend on
  * the size of the index: a merge of half the index is no reason to hurry while runs arrive no
- * faster than they are merged. The pressure is 0 until some level has two jobs' worth of free
- * runs, or three quarters of the manifest are in use. It is 100 when a level has four jobs' worth,
- * or when the manifest is nearly full.
+ * faster than they are merged. The pressure is 0 until some level has more than two jobs' worth of
+ * free runs, or about three quarters of the manifest's records are in use. The pressure is 100 when
+ * a level has four jobs' worth, or when the manifest is nearly full.
  */
 void
 lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_blocks, LsmDebt *debt)
@@ -408,10 +408,10 @@ lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
  *		reads of run 1 + ... + reads of run n-1  >=
  *			LSM_READS_PER_BLOCK * (LSM_JOB_BLOCKS + blocks of run 1 + ... + blocks of run n)
  *
- * Take the largest such n.  Each read pays once, since the merge removes its run.  (Reads during
- * a merge also count for the output.)  So all merges together cost at most about as much as the
- * reads have cost already.  This is the ski rental rule: buy when the rent paid has reached the
- * price.  An index without reads is left alone.
+ * Take the largest such n.  Each read of a run pays for only one merge, since that merge removes
+ * the run.  (Reads during a merge also count for the output.)  So all merges together cost at most
+ * about as much as the reads have cost already.  This is the ski rental rule: buy when the rent
+ * paid has reached the price.  An index without reads is left alone.
  *
  * If the largest of the n runs is at most LSM_IDLE_RATIO times as large as the others together, a
  * fraction of the price suffices.  Such merges are few, since each makes the largest run at least a

@@ -22,10 +22,11 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 						  const LsmEntry *entry, CommandId seen_from);
 
 /*
- * Called when the batch of a unique index is written. `enter` checks the sorted entries, some of
- * which may already be in the index. From the return of `enter` until `leave`, nobody else adds
- * entries. If `raises` is false, `enter` raises no error for a violation, and the entries are
- * checked again once they are in the index. `lines` says which lines of a COPY the rows came from.
+ * The callbacks that run when a batch of a unique index is written. `enter` checks the sorted
+ * entries, some of which may already be in the index. From the return of `enter` until `leave`,
+ * nobody else adds entries. If `raises` is false, `enter` raises no error for a violation, and the
+ * entries are checked again once they are in the index. `lines` says which lines of a COPY the rows
+ * came from.
  */
 typedef struct LsmBatchGuard
 {

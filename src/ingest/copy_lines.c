@@ -39,8 +39,8 @@ add_mark(LsmCopyLines *lines, uint64 tid, uint64 line, MemoryContext context)
 }
 
 /*
- * Note where the row with this TID comes from, if the innermost activity is a COPY.  The marks live
- * in this memory context.
+ * Note the line of the row with this TID, if the innermost error context is that of a COPY.  The
+ * marks live in `context`.
  */
 void
 lsm_copy_lines_note(LsmCopyLines *lines, uint64 tid, MemoryContext context)
@@ -88,8 +88,8 @@ find_line(const LsmCopyLines *lines, uint64 tid)
 }
 
 /*
- * Let an error about a row name the line of COPY.  To be called within ereport; the result has no
- * meaning.  `lines` may be NULL.
+ * Make an error about a row name its line of the COPY.  Call this inside ereport and ignore the
+ * result.  `lines` may be NULL.
  */
 int
 lsm_copy_lines_context(const LsmCopyLines *lines, uint64 tid)
@@ -98,7 +98,7 @@ lsm_copy_lines_context(const LsmCopyLines *lines, uint64 tid)
 
 	if (line == 0)
 		return 0;
-	/* If COPY is still running, it names a line.  Correct it. */
+	/* A COPY that is still running adds a line number to the error.  Correct the number. */
 	for (ErrorContextCallback *c = error_context_stack; c != NULL; c = c->previous)
 	{
 		if (c->callback == CopyFromErrorCallback && c->arg == lines->copy)

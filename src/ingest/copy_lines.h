@@ -9,7 +9,7 @@
 typedef struct LsmCopyLines
 {
 	struct CopyFromStateData *copy; /* the COPY of the rows; invalid once it has ended */
-	char	   *table;			/* its target */
+	char	   *table;			/* name of its target table */
 	struct CopyMark *marks;		/* in the order of the rows */
 	int			count;
 	int			room;

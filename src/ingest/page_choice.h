@@ -14,7 +14,7 @@ extern bool lsm_choice_note_wait(int *pressure);
 extern uint32 lsm_choice_calm(uint32 restless);
 extern uint32 lsm_choice_pages_to_keep(uint32 count, uint32 least, uint32 restless);
 
-/* After a wait, this many seals keep the number of open pages. */
+/* For this many seals after a wait, the number of open pages does not fall. */
 #define LSM_RESTLESS_SEALS 4
 
 #endif							/* LSM_PAGE_CHOICE_H */

@@ -231,8 +231,8 @@ lsm_statement_begin_utility(PlannedStmt *statement)
 }
 
 /*
- * Called when ExecutorRun or a command has succeeded.  Writes the batches of unique indexes.  The
- * statement itself raises their unique violations, so its caller can catch them.
+ * Called when ExecutorRun or a command has succeeded.  Writes the batches of unique indexes, so
+ * that the statement itself raises unique violations and its caller can catch them.
  */
 void
 lsm_statement_flush(void)

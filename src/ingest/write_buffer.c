@@ -48,8 +48,8 @@ is_open_page_of_run(Page page, uint64 run_id)
 }
 
 /*
- * Lock an open page with room for an item. Returns LSM_INSERTED, or what else must happen, with the
- * page unlocked.
+ * Lock an open page that has room for an item of `size` bytes. Returns LSM_INSERTED if the page is
+ * locked. Any other result says why not, and leaves the page unlocked.
  */
 static LsmInsertResult
 lock_open_page(Relation rel, Buffer buffer, bool missed, const LsmOpenPage *at, uint32 size, bool wait)
@@ -79,8 +79,8 @@ lock_open_page(Relation rel, Buffer buffer, bool missed, const LsmOpenPage *at, 
 
 /*
  * Find the slot for an entry in a copy of the page; see lsm_buffer_leave. If another process has
- * meanwhile added an entry in the same place, or removed entries, the page is busy, or with `wait`,
- * we try again.
+ * meanwhile added an entry in the same place, or removed entries, returns LSM_INSERT_BUSY, or with
+ * `wait`, tries again.
  */
 static LsmInsertResult
 find_slot_in_copy(Relation rel, Buffer buffer, LsmKeySpace *ks, const LsmOpenPage *at,

@@ -270,8 +270,8 @@ lsm_directory_list(LsmIndex *index, const LsmRunRecord *run, uint64 edits, int m
 }
 
 /*
- * Set *high to the end of a run: the bound after the last entry that its segments were
- * written with.  Returns LSM_FOUND_STALE if the directory has changed since the edit `edits`.
+ * Set *high to the end of a run: the bound after the last entry that was ever in its segments.
+ * Returns LSM_FOUND_STALE if the directory has changed since the edit `edits`.
  */
 LsmFindResult
 lsm_directory_last(LsmIndex *index, const LsmRunRecord *run, uint64 edits, LsmBound *high)
@@ -325,7 +325,7 @@ walk_directory_page(LsmIndex *index, const LsmRunRecord *run, uint64 edits, Bloc
 /*
  * Visit all pages of a directory from the root down, and in key order all items of its lowest
  * pages, including items without blocks.  Returns false if the directory has changed since
- * the edit `edits`.  Part of it may have been visited by then.
+ * the edit `edits`.  By then, part of the directory may have been visited.
  */
 bool
 lsm_directory_walk(LsmIndex *index, const LsmRunRecord *run, uint64 edits,
@@ -430,9 +430,10 @@ directory_item_fits(Page page, const LsmDirectoryEntry *entry, int level)
 }
 
 /*
- * Look at a page of the right edge as the change has left the page.  Sets *has_room if an item for
- * the entry fits.  Returns the block that the page's last item names.  The page does not join the
- * change: in a tall directory, all pages of the edge and the new pages do not fit in one edit.
+ * Look at a page of the right edge, with its changes if it is in the change already.  Sets
+ * *has_room if an item for the entry fits.  Returns the block that the page's last item names.  The
+ * page does not join the change: in a tall directory, the pages of the edge and the new pages would
+ * be too many for one edit.
  */
 static BlockNumber
 look_at_edge(LsmChange *change, const LsmRunRecord *run, BlockNumber block, int level,
