@@ -71,7 +71,8 @@ lsm_looked_for_make(LsmLookedFor *known, const LsmSeenVersion *seen, const LsmPr
 }
 
 /*
- * Was the only key between two bounds looked for, but not found?  `hash` is the key's hash.
+ * Did the statement look for the only key between these bounds, and not find it?  `hash` is the
+ * key's hash.
  */
 bool
 lsm_was_absent(const LsmLookedFor *known, LsmKeySpace *ks, uint64 hash, const LsmBound *from,

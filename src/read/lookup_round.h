@@ -1,9 +1,9 @@
 /*
  * lookup_round.h
- *	  Groups keys to look for together in one run by the filter pages that know them.
+ *	  Groups the keys that are looked for together in one run, by filter page.
  *
- * Usually each key is in a different segment.  So the cache lines of filters that the keys need are
- * not in the processor's cache, and a round fetches many of them at a time.
+ * Usually each key is in a different segment.  So the filters' cache lines for the keys are not in
+ * the processor's cache, and a round fetches many of these lines at a time.
  */
 #ifndef LSM_LOOKUP_ROUND_H
 #define LSM_LOOKUP_ROUND_H
@@ -15,7 +15,7 @@
 /* A round has at most this many keys. */
 #define LSM_ROUND_KEYS	256
 
-/* Lists of keys, by filter page. */
+/* A round puts its keys into this many lists, by filter page. */
 #define LSM_ROUND_LISTS	128
 
 typedef struct LsmLookupRound
@@ -26,8 +26,8 @@ typedef struct LsmLookupRound
 	LsmProbe   *probes[LSM_ROUND_KEYS];
 	int16		segment[LSM_ROUND_KEYS];	/* of each key: index of its segment */
 	LsmFilterPlace places[LSM_ROUND_KEYS];	/* in the segment's filter, if it has one */
-	int16		first[LSM_ROUND_LISTS]; /* key of each list, or -1 */
-	int16		next[LSM_ROUND_KEYS];	/* key in the same list, or -1 */
+	int16		first[LSM_ROUND_LISTS]; /* first key of each list, or -1 */
+	int16		next[LSM_ROUND_KEYS];	/* next key in the same list, or -1 */
 } LsmLookupRound;
 
 static inline void
@@ -61,7 +61,7 @@ lsm_round_filter_page(const LsmLookupRound *r, int i)
 	return lsm_round_segment(r, i)->leaves + r->places[i].page;
 }
 
-/* Returns the block of the same page. */
+/* Returns the block of that filter page. */
 static inline BlockNumber
 lsm_round_filter_block(const LsmLookupRound *r, int i)
 {

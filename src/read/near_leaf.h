@@ -53,8 +53,8 @@ lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, 
 }
 
 /*
- * Is this position certain to lie between entries that the leaf was written with?  The position is
- * the beginning of a key.  Compares only the first eight bytes of keys.
+ * Is this position certain to lie between two entries that the leaf had when it was written?  The
+ * position is the beginning of a key.  Compares only the first eight bytes of keys.
  */
 static inline bool
 lsm_near_leaf_covers(const LsmNearLeaf *near, uint64 segment, uint32 user, const uint8 *key,

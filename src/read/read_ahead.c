@@ -63,7 +63,7 @@ lsm_run_ask_expected(LsmRunCursor *c, uint32 number)
 														  c->segment.start + number);
 }
 
-/* Called at the end of a seek that has read pages.  (When debugging: of any seek.) */
+/* Called at the end of a seek that has read pages.  With lsm_debug_prefetch_scan: of every seek. */
 void
 lsm_run_note_reads(LsmRunCursor *c, LsmReadWatch *watch)
 {
@@ -161,7 +161,7 @@ lsm_run_begin_round(LsmRunCursor *c, LsmReadWatch *watch)
 	return depth_of_reads(c);
 }
 
-/* End a round.  Without any read, a key takes up to a microsecond. */
+/* End a round.  The keys themselves take up to a microsecond each, and the reads take the rest. */
 void
 lsm_run_end_round(LsmRunCursor *c, LsmReadWatch *watch, int keys)
 {

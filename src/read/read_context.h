@@ -46,20 +46,20 @@ typedef struct LsmReadContext
 	bool		stale;			/* the version is stale, or the index is damaged */
 	BlockNumber stale_block;	/* the first block that shows this */
 	LsmReadCounters counters;
-	uint64		spared;			/* seeks in runs that filters have spared, in 16ths */
+	uint64		spared;			/* seeks in runs that filters made unnecessary, in 16ths */
 	uint64		missed_runs;	/* seeks in runs that had to read a block into shared buffers */
 	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
 	uint32		seen_count;
 } LsmReadContext;
 
 /*
- * The part of a seek that a filter spares by saying no, in 16ths.  A filter on disk costs about
- * half a seek, and a filter in private memory costs next to nothing.
+ * The part of a seek that a filter saves by saying no, in 16ths.  Asking a filter on disk costs
+ * about half a seek, and asking a filter in private memory costs next to nothing.
  */
 #define LSM_SPARED_BY_DISK		8
 #define LSM_SPARED_BY_MEMORY	15
 
-/* A reader remembers this many pages.  A reader has fewer cursors. */
+/* A reader remembers this many pages, more than it has cursors. */
 #define LSM_PAGES_SEEN	256
 
 /* Remember a page that is being read.  Returns its number for LsmEntry.page. */

@@ -59,8 +59,8 @@ typedef struct LsmReader
 	const LsmBound *limit;		/* of the latest seek, or NULL */
 	ScanDirection direction;
 	bool		within;			/* the rest of the array is within the limit */
-	uint64		child_seeks;	/* sum of the version's runs over all seeks that are not
-								 * yet counted as paid */
+	uint64		child_seeks;	/* number of the version's runs, added up over all seeks
+								 * that are not yet counted as paid */
 	double		unpaid;			/* the fraction of a seek that is not yet counted as paid */
 	LsmBound	here;			/* the position after the previous array */
 	LsmBound	probe[2];		/* before and after the key to look for in a run */

@@ -11,8 +11,8 @@
 #include "utils/memutils.h"
 
 /*
- * A batch that looks for this many keys in a run pays one seek: asking the run's filter for one of
- * many keys takes about a tenth of a seek.
+ * A batch that looks for this many keys in a run pays one seek: asking the run's filter about one
+ * of many keys takes about a tenth of a seek.
  */
 #define PROBES_PER_SEEK 12
 
@@ -179,7 +179,7 @@ pay(LsmReader *reader, double seeks)
 
 /*
  * Count what a scan has paid because there are several runs, averaged over the runs of the version.
- * The scan pays for merging the entries, and for the seeks in runs that filters have not spared.
+ * The scan pays for merging the entries, and for the seeks in runs that filters did not save.
  * Seeks that had to read blocks cost more, except one per seek of the scan: a single run would need
  * that one, too.
  */
@@ -203,8 +203,8 @@ count_paid(LsmReader *reader)
 }
 
 /*
- * Count the pay of a batch that has looked for `count` keys in `runs` runs.  The batch pays for
- * these runs only: looking into all small runs at once costs next to nothing.
+ * Count what a batch pays for looking for `count` keys in `runs` runs.  The batch pays for these
+ * runs only: looking into all small runs at once costs next to nothing.
  */
 void
 lsm_reader_count_probes(LsmReader *reader, Size count, int runs)

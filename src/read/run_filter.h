@@ -19,7 +19,7 @@
 #include "read/page_filter.h"
 #include "segment/filter.h"
 
-/* A run with fewer lookups gets no filter of its own. */
+/* After fewer lookups, a seek makes no filter of the run.  A round of keys may: see run_probe.c. */
 #define LSM_LEAST_LOOKUPS			32
 
 /* Larger runs have a filter on disk, or are not worth a filter. */

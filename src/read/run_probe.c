@@ -237,7 +237,7 @@ ask_filters(LsmRunCursor *c, LsmLookupRound *r, int ahead, bool *perhaps)
 
 /* --- keys ------------------------------------------------------------------------ */
 
-/* Note whether there is an entry with the key.  The cursor was put before the key. */
+/* Note whether there is an entry with the key.  The cursor has just sought the key. */
 static void
 note_if_found(LsmRunCursor *c, LsmProbe *probe)
 {
@@ -341,9 +341,9 @@ prepare_probes(LsmRunCursor *c)
 }
 
 /*
- * Enter a run of one segment, which has no keys in a directory, and look for the first key.
- * Returns false if the run has nothing between the first and the last key, as is common while keys
- * ascend or descend.
+ * Enter a run of one segment, and look for the first key.  (Such a run has no directory with its
+ * range of keys.)  Returns false if the run has nothing between the first and the last key, as is
+ * common while keys ascend or descend.
  */
 bool
 lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
@@ -415,7 +415,7 @@ lsm_run_probe(LsmCursor *cursor, LsmProbe *probes, Size count, LsmBound *low,
 }
 
 /*
- * Does the run have a filter, on disk or, once that is due, in private memory?  Without a filter, a
+ * Does the run have a filter on disk, or in private memory once it is due?  Without a filter, a
  * caller with many keys may as well read the run.
  */
 bool

@@ -23,7 +23,7 @@ typedef struct LsmReadAhead
 	uint32		asked;
 } LsmReadAhead;
 
-/* A lookup tests all filters of a run of at most this size first. */
+/* If a run is at most this large, a lookup of a whole key first tests all filters of the run. */
 #define LSM_FEW_SEGMENTS	4
 #define LSM_FEW_BLOCKS		1024
 

@@ -3,11 +3,11 @@
  *	  Looks for the keys of a batch in all small runs at once.
  *
  * During heavy inserts, most runs are small: batches, and the first merges of batches.  Asking each
- * small run for all keys would cost more than asking the large runs, and small runs contain hardly
- * any of the keys.  So the joint filter, in private memory, knows the keys of all small runs.  The
- * batch looks run by run only for keys that the joint filter lets through.
+ * small run about all keys would cost more than asking the large runs, and small runs contain
+ * hardly any of the keys.  So the joint filter, in private memory, knows the keys of all small
+ * runs.  The batch looks run by run only for keys that the joint filter lets through.
  *
- * A run joins the filter after so many lookups that reading the run pays.  The batch skips a run
+ * A run joins the filter after enough lookups to make reading the run pay.  The batch skips a run
  * that has nothing between the batch's first and last key, so such a run need not join.  While keys
  * ascend, most runs are of this kind.
  */
