@@ -4,7 +4,8 @@
  *
  * The launcher connects to no database and reads shared memory only.  It starts a worker when more
  * indexes of a database wait than the database has idle workers, up to pg_lsm.max_workers.  If the
- * launcher cannot register a worker, it lets the writers merge and tries again later.
+ * launcher cannot register a worker, it tries again later.  In the meantime it lets the writers
+ * merge, if the database has no other worker.
  *
  * Locks: the lock of shared memory.
  */
@@ -87,9 +88,9 @@ launcher_exit(int code, Datum arg)
 }
 
 /*
- * Called if no worker can be started for the database, or if none can connect to it (forget).  Lets
- * the writers of its indexes merge.  They keep asking for workers.  Caller holds the lock
- * exclusively.
+ * Called if no worker can be started for the database, or, with `forget`, if no worker can connect
+ * to it.  Lets the writers of its indexes merge.  They keep asking for workers.  Caller holds the
+ * lock exclusively.
  */
 static void
 leave_database_alone(Oid database, bool forget)
@@ -183,7 +184,7 @@ collect_demands(Demand *demands, TimestampTz now, TimestampTz *when)
 		demand->workers++;
 		if (slot->pid == 0 || slot->idle)
 			demand->idle++;
-		/* Wake the worker.  It sleeps until work that it knows about is due. */
+		/* Wake the worker.  Otherwise it sleeps until work that it knows about is due. */
 		if (slot->idle && slot->latch != NULL && demand->waiting > 0)
 			SetLatch(slot->latch);
 	}

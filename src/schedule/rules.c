@@ -86,8 +86,8 @@ lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers)
 
 /*
  * Workers can help, but are behind.  A writer has just sealed `sealed` pages, and the index has
- * `seals` seals in all.  Should the writer take a step of a job at this level?  Under little
- * pressure it rarely does, under full pressure it does for every page.
+ * `seals` seals in all.  Should the writer take a step of a job at this level?  Rarely under little
+ * pressure, and for every page under full pressure.
  */
 bool
 lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)
@@ -104,8 +104,8 @@ lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)
 /*
  * Workers cannot help.  A writer's pages have raised the number of seals from seals_before to
  * `seals`.  Returns how many steps of a job at this level the writer takes.  A job writes at most
- * one page per sealed page, so one step for every step_blocks / 2 seals keeps up with twice the
- * pace.
+ * one page per sealed page, so one step for every step_blocks / 2 seals ends the job in half the
+ * time until the next one is due.
  */
 uint32
 lsm_rule_turns(int level, uint32 step_blocks, uint64 seals_before, uint64 seals)

@@ -24,7 +24,7 @@ seal_open_run(LsmIndex *index, uint64 run_id)
 
 /*
  * Seal all open pages but one, including empty pages.  A run without entries disappears with the
- * next merge.  This needs no room in the manifest.
+ * next merge.  Sealing spare pages needs no room in the manifest.
  */
 void
 lsm_seal_spare_pages(LsmIndex *index)

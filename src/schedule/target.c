@@ -131,7 +131,7 @@ lsm_target_open(LsmTarget *target, Oid index_oid, bool wait)
 	return LSM_OPENED;
 }
 
-/* Close and unlock the index, and switch back to the former user. */
+/* Close and unlock the index and its table, and switch back to the former user. */
 void
 lsm_target_close(LsmTarget *target)
 {

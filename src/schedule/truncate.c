@@ -96,8 +96,8 @@ is_in_use(Relation index)
 
 /*
  * Truncate the file.  Returns false if somebody has the index open.  After an error, this function
- * also ends the subtransaction, and then raises the error again.  Otherwise the session would be
- * left in a transaction that nobody has begun.
+ * also ends the subtransaction, and then raises the error again.  Otherwise the session would stay
+ * in an aborted transaction block that nobody began.
  */
 static bool
 truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
@@ -118,7 +118,7 @@ truncate_in_subtransaction(LsmIndex *index, BlockNumber least)
 		locked = ConditionalLockRelation(index->rel, AccessExclusiveLock);
 		if (locked)
 		{
-			/* AccessExclusiveLock on the index, which standbys see. */
+			/* Holds AccessExclusiveLock on the index.  Standbys hold it, too. */
 			LSM_STOP_POINT("truncate-lock");
 			lsm_manifest_truncate(index, least);
 		}

@@ -8,8 +8,8 @@
  * the key, and nobody reads the table.  Keeping rows back only saves time.  Without this file,
  * look_ahead.c would hand on all rows.
  *
- * Gain: 1.4 times the rate if a tenth of the keys exist, 2.5 times if all do; in memory 1.04 times
- * (docs/design/on-conflict.md has the conditions).
+ * Gain: 1.4 times the rate if a tenth of the keys exist, 2.5 times if all do.  (The conditions are
+ * in docs/design/on-conflict.md.)  In memory: 1.04 times.
  */
 #include "postgres.h"
 
@@ -53,8 +53,8 @@ has_generated_column(TupleDesc descriptor)
 }
 
 /*
- * May the statement keep back rows?  Yes, if lsm_keep_back_row does all that ExecInsert does before
- * it searches for the row's key.
+ * May the statement keep back rows?  Yes, if lsm_keep_back_row does everything that ExecInsert does
+ * before searching for the row's key.
  */
 bool
 lsm_keep_back_is_possible(const LsmLookAhead *a)

@@ -34,7 +34,7 @@
  */
 #define ROWS_PER_READ	16
 
-/* After looking ahead did not pay, this many rows pass without it. */
+/* When looking ahead has not paid, this many rows pass without it. */
 #define ROWS_TO_PASS	2048
 
 static LsmLookAhead *current;
@@ -223,7 +223,7 @@ forget_statement(void *arg)
 	lsm_looked_for_release(&((LsmLookAhead *) arg)->keys);
 }
 
-/* Called when the executor has initialized a plan.  If the plan may take rows ahead, prepares that. */
+/* Called when the executor has initialized a plan.  Prepares to look ahead if the plan allows. */
 void
 lsm_look_ahead_start(QueryDesc *query)
 {

@@ -3,9 +3,10 @@
  *	  INSERT ... ON CONFLICT of many rows: decides whether the plan may run ahead of the inserts.
  *
  * look_ahead.c takes a row from the plan below ModifyTable before earlier rows are inserted.  The
- * plan could notice only by calling functions or by locking rows.  So the plan may contain only
- * nodes that we know.  It may call no volatile functions except those that generate values, such as
- * nextval and gen_random_uuid in column defaults.
+ * plan could notice this only by calling functions, locking rows, or scanning a sequence.  So the
+ * plan may contain only nodes that we know, and may not scan a sequence.  It may call no volatile
+ * functions except those that generate values, such as nextval and gen_random_uuid in column
+ * defaults.
  */
 #include "postgres.h"
 

@@ -24,11 +24,11 @@ typedef struct LsmLookAhead
 	MemoryContext row_context;	/* of the rows, up to work_mem */
 	bool		ended;			/* the source has no more rows */
 	int			count;			/* rows taken */
-	int			next;			/* the first row that was not handed on */
+	int			next;			/* the first row not handed on yet */
 	TupleTableSlot *rows[LSM_ROWS_AHEAD];
 
 	/* Prefetch of the table's pages. */
-	int			asked;			/* the first row whose page was not requested */
+	int			asked;			/* the first row whose page was not requested yet */
 	int			ahead;			/* further rows whose pages may be requested now */
 	int			missing;		/* requested pages that were not in memory */
 
