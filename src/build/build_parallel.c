@@ -32,7 +32,7 @@
 #define KEY_SCAN		UINT64CONST(0x4C534D0000000002)
 #define KEY_QUERY		UINT64CONST(0x4C534D0000000003)
 
-/* The results of one worker, which writes them. */
+/* The results of one worker.  Only that worker writes them. */
 typedef struct WorkerResult
 {
 	double		heap_rows;
@@ -50,7 +50,7 @@ typedef struct SharedBuild
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
-	bool		unique;			/* the leader's ii_Unique: CLUSTER does not check for duplicates */
+	bool		unique;			/* the leader's ii_Unique, which CLUSTER clears to skip the check */
 	Size		memory;			/* for each process */
 	SharedFileSet files;
 	WorkerResult results[FLEXIBLE_ARRAY_MEMBER];
@@ -66,7 +66,7 @@ struct LsmParallelBuild
 
 extern PGDLLEXPORT void lsm_build_worker_main(dsm_segment *segment, shm_toc *toc);
 
-/* Clean up, when the workers have ended or none were started. */
+/* Clean up after the workers have ended, or if none were started. */
 void
 lsm_parallel_build_end(LsmParallelBuild *p)
 {
@@ -122,8 +122,8 @@ lsm_parallel_build_begin(Relation heap, Relation index, IndexInfo *info)
 	EnterParallelMode();
 	p->context = CreateParallelContext("pg_lsm", "lsm_build_worker_main", workers);
 	/*
-	 * CONCURRENTLY indexes the rows that are visible now.  Otherwise, the build must index every
-	 * row that somebody may see.
+	 * CREATE INDEX CONCURRENTLY indexes the rows that are visible now.  Any other build must index
+	 * every row that some snapshot may see.
 	 */
 	p->snapshot = info->ii_Concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 

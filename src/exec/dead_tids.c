@@ -2,12 +2,12 @@
  * dead_tids.c
  *	  TIDs whose rows a scan found dead after the index had moved on.
  *
- * If the row of the TID that an index returned last is dead to everybody, core's scan tells the
- * index, and the next scan skips that TID. If a table serves as a queue, scans of its oldest rows
- * would otherwise get slower and slower. A scan that takes TIDs in advance cannot tell the index,
- * because the index would apply the message to a later TID. So the scan keeps the dead TIDs. If
- * there are many dead TIDs, the scan ends with a second scan of the index, which visits only the
- * table pages of these TIDs.
+ * If the row of the TID that an index returned last is dead to everybody, core's scan reports this
+ * to the index, and later scans skip the TID. Without such reports, scans of the oldest rows of a
+ * queue would get slower and slower. A scan that takes TIDs in advance cannot report a dead row at
+ * once, because the index would apply the report to a later TID. So the scan keeps the dead TIDs.
+ * If there are many, the scan ends with a second scan of the index, which visits only the table
+ * pages of these TIDs.
  *
  * In this second scan, core looks the rows up again. VACUUM may have run since the first scan, and
  * a TID may now belong to another row.
@@ -79,8 +79,8 @@ compare_tids(const void *a, const void *b)
 
 /*
  * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. The
- * dead TIDs are among the first `most` TIDs that the index returns, unless others have already
- * removed some. Leaves the slot empty.
+ * dead TIDs are among the first `most` TIDs that the index returns, unless other processes have
+ * already removed some. Leaves the slot empty.
  */
 void
 lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,

@@ -31,7 +31,7 @@ typedef struct LsmIndexChild
 	bool	   *keys_are_ready;
 	ExprState  *conditions;		/* rechecks rows if the index is lossy */
 	TupleTableSlot *heap_slot;	/* for a table row */
-	Buffer	   *map;			/* index-only: its pin on the visibility map; else NULL */
+	Buffer	   *map;			/* index-only: the node's pin on the visibility map; else NULL */
 } LsmIndexChild;
 
 extern void lsm_child_init(LsmIndexChild *child, PlanState *node);
@@ -41,7 +41,7 @@ extern void lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, 
 extern void lsm_child_store_row(const LsmIndexChild *child);
 extern void lsm_child_note_place(const LsmIndexChild *child);
 
-/* Returns whether rows come from the index and pages are read only to check visibility. */
+/* Returns whether the scan reads only those table pages that are not all-visible. */
 static inline bool
 lsm_child_is_index_only(const LsmIndexChild *child)
 {

@@ -3,10 +3,10 @@
  *	  Reads pages of a table into shared buffers ahead of the reader, with core's read
  *	  stream.
  *
- * The stream calls a function of the reader to get the pages to read, and returns them in the same
- * order, read and pinned. The stream chooses how many pages it requests ahead: more while it must
- * wait for pages, fewer while they are in memory. It looks further ahead only when the reader takes
- * a page, so the reader must prime the stream when no page is requested.
+ * The stream calls a function of the reader to learn which pages to read, and hands the pages out
+ * in the same order, pinned. The stream chooses how many pages it requests ahead: more while it
+ * must wait for pages, fewer while they are in memory. It looks further ahead only when the reader
+ * takes a page, so the reader must prime the stream once it has taken all requested pages.
  *
  * When the function returns no page, the stream ends. After the reader has taken all pages, priming
  * starts the stream again. The function may read index pages, and so wait for locks and run
@@ -25,7 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/spccache.h"
 
-/* Initialize a stream. It allocates from the memory context that is current now. */
+/* Initialize a stream. The stream allocates from the memory context that is current now. */
 void
 lsm_stream_init(LsmPageStream *stream, Relation table, int depth, LsmNextPage next_page,
 				void *argument)

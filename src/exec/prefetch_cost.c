@@ -2,9 +2,9 @@
  * prefetch_cost.c
  *	  Computes the costs of prefetching scans.
  *
- * We start from core's costs and make prefetched pages cheaper, and for scans by page also index
- * pages that the kernel reads ahead. docs/design/prefetch-cost.md has the formulas and the
- * measurements behind them. prefetch_path.c decides which paths to cost.
+ * We start from core's costs and make prefetched pages cheaper. For scans by page, we also make
+ * index pages cheaper if the kernel reads them ahead. docs/design/prefetch-cost.md has the formulas
+ * and the measurements behind them. prefetch_path.c decides which paths to cost.
  */
 #include "postgres.h"
 
@@ -22,25 +22,32 @@
 #include "utils/lsyscache.h"
 #include "utils/spccache.h"
 
-/* In index order, copying a page costs this share of a sequential page for each row. */
+/*
+ * In index order, finding and copying the page of a row at a random place costs this share of a
+ * sequential page.
+ */
 #define COPY_SHARE 0.6
-/* But all copying costs at most this share of what prefetching saves. */
+/* In total, this costs at most this share of what prefetching saves. */
 #define COPY_BOUND 0.55
 
 /*
- * By page: the share of index pages that follow the previous page, if index and file have the same
+ * By page: the share of index pages that follow the previous page, if the file stores leaves in key
  * order.
  */
 #define INDEX_FOLLOWING 0.75
 
 /*
- * The fill of a B-tree's leaves after a build, and after growth by random keys, where each split
- * leaves two halves. (Average ln 2: Yao, On random 2-3 trees, Acta Informatica 9, 1978.)
+ * How full a B-tree's leaves are after a build, and after growth by random keys, where a split
+ * leaves two half-full pages. (The average fill is then ln 2: Yao, On random 2-3 trees, Acta
+ * Informatica 9, 1978.)
  */
 #define FULL_BUILT 0.9
 #define FULL_GROWN 0.7
 
-/* Returns how often the scan will run. Like core, we assume once per outer row. */
+/*
+ * Returns how often the scan will run. Like core, we assume once per row of the smallest outer
+ * relation.
+ */
 double
 lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
 {
@@ -60,7 +67,7 @@ lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path)
 	return Max(result, 1);
 }
 
-/* Returns the share of rows, and of table pages, that are read. */
+/* Returns the share of rows, and of table pages, that the scan reads from the table. */
 double
 lsm_prefetch_read_share(IndexPath *path)
 {
@@ -196,9 +203,9 @@ prefetched_cost(const LsmScanShape *shape, double page_cost, int depth)
 
 /*
  * Set the costs of a path in index order. For a row at a random place, the scan must find its page,
- * and usually copy the page from the kernel's cache. Core does not charge for this, because waiting
- * dominates. A prefetching scan does not avoid this cost, and the planner compares it with the cost
- * of a later sort.
+ * and usually copy the page from the kernel's cache. Core does not charge for this work, because
+ * waiting for the page takes much longer. Prefetching removes the wait but not the work, which then
+ * decides whether another scan and a sort are cheaper.
  */
 void
 lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int depth)
@@ -215,7 +222,7 @@ lsm_prefetch_cost_in_order(CustomPath *path, const LsmScanShape *shape, int dept
 }
 
 /*
- * Set the costs of a path by page. Like core's bitmap scan, we assume that reads become more
+ * Set the costs of a path by page. As core does for bitmap scans, we assume that reads become more
  * sequential as the scan reads a larger share of the table's pages.
  */
 void

@@ -27,7 +27,7 @@ typedef struct LsmScanShape
 	double		random_cost;	/* of a page */
 	double		sequential_cost;
 	double		reading_cost;	/* of all pages, as core computes it */
-	double		index_saved;	/* by page: part of core's cost of the index */
+	double		index_saved;	/* by page: excess in core's charge for index pages */
 } LsmScanShape;
 
 extern double lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path);

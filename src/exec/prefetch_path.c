@@ -2,10 +2,10 @@
  * prefetch_path.c
  *	  Plans prefetching scans.
  *
- * When core has found the paths of a table, we add rivals to each index scan. A rival prefetches
- * pages: in index order, where the order is useful, or by page, where core would use a bitmap scan.
- * The rival has the index path as its child, which brings the conditions, parameters and order.
- * Core plans the child. Where core considers parallel scans, each rival has a parallel variant.
+ * When core has found the paths of a table, we add rivals of each index scan. A rival prefetches
+ * pages: in index order, where the order is useful, or by page, as a bitmap scan does. The index
+ * path is the child of its rival, and supplies the conditions, parameters and order. Core plans the
+ * child. Where core considers parallel scans, each rival has a parallel variant.
  *
  * The rivals of an index-only scan are also index-only scans.
  *
@@ -63,8 +63,8 @@ wants_few_rows(PlannerInfo *root, RelOptInfo *rel, double fetched_per_row)
 }
 
 /*
- * Returns whether somebody set the number of concurrent requests for this table's disk, so that we
- * need not guess it.
+ * Returns whether we know how many concurrent requests this table's disk can serve. Before
+ * PostgreSQL 18, a value of 1 may be just the default.
  */
 static bool
 concurrency_is_known(RelOptInfo *rel)
@@ -218,7 +218,8 @@ is_index_only(const IndexPath *path)
 
 /*
  * Returns whether index entries that were read ahead can become rows. Unknown methods may not
- * protect the TIDs that they return. B-trees store values of type name as C strings.
+ * protect the TIDs that they return. B-trees store values of type name as C strings, which we do
+ * not convert back.
  */
 static bool
 can_keep_entries(IndexOptInfo *index)
@@ -474,7 +475,7 @@ take_the_same(const IndexPath *a, const IndexPath *b)
 
 /*
  * Add a scan to the list, but keep only one of several scans that return the same rows in the same
- * direction. Prefer a scan with an order, since the input of a bitmap scan does not know that its
+ * direction. Prefer a scan with an order: the input of a bitmap scan has no pathkeys, even if its
  * order is useful.
  */
 static List *
@@ -545,7 +546,7 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 			replace_paths(root, rel, depth);
 		return;
 	}
-	/* add_path changes the list. */
+	/* Collect the scans before adding rivals, since add_path changes the list. */
 	foreach(cell, paths_to_rival(root, rel))
 	{
 		IndexPath  *path = index_scan_of(root, lfirst(cell));

@@ -8,8 +8,8 @@
  * page was in the kernel's cache. So from time to time, the scan reads and times a page that it did
  * not prefetch.
  *
- * If a scan takes its pages from a stream, the stream chooses the distance and joins reads. In that
- * case, the depth matters only if it is 0.
+ * If a scan takes its pages from a stream, the stream chooses the distance and combines reads. In
+ * that case, the depth matters only if it is 0.
  */
 #include "postgres.h"
 
@@ -23,7 +23,7 @@
 
 /*
  * The share of pages that follow the previous page, averaged over about FOLLOWING_PAGES pages.
- * FOLLOWING_ONE means all. If the share is at least one half, the kernel reads ahead.
+ * FOLLOWING_ONE means all. If the share is at least one half, we leave reading ahead to the kernel.
  */
 #define FOLLOWING_ONE 65536
 #define FOLLOWING_PAGES 128

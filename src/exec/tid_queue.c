@@ -11,7 +11,7 @@
  * The first round is small, so that the first row comes early; later rounds grow.
  *
  * An index-only scan checks the visibility map when the index returns a TID.  The index still
- * protects that TID, so VACUUM cannot have given it to another row.  If the page is
+ * protects that TID, so VACUUM cannot have freed it for another row.  If the page is
  * all-visible, the scan does not need the page: the row is the index entry.  In index order,
  * entries wait in the queue with their TIDs, up to work_mem.  By page, such rows bypass the
  * queue.
@@ -121,7 +121,7 @@ lsm_queue_round_limit(BlockNumber pages)
 /*
  * Initialize a queue for a table that has `pages` pages.  The queue may skip TIDs of later pages.
  * When the first item comes, the queue allocates items in the memory context that is current now.
- * An index-only scan passes its pin of the visibility map, other scans pass NULL.
+ * An index-only scan passes its pin on the visibility map.  Other scans pass NULL.
  */
 void
 lsm_queue_init(LsmTidQueue *queue, BlockNumber pages, bool by_page, int growth, int depth,

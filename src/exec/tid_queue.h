@@ -46,7 +46,7 @@ typedef struct LsmTidQueue
 	int			growth;			/* each round is this many times as large as the last */
 	bool		is_narrow;		/* items have 4 bytes, else 8 */
 	Size		capacity_limit; /* upper bound on capacity, in items */
-	Buffer	   *map;			/* index-only: pin of the visibility map; else NULL */
+	Buffer	   *map;			/* index-only: pin on the visibility map; else NULL */
 	MemoryContext context;		/* holds items and entries */
 
 	void	   *items;			/* NULL until the first one comes */

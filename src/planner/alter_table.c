@@ -5,11 +5,11 @@
  * ADD CONSTRAINT ... USING INDEX: core accepts only B-trees, so we add the constraint after the
  * other subcommands.
  *
- * ALTER COLUMN ... TYPE: core recreates constraints from their definitions, without a command that
- * our hook would see, and the definition alone creates a B-tree.  So before the command, we drop
- * the lsm keys that use a column whose type changes.  After the command, we add the keys again,
- * with their comments.  We do the same with foreign keys that reference these keys. An error
- * anywhere aborts the transaction, so nothing is left half done.
+ * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates constraints from their definitions,
+ * without a command that our hook would see, and the definition alone asks for a B-tree.  So before
+ * the command, we drop the lsm keys that use a changed column.  After the command, we add the keys
+ * again, with their comments.  We do the same with foreign keys that reference these keys.  An
+ * error anywhere aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -87,8 +87,8 @@ quoted_relation_name(Oid relation)
 /* --- ADD CONSTRAINT ... USING INDEX ------------------------------------------- */
 
 /*
- * If a subcommand adds a constraint that uses an existing lsm index of this table, returns the
- * constraint, else NULL.
+ * If a subcommand adds a constraint that uses an existing lsm index in the table's schema, returns
+ * the constraint, else NULL.  check_index checks that the index belongs to the table.
  */
 static Constraint *
 constraint_of_index(const AlterTableCmd *command, Oid table)
@@ -272,7 +272,7 @@ add_constraint(Oid table, const Constraint *constraint)
 	CommandCounterIncrement();
 }
 
-/* Move the constraints that we will add from the command to `alter`. */
+/* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */
 static void
 take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
 {

@@ -123,7 +123,7 @@ wish_of(List *options, const char *method)
 	return defGetBoolean(option) ? WISH_LSM : WISH_BTREE;
 }
 
-/* Note in *arg what the constraint's parameter asks for, unless the constraint has a method. */
+/* Set *arg to true if the constraint's parameter asks for a method that is not set yet. */
 static void
 find_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
 {
@@ -133,9 +133,9 @@ find_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void
 }
 
 /*
- * Set the method of a constraint WITH (lsm = true).  ALTER TABLE (*arg) creates the index from the
- * constraint, so remove the parameter lsm = false.  CREATE TABLE makes a command for the index, and
- * we will see that command.
+ * Set the method of a constraint WITH (lsm = true).  ALTER TABLE (*arg is true) creates the index
+ * from the constraint, so remove the parameter lsm = false.  CREATE TABLE makes a command for the
+ * index, and make_btree removes the parameter from that command.
  */
 static void
 fulfill_wish(Constraint *constraint, const RangeVar *table, ColumnDef *column, void *arg)
@@ -186,7 +186,7 @@ lsm_index_method(Oid index)
 	return method;
 }
 
-/* Is this an lsm index, or a partitioned one?  No other kind of relation has an index method. */
+/* Is this an lsm index, partitioned or not?  Relations that are not indexes have other methods. */
 bool
 lsm_index_is_lsm(Oid index)
 {

@@ -13,8 +13,8 @@
  * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
  * with a command that is marked as transformed.  Such copies keep the method of the original.
  *
- * Nothing here calls functions of users.  We only look up the table and the types of its columns,
- * with the same locks and permission checks as core.
+ * Nothing here calls user-defined functions.  We only look up the table and the types of its
+ * columns and expressions, with the same locks and permission checks as core.
  */
 #include "postgres.h"
 
@@ -139,7 +139,7 @@ names_method(const IndexStmt *index, const PlannedStmt *statement, const char *t
 
 /* --- can the index be an lsm index? -------------------------------------------- */
 
-/* Returns why an index on this table is to be a B-tree, or NULL. */
+/* Returns why an index on this table should be a B-tree, or NULL. */
 static const char *
 check_table(const Wanted *wanted)
 {
@@ -329,9 +329,9 @@ has_btree_key(Oid table, const List *columns)
 }
 
 /*
- * Returns why a key is to be a B-tree, or NULL.  A key that copies a B-tree key of an inheritance
- * parent is a B-tree.  TimescaleDB adds a hypertable's keys to each new chunk with ALTER TABLE, and
- * then looks in the chunk for an index of the same method.
+ * Returns why a key should be a B-tree, or NULL.  A key that copies a B-tree key of an inheritance
+ * parent becomes a B-tree.  TimescaleDB adds a hypertable's keys to each new chunk with ALTER
+ * TABLE, and then looks in the chunk for an index of the same method.
  */
 static const char *
 check_parents(const Wanted *wanted, const List *columns)
@@ -525,7 +525,7 @@ refers_to_key(const Constraint *foreign_key, const Constraint *key, List *column
 		list_difference(columns, foreign_key->pk_attrs) == NIL;
 }
 
-/* Let a key be a B-tree if a foreign key of the same command refers to it. */
+/* Make a key a B-tree if a foreign key of the same command refers to it. */
 static void
 keep_btree_for_foreign_keys(Constraint *constraint, const RangeVar *table, ColumnDef *column,
 							void *arg)

@@ -5,11 +5,11 @@
  * For each row of an index-only scan, the executor asks the access method for an index tuple,
  * deforms the tuple, looks into the visibility map, takes a predicate lock, and tests for
  * EvalPlanQual.  Most rows do not need this work: the next entry is in the array that the reader
- * has decoded, the entry matches, and its page of the table is all visible.  When the executor has
+ * has decoded, the entry matches, and its page of the table is all-visible.  When the executor has
  * initialized an index-only scan, we install a function that takes such steps itself.  In all other
  * cases the function calls the executor's own function, which continues from where the scan stands.
- * The other cases are the first entry of each array, pages that are not all visible, a change of
- * direction, and serializable transactions.
+ * The other cases include the first entry of each array, entries with nulls, pages that are not
+ * all-visible, a change of direction, and serializable transactions.
  *
  * Time of an index-only scan, compared with the executor's own function (2 M rows in memory,
  * CPU time of the backend):
@@ -67,7 +67,7 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 	slot->tts_flags &= ~TTS_FLAG_EMPTY;
 }
 
-/* The number of entries whose pages are looked up together in the visibility map, at first and at most. */
+/* The number of entries that we look up together in the visibility map, at first and at most. */
 #define FIRST_WINDOW	10
 #define MOST_WINDOW		64
 
@@ -84,9 +84,9 @@ table_page(const LsmScan *s, int ahead)
 }
 
 /*
- * Are the pages of the next entries all visible?  We look them up together, one page of the map
- * after the next.  Otherwise, in a large table, each entry would need a different page of the map
- * than the entry before.  Reading that page would cost more than the rest of the step.
+ * Are the table pages of the next entries all-visible?  We look them up together, one page of the
+ * map after the other.  In a large table, each entry would otherwise need a different page of the
+ * map than the entry before.  Reading that page would cost more than the rest of the step.
  *
  * We ask the map once the array has been read, and under the same gate.  So no TID was given to
  * another row in between, and the answer is valid as long as the array: rows that came later are

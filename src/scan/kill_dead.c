@@ -10,10 +10,10 @@
  * At the time of removal, the TID must not belong to another row.  VACUUM frees a TID only after it
  * has removed the entries with that TID.  So it is enough that nobody has removed entries from the
  * page since the scan read the page.  The page's stamp shows such a removal.  (After our own
- * removal the other TIDs read from a leaf are still valid, since a leaf never gains entries.  We
- * forget the TIDs of other pages.)  If a merge has moved the entry, its old page may now belong to
- * another segment.  In that case, we skip the page.  Otherwise changing the old page is harmless,
- * since we remove only dead entries.
+ * removal the other TIDs read from a leaf are still valid, since a leaf never gains entries.  Those
+ * read from a page of the write buffer are no longer valid.)  If a merge has moved the entry, its
+ * old page may now belong to another segment.  In that case, we skip the page.  Otherwise changing
+ * the old page is harmless, since we remove only dead entries.
  *
  * Queries on a standby may still need the entries.  So the WAL record contains the conflict
  * horizon, which we compute from the table's pages, as B-trees do.
@@ -205,7 +205,7 @@ remove_from_page(LsmReader *reader, Relation heap, PageKills *kills, LsmGroup *s
 		horizon = find_horizon(heap, kills);
 	/*
 	 * If these rows are not dead to everybody, the TIDs now belong to other rows.  In that case,
-	 * the page belongs to no segment, although it may look unchanged.
+	 * the noted page is no longer part of the index, although it may look unchanged.
 	 */
 	if (TransactionIdIsValid(horizon) && !GlobalVisCheckRemovableXid(heap, horizon))
 		return;

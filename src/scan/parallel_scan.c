@@ -9,9 +9,9 @@
  *
  * A position lies directly before or after some (key, TID).  So each entry that exists or will
  * exist lies on one side of the position.  The position only moves in the direction of the scan.
- * So each entry lies in one range: no row is returned twice and none is lost, though the versions
- * differ (docs/design/parallel-scans.md).  A process claims its ranges in the order of the scan, so
- * its rows come in that order.
+ * So each entry lies in one range: no row is returned twice and none is lost, though the processes
+ * may read different versions (docs/design/parallel-scans.md).  A process claims its ranges in the
+ * order of the scan, so its rows come in that order.
  *
  * Ranges are small at first, so that small scans are divided too.  Ranges grow with the total
  * claimed so far, up to a limit, so that the last range does not keep the other processes waiting.
@@ -43,7 +43,7 @@ typedef struct LsmParallel
 	ConditionVariable turn;
 
 	uint64		leaves;			/* claimed so far, about */
-	bool		is_inside;		/* the position is the bound below, not the scan's beginning */
+	bool		is_inside;		/* false: the position is the scan's beginning */
 	int			tie;
 	uint64		tid;
 	uint32		keylen;

@@ -55,10 +55,10 @@ lsm_pace_begin(LsmScan *s)
 
 /*
  * Called when the scan has placed an entry after a combination.  The next combination is now
- * current.  If the scan sought the combination before, decide whether lookups may pay.  They may
+ * current.  If the scan sought the previous combination, decide whether lookups may pay.  They may
  * pay if the two combinations are neighbors.  They do not pay if the seek passed other
- * combinations: lookups do not tell how far away the next entry is.  Nor do they pay in a single
- * run that has the combination, since its filter cannot rule out the combination.
+ * combinations: lookups do not tell how far away the next entry is.  Nor do they pay if there is a
+ * single run and it has the combination, since its filter cannot rule out the combination.
  */
 void
 lsm_pace_note_next(LsmScan *s)

@@ -190,7 +190,7 @@ go_to_combination(IndexScanDesc scan)
 
 /*
  * Find the combination of the entry that the reader stands on.  If the combination is the same as
- * before, it may contain the whole rest of the array.
+ * before, it may contain all remaining entries of the array.
  */
 static LsmPlace
 enter_combination(LsmScan *s)

@@ -57,7 +57,7 @@ typedef struct LsmScan
 
 	/* The visibility map, index_only.c. */
 	int			asked;			/* further entries whose pages were looked up in the map */
-	uint64		visible;		/* a bit for each, from the lowest: its page is all visible */
+	uint64		visible;		/* a bit for each, from the lowest: its page is all-visible */
 	int			window;			/* the number looked up last; 0: start over */
 
 	/* Large, so they come last: the first fetch initializes them. */

@@ -158,7 +158,7 @@ put_code(LsmScanKeys *keys, int i, const uint8 *code, uint32 len)
 	keys->drivers[i].end = at + len;
 }
 
-/* Let column i have its value, or the current element of its array. */
+/* Set column i to its only value, or to the current element of its array. */
 static void
 set_fixed_value(LsmScanKeys *keys, int i)
 {
@@ -179,7 +179,7 @@ set_fixed_value(LsmScanKeys *keys, int i)
 		put_code(keys, i, d->code, d->code_len);
 }
 
-/* Let a skipped column have the entry's value. */
+/* Set a skipped column to the entry's value. */
 static void
 set_skipped_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
@@ -214,7 +214,10 @@ set_skipped_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 	}
 }
 
-/* Let column i and all later columns have their first values. */
+/*
+ * Set column i and the columns after it to their first values in this direction.  Stops at a
+ * skipped column, whose values come from entries.
+ */
 static void
 reset_columns_from(LsmScanKeys *keys, int i, bool forward)
 {
@@ -262,8 +265,8 @@ compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 }
 
 /*
- * Let a skipped column have the next value of its type.  This saves a seek if there are entries
- * with that value.  The next value is known for codes of a fixed length, read as numbers; for other
+ * Set a skipped column to the next value of its type.  This saves a seek if there are entries with
+ * that value.  The next value is known for codes of a fixed length, read as numbers; for other
  * codes, sets keys->past.  Returns false if the next value is not within the range.
  */
 static bool
@@ -357,8 +360,8 @@ compare_element(LsmScanKeys *keys, int i, LsmArrayKey *array, int n, const Place
 }
 
 /*
- * Let the array stand on the first element that is not before the entry's column, in the direction
- * of the scan.  Returns 0 if the element is equal, -1 if it comes after the column, and 1 if there
+ * Move the array to its first element that is not before the entry's column, in the direction of
+ * the scan.  Returns 0 if the element is equal, -1 if it comes after the column, and 1 if there
  * is no such element.
  */
 static int

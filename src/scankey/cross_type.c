@@ -118,14 +118,14 @@ get_micros(Oid type, Datum value, int64 *result)
 
 /*
  * A date, a timestamp and a timestamptz that compare equal are at most this far apart.  SET
- * timezone takes up to 167 hours, a POSIX zone adds seconds, and its daylight saving adds an hour.
- * date_from_micros() cuts off part of a day.
+ * timezone accepts an offset of up to 167 hours.  A POSIX zone can add seconds to that, and an hour
+ * of daylight saving.  date_from_micros() cuts off part of a day.
  */
 #define MARGIN_DAYS 9
 
 /*
  * For a local time, core uses an offset that is in effect at some time within a period.  The period
- * begins a day before the local time.  It ends after the local time, by the length of an offset.
+ * begins a day before the local time, read as UTC, and ends at most one offset after it.
  * OFFSET_DAYS is longer than either part of the period.
  */
 #define OFFSET_DAYS 19
@@ -332,7 +332,7 @@ convert_string(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *
  * above *high, and greater column values are not below *low.  UNEQUAL: as RANGE, and no column
  * value is equal to the value.
  *
- * Where time zones matter, the result holds until the setting changes.
+ * Where time zones matter, the result holds until the setting TimeZone changes.
  */
 LsmConversion
 lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datum *high)
@@ -356,7 +356,7 @@ lsm_convert_value(Oid column_type, Oid value_type, Datum value, Datum *low, Datu
 /* --- for a column of the index ------------------------------------------------ */
 
 /*
- * Returns the family's comparison function of two types, or NULL.  For the column's own type we
+ * Returns the family's comparison function for two types, or NULL.  For the column's own type we
  * return the column's own FmgrInfo.  With a copy, comparisons of records and arrays would look up
  * their types again for each scan, and leave the results in memory that outlives the scan.
  */
@@ -379,9 +379,9 @@ lsm_convert_find_order(LsmColumn *column, Oid left, Oid right)
 }
 
 /*
- * Do the column's comparisons with this type imply another order than the index's?  As timestamptz,
- * local times that the clock skips when daylight saving begins are later than the first times after
- * them.  If a time zone skips a day, two dates are equal.
+ * Do the column's comparisons with this type imply an order other than the index's?  As
+ * timestamptz, local times that the clock skips when daylight saving begins are later than the
+ * first times after them.  If a time zone skips a day, two dates are equal.
  */
 static inline bool
 compares_in_other_order(const LsmColumn *column, Oid subtype)
@@ -404,7 +404,7 @@ lsm_convert_is_needed(const LsmScanKeys *keys, int column, Oid subtype)
 		(c->encoding != LSM_ENC_NONE || compares_in_other_order(c, subtype));
 }
 
-/* Let the column be compared with unconverted values of this type, if that is possible. */
+/* Find the function, if any, that compares the column with unconverted values of this type. */
 static LsmConversion
 compare_unconverted(LsmColumn *column, Oid subtype, FmgrInfo **cmp)
 {

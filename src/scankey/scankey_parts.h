@@ -35,8 +35,8 @@ typedef struct LsmRangeEnd
 } LsmRangeEnd;
 
 /*
- * A row comparison, (a, b) > (1, 2), and its bound.  The bound uses further columns only while they
- * follow each other in the index and have the same direction there.
+ * A row comparison, such as (a, b) > (1, 2), and its bound.  The bound uses further members only
+ * while their columns follow each other in the index and have the same direction there.
  */
 typedef struct LsmRowKey
 {
@@ -68,8 +68,8 @@ typedef struct LsmColumnRange
 typedef enum LsmConversion
 {
 	LSM_CONVERT_EXACT,			/* *low is the value */
-	LSM_CONVERT_RANGE,			/* all column values equal to it are in [*low, *high] */
-	LSM_CONVERT_UNEQUAL,		/* as RANGE, and no column value is equal to it */
+	LSM_CONVERT_RANGE,			/* all column values equal to the value are in [*low, *high] */
+	LSM_CONVERT_UNEQUAL,		/* as RANGE, and no column value is equal to the value */
 	LSM_CONVERT_NONE			/* nothing is known */
 } LsmConversion;
 
