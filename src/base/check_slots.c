@@ -2,8 +2,8 @@
  * check_slots.c
  *	  Slots in shared memory that show the progress of lsm_check.
  *
- * A process has at most one slot, from the beginning of a check to its end.  The process returns
- * the slot at exit at the latest.
+ * A process has at most one slot, from the beginning of a check to its end.  A process that exits
+ * during a check returns its slot.
  */
 #include "postgres.h"
 

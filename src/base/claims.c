@@ -3,7 +3,7 @@
  *	  Claims: record which processes compact an index, and their progress.
  *
  * A claim does not lock the index, because merges have locks of their own.  It only shows which
- * process is working.  A process has at most one claim, and releases it at exit at the latest.
+ * process is working.  A process has at most one claim.  A process that exits releases its claim.
  */
 #include "postgres.h"
 
@@ -48,9 +48,9 @@ drop_dead_claims(LsmIndexSlot *slot)
 }
 
 /*
- * Claim an index for this process.  An exclusive claim keeps workers from claiming the index until
- * this process releases it.  Returns false if another process has claimed the index exclusively, or
- * LSM_INDEX_CLAIMS processes have claimed it.
+ * Claim an index for this process.  An exclusive claim keeps other processes from claiming the
+ * index until this process releases its claim.  Returns false if another process has claimed the
+ * index exclusively, or LSM_INDEX_CLAIMS processes have claimed it.
  *
  * REQUIRES: the caller holds lsm_shared->lock exclusively, and this process has no claim.
  */
@@ -115,7 +115,7 @@ lsm_slot_release(void)
 	if (my_claim == NULL)
 		return;
 	LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
-	/* After DROP DATABASE, another index may have the slot. */
+	/* If the index or its database was dropped, another index may have the slot. */
 	if (my_claim->pid == MyProcPid)
 	{
 		my_claim->pid = 0;

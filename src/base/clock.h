@@ -42,10 +42,10 @@ lsm_clock_is_ahead(TimestampTz until, TimestampTz now, int64 longest_ms)
 	return until > now && until - now <= longest_ms * LSM_US_PER_MS;
 }
 
-/* A line about trouble that lasts is logged at most once in this time. */
+/* A message about a lasting problem is logged at most once in this interval. */
 #define LSM_LOG_INTERVAL_MS 60000
 
-/* Is it time to log a line that was last logged at this time?  If so, sets the time to now. */
+/* Is it time to repeat a message that was last logged at *logged?  If so, sets *logged to now. */
 static inline bool
 lsm_clock_log_is_due(TimestampTz *logged, TimestampTz now)
 {

@@ -103,9 +103,10 @@ lsm_advance_horizon(HeapTupleHeader tuple, TransactionId *horizon)
 }
 
 /*
- * Extend the relation with zeroed pages until it has at least nblocks.  Other processes can extend
- * the relation in between.  With `buffered`, the new pages enter shared buffers, so that whoever
- * uses them under a lock finds them there.  Otherwise, no page has to leave shared buffers.
+ * Extend the relation with zeroed pages until it has at least nblocks.  Other processes may extend
+ * the relation at the same time.  If `buffered`, the new pages enter shared buffers, so that using
+ * them soon, under a lock, needs no I/O.  Otherwise only the file grows, and the new pages evict
+ * nothing from shared buffers.
  */
 static inline void
 lsm_relation_extend_to(Relation rel, BlockNumber nblocks, bool buffered)
@@ -403,7 +404,7 @@ lsm_array_length(PlannerInfo *root, Node *array)
 #define LSM_ESTIMATE_PARALLEL_ARGS	void
 #endif
 
-/* Returns the access method's area in shared memory of a parallel scan. */
+/* Returns the access method's area in the shared memory of a parallel scan. */
 static inline void *
 lsm_parallel_area(IndexScanDesc scan)
 {
@@ -449,7 +450,7 @@ lsm_begin_index_scan(ScanState *node, Relation index, int key_count)
 #endif
 }
 
-/* Mark a path as disabled if `from` is disabled.  Before 18, a disabled path has higher costs instead. */
+/* Mark a path as disabled if `from` is.  Before 18, a disabled path has higher costs instead. */
 static inline void
 lsm_copy_disabled(Path *path, const Path *from)
 {
@@ -520,7 +521,7 @@ lsm_vacuum_delay_point(void)
 
 /*
  * May VACUUM truncate the table's files?  The storage parameter vacuum_truncate decides.  If the
- * parameter is not set, the setting of the same name decides, which exists since 18.
+ * parameter is not set, the setting of the same name decides.  Before 18, there is no such setting.
  */
 static inline bool
 lsm_vacuum_truncates(Relation table)

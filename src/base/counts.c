@@ -48,7 +48,7 @@ typedef struct SharedCounts
 
 StaticAssertDecl(DATA_LENGTH == 64 * sizeof(uint64), "the length is part of a file format");
 
-/* Without the library, nobody registers the kind and nothing is counted. */
+/* If the library is not preloaded, nobody registers the kind, and nothing is counted. */
 static bool is_registered = false;
 static uint64 current_layout;
 
@@ -228,8 +228,8 @@ lsm_stats_reset_database(void)
 
 /*
  * Called when this transaction builds an index.  If the transaction has also created the index, an
- * abort drops the counts.  The entry of the counts shows whether the creation was already noted,
- * in case the transaction builds the index again.
+ * abort drops the counts.  If the transaction builds the index again, the entry of the counts
+ * exists already, and we need not note the creation a second time.
  */
 void
 lsm_stats_create_index(Relation index)

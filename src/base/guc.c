@@ -7,8 +7,8 @@
  *
  * The settings pg_lsm.debug_* are for tests.  Most of them let a test reach batches, merges and
  * several levels with little data.  SHOW ALL and pg_settings leave these settings out.  Since they
- * affect indexes that others use, only superusers and roles with GRANT SET ON PARAMETER can change
- * them.
+ * affect indexes that others use, only superusers and roles with the SET privilege on the parameter
+ * can change them.
  */
 #include "postgres.h"
 
@@ -81,7 +81,7 @@ lsm_guc_define(void)
 							&lsm_merge_fanout, 16, LSM_MIN_FANOUT, LSM_MAX_FANOUT,
 							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_lsm.debug_buffer_entries",
-							"Sets the number of entries in the write buffer at which it is sealed.",
+							"Sets the number of entries at which a page of the write buffer is sealed.",
 							"Zero means that a page is sealed when it is full.",
 							&lsm_buffer_entries, 0, 0, 10000,
 							PGC_SUSET, DEBUG_SETTING, NULL, NULL, NULL);

@@ -2,11 +2,11 @@
  * index_slots.c
  *	  The table of indexes in shared memory.
  *
- * An index gets a slot when something about it is counted for the first time.  Temporary indexes
- * get no slot, since no other process can see or merge them.  When the table is full, a new index
- * takes over a slot.  Among the indexes that no process has claimed, the one with the oldest last
- * write loses its slot, if that write is at least ten minutes old.  Otherwise the new index gets no
- * slot.  Dropping an index or its database frees the slot.
+ * An index gets a slot when its reads, seals or merges are first noted in shared memory.  Temporary
+ * indexes get no slot, since no other process can see or merge them.  When the table is full, a new
+ * index takes over a slot.  Among the indexes that no process has claimed, the one with the oldest
+ * last write loses its slot, if that write is at least ten minutes old.  Otherwise the new index
+ * gets no slot.  Dropping an index or its database frees the slot.
  *
  * Each process caches the slots of the indexes it uses, and remembers indexes without a slot.
  * Without the cache, inserts into thousands of partitions in turn would walk the table for each
@@ -30,7 +30,7 @@
 #define RETRY_MS (10 * 1000)	/* an index without a slot tries again after this time */
 #define RETRY_USES 100			/* but reads the clock only once per this many uses */
 #define CACHE_MOST 16384
-#define LATE_MS (60 * 1000)		/* the time over which the losses of writers are added */
+#define LATE_MS (60 * 1000)		/* period over which the time that writers lose is summed */
 
 /* An index that this process has looked up. */
 typedef struct CachedSlot
@@ -138,7 +138,7 @@ find_or_make_slot(uint64 key, TimestampTz now)
 	return slot;
 }
 
-/* Returns the slot of an index, or NULL if it gets none.  The caller has compared `latest`. */
+/* Returns the slot of an index, or NULL if it gets none.  The caller has checked `latest`. */
 static LsmIndexSlot *
 find_slot_in_cache(uint64 key)
 {
@@ -225,7 +225,7 @@ lsm_slot_late_us(LsmIndexSlot *slot, TimestampTz now)
 	return (int64) pg_atomic_read_u64(&slot->late_us);
 }
 
-/* Add time that a writer has lost to merges.  Returns the current minute's sum without that time. */
+/* Add time that a writer has lost to merges.  Returns the current minute's sum before that. */
 int64
 lsm_slot_add_late(LsmIndexSlot *slot, int64 us, TimestampTz now)
 {

@@ -54,8 +54,8 @@
 #define LSM_MAX_LEVEL			32
 
 /*
- * The most pages of a run that a single WAL record writes and installs.  A record takes 32 blocks,
- * and the meta page and map pages need some of them.
+ * The most pages of a run that a single WAL record writes and installs.  A record has room for 32
+ * blocks, and the meta page and map pages need some of them.
  */
 #define LSM_IMAGE_PAGES			24
 
@@ -72,7 +72,7 @@
  */
 #define LSM_DEFAULT_READ_DEPTH	16
 
-/* A read that takes fewer microseconds than this came from the kernel's cache. */
+/* A read that takes fewer microseconds than this counts as one from the kernel's cache. */
 #define LSM_SLOW_READ_US		20
 
 /* A reservation for a segment has at least this many blocks, even if space is fragmented. */

@@ -16,8 +16,8 @@
 bool		lsm_preloaded = false;
 
 /*
- * Raise an error if the server's blocks have another size, in bytes, than those that the library
- * was built for.  The server itself compares only the major versions.
+ * Raise an error if the server's block size, in bytes, is not the one that the library was built
+ * for.  The server itself compares only the major versions.
  */
 void
 lsm_require_block_size(int server_size)

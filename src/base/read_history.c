@@ -2,7 +2,7 @@
  * read_history.c
  *	  Notes how often an index had been read when a worker first saw each of its runs.
  *
- * A worker looks at the index while it merges, and after every thousand reads or so.  So few reads
+ * Workers look at the runs during merges, and about a thousand reads after each seal.  So few reads
  * pass before a worker first sees a run.
  */
 #include "postgres.h"

@@ -12,7 +12,7 @@
 
 #include "base/limits.h"
 
-/* Between two looks of workers at the reads of an index, there are at least this many reads. */
+/* Readers wait for at least this many reads before they ask a worker to look again. */
 #define LSM_READS_PER_LOOK 1024
 
 /* A run, and the reads of the index when the run was first seen. */

@@ -82,9 +82,8 @@ typedef struct LsmClaim
  *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted.
  *					conclude_visit sets it unless all is done or the index is gone.
  *					lsm_request_begin clears it.
- *	reads_wanted	lsm_request_begin sets it so far above reads that reads hardly ever
- *					reaches it.  A visit that knows when to look again lowers it, and so
- *					does each seal.
+ *	reads_wanted	lsm_request_begin sets it MOST_READS above reads.  A visit that knows
+ *					when to look again lowers it, and so does each seal.
  *	helpless		conclude_visit sets it if the index was locked or gone, and clears it
  *					if a step was taken or nothing was left.  leave_database_alone sets it.
  *
@@ -127,14 +126,14 @@ typedef struct LsmIndexSlot
 
 	/* Processes with a claim change these without the lock.  A lost change is harmless. */
 	int			failures;		/* errors since a visit left nothing to do */
-	int			refusals;		/* visits since the last one that got its relation locks */
+	int			refusals;		/* visits refused since the last successful one */
 	TimestampTz trouble_logged; /* when a failure or a refusal was last logged */
 
 	/* Guarded by the lock. */
 	LsmClaim	claims[LSM_INDEX_CLAIMS];	/* processes that compact the index */
 	bool		exclusive;		/* one of the claims is exclusive */
 	TimestampTz not_before;		/* workers stay away until then */
-	TimestampTz asked_since;	/* when a worker first found the index due; 0: none has */
+	TimestampTz asked_since;	/* when first found due since the last visit; 0: not yet */
 	LsmLocator	history_of;		/* the file that the history belongs to */
 	LsmReadHistory history;
 } LsmIndexSlot;
@@ -183,7 +182,7 @@ typedef struct LsmShared
 	int			launcher_pid;	/* 0: not running; written under the lock, read without it */
 	Latch	   *launcher_latch; /* guarded by the lock */
 	uint32		token;			/* random, set once at server start; see storage/buffers.c */
-	pg_atomic_uint64 full_until;	/* a hint: all slots are in use until then */
+	pg_atomic_uint64 full_until;	/* a hint: until then, assume that all slots are in use */
 	LsmWorkerSlot workers[LSM_WORKER_SLOTS];
 	LsmCheckSlot checks[LSM_CHECK_SLOTS];
 	LsmIndexSlot indexes[LSM_INDEX_SLOTS];

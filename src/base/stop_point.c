@@ -49,7 +49,7 @@ typedef struct StopItem
 {
 	int			point;
 	int			action;
-	int			passes;			/* how often the process first passes the point; -1 for no number */
+	int			passes;			/* how often to pass the point before the action; -1: no number */
 } StopItem;
 
 static char *stop_at = "";

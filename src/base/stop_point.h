@@ -5,9 +5,9 @@
  * Only test builds have stop points: tools/test.sh defines LSM_STOP_POINTS.  In other builds, the
  * macro is empty and the setting does not exist.
  *
- * The setting pg_lsm.debug_stop_at is a list of NAME, NAME:ACTION or NAME:ACTION:PASSES.  At a point
- * in the list, a process takes the action, from the time on at which it has passed the point so
- * often:
+ * The setting pg_lsm.debug_stop_at is a list of NAME, NAME:ACTION or NAME:ACTION:PASSES.  Each
+ * process first passes a listed point PASSES times (default: 0).  From then on, it takes the action
+ * whenever it reaches the point:
  *
  *		wait	(the default) takes and releases a shared advisory lock with the key
  *				hashtext('NAME').  To stop the process there, a test runs

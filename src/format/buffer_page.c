@@ -93,9 +93,9 @@ lsm_buffer_page_get(Page page, int pos, LsmEntry *entry)
 }
 
 /*
- * Returns the slot that an entry needs to get next to the entries that were next to slot `pos` in
- * `before`, an earlier copy of the open page.  Returns -1 if something was inserted between these
- * two, or if entries were removed since.
+ * A new entry belongs in slot `pos` of `before`, an earlier copy of the open page.  Returns the
+ * slot for the entry in the page as it is now, between the same two neighbors.  Returns -1 if an
+ * entry was inserted between these neighbors, or if entries were removed since the copy.
  */
 int
 lsm_buffer_page_find_gap(Page page, Page before, int pos)

@@ -73,7 +73,7 @@ is_item(const char *item, uint32 size)
 		size == MAXALIGN(sizeof(head) + head.low_keylen + head.high_keylen);
 }
 
-/* Add an item after the last.  Returns false if the item does not fit: the record is damaged. */
+/* Add an item after the last one.  Returns false if the item is malformed or does not fit. */
 bool
 lsm_directory_page_append(Page page, const char *item, uint32 size)
 {

@@ -22,8 +22,8 @@ lsm_filter_prefix_hash(const uint8 *key, uint32 length, int columns)
 }
 
 /*
- * Returns the number of pages of a filter for `keys` keys: at least one, and no additional page
- * for only a few keys.
+ * Returns the number of pages of a filter for `keys` keys, at least one.  Keys that would fill less
+ * than a quarter of one more page do not get that page.
  */
 uint32
 lsm_filter_pages(uint64 keys, int bits_per_key)

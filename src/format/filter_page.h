@@ -6,8 +6,7 @@
  * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash selects
  * one block of 64 bytes, a cache line, and some bits of this block.  The filter
  * sets these bits for each key of the segment.  If one of a key's bits is clear,
- * the segment does not contain the key.  So a test touches one cache line of one
- * page.
+ * the segment does not contain the key.  A test touches one cache line of one page.
  *
  *		24		8	LsmFilterHeader, the same on all pages of a filter
  *		32		32	zero
@@ -121,7 +120,7 @@ lsm_filter_add_column(uint64 hash, uint64 column)
 	return hash ^ (hash >> 32);
 }
 
-/* Bits to test before the first branch. */
+/* Bits to test before each branch. */
 #define LSM_FILTER_BITS_AT_ONCE	3
 
 StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is named by 9 bits");

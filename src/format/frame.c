@@ -27,8 +27,8 @@ set_window(LsmFrame *f)
  * lowest_tid to highest_tid.  Eight bytes after both keys can be read.
  *
  * Removing entries never makes a frame larger (I6).  The number of bytes that all keys share can
- * only grow.  For each byte more, the window moves by one byte, and the tail loses one byte.  If
- * the lowest TID is written, it always takes the same space.
+ * only grow.  For each additional shared byte, the window moves by one byte, and the tail loses one
+ * byte.  If the lowest TID is written, it always takes the same space.
  */
 void
 lsm_frame_measure(LsmFrame *f, int count, const uint8 *first, const uint8 *last,
@@ -320,8 +320,9 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 }
 
 /*
- * Returns the entries that the key's position may be among.  The position is exact, and the result
- * empty, if the key is the beginning of keys and no longer than the shared bytes and the window.
+ * Returns the entries that the key's position may be among.  If the sought key is the beginning of
+ * keys (`side` is not 0) and no longer than the shared bytes plus the window, the position is
+ * exact, and the result is empty.
  */
 static LsmFramePart
 find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)

@@ -5,9 +5,9 @@
  * The first key is whole.  Each further key is written as its difference from the
  * first key, in as many bits as the largest difference needs.  Each TID is written as
  * its difference from the lowest TID.  So an entry takes few bytes and does not depend
- * on the previous entry, and decoding does the same for each entry.  (Frame of reference
- * coding: Goldstein, Ramakrishnan and Shaft, "Compressing relations and indexes",
- * ICDE 1998.)
+ * on the previous entry, and all entries are decoded by the same steps.  (Frame of
+ * reference coding: Goldstein, Ramakrishnan and Shaft, "Compressing relations and
+ * indexes", ICDE 1998.)
  *
  *		uint8		entries - 1 (lowest five bits); 0x20: the lowest TID is written;
  *					0x80 alone: no frame, see leaf_coding.h

@@ -24,8 +24,8 @@
  * with framed groups, codes fit tid_bytes bytes.  On fence pages, base_block is 0,
  * and offset_bits is 9, or 16 if a separator has an offset that needs more than 9.
  *
- * When entries are removed, the rest of their group is coded again.  The group never gets larger
- * (I6): see lsm_frame_measure and lsm_leaf_delete.
+ * When entries are removed, the other entries of their group are coded again.  The group never gets
+ * larger (I6): see lsm_frame_measure and lsm_leaf_delete.
  *
  * All functions that read a page check bounds.  On a damaged page they return an
  * error, and never access memory beyond the page.
@@ -85,7 +85,7 @@ StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-d
  * A mode only widens.  An entry whose TID does not fit the mode begins a new leaf,
  * and the mode of this leaf and all later ones covers the TID.  If more than half of
  * a leaf's keys have a different length than the mode's and differ from the previous key,
- * the rest of the segment uses the variable coding.
+ * all later leaves of the segment use the variable coding.
  */
 typedef struct LsmLeafMode
 {
@@ -113,8 +113,8 @@ typedef struct LsmLeafCoding
 
 #define lsm_leaf_header(page) ((LsmLeafHeader *) ((char *) (page) + LSM_PAGE_CONTENT))
 /*
- * Entries are smallest in frames with equal keys: their TIDs differ and take five bits each, and
- * the frame takes a few bytes more.
+ * More entries than fit on a page.  Entries are smallest in frames with equal keys: their TIDs
+ * differ and take five bits each, and the frame takes a few bytes more.
  */
 #define LSM_MAX_PAGE_ENTRIES (2 * BLCKSZ)
 

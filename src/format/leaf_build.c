@@ -95,7 +95,7 @@ most_bytes(const LsmEntry *entry, uint32 shared, const LsmLeafCoding *c)
 		rest + lsm_varint_size(lsm_code_tid(entry->tid, c));
 }
 
-/* Open a new group at pd_lower. */
+/* Open a new group at p. */
 static void
 open_group(Page page, uint8 *p)
 {
@@ -186,7 +186,7 @@ lsm_fence_begin(LsmLeafBuilder *b, Page page, bool wide, uint64 owner, BlockNumb
 	set_coding(b);
 }
 
-/* Returns how many bytes at its beginning a key shares with the last key. */
+/* Returns how many leading bytes a key shares with the last key. */
 static inline uint32
 shared_with_last(const LsmLeafBuilder *b, const LsmEntry *entry, uint64 prefix)
 {
@@ -354,8 +354,8 @@ add_variable(LsmLeafBuilder *b, const LsmEntry *entry, uint32 shared)
  * fit the page, or its TID does not fit the page's coding.  The page is complete only
  * after lsm_leaf_finish.
  *
- * REQUIRES: entries come in order, as bytes if the mode has a length for them;
- * keylen + restlen <= LSM_MAX_ENTRY_SIZE.
+ * REQUIRES: entries come in order, which is the order of their bytes if the mode has a
+ * key length; keylen + restlen <= LSM_MAX_ENTRY_SIZE.
  */
 bool
 lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)

@@ -15,7 +15,7 @@ typedef struct LsmLeafBuilder
 {
 	Page		page;			/* in private memory */
 	LsmLeafCoding coding;
-	int			odd_keys;		/* keys whose length is not the coding's */
+	int			odd_keys;		/* keys whose length is not the coding's, without repeated keys */
 	int			in_group;		/* entries in the last group, if it is not framed */
 	int			framed;			/* number of entries that wait for their frame */
 	uint32		most_frame;		/* maximum size of the waiting entries' frame, without rests */

@@ -1,7 +1,7 @@
 /*
  * leaf_coding.h
- *	  The variable coding of entries, which writing (leaf_build.c) and reading
- *	  (leaf_read.c) packed pages share.
+ *	  The variable coding of entries on packed pages, for writing (leaf_build.c) and
+ *	  reading (leaf_read.c).
  *
  * The first entry of a group is whole.  The others are differences from the previous
  * entry:
@@ -97,10 +97,11 @@ lsm_leaf_first_key(const LsmLeafCoding *c, Page page, int group, const uint8 **k
 }
 
 /*
- * Find the beginning and the end of a group.  Returns false if the page is damaged.
+ * Find the beginning and the end of a group, and prefetch the group.  Returns false if the page is
+ * damaged.
  *
- * The place of an entry depends on the entries before it, so the processor cannot load them ahead
- * by itself.
+ * The processor cannot load entries ahead by itself, because the place of an entry depends on the
+ * entries before it.
  */
 static inline bool
 lsm_leaf_find_group(Page page, int group, const uint8 **begin, const uint8 **end)

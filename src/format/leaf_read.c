@@ -110,7 +110,7 @@ decode_variable_group(const uint8 *p, const uint8 *end, const LsmLeafCoding *c, 
 	const LsmEntry *prev = NULL;
 	int			most = out->count + LSM_UNFRAMED_ENTRIES;
 
-	/* Callers rely on an entry. */
+	/* Callers rely on at least one entry. */
 	if (p == end)
 		return false;
 	while (p < end)
@@ -178,9 +178,9 @@ lsm_leaf_decode_group(Page page, int group, LsmGroup *out)
 
 /*
  * Decode the entries of a group around the sought place, or the whole group if it is not
- * framed or has rests.  Decoded entries before *from are less than the key, and *to and all
- * later entries are greater.  The place is before, after or between the others.  Returns
- * false if the page is damaged.
+ * framed or has rests.  Decoded entries before *from are less than the key, and those from
+ * *to on are greater.  The place is before, after or among the entries *from to *to - 1.
+ * Returns false if the page is damaged.
  *
  * REQUIRES: lsm_leaf_check has found nothing; encoded keys.
  */

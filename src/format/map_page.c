@@ -1,6 +1,6 @@
 /*
  * map_page.c
- *	  Finds, sets and counts the bits of the space map.
+ *	  Finds and sets the bits of the space map.
  *
  * Searches skip whole words if none or all of their blocks are in use, so a page is
  * searched in about a microsecond.

@@ -4,7 +4,7 @@
  *
  * A map page describes a region of LSM_REGION_BLOCKS neighboring blocks.  It is the
  * first block of the region, or block 3 in the first region.  No extent crosses the
- * border of a region.
+ * boundary of a region.
  *
  *		24	8136	1017 words of 64 bits, native byte order.  Bit i % 64 of word
  *					i / 64 is block i of the region; 1: in use.

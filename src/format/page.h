@@ -40,12 +40,12 @@
  * checksum (I7).
  *
  * The first reader of a page that came from disk checks the page, whichever
- * process read it in, and then marks it: `verified` gets a number that only this
- * server uses.  The mark is set only while the buffer is clean, and all code that
- * changes a page clears the mark.  So the mark never reaches the disk, where the
- * page could be damaged before it is read again.  A page in a dirty buffer needs
- * no mark: it was checked before it was changed.  On an open page, the mark means
- * that its layout was checked.  See lsm_buffer_verify.
+ * process read it in, and then marks it: `verified` gets a number that differs
+ * between server starts and between databases.  The mark is set only while the
+ * buffer is clean, and all code that changes a page clears the mark.  So the mark
+ * never reaches the disk, where the page could be damaged before it is read again.
+ * A page in a dirty buffer needs no mark: it was checked before it was changed.  On
+ * an open page, the mark means that its layout was checked.  See lsm_buffer_verify.
  */
 #ifndef LSM_PAGE_H
 #define LSM_PAGE_H
@@ -73,7 +73,7 @@
 
 /* Page flags. */
 #define LSM_PAGE_OPEN		0x0001	/* buffer page: accepts entries (I7) */
-#define LSM_PAGE_HAS_REST	0x0002	/* entries have a rest part */
+#define LSM_PAGE_HAS_REST	0x0002	/* entries have a rest */
 #define LSM_PAGE_CLOSED		0x0008	/* gate: no longer the current one */
 
 typedef struct LsmPageOpaque

@@ -90,7 +90,7 @@ describe_op(LsmPageOpKind kind, int *size, uint16 *page_kind)
 }
 
 /*
- * Apply one operation.  Returns false if the operation does not fit the page: the record is
+ * Apply one operation.  Returns false if the operation does not fit the page: the WAL record is
  * damaged, or, in normal operation, our code has a bug.
  */
 bool

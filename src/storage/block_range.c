@@ -3,13 +3,12 @@
  *	  Reads neighboring blocks of an index in order, ahead of the caller, with core's read stream.
  *	  Before 17, reads nothing ahead.
  *
- * The stream pins up to a ring of pages ahead.  The caller need not read the range to its end, and
- * may read other blocks in between.  Any of the pages may have a new owner when the caller gets it,
- * even one that was read ahead long ago, because a pin keeps nobody from writing.  So the caller
- * checks the owner under a lock, as after any other read.
+ * The stream pins pages ahead of the caller, at most as many as the ring has.  The caller need not
+ * read the range to its end, and may read other blocks in between.  Any of the pages may have a new
+ * owner when the caller gets it, even one that was read ahead long ago, because a pin keeps nobody
+ * from writing.  So the caller checks the owner under a lock, as after any other read.
  *
- * The pins cannot deadlock.  The only cleanup lock that anybody takes is that of a gate, which is
- * in no range.
+ * The pins cannot deadlock.  Only gates are ever locked for cleanup, and no range contains a gate.
  *
  * REQUIRES: while a range is in use, the file does not shrink.  After an error, the resource owner
  * releases the pins.
@@ -31,8 +30,8 @@ next_to_ask(ReadStream *stream, void *argument, void *page_data)
 }
 
 /*
- * Expect that the caller reads `count` blocks from `start` on.  The stream allocates in the current
- * memory context.  `ring` may be NULL.
+ * Begin a range: the caller is going to read `count` blocks from `start` on.  The stream allocates
+ * in the current memory context.  `ring` may be NULL.
  */
 void
 lsm_block_range_begin(LsmBlockRange *range, Relation rel, BlockNumber start, uint32 count,
@@ -46,7 +45,7 @@ lsm_block_range_begin(LsmBlockRange *range, Relation rel, BlockNumber start, uin
 	range->stream = NULL;
 	if (!LSM_HAS_STREAMS || count < LEAST_BLOCKS)
 		return;
-	/* If the index is damaged, only the caller may find that the file has no such block. */
+	/* A damaged index may name blocks that the file does not have.  Do not read those ahead. */
 	file_blocks = RelationGetNumberOfBlocks(rel);
 	range->end = (BlockNumber) Min((uint64) start + count, file_blocks);
 	range->stream = read_stream_begin_relation(READ_STREAM_MAINTENANCE | READ_STREAM_FULL, ring, rel,

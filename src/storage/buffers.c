@@ -6,19 +6,20 @@
  * lsm_buffer_pin_checked, which takes no lock.  The header and the checksum are checked once after
  * the page came from disk, whichever process read it.  Two cases need no check:
  *
- * - A page in a dirty buffer.  One of our mutators has changed it since it was read, and code that
- *   changes a page has checked it before.
+ * - A page in a dirty buffer.  One of our mutators has changed the page since it was read, and
+ *   all code that changes a page checks it first.
  * - A page in a clean buffer with the mark LsmPageOpaque.verified.  The page has been checked.  The
  *   mark is a hint, set under a share lock and not logged.  A page that fails the check gets no
  *   mark, so each later reader fails too.
  *
  * The mark must never reach the disk, where the page could be damaged before it is read again.  So
- * the mark is set only while the buffer is clean, and every change of the page removes it:
- * lsm_page_set_crc does that, and for open pages, which have no checksum, inserts and deletions
- * do.  In two cases, core dirties pages without our code.  At the end of a transaction that
- * created a file without WAL, core may log the whole file, so pages of such files get no mark.
- * And CREATE DATABASE copies pages from buffer to buffer, so each database has its own mark, and a
- * copy is checked once it has been written.
+ * the mark is set only while the buffer is clean, and every change of the page removes it.
+ * lsm_page_set_crc does so.  Open pages have no checksum, so inserts and deletions do it there.
+ *
+ * In two cases, core dirties pages without our code.  At the end of a transaction that created a
+ * file without WAL, core may log the whole file, so pages of such files get no mark.  And CREATE
+ * DATABASE copies pages from buffer to buffer, so each database has its own mark, and a copy is
+ * checked once it has been written.
  */
 #include "postgres.h"
 
@@ -63,9 +64,9 @@ lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered)
 }
 
 /*
- * Returns this process's ring of buffers for reading (BAS_BULKREAD) or writing (BAS_BULKWRITE) more
- * pages than it should take from others. A new ring takes its buffers from everybody, so there is
- * one ring for all merges, builds and checks.
+ * Returns this process's ring of buffers for reading (BAS_BULKREAD) or writing (BAS_BULKWRITE) many
+ * pages without evicting those of others. A new ring takes its buffers from everybody, so all
+ * merges, builds and checks of a process use the same ring.
  */
 BufferAccessStrategy
 lsm_ring(BufferAccessStrategyType type)
@@ -166,8 +167,8 @@ lsm_buffer_read(Relation rel, BlockNumber block, int kinds, uint64 owner,
 }
 
 /*
- * lsm_buffer_read_owned for a page that is in a buffer, pinned. `missed`: see lsm_buffer_verify. If
- * it returns InvalidBuffer, the page is no longer pinned.
+ * Like lsm_buffer_read_owned, for a page that the caller has pinned. `missed`: see
+ * lsm_buffer_verify. If the function returns InvalidBuffer, it has released the pin.
  */
 Buffer
 lsm_buffer_lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uint64 owner,
@@ -200,9 +201,10 @@ lsm_buffer_lock_owned(Relation rel, Buffer buffer, bool missed, uint16 kind, uin
  * InvalidBuffer: the caller's version is old, or the index is damaged (I4).
  *
  * Another process may be about to write the page for the first time, or a crash may have left
- * such a page. So an empty or damaged page counts as another owner's, unless it names the
- * owner that the caller wants. The caller then looks at the current version: the index is damaged
- * only if that version still names the page.
+ * such a page. So a page that is empty or has a damaged header counts as another owner's. The
+ * caller then looks at the current version: the index is damaged only if that version still names
+ * the page. A sound header that names the wanted owner is different: if the page then fails the
+ * check, this function raises an error.
  */
 Buffer
 lsm_buffer_read_owned(Relation rel, BlockNumber block, uint16 kind, uint64 owner,
@@ -286,13 +288,14 @@ lsm_buffer_read_again(Relation rel, BlockNumber block, uint16 kind, uint64 owner
 }
 
 /*
- * Each search reads pages above the leaves of large runs, and pages of small ones.  Each backend
- * that searches remembers the buffers of a few such blocks.  Blocks, even of several indexes, may
- * share a place in the table.
+ * Searches read the same pages again and again: those above the leaves of large runs, and those of
+ * small runs.  So each backend that searches remembers the buffers of these blocks, in a table of
+ * FEW_RECENT places.  Several blocks, even of different indexes, may share a place.
  *
- * Batches of unique indexes look briefly at very many filter pages.  If their buffers are
+ * Batches of unique indexes test very many filter pages.  If the buffers of these pages are
  * remembered as well, the needed parts of several pages can be fetched into the CPU's cache at
- * once.  The table then has RECENT_PER_BUFFER places for each shared buffer, at most MOST_RECENT.
+ * once.  The first such batch enlarges the table to at least RECENT_PER_BUFFER places for each
+ * shared buffer, but to at most MOST_RECENT places in all.
  */
 #define FEW_RECENT			(1 << 12)
 #define RECENT_PER_BUFFER	2

@@ -13,7 +13,7 @@
 /* The kinds of page that a reader accepts, as a set. */
 #define LSM_KIND(kind) (1 << ((kind) - LSM_PAGE_META))
 
-/* Blocks of all lsm indexes that this backend did not find in shared buffers so far. */
+/* How many blocks of lsm indexes this backend has not found in shared buffers so far. */
 extern uint64 lsm_blocks_missed;
 
 extern void lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
@@ -59,8 +59,8 @@ extern void lsm_key_unlock(Relation rel, uint32 hash);
 /*
  * Copy a locked page, and release it.  Returns the copy, and sets *buffer to InvalidBuffer.
  *
- * If comparing keys may run user code, searches use copies: such code must neither hold up others who
- * need the page, nor be impossible to cancel.
+ * If comparing keys may run user code, searches use copies.  User code must not hold up others who
+ * need the page, and it must be possible to cancel it.
  */
 static inline Page
 lsm_buffer_leave(Buffer *buffer, PGAlignedBlock *copy)

@@ -16,9 +16,9 @@
  * exclusively while a batch is added.  It consists of stripes, so that inserts do not all contend
  * for one partition of PostgreSQL's lock manager.  A row takes one stripe, a batch takes all.
  *
- * All are tuple locks of the index.  Nothing else takes tuple locks of an index.  Page locks cannot
- * be used: some PostgreSQL versions assert that no relation is locked while a page lock is held,
- * and comparison functions may open relations.
+ * All are tuple locks on the index.  Nothing else takes tuple locks on an index.  Page locks cannot
+ * be used: some PostgreSQL versions assert that a process locks no relation while it holds a page
+ * lock, and comparison functions may open relations.
  */
 #include "postgres.h"
 
@@ -72,7 +72,7 @@ unlock_shared_index(Relation rel, ItemPointer tag, LOCKMODE mode)
 		UnlockTuple(rel, tag, mode);
 }
 
-/* The tags from (0,65528) on, whose offsets no job's tag has. */
+/* Stripes have the tags from (0,65528) to (0,65535).  No job's tag has such an offset. */
 static void
 publish_tag(int stripe, ItemPointer tag)
 {
@@ -105,7 +105,7 @@ lsm_publish_unlock_shared(Relation rel)
 	unlock_shared_index(rel, &tag, ShareLock);
 }
 
-/* Take the whole publish lock, stripe by stripe in one order. */
+/* Take the whole publish lock.  All processes take the stripes in the same order. */
 void
 lsm_publish_lock_exclusive(Relation rel)
 {

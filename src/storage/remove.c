@@ -1,6 +1,6 @@
 /*
  * remove.c
- *	  Removing entries from a leaf or a page of the write buffer.
+ *	  Finds and removes the dead entries of a leaf or a buffer page.
  */
 #include "postgres.h"
 

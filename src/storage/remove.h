@@ -1,6 +1,6 @@
 /*
  * remove.h
- *	  Removing entries from a page, for VACUUM and for scans.
+ *	  Finds and removes the dead entries of a page, for VACUUM and for scans.
  */
 #ifndef LSM_REMOVE_H
 #define LSM_REMOVE_H

@@ -6,7 +6,7 @@
  * page that it changes. The pages of an lsm index move with every merge, so the locks are on
  * virtual pages (key/virtual_pages.c).
  *
- * A scan locks before it takes a version. An insert checks once its entry can be found. So
+ * A scan locks before it takes a version. An insert checks only after its entry can be found. So
  * either the insert finds the lock, or the scan finds the entry. In the latter case, the table
  * detects the conflict. See docs/design/ssi.md.
  */
