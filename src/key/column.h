@@ -58,7 +58,7 @@ typedef struct LsmColumn
 	bool		keeps_details;	/* values may have details; see encode.c */
 	uint16		expected;		/* what decoding assumes about a value without a detail; see LsmKeyCoding */
 	LsmHashKind hash_kind;
-	bool		hash_may_change;	/* hashes depend on composite types, which can change */
+	bool		hash_may_change;	/* hashes depend on composite types, which ALTER TYPE changes */
 	FmgrInfo	hash;			/* LSM_HASH_STANDARD and LSM_HASH_EXTENDED */
 	struct SortSupportData *sort;	/* tuple keys: compares faster than cmp, or NULL */
 	bool		runs_user_code; /* tuple keys: comparing may run code that users wrote */
