@@ -553,8 +553,8 @@ lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 
 /*
  * Returns how many bytes of right's key make a separator between the neighboring entries left and
- * right.  Returns the whole length, so that the TID counts too, if no shorter key separates them,
- * or if keys are tuples.
+ * right.  Returns the whole length if no shorter beginning separates them, or if keys are tuples.
+ * If the keys are equal, the separator also needs right's TID.
  */
 uint32
 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right)
