@@ -2,11 +2,11 @@
  * counters.c
  *	  Counts what reading an index costs, and publishes the counts in shared memory.
  *
- * A reader counts for itself.  When a scan ends, its counts go to the handle of the index.  The
- * handle publishes its counts in shared memory when there are many.  It also publishes them when a
- * transaction is about to commit, unless an earlier transaction did so less than a millisecond ago.
- * Publishing more often would be slow: sessions that look up single rows of one index would spend
- * their time passing a cache line around.
+ * Each reader has its own counts.  When a scan ends, its reader's counts are added to those of the
+ * index's handle.  The handle publishes its counts in shared memory when there are many.  It also
+ * publishes them when a transaction is about to commit, unless an earlier transaction did so less
+ * than a millisecond ago.  Publishing more often would be slow: sessions that look up single rows
+ * of one index would spend their time passing a cache line around.
  */
 #include "postgres.h"
 
@@ -15,11 +15,11 @@
 #include "base/index_slots.h"
 #include "index/counters.h"
 
-/* A handle that counts more than this publishes at once. */
+/* A handle that has counted this much publishes at once. */
 #define MOST_SEEKS_KEPT		32
 #define MOST_PAGES_KEPT		1000
 
-/* The counts of transactions that follow each other more closely are published together. */
+/* A commit does not publish if an earlier one published less than this long ago. */
 #define PUBLISH_AFTER_US	1000
 
 const LsmReadColumn lsm_read_columns[LSM_READ_COUNTERS] =
@@ -41,13 +41,13 @@ lsm_counters_add(LsmReadCounters *to, const LsmReadCounters *from)
 static bool
 is_nothing(const LsmReadCounters *counters)
 {
-	/* Nobody removes or pays for an entry before reading something. */
+	/* The other counters hardly ever grow without one of these, and may wait until one does. */
 	return counters->seeks == 0 && counters->pages == 0 && counters->removed == 0;
 }
 
 /*
- * Move a reader's counts to the handle.  Allocates nothing and touches no shared
- * memory, so that the end of a failed transaction may call it.
+ * Move a reader's counts to the handle.  Allocates nothing and touches no shared memory, so it is
+ * safe to call while a transaction aborts.
  */
 void
 lsm_reads_note(LsmPendingReads *pending, LsmReadCounters *counters)

@@ -3,7 +3,7 @@
  *	  Declares the handle of an index: what a backend knows about the index.
  *
  * A backend has one handle per index, found by the index's OID. A handle outlives statements.
- * Another handle replaces it when the relation cache forgets the index; see index.c. Users of a
+ * A new handle replaces it when the relation cache forgets the index; see index.c. Users of a
  * handle have the relation open, so `rel`, the relation of the latest lsm_index_open, is valid.
  */
 #ifndef LSM_INDEX_H
@@ -22,11 +22,11 @@
  */
 typedef struct LsmShape
 {
-	uint64		edits;			/* of the version that the shape is from; 0: none */
-	int			height;			/* pages above a leaf, in the highest run */
+	uint64		edits;			/* number of the last edit when computed; 0: never computed */
+	int			height;			/* pages above a leaf, in the tallest run */
 	double		pages;			/* of all runs, without filters */
-	double		further_pages;	/* pages to descend in all runs but the largest */
-	double		further_share;	/* the share of the index in these runs */
+	double		further_pages;	/* read to find one leaf in each run but the largest */
+	double		further_share;	/* the share of the index that is in these runs */
 } LsmShape;
 
 /* A page of the write buffer that was open when we last asked the manifest. */
@@ -49,9 +49,9 @@ struct LsmReader;
 typedef enum LsmHandleState
 {
 	LSM_HANDLE_USED,			/* opened by this transaction: becomes kept or idle; if invalid, freed */
-	LSM_HANDLE_KEPT,			/* opened earlier, with a reader left: becomes idle in time */
+	LSM_HANDLE_KEPT,			/* opened earlier, keeps a reader: becomes idle if too many do */
 	LSM_HANDLE_IDLE,			/* opened earlier: stays idle */
-	LSM_HANDLE_STALE,			/* like idle, but invalid: is freed */
+	LSM_HANDLE_STALE,			/* opened earlier, now invalid: is freed */
 } LsmHandleState;
 
 #define LSM_HANDLE_STATES (LSM_HANDLE_STALE + 1)
@@ -61,19 +61,19 @@ typedef struct LsmIndex
 	Oid			id;
 	Relation	rel;			/* as of the latest lsm_index_open */
 	MemoryContext context;		/* holds the handle and what belongs to it */
-	LsmKeySpace *ks;			/* of encoded keys; others: see lsm_index_keyspace */
+	LsmKeySpace *ks;			/* users get theirs from lsm_index_keyspace */
 	LsmKeyCoding coding;		/* as on the meta page */
 	struct LsmReader *readers;	/* of this backend, see read/reader.c */
-	Size		kept_bytes;		/* of the readers, while the handle is kept */
+	Size		kept_bytes;		/* of the reader, while the handle is kept */
 	LsmShape	shape;			/* as last computed for the planner */
-	Buffer		meta_buffer;	/* the buffers that last held these pages */
+	Buffer		meta_buffer;	/* buffers that last held the meta page and the gates */
 	Buffer		gate_buffers[2];
 
 	LsmPendingReads reads;
 
 	/*
-	 * The write buffer, ingest/open_pages.c. This may be out of date; each page shows whether it is
-	 * open.
+	 * The open pages of the write buffer: ingest/open_pages.c. The list may be out of date; each
+	 * page shows whether it is open.
 	 */
 	LsmOpenPages open;
 	int			pressure;		/* recent waits for a page: page_choice.c */
@@ -89,7 +89,7 @@ typedef struct LsmIndex
 	uint32		trimmed_segments;
 
 	LsmLocator	locator;		/* the file that the handle describes */
-	bool		valid;			/* false: the relation cache has forgotten the index */
+	bool		valid;			/* false: out of date; see index.c */
 	LsmHandleState state;
 	dlist_node	node;			/* in the list of the handle's state */
 } LsmIndex;
@@ -98,15 +98,15 @@ extern void lsm_index_init(void);
 extern LsmIndex *lsm_index_open(Relation rel);
 extern LsmIndex *lsm_index_create(Relation rel);
 extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
-/* Called for each handle when a transaction ends or another handle replaces it. */
+/* Which readers of a handle to free; see lsm_index_on_forget. */
 typedef enum LsmForget
 {
-	LSM_FORGET_UNUSED,			/* readers that nobody uses; the handle is being replaced */
-	LSM_FORGET_BUT_ONE,			/* all but one, for the next transaction */
+	LSM_FORGET_UNUSED,			/* those that nobody uses: the handle is being replaced */
+	LSM_FORGET_BUT_ONE,			/* all but one, which the next transaction may use */
 	LSM_FORGET_ALL
 } LsmForget;
 
-/* Returns how many bytes the reader has that LSM_FORGET_BUT_ONE has left. */
+/* Returns the bytes of the reader that LSM_FORGET_BUT_ONE has kept, or 0. */
 typedef Size (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
 
 extern void lsm_index_on_forget(LsmForgetCallback callback);
@@ -123,12 +123,12 @@ typedef struct LsmOwnerContext
 	int			guc_level;		/* 0: nothing was switched */
 } LsmOwnerContext;
 
-/* The user who runs a statement, and the search_path. */
+/* The user who runs a statement, and the statement's search_path. */
 typedef struct LsmCaller
 {
 	Oid			user;
 	int			sec_context;
-	char	   *search_path;	/* in the memory of whoever noted it */
+	char	   *search_path;	/* in the context passed to lsm_caller_note */
 } LsmCaller;
 
 extern void lsm_caller_note(LsmCaller *caller, MemoryContext context);

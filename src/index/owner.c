@@ -77,7 +77,7 @@ lsm_owner_add_schemas(const LsmKeySpace *ks)
 	pfree(path.data);
 }
 
-/* Like lsm_owner_become, but only if comparing keys calls functions (tuple keys). */
+/* Like lsm_owner_become plus lsm_owner_add_schemas, but does nothing if keys are encoded. */
 void
 lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 {
@@ -90,7 +90,7 @@ lsm_owner_enter(Relation heap, LsmKeySpace *ks, LsmOwnerContext *saved)
 
 /*
  * Like lsm_owner_enter, for code that core already runs as the table's owner, such as VACUUM.
- * Since 17, core also sets a safe search_path for such code.
+ * Since PostgreSQL 17, core also sets a safe search_path for such code.
  */
 void
 lsm_owner_enter_schemas(LsmKeySpace *ks, LsmOwnerContext *saved)
@@ -124,8 +124,8 @@ lsm_caller_is_current(const LsmCaller *caller)
 }
 
 /*
- * Switch to the caller, whose entries another user's function may be the first to need.  Saves the
- * former state in *saved, for lsm_owner_leave.
+ * Switch to the noted user and search_path.  A batch may have to be written while a function runs
+ * as another user.  Saves the former state in *saved, for lsm_owner_leave.
  */
 void
 lsm_caller_enter(const LsmCaller *caller, LsmOwnerContext *saved)

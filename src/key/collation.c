@@ -1,9 +1,9 @@
 /*
  * collation.c
- *	  Finds out whether a collation orders strings as their bytes.
+ *	  Finds out whether a collation sorts strings in byte order.
  *
  * Core itself compares bytes under C and POSIX, and under all locales of the builtin provider.
- * Under locales of libc, core compares strings with strcoll, and equal strings with strcmp
+ * Under locales of libc, core compares strings with strcoll, and breaks ties with strcmp
  * (varstr_cmp).  The strcoll of glibc begins with
  *
  *		if (nrules == 0)
@@ -11,8 +11,8 @@
  *
  * where nrules is the item _NL_COLLATE_NRULES of the locale (string/strcoll_l.c).  Since glibc
  * 2.35, C.UTF-8 has the keyword codepoint_collation, and so no rules.  The older C.UTF-8 of some
- * distributions has rules.  So whether strings compare as their bytes do depends on the installed
- * library.  The meta page of an index records the answer; see check_coding in keyspace.c.
+ * distributions has rules.  So the installed library determines whether strings sort in byte order.
+ * The meta page of an index records the answer; see check_coding in keyspace.c.
  */
 #include "postgres.h"
 
@@ -48,7 +48,7 @@ locale_has_no_rules(const char *name)
 		return false;
 	item = nl_langinfo_l(_NL_COLLATE_NRULES, locale);
 
-	/* The item is a 32-bit word in a union with a pointer, so the word is in its first bytes. */
+	/* The item is a union of a pointer and a 32-bit word, so its first bytes are the word. */
 	memcpy(&rules, &item, sizeof(rules));
 
 	/* Any rules for letters would sort these the other way round. */
@@ -132,7 +132,7 @@ libc_has_no_rules(Oid collation)
 
 #endif
 
-/* Returns true only if texts are certain to compare as their bytes do. */
+/* Returns true only if strings are certain to sort in byte order. */
 bool
 lsm_collation_is_bytewise(Oid collation)
 {

@@ -1,6 +1,6 @@
 /*
  * collation.h
- *	  Finds out whether a collation orders strings as their bytes.
+ *	  Finds out whether a collation sorts strings in byte order.
  */
 #ifndef LSM_COLLATION_H
 #define LSM_COLLATION_H

@@ -18,10 +18,10 @@
 
 StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "a column's number must take five bits");
 
-/* The most bytes of a detail in the list. */
+/* The most bytes that a detail takes in the list. */
 #define LSM_DETAIL_SIZE 9
 
-/* A list of details that is read from column to column. */
+/* The unread part of a list of details. */
 typedef struct LsmDetails
 {
 	const uint8 *p;

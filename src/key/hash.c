@@ -95,7 +95,7 @@ hash_bytes_of_key(const LsmKeySpace *ks, const uint8 *key, uint32 keylen, int co
 	return lsm_filter_prefix_hash(key, length, columns);
 }
 
-/* Returns the hash of an entry's first columns, as filters store it. */
+/* Returns the hash of an entry's first columns, as filters use it. */
 uint64
 lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 {

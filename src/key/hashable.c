@@ -12,7 +12,7 @@
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
  * functions and on the attributes of composites.  A number, the *print*, summarizes what hashes
  * depend on.  ALTER TYPE may add or drop an attribute, and then old values get new hashes.  In this
- * case the print differs from that on the meta page, and filters are neither asked nor made until
+ * case the print differs from that on the meta page, and filters are neither tested nor built until
  * REINDEX.
  *
  * A print does not include the OIDs of users' functions, since pg_upgrade changes them.  As with
@@ -202,7 +202,7 @@ find_function(const LsmColumn *column, int number)
 	return found;
 }
 
-/* A hash function for a pseudo-type hashes elements.  Do we know which elements? */
+/* A hash function for a pseudo-type may hash elements.  Do we know which ones, if any? */
 static bool
 is_known_function(Oid function)
 {
@@ -224,7 +224,7 @@ is_known_function(Oid function)
 	}
 }
 
-/* Find a column's hash function of this kind.  If there is none, *w is unchanged. */
+/* Find a column's hash function of this kind, and note it.  If there is none, notes nothing. */
 static Oid
 find_column_function(Walk *w, const LsmColumn *column, LsmHashKind kind)
 {
@@ -303,8 +303,10 @@ lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 }
 
 /*
- * Find the hash functions that the coding names, and what their results depend on now.  *w is
- * empty.  A column whose function is gone is no longer hashed.  This changes the print.
+ * Find the hash functions of these kinds, and what their results depend on now.  A column whose
+ * function is gone is no longer hashed, which changes the print.
+ *
+ * REQUIRES: *w is empty.
  */
 static void
 find_hashes(Walk *w, LsmColumn *columns, int count, const uint8 *kinds)
@@ -378,7 +380,7 @@ lsm_hashable_recheck(LsmHashing *hashing)
 
 	if (!has_type_changed(hashing))
 		return true;
-	/* Core gives a definition a new number whenever anything about the type may have changed. */
+	/* Core renumbers a definition if anything about the type may have changed.  Check the print. */
 	copies = palloc(hashing->count * sizeof(LsmColumn));
 	kinds = palloc(hashing->count);
 	memcpy(copies, hashing->columns, hashing->count * sizeof(LsmColumn));

@@ -18,8 +18,8 @@ typedef struct LsmHashedType
 typedef struct LsmHashing
 {
 	int			least_columns;	/* fewest columns of a prefix in filters; 0: there are no filters */
-	bool		outdated;		/* hashes may differ from when the index was made */
-	uint32		print;			/* the print when the index was made */
+	bool		outdated;		/* hashes may differ from those when the index was built */
+	uint32		print;			/* the print when the index was built */
 	LsmColumn  *columns;
 	int			count;			/* of these */
 	int			type_count;
@@ -33,8 +33,8 @@ extern void lsm_hashable_copy(LsmHashing *hashing, LsmColumn *columns);
 extern bool lsm_hashable_recheck(LsmHashing *hashing);
 
 /*
- * Do filters expect all the hashes made so far?  Call this after making hashes.  Once the answer is
- * false, filters are neither asked nor made with this keyspace.
+ * Are the hashes made so far those that filters contain?  Call this after making hashes.  Once the
+ * answer is false, nobody tests or builds filters with this keyspace.
  */
 static inline bool
 lsm_hashing_holds(LsmHashing *hashing)

@@ -87,7 +87,7 @@ usual_length(const LsmKeySpace *ks)
 	return size;
 }
 
-/* An insert of a single row creates a keyspace, so its buffers are as small as possible. */
+/* A keyspace may be created to insert a single row, so its buffers are as small as possible. */
 static void
 make_rooms(LsmKeySpace *ks)
 {
@@ -166,7 +166,7 @@ is_column_coded_right(Relation index, const LsmKeyCoding *coding, int i)
 }
 
 /*
- * Refuse an index whose bytes are not in the order of its columns.  The file may come from a
+ * Refuse an index whose keys are not coded as its columns now require.  The file may come from a
  * server whose C library has another order for a collation (see collation.c).
  */
 static void
@@ -241,7 +241,7 @@ lsm_keyspace_create(Relation index, const LsmKeyCoding *coding)
 
 /*
  * Copy a keyspace for another scan, merge or batch, into the current memory context.  Makes no
- * lookups.  The copy must not outlive the original.
+ * catalog lookups.  The copy must not outlive the original.
  */
 LsmKeySpace *
 lsm_keyspace_copy(LsmKeySpace *from)
@@ -276,7 +276,7 @@ report_too_large(LsmKeySpace *ks, Size size, ItemPointer tid)
 					 "Consider a function index of an MD5 hash of the value.")));
 }
 
-/* Drop the padding at the end of an index tuple: up to 7 zero bytes. */
+/* Returns the size of an index tuple without up to 7 zero bytes at its end. */
 static uint32
 unpadded_size(const char *tuple, uint32 size)
 {
@@ -302,7 +302,7 @@ form_tuple_key(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, Ls
 	pfree(tuple);
 }
 
-/* Append the included columns to a rest that ends at p. */
+/* Append the included columns to a rest that ends at p.  Returns its new end. */
 static uint8 *
 put_included(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid, const LsmEntry *entry,
 			 uint8 *p)
@@ -378,8 +378,8 @@ lsm_keyspace_form(LsmKeySpace *ks, Datum *values, bool *isnull, ItemPointer tid,
 	if (!ks->has_rest)
 		return;
 	/*
-	 * Check that an index-only scan can form the tuple.  Forming the tuple compresses values, here
-	 * as in the scan.
+	 * The key lacks blanks that the tuple of an index-only scan contains.  Form this tuple now.
+	 * Forming it raises an error if the tuple is too large even with compressed values.
 	 */
 	if (padding > LSM_MAX_ENTRY_SIZE)
 		pfree(index_form_tuple(ks->desc, values, isnull));
@@ -553,8 +553,8 @@ lsm_key_compare_slow(LsmKeySpace *ks, const LsmEntry *a, const LsmEntry *b)
 
 /*
  * Returns how many bytes of right's key make a separator between the neighboring entries left and
- * right.  Returns the whole length, so that the TID counts too, if no shorter key separates them,
- * or if keys are tuples.
+ * right.  Returns the whole length if no shorter beginning separates them, or if keys are tuples.
+ * If the keys are equal, the separator also needs right's TID.
  */
 uint32
 lsm_separator_length(LsmKeySpace *ks, const LsmEntry *left, const LsmEntry *right)

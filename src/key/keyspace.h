@@ -51,8 +51,8 @@ typedef struct LsmBoundColumn
 } LsmBoundColumn;
 
 /*
- * A position between entries: relative to all entries whose first columns are
- * `columns` (or whose key starts with `key`), or to one entry.
+ * A position between entries: before or after all entries whose first columns are `columns` (or
+ * whose key starts with `key`), or before or after one entry.
  */
 typedef struct LsmBound
 {

@@ -1,6 +1,6 @@
 /*
  * merge.c
- *	  Merges k cursors in both directions, with a tree of losers.
+ *	  Merges k cursors, forward or backward, with a tree of losers.
  *
  * Each inner node of the tree keeps the cursor that lost the comparison there.  The overall winner
  * is kept beside the tree.  When the winner moves on, only the nodes between its leaf and the root
@@ -33,7 +33,7 @@ typedef struct MergeCursor
 	bool		forward;
 	bool		ahead;			/* copies entries ahead, into `batch` */
 	bool		owns;			/* closes its children */
-	bool		pending;		/* the winner has not moved past the last entry yet */
+	bool		pending;		/* the winner still stands on the last entry taken */
 	int			most;			/* the most entries to copy into `batch` next */
 	int			count;			/* children */
 	int			alive;			/* children that are not at their end */
@@ -146,8 +146,8 @@ replay_winner(MergeCursor *m)
 }
 
 /*
- * Copy entries of the winners until a winner needs a new array.  A new array would invalidate the
- * winner's current array.
+ * Copy up to m->most entries of the winners, but stop when a winner needs a new array.  The new
+ * array would invalidate the entries copied from that winner's current array.
  */
 static void
 take_batch(MergeCursor *m)
@@ -329,7 +329,7 @@ is_before_losers(MergeCursor *m, const LsmEntry *last)
 	return true;
 }
 
-/* Returns the winner's page if its last entry would win, too. */
+/* Returns the winner's page if the page's last entry would win, too. */
 static Page
 merge_page(LsmCursor *base, const LsmEntry **last)
 {

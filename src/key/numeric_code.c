@@ -271,8 +271,8 @@ lsm_numeric_detail(Datum value, uint16 expected)
 		bool		odd = last % 100 == 0;
 
 		/*
-		 * Compute as if the first digit consisted of two digits of base 100, even if the first of
-		 * them is 0.
+		 * Count the first stored digit as two digits of base 100, even if the first of the two is
+		 * 0.
 		 */
 		scale = least_scale(2 * n.weight + 2, 2 * n.count - odd, odd ? last / 100 : last % 100);
 	}

@@ -1,6 +1,6 @@
 /*
  * sort_support.h
- *	  Uses core's faster comparisons for text whose order is not that of its bytes.
+ *	  Uses core's faster comparisons for text that does not sort in byte order.
  */
 #ifndef LSM_SORT_SUPPORT_H
 #define LSM_SORT_SUPPORT_H

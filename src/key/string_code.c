@@ -135,7 +135,7 @@ lsm_bpchar_decode(const uint8 *code, uint32 len, uint64 detail, uint16 expected)
 		expected_blanks((const char *) code, len - 1, expected);
 	char	   *result;
 
-	/* Compressed, an index tuple of at most 8 kB holds far fewer blanks. */
+	/* An index tuple of at most 8 kB holds far fewer blanks, even compressed. */
 	if (blanks > MaxAttrSize)
 		return (Datum) 0;
 	result = palloc(VARHDRSZ + len - 1 + blanks);

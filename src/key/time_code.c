@@ -2,14 +2,14 @@
  * time_code.c
  *	  Encodes interval and timetz values, preserving their order.
  *
- * An interval compares as the sum of its months of 30 days, its days of 24 hours, and its time
- * (interval_cmp).  The interval's code is that span:
+ * Intervals compare by the sum of their months of 30 days, their days of 24 hours, and their time
+ * (interval_cmp).  An interval's code is this sum, its span:
  *
  *		int40		days, rounded down; big-endian, 2^39 added
  *		uint40		microseconds within the day, big-endian
  *
- * The infinite intervals of PostgreSQL 17 have the least or the greatest value in all three fields,
- * and so come first and last.
+ * The infinite intervals of PostgreSQL 17 and later have the least or the greatest value in all
+ * three fields, so they come first and last.
  *
  * Many intervals have the same span.  Decoding assumes that the interval has no months, that its
  * days and its time have the same sign, and that its time is less than a day.  (If the days do not

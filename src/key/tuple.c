@@ -2,9 +2,10 @@
  * tuple.c
  *	  Makes the index tuples that index-only scans return.
  *
- * If all columns are encoded, have a fixed length and belong to the key, the tuples of all entries
- * without nulls have the same layout. In that case, we lay out one tuple in advance, and fill in
- * only the values of each entry. Other tuples are formed one by one.
+ * If all columns belong to the key, have a fixed length, and have codes that consist of the value's
+ * bytes (describe_encoding), the tuples of all entries without nulls have the same layout. In that
+ * case, we lay out one tuple in advance, and fill in only the values of each entry. A tuple key is
+ * copied. All other tuples are formed one by one.
  */
 #include "postgres.h"
 
@@ -13,8 +14,8 @@
 #include "utils/memutils.h"
 
 /*
- * Note which bits the encoding of a column inverts. Returns false if its values vary in
- * length.
+ * Note which bits the encoding of a column inverts. Returns false if a code is not simply the bytes
+ * of the value with these bits inverted.
  */
 static bool
 describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
@@ -49,7 +50,7 @@ describe_encoding(const LsmColumn *column, LsmFixedColumn *fixed)
 	return true;
 }
 
-/* Lay out the tuple. Returns false if not all entries have the same layout. */
+/* Lay out the tuple. Returns false if tuples cannot be made by filling in one layout. */
 static bool
 lay_out_tuple(LsmTupleMaker *maker)
 {
@@ -87,7 +88,7 @@ lsm_tuple_maker_create(LsmKeySpace *ks)
 	return maker;
 }
 
-/* Copy a tuple key, which is an index tuple without a TID. */
+/* Returns a copy of a tuple key, with the entry's TID. */
 static IndexTuple
 copy_tuple_key(LsmTupleMaker *maker, const LsmEntry *entry)
 {

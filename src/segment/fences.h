@@ -1,8 +1,8 @@
 /*
  * fences.h
- *	  Updates an upper bound on a segment's number of fence pages, with each leaf.
+ *	  Keeps an upper bound on a segment's number of fence pages, updated with each leaf.
  *
- * A segment must end before its blocks are used up, and its fence pages are written after all
+ * A segment must fit into the blocks that it may use, and its fence pages are written after all
  * leaves. This code fills the lowest fence pages as the builder will, with entries no shorter than
  * the builder's, so the builder will not need more pages on that level. The builder's pages may
  * begin at other entries, so the entries on the levels above may differ too. On those levels,
@@ -56,7 +56,7 @@ lsm_fences_add(LsmFences *fences, uint32 keylen)
 	fences->longest = Max(fences->longest, size);
 }
 
-/* Returns the number of pages of all levels. (A segment of a single leaf has none.) */
+/* Returns the bound, for all levels. It is 1 for a single leaf, which needs no fence page. */
 static inline uint32
 lsm_fences_count(const LsmFences *fences)
 {

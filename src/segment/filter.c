@@ -13,8 +13,8 @@
 #define KEYS_AHEAD	8
 
 /*
- * Prefixes are discarded only if there are more than this many more prefixes than keys. With
- * assertions, the number is low, so that tests see prefixes discarded.
+ * Prefixes are discarded only if they outnumber the keys by more than this. With assertions, the
+ * number is low, so that tests see prefixes discarded.
  */
 #ifdef USE_ASSERT_CHECKING
 #define PREFIXES_ALLOWED	64
@@ -111,8 +111,9 @@ lsm_filter_note_tuple(LsmKeyHashes *h, LsmKeyPrefixes *p, LsmKeySpace *ks, const
 }
 
 /*
- * Given the number of keys, discard the longest prefixes, but not the shortest, while there are
- * more prefixes than keys.  So prefixes at most double the filter.
+ * Given the number of keys, discard the longest prefixes while there are more prefixes than keys.
+ * Keeps the shortest prefixes, of which there are no more than keys.  So prefixes about double the
+ * filter at most.  Discards nothing unless p->if_worth.
  */
 void
 lsm_prefixes_limit(LsmKeyPrefixes *p, uint64 keys)
@@ -151,8 +152,8 @@ put_hashes(char *filter, uint32 pages, const LsmKeyHashes *h)
 }
 
 /*
- * Returns the pages of the filter in the memory context of the hashes. Their owner and block
- * number are not set.
+ * Returns the pages of the filter, allocated in the memory context of the hashes. The pages' owner
+ * and block number are not set.
  */
 char *
 lsm_filter_make(LsmKeyHashes *h, const LsmKeyPrefixes *prefixes, uint32 pages)

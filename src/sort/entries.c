@@ -57,7 +57,7 @@ lsm_entries_init(LsmEntries *entries, LsmKeySpace *ks, MemoryContext context)
 	entries->next_chunk = FIRST_CHUNK;
 }
 
-/* Returns how many pointers to add: as many as exist, or fewer if the limit demands it. */
+/* Returns by how many pointers to extend the array: doubles it, unless the limit demands less. */
 static Size
 more_refs(const LsmEntries *entries)
 {
@@ -118,8 +118,8 @@ lsm_item_refs_sort(LsmItemRef *refs, Size count, LsmKeySpace *ks)
 }
 
 /*
- * At least LEAST_FOR_BUCKETS entries are sorted in buckets. There are at most 1 << BUCKET_BITS
- * buckets.
+ * Fewer than LEAST_FOR_BUCKETS entries are sorted without buckets. There are at most
+ * 1 << BUCKET_BITS buckets.
  */
 #define LEAST_FOR_BUCKETS	64
 #define BUCKET_BITS			10

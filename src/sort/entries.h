@@ -36,7 +36,7 @@ typedef struct LsmEntries
 	Size		chunk_left;
 	Size		next_chunk;		/* size of the chunk after this one */
 	Size		used;			/* bytes of chunks and refs */
-	Size		limit;			/* bytes that may be used; 0: unknown */
+	Size		limit;			/* bytes that may be used; 0: no limit */
 	LsmItemRef *refs;
 	Size		count;
 	Size		room;

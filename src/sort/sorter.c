@@ -35,7 +35,7 @@ struct LsmSorter
 	LsmEntries	entries;		/* in memory */
 	BufFile    *file;			/* NULL until it is needed */
 	SharedFileSet *files;		/* where `file` has a name; NULL: a private temporary file */
-	int			number;			/* of the share */
+	int			number;			/* of this sorter's share */
 	List	   *imported;		/* files of other shares */
 	SortBatch  *batches;
 	int			batch_count;
@@ -49,7 +49,8 @@ struct LsmSorter
 #define MAX_BUFFER	(256 * 1024)
 
 /*
- * Like core's sort, ours uses at least this much memory.  With less, each entry would be a batch.
+ * Like core's sort, ours uses at least this much memory.  With very little, each entry would be a
+ * batch.
  */
 #define LEAST_MEMORY	(64 * 1024)
 
