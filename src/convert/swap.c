@@ -248,7 +248,7 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	new_index = index_open(new_oid, ShareUpdateExclusiveLock);
 	check_swap(heap, new_index, old_index);
 
-	/* Core's function moves the old index's statistics and comment.  The new index must have none. */
+	/* Core's function moves the old index's statistics and comment.  First remove the new one's. */
 	RemoveStatistics(new_oid, 0);
 	DeleteComments(new_oid, RelationRelationId, 0);
 	CommandCounterIncrement();
