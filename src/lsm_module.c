@@ -1,6 +1,6 @@
 /*
  * lsm_module.c
- *	  Loading the library.
+ *	  Initializes the library when it is loaded.
  */
 #include "postgres.h"
 

@@ -3,15 +3,16 @@
  *	  lsm_convert_parent: gives a partitioned index the method of the indexes attached to it.
  *
  * A partitioned index has no file, only rows in the catalogs.  lsm_convert converts the attached
- * indexes one by one, and calls this function last.  Until then, the methods differ. PostgreSQL
- * compares the methods only when somebody attaches an index, so a restore of a dump would fail.
+ * indexes one by one, and calls this function last.  Until then, the methods differ.  PostgreSQL
+ * compares the methods only when an index is attached.  A restore of a dump attaches the indexes,
+ * so it would fail.
  *
  * Backends that have the partitioned index open keep its old operator families until they reopen
- * the index.  The planner uses the families only to prove that rows are unique, and the proof is
- * right with the old families and with the new.
+ * the index.  The planner uses the families only to prove that rows are unique, and the proof holds
+ * with the old families as well as with the new ones.
  *
- * Locks: ShareUpdateExclusiveLock on the table and on all partitioned indexes of the tree, until
- * the transaction ends.
+ * Locks: ShareUpdateExclusiveLock on the table, on its partitions that are partitioned tables, and
+ * on all indexes of the tree, until the transaction ends.
  */
 #include "postgres.h"
 
@@ -72,7 +73,10 @@ find_counterpart(Oid opclass, Oid method)
 	return result;
 }
 
-/* Returns the parameters that both methods have.  Adds the parameter "lsm" to the key of a constraint. */
+/*
+ * Returns the parameters that both methods have.  Adds the parameter "lsm" if a constraint owns the
+ * index and the index becomes an lsm index.
+ */
 static Datum
 convert_options(Datum options, bool is_lsm_key)
 {
@@ -119,7 +123,7 @@ update_class(Oid index, Oid method, bool is_lsm_key)
 	table_close(catalog, RowExclusiveLock);
 }
 
-/* Set the operator classes of an index in pg_index, and what depends on them. */
+/* Set the operator classes of an index in pg_index, and the index's dependencies on them. */
 static void
 update_classes(Oid index, Oid method)
 {
@@ -195,7 +199,7 @@ check_tree(Oid root, List *tree, Oid method)
 
 /*
  * Lock the partitioned tables of a tree, so that no partition is added.  The caller has locked the
- * topmost one.
+ * topmost table.
  */
 static void
 lock_tables(Oid table)
@@ -239,7 +243,7 @@ lsm_convert_parent(PG_FUNCTION_ARGS)
 		refuse_parent(root, "Unique indexes of partitioned tables must be B-trees before PostgreSQL 18.");
 #endif
 	lock_tables(table);
-	LockRelationOid(root, ShareUpdateExclusiveLock);	/* the next line locks what is below */
+	LockRelationOid(root, ShareUpdateExclusiveLock);	/* the next line locks the indexes below */
 	tree = find_all_inheritors(root, ShareUpdateExclusiveLock, NULL);
 	check_tree(root, tree, method);
 	foreach(cell, tree)

@@ -5,13 +5,13 @@
  * REINDEX CONCURRENTLY ends with the same step, and core's function for that step does the work.
  * Core's function moves the name, the constraint, the foreign keys that refer to the constraint,
  * the comment, the statistics, and the marks for CLUSTER and REPLICA IDENTITY.  It also renames
- * the old index, and marks it invalid. Writers still maintain the old index until DROP INDEX
+ * the old index, and marks it invalid.  Writers still maintain the old index until DROP INDEX
  * CONCURRENTLY has waited for them.
  *
- * Core's function also exchanges all dependencies of the two indexes, because in REINDEX both
- * indexes have the same operator classes.  Our two indexes do not, so we correct their
- * dependencies on operator classes.  Without these dependencies, DROP EXTENSION pg_lsm would not
- * find the index.
+ * Core's function also exchanges all dependencies of the two indexes.  This is right for REINDEX,
+ * where both indexes have the same operator classes.  Our two indexes have different classes, so we
+ * correct their dependencies on operator classes.  Without these dependencies, DROP EXTENSION
+ * pg_lsm would not find the lsm index.
  *
  * Locks: ShareUpdateExclusiveLock on the table and both indexes, until the transaction ends.  This
  * lock blocks other DDL and VACUUM, but no query and no writer.
@@ -91,7 +91,7 @@ indexes_match(Relation heap, Relation new_index, Relation old_index)
 
 	for (int i = 0; i < same->maplen; i++)
 		same->attnums[i] = i + 1;
-	/* Core also compares methods, and operator families, which differ between methods. */
+	/* Core also compares methods and operator families.  Ours differ, so pass the old ones twice. */
 	new_info->ii_Am = old_info->ii_Am;
 	match = CompareIndexInfo(new_info, old_info, new_index->rd_indcollation,
 							 old_index->rd_indcollation, old_index->rd_opfamily,
@@ -125,7 +125,7 @@ refuse_swap(Relation new_index, Relation old_index, const char *reason)
 			 errdetail("%s", reason)));
 }
 
-/* Is the new index unused so far, except by us? */
+/* Does no constraint, partitioned index or command use the new index? */
 static bool
 is_unused(Relation index)
 {
@@ -176,7 +176,7 @@ check_swap(Relation heap, Relation new_index, Relation old_index)
 	if (becomes_lsm && OidIsValid(get_index_constraint(RelationGetRelid(old_index))) &&
 		!lsm_has_key_parameter(new_index))
 		refuse_swap(new_index, old_index, "The index of a key needs the storage parameter \"lsm\".");
-	/* Core evaluates parts of the expressions. */
+	/* Core evaluates constant parts of the expressions, so run as the table's owner. */
 	lsm_owner_become(heap, &caller);
 	match = indexes_match(heap, new_index, old_index);
 	lsm_owner_leave(&caller);
@@ -196,7 +196,7 @@ is_repeated(const oidvector *classes, int column)
 	return false;
 }
 
-/* Make an index with these key columns depend on other operator classes than before. */
+/* Replace an index's dependencies on the operator classes of its key columns. */
 void
 lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after, int columns)
 {
@@ -248,7 +248,7 @@ lsm_convert_swap(PG_FUNCTION_ARGS)
 	new_index = index_open(new_oid, ShareUpdateExclusiveLock);
 	check_swap(heap, new_index, old_index);
 
-	/* Core's function moves the old index's statistics and comment, and expects no others. */
+	/* Core's function moves the old index's statistics and comment.  First remove the new one's. */
 	RemoveStatistics(new_oid, 0);
 	DeleteComments(new_oid, RelationRelationId, 0);
 	CommandCounterIncrement();

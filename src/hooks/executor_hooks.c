@@ -5,8 +5,8 @@
  * ExecutorStart first lets the executor initialize the plan.  Then:
  * 1. ON CONFLICT learns which operators of a unique lsm index mean "equal" (before 18).
  * 2. Index-only scans get our step function.
- * 3. The plan below ON CONFLICT gets a node function that looks ahead.  Step 3 comes after step 2, so
- *    that step 2 sees only the executor's own functions.
+ * 3. The plan below ON CONFLICT gets a node function that looks ahead.  Step 3 comes after step 2,
+ *    so that step 2 sees only the executor's own functions.
  * 4. Scans get keys for row comparisons (before 18).
  *
  * ExecutorRun and ExecutorFinish begin and end the statement for batches (ingest/statement.c).

@@ -35,7 +35,7 @@ static object_access_hook_type previous_access;
 static Oid	dropped_database = InvalidOid;
 static List *dropped_indexes = NIL; /* in TopTransactionContext */
 
-/* What a DROP INDEX CONCURRENTLY of several transactions drops. */
+/* The index that DROP INDEX CONCURRENTLY is dropping.  The command uses several transactions. */
 static Oid	dropped_concurrently = InvalidOid;
 
 static void
@@ -69,7 +69,7 @@ forget_dropped_indexes(bool prepare)
 {
 	ListCell   *lc;
 
-	/* An index can be dropped twice: a subtransaction dropped it and was rolled back. */
+	/* The list has an index twice if a subtransaction that dropped the index was rolled back. */
 	list_sort(dropped_indexes, list_oid_cmp);
 	list_deduplicate_oid(dropped_indexes);
 	foreach(lc, dropped_indexes)
@@ -139,8 +139,8 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 /*
  * Callbacks at the end of a transaction run in the reverse order of their registration.  The
  * callback that writes batches must run before forget_dropped_objects, because writing a batch
- * counts entries, and counting could assign a slot again.  So the library installs these hooks
- * first, when it is loaded.
+ * counts entries, and counting could assign a slot again.  So _PG_init calls this function before
+ * lsm_statement_init.
  */
 void
 lsm_server_hooks_install(void)

@@ -2,7 +2,7 @@
  * utility_hook.c
  *	  Handles the hook ProcessUtility.
  *
- * 1. The command becomes the running statement.  Waiting batches are written.
+ * 1. Waiting batches are written.  The command becomes the running statement.
  * 2. Indexes and constraints get their access method.  Subcommands that ALTER TABLE cannot run with
  *    lsm indexes are removed from the command.
  * 3. The previous hook, or core, runs the command.  Then we do the removed work ourselves.
@@ -39,7 +39,10 @@ call_next(UtilityCall *call)
 		 call->environment, call->dest, call->completion);
 }
 
-/* Like call_next, for a command that may create foreign keys.  CREATE TABLE does so with ALTER TABLE. */
+/*
+ * Like call_next, for ALTER TABLE.  Adds a hint to core's error about a foreign key.  CREATE TABLE
+ * creates its foreign keys with ALTER TABLE, too.
+ */
 static void
 call_next_explained(UtilityCall *call)
 {

@@ -113,7 +113,10 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 	return seen->is_checked ? 0 : 1;
 }
 
-/* Take an instant and check everything new in that instant.  Returns how many segments were gone. */
+/*
+ * Copy the state at one instant, and check what earlier rounds have not checked.  Returns how many
+ * segments were gone.
+ */
 static int
 check_round(LsmCheck *c, int round)
 {

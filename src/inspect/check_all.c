@@ -4,8 +4,9 @@
  *	  rows.
  *
  * Each index is verified in a subtransaction of its own, so that the fault of one index does not
- * keep the next one from being verified.  lsm_check stops at the first fault of an index, so an
- * index has at most one row.
+ * keep the next one from being verified.  In recovery there is no subtransaction, and the first
+ * fault ends the statement.  lsm_check stops at the first fault of an index, so the result has at
+ * most one row for an index.
  */
 #include "postgres.h"
 
@@ -90,8 +91,8 @@ is_valid_index(Oid index)
 }
 
 /*
- * Describe a fault as the server log would.  Other errors say nothing about the index: a function
- * of the table's owner may have raised them.
+ * Describe a fault as the server log would.  An error other than corruption does not mean that the
+ * index is damaged, since a function of the table's owner may have raised it.
  */
 static char *
 describe_fault(const ErrorData *error)
@@ -112,8 +113,8 @@ is_of_statement(int sqlerrcode)
 }
 
 /*
- * Verify an index, unless it is invalid or was dropped meanwhile: then it has no fault.  Raises its
- * first fault.
+ * Lock and verify an index.  Raises an error at its first fault.  An index that is invalid, or was
+ * dropped meanwhile, counts as sound.
  */
 static void
 verify_locked(Oid index, bool heapallindexed)
@@ -164,8 +165,8 @@ verify_in_subtransaction(Oid index, bool heapallindexed, MemoryContext context)
 
 /*
  * Verify an index.  Returns NULL if the index is sound, else a description of its first fault.  In
- * recovery, raises an error instead: if replay conflicts with a subtransaction in recovery, the
- * server ends the session, not just the statement.
+ * recovery, uses no subtransaction, and raises the fault as an error.  If replay conflicted with a
+ * subtransaction, the server would end the session, not just the statement.
  */
 static char *
 find_fault(Oid index, bool heapallindexed)

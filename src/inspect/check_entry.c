@@ -2,9 +2,10 @@
  * check_entry.c
  *	  Verifies single entries: keys, included columns, TIDs.
  *
- * Tuple keys, and the rest of an entry with an encoded key, are index tuples.  Core's functions
- * trust index tuples, so the verifier first walks each tuple with bounds.  The verifier decodes
- * encoded keys and encodes them again, since each value has exactly one encoding.
+ * A tuple key is an index tuple, and so are the included columns of an entry with an encoded key.
+ * Core's functions trust index tuples, so the verifier first walks each tuple and checks every
+ * length.  The verifier decodes encoded keys and encodes them again, since each value has exactly
+ * one encoding.
  */
 #include "postgres.h"
 
@@ -107,7 +108,7 @@ entry_tuple_fault(TupleDesc desc, const char *bytes, Size have)
 
 		if (IndexTupleHasNulls(tuple) && att_isnull(i, nulls))
 			continue;
-		/* A short varlena is not aligned.  Its first byte shows that it is short.  All others are. */
+		/* All values are aligned, except short varlenas, which their first byte identifies. */
 		if (att->attlen != -1 || data + offset == end || !VARATT_IS_1B(data + offset))
 			offset = att_align_nominal(offset, att->attalign);
 		if (data + offset > end || !entry_is_zero(data + before, data + offset))
@@ -201,8 +202,8 @@ entry_check_included(LsmCheck *c, const LsmEntry *entry, const uint8 *included, 
 }
 
 /*
- * Check the details of an entry: each must belong to the value that the key and the detail give,
- * and there must be no others.
+ * Check the details of an entry.  Decoding a key column with its detail, and encoding the value
+ * again, must give the same bytes and the same detail.  There must be no other details.
  *
  * REQUIRES: the key was checked.
  */
@@ -268,8 +269,8 @@ entry_check_rest(LsmCheck *c, const LsmEntry *entry, BlockNumber block, int ordi
 }
 
 /*
- * Check an entry of a leaf or buffer page.  If the table is compared, also note the entry if it is
- * live, that is, if scans can see it.
+ * Check an entry of a leaf or buffer page.  If the index is compared with the table, also adds the
+ * entry to the filter, provided that it is live: scans can see it.
  */
 void
 lsm_check_entry(LsmCheck *c, const LsmEntry *entry, bool live, BlockNumber block, int ordinal)

@@ -3,10 +3,12 @@
  *	  Copies at one instant what must be consistent: the manifest, the gates, the open pages, all
  *	  directories and the space map.
  *
- * All of them change only with edits.  So the verifier copies them under the share lock of the meta
- * page, which blocks edits, and compares the copies after it has released the lock.  An index of
- * 100 GB has about 200 map pages and 200 directory pages.  The verifier reads these pages in
- * before it takes the lock, so copying them takes less than a millisecond, and blocks no reader.
+ * The manifest, directories and map change only with edits, and the gates with a flip.  The
+ * verifier copies everything under the share lock of the meta page, which blocks edits and flips.
+ * Inserts into open pages continue.  The verifier compares the copies after it has released the
+ * lock.  An index of 100 GB has about 200 map pages and 200 directory pages.  The verifier reads
+ * these pages into shared buffers before it takes the lock, so copying them takes less than a
+ * millisecond, and blocks no reader.
  *
  * The verifier trusts no page, even if this server has checked the page before.  It checks the run
  * records before it reads anything that the records name.  manifest/directory.c checks directory
@@ -145,8 +147,9 @@ instant_visit_nothing(void *arg, BlockNumber block, Page page, int ordinal,
 }
 
 /*
- * Read in the pages that will be copied, without a lock.  The pages may belong to an older version,
- * so only a check that holds the lock can tell that a page is damaged.
+ * Read the pages that will be copied, so that shared buffers have them.  Takes no lock on the meta
+ * page meanwhile.  The pages may belong to an older version, so only a check that holds the lock
+ * can tell that a page is damaged.
  */
 static void
 instant_read_in(LsmCheck *c)

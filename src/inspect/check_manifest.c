@@ -94,7 +94,7 @@ record_check_shape(LsmCheck *c, const LsmRunRecord *run)
 
 	if (run->dir_height > 0)
 	{
-		/* The number of segments may be 0: VACUUM drops empty segments of a free run. */
+		/* The number of segments may be 0: VACUUM drops empty segments of a run in no job. */
 		if (run->dir_height > LSM_MAX_HEIGHT || run->height != 0 ||
 			run->leaves < run->segments ||
 			run->blocks < (uint64) run->leaves + run->filter_blocks ||

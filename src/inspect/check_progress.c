@@ -137,7 +137,9 @@ put_check(ReturnSetInfo *result, LsmCheckSlot *slot)
 	lsm_stats_put_progress(result, pid, database, index, details);
 }
 
-/* lsm_stat_check_progress(): returns a row for each process that runs lsm_check, in all databases. */
+/*
+ * lsm_stat_check_progress(): returns a row for each process that runs lsm_check, in all databases.
+ */
 Datum
 lsm_stat_check_progress(PG_FUNCTION_ARGS)
 {

@@ -2,10 +2,10 @@
  * check_segment.c
  *	  Verifies the pages of one segment (I4, I5, I7).
  *
- * The walk of a packed segment starts at its root and visits each child between its parent's
- * separators, so leaves come in order.  The segment may be merged away meanwhile.  If a page has
- * another owner and the current version no longer names the segment, the walk ends, and a later
- * round looks for the entries that it missed (see check.c).
+ * The walk of a packed segment starts at its root and goes down into each child in turn, so leaves
+ * come in order.  The walk checks each child against the separators on both sides.  The segment may
+ * be merged away meanwhile.  If a page has another owner and the current version no longer names
+ * the segment, the walk ends, and a later round looks for the entries that it missed (see check.c).
  */
 #include "postgres.h"
 
@@ -437,8 +437,8 @@ segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *l
 /* --- segments --------------------------------------------------------------- */
 
 /*
- * Are there more entries than the manifest counts?  Returns false for a segment in the record of
- * a job's input: the manifest does not count entries that the output has.
+ * Are there more entries than the manifest counts?  Returns false for the only segment of a job's
+ * input.  Its record no longer counts the entries that the job's output has.
  */
 static bool
 has_more_than_counted(const SegmentWalk *w)

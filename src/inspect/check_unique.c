@@ -37,7 +37,9 @@ sees_row(UniqueCheck *u, uint64 tid)
 	return table_index_fetch_tuple_check(u->c->heap, &pointer, u->snapshot, NULL);
 }
 
-/* Note the entry's row if the snapshot sees it.  Raises an error if the key has another such row. */
+/*
+ * Note the entry's row if the snapshot sees it.  Raises an error if the key has another such row.
+ */
 static void
 note_visible_row(UniqueCheck *u, const LsmEntry *entry)
 {

@@ -64,7 +64,7 @@ is_settled(LsmVersion *version, uint64 final_job)
 /*
  * Finish the jobs under way, then run a final job that covers all runs that exist when it begins.
  *
- * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them. To
+ * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.  To
  * make sure that the loop ends, every other step belongs to the final job once that has begun.
  */
 static void
@@ -108,7 +108,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 
 	PreventCommandDuringRecovery("lsm_compact()");
 	PreventCommandIfReadOnly("lsm_compact()");
-	/* Merge and job locks do not keep processes of one parallel query from each other. */
+	/* Processes of one parallel query do not exclude each other with merge and job locks. */
 	PreventCommandIfParallelMode("lsm_compact()");
 	lsm_require_preload("");
 	check_compactable(oid);

@@ -38,7 +38,7 @@
 typedef enum LsmInspectRight
 {
 	LSM_INSPECT_OWNER,			/* owns the index */
-	LSM_INSPECT_MONITOR			/* owns the index, or may read statistics */
+	LSM_INSPECT_MONITOR			/* owns the index, or has the rights of pg_stat_scan_tables */
 } LsmInspectRight;
 
 /* An index that is open for inspection, and its table. */

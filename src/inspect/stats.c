@@ -148,7 +148,7 @@ count_workers(Oid database)
 
 /*
  * lsm_stat_merging(index): returns the state of merging in an index of this database.  All columns
- * are null if the library is not preloaded.  An index without a slot waits for nothing.
+ * are null if the library is not preloaded.  The columns about an index without a slot are 0.
  */
 Datum
 lsm_stat_merging(PG_FUNCTION_ARGS)
