@@ -12,6 +12,8 @@
 
 #include "access/amapi.h"
 #include "access/nbtree.h"
+#include "catalog/pg_am.h"
+#include "commands/defrem.h"
 #include "exec/prefetch_cost.h"
 #include "exec/tid_queue.h"
 #include "nodes/nodeFuncs.h"
@@ -117,6 +119,24 @@ entry_bytes(PlannerInfo *root, IndexOptInfo *index)
 }
 
 /*
+ * Is this index a B-tree?  `relam` does not tell, since most lsm indexes are presented to the
+ * planner as B-trees (planner/present_as_btree.c).  The cost function does.
+ */
+bool
+lsm_prefetch_is_btree(const IndexOptInfo *index)
+{
+	return (amcostestimate_function) index->amcostestimate == btcostestimate;
+}
+
+/* Is this an lsm index? */
+bool
+lsm_prefetch_is_lsm(const IndexOptInfo *index)
+{
+	return !lsm_prefetch_is_btree(index) &&
+		(index->relam == BTREE_AM_OID || index->relam == get_index_am_oid("lsm", true));
+}
+
+/*
  * Returns the share of index pages that follow the previous page. A B-tree stores equal keys once,
  * so with many equal keys its leaves seem more than full.
  */
@@ -127,8 +147,7 @@ following_share(PlannerInfo *root, IndexOptInfo *index)
 	double		full;
 	double		order;
 
-	/* Do not test relam, since lsm indexes may be presented as B-trees. */
-	if ((amcostestimate_function) index->amcostestimate != btcostestimate)
+	if (!lsm_prefetch_is_btree(index))
 		return INDEX_FOLLOWING;
 	full = index->tuples / Max(index->pages, 1) * entry_bytes(root, index) / room;
 	order = (full - FULL_GROWN) / (FULL_BUILT - FULL_GROWN);

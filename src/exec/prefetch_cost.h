@@ -30,6 +30,8 @@ typedef struct LsmScanShape
 	double		index_saved;	/* by page: excess in core's charge for index pages */
 } LsmScanShape;
 
+extern bool lsm_prefetch_is_btree(const IndexOptInfo *index);
+extern bool lsm_prefetch_is_lsm(const IndexOptInfo *index);
 extern double lsm_prefetch_loop_count(PlannerInfo *root, IndexPath *path);
 extern double lsm_prefetch_read_share(IndexPath *path);
 extern void lsm_prefetch_read_shape(PlannerInfo *root, IndexPath *path, LsmScanShape *shape);

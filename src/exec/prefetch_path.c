@@ -20,7 +20,6 @@
 #include "base/limits.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "exec/prefetch.h"
 #include "exec/prefetch_cost.h"
 #include "executor/executor.h"
@@ -185,13 +184,13 @@ knows_arrays(IndexPath *path)
 }
 
 /*
- * Returns whether this is a B-tree or an lsm index. We do not know what other methods do between
- * two TIDs. (lsm indexes with counterparts of B-tree families are presented as B-trees.)
+ * Returns whether this is a B-tree or an lsm index.  We do not know what other methods do between
+ * two TIDs.
  */
 static bool
 is_known_method(IndexOptInfo *index)
 {
-	return index->relam == BTREE_AM_OID || index->relam == get_index_am_oid("lsm", true);
+	return lsm_prefetch_is_btree(index) || lsm_prefetch_is_lsm(index);
 }
 
 /* Does the setting enable the scan for an index of this method? */
@@ -203,7 +202,7 @@ is_enabled_for(IndexOptInfo *index)
 		case LSM_PREFETCH_OFF:
 			return false;
 		case LSM_PREFETCH_LSM:
-			return index->relam == get_index_am_oid("lsm", true);
+			return lsm_prefetch_is_lsm(index);
 		case LSM_PREFETCH_ALL:
 			return is_known_method(index);
 	}

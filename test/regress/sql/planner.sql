@@ -1,5 +1,7 @@
 -- The planner chooses the same plans for lsm as for a btree: the same tables, one with
--- each, and the same queries.  Pages of normal size.
+-- each, and the same queries.  Pages of normal size.  Without the prefetching scan, which by
+-- default is for lsm only.
+SET pg_lsm.enable_prefetch_scan = off;
 SET pg_lsm.debug_buffer_entries = 0;
 SET pg_lsm.debug_page_entries = 0;
 SET pg_lsm.debug_merge_fanout = 8;
