@@ -12,11 +12,12 @@
 #   --valgrind     with Valgrind, some 30 times as slow
 #   -h, --help     this text
 #
-# Suites (default: all but quick):
+# Suites (default: all but core_all and quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
 #   layers      the rules of tools/check_layers.py; whether files made by tools/make_*.py are current; versions; the alerts
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
+#   core_all    all of its regression scripts, and its tests of recovery and subscription, with lsm indexes (18 and later)
 #   regress     SQL scripts with expected output (test/regress)
 #   full        the same scripts with production's settings, except those that show runs
 #   control     regress and isolation with btree in place of lsm, which proves their expected output
@@ -69,7 +70,7 @@ STRICT='-Wall -Werror'
 
 usage()
 {
-	sed -n '3,46s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,47s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()
@@ -90,7 +91,8 @@ parse_options()
 			-h | --help) usage; exit 0 ;;
 			-*) die "unknown option \"$1\"" "See tools/test.sh --help." ;;
 			*)
-				[[ " ${ALL_SUITES[*]} quick " == *" $1 "* ]] || die "no such suite: $1" "There are: ${ALL_SUITES[*]} quick"
+				[[ " ${ALL_SUITES[*]} core_all quick " == *" $1 "* ]] ||
+					die "no such suite: $1" "There are: ${ALL_SUITES[*]} core_all quick"
 				SUITES+=("$1")
 				;;
 		esac
@@ -361,13 +363,26 @@ suite_tap()
 	run_tests 2700 tap tap
 }
 
+# get_source OPTION...: fetches PostgreSQL's source, unless there is one.
+get_source()
+{
+	[ -z "${PG_SOURCE:-}" ] || return 0
+	PG_CONFIG="$PG_CONFIG" "$HERE/get_source.sh" "$@" "$WORK/pgsource" && PG_SOURCE=$WORK/pgsource
+}
+
 suite_core()
 {
-	if [ -z "${PG_SOURCE:-}" ]; then
-		PG_CONFIG="$PG_CONFIG" "$HERE/get_source.sh" "$WORK/pgsource" || return
-		PG_SOURCE=$WORK/pgsource
+	get_source && run_tests 1200 core core
+}
+
+# Takes half an hour.
+suite_core_all()
+{
+	if [ "$PG_MAJOR" -lt 18 ]; then
+		echo "1..0 # SKIP foreign keys need PostgreSQL 18"
+		return
 	fi
-	run_tests 1200 core core
+	get_source --all && run_tests 5400 core_all core_all
 }
 
 # Prints its seeds, so that they can be run again.

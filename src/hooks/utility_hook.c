@@ -78,7 +78,7 @@ run_command(UtilityCall *call)
 		call_next(call);
 	else if (alter == NULL || !lsm_alter_table_is_done(call->statement))
 		call_next_explained(call);
-	lsm_alter_table_finish(alter);
+	lsm_alter_table_finish(alter, call->statement, call->text);
 }
 
 static void

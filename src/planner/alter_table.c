@@ -8,8 +8,9 @@
  * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates constraints from their definitions,
  * without a command that our hook would see, and the definition alone asks for a B-tree.  So before
  * the command, we drop the lsm keys that use a changed column.  After the command, we add the keys
- * again, with their comments.  We do the same with foreign keys that reference these keys.  An
- * error anywhere aborts the transaction, so nothing is left half done.
+ * again, with their comments.  We do the same with foreign keys that reference these keys.
+ * Subcommands that may name one of these constraints run last, as in core.  An error anywhere aborts
+ * the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -32,6 +33,7 @@
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/ruleutils.h"
@@ -48,6 +50,7 @@ typedef struct SavedConstraint
 	char	   *comment;		/* of the constraint, or NULL */
 	char	   *index_comment;	/* or NULL */
 	bool		is_key;			/* not a foreign key */
+	bool		is_dropped;		/* a foreign key that the command drops */
 	bool		is_clustered;
 	bool		is_replica_identity;
 } SavedConstraint;
@@ -57,6 +60,7 @@ struct LsmAlterTable
 	Oid			table;
 	List	   *indexes;		/* Constraints that use an existing index */
 	List	   *saved;			/* SavedConstraints: foreign keys first */
+	List	   *later;			/* subcommands to run after the constraints are added again */
 };
 
 /* Run commands that return no result. */
@@ -347,9 +351,32 @@ save_constraint(Form_pg_constraint form)
 	return saved;
 }
 
+/* Does the command drop a foreign key, or one of its columns? */
+static bool
+drops_foreign_key(const LsmAlterTable *alter, const AlterTableStmt *statement, HeapTuple tuple)
+{
+	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+	AttrNumber	columns[INDEX_MAX_KEYS];
+	AttrNumber	referenced[INDEX_MAX_KEYS];
+	int			count;
+
+	if (form->conrelid != alter->table)
+		return false;
+	if (has_command(statement, AT_DropConstraint, NameStr(form->conname)))
+		return true;
+	DeconstructFkConstraintRow(tuple, &count, columns, referenced, NULL, NULL, NULL, NULL, NULL);
+	for (int i = 0; i < count; i++)
+	{
+		if (has_command(statement, AT_DropColumn,
+						get_attname(alter->table, columns[i], false)))
+			return true;
+	}
+	return false;
+}
+
 /* Save the foreign keys that reference the key of an index. */
 static void
-save_foreign_keys(LsmAlterTable *alter, Oid table, Oid index)
+save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table, Oid index)
 {
 	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
 	SysScanDesc scan;
@@ -365,7 +392,12 @@ save_foreign_keys(LsmAlterTable *alter, Oid table, Oid index)
 
 		if (form->contype == CONSTRAINT_FOREIGN && form->conindid == index &&
 			!OidIsValid(form->conparentid))
-			alter->saved = lcons(save_constraint(form), alter->saved);
+		{
+			SavedConstraint *saved = save_constraint(form);
+
+			saved->is_dropped = drops_foreign_key(alter, statement, tuple);
+			alter->saved = lcons(saved, alter->saved);
+		}
 	}
 	systable_endscan(scan);
 	table_close(constraints, AccessShareLock);
@@ -398,7 +430,7 @@ save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, O
 		saved->is_clustered = index->rd_index->indisclustered;
 		saved->is_replica_identity = index->rd_index->indisreplident;
 		alter->saved = lappend(alter->saved, saved);
-		save_foreign_keys(alter, RelationGetRelid(heap), index_oid);
+		save_foreign_keys(alter, statement, RelationGetRelid(heap), index_oid);
 	}
 	index_close(index, NoLock);
 	ReleaseSysCache(tuple);
@@ -418,6 +450,44 @@ save_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
 			save_key(alter, statement, heap, lfirst_oid(cell));
 	}
 	table_close(heap, NoLock);
+}
+
+/* Is this one of the foreign keys that we drop for good? */
+static bool
+is_dropped(const LsmAlterTable *alter, const char *name)
+{
+	ListCell   *cell;
+
+	foreach(cell, alter->saved)
+	{
+		const SavedConstraint *saved = lfirst(cell);
+
+		if (saved->is_dropped && strcmp(saved->plain_name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Take the subcommands that may name a saved constraint or its index, which core would not find.
+ * Core runs them after all others, and so do we.  DROP CONSTRAINT of a saved foreign key is done.
+ */
+static void
+take_named(LsmAlterTable *alter, AlterTableStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if (command->subtype == AT_ValidateConstraint || command->subtype == AT_AlterConstraint ||
+			command->subtype == AT_ClusterOn || command->subtype == AT_ReplicaIdentity)
+			alter->later = lappend(alter->later, command);
+		else if (command->subtype != AT_DropConstraint || !is_dropped(alter, command->name))
+			continue;
+		statement->cmds = foreach_delete_current(statement->cmds, cell);
+	}
 }
 
 static void
@@ -490,18 +560,18 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 		 get_rel_relkind(alter->table) != RELKIND_PARTITIONED_TABLE))
 		return NULL;
 
+	/* The command may be in a plan cache. */
+	if (*read_only_tree)
+		*statement = copyObject(*statement);
+	*read_only_tree = false;
+	command = (AlterTableStmt *) (*statement)->utilityStmt;
 	if (get_rel_relkind(alter->table) == RELKIND_RELATION)
-	{
-		/* The command may be in a plan cache. */
-		if (*read_only_tree)
-			*statement = copyObject(*statement);
-		*read_only_tree = false;
-		command = (AlterTableStmt *) (*statement)->utilityStmt;
 		take_constraints(alter, command);
-	}
 	foreach(cell, command->relation->inh ? find_all_inheritors(alter->table, mode, NULL) :
 			list_make1_oid(alter->table))
 		save_keys(alter, command, lfirst_oid(cell));
+	if (alter->saved != NIL)
+		take_named(alter, command);
 	foreach(cell, alter->saved)
 		drop_saved(lfirst(cell));
 	return alter;
@@ -515,15 +585,18 @@ lsm_alter_table_is_done(const PlannedStmt *statement)
 		((AlterTableStmt *) statement->utilityStmt)->cmds == NIL;
 }
 
-/* Do our part of ALTER TABLE, after core has done its part.  `alter` may be NULL. */
-void
-lsm_alter_table_finish(LsmAlterTable *alter)
+/*
+ * Add the saved constraints again.  Their definitions name the tablespace unless it is the
+ * database's, and default_tablespace must not change that.
+ */
+static void
+restore_all(const LsmAlterTable *alter)
 {
+	int			level = NewGUCNestLevel();
 	ListCell   *cell;
 
-	if (alter == NULL)
-		return;
-	CommandCounterIncrement();
+	(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
 	/* Restore keys before the foreign keys that reference them. */
 	foreach(cell, alter->saved)
 	{
@@ -532,8 +605,32 @@ lsm_alter_table_finish(LsmAlterTable *alter)
 	}
 	foreach(cell, alter->saved)
 	{
-		if (!((SavedConstraint *) lfirst(cell))->is_key)
-			restore_saved(lfirst(cell));
+		const SavedConstraint *saved = lfirst(cell);
+
+		if (!saved->is_key && !saved->is_dropped)
+			restore_saved(saved);
+	}
+	AtEOXact_GUC(true, level);
+}
+
+/* Do our part of ALTER TABLE, after core has done its part.  `alter` may be NULL. */
+void
+lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char *text)
+{
+	ListCell   *cell;
+
+	if (alter == NULL)
+		return;
+	CommandCounterIncrement();
+	restore_all(alter);
+	if (alter->later != NIL)
+	{
+		PlannedStmt *later = copyObject(statement);
+
+		((AlterTableStmt *) later->utilityStmt)->cmds = alter->later;
+		ProcessUtility(later, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver,
+					   NULL);
+		CommandCounterIncrement();
 	}
 	foreach(cell, alter->indexes)
 		add_constraint(alter->table, lfirst(cell));

@@ -59,7 +59,8 @@ typedef struct LsmAlterTable LsmAlterTable;
 
 extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree);
 extern bool lsm_alter_table_is_done(const PlannedStmt *statement);
-extern void lsm_alter_table_finish(LsmAlterTable *alter);
+extern void lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement,
+								   const char *text);
 
 /* explain.c */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS

@@ -43,6 +43,36 @@ ALTER TABLE at2 ALTER v TYPE bigint;
 ALTER TABLE at3 ALTER v TYPE bigint, ALTER k TYPE bigint;
 SELECT "table", conname, amname FROM at_keys WHERE "table"::text ~ 'at[23]' ORDER BY 1, 2;
 
+-- A key stays in its tablespace. A subcommand may name a key that is rebuilt, or from 18 on a foreign key that refers to it.
+SET allow_in_place_tablespaces = true;
+CREATE TABLESPACE regress_at_space LOCATION '';
+RESET allow_in_place_tablespaces;
+CREATE TABLE at6 (a int CONSTRAINT at6_a PRIMARY KEY WITH (lsm), b int NOT NULL CONSTRAINT at6_b UNIQUE WITH (lsm) USING INDEX TABLESPACE regress_at_space, c int);
+SET default_tablespace = regress_at_space;
+ALTER TABLE at6 CLUSTER ON at6_a, REPLICA IDENTITY USING INDEX at6_b, ALTER a TYPE bigint, ALTER b TYPE bigint;
+SHOW default_tablespace;
+RESET default_tablespace;
+SELECT relname, spcname, indisclustered, indisreplident FROM pg_index JOIN pg_class i ON i.oid = indexrelid LEFT JOIN pg_tablespace t ON t.oid = reltablespace
+WHERE indrelid = 'at6'::regclass ORDER BY 1;
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN;
+	END IF;
+	ALTER TABLE at6 ADD CONSTRAINT at6_c FOREIGN KEY (c) REFERENCES at6 NOT VALID;
+	ALTER TABLE at6 VALIDATE CONSTRAINT at6_c, ALTER a TYPE int;
+	ASSERT (SELECT convalidated FROM pg_constraint WHERE conname = 'at6_c');
+	ALTER TABLE at6 ALTER CONSTRAINT at6_c DEFERRABLE, ALTER a TYPE bigint;
+	ASSERT (SELECT condeferrable FROM pg_constraint WHERE conname = 'at6_c');
+	ALTER TABLE at6 DROP CONSTRAINT at6_c, ALTER a TYPE int;
+	ASSERT NOT EXISTS (SELECT FROM pg_constraint WHERE conname = 'at6_c');
+	ALTER TABLE at6 ADD CONSTRAINT at6_c FOREIGN KEY (c) REFERENCES at6;
+	ALTER TABLE at6 DROP COLUMN c, ALTER a TYPE bigint;
+	ASSERT NOT EXISTS (SELECT FROM pg_constraint WHERE conname = 'at6_c');
+END $$;
+DROP TABLE at6;
+DROP TABLESPACE regress_at_space;
+
 -- ADD CONSTRAINT ... USING INDEX.
 CREATE TABLE at4 (id int, a int, b int NOT NULL);
 INSERT INTO at4 SELECT i, i, i FROM generate_series(1, 300) i;

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Compares two outputs of a regression script: does it return the same rows?
 
-    forced.py EXPECTED RESULT ALLOWED
+    rows.py EXPECTED RESULT ALLOWED
 
-Prints the differences, except for plans, the order of rows without ORDER BY, and what ALLOWED lists (one regular
-expression a line, applied to lines that begin with "- " or "+ "). The exit status is 1 if there are any.
+Prints the differences, except for plans, the order of rows without ORDER BY, the name of the access method, and what
+ALLOWED lists (see output.py). The exit status is 1 if there are any.
 """
-import difflib
 import re
 import sys
+
+from output import allowed_lines, changes, normalize, report
 
 RULE = re.compile(r'^-[-+]{2,}$')
 ROWS = re.compile(r'^\(\d+ rows?\)$')
@@ -33,7 +34,7 @@ def blocks(path):
             i = end + 1
             continue
         statement.append(text[i])
-        lines.append(text[i])
+        lines.append(hide(text[i]))
         i += 1
     return lines
 
@@ -42,27 +43,25 @@ def table(statement, heading, rows):
     # Some scripts have functions that print one.
     if heading == 'QUERY PLAN' or heading.startswith('explain_'):
         return '(a plan)'
+    rows = [hide(row) for row in rows]
     query = statement[max((i for i, line in enumerate(statement[:-1]) if line.endswith(';')), default=-1) + 1:]
     if not ORDERED.search(' '.join(query)):
-        rows = sorted(rows)
-    return '\n'.join([heading] + [re.sub(r'\s+', ' ', row) for row in rows])
+        rows.sort()
+    return '\n'.join([hide(heading)] + rows)
+
+
+def hide(line):
+    """Without the method's name, and with single blanks."""
+    return ''.join(normalize(line))
 
 
 def main():
     expected, result, allowed = sys.argv[1:]
-    with open(allowed, encoding='utf-8') as file:
-        patterns = [re.compile(line.rstrip('\n')) for line in file if line.strip() and not line.startswith('#')]
-    want, got = blocks(expected), blocks(result)
+    patterns = allowed_lines(allowed, result)
     found = False
-    for kind, a, b, c, d in difflib.SequenceMatcher(None, want, got, autojunk=False).get_opcodes():
-        if kind == 'equal':
-            continue
-        lines = ['- ' + line for block in want[a:b] for line in block.split('\n')]
-        lines += ['+ ' + line for block in got[c:d] for line in block.split('\n')]
-        if all(any(p.search(line) for p in patterns) for line in lines):
-            continue
-        found = True
-        print('\n'.join(lines))
+    # Tables are compared as a whole first, so that rows of different tables do not match.
+    for want, got in changes(blocks(expected), blocks(result)):
+        found |= report('\n'.join(want).split('\n'), '\n'.join(got).split('\n'), patterns)
     return 1 if found else 0
 
 

@@ -1,21 +1,30 @@
 #!/bin/bash
 #
-# Runs PostgreSQL's own regression scripts twice, unchanged: with the prefetching scan wherever possible, and without.
-# Both runs must return the same rows, in any order if there is no ORDER BY. Plans are not compared. Prints "ok" or "not
-# ok", with the differences, for each script whose plans differ, and one line for all others.
+# Runs PostgreSQL's own regression scripts twice, unchanged. Both runs must return the same rows, in any order if there is
+# no ORDER BY. Plans are not compared. Prints "ok" or "not ok", with the differences, for each script whose output differs,
+# and one line for all others.
 #
-#   PG_CONFIG       pg_config of the server, with pg_lsm installed
-#   PG_SOURCE       a PostgreSQL source tree of the same major version
-#   PG_LSM_TEST_DIR    an empty folder to work in
-#   PG_LSM_FORCED      "all" scripts, or "some" (default): without those that take long, or have little to do with scans
+#   test/core/rows.sh forced    without the prefetching scan, and with it wherever possible
+#   test/core/rows.sh lsm       with B-trees, and with lsm indexes (pg_lsm.default_method); needs PostgreSQL 18 or later
+#
+#   PG_CONFIG        pg_config of the server, with pg_lsm installed
+#   PG_SOURCE        a PostgreSQL source tree of the same major version
+#   PG_LSM_TEST_DIR  an empty folder to work in
+#   PG_LSM_SCRIPTS   "all" scripts, or "some" (default): without those that take long, or have little to do with scans
 
 set -u -o pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 PG_CONFIG=${PG_CONFIG:-pg_config}
 work=${PG_LSM_TEST_DIR:?needs a folder to work in}
 source=${PG_SOURCE:?needs a PostgreSQL source tree}/src/test/regress
+mode=${1:-forced}
+case $mode in
+	forced) settings=(enable_prefetch_scan=off debug_prefetch_scan=off) changed=debug_prefetch_scan=on differs=select ;;
+	lsm) settings=(default_method=btree) changed=default_method=lsm differs=create_index ;;
+	*) echo "not ok $mode: no such mode"; exit 1 ;;
+esac
 if [ ! -f "$source/parallel_schedule" ]; then
-	echo "not ok forced: $source has no schedule"
+	echo "not ok $mode: $source has no schedule"
 	exit 1
 fi
 
@@ -43,7 +52,7 @@ gcc -O1 -w -fPIC -shared -I"$("$PG_CONFIG" --includedir-server)" -o "$work/lib/r
 # schedule: core's schedule, without the skipped scripts.
 schedule()
 {
-	awk -v skipped="$SKIPPED" -v kept="$KEPT" -v mode="${PG_LSM_FORCED:-some}" '
+	awk -v skipped="$SKIPPED" -v kept="$KEPT" -v mode="${PG_LSM_SCRIPTS:-some}" '
 		BEGIN {
 			if (mode != "all")
 				for (n = split(skipped, names, /[ \t\n]+/); n > 0; n--)
@@ -62,51 +71,47 @@ schedule()
 }
 
 # Both runs use the same folder, one after the other, because some output names it.
-# run NAME FORCED
+# run NAME SETTING...
 run()
 {
-	local at=$work/run
+	local at=$work/run name=$1
+	shift
 
 	rm -rf "$at"
 	mkdir -p "$at/tmp"
 	cp -r "$source/data" "$source/sql" "$source/expected" "$at/"
 	schedule >"$at/schedule"
-	cat >"$at/temp.conf" <<-END
-		shared_preload_libraries = 'pg_lsm'
-		fsync = off
-		pg_lsm.enable_prefetch_scan = off
-		pg_lsm.debug_prefetch_scan = $2
-	END
+	printf '%s\n' "shared_preload_libraries = 'pg_lsm'" "fsync = off" "${@/#/pg_lsm.}" >"$at/temp.conf"
 	(cd "$at" && "$libs/pg_regress" --inputdir="$at" --outputdir="$at" --temp-instance="$at/tmp/instance" \
 		--temp-config="$at/temp.conf" --bindir="$bindir" --dlpath="$work/lib" --dbname=regression --encoding=UTF8 \
-		--no-locale --max-concurrent-tests=20 --schedule="$at/schedule" >"$work/$1.log" 2>&1)
-	rm -rf "${work:?}/$1"
-	mv "$at/results" "$work/$1" || { tail -n 20 "$work/$1.log"; return 1; }
+		--no-locale --load-extension=pg_lsm --max-concurrent-tests=20 --schedule="$at/schedule" >"$work/$name.log" 2>&1)
+	rm -rf "${work:?}/$name"
+	mv "$at/results" "$work/$name" || { tail -n 20 "$work/$name.log"; return 1; }
 }
 
-if ! run core off || ! run forced on; then
-	echo "not ok forced: the scripts did not run"
+if ! run before "${settings[@]}" || ! run after "${settings[@]}" "$changed"; then
+	echo "not ok $mode: the scripts did not run"
 	exit 1
 fi
 
 status=0
 same=0
-for result in "$work"/core/*.out; do
+for result in "$work"/before/*.out; do
 	t=$(basename "$result" .out)
-	cmp -s "$result" "$work/forced/$t.out" && same=$((same + 1)) && continue
-	if python3 "$here/forced.py" "$result" "$work/forced/$t.out" "$here/forced_allowed.txt" >"$work/$t.diff" 2>&1; then
-		echo "ok forced/$t"
+	cmp -s "$result" "$work/after/$t.out" && same=$((same + 1)) && continue
+	if python3 "$here/rows.py" "$result" "$work/after/$t.out" "$here/allowed.txt" >"$work/$t.diff" 2>&1; then
+		echo "ok $mode/$t"
 	else
-		echo "not ok forced/$t"
+		echo "not ok $mode/$t"
 		sed 's/^/# /' "$work/$t.diff"
 		status=1
 	fi
 done
-# Some scripts must give the same output in both runs. But if no plan in select differs, the node was never used.
-if [ "$same" -gt 0 ] && [ -e "$work/select.diff" ]; then
-	echo "ok forced: $same scripts without a different plan"
+# Some scripts must give the same output in both runs. But if this one does, the setting had no effect.
+if [ "$same" -gt 0 ] && [ -e "$work/$differs.diff" ]; then
+	echo "ok $mode: $same scripts with the same output"
 else
-	echo "not ok forced: no plan of the script select differs, or every script does"
+	echo "not ok $mode: the output of the script $differs does not differ, or that of every script does"
 	status=1
 fi
 exit $status
