@@ -12,7 +12,7 @@
 #   --valgrind     with Valgrind, some 30 times as slow
 #   -h, --help     this text
 #
-# Suites (default: all but core_all and quick):
+# Suites (default: all but core_all, others and quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
 #   layers      the rules of tools/check_layers.py; whether files made by tools/make_*.py are current; versions; the alerts
@@ -29,6 +29,7 @@
 #   scaleout    a table on several servers, and the statements of docs/scale-out.md (test/scaleout)
 #   frameworks  the code of the pages in docs/frameworks (test/frameworks)
 #   citus       statements, moves of shards and crashes on a cluster with Citus, if it is installed (test/citus)
+#   others      tests of Django and SQLAlchemy, with B-trees and with lsm indexes (test/frameworks/others.py)
 #   quick       regress and isolation on one server; "make check" runs unit and quick with --incremental
 #
 # The script copies the tree, builds pg_lsm with assertions and stop points, and installs it into a copy of the server's
@@ -91,8 +92,8 @@ parse_options()
 			-h | --help) usage; exit 0 ;;
 			-*) die "unknown option \"$1\"" "See tools/test.sh --help." ;;
 			*)
-				[[ " ${ALL_SUITES[*]} core_all quick " == *" $1 "* ]] ||
-					die "no such suite: $1" "There are: ${ALL_SUITES[*]} core_all quick"
+				[[ " ${ALL_SUITES[*]} core_all others quick " == *" $1 "* ]] ||
+					die "no such suite: $1" "There are: ${ALL_SUITES[*]} core_all others quick"
 				SUITES+=("$1")
 				;;
 		esac
@@ -415,6 +416,13 @@ suite_scaleout()
 suite_frameworks()
 {
 	in_server_env 900 /usr/bin/python3 "$WORK/src/test/frameworks/pages.py" "$WORK/src" "$PG_CONFIG_COPY" "$WORK/run/frameworks"
+}
+
+# Skipped without the sources of Django and SQLAlchemy.
+suite_others()
+{
+	in_server_env 14400 env PG_LSM_OTHERS="${PG_LSM_OTHERS:-}" /usr/bin/python3 "$WORK/src/test/frameworks/others.py" \
+		"$PG_CONFIG_COPY" "$WORK/run/others"
 }
 
 # Skipped if Citus is not installed in the server.

@@ -1,0 +1,173 @@
+#!/usr/bin/python3
+"""Runs the tests of Django and SQLAlchemy twice, with B-trees and with lsm indexes, and compares the failures.
+
+    others.py PG_CONFIG FOLDER
+
+PG_LSM_OTHERS is a folder with the sources of both, and with the Python packages that they need:
+
+    python3 -m pip download --no-deps --no-binary :all: -d DIR Django==5.2.19 SQLAlchemy==2.0.58
+    python3 -m pip install --target DIR/python asgiref sqlparse psycopg2-binary pytest typing_extensions
+
+Both runs have the same server, with pg_lsm in each database. Only pg_lsm.default_method differs. The limits are tiny, so
+that small tables have merges. A test that fails only with lsm is a failure unless KNOWN has its reason. Prints TAP.
+
+PG_LSM_TEST_ONLY  only these groups of GROUPS, names separated by blanks
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import xml.etree.ElementTree
+
+from pages import Server
+
+SETTINGS = """
+jit = off
+max_prepared_transactions = 20
+max_locks_per_transaction = 256
+pg_lsm.default_method = %s
+pg_lsm.debug_buffer_entries = 5
+pg_lsm.debug_page_entries = 7
+pg_lsm.debug_merge_fanout = 3
+pg_lsm.debug_segment_size = 4
+pg_lsm.debug_batch_min_entries = 12
+pg_lsm.debug_batch_entries = 100
+"""
+DJANGO_SETTINGS = """
+SECRET_KEY = "test"
+DATABASES = {name: {"ENGINE": "django.db.backends.postgresql", "NAME": name} for name in ("default", "other")}
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+USE_TZ = False
+"""
+# The parts of the two suites that use the database most.
+GROUPS = {
+    "django-schema": "schema backends constraints indexes introspection inspectdb migrations migrate_signals "
+                     "migration_test_data_persistence postgres_tests unmanaged_models db_typecasts db_utils",
+    "django-writes": "bulk_create get_or_create delete delete_regress update update_only_fields transactions "
+                     "transaction_hooks force_insert_update basic fixtures fixtures_regress select_for_update "
+                     "one_to_one many_to_many many_to_one m2m_through many_to_one_null save_delete_hooks foreign_object "
+                     "custom_pk model_inheritance serializers test_utils",
+    "django-queries": "queries expressions expressions_case expressions_window annotations aggregation "
+                      "aggregation_regress lookup ordering model_fields db_functions distinct_on_fields "
+                      "prefetch_related select_related filtered_relation null_queries generic_relations "
+                      "composite_pk",
+    "sqlalchemy-dialect": "test/dialect test/engine",
+    "sqlalchemy-sql": "test/sql",
+    "sqlalchemy-orm": "test/orm test/ext test/base",
+}
+# Tests that fail only with lsm: patterns of their names, and the reasons.
+KNOWN = {
+}
+TIMEOUT_S = 7200
+
+
+class Method(Server):
+    """A server whose keys and indexes have this method by default."""
+
+    def __init__(self, pg_config, folder, method):
+        super().__init__(pg_config, os.path.join(folder, method))
+        os.makedirs(self.folder)
+        self.method = method
+
+    def __enter__(self):
+        super().__enter__()
+        with open(os.path.join(self.data, "postgresql.conf"), "a") as file:
+            file.write(SETTINGS % self.method)
+        self.program("pg_ctl", "-D", self.data, "-l", os.path.join(self.folder, "server.log"), "-w", "restart")
+        self.psql("template1", "CREATE SCHEMA lsm; CREATE EXTENSION pg_lsm SCHEMA lsm")
+        return self
+
+    def psql(self, database, commands):
+        self.program("psql", "-q", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", commands)
+
+    def python(self, folder, path, arguments, log):
+        """Runs a program of Python. Its output goes to a file."""
+        environment = dict(self.environment(), PYTHONPATH=":".join(path), DJANGO_SETTINGS_MODULE="lsm_settings")
+        with open(log, "w") as file:
+            subprocess.run([sys.executable, "-W", "ignore", *arguments], cwd=folder, env=environment, stdout=file,
+                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
+
+
+def run_django(server, source, packages, group):
+    """Returns the number of tests, and those that failed."""
+    log = os.path.join(server.folder, group + ".log")
+    tests = os.path.join(source, "tests")
+    with open(os.path.join(tests, "lsm_settings.py"), "w") as file:
+        file.write(DJANGO_SETTINGS)
+    server.python(tests, [source, tests, packages], ["runtests.py", "--noinput", "--parallel=1", *GROUPS[group].split()], log)
+    with open(log) as file:
+        text = file.read()
+    ran = re.search(r"^Ran (\d+) tests? in", text, re.MULTILINE)
+    return int(ran[1]) if ran else 0, set(re.findall(r"^(?:FAIL|ERROR): \S+ \((\S+?)\)", text, re.MULTILINE))
+
+
+def run_sqlalchemy(server, source, packages, group):
+    """The same."""
+    report = os.path.join(server.folder, group + ".xml")
+    server.program("dropdb", "--if-exists", "--force", "sqlalchemy")
+    server.program("createdb", "sqlalchemy")
+    server.psql("sqlalchemy", "CREATE SCHEMA test_schema; CREATE SCHEMA test_schema_2; CREATE EXTENSION hstore; "
+                "CREATE EXTENSION citext; ALTER DATABASE sqlalchemy SET default_text_search_config = 'pg_catalog.english'")
+    url = "postgresql+psycopg2://postgres@/sqlalchemy?host=%s&port=%d" % (server.folder, server.port)
+    server.python(source, [os.path.join(source, "lib"), packages],
+                  ["-m", "pytest", "-q", "--maxfail=100000", "-p", "no:cacheprovider", "--backend-only", "--dburi", url,
+                   "--junitxml", report, *GROUPS[group].split()], os.path.join(server.folder, group + ".log"))
+    if not os.path.exists(report):
+        return 0, set()
+    cases = list(xml.etree.ElementTree.parse(report).iter("testcase"))
+    return (sum(case.find("skipped") is None for case in cases),
+            {"%s.%s" % (case.get("classname"), case.get("name")) for case in cases
+             if case.find("failure") is not None or case.find("error") is not None})
+
+
+def reason_of(test):
+    return next((reason for pattern, reason in KNOWN.items() if re.search(pattern, test)), None)
+
+
+def compare(group, results):
+    """Prints the result of a group. Returns whether it is as expected."""
+    (count, expected), (lsm_count, found) = results["btree"], results["lsm"]
+    print("# %s: %d tests, %d failed with B-trees; %d, %d with lsm" %
+          (group, count, len(expected), lsm_count, len(found)), flush=True)
+    for test in sorted(found - expected):
+        print("# only with lsm: %s: %s" % (test, reason_of(test)))
+    for test in sorted(expected - found):
+        print("# only with B-trees: %s" % test)
+    good = count > 0 and count == lsm_count and all(map(reason_of, found - expected))
+    print("%s - %s" % ("ok" if good else "not ok", group), flush=True)
+    return good
+
+
+def unpack(sources, name, folder):
+    for archive in glob.glob(os.path.join(sources, name + "-*.tar.gz")):
+        with tarfile.open(archive) as file:
+            file.extractall(folder, filter="data")
+        return os.path.join(folder, os.path.basename(archive)[:-len(".tar.gz")])
+    return None
+
+
+def main():
+    pg_config, folder = sys.argv[1:]
+    sources = os.environ.get("PG_LSM_OTHERS", "")
+    runners = {"django": run_django, "sqlalchemy": run_sqlalchemy}
+    unpacked = {name: unpack(sources, name, folder) for name in runners}
+    if None in unpacked.values():
+        print("1..0 # SKIP PG_LSM_OTHERS names no folder with the sources of Django and SQLAlchemy")
+        return 0
+    only = os.environ.get("PG_LSM_TEST_ONLY", "").split()
+    failed = False
+    with Method(pg_config, folder, "btree") as btree, Method(pg_config, folder, "lsm") as lsm:
+        for group in [group for group in GROUPS if not only or group in only]:
+            name = group.split("-")[0]
+            results = {server.method: runners[name](server, unpacked[name], os.path.join(sources, "python"), group)
+                       for server in (btree, lsm)}
+            failed |= not compare(group, results)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
