@@ -5,7 +5,7 @@
 
 PG_LSM_OTHERS is a folder with the sources of both, and with the Python packages that they need:
 
-    python3 -m pip download --no-deps --no-binary :all: -d DIR Django==5.2.19 SQLAlchemy==2.0.58
+    python3 -m pip download --no-deps --no-binary :all: -d DIR Django==6.0.10 SQLAlchemy==2.0.58
     python3 -m pip install --target DIR/python asgiref sqlparse psycopg2-binary pytest typing_extensions
 
 Both runs have the same server, with pg_lsm in each database. Only pg_lsm.default_method differs. The limits are tiny, so
@@ -38,26 +38,56 @@ pg_lsm.debug_batch_entries = 100
 """
 DJANGO_SETTINGS = """
 SECRET_KEY = "test"
-DATABASES = {name: {"ENGINE": "django.db.backends.postgresql", "NAME": name} for name in ("default", "other")}
+DATABASES = {name: {"ENGINE": "%s", "NAME": name} for name in ("default", "other")}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 USE_TZ = False
 """
+# What docs/frameworks/django.md recommends, so that introspection takes lsm as the method of ordinary indexes. Checks all
+# indexes before the tests' database is dropped.
+DJANGO_BACKEND = """
+from django.db.backends.postgresql import base, creation, introspection
+
+
+class DatabaseCreation(creation.DatabaseCreation):
+    def _destroy_test_db(self, name, verbosity):
+        with self.connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM lsm.lsm_check_all(NULL, true)")
+            print("indexes with damage:", cursor.fetchall())
+        self.connection.close()
+        super()._destroy_test_db(name, verbosity)
+
+
+class DatabaseIntrospection(introspection.DatabaseIntrospection):
+    index_default_access_method = "lsm"
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    creation_class = DatabaseCreation
+    introspection_class = DatabaseIntrospection
+"""
 # The parts of the two suites that use the database most.
 GROUPS = {
-    "django-schema": "schema backends constraints indexes introspection inspectdb migrations migrate_signals "
-                     "migration_test_data_persistence postgres_tests unmanaged_models db_typecasts db_utils",
+    "django-queries": "queries expressions expressions_case expressions_window annotations aggregation "
+                      "aggregation_regress lookup ordering distinct_on_fields prefetch_related select_related "
+                      "filtered_relation null_queries generic_relations composite_pk",
     "django-writes": "bulk_create get_or_create delete delete_regress update update_only_fields transactions "
                      "transaction_hooks force_insert_update basic fixtures fixtures_regress select_for_update "
-                     "one_to_one many_to_many many_to_one m2m_through many_to_one_null save_delete_hooks foreign_object "
-                     "custom_pk model_inheritance serializers test_utils",
-    "django-queries": "queries expressions expressions_case expressions_window annotations aggregation "
-                      "aggregation_regress lookup ordering model_fields db_functions distinct_on_fields "
-                      "prefetch_related select_related filtered_relation null_queries generic_relations "
-                      "composite_pk",
-    "sqlalchemy-dialect": "test/dialect test/engine",
-    "sqlalchemy-sql": "test/sql",
-    "sqlalchemy-orm": "test/orm test/ext test/base",
+                     "one_to_one many_to_many many_to_one m2m_through many_to_one_null save_delete_hooks "
+                     "foreign_object custom_pk model_inheritance serializers",
+    "sqlalchemy-dialect": "test/dialect/test_suite.py test/dialect/postgresql/test_on_conflict.py "
+                          "test/dialect/postgresql/test_query.py test/dialect/postgresql/test_reflection.py "
+                          "test/engine/test_reflection.py test/engine/test_transaction.py",
+    "sqlalchemy-orm": "test/sql test/orm test/ext test/base",
+    "django-applications": "admin_views admin_changelist admin_filters auth_tests contenttypes_tests generic_views "
+                           "generic_inline_admin sessions_tests sites_tests model_forms model_formsets modeladmin syndication_tests "
+                           "db_functions model_fields cache raw_query reserved_names or_lookups known_related_objects "
+                           "nested_foreign_keys proxy_models select_related_onetoone timezones datetimes dates async "
+                           "model_inheritance_regress managers_regress multiple_database properties "
+                           "extra_regress field_deconstruction force_insert_update m2m_regress m2m_signals "
+                           "model_formsets_regress signals swappable_models view_tests test_client test_runner test_utils",
+    "django-schema": "schema backends constraints indexes introspection inspectdb migrations migrate_signals "
+                     "migration_test_data_persistence postgres_tests unmanaged_models db_typecasts db_utils",
 }
 # Tests that fail only with lsm: patterns of their names, and the reasons.
 KNOWN = {
@@ -84,6 +114,12 @@ class Method(Server):
     def psql(self, database, commands):
         self.program("psql", "-q", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", commands)
 
+    def has_crashed(self):
+        with open(os.path.join(self.folder, "server.log")) as file:
+            crashes = [line for line in file if re.search("PANIC:|TRAP:|terminated by signal", line)]
+        print("".join("# " + line for line in crashes) + "%s - no crash" % ("not ok" if crashes else "ok"), flush=True)
+        return bool(crashes)
+
     def python(self, folder, path, arguments, log):
         """Runs a program of Python. Its output goes to a file."""
         environment = dict(self.environment(), PYTHONPATH=":".join(path), DJANGO_SETTINGS_MODULE="lsm_settings")
@@ -96,13 +132,17 @@ def run_django(server, source, packages, group):
     """Returns the number of tests, and those that failed."""
     log = os.path.join(server.folder, group + ".log")
     tests = os.path.join(source, "tests")
-    with open(os.path.join(tests, "lsm_settings.py"), "w") as file:
-        file.write(DJANGO_SETTINGS)
+    engine = {"btree": "django.db.backends.postgresql", "lsm": "lsm_backend"}[server.method]
+    os.makedirs(os.path.join(tests, "lsm_backend"), exist_ok=True)
+    for name, text in (("lsm_settings.py", DJANGO_SETTINGS % engine), ("lsm_backend/base.py", DJANGO_BACKEND)):
+        with open(os.path.join(tests, name), "w") as file:
+            file.write(text)
     server.python(tests, [source, tests, packages], ["runtests.py", "--noinput", "--parallel=1", *GROUPS[group].split()], log)
     with open(log) as file:
         text = file.read()
     ran = re.search(r"^Ran (\d+) tests? in", text, re.MULTILINE)
-    return int(ran[1]) if ran else 0, set(re.findall(r"^(?:FAIL|ERROR): \S+ \((\S+?)\)", text, re.MULTILINE))
+    damaged = re.findall(r"^indexes with damage: \[.+\]$", text, re.MULTILINE)
+    return int(ran[1]) if ran else 0, set(re.findall(r"^(?:FAIL|ERROR): \S+ \((\S+?)\)", text, re.MULTILINE) + damaged)
 
 
 def run_sqlalchemy(server, source, packages, group):
@@ -166,6 +206,7 @@ def main():
             results = {server.method: runners[name](server, unpacked[name], os.path.join(sources, "python"), group)
                        for server in (btree, lsm)}
             failed |= not compare(group, results)
+        failed |= lsm.has_crashed()
     return 1 if failed else 0
 
 
