@@ -71,7 +71,7 @@ STRICT='-Wall -Werror'
 
 usage()
 {
-	sed -n '3,47s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,48s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 parse_options()

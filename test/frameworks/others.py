@@ -78,16 +78,23 @@ GROUPS = {
     "sqlalchemy-dialect": "test/dialect/test_suite.py test/dialect/postgresql/test_on_conflict.py "
                           "test/dialect/postgresql/test_query.py test/dialect/postgresql/test_reflection.py "
                           "test/engine/test_reflection.py test/engine/test_transaction.py",
-    "sqlalchemy-orm": "test/sql test/orm test/ext test/base",
-    "django-applications": "admin_views admin_changelist admin_filters auth_tests contenttypes_tests generic_views "
-                           "generic_inline_admin sessions_tests sites_tests model_forms model_formsets modeladmin syndication_tests "
-                           "db_functions model_fields cache raw_query reserved_names or_lookups known_related_objects "
-                           "nested_foreign_keys proxy_models select_related_onetoone timezones datetimes dates async "
-                           "model_inheritance_regress managers_regress multiple_database properties "
-                           "extra_regress field_deconstruction force_insert_update m2m_regress m2m_signals "
-                           "model_formsets_regress signals swappable_models view_tests test_client test_runner test_utils",
-    "django-schema": "schema backends constraints indexes introspection inspectdb migrations migrate_signals "
-                     "migration_test_data_persistence postgres_tests unmanaged_models db_typecasts db_utils",
+    "sqlalchemy-writes": "test/sql/test_constraints.py test/sql/test_insert_exec.py test/sql/test_returning.py "
+                         "test/sql/test_update.py test/sql/test_delete.py test/sql/test_query.py test/orm/dml "
+                         "test/orm/test_unitofwork.py test/orm/test_unitofworkv2.py test/orm/test_naturalpks.py "
+                         "test/orm/test_versioning.py test/orm/test_transaction.py "
+                         "test/orm/inheritance/test_basic.py",
+    "django-applications": "admin_views admin_changelist admin_filters auth_tests contenttypes_tests "
+                           "generic_views generic_inline_admin sessions_tests sites_tests model_forms "
+                           "model_formsets modeladmin syndication_tests db_functions model_fields cache raw_query "
+                           "reserved_names or_lookups known_related_objects nested_foreign_keys proxy_models "
+                           "select_related_onetoone timezones datetimes dates async model_inheritance_regress "
+                           "managers_regress multiple_database properties extra_regress field_deconstruction "
+                           "force_insert_update m2m_regress m2m_signals model_formsets_regress signals "
+                           "swappable_models view_tests test_client test_runner test_utils",
+    "django-schema": "schema backends constraints indexes introspection inspectdb postgres_tests.test_indexes "
+                     "postgres_tests.test_constraints migrations.test_operations unmanaged_models db_typecasts "
+                     "db_utils",
+    "django-migrations": "migrations migrate_signals migration_test_data_persistence postgres_tests",
 }
 # Tests that fail only with lsm: patterns of their names, and the reasons.
 KNOWN = {
@@ -137,12 +144,14 @@ def run_django(server, source, packages, group):
     for name, text in (("lsm_settings.py", DJANGO_SETTINGS % engine), ("lsm_backend/base.py", DJANGO_BACKEND)):
         with open(os.path.join(tests, name), "w") as file:
             file.write(text)
-    server.python(tests, [source, tests, packages], ["runtests.py", "--noinput", "--parallel=1", *GROUPS[group].split()], log)
+    server.python(tests, [source, tests, packages], ["runtests.py", "--noinput", "--parallel=1", *GROUPS[group].split()],
+                  log)
     with open(log) as file:
         text = file.read()
     ran = re.search(r"^Ran (\d+) tests? in", text, re.MULTILINE)
     damaged = re.findall(r"^indexes with damage: \[.+\]$", text, re.MULTILINE)
-    return int(ran[1]) if ran else 0, set(re.findall(r"^(?:FAIL|ERROR): \S+ \((\S+?)\)", text, re.MULTILINE) + damaged)
+    failed = re.findall(r"^(?:FAIL|ERROR): \S+ \((\S+?)\)", text, re.MULTILINE)
+    return int(ran[1]) if ran else 0, set(failed + damaged)
 
 
 def run_sqlalchemy(server, source, packages, group):
@@ -151,7 +160,8 @@ def run_sqlalchemy(server, source, packages, group):
     server.program("dropdb", "--if-exists", "--force", "sqlalchemy")
     server.program("createdb", "sqlalchemy")
     server.psql("sqlalchemy", "CREATE SCHEMA test_schema; CREATE SCHEMA test_schema_2; CREATE EXTENSION hstore; "
-                "CREATE EXTENSION citext; ALTER DATABASE sqlalchemy SET default_text_search_config = 'pg_catalog.english'")
+                "CREATE EXTENSION citext; "
+                "ALTER DATABASE sqlalchemy SET default_text_search_config = 'pg_catalog.english'")
     url = "postgresql+psycopg2://postgres@/sqlalchemy?host=%s&port=%d" % (server.folder, server.port)
     server.python(source, [os.path.join(source, "lib"), packages],
                   ["-m", "pytest", "-q", "--maxfail=100000", "-p", "no:cacheprovider", "--backend-only", "--dburi", url,
