@@ -66,6 +66,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
     creation_class = DatabaseCreation
     introspection_class = DatabaseIntrospection
 """
+# SQLAlchemy reflects the method of an index unless it is the default, btree. This plugin of pytest makes lsm the default.
+SQLALCHEMY_PLUGIN = """
+def pytest_sessionstart(session):
+    from sqlalchemy.dialects.postgresql.base import PGDialect
+    reflect = PGDialect.get_multi_indexes
+
+    def get_multi_indexes(*arguments, **options):
+        tables = list(reflect(*arguments, **options))
+        for found in [index.get("dialect_options", {}) for _, indexes in tables for index in indexes]:
+            if found.get("postgresql_using") == "lsm":
+                del found["postgresql_using"]
+            if found.get("postgresql_with", {}).pop("lsm", None) and not found["postgresql_with"]:
+                del found["postgresql_with"]
+        return tables
+
+    PGDialect.get_multi_indexes = get_multi_indexes
+"""
 # The parts of the two suites that use the database most.
 GROUPS = {
     "django-queries": "queries expressions expressions_case expressions_window annotations aggregation "
@@ -162,9 +179,11 @@ def run_sqlalchemy(server, source, packages, group):
     server.psql("sqlalchemy", "CREATE SCHEMA test_schema; CREATE SCHEMA test_schema_2; CREATE EXTENSION hstore; "
                 "CREATE EXTENSION citext; "
                 "ALTER DATABASE sqlalchemy SET default_text_search_config = 'pg_catalog.english'")
+    with open(os.path.join(server.folder, "lsm_reflection.py"), "w") as file:
+        file.write(SQLALCHEMY_PLUGIN)
     url = "postgresql+psycopg2://postgres@/sqlalchemy?host=%s&port=%d" % (server.folder, server.port)
-    server.python(source, [os.path.join(source, "lib"), packages],
-                  ["-m", "pytest", "-q", "--maxfail=100000", "-p", "no:cacheprovider", "--backend-only", "--dburi", url,
+    server.python(source, [server.folder, os.path.join(source, "lib"), packages],
+                  ["-m", "pytest", "-q", "-p", "lsm_reflection", "--maxfail=100000", "-p", "no:cacheprovider", "--backend-only", "--dburi", url,
                    "--junitxml", report, *GROUPS[group].split()], os.path.join(server.folder, group + ".log"))
     if not os.path.exists(report):
         return 0, set()
