@@ -12,7 +12,7 @@ use Test::More;
 
 our @EXPORT = qw($full $slowness new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
-  lost_blocks kill_process wait_for_server checkpointer wait_for_restart flush_wal catch_up);
+  lost_blocks kill_process wait_for_server checkpointer wait_for_restart log_since flush_wal catch_up);
 
 # How many times as long the server may take (tools/checkers.sh).
 our $slowness = $ENV{PG_LSM_SLOWNESS} // 1;
@@ -271,6 +271,18 @@ sub wait_for_restart
 		select(undef, undef, undef, 0.1);
 	}
 	die 'server did not restart';
+}
+
+# The server's log from a position on, without an assertion that fails in PostgreSQL itself: if the postmaster is gone,
+# the leader of a parallel VACUUM leaves a second time while it aborts its transaction.
+sub log_since
+{
+	my ($node, $at) = @_;
+	my $log = slurp_file($node->logfile, $at);
+
+	$log =~ s/^TRAP:.*!IsTransactionOrTransactionBlock\(\).*PID: $_\b.*\n//m
+	  foreach $log =~ /\[(\d+)\].* postmaster exited during a parallel transaction/g;
+	return $log;
 }
 
 # Flush all WAL written so far. Records of scans and workers are not flushed by themselves, and a commit waits only if
