@@ -183,3 +183,18 @@ lsm_buffer_page_check(Page page)
 		return "items do not fill their area";
 	return NULL;
 }
+
+/* Returns what is wrong with the TIDs of a buffer page whose layout has been checked, or NULL. */
+const char *
+lsm_buffer_page_check_tids(Page page)
+{
+	int			count = lsm_buffer_page_count(page);
+	LsmEntry	entry;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (lsm_buffer_page_get(page, i, &entry) && (entry.tid & 0xFFFF) == InvalidOffsetNumber)
+			return "TID is invalid";
+	}
+	return NULL;
+}

@@ -44,5 +44,6 @@ extern bool lsm_buffer_page_get(Page page, int pos, LsmEntry *entry);
 extern int	lsm_buffer_page_find_gap(Page page, Page before, int pos);
 extern void lsm_buffer_page_delete(Page page, const uint16 *ordinals, int count);
 extern const char *lsm_buffer_page_check(Page page);
+extern const char *lsm_buffer_page_check_tids(Page page);
 
 #endif							/* LSM_BUFFER_PAGE_H */

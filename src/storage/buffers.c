@@ -131,7 +131,12 @@ lsm_buffer_verify(Relation rel, Buffer buffer, bool missed)
 	if (opaque->kind == LSM_PAGE_LEAF || opaque->kind == LSM_PAGE_FENCE)
 		wrong = lsm_leaf_check(page);
 	else if (opaque->kind == LSM_PAGE_BUFFER)
+	{
 		wrong = lsm_buffer_page_check(page);
+		/* PostgreSQL asserts that the TIDs of an index are valid, and an open page has no checksum. */
+		if (wrong == NULL)
+			wrong = lsm_buffer_page_check_tids(page);
+	}
 	else if (opaque->kind == LSM_PAGE_DIRECTORY)
 		wrong = lsm_directory_page_check(page);
 	else if (opaque->kind == LSM_PAGE_FILTER)

@@ -98,7 +98,7 @@ late_keys(PG_FUNCTION_ARGS)
 	scan->keyData[0].sk_argument = key;
 	counts[0] = count_rows(scan, ForwardScanDirection, slot);
 
-	index_rescan(scan, NULL, 0, NULL, 0);
+	index_rescan(scan, NULL, 1, NULL, 0);		/* keeps the keys */
 	counts[1] = count_rows(scan, BackwardScanDirection, slot);
 
 	index_rescan(scan, keys, 1, NULL, 0);

@@ -153,7 +153,7 @@ foreach my $round (1 .. $rounds)
 
 	# Only the crash stopped the clients. The workers of a parallel VACUUM may leave before their leader, and come
 	# after its end.
-	my $log = slurp_file($node->logfile, $log_at);
+	my $log = log_since($node, $log_at);
 	$log_at = -s $node->logfile;
 	is(join("\n", grep { /(ERROR|PANIC|TRAP):? |terminated by signal (?!9:)/ && !/deadlock detected|terminating connection|lost connection to parallel worker|could not attach to per-session DSM segment/ } split /\n/, $log),
 		'', "round $round: no errors in the server's log");

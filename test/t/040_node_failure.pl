@@ -410,6 +410,6 @@ foreach my $columns (sort keys %expected)
 }
 check_all('after the queries');
 
-unlike(slurp_file($_->logfile), qr/TRAP|PANIC/, 'no assertion failed on ' . $_->name) foreach @servers;
+unlike(log_since($_, 0), qr/TRAP|PANIC/, 'no assertion failed on ' . $_->name) foreach @servers;
 $_->stop foreach $coordinator, @servers;
 done_testing();

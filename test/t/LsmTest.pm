@@ -10,9 +10,12 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-our @EXPORT = qw($full new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
+our @EXPORT = qw($full $slowness new_node start_new_node change_settings indexes problems check_clean same_rows kill_postmaster
   load_start load_stop lost_commits page_read page_write page_kinds live_ids
-  lost_blocks kill_process wait_for_server checkpointer wait_for_restart flush_wal catch_up);
+  lost_blocks kill_process wait_for_server checkpointer wait_for_restart log_since flush_wal catch_up);
+
+# How many times as long the server may take (tools/checkers.sh).
+our $slowness = $ENV{PG_LSM_SLOWNESS} // 1;
 
 # Merges and levels at small sizes.
 our $tiny = "
@@ -189,7 +192,7 @@ sub kill_postmaster
 	}
 	kill 'KILL', map { m{^/proc/(\d+)/} } @children if $with_children;
 	$node->kill9;
-	foreach my $try (1 .. 300)
+	foreach my $try (1 .. 300 * $slowness)
 	{
 		@alive = grep { (process_state($_))[0] =~ /^[^ZX]/ } @children;
 		return unless kill(0, $pid) || @alive;
@@ -239,7 +242,7 @@ sub wait_for_server
 {
 	my ($node) = @_;
 
-	foreach (1 .. 900)
+	foreach (1 .. 900 * $slowness)
 	{
 		return if eval { ($node->psql('postgres', 'SELECT true'))[0] == 0 };
 		select(undef, undef, undef, 0.2);
@@ -261,13 +264,25 @@ sub wait_for_restart
 {
 	my ($node, $old) = @_;
 
-	foreach (1 .. 900)
+	foreach (1 .. 900 * $slowness)
 	{
 		my $new = eval { checkpointer($node) } // '';
 		return if $new ne '' && $new ne $old;
 		select(undef, undef, undef, 0.1);
 	}
 	die 'server did not restart';
+}
+
+# The server's log from a position on, without an assertion that fails in PostgreSQL itself: if the postmaster is gone,
+# the leader of a parallel VACUUM leaves a second time while it aborts its transaction.
+sub log_since
+{
+	my ($node, $at) = @_;
+	my $log = slurp_file($node->logfile, $at);
+
+	$log =~ s/^TRAP:.*!IsTransactionOrTransactionBlock\(\).*PID: $_\b.*\n//m
+	  foreach $log =~ /\[(\d+)\].* postmaster exited during a parallel transaction/g;
+	return $log;
 }
 
 # Flush all WAL written so far. Records of scans and workers are not flushed by themselves, and a commit waits only if

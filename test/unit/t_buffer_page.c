@@ -244,6 +244,22 @@ test_damage(void)
 	ok(read > 1000 && sound > 100, "reading and trimming a damaged page touches nothing outside it");
 }
 
+/* No row has an offset of 0. */
+static void
+test_tids(void)
+{
+	LsmEntry	e;
+	bool		valid;
+
+	start();
+	while (insert(rnd(count + 1), 40))
+		;
+	valid = lsm_buffer_page_check_tids(page) == NULL;
+	lsm_buffer_page_get(page, count / 2, &e);
+	memset((uint8 *) e.key - LSM_ITEM_HEADER + 2 * sizeof(uint16), 0, sizeof(uint16));
+	ok(valid && lsm_buffer_page_check_tids(page) != NULL, "an item with the offset 0 is noticed");
+}
+
 int
 main(void)
 {
@@ -252,5 +268,6 @@ main(void)
 	test_small_entries();
 	test_seal();
 	test_damage();
+	test_tids();
 	return done();
 }
