@@ -74,10 +74,11 @@ run_command(UtilityCall *call)
 												 &call->read_only_tree);
 	call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
 	alter = lsm_alter_table_begin(&call->statement, &call->read_only_tree);
-	if (!IsA(call->statement->utilityStmt, AlterTableStmt))
-		call_next(call);
-	else if (alter == NULL || !lsm_alter_table_is_done(call->statement))
+	/* Even if nothing is left of ALTER TABLE, core runs the event triggers. */
+	if (IsA(call->statement->utilityStmt, AlterTableStmt))
 		call_next_explained(call);
+	else
+		call_next(call);
 	lsm_alter_table_finish(alter, call->statement, call->text);
 }
 

@@ -8,9 +8,11 @@
  * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates constraints from their definitions,
  * without a command that our hook would see, and the definition alone asks for a B-tree.  So before
  * the command, we drop the lsm keys that use a changed column.  After the command, we add the keys
- * again, with their comments.  We do the same with foreign keys that reference these keys.
- * Subcommands that may name one of these constraints run last, as in core.  An error anywhere aborts
- * the transaction, so nothing is left half done.
+ * again, with their comments.  We do the same with foreign keys that reference these keys.  ALTER
+ * TYPE changes the columns of typed tables, so it works like ALTER TABLE.
+ *
+ * Subcommands that may need or name one of these constraints run last, as in core.  An error
+ * anywhere aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -30,6 +32,7 @@
 #include "commands/tablecmds.h"
 #include "parser/parser.h"
 #include "planner/planner.h"
+#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -468,12 +471,51 @@ is_dropped(const LsmAlterTable *alter, const char *name)
 	return false;
 }
 
+/* Does the subcommand add a column that references a key? */
+static bool
+adds_reference(const AlterTableCmd *command)
+{
+	ListCell   *cell;
+
+	if (command->subtype != AT_AddColumn)
+		return false;
+	foreach(cell, castNode(ColumnDef, command->def)->constraints)
+	{
+		if (lfirst_node(Constraint, cell)->contype == CONSTR_FOREIGN)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Take the subcommands that may name a saved constraint or its index, which core would not find.
- * Core runs them after all others, and so do we.  DROP CONSTRAINT of a saved foreign key is done.
+ * Must the subcommand run after all constraints are there?  It may need or name one of them, or
+ * choose a name that none of them has.  ADD GENERATED may need a new primary key.
+ */
+static bool
+needs_constraints(const AlterTableCmd *command)
+{
+	switch (command->subtype)
+	{
+		case AT_AddConstraint:
+			return castNode(Constraint, command->def)->contype != CONSTR_CHECK;
+		case AT_AddIdentity:
+		case AT_ValidateConstraint:
+		case AT_AlterConstraint:
+		case AT_ClusterOn:
+		case AT_DropCluster:
+		case AT_ReplicaIdentity:
+			return true;
+		default:
+			return adds_reference(command);
+	}
+}
+
+/*
+ * Take the subcommands that need the constraints.  Core runs them after all others, and so do we.
+ * DROP CONSTRAINT of a saved foreign key is done.
  */
 static void
-take_named(LsmAlterTable *alter, AlterTableStmt *statement)
+take_later(LsmAlterTable *alter, AlterTableStmt *statement)
 {
 	ListCell   *cell;
 
@@ -481,8 +523,7 @@ take_named(LsmAlterTable *alter, AlterTableStmt *statement)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
 
-		if (command->subtype == AT_ValidateConstraint || command->subtype == AT_AlterConstraint ||
-			command->subtype == AT_ClusterOn || command->subtype == AT_ReplicaIdentity)
+		if (needs_constraints(command))
 			alter->later = lappend(alter->later, command);
 		else if (command->subtype != AT_DropConstraint || !is_dropped(alter, command->name))
 			continue;
@@ -536,9 +577,35 @@ may_need_help(const AlterTableStmt *statement)
 	return false;
 }
 
+/* Returns the tables of a composite type and their partitions, and locks them. */
+static List *
+typed_tables(Oid type, LOCKMODE mode)
+{
+	Relation	classes = table_open(RelationRelationId, AccessShareLock);
+	List	   *tables = NIL;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_class_reloftype, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(type));
+	scan = systable_beginscan(classes, InvalidOid, false, NULL, 1, &key);
+	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Oid			table = ((Form_pg_class) GETSTRUCT(tuple))->oid;
+
+		LockRelationOid(table, mode);
+		tables = list_concat(tables, find_all_inheritors(table, mode, NULL));
+	}
+	systable_endscan(scan);
+	table_close(classes, AccessShareLock);
+	return tables;
+}
+
 /*
- * Prepare ALTER TABLE before core sees it.  Removes from *statement the subcommands that
- * lsm_alter_table_finish will do, and drops constraints.  Returns NULL if core can do everything.
+ * Prepare ALTER TABLE or ALTER TYPE before core sees it.  Removes from *statement the subcommands
+ * that lsm_alter_table_finish will do, and drops constraints.  Returns NULL if core can do
+ * everything.
  */
 LsmAlterTable *
 lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
@@ -546,18 +613,20 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 	AlterTableStmt *command = (AlterTableStmt *) (*statement)->utilityStmt;
 	LOCKMODE	mode;
 	LsmAlterTable *alter;
+	char		kind;
 	ListCell   *cell;
 
-	if (!IsA(command, AlterTableStmt) || command->objtype != OBJECT_TABLE ||
+	if (!IsA(command, AlterTableStmt) ||
+		(command->objtype != OBJECT_TABLE && command->objtype != OBJECT_TYPE) ||
 		!may_need_help(command) || !OidIsValid(get_index_am_oid("lsm", true)))
 		return NULL;
 	/* AlterTableLookupRelation checks that the user owns the table. */
 	mode = AlterTableGetLockLevel(command->cmds);
 	alter = palloc0(sizeof(LsmAlterTable));
 	alter->table = AlterTableLookupRelation(command, mode);
-	if (!OidIsValid(alter->table) ||
-		(get_rel_relkind(alter->table) != RELKIND_RELATION &&
-		 get_rel_relkind(alter->table) != RELKIND_PARTITIONED_TABLE))
+	kind = OidIsValid(alter->table) ? get_rel_relkind(alter->table) : '\0';
+	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
+		kind != RELKIND_COMPOSITE_TYPE)
 		return NULL;
 
 	/* The command may be in a plan cache. */
@@ -565,24 +634,18 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 		*statement = copyObject(*statement);
 	*read_only_tree = false;
 	command = (AlterTableStmt *) (*statement)->utilityStmt;
-	if (get_rel_relkind(alter->table) == RELKIND_RELATION)
+	if (kind == RELKIND_RELATION)
 		take_constraints(alter, command);
-	foreach(cell, command->relation->inh ? find_all_inheritors(alter->table, mode, NULL) :
+	foreach(cell, kind == RELKIND_COMPOSITE_TYPE ?
+			typed_tables(get_rel_type_id(alter->table), mode) :
+			command->relation->inh ? find_all_inheritors(alter->table, mode, NULL) :
 			list_make1_oid(alter->table))
 		save_keys(alter, command, lfirst_oid(cell));
-	if (alter->saved != NIL)
-		take_named(alter, command);
+	if (alter->saved != NIL || alter->indexes != NIL)
+		take_later(alter, command);
 	foreach(cell, alter->saved)
 		drop_saved(lfirst(cell));
 	return alter;
-}
-
-/* Is nothing left for core to do? */
-bool
-lsm_alter_table_is_done(const PlannedStmt *statement)
-{
-	return IsA(statement->utilityStmt, AlterTableStmt) &&
-		((AlterTableStmt *) statement->utilityStmt)->cmds == NIL;
 }
 
 /*
@@ -623,6 +686,8 @@ lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char 
 		return;
 	CommandCounterIncrement();
 	restore_all(alter);
+	foreach(cell, alter->indexes)
+		add_constraint(alter->table, lfirst(cell));
 	if (alter->later != NIL)
 	{
 		PlannedStmt *later = copyObject(statement);
@@ -632,6 +697,4 @@ lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char 
 					   NULL);
 		CommandCounterIncrement();
 	}
-	foreach(cell, alter->indexes)
-		add_constraint(alter->table, lfirst(cell));
 }

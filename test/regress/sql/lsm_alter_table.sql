@@ -73,6 +73,40 @@ END $$;
 DROP TABLE at6;
 DROP TABLESPACE regress_at_space;
 
+-- Subcommands that need keys, or choose a name that no key has, run after the keys are rebuilt.
+CREATE TABLE at7 (a int UNIQUE WITH (lsm), b int NOT NULL, c int NOT NULL, d int);
+ALTER TABLE at7 CLUSTER ON at7_a_key;
+ALTER TABLE at7 ALTER a TYPE bigint, ADD UNIQUE (a) WITH (lsm), ADD PRIMARY KEY (d) WITH (lsm), ALTER d ADD GENERATED ALWAYS AS IDENTITY, SET WITHOUT CLUSTER;
+CREATE UNIQUE INDEX at7_b ON at7 USING lsm (b);
+CREATE UNIQUE INDEX at7_c ON at7 USING lsm (c);
+ALTER TABLE at7 ADD CONSTRAINT at7_bu UNIQUE USING INDEX at7_b, CLUSTER ON at7_bu;
+ALTER TABLE at7 ADD CONSTRAINT at7_cu UNIQUE USING INDEX at7_c, REPLICA IDENTITY USING INDEX at7_cu, ALTER b TYPE bigint;
+SELECT conname, amname, definition, indisclustered, indisreplident FROM at_keys WHERE "table" = 'at7'::regclass ORDER BY 1;
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int >= 180000 THEN
+		ALTER TABLE at7 ADD FOREIGN KEY (c) REFERENCES at7 (b), ADD e bigint REFERENCES at7 (b), ALTER b TYPE int;
+		ASSERT (SELECT count(*) = 2 FROM pg_constraint WHERE conrelid = 'at7'::regclass AND contype = 'f');
+	END IF;
+END $$;
+-- ALTER TYPE changes the columns of typed tables, too.
+CREATE TYPE at_type AS (a int, b int);
+CREATE TABLE at8 OF at_type (PRIMARY KEY (a) WITH (lsm));
+ALTER TYPE at_type ALTER ATTRIBUTE a TYPE bigint CASCADE, ADD ATTRIBUTE c int CASCADE;
+SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at8'::regclass;
+DROP TABLE at8;
+DROP TYPE at_type;
+-- Event triggers hear of every command.
+CREATE FUNCTION at_note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% %', tg_event, tg_tag; END $$;
+CREATE UNIQUE INDEX at7_new ON at7 USING lsm (c);
+CREATE EVENT TRIGGER at_start ON ddl_command_start EXECUTE FUNCTION at_note();
+CREATE EVENT TRIGGER at_end ON ddl_command_end EXECUTE FUNCTION at_note();
+ALTER TABLE at7 ADD UNIQUE USING INDEX at7_new;
+DROP EVENT TRIGGER at_start;
+DROP EVENT TRIGGER at_end;
+DROP FUNCTION at_note;
+DROP TABLE at7;
+
 -- ADD CONSTRAINT ... USING INDEX.
 CREATE TABLE at4 (id int, a int, b int NOT NULL);
 INSERT INTO at4 SELECT i, i, i FROM generate_series(1, 300) i;
