@@ -37,6 +37,9 @@
 #include "storage/emit.h"
 #include "utils/memutils.h"
 
+/* The most blocks to extend a file by: twice the segments of all reservations. */
+#define MOST_NEW_BLOCKS	(2 * LSM_MAX_RESERVATIONS * 8192)
+
 uint64		lsm_blocks_missed = 0;
 
 /* Returns the mark of a page that this server has checked in this database. */
@@ -56,10 +59,17 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 			 errhint("Please REINDEX it.")));
 }
 
-/* Extend the file of an index to this number of blocks.  See lsm_relation_extend_to. */
+/*
+ * Extend the file of an index to this number of blocks.  See lsm_relation_extend_to.
+ *
+ * A crash may lose blocks that were reserved but never written, and those are at most the segments
+ * of all reservations.  If more blocks are missing, the caller's number comes from a damaged page.
+ */
 void
 lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered)
 {
+	if (nblocks > RelationGetNumberOfBlocks(rel) + MOST_NEW_BLOCKS)
+		lsm_report_corruption(rel, LSM_BLOCK_META, "the file lacks blocks that are in use");
 	lsm_relation_extend_to(rel, nblocks, buffered);
 }
 

@@ -204,6 +204,29 @@ my (undef, undef, $same_id_err) = $node->psql('postgres', q{SELECT count(*) FROM
 like($same_id_err, qr/index "same_id_k" is corrupted at block 2: page does not belong to the run/, 'lsm_runs reports two runs with one id');
 $node->safe_psql('postgres', 'DROP TABLE same_id');
 
+# A meta page that says that the space map covers 16 TB: nobody extends the file to that size.
+$node->safe_psql('postgres', q{
+	CREATE TABLE long (k int);
+	CREATE INDEX long_k ON long USING lsm (k);
+	INSERT INTO long SELECT generate_series(1, 500);
+	INSERT INTO long VALUES (1);
+});
+my $long = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('long_k')});
+$node->stop;
+my $long_meta = page_read($long, 0);
+my $long_size = -s $long;
+substr($long_meta, 24 + 40, 8) = pack 'LL', 0x7FFFFFFF, 0;		# mapped_end, free_blocks
+set_crc(\$long_meta);
+page_write($long, 0, $long_meta);
+$node->start;
+foreach my $query (q{SELECT lsm_compact('long_k')}, 'INSERT INTO long SELECT generate_series(1, 5000)')
+{
+	my (undef, undef, $long_err) = $node->psql('postgres', $query);
+	like($long_err, qr/index "long_k" is corrupted at block/, "$query reports a space map that is too long");
+}
+is(-s $long, $long_size, 'the file has not grown');
+$node->safe_psql('postgres', 'DROP TABLE long');
+
 # A sound meta page whose coding of the keys differs from that of the operator classes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");

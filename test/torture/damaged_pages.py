@@ -245,7 +245,10 @@ class Damager:
         elif block < len(file.older):
             source, what = file.older[block], "an older version of the page"
         if source is None or len(source) < PAGE:
-            return self._flip(page, kind)
+            if kind != "open" or not file.has_tuples:
+                return self._flip(page, kind)
+            page[:] = bytes(PAGE)
+            return "zeros"
         page[:] = source
         if self.rng.random() < 0.5:
             page[SPECIAL:SPECIAL + 8], page[SPECIAL + 16:SPECIAL + 20] = identity
