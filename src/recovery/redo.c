@@ -246,11 +246,42 @@ redo_gate_drain(XLogReaderState *record)
 		UnlockReleaseBuffer(buffer);
 }
 
+static BlockNumber
+block_of(XLogReaderState *record, int block_id)
+{
+	BlockNumber block;
+
+	XLogRecGetBlockTag(record, block_id, NULL, NULL, &block);
+	return block;
+}
+
+/*
+ * Refuse a record that names a block twice.  Redo locks several pages of a record at once, so it
+ * would wait for its own lock.
+ */
+static void
+check_blocks(XLogReaderState *record)
+{
+	int			last = XLogRecMaxBlockId(record);
+
+	for (int i = 1; i <= last; i++)
+	{
+		for (int j = 0; j < i; j++)
+		{
+			if (XLogRecHasBlockRef(record, i) && XLogRecHasBlockRef(record, j) &&
+				block_of(record, i) == block_of(record, j))
+				elog(PANIC, "pg_lsm: WAL record is damaged: it names block %u twice",
+					 block_of(record, i));
+		}
+	}
+}
+
 void
 lsm_rmgr_redo(XLogReaderState *record)
 {
 	uint8		info = XLogRecGetInfo(record) & ~XLR_INFO_MASK;
 
+	check_blocks(record);
 	LSM_STOP_POINT("redo");
 	switch (info)
 	{

@@ -121,7 +121,10 @@ XLogRecGetBlockTag(XLogReaderState *record, uint8 id, LsmLocator *locator, ForkN
 {
 	if (!XLogRecHasBlockRef(record, id))
 		elog(ERROR, "could not locate backup block with ID %d in WAL record", id);
-	memset(locator, 0, sizeof(LsmLocator));
+	if (locator != NULL)
+		memset(locator, 0, sizeof(LsmLocator));
+	if (block != NULL)
+		*block = blocks[id].number;
 }
 
 void
