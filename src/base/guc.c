@@ -103,7 +103,7 @@ lsm_guc_define(void)
 	DefineCustomIntVariable("pg_lsm.debug_segment_size",
 							"Sets the size of the segments that merges write.",
 							"Zero means 1/256 of the merged data, but at least 1 MB and at most 8 MB.",
-							&lsm_segment_blocks, 0, 0, 8192,
+							&lsm_segment_blocks, 0, 0, LSM_MOST_DEBUG_SEGMENT_BLOCKS,
 							PGC_SUSET, DEBUG_SETTING | GUC_UNIT_BLOCKS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_lsm.batch_inserts",

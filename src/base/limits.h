@@ -65,6 +65,7 @@
  */
 #define LSM_MIN_SEGMENT_BLOCKS	128
 #define LSM_MAX_SEGMENT_BLOCKS	1024
+#define LSM_MOST_DEBUG_SEGMENT_BLOCKS 8192	/* with pg_lsm.debug_segment_size */
 #define LSM_JOB_SEGMENTS		256
 
 /*

@@ -320,9 +320,9 @@ find_alike(const uint8 *p, const LsmFrame *f, const uint8 *first, const LsmPlace
 }
 
 /*
- * Returns the entries that the key's position may be among.  If the sought key is the beginning of
- * keys (`side` is not 0) and no longer than the shared bytes plus the window, the position is
- * exact, and the result is empty.
+ * Returns the entries that the key's position may be among.  Returns none if the position is exact.
+ * It is exact if the sought key is the beginning of keys (`side` is not 0), and no longer than the
+ * shared bytes plus the window.
  */
 static LsmFramePart
 find_place(const LsmFrame *f, const LsmPlaceOfKey *sought, LsmFramePart alike)

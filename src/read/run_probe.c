@@ -342,7 +342,7 @@ prepare_probes(LsmRunCursor *c)
 
 /*
  * Enter a run of one segment, and look for the first key.  (Such a run has no directory with its
- * range of keys.)  Returns false if the run has nothing between the first and the last key, as is
+ * range of keys.)  Returns false if the run has nothing between the first and the last key.  This is
  * common while keys ascend or descend.
  */
 bool

@@ -246,15 +246,6 @@ redo_gate_drain(XLogReaderState *record)
 		UnlockReleaseBuffer(buffer);
 }
 
-static BlockNumber
-block_of(XLogReaderState *record, int block_id)
-{
-	BlockNumber block;
-
-	XLogRecGetBlockTag(record, block_id, NULL, NULL, &block);
-	return block;
-}
-
 /*
  * Refuse a record that names a block twice.  Redo locks several pages of a record at once, so it
  * would wait for its own lock.
@@ -262,17 +253,20 @@ block_of(XLogReaderState *record, int block_id)
 static void
 check_blocks(XLogReaderState *record)
 {
-	int			last = XLogRecMaxBlockId(record);
+	BlockNumber blocks[XLR_MAX_BLOCK_ID + 1];
+	int			count = 0;
 
-	for (int i = 1; i <= last; i++)
+	for (int id = 0; id <= XLogRecMaxBlockId(record); id++)
 	{
-		for (int j = 0; j < i; j++)
+		if (!XLogRecHasBlockRef(record, id))
+			continue;
+		XLogRecGetBlockTag(record, id, NULL, NULL, &blocks[count]);
+		for (int i = 0; i < count; i++)
 		{
-			if (XLogRecHasBlockRef(record, i) && XLogRecHasBlockRef(record, j) &&
-				block_of(record, i) == block_of(record, j))
-				elog(PANIC, "pg_lsm: WAL record is damaged: it names block %u twice",
-					 block_of(record, i));
+			if (blocks[i] == blocks[count])
+				elog(PANIC, "pg_lsm: WAL record is damaged: it names block %u twice", blocks[i]);
 		}
+		count++;
 	}
 }
 

@@ -38,7 +38,7 @@
 #include "utils/memutils.h"
 
 /* The most blocks to extend a file by: twice the segments of all reservations. */
-#define MOST_NEW_BLOCKS	(2 * LSM_MAX_RESERVATIONS * 8192)
+#define MOST_NEW_BLOCKS	(2 * LSM_MAX_RESERVATIONS * LSM_MOST_DEBUG_SEGMENT_BLOCKS)
 
 uint64		lsm_blocks_missed = 0;
 
@@ -68,7 +68,9 @@ lsm_report_corruption(Relation rel, BlockNumber block, const char *what)
 void
 lsm_buffer_extend_file(Relation rel, BlockNumber nblocks, bool buffered)
 {
-	if (nblocks > RelationGetNumberOfBlocks(rel) + MOST_NEW_BLOCKS)
+	BlockNumber have = RelationGetNumberOfBlocks(rel);
+
+	if (nblocks > have && nblocks - have > MOST_NEW_BLOCKS)
 		lsm_report_corruption(rel, LSM_BLOCK_META, "the file lacks blocks that are in use");
 	lsm_relation_extend_to(rel, nblocks, buffered);
 }
