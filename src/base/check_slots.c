@@ -19,7 +19,7 @@ return_slot_at_exit(int code, Datum arg)
 	lsm_check_slot_return(my_slot);
 }
 
-/* Returns a free slot, or NULL.  Caller holds the lock. */
+/* Returns a free slot, or NULL.  Caller holds lsm_shared->lock. */
 static LsmCheckSlot *
 find_free_slot(void)
 {

@@ -55,7 +55,7 @@ lsm_clock_log_is_due(TimestampTz *logged, TimestampTz now)
 	return true;
 }
 
-/* Returns the timeout of a wait until `when`, rounded up, at most longest_ms. */
+/* Returns the timeout for a wait until `when`: rounded up, at least 1 ms, at most longest_ms. */
 static inline long
 lsm_clock_timeout_ms(TimestampTz now, TimestampTz when, long longest_ms)
 {

@@ -76,7 +76,7 @@ lsm_varint_size(uint64 value)
 	return size;
 }
 
-/* Write the lowest `bytes` (0 to 7) bytes of an integer, lowest first. */
+/* Write the lowest `bytes` (0 to 8) bytes of an integer, lowest first. */
 static inline uint8 *
 lsm_put_low_bytes(uint8 *p, uint64 value, int bytes)
 {

@@ -1,9 +1,9 @@
 /*
  * counter_list.h
- *	  The columns of pg_stat_lsm_indexes, in their order.
+ *	  The columns of pg_stat_lsm_indexes, in order.
  *
  * This is the only list of counters.  To generate code for each counter, define one or more of
- * these macros and include this file.  The file undefines the macros at its end:
+ * the following macros and include this file.  The file undefines all of them at its end.
  *
  *	  LSM_COUNTER(id, column, kind, description)
  *			Defines LSM_COUNT_<id>, for lsm_stats_add().  kind is count, blocks (shown as
@@ -19,7 +19,7 @@
  * tools/make_counters.py generates the view's columns, their comments and the table in
  * docs/monitoring-counters.md from this file.  Run it after a change.
  */
-/* No include guard, since each include generates something else. */
+/* No include guard, since each include generates different code. */
 #ifndef LSM_COUNTER
 #define LSM_COUNTER(id, column, kind, description)
 #endif

@@ -44,10 +44,10 @@ concurrency_is_set(Oid tablespace)
 }
 
 /*
- * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency.  Up to release
- * 17, effective_io_concurrency defaults to 1.  If it has this default, we use
- * LSM_DEFAULT_READ_DEPTH instead.  If somebody has set it to 1, the disk serves one request at a
- * time, so prefetching gains nothing.
+ * Returns the tablespace's effective_io_concurrency or maintenance_io_concurrency, but 0 instead of
+ * 1: a disk that serves one request at a time gains nothing from prefetching.  Up to release 17,
+ * however, 1 is the default of effective_io_concurrency and says nothing about the disk.  If nobody
+ * has set it, returns LSM_DEFAULT_READ_DEPTH.
  */
 static int
 tablespace_reads_in_flight(Oid tablespace, bool maintenance)

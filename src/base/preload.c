@@ -1,7 +1,7 @@
 /*
  * preload.c
- *	  Refuses to work with a server that the library was not built for, and to write unless the
- *	  library is preloaded.
+ *	  Refuses to run on a server with another block size, and to write unless the library is
+ *	  preloaded.
  *
  * A custom resource manager can only be registered at server start.  Without our resource manager,
  * our WAL records cannot be replayed, so nothing may write such records.
@@ -17,7 +17,7 @@ bool		lsm_preloaded = false;
 
 /*
  * Raise an error if the server's block size, in bytes, is not the one that the library was built
- * for.  The server itself compares only the major versions.
+ * for.  The server's own check of a library does not compare block sizes.
  */
 void
 lsm_require_block_size(int server_size)

@@ -51,7 +51,7 @@ clear_claim(LsmClaim *claim, bool is_first)
 	set_u32(&claim->blocks_done, 0, is_first);
 }
 
-/* Clear a slot and set its key.  Sets the key last, so that nobody finds it too early. */
+/* Clear a slot and set its key.  Sets the key last, so that nobody finds an uncleared slot. */
 static void
 clear_slot(LsmIndexSlot *slot, uint64 key, bool is_first)
 {

@@ -1,12 +1,12 @@
 /*
  * shared.h
- *	  Defines the layout of shared memory: slots for busy indexes, for background workers, and for
- *	  processes that verify an index.
+ *	  Defines the layout of shared memory: slots for recently used indexes, for background workers,
+ *	  and for processes that verify an index.
  *
  * index_slots.h finds the slot of an index, and claims.h records which processes compact the index.
  *
  * Nothing here is durable: shared memory is empty after a restart, and fills up with use.  If the
- * library is not preloaded, there is no shared memory, and all functions do nothing.
+ * library is not preloaded, lsm_shared is NULL, and no index or process gets a slot.
  *
  * "The lock" is LsmShared.lock.
  */
@@ -75,8 +75,9 @@ typedef struct LsmClaim
  *					due, or a small one and the database has a worker.  conclude_visit
  *					sets it if the index was busy, locked, or raised an error.
  *					lsm_request_begin clears it.
- *	idle_check		note_debt sets it if there is more than one run.  conclude_visit sets
- *					it unless all is done, and clears it if the index is gone.
+ *	idle_check		note_debt sets it if there is more than one run, except after a visit
+ *					that left nothing to do.  conclude_visit sets it unless all is done,
+ *					and clears it if the index is gone.
  *					lsm_request_note clears it after a visit to an idle index that left
  *					nothing to do.
  *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted.
@@ -87,10 +88,11 @@ typedef struct LsmClaim
  *	helpless		conclude_visit sets it if the index was locked or gone, and clears it
  *					if a step was taken or nothing was left.  leave_database_alone sets it.
  *
- * Whoever changes a flag from 0 to 1 wakes a worker or the launcher.  The exception is
- * conclude_visit, since its worker chooses its next index anyway.  lsm_request_begin clears the
- * flags before the worker looks, so requests made during a visit stay.  If nobody can connect to
- * the database, leave_database_alone also clears the first three flags.  Writers set them again.
+ * Whoever changes asked, idle_check or read_check from 0 to 1 wakes a worker or the launcher.
+ * conclude_visit need not, since its worker then chooses another index, or exits and wakes the
+ * launcher.  lsm_request_begin clears asked and read_check before the worker looks, so requests
+ * made during a visit stay.  If nobody can connect to the database, leave_database_alone also
+ * clears these three flags.  Writers and readers set them again.
  */
 typedef struct LsmIndexSlot
 {
@@ -108,13 +110,13 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint32 jobs;		/* large jobs that are due */
 	pg_atomic_uint64 last_write;	/* TimestampTz, like all times here */
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
-	pg_atomic_uint32 idle_check;	/* a worker should visit the index once it is idle */
+	pg_atomic_uint32 idle_check;	/* a worker should visit the index once the index is idle */
 	pg_atomic_uint64 truncate_at;	/* when a worker should try to truncate the file; 0: never */
 	pg_atomic_uint32 truncate_tries;	/* attempts so far */
 	pg_atomic_uint32 helpless;	/* workers cannot help, so writers must merge */
 
-	/* The pay of readers: extra seeks because there are several runs. */
-	pg_atomic_uint64 reads;		/* reads so far, in seeks of one run; never decreases */
+	/* What readers pay because there are several runs. */
+	pg_atomic_uint64 reads;		/* paid so far per run, on average, in seeks; never decreases */
 	pg_atomic_uint64 reads_wanted;	/* a worker should visit the index at this many reads */
 	pg_atomic_uint32 read_check;	/* a worker should visit the index now */
 
@@ -138,7 +140,7 @@ typedef struct LsmIndexSlot
 	LsmReadHistory history;
 } LsmIndexSlot;
 
-/* A background worker.  The lock guards all fields. */
+/* A background worker.  The lock guards all fields; lsm_pool_has_worker reads without it. */
 typedef struct LsmWorkerSlot
 {
 	Oid			database;		/* InvalidOid: unused */

@@ -56,14 +56,14 @@ lsm_child_init(LsmIndexChild *child, PlanState *node)
 		ForwardScanDirection;
 }
 
-/* Scan the index again with the current keys. */
+/* Start the index scan, or start it over, with the current keys. */
 void
 lsm_child_rescan_index(const LsmIndexChild *child)
 {
 	index_rescan(*child->scan, *child->keys, *child->key_count, NULL, 0);
 }
 
-/* Returns the index scan. Begins it at the first call, as core does. */
+/* Returns the index scan. Begins it on the first call, as core does. */
 IndexScanDesc
 lsm_child_open_index(const LsmIndexChild *child)
 {

@@ -11,17 +11,17 @@
  * - framed groups (frame.h), of up to 32 entries whose keys have the length that
  *   the header gives: integers, timestamps, uuid, and combinations of them;
  * - groups in the variable coding (leaf_coding.h), of up to 16 entries.  Fence
- *   pages, leaves whose header has no key length, and leaves with tuple keys have
- *   only such groups.  Other leaves use them for keys of other lengths, such as
+ *   pages, and leaves whose header has no key length, such as leaves with tuple keys,
+ *   have only such groups.  Other leaves use them for keys of other lengths, such as
  *   nulls.
  *
  * On a fence page, key and TID are a separator, and the rest is the number of the
  * child in the segment, a uint32.  Encoded separators are cut as short as possible.
  * Key and rest together have up to LSM_MAX_ENTRY_SIZE bytes (2674), so that at least
- * two entries fit a page and fence pages branch.
+ * two entries fit on a page and fence pages branch.
  *
  * The *code* of a TID is (block - base_block) << offset_bits | offset.  On leaves
- * with framed groups, codes fit tid_bytes bytes.  On fence pages, base_block is 0,
+ * with framed groups, codes fit in tid_bytes bytes.  On fence pages, base_block is 0,
  * and offset_bits is 9, or 16 if a separator has an offset that needs more than 9.
  *
  * When entries are removed, the other entries of their group are coded again.  The group never gets
@@ -48,7 +48,7 @@ typedef struct LsmEntry
 	uint32		page;			/* for readers: the page the entry was read from, see LsmPageRef */
 } LsmEntry;
 
-/* A page that was read, and its stamp, which shows whether entries were removed since. */
+/* A page that was read, and its stamp, which shows whether entries have been removed since. */
 typedef struct LsmPageRef
 {
 	BlockNumber block;
@@ -84,18 +84,18 @@ StaticAssertDecl(sizeof(LsmLeafHeader) == 16, "LsmLeafHeader is part of the on-d
  *
  * A mode only widens.  An entry whose TID does not fit the mode begins a new leaf,
  * and the mode of this leaf and all later ones covers the TID.  If more than half of
- * a leaf's keys have a different length than the mode's and differ from the previous key,
- * all later leaves of the segment use the variable coding.
+ * a leaf's keys lack the mode's length and differ from the previous key, all later leaves of
+ * the segment use the variable coding.
  */
 typedef struct LsmLeafMode
 {
 	BlockNumber base_block;		/* lowest heap block; invalid: no entries yet */
 	BlockNumber last_block;		/* highest one */
-	uint16		keylen;			/* length of all keys, or LSM_KEYLEN_* */
+	uint16		keylen;			/* length of all keys, or LSM_KEYLEN_*; see lsm_mode_settle */
 	uint8		offset_bits;	/* bits that the offsets of TIDs need */
 } LsmLeafMode;
 
-/* Bits that offsets need on heap pages with up to 511 line pointers, which nearly all have. */
+/* Bits for offsets up to 511.  Nearly all heap pages have fewer line pointers than that. */
 #define LSM_NARROW_OFFSET_BITS	9
 
 #define LSM_KEYLEN_MIXED	0
@@ -122,7 +122,7 @@ typedef struct LsmLeafCoding
 #define LSM_LEAF_CAPACITY (LSM_PAGE_SPECIAL - LSM_LEAF_DATA)
 
 /*
- * Decoded neighboring entries of a page, from one group or several.  Each key
+ * Decoded neighboring entries of a page, from one or more groups.  Each key
  * starts MAXALIGNed and is followed by at least eight zero bytes.  So a tuple key
  * can be used as an index tuple although its padding is not stored.
  */

@@ -12,7 +12,7 @@
 /* The most bytes that an entry takes on a page, in addition to its key and rest. */
 #define ENTRY_OVERHEAD		32
 
-/* Room for coding a group again, even a group from a damaged page. */
+/* Room to re-encode a group, even one from a damaged page. */
 #define TRIM_ROOM	(LSM_GROUP_ENTRIES * (2 * LSM_MAX_ENTRY_SIZE + ENTRY_OVERHEAD) + FRAME_ROOM)
 
 /* Does the page's coding have room for the TID? */
@@ -268,7 +268,7 @@ await_frame(LsmLeafBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Does the waiting group fit the page with one more entry?  Until the page is nearly
+ * Would the waiting group, with one more entry, fit on the page?  Until the page is nearly
  * full, any entry fits, and the frame need not be measured.
  */
 static inline bool
@@ -304,10 +304,7 @@ add_framed(LsmLeafBuilder *b, const LsmEntry *entry)
 	return true;
 }
 
-/*
- * Complete the page.  Afterwards the page takes further entries only after
- * lsm_leaf_resume.
- */
+/* Complete the page: write the waiting entries, if any. */
 void
 lsm_leaf_finish(LsmLeafBuilder *b)
 {
@@ -350,12 +347,12 @@ add_variable(LsmLeafBuilder *b, const LsmEntry *entry, uint32 shared)
 }
 
 /*
- * Append an entry.  Returns false, with the page unchanged, if the entry does not
- * fit the page, or its TID does not fit the page's coding.  The page is complete only
+ * Append an entry.  Returns false, and adds nothing, if the entry does not fit
+ * on the page, or its TID does not fit the page's coding.  The page is complete only
  * after lsm_leaf_finish.
  *
- * REQUIRES: entries come in order, which is the order of their bytes if the mode has a
- * key length; keylen + restlen <= LSM_MAX_ENTRY_SIZE.
+ * REQUIRES: entries come in order; if the mode has a key length, keys ascend as bytes;
+ * keylen + restlen <= LSM_MAX_ENTRY_SIZE.
  */
 bool
 lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
@@ -365,7 +362,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 		lsm_key_prefix(entry->key, entry->keylen);
 	uint32		shared = 0;
 
-	/* Fence pages must branch enough, so that LSM_MAX_HEIGHT levels suffice. */
+	/* Fence pages need enough children that LSM_MAX_HEIGHT levels suffice. */
 	if (lsm_page_entries > 0 && leaf->entry_count >=
 		(lsm_page_opaque(b->page)->kind == LSM_PAGE_FENCE ? Max(lsm_page_entries, 8) : lsm_page_entries))
 		return false;
@@ -394,7 +391,7 @@ lsm_leaf_add(LsmLeafBuilder *b, const LsmEntry *entry)
 	return true;
 }
 
-/* Take the last group, a framed one, off the page again, so that it can grow. */
+/* Take the last group, which is framed, off the page again, so that the group can grow. */
 static void
 reopen_frame(LsmLeafBuilder *b, const LsmGroup *group, uint16 offset)
 {
@@ -512,7 +509,7 @@ encode_framed(uint8 *p, const LsmEntry *entries, int count, const LsmLeafCoding 
 }
 
 /*
- * Code a group again without the entries to remove, at *p in the page.  Returns false
+ * Re-encode a group at *p in the page, without the entries to remove.  Returns false
  * if the group would exceed `limit`, which happens only on a damaged page.  *ordinal is
  * the ordinal of the group's first entry; ordinals[*next] is the next one to remove.
  */
@@ -552,7 +549,7 @@ trim_group(Page page, LsmGroup *group, bool framed, const LsmLeafCoding *c, uint
 
 /*
  * Remove the entries at the given ordinals (ascending).  Used by VACUUM, by scans, and
- * by redo.  Codes each group again without its removed entries, and removes emptied
+ * by redo.  Re-encodes each group without its removed entries, and removes emptied
  * groups.  The page never grows (I6): removing an entry makes the next entry longer by
  * at most the bytes that the removed entry took.  Increments the page's stamp.  Returns
  * false, with the page unchanged, if the page is damaged.

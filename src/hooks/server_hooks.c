@@ -7,7 +7,8 @@
  * When an index is dropped, we remove its statistics and its slot just before the commit.  Removing
  * them earlier would be wrong: DROP DATABASE may fail, the rollback of a subtransaction may restore
  * an index, and DROP INDEX CONCURRENTLY announces the drop in its first transaction and drops the
- * index in its last.  After the commit record, we may not take a lock.
+ * index in its last.  Removing them after the commit record would be too late: we must not take a
+ * lock then.
  */
 #include "postgres.h"
 
@@ -69,7 +70,7 @@ forget_dropped_indexes(bool prepare)
 {
 	ListCell   *lc;
 
-	/* The list has an index twice if a subtransaction that dropped the index was rolled back. */
+	/* An index is listed twice if its first drop was rolled back with a subtransaction. */
 	list_sort(dropped_indexes, list_oid_cmp);
 	list_deduplicate_oid(dropped_indexes);
 	foreach(lc, dropped_indexes)

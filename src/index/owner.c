@@ -2,10 +2,10 @@
  * owner.c
  *	  Chooses the user who runs operator class functions.
  *
- * Merges and checks run these functions as the table's owner, in a security-restricted operation,
- * no matter whose insert triggers the work.  A statement's batch runs them as the statement's user
- * and with the statement's search_path, as inserting row by row would.  Encoded keys compare as
- * bytes and run no user code, so they need no switch.
+ * Merges and lsm_check run these functions as the table's owner, in a security-restricted
+ * operation, no matter who triggers the work.  A statement's batch runs them as the statement's
+ * user and with the statement's search_path, as inserting row by row would.  Encoded keys compare
+ * as bytes and run no user code, so they need no switch.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
-/* Note the state to which lsm_owner_leave returns. */
+/* Save the state that lsm_owner_leave restores. */
 static void
 save_state(LsmOwnerContext *saved)
 {

@@ -2,10 +2,10 @@
  * statement.c
  *	  Decides which statements may batch, and when their batches are written.
  *
- * The hooks call this file at the beginning and the end of statements and utility commands, and
- * keep the outer statements on the C stack.  Entries may wait only in a statement whose end we see:
- * COPY FROM, INSERT, UPDATE, MERGE.  All other inserts, such as those of logical replication, go
- * into the write buffer row by row.
+ * The hooks call these functions at the beginning and the end of statements and utility commands,
+ * and keep the outer statements on the C stack.  Entries may wait only in a statement whose end we
+ * see: COPY FROM, INSERT, UPDATE, MERGE.  All other inserts, such as those of logical replication,
+ * go into the write buffer row by row.
  *
  * Batches are written when the outermost statement ends, so even a function that inserts single
  * rows in a loop fills batches.  Batches of unique indexes are written when their own statement
@@ -24,7 +24,10 @@
 #include "miscadmin.h"
 #include "tcop/utility.h"
 
-/* An outermost statement inserts its first rows one by one, since most statements have no more. */
+/*
+ * An outermost statement inserts its first rows one by one, since most statements have no more.
+ * Into a unique index, every statement does so.
+ */
 #define SINGLE_ROWS 4
 
 /* The innermost running statement. */
@@ -63,7 +66,7 @@ lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 		lsm_statement_batches(info, rows, seen_from);
 }
 
-/* Does another extension's node run a ModifyTable that only that node controls? */
+/* Does a custom scan of another extension run a ModifyTable of its own? */
 static bool
 hides_changes(const CustomScan *node)
 {
@@ -79,7 +82,8 @@ hides_changes(const CustomScan *node)
 
 /*
  * May this node batch?  A ModifyTable may, unless it inserts speculatively.  If a speculative
- * insertion fails, the tuple is killed and its line pointer is free at once.
+ * insertion fails, its tuple is dead at once.  VACUUM could free the line pointer while the entry
+ * still waits, and would not find the entry.
  */
 static bool
 node_may_batch(Plan *plan, bool *modifies, bool *only_inserts)
@@ -172,7 +176,7 @@ lsm_statement_begin_finish(QueryDesc *query)
 }
 
 /*
- * Does this command only run statements, and change no table or index itself?  In all other
+ * Does this command only run statements, and rebuild or drop no index itself?  In all other
  * commands (TRUNCATE, ALTER TABLE, DROP), triggers, event triggers and expressions may insert into
  * an index that the command then rebuilds or drops.  So each statement in such a command counts as
  * an outermost one.
@@ -255,7 +259,10 @@ lsm_statement_end(void)
 		lsm_batch_flush_all();
 }
 
-/* At commit, write what still waits.  Entries wait at this point only if a procedure commits. */
+/*
+ * At commit, write what still waits.  Entries wait at this point only if a procedure or a DO block
+ * commits.
+ */
 static void
 end_batches_of_transaction(XactEvent event, void *arg)
 {

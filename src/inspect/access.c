@@ -33,7 +33,7 @@ access_check_right(Oid oid, LsmInspectRight right)
 {
 	if (lsm_owns_relation(oid, GetUserId()))
 		return;
-	/* Members of pg_monitor have this role's privileges too. */
+	/* Members of pg_monitor also have the privileges of pg_stat_scan_tables. */
 	if (right == LSM_INSPECT_MONITOR &&
 		has_privs_of_role(GetUserId(), ROLE_PG_STAT_SCAN_TABLES))
 		return;
@@ -56,8 +56,8 @@ access_check_readable(Relation index)
 }
 
 /*
- * Open an index and its table, with AccessShareLock on both.  Locks the table first, as all code
- * does.  Checks the caller's rights before that, so that an unprivileged caller can neither
+ * Open an index and its table, with AccessShareLock on both.  Locks the table first, in the usual
+ * order.  Checks the caller's rights before that, so that an unprivileged caller can neither
  * queue for a lock nor make others wait.  Raises an error if the index cannot be inspected.
  */
 void
@@ -74,7 +74,7 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 		in->heap = table_open(heap_oid, AccessShareLock);
 	in->index = index_open(index_oid, AccessShareLock);
 
-	/* The index may have been dropped before its table was locked. */
+	/* The index may have been dropped, and its OID reused, before its table was locked. */
 	if (in->heap == NULL || heap_oid != IndexGetRelation(index_oid, false))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),

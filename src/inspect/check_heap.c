@@ -183,8 +183,8 @@ report_duplicate(LsmCheck *c, const LsmEntry *entry)
  * Check that no entry is in two runs.  A merge takes each entry from one of its inputs, and a TID
  * is not reused before VACUUM has removed its old entries.
  *
- * The check reads the runs like a scan, so entries that an input has before its job's frontier do
- * not count, and a stale version is replaced by the current one.  The gate prevents false alarms.
+ * The check reads the runs as a scan does, so it ignores entries that an input has before its job's
+ * frontier, and replaces a stale version with the current one.  The gate prevents false alarms.
  * Without it, VACUUM could remove an entry that we have read in one run, and an insert could
  * reuse its TID before we read the run that gets the new entry (I10).
  */

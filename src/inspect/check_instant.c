@@ -8,11 +8,11 @@
  * Inserts into open pages continue.  The verifier compares the copies after it has released the
  * lock.  An index of 100 GB has about 200 map pages and 200 directory pages.  The verifier reads
  * these pages into shared buffers before it takes the lock, so copying them takes less than a
- * millisecond, and blocks no reader.
+ * millisecond.  The share lock blocks no reader.
  *
- * The verifier trusts no page, even if this server has checked the page before.  It checks the run
- * records before it reads anything that the records name.  manifest/directory.c checks directory
- * pages as it reads them.
+ * The verifier trusts no page, even if this server has checked the page before.  Under the lock, it
+ * checks the run records before it reads anything that they name.  manifest/directory.c checks
+ * directory pages as it reads them.
  */
 #include "postgres.h"
 
@@ -20,7 +20,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Copy a page.  Caller holds the meta page, so the page keeps its owner. */
+/* Copy a page.  Caller holds the lock of the meta page, so the copied page keeps its owner. */
 static void
 instant_copy_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page copy)
 {
@@ -115,8 +115,8 @@ instant_copy_map(LsmCheck *c)
 }
 
 /*
- * Check the gates.  The current gate is open.  A flip closes the other gate, so both are open only
- * before the first flip.
+ * Check the gates.  The current gate is open.  A flip opens one gate and closes the other, so both
+ * are open only before the first flip.
  */
 static void
 instant_check_gates(LsmCheck *c)
@@ -147,9 +147,9 @@ instant_visit_nothing(void *arg, BlockNumber block, Page page, int ordinal,
 }
 
 /*
- * Read the pages that will be copied, so that shared buffers have them.  Takes no lock on the meta
- * page meanwhile.  The pages may belong to an older version, so only a check that holds the lock
- * can tell that a page is damaged.
+ * Read the directory pages and map pages that will be copied, so that shared buffers have them.
+ * Does not hold the lock of the meta page meanwhile.  The pages may belong to an older version, so
+ * only a check that holds the lock can tell that a page is damaged.
  */
 static void
 instant_read_in(LsmCheck *c)

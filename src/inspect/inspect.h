@@ -1,9 +1,10 @@
 /*
  * inspect.h
- *	  Declares the inspection of an index from SQL: lsm_runs, and the verifier, lsm_check.
+ *	  Declares what the SQL functions that inspect an index share: opening the index, the verifier
+ *	  lsm_check, and helpers that return rows.
  *
- * Nothing declared here changes an index.  The verifier checks the pages against the invariants
- * in src/README.md:
+ * Nothing declared here changes an index, except that lsm_inspect_open writes the index's batch.
+ * The verifier checks the pages against the invariants in src/README.md:
  *
  *	  check.c			the SQL function and its rounds
  *	  check_all.c		the same for many indexes
@@ -106,7 +107,7 @@ typedef struct LsmCheck
 	HTAB	   *seen;			/* segments that rounds have found; see check.c */
 	LsmBlockRange leaves;		/* of the segment being checked */
 
-	/* The entry with the highest block of the table. */
+	/* The entry whose TID has the highest block of the table. */
 	BlockNumber furthest;		/* that block */
 	BlockNumber furthest_at;	/* the entry's block in the index; 0: no entry yet */
 	int			furthest_ordinal;	/* the entry's number on its page */

@@ -8,10 +8,10 @@
  * positions, so that small extents do not fragment the space for large ones.
  *
  * An edit searches at most LSM_MOST_REGIONS map pages, however large the index is.  If the search
- * finds nothing, the edit takes new blocks, starting at mapped_end.
+ * finds no extent that is long enough, the edit takes new blocks, starting at mapped_end.
  *
- * Most functions run within a change, so their caller holds the meta page exclusively.  All
- * writers need that page, so nobody should do I/O while holding it.  lsm_space_prepare and
+ * Most functions run within a change, so their caller holds the exclusive lock of the meta page.
+ * All writers need that lock, so nobody should do I/O while holding it.  lsm_space_prepare and
  * lsm_space_touch read map pages in and extend the file beforehand.  The edit itself does only
  * the I/O that these functions could not foresee.
  */
@@ -231,7 +231,7 @@ lsm_space_give(LsmChange *change, BlockNumber start, uint32 length)
 /*
  * Read in the map page of a block's region, for a change that frees or takes the block.
  *
- * REQUIRES: the caller does not hold the meta page.
+ * REQUIRES: the caller does not hold the lock of the meta page.
  */
 void
 lsm_space_touch(LsmIndex *index, BlockNumber block)
@@ -243,7 +243,7 @@ lsm_space_touch(LsmIndex *index, BlockNumber block)
  * Prepare for an allocation of `want` blocks: read in the map pages that the allocation may search,
  * and extend the file if it will need new blocks.  `large` is as for lsm_space_take.
  *
- * REQUIRES: the caller does not hold the meta page.
+ * REQUIRES: the caller does not hold the lock of the meta page.
  */
 void
 lsm_space_prepare(LsmIndex *index, uint32 want, bool large)
@@ -267,14 +267,17 @@ lsm_space_prepare(LsmIndex *index, uint32 want, bool large)
 		return;
 	/* Holds the same locks as at space-reserved, batch-write or page-seal. */
 	LSM_STOP_POINT("space-extend");
-	/* A batch writes its pages under the lock of the meta page; a segment goes through a ring. */
+	/*
+	 * Buffer the new blocks of small extents, because a batch writes its pages under the lock of
+	 * the meta page.  A segment is written through a ring instead.
+	 */
 	lsm_buffer_extend_file(index->rel, large ? end : end + Min(end / 64, MOST_AHEAD), !large);
 }
 
 /*
  * Read in the map pages that lsm_space_used_end will look at.
  *
- * REQUIRES: the caller does not hold the meta page.
+ * REQUIRES: the caller does not hold the lock of the meta page.
  */
 void
 lsm_space_touch_end(LsmIndex *index)
@@ -302,7 +305,10 @@ lsm_space_touch_end(LsmIndex *index)
 	}
 }
 
-/* Returns the block after the last one in use. */
+/*
+ * Returns the block after the last one in use, or a later block if the edit has no room for more
+ * map pages.
+ */
 BlockNumber
 lsm_space_used_end(LsmChange *change)
 {

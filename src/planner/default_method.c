@@ -8,13 +8,14 @@
  *
  * Keys in ALTER TABLE: we add the storage parameter lsm to the constraint, and constraint.c does
  * the rest.  Keys in CREATE TABLE: once the table exists, core turns each key into an index
- * command. Our hook sees that command like any other, and by then all columns have their types.
+ * command.  Our hook sees that command like any other, and by then all columns have their types.
  *
  * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
  * with a command that is marked as transformed.  Such copies keep the method of the original.
  *
- * Nothing here calls user-defined functions.  We only look up the table and the types of its
- * columns and expressions, with the same locks and permission checks as core.
+ * We only look up the table and the types of its columns and expressions, with the same locks and
+ * permission checks as core.  Parsing an expression may call input functions of user-defined types,
+ * as it does in core.
  */
 #include "postgres.h"
 
@@ -97,7 +98,7 @@ text_from_table(const IndexStmt *index, const PlannedStmt *statement, const char
 	return pnstrdup(text + start, end - start);
 }
 
-/* Is this a part of the table's name?  CREATE SCHEMA adds a schema that the text may not have. */
+/* Is this a part of the table's name?  CREATE SCHEMA adds a schema name that the text may lack. */
 static bool
 is_part_of_name(const RangeVar *table, const char *part)
 {
@@ -108,7 +109,8 @@ is_part_of_name(const RangeVar *table, const char *part)
 
 /*
  * Does the command name its method?  After the table's name comes USING, or the parenthesis of the
- * columns.  ONLY (name) has a parenthesis of its own.  If in doubt, the method counts as named.
+ * columns.  In ONLY (name), the parenthesis precedes the name, so the text begins after it.  If in
+ * doubt, the method counts as named.
  */
 static bool
 names_method(const IndexStmt *index, const PlannedStmt *statement, const char *text)
@@ -288,7 +290,7 @@ check_element(const Wanted *wanted, const IndexElem *element)
 					  type_of_expression(wanted, element->expr), element->opclass);
 }
 
-/* --- keys that parents have, too ------------------------------------------------- */
+/* --- keys that parents also have ------------------------------------------------- */
 
 /* Is this a unique B-tree on exactly these columns? */
 static bool
@@ -306,8 +308,8 @@ is_btree_key(Form_pg_index index, const List *columns)
 }
 
 /*
- * Does the table have a B-tree key on these columns?  Reads the catalog only, because the caller
- * has locked a child, and the table's lock would have to come first.
+ * Does the table have a B-tree key on these columns?  Reads only the catalog.  Opening the table
+ * would lock it after its child, which the caller has locked, and parents must be locked first.
  */
 static bool
 has_btree_key(Oid table, const List *columns)
@@ -331,7 +333,7 @@ has_btree_key(Oid table, const List *columns)
 /*
  * Returns why a key should be a B-tree, or NULL.  A key that copies a B-tree key of an inheritance
  * parent becomes a B-tree.  TimescaleDB adds a hypertable's keys to each new chunk with ALTER
- * TABLE, and then looks in the chunk for an index of the same method.
+ * TABLE, and then looks for an index with the same method on the chunk.
  */
 static const char *
 check_parents(const Wanted *wanted, const List *columns)
@@ -390,8 +392,8 @@ check_index(const Wanted *wanted, const IndexStmt *index)
 }
 
 /*
- * Make the index an lsm index if possible.  Takes the same lock on the table as core, so that the
- * table does not change in between.
+ * Make the index an lsm index if possible.  Locks the table as core does, so that the table cannot
+ * change before core runs the command.
  */
 static void
 choose_for_index(IndexStmt *index, const char *text)
@@ -578,8 +580,8 @@ is_affected(PlannedStmt *statement, const char *text)
 }
 
 /*
- * Apply the setting to a command, before core sees the command.  Returns the command or a changed
- * copy.
+ * Apply the setting to a command, before core sees the command.  Returns the command, or a copy if
+ * the setting affects the command and *read_only_tree is set.  Clears *read_only_tree for the copy.
  */
 PlannedStmt *
 lsm_default_method_prepare(PlannedStmt *statement, const char *text, bool *read_only_tree)

@@ -3,7 +3,7 @@
  *	  Remembers the leaf that a cursor entered last, for seeks that end in the same leaf.
  *
  * A nested loop whose outer rows are sorted makes many such seeks.  A segment's
- * entries stay on their leaves, so the recorded keys stay true.  If the block has been
+ * entries stay on their leaves, so the recorded keys stay valid.  If the block has been
  * reused, the page's owner shows that.
  */
 #ifndef LSM_NEAR_LEAF_H
@@ -35,7 +35,7 @@ lsm_near_leaf_forget(LsmNearLeaf *near)
 
 /*
  * Record that a user has entered a leaf.  The keys are read when the same user enters the leaf
- * again: a seek in random order should not wait for more of the page than it needs.
+ * again: random seeks should not wait for more of the page than they need.
  */
 static inline void
 lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, bool encoded,
@@ -54,7 +54,8 @@ lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, 
 
 /*
  * Is this position certain to lie between two entries that the leaf had when it was written?  The
- * position is the beginning of a key.  Compares only the first eight bytes of keys.
+ * position is before or after all keys that begin with `key`, or next to an entry with this key.
+ * Compares only the first eight bytes of keys.
  */
 static inline bool
 lsm_near_leaf_covers(const LsmNearLeaf *near, uint64 segment, uint32 user, const uint8 *key,

@@ -2,10 +2,10 @@
  * array_keys.c
  *	  Scan keys of the form column = ANY (array).
  *
- * The elements of an array are sorted, and NULLs and duplicates are dropped.  combinations.c lets
- * one array per column drive the scan, if the scan can seek all elements of the array.  The
- * elements of a driving array are in index order, and encoded if keys are encoded.  Other arrays
- * are filters.  Their elements are in ascending order.
+ * We sort the elements of an array, and drop NULLs and duplicates.  combinations.c lets one array
+ * per column drive the scan, if the scan can seek all elements of the array.  The elements of a
+ * driving array are in index order, and encoded if keys are encoded.  Other arrays are filters.
+ * Their elements are in ascending order.
  */
 #include "postgres.h"
 
@@ -164,7 +164,8 @@ drive_unconverted(LsmScanKeys *keys, LsmArrayKey *array)
 
 /*
  * Convert the elements of an array, and let the array drive the scan if all conversions are exact.
- * Otherwise the least and the greatest element bound the column.
+ * If a conversion gives only a range, the least and the greatest element bound the column instead.
+ * If an element cannot be converted, the array has no effect on the range of the scan.
  */
 static void
 drive_converted(LsmScanKeys *keys, LsmArrayKey *array)
@@ -230,7 +231,11 @@ lsm_arraykey_drive(LsmScanKeys *keys, LsmArrayKey *array)
 	return array->drives;
 }
 
-/* Returns whether a value is an element of an array that does not drive the scan. */
+/*
+ * Returns whether a value is an element of an array.
+ *
+ * REQUIRES: the array does not drive the scan.
+ */
 bool
 lsm_arraykey_contains(LsmArrayKey *array, Datum value)
 {

@@ -1,12 +1,12 @@
 /*
  * truncate.c
- *	  Truncates free space at the end of the index file.  VACUUM does this at its end.  After a
- *	  parallel VACUUM a worker does it, because in parallel mode VACUUM cannot assign the
- *	  transaction ID that the lock needs.
+ *	  Truncates free space at the end of the index file.  VACUUM does this when it cleans up the
+ *	  index.  After a parallel VACUUM, a background worker of pg_lsm does it, because in parallel
+ *	  mode VACUUM cannot assign the transaction ID that the lock needs.
  *
- * As for tables, truncation takes AccessExclusiveLock conditionally, so that nobody has the index
- * open, here or on a standby.  The lock is logged, and a standby holds it until the
- * (sub)transaction that took it ends.  VACUUM truncates a table last, so it soon releases the lock.
+ * Truncation takes AccessExclusiveLock, so that nobody has the index open, here or on a standby.
+ * As for tables, truncation does not wait for the lock.  The lock is logged, and a standby holds it
+ * until the (sub)transaction that took it ends.  After truncating a table, VACUUM soon commits.
  * After truncating an index, however, VACUUM may clean up other indexes for hours.  So we truncate
  * in a subtransaction and abort it.  Then standbys normally release the lock at once.  (If a
  * checkpoint or the background writer logs the running transactions while we hold the lock, it logs
@@ -30,14 +30,14 @@
 #include "utils/resowner.h"
 
 /*
- * The least worth truncating: TRUNCATE_BLOCKS blocks, or 1/TRUNCATE_FRACTION of the file if that is
- * less, but at least TRUNCATE_LEAST blocks.
+ * The smallest number of blocks worth truncating: TRUNCATE_BLOCKS, or 1/TRUNCATE_FRACTION of the
+ * file if that is less, but at least TRUNCATE_LEAST.
  */
 #define TRUNCATE_BLOCKS		1000
 #define TRUNCATE_FRACTION	16
 #define TRUNCATE_LEAST		8
 
-/* The progress that this backend reports.  The end of a subtransaction clears it. */
+/* The progress that this backend reports.  Aborting a subtransaction clears it. */
 typedef struct Progress
 {
 	ProgressCommandType command;
@@ -169,7 +169,7 @@ worthwhile_blocks(LsmIndex *index)
 	return possible < worth ? 0 : worth;
 }
 
-/* Should VACUUM truncate the file, or ask a worker to do so?  Caller holds a lock on the table. */
+/* Is truncation worthwhile, and does the table allow it?  Caller holds a lock on the table. */
 bool
 lsm_truncation_is_wanted(LsmIndex *index)
 {

@@ -11,7 +11,7 @@
  *
  * A segment ends when its blocks are used up. With each leaf, the builder updates an upper bound on
  * the number of fence pages (fences.h) and an estimate of the number of filter pages. The filter
- * gets only the blocks that the other pages do not need. Unused blocks are given back.
+ * gets only the blocks that the other pages do not need. The caller gives unused blocks back.
  *
  * A merge may find a leaf whose entries all come next. The builder may then copy the page
  * (lsm_builder_add_page): it closes the open leaf, and continues with the copy as its open leaf.
@@ -183,8 +183,9 @@ copy_key(LsmBuilder *b, const LsmEntry *entry)
 }
 
 /*
- * Returns a separator before `entry`, the first entry of the next leaf. The separator is as short
- * as possible. It has no TID if it was cut or if the keys differ. Its key points into the entry.
+ * Returns a separator before `entry`, the first entry of the next leaf. If keys are encoded and the
+ * entry's key differs from the previous key, the separator is as short as possible and has no TID.
+ * Otherwise, and for the first leaf, it has the whole key and the TID. Its key points into `entry`.
  */
 static LsmEntry
 make_separator(LsmBuilder *b, const LsmEntry *entry)
@@ -269,7 +270,7 @@ close_leaf(LsmBuilder *b)
 }
 
 /*
- * Close the open leaf, make room for a leaf that begins with this entry, and note its
+ * Close the open leaf, make room for a leaf that begins with this entry, and note the new leaf's
  * separator. Returns false if the segment has no room.
  */
 static bool

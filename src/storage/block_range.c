@@ -3,15 +3,15 @@
  *	  Reads neighboring blocks of an index in order, ahead of the caller, with core's read stream.
  *	  Before 17, reads nothing ahead.
  *
- * The stream pins pages ahead of the caller, at most as many as the ring has.  The caller need not
- * read the range to its end, and may read other blocks in between.  Any of the pages may have a new
- * owner when the caller gets it, even one that was read ahead long ago, because a pin keeps nobody
- * from writing.  So the caller checks the owner under a lock, as after any other read.
+ * The stream pins pages ahead of the caller, at most as many as the ring has.  After an error, the
+ * resource owner releases the pins.  The caller need not read the range to its end, and may read
+ * other blocks in between.  A pin does not keep others from writing to a page, so a page may have a
+ * new owner by the time the caller gets it.  The caller checks the owner under a lock, as after any
+ * other read.
  *
  * The pins cannot deadlock.  Only gates are ever locked for cleanup, and no range contains a gate.
  *
- * REQUIRES: while a range is in use, the file does not shrink.  After an error, the resource owner
- * releases the pins.
+ * REQUIRES: while a range is in use, the file does not shrink.
  */
 #include "postgres.h"
 

@@ -29,7 +29,7 @@ extern void lsm_unique_check_existing(LsmUnique *unique, Relation heap, const Ls
 extern void lsm_unique_report_build(Relation index, Relation heap, LsmKeySpace *ks,
 									const LsmEntry *entry);
 
-/* For unique_batch.c and look_ahead_keys.c. */
+/* For unique_batch.c and look_ahead_keys.c.  am/insert.c uses lsm_unique_end, too. */
 extern void lsm_unique_end(LsmUnique *unique);
 extern LsmReader *lsm_unique_reader(LsmUnique *unique, bool needs_gate);
 extern void lsm_unique_probe(LsmUnique *unique, Relation heap, const LsmEntry *own,
