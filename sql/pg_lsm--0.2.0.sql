@@ -752,7 +752,7 @@ COMMENT ON VIEW pg_stat_lsm_indexes IS
 'one row for each lsm index of this database, with its cumulative statistics';
 -- generated: comments
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_inserted IS 'entries inserted';
-COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'batches written, each with entries of one statement';
+COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'runs written at once from batches of entries, without the write buffer';
 COMMENT ON COLUMN pg_stat_lsm_indexes.pages_flushed IS 'pages that became runs: sealed pages of the write buffer, and pages of batches';
 COMMENT ON COLUMN pg_stat_lsm_indexes.merges IS 'merges completed';
 COMMENT ON COLUMN pg_stat_lsm_indexes.bytes_read IS 'bytes of the runs that were merged';

@@ -34,7 +34,7 @@
 LSM_COUNTER(ENTRIES, entries_inserted, count,
 			"entries inserted")
 LSM_COUNTER(BATCHES, batches, count,
-			"batches written, each with entries of one statement")
+			"runs written at once from batches of entries, without the write buffer")
 LSM_COUNTER(PAGES_FLUSHED, pages_flushed, count,
 			"pages that became runs: sealed pages of the write buffer, and pages of batches")
 LSM_COUNTER(MERGES, merges, count,

@@ -7,7 +7,7 @@
  * the commit. This backend can see the tuples earlier, so its scans write the batch first.
  *
  * An entry whose tuple belongs to an aborted subtransaction must never reach the index, because the
- * tuple's line pointer may be reused at once. So a batch remembers the first entry of each
+ * next VACUUM frees the tuple's line pointer. So a batch remembers the first entry of each
  * subtransaction. An abort drops this entry and all later entries.
  *
  * The entries of a unique index are checked at the nesting level of their rows. A deeper
