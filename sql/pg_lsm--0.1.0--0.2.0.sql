@@ -18,9 +18,11 @@ BEGIN
 	EXCEPTION WHEN undefined_function THEN
 		loaded := '0.1.0';			-- has no such function
 	END;
-	IF string_to_array(loaded, '.')::int[] < string_to_array(needed, '.')::int[] THEN
+	-- Qualified names: the extension's schema may have objects of other users.
+	IF pg_catalog.string_to_array(loaded, '.')::int[]
+		OPERATOR(pg_catalog.<) pg_catalog.string_to_array(needed, '.')::int[] THEN
 		RAISE object_not_in_prerequisite_state
-			USING MESSAGE = format('pg_lsm %s needs version %s of the library, but the server has loaded version %s', needed, needed, loaded),
+			USING MESSAGE = pg_catalog.format('pg_lsm %s needs version %s of the library, but the server has loaded version %s', needed, needed, loaded),
 			HINT = 'Restart the server. A preloaded library stays in memory until then, whatever is installed.';
 	END IF;
 END
@@ -68,9 +70,6 @@ BEGIN
 				  WHERE t.tgrelid = item.indrelid AND p.proname = 'citus_truncate_trigger') THEN
 		reason := 'Citus distributes the table, and the conversion would not reach the shards.';
 		advice := 'Create the new index with CREATE INDEX CONCURRENTLY and drop the old one, or drop the constraint and add it again WITH (lsm = true).';
-	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
-		reason := format('It uses the method "%s".', item.amname);
-		advice := 'Only btree and lsm indexes can be converted.';
 	ELSIF NOT item.indisvalid OR NOT item.indisready OR NOT item.indislive THEN
 		reason := 'It is not valid.';
 		advice := 'Use REINDEX INDEX CONCURRENTLY, or drop the index.';
@@ -83,6 +82,9 @@ BEGIN
 	ELSIF missing IS NOT NULL THEN
 		reason := format('Method "%s" has no operator class %s.', method, missing);
 		advice := 'A superuser can create it with lsm_create_opclass.';
+	ELSIF concat(item.indexprs, item.indpred) LIKE '%:varattno 0 %' THEN
+		reason := 'Its condition or an expression refers to a whole row.';
+		advice := 'Create the new index yourself.';
 	ELSIF EXISTS (SELECT FROM pg_attribute a
 				  WHERE a.attrelid = item.indexrelid AND a.attoptions IS NOT NULL) THEN
 		reason := 'An operator class has parameters.';
@@ -242,6 +244,11 @@ BEGIN
 		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
 			USING ERRCODE = 'invalid_parameter_value',
 				HINT = 'The method is lsm or btree.';
+	ELSIF item.amname NOT IN ('btree', 'lsm') THEN
+		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
+			USING ERRCODE = 'object_not_in_prerequisite_state',
+				DETAIL = format('It uses the method "%s".', item.amname),
+				HINT = 'Only btree and lsm indexes can be converted.';
 	ELSIF item.relispartition THEN
 		RAISE EXCEPTION 'cannot convert index % to method "%"', index, method
 			USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -476,7 +483,14 @@ BEGIN
 		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
 		WHERE e.extname = 'pg_lsm';
 	FOR item IN
-		SELECT c.oid, c.relname, i.indrelid, i.indisvalid, i.indcollation::oid[] AS collations,
+		SELECT c.oid, c.relname, i.indisvalid, i.indcollation::oid[] AS collations,
+				CASE WHEN i.indisexclusion THEN 'REINDEX INDEX %s'
+					ELSE 'REINDEX INDEX CONCURRENTLY %s' END AS rebuild,
+				-- Is somebody perhaps at work on the table's indexes?  A standby cannot tell.
+				pg_is_in_recovery() OR EXISTS (
+					SELECT FROM pg_locks l
+					WHERE l.relation = i.indrelid AND l.mode = 'ShareUpdateExclusiveLock' AND l.granted
+						AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS is_busy,
 				c.relname ~ '^lsm_convert_[0-9]+(_old)?$' AS is_left_over,
 				EXISTS (SELECT FROM pg_options_to_table(c.reloptions) o
 						WHERE o.option_name = 'filter_bits' AND o.option_value = '0') AS is_off,
@@ -493,10 +507,7 @@ BEGIN
 	LOOP
 		-- 1. What lsm_convert has left, if it was interrupted: an index of either method.
 		IF item.is_left_over THEN
-			CONTINUE WHEN EXISTS (
-				SELECT FROM pg_locks l
-				WHERE l.relation = item.indrelid AND l.mode = 'ShareUpdateExclusiveLock' AND l.granted
-					AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()));
+			CONTINUE WHEN item.is_busy;
 			index := item.oid;
 			problem := 'left over';
 			detail := 'An interrupted lsm_convert has left the index. Writers maintain it.';
@@ -533,12 +544,11 @@ BEGIN
 		-- 3. An index that is of no use.
 		index := item.oid;
 		IF NOT item.indisvalid THEN
-			CONTINUE WHEN EXISTS (
-				SELECT FROM pg_stat_progress_create_index p WHERE p.index_relid = item.oid);
+			CONTINUE WHEN item.is_busy;
 			problem := 'invalid';
 			detail := 'Queries do not use the index, but writers maintain it.';
 			action := format(CASE WHEN item.relname ~ '(_ccnew|_ccold)[0-9]*$'
-							 THEN 'DROP INDEX CONCURRENTLY %s' ELSE 'REINDEX INDEX CONCURRENTLY %s' END, index);
+							 THEN 'DROP INDEX CONCURRENTLY %s' ELSE item.rebuild END, index);
 			RETURN NEXT;
 			CONTINUE;
 		END IF;
@@ -553,7 +563,7 @@ BEGIN
 			WHEN OTHERS THEN
 				problem := 'unreadable';
 				detail := SQLERRM;
-				action := format('REINDEX INDEX CONCURRENTLY %s', index);
+				action := format(item.rebuild, index);
 				RETURN NEXT;
 				CONTINUE;
 		END;
@@ -588,7 +598,7 @@ BEGIN
 			problem := 'file too large';
 			detail := format('The file has %s, but only %s are in use.',
 							 pg_size_pretty(pg_relation_size(index)), pg_size_pretty(runs.live));
-			action := format('REINDEX INDEX CONCURRENTLY %s', index);
+			action := format(item.rebuild, index);
 			RETURN NEXT;
 		END IF;
 		IF (item.is_off OR NOT filtered AND NOT item.has_fanout) AND runs.number > 1 AND runs.live > in_memory THEN
@@ -596,7 +606,7 @@ BEGIN
 			detail := CASE WHEN item.is_off THEN 'filter_bits is 0' ELSE 'No column has a type with a hash' END
 				|| format(', so each lookup searches %s runs.', runs.number);
 			action := format(CASE WHEN item.is_off
-				THEN 'ALTER INDEX %1$s RESET (filter_bits); REINDEX INDEX CONCURRENTLY %1$s'
+				THEN 'ALTER INDEX %1$s RESET (filter_bits); ' || replace(item.rebuild, '%s', '%1$s')
 				ELSE 'ALTER INDEX %s SET (merge_fanout = 4)' END, index);
 			RETURN NEXT;
 		END IF;
@@ -611,7 +621,7 @@ BEGIN
 		IF changed IS NOT NULL THEN
 			problem := 'collation changed';
 			detail := 'The operating system may now sort strings differently, so the index may be out of order.';
-			action := format('REINDEX INDEX CONCURRENTLY %s; then, after all indexes: %s', index, changed);
+			action := format(item.rebuild || '; then, after all indexes: %s', index, changed);
 			RETURN NEXT;
 		END IF;
 	END LOOP;

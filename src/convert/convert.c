@@ -26,12 +26,15 @@
 #include "base/preload.h"
 #include "base/stop_point.h"
 #include "catalog/index.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "convert/swap.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "index/index.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "parser/parse_utilcmd.h"
 #include "parser/parser.h"
 #include "storage/lmgr.h"
 #include "tcop/pquery.h"
@@ -134,12 +137,32 @@ describe_step(void *arg)
 		errcontext("lsm_convert, step \"%s\": %s", step->action, step->statement);
 }
 
+/*
+ * Analyze CREATE INDEX as the owner of the table.  Core would do this as the caller, and turning a
+ * literal into a value may run a function, such as the check of a domain.
+ */
+static void
+analyze_as_owner(RawStmt *raw, const char *text)
+{
+	IndexStmt  *statement = castNode(IndexStmt, raw->stmt);
+	Oid			table = RangeVarGetRelid(statement->relation, ShareUpdateExclusiveLock, false);
+	Relation	heap = table_open(table, NoLock);
+	LsmOwnerContext saved;
+
+	lsm_owner_become(heap, &saved);
+	raw->stmt = (Node *) transformIndexStmt(table, statement, text);
+	lsm_owner_leave(&saved);
+	table_close(heap, NoLock);
+}
+
 /* Run a command as if the client had sent it. */
 static void
 run_utility(RawStmt *raw, const char *text)
 {
 	PlannedStmt *command = makeNode(PlannedStmt);
 
+	if (IsA(raw->stmt, IndexStmt))
+		analyze_as_owner(raw, text);
 	command->commandType = CMD_UTILITY;
 	command->utilityStmt = raw->stmt;
 	ProcessUtility(command, text, false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);

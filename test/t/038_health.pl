@@ -55,6 +55,11 @@ sql('UPDATE t SET s = k');
 sql(sql('SELECT action FROM lsm_health()'));
 is(sql($health), '', 'the action repairs the invalid index');
 sql('DROP INDEX t_s');
+sql(q{CREATE TABLE apart (k int, CONSTRAINT apart_k EXCLUDE USING lsm (k WITH =)); UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'apart_k'::regclass});
+is(sql(q{SELECT action FROM lsm_health()}), 'REINDEX INDEX public.apart_k', 'an exclusion constraint cannot be rebuilt CONCURRENTLY');
+sql(sql('SELECT action FROM lsm_health()'));
+is(sql($health), '', 'the action repairs the exclusion constraint');
+sql('DROP TABLE apart');
 
 # What lsm_convert leaves if it is interrupted, even if a REINDEX of the table has made it valid, and of either method.
 sql(q{CREATE INDEX kept ON t (k)});
@@ -194,8 +199,11 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
 $standby->start;
 sql('CREATE UNLOGGED TABLE u (k int); CREATE INDEX u_k ON u USING lsm (k)');
+sql('CREATE TABLE twice (k int); INSERT INTO twice VALUES (1), (1)');
+$node->psql('postgres', 'CREATE UNIQUE INDEX CONCURRENTLY twice_k ON twice USING lsm (k)');
+is(sql($health), 'twice_k|invalid', 'the primary reports an invalid index');
 catch_up($node, $standby);
-is($standby->safe_psql('postgres', $health), '', 'nothing is reported on a standby with an unlogged index');
+is($standby->safe_psql('postgres', $health), '', 'nothing is reported on a standby with an unlogged index, and one that may be under construction');
 $standby->stop;
 sql('VACUUM t');
 $node->stop;

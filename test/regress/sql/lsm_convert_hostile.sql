@@ -21,6 +21,15 @@ CALL lsm_convert('hostile.t_i');
 SELECT lsm_check('hostile.t_i');
 CALL lsm_convert('hostile.t_i', 'btree');
 
+-- So does the check of a domain, which runs when the condition is analyzed.
+SET ROLE regress_hostile;
+CREATE FUNCTION hostile.is_fine(int) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN hostile.who() = 1; END $$;
+CREATE DOMAIN hostile.checked AS int CHECK (hostile.is_fine(VALUE));
+CREATE INDEX t_d ON hostile.t (a) WHERE '{1}'::hostile.checked[] IS NOT NULL;
+RESET ROLE;
+CALL lsm_convert('hostile.t_d');
+SELECT lsm_check('hostile.t_d', true);
+
 -- A function that always fails keeps lsm_check_all neither from going on, nor
 -- does it make the index look damaged.
 CREATE TABLE hostile.u (a int);
@@ -54,6 +63,13 @@ CALL lsm_convert(4294967295);
 CREATE INDEX t_hash ON hostile.t USING hash (a);
 CREATE INDEX t_btree ON hostile.t (a);
 SELECT lsm_convert_swap('hostile.t_hash', 'hostile.t_btree');
+
+-- A partitioned index without partitions has a method, too. A whole row cannot be compared.
+CREATE TABLE hostile.parts (k int, p jsonb) PARTITION BY RANGE (k);
+CREATE INDEX parts_p ON hostile.parts USING gin (p);
+CALL lsm_convert('hostile.parts_p');
+CREATE INDEX t_row ON hostile.t (a) WHERE t IS NOT NULL;
+CALL lsm_convert('hostile.t_row');
 
 DROP SCHEMA hostile CASCADE;
 DROP ROLE regress_hostile;

@@ -80,3 +80,15 @@ DROP EXTENSION pg_lsm CASCADE;
 SELECT to_regclass('gone_a');
 CREATE EXTENSION pg_lsm;
 ROLLBACK;
+
+-- Installation runs nothing that another user has put into the extension's schema.
+CREATE SCHEMA trap;
+BEGIN;
+SET LOCAL client_min_messages = warning;
+DROP EXTENSION pg_lsm CASCADE;
+CREATE FUNCTION trap.spring(int[], int[]) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'the trap has sprung'; END $$;
+CREATE FUNCTION trap.format(text, text, text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'the trap has sprung'; END $$;
+CREATE OPERATOR trap.< (FUNCTION = trap.spring, LEFTARG = int[], RIGHTARG = int[]);
+CREATE EXTENSION pg_lsm SCHEMA trap;
+ROLLBACK;
+DROP SCHEMA trap;
