@@ -2,8 +2,7 @@
  * alter_table.c
  *	  Does the parts of ALTER TABLE that core cannot do with the lsm index of a key.
  *
- * ADD CONSTRAINT ... USING INDEX: core accepts only B-trees, so we add the constraint after the
- * other subcommands.
+ * ADD CONSTRAINT ... USING INDEX: see add_using_index.c.
  *
  * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates constraints from their definitions,
  * without a command that our hook would see, and the definition alone asks for a B-tree.  So before
@@ -11,8 +10,9 @@
  * again, with their comments.  We do the same with foreign keys that reference these keys.  ALTER
  * TYPE changes the columns of typed tables, so it works like ALTER TABLE.
  *
- * Subcommands that may need or name one of these constraints run last, as in core.  An error
- * anywhere aborts the transaction, so nothing is left half done.
+ * Core drops objects and changes types before it recreates constraints, and runs all other
+ * subcommands afterwards.  So do we.  An error anywhere aborts the transaction, so nothing is left
+ * half done.
  */
 #include "postgres.h"
 
@@ -23,14 +23,15 @@
 #include "base/compat.h"
 #include "catalog/dependency.h"
 #include "catalog/index.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
-#include "catalog/pg_opclass.h"
 #include "commands/comment.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
-#include "parser/parser.h"
+#include "index/index.h"
+#include "miscadmin.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
 #include "tcop/utility.h"
@@ -58,243 +59,25 @@ typedef struct SavedConstraint
 	bool		is_replica_identity;
 } SavedConstraint;
 
+/* Marks on the index of a partition, which is rebuilt with the key of a partitioned table. */
+typedef struct SavedMarks
+{
+	Oid			table;			/* the partition */
+	Oid			key_table;		/* the topmost table of the key */
+	char	   *key_name;
+	bool		is_clustered;
+	bool		is_replica_identity;
+} SavedMarks;
+
 struct LsmAlterTable
 {
 	Oid			table;
+	bool		only;			/* the command leaves child tables alone */
 	List	   *indexes;		/* Constraints that use an existing index */
 	List	   *saved;			/* SavedConstraints: foreign keys first */
+	List	   *marks;			/* SavedMarks */
 	List	   *later;			/* subcommands to run after the constraints are added again */
 };
-
-/* Run commands that return no result. */
-static void
-run_commands(const char *text)
-{
-	ListCell   *cell;
-
-	foreach(cell, raw_parser(text, RAW_PARSE_DEFAULT))
-	{
-		PlannedStmt *command = makeNode(PlannedStmt);
-
-		command->commandType = CMD_UTILITY;
-		command->utilityStmt = lfirst_node(RawStmt, cell)->stmt;
-		ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
-					   None_Receiver, NULL);
-		CommandCounterIncrement();
-	}
-}
-
-static char *
-quoted_relation_name(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
-}
-
-/* --- ADD CONSTRAINT ... USING INDEX ------------------------------------------- */
-
-/*
- * If a subcommand adds a constraint that uses an existing lsm index in the table's schema, returns
- * the constraint, else NULL.  check_index checks that the index belongs to the table.
- */
-static Constraint *
-constraint_of_index(const AlterTableCmd *command, Oid table)
-{
-	Constraint *constraint = (Constraint *) command->def;
-
-	if (command->subtype != AT_AddConstraint || !IsA(constraint, Constraint) ||
-		constraint->indexname == NULL ||
-		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
-		!lsm_index_is_lsm(get_relname_relid(constraint->indexname, get_rel_namespace(table))))
-		return NULL;
-	return constraint;
-}
-
-static void
-refuse_index(Relation index, const char *reason)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
-			 errmsg("index \"%s\" %s", RelationGetRelationName(index), reason),
-			 errdetail("Cannot create a primary key or unique constraint using such an index.")));
-}
-
-/* Would the constraint's definition create the same index? */
-static bool
-has_default_sorting(Relation heap, Relation index)
-{
-	oidvector  *classes;
-	bool		isnull;
-
-	classes = (oidvector *) DatumGetPointer(
-		SysCacheGetAttr(INDEXRELID, index->rd_indextuple, Anum_pg_index_indclass, &isnull));
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		Form_pg_attribute att =
-			TupleDescAttr(RelationGetDescr(heap), index->rd_index->indkey.values[i] - 1);
-
-		if (index->rd_indoption[i] != 0 || index->rd_indcollation[i] != att->attcollation ||
-			classes->values[i] != GetDefaultOpClass(att->atttypid, index->rd_rel->relam))
-			return false;
-	}
-	return true;
-}
-
-/* Does Citus distribute the table?  Citus gives such tables a trigger. */
-static bool
-is_distributed(Relation heap)
-{
-	for (int i = 0; heap->trigdesc != NULL && i < heap->trigdesc->numtriggers; i++)
-	{
-		char	   *function = get_func_name(heap->trigdesc->triggers[i].tgfoid);
-
-		if (function != NULL && strcmp(function, "citus_truncate_trigger") == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Raise an error if the constraint cannot use the index. */
-static void
-check_index(Relation heap, Relation index, const Constraint *constraint)
-{
-	if (index->rd_index->indrelid != RelationGetRelid(heap))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" does not belong to table \"%s\"",
-						RelationGetRelationName(index), RelationGetRelationName(heap))));
-	if (OidIsValid(get_index_constraint(RelationGetRelid(index))))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is already associated with a constraint",
-						RelationGetRelationName(index))));
-	if (!index->rd_index->indisvalid)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is not valid", RelationGetRelationName(index)),
-				 errhint("Use REINDEX INDEX CONCURRENTLY, or drop the index and create it again.")));
-	if (!index->rd_index->indisunique)
-		refuse_index(index, "is not unique");
-	if (RelationGetIndexExpressions(index) != NIL)
-		refuse_index(index, "contains expressions");
-	if (RelationGetIndexPredicate(index) != NIL)
-		refuse_index(index, "is partial");
-	if (!index->rd_index->indimmediate && !constraint->deferrable)
-		refuse_index(index, "is deferrable, and the constraint is not");
-	if (!has_default_sorting(heap, index))
-		refuse_index(index, "does not have default sorting behavior");
-	if (is_distributed(heap))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot add a constraint that uses lsm index \"%s\"",
-						RelationGetRelationName(index)),
-				 errdetail("Citus distributes the table, and the constraint would not reach the shards."),
-				 errhint("Add the constraint WITH (lsm = true) and without USING INDEX.")));
-}
-
-/* Returns the commands that set the columns of a primary key to NOT NULL. */
-static List *
-not_null_commands(Relation heap, Relation index)
-{
-	List	   *commands = NIL;
-
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-	{
-		Form_pg_attribute att =
-			TupleDescAttr(RelationGetDescr(heap), index->rd_index->indkey.values[i] - 1);
-
-		if (!att->attnotnull)
-			commands = lappend(commands,
-							   psprintf("ALTER TABLE %s ALTER COLUMN %s SET NOT NULL",
-										quoted_relation_name(RelationGetRelid(heap)),
-										quote_identifier(NameStr(att->attname))));
-	}
-	return commands;
-}
-
-/*
- * Check an index, and prepare it for its constraint: set columns to NOT NULL, rename the index, and
- * set the parameter that dumps need (constraint.c).  Returns the index's OID.
- */
-static Oid
-prepare_index(Oid table, const Constraint *constraint, const char *name)
-{
-	Relation	heap = table_open(table, NoLock);
-	Oid			index_oid = get_relname_relid(constraint->indexname, RelationGetNamespace(heap));
-	Relation	index;
-	List	   *commands = NIL;
-	ListCell   *cell;
-
-	if (!OidIsValid(index_oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("index \"%s\" does not exist", constraint->indexname)));
-	index = index_open(index_oid, AccessExclusiveLock);
-	check_index(heap, index, constraint);
-	if (constraint->contype == CONSTR_PRIMARY)
-		commands = not_null_commands(heap, index);
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
-
-	foreach(cell, commands)
-		run_commands(lfirst(cell));
-	if (strcmp(name, constraint->indexname) != 0)
-	{
-		ereport(NOTICE,
-				(errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"%s\" to \"%s\"",
-						constraint->indexname, name)));
-		RenameRelationInternal(index_oid, name, false, true);
-		CommandCounterIncrement();
-	}
-	run_commands(psprintf("ALTER INDEX %s SET (lsm = true)", quoted_relation_name(index_oid)));
-	return index_oid;
-}
-
-/* Add a constraint that uses an existing index.  The caller has locked the table. */
-static void
-add_constraint(Oid table, const Constraint *constraint)
-{
-	const char *name = constraint->conname ? constraint->conname : constraint->indexname;
-	bool		is_primary = constraint->contype == CONSTR_PRIMARY;
-	Oid			index_oid = prepare_index(table, constraint, name);
-	Relation	heap = table_open(table, NoLock);
-	Relation	index = index_open(index_oid, NoLock);
-	IndexInfo  *info = BuildIndexInfo(index);
-	uint16		flags = INDEX_CONSTR_CREATE_UPDATE_INDEX | INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS;
-
-	if (is_primary)
-	{
-		index_check_primary_key(heap, info, true, NULL);
-		flags |= INDEX_CONSTR_CREATE_MARK_AS_PRIMARY;
-	}
-	if (constraint->deferrable)
-		flags |= INDEX_CONSTR_CREATE_DEFERRABLE;
-	if (constraint->initdeferred)
-		flags |= INDEX_CONSTR_CREATE_INIT_DEFERRED;
-	index_constraint_create(heap, index_oid, InvalidOid, info, name,
-							is_primary ? CONSTRAINT_PRIMARY : CONSTRAINT_UNIQUE, flags,
-							allowSystemTableMods, false);
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
-	CommandCounterIncrement();
-}
-
-/* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */
-static void
-take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
-{
-	ListCell   *cell;
-
-	foreach(cell, statement->cmds)
-	{
-		Constraint *constraint = constraint_of_index(lfirst_node(AlterTableCmd, cell), alter->table);
-
-		if (constraint == NULL)
-			continue;
-		alter->indexes = lappend(alter->indexes, constraint);
-		statement->cmds = foreach_delete_current(statement->cmds, cell);
-	}
-}
 
 /* --- ALTER COLUMN ... TYPE ----------------------------------------------------- */
 
@@ -317,22 +100,27 @@ has_command(const AlterTableStmt *statement, AlterTableType subtype, const char 
 
 /*
  * Does the command change the type or the expression of one of the index's columns, and drop none
- * of them?
+ * of them?  A child table keeps a column of its own if its parent drops the column.
  */
 static bool
-changes_index(const AlterTableStmt *statement, Relation heap, Relation index)
+changes_index(const LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap,
+			  Relation index)
 {
 	bool		changes = false;
 
 	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
 	{
 		AttrNumber	number = index->rd_index->indkey.values[i];
+		Form_pg_attribute att;
 		const char *name;
 
 		if (number <= 0)
 			continue;
-		name = NameStr(TupleDescAttr(RelationGetDescr(heap), number - 1)->attname);
-		if (has_command(statement, AT_DropColumn, name))
+		att = TupleDescAttr(RelationGetDescr(heap), number - 1);
+		name = NameStr(att->attname);
+		if (has_command(statement, AT_DropColumn, name) &&
+			(RelationGetRelid(heap) == alter->table || OidIsValid(heap->rd_rel->reloftype) ||
+			 !att->attislocal))
 			return false;
 		changes |= has_command(statement, AT_AlterColumnType, name) ||
 			has_command(statement, LSM_AT_SET_EXPRESSION, name);
@@ -345,13 +133,22 @@ save_constraint(Form_pg_constraint form)
 {
 	SavedConstraint *saved = palloc0(sizeof(SavedConstraint));
 
-	saved->table = quoted_relation_name(form->conrelid);
+	saved->table = lsm_quoted_relation_name(form->conrelid);
 	saved->table_oid = form->conrelid;
 	saved->plain_name = pstrdup(NameStr(form->conname));
 	saved->name = pstrdup(quote_identifier(NameStr(form->conname)));
 	saved->definition = pg_get_constraintdef_command(form->oid);
 	saved->comment = GetComment(form->oid, ConstraintRelationId, 0);
 	return saved;
+}
+
+/* Does the command drop this constraint?  A child's constraint may have the same name. */
+static bool
+drops_constraint(const LsmAlterTable *alter, const AlterTableStmt *statement,
+				 Form_pg_constraint form)
+{
+	return form->conrelid == alter->table &&
+		has_command(statement, AT_DropConstraint, NameStr(form->conname));
 }
 
 /* Does the command drop a foreign key, or one of its columns? */
@@ -365,7 +162,7 @@ drops_foreign_key(const LsmAlterTable *alter, const AlterTableStmt *statement, H
 
 	if (form->conrelid != alter->table)
 		return false;
-	if (has_command(statement, AT_DropConstraint, NameStr(form->conname)))
+	if (drops_constraint(alter, statement, form))
 		return true;
 	DeconstructFkConstraintRow(tuple, &count, columns, referenced, NULL, NULL, NULL, NULL, NULL);
 	for (int i = 0; i < count; i++)
@@ -407,11 +204,56 @@ save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid tab
 }
 
 /*
- * If the command changes a column of an index, save the index's constraint and the foreign keys
- * that reference the constraint.
+ * Returns the command that adds a key, with ONLY.  Child tables do not inherit keys, but without
+ * ONLY a primary key would set their columns to NOT NULL.
  */
+static char *
+without_children(const char *definition)
+{
+	const char *start = "ALTER TABLE ";
+
+	Assert(strncmp(definition, start, strlen(start)) == 0);
+	return psprintf("%sONLY %s", start, definition + strlen(start));
+}
+
+/* Save the marks on the index of a partition. */
 static void
-save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Oid index_oid)
+save_marks(LsmAlterTable *alter, Relation index)
+{
+	Oid			topmost = llast_oid(get_partition_ancestors(RelationGetRelid(index)));
+	SavedMarks *marks;
+
+	if (!index->rd_index->indisclustered && !index->rd_index->indisreplident)
+		return;
+	marks = palloc0(sizeof(SavedMarks));
+	marks->table = index->rd_index->indrelid;
+	marks->key_table = IndexGetRelation(topmost, false);
+	marks->key_name = get_constraint_name(get_index_constraint(topmost));
+	marks->is_clustered = index->rd_index->indisclustered;
+	marks->is_replica_identity = index->rd_index->indisreplident;
+	alter->marks = lappend(alter->marks, marks);
+}
+
+/* Save the constraint of an index, and the foreign keys that reference the constraint. */
+static void
+save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Relation index,
+		 Form_pg_constraint form)
+{
+	SavedConstraint *saved = save_constraint(form);
+
+	saved->is_key = true;
+	if (heap->rd_rel->relkind == RELKIND_RELATION)
+		saved->definition = without_children(saved->definition);
+	saved->index_comment = GetComment(RelationGetRelid(index), RelationRelationId, 0);
+	saved->is_clustered = index->rd_index->indisclustered;
+	saved->is_replica_identity = index->rd_index->indisreplident;
+	alter->saved = lappend(alter->saved, saved);
+	save_foreign_keys(alter, statement, RelationGetRelid(heap), RelationGetRelid(index));
+}
+
+/* If the command changes a column of an index, save what is lost if the index is rebuilt. */
+static void
+save_index(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Oid index_oid)
 {
 	HeapTuple	tuple = SearchSysCache1(CONSTROID,
 										ObjectIdGetDatum(get_index_constraint(index_oid)));
@@ -423,17 +265,12 @@ save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, O
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
 	index = index_open(index_oid, AccessExclusiveLock);
 	if ((form->contype == CONSTRAINT_PRIMARY || form->contype == CONSTRAINT_UNIQUE) &&
-		!OidIsValid(form->conparentid) && changes_index(statement, heap, index) &&
-		!has_command(statement, AT_DropConstraint, NameStr(form->conname)))
+		changes_index(alter, statement, heap, index))
 	{
-		SavedConstraint *saved = save_constraint(form);
-
-		saved->is_key = true;
-		saved->index_comment = GetComment(index_oid, RelationRelationId, 0);
-		saved->is_clustered = index->rd_index->indisclustered;
-		saved->is_replica_identity = index->rd_index->indisreplident;
-		alter->saved = lappend(alter->saved, saved);
-		save_foreign_keys(alter, statement, RelationGetRelid(heap), index_oid);
+		if (OidIsValid(form->conparentid))
+			save_marks(alter, index);
+		else if (!drops_constraint(alter, statement, form))
+			save_key(alter, statement, heap, index, form);
 	}
 	index_close(index, NoLock);
 	ReleaseSysCache(tuple);
@@ -450,7 +287,7 @@ save_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
 	foreach(cell, indexes)
 	{
 		if (lsm_index_is_lsm(lfirst_oid(cell)))
-			save_key(alter, statement, heap, lfirst_oid(cell));
+			save_index(alter, statement, heap, lfirst_oid(cell));
 	}
 	table_close(heap, NoLock);
 }
@@ -471,49 +308,48 @@ is_dropped(const LsmAlterTable *alter, const char *name)
 	return false;
 }
 
-/* Does the subcommand add a column that references a key? */
+/* Does the subcommand add a column with a key or a foreign key? */
 static bool
-adds_reference(const AlterTableCmd *command)
+adds_key(const AlterTableCmd *command)
 {
 	ListCell   *cell;
 
-	if (command->subtype != AT_AddColumn)
-		return false;
 	foreach(cell, castNode(ColumnDef, command->def)->constraints)
 	{
-		if (lfirst_node(Constraint, cell)->contype == CONSTR_FOREIGN)
+		const Constraint *constraint = lfirst_node(Constraint, cell);
+
+		if (constraint->contype == CONSTR_FOREIGN || lsm_constraint_is_key(constraint))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Must the subcommand run after all constraints are there?  It may need or name one of them, or
- * choose a name that none of them has.  ADD GENERATED may need a new primary key.
+ * Does core run the subcommand before it recreates constraints?  New columns come before new
+ * expressions, which may use them.
  */
 static bool
-needs_constraints(const AlterTableCmd *command)
+runs_first(const AlterTableCmd *command)
 {
 	switch (command->subtype)
 	{
-		case AT_AddConstraint:
-			return castNode(Constraint, command->def)->contype != CONSTR_CHECK;
-		case AT_AddIdentity:
-		case AT_ValidateConstraint:
-		case AT_AlterConstraint:
-		case AT_ClusterOn:
-		case AT_DropCluster:
-		case AT_ReplicaIdentity:
+		case AT_DropColumn:
+		case AT_DropConstraint:
+		case AT_DropExpression:
+		case AT_DropIdentity:
+		case AT_DropNotNull:
+		case AT_AlterColumnType:
 			return true;
+		case AT_ColumnDefault:
+			return command->def == NULL;
+		case AT_AddColumn:
+			return !adds_key(command);
 		default:
-			return adds_reference(command);
+			return command->subtype == LSM_AT_SET_EXPRESSION;
 	}
 }
 
-/*
- * Take the subcommands that need the constraints.  Core runs them after all others, and so do we.
- * DROP CONSTRAINT of a saved foreign key is done.
- */
+/* Take the subcommands that run later.  DROP CONSTRAINT of a saved foreign key is done. */
 static void
 take_later(LsmAlterTable *alter, AlterTableStmt *statement)
 {
@@ -523,7 +359,7 @@ take_later(LsmAlterTable *alter, AlterTableStmt *statement)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
 
-		if (needs_constraints(command))
+		if (!runs_first(command))
 			alter->later = lappend(alter->later, command);
 		else if (command->subtype != AT_DropConstraint || !is_dropped(alter, command->name))
 			continue;
@@ -531,10 +367,56 @@ take_later(LsmAlterTable *alter, AlterTableStmt *statement)
 	}
 }
 
+/*
+ * Run a command on a saved constraint's table.  Like core, do not ask who owns a table that
+ * references a key.
+ */
+static void
+run_on_saved(const SavedConstraint *saved, const char *command)
+{
+	Relation	table = table_open(saved->table_oid, AccessExclusiveLock);
+	LsmOwnerContext context;
+	bool		is_ours = lsm_owns_relation(saved->table_oid, GetUserId());
+
+	if (!is_ours)
+		lsm_owner_become(table, &context);
+	table_close(table, NoLock);
+	lsm_run_commands(command);
+	if (!is_ours)
+		lsm_owner_leave(&context);
+}
+
 static void
 drop_saved(const SavedConstraint *saved)
 {
-	run_commands(psprintf("ALTER TABLE %s DROP CONSTRAINT %s", saved->table, saved->name));
+	run_on_saved(saved, psprintf("ALTER TABLE %s DROP CONSTRAINT %s", saved->table, saved->name));
+}
+
+static void
+mark_index(const char *table, const char *index, bool is_clustered, bool is_replica_identity)
+{
+	if (is_clustered)
+		lsm_run_commands(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
+	if (is_replica_identity)
+		lsm_run_commands(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
+}
+
+/* Mark the index that a partition has now, unless the command drops the key. */
+static void
+restore_marks(const SavedMarks *marks)
+{
+	Oid			key = get_relation_constraint_oid(marks->key_table, marks->key_name, true);
+	ListCell   *cell;
+
+	if (!OidIsValid(key))
+		return;
+	foreach(cell, find_all_inheritors(get_constraint_index(key), NoLock, NULL))
+	{
+		if (IndexGetRelation(lfirst_oid(cell), false) == marks->table)
+			mark_index(lsm_quoted_relation_name(marks->table),
+					   quote_identifier(get_rel_name(lfirst_oid(cell))),
+					   marks->is_clustered, marks->is_replica_identity);
+	}
 }
 
 static void
@@ -542,18 +424,32 @@ restore_saved(const SavedConstraint *saved)
 {
 	Oid			constraint;
 
-	run_commands(saved->definition);
+	run_on_saved(saved, saved->definition);
 	constraint = get_relation_constraint_oid(saved->table_oid, saved->plain_name, false);
 	if (saved->comment)
 		CreateComments(constraint, ConstraintRelationId, 0, saved->comment);
 	if (saved->index_comment)
 		CreateComments(get_constraint_index(constraint), RelationRelationId, 0,
 					   saved->index_comment);
-	if (saved->is_clustered)
-		run_commands(psprintf("ALTER TABLE %s CLUSTER ON %s", saved->table, saved->name));
-	if (saved->is_replica_identity)
-		run_commands(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", saved->table,
-							  saved->name));
+	mark_index(saved->table, saved->name, saved->is_clustered, saved->is_replica_identity);
+}
+
+/* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */
+static void
+take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->cmds)
+	{
+		Constraint *constraint = lsm_constraint_of_index(lfirst_node(AlterTableCmd, cell),
+														 alter->table);
+
+		if (constraint == NULL)
+			continue;
+		alter->indexes = lappend(alter->indexes, constraint);
+		statement->cmds = foreach_delete_current(statement->cmds, cell);
+	}
 }
 
 /* --- the command --------------------------------------------------------------- */
@@ -617,7 +513,8 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 	ListCell   *cell;
 
 	if (!IsA(command, AlterTableStmt) ||
-		(command->objtype != OBJECT_TABLE && command->objtype != OBJECT_TYPE) ||
+		(command->objtype != OBJECT_TABLE && command->objtype != OBJECT_FOREIGN_TABLE &&
+		 command->objtype != OBJECT_TYPE) ||
 		!may_need_help(command) || !OidIsValid(get_index_am_oid("lsm", true)))
 		return NULL;
 	/* AlterTableLookupRelation checks that the user owns the table. */
@@ -626,7 +523,7 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 	alter->table = AlterTableLookupRelation(command, mode);
 	kind = OidIsValid(alter->table) ? get_rel_relkind(alter->table) : '\0';
 	if (kind != RELKIND_RELATION && kind != RELKIND_PARTITIONED_TABLE &&
-		kind != RELKIND_COMPOSITE_TYPE)
+		kind != RELKIND_FOREIGN_TABLE && kind != RELKIND_COMPOSITE_TYPE)
 		return NULL;
 
 	/* The command may be in a plan cache. */
@@ -634,12 +531,13 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 		*statement = copyObject(*statement);
 	*read_only_tree = false;
 	command = (AlterTableStmt *) (*statement)->utilityStmt;
+	alter->only = !command->relation->inh;
 	if (kind == RELKIND_RELATION)
 		take_constraints(alter, command);
 	foreach(cell, kind == RELKIND_COMPOSITE_TYPE ?
 			typed_tables(get_rel_type_id(alter->table), mode) :
-			command->relation->inh ? find_all_inheritors(alter->table, mode, NULL) :
-			list_make1_oid(alter->table))
+			alter->only ? list_make1_oid(alter->table) :
+			find_all_inheritors(alter->table, mode, NULL))
 		save_keys(alter, command, lfirst_oid(cell));
 	if (alter->saved != NIL || alter->indexes != NIL)
 		take_later(alter, command);
@@ -673,6 +571,8 @@ restore_all(const LsmAlterTable *alter)
 		if (!saved->is_key && !saved->is_dropped)
 			restore_saved(saved);
 	}
+	foreach(cell, alter->marks)
+		restore_marks(lfirst(cell));
 	AtEOXact_GUC(true, level);
 }
 
@@ -687,7 +587,7 @@ lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char 
 	CommandCounterIncrement();
 	restore_all(alter);
 	foreach(cell, alter->indexes)
-		add_constraint(alter->table, lfirst(cell));
+		lsm_add_constraint_using_index(alter->table, lfirst(cell), alter->only);
 	if (alter->later != NIL)
 	{
 		PlannedStmt *later = copyObject(statement);

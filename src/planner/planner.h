@@ -61,6 +61,13 @@ extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_
 extern void lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement,
 								   const char *text);
 
+
+/* add_using_index.c */
+extern void lsm_run_commands(const char *text);
+extern char *lsm_quoted_relation_name(Oid relation);
+extern Constraint *lsm_constraint_of_index(const AlterTableCmd *command, Oid table);
+extern void lsm_add_constraint_using_index(Oid table, const Constraint *constraint, bool only);
+
 /* explain.c */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS
 struct ExplainState;

@@ -94,6 +94,9 @@ CREATE TYPE at_type AS (a int, b int);
 CREATE TABLE at8 OF at_type (PRIMARY KEY (a) WITH (lsm));
 ALTER TYPE at_type ALTER ATTRIBUTE a TYPE bigint CASCADE, ADD ATTRIBUTE c int CASCADE;
 SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at8'::regclass;
+ALTER TYPE at_type ALTER ATTRIBUTE a TYPE int CASCADE, DROP ATTRIBUTE b CASCADE;
+ALTER TYPE at_type DROP ATTRIBUTE a CASCADE, ALTER ATTRIBUTE c TYPE bigint CASCADE;
+SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at8'::regclass;
 DROP TABLE at8;
 DROP TYPE at_type;
 -- Event triggers hear of every command.
@@ -106,6 +109,100 @@ DROP EVENT TRIGGER at_start;
 DROP EVENT TRIGGER at_end;
 DROP FUNCTION at_note;
 DROP TABLE at7;
+
+-- ONLY: before 18, the columns of child tables need not be NOT NULL, neither when a key is added nor when it is rebuilt.
+CREATE TABLE at9 (a int, b int);
+CREATE TABLE at9_1 () INHERITS (at9);
+INSERT INTO at9_1 VALUES (NULL, NULL);
+CREATE UNIQUE INDEX at9_a ON at9 USING lsm (a);
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int >= 180000 THEN
+		RETURN;
+	END IF;
+	ALTER TABLE ONLY at9 ADD PRIMARY KEY USING INDEX at9_a;
+	ALTER TABLE at9 ALTER a TYPE bigint;
+	ALTER TABLE at9 DROP CONSTRAINT at9_a;
+	ALTER TABLE ONLY at9 ADD PRIMARY KEY (b) WITH (lsm);
+	ALTER TABLE at9 ALTER b TYPE bigint;
+	ASSERT NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'at9_1'::regclass AND attnum > 0 AND attnotnull);
+END $$;
+DROP TABLE at9 CASCADE;
+
+-- A child keeps its own column and its own constraint if its parent drops one of the same name. The parent may be a foreign table.
+CREATE TABLE at9 (a int CONSTRAINT at9_u UNIQUE WITH (lsm), b int);
+CREATE TABLE at9_1 (a int, b int, PRIMARY KEY (a, b) WITH (lsm)) INHERITS (at9);
+ALTER TABLE at9 DROP COLUMN b, ALTER a TYPE bigint;
+CREATE SCHEMA at_other;
+CREATE TABLE at_other.at9_2 (CONSTRAINT at9_u UNIQUE (a) WITH (lsm)) INHERITS (at9);
+ALTER TABLE at9 DROP CONSTRAINT at9_u, ALTER a TYPE int;
+CREATE FOREIGN DATA WRAPPER at_wrapper;
+CREATE SERVER at_server FOREIGN DATA WRAPPER at_wrapper;
+CREATE FOREIGN TABLE at_foreign (a int) SERVER at_server;
+CREATE TABLE at9_3 (PRIMARY KEY (a) WITH (lsm)) INHERITS (at_foreign);
+ALTER TABLE at_foreign ALTER a TYPE bigint;
+ALTER FOREIGN TABLE at_foreign ALTER a TYPE numeric;
+SELECT conrelid::regclass, conname, amname, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class i ON i.oid = conindid JOIN pg_am m ON m.oid = relam
+WHERE conrelid::regclass::text ~ 'at9' ORDER BY 1;
+SET client_min_messages = warning;
+DROP FOREIGN DATA WRAPPER at_wrapper CASCADE;
+DROP TABLE at9 CASCADE;
+RESET client_min_messages;
+DROP SCHEMA at_other;
+
+-- A new key does not take the name of a key that is rebuilt. Other subcommands may use the new column.
+CREATE TABLE at9 (a int UNIQUE WITH (lsm), g int DEFAULT 7);
+ALTER TABLE at9 RENAME a TO old_a;
+ALTER TABLE at9 ALTER g DROP DEFAULT, ALTER old_a TYPE bigint, ADD COLUMN a int UNIQUE WITH (lsm), ALTER a SET DEFAULT 5, ADD CHECK (a > old_a),
+	ALTER g TYPE text, ALTER g SET DEFAULT 'seven', ALTER a SET NOT NULL;
+\d at9
+DROP TABLE at9;
+
+-- From 18 on, partitioned tables have lsm keys. The partitions keep their marks.
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN;
+	END IF;
+	CREATE TABLE at9 (a int NOT NULL, b int NOT NULL, PRIMARY KEY (a) WITH (lsm), CONSTRAINT at9_ab UNIQUE (a, b) WITH (lsm)) PARTITION BY RANGE (a);
+	CREATE TABLE at9_1 PARTITION OF at9 FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (a);
+	CREATE TABLE at9_1_1 PARTITION OF at9_1 DEFAULT;
+	CREATE TABLE at9_2 PARTITION OF at9 DEFAULT;
+	ALTER TABLE at9_1_1 REPLICA IDENTITY USING INDEX at9_1_1_a_b_key;
+	ALTER TABLE at9_1_1 CLUSTER ON at9_1_1_pkey;
+	ALTER TABLE at9_2 REPLICA IDENTITY USING INDEX at9_2_pkey;
+	ALTER TABLE at9 ALTER b TYPE bigint;
+	ASSERT (SELECT string_agg(i.indexrelid::regclass || ' ' || indisclustered || ' ' || indisreplident, ', ' ORDER BY i.indexrelid::regclass::text)
+		FROM pg_index i WHERE indrelid IN ('at9_1_1'::regclass, 'at9_2'::regclass))
+		= 'at9_1_1_a_b_key false true, at9_1_1_pkey true false, at9_2_a_b_key false false, at9_2_pkey false true';
+	DROP TABLE at9;
+END $$;
+
+-- From 18 on, the owner of a key need not own the tables that refer to it.
+CREATE ROLE regress_at_key;
+CREATE ROLE regress_at_reference;
+CREATE SCHEMA at_other;
+GRANT ALL ON SCHEMA at_other TO regress_at_key, regress_at_reference;
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN;
+	END IF;
+	SET ROLE regress_at_key;
+	CREATE TABLE at_other.key (a int PRIMARY KEY WITH (lsm));
+	GRANT REFERENCES ON at_other.key TO regress_at_reference;
+	SET ROLE regress_at_reference;
+	CREATE TABLE at_other.reference (a int REFERENCES at_other.key);
+	SET ROLE regress_at_key;
+	ALTER TABLE at_other.key ALTER a TYPE bigint;
+	ASSERT current_user = 'regress_at_key';
+	ASSERT (SELECT count(*) = 1 FROM pg_constraint WHERE conrelid = 'at_other.reference'::regclass AND contype = 'f');
+END $$;
+RESET ROLE;
+SET client_min_messages = warning;
+DROP SCHEMA at_other CASCADE;
+RESET client_min_messages;
+DROP ROLE regress_at_key, regress_at_reference;
 
 -- ADD CONSTRAINT ... USING INDEX.
 CREATE TABLE at4 (id int, a int, b int NOT NULL);
