@@ -201,6 +201,11 @@ lsm_owns_relation(Oid relation, Oid role)
 
 /* --- drop with 16 ------------------------------------------------------------- */
 
+/* A collation's ICU locale.  Since 17, the column also has the locale of the builtin provider. */
+#if PG_VERSION_NUM < 170000
+#define Anum_pg_collation_colllocale Anum_pg_collation_colliculocale
+#endif
+
 /* ALTER COLUMN ... SET EXPRESSION rewrites a column, as ALTER COLUMN ... TYPE does. */
 #if PG_VERSION_NUM >= 170000
 #define LSM_AT_SET_EXPRESSION AT_SetExpression
@@ -590,6 +595,7 @@ lsm_register_explain_option(const char *name, ExplainOptionHandler handler)
 #define LSM_BGWORKER_INTERRUPTIBLE BGWORKER_INTERRUPTIBLE
 #else
 #define LSM_BGWORKER_INTERRUPTIBLE 0
+#define TupleDescFinalize(desc) ((void) (desc))
 #endif
 
 static inline TableScanDesc

@@ -10,13 +10,15 @@
  *
  * Arrays, ranges and composites hash their elements with the default function of the element's
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
- * functions and on the attributes of composites.  A number, the *print*, summarizes what hashes
- * depend on.  ALTER TYPE may add or drop an attribute, and then old values get new hashes.  In this
- * case the print differs from that on the meta page, and filters are neither tested nor built until
- * REINDEX.
+ * functions and on the attributes of composites.  The hashes of strings under a nondeterministic
+ * collation depend on the version of the ICU library, since core hashes sort keys.  A number, the
+ * *print*, summarizes what hashes depend on.  ALTER TYPE may add or drop an attribute, and another
+ * ICU may make other sort keys.  Then old values get new hashes, and the print differs from that on
+ * the meta page.  In this case filters are neither tested nor built until REINDEX.
  *
- * A print does not include the OIDs of users' functions, since pg_upgrade changes them.  As with
- * hash indexes, users must make sure that their functions' results stay the same.
+ * A print does not include the OIDs of users' functions, since pg_upgrade changes them.  Instead it
+ * includes a function's name and its body or symbol.  As with hash indexes, users must make sure
+ * that whatever a function calls returns the same results.
  */
 #include "postgres.h"
 
@@ -24,16 +26,21 @@
 #include "access/nbtree.h"
 #include "access/htup_details.h"
 #include "access/transam.h"
+#include "base/compat.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
 #include "key/hashable.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
@@ -68,6 +75,55 @@ note_composite_type(Walk *w, Oid type)
 	w->types[w->type_count].type = type;
 	w->types[w->type_count].definition = assign_record_type_identifier(type, -1);
 	w->type_count++;
+}
+
+static void
+note_string(Walk *w, const char *string)
+{
+	note_number(w, string == NULL ? 0 :
+				hash_bytes((const unsigned char *) string, (int) strlen(string)));
+}
+
+/* Returns a text attribute of a row of a catalog, or NULL. */
+static const char *
+catalog_text(int cache, HeapTuple tuple, AttrNumber number)
+{
+	bool		isnull;
+	Datum		value = SysCacheGetAttr(cache, tuple, number, &isnull);
+
+	return isnull ? NULL : TextDatumGetCString(value);
+}
+
+static void
+note_user_function(Walk *w, Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	note_string(w, NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
+	note_string(w, catalog_text(PROCOID, tuple, Anum_pg_proc_prosrc));
+	ReleaseSysCache(tuple);
+}
+
+/* Note what the sort keys of a nondeterministic collation depend on. */
+static void
+note_collation(Walk *w, Oid collation)
+{
+	HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	const char *locale;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	locale = catalog_text(COLLOID, tuple, Anum_pg_collation_colllocale);
+	note_string(w, locale);
+#ifdef Anum_pg_collation_collicurules
+	note_string(w, catalog_text(COLLOID, tuple, Anum_pg_collation_collicurules));
+#endif
+	if (locale != NULL)
+		note_string(w, get_collation_actual_version(((Form_pg_collation) GETSTRUCT(tuple))->collprovider,
+													locale));
+	ReleaseSysCache(tuple);
 }
 
 /* Note the attributes of a composite type.  Returns false if some cannot be hashed. */
@@ -114,14 +170,16 @@ note_bounds(Walk *w, Oid range)
 /*
  * Does a hash function respect which strings its collation treats as equal?  A deterministic
  * collation treats only equal bytes as equal.  For a nondeterministic collation we trust only
- * functions that we know.  hashname() and the functions of citext ignore the collation.  Before
- * PostgreSQL 16, hashbpcharextended() counts trailing blanks.
+ * functions that we know, and note the collation.  hashname() and the functions of citext ignore
+ * the collation.  Before PostgreSQL 16, hashbpcharextended() counts trailing blanks.
  */
 static bool
-heeds_collation(Oid function, Oid collation)
+heeds_collation(Walk *w, Oid function, Oid collation)
 {
-	return !OidIsValid(collation) || function == F_HASHTEXT || function == F_HASHTEXTEXTENDED ||
-		function == F_HASHBPCHAR || get_collation_isdeterministic(collation);
+	if (!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return true;
+	note_collation(w, collation);
+	return function == F_HASHTEXT || function == F_HASHTEXTEXTENDED || function == F_HASHBPCHAR;
 }
 
 /*
@@ -132,7 +190,10 @@ static bool
 note_function(Walk *w, Oid function, Oid type, Oid collation)
 {
 	check_stack_depth();
-	note_number(w, function < FirstNormalObjectId ? function : FirstNormalObjectId);
+	if (function < FirstNormalObjectId)
+		note_number(w, function);
+	else
+		note_user_function(w, function);
 	switch (function)
 	{
 		case F_HASH_ARRAY:
@@ -148,7 +209,7 @@ note_function(Walk *w, Oid function, Oid type, Oid collation)
 		case F_HASH_MULTIRANGE_EXTENDED:
 			return note_bounds(w, get_multirange_range(type));
 		default:
-			return heeds_collation(function, collation);
+			return heeds_collation(w, function, collation);
 	}
 }
 

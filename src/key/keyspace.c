@@ -19,6 +19,7 @@
 #include "access/detoast.h"
 #include "access/nbtree.h"
 #include "access/genam.h"
+#include "base/compat.h"
 #include "key/comparing.h"
 #include "key/details.h"
 #include "key/encode.h"
@@ -204,6 +205,7 @@ describe_rest(LsmKeySpace *ks)
 	ks->rest_desc = CreateTemplateTupleDesc(included);
 	for (int i = 0; i < included; i++)
 		TupleDescCopyEntry(ks->rest_desc, i + 1, ks->desc, ks->nkeys + i + 1);
+	TupleDescFinalize(ks->rest_desc);
 }
 
 /*

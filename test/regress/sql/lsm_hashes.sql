@@ -308,6 +308,15 @@ SET regress.hash = 'select';
 SELECT t.error_of('INSERT INTO m SELECT i, ''x'' FROM generate_series(1, 1000) i; SELECT lsm_compact(''m_standard'')', 'm_standard');
 RESET regress.hash;
 SELECT find_all();
+-- With another function, filters are not tested.
+CREATE FUNCTION mod_other(a int, seed bigint) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS 'SELECT hashint8extended(a % 5000 + 7, seed)';
+ALTER OPERATOR FAMILY mod_hash_ops USING hash DROP FUNCTION 2 (int);
+ALTER OPERATOR FAMILY mod_hash_ops USING hash ADD FUNCTION 2 (int) mod_other (int, bigint);
+SELECT find_all();
+ALTER OPERATOR FAMILY mod_hash_ops USING hash DROP FUNCTION 2 (int);
+ALTER OPERATOR FAMILY mod_hash_ops USING hash ADD FUNCTION 2 (int) mod_hash (int, bigint);
+SELECT find_all();
+DROP FUNCTION mod_other;
 -- Without the hash functions, old filters are not tested and no new ones are made.
 DROP OPERATOR FAMILY mod_hash_ops USING hash;
 \c
