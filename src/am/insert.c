@@ -27,11 +27,12 @@ typedef struct InsertState
 	LsmBatch   *batch;			/* valid while lsm_batch_generation equals generation */
 	uint64		generation;
 	int			rows;			/* inserted one by one so far */
+	bool		shows_rows;		/* unique: triggers may see rows before a batch is checked */
 	LsmUnique  *unique;			/* NULL before the first check */
 } InsertState;
 
 static InsertState *
-get_insert_state(Relation index, IndexInfo *info)
+get_insert_state(Relation index, Relation heap, IndexInfo *info)
 {
 	InsertState *state = info->ii_AmCache;
 	MemoryContext old;
@@ -44,6 +45,7 @@ get_insert_state(Relation index, IndexInfo *info)
 	state->ks = lsm_index_keyspace(state->index);
 	info->ii_AmCache = state;
 	MemoryContextSwitchTo(old);
+	state->shows_rows = index->rd_index->indisunique && lsm_statement_shows_rows(heap);
 	return state;
 }
 
@@ -145,8 +147,8 @@ prepare_to_wait(InsertState *state, Relation index, Relation heap, IndexUniqueCh
 	uint64		statement;
 
 	if (!index->rd_index->indisunique)
-		return lsm_statement_batches(info, state->rows, seen_from);
-	return mode == UNIQUE_CHECK_YES &&
+		return lsm_statement_batches(info, state->ks->runs_user_code, state->rows, seen_from);
+	return mode == UNIQUE_CHECK_YES && !state->shows_rows &&
 		lsm_statement_batches_unique(info, state->rows, seen_from, &statement) &&
 		lsm_batch_begin_guarded(get_batch(state, index, heap), &lsm_unique_guard, statement);
 }
@@ -164,7 +166,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 
 	lsm_require_preload("Or use DROP INDEX, so that the table can be written without it.");
 	lsm_compare_check(index);
-	state = get_insert_state(index, info);
+	state = get_insert_state(index, heap, info);
 	old = MemoryContextSwitchTo(get_row_context(state, info));
 	lsm_keyspace_form(state->ks, values, isnull, tid, &entry);
 	if (prepare_to_wait(state, index, heap, check_unique, info, &seen_from))

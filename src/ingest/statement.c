@@ -13,16 +13,23 @@
  */
 #include "postgres.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
 #include "access/parallel.h"
+#include "access/table.h"
 #include "access/xact.h"
 #include "base/cannot_fail.h"
 #include "base/compat.h"
 #include "base/limits.h"
+#include "catalog/partition.h"
+#include "catalog/pg_trigger.h"
 #include "executor/executor.h"
 #include "ingest/batch.h"
 #include "ingest/statement.h"
 #include "miscadmin.h"
 #include "tcop/utility.h"
+#include "utils/fmgroids.h"
+#include "utils/rel.h"
 
 /*
  * An outermost statement inserts its first rows one by one, since most statements have no more.
@@ -40,11 +47,16 @@ static LsmStatement current;
  * An entry cannot wait if somebody must find it at once.  Exclusion constraints search for
  * conflicts right after the insert, and serializable transactions check for readers.  Nor can an
  * entry wait in a security-restricted operation, which may end before the statement does.
+ *
+ * `may_fail`: comparing the entry may raise an error.  If a block in a function handles errors, its
+ * statements must raise them, and no statement of another block.
  */
 bool
-lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from)
+lsm_statement_batches(IndexInfo *info, bool may_fail, int rows, CommandId *seen_from)
 {
 	*seen_from = current.seen_from;
+	if (may_fail && GetCurrentTransactionNestLevel() > current.level)
+		return false;
 	if (current.depth == 1 && !current.many_rows && rows < SINGLE_ROWS)
 		return false;
 	return current.batches && lsm_batch_inserts && info->ii_ExclusionOps == NULL &&
@@ -63,7 +75,58 @@ lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 {
 	*statement = current.serial;
 	return current.only_inserts && (current.many_rows || rows >= SINGLE_ROWS) &&
-		lsm_statement_batches(info, rows, seen_from);
+		lsm_statement_batches(info, false, rows, seen_from);
+}
+
+/* Does the table, or a partitioned table above it, have an AFTER INSERT trigger? */
+static bool
+has_after_trigger(Oid table)
+{
+	Relation	triggers = table_open(TriggerRelationId, AccessShareLock);
+	bool		found = false;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_trigger_tgrelid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(table));
+	scan = systable_beginscan(triggers, TriggerRelidNameIndexId, true, NULL, 1, &key);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		Form_pg_trigger form = (Form_pg_trigger) GETSTRUCT(tuple);
+
+		found = !form->tgisinternal && TRIGGER_FOR_AFTER(form->tgtype) &&
+			TRIGGER_FOR_INSERT(form->tgtype);
+	}
+	systable_endscan(scan);
+	table_close(triggers, AccessShareLock);
+	return found;
+}
+
+/*
+ * May triggers see the rows of the running command before lsm_statement_flush?  COPY runs AFTER
+ * triggers itself.  They must not see duplicates, so entries of unique indexes cannot wait.
+ */
+bool
+lsm_statement_shows_rows(Relation heap)
+{
+	List	   *parents;
+	ListCell   *cell;
+
+	if (!current.many_rows)
+		return false;
+	if (has_after_trigger(RelationGetRelid(heap)))
+		return true;
+	if (!heap->rd_rel->relispartition)
+		return false;
+	parents = get_partition_ancestors(RelationGetRelid(heap));
+	foreach(cell, parents)
+	{
+		if (has_after_trigger(lfirst_oid(cell)))
+			return true;
+	}
+	list_free(parents);
+	return false;
 }
 
 /* Does a custom scan of another extension run a ModifyTable of its own? */
@@ -130,7 +193,8 @@ begin_statement(bool batches, CommandId seen_from)
 	static uint64 last_serial = 0;
 	LsmStatement outer = current;
 
-	current.depth++;
+	if (current.depth++ == 0)
+		current.level = GetCurrentTransactionNestLevel();
 	current.serial = ++last_serial;
 	current.only_inserts = false;
 	current.many_rows = false;

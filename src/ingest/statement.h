@@ -15,6 +15,7 @@
 typedef struct LsmStatement
 {
 	int			depth;			/* 1: the outermost one; 0: none */
+	int			level;			/* nesting level of transactions where the outermost one began */
 	bool		many_rows;		/* COPY: expect more than a few rows */
 	bool		batches;		/* the statement may batch */
 	bool		only_inserts;	/* the statement is an INSERT or COPY */
@@ -23,9 +24,10 @@ typedef struct LsmStatement
 } LsmStatement;
 
 extern void lsm_statement_init(void);
-extern bool lsm_statement_batches(IndexInfo *info, int rows, CommandId *seen_from);
+extern bool lsm_statement_batches(IndexInfo *info, bool may_fail, int rows, CommandId *seen_from);
 extern bool lsm_statement_batches_unique(IndexInfo *info, int rows, CommandId *seen_from,
 										 uint64 *statement);
+extern bool lsm_statement_shows_rows(Relation heap);
 
 /* For the hooks. */
 extern LsmStatement lsm_statement_begin_run(QueryDesc *query);

@@ -66,3 +66,22 @@ WHEN MATCHED THEN UPDATE SET k = -1 WHEN NOT MATCHED THEN INSERT VALUES (x.i, -2
 SELECT t.same('SELECT * FROM u WHERE k < 0'), lsm_check('u_k', true);
 DROP TABLE s, u;
 DROP FUNCTION try;
+
+-- If comparing a key raises an error, the block that inserts the row gets the error. (There are so few rows that they
+-- are on the same page.)
+CREATE TYPE st_pair AS (a int, j json);
+CREATE TABLE st_pairs (v st_pair, id int);
+CREATE INDEX st_pairs_v ON st_pairs USING lsm (v);
+DO $$
+BEGIN
+	FOR i IN 1..3 LOOP
+		BEGIN
+			INSERT INTO st_pairs VALUES (ROW(CASE i WHEN 2 THEN 1 ELSE i END, to_json(i))::st_pair, i);
+		EXCEPTION WHEN undefined_function THEN
+			RAISE NOTICE 'row % is refused: %', i, sqlerrm;
+		END;
+	END LOOP;
+END $$;
+SELECT id FROM st_pairs ORDER BY id;
+DROP TABLE st_pairs;
+DROP TYPE st_pair;

@@ -43,5 +43,28 @@ CREATE UNIQUE INDEX ON uc_part1 USING lsm (id);
 CREATE UNIQUE INDEX ON uc_part2 USING lsm (id);
 COPY uc_parts (id) FROM PROGRAM 'for i in `seq 1 500`; do echo $i; echo $((i + 1000)); done; echo 1077';
 SELECT count(*) FROM uc;
-DROP TABLE uc, uc_outer, uc_parts;
-DROP FUNCTION uc_copy, uc_nested;
+-- AFTER triggers do not run if there are duplicates. These triggers would hide them.
+CREATE TABLE uc_ledger (id int);
+CREATE FUNCTION uc_move() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  EXECUTE format('WITH gone AS (DELETE FROM %I RETURNING id) INSERT INTO uc_ledger SELECT id FROM gone', tg_argv[0]);
+  RETURN NULL;
+EXCEPTION WHEN division_by_zero THEN
+  RETURN NULL;
+END $$;
+CREATE TABLE uc_inbox (id int);
+CREATE UNIQUE INDEX ON uc_inbox USING lsm (id);
+CREATE TRIGGER move AFTER INSERT ON uc_inbox FOR EACH STATEMENT EXECUTE FUNCTION uc_move('uc_inbox');
+COPY uc_inbox FROM PROGRAM 'seq 1 300; echo 7';
+COPY uc_inbox FROM PROGRAM 'seq 1 300';
+DROP TRIGGER move ON uc_inbox;
+CREATE TRIGGER move AFTER INSERT ON uc_inbox FOR EACH ROW WHEN (new.id = 300) EXECUTE FUNCTION uc_move('uc_inbox');
+COPY uc_inbox FROM PROGRAM 'seq 1 300; echo 7';
+COPY uc_inbox FROM PROGRAM 'seq 301 599; echo 300';
+TRUNCATE uc_parts;
+CREATE TRIGGER move AFTER INSERT ON uc_parts FOR EACH STATEMENT EXECUTE FUNCTION uc_move('uc_parts');
+COPY uc_parts (id) FROM PROGRAM 'for i in `seq 1 500`; do echo $i; echo $((i + 1000)); done; echo 1077';
+COPY uc_parts (id) FROM PROGRAM 'for i in `seq 1 500`; do echo $i; echo $((i + 1000)); done';
+SELECT count(*), count(DISTINCT id) FROM uc_ledger;
+DROP TABLE uc, uc_outer, uc_parts, uc_inbox, uc_ledger;
+DROP FUNCTION uc_copy, uc_nested, uc_move;
