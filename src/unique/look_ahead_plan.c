@@ -173,6 +173,19 @@ may_subplans_see_inserts(EState *estate, bool *may_generate)
 	return false;
 }
 
+static bool
+has_volatile_check(Relation table)
+{
+	TupleConstr *constraints = RelationGetDescr(table)->constr;
+
+	for (int i = 0; constraints != NULL && i < constraints->num_check; i++)
+	{
+		if (contain_volatile_functions(stringToNode(constraints->check[i].ccbin)))
+			return true;
+	}
+	return false;
+}
+
 /*
  * May the plan take numbers from a sequence before earlier rows are inserted?  No, if code that
  * runs for each row could ask for the sequence's latest number.
@@ -183,12 +196,20 @@ may_generate_values(ModifyTableState *state)
 	ModifyTable *plan = (ModifyTable *) state->ps.plan;
 	TriggerDesc *triggers = state->resultRelInfo->ri_TrigDesc;
 
-	return !contain_volatile_functions((Node *) plan->onConflictSet) &&
+	return !has_volatile_check(state->resultRelInfo->ri_RelationDesc) &&
+		!contain_volatile_functions((Node *) plan->onConflictSet) &&
 		!contain_volatile_functions(plan->onConflictWhere) &&
 		!contain_volatile_functions((Node *) plan->returningLists) &&
 		!contain_volatile_functions((Node *) plan->withCheckOptionLists) &&
 		!(plan->onConflictAction == ONCONFLICT_UPDATE && triggers != NULL &&
 		  triggers->trig_update_before_row);
+}
+
+static bool
+may_run_ahead(QueryDesc *query, bool may_generate)
+{
+	return !may_subplans_see_inserts(query->estate, &may_generate) &&
+		!may_plan_see_inserts(outerPlanState(query->planstate), &may_generate);
 }
 
 /* Is this an INSERT ... ON CONFLICT whose plan may run ahead of the inserts? */
@@ -198,7 +219,6 @@ lsm_may_look_ahead(QueryDesc *query)
 	ModifyTableState *state = (ModifyTableState *) query->planstate;
 	ModifyTable *plan;
 	Relation	table;
-	bool		may_generate;
 
 	if (state == NULL || !IsA(state, ModifyTableState))
 		return false;
@@ -210,7 +230,5 @@ lsm_may_look_ahead(QueryDesc *query)
 		table->rd_rel->relkind != RELKIND_RELATION || !table->rd_rel->relhasindex ||
 		(table->trigdesc != NULL && table->trigdesc->trig_insert_before_row))
 		return false;
-	may_generate = may_generate_values(state);
-	return !may_subplans_see_inserts(query->estate, &may_generate) &&
-		!may_plan_see_inserts(outerPlanState(state), &may_generate);
+	return may_run_ahead(query, false) || (may_generate_values(state) && may_run_ahead(query, true));
 }

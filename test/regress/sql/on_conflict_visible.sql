@@ -168,6 +168,15 @@ INSERT INTO os (k) SELECT i FROM generate_series(920, 950) i ON CONFLICT DO NOTH
 RESET ROLE;
 SELECT count(*), count(made), min(id), max(id), sum(id), sum(n) FROM os;
 SELECT last_value, (SELECT last_value FROM os_n_seq) FROM os_id_seq;
+-- So may CHECK constraints.
+CREATE SEQUENCE ot_seq;
+CREATE TABLE ot (k int, n bigint DEFAULT nextval('ot_seq'), CHECK (n = currval('ot_seq')));
+CREATE UNIQUE INDEX ot_k ON ot USING lsm (k);
+INSERT INTO ot (k) SELECT g FROM generate_series(1, 20) g ON CONFLICT DO NOTHING;
+INSERT INTO ot (k) SELECT g FROM generate_series(11, 40) g ON CONFLICT (k) DO UPDATE SET n = excluded.n;
+SELECT count(*), max(n) FROM ot;
+DROP TABLE ot;
+DROP SEQUENCE ot_seq;
 DROP TABLE ov, ow, og, op, oq, os, oz;
 DROP SEQUENCE ov_checked;
 DROP FUNCTION ov_check, ov_explain, op_inserted, os_last;
