@@ -21,6 +21,7 @@
 #include "planner/planner.h"
 #include "read/reader.h"
 #include "recovery/recovery.h"
+#include "scan/scan.h"
 #include "schedule/schedule.h"
 #include "unique/on_conflict.h"
 #include "utils/guc.h"
@@ -55,7 +56,7 @@ _PG_init(void)
 	lsm_explain_init();
 #endif
 	lsm_look_ahead_init();
-	lsm_prefetch_init();
+	lsm_prefetch_init(lsm_scan_pause);
 	lsm_planner_hooks_install();
 	lsm_executor_hooks_install();
 	lsm_utility_hook_install();

@@ -7,6 +7,7 @@
 
 #include "postgres.h"
 
+#include "access/genam.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
 
@@ -26,7 +27,12 @@ extern void lsm_prefetch_read_plan(List *list, LsmPrefetchPlan *plan);
 
 extern const CustomScanMethods lsm_prefetch_scan_methods;
 
-extern void lsm_prefetch_init(void);
+/* Called with an index scan that will not be asked for an entry for a while. */
+typedef void (*LsmPauseIndexScan) (IndexScanDesc scan);
+
+extern LsmPauseIndexScan lsm_prefetch_pause;
+
+extern void lsm_prefetch_init(LsmPauseIndexScan pause);
 extern void lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry);
 
 #endif							/* LSM_PREFETCH_H */

@@ -30,6 +30,8 @@
 #include "optimizer/paths.h"
 #include "utils/spccache.h"
 
+LsmPauseIndexScan lsm_prefetch_pause;
+
 /* For tables with at least this many pages, it pays to ask core for index paths a second time. */
 #define RECONSIDERED_PAGES 1024
 
@@ -569,7 +571,8 @@ lsm_prefetch_add_paths(PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *entry)
 
 /* Called when the library is loaded. */
 void
-lsm_prefetch_init(void)
+lsm_prefetch_init(LsmPauseIndexScan pause)
 {
+	lsm_prefetch_pause = pause;
 	RegisterCustomScanMethods(&lsm_prefetch_scan_methods);
 }

@@ -423,6 +423,9 @@ fetch_next_by_page(PrefetchScan *scan, IndexScanDesc index, ScanDirection direct
 			*recheck = index->xs_recheck;
 			return true;
 		}
+		/* Reading the pages of a round takes long. */
+		if (lsm_child_is_index_only(&scan->child))
+			lsm_prefetch_pause(index);
 		look_ahead(scan, index, direction);
 		scan->next_row_on_page = 0;
 		if (!lsm_queue_take_page(&scan->queue, index, direction, page))

@@ -191,6 +191,19 @@ lsm_scan_reads(IndexScanDesc scan, LsmReadCounters *reads)
 	lsm_counters_add(reads, &s->reader->cx.counters);
 }
 
+/*
+ * Called before the executor works for long without asking for an entry.  VACUUM and redo need not
+ * wait for the scan's gate meanwhile.  Does nothing if the index is not an lsm index.
+ */
+void
+lsm_scan_pause(IndexScanDesc scan)
+{
+	LsmScan    *s = scan->opaque;
+
+	if (lsm_is_own(scan->indexRelation) && s->place == PLACE_ON_ENTRY && s->reader->needs_gate)
+		lsm_scan_pause_reading(s);
+}
+
 void
 lsm_am_mark(IndexScanDesc scan)
 {
@@ -203,6 +216,7 @@ lsm_am_mark(IndexScanDesc scan)
 	 */
 	if (scan->parallel_scan != NULL)
 		elog(ERROR, "a parallel scan cannot be marked");
+	Assert(s->place != PLACE_PAUSED);
 	if (s->place == PLACE_ON_ENTRY)
 	{
 		lsm_bound_set_entry(&s->mark, lsm_reader_entry(s->reader), -1);

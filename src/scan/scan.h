@@ -24,6 +24,7 @@ extern void lsm_am_end_scan(IndexScanDesc scan);
 extern void lsm_am_mark(IndexScanDesc scan);
 extern void lsm_am_restore(IndexScanDesc scan);
 extern bool lsm_am_can_return(Relation index, int attno);
+extern void lsm_scan_pause(IndexScanDesc scan);
 extern void lsm_scan_reads(IndexScanDesc scan, struct LsmReadCounters *reads);
 
 /* Is this an lsm index?  Returns false for NULL. */

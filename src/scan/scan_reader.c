@@ -71,6 +71,31 @@ lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
 	lsm_scan_seek(s, &s->here, direction);
 }
 
+/*
+ * Let go of the gate and the version until the next call for an entry.
+ *
+ * REQUIRES: the reader stands on the entry returned last.
+ */
+void
+lsm_scan_pause_reading(LsmScan *s)
+{
+	set_here(s, s->direction);
+	lsm_scan_stop_reading(s);
+	s->matches = 0;
+	s->place = PLACE_PAUSED;
+}
+
+/* Continue after a pause. */
+void
+lsm_scan_resume(IndexScanDesc scan, ScanDirection direction)
+{
+	LsmScan    *s = scan->opaque;
+
+	lsm_scan_start_reading(scan);
+	s->here.tie = ScanDirectionIsForward(direction) ? -1 : 1;
+	lsm_scan_seek(s, &s->here, direction);
+}
+
 /* Called when VACUUM waits.  Take the current version and its gate; continue after the entry. */
 void
 lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)

@@ -103,6 +103,11 @@ move_to_candidate(IndexScanDesc scan, ScanDirection direction)
 		return true;
 	}
 
+	if (s->place == PLACE_PAUSED)
+	{
+		lsm_scan_resume(scan, direction);
+		return true;
+	}
 	if (!s->is_reading)
 		lsm_scan_start_reading(scan);
 	if (s->place == PLACE_AT_MARK)

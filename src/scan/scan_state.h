@@ -17,7 +17,8 @@ typedef enum ScanPlace
 {
 	PLACE_NOWHERE,				/* the next call starts from one end */
 	PLACE_ON_ENTRY,				/* the reader stands on the entry returned last */
-	PLACE_AT_MARK				/* restored: the next call continues from the mark */
+	PLACE_AT_MARK,				/* restored: the next call continues from the mark */
+	PLACE_PAUSED				/* the next call continues after the entry in `here` */
 } ScanPlace;
 
 /* The latest moves between combinations; see scan_pace.c. */
@@ -112,6 +113,8 @@ extern void lsm_scan_stop_reading(LsmScan *s);
 extern void lsm_scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction);
 extern void lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction);
 extern void lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction);
+extern void lsm_scan_pause_reading(LsmScan *s);
+extern void lsm_scan_resume(IndexScanDesc scan, ScanDirection direction);
 
 /* scan_pace.c */
 extern void lsm_pace_begin(LsmScan *s);
