@@ -10,12 +10,16 @@
 
 #include "access/bufmask.h"
 #include "access/xlogutils.h"
+#include "base/compat.h"
 #include "base/stop_point.h"
 #include "format/buffer_page.h"
 #include "format/leaf_build.h"
 #include "format/leaf_read.h"
 #include "format/wal.h"
 #include "recovery/recovery.h"
+
+/* How long replay waits for scans before core decides whether to cancel them. */
+#define LONGEST_WAIT_MS 500
 
 static void
 redo_damaged(const char *what, Buffer buffer)
@@ -228,11 +232,42 @@ redo_gate_flip(XLogReaderState *record)
 	}
 }
 
+/*
+ * On a hot standby, give index-only scans time to leave the gate, which they do at their next entry.
+ * If replay is late, core would cancel their queries without waiting.
+ */
+static void
+wait_for_scans(XLogReaderState *record)
+{
+	LsmLocator	locator;
+	ForkNumber	fork;
+	BlockNumber block;
+	Buffer		buffer;
+	bool		have_left = false;
+
+	if (standbyState != STANDBY_SNAPSHOT_READY)
+		return;
+	XLogRecGetBlockTag(record, 0, &locator, &fork, &block);
+	buffer = XLogReadBufferExtended(locator, fork, block, RBM_NORMAL_NO_LOG, InvalidBuffer);
+	if (!BufferIsValid(buffer))
+		return;
+	for (int waited_ms = 0; waited_ms < LONGEST_WAIT_MS && !have_left; waited_ms++)
+	{
+		have_left = ConditionalLockBufferForCleanup(buffer);
+		if (!have_left)
+			pg_usleep(1000);
+	}
+	if (have_left)
+		LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	ReleaseBuffer(buffer);
+}
+
 static void
 redo_gate_drain(XLogReaderState *record)
 {
 	Buffer		buffer;
 
+	wait_for_scans(record);
 	/*
 	 * This record exists for its cleanup lock.  Index-only scans on the standby pin the gate
 	 * while they use TIDs that VACUUM is about to recycle (I9).

@@ -26,6 +26,7 @@
 #define BLOCK_IS_GONE		0x02	/* truncated since */
 #define BLOCK_IS_DONE		0x04	/* the page has the change already */
 #define BLOCK_IS_NEW		0x08	/* the record initializes the page */
+#define BLOCK_IS_TWIN		0x10	/* has the number of the block before it */
 
 #define MOST_BLOCKS			(LSM_WAL_PAGES + 1)
 
@@ -66,7 +67,9 @@ lock_block(XLogReaderState *record, uint8 id)
 {
 	if (!XLogRecHasBlockRef(record, id))
 		elog(PANIC, "failed to locate backup block with ID %d in WAL record", id);
-	expect(!blocks[id].locked);
+	/* Redo would wait for its own lock. */
+	for (int i = 0; i <= XLogRecMaxBlockId(record); i++)
+		expect(!blocks[i].locked || blocks[i].number != blocks[id].number);
 	blocks[id].locked = true;
 	return -id - 1;
 }
@@ -91,6 +94,29 @@ XLogRedoAction
 XLogReadBufferForRedo(XLogReaderState *record, uint8 id, Buffer *buffer)
 {
 	return XLogReadBufferForRedoExtended(record, id, RBM_NORMAL, false, buffer);
+}
+
+/* No scan holds a page. */
+Buffer
+XLogReadBufferExtended(LsmLocator locator, ForkNumber fork, BlockNumber block, ReadBufferMode mode, Buffer recent_buffer)
+{
+	return InvalidBuffer;
+}
+
+bool
+ConditionalLockBufferForCleanup(Buffer buffer)
+{
+	return true;
+}
+
+void
+LockBuffer(Buffer buffer, int mode)
+{
+}
+
+void
+ReleaseBuffer(Buffer buffer)
+{
 }
 
 Buffer
@@ -219,7 +245,7 @@ read_blocks(Input *in, DecodedXLogRecord *record)
 		if (block->page == NULL)
 			block->page = pages[id] = (Page) backend_guarded_page();
 		block->state = take8(in);
-		block->number = id;
+		block->number = id > 0 && (block->state & BLOCK_IS_TWIN) ? blocks[id - 1].number : id;
 		block->locked = block->dirty = false;
 		kind = LSM_PAGE_META + take8(in) % (LSM_PAGE_FILTER - LSM_PAGE_META + 1);
 		size = take16(in);
@@ -228,7 +254,7 @@ read_blocks(Input *in, DecodedXLogRecord *record)
 		decoded->has_data = size > 0;
 		decoded->in_use = true;
 		decoded->flags = block->state & BLOCK_IS_NEW ? BKPBLOCK_WILL_INIT : 0;
-		fuzz_read_page(in, block->page, kind, id);
+		fuzz_read_page(in, block->page, kind, block->number);
 		block->sound = is_sound(block->page);
 		record->max_block_id = id;
 		if (in->p == in->end)

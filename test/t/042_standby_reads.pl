@@ -45,6 +45,25 @@ sub ask
 is(ask('prefer-standby', 'SELECT pg_is_in_recovery()'), 't', 'libpq prefers a standby to the primary');
 is(ask('primary', 'SELECT pg_is_in_recovery()'), 'f', 'libpq finds the primary');
 is(ask('prefer-standby', "$by_index; SELECT count(*) FROM t WHERE v = 7"), '10', 'the standby reads the index');
+# A VACUUM on the primary cancels no index-only scan. The scan leaves the gate at its next entry.
+$primary->safe_psql('postgres', q{
+	CREATE TABLE g (k int) WITH (autovacuum_enabled = off);
+	CREATE INDEX g_k ON g USING lsm (k);
+	INSERT INTO g SELECT generate_series(1, 20000)});
+$primary->safe_psql('postgres', 'VACUUM g');
+$primary->safe_psql('postgres', 'BEGIN; INSERT INTO g SELECT generate_series(30001, 31000); ROLLBACK');
+catch_up($primary, $standbys[0]);
+my $scan = $standbys[0]->background_psql('postgres', on_error_stop => 0);
+$scan->query_until(qr/begun/, "\\echo begun\n$by_index; SET max_parallel_workers_per_gather = 0;\n"
+	. "SELECT 'scanned', count(*) FROM g WHERE k BETWEEN 1 AND 20000 AND pg_sleep(0.0002) IS NOT NULL;\n\\echo done\n");
+$standbys[0]->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE '%scanned%pg_sleep%' AND state = 'active' AND pid <> pg_backend_pid()})
+  or die 'the scan did not begin';
+$primary->safe_psql('postgres', 'VACUUM (INDEX_CLEANUP on, TRUNCATE off) g');
+catch_up($primary, $standbys[0]);
+like($scan->query_until(qr/done/, ''), qr/scanned\|20000/, 'replay of VACUUM cancels no index-only scan, even if conflicts cancel queries at once');
+$scan->quit;
+$primary->safe_psql('postgres', 'DROP TABLE g');
+
 $standbys[0]->stop;
 is(ask('prefer-standby', "SELECT pg_is_in_recovery(), current_setting('port')"), 't|' . $standbys[1]->port, 'libpq chooses the remaining standby');
 $standbys[0]->start;
