@@ -39,6 +39,18 @@ lsm_meta_init(Page page, const LsmKeyCoding *coding)
 	lsm_page_set_crc(page);
 }
 
+static const char *
+check_run(const LsmMeta *meta, const LsmRunRecord *run)
+{
+	if (run->run_id < LSM_FIRST_ID || run->run_id >= meta->next_id)
+		return "id of a run was never assigned";
+	if (run->state < LSM_RUN_OPEN || run->state > LSM_RUN_SPENT)
+		return "run has no valid state";
+	if (run->dir_height > LSM_MAX_HEIGHT)
+		return "directory of a run has too many levels";
+	return NULL;
+}
+
 /* Returns what is wrong, or NULL.  The caller checks the format version itself. */
 const char *
 lsm_meta_check(Page page)
@@ -52,8 +64,10 @@ lsm_meta_check(Page page)
 		return "number of runs does not fit the page";
 	for (uint32 i = 0; i < meta->run_count; i++)
 	{
-		if (meta->runs[i].dir_height > LSM_MAX_HEIGHT)
-			return "directory of a run has too many levels";
+		const char *wrong = check_run(meta, &meta->runs[i]);
+
+		if (wrong != NULL)
+			return wrong;
 	}
 	if (meta->space.mapped_end < LSM_FIXED_BLOCKS)
 		return "space map ends before the fixed pages";
