@@ -123,7 +123,8 @@ prepare_clean()
 # readme_lines MAJOR: the lines of README.md, as a user types them.
 readme_lines()
 {
-	sed -n '/^## Install/,$s/^sudo /&/p' "$TREE/README.md" | sed "/CREATE EXTENSION/q" | sed "s/\<18\>/$1/g"
+	sed -n '/^## Install/,$s/^sudo /&/p' "$TREE/README.md" | sed "/CREATE EXTENSION/q" |
+		sed "s/\<18\>/$1/g; s/-d mydb/-d postgres/"
 }
 
 # install_package MAJOR: follows the lines, which need sudo.
