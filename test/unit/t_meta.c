@@ -365,6 +365,8 @@ test_empty_run(void)
 static void
 test_refusals(void)
 {
+	LsmRunRecord run;
+
 	lsm_meta_init(page, &coding);
 	lsm_edit_init(&edit, meta);
 	lsm_edit_remove(&edit, 123456);
@@ -389,6 +391,20 @@ test_refusals(void)
 	lsm_meta_init(page, &coding);
 	meta->magic++;
 	ok(lsm_meta_check(page) != NULL, "so is a page that is not a meta page");
+
+	lsm_meta_init(page, &coding);
+	random_record(&run, meta->next_id);
+	lsm_edit_init(&edit, meta);
+	edit.next_id++;
+	lsm_edit_put(&edit, &run);
+	ok(lsm_meta_apply(page, &edit), "a run with a new id is added");
+	meta->runs[0].run_id = LSM_FIRST_ID - 1;
+	ok(lsm_meta_check(page) != NULL, "an id that no run can have is noticed");
+	meta->runs[0].run_id = meta->next_id;
+	ok(lsm_meta_check(page) != NULL, "so is one that was never assigned");
+	meta->runs[0].run_id = run.run_id;
+	meta->runs[0].state = 0;
+	ok(lsm_meta_check(page) != NULL, "so is a state that no run can have");
 }
 
 int
