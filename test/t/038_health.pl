@@ -205,6 +205,7 @@ is(sql($health), 'twice_k|invalid', 'the primary reports an invalid index');
 catch_up($node, $standby);
 is($standby->safe_psql('postgres', $health), '', 'nothing is reported on a standby with an unlogged index, and one that may be under construction');
 $standby->stop;
+sql('DROP TABLE twice');
 sql('VACUUM t');
 $node->stop;
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "''");
