@@ -131,6 +131,8 @@ reap_workers(void)
 		LWLockAcquire(lsm_shared->lock, LW_EXCLUSIVE);
 		if (OidIsValid(slot->database) && slot->pid == 0)
 			leave_database_alone(slot->database, true);
+		else
+			retry_at = 0;		/* a process is free */
 		slot->database = InvalidOid;
 		LWLockRelease(lsm_shared->lock);
 	}

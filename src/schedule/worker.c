@@ -471,6 +471,18 @@ visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
 	return result;
 }
 
+static int
+count_workers(Oid database)
+{
+	int			count = 0;
+
+	LWLockAcquire(lsm_shared->lock, LW_SHARED);
+	for (int i = 0; i < LSM_WORKER_SLOTS; i++)
+		count += lsm_shared->workers[i].database == database;
+	LWLockRelease(lsm_shared->lock);
+	return count;
+}
+
 /* Visit indexes until the worker has been idle for IDLE_EXIT_MS or must leave. */
 static void
 worker_loop(MemoryContext context)
@@ -488,9 +500,10 @@ worker_loop(MemoryContext context)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
+			/* If there are too many workers, all exit, and the launcher starts the right number. */
+			if (count_workers(MyDatabaseId) > lsm_max_workers)
+				return;
 		}
-		if (lsm_max_workers == 0)
-			return;
 		slot = choose_next_index(&when);
 		if (slot != NULL)
 		{

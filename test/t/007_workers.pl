@@ -220,6 +220,9 @@ INSERT INTO u SELECT (random() * 100000)::int FROM generate_series(1, 400);
 }
 ok($two, 'two workers work on one index');
 is($node->safe_psql('postgres', "SELECT lsm_check('u_k')"), '', 'the index is sound while two workers work on it');
+change_settings($node, 'pg_lsm.max_workers' => 1);
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'}), 'a lower max_workers ends a worker');
+change_settings($node, 'pg_lsm.max_workers' => 2);
 slow_down(0);
 ok($node->poll_query_until('postgres', "SELECT count(*) <= 6 FROM lsm_runs('u_k')"), 'two workers leave few runs in one index');
 check_clean($node, 'indexes are sound after two workers on one index');
