@@ -26,15 +26,13 @@
 #include "base/preload.h"
 #include "base/stop_point.h"
 #include "catalog/index.h"
-#include "catalog/namespace.h"
+#include "catalog/pg_index.h"
 #include "catalog/pg_type.h"
 #include "convert/swap.h"
 #include "executor/spi.h"
 #include "fmgr.h"
-#include "index/index.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "parser/parse_utilcmd.h"
 #include "parser/parser.h"
 #include "storage/lmgr.h"
 #include "tcop/pquery.h"
@@ -47,8 +45,12 @@
 #include "utils/portal.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 PG_FUNCTION_INFO_V1(lsm_convert);
+
+/* lsm_convert_steps names the copy of an index by this and the index's OID. */
+#define COPY_PREFIX "lsm_convert_"
 
 /* A row of lsm_convert_plan. */
 typedef struct ConvertStep
@@ -137,22 +139,43 @@ describe_step(void *arg)
 		errcontext("lsm_convert, step \"%s\": %s", step->action, step->statement);
 }
 
+/* Returns an expression of pg_index, or NULL. */
+static Node *
+stored_expression(Relation index, AttrNumber number)
+{
+	bool		isnull;
+	Datum		tree = SysCacheGetAttr(INDEXRELID, index->rd_indextuple, number, &isnull);
+
+	return isnull ? NULL : stringToNode(TextDatumGetCString(tree));
+}
+
 /*
- * Analyze CREATE INDEX as the owner of the table.  Core would do this as the caller, and turning a
- * literal into a value may run a function, such as the check of a domain.
+ * Give CREATE INDEX the expressions and the condition of the index that it copies, and mark it as
+ * analyzed.  Core would analyze them as the caller, and turning a literal into a value may run a
+ * function, such as the check of a domain.
  */
 static void
-analyze_as_owner(RawStmt *raw, const char *text)
+take_expressions(IndexStmt *statement)
 {
-	IndexStmt  *statement = castNode(IndexStmt, raw->stmt);
-	Oid			table = RangeVarGetRelid(statement->relation, ShareUpdateExclusiveLock, false);
-	Relation	heap = table_open(table, NoLock);
-	LsmOwnerContext saved;
+	Oid			original = strtoul(statement->idxname + strlen(COPY_PREFIX), NULL, 10);
+	Relation	index = index_open(original, AccessShareLock);
+	List	   *expressions = (List *) stored_expression(index, Anum_pg_index_indexprs);
+	int			next = 0;
+	ListCell   *cell;
 
-	lsm_owner_become(heap, &saved);
-	raw->stmt = (Node *) transformIndexStmt(table, statement, text);
-	lsm_owner_leave(&saved);
-	table_close(heap, NoLock);
+	foreach(cell, statement->indexParams)
+	{
+		IndexElem  *element = lfirst_node(IndexElem, cell);
+
+		if (element->expr == NULL)
+			continue;
+		element->expr = list_nth(expressions, next++);
+		element->indexcolname = pstrdup(NameStr(TupleDescAttr(RelationGetDescr(index),
+															  foreach_current_index(cell))->attname));
+	}
+	statement->whereClause = stored_expression(index, Anum_pg_index_indpred);
+	statement->transformed = true;
+	index_close(index, NoLock);
 }
 
 /* Run a command as if the client had sent it. */
@@ -162,7 +185,7 @@ run_utility(RawStmt *raw, const char *text)
 	PlannedStmt *command = makeNode(PlannedStmt);
 
 	if (IsA(raw->stmt, IndexStmt))
-		analyze_as_owner(raw, text);
+		take_expressions(castNode(IndexStmt, raw->stmt));
 	command->commandType = CMD_UTILITY;
 	command->utilityStmt = raw->stmt;
 	ProcessUtility(command, text, false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);

@@ -70,9 +70,12 @@ run_command(UtilityCall *call)
 {
 	LsmAlterTable *alter;
 
-	call->statement = lsm_default_method_prepare(call->statement, call->text,
-												 &call->read_only_tree);
-	call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
+	if (!lsm_alter_table_take_prepared())
+	{
+		call->statement = lsm_default_method_prepare(call->statement, call->text,
+													 &call->read_only_tree);
+		call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
+	}
 	alter = lsm_alter_table_begin(&call->statement, &call->read_only_tree);
 	/* Even if nothing is left of ALTER TABLE, core runs the event triggers. */
 	if (IsA(call->statement->utilityStmt, AlterTableStmt))

@@ -77,11 +77,12 @@ note_composite_type(Walk *w, Oid type)
 	w->type_count++;
 }
 
+/* Note a string, unless it is NULL: what a version of PostgreSQL lacks is NULL in later ones. */
 static void
 note_string(Walk *w, const char *string)
 {
-	note_number(w, string == NULL ? 0 :
-				hash_bytes((const unsigned char *) string, (int) strlen(string)));
+	if (string != NULL)
+		note_number(w, hash_bytes((const unsigned char *) string, (int) strlen(string)));
 }
 
 /* Returns a text attribute of a row of a catalog, or NULL. */
@@ -94,16 +95,23 @@ catalog_text(int cache, HeapTuple tuple, AttrNumber number)
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
-static void
+/*
+ * Note a user's function.  Returns false if its body is stored as a tree: the tree has OIDs, which
+ * pg_upgrade changes.
+ */
+static bool
 note_user_function(Walk *w, Oid function)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	bool		has_text;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", function);
 	note_string(w, NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
 	note_string(w, catalog_text(PROCOID, tuple, Anum_pg_proc_prosrc));
+	has_text = catalog_text(PROCOID, tuple, Anum_pg_proc_prosqlbody) == NULL;
 	ReleaseSysCache(tuple);
+	return has_text;
 }
 
 /* Note what the sort keys of a nondeterministic collation depend on. */
@@ -192,8 +200,8 @@ note_function(Walk *w, Oid function, Oid type, Oid collation)
 	check_stack_depth();
 	if (function < FirstNormalObjectId)
 		note_number(w, function);
-	else
-		note_user_function(w, function);
+	else if (!note_user_function(w, function))
+		return false;
 	switch (function)
 	{
 		case F_HASH_ARRAY:

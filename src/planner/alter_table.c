@@ -79,6 +79,9 @@ struct LsmAlterTable
 	List	   *later;			/* subcommands to run after the constraints are added again */
 };
 
+/* The next command is the rest of one that was prepared as a whole. */
+static bool is_prepared = false;
+
 /* --- ALTER COLUMN ... TYPE ----------------------------------------------------- */
 
 /* Does the command have a subcommand of this kind with this name? */
@@ -100,7 +103,8 @@ has_command(const AlterTableStmt *statement, AlterTableType subtype, const char 
 
 /*
  * Does the command change the type or the expression of one of the index's columns, and drop none
- * of them?  A child table keeps a column of its own if its parent drops the column.
+ * of them?  If its parent drops a column, a child table keeps the column if the column is also the
+ * child's own, or that of another parent.
  */
 static bool
 changes_index(const LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap,
@@ -120,12 +124,25 @@ changes_index(const LsmAlterTable *alter, const AlterTableStmt *statement, Relat
 		name = NameStr(att->attname);
 		if (has_command(statement, AT_DropColumn, name) &&
 			(RelationGetRelid(heap) == alter->table || OidIsValid(heap->rd_rel->reloftype) ||
-			 !att->attislocal))
+			 (!att->attislocal && att->attinhcount <= 1)))
 			return false;
 		changes |= has_command(statement, AT_AlterColumnType, name) ||
 			has_command(statement, LSM_AT_SET_EXPRESSION, name);
 	}
 	return changes;
+}
+
+/* Returns the command that adds a constraint, with qualified names. */
+static char *
+qualified_definition(Oid constraint)
+{
+	int			level = NewGUCNestLevel();
+	char	   *definition;
+
+	lsm_restrict_search_path();
+	definition = pg_get_constraintdef_command(constraint);
+	AtEOXact_GUC(false, level);
+	return definition;
 }
 
 static SavedConstraint *
@@ -137,7 +154,7 @@ save_constraint(Form_pg_constraint form)
 	saved->table_oid = form->conrelid;
 	saved->plain_name = pstrdup(NameStr(form->conname));
 	saved->name = pstrdup(quote_identifier(NameStr(form->conname)));
-	saved->definition = pg_get_constraintdef_command(form->oid);
+	saved->definition = qualified_definition(form->oid);
 	saved->comment = GetComment(form->oid, ConstraintRelationId, 0);
 	return saved;
 }
@@ -326,7 +343,7 @@ adds_key(const AlterTableCmd *command)
 
 /*
  * Does core run the subcommand before it recreates constraints?  New columns come before new
- * expressions, which may use them.
+ * expressions, which may use them.  DROP NOT NULL comes later, when primary keys are back.
  */
 static bool
 runs_first(const AlterTableCmd *command)
@@ -337,7 +354,6 @@ runs_first(const AlterTableCmd *command)
 		case AT_DropConstraint:
 		case AT_DropExpression:
 		case AT_DropIdentity:
-		case AT_DropNotNull:
 		case AT_AlterColumnType:
 			return true;
 		case AT_ColumnDefault:
@@ -349,17 +365,44 @@ runs_first(const AlterTableCmd *command)
 	}
 }
 
-/* Take the subcommands that run later.  DROP CONSTRAINT of a saved foreign key is done. */
+/* Could the subcommand need or name a constraint that the same command adds? */
+static bool
+needs_constraints(const AlterTableCmd *command)
+{
+	switch (command->subtype)
+	{
+		case AT_AddConstraint:
+			return castNode(Constraint, command->def)->contype == CONSTR_FOREIGN;
+		case AT_AddIdentity:
+		case AT_ValidateConstraint:
+		case AT_AlterConstraint:
+		case AT_ClusterOn:
+		case AT_DropCluster:
+		case AT_ReplicaIdentity:
+			return true;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Take the subcommands that run later.  DROP CONSTRAINT of a saved foreign key is done.  New
+ * columns keep their order, so all columns after one that waits wait too.
+ */
 static void
 take_later(LsmAlterTable *alter, AlterTableStmt *statement)
 {
 	ListCell   *cell;
+	bool		column_waits = false;
 
 	foreach(cell, statement->cmds)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+		bool		waits = alter->saved == NIL ? needs_constraints(command) :
+			!runs_first(command) || (command->subtype == AT_AddColumn && column_waits);
 
-		if (!runs_first(command))
+		column_waits |= waits && command->subtype == AT_AddColumn;
+		if (waits)
 			alter->later = lappend(alter->later, command);
 		else if (command->subtype != AT_DropConstraint || !is_dropped(alter, command->name))
 			continue;
@@ -593,8 +636,30 @@ lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char 
 		PlannedStmt *later = copyObject(statement);
 
 		((AlterTableStmt *) later->utilityStmt)->cmds = alter->later;
-		ProcessUtility(later, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver,
-					   NULL);
+		is_prepared = true;
+		PG_TRY();
+		{
+			ProcessUtility(later, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
+						   None_Receiver, NULL);
+		}
+		PG_FINALLY();
+		{
+			is_prepared = false;
+		}
+		PG_END_TRY();
 		CommandCounterIncrement();
 	}
+}
+
+/*
+ * Returns whether the command that begins now has been prepared for lsm already, and forgets the
+ * answer.
+ */
+bool
+lsm_alter_table_take_prepared(void)
+{
+	bool		answer = is_prepared;
+
+	is_prepared = false;
+	return answer;
 }

@@ -58,6 +58,7 @@ extern PlannedStmt *lsm_default_method_prepare(PlannedStmt *statement, const cha
 typedef struct LsmAlterTable LsmAlterTable;
 
 extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree);
+extern bool lsm_alter_table_take_prepared(void);
 extern void lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement,
 								   const char *text);
 

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "access/bufmask.h"
+#include "access/xlogrecovery.h"
 #include "access/xlogutils.h"
 #include "base/compat.h"
 #include "base/stop_point.h"
@@ -245,7 +246,8 @@ wait_for_scans(XLogReaderState *record)
 	Buffer		buffer;
 	bool		have_left = false;
 
-	if (standbyState != STANDBY_SNAPSHOT_READY)
+	/* Before the standby is consistent, there are no scans, and pages may be torn. */
+	if (!HotStandbyActive())
 		return;
 	XLogRecGetBlockTag(record, 0, &locator, &fork, &block);
 	buffer = XLogReadBufferExtended(locator, fork, block, RBM_NORMAL_NO_LOG, InvalidBuffer);

@@ -504,6 +504,8 @@ worker_loop(MemoryContext context)
 			if (count_workers(MyDatabaseId) > lsm_max_workers)
 				return;
 		}
+		if (lsm_max_workers == 0)
+			return;
 		slot = choose_next_index(&when);
 		if (slot != NULL)
 		{

@@ -13,6 +13,7 @@
 #include "fuzz.h"
 
 #include "access/bufmask.h"
+#include "access/xlogrecovery.h"
 #include "access/xlogutils.h"
 #include "backend.h"
 #include "format/buffer_page.h"
@@ -94,6 +95,12 @@ XLogRedoAction
 XLogReadBufferForRedo(XLogReaderState *record, uint8 id, Buffer *buffer)
 {
 	return XLogReadBufferForRedoExtended(record, id, RBM_NORMAL, false, buffer);
+}
+
+bool
+HotStandbyActive(void)
+{
+	return standbyState == STANDBY_SNAPSHOT_READY;
 }
 
 /* No scan holds a page. */

@@ -158,6 +158,27 @@ ALTER TABLE at9 ALTER g DROP DEFAULT, ALTER old_a TYPE bigint, ADD COLUMN a int 
 \d at9
 DROP TABLE at9;
 
+-- New columns keep their order, and each key the method that was asked for. DROP NOT NULL finds the primary key.
+CREATE TABLE at9 (id int NOT NULL);
+CREATE UNIQUE INDEX at9_i ON at9 USING lsm (id);
+ALTER TABLE at9 ADD PRIMARY KEY USING INDEX at9_i, ADD COLUMN code text UNIQUE, ADD COLUMN note text;
+SET pg_lsm.default_method = lsm;
+ALTER TABLE at9 ALTER id TYPE bigint, ADD COLUMN c int UNIQUE WITH (lsm = false), ADD COLUMN d int CHECK (d > c), ADD COLUMN e int UNIQUE, ADD UNIQUE (d) WITH (lsm = false);
+RESET pg_lsm.default_method;
+SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'at9'::regclass AND attnum > 0;
+SELECT conname, amname FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
+SELECT t.error_of('ALTER TABLE at9 ALTER id TYPE int, ALTER id DROP NOT NULL');
+DROP TABLE at9;
+-- A child keeps a column that another parent has.
+CREATE TABLE at9 (a int NOT NULL, b int NOT NULL);
+CREATE TABLE at9_b (b int NOT NULL);
+SET client_min_messages = warning;
+CREATE TABLE at9_1 (PRIMARY KEY (a, b) WITH (lsm)) INHERITS (at9, at9_b);
+ALTER TABLE at9 DROP b, ALTER a TYPE bigint;
+SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at9_1'::regclass;
+DROP TABLE at9, at9_b CASCADE;
+RESET client_min_messages;
+
 -- From 18 on, partitioned tables have lsm keys. The partitions keep their marks.
 DO $$
 BEGIN
@@ -188,6 +209,8 @@ BEGIN
 	IF current_setting('server_version_num')::int < 180000 THEN
 		RETURN;
 	END IF;
+	-- Names of the search_path are still found.
+	SET LOCAL search_path = at_other, public;
 	SET ROLE regress_at_key;
 	CREATE TABLE at_other.key (a int PRIMARY KEY WITH (lsm));
 	GRANT REFERENCES ON at_other.key TO regress_at_reference;

@@ -30,6 +30,17 @@ RESET ROLE;
 CALL lsm_convert('hostile.t_d');
 SELECT lsm_check('hostile.t_d', true);
 
+-- As with REINDEX, the owner needs no right to use the schemas of functions and types.
+CREATE SCHEMA hostile_closed;
+CREATE FUNCTION hostile_closed.f(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT $1 + 1';
+CREATE DOMAIN hostile_closed.d AS int;
+CREATE INDEX t_closed ON hostile.t (hostile_closed.f(a), (a * 2)) WHERE a > 5::hostile_closed.d;
+CALL lsm_convert('hostile.t_closed');
+SELECT pg_get_indexdef('hostile.t_closed'::regclass), array_agg(attname ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'hostile.t_closed'::regclass;
+SELECT lsm_check('hostile.t_closed', true);
+DROP INDEX hostile.t_closed;
+DROP SCHEMA hostile_closed CASCADE;
+
 -- A function that always fails keeps lsm_check_all neither from going on, nor
 -- does it make the index look damaged.
 CREATE TABLE hostile.u (a int);

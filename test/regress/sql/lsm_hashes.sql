@@ -317,6 +317,17 @@ ALTER OPERATOR FAMILY mod_hash_ops USING hash DROP FUNCTION 2 (int);
 ALTER OPERATOR FAMILY mod_hash_ops USING hash ADD FUNCTION 2 (int) mod_hash (int, bigint);
 SELECT find_all();
 DROP FUNCTION mod_other;
+-- A function whose body is a tree of OIDs is not used.
+CREATE FUNCTION mod_tree(a int, seed bigint) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT RETURN hashint4extended(a % 5000, seed);
+CREATE FUNCTION mod_tree(a int) RETURNS int LANGUAGE sql IMMUTABLE STRICT RETURN hashint4(a % 5000);
+BEGIN;
+DROP OPERATOR FAMILY mod_hash_ops USING hash;
+CREATE OPERATOR CLASS mod_hash_ops FOR TYPE int USING hash AS OPERATOR 1 %=, FUNCTION 1 mod_tree (int), FUNCTION 2 mod_tree (int, bigint);
+CREATE TABLE of_tree (k int);
+CREATE INDEX of_tree_k ON of_tree USING lsm (k mod_ops);
+SELECT filtered FROM lsm_index_columns('of_tree_k');
+ROLLBACK;
+DROP FUNCTION mod_tree(int), mod_tree(int, bigint);
 -- Without the hash functions, old filters are not tested and no new ones are made.
 DROP OPERATOR FAMILY mod_hash_ops USING hash;
 \c
