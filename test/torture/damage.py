@@ -54,7 +54,7 @@ CRASH = re.compile(r"PANIC:|TRAP:|was terminated by signal")
 # Redo refuses a record: pg_lsm's, and PostgreSQL's own if a record names strange blocks.
 REFUSALS = re.compile(r"pg_lsm: (cannot replay|unknown WAL record|WAL record is)|"
                       r"WAL contains references to invalid pages|"
-                      r"failed to locate backup block|"
+                      r"failed to locate backup block|block with WILL_INIT flag in WAL record|"
                       r"page \d+ of relation \S+ (is uninitialized|does not exist)")
 CORE_ERROR = re.compile(r"invalid page in block|could not (read|open file|access)|"
                         r"unexpected data beyond EOF")

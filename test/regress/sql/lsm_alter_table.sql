@@ -170,8 +170,8 @@ SELECT conname, amname FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
 SELECT t.error_of('ALTER TABLE at9 ALTER id TYPE int, ALTER id DROP NOT NULL');
 DROP TABLE at9;
 -- A child keeps a column that another parent has.
-CREATE TABLE at9 (a int NOT NULL, b int NOT NULL);
-CREATE TABLE at9_b (b int NOT NULL);
+CREATE TABLE at9 (a int, b int);
+CREATE TABLE at9_b (b int);
 SET client_min_messages = warning;
 CREATE TABLE at9_1 (PRIMARY KEY (a, b) WITH (lsm)) INHERITS (at9, at9_b);
 ALTER TABLE at9 DROP b, ALTER a TYPE bigint;
