@@ -141,6 +141,7 @@ SKIP:
 
 	# The order and equality of these words are the same in both locales, but the sort keys, and so the hashes, differ.
 	$node->safe_psql('postgres', qq{
+		SET pg_lsm.debug_segment_size = 64; SET pg_lsm.debug_page_entries = 0;
 		CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 		CREATE TYPE loose_pair AS (a int, t text COLLATE loose);
 		CREATE TABLE words (t text COLLATE loose, p loose_pair);
