@@ -109,7 +109,7 @@ note_user_function(Walk *w, Oid function)
 		elog(ERROR, "cache lookup failed for function %u", function);
 	note_string(w, NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
 	note_string(w, catalog_text(PROCOID, tuple, Anum_pg_proc_prosrc));
-	has_text = catalog_text(PROCOID, tuple, Anum_pg_proc_prosqlbody) == NULL;
+	has_text = heap_attisnull(tuple, Anum_pg_proc_prosqlbody, NULL);
 	ReleaseSysCache(tuple);
 	return has_text;
 }

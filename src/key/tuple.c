@@ -2,10 +2,10 @@
  * tuple.c
  *	  Makes the index tuples that index-only scans return.
  *
- * The tuples of all entries without nulls have the same layout if all columns belong to the key,
- * have a fixed length, and have codes that consist of the value's bytes (describe_encoding).  Then
- * we lay out one tuple in advance, and fill in only the values of each entry.  A tuple key is
- * copied.  All other tuples are formed one by one.
+ * Suppose that all columns belong to the key, have a fixed length, and have codes that consist of
+ * the value's bytes (describe_encoding).  Then all entries without nulls make tuples of the same
+ * layout.  We lay out one tuple in advance, and fill in only the values of each entry.  A tuple key
+ * is copied.  All other tuples are formed one by one.
  */
 #include "postgres.h"
 

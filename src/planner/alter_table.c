@@ -55,14 +55,12 @@ typedef struct SavedConstraint
 	char	   *index_comment;	/* or NULL */
 	bool		is_key;			/* not a foreign key */
 	bool		is_dropped;		/* a foreign key that the command drops */
-	bool		is_clustered;
-	bool		is_replica_identity;
 } SavedConstraint;
 
-/* Marks on the index of a partition, which is rebuilt with the key of a partitioned table. */
+/* Marks on the index of a key.  The index of a partition is rebuilt with the topmost key. */
 typedef struct SavedMarks
 {
-	Oid			table;			/* the partition */
+	Oid			table;			/* the table of the index */
 	Oid			key_table;		/* the topmost table of the key */
 	char	   *key_name;
 	bool		is_clustered;
@@ -233,11 +231,12 @@ without_children(const char *definition)
 	return psprintf("%sONLY %s", start, definition + strlen(start));
 }
 
-/* Save the marks on the index of a partition. */
+/* Save the marks on an index. */
 static void
 save_marks(LsmAlterTable *alter, Relation index)
 {
-	Oid			topmost = llast_oid(get_partition_ancestors(RelationGetRelid(index)));
+	List	   *ancestors = get_partition_ancestors(RelationGetRelid(index));
+	Oid			topmost = ancestors != NIL ? llast_oid(ancestors) : RelationGetRelid(index);
 	SavedMarks *marks;
 
 	if (!index->rd_index->indisclustered && !index->rd_index->indisreplident)
@@ -262,8 +261,6 @@ save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, R
 	if (heap->rd_rel->relkind == RELKIND_RELATION)
 		saved->definition = without_children(saved->definition);
 	saved->index_comment = GetComment(RelationGetRelid(index), RelationRelationId, 0);
-	saved->is_clustered = index->rd_index->indisclustered;
-	saved->is_replica_identity = index->rd_index->indisreplident;
 	alter->saved = lappend(alter->saved, saved);
 	save_foreign_keys(alter, statement, RelationGetRelid(heap), RelationGetRelid(index));
 }
@@ -284,9 +281,8 @@ save_index(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap,
 	if ((form->contype == CONSTRAINT_PRIMARY || form->contype == CONSTRAINT_UNIQUE) &&
 		changes_index(alter, statement, heap, index))
 	{
-		if (OidIsValid(form->conparentid))
-			save_marks(alter, index);
-		else if (!drops_constraint(alter, statement, form))
+		save_marks(alter, index);
+		if (!OidIsValid(form->conparentid) && !drops_constraint(alter, statement, form))
 			save_key(alter, statement, heap, index, form);
 	}
 	index_close(index, NoLock);
@@ -435,30 +431,26 @@ drop_saved(const SavedConstraint *saved)
 	run_on_saved(saved, psprintf("ALTER TABLE %s DROP CONSTRAINT %s", saved->table, saved->name));
 }
 
-static void
-mark_index(const char *table, const char *index, bool is_clustered, bool is_replica_identity)
-{
-	if (is_clustered)
-		lsm_run_commands(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
-	if (is_replica_identity)
-		lsm_run_commands(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
-}
-
-/* Mark the index that a partition has now, unless the command drops the key. */
+/* Mark the index that the table has now, unless the command drops the key. */
 static void
 restore_marks(const SavedMarks *marks)
 {
 	Oid			key = get_relation_constraint_oid(marks->key_table, marks->key_name, true);
+	const char *table = lsm_quoted_relation_name(marks->table);
 	ListCell   *cell;
 
 	if (!OidIsValid(key))
 		return;
 	foreach(cell, find_all_inheritors(get_constraint_index(key), NoLock, NULL))
 	{
-		if (IndexGetRelation(lfirst_oid(cell), false) == marks->table)
-			mark_index(lsm_quoted_relation_name(marks->table),
-					   quote_identifier(get_rel_name(lfirst_oid(cell))),
-					   marks->is_clustered, marks->is_replica_identity);
+		const char *index = quote_identifier(get_rel_name(lfirst_oid(cell)));
+
+		if (IndexGetRelation(lfirst_oid(cell), false) != marks->table)
+			continue;
+		if (marks->is_clustered)
+			lsm_run_commands(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
+		if (marks->is_replica_identity)
+			lsm_run_commands(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
 	}
 }
 
@@ -474,7 +466,6 @@ restore_saved(const SavedConstraint *saved)
 	if (saved->index_comment)
 		CreateComments(get_constraint_index(constraint), RelationRelationId, 0,
 					   saved->index_comment);
-	mark_index(saved->table, saved->name, saved->is_clustered, saved->is_replica_identity);
 }
 
 /* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */

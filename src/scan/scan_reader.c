@@ -85,7 +85,7 @@ lsm_scan_pause_reading(LsmScan *s)
 	s->place = PLACE_PAUSED;
 }
 
-/* Continue after a pause. */
+/* Take the current version and its gate; continue after the entry in `here`. */
 void
 lsm_scan_resume(IndexScanDesc scan, ScanDirection direction)
 {
@@ -100,9 +100,6 @@ lsm_scan_resume(IndexScanDesc scan, ScanDirection direction)
 void
 lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction)
 {
-	LsmScan    *s = scan->opaque;
-
-	set_here(s, direction);
-	lsm_scan_start_reading(scan);
-	lsm_scan_seek(s, &s->here, direction);
+	set_here(scan->opaque, direction);
+	lsm_scan_resume(scan, direction);
 }
