@@ -361,14 +361,17 @@ runs_first(const AlterTableCmd *command)
 	}
 }
 
-/* Could the subcommand need or name a constraint that the same command adds? */
+/*
+ * Could the subcommand need or name a constraint that the same command adds, or choose a name that
+ * the constraint has?
+ */
 static bool
 needs_constraints(const AlterTableCmd *command)
 {
 	switch (command->subtype)
 	{
 		case AT_AddConstraint:
-			return castNode(Constraint, command->def)->contype == CONSTR_FOREIGN;
+			return castNode(Constraint, command->def)->contype != CONSTR_CHECK;
 		case AT_AddIdentity:
 		case AT_ValidateConstraint:
 		case AT_AlterConstraint:
