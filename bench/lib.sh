@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 #
-# Functions shared by run.sh, bars.sh, advise.sh, standby_reads.sh and tools/scaleout.sh. The caller sets HERE and TREE.
+# Functions shared by run.sh, bars.sh, advise.sh and standby_reads.sh, and by scaleout.sh and torture.sh in tools/. The
+# caller sets HERE and TREE.
 
 # shellcheck disable=SC2153 source-path=SCRIPTDIR source=../tools/lib.sh
 . "$TREE/tools/lib.sh"
@@ -29,8 +30,8 @@ PG_WANTED=
 CHILD=
 IN_CHROOT=
 
-# parse_server_option ARGUMENT...: if the first argument is an option that all scripts have, applies the option
-# and sets PARSED to the number of its arguments. Otherwise returns 1.
+# parse_server_option ARGUMENT...: if the first argument is an option that all scripts have, applies the option and sets
+# PARSED to the number of arguments that the option takes up, itself included. Otherwise returns 1.
 parse_server_option()
 {
 	PARSED=1
@@ -45,8 +46,8 @@ parse_server_option()
 	esac
 }
 
-# take_options MODULE LAST ARGUMENT...: sets what the options say, and keeps those of a module of bench/ in SUITE_ARGS. The
-# help is that of the script, which ends in line LAST, and that of the module.
+# take_options MODULE LAST ARGUMENT...: applies the options that all scripts have, and keeps the others, which are for
+# the module, in SUITE_ARGS. The help consists of the script's header, up to line LAST, and of the module's help.
 take_options()
 {
 	local module=$1 last=$2
@@ -80,7 +81,8 @@ install_packages()
 	[ -z "$INSTALL" ] || PG_CONFIG=${PG_CONFIG:-} "$TREE/tools/install_deps.sh" bench || exit 1
 }
 
-# Makes the folder WORK, and the server whose programs are in PG_BIN.
+# Makes the folder WORK. Unless --installed is given, builds pg_lsm into a copy of the server. Sets PG_BIN to the folder
+# of the server's programs.
 prepare_server()
 {
 	choose_server_user
@@ -113,7 +115,7 @@ build_client()
 	}
 }
 
-# The measured commit, for the results.
+# Prints the measured commit, for the results.
 source_commit()
 {
 	local commit
@@ -124,7 +126,8 @@ source_commit()
 }
 
 # choose_postgres ARGUMENT...: sets PG_CONFIG to the server of the requested version. If this machine lacks the
-# version, runs this script once more, with these arguments, in a chroot that has it, and exits with its status.
+# version, runs this script again, with these arguments, in a chroot that has the version, and exits with the status of
+# that run.
 choose_postgres()
 {
 	[ -z "$PG_WANTED" ] || [[ $PG_WANTED =~ ^[0-9]+$ && $PG_WANTED -ge $LSM_PG_MIN && $PG_WANTED -le $LSM_PG_MAX ]] ||
@@ -139,7 +142,7 @@ choose_postgres()
 	find_postgres "$PG_WANTED" && return
 	need_chroot
 	share_folders
-	# The chroot has no git, and other options may follow those set here.
+	# The chroot has no git. The last --commit counts, so this one replaces the one that the script finds there.
 	chroot_command "$CHROOT_CACHE/$RELEASE" env -C "$PWD" TMPDIR="${TMPDIR:-/tmp}" \
 		"$HERE/$(basename "$0")" --pg "$PG_WANTED" "$@" --commit "$(source_commit)"
 	IN_CHROOT=1
@@ -177,8 +180,9 @@ need_chroot()
 		die "the chroot in $CHROOT_CACHE/$RELEASE has no PostgreSQL $PG_WANTED" "Delete the folder."
 }
 
-# Lets the chroot see all folders of this machine except system folders, so that paths mean the same in it. /sys
-# has the control groups. Folders that we need are shared even if they are inside system folders.
+# Lets the chroot see all folders of this machine except system folders, so that paths mean the same in it. It also sees
+# /sys, for the control groups. The tree, the current folder and TMPDIR are shared as well if they are in /var/tmp or
+# at least two levels below /usr or /var. In other system folders they are an error.
 share_folders()
 {
 	local folder system='^/(bin|boot|dev|etc|lib[^/]*|proc|run|sbin|usr|var)(/|$)'
@@ -199,8 +203,8 @@ share_folders()
 	done
 }
 
-# run_suite MODULE [ARGUMENT]...: runs a module of bench/ on the server that prepare_server has made, with these arguments
-# and those of the command line. Not with exec, because the trap must run.
+# run_suite MODULE [ARGUMENT]...: runs a module of bench/ on the server of prepare_server, with these arguments and
+# those of the command line. Does not use exec, because the EXIT trap must run.
 run_suite()
 {
 	local module=$1
@@ -210,7 +214,7 @@ run_suite()
 		--commit "$(source_commit)" "$@" ${SUITE_ARGS[@]+"${SUITE_ARGS[@]}"}
 }
 
-# signal_child SIGNAL: sends a signal to the program, or to the first process in its namespace.
+# signal_child SIGNAL: sends a signal to the program, or, if a chroot is in use, to the first process in the chroot.
 signal_child()
 {
 	local target=$CHILD
@@ -220,8 +224,9 @@ signal_child()
 	kill "-$1" $target 2>/dev/null
 }
 
-# Runs a program (not a function) that handles interrupts itself, and returns its status. A shell that is interrupted while
-# it waits for a command in the foreground runs its trap only afterwards; so this works for a signal to us alone as well.
+# Runs a program (not a function) that handles interrupts itself, and returns its status. While a shell waits for a
+# command in the foreground, it runs no traps. So the program runs in the background, and the traps pass signals on to
+# it, even those that only this shell gets.
 run_interruptible()
 {
 	local status

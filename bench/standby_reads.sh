@@ -14,7 +14,7 @@
 #                      pg_lsm built from this tree
 #   --no-install       do not install missing packages
 #
-# Root has the right to make memory control groups for the servers; without it there is no limit.
+# Only root can make memory control groups for the servers. Without them, memory is not limited.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -2,8 +2,8 @@
 #
 # The checkers of tools/test.sh: the sanitizers and Valgrind. To be sourced, not run.
 #
-# A script replaces the program "postgres" of the copied server, and starts it under the checker. So it does not matter
-# who starts the server. Reports go to a folder for each suite; the suite fails if there is one.
+# A script replaces the program "postgres" of the copied server, and runs the program under the checker. So it does not
+# matter who starts the server. Each suite has a folder for reports, and fails if there is a report in it.
 #
 # The sanitizers see pg_lsm. They see the server as well if it was built with them (tools/sanitized_server.sh).
 # Valgrind sees both.
@@ -22,12 +22,12 @@ choose_checker()
 	if [ "$1" = sanitize ]; then
 		CHECKER_FLAGS+=' -fsanitize=address,undefined -fno-sanitize-recover=all'
 		SLOWNESS=4
-		# Neither the server nor psql frees everything before it ends.
+		# Neither the server nor psql frees everything before it exits.
 		export ASAN_OPTIONS=detect_leaks=0
 	fi
 }
 
-# replace_program NAME < SCRIPT: puts a script in the place of a program of the copied server, which the script finds as
+# replace_program NAME < SCRIPT: replaces a program of the copied server with a script, which finds the program as
 # $0.checked.
 replace_program()
 {
@@ -46,9 +46,10 @@ install_checker()
 	esac
 }
 
-# A server without the sanitizers must load their libraries before all others, and any server that of UBSan: it reads its
-# options from the environment, which the server overwrites with the title of the process. The program keeps its name: it
-# finds its files by it, and "pg_ctl restart" finds the program.
+# A server built without the sanitizers must load their libraries before all others. Every server must load UBSan's
+# library early: the library reads its options from the environment, and the server overwrites the environment with the
+# title of the process. The program keeps its name, because it finds its files by that name, and "pg_ctl restart" finds
+# the program by it.
 preload_sanitizers()
 {
 	local libraries first=$PG_PKGLIB/sanitize_first.so
@@ -62,13 +63,13 @@ preload_sanitizers()
 	END
 }
 
-# Under Valgrind, a program cannot have another name than that of its file. So "pg_ctl restart" is told what to start.
-# Nothing of initdb's runs pg_lsm, so it need not be slow.
+# Under Valgrind, a program always has the name of its file. So the script tells "pg_ctl restart" what to start. What
+# initdb starts does not run pg_lsm, so it runs without Valgrind, which would be slow.
 run_in_valgrind()
 {
 	local source=${PG_SOURCE:-}
 
-	command -v valgrind >/dev/null || die "there is no valgrind" "Install the package valgrind."
+	command -v valgrind >/dev/null || die "Valgrind is not installed" "Install the package valgrind."
 	if [ ! -e "$source/src/tools/valgrind.supp" ]; then
 		source=$WORK/pgsource
 		PG_CONFIG="$PG_CONFIG" "$HERE/get_source.sh" "$source" || exit 1
@@ -89,7 +90,7 @@ run_in_valgrind()
 	END
 }
 
-# checker_env SUITE: sets CHECKER_ENV, what the environment of a suite has in addition.
+# checker_env SUITE: sets CHECKER_ENV, the variables to add to the environment of a suite.
 # shellcheck disable=SC2034
 checker_env()
 {
@@ -99,7 +100,8 @@ checker_env()
 	[ -n "$CHECKER" ] || return 0
 	mkdir -p "$reports"
 	[ "$(id -u)" -ne 0 ] || chown "$SERVER_USER" "$reports"
-	# A crash makes the postmaster say which statement ran. Tests preload libraries into pg_ctl.
+	# abort_on_error: after a crash, the postmaster logs which statement ran. verify_asan_link_order=0: tests preload
+	# libraries into pg_ctl.
 	options=abort_on_error=1:log_path=$reports/postgres
 	CHECKER_ENV=(
 		CHECKER_REPORTS="$reports"

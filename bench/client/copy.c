@@ -56,7 +56,7 @@ batch_send(PGconn *conn, const Options *o, const Batch *batch)
 	PQclear(result);
 	if (PQputCopyData(conn, batch->data, (int) batch->length) != 1 || PQputCopyEnd(conn, NULL) != 1 ||
 		PQflush(conn) < 0)
-		die("sending rows: %s", PQerrorMessage(conn));
+		die("could not send rows: %s", PQerrorMessage(conn));
 }
 
 /* Waits until the transaction is committed. */

@@ -15,14 +15,14 @@
  *	-c N		load: connections (default 1)
  *	-f N		number of the first row (default 0)
  *	-e N		load: a sample every N rows (default 100000)
- *	-a N		load: at most N rows a second; run: exactly so many, of classes copy and trim (default: as fast as the server
- *				takes them)
- *	-n			load: only make the rows, without a server: the speed of this program
- *	-w S		run: warm up for S seconds before (default 0)
+ *	-a N		load: at most N rows a second; run: exactly N rows a second, in each of the classes copy and trim
+ *				(default: as fast as the server takes them)
+ *	-n			load: only make the rows, without a server, to measure the speed of this program
+ *	-w S		run: warm up for S seconds before measuring (default 0)
  *	-i S		run: a sample every S seconds (default: none)
- *	-o N		run: so many operations a thread at most
+ *	-o N		run: at most N operations per thread, after the warm-up
  *	-l N		run: rows of a range (default 100)
- *	-p SHARE	run: share of the keys of a range, instead of its length
+ *	-p SHARE	run: share of all keys that a range covers, instead of -l
  *	-q SQL		run: statement for lookup or range; %s is the table
  *
  * It prints lines of comma-separated values:
@@ -138,7 +138,7 @@ main(int argc, char **argv)
 	if (o.rows == 0 || o.batch <= 0 || o.sample_every == 0 || o.clients < 1 || o.clients > MAX_THREADS)
 		die("rows, batch, sample and clients must be positive, and clients at most %d", MAX_THREADS);
 	if (o.source.binary && o.source.kind->text_only)
-		die("rows of kind %s can be made as text only", o.source.kind->name);
+		die("rows of kind %s can be made only as text", o.source.kind->name);
 	if (!is_load && o.source.kind->key == NULL)
 		die("rows of kind %s have no key to look up", o.source.kind->name);
 	o.source.total = o.first_row + o.rows;

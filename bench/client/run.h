@@ -23,9 +23,9 @@ typedef struct Worker
 	Batch		batch;			/* of class copy */
 	uint64_t	timeouts;
 	uint64_t	conflicts;		/* with replay, on a standby */
-	double		first_s;		/* begin of the first operation that counts */
+	double		first_s;		/* start of the first operation that counts */
 	double		last_s;			/* end of the last one */
-	uint64_t	gap_ns;			/* longest time without an end in its class that one of its own ended */
+	uint64_t	gap_ns;			/* longest time in which the class finished nothing, until this worker did */
 	pthread_mutex_t lock;		/* for the two histograms */
 	Histogram	all;
 	Histogram	interval;		/* since the last sample */
@@ -42,15 +42,15 @@ typedef struct OpClass
 
 extern const Options *run_options;
 
-/* Executes a statement of the class and returns the number of rows of its result. */
+/* Executes a statement of the class. Returns the number of rows of its result, or -1 if the server canceled it. */
 extern int	run_execute(Worker *worker, int statement, int parameters, const char *const *values);
-/* Executes the first statement with an array of the keys of a batch of rows, each chosen by `choose`. */
+/* Executes the class's first statement, with an array of the keys of a batch of rows that `choose` picks. */
 extern void run_execute_batch(Worker *worker, uint64_t (*choose) (Worker *worker));
 extern uint64_t run_random(Worker *worker);
 
-/* The first of the oldest rows, a batch, which the caller must delete. */
+/* Takes the oldest batch of rows, which the caller must delete. Returns the number of its first row. */
 extern uint64_t run_take_oldest(void);
-/* A row that is in the table, or was a moment ago. */
+/* Returns a random row of the table. It may just have been deleted, or may not be committed yet. */
 extern uint64_t run_any_row(Worker *worker);
 
 /* --- sales.c --- */

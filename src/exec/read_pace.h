@@ -28,7 +28,7 @@ typedef struct LsmReadPace
 	uint64		missing;		/* pages ahead that had to be read */
 } LsmReadPace;
 
-/* The observation of one read of a table page. */
+/* Observes one read of a table page. */
 typedef struct LsmReadWatch
 {
 	int64		pages;

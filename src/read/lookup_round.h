@@ -1,9 +1,9 @@
 /*
  * lookup_round.h
- *	  Groups the keys that are looked for together in one run, by filter page.
+ *	  Groups a round of keys, looked up together in one run, by filter page.
  *
- * Usually each key is in a different segment.  So the filters' cache lines for the keys are not in
- * the processor's cache, and a round fetches many of these lines at a time.
+ * Usually each key is in a different segment, so the cache lines of filters that the keys need are
+ * rarely in the processor's cache.  A round therefore fetches many of these lines at once.
  */
 #ifndef LSM_LOOKUP_ROUND_H
 #define LSM_LOOKUP_ROUND_H
@@ -54,14 +54,14 @@ lsm_round_segment(const LsmLookupRound *r, int i)
 	return &r->segments[r->segment[i]];
 }
 
-/* Returns the filter page that knows key `i`, as a page number in the segment. */
+/* Returns the filter page that covers key `i`, as a page number in the segment. */
 static inline uint32
 lsm_round_filter_page(const LsmLookupRound *r, int i)
 {
 	return lsm_round_segment(r, i)->leaves + r->places[i].page;
 }
 
-/* Returns the block of that filter page. */
+/* Returns the block of the filter page that covers key `i`. */
 static inline BlockNumber
 lsm_round_filter_block(const LsmLookupRound *r, int i)
 {
@@ -75,8 +75,9 @@ lsm_round_clear_lists(LsmLookupRound *r)
 }
 
 /*
- * Put key `i` into the list of its filter page.  A list may mix several pages, but keys of one page
- * are in one list.  If the segment has no filter, returns false and puts the key into no list.
+ * Put key `i` into the list of its filter page.  A list may contain keys of several pages, but all
+ * keys of a page are in the same list.  If the segment has no filter, returns false and puts the
+ * key into no list.
  */
 static inline bool
 lsm_round_list_key(LsmLookupRound *r, int i)

@@ -1,6 +1,6 @@
 /*
  * memory_filter.c
- *	  Makes and clears filters in private memory.
+ *	  Makes, fills and clears filters in private memory.
  */
 #include "postgres.h"
 

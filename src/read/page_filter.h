@@ -2,10 +2,10 @@
  * page_filter.h
  *	  Keeps filters in private memory for pages of the write buffer.
  *
- * A page of the write buffer keeps getting entries, so its filter has to catch up.  New items lie
- * before the older items on the page.  A lookup that the filter rejects compares no keys.  The
- * saving matters for tuple keys, and if there are many sealed pages.  Once the filter has all
- * entries of a sealed page, a rejected lookup does not even lock the page.
+ * An open page of the write buffer keeps getting entries, so its filter has to catch up.  New items
+ * lie before the older items on the page.  A lookup that the filter rejects compares no keys, which
+ * saves the most with tuple keys and with many sealed pages.  Once the filter has all entries of a
+ * sealed page, a rejected lookup does not even lock the page.
  */
 #ifndef LSM_PAGE_FILTER_H
 #define LSM_PAGE_FILTER_H

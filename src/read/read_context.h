@@ -42,13 +42,13 @@ typedef struct LsmReadContext
 	struct LsmRunFilterSet *filters;	/* of small runs; NULL: make none */
 	struct LsmKnownProbes *known_probes;	/* of segments, see run_probe.c; NULL until needed */
 
-	uint64		generation;		/* when it changes, cursors reread open pages */
+	uint64		generation;		/* when it changes, cursors reread the write buffer's pages */
 	bool		stale;			/* the version is stale, or the index is damaged */
 	BlockNumber stale_block;	/* the first block that shows this */
 	LsmReadCounters counters;
 	uint64		spared;			/* seeks in runs that filters made unnecessary, in 16ths */
 	uint64		missed_runs;	/* seeks in runs that had to read a block into shared buffers */
-	LsmPageRef *seen;			/* the latest pages; NULL: nobody asks for them */
+	LsmPageRef *seen;			/* the latest pages; NULL: the user does not need them */
 	uint32		seen_count;
 } LsmReadContext;
 

@@ -3,13 +3,13 @@
  *	  Reads a run of packed segments as a cursor.
  *
  * A seek finds the leaf (run_search.c) and decodes part of one group under the leaf's share lock.
- * The cursor copies the leaf only when it moves beyond that part, which a point lookup never does.
- * But if comparing may run user code, the cursor copies the leaf before it searches
- * (lsm_buffer_leave).  The next leaf is the next block.  After the last leaf of a segment, the
+ * The cursor copies the leaf only when it needs more than that part, which most point lookups never
+ * do.  But if comparing keys may run user code, the cursor copies the leaf before it searches (see
+ * lsm_buffer_leave).  The next leaf is the next block.  After the last leaf of a segment, the
  * directory names the next segment.
  *
- * VACUUM may remove entries from a leaf at any time.  A cursor that comes back to a leaf finds its
- * position again by the last entry that it returned.
+ * VACUUM and scans (kill_dead.c) may remove entries from a leaf at any time.  A cursor that comes
+ * back to a leaf finds its position again by the last entry that it returned.
  *
  * A merge may take the whole copied page instead of its entries.
  */
@@ -140,8 +140,8 @@ leave_leaf(LsmRunCursor *c)
 }
 
 /*
- * Search the copied leaf, and stand on the entry found unless it is beyond the limit.  If there is
- * none, stand on the next leaf's first entry.
+ * Search the copied leaf, and stand on the entry found unless it is beyond the limit.  If the leaf
+ * has no such entry, move on to the next leaf.
  */
 static void
 seek_in_copy(LsmRunCursor *c, const LsmBound *from, const LsmBound *limit)
@@ -154,7 +154,7 @@ seek_in_copy(LsmRunCursor *c, const LsmBound *from, const LsmBound *limit)
 	c->group += c->forward ? 1 : -1;
 	if (c->forward ? pos < c->decoded.count : pos > 0)
 	{
-		/* Earlier entries were counted if they were read. */
+		/* If earlier entries of the group were read, they are already counted. */
 		c->cx->counters.entries += c->forward ? c->decoded.count - pos : pos;
 		pos -= !c->forward;
 		if (limit == NULL || !lsm_beyond(c->cx->ks, limit, &c->decoded.entries[pos], c->direction))
@@ -319,8 +319,8 @@ run_seek(LsmCursor *base, const LsmBound *from, const LsmBound *limit, ScanDirec
 /* --- whole pages and segments, for merges ---------------------------------------- */
 
 /*
- * Copy the leaf in which a seek has found its position.  Returns false if VACUUM has removed the
- * first entry, on which the cursor stands.
+ * Copy the leaf in which a seek has found its position.  Returns false if the leaf's first entry,
+ * on which the cursor stands, has been removed, or if the version is stale.
  */
 static bool
 copy_found_leaf(LsmRunCursor *c)
@@ -365,7 +365,7 @@ run_skip_page(LsmCursor *base)
 	leave_leaf((LsmRunCursor *) base);
 }
 
-/* Read the last entry of a segment that no directory describes.  Its key is in c->last. */
+/* Read the last entry of a segment that no directory describes.  The entry's key is in c->last. */
 static bool
 read_high_entry(LsmRunCursor *c, LsmEntry *high)
 {
@@ -378,7 +378,7 @@ read_high_entry(LsmRunCursor *c, LsmEntry *high)
 	page = BufferGetPage(buffer);
 	if (c->last.scratch == NULL)
 		lsm_group_init(&c->last, c->cx->ks->max_keylen);
-	/* If VACUUM has emptied the leaf, the merge should rewrite the segment. */
+	/* If the leaf has become empty, the merge should rewrite the segment. */
 	found = lsm_leaf_group_count(page) > 0;
 	if (found && !lsm_leaf_decode_group(page, lsm_leaf_group_count(page) - 1, &c->last))
 		lsm_run_damaged(c, c->segment.leaves - 1);
@@ -400,7 +400,7 @@ run_whole_segment(LsmCursor *base, uint32 least_blocks, LsmWholeSegment *whole)
 	memset(whole, 0, sizeof(LsmWholeSegment));
 	whole->run_id = c->run.run_id;
 	whole->entry.segment = *segment;
-	/* Not the directory's low entry: VACUUM may have removed it, or it lies before the clip. */
+	/* Not the directory's low entry: it may have been removed, or may lie before the clip. */
 	whole->entry.low = *base->entry;
 	if (!lsm_run_is_single(&c->run))
 	{
@@ -448,7 +448,7 @@ run_close(LsmCursor *base)
 static const LsmCursorOps run_cursor_ops = {run_seek, run_fill, run_close, run_whole_page, run_skip_page,
 run_whole_segment, lsm_run_expect};
 
-/* Create a cursor without a run.  It allocates in the memory context that is current now. */
+/* Create a cursor without a run, in the current memory context. */
 LsmCursor *
 lsm_run_cursor_create(LsmReadContext *cx)
 {
@@ -483,8 +483,8 @@ lsm_run_cursor_set(LsmCursor *cursor, const LsmRunRecord *run, const LsmBound *c
 /* --- splits of parallel scans ------------------------------------------------------ */
 
 /*
- * Set `split` before the first entry of a leaf.  Returns false if the leaf is empty or the cursor
- * is stale.
+ * Set `split` to the position before the first entry of a leaf.  Returns false if the leaf is empty
+ * or the cursor is stale.
  */
 static bool
 split_before_leaf(LsmRunCursor *c, uint32 leaf, LsmBound *split)
@@ -523,7 +523,7 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 
 	if (!lsm_run_prepare_seek(c, &from, direction) || !lsm_run_find_leaf(c, from))
 		return false;
-	/* VACUUM may have emptied that leaf.  Try the leaves after it. */
+	/* The target leaf may be empty.  If so, try the leaves after it. */
 	if (c->forward)
 	{
 		leaf = c->leaf + leaves;
@@ -544,8 +544,8 @@ lsm_run_cursor_split(LsmCursor *cursor, const LsmBound *from, uint32 leaves,
 		CHECK_FOR_INTERRUPTS();
 	}
 	/*
-	 * Take the end that the segment had when it was written.  The search has found that this end is
-	 * beyond `from`.
+	 * Take the end that the segment had when it was written.  This end is beyond `from`, because
+	 * the seek chose the segment for `from`.
 	 */
 	if (lsm_run_is_single(&c->run))
 		return false;

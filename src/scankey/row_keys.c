@@ -7,9 +7,11 @@
  * until two differ.  If either side has a NULL before that, the entry does not match.
  *
  * A bound takes members from the left, as long as the index has their columns next to each other
- * and in the same direction, and the values can be sought exactly.  If members are left over, the
- * bound includes the entries that equal all members taken.  But if the next member is NULL, none
- * of these entries match, and the bound excludes them.
+ * and in the same direction.  The first value that cannot be converted exactly to its column's type
+ * ends the bound; the bound still takes the end of that value's range (lsm_convert_value), if there
+ * is one.  If members are left over, or the last member taken is not exact, the bound includes the
+ * entries that equal all members taken.  But if the next member is NULL, none of these entries
+ * match, and the bound excludes them.
  */
 #include "postgres.h"
 
@@ -116,9 +118,9 @@ lsm_rowkey_is_tighter(LsmColumn *column, const LsmRowKey *row, const LsmRowKey *
 }
 
 /*
- * Should a row bound the scan instead of this end of the column's range?  If the end uses another
- * function than the column's own, the end's keys are checked as filters, so either may bound the
- * scan.  Otherwise the end's keys may no longer be filters, so the row must imply them.
+ * Should a row bound the scan instead of this end of the column's range?  If the end uses a
+ * function other than the column's own, the end's keys are checked as filters, so either may bound
+ * the scan.  Otherwise the end's keys may no longer be filters, so the row must imply them.
  */
 bool
 lsm_rowkey_beats(LsmColumn *column, const LsmRowKey *row, const LsmRangeEnd *end)

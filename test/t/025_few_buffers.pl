@@ -30,6 +30,6 @@ $node->start;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), 120200, 'the server recovers with 16 buffers');
 $node->adjust_conf('postgresql.conf', 'shared_buffers', '8MB');
 $node->restart;
-check_clean($node, 'after it');
+check_clean($node, 'after recovery');
 $node->stop;
 done_testing();

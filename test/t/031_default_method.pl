@@ -67,8 +67,8 @@ $node->safe_psql('postgres', "CREATE DATABASE $_ TEMPLATE template0") foreach qw
 $node->safe_psql('postgres', "ALTER DATABASE $_ SET pg_lsm.default_method = lsm") foreach qw(as_dumped turned);
 is($restore->('plain', ''), $made, 'the restored indexes have the same methods');
 is($restore->('as_dumped', '-c pg_lsm.default_method=btree'), $made, "PGOPTIONS keeps the methods despite the database's setting");
-# If the default is lsm, keys that were B-trees become lsm; indexes stay what they were. Before 18, a foreign key that
-# comes later prevents this.
+# If the default is lsm, the restore turns keys that were B-trees into lsm, but leaves indexes as they were. Before 18,
+# it then fails at the foreign key, which needs a B-tree.
 if ($newer)
 {
 	is($restore->('turned', ''), $made =~ s/(btree_keys_pkey)\|btree\|/$1|lsm|{lsm=true}/r, 'the default changes keys of a dump to lsm');
@@ -83,7 +83,7 @@ else
 }
 $node->safe_psql('postgres', 'DROP DATABASE plain; DROP DATABASE as_dumped; DROP DATABASE turned');
 
-# pg_upgrade must not change the method of a key, because it takes over the file.
+# pg_upgrade must not change the method of a key, because it keeps the index's file.
 $node->stop;
 my $bindir = $node->config_data('--bindir');
 my $new = new_node('new', conf => "fsync = off\npg_lsm.default_method = lsm\n");

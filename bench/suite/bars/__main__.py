@@ -37,21 +37,21 @@ def measure(bench, experiment):
 
 
 def stalls(bench):
-    """The bar on stalls, over all that was measured."""
+    """Returns the verdict on stalls, over all that was measured."""
     lsm = [l for l in bench.longest if l[1] == "lsm"]
     if not lsm:
         return []
     worst, gap = max(lsm, key=lambda l: l[3]), max(lsm, key=lambda l: l[4])
     none = [l[3] for l in bench.longest if l[1] == "none"]
-    parts = "%s, %s; longest gap between ends of any of the clients' %s ms (%s, %s)" % (
+    parts = "%s, %s; longest time in which no client finished anything %s ms (%s, %s)" % (
         worst[0], worst[2], number(gap[4]), gap[0], gap[2])
     if none:
-        parts += "; longest of all with no index %s ms" % number(max(none))
+        parts += "; longest wait without an index %s ms" % number(max(none))
     return [at_most("all", "longest wait of a client, ms", worst[3], STALL_MS - 1, parts)]
 
 
 def conclude(bench, measured):
-    """Prints and stores all verdicts. Returns whether a bar is missed."""
+    """Prints and stores all verdicts. Returns whether a bar was missed."""
     verdicts = [v for experiment in measured for v in experiment.verdicts()] + stalls(bench)
     if not verdicts:
         return False

@@ -1,8 +1,8 @@
-"""Bars on key types, beyond memory: the rate of random keys into a unique index of three times the memory.
+"""Bars on key types, beyond memory: the rate at which random keys go into a large unique index.
 
-CREATE INDEX makes the index of either method over rows with random keys, a B-tree as full as such keys leave one that
-grows. Then one session adds rows with other random keys, in transactions of --batch rows. Its CPU time for making the
-keys counts for both methods.
+CREATE INDEX makes the index of either method over rows with random keys. It makes the B-tree as full as random inserts
+would leave it. The B-tree is three times as large as memory, if --rows allows that. Then one session adds rows with
+other random keys, in transactions of --batch rows. The time for making the keys counts for both methods.
 """
 
 from .bench import INDEX, LATE_FILLFACTOR, MB, say
@@ -14,7 +14,7 @@ OF_MEMORY = 3.0             # the B-tree's size
 ADDED = 0.25                # of the rows that are there, at most
 LIMIT_S = 30                # for adding them
 BAR = 10.0
-# A B-tree's bytes an entry, about, at LATE_FILLFACTOR.
+# Approximate bytes per entry of a B-tree, at LATE_FILLFACTOR.
 ENTRY_BYTES = {"int4": 29, "uuid": 46, "numeric": 46, "inet": 46}
 TEXT_BYTES = 80
 

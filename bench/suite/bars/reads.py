@@ -26,8 +26,8 @@ STATES = ("held", "fresh", "settled")
 
 class Reads:
     """Each turn fills a table by COPY. The lsm index exists before the load; the btree is built after it. The lsm index
-    is first "held": nothing merges it. Then it is "fresh": reads cause merges as usual, perhaps before the first
-    reader ends. It is "settled" after lsm_compact. Merges of idle indexes are off throughout."""
+    is first "held": nothing merges it. Then it is "fresh": reads cause merges as usual, perhaps even during the first
+    measurement. It is "settled" after lsm_compact. Merges of idle indexes are off throughout."""
 
     methods = ("lsm", "btree")
 
@@ -59,14 +59,14 @@ class Reads:
                 self.results.setdefault(method, {})[repeat] = rates
 
     def _read(self, bench, rows, state):
-        """Operations a second for each entry of READS."""
+        """Returns the operations per second for each entry of READS."""
         rates, runs = [], []
         for name, kind, clients, length, sql in READS:
             flags = {"l": length}
             if sql:
                 flags["q"] = sql
             runs.append(self._runs(bench, state, "before " + name))
-            # Labels tell the classes' figures apart.
+            # The label tells this entry's figures from those of other entries with the same class.
             report = bench.run(["%s:%d" % (kind, clients)], rows, ", ".join(t for t in (name, state) if t), **flags)
             rates.append(report.value(kind, "rate"))
         runs.append(self._runs(bench, state, "afterwards"))
@@ -190,8 +190,8 @@ class Updates:
 
 
 class Queue:
-    """A queue: each turn inserts one row and deletes the first. In a second table, the time to the first row after a
-    DELETE of the older half."""
+    """A queue: each turn inserts one row and deletes the first. Also measures, in a second table, the time to the first
+    row after a DELETE of the older half."""
 
     name, title, methods = "queue", "insert and delete the first row; the first row after a DELETE", ("lsm", "btree")
     TURNS, PARTS = 0.002, 4

@@ -40,19 +40,19 @@ def _plot(name, users, topic):
         Part("%s, %s" % (WAYS[0][0], users), "query", "B-tree, plain index scan", "btree", dashed=True),
         Part("%s, %s" % (BITMAP, users), "query", "B-tree, bitmap scan", "btree"),
         Part("%s, %s" % (BY_PAGE, users), "query", "lsm, prefetching scan", "lsm")], "ms", "percent of the rows",
-        "Cold, {x}% of a table takes {a}'s prefetching scan {as long} as a plain index scan", "20",
+        "Reading {x}% of a cold table takes {a}'s prefetching scan {as long} as a plain index scan", "20",
         pairs=((3, 1),), conditions="cold caches, range of random rows, %s; less is better" % users, logy=True)
 
 
-SECTIONS = [Section("How fast are range queries with cold caches?", """2.5 million rows of 300 bytes of data (or an
-eighth of the largest table, if that is less) in random order of an indexed int4 key. A query sums the length of a
-column over 5% to 40% of the keys, each user over a range of its own. Before each measurement, the server is restarted
-and the operating system's cache dropped, where we may do so. Each user does one query; the time is that of the
-slowest. The tables have all ways, for both indexes: of core, a plain index scan, and the sorted scan, which is
-PostgreSQL's bitmap scan, with effective_io_concurrency 0, 16 and 128; of pg_lsm's prefetching scan, 128 pages ahead,
-in the order of keys and by page; and what the planner takes, with the settings of an SSD: random_page_cost = 15,
-effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off. "First row" is the time until the
-first row of such a range has come, without a sum over it.""", [
+SECTIONS = [Section("How fast are range queries with cold caches?", """2.5 million rows (or an eighth of the
+largest table, if that is fewer) with 300 bytes of data each and an indexed int4 key, which is random. A query sums the
+length of a column over 5% to 40% of the keys; each user has a range of its own. Before each measurement, the server is
+restarted, and the operating system's cache is dropped if we have the right to do so. Each user runs one query, and the
+time is that of the slowest. The tables list all ways, for each index. PostgreSQL's own are the plain index scan, and
+the sorted scan, which is its bitmap scan, with effective_io_concurrency 0, 16 and 128. pg_lsm's prefetching scan looks
+128 pages ahead, and returns rows in key order or by page. The last way is what the planner chooses with the settings of
+an SSD: random_page_cost = 15, effective_io_concurrency = 128, effective_cache_size = 700MB. Parallel query is off.
+"First row" is the time until the first row of such a range arrives, without a sum over the range.""", [
     _plot("e6-flash", ONE, "Time of cold range queries, one user"),
     _plot("e6-flash-users", MANY, "Time of cold range queries, twelve users")])]
 

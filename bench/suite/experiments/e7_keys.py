@@ -14,12 +14,12 @@ INDEXES = (1, 2, 4, 8)
 NAMES = {"int8_seq": "bigint, ascending", "uuid4": "UUID, random", "uuid7": "UUID version 7", "text": "text, random",
          "lowcard": "int4, 1000 values", "zipf": "int4, Zipf"}
 SECTIONS = [
-    Section("Which kinds of keys gain?", """COPY, 1000 rows to a transaction, one client, in memory, each kind of key
-in a table of its own, one after the other in one cluster: bigint ascending; UUID version 4; version 7 (256 a
-millisecond); text of 12 random letters, C collation; 1000 distinct int4 values; int4 values with a Zipf distribution
-(a million values, theta 0.99). WAL is what the whole load wrote, the table's included; full_page_writes is on. The
-peak in the table is the largest size of the index files during the load, of what is live at its end: of the runs of
-an lsm index, of the files of others.""", [
+    Section("Which kinds of keys gain?", """COPY, 1000 rows per transaction, one client, in memory. Each kind of key has
+a table of its own, and one cluster loads these tables one after the other: ascending bigint; UUID version 4; UUID
+version 7 (256 per millisecond); text of 12 random letters, C collation; 1000 distinct int4 values; int4 values with a
+Zipf distribution (a million values, theta 0.99). WAL is all that the load wrote, including the table's;
+full_page_writes is on. "Peak index size / live" is the largest size of the index files during the load, divided by the
+size of what is live at its end: the runs of an lsm index, or the whole files of other indexes.""", [
         Plot("e7-keys", "bars", "Rows loaded per second, by kind of key", [Part(KEYS, "rows/s")], "rows/s",
              claim="In memory, {a} loads {as many} rows with random UUIDs as {b}", at="uuid4", names=NAMES,
              conditions="COPY of 1000 rows, one client, in memory"),
@@ -31,7 +31,7 @@ an lsm index, of the files of others.""", [
              claim="With random UUIDs, {a} writes {as much} WAL as {b}", at="uuid4", names=NAMES,
              conditions="WAL of the whole load, the table's included, in memory")]),
     Section("What does each further index cost?", """t(k1 ... k8 int4), all random, with an index on each of the first
-1, 2, 4 and 8 columns; COPY, 1000 rows to a transaction, one client, in memory.""", [
+1, 2, 4 or 8 columns; COPY, 1000 rows per transaction, one client, in memory.""", [
         Plot("e7-several", "lines", "Rows loaded per second, by number of indexes", [Part(SEVERAL, "rows/s")],
              "rows/s", "indexes",
              "With {x} indexes, {a} loads {as many} rows a second as {b}",

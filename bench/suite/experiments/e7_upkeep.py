@@ -13,8 +13,9 @@ ROUNDS = 3
 
 SECTIONS = [
     Section("How fast are updates, and how large does the index become?", """churn(id int4 primary key, k int4, f)
-with an index on k; four clients (or the most, if fewer) change k of random rows, so that each update is a new index
-entry; then VACUUM. Three rounds, autovacuum off. The primary key is a B-tree in all systems.""", [
+with an index on k. Four clients (or the largest number of --clients, if that is smaller) change k of random rows, so
+each update adds an index entry. Then VACUUM runs. Three rounds, autovacuum off. The primary key is a B-tree in all
+systems.""", [
         Plot("e7-churn", "lines", "Updates per second, round by round", [Part(CHURN, "updates/s")], "updates/s",
              "round",
              "In round {x}, {a} takes {as many} updates a second as {b}",
@@ -30,10 +31,10 @@ maintenance_work_mem. Peak temporary space is that of sort files.""", [
         Plot("e7-create-index", "bars", "Time of CREATE INDEX", [Part(BUILD, "CREATE INDEX")], "seconds",
              claim="CREATE INDEX takes {a} {as long} as {b}", skip=("none",),
              conditions="random int4 keys; less is better")]),
-    Section("How long does recovery from a crash take?", """While rows are loaded, all server processes are killed
-with SIGKILL at seven tenths of the rows; the time is that from the start of the server until it answers. It depends
-on how much WAL there is since the last checkpoint; the table has it. lsm_check then verifies the lsm index against
-the table; a B-tree is not verified.""", [
+    Section("How long does recovery from a crash take?", """When seven tenths of the rows are loaded, SIGKILL ends
+all server processes. The time is that from the next start of the server until it answers a query. It depends on the
+amount of WAL since the last checkpoint, which the table of figures also shows. lsm_check then verifies the lsm index
+against its table. B-trees are not verified.""", [
         Plot("e7-recovery", "bars", "Time of recovery after kill -9 during a load", [Part(RECOVERY, "recovery time")],
              "seconds",
              claim="Recovery takes {a} {as long} as {b}",
