@@ -1,7 +1,7 @@
 /*
  * run.c
- *		Operations in a loop: each thread has a connection, executes one operation after the other, and
- *		measures each.
+ *		Operations in a loop: each thread has a connection, executes one operation after another, and
+ *		measures each of them.
  *
  * Classes of threads, which may run side by side:
  *
@@ -14,14 +14,15 @@
  *	trim, window, point, reprice	see sales.c
  *	dated, span, upsert				see events.c
  *
- * With a rate, transactions of copy and trim have fixed times at which they are due. Their latency counts from then, even
- * if the thread was late because the one before took too long. Without a rate, copy and trim wait for each other so that
- * the table keeps its size.
+ * With a rate, each transaction of copy and trim is due at a fixed time. Its latency counts from that time, even if the
+ * thread is late because the previous transaction took too long. Without a rate, copy and trim wait for each other so
+ * that the table keeps its size.
  *
- * Operations that begin during the warm-up do not count. A thread that is in an operation when the time is over finishes
- * it, and it counts, with the time that it took, and each thread does at least one that counts: so slow systems have a
- * rate, too. A statement that the server cancels counts as well: as one that timed out (statement_timeout), or as one that
- * conflicted with replay on a standby.
+ * Operations that begin during the warm-up do not count. When the time is over, each thread finishes its current
+ * operation, which counts with its whole duration. Threads that need not keep a rate execute at least one operation
+ * that counts, so that slow systems have a result, too. An operation counts even if the server cancels its statement.
+ * The results also say how many statements timed out (statement_timeout), and how many conflicted with replay on a
+ * standby.
  *
  * Copyright (c) 2026, pg_lsm developers
  */
@@ -36,12 +37,14 @@
 
 #define TRIM_LAG		10			/* batches that trim may be behind copy */
 #define INT4_KEYS		4294967296.0
+#define LONGEST_NAP_S	0.05		/* of the thread that prints samples */
 
 const Options *run_options;
 
 static double start_s,
 			count_from_s,
 			end_s;
+static atomic_int working;		/* threads that have not ended */
 static atomic_uint_fast64_t next_row;	/* number of the next row to insert */
 static atomic_uint_fast64_t oldest_row; /* number of the next row to delete */
 static atomic_uint_fast64_t turns[MAX_CLASSES]; /* of a class that keeps a rate: transactions that threads have taken */
@@ -225,7 +228,7 @@ prepare_statement(Worker *worker, int number)
 
 	if (sql == NULL)
 		return;
-	/* A statement given by the caller is for the reading class. */
+	/* The statement of option -q replaces those of lookup and range. */
 	if (run_options->sql != NULL && (worker->op->work == work_lookup || worker->op->work == work_range))
 		sql = run_options->sql;
 	if (strstr(sql, "%s") != NULL)
@@ -241,7 +244,7 @@ prepare_statement(Worker *worker, int number)
 	PQclear(result);
 }
 
-/* Waits, until the time is over, while the class would run too far ahead of the other one. */
+/* Waits while the class is too far ahead of the other class, but not after the time is over. */
 static void
 wait_for_pair(Worker *worker)
 {
@@ -279,8 +282,8 @@ note_gap(Worker *worker, uint64_t now_ns)
 }
 
 /*
- * Waits until the worker may begin its next operation. Returns the time from which its latency counts, or end_s if the
- * time is over.
+ * Waits until the worker may begin its next operation. Returns the time from which its latency counts. If the time is
+ * over, that is end_s or later.
  */
 static double
 next_begin(Worker *worker)
@@ -309,12 +312,12 @@ worker_thread(void *argument)
 	bool		keeps_rate = worker->op->is_paced && run_options->rate > 0;
 	uint64_t	counted = 0;
 
-	for (;;)
+	while (run_options->max_ops == 0 || counted < run_options->max_ops)
 	{
 		double		begin = next_begin(worker),
 					end;
 
-		if ((begin >= end_s && (counted > 0 || keeps_rate)) || (run_options->max_ops > 0 && counted >= run_options->max_ops))
+		if (begin >= end_s && (counted > 0 || keeps_rate))
 			break;
 		worker->op->work(worker);
 		if (pair.is_used && worker->op->is_paced)
@@ -331,12 +334,23 @@ worker_thread(void *argument)
 		histogram_add(&worker->interval, (uint64_t) ((end - begin) * NS_A_S));
 		pthread_mutex_unlock(&worker->lock);
 	}
+	atomic_fetch_sub(&working, 1);
 	return NULL;
 }
 
 /* --- output --- */
 
-/* One line for each class: what was done since the last sample. */
+/* Waits until that time, or until no worker is left. */
+static void
+sleep_while_working(double until)
+{
+	double		now;
+
+	while (atomic_load(&working) > 0 && (now = now_s()) < until)
+		sleep_until(now + LONGEST_NAP_S < until ? now + LONGEST_NAP_S : until);
+}
+
+/* Prints a line for each class: what it did since the last sample. */
 static void
 print_samples(Worker *workers, int count, double now)
 {
@@ -458,13 +472,15 @@ run(const Options *o)
 	start_s = now_s();
 	count_from_s = start_s + o->warmup_s;
 	end_s = count_from_s + o->limit_s;
+	atomic_store(&working, count);
 	for (int w = 0; w < count; w++)
 		if (pthread_create(&workers[w].thread, NULL, worker_thread, &workers[w]) != 0)
 			die("could not start a thread");
 	if (o->interval_s > 0)
-		for (double next = count_from_s + o->interval_s; next <= end_s + 0.001; next += o->interval_s)
+		for (double next = count_from_s + o->interval_s;
+			 next <= end_s + 0.001 && atomic_load(&working) > 0; next += o->interval_s)
 		{
-			sleep_until(next);
+			sleep_while_working(next);
 			print_samples(workers, count, now_s());
 		}
 	for (int w = 0; w < count; w++)

@@ -15,6 +15,8 @@ INDEXES = ("(product, customer, price)", "(till, price, customer)", "(price, at,
 MEMORY_SHARE = 0.25
 BATCH = 50
 RATES = (1000, 500, 100)
+INSERTED = 15           # step l.i1 inserts this fraction of the table
+MOST_SECONDS = 45       # of step l.i1, in units of --seconds
 KEPT = 0.95
 FIRST_S = 15            # just after the load
 POINTS = 18             # samples of a long step
@@ -23,11 +25,11 @@ SECTIONS = [Section("How does the Insert Benchmark go?", """t(id bigserial prima
 price, data), a row of some 80 bytes, and three secondary indexes on (product, customer, price), (till, price,
 customer) and (price, at, customer). The server has a quarter of the memory, a third of the size of three such B-trees
 at the default size. The primary key is a B-tree in all systems, and autovacuum has its defaults. Steps: <b>l.i0</b>
-loads without secondary indexes; <b>l.x</b> builds them, then VACUUM ANALYZE; <b>l.i1</b> inserts at full speed, 50
-rows to a transaction, while another connection deletes as many of the oldest rows; <b>qr1000</b>, at once after that,
-is one connection with range queries of ten rows at full speed, in turn on the three indexes, beside 1000 inserts and
-1000 deletes a second; then <b>qr500</b>, <b>qr100</b>; <b>qp1000</b>, <b>qp500</b>, <b>qp100</b> are the same with
-lookups by primary key. A table without secondary indexes has no range queries. The time of an insert at a fixed rate
+loads without secondary indexes; <b>l.x</b> builds them, then VACUUM ANALYZE; <b>l.i1</b> inserts a fifteenth of the
+table at full speed, 50 rows to a transaction, while another connection deletes as many of the oldest rows;
+<b>qr1000</b>, at once after that, is one connection with range queries of ten rows at full speed, in turn on the three
+indexes, beside 1000 inserts and 1000 deletes a second; then <b>qr500</b>, <b>qr100</b>; <b>qp1000</b>, <b>qp500</b>,
+<b>qp100</b> are the same with lookups by primary key. A table without secondary indexes has no range queries. The time of an insert at a fixed rate
 counts from when it was due, so a stall counts for all inserts that it delays. A rate is kept if at least 95% of the
 inserts that were due are there. CPU is that of the whole server; by operation is by insert in the steps l, otherwise
 by query, which includes what the inserts beside them cost.""", [
@@ -51,11 +53,14 @@ class _Table:
     def __init__(self, context, rows):
         self.context, self.first, self.rows = context, 0, rows
 
-    def step(self, name, classes, seconds, rate=0):
+    def step(self, name, classes, seconds, rate=0, rows=0):
+        """Runs for these seconds, or until so many rows are inserted."""
         context, server = self.context, self.context.server
         flags = {"f": self.first, "b": BATCH, "i": seconds / POINTS}
         if rate:
             flags["a"] = rate
+        if rows:
+            flags.update(o=rows // BATCH, i=context.options.seconds / 4)
         cpu, io = server.cpu_seconds(), server.io_bytes()
         wal = server.query("SELECT pg_current_wal_insert_lsn();")
         report = context.run(classes + ["copy:1", "trim:1"], self.rows, kind="sales", seconds=seconds, warmup=0, **flags)
@@ -117,7 +122,7 @@ def _work(rows):
         _build(context, table.rows)
         with SizeSamples(context, seconds * 0.5) as sizes:
             sizes.record("l.x")
-            report = table.step("l.i1", [], seconds * 7.5)
+            report = table.step("l.i1", [], seconds * MOST_SECONDS, rows=table.rows // INSERTED)
             context.sample_rate(report, "copy", "inserts/s, l.i1", BATCH)
             sizes.record("l.i1")
             if queries:
