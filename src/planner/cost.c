@@ -17,6 +17,12 @@
 #include "utils/selfuncs.h"
 #include "utils/spccache.h"
 
+/*
+ * An index with fewer pages is largely in memory, like the inner pages of a B-tree, for which
+ * btcostestimate charges no reads either.
+ */
+#define CACHED_PAGES 1024.0
+
 /* Does a clause restrict its column to one value, or to a list of values? */
 static bool
 is_equality(Expr *clause, Oid opfamily)
@@ -180,8 +186,10 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
  * btcostestimate charges for one tree, but a search descends all runs.  For each run except the
  * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
  * for each page.  Small runs are new and therefore in memory, so we weight these leaves by their
- * runs' share of the index.  Together they add less than one page for each search.  Pages that are
- * read repeatedly count as in genericcostestimate.
+ * runs' share of the index.  Together they add less than one page for each search.  The leaves of a
+ * small index count less.  Otherwise a table that grows from nothing would get sequential scans,
+ * and sessions would keep these plans.  Pages that are read repeatedly count as in
+ * genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
@@ -189,7 +197,8 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 {
 	IndexOptInfo *index = path->indexinfo;
 	Cost		descent = shape->further_pages * 50.0 * cpu_operator_cost;
-	double		leaves = shape->further_share * searches * loop_count;
+	double		leaves = shape->further_share * searches * loop_count *
+		Min(index->pages / CACHED_PAGES, 1.0);
 	double		page_cost;
 
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);

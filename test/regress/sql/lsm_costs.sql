@@ -40,5 +40,18 @@ CREATE INDEX small_b ON small (k);
 SELECT q, lsm <= cost(q) + 4.2 AS like_btree FROM small_costs;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
+-- A new table grows in small transactions. Without statistics, its plans are those with a B-tree.
+SET pg_lsm.debug_batch_entries = 30;
+CREATE TABLE fresh (k int8 PRIMARY KEY WITH (lsm), a text, b text, c text, d text, e text, f text, g text, h text, i text, j text, l text);
+DO $$
+BEGIN
+	FOR b IN 0 .. 7 LOOP
+		INSERT INTO fresh SELECT b * 30 + i FROM generate_series(1, 30) i;
+		RAISE NOTICE '%', t.plan_has('SELECT FROM fresh WHERE k = 5 FOR KEY SHARE', 'fresh_pkey');
+		COMMIT;
+	END LOOP;
+END $$;
+SELECT count(*) > 4 AS many_runs FROM lsm_runs('fresh_pkey');
+DROP TABLE fresh;
 DROP TABLE costs, before, small, small_costs;
 DROP FUNCTION cost;
