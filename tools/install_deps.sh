@@ -2,7 +2,7 @@
 #
 # Installs missing packages for building, testing and trying pg_lsm, from the distribution.
 #
-#   tools/install_deps.sh [build|demo|test|bench|scaleout|frameworks]...      (build is always included)
+#   tools/install_deps.sh [build|demo|test|bench|queues|scaleout|frameworks]...      (build is always included)
 #
 # Works on Debian and its derivatives; elsewhere it only lists what is missing. Needs root or sudo if a package is
 # missing. If none is missing, it is quick and changes nothing. A PostgreSQL server that it installs gets no
@@ -107,12 +107,12 @@ main()
 
 	for purpose in "$@"; do
 		case $purpose in
-			build | demo | test | bench | scaleout | frameworks) ;;
+			build | demo | test | bench | queues | scaleout | frameworks) ;;
 			-h | --help)
 				sed -n '3,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 				exit 0
 				;;
-			*) die "unknown purpose \"$purpose\"" "Try build, demo, test, bench, scaleout or frameworks." ;;
+			*) die "unknown purpose \"$purpose\"" "Try build, demo, test, bench, queues, scaleout or frameworks." ;;
 		esac
 	done
 
@@ -121,7 +121,7 @@ main()
 	need make have make
 	need libicu-dev test -e /usr/include/unicode/ucol.h		# the server's headers include it
 	case $purposes in
-		*" demo "* | *" bench "* | *" scaleout "* | *" test "*) need python3 have python3 ;;
+		*" demo "* | *" bench "* | *" queues "* | *" scaleout "* | *" test "*) need python3 have python3 ;;
 	esac
 	case $purposes in
 		*" demo "*)
@@ -129,6 +129,14 @@ main()
 				need python3-venv python3 -c 'import ensurepip, venv'
 				need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 			fi
+			;;
+	esac
+	case $purposes in
+		*" queues "*)
+			need python3-venv python3 -c 'import ensurepip, venv'
+			need nodejs have node
+			need npm have npm
+			need ca-certificates test -e /etc/ssl/certs/ca-certificates.crt
 			;;
 	esac
 	case $purposes in

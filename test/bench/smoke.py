@@ -299,6 +299,18 @@ def check_standby_reads(tap, tree, pg_config, folder):
         show(output)
 
 
+def check_queues(tap, tree, pg_config, folder):
+    command = [os.path.join(tree, "bench", "queues.sh"), "--installed", "--no-install", "--pg-config", pg_config,
+               "--pg", major_version(pg_config), "--quick"]
+    process = start(command, dict(os.environ, TMPDIR=folder))
+    output = process.communicate(timeout=TIMEOUT_S)[0].decode(errors="replace")
+    tap.check(process.returncode == 0 and re.search(r"^idempotency-keys +lsm of +B-tree +[0-9.]+", output, re.M),
+              "idempotency keys are measured with both methods")
+    tap.check(nothing_left(folder), "the server of the queues is stopped and removed")
+    if process.returncode != 0:
+        show(output)
+
+
 def main():
     tree, pg_config, folder = sys.argv[1:]
     tap = Tap()
@@ -309,6 +321,7 @@ def main():
     bars.interrupted(tap)
     bars.measured(tap)
     check_standby_reads(tap, tree, pg_config, folder)
+    check_queues(tap, tree, pg_config, folder)
     suite = Suite(tree, pg_config, folder)
     done = interrupted(tap, suite, 3)
     status, output = suite.run()
