@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 #
-# Functions shared by run.sh, bars.sh, advise.sh, queues.sh and standby_reads.sh, and by scaleout.sh and torture.sh in tools/. The
-# caller sets HERE and TREE.
+# Functions shared by the scripts of this folder, and by scaleout.sh and torture.sh in tools/. The caller sets HERE and TREE.
 
 # shellcheck disable=SC2153 source-path=SCRIPTDIR source=../tools/lib.sh
 . "$TREE/tools/lib.sh"
