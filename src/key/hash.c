@@ -66,13 +66,22 @@ hash_value(LsmColumn *column, Datum value, bool isnull)
 	}
 }
 
-/* Compute the hashes of the first column of a tuple key, of the first two columns, and so on. */
+/*
+ * Compute the hashes of the first column of a tuple key, of the first two columns, and so on.  If
+ * filters expect other hashes, the hash functions may not accept the values, and all hashes are 0.
+ */
 void
 lsm_hash_tuple_key(LsmKeySpace *ks, const LsmEntry *entry, int columns, uint64 *hashes)
 {
-	IndexTuple	tuple = lsm_key_as_tuple(entry, ks->compare_a);
+	IndexTuple	tuple;
 	uint64		hash = 0;
 
+	if (!lsm_hashing_holds(&ks->hashing))
+	{
+		memset(hashes, 0, columns * sizeof(uint64));
+		return;
+	}
+	tuple = lsm_key_as_tuple(entry, ks->compare_a);
 	for (int i = 0; i < columns; i++)
 	{
 		bool		isnull;
@@ -108,7 +117,7 @@ lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 }
 
 /*
- * Returns the hash of a bound's first columns.
+ * Returns the hash of a bound's first columns, or 0 if filters expect other hashes.
  *
  * REQUIRES: encoded keys, or lsm_hash_shared_columns has counted at least this many columns.
  */
@@ -119,6 +128,8 @@ lsm_hash_bound(LsmKeySpace *ks, const LsmBound *bound, int columns)
 
 	if (ks->encoded)
 		return hash_bytes_of_key(ks, bound->key, bound->keylen, columns);
+	if (!lsm_hashing_holds(&ks->hashing))
+		return 0;
 	for (int i = 0; i < columns; i++)
 		hash = lsm_filter_add_column(hash, hash_value(&ks->columns[i], bound->columns[i].value,
 													  bound->columns[i].isnull));
@@ -170,10 +181,15 @@ lsm_hash_add_for_lock(LsmKeySpace *ks, uint64 hash, int column, Datum value, boo
 {
 	LsmColumn  *c = &ks->columns[column];
 
-	return lsm_filter_add_column(hash, c->hash_may_change ? 0 : hash_value(c, value, isnull));
+	if (c->hash_may_change && !isnull)
+		return lsm_filter_add_column(hash, 0);
+	return lsm_filter_add_column(hash, hash_value(c, value, isnull));
 }
 
-/* Returns the hash of an entry's key, for the key lock. */
+/*
+ * Returns the hash of an entry's key, for the key lock.  Sessions agree about it as long as their
+ * keyspaces are not outdated.
+ */
 uint32
 lsm_hash_for_lock(LsmKeySpace *ks, const LsmEntry *entry)
 {

@@ -16,9 +16,11 @@
  * ICU may make other sort keys.  Then old values get new hashes, and the print differs from that on
  * the meta page.  In this case filters are neither tested nor built until REINDEX.
  *
- * A print does not include the OIDs of users' functions, since pg_upgrade changes them.  Instead it
- * includes a function's name and its body or symbol.  As with hash indexes, users must make sure
- * that whatever a function calls returns the same results.
+ * A user's hash function counts only if it is written in C.  Anybody may replace a function in SQL
+ * or PL/pgSQL at any time, and it would then return other hashes in the middle of a statement.  A
+ * print does not include the OIDs of users' functions, since pg_upgrade changes them, but a
+ * function's name and symbol.  As with hash indexes, whoever changes a library must make sure that
+ * its functions return the same results.
  */
 #include "postgres.h"
 
@@ -30,6 +32,7 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_amop.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "common/hashfn.h"
@@ -95,23 +98,22 @@ catalog_text(int cache, HeapTuple tuple, AttrNumber number)
 	return isnull ? NULL : TextDatumGetCString(value);
 }
 
-/*
- * Note a user's function.  Returns false if its body is stored as a tree: the tree has OIDs, which
- * pg_upgrade changes.
- */
+/* Note a user's function.  Returns false if the function is not written in C. */
 static bool
 note_user_function(Walk *w, Oid function)
 {
 	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		has_text;
+	Form_pg_proc form;
+	bool		is_compiled;
 
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for function %u", function);
-	note_string(w, NameStr(((Form_pg_proc) GETSTRUCT(tuple))->proname));
+	form = (Form_pg_proc) GETSTRUCT(tuple);
+	is_compiled = form->prolang == ClanguageId || form->prolang == INTERNALlanguageId;
+	note_string(w, NameStr(form->proname));
 	note_string(w, catalog_text(PROCOID, tuple, Anum_pg_proc_prosrc));
-	has_text = heap_attisnull(tuple, Anum_pg_proc_prosqlbody, NULL);
 	ReleaseSysCache(tuple);
-	return has_text;
+	return is_compiled;
 }
 
 /* Note what the sort keys of a nondeterministic collation depend on. */

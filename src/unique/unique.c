@@ -31,16 +31,44 @@ struct LsmUnique
 	LsmReader  *reader;			/* NULL until it is needed */
 	MemoryContextCallback on_reset; /* of context */
 	uint32		hash;			/* of the key that is locked */
+	bool		locks_all;		/* holds the publish lock exclusively instead */
 };
 
 /* --- locks ------------------------------------------------------------------- */
 
-/* Release the key lock and the publish lock. */
+/*
+ * Lock the key of an entry.  If hash functions have changed since the index was built, other
+ * sessions may still use the earlier ones.  Then the key lock would not do, and we lock all keys.
+ */
+static void
+lock_key(LsmUnique *unique, const LsmEntry *entry)
+{
+	Relation	rel = unique->index->rel;
+
+	unique->locks_all = unique->ks->hashing.outdated;
+	if (unique->locks_all)
+		lsm_publish_lock_exclusive(rel);
+	else
+	{
+		unique->hash = lsm_hash_for_lock(unique->ks, entry);
+		lsm_publish_lock_shared(rel);
+		lsm_key_lock(rel, unique->hash);
+	}
+}
+
+/* Release the locks that lock_key has taken. */
 static void
 unlock_key(LsmUnique *unique)
 {
-	lsm_key_unlock(unique->index->rel, unique->hash);
-	lsm_publish_unlock_shared(unique->index->rel);
+	Relation	rel = unique->index->rel;
+
+	if (unique->locks_all)
+		lsm_publish_unlock_exclusive(rel);
+	else
+	{
+		lsm_key_unlock(rel, unique->hash);
+		lsm_publish_unlock_shared(rel);
+	}
 }
 
 /* --- readers ----------------------------------------------------------------- */
@@ -259,11 +287,9 @@ lsm_unique_lock_and_check(LsmUnique *unique, Relation heap, const LsmEntry *entr
 	Relation	rel = unique->index->rel;
 	LsmConflict	conflict;
 
-	unique->hash = lsm_hash_for_lock(unique->ks, entry);
 	for (;;)
 	{
-		lsm_publish_lock_shared(rel);
-		lsm_key_lock(rel, unique->hash);
+		lock_key(unique, entry);
 		probe_and_kill(unique, heap, entry, &conflict);
 		if (!conflict.found)
 			return true;

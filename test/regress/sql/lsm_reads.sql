@@ -56,7 +56,7 @@ SELECT count(f) FROM r WHERE k = 5;
 SELECT index, seeks, runs_read = :runs AS all_runs FROM t.reads();
 SET enable_bitmapscan = on;
 SET enable_indexscan = off;
-SELECT count(f) FROM r WHERE k = 5 AND v = 5;
+SELECT count(f) FROM r WHERE k = 5 AND v + 0 = 5;
 SELECT index, seeks FROM t.reads();
 SELECT count(f) FROM r WHERE k = 5 OR v = 7;
 SELECT index, seeks FROM t.reads() ORDER BY index::text;
