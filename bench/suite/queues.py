@@ -1,7 +1,7 @@
 """Job queues and idempotency keys on small tables in memory: jobs per second with B-trees and with lsm.
 
-The methods take turns, each turn in a new database. For lsm, lsm_convert converts all B-trees, keys included, before there
-is a job. A ratio is that of two turns next to each other. The figure of a queue is the median of its ratios.
+The methods take turns, each turn in a new database. For lsm, lsm_convert converts all B-trees, keys included, before the
+first job is enqueued. Each ratio compares two consecutive turns. The figure of a queue is the median of its ratios.
 """
 
 import argparse
@@ -27,11 +27,11 @@ QUEUES = {
 KEYS = "idempotency-keys"
 KEY_CLIENTS = 8
 KEY_TABLE = "CREATE TABLE seen (key uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());"
-# Half of the keys are new.
+# At first, half of the keys are new.
 KEY_SCRIPT = """\\set n random(1, 1000000)
 INSERT INTO seen (key) VALUES (md5((:n %% %d)::text)::uuid) ON CONFLICT (key) DO NOTHING RETURNING at;
 """
-# The B-trees of tables that are not the system's.
+# The B-trees on tables outside the system schemas; of a partitioned index, only the topmost.
 BTREES = "SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam " \
     "WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, " \
     "'pg_toast'::regnamespace, 'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_inherits WHERE " \
@@ -100,7 +100,7 @@ class Turns:
         return (float(text.rpartition("tps = ")[2].split()[0]),)
 
     def measure(self, name):
-        """All turns of a queue."""
+        """Runs all turns of a queue, and prints their rates and the median ratios."""
         ratios = []
         for _ in range(self.options.repeats):
             rates = {}
@@ -109,7 +109,7 @@ class Turns:
                 rates[method] = self.keys(method) if name == KEYS else self.queue(name, method)
                 left = self.in_database(BTREES)
                 if left and method == "lsm":
-                    raise BenchError("%s has B-trees: %s" % (name, left.replace("\n", ", ")))
+                    raise BenchError("%s still has B-trees: %s" % (name, left.replace("\n", ", ")))
                 say(LINE % (name, method, "", "%.0f" % rates[method][-1],
                             "%.0f" % rates[method][0] if len(rates[method]) > 1 else ""))
             ratios.append([a / b for a, b in zip(rates["lsm"], rates["btree"])])
@@ -127,11 +127,11 @@ def parse(arguments):
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
     parser.add_argument("--jobs", type=positive, default=5_000, metavar="N",
                         help="jobs per turn, a multiple of 100 (default 5000)")
-    parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="jobs at once (default 4)")
-    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="per turn with keys (default 5)")
+    parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="jobs to run at once (default 4)")
+    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="seconds per turn with idempotency keys (default 5)")
     parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="turns of each method (default 5)")
     parser.add_argument("--only", metavar="TEXT", help="only queues whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="1000 jobs, one turn: shows only that everything works")
+    parser.add_argument("--quick", action="store_true", help="1000 jobs, one turn per method: shows only that everything works")
     options = parser.parse_args(arguments)
     if options.jobs % 100:
         parser.error("--jobs must be a multiple of 100")

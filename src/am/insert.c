@@ -113,8 +113,8 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	lsm_batch_flush_index(state->index->rel);
 	is_unique = lsm_unique_lock_and_check(unique, heap, entry, mode);
 	/*
-	 * The insert holds the publish lock (share) and the key lock.  The check is done, but the entry
-	 * is not in the index yet.
+	 * The insert holds the publish lock in share mode and the key lock, or the publish lock
+	 * exclusively.  The check is done, but the entry is not in the index yet.
 	 */
 	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);

@@ -3,8 +3,8 @@
  *	  Hashes keys and their first columns.  Equal keys have equal hashes.
  *
  * The hash of an encoded key is the hash of its bytes.  For a tuple key, the hash of the first n
- * columns combines the hash of the first n - 1 columns with that of column n. format/filter_page.h
- * specifies the hashes, since filters on disk depend on them.  Functions of operator classes run
+ * columns combines the hash of the first n - 1 columns with that of column n.  Filters on disk
+ * depend on the hashes, so format/filter_page.h specifies them.  Functions of operator classes run
  * here, so callers hold no lock on a page.
  */
 #include "postgres.h"
@@ -68,7 +68,7 @@ hash_value(LsmColumn *column, Datum value, bool isnull)
 
 /*
  * Compute the hashes of the first column of a tuple key, of the first two columns, and so on.  If
- * filters expect other hashes, the hash functions may not accept the values, and all hashes are 0.
+ * filters expect other hashes, the hash functions might not accept the values, so all hashes are 0.
  */
 void
 lsm_hash_tuple_key(LsmKeySpace *ks, const LsmEntry *entry, int columns, uint64 *hashes)
@@ -117,7 +117,7 @@ lsm_hash_key(LsmKeySpace *ks, const LsmEntry *entry, int columns)
 }
 
 /*
- * Returns the hash of a bound's first columns, or 0 if filters expect other hashes.
+ * Returns the hash of a bound's first columns, or 0 for a tuple key if filters expect other hashes.
  *
  * REQUIRES: encoded keys, or lsm_hash_shared_columns has counted at least this many columns.
  */
@@ -150,8 +150,8 @@ share_column(const LsmColumn *column, const LsmBoundColumn *a, const LsmBoundCol
 }
 
 /*
- * Returns how many of the first columns, up to `most`, have only one value between two bounds,
- * and can be hashed.
+ * Returns how many of the first columns, up to `most`, can be hashed and have only one value
+ * between two bounds.
  */
 int
 lsm_hash_shared_columns(const LsmKeySpace *ks, const LsmBound *from, const LsmBound *limit, int most)
@@ -171,8 +171,9 @@ lsm_hash_shared_columns(const LsmKeySpace *ks, const LsmBound *from, const LsmBo
 }
 
 /*
- * Add a column to the hash of the columns before it, for locks.  The first hash is 0.  Unlike a
- * filter's hash, the hash of equal values must be the same in all sessions, even during ALTER TYPE.
+ * Add a column to the hash of the columns before it, for locks.  The hash of no columns is 0.
+ * Unlike a filter's hash, the hash of equal values must be the same in all sessions, even during
+ * ALTER TYPE.
  *
  * REQUIRES: tuple keys.
  */
@@ -187,7 +188,7 @@ lsm_hash_add_for_lock(LsmKeySpace *ks, uint64 hash, int column, Datum value, boo
 }
 
 /*
- * Returns the hash of an entry's key, for the key lock.  Sessions agree about it as long as their
+ * Returns the hash of an entry's key, for the key lock.  Sessions agree on it as long as their
  * keyspaces are not outdated.
  */
 uint32

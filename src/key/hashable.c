@@ -3,24 +3,25 @@
  *	  Chooses hash functions that fit the operator classes of an index, and tracks what their
  *	  results depend on.
  *
- * If a column has an encoding, the encoding is hashed.  Otherwise the column is hashed with the
- * hash function of the operator that is "=" in the column's class.  So equal values have equal
- * hashes.  The choice is made when the index is built, and is kept on the meta page.  Filters on
- * disk must stay readable when a type later gets a hash function, or an extended one.
+ * If a column has an encoding, we hash the encoding.  Otherwise we use the hash function that
+ * belongs to the "=" operator of the column's class.  So equal values have equal hashes.  The
+ * choice is made when the index is built, and is kept on the meta page, because filters on disk
+ * must stay usable when a type later gets a hash function, or an extended one.
  *
  * Arrays, ranges and composites hash their elements with the default function of the element's
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
  * functions and on the attributes of composites.  The hashes of strings under a nondeterministic
  * collation depend on the version of the ICU library, since core hashes sort keys.  A number, the
  * *print*, summarizes what hashes depend on.  ALTER TYPE may add or drop an attribute, and another
- * ICU may make other sort keys.  Then old values get new hashes, and the print differs from that on
- * the meta page.  In this case filters are neither tested nor built until REINDEX.
+ * version of ICU may make different sort keys.  Then old values get new hashes, and the print
+ * differs from that on the meta page.  In this case filters are neither tested nor built until
+ * REINDEX.
  *
- * A user's hash function counts only if it is written in C.  Anybody may replace a function in SQL
- * or PL/pgSQL at any time, and it would then return other hashes in the middle of a statement.  A
- * print does not include the OIDs of users' functions, since pg_upgrade changes them, but a
- * function's name and symbol.  As with hash indexes, whoever changes a library must make sure that
- * its functions return the same results.
+ * We use a user's hash function only if it is written in C.  The owner of a function in SQL or
+ * PL/pgSQL may replace it at any time, and then it might return different hashes in the middle of a
+ * statement.  A print includes the names and symbols of users' functions instead of their OIDs,
+ * since pg_upgrade changes the OIDs.  As with hash indexes, whoever changes a library must make
+ * sure that its functions still return the same results.
  */
 #include "postgres.h"
 
@@ -80,7 +81,10 @@ note_composite_type(Walk *w, Oid type)
 	w->type_count++;
 }
 
-/* Note a string, unless it is NULL: what a version of PostgreSQL lacks is NULL in later ones. */
+/*
+ * Note a string, unless it is NULL.  A catalog column that an older version lacks is NULL after an
+ * upgrade, so the print stays the same.
+ */
 static void
 note_string(Walk *w, const char *string)
 {
@@ -223,7 +227,10 @@ note_function(Walk *w, Oid function, Oid type, Oid collation)
 	}
 }
 
-/* Note the type of elements.  Core hashes and compares elements with the type's default classes. */
+/*
+ * Note the type of elements.  Core hashes and compares elements with the type's default classes.  It
+ * looks these up again while a statement runs, so users' classes will not do: they may be replaced.
+ */
 static bool
 note_element(Walk *w, Oid type, Oid collation)
 {
@@ -237,7 +244,8 @@ note_element(Walk *w, Oid type, Oid collation)
 	cache = lookup_type_cache(type, TYPECACHE_EQ_OPR | TYPECACHE_CMP_PROC |
 							  (w->extended ? TYPECACHE_HASH_EXTENDED_PROC : TYPECACHE_HASH_PROC));
 	function = w->extended ? cache->hash_extended_proc : cache->hash_proc;
-	return OidIsValid(function) && OidIsValid(cache->eq_opr) && OidIsValid(cache->cmp_proc) &&
+	return OidIsValid(function) && function < FirstNormalObjectId &&
+		OidIsValid(cache->eq_opr) && OidIsValid(cache->cmp_proc) &&
 		note_function(w, function, type, collation);
 }
 
@@ -273,7 +281,7 @@ find_function(const LsmColumn *column, int number)
 	return found;
 }
 
-/* A hash function for a pseudo-type may hash elements.  Do we know which ones, if any? */
+/* A hash function for a pseudo-type may hash elements.  Do we know which, if any, it hashes? */
 static bool
 is_known_function(Oid function)
 {

@@ -34,8 +34,8 @@ extern bool lsm_hashable_recheck(LsmHashing *hashing);
 
 /*
  * Are the hashes made so far those that filters contain?  Call this after making hashes.  Once the
- * answer is false, nobody tests or builds filters with this keyspace, and hashes of whole keys and
- * prefixes are 0.
+ * answer is false, nobody tests or builds filters with this keyspace, and hashes of tuple keys and
+ * of their prefixes are 0.
  */
 static inline bool
 lsm_hashing_holds(LsmHashing *hashing)

@@ -18,8 +18,8 @@
 #include "utils/spccache.h"
 
 /*
- * An index with fewer pages is largely in memory, like the inner pages of a B-tree, for which
- * btcostestimate charges no reads either.
+ * An index with fewer pages than this is largely in memory, like the inner pages of a B-tree, for
+ * which btcostestimate charges no reads either.
  */
 #define CACHED_PAGES 1024.0
 
@@ -50,7 +50,7 @@ typedef struct Searches
 	List	   *clauses;		/* the clauses that bound what the scan reads */
 	double		count;			/* number of descents in each run */
 	bool		skips;			/* skips values of columns without an equality */
-	List	   *before_arrays;	/* for each array after another condition: Searches without it */
+	List	   *before_arrays;	/* for each array after another condition: Searches before it */
 } Searches;
 
 /*
@@ -183,7 +183,7 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
 }
 
 /*
- * btcostestimate charges for one tree, but a search descends all runs.  For each run except the
+ * btcostestimate charges for one tree, but a search descends in every run.  For each run except the
  * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
  * for each page.  Small runs are new and therefore in memory, so we weight these leaves by their
  * runs' share of the index.  Together they add less than one page for each search.  The leaves of a
@@ -209,7 +209,7 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 }
 
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
-/* Returns the cost of these searches by the formulas of btcostestimate in 18. */
+/* Returns the cost of these searches, by the formulas of btcostestimate in 18. */
 static Cost
 cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count)
 {
@@ -236,10 +236,10 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 
 /*
  * Before 18, a btree scan does not skip.  If only a later column has a condition, the scan reads
- * the whole index.  The scan descends once for each combination of array elements, and there may be
- * millions of combinations.  We take the costs of 18 if they are lower.  Before 17, the planner
- * may also leave arrays on later columns to the executor, which compares each row with all
- * elements.  With the lower costs, that plan does not seem cheaper.
+ * the whole index.  Before 17, the scan descends once for each combination of array elements, and
+ * there may be millions of combinations.  We take the costs of 18 if they are lower.  Before 17,
+ * the planner may also leave arrays on later columns to the executor, which tests each row.  With
+ * the lower costs, that plan does not seem cheaper.
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
@@ -271,7 +271,8 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 
 /*
  * The amcostestimate callback.  Charges what btcostestimate charges, so that a query gets the same
- * plan as with a btree.  Only searches cost more, in proportion to the number of runs.
+ * plan as with a btree.  Adds the cost of searching further runs.  Before 18, may charge less for a
+ * scan that skips or has arrays (credit_skipping).
  */
 void
 lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
@@ -310,8 +311,8 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 }
 
 /*
- * The amgettreeheight callback, which exists since 18.  Returns the number of levels above the
- * leaves in the highest run.
+ * The amgettreeheight callback, for 18 and later.  Returns the number of levels above the leaves in
+ * the tallest run.
  */
 int
 lsm_am_tree_height(Relation rel)

@@ -3,7 +3,7 @@
  *	  Handles row comparisons as index conditions, before PostgreSQL 18.
  *
  * Before 18, the executor accepts row comparisons only as conditions of btrees.  So when the
- * planner costs a path, we replace (a, b) > (1, 2) by a >= 1, and the row comparison becomes a
+ * planner costs a path, we replace (a, b) > (1, 2) with a >= 1, and the row comparison becomes a
  * filter.  When the executor has initialized such a scan, and before the scan runs, we add the scan
  * key that 18 would have created.  The filter stays, so a scan without the key returns the same
  * rows, but more slowly.  EvalPlanQual runs scans without the key, since it initializes plans
@@ -58,7 +58,7 @@ first_column_condition(IndexOptInfo *index, IndexClause *clause, RowCompareExpr 
 }
 
 /*
- * Replace a path's row comparisons by conditions on their first columns.  The row comparisons
+ * Replace a path's row comparisons with conditions on their first columns.  The row comparisons
  * become filters.  The cost function calls this for every path over an lsm index, so no row
  * comparison reaches the executor as an index condition.
  */
@@ -187,8 +187,8 @@ is_scan_constant(Node *value)
 }
 
 /*
- * Match the members with columns of the index, from left to right.  The columns are on the left or
- * on the right side of the comparison.
+ * Match the members with columns of the index, from left to right.  `columns_left` says on which
+ * side of the comparison the columns are.
  */
 static void
 match_members(RowScan *scan, RowCompareExpr *row, bool columns_left, RowMembers *members)
@@ -335,7 +335,7 @@ append_row_key(RowScan *scan, RowMembers *members, ScanKey member_keys)
 	(*scan->key_count)++;
 }
 
-/* Add keys for the row comparisons of the filter.  Returns false if there was none to add. */
+/* Add keys for the row comparisons of the filter.  Returns false if it added none. */
 static bool
 add_row_keys(RowScan *scan)
 {
@@ -386,8 +386,8 @@ extend_index_only_scan(IndexOnlyScanState *state)
 }
 
 /*
- * Extend a bitmap index scan.  `filter` is the filter of the bitmap heap scan above, whose
- * conditions hold for each row.
+ * Extend a bitmap index scan.  `filter` is the filter of the bitmap heap scan above.  Every row
+ * that the heap scan returns passes this filter.
  */
 static void
 extend_bitmap_scan(BitmapIndexScanState *state, List *filter)

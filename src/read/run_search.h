@@ -19,8 +19,8 @@ typedef struct LsmReadAhead
 	int			misses;			/* leaves in a row that were not in memory, since the seek */
 	int			depth;			/* leaves to prefetch; 0: none */
 	int			most;			/* limit of depth */
-	uint64		segment;		/* of `asked`, the lowest prefetched leaf */
-	uint32		asked;
+	uint64		segment;		/* the segment that contains leaf `asked` */
+	uint32		asked;			/* the lowest prefetched leaf */
 } LsmReadAhead;
 
 /* If a run is at most this large, a lookup of a whole key first tests all filters of the run. */
@@ -34,8 +34,8 @@ typedef struct LsmRunCursor
 	LsmRunRecord run;
 	const LsmBound *clip;		/* entries before this bound do not count; or NULL */
 	LsmFilterHabit habits[INDEX_MAX_KEYS];	/* of asking about 1, 2, ... columns */
-	struct LsmRunFilter *filter;	/* or NULL; of a small run, which may also have a filter on
-									 * disk */
+	struct LsmRunFilter *filter;	/* a small run's filters in private memory, or NULL; the run
+									 * may also have a filter on disk */
 	ScanDirection direction;
 	bool		forward;
 	bool		ends;			/* backward: no entries follow the array */
@@ -44,7 +44,7 @@ typedef struct LsmRunCursor
 	LsmFoundSegment *found;		/* the segment in the directory; NULL until needed */
 	LsmSegment	few[LSM_FEW_SEGMENTS];	/* all segments of a small run: see run_lookup.c */
 	int			few_count;
-	uint64		few_edits;		/* number of the last edit of the version of `few` */
+	uint64		few_edits;		/* last edit of the version that `few` is from */
 	uint64		few_run;		/* the run of these segments; 0: none */
 	LsmFoundSegment *walked;	/* the place of a walk, see run_probe.c; NULL until needed */
 	uint32		leaf;			/* number in the segment */

@@ -195,7 +195,7 @@ go_to_combination(IndexScanDesc scan)
 
 /*
  * Find the combination of the entry that the reader stands on.  If the combination is the same as
- * before, it may contain all remaining entries of the array.
+ * before, it may contain all remaining entries that the reader has decoded.
  */
 static LsmPlace
 enter_combination(LsmScan *s)
@@ -291,7 +291,7 @@ lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction)
 	bool		more;
 
 	s->matches = 0;
-	/* The scan has thrown away answers about pages: begin with few pages again (index_only.c). */
+	/* Some answers of the visibility map were wasted, so ask about few entries (index_only.c). */
 	if (s->asked > 0)
 		s->window = 0;
 	s->asked = 0;

@@ -10,7 +10,8 @@
  * Job lock, one for each job: held by the process that takes a step of the job.
  *
  * Key lock, one for each hash of a key: a process that inserts a row into a unique index holds it
- * from before it looks for the key until its entry is in the index.
+ * from before it looks for the key until its entry is in the index.  If hashes are no longer those
+ * with which the index was built, the process takes the publish lock exclusively instead.
  *
  * Publish lock, one for each unique index: held in share mode while a row is inserted, and
  * exclusively while a batch is added.  It consists of stripes, so that inserts do not all contend

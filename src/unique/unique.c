@@ -38,7 +38,8 @@ struct LsmUnique
 
 /*
  * Lock the key of an entry.  If hash functions have changed since the index was built, other
- * sessions may still use the earlier ones.  Then the key lock would not do, and we lock all keys.
+ * sessions may still use the earlier ones, and would lock the key by another hash.  In that case we
+ * lock all keys.
  */
 static void
 lock_key(LsmUnique *unique, const LsmEntry *entry)

@@ -241,6 +241,14 @@ class Round:
 
     # --- the figures
 
+    def file_sizes(self, connection):
+        while True:
+            try:
+                return [float(v) / MB for v in connection.query(FILES).rows[0]]
+            except PgError as error:        # of a partition that was just dropped
+                if "could not open relation with OID" not in error.message:
+                    raise
+
     def watch(self):
         connection = self.server.connect(timeout=600)
         standby = self.standby.connect(timeout=600)
@@ -248,7 +256,7 @@ class Round:
         while (time.monotonic() - began < self.seconds
                and not self.stopping.wait(self.unit / 60)):
             now = time.monotonic()
-            files = [float(v) / MB for v in connection.query(FILES).rows[0]]
+            files = self.file_sizes(connection)
             lsn = connection.query("SELECT pg_current_wal_lsn()").scalar()
             lag = float(standby.query(f"SELECT pg_wal_lsn_diff('{lsn}', "
                                       "pg_last_wal_replay_lsn())").scalar())

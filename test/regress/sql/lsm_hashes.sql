@@ -313,6 +313,36 @@ CREATE INDEX of_sql_k ON of_sql USING lsm (k own_ops);
 SELECT filtered FROM lsm_index_columns('of_sql_k');
 ROLLBACK;
 DROP FUNCTION sql_hash(int), sql_hash(int, bigint);
+-- Core looks up the functions of elements again and again, so those of users are not used.
+BEGIN;
+CREATE TYPE own_int;
+CREATE FUNCTION own_in(cstring) RETURNS own_int LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION own_out(own_int) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+CREATE TYPE own_int (INPUT = own_in, OUTPUT = own_out, LIKE = int4);
+CREATE FUNCTION own_cmp(own_int, own_int) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+CREATE FUNCTION own_lt(own_int, own_int) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
+CREATE FUNCTION own_le(own_int, own_int) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4le';
+CREATE FUNCTION own_eq(own_int, own_int) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4eq';
+CREATE FUNCTION own_ge(own_int, own_int) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4ge';
+CREATE FUNCTION own_gt(own_int, own_int) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4gt';
+CREATE FUNCTION own_hash(own_int) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'hashint4';
+CREATE FUNCTION own_hash(own_int, bigint) RETURNS bigint LANGUAGE internal IMMUTABLE STRICT AS 'hashint4extended';
+CREATE OPERATOR %< (LEFTARG = own_int, RIGHTARG = own_int, FUNCTION = own_lt);
+CREATE OPERATOR %<= (LEFTARG = own_int, RIGHTARG = own_int, FUNCTION = own_le);
+CREATE OPERATOR = (LEFTARG = own_int, RIGHTARG = own_int, FUNCTION = own_eq);
+CREATE OPERATOR %>= (LEFTARG = own_int, RIGHTARG = own_int, FUNCTION = own_ge);
+CREATE OPERATOR %> (LEFTARG = own_int, RIGHTARG = own_int, FUNCTION = own_gt);
+CREATE OPERATOR CLASS own_int_ops DEFAULT FOR TYPE own_int USING btree AS
+	OPERATOR 1 %<, OPERATOR 2 %<=, OPERATOR 3 =, OPERATOR 4 %>=, OPERATOR 5 %>, FUNCTION 1 own_cmp (own_int, own_int);
+CREATE OPERATOR CLASS own_int_lsm_ops DEFAULT FOR TYPE own_int USING lsm AS
+	OPERATOR 1 %<, OPERATOR 2 %<=, OPERATOR 3 =, OPERATOR 4 %>=, OPERATOR 5 %>, FUNCTION 1 own_cmp (own_int, own_int);
+CREATE OPERATOR CLASS own_int_hash_ops DEFAULT FOR TYPE own_int USING hash AS
+	OPERATOR 1 =, FUNCTION 1 own_hash (own_int), FUNCTION 2 own_hash (own_int, bigint);
+CREATE TYPE own_pair AS (a own_int, b int);
+CREATE TABLE of_own (k own_int, a own_int[], p own_pair);
+CREATE INDEX of_own_i ON of_own USING lsm (k, a, p);
+SELECT filtered FROM lsm_index_columns('of_own_i') ORDER BY ordinal;
+ROLLBACK;
 -- Without the hash functions, old filters are not tested and no new ones are made.
 DROP OPERATOR FAMILY own_hash_ops USING hash;
 \c
