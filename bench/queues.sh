@@ -1,22 +1,23 @@
 #!/bin/bash
 #
-# Measures job queues and idempotency keys, all of whose indexes are B-trees or all lsm. The tables are small and in memory.
+# Measures job queues and idempotency keys, with only B-trees and with only lsm indexes, on small tables in memory.
 #
-#   bench/queues.sh                         about twenty minutes
+#   bench/queues.sh                         about ten minutes
 #   bench/queues.sh --quick                 few jobs, about a minute: shows only that everything works
 #   bench/queues.sh [option]...             bench/queues.sh --help lists the others
 #
-# Options of this script, besides those:
-#   --pg MAJOR         the version of PostgreSQL (default 18; the foreign keys of some queues need 18). If it is not
-#                      installed, the benchmark runs in a chroot of a Debian release that has it. The first run makes the
-#                      chroot.
-#   --pg-config PATH   the PostgreSQL to use, whatever its version (otherwise PG_CONFIG)
-#   --installed        use that server as it is, with the pg_lsm that is installed there, instead of a copy of it with
-#                      pg_lsm built from this tree
-#   --no-install       do not install anything; measures only the idempotency keys
+# Options for the server and the packages:
+#   --pg MAJOR         the version of PostgreSQL (default 18; the foreign keys of some queues need 18). If that version is
+#                      not installed and you are root, the benchmark runs in a chroot of a Debian release that has it. The
+#                      first run creates the chroot.
+#   --pg-config PATH   the pg_config of the server to use, of any version (default: the environment variable PG_CONFIG)
+#   --installed        use the server and its installed pg_lsm as they are, instead of a copy of the server with pg_lsm
+#                      built from this tree
+#   --no-install       do not install anything, and measure only the idempotency keys
 #
-# The workers are those of Procrastinate, PgQueuer, Graphile Worker and pg-boss, in the versions of bench/queues/. Needs
-# Python with venv, Node.js with npm, and the network. A queue whose packages cannot be installed is left out.
+# The queues are Procrastinate, PgQueuer, Graphile Worker and pg-boss, in the versions that bench/queues/ names. They use
+# their own workers, except that for pg-boss, loops fetch and complete the jobs. Needs Python with venv, Node.js with npm,
+# and the network. A queue whose packages cannot be installed is left out.
 
 set -u -o pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -39,8 +40,8 @@ main()
 
 install_queues()
 {
-	prepare_python >"$WORK/python.log" 2>&1 || say "Without Procrastinate and PgQueuer: $(tail -n 1 "$WORK/python.log")"
-	prepare_node >"$WORK/node.log" 2>&1 || say "Without Graphile Worker and pg-boss: $(tail -n 1 "$WORK/node.log")"
+	prepare_python >"$WORK/python.log" 2>&1 || say "Left out Procrastinate and PgQueuer: $(tail -n 1 "$WORK/python.log")"
+	prepare_node >"$WORK/node.log" 2>&1 || say "Left out Graphile Worker and pg-boss: $(tail -n 1 "$WORK/node.log")"
 }
 
 prepare_python()
@@ -52,7 +53,7 @@ prepare_python()
 
 prepare_node()
 {
-	# npm tries for a quarter of an hour if it finds no registry.
+	# If npm cannot reach a registry, it keeps trying for a quarter of an hour.
 	(cd "$WORK/programs" && timeout 300 npm install --silent --no-audit --no-fund) && touch "$WORK/programs/node_modules/ready"
 }
 

@@ -12,17 +12,17 @@
 #
 # The script builds the fuzzers of test/fuzz with clang and libFuzzer (Debian: clang and libclang-rt-*-dev), with the
 # address and undefined-behavior sanitizers. Fuzzing begins with pages as pg_lsm builds them (seeds.c), with
-# test/fuzz/corpus, and with what earlier runs found in .fuzz/. Afterwards the script picks the fewest inputs that reach
-# the same code, and puts the smallest of them into test/fuzz/corpus/TARGET, 20 kB at most. "make -C test/unit check"
-# replays these. Inputs named found-* stay: they failed once.
+# test/fuzz/corpus, and with the inputs that earlier runs left in .fuzz/. Afterwards the script picks the fewest inputs
+# that reach the same code, and puts the smallest of them into test/fuzz/corpus/TARGET, up to 20 kB in total.
+# "make -C test/unit check" replays the corpus. Inputs named found-* stay: they failed once.
 #
-# An input that fails ends the fuzzing of its target. Its file in .fuzz/found is printed, and the command that repeats it.
-# After mending the fault, copy the file to test/fuzz/corpus/TARGET/found-NAME.
+# An input that fails ends the fuzzing of its target. The script prints the input's file in .fuzz/found and the command
+# that repeats the failure. After fixing the bug, copy the file to test/fuzz/corpus/TARGET/found-NAME.
 #
 #   CLANG          the compiler (default: clang, or the newest clang-N)
 #   PG_CONFIG      pg_config of the PostgreSQL whose headers to use
 #
-# The exit status is 0 only if nothing failed.
+# The exit status is 0 only if no input failed.
 
 set -u -o pipefail
 TREE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -36,7 +36,7 @@ KEEP_CORPUS=
 WORK=$TREE/.fuzz
 CORPUS=$TREE/test/fuzz/corpus
 MOST_BYTES=20000		# of the corpus of a target
-MOST_INPUT=12000		# bytes of an input: a full page, and what is done with it
+MOST_INPUT=12000		# bytes of an input: a full page, and operations on it
 # Warnings are gcc's business: clang does not know some attributes in the headers of a server that gcc built.
 CHECKS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -w'
 
@@ -58,7 +58,7 @@ parse_options()
 				;;
 			-*) die "unknown option \"$1\"" "See tools/fuzz.sh --help." ;;
 			*)
-				[[ " ${ALL_TARGETS[*]} " == *" $1 "* ]] || die "no such target: $1" "There are: ${ALL_TARGETS[*]}"
+				[[ " ${ALL_TARGETS[*]} " == *" $1 "* ]] || die "no such target: $1" "The targets are: ${ALL_TARGETS[*]}"
 				TARGETS+=("$1")
 				;;
 		esac
@@ -94,7 +94,7 @@ build()
 		tail -n 40 "$WORK/build.log" >&2
 		die "the fuzzers did not build" "The end of the build's output is above."
 	}
-	ASAN_OPTIONS=detect_leaks=0 "$WORK/build/seeds" "$WORK/seeds" || die "could not write the first inputs"
+	ASAN_OPTIONS=detect_leaks=0 "$WORK/build/seeds" "$WORK/seeds" || die "could not write the seed inputs"
 }
 
 # fuzz TARGET: prints a line with the number of executions.
@@ -102,7 +102,7 @@ fuzz()
 {
 	local target=$1 status log=$WORK/$1.log
 
-	# With little freed memory kept back, fuzzing is several times as fast.
+	# If the sanitizer keeps back only little freed memory, fuzzing is several times as fast.
 	ASAN_OPTIONS=quarantine_size_mb=16 "$WORK/build/f_$target" -max_total_time="$FUZZ_SECONDS" -timeout=20 -rss_limit_mb=2048 -max_len=$MOST_INPUT \
 		-print_final_stats=1 -artifact_prefix="$WORK/found/$target-" \
 		"$WORK/inputs/$target" "$CORPUS/$target" "$WORK/seeds/$target" >"$log" 2>&1
@@ -113,7 +113,7 @@ fuzz()
 		"$([ $status -eq 0 ] && echo ok || echo FAILED)"
 	[ $status -ne 0 ] || return 0
 	grep -E 'does not hold|failed assertion|runtime error|ERROR: |SUMMARY|Test unit written|^    #[0-9] ' "$log" | head -n 30
-	say "It repeats with: $WORK/build/f_$target FILE"
+	say "To repeat the failure: $WORK/build/f_$target FILE"
 	return 1
 }
 

@@ -23,20 +23,20 @@ typedef struct Options
 	const char *conninfo;
 	const char *table;
 	RowSource	source;			/* which rows: kind, seed, format */
-	uint64_t	rows;			/* load: to load; run: that are in the table */
-	uint64_t	first_row;		/* number of the first one */
-	long		batch;			/* rows in a transaction */
+	uint64_t	rows;			/* load: rows to load; run: rows in the table */
+	uint64_t	first_row;		/* number of the first row */
+	long		batch;			/* rows per transaction */
 	int			clients;		/* load: connections */
-	double		rate;			/* load, classes copy and trim: rows a second, 0: no limit */
+	double		rate;			/* load, classes copy and trim: rows per second; 0: no limit */
 	uint64_t	sample_every;	/* load: rows between two samples */
-	double		interval_s;		/* run: seconds between two samples, 0: none */
-	double		limit_s;		/* load: stop after; run: measure for */
-	double		warmup_s;		/* run: before that */
-	uint64_t	max_ops;		/* run: of a thread, 0: no limit */
-	uint64_t	length;			/* run: rows of a range */
-	double		selectivity;	/* run: share of the keys of a range, instead of its length */
-	const char *sql;			/* run: instead of the built-in statement */
-	bool		dry;			/* load: only make the data */
+	double		interval_s;		/* run: seconds between two samples; 0: no samples */
+	double		limit_s;		/* load: stop after this time; run: measure for this time */
+	double		warmup_s;		/* run: warm up for this time before measuring */
+	uint64_t	max_ops;		/* run: most operations per thread; 0: no limit */
+	uint64_t	length;			/* run: rows in a range */
+	double		selectivity;	/* run: share of all keys that a range covers, instead of length */
+	const char *sql;			/* run: statement to use instead of the built-in one */
+	bool		dry;			/* load: only make the rows, without a server */
 	const char *classes[MAX_CLASSES];	/* run: "name:threads" */
 	int			class_count;
 } Options;

@@ -2,7 +2,7 @@
  * rows.c
  *		Makes rows of all kinds except those of lineitem.c, sales.c and events.c.
  *
- * The key is column k, or the columns k1 to k8.  The other columns are filler:
+ * The key is column k, or columns k1 to k8.  The other columns except id are filler:
  *
  *	int4_seq, int4_random, lowcard, zipf	t(k int4, f char(10))
  *	int8_seq, int8_desc						t(k int8, f char(10))
@@ -10,8 +10,8 @@
  *	text									t(k text, f char(10)): 12 random letters
  *	include8								t(k int8, v1 .. v8 int8): all random
  *	wide									t(k1 .. k8 int4): all random
- *	churn									t(id int4, k int4, f char(10)): id counts, k is random
- *	fat										t(k int4, f text): 300 bytes
+ *	churn									t(id int4, k int4, f char(10)): id ascends, k is random
+ *	fat										t(k int4, f text): 300 bytes of data
  *
  * Copyright (c) 2026, pg_lsm developers
  */

@@ -1,5 +1,5 @@
-// Graphile Worker: graphile_jobs.js DSN JOBS CONCURRENCY. Prints the seconds to enqueue the jobs and to work them.
-// With JOBS = 0, only makes the tables.
+// Graphile Worker: graphile_jobs.js DSN JOBS CONCURRENCY
+// Prints the seconds it took to enqueue the jobs and to work them. With JOBS = 0, only creates the tables.
 
 const { Logger, makeWorkerUtils, run } = require("graphile-worker");
 const { Pool } = require("pg");

@@ -1,5 +1,5 @@
-// pg-boss: pg_boss_jobs.js DSN JOBS CONCURRENCY. Prints the seconds to enqueue the jobs and to work them.
-// With JOBS = 0, only makes the tables.
+// pg-boss: pg_boss_jobs.js DSN JOBS CONCURRENCY
+// Prints the seconds it took to enqueue the jobs and to work them. With JOBS = 0, only creates the tables and the queue.
 
 const PgBoss = require("pg-boss");
 

@@ -1,6 +1,6 @@
-"""Procrastinate: procrastinate_jobs.py DSN JOBS CONCURRENCY. Prints the seconds to enqueue the jobs and to work them.
+"""Procrastinate: procrastinate_jobs.py DSN JOBS CONCURRENCY
 
-With JOBS = 0, only makes the tables.
+Prints the seconds it took to enqueue the jobs and to work them. With JOBS = 0, only creates the tables.
 """
 
 import asyncio

@@ -19,15 +19,15 @@ class Data:
     """The results, in the form that figures and tables need."""
 
     def __init__(self, store, results=(), samples=()):
-        """results, samples: additional ones, beside those of the store."""
+        """results, samples: additional ones, besides those of the store."""
         self.ams = store.run["options"]["am"].split(",")
-        # What the server had; None if there was no limit.
+        # The memory that the server had; None if there was no limit.
         limit = re.search(r"(\d+) MB$", store.run["facts"].get("memory limit") or "")
         self.memory_mb = int(limit.group(1)) if limit else None
         self.shared_buffers_mb = megabytes(store.run["options"].get("shared_buffers", "")) or 0
         self._variants = defaultdict(list)      # of methods, by experiment
         self._values = defaultdict(dict)        # (experiment, case, metric, x, am) -> {repeat: value}
-        self._notes = {}                        # the same -> note
+        self._notes = {}                        # the same keys -> note
         self._units = {}                        # (experiment, case, metric) -> unit
         self._order = []                        # (experiment, case, metric, x), as first seen
         for r in store.results + list(results):
@@ -51,7 +51,7 @@ class Data:
         self._units[experiment, case, metric] = unit
 
     def _add_same_rows(self):
-        """For stopped loads: the rate of each at the size that all reached."""
+        """If loads ended at different sizes: the rate of each over the last tenth of the rows that all reached."""
         for experiment, case in {key[:2] for key in self._samples}:
             loads = {am: self.loads(experiment, case, am) for am in self.ams}
             repeats = set.intersection(*({r for r in by_repeat} for by_repeat in loads.values()))
@@ -87,7 +87,7 @@ class Data:
         return cases
 
     def rows(self, experiment, case):
-        """(metric, x, unit, {am: {repeat: value}}, {am: note}) of a case, in order; x of one metric together."""
+        """Yields (metric, x, unit, {am: {repeat: value}}, {am: note}) of a case. A metric's entries are adjacent."""
         keys = [k for k in self._order if k[:2] == (experiment, case) and k[2] not in HIDDEN]
         metrics = []
         for key in keys:
@@ -101,7 +101,7 @@ class Data:
                            {am: self._notes[key + (am,)] for am in self.ams_of(experiment) if key + (am,) in self._notes})
 
     def client_shares(self):
-        """(experiment, case, x, rows/s, cores of the client) of all loads without an index; the fastest first."""
+        """(experiment, case, x, rows/s, cores that the client used) of all loads without an index, fastest first."""
         shares = []
         for experiment, case, metric, x in self._order:
             if metric == "client CPU":
@@ -117,7 +117,7 @@ class Data:
         return [am for am in in_order(self.ams_of(experiment)) if am not in plot.skip]
 
     def curves(self, plot, experiment):
-        """A list of curves for each part of a plot; of methods without values there is none."""
+        """Returns a list of curves for each part of a plot. Methods without values have no curve."""
         lists = []
         for part in plot.parts:
             curves = []
@@ -135,6 +135,6 @@ class Data:
         return [(s.x, s.value) for s in loads[len(loads) // 2]] if loads else None
 
     def index_bytes(self, experiment, case, am):
-        """Bytes a row, or None."""
+        """Returns the index's bytes per row, or None."""
         values = self.values(experiment, case, "index bytes/row", am).get("")
         return spread(list(values.values()))[0] if values else None

@@ -128,10 +128,12 @@ def parse(arguments):
     parser.add_argument("--jobs", type=positive, default=5_000, metavar="N",
                         help="jobs per turn, a multiple of 100 (default 5000)")
     parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="jobs to run at once (default 4)")
-    parser.add_argument("--seconds", type=float, default=5.0, metavar="S", help="seconds per turn with idempotency keys (default 5)")
+    parser.add_argument("--seconds", type=float, default=5.0, metavar="S",
+                        help="seconds per turn with idempotency keys (default 5)")
     parser.add_argument("--repeats", type=positive, default=5, metavar="N", help="turns of each method (default 5)")
     parser.add_argument("--only", metavar="TEXT", help="only queues whose name contains this")
-    parser.add_argument("--quick", action="store_true", help="1000 jobs, one turn per method: shows only that everything works")
+    parser.add_argument("--quick", action="store_true",
+                        help="1000 jobs, one turn per method: shows only that everything works")
     options = parser.parse_args(arguments)
     if options.jobs % 100:
         parser.error("--jobs must be a multiple of 100")

@@ -228,8 +228,9 @@ note_function(Walk *w, Oid function, Oid type, Oid collation)
 }
 
 /*
- * Note the type of elements.  Core hashes and compares elements with the type's default classes.  It
- * looks these up again while a statement runs, so users' classes will not do: they may be replaced.
+ * Note the type of elements.  Core hashes and compares elements with the type's default classes.
+ * It looks these up again while a statement runs, so users' classes will not do: they may be
+ * replaced.
  */
 static bool
 note_element(Walk *w, Oid type, Oid collation)

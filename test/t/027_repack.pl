@@ -25,7 +25,7 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 
-# REPACK looks rows up by the key of an lsm index. The other indexes are lsm indexes as well.
+# REPACK (CONCURRENTLY) looks rows up by the primary key, an lsm index. The other indexes are lsm indexes as well.
 $primary->safe_psql('postgres', q{
 	CREATE TABLE r (id int NOT NULL, k text NOT NULL, n numeric, f text) WITH (autovacuum_enabled = off);
 	ALTER TABLE r ADD PRIMARY KEY (id) WITH (lsm = true);
@@ -51,7 +51,7 @@ foreach my $command ('REPACK r', 'REPACK r USING INDEX r_pkey', 'REPACK (CONCURR
 	check_clean($primary, "indexes are sound after $command");
 }
 
-# 2. While four clients insert, update their keys, delete and roll back.
+# 2. While four clients insert, update keys, delete and roll back.
 my @scripts = ([ 1, q{
 	\set id random(1, 20000)
 	\set n random(1, 1000000)
@@ -74,7 +74,7 @@ my $done = 0;
 foreach my $try (1 .. 6)
 {
 	my ($ret, $out, $err) = $primary->psql('postgres', $try % 2 ? 'REPACK (CONCURRENTLY) r' : 'REPACK (CONCURRENTLY) r USING INDEX r_pkey');
-	# The caller repeats after deadlocks and similar errors.
+	# A user would repeat REPACK after a deadlock or a similar error.
 	diag($err) if $ret != 0;
 	$done++ if $ret == 0;
 }
@@ -100,7 +100,7 @@ foreach my $try (1 .. 5)
 }
 my ($ret, $out, $err) = $primary->psql('postgres', 'REPACK (CONCURRENTLY) r');
 is($ret, 0, 'REPACK CONCURRENTLY succeeds after the kills') or diag($err);
-check_clean($primary, 'indexes are sound after REPACK that follows kills');
+check_clean($primary, 'indexes are sound after the REPACK that follows the kills');
 catch_up($primary, $standby);
 is(rows_of($standby), rows_of($primary), 'the standby has the same rows after the kills');
 check_clean($standby, "the standby's indexes are sound after the kills");

@@ -13,7 +13,7 @@ use Test::More;
 my $node = start_new_node('advise', conf => "shared_buffers = 512kB\neffective_cache_size = 1MB\n");
 my $keys_need_btree = $node->pg_version->major < 18;
 
-# In a new database: a table of rows with an ascending id and a random key, a workload, and its statistics.
+# What a database gets: a table with an ascending id and a random key, procedures for its workload, and statistics.
 my $table = q{CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k uuid, n int, s text);
 	CREATE INDEX t_k ON t (k);};
 my $bulk = q{CREATE PROCEDURE load(batches int) LANGUAGE plpgsql AS $$
@@ -58,7 +58,7 @@ my $yes = q{t_k|t|CALL public.lsm_convert('public.t_k')};
 database('beyond', "$table $bulk CALL load(40)");
 advises('beyond', $yes, 'random keys beyond memory: the B-tree is reported');
 like($node->safe_psql('beyond', 'SELECT reason, gain, loss FROM lsm_advise()'),
-	qr/^Keys arrive in random order\. .* the memory is 1024 kB.*\|.*8 to 13 times.*docs\/performance\.md.*\|.*preloaded/, 'in words');
+	qr/^Keys arrive in random order\. .* the memory is 1024 kB.*\|.*8 to 13 times.*docs\/performance\.md.*\|.*preloaded/, 'reason, gain and loss are in words');
 
 database('ascending', "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, k uuid, n int); $bulk CALL load(40)");
 advises('ascending', '', 'ascending keys: nothing is reported');
@@ -68,7 +68,7 @@ advises('memory_rows', '', 'random keys in memory, row by row: nothing is report
 database('memory_bulk', "$table $bulk DROP INDEX t_k; CREATE INDEX t_k ON t ((k::text || repeat('x', 300))); CALL load(50)",
 	effective_cache_size => '1GB');
 advises('memory_bulk', $yes, 'random keys in memory, many rows per statement: the B-tree is reported');
-like($node->safe_psql('memory_bulk', 'SELECT reason, gain FROM lsm_advise()'), qr/write \d{3} rows on average\.\|.*1\.8 times/, 'in words');
+like($node->safe_psql('memory_bulk', 'SELECT reason, gain FROM lsm_advise()'), qr/write \d{3} rows on average\.\|.*1\.8 times/, 'reason and gain are in words');
 
 database('reads', "$table $bulk CALL load(40); $statistics SELECT pg_stat_reset(); CALL load(2);
 	SET enable_seqscan = off; SET enable_bitmapscan = off;
@@ -104,7 +104,7 @@ database('hot', "$table $bulk ALTER TABLE t SET (fillfactor = 30); CALL load(20)
 	UPDATE t SET n = 0 WHERE id % 3 = 0");
 advises('hot', '', 'HOT updates: nothing is reported');
 
-# If columns precede an ascending column, they determine over how many pages new entries are spread.
+# The columns before an ascending column determine over how many pages new entries are spread.
 database('many', "CREATE TABLE t (k uuid, n int, at timestamptz DEFAULT clock_timestamp());
 	CREATE INDEX few_random ON t (n, k);
 	CREATE INDEX few_ascending ON t (n, at);
@@ -128,12 +128,12 @@ my ($ret, $out, $err) = $node->psql('refused', 'TRUNCATE t; CREATE TABLE fresh A
 	SELECT pg_stat_force_next_flush(); SELECT * FROM lsm_advise()');
 like($err, qr/NOTICE:  left out 1 tables without statistics.*HINT:  Run ANALYZE/s, 'a notice counts tables without statistics');
 ($ret, $out, $err) = $node->psql('refused', 'SELECT pg_stat_reset(); SELECT * FROM lsm_advise()');
-like($err, qr/NOTICE:  statistics were reset less than a day ago/, 'a notice says that statistics are young');
+like($err, qr/NOTICE:  statistics were reset less than a day ago/, 'a notice says that statistics were reset recently');
 $node->safe_psql('postgres', 'CREATE ROLE alice');
 is($node->safe_psql('beyond', "SET ROLE alice; $advice"), '', 'tables that a user may not read are left out');
 is($node->safe_psql('beyond', "GRANT SELECT ON t TO alice; SET ROLE alice; $advice"), $yes, 'a user who may read the table sees the statement for its owner');
 
-# No name becomes a statement. For a partition's index, the topmost index is converted.
+# No name is run as a statement. For a partition's index, the statement converts the topmost index.
 database('partitions', "CREATE TABLE t (k uuid, n int) PARTITION BY RANGE (n); CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (9);
 	CREATE INDEX \"t_k\nCREATE TABLE captured ();--\" ON t (k); $bulk CALL load(40)");
 is($node->safe_psql('partitions', 'SELECT index FROM lsm_advise()'), 't1_k_idx', 'the index of a partition is reported');

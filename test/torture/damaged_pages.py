@@ -1,4 +1,4 @@
-"""Damages to the pages of an index file. src/format/page.h has the layout."""
+"""Damages the pages of an index file. src/format/page.h specifies their layout."""
 
 import struct
 
@@ -9,19 +9,19 @@ KINDS = {0xA501: "meta", 0xA502: "gate", 0xA503: "map", 0xA504: "buffer",
          0xA505: "leaf", 0xA506: "fence", 0xA507: "directory",
          0xA508: "filter"}
 MAP_BLOCK = 3
-# Every index has the first ones, and few have the last ones.
+# Every index has pages of the first kinds, and few have pages of the last kinds.
 WEIGHTS = {"gate": 1, "map": 1, "meta": 2, "open": 2, "filter": 9, "directory": 6,
            "sealed": 6}
-# Compared keys and included columns are tuples. Functions of types trust them, as with any index method: only a checksum
-# protects them. So these pages get no damage that no checksum shows if an index has tuples. Encoded keys are decoded
-# with bounds.
+# Keys that functions compare, and included columns, are stored as tuples. Functions of types trust tuples, as with any
+# index method: only a checksum protects them. So if an index has tuples, the checksums of these pages are never mended.
+# Its open pages have no checksum, so their contents are only replaced as a whole. Encoded keys are decoded within bounds.
 WITH_KEYS = ("open", "sealed", "leaf", "fence", "directory")
 OPEN = 1                # flag of a buffer page
 FORMATS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 def _steps():
-    """What CRC-32C does with a byte, and with two bytes at once."""
+    """Returns the tables of CRC-32C for one byte, and for two bytes at once."""
     one = []
     for byte in range(256):
         for _ in range(8):
@@ -59,7 +59,7 @@ def mend_crc(page):
 
 
 def mended(page):
-    """The page with a right checksum."""
+    """Returns a copy of the page with a correct checksum."""
     copy = bytearray(page)
     mend_crc(copy)
     return copy
@@ -102,7 +102,7 @@ class Damage:
     """A damaged file.
 
     `is_stale`: an older version of a page may bring back entries that VACUUM removed.
-    `mended`: the page has a right checksum, or none, so readers may believe what it says.
+    `mended`: the page has a correct checksum, or none, so readers may believe what it says.
     """
 
     def __init__(self, kind, text, mended, data):
@@ -119,7 +119,7 @@ class Damager:
         self.files = files
 
     def damage(self, file):
-        """Damage one page of a file, or its length."""
+        """Damage one page of a file, or the length of the file."""
         if self.rng.random() < 0.04:
             return self._damage_length(file)
         kinds = sorted(file.blocks)
@@ -136,7 +136,7 @@ class Damager:
         if self.rng.random() < 0.75 and not (file.has_tuples and kind in WITH_KEYS):
             mend_crc(page)
             what += ", checksum mended"
-        # Open pages have no checksum, and another page may have a right one.
+        # Open pages have no checksum, and a page that replaced this one may have a correct checksum.
         believed = kind_of(page) == "open" or page == mended(page)
         data = b"".join(file.pages[:block] + [bytes(page)]
                         + file.pages[block + 1:])
@@ -145,7 +145,8 @@ class Damager:
     # --- parts of a page
 
     def _areas(self, page, kind):
-        """Parts of a page that have a meaning: small ones, so that headers and offsets are hit as often as the rest.
+        """Returns the parts of a page that have a meaning. Most are small, so that headers and
+        offsets are hit as often as the rest.
 
         The first 12 bytes belong to PostgreSQL. An LSN from the future stops every checkpoint, whatever the index method.
         """
@@ -154,7 +155,7 @@ class Damager:
                  (upper, SPECIAL), (SPECIAL, SPECIAL + 20), (SPECIAL + 28, PAGE)]
         table = (CONTENT, lower) if kind in ("open", "sealed") else (upper, SPECIAL)
         if kind not in ("meta", "map", "filter") and table[0] + 2 <= table[1] <= PAGE:
-            # The head of an item or a group.
+            # The first bytes of an item or a group.
             slot = self.rng.randrange(table[0], table[1] - 1, 2)
             start = struct.unpack_from("H", page, slot)[0]
             areas += [table, (start, start + 12), (start, start + 12)]
@@ -165,7 +166,7 @@ class Damager:
         return [(a, b) for a, b in areas if CONTENT // 2 <= a < b <= PAGE]
 
     def _field(self, page, kind, width=None):
-        """The place and the width of a field."""
+        """Returns the place and the width of a random field."""
         start, end = self.rng.choice(self._areas(page, kind))
         width = width or self.rng.choice((1, 2, 2, 4, 4, 8))
         at = self.rng.randrange(start, end)
@@ -211,14 +212,14 @@ class Damager:
     # --- whole pages
 
     def _another(self, kind):
-        """A page of a kind, of any index."""
+        """Returns the name and the content of a page of this kind, from any index without tuples."""
         files = [f for f in self.files if not f.has_tuples and kind in f.blocks]
         file = self.rng.choice(files)
         block = self.rng.choice(file.blocks[kind])
         return f"block {block} of {file.path}", file.pages[block]
 
     def _replace(self, file, kind, block, page):
-        """Return what was done."""
+        """Replace the page. Returns what was done."""
         choices = ["zeros", "garbage", "other block", "older", "older"]
         if not (file.has_tuples and kind in WITH_KEYS):
             choices += ["other index", "same place"]

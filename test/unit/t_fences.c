@@ -36,8 +36,8 @@ random_length(Shape shape, int i)
 }
 
 /*
- * Count fence pages as they are written. Each level is written in order and begins a page when the
- * previous one is full. The first entry of each page goes to the next level up.
+ * Count fence pages as they are written. Each level is written in order, and begins a new page when
+ * the current one is full. The first entry of each page goes to the next level up.
  */
 static uint32
 write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
@@ -72,8 +72,8 @@ write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
 }
 
 /*
- * Returns the number of rounds with too few estimated pages. Sets *left_over to the largest excess,
- * relative to the number of leaves.
+ * Returns the number of rounds with too few estimated pages. Sets *left_over to the largest excess
+ * beyond two pages, relative to the number of leaves.
  */
 static int
 count_short(Shape shape, double *left_over)
@@ -110,10 +110,10 @@ main(void)
 		double		most_left_over;
 	}			cases[] = {
 		{SHORT, "the estimate suffices for short separators", 0.02},
-		{ANY, "for separators of any length", 0.25},
-		{LONG, "for long separators", 0.25},
-		{FEW_LONG, "for a few long separators", 0.15},
-		{FIRST_LONG, "for a long separator, the first", 0.25},
+		{ANY, "the estimate suffices for separators of any length", 0.25},
+		{LONG, "the estimate suffices for long separators", 0.25},
+		{FEW_LONG, "the estimate suffices for a few long separators", 0.15},
+		{FIRST_LONG, "the estimate suffices if the first separator is the longest", 0.25},
 	};
 
 	for (int entries = 0; entries <= 3; entries += 3)
@@ -124,7 +124,7 @@ main(void)
 			double		left_over = 0;
 
 			ok(count_short(cases[i].shape, &left_over) == 0, cases[i].name);
-			printf("# the estimate is too high by at most %.2f of the leaves\n", left_over);
+			printf("# the estimate is at most 2 pages + %.2f per leaf too high\n", left_over);
 			ok(left_over <= cases[i].most_left_over, "the estimate is not much too high");
 		}
 	}

@@ -1,4 +1,4 @@
-"""Bars on the prefetching scan: cold, against core's ways of reading a range, and in memory, against core's plan."""
+"""Bars for the prefetching scan: cold, compared with core's ways to read a range; in memory, with core's plan."""
 
 from statistics import median
 
@@ -8,7 +8,7 @@ from .verdicts import at_least, at_most, information, median_or_none, number
 
 SELECTIVITIES = (5, 10, 20, 30, 40)     # percent of the rows
 PLAIN, BITMAP_0, SEQUENTIAL = "plain index scan", "bitmap scan, 0 ahead", "sequential scan"
-# (way, settings); the planner may take the last four, or the first
+# (way, settings); the planner may choose any way except BITMAP_0
 WAYS = ((PLAIN, e6.CORE_INDEX), (BITMAP_0, dict(e6.CORE_BITMAP, effective_io_concurrency="0")),
         (e6.BITMAP, dict(e6.CORE_BITMAP, effective_io_concurrency="128")),
         (SEQUENTIAL, e6.SEQUENTIAL[1]), (e6.IN_ORDER, e6.PREFETCH), (e6.BY_PAGE, e6.PREFETCH))
@@ -16,15 +16,15 @@ SUM = "SELECT sum(length(f)) FROM t WHERE %s"
 SUM_IN_ORDER = "SELECT sum(length(f)) FROM (SELECT f FROM t WHERE %s ORDER BY k OFFSET 0) q"
 SERIAL = {"max_parallel_workers_per_gather": "0"}
 PLANNER = dict(e6.PLANNER, **SERIAL)
-# The nodes in EXPLAIN by which the planner's choice is recognized.
+# The text in EXPLAIN that shows the planner's choice.
 SHOWN = (("Mode: by page", e6.BY_PAGE), ("Mode: in index order", e6.IN_ORDER), ("Bitmap Heap Scan", e6.BITMAP),
          ("Seq Scan", SEQUENTIAL), ("Index Scan", PLAIN))
-NEAR = 1.1                              # times the fastest: about the variation between turns
+NEAR = 1.1                              # times the fastest way; turns vary by about as much
 METHODS = ("lsm", "btree")
 
 
 def fill(bench, rows):
-    """Experiment 6's table, with the index in place."""
+    """Creates and loads experiment 6's table, with the index in place."""
     bench.begin_fresh()
     bench.create_table("fat")
     bench.fill(rows, "fat")
@@ -39,7 +39,7 @@ def condition(percent, place=0):
 
 class Cold:
     """One user, with cold caches before each query. The ways take turns. The plain index scan takes minutes, so it runs
-    only once."""
+    only in the first repeat."""
 
     name, title = "flash", "cold ranges: prefetching scan, core's ways, the planner's choice"
     methods, share = METHODS, 0.025
@@ -95,7 +95,7 @@ class Cold:
         return rates[point], "%s, %d percent; greatest %s" % (*point, number(max(rates.values())))
 
     def _standing(self):
-        """[(time of the planner's choice / time of the fastest way, description)] of all points."""
+        """[(time of the planner's choice / time of the fastest way, description)] for each point."""
         result = []
         for (method, percent), chosen in sorted(self.chosen.items()):
             way = max(set(chosen), key=chosen.count)
@@ -131,7 +131,7 @@ WARM_SESSION = dict(PLANNER, enable_hashjoin="off", enable_mergejoin="off", enab
 
 
 class Warm:
-    """All in shared buffers, planned as for a disk: with and without the node, alternating within a session."""
+    """All in shared buffers, but planned as for a disk. Executions with and without the node alternate within a session."""
 
     name, title = "flash-memory", "ranges in memory: with the prefetching scan, and without"
     methods, share = METHODS, 0.008
@@ -149,7 +149,7 @@ class Warm:
                     ratios = self._pairs(bench, sql % condition(percent, 3), times)
                     self.ratios[method, name] = ratios
                     bench.figure(name, median(ratios), "")
-                    say("  %-6s %s: %.3f of the time without" % (method, name, median(ratios)))
+                    say("  %-6s %s: %.3f of the time without the node" % (method, name, median(ratios)))
 
     def _pairs(self, bench, sql, times):
         """The time with the node divided by the time without it, for each pair."""

@@ -1,4 +1,4 @@
-"""Bars on processes beside a load: workers that merge, and a standby that replays the load."""
+"""Bars for processes that work alongside a load: workers that merge, and a standby that replays the load."""
 
 import os
 import signal
@@ -12,8 +12,8 @@ from .verdicts import at_most, number, of_repeats
 
 
 class SlowWorkers:
-    """Lets each worker of the server run only part of the time, in slices of a tenth of a second, as if the machine's
-    other work left it no more."""
+    """Lets each worker of the server run for only a part of every tenth of a second, as if other programs used the rest
+    of the machine."""
 
     SLICE_S = 0.1
     PIDS = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker';"
@@ -53,12 +53,12 @@ class SlowWorkers:
 
 
 class Workers:
-    """The same load with one worker and with two. The client leaves the workers a core, and each worker gets a fifth of
-    a core, so that the load outpaces one worker. (Unrestricted, a worker keeps up with one client, and several
-    clients that outpace it need both cores of a small machine.) The measure is the time from the first row until no
+    """The same load with one worker and with two. The client leaves one core to the workers, and each worker gets a fifth
+    of a core, so that the load outpaces one worker. (Without this limit, a worker keeps up with one client. Enough
+    clients to outpace a worker need both cores of a small machine.) The figure is the time from the first row until no
     merge is due."""
 
-    name, title, methods, share = "workers", "text in en-x-icu, workers with a fifth of a core: one and two", ("lsm",), 0.04
+    name, title, methods, share = "workers", "text in en-x-icu, one and two workers, a fifth of a core each", ("lsm",), 0.04
     NUMBERS, WORKER_SHARE, RATE = (1, 2), 0.2, 200_000
 
     def __init__(self):
@@ -83,18 +83,18 @@ class Workers:
 
     def verdicts(self):
         pairs = list(of_repeats(self.results, *self.NUMBERS))
-        parts = "".join("%s s, with one %s s; debt after the load %s and %s MB" % (
+        parts = "".join("two workers %s s, one %s s; debt after the load %s MB and %s MB" % (
             number(b[1]), number(a[1]), number(b[0].end.debt_bytes / MB), number(a[0].end.debt_bytes / MB))
             for a, b in pairs[-1:])
         yield at_most(self.name, "time until settled with two, of one", [b[1] / a[1] for a, b in pairs], 1.0, parts)
 
 
 class Replay:
-    """A standby without feedback, whose replay waits for queries for two seconds at most, beside a load of the primary:
-    one of 20 rows 200 times a second, then one as fast as it can. Four sessions on the standby each hold a snapshot for
-    four seconds, again and again, over reads of the table that is loaded and of another one."""
+    """The primary takes a load of 20 rows about 200 times a second, and then a load at full speed. A standby without
+    feedback replays the load, and replay waits for queries for two seconds at most. Meanwhile four sessions on the
+    standby repeatedly read the loaded table and another one, under snapshots that they hold for up to four seconds."""
 
-    name, title, methods = "standby", "a standby's queries and delay beside a load of the primary", ("lsm", "btree")
+    name, title, methods = "standby", "a standby's queries and replay delay under a load of the primary", ("lsm", "btree")
     SETTINGS = {"hot_standby_feedback": "off", "max_standby_streaming_delay": "2s"}
     SESSIONS, HOLD_S = 4, 4
     TRICKLE = ("DO $$ DECLARE stop timestamptz = clock_timestamp() + interval '%d s'; BEGIN WHILE clock_timestamp() < stop "
@@ -133,7 +133,7 @@ class Replay:
             "t": max(self._seconds(bench), 1)}, bench.server.conninfo(), "t"))
 
     def _beside(self, bench, standby, load, what):
-        """(queries, canceled queries, longest delay of replay in s)"""
+        """Runs a load while the standby is read. Returns (queries, canceled queries, longest delay of replay in s)."""
         stop = threading.Event()
         queries, errors, delays = [], [], [0.0]
 
@@ -163,16 +163,16 @@ class Replay:
         cancelled = [error for error in errors if "due to conflict with recovery" in error]
         if len(cancelled) != len(errors):
             raise BenchError("a query on the standby failed: %s" % [e for e in errors if e not in cancelled][0])
-        for name, value, unit in (("queries", len(queries), ""), ("queries cancelled", len(cancelled), ""),
+        for name, value, unit in (("queries", len(queries), ""), ("queries canceled", len(cancelled), ""),
                                   ("longest delay of replay", max(delays), "s"), ("WAL bytes", float(wal), "bytes")):
             bench.figure("%s, %s" % (name, what), value, unit)
-        say("  %-6s %-8s %d queries, %d cancelled; replay at most %.2f s behind, %s MB of WAL" % (
+        say("  %-6s %-8s %d queries, %d canceled; replay at most %.2f s behind, %s MB of WAL" % (
             bench.method, what, len(queries), len(cancelled), max(delays), number(float(wal) / MB)))
         return len(queries), len(cancelled), max(delays)
 
     @staticmethod
     def _delay(bench, standby, stop):
-        """Seconds until the standby has replayed everything that the primary has written so far."""
+        """Waits until the standby has replayed all that the primary has written so far, or for `stop`. Returns seconds."""
         lsn = bench.server.query("SELECT pg_current_wal_lsn();")
         begin = time.monotonic()
         while standby.query("SELECT pg_last_wal_replay_lsn() >= '%s';" % lsn) != "t" and not stop.is_set():
@@ -183,9 +183,9 @@ class Replay:
         for what in ("trickle", "load"):
             lsm = [result for result, in of_repeats(self.results, (what, "lsm"))]
             pairs = list(of_repeats(self.results, (what, "lsm"), (what, "btree")))
-            yield at_most(self.name, "queries cancelled, %s" % what, [cancelled for _, cancelled, _ in lsm], 0,
+            yield at_most(self.name, "queries canceled, %s" % what, [cancelled for _, cancelled, _ in lsm], 0,
                           "".join("of %d; btree %d of %d" % (a[0], b[1], b[0]) for a, b in pairs[-1:]))
-            yield at_most(self.name, "replay behind that of btree, %s, s" % what, [a[2] - b[2] for a, b in pairs], 1.0,
+            yield at_most(self.name, "replay delay, lsm minus btree, %s, s" % what, [a[2] - b[2] for a, b in pairs], 1.0,
                           "".join("lsm %s, btree %s s" % (number(a[2]), number(b[2])) for a, b in pairs[-1:]))
 
 

@@ -14,12 +14,12 @@ class Verdict:
     value: Optional[float]      # None: not measured
     bound: str                  # as the table shows it; "" if there is none
     state: str
-    parts: str                  # the values that make up `value`
+    parts: str                  # the spread of the turns, what `value` consists of, why it is in doubt
     turns: tuple = ()           # the values of the repeats whose median is `value`
 
 
 def _median(values):
-    """(median, the values, "least to greatest in n turns") of one value or of a list, which may be empty."""
+    """Returns (median, values of the turns, text that shows their spread). `values` is None, one value or a list."""
     if values is None:
         return None, (), ""
     if isinstance(values, (int, float)):
@@ -43,8 +43,7 @@ def _judge(name, text, values, sign, bound, parts, doubt):
 
 
 def at_least(name, text, values, bound, parts="", doubt=""):
-    """values: one, or those of the repeats, whose median counts. doubt: the reason, if any, why the bar is not decided.
-    """
+    """values: one value, or those of the repeats, whose median counts. doubt: why the bar cannot be decided, if so."""
     return _judge(name, text, values, ">=", bound, parts, doubt)
 
 
