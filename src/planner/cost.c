@@ -186,19 +186,19 @@ plan_searches(PlannerInfo *root, IndexPath *path, Searches *searches)
  * btcostestimate charges for one tree, but a search descends in every run.  For each run except the
  * largest, we add a leaf and what btcostestimate charges for a descent: 50 times cpu_operator_cost
  * for each page.  Small runs are new and therefore in memory, so we weight these leaves by their
- * runs' share of the index.  Together they add less than one page for each search.  The leaves of a
- * small index count less.  Otherwise a table that grows from nothing would get sequential scans,
- * and sessions would keep these plans.  Pages that are read repeatedly count as in
- * genericcostestimate.
+ * runs' share of the index.  Together they add less than one page for each search.  In a small
+ * index, leaves and descents count less.  Otherwise a table that grows from nothing would get
+ * sequential scans, and sessions would keep these plans.  Pages that are read repeatedly count as
+ * in genericcostestimate.
  */
 static void
 charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 					double searches, double loop_count, Cost *startup_cost, Cost *total_cost)
 {
 	IndexOptInfo *index = path->indexinfo;
-	Cost		descent = shape->further_pages * 50.0 * cpu_operator_cost;
-	double		leaves = shape->further_share * searches * loop_count *
-		Min(index->pages / CACHED_PAGES, 1.0);
+	double		weight = Min(index->pages / CACHED_PAGES, 1.0);
+	Cost		descent = shape->further_pages * 50.0 * cpu_operator_cost * weight;
+	double		leaves = shape->further_share * searches * loop_count * weight;
 	double		page_cost;
 
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
@@ -292,7 +292,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	}
 
 	/* The planner counts all pages of the file, including fixed and free pages. */
-	if (shape.edits > 0)
+	if (!info->hypothetical)
 		info->pages = Max(Min(info->pages, shape.pages), 1);
 	/* Before 18, the planner knows only btrees' heights, and would not charge for our descents. */
 	if (info->tree_height < 0)

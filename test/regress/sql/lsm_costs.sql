@@ -52,6 +52,20 @@ BEGIN
 	END LOOP;
 END $$;
 SELECT count(*) > 4 AS many_runs FROM lsm_runs('fresh_pkey');
+-- A search costs hardly more than with a B-tree, 8.2.
+SELECT cost('SELECT FROM fresh WHERE k = 5') < 8.5 AS like_btree;
 DROP TABLE fresh;
+-- A session keeps a plan that it makes while the tables are empty. So it must be the B-tree's plan.
+CREATE TABLE customers (id int, name text);
+CREATE UNIQUE INDEX customers_id ON customers USING lsm (id);
+CREATE TABLE orders (id int, customer int, state text);
+CREATE INDEX orders_customer ON orders USING lsm (customer);
+CREATE INDEX orders_state ON orders USING lsm (state);
+SELECT t.plan_has('SELECT name FROM orders o JOIN customers c ON c.id = o.customer WHERE o.state = ''new''', 'customers_id') AS by_index;
+PREPARE below(int) AS SELECT count(*) FROM customers WHERE id < $1;
+SET plan_cache_mode = force_generic_plan;
+SELECT t.plan_has('EXECUTE below(1)', 'customers_id') AS by_index;
+RESET plan_cache_mode;
+DROP TABLE customers, orders;
 DROP TABLE costs, before, small, small_costs;
 DROP FUNCTION cost;
