@@ -42,6 +42,9 @@ typedef struct IndexSlot
 #define MOST_KEPT 16
 #define MOST_KEPT_BYTES (8 * 1024 * 1024)
 
+/* The handles that lsm_index_trim_readers looks at in one call. */
+#define TRIM_TRIES 8
+
 static HTAB *table = NULL;
 static dlist_head handles[LSM_HANDLE_STATES];
 static int	kept_count;			/* number of kept handles, and the bytes of their readers */
@@ -244,6 +247,25 @@ release_handles(void)
 
 		(void) forget_readers(index, LSM_FORGET_ALL);
 		set_state(index, LSM_HANDLE_IDLE);
+	}
+}
+
+/*
+ * Free readers that nobody uses, of a handle that this transaction has used.  Successive calls get
+ * to all handles in turn, the longest used first.
+ */
+void
+lsm_index_trim_readers(void)
+{
+	for (int tries = 0; tries < TRIM_TRIES && !dlist_is_empty(&handles[LSM_HANDLE_USED]); tries++)
+	{
+		LsmIndex   *index = dlist_tail_element(LsmIndex, node, &handles[LSM_HANDLE_USED]);
+		bool		had_readers = index->readers != NULL;
+
+		dlist_move_head(&handles[LSM_HANDLE_USED], &index->node);
+		(void) forget_readers(index, LSM_FORGET_UNUSED);
+		if (had_readers && index->readers == NULL)
+			return;
 	}
 }
 

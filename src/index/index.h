@@ -101,7 +101,7 @@ extern LsmKeySpace *lsm_index_keyspace(LsmIndex *index);
 /* Which readers of a handle to free; see lsm_index_on_forget. */
 typedef enum LsmForget
 {
-	LSM_FORGET_UNUSED,			/* those that nobody uses: the handle is being replaced */
+	LSM_FORGET_UNUSED,			/* those that nobody uses: the handle is being replaced or trimmed */
 	LSM_FORGET_BUT_ONE,			/* all but one, which the next transaction may use */
 	LSM_FORGET_ALL
 } LsmForget;
@@ -110,6 +110,7 @@ typedef enum LsmForget
 typedef Size (*LsmForgetCallback) (LsmIndex *index, LsmForget which);
 
 extern void lsm_index_on_forget(LsmForgetCallback callback);
+extern void lsm_index_trim_readers(void);
 extern Buffer lsm_meta_lock(Relation rel, int mode);
 
 extern void lsm_index_publish(Oid id);

@@ -22,12 +22,21 @@
  */
 #define SEEKS_PER_MISS 32
 
+/*
+ * If a transaction has more readers than this, unused ones are freed.  A reader takes about 100 kB.
+ * A transaction that uses this many indexes in turn makes readers anew, with their filters.
+ */
+#define MOST_READERS 256
+
+static int	reader_count = 0;
+
 /* Unlink a reader from the list, and free it. */
 static void
 free_reader(LsmReader **at)
 {
 	LsmReader  *reader = *at;
 
+	reader_count--;
 	*at = reader->next;
 	MemoryContextDelete(reader->context);
 }
@@ -115,6 +124,7 @@ make_reader(LsmIndex *index)
 	MemoryContextSwitchTo(old);
 	reader->next = index->readers;
 	index->readers = reader;
+	reader_count++;
 	return reader;
 }
 
@@ -132,7 +142,11 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	while (reader != NULL && (reader->in_use || job_id != 0))
 		reader = reader->next;
 	if (reader == NULL)
+	{
+		if (reader_count >= MOST_READERS)
+			lsm_index_trim_readers();
 		reader = make_reader(index);
+	}
 	reader->in_use = true;
 	reader->cx.user++;
 	reader->cx.snapshot = snapshot;

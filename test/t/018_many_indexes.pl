@@ -38,6 +38,24 @@ is(sql("SELECT count(*), count(*) FILTER (WHERE is_counted) FROM ($all) q"), $in
 is(sql("SELECT DISTINCT entries_inserted FROM ($all) q WHERE is_counted"), 42, 'all entries are counted');
 is(sql("SELECT count(lsm_check(i, true)::text) FROM ($all) q"), $indexes, 'all indexes are sound and have all rows');
 is(sql("SELECT sum(entries) FROM ($all) q, lsm_runs(i)"), 42 * $indexes, 'each row once');
+
+# A transaction that reads many indexes frees the readers that it no longer uses.
+my $readers = "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'pg_lsm reader'";
+my ($found, $most) = split(/\|/, sql("BEGIN;
+SET enable_seqscan = off;
+CREATE TEMP TABLE found (n int);
+DO \$\$ DECLARE n int; BEGIN
+	FOR turn IN 1 .. 2 LOOP
+		FOR i IN 1 .. $indexes LOOP
+			EXECUTE format('SELECT count(*) FROM many_%s WHERE v BETWEEN -2000000000 AND 2000000000', i) INTO n;
+			INSERT INTO found VALUES (n);
+		END LOOP;
+	END LOOP;
+END \$\$;
+SELECT sum(n), ($readers) FROM found;
+COMMIT"));
+is($found, 2 * sql("SELECT count(*) FROM many WHERE v BETWEEN -2000000000 AND 2000000000"), 'a transaction reads all indexes twice');
+cmp_ok($most, '<=', 256, 'it keeps the readers of few');
 # If all indexes have counters, nothing shows which of them have no slot.
 my $without_slot = $counts_all ? 'true' : 'NOT is_counted';
 cmp_ok(sql("SELECT max(n) FROM (SELECT i, count(*) AS n FROM ($all) q, lsm_runs(i) WHERE $without_slot GROUP BY 1) r"), '<', 10,
