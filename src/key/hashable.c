@@ -5,8 +5,8 @@
  *
  * If a column has an encoding, we hash the encoding.  Otherwise we use the hash function that
  * belongs to the "=" operator of the column's class.  So equal values have equal hashes.  The
- * choice is made when the index is built, and is kept on the meta page, because filters on disk
- * must stay usable when a type later gets a hash function, or an extended one.
+ * choice is made when the index is built, and is kept on the meta page.  Filters on disk must stay
+ * usable when a type later gets a hash function, or an extended one.
  *
  * Arrays, ranges and composites hash their elements with the default function of the element's
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
