@@ -251,8 +251,8 @@ release_handles(void)
 }
 
 /*
- * Free readers that nobody uses, of a handle that this transaction has used.  Successive calls get
- * to all handles in turn, the longest used first.
+ * Free readers that nobody uses, of a handle that this transaction has used.  Successive calls go
+ * through all handles in turn, beginning with the one used first.
  */
 void
 lsm_index_trim_readers(void)

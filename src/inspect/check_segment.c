@@ -232,11 +232,8 @@ static bool
 segment_filter_lacks(SegmentWalk *w, const LsmEntry *entry, int columns)
 {
 	LsmKeySpace *ks = w->check->ks;
-	uint64		hash;
+	uint64		hash = lsm_hash_key(ks, entry, columns);
 
-	if (!lsm_hashing_holds(&ks->hashing))
-		return false;
-	hash = lsm_hash_key(ks, entry, columns);
 	return !segment_filter_has(w, hash) && lsm_hashing_holds(&ks->hashing);
 }
 

@@ -289,11 +289,10 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 
 		lsm_manifest_shape(lsm_index_open(index), &shape);
 		index_close(index, NoLock);
+		/* The planner counts all pages of the file, including fixed and free pages. */
+		info->pages = Max(Min(info->pages, shape.pages), 1);
 	}
 
-	/* The planner counts all pages of the file, including fixed and free pages. */
-	if (!info->hypothetical)
-		info->pages = Max(Min(info->pages, shape.pages), 1);
 	/* Before 18, the planner knows only btrees' heights, and would not charge for our descents. */
 	if (info->tree_height < 0)
 		info->tree_height = shape.height;

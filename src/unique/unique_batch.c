@@ -53,8 +53,6 @@ static void
 begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 			const LsmItemRef *refs, Size count)
 {
-	bool		is_hashed = lsm_hashing_holds(&ks->hashing);
-
 	memset(b, 0, sizeof(BatchCheck));
 	b->unique = unique;
 	b->index = index;
@@ -69,7 +67,7 @@ begin_check(BatchCheck *b, LsmUnique *unique, LsmIndex *index, LsmKeySpace *ks,
 		lsm_item_entry(b->refs[i].item, &probe->entry);
 		probe->found = false;
 		probe->prefix = b->refs[i].prefix;
-		probe->hash = is_hashed ? lsm_hash_key(ks, &probe->entry, ks->nkeys) : 0;
+		probe->hash = lsm_hash_key(ks, &probe->entry, ks->nkeys);
 		probe->repeats = i > 0 && lsm_key_equal(b->ks, &b->probes[i - 1].entry, &probe->entry);
 	}
 	b->is_hashed = lsm_hashing_holds(&ks->hashing);
