@@ -8,6 +8,17 @@ class BenchError(Exception):
     """A measurement, or the whole run, cannot continue. The message is for the user."""
 
 
+def say(text=""):
+    print(text, flush=True)
+
+
+def hidden_options(parser, *names):
+    """Adds the options that a script gives its module, and --commit."""
+    for name in names:
+        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+
+
 def positive(text):
     """An option's value that is a number; 1_000_000 is allowed."""
     value = int(text.replace("_", ""))

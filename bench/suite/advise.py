@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 
-from . import BenchError, catch_interrupts, positive
+from . import BenchError, catch_interrupts, hidden_options, positive
 from .cgroup import ControlGroup
 from .server import Server
 
@@ -112,9 +112,7 @@ def measure(options, workload):
 def main(arguments):
     parser = argparse.ArgumentParser(prog="advise.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--bindir", "--work", "--user"):
-        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    hidden_options(parser, "--bindir", "--work", "--user")
     parser.add_argument("--rows", type=positive, default=1000000,
                         help="rows in workloads that exceed memory (default a million)")
     parser.add_argument("--memory", type=positive, default=64, metavar="MB",

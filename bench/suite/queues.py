@@ -10,7 +10,7 @@ import statistics
 import subprocess
 import sys
 
-from . import BenchError, catch_interrupts, positive
+from . import BenchError, catch_interrupts, hidden_options, positive, say
 from .cgroup import ControlGroup
 from .server import Server, postgres_version
 
@@ -24,6 +24,7 @@ QUEUES = {
     "graphile-worker": ("node", "graphile_jobs.js", "node_modules/ready"),
     "pg-boss": ("node", "pg_boss_jobs.js", "node_modules/ready"),
 }
+DATABASE = "jobs"
 KEYS = "idempotency-keys"
 KEY_CLIENTS = 8
 KEY_TABLE = "CREATE TABLE seen (key uuid PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());"
@@ -32,15 +33,9 @@ KEY_SCRIPT = """\\set n random(1, 1000000)
 INSERT INTO seen (key) VALUES (md5((:n %% %d)::text)::uuid) ON CONFLICT (key) DO NOTHING RETURNING at;
 """
 # The B-trees on tables outside the system schemas; of a partitioned index, only the topmost.
-BTREES = "SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam " \
-    "WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, " \
-    "'pg_toast'::regnamespace, 'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_inherits WHERE " \
-    "inhrelid = c.oid) UNION ALL SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = c.relam " \
-    "WHERE a.amname = 'btree' AND c.relkind = 'I' AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid);"
-
-
-def say(text=""):
-    print(text, flush=True)
+BTREES = "SELECT c.oid::regclass FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'btree' AND c.relkind " \
+    "IN ('i', 'I') AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace, " \
+    "'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = c.oid);"
 
 
 class Turns:
@@ -48,8 +43,8 @@ class Turns:
         self.options, self.server = options, server
 
     def new_database(self):
-        self.server.query("DROP DATABASE IF EXISTS jobs;")
-        self.server.query("CREATE DATABASE jobs;")
+        self.server.query("DROP DATABASE IF EXISTS %s;" % DATABASE)
+        self.server.query("CREATE DATABASE %s;" % DATABASE)
         self.in_database("CREATE EXTENSION pg_lsm;")
 
     def convert(self, method):
@@ -58,14 +53,10 @@ class Turns:
         self.server.query("CHECKPOINT;")
 
     def in_database(self, sql):
-        return subprocess.run([self.server.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.database(), "-c", sql],
-                              check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-    def database(self):
-        return "host=%s port=%s user=postgres dbname=jobs" % (self.server.sockets, self.server.port)
+        return self.server.query(sql, DATABASE)
 
     def address(self):
-        return "postgres://postgres@/jobs?host=%s&port=%s" % (self.server.sockets, self.server.port)
+        return "postgres://postgres@/%s?host=%s&port=%s" % (DATABASE, self.server.sockets, self.server.port)
 
     def call(self, command):
         done = subprocess.run(command, cwd=self.options.programs, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -96,7 +87,7 @@ class Turns:
         self.in_database("INSERT INTO seen (key) SELECT md5(i::text)::uuid FROM generate_series(1, %d, 2) i;" % count)
         self.in_database("VACUUM ANALYZE seen;")
         text = self.call([self.server.program("pgbench"), "-n", "-c", str(KEY_CLIENTS), "-j", "2", "-M", "prepared", "-f", script,
-                          "-T", str(max(round(self.options.seconds), 1)), self.database()])
+                          "-T", str(max(round(self.options.seconds), 1)), self.server.conninfo(DATABASE)])
         return (float(text.rpartition("tps = ")[2].split()[0]),)
 
     def measure(self, name):
@@ -122,9 +113,7 @@ class Turns:
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="queues.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--bindir", "--work", "--user", "--programs"):
-        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    hidden_options(parser, "--bindir", "--work", "--user", "--programs")
     parser.add_argument("--jobs", type=positive, default=5_000, metavar="N",
                         help="jobs per turn, a multiple of 100 (default 5000)")
     parser.add_argument("--concurrency", type=positive, default=4, metavar="N", help="jobs to run at once (default 4)")

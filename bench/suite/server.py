@@ -70,9 +70,9 @@ class Server:
 
     # --- programs
 
-    def conninfo(self, **session_settings):
+    def conninfo(self, database="postgres", **session_settings):
         """A connection string for libpq. The session settings apply to this connection only."""
-        text = "host=%s port=%s user=postgres dbname=postgres" % (self.sockets, self.port)
+        text = "host=%s port=%s user=postgres dbname=%s" % (self.sockets, self.port, database)
         if session_settings:
             text += " options='%s'" % " ".join("-c %s=%s" % item for item in sorted(session_settings.items()))
         return text
@@ -97,10 +97,10 @@ class Server:
     def version(self):
         return postgres_version(self.bindir)
 
-    def query(self, sql, **session_settings):
+    def query(self, sql, database="postgres", **session_settings):
         """Runs SQL and returns what psql prints, unaligned, without headers."""
         result = subprocess.run([self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1",
-                                 "-d", self.conninfo(**session_settings), "-f", "-"], input=sql.encode(),
+                                 "-d", self.conninfo(database, **session_settings), "-f", "-"], input=sql.encode(),
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         if result.returncode != 0:
             raise BenchError("%s\n%s" % (result.stderr.decode().strip(), sql.strip()))

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from . import BenchError, catch_interrupts, positive
+from . import BenchError, catch_interrupts, hidden_options, positive, say
 from .cgroup import ControlGroup
 from .client import Client
 from .context import BackgroundWatch
@@ -57,10 +57,6 @@ listen standbys
     tcp-check expect binary {answer}
     default-server inter 1s
 """
-
-
-def say(text=""):
-    print(text, flush=True)
 
 
 def message(kind, body):
@@ -295,9 +291,7 @@ def conninfo(options, primary, standbys, i):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="standby_reads.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("--bindir", "--client", "--work", "--user"):
-        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    hidden_options(parser, "--bindir", "--client", "--work", "--user")
     parser.add_argument("--rows", type=positive, help="rows before the measurement (default 22 million)")
     parser.add_argument("--memory", type=int, default=128, metavar="MB",
                         help="memory of the control group of each server (default 128, 0: no limit)")

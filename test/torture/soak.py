@@ -52,6 +52,7 @@ WHERE amname = 'lsm' AND relkind = 'i'
 FIELDS = ("second", "lookups/s", "standby lookups/s", "slowest ms", "file MB",
           "live MB", "debt MB", "backend MB", "worker MB", "lag MB")
 MB = 1024 * 1024
+DROPPED = "could not open relation with OID"     # while it was being used
 
 
 def memory_mb(pids, title):
@@ -235,7 +236,7 @@ class Round:
         try:
             self.look_up(connection, rng, 1)
         except PgError as error:
-            if "could not open relation with OID" not in error.message:
+            if DROPPED not in error.message:
                 raise
             self.torture.count("lookups on the standby that lost their index")
 
@@ -246,7 +247,7 @@ class Round:
             try:
                 return [float(v) / MB for v in connection.query(FILES).rows[0]]
             except PgError as error:        # of a partition that was just dropped
-                if "could not open relation with OID" not in error.message:
+                if DROPPED not in error.message:
                     raise
 
     def watch(self):

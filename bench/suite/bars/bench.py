@@ -8,7 +8,7 @@ import datetime
 import os
 import time
 
-from .. import BenchError, stats
+from .. import BenchError, say, stats
 from ..context import COLUMNS, SizeWatch
 from .verdicts import number
 
@@ -171,10 +171,6 @@ class Printer:
         rate = (rows - self.shown[0]) / max(seconds - self.shown[1], 1e-9)
         say("  %-6s %12s rows %8.1f s %12s rows/s" % (self.method, format(rows, ","), seconds, format(int(rate), ",")))
         self.shown = (rows, seconds)
-
-
-def say(text):
-    print(text, flush=True)
 
 
 def wal_since(server, lsn):

@@ -2,7 +2,7 @@
 
 import argparse
 
-from .. import positive
+from .. import hidden_options, positive
 from . import billion, builds, flash, large_types, loads, reads, replay, sessions, types
 
 METHODS = ("none", "lsm", "btree")
@@ -33,9 +33,7 @@ def make_parser():
     parser = argparse.ArgumentParser(
         prog="bars.sh", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=EPILOG % "\n".join("  %-9s %s" % (e.name, e.title) for e in experiments()))
-    for name in ("--bindir", "--client", "--work", "--user"):
-        parser.add_argument(name, required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    hidden_options(parser, "--bindir", "--client", "--work", "--user")
     parser.add_argument("--bars", default="all", metavar="NAME,...", help="which ones, see below (default: all but billion)")
     parser.add_argument("--rows", type=positive, help="rows of the largest load (default 100 million; of billion a billion)")
     parser.add_argument("--btree-rows", type=positive, help="most rows to load into a btree (default: all)")
