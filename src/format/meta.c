@@ -62,6 +62,8 @@ lsm_meta_check(Page page)
 	if (meta->run_count > LSM_MAX_RUNS ||
 		((PageHeader) page)->pd_lower != (char *) &meta->runs[meta->run_count] - (char *) page)
 		return "number of runs does not fit the page";
+	if (meta->edits == 0 && meta->run_count > 0)
+		return "runs were added by no edit";	/* no version would ever be current */
 	for (uint32 i = 0; i < meta->run_count; i++)
 	{
 		const char *wrong = check_run(meta, &meta->runs[i]);

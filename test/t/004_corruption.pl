@@ -227,6 +227,27 @@ foreach my $query (q{SELECT lsm_compact('long_k')}, 'INSERT INTO long SELECT gen
 is(-s $long, $long_size, 'the file has not grown');
 $node->safe_psql('postgres', 'DROP TABLE long');
 
+# A meta page that counts no edits: no copy of it would ever be current.
+$node->safe_psql('postgres', q{
+	CREATE TABLE unedited (k int);
+	CREATE INDEX unedited_k ON unedited USING lsm (k);
+	INSERT INTO unedited VALUES (7);
+});
+my $unedited = $node->data_dir . '/' . $node->safe_psql('postgres', q{SELECT pg_relation_filepath('unedited_k')});
+$node->stop;
+my $unedited_meta = page_read($unedited, 0);
+substr($unedited_meta, 24 + 8, 8) = pack 'Q', 0;		# edits
+set_crc(\$unedited_meta);
+page_write($unedited, 0, $unedited_meta);
+$node->start;
+foreach my $query ('SELECT count(*) FROM unedited WHERE k = 7', q{SELECT lsm_compact('unedited_k')})
+{
+	my (undef, undef, $unedited_err) = $node->psql('postgres',
+		"SET enable_seqscan = off; SET statement_timeout = '60s'; $query");
+	like($unedited_err, qr/index "unedited_k" is corrupted at block 0/, "$query reports a meta page without edits");
+}
+$node->safe_psql('postgres', 'DROP TABLE unedited');
+
 # A sound meta page whose coding of the keys differs from that of the operator classes.
 $node->safe_psql('postgres', q{
 	CREATE TABLE coded (k int, s text COLLATE "C");

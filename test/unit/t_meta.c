@@ -405,6 +405,10 @@ test_refusals(void)
 	meta->runs[0].run_id = run.run_id;
 	meta->runs[0].state = 0;
 	ok(lsm_meta_check(page) != NULL, "so is a state that no run can have");
+	meta->runs[0].state = run.state;
+	ok(lsm_meta_check(page) == NULL, "the sound page passes");
+	meta->edits = 0;
+	ok(lsm_meta_check(page) != NULL, "runs without an edit are noticed");
 }
 
 int
