@@ -60,8 +60,7 @@
 #include "utils/xid8.h"
 
 #define MARK_NULL_FIRST 0
-#define MARK_VALUE		1
-#define MARK_NULL_LAST	2
+#define MARK_NULL_LAST	(LSM_MARK_VALUE + 1)
 
 /*
  * Returns the encoding of a column with this comparison function, or LSM_ENC_NONE.  The choice
@@ -338,7 +337,7 @@ lsm_encode_column(const LsmColumn *column, Datum value, bool isnull, uint8 *out)
 		*out++ = column->nulls_first ? MARK_NULL_FIRST : MARK_NULL_LAST;
 		return out;
 	}
-	*out++ = MARK_VALUE;
+	*out++ = LSM_MARK_VALUE;
 	from = out;
 	switch (column->encoding)
 	{
@@ -476,7 +475,7 @@ lsm_encoded_column_length(const LsmColumn *column, const uint8 *p, const uint8 *
 
 	if (p >= end)
 		return 0;
-	if (*p != MARK_VALUE)
+	if (*p != LSM_MARK_VALUE)
 		return 1;
 	len = value_length(column, p + 1, end);
 	return len > 0 ? 1 + len : 0;
@@ -518,12 +517,6 @@ lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key, uint32 key
 	uint32		bytes;
 
 	return walk_columns(columns, key, keylen, count, &bytes) == count ? bytes : 0;
-}
-
-bool
-lsm_encoded_is_null(const uint8 *p)
-{
-	return *p != MARK_VALUE;
 }
 
 /* Returns the code of a DESC column's value without the inversion, in `room` if it fits. */
@@ -639,7 +632,7 @@ lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end, uin
 	*value = (Datum) 0;
 	if (p >= end)
 		return NULL;
-	if (*p++ != MARK_VALUE)
+	if (*p++ != LSM_MARK_VALUE)
 		return p;
 	*isnull = false;
 	len = value_length(column, p, end);

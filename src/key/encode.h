@@ -30,7 +30,6 @@ extern uint8 *lsm_encode_column(const LsmColumn *column, Datum value, bool isnul
 extern const uint8 *lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end,
 									  uint64 detail, Datum *value, bool *isnull);
 
-extern bool lsm_encoded_is_null(const uint8 *p);
 extern uint32 lsm_encoded_length(const LsmColumn *column);
 extern uint32 lsm_encoded_column_length(const LsmColumn *column, const uint8 *p,
 										const uint8 *end);
@@ -38,5 +37,14 @@ extern int	lsm_encoded_columns(const LsmColumn *columns, const uint8 *key, uint3
 								int most);
 extern uint32 lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key,
 										uint32 keylen, int count);
+
+/* The code of a column begins with a marker: this one for values, others for NULL. */
+#define LSM_MARK_VALUE	1
+
+static inline bool
+lsm_encoded_is_null(const uint8 *p)
+{
+	return *p != LSM_MARK_VALUE;
+}
 
 #endif							/* LSM_ENCODE_H */

@@ -128,6 +128,14 @@ lsm_reader_next(LsmReader *reader)
 		lsm_reader_fill(reader);
 }
 
+/* Moves on by n entries.  REQUIRES: the reader has decoded them. */
+static inline void
+lsm_reader_skip(LsmReader *reader, int n)
+{
+	reader->cursor->left -= n;
+	reader->cursor->entry += n * reader->cursor->stride;
+}
+
 /* Returns whether the current entry is beyond the limit of the latest seek. */
 static inline bool
 lsm_reader_is_beyond(const LsmReader *reader)

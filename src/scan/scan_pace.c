@@ -13,6 +13,9 @@
  * If filters tell which runs lack a combination, the scan may look up the combination, that is,
  * seek only its entries.  But then the reader does not stand on an entry after the combination.  So
  * the scan sometimes seeks instead, in order to try to read on.
+ *
+ * If the next combination is always a few entries away, finding it costs more than reading these
+ * entries.  Then the scan only asks of each entry whether it is in any combination.
  */
 #include "postgres.h"
 
@@ -24,6 +27,11 @@
 
 /* The number of lookups that may fail between two seeks. */
 #define MOST_LOOKUPS	15
+
+/* After so many moves by few entries, the scan filters some entries. */
+#define NEAR_MOVES		4
+#define FEW_ENTRIES		8
+#define FILTERED_ENTRIES 64
 
 /* Are there filters that tell which runs lack a combination? */
 static bool
@@ -117,4 +125,32 @@ lsm_pace_note_lookup(LsmScan *s)
 		s->pace.lookups--;
 	else if (s->reader->child_count == 1)
 		s->pace.lookups = 0;
+}
+
+/*
+ * Should the scan ask whether the next s->pace.unplaced entries are in any combination?  Otherwise
+ * it places the next entry.
+ */
+bool
+lsm_pace_filters(LsmScan *s)
+{
+	LsmPace    *pace = &s->pace;
+
+	if (pace->unplaced > 0)
+		return true;
+	if (pace->near < NEAR_MOVES)
+		return false;
+	pace->near = NEAR_MOVES - 1;
+	pace->unplaced = FILTERED_ENTRIES;
+	return false;
+}
+
+/* Note that the scan has moved to another combination by so many entries; 0: it sought. */
+void
+lsm_pace_note_move(LsmScan *s, int moved)
+{
+	if (moved >= 1 && moved <= FEW_ENTRIES)
+		s->pace.near += s->keys.can_filter;
+	else
+		s->pace.near = s->pace.unplaced = 0;
 }

@@ -189,8 +189,23 @@ go_to_combination(IndexScanDesc scan)
 			lsm_pace_note_try(s, moved > 0);
 		}
 	}
+	lsm_pace_note_move(s, moved);
 	if (moved == 0)
 		seek_combination(scan);
+}
+
+/* Move the reader to an entry that is in any combination, or to the last of a few entries. */
+static LsmPlace
+find_combination(LsmScan *s)
+{
+	LsmCursor  *c = s->reader->cursor;
+	int			count = s->reader->within ? Min(c->left + 1, s->pace.unplaced) : 1;
+	int			n = lsm_combination_find(&s->keys, c->entry, c->stride, count);
+	bool		found = n < count;
+
+	lsm_reader_skip(s->reader, found ? n : n - 1);
+	s->pace.unplaced -= found ? n + 1 : n;
+	return found ? LSM_PLACE_IN : LSM_PLACE_OUTSIDE;
 }
 
 /*
@@ -208,11 +223,21 @@ enter_combination(LsmScan *s)
 		return LSM_PLACE_IN;
 	if (!s->ks->encoded)
 		MemoryContextSwitchTo(get_entry_context(s));
-	place = lsm_combination_place(&s->keys, c->entry, s->direction);
-	s->pace.found |= place == LSM_PLACE_IN;
-	if (place == LSM_PLACE_IN && s->keys.is_same && c->left > 0 &&
-		lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
-		s->surely_in = c->left + 1;
+	if (lsm_pace_filters(s))
+		place = find_combination(s);
+	else
+	{
+		place = lsm_combination_place(&s->keys, c->entry, s->direction);
+		s->pace.found |= place == LSM_PLACE_IN;
+		if (place == LSM_PLACE_IN && !s->keys.is_same)
+			lsm_pace_note_move(s, 1);
+		else if (place == LSM_PLACE_IN && c->left > 0 &&
+				 lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
+		{
+			lsm_pace_note_move(s, c->left);
+			s->surely_in = c->left + 1;
+		}
+	}
 	MemoryContextSwitchTo(old);
 	return place;
 }
@@ -242,6 +267,8 @@ lsm_scan_find_match(IndexScanDesc scan)
 
 	for (;;)
 	{
+		LsmPlace	place = LSM_PLACE_IN;
+
 		if (!lsm_reader_is_valid(reader) || lsm_reader_is_beyond(reader))
 		{
 			if (!s->is_lookup || !go_behind_lookup(scan))
@@ -249,18 +276,15 @@ lsm_scan_find_match(IndexScanDesc scan)
 			continue;
 		}
 		if (s->keys.has_combinations)
+			place = enter_combination(s);
+		if (place == LSM_PLACE_END)
+			return false;
+		if (place == LSM_PLACE_BEHIND)
 		{
-			LsmPlace	place = enter_combination(s);
-
-			if (place == LSM_PLACE_END)
-				return false;
-			if (place == LSM_PLACE_BEHIND)
-			{
-				go_to_combination(scan);
-				continue;
-			}
+			go_to_combination(scan);
+			continue;
 		}
-		if (s->keys.filter_columns == 0 || passes_filters(s))
+		if (place == LSM_PLACE_IN && (s->keys.filter_columns == 0 || passes_filters(s)))
 			return true;
 		CHECK_FOR_INTERRUPTS();
 		if (lsm_reader_must_leave(reader))

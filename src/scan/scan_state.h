@@ -30,6 +30,8 @@ typedef struct LsmPace
 	uint64		sought;			/* is_sought: number of the combination */
 	bool		found;			/* is_sought: the combination has entries */
 	int			lookups;		/* lookups that may fail until the next seek */
+	int			near;			/* combinations in a row that began a few entries on */
+	int			unplaced;		/* entries to filter before the next entry is placed */
 } LsmPace;
 
 typedef struct LsmScan
@@ -123,6 +125,8 @@ extern bool lsm_pace_tries_to_read_on(const LsmScan *s);
 extern void lsm_pace_note_try(LsmScan *s, bool succeeded);
 extern bool lsm_pace_looks_up(LsmScan *s, bool is_parallel);
 extern void lsm_pace_note_lookup(LsmScan *s);
+extern bool lsm_pace_filters(LsmScan *s);
+extern void lsm_pace_note_move(LsmScan *s, int moved);
 
 /* scan_search.c */
 extern bool lsm_scan_next_match(IndexScanDesc scan, ScanDirection direction);

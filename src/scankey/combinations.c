@@ -23,16 +23,6 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-/* One of the leading columns, which drive the scan. */
-typedef struct LsmDriver
-{
-	LsmBoundColumn value;		/* tuple keys: of the current combination */
-	bool		owns_value;		/* the value was copied */
-	uint8	   *code;			/* encoded: the code that the column must equal, or NULL */
-	uint32		code_len;
-	uint32		end;			/* encoded: where the column's part of the prefix ends */
-} LsmDriver;
-
 /* A column of the entry that is being placed. */
 typedef struct PlacedColumn
 {
@@ -41,103 +31,6 @@ typedef struct PlacedColumn
 	Datum		value;			/* tuple keys */
 	bool		isnull;
 } PlacedColumn;
-
-/* --- driving columns --------------------------------------------------------- */
-
-static uint8 *
-encode_value(LsmColumn *column, Datum value, bool isnull, uint32 *len)
-{
-	uint8	   *code;
-
-	if (column->typlen == -1 && !isnull)
-		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
-	code = palloc(lsm_encode_size(column, value, isnull));
-	*len = lsm_encode_column(column, value, isnull, code) - code;
-	return code;
-}
-
-static void
-encode_end(LsmColumn *column, LsmRangeEnd *end)
-{
-	if (end->present)
-		end->code = encode_value(column, end->value, false, &end->code_len);
-}
-
-/* Returns the first array on this column that can drive the scan, or NULL. */
-static LsmArrayKey *
-find_array(LsmScanKeys *keys, int column)
-{
-	for (int a = 0; a < keys->array_count; a++)
-	{
-		if (keys->arrays[a].column == column && lsm_arraykey_drive(keys, &keys->arrays[a]))
-			return &keys->arrays[a];
-	}
-	return NULL;
-}
-
-static void
-make_driver(LsmScanKeys *keys, int i)
-{
-	LsmColumn  *column = &keys->ks->columns[i];
-	LsmColumnRange *range = &keys->columns[i];
-	LsmDriver  *d = &keys->drivers[i];
-
-	d->value.cmp = &column->cmp;
-	if (range->array != NULL)
-		d->value.cmp = range->array->order;
-	else if (range->equal != NULL)
-	{
-		d->value.value = range->value;
-		d->value.isnull = range->is_null;
-		d->value.cmp = range->cmp;
-		if (keys->ks->encoded)
-			d->code = encode_value(column, range->value, range->is_null, &d->code_len);
-	}
-	else if (keys->ks->encoded)
-	{
-		encode_end(column, &range->low);
-		encode_end(column, &range->high);
-	}
-}
-
-/* Decide which columns drive the scan. */
-void
-lsm_combination_choose(LsmScanKeys *keys)
-{
-	bool		several = false;
-	bool		skips = false;
-
-	for (int i = 0; i < keys->ks->nkeys; i++)
-	{
-		LsmColumnRange *range = &keys->columns[i];
-
-		if (range->equal == NULL && keys->array_count > 0)
-			range->array = find_array(keys, i);
-		if (range->equal != NULL || range->array != NULL)
-			keys->driving = i + 1;
-		else if (range->low.present || range->high.present ||
-				 range->low_row != NULL || range->high_row != NULL)
-			keys->driving = i;
-		several |= range->array != NULL;
-	}
-	for (int i = 0; i < keys->driving; i++)
-		skips |= keys->columns[i].equal == NULL && keys->columns[i].array == NULL;
-	if (!several && !skips)
-		return;
-	keys->has_combinations = true;
-	keys->are_keys = !skips && keys->driving == keys->ks->nkeys && keys->ks->encoded;
-	keys->are_prefixes = !skips && keys->driving < keys->ks->nkeys && keys->ks->encoded;
-	keys->context = CurrentMemoryContext;
-	keys->drivers = palloc0(keys->driving * sizeof(LsmDriver));
-	for (int i = 0; i < keys->driving; i++)
-		make_driver(keys, i);
-	if (keys->driving < keys->ks->nkeys)
-	{
-		LsmColumnRange *range = &keys->columns[keys->driving];
-
-		keys->has_range = range->not_null || range->low_row != NULL || range->high_row != NULL;
-	}
-}
 
 /* --- the current combination ------------------------------------------------ */
 
@@ -493,6 +386,89 @@ lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 	make_ends(keys);
 	return lsm_bound_compare(keys->ks, &keys->first, entry) > 0 &&
 		lsm_bound_compare(keys->ks, &keys->last, entry) < 0;
+}
+
+/* Do the bounds of the scan imply that entries satisfy the conditions on column i? */
+static inline bool
+is_implied(const LsmScanKeys *keys, int i)
+{
+	return i == 0 && keys->columns[0].equal == NULL && keys->columns[0].array == NULL;
+}
+
+/* Does a column of an entry satisfy its conditions? */
+static bool
+column_passes(LsmScanKeys *keys, int i, const PlacedColumn *placed)
+{
+	if (is_implied(keys, i))
+		return true;
+	return (i < keys->driving ? place_column(keys, i, true, placed) :
+			compare_with_range(keys, i, placed)) == 0;
+}
+
+static bool
+encoded_entry_passes(LsmScanKeys *keys, const LsmEntry *entry, int columns)
+{
+	PlacedColumn placed = {entry->key, entry->keylen};
+
+	for (int i = 0;; i++)
+	{
+		uint32		len;
+
+		if (unlikely(placed.left == 0))
+			lsm_keyspace_report_entry(keys->ks);
+		if (!column_passes(keys, i, &placed))
+			return false;
+		if (i + 1 == columns)
+			return true;
+		len = keys->drivers[i].fixed_len;
+		if (len == 0 || len > placed.left || lsm_encoded_is_null(placed.key))
+			len = lsm_encoded_column_length(&keys->ks->columns[i], placed.key,
+											placed.key + placed.left);
+		if (unlikely(len == 0))
+			lsm_keyspace_report_entry(keys->ks);
+		placed.key += len;
+		placed.left -= len;
+	}
+}
+
+static bool
+tuple_entry_passes(LsmScanKeys *keys, const LsmEntry *entry, int columns)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+
+	lsm_keyspace_deform(keys->ks, entry, columns, values, isnull);
+	for (int i = 0; i < columns; i++)
+	{
+		PlacedColumn placed = {NULL, 0, values[i], isnull[i]};
+
+		if (!column_passes(keys, i, &placed))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Returns the number of the first entry that is in any combination, or `count` if there is none.
+ * The entries are `stride` apart.  Costs less than placing them, but leaves no combination current:
+ * unless this function is called again, lsm_combination_place must be next.
+ *
+ * REQUIRES: keys->can_filter, and the entries lie within the bounds of the scan.
+ */
+int
+lsm_combination_find(LsmScanKeys *keys, const LsmEntry *entry, int stride, int count)
+{
+	int			columns = keys->driving + keys->has_range;
+
+	keys->known = 0;
+	keys->has_ends = false;
+	for (int n = 0; n < count; n++, entry += stride)
+	{
+		if (keys->ks->encoded ? encoded_entry_passes(keys, entry, columns) :
+			tuple_entry_passes(keys, entry, columns))
+			return n;
+	}
+	return count;
 }
 
 /* Get column i of an entry.  REQUIRES: the columns before it have been placed. */

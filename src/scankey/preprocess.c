@@ -219,7 +219,7 @@ lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int 
 		if (keys->columns[i].is_null && keys->columns[i].not_null)
 			keys->impossible = true;
 	}
-	lsm_combination_choose(keys);
+	lsm_driving_choose(keys);
 	drop_implied_filters(keys);
 }
 

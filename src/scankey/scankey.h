@@ -15,6 +15,7 @@ typedef enum LsmPlace
 {
 	LSM_PLACE_IN,				/* in the current one */
 	LSM_PLACE_BEHIND,			/* between the previous one and the current one */
+	LSM_PLACE_OUTSIDE,			/* in none; which one comes next is not known */
 	LSM_PLACE_END				/* after the last one */
 } LsmPlace;
 
@@ -35,6 +36,7 @@ typedef struct LsmScanKeys
 	bool		are_keys;		/* combinations are whole keys, which filters know; */
 	bool		are_prefixes;	/* or the first columns of keys, which filters may know */
 	bool		has_range;		/* the column after the driving ones is bounded, too */
+	bool		can_filter;		/* a column is skipped, and lsm_combination_find can judge entries */
 	MemoryContext context;		/* until the next rescan */
 	struct LsmDriver *drivers;
 	int			known;			/* columns whose value in the current combination is known */
@@ -61,6 +63,7 @@ extern LsmPlace lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry,
 									  ScanDirection direction);
 extern LsmPlace lsm_combination_next(LsmScanKeys *keys, ScanDirection direction);
 extern uint64 lsm_combination_number(const LsmScanKeys *keys);
+extern int	lsm_combination_find(LsmScanKeys *keys, const LsmEntry *entry, int stride, int count);
 extern bool lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry);
 extern void lsm_combination_bound(LsmScanKeys *keys, LsmBound *bound, bool is_low);
 

@@ -64,6 +64,17 @@ typedef struct LsmColumnRange
 	LsmArrayKey *array;			/* the array that drives the scan, or NULL */
 } LsmColumnRange;
 
+/* One of the leading columns, which drive the scan. */
+typedef struct LsmDriver
+{
+	LsmBoundColumn value;		/* tuple keys: of the current combination */
+	bool		owns_value;		/* the value was copied */
+	uint8	   *code;			/* encoded: the code that the column must equal, or NULL */
+	uint32		code_len;
+	uint32		end;			/* encoded: where the column's part of the prefix ends */
+	uint32		fixed_len;		/* encoded: of the codes of values, or 0: it varies */
+} LsmDriver;
+
 /* The result of converting a value to a column's type: see lsm_convert_value. */
 typedef enum LsmConversion
 {
@@ -99,7 +110,7 @@ extern void lsm_rowkey_add(LsmKeySpace *ks, LsmBound *bound, const LsmRowKey *ro
 extern int	lsm_rowkey_last_column(ScanKey header);
 extern bool lsm_rowkey_pass(ScanKey header, const Datum *values, const bool *isnull);
 
-/* combinations.c */
-extern void lsm_combination_choose(LsmScanKeys *keys);
+/* driving_columns.c */
+extern void lsm_driving_choose(LsmScanKeys *keys);
 
 #endif							/* LSM_SCANKEY_PARTS_H */

@@ -279,6 +279,28 @@ look_ahead(int r, bool forward)
 		props_expect(HAS, lsm_combination_has(&copy, &rows[i].entry), "row %d, %s", i, describe());
 }
 
+/* Move to an entry that is in any combination, or to the last of a few entries. */
+static LsmPlace
+find_combination(const LsmBound *limit, ScanDirection direction)
+{
+	int			step = ScanDirectionIsForward(direction) ? 1 : -1;
+	int			most = 1 + pick(6);
+	int			count = 0;
+	LsmEntry	entries[6];
+	int			n;
+
+	for (int i = at; i >= 0 && i < row_count && count < most; i += step)
+	{
+		if (lsm_beyond(the_index.ks, limit, &rows[i].entry, direction))
+			break;
+		entries[step > 0 ? count : most - 1 - count] = rows[i].entry;
+		count++;
+	}
+	n = lsm_combination_find(&keys, &entries[step > 0 ? 0 : most - 1], step, count);
+	at += step * (n < count ? n : n - 1);
+	return n < count ? LSM_PLACE_IN : LSM_PLACE_OUTSIDE;
+}
+
 /*
  * Move on to an entry that is in a combination and passes the filters. Returns false if none is
  * left.
@@ -297,10 +319,14 @@ find_match(bool forward)
 
 		if (at < 0 || at >= row_count || lsm_beyond(the_index.ks, limit, &rows[at].entry, direction))
 			return false;
-		if (keys.has_combinations && surely_in <= 0)
+		if (keys.can_filter && surely_in <= 0 && chance(3))
+			place = find_combination(limit, direction);
+		else if (keys.has_combinations && surely_in <= 0)
 			place = lsm_combination_place(&keys, &rows[at].entry, direction);
 		if (place == LSM_PLACE_END)
 			return false;
+		if (place == LSM_PLACE_OUTSIDE)
+			continue;
 		if (place == LSM_PLACE_BEHIND)
 		{
 			int			to;
@@ -318,7 +344,7 @@ find_match(bool forward)
 			at = to - step;
 			continue;
 		}
-		if (keys.has_combinations && keys.is_same && surely_in <= 0)
+		if (keys.has_combinations && keys.is_same && keys.known > 0 && surely_in <= 0)
 			look_ahead(at, forward);
 		if (lsm_scankeys_pass(&keys, &rows[at].entry))
 			return true;

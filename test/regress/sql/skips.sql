@@ -79,6 +79,34 @@ ANALYZE e;
 SELECT q, t.same('SELECT * FROM e WHERE ' || q), t.same(format('SELECT * FROM e WHERE %s ORDER BY a, n, c', q)), t.same(format('SELECT * FROM e WHERE %s ORDER BY a DESC, n DESC, c DESC', q))
 FROM unnest(ARRAY['a > 50 AND (a, n) > (10, 2) AND c = 1', '(a, n) > (10, 2) AND a > 50 AND c = 1', 'a < 40 AND (a, n) < (90, 2) AND c = 1', '(a, n) < (90, 2) AND a < 40 AND c = 1',
 	'a > 50 AND (a, n) > (70, 2) AND a < 90 AND (a, n) < (80, 2) AND c = 1', 'a BETWEEN 50 AND 60 AND (a, n) BETWEEN (10, 2) AND (90, 2) AND c IN (1, 2)']) q;
-DROP TABLE s, m, e;
+-- Nearly every entry has another value of the first column, as in intervals. Here and there, many entries share one.
+CREATE TABLE v (s int, e int, t text COLLATE "C", j jsonb, id serial);
+CREATE INDEX v_se ON v USING lsm (s, e);
+CREATE INDEX v_tse ON v USING lsm (t DESC, s, e DESC NULLS LAST);
+CREATE INDEX v_je ON v USING lsm (j, e) INCLUDE (s);
+INSERT INTO v (s, e, t, j)
+SELECT s, CASE WHEN i % 37 = 0 THEN NULL ELSE s + i % 90 END, 't' || s % 997 || s, to_jsonb(CASE WHEN i % 41 = 0 THEN NULL ELSE s END)
+FROM generate_series(1, 6000) i, LATERAL (SELECT CASE WHEN i % 1000 < 100 THEN i / 1000 * 1000 WHEN i % 1000 < 200 THEN i / 5 ELSE i END) x(s);
+ANALYZE v;
+SELECT q, t.same('SELECT s, e, j, id FROM v WHERE ' || q), t.same(format('SELECT s, e FROM v WHERE %s ORDER BY s, e', q)), t.same(format('SELECT s, e FROM v WHERE %s ORDER BY s DESC, e DESC', q)),
+	t.same(format('SELECT t, s, e FROM v WHERE %s ORDER BY t DESC, s, e DESC NULLS LAST', q)), t.same(format('SELECT j, e, s FROM v WHERE %s ORDER BY j DESC, e DESC', q))
+FROM unnest(ARRAY['s <= 3010 AND e >= 3000', 's < 4000 AND e > 100', 'e = 2500', 'e IS NULL', 'e IS NOT NULL', 'e IN (50, 500, 2500, 2501)', 's > 100 AND e BETWEEN 200 AND 300', 's >= 5900 AND e < 5950',
+	't < ''t5'' AND e = 2500', 't > ''t1'' AND s < 4000 AND e > 3900', 'j < ''3010'' AND e >= 3000', 'j IS NOT NULL AND e = 2500', 'j > ''2000'' AND e IN (2500, 2501)', '(s, e) < (3000, 50) AND e > 2900']) q;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SET enable_sort = off;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT s, e FROM v WHERE s <= 4010 AND e >= 3300 ORDER BY s, e;
+FETCH 2 FROM c;
+MOVE FORWARD 150 IN c;
+FETCH BACKWARD 3 FROM c;
+MOVE FORWARD 400 IN c;
+FETCH 2 FROM c;
+FETCH BACKWARD 2 FROM c;
+MOVE BACKWARD ALL IN c;
+FETCH 1 FROM c;
+COMMIT;
+RESET enable_sort;
+DROP TABLE s, m, e, v;
 RESET enable_seqscan;
 RESET enable_bitmapscan;
