@@ -43,7 +43,7 @@ typedef struct Options
 
 /* --- util.c --- */
 
-#define NS_A_S			1000000000.0
+#define NS_PER_S		1000000000.0
 
 /* Latencies: counts of values in logarithmic buckets that are 1/64 of a power of two wide. Not thread-safe. */
 #define HISTOGRAM_SUB_BITS	6

@@ -328,10 +328,10 @@ worker_thread(void *argument)
 		if (counted++ == 0)
 			worker->first_s = begin;
 		worker->last_s = end;
-		note_gap(worker, (uint64_t) (end * NS_A_S));
+		note_gap(worker, (uint64_t) (end * NS_PER_S));
 		pthread_mutex_lock(&worker->lock);
-		histogram_add(&worker->all, (uint64_t) ((end - begin) * NS_A_S));
-		histogram_add(&worker->interval, (uint64_t) ((end - begin) * NS_A_S));
+		histogram_add(&worker->all, (uint64_t) ((end - begin) * NS_PER_S));
+		histogram_add(&worker->interval, (uint64_t) ((end - begin) * NS_PER_S));
 		pthread_mutex_unlock(&worker->lock);
 	}
 	atomic_fetch_sub(&working, 1);

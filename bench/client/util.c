@@ -52,7 +52,7 @@ sleep_until(double s)
 	if (left <= 0)
 		return;
 	t.tv_sec = (time_t) left;
-	t.tv_nsec = (long) ((left - (double) t.tv_sec) * NS_A_S);
+	t.tv_nsec = (long) ((left - (double) t.tv_sec) * NS_PER_S);
 	nanosleep(&t, NULL);
 }
 

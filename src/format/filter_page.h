@@ -24,7 +24,7 @@
  * null is LSM_FILTER_NULL.  For other values, LsmKeyCoding.hashes determines the hash
  * (key/column.h): 0; hash_bytes_extended of the value's encoding with seed 0; or the
  * result of a hash function.  If anything that the hashes depend on has changed,
- * LsmKeyCoding.hash_print no longer matches, and nobody tests the filters.
+ * LsmKeyCoding.hash_fingerprint no longer matches, and nobody tests the filters.
  *
  * The number of a key's block is the upper 32 bits of the hash, times the number of
  * blocks on all pages, divided by 2^32.  Mixing the whole hash again gives the next

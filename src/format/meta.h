@@ -88,7 +88,7 @@ typedef struct LsmKeyCoding
 											 * char(n): n; 0: nothing */
 	uint8		hashes[INDEX_MAX_KEYS];	/* 98  LsmHashKind of each key column */
 	uint8		reserved[2];	/* 130 zero */
-	uint32		hash_print;		/* 132 fingerprint of all that hashes depend on: key/hashable.c */
+	uint32		hash_fingerprint;	/* 132 fingerprint of all that hashes depend on: key/hashable.c */
 } LsmKeyCoding;
 
 StaticAssertDecl(sizeof(LsmKeyCoding) == 136, "LsmKeyCoding is part of the on-disk format");

@@ -12,16 +12,16 @@
  * type.  Such a column is hashed only if all elements can be hashed.  Its hashes depend on these
  * functions and on the attributes of composites.  The hashes of strings under a nondeterministic
  * collation depend on the version of the ICU library, since core hashes sort keys.  A number, the
- * *print*, summarizes what hashes depend on.  ALTER TYPE may add or drop an attribute, and another
- * version of ICU may make different sort keys.  Then old values get new hashes, and the print
- * differs from that on the meta page.  In this case filters are neither tested nor built until
- * REINDEX.
+ * *fingerprint*, summarizes what hashes depend on.  ALTER TYPE may add or drop an attribute, and
+ * another version of ICU may make different sort keys.  Then old values get new hashes, and the
+ * fingerprint differs from that on the meta page.  In this case filters are neither tested nor
+ * built until REINDEX.
  *
  * We use a user's hash function only if it is written in C.  The owner of a function in SQL or
  * PL/pgSQL may replace it at any time, and then it might return different hashes in the middle of a
- * statement.  A print includes the names and symbols of users' functions instead of their OIDs,
- * since pg_upgrade changes the OIDs.  As with hash indexes, whoever changes a library must make
- * sure that its functions still return the same results.
+ * statement.  A fingerprint includes the names and symbols of users' functions instead of their
+ * OIDs, since pg_upgrade changes the OIDs.  As with hash indexes, whoever changes a library must
+ * make sure that its functions still return the same results.
  */
 #include "postgres.h"
 
@@ -53,7 +53,7 @@
 typedef struct Walk
 {
 	bool		extended;		/* the function is extended, and so are those of its elements */
-	uint32		print;
+	uint32		fingerprint;
 	int			type_count;
 	int			room;
 	LsmHashedType *types;
@@ -64,7 +64,7 @@ static bool note_element(Walk *w, Oid type, Oid collation);
 static void
 note_number(Walk *w, uint32 number)
 {
-	w->print = hash_combine(w->print, hash_bytes_uint32(number));
+	w->fingerprint = hash_combine(w->fingerprint, hash_bytes_uint32(number));
 }
 
 static void
@@ -83,7 +83,7 @@ note_composite_type(Walk *w, Oid type)
 
 /*
  * Note a string, unless it is NULL.  A catalog column that an older version lacks is NULL after an
- * upgrade, so the print stays the same.
+ * upgrade, so the fingerprint stays the same.
  */
 static void
 note_string(Walk *w, const char *string)
@@ -317,7 +317,7 @@ find_column_function(Walk *w, const LsmColumn *column, LsmHashKind kind)
 		(get_typtype(column->opcintype) != TYPTYPE_PSEUDO || is_known_function(function)) &&
 		note_function(w, function, getBaseType(column->type), column->collation))
 		return function;
-	w->print = before.print;
+	w->fingerprint = before.fingerprint;
 	w->type_count = before.type_count;
 	return InvalidOid;
 }
@@ -364,7 +364,9 @@ set_hash(Walk *w, LsmColumn *column, LsmHashKind kind)
 	return true;
 }
 
-/* Choose how the columns of a new index are hashed.  The print depends on all hashed columns. */
+/*
+ * Choose how the columns of a new index are hashed.  The fingerprint depends on all hashed columns.
+ */
 void
 lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 {
@@ -377,14 +379,14 @@ lsm_hashable_choose(LsmColumn *columns, int count, LsmKeyCoding *coding)
 			(void) set_hash(&w, &columns[i], LSM_HASH_STANDARD);
 		coding->hashes[i] = columns[i].hash_kind;
 	}
-	coding->hash_print = w.print;
+	coding->hash_fingerprint = w.fingerprint;
 	if (w.types)
 		pfree(w.types);
 }
 
 /*
  * Find the hash functions of these kinds, and what their results depend on now.  A column whose
- * function is gone is no longer hashed, which changes the print.
+ * function is gone is no longer hashed, which changes the fingerprint.
  *
  * REQUIRES: *w is empty.
  */
@@ -411,12 +413,12 @@ lsm_hashable_init(LsmHashing *hashing, LsmColumn *columns, int count, const LsmK
 
 	memset(hashing, 0, sizeof(LsmHashing));
 	find_hashes(&w, columns, count, coding->hashes);
-	hashing->print = coding->hash_print;
+	hashing->fingerprint = coding->hash_fingerprint;
 	hashing->columns = columns;
 	hashing->count = count;
 	hashing->types = w.types;
 	hashing->type_count = w.type_count;
-	hashing->outdated = w.print != coding->hash_print;
+	hashing->outdated = w.fingerprint != coding->hash_fingerprint;
 	if (hashing->outdated)
 		return;
 	for (int i = count; i-- > 0;)
@@ -460,14 +462,14 @@ lsm_hashable_recheck(LsmHashing *hashing)
 
 	if (!has_type_changed(hashing))
 		return true;
-	/* Core renumbers a definition if anything about the type may have changed.  Check the print. */
+	/* Core renumbers a definition if anything about the type may have changed. */
 	copies = palloc(hashing->count * sizeof(LsmColumn));
 	kinds = palloc(hashing->count);
 	memcpy(copies, hashing->columns, hashing->count * sizeof(LsmColumn));
 	for (int i = 0; i < hashing->count; i++)
 		kinds[i] = copies[i].hash_kind;
 	find_hashes(&w, copies, hashing->count, kinds);
-	if (w.print != hashing->print || w.type_count != hashing->type_count)
+	if (w.fingerprint != hashing->fingerprint || w.type_count != hashing->type_count)
 	{
 		hashing->least_columns = 0;
 		hashing->outdated = true;

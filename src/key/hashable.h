@@ -19,7 +19,7 @@ typedef struct LsmHashing
 {
 	int			least_columns;	/* fewest columns of a prefix in filters; 0: there are no filters */
 	bool		outdated;		/* hashes may differ from those when the index was built */
-	uint32		print;			/* the print when the index was built */
+	uint32		fingerprint;	/* the fingerprint when the index was built */
 	LsmColumn  *columns;
 	int			count;			/* of these */
 	int			type_count;

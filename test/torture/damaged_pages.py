@@ -52,7 +52,7 @@ def bounds(page):
     return struct.unpack_from("HH", page, 12)
 
 
-def mend_crc(page):
+def set_crc(page):
     lower, upper = bounds(page)
     struct.pack_into("II", page, SPECIAL + 20, crc32c(
         page[12:lower] + page[upper:SPECIAL + 20] + page[SPECIAL + 28:]), 0)
@@ -61,7 +61,7 @@ def mend_crc(page):
 def mended(page):
     """Returns a copy of the page with a correct checksum."""
     copy = bytearray(page)
-    mend_crc(copy)
+    set_crc(copy)
     return copy
 
 
@@ -134,7 +134,7 @@ class Damager:
             what = ", ".join(self.rng.choice(actions)(page, kind)
                              for _ in range(self.rng.choice((1, 1, 1, 2, 4))))
         if self.rng.random() < 0.75 and not (file.has_tuples and kind in WITH_KEYS):
-            mend_crc(page)
+            set_crc(page)
             what += ", checksum mended"
         # Open pages have no checksum, and a page that replaced this one may have a correct checksum.
         believed = kind_of(page) == "open" or page == mended(page)

@@ -72,11 +72,11 @@ write_fences(const uint32 *lengths, uint32 count, uint32 overhead)
 }
 
 /*
- * Returns the number of rounds with too few estimated pages. Sets *left_over to the largest excess
+ * Returns the number of rounds with too few estimated pages. Sets *excess to the largest excess
  * beyond two pages, relative to the number of leaves.
  */
 static int
-count_short(Shape shape, double *left_over)
+count_short(Shape shape, double *excess)
 {
 	int			wrong = 0;
 
@@ -95,7 +95,7 @@ count_short(Shape shape, double *left_over)
 		}
 		written = write_fences(lengths, count, overhead);
 		wrong += lsm_fences_count(&fences) < written;
-		*left_over = Max(*left_over, ((double) lsm_fences_count(&fences) - written - 2) / count);
+		*excess = Max(*excess, ((double) lsm_fences_count(&fences) - written - 2) / count);
 	}
 	return wrong;
 }
@@ -107,7 +107,7 @@ main(void)
 	{
 		Shape		shape;
 		const char *name;
-		double		most_left_over;
+		double		most_excess;
 	}			cases[] = {
 		{SHORT, "the estimate suffices for short separators", 0.02},
 		{ANY, "the estimate suffices for separators of any length", 0.25},
@@ -121,11 +121,11 @@ main(void)
 		lsm_page_entries = entries;
 		for (int i = 0; i < lengthof(cases); i++)
 		{
-			double		left_over = 0;
+			double		excess = 0;
 
-			ok(count_short(cases[i].shape, &left_over) == 0, cases[i].name);
-			printf("# the estimate is at most 2 pages + %.2f per leaf too high\n", left_over);
-			ok(left_over <= cases[i].most_left_over, "the estimate is not much too high");
+			ok(count_short(cases[i].shape, &excess) == 0, cases[i].name);
+			printf("# the estimate is at most 2 pages + %.2f per leaf too high\n", excess);
+			ok(excess <= cases[i].most_excess, "the estimate is not much too high");
 		}
 	}
 	return done();
