@@ -40,6 +40,19 @@ access_check_right(Oid oid, LsmInspectRight right)
 	aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(oid));
 }
 
+/*
+ * Raise an error, as core does, if this session is rebuilding the index, and a function of the
+ * index calls us.  Until the new index is complete, the old one does not fit a rewritten table.
+ */
+void
+lsm_inspect_refuse_reindexed(Oid oid)
+{
+	if (ReindexIsProcessingIndex(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access index \"%s\" while it is being reindexed", get_rel_name(oid))));
+}
+
 /* Raise an error if this session cannot read the index's pages. */
 static void
 access_check_readable(Relation index)
@@ -67,6 +80,7 @@ lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right)
 
 	access_check_kind(index_oid);
 	access_check_right(index_oid, right);
+	lsm_inspect_refuse_reindexed(index_oid);
 
 	memset(in, 0, sizeof(LsmInspected));
 	heap_oid = IndexGetRelation(index_oid, true);

@@ -18,6 +18,7 @@
 #include "base/shared.h"
 #include "fmgr.h"
 #include "ingest/batch.h"
+#include "inspect/inspect.h"
 #include "miscadmin.h"
 #include "schedule/schedule.h"
 #include "tcop/utility.h"
@@ -112,6 +113,7 @@ lsm_compact(PG_FUNCTION_ARGS)
 	PreventCommandIfParallelMode("lsm_compact()");
 	lsm_require_preload("");
 	check_compactable(oid);
+	lsm_inspect_refuse_reindexed(oid);
 	if (lsm_target_open(&target, oid, true) != LSM_OPENED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -140,6 +140,7 @@ extern TupleDesc lsm_row_type(FunctionCallInfo fcinfo, int columns);
 extern void lsm_init_set(FunctionCallInfo fcinfo, int columns);
 
 /* access.c */
+extern void lsm_inspect_refuse_reindexed(Oid oid);
 extern void lsm_inspect_open(LsmInspected *in, Oid index_oid, LsmInspectRight right);
 extern void lsm_inspect_close(LsmInspected *in);
 
