@@ -3,10 +3,10 @@
  *	  Handles the hooks ExecutorStart, ExecutorRun and ExecutorFinish.
  *
  * ExecutorStart first lets the executor initialize the plan.  Then:
- * 1. ON CONFLICT learns which operators of a unique lsm index mean "equal" (before 18).
- * 2. Index-only scans get our step function.
- * 3. The plan below ON CONFLICT gets a node function that looks ahead.  Step 3 comes after step 2,
- *    so that step 2 sees only the executor's own functions.
+ * 1. Index-only scans get our step function.  This comes first, because it must see only the
+ *    executor's own functions.
+ * 2. ON CONFLICT learns which operators of a unique lsm index mean "equal" (before 18).
+ * 3. The plan below ON CONFLICT gets a node function that looks ahead.
  * 4. Scans get keys for row comparisons (before 18).
  *
  * ExecutorRun and ExecutorFinish begin and end the statement for batches (ingest/statement.c).
@@ -39,10 +39,10 @@ start_executor(QueryDesc *query, int flags)
 	if (query->planstate == NULL || (flags & EXEC_FLAG_EXPLAIN_ONLY))
 		return;
 	old = MemoryContextSwitchTo(query->estate->es_query_cxt);
+	lsm_index_only_start(query->planstate);
 #ifndef LSM_UNIQUE_TAKES_ALL
 	lsm_on_conflict_start(query);
 #endif
-	lsm_index_only_start(query->planstate);
 	lsm_look_ahead_start(query);
 #ifndef LSM_EXECUTOR_TAKES_ROWS
 	lsm_row_compare_start(query->planstate);
