@@ -12,7 +12,7 @@
  */
 #include "run.h"
 
-#define MS_A_ROW		216		/* 400,000 rows a day */
+#define MS_PER_ROW		216		/* 400,000 rows a day */
 #define EVENT_LETTERS	10
 
 static void
@@ -20,7 +20,7 @@ put_event(RowOut *out, const RowSource *source, uint64_t i, int version)
 {
 	row_begin(out, 3);
 	row_uuid(out, source, i, version);
-	row_time(out, i * MS_A_ROW);
+	row_time(out, i * MS_PER_ROW);
 	row_letters(out, EVENT_LETTERS, row_random(source, i));
 	row_end(out);
 }
@@ -47,7 +47,7 @@ time_text(char *text, uint64_t row)
 {
 	RowOut		out = {.p = text,.first = true};
 
-	row_time(&out, row * MS_A_ROW);
+	row_time(&out, row * MS_PER_ROW);
 	*out.p = '\0';
 }
 

@@ -2,9 +2,10 @@
  * lineitem.c
  *		Rows like those of TPC-H's lineitem, in random order.
  *
- * Columns, domains and lengths follow the TPC-H specification (section 4.2.3); the values are not those of dbgen. Seven
- * neighbouring orders have 1 to 7 lines in varying order, which are 28 rows: so line i is found without a table. A
- * permutation of all row numbers, a Feistel network that is walked until it stays within the range, shuffles them.
+ * Columns, domains and lengths follow the TPC-H specification (section 4.2.3); the values are not
+ * those of dbgen.  Seven neighboring orders have 1 to 7 lines each, in varying order, so 28 rows in
+ * all.  The line of a row can be computed without a table.  A permutation of all row numbers, a
+ * Feistel network with cycle walking, shuffles them.
  *
  * Copyright (c) 2026, pg_lsm developers
  */
@@ -13,11 +14,11 @@
 
 #include "rows.h"
 
-#define ROWS_A_GROUP	28
-#define ORDERS_A_GROUP	7
+#define ROWS_PER_GROUP	28
+#define ORDERS_PER_GROUP	7
 #define FIRST_ORDER_DAY	8035	/* 1992-01-01, in days since 1970 */
 #define ORDER_DAYS		2406	/* to 1998-08-02 */
-#define CURRENT_DAY		9298	/* 1995-06-17: later lines are still open */
+#define CURRENT_DAY		9298	/* 1995-06-17: lines shipped later are still open */
 #define COMMENT_MAX		43
 #define FEISTEL_ROUNDS	4
 
@@ -125,21 +126,21 @@ put_comment(RowOut *out, uint64_t r)
 	}
 }
 
-/* The order and the line that a row number means. */
+/* Finds the order and the line of a row. */
 static void
 locate(const RowSource *source, uint64_t row, uint64_t *order, int *line)
 {
-	uint64_t	group = row / ROWS_A_GROUP;
-	int			rest = (int) (row % ROWS_A_GROUP),
-				turn = (int) (mix64(group + source->seed) % ORDERS_A_GROUP);
+	uint64_t	group = row / ROWS_PER_GROUP;
+	int			rest = (int) (row % ROWS_PER_GROUP),
+				turn = (int) (mix64(group + source->seed) % ORDERS_PER_GROUP);
 
 	for (int j = 0;; j++)
 	{
-		int			lines = 1 + (j + turn) % ORDERS_A_GROUP;
+		int			lines = 1 + (j + turn) % ORDERS_PER_GROUP;
 
 		if (rest < lines)
 		{
-			*order = group * ORDERS_A_GROUP + j;
+			*order = group * ORDERS_PER_GROUP + j;
 			*line = rest + 1;
 			return;
 		}

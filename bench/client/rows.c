@@ -27,7 +27,7 @@
 #define ZIPF_THETA		0.99
 #define FAT_FILLER		292
 #define UUID7_EPOCH_MS	UINT64_C(1767225600000)	/* 2026-01-01 */
-#define UUID7_ROWS_A_MS	256
+#define UUID7_ROWS_PER_MS	256
 #define FIRST_DAY		20454	/* 2026-01-01, in days since 1970 */
 #define DAY_S			86400
 
@@ -188,7 +188,7 @@ static void
 make_uuid7(const RowSource *source, uint64_t i, uint64_t uuid[2])
 {
 	make_uuid4(source, i, uuid);
-	uuid[0] = ((UUID7_EPOCH_MS + i / UUID7_ROWS_A_MS) << 16) | 0x7000 | (uuid[0] & 0xFFF);
+	uuid[0] = ((UUID7_EPOCH_MS + i / UUID7_ROWS_PER_MS) << 16) | 0x7000 | (uuid[0] & 0xFFF);
 }
 
 static char *

@@ -2,7 +2,7 @@
  * rows.h
  *		The rows that the load generator can make.
  *
- * Row number i of a source is a pure function of kind, seed and i. So any number of
+ * Row number i of a source is a pure function of kind, seed, total and i. So any number of
  * connections can share a load, and lookups can recompute the keys in a table instead of
  * remembering them.
  *
@@ -24,7 +24,7 @@ typedef struct RowSource
 	bool		binary;
 } RowSource;
 
-/* Writes one row in the format of COPY. */
+/* Where one row is written, in COPY format. */
 typedef struct RowOut
 {
 	char	   *p;
@@ -38,7 +38,7 @@ typedef struct RowKind
 	int			max_bytes;		/* no row takes more in either format */
 	bool		text_only;		/* binary is refused, with an error */
 	void		(*put) (RowOut *out, const RowSource *source, uint64_t i);
-	/* The indexed column of row i as text, with a final zero; NULL if the kind has no lookups. */
+	/* The indexed column of row i as a null-terminated string; NULL if the kind has no lookups. */
 	void		(*key) (char *text, const RowSource *source, uint64_t i);
 	/* Called once before all others; may be NULL. */
 	void		(*prepare) (RowSource *source);
@@ -53,7 +53,7 @@ extern const RowKind sales_kind;
 extern const RowKind event4_kind;
 extern const RowKind event7_kind;
 
-/* splitmix64's output function, and with it a random number that belongs to (seed, i, lane). */
+/* splitmix64's output function, and the random number that belongs to (seed, i). */
 static inline uint64_t
 mix64(uint64_t z)
 {
@@ -111,7 +111,7 @@ row_begin(RowOut *out, int columns)
 	}
 }
 
-/* Begins a column that has so many bytes in binary format. */
+/* Begins a column that takes this many bytes in binary format. */
 static inline void
 row_column(RowOut *out, int bytes)
 {
@@ -153,7 +153,7 @@ extern void key_uuid4(char *text, const RowSource *source, uint64_t i);
 extern void key_uuid7(char *text, const RowSource *source, uint64_t i);
 extern void row_uuid(RowOut *out, const RowSource *source, uint64_t i, int version);
 
-/* As text only: days since 1970; milliseconds since 2026. */
+/* As text only.  row_time takes milliseconds since 2026, row_date days since 1970. */
 extern void row_time(RowOut *out, uint64_t ms);
 extern void row_date(RowOut *out, int days);
 

@@ -195,7 +195,7 @@ work_update(Worker *worker)
 	run_execute(worker, 0, 2, values);
 }
 
-static const OpClass op_classes[] = {
+static const WorkClass op_classes[] = {
 	{"lookup", work_lookup, false, {"SELECT * FROM %s WHERE k = $1"}},
 	{"range", work_range, false, {"SELECT count(*) FROM (SELECT k FROM %s WHERE k >= $1 ORDER BY k LIMIT $2) s"}},
 	{"insert", work_insert, false, {"INSERT INTO %s VALUES ($1, $2)"}},
@@ -416,7 +416,7 @@ print_results(Worker *workers, int count)
 }
 
 static void
-init_worker(Worker *worker, const OpClass *op, int number)
+init_worker(Worker *worker, const WorkClass *op, int number)
 {
 	worker->op = op;
 	worker->random = mix64(run_options->source.seed * 1000003 + (uint64_t) number);

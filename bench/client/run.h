@@ -13,11 +13,11 @@
 
 #define MAX_STATEMENTS	3
 
-struct OpClass;
+struct WorkClass;
 
 typedef struct Worker
 {
-	const struct OpClass *op;
+	const struct WorkClass *op;
 	PGconn	   *conn;
 	uint64_t	random;
 	Batch		batch;			/* of class copy */
@@ -32,13 +32,13 @@ typedef struct Worker
 	pthread_t	thread;
 } Worker;
 
-typedef struct OpClass
+typedef struct WorkClass
 {
 	const char *name;
 	void		(*work) (Worker *worker);
 	bool		is_paced;		/* keeps the rate of option -a, if there is one */
 	const char *sql[MAX_STATEMENTS];	/* prepared; "%s" is the table */
-} OpClass;
+} WorkClass;
 
 extern const Options *run_options;
 

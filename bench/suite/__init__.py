@@ -13,14 +13,14 @@ def say(text=""):
 
 
 def hidden_options(parser, *names):
-    """Adds the options that a script gives its module, and --commit."""
+    """Adds the options that a script passes to its module, and --commit."""
     for name in names:
         parser.add_argument(name, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
 
 
 def positive(text):
-    """An option's value that is a number; 1_000_000 is allowed."""
+    """Converts an option's value to a positive integer. 1_000_000 is allowed."""
     value = int(text.replace("_", ""))
     if value < 1:
         raise argparse.ArgumentTypeError("must be positive")
@@ -28,7 +28,7 @@ def positive(text):
 
 
 def _interrupt(*_):
-    # Only the first signal: the cleanup that follows, stopping a server in order, must not be interrupted again.
+    # Only the first signal counts: a second one must not interrupt the cleanup, which stops the servers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,9 +1,8 @@
 """Checks lsm_advise: runs workloads on a B-tree, asks for advice, and measures what lsm would have gained.
 
-Each workload runs with each method in a new cluster. One session runs the workload in a procedure, so that the time of
-a client and a network does not hide the index's cost. The advice agrees with the measurement if it names an index
-exactly when lsm's rate is at least GAIN times the B-tree's. With --cpu, the server's CPU time decides instead.
-"""
+Each workload runs with each method in a new cluster. One session runs the workload in a procedure, so that client and
+network time do not hide the index's cost. The advice agrees with the measurement if it names an index exactly when
+lsm's rate is at least 1.4 times the B-tree's. With --cpu, the server's CPU time decides instead."""
 
 import argparse
 import collections
@@ -92,8 +91,8 @@ def run(options, workload, method):
 
 
 def measure(options, workload):
-    """Prints a line. Returns whether the advice agrees with the measurement. Each repeat gives one ratio, between two
-    runs that follow each other. The line shows the median of the ratios."""
+    """Prints a line. Returns whether the advice agrees with the measurement. Each repeat gives one ratio, that of two
+    consecutive runs. The line shows the median of the ratios."""
     turns = []
     for repeat in range(options.repeats):
         order = ("btree", "lsm") if repeat % 2 == 0 else ("lsm", "btree")
@@ -114,7 +113,7 @@ def main(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     hidden_options(parser, "--bindir", "--work", "--user")
     parser.add_argument("--rows", type=positive, default=1000000,
-                        help="rows in workloads that exceed memory (default a million)")
+                        help="rows in workloads that exceed memory (default 1000000)")
     parser.add_argument("--memory", type=positive, default=64, metavar="MB",
                         help="memory in workloads that exceed it (default 64)")
     parser.add_argument("--repeats", type=positive, default=3, help="turns of each method (default 3)")

@@ -114,7 +114,7 @@ has_moved_all(Step *step)
 		LSM_STOP_POINT("merge-move");
 		if (!lsm_manifest_move(step->index, step->job->job_id, &whole))
 			return false;
-		lsm_reader_seek_behind(step->reader, &whole.entry.high);
+		lsm_reader_seek_past(step->reader, &whole.entry.high);
 		CHECK_FOR_INTERRUPTS();
 	}
 	return false;
@@ -151,7 +151,7 @@ catch_up(Step *step, LsmBuilder *builder)
 
 	note_taken(step);
 	if (lsm_builder_last(builder, &last))
-		lsm_reader_seek_behind(step->reader, &last);
+		lsm_reader_seek_past(step->reader, &last);
 	else
 	{
 		lsm_reader_refresh(step->reader);

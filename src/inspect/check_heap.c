@@ -213,7 +213,7 @@ lsm_check_duplicates(LsmCheck *c)
 		lsm_bound_set_entry(&last, entry, -1);
 		/* VACUUM, or replay on a standby, may be waiting for the gate.  Leave it quickly. */
 		if (lsm_reader_must_leave(reader))
-			lsm_reader_seek_behind(reader, entry);
+			lsm_reader_seek_past(reader, entry);
 		else
 			lsm_reader_next(reader);
 		MemoryContextReset(c->scratch);

@@ -7,7 +7,7 @@
  *
  *		uint8		upper five bits: number of the column, from 0; lower three bits: length
  *					of the detail in bytes, minus 1
- *		bytes		the detail, in as few bytes as it takes (1 to 8), lowest first
+ *		bytes		the detail, in as few bytes as it takes (1 to 8), least significant first
  *
  * The list does not mark its end: see keyspace.c.
  */
@@ -16,7 +16,7 @@
 
 #include "postgres.h"
 
-StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "a column's number must take five bits");
+StaticAssertDecl(INDEX_MAX_KEYS <= 1 << 5, "a column's number must fit in five bits");
 
 /* The most bytes that a detail takes in the list. */
 #define LSM_DETAIL_SIZE 9

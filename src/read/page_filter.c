@@ -12,11 +12,11 @@
  * keys, and for tuple keys.  With assertions, the number is large, so that tests need few lookups.
  */
 #ifdef USE_ASSERT_CHECKING
-#define ENTRIES_A_SEARCH		200
-#define ENTRIES_A_SLOW_SEARCH	200
+#define ENTRIES_PER_SEARCH		200
+#define ENTRIES_PER_SLOW_SEARCH	200
 #else
-#define ENTRIES_A_SEARCH		8
-#define ENTRIES_A_SLOW_SEARCH	32
+#define ENTRIES_PER_SEARCH		8
+#define ENTRIES_PER_SLOW_SEARCH	32
 #endif
 
 /* More credit than any page needs. */
@@ -35,7 +35,7 @@ lsm_page_filter_read(const LsmKeySpace *ks, LsmPageFilter *f, Page page, uint32 
 					 LsmPageNews *news)
 {
 	PageHeader	header = (PageHeader) page;
-	uint32		each = ks->encoded ? ENTRIES_A_SEARCH : ENTRIES_A_SLOW_SEARCH;
+	uint32		each = ks->encoded ? ENTRIES_PER_SEARCH : ENTRIES_PER_SLOW_SEARCH;
 
 	news->count = lsm_buffer_page_count(page);
 	news->stamp = lsm_page_opaque(page)->stamp;

@@ -574,7 +574,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 
 /* Stand on the entry after `entry`, in the direction of the latest seek, in the current version. */
 void
-lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry)
+lsm_reader_seek_past(LsmReader *reader, const LsmEntry *entry)
 {
 	ReaderCall	call = begin_call(reader);
 

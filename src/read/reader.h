@@ -92,7 +92,7 @@ extern bool lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes
 extern bool lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 										LsmProbe *probes, Size count);
 extern void lsm_reader_fill(LsmReader *reader);
-extern void lsm_reader_seek_behind(LsmReader *reader, const LsmEntry *entry);
+extern void lsm_reader_seek_past(LsmReader *reader, const LsmEntry *entry);
 extern void lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp);
 extern const LsmBound *lsm_reader_frontier(LsmReader *reader, uint64 job_id);
 

@@ -6,16 +6,16 @@
  * Any answer is correct: the answers affect only speed, so this file and LsmPace could be removed.
  *
  * Reading on is cheap within the array that the reader has decoded.  Beyond the array, a seek costs
- * as much as reading some entries, and the scan does not know how many entries lie in between.  So
- * the scan tries to read on.  If that fails, the scan seeks, and tries again after a number of
- * seeks that doubles with each failure.
+ * as much as reading a certain number of entries, and the scan does not know how many entries come
+ * before the combination.  So the scan tries to read on.  If that fails, the scan seeks, and tries
+ * again after a number of seeks that doubles with each failure.
  *
  * If filters tell which runs lack a combination, the scan may look up the combination, that is,
  * seek only its entries.  But then the reader does not stand on an entry after the combination.  So
  * the scan sometimes seeks instead, in order to try to read on.
  *
  * If the next combination is always a few entries away, finding it costs more than reading these
- * entries.  Then the scan only asks of each entry whether it is in any combination.
+ * entries.  Then the scan only tests whether each entry is in some combination.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 /* The number of lookups that may fail between two seeks. */
 #define MOST_LOOKUPS	15
 
-/* After so many moves by few entries, the scan filters some entries. */
+/* After NEAR_MOVES moves in a row by at most FEW_ENTRIES, the scan filters FILTERED_ENTRIES. */
 #define NEAR_MOVES		4
 #define FEW_ENTRIES		8
 #define FILTERED_ENTRIES 64
@@ -128,8 +128,8 @@ lsm_pace_note_lookup(LsmScan *s)
 }
 
 /*
- * Should the scan ask whether the next s->pace.unplaced entries are in any combination?  Otherwise
- * it places the next entry.
+ * Should the scan test whether the next s->pace.unplaced entries are in some combination?
+ * Otherwise it places the next entry.
  */
 bool
 lsm_pace_filters(LsmScan *s)
@@ -145,7 +145,7 @@ lsm_pace_filters(LsmScan *s)
 	return false;
 }
 
-/* Note that the scan has moved to another combination by so many entries; 0: it sought. */
+/* Note that the scan has moved to another combination by `moved` entries, or by a seek (0). */
 void
 lsm_pace_note_move(LsmScan *s, int moved)
 {

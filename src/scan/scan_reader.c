@@ -65,7 +65,7 @@ set_here(LsmScan *s, ScanDirection direction)
 
 /* Seek past the entry that the reader stands on. */
 void
-lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction)
+lsm_scan_seek_past_entry(LsmScan *s, ScanDirection direction)
 {
 	set_here(s, direction);
 	lsm_scan_seek(s, &s->here, direction);

@@ -113,7 +113,7 @@ extern void lsm_scan_prepare(IndexScanDesc scan);
 extern void lsm_scan_start_reading(IndexScanDesc scan);
 extern void lsm_scan_stop_reading(LsmScan *s);
 extern void lsm_scan_seek(LsmScan *s, const LsmBound *from, ScanDirection direction);
-extern void lsm_scan_seek_behind_entry(LsmScan *s, ScanDirection direction);
+extern void lsm_scan_seek_past_entry(LsmScan *s, ScanDirection direction);
 extern void lsm_scan_leave_gate(IndexScanDesc scan, ScanDirection direction);
 extern void lsm_scan_pause_reading(LsmScan *s);
 extern void lsm_scan_resume(IndexScanDesc scan, ScanDirection direction);

@@ -2,10 +2,11 @@
  * combinations.c
  *	  Enumerates the combinations of values of the leading columns, for array keys and skip scans.
  *
- * The driving columns are those up to the last column with a condition worth seeking.  Each driving
- * column has one value, or the elements of an array.  A column that no key fixes is skipped: it
- * takes all values that exist.  A combination has a value for each driving column.  Within a
- * combination, the range of the column after the driving ones bounds the entries.
+ * The driving columns are those up to the last column with an equality or an array, and those
+ * before the last column with a range.  A driving column has one value, the elements of an array,
+ * or all values that exist within its range: then it is skipped.  A combination has a value for
+ * each driving column.  Within a combination, the range of the column after the driving ones bounds
+ * the entries.
  *
  * lsm_combination_place finds the combination of an entry.  If there is none, the first combination
  * after the entry becomes the current one.  So combinations without entries cost nothing, and the
@@ -108,8 +109,8 @@ set_skipped_value(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 }
 
 /*
- * Set column i and the columns after it to their first values in this direction.  Stops at a
- * skipped column, whose values come from entries.
+ * Set column i and the columns after it to their first values in the direction of the scan.  Stops
+ * at a skipped column, whose values come from entries.
  */
 static void
 reset_columns_from(LsmScanKeys *keys, int i, bool forward)
@@ -130,7 +131,7 @@ reset_columns_from(LsmScanKeys *keys, int i, bool forward)
 	}
 }
 
-/* Is a column of an entry before (-1), within (0) or after (1) the range of a skipped column? */
+/* Is a column of an entry before (-1), within (0) or after (1) the range of column i? */
 static int
 compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
@@ -159,8 +160,8 @@ compare_with_range(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 
 /*
  * Set a skipped column to the next value of its type.  This saves a seek if there are entries with
- * that value.  The next value is known for codes of a fixed length, read as numbers; for other
- * codes, sets keys->past.  Returns false if the next value is not within the range.
+ * that value.  Codes of a fixed length are incremented as numbers.  If the next value is not known,
+ * sets keys->past.  Returns false if the next value is not within the range.
  */
 static bool
 advance_skipped_value(LsmScanKeys *keys, int i, bool forward)
@@ -207,7 +208,7 @@ advance_from(LsmScanKeys *keys, int i, bool forward)
 			continue;
 		if (!keys->past)
 			reset_columns_from(keys, i + 1, forward);
-		return LSM_PLACE_BEHIND;
+		return LSM_PLACE_BEFORE;
 	}
 	return LSM_PLACE_END;
 }
@@ -228,7 +229,11 @@ lsm_combination_number(const LsmScanKeys *keys)
 	return number;
 }
 
-/* Advance to the next combination.  REQUIRES: the current one has a value for each column. */
+/*
+ * Advance to the next combination.
+ *
+ * REQUIRES: the current one has a value for each driving column.
+ */
 LsmPlace
 lsm_combination_next(LsmScanKeys *keys, ScanDirection direction)
 {
@@ -291,7 +296,7 @@ seek_element(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
 
 /*
  * Place one column of an entry.  Returns -1 if the entry is before the combination in the direction
- * of the scan, 1 if it is after, and 0 if it is in the combination as far as columns were placed.
+ * of the scan, 1 if it is after, and 0 if the columns placed so far agree with the combination.
  */
 static int
 place_column(LsmScanKeys *keys, int i, bool forward, const PlacedColumn *placed)
@@ -325,8 +330,8 @@ make_ends(LsmScanKeys *keys)
 }
 
 /*
- * Place an entry that has the values of the current combination, judging by the range of the next
- * column.
+ * Place an entry that has the values of the current combination, judging by the range of the column
+ * after the driving ones.
  */
 static LsmPlace
 place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
@@ -344,7 +349,7 @@ place_in_range(LsmScanKeys *keys, const LsmEntry *entry, bool forward)
 		keys->has_ends = false;
 		return advance_from(keys, keys->driving - 1, forward);
 	}
-	return low || high ? LSM_PLACE_BEHIND : LSM_PLACE_IN;
+	return low || high ? LSM_PLACE_BEFORE : LSM_PLACE_IN;
 }
 
 /* Does the entry have the values of the current combination? */
@@ -449,7 +454,7 @@ tuple_entry_passes(LsmScanKeys *keys, const LsmEntry *entry, int columns)
 }
 
 /*
- * Returns the number of the first entry that is in any combination, or `count` if there is none.
+ * Returns the number of the first entry that is in some combination, or `count` if there is none.
  * The entries are `stride` apart.  Costs less than placing them, but leaves no combination current:
  * unless this function is called again, lsm_combination_place must be next.
  *
@@ -492,8 +497,8 @@ get_placed_column(LsmScanKeys *keys, int i, const LsmEntry *entry, const Datum *
 
 /*
  * Place an entry that lies within the bounds of the scan.  Returns LSM_PLACE_IN if the entry is in
- * the current combination.  Returns LSM_PLACE_BEHIND if it is in no combination; the next
- * combination after the entry is now the current one.  Returns LSM_PLACE_END if no combination
+ * a combination, which is now current.  Returns LSM_PLACE_BEFORE if it is in no combination; the
+ * next combination after the entry is now the current one.  Returns LSM_PLACE_END if no combination
  * comes after the entry.
  */
 LsmPlace
@@ -524,7 +529,7 @@ lsm_combination_place(LsmScanKeys *keys, const LsmEntry *entry, ScanDirection di
 			if (range->array != NULL)
 				set_fixed_value(keys, i);
 			reset_columns_from(keys, range->array != NULL ? i + 1 : i, forward);
-			return LSM_PLACE_BEHIND;
+			return LSM_PLACE_BEFORE;
 		}
 		if (range->equal == NULL && range->array == NULL)
 			set_skipped_value(keys, i, &placed);

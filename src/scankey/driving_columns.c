@@ -26,7 +26,7 @@ encode_end(LsmColumn *column, LsmRangeEnd *end)
 		end->code = encode_value(column, end->value, false, &end->code_len);
 }
 
-/* Returns the first array on this column that can drive the scan, or NULL. */
+/* Let the first array on this column that can drive the scan do so.  Returns it, or NULL. */
 static LsmArrayKey *
 find_array(LsmScanKeys *keys, int column)
 {
@@ -69,8 +69,9 @@ make_driver(LsmScanKeys *keys, int i)
 void
 lsm_driving_choose(LsmScanKeys *keys)
 {
-	bool		several = false;
+	bool		has_array = false;
 	bool		skips = false;
+	bool		has_row = false;
 
 	for (int i = 0; i < keys->ks->nkeys; i++)
 	{
@@ -83,11 +84,11 @@ lsm_driving_choose(LsmScanKeys *keys)
 		else if (range->low.present || range->high.present ||
 				 range->low_row != NULL || range->high_row != NULL)
 			keys->driving = i;
-		several |= range->array != NULL;
+		has_array |= range->array != NULL;
 	}
 	for (int i = 0; i < keys->driving; i++)
 		skips |= keys->columns[i].equal == NULL && keys->columns[i].array == NULL;
-	if (!several && !skips)
+	if (!has_array && !skips)
 		return;
 	keys->has_combinations = true;
 	keys->are_keys = !skips && keys->driving == keys->ks->nkeys && keys->ks->encoded;
@@ -99,15 +100,14 @@ lsm_driving_choose(LsmScanKeys *keys)
 	if (keys->driving < keys->ks->nkeys)
 	{
 		LsmColumnRange *range = &keys->columns[keys->driving];
-		bool		has_row = range->low_row != NULL || range->high_row != NULL;
 
+		has_row = range->low_row != NULL || range->high_row != NULL;
 		keys->has_range = range->not_null || has_row;
-		skips &= !has_row;
 		if (skips && keys->ks->encoded)
 		{
 			encode_end(&keys->ks->columns[keys->driving], &range->low);
 			encode_end(&keys->ks->columns[keys->driving], &range->high);
 		}
 	}
-	keys->can_filter = skips;
+	keys->can_filter = skips && !has_row;
 }

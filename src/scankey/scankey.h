@@ -14,7 +14,7 @@
 typedef enum LsmPlace
 {
 	LSM_PLACE_IN,				/* in the current one */
-	LSM_PLACE_BEHIND,			/* between the previous one and the current one */
+	LSM_PLACE_BEFORE,			/* between the previous one and the current one */
 	LSM_PLACE_OUTSIDE,			/* in none; which one comes next is not known */
 	LSM_PLACE_END				/* after the last one */
 } LsmPlace;
@@ -36,7 +36,7 @@ typedef struct LsmScanKeys
 	bool		are_keys;		/* combinations are whole keys, which filters know; */
 	bool		are_prefixes;	/* or the first columns of keys, which filters may know */
 	bool		has_range;		/* the column after the driving ones is bounded, too */
-	bool		can_filter;		/* a column is skipped, and lsm_combination_find can judge entries */
+	bool		can_filter;		/* a column is skipped, and lsm_combination_find can test entries */
 	MemoryContext context;		/* until the next rescan */
 	struct LsmDriver *drivers;
 	int			known;			/* columns whose value in the current combination is known */

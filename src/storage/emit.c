@@ -2,9 +2,9 @@
  * emit.c
  *	  Emits WAL records.
  *
- * All functions but lsm_wal_prepare_edit are called in a critical section, with the pages
- * locked exclusively, changed and marked dirty. They set the pages' LSN. The caller has
- * checked that the relation needs WAL.
+ * All functions but lsm_wal_prepare_edit are called in a critical section, with the pages locked
+ * exclusively, changed and marked dirty.  They set the pages' LSN.  The caller has checked that the
+ * change must be logged.
  */
 #include "postgres.h"
 

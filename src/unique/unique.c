@@ -133,7 +133,7 @@ static void
 go_to_next_probed(LsmReader *reader)
 {
 	if (lsm_reader_must_leave(reader))
-		lsm_reader_seek_behind(reader, lsm_reader_entry(reader));
+		lsm_reader_seek_past(reader, lsm_reader_entry(reader));
 	else
 		lsm_reader_next(reader);
 }

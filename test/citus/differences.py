@@ -1,6 +1,6 @@
-"""What differs from B-trees: statements, and patterns of what they return. docs/citus.md explains them.
+"""What differs from B-trees: statements, and patterns for their results. docs/citus.md explains the differences.
 
-The statements run in the schema d, in this order. An error is shown as "SQLSTATE message (detail)".
+The statements run in schema d, in this order. An error is shown as "SQLSTATE message (detail)".
 """
 
 # The methods of the indexes of a table and its shards, on all nodes.
@@ -14,7 +14,7 @@ COUNT = "SELECT count(*) FROM pg_index WHERE indrelid = '%s'::regclass"
 PEOPLE = "CREATE TABLE people (id int PRIMARY KEY WITH (lsm = true), email citext UNIQUE WITH (lsm = true))"
 
 DIFFERENCES = [
-    # Operator classes need an extension.
+    # Citus accepts only operator classes that belong to an extension.
     ("CREATE EXTENSION citext SCHEMA public", "CREATE EXTENSION"),
     ("SELECT lsm_create_opclass('citext_ops')", "SELECT 1"),
     (PEOPLE, "CREATE TABLE"),
@@ -32,13 +32,14 @@ DIFFERENCES = [
      "^3 3 3\n"),
     ("CREATE INDEX accounts_email ON accounts USING lsm (email)", "CREATE INDEX"),
     ("INSERT INTO accounts SELECT i, 'Name' || i FROM generate_series(1, 2000) i", "INSERT 0 2000"),
-    ("SELECT id, email FROM accounts WHERE email = 'NAME77'", "77 | Name77"),
+    ("SELECT id, email FROM accounts WHERE email = 'NAME77'", r"77 \| Name77"),
     ("EXPLAIN SELECT id FROM accounts WHERE email = 'NAME77'", r"accounts_email_\d+"),
     (PEOPLE, "CREATE TABLE"),
     ("SELECT create_reference_table('people')", "SELECT 1"),
     ("INSERT INTO people VALUES (1, 'A'), (2, 'a')", "^23505"),
 
-    # lsm_convert does not reach shards, but works before a table is distributed. The statements by hand do.
+    # lsm_convert does not reach shards, but works before a table is distributed. The statements for a conversion by
+    # hand do reach the shards.
     ("CREATE TABLE converted (id int PRIMARY KEY, k int, UNIQUE (id, k))", "CREATE TABLE"),
     ("CREATE INDEX converted_k ON converted (k)", "CREATE INDEX"),
     ("CALL lsm_convert('d.converted_k')", "CALL"),
@@ -56,22 +57,22 @@ DIFFERENCES = [
     ("DROP INDEX converted_new", "DROP INDEX"),
     (METHODS % "converted", "^lsm\n"),
 
-    # The default method is a setting of each node.
+    # Each node has its own setting for the default method.
     ("SET pg_lsm.default_method = lsm", "SET"),
     ("CREATE TABLE defaulted (id int PRIMARY KEY, k int)", "CREATE TABLE"),
     ("CREATE INDEX ON defaulted (k)", "CREATE INDEX"),
     ("SELECT create_distributed_table('defaulted', 'id')", "SELECT 1"),
     (METHODS % "defaulted", "^lsm\n"),
     ("CREATE INDEX defaulted_later ON defaulted (k)", "CREATE INDEX"),
-    (METHODS % "defaulted", "btree"),       # the workers' own definitions, not the shards
+    (METHODS % "defaulted", "btree"),       # the workers' own definitions say btree; the shards use lsm
     ("DROP INDEX defaulted_later", "DROP INDEX"),
     ("CREATE INDEX defaulted_later ON defaulted USING lsm (k)", "CREATE INDEX"),
     (METHODS % "defaulted", "^lsm\n"),
     ("RESET pg_lsm.default_method", "RESET"),
 
-    # Columnar tables have no lsm indexes.
+    # Columnar tables cannot have lsm indexes.
     ("CREATE EXTENSION IF NOT EXISTS citus_columnar", "CREATE EXTENSION"),
-    ("SET search_path = d, public", "SET"),         # the script of this extension resets it
+    ("SET search_path = d, public", "SET"),         # the script of this extension resets search_path
     ("CREATE TABLE col (id int, k int) USING columnar", "CREATE TABLE"),
     ("CREATE INDEX ON col USING lsm (k)", "^0A000 unsupported access method for the index on columnar table col"),
     ("ALTER TABLE col ADD PRIMARY KEY (id) WITH (lsm = true)",

@@ -1,6 +1,6 @@
-# A streaming standby. It answers like the primary while the primary loads, merges and vacuums. Redo gives exactly the
-# same pages (wal_consistency_checking). Merges and the reuse of blocks cancel no query, whatever its table and age,
-# and do not delay replay. Paused scans do not delay replay longer than necessary.
+# A streaming standby. It answers like the primary while the primary takes a load, merges and vacuums. Redo gives
+# exactly the same pages (wal_consistency_checking). Merges and the reuse of blocks cancel no query, whatever its table
+# and age, and do not delay replay. A paused scan delays the replay of VACUUM only until its next fetch.
 use strict;
 use warnings;
 
@@ -34,7 +34,7 @@ $standby->init_from_backup($primary, 'backup', has_streaming => 1);
 $standby->start;
 catch_up($primary, $standby);
 
-# Both servers give the same answers, with and without indexes, at the same moment.
+# On each server, index scans and sequential scans return the same rows.
 my @queries = (
 	'SELECT * FROM t WHERE k = 7', 'SELECT k FROM t WHERE k BETWEEN 10 AND 40', 'SELECT k, s, f FROM t WHERE s = \'s3\' AND k > 50',
 	'SELECT * FROM t WHERE n < 20', 'SELECT n, who FROM t WHERE n > 100', 'SELECT * FROM t WHERE k IN (1, 5, 99) AND s > \'s5\'');
@@ -46,7 +46,8 @@ sub compare
 	catch_up($primary, $standby);
 	check_clean($standby, "$name: indexes on the standby", no_check => 1);
 	check_clean($primary, "$name: indexes on the primary are sound");
-	is(join(' ', grep { !same_rows($standby, $_) } @queries), '', "$name: queries on the standby return the primary's rows");
+	is(join(' ', grep { !same_rows($standby, $_) } @queries), '',
+		"$name: index scans and sequential scans on the standby return the same rows");
 	return;
 }
 
@@ -58,8 +59,8 @@ my $load = load_start($primary, name => 'standby', clients => 3, seconds => 6,
 		[ 1, "\\set k random(0, 100)\nDELETE FROM t WHERE k BETWEEN :k AND :k + 3 AND who = :client_id;\n" ],
 		[ 1, "\\set k random(0, 100)\nBEGIN;\nUPDATE t SET k = k + 1, s = s || 'x' WHERE k = :k AND who = :client_id;\nROLLBACK;\n" ],
 		[ 1, "VACUUM (TRUNCATE off) t;\n" ] ]);
-# Meanwhile clients query the standby. Its answers must be right at all times. The delay leaves enough time for each
-# query, so none is canceled and none fails.
+# Meanwhile clients query the standby. Its answers must be right at all times. max_standby_streaming_delay leaves enough
+# time for each query, so none is canceled and none fails.
 my $wrong = '';
 for (1 .. 40)
 {
@@ -81,7 +82,7 @@ compare('after VACUUM');
 $primary->safe_psql('postgres', 'REINDEX TABLE t; TRUNCATE t; INSERT INTO t SELECT i % 100, i, \'s\' || i % 10, i, 0 FROM generate_series(1, 800) i');
 compare('after REINDEX and TRUNCATE');
 
-# The compared pages cover every kind of record.
+# The WAL since the load began has records of every kind.
 flush_wal($primary);
 is( $primary->safe_psql('postgres', qq{
 		SELECT record_type FROM pg_get_wal_records_info('$wal_start', pg_current_wal_flush_lsn())
@@ -89,7 +90,7 @@ is( $primary->safe_psql('postgres', qq{
 	join("\n", sort qw(INSERT EDIT DELETE GATE_FLIP GATE_DRAIN)), 'WAL has records of every kind');
 
 # A load that only inserts, so that no pruning of the heap can conflict. Merges free blocks and use them again while
-# older queries run on the standby: on the loaded table, by cursors and as a whole, and on another table. There is no
+# older queries run on the standby. Cursors and whole queries read the loaded table, and another table. There is no
 # feedback, and no delay that would hide a conflict. Even so, no query is canceled, and each reads the rows of its
 # snapshot.
 my $conflicts = "SELECT sum(confl_tablespace + confl_lock + confl_snapshot + confl_bufferpin + confl_deadlock) FROM pg_stat_database_conflicts";
@@ -144,7 +145,7 @@ foreach my $round (1 .. 12)
 }
 unlike(load_stop($load), qr/ERROR|aborted/, 'a load with only inserts has no errors');
 is($cancelled, '', 'no query on the standby is wrong or canceled while the primary merges');
-# Write all blocks again, several times.
+# Rewrite all blocks, several times.
 $primary->safe_psql('postgres', "INSERT INTO r SELECT i, 'x' FROM generate_series(1, 400) i; SELECT lsm_compact('r_k'), lsm_compact('r_s')") foreach 1 .. 4;
 catch_up($primary, $standby);
 foreach my $name (sort keys %old)
@@ -164,8 +165,8 @@ is($standby->safe_psql('postgres', $conflicts), $before, 'replay of the load con
 unlike(slurp_file($standby->logfile), qr/conflict with recovery[^\n]*\n[^\n]*User (query might have needed to see row|was holding a relation lock)/, 'the log reports no conflict') if $before == 0;
 check_clean($standby, 'the standby is sound after the load with only inserts');
 
-# A paused index-only cursor has a snapshot younger than the deletion. Replay of VACUUM waits for the cursor's next
-# fetch, and then continues.
+# A paused index-only cursor has a snapshot taken after the DELETE. Replay of VACUUM waits for the cursor's next fetch,
+# and then continues.
 $standby->append_conf('postgresql.conf', "max_standby_streaming_delay = -1");
 $standby->reload;
 $primary->safe_psql('postgres', q{
@@ -197,7 +198,7 @@ $paused->quit;
 catch_up($primary, $standby);
 check_clean($standby, 'the standby is sound after the paused cursor', no_check => 1);
 
-# lsm_check and lsm_runs also work on a standby, where nothing is written.
+# lsm_check and lsm_runs also work on a standby, which cannot write.
 is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(entries) FROM lsm_runs('t_k'))}),
 	'|' . $primary->safe_psql('postgres', 'SELECT count(*) FROM t'), 'lsm_check and lsm_runs work on the standby');
 

@@ -24,7 +24,10 @@ crc_fits(void)
 	return lsm_page_opaque(page)->crc == lsm_page_compute_crc(page);
 }
 
-/* Flip each bit of [from, to) in turn. Is each flip detected, or no flip, as expected? */
+/*
+ * Flips each bit of the bytes [from, to) in turn. Returns whether every flip is detected, or none, as
+ * expected.
+ */
 static bool
 each_bit(int from, int to, bool noticed)
 {
@@ -48,16 +51,16 @@ test_checksum(void)
 	const int	opaque = LSM_PAGE_SPECIAL;
 
 	make_page();
-	ok(crc_fits(), "a page has its checksum");
+	ok(crc_fits(), "the checksum of a page matches");
 	ok(each_bit(LSM_PAGE_CONTENT, header->pd_lower, true) &&
-	   each_bit(header->pd_upper, LSM_PAGE_SPECIAL, true), "it covers each bit of the contents");
+	   each_bit(header->pd_upper, LSM_PAGE_SPECIAL, true), "the checksum covers the contents");
 	ok(each_bit(opaque, opaque + offsetof(LsmPageOpaque, crc), true) &&
 	   each_bit(opaque + offsetof(LsmPageOpaque, kind), BLCKSZ, true),
-	   "and each bit of the page's identity");
-	ok(each_bit(header->pd_lower, header->pd_upper, false), "but not the hole");
-	ok(each_bit(0, offsetof(PageHeaderData, pd_lower), false), "nor the fields that the server changes");
+	   "the checksum covers the page's identity");
+	ok(each_bit(header->pd_lower, header->pd_upper, false), "the checksum does not cover the hole");
+	ok(each_bit(0, offsetof(PageHeaderData, pd_lower), false), "the checksum does not cover the fields that the server changes");
 	ok(each_bit(opaque + offsetof(LsmPageOpaque, verified),
-				opaque + offsetof(LsmPageOpaque, kind), false), "nor the hint that it was checked");
+				opaque + offsetof(LsmPageOpaque, kind), false), "the checksum does not cover the mark of a verified page");
 	lsm_page_opaque(page)->verified = 1;
 	lsm_page_set_crc(page);
 	ok(lsm_page_opaque(page)->verified == 0, "computing a new checksum clears the hint");
@@ -72,15 +75,15 @@ test_header(void)
 {
 	make_page();
 	ok(lsm_page_check_header(page, 5) == NULL, "a sound page is accepted");
-	ok(lsm_page_check_header(page, 6) != NULL, "not in place of another page");
+	ok(lsm_page_check_header(page, 6) != NULL, "a page is refused in place of another");
 	ok(refused(pd_lower, LSM_PAGE_CONTENT - 1) && refused(pd_lower, LSM_PAGE_SPECIAL) &&
 	   refused(pd_upper, LSM_PAGE_SPECIAL + 1) && refused(pd_upper, LSM_PAGE_CONTENT),
-	   "not with wrong bounds");
+	   "a page with wrong bounds is refused");
 	ok(refused(pd_special, LSM_PAGE_SPECIAL - 8) && refused(pd_special, BLCKSZ) &&
-	   refused(pd_special, 0xFFFF), "not with its special area elsewhere");
+	   refused(pd_special, 0xFFFF), "a page with its special area elsewhere is refused");
 	make_page();
 	lsm_page_opaque(page)->kind = LSM_PAGE_META - 1;
-	ok(lsm_page_check_header(page, 5) != NULL, "not if its kind is unknown");
+	ok(lsm_page_check_header(page, 5) != NULL, "a page of an unknown kind is refused");
 	memset(block.data, 0, BLCKSZ);
 	ok(lsm_page_check_header(page, 0) != NULL, "an empty page is rejected");
 }
@@ -92,7 +95,7 @@ test_gate(void)
 	lsm_gate_set_closed(page, true);
 	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) != 0 && crc_fits(), "a gate closes");
 	lsm_gate_set_closed(page, false);
-	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) == 0 && crc_fits(), "and opens");
+	ok((lsm_page_opaque(page)->flags & LSM_PAGE_CLOSED) == 0 && crc_fits(), "a gate opens");
 }
 
 /* Noise after a plausible header: only the checksum detects it. */

@@ -279,7 +279,7 @@ look_ahead(int r, bool forward)
 		props_expect(HAS, lsm_combination_has(&copy, &rows[i].entry), "row %d, %s", i, describe());
 }
 
-/* Move to an entry that is in any combination, or to the last of a few entries. */
+/* Move to the first of a few entries that is in some combination, or to the last of them. */
 static LsmPlace
 find_combination(const LsmBound *limit, ScanDirection direction)
 {
@@ -327,7 +327,7 @@ find_match(bool forward)
 			return false;
 		if (place == LSM_PLACE_OUTSIDE)
 			continue;
-		if (place == LSM_PLACE_BEHIND)
+		if (place == LSM_PLACE_BEFORE)
 		{
 			int			to;
 

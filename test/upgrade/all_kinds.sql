@@ -25,7 +25,7 @@ CREATE INDEX m_n ON m USING lsm (n, k);
 CREATE UNLOGGED TABLE u (k int);
 CREATE INDEX u_k ON u USING lsm (k);
 INSERT INTO u SELECT i FROM generate_series(1, 100) i;
--- An operator class of the user's own.
+-- A user-defined operator class.
 CREATE FUNCTION back_cmp(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';
 CREATE OPERATOR CLASS back_ops FOR TYPE int USING lsm AS
 	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 back_cmp(int, int);

@@ -1,4 +1,4 @@
-"""Experiment 10: what one would try before another index method."""
+"""Experiment 10: what to try before another index method."""
 
 from collections import namedtuple
 
@@ -12,13 +12,14 @@ SOURCE = "Ours."
 CASE = "alternatives"
 MEMORY_SHARE = 1 / 6
 DAYS = 20
-ROW_S = 0.216               # from one row to the next, as the client makes them
-FIRST = 0.8                 # share of the rows that are there before
+ROW_S = 0.216               # seconds from one row to the next, in the data that the client makes
+FIRST = 0.8                 # share of the rows loaded before the measurement
 SPAN = 1000
 BY_KEY, DATED, BY_TIME = "lookups", "lookups by key and time", "spans of %d rows" % SPAN
 
 Variant = namedtuple("Variant", "name method kind column late queries days", defaults=(False,))
-# A variant is measured if its method is among those of the run. late: CREATE INDEX builds it over the first rows.
+# A variant is measured if its method is among those of the run. late: CREATE INDEX builds the index over the first
+# rows.
 VARIANTS = (
     Variant("none", "none", "event4", None, False, ()),
     Variant("lsm", "lsm", "event4", "k", False, (BY_KEY,)),
@@ -33,18 +34,19 @@ VARIANTS = (
 QUICK = ("none", "lsm", "btree", "btree, days", "brin, time")
 LATE_OPTIONS = {"btree": " WITH (fillfactor = 70)"}
 
-SECTIONS = [Section("What would one try first: UUIDv7, hash, BRIN, partitions?", """t(k uuid, at timestamptz, f
-char(10)), whose rows come in the order of time, and one index. On k, random UUIDs (version 4): lsm, B-tree, hash, and
-a local B-tree in each of 20 partitions, by day at the default size. On k, UUIDs of version 7, which ascend: B-tree.
-On the time: BRIN, B-tree, lsm. The server has a sixth of the memory; at the default size, the random B-tree is some
-two and a half times as large. The first four fifths of the rows are there before the measurement; CREATE INDEX builds
-random B-trees (with fillfactor 70, because random keys leave a B-tree about as full) and hash indexes over them,
-because they would take too long to fill. Then COPY, one client, 1000 rows to a transaction, loads the last fifth
-through the index; a load that takes too long is stopped. Then VACUUM ANALYZE, and queries by one client: rows by
-their key, rows by their key and time, 1000 consecutive rows by time, as far as the index helps.""", [
-    Plot("e10-load", "bars", "Rows loaded per second through one index, beyond memory", [Part(CASE, "rows/s")],
+SECTIONS = [Section("What to try first: UUIDv7, hash, BRIN, partitions?", """t(k uuid, at timestamptz, f char(10)),
+whose rows arrive in time order, and one index. On k, random UUIDs (version 4): lsm, B-tree, hash, and a local B-tree
+in each of 20 partitions (a day each, at the default size). On k, UUIDs of version 7, which ascend: B-tree. On the
+time: BRIN, B-tree, lsm. The server has a sixth of the memory; at the default size, the B-tree on random UUIDs is about
+two and a half times as large as this memory. The first four fifths of the rows are there before the measurement;
+CREATE INDEX builds B-trees on random UUIDs (with fillfactor 70, since random inserts leave a B-tree about 70 percent
+full) and hash indexes over them, because inserting these rows would take too long. Then COPY, one client, 1000 rows
+per transaction, loads the last fifth with the index in place; a load that takes too long is stopped. Then VACUUM
+ANALYZE, and queries by one client: rows by their key, rows by their key and time, 1000 consecutive rows by time, as
+far as the index supports the query.""", [
+    Plot("e10-load", "bars", "Rows loaded per second into a table with one index, beyond memory", [Part(CASE, "rows/s")],
          "rows/s", claim="Beyond memory, {a} loads {as many} random UUIDs as {b}",
-         conditions="the last fifth of a load through one index: on random UUIDs, unless the label says otherwise"),
+         conditions="the last fifth of a load, with one index: on random UUIDs, unless the label says otherwise"),
     Plot("e10-size", "bars", "Size of the index", [Part(CASE, "index bytes/row")], "bytes a row", skip=("none",),
          claim="On random UUIDs, the {a} index is {as large} as {b}", conditions="index files at the end of the load"),
     Plot("e10-lookups", "bars", "Lookups by key per second, beyond memory", [Part(CASE, BY_KEY + "/s")], "lookups/s",

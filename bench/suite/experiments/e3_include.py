@@ -10,9 +10,9 @@ SOURCE = """Konstantin Knizhnik, "LSM tree for Postgres", pgsql-hackers, 4 Augus
 
 CLIENTS = (1, 10)
 SECTIONS = [Section("What does a wide covering index cost?", """t(k bigint, v1 ... v8 bigint) with an index on (k)
-INCLUDE (v1, ..., v8), so that the index is as large as the table; all values are random. COPY, 1000 rows to a
-transaction, by 1 and by 10 clients, each into an empty cluster. Then, with the index as the load left it, lookups
-that the index alone answers.""", [
+INCLUDE (v1, ..., v8), so that the index is as large as the table; all values are random. COPY, 1000 rows per
+transaction, by 1 and by 10 clients; each load begins in an empty cluster. Then, with the index as the load left it,
+lookups that the index alone answers.""", [
     Plot("e3-include", "growth", "Rows loaded per second into a wide covering index, one client", [Part("1 client")],
          "rows/s", "rows in the table", conditions="random bigint key, eight bigint columns included, one client"),
     Plot("e3-include-clients", "growth", "Rows loaded per second into a wide covering index, ten clients",

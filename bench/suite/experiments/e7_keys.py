@@ -14,12 +14,12 @@ INDEXES = (1, 2, 4, 8)
 NAMES = {"int8_seq": "bigint, ascending", "uuid4": "UUID, random", "uuid7": "UUID version 7", "text": "text, random",
          "lowcard": "int4, 1000 values", "zipf": "int4, Zipf"}
 SECTIONS = [
-    Section("Which kinds of keys gain?", """COPY, 1000 rows per transaction, one client, in memory. Each kind of key has
-a table of its own, and one cluster loads these tables one after the other: ascending bigint; UUID version 4; UUID
+    Section("Which kinds of keys benefit?", """COPY, 1000 rows per transaction, one client, in memory. Each kind of key
+has a table of its own, and one cluster loads these tables one after the other: ascending bigint; UUID version 4; UUID
 version 7 (256 per millisecond); text of 12 random letters, C collation; 1000 distinct int4 values; int4 values with a
-Zipf distribution (a million values, theta 0.99). WAL is all that the load wrote, including the table's;
-full_page_writes is on. "Peak index size / live" is the largest size of the index files during the load, divided by the
-size of what is live at its end: the runs of an lsm index, or the whole files of other indexes.""", [
+Zipf distribution (a million values, theta 0.99). The WAL includes that of the table; full_page_writes is on. "Peak
+index size / live" is the largest size of the index files during the load, divided by the size of what is live at its
+end: the runs of an lsm index, or the whole files of other indexes.""", [
         Plot("e7-keys", "bars", "Rows loaded per second, by kind of key", [Part(KEYS, "rows/s")], "rows/s",
              claim="In memory, {a} loads {as many} rows with random UUIDs as {b}", at="uuid4", names=NAMES,
              conditions="COPY of 1000 rows, one client, in memory"),
@@ -34,7 +34,7 @@ size of what is live at its end: the runs of an lsm index, or the whole files of
 1, 2, 4 or 8 columns; COPY, 1000 rows per transaction, one client, in memory.""", [
         Plot("e7-several", "lines", "Rows loaded per second, by number of indexes", [Part(SEVERAL, "rows/s")],
              "rows/s", "indexes",
-             "With {x} indexes, {a} loads {as many} rows a second as {b}",
+             "With {x} indexes, {a} loads {as many} rows per second as {b}",
              conditions="random int4 columns, one client, in memory"),
         Plot("e7-several-wal", "lines", "WAL of a load, by number of indexes", [Part(SEVERAL, "WAL bytes/row")],
              "bytes a row", "indexes",

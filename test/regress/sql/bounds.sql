@@ -21,7 +21,7 @@ INSERT INTO big SELECT repeat('x', 2590) || i, i FROM generate_series(1, 30) i;
 SELECT lsm_check('big_k', true), lsm_check('big_nk', true);
 SELECT t.same_order('big', 'k, n', 'k'), t.same_order('big', 'k, n', 'n, k DESC');
 SELECT t.same('SELECT n FROM big WHERE k > repeat(''x'', 2590)'), t.same('SELECT n FROM big WHERE k = repeat(''x'', 2590) || ''17'''), t.same('SELECT n FROM big WHERE k < repeat(''b'', 1000)');
--- The same with variable-length keys that a function compares.
+-- The same with numeric keys, whose encoding varies in length.
 CREATE TABLE bignum (k numeric, n int);
 CREATE INDEX bignum_k ON bignum USING lsm (k);
 INSERT INTO bignum SELECT ('1' || repeat('0', i * 30))::numeric + i, i FROM generate_series(1, 120) i;
@@ -42,14 +42,14 @@ SELECT lsm_check('cols_idx', true);
 SELECT t.same_order('cols', 'c1, c2, c3, c31, c32', (SELECT string_agg('c' || i || CASE WHEN i % 3 = 0 THEN ' DESC' ELSE '' END, ', ') FROM generate_series(1, 32) i));
 SELECT t.same('SELECT * FROM cols WHERE c1 = 0 AND c2 = 1 AND c3 = 2 AND c4 > 1 AND c32 = 0');
 
--- Heap rows far up in the table have large TIDs.
+-- Rows near the end of a large table have large TIDs.
 CREATE TABLE far (k int, filler text) WITH (fillfactor = 10);
 ALTER TABLE far ALTER filler SET STORAGE plain;
 INSERT INTO far SELECT i % 10, repeat('f', 7000) FROM generate_series(1, 2000) i;
 CREATE INDEX far_k ON far USING lsm (k);
 INSERT INTO far SELECT i % 10, repeat('f', 7000) FROM generate_series(1, 100) i;
 SELECT t.same('SELECT k, ctid FROM far WHERE k = 3'), t.same_order('far', 'k, ctid', 'k');
--- Line pointers above 255 on a page.
+-- Many line pointers on a page.
 CREATE TABLE narrow (k bool);
 INSERT INTO narrow SELECT i % 3 = 0 FROM generate_series(1, 1000) i;
 CREATE INDEX narrow_k ON narrow USING lsm (k);

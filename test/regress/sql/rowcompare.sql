@@ -1,6 +1,6 @@
--- Row comparisons as index conditions.  The oracle is a sort of a copy of the table.  (The copy has
--- the same indexes as btrees; their result is shown where lsm is wrong.  Btree of 17.11 itself returns rows
--- for (a, b, c) < (0, 2, 4) AND a IS NULL, so it cannot be the oracle.)
+-- Row comparisons as index conditions. The expected rows come from a sequential scan of a copy of the table, sorted.
+-- (The copy has the same indexes as B-trees. If lsm is wrong, the number of rows that they return is shown, too. nbtree
+-- of 17.11 itself returns rows for (a, b, c) < (0, 2, 'b') AND a IS NULL, so it cannot be the oracle.)
 CREATE TABLE rb (a int4, b int8, c text COLLATE "C", d numeric, e date, id serial);
 INSERT INTO rb (a, b, c, d, e)
 SELECT nullif((i * 7919) % 7, 6), nullif((i * 104729) % 6, 5), nullif(chr(97 + (i * 31) % 5), 'e'), nullif((i * 17) % 9, 8) / 4.0,
@@ -33,7 +33,7 @@ BEGIN
 	RETURN format('%s rows', cardinality(l));
 END $$;
 
--- Random comparisons.  Values of several types, NULLs, either side, other conditions.
+-- Random comparisons. Values of several types, NULLs, columns on either side of the operator, further conditions.
 CREATE FUNCTION one_of(VARIADIC items text[]) RETURNS text LANGUAGE sql VOLATILE AS
 	'SELECT items[1 + floor(random() * cardinality(items))::int]';
 CREATE FUNCTION some_value(col text) RETURNS text LANGUAGE sql VOLATILE AS $$
@@ -136,7 +136,7 @@ SELECT q, removed(q) FROM unnest(ARRAY[
 	'SELECT * FROM rl WHERE (a, b) > (2, 3) ORDER BY a, b LIMIT 10', 'SELECT * FROM rl WHERE (a, b) < (2, 3) ORDER BY a DESC, b DESC LIMIT 10', 'SELECT * FROM rl WHERE (2, 3) < (a, b) ORDER BY a, b LIMIT 10',
 	'SELECT a, b, c FROM rl WHERE (a, b, c) >= (2, 3, ''b'') ORDER BY a, b, c LIMIT 10', 'SELECT * FROM rl WHERE (a, b) > ((SELECT 2), (SELECT 3)) ORDER BY a, b LIMIT 10', 'SELECT * FROM rl WHERE (a, b) > (2, 3) AND (a, b) <= (3, 1) ORDER BY a, b',
 	'SELECT * FROM rl WHERE (a + 1, b) > (2, 3) ORDER BY a + 1, b LIMIT 10', 'SELECT * FROM rl WHERE (a, d) > (3, 1) ORDER BY a, d LIMIT 10', 'SELECT * FROM rl WHERE a = 3 AND (b, c) > (2, ''b'') ORDER BY b, c LIMIT 10']) q;
--- A start far inside a range of equal first columns costs nothing.
+-- Starting far inside a range of equal first values costs little.
 CREATE TABLE far (a int, b int);
 INSERT INTO far SELECT 1, i FROM generate_series(1, 20000) i;
 CREATE INDEX far_ab ON far USING lsm (a, b);
@@ -144,7 +144,7 @@ VACUUM ANALYZE far;
 SELECT q, t.buffers(q) < 150 AS few FROM unnest(ARRAY['SELECT * FROM far WHERE (a, b) > (1, 15000) ORDER BY a, b LIMIT 10', 'SELECT * FROM far WHERE (a, b) < (1, 5000) ORDER BY a DESC, b DESC LIMIT 10', 'SELECT * FROM far WHERE (a, b) >= (1, 19990)', 'SELECT * FROM far WHERE (a, b) > (1, NULL)']) q;
 DROP TABLE far;
 
--- Parameters of joins, of statements, of the executor.
+-- Parameters from joins, prepared statements and subplans.
 CREATE TABLE starts (x int, y int8);
 INSERT INTO starts VALUES (1, 2), (3, NULL), (NULL, 1), (4, 4), (0, 0);
 ANALYZE starts, rb, rl;
@@ -233,7 +233,7 @@ CREATE INDEX rl_part ON rl USING lsm (b, d) WHERE c = 'b';
 CREATE INDEX rb_part ON rb (b, d) WHERE c = 'b';
 SELECT twins('SELECT b, d FROM TAB WHERE c = ''b'' AND (b, d) > (2, 1) ORDER BY b, d', 'index'), t.plan_has('SELECT * FROM rl WHERE c = ''b'' AND (b, d) > (2, 1) ORDER BY b, d', 'rl_part');
 
--- Rows that must not be visible do not reach an operator too early.
+-- Row-level security: index conditions return only rows that the policy allows.
 CREATE ROLE rowcompare_reader;
 ALTER TABLE rl ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON rl USING (id % 2 = 0);
