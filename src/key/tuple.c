@@ -108,6 +108,30 @@ copy_tuple_key(LsmTupleMaker *maker, const LsmEntry *entry)
 	return maker->copy;
 }
 
+/* Switch to the context of the maker's last tuple, which is reset. */
+static MemoryContext
+enter_context(LsmTupleMaker *maker)
+{
+	if (maker->context == NULL)
+		maker->context = AllocSetContextCreate(GetMemoryChunkContext(maker), "pg_lsm tuple",
+											   ALLOCSET_SMALL_SIZES);
+	MemoryContextReset(maker->context);
+	return MemoryContextSwitchTo(maker->context);
+}
+
+/*
+ * Get all columns of an entry.  Values passed by reference are valid until the next call with this
+ * maker, and as long as the entry.  Raises an error if the entry is damaged.
+ */
+void
+lsm_tuple_deform(LsmTupleMaker *maker, const LsmEntry *entry, Datum *values, bool *isnull)
+{
+	MemoryContext old = enter_context(maker);
+
+	lsm_keyspace_deform(maker->ks, entry, maker->ks->natts, values, isnull);
+	MemoryContextSwitchTo(old);
+}
+
 /* lsm_tuple_make for an entry whose tuple has no fixed layout. */
 IndexTuple
 lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry)
@@ -117,11 +141,7 @@ lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry)
 
 	if (!maker->ks->encoded)
 		return copy_tuple_key(maker, entry);
-	if (maker->context == NULL)
-		maker->context = AllocSetContextCreate(GetMemoryChunkContext(maker), "pg_lsm tuple",
-											   ALLOCSET_SMALL_SIZES);
-	MemoryContextReset(maker->context);
-	old = MemoryContextSwitchTo(maker->context);
+	old = enter_context(maker);
 	tuple = lsm_keyspace_index_tuple(maker->ks, entry);
 	MemoryContextSwitchTo(old);
 	return tuple;

@@ -29,6 +29,8 @@ typedef struct LsmTupleMaker
 
 extern LsmTupleMaker *lsm_tuple_maker_create(LsmKeySpace *ks);
 extern IndexTuple lsm_tuple_form(LsmTupleMaker *maker, const LsmEntry *entry);
+extern void lsm_tuple_deform(LsmTupleMaker *maker, const LsmEntry *entry, Datum *values,
+							 bool *isnull);
 
 /* Put a value into its place. Returns the key position after it. */
 static inline const uint8 *
