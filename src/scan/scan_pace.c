@@ -145,7 +145,10 @@ lsm_pace_filters(LsmScan *s)
 	return false;
 }
 
-/* Note that the scan has moved to another combination by `moved` entries, or by a seek (0). */
+/*
+ * Note that the scan has moved to another combination by `moved` entries.  0: by a seek, or the
+ * combination has many entries.
+ */
 void
 lsm_pace_note_move(LsmScan *s, int moved)
 {

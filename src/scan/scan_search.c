@@ -212,9 +212,8 @@ find_combination(LsmScan *s)
 }
 
 /*
- * Find the combination of the entry that the reader stands on.  If the combination is the same as
- * before, also test whether it contains all remaining entries that the reader has decoded
- * (s->surely_in).
+ * Find the combination of the entry that the reader stands on, and whether it contains all remaining
+ * entries that the reader has decoded (s->surely_in).
  */
 static LsmPlace
 enter_combination(LsmScan *s)
@@ -233,14 +232,14 @@ enter_combination(LsmScan *s)
 	{
 		place = lsm_combination_place(&s->keys, c->entry, s->direction);
 		s->pace.found |= place == LSM_PLACE_IN;
-		if (place == LSM_PLACE_IN && !s->keys.is_same)
-			lsm_pace_note_move(s, 1);
-		else if (place == LSM_PLACE_IN && c->left > 0 &&
-				 lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
+		if (place == LSM_PLACE_IN && c->left > 0 &&
+			lsm_combination_has(&s->keys, c->entry + c->stride * c->left))
 		{
-			lsm_pace_note_move(s, c->left);
+			lsm_pace_note_move(s, 0);
 			s->surely_in = c->left + 1;
 		}
+		else if (place == LSM_PLACE_IN && !s->keys.is_same)
+			lsm_pace_note_move(s, 1);
 	}
 	MemoryContextSwitchTo(old);
 	return place;

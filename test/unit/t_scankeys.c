@@ -344,7 +344,7 @@ find_match(bool forward)
 			at = to - step;
 			continue;
 		}
-		if (keys.has_combinations && keys.is_same && keys.known > 0 && surely_in <= 0)
+		if (keys.has_combinations && surely_in <= 0)
 			look_ahead(at, forward);
 		if (lsm_scankeys_pass(&keys, &rows[at].entry))
 			return true;
