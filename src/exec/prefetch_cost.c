@@ -258,4 +258,5 @@ lsm_prefetch_cost_by_page(CustomPath *path, const LsmScanShape *shape, int depth
 	path->path.startup_cost += saved * LSM_RAMP_PAGES;
 	path->path.total_cost += saved * LSM_RAMP_PAGES - shape->reading_cost - shape->index_saved +
 		pages * (page_cost - saved) + (pages * cpu_operator_cost + sorting) / shape->processes;
+	path->path.total_cost = Max(path->path.total_cost, path->path.startup_cost);
 }

@@ -209,9 +209,13 @@ charge_further_runs(PlannerInfo *root, IndexPath *path, const LsmShape *shape,
 }
 
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
-/* Returns the cost of these searches, by the formulas of btcostestimate in 18. */
+/*
+ * Returns the cost of these searches, by the formulas of btcostestimate in 18.  *index_pages is the
+ * number of pages that one scan reads.
+ */
 static Cost
-cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count)
+cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, double loop_count,
+				 double *index_pages)
 {
 	IndexOptInfo *index = path->indexinfo;
 	List	   *quals = add_predicate_to_index_quals(index, searches->clauses);
@@ -223,7 +227,9 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
 
 	tuples = Max(Min(tuples, index->tuples), 1);
 	pages = index->tuples > 1 ? ceil(tuples * index->pages / index->tuples) : 1;
-	pages *= searches->count * loop_count;
+	pages *= searches->count;
+	*index_pages = Min(pages, index->pages);
+	pages *= loop_count;
 	if (pages > 1)
 		pages = index_pages_fetched(pages, index->pages, index->pages, root);
 	get_tablespace_page_costs(index->reltablespace, &page_cost, NULL);
@@ -243,22 +249,25 @@ cost_of_searches(PlannerInfo *root, IndexPath *path, const Searches *searches, d
  */
 static void
 credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
-				double loop_count, Cost startup_cost, Cost *total_cost)
+				double loop_count, Cost startup_cost, Cost *total_cost, double *pages)
 {
-	Cost		cost = cost_of_searches(root, path, searches, loop_count);
+	double		read;
+	Cost		cost = cost_of_searches(root, path, searches, loop_count, &read);
 	double		count = searches->count;
 	ListCell   *lc;
 
 	foreach(lc, searches->before_arrays)
 	{
 		Searches   *before = lfirst(lc);
+		double		read_without;
 		Cost		without;
 
 		before->count = limit_searches(path->indexinfo, before->count);
-		without = cost_of_searches(root, path, before, loop_count);
+		without = cost_of_searches(root, path, before, loop_count, &read_without);
 		if (without < cost)
 		{
 			cost = without;
+			read = read_without;
 			count = before->count;
 		}
 	}
@@ -266,6 +275,7 @@ credit_skipping(PlannerInfo *root, IndexPath *path, Searches *searches,
 		return;
 	searches->count = count;
 	*total_cost = startup_cost + cost;
+	*pages = read;
 }
 #endif
 
@@ -301,7 +311,7 @@ lsm_am_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count,
 	plan_searches(root, path, &searches);
 #ifndef LSM_BTREE_COSTS_SKIP_SCANS
 	if (searches.skips || searches.count > 1)
-		credit_skipping(root, path, &searches, loop_count, *startup_cost, total_cost);
+		credit_skipping(root, path, &searches, loop_count, *startup_cost, total_cost, pages);
 #endif
 	charge_further_runs(root, path, &shape, searches.count, loop_count, startup_cost, total_cost);
 #ifndef LSM_EXECUTOR_TAKES_ROWS
