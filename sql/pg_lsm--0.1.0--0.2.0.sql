@@ -477,6 +477,7 @@ DECLARE
 	merging		record;
 	runs		record;
 	filtered	boolean;
+	size		bigint;
 	changed		text;
 BEGIN
 	SELECT n.nspname INTO STRICT own_schema
@@ -557,6 +558,7 @@ BEGIN
 				INTO STRICT runs USING index;
 			EXECUTE format('SELECT bool_or(filtered) FROM %I.lsm_index_columns($1)', own_schema)
 				INTO STRICT filtered USING index;
+			size := pg_relation_size(index);
 		EXCEPTION
 			WHEN lock_not_available OR undefined_table THEN
 				CONTINUE;
@@ -576,7 +578,7 @@ BEGIN
 				AND merging.has_launcher AND max_workers > 0 THEN 'no worker'
 			WHEN runs.number > 86 OR merging.late_time >= 1000 THEN 'merges are late' END;
 		detail := CASE problem
-			WHEN 'merges fail' THEN format('The last %s attempts of a worker raised an error. The server log has it.', merging.failures)
+			WHEN 'merges fail' THEN format('Attempts that have failed since a worker last finished all merges: %s. The server log has the errors.', merging.failures)
 			WHEN 'workers locked out' THEN 'For a minute, workers could not lock the table.'
 			WHEN 'no worker' THEN format('%s merges are due, and no worker runs.', merging.jobs)
 			ELSE format('The index has %s runs. Merges cost its writers %s ms in this minute.',
@@ -588,16 +590,16 @@ BEGIN
 				item.oid)
 			WHEN 'no worker' THEN format('ALTER SYSTEM SET max_worker_processes = %s, and restart the server.',
 										 current_setting('max_worker_processes')::int + 8)
-			ELSE format('ALTER SYSTEM SET pg_lsm.max_workers = %s; SELECT pg_reload_conf()', max_workers + 2) END;
+			ELSE format('ALTER SYSTEM SET pg_lsm.max_workers = %s; SELECT pg_reload_conf()', least(max_workers + 2, 64)) END;
 		IF problem IS NOT NULL THEN
 			RETURN NEXT;
 		END IF;
 
 		-- 5. The file.
-		IF pg_relation_size(index) > 2 * runs.live + (64 << 20) THEN
+		IF size > 2 * runs.live + (64 << 20) THEN
 			problem := 'file too large';
 			detail := format('The file has %s, but only %s are in use.',
-							 pg_size_pretty(pg_relation_size(index)), pg_size_pretty(runs.live));
+							 pg_size_pretty(size), pg_size_pretty(runs.live));
 			action := format(item.rebuild, index);
 			RETURN NEXT;
 		END IF;

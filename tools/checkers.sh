@@ -105,7 +105,7 @@ checker_env()
 	options=abort_on_error=1:log_path=$reports/postgres
 	CHECKER_ENV=(
 		CHECKER_REPORTS="$reports"
-		ASAN_OPTIONS="detect_leaks=0:detect_stack_use_after_return=0:allocator_may_return_null=1:quarantine_size_mb=32:verify_asan_link_order=0:$options"
+		ASAN_OPTIONS="detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=0:allocator_may_return_null=1:quarantine_size_mb=32:verify_asan_link_order=0:$options"
 		UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:$options"
 		PG_LSM_SLOWNESS="$SLOWNESS"
 		PG_TEST_TIMEOUT_DEFAULT=$((180 * SLOWNESS))

@@ -12,6 +12,7 @@
 #include "ingest/ingest.h"
 #include "ingest/statement.h"
 #include "key/comparing.h"
+#include "read/reader.h"
 #include "storage/ssi.h"
 #include "schedule/schedule.h"
 #include "unique/unique.h"
@@ -119,6 +120,8 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 	lsm_unique_unlock(unique);
+	if (lsm_reader_is_crowded())
+		lsm_unique_end(unique);
 	lsm_ssi_check(state->ks, state->index->rel, entry);
 	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);

@@ -57,7 +57,7 @@ lsm_options_init(void)
 					   true, ShareUpdateExclusiveLock);
 	add_bool_reloption(lsm_relopt_kind, "lsm",
 					   "Makes the index of a constraint an lsm index",
-					   true, ShareUpdateExclusiveLock);
+					   false, ShareUpdateExclusiveLock);
 }
 
 bytea *

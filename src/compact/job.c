@@ -35,6 +35,7 @@ typedef struct Step
 	LsmIndex   *index;
 	LsmJob	   *job;
 	LsmReader  *reader;
+	MemoryContextCallback on_delete;	/* of the step's memory context */
 	LsmKeySpace *ks;
 	BufferAccessStrategy strategy;	/* for reading the inputs, or NULL */
 	BufferAccessStrategy write_strategy;
@@ -348,7 +349,8 @@ take_job_step(Step *step, uint32 most_blocks)
 	const LsmBound *frontier;
 	bool		finished;
 
-	step->reader = lsm_reader_acquire(step->index, step->job->job_id, NULL, false, step->strategy);
+	lsm_reader_hold(lsm_reader_acquire(step->index, step->job->job_id, NULL, false, step->strategy),
+					&step->reader);
 	step->ks = step->reader->cx.ks;
 	lsm_reader_refresh(step->reader);
 	frontier = lsm_reader_frontier(step->reader, step->job->job_id);
@@ -364,7 +366,6 @@ take_job_step(Step *step, uint32 most_blocks)
 	if (!has_moved_all(step))
 	{
 		trim_inputs(step);
-		lsm_reader_release(step->reader);
 		return LSM_STEP_MORE;
 	}
 	if (!step->reader->cursor->valid)
@@ -378,10 +379,7 @@ take_job_step(Step *step, uint32 most_blocks)
 
 		if (!lsm_manifest_reserve(step->index, step->job->job_id, wanted, wanted / 4 + 1,
 								  &reservation))
-		{
-			lsm_reader_release(step->reader);
 			return LSM_STEP_BUSY;
-		}
 		finished = write_segment(step, &reservation);
 	}
 	if (finished)
@@ -393,8 +391,17 @@ take_job_step(Step *step, uint32 most_blocks)
 	}
 	else
 		trim_inputs(step);
-	lsm_reader_release(step->reader);
 	return finished ? LSM_STEP_DONE : LSM_STEP_MORE;
+}
+
+/* Called when the step's memory context is deleted.  After an error, the reader is still held. */
+static void
+abandon_job_reader(void *arg)
+{
+	Step	   *step = arg;
+
+	if (step->reader != NULL)
+		lsm_reader_abandon(step->reader);
 }
 
 /* Take the step in its own memory context and as the table's owner. */
@@ -409,6 +416,9 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	LsmStepResult result;
 	Step	   *step = palloc0(sizeof(Step));
 
+	step->on_delete.func = abandon_job_reader;
+	step->on_delete.arg = step;
+	MemoryContextRegisterResetCallback(context, &step->on_delete);
 	step->index = index;
 	step->job = job;
 	step->segment_blocks = lsm_segment_size(job->blocks);
@@ -422,6 +432,8 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 		step->write_strategy = lsm_ring(BAS_BULKWRITE);
 	}
 	result = take_job_step(step, most_blocks);
+	lsm_reader_release(step->reader);
+	step->reader = NULL;
 	lsm_owner_leave(&saved);
 	lsm_progress(slot, LSM_PHASE_WAITING, job->level, job->count, job->blocks,
 				 result == LSM_STEP_DONE ? job->blocks : job->blocks - job->blocks_left);

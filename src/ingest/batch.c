@@ -311,6 +311,7 @@ write_singly(LsmBatch *batch, Relation heap, const LsmItemRef *refs, Size count)
 		lsm_stats_add(batch->index->rel, LSM_COUNT_ENTRIES, 1);
 		if (sealed)
 			note_seals(batch, seals - 1, seals);
+		CHECK_FOR_INTERRUPTS();
 	}
 }
 

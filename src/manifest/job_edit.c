@@ -407,6 +407,7 @@ lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBo
 			free_found_segment(index, input_id, found);
 	} while (result != LSM_FOUND_NONE);
 	pfree(version);
+	lsm_found_free_keys(found);
 	pfree(found);
 }
 

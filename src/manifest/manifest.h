@@ -67,6 +67,15 @@ typedef struct LsmFoundSegment
 	int			ordinal;
 } LsmFoundSegment;
 
+static inline void
+lsm_found_free_keys(LsmFoundSegment *found)
+{
+	if (found->low.key != NULL)
+		pfree(found->low.key);
+	if (found->high.key != NULL)
+		pfree(found->high.key);
+}
+
 /* The pages from the root to an item at level 1, and the item to follow on each, by level. */
 typedef struct LsmDirectoryPath
 {

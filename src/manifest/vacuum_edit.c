@@ -206,6 +206,7 @@ lsm_manifest_note_removed(LsmIndex *index, LsmKeySpace *ks, uint64 run_id, uint6
 		lsm_version_update(index, version, NULL);
 	}
 	pfree(version);
+	lsm_found_free_keys(&place->found);
 	pfree(place);
 }
 
@@ -255,6 +256,7 @@ lsm_manifest_drop_empty(LsmIndex *index)
 		lsm_manifest_reap(index);
 	}
 	pfree(version);
+	lsm_found_free_keys(found);
 	pfree(found);
 }
 

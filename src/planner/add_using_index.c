@@ -147,7 +147,10 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 				 errhint("Add the constraint WITH (lsm = true) and without USING INDEX.")));
 }
 
-/* Returns the commands that set the columns of a primary key to NOT NULL. */
+/*
+ * Returns the commands that set the columns of a primary key to NOT NULL.  From 18 on, attnotnull
+ * is also true for constraints that are NOT VALID; the commands validate them.
+ */
 static List *
 not_null_commands(Relation heap, Relation index, bool only)
 {
@@ -158,12 +161,11 @@ not_null_commands(Relation heap, Relation index, bool only)
 		Form_pg_attribute att =
 			TupleDescAttr(RelationGetDescr(heap), index->rd_index->indkey.values[i] - 1);
 
-		if (!att->attnotnull)
-			commands = lappend(commands,
-							   psprintf("ALTER TABLE %s%s ALTER COLUMN %s SET NOT NULL",
-										only ? "ONLY " : "",
-										lsm_quoted_relation_name(RelationGetRelid(heap)),
-										quote_identifier(NameStr(att->attname))));
+		commands = lappend(commands,
+						   psprintf("ALTER TABLE %s%s ALTER COLUMN %s SET NOT NULL",
+									only ? "ONLY " : "",
+									lsm_quoted_relation_name(RelationGetRelid(heap)),
+									quote_identifier(NameStr(att->attname))));
 	}
 	return commands;
 }

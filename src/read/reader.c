@@ -280,7 +280,8 @@ report_stale(LsmReader *reader)
 
 /*
  * Take the version, and seek unless `from` is NULL. The lock on the meta page keeps the version
- * current, so a page that does not match the version is damaged.
+ * current, so a page that does not match the version is damaged. The seek asks no filter: that may
+ * call hash functions, and read pages in order to build a filter.
  */
 static void
 read_locked(LsmReader *reader, const LsmBound *from)
@@ -289,6 +290,7 @@ read_locked(LsmReader *reader, const LsmBound *from)
 
 	lsm_reader_let_go(reader);
 	reader->is_ready = false;
+	reader->cx.lookup_columns = 0;
 	meta = lsm_meta_lock(reader->cx.index->rel, BUFFER_LOCK_SHARE);
 	lsm_version_copy(&reader->version, lsm_meta(BufferGetPage(meta)));
 	reader->version.lsn = PageGetLSN(BufferGetPage(meta));

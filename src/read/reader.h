@@ -75,6 +75,7 @@ extern void lsm_reader_count(LsmReader *reader);
 extern void lsm_reader_count_probes(LsmReader *reader, Size count, int runs);
 extern void lsm_reader_release(LsmReader *reader);
 extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
+extern bool lsm_reader_is_crowded(void);
 extern void lsm_reader_abandon(LsmReader *reader);
 
 /* reader.c */

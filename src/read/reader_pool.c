@@ -94,6 +94,13 @@ forget_users(LsmIndex *index, LsmForget which)
 	return kept != NULL ? MemoryContextMemAllocated(kept->context, true) : 0;
 }
 
+/* Does the session have so many readers that idle ones should be released? */
+bool
+lsm_reader_is_crowded(void)
+{
+	return reader_count >= MOST_READERS;
+}
+
 void
 lsm_reader_init(void)
 {
@@ -128,6 +135,21 @@ make_reader(LsmIndex *index)
 	return reader;
 }
 
+/* Free readers of jobs that an error ended.  Nobody else can use them. */
+static void
+free_abandoned_readers(LsmIndex *index)
+{
+	LsmReader **at = &index->readers;
+
+	while (*at != NULL)
+	{
+		if ((*at)->job_id != 0 && !(*at)->in_use)
+			free_reader(at);
+		else
+			at = &(*at)->next;
+	}
+}
+
 /*
  * Returns a reader for the caller alone, until the caller releases it or the transaction ends.  If
  * job_id is 0, the reader reads all runs; otherwise, the inputs of that job, entry by entry.  With
@@ -137,8 +159,11 @@ LsmReader *
 lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
 				   BufferAccessStrategy strategy)
 {
-	LsmReader  *reader = index->readers;
+	LsmReader  *reader;
 
+	if (job_id != 0)
+		free_abandoned_readers(index);
+	reader = index->readers;
 	while (reader != NULL && (reader->in_use || job_id != 0))
 		reader = reader->next;
 	if (reader == NULL)

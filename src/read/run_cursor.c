@@ -419,10 +419,7 @@ free_found(LsmFoundSegment *found)
 {
 	if (found == NULL)
 		return;
-	if (found->low.key)
-		pfree(found->low.key);
-	if (found->high.key)
-		pfree(found->high.key);
+	lsm_found_free_keys(found);
 	pfree(found);
 }
 

@@ -28,6 +28,8 @@ lsm_scan_start_reading(IndexScanDesc scan)
 {
 	LsmScan    *s = scan->opaque;
 
+	/* The flush may wait for a transaction.  VACUUM must not wait for our gate meanwhile. */
+	lsm_scan_stop_reading(s);
 	lsm_batch_flush_for_scan(scan->indexRelation, scan->xs_snapshot);
 	if (s->reader == NULL)
 		lsm_reader_hold(lsm_reader_acquire(s->index, 0, scan->xs_snapshot, false, NULL),

@@ -379,7 +379,7 @@ log_trouble(LsmIndexSlot *slot, WorkResult result, int64 wait_ms)
 	ereport(LOG,
 			(errmsg("could not merge index \"%s\"", index_name),
 			 result == WORK_FAILED ?
-			 errdetail("%d attempts in a row have failed.", slot->failures) :
+			 errdetail("Attempts that have failed since a worker last finished all merges: %d.", slot->failures) :
 			 errdetail("For a minute, other sessions have held locks on it or on its table."),
 			 errhint("Remove the cause. A worker tries again in %d s.",
 					 (int) ((wait_ms + 999) / 1000))));

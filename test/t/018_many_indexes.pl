@@ -56,6 +56,16 @@ SELECT sum(n), ($readers) FROM found;
 COMMIT"));
 is($found, 2 * sql("SELECT count(*) FROM many WHERE v BETWEEN -2000000000 AND 2000000000"), 'a transaction reads all indexes twice');
 cmp_ok($most, '<=', 256, 'it keeps the readers of few');
+# So does a statement that inserts a row into each of many partitions with a key.
+sql("CREATE TABLE once (k int) PARTITION BY LIST (k);
+CREATE FUNCTION readers() RETURNS int LANGUAGE sql VOLATILE AS \$\$ $readers \$\$;
+DO \$\$ BEGIN
+	FOR i IN 0 .. 799 LOOP
+		EXECUTE format('CREATE TABLE once_%s PARTITION OF once (PRIMARY KEY (k) WITH (lsm)) FOR VALUES IN (%s)', i, i);
+	END LOOP;
+END \$\$");
+cmp_ok(sql("WITH w AS (INSERT INTO once SELECT generate_series(0, 799) RETURNING readers() AS n) SELECT max(n) FROM w"), '<', 500,
+	'a statement that checks many keys keeps few readers');
 # If all indexes have counters, nothing shows which of them have no slot.
 my $without_slot = $counts_all ? 'true' : 'NOT is_counted';
 cmp_ok(sql("SELECT max(n) FROM (SELECT i, count(*) AS n FROM ($all) q, lsm_runs(i) WHERE $without_slot GROUP BY 1) r"), '<', 10,

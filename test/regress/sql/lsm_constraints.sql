@@ -97,3 +97,17 @@ RESET client_min_messages;
 DROP TABLE c1, c2, c3, c4, c_p;
 DROP SCHEMA c_schema CASCADE;
 DROP FUNCTION c_newer, c_make;
+
+-- A NOT NULL constraint that is NOT VALID (18 and later) does not make a column fit for a primary key.
+CREATE TABLE not_valid (id int);
+INSERT INTO not_valid VALUES (NULL);
+DO $$ BEGIN
+	IF current_setting('server_version_num')::int >= 180000 THEN
+		EXECUTE 'ALTER TABLE not_valid ADD CONSTRAINT n NOT NULL id NOT VALID';
+	END IF;
+END $$;
+CREATE UNIQUE INDEX not_valid_id ON not_valid USING lsm (id);
+ALTER TABLE not_valid ADD PRIMARY KEY USING INDEX not_valid_id;
+DELETE FROM not_valid;
+ALTER TABLE not_valid ADD PRIMARY KEY USING INDEX not_valid_id;
+DROP TABLE not_valid;

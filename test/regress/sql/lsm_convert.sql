@@ -260,6 +260,9 @@ SELECT lsm_convert_swap('conv.two', 'conv.plain');
 SELECT lsm_convert_swap('conv.two', 'conv.r_key');
 CREATE UNIQUE INDEX other ON conv."T t" USING lsm (d);
 SELECT lsm_convert_swap('conv.other', 'conv.two');
+-- Another parameter does not stand for this one.
+ALTER INDEX conv.other SET (fillfactor = 70);
+SELECT lsm_convert_swap('conv.other', 'conv.two');
 ALTER INDEX conv.other SET (lsm = true);
 SELECT lsm_convert_swap('conv.other', 'conv.two');
 SELECT lsm_convert_swap('conv.other', 'conv.other');
