@@ -135,7 +135,7 @@ make_reader(LsmIndex *index)
 	return reader;
 }
 
-/* Free readers of jobs that an error ended.  Nobody else can use them. */
+/* Free readers of job steps that an error ended.  Nobody else can use them. */
 static void
 free_abandoned_readers(LsmIndex *index)
 {
@@ -161,8 +161,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 {
 	LsmReader  *reader;
 
-	if (job_id != 0)
-		free_abandoned_readers(index);
+	free_abandoned_readers(index);
 	reader = index->readers;
 	while (reader != NULL && (reader->in_use || job_id != 0))
 		reader = reader->next;
