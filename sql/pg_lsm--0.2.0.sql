@@ -603,8 +603,8 @@ BEGIN
 							pg_size_pretty((item.total_pages * block)::bigint), pg_size_pretty(memory))
 				ELSE format('Transactions write %s rows on average.', round(batch)) END;
 		gain := CASE WHEN item.is_beyond
-			THEN 'Inserts of many rows: 8 to 13 times the rows/s; of single rows: 1.6 times (docs/performance.md, "Loads", "Single rows and ON CONFLICT").'
-			ELSE 'Inserts of many rows: 1.8 times the rows/s; 7 times if the table has eight such indexes (docs/when-to-use.md, "UUIDv7"; docs/performance.md, "Loads").' END;
+			THEN 'Inserts of many rows: 6 to 20 times the rows/s; of single rows: 1.6 times (docs/performance.md, "Loads", "Single rows and ON CONFLICT").'
+			ELSE 'Inserts of many rows: 1.9 times the rows/s; 5 times if the table has eight such indexes (docs/performance.md, "Loads").' END;
 		loss := 'While rows arrive, lookups run at 0.6 to 0.8 of the speed, and short ranges at 0.7 (docs/performance.md, "What it loses"). pg_lsm must be preloaded, on standbys too.'
 			|| CASE WHEN item.index_pages * block / item.entries > 80
 				THEN ' Entries are long, so there is not less WAL.' ELSE '' END;

@@ -12,7 +12,7 @@
  * Without the cache, inserts into thousands of partitions in turn would walk the table for each
  * row.
  *
- * Locks: each function holds lsm_shared->lock (number 7 of the lock order) for at most one walk
+ * Locks: each function holds lsm_shared->lock (number 7 of the lock order) for at most two walks
  * over the table, and takes no other lock meanwhile.
  */
 #include "postgres.h"

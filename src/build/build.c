@@ -268,7 +268,7 @@ warn_of_foreign_class(Relation index, int column)
 					 quote_literal_cstr(name))));
 }
 
-/* Check the classes of a new index, but not when REINDEX or TRUNCATE rebuilds it. */
+/* Check the classes of a new index, but not when REINDEX or TRUNCATE rebuilds it in place. */
 static void
 warn_of_foreign_classes(Relation index)
 {

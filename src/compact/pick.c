@@ -2,11 +2,11 @@
  * pick.c
  *	  Chooses what to merge next: a pure function of the manifest.
  *
- * Tiering: when a level holds enough runs that no job has taken, a job merges
- * all of them (up to LSM_MAX_JOB_INPUTS) into one run of the next level.  A job
- * needs `fanout` runs, or twice as many on level 0, whose runs have a page or two
- * and cost little to read.  Readers do not care which runs are merged together,
- * so any number of jobs can be under way, each with its own inputs.
+ * Tiering: when a level holds enough runs that no job has taken, a job merges all of them (up to
+ * LSM_MAX_JOB_INPUTS) into one run of the next level.  A job needs `fanout` runs, or twice as many
+ * on level 0, whose runs have at most the pages of a batch, often only one or two.  Readers do not
+ * care which runs are merged together, so any number of jobs can be under way, each with its own
+ * inputs.
  */
 #include "postgres.h"
 
@@ -361,10 +361,11 @@ is_thinned(const LsmRunRecord *run)
 
 /*
  * Returns what to merge while nothing is urgent and nobody writes: as many of the smallest runs as
- * are worth merging. A run is rewritten only together with smaller runs whose total size is at
- * least a quarter of the run's size. So each remaining run is more than four times as large as all
- * smaller runs together. Such runs are few, and no page is rewritten forever. If no runs are worth
- * merging, returns a job of a single run that has lost more than half its entries to VACUUM.
+ * are worth merging.  The largest run of a job is rewritten only together with smaller runs whose
+ * total size is at least a quarter of its size.  So each remaining run is more than four times as
+ * large as all smaller runs together.  Such runs are few, and no page is rewritten forever.  If no
+ * runs are worth merging, returns a job of a single run that has lost more than half its entries to
+ * VACUUM.
  */
 bool
 lsm_pick_idle_job(const LsmRunRecord *runs, int count, int fanout, LsmJob *job)
@@ -454,10 +455,10 @@ lsm_pick_for_readers(const LsmRunRecord *runs, int count, int fanout, const uint
 }
 
 /*
- * Returns the next job towards a single packed run: a job under way, or else a job of all runs. If
- * a job cannot take all runs, it takes the smallest runs. A single packed run is rewritten only if
- * the entries that VACUUM has removed are more than a tenth of those left. Sets *last if the job
- * leaves a single run.
+ * Returns the next job towards a single packed run: a job under way or due, or else a job of all
+ * runs.  If a job cannot take all runs, it takes the smallest runs.  A single packed run is
+ * rewritten only if the entries that VACUUM has removed are more than a tenth of those left.  Sets
+ * *last if the job leaves a single run.
  */
 bool
 lsm_pick_settling(const LsmRunRecord *runs, int count, int fanout, LsmJob *job, bool *last)

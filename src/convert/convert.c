@@ -11,7 +11,7 @@
  * statement runs as if at top level, in a new transaction with one snapshot.
  *
  * If a statement fails or the server crashes, the next call makes a new plan.  Plans depend only on
- * the catalogs.
+ * the catalogs and default_tablespace.
  *
  * Locks: we hold a session-level ShareUpdateExclusiveLock on the table, from before we make the
  * plan until the end.  So neither other DDL on the table nor another lsm_convert of it runs between

@@ -49,7 +49,7 @@ ask_reader(ReadStream *core_stream, void *argument, void *page_data)
 
 /*
  * Begin core's stream. The setting effective_io_concurrency determines the number of reads in
- * flight, so we change the setting while the stream begins.
+ * flight, so we change the setting while the stream begins. (A tablespace's own value prevails.)
  */
 static void
 begin(LsmPageStream *stream)

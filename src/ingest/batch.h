@@ -24,9 +24,9 @@ extern void lsm_batch_add(LsmBatch *batch, Relation index, Relation heap,
 /*
  * The callbacks that run when a batch of a unique index is written. `enter` checks the sorted
  * entries, some of which may already be in the index. From the return of `enter` until `leave`,
- * nobody else adds entries. If `raises` is false, `enter` raises no error for a violation, and the
- * entries are checked again once they are in the index. `lines` says which lines of a COPY the rows
- * came from.
+ * nobody else adds entries whose keys must be unique. If `raises` is false, `enter` raises no error
+ * for a violation, and the entries are checked again once they are in the index. `lines` says which
+ * lines of a COPY the rows came from.
  */
 typedef struct LsmBatchGuard
 {

@@ -33,7 +33,7 @@
 
 /*
  * An outermost statement inserts its first rows one by one, since most statements have no more.
- * Into a unique index, every statement does so.
+ * Into a unique index, every statement does so, except COPY.
  */
 #define SINGLE_ROWS 4
 

@@ -139,7 +139,10 @@ lsm_manifest_seal(LsmIndex *index, uint64 run_id, uint32 pages, uint64 *seals)
 	bool		opens;
 
 	Assert(pages <= LSM_MAX_OPEN_RUNS);
-	/* In a unique index, holds the publish lock and a key lock.  Others may seal the page first. */
+	/*
+	 * An insert into a unique index may hold the publish lock and a key lock.  Others may seal the
+	 * page first.
+	 */
 	LSM_STOP_POINT(run_id != 0 ? "page-seal" : "page-open");
 	lsm_space_prepare(index, 1, false);
 	change = lsm_change_begin(index);

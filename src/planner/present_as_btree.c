@@ -11,8 +11,8 @@
  * joins, OR, partitions.
  *
  * We change only the planner's description of the index, which lives for one query (see
- * get_relation_info_hook).  The executor uses the catalogs, so we present a btree family only if it
- * has exactly the operators of our family.
+ * get_relation_info_hook; build_simple_rel_hook from 19 on).  The executor uses the catalogs, so we
+ * present a btree family only if it has exactly the operators of our family.
  *
  * To estimate how many rows a range has, the planner of 15 to 17 looks up the least and the
  * greatest value of a column in a btree.  Because we present lsm indexes as btrees, the planner

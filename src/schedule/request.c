@@ -226,8 +226,8 @@ log_late(LsmIndex *index, LsmIndexSlot *slot, int64 late_us)
 /*
  * Add the time since `start` to throttled_time.  Logs, at most once a minute for each index, that
  * merges cost writers a lot of time.  Logs nothing for a new index or if workers are disabled,
- * because sessions are then expected to merge by themselves.  Caller holds no lock but the publish
- * lock.
+ * because sessions are then expected to merge by themselves.  Caller holds no lock but perhaps the
+ * publish lock and a key lock.
  */
 void
 lsm_request_count_time(LsmIndex *index, instr_time start)

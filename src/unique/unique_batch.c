@@ -5,8 +5,9 @@
  * First we search for the sorted keys without a lock, in each run of the current version.  We check
  * only keys that have an entry, and check them like single rows: in the table, and under the gate.
  * Each such check takes one or two reads.  (If a failed load is repeated, every key has an entry of
- * a dead row.)  Then we take the publish lock, so that nobody else adds entries, and do the same in
- * the new runs.  Entries that led to dead rows in the first search still do.
+ * a dead row.)  Then we take the publish lock, so that nobody else adds entries (except keys with
+ * NULLs, which may repeat), and do the same in the new runs.  Entries that led to dead rows in the
+ * first search still do.
  * docs/design/unique.md has the proof.
  */
 #include "postgres.h"

@@ -21,9 +21,9 @@
 
 /*
  * While we visit segments, merges write new ones, so we work in rounds.  Once a round ends with at
- * most FEW_LEAVES new leaves, we make merges wait and visit these leaves.  Merges may be faster
- * than we are.  So we also make them wait after MOST_ROUNDS rounds, and drop the cost delays after
- * SLOW_ROUNDS.
+ * most FEW_LEAVES new leaves, we make merges wait, and visit these leaves and those of the steps
+ * that were under way.  Merges may be faster than we are.  So we also make them wait after
+ * MOST_ROUNDS rounds, and drop the cost delays after SLOW_ROUNDS.
  */
 #define FEW_LEAVES	64
 #define MOST_ROUNDS	10
