@@ -57,6 +57,16 @@ lsm_page_compute_crc(Page page)
 	return crc;
 }
 
+/* Returns true also for an open page, which has no checksum (I7). */
+bool
+lsm_page_crc_matches(Page page)
+{
+	const LsmPageOpaque *opaque = lsm_page_opaque(page);
+
+	return (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN) != 0) ||
+		opaque->crc == lsm_page_compute_crc(page);
+}
+
 /* Remove the `verified` mark.  All code that changes a page must do this. */
 void
 lsm_page_unmark(Page page)

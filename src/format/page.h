@@ -75,6 +75,7 @@
 #define LSM_PAGE_OPEN		0x0001	/* buffer page: accepts entries (I7) */
 #define LSM_PAGE_HAS_REST	0x0002	/* entries have a rest */
 #define LSM_PAGE_CLOSED		0x0008	/* gate: no longer the current one */
+#define LSM_PAGE_DAMAGED	0x0010	/* redo changed the page although its checksum was wrong */
 
 typedef struct LsmPageOpaque
 {
@@ -103,6 +104,7 @@ extern void lsm_page_init(Page page, uint16 kind, uint64 owner, BlockNumber self
 extern void lsm_page_copy(Page to, Page from);
 extern uint32 lsm_page_compute_crc(Page page);
 extern void lsm_page_set_crc(Page page);
+extern bool lsm_page_crc_matches(Page page);
 extern void lsm_page_unmark(Page page);
 extern void lsm_gate_set_closed(Page page, bool closed);
 extern const char *lsm_page_check_header(Page page, BlockNumber self);

@@ -139,10 +139,7 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page c
 	wrong = foreign_field_fault(copy);
 	if (wrong != NULL)
 		lsm_check_report(c, block, "%s", wrong);
-	/* An open page has no checksum (I7). */
-	if (opaque->kind == LSM_PAGE_BUFFER && (opaque->flags & LSM_PAGE_OPEN))
-		return;
-	if (opaque->crc != lsm_page_compute_crc(copy))
+	if (!lsm_page_crc_matches(copy))
 		lsm_check_report(c, block, "checksum does not match the content");
 }
 

@@ -43,7 +43,8 @@ record_data(XLogReaderState *record, Size size)
 
 /*
  * Read a page that the record changes.  Nobody may have checked it since it came from disk.  If its
- * header is damaged, changing the page could damage other memory.
+ * header is damaged, changing the page could damage other memory.  If its checksum is wrong, the
+ * change would give it a right one, so mark the page as damaged.
  */
 static XLogRedoAction
 read_page_for_redo(XLogReaderState *record, uint8 block_id, bool cleanup_lock, const char *what,
@@ -52,9 +53,15 @@ read_page_for_redo(XLogReaderState *record, uint8 block_id, bool cleanup_lock, c
 	XLogRedoAction action = XLogReadBufferForRedoExtended(record, block_id, RBM_NORMAL,
 														  cleanup_lock, buffer);
 
-	if (action == BLK_NEEDS_REDO &&
-		lsm_page_check_header(BufferGetPage(*buffer), BufferGetBlockNumber(*buffer)) != NULL)
-		redo_damaged(what, *buffer);
+	if (action == BLK_NEEDS_REDO)
+	{
+		Page		page = BufferGetPage(*buffer);
+
+		if (lsm_page_check_header(page, BufferGetBlockNumber(*buffer)) != NULL)
+			redo_damaged(what, *buffer);
+		if (!lsm_page_crc_matches(page))
+			lsm_page_opaque(page)->flags |= LSM_PAGE_DAMAGED;
+	}
 	return action;
 }
 
