@@ -183,7 +183,7 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	{
 		if (check_unique != UNIQUE_CHECK_NO && !lsm_nulls_may_repeat(state->ks, index, isnull))
 			is_unique = insert_unique(state, heap, &entry, check_unique, info);
-		else
+		else if (check_unique != UNIQUE_CHECK_EXISTING)
 			insert_singly(state, heap, &entry);
 		state->rows++;
 		/* The entries of a batch are counted when the batch is written. */
