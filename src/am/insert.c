@@ -108,6 +108,8 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	if (mode == UNIQUE_CHECK_EXISTING)
 	{
 		lsm_unique_check_existing(unique, heap, entry);
+		if (lsm_reader_is_crowded())
+			lsm_unique_end(unique);
 		return true;
 	}
 	/* The check must see the entries that wait in a batch. */

@@ -136,6 +136,8 @@ lsm_check_page(LsmCheck *c, BlockNumber block, uint16 kind, uint64 owner, Page c
 		lsm_check_report(c, block,
 						 "page belongs to segment " UINT64_FORMAT ", not " UINT64_FORMAT,
 						 opaque->owner, owner);
+	if (opaque->flags & LSM_PAGE_DAMAGED)
+		lsm_check_report(c, block, "page was damaged before recovery changed it");
 	wrong = foreign_field_fault(copy);
 	if (wrong != NULL)
 		lsm_check_report(c, block, "%s", wrong);

@@ -1,6 +1,6 @@
 /*
  * tuple.c
- *	  Makes the index tuples that index-only scans return.
+ *	  Makes the index tuples, or the values, that index-only scans return.
  *
  * Suppose that all columns belong to the key, have a fixed length, and have codes that consist of
  * the value's bytes (describe_encoding).  Then all entries without nulls make tuples of the same

@@ -20,7 +20,7 @@ typedef struct LsmFixedColumn
 typedef struct LsmTupleMaker
 {
 	LsmKeySpace *ks;
-	MemoryContext context;		/* of the formed tuple; reset for the next one */
+	MemoryContext context;		/* of the last tuple or values; reset for the next ones */
 	IndexTuple	tuple;			/* the tuple to fill in; NULL if layouts vary */
 	IndexTuple	copy;			/* of the last tuple key; NULL if there was none */
 	Size		room;			/* bytes of `copy` */

@@ -44,7 +44,7 @@ record_data(XLogReaderState *record, Size size)
 /*
  * Read a page that the record changes.  Nobody may have checked it since it came from disk.  If its
  * header is damaged, changing the page could damage other memory.  If its checksum is wrong, the
- * change would give it a right one, so mark the page as damaged.
+ * change may give it a right one, so mark the page as damaged.
  */
 static XLogRedoAction
 read_page_for_redo(XLogReaderState *record, uint8 block_id, bool cleanup_lock, const char *what,

@@ -3,7 +3,8 @@
  *	  Decides how a scan gets to the next combination, judging by its latest moves.
  *
  * scan_search.c asks this file whether to read on or to seek, and whether to look up a combination.
- * Any answer is correct: the answers affect only speed, so this file and LsmPace could be removed.
+ * Any answer is correct, and affects only speed. (But the scan filters only if keys.can_filter is
+ * set, and s->pace.unplaced entries.)
  *
  * Reading on is cheap within the array that the reader has decoded.  Beyond the array, a seek costs
  * as much as reading a certain number of entries, and the scan does not know how many entries come
@@ -28,7 +29,10 @@
 /* The number of lookups that may fail between two seeks. */
 #define MOST_LOOKUPS	15
 
-/* After NEAR_MOVES moves in a row by at most FEW_ENTRIES, the scan filters FILTERED_ENTRIES. */
+/*
+ * After 2 to NEAR_MOVES moves in a row by at most FEW_ENTRIES, the scan filters FILTERED_ENTRIES.  (A
+ * move to an entry of the next combination counts twice.)
+ */
 #define NEAR_MOVES		4
 #define FEW_ENTRIES		8
 #define FILTERED_ENTRIES 64

@@ -212,8 +212,9 @@ find_combination(LsmScan *s)
 }
 
 /*
- * Find the combination of the entry that the reader stands on, and whether it contains all remaining
- * entries that the reader has decoded (s->surely_in).
+ * Find the combination of the entry that the reader stands on, and whether it contains all
+ * remaining entries that the reader has decoded (s->surely_in).  May move the reader past entries
+ * that are in no combination.
  */
 static LsmPlace
 enter_combination(LsmScan *s)
