@@ -68,7 +68,7 @@ advises('memory_rows', '', 'random keys in memory, row by row: nothing is report
 database('memory_bulk', "$table $bulk DROP INDEX t_k; CREATE INDEX t_k ON t ((k::text || repeat('x', 300))); CALL load(50)",
 	effective_cache_size => '1GB');
 advises('memory_bulk', $yes, 'random keys in memory, many rows per statement: the B-tree is reported');
-like($node->safe_psql('memory_bulk', 'SELECT reason, gain FROM lsm_advise()'), qr/write \d{3} rows on average\.\|.*1\.8 times/, 'reason and gain are in words');
+like($node->safe_psql('memory_bulk', 'SELECT reason, gain FROM lsm_advise()'), qr/write \d{3} rows on average\.\|.*1\.9 times/, 'reason and gain are in words');
 
 database('reads', "$table $bulk CALL load(40); $statistics SELECT pg_stat_reset(); CALL load(2);
 	SET enable_seqscan = off; SET enable_bitmapscan = off;
