@@ -108,8 +108,6 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	if (mode == UNIQUE_CHECK_EXISTING)
 	{
 		lsm_unique_check_existing(unique, heap, entry);
-		if (lsm_reader_is_crowded())
-			lsm_unique_end(unique);
 		return true;
 	}
 	/* The check must see the entries that wait in a batch. */
@@ -122,8 +120,6 @@ insert_unique(InsertState *state, Relation heap, const LsmEntry *entry, IndexUni
 	LSM_STOP_POINT("unique-probed");
 	sealed = lsm_insert_entry(state->index, heap, state->ks, entry, &seals);
 	lsm_unique_unlock(unique);
-	if (lsm_reader_is_crowded())
-		lsm_unique_end(unique);
 	lsm_ssi_check(state->ks, state->index->rel, entry);
 	if (sealed)
 		lsm_schedule_after_seal(state->index, heap, seals - 1, seals);
@@ -184,7 +180,11 @@ lsm_am_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid,
 	else
 	{
 		if (check_unique != UNIQUE_CHECK_NO && !lsm_nulls_may_repeat(state->ks, index, isnull))
+		{
 			is_unique = insert_unique(state, heap, &entry, check_unique, info);
+			if (lsm_reader_is_crowded())
+				lsm_unique_end(state->unique);
+		}
 		else if (check_unique != UNIQUE_CHECK_EXISTING)
 			insert_singly(state, heap, &entry);
 		state->rows++;

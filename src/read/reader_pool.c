@@ -63,6 +63,8 @@ choose_reader_to_keep(LsmIndex *index)
 	return best;
 }
 
+static void give_up(LsmReader *reader);
+
 /*
  * Forget readers; see LsmForget.  With LSM_FORGET_UNUSED, keeps the readers that are in use.
  * Otherwise the transaction has ended and nobody uses readers, although an error may have left some
@@ -85,7 +87,7 @@ forget_users(LsmIndex *index, LsmForget which)
 		}
 		if (reader->holder != NULL)
 			*reader->holder = NULL;
-		lsm_reader_abandon(reader);
+		give_up(reader);
 		if (reader == kept)
 			at = &reader->next;
 		else
@@ -135,21 +137,6 @@ make_reader(LsmIndex *index)
 	return reader;
 }
 
-/* Free readers of job steps that an error ended.  Nobody else can use them. */
-static void
-free_abandoned_readers(LsmIndex *index)
-{
-	LsmReader **at = &index->readers;
-
-	while (*at != NULL)
-	{
-		if ((*at)->job_id != 0 && !(*at)->in_use)
-			free_reader(at);
-		else
-			at = &(*at)->next;
-	}
-}
-
 /*
  * Returns a reader for the caller alone, until the caller releases it or the transaction ends.  If
  * job_id is 0, the reader reads all runs; otherwise, the inputs of that job, entry by entry.  With
@@ -159,10 +146,8 @@ LsmReader *
 lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs_gate,
 				   BufferAccessStrategy strategy)
 {
-	LsmReader  *reader;
+	LsmReader  *reader = index->readers;
 
-	free_abandoned_readers(index);
-	reader = index->readers;
 	while (reader != NULL && (reader->in_use || job_id != 0))
 		reader = reader->next;
 	if (reader == NULL)
@@ -262,15 +247,43 @@ prepare_counters(LsmReader *reader)
 		count_paid(reader);
 }
 
-/* Give up a reader after an error.  Its user is gone, and its pins are released elsewhere. */
-void
-lsm_reader_abandon(LsmReader *reader)
+/* Take a reader from its user, who is gone.  Its pins are released elsewhere. */
+static void
+give_up(LsmReader *reader)
 {
 	prepare_counters(reader);
 	lsm_reads_note(&reader->cx.index->reads, &reader->cx.counters);
 	reader->in_use = false;
 	reader->holder = NULL;
 	reader->gate = InvalidBuffer;
+}
+
+/*
+ * Free a reader that nobody else can use: the reader of a job, or of a handle that was replaced.
+ * Also free a reader that has given up filters because a type was being changed.  The next user
+ * gets a new one.
+ */
+static void
+free_if_useless(LsmReader *reader)
+{
+	LsmIndex   *index = reader->cx.index;
+
+	if (reader->job_id != 0 || !index->valid || reader->cx.ks->hashing.outdated)
+	{
+		LsmReader **at = &index->readers;
+
+		while (*at != reader)
+			at = &(*at)->next;
+		free_reader(at);
+	}
+}
+
+/* Give up a reader after an error. */
+void
+lsm_reader_abandon(LsmReader *reader)
+{
+	give_up(reader);
+	free_if_useless(reader);
 }
 
 /* Count what the reader has cost so far. */
@@ -284,27 +297,11 @@ lsm_reader_count(LsmReader *reader)
 void
 lsm_reader_release(LsmReader *reader)
 {
-	LsmIndex   *index = reader->cx.index;
-
 	lsm_reader_let_go(reader);
 	lsm_reader_count(reader);
 	reader->in_use = false;
 	reader->holder = NULL;
 	reader->cx.snapshot = NULL;
 	reader->cx.strategy = NULL;
-
-	/*
-	 * Free a reader that nobody else can use: the reader of a job, or of a handle that was
-	 * replaced.  Also free a reader that has given up filters because a type was being changed.
-	 * The next user gets a new one.
-	 */
-	if (reader->job_id != 0 || !index->valid ||
-		reader->cx.ks->hashing.outdated)
-	{
-		LsmReader **at = &index->readers;
-
-		while (*at != reader)
-			at = &(*at)->next;
-		free_reader(at);
-	}
+	free_if_useless(reader);
 }
