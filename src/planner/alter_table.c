@@ -10,9 +10,9 @@
  * again, with their comments.  We do the same with foreign keys that reference these keys.  ALTER
  * TYPE changes the columns of typed tables, so it works like ALTER TABLE.
  *
- * Core drops objects and changes types before it recreates constraints, and runs all other
- * subcommands afterwards.  So do we.  An error anywhere aborts the transaction, so nothing is left
- * half done.
+ * Core drops objects and changes types (and since 17 adds columns) before it recreates constraints,
+ * and runs all other subcommands afterwards.  So do we; see runs_first.  An error anywhere aborts
+ * the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -55,6 +55,8 @@ typedef struct SavedConstraint
 	char	   *index_comment;	/* or NULL */
 	bool		is_key;			/* not a foreign key */
 	bool		is_dropped;		/* a foreign key that the command drops */
+	int			column_count;	/* of a foreign key */
+	AttrNumber	columns[INDEX_MAX_KEYS];	/* of a foreign key, in its own table */
 } SavedConstraint;
 
 /* Marks on the index of a key.  The index of a partition is rebuilt with the topmost key. */
@@ -101,8 +103,8 @@ has_command(const AlterTableStmt *statement, AlterTableType subtype, const char 
 
 /*
  * Does the command change the type or the expression of one of the index's columns, and drop none
- * of them?  If its parent drops a column, a child table keeps the column if the column is also the
- * child's own, or that of another parent.
+ * of them?  If a parent drops a column, a child table keeps the column if the column is also the
+ * child's own, or also comes from another parent.
  */
 static bool
 changes_index(const LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap,
@@ -166,29 +168,6 @@ drops_constraint(const LsmAlterTable *alter, const AlterTableStmt *statement,
 		has_command(statement, AT_DropConstraint, NameStr(form->conname));
 }
 
-/* Does the command drop a foreign key, or one of its columns? */
-static bool
-drops_foreign_key(const LsmAlterTable *alter, const AlterTableStmt *statement, HeapTuple tuple)
-{
-	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
-	AttrNumber	columns[INDEX_MAX_KEYS];
-	AttrNumber	referenced[INDEX_MAX_KEYS];
-	int			count;
-
-	if (form->conrelid != alter->table)
-		return false;
-	if (drops_constraint(alter, statement, form))
-		return true;
-	DeconstructFkConstraintRow(tuple, &count, columns, referenced, NULL, NULL, NULL, NULL, NULL);
-	for (int i = 0; i < count; i++)
-	{
-		if (has_command(statement, AT_DropColumn,
-						get_attname(alter->table, columns[i], false)))
-			return true;
-	}
-	return false;
-}
-
 /* Save the foreign keys that reference the key of an index. */
 static void
 save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table, Oid index)
@@ -197,6 +176,7 @@ save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid tab
 	SysScanDesc scan;
 	ScanKeyData key;
 	HeapTuple	tuple;
+	AttrNumber	referenced[INDEX_MAX_KEYS];
 
 	ScanKeyInit(&key, Anum_pg_constraint_confrelid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(table));
@@ -210,7 +190,9 @@ save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid tab
 		{
 			SavedConstraint *saved = save_constraint(form);
 
-			saved->is_dropped = drops_foreign_key(alter, statement, tuple);
+			saved->is_dropped = drops_constraint(alter, statement, form);
+			DeconstructFkConstraintRow(tuple, &saved->column_count, saved->columns, referenced, NULL, NULL,
+									   NULL, NULL, NULL);
 			alter->saved = lcons(saved, alter->saved);
 		}
 	}
@@ -338,8 +320,9 @@ adds_key(const AlterTableCmd *command)
 }
 
 /*
- * Does core run the subcommand before it recreates constraints?  New columns come before new
- * expressions, which may use them.  DROP NOT NULL comes later, when primary keys are back.
+ * Does the subcommand run before constraints are recreated?  As in core since 17, new columns come
+ * before new expressions, which may use them.  Unlike in core, DROP NOT NULL comes later, when
+ * primary keys are back.
  */
 static bool
 runs_first(const AlterTableCmd *command)
@@ -385,8 +368,8 @@ needs_constraints(const AlterTableCmd *command)
 }
 
 /*
- * Take the subcommands that run later.  DROP CONSTRAINT of a saved foreign key is done.  New
- * columns keep their order, so all columns after one that waits wait too.
+ * Take out the subcommands that run later, and DROP CONSTRAINT of a saved foreign key, which
+ * drop_saved does.  New columns keep their order, so all columns after one that waits wait too.
  */
 static void
 take_later(LsmAlterTable *alter, AlterTableStmt *statement)
@@ -469,6 +452,21 @@ restore_saved(const SavedConstraint *saved)
 	if (saved->index_comment)
 		CreateComments(get_constraint_index(constraint), RelationRelationId, 0,
 					   saved->index_comment);
+}
+
+/* Does the table of a foreign key still have the columns?  If not, core has dropped the key. */
+static bool
+has_its_columns(const SavedConstraint *saved)
+{
+	for (int i = 0; i < saved->column_count; i++)
+	{
+		HeapTuple	tuple = SearchSysCacheAttNum(saved->table_oid, saved->columns[i]);
+
+		if (!HeapTupleIsValid(tuple))
+			return false;
+		ReleaseSysCache(tuple);
+	}
+	return true;
 }
 
 /* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */
@@ -605,7 +603,7 @@ restore_all(const LsmAlterTable *alter)
 	{
 		const SavedConstraint *saved = lfirst(cell);
 
-		if (!saved->is_key && !saved->is_dropped)
+		if (!saved->is_key && !saved->is_dropped && has_its_columns(saved))
 			restore_saved(saved);
 	}
 	foreach(cell, alter->marks)

@@ -150,6 +150,18 @@ DROP TABLE at9 CASCADE;
 RESET client_min_messages;
 DROP SCHEMA at_other;
 
+-- A foreign key of a child loses a column.
+DO $$ BEGIN
+	IF current_setting('server_version_num')::int >= 180000 THEN
+		CREATE TABLE at9 (a int, b int);
+		CREATE TABLE at9_1 (PRIMARY KEY (a) WITH (lsm)) INHERITS (at9);
+		ALTER TABLE at9_1 ADD CONSTRAINT at9_a FOREIGN KEY (a) REFERENCES at9_1, ADD CONSTRAINT at9_b FOREIGN KEY (b) REFERENCES at9_1;
+		ALTER TABLE at9 ALTER a TYPE bigint, DROP COLUMN b;
+		ASSERT (SELECT string_agg(conname, ' ') FROM pg_constraint WHERE conname IN ('at9_a', 'at9_b')) = 'at9_a';
+		DROP TABLE at9_1, at9;
+	END IF;
+END $$;
+
 -- A new key does not take the name of a key that is rebuilt. Other subcommands may use the new column.
 CREATE TABLE at9 (a int UNIQUE WITH (lsm), g int DEFAULT 7);
 ALTER TABLE at9 RENAME a TO old_a;
