@@ -13,9 +13,9 @@
  * Core copies existing indexes (LIKE, partitions, ALTER COLUMN TYPE, REINDEX) without a command, or
  * with a command that is marked as transformed.  Such copies keep the method of the original.
  *
- * We only look up the table and the types of its columns and expressions, with the same locks and
- * permission checks as core.  Parsing an expression may call input functions of user-defined types,
- * as it does in core.
+ * We only look up the table, the types of its columns and expressions, and its parents' keys
+ * (check_parents).  We lock only the table, with core's lock mode and permission check.  Parsing an
+ * expression may call input functions of user-defined types, as it does in core.
  */
 #include "postgres.h"
 
@@ -177,9 +177,9 @@ check_options(const Wanted *wanted)
 }
 
 /*
- * Returns why a column of this type cannot be in an lsm index, or NULL.  Both methods must use the
- * operators of the same type.  For example, citext has a class for btree, but unless citext also
- * has a class for lsm, an lsm index would treat the column as text.
+ * Returns why a column of this type should not be in an lsm index, or NULL.  Both methods must use
+ * the operators of the same type.  For example, citext has a class for btree, but unless citext
+ * also has a class for lsm, an lsm index would treat the column as text.
  */
 static const char *
 check_type(Oid type, List *class_name)
@@ -208,7 +208,7 @@ check_type(Oid type, List *class_name)
 	return NULL;
 }
 
-/* Returns the type of a column whose definition is part of the command. */
+/* Returns the type that a column's definition in the command names, or InvalidOid if unknown. */
 static Oid
 type_of_definition(const ColumnDef *column)
 {
@@ -241,24 +241,25 @@ type_of_definition(const ColumnDef *column)
 	return type;
 }
 
-/* Returns a column's type after the command, or InvalidOid if there is no such column. */
+/* Returns a column's type after the command, or InvalidOid if there is no such column or type. */
 static Oid
 type_of_column(const Wanted *wanted, const char *name)
 {
 	ListCell   *cell;
-	AttrNumber	number;
+	AttrNumber	number = get_attnum(RelationGetRelid(wanted->heap), name);
 
 	foreach(cell, wanted->alter_commands)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
 
+		/* IF NOT EXISTS may leave a column as it is. */
 		if (command->subtype == AT_AddColumn &&
+			!(command->missing_ok && number != InvalidAttrNumber) &&
 			strcmp(((ColumnDef *) command->def)->colname, name) == 0)
 			return type_of_definition((ColumnDef *) command->def);
 		if (command->subtype == AT_AlterColumnType && strcmp(command->name, name) == 0)
 			return type_of_definition((ColumnDef *) command->def);
 	}
-	number = get_attnum(RelationGetRelid(wanted->heap), name);
 	return number == InvalidAttrNumber ? InvalidOid :
 		get_atttype(RelationGetRelid(wanted->heap), number);
 }
@@ -292,7 +293,7 @@ check_element(const Wanted *wanted, const IndexElem *element)
 
 /* --- keys that parents also have ------------------------------------------------- */
 
-/* Is this a unique B-tree on exactly these columns? */
+/* Is this a unique B-tree on exactly these columns, in any order? */
 static bool
 is_btree_key(Form_pg_index index, const List *columns)
 {
@@ -331,9 +332,9 @@ has_btree_key(Oid table, const List *columns)
 }
 
 /*
- * Returns why a key should be a B-tree, or NULL.  A key that copies a B-tree key of an inheritance
- * parent becomes a B-tree.  TimescaleDB adds a hypertable's keys to each new chunk with ALTER
- * TABLE, and then looks for an index with the same method on the chunk.
+ * Returns why a key should be a B-tree, or NULL.  If an inheritance parent has a B-tree key on the
+ * same columns, the child's key should be a B-tree, too.  TimescaleDB adds a hypertable's keys to
+ * each new chunk with ALTER TABLE, and then looks for an index with the same method on the chunk.
  */
 static const char *
 check_parents(const Wanted *wanted, const List *columns)
@@ -581,7 +582,8 @@ is_affected(PlannedStmt *statement, const char *text)
 
 /*
  * Apply the setting to a command, before core sees the command.  Returns the command, or a copy if
- * the setting affects the command and *read_only_tree is set.  Clears *read_only_tree for the copy.
+ * the setting may affect the command and *read_only_tree is set.  Clears *read_only_tree for the
+ * copy.
  */
 PlannedStmt *
 lsm_default_method_prepare(PlannedStmt *statement, const char *text, bool *read_only_tree)

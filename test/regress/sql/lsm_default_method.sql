@@ -80,6 +80,10 @@ CREATE TABLE d6 (x text);
 ALTER TABLE d6 ALTER COLUMN x TYPE point USING NULL, ADD UNIQUE (x);
 ALTER TABLE d6 ALTER COLUMN x TYPE int USING NULL, ADD UNIQUE (x);
 SELECT * FROM d_methods('d6');
+-- A column that exists keeps its type.
+CREATE TABLE d7 (t d_text);
+ALTER TABLE d7 ADD COLUMN IF NOT EXISTS t int, ADD UNIQUE (t);
+SELECT * FROM d_methods('d7');
 -- Indexes keep their methods.
 CREATE TABLE d_like (LIKE d_before INCLUDING ALL);
 SELECT * FROM d_methods('d_like');
