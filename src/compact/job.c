@@ -394,16 +394,6 @@ take_job_step(Step *step, uint32 most_blocks)
 	return finished ? LSM_STEP_DONE : LSM_STEP_MORE;
 }
 
-/* Called when the step's memory context is deleted.  After an error, the reader is still held. */
-static void
-abandon_job_reader(void *arg)
-{
-	Step	   *step = arg;
-
-	if (step->reader != NULL)
-		lsm_reader_abandon(step->reader);
-}
-
 /* Take the step in its own memory context and as the table's owner. */
 static LsmStepResult
 take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_blocks)
@@ -416,9 +406,7 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	LsmStepResult result;
 	Step	   *step = palloc0(sizeof(Step));
 
-	step->on_delete.func = abandon_job_reader;
-	step->on_delete.arg = step;
-	MemoryContextRegisterResetCallback(context, &step->on_delete);
+	lsm_reader_give_up_on_reset(&step->reader, &step->on_delete);
 	step->index = index;
 	step->job = job;
 	step->segment_blocks = lsm_segment_size(job->blocks);
@@ -433,7 +421,6 @@ take_job_step_as_owner(LsmIndex *index, Relation heap, LsmJob *job, uint32 most_
 	}
 	result = take_job_step(step, most_blocks);
 	lsm_reader_release(step->reader);
-	step->reader = NULL;
 	lsm_owner_leave(&saved);
 	lsm_progress(slot, LSM_PHASE_WAITING, job->level, job->count, job->blocks,
 				 result == LSM_STEP_DONE ? job->blocks : job->blocks - job->blocks_left);

@@ -74,9 +74,9 @@ extern LsmReader *lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot sn
 extern void lsm_reader_count(LsmReader *reader);
 extern void lsm_reader_count_probes(LsmReader *reader, Size count, int runs);
 extern void lsm_reader_release(LsmReader *reader);
+extern void lsm_reader_give_up_on_reset(LsmReader **holder, MemoryContextCallback *callback);
 extern void lsm_reader_hold(LsmReader *reader, LsmReader **holder);
 extern bool lsm_reader_is_crowded(void);
-extern void lsm_reader_abandon(LsmReader *reader);
 
 /* reader.c */
 extern void lsm_reader_refresh(LsmReader *reader);

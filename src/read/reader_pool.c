@@ -85,8 +85,6 @@ forget_users(LsmIndex *index, LsmForget which)
 			at = &reader->next;
 			continue;
 		}
-		if (reader->holder != NULL)
-			*reader->holder = NULL;
 		give_up(reader);
 		if (reader == kept)
 			at = &reader->next;
@@ -180,17 +178,6 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 	return reader;
 }
 
-/*
- * Record that the caller keeps the reader at *holder.  The caller calls lsm_reader_release or
- * lsm_reader_abandon before it frees *holder.
- */
-void
-lsm_reader_hold(LsmReader *reader, LsmReader **holder)
-{
-	*holder = reader;
-	reader->holder = holder;
-}
-
 /* Count what a reader has paid, in seeks.  The fraction of a seek stays for the next time. */
 static void
 pay(LsmReader *reader, double seeks)
@@ -247,14 +234,22 @@ prepare_counters(LsmReader *reader)
 		count_paid(reader);
 }
 
+static void
+end_use(LsmReader *reader)
+{
+	reader->in_use = false;
+	if (reader->holder != NULL)
+		*reader->holder = NULL;
+	reader->holder = NULL;
+}
+
 /* Take a reader from its user, who is gone.  Its pins are released elsewhere. */
 static void
 give_up(LsmReader *reader)
 {
 	prepare_counters(reader);
 	lsm_reads_note(&reader->cx.index->reads, &reader->cx.counters);
-	reader->in_use = false;
-	reader->holder = NULL;
+	end_use(reader);
 	reader->gate = InvalidBuffer;
 }
 
@@ -278,12 +273,40 @@ free_if_useless(LsmReader *reader)
 	}
 }
 
-/* Give up a reader after an error. */
-void
-lsm_reader_abandon(LsmReader *reader)
+/* The memory of a holder is reset.  After an error, it still holds its reader. */
+static void
+give_up_held_reader(void *arg)
 {
-	give_up(reader);
-	free_if_useless(reader);
+	LsmReader  *reader = *(LsmReader **) arg;
+
+	if (reader != NULL)
+	{
+		give_up(reader);
+		free_if_useless(reader);
+	}
+}
+
+/*
+ * Prepare to hold a reader at *holder, which is NULL and lives in the current memory context.  The
+ * reader is given up when that context is reset.
+ */
+void
+lsm_reader_give_up_on_reset(LsmReader **holder, MemoryContextCallback *callback)
+{
+	callback->func = give_up_held_reader;
+	callback->arg = holder;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+}
+
+/*
+ * Record that the caller keeps the reader at *holder, until the reader is released or given up.
+ * Then *holder becomes NULL.
+ */
+void
+lsm_reader_hold(LsmReader *reader, LsmReader **holder)
+{
+	*holder = reader;
+	reader->holder = holder;
 }
 
 /* Count what the reader has cost so far. */
@@ -299,8 +322,7 @@ lsm_reader_release(LsmReader *reader)
 {
 	lsm_reader_let_go(reader);
 	lsm_reader_count(reader);
-	reader->in_use = false;
-	reader->holder = NULL;
+	end_use(reader);
 	reader->cx.snapshot = NULL;
 	reader->cx.strategy = NULL;
 	free_if_useless(reader);

@@ -28,17 +28,6 @@ lsm_am_can_return(Relation index, int attno)
 	return true;				/* keys are stored exactly, encoded or not */
 }
 
-/* Called when the scan's memory is reset.  After an error the scan still holds its reader. */
-static void
-abandon_scan_reader(void *arg)
-{
-	LsmScan    *s = arg;
-
-	if (s->reader != NULL)
-		lsm_reader_abandon(s->reader);
-	s->reader = NULL;
-}
-
 IndexScanDesc
 lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 {
@@ -53,9 +42,7 @@ lsm_am_begin_scan(Relation rel, int nkeys, int norderbys)
 	s->index = lsm_index_open(rel);
 	s->ks = lsm_index_keyspace(s->index);
 	s->key_context = AllocSetContextCreate(context, "pg_lsm scan keys", ALLOCSET_SMALL_SIZES);
-	s->on_reset.func = abandon_scan_reader;
-	s->on_reset.arg = s;
-	MemoryContextRegisterResetCallback(context, &s->on_reset);
+	lsm_reader_give_up_on_reset(&s->reader, &s->on_reset);
 	MemoryContextSwitchTo(old);
 
 	scan->xs_itupdesc = RelationGetDescr(rel);
@@ -171,7 +158,6 @@ lsm_am_end_scan(IndexScanDesc scan)
 		lsm_reader_release(s->reader);
 		lsm_request_after_reads(s->index);
 	}
-	s->reader = NULL;
 	MemoryContextDelete(s->context);
 }
 

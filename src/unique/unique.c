@@ -74,17 +74,6 @@ unlock_key(LsmUnique *unique)
 
 /* --- readers ----------------------------------------------------------------- */
 
-/* Called when the memory context is reset.  After an error, the reader is still held. */
-static void
-abandon_probe_reader(void *arg)
-{
-	LsmUnique  *unique = arg;
-
-	if (unique->reader != NULL)
-		lsm_reader_abandon(unique->reader);
-	unique->reader = NULL;
-}
-
 /* Prepare for checks.  The state lives in the current memory context. */
 LsmUnique *
 lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
@@ -94,9 +83,7 @@ lsm_unique_create(LsmIndex *index, LsmKeySpace *ks)
 	unique->index = index;
 	unique->ks = ks;
 	unique->context = CurrentMemoryContext;
-	unique->on_reset.func = abandon_probe_reader;
-	unique->on_reset.arg = unique;
-	MemoryContextRegisterResetCallback(CurrentMemoryContext, &unique->on_reset);
+	lsm_reader_give_up_on_reset(&unique->reader, &unique->on_reset);
 	return unique;
 }
 
@@ -106,7 +93,6 @@ lsm_unique_end(LsmUnique *unique)
 {
 	if (unique->reader != NULL)
 		lsm_reader_release(unique->reader);
-	unique->reader = NULL;
 }
 
 /*
