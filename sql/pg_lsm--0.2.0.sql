@@ -772,10 +772,10 @@ COMMENT ON COLUMN pg_stat_lsm_indexes.throttled_time IS 'milliseconds that write
 COMMENT ON COLUMN pg_stat_lsm_indexes.seeks IS 'searches of the index, by scans, unique checks, lsm_check and the planner';
 COMMENT ON COLUMN pg_stat_lsm_indexes.runs_read IS 'runs that the searches looked into';
 COMMENT ON COLUMN pg_stat_lsm_indexes.segments_read IS 'segments read';
-COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments and directories read, from memory or disk';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments, directories and the write buffer read, from memory or disk';
 COMMENT ON COLUMN pg_stat_lsm_indexes.entries_read IS 'entries decoded';
 COMMENT ON COLUMN pg_stat_lsm_indexes.restarts IS 'times that a scan had to switch to a newer version of the index';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to all transactions';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries removed by scans and unique checks because their rows were dead to all transactions';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were checked for a key or its first columns';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that the segment or the page was not searched';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_misses IS 'filters that did not rule out a key although it was absent: mostly false positives';

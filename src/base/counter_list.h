@@ -1,6 +1,6 @@
 /*
  * counter_list.h
- *	  The columns of pg_stat_lsm_indexes, in order.
+ *	  The columns of pg_stat_lsm_indexes, in order, except those that name the index.
  *
  * This is the only list of counters.  To generate code for each counter, define one or more of
  * the following macros and include this file.  The file undefines all of them at its end.
@@ -16,8 +16,8 @@
  *			inspect/stats.c returns its value.  A reset leaves runs and debt_bytes alone.
  *			kind is bytes, number, ratio or time.  All kinds except bytes can be NULL.
  *
- * tools/make_counters.py generates the view's columns, their comments and the table in
- * docs/monitoring-counters.md from this file.  Run it after a change.
+ * From this file, tools/make_counters.py generates the columns of the view and of lsm_stat_index,
+ * their comments, and the table in docs/monitoring-counters.md.  Run the script after a change.
  */
 /* No include guard, since each include generates different code. */
 #ifndef LSM_COUNTER
@@ -62,13 +62,13 @@ LSM_READ_COUNTER(runs, runs_read, "LSM Runs Read",
 LSM_READ_COUNTER(segments, segments_read, "LSM Segments Read",
 				 "segments read")
 LSM_READ_COUNTER(pages, pages_read, "LSM Pages Read",
-				 "pages of segments and directories read, from memory or disk")
+				 "pages of segments, directories and the write buffer read, from memory or disk")
 LSM_READ_COUNTER(entries, entries_read, "LSM Entries Read",
 				 "entries decoded")
 LSM_READ_COUNTER(restarts, restarts, "LSM Restarts",
 				 "times that a scan had to switch to a newer version of the index")
 LSM_READ_COUNTER(removed, entries_removed, "LSM Entries Removed",
-				 "entries that scans removed because their rows were dead to all transactions")
+				 "entries removed by scans and unique checks because their rows were dead to all transactions")
 LSM_READ_COUNTER(filter_checks, filter_checks, "LSM Filter Checks",
 				 "filters of segments and write buffer pages that were checked for a key or its first columns")
 LSM_READ_COUNTER(filter_skips, filter_skips, "LSM Filter Skips",
