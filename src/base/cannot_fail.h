@@ -1,6 +1,6 @@
 /*
  * cannot_fail.h
- *	  Marks code that must not fail, because it runs after the commit record.
+ *	  Marks code that must not fail, because it may run after the commit record.
  *
  * An error in such code would report the failure of a transaction that has already committed.  In
  * builds with assertions, such code runs as a critical section: allocating memory fails an

@@ -1,6 +1,6 @@
 /*
  * claims.h
- *	  Claims: record which processes compact an index, and their progress.
+ *	  Claims record which processes compact an index, and their progress.
  */
 #ifndef LSM_CLAIMS_H
 #define LSM_CLAIMS_H

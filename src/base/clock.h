@@ -12,7 +12,10 @@
 
 #define LSM_US_PER_MS INT64CONST(1000)
 
-/* Tolerated delay between reading the clock and storing the time. */
+/*
+ * Tolerated delay between reading the clock and comparing the time with a stored one.  Meanwhile,
+ * another process may store a later time.
+ */
 #define LSM_CLOCK_SLACK_MS 1000
 
 /* Workers stay away from an index for at most this long. */

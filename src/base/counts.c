@@ -3,8 +3,9 @@
  *	  Counts events and reads for each index.
  *
  * Since 18, PostgreSQL's cumulative statistics system keeps the counts, under a kind of our own.
- * A backend first adds to its pending counts.  PostgreSQL adds pending counts to shared memory
- * when the session is idle, at most once per second.  It writes all counts to a file when the
+ * A backend first adds to its pending counts.  PostgreSQL adds a session's pending counts to
+ * shared memory when the session is idle, at most once per second, and when the session ends.
+ * Workers report their counts between visits.  PostgreSQL writes all counts to a file when the
  * server stops.
  *
  * Earlier versions have no such kinds.  There, the slot of the index holds the counts, which are
@@ -147,7 +148,10 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pending->values[counter] += n;
 }
 
-/* Add to all counters of an index.  If the index is gone, leaves an entry that nobody removes. */
+/*
+ * Add to all counters of an index.  If the index is gone, leaves an entry that only DROP DATABASE
+ * removes.
+ */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
@@ -160,7 +164,7 @@ lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 		pending->values[i] += counts[i];
 }
 
-/* A merge has completed. */
+/* Note that a merge has completed. */
 void
 lsm_stats_note_merge(Relation index)
 {
@@ -193,7 +197,10 @@ lsm_stats_get(Oid index, LsmCounts *counts)
 		add_counts(counts, entry->pending);
 }
 
-/* Choose the entries of this database, and add their indexes to the list. */
+/*
+ * Called by PostgreSQL for each entry.  Chooses the entries of lsm indexes of this database, and
+ * adds these indexes to the list.
+ */
 static bool
 choose_entry(PgStatShared_HashEntry *entry, Datum list)
 {
@@ -228,8 +235,8 @@ lsm_stats_reset_database(void)
 
 /*
  * Called when this transaction builds an index.  If the transaction has also created the index, an
- * abort drops the counts.  If the transaction builds the index again, the entry of the counts
- * exists already, and we need not note the creation a second time.
+ * abort drops the counts.  If the transaction builds the index again, the index already has an
+ * entry, and we need not note the creation a second time.
  */
 void
 lsm_stats_create_index(Relation index)
@@ -272,7 +279,10 @@ lsm_stats_add(Relation index, LsmCounter counter, uint64 n)
 		pg_atomic_fetch_add_u64(&slot->counters[counter], n);
 }
 
-/* Add to all counters of an index.  If the index is gone, leaves a slot that nobody frees. */
+/*
+ * Add to all counters of an index.  If the index is gone, its slot stays in use until the database
+ * is dropped or another index takes over the slot.
+ */
 void
 lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 {
@@ -285,7 +295,7 @@ lsm_stats_add_all(Oid index, const uint64 counts[LSM_COUNTERS])
 	}
 }
 
-/* A merge has completed. */
+/* Note that a merge has completed. */
 void
 lsm_stats_note_merge(Relation index)
 {

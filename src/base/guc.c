@@ -3,12 +3,12 @@
  *	  The settings of pg_lsm.
  *
  * Administrators control the settings of the background workers.  Any user can change the settings
- * of batches, of the prefetching scan and of the default method.
+ * of batches, of the prefetching scan, of the default method and of EXPLAIN.
  *
  * The settings pg_lsm.debug_* are for tests.  Most of them let a test reach batches, merges and
- * several levels with little data.  SHOW ALL and pg_settings leave these settings out.  Since they
- * affect indexes that others use, only superusers and roles with the SET privilege on the parameter
- * can change them.
+ * several levels with little data.  SHOW ALL and pg_settings leave these settings out.  Since most
+ * of them affect indexes that others use, only superusers and roles with the SET privilege on the
+ * parameter can change them.
  */
 #include "postgres.h"
 
@@ -22,7 +22,7 @@
 /* Flags of the debug_ settings. */
 #define DEBUG_SETTING	(GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE)
 
-/* The spellings of a boolean also work, but no list of values shows them. */
+/* The full spellings of a boolean also work, but no list of values shows them. */
 static const struct config_enum_entry prefetch_scan_values[] = {
 	{"off", LSM_PREFETCH_OFF, false},
 	{"on", LSM_PREFETCH_LSM, false},

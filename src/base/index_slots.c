@@ -2,11 +2,12 @@
  * index_slots.c
  *	  The table of indexes in shared memory.
  *
- * An index gets a slot when its reads, seals or merges are first noted in shared memory.  Temporary
- * indexes get no slot, since no other process can see or merge them.  When the table is full, a new
- * index takes over a slot.  Among the indexes that no process has claimed, the one with the oldest
- * last write loses its slot, if that write is at least ten minutes old.  Otherwise the new index
- * gets no slot.  Dropping an index or its database frees the slot.
+ * An index gets a slot when something about the index is first noted in shared memory: reads,
+ * seals, merges or, before 18, any count.  Temporary indexes get no slot, since no other process
+ * can see or merge them.  When the table is full, a new index takes over a slot.  Among the indexes
+ * that no process has claimed, the one with the oldest last_write loses its slot, if last_write is
+ * more than ten minutes old.  (Seals, batches and getting the slot set last_write.)  Otherwise the
+ * new index gets no slot.  Dropping an index or its database frees the slot.
  *
  * Each process caches the slots of the indexes it uses, and remembers indexes without a slot.
  * Without the cache, inserts into thousands of partitions in turn would walk the table for each
@@ -36,7 +37,7 @@
 typedef struct CachedSlot
 {
 	uint64		key;
-	LsmIndexSlot *slot;			/* NULL: the table was full */
+	LsmIndexSlot *slot;			/* NULL: no slot was available */
 	TimestampTz retry_at;		/* if slot is NULL, when to try again */
 	int			uses_left;		/* uses until we read the clock */
 	char		status;			/* for simplehash */
@@ -103,7 +104,7 @@ find_index_slot(uint64 key)
 }
 
 /*
- * Find or assign the slot of an index.  Returns NULL if the table is full.  In that case, no
+ * Find or assign the slot of an index.  Returns NULL if no slot can be assigned.  In that case, no
  * process tries again to assign a slot until RETRY_MS have passed.
  */
 static LsmIndexSlot *
@@ -240,7 +241,7 @@ lsm_slot_add_late(LsmIndexSlot *slot, int64 us, TimestampTz now)
 	return (int64) pg_atomic_fetch_add_u64(&slot->late_us, us);
 }
 
-/* Keep workers away from an index for wait_ms milliseconds. */
+/* Keep workers away from an index for wait_ms milliseconds; 0 lets them come at once. */
 void
 lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms)
 {
@@ -249,7 +250,7 @@ lsm_slot_postpone(LsmIndexSlot *slot, int64 wait_ms)
 	LWLockRelease(lsm_shared->lock);
 }
 
-/* Keep workers away from all indexes of a database for wait_ms milliseconds. */
+/* Keep workers away from all indexes of a database for at least wait_ms milliseconds. */
 void
 lsm_slots_postpone_database(Oid database, int64 wait_ms)
 {

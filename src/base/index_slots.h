@@ -1,6 +1,7 @@
 /*
  * index_slots.h
- *	  Finds, postpones and frees the slots of indexes in shared memory.
+ *	  Finds, assigns and frees the slots of indexes in shared memory, and keeps workers away from
+ *	  indexes.
  */
 #ifndef LSM_INDEX_SLOTS_H
 #define LSM_INDEX_SLOTS_H

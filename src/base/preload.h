@@ -1,6 +1,6 @@
 /*
  * preload.h
- *	  Checks that the library fits the server and was loaded at server start.
+ *	  Checks that the library was built for the server's block size and loaded at server start.
  */
 #ifndef LSM_PRELOAD_H
 #define LSM_PRELOAD_H

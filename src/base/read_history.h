@@ -2,8 +2,9 @@
  * read_history.h
  *	  Notes how often an index had been read when a worker first saw each of its runs.
  *
- * Readers count the reads of the whole index (LsmIndexSlot.reads), in seeks of one run, but not the
- * reads of each run.  The difference between then and now is a lower bound on the reads of a run.
+ * Readers count the reads of the whole index (LsmIndexSlot.reads: seeks, averaged over its runs),
+ * but not the reads of each run.  The increase of this count since a worker first saw a run is a
+ * lower bound on the reads of the run.
  */
 #ifndef LSM_READ_HISTORY_H
 #define LSM_READ_HISTORY_H

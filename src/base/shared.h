@@ -71,15 +71,14 @@ typedef struct LsmClaim
  * These fields ask for workers (note_debt and lsm_request_* are in schedule/request.c,
  * conclude_visit in worker.c, leave_database_alone in launcher.c):
  *
- *	asked			note_debt sets it after a seal, VACUUM or a visit, if a large job is
- *					due, or a small one and the database has a worker.  conclude_visit
- *					sets it if the index was busy, locked, or raised an error.
- *					lsm_request_begin clears it.
- *	idle_check		note_debt sets it if there is more than one run, except after a visit
- *					that left nothing to do.  conclude_visit sets it unless all is done,
+ *	asked			note_debt sets it after a seal, a new open page, VACUUM, lsm_compact or a
+ *					visit, if a job is large or under way, or a small job is due and the
+ *					database has a worker.  conclude_visit sets it if the index was busy or
+ *					locked, or the visit raised an error.  lsm_request_begin clears it.
+ *	idle_check		note_debt sets it if there is more than one run, except after a visit to
+ *					an idle index that left nothing to do.  After such a visit,
+ *					lsm_request_note clears it.  conclude_visit sets it unless all is done,
  *					and clears it if the index is gone.
- *					lsm_request_note clears it after a visit to an idle index that left
- *					nothing to do.
  *	read_check		lsm_request_after_reads sets it when reads reaches reads_wanted.
  *					conclude_visit sets it unless all is done or the index is gone.
  *					lsm_request_begin clears it.
@@ -89,9 +88,9 @@ typedef struct LsmClaim
  *					if a step was taken or nothing was left.  leave_database_alone sets it.
  *
  * Whoever changes asked, idle_check or read_check from 0 to 1 wakes a worker or the launcher.
- * conclude_visit need not, since its worker then chooses another index, or exits and wakes the
+ * conclude_visit need not, since its worker then looks at all indexes again, or exits and wakes the
  * launcher.  lsm_request_begin clears asked and read_check before the worker looks, so requests
- * made during a visit stay.  If nobody can connect to the database, leave_database_alone also
+ * made during a visit stay.  If no worker can connect to the database, leave_database_alone also
  * clears these three flags.  Writers and readers set them again.
  */
 typedef struct LsmIndexSlot
@@ -104,10 +103,10 @@ typedef struct LsmIndexSlot
 #endif
 
 	/* Requests to the workers. */
-	pg_atomic_uint32 runs;		/* number of runs, as in lsm_runs; 0: unknown */
+	pg_atomic_uint32 runs;		/* number of runs, as in lsm_runs; 0: unknown or none */
 	pg_atomic_uint64 debt_blocks;	/* blocks that wait to be merged */
 	pg_atomic_uint64 next_blocks;	/* blocks of the smallest job */
-	pg_atomic_uint32 jobs;		/* large jobs that are due */
+	pg_atomic_uint32 jobs;		/* jobs that are large or under way */
 	pg_atomic_uint64 last_write;	/* TimestampTz, like all times here */
 	pg_atomic_uint32 asked;		/* there is a job for a worker */
 	pg_atomic_uint32 idle_check;	/* a worker should visit the index once the index is idle */
@@ -120,7 +119,7 @@ typedef struct LsmIndexSlot
 	pg_atomic_uint64 reads_wanted;	/* a worker should visit the index at this many reads */
 	pg_atomic_uint32 read_check;	/* a worker should visit the index now */
 
-	pg_atomic_uint32 restless;	/* set when writers wait for each other; each seal subtracts 1 */
+	pg_atomic_uint32 restless;	/* set when writers wait for each other; full pages count it down */
 
 	/* How late the merges are.  Any process may change these; a lost change is harmless. */
 	pg_atomic_uint64 late_since;	/* when the current minute of late_us began */
@@ -150,7 +149,7 @@ typedef struct LsmWorkerSlot
 	Latch	   *latch;
 } LsmWorkerSlot;
 
-/* Calls of lsm_check that show their progress, in all databases together. */
+/* The most checks that show their progress at once, in all databases together. */
 #define LSM_CHECK_SLOTS 64
 
 typedef enum LsmCheckPhase

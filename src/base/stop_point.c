@@ -54,7 +54,7 @@ typedef struct StopItem
 
 static char *stop_at = "";
 
-/* How often this process has passed each point since the setting named it. */
+/* How often this process has reached each listed point since the setting was last assigned. */
 static int	passed[lengthof(point_names)];
 
 /* Returns the index of a word in an array, or -1. */

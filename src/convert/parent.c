@@ -4,12 +4,12 @@
  *
  * A partitioned index has no file, only rows in the catalogs.  lsm_convert converts the attached
  * indexes one by one, and calls this function last.  Until then, the methods differ.  PostgreSQL
- * compares the methods only when an index is attached.  A restore of a dump attaches the indexes,
- * so it would fail.
+ * compares the methods only when an index is attached.  So a dump made in the meantime could not be
+ * restored, since a restore attaches the indexes.
  *
- * Backends that have the partitioned index open keep its old operator families until they reopen
- * the index.  The planner uses the families only to prove that rows are unique, and the proof holds
- * with the old families as well as with the new ones.
+ * Backends that have the partitioned index open at that moment keep its old operator families in
+ * their caches.  The planner uses the families only to prove that rows are unique, and the proof
+ * holds with the old families as well as with the new ones.
  *
  * Locks: ShareUpdateExclusiveLock on the table, on its partitions that are partitioned tables, and
  * on all indexes of the tree, until the transaction ends.

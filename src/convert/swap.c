@@ -2,7 +2,7 @@
  * swap.c
  *	  lsm_convert_swap: puts an index in the place of another one that differs only in its method.
  *
- * REINDEX CONCURRENTLY ends with the same step, and core's function for that step does the work.
+ * REINDEX CONCURRENTLY has the same step, and core's function for that step does the work.
  * Core's function moves the name, the constraint, the foreign keys that refer to the constraint,
  * the comment, the statistics, and the marks for CLUSTER and REPLICA IDENTITY.  It also renames
  * the old index, and marks it invalid.  Writers still maintain the old index until DROP INDEX
@@ -104,7 +104,7 @@ indexes_match(Relation heap, Relation new_index, Relation old_index)
 	return match;
 }
 
-/* Would a restore fail to create foreign keys that refer to this index if it were an lsm index? */
+/* If this were an lsm index, would a restore fail to create the foreign keys that refer to it? */
 static bool
 needs_btree(Relation index)
 {
@@ -218,7 +218,7 @@ lsm_replace_classes(Oid index, const oidvector *before, const oidvector *after, 
 	}
 }
 
-/* Returns the table of an index.  Raises an error if the user does not own it. */
+/* Returns the table of an index.  Raises an error if the user does not own the index. */
 Oid
 lsm_owned_table(Oid index)
 {

@@ -78,9 +78,9 @@ compare_tids(const void *a, const void *b)
 }
 
 /*
- * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. The
- * dead TIDs are among the first `most` TIDs that the index returns, unless other processes have
- * already removed some. Leaves the slot empty.
+ * Tell the index which of the TIDs are still dead. The caller has restarted the index scan. In the
+ * first scan, the dead TIDs were among the first `most` TIDs. Since then, other processes may have
+ * added or removed entries, so this function may not find all of them. Leaves the slot empty.
  */
 void
 lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
@@ -91,7 +91,7 @@ lsm_dead_report(LsmDeadTids *dead, IndexScanDesc index, ScanDirection direction,
 
 	qsort(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
 	dead->count = left = qunique(dead->tids, dead->count, sizeof(ItemPointerData), compare_tids);
-	/* The index learns that a TID is dead when the scan asks for the next TID. */
+	/* The index learns that a TID is dead when we ask for the next TID, so ask before stopping. */
 	while ((tid = index_getnext_tid(index, direction)) != NULL && left > 0 && most-- > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -3,7 +3,7 @@
  *	  Gives access to core's node below the prefetching scan: an index scan or index-only scan.
  *
  * The two node states have different types with nearly the same fields. This file knows where the
- * fields are, so that prefetch_scan.c need not distinguish the nodes. It also contains the
+ * fields are, so that prefetch_scan.c need not know the type of the state. It also contains the
  * functions that only index-only scans need.
  */
 #include "postgres.h"
@@ -14,7 +14,7 @@
 #include "executor/executor.h"
 #include "utils/rel.h"
 
-/* Set up the child. Core has initialized the node. Ordering by distance is not supported. */
+/* Set up the child. Core has initialized the node. The node must have no ordering operators. */
 void
 lsm_child_init(LsmIndexChild *child, PlanState *node)
 {
@@ -109,8 +109,8 @@ lsm_child_store_entry(const LsmIndexChild *child, IndexTuple entry, ItemPointer 
 }
 
 /*
- * Index-only: put the columns of the table row in heap_slot into the node's slot. The index has no
- * expressions.
+ * Index-only: put the columns of the table row in heap_slot into the node's slot.
+ * REQUIRES: the index has no expressions.
  */
 void
 lsm_child_store_row(const LsmIndexChild *child)

@@ -10,8 +10,8 @@
  *
  * When the function returns no page, the stream ends. After the reader has taken all pages, priming
  * starts the stream again. The function may read index pages, and so wait for locks and run
- * arbitrary code. For this reason, the stream must not delay a read in order to start several reads
- * together.
+ * arbitrary code. So we must not set READ_STREAM_USE_BATCHING: reads that are prepared, but not yet
+ * started, would wait for the function.
  *
  * A pin belongs to the resource owner that is current when the page is requested, as in core's
  * scans. A portal has its own resource owner.
@@ -68,7 +68,7 @@ begin(LsmPageStream *stream)
 
 /*
  * Look ahead. Called when the reader has taken all requested pages. If `ring` is not NULL, the
- * pages are read into it.
+ * pages are read into that ring.
  */
 void
 lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
@@ -88,7 +88,7 @@ lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
 	}
 }
 
-/* Returns the next page, pinned. It must be `block`. */
+/* Returns the next page, pinned. Raises an error unless the page is `block`. */
 Buffer
 lsm_stream_take(LsmPageStream *stream, BlockNumber block)
 {
@@ -103,7 +103,7 @@ lsm_stream_take(LsmPageStream *stream, BlockNumber block)
 	return buffer;
 }
 
-/* Forget the requested pages. */
+/* Release the requested pages. */
 void
 lsm_stream_reset(LsmPageStream *stream)
 {

@@ -12,8 +12,8 @@
 #include "utils/rel.h"
 
 /*
- * The most pages that a stream requests per read in flight.  A read may cover several neighboring
- * pages (io_combine_limit).
+ * Estimate of the most pages that a stream requests per read in flight.  A read may cover several
+ * neighboring pages: with the default of io_combine_limit, 16 pages of 8 kB.
  */
 #define LSM_STREAM_PAGES_PER_READ 16
 

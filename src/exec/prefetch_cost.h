@@ -20,7 +20,7 @@ typedef struct LsmScanShape
 	double		table_pages;	/* index-only: those not all-visible; else all */
 	double		tuples;			/* fetched from the table */
 	double		pages;			/* pages read, if there is no correlation */
-	double		rounds;			/* by page */
+	double		rounds;			/* by page: number of rounds, of all processes */
 	double		pages_by_round; /* as `pages`, summed over all rounds */
 	double		neighbours;		/* pages read, if the correlation is perfect */
 	double		scattered;		/* 1: no correlation; 0: perfect */

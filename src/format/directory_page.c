@@ -28,7 +28,7 @@ lsm_directory_page_init(Page page, uint64 run_id, BlockNumber self, int level)
 	((PageHeader) page)->pd_lower = LSM_DIRECTORY_DATA;
 }
 
-/* Write an entry as an item.  Returns the item's size.  `to` has room for the longest item. */
+/* Write an entry as an item.  Returns the item's size.  REQUIRES: room for the longest item. */
 uint32
 lsm_directory_item_encode(char *to, const LsmDirectoryEntry *entry)
 {
@@ -172,7 +172,10 @@ lsm_directory_page_get_end(Page page, int ordinal, bool is_high, LsmEntry *entry
 	return true;
 }
 
-/* Change the record of an item, but not its keys.  Returns false if there is no such item. */
+/*
+ * Change the record of an item, but not its keys.  Returns false if there is no such item or the
+ * page is damaged.
+ */
 bool
 lsm_directory_page_set(Page page, int ordinal, const LsmSegment *segment)
 {

@@ -6,7 +6,7 @@
  * Cache-, Hash- and Space-Efficient Bloom Filters, 2007).  A key's hash selects
  * one block of 64 bytes, a cache line, and some bits of this block.  The filter
  * sets these bits for each key of the segment.  If one of a key's bits is clear,
- * the segment does not contain the key.  A test touches one cache line of one page.
+ * the segment does not contain the key.  A key's bits are in one cache line of one page.
  *
  *		24		8	LsmFilterHeader, the same on all pages of a filter
  *		32		32	zero
@@ -29,10 +29,10 @@
  * The number of a key's block is the upper 32 bits of the hash, times the number of
  * blocks on all pages, divided by 2^32.  Mixing the whole hash again gives the next
  * bit in the block: see lsm_filter_next_bit.  `probes` says how many bits are set for
- * a key: 6 if the filter has 10 bits per key.
+ * a key: usually 6 if filter_bits is 10.
  *
- * The builder keeps the hashes of a segment's keys, 8 bytes each, until it knows
- * the number of keys.  Entries that VACUUM has removed stay in the filter.
+ * The builder keeps the hashes of a segment's keys and prefixes, 8 bytes each, until it
+ * knows their number.  Entries removed from the segment stay in the filter.
  * docs/design/lookups.md says which segments have a filter, and who tests it.
  */
 #ifndef LSM_FILTER_PAGE_H
@@ -129,7 +129,7 @@ StaticAssertDecl(LSM_FILTER_BLOCK_BITS == 1 << (64 - 55), "a bit of a block is n
 static inline bool
 lsm_filter_block_has(const uint8 *block, int probes, uint64 hash)
 {
-	/* Half of the bits are set, so the CPU would mispredict a branch on each. */
+	/* About half of the bits are set, so the CPU would mispredict many branches on single bits. */
 	for (int i = 0; i < probes; i += LSM_FILTER_BITS_AT_ONCE)
 	{
 		uint32		all = 1;

@@ -2,12 +2,12 @@
  * frame.h
  *	  Framed groups: entries of a leaf whose keys all have the same length.
  *
- * The first key is whole.  Each further key is written as its difference from the
- * first key, in as many bits as the largest difference needs.  Each TID is written as
- * its difference from the lowest TID.  So an entry takes few bytes and does not depend
- * on the previous entry, and all entries are decoded by the same steps.  (Frame of
- * reference coding: Goldstein, Ramakrishnan and Shaft, "Compressing relations and
- * indexes", ICDE 1998.)
+ * The first key is whole.  Of each further key, up to seven bytes are written as their
+ * difference from the first key's, in as many bits as the largest difference needs.  Each
+ * TID is written as its difference from the lowest TID, or as its whole code if that takes
+ * no more space.  So an entry takes few bytes and does not depend on the previous entry,
+ * and all entries are decoded by the same steps.  (Frame of reference coding: Goldstein,
+ * Ramakrishnan and Shaft, "Compressing relations and indexes", ICDE 1998.)
  *
  *		uint8		entries - 1 (lowest five bits); 0x20: the lowest TID is written;
  *					0x80 alone: no frame, see leaf_coding.h
@@ -40,7 +40,7 @@
 #define FRAME_ROOM \
 	(FRAME_HEAD + LSM_GROUP_ENTRIES * (LSM_FRAMED_KEYLEN + MAX_TID_BYTES + 2) + 64)
 
-/* What the head of a frame says, and values computed from it. */
+/* What the head of a frame and the page's header say, and values computed from them. */
 typedef struct LsmFrame
 {
 	int			count;

@@ -4,8 +4,9 @@
  *
  * A backend keeps a measure of how often it finds all pages locked (pressure).  If it waits in more
  * than one in seventeen inserts, the pressure grows until the backend opens another page.  The
- * index has a counter (restless) that a wait sets to LSM_RESTLESS_SEALS and each seal counts down.
- * At zero, writers seal full pages without opening others in their place.
+ * index has a counter (restless).  A wait sets it to LSM_RESTLESS_SEALS, and each page that inserts
+ * fill and seal counts it down.  At zero, writers seal full pages without opening others in their
+ * place.
  */
 #include "postgres.h"
 
@@ -46,7 +47,7 @@ lsm_choice_note_wait(int *pressure)
 	return true;
 }
 
-/* Returns the value of `restless` after a seal. */
+/* Returns the value of `restless` after an insert has sealed a full page. */
 uint32
 lsm_choice_calm(uint32 restless)
 {

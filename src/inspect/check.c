@@ -10,9 +10,13 @@
  * Otherwise the segment was merged or dropped, and the next round looks for the segments that
  * this round missed.
  *
- * No entry escapes.  Every version contains every entry, and the last round misses no
- * segment.  A segment's id is never reused, and a segment is written once; later changes
- * only remove entries (I6).  So a segment that was checked in one round needs no second look.
+ * If the table is compared, no entry of its rows escapes.  Every version contains every such entry,
+ * and the last round misses no segment.  A segment's id is never reused, and a segment is written
+ * once; later changes only remove entries (I6).  (An open page also gains entries, but the snapshot
+ * does not see their rows.)  So a segment that was checked in one round needs no second look.
+ *
+ * Without the table, later rounds leave out segments written since the first round.  If merges keep
+ * taking segments away, the verifier gives up on those that it has missed.
  *
  * The verifier trusts no page.  It checks a page against what it already knows, and only then
  * follows anything on that page.  The first fault raises an error.
@@ -32,8 +36,8 @@
 PG_FUNCTION_INFO_V1(lsm_check);
 
 /*
- * Number of rounds that run while merges run.  One more round then locks out merges.  Locking out
- * merges is impossible in recovery, where the user has to try again.
+ * The most rounds that run while merges run.  If the table is compared, one more round then locks
+ * out merges.  In recovery that is impossible, so the user has to try again.
  */
 #define MOST_ROUNDS 10
 #define MOST_ROUNDS_IN_RECOVERY 100
@@ -46,7 +50,7 @@ typedef struct SeenSegment
 	bool		is_checked;		/* false: the segment was gone before we had read all of it */
 } SeenSegment;
 
-/* Do readers no longer need the segment?  If so, it may be freed at any time. */
+/* Do readers no longer need the segment?  If so, the segment may be freed at any time. */
 static bool
 segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 {
@@ -60,9 +64,9 @@ segment_is_dead(LsmCheck *c, const LsmCheckSegment *segment)
 
 /*
  * Must this round check the segment?  Sets *seen to what earlier rounds know about it, or NULL.
- * Without a table to compare with, later rounds skip segments that no earlier round has seen:
- * merges have just written them.  Later rounds only look for segments that were missed, since a job
- * may have moved a missed segment to its output.
+ * If the table is not compared, later rounds skip segments that no earlier round has seen: merges
+ * and inserts have just written them.  Later rounds only look for segments that were missed, since
+ * a job may have moved a missed segment to its output.
  */
 static bool
 is_of_interest(LsmCheck *c, const LsmCheckSegment *segment, int round, SeenSegment **seen)
@@ -108,7 +112,7 @@ round_check_segment(LsmCheck *c, const LsmCheckSegment *segment, int round)
 		return 0;
 	seen->is_checked = lsm_check_segment(c, segment);
 	MemoryContextReset(c->scratch);
-	/* Holds locks on the table and the index, and in the last round the merge lock. */
+	/* Holds locks on the table and the index.  A round without merges also holds the merge lock. */
 	LSM_STOP_POINT("check-segment");
 	return seen->is_checked ? 0 : 1;
 }
@@ -136,7 +140,7 @@ check_round(LsmCheck *c, int round)
 	return gone;
 }
 
-/* Run rounds until one finds every segment in its place. */
+/* Run rounds until one finds every segment in its place, or there have been too many. */
 static void
 check_all_rounds(LsmCheck *c)
 {
@@ -170,8 +174,8 @@ check_all_rounds(LsmCheck *c)
 }
 
 /*
- * Check that the table has the highest heap block of all entries.  Our lock keeps the table from
- * shrinking.
+ * Check that the table has the highest heap block that any entry points to.  Our lock keeps the
+ * table from shrinking.
  */
 static void
 check_furthest(LsmCheck *c)
@@ -224,7 +228,7 @@ verify_index(LsmInspected *in, LsmCheckSlot *slot, bool heapallindexed)
 
 /*
  * lsm_check(index regclass, heapallindexed boolean).  Returns nothing if the index is
- * sound.  Otherwise raises an error that names the index and the block.
+ * sound.  Otherwise raises an error that names the index, and the block or the rows.
  */
 Datum
 lsm_check(PG_FUNCTION_ARGS)

@@ -5,7 +5,7 @@
  * The walk of a packed segment starts at its root and goes down into each child in turn, so leaves
  * come in order.  The walk checks each child against the separators on both sides.  The segment may
  * be merged away meanwhile.  If a page has another owner and the current version no longer names
- * the segment, the walk ends, and a later round looks for the entries that it missed (see check.c).
+ * the segment, the walk ends, and check.c decides whether another round is needed.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@ typedef struct WalkLevel
 {
 	Page		page;			/* NULL until the first page of the level is visited */
 	LsmGroup	group;
-	LsmSavedEntry	child;			/* separator of the current child */
+	LsmSavedEntry	child;			/* separator of the current child; leaf: its first entry */
 	LsmSavedEntry	next;			/* separator of its right neighbor */
 	uint32		first;			/* number of the level's first page */
 	uint32		count;			/* pages visited */
@@ -36,7 +36,7 @@ typedef struct PageWalk
 	uint32		number;			/* the page's number in the segment */
 	int			height;			/* levels above the leaves */
 	const LsmEntry *lower;		/* the page's separator, or NULL */
-	int			ordinal;		/* number of the next entry; finally, the number of entries */
+	int			ordinal;		/* number of the visited entry; finally, the number of entries */
 	uint32		child;			/* the child of the latest separator */
 } PageWalk;
 
@@ -434,8 +434,8 @@ segment_check_fence(SegmentWalk *w, uint32 number, int height, const LsmEntry *l
 /* --- segments --------------------------------------------------------------- */
 
 /*
- * Are there more entries than the manifest counts?  Returns false for the only segment of a job's
- * input.  Its record no longer counts the entries that the job's output has.
+ * Are there more entries than were written, according to the manifest?  Returns false for a job's
+ * input without a directory: its record no longer counts the entries that the job's output has.
  */
 static bool
 has_more_than_counted(const SegmentWalk *w)
@@ -447,8 +447,9 @@ has_more_than_counted(const SegmentWalk *w)
 }
 
 /*
- * Compare what a segment holds with its record.  There may be fewer entries than the record says,
- * but never more: VACUUM updates the record after it removes entries, and scans do not update it.
+ * Compare what a segment holds with its record.  There may be fewer entries than the record says:
+ * VACUUM updates the record after it removes entries, and scans do not update it.  There are never
+ * more than were written.
  */
 static void
 segment_check_totals(SegmentWalk *w)
@@ -476,7 +477,7 @@ segment_check_totals(SegmentWalk *w)
 						 w->entries, segment->entries);
 }
 
-/* Check the items of a buffer page.  They have no gaps, so their sizes add up. */
+/* Check the items of a buffer page.  The items have no gaps, so their sizes add up. */
 static void
 segment_check_items(SegmentWalk *w, BlockNumber block, Page page)
 {
@@ -530,7 +531,7 @@ segment_check_buffer(SegmentWalk *w)
 						 "page of a sealed run is open (I7)");
 	segment_check_has_rest(c, block, page, c->ks->has_rest);
 	segment_check_items(w, block, page);
-	/* The manifest learns of the entries of an open page when it is sealed. */
+	/* The manifest learns of the entries of an open page when the page is sealed. */
 	if (!open && has_more_than_counted(w))
 		lsm_check_report(c, block,
 						 "run has " UINT64_FORMAT " entries, but the manifest says %u",

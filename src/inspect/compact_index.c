@@ -2,8 +2,9 @@
  * compact_index.c
  *	  lsm_compact: merges an index into a single run.
  *
- * lsm_compact takes steps like any other merge.  The steps can be interrupted and resumed, and
- * no merge lock is held between them.  Entries inserted meanwhile stay in other runs.
+ * lsm_compact takes steps like any other merge, and holds no merge lock between them.  If it is
+ * interrupted, the next call or a worker continues its job.  Entries inserted meanwhile may stay in
+ * other runs.
  */
 #include "postgres.h"
 
@@ -64,6 +65,7 @@ is_settled(LsmVersion *version, uint64 final_job)
 
 /*
  * Finish the jobs under way, then run a final job that covers all runs that exist when it begins.
+ * If there are too many runs for one job, jobs of the smallest runs come first.
  *
  * Meanwhile, writers may begin jobs on lower levels faster than one process can finish them.  To
  * make sure that the loop ends, every other step belongs to the final job once that has begun.

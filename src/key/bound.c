@@ -36,7 +36,7 @@ reserve_key(LsmBound *bound, uint32 size)
 
 /*
  * Append a column.  With tuple keys, cmp compares the column with the value.  If cmp is NULL, the
- * column's own comparison function does.  The value must outlive the bound.
+ * column's own comparison function does.  A value of a tuple key must outlive the bound.
  */
 void
 lsm_bound_add(LsmKeySpace *ks, LsmBound *bound, Datum value, bool isnull, FmgrInfo *cmp)
@@ -71,7 +71,7 @@ lsm_bound_add_encoded(LsmBound *bound, const uint8 *code, uint32 len, int column
 	bound->ncolumns += columns;
 }
 
-/* Set a bound just before (+1) or just after (-1) an entry. Copies the entry. */
+/* Set a bound just before (+1) or just after (-1) an entry. Copies the entry's key and TID. */
 void
 lsm_bound_set_entry(LsmBound *bound, const LsmEntry *entry, int tie)
 {
@@ -162,7 +162,7 @@ lsm_bound_order(LsmKeySpace *ks, const LsmBound *bound, const LsmBound *other)
 	if (!bound->is_entry)
 		return order;
 
-	/* Both bounds are next to the same entry, so their sides decide. */
+	/* If both bounds are next to the same entry, their sides decide. */
 	turned = *bound;
 	turned.tie = -bound->tie;
 	if ((lsm_bound_compare(ks, &turned, &entry) < 0) != (order < 0))

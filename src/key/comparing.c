@@ -5,10 +5,12 @@
  * Anybody may have written the functions that compare tuple keys.  These functions may run for a
  * long time, write, wait for locks and catch errors, so no page is locked while they run.  A
  * function that uses its own index would reenter code that is not reentrant.  So this file records
- * the index of each running comparison, and code that opens an index calls lsm_compare_check.
+ * the index of each running comparison.  Code that reads an index's meta page or inserts into the
+ * index calls lsm_compare_check first.
  *
  * Functions may leak memory, which must not pile up in merges and in readers that outlive
- * statements.  So functions run in a separate memory context.
+ * statements.  So functions run in a separate memory context.  Core's comparisons for sorts
+ * (sort_support.c) leak nothing and call no user code, so we call them without these precautions.
  *
  * An error skips the end of a comparison.  So the abort of a (sub)transaction drops the comparisons
  * that began in the (sub)transaction or in its children.  Outer comparisons stay: their functions
@@ -156,7 +158,7 @@ lsm_compare_hash(LsmColumn *column, Datum value)
 	return result;
 }
 
-/* Raise an error if one of the index's own comparison functions is running. */
+/* Raise an error if one of the index's own comparison or hash functions is running. */
 void
 lsm_compare_check(Relation index)
 {

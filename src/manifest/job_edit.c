@@ -1,14 +1,14 @@
 /*
  * job_edit.c
- *	  Edits of merges: a job begins, a step reserves blocks and installs a segment, and
- *	  inputs are freed.
+ *	  Edits of merges: a job begins, a step reserves blocks and installs a segment or moves
+ *	  one, and inputs are freed.
  *
  * A job is an output run (LSM_RUN_MERGING) and its inputs, whose job_id names the output.
  * The *frontier* is the last entry of the output.  Readers ignore entries of the inputs up to
  * the frontier.  So a step takes effect with the edit that adds its segment to the output.
  * After that, input segments before the frontier can be freed at any time (I8).
  *
- * Each function makes one atomic edit, or several.  The index is consistent after each of them.
+ * Each function makes one atomic edit, or several.  The index is consistent after each edit.
  */
 #include "postgres.h"
 
@@ -76,7 +76,7 @@ release_reservations(LsmChange *change, uint64 job_id, const LsmReservation *use
 
 /*
  * Called when all reservations are taken.  Give back the reservations of jobs that no process
- * works on, since their steps have failed.  Returns whether there were any.
+ * works on: their steps have failed.  Returns whether there were any.
  */
 static bool
 release_failed_steps(LsmIndex *index)
@@ -124,7 +124,7 @@ reserve_blocks(LsmChange *change, const LsmRunRecord *output, uint32 want, uint3
 	memset(reservation, 0, sizeof(LsmReservation));
 	reservation->length = lsm_space_take(change, want, Min(least, want), true,
 										 &reservation->start);
-	/* The only segment of a run has the run's id, since the run's record stores no other id. */
+	/* The first segment gets the run's id: if it stays the only one, the record has no other id. */
 	reservation->segment_id = output->segments == 0 ? output->run_id : change->edit.next_id++;
 	reservation->job_id = output->run_id;
 	lsm_edit_reserve(&change->edit, reservation);
@@ -135,7 +135,7 @@ reserve_blocks(LsmChange *change, const LsmRunRecord *output, uint32 want, uint3
  * blocks without installing a segment, that step has failed, and its blocks are freed.  Returns
  * false if the job is gone, or too many steps are under way.
  *
- * REQUIRES: the job lock.
+ * REQUIRES: the job lock, unless the index is being built.
  */
 bool
 lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
@@ -153,7 +153,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 		{
 			reserve_blocks(change, output, want, least, reservation);
 			lsm_change_commit(change);
-			/* Holds merge lock (share) and job lock.  The step will overwrite these blocks. */
+			/* A step holds merge lock (share) and job lock.  It will overwrite these blocks. */
 			LSM_STOP_POINT("space-reserved");
 			break;
 		}
@@ -167,7 +167,7 @@ lsm_manifest_reserve(LsmIndex *index, uint64 job_id, uint32 want, uint32 least,
 	return true;
 }
 
-/* Deduct the entries that a step has taken from the entry counts of its inputs. */
+/* From the entry counts of the inputs, deduct the entries that the step has taken. */
 static void
 take_from_inputs(LsmChange *change, uint64 job_id, const LsmTaken *taken, int count)
 {
@@ -196,7 +196,8 @@ spend_inputs(LsmChange *change, uint64 job_id)
 
 /*
  * Read in what appending a segment to the output of a job may need: the right edge of the
- * output's directory, map pages, and the directory page of a segment that moves (or NULL).
+ * output's directory, map pages, and the directory page of `whole`, the segment that moves (NULL:
+ * none).
  */
 static void
 prepare_append(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
@@ -210,7 +211,7 @@ prepare_append(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
 		lsm_buffer_touch(index->rel, whole->page);
 	if (output != NULL && !lsm_run_is_single(output))
 		(void) lsm_directory_last(index, output, version->edits, &high);
-	/* A directory page for each level, at worst. */
+	/* At worst, a new directory page for each level, and a new root. */
 	lsm_space_prepare(index, output != NULL ? output->dir_height + 2 : 1, false);
 	if (high.key != NULL)
 		pfree(high.key);
@@ -221,9 +222,9 @@ prepare_append(LsmIndex *index, uint64 job_id, const LsmWholeSegment *whole)
  * Install the segment that a step has written (entry), and note what the step has taken
  * from its inputs.  If nothing was written, entry is NULL, and reservation may be NULL.  If
  * `finished`, nothing is left in the inputs: the job is done, its output becomes an ordinary
- * run, and the inputs wait to be freed.
+ * run (or disappears if it has no segment), and the inputs wait to be freed.
  *
- * REQUIRES: the job lock.
+ * REQUIRES: the job lock, unless the index is being built.
  */
 void
 lsm_manifest_install(LsmIndex *index, uint64 job_id, const LsmReservation *reservation,
@@ -373,8 +374,8 @@ free_found_segment(LsmIndex *index, uint64 run_id, const LsmFoundSegment *found)
 }
 
 /*
- * Free the segments of an input that lie entirely between `from` (NULL: the beginning) and
- * the frontier.
+ * Free the segments of an input that end after `from` (NULL: all segments), but not after the
+ * frontier.
  */
 void
 lsm_manifest_trim(LsmIndex *index, LsmKeySpace *ks, uint64 input_id, const LsmBound *from,
@@ -497,7 +498,7 @@ lsm_manifest_reap(LsmIndex *index)
 			return;
 		}
 		lsm_change_commit(change);
-		/* Holds a step's locks, or none.  Anybody may take the blocks; more may be left to free. */
+		/* May hold the locks of a step or a unique check.  Anybody may take the freed blocks. */
 		LSM_STOP_POINT("space-freed");
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -3,8 +3,8 @@
  *	  EXPLAIN (ANALYZE, LSM): shows what the scan of each node has read.
  *
  * Before 18, extensions cannot add options to EXPLAIN, and this file is empty.  The counters come
- * from the scan descriptor, which lives until the plan is shut down.  So they are totals over all
- * loops.  The counters do not include parallel workers, whose descriptors are gone by then.  The
+ * from the scan descriptor, which lives until ExecutorEnd.  So they are totals over all loops.  The
+ * counters do not include parallel workers, whose descriptors are gone when EXPLAIN prints.  The
  * output says so.
  */
 #include "postgres.h"
@@ -26,8 +26,8 @@ static int	extension_id;
 
 /*
  * Returns the option's value, which EXPLAIN keeps for us.  If the statement does not name the
- * option, the setting pg_lsm.explain_reads decides.  Before 19, auto_explain cannot name the
- * option.
+ * option, the setting pg_lsm.explain_reads decides, and only ANALYZE shows reads.  The setting also
+ * serves auto_explain, which cannot name the option before 19.
  */
 static bool *
 get_lsm_option(ExplainState *es)

@@ -4,7 +4,7 @@
  *
  * A nested loop whose outer rows are sorted makes many such seeks.  A segment's
  * entries stay on their leaves, so the recorded keys stay valid.  If the block has been
- * reused, the page's owner shows that.
+ * reused, the page has another owner id.
  */
 #ifndef LSM_NEAR_LEAF_H
 #define LSM_NEAR_LEAF_H
@@ -34,8 +34,8 @@ lsm_near_leaf_forget(LsmNearLeaf *near)
 }
 
 /*
- * Record that a user has entered a leaf.  The keys are read when the same user enters the leaf
- * again: random seeks should not wait for more of the page than they need.
+ * Record that a user has entered a leaf.  If keys are encoded, they are read when the same user
+ * enters the leaf again: random seeks should not wait for more of the page than they need.
  */
 static inline void
 lsm_near_leaf_note(LsmNearLeaf *near, uint64 segment, uint32 leaf, uint32 user, bool encoded,

@@ -1,6 +1,7 @@
 /*
  * run_probe.c
- *	  Looks for many keys in a run: the keys of a batch of a unique index.
+ *	  Looks for many keys of a unique index in a run: those of a batch, or of the rows that
+ *	  ON CONFLICT looks ahead at.
  *
  * The keys come in order.  A walk through the directory finds their segments.  Keys are handled in
  * rounds.  A round asks the filters about all its keys, so that many cache lines of filters are
@@ -102,8 +103,8 @@ bits_from_page(LsmRunCursor *c, uint64 segment, Page page)
 }
 
 /*
- * Put the keys of the round into lists by filter page, and fetch the cache lines of filter pages
- * that are in memory.
+ * Put the keys of the round into lists by filter page.  Fetch the keys' parts of the filter pages
+ * whose buffers are remembered into the CPU's cache.
  */
 static void
 list_by_filter_page(LsmRunCursor *c, LsmLookupRound *r)
@@ -174,7 +175,7 @@ prefetch_filters(LsmRunCursor *c, LsmLookupRound *r, int first)
 	}
 }
 
-/* With `more` lookups, is it time to make a filter of the run's keys? */
+/* Count `more` lookups.  Is the filter of the run's keys due? */
 static bool
 is_key_filter_due(LsmRunCursor *c, int more)
 {
@@ -186,7 +187,7 @@ is_key_filter_due(LsmRunCursor *c, int more)
 
 /*
  * Ask the filter that a run of one segment has in private memory.  Make the filter first if it is
- * due.  Returns false if there is no filter.
+ * due.  Returns false if there is no filter, or the cursor is stale.
  */
 static bool
 ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
@@ -205,7 +206,7 @@ ask_private_filter(LsmRunCursor *c, LsmLookupRound *r, bool *perhaps)
 
 /*
  * Find out which keys of the round may be in the run.  The result is meaningless if the cursor is
- * stale.  Prefetches the filter pages of up to `ahead` lists at a time.  Returns true if a filter
+ * stale.  Prefetches the filter pages of up to `ahead` lists in advance.  Returns true if a filter
  * in private memory has answered for all keys.
  */
 static bool
@@ -246,8 +247,8 @@ note_if_found(LsmRunCursor *c, LsmProbe *probe)
 
 /*
  * Seek a key that may be in the run.  Searches the directory again, since the seek may have to
- * continue in the next segment: VACUUM may have emptied the end of the segment, or entries with the
- * key may continue in the next segment.
+ * continue in the next segment: entries with the key may continue there, after those at the end of
+ * this segment were removed.
  */
 static void
 seek_probe(LsmRunCursor *c, LsmProbe *probe, LsmBound *low, LsmBound *high)
@@ -321,8 +322,8 @@ set_clip(Clip *clip, const LsmRunCursor *c)
 }
 
 /*
- * Can the probe be skipped, because it is found, repeats the key before it, or lies before the
- * clip?
+ * Can the probe be skipped, because an earlier search found it, it repeats the key before it, or it
+ * lies before the clip?
  */
 static inline bool
 needs_no_look(LsmKeySpace *ks, const LsmProbe *probe, const Clip *clip)
@@ -342,8 +343,8 @@ prepare_probes(LsmRunCursor *c)
 
 /*
  * Enter a run of one segment, and look for the first key.  (Such a run has no directory with its
- * range of keys.)  Returns false if the run has nothing between the first and the last key.  This is
- * common while keys ascend or descend.
+ * range of keys.)  Returns false if the run has nothing from the first key to the last, which is
+ * common while keys ascend or descend, or if the cursor is stale.
  */
 bool
 lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low)

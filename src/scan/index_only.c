@@ -34,9 +34,9 @@
 #include "port/pg_bitutils.h"
 
 /*
- * The executor's own function, taken from the session's first index-only scan.  We leave nodes with
- * a different function alone, because other code has replaced the function of such a node.
- * look_ahead.c and on_conflict.c also replace functions, but only after us.
+ * The executor's own function, taken from the session's first index-only scan of an lsm index.  We
+ * leave nodes with a different function alone, because other code has replaced the function of such
+ * a node.  look_ahead.c and on_conflict.c also replace functions, but only after us.
  */
 static ExecProcNodeMtd executor_next;
 
@@ -79,7 +79,7 @@ store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 /* Pages of the table that a page of the visibility map covers, with two bits for each. */
 #define PAGES_PER_MAP_PAGE ((BLCKSZ - MAXALIGN(SizeOfPageHeaderData)) * (BITS_PER_BYTE / 2))
 
-/* Returns the table page that entry `ahead` after the next entry of the array points to. */
+/* Returns the table page that an entry of the array points to.  ahead 0 means the next entry. */
 static inline BlockNumber
 table_page(const LsmScan *s, int ahead)
 {
@@ -215,8 +215,8 @@ put_function(PlanState *state, void *unused)
 		if (executor_next == NULL)
 			executor_next = state->ExecProcNodeReal;
 		/*
-		 * ExecProcNode, where others may have put their functions, calls our function even for the
-		 * first row.
+		 * Leave ExecProcNode alone: others may have put their functions there.  Even for the first
+		 * row, ExecProcNode calls ExecProcNodeReal.
 		 */
 		if (state->ExecProcNodeReal == executor_next)
 			state->ExecProcNodeReal = next_row_or_step;

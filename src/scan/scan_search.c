@@ -23,7 +23,7 @@
  */
 #define MERGED_ENTRIES_PER_SEEK 4
 
-/* Returns memory for one entry.  The next call resets the memory. */
+/* Returns the memory context for one entry.  Each call resets it. */
 static MemoryContext
 get_entry_context(LsmScan *s)
 {
@@ -49,8 +49,8 @@ begin_combinations(LsmScan *s, ScanDirection direction)
 }
 
 /*
- * Seek the first entry in this direction.  A parallel scan claims its next range, and seeks the
- * first entry of the range.  Returns false if no range is left.
+ * Seek to the first entry in this direction.  A parallel scan claims its next range, and seeks to
+ * the first entry of the range.  Returns false if a parallel scan has no range left.
  */
 bool
 lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
@@ -72,7 +72,7 @@ lsm_scan_start_range(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* Start the next range once a range has been read.  Returns false if no range is left. */
+/* Start the next range of a parallel scan.  Returns false if none is left, or in a serial scan. */
 static bool
 start_next_range(IndexScanDesc scan, ScanDirection direction)
 {
@@ -86,7 +86,10 @@ start_next_range(IndexScanDesc scan, ScanDirection direction)
 	return lsm_scan_start_range(scan, direction);
 }
 
-/* Move the reader past the entry that was returned last.  Returns false if nothing is left. */
+/*
+ * Move the reader past the entry that was returned last, to the mark, or to the beginning of a
+ * range.  Returns false only if a parallel scan has no range left.
+ */
 static bool
 move_to_candidate(IndexScanDesc scan, ScanDirection direction)
 {
@@ -212,9 +215,9 @@ find_combination(LsmScan *s)
 }
 
 /*
- * Find the combination of the entry that the reader stands on, and whether it contains all
- * remaining entries that the reader has decoded (s->surely_in).  May move the reader past entries
- * that are in no combination.
+ * Find the combination of the entry that the reader stands on, and whether the combination contains
+ * all remaining entries that the reader has decoded (s->surely_in).  May move the reader past
+ * entries that are in no combination.
  */
 static LsmPlace
 enter_combination(LsmScan *s)
@@ -260,8 +263,8 @@ passes_filters(LsmScan *s)
 }
 
 /*
- * Move the reader to the first match, which may be the entry that the reader stands on.  Returns
- * false if the range has no match.  If VACUUM waits meanwhile, the scan leaves its gate.
+ * Move the reader to the next match, which may be the entry that the reader stands on.  Returns
+ * false if the range has no more matches.  If VACUUM waits meanwhile, the scan leaves its gate.
  */
 bool
 lsm_scan_find_match(IndexScanDesc scan)

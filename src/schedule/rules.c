@@ -15,7 +15,7 @@
 #define DELAY_US 10000
 #define MOST_DELAYS 10
 
-/* Pages between a writer's own steps when there is little pressure. */
+/* Seals of an index between the steps that its writers take under little pressure. */
 #define LAZY_SEALS 32
 
 /* Levels take their steps at different seals. */
@@ -75,8 +75,8 @@ lsm_rule_backoff_ms(int failures, int64 first_ms, int64 most_ms)
 }
 
 /*
- * Returns how many workers to start for a database: one for each index that waits, minus the idle
- * workers, including those being started.
+ * Returns how many workers to start for a database.  Each index that waits needs an idle worker.
+ * `idle` and `workers` include the workers being started.
  */
 int
 lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers)
@@ -87,7 +87,7 @@ lsm_rule_missing_workers(int waiting, int idle, int workers, int max_workers)
 /*
  * Workers can help, but are behind.  A writer has just sealed `sealed` pages, and the index has
  * `seals` seals in all.  Should the writer take a step of a job at this level?  Rarely under little
- * pressure, and for every page under full pressure.
+ * pressure, and always under full pressure.
  */
 bool
 lsm_rule_is_turn(int pressure, int level, uint64 sealed, uint64 seals)

@@ -10,7 +10,7 @@
 /* An index's requests to the workers; see LsmIndexSlot. */
 typedef struct LsmAsk
 {
-	bool		now;			/* there is a job, or readers have paid for one */
+	bool		now;			/* there is a job, or readers may have paid for one */
 	bool		when_idle;
 	TimestampTz not_before;
 	TimestampTz last_write;

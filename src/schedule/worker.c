@@ -2,10 +2,11 @@
  * worker.c
  *	  A background worker: merges the indexes of one database.
  *
- * The worker chooses the index with the smallest job, visits it for a tenth of a second in a
- * transaction of its own, and chooses again.  It holds no merge lock between two steps, so that
- * VACUUM gets its turn.  It holds no lock at all between two transactions.  It exits after a second
- * without work, or when a command needs exclusive use of the database.
+ * The worker chooses the index with the smallest job, or one that has waited longer
+ * (lsm_rule_rank).  It visits the index for about a tenth of a second in a transaction of its own,
+ * and chooses again.  It holds no merge lock between two steps, so that VACUUM gets its turn.  It
+ * holds no lock at all between two transactions.  It exits after a second without work, when
+ * pg_lsm.max_workers is lowered, or when a command needs exclusive use of the database.
  *
  * Several workers may merge one index, each with its own job.
  */
@@ -43,7 +44,7 @@
 #define IDLE_EXIT_MS 1000
 
 /* How long workers stay away from an index, initially and at most. */
-#define BUSY_MS 20				/* others hold all of its jobs, or VACUUM is about to end */
+#define BUSY_MS 20				/* others have locked all due jobs, or VACUUM is about to end */
 #define REFUSED_MS 200			/* the index cannot be locked or seen */
 #define MOST_REFUSED_MS 30000
 #define FAILED_MS 1000			/* the visit has raised an error */
@@ -63,7 +64,7 @@ typedef enum WorkResult
 {
 	WORK_DONE,					/* nothing is left to do */
 	WORK_MORE,					/* there is more to do */
-	WORK_BUSY,					/* other processes hold the merge locks */
+	WORK_BUSY,					/* no step is possible: others hold the merge lock or job locks */
 	WORK_LOCKED,				/* another process holds a relation lock */
 	WORK_GONE,					/* the index is dropped, or not visible yet */
 	WORK_FAILED,				/* the visit raised an error */
@@ -231,7 +232,7 @@ choose_next_index(TimestampTz *when)
 
 /*
  * Take the first step of a job that readers have paid for.  After the first step, the job is due
- * anyway.
+ * anyway.  Sets *any if there is such a job.  Returns whether the step was possible.
  */
 static bool
 step_for_readers(LsmTarget *target, const LsmVersion *version, bool *any)
@@ -328,7 +329,7 @@ note_index_name(Oid index)
 		snprintf(index_name, sizeof(index_name), "%s.%s", schema, name);
 }
 
-/* Visit an index: take steps for at most TRANSACTION_MS. */
+/* Visit an index: take steps until TRANSACTION_MS have passed, or no step is left or possible. */
 static WorkResult
 visit_index(LsmIndexSlot *slot)
 {
@@ -432,8 +433,8 @@ conclude_visit(LsmIndexSlot *slot, WorkResult result)
 }
 
 /*
- * Visit a claimed index.  If the visit raises an error, the worker logs it, stays away from the
- * index for some time, and continues with others.
+ * Visit a claimed index.  If the visit raises an error, the worker logs the error and continues
+ * with other indexes.  All workers then stay away from this index for some time.
  */
 static WorkResult
 visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
@@ -500,7 +501,7 @@ worker_loop(MemoryContext context)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			/* If there are too many workers, all exit, and the launcher starts the right number. */
+			/* If more workers exit than necessary, the launcher starts new ones. */
 			if (count_workers(MyDatabaseId) > lsm_max_workers)
 				return;
 		}

@@ -6,8 +6,8 @@
  * A page is built in private memory and written once. Pages name each other by their number
  * in the segment, so a segment can be built before its place is known. A batch builds such a
  * segment, an *image*. The image gets its blocks, id and checksums under the lock of the meta
- * page, in microseconds. A merge step reserves blocks and writes each leaf as soon as the leaf is
- * full.
+ * page, in microseconds. A merge step or CREATE INDEX reserves blocks, and the builder writes each
+ * leaf there once the leaf is complete.
  *
  * A segment ends when its blocks are used up. With each leaf, the builder updates an upper bound on
  * the number of fence pages (fences.h) and an estimate of the number of filter pages. The filter
@@ -39,7 +39,7 @@ struct LsmBuilder
 	BlockNumber start;
 	uint32		most_blocks;
 	BufferAccessStrategy strategy;
-	MemoryContext context;		/* of the builder and its separators */
+	MemoryContext context;		/* of the builder and all that it allocates */
 	LsmLeafMode mode;			/* how leaves code entries */
 	char	   *image;			/* the pages of an image; NULL: not an image */
 
@@ -86,8 +86,8 @@ make_builder(LsmKeySpace *ks, const LsmLeafMode *mode)
 
 /*
  * Begin a segment in the blocks [start, start + length), which nobody else uses. The mode
- * says what is known about the entries. An entry that does not fit the mode begins a new leaf and
- * widens the mode for all later leaves.
+ * says what is known about the entries. An entry whose TID does not fit the mode begins a new leaf
+ * and widens the mode for this leaf and all later ones.
  */
 LsmBuilder *
 lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber start,
@@ -105,8 +105,8 @@ lsm_builder_create(Relation rel, LsmKeySpace *ks, uint64 segment_id, BlockNumber
 }
 
 /*
- * Give the segment a filter if the index's options require one and keys can be hashed. Call this
- * before adding anything, and not for an image.
+ * Give the segment a filter if the index's options require one, keys can be hashed, and the segment
+ * gets enough leaves (write_filter). Call this before adding anything, and not for an image.
  */
 void
 lsm_builder_want_filter(LsmBuilder *b)
@@ -271,7 +271,7 @@ close_leaf(LsmBuilder *b)
 
 /*
  * Close the open leaf, make room for a leaf that begins with this entry, and note the new leaf's
- * separator. Returns false if the segment has no room.
+ * separator. If the segment has no room, returns false and leaves the open leaf open.
  */
 static bool
 begin_leaf(LsmBuilder *b, const LsmEntry *first)
@@ -519,8 +519,8 @@ lsm_builder_finish(LsmBuilder *b)
 }
 
 /*
- * Returns the directory item of a finished segment that has entries. The keys live as long as
- * the builder.
+ * Sets *result to the directory item of a finished segment that has entries. The keys live as long
+ * as the builder.
  */
 void
 lsm_builder_describe(const LsmBuilder *b, LsmDirectoryEntry *result)

@@ -12,7 +12,7 @@
 #include "format/filter_page.h"
 #include "key/keyspace.h"
 
-/* A segment with fewer leaves can be searched as quickly without a filter. */
+/* A segment with fewer leaves gets no filter, since it can be searched as quickly without one. */
 #define LSM_FILTER_LEAST_LEAVES	8
 
 typedef struct LsmKeyHashes

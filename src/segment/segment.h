@@ -16,7 +16,7 @@ typedef struct LsmBuilder LsmBuilder;
 typedef enum LsmPageResult
 {
 	LSM_PAGE_TAKEN,
-	LSM_PAGE_REFUSED,			/* a copy would leave too much room unused: add entry by entry */
+	LSM_PAGE_REFUSED,			/* add the entries one by one, since a copy would waste room */
 	LSM_PAGE_NO_ROOM			/* the segment is full */
 } LsmPageResult;
 

@@ -2,7 +2,7 @@
  * entries.c
  *	  Collects entries in memory and sorts them.
  *
- * Items lie in chunks that grow with their number, so few entries take little memory.  The sort
+ * Items lie in chunks of growing size, so few entries take little memory.  The sort
  * works on an array of pointers, each with a prefix of the item's key (lsm_entry_prefix).  Prefixes
  * decide nearly all comparisons without touching the items.
  */
@@ -138,7 +138,7 @@ are_in_order(const LsmItemRef *refs, Size count, int order, LsmKeySpace *ks)
 
 /*
  * Sort a copy. Entries that come in key order or in reverse order need no sorting. If they come in
- * neither order, the second or third entry usually shows that. Such entries go to buckets by their
+ * neither order, the first few entries usually show that. Such entries go to buckets by their
  * prefixes. Random keys fill the buckets evenly, so little is left to sort. With skewed keys, the
  * pass that fills the buckets gains nothing.
  */

@@ -2,9 +2,9 @@
  * ssi.c
  *	  Predicate locks of serializable transactions.
  *
- * PostgreSQL locks the pages of an index that a transaction reads, and an insert checks the
- * page that it changes. The pages of an lsm index move with every merge, so the locks are on
- * virtual pages (key/virtual_pages.c).
+ * In other indexes, a transaction locks the pages that it reads, and an insert checks the page
+ * that it changes. Every merge moves the entries of an lsm index to other pages, so the locks
+ * are on virtual pages (key/virtual_pages.c).
  *
  * A scan locks before it takes a version. An insert checks only after its entry can be found. So
  * either the insert finds the lock, or the scan finds the entry. In the latter case, the table
@@ -39,9 +39,9 @@ lsm_ssi_lock_range(LsmKeySpace *ks, Relation index, const LsmBound *low,
 }
 
 /*
- * After inserting an entry, find the transactions that have locked virtual pages of the entry.
- * Raises an error if this transaction cannot be serialized. Does nothing unless the
- * transaction is serializable.
+ * Find the transactions that have locked virtual pages of an entry. Called after the entry is
+ * inserted, or before it is reported as a duplicate. Raises an error if this transaction cannot
+ * be serialized. Does nothing unless the transaction is serializable.
  */
 void
 lsm_ssi_check(LsmKeySpace *ks, Relation index, const LsmEntry *entry)

@@ -8,7 +8,8 @@
  * operators.  The executor does not open the indexes again.
  *
  * The executor opens a partition only when it routes a row there, and calls no hook then.  So a
- * statement on a partitioned table fails, and we add a hint to core's error.
+ * statement that routes a row to a partition with a unique lsm index fails, and we add a hint to
+ * core's error.
  *
  * In 18 and later, this file is empty.
  */
@@ -104,7 +105,7 @@ forget_opening(void *arg)
 	*link = (*link)->next;
 }
 
-/* Takes the place of the source's own function until the first row. */
+/* Takes the place of the source's own function for the first call. */
 static TupleTableSlot *
 get_first_row(PlanState *source)
 {

@@ -1,7 +1,7 @@
 # Crashes in the middle of a load. After each crash, every index finds every committed row, and lsm_check reports
 # nothing. At the end no block is lost. The server dies in several ways: it is stopped without a checkpoint, its
 # postmaster is killed, or one of its processes is killed. That process is any client, one that performs a step of a
-# merge, one that runs VACUUM or truncates the file, one that runs lsm_compact, or a worker.
+# merge, one that runs VACUUM (which also truncates the file), one that runs lsm_compact, or a worker.
 #
 # PG_LSM_KILLS: the number of kills in this test and 009_segments together.
 use strict;
@@ -103,8 +103,8 @@ foreach my $round (1 .. $rounds)
 	my $limits = $limits[ int($round / 2) % @limits ];
 	my $seconds = 0.4 + rand(0.8);
 
-	# Without full-page images redo starts from the pages as they were on disk, so it hides no error. (This is sound: a
-	# kill tears no page.)
+	# Without full-page images, redo starts from the pages as they were on disk, so no image hides an error. (This is
+	# sound: a kill tears no page.)
 	$node->append_conf('postgresql.conf', 'full_page_writes = ' . ($round % 2 ? 'off' : 'on'));
 	$node->append_conf('postgresql.conf', 'pg_lsm.max_workers = ' . ($death eq 'worker' || $round % 3 == 0 ? 2 : 0));
 	$node->reload;
@@ -151,14 +151,14 @@ foreach my $round (1 .. $rounds)
 		'', "round $round: each table has exactly the committed rows");
 	is(lost_commits($node, $load), '', "round $round: no acknowledged commit is lost");
 
-	# Only the crash stopped the clients. The workers of a parallel VACUUM may leave before their leader, and come
-	# after its end.
+	# The log has only expected errors: clients deadlock on rows, and the crash ends connections. The workers of a
+	# parallel VACUUM may leave before their leader, or start after it has ended.
 	my $log = log_since($node, $log_at);
 	$log_at = -s $node->logfile;
 	is(join("\n", grep { /(ERROR|PANIC|TRAP):? |terminated by signal (?!9:)/ && !/deadlock detected|terminating connection|lost connection to parallel worker|could not attach to per-session DSM segment/ } split /\n/, $log),
 		'', "round $round: no errors in the server's log");
 
-	# Every third round continues with a vacuumed table, some with an empty one.
+	# Vacuum the table after every third round, and empty it after every seventh.
 	$node->safe_psql('postgres', 'VACUUM t') if $round % 3 == 0;
 	if ($round % 7 == 0)
 	{
@@ -179,7 +179,7 @@ foreach my $index (qw(t_k t_sk t_n t_part))
 	is(lost_blocks($node, $index), '', "$index has lost no block");
 }
 
-# A crash between CREATE INDEX and the first checkpoint, and one in the middle of CREATE INDEX and REINDEX.
+# A crash between CREATE INDEX and the next checkpoint.
 $node->safe_psql('postgres', q{
 	CREATE TABLE u AS SELECT i AS k, 'u' || i AS s FROM generate_series(1, 5000) i;
 	CREATE INDEX u_k ON u USING lsm (k);

@@ -20,7 +20,7 @@ pg_lsm.debug_buffer_entries = 0
 max_worker_processes = 12
 ");
 
-# Each batch of 50 rows is a run of some blocks.
+# Each batch of 50 rows becomes a run.
 sub batches
 {
 	my ($table, $n) = @_;
@@ -47,7 +47,7 @@ sub look_up
 	return;
 }
 
-# The number of runs, without the write buffer.
+# The ids of the runs that are not open (in scalar context, their number).
 sub runs
 {
 	my ($table, $on) = @_;
@@ -98,7 +98,7 @@ unlike(load_stop($load), qr/ERROR|aborted/, 'readers and writers have no errors'
 ok(read_to_few('often'), 'readers and writers leave few runs');
 check_clean($node, 'indexes are sound after readers and writers');
 
-# 3. Without workers nobody merges for readers. Once workers are allowed, the next read is enough.
+# 3. Without workers nobody merges for readers. Once workers are allowed, further reads start a merge.
 change_settings($node, 'pg_lsm.max_workers' => 0);
 ok($node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'pg_lsm worker'"), 'no worker is running');
 batches('never', 30);
@@ -127,7 +127,7 @@ $node->safe_psql('postgres', q{SET pg_lsm.debug_batch_entries = 150;
 	INSERT INTO often SELECT (random() * 1000)::int FROM generate_series(1, 750)});
 $before = join ' ', runs('often');
 cmp_ok(scalar(split / /, $before), '>=', 5, 'the index has some runs after TRUNCATE');
-# Enough reads for a worker to check, but fewer than the price of a merge.
+# Enough reads for a worker to check. They do not count for runs that the worker then sees for the first time.
 look_up($node, 'often', 1500);
 # Once the worker has merged the index that is read later, it has checked this one, too.
 batches('never', 30);
@@ -170,8 +170,8 @@ ok(read_to_few('never'), 'after a restart, reads alone start merges');
 check_clean($node, 'indexes are sound after all merges');
 unlike(slurp_file($_->logfile), qr/ERROR|PANIC|TRAP|terminated by signal/, 'the log has no errors') foreach $node, $standby;
 
-# 8. Beyond shared buffers, most lookups in a large run must read a block. They would also without a tiny run beside it, so
-# they do not pay for merging the two.
+# 8. Beyond shared buffers, most lookups in a large run must read a block. They would do so even without a tiny run
+# beside it, so they do not pay for merging the two.
 $node->stop;
 $node->append_conf('postgresql.conf', 'shared_buffers = 128kB');
 $node->start;

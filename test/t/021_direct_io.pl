@@ -1,4 +1,4 @@
-# With direct I/O the kernel does not keep prefetched pages. If the server reads asynchronously, the prefetching scan
+# With direct I/O, the kernel does not keep prefetched pages. If the server reads asynchronously, the prefetching scan
 # then takes its pages from a read stream. Otherwise the planner does not use the prefetching scan.
 use strict;
 use warnings;
@@ -35,7 +35,7 @@ $node->safe_psql('postgres', q{
 	CREATE INDEX b_k ON b (k) INCLUDE (id);
 	CREATE INDEX l_k ON l USING lsm (k) INCLUDE (id);
 	VACUUM ANALYZE b, l;
-	-- So that some of the pages are all-visible.
+	-- So that only some of the pages are all-visible.
 	UPDATE b SET n = n + 1 WHERE id % 50 = 0;
 	UPDATE l SET n = n + 1 WHERE id % 50 = 0;
 	CREATE FUNCTION fail_at(k int, at int) RETURNS bool LANGUAGE plpgsql AS $$
@@ -116,8 +116,8 @@ foreach my $method (qw(worker io_uring))
 			is($node->safe_psql('postgres', "$settings SET pg_lsm.debug_prefetch_scan = on; $parallel"),
 				$node->safe_psql('postgres', "SET pg_lsm.enable_prefetch_scan = off; $parallel"), "$method, $table, parallel: the rows are the same");
 
-			# A cursor that pauses in a subtransaction, changes direction, and outlives its transaction; errors while
-			# reads are in progress.
+			# Cursors: one pauses in a subtransaction and changes direction, one outlives its transaction, one serves
+			# WHERE CURRENT OF. Errors while reads are in progress. A temporary table.
 			my $cursors = qq{SET enable_bitmapscan = off;
 				BEGIN;
 				DECLARE c SCROLL CURSOR FOR SELECT id FROM $table WHERE k > 100 ORDER BY k;
@@ -148,7 +148,7 @@ foreach my $method (qw(worker io_uring))
 		}
 		unlike(slurp_file($node->logfile, $log), qr/WARNING|PANIC|was not closed|leak/, "$method: the scans leave nothing pinned");
 
-		# Prefetching is not forced, but pages have to be read and may be pinned.
+		# Prefetching is not forced here, but the pages must be read, and there are enough buffers to pin them.
 		$node->append_conf('postgresql.conf', 'shared_buffers = 16MB');
 		$node->restart;
 		my $plan = plan_of($in_order);

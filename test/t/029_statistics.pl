@@ -43,7 +43,7 @@ is(sql(q{SET enable_seqscan = off; SELECT lsm_stat_reset(); SELECT count(*) FROM
 	SELECT entries_inserted, seeks, stats_reset IS NOT NULL, last_compaction IS NULL FROM pg_stat_lsm_indexes}), "\n2\n0|1|t|t",
 	'lsm_stat_reset() keeps what the same session reads afterwards');
 
-# 2. A restart.
+# 2. A restart, and a crash.
 sql('INSERT INTO t SELECT generate_series(1, 500)');
 $node->restart;
 like(counts(), $cumulative ? qr/^500\|1\|t\|[tf]$/ : qr/^0\|0\|f\|f$/, $cumulative ? 'a restart keeps the counts' : 'a restart loses the counts');

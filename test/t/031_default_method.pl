@@ -15,7 +15,8 @@ my $newer = $node->safe_psql('postgres', 'SHOW server_version_num') >= 180000;
 my $methods = q{SELECT c.oid::regclass, a.amname, c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam
 	WHERE c.relkind IN ('i', 'I') AND c.relnamespace = 'public'::regnamespace ORDER BY c.relname};
 
-# A database whose default is lsm, with keys of both methods. Before 18, a foreign key needs a B-tree.
+# A database whose default is lsm, with keys of both methods. Before 18, a key that a foreign key in the same statement
+# refers to becomes a B-tree, and so do the keys of partitioned tables and partitions.
 my $schema = q{
 CREATE TABLE lsm_keys (id int PRIMARY KEY, a int UNIQUE WITH (fillfactor = 90), b text, CONSTRAINT ab UNIQUE (a, b) DEFERRABLE);
 CREATE INDEX lsm_keys_b ON lsm_keys (b, a);

@@ -20,7 +20,7 @@ $node->safe_psql('postgres', q{
 	VACUUM hot});
 $node->safe_psql('postgres', "INSERT INTO t SELECT hashint4(i), repeat(md5(i::text), 31) FROM generate_series($_ * 5000, $_ * 5000 + 4999) i")
   foreach 1 .. 6;
-# So that reads of the table do not set hint bits: core takes pages that such a read has changed out of its ring.
+# VACUUM sets the hint bits. Otherwise reads would set them, and core takes a page that a read has changed out of its ring.
 $node->safe_psql('postgres', 'VACUUM t');
 
 # Returns how many pages of the hot table were in shared buffers, and reads in the others.

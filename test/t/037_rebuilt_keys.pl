@@ -1,5 +1,5 @@
-# Extensions that create keys by themselves: with pg_lsm.default_method = lsm, chunks and partitions get lsm keys, and ON
-# CONFLICT at the root works.
+# Extensions that create keys by themselves: with pg_lsm.default_method = lsm, chunks and partitions get lsm keys. In
+# PostgreSQL 18 and later, ON CONFLICT at the root works.
 use strict;
 use warnings;
 
@@ -20,7 +20,7 @@ sub available
 	return $node->safe_psql('postgres', "SELECT default_version FROM pg_available_extensions WHERE name = '$extension'");
 }
 
-# Makes a database whose keys are lsm.
+# Makes a database in which new keys are lsm.
 sub make_database
 {
 	my ($database) = @_;
@@ -31,7 +31,7 @@ sub make_database
 	return;
 }
 
-# The methods of the keys of a table and of all its children.
+# Returns each method of the primary keys of a table and all its children, and whether more than three keys have it.
 sub methods_of_keys
 {
 	my ($database, $table) = @_;
@@ -43,7 +43,8 @@ sub methods_of_keys
 			JOIN pg_class c ON c.oid = k.conindid JOIN pg_am a ON a.oid = c.relam GROUP BY 1");
 }
 
-# Inserts rows of several days twice, and returns how many rows there are and what they contain.
+# Inserts rows of several days. Then inserts their keys again, once with DO UPDATE and once with DO NOTHING. Returns the
+# number of rows, and the least and the greatest value.
 sub upsert_twice
 {
 	my ($database, $table) = @_;
