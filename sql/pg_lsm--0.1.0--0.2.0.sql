@@ -646,6 +646,7 @@ COMMENT ON FUNCTION lsm_convert_plan(regclass, name) IS
 COMMENT ON PROCEDURE lsm_convert(regclass, name, boolean) IS
 'convert an index or key from btree to lsm, or back, while the table is in use; with dry_run, only show the statements';
 COMMENT ON COLUMN pg_stat_lsm_indexes.batches IS 'runs written at once from batches of entries, without the write buffer';
-COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries that scans removed because their rows were dead to all transactions';
+COMMENT ON COLUMN pg_stat_lsm_indexes.pages_read IS 'pages of segments, directories and the write buffer read, from memory or disk';
+COMMENT ON COLUMN pg_stat_lsm_indexes.entries_removed IS 'entries removed by scans and unique checks because their rows were dead to all transactions';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_checks IS 'filters of segments and write buffer pages that were checked for a key or its first columns';
 COMMENT ON COLUMN pg_stat_lsm_indexes.filter_skips IS 'filters that ruled out a key, so that the segment or the page was not searched';
