@@ -71,9 +71,9 @@ typedef struct LsmClaim
  * These fields ask for workers (note_debt and lsm_request_* are in schedule/request.c,
  * conclude_visit in worker.c, leave_database_alone in launcher.c):
  *
- *	asked			note_debt sets it after a seal, a new open page, VACUUM, lsm_compact or a
- *					visit, if a job is large or under way, or a small job is due and the
- *					database has a worker.  conclude_visit sets it if the index was busy or
+ *	asked			note_debt sets it if a job is large or under way, or a small job is due and
+ *					the database has a worker.  note_debt runs after a seal, a new open page,
+ *					VACUUM, lsm_compact or a visit.  conclude_visit sets it if the index was busy or
  *					locked, or the visit raised an error.  lsm_request_begin clears it.
  *	idle_check		note_debt sets it if there is more than one run, except after a visit to
  *					an idle index that left nothing to do.  After such a visit,

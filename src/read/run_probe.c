@@ -343,8 +343,8 @@ prepare_probes(LsmRunCursor *c)
 
 /*
  * Enter a run of one segment, and look for the first key.  (Such a run has no directory with its
- * range of keys.)  Returns false if the run has nothing from the first key to the last, which is
- * common while keys ascend or descend, or if the cursor is stale.
+ * range of keys.)  Returns false if the cursor is stale, or the run has nothing from the first key
+ * to the last.  The latter is common while keys ascend or descend.
  */
 bool
 lsm_run_enter_single(LsmRunCursor *c, LsmProbe *probes, Size count, LsmBound *low)
