@@ -60,11 +60,11 @@ _PG_init(void)
 	lsm_planner_hooks_install();
 	lsm_executor_hooks_install();
 	lsm_utility_hook_install();
+	lsm_server_hooks_install();
 	if (process_shared_preload_libraries_in_progress)
 	{
 		RegisterCustomRmgr(LSM_RMGR_ID, &lsm_rmgr);
 		lsm_stats_init();
-		lsm_server_hooks_install();
 		lsm_launcher_init();
 		lsm_statement_init();
 		lsm_preloaded = true;

@@ -1,8 +1,8 @@
 /*
  * server_hooks.c
- *	  Handles the hooks for shared memory at server start, and for dropped objects.
+ *	  Handles the hooks for shared memory at server start, and for new and dropped objects.
  *
- * The hooks are installed only if the library is preloaded.
+ * If the library is not preloaded, only the hook for objects is installed, and ignores drops.
  *
  * When an index is dropped, we remove its statistics and its slot just before the commit.  Removing
  * them earlier would be wrong: DROP DATABASE may fail, the rollback of a subtransaction may restore
@@ -15,6 +15,7 @@
 #include "access/xact.h"
 #include "base/counts.h"
 #include "base/index_slots.h"
+#include "base/preload.h"
 #include "base/shared.h"
 #include "catalog/dependency.h"
 #include "catalog/objectaccess.h"
@@ -122,7 +123,9 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 {
 	if (previous_access)
 		previous_access(access, class_id, object, sub_id, arg);
-	if (access != OAT_DROP)
+	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub_id == 0)
+		lsm_alter_table_created(object);
+	if (access != OAT_DROP || !lsm_preloaded)
 		return;
 	if (class_id == DatabaseRelationId)
 		dropped_database = object;
@@ -146,11 +149,13 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 void
 lsm_server_hooks_install(void)
 {
+	previous_access = object_access_hook;
+	object_access_hook = note_object_access;
+	if (!process_shared_preload_libraries_in_progress)
+		return;
 	previous_request = shmem_request_hook;
 	shmem_request_hook = request_shared_memory;
 	previous_startup = shmem_startup_hook;
 	shmem_startup_hook = start_shared_memory;
-	previous_access = object_access_hook;
-	object_access_hook = note_object_access;
 	RegisterXactCallback(forget_dropped_objects, NULL);
 }

@@ -3,9 +3,8 @@
  *	  Handles the hook ProcessUtility.
  *
  * 1. Waiting batches are written.  The command becomes the running statement.
- * 2. Indexes and constraints get their access method.  Subcommands that ALTER TABLE cannot run with
- *    lsm indexes are removed from the command.
- * 3. The previous hook, or core, runs the command.  Then we do the removed work ourselves.
+ * 2. Indexes and constraints get their access method.  alter_table.c prepares ALTER TABLE.
+ * 3. The previous hook, or core, runs the command.
  */
 #include "postgres.h"
 
@@ -65,24 +64,37 @@ call_next_explained(UtilityCall *call)
 #endif
 }
 
+/* Run a command that alter_table.c has prepared. */
+static void
+run_alter_table(UtilityCall *call, LsmAlterTable *alter)
+{
+	PG_TRY();
+	{
+		call_next_explained(call);
+	}
+	PG_FINALLY();
+	{
+		lsm_alter_table_leave(alter);
+	}
+	PG_END_TRY();
+	lsm_alter_table_finish(alter);
+}
+
 static void
 run_command(UtilityCall *call)
 {
 	LsmAlterTable *alter;
 
-	if (!lsm_alter_table_take_prepared())
-	{
-		call->statement = lsm_default_method_prepare(call->statement, call->text,
-													 &call->read_only_tree);
-		call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
-	}
+	call->statement = lsm_default_method_prepare(call->statement, call->text,
+												 &call->read_only_tree);
+	call->statement = lsm_constraint_prepare(call->statement, &call->read_only_tree);
 	alter = lsm_alter_table_begin(&call->statement, &call->read_only_tree);
-	/* Even if nothing is left of ALTER TABLE, core runs the event triggers. */
-	if (IsA(call->statement->utilityStmt, AlterTableStmt))
+	if (alter != NULL)
+		run_alter_table(call, alter);
+	else if (IsA(call->statement->utilityStmt, AlterTableStmt))
 		call_next_explained(call);
 	else
 		call_next(call);
-	lsm_alter_table_finish(alter, call->statement, call->text);
 }
 
 static void

@@ -2,8 +2,8 @@
  * add_using_index.c
  *	  ALTER TABLE ... ADD CONSTRAINT ... USING INDEX with an lsm index.  Core accepts only B-trees.
  *
- * alter_table.c takes such a constraint out of the command, and adds it after the other
- * subcommands.
+ * Core checks the method when it turns the subcommand into the one that it executes.  So we check
+ * the index and turn the subcommand ourselves.  alter_table.c calls us before core sees the command.
  */
 #include "postgres.h"
 
@@ -14,6 +14,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "commands/defrem.h"
+#include "commands/event_trigger.h"
 #include "commands/tablecmds.h"
 #include "parser/parser.h"
 #include "planner/planner.h"
@@ -23,22 +24,35 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* Run commands that return no result. */
+/* Run a command that returns no result. */
 void
-lsm_run_commands(const char *text)
+lsm_run_command(Node *tree, const char *text)
 {
-	ListCell   *cell;
+	PlannedStmt *command = makeNode(PlannedStmt);
 
-	foreach(cell, raw_parser(text, RAW_PARSE_DEFAULT))
+	command->commandType = CMD_UTILITY;
+	command->utilityStmt = tree;
+	ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver,
+				   NULL);
+	CommandCounterIncrement();
+}
+
+/* Run a command that returns no result, and that event triggers do not hear of. */
+void
+lsm_run_hidden(const char *text)
+{
+	RawStmt    *command = linitial_node(RawStmt, raw_parser(text, RAW_PARSE_DEFAULT));
+
+	EventTriggerInhibitCommandCollection();
+	PG_TRY();
 	{
-		PlannedStmt *command = makeNode(PlannedStmt);
-
-		command->commandType = CMD_UTILITY;
-		command->utilityStmt = lfirst_node(RawStmt, cell)->stmt;
-		ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
-					   None_Receiver, NULL);
-		CommandCounterIncrement();
+		lsm_run_command(command->stmt, text);
 	}
+	PG_FINALLY();
+	{
+		EventTriggerUndoInhibitCommandCollection();
+	}
+	PG_END_TRY();
 }
 
 char *
@@ -50,19 +64,20 @@ lsm_quoted_relation_name(Oid relation)
 
 /*
  * If a subcommand adds a constraint that uses an existing lsm index in the table's schema, returns
- * the constraint, else NULL.  check_index checks that the index belongs to the table.
+ * the index, else InvalidOid.  check_index checks that the index belongs to the table.
  */
-Constraint *
-lsm_constraint_of_index(const AlterTableCmd *command, Oid table)
+Oid
+lsm_index_of_constraint(const AlterTableCmd *command, Oid table)
 {
 	Constraint *constraint = (Constraint *) command->def;
+	Oid			index;
 
 	if (command->subtype != AT_AddConstraint || !IsA(constraint, Constraint) ||
 		constraint->indexname == NULL ||
-		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
-		!lsm_index_is_lsm(get_relname_relid(constraint->indexname, get_rel_namespace(table))))
-		return NULL;
-	return constraint;
+		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE))
+		return InvalidOid;
+	index = get_relname_relid(constraint->indexname, get_rel_namespace(table));
+	return lsm_index_is_lsm(index) ? index : InvalidOid;
 }
 
 static void
@@ -148,11 +163,11 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 }
 
 /*
- * Returns the commands that set the columns of a primary key to NOT NULL.  From 18 on, attnotnull
- * is also true for constraints that are NOT VALID; the commands validate them.
+ * Returns subcommands that set the columns of a primary key to NOT NULL.  From 18 on, attnotnull is
+ * also true for constraints that are NOT VALID; the subcommands validate them.
  */
 static List *
-not_null_commands(Relation heap, Relation index, bool only)
+not_null_commands(Relation heap, Relation index)
 {
 	List	   *commands = NIL;
 
@@ -160,84 +175,54 @@ not_null_commands(Relation heap, Relation index, bool only)
 	{
 		Form_pg_attribute att =
 			TupleDescAttr(RelationGetDescr(heap), index->rd_index->indkey.values[i] - 1);
+		AlterTableCmd *command = makeNode(AlterTableCmd);
 
-		commands = lappend(commands,
-						   psprintf("ALTER TABLE %s%s ALTER COLUMN %s SET NOT NULL",
-									only ? "ONLY " : "",
-									lsm_quoted_relation_name(RelationGetRelid(heap)),
-									quote_identifier(NameStr(att->attname))));
+		command->subtype = AT_SetNotNull;
+		command->name = pstrdup(NameStr(att->attname));
+		commands = lappend(commands, command);
 	}
 	return commands;
 }
 
-/*
- * Check an index, and prepare it for its constraint: set columns to NOT NULL, rename the index, and
- * set the parameter that dumps need (constraint.c).  Returns the index's OID.
- */
-static Oid
-prepare_index(Oid table, const Constraint *constraint, const char *name, bool only)
+/* Returns the constraint as core describes it when it has found the index. */
+static IndexStmt *
+describe(const Constraint *constraint, Oid index)
 {
-	Relation	heap = table_open(table, NoLock);
-	Oid			index_oid = get_relname_relid(constraint->indexname, RelationGetNamespace(heap));
-	Relation	index;
-	List	   *commands = NIL;
-	ListCell   *cell;
+	IndexStmt  *statement = makeNode(IndexStmt);
 
-	if (!OidIsValid(index_oid))
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("index \"%s\" does not exist", constraint->indexname)));
-	index = index_open(index_oid, AccessExclusiveLock);
-	check_index(heap, index, constraint);
-	if (constraint->contype == CONSTR_PRIMARY)
-		commands = not_null_commands(heap, index, only);
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
-
-	foreach(cell, commands)
-		lsm_run_commands(lfirst(cell));
-	if (strcmp(name, constraint->indexname) != 0)
-	{
-		ereport(NOTICE,
-				(errmsg("ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"%s\" to \"%s\"",
-						constraint->indexname, name)));
-		RenameRelationInternal(index_oid, name, false, true);
-		CommandCounterIncrement();
-	}
-	lsm_run_commands(psprintf("ALTER INDEX %s SET (lsm = true)", lsm_quoted_relation_name(index_oid)));
-	return index_oid;
+	statement->idxname = constraint->conname;
+	statement->accessMethod = pstrdup("lsm");
+	statement->indexOid = index;
+	statement->unique = true;
+	statement->primary = constraint->contype == CONSTR_PRIMARY;
+	statement->isconstraint = true;
+	statement->deferrable = constraint->deferrable;
+	statement->initdeferred = constraint->initdeferred;
+	return statement;
 }
 
 /*
- * Add a constraint that uses an existing index.  `only`: leave child tables alone.  Raises an error
- * if the constraint cannot use the index.
+ * Change a subcommand that adds a constraint with an lsm index into the one that core executes.
+ * Returns subcommands that must run in the same command.  Sets the index's parameter that dumps
+ * need (constraint.c).  Raises an error if the constraint cannot use the index.
  *
  * REQUIRES: AccessExclusiveLock on the table.
  */
-void
-lsm_add_constraint_using_index(Oid table, const Constraint *constraint, bool only)
+List *
+lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid)
 {
-	const char *name = constraint->conname ? constraint->conname : constraint->indexname;
-	bool		is_primary = constraint->contype == CONSTR_PRIMARY;
-	Oid			index_oid = prepare_index(table, constraint, name, only);
+	const Constraint *constraint = castNode(Constraint, command->def);
 	Relation	heap = table_open(table, NoLock);
-	Relation	index = index_open(index_oid, NoLock);
-	IndexInfo  *info = BuildIndexInfo(index);
-	uint16		flags = INDEX_CONSTR_CREATE_UPDATE_INDEX | INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS;
+	Relation	index = index_open(index_oid, AccessExclusiveLock);
+	List	   *commands = NIL;
 
-	if (is_primary)
-	{
-		index_check_primary_key(heap, info, true, NULL);
-		flags |= INDEX_CONSTR_CREATE_MARK_AS_PRIMARY;
-	}
-	if (constraint->deferrable)
-		flags |= INDEX_CONSTR_CREATE_DEFERRABLE;
-	if (constraint->initdeferred)
-		flags |= INDEX_CONSTR_CREATE_INIT_DEFERRED;
-	index_constraint_create(heap, index_oid, InvalidOid, info, name,
-							is_primary ? CONSTRAINT_PRIMARY : CONSTRAINT_UNIQUE, flags,
-							allowSystemTableMods, false);
+	check_index(heap, index, constraint);
+	if (constraint->contype == CONSTR_PRIMARY)
+		commands = not_null_commands(heap, index);
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
-	CommandCounterIncrement();
+	command->subtype = AT_AddIndexConstraint;
+	command->def = (Node *) describe(constraint, index_oid);
+	lsm_run_hidden(psprintf("ALTER INDEX %s SET (lsm = true)", lsm_quoted_relation_name(index_oid)));
+	return commands;
 }

@@ -1,18 +1,23 @@
 /*
  * alter_table.c
- *	  Does the parts of ALTER TABLE that core cannot do with the lsm index of a key.
+ *	  Helps ALTER TABLE with what core does only for B-trees.
  *
  * ADD CONSTRAINT ... USING INDEX: see add_using_index.c.
  *
- * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates constraints from their definitions,
- * without a command that our hook would see, and the definition alone asks for a B-tree.  So before
- * the command, we drop the lsm keys that use a changed column.  After the command, we add the keys
- * again, with their comments.  We do the same with foreign keys that reference these keys.  ALTER
- * TYPE changes the columns of typed tables, so it works like ALTER TABLE.
+ * ALTER COLUMN ... TYPE or SET EXPRESSION: core recreates the indexes that contain the column.  The
+ * definition of an index names its access method, but the definition of a key does not, so core
+ * would make a B-tree.  Therefore:
  *
- * Core drops objects and changes types (and since 17 adds columns) before it recreates constraints,
- * and runs all other subcommands afterwards.  So do we; see runs_first.  An error anywhere aborts
- * the transaction, so nothing is left half done.
+ * 1. Before the command, we detach each such key from its lsm index: we delete the constraint, but
+ *	  not the index.
+ * 2. Core recreates the index.  As soon as the new index is in the catalogs, and before it is
+ *	  built, object_access_hook calls us, and we attach the key again.  So all that core does later
+ *	  in the command finds the key: foreign keys that reference it, other subcommands, and event
+ *	  triggers.
+ * 3. After the command, we attach the keys whose index core has left alone.
+ *
+ * ALTER TYPE changes the columns of typed tables, so it works like ALTER TABLE.  An error anywhere
+ * aborts the transaction, so nothing is left half done.
  */
 #include "postgres.h"
 
@@ -26,63 +31,51 @@
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
+#include "catalog/pg_depend.h"
 #include "catalog/pg_inherits.h"
 #include "commands/comment.h"
 #include "commands/defrem.h"
 #include "commands/tablecmds.h"
-#include "index/index.h"
 #include "miscadmin.h"
+#include "nodes/makefuncs.h"
 #include "planner/planner.h"
 #include "storage/lmgr.h"
-#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
-#include "utils/ruleutils.h"
 #include "utils/syscache.h"
 
-/* A constraint that is dropped before the command and added again after it. */
-typedef struct SavedConstraint
+/* A key without its constraint.  The keys of partitions follow those of their parents. */
+typedef struct DetachedKey
 {
-	char	   *table;			/* qualified and quoted */
-	char	   *name;			/* quoted */
-	Oid			table_oid;
-	char	   *plain_name;
-	char	   *definition;		/* the command that adds the constraint */
-	char	   *comment;		/* of the constraint, or NULL */
-	char	   *index_comment;	/* or NULL */
-	bool		is_key;			/* not a foreign key */
-	bool		is_dropped;		/* a foreign key that the command drops */
-	int			column_count;	/* of a foreign key */
-	AttrNumber	columns[INDEX_MAX_KEYS];	/* of a foreign key, in its own table */
-} SavedConstraint;
-
-/* Marks on the index of a key.  The index of a partition is rebuilt with the topmost key. */
-typedef struct SavedMarks
-{
-	Oid			table;			/* the table of the index */
-	Oid			key_table;		/* the topmost table of the key */
-	char	   *key_name;
+	Oid			table;
+	Oid			index;			/* the old index */
+	Oid			new_index;		/* or InvalidOid */
+	Oid			parent;			/* the old index of the parent's key, or InvalidOid */
+	char	   *name;			/* of the constraint and its index */
+	char		type;			/* CONSTRAINT_PRIMARY or CONSTRAINT_UNIQUE */
+	bool		is_deferrable;
+	bool		is_deferred;
+	char	   *comment;		/* or NULL */
+	/* Marks of a partition's index.  Core restores those of other indexes. */
 	bool		is_clustered;
 	bool		is_replica_identity;
-} SavedMarks;
+} DetachedKey;
 
 struct LsmAlterTable
 {
 	Oid			table;
 	bool		only;			/* the command leaves child tables alone */
-	List	   *indexes;		/* Constraints that use an existing index */
-	List	   *saved;			/* SavedConstraints: foreign keys first */
-	List	   *marks;			/* SavedMarks */
-	List	   *later;			/* subcommands to run after the constraints are added again */
+	List	   *keys;			/* DetachedKeys */
+	List	   *later;			/* subcommands that use an index which core recreates */
+	LsmAlterTable *outer;		/* the command that runs this one, or NULL */
 };
 
-/* The next command is the rest of one that was prepared as a whole. */
-static bool is_prepared = false;
+/* The innermost command that runs. */
+static LsmAlterTable *current = NULL;
 
-/* --- ALTER COLUMN ... TYPE ----------------------------------------------------- */
+/* --- detach --------------------------------------------------------------------- */
 
 /* Does the command have a subcommand of this kind with this name? */
 static bool
@@ -101,390 +94,354 @@ has_command(const AlterTableStmt *statement, AlterTableType subtype, const char 
 	return false;
 }
 
-/*
- * Does the command change the type or the expression of one of the index's columns, and drop none
- * of them?  If a parent drops a column, a child table keeps the column if the column is also the
- * child's own, or also comes from another parent.
- */
+/* Does the command change the type or the expression of one of the index's columns? */
 static bool
-changes_index(const LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap,
-			  Relation index)
+changes_index(const AlterTableStmt *statement, Oid index_oid)
 {
+	Relation	index = index_open(index_oid, AccessExclusiveLock);
 	bool		changes = false;
 
 	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
 	{
 		AttrNumber	number = index->rd_index->indkey.values[i];
-		Form_pg_attribute att;
 		const char *name;
 
 		if (number <= 0)
 			continue;
-		att = TupleDescAttr(RelationGetDescr(heap), number - 1);
-		name = NameStr(att->attname);
-		if (has_command(statement, AT_DropColumn, name) &&
-			(RelationGetRelid(heap) == alter->table || OidIsValid(heap->rd_rel->reloftype) ||
-			 (!att->attislocal && att->attinhcount <= 1)))
-			return false;
+		name = get_attname(index->rd_index->indrelid, number, false);
 		changes |= has_command(statement, AT_AlterColumnType, name) ||
 			has_command(statement, LSM_AT_SET_EXPRESSION, name);
 	}
+	index_close(index, NoLock);
 	return changes;
 }
 
-/* Returns the command that adds a constraint, with qualified names. */
-static char *
-qualified_definition(Oid constraint)
-{
-	int			level = NewGUCNestLevel();
-	char	   *definition;
-
-	lsm_restrict_search_path();
-	definition = pg_get_constraintdef_command(constraint);
-	AtEOXact_GUC(false, level);
-	return definition;
-}
-
-static SavedConstraint *
-save_constraint(Form_pg_constraint form)
-{
-	SavedConstraint *saved = palloc0(sizeof(SavedConstraint));
-
-	saved->table = lsm_quoted_relation_name(form->conrelid);
-	saved->table_oid = form->conrelid;
-	saved->plain_name = pstrdup(NameStr(form->conname));
-	saved->name = pstrdup(quote_identifier(NameStr(form->conname)));
-	saved->definition = qualified_definition(form->oid);
-	saved->comment = GetComment(form->oid, ConstraintRelationId, 0);
-	return saved;
-}
-
-/* Does the command drop this constraint?  A child's constraint may have the same name. */
-static bool
-drops_constraint(const LsmAlterTable *alter, const AlterTableStmt *statement,
-				 Form_pg_constraint form)
-{
-	return form->conrelid == alter->table &&
-		has_command(statement, AT_DropConstraint, NameStr(form->conname));
-}
-
-/* Save the foreign keys that reference the key of an index. */
-static void
-save_foreign_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table, Oid index)
-{
-	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
-	SysScanDesc scan;
-	ScanKeyData key;
-	HeapTuple	tuple;
-	AttrNumber	referenced[INDEX_MAX_KEYS];
-
-	ScanKeyInit(&key, Anum_pg_constraint_confrelid, BTEqualStrategyNumber, F_OIDEQ,
-				ObjectIdGetDatum(table));
-	scan = systable_beginscan(constraints, InvalidOid, false, NULL, 1, &key);
-	while (HeapTupleIsValid(tuple = systable_getnext(scan)))
-	{
-		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
-
-		if (form->contype == CONSTRAINT_FOREIGN && form->conindid == index &&
-			!OidIsValid(form->conparentid))
-		{
-			SavedConstraint *saved = save_constraint(form);
-
-			saved->is_dropped = drops_constraint(alter, statement, form);
-			DeconstructFkConstraintRow(tuple, &saved->column_count, saved->columns, referenced, NULL, NULL,
-									   NULL, NULL, NULL);
-			alter->saved = lcons(saved, alter->saved);
-		}
-	}
-	systable_endscan(scan);
-	table_close(constraints, AccessShareLock);
-}
-
 /*
- * Returns the command that adds a key, with ONLY.  Child tables do not inherit keys, but without
- * ONLY a primary key would set their columns to NOT NULL.
+ * Does a view, or another object that core does not recreate, depend on the constraint?  Core
+ * refuses to change the column then, and its error explains why.
  */
-static char *
-without_children(const char *definition)
+static bool
+has_dependents(Oid constraint)
 {
-	const char *start = "ALTER TABLE ";
+	Relation	depends = table_open(DependRelationId, AccessShareLock);
+	ScanKeyData keys[2];
+	SysScanDesc scan;
+	HeapTuple	tuple;
+	bool		found = false;
 
-	Assert(strncmp(definition, start, strlen(start)) == 0);
-	return psprintf("%sONLY %s", start, definition + strlen(start));
+	ScanKeyInit(&keys[0], Anum_pg_depend_refclassid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(ConstraintRelationId));
+	ScanKeyInit(&keys[1], Anum_pg_depend_refobjid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(constraint));
+	scan = systable_beginscan(depends, DependReferenceIndexId, true, NULL, 2, keys);
+	while (!found && HeapTupleIsValid(tuple = systable_getnext(scan)))
+		found = ((Form_pg_depend) GETSTRUCT(tuple))->deptype == DEPENDENCY_NORMAL;
+	systable_endscan(scan);
+	table_close(depends, AccessShareLock);
+	return found;
 }
 
-/* Save the marks on an index. */
+/* Let an index depend on its columns, as without a constraint.  index_create does the same. */
 static void
-save_marks(LsmAlterTable *alter, Relation index)
+make_independent(Relation index)
 {
-	List	   *ancestors = get_partition_ancestors(RelationGetRelid(index));
-	Oid			topmost = ancestors != NIL ? llast_oid(ancestors) : RelationGetRelid(index);
-	SavedMarks *marks;
+	ObjectAddress myself;
 
-	if (!index->rd_index->indisclustered && !index->rd_index->indisreplident)
-		return;
-	marks = palloc0(sizeof(SavedMarks));
-	marks->table = index->rd_index->indrelid;
-	marks->key_table = IndexGetRelation(topmost, false);
-	marks->key_name = get_constraint_name(get_index_constraint(topmost));
-	marks->is_clustered = index->rd_index->indisclustered;
-	marks->is_replica_identity = index->rd_index->indisreplident;
-	alter->marks = lappend(alter->marks, marks);
+	deleteDependencyRecordsForClass(RelationRelationId, RelationGetRelid(index),
+									ConstraintRelationId, DEPENDENCY_INTERNAL);
+	ObjectAddressSet(myself, RelationRelationId, RelationGetRelid(index));
+	for (int i = 0; i < IndexRelationGetNumberOfAttributes(index); i++)
+	{
+		ObjectAddress column;
+
+		ObjectAddressSubSet(column, RelationRelationId, index->rd_index->indrelid,
+							index->rd_index->indkey.values[i]);
+		recordDependencyOn(&myself, &column, DEPENDENCY_AUTO);
+	}
 }
 
-/* Save the constraint of an index, and the foreign keys that reference the constraint. */
-static void
-save_key(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Relation index,
-		 Form_pg_constraint form)
+/* Save the constraint of an index, and separate the index from it. */
+static DetachedKey *
+detach_index(Oid index_oid)
 {
-	SavedConstraint *saved = save_constraint(form);
-
-	saved->is_key = true;
-	if (heap->rd_rel->relkind == RELKIND_RELATION)
-		saved->definition = without_children(saved->definition);
-	saved->index_comment = GetComment(RelationGetRelid(index), RelationRelationId, 0);
-	alter->saved = lappend(alter->saved, saved);
-	save_foreign_keys(alter, statement, RelationGetRelid(heap), RelationGetRelid(index));
-}
-
-/* If the command changes a column of an index, save what is lost if the index is rebuilt. */
-static void
-save_index(LsmAlterTable *alter, const AlterTableStmt *statement, Relation heap, Oid index_oid)
-{
-	HeapTuple	tuple = SearchSysCache1(CONSTROID,
-										ObjectIdGetDatum(get_index_constraint(index_oid)));
+	Oid			constraint = get_index_constraint(index_oid);
+	HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
+	Relation	index = index_open(index_oid, AccessExclusiveLock);
+	DetachedKey *key = palloc0(sizeof(DetachedKey));
 	Form_pg_constraint form;
-	Relation	index;
 
 	if (!HeapTupleIsValid(tuple))
-		return;
+		elog(ERROR, "cache lookup failed for constraint %u", constraint);
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
-	index = index_open(index_oid, AccessExclusiveLock);
-	if ((form->contype == CONSTRAINT_PRIMARY || form->contype == CONSTRAINT_UNIQUE) &&
-		changes_index(alter, statement, heap, index))
+	key->table = form->conrelid;
+	key->index = index_oid;
+	key->name = pstrdup(NameStr(form->conname));
+	key->type = form->contype;
+	key->is_deferrable = form->condeferrable;
+	key->is_deferred = form->condeferred;
+	key->comment = GetComment(constraint, ConstraintRelationId, 0);
+	if (index->rd_rel->relispartition)
 	{
-		save_marks(alter, index);
-		if (!OidIsValid(form->conparentid) && !drops_constraint(alter, statement, form))
-			save_key(alter, statement, heap, index, form);
+		key->parent = get_partition_parent(index_oid, false);
+		key->is_clustered = index->rd_index->indisclustered;
+		key->is_replica_identity = index->rd_index->indisreplident;
 	}
+	make_independent(index);
 	index_close(index, NoLock);
 	ReleaseSysCache(tuple);
+	return key;
 }
 
-/* Save the constraints of a table that use an lsm index with a column that changes. */
+/* Detach a key, and the keys of partitions that belong to it. */
 static void
-save_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
+detach_key(LsmAlterTable *alter, Oid index_oid)
+{
+	List	   *indexes = find_all_inheritors(index_oid, AccessExclusiveLock, NULL);
+	ObjectAddress constraint;
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		if (has_dependents(get_index_constraint(lfirst_oid(cell))))
+			return;
+	}
+	ObjectAddressSet(constraint, ConstraintRelationId, get_index_constraint(index_oid));
+	foreach(cell, indexes)
+		alter->keys = lappend(alter->keys, detach_index(lfirst_oid(cell)));
+	CommandCounterIncrement();
+	/* As when core recreates the key, sql_drop triggers do not hear of this. */
+	performDeletion(&constraint, DROP_RESTRICT, PERFORM_DELETION_INTERNAL);
+	CommandCounterIncrement();
+}
+
+/* Does the command recreate this index, and is it the lsm index of a topmost key? */
+static bool
+needs_detaching(const LsmAlterTable *alter, const AlterTableStmt *statement, Oid index)
+{
+	HeapTuple	tuple;
+	Form_pg_constraint form;
+	bool		answer;
+
+	if (!lsm_index_is_lsm(index))
+		return false;
+	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(get_index_constraint(index)));
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_constraint) GETSTRUCT(tuple);
+	/* A key that the command drops stays.  A child's key may have the same name. */
+	answer = (form->contype == CONSTRAINT_PRIMARY || form->contype == CONSTRAINT_UNIQUE) &&
+		!OidIsValid(form->conparentid) &&
+		!(form->conrelid == alter->table &&
+		  has_command(statement, AT_DropConstraint, NameStr(form->conname))) &&
+		changes_index(statement, index);
+	ReleaseSysCache(tuple);
+	return answer;
+}
+
+/* Detach the keys of a table that core would recreate. */
+static void
+detach_keys(LsmAlterTable *alter, const AlterTableStmt *statement, Oid table)
 {
 	Relation	heap = table_open(table, NoLock);
 	List	   *indexes = RelationGetIndexList(heap);
 	ListCell   *cell;
 
+	table_close(heap, NoLock);
 	foreach(cell, indexes)
 	{
-		if (lsm_index_is_lsm(lfirst_oid(cell)))
-			save_index(alter, statement, heap, lfirst_oid(cell));
+		if (needs_detaching(alter, statement, lfirst_oid(cell)))
+			detach_key(alter, lfirst_oid(cell));
 	}
+}
+
+/* --- attach --------------------------------------------------------------------- */
+
+/* Create the constraint of a key again, and return it.  See attach_key. */
+static Oid
+create_constraint(const DetachedKey *key, Oid parent)
+{
+	Relation	heap = table_open(key->table, NoLock);
+	Relation	index = index_open(key->new_index, NoLock);
+	uint16		flags = INDEX_CONSTR_CREATE_UPDATE_INDEX | INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS;
+	ObjectAddress constraint;
+
+	if (key->type == CONSTRAINT_PRIMARY)
+		flags |= INDEX_CONSTR_CREATE_MARK_AS_PRIMARY;
+	if (key->is_deferrable)
+		flags |= INDEX_CONSTR_CREATE_DEFERRABLE;
+	if (key->is_deferred)
+		flags |= INDEX_CONSTR_CREATE_INIT_DEFERRED;
+	constraint = index_constraint_create(heap, key->new_index, parent, BuildIndexInfo(index),
+										 key->name, key->type, flags, allowSystemTableMods, true);
+	index_close(index, NoLock);
 	table_close(heap, NoLock);
+	return constraint.objectId;
 }
 
-/* Is this one of the foreign keys that we drop for good? */
-static bool
-is_dropped(const LsmAlterTable *alter, const char *name)
+/* Returns the constraint of the parent table's key that a constraint belongs to, or InvalidOid. */
+static Oid
+parent_of(Oid constraint)
 {
-	ListCell   *cell;
+	HeapTuple	tuple = SearchSysCache1(CONSTROID, ObjectIdGetDatum(constraint));
+	Oid			parent;
 
-	foreach(cell, alter->saved)
-	{
-		const SavedConstraint *saved = lfirst(cell);
-
-		if (saved->is_dropped && strcmp(saved->plain_name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Does the subcommand add a column with a key or a foreign key? */
-static bool
-adds_key(const AlterTableCmd *command)
-{
-	ListCell   *cell;
-
-	foreach(cell, castNode(ColumnDef, command->def)->constraints)
-	{
-		const Constraint *constraint = lfirst_node(Constraint, cell);
-
-		if (constraint->contype == CONSTR_FOREIGN || lsm_constraint_is_key(constraint))
-			return true;
-	}
-	return false;
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for constraint %u", constraint);
+	parent = ((Form_pg_constraint) GETSTRUCT(tuple))->conparentid;
+	ReleaseSysCache(tuple);
+	return parent;
 }
 
 /*
- * Does the subcommand run before constraints are recreated?  As in core since 17, new columns come
- * before new expressions, which may use them.  Unlike in core, DROP NOT NULL comes later, when
- * primary keys are back.
- */
-static bool
-runs_first(const AlterTableCmd *command)
-{
-	switch (command->subtype)
-	{
-		case AT_DropColumn:
-		case AT_DropConstraint:
-		case AT_DropExpression:
-		case AT_DropIdentity:
-		case AT_AlterColumnType:
-			return true;
-		case AT_ColumnDefault:
-			return command->def == NULL;
-		case AT_AddColumn:
-			return !adds_key(command);
-		default:
-			return command->subtype == LSM_AT_SET_EXPRESSION;
-	}
-}
-
-/*
- * Could the subcommand need or name a constraint that the same command adds, or choose a name that
- * the constraint has?
- */
-static bool
-needs_constraints(const AlterTableCmd *command)
-{
-	switch (command->subtype)
-	{
-		case AT_AddConstraint:
-			return castNode(Constraint, command->def)->contype != CONSTR_CHECK;
-		case AT_AddIdentity:
-		case AT_ValidateConstraint:
-		case AT_AlterConstraint:
-		case AT_ClusterOn:
-		case AT_DropCluster:
-		case AT_ReplicaIdentity:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
- * Take out the subcommands that run later, and DROP CONSTRAINT of a saved foreign key, which
- * drop_saved does.  New columns keep their order, so all columns after one that waits wait too.
+ * Make an index the index of a key again.  `parent`: the constraint of the parent table's key, or
+ * InvalidOid.  Core copies new indexes of partitions from their parents.  If the parent's key is
+ * back by then, the copy has a constraint.  Only below the topmost table does core know that the
+ * constraint belongs to the parent's.
  */
 static void
-take_later(LsmAlterTable *alter, AlterTableStmt *statement)
+attach_key(DetachedKey *key, Oid index, Oid parent)
+{
+	Oid			constraint = get_index_constraint(index);
+
+	key->new_index = index;
+	/* Core chooses new names for the indexes of partitions. */
+	if (strcmp(get_rel_name(index), key->name) != 0)
+	{
+		RenameRelationInternal(index, key->name, true, true);
+		CommandCounterIncrement();
+	}
+	if (!OidIsValid(constraint))
+		constraint = create_constraint(key, parent);
+	else if (!OidIsValid(parent_of(constraint)))
+		ConstraintSetParentConstraint(constraint, parent, key->table);
+	if (key->comment)
+		CreateComments(constraint, ConstraintRelationId, 0, key->comment);
+	CommandCounterIncrement();
+}
+
+/* Returns the key that a recreated index belongs to, or NULL.  `parent`: the index's parent. */
+static DetachedKey *
+key_of_index(Relation index, Oid parent)
 {
 	ListCell   *cell;
-	bool		column_waits = false;
+	Oid			old_parent = InvalidOid;
+
+	/* The key of a partition follows its parent's. */
+	foreach(cell, current->keys)
+	{
+		DetachedKey *key = lfirst(cell);
+
+		if (OidIsValid(key->new_index))
+		{
+			if (key->new_index == parent)
+				old_parent = key->index;
+		}
+		else if (key->table == index->rd_index->indrelid &&
+				 (OidIsValid(parent) ? OidIsValid(key->parent) && key->parent == old_parent :
+				  !OidIsValid(key->parent) &&
+				  strcmp(key->name, RelationGetRelationName(index)) == 0))
+			return key;
+	}
+	return NULL;
+}
+
+/*
+ * Attach the key of an index that core is creating.  The index is in the catalogs, and is not built
+ * yet.  Does nothing for other relations.
+ */
+void
+lsm_alter_table_created(Oid relation_oid)
+{
+	Relation	relation;
+	Oid			parent = InvalidOid;
+	DetachedKey *key;
+
+	if (current == NULL || current->keys == NIL)
+		return;
+	/* Core holds the lock, and only the relation cache knows the relation yet. */
+	relation = RelationIdGetRelation(relation_oid);
+	if (RelationIsValid(relation) && relation->rd_rel->relam == get_index_am_oid("lsm", false))
+	{
+		CommandCounterIncrement();
+		if (relation->rd_rel->relispartition)
+			parent = get_partition_parent(relation_oid, false);
+		key = key_of_index(relation, parent);
+		if (key != NULL)
+			attach_key(key, relation_oid,
+					   OidIsValid(parent) ? get_index_constraint(parent) : InvalidOid);
+	}
+	if (RelationIsValid(relation))
+		RelationClose(relation);
+}
+
+/* Attach a key whose index core has left alone.  Does nothing if core has dropped the index. */
+static void
+attach_untouched(DetachedKey *key)
+{
+	if (OidIsValid(key->new_index) || get_rel_relkind(key->index) == '\0')
+		return;
+	attach_key(key, key->index,
+			   OidIsValid(key->parent) ? get_index_constraint(key->parent) : InvalidOid);
+}
+
+/* Mark the index of a partition. */
+static void
+restore_marks(const DetachedKey *key)
+{
+	const char *table;
+	const char *index;
+
+	if (!OidIsValid(key->new_index) || get_rel_relkind(key->new_index) == '\0')
+		return;
+	table = lsm_quoted_relation_name(key->table);
+	index = quote_identifier(get_rel_name(key->new_index));
+	if (key->is_clustered)
+		lsm_run_hidden(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
+	if (key->is_replica_identity)
+		lsm_run_hidden(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
+}
+
+/* --- ADD CONSTRAINT ... USING INDEX --------------------------------------------- */
+
+/*
+ * Prepare subcommands that turn an lsm index into a key.  Core could not find an index that the
+ * same command recreates, so such a subcommand runs after the others.
+ */
+static void
+prepare_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
+{
+	List	   *added = NIL;
+	ListCell   *cell;
 
 	foreach(cell, statement->cmds)
 	{
 		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
-		bool		waits = alter->saved == NIL ? needs_constraints(command) :
-			!runs_first(command) || (command->subtype == AT_AddColumn && column_waits);
+		Oid			index = lsm_index_of_constraint(command, alter->table);
 
-		column_waits |= waits && command->subtype == AT_AddColumn;
-		if (waits)
+		if (!OidIsValid(index))
+			continue;
+		if (changes_index(statement, index))
+		{
 			alter->later = lappend(alter->later, command);
-		else if (command->subtype != AT_DropConstraint || !is_dropped(alter, command->name))
-			continue;
-		statement->cmds = foreach_delete_current(statement->cmds, cell);
+			statement->cmds = foreach_delete_current(statement->cmds, cell);
+		}
+		else
+			added = list_concat(added, lsm_constraint_use_index(command, alter->table, index));
 	}
-}
-
-/*
- * Run a command on a saved constraint's table.  Like core, do not ask who owns a table that
- * references a key.
- */
-static void
-run_on_saved(const SavedConstraint *saved, const char *command)
-{
-	Relation	table = table_open(saved->table_oid, AccessExclusiveLock);
-	LsmOwnerContext context;
-	bool		is_ours = lsm_owns_relation(saved->table_oid, GetUserId());
-
-	if (!is_ours)
-		lsm_owner_become(table, &context);
-	table_close(table, NoLock);
-	lsm_run_commands(command);
-	if (!is_ours)
-		lsm_owner_leave(&context);
+	statement->cmds = list_concat(statement->cmds, added);
 }
 
 static void
-drop_saved(const SavedConstraint *saved)
+run_later(const LsmAlterTable *alter, AlterTableCmd *command)
 {
-	run_on_saved(saved, psprintf("ALTER TABLE %s DROP CONSTRAINT %s", saved->table, saved->name));
-}
+	AlterTableStmt *statement = makeNode(AlterTableStmt);
 
-/* Mark the index that the table has now, unless the command drops the key. */
-static void
-restore_marks(const SavedMarks *marks)
-{
-	Oid			key = get_relation_constraint_oid(marks->key_table, marks->key_name, true);
-	const char *table = lsm_quoted_relation_name(marks->table);
-	ListCell   *cell;
-
-	if (!OidIsValid(key))
-		return;
-	foreach(cell, find_all_inheritors(get_constraint_index(key), NoLock, NULL))
-	{
-		const char *index = quote_identifier(get_rel_name(lfirst_oid(cell)));
-
-		if (IndexGetRelation(lfirst_oid(cell), false) != marks->table)
-			continue;
-		if (marks->is_clustered)
-			lsm_run_commands(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
-		if (marks->is_replica_identity)
-			lsm_run_commands(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
-	}
-}
-
-static void
-restore_saved(const SavedConstraint *saved)
-{
-	Oid			constraint;
-
-	run_on_saved(saved, saved->definition);
-	constraint = get_relation_constraint_oid(saved->table_oid, saved->plain_name, false);
-	if (saved->comment)
-		CreateComments(constraint, ConstraintRelationId, 0, saved->comment);
-	if (saved->index_comment)
-		CreateComments(get_constraint_index(constraint), RelationRelationId, 0,
-					   saved->index_comment);
-}
-
-/* Does the table of a foreign key still have the columns?  If not, core has dropped the key. */
-static bool
-has_its_columns(const SavedConstraint *saved)
-{
-	for (int i = 0; i < saved->column_count; i++)
-	{
-		HeapTuple	tuple = SearchSysCacheAttNum(saved->table_oid, saved->columns[i]);
-
-		if (!HeapTupleIsValid(tuple))
-			return false;
-		ReleaseSysCache(tuple);
-	}
-	return true;
-}
-
-/* Take the constraints that we will add ourselves out of the command, and put them into `alter`. */
-static void
-take_constraints(LsmAlterTable *alter, AlterTableStmt *statement)
-{
-	ListCell   *cell;
-
-	foreach(cell, statement->cmds)
-	{
-		Constraint *constraint = lsm_constraint_of_index(lfirst_node(AlterTableCmd, cell),
-														 alter->table);
-
-		if (constraint == NULL)
-			continue;
-		alter->indexes = lappend(alter->indexes, constraint);
-		statement->cmds = foreach_delete_current(statement->cmds, cell);
-	}
+	statement->relation = makeRangeVar(get_namespace_name(get_rel_namespace(alter->table)),
+									   get_rel_name(alter->table), -1);
+	statement->relation->inh = !alter->only;
+	statement->cmds = list_make1(command);
+	statement->objtype = OBJECT_TABLE;
+	lsm_run_command((Node *) statement, "");
 }
 
 /* --- the command --------------------------------------------------------------- */
@@ -534,9 +491,9 @@ typed_tables(Oid type, LOCKMODE mode)
 }
 
 /*
- * Prepare ALTER TABLE or ALTER TYPE before core sees it.  Removes from *statement the subcommands
- * that lsm_alter_table_finish will do, and drops constraints.  Returns NULL if core can do
- * everything.
+ * Prepare ALTER TABLE or ALTER TYPE before core sees it: detach keys, and change the subcommands
+ * that core would refuse.  Returns NULL if core can do everything.  Otherwise the caller must call
+ * lsm_alter_table_leave, and if core succeeds, then lsm_alter_table_finish.
  */
 LsmAlterTable *
 lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
@@ -567,91 +524,36 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 	*read_only_tree = false;
 	command = (AlterTableStmt *) (*statement)->utilityStmt;
 	alter->only = !command->relation->inh;
-	if (kind == RELKIND_RELATION)
-		take_constraints(alter, command);
 	foreach(cell, kind == RELKIND_COMPOSITE_TYPE ?
 			typed_tables(get_rel_type_id(alter->table), mode) :
 			alter->only ? list_make1_oid(alter->table) :
 			find_all_inheritors(alter->table, mode, NULL))
-		save_keys(alter, command, lfirst_oid(cell));
-	if (alter->saved != NIL || alter->indexes != NIL)
-		take_later(alter, command);
-	foreach(cell, alter->saved)
-		drop_saved(lfirst(cell));
+		detach_keys(alter, command, lfirst_oid(cell));
+	if (kind == RELKIND_RELATION)
+		prepare_constraints(alter, command);
+	alter->outer = current;
+	current = alter;
 	return alter;
 }
 
-/*
- * Add the saved constraints again.  Their definitions name the tablespace unless it is the
- * database's, and default_tablespace must not change that.
- */
-static void
-restore_all(const LsmAlterTable *alter)
-{
-	int			level = NewGUCNestLevel();
-	ListCell   *cell;
-
-	(void) set_config_option("default_tablespace", "", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	/* Restore keys before the foreign keys that reference them. */
-	foreach(cell, alter->saved)
-	{
-		if (((SavedConstraint *) lfirst(cell))->is_key)
-			restore_saved(lfirst(cell));
-	}
-	foreach(cell, alter->saved)
-	{
-		const SavedConstraint *saved = lfirst(cell);
-
-		if (!saved->is_key && !saved->is_dropped && has_its_columns(saved))
-			restore_saved(saved);
-	}
-	foreach(cell, alter->marks)
-		restore_marks(lfirst(cell));
-	AtEOXact_GUC(true, level);
-}
-
-/* Do our part of ALTER TABLE, after core has done its part.  `alter` may be NULL. */
+/* End what lsm_alter_table_begin has begun, also after an error. */
 void
-lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement, const char *text)
+lsm_alter_table_leave(LsmAlterTable *alter)
+{
+	current = alter->outer;
+}
+
+/* Do what is left to do when core has done its part of ALTER TABLE. */
+void
+lsm_alter_table_finish(const LsmAlterTable *alter)
 {
 	ListCell   *cell;
 
-	if (alter == NULL)
-		return;
 	CommandCounterIncrement();
-	restore_all(alter);
-	foreach(cell, alter->indexes)
-		lsm_add_constraint_using_index(alter->table, lfirst(cell), alter->only);
-	if (alter->later != NIL)
-	{
-		PlannedStmt *later = copyObject(statement);
-
-		((AlterTableStmt *) later->utilityStmt)->cmds = alter->later;
-		is_prepared = true;
-		PG_TRY();
-		{
-			ProcessUtility(later, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
-						   None_Receiver, NULL);
-		}
-		PG_FINALLY();
-		{
-			is_prepared = false;
-		}
-		PG_END_TRY();
-		CommandCounterIncrement();
-	}
-}
-
-/*
- * Returns whether the command that begins now has been prepared for lsm already, and forgets the
- * answer.
- */
-bool
-lsm_alter_table_take_prepared(void)
-{
-	bool		answer = is_prepared;
-
-	is_prepared = false;
-	return answer;
+	foreach(cell, alter->keys)
+		attach_untouched(lfirst(cell));
+	foreach(cell, alter->keys)
+		restore_marks(lfirst(cell));
+	foreach(cell, alter->later)
+		run_later(alter, lfirst(cell));
 }

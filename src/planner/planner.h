@@ -58,16 +58,16 @@ extern PlannedStmt *lsm_default_method_prepare(PlannedStmt *statement, const cha
 typedef struct LsmAlterTable LsmAlterTable;
 
 extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree);
-extern bool lsm_alter_table_take_prepared(void);
-extern void lsm_alter_table_finish(LsmAlterTable *alter, PlannedStmt *statement,
-								   const char *text);
-
+extern void lsm_alter_table_created(Oid relation_oid);
+extern void lsm_alter_table_leave(LsmAlterTable *alter);
+extern void lsm_alter_table_finish(const LsmAlterTable *alter);
 
 /* add_using_index.c */
-extern void lsm_run_commands(const char *text);
+extern void lsm_run_command(Node *tree, const char *text);
+extern void lsm_run_hidden(const char *text);
 extern char *lsm_quoted_relation_name(Oid relation);
-extern Constraint *lsm_constraint_of_index(const AlterTableCmd *command, Oid table);
-extern void lsm_add_constraint_using_index(Oid table, const Constraint *constraint, bool only);
+extern Oid	lsm_index_of_constraint(const AlterTableCmd *command, Oid table);
+extern List *lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid);
 
 /* explain.c */
 #ifdef LSM_HAS_EXPLAIN_OPTIONS

@@ -99,14 +99,32 @@ ALTER TYPE at_type DROP ATTRIBUTE a CASCADE, ALTER ATTRIBUTE c TYPE bigint CASCA
 SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at8'::regclass;
 DROP TABLE at8;
 DROP TYPE at_type;
--- Event triggers hear of every command.
-CREATE FUNCTION at_note() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% %', tg_event, tg_tag; END $$;
+-- Event triggers hear of every command and subcommand, and see the keys.
+CREATE FUNCTION at_note() RETURNS event_trigger LANGUAGE plpgsql AS $$
+DECLARE what text;
+BEGIN
+	IF tg_event = 'ddl_command_end' THEN
+		SELECT string_agg(command_tag || ' ' || object_identity, ', ') INTO what FROM pg_event_trigger_ddl_commands();
+	ELSIF tg_event = 'sql_drop' THEN
+		SELECT string_agg(object_identity, ', ') INTO what FROM pg_event_trigger_dropped_objects();
+	END IF;
+	RAISE NOTICE '% %: %; % keys', tg_event, tg_tag, what, (SELECT count(*) FROM pg_constraint WHERE conrelid = 'at7'::regclass AND contype IN ('p', 'u'));
+END $$;
 CREATE UNIQUE INDEX at7_new ON at7 USING lsm (c);
+ALTER TABLE at7 ADD COLUMN f int, ENABLE ROW LEVEL SECURITY;
 CREATE EVENT TRIGGER at_start ON ddl_command_start EXECUTE FUNCTION at_note();
+CREATE EVENT TRIGGER at_drop ON sql_drop EXECUTE FUNCTION at_note();
 CREATE EVENT TRIGGER at_end ON ddl_command_end EXECUTE FUNCTION at_note();
 ALTER TABLE at7 ADD UNIQUE USING INDEX at7_new;
+ALTER TABLE at7 ALTER c TYPE bigint, DISABLE ROW LEVEL SECURITY, DROP COLUMN f;
 DROP EVENT TRIGGER at_start;
+DROP EVENT TRIGGER at_drop;
 DROP EVENT TRIGGER at_end;
+SELECT conname, contype, amname FROM at_keys WHERE "table" = 'at7'::regclass ORDER BY 1;
+-- The index of a new key may change its type in the same command.
+CREATE UNIQUE INDEX at7_newer ON at7 USING lsm (c);
+ALTER TABLE at7 ALTER c TYPE int, ADD UNIQUE USING INDEX at7_newer;
+SELECT conname, amname, definition FROM at_keys WHERE conname LIKE 'at7_new%' ORDER BY 1;
 DROP FUNCTION at_note;
 DROP TABLE at7;
 
@@ -191,6 +209,38 @@ SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at9_1'::regclas
 DROP TABLE at9, at9_b CASCADE;
 RESET client_min_messages;
 
+-- A new type that is stored in the same way keeps the index's file.
+CREATE TABLE at9 (v varchar(10) PRIMARY KEY WITH (lsm), n numeric(10, 2) UNIQUE WITH (lsm) DEFERRABLE);
+INSERT INTO at9 SELECT i, i FROM generate_series(1, 500) i;
+CREATE TABLE at9_files AS SELECT relname, relfilenode FROM pg_class WHERE relname LIKE 'at9%key';
+ALTER TABLE at9 ALTER v TYPE varchar(20), ALTER n TYPE numeric;
+SELECT relname, f.relfilenode = c.relfilenode AS kept, lsm_check(relname::regclass, true) FROM at9_files f JOIN pg_class c USING (relname) ORDER BY 1;
+ALTER TABLE at9 ALTER v TYPE text;
+SELECT relname, f.relfilenode = c.relfilenode AS kept, lsm_check(relname::regclass, true) FROM at9_files f JOIN pg_class c USING (relname) ORDER BY 1;
+SELECT conname, definition, condeferrable FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
+INSERT INTO at9 VALUES ('77', 1000);
+-- A view that depends on the key.
+CREATE TABLE at9_base (id int PRIMARY KEY WITH (lsm), v int);
+CREATE VIEW at9_view AS SELECT v FROM at9_base GROUP BY id;
+SELECT t.error_of('ALTER TABLE at9_base ALTER id TYPE bigint');
+SELECT conname, amname FROM at_keys WHERE "table" = 'at9_base'::regclass;
+DROP TABLE at9, at9_files, at9_base CASCADE;
+-- Who owns the table needs no privilege to create objects.
+CREATE ROLE regress_at_key;
+CREATE SCHEMA at_other;
+GRANT ALL ON SCHEMA at_other TO regress_at_key;
+SET ROLE regress_at_key;
+CREATE TABLE at_other.key (a int PRIMARY KEY WITH (lsm));
+RESET ROLE;
+REVOKE CREATE ON SCHEMA at_other FROM regress_at_key;
+SET ROLE regress_at_key;
+ALTER TABLE at_other.key ALTER a TYPE bigint;
+RESET ROLE;
+SET client_min_messages = warning;
+DROP SCHEMA at_other CASCADE;
+RESET client_min_messages;
+DROP ROLE regress_at_key;
+
 -- From 18 on, partitioned tables have lsm keys. The partitions keep their marks.
 DO $$
 BEGIN
@@ -209,6 +259,26 @@ BEGIN
 		FROM pg_index i WHERE indrelid IN ('at9_1_1'::regclass, 'at9_2'::regclass))
 		= 'at9_1_1_a_b_key false true, at9_1_1_pkey true false, at9_2_a_b_key false false, at9_2_pkey false true';
 	DROP TABLE at9;
+	-- A partition whose key was attached keeps its name and comment. Foreign keys refer to all of them.
+	CREATE TABLE at9 (a int, b int, PRIMARY KEY (a, b) WITH (lsm)) PARTITION BY RANGE (a);
+	CREATE TABLE at9_1 PARTITION OF at9 FOR VALUES FROM (0) TO (10);
+	CREATE TABLE at9_2 (b int, x int, a int, CONSTRAINT odd PRIMARY KEY (a, b) WITH (lsm));
+	ALTER TABLE at9_2 DROP x;
+	ALTER TABLE at9 ATTACH PARTITION at9_2 DEFAULT;
+	COMMENT ON CONSTRAINT odd ON at9_2 IS 'odd';
+	CREATE TABLE at9_fk (x int, y int, FOREIGN KEY (x, y) REFERENCES at9) PARTITION BY RANGE (x);
+	CREATE TABLE at9_fk1 PARTITION OF at9_fk DEFAULT;
+	INSERT INTO at9 SELECT i, i FROM generate_series(1, 20) i;
+	INSERT INTO at9_fk SELECT i, i FROM generate_series(5, 15) i;
+	ALTER TABLE at9 ALTER b TYPE bigint;
+	ASSERT (SELECT string_agg(conrelid::regclass || ' ' || conname || ' ' || conislocal, ', ' ORDER BY conname) FROM pg_constraint WHERE conrelid::regclass::text LIKE 'at9%' AND contype = 'p')
+		= 'at9_1 at9_1_pkey false, at9 at9_pkey true, at9_2 odd false';
+	ASSERT (SELECT obj_description(oid, 'pg_constraint') = 'odd' FROM pg_constraint WHERE conname = 'odd');
+	ASSERT t.error_of('INSERT INTO at9_fk VALUES (1, 2)') = '23503' AND t.error_of('DELETE FROM at9 WHERE a = 12') = '23503' AND t.error_of('INSERT INTO at9 VALUES (12, 12)') = '23505';
+	PERFORM lsm_check(indexrelid::regclass, true) FROM pg_index WHERE indrelid IN ('at9_1'::regclass, 'at9_2'::regclass);
+	DROP TABLE at9_fk;
+	ALTER TABLE at9 DETACH PARTITION at9_2;
+	DROP TABLE at9, at9_2;
 END $$;
 
 -- From 18 on, the owner of a key need not own the tables that refer to it.
@@ -229,6 +299,7 @@ BEGIN
 	SET ROLE regress_at_reference;
 	CREATE TABLE at_other.reference (a int REFERENCES at_other.key);
 	SET ROLE regress_at_key;
+	REVOKE REFERENCES ON at_other.key FROM regress_at_reference;
 	ALTER TABLE at_other.key ALTER a TYPE bigint;
 	ASSERT current_user = 'regress_at_key';
 	ASSERT (SELECT count(*) = 1 FROM pg_constraint WHERE conrelid = 'at_other.reference'::regclass AND contype = 'f');
