@@ -154,7 +154,13 @@ $other->quit;
 		command_like([ $check, '--heap' ], qr/^$/, "check_all.sh: all is sound, search_path $path");
 		is($node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'}), 'f', 'check_all.sh runs no code of a database owner');
 	}
-	$node->safe_psql('postgres', 'DROP DATABASE mdb');
+	$node->safe_psql('postgres', q{DROP DATABASE mdb;
+		UPDATE pg_database SET datcollversion = 'old'});
+	command_checks_all([$check], 0, [qr/^$/], [qr/^$/], 'check_all.sh: warnings are no faults');
+	$node->safe_psql('postgres', 'UPDATE pg_database SET datcollversion = NULL');
+	$node->safe_psql($name, 'ALTER FUNCTION s.lsm_check_all RENAME TO renamed');
+	command_checks_all([$check], 1, [qr/^ERROR: .*does not exist.*\n\Q$name\E: the check failed\n\z/s], [qr/^$/], 'check_all.sh: a failure');
+	$node->safe_psql($name, 'ALTER FUNCTION s.renamed RENAME TO lsm_check_all');
 
 	my $file = $node->data_dir . '/' . $node->safe_psql($name, q{SELECT pg_relation_filepath('t_k')});
 	my $pages = (-s $file) / 8192;

@@ -54,3 +54,5 @@ DROP ROLE seen_user;
 DROP TABLE helped_rows, helped_keys, seen, seen_users;
 SET client_min_messages = warning;
 DROP SCHEMA oc CASCADE;
+-- Functions of the extension name its schema, so it stays there.
+SELECT extrelocatable, t.error_of('ALTER EXTENSION pg_lsm SET SCHEMA t') FROM pg_extension WHERE extname = 'pg_lsm';
