@@ -192,25 +192,12 @@ next_row_or_step(PlanState *state)
 	}
 }
 
-/* Does an index store a column of type name as a C string?  The executor turns these into names. */
-static bool
-has_c_string(Relation index)
-{
-	for (int i = 0; i < RelationGetDescr(index)->natts; i++)
-	{
-		if (TupleDescAttr(RelationGetDescr(index), i)->attlen == -2)
-			return true;
-	}
-	return false;
-}
-
 static bool
 put_function(PlanState *state, void *unused)
 {
 	IndexOnlyScanState *node = (IndexOnlyScanState *) state;
 
-	if (IsA(state, IndexOnlyScanState) && lsm_is_own(node->ioss_RelationDesc) &&
-		!has_c_string(node->ioss_RelationDesc))
+	if (IsA(state, IndexOnlyScanState) && lsm_is_own(node->ioss_RelationDesc))
 	{
 		if (executor_next == NULL)
 			executor_next = state->ExecProcNodeReal;

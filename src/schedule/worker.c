@@ -296,7 +296,7 @@ truncate_file(LsmIndexSlot *slot, LsmIndex *index)
 	if (asked == 0 || lsm_clock_is_ahead((TimestampTz) asked, now, LSM_LONGEST_POSTPONE_MS))
 		return;
 	tries = pg_atomic_fetch_add_u32(&slot->truncate_tries, 1);
-	if (tries < TRUNCATE_TRIES)
+	if (tries + 1 < TRUNCATE_TRIES)
 		next = now + lsm_rule_backoff_ms(tries, TRUNCATE_MS, MOST_TRUNCATE_MS) * LSM_US_PER_MS;
 
 	/*
