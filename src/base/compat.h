@@ -364,6 +364,7 @@ lsm_array_length(PlannerInfo *root, Node *array)
 /* Features that core has since 18, and the number of support functions of an operator class. */
 #if PG_VERSION_NUM >= 180000
 #define LSM_HAS_COMPARE_TYPE 1
+#define LSM_HAS_NOT_NULL_CONSTRAINTS 1	/* NOT NULL is a constraint of its own */
 #define LSM_HAS_EXPLAIN_OPTIONS 1	/* extensions can add options to EXPLAIN */
 #define LSM_BTREE_COSTS_SKIP_SCANS 1	/* btcostestimate knows skip scans */
 #define LSM_EXECUTOR_TAKES_ROWS 1	/* row comparisons can be keys of any ordered index */

@@ -125,6 +125,8 @@ note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id
 		previous_access(access, class_id, object, sub_id, arg);
 	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub_id == 0)
 		lsm_alter_table_created(object);
+	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0)
+		lsm_alter_table_dropping(object, ((ObjectAccessDrop *) arg)->dropflags);
 	if (access != OAT_DROP || !lsm_preloaded)
 		return;
 	if (class_id == DatabaseRelationId)

@@ -16,6 +16,8 @@
 #include "commands/defrem.h"
 #include "commands/event_trigger.h"
 #include "commands/tablecmds.h"
+#include "nodes/makefuncs.h"
+#include "nodes/value.h"
 #include "parser/parser.h"
 #include "planner/planner.h"
 #include "tcop/utility.h"
@@ -24,29 +26,20 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* Run a command that returns no result. */
-void
-lsm_run_command(Node *tree, const char *text)
-{
-	PlannedStmt *command = makeNode(PlannedStmt);
-
-	command->commandType = CMD_UTILITY;
-	command->utilityStmt = tree;
-	ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL, None_Receiver,
-				   NULL);
-	CommandCounterIncrement();
-}
-
 /* Run a command that returns no result, and that event triggers do not hear of. */
 void
 lsm_run_hidden(const char *text)
 {
-	RawStmt    *command = linitial_node(RawStmt, raw_parser(text, RAW_PARSE_DEFAULT));
+	PlannedStmt *command = makeNode(PlannedStmt);
 
+	command->commandType = CMD_UTILITY;
+	command->utilityStmt = linitial_node(RawStmt, raw_parser(text, RAW_PARSE_DEFAULT))->stmt;
 	EventTriggerInhibitCommandCollection();
 	PG_TRY();
 	{
-		lsm_run_command(command->stmt, text);
+		ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
+					   None_Receiver, NULL);
+		CommandCounterIncrement();
 	}
 	PG_FINALLY();
 	{
@@ -63,8 +56,8 @@ lsm_quoted_relation_name(Oid relation)
 }
 
 /*
- * If a subcommand adds a constraint that uses an existing lsm index in the table's schema, returns
- * the index, else InvalidOid.  check_index checks that the index belongs to the table.
+ * If a subcommand adds a constraint that uses an existing lsm index of the table, returns the index,
+ * else InvalidOid.  Locks nothing.
  */
 Oid
 lsm_index_of_constraint(const AlterTableCmd *command, Oid table)
@@ -77,7 +70,7 @@ lsm_index_of_constraint(const AlterTableCmd *command, Oid table)
 		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE))
 		return InvalidOid;
 	index = get_relname_relid(constraint->indexname, get_rel_namespace(table));
-	return lsm_index_is_lsm(index) ? index : InvalidOid;
+	return lsm_index_is_lsm(index) && IndexGetRelation(index, true) == table ? index : InvalidOid;
 }
 
 static void
@@ -128,11 +121,6 @@ is_distributed(Relation heap)
 static void
 check_index(Relation heap, Relation index, const Constraint *constraint)
 {
-	if (index->rd_index->indrelid != RelationGetRelid(heap))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" does not belong to table \"%s\"",
-						RelationGetRelationName(index), RelationGetRelationName(heap))));
 	if (OidIsValid(get_index_constraint(RelationGetRelid(index))))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -162,10 +150,7 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 				 errhint("Add the constraint WITH (lsm = true) and without USING INDEX.")));
 }
 
-/*
- * Returns subcommands that set the columns of a primary key to NOT NULL.  From 18 on, attnotnull is
- * also true for constraints that are NOT VALID; the subcommands validate them.
- */
+/* Returns the subcommands with which core makes the columns of a primary key NOT NULL. */
 static List *
 not_null_commands(Relation heap, Relation index)
 {
@@ -177,8 +162,13 @@ not_null_commands(Relation heap, Relation index)
 			TupleDescAttr(RelationGetDescr(heap), index->rd_index->indkey.values[i] - 1);
 		AlterTableCmd *command = makeNode(AlterTableCmd);
 
+#ifdef LSM_HAS_NOT_NULL_CONSTRAINTS
+		command->subtype = AT_AddConstraint;
+		command->def = (Node *) makeNotNullConstraint(makeString(pstrdup(NameStr(att->attname))));
+#else
 		command->subtype = AT_SetNotNull;
 		command->name = pstrdup(NameStr(att->attname));
+#endif
 		commands = lappend(commands, command);
 	}
 	return commands;

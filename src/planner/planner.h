@@ -58,12 +58,14 @@ extern PlannedStmt *lsm_default_method_prepare(PlannedStmt *statement, const cha
 typedef struct LsmAlterTable LsmAlterTable;
 
 extern LsmAlterTable *lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree);
+
+/* detached_key.c */
 extern void lsm_alter_table_created(Oid relation_oid);
+extern void lsm_alter_table_dropping(Oid relation, int flags);
 extern void lsm_alter_table_leave(LsmAlterTable *alter);
 extern void lsm_alter_table_finish(const LsmAlterTable *alter);
 
 /* add_using_index.c */
-extern void lsm_run_command(Node *tree, const char *text);
 extern void lsm_run_hidden(const char *text);
 extern char *lsm_quoted_relation_name(Oid relation);
 extern Oid	lsm_index_of_constraint(const AlterTableCmd *command, Oid table);

@@ -123,8 +123,8 @@ DROP EVENT TRIGGER at_end;
 SELECT conname, contype, amname FROM at_keys WHERE "table" = 'at7'::regclass ORDER BY 1;
 -- The index of a new key may change its type in the same command.
 CREATE UNIQUE INDEX at7_newer ON at7 USING lsm (c);
-ALTER TABLE at7 ALTER c TYPE int, ADD UNIQUE USING INDEX at7_newer;
-SELECT conname, amname, definition FROM at_keys WHERE conname LIKE 'at7_new%' ORDER BY 1;
+ALTER TABLE at7 ALTER c TYPE int, ADD CONSTRAINT at7_newest UNIQUE USING INDEX at7_newer, REPLICA IDENTITY USING INDEX at7_newest;
+SELECT conname, amname, reloptions, definition, indisreplident FROM at_keys WHERE conname LIKE 'at7_new%' ORDER BY 1;
 DROP FUNCTION at_note;
 DROP TABLE at7;
 
@@ -225,6 +225,52 @@ CREATE VIEW at9_view AS SELECT v FROM at9_base GROUP BY id;
 SELECT t.error_of('ALTER TABLE at9_base ALTER id TYPE bigint');
 SELECT conname, amname FROM at_keys WHERE "table" = 'at9_base'::regclass;
 DROP TABLE at9, at9_files, at9_base CASCADE;
+-- A view that the command drops.
+CREATE TABLE at9 (a int PRIMARY KEY WITH (lsm), b int, x int);
+CREATE VIEW at9_view AS SELECT a, b, x FROM at9 GROUP BY a;
+ALTER TABLE at9 DROP COLUMN x CASCADE, ALTER a TYPE bigint;
+SELECT conname, amname FROM at_keys WHERE "table" = 'at9'::regclass;
+DROP TABLE at9;
+-- A new key with the name of one that goes with its column.
+CREATE TABLE at9 (a int, b int, CONSTRAINT at9_k UNIQUE (a, b) WITH (lsm));
+COMMENT ON CONSTRAINT at9_k ON at9 IS 'old';
+ALTER TABLE at9 DROP COLUMN a, ALTER b TYPE bigint, ADD CONSTRAINT at9_k UNIQUE (b) WITH (lsm);
+SELECT conname, amname, definition, comment, coninhcount FROM at_keys JOIN pg_constraint c USING (conname) WHERE "table" = 'at9'::regclass;
+-- Errors of core: no such index any more, a second primary key, a table of somebody else.
+CREATE UNIQUE INDEX at9_b ON at9 USING lsm (b);
+ALTER TABLE at9 ADD COLUMN p int PRIMARY KEY;
+SELECT t.error_of('ALTER TABLE at9 DROP b, ADD UNIQUE USING INDEX at9_b'), t.error_of('ALTER TABLE at9 ALTER b TYPE int, ADD PRIMARY KEY USING INDEX at9_b');
+ALTER TABLE at9 DROP CONSTRAINT at9_pkey, ALTER b TYPE int, ADD CONSTRAINT at9_pkey PRIMARY KEY USING INDEX at9_b DEFERRABLE;
+SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
+SELECT t.error_of('INSERT INTO at9 (b) VALUES (NULL)');
+DROP TABLE at9;
+-- Triggers that act before the command, on the table without its keys.
+CREATE TABLE at9 (v varchar(5) UNIQUE WITH (lsm) DEFERRABLE, w int UNIQUE WITH (lsm));
+INSERT INTO at9 VALUES ('1', 1);
+CREATE FUNCTION at_before() RETURNS event_trigger LANGUAGE plpgsql AS $$
+DECLARE command text := current_setting('at.command', true);
+BEGIN
+	IF command <> '' THEN
+		PERFORM set_config('at.command', '', false);
+		EXECUTE command;
+	END IF;
+END $$;
+CREATE EVENT TRIGGER at_start ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION at_before();
+SET at.command = $$INSERT INTO at9 VALUES ('1', 2)$$;
+SELECT t.error_of('ALTER TABLE at9 ALTER v TYPE text');
+SET at.command = 'ALTER INDEX at9_w_key RENAME TO at9_renamed';
+ALTER TABLE at9 ALTER w TYPE bigint;
+SET at.command = 'DROP INDEX at9_w_key';
+ALTER TABLE at9 ALTER w TYPE int;
+SET at.command = 'ALTER TABLE at9 ALTER v TYPE varchar(20)';
+ALTER TABLE at9 ALTER v TYPE varchar(10);
+SHOW at.command;
+RESET at.command;
+DROP EVENT TRIGGER at_start;
+DROP FUNCTION at_before;
+SELECT conname, amname, definition, condeferrable FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
+SELECT t.error_of($$INSERT INTO at9 VALUES ('1', 3)$$);
+DROP TABLE at9;
 -- Who owns the table needs no privilege to create objects.
 CREATE ROLE regress_at_key;
 CREATE SCHEMA at_other;
@@ -279,6 +325,45 @@ BEGIN
 	DROP TABLE at9_fk;
 	ALTER TABLE at9 DETACH PARTITION at9_2;
 	DROP TABLE at9, at9_2;
+END $$;
+
+-- From 18 on: keys of partitions that belong to no key, to one of ONLY the parent, and to one that had another name.
+DO $$
+BEGIN
+	IF current_setting('server_version_num')::int < 180000 THEN
+		RETURN;
+	END IF;
+	CREATE TABLE at9 (a int, b int) PARTITION BY RANGE (a);
+	CREATE TABLE at9_1 PARTITION OF at9 FOR VALUES FROM (0) TO (10);
+	ALTER TABLE at9_1 ADD CONSTRAINT at9_1_k PRIMARY KEY (a, b) WITH (lsm);
+	CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a, b);
+	ASSERT t.error_of('ALTER TABLE at9 ALTER b TYPE bigint') = '2BP01';
+	SET LOCAL client_min_messages = warning;
+	DROP INDEX at9_i CASCADE;
+	ALTER TABLE ONLY at9 ADD CONSTRAINT at9_k UNIQUE (a, b) WITH (lsm);
+	ALTER TABLE at9 ALTER b TYPE bigint;
+	ASSERT (SELECT conparentid > 0 AND NOT conislocal AND coninhcount = 1 FROM pg_constraint WHERE conrelid = 'at9_1'::regclass AND contype = 'u');
+	ALTER TABLE at9 ALTER b TYPE int;
+	ALTER INDEX at9_1_a_b_key RENAME TO at9_1_a_b_idx;
+	CREATE INDEX ON at9 (a, b);
+	ALTER TABLE at9 ALTER b TYPE bigint;
+	ALTER TABLE at9 DROP CONSTRAINT at9_k;
+	DROP TABLE at9;
+
+	-- Foreign keys to a new key.
+	CREATE TABLE at9 (a int, b int);
+	CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a);
+	ASSERT t.error_of('ALTER TABLE at9 ALTER a TYPE bigint, ADD UNIQUE USING INDEX at9_i DEFERRABLE, ADD FOREIGN KEY (b) REFERENCES at9 (a)') = '55000';
+	ALTER TABLE at9 ALTER a TYPE bigint, ADD PRIMARY KEY USING INDEX at9_i, ADD FOREIGN KEY (b) REFERENCES at9;
+	DROP TABLE at9;
+	-- NOT NULL constraints, as with B-trees.
+	CREATE TABLE at9 (a int);
+	CREATE TABLE at9_1 () INHERITS (at9);
+	CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a);
+	ASSERT t.error_of('ALTER TABLE ONLY at9 ADD PRIMARY KEY USING INDEX at9_i') = '42P16';
+	EXECUTE 'ALTER TABLE at9 ADD CONSTRAINT at9_nn NOT NULL a, ADD PRIMARY KEY USING INDEX at9_i';
+	ASSERT (SELECT string_agg(conname, ' ') FROM pg_constraint WHERE conrelid = 'at9'::regclass AND contype = 'n') = 'at9_nn';
+	DROP TABLE at9, at9_1;
 END $$;
 
 -- From 18 on, the owner of a key need not own the tables that refer to it.
