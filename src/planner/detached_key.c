@@ -2,14 +2,8 @@
  * detached_key.c
  *	  Separates keys from their lsm indexes while ALTER TABLE recreates the indexes.
  *
- * alter_table.c says why.  A key goes through these states:
- *
- *	  detached: the constraint is deleted, and the index still exists
- *	  awaited: core has dropped the index, and will create it again
- *	  attached: the constraint is back
- *	  gone: the index has been dropped for good
- *
- * object_access_hook calls us before an index is dropped, and when a new one is in the catalogs.
+ * alter_table.c says why.  object_access_hook calls us before an index is dropped, and when a new one
+ * is in the catalogs.
  */
 #include "postgres.h"
 
