@@ -18,41 +18,26 @@
 #include "commands/tablecmds.h"
 #include "nodes/makefuncs.h"
 #include "nodes/value.h"
-#include "parser/parser.h"
 #include "planner/planner.h"
-#include "tcop/utility.h"
-#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/syscache.h"
 
-/* Run a command that returns no result, and that event triggers do not hear of. */
+/* Run subcommands of ALTER TABLE, or of ALTER INDEX, that event triggers do not hear of. */
 void
-lsm_run_hidden(const char *text)
+lsm_alter_hidden(Oid relation, List *commands)
 {
-	PlannedStmt *command = makeNode(PlannedStmt);
-
-	command->commandType = CMD_UTILITY;
-	command->utilityStmt = linitial_node(RawStmt, raw_parser(text, RAW_PARSE_DEFAULT))->stmt;
 	EventTriggerInhibitCommandCollection();
 	PG_TRY();
 	{
-		ProcessUtility(command, text, false, PROCESS_UTILITY_SUBCOMMAND, NULL, NULL,
-					   None_Receiver, NULL);
-		CommandCounterIncrement();
+		AlterTableInternal(relation, commands, false);
 	}
 	PG_FINALLY();
 	{
 		EventTriggerUndoInhibitCommandCollection();
 	}
 	PG_END_TRY();
-}
-
-char *
-lsm_quoted_relation_name(Oid relation)
-{
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relation)),
-									  get_rel_name(relation));
+	CommandCounterIncrement();
 }
 
 /*
@@ -139,6 +124,12 @@ check_index(Relation heap, Relation index, const Constraint *constraint)
 		refuse_index(index, "is partial");
 	if (!index->rd_index->indimmediate && !constraint->deferrable)
 		refuse_index(index, "is deferrable, and the constraint is not");
+#ifdef LSM_HAS_NOT_NULL_CONSTRAINTS
+	if (constraint->contype == CONSTR_PRIMARY && index->rd_index->indnullsnotdistinct)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TABLE_DEFINITION),
+				 errmsg("primary keys cannot use NULLS NOT DISTINCT indexes")));
+#endif
 	if (!has_default_sorting(heap, index))
 		refuse_index(index, "does not have default sorting behavior");
 	if (is_distributed(heap))
@@ -205,6 +196,7 @@ lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid)
 	Relation	heap = table_open(table, NoLock);
 	Relation	index = index_open(index_oid, AccessExclusiveLock);
 	List	   *commands = NIL;
+	AlterTableCmd *option;
 
 	check_index(heap, index, constraint);
 	if (constraint->contype == CONSTR_PRIMARY)
@@ -213,6 +205,9 @@ lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid)
 	table_close(heap, NoLock);
 	command->subtype = AT_AddIndexConstraint;
 	command->def = (Node *) describe(constraint, index_oid);
-	lsm_run_hidden(psprintf("ALTER INDEX %s SET (lsm = true)", lsm_quoted_relation_name(index_oid)));
+	option = makeNode(AlterTableCmd);
+	option->subtype = AT_SetRelOptions;
+	option->def = (Node *) lsm_constraint_add_parameter(NIL, true);
+	lsm_alter_hidden(index_oid, list_make1(option));
 	return commands;
 }

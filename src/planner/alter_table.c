@@ -103,11 +103,15 @@ needs_detaching(const LsmAlterTable *alter, const AlterTableStmt *statement, Oid
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_constraint) GETSTRUCT(tuple);
-	/* A key that the command drops stays.  A child's key may have the same name. */
+	/*
+	 * A key that the command drops stays, so that triggers on sql_drop hear of it.  A child's key
+	 * may have the same name, and a child may keep the column.
+	 */
 	answer = (form->contype == CONSTRAINT_PRIMARY || form->contype == CONSTRAINT_UNIQUE) &&
 		!OidIsValid(form->conparentid) && !get_rel_relispartition(index) &&
 		!(form->conrelid == alter->table &&
-		  has_command(statement, AT_DropConstraint, NameStr(form->conname))) &&
+		  (has_command(statement, AT_DropConstraint, NameStr(form->conname)) ||
+		   has_column_command(statement, AT_DropColumn, index))) &&
 		changes_index(statement, index);
 	ReleaseSysCache(tuple);
 	return answer;
@@ -241,13 +245,14 @@ lsm_alter_table_begin(PlannedStmt **statement, bool *read_only_tree)
 		*statement = copyObject(*statement);
 	*read_only_tree = false;
 	command = (AlterTableStmt *) (*statement)->utilityStmt;
+	/* This comes first: a key whose index is to become another key must not be detached. */
+	if (kind == RELKIND_RELATION)
+		prepare_constraints(alter, command);
 	foreach(cell, kind == RELKIND_COMPOSITE_TYPE ?
 			typed_tables(get_rel_type_id(alter->table), mode) :
 			!command->relation->inh ? list_make1_oid(alter->table) :
 			find_all_inheritors(alter->table, mode, NULL))
 		detach_keys(alter, command, lfirst_oid(cell));
-	if (kind == RELKIND_RELATION)
-		prepare_constraints(alter, command);
 	lsm_keys_enter(alter);
 	return alter;
 }

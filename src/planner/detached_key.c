@@ -26,7 +26,6 @@
 #include "miscadmin.h"
 #include "planner/detached_key.h"
 #include "planner/planner.h"
-#include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -202,23 +201,6 @@ lsm_key_detach(LsmAlterTable *alter, Oid index_oid)
 	CommandCounterIncrement();
 }
 
-/* Let an index have a key when core has recreated the index. */
-void
-lsm_key_expect(LsmAlterTable *alter, const IndexStmt *definition)
-{
-	DetachedKey *key = palloc0(sizeof(DetachedKey));
-
-	key->table = alter->table;
-	key->index = definition->indexOid;
-	key->index_name = get_rel_name(definition->indexOid);
-	key->name = definition->idxname ? definition->idxname : key->index_name;
-	key->type = definition->primary ? CONSTRAINT_PRIMARY : CONSTRAINT_UNIQUE;
-	key->is_new = true;
-	key->is_deferrable = definition->deferrable;
-	key->is_deferred = definition->initdeferred;
-	alter->keys = lappend(alter->keys, key);
-}
-
 /* Does the table have a primary key?  Unlike rd_pkindex, this finds deferrable ones. */
 static bool
 has_primary_key(Relation heap)
@@ -288,8 +270,9 @@ adopt_constraint(Oid constraint, Oid parent, Oid table)
 }
 
 /*
- * Give the new index of a key the key's name.  Core chooses new names for the indexes of partitions,
- * and may have given the old name to another one.
+ * Give the index of a key the key's name.  Core chooses new names for the indexes of partitions, and
+ * may have given the old name to another one.  The name of a new key may become free only during the
+ * command.
  */
 static void
 rename_index(const DetachedKey *key)
@@ -297,7 +280,8 @@ rename_index(const DetachedKey *key)
 	const char *name = get_rel_name(key->index);
 
 	if (strcmp(name, key->name) == 0 ||
-		(!key->is_new && OidIsValid(get_relname_relid(key->name, get_rel_namespace(key->table)))))
+		(!(key->is_new && key->state == KEY_ATTACHED) &&
+		 OidIsValid(get_relname_relid(key->name, get_rel_namespace(key->table)))))
 		return;
 	if (key->is_new)
 		ereport(NOTICE,
@@ -305,6 +289,25 @@ rename_index(const DetachedKey *key)
 						name, key->name)));
 	RenameRelationInternal(key->index, key->name, true, true);
 	CommandCounterIncrement();
+}
+
+/* Let an index have a key when core has recreated the index. */
+void
+lsm_key_expect(LsmAlterTable *alter, const IndexStmt *definition)
+{
+	DetachedKey *key = palloc0(sizeof(DetachedKey));
+
+	key->table = alter->table;
+	key->index = definition->indexOid;
+	key->name = definition->idxname ? definition->idxname : get_rel_name(key->index);
+	key->type = definition->primary ? CONSTRAINT_PRIMARY : CONSTRAINT_UNIQUE;
+	key->is_new = true;
+	key->is_deferrable = definition->deferrable;
+	key->is_deferred = definition->initdeferred;
+	/* Now, because core marks the new index by the name that the old one has. */
+	rename_index(key);
+	key->index_name = get_rel_name(key->index);
+	alter->keys = lappend(alter->keys, key);
 }
 
 /* Make an index the index of a key. */
@@ -422,6 +425,10 @@ finish_key(DetachedKey *key)
 {
 	if (key->state == KEY_DETACHED && get_rel_relkind(key->index) != '\0')
 		attach_key(key, key->index);
+	else if (key->is_new && key->state == KEY_GONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index \"%s\" does not exist", key->index_name)));
 	else if (key->state == KEY_DETACHED || key->state == KEY_AWAITED)
 		elog(ERROR, "ALTER TABLE has not recreated the index of key \"%s\"", key->name);
 }
@@ -430,17 +437,31 @@ finish_key(DetachedKey *key)
 static void
 restore_marks(const DetachedKey *key)
 {
-	const char *table;
-	const char *index;
+	List	   *commands = NIL;
 
 	if (key->state != KEY_ATTACHED || get_rel_relkind(key->index) == '\0')
 		return;
-	table = lsm_quoted_relation_name(key->table);
-	index = quote_identifier(get_rel_name(key->index));
 	if (key->is_clustered)
-		lsm_run_hidden(psprintf("ALTER TABLE %s CLUSTER ON %s", table, index));
+	{
+		AlterTableCmd *command = makeNode(AlterTableCmd);
+
+		command->subtype = AT_ClusterOn;
+		command->name = get_rel_name(key->index);
+		commands = lappend(commands, command);
+	}
 	if (key->is_replica_identity)
-		lsm_run_hidden(psprintf("ALTER TABLE %s REPLICA IDENTITY USING INDEX %s", table, index));
+	{
+		AlterTableCmd *command = makeNode(AlterTableCmd);
+		ReplicaIdentityStmt *definition = makeNode(ReplicaIdentityStmt);
+
+		definition->identity_type = REPLICA_IDENTITY_INDEX;
+		definition->name = get_rel_name(key->index);
+		command->subtype = AT_ReplicaIdentity;
+		command->def = (Node *) definition;
+		commands = lappend(commands, command);
+	}
+	if (commands != NIL)
+		lsm_alter_hidden(key->table, commands);
 }
 
 /* Let the hooks know the keys of a command, until lsm_alter_table_leave. */

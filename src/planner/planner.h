@@ -66,8 +66,7 @@ extern void lsm_alter_table_leave(LsmAlterTable *alter);
 extern void lsm_alter_table_finish(const LsmAlterTable *alter);
 
 /* add_using_index.c */
-extern void lsm_run_hidden(const char *text);
-extern char *lsm_quoted_relation_name(Oid relation);
+extern void lsm_alter_hidden(Oid relation, List *commands);
 extern Oid	lsm_index_of_constraint(const AlterTableCmd *command, Oid table);
 extern List *lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid);
 

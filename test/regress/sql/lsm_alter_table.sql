@@ -244,6 +244,29 @@ ALTER TABLE at9 DROP CONSTRAINT at9_pkey, ALTER b TYPE int, ADD CONSTRAINT at9_p
 SELECT conname, amname, definition FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
 SELECT t.error_of('INSERT INTO at9 (b) VALUES (NULL)');
 DROP TABLE at9;
+-- A new key on a column that changes: the marks of its index, an index that has a key, and one that is gone.
+CREATE TABLE at9 (a int NOT NULL, b int, CONSTRAINT at9_ab UNIQUE (a, b) WITH (lsm) DEFERRABLE);
+CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a);
+ALTER TABLE at9 REPLICA IDENTITY USING INDEX at9_i, CLUSTER ON at9_i;
+ALTER TABLE at9 ADD CONSTRAINT at9_k UNIQUE USING INDEX at9_i, ALTER a TYPE bigint;
+SELECT conname, definition, indisclustered, indisreplident FROM at_keys WHERE "table" = 'at9'::regclass ORDER BY 1;
+SELECT t.error_of('ALTER TABLE at9 ALTER a TYPE int, ADD UNIQUE USING INDEX at9_k');
+CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a);
+CREATE FUNCTION at_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN DROP INDEX IF EXISTS at9_i; END $$;
+CREATE EVENT TRIGGER at_start ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION at_drop();
+SELECT t.error_of('ALTER TABLE at9 ALTER a TYPE int, ADD UNIQUE USING INDEX at9_i');
+DROP EVENT TRIGGER at_start;
+DROP FUNCTION at_drop;
+-- Triggers hear of a key that goes with its column.
+CREATE FUNCTION at_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE NOTICE '%', (SELECT string_agg(object_type, ', ' ORDER BY object_type) FROM pg_event_trigger_dropped_objects());
+END $$;
+CREATE EVENT TRIGGER at_drop ON sql_drop EXECUTE FUNCTION at_drop();
+ALTER TABLE at9 DROP COLUMN b, ALTER a TYPE int;
+DROP EVENT TRIGGER at_drop;
+DROP FUNCTION at_drop;
+DROP TABLE at9;
 -- Triggers that act before the command, on the table without its keys.
 CREATE TABLE at9 (v varchar(5) UNIQUE WITH (lsm) DEFERRABLE, w int UNIQUE WITH (lsm));
 INSERT INTO at9 VALUES ('1', 1);
@@ -364,6 +387,10 @@ BEGIN
 	EXECUTE 'ALTER TABLE at9 ADD CONSTRAINT at9_nn NOT NULL a, ADD PRIMARY KEY USING INDEX at9_i';
 	ASSERT (SELECT string_agg(conname, ' ') FROM pg_constraint WHERE conrelid = 'at9'::regclass AND contype = 'n') = 'at9_nn';
 	DROP TABLE at9, at9_1;
+	CREATE TABLE at9 (a int);
+	CREATE UNIQUE INDEX at9_i ON at9 USING lsm (a) NULLS NOT DISTINCT;
+	ASSERT t.error_of('ALTER TABLE at9 ADD PRIMARY KEY USING INDEX at9_i, ALTER a TYPE bigint') = '42P16';
+	DROP TABLE at9;
 END $$;
 
 -- From 18 on, the owner of a key need not own the tables that refer to it.
