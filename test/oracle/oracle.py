@@ -4,7 +4,8 @@
 Starts a server of its own, makes random tables with a btree and an lsm index
 over the same columns, changes them at random, and runs the same random queries
 with both indexes: the rows must be the same, in the same order.  Then come
-seeds with several clients at once, and seeds where the server is killed.
+seeds that change tables with ALTER TABLE, seeds with several clients at once,
+and seeds where the server is killed.
 
 Each seed is printed; `--seed N --rounds 1` runs it again.  (With several
 clients or kills the timing differs each time.)  A seed that fails leaves its
@@ -24,12 +25,13 @@ sys.dont_write_bytecode = True     # the directory may be read-only
 
 import clients
 import datatypes
+from alter import AlterRound
 from compare import Mismatch, Round, Statistics
 from pgwire import ConnectionLost, PgError
 from server import Server, ServerFailed
 
 # How the time of a run without --rounds is divided.
-SHARES = {"compare": 0.6, "clients": 0.2, "crash": 0.2}
+SHARES = {"compare": 0.5, "alter": 0.1, "clients": 0.2, "crash": 0.2}
 
 
 def parse_arguments():
@@ -41,7 +43,7 @@ def parse_arguments():
         help="number of seeds of each mode (default: as many as --seconds give)")
     add("--seconds", type=float, default=110,
         help="time to spend on seeds, all modes together (default 110)")
-    add("--mode", choices=("compare", "clients", "crash", "all"), default="all")
+    add("--mode", choices=(*SHARES, "all"), default="all")
     add("--crash", action="store_true", help="the same as --mode crash")
     add("--clients", type=int, default=4,
         help="clients in the modes clients and crash (default 4)")
@@ -104,6 +106,8 @@ class Run:
     def make_round(self, mode, seed):
         if mode == "compare":
             return Round(self.server, seed, self.options, self.statistics)
+        if mode == "alter":
+            return AlterRound(self.server, seed, self.options, self.statistics)
         return clients.ClientsRound(self.server, seed, self.options,
                                     self.statistics, crash=mode == "crash")
 
@@ -144,7 +148,7 @@ class Run:
             print(f"statements: {path}")
         print(f"again: {sys.argv[0]} --mode {mode} --seed {seed} --rounds 1"
               + (f" --clients {self.options.clients}"
-                 if mode != "compare" else ""))
+                 if mode in ("clients", "crash") else ""))
         print("last lines of the server's log:")
         print(self.server.log_tail(), flush=True)
         # Leftovers must not make the next seed fail.
