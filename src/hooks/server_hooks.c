@@ -121,18 +121,21 @@ forget_dropped_objects(XactEvent event, void *arg)
 static void
 note_object_access(ObjectAccessType access, Oid class_id, Oid object, int sub_id, void *arg)
 {
+	bool		is_relation = class_id == RelationRelationId && sub_id == 0;
+
 	if (previous_access)
 		previous_access(access, class_id, object, sub_id, arg);
-	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub_id == 0)
+	if (is_relation && access == OAT_POST_CREATE)
 		lsm_alter_table_created(object);
-	if (access == OAT_DROP && class_id == RelationRelationId && sub_id == 0)
+	if (access != OAT_DROP)
+		return;
+	if (is_relation)
 		lsm_alter_table_dropping(object, ((ObjectAccessDrop *) arg)->dropflags);
-	if (access != OAT_DROP || !lsm_preloaded)
+	if (!lsm_preloaded)
 		return;
 	if (class_id == DatabaseRelationId)
 		dropped_database = object;
-	if (class_id == RelationRelationId && sub_id == 0 &&
-		get_rel_relkind(object) == RELKIND_INDEX &&
+	if (is_relation && get_rel_relkind(object) == RELKIND_INDEX &&
 		get_rel_persistence(object) != RELPERSISTENCE_TEMP && lsm_index_is_lsm(object))
 	{
 		if ((((ObjectAccessDrop *) arg)->dropflags & PERFORM_DELETION_CONCURRENTLY) != 0)

@@ -4,7 +4,7 @@
  *
  * 1. Waiting batches are written.  The command becomes the running statement.
  * 2. Indexes and constraints get their access method.  alter_table.c prepares ALTER TABLE.
- * 3. The previous hook, or core, runs the command.
+ * 3. The previous hook, or core, runs the command.  Then alter_table.c finishes ALTER TABLE.
  */
 #include "postgres.h"
 

@@ -28,7 +28,6 @@
 #include "access/xlog.h"
 #include "base/compat.h"
 #include "catalog/dependency.h"
-#include "catalog/index.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
