@@ -7,7 +7,8 @@
   other.
 - No two files of a directory depend on each other, directly or through others. A .c file and the header of the same name
   count as one file. A file depends on the headers it includes, and on the files that define the functions it uses.
-- Every file name is unique in the tree.
+- Every file name is unique in the tree. The name of a static function of a .c file is unique, too, and has two words or
+  more, so that grep finds it.
 - Only src/base/compat.h tests PG_VERSION_NUM, and only src/storage/emit.c emits WAL.
 - Nothing in a critical section can fail, nor in what it calls: no elog, no ereport, no allocation, no lock, no check
   that reports damage.  The same holds between LSM_CANNOT_FAIL_BEGIN and LSM_CANNOT_FAIL_END, after a commit record.
@@ -59,6 +60,7 @@ CAN_FAIL = re.compile(r"\b(elog|ereport|palloc\w*|repalloc|pstrdup|psprintf|Memo
 BODY = re.compile(r"^(\w+)\([^;{]*?\)\n\{\n(.*?)^\}", re.M | re.S)
 CALL = re.compile(r"\b(\w+)\(")
 DEFINITION = re.compile(r"^(\w+)\(", re.M)
+STATIC = re.compile(r"^static\b[^;{}=]*\n(\w+)\([^;{}]*\)\n\{", re.M)
 
 
 def room(path):
@@ -126,7 +128,9 @@ class Tree:
         self.findings = []
 
     def finding(self, text):
-        self.findings.append(text)
+        # Two checks may find the same.
+        if text not in self.findings:
+            self.findings.append(text)
 
     def check_rooms(self):
         for path in list(self.files):
@@ -214,6 +218,18 @@ class Tree:
             if count > 1:
                 self.finding(f"src/: more than one file is called {name}")
 
+    def check_static_names(self):
+        first = {}
+        for path, text in self.files.items():
+            if path.suffix != ".c":
+                continue
+            # A file may define a function twice, under #if.
+            for name in dict.fromkeys(STATIC.findall(text)):
+                if first.setdefault(name, path) != path:
+                    self.finding(f"src/{path}: static function {name} is also defined in src/{first[name]}")
+                if re.fullmatch("[a-z0-9]+", name):
+                    self.finding(f"src/{path}: the name of static function {name} is a single word")
+
     def check(self):
         self.check_rooms()
         self.check_includes()
@@ -222,6 +238,7 @@ class Tree:
         self.check_sizes()
         self.check_owners()
         self.check_names()
+        self.check_static_names()
         if not self.files:
             self.finding("src/: no source files")
 

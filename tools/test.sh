@@ -15,7 +15,7 @@
 # Suites (default: all but core_all, others and quick):
 #   tap         crashes, standbys, backups (test/t)
 #   build       the tree compiles without warnings, with and without assertions and stop points
-#   layers      the rules of tools/check_layers.py; whether files made by tools/make_*.py are current; versions; the alerts
+#   layers      the rules of tools/check_layers.py and its test (test/layers); whether files made by tools/make_*.py are current; versions; the alerts
 #   core        PostgreSQL's own scripts with lsm indexes (test/core)
 #   core_all    all of its regression scripts, and its tests of recovery and subscription, with lsm indexes (18 and later)
 #   regress     SQL scripts with expected output (test/regress)
@@ -302,6 +302,7 @@ suite_layers()
 	local status=0 rules=$TREE/monitoring/prometheus
 
 	layers_case "layers" "$TREE/tools/check_layers.py" "$TREE"
+	"$TREE/test/layers/broken_trees.py" || status=1
 	layers_case "what is made from the list of counters" "$TREE/tools/make_counters.py" --check
 	layers_case "versions" "$TREE/tools/check_versions.py"
 	layers_case "collectors, dashboard and alerts agree" "$TREE/tools/make_monitoring.py" --check

@@ -195,7 +195,7 @@ write_run(LsmBuildSpool *spool, Relation heap)
  * row numbers, but lsm_check and the prefetching scan take TIDs for positions in the table's file.
  */
 static void
-check_table(Relation heap)
+require_rows_in_blocks(Relation heap)
 {
 	if (heap->rd_tableam->relation_size != table_block_relation_size)
 		ereport(ERROR,
@@ -288,7 +288,7 @@ lsm_am_build(Relation heap, Relation index, IndexInfo *info)
 	double		heap_rows;
 
 	lsm_require_preload(BUILD_WAY_OUT);
-	check_table(heap);
+	require_rows_in_blocks(heap);
 	check_collations(index);
 	warn_of_foreign_classes(index);
 	if (RelationGetNumberOfBlocks(index) != 0)

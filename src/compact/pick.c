@@ -201,7 +201,7 @@ lsm_level_for(uint32 blocks, int fanout)
 
 /* Returns how far `value` is from `soft` (0) to `hard` (100). */
 static int
-percentage(int value, int soft, int hard)
+pressure_percent(int value, int soft, int hard)
 {
 	if (value <= soft)
 		return 0;
@@ -236,12 +236,12 @@ lsm_pick_debt(const LsmRunRecord *runs, int count, int fanout, uint32 small_bloc
 		int			job_runs = lsm_pick_trigger(level, fanout);
 
 		debt->pressure = Max(debt->pressure,
-							 percentage(lsm_pick_count_free(runs, count, level),
-										2 * job_runs, 4 * job_runs));
+							 pressure_percent(lsm_pick_count_free(runs, count, level),
+											  2 * job_runs, 4 * job_runs));
 	}
 	debt->pressure = Max(debt->pressure,
-						 percentage(count, LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE,
-									LSM_MAX_RUNS - LSM_RUNS_RESERVE));
+						 pressure_percent(count, LSM_MAX_RUNS - 2 * LSM_RUNS_RESERVE,
+										  LSM_MAX_RUNS - LSM_RUNS_RESERVE));
 }
 
 static int

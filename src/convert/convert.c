@@ -228,7 +228,7 @@ run_step(ConvertStep *step, MemoryContext context)
 
 /* At these points, the process holds the session-level lock. */
 static void
-reach_stop_point(const ConvertStep *step)
+reach_step_stop_point(const ConvertStep *step)
 {
 	if (strcmp(step->action, "build") == 0)
 		LSM_STOP_POINT("convert-build");
@@ -239,7 +239,7 @@ reach_stop_point(const ConvertStep *step)
 }
 
 static void
-run_plan(List *steps, MemoryContext context)
+run_steps(List *steps, MemoryContext context)
 {
 	ConvertStep *current = NULL;
 	ErrorContextCallback callback = {error_context_stack, describe_step, &current};
@@ -250,7 +250,7 @@ run_plan(List *steps, MemoryContext context)
 	foreach(cell, steps)
 	{
 		current = lfirst(cell);
-		reach_stop_point(current);
+		reach_step_stop_point(current);
 		run_step(current, context);
 	}
 	error_context_stack = callback.previous;
@@ -320,7 +320,7 @@ lsm_convert(PG_FUNCTION_ARGS)
 	if (steps == NIL)
 		ereport(NOTICE,
 				(errmsg("index \"%s\" already uses method \"%s\"", get_rel_name(index), method)));
-	run_plan(steps, context);
+	run_steps(steps, context);
 	UnlockRelationIdForSession(&table, ShareUpdateExclusiveLock);
 	PG_RETURN_VOID();
 }

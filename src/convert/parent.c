@@ -45,7 +45,7 @@ PG_FUNCTION_INFO_V1(lsm_convert_parent);
 
 /* Returns the method's operator class with the same name, schema and type as this class. */
 static Oid
-find_counterpart(Oid opclass, Oid method)
+find_opclass_of_method(Oid opclass, Oid method)
 {
 	HeapTuple	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(opclass));
 	Form_pg_opclass form;
@@ -145,7 +145,7 @@ update_classes(Oid index, Oid method)
 		SysCacheGetAttr(INDEXRELID, old, Anum_pg_index_indclass, &no_classes));
 	after = buildoidvector(before->values, before->dim1);
 	for (int i = 0; i < columns; i++)
-		after->values[i] = find_counterpart(before->values[i], method);
+		after->values[i] = find_opclass_of_method(before->values[i], method);
 	replace[Anum_pg_index_indclass - 1] = true;
 	values[Anum_pg_index_indclass - 1] = PointerGetDatum(after);
 	new = heap_modify_tuple(old, RelationGetDescr(catalog), values, isnull, replace);

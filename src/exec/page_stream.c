@@ -52,7 +52,7 @@ ask_reader(ReadStream *core_stream, void *argument, void *page_data)
  * flight, so we change the setting while the stream begins. (A tablespace's own value prevails.)
  */
 static void
-begin(LsmPageStream *stream)
+begin_core_stream(LsmPageStream *stream)
 {
 	MemoryContext caller = MemoryContextSwitchTo(stream->context);
 	int			level = NewGUCNestLevel();
@@ -78,7 +78,7 @@ lsm_stream_prime(LsmPageStream *stream, BufferAccessStrategy ring)
 		lsm_stream_end(stream);
 	stream->ring = ring;
 	if (stream->stream == NULL)
-		begin(stream);
+		begin_core_stream(stream);
 	stream->first = read_stream_next_buffer(stream->stream, NULL);
 	if (!BufferIsValid(stream->first))
 	{

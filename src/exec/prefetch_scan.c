@@ -93,7 +93,7 @@ start_over(PrefetchScan *scan)
 static BlockNumber next_page_for_stream(void *argument);
 
 static void
-begin(CustomScanState *node, EState *estate, int flags)
+prefetch_scan_begin(CustomScanState *node, EState *estate, int flags)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 	CustomScan *plan = (CustomScan *) node->ss.ps.plan;
@@ -243,7 +243,8 @@ look_ahead(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction)
  * index-only scan, the row is the index entry.
  */
 static inline void
-note_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place, IndexTuple entry)
+note_current_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place,
+				 IndexTuple entry)
 {
 	scan->current = *tid;
 	if (lsm_child_is_index_only(&scan->child))
@@ -255,9 +256,9 @@ note_row(PrefetchScan *scan, const ItemPointerData *tid, ItemPointer place, Inde
 
 /* Note a row on an all-visible page, which was not read. */
 static void
-note_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, IndexTuple entry)
+note_all_visible_row(PrefetchScan *scan, IndexScanDesc index, ItemPointer tid, IndexTuple entry)
 {
-	note_row(scan, tid, tid, entry);
+	note_current_row(scan, tid, tid, entry);
 	PredicateLockPage(index->heapRelation, ItemPointerGetBlockNumber(tid), index->xs_snapshot);
 }
 
@@ -274,7 +275,7 @@ take_page_from_stream(PrefetchScan *scan, IndexScanDesc index, BlockNumber block
 
 /* Fetch the row of a TID from the queue.  Returns whether the row is visible. */
 static bool
-fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
+fetch_queued_row(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 {
 	ItemPointerData place = taken->tid; /* becomes that of the visible version */
 	LsmReadWatch watch;
@@ -293,7 +294,7 @@ fetch(PrefetchScan *scan, IndexScanDesc index, LsmQueuedTid *taken)
 	scan->dead.looked_up++;
 	if (found)
 	{
-		note_row(scan, &taken->tid, &place, taken->entry);
+		note_current_row(scan, &taken->tid, &place, taken->entry);
 		pgstat_count_heap_fetch(index->indexRelation);
 	}
 	else if (is_dead)
@@ -320,7 +321,7 @@ fetch_next_from_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection dir
 		VM_ALL_VISIBLE(index->heapRelation, ItemPointerGetBlockNumber(tid), scan->child.map);
 	if (*found)
 	{
-		note_visible_row(scan, index, tid, index->xs_itup);
+		note_all_visible_row(scan, index, tid, index->xs_itup);
 		return true;
 	}
 	first = *tid;
@@ -328,7 +329,7 @@ fetch_next_from_index(PrefetchScan *scan, IndexScanDesc index, ScanDirection dir
 	watch_read(scan, index, ItemPointerGetBlockNumber(tid), &watch);
 	*found = index_fetch_heap(index, scan->child.heap_slot);
 	if (*found)
-		note_row(scan, &first, tid, index->xs_itup);
+		note_current_row(scan, &first, tid, index->xs_itup);
 	note_read(scan, ItemPointerGetBlockNumber(&first), &watch);
 	return true;
 }
@@ -407,7 +408,7 @@ store_row(PrefetchScan *scan, IndexScanDesc index, BlockNumber block, OffsetNumb
 /* By page: find the next visible row.  Returns false at the end. */
 static bool
 fetch_next_by_page(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, bool *found,
-			  bool *recheck)
+				   bool *recheck)
 {
 	LsmPageTids *page = &scan->page;
 	ItemPointer tid;
@@ -419,7 +420,7 @@ fetch_next_by_page(PrefetchScan *scan, IndexScanDesc index, ScanDirection direct
 		if (lsm_child_is_index_only(&scan->child) &&
 			(tid = lsm_queue_next_visible(&scan->queue, index, direction)) != NULL)
 		{
-			note_visible_row(scan, index, tid, index->xs_itup);
+			note_all_visible_row(scan, index, tid, index->xs_itup);
 			*recheck = index->xs_recheck;
 			return true;
 		}
@@ -451,8 +452,8 @@ next_of_queue(PrefetchScan *scan, IndexScanDesc index, ScanDirection direction, 
 		return false;
 	*recheck = taken.recheck;
 	if (taken.is_visible)
-		note_visible_row(scan, index, &taken.tid, taken.entry);
-	*found = taken.is_visible || fetch(scan, index, &taken);
+		note_all_visible_row(scan, index, &taken.tid, taken.entry);
+	*found = taken.is_visible || fetch_queued_row(scan, index, &taken);
 	return true;
 }
 
@@ -594,7 +595,7 @@ turn_around(PrefetchScan *scan)
 }
 
 static TupleTableSlot *
-next(CustomScanState *node)
+prefetch_scan_next(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 	PlanState  *child = &scan->child.node->ps;
@@ -617,7 +618,7 @@ next(CustomScanState *node)
 }
 
 static void
-rescan(CustomScanState *node)
+prefetch_scan_rescan(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 	PlanState  *child = &scan->child.node->ps;
@@ -630,7 +631,7 @@ rescan(CustomScanState *node)
 }
 
 static void
-end(CustomScanState *node)
+prefetch_scan_end(CustomScanState *node)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 
@@ -641,7 +642,7 @@ end(CustomScanState *node)
 }
 
 static void
-explain(CustomScanState *node, List *ancestors, ExplainState *es)
+prefetch_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	PrefetchScan *scan = (PrefetchScan *) node;
 
@@ -659,11 +660,11 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = LSM_PREFETCH_NAME,
-	.BeginCustomScan = begin,
-	.ExecCustomScan = next,
-	.EndCustomScan = end,
-	.ReScanCustomScan = rescan,
-	.ExplainCustomScan = explain,
+	.BeginCustomScan = prefetch_scan_begin,
+	.ExecCustomScan = prefetch_scan_next,
+	.EndCustomScan = prefetch_scan_end,
+	.ReScanCustomScan = prefetch_scan_rescan,
+	.ExplainCustomScan = prefetch_scan_explain,
 };
 
 static Node *

@@ -182,21 +182,21 @@ lsm_queue_free(LsmTidQueue *queue)
 
 /* Resize an array, which may be NULL, to `capacity` elements. */
 static void *
-resize(LsmTidQueue *queue, void *array, Size capacity, Size element)
+resize_array(LsmTidQueue *queue, void *array, Size capacity, Size element)
 {
 	return array == NULL ? MemoryContextAlloc(queue->context, capacity * element) :
 		repalloc(array, capacity * element);
 }
 
 static void
-enlarge(LsmTidQueue *queue)
+enlarge_queue(LsmTidQueue *queue)
 {
 	Size		capacity = queue->capacity == 0 ? FIRST_ROUND : queue->capacity * 2;
 
 	capacity = Min(capacity, queue->capacity_limit);
-	queue->items = resize(queue, queue->items, capacity, item_size(queue->is_narrow));
+	queue->items = resize_array(queue, queue->items, capacity, item_size(queue->is_narrow));
 	if (keeps_entries(queue))
-		queue->entries = resize(queue, queue->entries, capacity, sizeof(IndexTuple));
+		queue->entries = resize_array(queue, queue->entries, capacity, sizeof(IndexTuple));
 	queue->capacity = capacity;
 }
 
@@ -242,12 +242,12 @@ keep_entry(LsmTidQueue *queue, IndexTuple entry)
 
 /* Append the TID that the index has just returned. */
 static void
-append(LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
+append_tid(LsmTidQueue *queue, IndexScanDesc index, ItemPointer tid)
 {
 	uint64		item = make_item(index, tid);
 
 	if (queue->tail == queue->capacity)
-		enlarge(queue);
+		enlarge_queue(queue);
 	if (keeps_entries(queue))
 	{
 		if (is_visible(queue, index, tid))
@@ -287,7 +287,7 @@ append_in_order(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction
 	}
 	tid = next_tid(queue, index, direction);
 	if (tid != NULL)
-		append(queue, index, tid);
+		append_tid(queue, index, tid);
 	return tid != NULL;
 }
 
@@ -338,7 +338,7 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 		CHECK_FOR_INTERRUPTS();
 		if (is_visible(queue, index, tid))
 			return tid;
-		append(queue, index, tid);
+		append_tid(queue, index, tid);
 	}
 	queue->is_filling = false;
 	if (queue->tail > 0)
@@ -348,7 +348,7 @@ fill_round(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction)
 
 /* Make sure that there is an item at this position.  Returns false if this is not possible now. */
 static bool
-provide(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection direction)
+provide_item(LsmTidQueue *queue, Size position, IndexScanDesc index, ScanDirection direction)
 {
 	if (position < queue->tail)
 		return true;
@@ -385,7 +385,7 @@ lsm_queue_look_ahead(LsmTidQueue *queue, IndexScanDesc index, ScanDirection dire
 	{
 		uint64		item;
 
-		if (!provide(queue, queue->ahead, index, direction))
+		if (!provide_item(queue, queue->ahead, index, direction))
 			break;
 		item = item_at(queue, queue->ahead++);
 		if (!needs_no_page(queue, item) && block_of(item) != queue->ahead_block)
@@ -430,7 +430,7 @@ lsm_queue_take(LsmTidQueue *queue, IndexScanDesc index, ScanDirection direction,
 {
 	uint64		item;
 
-	if (!provide(queue, queue->head, index, direction))
+	if (!provide_item(queue, queue->head, index, direction))
 		return false;
 	item = item_at(queue, queue->head);
 	ItemPointerSet(&taken->tid, block_of(item), offset_of(item));

@@ -52,7 +52,7 @@ start_executor(QueryDesc *query, int flags)
 
 /* Run the plan.  If core may refuse ON CONFLICT on a partition, add a hint to core's error. */
 static void
-run_plan(LSM_EXECUTOR_RUN_ARGS)
+run_query_plan(LSM_EXECUTOR_RUN_ARGS)
 {
 #ifndef LSM_UNIQUE_TAKES_ALL
 	ErrorContextCallback hint = {error_context_stack, lsm_on_conflict_give_hint, NULL};
@@ -76,13 +76,13 @@ run_executor(LSM_EXECUTOR_RUN_ARGS)
 
 	if (!lsm_preloaded)
 	{
-		run_plan(LSM_EXECUTOR_RUN_PASS);
+		run_query_plan(LSM_EXECUTOR_RUN_PASS);
 		return;
 	}
 	outer = lsm_statement_begin_run(query);
 	PG_TRY();
 	{
-		run_plan(LSM_EXECUTOR_RUN_PASS);
+		run_query_plan(LSM_EXECUTOR_RUN_PASS);
 		lsm_statement_flush();
 	}
 	PG_FINALLY();

@@ -96,7 +96,7 @@ lsm_check_show_row(LsmCheck *c, BlockNumber block)
 /* --- the view --------------------------------------------------------------- */
 
 static const char *
-phase_name(LsmCheckSlot *slot)
+phase_name_of_check(LsmCheckSlot *slot)
 {
 	switch ((LsmCheckPhase) pg_atomic_read_u32(&slot->phase))
 	{
@@ -129,7 +129,7 @@ put_check(ReturnSetInfo *result, LsmCheckSlot *slot)
 	LWLockRelease(lsm_shared->lock);
 	if (pid == 0)
 		return;
-	details[0] = CStringGetTextDatum(phase_name(slot));
+	details[0] = CStringGetTextDatum(phase_name_of_check(slot));
 	details[1] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_total));
 	details[2] = Int64GetDatum(pg_atomic_read_u32(&slot->blocks_done));
 	details[3] = Int64GetDatum(pg_atomic_read_u32(&slot->heap_total));

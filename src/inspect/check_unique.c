@@ -41,7 +41,7 @@ sees_row(UniqueCheck *u, uint64 tid)
  * Note the entry's row if the snapshot sees it.  Raises an error if the key has another such row.
  */
 static void
-note_visible_row(UniqueCheck *u, const LsmEntry *entry)
+note_row_if_visible(UniqueCheck *u, const LsmEntry *entry)
 {
 	if (!sees_row(u, entry->tid))
 		return;
@@ -65,8 +65,8 @@ check_unique_entry(UniqueCheck *u, const LsmEntry *entry)
 		if (!lsm_key_may_repeat(u->c->ks, u->c->rel, &u->last.entry))
 		{
 			if (!u->last_seen)
-				note_visible_row(u, &u->last.entry);
-			note_visible_row(u, entry);
+				note_row_if_visible(u, &u->last.entry);
+			note_row_if_visible(u, entry);
 		}
 		u->last_seen = true;
 		return;

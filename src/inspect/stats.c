@@ -135,7 +135,7 @@ lsm_stat_index(PG_FUNCTION_ARGS)
 }
 
 static int
-count_workers(Oid database)
+count_running_workers(Oid database)
 {
 	int			count = 0;
 
@@ -165,7 +165,7 @@ lsm_stat_merging(PG_FUNCTION_ARGS)
 	else
 	{
 		values[0] = BoolGetDatum(lsm_shared->launcher_pid != 0);
-		values[1] = Int32GetDatum(count_workers(MyDatabaseId));
+		values[1] = Int32GetDatum(count_running_workers(MyDatabaseId));
 	}
 	if (slot != NULL)
 	{
@@ -193,7 +193,7 @@ lsm_stat_reset(PG_FUNCTION_ARGS)
 /* --- progress --------------------------------------------------------------- */
 
 static const char *
-phase_name(LsmClaim *claim)
+phase_name_of_merge(LsmClaim *claim)
 {
 	switch ((LsmPhase) pg_atomic_read_u32(&claim->phase))
 	{
@@ -255,7 +255,7 @@ put_claim(ReturnSetInfo *result, LsmIndexSlot *slot, LsmClaim *claim)
 	LWLockRelease(lsm_shared->lock);
 	if (pid == 0)
 		return;
-	details[0] = CStringGetTextDatum(phase_name(claim));
+	details[0] = CStringGetTextDatum(phase_name_of_merge(claim));
 	details[1] = Int32GetDatum(pg_atomic_read_u32(&claim->level));
 	details[2] = Int32GetDatum(pg_atomic_read_u32(&claim->inputs));
 	details[3] = Int64GetDatum(pg_atomic_read_u32(&claim->blocks_total));

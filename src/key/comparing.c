@@ -89,10 +89,10 @@ lsm_compare_runs_user_code(const LsmColumn *column)
 
 /*
  * Prepare to call a function of a column's operator class.  Returns the memory context to which
- * end_call switches back.
+ * end_opclass_call switches back.
  */
 static inline MemoryContext
-begin_call(const LsmColumn *column)
+begin_opclass_call(const LsmColumn *column)
 {
 	Assert(!column->runs_user_code || InterruptHoldoffCount == 0);
 	if (unlikely(depth == MOST_NESTED))
@@ -110,7 +110,7 @@ begin_call(const LsmColumn *column)
 
 /* Clean up after a call. */
 static inline void
-end_call(MemoryContext caller)
+end_opclass_call(MemoryContext caller)
 {
 	depth--;
 	MemoryContextSwitchTo(caller);
@@ -131,9 +131,9 @@ lsm_compare_values(LsmColumn *column, FmgrInfo *cmp, Datum a, Datum b)
 
 	if (column->sort != NULL && cmp->fn_oid == column->cmp.fn_oid)
 		return column->sort->comparator(a, b, column->sort);
-	caller = begin_call(column);
+	caller = begin_opclass_call(column);
 	result = DatumGetInt32(FunctionCall2Coll(cmp, column->collation, a, b));
-	end_call(caller);
+	end_opclass_call(caller);
 	return result;
 }
 
@@ -148,13 +148,13 @@ lsm_compare_hash(LsmColumn *column, Datum value)
 	uint64		result;
 
 	Assert(InterruptHoldoffCount == 0);
-	caller = begin_call(column);
+	caller = begin_opclass_call(column);
 	if (column->hash_kind == LSM_HASH_EXTENDED)
 		result = DatumGetUInt64(FunctionCall2Coll(&column->hash, column->collation, value,
 												  Int64GetDatum(0)));
 	else
 		result = DatumGetUInt32(FunctionCall1Coll(&column->hash, column->collation, value));
-	end_call(caller);
+	end_opclass_call(caller);
 	return result;
 }
 

@@ -521,7 +521,7 @@ lsm_encoded_prefix_length(const LsmColumn *columns, const uint8 *key, uint32 key
 
 /* Returns the code of a DESC column's value without the inversion, in `room` if it fits. */
 static const uint8 *
-uninvert(const uint8 *p, uint32 len, uint8 *room, uint32 room_size)
+uninvert_code(const uint8 *p, uint32 len, uint8 *room, uint32 room_size)
 {
 	uint8	   *copy = len <= room_size ? room : palloc(len);
 
@@ -638,7 +638,7 @@ lsm_decode_column(const LsmColumn *column, const uint8 *p, const uint8 *end, uin
 	len = value_length(column, p, end);
 	if (len == 0)
 		return NULL;
-	v = column->desc ? uninvert(p, len, room, sizeof(room)) : p;
+	v = column->desc ? uninvert_code(p, len, room, sizeof(room)) : p;
 	*value = decode_value(column, v, len, detail);
 	if (!column->typbyval && DatumGetPointer(*value) == NULL)
 		return NULL;

@@ -28,7 +28,7 @@ lsm_has_order_codes(LsmKeySpace *ks)
 }
 
 static void
-append(LsmOrderCode *order, const uint8 *bytes, uint32 length)
+append_bytes(LsmOrderCode *order, const uint8 *bytes, uint32 length)
 {
 	length = Min(length, LSM_ORDER_BYTES - order->length);
 	memcpy(order->bytes + order->length, bytes, length);
@@ -41,7 +41,7 @@ append_code(LsmOrderCode *order, const LsmColumn *column, Datum value, bool isnu
 	LsmCode		code;
 
 	lsm_code_make(&code, column, value, isnull);
-	append(order, code.bytes, code.length);
+	append_bytes(order, code.bytes, code.length);
 	lsm_code_free(&code);
 }
 
@@ -53,13 +53,13 @@ append_abbreviation(LsmOrderCode *order, LsmColumn *c, Datum value, bool isnull)
 	uint64		number;
 
 	code[0] = isnull ? (c->nulls_first ? 0 : 2) : 1;
-	append(order, code, 1);
+	append_bytes(order, code, 1);
 	if (isnull)
 		return;
 	number = lsm_abbreviate(c, value);
 	number = pg_hton64(c->desc ? ~number : number);
 	memcpy(code + 1, &number, sizeof(number));
-	append(order, code + 1, sizeof(number));
+	append_bytes(order, code + 1, sizeof(number));
 }
 
 /* Append a column.  Returns false if no column may follow. */

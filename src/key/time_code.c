@@ -81,19 +81,19 @@ lsm_interval_encode(Datum value, uint8 *out)
 }
 
 static uint32
-fold(int32 n)
+fold_sign(int32 n)
 {
 	return (uint32) n << 1 ^ (n < 0 ? PG_UINT32_MAX : 0);
 }
 
 static int32
-unfold(uint32 n)
+unfold_sign(uint32 n)
 {
 	return (int32) (n >> 1 ^ (n & 1 ? PG_UINT32_MAX : 0));
 }
 
 static int32
-clamp(int64 n)
+clamp_to_int32(int64 n)
 {
 	return (int32) Min(Max(n, PG_INT32_MIN), PG_INT32_MAX);
 }
@@ -102,7 +102,7 @@ clamp(int64 n)
 static int32
 expected_months(const Span *span)
 {
-	return span->days == clamp(span->days) ? 0 : clamp(span->days / 30);
+	return span->days == clamp_to_int32(span->days) ? 0 : clamp_to_int32(span->days / 30);
 }
 
 /* Returns the days that decoding assumes for an interval with these months. */
@@ -111,18 +111,18 @@ expected_days(const Span *span, int32 months)
 {
 	int64		days = span->days - months * INT64CONST(30);
 
-	return clamp(days < 0 && span->micros > 0 ? days + 1 : days);
+	return clamp_to_int32(days < 0 && span->micros > 0 ? days + 1 : days);
 }
 
 /* Arithmetic modulo 2^32. */
 static int32
-add(int32 a, int32 b)
+add_mod32(int32 a, int32 b)
 {
 	return (int32) ((uint32) a + (uint32) b);
 }
 
 static int32
-subtract(int32 a, int32 b)
+subtract_mod32(int32 a, int32 b)
 {
 	return (int32) ((uint32) a - (uint32) b);
 }
@@ -133,8 +133,9 @@ lsm_interval_detail(Datum value)
 {
 	const Interval *interval = DatumGetIntervalP(value);
 	Span		span = span_of(interval);
-	uint32		months = fold(subtract(interval->month, expected_months(&span)));
-	uint32		days = fold(subtract(interval->day, expected_days(&span, interval->month)));
+	uint32		months = fold_sign(subtract_mod32(interval->month, expected_months(&span)));
+	uint32		days = fold_sign(subtract_mod32(interval->day,
+												expected_days(&span, interval->month)));
 	int			kind = days == 0 ? DAYS_EXPECTED : interval->day == 0 ? DAYS_NONE : DAYS_OTHER;
 
 	return kind | (uint64) months << MONTHS_SHIFT |
@@ -152,10 +153,11 @@ lsm_interval_decode(const uint8 *code, uint64 detail)
 
 	span.days = (int64) lsm_get_big_endian(code, DAY_BYTES) - DAY_BIAS;
 	span.micros = (int64) lsm_get_big_endian(code + DAY_BYTES, DAY_BYTES);
-	interval->month = add(expected_months(&span), unfold((uint32) (detail >> MONTHS_SHIFT)));
+	interval->month = add_mod32(expected_months(&span),
+								unfold_sign((uint32) (detail >> MONTHS_SHIFT)));
 	if ((detail & DAYS_MASK) != DAYS_NONE)
-		interval->day = add(expected_days(&span, interval->month),
-							unfold((uint32) (detail >> DAYS_SHIFT)));
+		interval->day = add_mod32(expected_days(&span, interval->month),
+								  unfold_sign((uint32) (detail >> DAYS_SHIFT)));
 
 	/* Avoid a product that is out of range although the sum is not. */
 	days = span.days - interval->month * INT64CONST(30) - interval->day;

@@ -104,7 +104,7 @@ is_distributed(Relation heap)
 
 /* Raise an error if the constraint cannot use the index. */
 static void
-check_index(Relation heap, Relation index, const Constraint *constraint)
+refuse_unusable_index(Relation heap, Relation index, const Constraint *constraint)
 {
 	if (OidIsValid(get_index_constraint(RelationGetRelid(index))))
 		ereport(ERROR,
@@ -167,7 +167,7 @@ not_null_commands(Relation heap, Relation index)
 
 /* Returns the constraint as core describes it when it has found the index. */
 static IndexStmt *
-describe(const Constraint *constraint, Oid index)
+describe_constraint(const Constraint *constraint, Oid index)
 {
 	IndexStmt  *statement = makeNode(IndexStmt);
 
@@ -198,13 +198,13 @@ lsm_constraint_use_index(AlterTableCmd *command, Oid table, Oid index_oid)
 	List	   *commands = NIL;
 	AlterTableCmd *option;
 
-	check_index(heap, index, constraint);
+	refuse_unusable_index(heap, index, constraint);
 	if (constraint->contype == CONSTR_PRIMARY)
 		commands = not_null_commands(heap, index);
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
 	command->subtype = AT_AddIndexConstraint;
-	command->def = (Node *) describe(constraint, index_oid);
+	command->def = (Node *) describe_constraint(constraint, index_oid);
 	option = makeNode(AlterTableCmd);
 	option->subtype = AT_SetRelOptions;
 	option->def = (Node *) lsm_constraint_add_parameter(NIL, true);

@@ -60,7 +60,8 @@ lsm_constraint_is_key(const Constraint *constraint)
 }
 
 static void
-visit(Node *node, const RangeVar *table, ColumnDef *column, LsmConstraintVisitor visitor, void *arg)
+visit_node(Node *node, const RangeVar *table, ColumnDef *column, LsmConstraintVisitor visitor,
+		   void *arg)
 {
 	ListCell   *cell;
 
@@ -70,25 +71,25 @@ visit(Node *node, const RangeVar *table, ColumnDef *column, LsmConstraintVisitor
 	{
 		case T_List:
 			foreach(cell, (List *) node)
-				visit(lfirst(cell), table, column, visitor, arg);
+				visit_node(lfirst(cell), table, column, visitor, arg);
 			break;
 		case T_CreateSchemaStmt:
-			visit((Node *) ((CreateSchemaStmt *) node)->schemaElts, NULL, NULL, visitor, arg);
+			visit_node((Node *) ((CreateSchemaStmt *) node)->schemaElts, NULL, NULL, visitor, arg);
 			break;
 		case T_CreateStmt:
-			visit((Node *) ((CreateStmt *) node)->tableElts, ((CreateStmt *) node)->relation, NULL,
-				  visitor, arg);
+			visit_node((Node *) ((CreateStmt *) node)->tableElts, ((CreateStmt *) node)->relation,
+					   NULL, visitor, arg);
 			break;
 		case T_AlterTableStmt:
-			visit((Node *) ((AlterTableStmt *) node)->cmds, ((AlterTableStmt *) node)->relation,
-				  NULL, visitor, arg);
+			visit_node((Node *) ((AlterTableStmt *) node)->cmds,
+					   ((AlterTableStmt *) node)->relation, NULL, visitor, arg);
 			break;
 		case T_AlterTableCmd:
-			visit(((AlterTableCmd *) node)->def, table, NULL, visitor, arg);
+			visit_node(((AlterTableCmd *) node)->def, table, NULL, visitor, arg);
 			break;
 		case T_ColumnDef:
-			visit((Node *) ((ColumnDef *) node)->constraints, table, (ColumnDef *) node, visitor,
-				  arg);
+			visit_node((Node *) ((ColumnDef *) node)->constraints, table, (ColumnDef *) node,
+					   visitor, arg);
 			break;
 		case T_Constraint:
 			visitor((Constraint *) node, table, column, arg);
@@ -102,7 +103,7 @@ visit(Node *node, const RangeVar *table, ColumnDef *column, LsmConstraintVisitor
 void
 lsm_constraint_visit(Node *command, LsmConstraintVisitor visitor, void *arg)
 {
-	visit(command, NULL, NULL, visitor, arg);
+	visit_node(command, NULL, NULL, visitor, arg);
 }
 
 /* What a key's definition says about lsm. */

@@ -143,7 +143,7 @@ names_method(const IndexStmt *index, const PlannedStmt *statement, const char *t
 
 /* Returns why an index on this table should be a B-tree, or NULL. */
 static const char *
-check_table(const Wanted *wanted)
+check_wanted_table(const Wanted *wanted)
 {
 	Form_pg_class form = wanted->heap->rd_rel;
 
@@ -370,9 +370,9 @@ report_btree(Relation heap, const char *reason)
 }
 
 static const char *
-check_index(const Wanted *wanted, const IndexStmt *index)
+check_wanted_index(const Wanted *wanted, const IndexStmt *index)
 {
-	const char *reason = check_table(wanted);
+	const char *reason = check_wanted_table(wanted);
 	List	   *columns = NIL;
 	ListCell   *cell;
 
@@ -408,7 +408,7 @@ choose_for_index(IndexStmt *index, const char *text)
 	if (!OidIsValid(table))
 		return;
 	wanted.heap = relation_open(table, NoLock);
-	reason = check_index(&wanted, index);
+	reason = check_wanted_index(&wanted, index);
 	if (reason != NULL)
 		report_btree(wanted.heap, reason);
 	else
@@ -466,7 +466,7 @@ choose_for_key(Constraint *constraint, const RangeVar *table, ColumnDef *column,
 	if (!is_undecided_key(constraint))
 		return;
 	wanted.options = constraint->options;
-	reason = check_table(&wanted);
+	reason = check_wanted_table(&wanted);
 	if (reason == NULL)
 		reason = check_options(&wanted);
 	if (reason == NULL && column != NULL)

@@ -96,7 +96,7 @@ have_same_comparisons(Oid family, Oid btree_family)
  * that contain our family's < operator.
  */
 static Oid
-find_counterpart(Oid family, Oid type)
+find_btree_family(Oid family, Oid type)
 {
 	Oid			less = get_opfamily_member(family, type, type, BTLessStrategyNumber);
 	Oid			result = InvalidOid;
@@ -124,9 +124,9 @@ mark_counterparts_stale(Datum arg, int cache, uint32 hash)
 	counterparts_stale = true;
 }
 
-/* Like find_counterpart, but caches the result until an operator family changes. */
+/* Like find_btree_family, but caches the result until an operator family changes. */
 static Oid
-find_counterpart_cached(Oid family, Oid type)
+find_btree_family_cached(Oid family, Oid type)
 {
 	Counterpart wanted;
 	Counterpart *entry;
@@ -152,7 +152,7 @@ find_counterpart_cached(Oid family, Oid type)
 	entry = hash_search(counterparts, &wanted.key, HASH_FIND, NULL);
 	if (entry == NULL)
 	{
-		wanted.btree_family = find_counterpart(family, type);
+		wanted.btree_family = find_btree_family(family, type);
 		entry = hash_search(counterparts, &wanted.key, HASH_ENTER, NULL);
 		entry->btree_family = wanted.btree_family;
 	}
@@ -166,7 +166,7 @@ present_as_btree(IndexOptInfo *index)
 
 	for (int i = 0; i < index->nkeycolumns; i++)
 	{
-		families[i] = find_counterpart_cached(index->opfamily[i], index->opcintype[i]);
+		families[i] = find_btree_family_cached(index->opfamily[i], index->opcintype[i]);
 		if (!OidIsValid(families[i]))
 			return;
 	}

@@ -40,7 +40,7 @@ typedef struct ReaderCall
 
 /* Begin a call that may read pages.  Calls of one reader do not nest. */
 static inline ReaderCall
-begin_call(LsmReader *reader)
+begin_reader_call(LsmReader *reader)
 {
 	ReaderCall	call = {MemoryContextSwitchTo(reader->context), lsm_blocks_missed};
 
@@ -48,7 +48,7 @@ begin_call(LsmReader *reader)
 }
 
 static inline void
-end_call(LsmReader *reader, const ReaderCall *call)
+end_reader_call(LsmReader *reader, const ReaderCall *call)
 {
 	lsm_reader_count_missed(reader, call->missed);
 	MemoryContextSwitchTo(call->old);
@@ -220,7 +220,7 @@ set_cursors(LsmReader *reader)
 
 /* The reader has taken a version. */
 static inline void
-reach_stop_point(void)
+reach_version_stop_point(void)
 {
 	/* Pins the gate if the reader needs it.  May hold the locks of a step or a unique check. */
 	LSM_STOP_POINT("read-version");
@@ -241,7 +241,7 @@ update_version(LsmReader *reader)
 	reader->is_ready = false;
 	changed = lsm_version_update(reader->cx.index, &reader->version,
 								 reader->needs_gate ? &reader->gate : NULL) || !was_ready;
-	reach_stop_point();
+	reach_version_stop_point();
 	reader->is_ready = !changed;
 	return changed;
 }
@@ -325,11 +325,11 @@ lsm_reader_refresh(LsmReader *reader)
 		lsm_version_is_current(reader->cx.index, &reader->version,
 							   reader->needs_gate ? &reader->gate : NULL))
 	{
-		reach_stop_point();
+		reach_version_stop_point();
 		check_snapshot(reader);
 		return;
 	}
-	call = begin_call(reader);
+	call = begin_reader_call(reader);
 	for (int i = 0; !done; i++)
 	{
 		if (i >= PATIENCE)
@@ -340,7 +340,7 @@ lsm_reader_refresh(LsmReader *reader)
 		done = !update_version(reader) || take_version(reader);
 		CHECK_FOR_INTERRUPTS();
 	}
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 	check_snapshot(reader);
 }
 
@@ -471,7 +471,7 @@ void
 lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 				ScanDirection direction)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 
 	reader->limit = limit;
 	reader->direction = direction;
@@ -484,7 +484,7 @@ lsm_reader_seek(LsmReader *reader, const LsmBound *from, const LsmBound *limit,
 	if (unlikely(reader->cx.stale))
 		restart_reader(reader, from);
 	check_limit(reader);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 }
 
 /*
@@ -512,12 +512,12 @@ lsm_reader_seek_key(LsmReader *reader, const LsmEntry *key, LsmBound bounds[2])
 LsmCursor *
 lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const LsmBound *limit)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 	LsmCursor  *cursor = reader->children[child];
 
 	note_lookup(reader, from, limit);
 	lsm_cursor_seek(cursor, from, limit, ForwardScanDirection);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 	return cursor;
 }
 
@@ -532,11 +532,11 @@ lsm_reader_seek_run(LsmReader *reader, int child, const LsmBound *from, const Ls
 bool
 lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 	bool		fresh = lsm_run_probe(reader->children[child], probes, count,
 									  &reader->probe[0], &reader->probe[1]);
 
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 	return fresh;
 }
 
@@ -547,13 +547,13 @@ lsm_reader_probe_run(LsmReader *reader, int child, LsmProbe *probes, Size count)
 bool
 lsm_reader_probe_page(LsmReader *reader, int child, LsmProbe *probes, Size count, bool *done)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 
 	reader->cx.lookup_columns = 0;
 	reader->cx.without = NULL;
 	*done = lsm_buffer_cursor_probe(reader->children[child], probes, count, &reader->probe[0],
 									&reader->probe[1]);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 	return !reader->cx.stale;
 }
 
@@ -562,7 +562,7 @@ bool
 lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_count,
 							LsmProbe *probes, Size count)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 	LsmCursor  *cursors[LSM_MAX_RUNS];
 	bool		fresh;
 
@@ -570,7 +570,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 		cursors[i] = reader->children[children[i]];
 	fresh = lsm_small_runs_probe(cursors, child_count, probes, count, &reader->probe[0],
 								 &reader->probe[1]);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 	return fresh;
 }
 
@@ -578,7 +578,7 @@ lsm_reader_probe_small_runs(LsmReader *reader, const int *children, int child_co
 void
 lsm_reader_seek_past(LsmReader *reader, const LsmEntry *entry)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 
 	lsm_bound_set_entry(&reader->here, entry, ScanDirectionIsForward(reader->direction) ? -1 : 1);
 	/* Take the version again, even if it is current. */
@@ -586,7 +586,7 @@ lsm_reader_seek_past(LsmReader *reader, const LsmEntry *entry)
 	reader->is_ready = false;
 	restart_reader(reader, &reader->here);
 	check_limit(reader);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 }
 
 /*
@@ -611,7 +611,7 @@ lsm_reader_page_changed(LsmReader *reader, const LsmPageRef *page, uint64 stamp)
 void
 lsm_reader_fill(LsmReader *reader)
 {
-	ReaderCall	call = begin_call(reader);
+	ReaderCall	call = begin_reader_call(reader);
 	LsmCursor  *c = reader->cursor;
 
 	lsm_bound_set_entry(&reader->here, c->entry,
@@ -620,7 +620,7 @@ lsm_reader_fill(LsmReader *reader)
 	if (unlikely(reader->cx.stale))
 		restart_reader(reader, &reader->here);
 	check_limit(reader);
-	end_call(reader, &call);
+	end_reader_call(reader, &call);
 }
 
 /*

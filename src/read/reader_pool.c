@@ -180,7 +180,7 @@ lsm_reader_acquire(LsmIndex *index, uint64 job_id, Snapshot snapshot, bool needs
 
 /* Count what a reader has paid, in seeks.  The fraction of a seek stays for the next time. */
 static void
-pay(LsmReader *reader, double seeks)
+add_payment(LsmReader *reader, double seeks)
 {
 	reader->unpaid += seeks;
 	reader->cx.counters.paid += (uint64) reader->unpaid;
@@ -205,7 +205,7 @@ count_paid(LsmReader *reader)
 		double		misses = SEEKS_PER_MISS * (double) (missed - Min(missed, c->seeks));
 		double		merges = c->entries / LSM_ENTRIES_PER_SEEK;
 
-		pay(reader, (seeks + misses + merges) * c->seeks / reader->child_seeks);
+		add_payment(reader, (seeks + misses + merges) * c->seeks / reader->child_seeks);
 	}
 	reader->child_seeks = 0;
 	reader->cx.spared = 0;
@@ -220,7 +220,7 @@ void
 lsm_reader_count_probes(LsmReader *reader, Size count, int runs)
 {
 	if (reader->child_count > 1)
-		pay(reader, (double) count * runs / reader->child_count / PROBES_PER_SEEK);
+		add_payment(reader, (double) count * runs / reader->child_count / PROBES_PER_SEEK);
 }
 
 /* Complete the reader's counters before they are added up. */

@@ -51,7 +51,7 @@ reset_if_used(ExprContext *context)
 
 /* Put the columns of an entry into the slot.  They are valid until the next call. */
 static inline void
-store(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
+store_entry(LsmTupleMaker *maker, const LsmEntry *entry, TupleTableSlot *slot)
 {
 	if (TTS_SHOULDFREE(slot))
 		ExecClearTuple(slot);
@@ -159,7 +159,7 @@ take_step(IndexOnlyScanState *node, ScanDirection direction)
 	if ((s->visible & 1) == 0)
 		return false;
 	lsm_scan_step(s);
-	store(s->maker, entry, node->ss.ss_ScanTupleSlot);
+	store_entry(s->maker, entry, node->ss.ss_ScanTupleSlot);
 	/* For WHERE CURRENT OF. */
 	lsm_int_to_tid(entry->tid, &scan->xs_heaptid);
 	pgstat_count_index_tuples(scan->indexRelation, 1);

@@ -395,7 +395,7 @@ lsm_combination_has(LsmScanKeys *keys, const LsmEntry *entry)
 
 /* Do the bounds of the scan imply that entries satisfy the conditions on column i? */
 static inline bool
-is_implied(const LsmScanKeys *keys, int i)
+bounds_imply_column(const LsmScanKeys *keys, int i)
 {
 	return i == 0 && keys->columns[0].equal == NULL && keys->columns[0].array == NULL;
 }
@@ -404,7 +404,7 @@ is_implied(const LsmScanKeys *keys, int i)
 static bool
 column_passes(LsmScanKeys *keys, int i, const PlacedColumn *placed)
 {
-	if (is_implied(keys, i))
+	if (bounds_imply_column(keys, i))
 		return true;
 	return (i < keys->driving ? place_column(keys, i, true, placed) :
 			compare_with_range(keys, i, placed)) == 0;

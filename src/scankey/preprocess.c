@@ -31,7 +31,7 @@ add_filter(LsmScanKeys *keys, ScanKey key)
  * within its bound but do not match.
  */
 static void
-note_row(LsmScanKeys *keys, ScanKey header)
+note_row_key(LsmScanKeys *keys, ScanKey header)
 {
 	int			column = header->sk_attno - 1;
 	LsmColumnRange *range = &keys->columns[column];
@@ -121,7 +121,7 @@ note_array(LsmScanKeys *keys, ScanKey key, LsmArrayKey *array)
 
 /* Do all entries within the bounds, and in a combination, pass this filter? */
 static bool
-is_implied(LsmScanKeys *keys, ScanKey key)
+bounds_imply_filter(LsmScanKeys *keys, ScanKey key)
 {
 	int			column = key->sk_attno - 1;
 	LsmColumnRange *range = &keys->columns[column];
@@ -149,7 +149,7 @@ drop_implied_filters(LsmScanKeys *keys)
 
 	for (int i = 0; i < keys->filter_count; i++)
 	{
-		if (!is_implied(keys, keys->filters[i]))
+		if (!bounds_imply_filter(keys, keys->filters[i]))
 			keys->filters[kept++] = keys->filters[i];
 	}
 	keys->filter_count = kept;
@@ -200,7 +200,7 @@ lsm_scankeys_prepare(LsmScanKeys *keys, LsmKeySpace *ks, ScanKey scan_keys, int 
 		}
 		if (key->sk_flags & SK_ROW_HEADER)
 		{
-			note_row(keys, key);
+			note_row_key(keys, key);
 			if (keys->impossible)
 				return;
 		}

@@ -473,7 +473,7 @@ visit_index_guarded(LsmIndexSlot *slot, MemoryContext context)
 }
 
 static int
-count_workers(Oid database)
+count_worker_slots(Oid database)
 {
 	int			count = 0;
 
@@ -502,7 +502,7 @@ worker_loop(MemoryContext context)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 			/* If more workers exit than necessary, the launcher starts new ones. */
-			if (count_workers(MyDatabaseId) > lsm_max_workers)
+			if (count_worker_slots(MyDatabaseId) > lsm_max_workers)
 				return;
 		}
 		if (lsm_max_workers == 0)
