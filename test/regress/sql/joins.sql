@@ -78,7 +78,7 @@ CREATE INDEX n_ab ON n USING lsm (a, b DESC);
 INSERT INTO n SELECT i * 3 % 2003, 'd' || i * 7 % 501, i % 40, i % 97 FROM generate_series(1, 4000) i;
 INSERT INTO n VALUES (NULL, NULL, NULL, NULL), (NULL, 'd5', 3, NULL);
 CREATE TEMP TABLE o AS SELECT i, i * 37 % 2003 AS r FROM generate_series(-5, 2010) i;
--- The oracle: a copy of the table, read by a sequential scan, with B-trees.
+-- The oracle: a copy of the table, with B-trees.
 CREATE TEMP TABLE twin (LIKE n);
 CREATE INDEX twin_k ON twin USING btree (k);
 CREATE INDEX twin_d ON twin USING btree (d);

@@ -1,7 +1,7 @@
 -- lsm_index_columns: how each key column is stored.
 CREATE TABLE stored (i int, c varchar(20) COLLATE "C", d date, j jsonb, p text COLLATE "C", n int);
 CREATE INDEX stored_bytes ON stored USING lsm (i, d DESC, c, p text_pattern_ops) INCLUDE (n);
-SELECT ordinal, column_name, type, split_part(opclass, '.', 2) AS opclass, collation, storage, filtered FROM lsm_index_columns('stored_bytes');
+SELECT ordinal, column_name, type, split_part(opclass, '.', 2) AS opclass, "collation", storage, filtered FROM lsm_index_columns('stored_bytes');
 CREATE INDEX stored_function ON stored USING lsm (j);
 SELECT ordinal, column_name, type, split_part(opclass, '.', 2) AS opclass, storage FROM lsm_index_columns('stored_function');
 -- An expression has the name of the index's column.
@@ -33,7 +33,7 @@ DECLARE
 BEGIN
 	EXECUTE format('CREATE TABLE one (k %s)', typ || CASE WHEN coll IS NULL THEN '' ELSE format(' COLLATE %I', coll) END);
 	EXECUTE format('CREATE INDEX one_k ON one USING lsm (k %s)', class);
-	SELECT storage INTO result FROM lsm_index_columns('one_k');
+	SELECT storage || CASE WHEN filtered THEN '' ELSE ', no filters' END INTO result FROM lsm_index_columns('one_k');
 	DROP TABLE one;
 	RETURN result;
 END $$;

@@ -1,4 +1,6 @@
 -- The prefetching scan returns the rows of core's scan, in the same order, with lsm indexes and with core's.
+-- By default, it is on for lsm indexes only.
+SHOW pg_lsm.enable_prefetch_scan;
 SET max_parallel_workers_per_gather = 0;
 SET pg_lsm.prefetch_depth = 8;
 

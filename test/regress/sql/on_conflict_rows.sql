@@ -152,7 +152,7 @@ CREATE UNIQUE INDEX og_b ON og USING lsm (b);
 INSERT INTO og SELECT i::text, i FROM generate_series(1, 10) i;
 INSERT INTO og SELECT string_agg(md5(i::text || j), ''), j FROM generate_series(1, 500) i, generate_series(1, 10) j GROUP BY j ON CONFLICT (b) DO NOTHING;
 SELECT count(*), max(length(a)) FROM og;
--- Keys that are compared by functions are not looked up ahead, and take no memory.
+-- Keys that a function compares are looked up ahead, too, in bounded memory.
 CREATE TABLE oh (k int[]);
 CREATE UNIQUE INDEX oh_k ON oh USING lsm (k);
 CREATE FUNCTION oh_memory() RETURNS trigger LANGUAGE plpgsql AS $$
