@@ -1032,6 +1032,24 @@ BEGIN
 			RETURN NEXT;
 		END IF;
 	END LOOP;
+
+	-- 6. Keys that a tool has built for a child table.  The definition of a key does not name its method.
+	RETURN QUERY
+		SELECT DISTINCT c.conindid::regclass, 'key is a B-tree',
+			format('The parent table %s has an lsm index for this key. Perhaps a tool has lost the method.', p.conrelid::regclass),
+			format('CALL %I.lsm_convert(%L)', own_schema, c.conindid::regclass)
+		FROM pg_constraint p
+			JOIN pg_inherits h ON h.inhparent = p.conrelid
+			JOIN pg_constraint c ON c.conrelid = h.inhrelid AND c.contype = p.contype
+			JOIN pg_class pi ON pi.oid = p.conindid
+			JOIN pg_class ci ON ci.oid = c.conindid
+			JOIN pg_am pa ON pa.oid = pi.relam
+			JOIN pg_am ca ON ca.oid = ci.relam
+		WHERE p.contype IN ('p', 'u') AND pa.amname = 'lsm' AND ca.amname = 'btree'
+			AND (SELECT array_agg(attname ORDER BY attname) FROM pg_attribute WHERE attrelid = p.conrelid AND attnum = ANY (p.conkey))
+				= (SELECT array_agg(attname ORDER BY attname) FROM pg_attribute WHERE attrelid = c.conrelid AND attnum = ANY (c.conkey))
+			AND (pg_has_role(ci.relowner, 'USAGE') OR pg_has_role('pg_stat_scan_tables', 'USAGE'))
+		ORDER BY 1;
 END
 $$;
 

@@ -61,6 +61,17 @@ sql(sql('SELECT action FROM lsm_health()'));
 is(sql($health), '', 'the action repairs the exclusion constraint');
 sql('DROP TABLE apart');
 
+# A key that a tool has built for a child table from the definition of the parent's key, which does not name the method.
+sql(q{CREATE TABLE ledger (k int, CONSTRAINT ledger_key UNIQUE (k) WITH (lsm)); CREATE TABLE chunk () INHERITS (ledger);
+	ALTER TABLE ledger OWNER TO alice; ALTER TABLE chunk OWNER TO alice});
+is(sql($health), '', 'a child table without the key is not reported');
+sql(sql(q{SELECT 'ALTER TABLE chunk ADD CONSTRAINT chunk_key ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'ledger_key'}));
+is(sql("SET ROLE $_; $health"), 'chunk_key|key is a B-tree', "a key that has lost the method is reported to $_") foreach qw(alice watcher);
+is(sql("SET ROLE bob; $health"), '', 'other users do not see the key');
+sql(sql('SELECT action FROM lsm_health()'));
+is(sql($health), '', 'the action gives the key the method');
+sql('DROP TABLE ledger CASCADE');
+
 # What lsm_convert leaves if it is interrupted, even if a REINDEX of the table has made it valid, and of either method.
 sql(q{CREATE INDEX kept ON t (k)});
 my $name = 'lsm_convert_' . sql(q{SELECT 'kept'::regclass::oid}) . '_old';
