@@ -191,8 +191,8 @@ class Lookups:
         pairs = list(of_repeats(self.results, "lsm", "btree"))
         own = [[turn.during for turn in pair] for pair in pairs]
         same = [[turn.paced for turn in pair] for pair in pairs]
-        yield at_least(self.name, "lookups during the load, of btree",
-                       self._shares(own, self._lookups), 0.85, "lsm %s, btree %s a second" % self._both(own, self._lookups))
+        yield information(self.name, "lookups during the load, of btree",
+                          self._shares(own, self._lookups), "lsm %s, btree %s a second" % self._both(own, self._lookups))
         yield at_least(self.name, "rows/s beside lookups, of btree",
                        self._shares(own, self._rows), 2.5, "lsm %s, btree %s a second" % self._both(own, self._rows))
         yield information(self.name, "lookups beside the same load, of btree", self._shares(same, self._lookups),
