@@ -6,15 +6,18 @@ import time
 
 from clients import SESSION
 from compare import Statistics
-from kills import TortureRound
+from kills import POINTS, TortureRound
 from machine import DEATH
 from pgwire import ConnectionLost, PgError
 from server import ServerFailed
 
+FULL_AT = "disk full at"
 HOG = ("SELECT length(string_agg(repeat('x', 1000), ''))"
        " FROM generate_series(1, 400000)")
 MESSAGE = "SELECT pg_logical_emit_message(false, 'torture', repeat('x', 100000))"
-WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+WAITING = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+# The errors with SQLSTATE 53100, and the processes that raised them.
+DISK_FULL = re.compile(r"\[(\d+)\] (?:ERROR|FATAL|PANIC):.*(?:No space left on device|wrote only)")
 
 
 class CalamityRound(TortureRound):
@@ -34,6 +37,8 @@ class CalamityRound(TortureRound):
         self.calm = True            # no calamity
         self.deadly = False         # connections may be lost
         self.done = []
+        self.next_point = 0         # a place in POINTS
+        self.periods = 0
 
     def begin(self, server, options):
         """Once there is a server."""
@@ -80,6 +85,13 @@ class CalamityRound(TortureRound):
         except Exception as error:
             self.failures.append(error)
             self.stopping.set()
+
+    def pick_point(self):
+        """Take the points in turn. (Recovery, which alone reaches redo, takes no advisory lock. See die_full.)"""
+        if self.calamity != "full_at_point":
+            return ""
+        self.periods += 1
+        return POINTS[(self.next_point + self.periods - 1) % len(POINTS)]
 
     def verify_all(self):
         self.calm = True
@@ -155,13 +167,18 @@ class CalamityRound(TortureRound):
             hog.start(HOG)
         except ConnectionLost:
             pass
-        death = server.wait_for(DEATH, 5)
-        self.count("the kernel killed: " + re.sub(r"\W*$", "", death.group(1))
-                   if death else "the kernel killed nobody")
+        if not self.count_killed(server.wait_for(DEATH, 5)):
+            self.torture.tally("memory: the kernel killed", "nobody", "cases")
         if self.rng.random() < 0.4:
             time.sleep(self.rng.uniform(0.3, 1.5))      # also while it recovers
+            self.count_killed(server.wait_for(DEATH, 0.1))
         server.group.limit(None)
         self.end(threads)
+
+    def count_killed(self, death):
+        if death:
+            self.torture.tally("memory: the kernel killed", death.group(1).strip(), "cases")
+        return death
 
     def full(self, threads):
         room = self.rng.choice((0, 0, 8192, 65536, 1 << 20))
@@ -191,9 +208,9 @@ class CalamityRound(TortureRound):
         self.server.disk.give()
         self.end(threads)
 
-    def full_at_point(self, _):
-        """The disk is full just when somebody is at a stop point."""
-        point = self.pick_point()
+    def full_at_point(self, threads):
+        """The disk is full while processes are at a stop point, and when they go on."""
+        point = self.point
         room = self.rng.choice((0, 0, 0, 8192, 65536))
         self.done.append(f"at {point}: room for {room} bytes")
         holder = self.server.wait_ready()
@@ -202,20 +219,42 @@ class CalamityRound(TortureRound):
                     "SELECT pg_reload_conf()"):
             self.insist_on(holder, sql)
         deadline = time.monotonic() + 3
-        while (self.insist_on(holder, WAITING).scalar() == "0"
-               and time.monotonic() < deadline and not self.stopping.is_set()):
+        held = []
+        while not held and time.monotonic() < deadline and not self.stopping.is_set():
+            held = [row[0] for row in self.insist_on(holder, WAITING).rows]
             time.sleep(0.02)
-        reached = self.insist_on(holder, WAITING).scalar() != "0"
-        self.count(f"full at {point}" if reached else f"not reached: {point}")
+        self.server.news()
         self.server.disk.fill(room)
         self.pause(0, 0.3)
-        for sql in ("ALTER SYSTEM RESET pg_lsm.debug_stop_at",
-                    "SELECT pg_reload_conf()", "SELECT pg_advisory_unlock_all()"):
+        for sql in ("ALTER SYSTEM RESET pg_lsm.debug_stop_at", "SELECT pg_reload_conf()"):
             self.insist_on(holder, sql)
+        held += [row[0] for row in self.insist_on(holder, WAITING).rows]
+        deadly = self.rng.random() < 0.33
+        if not deadly or self.rng.random() < 0.5:
+            self.insist_on(holder, "SELECT pg_advisory_unlock_all()")
+            self.tally_full(point, held)
+        if deadly:
+            self.torture.tally(FULL_AT, point, "killed", 1 if held else 0)
+            self.die_full(threads)
+        else:
+            self.server.disk.give()
+            self.pause(0.3, 1)
         holder.close()
-        self.pause(0.5, 1.5)
-        self.server.disk.give()
-        self.pause(0.3, 1)
+
+    def tally_full(self, point, held):
+        """Wait until a process that was held finds the disk full, and count the point.
+
+        After some points, such as check-*, the process writes nothing before its next statement. Then only others
+        may find the disk full.
+        """
+        deadline = time.monotonic() + self.rng.uniform(1, 2.5)
+        seen = set()
+        while not seen.intersection(held) and time.monotonic() < deadline and not self.stopping.is_set():
+            time.sleep(0.05)
+            seen.update(DISK_FULL.findall(self.server.news()))
+        self.torture.tally(FULL_AT, point, "not reached" if not held
+                           else "seen by the process" if seen.intersection(held)
+                           else "by others only" if seen else "not seen")
 
     def full_wal(self, threads):
         self.deadly = True

@@ -174,7 +174,7 @@ class Round:
                 with open(files[index].path, "wb") as out:
                     out.write(damage.data)
                 work.put((index, damage))
-                self.torture.count(f"damages: {damage.kind}")
+                self.torture.tally("damages", damage.kind, "cases")
             workers = 2 if self.rng.random() < 0.3 else 0
             self.server.configure({"pg_lsm.max_workers": str(workers)})
             self.server.start()
@@ -251,7 +251,7 @@ class Round:
         return int(high, 16) << 32 | int(low, 16)
 
     def _recover(self, trial, judged):
-        self.torture.count("WAL: " + ("altered records" if trial.mended else "cut"))
+        self.torture.tally("damages", trial.kind, "cases")
         try:
             self.server.start()
         except ServerFailed as error:
@@ -280,7 +280,7 @@ class Trial:
     """What was done to the WAL."""
 
     def __init__(self, text, mended):
-        self.kind = "WAL"
+        self.kind = "WAL, altered" if mended else "WAL, cut"
         self.text = text
         self.mended = mended
         # Entries that a deletion no longer names stay.
@@ -348,9 +348,11 @@ class Judge:
         if error is None and self.result.scalar() != query.answer:
             self.wrong.append(f"{query.what}: {self.result.scalar()} "
                               f"instead of {query.answer}: {query.sql}")
-            self.torture.count("answers: wrong")
         else:
-            self.torture.count("answers: errors" if error else "answers: right")
+            self._tally("errors" if error else "right answers")
+
+    def _tally(self, what, n=1):
+        self.torture.tally("damages", self.damage.kind, what, n)
 
     def _try(self, what, sql, must_work=False):
         """Run a statement. Return its error, which must be a permitted one."""
@@ -377,10 +379,11 @@ class Judge:
 
     def _compare(self):
         """Wrong answers are permitted only if lsm_check finds the damage, and no checksum could."""
+        self._tally("wrong, lsm_check finds it" if self.reported else "wrong, lsm_check does not", len(self.wrong))
         if self.wrong and not (self.damage.mended and (self.reported or self.damage.is_stale)):
             self._fault("wrong answers, lsm_check says "
                         f"{self.reported or 'nothing'}", "\n".join(self.wrong[:3]))
-        if self.reported and self.damage.kind == "WAL" and not self.damage.mended:
+        if self.reported and self.damage.kind == "WAL, cut":
             self._fault("lsm_check", self.reported)
         self.wrong = []
 

@@ -62,7 +62,7 @@ class Index:
         self.has_tuples = (self.type, self.value) in COMPARED or self.include != ""
         self.rows = rng.randrange(80, 260)
         self.path = self.older = None
-        segment = rng.choice((1, 2, 3, 3, 16, 64))
+        segment = rng.choice((1, 2, 3, 16, 16, 64))
         self.settings = {
             "debug_merge_fanout": rng.choice((2, 3, 3, 16)),
             "debug_segment_size": segment,

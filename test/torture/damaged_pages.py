@@ -1,5 +1,6 @@
 """Damages the pages of an index file. src/format/page.h specifies their layout."""
 
+import collections
 import struct
 
 PAGE = 8192
@@ -9,9 +10,6 @@ KINDS = {0xA501: "meta", 0xA502: "gate", 0xA503: "map", 0xA504: "buffer",
          0xA505: "leaf", 0xA506: "fence", 0xA507: "directory",
          0xA508: "filter"}
 MAP_BLOCK = 3
-# Every index has pages of the first kinds, and few have pages of the last kinds.
-WEIGHTS = {"gate": 1, "map": 1, "meta": 2, "open": 2, "filter": 9, "directory": 6,
-           "sealed": 6}
 # Keys that functions compare, and included columns, are stored as tuples. Functions of types trust tuples, as with any
 # index method: only a checksum protects them. So if an index has tuples, the checksums of these pages are never mended.
 # Its open pages have no checksum, so their contents are only replaced as a whole. Encoded keys are decoded within bounds.
@@ -117,13 +115,20 @@ class Damager:
     def __init__(self, rng, files):
         self.rng = rng
         self.files = files
+        self.cases = collections.Counter()
+
+    def _pick_kind(self, file):
+        """All kinds get about as many cases. Every file has some kinds, and few files have others, such as filters."""
+        kinds = [*sorted(file.blocks), "file"]
+        kind = self.rng.choices(kinds, [(1 + self.cases[k]) ** -4 for k in kinds])[0]
+        self.cases[kind] += 1
+        return kind
 
     def damage(self, file):
         """Damage one page of a file, or the length of the file."""
-        if self.rng.random() < 0.04:
+        kind = self._pick_kind(file)
+        if kind == "file":
             return self._damage_length(file)
-        kinds = sorted(file.blocks)
-        kind = self.rng.choices(kinds, [WEIGHTS.get(k, 3) for k in kinds])[0]
         block = self.rng.choice(file.blocks[kind])
         page = bytearray(file.pages[block])
         if self.rng.random() < 0.15 or kind == "open" and file.has_tuples:

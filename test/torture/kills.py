@@ -1,5 +1,5 @@
-"""Kills: servers die at every stop point (src/base/stop_point.h), during
-recovery, and as standbys.
+"""Kills: server processes and workers die at the stop points
+(src/base/stop_point.h); recovery and standbys die while they replay WAL.
 
 The clients, their ledgers and the comparisons are those of the random oracle.
 After each death the server recovers. Then every committed row must be there
@@ -10,6 +10,7 @@ after it is promoted.
 
 import argparse
 import os
+import re
 import subprocess
 import time
 
@@ -20,17 +21,32 @@ from layout import LSM, TABLE
 from machine import DEATH
 from server import Server, ServerFailed
 
-# The points that the clients and the housekeeper can reach.
+# All points but redo, which only recovery and standbys reach.
 POINTS = ("batch-write", "batch-written",
           "page-seal", "page-sealed", "page-open", "page-opened",
           "merge-begun", "merge-move", "merge-save", "merge-install",
           "merge-free", "space-extend", "space-reserved", "space-freed",
           "vacuum-page", "vacuum-found", "vacuum-flip", "vacuum-drain",
-          "truncate-lock", "truncate-cut",
+          "truncate-lock", "truncate-cut", "read-version",
           "unique-probed", "unique-checked", "unique-publish",
           "check-segment", "check-table", "check-duplicates", "check-unique",
+          "convert-build", "convert-swap", "convert-swapped", "convert-drop",
           "build-begun", "build-install")
-UNIQUE = tuple(p for p in POINTS if p.startswith("unique-"))
+UNIQUE = tuple(p for p in POINTS if "unique" in p)
+CONVERTED = f"{TABLE}_converted"        # an index
+# The statements in one string are one transaction. The log then says that there are workers.
+PARALLEL_BUILD = ("SET LOCAL min_parallel_table_scan_size = 0; SET LOCAL log_min_messages = debug1; "
+                  f"REINDEX INDEX {LSM}")
+BUILDERS = re.compile(r"\[(\d+)\] DEBUG:  \d+ workers help to build")
+# What leads to the points whose names begin so, if it is not what clients do.
+LEADING = {
+    "merge": (f"SELECT lsm_compact('{LSM}'::regclass)",),
+    "vacuum": (f"VACUUM (INDEX_CLEANUP ON) {TABLE}",),
+    "truncate": (f"VACUUM (TRUNCATE ON, INDEX_CLEANUP ON) {TABLE}",),
+    "check": (f"SELECT lsm_check('{LSM}'::regclass, true)",),
+    "convert": (f"CALL lsm_convert('{CONVERTED}')", f"CALL lsm_convert('{CONVERTED}', 'btree')"),
+    "build": (f"REINDEX INDEX {LSM}", PARALLEL_BUILD)}
+ALL = "all processes at once"
 WAIT = 6                # seconds for a process to reach a point
 REPLICATION = {"wal_level": "replica", "max_wal_senders": "4",
                "wal_keep_size": "'256MB'", "hot_standby": "on",
@@ -75,7 +91,8 @@ class MortalServer(Server):
             file.seek(self.deaths_read)
             text = file.read()
             self.deaths_read = file.tell()
-        return [match.group(1) for match in DEATH.finditer(text)]
+        builders = BUILDERS.findall(text)
+        return [victim_kind(match.group(1), match.group(2) in builders) for match in DEATH.finditer(text)]
 
     def die_or_start(self):
         """Start. Return False if the server dies while it starts."""
@@ -121,14 +138,23 @@ class Standby(MortalServer):
         self._run("pg_ctl", "-D", self.data, "-w", "promote")
 
 
+def victim_kind(title, builds):
+    """The kind of a process that the log calls so."""
+    if builds:
+        return "parallel build"
+    return ("recovery" if "startup" in title else "worker" if "pg_lsm" in title
+            else "parallel worker" if "parallel" in title else "server process")
+
+
 class BusyHousekeeper(Housekeeper):
-    """Rebuilds, compacts and vacuums more often."""
+    """Rebuilds, compacts and vacuums more often, and does what leads to a stop point."""
 
     def tasks(self):
         return super().tasks() + [
-            (f"REINDEX INDEX {LSM}", 2),
+            (f"REINDEX INDEX {LSM}", 2), (PARALLEL_BUILD, 1),
             (f"SELECT lsm_compact('{LSM}'::regclass)", 3),
-            (f"VACUUM (TRUNCATE ON, INDEX_CLEANUP ON) {TABLE}", 5)]
+            (f"VACUUM (TRUNCATE ON, INDEX_CLEANUP ON) {TABLE}", 5)] + [
+                (task, 25) for task in LEADING.get(self.owner.point.split("-")[0], ())]
 
 
 class ForgetfulClient(Client):
@@ -146,6 +172,10 @@ class ForgetfulClient(Client):
 class TortureRound(ClientsRound):
     """A round of clients that has its own servers."""
 
+    point = ""                  # the stop point of a period
+    converting = False          # is there an index to convert?
+    spare_space = ""            # its tablespace
+
     def client(self, number, limits):
         return ForgetfulClient(self, number, limits)
 
@@ -156,6 +186,35 @@ class TortureRound(ClientsRound):
         """A stop point that this round can reach."""
         return self.rng.choice([point for point in POINTS
                                 if self.layout.unique or point not in UNIQUE])
+
+    def insist(self, *statements):
+        connection = self.server.wait_ready()
+        connection.log = self.log.session(0)
+        for statement in statements:
+            connection.query(statement)
+        connection.close()
+
+    def period(self):
+        self.point = self.pick_point()
+        if self.point.startswith("convert-"):
+            self.converting = True
+            self.insist(self.verifying, f"SET default_tablespace = '{self.spare_space}'",
+                        f"CREATE INDEX IF NOT EXISTS {CONVERTED} ON {TABLE} (id)")
+        super().period()
+
+    def verify_all(self):
+        super().verify_all()
+        if self.converting:
+            self.end_conversion()
+
+    def end_conversion(self):
+        """The same call completes an interrupted conversion, and leaves nothing behind."""
+        self.insist(self.verifying, f"CALL lsm_convert('{CONVERTED}')",
+                    f"SELECT lsm_check('{CONVERTED}'::regclass, true)",
+                    "DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM pg_class "
+                    "WHERE relname LIKE 'lsm\\_convert\\_%'); END $$")
+        self.converting = False
+        self.insist(f"DROP INDEX {CONVERTED}")
 
     def raise_alarms(self):
         alarms = [line for server in self.servers for line in server.alarms()]
@@ -179,6 +238,8 @@ class Round(TortureRound):
         oracle.prepare(server, options)
         super().__init__(server, seed, options, Statistics(), crash=True)
         self.standby = None
+        for point in (*POINTS, "redo"):
+            torture.tally("kills", point, "server process", 0)
 
     def configure(self):
         super().configure()
@@ -198,7 +259,6 @@ class Round(TortureRound):
             self.kill_standby()
         self.kill_primary()
         self.stopping.set()
-        self.count_victims(self.server)
         while self.rng.random() < 0.4:
             self.kill_recovery()
         self.server.go_on()
@@ -206,16 +266,15 @@ class Round(TortureRound):
             self.server.start()
 
     def kill_primary(self):
-        point = self.pick_point()
-        item = f"{point}:crash:{self.rng.choice((0, 0, 1, 2, 5, 20))}"
+        item = f"{self.point}:crash:{self.rng.choice((0, 0, 1, 2, 5, 20))}"
         self.log.lines.append(f"-- the server dies at {item}")
         self.server.stop_at(item)
         self.server.reload()
         if self.server.wait_for_death(WAIT):
-            self.torture.count(f"kills: {point}")
+            self.tally_victim(self.server, self.point)
         else:
             self.server.kill()
-            self.torture.count("kills: of all processes at once")
+            self.torture.tally("kills", ALL, "server process")
 
     def kill_recovery(self):
         """Start the server, and let it die while it replays WAL."""
@@ -225,8 +284,7 @@ class Round(TortureRound):
         if self.server.die_or_start():
             self.torture.count("recoveries that ended before their kill")
         else:
-            self.torture.count("kills: recovery")
-        self.count_victims(self.server)
+            self.tally_victim(self.server, "redo")
 
     def kill_standby(self):
         """Kill the standby while clients run, and start it again."""
@@ -235,16 +293,17 @@ class Round(TortureRound):
             standby.stop_at(f"redo:crash:{int(10 ** self.rng.uniform(0, 3))}")
             standby.reload()
         if standby.wait_for_death(1):
-            self.torture.count("kills: standby, in redo")
+            self.torture.tally("kills", "redo", "standby")
         else:
             standby.kill()
-            self.torture.count("kills: standby, all processes at once")
+            self.torture.tally("kills", ALL, "standby")
         standby.go_on()
         standby.start()
 
-    def count_victims(self, server):
-        for victim in server.victims():
-            self.torture.count(f"first to die: {victim}")
+    def tally_victim(self, server, point):
+        """Of each death, the log names only the process that died first."""
+        for victim in server.victims()[-1:]:
+            self.torture.tally("kills", point, victim)
 
     # --- what is left
 

@@ -13,7 +13,7 @@ from server import Server, ServerFailed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 UNLIMITED = 1 << 60
-DEATH = re.compile(r"([A-Za-z][A-Za-z ]*|background worker \"[^\"]*\") \(PID \d+\) "
+DEATH = re.compile(r"([A-Za-z][A-Za-z ]*|background worker \"[^\"]*\") \(PID (\d+)\) "
                    r"was terminated by signal 9")
 
 
@@ -56,8 +56,9 @@ class Disk:
 class MemoryGroup:
     """A memory control group, of version 1 or 2.
 
-    Root makes it in the usual place. Others need a folder that root has made
+    Root makes it in the usual place. Others need a group that root has made
     for them, with themselves in a group below it: PG_LSM_TORTURE_GROUP.
+    tools/torture.sh makes such a group.
     """
 
     def __init__(self):

@@ -3,9 +3,11 @@ files; disks that are full or fail; a kernel that kills for want of memory.
 
 The clients, their ledgers and the comparisons are those of the random oracle.
 Each round picks some settings, and one calamity that happens while the clients
-work. Statements may fail, but only with the errors that belong to the round.
-Once the calamity is over, every committed row must be there once, the index
-must return what a sequential scan returns, and lsm_check must find nothing.
+work. Rounds with consecutive seeds take the calamities, the stop points, and
+the values of some settings in turn. Statements may fail, but only with the
+errors that belong to the round. Once the calamity is over, every committed row
+must be there once, the index must return what a sequential scan returns, and
+lsm_check must find nothing.
 """
 
 import argparse
@@ -13,8 +15,9 @@ import os
 import random
 
 import oracle
-from calamities import CalamityRound
+from calamities import FULL_AT, CalamityRound
 from compare import Mismatch
+from kills import POINTS, UNIQUE
 from layout import LSM, TABLE
 from machine import Disk, Machine, MemoryGroup
 from pgwire import ConnectionLost, PgError
@@ -47,20 +50,29 @@ SETTINGS = (
     ({"wal_compression": None}, None),
     ({"full_page_writes": ("off",)}, None),
     ({"max_wal_size": ("'2MB'", "'4MB'"), "min_wal_size": ("'2MB'",)}, None),
-    ({"debug_io_direct": ("'data'", "'wal'", "'data, wal'")}, None),
-    ({"io_method": None}, None),
     ({"wal_consistency_checking": ("'all'",), "full_page_writes": ("on",)}, None),
 )
-NEWER = {"debug_io_direct": 16, "io_method": 18}
+# Settings whose values rounds take in turn, and the versions from which on they exist.
+IN_TURN = {"debug_io_direct": (16, ("''", "'data'", "'wal'", "'data, wal'")), "io_method": (18, None)}
 FILES = 120             # file descriptors, with max_files_per_process
 
-# What happens, and how often.
+# What happens, and how often in so many rounds.
 CALAMITIES = {"death": 2, "locks": 1, "memory": 2, "full": 2, "full_at_point": 4,
               "full_wal": 2, "faulty": 2}
+EVENTS = [(name, nth) for name, often in CALAMITIES.items() for nth in range(often)]
+POINTS_EACH = 2         # that a round takes; a third one belongs to the next round, too
 ON_DISK = ("full", "full_at_point", "full_wal", "faulty")
 WAL_PANIC = (r'PANIC:  could not (write to|extend|fallocate) file "pg_wal/.*'
              'No space left on device')
 FLUSH_PANIC = 'PANIC:  could not fsync file "pg_tblspc/.*Input/output error'
+
+
+def in_turn(name, values, number):
+    """Of each len(values) consecutive numbers, each has another value, in an order that changes."""
+    cycle, place = divmod(number, len(values))
+    order = list(values)
+    random.Random(f"{name} {cycle}").shuffle(order)
+    return order[place]
 
 
 class Round(CalamityRound):
@@ -91,32 +103,37 @@ class Round(CalamityRound):
                         else ()))
         oracle.prepare(server, options)
         self.begin(server, options)
-        self.pick_calamity(rng)
+        self.pick_calamity()
         self.pick_settings(rng)
 
-    def pick_calamity(self, rng):
-        """Choose one that this machine and our rights allow."""
-        choices = dict(CALAMITIES)
+    def pick_calamity(self):
+        """Take the next one, or death if this machine or our rights do not allow that."""
         server = self.server
-        while True:
-            self.calamity = rng.choices(list(choices), choices.values())[0]
-            if self.calamity == "memory":
-                try:
-                    server.group = MemoryGroup()
-                    return
-                except OSError:
-                    self.count("skipped: no right to make a memory group")
-            elif self.calamity in ON_DISK:
-                if Disk.possible():
-                    server.disk = Disk(
-                        server.directory,
-                        os.path.join(server.data, "pg_wal")
-                        if self.calamity == "full_wal" else server.space)
-                    return
-                self.count("skipped: no C compiler")
-            else:
-                return
-            del choices[self.calamity]
+        self.calamity, nth = in_turn("calamity", EVENTS, self.seed)
+        if self.calamity == "memory":
+            try:
+                server.group = MemoryGroup()
+            except OSError:
+                self.torture.lack("memory control group")
+                self.calamity = "death"
+        elif self.calamity in ON_DISK and not Disk.possible():
+            self.torture.lack("C compiler")
+            self.calamity = "death"
+        elif self.calamity in ON_DISK:
+            server.disk = Disk(server.directory, os.path.join(server.data, "pg_wal")
+                               if self.calamity == "full_wal" else server.space)
+            self.spare_space = "small"
+        if self.calamity == "full_at_point":
+            self.pick_points(self.seed // len(EVENTS) * CALAMITIES["full_at_point"] + nth)
+
+    def pick_points(self, number):
+        """The points of the round that is the number-th with this calamity."""
+        self.next_point = number * POINTS_EACH % len(POINTS)
+        points = [POINTS[(self.next_point + n) % len(POINTS)] for n in range(3)]
+        if any(point in UNIQUE for point in points):
+            self.layout.unique = self.layout.unique or "UNIQUE"
+        for point in POINTS:
+            self.torture.tally(FULL_AT, point, "seen by the process", 0)
 
     def pick_settings(self, rng):
         settings = self.settings
@@ -124,20 +141,23 @@ class Round(CalamityRound):
             if rng.random() > SHARE:
                 continue
             for name, values in names.items():
-                if self.torture.version >= NEWER.get(name, 0):
-                    settings[name] = rng.choice(values or self.offered(name))
+                settings[name] = rng.choice(values or self.offered(name))
             if error:
                 self.always.append(error)
+        for name, (version, values) in IN_TURN.items():
+            if self.torture.version >= version:
+                settings[name] = in_turn(name, values or self.offered(name), self.seed)
         if self.calamity == "locks":
             settings["max_locks_per_transaction"] = 10
         if "maintenance_work_mem" in settings and self.torture.version >= 17:
             settings["maintenance_work_mem"] = "'64kB'"
         if "max_files_per_process" in settings:
-            self.server.files = FILES
             if settings.get("io_method") == "io_uring":     # a file per process
-                settings["io_method"] = "sync"
-        if "debug_io_direct" in settings and not self.direct():
-            self.count("skipped: no direct I/O here")
+                del settings["max_files_per_process"]
+            else:
+                self.server.files = FILES
+        if settings.get("debug_io_direct", "''") != "''" and not self.direct():
+            self.torture.lack("direct I/O")
             del settings["debug_io_direct"]
         if self.calamity == "full_wal":     # checkpoints would make room
             settings.pop("max_wal_size", None)
@@ -174,7 +194,7 @@ class Round(CalamityRound):
         except ServerFailed:
             if self.settings.get("io_method") != "io_uring":
                 raise
-            self.count("skipped: io_uring does not start here")
+            self.torture.lack("io_uring")
             self.settings["io_method"] = "worker"
             server.configure(self.settings)
             server.start()
@@ -192,7 +212,9 @@ class Round(CalamityRound):
 
     def run_all(self):
         self.configure()
-        place = self.rng.choice(("table", "index", "both"))
+        # At a stop point, the index needs room.
+        place = self.rng.choice(("index", "both") if self.calamity == "full_at_point"
+                                else ("table", "index", "both"))
         small, usual = ("small" if self.server.disk else "''"), "''"
         self.insist(
             f"SET default_tablespace = {usual if place == 'index' else small}",

@@ -70,11 +70,21 @@ class Torture:
         self.version = int(re.search(r"\d+", subprocess.check_output(
             [options.pg_config, "--version"], text=True)).group())
         self.counts = collections.Counter()
+        self.tables = {}            # of counts: table, row, column
+        self.lacking = collections.Counter()
         self.passed = 0
         self.failed = []
 
     def count(self, what, n=1):
         self.counts[what] += n
+
+    def tally(self, table, row, column, n=1):
+        """Count in a table, which the report shows. With 0, add only the row."""
+        self.tables.setdefault(table, {}).setdefault(row, collections.Counter())[column] += n
+
+    def lack(self, what):
+        """A round could not have this here."""
+        self.lacking[what] += 1
 
     def one(self, mode, seed):
         """Run a round, and report the result."""
@@ -125,18 +135,32 @@ class Torture:
     def report(self):
         for what in sorted(self.counts):
             print(f"{self.counts[what]:8} {what}")
+        for table in self.tables:
+            self.report_table(table)
+        if self.lacking:
+            print("not available: " + ", ".join(f"{what} ({n} rounds)" for what, n in sorted(self.lacking.items())))
         for what in self.failed:
             print(f"failed: {what}")
         print(f"torture: {self.passed} rounds passed, "
               f"{len(self.failed)} failed")
+
+    def report_table(self, table):
+        rows = self.tables[table]
+        total = sum(rows.values(), collections.Counter())
+        columns = list(dict.fromkeys(column for counts in rows.values() for column in counts))
+        width = max(map(len, [*rows, table, "total"])) + 2
+        print(f"{table:{width}}  " + "  ".join(columns))
+        for row, counts in [*rows.items(), ("total", total)]:
+            print(f"{'  ' + row:{width}}  " + "  ".join(f"{counts[column]:{len(column)}}" for column in columns))
 
 
 def main():
     options = parse_arguments()
     torture = Torture(options)
     total = sum(SHARES[mode] for mode in options.modes) or 1
-    # Leave no server behind when terminated by a signal.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # Leave no server behind when terminated by a signal. tools/torture.sh starts us with SIGINT ignored.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(1))
     print(f"torture: first seed {options.seed}, modes {', '.join(options.modes)},"
           f" PostgreSQL {torture.version}"
           + (f", commit {options.commit}" if options.commit else ""), flush=True)
