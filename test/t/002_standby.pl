@@ -205,7 +205,7 @@ is($standby->safe_psql('postgres', q{SELECT lsm_check('t_k', true), (SELECT sum(
 # While lsm_check_all verifies one index, another one is dropped.
 SKIP:
 {
-	skip 'no stop points in this build', 1 if ($standby->psql('postgres', "LOAD 'pg_lsm'; SHOW pg_lsm.debug_stop_at"))[0] != 0;
+	skip 'no stop points in this build', 10 if ($standby->psql('postgres', "LOAD 'pg_lsm'; SHOW pg_lsm.debug_stop_at"))[0] != 0;
 	$primary->safe_psql('postgres', 'CREATE TABLE gone (k int); CREATE INDEX gone_k ON gone USING lsm (k); INSERT INTO gone SELECT generate_series(1, 300)');
 	catch_up($primary, $standby);
 	my $holder = $standby->background_psql('postgres');
@@ -220,6 +220,44 @@ SKIP:
 	$holder->quit;
 	like($checker->query(q{SELECT 'end'}), qr/faults\|0/, 'lsm_check_all on a standby skips an index that was dropped meanwhile');
 	$checker->quit;
+
+	# A reader has taken a version and has read nothing yet. The primary removes rows, gives their TIDs to new rows,
+	# merges, and reuses the blocks. Replay of VACUUM waits only for an index-only scan.
+	$primary->safe_psql('postgres', 'CREATE TABLE v (k int, f text) WITH (autovacuum_enabled = off, vacuum_truncate = off); CREATE INDEX v_k ON v USING lsm (k)');
+	foreach my $columns ('k, f', 'k')
+	{
+		$primary->safe_psql('postgres', q{INSERT INTO v SELECT i * 7 % 300 + 1, 'old' FROM generate_series(1, 300) i});
+		$primary->safe_psql('postgres', 'VACUUM v');
+		$primary->safe_psql('postgres', 'DELETE FROM v WHERE k > 3');
+		catch_up($primary, $standby);
+		my $expected = $standby->safe_psql('postgres', "SELECT $columns FROM v ORDER BY k");
+		my $reader = $standby->background_psql('postgres', on_error_stop => 0);
+
+		$holder = $standby->background_psql('postgres');
+		$holder->query_safe(q{SELECT pg_advisory_lock(hashtext('read-version'))});
+		$reader->query_safe("$by_index; SET pg_lsm.debug_stop_at = 'read-version'");
+		$reader->query_until(qr/begun\n/, "\\echo begun\nSELECT $columns FROM v WHERE k > 0 ORDER BY k;\n");
+		ok($standby->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'advisory'}), "a reader of $columns waits on the standby");
+		$primary->safe_psql('postgres', 'VACUUM v');
+		$primary->safe_psql('postgres', "INSERT INTO v SELECT i, 'new' FROM generate_series(1001, 1200) i; SELECT lsm_compact('v_k')") foreach 1 .. 3;
+		if ($columns eq 'k')
+		{
+			flush_wal($primary);
+			ok($standby->poll_query_until('postgres', q{SELECT wait_event IN ('BufferPin', 'BufferCleanup') FROM pg_stat_activity WHERE backend_type = 'startup'}),
+				'replay of VACUUM waits for the index-only scan');
+		}
+		else
+		{
+			catch_up($primary, $standby);
+			is($standby->safe_psql('postgres', 'SELECT count(*) FROM v WHERE k > 1000'), 600, 'replay of VACUUM and merges does not wait for the plain scan');
+		}
+		$holder->quit;
+		is($reader->query(''), $expected, "the reader of $columns returns no removed row and no new one");
+		$reader->quit;
+		catch_up($primary, $standby);
+		ok(same_rows($standby, 'SELECT k, f FROM v WHERE k > 0'), "the standby has replayed all after the reader of $columns");
+	}
+	is($standby->safe_psql('postgres', q{SELECT lsm_check('v_k', true)}), '', 'the index is sound on the standby');
 }
 
 # The standby is promoted in the middle of a load, with unfinished merges.
