@@ -14,6 +14,7 @@ set -u -o pipefail
 
 MISSING=()
 WANTED=()
+LOCALES=/usr/share/i18n/locales
 
 # need PACKAGE TEST...: adds PACKAGE to the missing ones if the command TEST fails.
 need()
@@ -101,6 +102,13 @@ install_postgres()
 	without_cluster "postgresql-$major" "postgresql-server-dev-$major" || exit 1
 }
 
+# Tests and benchmarks of libc's collations use en_US.UTF-8, and leave it out if the server lacks it.
+make_locale()
+{
+	[ -e "$LOCALES/en_US" ] && ! locale -a | grep -q '^en_US\.utf8$' && (as_root true) 2>/dev/null || return 0
+	as_root localedef -i en_US -f UTF-8 en_US.UTF-8
+}
+
 main()
 {
 	local purpose package extensions purposes=" build $* "
@@ -166,6 +174,7 @@ main()
 	case $purposes in
 		*" bench "* | *" test "*)
 			need python3-matplotlib /usr/bin/python3 -c 'import matplotlib'
+			want locales test -e "$LOCALES/en_US"
 			;;
 	esac
 
@@ -194,6 +203,7 @@ main()
 		say "Installing ${MISSING[*]}"
 		apt_get install --no-install-recommends "${MISSING[@]}"
 	fi
+	make_locale
 	if ! find_postgres; then
 		[ -z "${PG_CONFIG:-}" ] || die "PG_CONFIG=$PG_CONFIG has no PostgreSQL $LSM_PG_MIN to $LSM_PG_MAX with development files"
 		install_postgres
