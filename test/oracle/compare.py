@@ -62,6 +62,7 @@ class Statistics:
         self.index_missed = 0   # and those that did not use it
         self.counts = 0         # attempts to compare the manifest's counts
         self.counts_given_up = 0
+        self.twin_changes = {}  # statements that ran on two tables, by verb and SQLSTATE
         self.errors = {}
         self.plan_samples = []
         self.shapes = []        # runs, deepest level, runs being built
@@ -82,7 +83,15 @@ class Statistics:
               self.index_missed, self.index_due, 5)
         limit("comparisons of the manifest's counts were abandoned",
               self.counts_given_up, self.counts, 50)
+        count, failed = self.twins()
+        limit("statements on twin tables failed", failed, count, 50)
         return found
+
+    def twins(self):
+        """The numbers of statements that ran on two tables, and of those that failed on both."""
+        outcomes = [pair for counts in self.twin_changes.values() for pair in counts.items()]
+        return (sum(count for _, count in outcomes),
+                sum(count for outcome, count in outcomes if outcome != "good"))
 
 
 class SqlLog:

@@ -4,6 +4,7 @@
 Starts a server of its own, makes random tables with a btree and an lsm index
 over the same columns, changes them at random, and runs the same random queries
 with both indexes: the rows must be the same, in the same order.  Then come
+seeds that run INSERT ... ON CONFLICT and other changes of keys on two tables,
 seeds that change tables with ALTER TABLE, seeds with several clients at once,
 and seeds where the server is killed.
 
@@ -29,9 +30,10 @@ from alter import AlterRound
 from compare import Mismatch, Round, Statistics
 from pgwire import ConnectionLost, PgError
 from server import Server, ServerFailed
+from upserts import UpsertRound
 
 # How the time of a run without --rounds is divided.
-SHARES = {"compare": 0.5, "alter": 0.1, "clients": 0.2, "crash": 0.2}
+SHARES = {"compare": 0.4, "upserts": 0.1, "alter": 0.1, "clients": 0.2, "crash": 0.2}
 
 
 def parse_arguments():
@@ -106,6 +108,8 @@ class Run:
     def make_round(self, mode, seed):
         if mode == "compare":
             return Round(self.server, seed, self.options, self.statistics)
+        if mode == "upserts":
+            return UpsertRound(self.server, seed, self.options, self.statistics)
         if mode == "alter":
             return AlterRound(self.server, seed, self.options, self.statistics)
         return clients.ClientsRound(self.server, seed, self.options,
@@ -171,6 +175,7 @@ class Run:
 
     def report(self):
         counts = self.statistics
+        twins, failed = counts.twins()
         print(f"{counts.changes} changes, {counts.queries} queries, "
               f"{counts.fetches} cursor steps compared; "
               f"{counts.other_plans} with another plan shape, "
@@ -178,7 +183,8 @@ class Run:
               f"{counts.btree_wrong} wrong by btree; "
               f"{counts.index_missed} of {counts.index_due} beside other "
               "clients did not use the index; counts compared "
-              f"{counts.counts - counts.counts_given_up} times of {counts.counts}")
+              f"{counts.counts - counts.counts_given_up} times of {counts.counts}; "
+              f"{twins} statements on twin tables, {failed} failed on both")
         if counts.shapes:
             runs, levels, building = zip(*counts.shapes)
             print(f"indexes of up to {max(runs)} runs and {max(levels)} levels,"
@@ -190,6 +196,8 @@ class Run:
             print(f"  deepest levels: {histogram}")
             for error, count in sorted(counts.errors.items()):
                 print(f"  error {error}: {count}")
+            for verb, outcomes in sorted(counts.twin_changes.items()):
+                print(f"  {verb} on twin tables: {outcomes}")
             for sql, plan, other in counts.plan_samples:
                 print(f"  {sql}\n    btree: {plan}\n    "
                       f"{self.options.am}: {other}")
